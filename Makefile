@@ -1,0 +1,49 @@
+# gpusort: make && sudo make install && make installcheck
+#
+# PG_CONFIG names the server to build for; COPT=-Werror makes warnings errors;
+# scripts/test runs all the tests.
+
+MODULE_big = gpusort
+EXTENSION = gpusort
+DATA = gpusort--1.0.sql
+PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
+
+# in the order of a row's way: see src/gpusort.c
+OBJS = \
+	src/gpusort.o \
+	src/sort_plan.o \
+	src/sort_cost.o \
+	src/sort_node.o \
+	src/sort_row.o \
+	src/sort_key.o \
+	src/engine_host.o \
+	src/engine_cpu.o \
+	src/key_sort.o \
+	src/key_pack.o \
+	src/radix_sort.o \
+	src/sort_stock.o \
+	src/sort_explain.o
+
+PG_CPPFLAGS = -I$(srcdir)/src
+PG_CFLAGS = -Wextra -Wshadow -Winit-self \
+	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
+
+REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+ISOLATION = $(patsubst specs/%.spec,%,$(sort $(wildcard specs/*.spec)))
+REGRESS_OPTS = --load-extension=gpusort
+ISOLATION_OPTS = --load-extension=gpusort
+
+PG_CONFIG ?= pg_config
+PG_MAJOR := $(shell $(PG_CONFIG) --version 2>/dev/null | sed -E 's/[^0-9]*([0-9]+).*/\1/')
+ifeq ($(PG_MAJOR),)
+$(error $(PG_CONFIG) does not run: install postgresql-server-dev-15, or set PG_CONFIG)
+endif
+ifeq ($(filter 15,$(PG_MAJOR)),)
+$(error gpusort supports PostgreSQL 15, but $(PG_CONFIG) is of PostgreSQL $(PG_MAJOR): set PG_CONFIG)
+endif
+
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# every object depends on every header: builds take seconds, stale objects hours
+$(OBJS): $(wildcard $(srcdir)/src/*.h)

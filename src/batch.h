@@ -1,0 +1,125 @@
+/*-------------------------------------------------------------------------
+ *
+ * batch.h
+ *	  A batch of rows and their key records, in one block of memory.
+ *
+ * The layout is that of a slotted page.  Rows grow upwards from the start,
+ * fixed-size records downwards from the end, and the batch is full when they
+ * meet; so neither the width nor the number of the rows needs to be known:
+ *
+ *	  base                rows_end        records                       top
+ *	  | row 0 | row 1 | row 2 |    free    | record 2 | record 1 | record 0 |
+ *
+ * A row is opaque here: the node puts a MinimalTuple there, followed by bytes
+ * of keys that do not stand in the tuple itself.  Rows start on 8 bytes.
+ *
+ * A record is `nwords` key words (key_layout.h), and one last word with the
+ * row's place: its offset from base in units of 8 bytes (upper half) and the
+ * NULL bits of its columns (lower half).  In a `keys_only` layout the one key
+ * word is the row itself, and there is neither a row nor a last word: that is
+ * how `SELECT k ... ORDER BY k` takes 8 bytes a row.
+ *
+ * The writer asks for room, writes row and record in place, then calls
+ * gs_batch_push().  A row that was not pushed does not exist.
+ *
+ * ISO C, no PostgreSQL.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_BATCH_H
+#define GPUSORT_BATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "key_layout.h"
+
+#define GS_ROW_ALIGN	8
+#define GS_ALIGN_ROW(nbytes) \
+	(((size_t) (nbytes) + (GS_ROW_ALIGN - 1)) & ~(size_t) (GS_ROW_ALIGN - 1))
+
+typedef struct GsBatch
+{
+	char	   *base;			/* the block */
+	char	   *top;			/* its end */
+	char	   *rows_end;		/* where the next row goes */
+	char	   *records;		/* the lowest record; the next goes below */
+	size_t		record_bytes;
+	size_t		nrows;
+} GsBatch;
+
+/* Bytes of one record. */
+static inline size_t
+gs_record_bytes(const GsKeyLayout *layout)
+{
+	return sizeof(uint64_t) * ((size_t) layout->nwords + (layout->keys_only ? 0 : 1));
+}
+
+static inline void
+gs_batch_init(GsBatch *batch, void *block, size_t nbytes, size_t record_bytes)
+{
+	batch->base = (char *) block;
+	batch->top = batch->base + (nbytes & ~(size_t) (GS_ROW_ALIGN - 1));
+	batch->rows_end = batch->base;
+	batch->records = batch->top;
+	batch->record_bytes = record_bytes;
+	batch->nrows = 0;
+}
+
+/* Can a row of that many bytes and its record still be pushed? */
+static inline int
+gs_batch_has_room(const GsBatch *batch, size_t row_bytes)
+{
+	return (size_t) (batch->records - batch->rows_end) >=
+		GS_ALIGN_ROW(row_bytes) + batch->record_bytes;
+}
+
+/* Where the next row and its record are to be written. */
+static inline char *
+gs_batch_next_row(const GsBatch *batch)
+{
+	return batch->rows_end;
+}
+
+static inline uint64_t *
+gs_batch_next_record(const GsBatch *batch)
+{
+	return (uint64_t *) (batch->records - batch->record_bytes);
+}
+
+/* The last word of the next record, unless keys_only. */
+static inline uint64_t
+gs_batch_next_place(const GsBatch *batch, uint32_t nulls)
+{
+	return ((uint64_t) (batch->rows_end - batch->base) / GS_ROW_ALIGN) << 32 | nulls;
+}
+
+/* Makes what was written the batch's next row. */
+static inline void
+gs_batch_push(GsBatch *batch, size_t row_bytes)
+{
+	batch->rows_end += GS_ALIGN_ROW(row_bytes);
+	batch->records -= batch->record_bytes;
+	batch->nrows++;
+}
+
+static inline const uint64_t *
+gs_batch_record(const GsBatch *batch, size_t slot)
+{
+	return (const uint64_t *) (batch->top - (slot + 1) * batch->record_bytes);
+}
+
+/* The row that a record of this batch places; not for keys_only. */
+static inline const char *
+gs_batch_row(const GsBatch *batch, const uint64_t *record, int nwords)
+{
+	return batch->base + (record[nwords] >> 32) * GS_ROW_ALIGN;
+}
+
+static inline uint32_t
+gs_record_nulls(const uint64_t *record, int nwords)
+{
+	return (uint32_t) record[nwords];
+}
+
+#endif							/* GPUSORT_BATCH_H */

@@ -1,0 +1,175 @@
+/*-------------------------------------------------------------------------
+ *
+ * engine.h
+ *	  The frontier between the drivers (a sort node, an index build) and the
+ *	  engines that sort.
+ *
+ * A driver puts rows with their keys into batches and takes them back in key
+ * order.  It knows nothing of how or where they are sorted; an engine knows
+ * nothing of PostgreSQL.  The legal calls, in order:
+ *
+ *	  sort    := open load (sort hand-out | drain) close
+ *	  load    := { reserve push* }
+ *	  hand-out:= { fetch }			any position, any number of times
+ *	  drain   := { next }			input order, each row once; gives memory
+ *									back as it goes
+ *
+ * close is legal after any of them.  `push` is gs_batch_push() on the batch
+ * that reserve returned; that batch is valid until the next reserve, sort or
+ * drain.  Order is ascending by the key (key_layout.h); rows with equal keys
+ * keep the order in which they were pushed.
+ *
+ * Nothing here throws.  Calls that can fail return a GsStatus, and after any
+ * status an engine can still be drained or closed, except after
+ * GS_STATUS_FAILED, when the rows may be lost and only close is left.  The
+ * host's check_interrupts callback may leave by longjmp: engines call it only
+ * where nothing would be left behind but memory from the host's allocator,
+ * which the host frees with its context.
+ *
+ * ISO C, no PostgreSQL and no CUDA.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ENGINE_H
+#define GPUSORT_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "batch.h"
+#include "key_layout.h"
+
+typedef enum GsStatus
+{
+	GS_STATUS_OK = 0,
+	GS_STATUS_FULL,				/* the memory limit does not allow it: drain */
+	GS_STATUS_OOM,				/* the host's allocator had no more: drain */
+	GS_STATUS_FAILED			/* the engine broke; see figures.detail */
+} GsStatus;
+
+/* What an engine needs of the program that it runs in. */
+typedef struct GsHost
+{
+	void	   *arg;			/* passed to every callback */
+	void	   *(*allocate) (void *arg, size_t nbytes); /* NULL if there is none */
+	void		(*release) (void *arg, void *memory);
+	void		(*check_interrupts) (void *arg);	/* may not return */
+} GsHost;
+
+typedef struct GsJob
+{
+	GsKeyLayout *layout;		/* owned and observed by the driver; the engine
+								 * reads the observations in sort */
+	size_t		memory_limit;	/* bytes of host memory for rows, keys and
+								 * everything the sort needs besides */
+	GsHost		host;
+} GsJob;
+
+/* How the order was found. */
+typedef enum GsMethod
+{
+	GS_METHOD_NONE = 0,			/* not sorted yet */
+	GS_METHOD_PRESORTED,		/* the input was in order */
+	GS_METHOD_REVERSED,			/* it was in the opposite order */
+	GS_METHOD_MERGE,			/* merge sort of a few rows */
+	GS_METHOD_RADIX				/* radix sort */
+} GsMethod;
+
+typedef struct GsFigures
+{
+	const char *engine;			/* "cpu" */
+	GsMethod	method;
+	uint64_t	nrows;
+	int			key_bits;		/* packed width of the key, without tails */
+	bool		key_tails;		/* and it has tails */
+	int			passes;			/* digit places of the first radix sort */
+	uint64_t	tied_rows;		/* rows whose order took more than that */
+	size_t		peak_bytes;		/* most memory ever held */
+	const char *detail;			/* after GS_STATUS_FAILED, else NULL */
+} GsFigures;
+
+typedef struct GsEngine GsEngine;
+
+/* One engine.  See the wrappers below for what each call promises. */
+typedef struct GsEngineOps
+{
+	GsStatus	(*reserve) (GsEngine *engine, size_t row_bytes, GsBatch **batch);
+	GsStatus	(*sort) (GsEngine *engine);
+	size_t		(*fetch) (GsEngine *engine, uint64_t position, size_t nrows,
+						  const void **rows);
+	GsStatus	(*drain) (GsEngine *engine);
+	const void *(*next) (GsEngine *engine);
+	void		(*close) (GsEngine *engine);
+} GsEngineOps;
+
+/* Every engine starts with this. */
+struct GsEngine
+{
+	const GsEngineOps *ops;
+	GsJob		job;
+	GsFigures	figures;
+};
+
+/* Opens the engine that runs in this process; NULL if out of memory. */
+extern GsEngine *gs_engine_cpu_open(const GsJob *job);
+
+/*
+ * Gives a batch with room for at least one row of row_bytes.  FULL or OOM
+ * leave everything pushed so far in place.
+ */
+static inline GsStatus
+gs_engine_reserve(GsEngine *engine, size_t row_bytes, GsBatch **batch)
+{
+	return engine->ops->reserve(engine, row_bytes, batch);
+}
+
+/* Sorts what was pushed.  Calls check_interrupts at least every few ms. */
+static inline GsStatus
+gs_engine_sort(GsEngine *engine)
+{
+	return engine->ops->sort(engine);
+}
+
+/*
+ * Fills rows[] with up to nrows sorted rows from position on (0-based) and
+ * returns how many; 0 only at or past the end.  A row is what the driver
+ * pushed, or in a keys_only layout its key word; it stays valid and in place
+ * until close.
+ */
+static inline size_t
+gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows)
+{
+	return engine->ops->fetch(engine, position, nrows, rows);
+}
+
+/*
+ * Ends the load without a sort: next() then returns the rows in input order,
+ * NULL at the end, and frees each batch once past it.  A row is valid until
+ * the call after.
+ */
+static inline GsStatus
+gs_engine_drain(GsEngine *engine)
+{
+	return engine->ops->drain(engine);
+}
+
+static inline const void *
+gs_engine_next(GsEngine *engine)
+{
+	return engine->ops->next(engine);
+}
+
+static inline const GsFigures *
+gs_engine_figures(const GsEngine *engine)
+{
+	return &engine->figures;
+}
+
+/* Frees everything, the engine too. */
+static inline void
+gs_engine_close(GsEngine *engine)
+{
+	engine->ops->close(engine);
+}
+
+#endif							/* GPUSORT_ENGINE_H */

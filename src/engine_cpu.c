@@ -1,0 +1,353 @@
+/*-------------------------------------------------------------------------
+ *
+ * engine_cpu.c
+ *	  The engine that sorts in this process: batches in memory, key_sort.c.
+ *
+ * Rows stay where the driver wrote them; only 8-byte words are sorted.  The
+ * rows of consecutive words are scattered over all the batches, and reading
+ * them one after the other would miss every cache each time, which is where a
+ * stock sort loses 15 to 45 % of its time.  So fetch() hands rows out some at
+ * a time, and while it does, has the records of those a little further on
+ * brought into the cache, and the rows of those in between:
+ *
+ *	  words:	.. | handed out | rows prefetched | records prefetched | ..
+ *
+ * The batches double in size from 8 kB, so that ten rows cost one small
+ * allocation and a million cost few large ones, which the host can back with
+ * huge pages.  The limit counts batches as allocated, and two words for every
+ * row, which is what sorting them will take: a load that would not leave room
+ * for its own sort is refused while the sort can still be done elsewhere.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "engine.h"
+
+#include <stdbool.h>
+
+#include "key_sort.h"
+
+#define FIRST_BATCH_BYTES	((size_t) 8 << 10)
+#define MAX_BATCH_BYTES		((size_t) 32 << 20)
+
+/* Rows brought into the cache ahead of the one handed out. */
+#define PREFETCH_ROWS		24
+#define PREFETCH_RECORDS	(2 * PREFETCH_ROWS)
+#define CACHE_LINE			64
+#define PREFETCH_LINES		4	/* of a row; the hardware follows after that */
+
+#define FIRST_BATCHES		8	/* batches that the engine itself has room for */
+
+#define Min(a, b)		((a) < (b) ? (a) : (b))
+#define Max(a, b)		((a) > (b) ? (a) : (b))
+
+typedef struct CpuEngine
+{
+	GsEngine	base;
+	GsBatch    *batches;		/* first_batches, or allocated */
+	size_t		nbatches;
+	size_t		batches_allocated;
+	size_t		record_bytes;
+	size_t		full_rows;		/* rows of all batches but the last */
+	size_t		held_bytes;		/* of all memory now held */
+	size_t		next_batch_bytes;
+
+	/* sorted */
+	GsRowNumbering numbering;
+	uint64_t   *words;
+	uint64_t	number_mask;
+
+	/* draining */
+	size_t		drain_batch;
+	size_t		drain_slot;
+
+	GsBatch		first_batches[FIRST_BATCHES];
+} CpuEngine;
+
+static GsStatus cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
+static GsStatus cpu_sort(GsEngine *base);
+static size_t cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows);
+static GsStatus cpu_drain(GsEngine *base);
+static const void *cpu_next(GsEngine *base);
+static void cpu_close(GsEngine *base);
+
+static const GsEngineOps cpu_ops = {
+	.reserve = cpu_reserve,
+	.sort = cpu_sort,
+	.fetch = cpu_fetch,
+	.drain = cpu_drain,
+	.next = cpu_next,
+	.close = cpu_close
+};
+
+static void
+hold(CpuEngine *engine, size_t nbytes)
+{
+	engine->held_bytes += nbytes;
+	if (engine->held_bytes > engine->base.figures.peak_bytes)
+		engine->base.figures.peak_bytes = engine->held_bytes;
+}
+
+GsEngine *
+gs_engine_cpu_open(const GsJob *job)
+{
+	CpuEngine  *engine = job->host.allocate(job->host.arg, sizeof(CpuEngine));
+
+	if (engine == NULL)
+		return NULL;
+	engine->base.ops = &cpu_ops;
+	engine->base.job = *job;
+	engine->base.figures = (GsFigures)
+	{
+		.engine = "cpu",.method = GS_METHOD_NONE
+	};
+	engine->batches = engine->first_batches;
+	engine->nbatches = 0;
+	engine->batches_allocated = FIRST_BATCHES;
+	engine->record_bytes = gs_record_bytes(job->layout);
+	engine->full_rows = 0;
+	engine->held_bytes = 0;
+	engine->next_batch_bytes = FIRST_BATCH_BYTES;
+	engine->words = NULL;
+	hold(engine, sizeof(CpuEngine));
+	return &engine->base;
+}
+
+static size_t
+count_rows(const CpuEngine *engine)
+{
+	return engine->nbatches == 0 ? 0 :
+		engine->full_rows + engine->batches[engine->nbatches - 1].nrows;
+}
+
+/* Makes room for one more entry in batches[]. */
+static GsStatus
+grow_batches(CpuEngine *engine)
+{
+	const GsHost *host = &engine->base.job.host;
+	size_t		allocated = engine->batches_allocated * 2;
+	GsBatch    *batches;
+
+	if (engine->nbatches < engine->batches_allocated)
+		return GS_STATUS_OK;
+	batches = host->allocate(host->arg, allocated * sizeof(GsBatch));
+	if (batches == NULL)
+		return GS_STATUS_OOM;
+	for (size_t i = 0; i < engine->nbatches; i++)
+		batches[i] = engine->batches[i];
+	hold(engine, (allocated - engine->batches_allocated) * sizeof(GsBatch));
+	if (engine->batches != engine->first_batches)
+		host->release(host->arg, engine->batches);
+	engine->batches = batches;
+	engine->batches_allocated = allocated;
+	return GS_STATUS_OK;
+}
+
+/*
+ * How large the next batch may be for a row of row_bytes: as large as is
+ * wanted, or as the limit leaves.  0 if not even the row fits.
+ */
+static size_t
+next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
+{
+	size_t		nrows = count_rows(engine);
+	size_t		least = GS_ALIGN_ROW(row_bytes) + engine->record_bytes;
+	size_t		wanted = Max(engine->next_batch_bytes, least);
+	size_t		used = engine->held_bytes + gs_key_sort_bytes(nrows);
+	size_t		left;
+
+	if (used >= engine->base.job.memory_limit)
+		return 0;
+	left = engine->base.job.memory_limit - used;
+	if (left < least + gs_key_sort_bytes(1))
+		return 0;
+
+	/*
+	 * Each row put there needs its words too.  Rows no narrower than a bare
+	 * record come at most left / (record + words) to the batch; what wider
+	 * rows leave unused of it is the price of not knowing.
+	 */
+	if (wanted + gs_key_sort_bytes(wanted / least) > left)
+		wanted = Max(least, left / (least + gs_key_sort_bytes(1)) * least);
+	return wanted & ~(size_t) (GS_ROW_ALIGN - 1);
+}
+
+static GsStatus
+cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	const GsHost *host = &base->job.host;
+	GsBatch    *last = engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
+	size_t		nbytes;
+	size_t		rows_per_batch;
+	GsRowNumbering numbering;
+	void	   *block;
+	GsStatus	status;
+
+	if (last != NULL && gs_batch_has_room(last, row_bytes))
+	{
+		*batch = last;
+		return GS_STATUS_OK;
+	}
+	nbytes = next_batch_bytes(engine, row_bytes);
+	if (nbytes == 0)
+		return GS_STATUS_FULL;
+
+	/* row numbers have so many bits and no more */
+	rows_per_batch = MAX_BATCH_BYTES / engine->record_bytes;
+	if (!gs_row_numbering(&numbering, engine->nbatches + 1, rows_per_batch))
+		return GS_STATUS_FULL;
+
+	status = grow_batches(engine);
+	if (status != GS_STATUS_OK)
+		return status;
+	block = host->allocate(host->arg, nbytes);
+	if (block == NULL)
+		return GS_STATUS_OOM;
+	hold(engine, nbytes);
+	if (engine->nbatches > 0)
+		engine->full_rows += engine->batches[engine->nbatches - 1].nrows;
+	*batch = &engine->batches[engine->nbatches++];
+	gs_batch_init(*batch, block, nbytes, engine->record_bytes);
+	engine->next_batch_bytes = Min(engine->next_batch_bytes * 2, MAX_BATCH_BYTES);
+	return GS_STATUS_OK;
+}
+
+static GsStatus
+cpu_sort(GsEngine *base)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	GsKeySort	sort;
+	size_t		max_rows = 0;
+	GsStatus	status;
+
+	base->figures.nrows = count_rows(engine);
+	if (base->figures.nrows == 0)
+		return GS_STATUS_OK;
+	for (size_t i = 0; i < engine->nbatches; i++)
+		max_rows = Max(max_rows, engine->batches[i].nrows);
+	if (!gs_row_numbering(&engine->numbering, engine->nbatches, max_rows))
+		return GS_STATUS_FULL;
+	engine->number_mask = (UINT64_C(1) << engine->numbering.number_bits) - 1;
+
+	sort.layout = base->job.layout;
+	sort.batches = engine->batches;
+	sort.nbatches = engine->nbatches;
+	sort.nrows = base->figures.nrows;
+	sort.numbering = engine->numbering;
+	sort.host = &base->job.host;
+	hold(engine, gs_key_sort_bytes(sort.nrows));
+	status = gs_key_sort(&sort, &base->figures);
+	engine->held_bytes -= gs_key_sort_bytes(sort.nrows);
+	if (status == GS_STATUS_OK)
+	{
+		engine->words = sort.words;
+		hold(engine, sort.nrows * sizeof(uint64_t));
+	}
+	return status;
+}
+
+static inline const uint64_t *
+record_at(const CpuEngine *engine, uint64_t position, const GsBatch **batch)
+{
+	uint64_t	number = engine->words[position] & engine->number_mask;
+
+	*batch = gs_row_batch(&engine->numbering, engine->batches, number);
+	return gs_batch_record(*batch, gs_row_slot(&engine->numbering, number));
+}
+
+static inline const char *
+row_at(const CpuEngine *engine, uint64_t position)
+{
+	const GsKeyLayout *layout = engine->base.job.layout;
+	const GsBatch *batch;
+	const uint64_t *record = record_at(engine, position, &batch);
+
+	return layout->keys_only ? (const char *) record :
+		gs_batch_row(batch, record, layout->nwords);
+}
+
+static size_t
+cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows)
+{
+	const CpuEngine *engine = (const CpuEngine *) base;
+	uint64_t	total = base->figures.nrows;
+	bool		keys_only = base->job.layout->keys_only;
+	size_t		n;
+
+	if (position >= total)
+		return 0;
+	n = (size_t) Min((uint64_t) nrows, total - position);
+	for (size_t i = 0; i < n; i++)
+	{
+		uint64_t	at = position + i;
+
+		if (at + PREFETCH_RECORDS < total)
+		{
+			const GsBatch *batch;
+
+			__builtin_prefetch(record_at(engine, at + PREFETCH_RECORDS, &batch));
+		}
+		if (!keys_only && at + PREFETCH_ROWS < total)
+		{
+			const char *row = row_at(engine, at + PREFETCH_ROWS);
+
+			for (int line = 0; line < PREFETCH_LINES; line++)
+				__builtin_prefetch(row + line * CACHE_LINE);
+		}
+		rows[i] = row_at(engine, at);
+	}
+	return n;
+}
+
+static GsStatus
+cpu_drain(GsEngine *base)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+
+	engine->drain_batch = 0;
+	engine->drain_slot = 0;
+	return GS_STATUS_OK;
+}
+
+static const void *
+cpu_next(GsEngine *base)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	const GsKeyLayout *layout = base->job.layout;
+
+	while (engine->drain_batch < engine->nbatches)
+	{
+		GsBatch    *batch = &engine->batches[engine->drain_batch];
+
+		if (engine->drain_slot < batch->nrows)
+		{
+			const uint64_t *record = gs_batch_record(batch, engine->drain_slot++);
+
+			return layout->keys_only ? (const void *) record :
+				gs_batch_row(batch, record, layout->nwords);
+		}
+		base->job.host.release(base->job.host.arg, batch->base);
+		batch->base = NULL;
+		engine->drain_batch++;
+		engine->drain_slot = 0;
+	}
+	return NULL;
+}
+
+static void
+cpu_close(GsEngine *base)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	GsHost		host = base->job.host;
+
+	for (size_t i = 0; i < engine->nbatches; i++)
+	{
+		if (engine->batches[i].base != NULL)
+			host.release(host.arg, engine->batches[i].base);
+	}
+	if (engine->batches != engine->first_batches)
+		host.release(host.arg, engine->batches);
+	if (engine->words != NULL)
+		host.release(host.arg, engine->words);
+	host.release(host.arg, engine);
+}

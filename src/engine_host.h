@@ -1,0 +1,20 @@
+/*-------------------------------------------------------------------------
+ *
+ * engine_host.h
+ *	  What a backend offers to an engine: memory of a context, interrupts.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ENGINE_HOST_H
+#define GPUSORT_ENGINE_HOST_H
+
+#include "engine.h"
+
+/*
+ * The memory comes from the context, so that resetting it frees everything an
+ * engine holds, after an ERROR too; large pieces ask for huge pages.
+ * check_interrupts is CHECK_FOR_INTERRUPTS.
+ */
+extern void gs_engine_host_init(GsHost *host, MemoryContext context);
+
+#endif							/* GPUSORT_ENGINE_HOST_H */

@@ -1,0 +1,129 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpusort.c
+ *	  The door: what happens when the library is loaded.
+ *
+ * A row's way through gpusort, by file:
+ *
+ *	  sort_plan		the planner is done: which Sort becomes a GpuSort
+ *	  sort_node		the executor wants rows: reads them, hands them out sorted
+ *	  sort_row		a slot's row, stored in a batch
+ *	  sort_key		its sort columns, encoded in a record beside it
+ *	  engine		the frontier: batches of rows in, sorted rows out
+ *	  engine_cpu	the engine in this process; key_sort sorts what key_pack packs,
+ *					by radix_sort
+ *	  sort_stock	PostgreSQL's own sort, where no engine can take the rows
+ *
+ * Loading the library is all it takes, by LOAD, session_preload_libraries or
+ * shared_preload_libraries; CREATE EXTENSION adds SQL functions only.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "gpusort.h"
+#include "pgcompat.h"
+#include "sort_node.h"
+#include "sort_plan.h"
+
+#include "fmgr.h"
+#include "optimizer/planner.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+PG_FUNCTION_INFO_V1(gpusort_version);
+
+#define GPUSORT_VERSION "1.0"
+
+/* Settings: gpusort.h. */
+bool		gpusort_enabled = true;
+int			gpusort_engine = GS_ENGINE_AUTO;
+int			gpusort_min_rows = 1000;
+bool		gpusort_force = false;
+bool		gpusort_debug_plan = false;
+bool		gpusort_explain_as_sort = false;
+
+static const struct config_enum_entry engine_options[] = {
+	{"auto", GS_ENGINE_AUTO, false},
+	{"cpu", GS_ENGINE_CPU, false},
+	{"cuda", GS_ENGINE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static planner_hook_type next_planner_hook = NULL;
+
+static PlannedStmt *
+gpusort_planner(Query *parse, const char *query_string, int cursor_options,
+				ParamListInfo bound_params)
+{
+	PlannedStmt *statement;
+
+	if (next_planner_hook)
+		statement = next_planner_hook(parse, query_string, cursor_options, bound_params);
+	else
+		statement = standard_planner(parse, query_string, cursor_options, bound_params);
+	if (gpusort_enabled)
+		gs_sort_plan_rewrite(statement);
+	return statement;
+}
+
+static void
+define_settings(void)
+{
+	DefineCustomBoolVariable("gpusort.enabled",
+							 "Lets gpusort take over sorts.",
+							 "Turned off, new plans keep their Sort nodes, and "
+							 "cached ones sort as PostgreSQL does.",
+							 &gpusort_enabled, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpusort.engine",
+							 "Chooses what sorts the rows.",
+							 "\"auto\" takes the fastest there is. Where \"cuda\" has "
+							 "no device, the CPU engine sorts and EXPLAIN ANALYZE "
+							 "says why.",
+							 &gpusort_engine, GS_ENGINE_AUTO, engine_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.min_rows",
+							"Leaves sorts of fewer estimated rows to PostgreSQL.",
+							NULL,
+							&gpusort_min_rows, 1000, 0, INT_MAX,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.force",
+							 "Takes over every possible sort, whatever its size.",
+							 "For tests.",
+							 &gpusort_force, false,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.debug_plan",
+							 "Says of each Sort left to PostgreSQL why it was.",
+							 NULL,
+							 &gpusort_debug_plan, false,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.explain_as_sort",
+							 "Has EXPLAIN print a GpuSort as if it were a Sort.",
+							 "For tests that compare plans with PostgreSQL's own.",
+							 &gpusort_explain_as_sort, false,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	MarkGUCPrefixReserved("gpusort");
+}
+
+void
+_PG_init(void)
+{
+	define_settings();
+	RegisterCustomScanMethods(&gs_sort_scan_methods);
+	next_planner_hook = planner_hook;
+	planner_hook = gpusort_planner;
+}
+
+/* gpusort_version() returns text: the version of the loaded library. */
+Datum
+gpusort_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(GPUSORT_VERSION));
+}

@@ -1,0 +1,556 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_sort.c
+ *	  Sorts the records of a set of batches: on this processor, in memory.
+ *
+ * The idea is to move as little as possible: what is sorted are 64-bit
+ * *words*, the first bits of the packed key above the number of the row.
+ *
+ *	   63                        number_bits              0
+ *	  | first level of the key  | batch no. | slot in batch |
+ *
+ * 5 M rows have numbers of 24 bits and leave 40 for the key, so five radix
+ * passes over 8-byte words order them: by everything, if the packed key is no
+ * wider; otherwise up to ties.  Row numbers ascend in input order and stay
+ * with their words, so any correct sort of the words is a stable sort of the
+ * rows, and a word never equals another.
+ *
+ * Ties are then refined level by level (key_pack.h): a run of equal words is
+ * sorted again by words that hold the next level's bits, its ties by the level
+ * after.  For a random bigint the first 40 bits leave next to no ties; for a
+ * text, some.
+ *
+ * A tail level (the bytes of a text past the eighth) takes what the rows of
+ * the run have in common for granted and loads the next eight bytes:
+ *
+ *	  http://www.example.org/a/001		common: "http://www.example.org/"
+ *	  http://www.example.org/a/002		eight bytes: "a/001", padded with 0
+ *	  http://www.example.org/b/001		varying bits: few, so they fit a word
+ *
+ * Runs of 2 are the most frequent by far; all runs of one level share its
+ * precomputed pieces, so a small one costs two record reads and a comparison.
+ *
+ * Before every sort a run is checked for being in order already, which costs
+ * nothing beside making its words; the whole input also for being in the
+ * opposite order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "key_sort.h"
+
+#include <string.h>
+
+#include "key_codec.h"
+#include "key_pack.h"
+#include "radix_sort.h"
+
+#define Min(a, b)		((a) < (b) ? (a) : (b))
+
+/* Rows between two interrupt checks: about 0.5 ms if every access misses. */
+#define CHECK_EVERY		((size_t) 1 << 12)
+
+/* How far ahead records of scattered rows are prefetched. */
+#define PREFETCH_DISTANCE	16
+
+typedef struct SortState
+{
+	GsKeySort  *sort;
+	GsFigures  *figures;
+	GsKeyPacking packing;
+	GsSqueezeFunction squeeze;
+	int			number_bits;
+	uint64_t	number_mask;
+	uint64_t   *words;
+	uint64_t   *scratch;		/* NULL until something must be sorted */
+} SortState;
+
+/* What making the words of a run found out. */
+typedef struct RunOrder
+{
+	bool		ascending;		/* no key is below the one before */
+	bool		descending;		/* none is above */
+} RunOrder;
+
+/* Where a run is in the key. */
+typedef struct KeyPosition
+{
+	int			level;
+	uint32_t	depth;			/* in a tail level: bytes known to be equal */
+} KeyPosition;
+
+#define TAIL_START	8			/* the prefix field held the bytes before */
+
+static bool make_first_words(SortState *state, RunOrder *order);
+static GsStatus sort_all(SortState *state);
+static void reverse_all(SortState *state);
+static void refine_ties(SortState *state, size_t start, size_t end, KeyPosition position);
+
+bool
+gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t max_rows)
+{
+	int			batch_bits = nbatches > 1 ? gs_bit_width(nbatches - 1) : 0;
+
+	numbering->slot_bits = max_rows > 1 ? gs_bit_width(max_rows - 1) : 0;
+	numbering->number_bits = numbering->slot_bits + batch_bits;
+	return numbering->number_bits <= GS_MAX_NUMBER_BITS;
+}
+
+GsStatus
+gs_key_sort(GsKeySort *sort, GsFigures *figures)
+{
+	const GsHost *host = sort->host;
+	SortState  *state = host->allocate(host->arg, sizeof(SortState));
+	GsStatus	status;
+
+	if (state == NULL)
+		return GS_STATUS_OOM;
+	state->sort = sort;
+	state->figures = figures;
+	state->squeeze = gs_squeeze_function();
+	state->number_bits = sort->numbering.number_bits;
+	state->number_mask = (UINT64_C(1) << state->number_bits) - 1;
+	state->scratch = NULL;
+	state->words = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+	if (state->words == NULL)
+	{
+		host->release(host->arg, state);
+		return GS_STATUS_OOM;
+	}
+	gs_key_packing_init(&state->packing, sort->layout, 64 - state->number_bits);
+	figures->key_bits = state->packing.total_bits;
+	figures->key_tails = state->packing.has_tails;
+
+	status = sort_all(state);
+	if (state->scratch != NULL)
+		host->release(host->arg, state->scratch);
+	sort->words = state->words;
+	if (status != GS_STATUS_OK)
+	{
+		host->release(host->arg, state->words);
+		sort->words = NULL;
+	}
+	host->release(host->arg, state);
+	return status;
+}
+
+static inline const uint64_t *
+record_of(const SortState *state, uint64_t word)
+{
+	const GsKeySort *sort = state->sort;
+	uint64_t	number = word & state->number_mask;
+	const GsBatch *batch = gs_row_batch(&sort->numbering, sort->batches, number);
+
+	return gs_batch_record(batch, gs_row_slot(&sort->numbering, number));
+}
+
+/* Sorts words[start..end) as whole numbers. */
+static void
+sort_words(SortState *state, size_t start, size_t end, int key_bits)
+{
+	uint64_t   *words = state->words + start;
+	uint64_t   *scratch = state->scratch + start;
+	size_t		n = end - start;
+
+	if (n <= GS_MERGE_SORT_MAX)
+		gs_merge_sort(words, scratch, n);
+	else
+	{
+		uint64_t   *sorted = gs_radix_sort(words, scratch, n, state->number_bits,
+										   key_bits, state->sort->host, NULL);
+
+		if (sorted != words)
+			memcpy(words, sorted, n * sizeof(uint64_t));
+	}
+}
+
+/* The whole input, from records to an order. */
+static GsStatus
+sort_all(SortState *state)
+{
+	GsKeySort  *sort = state->sort;
+	const GsHost *host = sort->host;
+	bool		refine;
+	RunOrder	order;
+	KeyPosition next = {0, TAIL_START};
+
+	refine = make_first_words(state, &order);
+	if (order.ascending)
+		state->figures->method = GS_METHOD_PRESORTED;
+	else if (order.descending)
+	{
+		state->figures->method = GS_METHOD_REVERSED;
+		reverse_all(state);
+	}
+	else
+		state->figures->method = sort->nrows <= GS_MERGE_SORT_MAX ?
+			GS_METHOD_MERGE : GS_METHOD_RADIX;
+
+	if (refine || !(order.ascending || order.descending))
+	{
+		state->scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+		if (state->scratch == NULL)
+			return GS_STATUS_OOM;
+	}
+	if (state->figures->method == GS_METHOD_MERGE)
+		gs_merge_sort(state->words, state->scratch, sort->nrows);
+	else if (state->figures->method == GS_METHOD_RADIX)
+	{
+		uint64_t   *sorted = gs_radix_sort(state->words, state->scratch, sort->nrows,
+										   state->number_bits,
+										   state->packing.levels[0].bits, host,
+										   &state->figures->passes);
+
+		if (sorted != state->words)
+		{
+			state->scratch = state->words;
+			state->words = sorted;
+		}
+	}
+	if (refine)
+	{
+		if (!state->packing.levels[0].is_tail)
+			next.level = 1;
+		refine_ties(state, 0, sort->nrows, next);
+	}
+	return GS_STATUS_OK;
+}
+
+/*
+ * Makes the words of all rows, in input order.  Returns whether equal words
+ * can still belong to different keys.
+ */
+static bool
+make_first_words(SortState *state, RunOrder *order)
+{
+	const GsKeySort *sort = state->sort;
+	const GsKeyPacking *packing = &state->packing;
+	const GsLevel *level = NULL;
+	GsLevelFunction level_value = NULL;
+	uint64_t   *out = state->words;
+	uint64_t	previous = 0;
+	bool		ascending = true;
+	bool		descending = true;
+
+	if (packing->nlevels > 0 && !packing->levels[0].is_tail)
+	{
+		level = &packing->levels[0];
+		level_value = gs_level_function(packing, level);
+	}
+
+	for (size_t b = 0; b < sort->nbatches; b++)
+	{
+		const GsBatch *batch = &sort->batches[b];
+
+		for (size_t start = 0; start < batch->nrows; start += CHECK_EVERY)
+		{
+			size_t		end = Min(start + CHECK_EVERY, batch->nrows);
+
+			sort->host->check_interrupts(sort->host->arg);
+			for (size_t slot = start; slot < end; slot++)
+			{
+				uint64_t	key = level == NULL ? 0 :
+					level_value(packing, level, gs_batch_record(batch, slot));
+
+				if (out == state->words)
+					previous = key;
+				ascending &= key >= previous;
+				descending &= key <= previous;
+				previous = key;
+				*out++ = key << state->number_bits |
+					gs_row_number(&sort->numbering, b, slot);
+			}
+		}
+	}
+	order->ascending = ascending;
+	order->descending = descending;
+	return packing->nlevels > 1 || (packing->nlevels == 1 && level == NULL);
+}
+
+/*
+ * Input in descending order: reversed as a whole, then each run of equal keys
+ * once more, since equal keys stay in input order.
+ */
+static void
+reverse_range(uint64_t *words, size_t n)
+{
+	for (size_t i = 0, j = n; i + 1 < j; i++)
+	{
+		uint64_t	swap = words[--j];
+
+		words[j] = words[i];
+		words[i] = swap;
+	}
+}
+
+static size_t
+run_end(const SortState *state, size_t start, size_t end)
+{
+	uint64_t	key = state->words[start] >> state->number_bits;
+	size_t		i = start + 1;
+
+	while (i < end && state->words[i] >> state->number_bits == key)
+		i++;
+	return i;
+}
+
+static void
+reverse_all(SortState *state)
+{
+	size_t		n = state->sort->nrows;
+
+	reverse_range(state->words, n);
+	for (size_t start = 0, end; start < n; start = end)
+	{
+		end = run_end(state, start, n);
+		reverse_range(state->words + start, end - start);
+	}
+}
+
+/* ------------------------------------------------------------------- ties */
+
+static void
+prefetch_record(const SortState *state, size_t i, size_t end)
+{
+	if (i + PREFETCH_DISTANCE < end)
+		__builtin_prefetch(record_of(state, state->words[i + PREFETCH_DISTANCE]));
+}
+
+/* Puts another key over the number of words[i]; notes if that breaks the order. */
+static inline void
+set_key(SortState *state, size_t i, uint64_t key, uint64_t *previous, bool *ascending)
+{
+	uint64_t   *word = &state->words[i];
+
+	*ascending &= key >= *previous;
+	*previous = key;
+	*word = key << state->number_bits | (*word & state->number_mask);
+}
+
+static void
+check_interrupts(const SortState *state, size_t i)
+{
+	if ((i & (CHECK_EVERY - 1)) == 0)
+		state->sort->host->check_interrupts(state->sort->host->arg);
+}
+
+/* Sorts a run by the bits of one level. */
+static void
+sort_by_bits(SortState *state, size_t start, size_t end, KeyPosition *position)
+{
+	const GsLevel *level = &state->packing.levels[position->level];
+	GsLevelFunction level_value = gs_level_function(&state->packing, level);
+	uint64_t	previous = 0;
+	bool		ascending = true;
+
+	for (size_t i = start; i < end; i++)
+	{
+		check_interrupts(state, i);
+		prefetch_record(state, i, end);
+		set_key(state, i, level_value(&state->packing, level, record_of(state, state->words[i])),
+				&previous, &ascending);
+	}
+	if (!ascending)
+		sort_words(state, start, end, level->bits);
+	position->level++;
+	position->depth = TAIL_START;
+}
+
+/* The bytes of a variable-width value. */
+typedef struct Bytes
+{
+	const unsigned char *data;
+	uint32_t	len;
+} Bytes;
+
+static inline Bytes
+tail_bytes(const SortState *state, const GsComponent *tail, uint64_t word)
+{
+	const GsKeySort *sort = state->sort;
+	const GsBatch *batch = gs_row_batch(&sort->numbering, sort->batches,
+										word & state->number_mask);
+	const uint64_t *record = record_of(state, word);
+	const char *row = gs_batch_row(batch, record, sort->layout->nwords);
+	uint64_t	place = record[tail->word];
+	Bytes		bytes;
+
+	bytes.data = (const unsigned char *) row + gs_tail_offset(place);
+	bytes.len = gs_tail_len(place);
+	return bytes;
+}
+
+static inline uint64_t
+bytes_at(Bytes bytes, uint32_t depth)
+{
+	return bytes.len <= depth ? 0 : gs_load_prefix(bytes.data + depth, bytes.len - depth);
+}
+
+/* How many bytes all values of a run have in common, at least depth. */
+static uint32_t
+common_length(const SortState *state, const GsComponent *tail,
+			  size_t start, size_t end, uint32_t depth)
+{
+	Bytes		first = tail_bytes(state, tail, state->words[start]);
+	uint32_t	common = first.len;
+
+	for (size_t i = start + 1; i < end && common > depth; i++)
+	{
+		Bytes		bytes = tail_bytes(state, tail, state->words[i]);
+		uint32_t	at = depth;
+
+		check_interrupts(state, i);
+		prefetch_record(state, i, end);
+		if (bytes.len < common)
+			common = bytes.len;
+		while (at + 8 <= common &&
+			   memcmp(first.data + at, bytes.data + at, 8) == 0)
+			at += 8;
+		while (at < common && first.data[at] == bytes.data[at])
+			at++;
+		common = at;
+	}
+	return common > depth ? common : depth;
+}
+
+/*
+ * Sorts a run by the next bytes of a tail.  position moves on by the bytes
+ * consumed, or to the next level when the tail is done with.
+ */
+static void
+sort_by_tail(SortState *state, size_t start, size_t end, KeyPosition *position)
+{
+	const GsLevel *level = &state->packing.levels[position->level];
+	const GsComponent *tail = &state->packing.components[level->tail_component];
+	int			key_bits = 64 - state->number_bits;
+	uint32_t	min_len = UINT32_MAX;
+	uint32_t	max_len = 0;
+	uint64_t	ever_set = 0;
+	uint64_t	always_set = UINT64_MAX;
+	uint64_t	varying;
+	uint64_t	previous = 0;
+	bool		ascending = true;
+
+	/* the next eight bytes of each, kept in the scratch */
+	for (size_t i = start; i < end; i++)
+	{
+		Bytes		bytes = tail_bytes(state, tail, state->words[i]);
+		uint64_t	code = bytes_at(bytes, position->depth);
+
+		check_interrupts(state, i);
+		prefetch_record(state, i, end);
+		state->scratch[i] = code;
+		ever_set |= code;
+		always_set &= code;
+		if (bytes.len < min_len)
+			min_len = bytes.len;
+		if (bytes.len > max_len)
+			max_len = bytes.len;
+	}
+	varying = ever_set & ~always_set;
+
+	if (varying == 0 && position->depth + UINT32_C(8) < max_len)
+	{
+		/* nothing to tell: skip all that they have in common */
+		uint32_t	common = common_length(state, tail, start, end, position->depth + 8);
+
+		/*
+		 * Only zero bytes of the longer values against the padding of the
+		 * shorter ones can be in common past min_len; step over them by eights.
+		 */
+		position->depth = common > position->depth + 8 ? common : position->depth + 8;
+		return;
+	}
+	if (varying == 0)
+	{
+		/* equal but for zeros at the end: the shorter value is the smaller */
+		position->level++;
+		position->depth = TAIL_START;
+		if (min_len == max_len)
+			return;
+		for (size_t i = start; i < end; i++)
+		{
+			uint32_t	len = tail_bytes(state, tail, state->words[i]).len;
+
+			check_interrupts(state, i);
+			set_key(state, i, tail->descending ? max_len - len : len - min_len,
+					&previous, &ascending);
+		}
+		if (!ascending)
+			sort_words(state, start, end, gs_bit_width(max_len - min_len));
+		return;
+	}
+
+	/* as many of the varying bits as fit, from the first byte on */
+	while (__builtin_popcountll(varying) > key_bits)
+		varying &= varying - 1;
+	for (size_t i = start; i < end; i++)
+	{
+		uint64_t	code = state->scratch[i];
+
+		check_interrupts(state, i);
+		set_key(state, i, state->squeeze(tail->descending ? ~code : code, varying),
+				&previous, &ascending);
+	}
+	if (!ascending)
+		sort_words(state, start, end, __builtin_popcountll(varying));
+
+	/* bytes whose varying bits were all used are equal in what ties now */
+	{
+		uint64_t	left = (ever_set & ~always_set) & ~varying;
+
+		position->depth += left == 0 ? 8 : (uint32_t) __builtin_clzll(left) / 8;
+	}
+}
+
+/*
+ * Sorts words[start..end), equal in everything before position, by the rest
+ * of the key.  Recurses into all runs of ties but the largest, so that the
+ * depth stays within log2 of the rows.
+ */
+static void
+sort_run(SortState *state, size_t start, size_t end, KeyPosition position)
+{
+	while (end - start > 1 && position.level < state->packing.nlevels)
+	{
+		size_t		largest = start;
+		size_t		largest_end = start + 1;
+
+		if (state->packing.levels[position.level].is_tail)
+			sort_by_tail(state, start, end, &position);
+		else
+			sort_by_bits(state, start, end, &position);
+		if (position.level == state->packing.nlevels)
+			return;
+
+		for (size_t run = start, next; run < end; run = next)
+		{
+			next = run_end(state, run, end);
+			if (next - run > largest_end - largest)
+			{
+				if (largest_end - largest > 1)
+					sort_run(state, largest, largest_end, position);
+				largest = run;
+				largest_end = next;
+			}
+			else if (next - run > 1)
+				sort_run(state, run, next, position);
+		}
+		start = largest;
+		end = largest_end;
+	}
+}
+
+/* Sorts every run of equal words by what position says comes next. */
+static void
+refine_ties(SortState *state, size_t start, size_t end, KeyPosition position)
+{
+	for (size_t run = start, next; run < end; run = next)
+	{
+		next = run_end(state, run, end);
+		check_interrupts(state, run);
+		if (next - run > 1)
+		{
+			state->figures->tied_rows += next - run;
+			sort_run(state, run, next, position);
+		}
+	}
+}

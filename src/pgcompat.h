@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * pgcompat.h
+ *	  Every difference between the server versions that gpusort supports.
+ *
+ * No other file tests PG_VERSION_NUM.  Include it after postgres.h.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_PGCOMPAT_H
+#define GPUSORT_PGCOMPAT_H
+
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
+#error "gpusort supports PostgreSQL 15 only; point PG_CONFIG at the pg_config of a PostgreSQL 15"
+#endif
+
+#include "utils/pg_locale.h"
+
+/* Does the collation compare byte by byte, as memcmp() does? */
+static inline bool
+gs_collation_is_bytewise(Oid collation)
+{
+	return lc_collate_is_c(collation);
+}
+
+#endif							/* GPUSORT_PGCOMPAT_H */

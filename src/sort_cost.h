@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_cost.h
+ *	  When a GpuSort can win: pure arithmetic, no state.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_COST_H
+#define GPUSORT_SORT_COST_H
+
+/* A sort as the planner estimates it. */
+typedef struct GsSortEstimate
+{
+	double		nrows;
+	int			width;			/* bytes of a row's values */
+	int			ncolumns;		/* of the ORDER BY */
+	bool		keys_only;		/* no row beside the key */
+	double		bound;			/* rows that a LIMIT asks for; < 0 if all */
+} GsSortEstimate;
+
+/* Bytes that the CPU engine will need. */
+extern double gs_sort_cost_bytes(const GsSortEstimate *estimate);
+
+/* Is a full sort no dearer than PostgreSQL's heap of the first `bound` rows? */
+extern bool gs_sort_cost_bound_is_large(const GsSortEstimate *estimate);
+
+#endif							/* GPUSORT_SORT_COST_H */

@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_explain.c
+ *	  What EXPLAIN says of a GpuSort.
+ *
+ * Sort Key must read as it does under a Sort, since people and tests compare
+ * plans.  Core has the code for that but does not export it, so it is written
+ * here once more, from the documented behaviour: the expression, then COLLATE
+ * where it is not the type's own, DESC or USING where the operator is not the
+ * type's "<", and NULLS FIRST/LAST where it is not what the direction implies.
+ *
+ * Under ANALYZE, figures of the leader only: a CustomScan gets shared memory
+ * for its workers' figures only when it is parallel-aware.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "gpusort.h"
+#include "sort_explain.h"
+
+#include "parser/parse_relation.h"
+#include "parser/parsetree.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/tlist.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+#include "utils/typcache.h"
+
+#define NODE_NAME		"Custom Scan (GpuSort)"
+
+static char *
+describe_column(const GsSortColumn *column, Expr *expr, List *context, bool use_prefix)
+{
+	StringInfoData buf;
+	Oid			type = exprType((Node *) expr);
+	TypeCacheEntry *order = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	bool		descending = false;
+
+	initStringInfo(&buf);
+	appendStringInfoString(&buf, deparse_expression((Node *) expr, context, use_prefix, true));
+
+	if (OidIsValid(column->collation) && column->collation != get_typcollation(type))
+	{
+		char	   *name = get_collation_name(column->collation);
+
+		if (name == NULL)
+			elog(ERROR, "cache lookup failed for collation %u", column->collation);
+		appendStringInfo(&buf, " COLLATE %s", quote_identifier(name));
+	}
+
+	if (column->sort_operator == order->gt_opr)
+	{
+		descending = true;
+		appendStringInfoString(&buf, " DESC");
+	}
+	else if (column->sort_operator != order->lt_opr)
+	{
+		char	   *name = get_opname(column->sort_operator);
+
+		if (name == NULL)
+			elog(ERROR, "cache lookup failed for operator %u", column->sort_operator);
+		appendStringInfo(&buf, " USING %s", name);
+		(void) get_equality_op_for_ordering_op(column->sort_operator, &descending);
+	}
+
+	if (column->nulls_first != descending)
+		appendStringInfoString(&buf, column->nulls_first ? " NULLS FIRST" : " NULLS LAST");
+	return buf.data;
+}
+
+static void
+explain_sort_key(const GsSortState *state, List *ancestors, ExplainState *es)
+{
+	Plan	   *plan = state->css.ss.ps.plan;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
+	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
+	List	   *columns = NIL;
+
+	for (int i = 0; i < state->ncolumns; i++)
+	{
+		const GsSortColumn *column = &state->columns[i];
+		TargetEntry *entry = get_tle_by_resno(plan->targetlist, column->attno);
+
+		if (entry == NULL)
+			elog(ERROR, "no target list entry for sort column %d", column->attno);
+		columns = lappend(columns, describe_column(column, entry->expr, context, use_prefix));
+	}
+	ExplainPropertyList("Sort Key", columns, es);
+}
+
+/* Core's three properties of a finished sort, in core's form. */
+static void
+explain_method(const char *method, int64 kilobytes, const char *space, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",
+						 method, space, kilobytes);
+	}
+	else
+	{
+		ExplainPropertyText("Sort Method", method, es);
+		ExplainPropertyInteger("Sort Space Used", "kB", kilobytes, es);
+		ExplainPropertyText("Sort Space Type", space, es);
+	}
+}
+
+static const char *
+method_name(GsMethod method)
+{
+	switch (method)
+	{
+		case GS_METHOD_PRESORTED:
+			return "presorted";
+		case GS_METHOD_REVERSED:
+			return "reversed";
+		case GS_METHOD_RADIX:
+			return "radix sort";
+		default:
+			return "merge sort";
+	}
+}
+
+static void
+explain_engine(const GsSortState *state, ExplainState *es)
+{
+	const GsFigures *figures = gs_engine_figures(state->engine);
+
+	explain_method(gpusort_explain_as_sort ? "quicksort" : method_name(figures->method),
+				   (figures->peak_bytes + 1023) / 1024, "Memory", es);
+	if (gpusort_explain_as_sort)
+		return;
+	ExplainPropertyText("Engine", figures->engine, es);
+	if (gpusort_engine == GS_ENGINE_CUDA)
+		ExplainPropertyText("Engine Reason", "this version has no CUDA engine", es);
+	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
+	if (figures->key_tails)
+		ExplainPropertyBool("Key Tails", true, es);
+	if (figures->tied_rows > 0)
+		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+}
+
+static void
+explain_stock(const GsSortState *state, ExplainState *es)
+{
+	TuplesortInstrumentation stats;
+
+	tuplesort_get_stats(state->stock.state, &stats);
+	explain_method(tuplesort_method_name(stats.sortMethod), stats.spaceUsed,
+				   tuplesort_space_type_name(stats.spaceType), es);
+	if (gpusort_explain_as_sort)
+		return;
+	ExplainPropertyText("Engine", "postgres", es);
+	ExplainPropertyText("Engine Reason", state->stock_reason, es);
+}
+
+/* The last place before `before` where `wanted` stands, or NULL. */
+static char *
+find_last(char *start, char *before, const char *wanted)
+{
+	size_t		len = strlen(wanted);
+
+	for (char *at = before - len; at >= start; at--)
+	{
+		if (strncmp(at, wanted, len) == 0)
+			return at;
+	}
+	return NULL;
+}
+
+/* Replaces n bytes at `at` of what EXPLAIN has printed. */
+static void
+replace_output(StringInfo out, char *at, size_t n, const char *by)
+{
+	char	   *rest = pstrdup(at + n);
+
+	out->len = at - out->data;
+	out->data[out->len] = '\0';
+	appendStringInfoString(out, by);
+	appendStringInfoString(out, rest);
+	pfree(rest);
+}
+
+/*
+ * For tests that compare plans with PostgreSQL's own: calls the node, whose
+ * name EXPLAIN has just printed, a Sort.
+ */
+static void
+rename_to_sort(ExplainState *es)
+{
+	StringInfo	out = es->str;
+	char	   *end = out->data + out->len;
+	char	   *name;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		name = find_last(out->data, end, NODE_NAME);
+		if (name != NULL)
+			replace_output(out, name, strlen(NODE_NAME), "Sort");
+	}
+	else
+	{
+		/* one line names the provider, one before it the type */
+		char	   *line;
+		char	   *line_end;
+
+		name = find_last(out->data, end, "GpuSort");
+		if (name == NULL)
+			return;
+		line = find_last(out->data, name, "\n");
+		line_end = strchr(name, '\n');
+		if (line == NULL || line_end == NULL)
+			return;
+		replace_output(out, line, line_end - line, "");
+		name = find_last(out->data, line, "Custom Scan");
+		if (name != NULL)
+			replace_output(out, name, strlen("Custom Scan"), "Sort");
+	}
+}
+
+void
+gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	GsSortState *state = (GsSortState *) node;
+
+	if (gpusort_explain_as_sort)
+		rename_to_sort(es);
+	explain_sort_key(state, ancestors, es);
+	if (!es->analyze)
+		return;
+	if (state->phase == GS_SORT_ENGINE)
+		explain_engine(state, es);
+	else if (state->phase == GS_SORT_STOCK)
+		explain_stock(state, es);
+}

@@ -1,0 +1,21 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_explain.h
+ *	  What EXPLAIN says of a GpuSort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_EXPLAIN_H
+#define GPUSORT_SORT_EXPLAIN_H
+
+#include "commands/explain.h"
+
+#include "sort_node.h"
+
+/*
+ * Sort Key, as core prints it; under ANALYZE also how the sort went.  Without
+ * ANALYZE nothing depends on the machine.
+ */
+extern void gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es);
+
+#endif							/* GPUSORT_SORT_EXPLAIN_H */

@@ -1,0 +1,114 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_key.h
+ *	  From the sort columns of a row to its key record.
+ *
+ * The planner side asks which columns can be encoded at all; the executor
+ * side encodes.  For each row:
+ *
+ *	  gs_sort_key_load()	takes the datums from the slot
+ *	  (the driver stores the row)
+ *	  gs_sort_key_write()	writes the record
+ *
+ * two steps, since the bytes of a text are referred to where they stand in
+ * the stored row, and those that do not stand there must be stored behind it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_KEY_H
+#define GPUSORT_SORT_KEY_H
+
+#include "access/tupdesc.h"
+#include "executor/tuptable.h"
+
+#include "key_layout.h"
+#include "sort_row.h"
+
+/* How the values of a column become codes; one per order, not per type. */
+typedef enum GsKeyKind
+{
+	GS_KEY_BOOL,
+	GS_KEY_CHAR,				/* "char", unsigned */
+	GS_KEY_INT16,
+	GS_KEY_INT32,				/* int4, date */
+	GS_KEY_UINT32,				/* oid */
+	GS_KEY_INT64,				/* int8, money, time, timestamp[tz] */
+	GS_KEY_UINT64,				/* xid8, pg_lsn */
+	GS_KEY_FLOAT4,
+	GS_KEY_FLOAT8,
+	GS_KEY_ENUM,
+	GS_KEY_TID,
+	GS_KEY_TIMETZ,
+	GS_KEY_INTERVAL,
+	GS_KEY_UUID,
+	GS_KEY_MACADDR,
+	GS_KEY_MACADDR8,
+	GS_KEY_INET,				/* inet, cidr */
+	GS_KEY_TEXT,				/* text, varchar */
+	GS_KEY_BPCHAR,
+	GS_KEY_NAME,
+	GS_KEY_BYTEA
+} GsKeyKind;
+
+/* One column of an ORDER BY, as a plan has it. */
+typedef struct GsSortColumn
+{
+	AttrNumber	attno;			/* in the row that is sorted */
+	Oid			sort_operator;
+	Oid			collation;
+	bool		nulls_first;
+} GsSortColumn;
+
+/*
+ * Can this ordering be encoded?  If so, sets kind and descending; if not,
+ * *why_not to a reason for people (palloc'd or constant).
+ */
+extern bool gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind,
+							 bool *descending, char **why_not);
+
+/*
+ * Can all of these?  The same, with the limits on their number and size.
+ */
+extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
+								   char **why_not);
+
+typedef struct GsSortKey GsSortKey;
+
+/*
+ * Makes the encoder of rows of the given type, in the current memory context,
+ * where it also makes a small one of its own.  The columns must be encodable.
+ * Where the one column is the whole row and its value can be had back from
+ * its code, the layout is keys_only.
+ */
+extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
+									 TupleDesc desc);
+
+/* The layout of the records, with what was observed so far. */
+extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
+
+/*
+ * Takes the sort columns of the slot's row; deforms no further than the last
+ * of them.  *extra_bytes becomes how many bytes of keys have to be stored
+ * behind the row; they are valid until the next load.  Returns false, and
+ * sets *why_not, if this value cannot be encoded although its type can (a label that
+ * was added to an enum while the sort ran): such rows need the stock sort.
+ * May ereport what detoasting reports.
+ */
+extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
+							 size_t *extra_bytes, const char **why_not);
+
+/*
+ * Writes what was loaded to the record of a stored row, behind row_bytes of
+ * which the extra bytes go.  In a keys_only layout row is not used.  Returns
+ * the NULL bits.
+ */
+extern uint32 gs_sort_key_write(GsSortKey *key, const GsRowSource *source,
+								char *row, size_t row_bytes, uint64 *record);
+
+/* Is the one column of the loaded row NULL?  For keys_only layouts. */
+extern bool gs_sort_key_is_null(const GsSortKey *key);
+
+/* The value that a keys_only record was made from. */
+extern Datum gs_sort_key_decode(const GsSortKey *key, const uint64 *record);
+
+#endif							/* GPUSORT_SORT_KEY_H */

@@ -1,0 +1,509 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_node.c
+ *	  The GpuSort executor node: a driver of the engine frontier.
+ *
+ * A GpuSort stands where a Sort stood and keeps all its promises: it can be
+ * rescanned, rewound, read backward, marked and restored, and it hands out
+ * MinimalTuples in a slot that says so.  Two promises are its own: the sort is
+ * stable, and every row is copied once on its way in and not at all on its way
+ * out.
+ *
+ *				 first row wanted
+ *		IDLE ------------------------> load ---> ENGINE
+ *		 ^								 |
+ *		 | rescan						 | no memory, no code for a value,
+ *		 |								 v gpusort switched off
+ *		 +------------------------- drain and load ---> STOCK
+ *
+ * load reads the child to its end.  For each row the sort columns are taken
+ * from the slot, the stored row is written to the engine's batch, and the key
+ * record beside it.  When the engine can take no more, the rows it has go to a
+ * tuplesort in input order, its memory being freed on the way, and the child's
+ * remaining rows follow; nothing was handed out yet, so nobody can tell.
+ *
+ * Where the one sort column is the whole row and can be had back from its
+ * code, no row is stored at all, and NULLs are only counted: one is as good as
+ * another.
+ *
+ * Everything a sort holds is in one memory context below the query's.  An
+ * ERROR, a cancel, or the end of the query frees it; the engine has nothing
+ * that would need more.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "engine.h"
+#include "engine_host.h"
+#include "gpusort.h"
+#include "sort_explain.h"
+#include "sort_key.h"
+#include "sort_node.h"
+#include "sort_row.h"
+#include "sort_stock.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* The lists in custom_private. */
+enum
+{
+	PRIVATE_ATTNOS,
+	PRIVATE_OPERATORS,
+	PRIVATE_COLLATIONS,
+	PRIVATE_NULLS_FIRST,
+	PRIVATE_LISTS
+};
+
+static Node *sort_create_state(CustomScan *scan);
+static void sort_begin(CustomScanState *node, EState *estate, int eflags);
+static TupleTableSlot *sort_exec(CustomScanState *node);
+static void sort_end(CustomScanState *node);
+static void sort_rescan(CustomScanState *node);
+static void sort_mark(CustomScanState *node);
+static void sort_restore(CustomScanState *node);
+
+const CustomScanMethods gs_sort_scan_methods = {
+	.CustomName = "GpuSort",
+	.CreateCustomScanState = sort_create_state
+};
+
+static const CustomExecMethods sort_exec_methods = {
+	.CustomName = "GpuSort",
+	.BeginCustomScan = sort_begin,
+	.ExecCustomScan = sort_exec,
+	.EndCustomScan = sort_end,
+	.ReScanCustomScan = sort_rescan,
+	.MarkPosCustomScan = sort_mark,
+	.RestrPosCustomScan = sort_restore,
+	.ExplainCustomScan = gs_sort_explain
+};
+
+/* ----------------------------------------------------------- plan and state */
+
+List *
+gs_sort_node_private(const GsSortColumn *columns, int ncolumns)
+{
+	List	   *lists[PRIVATE_LISTS] = {NIL};
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		lists[PRIVATE_ATTNOS] = lappend_int(lists[PRIVATE_ATTNOS], columns[i].attno);
+		lists[PRIVATE_OPERATORS] = lappend_oid(lists[PRIVATE_OPERATORS], columns[i].sort_operator);
+		lists[PRIVATE_COLLATIONS] = lappend_oid(lists[PRIVATE_COLLATIONS], columns[i].collation);
+		lists[PRIVATE_NULLS_FIRST] = lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
+	}
+	return list_make4(lists[0], lists[1], lists[2], lists[3]);
+}
+
+static GsSortColumn *
+columns_of_plan(const CustomScan *scan, int *ncolumns)
+{
+	List	   *attnos = list_nth(scan->custom_private, PRIVATE_ATTNOS);
+	List	   *operators = list_nth(scan->custom_private, PRIVATE_OPERATORS);
+	List	   *collations = list_nth(scan->custom_private, PRIVATE_COLLATIONS);
+	List	   *nulls_first = list_nth(scan->custom_private, PRIVATE_NULLS_FIRST);
+	GsSortColumn *columns = palloc(sizeof(GsSortColumn) * list_length(attnos));
+
+	*ncolumns = list_length(attnos);
+	for (int i = 0; i < *ncolumns; i++)
+	{
+		columns[i].attno = list_nth_int(attnos, i);
+		columns[i].sort_operator = list_nth_oid(operators, i);
+		columns[i].collation = list_nth_oid(collations, i);
+		columns[i].nulls_first = list_nth_int(nulls_first, i) != 0;
+	}
+	return columns;
+}
+
+static Node *
+sort_create_state(CustomScan *scan)
+{
+	GsSortState *state = palloc0(sizeof(GsSortState));
+
+	NodeSetTag(state, T_CustomScanState);
+	state->css.methods = &sort_exec_methods;
+	return (Node *) state;
+}
+
+static void
+sort_begin(CustomScanState *node, EState *estate, int eflags)
+{
+	GsSortState *state = (GsSortState *) node;
+	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
+	PlanState  *ps = &node->ss.ps;
+
+	state->columns = columns_of_plan(scan, &state->ncolumns);
+	state->random_access = (eflags & (EXEC_FLAG_REWIND |
+									  EXEC_FLAG_BACKWARD |
+									  EXEC_FLAG_MARK)) != 0;
+
+	/* we shield the child from all of these */
+	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
+	outerPlanState(node) = ExecInitNode(outerPlan(scan), estate, eflags);
+
+	/*
+	 * The executor has set up the node as one that projects to virtual slots.
+	 * It does neither, and nodes above must know: they compile how a tuple is
+	 * deformed for the kind of slot that is promised here.
+	 */
+	ps->ps_ProjInfo = NULL;
+	ps->ps_ResultTupleSlot = ExecInitExtraTupleSlot(estate, ps->ps_ResultTupleDesc,
+													&TTSOpsMinimalTuple);
+	ps->resultops = &TTSOpsMinimalTuple;
+	ps->resultopsfixed = true;
+	ps->resultopsset = true;
+}
+
+/* -------------------------------------------------------------------- load */
+
+static void
+begin_stock(GsSortState *state, const char *reason)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	state->stock_reason = pstrdup(reason);
+	gs_stock_begin(&state->stock, state->columns, state->ncolumns,
+				   ExecGetResultType(outerPlanState(state)), state->random_access);
+	MemoryContextSwitchTo(old);
+	state->phase = GS_SORT_STOCK;
+}
+
+/* Puts one value that was kept as a key only into the result slot. */
+static void
+store_value(const GsSortState *state, const void *record, TupleTableSlot *slot)
+{
+	ExecClearTuple(slot);
+	slot->tts_isnull[0] = record == NULL;
+	slot->tts_values[0] = record == NULL ? (Datum) 0 : gs_sort_key_decode(state->key, record);
+	ExecStoreVirtualTuple(slot);
+}
+
+/* Puts a stored row into the result slot; NULL is a counted NULL. */
+static inline void
+store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
+{
+	if (state->engine->job.layout->keys_only)
+		store_value(state, row, slot);
+	else
+		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+}
+
+/* Moves the rows taken so far from the engine to a tuplesort. */
+static void
+hand_over_to_stock(GsSortState *state, const char *reason)
+{
+	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
+	const void *row;
+
+	begin_stock(state, reason);
+	gs_engine_drain(state->engine);
+	while ((row = gs_engine_next(state->engine)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		store_row(state, row, slot);
+		gs_stock_put(&state->stock, slot);
+	}
+	for (uint64 i = 0; i < state->nnulls; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		store_row(state, NULL, slot);
+		gs_stock_put(&state->stock, slot);
+	}
+	ExecClearTuple(slot);
+	gs_engine_close(state->engine);
+	state->engine = NULL;
+}
+
+/* Why an engine gave a status other than OK. */
+static const char *
+status_reason(GsStatus status)
+{
+	switch (status)
+	{
+		case GS_STATUS_FULL:
+			return "the rows outgrew work_mem";
+		case GS_STATUS_OOM:
+			return "out of memory";
+		default:
+			return "the engine failed";
+	}
+}
+
+/*
+ * Takes the slot's row into the engine.  Returns NULL, or why it cannot be
+ * taken.
+ */
+static const char *
+take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	GsKeyLayout *layout = state->engine->job.layout;
+	GsRowSource source;
+	Size		extra_bytes;
+	Size		row_bytes = 0;
+	const char *why_not;
+	char	   *row;
+	uint64	   *record;
+	uint32		nulls;
+
+	if (!gs_sort_key_load(state->key, slot, &extra_bytes, &why_not))
+		return why_not;
+	if (layout->keys_only)
+	{
+		if (gs_sort_key_is_null(state->key))
+		{
+			state->nnulls++;
+			return NULL;
+		}
+	}
+	else
+	{
+		gs_row_source_init(&source, slot);
+		row_bytes = source.nbytes + extra_bytes;
+		if (row_bytes > PG_UINT32_MAX)
+			return "a row and its keys take more than 4 GB";
+	}
+
+	if (*batch == NULL || !gs_batch_has_room(*batch, row_bytes))
+	{
+		GsStatus	status = gs_engine_reserve(state->engine, row_bytes, batch);
+
+		if (status != GS_STATUS_OK)
+			return status_reason(status);
+	}
+	row = gs_batch_next_row(*batch);
+	record = gs_batch_next_record(*batch);
+	if (!layout->keys_only)
+		gs_row_store(&source, slot, row);
+	nulls = gs_sort_key_write(state->key, &source, row, row_bytes - extra_bytes, record);
+	if (!layout->keys_only)
+		record[layout->nwords] = gs_batch_next_place(*batch, nulls);
+	gs_batch_push(*batch, row_bytes);
+	return NULL;
+}
+
+/* Opens the engine, unless the rows had better go to a tuplesort at once. */
+static void
+begin_load(GsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
+	MemoryContext old;
+	char	   *why_not = NULL;
+	GsJob		job;
+
+	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
+										   ALLOCSET_DEFAULT_SIZES);
+	state->engine = NULL;
+	state->nnulls = 0;
+	state->window_rows = 0;
+
+	old = MemoryContextSwitchTo(state->context);
+	if (!gpusort_enabled)
+		why_not = "gpusort.enabled is off";
+	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
+	{
+		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc);
+		job.layout = gs_sort_key_layout(state->key);
+		job.memory_limit = (Size) work_mem * 1024;
+		gs_engine_host_init(&job.host, state->context);
+		state->engine = gs_engine_cpu_open(&job);
+		if (state->engine == NULL)
+			why_not = "out of memory";
+	}
+	MemoryContextSwitchTo(old);
+
+	if (state->engine == NULL)
+		begin_stock(state, why_not);
+	else
+		state->phase = GS_SORT_ENGINE;
+}
+
+/* Reads the child to its end and sorts its rows. */
+static void
+load_and_sort(GsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	PlanState  *child = outerPlanState(state);
+	ScanDirection direction = estate->es_direction;
+	GsBatch    *batch = NULL;
+
+	estate->es_direction = ForwardScanDirection;
+	begin_load(state);
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(child);
+
+		if (TupIsNull(slot))
+			break;
+		if (state->phase == GS_SORT_ENGINE)
+		{
+			const char *why_not = take_row(state, slot, &batch);
+
+			if (why_not == NULL)
+				continue;
+			hand_over_to_stock(state, why_not);
+		}
+		gs_stock_put(&state->stock, slot);
+	}
+	if (state->phase == GS_SORT_ENGINE)
+	{
+		GsStatus	status = gs_engine_sort(state->engine);
+
+		if (status == GS_STATUS_FAILED)
+			ereport(ERROR,
+					(errcode(ERRCODE_SYSTEM_ERROR),
+					 errmsg("the %s sort engine failed", state->engine->figures.engine),
+					 state->engine->figures.detail ?
+					 errdetail_internal("%s", state->engine->figures.detail) : 0,
+					 errhint("Set gpusort.enabled to off to sort without it.")));
+		if (status == GS_STATUS_OK)
+			state->nrows = state->engine->figures.nrows + state->nnulls;
+		else
+			hand_over_to_stock(state, status_reason(status));
+	}
+	if (state->phase == GS_SORT_STOCK)
+		gs_stock_perform(&state->stock);
+	state->position = -1;
+	estate->es_direction = direction;
+}
+
+/* ----------------------------------------------------------------- hand-out */
+
+/*
+ * The row at a position, from the window.  A miss fetches those that come
+ * next in the given direction.
+ */
+static const void *
+row_at(GsSortState *state, int64 position, bool forward)
+{
+	if (state->window_rows == 0 ||
+		position < state->window_start ||
+		position >= state->window_start + state->window_rows)
+	{
+		state->window_start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
+		state->window_rows = gs_engine_fetch(state->engine, state->window_start,
+											 GS_SORT_WINDOW, state->window);
+		Assert(position - state->window_start < state->window_rows);
+	}
+	return state->window[position - state->window_start];
+}
+
+/* The same over all rows of a keys_only sort: NULL where a NULL belongs. */
+static const void *
+value_at(GsSortState *state, int64 position, bool forward)
+{
+	uint64		stored = state->nrows - state->nnulls;
+
+	if (state->columns[0].nulls_first)
+		position -= state->nnulls;
+	return position < 0 || position >= stored ? NULL : row_at(state, position, forward);
+}
+
+static TupleTableSlot *
+sort_exec(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+	TupleTableSlot *slot = node->ss.ps.ps_ResultTupleSlot;
+	bool		forward = ScanDirectionIsForward(node->ss.ps.state->es_direction);
+
+	if (state->phase == GS_SORT_IDLE)
+		load_and_sort(state);
+	if (state->phase == GS_SORT_STOCK)
+	{
+		gs_stock_get(&state->stock, forward, slot);
+		return slot;
+	}
+
+	if (forward)
+	{
+		if (state->position < (int64) state->nrows)
+			state->position++;
+	}
+	else if (state->position >= 0)
+		state->position--;
+	if (state->position < 0 || state->position >= (int64) state->nrows)
+		return ExecClearTuple(slot);
+
+	if (state->engine->job.layout->keys_only)
+		store_value(state, value_at(state, state->position, forward), slot);
+	else
+		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row_at(state, state->position, forward)),
+							  slot, false);
+	return slot;
+}
+
+/* ------------------------------------------------------ the rest of the life */
+
+/* Frees what a sort holds; the node is as if it had never run. */
+static void
+forget(GsSortState *state)
+{
+	ExecClearTuple(state->css.ss.ps.ps_ResultTupleSlot);
+	if (state->phase == GS_SORT_STOCK)
+		gs_stock_end(&state->stock);	/* may own files */
+	if (state->context != NULL)
+		MemoryContextDelete(state->context);
+	state->context = NULL;
+	state->key = NULL;
+	state->engine = NULL;
+	state->phase = GS_SORT_IDLE;
+}
+
+static void
+sort_end(CustomScanState *node)
+{
+	forget((GsSortState *) node);
+	ExecEndNode(outerPlanState(node));
+}
+
+static void
+sort_rescan(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+	PlanState  *child = outerPlanState(node);
+
+	/* ExecReScan() of a child with changed parameters happens by itself */
+	if (state->phase == GS_SORT_IDLE)
+		return;
+
+	/*
+	 * The rows can be handed out again if the child would give the same ones.
+	 * Without random_access nobody promised that it would.
+	 */
+	if (child->chgParam != NULL || !state->random_access)
+	{
+		forget(state);
+		if (child->chgParam == NULL)
+			ExecReScan(child);
+		return;
+	}
+	ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
+	if (state->phase == GS_SORT_STOCK)
+		tuplesort_rescan(state->stock.state);
+	state->position = -1;
+}
+
+static void
+sort_mark(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+
+	if (state->phase == GS_SORT_STOCK)
+		tuplesort_markpos(state->stock.state);
+	else if (state->phase == GS_SORT_ENGINE)
+		state->mark = state->position;
+}
+
+static void
+sort_restore(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+
+	if (state->phase == GS_SORT_STOCK)
+		tuplesort_restorepos(state->stock.state);
+	else if (state->phase == GS_SORT_ENGINE)
+		state->position = state->mark;
+}

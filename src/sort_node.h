@@ -1,0 +1,62 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_node.h
+ *	  The GpuSort executor node.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_NODE_H
+#define GPUSORT_SORT_NODE_H
+
+#include "nodes/execnodes.h"
+#include "nodes/extensible.h"
+
+#include "engine.h"
+#include "sort_key.h"
+#include "sort_stock.h"
+
+extern const CustomScanMethods gs_sort_scan_methods;
+
+/* What a plan node carries: the list to put in custom_private. */
+extern List *gs_sort_node_private(const GsSortColumn *columns, int ncolumns);
+
+/* Where the rows are: see sort_node.c. */
+typedef enum GsSortPhase
+{
+	GS_SORT_IDLE,				/* nowhere: nothing was read yet */
+	GS_SORT_ENGINE,				/* in the engine, sorted */
+	GS_SORT_STOCK				/* in a tuplesort, sorted */
+} GsSortPhase;
+
+/* Rows taken from the engine at a time. */
+#define GS_SORT_WINDOW	8
+
+typedef struct GsSortState
+{
+	CustomScanState css;		/* must be first */
+
+	/* the plan */
+	GsSortColumn *columns;
+	int			ncolumns;
+	bool		random_access;	/* may be rewound, marked, read backward */
+
+	/* the sort */
+	GsSortPhase phase;
+	MemoryContext context;		/* of everything below; NULL if idle */
+	GsSortKey  *key;
+	GsEngine   *engine;			/* once past IDLE, unless all went to stock */
+	GsStockSort stock;
+	const char *stock_reason;	/* why the rows are in a tuplesort */
+	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
+	uint64		nrows;			/* in all, once sorted */
+
+	/* the hand-out */
+	int64		position;		/* of the row last handed out, from 0; -1
+								 * before the first, nrows after the last */
+	int64		mark;			/* a position */
+	int64		window_start;	/* position of window[0] */
+	int			window_rows;	/* 0 if the window is empty */
+	const void *window[GS_SORT_WINDOW];
+} GsSortState;
+
+#endif							/* GPUSORT_SORT_NODE_H */

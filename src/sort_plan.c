@@ -1,0 +1,257 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_plan.c
+ *	  Which Sort of a plan becomes a GpuSort.
+ *
+ * The plan is rewritten when the planner is done with it.  That is the only
+ * place from which all sorts can be seen: those below merge joins, unique,
+ * grouping and window nodes are made while the plan is created and were never
+ * paths.  The price is that the planner costs a stock sort; so its plan is
+ * never worse than without gpusort.
+ *
+ * A Sort is kept as it is when
+ *
+ *	- its keys have no order-preserving code;
+ *	- a LIMIT above it bounds it: PostgreSQL keeps the first rows only, in a
+ *	  heap, and tells a Sort but not a CustomScan how many;
+ *	- it is too small to win, or too large for work_mem.
+ *
+ * What the rewritten node looks like is dictated by set_plan_references(),
+ * which has run: the target list of a Sort holds Vars that refer to its child
+ * (OUTER_VAR).  A CustomScan without a relation refers to its own
+ * custom_scan_tlist (INDEX_VAR), so the old list becomes that one and the new
+ * list refers to it, entry by entry.  EXPLAIN and the executor then find
+ * their way through both.  Constants stay constants in both lists: the
+ * executor checks them where the node feeds an INSERT.
+ *
+ * The child stays in lefttree, since rescans with changed parameters and
+ * EXPLAIN look for it there.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "gpusort.h"
+#include "sort_cost.h"
+#include "sort_key.h"
+#include "sort_node.h"
+#include "sort_plan.h"
+
+#include "executor/execdesc.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+
+/* How many rows the nodes above ask for. */
+typedef struct RowBound
+{
+	bool		bounded;		/* a Sort here would be told a bound */
+	double		rows;			/* the bound; < 0 if known only at run time */
+} RowBound;
+
+static const RowBound no_bound = {false, -1};
+
+static Plan *rewrite_plan(Plan *plan, RowBound bound);
+
+void
+gs_sort_plan_rewrite(PlannedStmt *statement)
+{
+	ListCell   *lc;
+
+	statement->planTree = rewrite_plan(statement->planTree, no_bound);
+	foreach(lc, statement->subplans)
+		lfirst(lc) = rewrite_plan(lfirst(lc), no_bound);
+}
+
+/* The columns of a Sort's ORDER BY. */
+static GsSortColumn *
+sort_columns(const Sort *sort)
+{
+	GsSortColumn *columns = palloc(sizeof(GsSortColumn) * sort->numCols);
+
+	for (int i = 0; i < sort->numCols; i++)
+	{
+		columns[i].attno = sort->sortColIdx[i];
+		columns[i].sort_operator = sort->sortOperators[i];
+		columns[i].collation = sort->collations[i];
+		columns[i].nulls_first = sort->nullsFirst[i];
+	}
+	return columns;
+}
+
+/* NULL if the Sort is to be replaced, else why it is not. */
+static char *
+reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
+{
+	GsSortEstimate estimate;
+	char	   *why_not;
+	double		nbytes;
+
+	if (!gs_sort_key_can_encode(columns, sort->numCols, &why_not))
+		return why_not;
+
+	estimate.nrows = sort->plan.lefttree->plan_rows;
+	estimate.width = sort->plan.lefttree->plan_width;
+	estimate.ncolumns = sort->numCols;
+	estimate.keys_only = sort->numCols == 1 && list_length(sort->plan.targetlist) == 1;
+	estimate.bound = bound.rows;
+	if (bound.bounded && bound.rows < 0)
+		return "a LIMIT bounds it";
+	if (bound.bounded && !gs_sort_cost_bound_is_large(&estimate))
+		return psprintf("a LIMIT bounds it to %.0f of %.0f rows", bound.rows, estimate.nrows);
+	if (gpusort_force)
+		return NULL;
+	if (estimate.nrows < gpusort_min_rows)
+		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
+						estimate.nrows, gpusort_min_rows);
+	nbytes = gs_sort_cost_bytes(&estimate);
+	if (nbytes > work_mem * 1024.0)
+		return psprintf("about %.0f kB would not fit work_mem = %d kB",
+						nbytes / 1024, work_mem);
+	return NULL;
+}
+
+/* The GpuSort that does what the Sort would have done. */
+static Plan *
+replace_sort(Sort *sort, const GsSortColumn *columns)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	List	   *targetlist = NIL;
+	ListCell   *lc;
+
+	/* costs, parameters, node id and child are the Sort's */
+	memcpy(&scan->scan.plan, &sort->plan, sizeof(Plan));
+	NodeSetTag(scan, T_CustomScan);
+	scan->scan.scanrelid = 0;
+	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	scan->custom_relids = NULL;
+	scan->custom_scan_tlist = sort->plan.targetlist;
+	scan->custom_private = gs_sort_node_private(columns, sort->numCols);
+	scan->methods = &gs_sort_scan_methods;
+
+	foreach(lc, sort->plan.targetlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
+
+		if (!IsA(entry->expr, Const))
+			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
+										   exprType((Node *) entry->expr),
+										   exprTypmod((Node *) entry->expr),
+										   exprCollation((Node *) entry->expr), 0);
+		targetlist = lappend(targetlist, entry);
+	}
+	scan->scan.plan.targetlist = targetlist;
+	return (Plan *) scan;
+}
+
+/* An integer that a LIMIT or OFFSET clause is, if it is one; NULL counts as absent. */
+static bool
+limit_constant(Node *clause, double absent, double *rows)
+{
+	Const	   *constant = (Const *) clause;
+
+	if (clause == NULL)
+		*rows = absent;
+	else if (!IsA(clause, Const))
+		return false;
+	else
+		*rows = constant->constisnull ? absent : (double) DatumGetInt64(constant->constvalue);
+	return true;
+}
+
+/*
+ * What a Limit tells the node below it.  It gives no bound to WITH TIES, whose
+ * ties are not known, nor without a count.
+ */
+static RowBound
+limit_bound(const Limit *limit)
+{
+	RowBound	bound = {true, -1};
+	double		count;
+	double		offset;
+
+	if (limit->limitOption == LIMIT_OPTION_WITH_TIES)
+		return no_bound;
+	if (limit_constant(limit->limitCount, -1, &count))
+	{
+		if (count < 0)
+			return no_bound;
+		if (limit_constant(limit->limitOffset, 0, &offset))
+			bound.rows = count + Max(offset, 0);
+	}
+	return bound;
+}
+
+static void
+rewrite_list(List *plans, RowBound bound)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		lfirst(lc) = rewrite_plan(lfirst(lc), bound);
+}
+
+/*
+ * Rewrites a tree and returns its root.  A bound passes through the nodes
+ * through which the executor passes it down to a Sort.
+ *
+ * Not visited: the Sorts in Agg.chain, which are parameters of the Agg and
+ * never run; a foreign scan's local join plan; the children of other
+ * extensions' nodes, which may count on their kind.
+ */
+static Plan *
+rewrite_plan(Plan *plan, RowBound bound)
+{
+	RowBound	child_bound = no_bound;
+
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+
+	switch (nodeTag(plan))
+	{
+		case T_ForeignScan:
+		case T_CustomScan:
+			return plan;
+		case T_Append:
+			rewrite_list(((Append *) plan)->appendplans, bound);
+			break;
+		case T_MergeAppend:
+			rewrite_list(((MergeAppend *) plan)->mergeplans, bound);
+			break;
+		case T_SubqueryScan:
+			{
+				SubqueryScan *scan = (SubqueryScan *) plan;
+
+				scan->subplan = rewrite_plan(scan->subplan,
+											 plan->qual == NIL ? bound : no_bound);
+				break;
+			}
+		case T_Limit:
+			child_bound = limit_bound((Limit *) plan);
+			break;
+		case T_Result:
+		case T_Gather:
+		case T_GatherMerge:
+			child_bound = bound;
+			break;
+		default:
+			break;
+	}
+	plan->lefttree = rewrite_plan(plan->lefttree, child_bound);
+	plan->righttree = rewrite_plan(plan->righttree, no_bound);
+
+	if (IsA(plan, Sort) && plan->lefttree != NULL)
+	{
+		Sort	   *sort = (Sort *) plan;
+		GsSortColumn *columns = sort_columns(sort);
+		char	   *reason = reason_to_keep(sort, columns, bound);
+
+		if (reason == NULL)
+			return replace_sort(sort, columns);
+		if (gpusort_debug_plan)
+			ereport(NOTICE,
+					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));
+	}
+	return plan;
+}

@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_plan.h
+ *	  Which Sort of a plan becomes a GpuSort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_PLAN_H
+#define GPUSORT_SORT_PLAN_H
+
+#include "nodes/plannodes.h"
+
+/*
+ * Replaces Sort nodes of a finished plan, subplans included, in place.  With
+ * gpusort.debug_plan, reports the others and why they were left.
+ */
+extern void gs_sort_plan_rewrite(PlannedStmt *statement);
+
+#endif							/* GPUSORT_SORT_PLAN_H */
