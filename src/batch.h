@@ -10,14 +10,18 @@
  *	  base                rows_end        records                       top
  *	  | row 0 | row 1 | row 2 |    free    | record 2 | record 1 | record 0 |
  *
- * A row is opaque here: the node puts a MinimalTuple there, followed by bytes
- * of keys that do not stand in the tuple itself.  Rows start on 8 bytes.
+ * A row is opaque here but for its bytes 4 to 7: the node puts a MinimalTuple
+ * there, followed by bytes of keys that do not stand in the tuple itself, and a
+ * MinimalTuple has padding where the batch keeps the row's slot, its place
+ * among the records.  Rows start on 8 bytes and have at least 8.
  *
  * A record is `nwords` key words (key_layout.h), and one last word with the
- * row's place: its offset from base in units of 8 bytes (upper half) and the
- * NULL bits of its columns (lower half).  In a `keys_only` layout the one key
- * word is the row itself, and there is neither a row nor a last word: that is
- * how `SELECT k ... ORDER BY k` takes 8 bytes a row.
+ * row's *unit*, its offset from base in units of 8 bytes (upper half), and the
+ * NULL bits of its columns (lower half).  So row and record find each other.
+ *
+ * In a `keys_only` layout the one key word is the row itself, and there is
+ * neither a row nor a last word: that is how `SELECT k ... ORDER BY k` takes 8
+ * bytes a row.  The unit is then the slot.
  *
  * The writer asks for room, writes row and record in place, then calls
  * gs_batch_push().  A row that was not pushed does not exist.
@@ -31,10 +35,12 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "key_layout.h"
 
 #define GS_ROW_ALIGN	8
+#define GS_ROW_SLOT_OFFSET	4	/* of the uint32 in a row that is the batch's */
 #define GS_ALIGN_ROW(nbytes) \
 	(((size_t) (nbytes) + (GS_ROW_ALIGN - 1)) & ~(size_t) (GS_ROW_ALIGN - 1))
 
@@ -94,10 +100,16 @@ gs_batch_next_place(const GsBatch *batch, uint32_t nulls)
 	return ((uint64_t) (batch->rows_end - batch->base) / GS_ROW_ALIGN) << 32 | nulls;
 }
 
-/* Makes what was written the batch's next row. */
+/* Makes what was written the batch's next row; row_bytes is 0 if keys_only. */
 static inline void
 gs_batch_push(GsBatch *batch, size_t row_bytes)
 {
+	if (row_bytes > 0)
+	{
+		uint32_t	slot = (uint32_t) batch->nrows;
+
+		memcpy(batch->rows_end + GS_ROW_SLOT_OFFSET, &slot, sizeof(slot));
+	}
 	batch->rows_end += GS_ALIGN_ROW(row_bytes);
 	batch->records -= batch->record_bytes;
 	batch->nrows++;
@@ -109,11 +121,28 @@ gs_batch_record(const GsBatch *batch, size_t slot)
 	return (const uint64_t *) (batch->top - (slot + 1) * batch->record_bytes);
 }
 
-/* The row that a record of this batch places; not for keys_only. */
+/* The row at a unit; not for keys_only. */
 static inline const char *
-gs_batch_row(const GsBatch *batch, const uint64_t *record, int nwords)
+gs_batch_row(const GsBatch *batch, size_t unit)
 {
-	return batch->base + (record[nwords] >> 32) * GS_ROW_ALIGN;
+	return batch->base + unit * GS_ROW_ALIGN;
+}
+
+/* The record of a stored row. */
+static inline const uint64_t *
+gs_batch_record_of_row(const GsBatch *batch, const char *row)
+{
+	uint32_t	slot;
+
+	memcpy(&slot, row + GS_ROW_SLOT_OFFSET, sizeof(slot));
+	return gs_batch_record(batch, slot);
+}
+
+/* The unit of the row that a record belongs to; not for keys_only. */
+static inline size_t
+gs_record_unit(const uint64_t *record, int nwords)
+{
+	return (size_t) (record[nwords] >> 32);
 }
 
 static inline uint32_t

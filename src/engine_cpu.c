@@ -29,9 +29,7 @@
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
 #define MAX_BATCH_BYTES		((size_t) 32 << 20)
 
-/* Rows brought into the cache ahead of the one handed out. */
-#define PREFETCH_ROWS		24
-#define PREFETCH_RECORDS	(2 * PREFETCH_ROWS)
+#define PREFETCH_ROWS		32	/* brought into the cache ahead */
 #define CACHE_LINE			64
 #define PREFETCH_LINES		4	/* of a row; the hardware follows after that */
 
@@ -178,7 +176,6 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	const GsHost *host = &base->job.host;
 	GsBatch    *last = engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
 	size_t		nbytes;
-	size_t		rows_per_batch;
 	GsRowNumbering numbering;
 	void	   *block;
 	GsStatus	status;
@@ -193,8 +190,8 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 		return GS_STATUS_FULL;
 
 	/* row numbers have so many bits and no more */
-	rows_per_batch = MAX_BATCH_BYTES / engine->record_bytes;
-	if (!gs_row_numbering(&numbering, engine->nbatches + 1, rows_per_batch))
+	if (!gs_row_numbering(&numbering, engine->nbatches + 1,
+						  Max(MAX_BATCH_BYTES, nbytes) / GS_ROW_ALIGN))
 		return GS_STATUS_FULL;
 
 	status = grow_batches(engine);
@@ -212,20 +209,31 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	return GS_STATUS_OK;
 }
 
+/* One more than the greatest unit of a row in a batch. */
+static size_t
+units_of(const CpuEngine *engine, const GsBatch *batch)
+{
+	const GsKeyLayout *layout = engine->base.job.layout;
+
+	if (layout->keys_only || batch->nrows == 0)
+		return batch->nrows;
+	return gs_record_unit(gs_batch_record(batch, batch->nrows - 1), layout->nwords) + 1;
+}
+
 static GsStatus
 cpu_sort(GsEngine *base)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
 	GsKeySort	sort;
-	size_t		max_rows = 0;
+	size_t		nunits = 0;
 	GsStatus	status;
 
 	base->figures.nrows = count_rows(engine);
 	if (base->figures.nrows == 0)
 		return GS_STATUS_OK;
 	for (size_t i = 0; i < engine->nbatches; i++)
-		max_rows = Max(max_rows, engine->batches[i].nrows);
-	if (!gs_row_numbering(&engine->numbering, engine->nbatches, max_rows))
+		nunits = Max(nunits, units_of(engine, &engine->batches[i]));
+	if (!gs_row_numbering(&engine->numbering, engine->nbatches, nunits))
 		return GS_STATUS_FULL;
 	engine->number_mask = (UINT64_C(1) << engine->numbering.number_bits) - 1;
 
@@ -246,24 +254,15 @@ cpu_sort(GsEngine *base)
 	return status;
 }
 
-static inline const uint64_t *
-record_at(const CpuEngine *engine, uint64_t position, const GsBatch **batch)
-{
-	uint64_t	number = engine->words[position] & engine->number_mask;
-
-	*batch = gs_row_batch(&engine->numbering, engine->batches, number);
-	return gs_batch_record(*batch, gs_row_slot(&engine->numbering, number));
-}
-
 static inline const char *
 row_at(const CpuEngine *engine, uint64_t position)
 {
-	const GsKeyLayout *layout = engine->base.job.layout;
-	const GsBatch *batch;
-	const uint64_t *record = record_at(engine, position, &batch);
+	uint64_t	number = engine->words[position] & engine->number_mask;
+	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches, number);
+	size_t		unit = gs_row_unit(&engine->numbering, number);
 
-	return layout->keys_only ? (const char *) record :
-		gs_batch_row(batch, record, layout->nwords);
+	return engine->base.job.layout->keys_only ?
+		(const char *) gs_batch_record(batch, unit) : gs_batch_row(batch, unit);
 }
 
 static size_t
@@ -271,7 +270,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
 	uint64_t	total = base->figures.nrows;
-	bool		keys_only = base->job.layout->keys_only;
+	int			nlines = base->job.layout->keys_only ? 1 : PREFETCH_LINES;
 	size_t		n;
 
 	if (position >= total)
@@ -281,17 +280,11 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows)
 	{
 		uint64_t	at = position + i;
 
-		if (at + PREFETCH_RECORDS < total)
-		{
-			const GsBatch *batch;
-
-			__builtin_prefetch(record_at(engine, at + PREFETCH_RECORDS, &batch));
-		}
-		if (!keys_only && at + PREFETCH_ROWS < total)
+		if (at + PREFETCH_ROWS < total)
 		{
 			const char *row = row_at(engine, at + PREFETCH_ROWS);
 
-			for (int line = 0; line < PREFETCH_LINES; line++)
+			for (int line = 0; line < nlines; line++)
 				__builtin_prefetch(row + line * CACHE_LINE);
 		}
 		rows[i] = row_at(engine, at);
@@ -324,7 +317,7 @@ cpu_next(GsEngine *base)
 			const uint64_t *record = gs_batch_record(batch, engine->drain_slot++);
 
 			return layout->keys_only ? (const void *) record :
-				gs_batch_row(batch, record, layout->nwords);
+				gs_batch_row(batch, gs_record_unit(record, layout->nwords));
 		}
 		base->job.host.release(base->job.host.arg, batch->base);
 		batch->base = NULL;

@@ -84,10 +84,14 @@ typedef struct GsLevel
 	uint16_t	npieces;
 } GsLevel;
 
-/* A level per 32 or more bits, and one a tail. */
-#define GS_MAX_LEVELS	(2 * GS_MAX_FIELDS + 3 * GS_MAX_COLUMNS)
+/*
+ * The narrowest level still has room for the length of any value, which is
+ * below 2^30.  A column ends at most 64 / 30 levels a field, one more where a
+ * tail cuts them short, and the tail.
+ */
+#define GS_MIN_LEVEL_BITS	30
+#define GS_MAX_LEVELS	(3 * GS_MAX_FIELDS + 2 * GS_MAX_COLUMNS)
 #define GS_MAX_PIECES	(GS_MAX_COMPONENTS + GS_MAX_LEVELS)
-#define GS_MIN_LEVEL_BITS	32
 
 typedef struct GsKeyPacking
 {

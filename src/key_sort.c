@@ -7,17 +7,17 @@
  * *words*, the first bits of the packed key above the number of the row.
  *
  *	   63                        number_bits              0
- *	  | first level of the key  | batch no. | slot in batch |
+ *	  | first level of the key  | batch no. | unit in batch |
  *
- * 5 M rows have numbers of 24 bits and leave 40 for the key, so five radix
- * passes over 8-byte words order them: by everything, if the packed key is no
- * wider; otherwise up to ties.  Row numbers ascend in input order and stay
+ * 5 M rows of 200 bytes have numbers of 28 bits and leave 36 for the key, so
+ * five radix passes over 8-byte words order them: by everything, if the packed
+ * key is no wider; otherwise up to ties.  Row numbers ascend in input order and stay
  * with their words, so any correct sort of the words is a stable sort of the
  * rows, and a word never equals another.
  *
  * Ties are then refined level by level (key_pack.h): a run of equal words is
  * sorted again by words that hold the next level's bits, its ties by the level
- * after.  For a random bigint the first 40 bits leave next to no ties; for a
+ * after.  For a random bigint the first 36 bits leave next to no ties; for a
  * text, some.
  *
  * A tail level (the bytes of a text past the eighth) takes what the rows of
@@ -86,12 +86,12 @@ static void reverse_all(SortState *state);
 static void refine_ties(SortState *state, size_t start, size_t end, KeyPosition position);
 
 bool
-gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t max_rows)
+gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
 {
 	int			batch_bits = nbatches > 1 ? gs_bit_width(nbatches - 1) : 0;
 
-	numbering->slot_bits = max_rows > 1 ? gs_bit_width(max_rows - 1) : 0;
-	numbering->number_bits = numbering->slot_bits + batch_bits;
+	numbering->unit_bits = nunits > 1 ? gs_bit_width(nunits - 1) : 0;
+	numbering->number_bits = numbering->unit_bits + batch_bits;
 	return numbering->number_bits <= GS_MAX_NUMBER_BITS;
 }
 
@@ -133,14 +133,28 @@ gs_key_sort(GsKeySort *sort, GsFigures *figures)
 	return status;
 }
 
+static inline const GsBatch *
+batch_of(const SortState *state, uint64_t word)
+{
+	return gs_row_batch(&state->sort->numbering, state->sort->batches,
+						word & state->number_mask);
+}
+
+static inline const char *
+row_of(const SortState *state, uint64_t word)
+{
+	return gs_batch_row(batch_of(state, word),
+						gs_row_unit(&state->sort->numbering, word & state->number_mask));
+}
+
 static inline const uint64_t *
 record_of(const SortState *state, uint64_t word)
 {
-	const GsKeySort *sort = state->sort;
-	uint64_t	number = word & state->number_mask;
-	const GsBatch *batch = gs_row_batch(&sort->numbering, sort->batches, number);
-
-	return gs_batch_record(batch, gs_row_slot(&sort->numbering, number));
+	if (state->sort->layout->keys_only)
+		return gs_batch_record(batch_of(state, word),
+							   gs_row_unit(&state->sort->numbering,
+										   word & state->number_mask));
+	return gs_batch_record_of_row(batch_of(state, word), row_of(state, word));
 }
 
 /* Sorts words[start..end) as whole numbers. */
@@ -224,6 +238,7 @@ make_first_words(SortState *state, RunOrder *order)
 {
 	const GsKeySort *sort = state->sort;
 	const GsKeyPacking *packing = &state->packing;
+	bool		keys_only = sort->layout->keys_only;
 	const GsLevel *level = NULL;
 	GsLevelFunction level_value = NULL;
 	uint64_t   *out = state->words;
@@ -248,8 +263,9 @@ make_first_words(SortState *state, RunOrder *order)
 			sort->host->check_interrupts(sort->host->arg);
 			for (size_t slot = start; slot < end; slot++)
 			{
-				uint64_t	key = level == NULL ? 0 :
-					level_value(packing, level, gs_batch_record(batch, slot));
+				const uint64_t *record = gs_batch_record(batch, slot);
+				uint64_t	key = level == NULL ? 0 : level_value(packing, level, record);
+				size_t		unit = keys_only ? slot : gs_record_unit(record, packing->nwords);
 
 				if (out == state->words)
 					previous = key;
@@ -257,7 +273,7 @@ make_first_words(SortState *state, RunOrder *order)
 				descending &= key <= previous;
 				previous = key;
 				*out++ = key << state->number_bits |
-					gs_row_number(&sort->numbering, b, slot);
+					gs_row_number(&sort->numbering, b, unit);
 			}
 		}
 	}
@@ -308,9 +324,15 @@ reverse_all(SortState *state)
 
 /* ------------------------------------------------------------------- ties */
 
-static void
-prefetch_record(const SortState *state, size_t i, size_t end)
+/*
+ * Brings what is needed of the rows further on in a run into the cache: first
+ * the row, which knows its record, then the record.
+ */
+static inline void
+prefetch(const SortState *state, size_t i, size_t end)
 {
+	if (!state->sort->layout->keys_only && i + 2 * PREFETCH_DISTANCE < end)
+		__builtin_prefetch(row_of(state, state->words[i + 2 * PREFETCH_DISTANCE]));
 	if (i + PREFETCH_DISTANCE < end)
 		__builtin_prefetch(record_of(state, state->words[i + PREFETCH_DISTANCE]));
 }
@@ -345,7 +367,7 @@ sort_by_bits(SortState *state, size_t start, size_t end, KeyPosition *position)
 	for (size_t i = start; i < end; i++)
 	{
 		check_interrupts(state, i);
-		prefetch_record(state, i, end);
+		prefetch(state, i, end);
 		set_key(state, i, level_value(&state->packing, level, record_of(state, state->words[i])),
 				&previous, &ascending);
 	}
@@ -365,12 +387,8 @@ typedef struct Bytes
 static inline Bytes
 tail_bytes(const SortState *state, const GsComponent *tail, uint64_t word)
 {
-	const GsKeySort *sort = state->sort;
-	const GsBatch *batch = gs_row_batch(&sort->numbering, sort->batches,
-										word & state->number_mask);
-	const uint64_t *record = record_of(state, word);
-	const char *row = gs_batch_row(batch, record, sort->layout->nwords);
-	uint64_t	place = record[tail->word];
+	const char *row = row_of(state, word);
+	uint64_t	place = gs_batch_record_of_row(batch_of(state, word), row)[tail->word];
 	Bytes		bytes;
 
 	bytes.data = (const unsigned char *) row + gs_tail_offset(place);
@@ -398,7 +416,7 @@ common_length(const SortState *state, const GsComponent *tail,
 		uint32_t	at = depth;
 
 		check_interrupts(state, i);
-		prefetch_record(state, i, end);
+		prefetch(state, i, end);
 		if (bytes.len < common)
 			common = bytes.len;
 		while (at + 8 <= common &&
@@ -436,7 +454,7 @@ sort_by_tail(SortState *state, size_t start, size_t end, KeyPosition *position)
 		uint64_t	code = bytes_at(bytes, position->depth);
 
 		check_interrupts(state, i);
-		prefetch_record(state, i, end);
+		prefetch(state, i, end);
 		state->scratch[i] = code;
 		ever_set |= code;
 		always_set &= code;
@@ -539,14 +557,47 @@ sort_run(SortState *state, size_t start, size_t end, KeyPosition position)
 	}
 }
 
+/*
+ * Most runs are short, and their records are nowhere near each other: so those
+ * of runs further on are brought into the cache, the row first, which knows its
+ * record.
+ */
+static inline bool
+is_tied(const SortState *state, size_t i)
+{
+	return state->words[i] >> state->number_bits ==
+		state->words[i + 1] >> state->number_bits;
+}
+
+static inline void
+prefetch_ties(const SortState *state, size_t i, size_t end)
+{
+	size_t		row = i + 4 * PREFETCH_DISTANCE;
+	size_t		record = i + 2 * PREFETCH_DISTANCE;
+
+	if (row + 1 >= end)
+		return;
+	if (!state->sort->layout->keys_only && is_tied(state, row))
+	{
+		__builtin_prefetch(row_of(state, state->words[row]));
+		__builtin_prefetch(row_of(state, state->words[row + 1]));
+	}
+	if (is_tied(state, record))
+	{
+		__builtin_prefetch(record_of(state, state->words[record]));
+		__builtin_prefetch(record_of(state, state->words[record + 1]));
+	}
+}
+
 /* Sorts every run of equal words by what position says comes next. */
 static void
 refine_ties(SortState *state, size_t start, size_t end, KeyPosition position)
 {
 	for (size_t run = start, next; run < end; run = next)
 	{
-		next = run_end(state, run, end);
 		check_interrupts(state, run);
+		prefetch_ties(state, run, end);
+		next = run_end(state, run, end);
 		if (next - run > 1)
 		{
 			state->figures->tied_rows += next - run;

@@ -16,43 +16,45 @@
 #include "batch.h"
 #include "engine.h"
 #include "key_layout.h"
+#include "key_pack.h"
 
 /*
- * A row's number: its batch and its slot there, side by side, so that numbers
- * ascend in input order.  Numbers take number_bits together, the bits below
- * the key in a sort word.
+ * A row's number: its batch and its unit there (batch.h), side by side.  So
+ * numbers ascend in input order, and a number is all it takes to find a row,
+ * without a look at anything else in memory.  They take number_bits, the bits
+ * below the key in a sort word.
  */
 typedef struct GsRowNumbering
 {
-	int			slot_bits;
+	int			unit_bits;
 	int			number_bits;
 } GsRowNumbering;
 
-/* So that a sort word keeps GS_MIN_LEVEL_BITS for the key. */
-#define GS_MAX_NUMBER_BITS	32
+/* So that a sort word keeps GS_MIN_LEVEL_BITS for the key: 128 GB of rows. */
+#define GS_MAX_NUMBER_BITS	(64 - GS_MIN_LEVEL_BITS)
 
 /*
- * The numbering for nbatches batches of at most max_rows rows each.  False if
+ * The numbering for nbatches batches of at most nunits units each.  False if
  * it would take more than GS_MAX_NUMBER_BITS.
  */
-extern bool gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t max_rows);
+extern bool gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits);
 
 static inline uint64_t
-gs_row_number(const GsRowNumbering *numbering, size_t batch, size_t slot)
+gs_row_number(const GsRowNumbering *numbering, size_t batch, size_t unit)
 {
-	return (uint64_t) batch << numbering->slot_bits | slot;
+	return (uint64_t) batch << numbering->unit_bits | unit;
 }
 
 static inline const GsBatch *
 gs_row_batch(const GsRowNumbering *numbering, const GsBatch *batches, uint64_t number)
 {
-	return &batches[number >> numbering->slot_bits];
+	return &batches[number >> numbering->unit_bits];
 }
 
 static inline size_t
-gs_row_slot(const GsRowNumbering *numbering, uint64_t number)
+gs_row_unit(const GsRowNumbering *numbering, uint64_t number)
 {
-	return (size_t) (number & ((UINT64_C(1) << numbering->slot_bits) - 1));
+	return (size_t) (number & ((UINT64_C(1) << numbering->unit_bits) - 1));
 }
 
 typedef struct GsKeySort
