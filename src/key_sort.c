@@ -45,6 +45,10 @@
 #include "radix_sort.h"
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
+#define Max(a, b)		((a) > (b) ? (a) : (b))
+
+/* Bits beyond log2(rows) that leave random keys few ties: 1 row in 2^n. */
+#define DISTINGUISHING_BITS	14
 
 /* Rows between two interrupt checks: about 0.5 ms if every access misses. */
 #define CHECK_EVERY		((size_t) 1 << 12)
@@ -59,6 +63,7 @@ typedef struct SortState
 	GsKeyPacking packing;
 	GsSqueezeFunction squeeze;
 	int			number_bits;
+	int			level_bits;
 	uint64_t	number_mask;
 	uint64_t   *words;
 	uint64_t   *scratch;		/* NULL until something must be sorted */
@@ -95,6 +100,20 @@ gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
 	return numbering->number_bits <= GS_MAX_NUMBER_BITS;
 }
 
+/*
+ * How wide a level is: what the row number leaves, but for few rows no more
+ * than it should take to tell most of them apart.  Bits of a level cost passes
+ * over all rows; the next level costs only where there are ties.
+ */
+static int
+level_bits(const GsKeySort *sort)
+{
+	int			most = 64 - sort->numbering.number_bits;
+	int			enough = gs_bit_width(sort->nrows) + DISTINGUISHING_BITS;
+
+	return Min(most, Max(enough, GS_MIN_LEVEL_BITS));
+}
+
 GsStatus
 gs_key_sort(GsKeySort *sort, GsFigures *figures)
 {
@@ -116,7 +135,8 @@ gs_key_sort(GsKeySort *sort, GsFigures *figures)
 		host->release(host->arg, state);
 		return GS_STATUS_OOM;
 	}
-	gs_key_packing_init(&state->packing, sort->layout, 64 - state->number_bits);
+	state->level_bits = level_bits(sort);
+	gs_key_packing_init(&state->packing, sort->layout, state->level_bits);
 	figures->key_bits = state->packing.total_bits;
 	figures->key_tails = state->packing.has_tails;
 
@@ -438,7 +458,7 @@ sort_by_tail(SortState *state, size_t start, size_t end, KeyPosition *position)
 {
 	const GsLevel *level = &state->packing.levels[position->level];
 	const GsComponent *tail = &state->packing.components[level->tail_component];
-	int			key_bits = 64 - state->number_bits;
+	int			key_bits = state->level_bits;
 	uint32_t	min_len = UINT32_MAX;
 	uint32_t	max_len = 0;
 	uint64_t	ever_set = 0;
