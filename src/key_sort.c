@@ -185,6 +185,9 @@ sort_words(SortState *state, size_t start, size_t end, int key_bits)
 	uint64_t   *scratch = state->scratch + start;
 	size_t		n = end - start;
 
+	/* in order by its first bits, perhaps, but not by the rest */
+	if (state->figures->method != GS_METHOD_RADIX)
+		state->figures->method = n <= GS_MERGE_SORT_MAX ? GS_METHOD_MERGE : GS_METHOD_RADIX;
 	if (n <= GS_MERGE_SORT_MAX)
 		gs_merge_sort(words, scratch, n);
 	else

@@ -14,6 +14,10 @@
 #error "gpusort supports PostgreSQL 15 only; point PG_CONFIG at the pg_config of a PostgreSQL 15"
 #endif
 
+#if SIZEOF_DATUM < 8 || !defined(HAVE_INT128)
+#error "gpusort needs a 64-bit platform with 128-bit integers"
+#endif
+
 #include "utils/pg_locale.h"
 
 /* Does the collation compare byte by byte, as memcmp() does? */
