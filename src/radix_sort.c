@@ -11,11 +11,14 @@
  * where all words have the same digit costs nothing more: its pass would copy
  * the words as they are.
  *
- * Digits are 8 bits wide, a few less where that needs no more passes: the 256
- * lists then have their current lines in the first-level cache and their pages
- * in the TLB.  11-bit digits save passes and lose more to both (5 M random
- * words of 40 bits: 8-bit digits 41-48 M words/s, 11-bit 20-34; Zen 3,
- * 2026-10).
+ * Digits are 8 bits wide: the 256 lists then have their current lines in the
+ * first-level cache and their pages in the TLB.  9 bits cost about as much and
+ * are taken where they save a pass; so are 10 where one pass is then all.
+ * Wider digits lose more than they save, and so do narrower ones than asked
+ * for: 64 lists of 5 M words lie at such distances that they displace each
+ * other (ns a word, 5 M random words: 36 bits as 5 x 8: 6.3, as 4 x 9: 5.1; 20
+ * bits as 8 + 8 + 4: 4.2, as 7 + 7 + 6: 5.5; 11 bits as one digit: 3.6, as
+ * 8 + 3: 2.9; Zen 5, 2026-11).
  *
  *-------------------------------------------------------------------------
  */
@@ -25,8 +28,11 @@
 #include <string.h>
 
 #define DIGIT_BITS		8
-#define NDIGITS			(1 << DIGIT_BITS)
-#define MAX_PLACES		((64 + DIGIT_BITS - 1) / DIGIT_BITS)
+#define WIDE_DIGIT_BITS	9		/* if it saves a pass */
+#define ONLY_DIGIT_BITS	10		/* if it is the whole key */
+
+/* 8 places of 8 bits, or at most 7 of 9: those that are fewer */
+#define MAX_COUNTS		(7 << WIDE_DIGIT_BITS)
 
 /* Words between two interrupt checks: about 0.2 ms of a pass. */
 #define CHECK_EVERY		((size_t) 1 << 14)
@@ -35,7 +41,7 @@
 
 static void
 count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
-			 int nplaces, size_t counts[][NDIGITS], const GsHost *host)
+			 int nplaces, size_t *counts, const GsHost *host)
 {
 	uint64_t	mask = (UINT64_C(1) << digit_bits) - 1;
 
@@ -50,7 +56,7 @@ count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
 
 			for (int place = 0; place < nplaces; place++)
 			{
-				counts[place][rest & mask]++;
+				counts[(size_t) place << digit_bits | (rest & mask)]++;
 				rest >>= digit_bits;
 			}
 		}
@@ -75,24 +81,39 @@ distribute(const uint64_t *from, uint64_t *to, size_t n, int shift,
 	}
 }
 
+static int
+count_places(int nbits, int digit_bits)
+{
+	return (nbits + digit_bits - 1) / digit_bits;
+}
+
+static int
+choose_digit_bits(int nbits)
+{
+	if (nbits <= ONLY_DIGIT_BITS)
+		return nbits;
+	return count_places(nbits, WIDE_DIGIT_BITS) < count_places(nbits, DIGIT_BITS) ?
+		WIDE_DIGIT_BITS : DIGIT_BITS;
+}
+
 uint64_t *
 gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 			  int nbits, const GsHost *host, int *passes)
 {
-	int			nplaces = (nbits + DIGIT_BITS - 1) / DIGIT_BITS;
-	int			digit_bits = (nbits + nplaces - 1) / nplaces;
+	int			digit_bits = choose_digit_bits(nbits);
+	int			nplaces = count_places(nbits, digit_bits);
 	uint64_t	key_mask = nbits == 64 ? UINT64_MAX : (UINT64_C(1) << nbits) - 1;
 	int			npasses = 0;
-	size_t		counts[MAX_PLACES][NDIGITS];
+	size_t		counts[MAX_COUNTS];
 
-	memset(counts, 0, sizeof(counts[0]) * (size_t) nplaces);
+	memset(counts, 0, sizeof(size_t) * ((size_t) nplaces << digit_bits));
 	count_digits(words, n, low_bit, digit_bits, nplaces, counts, host);
 
 	for (int place = 0; place < nplaces; place++)
 	{
 		int			shift = place * digit_bits;
 		uint64_t	mask = (key_mask >> shift) & ((UINT64_C(1) << digit_bits) - 1);
-		size_t	   *next = counts[place];
+		size_t	   *next = counts + ((size_t) place << digit_bits);
 		size_t		sum = 0;
 		bool		constant = false;
 		uint64_t   *swap;
