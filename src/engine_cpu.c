@@ -16,7 +16,8 @@
  * allocation and a million cost few large ones, which the host can back with
  * huge pages.  The limit counts batches as allocated, and two words for every
  * row, which is what sorting them will take: a load that would not leave room
- * for its own sort is refused while the sort can still be done elsewhere.
+ * for its own sort is refused while the sort can still be done elsewhere.  What
+ * is reported as used leaves out what no row reached, which takes no memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,6 +47,7 @@ typedef struct CpuEngine
 	size_t		batches_allocated;
 	size_t		record_bytes;
 	size_t		full_rows;		/* rows of all batches but the last */
+	size_t		batch_bytes;	/* of all batches */
 	size_t		held_bytes;		/* of all memory now held */
 	size_t		next_batch_bytes;
 
@@ -80,9 +82,17 @@ static const GsEngineOps cpu_ops = {
 static void
 hold(CpuEngine *engine, size_t nbytes)
 {
+	size_t		untouched = 0;
+
+	if (engine->nbatches > 0)
+	{
+		const GsBatch *last = &engine->batches[engine->nbatches - 1];
+
+		untouched = (size_t) (last->records - last->rows_end);
+	}
 	engine->held_bytes += nbytes;
-	if (engine->held_bytes > engine->base.figures.peak_bytes)
-		engine->base.figures.peak_bytes = engine->held_bytes;
+	engine->base.figures.peak_bytes = Max(engine->base.figures.peak_bytes,
+										  engine->held_bytes - untouched);
 }
 
 GsEngine *
@@ -103,6 +113,7 @@ gs_engine_cpu_open(const GsJob *job)
 	engine->batches_allocated = FIRST_BATCHES;
 	engine->record_bytes = gs_record_bytes(job->layout);
 	engine->full_rows = 0;
+	engine->batch_bytes = 0;
 	engine->held_bytes = 0;
 	engine->next_batch_bytes = FIRST_BATCH_BYTES;
 	engine->words = NULL;
@@ -143,6 +154,9 @@ grow_batches(CpuEngine *engine)
 /*
  * How large the next batch may be for a row of row_bytes: as large as is
  * wanted, or as the limit leaves.  0 if not even the row fits.
+ *
+ * Each row put there will need its words too: so many as if all rows were like
+ * the ones before.  Should there be more, cpu_sort() notices.
  */
 static size_t
 next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
@@ -150,22 +164,16 @@ next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
 	size_t		nrows = count_rows(engine);
 	size_t		least = GS_ALIGN_ROW(row_bytes) + engine->record_bytes;
 	size_t		wanted = Max(engine->next_batch_bytes, least);
-	size_t		used = engine->held_bytes + gs_key_sort_bytes(nrows);
+	size_t		used = engine->held_bytes + gs_key_sort_bytes(nrows + 1);
+	size_t		usual = nrows == 0 ? least : Max(engine->batch_bytes / nrows, 1);
 	size_t		left;
 
-	if (used >= engine->base.job.memory_limit)
+	if (used >= engine->base.job.memory_limit ||
+		engine->base.job.memory_limit - used < least)
 		return 0;
 	left = engine->base.job.memory_limit - used;
-	if (left < least + gs_key_sort_bytes(1))
-		return 0;
-
-	/*
-	 * Each row put there needs its words too.  Rows no narrower than a bare
-	 * record come at most left / (record + words) to the batch; what wider
-	 * rows leave unused of it is the price of not knowing.
-	 */
-	if (wanted + gs_key_sort_bytes(wanted / least) > left)
-		wanted = Max(least, left / (least + gs_key_sort_bytes(1)) * least);
+	if (wanted + wanted / usual * GS_KEY_SORT_ROW_BYTES > left)
+		wanted = Max(least, left / (usual + GS_KEY_SORT_ROW_BYTES) * usual);
 	return wanted & ~(size_t) (GS_ROW_ALIGN - 1);
 }
 
@@ -200,11 +208,12 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	block = host->allocate(host->arg, nbytes);
 	if (block == NULL)
 		return GS_STATUS_OOM;
-	hold(engine, nbytes);
 	if (engine->nbatches > 0)
 		engine->full_rows += engine->batches[engine->nbatches - 1].nrows;
 	*batch = &engine->batches[engine->nbatches++];
 	gs_batch_init(*batch, block, nbytes, engine->record_bytes);
+	engine->batch_bytes += nbytes;
+	hold(engine, nbytes);
 	engine->next_batch_bytes = Min(engine->next_batch_bytes * 2, MAX_BATCH_BYTES);
 	return GS_STATUS_OK;
 }
@@ -243,6 +252,8 @@ cpu_sort(GsEngine *base)
 	sort.nrows = base->figures.nrows;
 	sort.numbering = engine->numbering;
 	sort.host = &base->job.host;
+	if (engine->held_bytes + gs_key_sort_bytes(sort.nrows) > base->job.memory_limit)
+		return GS_STATUS_FULL;
 	hold(engine, gs_key_sort_bytes(sort.nrows));
 	status = gs_key_sort(&sort, &base->figures);
 	engine->held_bytes -= gs_key_sort_bytes(sort.nrows);

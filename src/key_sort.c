@@ -53,6 +53,9 @@
 /* Rows between two interrupt checks: about 0.5 ms if every access misses. */
 #define CHECK_EVERY		((size_t) 1 << 12)
 
+/* Bytes of tails compared between two: a few ms. */
+#define CHECK_BYTES		((size_t) 16 << 20)
+
 /* How far ahead records of scattered rows are prefetched. */
 #define PREFETCH_DISTANCE	16
 
@@ -84,6 +87,8 @@ typedef struct KeyPosition
 } KeyPosition;
 
 #define TAIL_START	8			/* the prefix field held the bytes before */
+
+_Static_assert(sizeof(SortState) <= GS_KEY_SORT_STATE_BYTES, "SortState has grown");
 
 static bool make_first_words(SortState *state, RunOrder *order);
 static GsStatus sort_all(SortState *state);
@@ -151,6 +156,14 @@ gs_key_sort(GsKeySort *sort, GsFigures *figures)
 	}
 	host->release(host->arg, state);
 	return status;
+}
+
+/* For loops over words: checks at every CHECK_EVERY-th. */
+static inline void
+check_interrupts(const SortState *state, size_t i)
+{
+	if ((i & (CHECK_EVERY - 1)) == 0)
+		state->sort->host->check_interrupts(state->sort->host->arg);
 }
 
 static inline const GsBatch *
@@ -310,12 +323,15 @@ make_first_words(SortState *state, RunOrder *order)
  * once more, since equal keys stay in input order.
  */
 static void
-reverse_range(uint64_t *words, size_t n)
+reverse_range(SortState *state, size_t start, size_t end)
 {
-	for (size_t i = 0, j = n; i + 1 < j; i++)
+	uint64_t   *words = state->words;
+
+	for (size_t i = start, j = end; i + 1 < j; i++)
 	{
 		uint64_t	swap = words[--j];
 
+		check_interrupts(state, i);
 		words[j] = words[i];
 		words[i] = swap;
 	}
@@ -337,11 +353,11 @@ reverse_all(SortState *state)
 {
 	size_t		n = state->sort->nrows;
 
-	reverse_range(state->words, n);
+	reverse_range(state, 0, n);
 	for (size_t start = 0, end; start < n; start = end)
 	{
 		end = run_end(state, start, n);
-		reverse_range(state->words + start, end - start);
+		reverse_range(state, start, end);
 	}
 }
 
@@ -369,13 +385,6 @@ set_key(SortState *state, size_t i, uint64_t key, uint64_t *previous, bool *asce
 	*ascending &= key >= *previous;
 	*previous = key;
 	*word = key << state->number_bits | (*word & state->number_mask);
-}
-
-static void
-check_interrupts(const SortState *state, size_t i)
-{
-	if ((i & (CHECK_EVERY - 1)) == 0)
-		state->sort->host->check_interrupts(state->sort->host->arg);
 }
 
 /* Sorts a run by the bits of one level. */
@@ -425,31 +434,68 @@ bytes_at(Bytes bytes, uint32_t depth)
 	return bytes.len <= depth ? 0 : gs_load_prefix(bytes.data + depth, bytes.len - depth);
 }
 
-/* How many bytes all values of a run have in common, at least depth. */
+/* The first place from `at` to `end` where a and b differ, or end. */
+static uint32_t
+first_difference(const unsigned char *a, const unsigned char *b, uint32_t at, uint32_t end)
+{
+	while (at + 8 <= end && memcmp(a + at, b + at, 8) == 0)
+		at += 8;
+	while (at < end && a[at] == b[at])
+		at++;
+	return at;
+}
+
+/* The first byte from `at` to `end` that is not zero, or end. */
+static uint32_t
+first_nonzero(const unsigned char *a, uint32_t at, uint32_t end)
+{
+	static const unsigned char zeros[8];
+
+	while (at + 8 <= end && memcmp(a + at, zeros, 8) == 0)
+		at += 8;
+	while (at < end && a[at] == 0)
+		at++;
+	return at;
+}
+
+/*
+ * How many bytes all values of a run have in common, the shorter ones padded
+ * with zeros, given that depth of them are: looks at each byte at most once.
+ */
 static uint32_t
 common_length(const SortState *state, const GsComponent *tail,
-			  size_t start, size_t end, uint32_t depth)
+			  size_t start, size_t end, uint32_t depth, uint32_t max_len)
 {
-	Bytes		first = tail_bytes(state, tail, state->words[start]);
-	uint32_t	common = first.len;
+	Bytes		longest = {NULL, 0};
+	uint32_t	common = max_len;
+	size_t		compared = 0;
 
-	for (size_t i = start + 1; i < end && common > depth; i++)
+	for (size_t i = start; i < end && longest.len < max_len; i++)
+	{
+		check_interrupts(state, i);
+		longest = tail_bytes(state, tail, state->words[i]);
+	}
+	for (size_t i = start; i < end && common > depth; i++)
 	{
 		Bytes		bytes = tail_bytes(state, tail, state->words[i]);
-		uint32_t	at = depth;
+		uint32_t	shared = Min(bytes.len, common);
 
-		check_interrupts(state, i);
 		prefetch(state, i, end);
-		if (bytes.len < common)
-			common = bytes.len;
-		while (at + 8 <= common &&
-			   memcmp(first.data + at, bytes.data + at, 8) == 0)
-			at += 8;
-		while (at < common && first.data[at] == bytes.data[at])
-			at++;
-		common = at;
+		check_interrupts(state, i);
+		compared += common - depth;
+		if (compared >= CHECK_BYTES)
+		{
+			state->sort->host->check_interrupts(state->sort->host->arg);
+			compared = 0;
+		}
+		if (shared > depth)
+			shared = first_difference(longest.data, bytes.data, depth, shared);
+		else
+			shared = depth;
+		common = shared < Min(bytes.len, common) ? shared :
+			first_nonzero(longest.data, Max(shared, depth), common);
 	}
-	return common > depth ? common : depth;
+	return common;
 }
 
 /*
@@ -488,16 +534,11 @@ sort_by_tail(SortState *state, size_t start, size_t end, KeyPosition *position)
 	}
 	varying = ever_set & ~always_set;
 
-	if (varying == 0 && position->depth + UINT32_C(8) < max_len)
+	if (varying == 0 && position->depth + 8 < max_len)
 	{
 		/* nothing to tell: skip all that they have in common */
-		uint32_t	common = common_length(state, tail, start, end, position->depth + 8);
-
-		/*
-		 * Only zero bytes of the longer values against the padding of the
-		 * shorter ones can be in common past min_len; step over them by eights.
-		 */
-		position->depth = common > position->depth + 8 ? common : position->depth + 8;
+		position->depth = common_length(state, tail, start, end,
+										position->depth + 8, max_len);
 		return;
 	}
 	if (varying == 0)

@@ -81,10 +81,13 @@ typedef struct GsKeySort
  */
 extern GsStatus gs_key_sort(GsKeySort *sort, GsFigures *figures);
 
+#define GS_KEY_SORT_ROW_BYTES	(2 * sizeof(uint64_t))
+#define GS_KEY_SORT_STATE_BYTES	((size_t) 8400)
+
 static inline size_t
 gs_key_sort_bytes(size_t nrows)
 {
-	return nrows * 2 * sizeof(uint64_t);
+	return nrows * GS_KEY_SORT_ROW_BYTES + GS_KEY_SORT_STATE_BYTES;
 }
 
 #endif							/* GPUSORT_KEY_SORT_H */

@@ -24,7 +24,7 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width);
 		record += sizeof(uint64);
 	}
-	return estimate->nrows * (row + record + gs_key_sort_bytes(1));
+	return estimate->nrows * (row + record + GS_KEY_SORT_ROW_BYTES) + GS_KEY_SORT_STATE_BYTES;
 }
 
 /*
