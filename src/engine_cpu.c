@@ -24,6 +24,7 @@
 #include "engine.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "key_sort.h"
 
@@ -47,7 +48,7 @@ typedef struct CpuEngine
 	size_t		batches_allocated;
 	size_t		record_bytes;
 	size_t		full_rows;		/* rows of all batches but the last */
-	size_t		batch_bytes;	/* of all batches */
+	size_t		full_bytes;		/* of these rows and their records */
 	size_t		held_bytes;		/* of all memory now held */
 	size_t		next_batch_bytes;
 
@@ -79,6 +80,14 @@ static const GsEngineOps cpu_ops = {
 	.close = cpu_close
 };
 
+/* Bytes of a batch that rows and records have taken. */
+static size_t
+batch_used_bytes(const GsBatch *batch)
+{
+	return (size_t) (batch->rows_end - batch->base) +
+		(size_t) (batch->top - batch->records);
+}
+
 static void
 hold(CpuEngine *engine, size_t nbytes)
 {
@@ -88,7 +97,7 @@ hold(CpuEngine *engine, size_t nbytes)
 	{
 		const GsBatch *last = &engine->batches[engine->nbatches - 1];
 
-		untouched = (size_t) (last->records - last->rows_end);
+		untouched = (size_t) (last->top - last->base) - batch_used_bytes(last);
 	}
 	engine->held_bytes += nbytes;
 	engine->base.figures.peak_bytes = Max(engine->base.figures.peak_bytes,
@@ -113,7 +122,7 @@ gs_engine_cpu_open(const GsJob *job)
 	engine->batches_allocated = FIRST_BATCHES;
 	engine->record_bytes = gs_record_bytes(job->layout);
 	engine->full_rows = 0;
-	engine->batch_bytes = 0;
+	engine->full_bytes = 0;
 	engine->held_bytes = 0;
 	engine->next_batch_bytes = FIRST_BATCH_BYTES;
 	engine->words = NULL;
@@ -128,26 +137,53 @@ count_rows(const CpuEngine *engine)
 		engine->full_rows + engine->batches[engine->nbatches - 1].nrows;
 }
 
-/* Makes room for one more entry in batches[]. */
+/*
+ * What a row and its record usually take, and a little less; the given bytes
+ * if there is no row yet.
+ */
+static size_t
+usual_bytes(const CpuEngine *engine, size_t first_bytes)
+{
+	size_t		nrows = count_rows(engine);
+	size_t		nbytes;
+
+	if (nrows == 0)
+		return first_bytes;
+	nbytes = engine->full_bytes + batch_used_bytes(&engine->batches[engine->nbatches - 1]);
+	nbytes /= nrows;
+	return nbytes - nbytes / 32;
+}
+
+/* What one more entry in batches[] will take. */
+static size_t
+growth_bytes(const CpuEngine *engine)
+{
+	return engine->nbatches < engine->batches_allocated ? 0 :
+		2 * engine->batches_allocated * sizeof(GsBatch);
+}
+
+/* Makes room for it. */
 static GsStatus
 grow_batches(CpuEngine *engine)
 {
 	const GsHost *host = &engine->base.job.host;
-	size_t		allocated = engine->batches_allocated * 2;
+	size_t		nbytes = growth_bytes(engine);
 	GsBatch    *batches;
 
-	if (engine->nbatches < engine->batches_allocated)
+	if (nbytes == 0)
 		return GS_STATUS_OK;
-	batches = host->allocate(host->arg, allocated * sizeof(GsBatch));
+	batches = host->allocate(host->arg, nbytes);
 	if (batches == NULL)
 		return GS_STATUS_OOM;
-	for (size_t i = 0; i < engine->nbatches; i++)
-		batches[i] = engine->batches[i];
-	hold(engine, (allocated - engine->batches_allocated) * sizeof(GsBatch));
+	hold(engine, nbytes);
+	memcpy(batches, engine->batches, nbytes / 2);
 	if (engine->batches != engine->first_batches)
+	{
 		host->release(host->arg, engine->batches);
+		engine->held_bytes -= nbytes / 2;
+	}
 	engine->batches = batches;
-	engine->batches_allocated = allocated;
+	engine->batches_allocated *= 2;
 	return GS_STATUS_OK;
 }
 
@@ -164,8 +200,9 @@ next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
 	size_t		nrows = count_rows(engine);
 	size_t		least = GS_ALIGN_ROW(row_bytes) + engine->record_bytes;
 	size_t		wanted = Max(engine->next_batch_bytes, least);
-	size_t		used = engine->held_bytes + gs_key_sort_bytes(nrows + 1);
-	size_t		usual = nrows == 0 ? least : Max(engine->batch_bytes / nrows, 1);
+	size_t		used = engine->held_bytes + growth_bytes(engine) +
+		gs_key_sort_bytes(nrows + 1);
+	size_t		usual = usual_bytes(engine, least);
 	size_t		left;
 
 	if (used >= engine->base.job.memory_limit ||
@@ -209,10 +246,13 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	if (block == NULL)
 		return GS_STATUS_OOM;
 	if (engine->nbatches > 0)
-		engine->full_rows += engine->batches[engine->nbatches - 1].nrows;
+	{
+		last = &engine->batches[engine->nbatches - 1];
+		engine->full_rows += last->nrows;
+		engine->full_bytes += batch_used_bytes(last);
+	}
 	*batch = &engine->batches[engine->nbatches++];
 	gs_batch_init(*batch, block, nbytes, engine->record_bytes);
-	engine->batch_bytes += nbytes;
 	hold(engine, nbytes);
 	engine->next_batch_bytes = Min(engine->next_batch_bytes * 2, MAX_BATCH_BYTES);
 	return GS_STATUS_OK;
