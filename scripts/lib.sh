@@ -1,0 +1,234 @@
+# lib.sh - what scripts/demo and scripts/test share.  Sourced, not run.
+#
+#	install_packages PACKAGE...		those Debian packages that are missing
+#	make_workdir					a temporary folder, gone at exit
+#	build_and_install				gpusort, from a copy of the tree in there
+#	start_cluster SETTING...		a throw-away PostgreSQL in there
+#
+# To be called in that order.  Outside of the temporary folder only two things
+# change: packages, and gpusort's files in PostgreSQL's folders.  No existing
+# cluster is started, stopped or asked anything.
+#
+# PostgreSQL refuses to run as root.  When we are root, everything but the
+# installation is done as an unprivileged user (as_user); when we are not, the
+# installation needs sudo (as_root).
+#
+# At exit the caller's function at_exit is called, if there is one, after the
+# clean-up; it may look at $exit_status.
+#
+# Environment: PG_CONFIG, the pg_config of the PostgreSQL 15 to use; TMPDIR;
+# KEEP=1 keeps the temporary folder.
+
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+workdir=
+tree=			# the copy of $top
+run_user=		# who runs PostgreSQL
+bindir=
+pgxs_dir=
+
+say()
+{
+	printf '%s\n' "$*"
+}
+
+die()
+{
+	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+	exit 1
+}
+
+# ------------------------------------------------------------------- clean-up
+
+# Also finds the clusters of tests that were killed.
+remove_workdir()
+{
+	local pid_file
+
+	[[ -n $workdir && -d $workdir ]] || return 0
+	find "$workdir" -name postmaster.pid 2>/dev/null | while read -r pid_file; do
+		as_user "$bindir/pg_ctl" stop -s -m immediate -D "$(dirname "$pid_file")" || true
+	done
+	if [[ -n ${KEEP:-} ]]; then
+		say "Kept: $workdir"
+	else
+		rm -rf "$workdir"
+	fi
+}
+
+on_exit()
+{
+	exit_status=$?
+	trap - EXIT
+	trap '' INT TERM HUP
+	set +e
+	remove_workdir </dev/null >&2
+	if declare -F at_exit >/dev/null; then
+		at_exit
+	fi
+	exit "$exit_status"
+}
+
+trap on_exit EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# ----------------------------------------------------------------- who does it
+
+as_root()
+{
+	if ((EUID == 0)); then
+		"$@"
+	else
+		sudo "$@"
+	fi
+}
+
+# Runs in $workdir, since the user may be unable to read the current folder.
+as_user()
+{
+	(
+		cd "$workdir"
+		if ((EUID == 0)); then
+			exec setpriv --reuid="$run_user" --regid="$(id -g "$run_user")" --init-groups \
+				env HOME="$workdir" TMPDIR="$workdir/tmp" "$@"
+		else
+			exec env TMPDIR="$workdir/tmp" "$@"
+		fi
+	)
+}
+
+# Runs a command; its output is shown only if it fails.
+quietly()
+{
+	local log
+
+	log=$(mktemp "${workdir:-${TMPDIR:-/tmp}}/log.XXXXXX")
+	if ! "$@" >"$log" 2>&1 </dev/null; then
+		cat "$log" >&2
+		rm -f "$log"
+		die "failed: $*"
+	fi
+	rm -f "$log"
+}
+
+# -------------------------------------------------------------------- packages
+
+# Debian's postgresql-15 makes a cluster and starts it, unless told not to.
+readonly no_cluster=/etc/postgresql-common/createcluster.d/gpusort.conf
+
+install_packages()
+{
+	local missing=()
+	local package
+
+	if ((EUID != 0)) && ! command -v sudo >/dev/null; then
+		die "the installation needs root, or sudo"
+	fi
+	if ! command -v dpkg-query >/dev/null; then
+		say "Packages: this is no Debian; what is missing will show."
+		return
+	fi
+	for package; do
+		if [[ $package == postgresql-* && -n ${PG_CONFIG:-} ]]; then
+			continue			# the user has one
+		fi
+		if ! dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed; then
+			missing+=("$package")
+		fi
+	done
+	if ((${#missing[@]} == 0)); then
+		say "Packages: nothing to install."
+		return
+	fi
+
+	say "Packages: installing ${missing[*]} and what they need; this can take some minutes."
+	quietly apt_get update
+	for package in "${missing[@]}"; do
+		if [[ -z $(apt-cache madison "$package" 2>/dev/null) ]]; then
+			die "apt has no package $package (PostgreSQL 15 is in Debian 12, and in PostgreSQL's own apt repository for others)"
+		fi
+	done
+	as_root mkdir -p "$(dirname "$no_cluster")"
+	as_root tee "$no_cluster" >/dev/null <<<'create_main_cluster = false'
+	quietly apt_get install --no-install-recommends "${missing[@]}"
+	as_root rm -f "$no_cluster"
+}
+
+apt_get()
+{
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# --------------------------------------------------------------------- the rest
+
+make_workdir()
+{
+	local base=${TMPDIR:-/tmp}
+	local variable
+
+	((${#base} < 50)) || base=/tmp	# a socket's path has 107 bytes
+	workdir=$(mktemp -d "$base/gpusort.XXXXXX")
+
+	if [[ -z ${PG_CONFIG:-} ]]; then
+		PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
+		[[ -x $PG_CONFIG ]] || PG_CONFIG=$(command -v pg_config) ||
+			die "no pg_config: set PG_CONFIG to that of a PostgreSQL 15"
+	fi
+	export PG_CONFIG
+	bindir=$("$PG_CONFIG" --bindir)
+	pgxs_dir=$(cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." && pwd) ||
+		die "$PG_CONFIG knows no PGXS: install postgresql-server-dev-15"
+
+	# nothing of the caller's settings for clients reaches ours
+	for variable in "${!PG@}"; do
+		[[ $variable == PG_* ]] || unset "$variable"
+	done
+
+	mkdir "$workdir/tmp"
+	if ((EUID == 0)); then
+		run_user=postgres
+		id -u "$run_user" >/dev/null 2>&1 || run_user=nobody
+		chown -R "$run_user" "$workdir"
+		setpriv --reuid="$run_user" --clear-groups --regid="$(id -g "$run_user")" test -w "$workdir" ||
+			die "user $run_user cannot get to $workdir: set TMPDIR to another folder"
+	fi
+}
+
+build_and_install()
+{
+	tree=$workdir/tree
+	mkdir "$tree"
+	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
+		--exclude=./build --exclude=./test/unit/build --exclude=./results \
+		--exclude=./output_iso --exclude=./tmp_check -cf - . | tar -C "$tree" -xf -
+	if ((EUID == 0)); then
+		chown -R "$run_user" "$tree"
+	fi
+
+	say "Building gpusort for $("$PG_CONFIG" --version)."
+	quietly as_user make -C "$tree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror
+	quietly as_root make -C "$tree" PG_CONFIG="$PG_CONFIG" COPT=-Werror install
+}
+
+# Arguments are lines for postgresql.conf.  Afterwards psql finds the cluster.
+start_cluster()
+{
+	local datadir=$workdir/data
+
+	say "Starting a throw-away cluster in $workdir."
+	quietly as_user "$bindir/initdb" -D "$datadir" -U postgres -A trust -N --locale=C.UTF-8 -E UTF8
+	{
+		printf "listen_addresses = ''\n"
+		printf "unix_socket_directories = '%s'\n" "$workdir"
+		printf "fsync = off\n"
+		printf '%s\n' "$@"
+	} >>"$datadir/postgresql.conf"
+	if ! as_user "$bindir/pg_ctl" start -s -w -D "$datadir" -l "$workdir/server.log" </dev/null; then
+		cat "$workdir/server.log" >&2
+		die "the cluster did not start"
+	fi
+	export PGHOST=$workdir PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+}
