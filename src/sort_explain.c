@@ -158,16 +158,27 @@ explain_stock(const GsSortState *state, ExplainState *es)
 	ExplainPropertyText("Engine Reason", state->stock_reason, es);
 }
 
-/* The last place before `before` where `wanted` stands, or NULL. */
+/*
+ * The last line before `before` that begins with `wanted`, not counting what
+ * the formats put before a name: indentation, arrows, quotes, brackets.
+ * Returns where `wanted` is, or NULL.
+ */
 static char *
-find_last(char *start, char *before, const char *wanted)
+find_last_line(char *start, char *before, const char *wanted)
 {
 	size_t		len = strlen(wanted);
+	char	   *line = before;
 
-	for (char *at = before - len; at >= start; at--)
+	while (line > start)
 	{
-		if (strncmp(at, wanted, len) == 0)
-			return at;
+		char	   *name;
+
+		do
+			line--;
+		while (line > start && line[-1] != '\n');
+		name = line + strspn(line, " -><\"");
+		if (name < before && strncmp(name, wanted, len) == 0)
+			return name;
 	}
 	return NULL;
 }
@@ -192,34 +203,33 @@ replace_output(StringInfo out, char *at, size_t n, const char *by)
 static void
 rename_to_sort(ExplainState *es)
 {
+	static const char custom_scan[] = "Custom Scan";
 	StringInfo	out = es->str;
-	char	   *end = out->data + out->len;
-	char	   *name;
+	bool		xml = es->format == EXPLAIN_FORMAT_XML;
+	char	   *name = out->data + out->len;
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		name = find_last(out->data, end, NODE_NAME);
+		name = find_last_line(out->data, name, NODE_NAME);
 		if (name != NULL)
 			replace_output(out, name, strlen(NODE_NAME), "Sort");
+		return;
 	}
-	else
-	{
-		/* one line names the provider, one before it the type */
-		char	   *line;
-		char	   *line_end;
 
-		name = find_last(out->data, end, "GpuSort");
-		if (name == NULL)
-			return;
-		line = find_last(out->data, name, "\n");
-		line_end = strchr(name, '\n');
-		if (line == NULL || line_end == NULL)
-			return;
-		replace_output(out, line, line_end - line, "");
-		name = find_last(out->data, line, "Custom Scan");
-		if (name != NULL)
-			replace_output(out, name, strlen("Custom Scan"), "Sort");
+	/* one line names the provider: it goes; one before it the type */
+	name = find_last_line(out->data, name, xml ? "Custom-Plan-Provider" : "Custom Plan Provider");
+	if (name != NULL)
+	{
+		char	   *line_end = strchr(name, '\n');
+
+		while (name > out->data && name[-1] != '\n')
+			name--;
+		if (line_end != NULL && name > out->data)
+			replace_output(out, name - 1, line_end - name + 1, "");
+		name = find_last_line(out->data, name, xml ? "Node-Type" : "Node Type");
 	}
+	if (name != NULL && (name = strstr(name, custom_scan)) != NULL)
+		replace_output(out, name, strlen(custom_scan), "Sort");
 }
 
 void
