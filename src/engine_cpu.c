@@ -14,7 +14,8 @@
  *
  * The batches double in size from 8 kB, so that ten rows cost one small
  * allocation and a million cost few large ones, which the host can back with
- * huge pages.  The limit counts batches as allocated, and two words for every
+ * huge pages.  None is larger than a small part of the limit, since a drain
+ * gives back whole batches while the rows go to someone else's memory.  The limit counts batches as allocated, and two words for every
  * row, which is what sorting them will take: a load that would not leave room
  * for its own sort is refused while the sort can still be done elsewhere.  What
  * is reported as used leaves out what no row reached, which takes no memory.
@@ -30,6 +31,7 @@
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
 #define MAX_BATCH_BYTES		((size_t) 32 << 20)
+#define BATCHES_PER_LIMIT	32
 
 #define PREFETCH_ROWS		32	/* brought into the cache ahead */
 #define CACHE_LINE			64
@@ -214,6 +216,13 @@ next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
 	return wanted & ~(size_t) (GS_ROW_ALIGN - 1);
 }
 
+static size_t
+largest_batch(const CpuEngine *engine)
+{
+	return Min(MAX_BATCH_BYTES,
+			   Max(FIRST_BATCH_BYTES, engine->base.job.memory_limit / BATCHES_PER_LIMIT));
+}
+
 static GsStatus
 cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
@@ -254,7 +263,7 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	*batch = &engine->batches[engine->nbatches++];
 	gs_batch_init(*batch, block, nbytes, engine->record_bytes);
 	hold(engine, nbytes);
-	engine->next_batch_bytes = Min(engine->next_batch_bytes * 2, MAX_BATCH_BYTES);
+	engine->next_batch_bytes = Min(engine->next_batch_bytes * 2, largest_batch(engine));
 	return GS_STATUS_OK;
 }
 

@@ -458,15 +458,46 @@ first_nonzero(const unsigned char *a, uint32_t at, uint32_t end)
 	return at;
 }
 
+/* A stretch of a value in which all bytes are zero; what is behind it is not known. */
+typedef struct ZeroStretch
+{
+	uint32_t	start;
+	uint32_t	end;
+} ZeroStretch;
+
+/*
+ * first_nonzero() for many places in one value, each byte of which is looked
+ * at about once.
+ */
+static uint32_t
+zeros_end(const unsigned char *a, uint32_t at, uint32_t end, ZeroStretch *known)
+{
+	if (at < known->start)
+	{
+		uint32_t	stop = first_nonzero(a, at, Min(known->start, end));
+
+		if (stop < known->start)
+			known->end = stop;
+		known->start = at;
+	}
+	else if (at > known->end)
+		known->start = known->end = at;
+	if (known->end < end)
+		known->end = first_nonzero(a, known->end, end);
+	return Min(known->end, end);
+}
+
 /*
  * How many bytes all values of a run have in common, the shorter ones padded
- * with zeros, given that depth of them are: looks at each byte at most once.
+ * with zeros, given that depth of them are.  The work is in proportion to the
+ * bytes of the values.
  */
 static uint32_t
 common_length(const SortState *state, const GsComponent *tail,
 			  size_t start, size_t end, uint32_t depth, uint32_t max_len)
 {
 	Bytes		longest = {NULL, 0};
+	ZeroStretch zeros = {depth, depth};
 	uint32_t	common = max_len;
 	size_t		compared = 0;
 
@@ -482,7 +513,7 @@ common_length(const SortState *state, const GsComponent *tail,
 
 		prefetch(state, i, end);
 		check_interrupts(state, i);
-		compared += common - depth;
+		compared += shared;
 		if (compared >= CHECK_BYTES)
 		{
 			state->sort->host->check_interrupts(state->sort->host->arg);
@@ -493,7 +524,7 @@ common_length(const SortState *state, const GsComponent *tail,
 		else
 			shared = depth;
 		common = shared < Min(bytes.len, common) ? shared :
-			first_nonzero(longest.data, Max(shared, depth), common);
+			zeros_end(longest.data, Max(shared, depth), common, &zeros);
 	}
 	return common;
 }
