@@ -160,13 +160,14 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 /* -------------------------------------------------------------------- load */
 
 static void
-begin_stock(GsSortState *state, const char *reason)
+begin_stock(GsSortState *state, int memory_kb, const char *reason)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
 	state->stock_reason = pstrdup(reason);
 	gs_stock_begin(&state->stock, state->columns, state->ncolumns,
-				   ExecGetResultType(outerPlanState(state)), state->random_access);
+				   ExecGetResultType(outerPlanState(state)), memory_kb,
+				   state->random_access);
 	MemoryContextSwitchTo(old);
 	state->phase = GS_SORT_STOCK;
 }
@@ -191,14 +192,18 @@ store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
 		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
 }
 
-/* Moves the rows taken so far from the engine to a tuplesort. */
+/*
+ * Moves the rows taken so far from the engine to a tuplesort.  The tuplesort
+ * gets a little less than work_mem, as it fills up while the engine still has
+ * some of the rows.
+ */
 static void
 hand_over_to_stock(GsSortState *state, const char *reason)
 {
 	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
 	const void *row;
 
-	begin_stock(state, reason);
+	begin_stock(state, work_mem - work_mem / 8, reason);
 	gs_engine_drain(state->engine);
 	while ((row = gs_engine_next(state->engine)) != NULL)
 	{
@@ -316,7 +321,7 @@ begin_load(GsSortState *state)
 	MemoryContextSwitchTo(old);
 
 	if (state->engine == NULL)
-		begin_stock(state, why_not);
+		begin_stock(state, work_mem, why_not);
 	else
 		state->phase = GS_SORT_ENGINE;
 }

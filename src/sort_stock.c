@@ -13,11 +13,9 @@
 
 #include "sort_stock.h"
 
-#include "miscadmin.h"
-
 void
 gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns, int ncolumns,
-			   TupleDesc desc, bool random_access)
+			   TupleDesc desc, int memory_kb, bool random_access)
 {
 	int			options = random_access ? TUPLESORT_RANDOMACCESS : TUPLESORT_NONE;
 
@@ -29,7 +27,7 @@ gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns, int ncolumns,
 											 columns[0].sort_operator,
 											 columns[0].collation,
 											 columns[0].nulls_first,
-											 work_mem, NULL, options);
+											 memory_kb, NULL, options);
 	}
 	else
 	{
@@ -47,7 +45,7 @@ gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns, int ncolumns,
 		}
 		stock->state = tuplesort_begin_heap(desc, ncolumns, attnos, operators,
 											collations, nulls_first,
-											work_mem, NULL, options);
+											memory_kb, NULL, options);
 	}
 }
 

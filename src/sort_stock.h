@@ -26,11 +26,12 @@ typedef struct GsStockSort
 } GsStockSort;
 
 /*
- * Begins a sort of rows of the given type within work_mem, in the current
+ * Begins a sort of rows of the given type within memory_kb, in the current
  * memory context.
  */
 extern void gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns,
-						   int ncolumns, TupleDesc desc, bool random_access);
+						   int ncolumns, TupleDesc desc, int memory_kb,
+						   bool random_access);
 
 /* Adds the slot's row. */
 extern void gs_stock_put(GsStockSort *stock, TupleTableSlot *slot);

@@ -1,0 +1,65 @@
+-- gpusort.explain_as_sort prints the node as a Sort, so that plans can be compared
+-- with PostgreSQL's own, character by character, in all formats.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/oracle.sql'
+\set ECHO none
+\i :include
+
+CREATE TEMP TABLE t AS SELECT id, (id * 37) % 100 AS k, ('word ' || id % 7) COLLATE "C" AS s FROM generate_series(1, 1000) id;
+-- names that are those of the node itself
+CREATE TEMP TABLE odd AS SELECT id AS "GpuSort", -id AS "Custom Scan" FROM t;
+ANALYZE t;
+ANALYZE odd;
+CREATE FUNCTION pg_temp.plan(options text, query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+BEGIN
+	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
+		plan := plan || line || E'\n';
+	END LOOP;
+	-- what the two sorts need differs
+	plan := regexp_replace(plan, '(Memory: )\d+', '\1N', 'g');
+	plan := regexp_replace(plan, '(Space.Used\W{1,3})\d+', '\1N', 'g');
+	RETURN regexp_replace(plan, '((Peak|Average) .{0,20}Memory.{0,10}?|Peak Memory Usage: |Memory Usage: )\d+', '\1N', 'g');
+END $$;
+CREATE FUNCTION pg_temp.as_sort(options text, query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	ours text;
+	stock text;
+	line text;
+BEGIN
+	IF pg_temp.gpusorts(query) = 0 THEN
+		RETURN 'not taken over';
+	END IF;
+	SET gpusort.explain_as_sort = on;
+	ours := pg_temp.plan(options, query);
+	SET gpusort.explain_as_sort = off;
+	SET gpusort.enabled = off;
+	stock := pg_temp.plan(options, query);
+	SET gpusort.enabled = on;
+	RETURN CASE WHEN ours = stock THEN 'same' ELSE 'another plan' END;
+END $$;
+
+CREATE TEMP TABLE queries (n int GENERATED ALWAYS AS IDENTITY, q text);
+INSERT INTO queries (q) VALUES
+	('SELECT * FROM t ORDER BY k'),
+	('SELECT k FROM t ORDER BY k DESC NULLS LAST'),
+	('SELECT * FROM t ORDER BY s COLLATE "POSIX" USING ~>~, id'),
+	('SELECT ''Custom Scan (GpuSort)'', ''"GpuSort"'' FROM t ORDER BY k'),
+	('SELECT "GpuSort", "Custom Scan" FROM odd ORDER BY "GpuSort", "Custom Scan" DESC'),
+	('SELECT * FROM (SELECT * FROM t ORDER BY k OFFSET 0) x ORDER BY id'),
+	('SELECT DISTINCT ON (k) k, id FROM t ORDER BY k, id'),
+	('SELECT k, sum(id) OVER (PARTITION BY s ORDER BY k) FROM t ORDER BY 2'),
+	('SELECT *, (SELECT array_agg(id) FROM (SELECT id FROM t y WHERE y.id < 3 ORDER BY y.k) z) FROM t ORDER BY k'),
+	('SELECT * FROM t WHERE id < 0 ORDER BY k');
+SELECT n, options, pg_temp.as_sort(options, q)
+FROM queries, unnest('{COSTS OFF,VERBOSE,"FORMAT JSON","VERBOSE, FORMAT JSON","VERBOSE, FORMAT XML","FORMAT YAML","VERBOSE, FORMAT YAML",
+	"ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF","ANALYZE, VERBOSE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON",
+	"ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT XML","ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT YAML"}'::text[]) WITH ORDINALITY o(options, nr)
+WHERE pg_temp.as_sort(options, q) <> 'same'
+ORDER BY n, nr;
+
+SET gpusort.explain_as_sort = on;
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k;
+EXPLAIN (COSTS OFF, VERBOSE, FORMAT JSON) SELECT k FROM t ORDER BY k;

@@ -1,0 +1,148 @@
+-- oracle.sql
+--     What most tests need: gpusort switched on for sorts of any size, and
+--     functions that compare it with PostgreSQL's own sort.
+--
+-- A sort by gpusort is stable, one by PostgreSQL is not.  So the oracle of
+-- ORDER BY keys is PostgreSQL's ORDER BY keys, id, where id numbers the rows of
+-- the input.  Rows are compared by their binary form, which shows what their
+-- text hides: the sign of a zero, the bits of a NaN, trailing blanks.
+--
+-- Everything is temporary, so that files do not depend on each other.
+
+LOAD 'gpusort';
+SET gpusort.enabled = on;
+SET gpusort.engine = cpu;
+SET gpusort.force = on;
+SET work_mem = '64MB';
+SET jit = off;
+SET max_parallel_workers_per_gather = 0;
+SET synchronize_seqscans = off;
+SET extra_float_digits = 1;
+
+-- How many nodes of a query's plan are GpuSorts.
+CREATE FUNCTION pg_temp.gpusorts(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	n int := 0;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		n := n + (line LIKE '%Custom Scan (GpuSort)%')::int;
+	END LOOP;
+	RETURN n;
+END $$;
+
+-- The sorts of its plan, from the top.
+CREATE FUNCTION pg_temp.sorts(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	names text[] := '{}';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		names := names || substring(line FROM '^(?:  *->  )?(?:Custom Scan \()?((?:Gpu|Incremental )?Sort)\)?$');
+	END LOOP;
+	RETURN array_to_string(names, ', ');	-- which skips the other lines' NULLs
+END $$;
+
+-- What EXPLAIN ANALYZE says of a query's first GpuSort.
+CREATE FUNCTION pg_temp.figures(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	RETURN jsonb_path_query_first(plan, '$.**{0 to last} ? (@."Custom Plan Provider" == "GpuSort")');
+END $$;
+
+-- Does a query, run through at least one GpuSort, give the rows that another
+-- one gives without, in that order?  Says where they differ.
+CREATE FUNCTION pg_temp.same(query text, oracle text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	all_rows text := 'SELECT array_agg(record_send(gs_row)) FROM (%s) gs_row';
+	got bytea[];
+	want bytea[];
+	nodes int;
+BEGIN
+	nodes := pg_temp.gpusorts(format(all_rows, query));
+	EXECUTE format(all_rows, query) INTO got;
+	PERFORM set_config('gpusort.enabled', 'off', false);
+	ASSERT pg_temp.gpusorts(format(all_rows, oracle)) = 0, 'the oracle uses gpusort';
+	EXECUTE format(all_rows, oracle) INTO want;
+	PERFORM set_config('gpusort.enabled', 'on', false);
+	IF nodes = 0 THEN
+		RAISE NOTICE 'not taken over: %', query;
+		RETURN false;
+	END IF;
+	IF got IS NOT DISTINCT FROM want THEN
+		RETURN true;
+	END IF;
+	IF cardinality(got) IS DISTINCT FROM cardinality(want) THEN
+		RAISE NOTICE '% rows instead of %: %', cardinality(got), cardinality(want), query;
+	ELSE
+		RAISE NOTICE 'row % of % is wrong: %',
+			(SELECT min(i) FROM generate_subscripts(got, 1) i WHERE got[i] IS DISTINCT FROM want[i]),
+			cardinality(want), query;
+	END IF;
+	RETURN false;
+END $$;
+
+-- Whole rows of a table with a column id, ordered; id breaks the ties.
+CREATE FUNCTION pg_temp.rows_ok(source text, order_by text, columns text DEFAULT '*')
+RETURNS boolean LANGUAGE sql AS $$
+	SELECT pg_temp.same(format('SELECT %s FROM %s ORDER BY %s', columns, source, order_by),
+						format('SELECT %s FROM %s ORDER BY %s, id', columns, source, order_by))
+$$;
+
+-- One column alone, where the key can be all that is stored of a row.
+CREATE FUNCTION pg_temp.keys_ok(source text, order_by text, col text)
+RETURNS boolean LANGUAGE sql AS $$
+	SELECT pg_temp.same(format('SELECT %s FROM %s ORDER BY %s', col, source, order_by),
+						format('SELECT %s FROM (SELECT * FROM %s ORDER BY %s, id OFFSET 0) x',
+							   col, source, order_by))
+$$;
+
+-- All that one column of a table can be asked for: both directions, NULLs on
+-- either side or absent; input as it is, in order, in reverse order with its
+-- ties; whole rows and the column alone.
+CREATE FUNCTION pg_temp.check_column(source text, col text, operator text[] DEFAULT '{ASC,DESC}')
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	filter text;
+	input text;
+	direction text;
+	nulls text;
+	checked int := 0;
+	wrong int := 0;
+BEGIN
+	FOREACH filter IN ARRAY '{IS NOT NULL,IS NULL OR true}'::text[] LOOP
+		FOREACH input IN ARRAY ARRAY['id', col || ', id', col || ' DESC, id'] LOOP
+			PERFORM set_config('gpusort.enabled', 'off', false);
+			EXECUTE format('CREATE TEMP TABLE check_input AS SELECT * FROM %s WHERE %s %s ORDER BY %s',
+						   source, col, filter, input);
+			PERFORM set_config('gpusort.enabled', 'on', false);
+			FOREACH direction IN ARRAY operator LOOP
+				FOREACH nulls IN ARRAY '{NULLS FIRST,NULLS LAST}'::text[] LOOP
+					checked := checked + 2;
+					wrong := wrong
+						+ (NOT pg_temp.rows_ok('check_input', concat_ws(' ', col, direction, nulls)))::int
+						+ (NOT pg_temp.keys_ok('check_input', concat_ws(' ', col, direction, nulls), col))::int;
+				END LOOP;
+			END LOOP;
+			DROP TABLE check_input;
+		END LOOP;
+	END LOOP;
+	RETURN format('%s: %s orders checked, %s wrong', col, checked, wrong);
+END $$;
+
+-- Some element of an array, or NULL.
+CREATE FUNCTION pg_temp.pick(anyarray) RETURNS anyelement LANGUAGE sql VOLATILE AS $$
+	SELECT $1[1 + floor(random() * (cardinality($1) + 1))::int]
+$$;
+
+-- Memory contexts and temporary files that a finished sort has left behind.
+CREATE FUNCTION pg_temp.left_behind() RETURNS text LANGUAGE sql AS $$
+	SELECT format('%s contexts, %s files',
+				  (SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'),
+				  (SELECT count(*) FROM pg_ls_tmpdir()
+				   WHERE name LIKE format('pgsql_tmp%s.%%', pg_backend_pid())))
+$$;
+
+\set ECHO all

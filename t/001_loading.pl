@@ -1,0 +1,218 @@
+# The ways to load the library, and what happens without it: plans, settings,
+# the extension, parallel workers, cached plans, servers of other versions.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = PostgreSQL::Test::Cluster->new('loading');
+$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+$node->append_conf('postgresql.conf', "jit = off\nmax_parallel_workers_per_gather = 0\n");
+$node->start;
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE rows AS
+		SELECT i, hashint8(i) AS k, 'row ' || i AS v FROM generate_series(1, 20000) i;
+	ANALYZE rows;
+});
+
+my $query = 'SELECT * FROM rows ORDER BY k';
+my $digest = "SELECT md5(string_agg(i::text, ',')) FROM ($query, i OFFSET 0) s";
+my $stock_plan = qr/^Sort\n/;
+my $gpu_plan = qr/^Custom Scan \(GpuSort\)\n  Sort Key: k\n  ->  Seq Scan on rows$/;
+
+sub stderr_of
+{
+	my ($sql) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', $sql);
+
+	return $err;
+}
+
+# ---------------------------------------------------------- how it is loaded
+
+my $stock_digest = $node->safe_psql('postgres', $digest);
+
+like(plan_of($node, $query), $stock_plan, 'not loaded: the plan is stock');
+like(plan_of($node, $query, "LOAD 'gpusort';"), $gpu_plan, 'LOAD gives a GpuSort');
+is($node->safe_psql('postgres', "LOAD 'gpusort'; $digest"), $stock_digest,
+	'and it sorts as PostgreSQL does');
+like(plan_of($node, $query), $stock_plan, 'the next session is stock again');
+
+$node->safe_psql('postgres', "ALTER DATABASE postgres SET session_preload_libraries = 'gpusort'");
+like(plan_of($node, $query), $gpu_plan, 'session_preload_libraries of a database gives a GpuSort');
+$node->safe_psql('postgres', 'ALTER DATABASE postgres RESET session_preload_libraries');
+like(plan_of($node, $query), $stock_plan, 'reset: stock again');
+
+$node->append_conf('postgresql.conf', "session_preload_libraries = 'gpusort'");
+$node->reload;
+ok($node->poll_query_until('postgres', 'SHOW session_preload_libraries', 'gpusort'),
+	'session_preload_libraries of the server is set');
+like(plan_of($node, $query), $gpu_plan, 'and gives a GpuSort');
+
+$node->append_conf('postgresql.conf',
+	"session_preload_libraries = ''\nshared_preload_libraries = 'gpusort'");
+$node->restart;
+like(plan_of($node, $query), $gpu_plan, 'shared_preload_libraries gives a GpuSort');
+like(plan_of($node, $query, "LOAD 'gpusort';"), $gpu_plan, 'loading it twice does no harm');
+is($node->safe_psql('postgres', $digest), $stock_digest, 'preloaded, it sorts as PostgreSQL does');
+
+# ------------------------------------------------------------- the extension
+
+my $members = q{
+	SELECT string_agg(DISTINCT classid::regclass::text, ',') FROM pg_depend
+	WHERE deptype = 'e' AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'gpusort')
+};
+
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+is($node->safe_psql('postgres', $members), 'pg_proc', 'CREATE EXTENSION adds functions and nothing else');
+like($node->safe_psql('postgres', 'SELECT gpusort_version()'), qr/^\d+\.\d+$/,
+	'gpusort_version() gives a version');
+is($node->safe_psql('postgres', 'SELECT gpusort_version()'),
+	$node->safe_psql('postgres', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"),
+	'library and extension have the same version');
+is($node->safe_psql('postgres', "DROP EXTENSION gpusort; $digest"), $stock_digest,
+	'DROP EXTENSION leaves sorting working');
+like(plan_of($node, $query), $gpu_plan, 'by GpuSort');
+
+# The extension is a matter of the database, loading one of the session.
+# (PostgreSQL loads the library to check the functions that it creates.)
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+like(plan_of($node, $query), $stock_plan, 'with the extension, not loaded: the plan is stock');
+like(plan_of($node, $query, 'DO $$ BEGIN PERFORM gpusort_version(); END $$;'), $gpu_plan, 'calling its function loads the library');
+$node->safe_psql('postgres', 'DROP EXTENSION gpusort');
+
+# --------------------------------------------------------------- settings
+
+my @refused = (
+	[ "SET gpusort.min_rows = -1",
+		qr/-1 is outside the valid range for parameter "gpusort.min_rows" \(0 \.\. 2147483647\)/ ],
+	[ "SET gpusort.min_rows = 2147483648",
+		qr/invalid value for parameter "gpusort.min_rows": "2147483648"/ ],
+	[ "SET gpusort.min_rows = 'many'",
+		qr/invalid value for parameter "gpusort.min_rows": "many"/ ],
+	[ "SET gpusort.engine = 'nope'",
+		qr/invalid value for parameter "gpusort.engine": "nope"\nHINT:  Available values: auto, cpu, cuda\./ ],
+	[ "SET gpusort.enabled = 'perhaps'",
+		qr/parameter "gpusort.enabled" requires a Boolean value/ ],
+	[ "SET gpusort.force = 2", qr/parameter "gpusort.force" requires a Boolean value/ ],
+	[ "SET gpusort.nonsense = 1",
+		qr/invalid configuration parameter name "gpusort.nonsense"\nDETAIL:  "gpusort" is a reserved prefix\./ ]);
+
+like(stderr_of("LOAD 'gpusort'; $_->[0]"), qr/ERROR:  $_->[1]/, "refused: $_->[0]")
+  foreach @refused;
+
+is($node->safe_psql('postgres', q{
+		LOAD 'gpusort';
+		SELECT count(*) FILTER (WHERE name IN ('gpusort.enabled', 'gpusort.engine',
+			'gpusort.min_rows', 'gpusort.force', 'gpusort.debug_plan', 'gpusort.explain_as_sort')),
+			count(*) FILTER (WHERE context <> 'user')
+		FROM pg_settings WHERE name LIKE 'gpusort.%'}),
+	'6|0', 'the settings are there, and any user may set them');
+
+# What was set before the library came is checked when it comes.
+like(stderr_of("SET gpusort.min_rows = -1; LOAD 'gpusort'"),
+	qr/WARNING:  -1 is outside the valid range for parameter "gpusort.min_rows"/,
+	'a value from before the load is checked');
+is($node->safe_psql('postgres', q{
+		SET gpusort.min_rows = -1;
+		LOAD 'gpusort';
+		SELECT setting = boot_val FROM pg_settings WHERE name = 'gpusort.min_rows'}),
+	't', 'and replaced by the default');
+is($node->safe_psql('postgres', "SET gpusort.min_rows = 7; LOAD 'gpusort'; SHOW gpusort.min_rows"),
+	'7', 'a good one is kept');
+like(stderr_of("SET gpusort.nonsense = 1; LOAD 'gpusort'"),
+	qr/WARNING:  invalid configuration parameter name "gpusort.nonsense", removing it/,
+	'an unknown name from before the load is removed');
+
+# min_rows, enabled and debug_plan do what they say
+like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001;"), $stock_plan,
+	'fewer rows than gpusort.min_rows: stock');
+like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20000;"), $gpu_plan,
+	'as many as gpusort.min_rows: GpuSort');
+like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001; SET gpusort.force = on;"),
+	$gpu_plan, 'gpusort.force does not ask for rows');
+like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.enabled = off;"), $stock_plan,
+	'gpusort.enabled = off: stock');
+like(stderr_of("LOAD 'gpusort'; SET gpusort.debug_plan = on; SET gpusort.min_rows = 20001; EXPLAIN $query"),
+	qr/NOTICE:  gpusort leaves a Sort to PostgreSQL: 20000 rows are fewer than gpusort.min_rows = 20001/,
+	'gpusort.debug_plan says why');
+
+# ------------------------------------------------------- parallel workers
+
+# The leader has only LOADed the library: workers get it with the leader's state.
+my $workers = q{
+	SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0;
+	SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+	SET parallel_leader_participation = off;
+};
+like(plan_of($node, "$query, i", "LOAD 'gpusort'; $workers"),
+	qr/Gather Merge\n  Workers Planned: 2\n  ->  Custom Scan \(GpuSort\)/,
+	'a GpuSort below Gather Merge');
+is($node->safe_psql('postgres', "LOAD 'gpusort'; $workers $digest"), $stock_digest,
+	'workers of a session that has only LOADed the library sort');
+
+# ------------------------------------------------------------ cached plans
+
+my $cached = $node->safe_psql('postgres', qq{
+	LOAD 'gpusort';
+	SET plan_cache_mode = force_generic_plan;
+	PREPARE cached AS $digest;
+	EXECUTE cached;
+	SET gpusort.enabled = off;
+	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE cached;
+	EXECUTE cached;
+	SET gpusort.enabled = on;
+	EXECUTE cached;
+	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE cached;
+});
+is(scalar(() = $cached =~ /^\Q$stock_digest\E$/mg), 3,
+	'a cached plan gives the same rows before, without, and after gpusort.enabled');
+like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Engine Reason: gpusort.enabled is off/s,
+	'switched off, its rows go to PostgreSQL');
+like($cached, qr/Engine: cpu(?!.*Engine: postgres)/s, 'switched on, back to the engine');
+
+# A plan cached before the library was loaded stays as it is.
+like($node->safe_psql('postgres', qq{
+		SET plan_cache_mode = force_generic_plan;
+		PREPARE cached AS $query;
+		EXPLAIN (COSTS OFF) EXECUTE cached;
+		LOAD 'gpusort';
+		EXPLAIN (COSTS OFF) EXECUTE cached}),
+	qr/^Sort\n.*^Sort\n/ms, 'a plan from before the load stays stock');
+
+# ---------------------------------------------------- servers of other versions
+
+# The same library, but for the major version in its magic block.
+my $library = slurp_file($node->config_data('--pkglibdir') . '/gpusort.so');
+my $magic = qr/(\x38\0\0\0)(\xdc\x05\0\0)(.{16}PostgreSQL\0)/s;
+my $foreign = PostgreSQL::Test::Utils::tempdir() . '/foreign.so';
+
+is(scalar(() = $library =~ /$magic/g) / 3, 1, 'the library has one magic block, for PostgreSQL 15');
+$library =~ s/$magic/$1 . pack('V', 1600) . $3/e;
+append_to_file($foreign, $library);
+chmod 0755, $foreign;
+like(stderr_of("LOAD '$foreign'"),
+	qr/ERROR:  incompatible library .*: version mismatch\nDETAIL:  Server is version 15, library is version 16/,
+	'a server refuses a library built for another version');
+
+# The build refuses other servers, in one line.
+my $fake_pg_config = PostgreSQL::Test::Utils::tempdir() . '/pg_config';
+append_to_file($fake_pg_config, "#!/bin/sh\necho 'PostgreSQL 14.1'\n");
+chmod 0755, $fake_pg_config;
+my $build = `make -s -n -C "$FindBin::RealBin/.." PG_CONFIG="$fake_pg_config" 2>&1`;
+isnt($?, 0, 'the build fails for another server version');
+like($build, qr/^[^\n]*gpusort supports PostgreSQL 15, but \S+ is of PostgreSQL 14: set PG_CONFIG[^\n]*\n$/,
+	'with one clear line');
+
+$node->stop;
+done_testing();

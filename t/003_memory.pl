@@ -1,0 +1,150 @@
+# Peak memory: no higher than PostgreSQL's own at the same work_mem, whether
+# the rows fit or not; and temp_file_limit holds where they do not.
+#
+# Each figure is that of a process of its own: what its resident memory was at
+# its highest (VmHWM), less what it was before the query.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = gpusort_node('memory', 'shared_buffers = 16MB', 'fsync = off');
+
+# Rows of about 200 bytes.
+my $nrows = 600000;
+$node->safe_psql('postgres', qq{
+	CREATE UNLOGGED TABLE rows AS
+		SELECT hashint8extended(g, 1) AS big, hashint8(g)::float8 / 1000 AS real,
+			md5(g::text)::uuid AS id, date '2000-01-01' + hashint4(g) % 3000 AS day,
+			hashint4(g + 1) % 1000 AS num, md5((g + 2)::text) COLLATE "C" AS word,
+			repeat('filler', 14) AS filler
+		FROM generate_series(1, $nrows) g;
+	ANALYZE rows;
+});
+
+# The peak in kB of a query that only sorts; how many rows the sort gave; and
+# who sorted: an engine, or PostgreSQL by which method.
+sub peak_of
+{
+	my ($columns, $order, $enabled, $work_mem) = @_;
+
+	# count(s) keeps all columns in the rows that are sorted
+	my $query = "SELECT count(s) FROM (SELECT $columns FROM rows ORDER BY $order OFFSET 0) s";
+	my ($psql, $pid) = session($node,
+		"SET gpusort.enabled = $enabled; SET gpusort.force = on; SET work_mem = '$work_mem'");
+
+	# what the scan and the catalogs take is there before
+	ask($psql, 'SELECT count(*) FROM rows');
+	ask($psql, "EXPLAIN $query");
+
+	my $before_kb = memory_kb($pid, 'VmRSS');
+	my $plan = ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
+	my $peak_kb = memory_kb($pid, 'VmHWM') - $before_kb;
+	my ($given) = $plan =~ /Sort\)? \(actual rows=(\d+) loops=1\)/;
+	my ($who) = $plan =~ /Engine: (\w+)/;
+	($who) = $plan =~ /Sort Method: (.*?)  / if !$who;
+
+	$psql->quit;
+	return ($peak_kb, $given, $who);
+}
+
+# Every row and its place, in one figure.
+sub digest_of
+{
+	my ($order, $settings) = @_;
+
+	return $node->safe_psql('postgres', qq{
+		$settings;
+		SELECT count(*), bit_xor(hashint8extended(place, uuid_hash_extended(id, 0)))
+		FROM (SELECT id, row_number() OVER () AS place
+			FROM (SELECT * FROM rows ORDER BY $order OFFSET 0) s) t});
+}
+
+# --------------------------------------------------------- rows that fit
+
+# [name, columns, order]
+my @cases = (
+	[ 'bigint, whole rows', '*', 'big' ],
+	[ 'text "C", whole rows', '*', 'word' ],
+	[ 'uuid, whole rows', '*', 'id' ],
+	[ 'float8, whole rows', '*', 'real' ],
+	[ '(date, int DESC, text "C"), whole rows', '*', 'day, num DESC, word' ],
+	[ 'bigint alone', 'big', 'big' ],
+	[ 'float8 alone', 'real', 'real' ],
+	[ 'int alone', 'num', 'num' ],
+	[ 'uuid alone', 'id', 'id' ],
+	[ 'text "C" alone', 'word', 'word' ]);
+
+foreach my $case (@cases)
+{
+	my ($name, $columns, $order) = @$case;
+	my ($stock_kb, $stock_given, $stock_method) = peak_of($columns, $order, 'off', '1GB');
+	my ($kb, $given, $engine) = peak_of($columns, $order, 'on', '1GB');
+
+	is("$given $engine", "$nrows cpu", "$name: all rows, by the engine");
+	is("$stock_given $stock_method", "$nrows quicksort", "$name: stock sorts in memory");
+	cmp_ok($kb, '<=', int($stock_kb * 1.02) + 2048, sprintf('%s: peak %d kB, stock %d kB (%.2f)',
+		$name, $kb, $stock_kb, $kb / $stock_kb));
+}
+
+# ---------------------------------------------------- rows that do not fit
+
+# 48 MB for about 130 MB: the rows move to a tuplesort.
+foreach my $case (
+	[ 'bigint', 'big, id' ],
+	[ 'text "C"', 'word' ],
+	[ '(date, int DESC, text "C")', 'day, num DESC, word' ])
+{
+	my ($name, $order) = @$case;
+	my ($stock_kb, $stock_given, $stock_method) = peak_of('*', $order, 'off', '48MB');
+	my ($kb, $given, $engine) = peak_of('*', $order, 'on', '48MB');
+
+	is("$given $engine", "$nrows postgres", "$name in 48 MB: all rows, by PostgreSQL");
+	is("$stock_given $stock_method", "$nrows external merge", "$name in 48 MB: stock sorts on disk");
+	cmp_ok($kb, '<=', int($stock_kb * 1.1) + 2048, sprintf('%s in 48 MB: peak %d kB, stock %d kB (%.2f)',
+		$name, $kb, $stock_kb, $kb / $stock_kb));
+	is( digest_of($order, "SET gpusort.force = on; SET work_mem = '48MB'"),
+		digest_of($order, "SET gpusort.enabled = off; SET work_mem = '48MB'"),
+		"$name in 48 MB: in the right order");
+}
+
+# Around the point from which on they fit.
+foreach my $work_mem_mb (110, 120, 130)
+{
+	my ($kb, $given, $engine) = peak_of('*', 'big', 'on', "${work_mem_mb}MB");
+
+	is($given, $nrows, "in $work_mem_mb MB: all rows");
+	cmp_ok($kb, '<=', int($work_mem_mb * 1024 * 1.1) + 2048,
+		sprintf('in %d MB: peak %d kB (%.2f), sorted by %s', $work_mem_mb,
+			$kb, $kb / 1024 / $work_mem_mb, $engine));
+}
+
+# ------------------------------------------------------------ temp_file_limit
+
+foreach my $enabled ('off', 'on')
+{
+	my ($psql, $pid) = session($node,
+		"SET gpusort.enabled = $enabled; SET gpusort.force = on; SET work_mem = '48MB'");
+	my $query = 'SELECT count(s) FROM (SELECT * FROM rows ORDER BY big OFFSET 0) s';
+
+	is(ask($psql, "SET temp_file_limit = '1GB'; $query"), $nrows,
+		"enabled $enabled: a sort within temp_file_limit");
+	like(ask_error($psql, "SET temp_file_limit = '50MB'; $query"),
+		qr/ERROR:  temporary file size exceeds temp_file_limit \(51200kB\)/,
+		"enabled $enabled: a sort over temp_file_limit is refused");
+	is(ask($psql, 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', "enabled $enabled: and leaves no file");
+	is(contexts_of($psql), '0', "enabled $enabled: nor memory");
+	is(ask($psql, "SET temp_file_limit = -1; $query"), $nrows,
+		"enabled $enabled: the session can sort");
+	$psql->quit;
+}
+
+$node->stop;
+done_testing();

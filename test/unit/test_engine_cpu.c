@@ -1,0 +1,1164 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_engine_cpu.c
+ *	  The in-process engine, from engine.h down: order, hand-out, drain,
+ *	  memory, and what is left when an allocation fails or an interrupt does
+ *	  not return.
+ *
+ * Most tests make random tables (unit_table.h) and compare with a stable
+ * reference sort; a case that fails names its seed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "key_sort.h"
+#include "unit_cmocka.h"
+#include "unit_driver.h"
+
+/* Sorts tables of consecutive seeds, and says which one if a check fails. */
+static void
+check_tables(uint64_t first_seed, int ntables, const TableOptions *options)
+{
+	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+		TestTable  *table = table_make(&dice, options);
+
+		unit_case("seed %llu", (unsigned long long) seed);
+		driver_check_table(table, &dice);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* -------------------------------------------------------------------- order */
+
+static void
+test_small_tables(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	check_tables(1, 8000, &options);
+	options.max_rows = 6;
+	check_tables(10000, 8000, &options);
+}
+
+/* Large enough for radix sorts of the whole and of runs of ties. */
+static void
+test_large_tables(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 500;
+	options.max_rows = 12000;
+	check_tables(20000, 150, &options);
+}
+
+static void
+test_shapes(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 2000;
+	for (options.shape = 0; options.shape < SHAPES; options.shape++)
+		check_tables(30000 + (uint64_t) options.shape * 100, 25, &options);
+}
+
+static void
+test_keys_only(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.keys_only = true;
+	check_tables(40000, 1000, &options);
+	options.min_rows = 1000;
+	options.max_rows = 20000;
+	check_tables(50000, 40, &options);
+}
+
+static void
+test_strings(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
+	{
+		options.ncolumns = 1;
+		options.max_rows = 1500;
+		options.max_len = 40;
+		check_tables(60000 + (uint64_t) options.kind * 1000, 200, &options);
+		options.ncolumns = 2;
+		options.max_rows = 300;
+		options.max_len = 1100;
+		check_tables(70000 + (uint64_t) options.kind * 1000, 100, &options);
+	}
+}
+
+/*
+ * All byte strings of up to 4 of {00, 01, FF} behind a prefix, for prefixes
+ * that end anywhere about the eighth, sixteenth and twenty-fourth byte: there
+ * codes of eight bytes meet zeros that are data and zeros that are padding.
+ */
+static void
+check_all_strings(TestKind kind, uint32_t prefix_len, bool zero_prefix, bool descending)
+{
+	static const unsigned char alphabet[] = {0, 1, 0xFF};
+	const TestKind kinds[] = {kind, TEST_INT16};
+	Dice		dice = dice_of_seed(prefix_len);
+	unsigned char bytes[64];
+	TestTable  *table = table_make_empty(kinds, 2, 2 * 121);
+	size_t		row = 0;
+
+	memset(bytes, zero_prefix ? 0 : 'p', sizeof(bytes));
+	table->columns[0].descending = descending;
+	for (int copy = 0; copy < 2; copy++)
+	{
+		for (uint32_t len = 0; len <= 4; len++)
+		{
+			uint32_t	nstrings = 1;
+
+			for (uint32_t i = 0; i < len; i++)
+				nstrings *= 3;
+			for (uint32_t number = 0; number < nstrings; number++)
+			{
+				uint32_t	rest = number;
+
+				for (uint32_t i = 0; i < len; i++, rest /= 3)
+				{
+					unsigned char byte = alphabet[rest % 3];
+
+					bytes[prefix_len + i] = kind == TEST_TEXT && byte == 0 ? 2 : byte;
+				}
+				table_set_bytes(table, row, 0, bytes, prefix_len + len);
+				table_set_number(table, row, 1, (int64_t) dice_below(&dice, 3));
+				row++;
+			}
+		}
+	}
+	CHECK(row == table->nrows);
+
+	/* mixed up, since in this order it would be a presorted input */
+	for (size_t i = row - 1; i > 0; i--)
+	{
+		size_t		other = dice_below(&dice, i + 1);
+
+		for (int colno = 0; colno < 2; colno++)
+		{
+			TestValue	swap = *table_value(table, i, colno);
+
+			*table_value(table, i, colno) = *table_value(table, other, colno);
+			*table_value(table, other, colno) = swap;
+		}
+	}
+	driver_check_table(table, &dice);
+	table_free(table);
+}
+
+static void
+test_all_strings(void **unused)
+{
+	for (uint32_t prefix_len = 0; prefix_len <= 33; prefix_len++)
+	{
+		for (int descending = 0; descending < 2; descending++)
+		{
+			check_all_strings(TEST_TEXT, prefix_len, false, descending);
+			check_all_strings(TEST_BYTEA, prefix_len, false, descending);
+			check_all_strings(TEST_BYTEA, prefix_len, true, descending);
+		}
+	}
+}
+
+/* Strings of zeros only: nothing but their lengths tells them apart. */
+static void
+test_zeros(void **unused)
+{
+	static const unsigned char zeros[3000];
+	const TestKind kinds[] = {TEST_BYTEA, TEST_BYTEA};
+
+	for (int descending = 0; descending < 2; descending++)
+	{
+		Dice		dice = dice_of_seed(7);
+		TestTable  *table = table_make_empty(kinds, 2, 3000);
+
+		table->columns[0].descending = descending;
+		table->columns[1].descending = !descending;
+		for (size_t row = 0; row < table->nrows; row++)
+		{
+			uint32_t	len = (uint32_t) dice_below(&dice, dice_one_in(&dice, 2) ? 3000 : 20);
+
+			table_set_bytes(table, row, 0, zeros, len);
+			table_set_bytes(table, row, 1, zeros, (uint32_t) dice_below(&dice, 20));
+		}
+		driver_check_table(table, &dice);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* ------------------------------------------------------------------- figures */
+
+static GsMethod
+method_of(size_t nrows, bool reversed, bool mixed)
+{
+	const TestKind kind = TEST_INT64;
+	TestTable  *table = table_make_empty(&kind, 1, nrows);
+	UnitHost	host;
+	Driver		driver;
+	GsMethod	method;
+
+	for (size_t row = 0; row < nrows; row++)
+		table_set_number(table, row, 0, mixed ? (int64_t) mix64(row) :
+						 reversed ? -(int64_t) (row / 3) : (int64_t) (row / 3));
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	CHECK(gs_engine_figures(driver.engine)->method == GS_METHOD_NONE);
+	CHECK(strcmp(gs_engine_figures(driver.engine)->engine, "cpu") == 0);
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	method = gs_engine_figures(driver.engine)->method;
+	CHECK(gs_engine_figures(driver.engine)->detail == NULL);
+	CHECK((gs_engine_figures(driver.engine)->passes > 0) == (method == GS_METHOD_RADIX));
+	driver_close(&driver);
+	unit_host_end(&host);
+	table_free(table);
+	return method;
+}
+
+static void
+test_methods(void **unused)
+{
+	CHECK(method_of(0, false, false) == GS_METHOD_NONE);
+	CHECK(method_of(1, false, false) == GS_METHOD_PRESORTED);
+	CHECK(method_of(1000, false, false) == GS_METHOD_PRESORTED);
+	CHECK(method_of(1000, true, false) == GS_METHOD_REVERSED);
+	CHECK(method_of(100, false, true) == GS_METHOD_MERGE);
+	CHECK(method_of(1000, false, true) == GS_METHOD_RADIX);
+}
+
+/* Sorts a table and returns its figures. */
+static GsFigures
+figures_of(const TestTable *table)
+{
+	UnitHost	host;
+	Driver		driver;
+	GsFigures	figures;
+
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	figures = *gs_engine_figures(driver.engine);
+	driver_close(&driver);
+	unit_host_end(&host);
+	return figures;
+}
+
+static void
+test_figures(void **unused)
+{
+	const TestKind kinds[] = {TEST_INT64, TEST_TEXT};
+	TestTable  *table = table_make_empty(kinds, 2, 1024);
+	GsFigures	figures;
+
+	/* 10 bits tell all rows apart; the texts do not vary */
+	for (size_t row = 0; row < 1024; row++)
+	{
+		table_set_number(table, row, 0, (int64_t) (row * 5 % 1024) - 77);
+		table_set_bytes(table, row, 1, "gpu", 3);
+	}
+	figures = figures_of(table);
+	CHECK(figures.nrows == 1024);
+	CHECK(figures.key_bits == 10 && !figures.key_tails);
+	CHECK(figures.passes > 0 && figures.tied_rows == 0);
+	CHECK(figures.peak_bytes > 1024 * 32);
+
+	/* texts that differ past the eighth byte decide among equal numbers */
+	for (size_t row = 0; row < 1024; row++)
+	{
+		char		text[] = "the same prefix, and a digit";
+
+		table_set_number(table, row, 0, (int64_t) (row * 5 % 1024) / 2);
+		text[20] = (char) ('0' + row % 10);
+		table_set_bytes(table, row, 1, text, sizeof(text) - 1);
+	}
+	figures = figures_of(table);
+	CHECK(figures.key_bits == 9 && figures.key_tails);
+	CHECK(figures.tied_rows == 1024);
+	table_free(table);
+}
+
+/* ----------------------------------------------------------------- the drain */
+
+static void
+test_drain(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 2000;
+	for (uint64_t seed = 80000; seed < 80200; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+		TestTable  *table;
+		UnitHost	host;
+		Driver		driver;
+		size_t		held;
+
+		options.keys_only = seed % 5 == 0;
+		table = table_make(&dice, &options);
+		unit_case("seed %llu", (unsigned long long) seed);
+		unit_host_init(&host);
+		CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+		CHECK(driver_load(&driver) == GS_STATUS_OK);
+		held = host.held_bytes;
+
+		/* all of it, and memory comes back; or only a part, and close */
+		if (seed % 3 != 0)
+		{
+			driver_check_drain(&driver, SIZE_MAX);
+			CHECK(table->nrows == 0 || host.held_bytes < held);
+		}
+		else
+			driver_check_drain(&driver, dice_below(&dice, table->nrows + 1));
+		driver_close(&driver);
+		unit_host_end(&host);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* --------------------------------------------------------- failed allocations */
+
+/*
+ * Lets one allocation after the other fail, alone or with all that follow it,
+ * until a sort needs no more than that.  Whatever the engine was doing, the
+ * rows it has taken can be drained, or the call be made again.
+ */
+static void
+check_out_of_memory(const TestTable *table, Dice *dice, bool all_after)
+{
+	GsStatus	status = GS_STATUS_OOM;
+
+	for (uint64_t k = 1; status != GS_STATUS_OK; k++)
+	{
+		UnitHost	host;
+		Driver		driver;
+
+		CHECK(k < 1000);
+		unit_host_init(&host);
+		host.fail_at = k;
+		host.fail_after = all_after;
+		if (!driver_open(&driver, table, &host, (size_t) 1 << 40))
+		{
+			CHECK(k == 1);
+			unit_host_end(&host);
+			continue;
+		}
+		status = driver_load(&driver);
+		CHECK(status == GS_STATUS_OK || status == GS_STATUS_OOM);
+		if (status == GS_STATUS_OOM && !all_after && k % 2 == 0)
+		{
+			status = driver_load(&driver);	/* it may go on after all */
+			CHECK(status == GS_STATUS_OK);
+		}
+		if (status == GS_STATUS_OK)
+			status = gs_engine_sort(driver.engine);
+		CHECK(status == GS_STATUS_OK || status == GS_STATUS_OOM);
+		if (status == GS_STATUS_OOM)
+			driver_check_drain(&driver, SIZE_MAX);
+		else
+		{
+			driver_check_sorted(&driver, dice);
+			if (k <= host.nallocations)
+				status = GS_STATUS_OOM; /* the failure was repaired: go on */
+		}
+		driver_close(&driver);
+		unit_host_end(&host);
+	}
+}
+
+static void
+test_out_of_memory(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 1500;
+	options.max_payload = 400;
+	for (uint64_t seed = 90000; seed < 90200; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+		TestTable  *table;
+
+		options.keys_only = seed % 5 == 0;
+		table = table_make(&dice, &options);
+		unit_case("seed %llu", (unsigned long long) seed);
+		check_out_of_memory(table, &dice, seed & 1);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* ----------------------------------------------------------------- interrupts */
+
+/*
+ * Leaves by longjmp from one check_interrupts call after the other, as a
+ * cancelled query does; then the context is reset, and nothing else may be
+ * needed.
+ */
+static void
+check_interrupted(const TestTable *table)
+{
+	uint64_t	ncalls;
+	UnitHost	host;
+	Driver		driver;
+
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	ncalls = host.ninterrupts;
+	CHECK(ncalls > 0);
+	driver_close(&driver);
+	unit_host_end(&host);
+
+	for (uint64_t k = 1; k <= ncalls; k++)
+	{
+		unit_host_init(&host);
+		host.jump_at = k;
+		if (setjmp(host.jump) == 0)
+		{
+			CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+			CHECK(driver_load(&driver) == GS_STATUS_OK);
+			gs_engine_sort(driver.engine);
+			unit_fail(__FILE__, __LINE__, "call %llu of %llu came back",
+					  (unsigned long long) k, (unsigned long long) ncalls);
+		}
+		unit_host_reset(&host);
+		unit_host_end(&host);
+	}
+}
+
+static void
+test_interrupts(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 1;
+	options.max_rows = 10000;
+	for (uint64_t seed = 100000; seed < 100050; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+		TestTable  *table;
+
+		options.keys_only = seed % 5 == 0;
+		table = table_make(&dice, &options);
+		unit_case("seed %llu", (unsigned long long) seed);
+		check_interrupted(table);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* How often a sort of the table calls check_interrupts. */
+static uint64_t
+calls_of_table(const TestTable *table)
+{
+	UnitHost	host;
+	Driver		driver;
+
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	driver_close(&driver);
+	unit_host_end(&host);
+	return host.ninterrupts;
+}
+
+/*
+ * Telling ties apart is a pass over them, or several, beside the one that
+ * makes the words of all rows: by more bits, and by the bytes of a string.
+ */
+static void
+test_interrupts_of_ties(void **unused)
+{
+	const TestKind numbers[] = {TEST_INT64, TEST_INT64};
+	const TestKind text = TEST_TEXT;
+	size_t		nrows = (size_t) 1 << 17;
+	uint64_t	each_pass = nrows >> 14;	/* at the least */
+	TestTable  *table;
+	uint64_t	one_pass;
+	uint64_t	ncalls;
+
+	/* four values that differ in more bits than one level has */
+	table = table_make_empty(numbers, 2, nrows);
+	for (size_t row = 0; row < nrows; row++)
+	{
+		table_set_number(table, row, 0, (int64_t) row);
+		table_set_number(table, row, 1, 0);
+	}
+	one_pass = calls_of_table(table);
+	CHECK(one_pass >= each_pass);
+	for (size_t row = 0; row < nrows; row++)
+	{
+		table_set_number(table, row, 0, (int64_t) mix64(4 * row / nrows + 1));
+		table_set_number(table, row, 1, (int64_t) row);
+	}
+	ncalls = calls_of_table(table);
+	CHECK_MSG(ncalls >= one_pass + 2 * each_pass, "%llu calls, %llu without ties",
+			  (unsigned long long) ncalls, (unsigned long long) one_pass);
+	table_free(table);
+
+	table = table_make_empty(&text, 1, nrows);
+	for (size_t row = 0; row < nrows; row++)
+		table_set_bytes(table, row, 0, "always the same", 15);
+	ncalls = calls_of_table(table);
+	CHECK_MSG(ncalls >= one_pass + each_pass, "%llu calls, %llu without ties",
+			  (unsigned long long) ncalls, (unsigned long long) one_pass);
+	table_free(table);
+}
+
+/*
+ * A sort of one bigint column: how often it calls check_interrupts.  Reversing
+ * the words is two passes over them, and each takes milliseconds where there
+ * are millions.
+ */
+static uint64_t
+calls_of_sort(size_t nrows, int64_t step)
+{
+	const TestKind kind = TEST_INT64;
+	TestTable  *table = table_make_empty(&kind, 1, nrows);
+	uint64_t	ncalls;
+
+	table->keys_only = true;
+	for (size_t row = 0; row < nrows; row++)
+		table_set_number(table, row, 0, step * (int64_t) row);
+	ncalls = calls_of_table(table);
+	table_free(table);
+	return ncalls;
+}
+
+static void
+test_interrupts_of_reversal(void **unused)
+{
+	size_t		nrows = (size_t) 1 << 20;
+	uint64_t	presorted = calls_of_sort(nrows, 1);
+	uint64_t	reversed = calls_of_sort(nrows, -1);
+
+	CHECK(presorted >= nrows >> 16);
+	CHECK_MSG(reversed > presorted,
+			  "%llu calls for reversed rows, as for presorted ones (%llu):"
+			  " %zu rows are reversed without any",
+			  (unsigned long long) reversed, (unsigned long long) presorted, nrows);
+}
+
+/*
+ * Rows that agree in a long prefix: the comparison of all these bytes has to
+ * look for interrupts, also when it takes few rows to make many bytes.  All
+ * rows share one copy of the bytes, which the records permit; the first row
+ * differs, so that the others do not begin at a place where there is a check
+ * anyway.
+ */
+static void
+test_interrupts_of_long_prefix(void **unused)
+{
+	size_t		nrows = 4000;
+	uint32_t	len = UINT32_C(256) << 10;
+	uint64_t	expected = (uint64_t) nrows * len >> 26;
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job;
+	GsEngine   *engine;
+	GsBatch    *batch;
+	const void *rows[2];
+	char	   *first_row;
+
+	unit_host_init(&host);
+	gs_key_layout_init(&layout);
+	gs_key_layout_add_column(&layout, false, false);
+	gs_key_layout_add_bytes(&layout, true);
+	job.layout = &layout;
+	job.memory_limit = (size_t) 1 << 40;
+	job.host = host.callbacks;
+	engine = gs_engine_cpu_open(&job);
+	CHECK(engine != NULL);
+
+	/* one batch with room for all, and the bytes behind its last row */
+	CHECK(gs_engine_reserve(engine, len + nrows * 32, &batch) == GS_STATUS_OK);
+	first_row = gs_batch_next_row(batch);
+	memset(first_row + 8 * nrows, 'x', len);
+	for (size_t i = 0; i < nrows; i++)
+	{
+		char	   *this_row = gs_batch_next_row(batch);
+		uint64_t   *record = gs_batch_next_record(batch);
+
+		record[0] = i == 0 ? 0 : UINT64_C(0x7878787878787878);
+		record[1] = gs_tail_make((uint32_t) (first_row + 8 * nrows - this_row),
+								 len - (uint32_t) (i % 7));
+		record[2] = gs_batch_next_place(batch, 0);
+		gs_key_field_observe(&layout.fields[0], record[0]);
+		CHECK(gs_batch_has_room(batch, 8));
+		gs_batch_push(batch, 8);
+	}
+	layout.nrows = nrows;
+	layout.columns[0].min_len = len - 6;
+	layout.columns[0].max_len = len;
+	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+	CHECK(gs_engine_fetch(engine, 0, 2, rows) == 2);
+	CHECK(rows[0] == first_row && rows[1] == first_row + 8 * 6);
+	gs_engine_close(engine);
+	unit_host_end(&host);
+	CHECK_MSG(host.ninterrupts >= expected,
+			  "%llu calls in the comparison of %zu MB; one for each 64 MB would be %llu",
+			  (unsigned long long) host.ninterrupts, nrows * (len >> 10) >> 10,
+			  (unsigned long long) expected);
+}
+
+/*
+ * Many short strings of zeros, and a long one: the work must be in proportion
+ * to the bytes of the input, 2 MB, which takes a few ms, and not to the rows
+ * times the longest of them, 16 GB, which takes a second.  Processor time does
+ * not depend on what else the machine does.
+ */
+static void
+test_work_of_zeros(void **unused)
+{
+	uint32_t	longest = UINT32_C(2) << 20;
+	unsigned char *zeros = calloc(longest, 1);
+	const TestKind kind = TEST_BYTEA;
+	TestTable  *table = table_make_empty(&kind, 1, 8193);
+	UnitHost	host;
+	Driver		driver;
+	const void *rows[8193];
+	clock_t		start;
+	double		seconds;
+
+	CHECK(zeros != NULL);
+	for (size_t row = 0; row < table->nrows; row++)
+		table_set_bytes(table, row, 0, zeros, row == 100 ? longest : 9);
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	start = clock();
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	seconds = (double) (clock() - start) / CLOCKS_PER_SEC;
+	CHECK(gs_engine_fetch(driver.engine, 0, 8193, rows) == 8193);
+	for (size_t i = 0; i < 8193; i++)
+		CHECK(table_row_number(rows[i]) == (i == 8192 ? 100 : i < 100 ? i : i + 1));
+	driver_close(&driver);
+	unit_host_end(&host);
+	table_free(table);
+	free(zeros);
+	CHECK_MSG(seconds < 0.2, "%.1f s to sort 8,193 rows of 2 MB in all", seconds);
+}
+
+/* --------------------------------------------------------------------- memory */
+
+/* How wide the rows of a memory test are. */
+typedef size_t (*WidthFunction) (size_t row);
+
+static size_t
+narrow_rows(size_t row)
+{
+	return 8;
+}
+
+static size_t
+usual_rows(size_t row)
+{
+	return 100 + row % 64;
+}
+
+static size_t
+wide_rows(size_t row)
+{
+	return 3000 + mix64(row) % 5000;
+}
+
+/* One row in ten is wide, and it is mostly such a one that needs a new batch. */
+static size_t
+uneven_rows(size_t row)
+{
+	return mix64(row) % 10 == 0 ? 2000 : 24;
+}
+
+static size_t
+huge_rows(size_t row)
+{
+	return (size_t) 100 << 10;
+}
+
+static size_t
+no_rows(size_t row)
+{
+	return 0;					/* keys_only */
+}
+
+/* What a load that ran into its limit came to. */
+typedef struct LimitFigures
+{
+	size_t		nrows;
+	size_t		used_bytes;		/* of rows, records and words */
+	size_t		peak;			/* most ever held */
+	size_t		reported_peak;	/* as the engine has it */
+	GsStatus	load_status;
+	GsStatus	sort_status;
+} LimitFigures;
+
+/*
+ * Loads rows of the given widths until the engine is full, or 3 M of them,
+ * and sorts.
+ */
+static LimitFigures
+fill(size_t limit, WidthFunction width)
+{
+	LimitFigures figures = {0};
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job;
+	GsEngine   *engine;
+	GsBatch    *batch = NULL;
+	size_t		row_bytes = 0;
+	size_t		record_bytes;
+	size_t		allocated;
+	size_t		held;
+
+	unit_host_init(&host);
+	gs_key_layout_init(&layout);
+	gs_key_layout_add_column(&layout, false, false);
+	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+	layout.keys_only = width == no_rows;
+	record_bytes = gs_record_bytes(&layout);
+	job.layout = &layout;
+	job.memory_limit = limit;
+	job.host = host.callbacks;
+	engine = gs_engine_cpu_open(&job);
+	CHECK(engine != NULL);
+
+	while (figures.nrows < 3000000)
+	{
+		uint64_t   *record;
+
+		row_bytes = width(figures.nrows);
+		if (batch == NULL || !gs_batch_has_room(batch, row_bytes))
+			figures.load_status = gs_engine_reserve(engine, row_bytes, &batch);
+		if (figures.load_status != GS_STATUS_OK)
+			break;
+		record = gs_batch_next_record(batch);
+		record[0] = mix64(figures.nrows);
+		if (!layout.keys_only)
+			record[1] = gs_batch_next_place(batch, 0);
+		gs_key_field_observe(&layout.fields[0], record[0]);
+		layout.nrows++;
+		gs_batch_push(batch, row_bytes);
+		figures.nrows++;
+		figures.used_bytes += row_bytes + record_bytes + GS_KEY_SORT_ROW_BYTES;
+	}
+
+	/*
+	 * It was not refused too early: one more row and its words would not have
+	 * fitted, nor perhaps the longer list of batches for it.
+	 */
+	if (figures.load_status == GS_STATUS_FULL)
+		CHECK_MSG(host.held_bytes + gs_key_sort_bytes(figures.nrows + 1) +
+				  GS_ALIGN_ROW(row_bytes) + record_bytes +
+				  (host.nlive > 8 ? 2 * host.nlive * sizeof(GsBatch) : 0) > limit,
+				  "full at %zu bytes and %zu rows, with a limit of %zu",
+				  host.held_bytes, figures.nrows, limit);
+	allocated = host.nlive;
+	held = host.held_bytes;
+	figures.sort_status = gs_engine_sort(engine);
+	figures.peak = host.peak_bytes;
+	figures.reported_peak = gs_engine_figures(engine)->peak_bytes;
+	if (figures.sort_status == GS_STATUS_FULL)
+	{
+		CHECK(host.nlive == allocated && host.held_bytes == held);
+		CHECK(held + gs_key_sort_bytes(figures.nrows) > limit);
+	}
+	else
+	{
+		CHECK(figures.sort_status == GS_STATUS_OK);
+		CHECK(host.nlive == allocated + (figures.nrows > 0));
+
+		/* the books of the engine are right, but for memory nobody touched */
+		CHECK_MSG(figures.reported_peak >= figures.used_bytes &&
+				  figures.reported_peak <= figures.peak + 64,
+				  "%zu bytes used, peak %zu, reported %zu", figures.used_bytes,
+				  figures.peak, figures.reported_peak);
+	}
+	gs_engine_close(engine);
+	unit_host_end(&host);
+	return figures;
+}
+
+static void
+check_limit(const char *name, WidthFunction width, bool even)
+{
+	for (size_t limit = (size_t) 64 << 10; limit <= (size_t) 64 << 20; limit *= 4)
+	{
+		LimitFigures figures = fill(limit, width);
+
+		unit_case("%s rows, limit %zu", name, limit);
+		print_message("# %-7s limit %8zu: %7zu rows, %5.1f %% used, peak %5.1f %%, "
+					  "reported %5.1f %%%s\n", name, limit, figures.nrows,
+					  100.0 * (double) figures.used_bytes / (double) limit,
+					  100.0 * (double) figures.peak / (double) limit,
+					  100.0 * (double) figures.reported_peak / (double) limit,
+					  figures.sort_status == GS_STATUS_FULL ? ", full in the sort" : "");
+		CHECK(figures.load_status == GS_STATUS_FULL || figures.nrows == 3000000);
+		CHECK(figures.sort_status == GS_STATUS_OK || !even);
+		CHECK_MSG(figures.peak <= limit, "%zu bytes held", figures.peak);
+	}
+	unit_case("%s", "");
+}
+
+static void
+test_limit(void **unused)
+{
+	check_limit("narrow", narrow_rows, true);
+	check_limit("usual", usual_rows, true);
+	check_limit("wide", wide_rows, true);
+	check_limit("huge", huge_rows, true);
+	check_limit("keys", no_rows, true);
+}
+
+/*
+ * Rows of uneven widths.  How many a batch will take is not known when it is
+ * allocated, nor how many words their sort will need; a sort that would not
+ * keep the limit has to say so.
+ */
+static void
+test_limit_uneven(void **unused)
+{
+	check_limit("uneven", uneven_rows, false);
+}
+
+/* Limits too small for anything, and those at which something just fits. */
+static void
+test_limit_tiny(void **unused)
+{
+	for (size_t limit = 0; limit < 40000; limit += 61)
+	{
+		LimitFigures figures = fill(limit, limit & 1 ? narrow_rows : no_rows);
+
+		unit_case("limit %zu", limit);
+		CHECK(figures.load_status == GS_STATUS_FULL);
+		CHECK(figures.sort_status == GS_STATUS_OK);
+		CHECK(figures.nrows == 0 || figures.peak <= limit);
+	}
+	unit_case("%s", "");
+}
+
+/*
+ * After FULL the rows taken are all there, drained or sorted, and a narrower
+ * row may still be asked for.
+ */
+static void
+test_full(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 300;
+	options.max_rows = 3000;
+	options.max_payload = 2000;
+	for (uint64_t seed = 110000; seed < 110200; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+		TestTable  *table;
+		size_t		all_rows;
+		UnitHost	host;
+		Driver		driver;
+		GsStatus	status;
+
+		options.keys_only = seed % 5 == 0;
+		table = table_make(&dice, &options);
+		unit_case("seed %llu", (unsigned long long) seed);
+		all_rows = table->nrows;
+		unit_host_init(&host);
+		CHECK(driver_open(&driver, table, &host, dice_below(&dice, 400000)));
+		status = driver_load(&driver);
+		CHECK(status == GS_STATUS_OK || status == GS_STATUS_FULL);
+		if (status == GS_STATUS_FULL && driver.npushed > 0)
+			CHECK(driver_push(&driver) == GS_STATUS_FULL);
+		table->nrows = driver.npushed;	/* as if there were no more */
+		status = seed % 2 == 0 ? GS_STATUS_FULL : gs_engine_sort(driver.engine);
+		if (status == GS_STATUS_OK)
+			driver_check_sorted(&driver, &dice);
+		else
+			driver_check_drain(&driver, SIZE_MAX);
+		driver_close(&driver);
+		unit_host_end(&host);
+		table->nrows = all_rows;
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/*
+ * More batches than the engine has room for in itself, several times over: the
+ * list of them grows, and may fail to.
+ */
+static void
+check_many_batches(size_t nrows, uint64_t fail_at)
+{
+	size_t		row_bytes = ((size_t) 32 << 20) - 200;
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job;
+	GsEngine   *engine;
+	GsBatch    *batch;
+	const void *rows[64];
+
+	unit_host_init(&host);
+	gs_key_layout_init(&layout);
+	gs_key_layout_add_column(&layout, true, false);
+	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+	job.layout = &layout;
+	job.memory_limit = (size_t) 1 << 40;
+	job.host = host.callbacks;
+	engine = gs_engine_cpu_open(&job);
+	CHECK(engine != NULL && nrows <= 64);
+	host.fail_at = fail_at;
+	for (uint32_t row = 0; row < nrows; row++)
+	{
+		GsStatus	status = gs_engine_reserve(engine, row_bytes, &batch);
+		uint64_t   *record;
+
+		if (status == GS_STATUS_OOM && host.nallocations == fail_at)
+			status = gs_engine_reserve(engine, row_bytes, &batch);
+		CHECK(status == GS_STATUS_OK);
+		memcpy(gs_batch_next_row(batch), &row, sizeof(row));
+		record = gs_batch_next_record(batch);
+		record[0] = row;
+		record[1] = gs_batch_next_place(batch, 0);
+		gs_key_field_observe(&layout.fields[0], row);
+		layout.nrows++;
+		gs_batch_push(batch, row_bytes);
+	}
+	CHECK(host.nlive >= nrows);
+	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+	CHECK(gs_engine_fetch(engine, 0, nrows, rows) == nrows);
+	for (size_t i = 0; i < nrows; i++)
+		CHECK(table_row_number(rows[i]) == nrows - 1 - i);
+	gs_engine_close(engine);
+	unit_host_end(&host);
+}
+
+static void
+test_many_batches(void **unused)
+{
+	check_many_batches(40, 0);
+	for (uint64_t k = 2; k <= 40; k++)
+		check_many_batches(36, k);
+}
+
+/* ------------------------------------------------------------- row numbering */
+
+/* The numbering of so many batches and units: reversible, and in input order. */
+static void
+check_numbering(size_t nbatches, size_t nunits, bool expected)
+{
+	GsRowNumbering numbering;
+	const size_t batch_numbers[] = {0, nbatches / 2, nbatches - 1};
+	const size_t units[] = {0, nunits / 2, nunits - 1};
+	uint64_t	numbers[9];
+
+	CHECK_MSG(gs_row_numbering(&numbering, nbatches, nunits) == expected,
+			  "%zu batches of %zu units", nbatches, nunits);
+	if (!expected)
+		return;
+	CHECK(numbering.number_bits <= GS_MAX_NUMBER_BITS);
+	CHECK(numbering.number_bits >= numbering.unit_bits);
+	for (int i = 0; i < 9; i++)
+	{
+		size_t		batch = batch_numbers[i / 3];
+		size_t		unit = units[i % 3];
+
+		numbers[i] = gs_row_number(&numbering, batch, unit);
+		CHECK(numbers[i] >> numbering.number_bits == 0);
+		CHECK(gs_row_unit(&numbering, numbers[i]) == unit);
+
+		/* the batches need not exist to have an address */
+		CHECK((uintptr_t) gs_row_batch(&numbering, (const GsBatch *) 4096, numbers[i]) ==
+			  4096 + batch * sizeof(GsBatch));
+		for (int k = 0; k < i; k++)
+			CHECK((numbers[k] == numbers[i]) ==
+				  (batch_numbers[k / 3] == batch && units[k % 3] == unit));
+		if (i > 0)
+			CHECK((numbers[i] > numbers[i - 1]) ==
+				  (batch > batch_numbers[(i - 1) / 3] || unit > units[(i - 1) % 3]));
+	}
+}
+
+static void
+test_numbering(void **unused)
+{
+	const size_t one = 1;
+
+	CHECK(GS_MAX_NUMBER_BITS == 34);
+	check_numbering(1, 1, true);
+	check_numbering(1, 2, true);
+	check_numbering(2, 1, true);
+	check_numbering(3, 5, true);
+
+	/* at the limit and one past it, every way to divide the bits */
+	for (int unit_bits = 0; unit_bits <= GS_MAX_NUMBER_BITS; unit_bits++)
+	{
+		size_t		nunits = one << unit_bits;
+		size_t		nbatches = one << (GS_MAX_NUMBER_BITS - unit_bits);
+
+		check_numbering(nbatches, nunits, true);
+		check_numbering(nbatches + 1, nunits, false);
+		check_numbering(nbatches, nunits + 1, false);
+	}
+
+	/* more than 2^32 units in all, and in one batch */
+	check_numbering((one << 12) - 1, (one << 22) - 1, true);
+	check_numbering(1, (one << 32) + 1, true);
+	check_numbering((one << 32) + 1, 1, true);
+	check_numbering(2, one << 33, true);
+	check_numbering(3, one << 33, false);
+
+	/* and so many that the bits would not fit a word */
+	check_numbering(SIZE_MAX, SIZE_MAX, false);
+	check_numbering(SIZE_MAX, 1, false);
+	check_numbering(1, SIZE_MAX, false);
+}
+
+/*
+ * A load up to the limit of the numbering: 4,096 batches of 32 MB, of which
+ * only the first and last pages are ever touched.
+ */
+static void *
+map_memory(void *arg, size_t nbytes)
+{
+	void	   *memory;
+
+	/* the words and the state of a sort are used as a whole */
+	memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void
+keep_memory(void *arg, void *memory)
+{
+	/* the size is not known, and the address space ends with the program */
+}
+
+static void
+count_interrupts(void *arg)
+{
+	++*(uint64_t *) arg;
+}
+
+static void
+test_numbering_limit(void **unused)
+{
+	size_t		wide = ((size_t) 32 << 20) - 200;
+	uint64_t	ninterrupts = 0;
+	GsKeyLayout layout;
+	GsJob		job;
+	GsEngine   *engine;
+	GsBatch    *batch;
+	GsStatus	status;
+	size_t		nrows = 0;
+	const void **rows;
+
+	gs_key_layout_init(&layout);
+	gs_key_layout_add_column(&layout, true, false);
+	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+	job.layout = &layout;
+	job.memory_limit = SIZE_MAX;
+	job.host.arg = &ninterrupts;
+	job.host.allocate = map_memory;
+	job.host.release = keep_memory;
+	job.host.check_interrupts = count_interrupts;
+	engine = gs_engine_cpu_open(&job);
+	CHECK(engine != NULL);
+
+	/* a wide row and a narrow one to a batch, so that units are large */
+	for (;;)
+	{
+		size_t		row_bytes = nrows % 2 == 0 ? wide : 8;
+		uint64_t   *record;
+
+		status = gs_engine_reserve(engine, row_bytes, &batch);
+		if (status != GS_STATUS_OK)
+			break;
+		CHECK(gs_batch_has_room(batch, row_bytes));
+		memcpy(gs_batch_next_row(batch), &(uint32_t){(uint32_t) nrows}, 4);
+		record = gs_batch_next_record(batch);
+		record[0] = mix64(nrows / 4);	/* four rows tie */
+		record[1] = gs_batch_next_place(batch, 0);
+		gs_key_field_observe(&layout.fields[0], record[0]);
+		layout.nrows++;
+		gs_batch_push(batch, row_bytes);
+		nrows++;
+		CHECK(nrows <= 10000);
+	}
+	if (status == GS_STATUS_OOM)
+	{
+		print_message("# no address space for this test: %zu rows\n", nrows);
+		skip();
+	}
+	CHECK(status == GS_STATUS_FULL);
+	CHECK_MSG(nrows >= 2 * 4080, "%zu rows", nrows);
+	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+	CHECK(engine->figures.nrows == nrows);
+	rows = malloc(sizeof(void *) * nrows);
+	CHECK(rows != NULL);
+	CHECK(gs_engine_fetch(engine, 0, nrows, rows) == nrows);
+	for (size_t i = 0; i < nrows; i++)
+	{
+		uint32_t	number;
+		uint32_t	before;
+
+		memcpy(&number, rows[i], sizeof(number));
+		CHECK(number < nrows);
+		if (i == 0)
+			continue;
+		memcpy(&before, rows[i - 1], sizeof(before));
+		CHECK(mix64(before / 4) >= mix64(number / 4));
+		if (before / 4 == number / 4)
+			CHECK(number == before + 1);
+	}
+	free(rows);
+	gs_engine_close(engine);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_tables),
+		cmocka_unit_test(test_large_tables),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_keys_only),
+		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_all_strings),
+		cmocka_unit_test(test_zeros),
+		cmocka_unit_test(test_methods),
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_interrupts),
+		cmocka_unit_test(test_interrupts_of_ties),
+		cmocka_unit_test(test_interrupts_of_reversal),
+		cmocka_unit_test(test_interrupts_of_long_prefix),
+		cmocka_unit_test(test_work_of_zeros),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_limit_uneven),
+		cmocka_unit_test(test_limit_tiny),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_many_batches),
+		cmocka_unit_test(test_numbering),
+		cmocka_unit_test(test_numbering_limit)
+	};
+
+	return cmocka_run_group_tests_name("engine_cpu", tests, NULL, NULL);
+}

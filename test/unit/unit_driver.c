@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ *
+ * unit_driver.c
+ *	  A driver of the engine frontier (engine.h) over a random table.
+ *
+ * It does what sort_node.c does, and a little more of what engine.h allows:
+ * it asks for a batch when there is still room, or for more room than it then
+ * uses, and writes rows that it does not push.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "unit_driver.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit_check.h"
+
+bool
+driver_open(Driver *driver, const TestTable *table, UnitHost *host, size_t memory_limit)
+{
+	GsJob		job;
+
+	memset(driver, 0, sizeof(*driver));
+	driver->table = table;
+	driver->host = host;
+	table_layout(table, &driver->layout);
+	job.layout = &driver->layout;
+	job.memory_limit = memory_limit;
+	job.host = host->callbacks;
+	driver->engine = gs_engine_cpu_open(&job);
+	driver->engine_bytes = host->last_bytes;
+	return driver->engine != NULL;
+}
+
+GsStatus
+driver_push(Driver *driver)
+{
+	const TestTable *table = driver->table;
+	size_t		row = driver->npushed;
+	size_t		row_bytes = table_row_bytes(table, row);
+	uint32_t	offsets[GS_MAX_COLUMNS];
+	uint64_t   *record;
+	uint32_t	nulls;
+
+	/* too much room leaves empty batches behind */
+	if (row % 97 == 96 && !table->keys_only &&
+		gs_engine_reserve(driver->engine, row_bytes + 10000, &driver->batch) != GS_STATUS_OK)
+		driver->batch = NULL;
+
+	/* sort_node.c asks only when it must; asking always is legal too */
+	if (driver->batch == NULL || (row & 1) || !gs_batch_has_room(driver->batch, row_bytes))
+	{
+		GsBatch    *batch = NULL;
+		GsStatus	status = gs_engine_reserve(driver->engine, row_bytes, &batch);
+
+		if (status != GS_STATUS_OK)
+			return status;
+		CHECK(batch != NULL && gs_batch_has_room(batch, row_bytes));
+		driver->batch = batch;
+	}
+	record = gs_batch_next_record(driver->batch);
+	CHECK(((uintptr_t) record & 7) == 0);
+	if (row % 11 == 0)
+	{
+		memset(gs_batch_next_row(driver->batch), 0x5A, row_bytes);
+		memset(record, 0x5A, gs_record_bytes(&driver->layout));
+	}
+	if (!table->keys_only)
+		table_put_row(table, row, gs_batch_next_row(driver->batch), offsets);
+	nulls = table_put_key(table, row, &driver->layout, offsets, record);
+	if (!table->keys_only)
+		record[driver->layout.nwords] = gs_batch_next_place(driver->batch, nulls);
+	gs_batch_push(driver->batch, row_bytes);
+	driver->npushed++;
+	return GS_STATUS_OK;
+}
+
+GsStatus
+driver_load(Driver *driver)
+{
+	while (driver->npushed < driver->table->nrows)
+	{
+		GsStatus	status = driver_push(driver);
+
+		if (status != GS_STATUS_OK)
+			return status;
+	}
+	return GS_STATUS_OK;
+}
+
+void
+driver_close(Driver *driver)
+{
+	gs_engine_close(driver->engine);
+	driver->engine = NULL;
+}
+
+/* Fetches from a position and compares what comes. */
+static void
+check_window(Driver *driver, const uint32_t *order, size_t position, size_t nwanted,
+			 const void **rows)
+{
+	const TestTable *table = driver->table;
+	size_t		nrows = driver->npushed;
+	size_t		nleft = position < nrows ? nrows - position : 0;
+	size_t		n;
+
+	for (size_t i = 0; i < nwanted; i++)
+		rows[i] = NULL;
+	rows[nwanted] = rows;		/* must stay */
+	n = gs_engine_fetch(driver->engine, position, nwanted, rows);
+	CHECK_MSG(n > 0 || nleft == 0 || nwanted == 0, "fetch(%zu, %zu) of %zu rows gave none",
+			  position, nwanted, nrows);
+	CHECK_MSG(n <= nwanted && n <= nleft, "fetch(%zu, %zu) of %zu rows gave %zu",
+			  position, nwanted, nrows, n);
+	CHECK(rows[nwanted] == (const void *) rows);
+	for (size_t i = 0; i < n; i++)
+	{
+		uint32_t	expected = order[position + i];
+
+		CHECK(rows[i] != NULL);
+		CHECK_MSG(table->keys_only || table_row_number(rows[i]) == expected,
+				  "position %zu of %zu: row %u, but row %u belongs there; they compare as %d",
+				  position + i, nrows, table_row_number(rows[i]), expected,
+				  table_row_number(rows[i]) < nrows ?
+				  table_compare(table, table_row_number(rows[i]), expected) : 0);
+		CHECK_MSG(table_row_is(table, expected, &driver->layout, rows[i]),
+				  "position %zu of %zu: row %u is damaged", position + i, nrows, expected);
+	}
+}
+
+void
+driver_check_sorted(Driver *driver, Dice *dice)
+{
+	size_t		nrows = driver->npushed;
+	size_t		window = 1 + dice_below(dice, dice_one_in(dice, 2) ? 4 : 300);
+	uint32_t   *order;
+	const void **rows = malloc(sizeof(void *) * (nrows + 302));
+
+	CHECK(rows != NULL);
+	CHECK(nrows == driver->table->nrows);
+	CHECK(gs_engine_figures(driver->engine)->nrows == nrows);
+	order = table_order(driver->table);
+
+	/* all at once, and more than there are */
+	check_window(driver, order, 0, nrows + 1, rows);
+
+	/* forward and backward, as the node does */
+	for (size_t at = 0; at < nrows; at += window)
+		check_window(driver, order, at, window, rows);
+	for (size_t end = nrows; end > 0;)
+	{
+		size_t		start = end > window ? end - window : 0;
+
+		check_window(driver, order, start, end - start, rows);
+		end = start;
+	}
+
+	/* here and there, and past the end */
+	for (int i = 0; i < 20; i++)
+		check_window(driver, order, dice_below(dice, nrows + 3),
+					 dice_below(dice, window + 1), rows);
+	check_window(driver, order, nrows, 5, rows);
+	check_window(driver, order, SIZE_MAX, 5, rows);
+	free(rows);
+	free(order);
+}
+
+void
+driver_check_drain(Driver *driver, size_t max_rows)
+{
+	const TestTable *table = driver->table;
+	const void *row;
+	size_t		n = 0;
+
+	CHECK(gs_engine_drain(driver->engine) == GS_STATUS_OK);
+	while (n < max_rows && (row = gs_engine_next(driver->engine)) != NULL)
+	{
+		CHECK_MSG(n < driver->npushed, "a row too many came out");
+		CHECK_MSG(table_row_is(table, n, &driver->layout, row),
+				  "row %zu of %zu is another one, or damaged", n, driver->npushed);
+		n++;
+	}
+	CHECK_MSG(n == max_rows || n == driver->npushed, "%zu of %zu rows came out",
+			  n, driver->npushed);
+	if (n < max_rows)
+		CHECK(gs_engine_next(driver->engine) == NULL);
+}
+
+void
+driver_check_table(const TestTable *table, Dice *dice)
+{
+	UnitHost	host;
+	Driver		driver;
+
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	if (dice_one_in(dice, 4))	/* a row that never comes */
+		CHECK(gs_engine_reserve(driver.engine, table->keys_only ? 0 : 30000,
+								&driver.batch) == GS_STATUS_OK);
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	driver_check_sorted(&driver, dice);
+	driver_close(&driver);
+	unit_host_end(&host);
+}

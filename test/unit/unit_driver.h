@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * unit_driver.h
+ *	  A driver of the engine frontier (engine.h) over a random table.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_UNIT_DRIVER_H
+#define GPUSORT_UNIT_DRIVER_H
+
+#include "engine.h"
+#include "unit_host.h"
+#include "unit_random.h"
+#include "unit_table.h"
+
+typedef struct Driver
+{
+	const TestTable *table;
+	UnitHost   *host;
+	GsKeyLayout layout;
+	GsEngine   *engine;
+	GsBatch    *batch;
+	size_t		npushed;		/* rows 0 to npushed - 1 of the table */
+	size_t		engine_bytes;	/* of the engine itself, as allocated */
+} Driver;
+
+/* Opens an engine; false if the host had no memory for it. */
+extern bool driver_open(Driver *driver, const TestTable *table, UnitHost *host,
+						size_t memory_limit);
+
+/* Pushes the next row of the table. */
+extern GsStatus driver_push(Driver *driver);
+
+/* Pushes all of them, or up to the first status that is not OK. */
+extern GsStatus driver_load(Driver *driver);
+
+extern void driver_close(Driver *driver);
+
+/*
+ * After a sort: the rows are all there, in the reference order and intact, in
+ * whatever portions and from wherever they are fetched.
+ */
+extern void driver_check_sorted(Driver *driver, Dice *dice);
+
+/*
+ * Drains, up to max_rows: the rows pushed come in input order and intact,
+ * each once.
+ */
+extern void driver_check_drain(Driver *driver, size_t max_rows);
+
+/* Everything: open, load, sort, check, close, nothing left. */
+extern void driver_check_table(const TestTable *table, Dice *dice);
+
+#endif							/* GPUSORT_UNIT_DRIVER_H */
