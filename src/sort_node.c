@@ -194,7 +194,7 @@ store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
 
 /*
  * Moves the rows taken so far from the engine to a tuplesort.  The tuplesort
- * gets a little less than work_mem, as it fills up while the engine still has
+ * gets three quarters of work_mem, as it fills up while the engine still has
  * some of the rows.
  */
 static void
@@ -203,7 +203,7 @@ hand_over_to_stock(GsSortState *state, const char *reason)
 	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
 	const void *row;
 
-	begin_stock(state, work_mem - work_mem / 8, reason);
+	begin_stock(state, work_mem - work_mem / 4, reason);
 	gs_engine_drain(state->engine);
 	while ((row = gs_engine_next(state->engine)) != NULL)
 	{
