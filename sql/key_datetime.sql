@@ -18,13 +18,14 @@ CREATE TEMP TABLE t AS SELECT id,
 FROM generate_series(1, 300) id;
 SELECT pg_temp.check_column('t', col) FROM unnest('{d,tm,tz,ts,tstz,iv}'::text[]) col;
 
--- the widest intervals have spans beyond 64 bits
+-- the widest intervals have spans beyond 64 bits, some just so
 CREATE TEMP TABLE spans AS SELECT id, i FROM unnest(ARRAY[
 	make_interval(months => 2147483647, days => 2147483647, secs => 9223372036854),
 	make_interval(months => 2147483647, days => 2147483647),
 	make_interval(months => 2147483647),
 	make_interval(months => 2147483646, days => 30),
 	make_interval(days => 2147483647),
+	'600000 years', '500000 years', '400000 years', '300000 years', '200000 years', '-300000 years', '-400000 years',
 	make_interval(secs => 9223372036854),
 	'0', '-1 us',
 	make_interval(secs => -9223372036854),

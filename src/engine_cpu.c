@@ -37,6 +37,9 @@
 #define CACHE_LINE			64
 #define PREFETCH_LINES		4	/* of a row; the hardware follows after that */
 
+/* Rows between two interrupt checks. */
+#define CHECK_EVERY			((size_t) 1 << 12)
+
 #define FIRST_BATCHES		8	/* batches that the engine itself has room for */
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
@@ -278,6 +281,53 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 	return gs_record_unit(gs_batch_record(batch, batch->nrows - 1), layout->nwords) + 1;
 }
 
+static void
+free_batches(CpuEngine *engine)
+{
+	GsHost	   *host = &engine->base.job.host;
+
+	for (size_t i = 0; i < engine->nbatches; i++)
+	{
+		if (engine->batches[i].base != NULL)
+			host->release(host->arg, engine->batches[i].base);
+	}
+	engine->nbatches = 0;
+}
+
+/* The row of a word, or in a keys_only layout its record. */
+static inline const char *
+row_of(const CpuEngine *engine, uint64_t word)
+{
+	uint64_t	number = word & engine->number_mask;
+	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches, number);
+	size_t		unit = gs_row_unit(&engine->numbering, number);
+
+	return engine->base.job.layout->keys_only ?
+		(const char *) gs_batch_record(batch, unit) : gs_batch_row(batch, unit);
+}
+
+/*
+ * Keys that are rows take no more room than their words: they are put in
+ * place of them, in order, and the batches freed.
+ */
+static void
+gather_keys(CpuEngine *engine)
+{
+	const GsHost *host = &engine->base.job.host;
+	uint64_t   *words = engine->words;
+	size_t		nrows = (size_t) engine->base.figures.nrows;
+
+	for (size_t i = 0; i < nrows; i++)
+	{
+		if ((i & (CHECK_EVERY - 1)) == 0)
+			host->check_interrupts(host->arg);
+		if (i + PREFETCH_ROWS < nrows)
+			__builtin_prefetch(row_of(engine, words[i + PREFETCH_ROWS]));
+		words[i] = *(const uint64_t *) row_of(engine, words[i]);
+	}
+	free_batches(engine);
+}
+
 static GsStatus
 cpu_sort(GsEngine *base)
 {
@@ -310,19 +360,10 @@ cpu_sort(GsEngine *base)
 	{
 		engine->words = sort.words;
 		hold(engine, sort.nrows * sizeof(uint64_t));
+		if (base->job.layout->keys_only)
+			gather_keys(engine);
 	}
 	return status;
-}
-
-static inline const char *
-row_at(const CpuEngine *engine, uint64_t position)
-{
-	uint64_t	number = engine->words[position] & engine->number_mask;
-	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches, number);
-	size_t		unit = gs_row_unit(&engine->numbering, number);
-
-	return engine->base.job.layout->keys_only ?
-		(const char *) gs_batch_record(batch, unit) : gs_batch_row(batch, unit);
 }
 
 static size_t
@@ -330,25 +371,31 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
 	uint64_t	total = base->figures.nrows;
-	int			nlines = base->job.layout->keys_only ? 1 : PREFETCH_LINES;
+	const uint64_t *words;
 	size_t		n;
+	size_t		nfollowing;		/* rows to prefetch, behind PREFETCH_ROWS others */
 
 	if (position >= total)
 		return 0;
+	words = engine->words + position;
 	n = (size_t) Min((uint64_t) nrows, total - position);
-	for (size_t i = 0; i < n; i++)
+	if (base->job.layout->keys_only)
 	{
-		uint64_t	at = position + i;
-
-		if (at + PREFETCH_ROWS < total)
-		{
-			const char *row = row_at(engine, at + PREFETCH_ROWS);
-
-			for (int line = 0; line < nlines; line++)
-				__builtin_prefetch(row + line * CACHE_LINE);
-		}
-		rows[i] = row_at(engine, at);
+		for (size_t i = 0; i < n; i++)
+			rows[i] = &words[i];
+		return n;
 	}
+	nfollowing = total - position <= PREFETCH_ROWS ? 0 :
+		(size_t) Min((uint64_t) n, total - position - PREFETCH_ROWS);
+	for (size_t i = 0; i < nfollowing; i++)
+	{
+		const char *row = row_of(engine, words[i + PREFETCH_ROWS]);
+
+		for (int line = 0; line < PREFETCH_LINES; line++)
+			__builtin_prefetch(row + line * CACHE_LINE);
+	}
+	for (size_t i = 0; i < n; i++)
+		rows[i] = row_of(engine, words[i]);
 	return n;
 }
 
@@ -393,11 +440,7 @@ cpu_close(GsEngine *base)
 	CpuEngine  *engine = (CpuEngine *) base;
 	GsHost		host = base->job.host;
 
-	for (size_t i = 0; i < engine->nbatches; i++)
-	{
-		if (engine->batches[i].base != NULL)
-			host.release(host.arg, engine->batches[i].base);
-	}
+	free_batches(engine);
 	if (engine->batches != engine->first_batches)
 		host.release(host.arg, engine->batches);
 	if (engine->words != NULL)

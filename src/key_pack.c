@@ -274,27 +274,9 @@ level_value(const GsKeyPacking *packing, const GsLevel *level,
 	return bits;
 }
 
-static uint64_t
-level_value_portable(const GsKeyPacking *packing, const GsLevel *level,
-					 const uint64_t *record)
-{
-	return level_value(packing, level, record, gs_squeeze_portable);
-}
-
-#ifdef GS_HAVE_PEXT
-__attribute__((target("bmi2")))
-static uint64_t
-level_value_pext(const GsKeyPacking *packing, const GsLevel *level,
-				 const uint64_t *record)
-{
-	return level_value(packing, level, record, squeeze_pext);
-}
-#endif
-
 /* The most frequent level by far: one ascending or descending number. */
-static uint64_t
-level_value_range(const GsKeyPacking *packing, const GsLevel *level,
-				  const uint64_t *record)
+static inline __attribute__((always_inline)) uint64_t
+range_value(const GsKeyPacking *packing, const GsLevel *level, const uint64_t *record)
 {
 	const GsPiece *piece = &packing->pieces[level->first_piece];
 	const GsComponent *component = &packing->components[piece->component];
@@ -304,21 +286,61 @@ level_value_range(const GsKeyPacking *packing, const GsLevel *level,
 	return (value >> piece->shift) & (UINT64_MAX >> (64 - piece->bits));
 }
 
+static bool
+is_range(const GsKeyPacking *packing, const GsLevel *level)
+{
+	const GsComponent *first =
+		&packing->components[packing->pieces[level->first_piece].component];
+
+	return level->npieces == 1 && first->kind == GS_COMPONENT_RANGE &&
+		!first->nullable && first->canonical == GS_CANONICAL_NONE;
+}
+
+/* A level function of each kind, for one record and for many. */
+#define LEVEL_FUNCTIONS(name, attributes, value) \
+attributes static uint64_t \
+level_##name(const GsKeyPacking *packing, const GsLevel *level, const uint64_t *record) \
+{ \
+	return value; \
+} \
+attributes static void \
+levels_##name(const GsKeyPacking *packing, const GsLevel *level, const uint64_t *record, \
+			  ptrdiff_t stride, size_t n, uint64_t *bits) \
+{ \
+	for (size_t i = 0; i < n; i++) \
+	{ \
+		bits[i] = value; \
+		record = (const uint64_t *) ((const char *) record + stride); \
+	} \
+}
+
+LEVEL_FUNCTIONS(range,, range_value(packing, level, record))
+LEVEL_FUNCTIONS(portable,, level_value(packing, level, record, gs_squeeze_portable))
+#ifdef GS_HAVE_PEXT
+LEVEL_FUNCTIONS(pext, __attribute__((target("bmi2"))),
+				level_value(packing, level, record, squeeze_pext))
+#endif
+
 GsLevelFunction
 gs_level_function(const GsKeyPacking *packing, const GsLevel *level)
 {
-	if (level->npieces == 1)
-	{
-		const GsComponent *only =
-		&packing->components[packing->pieces[level->first_piece].component];
-
-		if (only->kind == GS_COMPONENT_RANGE && !only->nullable &&
-			only->canonical == GS_CANONICAL_NONE)
-			return level_value_range;
-	}
+	if (is_range(packing, level))
+		return level_range;
 #ifdef GS_HAVE_PEXT
 	if (pext_is_fast())
-		return level_value_pext;
+		return level_pext;
 #endif
-	return level_value_portable;
+	return level_portable;
+}
+
+GsLevelsFunction
+gs_levels_function(const GsKeyPacking *packing, const GsLevel *level)
+{
+	if (is_range(packing, level))
+		return levels_range;
+#ifdef GS_HAVE_PEXT
+	if (pext_is_fast())
+		return levels_pext;
+#endif
+	return levels_portable;
 }

@@ -35,6 +35,7 @@
 #define GPUSORT_KEY_PACK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "key_layout.h"
@@ -114,17 +115,25 @@ extern void gs_key_packing_init(GsKeyPacking *packing, const GsKeyLayout *layout
 								int level_bits);
 
 /*
- * A function that gives the bits of a bit level for a record, and the one
- * that squeezes a 64-bit number; chosen once for the processor at hand.
+ * Functions that give the bits of a bit level: for one record, and for n of
+ * them, stride bytes from one to the next.  Chosen once for the level and the
+ * processor at hand.
  */
 typedef uint64_t (*GsLevelFunction) (const GsKeyPacking *packing,
 									 const GsLevel *level, const uint64_t *record);
-typedef uint64_t (*GsSqueezeFunction) (uint64_t value, uint64_t varying);
+typedef void (*GsLevelsFunction) (const GsKeyPacking *packing,
+								  const GsLevel *level, const uint64_t *record,
+								  ptrdiff_t stride, size_t n, uint64_t *bits);
 
 extern GsLevelFunction gs_level_function(const GsKeyPacking *packing, const GsLevel *level);
+extern GsLevelsFunction gs_levels_function(const GsKeyPacking *packing, const GsLevel *level);
+
+/* Squeezes a number: moves the bits under the mask together. */
+typedef uint64_t (*GsSqueezeFunction) (uint64_t value, uint64_t varying);
+
 extern GsSqueezeFunction gs_squeeze_function(void);
 
-/* The reference of gs_squeeze_function: moves the bits under the mask together. */
+/* Its reference. */
 extern uint64_t gs_squeeze_portable(uint64_t value, uint64_t varying);
 
 static inline int

@@ -276,7 +276,7 @@ make_first_words(SortState *state, RunOrder *order)
 	const GsKeyPacking *packing = &state->packing;
 	bool		keys_only = sort->layout->keys_only;
 	const GsLevel *level = NULL;
-	GsLevelFunction level_value = NULL;
+	GsLevelsFunction levels_values = NULL;
 	uint64_t   *out = state->words;
 	uint64_t	previous = 0;
 	bool		ascending = true;
@@ -285,7 +285,7 @@ make_first_words(SortState *state, RunOrder *order)
 	if (packing->nlevels > 0 && !packing->levels[0].is_tail)
 	{
 		level = &packing->levels[0];
-		level_value = gs_level_function(packing, level);
+		levels_values = gs_levels_function(packing, level);
 	}
 
 	for (size_t b = 0; b < sort->nbatches; b++)
@@ -297,14 +297,19 @@ make_first_words(SortState *state, RunOrder *order)
 			size_t		end = Min(start + CHECK_EVERY, batch->nrows);
 
 			sort->host->check_interrupts(sort->host->arg);
+			if (level != NULL)
+				levels_values(packing, level, gs_batch_record(batch, start),
+							  -(ptrdiff_t) batch->record_bytes, end - start, out);
+			else
+				memset(out, 0, (end - start) * sizeof(uint64_t));
+			if (out == state->words)
+				previous = *out;
 			for (size_t slot = start; slot < end; slot++)
 			{
-				const uint64_t *record = gs_batch_record(batch, slot);
-				uint64_t	key = level == NULL ? 0 : level_value(packing, level, record);
-				size_t		unit = keys_only ? slot : gs_record_unit(record, packing->nwords);
+				uint64_t	key = *out;
+				size_t		unit = keys_only ? slot :
+					gs_record_unit(gs_batch_record(batch, slot), packing->nwords);
 
-				if (out == state->words)
-					previous = key;
 				ascending &= key >= previous;
 				descending &= key <= previous;
 				previous = key;

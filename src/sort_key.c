@@ -534,6 +534,38 @@ float4_code(Datum value, bool bijective)
 	return bijective ? code : gs_float4_canonical(code);
 }
 
+/* The code of a value of one field that is passed by value. */
+static inline uint64
+by_value_code(const KeyColumn *column, const GsKeyField *field, Datum value)
+{
+	bool		bijective = field->canonical != GS_CANONICAL_NONE;
+
+	switch (column->kind)
+	{
+		case GS_KEY_BOOL:
+			return DatumGetBool(value) ? 1 : 0;
+		case GS_KEY_CHAR:
+			return (unsigned char) DatumGetChar(value);
+		case GS_KEY_INT16:
+			return gs_encode_int16(DatumGetInt16(value));
+		case GS_KEY_INT32:
+			return gs_encode_int32(DatumGetInt32(value));
+		case GS_KEY_UINT32:
+			return DatumGetUInt32(value);
+		case GS_KEY_INT64:
+			return gs_encode_int64(DatumGetInt64(value));
+		case GS_KEY_UINT64:
+			return DatumGetUInt64(value);
+		case GS_KEY_FLOAT4:
+			return float4_code(value, bijective);
+		case GS_KEY_FLOAT8:
+			return float8_code(value, bijective);
+		default:
+			Assert(column->kind == GS_KEY_ENUM);
+			return column->nlabels == 0 ? DatumGetObjectId(value) : float4_code(value, false);
+	}
+}
+
 static void
 put_timetz(GsKeyField *field, uint64 *record, const TimeTzADT *value)
 {
@@ -658,37 +690,16 @@ gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 		switch (column->kind)
 		{
 			case GS_KEY_BOOL:
-				put_field(field, record, DatumGetBool(value) ? 1 : 0);
-				break;
 			case GS_KEY_CHAR:
-				put_field(field, record, (unsigned char) DatumGetChar(value));
-				break;
 			case GS_KEY_INT16:
-				put_field(field, record, gs_encode_int16(DatumGetInt16(value)));
-				break;
 			case GS_KEY_INT32:
-				put_field(field, record, gs_encode_int32(DatumGetInt32(value)));
-				break;
 			case GS_KEY_UINT32:
-				put_field(field, record, DatumGetUInt32(value));
-				break;
 			case GS_KEY_INT64:
-				put_field(field, record, gs_encode_int64(DatumGetInt64(value)));
-				break;
 			case GS_KEY_UINT64:
-				put_field(field, record, DatumGetUInt64(value));
-				break;
 			case GS_KEY_FLOAT4:
-				put_field(field, record,
-						  float4_code(value, field->canonical != GS_CANONICAL_NONE));
-				break;
 			case GS_KEY_FLOAT8:
-				put_field(field, record,
-						  float8_code(value, field->canonical != GS_CANONICAL_NONE));
-				break;
 			case GS_KEY_ENUM:
-				put_field(field, record, column->nlabels == 0 ?
-						  DatumGetObjectId(value) : float4_code(value, false));
+				put_field(field, record, by_value_code(column, field, value));
 				break;
 			case GS_KEY_TID:
 				{
@@ -738,9 +749,18 @@ gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 /* ----------------------------------------------------------------- keys only */
 
 bool
-gs_sort_key_is_null(const GsSortKey *key)
+gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record, const char **why_not)
 {
-	return key->columns[0].is_null;
+	KeyColumn  *column = &key->columns[0];
+	GsKeyField *field = &key->layout.fields[0];
+
+	column->value = value;
+	if (column->kind == GS_KEY_ENUM && !load_label(column, why_not))
+		return false;
+	key->layout.nrows++;
+	record[0] = 0;
+	put_field(field, record, by_value_code(column, field, value));
+	return true;
 }
 
 Datum

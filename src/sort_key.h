@@ -99,14 +99,17 @@ extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 
 /*
  * Writes what was loaded to the record of a stored row, behind row_bytes of
- * which the extra bytes go.  In a keys_only layout row is not used.  Returns
- * the NULL bits.
+ * which the extra bytes go.  Returns the NULL bits.
  */
 extern uint32 gs_sort_key_write(GsSortKey *key, const GsRowSource *source,
 								char *row, size_t row_bytes, uint64 *record);
 
-/* Is the one column of the loaded row NULL?  For keys_only layouts. */
-extern bool gs_sort_key_is_null(const GsSortKey *key);
+/*
+ * Load and write in one for keys_only layouts: writes the record of a value
+ * that is not NULL.  Returns as gs_sort_key_load() does.
+ */
+extern bool gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record,
+									const char **why_not);
 
 /* The value that a keys_only record was made from. */
 extern Datum gs_sort_key_decode(const GsSortKey *key, const uint64 *record);

@@ -237,6 +237,18 @@ status_reason(GsStatus status)
 	}
 }
 
+/* Sees to it that the batch has room for a row.  Returns NULL, or why it has none. */
+static inline const char *
+make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
+{
+	GsStatus	status;
+
+	if (*batch != NULL && gs_batch_has_room(*batch, row_bytes))
+		return NULL;
+	status = gs_engine_reserve(state->engine, row_bytes, batch);
+	return status == GS_STATUS_OK ? NULL : status_reason(status);
+}
+
 /*
  * Takes the slot's row into the engine.  Returns NULL, or why it cannot be
  * taken.
@@ -244,10 +256,9 @@ status_reason(GsStatus status)
 static const char *
 take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
-	GsKeyLayout *layout = state->engine->job.layout;
 	GsRowSource source;
 	Size		extra_bytes;
-	Size		row_bytes = 0;
+	Size		row_bytes;
 	const char *why_not;
 	char	   *row;
 	uint64	   *record;
@@ -255,37 +266,40 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 
 	if (!gs_sort_key_load(state->key, slot, &extra_bytes, &why_not))
 		return why_not;
-	if (layout->keys_only)
-	{
-		if (gs_sort_key_is_null(state->key))
-		{
-			state->nnulls++;
-			return NULL;
-		}
-	}
-	else
-	{
-		gs_row_source_init(&source, slot);
-		row_bytes = source.nbytes + extra_bytes;
-		if (row_bytes > PG_UINT32_MAX)
-			return "a row and its keys take more than 4 GB";
-	}
+	gs_row_source_init(&source, slot);
+	row_bytes = source.nbytes + extra_bytes;
+	if (row_bytes > PG_UINT32_MAX)
+		return "a row and its keys take more than 4 GB";
+	if ((why_not = make_room(state, row_bytes, batch)) != NULL)
+		return why_not;
 
-	if (*batch == NULL || !gs_batch_has_room(*batch, row_bytes))
-	{
-		GsStatus	status = gs_engine_reserve(state->engine, row_bytes, batch);
-
-		if (status != GS_STATUS_OK)
-			return status_reason(status);
-	}
 	row = gs_batch_next_row(*batch);
 	record = gs_batch_next_record(*batch);
-	if (!layout->keys_only)
-		gs_row_store(&source, slot, row);
-	nulls = gs_sort_key_write(state->key, &source, row, row_bytes - extra_bytes, record);
-	if (!layout->keys_only)
-		record[layout->nwords] = gs_batch_next_place(*batch, nulls);
+	gs_row_store(&source, slot, row);
+	nulls = gs_sort_key_write(state->key, &source, row, source.nbytes, record);
+	record[state->engine->job.layout->nwords] = gs_batch_next_place(*batch, nulls);
 	gs_batch_push(*batch, row_bytes);
+	return NULL;
+}
+
+/* The same where the one value is both key and row. */
+static const char *
+take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	const char *why_not;
+
+	slot_getsomeattrs(slot, 1);
+	if (slot->tts_isnull[0])
+	{
+		state->nnulls++;
+		return NULL;
+	}
+	if ((why_not = make_room(state, 0, batch)) != NULL)
+		return why_not;
+	if (!gs_sort_key_write_value(state->key, slot->tts_values[0],
+								 gs_batch_next_record(*batch), &why_not))
+		return why_not;
+	gs_batch_push(*batch, 0);
 	return NULL;
 }
 
@@ -345,7 +359,8 @@ load_and_sort(GsSortState *state)
 			break;
 		if (state->phase == GS_SORT_ENGINE)
 		{
-			const char *why_not = take_row(state, slot, &batch);
+			const char *why_not = state->engine->job.layout->keys_only ?
+				take_value(state, slot, &batch) : take_row(state, slot, &batch);
 
 			if (why_not == NULL)
 				continue;
