@@ -18,7 +18,11 @@
 #error "gpusort needs a 64-bit platform with 128-bit integers"
 #endif
 
-#include "utils/pg_locale.h"
+/*
+ * Of utils/pg_locale.h, which would want ICU's headers: a machine that builds
+ * extensions need not have them.
+ */
+extern bool lc_collate_is_c(Oid collation);
 
 /* Does the collation compare byte by byte, as memcmp() does? */
 static inline bool
