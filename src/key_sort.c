@@ -30,6 +30,12 @@
  * Runs of 2 are the most frequent by far; all runs of one level share its
  * precomputed pieces, so a small one costs two record reads and a comparison.
  *
+ * Few distinct keys, each many times, would make all rows ties of the first
+ * bits, to be sorted again by bits that say nothing new.  So while the first
+ * words are made, a small table remembers one record for each first word; as
+ * long as every row with that word has that very record, ties are equal keys,
+ * and nothing is left to refine.
+ *
  * Before every sort a run is checked for being in order already, which costs
  * nothing beside making its words; the whole input also for being in the
  * opposite order.
@@ -72,6 +78,22 @@ typedef struct SortState
 	uint64_t   *scratch;		/* NULL until something must be sorted */
 } SortState;
 
+/*
+ * A hash table with one record for each first word seen, while first words
+ * decide records.  A row with another record ends it, and so does a table half
+ * full: it costs next to nothing where keys are many.
+ */
+#define SAMPLE_BITS		12
+#define NSAMPLES		((size_t) 1 << SAMPLE_BITS)
+
+typedef struct RecordSamples
+{
+	bool		decisive;		/* so far, equal words had equal records */
+	size_t		nkeys;
+	uint64_t	keys[NSAMPLES];
+	const uint64_t *records[NSAMPLES];	/* NULL if the place is free */
+} RecordSamples;
+
 /* What making the words of a run found out. */
 typedef struct RunOrder
 {
@@ -90,7 +112,7 @@ typedef struct KeyPosition
 
 _Static_assert(sizeof(SortState) <= GS_KEY_SORT_STATE_BYTES, "SortState has grown");
 
-static bool make_first_words(SortState *state, RunOrder *order);
+static bool make_first_words(SortState *state, RunOrder *order, RecordSamples *samples);
 static GsStatus sort_all(SortState *state);
 static void reverse_all(SortState *state);
 static void refine_ties(SortState *state, size_t start, size_t end, KeyPosition position);
@@ -221,9 +243,22 @@ sort_all(SortState *state)
 	const GsHost *host = sort->host;
 	bool		refine;
 	RunOrder	order;
+	RecordSamples *samples = NULL;
 	KeyPosition next = {0, TAIL_START};
 
-	refine = make_first_words(state, &order);
+	/* the words' scratch is not in use yet */
+	if (state->packing.nlevels > 1 && !state->packing.has_tails &&
+		sort->nrows * sizeof(uint64_t) >= sizeof(RecordSamples))
+	{
+		state->scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+		if (state->scratch == NULL)
+			return GS_STATUS_OOM;
+		samples = (RecordSamples *) state->scratch;
+		samples->decisive = true;
+		samples->nkeys = 0;
+		memset(samples->records, 0, sizeof(samples->records));
+	}
+	refine = make_first_words(state, &order, samples);
 	if (order.ascending)
 		state->figures->method = GS_METHOD_PRESORTED;
 	else if (order.descending)
@@ -235,7 +270,7 @@ sort_all(SortState *state)
 		state->figures->method = sort->nrows <= GS_MERGE_SORT_MAX ?
 			GS_METHOD_MERGE : GS_METHOD_RADIX;
 
-	if (refine || !(order.ascending || order.descending))
+	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)))
 	{
 		state->scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
 		if (state->scratch == NULL)
@@ -265,12 +300,42 @@ sort_all(SortState *state)
 	return GS_STATUS_OK;
 }
 
+/* Does the record agree with that of the rows before with the same key? */
+static inline bool
+agrees(RecordSamples *samples, uint64_t key, const uint64_t *record, size_t nbytes)
+{
+	size_t		place = (size_t) ((key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - SAMPLE_BITS));
+
+	while (samples->records[place] != NULL && samples->keys[place] != key)
+		place = (place + 1) & (NSAMPLES - 1);
+	if (samples->records[place] != NULL)
+		return memcmp(samples->records[place], record, nbytes) == 0;
+	samples->keys[place] = key;
+	samples->records[place] = record;
+	return ++samples->nkeys <= NSAMPLES / 2;
+}
+
+/* The same for n records of a batch; a NULL ends it, being in no key word. */
+static void
+sample_records(RecordSamples *samples, const GsBatch *batch, size_t start, size_t n,
+			   const uint64_t *keys, const GsKeyLayout *layout)
+{
+	for (size_t i = 0; i < n && samples->decisive; i++)
+	{
+		const uint64_t *record = gs_batch_record(batch, start + i);
+
+		samples->decisive =
+			agrees(samples, keys[i], record, (size_t) layout->nwords * sizeof(uint64_t)) &&
+			(layout->keys_only || gs_record_nulls(record, layout->nwords) == 0);
+	}
+}
+
 /*
  * Makes the words of all rows, in input order.  Returns whether equal words
- * can still belong to different keys.
+ * can still belong to different keys; samples, if given, help to tell.
  */
 static bool
-make_first_words(SortState *state, RunOrder *order)
+make_first_words(SortState *state, RunOrder *order, RecordSamples *samples)
 {
 	const GsKeySort *sort = state->sort;
 	const GsKeyPacking *packing = &state->packing;
@@ -302,6 +367,8 @@ make_first_words(SortState *state, RunOrder *order)
 							  -(ptrdiff_t) batch->record_bytes, end - start, out);
 			else
 				memset(out, 0, (end - start) * sizeof(uint64_t));
+			if (samples != NULL && samples->decisive)
+				sample_records(samples, batch, start, end - start, out, sort->layout);
 			if (out == state->words)
 				previous = *out;
 			for (size_t slot = start; slot < end; slot++)
@@ -320,6 +387,8 @@ make_first_words(SortState *state, RunOrder *order)
 	}
 	order->ascending = ascending;
 	order->descending = descending;
+	if (samples != NULL && samples->decisive)
+		return false;
 	return packing->nlevels > 1 || (packing->nlevels == 1 && level == NULL);
 }
 
@@ -349,7 +418,10 @@ run_end(const SortState *state, size_t start, size_t end)
 	size_t		i = start + 1;
 
 	while (i < end && state->words[i] >> state->number_bits == key)
+	{
+		check_interrupts(state, i);
 		i++;
+	}
 	return i;
 }
 
@@ -361,6 +433,7 @@ reverse_all(SortState *state)
 	reverse_range(state, 0, n);
 	for (size_t start = 0, end; start < n; start = end)
 	{
+		check_interrupts(state, start);
 		end = run_end(state, start, n);
 		reverse_range(state, start, end);
 	}

@@ -440,6 +440,43 @@ compare_packed(const Packed *packed, size_t a, size_t b)
 	return 0;
 }
 
+/* The function for many records gives what the one for one record does. */
+static void
+check_many_records(const Packed *packed, Dice *dice)
+{
+	const GsKeyPacking *packing = &packed->packing;
+	ptrdiff_t	stride = (ptrdiff_t) packed->batch.record_bytes;
+	size_t		n = packed->batch.nrows;
+	size_t		first = dice_below(dice, n);
+	uint64_t   *values = malloc(n * sizeof(uint64_t));
+
+	CHECK(values != NULL);
+	for (int i = 0; i < packing->nlevels; i++)
+	{
+		const GsLevel *level = &packing->levels[i];
+		GsLevelFunction value;
+		GsLevelsFunction many;
+
+		if (level->is_tail)
+			continue;
+		value = gs_level_function(packing, level);
+		many = gs_levels_function(packing, level);
+
+		/* downwards in memory, as a batch is read, and upwards */
+		many(packing, level, gs_batch_record(&packed->batch, first), -stride,
+			 n - first, values);
+		for (size_t row = first; row < n; row++)
+			CHECK(values[row - first] ==
+				  value(packing, level, gs_batch_record(&packed->batch, row)));
+		many(packing, level, gs_batch_record(&packed->batch, n - 1), stride, n, values);
+		for (size_t row = 0; row < n; row++)
+			CHECK(values[n - 1 - row] ==
+				  value(packing, level, gs_batch_record(&packed->batch, row)));
+		many(packing, level, NULL, stride, 0, NULL);
+	}
+	free(values);
+}
+
 static void
 check_packing(Packed *packed, Dice *dice, int level_bits)
 {
@@ -448,6 +485,8 @@ check_packing(Packed *packed, Dice *dice, int level_bits)
 	memset(&packed->packing, 0xA5, sizeof(packed->packing));
 	gs_key_packing_init(&packed->packing, &packed->layout, level_bits);
 	check_levels(&packed->packing, level_bits);
+	if (n > 0)
+		check_many_records(packed, dice);
 	for (size_t i = 0; i < 4 * n; i++)
 	{
 		size_t		a = dice_below(dice, n);
