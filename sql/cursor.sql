@@ -43,6 +43,12 @@ FETCH BACKWARD 1 FROM c;
 FETCH LAST FROM c;
 CLOSE c;
 
+-- neither SCROLL nor NO SCROLL: a sort can be read backward, and so can this
+DECLARE c CURSOR FOR SELECT id FROM gs_cursor ORDER BY k DESC;
+FETCH 3 FROM c;
+FETCH BACKWARD 1 FROM c;
+CLOSE c;
+
 -- no rows
 DECLARE c SCROLL CURSOR FOR SELECT k FROM gs_cursor WHERE k < 0 ORDER BY k;
 FETCH c;

@@ -42,7 +42,8 @@ BEGIN
 	RESET enable_bitmapscan;
 	RETURN ours = indexed AND cardinality(ours) > 2000;
 END $$;
-SELECT q, pg_temp.by_index(q) FROM unnest(ARRAY['SELECT k FROM gs_index ORDER BY k', 'SELECT k FROM gs_index ORDER BY k DESC', 'SELECT k, s FROM gs_index ORDER BY k DESC NULLS LAST, s',
+SELECT q, pg_temp.by_index(q) FROM unnest(ARRAY['SELECT k FROM gs_index ORDER BY k', 'SELECT k FROM gs_index ORDER BY k DESC',
+	'SELECT k, s FROM gs_index ORDER BY k DESC NULLS LAST, s',
 	'SELECT s, n FROM gs_index ORDER BY s USING ~<~, n NULLS FIRST', 'SELECT lower(s), k % 10 FROM gs_index WHERE n IS NOT NULL ORDER BY lower(s), (k % 10) DESC']) q;
 REINDEX TABLE gs_index;
 SELECT pg_temp.by_index('SELECT k, s FROM gs_index ORDER BY k DESC NULLS LAST, s');
@@ -55,7 +56,8 @@ CREATE FUNCTION pg_temp.physical(order_by text) RETURNS bool LANGUAGE plpgsql AS
 DECLARE
 	ok bool;
 BEGIN
-	EXECUTE format('SELECT (SELECT array_agg(x ORDER BY ctid) FROM (SELECT ctid, row(%1$s)::text AS x FROM gs_index) y) = (SELECT array_agg(row(%1$s)::text ORDER BY %2$s) FROM gs_index)',
+	EXECUTE format('SELECT (SELECT array_agg(x ORDER BY ctid) FROM (SELECT ctid, row(%1$s)::text AS x FROM gs_index) y)
+						   = (SELECT array_agg(row(%1$s)::text ORDER BY %2$s) FROM gs_index)',
 				   replace(order_by, ' DESC', ''), order_by) INTO ok;
 	RETURN ok;
 END $$;

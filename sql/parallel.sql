@@ -62,6 +62,7 @@ SELECT id / (id - 15000) AS d FROM gs_parallel ORDER BY d;
 SELECT pg_temp.left_behind();
 -- the whole query in a worker
 SET force_parallel_mode = on;
-SELECT pg_temp.same('SELECT * FROM (SELECT id % 3 AS a, id FROM generate_series(1, 9) id) x ORDER BY a', 'SELECT * FROM (SELECT id % 3 AS a, id FROM generate_series(1, 9) id) x ORDER BY a, id');
+SELECT pg_temp.same('SELECT * FROM (SELECT id % 3 AS a, id FROM generate_series(1, 9) id) x ORDER BY a',
+					'SELECT * FROM (SELECT id % 3 AS a, id FROM generate_series(1, 9) id) x ORDER BY a, id');
 RESET force_parallel_mode;
 DROP TABLE gs_parallel;

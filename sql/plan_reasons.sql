@@ -44,6 +44,19 @@ EXPLAIN (COSTS OFF) SELECT c1 FROM wide
 			 c18, c19, c20, c21, c22, c23, c24, c25, c26, c27, c28, c29, c30, c31, c32, c33;
 EXPLAIN (COSTS OFF) SELECT c1 FROM wide ORDER BY i1, i2, i3, i4, i5, i6, i7, i8, i9, i10, i11;
 
+-- input that is sorted by some of the columns already: an Incremental Sort
+SET client_min_messages = warning;
+CREATE INDEX ON t (id);
+ANALYZE t;
+SET enable_seqscan = off;
+SET enable_sort = off;
+SELECT pg_temp.sorts('SELECT * FROM t ORDER BY id, k');
+SET enable_incremental_sort = off;
+SELECT pg_temp.sorts('SELECT * FROM t ORDER BY id, k');
+RESET enable_incremental_sort;
+RESET enable_seqscan;
+RESET enable_sort;
+
 -- an order of its own on a type that has a code in its default one (the message
 -- has an OID)
 SET client_min_messages = warning;

@@ -46,7 +46,8 @@ SET enable_material = off;
 SELECT c.* FROM (VALUES
 	('SELECT o.outer_id, x.* FROM o LEFT JOIN (SELECT id, k FROM t WHERE id < 9 ORDER BY k, id OFFSET 1) x ON true'),
 	('SELECT o.outer_id, x.* FROM o LEFT JOIN (SELECT n FROM t WHERE id < 99 ORDER BY n OFFSET 0) x ON true'),
-	('SELECT o.outer_id, x.id, y.id AS other FROM o LEFT JOIN (SELECT * FROM t ORDER BY k, id OFFSET 190) x ON true LEFT JOIN (SELECT * FROM t ORDER BY s DESC, id OFFSET 195) y ON true WHERE o.outer_id < 4')) v(q),
+	('SELECT o.outer_id, x.id, y.id AS other FROM o LEFT JOIN (SELECT * FROM t ORDER BY k, id OFFSET 190) x ON true
+		LEFT JOIN (SELECT * FROM t ORDER BY s DESC, id OFFSET 195) y ON true WHERE o.outer_id < 4')) v(q),
 	pg_temp.check(q) c;
 RESET enable_material;
 RESET enable_hashjoin;

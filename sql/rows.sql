@@ -31,8 +31,10 @@ FROM unnest(ARRAY['gs_rows', '(SELECT *, id + 1 AS one_more FROM gs_rows OFFSET 
 				  '(SELECT * FROM (SELECT * FROM gs_rows ORDER BY id DESC OFFSET 0) y ORDER BY id) x', '(SELECT * FROM gs_rows TABLESAMPLE SYSTEM (100)) x',
 				  '(WITH c AS MATERIALIZED (SELECT * FROM gs_rows) SELECT * FROM c OFFSET 0) x']) source,
 	 unnest(ARRAY['k', 'i8 NULLS FIRST, k', 'tz DESC, k, u', 'n COLLATE "C", b1']) k;
-SELECT pg_temp.same('SELECT k, x FROM (SELECT k, id, gs_rows AS x FROM gs_rows) y ORDER BY k', 'SELECT k, x FROM (SELECT k, id, gs_rows AS x FROM gs_rows) y ORDER BY k, id'),
-	   pg_temp.same('SELECT (x).* FROM (SELECT gs_rows AS x FROM gs_rows OFFSET 0) y ORDER BY (x).k', 'SELECT (x).* FROM (SELECT gs_rows AS x FROM gs_rows OFFSET 0) y ORDER BY (x).k, (x).id'),
+SELECT pg_temp.same('SELECT k, x FROM (SELECT k, id, gs_rows AS x FROM gs_rows) y ORDER BY k',
+					'SELECT k, x FROM (SELECT k, id, gs_rows AS x FROM gs_rows) y ORDER BY k, id'),
+	   pg_temp.same('SELECT (x).* FROM (SELECT gs_rows AS x FROM gs_rows OFFSET 0) y ORDER BY (x).k',
+					'SELECT (x).* FROM (SELECT gs_rows AS x FROM gs_rows OFFSET 0) y ORDER BY (x).k, (x).id'),
 	   pg_temp.same('SELECT tableoid, ctid, xmin, * FROM gs_rows ORDER BY k', 'SELECT tableoid, ctid, xmin, * FROM gs_rows ORDER BY k, id');
 
 -- loose values: constants, functions, arrays and records that a function has in
@@ -60,7 +62,8 @@ SELECT pg_temp.rows_ok(source, 'k') FROM unnest(ARRAY[
 	'(VALUES (1, 2, ''b''), (2, 1, NULL), (3, 2, ''a''), (4, NULL, ''c'')) v(id, k, s)',
 	'json_to_recordset(''[{"id":1,"k":3},{"id":2},{"id":3,"k":1,"s":"x"}]'') AS x(id int, k int, s text)',
 	'(SELECT ordinality AS id, k, s FROM unnest(ARRAY[3, 1, 2, 1], ARRAY[''a'', NULL, ''c'', ''d'']) WITH ORDINALITY u(k, s)) x']) source;
-SELECT pg_temp.rows_ok('(SELECT id, id % 5 AS k, (pg_temp.array_of(id)::text || repeat(''long'', 20)) COLLATE "C" AS s FROM generate_series(1, 50) id OFFSET 0) x', 's DESC, k');
+SELECT pg_temp.rows_ok('(SELECT id, id % 5 AS k, (pg_temp.array_of(id)::text || repeat(''long'', 20)) COLLATE "C" AS s
+						  FROM generate_series(1, 50) id OFFSET 0) x', 's DESC, k');
 
 -- no more than the key; a column that is key and output; the same column twice
 SELECT pg_temp.same('SELECT FROM gs_rows ORDER BY k', 'SELECT FROM gs_rows ORDER BY k'),

@@ -52,5 +52,6 @@ FROM patterns, unnest('{1,2,3,7,8,9,50,100,101}'::int[]) n, unnest('{100,1000,40
 WHERE name = 'random' GROUP BY width ORDER BY width;
 
 -- rows of very different widths in one sort
-SELECT pg_temp.rows_ok('(SELECT id, hashint4(id) % 100 AS k, repeat(''x'', CASE id % 50 WHEN 0 THEN 50000 ELSE id % 300 END) AS w FROM generate_series(1, 1000) id OFFSET 0) x', k)
+SELECT pg_temp.rows_ok('(SELECT id, hashint4(id) % 100 AS k, repeat(''x'', CASE id % 50 WHEN 0 THEN 50000 ELSE id % 300 END) AS w
+						  FROM generate_series(1, 1000) id OFFSET 0) x', k)
 FROM unnest('{k,"k DESC, id","length(w), k"}'::text[]) k;

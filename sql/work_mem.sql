@@ -77,16 +77,19 @@ CREATE FUNCTION pg_temp.stock_walk(query text) RETURNS text[] LANGUAGE plpgsql S
 BEGIN
 	RETURN ARRAY(SELECT pg_temp.walk(query));
 END $$;
-SELECT pg_temp.walk_ok(q) FROM unnest('{"SELECT * FROM t ORDER BY k","SELECT nullif(k, id % 9) AS k FROM t ORDER BY 1","SELECT f FROM t ORDER BY f DESC","SELECT s, id FROM t ORDER BY s DESC, id"}'::text[]) q;
+SELECT pg_temp.walk_ok(q) FROM unnest(ARRAY['SELECT * FROM t ORDER BY k', 'SELECT nullif(k, id % 9) AS k FROM t ORDER BY 1',
+	'SELECT f FROM t ORDER BY f DESC', 'SELECT s, id FROM t ORDER BY s DESC, id']) q;
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SET enable_material = off;
 SELECT c.* FROM pg_temp.check('SELECT count(*), sum(a.id), sum(b.id) FROM t a JOIN t b ON a.n = b.n AND a.k = b.k') c;
-SELECT c.* FROM pg_temp.check('SELECT count(*), sum(a.n) FROM (SELECT n FROM t WHERE id < 4000 OFFSET 0) a JOIN (SELECT n FROM t WHERE id < 4000 OFFSET 0) b ON a.n = b.n') c;
+SELECT c.* FROM pg_temp.check('SELECT count(*), sum(a.n) FROM (SELECT n FROM t WHERE id < 4000 OFFSET 0) a
+	JOIN (SELECT n FROM t WHERE id < 4000 OFFSET 0) b ON a.n = b.n') c;
 RESET enable_hashjoin;
 RESET enable_nestloop;
 RESET enable_material;
-SELECT g, (SELECT md5(string_agg(x::text, ',')) = (SELECT md5(string_agg(t::text, ',' ORDER BY k, id)) FROM t WHERE id <= g) FROM (SELECT * FROM t WHERE id <= g ORDER BY k OFFSET 0) x) AS ok
+SELECT g, (SELECT md5(string_agg(x::text, ',')) = (SELECT md5(string_agg(t::text, ',' ORDER BY k, id)) FROM t WHERE id <= g)
+		   FROM (SELECT * FROM t WHERE id <= g ORDER BY k OFFSET 0) x) AS ok
 FROM unnest('{10,9000,0,20,10000,8000}'::int[]) g;
 
 -- other engines' limits are PostgreSQL's here: temporary files, which are gone at the end

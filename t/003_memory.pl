@@ -150,5 +150,24 @@ foreach my $enabled ('off', 'on')
 	$psql->quit;
 }
 
+# ------------------------------------------------------------- no memory left
+
+# The system gives the process some more memory, and then no more.
+{
+	my ($psql, $pid) = session($node, "SET gpusort.force = on; SET work_mem = '1GB'");
+	my $query = 'SELECT count(s) FROM (SELECT * FROM rows ORDER BY big OFFSET 0) s';
+
+	ask($psql, "EXPLAIN $query");
+	contexts_of($psql);
+	my $limit = (memory_kb($pid, 'VmSize') + 60 * 1024) * 1024;
+	system_or_bail('prlimit', "--pid=$pid", "--as=$limit:");
+	like(ask_error($psql, $query), qr/ERROR:  out of memory/, 'no memory left: an error');
+	is(contexts_of($psql), '0', 'which leaves nothing of the sort');
+	is(ask($psql, "SET work_mem = '16MB'; $query"), $nrows, 'with less work_mem, the session can sort');
+	system_or_bail('prlimit', "--pid=$pid", '--as=unlimited:');
+	is(ask($psql, "SET work_mem = '1GB'; $query"), $nrows, 'and with more again, once there is more');
+	$psql->quit;
+}
+
 $node->stop;
 done_testing();
