@@ -1,0 +1,284 @@
+/*-------------------------------------------------------------------------
+ *
+ * bench_kernels.cu
+ *	  Our device sorts beside CUB's, in one process, taking turns.
+ *
+ * usage: bench_kernels [most_log2 [runs [name]]]		(defaults 30, 7, all)
+ *
+ * CSV to standard output, one row for each sort, size and entropy:
+ * medians, least and most of the runs in milliseconds, rate, percent of CUB's
+ * rate, and percent of what memory bandwidth allows: keys read once for the
+ * counts, then keys and values read and written once a pass, at 4.27 TB/s.
+ * Each run sorts a fresh copy of the input, made before the clock starts.
+ * Each result of ours is compared with CUB's.
+ *
+ * The "as used" sorts give what a database knows to ours and not to CUB: the
+ * range of the keys, and that values are row numbers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "bench_common.cuh"
+#include "../../cuda/device_sort.h"
+
+#define BANDWIDTH_TB	4.27
+
+static void *d_input;
+static void *d_keys[2];
+static void *d_values[2];
+static void *d_expected[2];
+static void *d_temp;
+static size_t temp_bytes;
+static uint32_t *d_selector;
+static int	nruns = 7;
+
+typedef struct Job
+{
+	const char *name;
+	int			key_bytes;
+	int			value_bytes;
+	int			bits;			/* that the keys have */
+	int			cub_bits;		/* that CUB sorts by */
+	uint32_t	flags;			/* ours */
+	bool		packed;			/* ours is key and row number in one word */
+	bool		merge;
+} Job;
+
+static void
+fill_input(const Job *job, uint64_t n, int ndraws)
+{
+	uint64_t	mask = job->bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << job->bits) - 1;
+
+	if (job->key_bytes == 4)
+		fill_keys<<<1024, 256>>>((uint32_t *) d_input, n, ndraws, mask, 7);
+	else
+		fill_keys<<<1024, 256>>>((uint64_t *) d_input, n, ndraws, mask, 7);
+	CHECK(cudaGetLastError());
+}
+
+static void
+prepare(const Job *job, uint64_t n)
+{
+	CHECK(cudaMemcpyAsync(d_keys[0], d_input, n * job->key_bytes, cudaMemcpyDeviceToDevice));
+	if (job->value_bytes == 4)
+		fill_rows<<<1024, 256>>>((uint32_t *) d_values[0], n);
+	else if (job->value_bytes == 8)
+		fill_rows<<<1024, 256>>>((uint64_t *) d_values[0], n);
+	CHECK(cudaGetLastError());
+}
+
+/* CUB; returns where the result is. */
+static int
+run_cub(const Job *job, uint64_t n)
+{
+	size_t		nbytes = 0;
+	int			selector = 0;
+
+	if (job->merge)
+	{
+		cub_merge_sort(job->value_bytes, NULL, &nbytes, (uint64_t *) d_keys[0], d_values[0], n);
+		if (nbytes > temp_bytes)
+			exit(3);
+		cub_merge_sort(job->value_bytes, d_temp, &nbytes, (uint64_t *) d_keys[0], d_values[0], n);
+		return 0;
+	}
+	cub_radix_sort(job->key_bytes, job->value_bytes, NULL, &nbytes, d_keys, d_values, n, 0, job->cub_bits, &selector);
+	if (nbytes > temp_bytes)
+		exit(3);
+	cub_radix_sort(job->key_bytes, job->value_bytes, d_temp, &nbytes, d_keys, d_values, n, 0, job->cub_bits, &selector);
+	return selector;
+}
+
+static int
+row_bits(uint64_t n)
+{
+	int			bits = 1;
+
+	while (UINT64_C(1) << bits < n)
+		bits++;
+	return bits;
+}
+
+static void
+run_ours(const Job *job, uint64_t n)
+{
+	GsDeviceStatus status;
+
+	if (job->merge)
+	{
+		GsMergeSort sort = {};
+
+		sort.nitems = n;
+		sort.value_bytes = job->value_bytes;
+		for (int i = 0; i < 2; i++)
+		{
+			sort.d_keys[i] = (uint64_t *) d_keys[i];
+			sort.d_values[i] = d_values[i];
+		}
+		status = gs_device_merge_sort(&sort, d_temp, temp_bytes, NULL);
+	}
+	else
+	{
+		GsRadixSort sort = {};
+
+		sort.nitems = n;
+		sort.key_bytes = job->key_bytes;
+		sort.value_bytes = job->packed ? 0 : job->value_bytes;
+		sort.flags = job->flags;
+		sort.end_bit = job->bits;
+		if (job->packed)
+		{
+			sort.flags |= GS_RADIX_PACK_ROWS;
+			sort.row_bits = sort.begin_bit = row_bits(n);
+			sort.end_bit += sort.row_bits;
+		}
+		for (int i = 0; i < 2; i++)
+		{
+			sort.d_keys[i] = d_keys[i];
+			sort.d_values[i] = sort.value_bytes ? d_values[i] : NULL;
+		}
+		sort.d_selector = d_selector;
+		status = gs_device_radix_sort(&sort, d_temp, temp_bytes, NULL);
+	}
+	if (status != GS_DEVICE_OK)
+	{
+		fprintf(stderr, "%s: status %d: %s\n", job->name, status, gs_device_last_error());
+		exit(2);
+	}
+}
+
+static __global__ void
+count_wrong_rows(const uint64_t *d_packed, const uint32_t *d_rows, uint64_t n, uint64_t mask,
+				 unsigned long long *d_nwrong)
+{
+	for (uint64_t i = blockIdx.x * (uint64_t) blockDim.x + threadIdx.x; i < n; i += (uint64_t) gridDim.x * blockDim.x)
+		if ((d_packed[i] & mask) != d_rows[i])
+			atomicAdd(d_nwrong, 1ull);
+}
+
+/* Against CUB's result of the same input. */
+static bool
+is_right(const Job *job, uint64_t n)
+{
+	unsigned long long nwrong = 0;
+	uint32_t	selector = 0;
+
+	if (!job->merge)
+		CHECK(cudaMemcpy(&selector, d_selector, sizeof(selector), cudaMemcpyDeviceToHost));
+	if (job->packed)
+	{
+		unsigned long long *d_nwrong = (unsigned long long *) d_temp;
+
+		CHECK(cudaMemset(d_nwrong, 0, sizeof(*d_nwrong)));
+		count_wrong_rows<<<1024, 256>>>((uint64_t *) d_keys[selector], (uint32_t *) d_expected[1], n,
+										(UINT64_C(1) << row_bits(n)) - 1, d_nwrong);
+		CHECK(cudaMemcpy(&nwrong, d_nwrong, sizeof(nwrong), cudaMemcpyDeviceToHost));
+		return nwrong == 0;
+	}
+	if (!(job->flags & GS_RADIX_NO_KEYS_OUT))
+		nwrong = differences(d_keys[selector], d_expected[0], n * job->key_bytes);
+	if (job->value_bytes)
+		nwrong += differences(d_values[selector], d_expected[1], n * job->value_bytes);
+	return nwrong == 0;
+}
+
+static void
+bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
+{
+	std::vector<float> cub_ms;
+	std::vector<float> our_ms;
+	Times		cub;
+	Times		ours;
+	int			npasses = (job->bits + 7) / 8;
+	int			row_size = job->key_bytes + (job->packed ? 0 : job->value_bytes);
+	double		bound_ms = n * (job->key_bytes + 2.0 * npasses * row_size) / (BANDWIDTH_TB * 1e9);
+	bool		right = true;
+	int			nwarm = n < 10000000 ? 5 : 2;
+	int			repeat = n < 10000000 ? nruns * 5 : nruns;
+
+	fill_input(job, n, ndraws);
+	for (int i = 0; i < nwarm + repeat; i++)
+	{
+		int			selector = 0;
+		float		ms = time_once([&] { prepare(job, n); }, [&] { selector = run_cub(job, n); });
+
+		if (i >= nwarm)
+			cub_ms.push_back(ms);
+		if (i == 0)
+		{
+			CHECK(cudaMemcpy(d_expected[0], d_keys[selector], n * job->key_bytes, cudaMemcpyDeviceToDevice));
+			if (job->value_bytes)
+				CHECK(cudaMemcpy(d_expected[1], d_values[selector], n * job->value_bytes, cudaMemcpyDeviceToDevice));
+		}
+		ms = time_once([&] { prepare(job, n); }, [&] { run_ours(job, n); });
+		if (i >= nwarm)
+			our_ms.push_back(ms);
+		if (i == 0)
+			right = is_right(job, n);
+	}
+	cub = summarize(cub_ms);
+	ours = summarize(our_ms);
+	printf("%s,%llu,%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f,%.1f,", job->name, (unsigned long long) n, entropy,
+		   ours.median_ms, ours.least_ms, ours.most_ms, cub.median_ms, cub.least_ms, cub.most_ms,
+		   n / ours.median_ms / 1e6, n / cub.median_ms / 1e6, 100 * cub.median_ms / ours.median_ms);
+	if (job->merge)
+		printf(",%s\n", right ? "yes" : "NO");
+	else
+		printf("%.1f,%s\n", 100 * bound_ms / ours.median_ms, right ? "yes" : "NO");
+	fflush(stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const Job jobs[] = {
+		{"u32", 4, 0, 32, 32, 0, false, false},
+		{"u64", 8, 0, 64, 64, 0, false, false},
+		{"u32+u32", 4, 4, 32, 32, 0, false, false},
+		{"u64+u32", 8, 4, 64, 64, 0, false, false},
+		{"u64+u64", 8, 8, 64, 64, 0, false, false},
+		{"u64+u32 40 bits", 8, 4, 40, 40, 0, false, false},
+		{"u64+u32 as used", 8, 4, 64, 64, GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT, false, false},
+		{"36-bit key+row as used", 8, 4, 36, 64, GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT, false, false},
+		{"36-bit packed as used", 8, 4, 36, 64, 0, true, false},
+		{"merge u64+u32", 8, 4, 64, 64, 0, false, true},
+		{"merge u64+u64", 8, 8, 64, 64, 0, false, true},
+	};
+	static const struct
+	{
+		int			ndraws;
+		const char *name;
+	}			entropies[] = {{1, "1.0"}, {3, "0.544"}, {5, "0.201"}};
+	int			most_log2 = argc > 1 ? atoi(argv[1]) : 30;
+	uint64_t	most = std::max(UINT64_C(1) << most_log2, UINT64_C(100000000));
+	std::vector<uint64_t> sizes = {100000, 1000000, 10000000, 100000000};
+
+	if (argc > 2)
+		nruns = atoi(argv[2]);
+	for (int log2 = 16; log2 <= most_log2; log2 += 2)
+		sizes.push_back(UINT64_C(1) << log2);
+	std::sort(sizes.begin(), sizes.end());
+
+	temp_bytes = most * 17 + (64 << 20);
+	CHECK(cudaMalloc(&d_input, most * 8));
+	CHECK(cudaMalloc(&d_temp, temp_bytes));
+	CHECK(cudaMalloc(&d_selector, 4));
+	for (int i = 0; i < 2; i++)
+	{
+		CHECK(cudaMalloc(&d_keys[i], most * 8));
+		CHECK(cudaMalloc(&d_values[i], most * 8));
+		CHECK(cudaMalloc(&d_expected[i], most * 8));
+	}
+	printf("sort,n,entropy,ms,ms_least,ms_most,cub_ms,cub_ms_least,cub_ms_most,gkeys_s,cub_gkeys_s,"
+		   "percent_of_cub,percent_of_bandwidth,right\n");
+	for (const Job &job : jobs)
+	{
+		if (argc > 3 && strcmp(argv[3], job.name) != 0)
+			continue;
+		for (uint64_t n : sizes)
+			for (int e = 0; e < 3; e++)
+				if ((e == 0 || n == 100000000 || n == 1000000) &&
+					!(job.packed && job.bits + row_bits(n) > 64))
+					bench(&job, n, entropies[e].ndraws, entropies[e].name);
+	}
+	return 0;
+}

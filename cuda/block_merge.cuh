@@ -1,0 +1,147 @@
+/*-------------------------------------------------------------------------
+ *
+ * block_merge.cuh
+ *	  A block merges sorted sequences that lie side by side in shared memory.
+ *
+ * The idea: levels of pairwise merging.  At each level every thread makes the
+ * same number of consecutive outputs; where its piece begins in the two
+ * sequences of its pair, it finds by binary search on a diagonal (merge path:
+ * Odeh, Green et al. 2012).  Outputs go to registers first, then, past a
+ * barrier, back to shared memory; so one buffer is enough.
+ *
+ * Keys move; of the values only 16-bit numbers do: where in the tile's first
+ * order the element was.  The values follow once, at the end.
+ *
+ * Where sequences lie is the caller's: begins(i) is the place of the first
+ * element of sequence i, for i up to and including the number of sequences.
+ *
+ * Stable: of equal keys, those of the sequence further left go first.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_BLOCK_MERGE_CUH
+#define GPUSORT_BLOCK_MERGE_CUH
+
+#include "key_compare.cuh"
+#include "warp_match.cuh"
+
+/*
+ * How many of the first diagonal elements of the merged sequence come from a.
+ * b_before_a(i, j): does b's element i go before a's element j?
+ */
+template <typename Before>
+static __device__ __forceinline__ uint32_t
+gs_merge_path(uint32_t na, uint32_t nb, uint32_t diagonal, Before b_before_a)
+{
+	uint32_t	low = diagonal > nb ? diagonal - nb : 0;
+	uint32_t	high = min(diagonal, na);
+
+	while (low < high)
+	{
+		uint32_t	middle = (low + high) / 2;
+
+		if (b_before_a(diagonal - 1 - middle, middle))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/*
+ * One level: sequences 2i * width .. (2i + 1) * width - 1, already one, and
+ * the next width ones become one.  All threads call it; s_keys has room for
+ * one element past the end; nvalid elements count.  tie_less(a, b) orders two
+ * places of the tile with equal keys.  Ends with a barrier.
+ *
+ * What bounds it is reads of shared memory, at places as random as the data:
+ * so of the two keys in hand only the one that went out is read anew.
+ */
+template <int nthreads, int nitems, typename Begins, typename TieLess>
+static __device__ __forceinline__ void
+gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
+					 uint32_t nsequences, uint32_t width, Begins begins, TieLess tie_less)
+{
+	const uint32_t start = threadIdx.x * nitems;
+	uint64_t	keys[nitems];
+	uint16_t	numbers[nitems];
+
+	if (start < nvalid)
+	{
+		/* the last pair that begins at or before start: it is not empty */
+		uint32_t	pair = 0;
+		uint32_t	last = (nsequences + 2 * width - 1) / (2 * width) - 1;
+
+		while (pair < last)
+		{
+			uint32_t	middle = (pair + last + 1) / 2;
+
+			if (begins(middle * 2 * width) <= start)
+				pair = middle;
+			else
+				last = middle - 1;
+		}
+
+		const uint32_t a_first = begins(pair * 2 * width);
+		uint32_t	a_end = begins(min(nsequences, (pair * 2 + 1) * width));
+		uint32_t	b_end = begins(min(nsequences, (pair * 2 + 2) * width));
+		uint32_t	a = a_first + gs_merge_path(a_end - a_first, b_end - a_end, start - a_first,
+												[&] (uint32_t i, uint32_t j) {
+			const uint64_t key_b = s_keys[a_end + i];
+			const uint64_t key_a = s_keys[a_first + j];
+
+			return key_b < key_a || (key_b == key_a && tie_less(a_end + i, a_first + j));
+		});
+		uint32_t	b = a_end + (start - a);
+		uint64_t	key_a = s_keys[a];
+		uint64_t	key_b = s_keys[b];
+
+#pragma unroll
+		for (int item = 0; item < nitems; item++)
+		{
+			if (start + item < nvalid)
+			{
+				while (a >= a_end && b >= b_end)
+				{
+					pair++;
+					a = b_end;
+					b = a_end = begins(min(nsequences, (pair * 2 + 1) * width));
+					b_end = begins(min(nsequences, (pair * 2 + 2) * width));
+					key_a = s_keys[a];
+					key_b = s_keys[b];
+				}
+
+				const bool	from_b = a >= a_end ||
+					(b < b_end && (key_b < key_a || (key_b == key_a && tie_less(b, a))));
+				const uint32_t place = from_b ? b : a;
+				const uint64_t next = s_keys[place + 1];
+
+				keys[item] = from_b ? key_b : key_a;
+				numbers[item] = s_numbers[place];
+				if (from_b)
+				{
+					b++;
+					key_b = next;
+				}
+				else
+				{
+					a++;
+					key_a = next;
+				}
+			}
+		}
+	}
+	__syncthreads();
+#pragma unroll
+	for (int item = 0; item < nitems; item++)
+	{
+		if (start + item < nvalid)
+		{
+			s_keys[start + item] = keys[item];
+			s_numbers[start + item] = numbers[item];
+		}
+	}
+	__syncthreads();
+}
+
+#endif							/* GPUSORT_BLOCK_MERGE_CUH */

@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * block_rank.cuh
+ *	  The place of each key of a tile among the tile's keys, by one digit.
+ *
+ * The problem: a stable counting sort of some thousand keys in shared memory.
+ *
+ * The idea (multi-scan of Merrill & Grimshaw 2010, with the warp-wide match
+ * of later radix sorts): warp w owns the w-th contiguous slice of the tile,
+ * lane l of it the elements l, l + 32, ... of the slice, and a row of 256
+ * counters.
+ *	1. gs_warp_rank(): item by item, the lanes with equal digits find each
+ *	   other; each takes the counter plus the number of peers below it, and
+ *	   the highest peer leaves the counter behind itself.  So each key knows
+ *	   how many keys with its digit come before it in its slice.
+ *	2. gs_digit_column(): thread d adds up the counters of digit d over the
+ *	   warps, a prefix sum over the digits follows, and gs_digit_rows() turns
+ *	   each counter into the place of the first such key of that warp.
+ *	3. rank = counter of (warp, digit) + what 1 found.
+ *
+ * Counters and ranks are 16 bits wide: a tile has at most 65535 keys.
+ *
+ * Invariant: within a warp all accesses to a row are ordered by __syncwarp();
+ * between warps, by the caller's barrier after 1 and after 2.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_BLOCK_RANK_CUH
+#define GPUSORT_BLOCK_RANK_CUH
+
+#include "block_scan.cuh"
+
+/* The digit place of a pass. */
+typedef struct GsPlace
+{
+	uint32_t	shift;
+	uint32_t	mask;			/* 2^bits - 1; at most 255 */
+} GsPlace;
+
+template <typename Key>
+static __device__ __forceinline__ uint32_t
+gs_digit(Key key, GsPlace place)
+{
+	return (uint32_t) (key >> place.shift) & place.mask;
+}
+
+/* How the lanes of a warp with equal digits find each other. */
+typedef enum GsRankMethod
+{
+	GS_RANK_BALLOT,
+	GS_RANK_MATCH,
+} GsRankMethod;
+
+/*
+ * Step 1.  s_counters is the warp's row, all zero; ranks holds two items a
+ * word.
+ */
+template <typename Key, int nitems, int method>
+static __device__ __forceinline__ void
+gs_warp_rank(const Key *s_slice, uint16_t *s_counters, GsPlace place,
+			 uint32_t (&ranks)[(nitems + 1) / 2])
+{
+	const uint32_t below = gs_lanes_below();
+	const uint32_t above = gs_lanes_above();
+
+#pragma unroll
+	for (int item = 0; item < nitems; item++)
+	{
+		uint32_t	digit = gs_digit(s_slice[item * GS_WARP_SIZE + gs_lane()], place);
+		uint32_t	peers = method == GS_RANK_MATCH ?
+			gs_warp_peers_match(digit) : gs_warp_peers_ballot<8>(digit);
+		uint32_t	rank = s_counters[digit] + __popc(peers & below);
+
+		__syncwarp();
+		if ((peers & above) == 0)
+			s_counters[digit] = (uint16_t) (rank + 1);
+		__syncwarp();
+		if (item % 2 == 0)
+			ranks[item / 2] = rank;
+		else
+			ranks[item / 2] |= rank << 16;
+	}
+}
+
+/*
+ * Step 2, first half, by thread d of the first 256: the counters of digit d
+ * warp by warp, and their sum.
+ */
+template <int nwarps>
+static __device__ __forceinline__ uint32_t
+gs_digit_column(const uint16_t *s_counters, uint32_t (&column)[nwarps])
+{
+	uint32_t	total = 0;
+
+#pragma unroll
+	for (int warp = 0; warp < nwarps; warp++)
+	{
+		column[warp] = s_counters[warp * GS_NDIGITS + threadIdx.x];
+		total += column[warp];
+	}
+	return total;
+}
+
+/* Step 2, second half: first is the place of the tile's first key with d. */
+template <int nwarps>
+static __device__ __forceinline__ void
+gs_digit_rows(uint16_t *s_counters, const uint32_t (&column)[nwarps], uint32_t first)
+{
+#pragma unroll
+	for (int warp = 0; warp < nwarps; warp++)
+	{
+		s_counters[warp * GS_NDIGITS + threadIdx.x] = (uint16_t) first;
+		first += column[warp];
+	}
+}
+
+/* All counters of the calling warp become zero. */
+static __device__ __forceinline__ void
+gs_warp_clear_counters(uint16_t *s_counters)
+{
+	static_assert(GS_NDIGITS * sizeof(uint16_t) == GS_WARP_SIZE * sizeof(uint4), "");
+	((uint4 *) s_counters)[gs_lane()] = make_uint4(0, 0, 0, 0);
+}
+
+static __device__ __forceinline__ uint32_t
+gs_half(const uint32_t *halves, int item)
+{
+	return item % 2 == 0 ? halves[item / 2] & 0xffff : halves[item / 2] >> 16;
+}
+
+/* Step 3: ranks become places in the tile. */
+template <typename Key, int nitems>
+static __device__ __forceinline__ void
+gs_finish_ranks(const Key (&keys)[nitems], const uint16_t *s_counters, GsPlace place,
+				uint32_t (&ranks)[(nitems + 1) / 2])
+{
+#pragma unroll
+	for (int item = 0; item < nitems; item++)
+		ranks[item / 2] += (uint32_t) s_counters[gs_digit(keys[item], place)]
+			<< (item % 2 == 0 ? 0 : 16);
+}
+
+#endif							/* GPUSORT_BLOCK_RANK_CUH */

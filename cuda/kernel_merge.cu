@@ -1,0 +1,183 @@
+/*-------------------------------------------------------------------------
+ *
+ * kernel_merge.cu
+ *	  The merge sort's front: checks what is asked, queues tiles and rounds.
+ *
+ * Rounds take turns between the two buffers.  The number of rounds is known
+ * beforehand; if it is odd, the first step writes to the other buffer, so that
+ * the result always comes to lie in d_keys[0].
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "kernel_merge.cuh"
+#include "launch.cuh"
+
+#define GS_SPLIT_THREADS	128
+
+/*
+ * One more than the pieces of all groups in a round.  Groups number their
+ * pieces as if each was whole.
+ */
+template <typename Shape>
+static uint64_t
+gs_round_pieces(uint64_t nitems, uint64_t run, uint64_t *group_pieces)
+{
+	const uint64_t ngroups = (nitems + run * GS_MERGE_WAYS - 1) / (run * GS_MERGE_WAYS);
+	const GsGroup last = gs_merge_group(nitems, run, ngroups - 1);
+
+	*group_pieces = gs_group_pieces<Shape>(gs_merge_group(nitems, run, 0));
+	return (ngroups - 1) * *group_pieces + gs_group_pieces<Shape>(last);
+}
+
+template <typename Shape>
+static size_t
+gs_merge_temp(uint64_t nitems)
+{
+	uint64_t	most = 0;
+
+	for (uint64_t run = Shape::tile; run < nitems; run *= GS_MERGE_WAYS)
+	{
+		uint64_t	group_pieces;
+		uint64_t	npieces = gs_round_pieces<Shape>(nitems, run, &group_pieces);
+
+		if (npieces > most)
+			most = npieces;
+	}
+	return (size_t) (most + 1) * GS_MERGE_WAYS * sizeof(uint64_t);
+}
+
+template <typename Value, bool has_tails, typename Shape>
+static GsDeviceStatus
+gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp, void *stream)
+{
+	static GsKernelFacts tile_known;
+	static GsKernelFacts piece_known;
+	const void *tile_kernel = (const void *)
+		gs_merge_tile_kernel<Value, has_tails, Shape>;
+	const void *piece_kernel = (const void *)
+		gs_merge_piece_kernel<Value, has_tails, Shape>;
+	const void *split_kernel = (const void *) gs_merge_split_kernel<Value, has_tails, Shape>;
+	const size_t shared_bytes = sizeof(GsMergeShared<Value, Shape>);
+	const uint64_t ntiles = (sort->nitems + Shape::tile - 1) / Shape::tile;
+	const uint64_t nsamples = (sort->nitems + Shape::stride - 1) / Shape::stride;
+	uint64_t	nitems = sort->nitems;
+	GsTails		tails = {sort->d_tails, sort->d_tail_offset, sort->d_tail_length};
+	GsMergeRound round = {};
+	GsDeviceStatus status;
+	uint32_t	resident;
+	int			nrounds = 0;
+	int			to;
+
+	for (uint64_t run = Shape::tile; run < nitems; run *= GS_MERGE_WAYS)
+		nrounds++;
+	to = nrounds % 2;
+
+	status = gs_kernel_resident_blocks(&tile_known, facts, tile_kernel, Shape::threads,
+									   shared_bytes, &resident);
+	if (status == GS_DEVICE_OK)
+		status = gs_kernel_resident_blocks(&piece_known, facts, piece_kernel, Shape::threads,
+										   shared_bytes, &resident);
+	if (status == GS_DEVICE_OK)
+	{
+		const uint64_t *d_keys_from = sort->d_keys[0];
+		const Value *d_values_from = (const Value *) sort->d_values[0];
+		uint64_t   *d_keys_to = sort->d_keys[to];
+		Value	   *d_values_to = (Value *) sort->d_values[to];
+		void	   *args[] = {&nitems, &d_keys_from, &d_values_from, &d_keys_to, &d_values_to, &tails};
+
+		status = gs_launch(tile_kernel, (uint32_t) ntiles, Shape::threads, shared_bytes, stream,
+						   false, args);
+	}
+	round.nitems = nitems;
+	round.d_splits = (uint64_t *) d_temp;
+	round.tails = tails;
+	for (round.run = Shape::tile; status == GS_DEVICE_OK && round.run < nitems;
+		 round.run *= GS_MERGE_WAYS)
+	{
+		const uint64_t npieces = gs_round_pieces<Shape>(nitems, round.run, &round.group_pieces);
+		void	   *args[] = {&round};
+
+		round.d_keys_from = sort->d_keys[to];
+		round.d_values_from = sort->d_values[to];
+		to = 1 - to;
+		round.d_keys_to = sort->d_keys[to];
+		round.d_values_to = sort->d_values[to];
+		status = gs_launch(split_kernel, (uint32_t) ((nsamples + GS_SPLIT_THREADS - 1) / GS_SPLIT_THREADS),
+						   GS_SPLIT_THREADS, 0, stream, false, args);
+		if (status == GS_DEVICE_OK)
+			status = gs_launch(piece_kernel, (uint32_t) npieces, Shape::threads, shared_bytes,
+							   stream, false, args);
+	}
+	return status;
+}
+
+static GsDeviceStatus
+gs_merge_check_shape(const GsMergeSort *sort)
+{
+	if (sort->value_bytes != 4 && sort->value_bytes != 8)
+		return GS_DEVICE_BAD_ARGUMENT;
+	if (sort->d_tails != NULL && sort->value_bytes != 4)
+		return GS_DEVICE_BAD_ARGUMENT;
+	if (sort->nitems > GS_DEVICE_MAX_ITEMS)
+		return GS_DEVICE_TOO_MANY_ITEMS;
+	return GS_DEVICE_OK;
+}
+
+/* Large tiles, if they fit and all multiprocessors get some. */
+static bool
+gs_merge_is_large(const GsMergeSort *sort, const GsDeviceFacts *facts)
+{
+	const size_t needed = sort->value_bytes == 4 ? sizeof(GsMergeShared<uint32_t, GsMergeLarge>) :
+		sizeof(GsMergeShared<uint64_t, GsMergeLarge>);
+
+	return sort->nitems > GS_MERGE_FEW_KEYS && needed <= (size_t) facts->shared_bytes;
+}
+
+template <typename Shape>
+static GsDeviceStatus
+gs_merge_shaped(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp,
+				size_t temp_bytes, void *stream)
+{
+	if (temp_bytes < gs_merge_temp<Shape>(sort->nitems))
+		return GS_DEVICE_TEMP_TOO_SMALL;
+	if (sort->d_tails != NULL)
+		return gs_merge_typed<uint32_t, true, Shape>(sort, facts, d_temp, stream);
+	if (sort->value_bytes == 4)
+		return gs_merge_typed<uint32_t, false, Shape>(sort, facts, d_temp, stream);
+	return gs_merge_typed<uint64_t, false, Shape>(sort, facts, d_temp, stream);
+}
+
+size_t
+gs_device_merge_temp_bytes(const GsMergeSort *sort)
+{
+	GsDeviceFacts facts;
+
+	if (gs_merge_check_shape(sort) != GS_DEVICE_OK || gs_device_facts(&facts) != GS_DEVICE_OK)
+		return 0;
+	return gs_merge_is_large(sort, &facts) ? gs_merge_temp<GsMergeLarge>(sort->nitems) :
+		gs_merge_temp<GsMergeSmall>(sort->nitems);
+}
+
+GsDeviceStatus
+gs_device_merge_sort(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream)
+{
+	GsDeviceFacts facts;
+	GsDeviceStatus status = gs_merge_check_shape(sort);
+
+	if (status != GS_DEVICE_OK || sort->nitems == 0)
+		return status;
+	for (int i = 0; i < 2; i++)
+		if (sort->d_keys[i] == NULL || sort->d_values[i] == NULL ||
+			(uintptr_t) sort->d_keys[i] % 16 != 0 || (uintptr_t) sort->d_values[i] % 16 != 0)
+			return GS_DEVICE_BAD_ARGUMENT;
+	if (d_temp == NULL || (uintptr_t) d_temp % 16 != 0)
+		return GS_DEVICE_BAD_ARGUMENT;
+	if (sort->d_tails != NULL && (sort->d_tail_offset == NULL || sort->d_tail_length == NULL))
+		return GS_DEVICE_BAD_ARGUMENT;
+	status = gs_device_facts(&facts);
+	if (status != GS_DEVICE_OK)
+		return status;
+	if (gs_merge_is_large(sort, &facts))
+		return gs_merge_shaped<GsMergeLarge>(sort, &facts, d_temp, temp_bytes, stream);
+	return gs_merge_shaped<GsMergeSmall>(sort, &facts, d_temp, temp_bytes, stream);
+}

@@ -1,0 +1,387 @@
+/*-------------------------------------------------------------------------
+ *
+ * kernel_merge.cuh
+ *	  The kernels of the merge sort: sort tiles, split runs, merge pieces.
+ *
+ * The problem: a comparison sort, for keys that no fixed number of bits
+ * holds, that reads and writes memory as few times as possible.
+ *
+ * The idea (GPU-Warpsort, Ye et al. 2010; what is ours is marked):
+ *	1. Warps sort 128 keys each by a bitonic network in registers
+ *	   (warp_bitonic.cuh), and a block merges those in shared memory into one
+ *	   sorted tile (block_merge.cuh): a run.
+ *	2. Rounds: GS_MERGE_WAYS neighbouring runs become one.  The paper merges
+ *	   pairs of runs until pairs run out, and only then splits all runs by
+ *	   sampled splitters into pieces that are merged independently.  Here
+ *	   every round splits so: a round reads and writes all rows once, whatever
+ *	   the number of runs it merges, and its pieces fit in shared memory.
+ *	3. The splitters: every stride-th element of a run is a sample;
+ *	   of the samples of a group of runs in order every k-th is
+ *	   a splitter.  Regular samples bound a piece (Shi & Schaeffer, 1992): of w
+ *	   runs it has at most k * stride + w * (stride
+ *	   - 1) elements.  So no piece overflows a tile, whatever the data, and
+ *	   nothing random is needed.
+ *
+ * Example, two runs, stride 2, splitters every 2 samples (stars mark samples):
+ *		run 0: *1  4 *6  9		run 1: *2  3 *5  7
+ *		samples in order 1 2 5 6; splitters 1 and 5
+ *		pieces: {1 4 | 2 3} and {6 9 | 5 7}, merged on their own.
+ *
+ * Ties: elements are ordered by key, then run, then place; so equal keys are
+ * split consistently, and the sort is stable.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KERNEL_MERGE_CUH
+#define GPUSORT_KERNEL_MERGE_CUH
+
+#include "block_merge.cuh"
+#include "tuning.cuh"
+#include "warp_bitonic.cuh"
+
+/* One round: the runs of from become GS_MERGE_WAYS times longer ones in to. */
+typedef struct GsMergeRound
+{
+	uint64_t	nitems;
+	uint64_t	run;			/* elements in a run; the last may have fewer */
+	uint64_t	group_pieces;	/* pieces of a whole group of runs */
+	const uint64_t *d_keys_from;
+	const void *d_values_from;
+	uint64_t   *d_keys_to;
+	void	   *d_values_to;
+	uint64_t   *d_splits;		/* [piece][GS_MERGE_WAYS]: where it begins in
+								 * each run of its group */
+	GsTails		tails;
+} GsMergeRound;
+
+typedef struct GsGroup
+{
+	uint64_t	start;			/* its first element */
+	uint64_t	nitems;
+	uint32_t	nruns;
+} GsGroup;
+
+static __host__ __device__ __forceinline__ GsGroup
+gs_merge_group(uint64_t nitems, uint64_t run, uint64_t number)
+{
+	GsGroup		group;
+
+	group.start = number * run * GS_MERGE_WAYS;
+	group.nitems = nitems - group.start < run * GS_MERGE_WAYS ? nitems - group.start : run * GS_MERGE_WAYS;
+	group.nruns = (uint32_t) ((group.nitems + run - 1) / run);
+	return group;
+}
+
+static __host__ __device__ __forceinline__ uint64_t
+gs_run_length(GsGroup group, uint64_t run, uint32_t number)
+{
+	return number + 1 < group.nruns ? run : group.nitems - (group.nruns - 1) * run;
+}
+
+template <typename Shape>
+static __host__ __device__ __forceinline__ uint64_t
+gs_group_pieces(GsGroup group)
+{
+	/* all runs but the last are whole strides */
+	uint64_t	nsamples = (group.nitems + Shape::stride - 1) / Shape::stride;
+
+	return (nsamples + Shape::samples - 1) / Shape::samples;
+}
+
+template <typename Value, typename Shape>
+struct GsMergeShared
+{
+	uint64_t	keys[Shape::tile + 2];	/* two are read in vain */
+	Value		values[Shape::tile];
+	uint32_t	begins[GS_MERGE_WAYS + 1];
+	uint64_t	source[GS_MERGE_WAYS];	/* begins[i] there, in device memory */
+	uint64_t	target;
+	uint16_t	numbers[Shape::tile];
+};
+
+/* What is in shared memory in order goes out; values follow their numbers. */
+template <typename Value, typename Shape>
+static __device__ __forceinline__ void
+gs_merge_write(const GsMergeShared<Value, Shape> &s, uint32_t nvalid,
+			   uint64_t *d_keys, Value *d_values)
+{
+#pragma unroll
+	for (int item = 0; item < Shape::items; item++)
+	{
+		uint32_t	i = item * Shape::threads + threadIdx.x;
+
+		if (i < nvalid)
+		{
+			d_keys[i] = s.keys[i];
+			d_values[i] = s.values[s.numbers[i]];
+		}
+	}
+}
+
+/* Step 1: tile by tile, in place or not. */
+template <typename Value, bool has_tails, typename Shape>
+static __global__ void
+__launch_bounds__(Shape::threads, Shape::blocks)
+gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_values_from,
+					 uint64_t *d_keys_to, Value *d_values_to, const GsTails tails)
+{
+	constexpr uint32_t ntile = Shape::tile;
+	constexpr int nthreads = Shape::threads;
+	constexpr int nitems = Shape::items;
+	constexpr uint32_t nsequences = ntile / GS_BITONIC_KEYS;
+
+	static_assert(ntile % GS_BITONIC_KEYS == 0 && ntile <= 65535, "");
+
+	extern __shared__ __align__(16) unsigned char s_memory[];
+	GsMergeShared<Value, Shape> &s = *(GsMergeShared<Value, Shape> *) s_memory;
+	const uint64_t start = (uint64_t) blockIdx.x * ntile;
+	const uint32_t nvalid = (uint32_t) min((uint64_t) ntile, n - start);
+
+#pragma unroll
+	for (int item = 0; item < nitems; item++)
+	{
+		uint32_t	i = item * nthreads + threadIdx.x;
+
+		if (i < nvalid)
+			s.values[i] = d_values_from[start + i];
+	}
+	if (has_tails)
+		__syncthreads();
+
+	for (uint32_t first = threadIdx.x / GS_WARP_SIZE * GS_BITONIC_KEYS; first < nvalid;
+		 first += nthreads / GS_WARP_SIZE * GS_BITONIC_KEYS)
+	{
+		GsElement	elements[GS_BITONIC_ITEMS];
+
+#pragma unroll
+		for (uint32_t item = 0; item < GS_BITONIC_ITEMS; item++)
+		{
+			uint32_t	i = first + item * GS_WARP_SIZE + gs_lane();
+
+			/* what pads the last sequence goes to its end, by its number */
+			elements[item].number = i;
+			elements[item].key = i < nvalid ? d_keys_from[start + i] : ~UINT64_C(0);
+		}
+		gs_warp_bitonic_sort(elements, [&] (const GsElement &a, const GsElement &b) {
+			if (a.key != b.key)
+				return a.key < b.key;
+			if (has_tails && a.number < nvalid && b.number < nvalid)
+			{
+				uint64_t	row_a = s.values[a.number];
+				uint64_t	row_b = s.values[b.number];
+
+				if (gs_tail_less(tails, row_a, row_b))
+					return true;
+				if (gs_tail_less(tails, row_b, row_a))
+					return false;
+			}
+			return a.number < b.number;
+		});
+#pragma unroll
+		for (uint32_t item = 0; item < GS_BITONIC_ITEMS; item++)
+		{
+			uint32_t	i = first + item * GS_WARP_SIZE + gs_lane();
+
+			s.keys[i] = elements[item].key;
+			s.numbers[i] = (uint16_t) elements[item].number;
+		}
+	}
+	__syncthreads();
+
+	for (uint32_t width = 1; width < nsequences; width *= 2)
+		gs_block_merge_level<nthreads, nitems>(s.keys, s.numbers, nvalid, nsequences, width,
+			[&] (uint32_t i) { return min(i * GS_BITONIC_KEYS, nvalid); },
+			[&] (uint32_t a, uint32_t b) {
+				return has_tails && gs_tail_less(tails, s.values[s.numbers[a]], s.values[s.numbers[b]]);
+			});
+	gs_merge_write<Value, Shape>(s, nvalid, d_keys_to + start, d_values_to + start);
+}
+
+/*
+ * Step 3: one thread a sample.  It finds how many samples of its group come
+ * before its own; if that makes it a splitter, where it falls in each run.
+ */
+template <typename Value, bool has_tails, typename Shape>
+static __global__ void
+gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
+{
+	const Value *d_values = (const Value *) round.d_values_from;
+	const uint64_t sample = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
+	const uint64_t place = sample * Shape::stride;
+
+	if (place >= round.nitems)
+		return;
+
+	const uint64_t group_number = place / (round.run * GS_MERGE_WAYS);
+	const GsGroup group = gs_merge_group(round.nitems, round.run, group_number);
+	const uint32_t my_run = (uint32_t) ((place - group.start) / round.run);
+	const uint64_t in_run = place - group.start - my_run * round.run;
+	const uint64_t key = round.d_keys_from[place];
+	const uint64_t row = has_tails ? d_values[place] : 0;
+	uint64_t	nbefore[GS_MERGE_WAYS];	/* samples of each run */
+	uint64_t	rank = 0;
+
+	/* is element i of the run at first before mine? */
+	auto		before = [&] (uint64_t first, uint64_t i, uint32_t other) {
+		uint64_t	its_key = round.d_keys_from[first + i];
+		uint64_t	its_row = has_tails ? d_values[first + i] : 0;
+
+		return other < my_run ? !gs_key_less<has_tails>(round.tails, key, row, its_key, its_row) :
+			gs_key_less<has_tails>(round.tails, its_key, its_row, key, row);
+	};
+
+#pragma unroll
+	for (uint32_t other = 0; other < GS_MERGE_WAYS; other++)
+	{
+		nbefore[other] = 0;
+		if (other == my_run)
+			nbefore[other] = in_run / Shape::stride;
+		else if (other < group.nruns)
+		{
+			const uint64_t first = group.start + other * round.run;
+			uint64_t	low = 0;
+			uint64_t	high = (gs_run_length(group, round.run, other) + Shape::stride - 1) /
+				Shape::stride;
+
+			while (low < high)
+			{
+				uint64_t	middle = (low + high) / 2;
+
+				if (before(first, middle * Shape::stride, other))
+					low = middle + 1;
+				else
+					high = middle;
+			}
+			nbefore[other] = low;
+		}
+		rank += nbefore[other];
+	}
+	if (rank % Shape::samples != 0)
+		return;
+
+	uint64_t   *d_split = round.d_splits +
+		(group_number * round.group_pieces + rank / Shape::samples) * GS_MERGE_WAYS;
+
+#pragma unroll
+	for (uint32_t other = 0; other < GS_MERGE_WAYS; other++)
+	{
+		uint64_t	split = 0;
+
+		if (other == my_run)
+			split = in_run;
+		else if (other < group.nruns && nbefore[other] > 0)
+		{
+			/* between the last sample before mine and the next one */
+			const uint64_t first = group.start + other * round.run;
+			uint64_t	low = (nbefore[other] - 1) * Shape::stride + 1;
+			uint64_t	high = min(nbefore[other] * Shape::stride,
+								   gs_run_length(group, round.run, other));
+
+			while (low < high)
+			{
+				uint64_t	middle = (low + high) / 2;
+
+				if (before(first, middle, other))
+					low = middle + 1;
+				else
+					high = middle;
+			}
+			split = low;
+		}
+		d_split[other] = split;
+	}
+}
+
+/* Step 2: one block a piece. */
+template <typename Value, bool has_tails, typename Shape>
+static __global__ void
+__launch_bounds__(Shape::threads, Shape::blocks)
+gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
+{
+	constexpr int nthreads = Shape::threads;
+	constexpr int nitems = Shape::items;
+
+	extern __shared__ __align__(16) unsigned char s_memory[];
+	GsMergeShared<Value, Shape> &s = *(GsMergeShared<Value, Shape> *) s_memory;
+
+	const uint64_t group_number = blockIdx.x / round.group_pieces;
+	const uint64_t piece = blockIdx.x % round.group_pieces;
+	const GsGroup group = gs_merge_group(round.nitems, round.run, group_number);
+	const uint64_t npieces = gs_group_pieces<Shape>(group);
+	const Value *d_values_from = (const Value *) round.d_values_from;
+
+	if (piece >= npieces)
+		return;
+	if (threadIdx.x < GS_WARP_SIZE)
+	{
+		const uint32_t i = threadIdx.x;
+		const uint64_t *d_split = round.d_splits + (uint64_t) blockIdx.x * GS_MERGE_WAYS;
+		uint64_t	begin = 0;
+		uint64_t	end = 0;
+		uint64_t	begins_sum;
+		uint32_t	length;
+		uint32_t	inclusive;
+
+		if (i < group.nruns)
+		{
+			begin = d_split[i];
+			end = piece + 1 < npieces ? d_split[GS_MERGE_WAYS + i] : gs_run_length(group, round.run, i);
+		}
+		length = (uint32_t) (end - begin);
+		inclusive = length;
+		begins_sum = begin;
+#pragma unroll
+		for (uint32_t step = 1; step < GS_MERGE_WAYS; step *= 2)
+		{
+			uint32_t	below = __shfl_up_sync(GS_ALL_LANES, inclusive, step);
+			uint64_t	other = __shfl_up_sync(GS_ALL_LANES, begins_sum, step);
+
+			if (i >= step)
+			{
+				inclusive += below;
+				begins_sum += other;
+			}
+		}
+		if (i < GS_MERGE_WAYS)
+		{
+			s.begins[i + 1] = inclusive;
+			s.source[i] = group.start + i * round.run + begin - (inclusive - length);
+		}
+		if (i == 0)
+			s.begins[0] = 0;
+		if (i == GS_MERGE_WAYS - 1)
+			s.target = group.start + begins_sum;
+	}
+	__syncthreads();
+
+	const uint32_t nvalid = s.begins[GS_MERGE_WAYS];
+
+#pragma unroll
+	for (int item = 0; item < nitems; item++)
+	{
+		uint32_t	i = item * nthreads + threadIdx.x;
+
+		if (i < nvalid)
+		{
+			uint32_t	sequence = 0;
+
+#pragma unroll
+			for (uint32_t other = 1; other < GS_MERGE_WAYS; other++)
+				sequence += i >= s.begins[other];
+			s.keys[i] = round.d_keys_from[s.source[sequence] + i];
+			s.values[i] = d_values_from[s.source[sequence] + i];
+			s.numbers[i] = (uint16_t) i;
+		}
+	}
+	__syncthreads();
+	for (uint32_t width = 1; width < group.nruns; width *= 2)
+		gs_block_merge_level<nthreads, nitems>(s.keys, s.numbers, nvalid, GS_MERGE_WAYS, width,
+			[&] (uint32_t i) { return s.begins[i]; },
+			[&] (uint32_t a, uint32_t b) {
+				return has_tails && gs_tail_less(round.tails, s.values[s.numbers[a]], s.values[s.numbers[b]]);
+			});
+	gs_merge_write<Value, Shape>(s, nvalid, round.d_keys_to + s.target,
+											(Value *) round.d_values_to + s.target);
+}
+
+#endif							/* GPUSORT_KERNEL_MERGE_CUH */

@@ -1,0 +1,136 @@
+/*-------------------------------------------------------------------------
+ *
+ * kernel_radix_block.cuh
+ *	  The radix sort of what fits in one block's shared memory: one launch.
+ *
+ * The passes are those of kernel_radix_pass.cuh without look-back, and the
+ * keys never leave shared memory in between (back40computing's small sort).
+ * A place varies if some key has a bit there that another has not: the
+ * exclusive or of all keys' AND and all keys' OR tells, before any pass.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KERNEL_RADIX_BLOCK_CUH
+#define GPUSORT_KERNEL_RADIX_BLOCK_CUH
+
+#include "kernel_radix_pass.cuh"
+
+template <typename Key, typename Value, int nthreads, int nitems>
+static __global__ void
+__launch_bounds__(nthreads)
+gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
+{
+	typedef GsRadixShared<Key, Value, nthreads, nitems, true> Shared;
+	constexpr int nwarps = nthreads / GS_WARP_SIZE;
+	constexpr bool has_values = Shared::has_values;
+
+	extern __shared__ __align__(16) unsigned char s_memory[];
+	__shared__ unsigned long long s_all;
+	__shared__ unsigned long long s_any;
+	Shared	   &s = *(Shared *) s_memory;
+
+	const bool	pack = plan.flags & GS_RADIX_PACK_ROWS;
+	const bool	make_rows = plan.flags & GS_RADIX_ROW_NUMBERS;
+	const uint32_t nvalid = (uint32_t) plan.nitems;
+	const uint32_t warp = threadIdx.x / GS_WARP_SIZE;
+	const uint32_t slice = warp * nitems * GS_WARP_SIZE;
+	Key		   *s_slice = &s.keys[slice];
+	uint16_t   *s_counters = s.counters[warp];
+	uint64_t	all = ~UINT64_C(0);
+	uint64_t	any = 0;
+
+	if (threadIdx.x == 0)
+	{
+		s_all = ~0ull;
+		s_any = 0;
+	}
+	__syncthreads();
+#pragma unroll
+	for (int item = 0; item < nitems; item++)
+	{
+		uint32_t	i = slice + item * GS_WARP_SIZE + gs_lane();
+		Key			key = (Key) ~(Key) 0;
+
+		if (i < nvalid)
+		{
+			key = ((const Key *) plan.d_keys_in)[i];
+			if (pack)
+				key = gs_pack_row<Key>(plan, key, i);
+			all &= key;
+			any |= key;
+			if constexpr (has_values)
+				s.values[i] = make_rows ? (Value) i : ((const Value *) plan.d_values_in)[i];
+		}
+		s.keys[i] = key;
+	}
+#pragma unroll
+	for (int step = GS_WARP_SIZE / 2; step > 0; step /= 2)
+	{
+		all &= __shfl_xor_sync(GS_ALL_LANES, all, step);
+		any |= __shfl_xor_sync(GS_ALL_LANES, any, step);
+	}
+	if (gs_lane() == 0)
+	{
+		atomicAnd(&s_all, all);
+		atomicOr(&s_any, any);
+	}
+	__syncthreads();
+
+	const uint64_t varying = s_all ^ s_any;
+
+	for (uint32_t place_number = 0; place_number < plan.nplaces; place_number++)
+	{
+		const GsPlace place = plan.places[place_number];
+		uint32_t	ranks[(nitems + 1) / 2];
+		Key			keys[nitems];
+
+		if (gs_digit(varying, place) == 0)
+			continue;
+		gs_warp_clear_counters(s_counters);
+		__syncwarp();
+		gs_warp_rank<Key, nitems, GS_RANK_BALLOT>(s_slice, s_counters, place, ranks);
+		__syncthreads();
+
+		uint32_t	column[nwarps];
+		uint32_t	before = 0;
+
+		if (threadIdx.x < GS_NDIGITS)
+			before = gs_digit_sum_begin(gs_digit_column<nwarps>(&s.counters[0][0], column), s.sums);
+		__syncthreads();
+		if (threadIdx.x < GS_NDIGITS)
+			gs_digit_rows<nwarps>(&s.counters[0][0], column, gs_digit_sum_end(before, s.sums));
+#pragma unroll
+		for (int item = 0; item < nitems; item++)
+			keys[item] = s_slice[item * GS_WARP_SIZE + gs_lane()];
+		__syncthreads();
+		gs_finish_ranks<Key, nitems>(keys, s_counters, place, ranks);
+#pragma unroll
+		for (int item = 0; item < nitems; item++)
+			s.keys[gs_half(ranks, item)] = keys[item];
+		if constexpr (has_values)
+		{
+			Value		values[nitems];
+
+#pragma unroll
+			for (int item = 0; item < nitems; item++)
+				values[item] = s.values[slice + item * GS_WARP_SIZE + gs_lane()];
+			__syncthreads();
+#pragma unroll
+			for (int item = 0; item < nitems; item++)
+				s.values[gs_half(ranks, item)] = values[item];
+		}
+		__syncthreads();
+	}
+
+	for (uint32_t i = threadIdx.x; i < nvalid; i += nthreads)
+	{
+		if (!(plan.flags & GS_RADIX_NO_KEYS_OUT))
+			((Key *) plan.d_keys[0])[i] = s.keys[i];
+		if constexpr (has_values)
+			((Value *) plan.d_values[0])[i] = s.values[i];
+	}
+	if (threadIdx.x == 0 && plan.d_selector != NULL)
+		*plan.d_selector = 0;
+}
+
+#endif							/* GPUSORT_KERNEL_RADIX_BLOCK_CUH */

@@ -1,0 +1,122 @@
+/*-------------------------------------------------------------------------
+ *
+ * launch.cu
+ *	  What the host knows of the device and of each kernel, and how it starts
+ *	  them.
+ *
+ * Asking the runtime costs microseconds, which a sort of 100 thousand keys
+ * would feel: answers are kept by device.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "launch.cuh"
+
+static thread_local cudaError_t last_error = cudaSuccess;
+
+const char *
+gs_device_last_error(void)
+{
+	return cudaGetErrorString(last_error);
+}
+
+GsDeviceStatus
+gs_cuda_status(cudaError_t error)
+{
+	if (error == cudaSuccess)
+		return GS_DEVICE_OK;
+	last_error = error;
+	return GS_DEVICE_CUDA_ERROR;
+}
+
+GsDeviceStatus
+gs_device_facts(GsDeviceFacts *facts)
+{
+	static GsDeviceFacts known[GS_MAX_DEVICES];
+	cudaError_t error;
+	int			device;
+	int			major;
+	int			minor;
+
+	error = cudaGetDevice(&device);
+	if (error != cudaSuccess)
+		return gs_cuda_status(error);
+	if (device < GS_MAX_DEVICES && known[device].nmultiprocessors != 0)
+	{
+		*facts = known[device];
+		return GS_DEVICE_OK;
+	}
+	facts->number = device;
+	error = cudaDeviceGetAttribute(&facts->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&facts->shared_bytes_sm,
+									   cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&facts->nmultiprocessors, cudaDevAttrMultiProcessorCount, device);
+	if (error != cudaSuccess)
+		return gs_cuda_status(error);
+	facts->capability = major * 10 + minor;
+	if (device < GS_MAX_DEVICES)
+	{
+		/* nmultiprocessors says that the rest is there: it comes last */
+		GsDeviceFacts *kept = &known[device];
+
+		kept->number = facts->number;
+		kept->shared_bytes = facts->shared_bytes;
+		kept->shared_bytes_sm = facts->shared_bytes_sm;
+		kept->capability = facts->capability;
+		__atomic_store_n(&kept->nmultiprocessors, facts->nmultiprocessors, __ATOMIC_RELEASE);
+	}
+	return GS_DEVICE_OK;
+}
+
+GsDeviceStatus
+gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *facts, const void *kernel,
+						  int nthreads, size_t shared_bytes, uint32_t *nblocks)
+{
+	int			resident = 0;
+
+	if (facts->number < GS_MAX_DEVICES)
+		resident = __atomic_load_n(&known->nblocks[facts->number], __ATOMIC_ACQUIRE);
+	if (resident == 0)
+	{
+		cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+												 (int) shared_bytes);
+
+		if (error == cudaSuccess)
+			error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, nthreads,
+																  shared_bytes);
+		if (error == cudaSuccess && resident == 0)
+			error = cudaErrorInvalidConfiguration;
+		if (error != cudaSuccess)
+			return gs_cuda_status(error);
+		if (facts->number < GS_MAX_DEVICES)
+			__atomic_store_n(&known->nblocks[facts->number], resident, __ATOMIC_RELEASE);
+	}
+	*nblocks = (uint32_t) resident * facts->nmultiprocessors;
+	return GS_DEVICE_OK;
+}
+
+GsDeviceStatus
+gs_launch(const void *kernel, uint32_t nblocks, uint32_t nthreads, size_t shared_bytes,
+		  void *stream, bool early, void **args)
+{
+	cudaLaunchAttribute attribute;
+	cudaLaunchConfig_t config = {};
+
+	config.gridDim = dim3(nblocks);
+	config.blockDim = dim3(nthreads);
+	config.dynamicSmemBytes = shared_bytes;
+	config.stream = (cudaStream_t) stream;
+	if (early)
+	{
+		attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+		attribute.val.programmaticStreamSerializationAllowed = 1;
+		config.attrs = &attribute;
+		config.numAttrs = 1;
+	}
+	return gs_cuda_status(cudaLaunchKernelExC(&config, kernel, args));
+}

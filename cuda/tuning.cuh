@@ -1,0 +1,173 @@
+/*-------------------------------------------------------------------------
+ *
+ * tuning.cuh
+ *	  Every tile size, with the measurement that chose it.
+ *
+ * Measured on one NVIDIA H200 (132 multiprocessors, CUDA 13.0, driver 580),
+ * 2026-11-21, 100 million uniform random keys over their full width, medians
+ * of 5, against CUB (CCCL of CUDA 13.0) with double buffers in the same
+ * process.  bench/kernels/run sweep repeats the last of several rounds; what it
+ * no longer tries is from earlier ones, with up to 3 % slower kernels.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_TUNING_CUH
+#define GPUSORT_TUNING_CUH
+
+#include "block_rank.cuh"
+
+/* Runs that a round of the merge sort makes into one. */
+#define GS_MERGE_WAYS			8
+
+/*
+ * A pass's tile is threads x items keys; blocks is how many shall fit on one
+ * multiprocessor, which bounds the registers of a thread; lookback is how many
+ * predecessors one step of the look-back reads; staged says which way values
+ * take (kernel_radix_pass.cuh).
+ *
+ * More keys in a tile make longer runs and fewer look-backs; more threads a
+ * multiprocessor hide more latency; shared memory bounds the product.
+ *
+ *	u64 keys only, 64 bits, CUB 6.19 ms:
+ *		512x22 b2 4.77	512x20 b2 4.88	384x16 b3 5.14	640x16 b2 4.89
+ *		384x24 b2 5.21	768x14 b2 5.61 (spills)			1024x20 b1 5.31
+ *		512x10 b4 and 384x14 b4 spill: over 12
+ *		look-back 1, 2, 4, 8 at a time, 512x20: 5.00 4.88 4.93 5.03
+ *		match.any in place of ballots, first version: 18.7 against 11.4
+ *		keys read with an evict-first policy: 5.17 against 4.94
+ *	u32 keys only, 32 bits, CUB 2.39 ms:
+ *		512x40 b2 1.87	384x32 b3 2.06	512x32 b2 1.96	512x20 b3 2.13
+ *		512x44 b2 2.10	1024x32 b1 2.17
+ *	u64 + u32, 64 bits, CUB 7.57 ms:
+ *		384x24 b2 7.20 through registers; staged: 384x20 b2 7.55
+ *		384x22 b2 7.54	512x12 b2 7.50	512x14 b2 7.67	384x14 b3 9.24 (spills)
+ *	u32 + u32, 32 bits, CUB 2.81 ms:
+ *		384x24 b2 2.79 staged, 2.98 through registers
+ *		384x28 b2 2.95	384x32 b2 2.87	384x20 b3 3.07	768x16 b2 3.08
+ *	u64 + u64, 64 bits, CUB 9.26 ms:
+ *		384x16 b2 9.01 through registers, 9.26 staged
+ *		384x14 b2 9.33 staged	512x12 b2 9.02 through registers
+ * The rest were not measured: they follow their nearest neighbour.
+ */
+template <int key_bytes, int value_bytes>
+struct GsRadixTile				/* 1, 2 or 4 + 4 */
+{
+	static const int threads = 384;
+	static const int items = 24;
+	static const int blocks = 2;
+	static const int lookback = 4;
+	static const bool staged = true;
+};
+
+template <int key_bytes>
+struct GsRadixTile<key_bytes, 0>	/* 1, 2 or 4 */
+{
+	static const int threads = 512;
+	static const int items = 40;
+	static const int blocks = 2;
+	static const int lookback = 4;
+	static const bool staged = true;
+};
+
+template <int key_bytes>
+struct GsRadixTile<key_bytes, 8>	/* 1, 2, 4 or 8 + 8 */
+{
+	static const int threads = 384;
+	static const int items = 16;
+	static const int blocks = 2;
+	static const int lookback = 4;
+	static const bool staged = false;
+};
+
+template <>
+struct GsRadixTile<8, 0>
+{
+	static const int threads = 512;
+	static const int items = 22;
+	static const int blocks = 2;
+	static const int lookback = 2;
+	static const bool staged = true;
+};
+
+template <>
+struct GsRadixTile<8, 4>
+{
+	static const int threads = 384;
+	static const int items = 24;
+	static const int blocks = 2;
+	static const int lookback = 4;
+	static const bool staged = false;
+};
+
+/*
+ * For few keys, so that all multiprocessors have some and a tile takes little
+ * time; the smaller one also where a large tile does not fit (sm_75).
+ *
+ *	u64 + u32, 64 bits, microseconds:	100 K	200 K	500 K
+ *		512x4, look-back 16				66		75		120
+ *		256x4, 4						70		83		122
+ *		256x8, 8						70		83		105
+ *		512x8, 16						78		81		98
+ *		1024x4, 16						84		84		100
+ *
+ * From how many keys on the large tiles win, milliseconds:
+ *									2 M		3 M		4 M		8 M
+ *	u64 + u32	512x8 b2			0.217	0.321	0.409	0.747
+ *				512x8 b1			0.257	0.363	0.462	0.855
+ *				large				0.222	0.351	0.402	0.674
+ *	u32			512x8 b2			0.087	0.116	0.140	0.256
+ *				large				0.115	0.121	0.131	0.221
+ *	u64			512x8 b2			0.179	0.242	0.308	0.568
+ *				large				0.191	0.215	0.276	0.483
+ */
+#define GS_FEW_THREADS			512
+#define GS_FEW_ITEMS			4
+#define GS_FEW_LOOKBACK			16
+#ifndef GS_FEW_KEYS				/* tests make them small */
+#define GS_FEW_KEYS				(1 << 18)
+#define GS_SOME_KEYS			(3 << 20)
+#endif
+#define GS_SOME_THREADS			512
+#define GS_SOME_ITEMS			8
+#define GS_SOME_BLOCKS			2
+#define GS_SOME_LOOKBACK		8
+
+/* One block sorts that many keys at most, in one launch. */
+#define GS_BLOCK_SORT_THREADS	256
+#define GS_BLOCK_SORT_ITEMS		8
+
+#define GS_RANK_METHOD			GS_RANK_BALLOT
+
+#define GS_COUNT_THREADS		512
+
+/* Kernels of a sort start early (programmatic dependent launch) up to here. */
+#define GS_EARLY_LAUNCH_KEYS	(1 << 24)
+
+/*
+ * Merge sort.  A tile is sorted by one block, and is also what a block merges
+ * at once; the runs of a round are sampled every stride elements, and pieces
+ * have as many samples as never overflow a tile (kernel_merge.cuh).  Items are
+ * odd: then threads that walk neighbouring pieces of shared memory meet
+ * different banks.
+ */
+template <int threads_, int items_, int blocks_, int stride_>
+struct GsMergeShape
+{
+	static const int threads = threads_;
+	static const int items = items_;
+	static const int blocks = blocks_;
+	static const int stride = stride_;
+	static const int tile = threads * items;
+	static const int samples = (tile - GS_MERGE_WAYS * (stride - 1)) / stride;
+};
+
+/* The second for few keys, and for devices where the first does not fit. */
+/* u64 + u32: 100 K rows 107 us large, 88 small; 1 M 189, 178. */
+typedef GsMergeShape<512, 15, 2, 128> GsMergeLarge;
+typedef GsMergeShape<256, 11, 4, 32> GsMergeSmall;
+
+#ifndef GS_MERGE_FEW_KEYS		/* tests make it small */
+#define GS_MERGE_FEW_KEYS		(1 << 20)
+#endif
+
+#endif							/* GPUSORT_TUNING_CUH */

@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * warp_match.cuh
+ *	  Which lanes of a warp hold the same digit?
+ *
+ * The answer is a mask of peers for each lane.  Two ways:
+ *	- ballots: one vote a bit; a lane keeps the votes that agree with its own
+ *	  bit.  Cost: bits, whatever the data.
+ *	- match.any: one instruction, which the hardware works off one distinct
+ *	  value after another.
+ * tuning.cuh says which won where.  The ballots go back to the split of
+ * Merrill & Grimshaw's local sorts; the peer mask to Ashkiani's multisplit
+ * (2016) and to Onesweep (Adinets & Merrill, 2022).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_WARP_MATCH_CUH
+#define GPUSORT_WARP_MATCH_CUH
+
+#include <stdint.h>
+
+#define GS_WARP_SIZE	32
+#define GS_ALL_LANES	0xffffffffu
+
+static __device__ __forceinline__ uint32_t
+gs_lane(void)
+{
+	return threadIdx.x % GS_WARP_SIZE;
+}
+
+static __device__ __forceinline__ uint32_t
+gs_lanes_below(void)
+{
+	uint32_t	mask;
+
+	asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));
+	return mask;
+}
+
+static __device__ __forceinline__ uint32_t
+gs_lanes_above(void)
+{
+	uint32_t	mask;
+
+	asm("mov.u32 %0, %%lanemask_gt;" : "=r"(mask));
+	return mask;
+}
+
+/* The lanes whose low nbits bits of digit equal mine.  All lanes call it. */
+template <int nbits>
+static __device__ __forceinline__ uint32_t
+gs_warp_peers_ballot(uint32_t digit)
+{
+	uint32_t	peers = GS_ALL_LANES;
+
+#pragma unroll
+	for (int bit = 0; bit < nbits; bit++)
+	{
+		uint32_t	agree;
+
+		/*
+		 * Spelled out: this loop is most of what a pass issues.  From C the
+		 * compiler makes seven instructions a bit, of this four.
+		 */
+		asm volatile("{\n"
+					 "	.reg .pred mine;\n"
+					 "	.reg .b32 one;\n"
+					 "	and.b32 one, %1, %2;\n"
+					 "	setp.ne.u32 mine, one, 0;\n"
+					 "	vote.sync.ballot.b32 %0, mine, 0xffffffff;\n"
+					 "	@!mine not.b32 %0, %0;\n"
+					 "}"
+					 : "=r"(agree) : "r"(digit), "r"(1u << bit));
+		peers &= agree;
+	}
+	return peers;
+}
+
+static __device__ __forceinline__ uint32_t
+gs_warp_peers_match(uint32_t digit)
+{
+#if __CUDA_ARCH__ >= 700
+	return __match_any_sync(GS_ALL_LANES, digit);
+#else
+	return gs_warp_peers_ballot<8>(digit);
+#endif
+}
+
+#endif							/* GPUSORT_WARP_MATCH_CUH */
