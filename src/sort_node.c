@@ -5,9 +5,9 @@
  *
  * A GpuSort stands where a Sort stood and keeps all its promises: it can be
  * rescanned, rewound, read backward, marked and restored, and it hands out
- * MinimalTuples in a slot that says so.  Two promises are its own: the sort is
- * stable, and every row is copied once on its way in and not at all on its way
- * out.
+ * MinimalTuples in a slot that says so.  Two promises are its own, as long as
+ * an engine sorts: the sort is stable, and every row is copied once on its way
+ * in and not at all on its way out.
  *
  *				 first row wanted
  *		IDLE ------------------------> load ---> ENGINE
