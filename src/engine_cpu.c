@@ -328,6 +328,42 @@ gather_keys(CpuEngine *engine)
 	free_batches(engine);
 }
 
+/*
+ * Keys that are rows and came in order: they only change places.  A stock sort
+ * of them costs 16 ns a row, so every pass counts.
+ */
+static bool
+keys_are_in_order(const GsKeyLayout *layout)
+{
+	return layout->keys_only && layout->ascending && !layout->columns[0].descending;
+}
+
+static GsStatus
+take_keys_in_order(CpuEngine *engine)
+{
+	const GsHost *host = &engine->base.job.host;
+	GsFigures  *figures = &engine->base.figures;
+	const GsKeyField *field = &engine->base.job.layout->fields[0];
+	uint64_t   *word = host->allocate(host->arg, figures->nrows * sizeof(uint64_t));
+
+	if (word == NULL)
+		return GS_STATUS_OOM;
+	engine->words = word;
+	hold(engine, figures->nrows * sizeof(uint64_t));
+	for (size_t i = 0; i < engine->nbatches; i++)
+	{
+		const GsBatch *batch = &engine->batches[i];
+
+		host->check_interrupts(host->arg);
+		for (size_t slot = 0; slot < batch->nrows; slot++)
+			*word++ = *gs_batch_record(batch, slot);
+	}
+	free_batches(engine);
+	figures->method = GS_METHOD_PRESORTED;
+	figures->key_bits = gs_bit_width(field->max - field->min);
+	return GS_STATUS_OK;
+}
+
 static GsStatus
 cpu_sort(GsEngine *base)
 {
@@ -339,6 +375,8 @@ cpu_sort(GsEngine *base)
 	base->figures.nrows = count_rows(engine);
 	if (base->figures.nrows == 0)
 		return GS_STATUS_OK;
+	if (keys_are_in_order(base->job.layout))
+		return take_keys_in_order(engine);
 	for (size_t i = 0; i < engine->nbatches; i++)
 		nunits = Max(nunits, units_of(engine, &engine->batches[i]));
 	if (!gs_row_numbering(&engine->numbering, engine->nbatches, nunits))

@@ -80,6 +80,9 @@ typedef struct GsKeyLayout
 	int			nfields;
 	int			nwords;
 	bool		keys_only;		/* the one word is the whole row (batch.h) */
+	bool		ascending;		/* observed, if keys_only and a driver cares to:
+								 * no code was below the one before */
+	uint64_t	last_code;		/* the one before */
 	uint64_t	nrows;			/* observed */
 	GsKeyColumn columns[GS_MAX_COLUMNS];
 	GsKeyField	fields[GS_MAX_FIELDS];
@@ -92,6 +95,8 @@ gs_key_layout_init(GsKeyLayout *layout)
 	layout->nfields = 0;
 	layout->nwords = 0;
 	layout->keys_only = false;
+	layout->ascending = false;
+	layout->last_code = 0;
 	layout->nrows = 0;
 }
 
@@ -167,6 +172,14 @@ gs_key_field_observe(GsKeyField *field, uint64_t code)
 		field->max = code;
 	field->ever_set |= code;
 	field->always_set &= code;
+}
+
+/* Notes whether canonical codes keep ascending. */
+static inline void
+gs_key_layout_observe_order(GsKeyLayout *layout, uint64_t code)
+{
+	layout->ascending &= code >= layout->last_code;
+	layout->last_code = code;
 }
 
 static inline uint64_t

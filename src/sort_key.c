@@ -391,6 +391,7 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
 		key->layout.keys_only = keys_only;
+		key->layout.ascending = keys_only;
 	}
 	return key;
 }
@@ -496,8 +497,8 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, size_t *extra_bytes,
 
 /* ------------------------------------------------------------------ writing */
 
-/* Notes a code of a field and puts it in its place in the record. */
-static inline void
+/* Notes a code of a field and puts it in its place in the record; returns it canonical. */
+static inline uint64
 put_field(GsKeyField *field, uint64 *record, uint64 code)
 {
 	uint64		canonical = code;
@@ -508,6 +509,7 @@ put_field(GsKeyField *field, uint64 *record, uint64 code)
 		canonical = gs_float4_canonical(code);
 	gs_key_field_observe(field, canonical);
 	record[field->word] |= code << field->shift;
+	return canonical;
 }
 
 static uint64
@@ -759,7 +761,8 @@ gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record, const char 
 		return false;
 	key->layout.nrows++;
 	record[0] = 0;
-	put_field(field, record, by_value_code(column, field, value));
+	gs_key_layout_observe_order(&key->layout,
+								put_field(field, record, by_value_code(column, field, value)));
 	return true;
 }
 
