@@ -154,6 +154,7 @@ my $workers = q{
 	SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0;
 	SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 	SET parallel_leader_participation = off;
+	LOAD 'gpusort'; SET gpusort.min_rows = 0;	-- each worker has a part of the rows
 };
 like(plan_of($node, "$query, i", "LOAD 'gpusort'; $workers"),
 	qr/Gather Merge\n  Workers Planned: 2\n  ->  Custom Scan \(GpuSort\)/,
