@@ -19,12 +19,12 @@ OBJS = \
 	src/engine_host.o \
 	src/engine_cpu.o \
 	src/key_sort.o \
-	src/key_pack.o \
-	src/radix_sort.o \
+	keys/key_pack.o \
+	keys/radix_sort.o \
 	src/sort_stock.o \
 	src/sort_explain.o
 
-PG_CPPFLAGS = -I$(srcdir)/src
+PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/keys -I$(srcdir)/wire
 PG_CFLAGS = -Wextra -Wshadow -Winit-self \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
@@ -46,4 +46,4 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # every object depends on every header: builds take seconds, stale objects hours
-$(OBJS): $(wildcard $(srcdir)/src/*.h)
+$(OBJS): $(foreach dir,src keys wire,$(wildcard $(srcdir)/$(dir)/*.h))

@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "batch.h"
+#include "host.h"
 #include "key_layout.h"
 
 typedef enum GsStatus
@@ -46,15 +47,6 @@ typedef enum GsStatus
 	GS_STATUS_OOM,				/* the host's allocator had no more: drain */
 	GS_STATUS_FAILED			/* the engine broke; see figures.detail */
 } GsStatus;
-
-/* What an engine needs of the program that it runs in. */
-typedef struct GsHost
-{
-	void	   *arg;			/* passed to every callback */
-	void	   *(*allocate) (void *arg, size_t nbytes); /* NULL if there is none */
-	void		(*release) (void *arg, void *memory);
-	void		(*check_interrupts) (void *arg);	/* may not return */
-} GsHost;
 
 typedef struct GsJob
 {

@@ -38,7 +38,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host_device.h"
 #include "key_layout.h"
+
+#ifdef __cplusplus
+extern "C"
+{
+#endif
 
 /* What a component contributes. */
 typedef enum GsComponentKind
@@ -136,10 +142,18 @@ extern GsSqueezeFunction gs_squeeze_function(void);
 /* Its reference. */
 extern uint64_t gs_squeeze_portable(uint64_t value, uint64_t varying);
 
-static inline int
+GS_HOST_DEVICE int
 gs_bit_width(uint64_t v)
 {
+#ifdef __CUDA_ARCH__
+	return 64 - __clzll((long long) v);
+#else
 	return v == 0 ? 0 : 64 - __builtin_clzll(v);
+#endif
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif							/* GPUSORT_KEY_PACK_H */

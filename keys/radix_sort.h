@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine.h"
+#include "host.h"
 
 /*
  * Stably sorts words[0..n) by the nbits bits (1..64) from low_bit up; scratch

@@ -26,6 +26,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "host_device.h"
+
 #ifdef __cplusplus
 extern "C"
 {
@@ -116,7 +118,7 @@ gs_decode_float4_bits(uint64_t code)
  * PostgreSQL's float order: every NaN equals every other and is above
  * +Infinity, whatever its sign bit; -0 equals +0.
  */
-static inline uint64_t
+GS_HOST_DEVICE uint64_t
 gs_float8_canonical(uint64_t code)
 {
 	if (code < GS_FLOAT8_NEG_INF || code > GS_FLOAT8_POS_INF)
@@ -124,7 +126,7 @@ gs_float8_canonical(uint64_t code)
 	return code == GS_FLOAT8_NEG_ZERO ? GS_FLOAT8_POS_ZERO : code;
 }
 
-static inline uint64_t
+GS_HOST_DEVICE uint64_t
 gs_float4_canonical(uint64_t code)
 {
 	if (code < GS_FLOAT4_NEG_INF || code > GS_FLOAT4_POS_INF)
@@ -133,7 +135,7 @@ gs_float4_canonical(uint64_t code)
 }
 
 /* The nbytes (at most 8) at p as a big-endian number: memcmp order. */
-static inline uint64_t
+GS_HOST_DEVICE uint64_t
 gs_load_be(const unsigned char *p, size_t nbytes)
 {
 	uint64_t	v = 0;

@@ -37,6 +37,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "host_device.h"
 #include "key_layout.h"
 
 #define GS_ROW_ALIGN	8
@@ -55,7 +56,7 @@ typedef struct GsBatch
 } GsBatch;
 
 /* Bytes of one record. */
-static inline size_t
+GS_HOST_DEVICE size_t
 gs_record_bytes(const GsKeyLayout *layout)
 {
 	return sizeof(uint64_t) * ((size_t) layout->nwords + (layout->keys_only ? 0 : 1));
@@ -115,14 +116,14 @@ gs_batch_push(GsBatch *batch, size_t row_bytes)
 	batch->nrows++;
 }
 
-static inline const uint64_t *
+GS_HOST_DEVICE const uint64_t *
 gs_batch_record(const GsBatch *batch, size_t slot)
 {
 	return (const uint64_t *) (batch->top - (slot + 1) * batch->record_bytes);
 }
 
 /* The row at a unit; not for keys_only. */
-static inline const char *
+GS_HOST_DEVICE const char *
 gs_batch_row(const GsBatch *batch, size_t unit)
 {
 	return batch->base + unit * GS_ROW_ALIGN;
@@ -139,13 +140,13 @@ gs_batch_record_of_row(const GsBatch *batch, const char *row)
 }
 
 /* The unit of the row that a record belongs to; not for keys_only. */
-static inline size_t
+GS_HOST_DEVICE size_t
 gs_record_unit(const uint64_t *record, int nwords)
 {
 	return (size_t) (record[nwords] >> 32);
 }
 
-static inline uint32_t
+GS_HOST_DEVICE uint32_t
 gs_record_nulls(const uint64_t *record, int nwords)
 {
 	return (uint32_t) record[nwords];

@@ -18,8 +18,7 @@
 
 #include <string.h>
 
-#include "key_codec.h"
-#include "batch.h"
+#include "key_level.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define GS_HAVE_PEXT 1
@@ -176,23 +175,7 @@ cut_levels(GsKeyPacking *packing, int level_bits)
 uint64_t
 gs_squeeze_portable(uint64_t value, uint64_t varying)
 {
-	uint64_t	result = 0;
-
-	/* one run of mask bits after the other, from the top */
-	while (varying != 0)
-	{
-		int			top = 64 - __builtin_clzll(varying);	/* one past the run */
-		uint64_t	below = top == 64 ? ~varying : ~varying & ((UINT64_C(1) << top) - 1);
-		int			bottom = below == 0 ? 0 : 64 - __builtin_clzll(below);
-		int			width = top - bottom;
-		uint64_t	run = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
-
-		if (width == 64)
-			return value;
-		result = (result << width) | ((value >> bottom) & run);
-		varying &= ~(run << bottom);
-	}
-	return result;
+	return gs_squeeze(value, varying);
 }
 
 #ifdef GS_HAVE_PEXT
@@ -223,56 +206,6 @@ gs_squeeze_function(void)
 }
 
 /* ----------------------------------------------------------- a level's bits */
-
-/*
- * Always inlined, with the squeeze function a constant: so each of the
- * functions at the end of this file gets its own copy of everything.
- */
-static inline __attribute__((always_inline)) uint64_t
-component_value(const GsComponent *component, int nwords, const uint64_t *record,
-				GsSqueezeFunction squeeze)
-{
-	uint64_t	code;
-
-	if (component->nullable)
-	{
-		bool		is_null = (gs_record_nulls(record, nwords) >> component->column) & 1;
-
-		if (component->kind == GS_COMPONENT_NULL_FLAG)
-			return is_null != component->nulls_first;
-		if (is_null)
-			return 0;
-	}
-	code = (record[component->word] >> component->shift) & component->field_mask;
-	if (component->canonical == GS_CANONICAL_FLOAT8)
-		code = gs_float8_canonical(code);
-	else if (component->canonical == GS_CANONICAL_FLOAT4)
-		code = gs_float4_canonical(code);
-
-	if (component->kind == GS_COMPONENT_RANGE)
-		return component->descending ? component->base - code : code - component->base;
-	return squeeze(component->descending ? ~code : code, component->varying);
-}
-
-static inline __attribute__((always_inline)) uint64_t
-level_value(const GsKeyPacking *packing, const GsLevel *level,
-			const uint64_t *record, GsSqueezeFunction squeeze)
-{
-	const GsPiece *piece = &packing->pieces[level->first_piece];
-	uint64_t	bits = 0;
-
-	for (int i = 0; i < level->npieces; i++, piece++)
-	{
-		uint64_t	value = component_value(&packing->components[piece->component],
-											packing->nwords, record, squeeze);
-
-		if (piece->bits == 64)
-			return value;
-		bits = (bits << piece->bits) |
-			((value >> piece->shift) & ((UINT64_C(1) << piece->bits) - 1));
-	}
-	return bits;
-}
 
 /* The most frequent level by far: one ascending or descending number. */
 static inline __attribute__((always_inline)) uint64_t
@@ -315,10 +248,10 @@ levels_##name(const GsKeyPacking *packing, const GsLevel *level, const uint64_t 
 }
 
 LEVEL_FUNCTIONS(range,, range_value(packing, level, record))
-LEVEL_FUNCTIONS(portable,, level_value(packing, level, record, gs_squeeze_portable))
+LEVEL_FUNCTIONS(portable,, gs_level_value(packing, level, record, gs_squeeze_portable))
 #ifdef GS_HAVE_PEXT
 LEVEL_FUNCTIONS(pext, __attribute__((target("bmi2"))),
-				level_value(packing, level, record, squeeze_pext))
+				gs_level_value(packing, level, record, squeeze_pext))
 #endif
 
 GsLevelFunction

@@ -36,6 +36,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host_device.h"
+
 #define GS_MAX_COLUMNS	32		/* one NULL bit each in a uint32 */
 #define GS_MAX_FIELDS	64
 
@@ -182,26 +184,26 @@ gs_key_layout_observe_order(GsKeyLayout *layout, uint64_t code)
 	layout->last_code = code;
 }
 
-static inline uint64_t
+GS_HOST_DEVICE uint64_t
 gs_key_field_mask(const GsKeyField *field)
 {
 	return UINT64_MAX >> (64 - field->bits);
 }
 
 /* The tail word: where the bytes of a variable-width value stand. */
-static inline uint64_t
+GS_HOST_DEVICE uint64_t
 gs_tail_make(uint32_t row_offset, uint32_t len)
 {
 	return ((uint64_t) row_offset << 32) | len;
 }
 
-static inline uint32_t
+GS_HOST_DEVICE uint32_t
 gs_tail_offset(uint64_t tail)
 {
 	return (uint32_t) (tail >> 32);
 }
 
-static inline uint32_t
+GS_HOST_DEVICE uint32_t
 gs_tail_len(uint64_t tail)
 {
 	return (uint32_t) tail;
