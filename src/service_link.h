@@ -1,0 +1,45 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_link.h
+ *	  A connection to gpusortd, as the engine sees it.
+ *
+ * Plain ISO C: the backend's is in service_client.c, and tests have others.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SERVICE_LINK_H
+#define GPUSORT_SERVICE_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+
+typedef struct GsServiceLink GsServiceLink;
+
+struct GsServiceLink
+{
+	char	   *ring;			/* nslots of slot_bytes each, all the client's */
+	uint32_t	slot_bytes;
+	uint32_t	nslots;
+	GsWelcome	welcome;		/* what the service said of itself */
+
+	/* False: the connection is broken. */
+	bool		(*send) (GsServiceLink *link, const GsMessage *message);
+
+	/*
+	 * The next message, whole, into *message.  Without wait, type 0 says that
+	 * there is none yet; with it, may leave through check_interrupts.  False:
+	 * the connection is broken.
+	 */
+	bool		(*receive) (GsServiceLink *link, bool wait, GsAnyMessage *message);
+
+	/*
+	 * Gives the link back.  Reusable: its job is closed in good order, and the
+	 * next one may follow.  Otherwise the connection is cut, which ends the job.
+	 */
+	void		(*release) (GsServiceLink *link, bool reusable);
+};
+
+#endif							/* GPUSORT_SERVICE_LINK_H */
