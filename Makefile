@@ -1,7 +1,8 @@
 # gpusort: make && sudo make install && make installcheck
 #
 # PG_CONFIG names the server to build for; COPT=-Werror makes warnings errors;
-# scripts/test runs all the tests.
+# CUDA_ARCHS names the devices, and WITH_CUDA=no builds for none: see
+# service/Makefile.  scripts/test runs all the tests.
 
 MODULE_big = gpusort
 EXTENSION = gpusort
@@ -17,10 +18,15 @@ OBJS = \
 	src/sort_row.o \
 	src/sort_key.o \
 	src/engine_host.o \
+	src/engine_choice.o \
 	src/engine_cpu.o \
 	src/key_sort.o \
 	keys/key_pack.o \
 	keys/radix_sort.o \
+	src/engine_service.o \
+	src/service_client.o \
+	src/supervisor.o \
+	src/service_status.o \
 	src/sort_stock.o \
 	src/sort_explain.o
 
@@ -47,3 +53,24 @@ include $(PGXS)
 
 # every object depends on every header: builds take seconds, stale objects hours
 $(OBJS): $(foreach dir,src keys wire,$(wildcard $(srcdir)/$(dir)/*.h))
+
+# gpusortd, beside the server's programs
+all: gpusortd
+install: install-gpusortd
+uninstall: uninstall-gpusortd
+clean: clean-gpusortd
+
+gpusortd:
+	$(MAKE) -C $(srcdir)/service BUILD='$(CURDIR)/build'
+
+install-gpusortd: gpusortd
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(INSTALL_PROGRAM) build/gpusortd '$(DESTDIR)$(bindir)'
+
+uninstall-gpusortd:
+	rm -f '$(DESTDIR)$(bindir)/gpusortd'
+
+clean-gpusortd:
+	$(MAKE) -C $(srcdir)/service BUILD='$(CURDIR)/build' clean
+
+.PHONY: gpusortd install-gpusortd uninstall-gpusortd clean-gpusortd

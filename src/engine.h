@@ -11,7 +11,7 @@
  *	  sort    := open load (sort hand-out | drain) close
  *	  load    := { reserve push* }
  *	  hand-out:= { fetch }			any position, any number of times
- *	  drain   := { next }			input order, each row once; gives memory
+ *	  drain   := { next_batch }		input order, each row once; gives memory
  *									back as it goes
  *
  * close is legal after any of them.  `push` is gs_batch_push() on the batch
@@ -64,12 +64,13 @@ typedef enum GsMethod
 	GS_METHOD_PRESORTED,		/* the input was in order */
 	GS_METHOD_REVERSED,			/* it was in the opposite order */
 	GS_METHOD_MERGE,			/* merge sort of a few rows */
-	GS_METHOD_RADIX				/* radix sort */
+	GS_METHOD_RADIX,			/* radix sort */
+	GS_METHOD_WARP_MERGE		/* merge sort of any number, on a device */
 } GsMethod;
 
 typedef struct GsFigures
 {
-	const char *engine;			/* "cpu" */
+	const char *engine;			/* "cpu" or "cuda" */
 	GsMethod	method;
 	uint64_t	nrows;
 	int			key_bits;		/* packed width of the key, without tails */
@@ -78,6 +79,15 @@ typedef struct GsFigures
 	uint64_t	tied_rows;		/* rows whose order took more than that */
 	size_t		peak_bytes;		/* most memory ever held */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */
+
+	/* of a device; NULL and zeros without one */
+	const char *device;			/* its name */
+	size_t		device_bytes;	/* most of its memory ever held */
+	uint64_t	bytes_up;		/* rows and keys sent to it */
+	uint64_t	bytes_down;		/* and back */
+	uint64_t	upload_us;		/* time in which any were on their way up */
+	uint64_t	sort_us;		/* in which the device sorted */
+	uint64_t	stream_us;		/* in which sorted rows were waited for */
 } GsFigures;
 
 typedef struct GsEngine GsEngine;
@@ -87,10 +97,10 @@ typedef struct GsEngineOps
 {
 	GsStatus	(*reserve) (GsEngine *engine, size_t row_bytes, GsBatch **batch);
 	GsStatus	(*sort) (GsEngine *engine);
-	size_t		(*fetch) (GsEngine *engine, uint64_t position, size_t nrows,
-						  const void **rows);
+	GsStatus	(*fetch) (GsEngine *engine, uint64_t position, size_t nrows,
+						  const void **rows, size_t *fetched);
 	GsStatus	(*drain) (GsEngine *engine);
-	const void *(*next) (GsEngine *engine);
+	GsStatus	(*next_batch) (GsEngine *engine, const GsBatch **batch);
 	void		(*close) (GsEngine *engine);
 } GsEngineOps;
 
@@ -104,6 +114,27 @@ struct GsEngine
 
 /* Opens the engine that runs in this process; NULL if out of memory. */
 extern GsEngine *gs_engine_cpu_open(const GsJob *job);
+
+/* The batches that it has so far, in input order; only while it is loaded. */
+extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbatches);
+
+/*
+ * Opens the engine at the other end of a link (service_link.h), which is the
+ * engine's from now on, to the time of its close.  expected_bytes is what rows
+ * and keys may come to; wait_ms, how long to wait for the device to have room.  FULL: it has none.
+ */
+typedef struct GsServiceLink GsServiceLink;
+
+typedef struct GsServiceOptions
+{
+	uint64_t	expected_bytes;
+	uint32_t	wait_ms;
+	int			algorithm;		/* a GsAlgorithm (protocol.h) */
+} GsServiceOptions;
+
+extern GsStatus gs_engine_service_open(const GsJob *job, GsServiceLink *link,
+									   const GsServiceOptions *options,
+									   GsEngine **engine);
 
 /*
  * Gives a batch with room for at least one row of row_bytes.  FULL or OOM
@@ -123,21 +154,22 @@ gs_engine_sort(GsEngine *engine)
 }
 
 /*
- * Fills rows[] with up to nrows sorted rows from position on (0-based) and
- * returns how many; 0 only at or past the end.  A row is what the driver
- * pushed, or in a keys_only layout its key word; it stays valid and in place
- * until close.
+ * Fills rows[] with up to nrows sorted rows from position on (0-based);
+ * *fetched becomes how many, 0 only at or past the end.  A row is what the
+ * driver pushed, or in a keys_only layout its key word; it stays valid and in
+ * place until the next fetch.  OK or FAILED.
  */
-static inline size_t
-gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows)
+static inline GsStatus
+gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows,
+				size_t *fetched)
 {
-	return engine->ops->fetch(engine, position, nrows, rows);
+	return engine->ops->fetch(engine, position, nrows, rows, fetched);
 }
 
 /*
- * Ends the load without a sort: next() then returns the rows in input order,
- * NULL at the end, and frees each batch once past it.  A row is valid until
- * the call after.
+ * Ends the load without a sort: next_batch() then gives the batches in input
+ * order, *batch NULL at the end, and frees each once past it.  Both OK or
+ * FAILED.
  */
 static inline GsStatus
 gs_engine_drain(GsEngine *engine)
@@ -145,10 +177,10 @@ gs_engine_drain(GsEngine *engine)
 	return engine->ops->drain(engine);
 }
 
-static inline const void *
-gs_engine_next(GsEngine *engine)
+static inline GsStatus
+gs_engine_next_batch(GsEngine *engine, const GsBatch **batch)
 {
-	return engine->ops->next(engine);
+	return engine->ops->next_batch(engine, batch);
 }
 
 static inline const GsFigures *

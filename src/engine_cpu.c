@@ -62,18 +62,17 @@ typedef struct CpuEngine
 	uint64_t   *words;
 	uint64_t	number_mask;
 
-	/* draining */
-	size_t		drain_batch;
-	size_t		drain_slot;
+	size_t		drained;		/* batches that next_batch() has given */
 
 	GsBatch		first_batches[FIRST_BATCHES];
 } CpuEngine;
 
 static GsStatus cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
 static GsStatus cpu_sort(GsEngine *base);
-static size_t cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows);
+static GsStatus cpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
+						  const void **rows, size_t *fetched);
 static GsStatus cpu_drain(GsEngine *base);
-static const void *cpu_next(GsEngine *base);
+static GsStatus cpu_next_batch(GsEngine *base, const GsBatch **batch);
 static void cpu_close(GsEngine *base);
 
 static const GsEngineOps cpu_ops = {
@@ -81,7 +80,7 @@ static const GsEngineOps cpu_ops = {
 	.sort = cpu_sort,
 	.fetch = cpu_fetch,
 	.drain = cpu_drain,
-	.next = cpu_next,
+	.next_batch = cpu_next_batch,
 	.close = cpu_close
 };
 
@@ -404,8 +403,9 @@ cpu_sort(GsEngine *base)
 	return status;
 }
 
-static size_t
-cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows)
+static GsStatus
+cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
+		  size_t *fetched)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
 	uint64_t	total = base->figures.nrows;
@@ -413,15 +413,17 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows)
 	size_t		n;
 	size_t		nfollowing;		/* rows to prefetch, behind PREFETCH_ROWS others */
 
+	*fetched = 0;
 	if (position >= total)
-		return 0;
+		return GS_STATUS_OK;
 	words = engine->words + position;
 	n = (size_t) Min((uint64_t) nrows, total - position);
+	*fetched = n;
 	if (base->job.layout->keys_only)
 	{
 		for (size_t i = 0; i < n; i++)
 			rows[i] = &words[i];
-		return n;
+		return GS_STATUS_OK;
 	}
 	nfollowing = total - position <= PREFETCH_ROWS ? 0 :
 		(size_t) Min((uint64_t) n, total - position - PREFETCH_ROWS);
@@ -434,42 +436,42 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows)
 	}
 	for (size_t i = 0; i < n; i++)
 		rows[i] = row_of(engine, words[i]);
-	return n;
+	return GS_STATUS_OK;
 }
 
 static GsStatus
 cpu_drain(GsEngine *base)
 {
-	CpuEngine  *engine = (CpuEngine *) base;
-
-	engine->drain_batch = 0;
-	engine->drain_slot = 0;
+	((CpuEngine *) base)->drained = 0;
 	return GS_STATUS_OK;
 }
 
-static const void *
-cpu_next(GsEngine *base)
+static GsStatus
+cpu_next_batch(GsEngine *base, const GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsKeyLayout *layout = base->job.layout;
 
-	while (engine->drain_batch < engine->nbatches)
+	if (engine->drained > 0)
 	{
-		GsBatch    *batch = &engine->batches[engine->drain_batch];
+		GsBatch    *last = &engine->batches[engine->drained - 1];
 
-		if (engine->drain_slot < batch->nrows)
-		{
-			const uint64_t *record = gs_batch_record(batch, engine->drain_slot++);
-
-			return layout->keys_only ? (const void *) record :
-				gs_batch_row(batch, gs_record_unit(record, layout->nwords));
-		}
-		base->job.host.release(base->job.host.arg, batch->base);
-		batch->base = NULL;
-		engine->drain_batch++;
-		engine->drain_slot = 0;
+		if (last->base != NULL)
+			base->job.host.release(base->job.host.arg, last->base);
+		last->base = NULL;
 	}
-	return NULL;
+	*batch = NULL;
+	if (engine->drained < engine->nbatches)
+		*batch = &engine->batches[engine->drained++];
+	return GS_STATUS_OK;
+}
+
+const GsBatch *
+gs_engine_cpu_batches(const GsEngine *base, size_t *nbatches)
+{
+	const CpuEngine *engine = (const CpuEngine *) base;
+
+	*nbatches = engine->nbatches;
+	return engine->batches;
 }
 
 static void

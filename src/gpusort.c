@@ -12,6 +12,9 @@
  *	  engine		the frontier: batches of rows in, sorted rows out
  *	  engine_cpu	the engine in this process; key_sort sorts what key_pack packs,
  *					by radix_sort
+ *	  engine_choice	when rows move from there to a device
+ *	  engine_service the engine at the other end of a socket: gpusortd, in service/
+ *	  supervisor	keeps gpusortd running
  *	  sort_stock	PostgreSQL's own sort, where no engine can take the rows
  *
  * Loading the library is all it takes, by LOAD, session_preload_libraries or
@@ -25,8 +28,10 @@
 
 #include "gpusort.h"
 #include "pgcompat.h"
+#include "protocol.h"
 #include "sort_node.h"
 #include "sort_plan.h"
+#include "supervisor.h"
 
 #include "fmgr.h"
 #include "optimizer/planner.h"
@@ -52,18 +57,48 @@ PG_FUNCTION_INFO_V1(gpusort_version);
  */
 #define DEFAULT_MIN_ROWS 20000
 
+/*
+ * Where a device becomes the faster: see bench/README.md, the sweep.
+ */
+#define DEFAULT_DEVICE_MIN_ROWS 100000
+
+/* How long a sort waits for device memory that other sorts hold, in ms. */
+#define DEFAULT_DEVICE_WAIT 1000
+
 /* Settings: gpusort.h. */
 bool		gpusort_enabled = true;
 int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
+int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
+int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
+int			gpusort_algorithm = GS_ALGORITHM_AUTO;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
 bool		gpusort_explain_as_sort = false;
+
+int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
+int			gpusort_device_memory_limit = 0;
+int			gpusort_device_idle = 60;
+char	   *gpusort_service_path = "";
+char	   *gpusort_service_fault = "";
 
 static const struct config_enum_entry engine_options[] = {
 	{"auto", GS_ENGINE_AUTO, false},
 	{"cpu", GS_ENGINE_CPU, false},
 	{"cuda", GS_ENGINE_CUDA, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry device_options[] = {
+	{"auto", GS_DEVICE_CHOICE_AUTO, false},
+	{"host", GS_DEVICE_CHOICE_HOST, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry algorithm_options[] = {
+	{"auto", GS_ALGORITHM_AUTO, false},
+	{"radix", GS_ALGORITHM_RADIX, false},
+	{"merge", GS_ALGORITHM_MERGE, false},
 	{NULL, 0, false}
 };
 
@@ -74,13 +109,17 @@ gpusort_planner(Query *parse, const char *query_string, int cursor_options,
 				ParamListInfo bound_params)
 {
 	PlannedStmt *statement;
+	bool		repeatable;
 
+	/* the planner scribbles on the query */
+	repeatable = gpusort_enabled && gpusort_engine != GS_ENGINE_CPU &&
+		gs_sort_plan_is_repeatable(parse);
 	if (next_planner_hook)
 		statement = next_planner_hook(parse, query_string, cursor_options, bound_params);
 	else
 		statement = standard_planner(parse, query_string, cursor_options, bound_params);
 	if (gpusort_enabled)
-		gs_sort_plan_rewrite(statement);
+		gs_sort_plan_rewrite(statement, repeatable);
 	return statement;
 }
 
@@ -105,6 +144,22 @@ define_settings(void)
 							NULL,
 							&gpusort_min_rows, DEFAULT_MIN_ROWS, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_min_rows",
+							"Moves sorts to the device once they have so many rows.",
+							"Up to there the CPU engine is as fast. gpusort_calibrate() "
+							"measures it.",
+							&gpusort_device_min_rows, DEFAULT_DEVICE_MIN_ROWS, 0, INT_MAX,
+							PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_wait",
+							"How long a sort waits for device memory that others hold.",
+							"After that it goes on without the device.",
+							&gpusort_device_wait, DEFAULT_DEVICE_WAIT, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpusort.algorithm",
+							 "Chooses how the device sorts.",
+							 "\"auto\" takes the faster for the keys at hand.",
+							 &gpusort_algorithm, GS_ALGORITHM_AUTO, algorithm_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.force",
 							 "Takes over every possible sort, whatever its size.",
 							 "For tests.",
@@ -120,6 +175,35 @@ define_settings(void)
 							 "For tests that compare plans with PostgreSQL's own.",
 							 &gpusort_explain_as_sort, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+
+	/* of gpusortd, so of the server: in the configuration file only */
+	DefineCustomEnumVariable("gpusort.device",
+							 "Chooses the device that gpusortd sorts on.",
+							 "\"auto\" is the first CUDA device; \"host\" is no "
+							 "device at all, for tests and development.",
+							 &gpusort_device, GS_DEVICE_CHOICE_AUTO, device_options,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_memory_limit",
+							"Sets how much device memory all sorts together may take.",
+							"0 is nine tenths of the device's.",
+							&gpusort_device_memory_limit, 0, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_idle",
+							"Gives device memory back that no sort has wanted for so long.",
+							NULL,
+							&gpusort_device_idle, 60, 0, INT_MAX / 1000,
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomStringVariable("gpusort.service_path",
+							   "Names the program gpusortd.",
+							   "If empty, the one in the folder of the server's programs.",
+							   &gpusort_service_path, "",
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
+	DefineCustomStringVariable("gpusort.service_fault",
+							   "Makes gpusortd fail at a place.",
+							   "For tests.",
+							   &gpusort_service_fault, "",
+							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
 	MarkGUCPrefixReserved("gpusort");
 }
 
@@ -130,6 +214,7 @@ _PG_init(void)
 	RegisterCustomScanMethods(&gs_sort_scan_methods);
 	next_planner_hook = planner_hook;
 	planner_hook = gpusort_planner;
+	gs_supervisor_register();
 }
 
 /* gpusort_version() returns text: the version of the loaded library. */

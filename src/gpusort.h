@@ -15,11 +15,27 @@ typedef enum GsEngineChoice
 	GS_ENGINE_CUDA
 } GsEngineChoice;
 
+typedef enum GsDeviceChoice
+{
+	GS_DEVICE_CHOICE_AUTO,
+	GS_DEVICE_CHOICE_HOST
+} GsDeviceChoice;
+
 extern bool gpusort_enabled;
 extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
+extern int	gpusort_device_min_rows;
+extern int	gpusort_device_wait;	/* ms */
+extern int	gpusort_algorithm;	/* a GsAlgorithm: wire/protocol.h */
 extern bool gpusort_force;
 extern bool gpusort_debug_plan;
 extern bool gpusort_explain_as_sort;
+
+/* of gpusortd */
+extern int	gpusort_device;		/* a GsDeviceChoice */
+extern int	gpusort_device_memory_limit;	/* MB; 0: most of it */
+extern int	gpusort_device_idle;	/* s */
+extern char *gpusort_service_path;	/* "": in the server's folder */
+extern char *gpusort_service_fault; /* "": none */
 
 #endif							/* GPUSORT_H */

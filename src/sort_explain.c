@@ -119,8 +119,27 @@ method_name(GsMethod method)
 			return "reversed";
 		case GS_METHOD_RADIX:
 			return "radix sort";
+		case GS_METHOD_WARP_MERGE:
+			return "warp merge sort";
 		default:
 			return "merge sort";
+	}
+}
+
+/* What a device did, and how long it took: all of it beside the rest of the query. */
+static void
+explain_device(const GsFigures *figures, ExplainState *es)
+{
+	if (figures->method == GS_METHOD_RADIX)
+		ExplainPropertyInteger("Passes", NULL, figures->passes, es);
+	ExplainPropertyInteger("Device Memory", "kB", (figures->device_bytes + 1023) / 1024, es);
+	ExplainPropertyInteger("Sent to Device", "kB", (figures->bytes_up + 1023) / 1024, es);
+	ExplainPropertyInteger("Sent Back", "kB", (figures->bytes_down + 1023) / 1024, es);
+	if (es->timing)
+	{
+		ExplainPropertyFloat("Upload Time", "ms", figures->upload_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Device Sort Time", "ms", figures->sort_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Wait for Rows", "ms", figures->stream_us / 1000.0, 3, es);
 	}
 }
 
@@ -134,14 +153,18 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	if (gpusort_explain_as_sort)
 		return;
 	ExplainPropertyText("Engine", figures->engine, es);
-	if (gpusort_engine == GS_ENGINE_CUDA)
-		ExplainPropertyText("Engine Reason", "this version has no CUDA engine", es);
+	if (figures->device != NULL)
+		ExplainPropertyText("Device", figures->device, es);
+	else if (gpusort_engine == GS_ENGINE_CUDA && state->device_reason != NULL)
+		ExplainPropertyText("Engine Reason", state->device_reason, es);
 	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
 	if (figures->key_tails)
 		ExplainPropertyBool("Key Tails", true, es);
 	if (figures->tied_rows > 0)
 		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	if (figures->device != NULL)
+		explain_device(figures, es);
 }
 
 static void

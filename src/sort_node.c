@@ -16,6 +16,12 @@
  *		 |								 v gpusort switched off
  *		 +------------------------- drain and load ---> STOCK
  *
+ * The engine is the CPU's at first; once there are rows enough for a device,
+ * or memory is at its end, they move there (engine_choice.h).  A device can be
+ * lost, with all the rows that it has: as long as nothing was handed out, and
+ * if the child can be run again unnoticed, the sort starts once more and
+ * stays with the CPU.
+ *
  * load reads the child to its end.  For each row the sort columns are taken
  * from the slot, the stored row is written to the engine's batch, and the key
  * record beside it.  When the engine can take no more, the rows it has go to a
@@ -35,6 +41,7 @@
 #include "postgres.h"
 
 #include "engine.h"
+#include "engine_choice.h"
 #include "engine_host.h"
 #include "gpusort.h"
 #include "sort_explain.h"
@@ -45,6 +52,7 @@
 
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
 /* The lists in custom_private. */
@@ -54,6 +62,7 @@ enum
 	PRIVATE_OPERATORS,
 	PRIVATE_COLLATIONS,
 	PRIVATE_NULLS_FIRST,
+	PRIVATE_REPEATABLE,
 	PRIVATE_LISTS
 };
 
@@ -64,6 +73,7 @@ static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
 static void sort_restore(CustomScanState *node);
+static void forget(GsSortState *state);
 
 const CustomScanMethods gs_sort_scan_methods = {
 	.CustomName = "GpuSort",
@@ -84,7 +94,7 @@ static const CustomExecMethods sort_exec_methods = {
 /* ----------------------------------------------------------- plan and state */
 
 List *
-gs_sort_node_private(const GsSortColumn *columns, int ncolumns)
+gs_sort_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
 {
 	List	   *lists[PRIVATE_LISTS] = {NIL};
 
@@ -95,7 +105,8 @@ gs_sort_node_private(const GsSortColumn *columns, int ncolumns)
 		lists[PRIVATE_COLLATIONS] = lappend_oid(lists[PRIVATE_COLLATIONS], columns[i].collation);
 		lists[PRIVATE_NULLS_FIRST] = lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
-	return list_make4(lists[0], lists[1], lists[2], lists[3]);
+	lists[PRIVATE_REPEATABLE] = list_make1_int(repeatable);
+	return list_make5(lists[0], lists[1], lists[2], lists[3], lists[4]);
 }
 
 static GsSortColumn *
@@ -136,6 +147,7 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	PlanState  *ps = &node->ss.ps;
 
 	state->columns = columns_of_plan(scan, &state->ncolumns);
+	state->repeatable = linitial_int(list_nth(scan->custom_private, PRIVATE_REPEATABLE)) != 0;
 	state->random_access = (eflags & (EXEC_FLAG_REWIND |
 									  EXEC_FLAG_BACKWARD |
 									  EXEC_FLAG_MARK)) != 0;
@@ -195,46 +207,94 @@ store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
 /*
  * Moves the rows taken so far from the engine to a tuplesort.  The tuplesort
  * gets three quarters of work_mem, as it fills up while the engine still has
- * some of the rows.
+ * some of the rows.  False if the engine failed over it.
  */
-static void
+static bool
 hand_over_to_stock(GsSortState *state, const char *reason)
 {
 	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
-	const void *row;
+	const GsKeyLayout *layout = state->engine->job.layout;
+	const GsBatch *batch;
+	GsStatus	status;
 
 	begin_stock(state, work_mem - work_mem / 4, reason);
-	gs_engine_drain(state->engine);
-	while ((row = gs_engine_next(state->engine)) != NULL)
+	status = gs_engine_drain(state->engine);
+	while (status == GS_STATUS_OK &&
+		   (status = gs_engine_next_batch(state->engine, &batch)) == GS_STATUS_OK &&
+		   batch != NULL)
 	{
-		CHECK_FOR_INTERRUPTS();
-		store_row(state, row, slot);
-		gs_stock_put(&state->stock, slot);
+		for (size_t i = 0; i < batch->nrows; i++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			store_row(state, gs_batch_pushed(batch, layout, i), slot);
+			gs_stock_put(&state->stock, slot);
+		}
 	}
-	for (uint64 i = 0; i < state->nnulls; i++)
+	for (uint64 i = 0; i < state->nnulls && status == GS_STATUS_OK; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		store_row(state, NULL, slot);
 		gs_stock_put(&state->stock, slot);
 	}
 	ExecClearTuple(slot);
+	if (status != GS_STATUS_OK)
+		return false;
 	gs_engine_close(state->engine);
 	state->engine = NULL;
+	return true;
+}
+
+/* Has the engine lost its rows? */
+static inline bool
+engine_failed(const GsSortState *state)
+{
+	return state->engine != NULL && state->engine->figures.detail != NULL;
+}
+
+static void
+report_engine_failure(const GsSortState *state)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the %s sort engine failed", state->engine->figures.engine),
+			 errdetail_internal("%s", state->engine->figures.detail),
+			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
 }
 
 /* Why an engine gave a status other than OK. */
 static const char *
-status_reason(GsStatus status)
+status_reason(const GsSortState *state, GsStatus status)
 {
 	switch (status)
 	{
 		case GS_STATUS_FULL:
-			return "the rows outgrew work_mem";
+			return state->engine->figures.device != NULL ?
+				"the rows outgrew the device's memory" : "the rows outgrew work_mem";
 		case GS_STATUS_OOM:
 			return "out of memory";
 		default:
 			return "the engine failed";
 	}
+}
+
+/* Moves the rows to a device, if there is one and it has room.  One try only. */
+static bool
+move_to_device(GsSortState *state)
+{
+	Plan	   *plan = state->css.ss.ps.plan;
+	const GsKeyLayout *layout = state->engine->job.layout;
+	double		row_bytes = gs_record_bytes(layout);
+	GsEngine   *engine;
+
+	state->may_move = false;
+	if (!layout->keys_only)
+		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(plan->plan_width);
+	engine = gs_engine_move_to_device(state->engine, state->context,
+									  Max(plan->plan_rows, (double) layout->nrows),
+									  row_bytes, &state->device_reason);
+	if (engine != NULL)
+		state->engine = engine;
+	return engine != NULL;
 }
 
 /* Sees to it that the batch has room for a row.  Returns NULL, or why it has none. */
@@ -245,8 +305,13 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 
 	if (*batch != NULL && gs_batch_has_room(*batch, row_bytes))
 		return NULL;
+	if (state->may_move && gs_engine_device_pays(state->engine->job.layout->nrows))
+		(void) move_to_device(state);
 	status = gs_engine_reserve(state->engine, row_bytes, batch);
-	return status == GS_STATUS_OK ? NULL : status_reason(status);
+	if (status == GS_STATUS_FULL && state->may_move && gpusort_engine != GS_ENGINE_CPU &&
+		move_to_device(state))
+		status = gs_engine_reserve(state->engine, row_bytes, batch);
+	return status == GS_STATUS_OK ? NULL : status_reason(state, status);
 }
 
 /*
@@ -316,6 +381,8 @@ begin_load(GsSortState *state)
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
 										   ALLOCSET_DEFAULT_SIZES);
 	state->engine = NULL;
+	state->may_move = gpusort_engine != GS_ENGINE_CPU;
+	state->device_reason = NULL;
 	state->nnulls = 0;
 	state->window_rows = 0;
 
@@ -340,23 +407,19 @@ begin_load(GsSortState *state)
 		state->phase = GS_SORT_ENGINE;
 }
 
-/* Reads the child to its end and sorts its rows. */
-static void
-load_and_sort(GsSortState *state)
+/* Reads the child to its end.  False: the engine failed. */
+static bool
+load(GsSortState *state)
 {
-	EState	   *estate = state->css.ss.ps.state;
 	PlanState  *child = outerPlanState(state);
-	ScanDirection direction = estate->es_direction;
 	GsBatch    *batch = NULL;
 
-	estate->es_direction = ForwardScanDirection;
-	begin_load(state);
 	for (;;)
 	{
 		TupleTableSlot *slot = ExecProcNode(child);
 
 		if (TupIsNull(slot))
-			break;
+			return true;
 		if (state->phase == GS_SORT_ENGINE)
 		{
 			const char *why_not = state->engine->job.layout->keys_only ?
@@ -364,28 +427,77 @@ load_and_sort(GsSortState *state)
 
 			if (why_not == NULL)
 				continue;
-			hand_over_to_stock(state, why_not);
+			if (engine_failed(state) || !hand_over_to_stock(state, why_not))
+				return false;
 		}
 		gs_stock_put(&state->stock, slot);
 	}
+}
+
+/* Sorts what was loaded.  False: the engine failed. */
+static bool
+sort(GsSortState *state)
+{
 	if (state->phase == GS_SORT_ENGINE)
 	{
-		GsStatus	status = gs_engine_sort(state->engine);
+		GsStatus	status;
 
-		if (status == GS_STATUS_FAILED)
-			ereport(ERROR,
-					(errcode(ERRCODE_SYSTEM_ERROR),
-					 errmsg("the %s sort engine failed", state->engine->figures.engine),
-					 state->engine->figures.detail ?
-					 errdetail_internal("%s", state->engine->figures.detail) : 0,
-					 errhint("Set gpusort.enabled to off to sort without it.")));
+		if (state->may_move && gs_engine_device_pays(state->engine->job.layout->nrows))
+			(void) move_to_device(state);
+		status = gs_engine_sort(state->engine);
 		if (status == GS_STATUS_OK)
 			state->nrows = state->engine->figures.nrows + state->nnulls;
-		else
-			hand_over_to_stock(state, status_reason(status));
+		else if (status == GS_STATUS_FAILED ||
+				 !hand_over_to_stock(state, status_reason(state, status)))
+			return false;
 	}
 	if (state->phase == GS_SORT_STOCK)
 		gs_stock_perform(&state->stock);
+	return true;
+}
+
+static bool
+is_parallel(PlanState *node, void *context)
+{
+	return node->plan->parallel_aware || planstate_tree_walker(node, is_parallel, context);
+}
+
+/*
+ * The engine failed and has lost the rows: begins again, if the child can.  A
+ * scan that is shared with other processes cannot.
+ */
+static void
+begin_again(GsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	PlanState  *child = outerPlanState(state);
+	char	   *reason;
+
+	if (!state->repeatable || is_parallel(child, NULL))
+		report_engine_failure(state);
+	reason = MemoryContextStrdup(estate->es_query_cxt, state->engine->figures.detail);
+	ereport(LOG,
+			(errmsg("the %s sort engine failed: sorting again without it",
+					state->engine->figures.engine),
+			 errdetail_internal("%s", reason)));
+	forget(state);
+	ExecReScan(child);
+	begin_load(state);
+	state->may_move = false;
+	state->device_reason = reason;
+}
+
+/* Reads the child to its end and sorts its rows. */
+static void
+load_and_sort(GsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ScanDirection direction = estate->es_direction;
+
+	estate->es_direction = ForwardScanDirection;
+	begin_load(state);
+	while (!load(state) || !sort(state))
+		begin_again(state);
 	state->position = -1;
 	estate->es_direction = direction;
 }
@@ -399,14 +511,24 @@ load_and_sort(GsSortState *state)
 static const void *
 row_at(GsSortState *state, int64 position, bool forward)
 {
+	size_t		fetched;
+
 	if (state->window_rows == 0 ||
 		position < state->window_start ||
 		position >= state->window_start + state->window_rows)
 	{
 		state->window_start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
-		state->window_rows = gs_engine_fetch(state->engine, state->window_start,
-											 GS_SORT_WINDOW, state->window);
-		Assert(position - state->window_start < state->window_rows);
+		state->window_rows = 0;
+	}
+
+	/* a fetch may give fewer than there are */
+	while (position >= state->window_start + state->window_rows)
+	{
+		state->window_start += state->window_rows;
+		if (gs_engine_fetch(state->engine, state->window_start, GS_SORT_WINDOW,
+							state->window, &fetched) != GS_STATUS_OK)
+			report_engine_failure(state);
+		state->window_rows = (int) fetched;
 	}
 	return state->window[position - state->window_start];
 }
@@ -464,6 +586,8 @@ forget(GsSortState *state)
 	ExecClearTuple(state->css.ss.ps.ps_ResultTupleSlot);
 	if (state->phase == GS_SORT_STOCK)
 		gs_stock_end(&state->stock);	/* may own files */
+	if (state->engine != NULL)
+		gs_engine_close(state->engine); /* may own a connection */
 	if (state->context != NULL)
 		MemoryContextDelete(state->context);
 	state->context = NULL;

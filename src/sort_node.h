@@ -17,8 +17,12 @@
 
 extern const CustomScanMethods gs_sort_scan_methods;
 
-/* What a plan node carries: the list to put in custom_private. */
-extern List *gs_sort_node_private(const GsSortColumn *columns, int ncolumns);
+/*
+ * What a plan node carries: the list to put in custom_private.  repeatable: the
+ * child may be run twice, nobody would notice.
+ */
+extern List *gs_sort_node_private(const GsSortColumn *columns, int ncolumns,
+								  bool repeatable);
 
 /* Where the rows are: see sort_node.c. */
 typedef enum GsSortPhase
@@ -38,6 +42,7 @@ typedef struct GsSortState
 	/* the plan */
 	GsSortColumn *columns;
 	int			ncolumns;
+	bool		repeatable;		/* the child may run again, for the same rows */
 	bool		random_access;	/* may be rewound, marked, read backward */
 
 	/* the sort */
@@ -46,6 +51,8 @@ typedef struct GsSortState
 	GsSortKey  *key;
 	GsEngine   *engine;			/* once past IDLE, unless all went to stock */
 	GsStockSort stock;
+	bool		may_move;		/* from the CPU engine to a device */
+	const char *device_reason;	/* why they did not; NULL if not tried */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted */

@@ -14,7 +14,8 @@
  *	- its keys have no order-preserving code;
  *	- a LIMIT above it bounds it: PostgreSQL keeps the first rows only, in a
  *	  heap, and tells a Sort but not a CustomScan how many;
- *	- it is too small to win, or too large for work_mem.
+ *	- it is too small to win, or too large for work_mem, and no device is there
+ *	  whose memory would do.
  *
  * What the rewritten node looks like is dictated by set_plan_references(),
  * which has run: the target list of a Sort holds Vars that refer to its child
@@ -31,7 +32,9 @@
  */
 #include "postgres.h"
 
+#include "engine_choice.h"
 #include "gpusort.h"
+#include "service_client.h"
 #include "sort_cost.h"
 #include "sort_key.h"
 #include "sort_node.h"
@@ -41,6 +44,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 
 /* How many rows the nodes above ask for. */
 typedef struct RowBound
@@ -53,11 +57,26 @@ static const RowBound no_bound = {false, -1};
 
 static Plan *rewrite_plan(Plan *plan, RowBound bound);
 
+/* Of the statement at hand: what rewrite_plan() needs to know everywhere. */
+static bool statement_is_repeatable;
+
+/*
+ * Nothing but reads, and nothing volatile: then a part of the plan may run
+ * twice.
+ */
+bool
+gs_sort_plan_is_repeatable(Query *query)
+{
+	return query->commandType == CMD_SELECT && !query->hasModifyingCTE &&
+		query->rowMarks == NIL && !contain_volatile_functions((Node *) query);
+}
+
 void
-gs_sort_plan_rewrite(PlannedStmt *statement)
+gs_sort_plan_rewrite(PlannedStmt *statement, bool repeatable)
 {
 	ListCell   *lc;
 
+	statement_is_repeatable = repeatable;
 	statement->planTree = rewrite_plan(statement->planTree, no_bound);
 	foreach(lc, statement->subplans)
 		lfirst(lc) = rewrite_plan(lfirst(lc), no_bound);
@@ -105,10 +124,20 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						estimate.nrows, gpusort_min_rows);
 	nbytes = gs_sort_cost_bytes(&estimate);
-	if (nbytes > work_mem * 1024.0)
-		return psprintf("about %.0f kB would not fit work_mem = %d kB",
-						nbytes / 1024, work_mem);
-	return NULL;
+	if (nbytes <= work_mem * 1024.0)
+		return NULL;
+	if (gs_engine_device_pays((uint64) estimate.nrows))
+	{
+		const char *why_no_device;
+
+		if (gs_service_client_is_usable(&why_no_device))
+			return NULL;
+		if (gpusort_engine == GS_ENGINE_CUDA)
+			return psprintf("about %.0f kB would not fit work_mem = %d kB, and there is no device: %s",
+							nbytes / 1024, work_mem, why_no_device);
+	}
+	return psprintf("about %.0f kB would not fit work_mem = %d kB",
+					nbytes / 1024, work_mem);
 }
 
 /* The GpuSort that does what the Sort would have done. */
@@ -126,7 +155,8 @@ replace_sort(Sort *sort, const GsSortColumn *columns)
 	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
-	scan->custom_private = gs_sort_node_private(columns, sort->numCols);
+	scan->custom_private = gs_sort_node_private(columns, sort->numCols,
+												statement_is_repeatable);
 	scan->methods = &gs_sort_scan_methods;
 
 	foreach(lc, sort->plan.targetlist)

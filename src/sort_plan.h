@@ -14,6 +14,13 @@
  * Replaces Sort nodes of a finished plan, subplans included, in place.  With
  * gpusort.debug_plan, reports the others and why they were left.
  */
-extern void gs_sort_plan_rewrite(PlannedStmt *statement);
+/*
+ * repeatable: what gs_sort_plan_is_repeatable() said of the query before it was
+ * planned.
+ */
+extern void gs_sort_plan_rewrite(PlannedStmt *statement, bool repeatable);
+
+/* May parts of the query run twice, without anybody noticing? */
+extern bool gs_sort_plan_is_repeatable(Query *query);
 
 #endif							/* GPUSORT_SORT_PLAN_H */

@@ -152,4 +152,49 @@ gs_record_nulls(const uint64_t *record, int nwords)
 	return (uint32_t) record[nwords];
 }
 
+/*
+ * Pushes what is in a slot of another batch of the same layout; it has room.
+ * row_bytes is gs_batch_row_bytes() of it.
+ */
+static inline void
+gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layout,
+				   size_t slot, size_t row_bytes)
+{
+	const uint64_t *record = gs_batch_record(from, slot);
+	uint64_t   *copy = gs_batch_next_record(batch);
+
+	memcpy(copy, record, batch->record_bytes);
+	if (row_bytes > 0)
+	{
+		memcpy(gs_batch_next_row(batch),
+			   gs_batch_row(from, gs_record_unit(record, layout->nwords)), row_bytes);
+		copy[layout->nwords] = gs_batch_next_place(batch, gs_record_nulls(record, layout->nwords));
+	}
+	gs_batch_push(batch, row_bytes);
+}
+
+/* What was pushed: the row, or if keys_only its record. */
+static inline const void *
+gs_batch_pushed(const GsBatch *batch, const GsKeyLayout *layout, size_t slot)
+{
+	const uint64_t *record = gs_batch_record(batch, slot);
+
+	return layout->keys_only ? (const void *) record :
+		gs_batch_row(batch, gs_record_unit(record, layout->nwords));
+}
+
+/* Bytes of a row as stored, with what aligns it; 0 if keys_only. */
+static inline size_t
+gs_batch_row_bytes(const GsBatch *batch, const GsKeyLayout *layout, size_t slot)
+{
+	const char *row;
+
+	if (layout->keys_only)
+		return 0;
+	row = (const char *) gs_batch_pushed(batch, layout, slot);
+	if (slot + 1 == batch->nrows)
+		return (size_t) (batch->rows_end - row);
+	return (size_t) ((const char *) gs_batch_pushed(batch, layout, slot + 1) - row);
+}
+
 #endif							/* GPUSORT_BATCH_H */

@@ -28,8 +28,10 @@
  *	  C DRAIN								S BATCH_READY ... BATCH_READY of no rows
  *
  * gives the batches back as they were filled, in order: those that were
- * uploaded.  What was filled and not freed when FAILED came is still in its
- * slot, and the client's again once it sent DRAIN.
+ * uploaded.  Uploads on their way are finished first, each with its BATCH_FREE;
+ * what was filled and not freed when the batch of no rows comes is still in its
+ * slot and not among those given back.  A client keeps one slot back while it fills the others, so that
+ * there is always one to drain through.
  *
  * When JOB_CLOSE was sent, all slots are the client's as soon as the next
  * job's JOB_READY has come: only then has the device let go of them.
@@ -127,6 +129,7 @@ typedef struct GsWelcome
 	uint64_t	memory_total;	/* bytes of the device */
 	uint64_t	memory_limit;	/* what jobs may take of it */
 	uint64_t	memory_used;	/* what they have now */
+	uint64_t	memory_held;	/* with what is kept for the next job */
 	uint32_t	njobs;			/* open now */
 	uint32_t	nwaiting;		/* not yet admitted */
 	uint64_t	jobs_done;		/* since the service started */

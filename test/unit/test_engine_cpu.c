@@ -616,7 +616,7 @@ test_interrupts_of_long_prefix(void **unused)
 	layout.columns[0].min_len = len - 6;
 	layout.columns[0].max_len = len;
 	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(gs_engine_fetch(engine, 0, 2, rows) == 2);
+	CHECK(driver_fetch(engine, 0, 2, rows) == 2);
 	CHECK(rows[0] == first_row && rows[1] == first_row + 8 * 6);
 	gs_engine_close(engine);
 	unit_host_end(&host);
@@ -654,7 +654,7 @@ test_work_of_zeros(void **unused)
 	start = clock();
 	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
 	seconds = (double) (clock() - start) / CLOCKS_PER_SEC;
-	CHECK(gs_engine_fetch(driver.engine, 0, 8193, rows) == 8193);
+	CHECK(driver_fetch(driver.engine, 0, 8193, rows) == 8193);
 	for (size_t i = 0; i < 8193; i++)
 		CHECK(table_row_number(rows[i]) == (i == 8192 ? 100 : i < 100 ? i : i + 1));
 	driver_close(&driver);
@@ -955,7 +955,7 @@ check_many_batches(size_t nrows, uint64_t fail_at)
 	CHECK(host.nlive >= nrows);
 	CHECK(gs_engine_figures(engine)->peak_bytes <= host.peak_bytes);
 	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(gs_engine_fetch(engine, 0, nrows, rows) == nrows);
+	CHECK(driver_fetch(engine, 0, nrows, rows) == nrows);
 	for (size_t i = 0; i < nrows; i++)
 		CHECK(table_row_number(rows[i]) == nrows - 1 - i);
 	gs_engine_close(engine);
@@ -1127,7 +1127,7 @@ test_numbering_limit(void **unused)
 	CHECK(engine->figures.nrows == nrows);
 	rows = malloc(sizeof(void *) * nrows);
 	CHECK(rows != NULL);
-	CHECK(gs_engine_fetch(engine, 0, nrows, rows) == nrows);
+	CHECK(driver_fetch(engine, 0, nrows, rows) == nrows);
 	for (size_t i = 0; i < nrows; i++)
 	{
 		uint32_t	number;

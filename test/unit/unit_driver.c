@@ -96,6 +96,15 @@ driver_close(Driver *driver)
 	driver->engine = NULL;
 }
 
+size_t
+driver_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows)
+{
+	size_t		fetched = SIZE_MAX;
+
+	CHECK(gs_engine_fetch(engine, position, nrows, rows, &fetched) == GS_STATUS_OK);
+	return fetched;
+}
+
 /* Fetches from a position and compares what comes. */
 static void
 check_window(Driver *driver, const uint32_t *order, size_t position, size_t nwanted,
@@ -109,7 +118,7 @@ check_window(Driver *driver, const uint32_t *order, size_t position, size_t nwan
 	for (size_t i = 0; i < nwanted; i++)
 		rows[i] = NULL;
 	rows[nwanted] = rows;		/* must stay */
-	n = gs_engine_fetch(driver->engine, position, nwanted, rows);
+	n = driver_fetch(driver->engine, position, nwanted, rows);
 	CHECK_MSG(n > 0 || nleft == 0 || nwanted == 0, "fetch(%zu, %zu) of %zu rows gave none",
 			  position, nwanted, nrows);
 	CHECK_MSG(n <= nwanted && n <= nleft, "fetch(%zu, %zu) of %zu rows gave %zu",
@@ -171,21 +180,28 @@ void
 driver_check_drain(Driver *driver, size_t max_rows)
 {
 	const TestTable *table = driver->table;
-	const void *row;
+	const GsBatch *batch = NULL;
 	size_t		n = 0;
 
 	CHECK(gs_engine_drain(driver->engine) == GS_STATUS_OK);
-	while (n < max_rows && (row = gs_engine_next(driver->engine)) != NULL)
+	while (n < max_rows)
 	{
-		CHECK_MSG(n < driver->npushed, "a row too many came out");
-		CHECK_MSG(table_row_is(table, n, &driver->layout, row),
-				  "row %zu of %zu is another one, or damaged", n, driver->npushed);
-		n++;
+		CHECK(gs_engine_next_batch(driver->engine, &batch) == GS_STATUS_OK);
+		if (batch == NULL)
+			break;
+		for (size_t slot = 0; slot < batch->nrows; slot++)
+		{
+			CHECK_MSG(n < driver->npushed, "a row too many came out");
+			CHECK_MSG(table_row_is(table, n, &driver->layout,
+								   gs_batch_pushed(batch, &driver->layout, slot)),
+					  "row %zu of %zu is another one, or damaged", n, driver->npushed);
+			n++;
+		}
 	}
-	CHECK_MSG(n == max_rows || n == driver->npushed, "%zu of %zu rows came out",
+	CHECK_MSG(n >= max_rows || n == driver->npushed, "%zu of %zu rows came out",
 			  n, driver->npushed);
 	if (n < max_rows)
-		CHECK(gs_engine_next(driver->engine) == NULL);
+		CHECK(gs_engine_next_batch(driver->engine, &batch) == GS_STATUS_OK && batch == NULL);
 }
 
 void

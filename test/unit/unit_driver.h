@@ -36,6 +36,10 @@ extern GsStatus driver_load(Driver *driver);
 
 extern void driver_close(Driver *driver);
 
+/* gs_engine_fetch() of an engine that does not fail; returns how many. */
+extern size_t driver_fetch(GsEngine *engine, uint64_t position, size_t nrows,
+						   const void **rows);
+
 /*
  * After a sort: the rows are all there, in the reference order and intact, in
  * whatever portions and from wherever they are fetched.

@@ -1,0 +1,96 @@
+/*-------------------------------------------------------------------------
+ *
+ * engine_choice.c
+ *	  Which engine sorts the rows: the CPU's at first, then perhaps a device's.
+ *
+ * Every sort starts on the CPU engine, so that one of ten rows, or one whose
+ * size was estimated wrong, never waits for a device.  Past
+ * gpusort.device_min_rows, or when memory is at its end, the rows move: a copy
+ * of what there is by then, in input order, and all further rows go straight
+ * to the device's ring.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "engine_choice.h"
+#include "gpusort.h"
+#include "service_client.h"
+
+#include "miscadmin.h"
+
+/* Device memory that a row takes beside itself and its record: engine and ties. */
+#define DEVICE_ROW_BYTES	32
+
+bool
+gs_engine_device_pays(uint64 nrows)
+{
+	return gpusort_engine != GS_ENGINE_CPU && nrows >= (uint64) gpusort_device_min_rows;
+}
+
+/* Copies a batch's rows.  FULL or FAILED as reserve. */
+static GsStatus
+copy_batch(GsEngine *engine, const GsBatch *from)
+{
+	const GsKeyLayout *layout = engine->job.layout;
+	GsBatch    *batch = NULL;
+
+	CHECK_FOR_INTERRUPTS();
+	for (size_t slot = 0; slot < from->nrows; slot++)
+	{
+		size_t		row_bytes = gs_batch_row_bytes(from, layout, slot);
+
+		if (batch == NULL || !gs_batch_has_room(batch, row_bytes))
+		{
+			GsStatus	status = gs_engine_reserve(engine, row_bytes, &batch);
+
+			if (status != GS_STATUS_OK)
+				return status;
+		}
+		gs_batch_push_copy(batch, from, layout, slot, row_bytes);
+	}
+	return GS_STATUS_OK;
+}
+
+GsEngine *
+gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
+						 double expected_rows, double expected_bytes,
+						 const char **why_not)
+{
+	GsServiceLink *link = gs_service_client_link(context, why_not);
+	GsServiceOptions options;
+	GsEngine   *engine;
+	const GsBatch *batches;
+	size_t		nbatches;
+	GsStatus	status;
+
+	if (link == NULL)
+		return NULL;
+	if (!gs_service_client_accepts(&link->welcome, why_not))
+	{
+		link->release(link, true);
+		return NULL;
+	}
+	options.expected_bytes = (uint64) Min(expected_rows * (expected_bytes + DEVICE_ROW_BYTES), 1e15);
+	options.wait_ms = gpusort_device_wait;
+	options.algorithm = gpusort_algorithm;
+	status = gs_engine_service_open(&cpu->job, link, &options, &engine);
+
+	batches = gs_engine_cpu_batches(cpu, &nbatches);
+	for (size_t i = 0; i < nbatches && status == GS_STATUS_OK; i++)
+		status = copy_batch(engine, &batches[i]);
+	if (status == GS_STATUS_OK)
+	{
+		gs_engine_close(cpu);
+		return engine;
+	}
+
+	if (status == GS_STATUS_FULL)
+		*why_not = "the device has no memory left for it";
+	else
+		*why_not = engine != NULL && engine->figures.detail != NULL ?
+			pstrdup(engine->figures.detail) : "out of memory";
+	if (engine != NULL)
+		gs_engine_close(engine);
+	return NULL;
+}

@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * engine_choice.h
+ *	  Which engine sorts the rows: the CPU's at first, then perhaps a device's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ENGINE_CHOICE_H
+#define GPUSORT_ENGINE_CHOICE_H
+
+#include "engine.h"
+
+/* Are so many rows enough for the device, where there is one? */
+extern bool gs_engine_device_pays(uint64 nrows);
+
+/*
+ * Opens the device's engine and copies to it the rows that the CPU engine has.
+ * Returns NULL, and why_not, if that cannot be: then nothing has happened.  Else the CPU engine is
+ * closed.  The new engine's memory, and its connection, are the context's.
+ * expected_rows, of expected_bytes each, is what the planner thinks.
+ */
+extern GsEngine *gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
+										  double expected_rows, double expected_bytes,
+										  const char **why_not);
+
+#endif							/* GPUSORT_ENGINE_CHOICE_H */

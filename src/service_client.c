@@ -1,0 +1,428 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_client.c
+ *	  This backend's connections to gpusortd.
+ *
+ * The ring is a memfd of this backend, sealed so that it cannot shrink under the
+ * service's feet.  Its pages come to be when they are first written, and stay
+ * for the next sort.
+ *
+ * A link is in one of two lists of this process: idle, or in use by a memory
+ * context.  An ERROR, a cancel or a backend's end leaves nothing to be done:
+ * the context's reset callback closes the socket, or the kernel does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "gpusort.h"
+#include "service_client.h"
+#include "supervisor.h"
+
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "portability/instr_time.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+/*
+ * The ring: large enough that the device and the backend work side by side,
+ * small enough to stay in the processor's cache.
+ */
+#define SLOT_BYTES		((uint32) 1 << 20)
+#define NSLOTS			16
+#define RING_BYTES		((Size) SLOT_BYTES * NSLOTS)
+
+/* Idle links kept: what a query with a merge join of two sorts uses. */
+#define MAX_IDLE		2
+
+/* How long the service may take to answer HELLO. */
+#define WELCOME_MS		5000
+
+/* Planning asks a service that was not there only so often. */
+#define RETRY_MS		2000
+
+/* Looks at the socket before it sleeps: an answer often takes that long. */
+#define SPINS			50
+
+typedef struct ClientLink
+{
+	GsServiceLink base;			/* must be first */
+	dlist_node	node;			/* of idle_links, if idle */
+	int			socket;
+	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
+} ClientLink;
+
+static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
+static int	nidle = 0;
+
+/* ------------------------------------------------------------- cutting a link */
+
+static void
+cut(ClientLink *link)
+{
+	if (link->socket >= 0)
+	{
+		close(link->socket);
+		ReleaseExternalFD();
+	}
+	if (link->base.ring != NULL)
+		munmap(link->base.ring, RING_BYTES);
+	pfree(link);
+}
+
+/* The context that a link was made for goes, and nobody released the link. */
+static void
+cut_with_context(void *arg)
+{
+	ClientLink **place = arg;
+
+	if (*place != NULL)
+		cut(*place);
+}
+
+/*
+ * Ties a link to a context.  The callback's argument is in the context itself,
+ * since the link may be someone else's by the time when it is called.
+ */
+static void
+own(ClientLink *link, MemoryContext context)
+{
+	MemoryContextCallback *callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
+	ClientLink **place = MemoryContextAlloc(context, sizeof(ClientLink *));
+
+	*place = link;
+	callback->func = cut_with_context;
+	callback->arg = place;
+	MemoryContextRegisterResetCallback(context, callback);
+	link->place = place;
+}
+
+/* ------------------------------------------------------------------- messages */
+
+static bool
+link_send(GsServiceLink *base, const GsMessage *message)
+{
+	ClientLink *link = (ClientLink *) base;
+	ssize_t		sent;
+
+	do
+		sent = send(link->socket, message, message->nbytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t) message->nbytes;
+}
+
+/* -1: the connection is broken; 0: no message yet; 1: one. */
+static int
+try_receive(ClientLink *link, GsAnyMessage *message)
+{
+	ssize_t		received;
+
+	do
+		received = recv(link->socket, message, sizeof(*message), MSG_DONTWAIT);
+	while (received < 0 && errno == EINTR);
+	if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return 0;
+	return received >= (ssize_t) sizeof(GsMessage) &&
+		message->message.nbytes == (uint32) received ? 1 : -1;
+}
+
+/*
+ * Waits for something to read, for timeout_ms or, if that is -1, for ever.
+ * False: in vain.
+ */
+static bool
+wait_readable(ClientLink *link, long timeout_ms)
+{
+	int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
+
+	if (timeout_ms >= 0)
+		events |= WL_TIMEOUT;
+	events = WaitLatchOrSocket(MyLatch, events, link->socket, timeout_ms, PG_WAIT_EXTENSION);
+	if (events & WL_LATCH_SET)
+	{
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return (events & WL_TIMEOUT) == 0;
+}
+
+static bool
+link_receive(GsServiceLink *base, bool wait, GsAnyMessage *message)
+{
+	ClientLink *link = (ClientLink *) base;
+
+	for (int tries = 0;; tries++)
+	{
+		int			received = try_receive(link, message);
+
+		if (received != 0)
+			return received > 0;
+		if (!wait)
+		{
+			message->message.type = 0;
+			return true;
+		}
+		if (tries >= SPINS)
+			wait_readable(link, -1);
+	}
+}
+
+static void
+link_release(GsServiceLink *base, bool reusable)
+{
+	ClientLink *link = (ClientLink *) base;
+
+	*link->place = NULL;
+	link->place = NULL;
+	if (!reusable || nidle >= MAX_IDLE)
+	{
+		cut(link);
+		return;
+	}
+	dlist_push_head(&idle_links, &link->node);
+	nidle++;
+}
+
+/* ------------------------------------------------------------- making a link */
+
+/* Makes the ring; returns its descriptor, or -1. */
+static int
+make_ring(ClientLink *link)
+{
+	int			ring = memfd_create("gpusort", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (ring < 0)
+		return -1;
+	if (ftruncate(ring, RING_BYTES) == 0 &&
+		fcntl(ring, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	{
+		void	   *memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
+
+		if (memory != MAP_FAILED)
+		{
+			link->base.ring = memory;
+			return ring;
+		}
+	}
+	close(ring);
+	return -1;
+}
+
+static bool
+connect_socket(ClientLink *link)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) <= sizeof(address.sun_path),
+					 "the socket's name is too long");
+	strlcpy(address.sun_path, GS_SERVICE_SOCKET, sizeof(address.sun_path));
+	if (!AcquireExternalFD())
+		return false;
+	link->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (link->socket < 0)
+	{
+		ReleaseExternalFD();
+		return false;
+	}
+	return connect(link->socket, (struct sockaddr *) &address, sizeof(address)) == 0;
+}
+
+static bool
+send_hello(ClientLink *link, int ring)
+{
+	GsHello		hello = {.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)}};
+	struct iovec part = {.iov_base = &hello,.iov_len = sizeof(hello)};
+	union
+	{
+		struct cmsghdr header;
+		char		space[CMSG_SPACE(sizeof(int))];
+	}			control;
+	struct msghdr envelope = {.msg_iov = &part,.msg_iovlen = 1};
+	struct cmsghdr *header;
+
+	hello.magic = GS_WIRE_MAGIC;
+	hello.version = GS_WIRE_VERSION;
+	hello.ring_bytes = RING_BYTES;
+	hello.slot_bytes = SLOT_BYTES;
+	hello.nslots = NSLOTS;
+
+	memset(&control, 0, sizeof(control));
+	envelope.msg_control = &control;
+	envelope.msg_controllen = sizeof(control);
+	header = CMSG_FIRSTHDR(&envelope);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &ring, sizeof(int));
+	return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t) sizeof(hello);
+}
+
+/* Waits for WELCOME, as long as it may take. */
+static bool
+receive_welcome(ClientLink *link, const char **why_not)
+{
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WELCOME_MS);
+	GsAnyMessage message;
+	int			received;
+
+	while ((received = try_receive(link, &message)) == 0)
+	{
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);
+
+		if (left <= 0)
+		{
+			*why_not = "gpusortd does not answer";
+			return false;
+		}
+		wait_readable(link, left);
+	}
+	*why_not = "gpusortd refused the connection";
+	if (received < 0)
+		return false;
+	if (message.message.type == GS_MESSAGE_FAILED)
+	{
+		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
+		*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
+		return false;
+	}
+	if (message.message.type != GS_MESSAGE_WELCOME ||
+		message.message.nbytes != sizeof(GsWelcome) ||
+		message.welcome.version != GS_WIRE_VERSION)
+		return false;
+	link->base.welcome = message.welcome;
+	link->base.welcome.device_name[GS_DEVICE_NAME_BYTES - 1] = '\0';
+	return true;
+}
+
+/* Why there is nobody at the socket: what the supervisor last wrote. */
+static const char *
+reason_of_supervisor(void)
+{
+	char	   *state;
+	char	   *why;
+
+	gs_supervisor_want();
+	gs_supervisor_status(&state, &why);
+	return why[0] == '\0' ? psprintf("gpusortd: %s", state) :
+		psprintf("gpusortd: %s: %s", state, why);
+}
+
+/* The link belongs to the context from its first moment: waiting may not return. */
+static ClientLink *
+make_link(MemoryContext context, const char **why_not)
+{
+	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
+	int			ring;
+	bool		sent;
+
+	link->base.slot_bytes = SLOT_BYTES;
+	link->base.nslots = NSLOTS;
+	link->base.send = link_send;
+	link->base.receive = link_receive;
+	link->base.release = link_release;
+	link->socket = -1;
+	own(link, context);
+
+	if (!connect_socket(link))
+		*why_not = reason_of_supervisor();
+	else if ((ring = make_ring(link)) < 0)
+		*why_not = psprintf("no shared memory for rows: %m");
+	else
+	{
+		sent = send_hello(link, ring);
+		close(ring);
+		if (!sent)
+			*why_not = "gpusortd closed the connection";
+		else if (receive_welcome(link, why_not))
+			return link;
+	}
+	link_release(&link->base, false);
+	return NULL;
+}
+
+/*
+ * Takes an idle link.  What the service said meanwhile, at most that it ends or
+ * has closed the connection, shows that the link is no good any more.
+ */
+static ClientLink *
+take_idle(MemoryContext context)
+{
+	while (!dlist_is_empty(&idle_links))
+	{
+		ClientLink *link = dlist_container(ClientLink, node, dlist_pop_head_node(&idle_links));
+		GsAnyMessage message;
+		int			received;
+
+		nidle--;
+		own(link, context);
+
+		/* what was on its way when its last job was closed */
+		while ((received = try_receive(link, &message)) > 0 &&
+			   message.message.type != GS_MESSAGE_FAILED)
+			;
+		if (received == 0)
+			return link;
+		link_release(&link->base, false);
+	}
+	return NULL;
+}
+
+GsServiceLink *
+gs_service_client_link(MemoryContext context, const char **why_not)
+{
+	ClientLink *link = take_idle(context);
+
+	if (link == NULL)
+		link = make_link(context, why_not);
+	return link == NULL ? NULL : &link->base;
+}
+
+bool
+gs_service_client_accepts(const GsWelcome *welcome, const char **why_not)
+{
+	if (gpusort_engine == GS_ENGINE_CUDA || welcome->device_kind == GS_DEVICE_KIND_CUDA)
+		return true;
+	*why_not = "gpusortd has no CUDA device";
+	return false;
+}
+
+bool
+gs_service_client_is_usable(const char **why_not)
+{
+	static TimestampTz next_try = 0;
+	static const char *last_reason = "";
+	GsServiceLink *link;
+	MemoryContext context;
+	bool		usable;
+
+	*why_not = last_reason;
+	if (dlist_is_empty(&idle_links) && GetCurrentTimestamp() < next_try)
+		return false;
+	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link", ALLOCSET_SMALL_SIZES);
+	link = gs_service_client_link(context, why_not);
+	usable = link != NULL && gs_service_client_accepts(&link->welcome, why_not);
+	if (link != NULL)
+		link->release(link, true);
+	if (!usable)
+	{
+		static char reason[256];
+
+		strlcpy(reason, *why_not, sizeof(reason));
+		last_reason = reason;
+		*why_not = reason;
+		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS);
+	}
+	MemoryContextDelete(context);
+	return usable;
+}

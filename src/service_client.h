@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_client.h
+ *	  This backend's connections to gpusortd.
+ *
+ * A connection with its ring takes some milliseconds to make, so it is kept
+ * for the next sort when one ends in good order.  One that does not is cut,
+ * which ends its job at the other side, whatever state that is in.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SERVICE_CLIENT_H
+#define GPUSORT_SERVICE_CLIENT_H
+
+#include "service_link.h"
+
+/*
+ * A connection for one job; NULL, and why_not a constant or palloc'd text, if
+ * there is none.  When the memory context goes before the link was released,
+ * it is cut.  Asks for the service to be started where it does not run, but
+ * does not wait for it.
+ */
+extern GsServiceLink *gs_service_client_link(MemoryContext context, const char **why_not);
+
+/*
+ * The same question, for planning: is there a service, and is it one that the
+ * setting gpusort.engine would have sort?
+ */
+extern bool gs_service_client_is_usable(const char **why_not);
+
+/* Of the service at the other end: would gpusort.engine have it sort? */
+extern bool gs_service_client_accepts(const GsWelcome *welcome, const char **why_not);
+
+#endif							/* GPUSORT_SERVICE_CLIENT_H */

@@ -1,0 +1,611 @@
+/*-------------------------------------------------------------------------
+ *
+ * supervisor.c
+ *	  The background worker that keeps gpusortd running.
+ *
+ * The device is driven by gpusortd, a program of its own.  When a process of
+ * the server crashes, PostgreSQL ends all the others and goes through
+ * recovery, and a device driver is nothing to stake that on.  So the worker
+ * is only a parent: it has no database, no shared memory of ours and no device.
+ *
+ *	  no device, no program		the worker ends; the first sort after the next
+ *								reload of the settings asks for a new one
+ *	  gpusortd ends				it is started again: after 0.1 s, then twice as
+ *								long each time, up to 30 s; from the beginning
+ *								once it has lived for a minute
+ *	  a setting has changed		it is ended and started again
+ *	  the server stops			it is ended, by SIGKILL if it takes too long
+ *	  the worker dies			the kernel kills it: PR_SET_PDEATHSIG
+ *
+ * So nothing stays behind, however the server ends: when the postmaster is
+ * gone the worker leaves WaitLatch() for good, and gpusortd with it.
+ *
+ * The worker is started with the server if shared_preload_libraries has
+ * gpusort, and else by the first sort that wants a device.  Only one works: it
+ * holds the lock on a file, which the kernel gives back whatever happens.
+ * What it knows is in another file, for the backends; a new version replaces
+ * it as a whole.  It names the start of its server, so that what an earlier
+ * one left tells nobody anything.
+ *
+ * gpusortd writes what it has to say to a pipe; the worker passes it on to
+ * the server's log, and notes the last line as the reason if gpusortd ends.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpusort.h"
+#include "supervisor.h"
+
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/ps_status.h"
+#include "utils/timestamp.h"
+
+#define LOCK_FILE		PG_STAT_TMP_DIR "/gpusort.supervisor.lock"
+#define STATUS_FILE		PG_STAT_TMP_DIR "/gpusort.status"
+
+#define FIRST_DELAY_MS	100
+#define LAST_DELAY_MS	30000
+#define GOOD_LIFE_MS	60000
+
+/* How long it may take to end when it is told to. */
+#define STOP_MS			5000
+
+/* A backend looks for a supervisor no more often than that. */
+#define WANT_INTERVAL_MS	1000
+
+/* gpusortd's exit status if there is no such device; and execv()'s failure. */
+#define EXIT_NO_DEVICE	3
+#define EXIT_NO_PROGRAM	127
+
+/* Its last line once it listens begins so. */
+#define READY_PREFIX	"gpusortd: ready: "
+#define READY_FD		3
+
+#define LINE_BYTES		1024
+
+/* What backends are told. */
+#define STATE_STARTING		"starting"
+#define STATE_RUNNING		"running"
+#define STATE_FAILED		"failed"
+#define STATE_NO_DEVICE		"no device"
+#define STATE_NO_PROGRAM	"no program"
+#define STATE_STOPPED		"stopped"
+#define STATE_NOT_STARTED	"not started"
+
+typedef struct Status
+{
+	TimestampTz server_start;
+	TimestampTz written;
+	char		state[64];
+	char		why[LINE_BYTES];
+} Status;
+
+/* gpusortd, as the worker knows it. */
+typedef struct Service
+{
+	char	   *command;		/* as started; NULL before the first time */
+	pid_t		pid;			/* 0: it does not run */
+	int			output;			/* the pipe's end; -1: none */
+	TimestampTz started;
+	TimestampTz next_start;
+	int			delay_ms;		/* before the start after the next end */
+	int			line_bytes;		/* of what is no whole line yet */
+	char		line[LINE_BYTES];
+	char		last_line[LINE_BYTES];
+} Service;
+
+PGDLLEXPORT void gs_supervisor_main(Datum main_arg);
+
+/* ---------------------------------------------------------- the two files */
+
+static struct flock
+lock_of_file(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return lock;
+}
+
+/* The lock is held up to the end of this process. */
+static bool
+take_lock(void)
+{
+	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR | O_CREAT);
+	struct flock lock = lock_of_file();
+
+	if (fd < 0)
+		ereport(FATAL,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", LOCK_FILE)));
+
+	/* a worker of the server before this one may just be leaving */
+	for (int tries = 0; fcntl(fd, F_SETLK, &lock) != 0; tries++)
+	{
+		if (tries == 20)
+			return false;
+		pg_usleep(10000);
+	}
+	return true;
+}
+
+static bool
+lock_is_taken(void)
+{
+	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR);
+	struct flock lock = lock_of_file();
+	bool		taken;
+
+	if (fd < 0)
+		return false;
+	taken = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	close(fd);
+	return taken;
+}
+
+static void
+write_status(const char *state, const char *why)
+{
+	FILE	   *file = AllocateFile(STATUS_FILE ".new", PG_BINARY_W);
+
+	set_ps_display(state);
+	if (file != NULL)
+	{
+		fprintf(file, INT64_FORMAT " " INT64_FORMAT "\n%s\n%s\n",
+				PgStartTime, GetCurrentTimestamp(), state, why);
+		if (FreeFile(file) == 0 && rename(STATUS_FILE ".new", STATUS_FILE) == 0)
+			return;
+	}
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not write file \"%s\": %m", STATUS_FILE)));
+}
+
+/* A line without its end. */
+static bool
+read_line(FILE *file, char *line, int size)
+{
+	if (fgets(line, size, file) == NULL)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+/* False if nothing was written since the server started. */
+static bool
+read_status(Status *status)
+{
+	FILE	   *file = AllocateFile(STATUS_FILE, PG_BINARY_R);
+	char		times[64];
+	bool		whole;
+
+	if (file == NULL)
+		return false;
+	whole = read_line(file, times, sizeof(times)) &&
+		sscanf(times, INT64_FORMAT " " INT64_FORMAT,
+			   &status->server_start, &status->written) == 2 &&
+		read_line(file, status->state, sizeof(status->state)) &&
+		read_line(file, status->why, sizeof(status->why));
+	FreeFile(file);
+	return whole && status->server_start == PgStartTime;
+}
+
+/* Did the supervisor end because it was no use to go on? */
+static bool
+gave_up(const Status *status)
+{
+	return strcmp(status->state, STATE_NO_DEVICE) == 0 ||
+		strcmp(status->state, STATE_NO_PROGRAM) == 0;
+}
+
+/* ------------------------------------------------------------ for backends */
+
+static void
+describe_worker(BackgroundWorker *worker)
+{
+	memset(worker, 0, sizeof(*worker));
+	strlcpy(worker->bgw_name, "gpusort supervisor", BGW_MAXLEN);
+	strlcpy(worker->bgw_type, "gpusort supervisor", BGW_MAXLEN);
+	strlcpy(worker->bgw_library_name, "gpusort", BGW_MAXLEN);
+	strlcpy(worker->bgw_function_name, "gs_supervisor_main", BGW_MAXLEN);
+	worker->bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker->bgw_start_time = BgWorkerStart_PostmasterStart;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;
+}
+
+void
+gs_supervisor_register(void)
+{
+	BackgroundWorker worker;
+
+	if (!process_shared_preload_libraries_in_progress ||
+		gpusort_engine == GS_ENGINE_CPU)
+		return;
+	describe_worker(&worker);
+	RegisterBackgroundWorker(&worker);
+}
+
+void
+gs_supervisor_want(void)
+{
+	static TimestampTz last_look = 0;
+	TimestampTz now = GetCurrentTimestamp();
+	BackgroundWorker worker;
+	Status		status;
+
+	if (!TimestampDifferenceExceeds(last_look, now, WANT_INTERVAL_MS))
+		return;
+	last_look = now;
+	if (lock_is_taken() ||
+		(read_status(&status) && gave_up(&status) && status.written >= PgReloadTime))
+		return;
+	describe_worker(&worker);
+	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+}
+
+void
+gs_supervisor_status(char **state, char **why)
+{
+	Status		status;
+
+	if (!read_status(&status))
+	{
+		*state = pstrdup(STATE_NOT_STARTED);
+		*why = pstrdup("no sort has wanted a device since the server started");
+	}
+	else if (!gave_up(&status) && !lock_is_taken())
+	{
+		*state = pstrdup(STATE_STOPPED);
+		*why = pstrdup("its supervisor has ended; the next sort that wants a device starts another");
+	}
+	else
+	{
+		*state = pstrdup(status.state);
+		*why = pstrdup(status.why);
+	}
+}
+
+/* ------------------------------------------------------- starting gpusortd */
+
+/* Its command line, as the settings are now; ends with NULL. */
+static char **
+make_arguments(void)
+{
+	char	  **argv = palloc(14 * sizeof(char *));
+	int			argc = 0;
+	char		path[MAXPGPATH];
+
+	if (gpusort_service_path[0] != '\0')
+		strlcpy(path, gpusort_service_path, MAXPGPATH);
+	else
+	{
+		strlcpy(path, my_exec_path, MAXPGPATH);
+		get_parent_directory(path);
+		join_path_components(path, path, "gpusortd");
+	}
+
+	argv[argc++] = pstrdup(path);
+	argv[argc++] = "--socket";
+	argv[argc++] = GS_SERVICE_SOCKET;
+	argv[argc++] = "--device";
+	argv[argc++] = gpusort_device == GS_DEVICE_CHOICE_HOST ? "host" : "cuda";
+	argv[argc++] = "--memory-limit";
+	argv[argc++] = psprintf("%d", gpusort_device_memory_limit);
+	argv[argc++] = "--idle-seconds";
+	argv[argc++] = psprintf("%d", gpusort_device_idle);
+	argv[argc++] = "--ready-fd";
+	argv[argc++] = psprintf("%d", READY_FD);
+	if (gpusort_service_fault[0] != '\0')
+	{
+		argv[argc++] = "--fault";
+		argv[argc++] = pstrdup(gpusort_service_fault);
+	}
+	argv[argc] = NULL;
+	return argv;
+}
+
+/* The command line as one string, to tell whether it has changed. */
+static char *
+join_arguments(char *const *argv)
+{
+	StringInfoData command;
+
+	initStringInfo(&command);
+	for (; *argv != NULL; argv++)
+		appendStringInfo(&command, "%s\n", *argv);
+	return command.data;
+}
+
+/*
+ * The child, up to execv(): system calls only, since everything else in this
+ * process belongs to its parent.
+ */
+static void
+exec_service(char *const *argv, int output, pid_t parent)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t	none;
+	long		nfds = Min(sysconf(_SC_OPEN_MAX), 65536);
+	int			null = open("/dev/null", O_RDONLY);
+	const char *error;
+
+	for (int signo = 1; signo < NSIG; signo++)
+		(void) sigaction(signo, &action, NULL);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+		_exit(EXIT_FAILURE);	/* the parent is gone already */
+
+	dup2(null, STDIN_FILENO);
+	dup2(output, STDOUT_FILENO);
+	dup2(output, STDERR_FILENO);
+	dup2(output, READY_FD);
+	for (int fd = READY_FD + 1; fd < nfds; fd++)
+		close(fd);
+
+	sigemptyset(&none);
+	(void) sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(argv[0], argv);
+
+	error = strerror(errno);
+	if (write(STDERR_FILENO, argv[0], strlen(argv[0])) < 0 ||
+		write(STDERR_FILENO, ": ", 2) < 0 ||
+		write(STDERR_FILENO, error, strlen(error)) < 0)
+		_exit(EXIT_FAILURE);
+	_exit(EXIT_NO_PROGRAM);
+}
+
+static void
+start_service(Service *service)
+{
+	char	  **argv = make_arguments();
+	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
+	pid_t		parent = getpid();
+	int			ends[2];
+	sigset_t	all;
+	sigset_t	before;
+
+	if (service->command)
+		pfree(service->command);
+	service->command = join_arguments(argv);
+	MemoryContextSwitchTo(context);
+
+	if (pipe(ends) != 0)
+		ereport(FATAL, (errmsg("could not create a pipe: %m")));
+	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
+		ereport(FATAL, (errmsg("could not set up a pipe: %m")));
+
+	write_status(STATE_STARTING, "");
+	service->line_bytes = 0;
+	service->last_line[0] = '\0';
+	service->started = GetCurrentTimestamp();
+
+	/* no handler of ours runs in the child */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	service->pid = fork();
+	if (service->pid == 0)
+		exec_service(argv, ends[1], parent);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+
+	close(ends[1]);
+	service->output = ends[0];
+	if (service->pid < 0)
+		ereport(FATAL, (errmsg("could not fork: %m")));
+}
+
+/* ------------------------------------------------------- watching gpusortd */
+
+static void
+take_line(Service *service)
+{
+	const size_t prefix = strlen(READY_PREFIX);
+
+	service->line[service->line_bytes] = '\0';
+	service->line_bytes = 0;
+	if (service->line[0] == '\0')
+		return;
+	ereport(LOG, (errmsg_internal("%s", service->line)));
+	if (strncmp(service->line, READY_PREFIX, prefix) == 0)
+		write_status(STATE_RUNNING, service->line + prefix);
+	else
+		strlcpy(service->last_line, service->line, LINE_BYTES);
+}
+
+/* Takes what gpusortd has written so far, line by line. */
+static void
+read_output(Service *service)
+{
+	char		buffer[LINE_BYTES];
+	ssize_t		nread;
+
+	if (service->output < 0)
+		return;
+	while ((nread = read(service->output, buffer, sizeof(buffer))) > 0)
+	{
+		for (ssize_t i = 0; i < nread; i++)
+		{
+			if (buffer[i] == '\n' || service->line_bytes == LINE_BYTES - 1)
+				take_line(service);
+			if (buffer[i] != '\n')
+				service->line[service->line_bytes++] = buffer[i];
+		}
+	}
+	if (nread < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	take_line(service);
+	close(service->output);
+	service->output = -1;
+}
+
+/* Has it ended?  Then *exit_status is as waitpid() has it. */
+static bool
+service_ended(Service *service, int *exit_status)
+{
+	if (service->pid == 0 || waitpid(service->pid, exit_status, WNOHANG) != service->pid)
+		return false;
+	read_output(service);
+	if (service->output >= 0)
+		close(service->output);
+	service->output = -1;
+	service->pid = 0;
+	return true;
+}
+
+/* Decides what follows when it has ended by itself; false: nothing. */
+static bool
+plan_restart(Service *service, int exit_status)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	char	   *why = service->last_line;
+
+	if (strncmp(why, "gpusortd: ", 10) == 0)
+		why += 10;
+	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_DEVICE)
+	{
+		write_status(STATE_NO_DEVICE, why);
+		return false;
+	}
+	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_PROGRAM)
+	{
+		write_status(STATE_NO_PROGRAM, why);
+		return false;
+	}
+
+	if (TimestampDifferenceExceeds(service->started, now, GOOD_LIFE_MS))
+		service->delay_ms = FIRST_DELAY_MS;
+	service->next_start = TimestampTzPlusMilliseconds(now, service->delay_ms);
+	if (WIFSIGNALED(exit_status))
+		why = psprintf("terminated by signal %d: %s", WTERMSIG(exit_status),
+					   pg_strsignal(WTERMSIG(exit_status)));
+	else
+		why = psprintf("exited with status %d%s%s", WEXITSTATUS(exit_status),
+					   *why == '\0' ? "" : ": ", why);
+	ereport(LOG,
+			(errmsg("gpusortd %s", why),
+			 errdetail("It is started again in %d ms.", service->delay_ms)));
+	write_status(STATE_FAILED, why);
+	service->delay_ms = Min(2 * service->delay_ms, LAST_DELAY_MS);
+	return true;
+}
+
+/* Until something happens, or timeout_ms have passed if not negative. */
+static void
+wait_for_events(Service *service, long timeout_ms)
+{
+	int			events = WL_LATCH_SET | WL_EXIT_ON_PM_DEATH;
+
+	if (timeout_ms >= 0)
+		events |= WL_TIMEOUT;
+	if (service->output >= 0)
+		events |= WL_SOCKET_READABLE;
+	(void) WaitLatchOrSocket(MyLatch, events, service->output, timeout_ms,
+							 PG_WAIT_EXTENSION);
+	ResetLatch(MyLatch);
+}
+
+/* Ends it, politely at first. */
+static void
+stop_service(Service *service)
+{
+	int			exit_status;
+	const int	signals[] = {SIGTERM, SIGKILL};
+
+	for (int i = 0; i < lengthof(signals) && service->pid != 0; i++)
+	{
+		TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), STOP_MS);
+		long		left_ms;
+
+		kill(service->pid, signals[i]);
+		while (!service_ended(service, &exit_status) &&
+			   (left_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline)) > 0)
+		{
+			wait_for_events(service, left_ms);
+			read_output(service);
+		}
+	}
+	if (service->pid != 0)
+		ereport(FATAL, (errmsg("gpusortd, process %d, cannot be killed", (int) service->pid)));
+}
+
+/* The settings have been read again. */
+static void
+apply_settings(Service *service)
+{
+	if (service->command != NULL && strcmp(service->command, join_arguments(make_arguments())) == 0)
+		return;
+	stop_service(service);
+	service->delay_ms = FIRST_DELAY_MS;
+	service->next_start = 0;
+}
+
+static void
+handle_sigchld(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+void
+gs_supervisor_main(Datum main_arg)
+{
+	Service		service = {.output = -1, .delay_ms = FIRST_DELAY_MS};
+	MemoryContext loop_context;
+
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGCHLD, handle_sigchld);
+	BackgroundWorkerUnblockSignals();
+
+	if (!take_lock())
+		proc_exit(0);			/* another is at work */
+
+	loop_context = AllocSetContextCreate(TopMemoryContext, "GpuSort supervisor",
+										 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(loop_context);
+	while (!ShutdownRequestPending)
+	{
+		long		wait_ms = -1;
+		int			exit_status;
+
+		MemoryContextReset(loop_context);
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			apply_settings(&service);
+		}
+		read_output(&service);
+		if (service_ended(&service, &exit_status) && !plan_restart(&service, exit_status))
+			proc_exit(0);
+		if (service.pid == 0)
+		{
+			wait_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), service.next_start);
+			if (wait_ms == 0)
+			{
+				start_service(&service);
+				wait_ms = -1;
+			}
+		}
+		wait_for_events(&service, wait_ms);
+	}
+	stop_service(&service);
+	write_status(STATE_STOPPED, "the server is stopping");
+	proc_exit(0);
+}
