@@ -27,6 +27,7 @@ OBJS = \
 	src/service_client.o \
 	src/supervisor.o \
 	src/service_status.o \
+	src/calibrate.o \
 	src/sort_stock.o \
 	src/sort_explain.o
 

@@ -7,3 +7,32 @@ AS 'MODULE_PATHNAME', 'gpusort_version'
 LANGUAGE C IMMUTABLE PARALLEL SAFE;
 
 COMMENT ON FUNCTION gpusort_version() IS 'version of the gpusort library';
+
+CREATE FUNCTION gpusort_service_status(
+	OUT state text,
+	OUT detail text,
+	OUT device text,
+	OUT device_kind text,
+	OUT memory_total bigint,
+	OUT memory_limit bigint,
+	OUT memory_used bigint,
+	OUT jobs integer,
+	OUT waiting integer,
+	OUT jobs_done bigint,
+	OUT pid integer)
+AS 'MODULE_PATHNAME', 'gpusort_service_status'
+LANGUAGE C VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpusort_service_status() IS
+	'the process that sorts on the device: how it is, and what it has to do';
+
+CREATE FUNCTION gpusort_calibrate(
+	OUT rows bigint,
+	OUT cpu_ms float8,
+	OUT device_ms float8)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'gpusort_calibrate'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION gpusort_calibrate() IS
+	'measures from how many rows on the device is the faster, and sets gpusort.device_min_rows to it for the session';

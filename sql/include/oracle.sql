@@ -7,11 +7,19 @@
 -- the input.  Rows are compared by their binary form, which shows what their
 -- text hides: the sign of a zero, the bits of a NaN, trailing blanks.
 --
+-- The engine is the CPU's, or what the environment's GPUSORT_TEST_ENGINE says.
+--
 -- Everything is temporary, so that files do not depend on each other.
 
 LOAD 'gpusort';
 SET gpusort.enabled = on;
-SET gpusort.engine = cpu;
+\getenv engine GPUSORT_TEST_ENGINE
+\if :{?engine}
+\else
+\set engine cpu
+\endif
+SET gpusort.engine = :engine;
+SET gpusort.device_min_rows = 0;
 SET gpusort.force = on;
 SET work_mem = '64MB';
 SET jit = off;
