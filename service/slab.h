@@ -44,6 +44,9 @@ extern void gs_slab_pool_destroy(GsSlabPool *pool);
  */
 extern bool gs_slab_admit(GsSlabPool *pool, uint64_t expected_bytes, GsJobMemory *memory);
 
+/* Bytes that the job can take yet, if the device has them. */
+extern uint64_t gs_slab_left(const GsJobMemory *memory);
+
 /* NULL if there is none; idle slabs are given back to the device first. */
 extern void *gs_slab_take(GsJobMemory *memory, size_t nbytes);
 

@@ -2,6 +2,7 @@
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
+\set engine cpu
 \i :include
 
 CREATE TEMP TABLE t AS SELECT id, (id * 37) % 100 AS k, id % 10 AS d, ('word ' || id % 7) COLLATE "C" AS s FROM generate_series(1, 1000) id;

@@ -2,6 +2,7 @@
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
+\set engine cpu
 \i :include
 
 -- the two plans of a query, line by line; nothing if they differ in the name only

@@ -3,6 +3,7 @@
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
+\set engine cpu
 \i :include
 
 CREATE TEMP TABLE t AS SELECT id, (id * 7919) % 10007 AS k, nullif(id % 7, 0) AS n, md5(id::text) COLLATE "C" AS s FROM generate_series(1, 10000) id;

@@ -226,7 +226,7 @@ describe_worker(BackgroundWorker *worker)
 	strlcpy(worker->bgw_function_name, "gs_supervisor_main", BGW_MAXLEN);
 	worker->bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker->bgw_start_time = BgWorkerStart_PostmasterStart;
-	worker->bgw_restart_time = BGW_NEVER_RESTART;
+	worker->bgw_restart_time = BGW_NEVER_RESTART;	/* backends ask again */
 }
 
 void
@@ -238,6 +238,7 @@ gs_supervisor_register(void)
 		gpusort_engine == GS_ENGINE_CPU)
 		return;
 	describe_worker(&worker);
+	worker.bgw_restart_time = BGW_DEFAULT_RESTART_INTERVAL;
 	RegisterBackgroundWorker(&worker);
 }
 
@@ -267,12 +268,12 @@ gs_supervisor_status(char **state, char **why)
 	if (!read_status(&status))
 	{
 		*state = pstrdup(STATE_NOT_STARTED);
-		*why = pstrdup("no sort has wanted a device since the server started");
+		*why = pstrdup("it starts when a sort wants a device");
 	}
 	else if (!gave_up(&status) && !lock_is_taken())
 	{
 		*state = pstrdup(STATE_STOPPED);
-		*why = pstrdup("its supervisor has ended; the next sort that wants a device starts another");
+		*why = pstrdup("it starts again when a sort wants a device");
 	}
 	else
 	{
@@ -410,18 +411,25 @@ start_service(Service *service)
 
 /* ------------------------------------------------------- watching gpusortd */
 
+static char *
+skip_prefix(char *line, const char *prefix)
+{
+	return strncmp(line, prefix, strlen(prefix)) == 0 ? line + strlen(prefix) : line;
+}
+
 static void
 take_line(Service *service)
 {
-	const size_t prefix = strlen(READY_PREFIX);
+	char	   *ready_text;
 
 	service->line[service->line_bytes] = '\0';
 	service->line_bytes = 0;
 	if (service->line[0] == '\0')
 		return;
 	ereport(LOG, (errmsg_internal("%s", service->line)));
-	if (strncmp(service->line, READY_PREFIX, prefix) == 0)
-		write_status(STATE_RUNNING, service->line + prefix);
+	ready_text = skip_prefix(service->line, READY_PREFIX);
+	if (ready_text != service->line)
+		write_status(STATE_RUNNING, ready_text);
 	else
 		strlcpy(service->last_line, service->line, LINE_BYTES);
 }
@@ -471,13 +479,11 @@ static bool
 plan_restart(Service *service, int exit_status)
 {
 	TimestampTz now = GetCurrentTimestamp();
-	char	   *why = service->last_line;
+	char	   *why = skip_prefix(service->last_line, "gpusortd: ");
 
-	if (strncmp(why, "gpusortd: ", 10) == 0)
-		why += 10;
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_DEVICE)
 	{
-		write_status(STATE_NO_DEVICE, why);
+		write_status(STATE_NO_DEVICE, skip_prefix(why, "no device: "));
 		return false;
 	}
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_PROGRAM)

@@ -7,16 +7,17 @@
 -- the input.  Rows are compared by their binary form, which shows what their
 -- text hides: the sign of a zero, the bits of a NaN, trailing blanks.
 --
--- The engine is the CPU's, or what the environment's GPUSORT_TEST_ENGINE says.
+-- The engine is the one that the test has \set, or else what the environment's
+-- GPUSORT_TEST_ENGINE says, or else the CPU's.
 --
 -- Everything is temporary, so that files do not depend on each other.
 
 LOAD 'gpusort';
 SET gpusort.enabled = on;
-\getenv engine GPUSORT_TEST_ENGINE
 \if :{?engine}
 \else
 \set engine cpu
+\getenv engine GPUSORT_TEST_ENGINE
 \endif
 SET gpusort.engine = :engine;
 SET gpusort.device_min_rows = 0;

@@ -1,0 +1,773 @@
+/*-------------------------------------------------------------------------
+ *
+ * connection.c
+ *	  One client: its messages, their order, its ring and its job.
+ *
+ * The states, and what a client may say in each (JOB_CLOSE from any that has
+ * or wants a job):
+ *
+ *	  NEW		HELLO -> WATCHING without a ring, else IDLE
+ *	  WATCHING	HELLO
+ *	  IDLE		JOB_OPEN -> WAITING
+ *	  WAITING	-- admitted -> LOADING, or FAILED
+ *	  LOADING	BATCH_FILLED, SORT -> SORTING
+ *	  SORTING	BATCH_RELEASED -- sorted -> SORTED
+ *	  SORTED	BATCH_RELEASED, FETCH
+ *	  DRAINABLE	BATCH_RELEASED, DRAIN -> DRAINING
+ *	  DRAINING	BATCH_RELEASED
+ *	  FAILED	-- only JOB_CLOSE helps
+ *	  CLOSING	-- the device lets go of the ring -> IDLE
+ *	  GONE		the socket is closed; the job may still be closing
+ *
+ * A failure crosses what the client sent before it heard of it.  So in DRAINABLE
+ * and FAILED the messages of the states before are legal too: they are
+ * checked as ever, and slots change hands, but the job never hears of them.
+ *
+ * In CLOSING nothing is read.  That is how a JOB_OPEN right behind a JOB_CLOSE
+ * waits until the device has let go, without a place of its own to wait in.
+ *
+ * Sends do not block.  The number of messages under way is bounded by the number of
+ * slots, and far below what a socket holds: one that is full belongs to a
+ * client that does not read, and it is dropped.
+ *
+ * Descriptors arrive beside a message.  They are taken off every message,
+ * closed on exec from the first moment, and closed at once unless it is the
+ * HELLO that one belongs to.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "connection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log.h"
+
+/* Messages taken in one turn: other clients wait too. */
+#define READ_MESSAGES	32
+
+/* The shortest row: the header of a stored tuple. */
+#define MIN_ROW_BYTES	16
+
+typedef enum ConnectionState
+{
+	STATE_NEW,
+	STATE_WATCHING,
+	STATE_IDLE,
+	STATE_WAITING,
+	STATE_LOADING,
+	STATE_SORTING,
+	STATE_SORTED,
+	STATE_DRAINABLE,
+	STATE_DRAINING,
+	STATE_FAILED,
+	STATE_CLOSING,
+	STATE_GONE
+} ConnectionState;
+
+#define IN(state) (1u << STATE_##state)
+
+/* What a client may send: how long it is, and when it is legal. */
+static const struct
+{
+	size_t		nbytes;
+	unsigned	states;
+}			message_rules[] = {
+	[GS_MESSAGE_HELLO] = {sizeof(GsHello), IN(NEW) | IN(WATCHING)},
+	[GS_MESSAGE_JOB_OPEN] = {sizeof(GsJobOpen), IN(IDLE)},
+	[GS_MESSAGE_BATCH_FILLED] = {sizeof(GsBatchFilled),
+	IN(LOADING) | IN(DRAINABLE) | IN(FAILED)},
+	[GS_MESSAGE_SORT] = {sizeof(GsSortRequest), IN(LOADING) | IN(DRAINABLE) | IN(FAILED)},
+	[GS_MESSAGE_FETCH] = {sizeof(GsFetch), IN(SORTED) | IN(FAILED)},
+	[GS_MESSAGE_BATCH_RELEASED] = {sizeof(GsSlotMessage),
+	IN(SORTING) | IN(SORTED) | IN(DRAINABLE) | IN(DRAINING) | IN(FAILED)},
+	[GS_MESSAGE_DRAIN] = {sizeof(GsMessage), IN(DRAINABLE)},
+	[GS_MESSAGE_JOB_CLOSE] = {sizeof(GsMessage),
+	IN(WAITING) | IN(LOADING) | IN(SORTING) | IN(SORTED) | IN(DRAINABLE) | IN(DRAINING) |
+	IN(FAILED)},
+};
+
+#define NMESSAGE_RULES	(sizeof(message_rules) / sizeof(message_rules[0]))
+
+/* Whose is a slot? */
+typedef enum SlotOwner
+{
+	SLOT_CLIENT,
+	SLOT_FILLED,				/* the service's, with a batch of the client's */
+	SLOT_RELEASED				/* the service's, to be filled */
+} SlotOwner;
+
+struct GsConnection
+{
+	GsService  *service;
+	int			socket;			/* -1 if gone */
+	int			pid;			/* of the client, for the log */
+	ConnectionState state;
+	GsRing		ring;			/* base NULL: none */
+	SlotOwner	slots[GS_MAX_SLOTS];
+	GsJobOpen	open;			/* what the last job asked for */
+	uint64_t	nrows;			/* of what was sorted */
+	uint64_t	arrival;
+	uint64_t	deadline_us;
+	GsSortJob  *job;
+};
+
+/* ------------------------------------------------------------ state, sending */
+
+static void
+enter(GsConnection *connection, ConnectionState state)
+{
+	if (connection->state == STATE_WAITING)
+		connection->service->nwaiting--;
+	if (state == STATE_WAITING)
+		connection->service->nwaiting++;
+	connection->state = state;
+}
+
+static void
+drop(GsConnection *connection)
+{
+	char		unread[1];
+
+	if (connection->state == STATE_GONE)
+		return;
+
+	/*
+	 * A socket closed with messages unread is a broken one for the client, which
+	 * would find an error before it found our last words.
+	 */
+	for (int i = 0; i < 2 * GS_MAX_SLOTS; i++)
+		if (recv(connection->socket, unread, sizeof(unread), MSG_DONTWAIT) <= 0)
+			break;
+	close(connection->socket);
+	connection->socket = -1;
+	enter(connection, STATE_GONE);
+}
+
+static void
+send_message(GsConnection *connection, GsMessage *message, GsMessageType type, size_t nbytes)
+{
+	if (connection->state == STATE_GONE)
+		return;
+	message->type = type;
+	message->nbytes = (uint32_t) nbytes;
+	if (send(connection->socket, message, nbytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	{
+		connection->service->nmessages++;
+		return;
+	}
+	if (errno == EAGAIN)
+		gs_log_limited("client %d does not read what it is sent: dropped", connection->pid);
+	else if (errno != EPIPE && errno != ECONNRESET)
+		gs_log_limited("client %d cannot be sent to: %s", connection->pid, strerror(errno));
+	drop(connection);
+}
+
+static void
+send_failed(GsConnection *connection, GsFailure failure, const char *text)
+{
+	GsFailed	failed = {.failure = failure};
+
+	snprintf(failed.text, sizeof(failed.text), "%s", text);
+	send_message(connection, &failed.message, GS_MESSAGE_FAILED, sizeof(failed));
+}
+
+void
+gs_connection_fail(GsConnection *connection, GsFailure failure, const char *text)
+{
+	send_failed(connection, failure, text);
+	drop(connection);
+}
+
+/* The client broke the rules. */
+static void
+reject(GsConnection *connection, const char *text)
+{
+	gs_log_limited("client %d broke the protocol: %s", connection->pid, text);
+	gs_connection_fail(connection, GS_FAILED_PROTOCOL, text);
+}
+
+static void
+device_broke(GsService *service, const char *text)
+{
+	if (service->broken)
+		return;
+	service->broken = true;
+	snprintf(service->broken_text, sizeof(service->broken_text), "%s", text);
+}
+
+/* --------------------------------------------------------- what a job reports */
+
+static void
+report_batch_free(void *arg, uint32_t slot)
+{
+	GsConnection *connection = arg;
+	GsSlotMessage freed = {.slot = slot};
+
+	connection->slots[slot] = SLOT_CLIENT;
+	send_message(connection, &freed.message, GS_MESSAGE_BATCH_FREE, sizeof(freed));
+}
+
+static void
+report_sorted(void *arg, const GsSorted *sorted)
+{
+	GsConnection *connection = arg;
+	GsSorted	message = *sorted;
+
+	if (connection->state == STATE_GONE)
+		return;
+	connection->nrows = sorted->nrows;
+	enter(connection, STATE_SORTED);
+	send_message(connection, &message.message, GS_MESSAGE_SORTED, sizeof(message));
+}
+
+static void
+report_batch_ready(void *arg, const GsBatchReady *ready)
+{
+	GsConnection *connection = arg;
+	GsBatchReady message = *ready;
+
+	if (ready->nrows > 0)
+		connection->slots[ready->slot] = SLOT_CLIENT;
+	else
+	{
+		/* drained: what the job never took is the client's again */
+		for (uint32_t slot = 0; slot < connection->ring.nslots; slot++)
+			if (connection->slots[slot] == SLOT_FILLED)
+				connection->slots[slot] = SLOT_CLIENT;
+	}
+	send_message(connection, &message.message, GS_MESSAGE_BATCH_READY, sizeof(message));
+}
+
+static void
+report_failed(void *arg, GsFailure failure, const char *text)
+{
+	GsConnection *connection = arg;
+
+	if (failure == GS_FAILED_DEVICE)
+	{
+		/* the server tells all clients, this one too */
+		device_broke(connection->service, text);
+		return;
+	}
+	if (connection->state == STATE_GONE)
+		return;
+	if (failure == GS_FAILED_ROWS)
+		gs_log_limited("client %d sent bad rows: %s", connection->pid, text);
+	if (failure == GS_FAILED_MEMORY &&
+		(connection->state == STATE_LOADING || connection->state == STATE_SORTING))
+		enter(connection, STATE_DRAINABLE);
+	else
+		enter(connection, STATE_FAILED);
+	send_failed(connection, failure, text);
+}
+
+/* ---------------------------------------------------------------------- ring */
+
+/*
+ * Maps and pins the ring.  Sealed against shrinking, or the client could cut it
+ * under our feet, and whoever touches it gets SIGBUS.
+ */
+static void
+map_ring(GsConnection *connection, const GsHello *hello, int memfd)
+{
+	GsDevice   *device = connection->service->device;
+	struct stat status;
+	int			seals = fcntl(memfd, F_GET_SEALS);
+	void	   *base;
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
+		fstat(memfd, &status) != 0 || !S_ISREG(status.st_mode))
+	{
+		reject(connection, "the ring is not a memfd that is sealed against shrinking");
+		return;
+	}
+	if ((uint64_t) status.st_size != hello->ring_bytes)
+	{
+		reject(connection, "the ring is not as long as said");
+		return;
+	}
+	base = mmap(NULL, hello->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (base == MAP_FAILED)
+	{
+		gs_log_limited("client %d: cannot map its ring: %s", connection->pid, strerror(errno));
+		gs_connection_fail(connection, GS_FAILED_MEMORY, "the ring cannot be mapped");
+		return;
+	}
+	if (!device->ops->pin(device, base, hello->ring_bytes))
+	{
+		munmap(base, hello->ring_bytes);
+		gs_log_limited("client %d: cannot pin its ring of %llu bytes", connection->pid,
+					   (unsigned long long) hello->ring_bytes);
+		gs_connection_fail(connection, GS_FAILED_MEMORY, "the ring cannot be pinned");
+		return;
+	}
+	connection->ring = (GsRing)
+	{
+		.base = base,.slot_bytes = hello->slot_bytes,.nslots = hello->nslots
+	};
+}
+
+static void
+unmap_ring(GsConnection *connection)
+{
+	GsDevice   *device = connection->service->device;
+	GsRing	   *ring = &connection->ring;
+
+	if (ring->base == NULL)
+		return;
+	device->ops->unpin(device, ring->base);
+	munmap(ring->base, (size_t) ring->slot_bytes * ring->nslots);
+	ring->base = NULL;
+}
+
+/* ----------------------------------------------------------------------- job */
+
+/* Tries to end the job; the device may need some time yet. */
+static void
+close_job(GsConnection *connection)
+{
+	if (connection->job != NULL)
+	{
+		if (!gs_job_close(connection->job))
+			return;
+		connection->job = NULL;
+		connection->service->njobs--;
+		connection->service->jobs_done++;
+	}
+	if (connection->state == STATE_CLOSING)
+		enter(connection, STATE_IDLE);
+}
+
+bool
+gs_connection_admit(GsConnection *connection)
+{
+	GsService  *service = connection->service;
+	const GsJobOpen *open = &connection->open;
+	GsJobEvents events = {
+		.arg = connection,
+		.batch_free = report_batch_free,
+		.sorted = report_sorted,
+		.batch_ready = report_batch_ready,
+		.failed = report_failed
+	};
+	GsJobMemory memory = {0};
+	GsJobReady	ready;
+
+	if (!gs_slab_admit(service->pool, open->expected_bytes, &memory))
+		return false;
+	connection->job = gs_job_open(service->device, &memory, &connection->ring,
+								  open->nwords, open->keys_only != 0, &events);
+	if (connection->job == NULL)
+	{
+		gs_slab_give_all(&memory);
+		enter(connection, STATE_FAILED);
+		if (service->device->error[0] != '\0')
+			device_broke(service, service->device->error);
+		else
+			send_failed(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
+		return true;
+	}
+	service->njobs++;
+	for (uint32_t slot = 0; slot < connection->ring.nslots; slot++)
+		connection->slots[slot] = SLOT_CLIENT;
+	enter(connection, STATE_LOADING);
+	send_message(connection, &ready.message, GS_MESSAGE_JOB_READY, sizeof(ready));
+	return true;
+}
+
+void
+gs_connection_expire(GsConnection *connection)
+{
+	enter(connection, STATE_FAILED);
+	send_failed(connection, GS_FAILED_MEMORY, "the device's memory is taken by other jobs");
+}
+
+/* ------------------------------------------------------------------ messages */
+
+static void
+take_hello(GsConnection *connection, const GsHello *hello, int memfd)
+{
+	GsService  *service = connection->service;
+	GsDevice   *device = service->device;
+	GsWelcome	welcome = {
+		.version = GS_WIRE_VERSION,
+		.device_kind = device->kind,
+		.memory_total = service->memory_total,
+		.memory_limit = gs_slab_limit(service->pool),
+		.memory_used = gs_slab_used(service->pool),
+		.memory_held = gs_slab_held(service->pool),
+		.njobs = service->njobs,
+		.nwaiting = service->nwaiting,
+		.jobs_done = service->jobs_done,
+		.pid = (uint32_t) getpid()
+	};
+
+	if (hello->ring_bytes == 0)
+	{
+		if (hello->slot_bytes != 0 || hello->nslots != 0 || memfd >= 0)
+		{
+			reject(connection, "HELLO has no ring, but parts of one");
+			return;
+		}
+		enter(connection, STATE_WATCHING);
+	}
+	else
+	{
+		if (connection->state == STATE_WATCHING)
+		{
+			reject(connection, "a client that said HELLO without a ring has one");
+			return;
+		}
+		if (hello->slot_bytes < GS_MIN_SLOT_BYTES || hello->slot_bytes > GS_MAX_SLOT_BYTES ||
+			hello->slot_bytes % 4096 != 0 ||
+			hello->nslots < 1 || hello->nslots > GS_MAX_SLOTS ||
+			hello->ring_bytes != (uint64_t) hello->slot_bytes * hello->nslots)
+		{
+			reject(connection, "HELLO has a ring that cannot be");
+			return;
+		}
+		if (memfd < 0)
+		{
+			reject(connection, "HELLO has a ring, but no descriptor of it");
+			return;
+		}
+		map_ring(connection, hello, memfd);
+		if (connection->state == STATE_GONE)
+			return;
+		enter(connection, STATE_IDLE);
+	}
+	memcpy(welcome.device_name, device->name, sizeof(welcome.device_name));
+	send_message(connection, &welcome.message, GS_MESSAGE_WELCOME, sizeof(welcome));
+}
+
+static void
+take_job_open(GsConnection *connection, const GsJobOpen *open)
+{
+	GsService  *service = connection->service;
+
+	if (open->nwords < 1 || open->nwords > 2 * GS_MAX_FIELDS || open->keys_only > 1 ||
+		(open->keys_only && open->nwords != 1))
+	{
+		reject(connection, "JOB_OPEN has records that cannot be");
+		return;
+	}
+	connection->open = *open;
+	connection->arrival = ++service->narrivals;
+	connection->deadline_us = gs_clock_us() + (uint64_t) open->wait_ms * 1000;
+	enter(connection, STATE_WAITING);
+}
+
+/* A slot of the ring, and the client's to give? */
+static bool
+slot_is_clients(GsConnection *connection, uint32_t slot)
+{
+	if (slot < connection->ring.nslots && connection->slots[slot] == SLOT_CLIENT)
+		return true;
+	reject(connection, "the slot is not the client's");
+	return false;
+}
+
+static void
+take_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
+{
+	const GsJobOpen *open = &connection->open;
+	uint64_t	record_bytes = sizeof(uint64_t) * (open->nwords + (open->keys_only ? 0 : 1));
+	uint64_t	min_rows_bytes = open->keys_only ? 0 : (uint64_t) filled->nrows * MIN_ROW_BYTES;
+
+	if (!slot_is_clients(connection, filled->slot))
+		return;
+	if (filled->nrows < 1 || filled->rows_bytes % GS_ROW_ALIGN != 0 ||
+		filled->rows_bytes < min_rows_bytes || (open->keys_only && filled->rows_bytes != 0) ||
+		filled->rows_bytes + filled->nrows * record_bytes > connection->ring.slot_bytes)
+	{
+		reject(connection, "BATCH_FILLED does not fit its slot");
+		return;
+	}
+	connection->slots[filled->slot] = SLOT_FILLED;
+	if (connection->state == STATE_LOADING)
+		gs_job_batch_filled(connection->job, filled->slot, filled->nrows, filled->rows_bytes);
+}
+
+static void
+take_sort(GsConnection *connection, const GsSortRequest *request)
+{
+	if (request->algorithm > GS_ALGORITHM_MERGE)
+	{
+		reject(connection, "SORT has no such algorithm");
+		return;
+	}
+	if (connection->state != STATE_LOADING)
+		return;
+	enter(connection, STATE_SORTING);
+	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, &request->layout);
+}
+
+static void
+take_fetch(GsConnection *connection, const GsFetch *fetch)
+{
+	if (connection->state != STATE_SORTED)
+		return;
+	if (fetch->position >= connection->nrows)
+	{
+		reject(connection, "FETCH has no such row");
+		return;
+	}
+	gs_job_fetch(connection->job, fetch->stream, fetch->position);
+}
+
+static void
+take_batch_released(GsConnection *connection, const GsSlotMessage *released)
+{
+	if (!slot_is_clients(connection, released->slot))
+		return;
+	connection->slots[released->slot] = SLOT_RELEASED;
+	if (connection->state != STATE_FAILED)
+		gs_job_slot_released(connection->job, released->slot);
+}
+
+static void
+take_drain(GsConnection *connection)
+{
+	enter(connection, STATE_DRAINING);
+	gs_job_drain(connection->job);
+}
+
+/* Takes one message, whole or not, with or without a descriptor. */
+static void
+take_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, int memfd)
+{
+	const GsMessage *message = &any->message;
+	const GsHello *hello = &any->hello;
+
+	if (nbytes < sizeof(GsMessage) || message->nbytes != nbytes ||
+		message->type >= NMESSAGE_RULES || message_rules[message->type].nbytes == 0)
+	{
+		reject(connection, "a message is truncated, too long or of no known type");
+		return;
+	}
+	if (!(message_rules[message->type].states & (1u << connection->state)))
+	{
+		reject(connection, "a message is out of order");
+		return;
+	}
+
+	/* before its length, which may well be another in another version */
+	if (message->type == GS_MESSAGE_HELLO &&
+		nbytes >= offsetof(GsHello, version) + sizeof(hello->version) &&
+		(hello->magic != GS_WIRE_MAGIC || hello->version != GS_WIRE_VERSION))
+	{
+		char		text[GS_FAILED_TEXT_BYTES];
+
+		snprintf(text, sizeof(text),
+				 "the client speaks version %u (magic %08X), the service version %u (magic %08X)",
+				 hello->version, hello->magic, GS_WIRE_VERSION, GS_WIRE_MAGIC);
+		gs_log_limited("client %d: %s", connection->pid, text);
+		gs_connection_fail(connection, GS_FAILED_VERSION, text);
+		return;
+	}
+	if (nbytes != message_rules[message->type].nbytes)
+	{
+		reject(connection, "a message has not the length of its type");
+		return;
+	}
+	if (memfd >= 0 && message->type != GS_MESSAGE_HELLO)
+	{
+		reject(connection, "a descriptor came that was not asked for");
+		return;
+	}
+
+	switch (message->type)
+	{
+		case GS_MESSAGE_HELLO:
+			take_hello(connection, hello, memfd);
+			break;
+		case GS_MESSAGE_JOB_OPEN:
+			take_job_open(connection, &any->job_open);
+			break;
+		case GS_MESSAGE_BATCH_FILLED:
+			take_batch_filled(connection, &any->filled);
+			break;
+		case GS_MESSAGE_SORT:
+			take_sort(connection, &any->sort);
+			break;
+		case GS_MESSAGE_FETCH:
+			take_fetch(connection, &any->fetch);
+			break;
+		case GS_MESSAGE_BATCH_RELEASED:
+			take_batch_released(connection, &any->slot);
+			break;
+		case GS_MESSAGE_DRAIN:
+			take_drain(connection);
+			break;
+		case GS_MESSAGE_JOB_CLOSE:
+			enter(connection, STATE_CLOSING);
+			close_job(connection);
+			break;
+	}
+}
+
+/* ------------------------------------------------------------------- reading */
+
+/* Room for two: so one too many is seen.  The kernel closes those beyond. */
+#define MAX_DESCRIPTORS	2
+
+/* The descriptors beside a message; how many. */
+static int
+take_descriptors(struct msghdr *header, int *descriptors)
+{
+	int			n = 0;
+
+	for (struct cmsghdr *control = CMSG_FIRSTHDR(header); control != NULL;
+		 control = CMSG_NXTHDR(header, control))
+	{
+		size_t		nbytes = control->cmsg_len - CMSG_LEN(0);
+
+		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < nbytes / sizeof(int) && n < MAX_DESCRIPTORS; i++, n++)
+			memcpy(&descriptors[n], CMSG_DATA(control) + i * sizeof(int), sizeof(int));
+	}
+	return n;
+}
+
+/* Takes the next message.  False: there is none, or the connection is gone. */
+static bool
+read_message(GsConnection *connection)
+{
+	GsAnyMessage any;
+	union
+	{
+		struct cmsghdr align;
+		char		room[CMSG_SPACE(MAX_DESCRIPTORS * sizeof(int))];
+	}			control;
+	struct iovec piece = {.iov_base = &any,.iov_len = sizeof(any)};
+	struct msghdr header = {
+		.msg_iov = &piece,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)
+	};
+	int			descriptors[MAX_DESCRIPTORS];
+	int			ndescriptors;
+	ssize_t		nbytes = recvmsg(connection->socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	if (nbytes < 0)
+	{
+		if (errno != EAGAIN && errno != EINTR)
+			drop(connection);
+		return false;
+	}
+	ndescriptors = take_descriptors(&header, descriptors);
+	if (nbytes == 0)
+		drop(connection);
+	else if (header.msg_flags & MSG_TRUNC)
+		reject(connection, "a message is longer than any");
+	else if (ndescriptors > 1)
+		reject(connection, "more than one descriptor came");
+	else if (header.msg_flags & MSG_CTRUNC)
+	{
+		/* none could be made of what was sent */
+		gs_log_limited("client %d: no descriptor is left for its ring", connection->pid);
+		gs_connection_fail(connection, GS_FAILED_MEMORY, "the service has no descriptor left");
+	}
+	else
+	{
+		connection->service->nmessages++;
+		take_message(connection, &any, (size_t) nbytes,
+					 ndescriptors > 0 ? descriptors[0] : -1);
+	}
+	for (int i = 0; i < ndescriptors; i++)
+		close(descriptors[i]);
+	return connection->state != STATE_GONE;
+}
+
+void
+gs_connection_read(GsConnection *connection)
+{
+	for (int i = 0; i < READ_MESSAGES; i++)
+	{
+		/* a broken device ends all: what comes now cannot be done */
+		if (gs_connection_socket(connection) < 0 || connection->service->broken ||
+			!read_message(connection))
+			break;
+	}
+}
+
+/* ---------------------------------------------------------------------- life */
+
+GsConnection *
+gs_connection_open(GsService *service, int socket)
+{
+	GsConnection *connection = calloc(1, sizeof(GsConnection));
+	struct ucred peer;
+	socklen_t	nbytes = sizeof(peer);
+
+	if (connection == NULL)
+		return NULL;
+	connection->service = service;
+	connection->socket = socket;
+	connection->state = STATE_NEW;
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) == 0)
+		connection->pid = (int) peer.pid;
+	return connection;
+}
+
+int
+gs_connection_socket(const GsConnection *connection)
+{
+	return connection->state == STATE_CLOSING ? -1 : connection->socket;
+}
+
+void
+gs_connection_poll(GsConnection *connection)
+{
+	if (connection->state == STATE_CLOSING || connection->state == STATE_GONE)
+		close_job(connection);
+	else if (connection->job != NULL)
+		gs_job_poll(connection->job);
+}
+
+bool
+gs_connection_is_busy(const GsConnection *connection)
+{
+	if (connection->state == STATE_CLOSING || connection->state == STATE_GONE)
+		return true;
+	return connection->job != NULL && gs_job_busy(connection->job);
+}
+
+uint64_t
+gs_connection_arrival(const GsConnection *connection)
+{
+	return connection->state == STATE_WAITING ? connection->arrival : 0;
+}
+
+uint64_t
+gs_connection_deadline_us(const GsConnection *connection)
+{
+	return connection->deadline_us;
+}
+
+bool
+gs_connection_is_gone(const GsConnection *connection)
+{
+	return connection->state == STATE_GONE;
+}
+
+bool
+gs_connection_end(GsConnection *connection)
+{
+	close_job(connection);
+	if (connection->job != NULL)
+		return false;
+	unmap_ring(connection);
+	free(connection);
+	return true;
+}

@@ -1,0 +1,180 @@
+/*-------------------------------------------------------------------------
+ *
+ * job_parts.h
+ *	  What the files of a job share; only they include it.
+ *
+ *	  job			opens, closes, polls; slots, and batches up
+ *	  job_layout	is a layout sound?
+ *	  job_sort		the steps from batches to an order
+ *	  job_stream	batches down: sorted, or as they came
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_JOB_PARTS_H
+#define GPUSORT_JOB_PARTS_H
+
+#include "job.h"
+
+typedef enum GsJobPhase
+{
+	GS_JOB_LOADING,
+	GS_JOB_SORTING,
+	GS_JOB_SORTED,
+	GS_JOB_FULL,				/* out of memory: can be drained */
+	GS_JOB_DRAINING,
+	GS_JOB_FAILED,				/* can be closed */
+	GS_JOB_CLOSING
+} GsJobPhase;
+
+/* A slot that the device reads or writes, until the ticket is reached. */
+typedef struct GsTransfer
+{
+	uint64_t	ticket;
+	uint32_t	slot;
+	bool		upload;
+	uint64_t	fetch;			/* down: which FETCH wanted it */
+	GsBatchReady ready;
+} GsTransfer;
+
+/* What the device finds out on the way. */
+typedef struct GsSortFacts
+{
+	GsTieCount	ties;
+	GsPackFacts pack;
+	uint32_t	selector;
+} GsSortFacts;
+
+/* The same on the device and, pinned, on the host: what is small and goes to and fro. */
+typedef struct GsSortPapers
+{
+	GsKeyPacking packing;		/* up */
+	GsSortFacts facts;			/* down */
+} GsSortPapers;
+
+/* Units of 4 bytes: where the rows of a batch on its way down begin and end. */
+typedef struct GsBatchSpan
+{
+	uint64_t	start;
+	uint64_t	end;
+} GsBatchSpan;
+
+/* Memory that a device writes beside its other work. */
+typedef struct GsJobPinned
+{
+	GsSortPapers papers;
+	GsBatchSpan spans[GS_MAX_SLOTS];	/* of each slot */
+} GsJobPinned;
+
+typedef void (*GsSortContinuation) (GsSortJob *job);
+
+/* The sort: what it is made of, and where it stands. */
+typedef struct GsSortRun
+{
+	GsSortContinuation go_on;	/* when the ticket is reached; NULL: nothing */
+	uint64_t	ticket;
+	uint64_t	start_us;
+	GsAlgorithm algorithm;
+	GsSorted	figures;
+	GsDeviceRows rows;
+	int			row_bits;
+	int			level;			/* the next one */
+	GsSortPapers *d_papers;
+	uint64_t   *d_words[2];
+	int			sorted;			/* which of them has the order */
+	void	   *d_temp;
+	size_t		temp_bytes;
+
+	/* ties: two pieces of memory, which change roles; see job_sort.c */
+	char	   *d_lists[2];		/* NULL as long as there were none */
+	void	   *d_tie_temp;
+	size_t		tie_temp_bytes;
+	GsTies		ties;			/* the list so far */
+	int			list;			/* which piece has it */
+
+	/* batches of sorted rows */
+	uint64_t	step;			/* 4-byte units from one to the next */
+	uint32_t	ncuts;
+	uint64_t   *d_cuts;
+	uint64_t   *cuts;			/* pinned */
+} GsSortRun;
+
+struct GsSortJob
+{
+	GsDevice   *device;
+	GsJobMemory memory;
+	GsRing		ring;
+	GsJobEvents events;
+	bool		keys_only;
+	int			nwords;
+	uint32_t	record_bytes;
+	GsJobPhase	phase;
+	bool		lost;			/* the device broke */
+
+	/* the stream, and how far it is */
+	GsStream   *stream;
+	uint64_t	marked;
+	uint64_t	reached;
+	GsJobPinned *pinned;
+
+	/* slots: the client's, in a transfer, or free */
+	bool		slot_is_ours[GS_MAX_SLOTS];
+	uint32_t	free_slots[GS_MAX_SLOTS];
+	uint32_t	nfree;
+	GsTransfer	transfers[GS_MAX_SLOTS];	/* a ring, in the order of tickets */
+	uint32_t	first_transfer;
+	uint32_t	ntransfers;
+
+	/* batches */
+	GsDeviceBatch *batches;
+	uint32_t	nbatches;
+	uint32_t	batches_allocated;
+	uint64_t	nrows;
+	uint64_t	nunits;			/* of all rows, 8 bytes each */
+	char	   *d_next;			/* room in the last slab */
+	size_t		left;
+	size_t		next_slab_bytes;
+	uint32_t	nuploads;		/* on their way */
+	uint64_t	upload_start_us;
+	uint64_t	upload_us;
+
+	GsSortRun	sort;
+
+	/* batches down */
+	uint64_t	fetch;			/* number of the latest FETCH */
+	uint32_t	stream_number;	/* the client's for it */
+	uint64_t	next_out;		/* batch to be sent */
+	uint64_t	nout;			/* batches to send in all */
+	char	   *d_staging;		/* a slot's worth */
+	bool		drained;		/* the end was reported */
+};
+
+/* Device memory begins at such addresses. */
+#define GS_DEVICE_ALIGN(nbytes) (((size_t) (nbytes) + 255) & ~(size_t) 255)
+
+/* The longest row that a client may send, in units of 8 bytes. */
+#define GS_MAX_ROW_UNITS(slot_bytes) (GS_MAX_ROW_BYTES(slot_bytes) / GS_ROW_ALIGN)
+
+/* The job goes no further; see job.h for what is left. */
+extern void gs_job_fail(GsSortJob *job, GsFailure failure, const char *text);
+
+/* The same if a call of the device returned false; gives what it is given. */
+extern bool gs_job_check(GsSortJob *job, bool device_is_fine);
+
+/* Puts a mark behind what was queued. */
+extern bool gs_job_mark(GsSortJob *job, uint64_t *ticket);
+
+/* Remembers that a free slot or a batch is on its way; the mark is behind it. */
+extern bool gs_job_add_transfer(GsSortJob *job, GsTransfer *transfer);
+extern void gs_job_free_slot(GsSortJob *job, uint32_t slot);
+
+/* Device memory that sorting so many rows takes, without ties. */
+extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows);
+
+/* The transfer of a batch down is through. */
+extern void gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer);
+
+/* Queues what free slots allow, a few at a time. */
+extern void gs_job_hand_out(GsSortJob *job);
+extern bool gs_job_has_to_hand_out(const GsSortJob *job);
+
+#endif							/* GPUSORT_JOB_PARTS_H */

@@ -1,0 +1,218 @@
+/*-------------------------------------------------------------------------
+ *
+ * job_stream.c
+ *	  One sort: batches on their way down, sorted or as they came.
+ *
+ * Batches go out in order, each through the first slot that is free.  Sorted
+ * rows are put together in a staging buffer on the device and copied from
+ * there; one buffer serves all, since the stream does one after the other.
+ *
+ * A new FETCH starts from another batch.  What is on its way for the one
+ * before comes to its end, but nobody is told: its slots are free again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "job.h"
+
+#include "job_parts.h"
+
+/* Other jobs want their turn. */
+#define SLOTS_A_POLL	4
+
+#define Min(a, b)		((a) < (b) ? (a) : (b))
+
+/* ------------------------------------------------------ batches in order */
+
+/* The first row of a batch of sorted rows; of the one past the last, nrows. */
+static uint64_t
+first_row(const GsSortJob *job, uint64_t batch)
+{
+	uint64_t	keys = job->ring.slot_bytes / sizeof(uint64_t);
+
+	if (!job->keys_only)
+		return job->sort.cuts[batch];
+	return Min(batch * keys, job->nrows);
+}
+
+/* Which batch has the row? */
+static uint64_t
+batch_of(const GsSortJob *job, uint64_t position)
+{
+	uint64_t	low = 0;
+	uint64_t	high = job->nout;
+
+	while (high - low > 1)
+	{
+		uint64_t	mid = low + (high - low) / 2;
+
+		if (first_row(job, mid) <= position)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+void
+gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position)
+{
+	if (job->phase != GS_JOB_SORTED)
+		return;
+	job->fetch++;
+	job->stream_number = stream;
+	job->next_out = position < job->nrows ? batch_of(job, position) : job->nout;
+}
+
+/*
+ * The most that the rows of a batch take in bytes, without the words that say
+ * where they begin.  How much it is exactly comes down with them.
+ */
+static size_t
+most_rows_bytes(const GsSortJob *job, uint64_t batch, uint32_t nrows)
+{
+	uint64_t	all_units = 2 * job->nunits + job->nrows;
+	uint64_t	row_units = 2 * (uint64_t) job->pinned->papers.facts.pack.max_row_units + 1;
+	uint64_t	start = batch * job->sort.step;
+	uint64_t	before = start < row_units ? 0 : start - row_units;
+	uint64_t	most = Min(all_units - before, job->sort.step + row_units);
+
+	return (size_t) (most - nrows) * sizeof(uint32_t);
+}
+
+static bool
+queue_rows(GsSortJob *job, uint64_t batch, char *slot, GsTransfer *transfer)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	const GsSortRun *sort = &job->sort;
+	const uint64_t *d_ends = sort->d_words[!sort->sorted];
+	const GsBatchReady *ready = &transfer->ready;
+	GsBatchSpan *span = &job->pinned->spans[transfer->slot];
+	uint64_t	first = ready->position;
+	size_t		offsets_bytes = ready->nrows * sizeof(uint32_t);
+	size_t		offsets_start = job->ring.slot_bytes - offsets_bytes;
+
+	span->start = 0;
+	return ops->gather(job->stream, &sort->rows, sort->d_words[sort->sorted], sort->row_bits,
+					   d_ends, first, ready->nrows, job->d_staging, job->ring.slot_bytes) &&
+		ops->copy_out(job->stream, slot, job->d_staging,
+					  most_rows_bytes(job, batch, ready->nrows)) &&
+		ops->copy_out(job->stream, slot + offsets_start, job->d_staging + offsets_start,
+					  offsets_bytes) &&
+		(first == 0 ||
+		 ops->copy_out(job->stream, &span->start, &d_ends[first - 1], sizeof(span->start))) &&
+		ops->copy_out(job->stream, &span->end, &d_ends[first + ready->nrows - 1],
+					  sizeof(span->end));
+}
+
+static bool
+queue_keys(GsSortJob *job, char *slot, GsTransfer *transfer)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	const GsSortRun *sort = &job->sort;
+	GsBatchReady *ready = &transfer->ready;
+
+	ready->rows_bytes = ready->nrows * (uint32_t) sizeof(uint64_t);
+	return ops->gather_keys(job->stream, &sort->rows, sort->d_words[sort->sorted],
+							sort->row_bits, ready->position, ready->nrows,
+							(uint64_t *) job->d_staging) &&
+		ops->copy_out(job->stream, slot, job->d_staging, ready->rows_bytes);
+}
+
+static bool
+queue_sorted(GsSortJob *job, uint64_t batch, char *slot, GsTransfer *transfer)
+{
+	transfer->ready.stream = job->stream_number;
+	transfer->ready.position = first_row(job, batch);
+	transfer->ready.nrows = (uint32_t) (first_row(job, batch + 1) - transfer->ready.position);
+	return job->keys_only ? queue_keys(job, slot, transfer) :
+		queue_rows(job, batch, slot, transfer);
+}
+
+/* --------------------------------------------------- batches as they came */
+
+void
+gs_job_drain(GsSortJob *job)
+{
+	if (job->phase != GS_JOB_LOADING && job->phase != GS_JOB_FULL)
+		return;
+	job->phase = GS_JOB_DRAINING;
+	job->next_out = 0;
+	job->nout = job->nbatches;
+}
+
+static bool
+queue_batch(GsSortJob *job, uint64_t number, char *slot, GsTransfer *transfer)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	const GsDeviceBatch *batch = &job->batches[number];
+	size_t		records_bytes = (size_t) batch->nrows * job->record_bytes;
+
+	transfer->ready.position = batch->first_row;
+	transfer->ready.nrows = batch->nrows;
+	transfer->ready.rows_bytes = batch->nunits * GS_ROW_ALIGN;
+	return (batch->nunits == 0 ||
+			ops->copy_out(job->stream, slot, batch->d_rows, transfer->ready.rows_bytes)) &&
+		ops->copy_out(job->stream, slot + job->ring.slot_bytes - records_bytes,
+					  batch->d_records_top - records_bytes, records_bytes);
+}
+
+/* -------------------------------------------------------------------- both */
+
+/* Queues the next batch through a free slot. */
+static bool
+send_next(GsSortJob *job)
+{
+	uint64_t	batch = job->next_out++;
+	uint32_t	number = job->free_slots[--job->nfree];
+	char	   *slot = job->ring.base + (size_t) number * job->ring.slot_bytes;
+	GsTransfer	transfer = {.slot = number,.fetch = job->fetch,.ready.slot = number};
+
+	return gs_job_check(job, job->phase == GS_JOB_DRAINING ?
+						queue_batch(job, batch, slot, &transfer) :
+						queue_sorted(job, batch, slot, &transfer)) &&
+		gs_job_add_transfer(job, &transfer);
+}
+
+bool
+gs_job_has_to_hand_out(const GsSortJob *job)
+{
+	if (job->phase == GS_JOB_DRAINING && job->next_out == job->nout && !job->drained)
+		return job->ntransfers == 0;
+	return (job->phase == GS_JOB_SORTED || job->phase == GS_JOB_DRAINING) &&
+		job->next_out < job->nout && job->nfree > 0;
+}
+
+void
+gs_job_hand_out(GsSortJob *job)
+{
+	const GsBatchReady end = {0};
+
+	for (int i = 0; i < SLOTS_A_POLL && gs_job_has_to_hand_out(job); i++)
+	{
+		if (job->next_out == job->nout)
+		{
+			job->drained = true;
+			job->events.batch_ready(job->events.arg, &end);
+		}
+		else if (!send_next(job))
+			return;
+	}
+}
+
+void
+gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer)
+{
+	const GsBatchSpan *span = &job->pinned->spans[transfer->slot];
+	GsBatchReady *ready = &transfer->ready;
+
+	if (transfer->fetch != job->fetch)
+	{
+		gs_job_free_slot(job, transfer->slot);
+		return;
+	}
+	if (job->phase == GS_JOB_SORTED && !job->keys_only)
+		ready->rows_bytes = (uint32_t) (span->end - span->start - ready->nrows) *
+			(uint32_t) sizeof(uint32_t);
+	job->slot_is_ours[transfer->slot] = false;
+	job->events.batch_ready(job->events.arg, ready);
+}

@@ -1,0 +1,290 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_engine_service.c
+ *	  The engine at the far end of a link, from engine.h down to the host
+ *	  device: order, hand-out, drain, and links that break.
+ *
+ * The same random tables and the same checks as for the in-process engine.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit_cmocka.h"
+#include "unit_driver.h"
+#include "unit_link.h"
+
+#define SLOT_BYTES	((uint32_t) 64 << 10)
+#define MEMORY		((uint64_t) 1 << 30)
+
+/* Opens the engine on a new link. */
+static UnitLink *
+open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, uint64_t memory)
+{
+	GsServiceOptions options = {0};
+	UnitLink   *link = unit_link_open(SLOT_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
+	GsJob		job;
+
+	options.algorithm = (int) dice_below(dice, 3);
+	memset(driver, 0, sizeof(*driver));
+	driver->table = table;
+	driver->host = host;
+	table_layout(table, &driver->layout);
+	job.layout = &driver->layout;
+	job.memory_limit = 0;
+	job.host = host->callbacks;
+	CHECK(gs_engine_service_open(&job, &link->base, &options, &driver->engine) == GS_STATUS_OK);
+	return link;
+}
+
+static void
+check_table(const TestTable *table, Dice *dice)
+{
+	UnitHost	host;
+	Driver		driver;
+	UnitLink   *link;
+
+	unit_host_init(&host);
+	link = open_engine(&driver, table, &host, dice, MEMORY);
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	driver_check_sorted(&driver, dice);
+	driver_close(&driver);
+	CHECK(link->reusable);
+	unit_link_close(link);
+	unit_host_end(&host);
+}
+
+static void
+check_tables(uint64_t first_seed, int ntables, const TableOptions *options,
+			 void (*check) (const TestTable *table, Dice *dice))
+{
+	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+		TestTable  *table = table_make(&dice, options);
+
+		unit_case("seed %llu", (unsigned long long) seed);
+		check(table, &dice);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+static void
+test_small_tables(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	check_tables(1, 1500, &options, check_table);
+}
+
+static void
+test_large_tables(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 500;
+	options.max_rows = 12000;
+	check_tables(20000, 100, &options, check_table);
+}
+
+static void
+test_shapes(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 2000;
+	for (options.shape = 0; options.shape < SHAPES; options.shape++)
+		check_tables(30000 + (uint64_t) options.shape * 100, 20, &options, check_table);
+}
+
+static void
+test_keys_only(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.keys_only = true;
+	options.max_rows = 20000;
+	check_tables(40000, 150, &options, check_table);
+}
+
+static void
+test_strings(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
+	{
+		options.ncolumns = 1;
+		options.max_rows = 1500;
+		options.max_len = 40;
+		check_tables(60000 + (uint64_t) options.kind * 1000, 100, &options, check_table);
+		options.ncolumns = 2;
+		options.max_rows = 300;
+		options.max_len = 1100;
+		check_tables(70000 + (uint64_t) options.kind * 1000, 50, &options, check_table);
+	}
+}
+
+/* ---------------------------------------------------------------- the move */
+
+/* What a node does past gpusort.device_min_rows: the CPU engine's rows move. */
+static void
+check_move(const TestTable *table, Dice *dice)
+{
+	UnitHost	host;
+	Driver		cpu;
+	Driver		driver;
+	UnitLink   *link;
+	const GsBatch *batches;
+	size_t		nbatches;
+	size_t		nmoved = dice_below(dice, table->nrows + 1);
+
+	unit_host_init(&host);
+	CHECK(driver_open(&cpu, table, &host, (size_t) 1 << 40));
+	while (cpu.npushed < nmoved)
+		CHECK(driver_push(&cpu) == GS_STATUS_OK);
+
+	link = open_engine(&driver, table, &host, dice, MEMORY);
+	driver.layout = cpu.layout;
+	batches = gs_engine_cpu_batches(cpu.engine, &nbatches);
+	for (size_t i = 0; i < nbatches; i++)
+	{
+		for (size_t slot = 0; slot < batches[i].nrows; slot++)
+		{
+			size_t		row_bytes = gs_batch_row_bytes(&batches[i], &cpu.layout, slot);
+
+			CHECK(gs_engine_reserve(driver.engine, row_bytes, &driver.batch) == GS_STATUS_OK);
+			gs_batch_push_copy(driver.batch, &batches[i], &cpu.layout, slot, row_bytes);
+			driver.npushed++;
+		}
+	}
+	CHECK(driver.npushed == nmoved);
+	driver_close(&cpu);
+
+	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	driver_check_sorted(&driver, dice);
+	driver_close(&driver);
+	unit_link_close(link);
+	unit_host_end(&host);
+}
+
+static void
+test_move(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 3000;
+	check_tables(80000, 200, &options, check_move);
+}
+
+/* -------------------------------------------------------------------- drain */
+
+/* A device too small: whatever it says, all rows come back, in input order. */
+static void
+check_drain(const TestTable *table, Dice *dice)
+{
+	UnitHost	host;
+	Driver		driver;
+	UnitLink   *link;
+	GsStatus	status;
+
+	unit_host_init(&host);
+	link = open_engine(&driver, table, &host, dice,
+					   dice_one_in(dice, 4) ? MEMORY : 1 + dice_below(dice, (uint64_t) 40 << 20));
+	status = driver_load(&driver);
+	if (status == GS_STATUS_OK && dice_one_in(dice, 2))
+		status = gs_engine_sort(driver.engine);
+	CHECK_MSG(status == GS_STATUS_OK || status == GS_STATUS_FULL, "status %d", (int) status);
+	if (status == GS_STATUS_OK && driver.engine->figures.method != GS_METHOD_NONE)
+		driver_check_sorted(&driver, dice);
+	else
+		driver_check_drain(&driver, dice_one_in(dice, 4) ? dice_below(dice, driver.npushed + 1) : SIZE_MAX);
+	driver_close(&driver);
+	unit_link_close(link);
+	unit_host_end(&host);
+}
+
+static void
+test_drain(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 8000;
+	options.max_payload = 1000;
+	check_tables(90000, 150, &options, check_drain);
+}
+
+/* ---------------------------------------------------------- links that break */
+
+/* The link breaks after any number of messages: FAILED, a reason, no leak. */
+static void
+check_break(const TestTable *table, Dice *dice)
+{
+	UnitHost	host;
+	Driver		driver;
+	UnitLink   *link;
+	GsStatus	status;
+
+	unit_host_init(&host);
+	link = open_engine(&driver, table, &host, dice, MEMORY);
+	link->break_after = link->nmessages + (int) dice_below(dice, 30);
+	status = driver_load(&driver);
+	if (status == GS_STATUS_OK)
+		status = gs_engine_sort(driver.engine);
+	for (size_t at = 0; status == GS_STATUS_OK && at < driver.npushed;)
+	{
+		const void *rows[8];
+		size_t		fetched;
+
+		status = gs_engine_fetch(driver.engine, at, 8, rows, &fetched);
+		at += fetched;
+	}
+	if (status != GS_STATUS_OK)
+	{
+		GsBatch    *batch;
+
+		CHECK(status == GS_STATUS_FAILED);
+		CHECK(driver.engine->figures.detail != NULL && driver.engine->figures.detail[0] != '\0');
+		CHECK(link->released && !link->reusable);
+
+		/* and so it stays */
+		CHECK(gs_engine_reserve(driver.engine, 100000, &batch) != GS_STATUS_OK);
+		CHECK(gs_engine_sort(driver.engine) == GS_STATUS_FAILED);
+		CHECK(gs_engine_drain(driver.engine) == GS_STATUS_FAILED);
+	}
+	driver_close(&driver);
+	unit_link_close(link);
+	unit_host_end(&host);
+}
+
+static void
+test_break(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 3000;
+	options.max_payload = 500;
+	check_tables(100000, 300, &options, check_break);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_tables),
+		cmocka_unit_test(test_large_tables),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_keys_only),
+		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_move),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_break),
+	};
+
+	return cmocka_run_group_tests_name("engine_service", tests, NULL, NULL);
+}

@@ -1,0 +1,492 @@
+/*-------------------------------------------------------------------------
+ *
+ * unit_client.c
+ *	  A client of a job over a random table.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "unit_client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device_fault.h"
+#include "unit_check.h"
+
+#define RUBBISH			0x5A
+#define MANY_POLLS		1000000
+
+/* ----------------------------------------------------------------- service */
+
+void
+service_start(Service *service, uint64_t limit, const char *fault)
+{
+	char		why_not[200] = "";
+
+	service->device = gs_device_host_open((uint64_t) 1 << 32, why_not, sizeof(why_not));
+	CHECK_MSG(service->device != NULL, "%s", why_not);
+	if (fault != NULL)
+	{
+		service->device = gs_device_fault_open(service->device, fault, why_not, sizeof(why_not));
+		CHECK_MSG(service->device != NULL, "%s", why_not);
+	}
+	service->pool = gs_slab_pool_create(service->device, limit);
+	CHECK(service->pool != NULL);
+}
+
+void
+service_stop(Service *service)
+{
+	uint64_t	free_bytes;
+	uint64_t	total_bytes;
+
+	CHECK(gs_slab_used(service->pool) == 0);
+	gs_slab_pool_destroy(service->pool);
+	if (service->device->ops->memory(service->device, &free_bytes, &total_bytes))
+		CHECK(free_bytes == total_bytes);
+	service->device->ops->close(service->device);
+}
+
+/* ------------------------------------------------------------------ events */
+
+static char *
+slot_start(const Client *client, uint32_t slot)
+{
+	return client->ring.base + (size_t) slot * client->ring.slot_bytes;
+}
+
+static void
+get_slot(Client *client, uint32_t slot, SlotState from)
+{
+	CHECK(slot < client->ring.nslots);
+	CHECK_MSG(client->slots[slot] == from, "slot %u comes back, but was not given away so", slot);
+	client->slots[slot] = SLOT_MINE;
+}
+
+static void
+batch_free(void *arg, uint32_t slot)
+{
+	Client	   *client = arg;
+
+	get_slot(client, slot, SLOT_FILLED);
+	CHECK_MSG(client->filled[slot].first_row == client->nuploaded, "batches are freed out of order");
+	client->nuploaded += client->filled[slot].nrows;
+	memset(slot_start(client, slot), RUBBISH, client->ring.slot_bytes);
+}
+
+static void
+sorted(void *arg, const GsSorted *figures)
+{
+	Client	   *client = arg;
+
+	CHECK(!client->sorted && !client->failed);
+	CHECK_MSG(client->nuploaded == client->npushed, "sorted before all slots were free");
+	client->sorted = true;
+	client->figures = *figures;
+}
+
+static void
+batch_ready(void *arg, const GsBatchReady *ready)
+{
+	Client	   *client = arg;
+
+	CHECK_MSG(ready->stream == client->stream, "a batch of stream %u, but %u is asked for",
+			  ready->stream, client->stream);
+	if (ready->nrows > 0)
+		get_slot(client, ready->slot, SLOT_RELEASED);
+	CHECK(client->nready <= GS_MAX_SLOTS);
+	client->ready[client->nready++] = *ready;
+}
+
+static void
+failed(void *arg, GsFailure failure, const char *text)
+{
+	Client	   *client = arg;
+
+	CHECK(!client->failed);
+	CHECK(text[0] != '\0' && strlen(text) < sizeof(client->text));
+	client->failed = true;
+	client->failure = failure;
+	strcpy(client->text, text);
+}
+
+/* -------------------------------------------------------------------- life */
+
+bool
+client_open(Client *client, Service *service, const TestTable *table,
+			uint32_t slot_bytes, uint32_t nslots)
+{
+	GsJobEvents events = {client, batch_free, sorted, batch_ready, failed};
+	GsJobMemory memory;
+
+	memset(client, 0, sizeof(*client));
+	client->table = table;
+	client->service = service;
+	table_layout(table, &client->layout);
+	client->ring.slot_bytes = slot_bytes;
+	client->ring.nslots = nslots;
+	client->ring.base = malloc((size_t) slot_bytes * nslots);
+	CHECK(client->ring.base != NULL);
+	memset(client->ring.base, RUBBISH, (size_t) slot_bytes * nslots);
+	CHECK(gs_slab_admit(service->pool, 0, &memory));
+	client->job = gs_job_open(service->device, &memory, &client->ring,
+							  (uint32_t) client->layout.nwords, table->keys_only, &events);
+	if (client->job != NULL)
+		return true;
+	gs_slab_give_all(&memory);
+	free(client->ring.base);
+	return false;
+}
+
+void
+client_close(Client *client)
+{
+	int			npolls = 0;
+
+	while (!gs_job_close(client->job))
+		CHECK(++npolls < MANY_POLLS);
+	client->job = NULL;
+	free(client->ring.base);
+	free(client->order);
+	client->order = NULL;
+}
+
+void
+client_poll(Client *client)
+{
+	CHECK_MSG(gs_job_busy(client->job), "the job waits for nothing, but has not done its work");
+	gs_job_poll(client->job);
+}
+
+/* -------------------------------------------------------------------- load */
+
+/* A slot to write to, as soon as there is one; -1 if the job failed. */
+static int
+wait_for_slot(Client *client)
+{
+	for (int npolls = 0; !client->failed; npolls++)
+	{
+		CHECK(npolls < MANY_POLLS);
+		for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
+		{
+			if (client->slots[slot] == SLOT_MINE)
+				return (int) slot;
+		}
+		client_poll(client);
+	}
+	return -1;
+}
+
+/* Writes the table's next row; false if the batch is full. */
+static bool
+push(Client *client, GsBatch *batch)
+{
+	const TestTable *table = client->table;
+	size_t		row = client->npushed;
+	size_t		row_bytes = table_row_bytes(table, row);
+	uint32_t	offsets[GS_MAX_COLUMNS];
+	uint64_t   *record;
+	uint32_t	nulls;
+
+	if (!gs_batch_has_room(batch, row_bytes))
+		return false;
+	record = gs_batch_next_record(batch);
+	if (!table->keys_only)
+		table_put_row(table, row, gs_batch_next_row(batch), offsets);
+	nulls = table_put_key(table, row, &client->layout, offsets, record);
+	if (!table->keys_only)
+		record[client->layout.nwords] = gs_batch_next_place(batch, nulls);
+	gs_batch_push(batch, row_bytes);
+	client->npushed++;
+	return true;
+}
+
+static void
+send_batch(Client *client, uint32_t slot, const GsBatch *batch)
+{
+	FilledBatch *filled = &client->filled[slot];
+
+	filled->nrows = (uint32_t) batch->nrows;
+	filled->first_row = client->npushed - filled->nrows;
+	filled->rows_bytes = (uint32_t) (batch->rows_end - batch->base);
+	client->slots[slot] = SLOT_FILLED;
+	gs_job_batch_filled(client->job, slot, filled->nrows, filled->rows_bytes);
+}
+
+bool
+client_load(Client *client, Dice *dice)
+{
+	while (client->npushed < client->table->nrows)
+	{
+		int			slot = wait_for_slot(client);
+		uint64_t	most = dice != NULL && dice_one_in(dice, 2) ?
+			1 + dice_below(dice, 200) : UINT64_MAX;
+		GsBatch		batch;
+
+		if (slot < 0)
+			return false;
+		gs_batch_init(&batch, slot_start(client, (uint32_t) slot), client->ring.slot_bytes,
+					  gs_record_bytes(&client->layout));
+		while (client->npushed < client->table->nrows && batch.nrows < most &&
+			   push(client, &batch))
+			;
+		CHECK(batch.nrows > 0);
+		send_batch(client, (uint32_t) slot, &batch);
+	}
+	return !client->failed;
+}
+
+bool
+client_sort(Client *client, GsAlgorithm algorithm)
+{
+	gs_job_sort(client->job, algorithm, &client->layout);
+	for (int npolls = 0; !client->sorted && !client->failed; npolls++)
+	{
+		CHECK(npolls < MANY_POLLS);
+		client_poll(client);
+	}
+	return client->sorted;
+}
+
+/* ------------------------------------------------------------------ streams */
+
+static void
+release(Client *client, uint32_t slot)
+{
+	memset(slot_start(client, slot), RUBBISH, client->ring.slot_bytes);
+	client->slots[slot] = SLOT_RELEASED;
+	gs_job_slot_released(client->job, slot);
+}
+
+static void
+release_all(Client *client)
+{
+	for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
+	{
+		if (client->slots[slot] == SLOT_MINE)
+			release(client, slot);
+	}
+}
+
+static GsBatchReady
+wait_for_batch(Client *client)
+{
+	GsBatchReady ready;
+
+	for (int npolls = 0; client->nready == 0; npolls++)
+	{
+		CHECK(npolls < MANY_POLLS);
+		CHECK_MSG(!client->failed, "it failed: %s", client->text);
+		client_poll(client);
+	}
+	ready = client->ready[0];
+	memmove(&client->ready[0], &client->ready[1],
+			sizeof(GsBatchReady) * (size_t) --client->nready);
+	return ready;
+}
+
+void
+client_fetch(Client *client, uint64_t position)
+{
+	/* before or after: what was ready in the old stream comes back either way */
+	if (client->stream % 2 == 0)
+		release_all(client);
+	client->nready = 0;
+	gs_job_fetch(client->job, ++client->stream, position);
+	release_all(client);
+}
+
+static void
+check_keys(const Client *client, const GsBatchReady *ready)
+{
+	const char *keys = slot_start(client, ready->slot);
+
+	CHECK(ready->rows_bytes == ready->nrows * sizeof(uint64_t));
+	for (uint32_t i = 0; i < ready->nrows; i++)
+		CHECK_MSG(table_row_is(client->table, client->order[ready->position + i],
+							   &client->layout, keys + i * sizeof(uint64_t)),
+				  "position %llu: another key belongs there",
+				  (unsigned long long) (ready->position + i));
+}
+
+static void
+check_rows(const Client *client, const GsBatchReady *ready)
+{
+	const TestTable *table = client->table;
+	const char *start = slot_start(client, ready->slot);
+	const uint32_t *offset = (const uint32_t *) (start + client->ring.slot_bytes);
+	size_t		at = 0;
+
+	CHECK(ready->rows_bytes + ready->nrows * sizeof(uint32_t) <= client->ring.slot_bytes);
+	for (uint32_t i = 0; i < ready->nrows; i++)
+	{
+		uint32_t	expected = client->order[ready->position + i];
+
+		CHECK((size_t) *--offset * GS_ROW_ALIGN == at);
+		CHECK(at < ready->rows_bytes);
+		CHECK_MSG(table_row_number(start + at) == expected,
+				  "position %llu: row %u, but row %u belongs there",
+				  (unsigned long long) (ready->position + i), table_row_number(start + at),
+				  expected);
+		CHECK_MSG(table_row_is(table, expected, &client->layout, start + at),
+				  "row %u is damaged", expected);
+		at += GS_ALIGN_ROW(table_row_bytes(table, expected));
+	}
+	CHECK(at == ready->rows_bytes);
+}
+
+int
+client_check_batches(Client *client, uint64_t position, int nbatches)
+{
+	uint64_t	nrows = client->npushed;
+	uint64_t	next = 0;
+	int			n = 0;
+
+	if (client->order == NULL)
+		client->order = table_order(client->table);
+	for (; n < nbatches && (n == 0 ? position : next) < nrows; n++)
+	{
+		GsBatchReady ready = wait_for_batch(client);
+
+		CHECK(ready.nrows > 0 && ready.position + ready.nrows <= nrows);
+		if (n == 0)
+			CHECK(ready.position <= position && position < ready.position + ready.nrows);
+		else
+			CHECK(ready.position == next);
+		if (client->table->keys_only)
+			check_keys(client, &ready);
+		else
+			check_rows(client, &ready);
+		next = ready.position + ready.nrows;
+		release(client, ready.slot);
+	}
+	return n;
+}
+
+/* -------------------------------------------------------------------- drain */
+
+/* A batch has the table's next rows and their records, as they were written. */
+static void
+check_batch(Client *client, const char *start, size_t first_row, uint32_t nrows,
+			uint32_t rows_bytes)
+{
+	const TestTable *table = client->table;
+	size_t		record_bytes = gs_record_bytes(&client->layout);
+	GsKeyLayout observed = client->layout;
+	GsBatch		batch;
+	char	   *row = malloc(client->ring.slot_bytes);
+
+	CHECK(row != NULL);
+	gs_batch_init(&batch, (char *) start, client->ring.slot_bytes, record_bytes);
+	for (uint32_t i = 0; i < nrows; i++)
+	{
+		size_t		number = first_row + i;
+		size_t		row_bytes = table_row_bytes(table, number);
+		const uint64_t *record = gs_batch_record(&batch, i);
+		uint64_t	expected[GS_MAX_FIELDS + GS_MAX_COLUMNS + 1];
+		uint32_t	offsets[GS_MAX_COLUMNS];
+		uint32_t	nulls;
+
+		if (!table->keys_only)
+			table_put_row(table, number, row, offsets);
+		nulls = table_put_key(table, number, &observed, offsets, expected);
+		if (!table->keys_only)
+		{
+			expected[client->layout.nwords] = gs_batch_next_place(&batch, nulls);
+			CHECK_MSG(table_row_is(table, number, &client->layout, batch.rows_end),
+					  "row %zu is another one, or damaged", number);
+		}
+		CHECK(memcmp(record, expected, record_bytes) == 0);
+		batch.rows_end += GS_ALIGN_ROW(row_bytes);
+	}
+	CHECK((size_t) (batch.rows_end - batch.base) == rows_bytes);
+	free(row);
+}
+
+void
+client_check_drain(Client *client)
+{
+	size_t		next = 0;
+	int			nkept = 0;
+
+	/* one slot is never filled, or there would be none to drain through */
+	release_all(client);
+	client->stream = 0;
+	client->nready = 0;
+	gs_job_drain(client->job);
+	for (;;)
+	{
+		GsBatchReady ready = wait_for_batch(client);
+
+		if (ready.nrows == 0)
+			break;
+		CHECK(ready.position == next);
+		check_batch(client, slot_start(client, ready.slot), next, ready.nrows, ready.rows_bytes);
+		next += ready.nrows;
+		release(client, ready.slot);
+	}
+	CHECK(client->nready == 0 && !gs_job_busy(client->job));
+	CHECK(next == client->nuploaded);
+
+	/* the others are where they were */
+	for (bool found = true; found;)
+	{
+		found = false;
+		for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
+		{
+			const FilledBatch *filled = &client->filled[slot];
+
+			if (client->slots[slot] != SLOT_FILLED || filled->first_row != next)
+				continue;
+			check_batch(client, slot_start(client, slot), next, filled->nrows,
+						filled->rows_bytes);
+			next += filled->nrows;
+			nkept++;
+			found = true;
+		}
+	}
+	CHECK_MSG(next == client->npushed, "%zu of %zu rows came back, %d batches of them kept",
+			  next, client->npushed, nkept);
+}
+
+/* --------------------------------------------------------------- everything */
+
+void
+client_check_table(const TestTable *table, Dice *dice)
+{
+	uint32_t	slot_bytes = GS_MIN_SLOT_BYTES << dice_below(dice, 2);
+	uint32_t	nslots = 1 + (uint32_t) dice_below(dice, 6);
+	GsAlgorithm algorithm = (GsAlgorithm) dice_below(dice, 3);
+	uint64_t	nrows = table->nrows;
+	Service		service;
+	Client		client;
+
+	service_start(&service, 0, NULL);
+	CHECK(client_open(&client, &service, table, slot_bytes, nslots));
+	CHECK(client_load(&client, dice));
+	CHECK_MSG(client_sort(&client, algorithm), "it failed: %s", client.text);
+	CHECK(client.figures.nrows == nrows);
+	CHECK(client.figures.algorithm == (algorithm == GS_ALGORITHM_MERGE ?
+									   GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX));
+	CHECK(client.figures.tied_rows <= nrows);
+	CHECK(nrows == 0 || client.figures.device_bytes >= 2 * nrows * sizeof(uint64_t));
+
+	/* all, then from anywhere, some streams being left before their end */
+	client_fetch(&client, 0);
+	client_check_batches(&client, 0, INT32_MAX);
+	for (int i = 0; i < 6 && nrows > 0; i++)
+	{
+		uint64_t	position = dice_below(dice, nrows);
+		int			npolls = (int) dice_below(dice, 4);
+
+		client_fetch(&client, position);
+		while (npolls-- > 0 && gs_job_busy(client.job))
+			client_poll(&client);
+		if (!dice_one_in(dice, 3))
+			client_check_batches(&client, position, 1 + (int) dice_below(dice, 5));
+	}
+	client_fetch(&client, 0);
+	client_check_batches(&client, 0, INT32_MAX);
+	client_close(&client);
+	service_stop(&service);
+}

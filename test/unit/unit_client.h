@@ -1,0 +1,101 @@
+/*-------------------------------------------------------------------------
+ *
+ * unit_client.h
+ *	  A client of a job (service/job.h) over a random table, and the
+ *	  connection between them.
+ *
+ * It keeps a client's side of protocol.h and watches the job's: a slot is
+ * touched only while it is the client's, and is filled with rubbish when it
+ * changes hands; the job may wait for nothing while it says that it is not busy.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_UNIT_CLIENT_H
+#define GPUSORT_UNIT_CLIENT_H
+
+#include "job.h"
+#include "unit_random.h"
+#include "unit_table.h"
+
+/* A device and its memory, for any number of jobs. */
+typedef struct Service
+{
+	GsDevice   *device;
+	GsSlabPool *pool;
+} Service;
+
+/* limit 0: as much as it takes.  fault: see device_fault.h; NULL for none. */
+extern void service_start(Service *service, uint64_t limit, const char *fault);
+
+/* Insists that no memory is left with jobs, nor on the device. */
+extern void service_stop(Service *service);
+
+typedef enum SlotState
+{
+	SLOT_MINE,
+	SLOT_FILLED,				/* given away with a batch */
+	SLOT_RELEASED				/* given away to be filled */
+} SlotState;
+
+/* What a slot was filled with. */
+typedef struct FilledBatch
+{
+	size_t		first_row;
+	uint32_t	nrows;
+	uint32_t	rows_bytes;
+} FilledBatch;
+
+typedef struct Client
+{
+	const TestTable *table;
+	Service    *service;
+	GsSortJob  *job;
+	GsRing		ring;
+	GsKeyLayout layout;
+	SlotState	slots[GS_MAX_SLOTS];
+	FilledBatch filled[GS_MAX_SLOTS];
+	size_t		npushed;		/* rows 0 to npushed - 1 of the table */
+	size_t		nuploaded;		/* of which so many are freed */
+	bool		sorted;
+	GsSorted	figures;
+	bool		failed;
+	GsFailure	failure;
+	char		text[GS_FAILED_TEXT_BYTES];
+	GsBatchReady ready[GS_MAX_SLOTS + 1];
+	int			nready;
+	uint32_t	stream;
+	uint32_t   *order;			/* the reference, once asked for */
+} Client;
+
+/* False if the job could not be opened. */
+extern bool client_open(Client *client, Service *service, const TestTable *table,
+						uint32_t slot_bytes, uint32_t nslots);
+
+/* Polls until the job is closed; may be called at any time. */
+extern void client_close(Client *client);
+
+/* Polls once. */
+extern void client_poll(Client *client);
+
+/*
+ * Sends all rows, in batches of any size if dice, and full ones otherwise; false if
+ * the job failed.
+ */
+extern bool client_load(Client *client, Dice *dice);
+
+/* False if it failed. */
+extern bool client_sort(Client *client, GsAlgorithm algorithm);
+
+/* Starts a stream; all slots are the job's then. */
+extern void client_fetch(Client *client, uint64_t position);
+
+/* Takes and checks so many batches, or up to the last row; how many came. */
+extern int	client_check_batches(Client *client, uint64_t position, int nbatches);
+
+/* Drains and checks: all rows that were sent are there, in the ring or on the way back. */
+extern void client_check_drain(Client *client);
+
+/* Everything: open, load, sort, streams from anywhere, close. */
+extern void client_check_table(const TestTable *table, Dice *dice);
+
+#endif							/* GPUSORT_UNIT_CLIENT_H */

@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * unit_link.h
+ *	  A link (service_link.h) to a job in this process: no socket between.
+ *
+ * Messages go straight to job.h's calls, which is what connection.c does with
+ * them, and what the job reports waits in a queue.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_UNIT_LINK_H
+#define GPUSORT_UNIT_LINK_H
+
+#include "job.h"
+#include "service_link.h"
+
+#define UNIT_LINK_QUEUE	256
+
+typedef struct UnitLink
+{
+	GsServiceLink base;
+	GsDevice   *device;
+	GsSlabPool *pool;
+	GsSortJob  *job;			/* NULL: none is open */
+	GsRing		ring;
+	bool		released;		/* the engine gave the link back */
+	bool		reusable;		/* and so it said */
+	int			break_after;	/* messages sent or received; < 0: never */
+	int			nmessages;
+	int			head;
+	int			tail;
+	GsAnyMessage queue[UNIT_LINK_QUEUE];
+} UnitLink;
+
+/* memory_limit is the device's, for jobs. */
+extern UnitLink *unit_link_open(uint32_t slot_bytes, uint32_t nslots, uint64_t memory_limit);
+
+/* Checks that the job is over and the device's memory back. */
+extern void unit_link_close(UnitLink *link);
+
+#endif							/* GPUSORT_UNIT_LINK_H */
