@@ -1,9 +1,10 @@
 # PostgreSQL's own regression suite, with every possible Sort replaced.
 #
 # Set PG_REGRESS_DIR to src/test/regress of the sources of the server's major
-# version; nothing is written there.  The suite runs twice: on a stock server,
-# and on one with gpusort.force, where EXPLAIN prints a GpuSort as a Sort.
-# What the two print must be the same.  (Comparing with what the sources expect
+# version; nothing is written there.  The suite runs three times: on a stock
+# server, and on two with gpusort.force, where EXPLAIN prints a GpuSort as a
+# Sort: one sorts by the CPU engine, the other by gpusortd, from the first row.
+# What they print must be the same.  (Comparing with what the sources expect
 # would blame gpusort for the difference between the sources' minor version
 # and the server's; a test that fails without gpusort, too, says nothing.)
 #
@@ -241,37 +242,49 @@ my ($stock_node, $stock_result, $stock_folder) = run_suite('stock');
 is(scalar(keys %$stock_result), $ntests, "stock: all $ntests tests ran");
 $stock_node->stop;
 
-my ($node, $result, $folder) = run_suite('gpusort',
-	"shared_preload_libraries = 'gpusort'", 'gpusort.force = on', 'gpusort.explain_as_sort = on');
-is(scalar(keys %$result), $ntests, "gpusort: all $ntests tests ran");
-
-like($node->safe_psql('regression',
-		'SET gpusort.explain_as_sort = off; EXPLAIN (COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
-	qr/Custom Scan \(GpuSort\)/, 'gpusort: the sessions of the suite had GpuSorts');
-ok(!$node->log_contains('terminated by signal|TRAP: |PANIC: '), 'gpusort: no process has crashed');
-$node->stop;
-
-my @differing;
-
-foreach my $test (sort keys %$result)
+# Runs the suite with every possible Sort replaced, and compares.
+sub check_suite
 {
-	my ($a, $b) = map { slurp_file("$_/$test.out") } $stock_folder, $folder;
-	my $wrong = $a eq $b ? '' : wrong_in("$stock_folder/$test.out", "$folder/$test.out", $ties{$test} // {});
+	my ($name, @settings) = @_;
+	my ($node, $result, $folder) = run_suite($name,
+		"shared_preload_libraries = 'gpusort'", 'gpusort.force = on',
+		'gpusort.explain_as_sort = on', @settings);
+	my @differing;
 
-	push @differing, $test if $a ne $b;
-	if ($a ne $b && !$ties{$test})
+	is(scalar(keys %$result), $ntests, "$name: all $ntests tests ran");
+	like($node->safe_psql('regression',
+			'SET gpusort.explain_as_sort = off; EXPLAIN (COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
+		qr/Custom Scan \(GpuSort\)/, "$name: the sessions of the suite had GpuSorts");
+	ok(!$node->log_contains('terminated by signal|TRAP: |PANIC: '), "$name: no process has crashed");
+	like($node->safe_psql('regression',
+			'SET gpusort.explain_as_sort = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
+		qr/Engine: cuda/, "$name: they were sorted by gpusortd") if $name eq 'service';
+	$node->stop;
+
+	foreach my $test (sort keys %$result)
 	{
-		fail("$test: prints something else" . ($wrong ? ": $wrong" : ' (ties)'));
+		my ($a, $b) = map { slurp_file("$_/$test.out") } $stock_folder, $folder;
+		my $wrong = $a eq $b ? '' : wrong_in("$stock_folder/$test.out", "$folder/$test.out", $ties{$test} // {});
+
+		push @differing, $test if $a ne $b;
+		if ($a ne $b && !$ties{$test})
+		{
+			fail("$name: $test prints something else" . ($wrong ? ": $wrong" : ' (ties)'));
+		}
+		else
+		{
+			is($wrong, '', "$name: $test prints the same" . ($a eq $b ? '' : ' but for ties'));
+		}
 	}
-	else
-	{
-		is($wrong, '', $a eq $b ? "$test: prints the same" : "$test: prints the same but for ties");
-	}
+	diag("core regression suite, $name: $ntests tests; ", scalar(@differing),
+		' differ in the order of ties or in figures of workers (', join(', ', @differing), ')');
 }
 
+check_suite('cpu', 'gpusort.engine = cpu');
+check_suite('service', 'gpusort.engine = cuda', 'gpusort.device = host', 'gpusort.device_min_rows = 0');
+
 my @failing = sort grep { $stock_result->{$_} ne 'ok' } keys %$stock_result;
-diag("core regression suite: $ntests tests; ", scalar(@differing), ' differ in the order of ties or in figures of workers (',
-	join(', ', @differing), '); without gpusort, too, ', scalar(@failing),
-	' differ from what these sources expect', @failing ? ' (' . join(', ', @failing) . ')' : '');
+diag('without gpusort, too, ', scalar(@failing), ' differ from what these sources expect',
+	@failing ? ' (' . join(', ', @failing) . ')' : '');
 
 done_testing();
