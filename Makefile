@@ -16,6 +16,7 @@ OBJS = \
 	src/sort_cost.o \
 	src/sort_node.o \
 	src/sort_row.o \
+	src/sort_deform.o \
 	src/sort_key.o \
 	src/engine_host.o \
 	src/engine_choice.o \

@@ -10,7 +10,8 @@
  * barrier, back to shared memory; so one buffer is enough.
  *
  * Keys move; of the values only 16-bit numbers do: where in the tile's first
- * order the element was.  The values follow once, at the end.
+ * order the element was.  The values follow once, at the end.  Keys alone have
+ * no numbers.
  *
  * Where sequences lie is the caller's: begins(i) is the place of the first
  * element of sequence i, for i up to and including the number of sequences.
@@ -57,14 +58,14 @@ gs_merge_path(uint32_t na, uint32_t nb, uint32_t diagonal, Before b_before_a)
  * What bounds it is reads of shared memory, at places as random as the data:
  * so of the two keys in hand only the one that went out is read anew.
  */
-template <int nthreads, int nitems, typename Begins, typename TieLess>
+template <int nthreads, int nitems, bool has_numbers, typename Begins, typename TieLess>
 static __device__ __forceinline__ void
 gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 					 uint32_t nsequences, uint32_t width, Begins begins, TieLess tie_less)
 {
 	const uint32_t start = threadIdx.x * nitems;
 	uint64_t	keys[nitems];
-	uint16_t	numbers[nitems];
+	uint16_t	numbers[has_numbers ? nitems : 1];
 
 	if (start < nvalid)
 	{
@@ -117,7 +118,8 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 				const uint64_t next = s_keys[place + 1];
 
 				keys[item] = from_b ? key_b : key_a;
-				numbers[item] = s_numbers[place];
+				if constexpr (has_numbers)
+					numbers[item] = s_numbers[place];
 				if (from_b)
 				{
 					b++;
@@ -138,7 +140,8 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 		if (start + item < nvalid)
 		{
 			s_keys[start + item] = keys[item];
-			s_numbers[start + item] = numbers[item];
+			if constexpr (has_numbers)
+				s_numbers[start + item] = numbers[item];
 		}
 	}
 	__syncthreads();

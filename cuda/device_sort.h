@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * device_sort.h
- *	  Sorts arrays that lie in device memory: the one public header of cuda/.
+ *	  Sorts arrays that lie in device memory: the public header of cuda/, beside
+ *	  service/device.h, which device_cuda.cu implements with it.
  *
  * ISO C; nothing of CUDA is needed to include it.  A stream is a void pointer
  * (a cudaStream_t), a device pointer a plain pointer that the host must not
@@ -23,6 +24,7 @@
 #ifndef GPUSORT_DEVICE_SORT_H
 #define GPUSORT_DEVICE_SORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +62,13 @@ typedef enum GsDeviceStatus
 #define GS_RADIX_PACK_ROWS		0x04
 
 /*
+ * The digits are counted: the temporary storage begins with a GsRadixControl
+ * (kernel_radix_plan.cuh) whose counts are those of the keys, zero otherwise.
+ * Not with GS_RADIX_PACK_ROWS.
+ */
+#define GS_RADIX_COUNTED		0x08
+
+/*
  * A stable sort of nitems keys, and the values beside them, by the bits
  * [begin_bit, end_bit) of the keys as unsigned integers.
  *
@@ -91,8 +100,9 @@ typedef struct GsRadixSort
 } GsRadixSort;
 
 /*
- * Bytes of temporary storage that the sort needs on the current device: about
- * 60 kB, and one byte an item for the first million or nitems / 3 beyond that.
+ * Bytes of temporary storage that the sort, and any of fewer items, needs on
+ * the current device: about 60 kB, and one byte an item for the first quarter
+ * million, half of one for the first three millions, or a fifth beyond that.
  * The pointers need not be set yet.  0 if the arguments are wrong.
  */
 extern size_t gs_device_radix_temp_bytes(const GsRadixSort *sort);
@@ -106,26 +116,45 @@ extern GsDeviceStatus gs_device_radix_sort(const GsRadixSort *sort,
 										   void *stream);
 
 /*
+ * A byte string in device memory, but for its first 8 bytes.  The words of 8
+ * bytes, aligned, that its bytes lie in can be read whole.
+ */
+typedef struct GsTail
+{
+	uint64_t	address;		/* of its ninth byte; any if there is none */
+	uint32_t	length;			/* of the whole string */
+	uint32_t	row;			/* the caller's */
+} GsTail;
+
+/* How strings are compared, in device memory. */
+typedef struct GsTailOrder
+{
+	uint32_t	skip;			/* bytes, 8 or more, that equal keys make equal */
+	bool		descends;
+} GsTailOrder;
+
+/*
  * A stable sort of nitems 64-bit keys, and the values beside them, by
- * comparison.  With tails, key i is the big-endian first 8 bytes, zero padded,
- * of a byte string of length d_tail_length[v] whose bytes from the ninth on
- * are at d_tails + d_tail_offset[v], where v is the key's value: a row number.
- * Strings compare as memcmp does, and a shorter one sorts before its
- * extensions.
+ * comparison.  With tails, equal keys are told apart by the strings
+ * d_tails[v], where v is the key's value, whose first 8 bytes, zero padded, are
+ * equal where keys are: as memcmp does, and a shorter one sorts before its
+ * extensions; or the other way round.  (For instance, key i is the big-endian
+ * first 8 bytes.)
  *
  * The input is in d_keys[0], d_values[0]; so is the result.
  */
 typedef struct GsMergeSort
 {
 	uint64_t	nitems;
-	uint32_t	value_bytes;	/* 4 or 8; 4 with tails */
+	uint32_t	value_bytes;	/* 0 (keys only), 4 or 8; 4 with tails */
 	uint64_t   *d_keys[2];		/* nitems keys each; [1] is scratch */
-	void	   *d_values[2];	/* nitems values each; [1] is scratch */
-	const uint8_t *d_tails;		/* NULL: keys are 8 bytes and no more */
-	const uint64_t *d_tail_offset;	/* by row number */
-	const uint32_t *d_tail_length;	/* by row number: of the whole string */
+	void	   *d_values[2];	/* nitems values each; [1] is scratch; NULL if
+								 * value_bytes is 0 */
+	const GsTail *d_tails;		/* NULL: keys are all */
+	const GsTailOrder *d_tail_order;	/* not NULL with tails */
 } GsMergeSort;
 
+/* The same of a merge sort: a 40th of a byte an item, or less. */
 extern size_t gs_device_merge_temp_bytes(const GsMergeSort *sort);
 
 extern GsDeviceStatus gs_device_merge_sort(const GsMergeSort *sort,

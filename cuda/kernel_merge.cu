@@ -9,6 +9,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <algorithm>
+
 #include "kernel_merge.cuh"
 #include "launch.cuh"
 
@@ -61,7 +63,7 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp
 	const uint64_t ntiles = (sort->nitems + Shape::tile - 1) / Shape::tile;
 	const uint64_t nsamples = (sort->nitems + Shape::stride - 1) / Shape::stride;
 	uint64_t	nitems = sort->nitems;
-	GsTails		tails = {sort->d_tails, sort->d_tail_offset, sort->d_tail_length};
+	GsTails		tails = {sort->d_tails, sort->d_tail_order};
 	GsMergeRound round = {};
 	GsDeviceStatus status;
 	uint32_t	resident;
@@ -114,7 +116,7 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp
 static GsDeviceStatus
 gs_merge_check_shape(const GsMergeSort *sort)
 {
-	if (sort->value_bytes != 4 && sort->value_bytes != 8)
+	if (sort->value_bytes != 0 && sort->value_bytes != 4 && sort->value_bytes != 8)
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->d_tails != NULL && sort->value_bytes != 4)
 		return GS_DEVICE_BAD_ARGUMENT;
@@ -127,7 +129,7 @@ gs_merge_check_shape(const GsMergeSort *sort)
 static bool
 gs_merge_is_large(const GsMergeSort *sort, const GsDeviceFacts *facts)
 {
-	const size_t needed = sort->value_bytes == 4 ? sizeof(GsMergeShared<uint32_t, GsMergeLarge>) :
+	const size_t needed = sort->value_bytes <= 4 ? sizeof(GsMergeShared<uint32_t, GsMergeLarge>) :
 		sizeof(GsMergeShared<uint64_t, GsMergeLarge>);
 
 	return sort->nitems > GS_MERGE_FEW_KEYS && needed <= (size_t) facts->shared_bytes;
@@ -142,6 +144,8 @@ gs_merge_shaped(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_tem
 		return GS_DEVICE_TEMP_TOO_SMALL;
 	if (sort->d_tails != NULL)
 		return gs_merge_typed<uint32_t, true, Shape>(sort, facts, d_temp, stream);
+	if (sort->value_bytes == 0)
+		return gs_merge_typed<GsNoValue, false, Shape>(sort, facts, d_temp, stream);
 	if (sort->value_bytes == 4)
 		return gs_merge_typed<uint32_t, false, Shape>(sort, facts, d_temp, stream);
 	return gs_merge_typed<uint64_t, false, Shape>(sort, facts, d_temp, stream);
@@ -154,8 +158,11 @@ gs_device_merge_temp_bytes(const GsMergeSort *sort)
 
 	if (gs_merge_check_shape(sort) != GS_DEVICE_OK || gs_device_facts(&facts) != GS_DEVICE_OK)
 		return 0;
-	return gs_merge_is_large(sort, &facts) ? gs_merge_temp<GsMergeLarge>(sort->nitems) :
-		gs_merge_temp<GsMergeSmall>(sort->nitems);
+	/* the smaller tiles of fewer items may need more */
+	if (gs_merge_is_large(sort, &facts))
+		return std::max(gs_merge_temp<GsMergeLarge>(sort->nitems),
+						gs_merge_temp<GsMergeSmall>(GS_MERGE_FEW_KEYS));
+	return gs_merge_temp<GsMergeSmall>(sort->nitems);
 }
 
 GsDeviceStatus
@@ -167,12 +174,12 @@ gs_device_merge_sort(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, v
 	if (status != GS_DEVICE_OK || sort->nitems == 0)
 		return status;
 	for (int i = 0; i < 2; i++)
-		if (sort->d_keys[i] == NULL || sort->d_values[i] == NULL ||
+		if (sort->d_keys[i] == NULL || (sort->value_bytes != 0 && sort->d_values[i] == NULL) ||
 			(uintptr_t) sort->d_keys[i] % 16 != 0 || (uintptr_t) sort->d_values[i] % 16 != 0)
 			return GS_DEVICE_BAD_ARGUMENT;
 	if (d_temp == NULL || (uintptr_t) d_temp % 16 != 0)
 		return GS_DEVICE_BAD_ARGUMENT;
-	if (sort->d_tails != NULL && (sort->d_tail_offset == NULL || sort->d_tail_length == NULL))
+	if (sort->d_tails != NULL && sort->d_tail_order == NULL)
 		return GS_DEVICE_BAD_ARGUMENT;
 	status = gs_device_facts(&facts);
 	if (status != GS_DEVICE_OK)

@@ -28,7 +28,8 @@
  *		pieces: {1 4 | 2 3} and {6 9 | 5 7}, merged on their own.
  *
  * Ties: elements are ordered by key, then run, then place; so equal keys are
- * split consistently, and the sort is stable.
+ * split consistently, and the sort is stable.  Of keys alone, equal ones are
+ * one as good as the other, and places in a tile are not kept.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,6 +37,7 @@
 #define GPUSORT_KERNEL_MERGE_CUH
 
 #include "block_merge.cuh"
+#include "no_value.cuh"
 #include "tuning.cuh"
 #include "warp_bitonic.cuh"
 
@@ -91,13 +93,25 @@ gs_group_pieces(GsGroup group)
 template <typename Value, typename Shape>
 struct GsMergeShared
 {
+	static const bool has_values = GsHasValue<Value>::yes;
+
 	uint64_t	keys[Shape::tile + 2];	/* two are read in vain */
-	Value		values[Shape::tile];
+	Value		values[has_values ? Shape::tile : 1];
 	uint32_t	begins[GS_MERGE_WAYS + 1];
 	uint64_t	source[GS_MERGE_WAYS];	/* begins[i] there, in device memory */
 	uint64_t	target;
-	uint16_t	numbers[Shape::tile];
+	uint16_t	numbers[has_values ? Shape::tile : 1];
 };
+
+/* Of two places of the tile with equal keys: do the strings say that a goes first? */
+template <bool has_tails, typename Value, typename Shape>
+static __device__ __forceinline__ bool
+gs_merge_tie_less(const GsMergeShared<Value, Shape> &s, const GsTails &tails, uint32_t a, uint32_t b)
+{
+	if constexpr (has_tails)
+		return gs_tails_order(tails, s.values[s.numbers[a]], s.values[s.numbers[b]]) < 0;
+	return false;
+}
 
 /* What is in shared memory in order goes out; values follow their numbers. */
 template <typename Value, typename Shape>
@@ -113,7 +127,8 @@ gs_merge_write(const GsMergeShared<Value, Shape> &s, uint32_t nvalid,
 		if (i < nvalid)
 		{
 			d_keys[i] = s.keys[i];
-			d_values[i] = s.values[s.numbers[i]];
+			if constexpr (GsHasValue<Value>::yes)
+				d_values[i] = s.values[s.numbers[i]];
 		}
 	}
 }
@@ -129,6 +144,7 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 	constexpr int nthreads = Shape::threads;
 	constexpr int nitems = Shape::items;
 	constexpr uint32_t nsequences = ntile / GS_BITONIC_KEYS;
+	constexpr bool has_values = GsHasValue<Value>::yes;
 
 	static_assert(ntile % GS_BITONIC_KEYS == 0 && ntile <= 65535, "");
 
@@ -137,13 +153,16 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 	const uint64_t start = (uint64_t) blockIdx.x * ntile;
 	const uint32_t nvalid = (uint32_t) min((uint64_t) ntile, n - start);
 
-#pragma unroll
-	for (int item = 0; item < nitems; item++)
+	if constexpr (has_values)
 	{
-		uint32_t	i = item * nthreads + threadIdx.x;
+#pragma unroll
+		for (int item = 0; item < nitems; item++)
+		{
+			uint32_t	i = item * nthreads + threadIdx.x;
 
-		if (i < nvalid)
-			s.values[i] = d_values_from[start + i];
+			if (i < nvalid)
+				s.values[i] = d_values_from[start + i];
+		}
 	}
 	if (has_tails)
 		__syncthreads();
@@ -165,15 +184,15 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 		gs_warp_bitonic_sort(elements, [&] (const GsElement &a, const GsElement &b) {
 			if (a.key != b.key)
 				return a.key < b.key;
-			if (has_tails && a.number < nvalid && b.number < nvalid)
+			if constexpr (has_tails)
 			{
-				uint64_t	row_a = s.values[a.number];
-				uint64_t	row_b = s.values[b.number];
+				if (a.number < nvalid && b.number < nvalid)
+				{
+					const int	order = gs_tails_order(tails, s.values[a.number], s.values[b.number]);
 
-				if (gs_tail_less(tails, row_a, row_b))
-					return true;
-				if (gs_tail_less(tails, row_b, row_a))
-					return false;
+					if (order != 0)
+						return order < 0;
+				}
 			}
 			return a.number < b.number;
 		});
@@ -183,18 +202,27 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 			uint32_t	i = first + item * GS_WARP_SIZE + gs_lane();
 
 			s.keys[i] = elements[item].key;
-			s.numbers[i] = (uint16_t) elements[item].number;
+			if constexpr (has_values)
+				s.numbers[i] = (uint16_t) elements[item].number;
 		}
 	}
 	__syncthreads();
 
 	for (uint32_t width = 1; width < nsequences; width *= 2)
-		gs_block_merge_level<nthreads, nitems>(s.keys, s.numbers, nvalid, nsequences, width,
+		gs_block_merge_level<nthreads, nitems, has_values>(s.keys, s.numbers, nvalid, nsequences, width,
 			[&] (uint32_t i) { return min(i * GS_BITONIC_KEYS, nvalid); },
-			[&] (uint32_t a, uint32_t b) {
-				return has_tails && gs_tail_less(tails, s.values[s.numbers[a]], s.values[s.numbers[b]]);
-			});
+			[&] (uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, tails, a, b); });
 	gs_merge_write<Value, Shape>(s, nvalid, d_keys_to + start, d_values_to + start);
+}
+
+/* Only strings need the value. */
+template <bool has_tails, typename Value>
+static __device__ __forceinline__ uint64_t
+gs_merge_value(const Value *d_values, uint64_t i)
+{
+	if constexpr (has_tails)
+		return d_values[i];
+	return 0;
 }
 
 /*
@@ -217,17 +245,17 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 	const uint32_t my_run = (uint32_t) ((place - group.start) / round.run);
 	const uint64_t in_run = place - group.start - my_run * round.run;
 	const uint64_t key = round.d_keys_from[place];
-	const uint64_t row = has_tails ? d_values[place] : 0;
+	const uint64_t value = gs_merge_value<has_tails>(d_values, place);
 	uint64_t	nbefore[GS_MERGE_WAYS];	/* samples of each run */
 	uint64_t	rank = 0;
 
 	/* is element i of the run at first before mine? */
 	auto		before = [&] (uint64_t first, uint64_t i, uint32_t other) {
 		uint64_t	its_key = round.d_keys_from[first + i];
-		uint64_t	its_row = has_tails ? d_values[first + i] : 0;
+		uint64_t	its_value = gs_merge_value<has_tails>(d_values, first + i);
 
-		return other < my_run ? !gs_key_less<has_tails>(round.tails, key, row, its_key, its_row) :
-			gs_key_less<has_tails>(round.tails, its_key, its_row, key, row);
+		return other < my_run ? !gs_key_less<has_tails>(round.tails, key, value, its_key, its_value) :
+			gs_key_less<has_tails>(round.tails, its_key, its_value, key, value);
 	};
 
 #pragma unroll
@@ -300,6 +328,7 @@ gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 {
 	constexpr int nthreads = Shape::threads;
 	constexpr int nitems = Shape::items;
+	constexpr bool has_values = GsHasValue<Value>::yes;
 
 	extern __shared__ __align__(16) unsigned char s_memory[];
 	GsMergeShared<Value, Shape> &s = *(GsMergeShared<Value, Shape> *) s_memory;
@@ -369,17 +398,18 @@ gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 			for (uint32_t other = 1; other < GS_MERGE_WAYS; other++)
 				sequence += i >= s.begins[other];
 			s.keys[i] = round.d_keys_from[s.source[sequence] + i];
-			s.values[i] = d_values_from[s.source[sequence] + i];
-			s.numbers[i] = (uint16_t) i;
+			if constexpr (has_values)
+			{
+				s.values[i] = d_values_from[s.source[sequence] + i];
+				s.numbers[i] = (uint16_t) i;
+			}
 		}
 	}
 	__syncthreads();
 	for (uint32_t width = 1; width < group.nruns; width *= 2)
-		gs_block_merge_level<nthreads, nitems>(s.keys, s.numbers, nvalid, GS_MERGE_WAYS, width,
+		gs_block_merge_level<nthreads, nitems, has_values>(s.keys, s.numbers, nvalid, GS_MERGE_WAYS, width,
 			[&] (uint32_t i) { return s.begins[i]; },
-			[&] (uint32_t a, uint32_t b) {
-				return has_tails && gs_tail_less(round.tails, s.values[s.numbers[a]], s.values[s.numbers[b]]);
-			});
+			[&] (uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, round.tails, a, b); });
 	gs_merge_write<Value, Shape>(s, nvalid, round.d_keys_to + s.target,
 											(Value *) round.d_values_to + s.target);
 }

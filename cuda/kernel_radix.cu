@@ -31,12 +31,14 @@ gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp
 
 	if (temp_needed != NULL)
 	{
-		GsRadixTemp temp;
+		GsRadixTemp temp = {};
 
-		gs_radix_temp(&temp, sort->nitems, many ? Tile::threads * Tile::items :
-					  some ? GS_SOME_THREADS * GS_SOME_ITEMS : GS_FEW_THREADS * GS_FEW_ITEMS);
 		/* never 0, which says that the arguments are wrong */
-		*temp_needed = sort->nitems <= GS_BLOCK_SORT ? 256 : temp.nbytes;
+		temp.nbytes = 256;
+		if (sort->nitems > GS_BLOCK_SORT)
+			gs_radix_temp(&temp, sort->nitems, many ? Tile::threads * Tile::items :
+						  some ? GS_SOME_THREADS * GS_SOME_ITEMS : GS_FEW_THREADS * GS_FEW_ITEMS);
+		*temp_needed = temp.nbytes;
 		return GS_DEVICE_OK;
 	}
 	if (sort->nitems <= GS_BLOCK_SORT)
@@ -110,9 +112,12 @@ gs_radix_check_shape(const GsRadixSort *sort)
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->begin_bit > sort->end_bit || sort->end_bit > 8 * sort->key_bytes)
 		return GS_DEVICE_BAD_ARGUMENT;
-	if (sort->flags & ~(uint32_t) (GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT | GS_RADIX_PACK_ROWS))
+	if (sort->flags & ~(uint32_t) (GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT | GS_RADIX_PACK_ROWS |
+								   GS_RADIX_COUNTED))
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->value_bytes == 0 && (sort->flags & (GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT)))
+		return GS_DEVICE_BAD_ARGUMENT;
+	if (pack && (sort->flags & GS_RADIX_COUNTED))
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (pack && (sort->key_bytes != 8 || sort->row_bits >= 64 || sort->begin_bit < sort->row_bits))
 		return GS_DEVICE_BAD_ARGUMENT;
@@ -153,13 +158,25 @@ gs_radix_check_pointers(const GsRadixSort *sort)
 size_t
 gs_device_radix_temp_bytes(const GsRadixSort *sort)
 {
-	size_t		nbytes = 0;
+	const uint64_t limits[] = {GS_DEVICE_MAX_ITEMS, GS_SOME_KEYS, GS_FEW_KEYS};
+	size_t		most = 0;
 
 	if (gs_radix_check_shape(sort) != GS_DEVICE_OK)
 		return 0;
-	if (gs_radix_dispatch(sort, NULL, 0, NULL, &nbytes) != GS_DEVICE_OK)
-		return 0;
-	return nbytes;
+	/* below a limit tiles are smaller: fewer items may need more */
+	for (uint64_t limit : limits)
+	{
+		GsRadixSort smaller = *sort;
+		size_t		nbytes = 0;
+
+		if (smaller.nitems > limit)
+			smaller.nitems = limit;
+		if (gs_radix_dispatch(&smaller, NULL, 0, NULL, &nbytes) != GS_DEVICE_OK)
+			return 0;
+		if (nbytes > most)
+			most = nbytes;
+	}
+	return most;
 }
 
 GsDeviceStatus

@@ -181,4 +181,13 @@ gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 	}
 }
 
+/* One block, where another kernel has counted (kernel_pack.cu). */
+template <int nthreads>
+static __global__ void
+__launch_bounds__(nthreads)
+gs_radix_plan_kernel(const __grid_constant__ GsRadixPlan plan)
+{
+	gs_plan_passes<nthreads>(plan);
+}
+
 #endif							/* GPUSORT_KERNEL_RADIX_COUNT_CUH */

@@ -42,28 +42,12 @@ gs_radix_temp(GsRadixTemp *temp, uint64_t nitems, uint32_t ntile)
 	temp->portion_tiles = (uint32_t) ((ntiles + temp->nportions - 1) / temp->nportions);
 	temp->nportions = (uint32_t) ((ntiles + temp->portion_tiles - 1) / temp->portion_tiles);
 	temp->nrows = temp->portion_tiles;
-	rows_bytes = (size_t) temp->nrows * GS_NDIGITS * sizeof(uint32_t);
+	/* as of the largest portion, so that more items never need less */
+	rows_bytes = (size_t) (temp->nportions > 1 ? GS_PORTION_KEYS / ntile : temp->nrows) *
+		GS_NDIGITS * sizeof(uint32_t);
 	temp->rows_offset[0] = control_bytes;
 	temp->rows_offset[1] = control_bytes + rows_bytes;
 	temp->nbytes = control_bytes + 2 * rows_bytes;
-}
-
-/* The places: as few as 8 bits allow, and as even as possible. */
-static inline void
-gs_radix_places(GsRadixPlan *plan, uint32_t begin_bit, uint32_t end_bit)
-{
-	uint32_t	nbits = end_bit - begin_bit;
-	uint32_t	shift = begin_bit;
-
-	plan->nplaces = (nbits + 7) / 8;
-	for (uint32_t place = 0; place < plan->nplaces; place++)
-	{
-		uint32_t	bits = nbits / plan->nplaces + (place < nbits % plan->nplaces);
-
-		plan->places[place].shift = shift;
-		plan->places[place].mask = (1u << bits) - 1;
-		shift += bits;
-	}
 }
 
 static inline void
@@ -83,7 +67,7 @@ gs_radix_plan(GsRadixPlan *plan, const GsRadixSort *sort)
 	plan->flags = sort->flags;
 	plan->row_bits = sort->row_bits;
 	plan->key_min = sort->key_min;
-	gs_radix_places(plan, sort->begin_bit, sort->end_bit);
+	plan->nplaces = gs_radix_places(plan->places, sort->begin_bit, sort->end_bit);
 }
 
 /* All in one block; its tile holds sort->nitems. */
@@ -115,16 +99,19 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	static GsKernelFacts count_known;
 	static GsKernelFacts pass_known;
 	const void *count_kernel = (const void *) gs_radix_count_kernel<Key, GS_COUNT_THREADS>;
+	const void *plan_kernel = (const void *) gs_radix_plan_kernel<GS_COUNT_THREADS>;
 	const void *pass_kernel = (const void *)
 		gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks_sm, lookback_width, staged,
 							 rank_method>;
 	const size_t shared_bytes = sizeof(GsRadixShared<Key, Value, nthreads, nitems, staged>);
 	const uint64_t count_step = (uint64_t) GS_COUNT_THREADS * 4 * 16 / sizeof(Key);
 	const uint64_t nsteps = (sort->nitems + count_step - 1) / count_step;
+	const bool	counted = sort->flags & GS_RADIX_COUNTED;
 	const bool	early = facts->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
 	GsRadixPlan plan;
 	GsRadixTemp temp;
 	GsDeviceStatus status;
+	size_t		cleared;
 	uint32_t	nblocks;
 	uint32_t	pass;
 	uint32_t	portion;
@@ -141,7 +128,10 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	plan.portion_tiles = temp.portion_tiles;
 	plan.nportions = temp.nportions;
 
-	status = gs_cuda_status(cudaMemsetAsync(d_temp, 0, temp.rows_offset[1], (cudaStream_t) stream));
+	/* the control block was cleared before what is counted already */
+	cleared = counted ? temp.rows_offset[0] : 0;
+	status = gs_cuda_status(cudaMemsetAsync((char *) d_temp + cleared, 0,
+											temp.rows_offset[1] - cleared, (cudaStream_t) stream));
 	if (status != GS_DEVICE_OK)
 		return status;
 
@@ -149,7 +139,10 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	if (status != GS_DEVICE_OK)
 		return status;
 	nblocks = (uint32_t) (nsteps < nblocks ? nsteps : nblocks);
-	status = gs_launch(count_kernel, nblocks, GS_COUNT_THREADS, 0, stream, false, args);
+	if (counted)
+		status = gs_launch(plan_kernel, 1, GS_COUNT_THREADS, 0, stream, false, args);
+	else
+		status = gs_launch(count_kernel, nblocks, GS_COUNT_THREADS, 0, stream, false, args);
 	if (status != GS_DEVICE_OK)
 		return status;
 

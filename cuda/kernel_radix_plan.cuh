@@ -21,6 +21,7 @@
 
 #include "block_rank.cuh"
 #include "device_sort.h"
+#include "no_value.cuh"
 
 #define GS_MAX_PLACES		8
 
@@ -32,15 +33,6 @@
 #define GS_PORTION_KEYS		(UINT64_C(1) << 29)
 #endif
 #define GS_MAX_PORTIONS		512
-
-/* Keys only: stands for the value type. */
-typedef struct GsNoValue
-{
-	char		unused;
-} GsNoValue;
-
-template <typename Value> struct GsHasValue { static const bool yes = true; };
-template <> struct GsHasValue<GsNoValue> { static const bool yes = false; };
 
 typedef struct GsRadixControl
 {
@@ -82,6 +74,28 @@ static __device__ __forceinline__ uint32_t
 gs_pass_output(const GsRadixPlan &plan, uint32_t pass, uint32_t npasses)
 {
 	return plan.input_apart ? (npasses - 1 - pass) % 2 : (pass + 1) % 2;
+}
+
+/*
+ * The places for some bits: as few as 8 bits each allow, and as even as
+ * possible.  Returns how many.
+ */
+static __host__ __device__ inline uint32_t
+gs_radix_places(GsPlace *places, uint32_t begin_bit, uint32_t end_bit)
+{
+	uint32_t	nbits = end_bit - begin_bit;
+	uint32_t	nplaces = (nbits + 7) / 8;
+	uint32_t	shift = begin_bit;
+
+	for (uint32_t place = 0; place < nplaces; place++)
+	{
+		uint32_t	bits = nbits / nplaces + (place < nbits % nplaces);
+
+		places[place].shift = shift;
+		places[place].mask = (1u << bits) - 1;
+		shift += bits;
+	}
+	return nplaces;
 }
 
 /* The key of row number row as it is sorted, from what the input holds. */

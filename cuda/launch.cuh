@@ -50,6 +50,13 @@ extern GsDeviceStatus gs_kernel_resident_blocks(GsKernelFacts *known, const GsDe
 												const void *kernel, int nthreads,
 												size_t shared_bytes, uint32_t *nblocks);
 
+/* Blocks for n elements. */
+static inline uint32_t
+gs_blocks(uint64_t n, uint32_t ntile)
+{
+	return (uint32_t) ((n + ntile - 1) / ntile);
+}
+
 /*
  * With early, the kernel may start before its predecessor on the stream ends:
  * it waits by itself (cudaGridDependencySynchronize).

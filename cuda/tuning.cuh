@@ -170,4 +170,51 @@ typedef GsMergeShape<256, 11, 4, 32> GsMergeSmall;
 #define GS_MERGE_FEW_KEYS		(1 << 20)
 #endif
 
+/*
+ * The steps of device.h around the sorts, milliseconds (test/gpu/test_device
+ * time), sorts beside them:
+ *
+ *								10 M rows		10 M rows		100 M keys
+ *								of 160..224 B	of 24..40 B		only
+ *	pack						0.107			0.104			0.49
+ *	pack, digits counted		0.124			0.125			0.65
+ *	radix sort, of its own		0.372			0.370			3.01
+ *	radix sort, counted			0.333			0.331			2.73
+ *	merge sort					0.98			0.98			9.90
+ *	row_ends					0.255			0.256
+ *	cut							0.013			0.013
+ *	gather						1.90			0.82			2.96 (keys)
+ *
+ * Pack moves 3.0 to 3.3 TB/s; to count digits in it saves a third of what
+ * counting costs.  Ties of 10 M rows of two columns, 1.4 M and all of them:
+ * same_words 0.03, 0.03; count_ties 0.02, 0.02; list_ties 0.03, 0.10; tie_keys
+ * 0.08, 0.45; sort_ties 0.15, 0.64; place_ties 0.03, 0.05.  2 M strings in one
+ * group: sort_tails below 3.0, of which a third is the test's own copy;
+ * same_tails 0.13.  Not to skip what all strings have in common, 4 bytes behind
+ * the first 8: 9.5.
+ */
+#define GS_STEP_THREADS			256
+
+/* Pack: a block's tile is so many rows a thread. */
+#define GS_PACK_THREADS			256
+#define GS_PACK_ITEMS			8
+
+/* Row ends: the same. */
+#define GS_ENDS_ITEMS			8
+
+/* The scan of the tiles' sums, by one block. */
+#define GS_SCAN_THREADS			1024
+#define GS_SCAN_ITEMS			4
+
+/*
+ * Gather: a block writes so many pieces of 16 bytes a thread.  A batch of 16 MB
+ * is one wave of blocks, so what counts is how many steps there are from its
+ * first read to its last write.  GB/s written, batch after batch:
+ *
+ *	rows of 160 to 224 bytes	875		one search over all rows
+ *								1012	the first row is guessed, early launch
+ */
+#define GS_GATHER_THREADS		256
+#define GS_GATHER_ITEMS			4
+
 #endif							/* GPUSORT_TUNING_CUH */

@@ -17,7 +17,8 @@
 # clean-up; it may look at $exit_status.
 #
 # Environment: PG_CONFIG, the pg_config of the PostgreSQL 15 to use; TMPDIR;
-# KEEP=1 keeps the temporary folder.
+# KEEP=1 keeps the temporary folder; WITH_CUDA and CUDA_ARCHS as for make, by
+# default for the devices that this machine has.
 
 set -euo pipefail
 
@@ -197,20 +198,34 @@ make_workdir()
 	fi
 }
 
+# The architectures of this machine's devices; where there is none but a
+# compiler, one, to see that it builds.
+device_archs()
+{
+	local archs
+
+	archs=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | tr -d . | sort -un) || archs=
+	[[ $archs =~ ^[0-9[:space:]]+$ ]] || archs=90
+	echo $archs
+}
+
 build_and_install()
 {
+	local options=(PG_CONFIG="$PG_CONFIG" COPT=-Werror
+		CUDA_ARCHS="${CUDA_ARCHS:-$(device_archs)}" ${WITH_CUDA:+WITH_CUDA="$WITH_CUDA"})
+
 	tree=$workdir/tree
 	mkdir "$tree"
 	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
-		--exclude=./build --exclude=./test/unit/build --exclude=./results \
+		--exclude=./build --exclude=./test/*/build --exclude=./results \
 		--exclude=./output_iso --exclude=./tmp_check -cf - . | tar -C "$tree" -xf -
 	if ((EUID == 0)); then
 		chown -R "$run_user" "$tree"
 	fi
 
 	say "Building gpusort for $("$PG_CONFIG" --version)."
-	quietly as_user make -C "$tree" -j"$(nproc)" PG_CONFIG="$PG_CONFIG" COPT=-Werror
-	quietly as_root make -C "$tree" PG_CONFIG="$PG_CONFIG" COPT=-Werror install
+	quietly as_user make -C "$tree" -j"$(nproc)" "${options[@]}"
+	quietly as_root make -C "$tree" "${options[@]}" install
 }
 
 # Arguments are lines for postgresql.conf.  Afterwards psql finds the cluster.

@@ -257,6 +257,11 @@ report_failed(void *arg, GsFailure failure, const char *text)
 		device_broke(connection->service, text);
 		return;
 	}
+	if (failure == GS_FAILED_PROTOCOL)
+	{
+		reject(connection, text);
+		return;
+	}
 	if (connection->state == STATE_GONE)
 		return;
 	if (failure == GS_FAILED_ROWS)

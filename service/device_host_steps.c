@@ -88,8 +88,8 @@ locate(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t slot,
 	}
 	if (end - start > facts->max_row_units)
 		facts->max_row_units = (uint32_t) (end - start);
-	return (uint64_t) ((uintptr_t) batch->d_rows / GS_ROW_ALIGN + start) << GS_LOCATION_LENGTH_BITS |
-		(end - start);
+	return ((uintptr_t) batch->d_rows / GS_ROW_ALIGN + (uint64_t) start) <<
+		GS_LOCATION_LENGTH_BITS | (end - start);
 }
 
 void

@@ -21,6 +21,7 @@
 #include "job.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "job_parts.h"
 #include "log.h"
@@ -93,8 +94,9 @@ gs_job_close(GsSortJob *job)
 	gs_slab_give_all(&job->memory);
 	if (job->sort.cuts != NULL)
 		ops->release_host(job->device, job->sort.cuts);
+	if (job->batches != NULL)
+		ops->release_host(job->device, job->batches);
 	ops->release_host(job->device, job->pinned);
-	free(job->batches);
 	free(job);
 	return true;
 }
@@ -181,11 +183,11 @@ end_transfers(GsSortJob *job)
 /* -------------------------------------------------------------- batches up */
 
 /*
- * A piece of device memory for part of a batch.  Slabs are as large as all
- * before them; where there is no room for such a one, as the piece.
+ * A piece of device memory for part of a batch, out of a slab as large as all
+ * before, or of a smaller one where no more than spare bytes are to be taken.
  */
 static char *
-take_piece(GsSortJob *job, size_t nbytes)
+take_piece(GsSortJob *job, size_t nbytes, uint64_t spare)
 {
 	size_t		taken = GS_DEVICE_ALIGN(nbytes);
 	char	   *d_piece;
@@ -193,9 +195,11 @@ take_piece(GsSortJob *job, size_t nbytes)
 	if (taken > job->left)
 	{
 		size_t		slab_bytes = Max(taken, job->next_slab_bytes);
-		char	   *d_slab = gs_slab_take(&job->memory, slab_bytes);
+		char	   *d_slab = NULL;
 
-		if (d_slab == NULL)
+		if (gs_slab_bytes(slab_bytes) <= spare)
+			d_slab = gs_slab_take(&job->memory, slab_bytes);
+		if (d_slab == NULL && gs_slab_bytes(taken) <= spare)
 		{
 			slab_bytes = taken;
 			d_slab = gs_slab_take(&job->memory, slab_bytes);
@@ -212,45 +216,62 @@ take_piece(GsSortJob *job, size_t nbytes)
 	return d_piece;
 }
 
-/* One more entry in batches[]. */
+/* One more entry in batches[], which is pinned since it is copied up in the end. */
 static GsDeviceBatch *
 add_batch(GsSortJob *job)
 {
+	const GsDeviceOps *ops = job->device->ops;
+
 	if (job->nbatches == job->batches_allocated)
 	{
 		uint32_t	nallocated = Max(2 * job->batches_allocated, FIRST_BATCHES);
-		GsDeviceBatch *batches = realloc(job->batches, nallocated * sizeof(GsDeviceBatch));
+		GsDeviceBatch *batches = ops->allocate_host(job->device,
+													nallocated * sizeof(GsDeviceBatch));
 
 		if (batches == NULL)
 			return NULL;
+		if (job->batches != NULL)
+		{
+			memcpy(batches, job->batches, job->nbatches * sizeof(GsDeviceBatch));
+			ops->release_host(job->device, job->batches);
+		}
 		job->batches = batches;
 		job->batches_allocated = nallocated;
 	}
 	return &job->batches[job->nbatches++];
 }
 
+/* What there is beyond the bytes that the sort will need. */
+static uint64_t
+spare_bytes(const GsSortJob *job, uint64_t sort_bytes)
+{
+	uint64_t	left = gs_slab_left(&job->memory);
+
+	return left < sort_bytes ? 0 : left - sort_bytes;
+}
+
 /*
  * Makes room on the device for a batch.  A load that would not leave room for
- * its own sort is refused while the sort can still be done elsewhere; a quarter
- * is added for what slabs round up, and some ties.
+ * its own sort is refused while the sort can still be done elsewhere.
  */
 static GsDeviceBatch *
 place_batch(GsSortJob *job, uint32_t nrows, size_t rows_bytes, size_t records_bytes)
 {
-	uint64_t	sort_bytes = gs_job_sort_bytes(job, job->nrows + nrows);
+	uint64_t	sort_bytes = gs_job_sort_bytes(job, job->nrows + nrows,
+											   job->nunits + rows_bytes / GS_ROW_ALIGN);
 	char	   *d_rows = NULL;
 	char	   *d_records;
 	GsDeviceBatch *batch;
 
-	if (rows_bytes + records_bytes + sort_bytes + sort_bytes / 4 > gs_slab_left(&job->memory))
+	if (gs_slab_left(&job->memory) < sort_bytes)
 		return NULL;
 	if (rows_bytes > 0)
 	{
-		d_rows = take_piece(job, rows_bytes);
+		d_rows = take_piece(job, rows_bytes, spare_bytes(job, sort_bytes));
 		if (d_rows == NULL)
 			return NULL;
 	}
-	d_records = take_piece(job, records_bytes);
+	d_records = take_piece(job, records_bytes, spare_bytes(job, sort_bytes));
 	if (d_records == NULL)
 		return NULL;
 	batch = add_batch(job);

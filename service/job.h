@@ -49,7 +49,7 @@ typedef struct GsSortJob GsSortJob;
 
 /*
  * The memory is admitted (slab.h), and the job's from now on.  NULL if there
- * is no host memory or no stream.
+ * is no host memory or no stream: then the memory stays the caller's.
  */
 extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory, const GsRing *ring,
 							  uint32_t nwords, bool keys_only, const GsJobEvents *events);

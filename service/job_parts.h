@@ -125,7 +125,7 @@ struct GsSortJob
 	uint32_t	ntransfers;
 
 	/* batches */
-	GsDeviceBatch *batches;
+	GsDeviceBatch *batches;		/* pinned */
 	uint32_t	nbatches;
 	uint32_t	batches_allocated;
 	uint64_t	nrows;
@@ -167,8 +167,8 @@ extern bool gs_job_mark(GsSortJob *job, uint64_t *ticket);
 extern bool gs_job_add_transfer(GsSortJob *job, GsTransfer *transfer);
 extern void gs_job_free_slot(GsSortJob *job, uint32_t slot);
 
-/* Device memory that sorting so many rows takes, without ties. */
-extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows);
+/* Device memory that sorting so many rows, of so many units, will take. */
+extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits);
 
 /* The transfer of a batch down is through. */
 extern void gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer);

@@ -57,15 +57,30 @@ temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nrows)
 	return Max(Max(sort, ties), ends);
 }
 
+/* Cuts into batches of sorted rows: one more than there can be batches. */
+static uint32_t
+most_cuts(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t step)
+{
+	return (uint32_t) ((2 * nunits + nrows) / step + 2);
+}
+
+/*
+ * All that is taken below, as slabs: with ties of one row in eight, which is
+ * more than most keys have.  A sort with more may be refused when it gets there.
+ */
 uint64_t
-gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows)
+gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
 {
 	int			narrays = job->keys_only ? 2 : 3;	/* words twice, locations */
+	uint64_t	least_step = job->ring.slot_bytes / sizeof(uint32_t) / 2;
 
-	return narrays * nrows * sizeof(uint64_t) +
-		temp_bytes(job, GS_ALGORITHM_RADIX, nrows) +
-		(job->nbatches + 1) * sizeof(GsDeviceBatch) +
-		sizeof(GsSortPapers) + job->ring.slot_bytes;
+	return narrays * gs_slab_bytes(nrows * sizeof(uint64_t)) +
+		gs_slab_bytes((job->nbatches + 1) * sizeof(GsDeviceBatch)) +
+		gs_slab_bytes(sizeof(GsSortPapers)) +
+		gs_slab_bytes(temp_bytes(job, GS_ALGORITHM_RADIX, nrows)) +
+		gs_slab_bytes(job->ring.slot_bytes) +
+		gs_slab_bytes(most_cuts(job, nrows, nunits, least_step) * sizeof(uint64_t)) +
+		2 * gs_slab_bytes(nrows / 8 * 2 * sizeof(uint64_t));
 }
 
 /* Takes device memory; false if there is none. */
@@ -382,12 +397,11 @@ queue_cuts(GsSortJob *job)
 	GsDevice   *device = job->device;
 	GsSortRun  *sort = &job->sort;
 	uint64_t   *d_ends = scratch_words(job);
-	uint64_t	all_units = 2 * job->nunits + job->nrows;
 	size_t		cuts_bytes;
 
 	sort->step = job->ring.slot_bytes / sizeof(uint32_t) -
 		(2 * (uint64_t) job->pinned->papers.facts.pack.max_row_units + 1);
-	sort->ncuts = (uint32_t) (all_units / sort->step + 2);
+	sort->ncuts = most_cuts(job, job->nrows, job->nunits, sort->step);
 	cuts_bytes = sort->ncuts * sizeof(uint64_t);
 	sort->cuts = ops->allocate_host(device, cuts_bytes);
 	if (sort->cuts == NULL || !take(job, &sort->d_cuts, cuts_bytes))

@@ -33,6 +33,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,6 +50,9 @@
 /* How long to wait while the device works: see above. */
 #define FIRST_WAIT_US		20
 #define LAST_WAIT_US		200
+
+/* PostgreSQL has fewer backends. */
+#define ENOUGH_DESCRIPTORS	((rlim_t) 1 << 16)
 
 /* After an accept that found no descriptor left. */
 #define ACCEPT_AGAIN_US		100000
@@ -85,6 +89,7 @@ struct GsServer
 	struct pollfd *polled;		/* POLL_FIRST more */
 	size_t		nconnections;
 	size_t		nallocated;
+	size_t		most;			/* that can be polled */
 	size_t		first;			/* that this turn begins with */
 
 	uint64_t	wait_us;		/* while the device works */
@@ -132,6 +137,24 @@ take_lock(GsServer *server)
 	return false;
 }
 
+/*
+ * Each client takes a descriptor, and backends may be more than the 1024 that a
+ * process usually starts with.  Returns how many can be polled, which counts
+ * those too that are gone and whose descriptors are closed.
+ */
+static size_t
+raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return 1024;
+	limit.rlim_cur = Max(limit.rlim_cur, Min(limit.rlim_max, ENOUGH_DESCRIPTORS));
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+		getrlimit(RLIMIT_NOFILE, &limit);
+	return (size_t) limit.rlim_cur;
+}
+
 GsServer *
 gs_server_create(const char *path)
 {
@@ -147,6 +170,7 @@ gs_server_create(const char *path)
 	server->signals = -1;
 	server->listener = -1;
 	server->idle_check_us = NEVER;
+	server->most = Max(raise_descriptor_limit(), POLL_FIRST + 1) - POLL_FIRST;
 	server->address.sun_family = AF_UNIX;
 	if (path[0] == '\0' || strlen(path) >= sizeof(server->address.sun_path))
 	{
@@ -278,6 +302,7 @@ wait_for_events(GsServer *server, bool moved)
 	uint64_t	next = next_time(server);
 	uint64_t	now = gs_clock_us();
 	uint64_t	wait_us = next == NEVER ? NEVER : next > now ? next - now : 0;
+	bool		accepts = server->accept_again_us == 0 && server->nconnections < server->most;
 	struct timespec timeout;
 
 	if (moved)
@@ -296,7 +321,7 @@ wait_for_events(GsServer *server, bool moved)
 	};
 	server->polled[POLL_LISTEN] = (struct pollfd)
 	{
-		.fd = server->accept_again_us == 0 ? server->listener : -1,.events = POLLIN
+		.fd = accepts ? server->listener : -1,.events = POLLIN
 	};
 	for (size_t i = 0; i < server->nconnections; i++)
 		server->polled[POLL_FIRST + i] = (struct pollfd)
@@ -382,8 +407,9 @@ accept_one(GsServer *server)
 static void
 accept_clients(GsServer *server)
 {
-	for (int i = 0; i < ACCEPTS && accept_one(server); i++)
-		 /* all that have come */ ;
+	for (int i = 0; i < ACCEPTS && server->nconnections < server->most; i++)
+		if (!accept_one(server))
+			break;
 }
 
 /* Frees the connections that are gone, once the device has let go of them. */

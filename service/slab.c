@@ -4,9 +4,9 @@
  *	  The device's memory, shared out among the jobs.
  *
  * Slabs come in four sizes for each power of two, so that at most a fifth of
- * one is not asked for, and so that what one job gave back is likely to suit
- * the next.  A slab is never split: a size that is not idle is allocated, after
- * idle slabs of other sizes have made room if they must.
+ * one (or 64 kB) is not asked for, and so that what one job gave back is likely
+ * to suit the next.  A slab is never split: a size that is not idle is
+ * allocated, after idle slabs of other sizes have made room if they must.
  *
  * The limit is held by one sum, of what each job was promised or has,
  * whichever is more.  Within its promise a job finds room for certain, as far
@@ -117,8 +117,8 @@ gs_slab_admit(GsSlabPool *pool, uint64_t expected_bytes, GsJobMemory *memory)
 
 /* -------------------------------------------------------------------- slabs */
 
-static uint64_t
-slab_bytes(uint64_t nbytes)
+uint64_t
+gs_slab_bytes(uint64_t nbytes)
 {
 	uint64_t	step = MIN_SLAB_BYTES;
 
@@ -191,7 +191,7 @@ gs_slab_take(GsJobMemory *memory, size_t nbytes)
 
 	if (nbytes > left)
 		return NULL;
-	wanted = slab_bytes(nbytes);
+	wanted = gs_slab_bytes(nbytes);
 	if (wanted > left)
 		return NULL;
 	slab = take_idle(pool, wanted);

@@ -44,6 +44,9 @@ extern void gs_slab_pool_destroy(GsSlabPool *pool);
  */
 extern bool gs_slab_admit(GsSlabPool *pool, uint64_t expected_bytes, GsJobMemory *memory);
 
+/* What a slab for so many bytes takes. */
+extern uint64_t gs_slab_bytes(uint64_t nbytes);
+
 /* Bytes that the job can take yet, if the device has them. */
 extern uint64_t gs_slab_left(const GsJobMemory *memory);
 

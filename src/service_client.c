@@ -37,10 +37,13 @@
 
 /*
  * The ring: large enough that the device and the backend work side by side,
- * small enough to stay in the processor's cache.
+ * small enough to stay in the processor's cache.  10 M rows of 166 bytes by a
+ * bigint take 0.85 to 0.88 s through 16 slots of 1 MB, 0.76 to 0.82 s through 8
+ * of 512 kB, no less through 8 of 256 kB (Xeon with 2 MB of L2 a core, H200,
+ * 2026-11).
  */
-#define SLOT_BYTES		((uint32) 1 << 20)
-#define NSLOTS			16
+#define SLOT_BYTES		((uint32) 512 << 10)
+#define NSLOTS			8
 #define RING_BYTES		((Size) SLOT_BYTES * NSLOTS)
 
 /* Idle links kept: what a query with a merge join of two sorts uses. */
@@ -307,13 +310,18 @@ receive_welcome(ClientLink *link, const char **why_not)
 
 /* Why there is nobody at the socket: what the supervisor last wrote. */
 static const char *
-reason_of_supervisor(void)
+reason_of_supervisor(int connect_errno)
 {
 	char	   *state;
 	char	   *why;
 
 	gs_supervisor_want();
 	gs_supervisor_status(&state, &why);
+	if (strcmp(state, "running") == 0)
+	{
+		errno = connect_errno;
+		return psprintf("could not connect to gpusortd: %m");
+	}
 	return why[0] == '\0' ? psprintf("gpusortd: %s", state) :
 		psprintf("gpusortd: %s: %s", state, why);
 }
@@ -335,7 +343,7 @@ make_link(MemoryContext context, const char **why_not)
 	own(link, context);
 
 	if (!connect_socket(link))
-		*why_not = reason_of_supervisor();
+		*why_not = reason_of_supervisor(errno);
 	else if ((ring = make_ring(link)) < 0)
 		*why_not = psprintf("no shared memory for rows: %m");
 	else

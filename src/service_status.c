@@ -48,16 +48,19 @@ enum
 	NCOLUMNS
 };
 
-/* A socket that does not block; -1 if nobody listens. */
+/* A socket that does not block; or -1, with errno set. */
 static int
 connect_to_service(void)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = GS_SERVICE_SOCKET};
+	struct sockaddr_un address = {.sun_family = AF_UNIX,.sun_path = GS_SERVICE_SOCKET};
 	int			fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (fd >= 0 && connect(fd, (struct sockaddr *) &address, sizeof(address)) != 0)
 	{
+		int			save_errno = errno;
+
 		close(fd);
+		errno = save_errno;
 		fd = -1;
 	}
 	return fd;
@@ -89,7 +92,7 @@ receive_welcome(int fd, GsWelcome *welcome)
 
 /* Asks gpusortd how it is; false, and why, if it does not say. */
 static bool
-ask_service(GsWelcome *welcome, const char **why)
+ask_service(GsWelcome *welcome, char **why)
 {
 	GsHello		hello = {
 		.message = {.type = GS_MESSAGE_HELLO, .nbytes = sizeof(hello)},
@@ -99,9 +102,11 @@ ask_service(GsWelcome *welcome, const char **why)
 	int			fd = connect_to_service();
 	volatile bool answered = false;
 
-	*why = NULL;
 	if (fd < 0)
+	{
+		*why = psprintf("could not connect to %s: %m", GS_SERVICE_SOCKET);
 		return false;
+	}
 	PG_TRY();
 	{
 		answered = send(fd, &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello) &&
@@ -124,7 +129,7 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 	Datum		values[NCOLUMNS] = {0};
 	bool		nulls[NCOLUMNS];
 	GsWelcome	welcome;
-	const char *no_answer;
+	char	   *no_answer;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
 		descriptor->natts != NCOLUMNS)
@@ -158,7 +163,7 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 		if (strcmp(state, "running") == 0)
 		{
 			state = "not answering";
-			why = no_answer ? (char *) no_answer : "nobody listens on " GS_SERVICE_SOCKET;
+			why = no_answer;
 		}
 		values[COLUMN_STATE] = CStringGetTextDatum(state);
 		values[COLUMN_DETAIL] = CStringGetTextDatum(why);

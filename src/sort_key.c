@@ -34,6 +34,7 @@
 #include "batch.h"
 #include "key_codec.h"
 #include "pgcompat.h"
+#include "sort_deform.h"
 #include "sort_key.h"
 
 #include "access/transam.h"
@@ -111,11 +112,7 @@ typedef struct KeyColumn
 	AttrNumber	attno;
 	int			nlabels;		/* enum: 0 if the labels' OIDs are in order */
 	EnumLabel  *labels;			/* enum: by OID */
-
-	/* the loaded row */
-	Datum		value;
-	bool		is_null;
-	KeyBytes	bytes;			/* variable width */
+	KeyBytes	bytes;			/* variable width: of the row at hand */
 } KeyColumn;
 
 struct GsSortKey
@@ -125,6 +122,10 @@ struct GsSortKey
 	TupleDesc	desc;
 	MemoryContext value_context;	/* detoasted values of the loaded row */
 	bool		value_context_used;
+	bool		direct;			/* no value has to be fetched or looked up */
+	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
+	Datum	   *values;			/* the sort columns of the row at hand */
+	bool	   *nulls;
 	KeyColumn  *columns;
 	GsKeyLayout layout;
 };
@@ -363,6 +364,7 @@ GsSortKey *
 gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 {
 	GsSortKey  *key = palloc(sizeof(GsSortKey));
+	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
 	bool		keys_only;
 
 	key->ncolumns = ncolumns;
@@ -371,6 +373,9 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 	key->value_context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort key",
 											   ALLOCSET_SMALL_SIZES);
 	key->value_context_used = false;
+	key->direct = true;
+	key->values = palloc(sizeof(Datum) * ncolumns);
+	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
 	gs_key_layout_init(&key->layout);
 
@@ -390,9 +395,14 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
+		if (column->kind == GS_KEY_ENUM || key->layout.columns[i].variable)
+			key->direct = false;
 		key->layout.keys_only = keys_only;
 		key->layout.ascending = keys_only;
+		attnos[i] = column->attno;
 	}
+	key->deform = gs_deform_create(desc, attnos, ncolumns);
+	pfree(attnos);
 	return key;
 }
 
@@ -406,7 +416,7 @@ gs_sort_key_layout(GsSortKey *key)
 
 /* Finds the bytes of a text-like value, fetching it if need be. */
 static void
-load_bytes(GsSortKey *key, KeyColumn *column, size_t *extra_bytes)
+load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, size_t *extra_bytes)
 {
 	KeyBytes   *bytes = &column->bytes;
 	struct varlena *value;
@@ -414,12 +424,12 @@ load_bytes(GsSortKey *key, KeyColumn *column, size_t *extra_bytes)
 	bytes->detoasted = false;
 	if (column->kind == GS_KEY_NAME)
 	{
-		bytes->data = NameStr(*DatumGetName(column->value));
+		bytes->data = NameStr(*DatumGetName(datum));
 		bytes->len = strnlen(bytes->data, NAMEDATALEN);
 		return;
 	}
 
-	value = (struct varlena *) DatumGetPointer(column->value);
+	value = (struct varlena *) DatumGetPointer(datum);
 	if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
 	{
 		MemoryContext old = MemoryContextSwitchTo(key->value_context);
@@ -439,9 +449,9 @@ load_bytes(GsSortKey *key, KeyColumn *column, size_t *extra_bytes)
 
 /* Finds the code of an enum label that has none in itself. */
 static bool
-load_label(KeyColumn *column, const char **why_not)
+load_label(const KeyColumn *column, Datum *value, const char **why_not)
 {
-	Oid			oid = DatumGetObjectId(column->value);
+	Oid			oid = DatumGetObjectId(*value);
 	EnumLabel  *label = NULL;
 
 	if (column->nlabels == 0)
@@ -461,36 +471,52 @@ load_label(KeyColumn *column, const char **why_not)
 		*why_not = "an enum label was added while the sort ran";
 		return false;
 	}
-	column->value = Float4GetDatum(label->sort_order);
+	*value = Float4GetDatum(label->sort_order);
 	return true;
 }
 
+/* Finds the sort columns of the slot's row. */
+static inline void
+find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
+{
+	if (slot->tts_nvalid < key->last_attno && source->body != NULL && key->deform != NULL &&
+		gs_deform(key->deform, (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET),
+				  key->values, key->nulls))
+		return;
+	slot_getsomeattrs(slot, key->last_attno);
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		key->values[i] = slot->tts_values[key->columns[i].attno - 1];
+		key->nulls[i] = slot->tts_isnull[key->columns[i].attno - 1];
+	}
+}
+
 bool
-gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, size_t *extra_bytes,
-				 const char **why_not)
+gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
+				 size_t *extra_bytes, const char **why_not)
 {
 	*extra_bytes = 0;
+	find_values(key, slot, source);
+	if (key->direct)
+		return true;
 	if (key->value_context_used)
 	{
 		MemoryContextReset(key->value_context);
 		key->value_context_used = false;
 	}
-	slot_getsomeattrs(slot, key->last_attno);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
 
-		column->value = slot->tts_values[column->attno - 1];
-		column->is_null = slot->tts_isnull[column->attno - 1];
-		if (column->is_null)
+		if (key->nulls[i])
 			continue;
 		if (column->kind == GS_KEY_ENUM)
 		{
-			if (!load_label(column, why_not))
+			if (!load_label(column, &key->values[i], why_not))
 				return false;
 		}
 		else if (key->layout.columns[i].variable)
-			load_bytes(key, column, extra_bytes);
+			load_bytes(key, column, key->values[i], extra_bytes);
 	}
 	return true;
 }
@@ -666,6 +692,66 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	record[layout->tail_word] = gs_tail_make((uint32) (stored - row), bytes->len);
 }
 
+/* Puts a value of fixed width in its place in the record. */
+static inline void
+put_fixed(const KeyColumn *column, GsKeyField *field, Datum value, uint64 *record)
+{
+	switch (column->kind)
+	{
+		case GS_KEY_BOOL:
+		case GS_KEY_CHAR:
+		case GS_KEY_INT16:
+		case GS_KEY_INT32:
+		case GS_KEY_UINT32:
+		case GS_KEY_INT64:
+		case GS_KEY_UINT64:
+		case GS_KEY_FLOAT4:
+		case GS_KEY_FLOAT8:
+		case GS_KEY_ENUM:
+			put_field(field, record, by_value_code(column, field, value));
+			break;
+		case GS_KEY_TID:
+			{
+				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
+
+				put_field(field, record,
+						  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
+						  ItemPointerGetOffsetNumberNoCheck(tid));
+				break;
+			}
+		case GS_KEY_TIMETZ:
+			put_timetz(field, record, DatumGetTimeTzADTP(value));
+			break;
+		case GS_KEY_INTERVAL:
+			put_interval(field, record, DatumGetIntervalP(value));
+			break;
+		case GS_KEY_UUID:
+			{
+				pg_uuid_t  *uuid = DatumGetUUIDP(value);
+
+				put_field(&field[0], record, gs_load_be64(uuid->data));
+				put_field(&field[1], record, gs_load_be64(uuid->data + 8));
+				break;
+			}
+		case GS_KEY_MACADDR:
+			put_field(field, record,
+					  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
+			break;
+		case GS_KEY_MACADDR8:
+			put_field(field, record,
+					  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
+			break;
+		case GS_KEY_INET:
+			put_inet(field, record, DatumGetInetPP(value));
+			break;
+		case GS_KEY_TEXT:
+		case GS_KEY_BPCHAR:
+		case GS_KEY_NAME:
+		case GS_KEY_BYTEA:
+			break;				/* put_bytes() */
+	}
+}
+
 uint32
 gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 				  size_t row_bytes, uint64 *record)
@@ -679,71 +765,16 @@ gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 		record[w] = 0;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		KeyColumn  *column = &key->columns[i];
-		GsKeyField *field = &layout->fields[layout->columns[i].first_field];
-		Datum		value = column->value;
-
-		if (column->is_null)
+		if (key->nulls[i])
 		{
 			layout->columns[i].nnulls++;
 			nulls |= UINT32_C(1) << i;
-			continue;
 		}
-		switch (column->kind)
-		{
-			case GS_KEY_BOOL:
-			case GS_KEY_CHAR:
-			case GS_KEY_INT16:
-			case GS_KEY_INT32:
-			case GS_KEY_UINT32:
-			case GS_KEY_INT64:
-			case GS_KEY_UINT64:
-			case GS_KEY_FLOAT4:
-			case GS_KEY_FLOAT8:
-			case GS_KEY_ENUM:
-				put_field(field, record, by_value_code(column, field, value));
-				break;
-			case GS_KEY_TID:
-				{
-					ItemPointer tid = (ItemPointer) DatumGetPointer(value);
-
-					put_field(field, record,
-							  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
-							  ItemPointerGetOffsetNumberNoCheck(tid));
-					break;
-				}
-			case GS_KEY_TIMETZ:
-				put_timetz(field, record, DatumGetTimeTzADTP(value));
-				break;
-			case GS_KEY_INTERVAL:
-				put_interval(field, record, DatumGetIntervalP(value));
-				break;
-			case GS_KEY_UUID:
-				{
-					pg_uuid_t  *uuid = DatumGetUUIDP(value);
-
-					put_field(&field[0], record, gs_load_be64(uuid->data));
-					put_field(&field[1], record, gs_load_be64(uuid->data + 8));
-					break;
-				}
-			case GS_KEY_MACADDR:
-				put_field(field, record,
-						  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
-				break;
-			case GS_KEY_MACADDR8:
-				put_field(field, record,
-						  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
-				break;
-			case GS_KEY_INET:
-				put_inet(field, record, DatumGetInetPP(value));
-				break;
-			case GS_KEY_TEXT:
-			case GS_KEY_BPCHAR:
-			case GS_KEY_NAME:
-			case GS_KEY_BYTEA:
-				put_bytes(key, i, source, row, &extra, record);
-				break;
-		}
+		else if (layout->columns[i].variable)
+			put_bytes(key, i, source, row, &extra, record);
+		else
+			put_fixed(&key->columns[i], &layout->fields[layout->columns[i].first_field],
+					  key->values[i], record);
 	}
 	return nulls;
 }
@@ -756,8 +787,7 @@ gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record, const char 
 	KeyColumn  *column = &key->columns[0];
 	GsKeyField *field = &key->layout.fields[0];
 
-	column->value = value;
-	if (column->kind == GS_KEY_ENUM && !load_label(column, why_not))
+	if (column->kind == GS_KEY_ENUM && !load_label(column, &value, why_not))
 		return false;
 	key->layout.nrows++;
 	record[0] = 0;

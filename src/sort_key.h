@@ -6,7 +6,7 @@
  * The planner side asks which columns can be encoded at all; the executor
  * side encodes.  For each row:
  *
- *	  gs_sort_key_load()	takes the datums from the slot
+ *	  gs_sort_key_load()	finds the sort columns in the slot's tuple
  *	  (the driver stores the row)
  *	  gs_sort_key_write()	writes the record
  *
@@ -87,7 +87,7 @@ extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
 
 /*
- * Takes the sort columns of the slot's row; deforms no further than the last
+ * Finds the sort columns of the slot's row, whose source is given; looks no further than the last
  * of them.  *extra_bytes becomes how many bytes of keys have to be stored
  * behind the row; they are valid until the next load.  Returns false, and
  * sets *why_not, if this value cannot be encoded although its type can (a label that
@@ -95,7 +95,8 @@ extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
  * May ereport what detoasting reports.
  */
 extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
-							 size_t *extra_bytes, const char **why_not);
+							 const GsRowSource *source, size_t *extra_bytes,
+							 const char **why_not);
 
 /*
  * Writes what was loaded to the record of a stored row, behind row_bytes of

@@ -297,14 +297,12 @@ move_to_device(GsSortState *state)
 	return engine != NULL;
 }
 
-/* Sees to it that the batch has room for a row.  Returns NULL, or why it has none. */
-static inline const char *
-make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
+/* Begins another batch for a row.  Returns NULL, or why there is none. */
+static pg_noinline const char *
+begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 {
 	GsStatus	status;
 
-	if (*batch != NULL && gs_batch_has_room(*batch, row_bytes))
-		return NULL;
 	if (state->may_move && gs_engine_device_pays(state->engine->job.layout->nrows))
 		(void) move_to_device(state);
 	status = gs_engine_reserve(state->engine, row_bytes, batch);
@@ -312,6 +310,14 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 		move_to_device(state))
 		status = gs_engine_reserve(state->engine, row_bytes, batch);
 	return status == GS_STATUS_OK ? NULL : status_reason(state, status);
+}
+
+/* Sees to it that the batch has room for a row.  Returns NULL, or why it has none. */
+static inline const char *
+make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
+{
+	return *batch != NULL && gs_batch_has_room(*batch, row_bytes) ? NULL :
+		begin_batch(state, row_bytes, batch);
 }
 
 /*
@@ -329,9 +335,9 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	uint64	   *record;
 	uint32		nulls;
 
-	if (!gs_sort_key_load(state->key, slot, &extra_bytes, &why_not))
-		return why_not;
 	gs_row_source_init(&source, slot);
+	if (!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+		return why_not;
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
 		return "a row and its keys take more than 4 GB";
@@ -488,7 +494,7 @@ begin_again(GsSortState *state)
 }
 
 /* Reads the child to its end and sorts its rows. */
-static void
+static pg_noinline void
 load_and_sort(GsSortState *state)
 {
 	EState	   *estate = state->css.ss.ps.state;
@@ -504,22 +510,14 @@ load_and_sort(GsSortState *state)
 
 /* ----------------------------------------------------------------- hand-out */
 
-/*
- * The row at a position, from the window.  A miss fetches those that come
- * next in the given direction.
- */
-static const void *
-row_at(GsSortState *state, int64 position, bool forward)
+/* Has the window hold a position, and what comes next in the given direction. */
+static pg_noinline void
+move_window(GsSortState *state, int64 position, bool forward)
 {
 	size_t		fetched;
 
-	if (state->window_rows == 0 ||
-		position < state->window_start ||
-		position >= state->window_start + state->window_rows)
-	{
-		state->window_start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
-		state->window_rows = 0;
-	}
+	state->window_start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
+	state->window_rows = 0;
 
 	/* a fetch may give fewer than there are */
 	while (position >= state->window_start + state->window_rows)
@@ -530,6 +528,15 @@ row_at(GsSortState *state, int64 position, bool forward)
 			report_engine_failure(state);
 		state->window_rows = (int) fetched;
 	}
+}
+
+/* The row at a position, from the window. */
+static inline const void *
+row_at(GsSortState *state, int64 position, bool forward)
+{
+	if (position < state->window_start ||
+		position >= state->window_start + state->window_rows)
+		move_window(state, position, forward);
 	return state->window[position - state->window_start];
 }
 

@@ -74,7 +74,7 @@
 #define EXIT_NO_DEVICE	3
 #define EXIT_NO_PROGRAM	127
 
-/* Its last line once it listens begins so. */
+/* The line that it writes to that descriptor once it listens begins so. */
 #define READY_PREFIX	"gpusortd: ready: "
 #define READY_FD		3
 
@@ -123,7 +123,7 @@ lock_of_file(void)
 	return lock;
 }
 
-/* The lock is held up to the end of this process. */
+/* The lock is held up to the end of this process; false if another has it. */
 static bool
 take_lock(void)
 {
@@ -268,7 +268,7 @@ gs_supervisor_status(char **state, char **why)
 	if (!read_status(&status))
 	{
 		*state = pstrdup(STATE_NOT_STARTED);
-		*why = pstrdup("it starts when a sort wants a device");
+		*why = pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
 	}
 	else if (!gave_up(&status) && !lock_is_taken())
 	{
@@ -460,7 +460,7 @@ read_output(Service *service)
 	service->output = -1;
 }
 
-/* Has it ended?  Then *exit_status is as waitpid() has it. */
+/* Has it ended?  True once, and *exit_status is as waitpid() has it. */
 static bool
 service_ended(Service *service, int *exit_status)
 {

@@ -20,8 +20,7 @@ extern void gs_supervisor_register(void);
 
 /*
  * To be called when a sort finds no gpusortd: sees to it that a supervisor
- * is there soon.  Does not wait, and raises no error; cheap to call for every
- * sort.
+ * is there soon.  Does not wait; cheap to call for every sort.
  */
 extern void gs_supervisor_want(void);
 

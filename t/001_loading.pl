@@ -113,11 +113,11 @@ like(stderr_of("LOAD 'gpusort'; $_->[0]"), qr/ERROR:  $_->[1]/, "refused: $_->[0
 
 is($node->safe_psql('postgres', q{
 		LOAD 'gpusort';
-		SELECT count(*) FILTER (WHERE name IN ('gpusort.enabled', 'gpusort.engine',
-			'gpusort.min_rows', 'gpusort.force', 'gpusort.debug_plan', 'gpusort.explain_as_sort')),
-			count(*) FILTER (WHERE context <> 'user')
-		FROM pg_settings WHERE name LIKE 'gpusort.%'}),
-	'6|0', 'the settings are there, and any user may set them');
+		SELECT context, string_agg(substr(name, 9), ' ' ORDER BY name)
+		FROM pg_settings WHERE name LIKE 'gpusort.%' GROUP BY context ORDER BY context}),
+	"sighup|device device_idle device_memory_limit service_fault service_path\n"
+	  . 'user|algorithm debug_plan device_min_rows device_wait enabled engine explain_as_sort force min_rows',
+	'the settings are there, and any user may set those of a session');
 
 # What was set before the library came is checked when it comes.
 like(stderr_of("SET gpusort.min_rows = -1; LOAD 'gpusort'"),

@@ -43,19 +43,36 @@ random_bits(uint64_t seed, uint64_t i)
  * The key distributions of Thearling & Smith: the AND of ndraws random words.
  * 1 draw has 1.0 bit of entropy a bit, 3 draws 0.544, 5 draws 0.201.
  */
+static __host__ __device__ inline uint64_t
+random_key(int ndraws, uint64_t mask, uint64_t seed, uint64_t i)
+{
+	uint64_t	key = ~UINT64_C(0);
+
+	for (int draw = 0; draw < ndraws; draw++)
+		key &= random_bits(seed + draw, i);
+	return key & mask;
+}
+
+#define KEY_SEED		7
+
+/* How many bits a number of n rows has. */
+static inline int
+row_bits(uint64_t n)
+{
+	int			bits = 1;
+
+	while (UINT64_C(1) << bits < n)
+		bits++;
+	return bits;
+}
+
 template <typename Key>
 static __global__ void
 fill_keys(Key *d_keys, uint64_t n, int ndraws, uint64_t mask, uint64_t seed)
 {
 	for (uint64_t i = blockIdx.x * (uint64_t) blockDim.x + threadIdx.x; i < n;
 		 i += (uint64_t) gridDim.x * blockDim.x)
-	{
-		uint64_t	key = ~UINT64_C(0);
-
-		for (int draw = 0; draw < ndraws; draw++)
-			key &= random_bits(seed + draw, i);
-		d_keys[i] = (Key) (key & mask);
-	}
+		d_keys[i] = (Key) random_key(ndraws, mask, seed, i);
 }
 
 template <typename Value>
@@ -114,10 +131,7 @@ summarize(std::vector<float> ms)
 	return times;
 }
 
-/*
- * Times run() by events, nruns times after nwarm; prepare() runs before each,
- * untimed.
- */
+/* Times run() by events; prepare() runs before, untimed. */
 template <typename Prepare, typename Run>
 static float
 time_once(Prepare prepare, Run run)
@@ -141,6 +155,7 @@ time_once(Prepare prepare, Run run)
 	return ms;
 }
 
+/* The same, nruns times after nwarm. */
 template <typename Prepare, typename Run>
 static Times
 time_runs(int nwarm, int nruns, Prepare prepare, Run run)

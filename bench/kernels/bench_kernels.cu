@@ -15,17 +15,23 @@
  * The "as used" sorts give what a database knows to ours and not to CUB: the
  * range of the keys, and that values are row numbers.
  *
+ * The transfer_ms columns are ours with the way from and to pinned host memory:
+ * keys and row numbers to the device, the sort, and both back; "as used", only
+ * what has to travel.  Of random keys, up to MOST_TRANSFER rows.
+ *
  *-------------------------------------------------------------------------
  */
 #include "bench_common.cuh"
 #include "../../cuda/device_sort.h"
 
 #define BANDWIDTH_TB	4.27
+#define MOST_TRANSFER	(UINT64_C(1) << 28)
 
 static void *d_input;
 static void *d_keys[2];
 static void *d_values[2];
 static void *d_expected[2];
+static char *h_rows;			/* keys, then values */
 static void *d_temp;
 static size_t temp_bytes;
 static uint32_t *d_selector;
@@ -48,10 +54,20 @@ fill_input(const Job *job, uint64_t n, int ndraws)
 {
 	uint64_t	mask = job->bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << job->bits) - 1;
 
-	if (job->key_bytes == 4)
-		fill_keys<<<1024, 256>>>((uint32_t *) d_input, n, ndraws, mask, 7);
-	else
-		fill_keys<<<1024, 256>>>((uint64_t *) d_input, n, ndraws, mask, 7);
+	switch (job->key_bytes)
+	{
+		case 1:
+			fill_keys<<<1024, 256>>>((uint8_t *) d_input, n, ndraws, mask, KEY_SEED);
+			break;
+		case 2:
+			fill_keys<<<1024, 256>>>((uint16_t *) d_input, n, ndraws, mask, KEY_SEED);
+			break;
+		case 4:
+			fill_keys<<<1024, 256>>>((uint32_t *) d_input, n, ndraws, mask, KEY_SEED);
+			break;
+		default:
+			fill_keys<<<1024, 256>>>((uint64_t *) d_input, n, ndraws, mask, KEY_SEED);
+	}
 	CHECK(cudaGetLastError());
 }
 
@@ -86,16 +102,6 @@ run_cub(const Job *job, uint64_t n)
 		exit(3);
 	cub_radix_sort(job->key_bytes, job->value_bytes, d_temp, &nbytes, d_keys, d_values, n, 0, job->cub_bits, &selector);
 	return selector;
-}
-
-static int
-row_bits(uint64_t n)
-{
-	int			bits = 1;
-
-	while (UINT64_C(1) << bits < n)
-		bits++;
-	return bits;
 }
 
 static void
@@ -181,6 +187,41 @@ is_right(const Job *job, uint64_t n)
 	return nwrong == 0;
 }
 
+/* The bytes that the sort has to move through device memory. */
+static double
+least_bytes(const Job *job, uint64_t n)
+{
+	int			npasses = (job->bits + 7) / 8;
+	int			row_bytes = job->key_bytes + (job->packed ? 0 : job->value_bytes);
+	double		bytes = n * (job->key_bytes + 2.0 * npasses * row_bytes);
+
+	if (job->flags & GS_RADIX_ROW_NUMBERS)
+		bytes -= (double) n * job->value_bytes;
+	if (job->flags & GS_RADIX_NO_KEYS_OUT)
+		bytes -= (double) n * job->key_bytes;
+	return bytes;
+}
+
+/* From pinned host memory and back. */
+static void
+run_with_transfer(const Job *job, uint64_t n)
+{
+	char	   *h_values = h_rows + n * job->key_bytes;
+	size_t		value_bytes = job->packed ? 0 : job->value_bytes * n;
+	uint32_t	selector = 0;
+
+	CHECK(cudaMemcpyAsync(d_keys[0], h_rows, n * job->key_bytes, cudaMemcpyHostToDevice));
+	if (value_bytes && !(job->flags & GS_RADIX_ROW_NUMBERS))
+		CHECK(cudaMemcpyAsync(d_values[0], h_values, value_bytes, cudaMemcpyHostToDevice));
+	run_ours(job, n);
+	if (!job->merge)
+		CHECK(cudaMemcpy(&selector, d_selector, sizeof(selector), cudaMemcpyDeviceToHost));
+	if (!(job->flags & GS_RADIX_NO_KEYS_OUT))
+		CHECK(cudaMemcpyAsync(h_rows, d_keys[selector], n * job->key_bytes, cudaMemcpyDeviceToHost));
+	if (value_bytes)
+		CHECK(cudaMemcpyAsync(h_values, d_values[selector], value_bytes, cudaMemcpyDeviceToHost));
+}
+
 static void
 bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 {
@@ -188,9 +229,7 @@ bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 	std::vector<float> our_ms;
 	Times		cub;
 	Times		ours;
-	int			npasses = (job->bits + 7) / 8;
-	int			row_size = job->key_bytes + (job->packed ? 0 : job->value_bytes);
-	double		bound_ms = n * (job->key_bytes + 2.0 * npasses * row_size) / (BANDWIDTH_TB * 1e9);
+	double		bound_ms = least_bytes(job, n) / (BANDWIDTH_TB * 1e9);
 	bool		right = true;
 	int			nwarm = n < 10000000 ? 5 : 2;
 	int			repeat = n < 10000000 ? nruns * 5 : nruns;
@@ -220,10 +259,19 @@ bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 	printf("%s,%llu,%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f,%.1f,", job->name, (unsigned long long) n, entropy,
 		   ours.median_ms, ours.least_ms, ours.most_ms, cub.median_ms, cub.least_ms, cub.most_ms,
 		   n / ours.median_ms / 1e6, n / cub.median_ms / 1e6, 100 * cub.median_ms / ours.median_ms);
-	if (job->merge)
-		printf(",%s\n", right ? "yes" : "NO");
+	if (!job->merge)
+		printf("%.1f", 100 * bound_ms / ours.median_ms);
+	printf(",%s,", right ? "yes" : "NO");
+	if (ndraws == 1 && n <= MOST_TRANSFER)
+	{
+		Times		transfer = time_runs(1, 5, [&] {
+			CHECK(cudaMemcpyAsync(h_rows, d_input, n * job->key_bytes, cudaMemcpyDeviceToHost));
+		}, [&] { run_with_transfer(job, n); });
+
+		printf("%.4f,%.4f,%.4f\n", transfer.median_ms, transfer.least_ms, transfer.most_ms);
+	}
 	else
-		printf("%.1f,%s\n", 100 * bound_ms / ours.median_ms, right ? "yes" : "NO");
+		printf(",,\n");
 	fflush(stdout);
 }
 
@@ -231,6 +279,8 @@ int
 main(int argc, char **argv)
 {
 	static const Job jobs[] = {
+		{"u8+u32", 1, 4, 8, 8, 0, false, false},
+		{"u16+u32", 2, 4, 16, 16, 0, false, false},
 		{"u32", 4, 0, 32, 32, 0, false, false},
 		{"u64", 8, 0, 64, 64, 0, false, false},
 		{"u32+u32", 4, 4, 32, 32, 0, false, false},
@@ -240,6 +290,7 @@ main(int argc, char **argv)
 		{"u64+u32 as used", 8, 4, 64, 64, GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT, false, false},
 		{"36-bit key+row as used", 8, 4, 36, 64, GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT, false, false},
 		{"36-bit packed as used", 8, 4, 36, 64, 0, true, false},
+		{"merge u64", 8, 0, 64, 64, 0, false, true},
 		{"merge u64+u32", 8, 4, 64, 64, 0, false, true},
 		{"merge u64+u64", 8, 8, 64, 64, 0, false, true},
 	};
@@ -262,6 +313,7 @@ main(int argc, char **argv)
 	CHECK(cudaMalloc(&d_input, most * 8));
 	CHECK(cudaMalloc(&d_temp, temp_bytes));
 	CHECK(cudaMalloc(&d_selector, 4));
+	CHECK(cudaMallocHost(&h_rows, std::min(most, MOST_TRANSFER) * 16));
 	for (int i = 0; i < 2; i++)
 	{
 		CHECK(cudaMalloc(&d_keys[i], most * 8));
@@ -269,15 +321,14 @@ main(int argc, char **argv)
 		CHECK(cudaMalloc(&d_expected[i], most * 8));
 	}
 	printf("sort,n,entropy,ms,ms_least,ms_most,cub_ms,cub_ms_least,cub_ms_most,gkeys_s,cub_gkeys_s,"
-		   "percent_of_cub,percent_of_bandwidth,right\n");
+		   "percent_of_cub,percent_of_bandwidth,right,transfer_ms,transfer_ms_least,transfer_ms_most\n");
 	for (const Job &job : jobs)
 	{
 		if (argc > 3 && strcmp(argv[3], job.name) != 0)
 			continue;
 		for (uint64_t n : sizes)
 			for (int e = 0; e < 3; e++)
-				if ((e == 0 || n == 100000000 || n == 1000000) &&
-					!(job.packed && job.bits + row_bits(n) > 64))
+				if (!(job.packed && job.bits + row_bits(n) > 64))
 					bench(&job, n, entropies[e].ndraws, entropies[e].name);
 	}
 	return 0;

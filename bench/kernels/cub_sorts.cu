@@ -47,7 +47,11 @@ cub_radix_sort(int key_bytes, int value_bytes, void *d_temp, size_t *temp_bytes,
 {
 	int			type = key_bytes * 10 + value_bytes;
 
-	if (type == 40)
+	if (type == 14)
+		pairs<uint8_t, uint32_t>(d_temp, temp_bytes, d_keys, d_values, n, begin_bit, end_bit, selector);
+	else if (type == 24)
+		pairs<uint16_t, uint32_t>(d_temp, temp_bytes, d_keys, d_values, n, begin_bit, end_bit, selector);
+	else if (type == 40)
 		keys_only<uint32_t>(d_temp, temp_bytes, d_keys, n, begin_bit, end_bit, selector);
 	else if (type == 80)
 		keys_only<uint64_t>(d_temp, temp_bytes, d_keys, n, begin_bit, end_bit, selector);
@@ -74,7 +78,9 @@ void
 cub_merge_sort(int value_bytes, void *d_temp, size_t *temp_bytes, uint64_t *d_keys, void *d_values,
 			   uint64_t n)
 {
-	if (value_bytes == 4)
+	if (value_bytes == 0)
+		CHECK(cub::DeviceMergeSort::StableSortKeys(d_temp, *temp_bytes, d_keys, (int64_t) n, Less()));
+	else if (value_bytes == 4)
 		CHECK(cub::DeviceMergeSort::StableSortPairs(d_temp, *temp_bytes, d_keys, (uint32_t *) d_values,
 													(int64_t) n, Less()));
 	else

@@ -7,11 +7,17 @@
  *
  * usage: sweep [n]		(default 100 million)
  *
- * A line names threads x items, blocks a multiprocessor (b), look-back width
- * (w), and how values travel (v): 0 staged, 4 through registers.
+ * CSV to standard output.  A line is of CUB's whole sort, of ours ("sort"), of
+ * its count of the digits, or of one pass with parts left out: look-back (sums
+ * as a full pass left them), rank (each key stays in its place of the tile),
+ * scatter (each tile stays where it is).  Look-back and rank together leave a
+ * copy through shared memory.  Never more than the blocks a multiprocessor that a
+ * line names are resident.
  *
  *-------------------------------------------------------------------------
  */
+#include <string>
+
 #include "bench_common.cuh"
 #include "../../cuda/kernel_radix_launch.cuh"
 
@@ -59,6 +65,16 @@ static void *d_expected_keys;
 static void *d_expected_values;
 static double cub_ms;
 
+static void
+print_line(const char *what, const char *type, const char *shape, const char *without, Times times, double tb,
+		   const char *facts)
+{
+	printf("%s,%s,%s,%s,%.4f,%.4f,%.4f,%.2f,%.1f,%.2f,%s\n", what, type, shape, without, times.median_ms,
+		   times.least_ms, times.most_ms, n / times.median_ms / 1e6, 100 * cub_ms / times.median_ms,
+		   tb / times.median_ms, facts);
+	fflush(stdout);
+}
+
 template <typename Key, typename Value>
 static void
 begin_type(const char *name)
@@ -68,7 +84,7 @@ begin_type(const char *name)
 	int			selector;
 	Times		times;
 
-	fill_keys<Key><<<1024, 256>>>((Key *) d_input, n, 1, ~UINT64_C(0), 7);
+	fill_keys<Key><<<1024, 256>>>((Key *) d_input, n, 1, ~UINT64_C(0), KEY_SEED);
 	cub_radix_sort(sizeof(Key), value_bytes, NULL, &cub_bytes, d_keys, d_values, n, 0, 8 * sizeof(Key), &selector);
 	if (cub_bytes > temp_bytes)
 		exit(3);
@@ -80,61 +96,85 @@ begin_type(const char *name)
 	CHECK(cudaMemcpy(d_expected_keys, d_keys[selector], n * sizeof(Key), cudaMemcpyDeviceToDevice));
 	if (value_bytes)
 		CHECK(cudaMemcpy(d_expected_values, d_values[selector], n * value_bytes, cudaMemcpyDeviceToDevice));
-	printf("%-9s cub %.3f ms %.2f G/s\n", name, cub_ms, n / cub_ms / 1e6);
+	print_line("cub", name, ",,,,", "", times, 0, ",,,yes");
 }
 
-template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, int variant>
+/* One choice of the radix pass, and what is known of its kernel. */
+template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged, int ablate = 0>
+struct Choice
+{
+	typedef GsRadixShared<Key, Value, nthreads, nitems, staged> Shared;
+
+	const void *kernel;
+	size_t		shared_bytes;	/* so many that no more than nblocks fit */
+	uint32_t	grid;
+	cudaFuncAttributes attributes;
+	char		shape[64];
+
+	Choice()
+	{
+		GsKernelFacts none = {};
+
+		kernel = (const void *) gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks, width, staged, 0, ablate>;
+		shared_bytes = std::max(sizeof(Shared), (size_t) facts.shared_bytes_sm / (nblocks + 1));
+		if (gs_kernel_resident_blocks(&none, &facts, kernel, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
+		{
+			fprintf(stderr, "%s\n", gs_device_last_error());
+			exit(2);
+		}
+		CHECK(cudaFuncGetAttributes(&attributes, kernel));
+		snprintf(shape, sizeof(shape), "%d,%d,%d,%d,%d", nthreads, nitems, nblocks, width, staged);
+	}
+
+	std::string
+	facts_text(const char *right) const
+	{
+		return std::to_string(attributes.numRegs) + "," + std::to_string(attributes.localSizeBytes) + "," +
+			std::to_string(grid / facts.nmultiprocessors) + "," + right;
+	}
+};
+
+template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged>
 static void
 try_one(const char *name)
 {
+	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> choice;
 	GsRadixSort sort = describe<Key, Value>();
 	GsDeviceStatus status = GS_DEVICE_OK;
-	const void *kernel = (const void *) gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks, width, !(variant & 4), 0>;
-	cudaFuncAttributes attributes;
 	uint32_t	selector;
 	unsigned long long wrong;
-	GsKernelFacts none = {};
-	uint32_t	resident = 0;
-
-	gs_kernel_resident_blocks(&none, &facts, kernel, nthreads,
-							  sizeof(GsRadixShared<Key, Value, nthreads, nitems, !(variant & 4)>), &resident);
-	CHECK(cudaFuncGetAttributes(&attributes, kernel));
 	Times		times = time_runs(1, 5, prepare<Key, Value>, [&] {
-		status = gs_radix_launch<Key, Value, nthreads, nitems, nblocks, width, !(variant & 4), 0>
+		status = gs_radix_launch<Key, Value, nthreads, nitems, nblocks, width, staged, 0>
 			(&sort, &facts, d_temp, temp_bytes, NULL);
 	});
 
 	if (status != GS_DEVICE_OK)
 	{
-		printf("%-9s %4dx%-2d b%d w%-2d v%d failed: status %d %s\n", name, nthreads, nitems, nblocks, width, variant,
-			   status, gs_device_last_error());
-		return;
+		fprintf(stderr, "%s %s: status %d %s\n", name, choice.shape, status, gs_device_last_error());
+		exit(2);
 	}
 	CHECK(cudaMemcpy(&selector, d_selector, 4, cudaMemcpyDeviceToHost));
 	wrong = differences(d_keys[selector], d_expected_keys, n * sizeof(Key));
 	if (GsHasValue<Value>::yes)
 		wrong += differences(d_values[selector], d_expected_values, n * sizeof(Value));
-	printf("%-9s %4dx%-2d b%d w%-2d v%d  %7.3f ms %6.2f G/s  %.3f of cub  (%.3f-%.3f) regs %d local %zu resident %u%s\n",
-		   name, nthreads, nitems, nblocks, width, variant, times.median_ms, n / times.median_ms / 1e6,
-		   cub_ms / times.median_ms, times.least_ms, times.most_ms, attributes.numRegs,
-		   attributes.localSizeBytes, resident / facts.nmultiprocessors, wrong ? "  WRONG" : "");
-	fflush(stdout);
+	print_line("sort", name, choice.shape, "", times, 0, choice.facts_text(wrong ? "NO" : "yes").c_str());
 }
 
 /* One pass alone, with parts left out. */
-template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, int variant, int ablate>
+template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged, int ablate>
 static void
 ablate_one(const char *name)
 {
-	typedef GsRadixShared<Key, Value, nthreads, nitems, !(variant & 4)> Shared;
+	static const char *const without[] = {"", "look-back", "rank", "look-back and rank", "scatter",
+	"look-back and scatter"};
+	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> full;
+	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged, ablate> part;
 	const void *count = (const void *) gs_radix_count_kernel<Key, GS_COUNT_THREADS>;
-	const void *full = (const void *) gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks, width, !(variant & 4), 0>;
-	const void *part = (const void *) gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks, width, !(variant & 4), 0, ablate>;
 	GsRadixSort sort = describe<Key, Value>();
 	GsRadixPlan plan;
 	GsRadixTemp temp;
-	GsKernelFacts none = {}, none2 = {}, none3 = {};
-	uint32_t	resident, resident_count;
+	GsKernelFacts none = {};
+	uint32_t	resident_count;
 	uint32_t	zero = 0;
 	void	   *args[] = {&plan, &zero, &zero};
 
@@ -146,41 +186,36 @@ ablate_one(const char *name)
 	plan.nrows = temp.nrows;
 	plan.portion_tiles = temp.portion_tiles;
 	plan.nportions = temp.nportions;
-	gs_kernel_resident_blocks(&none3, &facts, full, nthreads, sizeof(Shared), &resident);
-	gs_kernel_resident_blocks(&none, &facts, part, nthreads, sizeof(Shared), &resident);
-	gs_kernel_resident_blocks(&none2, &facts, count, GS_COUNT_THREADS, 0, &resident_count);
+	gs_kernel_resident_blocks(&none, &facts, count, GS_COUNT_THREADS, 0, &resident_count);
 
-	Times		counting;
-	Times		times = time_runs(1, 7, [&] {
+	auto		begin = [&] {
 		prepare<Key, Value>();
 		CHECK(cudaMemset(d_temp, 0, temp.rows_offset[1]));
+	};
+	auto		count_digits = [&] {
 		gs_launch(count, resident_count, GS_COUNT_THREADS, 0, NULL, false, args);
+	};
+	Times		times = time_runs(1, 7, [&] {
+		begin();
+		count_digits();
 		if (ablate & GS_ABLATE_LOOKBACK)
 		{
-			gs_launch(full, resident, nthreads, sizeof(Shared), NULL, false, args);
+			gs_launch(full.kernel, full.grid, nthreads, full.shared_bytes, NULL, false, args);
 			CHECK(cudaMemset(plan.d_control->tickets, 0, sizeof(plan.d_control->tickets)));
 		}
 	}, [&] {
-		gs_launch(part, resident, nthreads, sizeof(Shared), NULL, false, args);
+		gs_launch(part.kernel, part.grid, nthreads, part.shared_bytes, NULL, false, args);
 	});
 
-	counting = time_runs(1, 5, [&] {
-		prepare<Key, Value>();
-		CHECK(cudaMemset(d_temp, 0, temp.rows_offset[1]));
-	}, [&] {
-		gs_launch(count, resident_count, GS_COUNT_THREADS, 0, NULL, false, args);
-	});
-	double		bytes = 2.0 * n * (sizeof(Key) + (GsHasValue<Value>::yes ? sizeof(Value) : 0));
-
-	printf("pass %-9s %dx%d b%d w%-2d v%d without%s%s%s%s: %.3f ms (%.3f-%.3f) %.2f TB/s   [count %.3f ms]\n", name, nthreads,
-		   nitems, nblocks, width, variant, ablate & 1 ? " look-back" : "", ablate & 2 ? " rank" : "", ablate & 4 ? " scatter" : "",
-		   ablate ? "" : " nothing", times.median_ms, times.least_ms, times.most_ms,
-		   bytes / times.median_ms / 1e9, counting.median_ms);
-	fflush(stdout);
+	print_line("pass", name, part.shape, without[ablate], times,
+			   2.0 * n * (sizeof(Key) + (GsHasValue<Value>::yes ? sizeof(Value) : 0)) / 1e9,
+			   part.facts_text("").c_str());
+	if (ablate == 0)
+		print_line("count", name, ",,,,", "", time_runs(1, 5, begin, count_digits), n * sizeof(Key) / 1e9, ",,,");
 }
 
-#define TRY(K, V, T, I, B, W, M) try_one<K, V, T, I, B, W, M>(type_name)
-#define ABLATE(K, V, T, I, B, W, M, A) ablate_one<K, V, T, I, B, W, M, A>(type_name)
+#define TRY(K, V, T, I, B, W, S) try_one<K, V, T, I, B, W, S>(type_name)
+#define ABLATE(K, V, T, I, B, W, S, A) ablate_one<K, V, T, I, B, W, S, A>(type_name)
 
 #include "sweep_list.inc"
 
@@ -205,6 +240,8 @@ main(int argc, char **argv)
 		CHECK(cudaMalloc(&d_keys[i], n * 8));
 		CHECK(cudaMalloc(&d_values[i], n * 8));
 	}
+	printf("what,type,threads,items,blocks,lookback,staged,without,ms,ms_least,ms_most,gkeys_s,percent_of_cub,tb_s,"
+		   "registers,local_bytes,resident,right\n");
 	sweep_all();
 	return 0;
 }

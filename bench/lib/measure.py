@@ -204,18 +204,26 @@ def _status(pid):
     return fields
 
 
-def peak(session, case, contender):
-    """The peak memory of a statement, in a session that ran no other.
+def own_peak_kb(session):
+    """The most memory that a session's backend ever had for itself.
 
     VmHWM counts the table's pages in shared_buffers too: what is left without
     them is the backend's own.  None where the kernel does not tell.
     """
-    _use(session, contender)
-    plan = explain(session, case, contender)
     try:
         status = _status(local_backend(session))
-        anonymous = status["VmHWM"] - status["RssFile"] - status["RssShmem"]
+        return status["VmHWM"] - status["RssFile"] - status["RssShmem"]
     except (OSError, KeyError):
         return None
+
+
+def peak(session, case, contender):
+    """The peak memory of a statement, in a session that ran no other; None where it is unknown."""
+    _use(session, contender)
+    plan = explain(session, case, contender)
+    anonymous = own_peak_kb(session)
+    if anonymous is None:
+        return None
+    hwm = _status(local_backend(session))["VmHWM"]
     return Peak(cases.title(case), case.rows, case.key.name, case.distribution, case.shape, contender,
-                anonymous, status["VmHWM"], plan.memory_kb)
+                anonymous, hwm, plan.memory_kb)

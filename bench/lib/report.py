@@ -271,7 +271,7 @@ def _space(summary):
     return " -> ".join(format_memory(int(summary.timings[name].memory_kb)) for name in ("stock", "gpusort"))
 
 
-def _table(head, lines):
+def table(head, lines):
     yield "| " + " | ".join(head) + " |"
     yield "|" + "---|" * len(head)
     for line in lines:
@@ -284,7 +284,7 @@ def _about_case(summary):
 
 
 def _case_table(summaries):
-    return _table(
+    return table(
         ["rows", "key", "distribution", "selects", "stock", "gpusort", "floor", "stock / gpusort", "sorted by",
          "sort space"],
         [_about_case(s) + [_spread(s.timings[name]) for name in ("stock", "gpusort", "floor")]
@@ -295,7 +295,7 @@ def _small_table(summaries):
     def extra(s):
         return f"{(s.timings['forced'].median - s.timings['stock'].median) * 1e6:+.2f} us"
 
-    return _table(
+    return table(
         ["rows", "key", "distribution", "selects", "stock", "gpusort.force", "difference", "stock / forced",
          "forced sorts by"],
         [_about_case(s) + [_spread(s.timings["stock"]), _spread(s.timings["forced"]), extra(s),
@@ -306,7 +306,7 @@ def _memory_table(peaks):
     def cells(peak):
         return [format_memory(int(kb)) for kb in (peak.anonymous_kb, peak.hwm_kb, peak.sort_space_kb)]
 
-    return _table(
+    return table(
         ["case", "stock: own peak", "VmHWM", "sort space", "gpusort: own peak", "VmHWM", "sort space",
          "gpusort / stock"],
         [[stock.case] + cells(stock) + cells(gpusort) + [f"{gpusort.anonymous_kb / stock.anonymous_kb:.2f}"]
@@ -318,9 +318,9 @@ def markdown(name, about, summaries, peaks, plot=None):
     losses = sorted((s for s in summaries if ratio(s) < 1 and not left_to_postgres(s)), key=ratio)
     forced = [s for s in summaries if "forced" in s.timings]
     out = [f"# gpusort against PostgreSQL's Sort: {name}", ""]
-    out += _table(["", ""], [[what, value] for what, value in about])
+    out += table(["", ""], [[what, value] for what, value in about])
     out += ["## Must reach", ""]
-    out += _table(["what", "", "measured"], must_reach(summaries, peaks))
+    out += table(["what", "", "measured"], must_reach(summaries, peaks))
     out += ["## Losses", "",
             f"Cases in which a GpuSort ran and took longer than the Sort; below {NO_CASE_BELOW}x they are marked LOSS.", ""]
     out += _case_table(losses) if losses else ["None.", ""]

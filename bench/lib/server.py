@@ -53,7 +53,7 @@ class ThrowAwayServer:
 
     owned = True
 
-    def __init__(self, largest_table, folder=None):
+    def __init__(self, largest_table, folder=None, settings={}):
         # a table of more than a quarter of shared_buffers is read through a
         # small ring of buffers, again and again from the kernel
         shared_buffers = max(256 << 20, int(largest_table * 4.6))
@@ -75,14 +75,14 @@ class ThrowAwayServer:
         try:
             self._run(_find("initdb"), "-D", self.data, "-U", "postgres", "--auth=trust", "--no-sync",
                       "--no-locale", "--encoding=UTF8")
-            self._configure(shared_buffers)
+            self._configure(shared_buffers, settings)
             self.running = True
             self._run(_find("pg_ctl"), "-D", self.data, "-l", self.log, "-w", "start")
         except BaseException:
             self.stop()
             raise
 
-    def _configure(self, shared_buffers):
+    def _configure(self, shared_buffers, settings):
         with open(os.path.join(self.data, "postgresql.conf"), "a") as conf:
             conf.write(f"""
 listen_addresses = ''
@@ -100,6 +100,7 @@ checkpoint_timeout = 1d
 bgwriter_lru_maxpages = 0
 autovacuum = off
 """)
+            conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
     def _run(self, *command):
         if self.user:

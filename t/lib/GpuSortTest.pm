@@ -11,6 +11,8 @@ use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
   gpusort_node plan_of contexts_of memory_kb session ask ask_error
+  poll count_in_log service_status wait_for_service service_processes
+  supervisors title_of
 );
 
 # A running cluster with the library preloaded in every session; the other
@@ -54,6 +56,7 @@ sub session
 {
 	my ($node, $settings) = @_;
 	my $psql = $node->background_psql('postgres', on_error_stop => 0);
+	$psql->set_query_timer_restart;
 	my $pid = $psql->query_safe('SELECT pg_backend_pid()');
 
 	$psql->query_safe($settings) if $settings;
@@ -88,6 +91,76 @@ sub contexts_of
 	my ($psql) = @_;
 
 	return ask($psql, "SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'GpuSort'");
+}
+
+# Waits until a condition holds; false if it takes too long.
+sub poll
+{
+	my ($condition) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+
+	until ($condition->())
+	{
+		return 0 if time > $deadline;
+		sleep 0.01;
+	}
+	return 1;
+}
+
+# How often the server's log has something.
+sub count_in_log
+{
+	my ($node, $regexp) = @_;
+
+	return scalar(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /$regexp/g);
+}
+
+# A column of gpusort_service_status().
+sub service_status
+{
+	my ($node, $column) = @_;
+
+	return $node->safe_psql('postgres', "SELECT $column FROM gpusort_service_status()");
+}
+
+# Waits until the service is in a state; false if it takes too long.
+sub wait_for_service
+{
+	my ($node, $state) = @_;
+
+	return $node->poll_query_until('postgres', 'SELECT state FROM gpusort_service_status()', $state);
+}
+
+# Of the processes that work in the server's folder: those that are not its
+# own programs, and its supervisors of such.
+sub service_processes
+{
+	my ($node) = @_;
+
+	return grep { (readlink("/proc/$_/exe") // '/postgres') !~ m{/postgres$} } processes_in($node->data_dir);
+}
+
+sub supervisors
+{
+	my ($node) = @_;
+
+	return grep { title_of($_) =~ /gpusort supervisor/ } processes_in($node->data_dir);
+}
+
+sub processes_in
+{
+	my ($folder) = @_;
+
+	return grep { (readlink("/proc/$_/cwd") // '') eq $folder } map { m{(\d+)$} } glob '/proc/[0-9]*';
+}
+
+# A process as ps shows it; '' if it is gone.
+sub title_of
+{
+	my ($pid) = @_;
+
+	open(my $file, '<', "/proc/$pid/cmdline") or return '';
+	return join(' ', split(/\0/, <$file> // ''));
 }
 
 1;

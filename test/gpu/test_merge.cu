@@ -11,7 +11,6 @@
 #include <string>
 
 #include "test_common.h"
-#include "../../cuda/key_compare.cuh"
 
 template <typename T>
 static T *
@@ -19,7 +18,7 @@ to_device(const std::vector<T> &data)
 {
 	T		   *d_data;
 
-	CHECK(cudaMalloc((void **) &d_data, data.size() * sizeof(T) + 16));
+	CHECK(cudaMalloc((void **) &d_data, data.size() * sizeof(T)));
 	CHECK(cudaMemcpy(d_data, data.data(), data.size() * sizeof(T), cudaMemcpyHostToDevice));
 	return d_data;
 }
@@ -27,12 +26,13 @@ to_device(const std::vector<T> &data)
 /* Sorts keys and rows on the device, in guarded memory; NULL or what is wrong. */
 template <typename Value>
 static const char *
-sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const uint8_t *d_tails,
-			   const uint64_t *d_offset, const uint32_t *d_length)
+sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const GsTail *d_tails,
+			   const GsTailOrder *d_tail_order)
 {
 	const size_t n = keys->size();
 	Guarded		d_keys[2] = {guarded_alloc(n * 8), guarded_alloc(n * 8)};
-	Guarded		d_values[2] = {guarded_alloc(n * sizeof(Value)), guarded_alloc(n * sizeof(Value))};
+	const size_t value_bytes = values != NULL ? sizeof(Value) : 0;
+	Guarded		d_values[2] = {guarded_alloc(n * value_bytes), guarded_alloc(n * value_bytes)};
 	Guarded		temp;
 	GsMergeSort sort = {};
 	GsDeviceStatus status;
@@ -40,17 +40,17 @@ sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const ui
 	bool		intact = true;
 
 	sort.nitems = n;
-	sort.value_bytes = sizeof(Value);
+	sort.value_bytes = (uint32_t) value_bytes;
 	sort.d_tails = d_tails;
-	sort.d_tail_offset = d_offset;
-	sort.d_tail_length = d_length;
+	sort.d_tail_order = d_tail_order;
 	for (int i = 0; i < 2; i++)
 	{
 		sort.d_keys[i] = (uint64_t *) guarded_data(&d_keys[i]);
-		sort.d_values[i] = guarded_data(&d_values[i]);
+		sort.d_values[i] = values != NULL ? guarded_data(&d_values[i]) : NULL;
 	}
 	CHECK(cudaMemcpy(sort.d_keys[0], keys->data(), n * 8, cudaMemcpyHostToDevice));
-	CHECK(cudaMemcpy(sort.d_values[0], values->data(), n * sizeof(Value), cudaMemcpyHostToDevice));
+	if (values != NULL)
+		CHECK(cudaMemcpy(sort.d_values[0], values->data(), n * sizeof(Value), cudaMemcpyHostToDevice));
 	temp_bytes = gs_device_merge_temp_bytes(&sort);
 	temp = guarded_alloc(temp_bytes);
 	status = gs_device_merge_sort(&sort, guarded_data(&temp), temp_bytes, NULL);
@@ -62,7 +62,8 @@ sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const ui
 		exit(1);
 	}
 	CHECK(cudaMemcpy(keys->data(), sort.d_keys[0], n * 8, cudaMemcpyDeviceToHost));
-	CHECK(cudaMemcpy(values->data(), sort.d_values[0], n * sizeof(Value), cudaMemcpyDeviceToHost));
+	if (values != NULL)
+		CHECK(cudaMemcpy(values->data(), sort.d_values[0], n * sizeof(Value), cudaMemcpyDeviceToHost));
 	for (int i = 0; i < 2; i++)
 		intact = guarded_free(&d_keys[i]) & guarded_free(&d_values[i]) & intact;
 	intact = guarded_free(&temp) & intact;
@@ -88,7 +89,7 @@ try_words(size_t n, int distribution)
 		expected_keys[i] = keys[order[i]];
 		expected_values[i] = values[order[i]];
 	}
-	wrong = sort_on_device<Value>(&keys, &values, NULL, NULL, NULL);
+	wrong = sort_on_device<Value>(&keys, &values, NULL, NULL);
 	if (wrong == NULL && keys != expected_keys)
 		wrong = "keys";
 	if (wrong == NULL && values != expected_values)
@@ -98,17 +99,34 @@ try_words(size_t n, int distribution)
 	report(wrong == NULL, what);
 }
 
+/* No values: whole words. */
+static void
+try_keys(size_t n, int distribution)
+{
+	std::vector<uint64_t> keys = make_keys(n, distribution, ~UINT64_C(0), n);
+	std::vector<uint64_t> expected = keys;
+	char		what[200];
+	const char *wrong;
+
+	std::sort(expected.begin(), expected.end());
+	wrong = sort_on_device<uint32_t>(&keys, NULL, NULL, NULL);
+	if (wrong == NULL && keys != expected)
+		wrong = "keys";
+	snprintf(what, sizeof(what), "merge n %zu keys only %s: %s", n, distribution_names[distribution],
+			 wrong ? wrong : "fine");
+	report(wrong == NULL, what);
+}
+
 /* Strings over few letters, NUL among them, so that many share prefixes. */
 static void
-try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix)
+try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix, bool descend)
 {
 	std::vector<std::string> strings(n);
 	std::vector<uint64_t> keys(n);
 	std::vector<uint32_t> rows(n);
 	std::vector<uint32_t> expected(n);
-	std::vector<uint64_t> offset(n);
-	std::vector<uint32_t> length(n);
-	std::vector<uint8_t> tails(1);
+	std::vector<GsTail> tails(n);
+	std::vector<uint8_t> bytes(1);
 	char		what[200];
 	const char *wrong;
 
@@ -122,34 +140,44 @@ try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix)
 		for (unsigned j = 0; j < nbytes; j++)
 			s.push_back((char) (random_bits(6, i * 100 + j) % nletters * (255 / (nletters - 1 ? nletters - 1 : 1))));
 		rows[i] = expected[i] = (uint32_t) i;
-		length[i] = (uint32_t) s.size();
-		offset[i] = tails.size();
+		tails[i].length = (uint32_t) s.size();
+		tails[i].address = bytes.size();
 		for (unsigned j = 0; j < 8; j++)
 			keys[i] = keys[i] << 8 | (j < s.size() ? (uint8_t) s[j] : 0);
+		if (descend)
+			keys[i] = ~keys[i];
 		for (size_t j = 8; j < s.size(); j++)
-			tails.push_back((uint8_t) s[j]);
+			bytes.push_back((uint8_t) s[j]);
 	}
 	std::stable_sort(expected.begin(), expected.end(), [&] (uint32_t a, uint32_t b) {
 		const std::string &x = strings[a];
 		const std::string &y = strings[b];
 		int			order = memcmp(x.data(), y.data(), std::min(x.size(), y.size()));
 
-		return order != 0 ? order < 0 : x.size() < y.size();
+		if (order == 0)
+			order = (x.size() > y.size()) - (x.size() < y.size());
+		return descend ? order > 0 : order < 0;
 	});
 
-	uint8_t    *d_tails = to_device(tails);
-	uint64_t   *d_offset = to_device(offset);
-	uint32_t   *d_length = to_device(length);
+	/* whole words, and not a byte more */
+	bytes.resize((bytes.size() + 7) / 8 * 8);
 
-	wrong = sort_on_device<uint32_t>(&keys, &rows, d_tails, d_offset, d_length);
+	uint8_t    *d_bytes = to_device(bytes);
+	GsTailOrder *d_order = to_device(std::vector<GsTailOrder>(1, {8, descend}));
+	GsTail	   *d_tails;
+
+	for (GsTail &tail : tails)
+		tail.address += (uint64_t) (uintptr_t) d_bytes;
+	d_tails = to_device(tails);
+	wrong = sort_on_device<uint32_t>(&keys, &rows, d_tails, d_order);
 	if (wrong == NULL && rows != expected)
 		wrong = "rows";
-	snprintf(what, sizeof(what), "merge n %zu strings up to %u of %u letters%s: %s", n, longest, nletters,
-			 common_prefix ? ", common prefix" : "", wrong ? wrong : "fine");
+	snprintf(what, sizeof(what), "merge n %zu strings up to %u of %u letters%s%s: %s", n, longest, nletters,
+			 common_prefix ? ", common prefix" : "", descend ? ", descending" : "", wrong ? wrong : "fine");
 	report(wrong == NULL, what);
+	CHECK(cudaFree(d_bytes));
 	CHECK(cudaFree(d_tails));
-	CHECK(cudaFree(d_offset));
-	CHECK(cudaFree(d_length));
+	CHECK(cudaFree(d_order));
 }
 
 int
@@ -166,18 +194,23 @@ main(int argc, char **argv)
 	{
 		try_words<uint32_t>(n, RANDOM);
 		try_words<uint64_t>(n, FEW_DISTINCT);
+		try_keys(n, RANDOM);
 	}
 	for (int distribution = 0; distribution < NDISTRIBUTIONS; distribution++)
 		for (size_t n : {(size_t) 70001, (size_t) (quick ? 0 : 1000003)})
+		{
 			try_words<uint32_t>(n, distribution);
+			try_keys(n, distribution);
+		}
 	for (size_t n : {(size_t) 129, (size_t) 8000, (size_t) (quick ? 9000 : 100003)})
 	{
-		try_strings(n, 20, 2, false);
-		try_strings(n, 9, 2, false);
-		try_strings(n, 12, 1, false);
-		try_strings(n, 40, 3, true);
-		try_strings(n, 3, 1, false);
-		try_strings(n, 10, 256, false);
+		try_strings(n, 20, 2, false, false);
+		try_strings(n, 9, 2, false, true);
+		try_strings(n, 12, 1, false, false);
+		try_strings(n, 40, 3, true, false);
+		try_strings(n, 60, 1, true, true);
+		try_strings(n, 3, 1, false, false);
+		try_strings(n, 10, 256, false, true);
 	}
 	return finish("merge sort");
 }

@@ -69,7 +69,8 @@ batch_free(void *arg, uint32_t slot)
 	Client	   *client = arg;
 
 	get_slot(client, slot, SLOT_FILLED);
-	CHECK_MSG(client->filled[slot].first_row == client->nuploaded, "batches are freed out of order");
+	CHECK_MSG(client->filled[slot].first_row == client->nuploaded,
+			  "batches are freed out of order");
 	client->nuploaded += client->filled[slot].nrows;
 	memset(slot_start(client, slot), RUBBISH, client->ring.slot_bytes);
 }
@@ -160,17 +161,25 @@ client_poll(Client *client)
 
 /* -------------------------------------------------------------------- load */
 
-/* A slot to write to, as soon as there is one; -1 if the job failed. */
+/*
+ * A slot to write to, as soon as there is one; -1 if the job failed.  One slot
+ * is kept back if there are several, or there would be none to drain through.
+ */
 static int
 wait_for_slot(Client *client)
 {
 	for (int npolls = 0; !client->failed; npolls++)
 	{
+		bool		may_take = client->ring.nslots == 1;
+
 		CHECK(npolls < MANY_POLLS);
 		for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
 		{
-			if (client->slots[slot] == SLOT_MINE)
+			if (client->slots[slot] != SLOT_MINE)
+				continue;
+			if (may_take)
 				return (int) slot;
+			may_take = true;
 		}
 		client_poll(client);
 	}
@@ -231,6 +240,8 @@ client_load(Client *client, Dice *dice)
 			   push(client, &batch))
 			;
 		CHECK(batch.nrows > 0);
+		if (client->tamper != NULL)
+			client->tamper(client, &batch);
 		send_batch(client, (uint32_t) slot, &batch);
 	}
 	return !client->failed;
@@ -250,8 +261,8 @@ client_sort(Client *client, GsAlgorithm algorithm)
 
 /* ------------------------------------------------------------------ streams */
 
-static void
-release(Client *client, uint32_t slot)
+void
+client_release(Client *client, uint32_t slot)
 {
 	memset(slot_start(client, slot), RUBBISH, client->ring.slot_bytes);
 	client->slots[slot] = SLOT_RELEASED;
@@ -264,12 +275,12 @@ release_all(Client *client)
 	for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
 	{
 		if (client->slots[slot] == SLOT_MINE)
-			release(client, slot);
+			client_release(client, slot);
 	}
 }
 
-static GsBatchReady
-wait_for_batch(Client *client)
+GsBatchReady
+client_take_batch(Client *client)
 {
 	GsBatchReady ready;
 
@@ -335,32 +346,28 @@ check_rows(const Client *client, const GsBatchReady *ready)
 	CHECK(at == ready->rows_bytes);
 }
 
-int
+void
 client_check_batches(Client *client, uint64_t position, int nbatches)
 {
-	uint64_t	nrows = client->npushed;
-	uint64_t	next = 0;
-	int			n = 0;
+	uint64_t	next = position;
 
 	if (client->order == NULL)
 		client->order = table_order(client->table);
-	for (; n < nbatches && (n == 0 ? position : next) < nrows; n++)
+	for (int i = 0; i < nbatches && next < client->npushed; i++)
 	{
-		GsBatchReady ready = wait_for_batch(client);
+		GsBatchReady ready = client_take_batch(client);
 
-		CHECK(ready.nrows > 0 && ready.position + ready.nrows <= nrows);
-		if (n == 0)
-			CHECK(ready.position <= position && position < ready.position + ready.nrows);
-		else
-			CHECK(ready.position == next);
+		CHECK(ready.nrows > 0 && ready.position + ready.nrows <= client->npushed);
+		CHECK_MSG(i == 0 ? ready.position <= next && next < ready.position + ready.nrows :
+				  ready.position == next, "a batch from %llu, but %llu is due",
+				  (unsigned long long) ready.position, (unsigned long long) next);
 		if (client->table->keys_only)
 			check_keys(client, &ready);
 		else
 			check_rows(client, &ready);
 		next = ready.position + ready.nrows;
-		release(client, ready.slot);
+		client_release(client, ready.slot);
 	}
-	return n;
 }
 
 /* -------------------------------------------------------------------- drain */
@@ -409,21 +416,21 @@ client_check_drain(Client *client)
 	size_t		next = 0;
 	int			nkept = 0;
 
-	/* one slot is never filled, or there would be none to drain through */
 	release_all(client);
+	client->failed = false;
 	client->stream = 0;
 	client->nready = 0;
 	gs_job_drain(client->job);
 	for (;;)
 	{
-		GsBatchReady ready = wait_for_batch(client);
+		GsBatchReady ready = client_take_batch(client);
 
 		if (ready.nrows == 0)
 			break;
 		CHECK(ready.position == next);
 		check_batch(client, slot_start(client, ready.slot), next, ready.nrows, ready.rows_bytes);
 		next += ready.nrows;
-		release(client, ready.slot);
+		client_release(client, ready.slot);
 	}
 	CHECK(client->nready == 0 && !gs_job_busy(client->job));
 	CHECK(next == client->nuploaded);

@@ -45,7 +45,9 @@ typedef struct FilledBatch
 	uint32_t	rows_bytes;
 } FilledBatch;
 
-typedef struct Client
+typedef struct Client Client;
+
+struct Client
 {
 	const TestTable *table;
 	Service    *service;
@@ -65,7 +67,11 @@ typedef struct Client
 	int			nready;
 	uint32_t	stream;
 	uint32_t   *order;			/* the reference, once asked for */
-} Client;
+
+	/* if set, is called with each batch before it is sent */
+	void		(*tamper) (Client *client, const GsBatch *batch);
+	Dice	   *tamper_dice;
+};
 
 /* False if the job could not be opened. */
 extern bool client_open(Client *client, Service *service, const TestTable *table,
@@ -78,7 +84,7 @@ extern void client_close(Client *client);
 extern void client_poll(Client *client);
 
 /*
- * Sends all rows, in batches of any size if dice, and full ones otherwise; false if
+ * Sends all rows, in batches of any size if dice, else in full ones; false if
  * the job failed.
  */
 extern bool client_load(Client *client, Dice *dice);
@@ -89,8 +95,14 @@ extern bool client_sort(Client *client, GsAlgorithm algorithm);
 /* Starts a stream; all slots are the job's then. */
 extern void client_fetch(Client *client, uint64_t position);
 
-/* Takes and checks so many batches, or up to the last row; how many came. */
-extern int	client_check_batches(Client *client, uint64_t position, int nbatches);
+/* The next batch, when it has come; its slot is the client's. */
+extern GsBatchReady client_take_batch(Client *client);
+
+/* Gives a slot to the job. */
+extern void client_release(Client *client, uint32_t slot);
+
+/* Takes and checks so many batches, or up to the last row. */
+extern void client_check_batches(Client *client, uint64_t position, int nbatches);
 
 /* Drains and checks: all rows that were sent are there, in the ring or on the way back. */
 extern void client_check_drain(Client *client);

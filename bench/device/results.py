@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""From the runs of bench/device/run to what was asked for: results.py RESULTS.csv [PLOT.png]"""
+
+import csv
+import os
+import sys
+from collections import namedtuple
+from statistics import median
+
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")]
+
+import report
+import table
+from report import MISSED, NOT_MEASURED, REACHED, Line
+
+# One line of the results.  temp_kb is what was written to files; own_kb the
+# backend's peak, without what it shares.
+Run = namedtuple("Run", "part query rows contender work_mem repetition seconds method space_kb temp_kb own_kb")
+
+Figure = namedtuple("Figure", "median low high count runs")
+
+# What is asked for, at 10 M rows.
+ASKED_ROWS = 10_000_000
+STOCK_BARS = [("b", 3.3), ("d,b", 5.0)]
+CPU_BAR = 2.0
+SMALL_WORK_MEM_BAR = 4.0
+OWN_MEMORY_KB = 100 * 1024
+CONNECT_SECONDS = 0.020
+
+
+def begin(path):
+    report.write_csv(path, Run, [])
+
+
+def append(path, run):
+    with open(path, "a", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerow(run)
+
+
+def read(path):
+    with open(path, newline="") as file:
+        return [Run(**line)._replace(rows=int(line["rows"]), repetition=int(line["repetition"]),
+                                     seconds=float(line["seconds"]), temp_kb=int(line["temp_kb"]),
+                                     own_kb=int(line["own_kb"] or 0))
+                for line in csv.DictReader(file)]
+
+
+def select(runs, **fields):
+    return [run for run in runs if all(getattr(run, name) == value for name, value in fields.items())]
+
+
+def figure(runs, **fields):
+    """Of the runs with these fields; None if there are none."""
+    found = select(runs, **fields)
+    if not found:
+        return None
+    seconds = [run.seconds for run in found]
+    return Figure(median(seconds), min(seconds), max(seconds), len(found), found)
+
+
+def ratio(base, other):
+    return base.median / other.median if base and other else None
+
+
+def largest(runs, part):
+    return max((run.rows for run in runs if run.part == part), default=0)
+
+
+def sweep(runs, query, contender):
+    """Rows and figure, ascending; the largest size is the part main's."""
+    found = [run for run in select(runs, query=query, contender=contender) if run.part in ("sizes", "main")]
+    return [(rows, figure(found, rows=rows)) for rows in sorted({run.rows for run in found})]
+
+
+def crossover(runs, query):
+    """The least size from which on the device is never behind the CPU engine; None if there is none."""
+    cpu = dict(sweep(runs, query, "cpu"))
+    wins = [(rows, figure.median < cpu[rows].median) for rows, figure in sweep(runs, query, "cuda") if rows in cpu]
+    while wins and wins[-1][1]:
+        least, _ = wins.pop()
+        if not wins or not wins[-1][1]:
+            return least
+    return None
+
+
+def _bar(what, value, bar, rows, detail=""):
+    if value is None:
+        return Line(what, NOT_MEASURED, "")
+    text = f"{value:.2f}x{detail}"
+    if rows != ASKED_ROWS:
+        return Line(what, NOT_MEASURED, f"{text} at {report.format_rows(rows)} rows")
+    return Line(what, REACHED if value >= bar else MISSED, text)
+
+
+def _limit(what, value, limit, show):
+    if value is None:
+        return Line(what, NOT_MEASURED, "")
+    return Line(what, REACHED if value <= limit else MISSED, show(value))
+
+
+def asked(runs):
+    """What is asked for, and whether it is reached."""
+    rows = largest(runs, "main")
+    lines = []
+    for query, bar in STOCK_BARS:
+        of = {name: figure(runs, part="main", query=query, contender=name, rows=rows)
+              for name in ("floor", "stock", "cpu", "cuda")}
+        lines.append(_bar(f"ORDER BY {query}: cuda >= {bar}x stock", ratio(of["stock"], of["cuda"]), bar, rows))
+        lines.append(_bar(f"ORDER BY {query}: cuda >= {CPU_BAR}x the CPU engine", ratio(of["cpu"], of["cuda"]),
+                          CPU_BAR, rows))
+    rows = largest(runs, "memory")
+    small = {name: figure(runs, part="memory", contender=name, work_mem="4MB") for name in ("stock", "cuda")}
+    lines.append(_bar(f"ORDER BY b, work_mem 4MB: cuda >= {SMALL_WORK_MEM_BAR}x stock",
+                      ratio(small["stock"], small["cuda"]), SMALL_WORK_MEM_BAR, rows))
+    ours = [run for run in select(runs, part="memory", contender="cuda")]
+    lines.append(_limit("no temporary file", max((run.temp_kb for run in ours), default=None), 0,
+                        report.format_memory))
+    lines.append(_limit("the backend's own memory < 100 MB", max((run.own_kb for run in ours), default=None),
+                        OWN_MEMORY_KB, report.format_memory))
+    first, second = (figure(runs, part="connect", contender="cuda", repetition=n) for n in (1, 2))
+    lines.append(_limit("a connection's first sort within 20 ms of its second",
+                        first.median - second.median if first and second else None, CONNECT_SECONDS,
+                        lambda seconds: f"{seconds * 1e3:+.1f} ms"))
+    for query in table.BARS:
+        what = f"ORDER BY {query}: a size from which cuda is always ahead of the CPU engine"
+        if not sweep(runs, query, "cuda") or not sweep(runs, query, "cpu"):
+            lines.append(Line(what, NOT_MEASURED, ""))
+            continue
+        least = crossover(runs, query)
+        lines.append(Line(what, REACHED if least else MISSED, f"{report.format_rows(least)} rows" if least else "none"))
+    return lines
+
+
+def _cell(found):
+    if found is None:
+        return ""
+    return f"{report.format_time(found.median)} ({report.format_time(found.low)} - {report.format_time(found.high)})"
+
+
+def _times(value):
+    return "" if value is None else f"{value:.2f}x"
+
+
+def _speed_rows(runs, part, keys):
+    """A line a key: the four contenders, and the ratios."""
+    for title, fields in keys:
+        of = {name: figure(runs, part=part, contender=name, **fields) for name in ("floor", "stock", "cpu", "cuda")}
+        yield [title] + [_cell(of[name]) for name in ("floor", "stock", "cpu", "cuda")] + [
+            _times(ratio(of["stock"], of["cpu"])), _times(ratio(of["stock"], of["cuda"])),
+            _times(ratio(of["cpu"], of["cuda"]))]
+
+
+def markdown(runs, about):
+    out = ["# ORDER BY on the GPU", ""] + [f"- {line}" for line in about] + ["", "## Asked for", ""]
+    out += report.table(["what", "", "measured"], asked(runs))
+    speed_head = ["", "floor", "stock", "CPU engine", "cuda", "stock / CPU", "stock / cuda", "CPU / cuda"]
+    for part, title in (("main", "Everything in memory"), ("parallel", "Stock with workers")):
+        queries = list(dict.fromkeys(run.query for run in select(runs, part=part)))
+        if queries:
+            rows = largest(runs, part)
+            out += [f"## {title}, {report.format_rows(rows)} rows", ""]
+            out += report.table(speed_head, _speed_rows(runs, part, [
+                (f"ORDER BY {query}", {"query": query, "rows": rows}) for query in queries]))
+    memory = select(runs, part="memory")
+    if memory:
+        out += ["## Little work_mem, fresh backends, ORDER BY b", ""]
+        out += report.table(
+            ["work_mem", "", "time", "files", "own memory at most"],
+            [[work_mem, name, _cell(figure(memory, work_mem=work_mem, contender=name)),
+              report.format_memory(max(run.temp_kb for run in found)),
+              report.format_memory(max(run.own_kb for run in found))]
+             for work_mem in dict.fromkeys(run.work_mem for run in memory) for name in ("stock", "cuda")
+             if (found := select(memory, work_mem=work_mem, contender=name))])
+    connect = select(runs, part="connect")
+    if connect:
+        out += [f"## The first sorts of a connection, {report.format_rows(connect[0].rows)} rows, ORDER BY b", ""]
+        out += report.table(
+            ["", "first", "second", "third", "fourth"],
+            [[name] + [_cell(figure(connect, contender=name, repetition=n)) for n in range(1, 5)]
+             for name in dict.fromkeys(run.contender for run in connect)])
+    for query in table.BARS:
+        sizes = sorted({run.rows for run in select(runs, part="sizes", query=query)})
+        if sizes:
+            out += [f"## From small to large, ORDER BY {query}", ""]
+            out += report.table(speed_head, _speed_rows(runs, "sizes", [
+                (report.format_rows(rows), {"query": query, "rows": rows}) for rows in sizes]))
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    measured = read(sys.argv[1])
+    print(markdown(measured, []))
+    if len(sys.argv) > 2:
+        import plot_device
+
+        plot_device.draw(measured, sys.argv[2])

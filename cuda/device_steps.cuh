@@ -1,0 +1,70 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_steps.cuh
+ *	  The steps of service/device.h that are no plain sorts, each queued on a
+ *	  stream (a cudaStream_t).
+ *
+ * What they do and what their arguments mean is said there.  As in
+ * device_sort.h, nothing blocks or allocates, and d_temp has at least
+ * gs_*_temp_bytes().
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_DEVICE_STEPS_CUH
+#define GPUSORT_DEVICE_STEPS_CUH
+
+#include "device.h"
+#include "device_sort.h"
+
+/* kernel_pack.cu.  d_temp, if not NULL, becomes what GS_RADIX_COUNTED asks for. */
+extern size_t gs_pack_temp_bytes(void);
+extern GsDeviceStatus gs_device_pack(const GsDeviceRows *rows, int level, int row_bits,
+									 uint64_t *d_words, GsPackFacts *d_facts, void *d_temp,
+									 void *stream);
+extern GsDeviceStatus gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int level,
+										 uint64_t *d_keys, void *stream);
+
+/* kernel_ties.cu */
+extern GsDeviceStatus gs_device_same_words(uint64_t n, const uint64_t *d_words, int low_bit,
+										   uint8_t *d_same, void *stream);
+extern size_t gs_ties_temp_bytes(uint64_t n);
+extern GsDeviceStatus gs_device_count_ties(uint64_t n, const uint8_t *d_same, GsTieCount *d_count,
+										   void *d_temp, void *stream);
+extern GsDeviceStatus gs_device_list_ties(uint64_t n, const uint8_t *d_same,
+										  const uint64_t *d_words, int row_bits,
+										  const GsTies *from, const GsTies *out,
+										  const void *d_temp, void *stream);
+extern size_t gs_sort_ties_temp_bytes(GsAlgorithm algorithm, uint64_t n);
+extern GsDeviceStatus gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *ties, int nbits,
+										  uint64_t *const d_keys[2], void *d_temp, void *stream);
+extern GsDeviceStatus gs_device_place_ties(const GsTies *ties, uint64_t *d_words, void *stream);
+
+/* kernel_tails.cu */
+extern GsDeviceStatus gs_device_same_tails(const GsDeviceRows *rows, const GsTies *ties,
+										   int component, uint8_t *d_same, void *stream);
+extern size_t gs_sort_tails_temp_bytes(uint64_t n);
+extern GsDeviceStatus gs_device_sort_tails(const GsDeviceRows *rows, const GsTies *ties,
+										   int component, void *d_temp, void *stream);
+
+/* kernel_rows.cu */
+extern size_t gs_row_ends_temp_bytes(uint64_t n);
+extern GsDeviceStatus gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words,
+										 int row_bits, uint64_t *d_ends, void *d_temp, void *stream);
+extern GsDeviceStatus gs_device_cut(uint64_t nrows, const uint64_t *d_ends, uint64_t step,
+									uint32_t ncuts, uint64_t *d_cuts, void *stream);
+extern GsDeviceStatus gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words,
+									   int row_bits, const uint64_t *d_ends, uint64_t first,
+									   uint32_t nrows, char *d_to, size_t to_bytes, void *stream);
+extern GsDeviceStatus gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words,
+											int row_bits, uint64_t first, uint32_t nrows,
+											uint64_t *d_to, void *stream);
+
+/*
+ * kernel_scan.cu: narrays arrays of n numbers each, one behind the other: each
+ * number becomes the sum of those before it in its array; d_totals, if not
+ * NULL, gets the sums of the arrays.
+ */
+extern GsDeviceStatus gs_device_scan(uint64_t n, uint32_t narrays, uint64_t *d_sums,
+									 uint64_t *d_totals, void *stream);
+
+#endif							/* GPUSORT_DEVICE_STEPS_CUH */

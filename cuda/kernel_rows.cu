@@ -1,0 +1,367 @@
+/*-------------------------------------------------------------------------
+ *
+ * kernel_rows.cu
+ *	  The rows themselves, in their order, as batches for the client.
+ *
+ * row_ends: a prefix sum over the rows' lengths in their order.  Each block
+ * sums its tile, one scan (kernel_scan.cu) says what stands before each tile,
+ * and that is added: lengths, which lie at random places, are read once.
+ *
+ * gather: rows may have 8 bytes or 2 megabytes, so no part of the device can
+ * have a fixed number of rows.  Instead each block has a fixed part of the
+ * output, GS_GATHER_TILE units of 8 bytes:
+ *
+ *	rows		|  a   |    b     |c|      d       |
+ *	blocks		|   0     |    1     |    2     |
+ *
+ * All its threads together search the rows' ends for the first row in its part:
+ * first those around the row that would be it, were all rows of one length,
+ * and if it is not there, 256 places spread over the rest, until it is found.
+ * Then they take up to 256 rows at a time, one a thread: where it begins in the
+ * output and where it comes from.  Then each thread fills pieces of 16 bytes, the
+ * warp's side by side, and finds the row of each by a search in shared memory.
+ * So writes are whole and coalesced whatever the rows, and reads are but for
+ * the rows' borders.  Rows begin on 8 bytes on both sides, so one of 16 may
+ * take its halves from two rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "block_sum.cuh"
+#include "device_steps.cuh"
+#include "launch.cuh"
+#include "row_record.cuh"
+#include "tuning.cuh"
+
+#define GS_ENDS_TILE		(GS_STEP_THREADS * GS_ENDS_ITEMS)
+#define GS_GATHER_TILE		(2 * GS_GATHER_ITEMS * GS_GATHER_THREADS)
+
+/* ------------------------------------------------------------------------- where rows end */
+
+/* Ends within each tile, and the tiles' sums. */
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_tile_ends_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits,
+					const uint64_t *d_locations, uint64_t *d_ends, uint64_t *d_sums)
+{
+	/* a tile's sum fits: 2 * 2^18 for each of its rows at most */
+	__shared__ uint32_t s_ends[GS_ENDS_TILE];
+	__shared__ uint32_t s_sums[GS_STEP_THREADS / GS_WARP_SIZE];
+	const uint64_t start = (uint64_t) blockIdx.x * GS_ENDS_TILE;
+	uint32_t	mine[GS_ENDS_ITEMS];
+	uint32_t	sum = 0;
+	uint32_t	total;
+
+	static_assert((UINT64_C(2) << GS_LOCATION_LENGTH_BITS) * GS_ENDS_TILE <= UINT64_C(1) << 32, "");
+#pragma unroll
+	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	{
+		const uint32_t i = item * GS_STEP_THREADS + threadIdx.x;
+
+		s_ends[i] = start + i >= n ? 0 :
+			2 * GS_LOCATION_LENGTH(d_locations[gs_row_of_word(d_words[start + i], row_bits)]) + 1;
+	}
+	__syncthreads();
+#pragma unroll
+	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	{
+		mine[item] = s_ends[threadIdx.x * GS_ENDS_ITEMS + item];
+		sum += mine[item];
+	}
+	sum = gs_block_inclusive_sum<GS_STEP_THREADS>(sum, s_sums, &total) - sum;
+#pragma unroll
+	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	{
+		sum += mine[item];
+		s_ends[threadIdx.x * GS_ENDS_ITEMS + item] = sum;
+	}
+	__syncthreads();
+#pragma unroll
+	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	{
+		const uint32_t i = item * GS_STEP_THREADS + threadIdx.x;
+
+		if (start + i < n)
+			d_ends[start + i] = s_ends[i];
+	}
+	if (threadIdx.x == 0)
+		d_sums[blockIdx.x] = total;
+}
+
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_add_before_kernel(const uint64_t n, const uint64_t *d_before, uint64_t *d_ends)
+{
+	const uint64_t start = (uint64_t) blockIdx.x * GS_ENDS_TILE;
+	const uint64_t before = d_before[blockIdx.x];
+
+#pragma unroll
+	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	{
+		const uint64_t i = start + item * GS_STEP_THREADS + threadIdx.x;
+
+		if (i < n)
+			d_ends[i] += before;
+	}
+}
+
+/* One thread a border between batches. */
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_cut_kernel(const uint64_t nrows, const uint64_t *d_ends, const uint64_t step, const uint32_t ncuts,
+			  uint64_t *d_cuts)
+{
+	const uint64_t b = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
+	uint64_t	low = 0;
+	uint64_t	high = nrows;
+
+	if (b >= ncuts)
+		return;
+	while (low < high)
+	{
+		const uint64_t middle = low + (high - low) / 2;
+
+		if (d_ends[middle] <= b * step)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	d_cuts[b] = low;
+}
+
+/* --------------------------------------------------------------------------------- gather */
+
+typedef struct GsGather
+{
+	const uint64_t *d_words;
+	int			row_bits;
+	const uint64_t *d_locations;
+	const uint64_t *d_ends;
+	uint64_t	first;
+	uint32_t	nrows;
+	uint32_t	max_units;		/* there is no room for more */
+	uint64_t   *d_to;
+	uint32_t   *d_offsets_top;	/* the first row's stands below it */
+} GsGather;
+
+/* Units of all rows before row i of the order. */
+static __device__ __forceinline__ uint64_t
+gs_units_before(const uint64_t *d_ends, uint64_t i)
+{
+	return i == 0 ? 0 : (d_ends[i - 1] - i) / 2;
+}
+
+/* The first row that ends behind a unit; all threads call it. */
+static __device__ __forceinline__ uint32_t
+gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint32_t unit)
+{
+	const uint32_t guess = (uint32_t) (unit * (uint64_t) gather.nrows / nunits);
+	uint32_t	first = guess - min(guess, GS_GATHER_THREADS / 2);
+	uint32_t	step = 1;
+	uint32_t	low = 0;
+	uint32_t	high = gather.nrows;
+
+	while (low < high)
+	{
+		const uint64_t asked = first + (uint64_t) threadIdx.x * step;
+		const uint32_t nbefore = __syncthreads_count(asked < high &&
+			gs_units_before(gather.d_ends, gather.first + asked + 1) - base <= unit);
+
+		/* it is behind the last of these, and not behind the next one asked */
+		if (nbefore > 0)
+			low = first + (nbefore - 1) * step + 1;
+		if (nbefore < GS_GATHER_THREADS)
+			high = min(high, first + nbefore * step);
+		first = low;
+		step = (high - low + GS_GATHER_THREADS - 1) / GS_GATHER_THREADS;
+	}
+	return low;
+}
+
+/* Which of the rows begins last, at or before the unit? */
+static __device__ __forceinline__ uint32_t
+gs_row_of_unit(const uint32_t *s_starts, uint32_t unit)
+{
+	uint32_t	row = 0;
+
+#pragma unroll
+	for (uint32_t step = GS_GATHER_THREADS / 2; step > 0; step /= 2)
+		if (s_starts[row + step] <= unit)
+			row += step;
+	return row;
+}
+
+static __global__ void
+__launch_bounds__(GS_GATHER_THREADS)
+gs_gather_kernel(const __grid_constant__ GsGather gather)
+{
+	/* rows that there are none of begin behind everything */
+	__shared__ uint32_t s_starts[GS_GATHER_THREADS + 1];
+	/* what unit 0 of the output would be, were it this row's */
+	__shared__ uint64_t s_sources[GS_GATHER_THREADS];
+	__shared__ uint32_t s_end;
+
+#if __CUDA_ARCH__ >= 900
+	/* the next batch's blocks may take the place of this one's that end */
+	cudaTriggerProgrammaticLaunchCompletion();
+	cudaGridDependencySynchronize();
+#endif
+
+	const uint64_t base = gs_units_before(gather.d_ends, gather.first);
+	const uint64_t nunits = gs_units_before(gather.d_ends, gather.first + gather.nrows) - base;
+	const uint32_t tile_start = blockIdx.x * GS_GATHER_TILE;
+	const uint32_t tile_end = (uint32_t) min(min((uint64_t) tile_start + GS_GATHER_TILE, nunits),
+											 (uint64_t) gather.max_units);
+
+	if (tile_start >= tile_end)
+		return;
+	if (threadIdx.x == 0)
+		s_starts[GS_GATHER_THREADS] = UINT32_MAX;
+
+	uint32_t	row = gs_first_row_behind(gather, base, nunits, tile_start);
+
+	for (;;)
+	{
+		const uint32_t mine = row + threadIdx.x;
+		uint32_t	start = UINT32_MAX;
+
+		__syncthreads();
+		if (mine < gather.nrows && mine >= row)
+		{
+			const uint64_t i = gather.first + mine;
+			const uint64_t location = gather.d_locations[gs_row_of_word(gather.d_words[i], gather.row_bits)];
+
+			start = (uint32_t) (gs_units_before(gather.d_ends, i) - base);
+			s_sources[threadIdx.x] = GS_LOCATION_ADDRESS(location) - sizeof(uint64_t) * start;
+			if (start >= tile_start && start < tile_end)
+				gather.d_offsets_top[-(int64_t) mine - 1] = start;
+			if (threadIdx.x == GS_GATHER_THREADS - 1 || mine == gather.nrows - 1)
+				s_end = start + GS_LOCATION_LENGTH(location);
+		}
+		s_starts[threadIdx.x] = start;
+		__syncthreads();
+
+		const uint32_t from = max(tile_start, s_starts[0]);
+		const uint32_t to = min(tile_end, s_end);
+		ulonglong2	pieces[GS_GATHER_ITEMS];
+
+#pragma unroll
+		for (uint32_t item = 0; item < GS_GATHER_ITEMS; item++)
+		{
+			const uint32_t unit = tile_start + 2 * (item * GS_GATHER_THREADS + threadIdx.x);
+
+			if (unit + 1 >= from && unit < to)
+			{
+				uint32_t	owner = gs_row_of_unit(s_starts, max(unit, from));
+
+				if (unit >= from)
+					pieces[item].x = ((const uint64_t *) s_sources[owner])[unit];
+				if (unit >= from && s_starts[owner + 1] <= unit + 1)
+					owner++;
+				if (unit + 1 < to)
+					pieces[item].y = ((const uint64_t *) s_sources[owner])[unit + 1];
+			}
+		}
+#pragma unroll
+		for (uint32_t item = 0; item < GS_GATHER_ITEMS; item++)
+		{
+			const uint32_t unit = tile_start + 2 * (item * GS_GATHER_THREADS + threadIdx.x);
+
+			if (unit >= from && unit + 1 < to)
+				*(ulonglong2 *) (gather.d_to + unit) = pieces[item];
+			else if (unit >= from && unit < to)
+				gather.d_to[unit] = pieces[item].x;
+			else if (unit + 1 == from && unit + 1 < to)
+				gather.d_to[unit + 1] = pieces[item].y;
+		}
+		if (s_end >= tile_end || gather.nrows - row <= GS_GATHER_THREADS)
+			break;
+		row += GS_GATHER_THREADS;
+	}
+}
+
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_gather_keys_kernel(const __grid_constant__ GsDeviceRows rows, const uint64_t *d_words,
+					  const int row_bits, const uint64_t first, const uint32_t nrows, uint64_t *d_to)
+{
+	const uint64_t i = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
+
+	if (i < nrows)
+		d_to[i] = *gs_record_of(rows, gs_row_of_word(d_words[first + i], row_bits));
+}
+
+/* -------------------------------------------------------------------------------- the host */
+
+size_t
+gs_row_ends_temp_bytes(uint64_t n)
+{
+	return sizeof(uint64_t) * gs_blocks(n, GS_ENDS_TILE);
+}
+
+GsDeviceStatus
+gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t *d_ends,
+				   void *d_temp, void *stream)
+{
+	uint64_t	n = rows->nrows;
+	const uint64_t *d_locations = rows->d_locations;
+	const uint32_t nblocks = gs_blocks(n, GS_ENDS_TILE);
+	void	   *tile_args[] = {&n, &d_words, &row_bits, &d_locations, &d_ends, &d_temp};
+	void	   *add_args[] = {&n, &d_temp, &d_ends};
+	GsDeviceStatus status;
+
+	status = gs_launch((const void *) gs_tile_ends_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
+					   tile_args);
+	if (status == GS_DEVICE_OK)
+		status = gs_device_scan(nblocks, 1, (uint64_t *) d_temp, NULL, stream);
+	if (status == GS_DEVICE_OK)
+		status = gs_launch((const void *) gs_add_before_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
+						   add_args);
+	return status;
+}
+
+GsDeviceStatus
+gs_device_cut(uint64_t nrows, const uint64_t *d_ends, uint64_t step, uint32_t ncuts, uint64_t *d_cuts,
+			  void *stream)
+{
+	void	   *args[] = {&nrows, &d_ends, &step, &ncuts, &d_cuts};
+
+	if (ncuts == 0)
+		return GS_DEVICE_OK;
+	return gs_launch((const void *) gs_cut_kernel, gs_blocks(ncuts, GS_STEP_THREADS), GS_STEP_THREADS, 0,
+					 stream, false, args);
+}
+
+GsDeviceStatus
+gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, const uint64_t *d_ends,
+				 uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes, void *stream)
+{
+	const size_t offsets_bytes = nrows * sizeof(uint32_t);
+	GsDeviceFacts facts;
+	GsDeviceStatus status;
+	GsGather	gather = {d_words, row_bits, rows->d_locations, d_ends, first, nrows, 0,
+		(uint64_t *) d_to, (uint32_t *) (d_to + to_bytes)};
+	void	   *args[] = {&gather};
+
+	if (nrows == 0)
+		return GS_DEVICE_OK;
+	if (to_bytes < offsets_bytes || to_bytes > UINT32_MAX)
+		return GS_DEVICE_BAD_ARGUMENT;
+	gather.max_units = (uint32_t) ((to_bytes - offsets_bytes) / sizeof(uint64_t));
+	status = gs_device_facts(&facts);
+	if (status != GS_DEVICE_OK || gather.max_units == 0)
+		return status;
+	return gs_launch((const void *) gs_gather_kernel, gs_blocks(gather.max_units, GS_GATHER_TILE),
+					 GS_GATHER_THREADS, 0, stream, facts.capability >= 90, args);
+}
+
+GsDeviceStatus
+gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t first,
+					  uint32_t nrows, uint64_t *d_to, void *stream)
+{
+	void	   *args[] = {(void *) rows, &d_words, &row_bits, &first, &nrows, &d_to};
+
+	if (nrows == 0)
+		return GS_DEVICE_OK;
+	return gs_launch((const void *) gs_gather_keys_kernel, gs_blocks(nrows, GS_STEP_THREADS),
+					 GS_STEP_THREADS, 0, stream, false, args);
+}

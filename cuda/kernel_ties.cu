@@ -1,0 +1,340 @@
+/*-------------------------------------------------------------------------
+ *
+ * kernel_ties.cu
+ *	  Which rows are still equal, the list of them, and the list sorted.
+ *
+ * The list is made in three steps: each block counts the ties of its tile, one
+ * scan (kernel_scan.cu) says how many stand before each tile, and each block
+ * writes its tile's.  A tile's list is put together in shared memory, so that
+ * neighbours write to neighbouring places, however few of the rows are tied.
+ *
+ * A thread takes 16 elements, whose flags it has as bits of one number, flag i
+ * at bit i, and that of the element behind them at bit 16:
+ *
+ *		same		0 0 1 1 0 1 0 | 0		equal to the one before
+ *		tied		0 1 1 1 1 1 0			same, or the next one is
+ *		starts		0 1 0 0 1 0 0			tied, and not the same: a group begins
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "block_sum.cuh"
+#include "device_steps.cuh"
+#include "launch.cuh"
+#include "row_record.cuh"
+#include "tuning.cuh"
+
+#define GS_FLAGS			16		/* of a thread */
+#define GS_TIES_TILE		(GS_STEP_THREADS * GS_FLAGS)
+
+/* ------------------------------------------------------------ equal to the one before? */
+
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bit, uint8_t *d_same)
+{
+	constexpr uint32_t nitems = 4;	/* four flags are one write */
+	const uint64_t start = ((uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x) * nitems;
+
+	if (start + nitems <= n)
+	{
+		const ulonglong2 *d_pairs = (const ulonglong2 *) (d_words + start);
+		const ulonglong2 low = d_pairs[0];
+		const ulonglong2 high = d_pairs[1];
+		const uint64_t last = start > 0 ? d_words[start - 1] >> low_bit : 0;
+		const bool	first_same = start > 0 && low.x >> low_bit == last;
+
+		((uchar4 *) d_same)[start / nitems] =
+			make_uchar4(first_same, low.y >> low_bit == low.x >> low_bit,
+						high.x >> low_bit == low.y >> low_bit, high.y >> low_bit == high.x >> low_bit);
+	}
+	else
+	{
+		for (uint64_t i = start; i < n; i++)
+			d_same[i] = i > 0 && d_words[i] >> low_bit == d_words[i - 1] >> low_bit;
+	}
+}
+
+/* ----------------------------------------------------------------------------- the list */
+
+/* The flags of elements start .. start + 16; beyond n there are none. */
+static __device__ __forceinline__ uint32_t
+gs_load_flags(uint64_t n, const uint8_t *d_same, uint64_t start)
+{
+	uint32_t	flags = 0;
+
+	if (start + GS_FLAGS < n)
+	{
+		const uint4 bytes = *(const uint4 *) (d_same + start);
+		const uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
+
+		/* the product has byte i's lowest bit at 24 + i */
+#pragma unroll
+		for (int i = 0; i < 4; i++)
+			flags |= (words[i] * 0x01020408u >> 24 & 0xf) << (4 * i);
+		flags |= (uint32_t) d_same[start + GS_FLAGS] << GS_FLAGS;
+	}
+	else
+	{
+		for (uint64_t i = start; i < n; i++)
+			flags |= (uint32_t) d_same[i] << (i - start);
+	}
+	return flags;
+}
+
+static __device__ __forceinline__ uint32_t
+gs_tied(uint32_t same)
+{
+	return (same | same >> 1) & 0xffff;
+}
+
+static __device__ __forceinline__ uint32_t
+gs_group_starts(uint32_t same)
+{
+	return (~same & same >> 1) & 0xffff;
+}
+
+/* d_sums: of each tile, its ties; then of each its groups. */
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_count_ties_kernel(const uint64_t n, const uint8_t *d_same, uint64_t *d_sums)
+{
+	__shared__ uint32_t s_sums[GS_STEP_THREADS / GS_WARP_SIZE];
+	const uint64_t start = (uint64_t) blockIdx.x * GS_TIES_TILE + threadIdx.x * GS_FLAGS;
+	const uint32_t same = gs_load_flags(n, d_same, start);
+	uint32_t	both = __popc(gs_tied(same)) | __popc(gs_group_starts(same)) << 16;
+	uint32_t	total;
+
+	static_assert(GS_TIES_TILE < 65536, "");
+	gs_block_inclusive_sum<GS_STEP_THREADS>(both, s_sums, &total);
+	if (threadIdx.x == 0)
+	{
+		d_sums[blockIdx.x] = total & 0xffff;
+		d_sums[(uint64_t) gridDim.x + blockIdx.x] = total >> 16;
+	}
+}
+
+typedef struct GsTieList
+{
+	uint64_t	n;
+	const uint8_t *d_same;
+	const uint64_t *d_sums;		/* before each tile: ties, groups */
+	const uint64_t *d_words;	/* the elements: these words ... */
+	int			row_bits;
+	bool		is_list;		/* ... or this list */
+	GsTies		from;
+	GsTies		to;
+} GsTieList;
+
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_list_ties_kernel(const __grid_constant__ GsTieList list)
+{
+	/* element of the tile, and its group's number in the tile, from 1 */
+	__shared__ uint32_t s_ties[GS_TIES_TILE];
+	__shared__ uint32_t s_sums[GS_STEP_THREADS / GS_WARP_SIZE];
+	const uint64_t start = (uint64_t) blockIdx.x * GS_TIES_TILE;
+	const uint32_t same = gs_load_flags(list.n, list.d_same, start + threadIdx.x * GS_FLAGS);
+	const uint32_t tied = gs_tied(same);
+	const uint32_t starts = gs_group_starts(same);
+	const uint32_t both = __popc(tied) | __popc(starts) << 16;
+	const uint64_t ties_before = list.d_sums[blockIdx.x];
+	const uint64_t groups_before = list.d_sums[(uint64_t) gridDim.x + blockIdx.x];
+	uint32_t	total;
+	const uint32_t before = gs_block_inclusive_sum<GS_STEP_THREADS>(both, s_sums, &total) - both;
+	const uint32_t nties = total & 0xffff;
+	uint32_t	next = before & 0xffff;
+	uint32_t	group = before >> 16;
+
+#pragma unroll
+	for (uint32_t item = 0; item < GS_FLAGS; item++)
+	{
+		group += starts >> item & 1;
+		if (tied >> item & 1)
+			s_ties[next++] = group << 16 | (threadIdx.x * GS_FLAGS + item);
+	}
+	__syncthreads();
+	for (uint32_t k = threadIdx.x; k < nties; k += GS_STEP_THREADS)
+	{
+		const uint64_t i = start + (s_ties[k] & 0xffff);
+		const uint64_t to = ties_before + k;
+
+		list.to.d_places[to] = list.is_list ? list.from.d_places[i] : (uint32_t) i;
+		list.to.d_rows[to] = list.is_list ? list.from.d_rows[i] :
+			(uint32_t) gs_row_of_word(list.d_words[i], list.row_bits);
+		list.to.d_groups[to] = (uint32_t) (groups_before + (s_ties[k] >> 16) - 1);
+	}
+}
+
+/* --------------------------------------------------------------------------- the order */
+
+/* If a radix sort left its result in the second arrays. */
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_bring_back_kernel(const uint64_t n, const uint32_t *d_selector, const uint64_t *d_keys_from,
+					 const uint32_t *d_rows_from, uint64_t *d_keys, uint32_t *d_rows)
+{
+	const uint64_t i = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
+
+	if (i < n && *d_selector == 1)
+	{
+		d_keys[i] = d_keys_from[i];
+		d_rows[i] = d_rows_from[i];
+	}
+}
+
+static __global__ void
+__launch_bounds__(GS_STEP_THREADS)
+gs_place_ties_kernel(const __grid_constant__ GsTies ties, uint64_t *d_words)
+{
+	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
+
+	if (k < ties.nties)
+		d_words[ties.d_places[k]] = ties.d_rows[k];
+}
+
+/* ----------------------------------------------------------------------------- the host */
+
+GsDeviceStatus
+gs_device_same_words(uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same, void *stream)
+{
+	void	   *args[] = {&n, &d_words, &low_bit, &d_same};
+
+	if (n == 0)
+		return GS_DEVICE_OK;
+	return gs_launch((const void *) gs_same_words_kernel, gs_blocks(n, 4 * GS_STEP_THREADS),
+					 GS_STEP_THREADS, 0, stream, false, args);
+}
+
+size_t
+gs_ties_temp_bytes(uint64_t n)
+{
+	return 2 * sizeof(uint64_t) * gs_blocks(n, GS_TIES_TILE);
+}
+
+GsDeviceStatus
+gs_device_count_ties(uint64_t n, const uint8_t *d_same, GsTieCount *d_count, void *d_temp, void *stream)
+{
+	const uint32_t nblocks = gs_blocks(n, GS_TIES_TILE);
+	void	   *args[] = {&n, &d_same, &d_temp};
+	GsDeviceStatus status = GS_DEVICE_OK;
+
+	static_assert(offsetof(GsTieCount, nties) == 0 && sizeof(GsTieCount) == 2 * sizeof(uint64_t), "");
+	if (nblocks > 0)
+		status = gs_launch((const void *) gs_count_ties_kernel, nblocks, GS_STEP_THREADS, 0, stream,
+						   false, args);
+	if (status == GS_DEVICE_OK)
+		status = gs_device_scan(nblocks, 2, (uint64_t *) d_temp, (uint64_t *) d_count, stream);
+	return status;
+}
+
+GsDeviceStatus
+gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, int row_bits,
+					const GsTies *from, const GsTies *out, const void *d_temp, void *stream)
+{
+	GsTieList	list = {n, d_same, (const uint64_t *) d_temp, d_words, row_bits, from != NULL, {}, *out};
+	void	   *args[] = {&list};
+
+	if (from != NULL)
+		list.from = *from;
+	if (n == 0)
+		return GS_DEVICE_OK;
+	return gs_launch((const void *) gs_list_ties_kernel, gs_blocks(n, GS_TIES_TILE), GS_STEP_THREADS, 0,
+					 stream, false, args);
+}
+
+/* Temporary storage of a sort of the list: | selector | row numbers | the sort's |. */
+#define GS_SELECTOR_BYTES	256
+
+static size_t
+gs_scratch_rows_bytes(uint64_t n)
+{
+	return (n * sizeof(uint32_t) + 255) / 256 * 256;
+}
+
+static GsRadixSort
+gs_radix_sort_of_ties(uint64_t n, int nbits)
+{
+	GsRadixSort sort = {};
+
+	sort.nitems = n;
+	sort.key_bytes = sizeof(uint64_t);
+	sort.value_bytes = sizeof(uint32_t);
+	sort.end_bit = nbits;
+	return sort;
+}
+
+static GsMergeSort
+gs_merge_sort_of_ties(uint64_t n)
+{
+	GsMergeSort sort = {};
+
+	sort.nitems = n;
+	sort.value_bytes = sizeof(uint32_t);
+	return sort;
+}
+
+size_t
+gs_sort_ties_temp_bytes(GsAlgorithm algorithm, uint64_t n)
+{
+	const GsRadixSort radix = gs_radix_sort_of_ties(n, 64);
+	const GsMergeSort merge = gs_merge_sort_of_ties(n);
+
+	return GS_SELECTOR_BYTES + gs_scratch_rows_bytes(n) +
+		(algorithm == GS_ALGORITHM_MERGE ? gs_device_merge_temp_bytes(&merge) :
+		 gs_device_radix_temp_bytes(&radix));
+}
+
+GsDeviceStatus
+gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *ties, int nbits, uint64_t *const d_keys[2],
+					void *d_temp, void *stream)
+{
+	uint64_t	n = ties->nties;
+	uint32_t   *d_selector = (uint32_t *) d_temp;
+	uint32_t   *d_scratch_rows = (uint32_t *) ((char *) d_temp + GS_SELECTOR_BYTES);
+	char	   *d_sort_temp = (char *) d_scratch_rows + gs_scratch_rows_bytes(n);
+	size_t		sort_temp_bytes = gs_sort_ties_temp_bytes(algorithm, n) -
+		(size_t) (d_sort_temp - (char *) d_temp);
+	GsDeviceStatus status;
+
+	if (n == 0)
+		return GS_DEVICE_OK;
+	if (algorithm == GS_ALGORITHM_MERGE)
+	{
+		GsMergeSort sort = gs_merge_sort_of_ties(n);
+
+		for (int i = 0; i < 2; i++)
+			sort.d_keys[i] = d_keys[i];
+		sort.d_values[0] = ties->d_rows;
+		sort.d_values[1] = d_scratch_rows;
+		return gs_device_merge_sort(&sort, d_sort_temp, sort_temp_bytes, stream);
+	}
+
+	GsRadixSort sort = gs_radix_sort_of_ties(n, nbits);
+
+	for (int i = 0; i < 2; i++)
+		sort.d_keys[i] = d_keys[i];
+	sort.d_values[0] = ties->d_rows;
+	sort.d_values[1] = d_scratch_rows;
+	sort.d_selector = d_selector;
+	status = gs_device_radix_sort(&sort, d_sort_temp, sort_temp_bytes, stream);
+	if (status == GS_DEVICE_OK)
+	{
+		void	   *args[] = {&n, &d_selector, &sort.d_keys[1], &sort.d_values[1],
+			&sort.d_keys[0], &sort.d_values[0]};
+
+		status = gs_launch((const void *) gs_bring_back_kernel, gs_blocks(n, GS_STEP_THREADS),
+						   GS_STEP_THREADS, 0, stream, false, args);
+	}
+	return status;
+}
+
+GsDeviceStatus
+gs_device_place_ties(const GsTies *ties, uint64_t *d_words, void *stream)
+{
+	void	   *args[] = {(void *) ties, &d_words};
+
+	if (ties->nties == 0)
+		return GS_DEVICE_OK;
+	return gs_launch((const void *) gs_place_ties_kernel, gs_blocks(ties->nties, GS_STEP_THREADS),
+					 GS_STEP_THREADS, 0, stream, false, args);
+}

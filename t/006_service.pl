@@ -1,0 +1,311 @@
+# How gpusortd is started, watched and ended, whatever it does itself: at first
+# it is a shell script that does as it is told.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $folder = PostgreSQL::Test::Utils::tempdir;
+my $program = "$folder/gpusortd";
+my $starts = "$folder/starts";
+my $ready = 'echo "gpusortd: ready: Fake Device, 7 MB" >&3';
+
+# Makes the program anew: it notes when and how it was started, and then does
+# what is given.
+sub write_program
+{
+	my ($what) = @_;
+	my $new = "$program.new";
+
+	unlink $starts;
+	append_to_file($new, qq{#!/bin/sh
+		echo "\$(date +%s.%N) \$*" >>$starts
+		$what
+	});
+	chmod 0755, $new;
+	rename $new, $program;
+}
+
+sub lines_of
+{
+	my ($file) = @_;
+
+	return -e $file ? split(/\n/, slurp_file($file)) : ();
+}
+
+sub set
+{
+	my ($node, %settings) = @_;
+
+	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
+	$node->reload;
+}
+
+my $node = PostgreSQL::Test::Cluster->new('service');
+$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+$node->append_conf('postgresql.conf', qq{
+	shared_preload_libraries = 'gpusort'
+	restart_after_crash = on
+	gpusort.service_path = '$program'
+});
+
+# -------------------------------------------------------------------- it runs
+
+write_program("$ready\nexec sleep 1000");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+
+ok(poll(sub { $node->log_contains('gpusortd: ready: Fake Device, 7 MB') }), 'started with the server, its words are in the log');
+is((lines_of($starts))[0] =~ s/^\S+ //r,
+	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --idle-seconds 60 --ready-fd 3',
+	'its command line');
+is(service_status($node, 'state, detail, device, memory_total, pid'),
+	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory|||',
+	'a service that does not answer');
+
+like(join(', ', map { title_of($_) } supervisors($node)), qr/^postgres: .*gpusort supervisor running *$/,
+	'its supervisor, as ps shows it');
+
+my ($pid) = service_processes($node);
+my $proc_status = slurp_file("/proc/$pid/status");
+
+is(join(' ', sort map { m{/(\d+)$} } glob "/proc/$pid/fd/*"), '0 1 2 3', 'it has no file of the server');
+is(readlink("/proc/$pid/fd/0"), '/dev/null', 'it reads nothing');
+like($proc_status, qr/^SigBlk:\s+0+$/m, 'no signal is blocked');
+like($proc_status, qr/^SigIgn:\s+0+$/m, 'no signal is ignored');
+
+# --------------------------------------------------------------- it is killed
+
+kill 'KILL', $pid;
+ok(poll(sub { lines_of($starts) == 2 }), 'killed: it is started again');
+ok($node->log_contains('gpusortd terminated by signal 9'), 'and the log says so');
+is(scalar(service_processes($node)), 1, 'there is one');
+
+# ------------------------------------------------------------------- settings
+
+my ($before) = service_processes($node);
+set($node, 'gpusort.min_rows' => 5);
+sleep 0.5;
+is((service_processes($node))[0], $before, 'a setting that is not its own: it stays');
+
+write_program("trap 'echo ended >>$starts; exit 0' TERM\n$ready\nwhile :; do sleep 0.05; done");
+kill 'KILL', $before;
+ok(poll(sub { lines_of($starts) == 1 }), 'a new program');
+set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '3GB',
+	'gpusort.device_idle' => '2min', 'gpusort.service_fault' => 'pack:1:fail');
+ok(poll(sub { lines_of($starts) == 3 }), 'settings of its own: it is started again');
+is((lines_of($starts))[1], 'ended', 'having been told to end');
+is((lines_of($starts))[2] =~ s/^\S+ //r,
+	'--socket pg_stat_tmp/gpusort.sock --device host --memory-limit 3072 --idle-seconds 120 --ready-fd 3 '
+	  . '--fault pack:1:fail',
+	'and has them on its command line');
+
+# ------------------------------------------------------------ it always fails
+
+write_program('echo "gpusortd: first line"; echo "gpusortd: something broke" >&2; exit 1');
+kill 'KILL', service_processes($node);
+ok(poll(sub { lines_of($starts) >= 5 }), 'it fails again and again');
+is(service_status($node, 'state, detail'), 'failed|exited with status 1: something broke', 'which the status shows');
+
+my @times = map { (split)[0] } lines_of($starts);
+my @pauses = map { $times[$_] - $times[ $_ - 1 ] } 1 .. 4;
+my $least = 0.2;				# the kill was the first
+my $too_early = 0;
+
+foreach (@pauses)
+{
+	$too_early = 1 if $_ < $least * 0.9;
+	$least *= 2;
+}
+ok(!$too_early, 'each pause is twice as long as the one before: ' . join(', ', @pauses));
+cmp_ok($pauses[0], '<', 2, 'the first is short');
+
+# A setting ends the pause.
+write_program("$ready\nexec sleep 1000");
+set($node, 'gpusort.service_fault' => '');
+ok(poll(sub { lines_of($starts) == 1 }), 'another setting: it is started at once');
+ok(!grep({ /--fault/ } lines_of($starts)), 'without a fault');
+
+# ------------------------------------------- the server ends, in several ways
+
+foreach my $how ('fast', 'immediate', 'kill9')
+{
+	ok(poll(sub { service_processes($node) == 1 }), "$how: it runs");
+	my $postmaster = (lines_of($node->data_dir . '/postmaster.pid'))[0];
+	$how eq 'kill9' ? $node->kill9 : $node->stop($how);
+	ok(poll(sub { service_processes($node) == 0 }), "$how: it ends with the server");
+	poll(sub { !-e "/proc/$postmaster" });
+	write_program("$ready\nexec sleep 1000");
+	$node->start;
+	ok(poll(sub { lines_of($starts) == 1 }), "$how: and comes back with it");
+}
+
+# It does not want to end.
+write_program("trap '' TERM\n$ready\nwhile :; do sleep 0.05; done");
+kill 'KILL', service_processes($node);
+ok(poll(sub { lines_of($starts) == 1 }), 'a program that ignores SIGTERM');
+$node->stop('fast');
+ok(poll(sub { service_processes($node) == 0 }), 'is killed when the server stops');
+write_program("$ready\nexec sleep 1000");
+$node->start;
+
+# A backend crashes: the server starts anew, and so does the service.
+ok(poll(sub { service_processes($node) == 1 }), 'before a crash it runs');
+($pid) = service_processes($node);
+my ($psql, $backend) = session($node);
+kill 'KILL', $backend;
+eval { $psql->{run}->finish };
+ok(poll(sub { my ($now) = service_processes($node); $now && $now != $pid }), 'after a crash it is another');
+ok($node->poll_query_until('postgres', 'SELECT true'), 'and the server is back');
+ok(poll(sub { service_processes($node) == 1 }), 'there is one');
+
+# ------------------------------------------------------- there is no use in it
+
+write_program('echo "gpusortd: no device: no CUDA driver here" >&2; exit 3');
+kill 'KILL', service_processes($node);
+ok(wait_for_service($node, 'no device'), 'no device');
+is(service_status($node, 'detail'), 'no CUDA driver here', 'and why');
+sleep 1;
+is(scalar(lines_of($starts)), 1, 'it is not tried again');
+is(scalar(supervisors($node)), 0, 'no supervisor stays');
+
+set($node, 'gpusort.service_path' => "$folder/nowhere");
+$node->restart;
+ok(wait_for_service($node, 'no program'), 'no program');
+is(service_status($node, 'detail'), "$folder/nowhere: No such file or directory", 'and why');
+
+# Nobody wants a device.
+write_program("$ready\nexec sleep 1000");
+set($node, 'gpusort.service_path' => $program, 'gpusort.engine' => 'cpu');
+$node->restart;
+sleep 0.5;
+ok(!-e $starts, 'gpusort.engine = cpu: it is not started');
+$node->safe_psql('postgres', q{
+	SET gpusort.engine = cuda;
+	SET gpusort.device_min_rows = 0;
+	SET gpusort.force = on;
+	SELECT count(*) FROM (SELECT * FROM generate_series(1, 10) g ORDER BY g OFFSET 0) s});
+ok(poll(sub { lines_of($starts) == 1 }), 'unless a session wants it');
+$node->stop;
+
+# ------------------------------------------------------------------ on demand
+
+# A machine without a device, whatever it has.
+$ENV{CUDA_VISIBLE_DEVICES} = '';
+$node = gpusort_node('demand', 'gpusort.engine = cuda', 'gpusort.device_min_rows = 0',
+	'work_mem = 64MB', 'max_connections = 50', 'wal_level = replica', 'max_wal_senders = 4');
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION gpusort;
+	CREATE TABLE rows AS SELECT i, hashint4(i) AS k FROM generate_series(1, 30000) i;
+	ANALYZE rows});
+my $query = 'SELECT * FROM rows ORDER BY k';
+my $digest = "SELECT md5(string_agg(i::text, ',')) FROM ($query OFFSET 0) s";
+my $right = $node->safe_psql('postgres', "SET gpusort.enabled = off; $digest");
+
+# What EXPLAIN ANALYZE says of the engine.
+sub engine_of
+{
+	my $plan = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
+
+	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
+}
+
+is(service_status($node, 'state, detail'), 'not started|it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor',
+	'not yet started');
+is($node->safe_psql('postgres', "SET gpusort.engine = cpu; $digest"), $right, 'a sort of the CPU');
+is(service_status($node, 'state'), 'not started', 'does not start it');
+is($node->safe_psql('postgres', $digest), $right, 'a sort that wants a device need not have one');
+ok(wait_for_service($node, 'no device'), 'but starts the service, which finds none');
+isnt(service_status($node, 'detail'), '', 'and says why: ' . service_status($node, 'detail'));
+is(engine_of(), 'Engine: cpu; Engine Reason: gpusortd: no device: ' . service_status($node, 'detail'),
+	'which EXPLAIN ANALYZE says too');
+is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
+
+is(count_in_log($node, 'gpusortd: no device'), 1, 'the device was looked for once');
+$node->reload;
+sleep 0.2;
+engine_of();
+ok(poll(sub { count_in_log($node, 'gpusortd: no device') == 2 }), 'after a reload it is looked for again');
+engine_of();
+sleep 0.5;
+is(count_in_log($node, 'gpusortd: no device'), 2, 'once');
+
+set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '50MB');
+sleep 0.2;
+engine_of();
+ok(wait_for_service($node, 'running'), 'another device: it runs');
+is(engine_of(), 'Engine: cuda; Device: host processor', 'and sorts');
+is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
+is(service_status($node, 'detail, device, device_kind, memory_limit, jobs, waiting, jobs_done'),
+	'|host processor|host|52428800|0|0|2', 'its figures');
+is(service_status($node, 'pid'), (service_processes($node))[0], 'its process');
+is($node->safe_psql('postgres', "CREATE ROLE someone; SET ROLE someone; SELECT state FROM gpusort_service_status()"),
+	'running', 'which everyone may see');
+isnt($node->psql('postgres', "SET ROLE someone; SHOW gpusort.service_path"), 0, 'but not which program that is');
+isnt($node->psql('postgres', "SET gpusort.service_path = '/bin/true'"), 0, 'which nobody can set in a session');
+
+# Nobody can reach it.
+my $socket = $node->data_dir . '/pg_stat_tmp/gpusort.sock';
+my $number = (service_processes($node))[0];
+SKIP:
+{
+	skip 'root may do everything', 2 if $> == 0;
+	chmod 0, $socket;
+	is(service_status($node, 'state, detail'),
+		'not answering|could not connect to pg_stat_tmp/gpusort.sock: Permission denied', 'no permission');
+	like(engine_of(), qr/^Engine: cpu; Engine Reason: .*Permission denied/, 'a sort goes without');
+}
+unlink $socket;
+is(service_status($node, 'state, detail'),
+	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory', 'the socket is gone');
+like(engine_of(), qr/^Engine: cpu; Engine Reason: .*No such file/, 'a sort goes without');
+is((service_processes($node))[0], $number, 'it runs all the same');
+
+# It is stopped in its tracks: it has the connection, but does not answer.
+$node->restart;
+engine_of();
+ok(wait_for_service($node, 'running'), 'it runs again');
+my ($stopped) = service_processes($node);
+kill 'STOP', $stopped;
+is(service_status($node, 'state, detail'), 'not answering|gpusortd does not answer', 'it does not answer');
+isnt($node->psql('postgres', "SET statement_timeout = 100; SELECT * FROM gpusort_service_status()"), 0,
+	'one does not have to wait for that');
+kill 'CONT', $stopped;
+ok(wait_for_service($node, 'running'), 'now it does');
+$node->stop;
+ok(poll(sub { service_processes($node) == 0 }), 'it ends with the server');
+
+# Many sessions want it at once: one is started.
+$node->start;
+$node->pgbench('-n -c 32 -j 2 -t 5', 0, [qr{actually processed: 160/160}], [qr{^$}],
+	'many sessions want it at once',
+	{ '006_many' => "SELECT 1 / (($digest) = '$right')::int;" });
+ok(wait_for_service($node, 'running'), 'it runs');
+is(scalar(service_processes($node)), 1, 'there is one');
+ok(poll(sub { supervisors($node) == 1 }), 'and one supervisor');
+is(count_in_log($node, 'gpusortd: ready'), 3, 'which was started once');
+$node->stop;
+
+# ------------------------------------------------------------------ a standby
+
+$node->start;
+$node->backup('standby');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($node, 'standby', has_streaming => 1);
+$standby->start;
+is($standby->safe_psql('postgres', $digest), $right, 'a standby sorts');
+ok(wait_for_service($standby, 'running'), 'and has a service of its own');
+is($standby->safe_psql('postgres', $digest), $right, 'that sorts');
+is(service_status($standby, 'jobs_done'), 1, 'as it says');
+$standby->stop;
+$node->stop;
+
+done_testing();

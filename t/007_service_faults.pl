@@ -1,0 +1,395 @@
+# Sorts by gpusortd, when it dies, breaks, is slow or has no memory, in every
+# phase: rows are right or there is an error, at once, and nothing is left
+# behind.  The device is the host's processor; where it fails is told by
+# gpusort.service_fault (service/device_fault.h).
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+# An interrupt takes effect within 100 ms; on a busy machine the figure is that
+# of the machine, so the test allows ten times as much, and prints it.
+my $allowed_ms = 1000;
+my $slowest_ms = 0;
+
+my $node = PostgreSQL::Test::Cluster->new('service_faults');
+$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+$node->append_conf('postgresql.conf', q{
+	shared_preload_libraries = 'gpusort'
+	gpusort.device = host
+	gpusort.engine = cuda
+	gpusort.device_min_rows = 0
+	gpusort.min_rows = 0
+	max_connections = 50
+	shared_buffers = 64MB
+	work_mem = 256MB
+	max_parallel_workers_per_gather = 0
+	jit = off
+	autovacuum = off
+	log_temp_files = 0
+});
+$node->start;
+
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION gpusort;
+	CREATE TABLE rows (i int, g int, k int, v text);
+	CREATE TABLE few (LIKE rows);
+
+	-- Values that differ late, and some that several rows have: each step of a
+	-- sort is needed.
+	CREATE PROCEDURE fill(nrows int, pad text) LANGUAGE sql AS $$
+		TRUNCATE rows, few;
+		INSERT INTO rows
+			SELECT i, i % 5, hashint4(i), 'https://www.example.org/' || md5((i % (nrows / 3))::text) || pad
+			FROM generate_series(1, nrows) i;
+		INSERT INTO few SELECT * FROM rows WHERE i <= 5000;
+	$$;
+
+	-- Waits until a session waits for gpusortd, for a while; interrupts it;
+	-- returns after how many milliseconds it was done.
+	CREATE FUNCTION interrupt(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
+	DECLARE
+		start timestamptz;
+		deadline timestamptz := clock_timestamp() + '100 s';
+		looks int := 0;
+	BEGIN
+		WHILE looks < 5 LOOP
+			PERFORM pg_stat_clear_snapshot();
+			looks := CASE WHEN EXISTS (SELECT FROM pg_stat_activity
+				WHERE pid = session AND wait_event_type = 'Extension') THEN looks + 1 ELSE 0 END;
+			IF clock_timestamp() > deadline THEN
+				RAISE 'it never waited';
+			END IF;
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		start := clock_timestamp();
+		IF how = 'cancel' THEN
+			PERFORM pg_cancel_backend(session);
+		ELSE
+			PERFORM pg_terminate_backend(session);
+		END IF;
+		LOOP
+			PERFORM pg_stat_clear_snapshot();
+			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+				WHERE pid = session AND state = 'active');
+			PERFORM pg_sleep(0.0005);
+		END LOOP;
+		RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
+	END $$;
+});
+
+# More rows than the ring has room for.
+sub fill
+{
+	my ($nrows, $pad) = @_;
+
+	$node->safe_psql('postgres', "CALL fill($nrows, '$pad'); ANALYZE rows; ANALYZE few");
+}
+fill(60000, 'x' x 300);
+
+my $by_text = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY g, v, k OFFSET 0) s';
+my $by_key = 'SELECT md5(string_agg(k::text, \',\')) FROM (SELECT k FROM rows ORDER BY k OFFSET 0) s';
+my $volatile = 'SELECT md5(string_agg(i::text, \',\')) FROM '
+  . '(SELECT * FROM (SELECT *, random() FROM rows OFFSET 0) r ORDER BY g, v, k OFFSET 0) s';
+my $of_few = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM few ORDER BY g, v, k OFFSET 0) s';
+my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
+  $by_text, $by_key, $volatile, $of_few;
+
+# Gives gpusortd other settings; it is another process then.
+sub restart_service
+{
+	my (%settings) = @_;
+	my ($before) = service_processes($node);
+
+	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
+	$node->reload;
+	poll(sub { my ($now) = service_processes($node); $now && $now != $before })
+	  or die 'gpusortd is not started again';
+	wait_for_service($node, 'running') or die 'gpusortd does not run';
+}
+
+# What comes of a query: "right rows", "wrong rows", or its error.
+sub outcome
+{
+	my ($query, $settings) = @_;
+	my ($status, $rows, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\n" . ($settings // '') . $query);
+
+	return $rows eq $right{$query} ? 'right rows' : 'wrong rows' if $status == 0;
+	return "error $1" . ($error =~ /^HINT: /m ? ' with a hint' : ' without a hint')
+	  if $error =~ /ERROR:  (\w{5}): /;
+	return $error;
+}
+
+# What EXPLAIN ANALYZE says of the engine.
+sub engine_of
+{
+	my ($query, $settings) = @_;
+	my $plan = $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
+
+	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
+}
+
+sub nfiles
+{
+	my ($pid) = @_;
+
+	return scalar(() = glob "/proc/$pid/fd/*");
+}
+
+# gpusortd has nothing to do, and nothing of those that had.
+sub is_idle
+{
+	my ($what, $files) = @_;
+	my ($pid) = service_processes($node);
+	my $figures;
+
+	poll(sub { $figures = service_status($node, 'jobs, waiting, memory_used'); $figures eq '0|0|0' });
+	is($figures, '0|0|0', "$what: no job is left, and no memory");
+	ok(poll(sub { nfiles($pid) == $files }), "$what: and no file") if $files;
+}
+
+# A session that goes on through all of it.
+my ($witness, $witness_pid) = session($node, 'CREATE TEMP TABLE mine AS SELECT 42 AS a; BEGIN');
+my ($control) = session($node);
+
+# ------------------------------------------------------------------- all well
+
+ok(wait_for_service($node, 'running'), 'gpusortd runs');
+foreach ($by_text, $by_key, $volatile, $of_few)
+{
+	is(engine_of($_), 'Engine: cuda; Device: host processor', 'the device sorts');
+	is(outcome($_), 'right rows', 'as PostgreSQL does');
+}
+$node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^$}], '32 sessions at once',
+	{ '007_many' => "SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
+is_idle('32 sessions');
+
+# ------------------------------------------------- it is killed between sorts
+
+{
+	my ($psql) = session($node);
+	my ($pid) = service_processes($node);
+
+	is(ask($psql, $by_key), $right{$by_key}, 'a session that has a connection');
+	kill 'KILL', $pid;
+	is(ask($psql, $by_key), $right{$by_key}, 'killed while idle: the next sort of that session');
+	ok(poll(sub { my ($now) = service_processes($node); $now && $now != $pid }), 'it is started again');
+	wait_for_service($node, 'running');
+	is(ask($psql, $by_key), $right{$by_key}, 'and sorts for that session');
+	is(service_status($node, 'jobs_done'), 1, 'itself');
+
+	# Handed out half-way: these rows cannot come again.
+	ask($psql, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY g, v; FETCH 10 FROM c');
+	kill 'KILL', service_processes($node);
+	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"),
+		qr/ERROR:  58000: the cuda sort engine failed\nDETAIL:  .*\nHINT:  /, 'killed after the first rows: an error');
+	ask($psql, 'ROLLBACK');
+	wait_for_service($node, 'running');
+	is(ask($psql, $by_text), $right{$by_text}, 'the session goes on');
+	$psql->quit;
+}
+
+# ------------------------------------------------------ it goes wrong in a sort
+
+# Up to the first row handed out the sort begins again, without the device.
+my @faults = (
+	map({ [ $_, 'right rows' ] }
+		'copy_in:1:kill', 'copy_in:20:kill', 'copy_in:20:fail', 'pack:1:kill', 'pack:1:fail',
+		'sort_words:1:kill', 'sort_words:1:fail', 'same_words:1:kill', 'count_ties:1:kill', 'list_ties:1:kill',
+		'same_tails:1:kill', 'sort_tails:1:kill', 'sort_tails:1:fail', 'tie_keys:1:kill', 'sort_ties:1:kill',
+		'place_ties:1:kill', 'row_ends:1:kill', 'cut:1:kill', 'cut:1:fail'),
+	map({ [ $_, 'right rows|error 58000 with a hint' ] }
+		'gather:1:kill', 'gather:1:fail', 'gather:4:kill', 'gather:4:fail', 'copy_out:12:kill', 'copy_out:12:fail'));
+
+foreach (@faults)
+{
+	my ($fault, $expected) = @$_;
+	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device is broken';
+	my $traces = count_in_log($node, $trace);
+	my $outcome;
+
+	restart_service('gpusort.service_fault' => $fault);
+	$outcome = outcome($by_text);
+	like($outcome, qr/^(?:$expected)$/, "$fault: $outcome");
+	ok(poll(sub { count_in_log($node, $trace) > $traces }), "$fault: it has happened");
+}
+restart_service('gpusort.service_fault' => 'gather_keys:1:kill');
+like(outcome($by_key), qr/^right rows$|^error 58000 with a hint$/, 'keys only');
+
+# Rows that cannot be read again.
+foreach my $fault ('copy_in:5:kill', 'pack:1:fail')
+{
+	restart_service('gpusort.service_fault' => $fault);
+	is(outcome($volatile), 'error 58000 with a hint', "$fault: rows that are not the same a second time");
+}
+
+restart_service('gpusort.service_fault' => '');
+is(outcome($by_text), 'right rows', 'it is well again');
+
+# ------------------------------------------------------------ it has no memory
+
+foreach my $work_mem ('256MB', '64kB')
+{
+	my $settings = "SET work_mem = '$work_mem'; ";
+
+	foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'allocate:7:none', 'pin:1:none')
+	{
+		restart_service('gpusort.service_fault' => $_);
+		is(outcome($by_text, $settings), 'right rows', "$_, work_mem $work_mem: right rows");
+		is(outcome($by_key, $settings), 'right rows', "$_, work_mem $work_mem: right keys");
+		is_idle($_);
+	}
+}
+restart_service('gpusort.service_fault' => 'allocate:1:none');
+is(engine_of($by_text), "Engine: postgres; Engine Reason: the rows outgrew the device's memory",
+	'without memory PostgreSQL sorts');
+
+restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
+foreach ($by_text, $by_key)
+{
+	foreach my $work_mem ('256MB', '64kB')
+	{
+		is(outcome($_, "SET work_mem = '$work_mem'; "), 'right rows', "5 MB of device memory, work_mem $work_mem");
+	}
+}
+$node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^$}], '32 sessions share 5 MB',
+	{ '007_share' => "SET gpusort.device_wait = 50; SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
+is_idle('32 sessions sharing');
+restart_service('gpusort.device_memory_limit' => '0');
+
+# ----------------------------------------------------------------- it is slow
+
+my ($files) = map { nfiles($_) } service_processes($node);
+
+foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gather:1', 'copy_out:5')
+{
+	foreach my $how ('cancel', 'terminate')
+	{
+		my $what = "$how in $where";
+		my ($psql, $pid) = session($node);
+
+		restart_service('gpusort.service_fault' => "$where:delay=" . ($how eq 'cancel' ? 1000 : 1001));
+		$psql->query_until(qr/started/, "\\echo started\n$by_text;\n");
+		my $ms = ask($control, "SELECT interrupt($pid, '$how')");
+		cmp_ok($ms, '<', $allowed_ms, "$what: came through in $ms ms");
+		$slowest_ms = $ms if $ms > $slowest_ms;
+		isnt(service_status($node, 'jobs'), '', "$what: it answers");
+		if ($how eq 'cancel')
+		{
+			like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/,
+				"$what: the statement was canceled");
+			is(contexts_of($psql), 0, "$what: no memory of the sort is left");
+			is(ask($psql, $by_text), $right{$by_text}, "$what: the session sorts again");
+			$psql->quit;
+		}
+		else
+		{
+			eval { $psql->{run}->finish };
+		}
+		is_idle($what, $files);
+	}
+
+	restart_service('gpusort.service_fault' => "$where:delay=2000");
+	my $start = time;
+	my $outcome = outcome($by_text, 'SET statement_timeout = 700; ');
+	my $ms = int((time - $start) * 1000);
+	is($outcome, 'error 57014 without a hint', "statement_timeout in $where: fires");
+	cmp_ok($ms, '<', 700 + $allowed_ms, "statement_timeout in $where: in time ($ms ms)");
+	is_idle("statement_timeout in $where", $files);
+}
+diag("slowest interrupt: $slowest_ms ms");
+
+# A slow device is waited for.
+restart_service('gpusort.service_fault' => 'copy_in:3:delay=300,pack:1:delay=300,gather:2:delay=300');
+is(outcome($by_text), 'right rows', 'a slow device: right rows');
+
+# --------------------------------------------------- the server ends meanwhile
+
+restart_service('gpusort.service_fault' => 'pack:1:delay=20000');
+foreach my $how ('fast', 'immediate', 'kill9')
+{
+	my ($psql, $pid) = session($node);
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+
+	if ($how eq 'fast')
+	{
+		is(ask($witness, 'SELECT a FROM mine'), 42, 'another session has seen nothing of all this');
+		$witness->quit;
+		$control->quit;
+		ok(!$node->log_contains('server process .* was terminated|reinitializing'), 'no process has crashed');
+	}
+	$psql->query_until(qr/started/, "\\echo started\n$by_text;\n");
+	ok($node->poll_query_until('postgres',
+			"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), "$how in a sort");
+	$how eq 'kill9' ? $node->kill9 : $node->stop($how);
+	ok(poll(sub { service_processes($node) == 0 }), "$how: gpusortd ends with the server");
+	eval { $psql->{run}->finish };
+	poll(sub { !-e "/proc/$postmaster" });
+	$node->start;
+	ok(wait_for_service($node, 'running'), "$how: and comes back with it");
+}
+restart_service('gpusort.service_fault' => '');
+fill(1000000, '');
+
+# --------------------------------------------------- more rows than work_mem
+
+{
+	my $settings = "SET work_mem = '64kB'; ";
+	my $query = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, i OFFSET 0) s';
+
+	$right{$query} = $node->safe_psql('postgres', "SET gpusort.enabled = off; $query");
+	my $temporary = count_in_log($node, 'temporary file');
+	is(engine_of($query, $settings), 'Engine: cuda; Device: host processor', 'a million rows, work_mem 64 kB: the device sorts');
+	is(outcome($query, $settings), 'right rows', 'right rows');
+	is(count_in_log($node, 'temporary file'), $temporary, 'without a temporary file');
+	is(outcome($query, "SET gpusort.engine = cpu; $settings"), 'right rows', 'without the device');
+	cmp_ok(count_in_log($node, 'temporary file'), '>', $temporary, 'there are some');
+}
+
+# -------------------------------------------------------- again and again
+
+{
+	my ($psql, $pid) = session($node);
+	my ($service) = service_processes($node);
+	my $sort = 'SELECT count(*) FROM (SELECT * FROM few ORDER BY g, v, k OFFSET 0) s';
+	my ($kb, $service_kb, $nfiles, $service_nfiles);
+
+	foreach my $round (1 .. 110)
+	{
+		if ($round == 11)
+		{
+			($kb, $service_kb) = map { memory_kb($_, 'RssAnon') } $pid, $service;
+			($nfiles, $service_nfiles) = map { nfiles($_) } $pid, $service;
+		}
+
+		# after ten to warm up: fifty sorts, fifty that are interrupted
+		if ($round <= 60)
+		{
+			ask($psql, $sort);
+		}
+		else
+		{
+			ask_error($psql, 'SET statement_timeout = ' . (1 + ($round - 60) / 2) . '; ' . $sort);
+			1 while ask_error($psql, 'SET statement_timeout = 0') =~ /timeout/;
+		}
+	}
+	ask($psql, $sort);
+	cmp_ok(memory_kb($pid, 'RssAnon'), '<', $kb + 4096, 'a hundred sorts: the memory of the session stays');
+	cmp_ok(memory_kb($service, 'RssAnon'), '<', $service_kb + 8192, 'that of gpusortd too');
+	is(nfiles($pid), $nfiles, 'so do the files of the session');
+	is(nfiles($service), $service_nfiles, 'and those of gpusortd');
+	is((service_processes($node))[0], $service, 'it is still the same');
+	$psql->quit;
+	is_idle('again and again', $files);
+}
+
+$node->stop;
+done_testing();

@@ -1,0 +1,663 @@
+/*-------------------------------------------------------------------------
+ *
+ * messages.c
+ *	  Clients that say what the dice say, to connections in this process.
+ *
+ * A client keeps a rough idea of where it stands, so that most of what it does
+ * is what a client should do next and jobs come to their end.  The rest is not:
+ * messages out of order, wrong fields, wrong lengths, bytes of no meaning,
+ * descriptors, and rings whose contents change at any time.
+ *
+ * What comes back is checked as far as it holds whatever the client does:
+ * messages are whole, and slots come back only if they were given away.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "messages.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "connection.h"
+#include "log.h"
+#include "unit_check.h"
+
+#define NCLIENTS		3
+#define SLOT_BYTES		GS_MIN_SLOT_BYTES
+#define DEVICE_BYTES	((uint64_t) 16 << 20)
+#define LIMIT_BYTES		((uint64_t) 4 << 20)
+
+typedef enum Stage
+{
+	STAGE_NEW,
+	STAGE_IDLE,
+	STAGE_OPENING,
+	STAGE_LOADING,
+	STAGE_SORTING,
+	STAGE_SORTED,
+	STAGE_FULL,
+	STAGE_DRAINING,
+	STAGE_FAILED
+} Stage;
+
+typedef struct RandomClient
+{
+	int			socket;			/* -1: none */
+	GsConnection *connection;	/* NULL: none */
+	Stage		stage;
+	char	   *ring;
+	int			memfd;
+	uint32_t	nslots;
+	unsigned	given[GS_MAX_SLOTS];	/* how often each slot was given away and
+										 * did not come back */
+	GsKeyLayout layout;
+	uint64_t	nrows;			/* sent */
+} RandomClient;
+
+typedef struct World
+{
+	Dice	   *dice;
+	GsService	service;
+	RandomClient clients[NCLIENTS];
+	MessagesReached *reached;
+} World;
+
+/* ------------------------------------------------------------------ clients */
+
+static void
+client_arrive(World *world, RandomClient *client)
+{
+	int			ends[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+	memset(client, 0, sizeof(*client));
+	client->memfd = -1;
+	client->socket = ends[0];
+	client->connection = gs_connection_open(&world->service, ends[1]);
+	CHECK(client->connection != NULL);
+}
+
+static void
+client_leave(RandomClient *client)
+{
+	if (client->socket >= 0)
+		close(client->socket);
+	if (client->memfd >= 0)
+		close(client->memfd);
+	if (client->ring != NULL)
+		munmap(client->ring, (size_t) SLOT_BYTES * client->nslots);
+	client->socket = -1;
+	client->memfd = -1;
+	client->ring = NULL;
+}
+
+/* Sends with as many descriptors as are said.  What cannot be sent is lost. */
+static void
+client_send(RandomClient *client, void *bytes, size_t nbytes, int descriptor, int ndescriptors)
+{
+	int			descriptors[4] = {descriptor, descriptor, descriptor, descriptor};
+	union
+	{
+		struct cmsghdr align;
+		char		room[CMSG_SPACE(sizeof(descriptors))];
+	}			control = {0};
+	struct iovec piece = {.iov_base = bytes,.iov_len = nbytes};
+	struct msghdr header = {.msg_iov = &piece,.msg_iovlen = 1};
+
+	if (client->socket < 0)
+		return;
+	if (descriptor >= 0 && ndescriptors > 0)
+	{
+		size_t		fds_bytes = sizeof(int) * (size_t) ndescriptors;
+		struct cmsghdr *first;
+
+		header.msg_control = &control;
+		header.msg_controllen = CMSG_SPACE(fds_bytes);
+		first = CMSG_FIRSTHDR(&header);
+		first->cmsg_level = SOL_SOCKET;
+		first->cmsg_type = SCM_RIGHTS;
+		first->cmsg_len = CMSG_LEN(fds_bytes);
+		memcpy(CMSG_DATA(first), descriptors, fds_bytes);
+	}
+	(void) !sendmsg(client->socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void
+send_message(RandomClient *client, void *message, GsMessageType type, size_t nbytes)
+{
+	*(GsMessage *) message = (GsMessage)
+	{
+		.type = type,.nbytes = (uint32_t) nbytes
+	};
+	client_send(client, message, nbytes, -1, 0);
+}
+
+static void
+take_slot(RandomClient *client, uint32_t slot)
+{
+	CHECK(slot < client->nslots);
+	CHECK_MSG(client->given[slot] > 0, "slot %u comes back, and was not given away", slot);
+	client->given[slot]--;
+}
+
+/* Reads all that has come, and believes it. */
+static void
+client_read(World *world, RandomClient *client)
+{
+	MessagesReached *reached = world->reached;
+	GsAnyMessage message;
+	ssize_t		nbytes;
+
+	if (client->socket < 0)
+		return;
+	while ((nbytes = recv(client->socket, &message, sizeof(message), MSG_DONTWAIT)) > 0)
+	{
+		/* a message of the job before, which was closed when it was sent? */
+		bool		closed = client->stage == STAGE_IDLE || client->stage == STAGE_OPENING;
+
+		CHECK((size_t) nbytes >= sizeof(GsMessage) && message.message.nbytes == (size_t) nbytes);
+		switch (message.message.type)
+		{
+			case GS_MESSAGE_WELCOME:
+				CHECK(message.welcome.memory_used <= message.welcome.memory_limit);
+				if (client->ring != NULL)
+					client->stage = STAGE_IDLE;
+				break;
+			case GS_MESSAGE_JOB_READY:
+				client->stage = STAGE_LOADING;
+				reached->jobs++;
+				break;
+			case GS_MESSAGE_BATCH_FREE:
+				if (!closed)
+					take_slot(client, message.slot.slot);
+				break;
+			case GS_MESSAGE_SORTED:
+				reached->sorted++;
+				if (closed)
+					break;
+				CHECK(message.sorted.nrows <= client->nrows);
+				client->stage = STAGE_SORTED;
+				break;
+			case GS_MESSAGE_BATCH_READY:
+				if (message.ready.nrows == 0)
+					break;
+				reached->batches++;
+				if (closed)
+					break;
+				take_slot(client, message.ready.slot);
+				CHECK(message.ready.rows_bytes <= SLOT_BYTES);
+				CHECK(message.ready.position + message.ready.nrows <= client->nrows);
+				break;
+			case GS_MESSAGE_FAILED:
+				CHECK(memchr(message.failed.text, 0, sizeof(message.failed.text)) != NULL);
+				CHECK_MSG(message.failed.failure != GS_FAILED_DEVICE, "%s", message.failed.text);
+				client->stage = message.failed.failure == GS_FAILED_MEMORY &&
+					(client->stage == STAGE_LOADING || client->stage == STAGE_SORTING) ?
+					STAGE_FULL : STAGE_FAILED;
+				if (message.failed.failure == GS_FAILED_MEMORY)
+					reached->memory_failures++;
+				else
+					reached->other_failures++;
+				break;
+			default:
+				CHECK_MSG(false, "message %u came", message.message.type);
+		}
+	}
+	if (nbytes == 0)
+	{
+		reached->dropped++;
+		client_leave(client);
+	}
+}
+
+/* ----------------------------------------------------------- what they say */
+
+static void
+say_hello(World *world, RandomClient *client, bool sane)
+{
+	Dice	   *dice = world->dice;
+	GsHello		hello = {.magic = GS_WIRE_MAGIC,.version = GS_WIRE_VERSION};
+	int			ndescriptors = 1;
+	int			other = -1;
+
+	if (client->ring == NULL)
+	{
+		client->nslots = 1 + (uint32_t) dice_below(dice, 4);
+		client->memfd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		CHECK(client->memfd >= 0 && ftruncate(client->memfd, SLOT_BYTES * client->nslots) == 0);
+		if (sane || dice_one_in(dice, 2))
+			CHECK(fcntl(client->memfd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+		client->ring = mmap(NULL, (size_t) SLOT_BYTES * client->nslots, PROT_READ | PROT_WRITE,
+							MAP_SHARED, client->memfd, 0);
+		CHECK(client->ring != MAP_FAILED);
+	}
+	hello.slot_bytes = SLOT_BYTES;
+	hello.nslots = client->nslots;
+	hello.ring_bytes = (uint64_t) SLOT_BYTES * client->nslots;
+	hello.message = (GsMessage)
+	{
+		.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)
+	};
+	if (!sane)
+	{
+		switch (dice_below(dice, 8))
+		{
+			case 0:
+				hello.magic = (uint32_t) dice_word(dice);
+				break;
+			case 1:
+				hello.version = (uint32_t) dice_word(dice);
+				break;
+			case 2:
+				hello.ring_bytes = dice_any_width(dice, 64);
+				break;
+			case 3:
+				hello.slot_bytes = (uint32_t) dice_any_width(dice, 32);
+				hello.ring_bytes = (uint64_t) hello.slot_bytes * hello.nslots;
+				break;
+			case 4:
+				hello.nslots = (uint32_t) dice_any_width(dice, 32);
+				hello.ring_bytes = (uint64_t) hello.slot_bytes * hello.nslots;
+				break;
+			case 5:
+				hello.ring_bytes = 0;
+				hello.slot_bytes = 0;
+				hello.nslots = 0;
+				ndescriptors = 0;
+				break;
+			case 6:
+				ndescriptors = (int) dice_below(dice, 5);
+				break;
+			default:
+				other = client->socket;
+		}
+	}
+	client_send(client, &hello, sizeof(hello), other >= 0 ? other : client->memfd, ndescriptors);
+}
+
+static void
+say_open(World *world, RandomClient *client, bool sane)
+{
+	Dice	   *dice = world->dice;
+	GsJobOpen	open = {.nwords = 1,.keys_only = (uint32_t) dice_below(dice, 2)};
+
+	gs_key_layout_init(&client->layout);
+	gs_key_layout_add_column(&client->layout, dice_one_in(dice, 2), false);
+	if (!open.keys_only && dice_one_in(dice, 3))
+		gs_key_layout_add_bytes(&client->layout, dice_one_in(dice, 2));
+	else
+		gs_key_layout_add_field(&client->layout, 64, GS_CANONICAL_NONE);
+	client->layout.keys_only = open.keys_only;
+	client->nrows = 0;
+	memset(client->given, 0, sizeof(client->given));
+	open.nwords = (uint32_t) client->layout.nwords;
+	open.expected_bytes = dice_any_width(dice, sane ? 22 : 64);
+	if (dice_one_in(dice, 2))
+		open.wait_ms = (uint32_t) dice_any_width(dice, sane ? 4 : 32);
+	if (!sane)
+	{
+		open.nwords = (uint32_t) dice_any_width(dice, 32);
+		open.keys_only = (uint32_t) dice_below(dice, 3);
+	}
+	client->stage = STAGE_OPENING;
+	send_message(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
+}
+
+/* Rows of 16 to 64 bytes; what they hold is left to chance. */
+static void
+fill_slot(World *world, RandomClient *client, uint32_t slot, GsBatchFilled *filled)
+{
+	Dice	   *dice = world->dice;
+	uint64_t	nrows = 1 + dice_below(dice, dice_one_in(dice, 4) ? 2000 : 20);
+	bool		spoilt = dice_one_in(dice, 6);
+	GsBatch		batch;
+
+	gs_batch_init(&batch, client->ring + (size_t) slot * SLOT_BYTES, SLOT_BYTES,
+				  gs_record_bytes(&client->layout));
+	for (uint64_t i = 0; i < nrows; i++)
+	{
+		size_t		row_bytes = client->layout.keys_only ? 0 : 16 + 8 * dice_below(dice, 7);
+		uint64_t   *record = gs_batch_next_record(&batch);
+		uint64_t	code = dice_any_width(dice, 64);
+
+		if (!gs_batch_has_room(&batch, row_bytes))
+			break;
+		memset(gs_batch_next_row(&batch), (int) dice_below(dice, 256), row_bytes);
+		record[0] = code;
+		if (client->layout.columns[0].variable)
+			record[1] = spoilt ? dice_word(dice) :
+				gs_tail_make(0, 8 + (uint32_t) dice_below(dice, row_bytes - 7));
+		if (!client->layout.keys_only)
+			record[client->layout.nwords] = spoilt ? dice_word(dice) :
+				gs_batch_next_place(&batch, 0);
+		gs_batch_push(&batch, row_bytes);
+		gs_key_field_observe(&client->layout.fields[0], code);
+	}
+	if (client->layout.columns[0].variable)
+	{
+		client->layout.columns[0].min_len = 8;
+		client->layout.columns[0].max_len = 64;
+	}
+	filled->nrows = (uint32_t) batch.nrows;
+	filled->rows_bytes = (uint32_t) (batch.rows_end - batch.base);
+}
+
+static void
+say_filled(World *world, RandomClient *client, bool sane)
+{
+	Dice	   *dice = world->dice;
+	GsBatchFilled filled = {.slot = (uint32_t) dice_below(dice, client->nslots)};
+
+	if (client->ring == NULL || client->nslots == 0)
+		return;
+	if (sane && client->given[filled.slot] > 0)
+		return;
+	fill_slot(world, client, filled.slot, &filled);
+	client->layout.nrows += filled.nrows;
+	client->nrows += filled.nrows;
+	if (!sane)
+	{
+		switch (dice_below(dice, 3))
+		{
+			case 0:
+				filled.slot = (uint32_t) dice_any_width(dice, 32);
+				break;
+			case 1:
+				filled.nrows = (uint32_t) dice_any_width(dice, 32);
+				client->nrows += filled.nrows;
+				break;
+			default:
+				filled.rows_bytes = (uint32_t) dice_any_width(dice, 32);
+		}
+	}
+	if (filled.slot < GS_MAX_SLOTS)
+		client->given[filled.slot]++;
+	send_message(client, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
+}
+
+static void
+say_sort(World *world, RandomClient *client, bool sane)
+{
+	Dice	   *dice = world->dice;
+	GsSortRequest request = {.algorithm = (uint32_t) dice_below(dice, 3),.layout = client->layout};
+
+	if (!sane)
+	{
+		unsigned char *bytes = (unsigned char *) &request.layout;
+
+		/* the head and the first column and field matter most */
+		for (uint64_t n = 1 + dice_below(dice, 8); n > 0; n--)
+			bytes[dice_below(dice, dice_one_in(dice, 2) ? 64 : sizeof(request.layout))] ^=
+				(unsigned char) dice_below(dice, 256);
+		if (dice_one_in(dice, 4))
+			request.algorithm = (uint32_t) dice_word(dice);
+	}
+	client->stage = STAGE_SORTING;
+	send_message(client, &request, GS_MESSAGE_SORT, sizeof(request));
+}
+
+static void
+say_released(World *world, RandomClient *client, bool sane)
+{
+	Dice	   *dice = world->dice;
+	GsSlotMessage released = {.slot = (uint32_t) dice_below(dice, client->nslots)};
+
+	if (sane && (client->nslots == 0 || client->given[released.slot] > 0))
+		return;
+	if (!sane)
+		released.slot = (uint32_t) dice_any_width(dice, 32);
+	if (released.slot < GS_MAX_SLOTS)
+		client->given[released.slot]++;
+	send_message(client, &released, GS_MESSAGE_BATCH_RELEASED, sizeof(released));
+}
+
+static void
+say_fetch(World *world, RandomClient *client, bool sane)
+{
+	Dice	   *dice = world->dice;
+	GsFetch		fetch = {.stream = (uint32_t) dice_below(dice, 5)};
+
+	if (sane && client->nrows == 0)
+		return;
+	fetch.position = sane ? dice_below(dice, client->nrows) : dice_any_width(dice, 64);
+	send_message(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
+}
+
+static void
+say_plain(RandomClient *client, GsMessageType type, Stage stage)
+{
+	GsMessage	message;
+
+	client->stage = stage;
+	send_message(client, &message, type, sizeof(message));
+}
+
+/* Bytes of no meaning, or of some. */
+static void
+say_anything(World *world, RandomClient *client)
+{
+	Dice	   *dice = world->dice;
+	GsAnyMessage any[2];
+	size_t		nbytes = dice_below(dice, dice_one_in(dice, 3) ? sizeof(any) : 64);
+
+	memset(any, 0, sizeof(any));
+	for (size_t i = 0; i < nbytes && i < 64; i++)
+		((unsigned char *) any)[i] = (unsigned char) dice_below(dice, 256);
+	if (nbytes >= sizeof(GsMessage) && !dice_one_in(dice, 4))
+	{
+		any[0].message.type = (uint32_t) dice_below(dice, 10);
+		any[0].message.nbytes = (uint32_t) nbytes;
+	}
+	client_send(client, any, nbytes, dice_one_in(dice, 3) ? client->socket : -1,
+				(int) dice_below(dice, 5));
+}
+
+static void
+scribble(World *world, RandomClient *client)
+{
+	if (client->ring == NULL)
+		return;
+	for (int i = 0; i < 8; i++)
+		client->ring[dice_below(world->dice, (uint64_t) SLOT_BYTES * client->nslots)] ^=
+			(char) dice_below(world->dice, 256);
+}
+
+/* What a client should do next. */
+static void
+act_sanely(World *world, RandomClient *client)
+{
+	Dice	   *dice = world->dice;
+	bool		closes = dice_one_in(dice, 12);
+
+	switch (client->stage)
+	{
+		case STAGE_NEW:
+			say_hello(world, client, true);
+			break;
+		case STAGE_IDLE:
+			say_open(world, client, true);
+			break;
+		case STAGE_OPENING:
+			if (closes)
+				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			break;
+		case STAGE_LOADING:
+			if (closes)
+				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			else if (dice_one_in(dice, 6))
+				say_sort(world, client, true);
+			else
+				say_filled(world, client, true);
+			break;
+		case STAGE_SORTED:
+			if (closes)
+				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			else if (dice_one_in(dice, 3))
+				say_fetch(world, client, true);
+			else
+				say_released(world, client, true);
+			break;
+		case STAGE_FULL:
+			if (dice_one_in(dice, 3))
+				say_plain(client, GS_MESSAGE_DRAIN, STAGE_DRAINING);
+			else
+				say_released(world, client, true);
+			break;
+		case STAGE_SORTING:
+		case STAGE_DRAINING:
+			if (closes)
+				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			else
+				say_released(world, client, true);
+			break;
+		case STAGE_FAILED:
+			say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			break;
+	}
+}
+
+static void
+act_badly(World *world, RandomClient *client)
+{
+	Dice	   *dice = world->dice;
+
+	switch (dice_below(dice, 12))
+	{
+		case 0:
+			say_hello(world, client, dice_one_in(dice, 2));
+			break;
+		case 1:
+			say_open(world, client, dice_one_in(dice, 2));
+			break;
+		case 2:
+			say_filled(world, client, false);
+			break;
+		case 3:
+			say_sort(world, client, dice_one_in(dice, 4));
+			break;
+		case 4:
+			say_fetch(world, client, dice_one_in(dice, 2));
+			break;
+		case 5:
+			say_released(world, client, dice_one_in(dice, 2));
+			break;
+		case 6:
+			say_plain(client, GS_MESSAGE_DRAIN, STAGE_DRAINING);
+			break;
+		case 7:
+			say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			break;
+		case 8:
+			client_leave(client);
+			break;
+		case 9:
+			say_anything(world, client);
+			break;
+		default:
+			scribble(world, client);
+	}
+}
+
+/* ---------------------------------------------------------------- the world */
+
+/* A turn of the server's loop. */
+static void
+turn(World *world)
+{
+	GsService  *service = &world->service;
+	RandomClient *first = NULL;
+
+	for (int i = 0; i < NCLIENTS; i++)
+	{
+		GsConnection *connection = world->clients[i].connection;
+
+		if (connection == NULL)
+			continue;
+		gs_connection_read(connection);
+		gs_connection_poll(connection);
+		if (gs_connection_arrival(connection) != 0 &&
+			(first == NULL ||
+			 gs_connection_arrival(connection) < gs_connection_arrival(first->connection)))
+			first = &world->clients[i];
+	}
+	CHECK((first != NULL) == (service->nwaiting > 0));
+	if (first != NULL && !gs_connection_admit(first->connection) &&
+		gs_connection_deadline_us(first->connection) <= gs_clock_us())
+		gs_connection_expire(first->connection);
+	for (int i = 0; i < NCLIENTS; i++)
+	{
+		RandomClient *client = &world->clients[i];
+
+		if (client->connection != NULL && gs_connection_is_gone(client->connection) &&
+			gs_connection_end(client->connection))
+			client->connection = NULL;
+	}
+	CHECK_MSG(!service->broken, "the device broke: %s", service->broken_text);
+}
+
+static void
+step(World *world)
+{
+	Dice	   *dice = world->dice;
+	RandomClient *client = &world->clients[dice_below(dice, NCLIENTS)];
+
+	if (client->socket < 0)
+	{
+		if (client->connection == NULL)
+			client_arrive(world, client);
+	}
+	else if (dice_one_in(dice, 20))
+		act_badly(world, client);
+	else
+		act_sanely(world, client);
+	for (uint64_t n = dice_below(dice, 4); n > 0; n--)
+		turn(world);
+	client_read(world, client);
+}
+
+void
+messages_run(Dice *dice, int max_steps, MessagesReached *reached)
+{
+	World		world = {.dice = dice,.reached = reached};
+	GsService  *service = &world.service;
+	char		why_not[GS_FAILED_TEXT_BYTES];
+	int			lowest_before = dup(STDERR_FILENO);
+	int			lowest_after;
+	bool		any = true;
+
+	close(lowest_before);
+	service->device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
+	CHECK(service->device != NULL);
+	service->pool = gs_slab_pool_create(service->device, LIMIT_BYTES);
+	CHECK(service->pool != NULL);
+	for (int i = 0; i < NCLIENTS; i++)
+		client_arrive(&world, &world.clients[i]);
+
+	for (int i = 0; i < max_steps && (dice->data == NULL || dice->left > 0); i++)
+		step(&world);
+
+	for (int i = 0; i < NCLIENTS; i++)
+		client_leave(&world.clients[i]);
+	for (int i = 0; i < 10000 && any; i++)
+	{
+		turn(&world);
+		any = false;
+		for (int j = 0; j < NCLIENTS; j++)
+			any |= world.clients[j].connection != NULL;
+	}
+	CHECK_MSG(!any, "connections do not end");
+	CHECK(service->njobs == 0 && service->nwaiting == 0);
+	CHECK(gs_slab_used(service->pool) == 0);
+	gs_slab_release_idle(service->pool, gs_clock_us(), 0);
+	CHECK(gs_slab_held(service->pool) == 0);
+	gs_slab_pool_destroy(service->pool);
+	service->device->ops->close(service->device);
+
+	lowest_after = dup(STDERR_FILENO);
+	close(lowest_after);
+	CHECK_MSG(lowest_before == lowest_after, "a descriptor is left open");
+}

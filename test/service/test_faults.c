@@ -1,0 +1,511 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_faults.c
+ *	  Devices that break, and clients that die, at every point of a job.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "service_driver.h"
+#include "unit_cmocka.h"
+
+#define SLOT_BYTES	((uint32_t) 64 << 10)
+#define NSLOTS		4
+#define NROWS		4000
+
+/*
+ * Does all of a job, as far as it comes.  Returns what came in the end: FAILED,
+ * 0 if the connection ended, or BATCH_READY with the last row.
+ */
+static int
+run_job(Client *client, GsAnyMessage *message, bool keys_only)
+{
+	Table		table = table_make(1, NROWS, keys_only);
+	GsFetch		fetch = {.stream = 1};
+	int			type;
+
+	job_open(client, &table, 0, 0);
+	for (;;)
+	{
+		type = client_receive(client, message, PATIENCE_MS);
+		switch (type)
+		{
+			case GS_MESSAGE_JOB_READY:
+				job_load(client, &table, 2000);
+				job_send_sort(client, &table, GS_ALGORITHM_AUTO);
+				break;
+			case GS_MESSAGE_BATCH_FREE:
+				client->free_slots |= UINT64_C(1) << message->slot.slot;
+				break;
+			case GS_MESSAGE_SORTED:
+				job_release_slots(client);
+				client_send(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
+				break;
+			case GS_MESSAGE_BATCH_READY:
+				if (message->ready.position + message->ready.nrows == table.nloaded)
+					return type;
+				client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message->ready.slot);
+				break;
+			default:
+				return type;
+		}
+	}
+}
+
+/* ------------------------------------------------------------- the device */
+
+/* It breaks: all clients hear of it, and the service ends with code 1. */
+static void
+check_broken(const char *op, bool keys_only)
+{
+	char		spec[60];
+	Service		service;
+	Client		worker;
+	Client		bystander;
+	GsAnyMessage message;
+	int			type;
+	int			status;
+
+	unit_case("%s", op);
+	snprintf(spec, sizeof(spec), "%s:1:fail", op);
+	service = service_start((const char *[]) {"--fault", spec, NULL});
+	bystander = client_open(&service, SLOT_BYTES, NSLOTS);
+	worker = client_open(&service, SLOT_BYTES, NSLOTS);
+	type = run_job(&worker, &message, keys_only);
+	CHECK_MSG(type == GS_MESSAGE_FAILED, "message %d came", type);
+	CHECK_MSG(message.failed.failure == GS_FAILED_DEVICE, "failure %u: %s",
+			  message.failed.failure, message.failed.text);
+	CHECK_MSG(strncmp(message.failed.text, op, strlen(op)) == 0, "%s", message.failed.text);
+	client_expect_dropped(&bystander, GS_FAILED_DEVICE);
+	client_close(&worker);
+	client_close(&bystander);
+	status = service_wait(&service);
+	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %#x: see %s",
+			  (unsigned) status, service.log);
+	CHECK(service_logged(&service, "the device is broken"));
+	CHECK(access(service.socket, F_OK) != 0);
+	service_remove(&service);
+	unit_case("%s", "");
+}
+
+static void
+test_broken_device(void **unused)
+{
+	static const char *const ops[] = {
+		"stream_open", "mark", "reached", "copy_in", "copy_out", "pack", "sort_words",
+		"same_words", "count_ties", "list_ties", "tie_keys", "sort_ties", "place_ties",
+		"row_ends", "cut", "gather"
+	};
+
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		check_broken(ops[i], false);
+	check_broken("gather_keys", true);
+}
+
+/* Broken from the start: there is nothing to serve with. */
+static void
+test_broken_at_start(void **unused)
+{
+	Service		service = service_start(NULL);
+
+	kill(service.pid, SIGKILL);
+	service_wait(&service);
+	CHECK(service_exit_code(&service, (const char *[]) {"--fault", "memory:1:fail", NULL}) == 1);
+	CHECK(access(service.socket, F_OK) == 0);
+	service_remove(&service);
+}
+
+/* No memory on the device: the rows come back. */
+static void
+test_no_memory(void **unused)
+{
+	for (int call = 1; call < 6; call++)
+	{
+		char		spec[40];
+		Service		service;
+		Client		client;
+		Table		table = table_make(1, NROWS, false);
+		GsAnyMessage message;
+		int			type = GS_MESSAGE_FAILED;
+
+		unit_case("call %d", call);
+		snprintf(spec, sizeof(spec), "allocate:%d:none", call);
+		service = service_start((const char *[]) {"--fault", spec, NULL});
+		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		job_open(&client, &table, 0, 0);
+		client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+		if (job_load(&client, &table, NROWS))
+		{
+			job_send_sort(&client, &table, GS_ALGORITHM_AUTO);
+			while ((type = client_receive(&client, &message, PATIENCE_MS)) == GS_MESSAGE_BATCH_FREE)
+				client.free_slots |= UINT64_C(1) << message.slot.slot;
+		}
+		if (type == GS_MESSAGE_FAILED)
+			job_drain(&client, &table);
+		else
+			CHECK_MSG(type == GS_MESSAGE_SORTED && call > 2, "message %d came", type);
+		client_close(&client);
+		service_check_idle(&service);
+		service_stop(&service);
+		unit_case("%s", "");
+	}
+}
+
+/* No pinned memory: for a ring, the client cannot stay; for a job, it can. */
+static void
+test_no_pinned_memory(void **unused)
+{
+	Service		service = service_start((const char *[])
+										{
+										"--fault", "pin:2:none,allocate_host:1:none", NULL
+										});
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		other = client_connect(&service);
+	HelloOptions options = {0};
+	Table		table = table_make(1, NROWS, false);
+
+	client_send_hello(&other, SLOT_BYTES, NSLOTS, &options);
+	client_expect_dropped(&other, GS_FAILED_MEMORY);
+	client_close(&other);
+	for (int i = 0; i < 3; i++)
+	{
+		job_open(&client, &table, 1000000, 0);
+		client_expect_failed(&client, GS_FAILED_MEMORY);
+		job_close(&client);
+	}
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+static void
+test_killed_service(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--fault", "gather:1:kill", NULL});
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	GsAnyMessage message;
+	int			status;
+
+	CHECK(run_job(&client, &message, false) == 0);
+	client_close(&client);
+	status = service_wait(&service);
+	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	service_start_again(&service, NULL);
+	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	CHECK(run_job(&client, &message, false) == GS_MESSAGE_BATCH_READY);
+	client_close(&client);
+	service_stop(&service);
+}
+
+/* A slow device: who waits for it waits, and nobody else. */
+static void
+test_slow_device(void **unused)
+{
+	Service		service = service_start((const char *[])
+										{
+										"--fault", "copy_in:1:delay=600", NULL
+										});
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Table		table = table_make(1, 100, false);
+	GsAnyMessage message;
+	uint64_t	cpu_us = service_cpu_us(&service);
+	uint64_t	start;
+
+	job_open(&client, &table, 0, 0);
+	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+	start = now_ms();
+	job_load(&client, &table, 100);
+	CHECK(client_receive(&client, &message, 100) == -1);
+	CHECK(service_status(&service).njobs == 1);
+	CHECK_MSG(now_ms() - start < 500, "the service is blocked");
+	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
+	CHECK_MSG(now_ms() - start >= 600, "the delay was %d ms", (int) (now_ms() - start));
+	cpu_us = service_cpu_us(&service) - cpu_us;
+	CHECK_MSG(cpu_us < 300000, "waiting took %llu us of processor time",
+			  (unsigned long long) cpu_us);
+
+	/* the next job is not slow */
+	job_close(&client);
+	job_run(&client, 1, NROWS, false);
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* JOB_OPEN behind JOB_CLOSE waits until the device has let go of the ring. */
+static void
+test_close_waits(void **unused)
+{
+	Service		service = service_start((const char *[])
+										{
+										"--fault", "copy_in:1:delay=300", NULL
+										});
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Table		table = table_make(1, 100, false);
+	GsAnyMessage message;
+	uint64_t	start;
+
+	job_open(&client, &table, 0, 0);
+	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+	start = now_ms();
+	job_load(&client, &table, 100);
+	job_close(&client);
+	job_open(&client, &table, 0, 0);
+	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+	CHECK_MSG(now_ms() - start >= 300, "READY came after %d ms", (int) (now_ms() - start));
+	table = table_make(1, 100, false);
+	job_load(&client, &table, 100);
+	job_sort(&client, &table, GS_ALGORITHM_AUTO);
+	job_fetch(&client, &table, 1, 0);
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* A clean end waits for the device, but not for ever. */
+static void
+test_end_of_slow_device(void **unused)
+{
+	static const char *const specs[] = {"copy_in:1:delay=300", "copy_in:1:delay=3600000"};
+
+	for (int i = 0; i < 2; i++)
+	{
+		Service		service = service_start((const char *[]) {"--fault", specs[i], NULL});
+		Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		Table		table = table_make(1, 100, false);
+		GsAnyMessage message;
+		int			status;
+
+		job_open(&client, &table, 0, 0);
+		client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+		job_load(&client, &table, 100);
+		CHECK(client_receive(&client, &message, 20) == -1);
+		kill(service.pid, SIGTERM);
+		client_expect_dropped(&client, GS_FAILED_SHUTDOWN);
+		client_close(&client);
+		status = service_wait(&service);
+		CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == i, "wait status %#x: see %s",
+				  (unsigned) status, service.log);
+		CHECK(access(service.socket, F_OK) != 0);
+		service_remove(&service);
+	}
+}
+
+/* ------------------------------------------------------------- the clients */
+
+typedef enum Death
+{
+	DIES_CONNECTED,
+	DIES_HELLO_SENT,
+	DIES_IDLE,
+	DIES_WAITING,
+	DIES_READY,
+	DIES_LOADING,
+	DIES_SORT_SENT,
+	DIES_SORTED,
+	DIES_FETCHING,
+	DIES_FETCHED,
+	DIES_DRAINABLE,
+	DIES_DRAINING,
+	DIES_CLOSING,
+	DIES_REOPENING,
+	DEATHS
+} Death;
+
+/* A client that comes that far. */
+static void
+live_until(const Service *service, Death death)
+{
+	bool		fills = death == DIES_DRAINABLE || death == DIES_DRAINING;
+	Table		table = table_make(1, fills ? 10000000 : NROWS, false);
+	GsFetch		fetch = {.stream = 1};
+	HelloOptions options = {0};
+	Client		client = client_connect(service);
+	GsAnyMessage message;
+
+	if (death == DIES_CONNECTED)
+		return;
+	client_send_hello(&client, SLOT_BYTES, NSLOTS, &options);
+	if (death == DIES_HELLO_SENT)
+		return;
+	client_expect(&client, GS_MESSAGE_WELCOME, &message);
+	if (death == DIES_IDLE)
+		return;
+	job_open(&client, &table, death == DIES_WAITING ? UINT64_C(100) << 20 : 0, 1000000);
+	if (death == DIES_WAITING)
+		return;
+	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+	if (death == DIES_READY)
+		return;
+	if (fills)
+	{
+		CHECK(!job_load(&client, &table, table.nrows));
+		if (death == DIES_DRAINABLE)
+			return;
+		job_release_slots(&client);
+		client_send_plain(&client, GS_MESSAGE_DRAIN);
+		return;
+	}
+	job_load(&client, &table, NROWS / 4);
+	if (death == DIES_LOADING)
+		return;
+	if (death == DIES_CLOSING || death == DIES_REOPENING)
+	{
+		job_close(&client);
+		if (death == DIES_REOPENING)
+			job_open(&client, &table, 0, 1000000);
+		return;
+	}
+	if (death == DIES_SORT_SENT)
+	{
+		job_send_sort(&client, &table, GS_ALGORITHM_AUTO);
+		return;
+	}
+	job_sort(&client, &table, GS_ALGORITHM_AUTO);
+	if (death == DIES_SORTED)
+		return;
+	job_release_slots(&client);
+	client_send(&client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
+	if (death == DIES_FETCHED)
+		client_expect(&client, GS_MESSAGE_BATCH_READY, &message);
+}
+
+/* Kills a client that has come that far. */
+static void
+check_death(const Service *service, Death death)
+{
+	int			ends[2];
+	pid_t		child;
+	char		byte;
+
+	unit_case("death %d", death);
+	CHECK(pipe(ends) == 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+	{
+		close(ends[0]);
+		live_until(service, death);
+		if (write(ends[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ends[1]);
+	CHECK(read(ends[0], &byte, 1) == 1);
+	close(ends[0]);
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, NULL, 0) == child);
+	service_check_idle(service);
+	unit_case("%s", "");
+}
+
+static void
+test_dead_clients(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--memory-limit", "10", NULL});
+	Client		client;
+
+	for (int round = 0; round < 3; round++)
+		for (Death death = DIES_CONNECTED; death < DEATHS; death++)
+			if (death != DIES_WAITING)
+				check_death(&service, death);
+	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	job_run(&client, 1, 1000, false);
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* One that waits for memory is forgotten, and those behind it come forward. */
+static void
+test_dead_waiting_client(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--memory-limit", "10", NULL});
+	Client		first = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		last = client_open(&service, SLOT_BYTES, NSLOTS);
+	Table		table = table_make(1, NROWS, false);
+	GsAnyMessage message;
+	pid_t		child;
+
+	job_open(&first, &table, UINT64_C(5) << 20, 0);
+	client_expect(&first, GS_MESSAGE_JOB_READY, &message);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+	{
+		live_until(&service, DIES_WAITING);
+		for (;;)
+			pause();
+	}
+	service_check_waiting(&service, 1);
+	job_open(&last, &table, UINT64_C(5) << 20, PATIENCE_MS);
+	service_check_waiting(&service, 2);
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, NULL, 0) == child);
+	client_expect(&last, GS_MESSAGE_JOB_READY, &message);
+	CHECK(service_status(&service).njobs == 2);
+	client_close(&first);
+	client_close(&last);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* The same while the device is at work with the client's ring. */
+static void
+test_dead_clients_of_slow_device(void **unused)
+{
+	static const struct
+	{
+		const char *spec;
+		Death		death;
+	}			cases[] = {
+		{"copy_in:1:delay=300", DIES_LOADING},
+		{"copy_in:1:delay=300", DIES_CLOSING},
+		{"copy_in:1:delay=300", DIES_REOPENING},
+		{"sort_words:1:delay=300", DIES_SORT_SENT},
+		{"gather:1:delay=300", DIES_FETCHING},
+		{"copy_out:10:delay=300", DIES_DRAINING},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		Service		service = service_start((const char *[])
+											{
+											"--memory-limit", "10", "--fault", cases[i].spec, NULL
+											});
+		Client		client;
+
+		check_death(&service, cases[i].death);
+		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		job_run(&client, 1, 1000, false);
+		client_close(&client);
+		service_check_idle(&service);
+		service_stop(&service);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_broken_device),
+		cmocka_unit_test(test_broken_at_start),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_no_pinned_memory),
+		cmocka_unit_test(test_killed_service),
+		cmocka_unit_test(test_slow_device),
+		cmocka_unit_test(test_close_waits),
+		cmocka_unit_test(test_end_of_slow_device),
+		cmocka_unit_test(test_dead_clients),
+		cmocka_unit_test(test_dead_waiting_client),
+		cmocka_unit_test(test_dead_clients_of_slow_device),
+	};
+
+	return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+}

@@ -1,0 +1,339 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_jobs.c
+ *	  Jobs from HELLO to JOB_CLOSE: one, many one after the other, many at once;
+ *	  memory that runs out, and jobs that wait for it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "service_driver.h"
+#include "unit_cmocka.h"
+
+#define SLOT_BYTES	((uint32_t) 64 << 10)
+#define NSLOTS		6
+
+static void
+test_welcome(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--memory-limit", "64", NULL});
+	Client		client = client_connect(&service);
+	HelloOptions options = {0};
+	GsAnyMessage message;
+	char		expected[GS_DEVICE_NAME_BYTES + 50];
+
+	client_send_hello(&client, SLOT_BYTES, NSLOTS, &options);
+	client_expect(&client, GS_MESSAGE_WELCOME, &message);
+	CHECK(message.welcome.version == GS_WIRE_VERSION);
+	CHECK(message.welcome.memory_limit == UINT64_C(64) << 20);
+	CHECK(message.welcome.memory_total >= message.welcome.memory_limit);
+	CHECK(message.welcome.memory_used == 0 && message.welcome.memory_held == 0);
+	CHECK(message.welcome.njobs == 0 && message.welcome.jobs_done == 0);
+	CHECK((pid_t) message.welcome.pid == service.pid);
+	snprintf(expected, sizeof(expected), "gpusortd: ready: %s, 64 MB\n",
+			 message.welcome.device_name);
+	CHECK_MSG(strcmp(service.ready, expected) == 0, "it said %s", service.ready);
+	client_close(&client);
+
+	/* without a ring, as often as it likes */
+	client = client_connect(&service);
+	options.no_ring = true;
+	for (int i = 0; i < 3; i++)
+	{
+		client_send_hello(&client, 0, 0, &options);
+		client_expect(&client, GS_MESSAGE_WELCOME, &message);
+	}
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+static void
+test_one_after_the_other(void **unused)
+{
+	static const uint64_t sizes[] = {1, 2, 100, 3000, 40000, 7, 5000};
+	Service		service = service_start(NULL);
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	{
+		job_run(&client, i, sizes[i], false);
+		job_run(&client, i, sizes[i], true);
+	}
+	CHECK(service_status(&service).jobs_done >= 2 * sizeof(sizes) / sizeof(sizes[0]) - 1);
+	client_close(&client);
+	service_check_idle(&service);
+	CHECK(service_status(&service).jobs_done == 2 * sizeof(sizes) / sizeof(sizes[0]));
+	service_stop(&service);
+}
+
+/* Every size of a ring that is allowed, at its edges. */
+static void
+test_rings(void **unused)
+{
+	static const uint32_t slots[][2] = {
+		{GS_MIN_SLOT_BYTES, 2}, {GS_MIN_SLOT_BYTES, GS_MAX_SLOTS}, {GS_MIN_SLOT_BYTES + 4096, 3},
+		{GS_MAX_SLOT_BYTES, 2}
+	};
+	Service		service = service_start(NULL);
+
+	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
+	{
+		Client		client = client_open(&service, slots[i][0], slots[i][1]);
+
+		job_run(&client, i, 5000, false);
+		client_close(&client);
+	}
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* Rows of a stream that is not read to its end, and of the one after. */
+static void
+test_streams(void **unused)
+{
+	Service		service = service_start(NULL);
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Table		table = table_make(5, 20000, false);
+	GsFetch		fetch = {.stream = 7,.position = 11};
+	GsAnyMessage message;
+
+	job_open(&client, &table, 0, 0);
+	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+	job_load(&client, &table, 20000);
+	job_sort(&client, &table, GS_ALGORITHM_RADIX);
+	job_release_slots(&client);
+	client_send(&client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
+	client_expect(&client, GS_MESSAGE_BATCH_READY, &message);
+	CHECK(message.ready.stream == 7 && message.ready.position <= 11);
+	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, message.ready.slot);
+	job_fetch(&client, &table, 8, 19999);
+	job_fetch(&client, &table, 9, 0);
+	job_close(&client);
+	job_run(&client, 1, 100, false);
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+static void
+run_at_once(int nclients, uint64_t nrows)
+{
+	Service		service = service_start(NULL);
+	pid_t		children[64];
+
+	for (int i = 0; i < nclients; i++)
+	{
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+		{
+			Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+
+			for (uint64_t job = 0; job < 3; job++)
+				job_run(&client, (uint64_t) i * 10 + job, nrows, job == 1);
+			client_close(&client);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < nclients; i++)
+	{
+		int			status;
+
+		CHECK(waitpid(children[i], &status, 0) == children[i]);
+		CHECK_MSG(status == 0, "client %d failed", i);
+	}
+	service_check_idle(&service);
+	CHECK(service_status(&service).jobs_done == 3 * (uint64_t) nclients);
+	service_stop(&service);
+}
+
+static void
+test_three_at_once(void **unused)
+{
+	run_at_once(3, 50000);
+}
+
+static void
+test_many_at_once(void **unused)
+{
+	run_at_once(32, 5000);
+}
+
+/* ------------------------------------------------------------------ memory */
+
+/* Too many rows for the device: all come back as they were. */
+static void
+test_drain(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--memory-limit", "8", NULL});
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	GsAnyMessage message;
+
+	for (int keys_only = 0; keys_only < 2; keys_only++)
+	{
+		Table		table = table_make(1, 10000000, keys_only);
+
+		job_open(&client, &table, 0, 0);
+		do
+			CHECK(client_receive(&client, &message, PATIENCE_MS) > 0);
+		while (message.message.type != GS_MESSAGE_JOB_READY);
+		CHECK_MSG(!job_load(&client, &table, table.nrows), "there was no end to 8 MB");
+		job_drain(&client, &table);
+		job_close(&client);
+	}
+	job_run(&client, 3, 1000, false);
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+static void
+check_ready(Client *client)
+{
+	GsAnyMessage message;
+
+	client_expect(client, GS_MESSAGE_JOB_READY, &message);
+}
+
+/* Jobs wait for memory in the order in which they came, and not for ever. */
+static void
+test_admission(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--memory-limit", "100", NULL});
+	Table		table = table_make(1, 1000, false);
+	Client		clients[5];
+	GsAnyMessage message;
+	uint64_t	start = now_ms();
+
+	for (int i = 0; i < 5; i++)
+		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
+	job_open(&clients[0], &table, UINT64_C(80) << 20, 0);
+	check_ready(&clients[0]);
+
+	/* waits in vain, then the connection is good for the next one */
+	job_open(&clients[1], &table, UINT64_C(30) << 20, 0);
+	client_expect_failed(&clients[1], GS_FAILED_MEMORY);
+	job_close(&clients[1]);
+	job_open(&clients[1], &table, UINT64_C(30) << 20, 200);
+	client_expect_failed(&clients[1], GS_FAILED_MEMORY);
+	CHECK(now_ms() - start >= 200 && now_ms() - start < 200 + PATIENCE_MS / 4);
+	job_close(&clients[1]);
+	job_open(&clients[1], &table, UINT64_C(10) << 20, 0);
+	check_ready(&clients[1]);
+
+	/* 2 waits, 3 would fit and yet waits behind it, 4 gives up */
+	job_open(&clients[2], &table, UINT64_C(60) << 20, PATIENCE_MS);
+	service_check_waiting(&service, 1);
+	job_open(&clients[3], &table, UINT64_C(1) << 20, PATIENCE_MS);
+	job_open(&clients[4], &table, UINT64_C(1) << 20, PATIENCE_MS);
+	service_check_waiting(&service, 3);
+	CHECK(client_receive(&clients[3], &message, 50) == -1);
+	job_close(&clients[4]);
+	job_close(&clients[0]);
+	check_ready(&clients[2]);
+	check_ready(&clients[3]);
+
+	/* more than there is at all: alone or never */
+	job_open(&clients[0], &table, UINT64_C(200) << 20, PATIENCE_MS);
+	service_check_waiting(&service, 1);
+	for (int i = 1; i < 4; i++)
+		client_close(&clients[i]);
+	check_ready(&clients[0]);
+	job_load(&clients[0], &table, 1000);
+	job_sort(&clients[0], &table, GS_ALGORITHM_AUTO);
+	job_fetch(&clients[0], &table, 1, 0);
+	CHECK(service_status(&service).njobs == 1);
+
+	/* the one that gave up may ask again */
+	job_close(&clients[0]);
+	job_open(&clients[4], &table, UINT64_C(90) << 20, PATIENCE_MS);
+	check_ready(&clients[4]);
+	client_close(&clients[0]);
+	client_close(&clients[4]);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* Many jobs that fit only one after the other all get their turn. */
+static void
+test_turns(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--memory-limit", "50", NULL});
+	pid_t		children[12];
+
+	for (int i = 0; i < 12; i++)
+	{
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+		{
+			Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+			Table		table = table_make((uint64_t) i, 3000, false);
+
+			job_open(&client, &table, UINT64_C(30) << 20, PATIENCE_MS);
+			check_ready(&client);
+			job_load(&client, &table, 3000);
+			job_sort(&client, &table, GS_ALGORITHM_AUTO);
+			job_fetch(&client, &table, 1, 0);
+			_exit(0);			/* without a word */
+		}
+	}
+	for (int i = 0; i < 12; i++)
+	{
+		int			status;
+
+		CHECK(waitpid(children[i], &status, 0) == children[i]);
+		CHECK_MSG(status == 0, "client %d failed", i);
+	}
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* What nobody has wanted for a second goes back to the device. */
+static void
+test_idle_memory(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--idle-seconds", "1", NULL});
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	uint64_t	end;
+	GsWelcome	status;
+
+	job_run(&client, 1, 20000, false);
+	client_close(&client);
+	service_check_idle(&service);
+	status = service_status(&service);
+	CHECK_MSG(status.memory_held > 0, "nothing is kept for the next job");
+	sleep_ms(500);
+	CHECK(service_status(&service).memory_held == status.memory_held);
+	end = now_ms() + PATIENCE_MS;
+	while (service_status(&service).memory_held > 0)
+	{
+		CHECK_MSG(now_ms() < end, "idle memory is not given back");
+		sleep_ms(10);
+	}
+	service_stop(&service);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_welcome),
+		cmocka_unit_test(test_one_after_the_other),
+		cmocka_unit_test(test_rings),
+		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_three_at_once),
+		cmocka_unit_test(test_many_at_once),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_admission),
+		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_idle_memory),
+	};
+
+	return cmocka_run_group_tests_name("jobs", tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_messages.c
+ *	  Random messages of random clients: the same ones every time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "messages.h"
+#include "unit_cmocka.h"
+
+#define NCASES	400
+#define NSTEPS	400
+
+static MessagesReached reached;
+
+static void
+test_random_messages(void **unused)
+{
+	for (uint64_t seed = 1; seed <= NCASES; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+
+		unit_case("seed %llu", (unsigned long long) seed);
+		messages_run(&dice, NSTEPS, &reached);
+	}
+	unit_case("%s", "");
+}
+
+/* Random clients that never come far would test little. */
+static void
+test_they_came_far(void **unused)
+{
+	print_message("# %u jobs, %u sorted, %u batches, %u without memory, %u failed, %u dropped\n",
+				  reached.jobs, reached.sorted, reached.batches, reached.memory_failures,
+				  reached.other_failures, reached.dropped);
+	CHECK(reached.jobs > NCASES);
+	CHECK(reached.sorted > NCASES / 2);
+	CHECK(reached.batches > NCASES);
+	CHECK(reached.memory_failures > 20);
+	CHECK(reached.other_failures > 100);
+	CHECK(reached.dropped > 100);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random_messages),
+		cmocka_unit_test(test_they_came_far),
+	};
+
+	return cmocka_run_group_tests_name("messages", tests, NULL, NULL);
+}

@@ -1,0 +1,1086 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_job.c
+ *	  A job on the host device: order, streams, drain, memory, and what a
+ *	  hostile client can do.
+ *
+ * Most tests make random tables (unit_table.h) and compare with a stable
+ * reference sort; a case that fails names its seed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "key_pack.h"
+#include "unit_client.h"
+#include "unit_cmocka.h"
+
+static TestTable *
+table_of_seed(uint64_t seed, const TableOptions *options, Dice *dice)
+{
+	*dice = dice_of_seed(seed);
+	unit_case("seed %llu", (unsigned long long) seed);
+	return table_make(dice, options);
+}
+
+static void
+check_tables(uint64_t first_seed, int ntables, const TableOptions *options)
+{
+	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
+	{
+		Dice		dice;
+		TestTable  *table = table_of_seed(seed, options, &dice);
+
+		client_check_table(table, &dice);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* -------------------------------------------------------------------- order */
+
+static void
+test_small_tables(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	check_tables(1, 600, &options);
+	options.max_rows = 4;
+	check_tables(10000, 600, &options);
+}
+
+/* So many rows that a stream has many batches. */
+static void
+test_large_tables(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 2000;
+	options.max_rows = 12000;
+	options.max_payload = 150;
+	check_tables(20000, 40, &options);
+}
+
+static void
+test_shapes(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 2000;
+	for (options.shape = 0; options.shape < SHAPES; options.shape++)
+		check_tables(30000 + (uint64_t) options.shape * 100, 15, &options);
+}
+
+static void
+test_keys_only(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.keys_only = true;
+	check_tables(40000, 200, &options);
+	options.min_rows = 8000;
+	options.max_rows = 50000;
+	check_tables(50000, 10, &options);
+}
+
+/* Tails, and rows of up to half a slot. */
+static void
+test_strings(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
+	{
+		options.ncolumns = 1;
+		options.max_rows = 1500;
+		options.max_len = 40;
+		check_tables(60000 + (uint64_t) options.kind * 1000, 60, &options);
+		options.max_rows = 200;
+		options.max_len = 30000;
+		check_tables(65000 + (uint64_t) options.kind * 1000, 20, &options);
+		options.ncolumns = 3;
+		options.max_rows = 300;
+		options.max_len = 1100;
+		check_tables(70000 + (uint64_t) options.kind * 1000, 30, &options);
+	}
+}
+
+/*
+ * Numbers that repeat, and then the least or the greatest bigint: so many bits
+ * and 64.  The rows leave 47 bits to the first sort, which finds out all that
+ * there is to know, but leaves the last bits to be compared where rows tie.
+ */
+static void
+test_figures(void **unused)
+{
+	const TestKind kinds[] = {TEST_INT32, TEST_INT64};
+	const int	nrows = 100000;
+
+	for (int distinct = 1; distinct <= nrows; distinct *= 10)
+	{
+		TestTable  *table = table_make_empty(kinds, 2, (size_t) nrows);
+		Service		service;
+		Client		client;
+
+		for (int i = 0; i < nrows; i++)
+		{
+			table_set_number(table, (size_t) i, 0, (i * 7) % distinct);
+			table_set_number(table, (size_t) i, 1, i % 2 == 0 ? INT64_MIN : INT64_MAX);
+		}
+		service_start(&service, 0, NULL);
+		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+		CHECK(client_load(&client, NULL));
+		CHECK(client_sort(&client, GS_ALGORITHM_AUTO));
+		assert_int_equal(client.figures.nrows, nrows);
+		assert_int_equal(client.figures.algorithm, GS_ALGORITHM_RADIX);
+		assert_int_equal(client.figures.key_bits, gs_bit_width((uint64_t) distinct - 1) + 64);
+		assert_int_equal(client.figures.key_tails, 0);
+		assert_int_equal(client.figures.passes, 6);
+		assert_int_equal(client.figures.tied_rows, distinct < nrows ? nrows : 0);
+
+		/* what only ties took, twice 16 bytes each, is back */
+		CHECK(client.figures.device_bytes >=
+			  gs_slab_used(service.pool) + 2 * 16 * client.figures.tied_rows);
+		client_close(&client);
+		service_stop(&service);
+		table_free(table);
+	}
+}
+
+static void
+test_no_rows(void **unused)
+{
+	const TestKind kinds[] = {TEST_INT32};
+	TestTable  *table = table_make_empty(kinds, 1, 0);
+	Service		service;
+	Client		client;
+
+	service_start(&service, 0, NULL);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+	gs_job_sort(client.job, GS_ALGORITHM_AUTO, &client.layout);
+	CHECK(client.sorted && client.figures.nrows == 0);
+	client_fetch(&client, 0);
+	CHECK(!gs_job_busy(client.job));
+	gs_job_poll(client.job);
+	CHECK(client.nready == 0);
+	client_close(&client);
+	service_stop(&service);
+	table_free(table);
+}
+
+/* Several jobs of one device take turns, and take each other's memory over. */
+static void
+test_many_jobs(void **unused)
+{
+	enum
+	{
+		NCLIENTS = 5
+	};
+	TableOptions options = table_defaults;
+	Service		service;
+	Client		clients[NCLIENTS];
+	TestTable  *tables[NCLIENTS];
+	Dice		dice;
+
+	options.min_rows = 1000;
+	options.max_rows = 4000;
+	service_start(&service, 0, NULL);
+	for (int i = 0; i < NCLIENTS; i++)
+	{
+		tables[i] = table_of_seed(80000 + (uint64_t) i, &options, &dice);
+		CHECK(client_open(&clients[i], &service, tables[i], GS_MIN_SLOT_BYTES, 3));
+	}
+	for (int round = 0; round < 30; round++)
+	{
+		int			which = (int) dice_below(&dice, NCLIENTS);
+		bool		waits = true;
+
+		unit_case("round %d", round);
+		for (int i = 0; i < NCLIENTS; i++)
+		{
+			if (clients[i].npushed == 0)
+			{
+				CHECK(client_load(&clients[i], &dice));
+				gs_job_sort(clients[i].job, GS_ALGORITHM_AUTO, &clients[i].layout);
+			}
+		}
+		while (waits)
+		{
+			waits = false;
+			for (int i = 0; i < NCLIENTS; i++)
+			{
+				if (!clients[i].sorted)
+				{
+					client_poll(&clients[i]);
+					waits = true;
+				}
+			}
+		}
+		client_fetch(&clients[which], 0);
+		client_check_batches(&clients[which], 0, INT32_MAX);
+		client_close(&clients[which]);
+		CHECK(client_open(&clients[which], &service, tables[which], GS_MIN_SLOT_BYTES, 3));
+	}
+	for (int i = 0; i < NCLIENTS; i++)
+	{
+		client_close(&clients[i]);
+		table_free(tables[i]);
+	}
+	service_stop(&service);
+	unit_case("%s", "");
+}
+
+/* -------------------------------------------------------------------- drain */
+
+/* Before all rows are sent, with batches on their way. */
+static void
+test_drain_of_load(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 6000;
+	for (uint64_t seed = 90000; seed < 90060; seed++)
+	{
+		Dice		dice;
+		TestTable  *table;
+		Service		service;
+		Client		client;
+
+		options.keys_only = seed % 3 == 0;
+		table = table_of_seed(seed, &options, &dice);
+		service_start(&service, 0, NULL);
+		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES,
+						  2 + (uint32_t) dice_below(&dice, 5)));
+		CHECK(client_load(&client, &dice));
+		client_check_drain(&client);
+		client_close(&client);
+		service_stop(&service);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* How a sort under a limit, or with a device out of memory, came out. */
+typedef enum Outcome
+{
+	OUTCOME_SORTED,
+	OUTCOME_FULL_IN_LOAD,
+	OUTCOME_FULL_IN_SORT,
+	NOUTCOMES
+} Outcome;
+
+/* Whatever becomes of it, all rows are there. */
+static Outcome
+sort_or_drain(Service *service, const TestTable *table, Dice *dice)
+{
+	Client		client;
+	Outcome		outcome = OUTCOME_SORTED;
+
+	CHECK(client_open(&client, service, table, GS_MIN_SLOT_BYTES, 4));
+	if (!client_load(&client, dice))
+	{
+		/* a client says this before it has heard; it is too late */
+		gs_job_sort(client.job, GS_ALGORITHM_AUTO, &client.layout);
+		outcome = OUTCOME_FULL_IN_LOAD;
+	}
+	else if (!client_sort(&client, GS_ALGORITHM_AUTO))
+		outcome = OUTCOME_FULL_IN_SORT;
+	if (outcome == OUTCOME_SORTED)
+	{
+		client_fetch(&client, 0);
+		client_check_batches(&client, 0, INT32_MAX);
+	}
+	else
+	{
+		CHECK_MSG(client.failure == GS_FAILED_MEMORY, "it failed: %s", client.text);
+		client_check_drain(&client);
+	}
+	client_close(&client);
+	return outcome;
+}
+
+/* A row number has 32 bits. */
+static void
+test_too_many_rows(void **unused)
+{
+	TableOptions options = table_defaults;
+	Dice		dice;
+	TestTable  *table;
+	Service		service;
+	Client		client;
+
+	options.min_rows = options.max_rows = 100;
+	options.keys_only = true;
+	table = table_of_seed(95000, &options, &dice);
+	service_start(&service, 0, NULL);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+	CHECK(client_load(&client, NULL));
+	gs_job_batch_filled(client.job, 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
+	CHECK(client.failed && client.failure == GS_FAILED_MEMORY);
+	client_check_drain(&client);
+	client_close(&client);
+	service_stop(&service);
+	table_free(table);
+	unit_case("%s", "");
+}
+
+static void
+test_memory_limits(void **unused)
+{
+	TableOptions options = table_defaults;
+	int			outcomes[NOUTCOMES] = {0};
+
+	options.min_rows = 3000;
+	options.max_rows = 20000;
+	for (uint64_t seed = 100000; seed < 100080; seed++)
+	{
+		Dice		dice;
+		TestTable  *table;
+		Service		service;
+
+		options.keys_only = seed % 5 == 0;
+		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
+		options.kind = seed % 2 == 0 && !options.keys_only ? TEST_BYTEA : -1;
+		table = table_of_seed(seed, &options, &dice);
+		service_start(&service, ((uint64_t) 64 << 10) + dice_below(&dice, 5 << 20), NULL);
+		outcomes[sort_or_drain(&service, table, &dice)]++;
+		service_stop(&service);
+		table_free(table);
+	}
+	unit_case("%s", "");
+	print_message("# sorted %d, full in the load %d, in the sort %d\n",
+				  outcomes[OUTCOME_SORTED], outcomes[OUTCOME_FULL_IN_LOAD],
+				  outcomes[OUTCOME_FULL_IN_SORT]);
+	for (int i = 0; i < NOUTCOMES; i++)
+		CHECK(outcomes[i] > 0);
+}
+
+/*
+ * Few ties: then whether the memory will do is known while rows come, to a
+ * slab.
+ */
+static void
+test_refused_early(void **unused)
+{
+	int			outcomes[NOUTCOMES] = {0};
+
+	for (uint64_t seed = 105000; seed < 105100; seed++)
+	{
+		const TestKind kinds[] = {TEST_INT64};
+		Dice		dice = dice_of_seed(seed);
+		size_t		nrows = 5000 + dice_below(&dice, 30000);
+		TestTable  *table = table_make_empty(kinds, 1, nrows);
+		Service		service;
+
+		unit_case("seed %llu", (unsigned long long) seed);
+		table->keys_only = seed % 2 == 0;
+		table->max_payload = (uint32_t) dice_below(&dice, 60);
+		for (size_t row = 0; row < nrows; row++)
+			table_set_number(table, row, 0, (int64_t) dice_word(&dice));
+		service_start(&service, ((uint64_t) 1 << 20) + dice_below(&dice, 3 << 20), NULL);
+		outcomes[sort_or_drain(&service, table, &dice)]++;
+		service_stop(&service);
+		table_free(table);
+	}
+	unit_case("%s", "");
+	CHECK(outcomes[OUTCOME_SORTED] > 10);
+	CHECK(outcomes[OUTCOME_FULL_IN_LOAD] > 10);
+	assert_int_equal(outcomes[OUTCOME_FULL_IN_SORT], 0);
+}
+
+/* Each allocation of one kind fails in its turn; how the sorts came out. */
+static void
+run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *dice,
+				  int outcomes[NOUTCOMES])
+{
+	for (int call = first_call; outcomes[OUTCOME_SORTED] == 0; call++)
+	{
+		Service		service;
+		char		fault[40];
+
+		snprintf(fault, sizeof(fault), "%s:%d:none", op, call);
+		unit_case("%s", fault);
+		service_start(&service, (uint64_t) 1 << 30, fault);
+		outcomes[sort_or_drain(&service, table, dice)]++;
+		service_stop(&service);
+	}
+	unit_case("%s", "");
+}
+
+/* The device has less memory than the limit, or the host none that is pinned. */
+static void
+test_memory_runs_out(void **unused)
+{
+	TableOptions options = table_defaults;
+	Dice		dice;
+	TestTable  *table;
+	int			on_device[NOUTCOMES] = {0};
+	int			on_host[NOUTCOMES] = {0};
+
+	options.min_rows = options.max_rows = 12000;
+	options.kind = TEST_BYTEA;
+	options.ncolumns = 2;
+	options.max_payload = 200;
+	table = table_of_seed(110000, &options, &dice);
+	run_out_of_memory(table, "allocate", 1, &dice, on_device);
+	CHECK(on_device[OUTCOME_FULL_IN_LOAD] > 0);
+	CHECK(on_device[OUTCOME_FULL_IN_SORT] > 7);
+
+	/* the first is that of the job itself; see test_open_fails() */
+	run_out_of_memory(table, "allocate_host", 2, &dice, on_host);
+	CHECK(on_host[OUTCOME_FULL_IN_LOAD] > 0);
+	CHECK(on_host[OUTCOME_FULL_IN_SORT] == 1);
+	table_free(table);
+}
+
+/* -------------------------------------------------------------------- close */
+
+/* Lets a job do npolls polls and leaves; what it had is back. */
+static bool
+close_after(const TestTable *table, int npolls)
+{
+	Service		service;
+	Client		client;
+	bool		ended = true;
+
+	service_start(&service, 0, NULL);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 4));
+	if (client_load(&client, NULL))
+		gs_job_sort(client.job, GS_ALGORITHM_AUTO, &client.layout);
+	for (int i = 0; i < npolls && ended; i++)
+	{
+		if (client.sorted && client.stream == 0)
+			client_fetch(&client, 0);
+		if (gs_job_busy(client.job))
+			gs_job_poll(client.job);
+		else
+			ended = false;
+	}
+	client_close(&client);
+	service_stop(&service);
+	return !ended;
+}
+
+static void
+test_close_in_every_phase(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 1500;
+	options.max_rows = 3000;
+	options.max_payload = 100;
+	for (uint64_t seed = 120000; seed < 120010; seed++)
+	{
+		Dice		dice;
+		TestTable  *table;
+
+		options.keys_only = seed % 5 == 0;
+		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
+		table = table_of_seed(seed, &options, &dice);
+		for (int npolls = 0; !close_after(table, npolls); npolls++)
+			CHECK(npolls < 1000);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}
+
+/* While batches are on their way up, and nobody polled. */
+static void
+test_close_of_load(void **unused)
+{
+	TableOptions options = table_defaults;
+	Dice		dice;
+	TestTable  *table;
+	Service		service;
+	Client		client;
+
+	options.max_rows = options.min_rows = 3000;
+	options.ncolumns = 1;
+	table = table_of_seed(130000, &options, &dice);
+	service_start(&service, 0, NULL);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+	client_close(&client);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+	CHECK(client_load(&client, NULL));
+	CHECK(gs_job_busy(client.job));
+	CHECK(client.npushed > client.filled[0].nrows);
+
+	/* the device reads the ring yet */
+	CHECK(!gs_job_close(client.job));
+	client_close(&client);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+	CHECK(client_load(&client, &dice));
+	gs_job_drain(client.job);
+	client_poll(&client);
+	client_close(&client);
+	service_stop(&service);
+	table_free(table);
+}
+
+/* ------------------------------------------------------------ a broken device */
+
+static void
+test_device_breaks(void **unused)
+{
+	static const char *const ops[] = {
+		"mark", "reached", "copy_in", "copy_out", "pack", "sort_words", "same_words",
+		"same_keys", "same_tails", "count_ties", "list_ties", "tie_keys", "sort_ties",
+		"sort_tails", "place_ties", "row_ends", "cut", "gather", "gather_keys"
+	};
+	TableOptions options = table_defaults;
+	int			nfailed[sizeof(ops) / sizeof(ops[0])] = {0};
+
+	options.shape = SHAPE_FEW;
+	for (uint64_t seed = 140000; seed < 140012; seed++)
+	{
+		Dice		dice;
+		TestTable  *table;
+
+		/* so many that each has some batches */
+		options.keys_only = seed % 4 == 0;
+		options.min_rows = options.max_rows = options.keys_only ? 30000 : 3000;
+		options.kind = options.keys_only ? TEST_FLOAT8 : TEST_TEXT;
+		options.ncolumns = 3;
+		table = table_of_seed(seed, &options, &dice);
+		for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		{
+			Service		service;
+			Client		client;
+			char		fault[40];
+
+			snprintf(fault, sizeof(fault), "%s:%d:fail", ops[i],
+					 seed % 3 == 0 ? 1 + (int) dice_below(&dice, 20) : 1);
+			service_start(&service, 0, fault);
+			CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 4));
+			if (client_load(&client, &dice) && client_sort(&client, GS_ALGORITHM_AUTO))
+			{
+				client_fetch(&client, 0);
+				while (gs_job_busy(client.job))
+					gs_job_poll(client.job);
+			}
+			if (client.failed)
+			{
+				CHECK_MSG(client.failure == GS_FAILED_DEVICE, "it failed: %s", client.text);
+				CHECK(strstr(client.text, "broken as told") != NULL);
+				CHECK(!gs_job_busy(client.job));
+				gs_job_poll(client.job);
+				nfailed[i]++;
+			}
+			client_close(&client);
+			service_stop(&service);
+		}
+		table_free(table);
+	}
+	unit_case("%s", "");
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		CHECK_MSG(nfailed[i] > 0, "%s was never called", ops[i]);
+}
+
+/* Nobody is there any more to be told. */
+static void
+test_device_breaks_at_close(void **unused)
+{
+	static const char *const faults[] = {"mark:2:fail", "reached:1:fail"};
+	TableOptions options = table_defaults;
+	Dice		dice;
+	TestTable  *table;
+
+	options.min_rows = options.max_rows = 100;
+	options.ncolumns = 1;
+	table = table_of_seed(145000, &options, &dice);
+	for (int i = 0; i < 2; i++)
+	{
+		Service		service;
+		Client		client;
+
+		service_start(&service, 0, faults[i]);
+		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+		CHECK(client_load(&client, NULL));
+		CHECK(gs_job_close(client.job));
+		CHECK(!client.failed);
+		CHECK(service.device->error[0] != '\0');
+		free(client.ring.base);
+		service_stop(&service);
+	}
+	unit_case("%s", "");
+	table_free(table);
+}
+
+static void
+test_open_fails(void **unused)
+{
+	const TestKind kinds[] = {TEST_INT32};
+	TestTable  *table = table_make_empty(kinds, 1, 0);
+	Service		service;
+	Client		client;
+
+	service_start(&service, 0, "stream_open:1:fail");
+	CHECK(!client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+	service_stop(&service);
+	service_start(&service, 0, "allocate_host:1:none");
+	CHECK(!client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+	service_stop(&service);
+	table_free(table);
+}
+
+/* ---------------------------------------------------------- hostile clients */
+
+/* Changes some bits of some records, or whole words of them. */
+static void
+tamper_with_records(Client *client, const GsBatch *batch)
+{
+	Dice	   *dice = client->tamper_dice;
+	size_t		nwords = batch->record_bytes / sizeof(uint64_t);
+
+	for (int i = 0; i < 3; i++)
+	{
+		size_t		slot = dice_below(dice, batch->nrows);
+		uint64_t   *word = (uint64_t *) gs_batch_record(batch, slot) + dice_below(dice, nwords);
+
+		switch (dice_below(dice, 4))
+		{
+			case 0:
+				*word ^= UINT64_C(1) << dice_below(dice, 64);
+				break;
+			case 1:
+				*word = dice_word(dice);
+				break;
+			case 2:
+				*word += UINT64_C(1) << 32;
+				break;
+			default:
+				*word = dice_any_width(dice, 64);
+				break;
+		}
+	}
+}
+
+/* Whatever came down: as many rows as there were, each within its batch. */
+static void
+check_any_order(Client *client)
+{
+	uint64_t	next = 0;
+
+	client_fetch(client, 0);
+	while (next < client->npushed)
+	{
+		GsBatchReady ready = client_take_batch(client);
+
+		CHECK(ready.position == next && ready.nrows > 0);
+		CHECK(ready.rows_bytes <= client->ring.slot_bytes);
+		next += ready.nrows;
+		client_release(client, ready.slot);
+	}
+	CHECK(next == client->npushed);
+}
+
+static void
+test_hostile_records(void **unused)
+{
+	TableOptions options = table_defaults;
+	int			nsorted = 0;
+	int			nrefused = 0;
+
+	options.min_rows = 1;
+	options.max_rows = 1000;
+	for (uint64_t seed = 150000; seed < 150400; seed++)
+	{
+		Dice		dice;
+		TestTable  *table;
+		Service		service;
+		Client		client;
+
+		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
+		options.keys_only = seed % 10 == 0;
+		options.kind = seed % 3 != 0 && !options.keys_only ? TEST_BYTEA : -1;
+		table = table_of_seed(seed, &options, &dice);
+		service_start(&service, 0, NULL);
+		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+		client.tamper = tamper_with_records;
+		client.tamper_dice = &dice;
+		CHECK(client_load(&client, &dice));
+		if (client_sort(&client, GS_ALGORITHM_AUTO))
+		{
+			check_any_order(&client);
+			nsorted++;
+		}
+		else
+		{
+			CHECK_MSG(client.failure == GS_FAILED_ROWS, "it failed: %s", client.text);
+			CHECK(!gs_job_busy(client.job));
+			nrefused++;
+		}
+		client_close(&client);
+		service_stop(&service);
+		table_free(table);
+	}
+	unit_case("%s", "");
+	print_message("# sorted %d, refused %d\n", nsorted, nrefused);
+	CHECK(nsorted > 0 && nrefused > 0);
+}
+
+/* Changes a layout in some place, mostly where it counts. */
+static void
+tamper_with_layout(Dice *dice, GsKeyLayout *layout)
+{
+	int			colno = (int) dice_below(dice, (uint64_t) layout->ncolumns);
+	int			fieldno = (int) dice_below(dice, (uint64_t) layout->nfields);
+	GsKeyColumn *column = &layout->columns[colno];
+	GsKeyField *field = &layout->fields[fieldno];
+	unsigned char *bytes = (unsigned char *) layout;
+
+	switch (dice_below(dice, 16))
+	{
+		case 0:
+			bytes[dice_below(dice, sizeof(*layout))] ^= (unsigned char) (1 + dice_below(dice, 255));
+			break;
+		case 1:
+			((unsigned char *) column)[dice_below(dice, sizeof(*column))] =
+				(unsigned char) dice_below(dice, 256);
+			break;
+		case 2:
+			((unsigned char *) field)[dice_below(dice, sizeof(*field))] =
+				(unsigned char) dice_below(dice, 256);
+			break;
+		case 3:
+			field->word = (uint8_t) dice_below(dice, 4);
+			break;
+		case 4:
+			field->shift = (uint8_t) dice_below(dice, 80);
+			break;
+		case 5:
+			field->bits = (uint8_t) dice_below(dice, 80);
+			break;
+		case 6:
+			field->canonical = (uint8_t) dice_below(dice, 4);
+			break;
+		case 7:
+			field->min = dice_any_width(dice, 64);
+			break;
+		case 8:
+			field->max = dice_any_width(dice, 64);
+			break;
+		case 9:
+			field->ever_set = dice_any_width(dice, 64);
+			break;
+		case 10:
+			field->always_set = dice_any_width(dice, 64);
+			break;
+		case 11:
+			column->nnulls = dice_below(dice, layout->nrows + 2);
+			break;
+		case 12:
+			column->tail_word = (uint8_t) dice_below(dice, 5);
+			column->min_len = (uint32_t) dice_below(dice, 20);
+			break;
+		case 13:
+			column->max_len = (uint32_t) dice_any_width(dice, 32);
+			break;
+		case 14:
+			bytes = (unsigned char *) &column->variable;
+			*bytes = (unsigned char) dice_below(dice, 3);
+			break;
+		default:
+			layout->nfields += (int) dice_below(dice, 3) - 1;
+			layout->ncolumns += (int) dice_below(dice, 3) - 1;
+			break;
+	}
+}
+
+static void
+test_hostile_layouts(void **unused)
+{
+	TableOptions options = table_defaults;
+	int			nsorted = 0;
+	int			nrefused = 0;
+
+	options.min_rows = 1;
+	options.max_rows = 60;
+	for (uint64_t seed = 160000; seed < 164000; seed++)
+	{
+		Dice		dice;
+		TestTable  *table;
+		Service		service;
+		Client		client;
+
+		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
+		options.keys_only = seed % 10 == 0;
+		options.ncolumns = 1 + (int) (seed % 5);
+		table = table_of_seed(seed, &options, &dice);
+		service_start(&service, 0, NULL);
+		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+		CHECK(client_load(&client, NULL));
+		for (int i = 1 + (int) dice_below(&dice, 3); i > 0; i--)
+		{
+			if (client.layout.ncolumns > 0 && client.layout.nfields > 0 &&
+				client.layout.ncolumns <= GS_MAX_COLUMNS &&
+				client.layout.nfields <= GS_MAX_FIELDS)
+				tamper_with_layout(&dice, &client.layout);
+		}
+		if (client_sort(&client, GS_ALGORITHM_AUTO))
+		{
+			check_any_order(&client);
+			nsorted++;
+		}
+		else
+		{
+			CHECK_MSG(client.failure == GS_FAILED_PROTOCOL, "it failed: %s", client.text);
+			nrefused++;
+		}
+		client_close(&client);
+		service_stop(&service);
+		table_free(table);
+	}
+	unit_case("%s", "");
+	print_message("# sorted %d, refused %d\n", nsorted, nrefused);
+	CHECK(nsorted > 0 && nrefused > 0);
+}
+
+/* A float4 with NULLs, a text and a float8, as a driver would observe them. */
+static void
+make_layout(GsKeyLayout *layout)
+{
+	GsKeyColumn *column;
+
+	memset(layout, 0, sizeof(*layout));
+	gs_key_layout_init(layout);
+	column = gs_key_layout_add_column(layout, false, false);
+	gs_key_layout_add_field(layout, 32, GS_CANONICAL_FLOAT4);
+	column->nnulls = 1;
+	column = gs_key_layout_add_column(layout, true, false);
+	gs_key_layout_add_bytes(layout, true);
+	column->min_len = 0;
+	column->max_len = 10;
+	gs_key_layout_add_column(layout, false, true);
+	gs_key_layout_add_field(layout, 64, GS_CANONICAL_FLOAT8);
+	layout->nrows = 10;
+	for (int i = 0; i < 3; i++)
+	{
+		gs_key_field_observe(&layout->fields[i], 3);
+		gs_key_field_observe(&layout->fields[i], 9);
+	}
+}
+
+/* Each rule by itself; nothing may hang on the others. */
+static void
+test_layout_rules(void **unused)
+{
+	const unsigned char two = 2;
+	GsKeyLayout good;
+	GsKeyLayout layout;
+
+#define REFUSED(change) \
+	do { \
+		layout = good; \
+		change; \
+		CHECK_MSG(!gs_job_layout_is_valid(&layout, 4, false), "accepted: %s", #change); \
+	} while (0)
+#define ACCEPTED(change) \
+	do { \
+		layout = good; \
+		change; \
+		CHECK_MSG(gs_job_layout_is_valid(&layout, 4, false), "refused: %s", #change); \
+	} while (0)
+
+	make_layout(&good);
+	ACCEPTED((void) 0);
+	REFUSED(layout.ncolumns = 0);
+	REFUSED(layout.ncolumns = 2);
+	REFUSED(layout.ncolumns = -1);
+	REFUSED(layout.ncolumns = GS_MAX_COLUMNS + 1);
+	REFUSED(layout.nfields = 0);
+	REFUSED(layout.nfields = 2);
+	REFUSED(layout.nfields = 4);
+	REFUSED(layout.nfields = GS_MAX_FIELDS + 1);
+	REFUSED(layout.nwords = 3);
+	REFUSED(layout.nwords = -1);
+	REFUSED(layout.keys_only = true);
+	REFUSED(memcpy(&layout.keys_only, &two, 1));
+	REFUSED(memcpy(&layout.columns[0].descending, &two, 1));
+	REFUSED(memcpy(&layout.columns[1].nulls_first, &two, 1));
+	REFUSED(memcpy(&layout.columns[2].variable, &two, 1));
+	REFUSED(memcpy(&layout.columns[2].nul_free, &two, 1));
+	REFUSED(layout.columns[0].first_field = 1);
+	REFUSED(layout.columns[2].first_field = 255);
+	REFUSED(layout.columns[0].nfields = 0);
+	REFUSED(layout.columns[0].nfields = 0; layout.columns[1].first_field = 0;
+			layout.columns[2].first_field = 1; layout.nfields = 2);
+	REFUSED(layout.columns[2].nfields = 2);
+	REFUSED(layout.columns[2].nfields = 255);
+	REFUSED(layout.columns[1].tail_word = 4);
+	REFUSED(layout.columns[0].nnulls = 11);
+	ACCEPTED(layout.columns[0].nnulls = 10);
+	REFUSED(layout.fields[0].word = 4);
+	REFUSED(layout.fields[0].bits = 0);
+	REFUSED(layout.fields[1].bits = 0);
+	REFUSED(layout.fields[1].bits = 65);
+	REFUSED(layout.fields[1].bits = 255);
+	REFUSED(layout.fields[1].shift = 1);
+	REFUSED(layout.fields[0].shift = 33);
+	ACCEPTED(layout.fields[0].shift = 32);
+	REFUSED(layout.fields[0].canonical = GS_CANONICAL_FLOAT8);
+	REFUSED(layout.fields[1].canonical = GS_CANONICAL_FLOAT4);
+	REFUSED(layout.fields[0].canonical = 3);
+	REFUSED(layout.fields[0].min = 10);
+	REFUSED(layout.fields[0].max = UINT64_C(1) << 32);
+	REFUSED(layout.fields[0].ever_set |= UINT64_C(1) << 32);
+	REFUSED(layout.fields[0].always_set = 16);
+
+	/* of a column that has only NULLs, nothing was observed */
+	make_layout(&good);
+	good.columns[0].nnulls = good.nrows;
+	ACCEPTED(layout.fields[0].min = UINT64_MAX);
+	REFUSED(layout.fields[0].word = 4);
+
+	/* a byte string has one field */
+	make_layout(&good);
+	REFUSED(layout.columns[1].nfields = 2; layout.ncolumns = 2);
+
+	/* and a record that is the row has one word */
+	gs_key_layout_init(&good);
+	gs_key_layout_add_column(&good, false, false);
+	gs_key_layout_add_field(&good, 64, GS_CANONICAL_NONE);
+	good.nrows = 2;
+	gs_key_field_observe(&good.fields[0], 1);
+	good.keys_only = true;
+	CHECK(gs_job_layout_is_valid(&good, 1, true));
+	layout = good;
+	layout.columns[0].nnulls = 1;
+	CHECK(!gs_job_layout_is_valid(&layout, 1, true));
+	layout = good;
+	layout.columns[0].variable = true;
+	CHECK(!gs_job_layout_is_valid(&layout, 1, true));
+	layout = good;
+	layout.nwords = 2;
+	CHECK(!gs_job_layout_is_valid(&layout, 2, true));
+#undef REFUSED
+#undef ACCEPTED
+}
+
+/* A layout that says how many rows there are, but not so many were sent. */
+static void
+test_layout_of_other_rows(void **unused)
+{
+	TableOptions options = table_defaults;
+	Dice		dice;
+	TestTable  *table;
+	Service		service;
+	Client		client;
+
+	options.min_rows = options.max_rows = 100;
+	options.keys_only = true;
+	table = table_of_seed(170000, &options, &dice);
+	service_start(&service, 0, NULL);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+	CHECK(client_load(&client, NULL));
+	client.layout.nrows++;
+	CHECK(!client_sort(&client, GS_ALGORITHM_AUTO));
+	CHECK(client.failure == GS_FAILED_PROTOCOL);
+	client_close(&client);
+	service_stop(&service);
+	table_free(table);
+	unit_case("%s", "");
+}
+
+/* A row has to leave room for another in its slot. */
+static void
+test_row_too_long(void **unused)
+{
+	const TestKind kinds[] = {TEST_BYTEA};
+	const uint32_t most = GS_MAX_ROW_BYTES(GS_MIN_SLOT_BYTES) - 8;	/* less the row's header */
+	unsigned char *bytes = calloc(1, most + 1);
+
+	CHECK(bytes != NULL);
+	for (uint32_t len = most; len <= most + 1; len++)
+	{
+		TestTable  *table = table_make_empty(kinds, 1, 3);
+		Service		service;
+		Client		client;
+
+		for (size_t row = 0; row < 3; row++)
+			table_set_bytes(table, row, 0, bytes, row == 1 ? len : 10);
+		service_start(&service, 0, NULL);
+		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+		CHECK(client_load(&client, NULL));
+		if (client_sort(&client, GS_ALGORITHM_AUTO))
+		{
+			CHECK(len == most);
+			client_fetch(&client, 0);
+			client_check_batches(&client, 0, INT32_MAX);
+		}
+		else
+			CHECK(len == most + 1 && client.failure == GS_FAILED_ROWS);
+		client_close(&client);
+		service_stop(&service);
+		table_free(table);
+	}
+	free(bytes);
+}
+
+/* The widest layout that can be: all arrays of the packing full. */
+static void
+test_largest_layout(void **unused)
+{
+	GsKeyLayout layout;
+	GsKeyPacking packing;
+
+	gs_key_layout_init(&layout);
+	for (int colno = 0; colno < GS_MAX_COLUMNS; colno++)
+	{
+		GsKeyColumn *column = gs_key_layout_add_column(&layout, colno % 2 == 0, colno % 3 == 0);
+
+		gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+		gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+		column->nnulls = 1;
+	}
+	layout.nrows = 3;
+	for (int i = 0; i < layout.nfields; i++)
+	{
+		gs_key_field_observe(&layout.fields[i], 0);
+		gs_key_field_observe(&layout.fields[i], UINT64_MAX);
+	}
+	assert_true(gs_job_layout_is_valid(&layout, GS_MAX_FIELDS, false));
+	for (int bits = GS_MIN_LEVEL_BITS; bits <= 64; bits++)
+	{
+		gs_key_packing_init(&packing, &layout, bits);
+		CHECK(packing.nlevels <= GS_MAX_LEVELS && packing.npieces <= GS_MAX_PIECES &&
+			  packing.ncomponents <= GS_MAX_COMPONENTS);
+	}
+	assert_false(gs_job_layout_is_valid(&layout, GS_MAX_FIELDS - 1, false));
+	assert_false(gs_job_layout_is_valid(&layout, GS_MAX_FIELDS, true));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_small_tables),
+		cmocka_unit_test(test_large_tables),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_keys_only),
+		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_no_rows),
+		cmocka_unit_test(test_many_jobs),
+		cmocka_unit_test(test_drain_of_load),
+		cmocka_unit_test(test_too_many_rows),
+		cmocka_unit_test(test_memory_limits),
+		cmocka_unit_test(test_refused_early),
+		cmocka_unit_test(test_memory_runs_out),
+		cmocka_unit_test(test_close_in_every_phase),
+		cmocka_unit_test(test_close_of_load),
+		cmocka_unit_test(test_device_breaks),
+		cmocka_unit_test(test_device_breaks_at_close),
+		cmocka_unit_test(test_open_fails),
+		cmocka_unit_test(test_hostile_records),
+		cmocka_unit_test(test_hostile_layouts),
+		cmocka_unit_test(test_layout_rules),
+		cmocka_unit_test(test_layout_of_other_rows),
+		cmocka_unit_test(test_row_too_long),
+		cmocka_unit_test(test_largest_layout)
+	};
+
+	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
+}
