@@ -14,6 +14,9 @@
  * Kernels are loaded when the device is opened, all at once; the runtime would
  * else load each when it is first used, within the first sort.
  *
+ * Streams and pinned memory are kept for the next who wants some: making them
+ * takes half a millisecond a job, and giving memory back waits for all streams.
+ *
  * A CUDA error is final: the first one's text is kept, and every later call
  * fails.  What only says that there is no memory is none.
  *
@@ -30,10 +33,28 @@
 
 #define GS_STREAM_EVENTS	32
 
+/* Kept at most: streams, and pieces of pinned memory of at most so many bytes. */
+#define GS_KEPT			64
+#define GS_KEPT_BYTES	((size_t) 256 << 10)
+
+/* Before each piece of pinned memory. */
+typedef struct GsPinned
+{
+	size_t		nbytes;			/* behind it */
+	struct GsPinned *next;		/* kept */
+} GsPinned;
+
+/* So that what is behind it is aligned as cudaHostAlloc() aligns. */
+#define GS_PINNED_HEADER	256
+
 typedef struct GsCudaDevice
 {
 	GsDevice	device;			/* first */
 	int			number;
+	GsPinned   *kept_pinned;
+	int			nkept_pinned;
+	GsStream   *kept_streams[GS_KEPT];
+	int			nkept_streams;
 } GsCudaDevice;
 
 /* The events that the stream has not been seen to pass are a ring. */
@@ -134,27 +155,62 @@ cuda_release(GsDevice *device, void *d_memory)
 		is_done(cuda_device(device), "cudaFree", cudaFree(d_memory));
 }
 
+/* A kept piece that is large enough and not much larger; NULL if there is none. */
+static GsPinned *
+take_kept_pinned(GsCudaDevice *device, size_t nbytes)
+{
+	for (GsPinned **link = &device->kept_pinned; *link != NULL; link = &(*link)->next)
+	{
+		GsPinned   *pinned = *link;
+
+		if (pinned->nbytes >= nbytes && pinned->nbytes / 4 <= nbytes)
+		{
+			*link = pinned->next;
+			device->nkept_pinned--;
+			return pinned;
+		}
+	}
+	return NULL;
+}
+
 static void *
 cuda_allocate_host(GsDevice *device, size_t nbytes)
 {
-	void	   *memory = NULL;
+	GsPinned   *pinned;
 
 	if (!enter(cuda_device(device)))
 		return NULL;
-	if (cudaHostAlloc(&memory, nbytes, cudaHostAllocPortable) != cudaSuccess)
+	pinned = take_kept_pinned(cuda_device(device), nbytes);
+	if (pinned == NULL)
 	{
-		cudaGetLastError();
-		return NULL;
+		void	   *memory;
+
+		if (cudaHostAlloc(&memory, GS_PINNED_HEADER + nbytes, cudaHostAllocPortable) != cudaSuccess)
+		{
+			cudaGetLastError();
+			return NULL;
+		}
+		pinned = (GsPinned *) memory;
+		pinned->nbytes = nbytes;
 	}
-	memset(memory, 0, nbytes);
-	return memory;
+	memset((char *) pinned + GS_PINNED_HEADER, 0, nbytes);
+	return (char *) pinned + GS_PINNED_HEADER;
 }
 
 static void
-cuda_release_host(GsDevice *device, void *memory)
+cuda_release_host(GsDevice *base, void *memory)
 {
-	if (enter(cuda_device(device)))
-		is_done(cuda_device(device), "cudaFreeHost", cudaFreeHost(memory));
+	GsCudaDevice *device = cuda_device(base);
+	GsPinned   *pinned = (GsPinned *) ((char *) memory - GS_PINNED_HEADER);
+
+	if (pinned->nbytes <= GS_KEPT_BYTES && device->nkept_pinned < GS_KEPT)
+	{
+		pinned->next = device->kept_pinned;
+		device->kept_pinned = pinned;
+		device->nkept_pinned++;
+	}
+	else if (enter(device))
+		is_done(device, "cudaFreeHost", cudaFreeHost(pinned));
 }
 
 static bool
@@ -178,17 +234,29 @@ cuda_unpin(GsDevice *device, void *memory)
 /* ----------------------------------------------------------------- streams */
 
 static void
-cuda_stream_close(GsStream *stream)
+destroy_stream(GsStream *stream)
 {
 	if (enter(stream->device))
 	{
-		is_done(stream->device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream));
 		for (int i = 0; i < GS_STREAM_EVENTS; i++)
 			if (stream->events[i] != NULL)
 				cudaEventDestroy(stream->events[i]);
 		cudaStreamDestroy(stream->stream);
 	}
 	free(stream);
+}
+
+static void
+cuda_stream_close(GsStream *stream)
+{
+	GsCudaDevice *device = stream->device;
+
+	if (enter(device) &&
+		is_done(device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream)) &&
+		device->nkept_streams < GS_KEPT)
+		device->kept_streams[device->nkept_streams++] = stream;
+	else
+		destroy_stream(stream);
 }
 
 static GsStream *
@@ -198,6 +266,14 @@ cuda_stream_open(GsDevice *device)
 
 	if (!enter(cuda_device(device)))
 		return NULL;
+	if (cuda_device(device)->nkept_streams > 0)
+	{
+		stream = cuda_device(device)->kept_streams[--cuda_device(device)->nkept_streams];
+		stream->npending = 0;
+		stream->last_ticket = 0;
+		stream->passed = 0;
+		return stream;
+	}
 	stream = (GsStream *) calloc(1, sizeof(GsStream));
 	if (stream == NULL)
 		return NULL;
@@ -213,7 +289,7 @@ cuda_stream_open(GsDevice *device)
 		if (!is_done(stream->device, "cudaEventCreate",
 					 cudaEventCreateWithFlags(&stream->events[i], cudaEventDisableTiming)))
 		{
-			cuda_stream_close(stream);
+			destroy_stream(stream);
 			return NULL;
 		}
 	}
@@ -512,10 +588,22 @@ cuda_gather_keys(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_w
 /* -------------------------------------------------------------- open, close */
 
 static void
-cuda_close(GsDevice *device)
+cuda_close(GsDevice *base)
 {
-	if (enter(cuda_device(device)))
+	GsCudaDevice *device = cuda_device(base);
+
+	if (enter(device))
 		cudaDeviceSynchronize();
+	while (device->nkept_streams > 0)
+		destroy_stream(device->kept_streams[--device->nkept_streams]);
+	while (device->kept_pinned != NULL)
+	{
+		GsPinned   *pinned = device->kept_pinned;
+
+		device->kept_pinned = pinned->next;
+		if (enter(device))
+			cudaFreeHost(pinned);
+	}
 	free(device);
 }
 

@@ -200,6 +200,11 @@ make_workdir()
 
 # The architectures of this machine's devices; where there is none but a
 # compiler, one, to see that it builds.
+has_device()
+{
+	nvidia-smi -L >/dev/null 2>&1
+}
+
 device_archs()
 {
 	local archs

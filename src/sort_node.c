@@ -244,6 +244,19 @@ hand_over_to_stock(GsSortState *state, const char *reason)
 	return true;
 }
 
+/* Has the window begin with the row at a position; it may get fewer than there are. */
+static GsStatus
+fill_window(GsSortState *state, int64 position)
+{
+	size_t		fetched;
+	GsStatus	status = gs_engine_fetch(state->engine, position, GS_SORT_WINDOW,
+										 state->window, &fetched);
+
+	state->window_start = position;
+	state->window_rows = status == GS_STATUS_OK ? (int) fetched : 0;
+	return status;
+}
+
 /* Has the engine lost its rows? */
 static inline bool
 engine_failed(const GsSortState *state)
@@ -440,7 +453,7 @@ load(GsSortState *state)
 	}
 }
 
-/* Sorts what was loaded.  False: the engine failed. */
+/* Sorts what was loaded, and fetches the first rows.  False: the engine failed. */
 static bool
 sort(GsSortState *state)
 {
@@ -452,9 +465,14 @@ sort(GsSortState *state)
 			(void) move_to_device(state);
 		status = gs_engine_sort(state->engine);
 		if (status == GS_STATUS_OK)
+		{
 			state->nrows = state->engine->figures.nrows + state->nnulls;
-		else if (status == GS_STATUS_FAILED ||
-				 !hand_over_to_stock(state, status_reason(state, status)))
+			status = fill_window(state, 0);
+		}
+		if (status == GS_STATUS_OK)
+			return true;
+		if (status == GS_STATUS_FAILED ||
+			!hand_over_to_stock(state, status_reason(state, status)))
 			return false;
 	}
 	if (state->phase == GS_SORT_STOCK)
@@ -514,20 +532,14 @@ load_and_sort(GsSortState *state)
 static pg_noinline void
 move_window(GsSortState *state, int64 position, bool forward)
 {
-	size_t		fetched;
+	int64		start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
 
-	state->window_start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
-	state->window_rows = 0;
-
-	/* a fetch may give fewer than there are */
-	while (position >= state->window_start + state->window_rows)
+	do
 	{
-		state->window_start += state->window_rows;
-		if (gs_engine_fetch(state->engine, state->window_start, GS_SORT_WINDOW,
-							state->window, &fetched) != GS_STATUS_OK)
+		if (fill_window(state, start) != GS_STATUS_OK)
 			report_engine_failure(state);
-		state->window_rows = (int) fetched;
-	}
+		start += state->window_rows;
+	} while (position >= start);
 }
 
 /* The row at a position, from the window. */

@@ -167,7 +167,7 @@ def make_tables():
 				CASE WHEN g % 11 > 0 THEN hashint8extended(g, 3) / 1e9::float8 END AS f,
 				md5(g::text)::uuid AS u, md5((g % 50000)::text) COLLATE "C" AS c,
 				('https://www.example.org/' || (hashint8(g) & 4194303)) COLLATE "C" AS url,
-				(hashint8extended(g, 4) >> 20)::numeric / 100 AS n, repeat('-', 1 + (g % 90)::int) AS pad
+				repeat('-', 1 + (g % 90)::int) AS pad
 			FROM generate_series(1::int8, {ROWS}) g""",
          "VACUUM (FREEZE, ANALYZE) gs_rows",
          # waits until the session is at work, and a bit; interrupts it; milliseconds until it is done
@@ -209,7 +209,7 @@ def test_ready():
 
 # Both engines sort stably, so they agree on every row.
 ORDERS = ["k", "k DESC", "b", "b DESC", "d, b", "d DESC, k, c", "f", "f DESC NULLS LAST", "f NULLS FIRST, d", "u", "c",
-          "c DESC, k", "url", "url DESC, b", "d, url, f", "id", "id DESC", "d", "n", "n DESC, d"]
+          "c DESC, k", "url", "url DESC, b", "d, url, f", "id", "id DESC", "d"]
 
 
 def test_orders():
@@ -218,10 +218,7 @@ def test_orders():
 			FROM (SELECT id, pad FROM gs_rows ORDER BY {order} OFFSET 0) s""", f"-c gpusort.engine={choice} -c work_mem={work_mem}")
 
     for order in ORDERS:
-        ran = engine(f"SELECT * FROM gs_rows ORDER BY {order}")
-        if "cuda" not in ran:
-            tap.skip(f"ORDER BY {order}", f"sorted by {ran}")
-            continue
+        tap.equal(engine(f"SELECT * FROM gs_rows ORDER BY {order}"), "cuda", f"ORDER BY {order}: on the device")
         tap.equal(digest(order, "cuda", "4MB"), digest(order, "cpu", "4GB"),
                   f"ORDER BY {order}: as the CPU engine")
     for algorithm in ("radix", "merge"):
