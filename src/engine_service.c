@@ -220,6 +220,10 @@ take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mes
 				engine->memory_failed = true;
 				return GS_STATUS_FULL;
 			}
+
+			/* said before the service knew that it is to drain */
+			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == SERVICE_DRAINING)
+				break;
 			return fail(engine, message->failed.text);
 		default:
 			fine = false;

@@ -23,7 +23,7 @@
  *
  * S FAILED may come instead of any reply and ends the job (the client then
  * closes it); but for GS_FAILED_MEMORY before SORTED, after which the job can
- * still be drained:
+ * still be drained, as it can at any time before SORT:
  *
  *	  C DRAIN								S BATCH_READY ... BATCH_READY of no rows
  *
