@@ -412,6 +412,12 @@ gs_sort_key_layout(GsSortKey *key)
 	return &key->layout;
 }
 
+bool
+gs_sort_key_is_direct(const GsSortKey *key)
+{
+	return key->direct;
+}
+
 /* ------------------------------------------------------------------ loading */
 
 /* Finds the bytes of a text-like value, fetching it if need be. */
@@ -497,8 +503,6 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 {
 	*extra_bytes = 0;
 	find_values(key, slot, source);
-	if (key->direct)
-		return true;
 	if (key->value_context_used)
 	{
 		MemoryContextReset(key->value_context);
@@ -752,12 +756,12 @@ put_fixed(const KeyColumn *column, GsKeyField *field, Datum value, uint64 *recor
 	}
 }
 
-uint32
-gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
-				  size_t row_bytes, uint64 *record)
+/* The record of the values found, all of fixed width if direct.  Returns the NULL bits. */
+static inline __attribute__((always_inline)) uint32
+put_values(GsSortKey *key, bool direct, const GsRowSource *source, char *row,
+		   char *extra, uint64 *record)
 {
 	GsKeyLayout *layout = &key->layout;
-	char	   *extra = row + row_bytes;
 	uint32		nulls = 0;
 
 	layout->nrows++;
@@ -770,13 +774,28 @@ gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 			layout->columns[i].nnulls++;
 			nulls |= UINT32_C(1) << i;
 		}
-		else if (layout->columns[i].variable)
+		else if (!direct && layout->columns[i].variable)
 			put_bytes(key, i, source, row, &extra, record);
 		else
 			put_fixed(&key->columns[i], &layout->fields[layout->columns[i].first_field],
 					  key->values[i], record);
 	}
 	return nulls;
+}
+
+uint32
+gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
+				  size_t row_bytes, uint64 *record)
+{
+	return put_values(key, false, source, row, row + row_bytes, record);
+}
+
+uint32
+gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
+						 uint64 *record)
+{
+	find_values(key, slot, source);
+	return put_values(key, true, source, NULL, NULL, record);
 }
 
 /* ----------------------------------------------------------------- keys only */

@@ -106,6 +106,14 @@ extern uint32 gs_sort_key_write(GsSortKey *key, const GsRowSource *source,
 								char *row, size_t row_bytes, uint64 *record);
 
 /*
+ * Load and write in one where no value has to be fetched or looked up: for
+ * most keys of fixed width.
+ */
+extern bool gs_sort_key_is_direct(const GsSortKey *key);
+extern uint32 gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot,
+									   const GsRowSource *source, uint64 *record);
+
+/*
  * Load and write in one for keys_only layouts: writes the record of a value
  * that is not NULL.  Returns as gs_sort_key_load() does.
  */

@@ -341,7 +341,7 @@ static const char *
 take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	GsRowSource source;
-	Size		extra_bytes;
+	Size		extra_bytes = 0;
 	Size		row_bytes;
 	const char *why_not;
 	char	   *row;
@@ -349,7 +349,8 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	uint32		nulls;
 
 	gs_row_source_init(&source, slot);
-	if (!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+	if (!state->direct_key &&
+		!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
 		return why_not;
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
@@ -360,7 +361,10 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	row = gs_batch_next_row(*batch);
 	record = gs_batch_next_record(*batch);
 	gs_row_store(&source, slot, row);
-	nulls = gs_sort_key_write(state->key, &source, row, source.nbytes, record);
+	if (state->direct_key)
+		nulls = gs_sort_key_write_direct(state->key, slot, &source, record);
+	else
+		nulls = gs_sort_key_write(state->key, &source, row, source.nbytes, record);
 	record[state->engine->job.layout->nwords] = gs_batch_next_place(*batch, nulls);
 	gs_batch_push(*batch, row_bytes);
 	return NULL;
@@ -411,6 +415,7 @@ begin_load(GsSortState *state)
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc);
+		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
 		job.memory_limit = (Size) work_mem * 1024;
 		gs_engine_host_init(&job.host, state->context);

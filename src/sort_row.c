@@ -15,72 +15,39 @@
 #include "sort_row.h"
 
 void
-gs_row_source_init(GsRowSource *source, TupleTableSlot *slot)
+gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot)
 {
-	if (slot->tts_ops == &TTSOpsBufferHeapTuple || slot->tts_ops == &TTSOpsHeapTuple)
-	{
-		HeapTuple	tuple = ((HeapTupleTableSlot *) slot)->tuple;
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	Size		header = SizeofMinimalTupleHeader;
 
-		if (tuple != NULL)
+	slot_getallattrs(slot);
+	source->has_nulls = false;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (slot->tts_isnull[i])
 		{
-			source->body = (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
-			source->nbytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
-			return;
+			source->has_nulls = true;
+			header += BITMAPLEN(desc->natts);
+			break;
 		}
 	}
-	else if (slot->tts_ops == &TTSOpsMinimalTuple)
-	{
-		MinimalTuple tuple = ((MinimalTupleTableSlot *) slot)->mintuple;
-
-		if (tuple != NULL)
-		{
-			source->body = (const char *) tuple;
-			source->nbytes = tuple->t_len;
-			return;
-		}
-	}
-
-	/* loose values */
-	{
-		TupleDesc	desc = slot->tts_tupleDescriptor;
-		Size		header = SizeofMinimalTupleHeader;
-
-		slot_getallattrs(slot);
-		source->has_nulls = false;
-		for (int i = 0; i < desc->natts; i++)
-		{
-			if (slot->tts_isnull[i])
-			{
-				source->has_nulls = true;
-				header += BITMAPLEN(desc->natts);
-				break;
-			}
-		}
-		source->body = NULL;
-		source->data_bytes = heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
-		source->nbytes = MAXALIGN(header) + source->data_bytes;
-	}
+	source->body = NULL;
+	source->data_bytes = heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
+	source->nbytes = MAXALIGN(header) + source->data_bytes;
 }
 
 void
-gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
+gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row)
 {
 	MinimalTuple tuple = (MinimalTuple) row;
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	Size		header = source->nbytes - source->data_bytes;
 
-	if (source->body != NULL)
-		memcpy(row, source->body, source->nbytes);
-	else
-	{
-		TupleDesc	desc = slot->tts_tupleDescriptor;
-		Size		header = source->nbytes - source->data_bytes;
-
-		/* heap_fill_tuple counts on zeros in the header and the padding */
-		memset(row, 0, source->nbytes);
-		HeapTupleHeaderSetNatts(tuple, desc->natts);
-		tuple->t_hoff = header + MINIMAL_TUPLE_OFFSET;
-		heap_fill_tuple(desc, slot->tts_values, slot->tts_isnull,
-						row + header, source->data_bytes, &tuple->t_infomask,
-						source->has_nulls ? tuple->t_bits : NULL);
-	}
-	tuple->t_len = source->nbytes;
+	/* heap_fill_tuple counts on zeros in the header and the padding */
+	memset(row, 0, source->nbytes);
+	HeapTupleHeaderSetNatts(tuple, desc->natts);
+	tuple->t_hoff = header + MINIMAL_TUPLE_OFFSET;
+	heap_fill_tuple(desc, slot->tts_values, slot->tts_isnull,
+					row + header, source->data_bytes, &tuple->t_infomask,
+					source->has_nulls ? tuple->t_bits : NULL);
 }

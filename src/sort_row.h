@@ -27,11 +27,49 @@ typedef struct GsRowSource
 	bool		has_nulls;		/* the same */
 } GsRowSource;
 
-/* Looks at a slot; deforms it wholly if it holds no tuple. */
-extern void gs_row_source_init(GsRowSource *source, TupleTableSlot *slot);
+/* The same for a slot of loose values, which it deforms wholly. */
+extern void gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot);
+extern void gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row);
+
+/* Looks at a slot. */
+static inline void
+gs_row_source_init(GsRowSource *source, TupleTableSlot *slot)
+{
+	if (slot->tts_ops == &TTSOpsBufferHeapTuple || slot->tts_ops == &TTSOpsHeapTuple)
+	{
+		HeapTuple	tuple = ((HeapTupleTableSlot *) slot)->tuple;
+
+		if (tuple != NULL)
+		{
+			source->body = (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
+			source->nbytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+			return;
+		}
+	}
+	else if (slot->tts_ops == &TTSOpsMinimalTuple)
+	{
+		MinimalTuple tuple = ((MinimalTupleTableSlot *) slot)->mintuple;
+
+		if (tuple != NULL)
+		{
+			source->body = (const char *) tuple;
+			source->nbytes = tuple->t_len;
+			return;
+		}
+	}
+	gs_row_source_init_values(source, slot);
+}
 
 /* Stores the row at the 8-aligned row, source->nbytes of it. */
-extern void gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row);
+static inline void
+gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
+{
+	if (source->body != NULL)
+		memcpy(row, source->body, source->nbytes);
+	else
+		gs_row_form(source, slot, row);
+	((MinimalTuple) row)->t_len = source->nbytes;
+}
 
 /* Does an address that a slot handed out lie in what gs_row_store copies? */
 static inline bool
