@@ -116,6 +116,20 @@ enter(GsCudaDevice *device)
 		is_done(device, "cudaSetDevice", cudaSetDevice(device->number));
 }
 
+/*
+ * A call failed that may, for want of memory or of what can be pinned.  A broken
+ * device fails it too, and then any other call shows that.
+ */
+static void
+look_if_broken(GsCudaDevice *device)
+{
+	size_t		free_bytes;
+	size_t		total_bytes;
+
+	cudaGetLastError();			/* not to be met again */
+	is_done(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total_bytes));
+}
+
 /* ------------------------------------------------------------------ memory */
 
 static bool
@@ -187,7 +201,7 @@ cuda_allocate_host(GsDevice *device, size_t nbytes)
 
 		if (cudaHostAlloc(&memory, GS_PINNED_HEADER + nbytes, cudaHostAllocPortable) != cudaSuccess)
 		{
-			cudaGetLastError();
+			look_if_broken(cuda_device(device));
 			return NULL;
 		}
 		pinned = (GsPinned *) memory;
@@ -220,7 +234,7 @@ cuda_pin(GsDevice *device, void *memory, size_t nbytes)
 		return false;
 	if (cudaHostRegister(memory, nbytes, cudaHostRegisterPortable) == cudaSuccess)
 		return true;
-	cudaGetLastError();
+	look_if_broken(cuda_device(device));
 	return false;
 }
 
@@ -278,17 +292,18 @@ cuda_stream_open(GsDevice *device)
 	if (stream == NULL)
 		return NULL;
 	stream->device = cuda_device(device);
-	if (!is_done(stream->device, "cudaStreamCreate",
-				 cudaStreamCreateWithFlags(&stream->stream, cudaStreamNonBlocking)))
+	if (cudaStreamCreateWithFlags(&stream->stream, cudaStreamNonBlocking) != cudaSuccess)
 	{
+		look_if_broken(stream->device);
 		free(stream);
 		return NULL;
 	}
 	for (int i = 0; i < GS_STREAM_EVENTS; i++)
 	{
-		if (!is_done(stream->device, "cudaEventCreate",
-					 cudaEventCreateWithFlags(&stream->events[i], cudaEventDisableTiming)))
+		if (cudaEventCreateWithFlags(&stream->events[i], cudaEventDisableTiming) != cudaSuccess)
 		{
+			stream->events[i] = NULL;
+			look_if_broken(stream->device);
 			destroy_stream(stream);
 			return NULL;
 		}

@@ -203,6 +203,13 @@ device_broke(GsService *service, const char *text)
 	snprintf(service->broken_text, sizeof(service->broken_text), "%s", text);
 }
 
+void
+gs_service_look(GsService *service)
+{
+	if (service->device->error[0] != '\0')
+		device_broke(service, service->device->error);
+}
+
 /* --------------------------------------------------------- what a job reports */
 
 static void

@@ -38,6 +38,12 @@ typedef struct GsService
 
 typedef struct GsConnection GsConnection;
 
+/*
+ * Has the device broken where no job could report it: while one was closed, or
+ * memory went back?  Then all clients are told.
+ */
+extern void gs_service_look(GsService *service);
+
 /* The socket, non-blocking, is the connection's from now on, unless NULL is returned. */
 extern GsConnection *gs_connection_open(GsService *service, int socket);
 

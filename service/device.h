@@ -142,7 +142,7 @@ typedef struct GsDeviceOps
 	bool		(*pin) (GsDevice *device, void *memory, size_t nbytes);
 	void		(*unpin) (GsDevice *device, void *memory);
 
-	GsStream   *(*stream_open) (GsDevice *device);	/* NULL: a fault */
+	GsStream   *(*stream_open) (GsDevice *device);	/* NULL: no memory, or a fault */
 	void		(*stream_close) (GsStream *stream); /* waits for its work */
 
 	/* Tickets ascend by one from 1; *ticket is that of the work so far. */

@@ -57,6 +57,17 @@ temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nrows)
 	return Max(Max(sort, ties), ends);
 }
 
+/* The same of all steps over so many ties. */
+static size_t
+tie_temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nties)
+{
+	GsDevice   *device = job->device;
+	size_t		keys = device->ops->temp_bytes(device, GS_STEP_SORT_TIES, algorithm, nties);
+	size_t		tails = device->ops->temp_bytes(device, GS_STEP_SORT_TAILS, algorithm, nties);
+
+	return Max(keys, tails);
+}
+
 /* Cuts into batches of sorted rows: one more than there can be batches. */
 static uint32_t
 most_cuts(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t step)
@@ -80,7 +91,8 @@ gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
 		gs_slab_bytes(temp_bytes(job, GS_ALGORITHM_RADIX, nrows)) +
 		gs_slab_bytes(job->ring.slot_bytes) +
 		gs_slab_bytes(most_cuts(job, nrows, nunits, least_step) * sizeof(uint64_t)) +
-		2 * gs_slab_bytes(nrows / 8 * 2 * sizeof(uint64_t));
+		2 * gs_slab_bytes(nrows / 8 * 2 * sizeof(uint64_t)) +
+		gs_slab_bytes(tie_temp_bytes(job, GS_ALGORITHM_RADIX, nrows / 8));
 }
 
 /* Takes device memory; false if there is none. */
@@ -196,6 +208,8 @@ report_sorted(GsSortJob *job)
 	GsSorted   *figures = &job->sort.figures;
 
 	job->phase = GS_JOB_SORTED;
+	job->next_out = job->nout;	/* until there is a FETCH */
+	gs_slab_settle(&job->memory);
 	figures->device_bytes = job->memory.peak;
 	figures->upload_us = job->upload_us;
 	figures->sort_us = gs_clock_us() - job->sort.start_us;
@@ -307,12 +321,9 @@ find_tie_keys(const GsSortJob *job, uint64_t *d_keys[2])
 static bool
 take_tie_memory(GsSortJob *job, uint64_t n)
 {
-	GsDevice   *device = job->device;
 	GsSortRun  *sort = &job->sort;
-	size_t		keys = device->ops->temp_bytes(device, GS_STEP_SORT_TIES, sort->algorithm, n);
-	size_t		tails = device->ops->temp_bytes(device, GS_STEP_SORT_TAILS, sort->algorithm, n);
 
-	sort->tie_temp_bytes = Max(keys, tails);
+	sort->tie_temp_bytes = tie_temp_bytes(job, sort->algorithm, n);
 	return take(job, &sort->d_lists[0], list_bytes(n)) &&
 		take(job, &sort->d_lists[1], list_bytes(n)) &&
 		take(job, &sort->d_tie_temp, sort->tie_temp_bytes);

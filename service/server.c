@@ -9,8 +9,8 @@
  *	  accept	the clients that have come
  *	  read		some messages of each client that has sent any
  *	  poll		every job, which starts with another one in each turn
- *	  admit		the jobs that wait for memory, first come, first served
  *	  sweep		connections that are gone
+ *	  admit		the jobs that wait for memory, first come, first served
  *
  * The device tells nobody when it is done; it has to be asked.  So while it
  * works for someone, waits are short: 20 us at first, longer as long as nothing
@@ -389,7 +389,7 @@ accept_one(GsServer *server)
 		if (errno == ECONNABORTED || errno == EINTR)
 			return true;
 		if (!server->accept_failed)
-			gs_log("cannot accept clients for now: %s", strerror(errno));
+			gs_log_limited("cannot accept clients for now: %s", strerror(errno));
 		server->accept_failed = true;
 		server->accept_again_us = gs_clock_us() + ACCEPT_AGAIN_US;
 		return false;
@@ -531,9 +531,12 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 			server->accept_again_us = 0;
 
 		poll_connections(server);
-		admit_jobs(server);
+
+		/* first those that go: they may leave memory for those that wait */
 		sweep(server);
+		admit_jobs(server);
 		release_idle_memory(server);
+		gs_service_look(&server->service);
 	}
 	gs_log("the device is broken: %s", server->service.broken_text);
 	return false;

@@ -237,6 +237,13 @@ gs_slab_give(GsJobMemory *memory, void *d_memory)
 }
 
 void
+gs_slab_settle(GsJobMemory *memory)
+{
+	memory->pool->committed -= commitment(memory) - memory->used;
+	memory->promised = Min(memory->promised, memory->used);
+}
+
+void
 gs_slab_give_all(GsJobMemory *memory)
 {
 	while (memory->slabs != NULL)

@@ -56,6 +56,9 @@ extern void *gs_slab_take(GsJobMemory *memory, size_t nbytes);
 /* One piece back, before the job ends. */
 extern void gs_slab_give(GsJobMemory *memory, void *d_memory);
 
+/* The job needs no more than it has: the rest of the promise is for others. */
+extern void gs_slab_settle(GsJobMemory *memory);
+
 /* All of it, and the promise. */
 extern void gs_slab_give_all(GsJobMemory *memory);
 

@@ -55,10 +55,7 @@ typedef struct RowBound
 
 static const RowBound no_bound = {false, -1};
 
-static Plan *rewrite_plan(Plan *plan, RowBound bound);
-
-/* Of the statement at hand: what rewrite_plan() needs to know everywhere. */
-static bool statement_is_repeatable;
+static Plan *rewrite_plan(Plan *plan, RowBound bound, bool repeatable);
 
 /*
  * Nothing but reads, and nothing volatile: then a part of the plan may run
@@ -76,10 +73,9 @@ gs_sort_plan_rewrite(PlannedStmt *statement, bool repeatable)
 {
 	ListCell   *lc;
 
-	statement_is_repeatable = repeatable;
-	statement->planTree = rewrite_plan(statement->planTree, no_bound);
+	statement->planTree = rewrite_plan(statement->planTree, no_bound, repeatable);
 	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), no_bound);
+		lfirst(lc) = rewrite_plan(lfirst(lc), no_bound, repeatable);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -142,7 +138,7 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
 
 /* The GpuSort that does what the Sort would have done. */
 static Plan *
-replace_sort(Sort *sort, const GsSortColumn *columns)
+replace_sort(Sort *sort, const GsSortColumn *columns, bool repeatable)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	List	   *targetlist = NIL;
@@ -155,8 +151,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns)
 	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
-	scan->custom_private = gs_sort_node_private(columns, sort->numCols,
-												statement_is_repeatable);
+	scan->custom_private = gs_sort_node_private(columns, sort->numCols, repeatable);
 	scan->methods = &gs_sort_scan_methods;
 
 	foreach(lc, sort->plan.targetlist)
@@ -213,12 +208,12 @@ limit_bound(const Limit *limit)
 }
 
 static void
-rewrite_list(List *plans, RowBound bound)
+rewrite_list(List *plans, RowBound bound, bool repeatable)
 {
 	ListCell   *lc;
 
 	foreach(lc, plans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), bound);
+		lfirst(lc) = rewrite_plan(lfirst(lc), bound, repeatable);
 }
 
 /*
@@ -230,7 +225,7 @@ rewrite_list(List *plans, RowBound bound)
  * extensions' nodes, which may count on their kind.
  */
 static Plan *
-rewrite_plan(Plan *plan, RowBound bound)
+rewrite_plan(Plan *plan, RowBound bound, bool repeatable)
 {
 	RowBound	child_bound = no_bound;
 
@@ -244,17 +239,18 @@ rewrite_plan(Plan *plan, RowBound bound)
 		case T_CustomScan:
 			return plan;
 		case T_Append:
-			rewrite_list(((Append *) plan)->appendplans, bound);
+			rewrite_list(((Append *) plan)->appendplans, bound, repeatable);
 			break;
 		case T_MergeAppend:
-			rewrite_list(((MergeAppend *) plan)->mergeplans, bound);
+			rewrite_list(((MergeAppend *) plan)->mergeplans, bound, repeatable);
 			break;
 		case T_SubqueryScan:
 			{
 				SubqueryScan *scan = (SubqueryScan *) plan;
 
 				scan->subplan = rewrite_plan(scan->subplan,
-											 plan->qual == NIL ? bound : no_bound);
+											 plan->qual == NIL ? bound : no_bound,
+											 repeatable);
 				break;
 			}
 		case T_Limit:
@@ -268,8 +264,8 @@ rewrite_plan(Plan *plan, RowBound bound)
 		default:
 			break;
 	}
-	plan->lefttree = rewrite_plan(plan->lefttree, child_bound);
-	plan->righttree = rewrite_plan(plan->righttree, no_bound);
+	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, repeatable);
+	plan->righttree = rewrite_plan(plan->righttree, no_bound, repeatable);
 
 	if (IsA(plan, Sort) && plan->lefttree != NULL)
 	{
@@ -278,7 +274,7 @@ rewrite_plan(Plan *plan, RowBound bound)
 		char	   *reason = reason_to_keep(sort, columns, bound);
 
 		if (reason == NULL)
-			return replace_sort(sort, columns);
+			return replace_sort(sort, columns, repeatable);
 		if (gpusort_debug_plan)
 			ereport(NOTICE,
 					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));

@@ -342,10 +342,12 @@ exec_service(char *const *argv, int output, pid_t parent)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t	none;
-	long		nfds = Min(sysconf(_SC_OPEN_MAX), 65536);
+	long		nfds = sysconf(_SC_OPEN_MAX);
 	int			null = open("/dev/null", O_RDONLY);
 	const char *error;
 
+	if (nfds < 0 || nfds > 65536)
+		nfds = 65536;
 	for (int signo = 1; signo < NSIG; signo++)
 		(void) sigaction(signo, &action, NULL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
