@@ -34,5 +34,8 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpusort_calibrate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
+-- it takes all the device for seconds
+REVOKE ALL ON FUNCTION gpusort_calibrate() FROM PUBLIC;
+
 COMMENT ON FUNCTION gpusort_calibrate() IS
 	'measures from how many rows on the device is the faster, and sets gpusort.device_min_rows to it for the session';

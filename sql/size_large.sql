@@ -34,3 +34,11 @@ SELECT k, pg_temp.same('SELECT id FROM t ORDER BY ' || k, 'SELECT id FROM t ORDE
 FROM unnest(ARRAY['d, i DESC, s', 'n, d DESC', 's, n NULLS FIRST', 'n DESC, s DESC, d', 'filler COLLATE "C"']) k;
 SELECT pg_temp.rows_ok('t', 'd, n'), pg_temp.keys_ok('t', 'n', 'n'), pg_temp.keys_ok('t', 'd DESC', 'd'), pg_temp.keys_ok('t', 's', 's');
 SELECT pg_temp.left_behind();
+
+-- rows too long for a device, in a statement that cannot begin again
+CREATE TEMP TABLE long_rows (place serial, k int, len int);
+INSERT INTO long_rows (k, len)
+	SELECT k, length(w) FROM (
+		SELECT -id AS k, repeat('w', CASE WHEN id = 20 THEN 300000 WHEN id = 40 THEN 262080 + id WHEN id % 7 = 0 THEN 20000 ELSE id END) AS w
+		FROM generate_series(1, 300) id ORDER BY k OFFSET 0) x;
+SELECT bool_and(k = place - 301) AS in_order, count(*), sum(len) FROM long_rows;

@@ -62,7 +62,7 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 	GsKeyLayout *layout = engine->job.layout;
 	uint64	   *record;
 
-	if ((*batch == NULL || !gs_batch_has_room(*batch, ROW_BYTES)) &&
+	if ((*batch == NULL || !gs_engine_has_room(*batch, ROW_BYTES)) &&
 		gs_engine_reserve(engine, ROW_BYTES, batch) != GS_STATUS_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),

@@ -16,7 +16,7 @@
  *
  * close is legal after any of them.  `push` is gs_batch_push() on the batch
  * that reserve returned; that batch is valid until the next reserve, sort or
- * drain.  Order is ascending by the key (key_layout.h); rows with equal keys
+ * drain, and for as many rows as gs_engine_has_room() says.  Order is ascending by the key (key_layout.h); rows with equal keys
  * keep the order in which they were pushed.
  *
  * Nothing here throws.  Calls that can fail return a GsStatus, and after any
@@ -79,6 +79,8 @@ typedef struct GsFigures
 	uint64_t	tied_rows;		/* rows whose order took more than that */
 	size_t		peak_bytes;		/* most memory ever held */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */
+	const char *full;			/* after GS_STATUS_FULL, why, if it is not the
+								 * memory limit; else NULL */
 
 	/* of a device; NULL and zeros without one */
 	const char *device;			/* its name */
@@ -135,6 +137,18 @@ typedef struct GsServiceOptions
 extern GsStatus gs_engine_service_open(const GsJob *job, GsServiceLink *link,
 									   const GsServiceOptions *options,
 									   GsEngine **engine);
+
+/*
+ * Has the batch that reserve gave room for another row?  Long rows are always
+ * asked for: an engine may take none of that length.
+ */
+#define GS_SHORT_ROW_BYTES	((size_t) 16 << 10)
+
+static inline bool
+gs_engine_has_room(const GsBatch *batch, size_t row_bytes)
+{
+	return row_bytes <= GS_SHORT_ROW_BYTES && gs_batch_has_room(batch, row_bytes);
+}
 
 /*
  * Gives a batch with room for at least one row of row_bytes.  FULL or OOM

@@ -40,7 +40,7 @@ copy_batch(GsEngine *engine, const GsBatch *from)
 	{
 		size_t		row_bytes = gs_batch_row_bytes(from, layout, slot);
 
-		if (batch == NULL || !gs_batch_has_room(batch, row_bytes))
+		if (batch == NULL || !gs_engine_has_room(batch, row_bytes))
 		{
 			GsStatus	status = gs_engine_reserve(engine, row_bytes, &batch);
 
@@ -86,7 +86,7 @@ gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 	}
 
 	if (status == GS_STATUS_FULL)
-		*why_not = "the device has no memory left for it";
+		*why_not = engine->figures.full;
 	else
 		*why_not = engine != NULL && engine->figures.detail != NULL ?
 			pstrdup(engine->figures.detail) : "out of memory";

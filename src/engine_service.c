@@ -16,11 +16,17 @@
  */
 #include "engine.h"
 
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 
 #include "protocol.h"
 #include "service_link.h"
+
+/* How long the service may take to answer, beside what it was told to wait. */
+#define ANSWER_MS	2000
+
+#define Min(a, b)	((a) < (b) ? (a) : (b))
 
 typedef enum ServicePhase
 {
@@ -104,6 +110,13 @@ fail(ServiceEngine *engine, const char *detail)
 		engine->link->release(engine->link, false);
 	engine->phase = SERVICE_CLOSED;
 	return GS_STATUS_FAILED;
+}
+
+static GsStatus
+full(ServiceEngine *engine, const char *why)
+{
+	engine->base.figures.full = why;
+	return GS_STATUS_FULL;
 }
 
 static GsStatus
@@ -191,7 +204,7 @@ take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mes
 	*type = 0;
 	if (engine->phase == SERVICE_CLOSED)
 		return GS_STATUS_FAILED;
-	if (!engine->link->receive(engine->link, wait, message))
+	if (!engine->link->receive(engine->link, wait ? -1 : 0, message))
 		return fail(engine, "gpusortd ended, or closed the connection");
 	*type = message->message.type;
 	switch (*type)
@@ -218,7 +231,7 @@ take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mes
 			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == SERVICE_LOADING)
 			{
 				engine->memory_failed = true;
-				return GS_STATUS_FULL;
+				return full(engine, "the rows outgrew the device's memory");
 			}
 
 			/* said before the service knew that it is to drain */
@@ -263,19 +276,22 @@ now_us(void)
  * means nothing any more.
  */
 static GsStatus
-wait_until_ready(ServiceEngine *engine)
+wait_until_ready(ServiceEngine *engine, int timeout_ms)
 {
 	GsAnyMessage message;
 
 	do
 	{
-		if (!engine->link->receive(engine->link, true, &message))
+		if (!engine->link->receive(engine->link, timeout_ms, &message))
 			return fail(engine, "gpusortd ended, or closed the connection");
+		if (message.message.type == 0)
+			return fail(engine, "gpusortd does not answer");
 		if (message.message.type == GS_MESSAGE_FAILED)
 		{
 			message.failed.text[sizeof(message.failed.text) - 1] = '\0';
 			return message.failed.failure == GS_FAILED_MEMORY ?
-				GS_STATUS_FULL : fail(engine, message.failed.text);
+				full(engine, "other sorts have the device's memory") :
+				fail(engine, message.failed.text);
 		}
 	} while (message.message.type != GS_MESSAGE_JOB_READY);
 	return GS_STATUS_OK;
@@ -313,7 +329,7 @@ gs_engine_service_open(const GsJob *job, GsServiceLink *link,
 	open.wait_ms = options->wait_ms;
 	status = send_message(engine, &open.message, GS_MESSAGE_JOB_OPEN, sizeof(open));
 	if (status == GS_STATUS_OK)
-		status = wait_until_ready(engine);
+		status = wait_until_ready(engine, (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS);
 	return status;
 }
 
@@ -386,10 +402,12 @@ service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	ServiceEngine *engine = (ServiceEngine *) base;
 	GsStatus	status;
 
-	if (engine->memory_failed ||
-		row_bytes > GS_MAX_ROW_BYTES(engine->link->slot_bytes) ||
-		engine->nrows + engine->batch.nrows >= GS_MAX_JOB_ROWS)
+	if (engine->memory_failed)
 		return GS_STATUS_FULL;
+	if (row_bytes > GS_MAX_ROW_BYTES(engine->link->slot_bytes))
+		return full(engine, "a row is too long for the device");
+	if (engine->nrows + engine->batch.nrows >= GS_MAX_JOB_ROWS)
+		return full(engine, "there are more rows than the device can number");
 	if (!engine->batch_open || !gs_batch_has_room(&engine->batch, row_bytes))
 	{
 		status = send_batch(engine);

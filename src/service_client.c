@@ -49,8 +49,15 @@
 /* Idle links kept: what a query with a merge join of two sorts uses. */
 #define MAX_IDLE		2
 
-/* How long the service may take to answer HELLO. */
-#define WELCOME_MS		5000
+/* Links in use at a time: each has a descriptor, and memory that it pins. */
+#define MAX_IN_USE		32
+
+/*
+ * How long the service may take to answer HELLO; and how long it is left alone
+ * if it does not.
+ */
+#define WELCOME_MS		1000
+#define SILENCE_MS		10000
 
 /* Planning asks a service that was not there only so often. */
 #define RETRY_MS		2000
@@ -68,6 +75,8 @@ typedef struct ClientLink
 
 static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
 static int	nidle = 0;
+static int	nin_use = 0;
+static TimestampTz silent_until = 0;
 
 /* ------------------------------------------------------------- cutting a link */
 
@@ -91,7 +100,10 @@ cut_with_context(void *arg)
 	ClientLink **place = arg;
 
 	if (*place != NULL)
+	{
+		nin_use--;
 		cut(*place);
+	}
 }
 
 /*
@@ -105,6 +117,7 @@ own(ClientLink *link, MemoryContext context)
 	ClientLink **place = MemoryContextAlloc(context, sizeof(ClientLink *));
 
 	*place = link;
+	nin_use++;
 	callback->func = cut_with_context;
 	callback->arg = place;
 	MemoryContextRegisterResetCallback(context, callback);
@@ -161,23 +174,33 @@ wait_readable(ClientLink *link, long timeout_ms)
 }
 
 static bool
-link_receive(GsServiceLink *base, bool wait, GsAnyMessage *message)
+link_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
 {
 	ClientLink *link = (ClientLink *) base;
+	TimestampTz end = 0;
 
 	for (int tries = 0;; tries++)
 	{
 		int			received = try_receive(link, message);
+		long		left = timeout_ms;
 
 		if (received != 0)
 			return received > 0;
-		if (!wait)
+		if (timeout_ms > 0)
+		{
+			TimestampTz now = GetCurrentTimestamp();
+
+			if (end == 0)
+				end = TimestampTzPlusMilliseconds(now, timeout_ms);
+			left = TimestampDifferenceMilliseconds(now, end);
+		}
+		if (left == 0)
 		{
 			message->message.type = 0;
 			return true;
 		}
 		if (tries >= SPINS)
-			wait_readable(link, -1);
+			wait_readable(link, left);
 	}
 }
 
@@ -188,6 +211,7 @@ link_release(GsServiceLink *base, bool reusable)
 
 	*link->place = NULL;
 	link->place = NULL;
+	nin_use--;
 	if (!reusable || nidle >= MAX_IDLE)
 	{
 		cut(link);
@@ -275,24 +299,17 @@ send_hello(ClientLink *link, int ring)
 static bool
 receive_welcome(ClientLink *link, const char **why_not)
 {
-	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WELCOME_MS);
 	GsAnyMessage message;
-	int			received;
 
-	while ((received = try_receive(link, &message)) == 0)
-	{
-		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);
-
-		if (left <= 0)
-		{
-			*why_not = "gpusortd does not answer";
-			return false;
-		}
-		wait_readable(link, left);
-	}
 	*why_not = "gpusortd refused the connection";
-	if (received < 0)
+	if (!link_receive(&link->base, WELCOME_MS, &message))
 		return false;
+	if (message.message.type == 0)
+	{
+		*why_not = "gpusortd does not answer";
+		silent_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SILENCE_MS);
+		return false;
+	}
 	if (message.message.type == GS_MESSAGE_FAILED)
 	{
 		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
@@ -389,9 +406,17 @@ take_idle(MemoryContext context)
 GsServiceLink *
 gs_service_client_link(MemoryContext context, const char **why_not)
 {
-	ClientLink *link = take_idle(context);
+	ClientLink *link;
 
-	if (link == NULL)
+	if (nin_use >= MAX_IN_USE)
+	{
+		*why_not = "this session sorts on the device as often as it may at a time";
+		return NULL;
+	}
+	link = take_idle(context);
+	if (link == NULL && GetCurrentTimestamp() < silent_until)
+		*why_not = "gpusortd does not answer";
+	else if (link == NULL)
 		link = make_link(context, why_not);
 	return link == NULL ? NULL : &link->base;
 }

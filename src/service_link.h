@@ -29,11 +29,11 @@ struct GsServiceLink
 	bool		(*send) (GsServiceLink *link, const GsMessage *message);
 
 	/*
-	 * The next message, whole, into *message.  Without wait, type 0 says that
-	 * there is none yet; with it, may leave through check_interrupts.  False:
-	 * the connection is broken.
+	 * The next message, whole, into *message.  Waits for it so long, for ever if
+	 * timeout_ms is -1, and may then leave through check_interrupts; type 0 says
+	 * that none has come.  False: the connection is broken.
 	 */
-	bool		(*receive) (GsServiceLink *link, bool wait, GsAnyMessage *message);
+	bool		(*receive) (GsServiceLink *link, int timeout_ms, GsAnyMessage *message);
 
 	/*
 	 * Gives the link back.  Reusable: its job is closed in good order, and the

@@ -155,7 +155,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	ExplainPropertyText("Engine", figures->engine, es);
 	if (figures->device != NULL)
 		ExplainPropertyText("Device", figures->device, es);
-	else if (gpusort_engine == GS_ENGINE_CUDA && state->device_reason != NULL)
+	else if (state->device_reason != NULL &&
+			 (gpusort_engine == GS_ENGINE_CUDA || state->begun_again))
 		ExplainPropertyText("Engine Reason", state->device_reason, es);
 	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
 	if (figures->key_tails)

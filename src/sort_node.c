@@ -281,8 +281,8 @@ status_reason(const GsSortState *state, GsStatus status)
 	switch (status)
 	{
 		case GS_STATUS_FULL:
-			return state->engine->figures.device != NULL ?
-				"the rows outgrew the device's memory" : "the rows outgrew work_mem";
+			return state->engine->figures.full != NULL ?
+				state->engine->figures.full : "the rows outgrew work_mem";
 		case GS_STATUS_OOM:
 			return "out of memory";
 		default:
@@ -329,7 +329,7 @@ begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 static inline const char *
 make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 {
-	return *batch != NULL && gs_batch_has_room(*batch, row_bytes) ? NULL :
+	return *batch != NULL && gs_engine_has_room(*batch, row_bytes) ? NULL :
 		begin_batch(state, row_bytes, batch);
 }
 
@@ -514,6 +514,7 @@ begin_again(GsSortState *state)
 	begin_load(state);
 	state->may_move = false;
 	state->device_reason = reason;
+	state->begun_again = true;
 }
 
 /* Reads the child to its end and sorts its rows. */
@@ -524,6 +525,7 @@ load_and_sort(GsSortState *state)
 	ScanDirection direction = estate->es_direction;
 
 	estate->es_direction = ForwardScanDirection;
+	state->begun_again = false;
 	begin_load(state);
 	while (!load(state) || !sort(state))
 		begin_again(state);

@@ -54,6 +54,7 @@ typedef struct GsSortState
 	GsStockSort stock;
 	bool		may_move;		/* from the CPU engine to a device */
 	const char *device_reason;	/* why they did not; NULL if not tried */
+	bool		begun_again;	/* a device was lost, and the child ran twice */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted */

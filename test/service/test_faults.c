@@ -59,6 +59,19 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 
 /* ------------------------------------------------------------- the device */
 
+/* The service has ended since the device broke. */
+static void
+check_ended_broken(Service *service)
+{
+	int			status = service_wait(service);
+
+	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %#x: see %s",
+			  (unsigned) status, service->log);
+	CHECK(service_logged(service, "the device is broken"));
+	CHECK(access(service->socket, F_OK) != 0);
+	service_remove(service);
+}
+
 /* It breaks: all clients hear of it, and the service ends with code 1. */
 static void
 check_broken(const char *op, bool keys_only)
@@ -69,7 +82,6 @@ check_broken(const char *op, bool keys_only)
 	Client		bystander;
 	GsAnyMessage message;
 	int			type;
-	int			status;
 
 	unit_case("%s", op);
 	snprintf(spec, sizeof(spec), "%s:1:fail", op);
@@ -84,12 +96,7 @@ check_broken(const char *op, bool keys_only)
 	client_expect_dropped(&bystander, GS_FAILED_DEVICE);
 	client_close(&worker);
 	client_close(&bystander);
-	status = service_wait(&service);
-	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %#x: see %s",
-			  (unsigned) status, service.log);
-	CHECK(service_logged(&service, "the device is broken"));
-	CHECK(access(service.socket, F_OK) != 0);
-	service_remove(&service);
+	check_ended_broken(&service);
 	unit_case("%s", "");
 }
 
@@ -105,6 +112,53 @@ test_broken_device(void **unused)
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		check_broken(ops[i], false);
 	check_broken("gather_keys", true);
+}
+
+/*
+ * It breaks while a job closes, by JOB_CLOSE or since its client is gone.  No
+ * job is left to report it, and yet all hear of it.
+ */
+static void
+check_broken_in_close(const char *op, bool says_close)
+{
+	char		spec[60];
+	Service		service;
+	Client		worker;
+	Client		bystander;
+	Table		table = table_make(1, NROWS, false);
+	GsAnyMessage message;
+
+	unit_case("%s, %s", op, says_close ? "JOB_CLOSE" : "gone");
+	snprintf(spec, sizeof(spec), "%s:1:fail", op);
+	service = service_start((const char *[]) {"--fault", spec, NULL});
+	bystander = client_open(&service, SLOT_BYTES, NSLOTS);
+	worker = client_open(&service, SLOT_BYTES, NSLOTS);
+
+	/* nothing is loaded: the first mark, and the first look at it, are those of the end */
+	job_open(&worker, &table, 0, 0);
+	client_expect(&worker, GS_MESSAGE_JOB_READY, &message);
+	if (says_close)
+	{
+		job_close(&worker);
+		client_expect_dropped(&worker, GS_FAILED_DEVICE);
+	}
+	client_close(&worker);
+	client_expect_dropped(&bystander, GS_FAILED_DEVICE);
+	client_close(&bystander);
+	check_ended_broken(&service);
+	unit_case("%s", "");
+}
+
+static void
+test_broken_in_close(void **unused)
+{
+	static const char *const ops[] = {"mark", "reached"};
+
+	for (int i = 0; i < 2; i++)
+	{
+		check_broken_in_close(ops[i], true);
+		check_broken_in_close(ops[i], false);
+	}
 }
 
 /* Broken from the start: there is nothing to serve with. */
@@ -456,6 +510,46 @@ test_dead_waiting_client(void **unused)
 	service_stop(&service);
 }
 
+/*
+ * What a dead client leaves is had at once by who waits for it, in whichever
+ * part of the service's turn the device lets go.
+ */
+static void
+test_memory_of_dead_client(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--memory-limit", "10", NULL});
+
+	for (uint64_t nbatches = 1; nbatches < NSLOTS; nbatches++)
+	{
+		Client		dead = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		waiter = client_open(&service, SLOT_BYTES, NSLOTS);
+		Table		table = table_make(1, NROWS, false);
+		GsAnyMessage message;
+		int			status;
+
+		unit_case("%d batches", (int) nbatches);
+		job_open(&dead, &table, UINT64_C(10) << 20, 0);
+		client_expect(&dead, GS_MESSAGE_JOB_READY, &message);
+		job_open(&waiter, &table, UINT64_C(10) << 20, PATIENCE_MS);
+		service_check_waiting(&service, 1);
+
+		/* the last batches and the end have to be found in one turn */
+		kill(service.pid, SIGSTOP);
+		CHECK(waitpid(service.pid, &status, WUNTRACED) == service.pid && WIFSTOPPED(status));
+		for (uint64_t batch = 1; batch <= nbatches; batch++)
+			job_load(&dead, &table, batch * 10);
+		client_close(&dead);
+		kill(service.pid, SIGCONT);
+
+		CHECK_MSG(client_receive(&waiter, &message, 1000) == GS_MESSAGE_JOB_READY,
+				  "the memory is free, and the job waits");
+		client_close(&waiter);
+		service_check_idle(&service);
+		unit_case("%s", "");
+	}
+	service_stop(&service);
+}
+
 /* The same while the device is at work with the client's ring. */
 static void
 test_dead_clients_of_slow_device(void **unused)
@@ -495,6 +589,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_broken_device),
+		cmocka_unit_test(test_broken_in_close),
 		cmocka_unit_test(test_broken_at_start),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_no_pinned_memory),
@@ -503,6 +598,7 @@ main(void)
 		cmocka_unit_test(test_close_waits),
 		cmocka_unit_test(test_end_of_slow_device),
 		cmocka_unit_test(test_dead_clients),
+		cmocka_unit_test(test_memory_of_dead_client),
 		cmocka_unit_test(test_dead_waiting_client),
 		cmocka_unit_test(test_dead_clients_of_slow_device),
 	};

@@ -120,6 +120,36 @@ test_streams(void **unused)
 	service_stop(&service);
 }
 
+/* Slots that the service may fill are none to fill before there is a FETCH. */
+static void
+test_no_fetch(void **unused)
+{
+	Service		service = service_start(NULL);
+	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	GsAnyMessage message;
+
+	for (int keys_only = 0; keys_only < 2; keys_only++)
+	{
+		Table		table = table_make(1, 20000, keys_only);
+
+		job_open(&client, &table, 0, 0);
+		client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+		job_load(&client, &table, 20000);
+
+		/* some before SORT, all others once it is SORTED */
+		job_release_slots(&client);
+		job_sort(&client, &table, GS_ALGORITHM_AUTO);
+		job_release_slots(&client);
+		CHECK_MSG(client_receive(&client, &message, 200) == -1,
+				  "message %u came, and nobody has asked", message.message.type);
+		job_fetch(&client, &table, 1, 0);
+		job_close(&client);
+	}
+	client_close(&client);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
 static void
 run_at_once(int nclients, uint64_t nrows)
 {
@@ -259,6 +289,47 @@ test_admission(void **unused)
 	service_stop(&service);
 }
 
+/* What a job was promised and did not need is for others once it is sorted. */
+static void
+test_promise(void **unused)
+{
+	const uint64_t limit = UINT64_C(64) << 20;
+	Service		service = service_start((const char *[]) {"--memory-limit", "64", NULL});
+	Client		first = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		second = client_open(&service, SLOT_BYTES, NSLOTS);
+	Table		table;
+
+	/* all that there is, and more than there is */
+	for (uint64_t expected = limit; expected <= 2 * limit; expected += limit)
+	{
+		table = table_make(1, 1000, false);
+		job_open(&first, &table, expected, PATIENCE_MS);
+		check_ready(&first);
+		job_load(&first, &table, 1000);
+		job_open(&second, &table, 1, 0);
+		client_expect_failed(&second, GS_FAILED_MEMORY);
+		job_close(&second);
+		job_sort(&first, &table, GS_ALGORITHM_AUTO);
+		job_open(&second, &table, limit / 2, 0);
+		check_ready(&second);
+
+		/* what it needed it has yet */
+		job_fetch(&first, &table, 1, 0);
+		job_close(&first);
+		job_close(&second);
+	}
+
+	/* no more and no less than the limit is left */
+	job_open(&first, &table, limit, PATIENCE_MS);
+	check_ready(&first);
+	job_open(&second, &table, 1, 0);
+	client_expect_failed(&second, GS_FAILED_MEMORY);
+	client_close(&first);
+	client_close(&second);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
 /* Many jobs that fit only one after the other all get their turn. */
 static void
 test_turns(void **unused)
@@ -327,10 +398,12 @@ main(void)
 		cmocka_unit_test(test_one_after_the_other),
 		cmocka_unit_test(test_rings),
 		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_no_fetch),
 		cmocka_unit_test(test_three_at_once),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_admission),
+		cmocka_unit_test(test_promise),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_idle_memory),
 	};

@@ -145,8 +145,9 @@ unit_send(GsServiceLink *base, const GsMessage *message)
 }
 
 static bool
-unit_receive(GsServiceLink *base, bool wait, GsAnyMessage *message)
+unit_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
 {
+	bool		wait = timeout_ms != 0;
 	UnitLink   *link = (UnitLink *) base;
 	int			npolls = 0;
 
