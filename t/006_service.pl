@@ -11,7 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep time);
 
 my $folder = PostgreSQL::Test::Utils::tempdir;
 my $program = "$folder/gpusortd";
@@ -278,6 +278,21 @@ kill 'STOP', $stopped;
 is(service_status($node, 'state, detail'), 'not answering|gpusortd does not answer', 'it does not answer');
 isnt($node->psql('postgres', "SET statement_timeout = 100; SELECT * FROM gpusort_service_status()"), 0,
 	'one does not have to wait for that');
+
+# A sort waits for it once, for a second, and then none does for a while.
+my ($hung) = session($node);
+my @seconds;
+foreach (1 .. 2)
+{
+	my $start = time;
+
+	like(ask($hung, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"),
+		qr/Engine: cpu\n +Engine Reason: gpusortd does not answer/, 'then the CPU engine sorts');
+	push @seconds, time - $start;
+}
+cmp_ok($seconds[0], '<', 5, 'after some waiting');
+cmp_ok($seconds[1], '<', 0.9, 'and the next time after none');
+$hung->quit;
 kill 'CONT', $stopped;
 ok(wait_for_service($node, 'running'), 'now it does');
 $node->stop;

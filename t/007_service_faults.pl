@@ -391,5 +391,37 @@ fill(1000000, '');
 	is_idle('again and again', $files);
 }
 
+# ---------------------------------------------------- many sorts at a time
+
+{
+	my ($psql) = session($node);
+
+	# more than a session has connections for; each sort stays half read
+	ask($psql, q{
+		DO $do$
+		DECLARE
+			c refcursor;
+			names text[];
+			r record;
+			second int := (SELECT k FROM few ORDER BY v, k OFFSET 1 LIMIT 1);
+		BEGIN
+			FOR n IN 1 .. 100 LOOP
+				c := NULL;
+				OPEN c FOR SELECT k FROM few ORDER BY v, k;
+				FETCH c INTO r;
+				names[n] := c;
+			END LOOP;
+			ASSERT (SELECT jobs = 32 FROM gpusort_service_status()), 'so many on the device';
+			FOR n IN 1 .. 100 LOOP
+				c := names[n];
+				FETCH c INTO r;
+				ASSERT r.k = second, 'each goes on';
+			END LOOP;
+		END $do$});
+	pass('a hundred sorts at a time in one session, 32 of them on the device');
+	$psql->quit;
+	is_idle('many at a time', $files);
+}
+
 $node->stop;
 done_testing();
