@@ -475,8 +475,9 @@ release_idle_memory(GsServer *server)
 
 	if (gs_slab_held(pool) > gs_slab_used(pool) && now >= server->idle_check_us)
 	{
-		gs_slab_release_idle(pool, now, server->idle_us);
-		server->idle_check_us = NEVER;
+		bool		more = gs_slab_release_idle(pool, now, server->idle_us);
+
+		server->idle_check_us = more ? now + MIN_IDLE_CHECK_US : NEVER;
 	}
 	if (gs_slab_held(pool) <= gs_slab_used(pool))
 		server->idle_check_us = NEVER;

@@ -18,6 +18,9 @@
 
 #include <stdlib.h>
 
+/* Slabs given back in one go: the driver may wait for all streams each time. */
+#define MAX_RELEASES	16
+
 #define MIN_SLAB_BYTES		((uint64_t) 64 << 10)
 #define SIZES_PER_DOUBLING	4
 
@@ -253,10 +256,11 @@ gs_slab_give_all(GsJobMemory *memory)
 	memory->pool->njobs--;
 }
 
-void
+bool
 gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us)
 {
 	GsSlab	  **link = &pool->idle;
+	int			nreleased = 0;
 
 	while (*link != NULL)
 	{
@@ -266,6 +270,8 @@ gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us)
 			slab->idle_since = now_us;
 		if (now_us - slab->idle_since >= idle_us)
 		{
+			if (nreleased++ == MAX_RELEASES)
+				return true;
 			*link = slab->next;
 			pool->idle_bytes -= slab->nbytes;
 			free_slab(pool, slab);
@@ -273,6 +279,7 @@ gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us)
 		else
 			link = &slab->next;
 	}
+	return false;
 }
 
 uint64_t

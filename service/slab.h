@@ -62,8 +62,11 @@ extern void gs_slab_settle(GsJobMemory *memory);
 /* All of it, and the promise. */
 extern void gs_slab_give_all(GsJobMemory *memory);
 
-/* Gives back to the device what no job has wanted since idle_us before now_us. */
-extern void gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us);
+/*
+ * Gives back to the device what no job has wanted since idle_us before now_us,
+ * some of it at a time.  True: there is more.
+ */
+extern bool gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us);
 
 extern uint64_t gs_slab_limit(const GsSlabPool *pool);
 extern uint64_t gs_slab_used(const GsSlabPool *pool);	/* by jobs */

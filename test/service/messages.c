@@ -652,7 +652,8 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	CHECK_MSG(!any, "connections do not end");
 	CHECK(service->njobs == 0 && service->nwaiting == 0);
 	CHECK(gs_slab_used(service->pool) == 0);
-	gs_slab_release_idle(service->pool, gs_clock_us(), 0);
+	while (gs_slab_release_idle(service->pool, gs_clock_us(), 0))
+		;
 	CHECK(gs_slab_held(service->pool) == 0);
 	gs_slab_pool_destroy(service->pool);
 	service->device->ops->close(service->device);

@@ -191,6 +191,33 @@ test_idle_slabs(void **unused)
 	end(device, pool, 100 * MB);
 }
 
+/* Many are given back some at a time: the driver may take long over each. */
+static void
+test_release_many(void **unused)
+{
+	GsDevice   *device = open_device(100 * MB);
+	GsSlabPool *pool = gs_slab_pool_create(device, 100 * MB);
+	GsJobMemory memory = {0};
+	uint64_t	held = 40 * MB;
+	int			ncalls = 1;
+
+	assert_true(gs_slab_admit(pool, 0, &memory));
+	for (int i = 0; i < 40; i++)
+		assert_non_null(gs_slab_take(&memory, MB));
+	gs_slab_give_all(&memory);
+	assert_int_equal(gs_slab_held(pool), held);
+	while (gs_slab_release_idle(pool, 1000, 0))
+	{
+		assert_true(gs_slab_held(pool) < held);
+		assert_true(gs_slab_held(pool) > 0);
+		held = gs_slab_held(pool);
+		ncalls++;
+	}
+	assert_int_equal(gs_slab_held(pool), 0);
+	assert_in_range(ncalls, 2, 20);
+	end(device, pool, 100 * MB);
+}
+
 /* Idle slabs are in nobody's way: neither under the limit nor on the device. */
 static void
 test_idle_slabs_make_room(void **unused)
@@ -309,6 +336,7 @@ main(void)
 		cmocka_unit_test(test_promises_are_kept),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_idle_slabs),
+		cmocka_unit_test(test_release_many),
 		cmocka_unit_test(test_idle_slabs_make_room),
 		cmocka_unit_test(test_random)
 	};
