@@ -109,7 +109,9 @@ typedef struct KeyBytes
 typedef struct KeyColumn
 {
 	GsKeyKind	kind;
+	bool		by_value;		/* and of one field */
 	AttrNumber	attno;
+	GsKeyField *field;			/* the first of its fields */
 	int			nlabels;		/* enum: 0 if the labels' OIDs are in order */
 	EnumLabel  *labels;			/* enum: by OID */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
@@ -337,11 +339,11 @@ load_enum_labels(KeyColumn *column, Oid enum_type)
 	qsort(column->labels, column->nlabels, sizeof(EnumLabel), compare_labels);
 }
 
-/* Can a value of this kind be had back from its code, and does it fit a Datum? */
+/* Kinds whose values are Datums in themselves. */
 static bool
-is_decodable(const KeyColumn *column)
+is_by_value(GsKeyKind kind)
 {
-	switch (column->kind)
+	switch (kind)
 	{
 		case GS_KEY_BOOL:
 		case GS_KEY_CHAR:
@@ -352,12 +354,19 @@ is_decodable(const KeyColumn *column)
 		case GS_KEY_UINT64:
 		case GS_KEY_FLOAT4:
 		case GS_KEY_FLOAT8:
-			return true;
 		case GS_KEY_ENUM:
-			return column->nlabels == 0;
+			return true;
 		default:
 			return false;
 	}
+}
+
+/* Can a value of this kind be had back from its code, and does it fit a Datum? */
+static bool
+is_decodable(const KeyColumn *column)
+{
+	return is_by_value(column->kind) &&
+		(column->kind != GS_KEY_ENUM || column->nlabels == 0);
 }
 
 GsSortKey *
@@ -399,6 +408,8 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 			key->direct = false;
 		key->layout.keys_only = keys_only;
 		key->layout.ascending = keys_only;
+		column->by_value = is_by_value(column->kind);
+		column->field = &key->layout.fields[key->layout.columns[i].first_field];
 		attnos[i] = column->attno;
 	}
 	key->deform = gs_deform_create(desc, attnos, ncolumns);
@@ -696,24 +707,12 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	record[layout->tail_word] = gs_tail_make((uint32) (stored - row), bytes->len);
 }
 
-/* Puts a value of fixed width in its place in the record. */
-static inline void
-put_fixed(const KeyColumn *column, GsKeyField *field, Datum value, uint64 *record)
+/* Puts a value of fixed width that is passed by reference in its place in the record. */
+static pg_noinline void
+put_by_reference(const KeyColumn *column, GsKeyField *field, Datum value, uint64 *record)
 {
 	switch (column->kind)
 	{
-		case GS_KEY_BOOL:
-		case GS_KEY_CHAR:
-		case GS_KEY_INT16:
-		case GS_KEY_INT32:
-		case GS_KEY_UINT32:
-		case GS_KEY_INT64:
-		case GS_KEY_UINT64:
-		case GS_KEY_FLOAT4:
-		case GS_KEY_FLOAT8:
-		case GS_KEY_ENUM:
-			put_field(field, record, by_value_code(column, field, value));
-			break;
 		case GS_KEY_TID:
 			{
 				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
@@ -748,11 +747,8 @@ put_fixed(const KeyColumn *column, GsKeyField *field, Datum value, uint64 *recor
 		case GS_KEY_INET:
 			put_inet(field, record, DatumGetInetPP(value));
 			break;
-		case GS_KEY_TEXT:
-		case GS_KEY_BPCHAR:
-		case GS_KEY_NAME:
-		case GS_KEY_BYTEA:
-			break;				/* put_bytes() */
+		default:
+			break;				/* by value, or put_bytes() */
 	}
 }
 
@@ -769,6 +765,8 @@ put_values(GsSortKey *key, bool direct, const GsRowSource *source, char *row,
 		record[w] = 0;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
+		const KeyColumn *column = &key->columns[i];
+
 		if (key->nulls[i])
 		{
 			layout->columns[i].nnulls++;
@@ -776,9 +774,11 @@ put_values(GsSortKey *key, bool direct, const GsRowSource *source, char *row,
 		}
 		else if (!direct && layout->columns[i].variable)
 			put_bytes(key, i, source, row, &extra, record);
+		else if (column->by_value)
+			put_field(column->field, record,
+					  by_value_code(column, column->field, key->values[i]));
 		else
-			put_fixed(&key->columns[i], &layout->fields[layout->columns[i].first_field],
-					  key->values[i], record);
+			put_by_reference(column, column->field, key->values[i], record);
 	}
 	return nulls;
 }

@@ -198,7 +198,7 @@ store_value(const GsSortState *state, const void *record, TupleTableSlot *slot)
 static inline void
 store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
 {
-	if (state->engine->job.layout->keys_only)
+	if (state->keys_only)
 		store_value(state, row, slot);
 	else
 		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
@@ -417,6 +417,7 @@ begin_load(GsSortState *state)
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc);
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
+		state->keys_only = job.layout->keys_only;
 		job.memory_limit = (Size) work_mem * 1024;
 		gs_engine_host_init(&job.host, state->context);
 		state->engine = gs_engine_cpu_open(&job);
@@ -446,7 +447,7 @@ load(GsSortState *state)
 			return true;
 		if (state->phase == GS_SORT_ENGINE)
 		{
-			const char *why_not = state->engine->job.layout->keys_only ?
+			const char *why_not = state->keys_only ?
 				take_value(state, slot, &batch) : take_row(state, slot, &batch);
 
 			if (why_not == NULL)
@@ -570,8 +571,9 @@ value_at(GsSortState *state, int64 position, bool forward)
 	return position < 0 || position >= stored ? NULL : row_at(state, position, forward);
 }
 
-static TupleTableSlot *
-sort_exec(CustomScanState *node)
+/* A row that is not in the window yet, or not in an engine, or no row but a value. */
+static pg_noinline TupleTableSlot *
+find_row(CustomScanState *node)
 {
 	GsSortState *state = (GsSortState *) node;
 	TupleTableSlot *slot = node->ss.ps.ps_ResultTupleSlot;
@@ -595,12 +597,29 @@ sort_exec(CustomScanState *node)
 	if (state->position < 0 || state->position >= (int64) state->nrows)
 		return ExecClearTuple(slot);
 
-	if (state->engine->job.layout->keys_only)
+	if (state->keys_only)
 		store_value(state, value_at(state, state->position, forward), slot);
 	else
 		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row_at(state, state->position, forward)),
 							  slot, false);
 	return slot;
+}
+
+static TupleTableSlot *
+sort_exec(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+	int64		next = state->position + 1 - state->window_start;
+
+	/* nearly always: the next row of the window */
+	if ((uint64) next < (uint64) state->window_rows && !state->keys_only &&
+		ScanDirectionIsForward(node->ss.ps.state->es_direction))
+	{
+		state->position++;
+		return ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, state->window[next]),
+									 node->ss.ps.ps_ResultTupleSlot, false);
+	}
+	return find_row(node);
 }
 
 /* ------------------------------------------------------ the rest of the life */
@@ -619,6 +638,7 @@ forget(GsSortState *state)
 	state->context = NULL;
 	state->key = NULL;
 	state->engine = NULL;
+	state->window_rows = 0;
 	state->phase = GS_SORT_IDLE;
 }
 

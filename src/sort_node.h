@@ -50,6 +50,7 @@ typedef struct GsSortState
 	MemoryContext context;		/* of everything below; NULL if idle */
 	GsSortKey  *key;
 	bool		direct_key;		/* gs_sort_key_is_direct() of it */
+	bool		keys_only;		/* its layout's */
 	GsEngine   *engine;			/* once past IDLE, unless all went to stock */
 	GsStockSort stock;
 	bool		may_move;		/* from the CPU engine to a device */
