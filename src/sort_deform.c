@@ -57,7 +57,7 @@ make_stretch(const GsDeform *deform, GsDeformStretch *stretch, int first)
 			offset = gs_deform_align(offset, attribute->align_mask);
 			if (attribute->column >= 0)
 			{
-				GsDeformWanted	   *wanted = &stretch->wanted[stretch->nwanted++];
+				GsDeformWanted *wanted = &stretch->wanted[stretch->nwanted++];
 
 				wanted->column = attribute->column;
 				wanted->len = attribute->len;
@@ -68,9 +68,15 @@ make_stretch(const GsDeform *deform, GsDeformStretch *stretch, int first)
 		}
 		stretch->end[residue] = offset - residue;
 	}
+	stretch->variable = &deform->attributes[i];
+	stretch->nvariable = 0;
+	while (i < deform->nattributes && deform->attributes[i].len < 0)
+	{
+		stretch->nvariable++;
+		i++;
+	}
 	stretch->is_last = i == deform->nattributes;
-	stretch->variable = stretch->is_last ? NULL : &deform->attributes[i];
-	return i + 1;
+	return i;
 }
 
 GsDeform *

@@ -34,16 +34,17 @@ typedef struct GsDeformWanted
 } GsDeformWanted;
 
 /*
- * A stretch of a tuple without NULLs: a run of attributes of fixed width,
- * perhaps none, and then one of variable width, or the end.
+ * A stretch of a tuple without NULLs: a run of attributes of fixed width, then a
+ * run of variable width.  Either may be empty.
  */
 typedef struct GsDeformStretch
 {
 	int			nwanted;
-	GsDeformWanted	   *wanted;
+	GsDeformWanted *wanted;
 	uint32		end[MAXIMUM_ALIGNOF];	/* of the run, from its start */
+	const GsDeformAttribute *variable;	/* the first of the second run */
+	int			nvariable;
 	bool		is_last;
-	const GsDeformAttribute *variable;	/* unless it is the last */
 } GsDeformStretch;
 
 typedef struct GsDeform
@@ -108,7 +109,6 @@ gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nu
 	{
 		int			residue = offset % MAXIMUM_ALIGNOF;
 		const char *start = data + offset;
-		const GsDeformAttribute *variable = stretch->variable;
 
 		for (int i = 0; i < stretch->nwanted; i++)
 		{
@@ -118,15 +118,21 @@ gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nu
 											   wanted->len);
 			nulls[wanted->column] = false;
 		}
+		offset += stretch->end[residue];
+		for (int i = 0; i < stretch->nvariable; i++)
+		{
+			const GsDeformAttribute *variable = &stretch->variable[i];
+
+			offset = gs_deform_start(variable, data, offset);
+			if (variable->column >= 0)
+			{
+				values[variable->column] = PointerGetDatum(data + offset);
+				nulls[variable->column] = false;
+			}
+			offset += gs_deform_bytes(variable, data + offset);
+		}
 		if (stretch->is_last)
 			return true;
-		offset = gs_deform_start(variable, data, offset + stretch->end[residue]);
-		if (variable->column >= 0)
-		{
-			values[variable->column] = PointerGetDatum(data + offset);
-			nulls[variable->column] = false;
-		}
-		offset += gs_deform_bytes(variable, data + offset);
 	}
 }
 

@@ -87,8 +87,8 @@ extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
 
 /*
- * Finds the sort columns of the slot's row, whose source is given; looks no further than the last
- * of them.  *extra_bytes becomes how many bytes of keys have to be stored
+ * Finds the sort columns of the slot's row, whose source is given; looks no
+ * further than the last of them.  *extra_bytes becomes how many bytes of keys have to be stored
  * behind the row; they are valid until the next load.  Returns false, and
  * sets *why_not, if this value cannot be encoded although its type can (a label that
  * was added to an enum while the sort ran): such rows need the stock sort.
