@@ -77,6 +77,7 @@ static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
 static int	nidle = 0;
 static int	nin_use = 0;
 static TimestampTz silent_until = 0;
+static const char no_answer[] = "gpusortd does not answer";
 
 /* ------------------------------------------------------------- cutting a link */
 
@@ -265,10 +266,15 @@ connect_socket(ClientLink *link)
 	return connect(link->socket, (struct sockaddr *) &address, sizeof(address)) == 0;
 }
 
+/* ring: the descriptor; -1: none, only to be told how the service is. */
 static bool
 send_hello(ClientLink *link, int ring)
 {
-	GsHello		hello = {.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)}};
+	GsHello		hello = {
+		.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)},
+		.magic = GS_WIRE_MAGIC,
+		.version = GS_WIRE_VERSION
+	};
 	struct iovec part = {.iov_base = &hello,.iov_len = sizeof(hello)};
 	union
 	{
@@ -278,8 +284,8 @@ send_hello(ClientLink *link, int ring)
 	struct msghdr envelope = {.msg_iov = &part,.msg_iovlen = 1};
 	struct cmsghdr *header;
 
-	hello.magic = GS_WIRE_MAGIC;
-	hello.version = GS_WIRE_VERSION;
+	if (ring < 0)
+		return link_send(&link->base, &hello.message);
 	hello.ring_bytes = RING_BYTES;
 	hello.slot_bytes = SLOT_BYTES;
 	hello.nslots = NSLOTS;
@@ -306,8 +312,7 @@ receive_welcome(ClientLink *link, const char **why_not)
 		return false;
 	if (message.message.type == 0)
 	{
-		*why_not = "gpusortd does not answer";
-		silent_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SILENCE_MS);
+		*why_not = no_answer;
 		return false;
 	}
 	if (message.message.type == GS_MESSAGE_FAILED)
@@ -343,13 +348,14 @@ reason_of_supervisor(int connect_errno)
 		psprintf("gpusortd: %s: %s", state, why);
 }
 
-/* The link belongs to the context from its first moment: waiting may not return. */
+/*
+ * A link that is not connected yet.  It belongs to the context from its first
+ * moment: waiting may not return.
+ */
 static ClientLink *
-make_link(MemoryContext context, const char **why_not)
+new_link(MemoryContext context)
 {
 	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
-	int			ring;
-	bool		sent;
 
 	link->base.slot_bytes = SLOT_BYTES;
 	link->base.nslots = NSLOTS;
@@ -358,6 +364,15 @@ make_link(MemoryContext context, const char **why_not)
 	link->base.release = link_release;
 	link->socket = -1;
 	own(link, context);
+	return link;
+}
+
+static ClientLink *
+make_link(MemoryContext context, const char **why_not)
+{
+	ClientLink *link = new_link(context);
+	int			ring;
+	bool		sent;
 
 	if (!connect_socket(link))
 		*why_not = reason_of_supervisor(errno);
@@ -371,9 +386,31 @@ make_link(MemoryContext context, const char **why_not)
 			*why_not = "gpusortd closed the connection";
 		else if (receive_welcome(link, why_not))
 			return link;
+		else if (*why_not == no_answer)
+			silent_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SILENCE_MS);
 	}
 	link_release(&link->base, false);
 	return NULL;
+}
+
+bool
+gs_service_client_greet(GsWelcome *welcome, const char **why_not)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
+												  ALLOCSET_SMALL_SIZES);
+	ClientLink *link = new_link(context);
+	bool		answered = false;
+
+	if (!connect_socket(link))
+		*why_not = psprintf("could not connect to %s: %m", GS_SERVICE_SOCKET);
+	else if (!send_hello(link, -1))
+		*why_not = no_answer;
+	else
+		answered = receive_welcome(link, why_not);
+	*welcome = link->base.welcome;
+	link_release(&link->base, false);
+	MemoryContextDelete(context);
+	return answered;
 }
 
 /*
@@ -415,7 +452,7 @@ gs_service_client_link(MemoryContext context, const char **why_not)
 	}
 	link = take_idle(context);
 	if (link == NULL && GetCurrentTimestamp() < silent_until)
-		*why_not = "gpusortd does not answer";
+		*why_not = no_answer;
 	else if (link == NULL)
 		link = make_link(context, why_not);
 	return link == NULL ? NULL : &link->base;

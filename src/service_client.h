@@ -28,6 +28,12 @@ extern GsServiceLink *gs_service_client_link(MemoryContext context, const char *
  */
 extern bool gs_service_client_is_usable(const char **why_not);
 
+/*
+ * Asks the service how it is, and nothing else: false, and why_not, if it does
+ * not say.
+ */
+extern bool gs_service_client_greet(GsWelcome *welcome, const char **why_not);
+
 /* Of the service at the other end: would gpusort.engine have it sort? */
 extern bool gs_service_client_accepts(const GsWelcome *welcome, const char **why_not);
 
