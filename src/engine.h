@@ -125,7 +125,7 @@ extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbat
  * engine's from now on, to the time of its close.  expected_bytes is what rows
  * and keys may come to; wait_ms, how long to wait for the device to have room.  FULL: it has none.
  */
-typedef struct GsServiceLink GsServiceLink;
+struct GsServiceLink;
 
 typedef struct GsServiceOptions
 {
@@ -134,7 +134,7 @@ typedef struct GsServiceOptions
 	int			algorithm;		/* a GsAlgorithm (protocol.h) */
 } GsServiceOptions;
 
-extern GsStatus gs_engine_service_open(const GsJob *job, GsServiceLink *link,
+extern GsStatus gs_engine_service_open(const GsJob *job, struct GsServiceLink *link,
 									   const GsServiceOptions *options,
 									   GsEngine **engine);
 

@@ -9,33 +9,10 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "unit_check.h"
 #include "unit_driver.h"
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
-
-void
-unit_case(const char *format,...)
-{
-	/* libFuzzer keeps the input itself */
-}
-
-void
-unit_fail(const char *file, int line, const char *format,...)
-{
-	va_list		args;
-
-	va_start(args, format);
-	fprintf(stderr, "%s:%d: ", file, line);
-	vfprintf(stderr, format, args);
-	fprintf(stderr, "\n");
-	va_end(args);
-	abort();
-}
 
 /* One life of an engine, with whatever the host was told to do to it. */
 static void
