@@ -20,22 +20,6 @@
 #include "unit_cmocka.h"
 #include "unit_driver.h"
 
-/* Sorts tables of consecutive seeds, and says which one if a check fails. */
-static void
-check_tables(uint64_t first_seed, int ntables, const TableOptions *options)
-{
-	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
-	{
-		Dice		dice = dice_of_seed(seed);
-		TestTable  *table = table_make(&dice, options);
-
-		unit_case("seed %llu", (unsigned long long) seed);
-		driver_check_table(table, &dice);
-		table_free(table);
-	}
-	unit_case("%s", "");
-}
-
 /* -------------------------------------------------------------------- order */
 
 static void
@@ -43,9 +27,9 @@ test_small_tables(void **unused)
 {
 	TableOptions options = table_defaults;
 
-	check_tables(1, 8000, &options);
+	driver_check_tables(1, 8000, &options, driver_check_table);
 	options.max_rows = 6;
-	check_tables(10000, 8000, &options);
+	driver_check_tables(10000, 8000, &options, driver_check_table);
 }
 
 /* Large enough for radix sorts of the whole and of runs of ties. */
@@ -56,7 +40,7 @@ test_large_tables(void **unused)
 
 	options.min_rows = 500;
 	options.max_rows = 12000;
-	check_tables(20000, 150, &options);
+	driver_check_tables(20000, 150, &options, driver_check_table);
 }
 
 static void
@@ -66,7 +50,7 @@ test_shapes(void **unused)
 
 	options.max_rows = 2000;
 	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		check_tables(30000 + (uint64_t) options.shape * 100, 25, &options);
+		driver_check_tables(30000 + (uint64_t) options.shape * 100, 25, &options, driver_check_table);
 }
 
 static void
@@ -75,10 +59,10 @@ test_keys_only(void **unused)
 	TableOptions options = table_defaults;
 
 	options.keys_only = true;
-	check_tables(40000, 1000, &options);
+	driver_check_tables(40000, 1000, &options, driver_check_table);
 	options.min_rows = 1000;
 	options.max_rows = 20000;
-	check_tables(50000, 40, &options);
+	driver_check_tables(50000, 40, &options, driver_check_table);
 }
 
 static void
@@ -91,11 +75,11 @@ test_strings(void **unused)
 		options.ncolumns = 1;
 		options.max_rows = 1500;
 		options.max_len = 40;
-		check_tables(60000 + (uint64_t) options.kind * 1000, 200, &options);
+		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 200, &options, driver_check_table);
 		options.ncolumns = 2;
 		options.max_rows = 300;
 		options.max_len = 1100;
-		check_tables(70000 + (uint64_t) options.kind * 1000, 100, &options);
+		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 100, &options, driver_check_table);
 	}
 }
 

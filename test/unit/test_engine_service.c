@@ -58,27 +58,11 @@ check_table(const TestTable *table, Dice *dice)
 }
 
 static void
-check_tables(uint64_t first_seed, int ntables, const TableOptions *options,
-			 void (*check) (const TestTable *table, Dice *dice))
-{
-	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
-	{
-		Dice		dice = dice_of_seed(seed);
-		TestTable  *table = table_make(&dice, options);
-
-		unit_case("seed %llu", (unsigned long long) seed);
-		check(table, &dice);
-		table_free(table);
-	}
-	unit_case("%s", "");
-}
-
-static void
 test_small_tables(void **unused)
 {
 	TableOptions options = table_defaults;
 
-	check_tables(1, 1500, &options, check_table);
+	driver_check_tables(1, 1500, &options, check_table);
 }
 
 static void
@@ -88,7 +72,7 @@ test_large_tables(void **unused)
 
 	options.min_rows = 500;
 	options.max_rows = 12000;
-	check_tables(20000, 100, &options, check_table);
+	driver_check_tables(20000, 100, &options, check_table);
 }
 
 static void
@@ -98,7 +82,7 @@ test_shapes(void **unused)
 
 	options.max_rows = 2000;
 	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		check_tables(30000 + (uint64_t) options.shape * 100, 20, &options, check_table);
+		driver_check_tables(30000 + (uint64_t) options.shape * 100, 20, &options, check_table);
 }
 
 static void
@@ -108,7 +92,7 @@ test_keys_only(void **unused)
 
 	options.keys_only = true;
 	options.max_rows = 20000;
-	check_tables(40000, 150, &options, check_table);
+	driver_check_tables(40000, 150, &options, check_table);
 }
 
 static void
@@ -121,11 +105,11 @@ test_strings(void **unused)
 		options.ncolumns = 1;
 		options.max_rows = 1500;
 		options.max_len = 40;
-		check_tables(60000 + (uint64_t) options.kind * 1000, 100, &options, check_table);
+		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 100, &options, check_table);
 		options.ncolumns = 2;
 		options.max_rows = 300;
 		options.max_len = 1100;
-		check_tables(70000 + (uint64_t) options.kind * 1000, 50, &options, check_table);
+		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 50, &options, check_table);
 	}
 }
 
@@ -179,7 +163,7 @@ test_move(void **unused)
 	TableOptions options = table_defaults;
 
 	options.max_rows = 3000;
-	check_tables(80000, 200, &options, check_move);
+	driver_check_tables(80000, 200, &options, check_move);
 }
 
 /* -------------------------------------------------------------------- drain */
@@ -216,7 +200,7 @@ test_drain(void **unused)
 
 	options.max_rows = 8000;
 	options.max_payload = 1000;
-	check_tables(90000, 150, &options, check_drain);
+	driver_check_tables(90000, 150, &options, check_drain);
 }
 
 /* ---------------------------------------------------------- links that break */
@@ -269,7 +253,7 @@ test_break(void **unused)
 
 	options.max_rows = 3000;
 	options.max_payload = 500;
-	check_tables(100000, 300, &options, check_break);
+	driver_check_tables(100000, 300, &options, check_break);
 }
 
 int

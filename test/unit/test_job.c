@@ -15,6 +15,7 @@
 
 #include "key_pack.h"
 #include "unit_client.h"
+#include "unit_driver.h"
 #include "unit_cmocka.h"
 
 static TestTable *
@@ -25,20 +26,6 @@ table_of_seed(uint64_t seed, const TableOptions *options, Dice *dice)
 	return table_make(dice, options);
 }
 
-static void
-check_tables(uint64_t first_seed, int ntables, const TableOptions *options)
-{
-	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
-	{
-		Dice		dice;
-		TestTable  *table = table_of_seed(seed, options, &dice);
-
-		client_check_table(table, &dice);
-		table_free(table);
-	}
-	unit_case("%s", "");
-}
-
 /* -------------------------------------------------------------------- order */
 
 static void
@@ -46,9 +33,9 @@ test_small_tables(void **unused)
 {
 	TableOptions options = table_defaults;
 
-	check_tables(1, 600, &options);
+	driver_check_tables(1, 600, &options, client_check_table);
 	options.max_rows = 4;
-	check_tables(10000, 600, &options);
+	driver_check_tables(10000, 600, &options, client_check_table);
 }
 
 /* So many rows that a stream has many batches. */
@@ -60,7 +47,7 @@ test_large_tables(void **unused)
 	options.min_rows = 2000;
 	options.max_rows = 12000;
 	options.max_payload = 150;
-	check_tables(20000, 40, &options);
+	driver_check_tables(20000, 40, &options, client_check_table);
 }
 
 static void
@@ -70,7 +57,7 @@ test_shapes(void **unused)
 
 	options.max_rows = 2000;
 	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		check_tables(30000 + (uint64_t) options.shape * 100, 15, &options);
+		driver_check_tables(30000 + (uint64_t) options.shape * 100, 15, &options, client_check_table);
 }
 
 static void
@@ -79,10 +66,10 @@ test_keys_only(void **unused)
 	TableOptions options = table_defaults;
 
 	options.keys_only = true;
-	check_tables(40000, 200, &options);
+	driver_check_tables(40000, 200, &options, client_check_table);
 	options.min_rows = 8000;
 	options.max_rows = 50000;
-	check_tables(50000, 10, &options);
+	driver_check_tables(50000, 10, &options, client_check_table);
 }
 
 /* Tails, and rows of up to half a slot. */
@@ -96,14 +83,14 @@ test_strings(void **unused)
 		options.ncolumns = 1;
 		options.max_rows = 1500;
 		options.max_len = 40;
-		check_tables(60000 + (uint64_t) options.kind * 1000, 60, &options);
+		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 60, &options, client_check_table);
 		options.max_rows = 200;
 		options.max_len = 30000;
-		check_tables(65000 + (uint64_t) options.kind * 1000, 20, &options);
+		driver_check_tables(65000 + (uint64_t) options.kind * 1000, 20, &options, client_check_table);
 		options.ncolumns = 3;
 		options.max_rows = 300;
 		options.max_len = 1100;
-		check_tables(70000 + (uint64_t) options.kind * 1000, 30, &options);
+		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 30, &options, client_check_table);
 	}
 }
 

@@ -221,3 +221,19 @@ driver_check_table(const TestTable *table, Dice *dice)
 	driver_close(&driver);
 	unit_host_end(&host);
 }
+
+void
+driver_check_tables(uint64_t first_seed, int ntables, const TableOptions *options,
+					void (*check) (const TestTable *table, Dice *dice))
+{
+	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
+	{
+		Dice		dice = dice_of_seed(seed);
+		TestTable  *table = table_make(&dice, options);
+
+		unit_case("seed %llu", (unsigned long long) seed);
+		check(table, &dice);
+		table_free(table);
+	}
+	unit_case("%s", "");
+}

@@ -55,4 +55,10 @@ extern void driver_check_drain(Driver *driver, size_t max_rows);
 /* Everything: open, load, sort, check, close, nothing left. */
 extern void driver_check_table(const TestTable *table, Dice *dice);
 
+/*
+ * Checks tables of consecutive seeds, and says which one if a check fails.
+ */
+extern void driver_check_tables(uint64_t first_seed, int ntables, const TableOptions *options,
+								void (*check) (const TestTable *table, Dice *dice));
+
 #endif							/* GPUSORT_UNIT_DRIVER_H */
