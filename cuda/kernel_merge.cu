@@ -125,50 +125,71 @@ gs_merge_check_shape(const GsMergeSort *sort)
 	return GS_DEVICE_OK;
 }
 
-/* Large tiles, if they fit and all multiprocessors get some. */
-static bool
-gs_merge_is_large(const GsMergeSort *sort, const GsDeviceFacts *facts)
+/*
+ * Sorts; or, if temp_needed is not NULL, only says what temporary storage that
+ * takes.  Large tiles, if they fit and all multiprocessors get some.
+ */
+template <typename Value, bool has_tails>
+static GsDeviceStatus
+gs_merge_valued(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp,
+				size_t temp_bytes, void *stream, size_t *temp_needed)
 {
-	const size_t needed = sort->value_bytes <= 4 ? sizeof(GsMergeShared<uint32_t, GsMergeLarge>) :
-		sizeof(GsMergeShared<uint64_t, GsMergeLarge>);
+	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
+	const bool	large = sort->nitems > GS_MERGE_FEW_KEYS &&
+		sizeof(GsMergeShared<Value, Large>) <= (size_t) facts->shared_bytes;
+	const size_t nbytes = large ? gs_merge_temp<Large>(sort->nitems) :
+		gs_merge_temp<GsMergeSmall>(sort->nitems);
 
-	return sort->nitems > GS_MERGE_FEW_KEYS && needed <= (size_t) facts->shared_bytes;
+	if (temp_needed != NULL)
+	{
+		/* the smaller tiles of fewer items may need more */
+		*temp_needed = large ? std::max(nbytes, gs_merge_temp<GsMergeSmall>(GS_MERGE_FEW_KEYS)) : nbytes;
+		return GS_DEVICE_OK;
+	}
+	if (temp_bytes < nbytes)
+		return GS_DEVICE_TEMP_TOO_SMALL;
+	if (large)
+		return gs_merge_typed<Value, has_tails, Large>(sort, facts, d_temp, stream);
+	return gs_merge_typed<Value, has_tails, GsMergeSmall>(sort, facts, d_temp, stream);
 }
 
-template <typename Shape>
 static GsDeviceStatus
-gs_merge_shaped(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp,
-				size_t temp_bytes, void *stream)
+gs_merge_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream,
+				  size_t *temp_needed)
 {
-	if (temp_bytes < gs_merge_temp<Shape>(sort->nitems))
-		return GS_DEVICE_TEMP_TOO_SMALL;
+	GsDeviceFacts facts;
+	GsDeviceStatus status = gs_device_facts(&facts);
+
+	if (status != GS_DEVICE_OK)
+		return status;
 	if (sort->d_tails != NULL)
-		return gs_merge_typed<uint32_t, true, Shape>(sort, facts, d_temp, stream);
-	if (sort->value_bytes == 0)
-		return gs_merge_typed<GsNoValue, false, Shape>(sort, facts, d_temp, stream);
-	if (sort->value_bytes == 4)
-		return gs_merge_typed<uint32_t, false, Shape>(sort, facts, d_temp, stream);
-	return gs_merge_typed<uint64_t, false, Shape>(sort, facts, d_temp, stream);
+		return gs_merge_valued<uint32_t, true>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+	switch (sort->value_bytes)
+	{
+		case 0:
+			return gs_merge_valued<GsNoValue, false>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+		case 4:
+			return gs_merge_valued<uint32_t, false>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+		default:
+			return gs_merge_valued<uint64_t, false>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+	}
 }
 
 size_t
 gs_device_merge_temp_bytes(const GsMergeSort *sort)
 {
-	GsDeviceFacts facts;
+	size_t		nbytes = 0;
 
-	if (gs_merge_check_shape(sort) != GS_DEVICE_OK || gs_device_facts(&facts) != GS_DEVICE_OK)
+	if (gs_merge_check_shape(sort) != GS_DEVICE_OK)
 		return 0;
-	/* the smaller tiles of fewer items may need more */
-	if (gs_merge_is_large(sort, &facts))
-		return std::max(gs_merge_temp<GsMergeLarge>(sort->nitems),
-						gs_merge_temp<GsMergeSmall>(GS_MERGE_FEW_KEYS));
-	return gs_merge_temp<GsMergeSmall>(sort->nitems);
+	if (gs_merge_dispatch(sort, NULL, 0, NULL, &nbytes) != GS_DEVICE_OK)
+		return 0;
+	return nbytes;
 }
 
 GsDeviceStatus
 gs_device_merge_sort(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream)
 {
-	GsDeviceFacts facts;
 	GsDeviceStatus status = gs_merge_check_shape(sort);
 
 	if (status != GS_DEVICE_OK || sort->nitems == 0)
@@ -181,10 +202,5 @@ gs_device_merge_sort(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, v
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->d_tails != NULL && sort->d_tail_order == NULL)
 		return GS_DEVICE_BAD_ARGUMENT;
-	status = gs_device_facts(&facts);
-	if (status != GS_DEVICE_OK)
-		return status;
-	if (gs_merge_is_large(sort, &facts))
-		return gs_merge_shaped<GsMergeLarge>(sort, &facts, d_temp, temp_bytes, stream);
-	return gs_merge_shaped<GsMergeSmall>(sort, &facts, d_temp, temp_bytes, stream);
+	return gs_merge_dispatch(sort, d_temp, temp_bytes, stream, NULL);
 }

@@ -27,7 +27,7 @@ gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp
 	const bool	many = sort->nitems > GS_SOME_KEYS &&
 		sizeof(GsRadixShared<Key, Value, Tile::threads, Tile::items, Tile::staged>) <= shared_bytes;
 	const bool	some = !many && sort->nitems > GS_FEW_KEYS &&
-		sizeof(GsRadixShared<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, true>) <= shared_bytes;
+		sizeof(GsRadixShared<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_FEW_STAGED>) <= shared_bytes;
 
 	if (temp_needed != NULL)
 	{
@@ -49,9 +49,9 @@ gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp
 			Tile::lookback, Tile::staged, GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
 	if (some)
 		return gs_radix_launch<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_SOME_BLOCKS,
-			GS_SOME_LOOKBACK, true,
+			GS_SOME_LOOKBACK, GS_FEW_STAGED,
 			GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
-	return gs_radix_launch<Key, Value, GS_FEW_THREADS, GS_FEW_ITEMS, 1, GS_FEW_LOOKBACK, true,
+	return gs_radix_launch<Key, Value, GS_FEW_THREADS, GS_FEW_ITEMS, 1, GS_FEW_LOOKBACK, GS_FEW_STAGED,
 		GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
 }
 

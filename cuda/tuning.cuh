@@ -38,6 +38,9 @@
  *	u32 keys only, 32 bits, CUB 2.39 ms:
  *		512x40 b2 1.87	384x32 b3 2.06	512x32 b2 1.96	512x20 b3 2.13
  *		512x44 b2 2.10	1024x32 b1 2.17
+ *	look-back 1, 2, 3, 4 at a time, CUB 7.55, 2.81 and 9.26 ms:
+ *		u64 + u32 7.08 7.19 7.20 7.20 (10 M keys: 0.836 0.831 0.829 0.835)
+ *		u32 + u32, 2, 3, 4: 2.75 2.78 2.80		u64 + u64, 2, 4: 8.96 9.00
  *	u64 + u32, 64 bits, CUB 7.57 ms:
  *		384x24 b2 7.20 through registers; staged: 384x20 b2 7.55
  *		384x22 b2 7.54	512x12 b2 7.50	512x14 b2 7.67	384x14 b3 9.24 (spills)
@@ -55,7 +58,7 @@ struct GsRadixTile				/* 1, 2 or 4 + 4 */
 	static const int threads = 384;
 	static const int items = 24;
 	static const int blocks = 2;
-	static const int lookback = 4;
+	static const int lookback = 2;
 	static const bool staged = true;
 };
 
@@ -75,7 +78,7 @@ struct GsRadixTile<key_bytes, 8>	/* 1, 2, 4 or 8 + 8 */
 	static const int threads = 384;
 	static const int items = 16;
 	static const int blocks = 2;
-	static const int lookback = 4;
+	static const int lookback = 2;
 	static const bool staged = false;
 };
 
@@ -95,7 +98,7 @@ struct GsRadixTile<8, 4>
 	static const int threads = 384;
 	static const int items = 24;
 	static const int blocks = 2;
-	static const int lookback = 4;
+	static const int lookback = 1;
 	static const bool staged = false;
 };
 
@@ -109,6 +112,21 @@ struct GsRadixTile<8, 4>
  *		256x8, 8						70		83		105
  *		512x8, 16						78		81		98
  *		1024x4, 16						84		84		100
+ *
+ * Values through registers, not staged, microseconds:
+ *									65 K	100 K	200 K	262 K
+ *	u64 + u32	512x4 staged		63		68		84		89
+ *				512x4				64		65		74		79
+ *				384x4				60		65		74		95
+ *	(CUB's radix sort 111 113 120 125, its merge sort 56 64 - 76)
+ *									500 K	1 M		2 M		3 M
+ *	u64 + u32	512x8 staged		112		137		221		324
+ *				512x8				110		131		216		315
+ *				512x9				110		129		216		294
+ *	u64 + u64	512x8 staged		118		148		263		374
+ *				512x9				118		141		249		341
+ *	u64			512x8				97		115		179		244
+ *				512x9				97		114		175		227
  *
  * From how many keys on the large tiles win, milliseconds:
  *									2 M		3 M		4 M		8 M
@@ -128,9 +146,10 @@ struct GsRadixTile<8, 4>
 #define GS_SOME_KEYS			(3 << 20)
 #endif
 #define GS_SOME_THREADS			512
-#define GS_SOME_ITEMS			8
+#define GS_SOME_ITEMS			9
 #define GS_SOME_BLOCKS			2
 #define GS_SOME_LOOKBACK		8
+#define GS_FEW_STAGED			false	/* both */
 
 /* One block sorts that many keys at most, in one launch. */
 #define GS_BLOCK_SORT_THREADS	256
@@ -161,13 +180,50 @@ struct GsMergeShape
 	static const int samples = (tile - GS_MERGE_WAYS * (stride - 1)) / stride;
 };
 
-/* The second for few keys, and for devices where the first does not fit. */
-/* u64 + u32: 100 K rows 107 us large, 88 small; 1 M 189, 178. */
-typedef GsMergeShape<512, 15, 2, 128> GsMergeLarge;
-typedef GsMergeShape<256, 11, 4, 32> GsMergeSmall;
+/*
+ * Two blocks shall fit on a multiprocessor, so the more bytes the values have
+ * the smaller the tile.  Milliseconds, stride 128 unless said:
+ *						2 M		4.2 M	10 M	67 M	100 M
+ *	u64
+ *		640x15			0.240	0.439	0.960	6.31	9.53
+ *		512x15			0.250	-		0.979	6.66	9.83
+ *		512x27			-		0.477	0.955	6.20	9.20
+ *	u64 + u32			-		0.587	1.335	8.77	13.63	(CUB)
+ *		512x15			0.303	0.642	1.245	8.74	12.92
+ *		640x11			-		0.611	1.251	8.66	12.83	(with tails it spills)
+ *		768x9			-		0.606	1.242	8.67	12.90	(the same)
+ *	u64 + u64			-		0.709	1.651	11.11	17.26	(CUB)
+ *		640x9			0.326	0.658	1.349	9.45	14.19
+ *		512x15			0.397	0.871	1.872	13.76	20.43 (one block)
+ *		512x7 b3 s64	0.348	0.623	1.321	9.25	13.86
+ */
+template <int value_bytes>
+struct GsMergeLarge : GsMergeShape<512, 15, 2, 128>
+{
+};
+
+template <>
+struct GsMergeLarge<0> : GsMergeShape<640, 15, 2, 128>
+{
+};
+
+template <>
+struct GsMergeLarge<8> : GsMergeShape<640, 9, 2, 128>
+{
+};
+
+/*
+ * For few keys, and for devices where the large one does not fit.  u64 + u32,
+ * microseconds:
+ *						65 K	100 K	262 K	500 K	700 K	1 M
+ *		512x5 s32		72		77		102		131		-		195
+ *		256x11 b4 s32	82		90		117		139		152		179
+ *		512x15 s128		-		-		-		-		162		190
+ */
+typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
 
 #ifndef GS_MERGE_FEW_KEYS		/* tests make it small */
-#define GS_MERGE_FEW_KEYS		(1 << 20)
+#define GS_MERGE_FEW_KEYS		(1 << 19)
 #endif
 
 /*
