@@ -78,7 +78,7 @@ def explain(session, case, contender):
     if node["Node Type"] == "Sort":
         engine = "postgres"
         if contender == "gpusort":
-            reason = why_kept(session, case)
+            reason = why_kept(session, statement(case, contender))
     elif contender == "stock":
         raise RuntimeError(f"expected a Sort on top, but got: {answer}")
     # what a GpuSort hands to PostgreSQL's sort is told from a plain Sort
@@ -88,10 +88,10 @@ def explain(session, case, contender):
                 reason)
 
 
-def why_kept(session, case):
-    """Why the plan of a statement keeps its Sort, as gpusort says it."""
+def why_kept(session, sql):
+    """Why the plan of a statement keeps its Sort, as gpusort says it; "" if it does not."""
     session.run("SET gpusort.debug_plan = on; SET client_min_messages = notice")
-    answer = session.run(f"EXPLAIN {statement(case, 'gpusort')}")
+    answer = session.run(f"EXPLAIN {sql}")
     session.run("SET gpusort.debug_plan = off; SET client_min_messages = warning")
     reason = re.search(r"NOTICE: +gpusort leaves a Sort to PostgreSQL: (.*)", answer)
     return reason.group(1) if reason else ""
