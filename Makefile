@@ -19,6 +19,7 @@ OBJS = \
 	src/sort_deform.o \
 	src/sort_key.o \
 	src/key_order.o \
+	src/key_fields.o \
 	src/key_bytes.o \
 	src/engine_host.o \
 	src/engine_choice.o \

@@ -23,35 +23,18 @@
  */
 #include "postgres.h"
 
-#include <sys/socket.h>
-
 #include "batch.h"
 #include "key_bytes.h"
 #include "key_codec.h"
+#include "key_fields.h"
 #include "key_order.h"
 #include "pgcompat.h"
 #include "sort_deform.h"
 #include "sort_key.h"
 
-#include "catalog/pg_enum.h"
 #include "fmgr.h"
-#include "storage/itemptr.h"
 #include "utils/builtins.h"
-#include "utils/catcache.h"
-#include "utils/date.h"
-#include "utils/inet.h"
 #include "utils/memutils.h"
-#include "utils/pg_lsn.h"
-#include "utils/syscache.h"
-#include "utils/timestamp.h"
-#include "utils/uuid.h"
-
-/* An enum label and its place in the order. */
-typedef struct EnumLabel
-{
-	Oid			oid;
-	float4		sort_order;
-} EnumLabel;
 
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
@@ -67,11 +50,9 @@ typedef struct KeyColumn
 	bool		by_value;		/* and of one field */
 	AttrNumber	attno;
 	GsKeyField *field;			/* the first of its fields */
-	int			nlabels;		/* enum: 0 if the labels' OIDs are in order */
-	EnumLabel  *labels;			/* enum: by OID */
+	GsKeyLabels labels;			/* enum */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
-	GsKeyOrder	order;
-	GsKeyBuffer buffer;			/* variable width: where a code is made */
+	GsKeyMaker *maker;			/* variable width: if its code has to be made */
 } KeyColumn;
 
 struct GsSortKey
@@ -91,7 +72,6 @@ struct GsSortKey
 
 static int	count_fields(GsKeyKind kind);
 static void add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats);
-static void load_enum_labels(KeyColumn *column, Oid enum_type);
 
 /* ------------------------------------------------------- what can be encoded */
 
@@ -153,119 +133,20 @@ add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 {
 	switch (kind)
 	{
-		case GS_KEY_BOOL:
-		case GS_KEY_CHAR:
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT16:
-			gs_key_layout_add_field(layout, 16, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT32:
-		case GS_KEY_UINT32:
-		case GS_KEY_ENUM:
-			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT64:
-		case GS_KEY_UINT64:
-		case GS_KEY_MACADDR8:
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_FLOAT4:
-			gs_key_layout_add_field(layout, 32, bijective_floats ?
-									GS_CANONICAL_FLOAT4 : GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_FLOAT8:
-			gs_key_layout_add_field(layout, 64, bijective_floats ?
-									GS_CANONICAL_FLOAT8 : GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_TID:
-		case GS_KEY_MACADDR:
-			gs_key_layout_add_field(layout, 48, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_TIMETZ:		/* time in UTC, zone */
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INTERVAL:	/* 128-bit span */
-		case GS_KEY_UUID:
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INET:		/* family, network, prefix length, address */
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
 		case GS_KEY_TEXT:
 		case GS_KEY_BPCHAR:
 		case GS_KEY_NAME:
 			gs_key_layout_add_bytes(layout, true);
 			break;
 		case GS_KEY_BYTEA:
-		case GS_KEY_NUMERIC:
-		case GS_KEY_BIT:
 			gs_key_layout_add_bytes(layout, false);
 			break;
-	}
-}
-
-static int
-compare_labels(const void *a, const void *b)
-{
-	Oid			x = ((const EnumLabel *) a)->oid;
-	Oid			y = ((const EnumLabel *) b)->oid;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
- * Labels whose OID is even were given OIDs in their order when the type was
- * made.  One added between two others later has an odd OID, and then all
- * labels are placed by their pg_enum.enumsortorder.
- */
-static void
-load_enum_labels(KeyColumn *column, Oid enum_type)
-{
-	CatCList   *list = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(enum_type));
-	bool		in_order = true;
-
-	column->labels = palloc(sizeof(EnumLabel) * Max(list->n_members, 1));
-	for (int i = 0; i < list->n_members; i++)
-	{
-		Form_pg_enum label = (Form_pg_enum) GETSTRUCT(&list->members[i]->tuple);
-
-		column->labels[i].oid = label->oid;
-		column->labels[i].sort_order = label->enumsortorder;
-		if (label->oid & 1)
-			in_order = false;
-	}
-	column->nlabels = in_order ? 0 : list->n_members;
-	ReleaseCatCacheList(list);
-	qsort(column->labels, column->nlabels, sizeof(EnumLabel), compare_labels);
-}
-
-/* Kinds whose values are Datums in themselves. */
-static bool
-is_by_value(GsKeyKind kind)
-{
-	switch (kind)
-	{
-		case GS_KEY_BOOL:
-		case GS_KEY_CHAR:
-		case GS_KEY_INT16:
-		case GS_KEY_INT32:
-		case GS_KEY_UINT32:
-		case GS_KEY_INT64:
-		case GS_KEY_UINT64:
-		case GS_KEY_FLOAT4:
-		case GS_KEY_FLOAT8:
-		case GS_KEY_ENUM:
-			return true;
 		default:
-			return false;
+			if (gs_key_kind_is_made(kind))
+				gs_key_layout_add_bytes(layout, false);
+			else
+				gs_key_fields_add(layout, kind, bijective_floats);
+			break;
 	}
 }
 
@@ -273,8 +154,8 @@ is_by_value(GsKeyKind kind)
 static bool
 is_decodable(const KeyColumn *column)
 {
-	return is_by_value(column->kind) &&
-		(column->kind != GS_KEY_ENUM || column->nlabels == 0);
+	return gs_key_kind_is_by_value(column->kind) &&
+		(column->kind != GS_KEY_ENUM || !column->labels.placed);
 }
 
 GsSortKey *
@@ -299,16 +180,17 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 	for (int i = 0; i < ncolumns; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
+		GsKeyOrder	order;
 		bool		descending;
 		char	   *why_not;
 
-		if (!column_order(&columns[i], &column->order, &descending, &why_not))
+		if (!column_order(&columns[i], &order, &descending, &why_not))
 			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
-		column->kind = column->order.kind;
+		column->kind = order.kind;
 		column->attno = columns[i].attno;
 		key->last_attno = Max(key->last_attno, column->attno);
 		if (column->kind == GS_KEY_ENUM)
-			load_enum_labels(column, column->order.type);
+			gs_key_labels_load(&column->labels, order.type);
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
@@ -316,10 +198,10 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 			key->direct = false;
 		key->layout.keys_only = keys_only;
 		key->layout.ascending = keys_only;
-		column->by_value = is_by_value(column->kind);
+		column->by_value = gs_key_kind_is_by_value(column->kind);
 		column->field = &key->layout.fields[key->layout.columns[i].first_field];
-		if (gs_key_bytes_is_made(column->kind))
-			gs_key_buffer_init(&column->buffer);
+		if (gs_key_kind_is_made(column->kind))
+			column->maker = gs_key_maker_create(&order);
 		attnos[i] = column->attno;
 	}
 	key->deform = gs_deform_create(desc, attnos, ncolumns);
@@ -348,9 +230,36 @@ fits_prefix(const KeyBytes *bytes)
 	return bytes->len <= sizeof(uint64);
 }
 
+/* Fetches a value that is compressed or out of line. */
+static struct varlena *
+fetch_value(GsSortKey *key, struct varlena *value)
+{
+	MemoryContext old = MemoryContextSwitchTo(key->value_context);
+
+	value = pg_detoast_datum_packed(value);
+	MemoryContextSwitchTo(old);
+	key->value_context_used = true;
+	return value;
+}
+
+/* Makes the code of a value that has been fetched. */
+static bool
+make_bytes(GsSortKey *key, KeyColumn *column, struct varlena *value, const char **why_not)
+{
+	KeyBytes   *bytes = &column->bytes;
+	MemoryContext old = MemoryContextSwitchTo(key->value_context);
+	bool		made = gs_key_maker_make(column->maker, PointerGetDatum(value),
+										 &bytes->data, &bytes->len, why_not);
+
+	MemoryContextSwitchTo(old);
+	key->value_context_used = true;
+	bytes->apart = true;
+	return made;
+}
+
 /* Finds or makes the bytes of a value of variable width, fetching it if need be. */
-static void
-load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, size_t *extra_bytes)
+static bool
+load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 {
 	KeyBytes   *bytes = &column->bytes;
 	struct varlena *value;
@@ -360,63 +269,21 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, size_t *extra_bytes)
 	{
 		bytes->data = NameStr(*DatumGetName(datum));
 		bytes->len = strnlen(bytes->data, NAMEDATALEN);
-		return;
+		return true;
 	}
 
 	value = (struct varlena *) DatumGetPointer(datum);
 	if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
 	{
-		MemoryContext old = MemoryContextSwitchTo(key->value_context);
-
-		value = pg_detoast_datum_packed(value);
-		MemoryContextSwitchTo(old);
-		key->value_context_used = true;
+		value = fetch_value(key, value);
 		bytes->apart = true;
 	}
-	if (gs_key_bytes_is_made(column->kind))
-	{
-		column->buffer.len = 0;
-		gs_key_bytes_put(&column->buffer, &column->order, value);
-		bytes->data = (const char *) column->buffer.data;
-		bytes->len = column->buffer.len;
-		bytes->apart = true;
-	}
-	else
-	{
-		bytes->data = VARDATA_ANY(value);
-		bytes->len = VARSIZE_ANY_EXHDR(value);
-		if (column->kind == GS_KEY_BPCHAR)
-			bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
-	}
-	if (bytes->apart && !fits_prefix(bytes))
-		*extra_bytes += bytes->len;
-}
-
-/* Finds the code of an enum label that has none in itself. */
-static bool
-load_label(const KeyColumn *column, Datum *value, const char **why_not)
-{
-	Oid			oid = DatumGetObjectId(*value);
-	EnumLabel  *label = NULL;
-
-	if (column->nlabels == 0)
-	{
-		if ((oid & 1) == 0)
-			return true;
-	}
-	else
-	{
-		EnumLabel	wanted = {.oid = oid};
-
-		label = bsearch(&wanted, column->labels, column->nlabels,
-						sizeof(EnumLabel), compare_labels);
-	}
-	if (label == NULL)
-	{
-		*why_not = "an enum label was added while the sort ran";
-		return false;
-	}
-	*value = Float4GetDatum(label->sort_order);
+	if (column->maker != NULL)
+		return make_bytes(key, column, value, why_not);
+	bytes->data = VARDATA_ANY(value);
+	bytes->len = VARSIZE_ANY_EXHDR(value);
+	if (column->kind == GS_KEY_BPCHAR)
+		bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
 	return true;
 }
 
@@ -455,139 +322,21 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 			continue;
 		if (column->kind == GS_KEY_ENUM)
 		{
-			if (!load_label(column, &key->values[i], why_not))
+			if (!gs_key_labels_find(&column->labels, &key->values[i], why_not))
 				return false;
 		}
 		else if (key->layout.columns[i].variable)
-			load_bytes(key, column, key->values[i], extra_bytes);
+		{
+			if (!load_bytes(key, column, key->values[i], why_not))
+				return false;
+			if (column->bytes.apart && !fits_prefix(&column->bytes))
+				*extra_bytes += column->bytes.len;
+		}
 	}
 	return true;
 }
 
 /* ------------------------------------------------------------------ writing */
-
-/* Notes a code of a field and puts it in its place in the record; returns it canonical. */
-static inline uint64
-put_field(GsKeyField *field, uint64 *record, uint64 code)
-{
-	uint64		canonical = code;
-
-	if (field->canonical == GS_CANONICAL_FLOAT8)
-		canonical = gs_float8_canonical(code);
-	else if (field->canonical == GS_CANONICAL_FLOAT4)
-		canonical = gs_float4_canonical(code);
-	gs_key_field_observe(field, canonical);
-	record[field->word] |= code << field->shift;
-	return canonical;
-}
-
-static uint64
-float8_code(Datum value, bool bijective)
-{
-	float8		v = DatumGetFloat8(value);
-	uint64		bits;
-	uint64		code;
-
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float8_bits(bits);
-	return bijective ? code : gs_float8_canonical(code);
-}
-
-static uint64
-float4_code(Datum value, bool bijective)
-{
-	float4		v = DatumGetFloat4(value);
-	uint32		bits;
-	uint64		code;
-
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float4_bits(bits);
-	return bijective ? code : gs_float4_canonical(code);
-}
-
-/* The code of a value of one field that is passed by value. */
-static inline uint64
-by_value_code(const KeyColumn *column, const GsKeyField *field, Datum value)
-{
-	bool		bijective = field->canonical != GS_CANONICAL_NONE;
-
-	switch (column->kind)
-	{
-		case GS_KEY_BOOL:
-			return DatumGetBool(value) ? 1 : 0;
-		case GS_KEY_CHAR:
-			return (unsigned char) DatumGetChar(value);
-		case GS_KEY_INT16:
-			return gs_encode_int16(DatumGetInt16(value));
-		case GS_KEY_INT32:
-			return gs_encode_int32(DatumGetInt32(value));
-		case GS_KEY_UINT32:
-			return DatumGetUInt32(value);
-		case GS_KEY_INT64:
-			return gs_encode_int64(DatumGetInt64(value));
-		case GS_KEY_UINT64:
-			return DatumGetUInt64(value);
-		case GS_KEY_FLOAT4:
-			return float4_code(value, bijective);
-		case GS_KEY_FLOAT8:
-			return float8_code(value, bijective);
-		default:
-			Assert(column->kind == GS_KEY_ENUM);
-			return column->nlabels == 0 ? DatumGetObjectId(value) : float4_code(value, false);
-	}
-}
-
-static void
-put_timetz(GsKeyField *field, uint64 *record, const TimeTzADT *value)
-{
-	put_field(&field[0], record,
-			  gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
-	put_field(&field[1], record, gs_encode_int32(value->zone));
-}
-
-/* As interval's comparison has it: a month is 30 days, a day 24 hours. */
-static void
-put_interval(GsKeyField *field, uint64 *record, const Interval *value)
-{
-	int64		days = value->month * INT64CONST(30) + value->day;
-	int128		span = (int128) days * USECS_PER_DAY + value->time;
-
-	put_field(&field[0], record, gs_encode_int64((int64) (span >> 64)));
-	put_field(&field[1], record, (uint64) span);
-}
-
-/*
- * Networks sort by family, then by the bits that both prefixes have, then the
- * shorter prefix first, then by the whole address.  Comparing the addresses
- * masked to their own prefixes gives the first two: where one masked address
- * differs within the common bits the order is the same, and where it does not,
- * the one with the shorter prefix has zeros and is the smaller or equal one.
- *
- * IPv4 addresses go to the low ends of the fields, so that a column without
- * IPv6 has no idle bits to pack.
- */
-static void
-put_inet(GsKeyField *field, uint64 *record, inet *value)
-{
-	int			nbytes = ip_addrsize(value);
-	int			prefix = ip_bits(value);
-	unsigned char address[16] = {0};
-	unsigned char network[16] = {0};
-
-	memcpy(address + 16 - nbytes, ip_addr(value), nbytes);
-	for (int i = 0; i < nbytes; i++)
-	{
-		int			bits = Min(Max(prefix - 8 * i, 0), 8);
-
-		network[16 - nbytes + i] = address[16 - nbytes + i] & (0xFF00 >> bits);
-	}
-	put_field(&field[0], record, ip_family(value));
-	put_field(&field[1], record, gs_load_be64(network));
-	put_field(&field[2], record, gs_load_be64(network + 8));
-	put_field(&field[3], record, prefix);
-	put_field(&field[4], record, gs_load_be64(address));
-	put_field(&field[5], record, gs_load_be64(address + 8));
-}
 
 /*
  * A text-like value: its first bytes, and where all of them stand, counted
@@ -602,8 +351,8 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	KeyBytes   *bytes = &column->bytes;
 	const char *stored;
 
-	put_field(&key->layout.fields[layout->first_field], record,
-			  gs_load_prefix((const unsigned char *) bytes->data, bytes->len));
+	gs_key_field_put(&key->layout.fields[layout->first_field], record,
+					 gs_load_prefix((const unsigned char *) bytes->data, bytes->len));
 	if (bytes->len < layout->min_len)
 		layout->min_len = bytes->len;
 	if (bytes->len > layout->max_len)
@@ -635,49 +384,10 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	record[layout->tail_word] = gs_tail_make((uint32) (stored - row), bytes->len);
 }
 
-/* Puts a value of fixed width that is passed by reference in its place in the record. */
-static pg_noinline void
-put_by_reference(const KeyColumn *column, GsKeyField *field, Datum value, uint64 *record)
+static inline uint64
+value_code(const KeyColumn *column, Datum value)
 {
-	switch (column->kind)
-	{
-		case GS_KEY_TID:
-			{
-				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
-
-				put_field(field, record,
-						  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
-						  ItemPointerGetOffsetNumberNoCheck(tid));
-				break;
-			}
-		case GS_KEY_TIMETZ:
-			put_timetz(field, record, DatumGetTimeTzADTP(value));
-			break;
-		case GS_KEY_INTERVAL:
-			put_interval(field, record, DatumGetIntervalP(value));
-			break;
-		case GS_KEY_UUID:
-			{
-				pg_uuid_t  *uuid = DatumGetUUIDP(value);
-
-				put_field(&field[0], record, gs_load_be64(uuid->data));
-				put_field(&field[1], record, gs_load_be64(uuid->data + 8));
-				break;
-			}
-		case GS_KEY_MACADDR:
-			put_field(field, record,
-					  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
-			break;
-		case GS_KEY_MACADDR8:
-			put_field(field, record,
-					  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
-			break;
-		case GS_KEY_INET:
-			put_inet(field, record, DatumGetInetPP(value));
-			break;
-		default:
-			break;				/* by value, or put_bytes() */
-	}
+	return gs_key_value_code(column->kind, column->field, &column->labels, value);
 }
 
 /* The record of the values found, all of fixed width if direct.  Returns the NULL bits. */
@@ -703,10 +413,10 @@ put_values(GsSortKey *key, bool direct, const GsRowSource *source, char *row,
 		else if (!direct && layout->columns[i].variable)
 			put_bytes(key, i, source, row, &extra, record);
 		else if (column->by_value)
-			put_field(column->field, record,
-					  by_value_code(column, column->field, key->values[i]));
+			gs_key_field_put(column->field, record,
+							 value_code(column, key->values[i]));
 		else
-			put_by_reference(column, column->field, key->values[i], record);
+			gs_key_fields_put(column->kind, column->field, key->values[i], record);
 	}
 	return nulls;
 }
@@ -732,14 +442,14 @@ bool
 gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record, const char **why_not)
 {
 	KeyColumn  *column = &key->columns[0];
-	GsKeyField *field = &key->layout.fields[0];
 
-	if (column->kind == GS_KEY_ENUM && !load_label(column, &value, why_not))
+	if (column->kind == GS_KEY_ENUM && !gs_key_labels_find(&column->labels, &value, why_not))
 		return false;
 	key->layout.nrows++;
 	record[0] = 0;
 	gs_key_layout_observe_order(&key->layout,
-								put_field(field, record, by_value_code(column, field, value)));
+								gs_key_field_put(column->field, record,
+												 value_code(column, value)));
 	return true;
 }
 
@@ -749,40 +459,5 @@ gs_sort_key_decode(const GsSortKey *key, const uint64 *record)
 	const GsKeyField *field = &key->layout.fields[0];
 	uint64		code = (record[0] >> field->shift) & gs_key_field_mask(field);
 
-	switch (key->columns[0].kind)
-	{
-		case GS_KEY_BOOL:
-			return BoolGetDatum(code != 0);
-		case GS_KEY_CHAR:
-			return CharGetDatum((char) code);
-		case GS_KEY_INT16:
-			return Int16GetDatum(gs_decode_int16(code));
-		case GS_KEY_INT32:
-			return Int32GetDatum(gs_decode_int32(code));
-		case GS_KEY_UINT32:
-		case GS_KEY_ENUM:
-			return UInt32GetDatum((uint32) code);
-		case GS_KEY_INT64:
-			return Int64GetDatum(gs_decode_int64(code));
-		case GS_KEY_UINT64:
-			return UInt64GetDatum(code);
-		case GS_KEY_FLOAT4:
-			{
-				uint32		bits = gs_decode_float4_bits(code);
-				float4		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float4GetDatum(v);
-			}
-		case GS_KEY_FLOAT8:
-			{
-				uint64		bits = gs_decode_float8_bits(code);
-				float8		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float8GetDatum(v);
-			}
-		default:
-			elog(ERROR, "key kind %d has no row in its key", (int) key->columns[0].kind);
-	}
+	return gs_key_value_decode(key->columns[0].kind, code);
 }
