@@ -18,6 +18,9 @@ OBJS = \
 	src/sort_row.o \
 	src/sort_deform.o \
 	src/sort_key.o \
+	src/key_collation.o \
+	src/sort_compare.o \
+	src/sort_verify.o \
 	src/engine_host.o \
 	src/engine_choice.o \
 	src/engine_cpu.o \

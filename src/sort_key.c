@@ -6,9 +6,10 @@
  * Which columns can be encoded is decided by what the sort operator means,
  * its operator family and input type, never by the type of the column: a
  * domain over int4 sorts by int4's operator, a varchar by text's, and a type
- * may have other orders than its default one.  Two questions remain for text:
- * whether its collation compares bytes, and whether the operator looks at the
- * collation at all (those of the pattern families do not).
+ * may have other orders than its default one.  One question remains for text:
+ * whether the operator looks at the collation at all (those of the pattern
+ * families do not); where it does, and the collation does not compare bytes,
+ * key_collation.h makes bytes that do.
  *
  * The record of `ORDER BY int4 DESC NULLS LAST, text`, for the row (7, 'gpu'),
  * whose text stands at byte 20 of the stored row:
@@ -23,7 +24,7 @@
  *
  * A value that is compressed or stored out of line is fetched here, once, and
  * its bytes are stored behind the row, since the row itself keeps only the
- * pointer, as it does in a stock sort.
+ * pointer, as it does in a stock sort.  So are the keys of a collation.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,6 +34,7 @@
 
 #include "batch.h"
 #include "key_codec.h"
+#include "key_collation.h"
 #include "pgcompat.h"
 #include "sort_deform.h"
 #include "sort_key.h"
@@ -103,7 +105,7 @@ typedef struct KeyBytes
 {
 	const char *data;
 	uint32		len;
-	bool		detoasted;		/* data is a copy of ours: store it */
+	bool		is_copy;		/* data is ours, detoasted or made: store it */
 } KeyBytes;
 
 typedef struct KeyColumn
@@ -114,6 +116,7 @@ typedef struct KeyColumn
 	GsKeyField *field;			/* the first of its fields */
 	int			nlabels;		/* enum: 0 if the labels' OIDs are in order */
 	EnumLabel  *labels;			/* enum: by OID */
+	GsKeyCollation *collation;	/* text whose bytes are not the key, else NULL */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
 } KeyColumn;
 
@@ -125,6 +128,7 @@ struct GsSortKey
 	MemoryContext value_context;	/* detoasted values of the loaded row */
 	bool		value_context_used;
 	bool		direct;			/* no value has to be fetched or looked up */
+	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
 	Datum	   *values;			/* the sort columns of the row at hand */
 	bool	   *nulls;
@@ -153,6 +157,26 @@ type_has_kind(Oid type, GsKeyKind *kind)
 	return false;
 }
 
+/* Those of the pattern operators compare bytes under any collation. */
+static bool
+is_pattern_family(Oid family)
+{
+	return family == TEXT_PATTERN_BTREE_FAM_OID || family == BPCHAR_PATTERN_BTREE_FAM_OID;
+}
+
+/* Does an order of this kind depend on the collation? */
+static bool
+heeds_collation(const GsSortColumn *column, GsKeyKind kind)
+{
+	Oid			family;
+	Oid			type;
+	int16		strategy;
+
+	return (kind == GS_KEY_TEXT || kind == GS_KEY_BPCHAR || kind == GS_KEY_NAME) &&
+		get_ordering_op_properties(column->sort_operator, &family, &type, &strategy) &&
+		!is_pattern_family(family);
+}
+
 bool
 gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind, bool *descending,
 				 char **why_not)
@@ -160,7 +184,6 @@ gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind, bool *descending,
 	Oid			family;
 	Oid			type;
 	int16		strategy;
-	bool		pattern;
 
 	if (!get_ordering_op_properties(column->sort_operator, &family, &type, &strategy))
 	{
@@ -175,9 +198,7 @@ gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind, bool *descending,
 							format_type_be(type));
 		return false;
 	}
-	pattern = family == TEXT_PATTERN_BTREE_FAM_OID ||
-		family == BPCHAR_PATTERN_BTREE_FAM_OID;
-	if (!pattern &&
+	if (!is_pattern_family(family) &&
 		(family >= FirstGenbkiObjectId ||
 		 lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != family))
 	{
@@ -185,15 +206,9 @@ gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind, bool *descending,
 							column->sort_operator, format_type_be(type));
 		return false;
 	}
-	if (!pattern && (*kind == GS_KEY_TEXT || *kind == GS_KEY_BPCHAR || *kind == GS_KEY_NAME) &&
-		!(OidIsValid(column->collation) && gs_collation_is_bytewise(column->collation)))
-	{
-		char	   *name = get_collation_name(column->collation);
-
-		*why_not = psprintf("collation \"%s\" does not compare bytes",
-							name != NULL ? name : "?");
+	if (heeds_collation(column, *kind) &&
+		!gs_key_collation_can_encode(column->collation, why_not))
 		return false;
-	}
 	return true;
 }
 
@@ -383,6 +398,7 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 											   ALLOCSET_SMALL_SIZES);
 	key->value_context_used = false;
 	key->direct = true;
+	key->needs_proof = false;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
@@ -401,6 +417,11 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		if (column->kind == GS_KEY_ENUM)
 			load_enum_labels(column,
 							 getBaseType(TupleDescAttr(desc, column->attno - 1)->atttypid));
+		if (heeds_collation(&columns[i], column->kind))
+		{
+			column->collation = gs_key_collation_create(columns[i].collation);
+			key->needs_proof |= gs_key_collation_needs_proof(columns[i].collation);
+		}
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
@@ -429,16 +450,22 @@ gs_sort_key_is_direct(const GsSortKey *key)
 	return key->direct;
 }
 
+bool
+gs_sort_key_needs_proof(const GsSortKey *key)
+{
+	return key->needs_proof;
+}
+
 /* ------------------------------------------------------------------ loading */
 
 /* Finds the bytes of a text-like value, fetching it if need be. */
 static void
-load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, size_t *extra_bytes)
+load_bytes(GsSortKey *key, KeyColumn *column, Datum datum)
 {
 	KeyBytes   *bytes = &column->bytes;
 	struct varlena *value;
 
-	bytes->detoasted = false;
+	bytes->is_copy = false;
 	if (column->kind == GS_KEY_NAME)
 	{
 		bytes->data = NameStr(*DatumGetName(datum));
@@ -454,14 +481,35 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, size_t *extra_bytes)
 		value = pg_detoast_datum_packed(value);
 		MemoryContextSwitchTo(old);
 		key->value_context_used = true;
-		bytes->detoasted = true;
+		bytes->is_copy = true;
 	}
 	bytes->data = VARDATA_ANY(value);
 	bytes->len = VARSIZE_ANY_EXHDR(value);
 	if (column->kind == GS_KEY_BPCHAR)
 		bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
-	if (bytes->detoasted)
-		*extra_bytes += bytes->len;
+}
+
+/* Longer ones are left to a sort that needs no keys: no tail is that long. */
+#define MAX_COLLATED_BYTES	((uint32) 1 << 26)
+#define MAX_KEY_BYTES	((Size) 1 << 30)
+
+/* Puts the key in place of the text. */
+static bool
+collate(KeyColumn *column, const char **why_not)
+{
+	KeyBytes   *bytes = &column->bytes;
+	Size		key_len = MAX_KEY_BYTES;
+
+	if (bytes->len <= MAX_COLLATED_BYTES)
+		bytes->data = gs_key_collation_key(column->collation, bytes->data, bytes->len, &key_len);
+	if (key_len >= MAX_KEY_BYTES)
+	{
+		*why_not = "a text is too long for a key of its collation";
+		return false;
+	}
+	bytes->len = key_len;
+	bytes->is_copy = true;
+	return true;
 }
 
 /* Finds the code of an enum label that has none in itself. */
@@ -531,7 +579,13 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 				return false;
 		}
 		else if (key->layout.columns[i].variable)
-			load_bytes(key, column, key->values[i], extra_bytes);
+		{
+			load_bytes(key, column, key->values[i]);
+			if (column->collation != NULL && !collate(column, why_not))
+				return false;
+			if (column->bytes.is_copy)
+				*extra_bytes += column->bytes.len;
+		}
 	}
 	return true;
 }
@@ -681,7 +735,7 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	if (bytes->len > layout->max_len)
 		layout->max_len = bytes->len;
 
-	if (bytes->detoasted)
+	if (bytes->is_copy)
 	{
 		memcpy(*extra, bytes->data, bytes->len);
 		stored = *extra;

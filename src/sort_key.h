@@ -83,6 +83,12 @@ typedef struct GsSortKey GsSortKey;
 extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
 									 TupleDesc desc);
 
+/*
+ * Are the codes of a column only a hint, so that the order has to be proven
+ * by PostgreSQL's comparators (sort_verify.h) before a row leaves?
+ */
+extern bool gs_sort_key_needs_proof(const GsSortKey *key);
+
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
 

@@ -28,6 +28,10 @@
  * tuplesort in input order, its memory being freed on the way, and the child's
  * remaining rows follow; nothing was handed out yet, so nobody can tell.
  *
+ * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
+ * before the first one leaves, to prove their order; if it does not hold they go
+ * to a tuplesort, too.
+ *
  * Where the one sort column is the whole row and can be had back from its
  * code, no row is stored at all, and NULLs are only counted: one is as good as
  * another.
@@ -49,6 +53,7 @@
 #include "sort_node.h"
 #include "sort_row.h"
 #include "sort_stock.h"
+#include "sort_verify.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -69,6 +74,7 @@ enum
 static Node *sort_create_state(CustomScan *scan);
 static void sort_begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *sort_exec(CustomScanState *node);
+static TupleTableSlot *sort_exec_verified(CustomScanState *node);
 static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
@@ -80,16 +86,20 @@ const CustomScanMethods gs_sort_scan_methods = {
 	.CreateCustomScanState = sort_create_state
 };
 
-static const CustomExecMethods sort_exec_methods = {
-	.CustomName = "GpuSort",
-	.BeginCustomScan = sort_begin,
-	.ExecCustomScan = sort_exec,
-	.EndCustomScan = sort_end,
-	.ReScanCustomScan = sort_rescan,
-	.MarkPosCustomScan = sort_mark,
-	.RestrPosCustomScan = sort_restore,
-	.ExplainCustomScan = gs_sort_explain
-};
+#define SORT_METHODS(exec) \
+	{ \
+		.CustomName = "GpuSort", \
+		.BeginCustomScan = sort_begin, \
+		.ExecCustomScan = exec, \
+		.EndCustomScan = sort_end, \
+		.ReScanCustomScan = sort_rescan, \
+		.MarkPosCustomScan = sort_mark, \
+		.RestrPosCustomScan = sort_restore, \
+		.ExplainCustomScan = gs_sort_explain \
+	}
+
+static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
+static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
 
 /* ----------------------------------------------------------- plan and state */
 
@@ -135,7 +145,7 @@ sort_create_state(CustomScan *scan)
 	GsSortState *state = palloc0(sizeof(GsSortState));
 
 	NodeSetTag(state, T_CustomScanState);
-	state->css.methods = &sort_exec_methods;
+	state->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) state;
 }
 
@@ -255,6 +265,38 @@ fill_window(GsSortState *state, int64 position)
 	state->window_start = position;
 	state->window_rows = status == GS_STATUS_OK ? (int) fetched : 0;
 	return status;
+}
+
+/*
+ * Moves sorted rows from the engine to a tuplesort, before any was handed out.
+ * The engine cannot give memory back on the way, so the tuplesort has what it
+ * leaves of work_mem, and a quarter in any case.  False if the engine failed.
+ */
+static bool
+hand_over_sorted(GsSortState *state, const char *reason)
+{
+	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
+	int			engine_kb = Min(state->engine->figures.peak_bytes / 1024, work_mem);
+	uint64		position = 0;
+
+	Assert(!state->keys_only);
+	begin_stock(state, Max(work_mem - engine_kb, work_mem / 4), reason);
+	do
+	{
+		if (fill_window(state, position) != GS_STATUS_OK)
+			return false;
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < state->window_rows; i++)
+		{
+			store_row(state, state->window[i], slot);
+			gs_stock_put(&state->stock, slot);
+		}
+		position += state->window_rows;
+	} while (state->window_rows > 0);
+	ExecClearTuple(slot);
+	gs_engine_close(state->engine);
+	state->engine = NULL;
+	return true;
 }
 
 /* Has the engine lost its rows? */
@@ -406,10 +448,14 @@ begin_load(GsSortState *state)
 	state->engine = NULL;
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
 	state->device_reason = NULL;
+	state->proof = (GsSortProof) {0};
+	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
 
 	old = MemoryContextSwitchTo(state->context);
+	if (state->css.methods == &sort_exec_methods_verified)
+		state->verify = gs_sort_verify_create(state->columns, state->ncolumns, desc);
 	if (!gpusort_enabled)
 		why_not = "gpusort.enabled is off";
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
@@ -445,6 +491,7 @@ load(GsSortState *state)
 
 		if (TupIsNull(slot))
 			return true;
+		state->nread++;
 		if (state->phase == GS_SORT_ENGINE)
 		{
 			const char *why_not = state->keys_only ?
@@ -457,6 +504,25 @@ load(GsSortState *state)
 		}
 		gs_stock_put(&state->stock, slot);
 	}
+}
+
+/*
+ * Proves the order that the engine found; if it does not hold, a tuplesort gets
+ * the rows.
+ */
+static GsStatus
+prove_order(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsStatus	status = gs_sort_prove(state->engine, state->columns, state->ncolumns,
+									   ExecGetResultType(outerPlanState(state)),
+									   &state->proof);
+
+	MemoryContextSwitchTo(old);
+	if (status == GS_STATUS_OK && !state->proof.holds &&
+		!hand_over_sorted(state, "strxfrm() and strcoll() disagree"))
+		status = GS_STATUS_FAILED;
+	return status;
 }
 
 /* Sorts what was loaded, and fetches the first rows.  False: the engine failed. */
@@ -473,11 +539,14 @@ sort(GsSortState *state)
 		if (status == GS_STATUS_OK)
 		{
 			state->nrows = state->engine->figures.nrows + state->nnulls;
-			status = fill_window(state, 0);
+			if (gs_sort_key_needs_proof(state->key))
+				status = prove_order(state);
 		}
-		if (status == GS_STATUS_OK)
-			return true;
-		if (status == GS_STATUS_FAILED ||
+		if (status == GS_STATUS_OK && state->phase == GS_SORT_ENGINE)
+			status = fill_window(state, 0);
+		if (status == GS_STATUS_FAILED)
+			return false;
+		if (status != GS_STATUS_OK &&
 			!hand_over_to_stock(state, status_reason(state, status)))
 			return false;
 	}
@@ -622,6 +691,22 @@ sort_exec(CustomScanState *node)
 	return find_row(node);
 }
 
+/* The same under gpusort.verify. */
+static TupleTableSlot *
+sort_exec_verified(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+	TupleTableSlot *slot = sort_exec(node);
+
+	if (!ScanDirectionIsForward(node->ss.ps.state->es_direction))
+		gs_sort_verify_restart(state->verify, false);
+	else if (TupIsNull(slot))
+		gs_sort_verify_end(state->verify, state->nread);
+	else
+		gs_sort_verify_row(state->verify, slot);
+	return slot;
+}
+
 /* ------------------------------------------------------ the rest of the life */
 
 /* Frees what a sort holds; the node is as if it had never run. */
@@ -637,6 +722,7 @@ forget(GsSortState *state)
 		MemoryContextDelete(state->context);
 	state->context = NULL;
 	state->key = NULL;
+	state->verify = NULL;
 	state->engine = NULL;
 	state->window_rows = 0;
 	state->phase = GS_SORT_IDLE;
@@ -673,6 +759,8 @@ sort_rescan(CustomScanState *node)
 	ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_rescan(state->stock.state);
+	if (state->verify != NULL)
+		gs_sort_verify_restart(state->verify, true);
 	state->position = -1;
 }
 
@@ -696,4 +784,6 @@ sort_restore(CustomScanState *node)
 		tuplesort_restorepos(state->stock.state);
 	else if (state->phase == GS_SORT_ENGINE)
 		state->position = state->mark;
+	if (state->verify != NULL)
+		gs_sort_verify_restart(state->verify, false);
 }
