@@ -441,7 +441,7 @@ begin_load(GsSortState *state)
 	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
 	MemoryContext old;
 	char	   *why_not = NULL;
-	GsJob		job;
+	GsJob		job = {0};
 
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
 										   ALLOCSET_DEFAULT_SIZES);
