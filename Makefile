@@ -21,6 +21,8 @@ OBJS = \
 	src/key_collation.o \
 	src/sort_compare.o \
 	src/sort_verify.o \
+	src/key_order.o \
+	src/key_bytes.o \
 	src/engine_host.o \
 	src/engine_choice.o \
 	src/engine_cpu.o \

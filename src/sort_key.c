@@ -3,14 +3,6 @@
  * sort_key.c
  *	  From the sort columns of a row to its key record.
  *
- * Which columns can be encoded is decided by what the sort operator means,
- * its operator family and input type, never by the type of the column: a
- * domain over int4 sorts by int4's operator, a varchar by text's, and a type
- * may have other orders than its default one.  One question remains for text:
- * whether the operator looks at the collation at all (those of the pattern
- * families do not); where it does, and the collation does not compare bytes,
- * key_collation.h makes bytes that do.
- *
  * The record of `ORDER BY int4 DESC NULLS LAST, text`, for the row (7, 'gpu'),
  * whose text stands at byte 20 of the stored row:
  *
@@ -24,7 +16,8 @@
  *
  * A value that is compressed or stored out of line is fetched here, once, and
  * its bytes are stored behind the row, since the row itself keeps only the
- * pointer, as it does in a stock sort.  So are the keys of a collation.
+ * pointer, as it does in a stock sort.  So are codes that are made of a value
+ * (key_bytes.h, key_collation.h), as far as the prefix does not have all of them.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,65 +26,26 @@
 #include <sys/socket.h>
 
 #include "batch.h"
+#include "key_bytes.h"
 #include "key_codec.h"
 #include "key_collation.h"
+#include "key_order.h"
 #include "pgcompat.h"
 #include "sort_deform.h"
 #include "sort_key.h"
 
-#include "access/transam.h"
 #include "catalog/pg_enum.h"
-#include "catalog/pg_opfamily_d.h"
-#include "catalog/pg_type_d.h"
 #include "fmgr.h"
 #include "storage/itemptr.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/date.h"
 #include "utils/inet.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
-#include "utils/typcache.h"
 #include "utils/uuid.h"
-
-/* The input types of the operators that can be encoded. */
-static const struct
-{
-	Oid			type;
-	GsKeyKind	kind;
-}			key_kinds[] =
-{
-	{BOOLOID, GS_KEY_BOOL},
-	{CHAROID, GS_KEY_CHAR},
-	{INT2OID, GS_KEY_INT16},
-	{INT4OID, GS_KEY_INT32},
-	{DATEOID, GS_KEY_INT32},
-	{OIDOID, GS_KEY_UINT32},
-	{INT8OID, GS_KEY_INT64},
-	{MONEYOID, GS_KEY_INT64},
-	{TIMEOID, GS_KEY_INT64},
-	{TIMESTAMPOID, GS_KEY_INT64},
-	{TIMESTAMPTZOID, GS_KEY_INT64},
-	{XID8OID, GS_KEY_UINT64},
-	{PG_LSNOID, GS_KEY_UINT64},
-	{FLOAT4OID, GS_KEY_FLOAT4},
-	{FLOAT8OID, GS_KEY_FLOAT8},
-	{ANYENUMOID, GS_KEY_ENUM},
-	{TIDOID, GS_KEY_TID},
-	{TIMETZOID, GS_KEY_TIMETZ},
-	{INTERVALOID, GS_KEY_INTERVAL},
-	{UUIDOID, GS_KEY_UUID},
-	{MACADDROID, GS_KEY_MACADDR},
-	{MACADDR8OID, GS_KEY_MACADDR8},
-	{INETOID, GS_KEY_INET},
-	{TEXTOID, GS_KEY_TEXT},
-	{BPCHAROID, GS_KEY_BPCHAR},
-	{NAMEOID, GS_KEY_NAME},
-	{BYTEAOID, GS_KEY_BYTEA}
-};
 
 /* An enum label and its place in the order. */
 typedef struct EnumLabel
@@ -105,7 +59,7 @@ typedef struct KeyBytes
 {
 	const char *data;
 	uint32		len;
-	bool		is_copy;		/* data is ours, detoasted or made: store it */
+	bool		apart;			/* data does not stand in the row: store it */
 } KeyBytes;
 
 typedef struct KeyColumn
@@ -118,6 +72,8 @@ typedef struct KeyColumn
 	EnumLabel  *labels;			/* enum: by OID */
 	GsKeyCollation *collation;	/* text whose bytes are not the key, else NULL */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
+	GsKeyOrder	order;
+	GsKeyBuffer buffer;			/* variable width: where a code is made */
 } KeyColumn;
 
 struct GsSortKey
@@ -136,80 +92,18 @@ struct GsSortKey
 	GsKeyLayout layout;
 };
 
-static bool type_has_kind(Oid type, GsKeyKind *kind);
 static int	count_fields(GsKeyKind kind);
 static void add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats);
 static void load_enum_labels(KeyColumn *column, Oid enum_type);
 
 /* ------------------------------------------------------- what can be encoded */
 
+/* The column's order and direction; false, and why, if it cannot be encoded. */
 static bool
-type_has_kind(Oid type, GsKeyKind *kind)
+column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, char **why_not)
 {
-	for (int i = 0; i < lengthof(key_kinds); i++)
-	{
-		if (key_kinds[i].type == type)
-		{
-			*kind = key_kinds[i].kind;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Those of the pattern operators compare bytes under any collation. */
-static bool
-is_pattern_family(Oid family)
-{
-	return family == TEXT_PATTERN_BTREE_FAM_OID || family == BPCHAR_PATTERN_BTREE_FAM_OID;
-}
-
-/* Does an order of this kind depend on the collation? */
-static bool
-heeds_collation(const GsSortColumn *column, GsKeyKind kind)
-{
-	Oid			family;
-	Oid			type;
-	int16		strategy;
-
-	return (kind == GS_KEY_TEXT || kind == GS_KEY_BPCHAR || kind == GS_KEY_NAME) &&
-		get_ordering_op_properties(column->sort_operator, &family, &type, &strategy) &&
-		!is_pattern_family(family);
-}
-
-bool
-gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind, bool *descending,
-				 char **why_not)
-{
-	Oid			family;
-	Oid			type;
-	int16		strategy;
-
-	if (!get_ordering_op_properties(column->sort_operator, &family, &type, &strategy))
-	{
-		*why_not = psprintf("operator %u is not a btree ordering operator",
-							column->sort_operator);
-		return false;
-	}
-	*descending = strategy == BTGreaterStrategyNumber;
-	if (!type_has_kind(type, kind))
-	{
-		*why_not = psprintf("type %s has no order-preserving code yet",
-							format_type_be(type));
-		return false;
-	}
-	if (!is_pattern_family(family) &&
-		(family >= FirstGenbkiObjectId ||
-		 lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != family))
-	{
-		*why_not = psprintf("operator %u does not belong to the default order of type %s",
-							column->sort_operator, format_type_be(type));
-		return false;
-	}
-	if (heeds_collation(column, *kind) &&
-		!gs_key_collation_can_encode(column->collation, why_not))
-		return false;
-	return true;
+	return gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
+									order, descending, why_not);
 }
 
 bool
@@ -224,16 +118,16 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 	}
 	for (int i = 0; i < ncolumns; i++)
 	{
-		GsKeyKind	kind;
+		GsKeyOrder	order;
 		bool		descending;
 		char	   *reason;
 
-		if (!gs_sort_key_kind(&columns[i], &kind, &descending, &reason))
+		if (!column_order(&columns[i], &order, &descending, &reason))
 		{
 			*why_not = psprintf("sort column %d: %s", i + 1, reason);
 			return false;
 		}
-		nfields += count_fields(kind);
+		nfields += count_fields(order.kind);
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
@@ -314,6 +208,8 @@ add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 			gs_key_layout_add_bytes(layout, true);
 			break;
 		case GS_KEY_BYTEA:
+		case GS_KEY_NUMERIC:
+		case GS_KEY_BIT:
 			gs_key_layout_add_bytes(layout, false);
 			break;
 	}
@@ -410,17 +306,17 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		bool		descending;
 		char	   *why_not;
 
-		if (!gs_sort_key_kind(&columns[i], &column->kind, &descending, &why_not))
+		if (!column_order(&columns[i], &column->order, &descending, &why_not))
 			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
+		column->kind = column->order.kind;
 		column->attno = columns[i].attno;
 		key->last_attno = Max(key->last_attno, column->attno);
 		if (column->kind == GS_KEY_ENUM)
-			load_enum_labels(column,
-							 getBaseType(TupleDescAttr(desc, column->attno - 1)->atttypid));
-		if (heeds_collation(&columns[i], column->kind))
+			load_enum_labels(column, column->order.type);
+		if (OidIsValid(column->order.collation))
 		{
-			column->collation = gs_key_collation_create(columns[i].collation);
-			key->needs_proof |= gs_key_collation_needs_proof(columns[i].collation);
+			column->collation = gs_key_collation_create(column->order.collation);
+			key->needs_proof |= gs_key_collation_needs_proof(column->order.collation);
 		}
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
@@ -431,6 +327,8 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		key->layout.ascending = keys_only;
 		column->by_value = is_by_value(column->kind);
 		column->field = &key->layout.fields[key->layout.columns[i].first_field];
+		if (gs_key_bytes_is_made(column->kind))
+			gs_key_buffer_init(&column->buffer);
 		attnos[i] = column->attno;
 	}
 	key->deform = gs_deform_create(desc, attnos, ncolumns);
@@ -458,14 +356,21 @@ gs_sort_key_needs_proof(const GsSortKey *key)
 
 /* ------------------------------------------------------------------ loading */
 
-/* Finds the bytes of a text-like value, fetching it if need be. */
+/* Is all of it in the prefix?  Then nobody looks at the bytes themselves. */
+static inline bool
+fits_prefix(const KeyBytes *bytes)
+{
+	return bytes->len <= sizeof(uint64);
+}
+
+/* Finds or makes the bytes of a value of variable width, fetching it if need be. */
 static void
 load_bytes(GsSortKey *key, KeyColumn *column, Datum datum)
 {
 	KeyBytes   *bytes = &column->bytes;
 	struct varlena *value;
 
-	bytes->is_copy = false;
+	bytes->apart = false;
 	if (column->kind == GS_KEY_NAME)
 	{
 		bytes->data = NameStr(*DatumGetName(datum));
@@ -481,12 +386,23 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum)
 		value = pg_detoast_datum_packed(value);
 		MemoryContextSwitchTo(old);
 		key->value_context_used = true;
-		bytes->is_copy = true;
+		bytes->apart = true;
 	}
-	bytes->data = VARDATA_ANY(value);
-	bytes->len = VARSIZE_ANY_EXHDR(value);
-	if (column->kind == GS_KEY_BPCHAR)
-		bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
+	if (gs_key_bytes_is_made(column->kind))
+	{
+		column->buffer.len = 0;
+		gs_key_bytes_put(&column->buffer, &column->order, value);
+		bytes->data = (const char *) column->buffer.data;
+		bytes->len = column->buffer.len;
+		bytes->apart = true;
+	}
+	else
+	{
+		bytes->data = VARDATA_ANY(value);
+		bytes->len = VARSIZE_ANY_EXHDR(value);
+		if (column->kind == GS_KEY_BPCHAR)
+			bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
+	}
 }
 
 /* Longer ones are left to a sort that needs no keys: no tail is that long. */
@@ -508,7 +424,7 @@ collate(KeyColumn *column, const char **why_not)
 		return false;
 	}
 	bytes->len = key_len;
-	bytes->is_copy = true;
+	bytes->apart = true;
 	return true;
 }
 
@@ -583,7 +499,7 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 			load_bytes(key, column, key->values[i]);
 			if (column->collation != NULL && !collate(column, why_not))
 				return false;
-			if (column->bytes.is_copy)
+			if (column->bytes.apart && !fits_prefix(&column->bytes))
 				*extra_bytes += column->bytes.len;
 		}
 	}
@@ -735,14 +651,14 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	if (bytes->len > layout->max_len)
 		layout->max_len = bytes->len;
 
-	if (bytes->is_copy)
+	if (fits_prefix(bytes))
+		stored = row;
+	else if (bytes->apart)
 	{
 		memcpy(*extra, bytes->data, bytes->len);
 		stored = *extra;
 		*extra += bytes->len;
 	}
-	else if (bytes->len <= sizeof(uint64))
-		stored = row;			/* the prefix has it all: never looked at */
 	else if (gs_row_source_contains(source, bytes->data))
 		stored = row + (bytes->data - source->body);
 	else
