@@ -8,6 +8,7 @@
  *	  ICU				sort key, 0, text						none needed
  *	  nondeterministic	sort key								none needed
  *	  libc				what strxfrm() makes of it, 0, text		neighbours
+ *	  the same, in part	its first level							neighbours
  *	  libc's C.UTF-8	the text								neighbours
  *
  * The text behind the key is PostgreSQL's tie-break: texts that a collation
@@ -25,7 +26,9 @@
  * strcoll().
  *
  * Making a key takes longer than sorting it (0.5 us for 32 letters, by ICU as
- * by libc), so a text that equals the one before keeps its key.
+ * by libc), so a text that equals the one before keeps its key.  And where an
+ * engine can compare, as the CPU's can, the first level of libc's keys will do
+ * (key_first_level.h).
  *
  * ICU's functions are those that the server is linked with.  To link with them
  * here once more could bring in another version, to which the server's
@@ -39,9 +42,9 @@
 
 #include "gpusort.h"
 #include "key_collation.h"
+#include "key_first_level.h"
 #include "pgcompat.h"
 
-#include "catalog/pg_database.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -68,6 +71,8 @@ struct GsKeyCollation
 {
 	bool		deterministic;
 	locale_t	libc_locale;	/* NULL: the process's own */
+	const GsFirstLevel *first_level;	/* all that the key has; NULL: it is whole */
+	ByteBuffer	transformed;	/* what it is coded of */
 #ifdef USE_ICU
 	UCollator  *collator;		/* NULL: of libc */
 	ByteBuffer	utf16;			/* the text for ICU */
@@ -185,7 +190,7 @@ reserve(ByteBuffer *buffer, Size nbytes)
 }
 
 GsKeyCollation *
-gs_key_collation_create(Oid collation)
+gs_key_collation_create(Oid collation, bool whole)
 {
 	GsKeyCollation *result;
 	bool		libc = is_libc(collation);
@@ -196,37 +201,67 @@ gs_key_collation_create(Oid collation)
 	result = palloc0(sizeof(GsKeyCollation));
 	result->deterministic = gs_collation_is_deterministic(collation);
 	if (libc)
+	{
 		result->libc_locale = gs_collation_libc_locale(collation);
+		if (!whole && !gpusort_collation_fault)
+			result->first_level = gs_first_level_of(collation, result->libc_locale);
+	}
 #ifdef USE_ICU
 	else
 		result->collator = gs_collation_collator(collation);
 	init_buffer(&result->utf16);
 #endif
+	init_buffer(&result->transformed);
 	init_buffer(&result->terminated);
 	init_buffer(&result->key);
 	reserve(&result->key, 512);
 	return result;
 }
 
-/* Makes the sort key by libc; returns its length, without what ends it. */
-static Size
-make_libc_key(GsKeyCollation *collation, const char *string, Size len)
+bool
+gs_key_collation_is_whole(const GsKeyCollation *collation)
 {
-	Size		needed;
+	return collation->first_level == NULL;
+}
 
+/*
+ * Has strxfrm() make a sort key of a text in a buffer; returns its length, without
+ * what ends it.
+ */
+static Size
+transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *key)
+{
 	reserve(&collation->terminated, len + 1);
 	memcpy(collation->terminated.data, string, len);
 	collation->terminated.data[len] = '\0';
 	for (;;)
 	{
-		needed = collation->libc_locale == NULL ?
-			strxfrm(collation->key.data, collation->terminated.data, collation->key.size) :
-			strxfrm_l(collation->key.data, collation->terminated.data, collation->key.size,
-					  collation->libc_locale);
-		if (needed < collation->key.size)
+		Size		needed = collation->libc_locale == NULL ?
+			strxfrm(key->data, collation->terminated.data, key->size) :
+			strxfrm_l(key->data, collation->terminated.data, key->size, collation->libc_locale);
+
+		if (needed < key->size)
 			return needed;
-		reserve(&collation->key, needed + 1 + len);
+		reserve(key, needed + 1 + len);
 	}
+}
+
+/* Makes the sort key by libc, as much of it as is wanted; returns its length. */
+static Size
+make_libc_key(GsKeyCollation *collation, const char *string, Size len)
+{
+	Size		key_len;
+
+	if (collation->first_level == NULL)
+		return transform(collation, string, len, &collation->key);
+	reserve(&collation->key, len);
+	if (gs_first_level_code_ascii(collation->first_level, string, len,
+								  collation->key.data, &key_len))
+		return key_len;
+	key_len = transform(collation, string, len, &collation->transformed);
+	reserve(&collation->key, 2 * key_len);
+	return gs_first_level_code_key(collation->first_level, collation->transformed.data, key_len,
+								   collation->key.data);
 }
 
 #ifdef USE_ICU
@@ -340,6 +375,7 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len, Si
 		add_text(collation, string, len);
 		collation->any = true;
 	}
-	*key_len = collation->sort_key_len + (collation->deterministic ? 1 + len : 0);
+	*key_len = collation->sort_key_len +
+		(collation->deterministic && collation->first_level == NULL ? 1 + len : 0);
 	return collation->key.data;
 }

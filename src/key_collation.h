@@ -26,8 +26,12 @@ typedef struct GsKeyCollation GsKeyCollation;
 /*
  * In the current memory context.  NULL: the text's own bytes are the key.  May
  * ereport what PostgreSQL reports of a locale that it cannot open.
+ *
+ * Not whole: equal keys may be of different texts, whose order is not known, if that is
+ * cheaper.  gs_key_collation_is_whole() says what it came to.
  */
-extern GsKeyCollation *gs_key_collation_create(Oid collation);
+extern GsKeyCollation *gs_key_collation_create(Oid collation, bool whole);
+extern bool gs_key_collation_is_whole(const GsKeyCollation *collation);
 
 /*
  * The key of a string of len bytes, valid until the next call; *key_len becomes its

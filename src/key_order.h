@@ -32,6 +32,7 @@ typedef enum GsKeyKind
 	GS_KEY_BPCHAR,
 	GS_KEY_NAME,
 	GS_KEY_BYTEA,
+	GS_KEY_ABBREVIATED,			/* any type: key_abbreviation.h */
 	GS_KEY_NUMERIC,				/* from here on, bytes that are made: key_bytes.h */
 	GS_KEY_BIT					/* bit, varbit */
 } GsKeyKind;

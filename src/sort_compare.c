@@ -33,7 +33,7 @@ struct GsSortCompare
 	RowColumns	before;
 	RowColumns	row;
 	int			decisive;
-	MemoryContext scratch;		/* what comparators leave behind */
+	MemoryContext context;		/* comparators may keep what they allocate */
 };
 
 GsSortCompare *
@@ -63,8 +63,7 @@ gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc
 	compare->row.values = palloc(sizeof(Datum) * ncolumns);
 	compare->row.nulls = palloc(sizeof(bool) * ncolumns);
 	compare->decisive = 0;
-	compare->scratch = AllocSetContextCreate(CurrentMemoryContext, "GpuSort comparison",
-											 ALLOCSET_SMALL_SIZES);
+	compare->context = CurrentMemoryContext;
 	return compare;
 }
 
@@ -88,7 +87,7 @@ find_columns(const GsSortCompare *compare, MinimalTuple row, RowColumns *found)
 static inline int
 compare_columns(GsSortCompare *compare, int first)
 {
-	MemoryContext old = MemoryContextSwitchTo(compare->scratch);
+	MemoryContext old = MemoryContextSwitchTo(compare->context);
 	int			order = 0;
 
 	for (int i = first; i < compare->ncolumns; i++)
@@ -103,7 +102,6 @@ compare_columns(GsSortCompare *compare, int first)
 		}
 	}
 	MemoryContextSwitchTo(old);
-	MemoryContextReset(compare->scratch);
 	return order;
 }
 

@@ -15,9 +15,7 @@
 
 typedef struct GsSortCompare GsSortCompare;
 
-/*
- * In the current memory context, where it also makes a small one of its own.
- */
+/* In the current memory context, where comparators run, too. */
 extern GsSortCompare *gs_sort_compare_create(const GsSortColumn *columns, int ncolumns,
 											 TupleDesc desc);
 

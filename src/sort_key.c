@@ -26,6 +26,8 @@
 #include <sys/socket.h>
 
 #include "batch.h"
+#include "gpusort.h"
+#include "key_abbreviation.h"
 #include "key_bytes.h"
 #include "key_codec.h"
 #include "key_collation.h"
@@ -41,6 +43,7 @@
 #include "utils/catcache.h"
 #include "utils/date.h"
 #include "utils/inet.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_lsn.h"
 #include "utils/syscache.h"
@@ -70,6 +73,7 @@ typedef struct KeyColumn
 	GsKeyField *field;			/* the first of its fields */
 	int			nlabels;		/* enum: 0 if the labels' OIDs are in order */
 	EnumLabel  *labels;			/* enum: by OID */
+	GsKeyAbbreviation *abbreviation;	/* if it is all that there is */
 	GsKeyCollation *collation;	/* text whose bytes are not the key, else NULL */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
 	GsKeyOrder	order;
@@ -84,6 +88,7 @@ struct GsSortKey
 	MemoryContext value_context;	/* detoasted values of the loaded row */
 	bool		value_context_used;
 	bool		direct;			/* no value has to be fetched or looked up */
+	int			first_tied;		/* see gs_sort_key_first_tied() */
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
 	Datum	   *values;			/* the sort columns of the row at hand */
@@ -102,8 +107,16 @@ static void load_enum_labels(KeyColumn *column, Oid enum_type);
 static bool
 column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, char **why_not)
 {
-	return gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
-									order, descending, why_not);
+	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
+								 order, descending, why_not))
+		return true;
+	if ((!OidIsValid(column->collation) && type_is_collatable(column->type)) ||
+		gs_key_abbreviation_create(column->sort_operator, column->collation) == NULL)
+		return false;
+	order->kind = GS_KEY_ABBREVIATED;
+	order->type = column->type;
+	order->collation = InvalidOid;
+	return true;
 }
 
 bool
@@ -128,6 +141,8 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 			return false;
 		}
 		nfields += count_fields(order.kind);
+		if (order.kind == GS_KEY_ABBREVIATED)
+			break;				/* the columns after it only decide ties */
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
@@ -171,6 +186,7 @@ add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 		case GS_KEY_INT64:
 		case GS_KEY_UINT64:
 		case GS_KEY_MACADDR8:
+		case GS_KEY_ABBREVIATED:
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			break;
 		case GS_KEY_FLOAT4:
@@ -266,6 +282,7 @@ is_by_value(GsKeyKind kind)
 		case GS_KEY_FLOAT4:
 		case GS_KEY_FLOAT8:
 		case GS_KEY_ENUM:
+		case GS_KEY_ABBREVIATED:	/* once it is loaded */
 			return true;
 		default:
 			return false;
@@ -276,12 +293,30 @@ is_by_value(GsKeyKind kind)
 static bool
 is_decodable(const KeyColumn *column)
 {
-	return is_by_value(column->kind) &&
+	return is_by_value(column->kind) && column->kind != GS_KEY_ABBREVIATED &&
 		(column->kind != GS_KEY_ENUM || column->nlabels == 0);
 }
 
+/*
+ * Chooses the keys of a text whose bytes are not the key.  Texts whose ties may
+ * be left to a comparator, and with them all columns after, are those of the
+ * last column only: there mostly few are tied, or they are equal.
+ */
+static void
+choose_collated_key(GsSortKey *key, KeyColumn *column, const GsSortColumn *plan, bool whole)
+{
+	Oid			collation = column->order.collation;
+
+	key->needs_proof |= gs_key_collation_needs_proof(collation);
+	if (!whole && column->kind != GS_KEY_NAME && !gpusort_collation_fault &&
+		(column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, collation)) != NULL)
+		column->kind = GS_KEY_ABBREVIATED;
+	else
+		column->collation = gs_key_collation_create(collation, whole);
+}
+
 GsSortKey *
-gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
 {
 	GsSortKey  *key = palloc(sizeof(GsSortKey));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -294,13 +329,14 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 											   ALLOCSET_SMALL_SIZES);
 	key->value_context_used = false;
 	key->direct = true;
+	key->first_tied = -1;
 	key->needs_proof = false;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
 	gs_key_layout_init(&key->layout);
 
-	for (int i = 0; i < ncolumns; i++)
+	for (int i = 0; i < ncolumns && key->first_tied < 0; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
 		bool		descending;
@@ -314,14 +350,18 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		if (column->kind == GS_KEY_ENUM)
 			load_enum_labels(column, column->order.type);
 		if (OidIsValid(column->order.collation))
-		{
-			column->collation = gs_key_collation_create(column->order.collation);
-			key->needs_proof |= gs_key_collation_needs_proof(column->order.collation);
-		}
+			choose_collated_key(key, column, &columns[i], whole || i + 1 < ncolumns);
+		else if (column->kind == GS_KEY_ABBREVIATED)
+			column->abbreviation = gs_key_abbreviation_create(columns[i].sort_operator,
+															  columns[i].collation);
+		if (column->abbreviation != NULL ||
+			(column->collation != NULL && !gs_key_collation_is_whole(column->collation)))
+			key->first_tied = i;
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
-		if (column->kind == GS_KEY_ENUM || key->layout.columns[i].variable)
+		if (column->kind == GS_KEY_ENUM || column->kind == GS_KEY_ABBREVIATED ||
+			key->layout.columns[i].variable)
 			key->direct = false;
 		key->layout.keys_only = keys_only;
 		key->layout.ascending = keys_only;
@@ -331,7 +371,9 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 			gs_key_buffer_init(&column->buffer);
 		attnos[i] = column->attno;
 	}
-	key->deform = gs_deform_create(desc, attnos, ncolumns);
+	if (key->first_tied >= 0)
+		key->ncolumns = key->first_tied + 1;
+	key->deform = gs_deform_create(desc, attnos, key->ncolumns);
 	pfree(attnos);
 	return key;
 }
@@ -346,6 +388,12 @@ bool
 gs_sort_key_is_direct(const GsSortKey *key)
 {
 	return key->direct;
+}
+
+int
+gs_sort_key_first_tied(const GsSortKey *key)
+{
+	return key->first_tied;
 }
 
 bool
@@ -494,6 +542,16 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 			if (!load_label(column, &key->values[i], why_not))
 				return false;
 		}
+		else if (column->kind == GS_KEY_ABBREVIATED)
+		{
+			key->values[i] = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation,
+																	 key->values[i]));
+			if (gs_key_abbreviation_is_poor(column->abbreviation))
+			{
+				*why_not = "the beginnings of the values tell few of them apart";
+				return false;
+			}
+		}
 		else if (key->layout.columns[i].variable)
 		{
 			load_bytes(key, column, key->values[i]);
@@ -573,6 +631,8 @@ by_value_code(const KeyColumn *column, const GsKeyField *field, Datum value)
 			return float4_code(value, bijective);
 		case GS_KEY_FLOAT8:
 			return float8_code(value, bijective);
+		case GS_KEY_ABBREVIATED:
+			return DatumGetUInt64(value);
 		default:
 			Assert(column->kind == GS_KEY_ENUM);
 			return column->nlabels == 0 ? DatumGetObjectId(value) : float4_code(value, false);

@@ -48,6 +48,8 @@
 #include "engine_choice.h"
 #include "engine_host.h"
 #include "gpusort.h"
+#include "service_client.h"
+#include "sort_compare.h"
 #include "sort_explain.h"
 #include "sort_key.h"
 #include "sort_node.h"
@@ -435,6 +437,27 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	return NULL;
 }
 
+/* A GsRowCompare of rows whose keys are equal. */
+static int
+compare_tied(void *arg, const void *a, const void *b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b),
+								gs_sort_key_first_tied(state->key));
+}
+
+/* Will the rows move to a device, as far as one can know? */
+static bool
+device_is_likely(const GsSortState *state)
+{
+	const char *why_not;
+
+	return state->may_move && gs_engine_device_pays((uint64) state->css.ss.ps.plan->plan_rows) &&
+		gs_service_client_is_usable(&why_not);
+}
+
 /* Opens the engine, unless the rows had better go to a tuplesort at once. */
 static void
 begin_load(GsSortState *state)
@@ -462,12 +485,19 @@ begin_load(GsSortState *state)
 		why_not = "gpusort.enabled is off";
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
-		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc);
+		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
+										device_is_likely(state));
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
 		state->keys_only = job.layout->keys_only;
 		job.memory_limit = (Size) work_mem * 1024;
 		gs_engine_host_init(&job.host, state->context);
+		if (gs_sort_key_first_tied(state->key) >= 0)
+		{
+			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
+			job.compare = compare_tied;
+			job.compare_arg = state;
+		}
 		state->engine = gs_engine_cpu_open(&job);
 		if (state->engine == NULL)
 			why_not = "out of memory";
@@ -724,6 +754,7 @@ forget(GsSortState *state)
 		MemoryContextDelete(state->context);
 	state->context = NULL;
 	state->key = NULL;
+	state->compare = NULL;
 	state->verify = NULL;
 	state->engine = NULL;
 	state->window_rows = 0;

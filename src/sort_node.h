@@ -12,6 +12,7 @@
 #include "nodes/extensible.h"
 
 #include "engine.h"
+#include "sort_compare.h"
 #include "sort_key.h"
 #include "sort_stock.h"
 #include "sort_verify.h"
@@ -58,6 +59,7 @@ typedef struct GsSortState
 	const char *device_reason;	/* why they did not; NULL if not tried */
 	bool		begun_again;	/* a device was lost, and the child ran twice */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
+	GsSortCompare *compare;		/* decides ties; NULL if the key does */
 	GsSortProof proof;			/* of the order, where the key needs one */
 	uint64		nread;			/* rows that the child gave */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
