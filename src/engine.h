@@ -48,6 +48,12 @@ typedef enum GsStatus
 	GS_STATUS_FAILED			/* the engine broke; see figures.detail */
 } GsStatus;
 
+/*
+ * Which of two rows that the driver pushed comes first: < 0, 0 or > 0.  May
+ * leave as check_interrupts may.
+ */
+typedef int (*GsRowCompare) (void *arg, const void *a, const void *b);
+
 typedef struct GsJob
 {
 	GsKeyLayout *layout;		/* owned and observed by the driver; the engine
@@ -55,6 +61,10 @@ typedef struct GsJob
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything the sort needs besides */
 	GsHost		host;
+	GsRowCompare compare;		/* orders rows with equal keys; NULL: nothing
+								 * does.  For the engine in this process only,
+								 * and not for keys_only layouts */
+	void	   *compare_arg;
 } GsJob;
 
 /* How the order was found. */

@@ -388,6 +388,8 @@ cpu_sort(GsEngine *base)
 	sort.nrows = base->figures.nrows;
 	sort.numbering = engine->numbering;
 	sort.host = &base->job.host;
+	sort.compare = base->job.compare;
+	sort.compare_arg = base->job.compare_arg;
 	if (engine->held_bytes + gs_key_sort_bytes(sort.nrows) > base->job.memory_limit)
 		return GS_STATUS_FULL;
 	hold(engine, gs_key_sort_bytes(sort.nrows));

@@ -34,6 +34,7 @@ typedef enum GsKeyKind
 	GS_KEY_BPCHAR,
 	GS_KEY_NAME,
 	GS_KEY_BYTEA,
+	GS_KEY_ABBREVIATED,			/* any type: key_abbreviation.h */
 	GS_KEY_NUMERIC,				/* from here on, bytes that are made: key_bytes.h */
 	GS_KEY_BIT,					/* bit, varbit */
 	GS_KEY_OIDVECTOR,
@@ -46,6 +47,8 @@ typedef struct GsKeyOrder
 {
 	GsKeyKind	kind;
 	Oid			type;			/* of the values; the base type of a domain */
+	Oid			collation;		/* of text that it does not compare byte by byte
+								 * (key_collation.h), else InvalidOid */
 	struct GsKeyOrder *element; /* of an array's elements, of a range's bounds */
 } GsKeyOrder;
 

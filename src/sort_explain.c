@@ -126,6 +126,15 @@ method_name(GsMethod method)
 	}
 }
 
+/* The proof of an order, whether it held or not. */
+static void
+explain_proof(const GsSortProof *proof, ExplainState *es)
+{
+	ExplainPropertyInteger("Compared Neighbors", NULL, proof->ncomparisons, es);
+	if (es->timing)
+		ExplainPropertyFloat("Proof Time", "ms", proof->us / 1000.0, 3, es);
+}
+
 /* What a device did, and how long it took: all of it beside the rest of the query. */
 static void
 explain_device(const GsFigures *figures, ExplainState *es)
@@ -164,6 +173,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	if (figures->tied_rows > 0)
 		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
 	if (figures->device != NULL)
 		explain_device(figures, es);
 }
@@ -180,6 +191,8 @@ explain_stock(const GsSortState *state, ExplainState *es)
 		return;
 	ExplainPropertyText("Engine", "postgres", es);
 	ExplainPropertyText("Engine Reason", state->stock_reason, es);
+	if (state->proof.ncomparisons > 0)
+		explain_proof(&state->proof, es);
 }
 
 /*

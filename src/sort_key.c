@@ -17,15 +17,18 @@
  * A value that is compressed or stored out of line is fetched here, once, and
  * its bytes are stored behind the row, since the row itself keeps only the
  * pointer, as it does in a stock sort.  So are codes that are made of a value
- * (key_bytes.h), as far as the prefix does not have all of them.
+ * (key_bytes.h, key_collation.h), as far as the prefix does not have all of them.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "batch.h"
+#include "gpusort.h"
+#include "key_abbreviation.h"
 #include "key_bytes.h"
 #include "key_codec.h"
+#include "key_collation.h"
 #include "key_fields.h"
 #include "key_order.h"
 #include "pgcompat.h"
@@ -34,6 +37,7 @@
 
 #include "fmgr.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* A variable-width value as loaded. */
@@ -54,6 +58,8 @@ typedef struct KeyColumn
 	AttrNumber	attno;
 	GsKeyField *field;			/* the first of its fields */
 	GsKeyLabels labels;			/* enum */
+	GsKeyAbbreviation *abbreviation;	/* if it is all that there is */
+	GsKeyCollation *collation;	/* text whose bytes are not the key, else NULL */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
 	GsKeyMaker *maker;			/* variable width: if its code has to be made */
 } KeyColumn;
@@ -66,6 +72,8 @@ struct GsSortKey
 	MemoryContext value_context;	/* detoasted values of the loaded row */
 	bool		value_context_used;
 	bool		direct;			/* no value has to be fetched or looked up */
+	int			first_tied;		/* see gs_sort_key_first_tied() */
+	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
 	Datum	   *values;			/* the sort columns of the row at hand */
 	bool	   *nulls;
@@ -82,8 +90,16 @@ static void add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_fl
 static bool
 column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, char **why_not)
 {
-	return gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
-									order, descending, why_not);
+	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
+								 order, descending, why_not))
+		return true;
+	if ((!OidIsValid(column->collation) && type_is_collatable(column->type)) ||
+		gs_key_abbreviation_create(column->sort_operator, column->collation) == NULL)
+		return false;
+	order->kind = GS_KEY_ABBREVIATED;
+	order->type = column->type;
+	order->collation = InvalidOid;
+	return true;
 }
 
 bool
@@ -108,6 +124,8 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 			return false;
 		}
 		nfields += count_fields(order.kind);
+		if (order.kind == GS_KEY_ABBREVIATED)
+			break;				/* the columns after it only decide ties */
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
@@ -181,12 +199,29 @@ prepare_code(KeyColumn *column)
 static bool
 is_decodable(const KeyColumn *column)
 {
-	return gs_key_kind_is_by_value(column->kind) &&
+	return gs_key_kind_is_by_value(column->kind) && column->kind != GS_KEY_ABBREVIATED &&
 		(column->kind != GS_KEY_ENUM || !column->labels.placed);
 }
 
+/*
+ * Chooses the keys of a text whose bytes are not the key.  Texts whose ties may
+ * be left to a comparator, and with them all columns after, are those of the
+ * last column only: there mostly few are tied, or they are equal.
+ */
+static void
+choose_collated_key(GsSortKey *key, KeyColumn *column, const GsSortColumn *plan,
+					Oid collation, bool whole)
+{
+	key->needs_proof |= gs_key_collation_needs_proof(collation);
+	if (!whole && column->kind != GS_KEY_NAME && !gpusort_collation_fault &&
+		(column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, collation)) != NULL)
+		column->kind = GS_KEY_ABBREVIATED;
+	else
+		column->collation = gs_key_collation_create(collation, whole);
+}
+
 GsSortKey *
-gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
 {
 	GsSortKey  *key = palloc(sizeof(GsSortKey));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -199,12 +234,14 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 											   ALLOCSET_SMALL_SIZES);
 	key->value_context_used = false;
 	key->direct = true;
+	key->first_tied = -1;
+	key->needs_proof = false;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
 	gs_key_layout_init(&key->layout);
 
-	for (int i = 0; i < ncolumns; i++)
+	for (int i = 0; i < ncolumns && key->first_tied < 0; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
 		GsKeyOrder	order;
@@ -218,10 +255,20 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		key->last_attno = Max(key->last_attno, column->attno);
 		if (column->kind == GS_KEY_ENUM)
 			gs_key_labels_load(&column->labels, order.type);
+		if (OidIsValid(order.collation))
+			choose_collated_key(key, column, &columns[i], order.collation,
+								whole || i + 1 < ncolumns);
+		else if (column->kind == GS_KEY_ABBREVIATED)
+			column->abbreviation = gs_key_abbreviation_create(columns[i].sort_operator,
+															  columns[i].collation);
+		if (column->abbreviation != NULL ||
+			(column->collation != NULL && !gs_key_collation_is_whole(column->collation)))
+			key->first_tied = i;
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
-		if (column->kind == GS_KEY_ENUM || key->layout.columns[i].variable)
+		if (column->kind == GS_KEY_ENUM || column->kind == GS_KEY_ABBREVIATED ||
+			key->layout.columns[i].variable)
 			key->direct = false;
 		key->layout.keys_only = keys_only;
 		key->layout.ascending = keys_only;
@@ -233,7 +280,9 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 			column->maker = gs_key_maker_create(&order);
 		attnos[i] = column->attno;
 	}
-	key->deform = gs_deform_create(desc, attnos, ncolumns);
+	if (key->first_tied >= 0)
+		key->ncolumns = key->first_tied + 1;
+	key->deform = gs_deform_create(desc, attnos, key->ncolumns);
 	pfree(attnos);
 	return key;
 }
@@ -248,6 +297,18 @@ bool
 gs_sort_key_is_direct(const GsSortKey *key)
 {
 	return key->direct;
+}
+
+int
+gs_sort_key_first_tied(const GsSortKey *key)
+{
+	return key->first_tied;
+}
+
+bool
+gs_sort_key_needs_proof(const GsSortKey *key)
+{
+	return key->needs_proof;
 }
 
 /* ------------------------------------------------------------------ loading */
@@ -316,43 +377,49 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	return true;
 }
 
+/* Longer ones are left to a sort that needs no keys: no tail is that long. */
+#define MAX_COLLATED_BYTES	((uint32) 1 << 26)
+#define MAX_KEY_BYTES	((Size) 1 << 30)
+
+/* Puts the key in place of the text. */
+static bool
+collate(KeyColumn *column, const char **why_not)
+{
+	KeyBytes   *bytes = &column->bytes;
+	Size		key_len = MAX_KEY_BYTES;
+
+	if (bytes->len <= MAX_COLLATED_BYTES)
+		bytes->data = gs_key_collation_key(column->collation, bytes->data, bytes->len, &key_len);
+	if (key_len >= MAX_KEY_BYTES)
+	{
+		*why_not = "a text is too long for a key of its collation";
+		return false;
+	}
+	bytes->len = key_len;
+	bytes->apart = true;
+	return true;
+}
+
 static inline HeapTupleHeader
 source_tuple(const GsRowSource *source)
 {
 	return (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET);
 }
 
-/* Can the sort columns be found in the tuple?  Else its slot must do it, or has done it. */
+/* Are the sort columns to be found in the tuple?  Else its slot does it, or has done it. */
 static inline bool
-can_deform(const GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
+deforms_tuple(const GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 {
-	return slot->tts_nvalid < key->last_attno && source->body != NULL &&
-		key->deform != NULL && gs_deform_covers(key->deform, source_tuple(source));
-}
-
-static pg_attribute_always_inline void
-keep_value(void *arg, int column, Datum value)
-{
-	GsSortKey  *key = arg;
-
-	key->values[column] = value;
-	key->nulls[column] = false;
+	return slot->tts_nvalid < key->last_attno && source->body != NULL && key->deform != NULL;
 }
 
 /* Finds the sort columns of the slot's row. */
 static void
 find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 {
-	if (can_deform(key, slot, source))
-	{
-		HeapTupleHeader tuple = source_tuple(source);
-
-		if (tuple->t_infomask & HEAP_HASNULL)
-			gs_deform_with_nulls(key->deform, tuple, key->values, key->nulls);
-		else
-			gs_deform_visit(key->deform, tuple, keep_value, key);
+	if (deforms_tuple(key, slot, source) &&
+		gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
 		return;
-	}
 	slot_getsomeattrs(slot, key->last_attno);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
@@ -383,9 +450,20 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 			if (!gs_key_labels_find(&column->labels, &key->values[i], why_not))
 				return false;
 		}
+		else if (column->kind == GS_KEY_ABBREVIATED)
+		{
+			key->values[i] = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation,
+																	 key->values[i]));
+			if (gs_key_abbreviation_is_poor(column->abbreviation))
+			{
+				*why_not = "the beginnings of the values tell few of them apart";
+				return false;
+			}
+		}
 		else if (key->layout.columns[i].variable)
 		{
-			if (!load_bytes(key, column, key->values[i], why_not))
+			if (!load_bytes(key, column, key->values[i], why_not) ||
+				(column->collation != NULL && !collate(column, why_not)))
 				return false;
 			if (column->bytes.apart && !fits_prefix(&column->bytes))
 				*extra_bytes += column->bytes.len;
@@ -535,8 +613,8 @@ uint32
 gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
 						 uint64 *record)
 {
-	if (likely(can_deform(key, slot, source) &&
-			   !(source_tuple(source)->t_infomask & HEAP_HASNULL)))
+	if (likely(deforms_tuple(key, slot, source) &&
+			   gs_deform_can_visit(key->deform, source_tuple(source))))
 	{
 		RecordTarget target = {key->columns, record};
 

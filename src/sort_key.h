@@ -49,9 +49,24 @@ typedef struct GsSortKey GsSortKey;
  * where it also makes a small one of its own.  The columns must be encodable.
  * Where the one column is the whole row and its value can be had back from
  * its code, the layout is keys_only.
+ *
+ * whole: the keys are to order all rows wherever that can be done, as a device
+ * needs it; else only as far as it is cheaper to make them and compare ties.
  */
 extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
-									 TupleDesc desc);
+									 TupleDesc desc, bool whole);
+
+/*
+ * Rows with equal keys have to be compared by the sort columns from this one on;
+ * -1: they are equal.  Only an engine that can call comparators takes them.
+ */
+extern int	gs_sort_key_first_tied(const GsSortKey *key);
+
+/*
+ * Are the codes of a column only a hint, so that the order has to be proven
+ * by PostgreSQL's comparators (sort_verify.h) before a row leaves?
+ */
+extern bool gs_sort_key_needs_proof(const GsSortKey *key);
 
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);

@@ -28,6 +28,10 @@
  * tuplesort in input order, its memory being freed on the way, and the child's
  * remaining rows follow; nothing was handed out yet, so nobody can tell.
  *
+ * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
+ * before the first one leaves, to prove their order; if it does not hold they go
+ * to a tuplesort, too.
+ *
  * Where the one sort column is the whole row and can be had back from its
  * code, no row is stored at all, and NULLs are only counted: one is as good as
  * another.
@@ -44,11 +48,14 @@
 #include "engine_choice.h"
 #include "engine_host.h"
 #include "gpusort.h"
+#include "service_client.h"
+#include "sort_compare.h"
 #include "sort_explain.h"
 #include "sort_key.h"
 #include "sort_node.h"
 #include "sort_row.h"
 #include "sort_stock.h"
+#include "sort_verify.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -69,6 +76,7 @@ enum
 static Node *sort_create_state(CustomScan *scan);
 static void sort_begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *sort_exec(CustomScanState *node);
+static TupleTableSlot *sort_exec_verified(CustomScanState *node);
 static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
@@ -80,16 +88,20 @@ const CustomScanMethods gs_sort_scan_methods = {
 	.CreateCustomScanState = sort_create_state
 };
 
-static const CustomExecMethods sort_exec_methods = {
-	.CustomName = "GpuSort",
-	.BeginCustomScan = sort_begin,
-	.ExecCustomScan = sort_exec,
-	.EndCustomScan = sort_end,
-	.ReScanCustomScan = sort_rescan,
-	.MarkPosCustomScan = sort_mark,
-	.RestrPosCustomScan = sort_restore,
-	.ExplainCustomScan = gs_sort_explain
-};
+#define SORT_METHODS(exec) \
+	{ \
+		.CustomName = "GpuSort", \
+		.BeginCustomScan = sort_begin, \
+		.ExecCustomScan = exec, \
+		.EndCustomScan = sort_end, \
+		.ReScanCustomScan = sort_rescan, \
+		.MarkPosCustomScan = sort_mark, \
+		.RestrPosCustomScan = sort_restore, \
+		.ExplainCustomScan = gs_sort_explain \
+	}
+
+static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
+static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
 
 /* ----------------------------------------------------------- plan and state */
 
@@ -137,7 +149,7 @@ sort_create_state(CustomScan *scan)
 	GsSortState *state = palloc0(sizeof(GsSortState));
 
 	NodeSetTag(state, T_CustomScanState);
-	state->css.methods = &sort_exec_methods;
+	state->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) state;
 }
 
@@ -257,6 +269,38 @@ fill_window(GsSortState *state, int64 position)
 	state->window_start = position;
 	state->window_rows = status == GS_STATUS_OK ? (int) fetched : 0;
 	return status;
+}
+
+/*
+ * Moves sorted rows from the engine to a tuplesort, before any was handed out.
+ * The engine cannot give memory back on the way, so the tuplesort has what it
+ * leaves of work_mem, and a quarter in any case.  False if the engine failed.
+ */
+static bool
+hand_over_sorted(GsSortState *state, const char *reason)
+{
+	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
+	int			engine_kb = Min(state->engine->figures.peak_bytes / 1024, work_mem);
+	uint64		position = 0;
+
+	Assert(!state->keys_only);
+	begin_stock(state, Max(work_mem - engine_kb, work_mem / 4), reason);
+	do
+	{
+		if (fill_window(state, position) != GS_STATUS_OK)
+			return false;
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < state->window_rows; i++)
+		{
+			store_row(state, state->window[i], slot);
+			gs_stock_put(&state->stock, slot);
+		}
+		position += state->window_rows;
+	} while (state->window_rows > 0);
+	ExecClearTuple(slot);
+	gs_engine_close(state->engine);
+	state->engine = NULL;
+	return true;
 }
 
 /* Has the engine lost its rows? */
@@ -393,6 +437,27 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	return NULL;
 }
 
+/* A GsRowCompare of rows whose keys are equal. */
+static int
+compare_tied(void *arg, const void *a, const void *b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b),
+								gs_sort_key_first_tied(state->key));
+}
+
+/* Will the rows move to a device, as far as one can know? */
+static bool
+device_is_likely(const GsSortState *state)
+{
+	const char *why_not;
+
+	return state->may_move && gs_engine_device_pays((uint64) state->css.ss.ps.plan->plan_rows) &&
+		gs_service_client_is_usable(&why_not);
+}
+
 /* Opens the engine, unless the rows had better go to a tuplesort at once. */
 static void
 begin_load(GsSortState *state)
@@ -401,27 +466,38 @@ begin_load(GsSortState *state)
 	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
 	MemoryContext old;
 	char	   *why_not = NULL;
-	GsJob		job;
+	GsJob		job = {0};
 
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
 										   ALLOCSET_DEFAULT_SIZES);
 	state->engine = NULL;
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
 	state->device_reason = NULL;
+	state->proof = (GsSortProof) {0};
+	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
 
 	old = MemoryContextSwitchTo(state->context);
+	if (state->css.methods == &sort_exec_methods_verified)
+		state->verify = gs_sort_verify_create(state->columns, state->ncolumns, desc);
 	if (!gpusort_enabled)
 		why_not = "gpusort.enabled is off";
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
-		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc);
+		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
+										device_is_likely(state));
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
 		state->keys_only = job.layout->keys_only;
 		job.memory_limit = (Size) work_mem * 1024;
 		gs_engine_host_init(&job.host, state->context);
+		if (gs_sort_key_first_tied(state->key) >= 0)
+		{
+			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
+			job.compare = compare_tied;
+			job.compare_arg = state;
+		}
 		state->engine = gs_engine_cpu_open(&job);
 		if (state->engine == NULL)
 			why_not = "out of memory";
@@ -447,6 +523,7 @@ load(GsSortState *state)
 
 		if (TupIsNull(slot))
 			return true;
+		state->nread++;
 		if (state->phase == GS_SORT_ENGINE)
 		{
 			const char *why_not = state->keys_only ?
@@ -459,6 +536,25 @@ load(GsSortState *state)
 		}
 		gs_stock_put(&state->stock, slot);
 	}
+}
+
+/*
+ * Proves the order that the engine found; if it does not hold, a tuplesort gets
+ * the rows.
+ */
+static GsStatus
+prove_order(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsStatus	status = gs_sort_prove(state->engine, state->columns, state->ncolumns,
+									   ExecGetResultType(outerPlanState(state)),
+									   &state->proof);
+
+	MemoryContextSwitchTo(old);
+	if (status == GS_STATUS_OK && !state->proof.holds &&
+		!hand_over_sorted(state, "strxfrm() and strcoll() disagree"))
+		status = GS_STATUS_FAILED;
+	return status;
 }
 
 /* Sorts what was loaded, and fetches the first rows.  False: the engine failed. */
@@ -475,11 +571,14 @@ sort(GsSortState *state)
 		if (status == GS_STATUS_OK)
 		{
 			state->nrows = state->engine->figures.nrows + state->nnulls;
-			status = fill_window(state, 0);
+			if (gs_sort_key_needs_proof(state->key))
+				status = prove_order(state);
 		}
-		if (status == GS_STATUS_OK)
-			return true;
-		if (status == GS_STATUS_FAILED ||
+		if (status == GS_STATUS_OK && state->phase == GS_SORT_ENGINE)
+			status = fill_window(state, 0);
+		if (status == GS_STATUS_FAILED)
+			return false;
+		if (status != GS_STATUS_OK &&
 			!hand_over_to_stock(state, status_reason(state, status)))
 			return false;
 	}
@@ -624,6 +723,22 @@ sort_exec(CustomScanState *node)
 	return find_row(node);
 }
 
+/* The same under gpusort.verify. */
+static TupleTableSlot *
+sort_exec_verified(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+	TupleTableSlot *slot = sort_exec(node);
+
+	if (!ScanDirectionIsForward(node->ss.ps.state->es_direction))
+		gs_sort_verify_restart(state->verify, false);
+	else if (TupIsNull(slot))
+		gs_sort_verify_end(state->verify, state->nread);
+	else
+		gs_sort_verify_row(state->verify, slot);
+	return slot;
+}
+
 /* ------------------------------------------------------ the rest of the life */
 
 /* Frees what a sort holds; the node is as if it had never run. */
@@ -639,6 +754,8 @@ forget(GsSortState *state)
 		MemoryContextDelete(state->context);
 	state->context = NULL;
 	state->key = NULL;
+	state->compare = NULL;
+	state->verify = NULL;
 	state->engine = NULL;
 	state->window_rows = 0;
 	state->phase = GS_SORT_IDLE;
@@ -675,6 +792,8 @@ sort_rescan(CustomScanState *node)
 	ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_rescan(state->stock.state);
+	if (state->verify != NULL)
+		gs_sort_verify_restart(state->verify, true);
 	state->position = -1;
 }
 
@@ -698,4 +817,6 @@ sort_restore(CustomScanState *node)
 		tuplesort_restorepos(state->stock.state);
 	else if (state->phase == GS_SORT_ENGINE)
 		state->position = state->mark;
+	if (state->verify != NULL)
+		gs_sort_verify_restart(state->verify, false);
 }

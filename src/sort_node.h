@@ -12,8 +12,10 @@
 #include "nodes/extensible.h"
 
 #include "engine.h"
+#include "sort_compare.h"
 #include "sort_key.h"
 #include "sort_stock.h"
+#include "sort_verify.h"
 
 extern const CustomScanMethods gs_sort_scan_methods;
 
@@ -57,6 +59,9 @@ typedef struct GsSortState
 	const char *device_reason;	/* why they did not; NULL if not tried */
 	bool		begun_again;	/* a device was lost, and the child ran twice */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
+	GsSortCompare *compare;		/* decides ties; NULL if the key does */
+	GsSortProof proof;			/* of the order, where the key needs one */
+	uint64		nread;			/* rows that the child gave */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted */
 
@@ -67,6 +72,7 @@ typedef struct GsSortState
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0 if the window is empty */
 	const void *window[GS_SORT_WINDOW];
+	GsSortVerify *verify;		/* looks on; NULL if gpusort.verify is off */
 } GsSortState;
 
 #endif							/* GPUSORT_SORT_NODE_H */

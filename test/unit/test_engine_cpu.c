@@ -563,7 +563,7 @@ test_interrupts_of_long_prefix(void **unused)
 	uint64_t	expected = (uint64_t) nrows * len >> 26;
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	const void *rows[2];
@@ -711,7 +711,7 @@ fill(size_t limit, WidthFunction width)
 	LimitFigures figures = {0};
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch = NULL;
 	size_t		row_bytes = 0;
@@ -905,7 +905,7 @@ check_many_batches(size_t nrows, uint64_t fail_at)
 	size_t		row_bytes = ((size_t) 32 << 20) - 200;
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	const void *rows[64];
@@ -1061,7 +1061,7 @@ test_numbering_limit(void **unused)
 	size_t		wide = ((size_t) 32 << 20) - 2000;
 	uint64_t	ninterrupts = 0;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	GsStatus	status;
