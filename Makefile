@@ -18,6 +18,9 @@ OBJS = \
 	src/sort_row.o \
 	src/sort_deform.o \
 	src/sort_key.o \
+	src/sort_spill.o \
+	src/sort_run.o \
+	src/key_merge.o \
 	src/engine_host.o \
 	src/engine_choice.o \
 	src/engine_cpu.o \
