@@ -173,7 +173,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 {
 	const GsSpillFigures *figures = gs_spill_figures(state->spill);
 
-	explain_method("external merge", (figures->peak_disk_bytes + 1023) / 1024, "Disk", es);
+	explain_method("external merge", (figures->disk_bytes + 1023) / 1024, "Disk", es);
 	if (gpusort_explain_as_sort)
 		return;
 	ExplainPropertyText("Engine", "cpu", es);

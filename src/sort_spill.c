@@ -17,9 +17,6 @@
  * all merges after this one have as many runs as there are buffers.  So a row
  * is moved again only if it must be.
  *
- * A file takes some runs and goes with the last of them, so merging them needs
- * little more room on disk than the rows do.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -43,22 +40,18 @@
 /* Runs merged at once, at most: more would not fit the processor's cache. */
 #define MOST_SOURCES	512
 
-#define RUNS_PER_FILE	16
-
 struct GsSpill
 {
 	const GsKeyLayout *layout;
 	MemoryContext context;
 	Size		memory_limit;
 	GsSpillFigures figures;
+	GsRunStore *store;
 
 	/* in input order */
 	GsRun	   *runs;
 	int			nruns;
 	int			runs_allocated;
-
-	GsRunFile  *file;			/* to which runs are added; NULL before the first */
-	int			runs_in_file;
 
 	/* a merge */
 	GsKeyMerge	merge;
@@ -77,14 +70,16 @@ gs_spill_create(const GsKeyLayout *layout, Size memory_limit)
 	spill->layout = layout;
 	spill->context = CurrentMemoryContext;
 	spill->memory_limit = memory_limit;
+	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit));
 	spill->runs_allocated = 16;
 	spill->runs = palloc(sizeof(GsRun) * spill->runs_allocated);
 	return spill;
 }
 
 const GsSpillFigures *
-gs_spill_figures(const GsSpill *spill)
+gs_spill_figures(GsSpill *spill)
 {
+	spill->figures.disk_bytes = gs_run_store_bytes(spill->store);
 	return &spill->figures;
 }
 
@@ -96,10 +91,15 @@ clamp(Size least, Size wanted, Size most)
 	return Min(Max(wanted, least), most);
 }
 
+/* What is written at once: a power of two. */
 Size
 gs_spill_writer_bytes(Size memory_limit)
 {
-	return TYPEALIGN_DOWN(BLCKSZ, clamp(LEAST_WRITE_BYTES, memory_limit / 16, MOST_WRITE_BYTES));
+	Size		nbytes = LEAST_WRITE_BYTES;
+
+	while (nbytes < MOST_WRITE_BYTES && nbytes < memory_limit / 16)
+		nbytes *= 2;
+	return nbytes;
 }
 
 /* How many runs can be merged at once. */
@@ -127,46 +127,19 @@ read_bytes(const GsSpill *spill, int nsources)
 /* -------------------------------------------------------------------- runs */
 
 static void
-count_disk(GsSpill *spill, int64 nbytes)
+begin_run(GsSpill *spill, GsRunWriter *writer)
 {
-	spill->figures.disk_bytes += nbytes;
-	spill->figures.peak_disk_bytes = Max(spill->figures.peak_disk_bytes,
-										 spill->figures.disk_bytes);
+	gs_run_writer_begin(writer, spill->store, spill->layout,
+						palloc(spill->store->extent_bytes));
 }
 
-static void
-release_file(GsSpill *spill, GsRunFile *file)
+static GsRun
+end_run(GsRunWriter *writer)
 {
-	if (file->nusers == 1)
-		count_disk(spill, -file->nbytes);
-	gs_run_file_release(file);
-}
+	GsRun		run = gs_run_writer_end(writer);
 
-/* Begins a run, in another file if this one has its share. */
-static void
-begin_run(GsSpill *spill, GsRunWriter *writer, GsRun *run)
-{
-	Size		nbytes = gs_spill_writer_bytes(spill->memory_limit);
-
-	if (spill->file == NULL || spill->runs_in_file == RUNS_PER_FILE)
-	{
-		GsRunFile  *file = gs_run_file_create();
-
-		if (spill->file != NULL)
-			release_file(spill, spill->file);
-		spill->file = file;
-		spill->runs_in_file = 0;
-	}
-	spill->runs_in_file++;
-	gs_run_writer_begin(writer, spill->layout, spill->file, palloc(nbytes), nbytes, run);
-}
-
-static void
-end_run(GsSpill *spill, GsRunWriter *writer, GsRun *run)
-{
-	gs_run_writer_end(writer, run);
 	pfree(writer->buffer);
-	count_disk(spill, run->end - run->start);
+	return run;
 }
 
 static void
@@ -192,7 +165,7 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 	GsRun		run;
 	GsStatus	status;
 
-	begin_run(spill, &writer, &run);
+	begin_run(spill, &writer);
 	while ((status = gs_engine_fetch_records(engine, position, WINDOW, rows, records,
 											 &fetched)) == GS_STATUS_OK && fetched > 0)
 	{
@@ -201,7 +174,7 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 			gs_run_write_row(&writer, records[i], rows[i]);
 		position += fetched;
 	}
-	end_run(spill, &writer, &run);
+	run = end_run(&writer);
 	add_run(spill, &run);
 	spill->figures.nruns++;
 	spill->figures.nrows += position;
@@ -211,9 +184,9 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 
 /* ------------------------------------------------------------------- merges */
 
-/* Begins to merge some of the runs. */
+/* Begins to merge some of the runs, which may or may not be wanted any more. */
 static void
-begin_merge(GsSpill *spill, int first, int nruns)
+begin_merge(GsSpill *spill, int first, int nruns, bool consume)
 {
 	Size		nbytes = read_bytes(spill, nruns);
 	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
@@ -224,7 +197,8 @@ begin_merge(GsSpill *spill, int first, int nruns)
 	spill->merge_memory = palloc(gs_key_merge_bytes(nruns));
 	for (int i = 0; i < nruns; i++)
 	{
-		gs_run_reader_begin(&spill->readers[i], spill->layout, &spill->runs[first + i],
+		gs_run_reader_begin(&spill->readers[i], spill->store, spill->layout,
+							&spill->runs[first + i], consume,
 							spill->buffers + i * nbytes, nbytes);
 		records[i] = gs_run_reader_next(&spill->readers[i]);
 	}
@@ -283,9 +257,9 @@ smallest_runs(const GsSpill *spill, int count)
 
 	for (int i = 0; i < spill->nruns; i++)
 	{
-		nbytes += spill->runs[i].end - spill->runs[i].start;
+		nbytes += spill->runs[i].nbytes;
 		if (i >= count)
-			nbytes -= spill->runs[i - count].end - spill->runs[i - count].start;
+			nbytes -= spill->runs[i - count].nbytes;
 		if (i >= count - 1 && nbytes < best_bytes)
 		{
 			best = i - (count - 1);
@@ -301,11 +275,10 @@ merge_runs(GsSpill *spill, int first, int count)
 {
 	const uint64 *record;
 	GsRunWriter writer;
-	GsRun		merged;
 	uint64		nrows = 0;
 
-	begin_run(spill, &writer, &merged);
-	begin_merge(spill, first, count);
+	begin_run(spill, &writer);
+	begin_merge(spill, first, count, true);
 	while ((record = gs_spill_next(spill)) != NULL)
 	{
 		if ((nrows++ & 1023) == 0)
@@ -313,11 +286,7 @@ merge_runs(GsSpill *spill, int first, int count)
 		gs_run_write_entry(&writer, record);
 	}
 	end_merge(spill);
-	end_run(spill, &writer, &merged);
-
-	for (int i = first; i < first + count; i++)
-		release_file(spill, spill->runs[i].file);
-	spill->runs[first] = merged;
+	spill->runs[first] = end_run(&writer);
 	memmove(&spill->runs[first + 1], &spill->runs[first + count],
 			sizeof(GsRun) * (spill->nruns - first - count));
 	spill->nruns -= count - 1;
@@ -336,7 +305,7 @@ gs_spill_begin_merge(GsSpill *spill)
 
 		merge_runs(spill, smallest_runs(spill, count), count);
 	}
-	begin_merge(spill, 0, spill->nruns);
+	begin_merge(spill, 0, spill->nruns, false);
 	MemoryContextSwitchTo(old);
 }
 
@@ -345,10 +314,7 @@ gs_spill_close(GsSpill *spill)
 {
 	if (spill->readers != NULL)
 		end_merge(spill);
-	for (int i = 0; i < spill->nruns; i++)
-		release_file(spill, spill->runs[i].file);
-	if (spill->file != NULL)
-		release_file(spill, spill->file);
+	gs_run_store_close(spill->store);
 	pfree(spill->runs);
 	pfree(spill);
 }

@@ -23,8 +23,7 @@ typedef struct GsSpillFigures
 	int64		nruns;			/* that were written by engines */
 	int64		nmerges;		/* of runs to a run, before the last merge */
 	uint64		nrows;			/* of all runs */
-	int64		disk_bytes;		/* of all files now */
-	int64		peak_disk_bytes;
+	int64		disk_bytes;		/* at most */
 } GsSpillFigures;
 
 typedef struct GsSpill GsSpill;
@@ -53,7 +52,7 @@ extern void gs_spill_begin_merge(GsSpill *spill);
  */
 extern const uint64 *gs_spill_next(GsSpill *spill);
 
-extern const GsSpillFigures *gs_spill_figures(const GsSpill *spill);
+extern const GsSpillFigures *gs_spill_figures(GsSpill *spill);
 extern void gs_spill_close(GsSpill *spill);
 
 #endif							/* GPUSORT_SORT_SPILL_H */
