@@ -110,7 +110,7 @@ typedef struct GsEngineOps
 	GsStatus	(*reserve) (GsEngine *engine, size_t row_bytes, GsBatch **batch);
 	GsStatus	(*sort) (GsEngine *engine);
 	GsStatus	(*fetch) (GsEngine *engine, uint64_t position, size_t nrows,
-						  const void **rows, size_t *fetched);
+						  const void **rows, const uint64_t **records, size_t *fetched);
 	GsStatus	(*drain) (GsEngine *engine);
 	GsStatus	(*next_batch) (GsEngine *engine, const GsBatch **batch);
 	void		(*close) (GsEngine *engine);
@@ -187,7 +187,18 @@ static inline GsStatus
 gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows,
 				size_t *fetched)
 {
-	return engine->ops->fetch(engine, position, nrows, rows, fetched);
+	return engine->ops->fetch(engine, position, nrows, rows, NULL, fetched);
+}
+
+/*
+ * The same, with the rows' records, which are NULL if the engine has them no
+ * more.
+ */
+static inline GsStatus
+gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,
+						const void **rows, const uint64_t **records, size_t *fetched)
+{
+	return engine->ops->fetch(engine, position, nrows, rows, records, fetched);
 }
 
 /*

@@ -180,6 +180,21 @@ explain_engine(const GsSortState *state, ExplainState *es)
 }
 
 static void
+explain_merge(const GsSortState *state, ExplainState *es)
+{
+	const GsSpillFigures *figures = gs_spill_figures(state->spill);
+
+	explain_method("external merge", (figures->disk_bytes + 1023) / 1024, "Disk", es);
+	if (gpusort_explain_as_sort)
+		return;
+	ExplainPropertyText("Engine", "cpu", es);
+	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
+	if (figures->nmerges > 0)
+		ExplainPropertyInteger("Merges Before", NULL, figures->nmerges, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+}
+
+static void
 explain_stock(const GsSortState *state, ExplainState *es)
 {
 	TuplesortInstrumentation stats;
@@ -281,6 +296,8 @@ gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	if (state->phase == GS_SORT_ENGINE)
 		explain_engine(state, es);
+	else if (state->phase == GS_SORT_MERGE)
+		explain_merge(state, es);
 	else if (state->phase == GS_SORT_STOCK)
 		explain_stock(state, es);
 }

@@ -9,11 +9,13 @@
  * an engine sorts: the sort is stable, and every row is copied once on its way
  * in and not at all on its way out.
  *
- *				 first row wanted
- *		IDLE ------------------------> load ---> ENGINE
- *		 ^								 |
- *		 | rescan						 | no memory, no code for a value,
- *		 |								 v gpusort switched off
+ *				 first row wanted		   runs?
+ *		IDLE ------------------------> load ------> ENGINE
+ *		 ^							 ^	|  \
+ *		 | rescan		 memory is	 |	|	`-----> MERGE
+ *		 |				 full: a run +--+
+ *		 |								 | no code for a value, gpusort
+ *		 |								 v switched off
  *		 +------------------------- drain and load ---> STOCK
  *
  * The engine is the CPU's at first; once there are rows enough for a device,
@@ -24,9 +26,13 @@
  *
  * load reads the child to its end.  For each row the sort columns are taken
  * from the slot, the stored row is written to the engine's batch, and the key
- * record beside it.  When the engine can take no more, the rows it has go to a
- * tuplesort in input order, its memory being freed on the way, and the child's
- * remaining rows follow; nothing was handed out yet, so nobody can tell.
+ * record beside it.  When the engine can take no more, it sorts the rows that it has, they
+ * are written to a temporary file as a run, and a fresh engine goes on; in the
+ * end the runs are merged as rows are asked for (sort_spill.h).  A value without a code stops
+ * that: the rows taken so far go to a tuplesort, memory being freed on the way,
+ * and the child's remaining rows follow; nothing was handed out yet, so nobody
+ * can tell.  So do rows that outgrow memory where they may be asked for backward or
+ * again, as a merge gives them once.
  *
  * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
  * before the first one leaves, to prove their order; if it does not hold they go
@@ -72,6 +78,9 @@ enum
 	PRIVATE_REPEATABLE,
 	PRIVATE_LISTS
 };
+
+/* What an engine needs beside its one row, and some more. */
+#define LEAST_ENGINE_BYTES	((Size) 32 << 10)
 
 static Node *sort_create_state(CustomScan *scan);
 static void sort_begin(CustomScanState *node, EState *estate, int eflags);
@@ -218,10 +227,36 @@ store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
 		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
 }
 
+/* A record that the merge of the runs gave, as store_row() wants it. */
+static inline const void *
+row_of_run(const GsSortState *state, const uint64 *record)
+{
+	return state->keys_only || record == NULL ? (const void *) record :
+		gs_run_tuple(gs_sort_key_layout(state->key), record);
+}
+
+/* Moves the rows of all runs to a tuplesort. */
+static void
+hand_over_runs(GsSortState *state, TupleTableSlot *slot)
+{
+	const uint64 *record;
+
+	gs_spill_begin_merge(state->spill);
+	while ((record = gs_spill_next(state->spill)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		store_row(state, row_of_run(state, record), slot);
+		gs_stock_put(&state->stock, slot);
+	}
+	ExecClearTuple(slot);
+	gs_spill_close(state->spill);
+	state->spill = NULL;
+}
+
 /*
- * Moves the rows taken so far from the engine to a tuplesort.  The tuplesort
- * gets three quarters of work_mem, as it fills up while the engine still has
- * some of the rows.  False if the engine failed over it.
+ * Moves the rows taken so far from the engine, and from runs, to a tuplesort.
+ * The tuplesort gets three quarters of work_mem, as it fills up while the
+ * engine still has some of the rows.  False if the engine failed over it.
  */
 static bool
 hand_over_to_stock(GsSortState *state, const char *reason)
@@ -255,6 +290,8 @@ hand_over_to_stock(GsSortState *state, const char *reason)
 		return false;
 	gs_engine_close(state->engine);
 	state->engine = NULL;
+	if (state->spill != NULL)
+		hand_over_runs(state, slot);
 	return true;
 }
 
@@ -356,6 +393,53 @@ move_to_device(GsSortState *state)
 	return engine != NULL;
 }
 
+/* May the rows become a run? */
+static bool
+may_spill(const GsSortState *state)
+{
+	return !state->random_access && state->engine->figures.device == NULL &&
+		!gs_sort_key_needs_proof(state->key) && gs_sort_key_first_tied(state->key) < 0;
+}
+
+/* Sorts the engine's rows, if it has any, and writes them as a run. */
+static GsStatus
+write_run(GsSortState *state)
+{
+	GsEngine   *engine = state->engine;
+	GsStatus	status;
+
+	/* rows shorter than those before can need a little more than was left for them */
+	engine->job.memory_limit = SIZE_MAX;
+	status = gs_engine_sort(engine);
+	if (status != GS_STATUS_OK || engine->figures.nrows == 0)
+		return status;
+	if (state->spill == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+
+		state->spill = gs_spill_create(engine->job.layout, state->memory_limit);
+		MemoryContextSwitchTo(old);
+	}
+	return gs_spill_write_run(state->spill, engine);
+}
+
+/* Puts an empty engine, which will take a row of row_bytes, in the place of this one. */
+static void
+renew_engine(GsSortState *state, Size row_bytes)
+{
+	GsJob		job = state->engine->job;
+
+	gs_engine_close(state->engine);
+	job.memory_limit = Max(state->memory_limit - gs_spill_writer_bytes(state->memory_limit),
+						   row_bytes + LEAST_ENGINE_BYTES);
+	state->engine = gs_engine_cpu_open(&job);
+	if (state->engine == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("There was no memory for a sort to go on with.")));
+}
+
 /* Begins another batch for a row.  Returns NULL, or why there is none. */
 static pg_noinline const char *
 begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
@@ -368,6 +452,16 @@ begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 	if (status == GS_STATUS_FULL && state->may_move && gpusort_engine != GS_ENGINE_CPU &&
 		move_to_device(state))
 		status = gs_engine_reserve(state->engine, row_bytes, batch);
+	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && may_spill(state))
+	{
+		status = write_run(state);
+		if (status == GS_STATUS_OK)
+		{
+			state->may_move = false;
+			renew_engine(state, row_bytes);
+			status = gs_engine_reserve(state->engine, row_bytes, batch);
+		}
+	}
 	return status == GS_STATUS_OK ? NULL : status_reason(state, status);
 }
 
@@ -470,7 +564,9 @@ begin_load(GsSortState *state)
 
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
 										   ALLOCSET_DEFAULT_SIZES);
+	state->memory_limit = (Size) work_mem * 1024;
 	state->engine = NULL;
+	state->spill = NULL;
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
@@ -490,7 +586,7 @@ begin_load(GsSortState *state)
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
 		state->keys_only = job.layout->keys_only;
-		job.memory_limit = (Size) work_mem * 1024;
+		job.memory_limit = state->memory_limit;
 		gs_engine_host_init(&job.host, state->context);
 		if (gs_sort_key_first_tied(state->key) >= 0)
 		{
@@ -557,7 +653,39 @@ prove_order(GsSortState *state)
 	return status;
 }
 
-/* Sorts what was loaded, and fetches the first rows.  False: the engine failed. */
+/* Sorts what was loaded, proves the order if need be, and fetches the first rows. */
+static GsStatus
+sort_in_engine(GsSortState *state)
+{
+	GsStatus	status = gs_engine_sort(state->engine);
+
+	if (status != GS_STATUS_OK)
+		return status;
+	state->nrows = state->engine->figures.nrows + state->nnulls;
+	if (gs_sort_key_needs_proof(state->key))
+		status = prove_order(state);
+	if (status == GS_STATUS_OK && state->phase == GS_SORT_ENGINE)
+		status = fill_window(state, 0);
+	return status;
+}
+
+/* Writes the last run and begins to merge them all. */
+static GsStatus
+merge_runs(GsSortState *state)
+{
+	GsStatus	status = write_run(state);
+
+	if (status != GS_STATUS_OK)
+		return status;
+	gs_engine_close(state->engine);
+	state->engine = NULL;
+	gs_spill_begin_merge(state->spill);
+	state->nrows = gs_spill_figures(state->spill)->nrows + state->nnulls;
+	state->phase = GS_SORT_MERGE;
+	return GS_STATUS_OK;
+}
+
+/* Sorts what was loaded, in whichever way.  False: the engine failed. */
 static bool
 sort(GsSortState *state)
 {
@@ -567,15 +695,9 @@ sort(GsSortState *state)
 
 		if (state->may_move && gs_engine_device_pays(state->engine->job.layout->nrows))
 			(void) move_to_device(state);
-		status = gs_engine_sort(state->engine);
-		if (status == GS_STATUS_OK)
-		{
-			state->nrows = state->engine->figures.nrows + state->nnulls;
-			if (gs_sort_key_needs_proof(state->key))
-				status = prove_order(state);
-		}
-		if (status == GS_STATUS_OK && state->phase == GS_SORT_ENGINE)
-			status = fill_window(state, 0);
+		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
+		if (status == GS_STATUS_FULL && may_spill(state))
+			status = merge_runs(state);
 		if (status == GS_STATUS_FAILED)
 			return false;
 		if (status != GS_STATUS_OK &&
@@ -651,10 +773,12 @@ move_window(GsSortState *state, int64 position, bool forward)
 	} while (position >= start);
 }
 
-/* The row at a position, from the window. */
+/* The row at a position, from the window, or from a merge, where it is the next one. */
 static inline const void *
 row_at(GsSortState *state, int64 position, bool forward)
 {
+	if (state->phase == GS_SORT_MERGE)
+		return row_of_run(state, gs_spill_next(state->spill));
 	if (position < state->window_start ||
 		position >= state->window_start + state->window_rows)
 		move_window(state, position, forward);
@@ -748,6 +872,8 @@ forget(GsSortState *state)
 	ExecClearTuple(state->css.ss.ps.ps_ResultTupleSlot);
 	if (state->phase == GS_SORT_STOCK)
 		gs_stock_end(&state->stock);	/* may own files */
+	if (state->spill != NULL)
+		gs_spill_close(state->spill);	/* owns files */
 	if (state->engine != NULL)
 		gs_engine_close(state->engine); /* may own a connection */
 	if (state->context != NULL)
@@ -757,6 +883,7 @@ forget(GsSortState *state)
 	state->compare = NULL;
 	state->verify = NULL;
 	state->engine = NULL;
+	state->spill = NULL;
 	state->window_rows = 0;
 	state->phase = GS_SORT_IDLE;
 }

@@ -14,6 +14,7 @@
 #include "engine.h"
 #include "sort_compare.h"
 #include "sort_key.h"
+#include "sort_spill.h"
 #include "sort_stock.h"
 #include "sort_verify.h"
 
@@ -31,6 +32,7 @@ typedef enum GsSortPhase
 {
 	GS_SORT_IDLE,				/* nowhere: nothing was read yet */
 	GS_SORT_ENGINE,				/* in the engine, sorted */
+	GS_SORT_MERGE,				/* in sorted runs that are being merged */
 	GS_SORT_STOCK				/* in a tuplesort, sorted */
 } GsSortPhase;
 
@@ -53,7 +55,9 @@ typedef struct GsSortState
 	GsSortKey  *key;
 	bool		direct_key;		/* gs_sort_key_is_direct() of it */
 	bool		keys_only;		/* its layout's */
-	GsEngine   *engine;			/* once past IDLE, unless all went to stock */
+	Size		memory_limit;	/* work_mem when it began */
+	GsEngine   *engine;			/* once past IDLE, unless all went elsewhere */
+	GsSpill    *spill;			/* runs of those before it; NULL if there are none */
 	GsStockSort stock;
 	bool		may_move;		/* from the CPU engine to a device */
 	const char *device_reason;	/* why they did not; NULL if not tried */

@@ -14,8 +14,7 @@
  *	- its keys have no order-preserving code;
  *	- a LIMIT above it bounds it: PostgreSQL keeps the first rows only, in a
  *	  heap, and tells a Sort but not a CustomScan how many;
- *	- it is too small to win, or too large for work_mem, and no device is there
- *	  whose memory would do.
+ *	- it is too small to win.
  *
  * What the rewritten node looks like is dictated by set_plan_references(),
  * which has run: the target list of a Sort holds Vars that refer to its child
@@ -32,9 +31,7 @@
  */
 #include "postgres.h"
 
-#include "engine_choice.h"
 #include "gpusort.h"
-#include "service_client.h"
 #include "sort_cost.h"
 #include "sort_key.h"
 #include "sort_node.h"
@@ -102,7 +99,6 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
 {
 	GsSortEstimate estimate;
 	char	   *why_not;
-	double		nbytes;
 
 	if (!gs_sort_key_can_encode(columns, sort->numCols, &why_not))
 		return why_not;
@@ -121,21 +117,7 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
 	if (estimate.nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						estimate.nrows, gpusort_min_rows);
-	nbytes = gs_sort_cost_bytes(&estimate);
-	if (nbytes <= work_mem * 1024.0)
-		return NULL;
-	if (gs_engine_device_pays((uint64) estimate.nrows))
-	{
-		const char *why_no_device;
-
-		if (gs_service_client_is_usable(&why_no_device))
-			return NULL;
-		if (gpusort_engine == GS_ENGINE_CUDA)
-			return psprintf("about %.0f kB would not fit work_mem = %d kB, and there is no device: %s",
-							nbytes / 1024, work_mem, why_no_device);
-	}
-	return psprintf("about %.0f kB would not fit work_mem = %d kB",
-					nbytes / 1024, work_mem);
+	return NULL;
 }
 
 /* The GpuSort that does what the Sort would have done. */
