@@ -661,6 +661,13 @@ put_inet(GsKeyField *field, uint64 *record, inet *value)
 	put_field(&field[5], record, gs_load_be64(address + 8));
 }
 
+/* The first bytes of a text-like value, as an unsigned number. */
+static inline uint64
+bytes_prefix(const KeyBytes *bytes)
+{
+	return gs_load_prefix((const unsigned char *) bytes->data, bytes->len);
+}
+
 /*
  * A text-like value: its first bytes, and where all of them stand, counted
  * from the row.  *extra is where bytes that do not stand in the row go.
@@ -674,8 +681,7 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	KeyBytes   *bytes = &column->bytes;
 	const char *stored;
 
-	put_field(&key->layout.fields[layout->first_field], record,
-			  gs_load_prefix((const unsigned char *) bytes->data, bytes->len));
+	put_field(&key->layout.fields[layout->first_field], record, bytes_prefix(bytes));
 	if (bytes->len < layout->min_len)
 		layout->min_len = bytes->len;
 	if (bytes->len > layout->max_len)
@@ -750,6 +756,26 @@ put_by_reference(const KeyColumn *column, GsKeyField *field, Datum value, uint64
 		default:
 			break;				/* by value, or put_bytes() */
 	}
+}
+
+bool
+gs_sort_key_first_code(GsSortKey *key, uint64 *code)
+{
+	const KeyColumn *column = &key->columns[0];
+	uint64		record[GS_MAX_FIELDS] = {0};
+
+	if (key->nulls[0])
+		return false;
+	if (key->layout.columns[0].variable)
+		*code = bytes_prefix(&column->bytes);
+	else if (column->by_value)
+		*code = by_value_code(column, column->field, key->values[0]);
+	else
+	{
+		put_by_reference(column, column->field, key->values[0], record);
+		*code = (record[0] >> column->field->shift) & gs_key_field_mask(column->field);
+	}
+	return true;
 }
 
 /* The record of the values found, all of fixed width if direct.  Returns the NULL bits. */

@@ -12,8 +12,10 @@
 #include "nodes/extensible.h"
 
 #include "engine.h"
+#include "sort_bound.h"
 #include "sort_key.h"
 #include "sort_stock.h"
+#include "sort_top.h"
 
 extern const CustomScanMethods gs_sort_scan_methods;
 
@@ -44,6 +46,7 @@ typedef struct GsSortState
 	int			ncolumns;
 	bool		repeatable;		/* the child may run again, for the same rows */
 	bool		random_access;	/* may be rewound, marked, read backward */
+	GsBoundState *bound;		/* NULL: no LIMIT */
 
 	/* the sort */
 	GsSortPhase phase;
@@ -52,13 +55,15 @@ typedef struct GsSortState
 	bool		direct_key;		/* gs_sort_key_is_direct() of it */
 	bool		keys_only;		/* its layout's */
 	GsEngine   *engine;			/* once past IDLE, unless all went to stock */
+	GsTop		top;			/* if a LIMIT asks for the first rows only */
 	GsStockSort stock;
 	bool		may_move;		/* from the CPU engine to a device */
 	const char *device_reason;	/* why they did not; NULL if not tried */
 	bool		begun_again;	/* a device was lost, and the child ran twice */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
-	uint64		nrows;			/* in all, once sorted */
+	uint64		nrows;			/* in all, once sorted; not those that top has
+								 * dropped */
 
 	/* the hand-out */
 	int64		position;		/* of the row last handed out, from 0; -1
