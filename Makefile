@@ -13,8 +13,10 @@ PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
 OBJS = \
 	src/gpusort.o \
 	src/sort_plan.o \
+	src/sort_bound.o \
 	src/sort_cost.o \
 	src/sort_node.o \
+	src/sort_top.o \
 	src/sort_row.o \
 	src/sort_deform.o \
 	src/sort_key.o \

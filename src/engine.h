@@ -131,6 +131,15 @@ extern GsEngine *gs_engine_cpu_open(const GsJob *job);
 extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbatches);
 
 /*
+ * Drops all rows but the first nrows in order, of which there are more, in the
+ * middle of the load, which then goes on with another reserve.  In *batch and
+ * *slot is then the last of those kept, until the next call of any kind.  FULL
+ * and OOM leave all the rows in place.
+ */
+extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
+										 const GsBatch **batch, size_t *slot);
+
+/*
  * Opens the engine at the other end of a link (service_link.h), which is the
  * engine's from now on, to the time of its close.  expected_bytes is what rows
  * and keys may come to; wait_ms, how long to wait for the device to have room.  FULL: it has none.

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "key_sort.h"
+#include "radix_sort.h"
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
 #define MAX_BATCH_BYTES		((size_t) 32 << 20)
@@ -364,19 +365,15 @@ take_keys_in_order(CpuEngine *engine)
 	return GS_STATUS_OK;
 }
 
+/* Puts the words of all rows in order; the batches stay as they are. */
 static GsStatus
-cpu_sort(GsEngine *base)
+sort_words(CpuEngine *engine)
 {
-	CpuEngine  *engine = (CpuEngine *) base;
+	GsEngine   *base = &engine->base;
 	GsKeySort	sort;
 	size_t		nunits = 0;
 	GsStatus	status;
 
-	base->figures.nrows = count_rows(engine);
-	if (base->figures.nrows == 0)
-		return GS_STATUS_OK;
-	if (keys_are_in_order(base->job.layout))
-		return take_keys_in_order(engine);
 	for (size_t i = 0; i < engine->nbatches; i++)
 		nunits = Max(nunits, units_of(engine, &engine->batches[i]));
 	if (!gs_row_numbering(&engine->numbering, engine->nbatches, nunits))
@@ -400,8 +397,6 @@ cpu_sort(GsEngine *base)
 	{
 		engine->words = sort.words;
 		hold(engine, sort.nrows * sizeof(uint64_t));
-		if (base->job.layout->keys_only)
-			gather_keys(engine);
 	}
 	return status;
 }
@@ -428,6 +423,146 @@ find_records(const CpuEngine *engine, const uint64_t *words, size_t n, uint64_t 
 		__builtin_prefetch(record_of(engine, words[i + PREFETCH_RECORDS]));
 	for (size_t i = 0; i < n; i++)
 		records[i] = record_of(engine, words[i]);
+}
+
+static GsStatus
+cpu_sort(GsEngine *base)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	GsStatus	status;
+
+	base->figures.nrows = count_rows(engine);
+	if (base->figures.nrows == 0)
+		return GS_STATUS_OK;
+	if (keys_are_in_order(base->job.layout))
+		return take_keys_in_order(engine);
+	status = sort_words(engine);
+	if (status == GS_STATUS_OK && base->job.layout->keys_only)
+		gather_keys(engine);
+	return status;
+}
+
+/* Gives back the words of nrows rows. */
+static void
+forget_words(CpuEngine *engine, size_t nrows)
+{
+	const GsHost *host = &engine->base.job.host;
+
+	host->release(host->arg, engine->words);
+	engine->held_bytes -= nrows * sizeof(uint64_t);
+	engine->words = NULL;
+}
+
+/*
+ * Gives back the batches behind the last one that has rows, and counts anew.
+ * The next batches begin as small as that one.
+ */
+static void
+free_batches_behind(CpuEngine *engine, size_t last)
+{
+	const GsHost *host = &engine->base.job.host;
+
+	while (engine->nbatches > last + 1)
+	{
+		const GsBatch *batch = &engine->batches[--engine->nbatches];
+
+		engine->held_bytes -= (size_t) (batch->top - batch->base);
+		host->release(host->arg, batch->base);
+	}
+	engine->next_batch_bytes = (size_t) (engine->batches[last].top - engine->batches[last].base);
+	engine->next_batch_bytes = Max(engine->next_batch_bytes, FIRST_BATCH_BYTES);
+	engine->next_batch_bytes = Min(engine->next_batch_bytes, largest_batch(engine));
+	engine->full_rows = 0;
+	engine->full_bytes = 0;
+	for (size_t i = 0; i < last; i++)
+	{
+		engine->full_rows += engine->batches[i].nrows;
+		engine->full_bytes += batch_used_bytes(&engine->batches[i]);
+	}
+}
+
+/*
+ * Moves the rows of these ascending numbers together, in place: a row never
+ * moves behind where it was, as all that is before it was before it already.
+ * *cutoff_batch and *cutoff_slot become where the row of the number `cutoff`
+ * is now.
+ */
+static void
+move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutoff,
+			  const GsBatch **cutoff_batch, size_t *cutoff_slot)
+{
+	const GsHost *host = &engine->base.job.host;
+	const GsKeyLayout *layout = engine->base.job.layout;
+	size_t		from_index = 0;
+	size_t		to_index = 0;
+	GsBatch		from = engine->batches[0];
+	GsBatch    *to = &engine->batches[0];
+
+	gs_batch_clear(to);
+	for (size_t i = 0; i < nrows; i++)
+	{
+		size_t		slot = gs_row_unit(&engine->numbering, numbers[i]);
+		size_t		index = (size_t) (numbers[i] >> engine->numbering.unit_bits);
+		size_t		row_bytes;
+
+		if ((i & (CHECK_EVERY - 1)) == 0)
+			host->check_interrupts(host->arg);
+		if (index != from_index)
+		{
+			from_index = index;
+			from = engine->batches[index];
+		}
+		if (!layout->keys_only)
+			slot = gs_batch_slot_of_row(gs_batch_row(&from, slot));
+		row_bytes = gs_batch_row_bytes(&from, layout, slot);
+		while (!gs_batch_has_room(to, row_bytes))
+		{
+			to = &engine->batches[++to_index];
+			gs_batch_clear(to);
+		}
+		gs_batch_push_copy(to, &from, layout, slot, row_bytes);
+		if (numbers[i] == cutoff)
+		{
+			*cutoff_batch = to;
+			*cutoff_slot = to->nrows - 1;
+		}
+	}
+	free_batches_behind(engine, to_index);
+}
+
+GsStatus
+gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, size_t *slot)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	const GsHost *host = &base->job.host;
+	size_t		total = count_rows(engine);
+	uint64_t	cutoff;
+	uint64_t   *scratch;
+	GsStatus	status;
+
+	base->figures.nrows = total;
+	status = sort_words(engine);
+	if (status != GS_STATUS_OK)
+		return status;
+	scratch = host->allocate(host->arg, nrows * sizeof(uint64_t));
+	if (scratch == NULL)
+	{
+		forget_words(engine, total);
+		return GS_STATUS_OOM;
+	}
+	hold(engine, nrows * sizeof(uint64_t));
+
+	for (size_t i = 0; i < nrows; i++)
+		engine->words[i] &= engine->number_mask;
+	cutoff = engine->words[nrows - 1];
+	move_together(engine,
+				  gs_radix_sort(engine->words, scratch, nrows, 0,
+								engine->numbering.number_bits, host, NULL),
+				  nrows, cutoff, batch, slot);
+	host->release(host->arg, scratch);
+	engine->held_bytes -= nrows * sizeof(uint64_t);
+	forget_words(engine, total);
+	return GS_STATUS_OK;
 }
 
 static GsStatus

@@ -10,8 +10,25 @@
 #include "batch.h"
 #include "key_sort.h"
 #include "sort_cost.h"
+#include "sort_top.h"
 
 #include "access/htup_details.h"
+
+/* A LIMIT that is not known yet: the planner takes the same share of the rows. */
+#define UNKNOWN_BOUND_SHARE	0.1
+
+/* Rows that the engine has to hold at least. */
+static double
+rows_held(const GsSortEstimate *estimate)
+{
+	double		bound = estimate->bound;
+
+	if (!estimate->bounded)
+		return estimate->nrows;
+	if (bound < 0)
+		bound = estimate->nrows * UNKNOWN_BOUND_SHARE;
+	return Min(estimate->nrows, gs_top_least_rows(bound));
+}
 
 double
 gs_sort_cost_bytes(const GsSortEstimate *estimate)
@@ -24,16 +41,5 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width);
 		record += sizeof(uint64);
 	}
-	return estimate->nrows * (row + record + GS_KEY_SORT_ROW_BYTES) + GS_KEY_SORT_STATE_BYTES;
-}
-
-/*
- * A heap of the first n of N rows still reads and compares all N.  Past half
- * of them PostgreSQL itself is about as fast with a full sort, which is what
- * a GpuSort does.
- */
-bool
-gs_sort_cost_bound_is_large(const GsSortEstimate *estimate)
-{
-	return estimate->bound > estimate->nrows / 2;
+	return rows_held(estimate) * (row + record + GS_KEY_SORT_ROW_BYTES) + GS_KEY_SORT_STATE_BYTES;
 }

@@ -152,12 +152,24 @@ explain_device(const GsFigures *figures, ExplainState *es)
 	}
 }
 
+/* What a stock sort in memory would have said: of more than twice the bound it makes a heap. */
+static const char *
+stock_method(const GsSortState *state)
+{
+	bool		is_heap = state->top.bound < PG_INT64_MAX / 2 &&
+		state->nrows + state->top.dropped > 2 * (uint64) state->top.bound;
+
+	return is_heap ? "top-N heapsort" : "quicksort";
+}
+
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
 	const GsFigures *figures = gs_engine_figures(state->engine);
+	char	   *method = psprintf("%s%s", state->top.dropped > 0 ? "top-N " : "",
+								  method_name(figures->method));
 
-	explain_method(gpusort_explain_as_sort ? "quicksort" : method_name(figures->method),
+	explain_method(gpusort_explain_as_sort ? stock_method(state) : method,
 				   (figures->peak_bytes + 1023) / 1024, "Memory", es);
 	if (gpusort_explain_as_sort)
 		return;
@@ -175,6 +187,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
 	if (gs_sort_key_needs_proof(state->key))
 		explain_proof(&state->proof, es);
+	if (state->top.dropped > 0)
+		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
 	if (figures->device != NULL)
 		explain_device(figures, es);
 }

@@ -474,6 +474,13 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 
 /* ------------------------------------------------------------------ writing */
 
+/* The first bytes of a text-like value, as an unsigned number. */
+static inline uint64
+bytes_prefix(const KeyBytes *bytes)
+{
+	return gs_load_prefix((const unsigned char *) bytes->data, bytes->len);
+}
+
 /*
  * A text-like value: its first bytes, and where all of them stand, counted
  * from the row.  *extra is where bytes that do not stand in the row go.
@@ -487,8 +494,7 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	KeyBytes   *bytes = &column->bytes;
 	const char *stored;
 
-	gs_key_field_put(&key->layout.fields[layout->first_field], record,
-					 gs_load_prefix((const unsigned char *) bytes->data, bytes->len));
+	gs_key_field_put(&key->layout.fields[layout->first_field], record, bytes_prefix(bytes));
 	if (bytes->len < layout->min_len)
 		layout->min_len = bytes->len;
 	if (bytes->len > layout->max_len)
@@ -555,6 +561,26 @@ put_fixed(const KeyColumn *column, Datum value, uint64 *record)
 	}
 	else
 		put_by_kind(column, value, record);
+}
+
+bool
+gs_sort_key_first_code(GsSortKey *key, uint64 *code)
+{
+	const KeyColumn *column = &key->columns[0];
+	uint64		record[GS_MAX_FIELDS] = {0};
+
+	if (key->nulls[0])
+		return false;
+	if (key->layout.columns[0].variable)
+		*code = bytes_prefix(&column->bytes);
+	else if (column->by_value)
+		*code = value_code(column, key->values[0]);
+	else
+	{
+		gs_key_fields_put(column->kind, column->field, key->values[0], record);
+		*code = (record[0] >> column->field->shift) & gs_key_field_mask(column->field);
+	}
+	return true;
 }
 
 /* Begins the record of another row. */

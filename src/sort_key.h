@@ -84,6 +84,12 @@ extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 							 const char **why_not);
 
 /*
+ * The code of the first sort column's first field, of what was loaded.  False
+ * if the column is NULL.
+ */
+extern bool gs_sort_key_first_code(GsSortKey *key, uint64 *code);
+
+/*
  * Writes what was loaded to the record of a stored row, behind row_bytes of
  * which the extra bytes go.  Returns the NULL bits.
  */

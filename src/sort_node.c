@@ -24,6 +24,9 @@
  * if the child can be run again unnoticed, the sort starts once more and
  * stays with the CPU.
  *
+ * A LIMIT above has the rows dropped that cannot be among those that it wants
+ * (sort_top.c), most of them before they are stored.
+ *
  * load reads the child to its end.  For each row the sort columns are taken
  * from the slot, the stored row is written to the engine's batch, and the key
  * record beside it.  When the engine can take no more, it sorts the rows that it has, they
@@ -55,12 +58,14 @@
 #include "engine_host.h"
 #include "gpusort.h"
 #include "service_client.h"
+#include "sort_bound.h"
 #include "sort_compare.h"
 #include "sort_explain.h"
 #include "sort_key.h"
 #include "sort_node.h"
 #include "sort_row.h"
 #include "sort_stock.h"
+#include "sort_top.h"
 #include "sort_verify.h"
 
 #include "executor/executor.h"
@@ -174,6 +179,7 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	state->random_access = (eflags & (EXEC_FLAG_REWIND |
 									  EXEC_FLAG_BACKWARD |
 									  EXEC_FLAG_MARK)) != 0;
+	state->bound = gs_bound_init(scan->custom_exprs, ps);
 
 	/* we shield the child from all of these */
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
@@ -202,7 +208,7 @@ begin_stock(GsSortState *state, int memory_kb, const char *reason)
 	state->stock_reason = pstrdup(reason);
 	gs_stock_begin(&state->stock, state->columns, state->ncolumns,
 				   ExecGetResultType(outerPlanState(state)), memory_kb,
-				   state->random_access);
+				   state->top.bound, state->random_access);
 	MemoryContextSwitchTo(old);
 	state->phase = GS_SORT_STOCK;
 }
@@ -304,7 +310,8 @@ fill_window(GsSortState *state, int64 position)
 										 state->window, &fetched);
 
 	state->window_start = position;
-	state->window_rows = status == GS_STATUS_OK ? (int) fetched : 0;
+	state->window_rows = status != GS_STATUS_OK ? 0 :
+		(int) Min((int64) fetched, gs_top_nrows(&state->top) - position);
 	return status;
 }
 
@@ -380,17 +387,36 @@ move_to_device(GsSortState *state)
 	Plan	   *plan = state->css.ss.ps.plan;
 	const GsKeyLayout *layout = state->engine->job.layout;
 	double		row_bytes = gs_record_bytes(layout);
+	double		nrows = gs_top_expected_rows(&state->top, plan->plan_rows);
 	GsEngine   *engine;
 
 	state->may_move = false;
 	if (!layout->keys_only)
 		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(plan->plan_width);
 	engine = gs_engine_move_to_device(state->engine, state->context,
-									  Max(plan->plan_rows, (double) layout->nrows),
+									  Max(nrows, (double) gs_top_rows_of_engine(state->engine)),
 									  row_bytes, &state->device_reason);
-	if (engine != NULL)
-		state->engine = engine;
-	return engine != NULL;
+	if (engine == NULL)
+		return false;
+	state->engine = engine;
+	state->top.may_cut = false;
+	return true;
+}
+
+/*
+ * Would a device take it from here?  Not as long as most of the rows will be
+ * dropped before long.
+ */
+static bool
+device_pays(const GsSortState *state, bool loaded)
+{
+	uint64		nrows;
+
+	if (!state->may_move)
+		return false;
+	nrows = gs_top_rows_of_engine(state->engine);
+	return gs_engine_device_pays(nrows) &&
+		(loaded || !gs_top_will_cut(&state->top, state->css.ss.ps.plan->plan_rows));
 }
 
 /* May the rows become a run? */
@@ -446,11 +472,13 @@ begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 {
 	GsStatus	status;
 
-	if (state->may_move && gs_engine_device_pays(state->engine->job.layout->nrows))
+	(void) gs_top_cut(&state->top, state->engine, state->context, false);
+	if (device_pays(state, false))
 		(void) move_to_device(state);
 	status = gs_engine_reserve(state->engine, row_bytes, batch);
-	if (status == GS_STATUS_FULL && state->may_move && gpusort_engine != GS_ENGINE_CPU &&
-		move_to_device(state))
+	if (status == GS_STATUS_FULL &&
+		(gs_top_cut(&state->top, state->engine, state->context, true) ||
+		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
 		status = gs_engine_reserve(state->engine, row_bytes, batch);
 	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && may_spill(state))
 	{
@@ -473,13 +501,24 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 		begin_batch(state, row_bytes, batch);
 }
 
+/* What top compares rows by at first, of the row whose key is loaded. */
+static uint64
+first_word(GsSortState *state)
+{
+	uint64		code = 0;
+	bool		is_null = !gs_sort_key_first_code(state->key, &code);
+
+	return gs_top_first(state->engine->job.layout, is_null, code);
+}
+
 /*
- * Takes the slot's row into the engine.  Returns NULL, or why it cannot be
- * taken.
+ * Takes the slot's row into the engine, unless it is known not to be wanted.
+ * Returns NULL, or why it cannot be taken.
  */
 static const char *
 take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
+	const GsKeyLayout *layout = state->engine->job.layout;
 	GsRowSource source;
 	Size		extra_bytes = 0;
 	Size		row_bytes;
@@ -489,9 +528,13 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	uint32		nulls;
 
 	gs_row_source_init(&source, slot);
-	if (!state->direct_key &&
-		!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
-		return why_not;
+	if (!state->direct_key)
+	{
+		if (!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+			return why_not;
+		if (state->top.has_cutoff && gs_top_drops_first(&state->top, first_word(state)))
+			return NULL;
+	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
 		return "a row and its keys take more than 4 GB";
@@ -500,12 +543,18 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 
 	row = gs_batch_next_row(*batch);
 	record = gs_batch_next_record(*batch);
-	gs_row_store(&source, slot, row);
 	if (state->direct_key)
 		nulls = gs_sort_key_write_direct(state->key, slot, &source, record);
 	else
+	{
+		gs_row_store(&source, slot, row);
 		nulls = gs_sort_key_write(state->key, &source, row, source.nbytes, record);
-	record[state->engine->job.layout->nwords] = gs_batch_next_place(*batch, nulls);
+	}
+	record[layout->nwords] = gs_batch_next_place(*batch, nulls);
+	if (state->top.has_cutoff && gs_top_drops(&state->top, layout, record, row))
+		return NULL;
+	if (state->direct_key)
+		gs_row_store(&source, slot, row);
 	gs_batch_push(*batch, row_bytes);
 	return NULL;
 }
@@ -527,6 +576,9 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	if (!gs_sort_key_write_value(state->key, slot->tts_values[0],
 								 gs_batch_next_record(*batch), &why_not))
 		return why_not;
+	if (state->top.has_cutoff &&
+		gs_top_drops(&state->top, state->engine->job.layout, gs_batch_next_record(*batch), NULL))
+		return NULL;
 	gs_batch_push(*batch, 0);
 	return NULL;
 }
@@ -561,6 +613,7 @@ begin_load(GsSortState *state)
 	MemoryContext old;
 	char	   *why_not = NULL;
 	GsJob		job = {0};
+	int64		bound;
 
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
 										   ALLOCSET_DEFAULT_SIZES);
@@ -573,6 +626,7 @@ begin_load(GsSortState *state)
 	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
+	bound = gs_bound_compute(state->bound, state->css.ss.ps.ps_ExprContext);
 
 	old = MemoryContextSwitchTo(state->context);
 	if (state->css.methods == &sort_exec_methods_verified)
@@ -582,7 +636,9 @@ begin_load(GsSortState *state)
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
-										device_is_likely(state));
+										bound != GS_UNBOUNDED || device_is_likely(state));
+		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
+			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
 		state->keys_only = job.layout->keys_only;
@@ -600,6 +656,7 @@ begin_load(GsSortState *state)
 	}
 	MemoryContextSwitchTo(old);
 
+	gs_top_begin(&state->top, bound);
 	if (state->engine == NULL)
 		begin_stock(state, work_mem, why_not);
 	else
@@ -693,7 +750,7 @@ sort(GsSortState *state)
 	{
 		GsStatus	status;
 
-		if (state->may_move && gs_engine_device_pays(state->engine->job.layout->nrows))
+		if (device_pays(state, true))
 			(void) move_to_device(state);
 		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
 		if (status == GS_STATUS_FULL && may_spill(state))
@@ -819,6 +876,8 @@ find_row(CustomScanState *node)
 	}
 	else if (state->position >= 0)
 		state->position--;
+	if (state->position >= gs_top_nrows(&state->top))
+		elog(ERROR, "more rows wanted of a sort than the LIMIT above it");
 	if (state->position < 0 || state->position >= (int64) state->nrows)
 		return ExecClearTuple(slot);
 
@@ -856,10 +915,10 @@ sort_exec_verified(CustomScanState *node)
 
 	if (!ScanDirectionIsForward(node->ss.ps.state->es_direction))
 		gs_sort_verify_restart(state->verify, false);
-	else if (TupIsNull(slot))
-		gs_sort_verify_end(state->verify, state->nread);
-	else
+	else if (!TupIsNull(slot))
 		gs_sort_verify_row(state->verify, slot);
+	else if (state->top.bound == GS_UNBOUNDED)
+		gs_sort_verify_end(state->verify, state->nread);
 	return slot;
 }
 
@@ -895,6 +954,17 @@ sort_end(CustomScanState *node)
 	ExecEndNode(outerPlanState(node));
 }
 
+/* Will the rows that were kept do for the bound as it is now? */
+static bool
+bound_is_kept(const GsSortState *state)
+{
+	int64		bound = gs_bound_compute(state->bound, state->css.ss.ps.ps_ExprContext);
+
+	if (state->phase == GS_SORT_ENGINE)
+		return bound <= gs_top_nrows(&state->top);
+	return bound <= state->top.bound;
+}
+
 static void
 sort_rescan(CustomScanState *node)
 {
@@ -906,10 +976,11 @@ sort_rescan(CustomScanState *node)
 		return;
 
 	/*
-	 * The rows can be handed out again if the child would give the same ones.
-	 * Without random_access nobody promised that it would.
+	 * The rows can be handed out again if the child would give the same ones,
+	 * and no more of them are wanted.  Without random_access nobody promised
+	 * that it would.
 	 */
-	if (child->chgParam != NULL || !state->random_access)
+	if (child->chgParam != NULL || !state->random_access || !bound_is_kept(state))
 	{
 		forget(state);
 		if (child->chgParam == NULL)

@@ -12,10 +12,12 @@
 #include "nodes/extensible.h"
 
 #include "engine.h"
+#include "sort_bound.h"
 #include "sort_compare.h"
 #include "sort_key.h"
 #include "sort_spill.h"
 #include "sort_stock.h"
+#include "sort_top.h"
 #include "sort_verify.h"
 
 extern const CustomScanMethods gs_sort_scan_methods;
@@ -48,6 +50,7 @@ typedef struct GsSortState
 	int			ncolumns;
 	bool		repeatable;		/* the child may run again, for the same rows */
 	bool		random_access;	/* may be rewound, marked, read backward */
+	GsBoundState *bound;		/* NULL: no LIMIT */
 
 	/* the sort */
 	GsSortPhase phase;
@@ -57,6 +60,7 @@ typedef struct GsSortState
 	bool		keys_only;		/* its layout's */
 	Size		memory_limit;	/* work_mem when it began */
 	GsEngine   *engine;			/* once past IDLE, unless all went elsewhere */
+	GsTop		top;			/* if a LIMIT asks for the first rows only */
 	GsSpill    *spill;			/* runs of those before it; NULL if there are none */
 	GsStockSort stock;
 	bool		may_move;		/* from the CPU engine to a device */
@@ -67,7 +71,8 @@ typedef struct GsSortState
 	GsSortProof proof;			/* of the order, where the key needs one */
 	uint64		nread;			/* rows that the child gave */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
-	uint64		nrows;			/* in all, once sorted */
+	uint64		nrows;			/* in all, once sorted; not those that top has
+								 * dropped */
 
 	/* the hand-out */
 	int64		position;		/* of the row last handed out, from 0; -1

@@ -12,8 +12,8 @@
  * A Sort is kept as it is when
  *
  *	- its keys have no order-preserving code;
- *	- a LIMIT above it bounds it: PostgreSQL keeps the first rows only, in a
- *	  heap, and tells a Sort but not a CustomScan how many;
+ *	- a LIMIT above it bounds it, by a value that the node cannot compute
+ *	  (sort_bound.c);
  *	- it is too small to win.
  *
  * What the rewritten node looks like is dictated by set_plan_references(),
@@ -32,6 +32,8 @@
 #include "postgres.h"
 
 #include "gpusort.h"
+#include "key_collation.h"
+#include "sort_bound.h"
 #include "sort_cost.h"
 #include "sort_key.h"
 #include "sort_node.h"
@@ -43,16 +45,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 
-/* How many rows the nodes above ask for. */
-typedef struct RowBound
-{
-	bool		bounded;		/* a Sort here would be told a bound */
-	double		rows;			/* the bound; < 0 if known only at run time */
-} RowBound;
-
-static const RowBound no_bound = {false, -1};
-
-static Plan *rewrite_plan(Plan *plan, RowBound bound, bool repeatable);
+static Plan *rewrite_plan(Plan *plan, GsBound bound, bool repeatable);
 
 /*
  * Nothing but reads, and nothing volatile: then a part of the plan may run
@@ -70,9 +63,9 @@ gs_sort_plan_rewrite(PlannedStmt *statement, bool repeatable)
 {
 	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, no_bound, repeatable);
+	statement->planTree = rewrite_plan(statement->planTree, gs_no_bound, repeatable);
 	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), no_bound, repeatable);
+		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_bound, repeatable);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -93,9 +86,22 @@ sort_columns(const Sort *sort)
 	return columns;
 }
 
+/* Is there text whose keys are only a hint?  What a top-N sort drops is never compared. */
+static bool
+needs_proof(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (OidIsValid(columns[i].collation) &&
+			gs_key_collation_needs_proof(columns[i].collation))
+			return true;
+	}
+	return false;
+}
+
 /* NULL if the Sort is to be replaced, else why it is not. */
 static char *
-reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
+reason_to_keep(const Sort *sort, const GsSortColumn *columns, GsBound bound)
 {
 	GsSortEstimate estimate;
 	char	   *why_not;
@@ -107,13 +113,14 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
 	estimate.width = sort->plan.lefttree->plan_width;
 	estimate.ncolumns = sort->numCols;
 	estimate.keys_only = sort->numCols == 1 && list_length(sort->plan.targetlist) == 1;
+	estimate.bounded = bound.bounded;
 	estimate.bound = bound.rows;
-	if (bound.bounded && bound.rows < 0)
-		return "a LIMIT bounds it";
-	if (bound.bounded && !gs_sort_cost_bound_is_large(&estimate))
-		return psprintf("a LIMIT bounds it to %.0f of %.0f rows", bound.rows, estimate.nrows);
+	if (bound.bounded && !bound.computable)
+		return "a LIMIT bounds it, by a value that is not known here";
 	if (gpusort_force)
 		return NULL;
+	if (bound.bounded && needs_proof(columns, sort->numCols))
+		return "a LIMIT bounds it, and its collation's keys have to be proven";
 	if (estimate.nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						estimate.nrows, gpusort_min_rows);
@@ -122,7 +129,7 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
 
 /* The GpuSort that does what the Sort would have done. */
 static Plan *
-replace_sort(Sort *sort, const GsSortColumn *columns, bool repeatable)
+replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool repeatable)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	List	   *targetlist = NIL;
@@ -135,6 +142,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns, bool repeatable)
 	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
+	scan->custom_exprs = gs_bound_exprs(bound);
 	scan->custom_private = gs_sort_node_private(columns, sort->numCols, repeatable);
 	scan->methods = &gs_sort_scan_methods;
 
@@ -153,46 +161,8 @@ replace_sort(Sort *sort, const GsSortColumn *columns, bool repeatable)
 	return (Plan *) scan;
 }
 
-/* An integer that a LIMIT or OFFSET clause is, if it is one; NULL counts as absent. */
-static bool
-limit_constant(Node *clause, double absent, double *rows)
-{
-	Const	   *constant = (Const *) clause;
-
-	if (clause == NULL)
-		*rows = absent;
-	else if (!IsA(clause, Const))
-		return false;
-	else
-		*rows = constant->constisnull ? absent : (double) DatumGetInt64(constant->constvalue);
-	return true;
-}
-
-/*
- * What a Limit tells the node below it.  It gives no bound to WITH TIES, whose
- * ties are not known, nor without a count.
- */
-static RowBound
-limit_bound(const Limit *limit)
-{
-	RowBound	bound = {true, -1};
-	double		count;
-	double		offset;
-
-	if (limit->limitOption == LIMIT_OPTION_WITH_TIES)
-		return no_bound;
-	if (limit_constant(limit->limitCount, -1, &count))
-	{
-		if (count < 0)
-			return no_bound;
-		if (limit_constant(limit->limitOffset, 0, &offset))
-			bound.rows = count + Max(offset, 0);
-	}
-	return bound;
-}
-
 static void
-rewrite_list(List *plans, RowBound bound, bool repeatable)
+rewrite_list(List *plans, GsBound bound, bool repeatable)
 {
 	ListCell   *lc;
 
@@ -209,9 +179,9 @@ rewrite_list(List *plans, RowBound bound, bool repeatable)
  * extensions' nodes, which may count on their kind.
  */
 static Plan *
-rewrite_plan(Plan *plan, RowBound bound, bool repeatable)
+rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 {
-	RowBound	child_bound = no_bound;
+	GsBound		child_bound = gs_no_bound;
 
 	if (plan == NULL)
 		return NULL;
@@ -233,23 +203,25 @@ rewrite_plan(Plan *plan, RowBound bound, bool repeatable)
 				SubqueryScan *scan = (SubqueryScan *) plan;
 
 				scan->subplan = rewrite_plan(scan->subplan,
-											 plan->qual == NIL ? bound : no_bound,
+											 plan->qual == NIL ? bound : gs_no_bound,
 											 repeatable);
 				break;
 			}
 		case T_Limit:
-			child_bound = limit_bound((Limit *) plan);
+			child_bound = gs_bound_of_limit((Limit *) plan);
 			break;
 		case T_Result:
+			child_bound = bound;
+			break;
 		case T_Gather:
 		case T_GatherMerge:
-			child_bound = bound;
+			child_bound = gs_bound_in_worker(bound);
 			break;
 		default:
 			break;
 	}
 	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, repeatable);
-	plan->righttree = rewrite_plan(plan->righttree, no_bound, repeatable);
+	plan->righttree = rewrite_plan(plan->righttree, gs_no_bound, repeatable);
 
 	if (IsA(plan, Sort) && plan->lefttree != NULL)
 	{
@@ -258,7 +230,7 @@ rewrite_plan(Plan *plan, RowBound bound, bool repeatable)
 		char	   *reason = reason_to_keep(sort, columns, bound);
 
 		if (reason == NULL)
-			return replace_sort(sort, columns, repeatable);
+			return replace_sort(sort, columns, &bound, repeatable);
 		if (gpusort_debug_plan)
 			ereport(NOTICE,
 					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));
