@@ -90,9 +90,13 @@ BEGIN
 	IF cardinality(got_rows) IS DISTINCT FROM cardinality(want_rows) THEN
 		RETURN result || jsonb_build_object('differs', format('%s rows instead of %s', cardinality(got_rows), cardinality(want_rows)));
 	END IF;
-	-- of a sort that ran more than once, EXPLAIN knows the last engine only
-	by_postgres := result->'sorts' != '[]' OR result->'gathers' != '[]' OR result->'engines' @> '["postgres"]'
-		OR current_setting('work_mem') != '64MB' AND jsonb_path_exists(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && @."Actual Loops" > 1)');
+	by_postgres := result->'sorts' != '[]' OR result->'gathers' != '[]' OR result->'engines' @> '["postgres"]';
+	-- where memory was little PostgreSQL's sort may have had a part unseen: EXPLAIN knows the last engine only of
+	-- a sort that ran more than once, and does not run a cursor as if it might go backward
+	IF current_setting('work_mem') != '64MB' THEN
+		by_postgres := by_postgres OR query LIKE 'DECLARE%'
+			OR jsonb_path_exists(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && @."Actual Loops" > 1)');
+	END IF;
 	IF NOT by_postgres THEN
 		RETURN result || jsonb_build_object('differs', format('row %s of %s',
 			(SELECT min(i) FROM generate_subscripts(got_rows, 1) i WHERE got_rows[i] IS DISTINCT FROM want_rows[i]), cardinality(want_rows)));
