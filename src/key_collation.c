@@ -40,6 +40,8 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "gpusort.h"
 #include "key_collation.h"
 #include "key_first_level.h"
@@ -325,17 +327,26 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 }
 #endif
 
+/* Makes keys as a locale might that disagrees with strcoll(): by bytes, capitals last. */
+static Size
+make_wrong_key(GsKeyCollation *collation, const char *string, Size len)
+{
+	reserve(&collation->key, len);
+	for (Size i = 0; i < len; i++)
+	{
+		bool		is_letter = !IS_HIGHBIT_SET(string[i]) && isalpha((unsigned char) string[i]);
+
+		collation->key.data[i] = is_letter ? string[i] ^ 0x20 : string[i];
+	}
+	return len;
+}
+
 /* Makes the sort key; returns its length. */
 static Size
 make_sort_key(GsKeyCollation *collation, const char *string, Size len)
 {
-	/* as a locale would that has nothing to do with strcoll() */
 	if (gpusort_collation_fault)
-	{
-		reserve(&collation->key, len);
-		memcpy(collation->key.data, string, len);
-		return len;
-	}
+		return make_wrong_key(collation, string, len);
 #ifdef USE_ICU
 	if (collation->collator != NULL)
 		return make_icu_key(collation, string, len);

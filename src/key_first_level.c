@@ -204,7 +204,7 @@ gs_first_level_of(Oid collation, locale_t locale)
 	{
 		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(GsFirstLevel)};
 
-		known = hash_create("GpuSort collations", 8, &ctl, HASH_ELEM | HASH_BLOBS);
+		known = hash_create("gpusort first levels", 8, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
 	level = hash_search(known, &collation, HASH_ENTER, &found);
 	if (!found)
