@@ -75,6 +75,7 @@ struct GsSortKey
 	int			first_tied;		/* see gs_sort_key_first_tied() */
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
+	GsDeform   *first_deform;	/* the same, of the first column only */
 	Datum	   *values;			/* the sort columns of the row at hand */
 	bool	   *nulls;
 	KeyColumn  *columns;
@@ -283,6 +284,7 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	if (key->first_tied >= 0)
 		key->ncolumns = key->first_tied + 1;
 	key->deform = gs_deform_create(desc, attnos, key->ncolumns);
+	key->first_deform = gs_deform_create(desc, attnos, 1);
 	pfree(attnos);
 	return key;
 }
@@ -428,46 +430,59 @@ find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 	}
 }
 
+/* Forgets what was fetched for the row before. */
+static inline void
+forget_values(GsSortKey *key)
+{
+	if (key->value_context_used)
+	{
+		MemoryContextReset(key->value_context);
+		key->value_context_used = false;
+	}
+}
+
+/* Fetches or looks up the value found for a column, if it is of a kind that needs it. */
+static inline bool
+load_column(GsSortKey *key, int colno, size_t *extra_bytes, const char **why_not)
+{
+	KeyColumn  *column = &key->columns[colno];
+
+	if (key->nulls[colno])
+		return true;
+	if (column->kind == GS_KEY_ENUM)
+		return gs_key_labels_find(&column->labels, &key->values[colno], why_not);
+	if (column->kind == GS_KEY_ABBREVIATED)
+	{
+		key->values[colno] = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation,
+																	 key->values[colno]));
+		if (gs_key_abbreviation_is_poor(column->abbreviation))
+		{
+			*why_not = "the beginnings of the values tell few of them apart";
+			return false;
+		}
+	}
+	else if (key->layout.columns[colno].variable)
+	{
+		if (!load_bytes(key, column, key->values[colno], why_not) ||
+			(column->collation != NULL && !collate(column, why_not)))
+			return false;
+		if (column->bytes.apart && !fits_prefix(&column->bytes))
+			*extra_bytes += column->bytes.len;
+	}
+	return true;
+}
+
 bool
 gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
 				 size_t *extra_bytes, const char **why_not)
 {
 	*extra_bytes = 0;
 	find_values(key, slot, source);
-	if (key->value_context_used)
-	{
-		MemoryContextReset(key->value_context);
-		key->value_context_used = false;
-	}
+	forget_values(key);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		KeyColumn  *column = &key->columns[i];
-
-		if (key->nulls[i])
-			continue;
-		if (column->kind == GS_KEY_ENUM)
-		{
-			if (!gs_key_labels_find(&column->labels, &key->values[i], why_not))
-				return false;
-		}
-		else if (column->kind == GS_KEY_ABBREVIATED)
-		{
-			key->values[i] = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation,
-																	 key->values[i]));
-			if (gs_key_abbreviation_is_poor(column->abbreviation))
-			{
-				*why_not = "the beginnings of the values tell few of them apart";
-				return false;
-			}
-		}
-		else if (key->layout.columns[i].variable)
-		{
-			if (!load_bytes(key, column, key->values[i], why_not) ||
-				(column->collation != NULL && !collate(column, why_not)))
-				return false;
-			if (column->bytes.apart && !fits_prefix(&column->bytes))
-				*extra_bytes += column->bytes.len;
-		}
+		if (!load_column(key, i, extra_bytes, why_not))
+			return false;
 	}
 	return true;
 }
@@ -563,23 +578,49 @@ put_fixed(const KeyColumn *column, Datum value, uint64 *record)
 		put_by_kind(column, value, record);
 }
 
-bool
-gs_sort_key_first_code(GsSortKey *key, uint64 *code)
+/* The code of a field of a value that is passed by reference. */
+static pg_noinline uint64
+by_reference_code(const KeyColumn *column, GsKeyField *field, Datum value)
 {
-	const KeyColumn *column = &key->columns[0];
 	uint64		record[GS_MAX_FIELDS] = {0};
 
-	if (key->nulls[0])
-		return false;
+	gs_key_fields_put(column->kind, field, value, record);
+	return (record[field->word] >> field->shift) & gs_key_field_mask(field);
+}
+
+/* The code of the first column's first field, of a value that is loaded and not NULL. */
+static inline uint64
+first_code(const GsSortKey *key)
+{
+	const KeyColumn *column = &key->columns[0];
+
+	if (column->by_value)
+		return value_code(column, key->values[0]);
 	if (key->layout.columns[0].variable)
-		*code = bytes_prefix(&column->bytes);
-	else if (column->by_value)
-		*code = value_code(column, key->values[0]);
-	else
-	{
-		gs_key_fields_put(column->kind, column->field, key->values[0], record);
-		*code = (record[0] >> column->field->shift) & gs_key_field_mask(column->field);
-	}
+		return bytes_prefix(&column->bytes);
+	return by_reference_code(column, column->field, key->values[0]);
+}
+
+bool
+gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null, uint64 *code)
+{
+	Size		nbytes;
+	const char *body = gs_row_body(slot, &nbytes);
+	AttrNumber	attno = key->columns[0].attno;
+	size_t		extra_bytes = 0;
+	const char *why_not;
+
+	if (slot->tts_nvalid >= attno || body == NULL ||
+		!gs_deform(key->first_deform, (HeapTupleHeader) (body - MINIMAL_TUPLE_OFFSET),
+				   key->values, key->nulls))
+		key->values[0] = slot_getattr(slot, attno, &key->nulls[0]);
+	*is_null = key->nulls[0];
+	if (*is_null)
+		return true;
+	forget_values(key);
+	if (!load_column(key, 0, &extra_bytes, &why_not))
+		return false;
+	*code = first_code(key);
 	return true;
 }
 

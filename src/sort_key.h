@@ -84,10 +84,12 @@ extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 							 const char **why_not);
 
 /*
- * The code of the first sort column's first field, of what was loaded.  False
- * if the column is NULL.
+ * A look at the first sort column of the slot's row, and no further: *is_null,
+ * or the *code of its first field.  Returns false if it cannot be encoded, as
+ * gs_sort_key_load() will say.  What was loaded before is lost.
  */
-extern bool gs_sort_key_first_code(GsSortKey *key, uint64 *code);
+extern bool gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null,
+							 uint64 *code);
 
 /*
  * Writes what was loaded to the record of a stored row, behind row_bytes of

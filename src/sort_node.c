@@ -501,14 +501,16 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 		begin_batch(state, row_bytes, batch);
 }
 
-/* What top compares rows by at first, of the row whose key is loaded. */
-static uint64
-first_word(GsSortState *state)
+/* Is a row not wanted, as its first sort column tells? */
+static inline bool
+drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
 {
+	bool		is_null;
 	uint64		code = 0;
-	bool		is_null = !gs_sort_key_first_code(state->key, &code);
 
-	return gs_top_first(state->engine->job.layout, is_null, code);
+	return gs_sort_key_peek(state->key, slot, &is_null, &code) &&
+		gs_top_drops_first(&state->top,
+						   gs_top_first(state->engine->job.layout, is_null, code));
 }
 
 /*
@@ -518,7 +520,7 @@ first_word(GsSortState *state)
 static const char *
 take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
-	const GsKeyLayout *layout = state->engine->job.layout;
+	const GsJob *job = &state->engine->job;
 	GsRowSource source;
 	Size		extra_bytes = 0;
 	Size		row_bytes;
@@ -527,14 +529,12 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	uint64	   *record;
 	uint32		nulls;
 
+	if (state->top.has_cutoff && drop_at_first_sight(state, slot))
+		return NULL;
 	gs_row_source_init(&source, slot);
-	if (!state->direct_key)
-	{
-		if (!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
-			return why_not;
-		if (state->top.has_cutoff && gs_top_drops_first(&state->top, first_word(state)))
-			return NULL;
-	}
+	if (!state->direct_key &&
+		!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+		return why_not;
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
 		return "a row and its keys take more than 4 GB";
@@ -550,8 +550,8 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 		gs_row_store(&source, slot, row);
 		nulls = gs_sort_key_write(state->key, &source, row, source.nbytes, record);
 	}
-	record[layout->nwords] = gs_batch_next_place(*batch, nulls);
-	if (state->top.has_cutoff && gs_top_drops(&state->top, layout, record, row))
+	record[job->layout->nwords] = gs_batch_next_place(*batch, nulls);
+	if (state->top.has_cutoff && gs_top_drops(&state->top, job, record, row))
 		return NULL;
 	if (state->direct_key)
 		gs_row_store(&source, slot, row);
@@ -577,7 +577,7 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 								 gs_batch_next_record(*batch), &why_not))
 		return why_not;
 	if (state->top.has_cutoff &&
-		gs_top_drops(&state->top, state->engine->job.layout, gs_batch_next_record(*batch), NULL))
+		gs_top_drops(&state->top, &state->engine->job, gs_batch_next_record(*batch), NULL))
 		return NULL;
 	gs_batch_push(*batch, 0);
 	return NULL;

@@ -29,6 +29,7 @@
 #include "sort_bound.h"
 #include "sort_top.h"
 
+#include "miscadmin.h"
 #include "utils/memutils.h"
 
 /* A round begins at so many times the bound, and at no fewer rows. */
@@ -75,6 +76,30 @@ gs_top_rows_of_engine(const GsEngine *engine)
 	return nrows;
 }
 
+/* Has the layout count the engine's rows, and no others. */
+static void
+count_again(const GsEngine *engine)
+{
+	GsKeyLayout *layout = engine->job.layout;
+	size_t		nbatches;
+	const GsBatch *batches = gs_engine_cpu_batches(engine, &nbatches);
+
+	layout->nrows = gs_top_rows_of_engine(engine);
+	for (int i = 0; i < layout->ncolumns; i++)
+		layout->columns[i].nnulls = 0;
+	for (size_t b = 0; b < nbatches && !layout->keys_only; b++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (size_t slot = 0; slot < batches[b].nrows; slot++)
+		{
+			uint32		nulls = gs_record_nulls(gs_batch_record(&batches[b], slot), layout->nwords);
+
+			for (; nulls != 0; nulls &= nulls - 1)
+				layout->columns[__builtin_ctz(nulls)].nnulls++;
+		}
+	}
+}
+
 /* Makes a row of the engine's the cutoff. */
 static void
 set_cutoff(GsTop *top, const GsKeyLayout *layout, const GsBatch *batch, size_t slot,
@@ -116,5 +141,6 @@ gs_top_cut(GsTop *top, GsEngine *engine, MemoryContext context, bool memory_is_s
 	}
 	top->dropped += nrows - top->bound;
 	set_cutoff(top, engine->job.layout, batch, slot, context);
+	count_again(engine);
 	return true;
 }

@@ -89,16 +89,18 @@ gs_top_drops_first(GsTop *top, uint64 first)
 	return true;
 }
 
-/* Is a row not wanted?  The same, with its whole key. */
+/* Is a row not wanted?  The same, with its whole key, which was observed already. */
 static inline bool
-gs_top_drops(GsTop *top, const GsKeyLayout *layout, const uint64 *record, const char *row)
+gs_top_drops(GsTop *top, const GsJob *job, const uint64 *record, const char *row)
 {
+	GsKeyLayout *layout = job->layout;
 	uint64		first = gs_top_first_of_record(layout, record);
 
 	if (first < top->first ||
 		(first == top->first &&
 		 gs_key_compare(layout, record, row, top->record, top->row) < 0))
 		return false;
+	gs_key_layout_forget_row(layout, layout->keys_only ? 0 : gs_record_nulls(record, layout->nwords));
 	top->dropped++;
 	return true;
 }
