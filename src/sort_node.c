@@ -494,8 +494,9 @@ begin_load(GsSortState *state)
 	char	   *why_not = NULL;
 	GsJob		job;
 
+	/* small blocks: batches are pieces of their own then, which can be given back */
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
-										   ALLOCSET_DEFAULT_SIZES);
+										   ALLOCSET_SMALL_SIZES);
 	state->memory_limit = (Size) work_mem * 1024;
 	state->engine = NULL;
 	state->spill = NULL;
