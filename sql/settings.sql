@@ -43,18 +43,12 @@ SET gpusort.min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1) k ORDER BY k DESC;
 RESET gpusort.debug_plan;
 
--- an input that would not fit work_mem is left alone, unless forced or a device
--- may take it; what a row takes depends on its width
-SET gpusort.engine = cpu;
+-- an input that would not fit work_mem is taken, too
 SET work_mem = '1MB';
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000) k ORDER BY k DESC;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000000) k ORDER BY k DESC;
 EXPLAIN (COSTS OFF) SELECT k, repeat('x', 100)::char(3000) FROM generate_series(1, 1000) k ORDER BY k DESC;
-SET gpusort.force = on;
-EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000000) k ORDER BY k DESC;
-SET gpusort.force = off;
 SET work_mem = '64MB';
-EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000000) k ORDER BY k DESC;
 
 -- SET LOCAL, a function's own settings
 BEGIN;

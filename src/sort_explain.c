@@ -204,7 +204,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	ExplainPropertyText("Engine", "cpu", es);
 	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
 	if (figures->nmerges > 0)
-		ExplainPropertyInteger("Merges Before", NULL, figures->nmerges, es);
+		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
 }
 

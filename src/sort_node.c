@@ -615,8 +615,9 @@ begin_load(GsSortState *state)
 	GsJob		job = {0};
 	int64		bound;
 
+	/* small blocks: batches are pieces of their own then, which can be given back */
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
-										   ALLOCSET_DEFAULT_SIZES);
+										   ALLOCSET_SMALL_SIZES);
 	state->memory_limit = (Size) work_mem * 1024;
 	state->engine = NULL;
 	state->spill = NULL;
