@@ -16,7 +16,7 @@ SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0;
 SELECT s FROM t ORDER BY k, s COLLATE "und-x-icu" DESC NULLS LAST OFFSET 0;
 SELECT s FROM t ORDER BY s::char(5) COLLATE "und-x-icu" OFFSET 0;
 -- the first rows are in order
-SELECT s FROM t ORDER BY s COLLATE "und-x-icu" FETCH FIRST 11 ROWS ONLY;
+SELECT s FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x FETCH FIRST 10 ROWS ONLY;
 -- only steps forward are looked at
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT s FROM t ORDER BY s COLLATE "und-x-icu";
