@@ -48,6 +48,9 @@ typedef struct KeyColumn
 {
 	GsKeyKind	kind;
 	bool		by_value;		/* and of one field */
+	bool		is_integer;		/* and its code is (value ^ flip) & mask */
+	uint64		flip;			/* the sign bit, if it has one */
+	uint64		mask;
 	AttrNumber	attno;
 	GsKeyField *field;			/* the first of its fields */
 	GsKeyLabels labels;			/* enum */
@@ -150,6 +153,30 @@ add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 	}
 }
 
+/* Prepares the code of a value of one field that is passed by value. */
+static void
+prepare_code(KeyColumn *column)
+{
+	const uint64 mask = gs_key_field_mask(column->field);
+
+	column->mask = mask;
+	switch (column->kind)
+	{
+		case GS_KEY_INT16:
+		case GS_KEY_INT32:
+		case GS_KEY_INT64:
+			column->flip = mask ^ (mask >> 1);
+			column->is_integer = true;
+			break;
+		case GS_KEY_FLOAT4:
+		case GS_KEY_FLOAT8:
+			break;
+		default:
+			/* an enum's sort_order is a float */
+			column->is_integer = !column->labels.placed;
+	}
+}
+
 /* Can a value of this kind be had back from its code, and does it fit a Datum? */
 static bool
 is_decodable(const KeyColumn *column)
@@ -200,6 +227,8 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		key->layout.ascending = keys_only;
 		column->by_value = gs_key_kind_is_by_value(column->kind);
 		column->field = &key->layout.fields[key->layout.columns[i].first_field];
+		if (column->by_value)
+			prepare_code(column);
 		if (gs_key_kind_is_made(column->kind))
 			column->maker = gs_key_maker_create(&order);
 		attnos[i] = column->attno;
@@ -287,14 +316,43 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	return true;
 }
 
+static inline HeapTupleHeader
+source_tuple(const GsRowSource *source)
+{
+	return (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET);
+}
+
+/* Can the sort columns be found in the tuple?  Else its slot must do it, or has done it. */
+static inline bool
+can_deform(const GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
+{
+	return slot->tts_nvalid < key->last_attno && source->body != NULL &&
+		key->deform != NULL && gs_deform_covers(key->deform, source_tuple(source));
+}
+
+static pg_attribute_always_inline void
+keep_value(void *arg, int column, Datum value)
+{
+	GsSortKey  *key = arg;
+
+	key->values[column] = value;
+	key->nulls[column] = false;
+}
+
 /* Finds the sort columns of the slot's row. */
-static inline void
+static void
 find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 {
-	if (slot->tts_nvalid < key->last_attno && source->body != NULL && key->deform != NULL &&
-		gs_deform(key->deform, (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET),
-				  key->values, key->nulls))
+	if (can_deform(key, slot, source))
+	{
+		HeapTupleHeader tuple = source_tuple(source);
+
+		if (tuple->t_infomask & HEAP_HASNULL)
+			gs_deform_with_nulls(key->deform, tuple, key->values, key->nulls);
+		else
+			gs_deform_visit(key->deform, tuple, keep_value, key);
 		return;
+	}
 	slot_getsomeattrs(slot, key->last_attno);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
@@ -384,56 +442,110 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	record[layout->tail_word] = gs_tail_make((uint32) (stored - row), bytes->len);
 }
 
+/* The code of a value of one field that is passed by value. */
 static inline uint64
 value_code(const KeyColumn *column, Datum value)
 {
-	return gs_key_value_code(column->kind, column->field, &column->labels, value);
+	return column->is_integer ? (value ^ column->flip) & column->mask :
+		gs_key_value_code(column->kind, column->field, &column->labels, value);
 }
 
-/* The record of the values found, all of fixed width if direct.  Returns the NULL bits. */
-static inline __attribute__((always_inline)) uint32
-put_values(GsSortKey *key, bool direct, const GsRowSource *source, char *row,
-		   char *extra, uint64 *record)
+/* Puts a value of fixed width that is no integer in its place in the record. */
+static pg_noinline void
+put_by_kind(const KeyColumn *column, Datum value, uint64 *record)
 {
-	GsKeyLayout *layout = &key->layout;
-	uint32		nulls = 0;
+	if (column->by_value)
+		gs_key_field_put(column->field, record, value_code(column, value));
+	else
+		gs_key_fields_put(column->kind, column->field, value, record);
+}
 
+/*
+ * Puts a value of fixed width in its place in the record.  Integers are most,
+ * and few instructions; with the rest inline, too, no register would be left.
+ */
+static pg_attribute_always_inline void
+put_fixed(const KeyColumn *column, Datum value, uint64 *record)
+{
+	if (likely(column->is_integer))
+	{
+		GsKeyField *field = column->field;
+		uint64		code = value_code(column, value);
+
+		gs_key_field_observe(field, code);
+		record[field->word] |= code << field->shift;
+	}
+	else
+		put_by_kind(column, value, record);
+}
+
+/* Begins the record of another row. */
+static inline void
+begin_record(GsKeyLayout *layout, uint64 *record)
+{
 	layout->nrows++;
 	for (int w = 0; w < layout->nwords; w++)
 		record[w] = 0;
-	for (int i = 0; i < key->ncolumns; i++)
-	{
-		const KeyColumn *column = &key->columns[i];
+}
 
-		if (key->nulls[i])
-		{
-			layout->columns[i].nnulls++;
-			nulls |= UINT32_C(1) << i;
-		}
-		else if (!direct && layout->columns[i].variable)
-			put_bytes(key, i, source, row, &extra, record);
-		else if (column->by_value)
-			gs_key_field_put(column->field, record,
-							 value_code(column, key->values[i]));
-		else
-			gs_key_fields_put(column->kind, column->field, key->values[i], record);
-	}
-	return nulls;
+/* Notes a NULL; returns its bit. */
+static inline uint32
+put_null(GsKeyLayout *layout, int column)
+{
+	layout->columns[column].nnulls++;
+	return UINT32_C(1) << column;
 }
 
 uint32
 gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 				  size_t row_bytes, uint64 *record)
 {
-	return put_values(key, false, source, row, row + row_bytes, record);
+	char	   *extra = row + row_bytes;
+	uint32		nulls = 0;
+
+	begin_record(&key->layout, record);
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		if (key->nulls[i])
+			nulls |= put_null(&key->layout, i);
+		else if (key->layout.columns[i].variable)
+			put_bytes(key, i, source, row, &extra, record);
+		else
+			put_fixed(&key->columns[i], key->values[i], record);
+	}
+	return nulls;
+}
+
+/* Where a value that is found in a tuple goes. */
+typedef struct RecordTarget
+{
+	const KeyColumn *columns;
+	uint64	   *record;
+} RecordTarget;
+
+static pg_attribute_always_inline void
+put_found(void *arg, int column, Datum value)
+{
+	const RecordTarget *target = arg;
+
+	put_fixed(&target->columns[column], value, target->record);
 }
 
 uint32
 gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
 						 uint64 *record)
 {
+	if (likely(can_deform(key, slot, source) &&
+			   !(source_tuple(source)->t_infomask & HEAP_HASNULL)))
+	{
+		RecordTarget target = {key->columns, record};
+
+		begin_record(&key->layout, record);
+		gs_deform_visit(key->deform, source_tuple(source), put_found, &target);
+		return 0;
+	}
 	find_values(key, slot, source);
-	return put_values(key, true, source, NULL, NULL, record);
+	return gs_sort_key_write(key, source, NULL, 0, record);
 }
 
 /* ----------------------------------------------------------------- keys only */
