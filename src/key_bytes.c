@@ -105,6 +105,8 @@ typedef struct Encoder
 	GsKeyLayout *layout;		/* fixed width: of one value */
 	GsKeyLabels labels;			/* enum */
 	uint8		word_bytes[MAX_WORDS];	/* fixed width: how many of each count */
+	Oid			type;			/* that an array says its elements are of, or a
+								 * range that it is of */
 	TypeCacheEntry *range;		/* of ranges and multiranges */
 	struct Encoder *element;
 } Encoder;
@@ -114,6 +116,9 @@ struct GsKeyMaker
 	Encoder    *encoder;
 	CodeBuffer	buffer;
 };
+
+/* Comparison functions go by what values say of themselves. */
+static const char other_type[] = "a value is of another type than its column";
 
 static bool put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value,
 					  const char **why_not);
@@ -458,6 +463,11 @@ put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const ch
 	int			ndims = ARR_NDIM(array);
 	int			nitems = ArrayGetNItems(ndims, ARR_DIMS(array));
 
+	if (ARR_ELEMTYPE(array) != encoder->type)
+	{
+		*why_not = other_type;
+		return false;
+	}
 	if (gs_key_kind_is_by_value(element->kind) && element->kind != GS_KEY_ENUM &&
 		!ARR_HASNULL(array))
 		put_numbers(buffer, element, ARR_DATA_PTR(array), nitems);
@@ -525,6 +535,11 @@ put_range(CodeBuffer *buffer, const Encoder *encoder, RangeType *range, const ch
 	RangeBound	upper;
 	bool		empty;
 
+	if (RangeTypeGetOid(range) != encoder->type)
+	{
+		*why_not = other_type;
+		return false;
+	}
 	range_deserialize(encoder->range, range, &lower, &upper, &empty);
 	if (!empty)
 		return put_bounds(buffer, encoder->element, &lower, &upper, why_not);
@@ -536,6 +551,11 @@ static bool
 put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multirange,
 			   const char **why_not)
 {
+	if (MultirangeTypeGetOid(multirange) != encoder->type)
+	{
+		*why_not = other_type;
+		return false;
+	}
 	for (int i = 0; i < multirange->rangeCount; i++)
 	{
 		RangeBound	lower;
@@ -673,6 +693,7 @@ create_encoder(const GsKeyOrder *order)
 		init_fixed_width(encoder, order);
 	if (order->kind == GS_KEY_RANGE || order->kind == GS_KEY_MULTIRANGE)
 		encoder->range = gs_key_order_range(order);
+	encoder->type = order->kind == GS_KEY_ARRAY ? get_element_type(order->type) : order->type;
 	if (order->element != NULL)
 		encoder->element = create_encoder(order->element);
 	return encoder;
