@@ -9,6 +9,9 @@
  * are for the type's comparator.  So a type needs no code of ours: PostGIS's
  * geometry and a user's own are sorted like this.
  *
+ * A type whose values are compared by one of the three themselves needs not
+ * even be turned into something.
+ *
  * Whether it pays depends on the values.  The type counts the distinct ones, and
  * a tuplesort asks it at 10 rows, 20, 40 and so on; so do we.
  *
@@ -62,7 +65,7 @@ gs_key_abbreviation_create(Oid sort_operator, Oid collation)
 	support->abbreviate = true;
 	PrepareSortSupportFromOrderingOp(sort_operator, support);
 	abbreviation->next_question = 10;
-	if (support->abbrev_converter != NULL && order_of_comparator(support, &abbreviation->order))
+	if (order_of_comparator(support, &abbreviation->order))
 		return abbreviation;
 	pfree(abbreviation);
 	return NULL;
@@ -71,7 +74,9 @@ gs_key_abbreviation_create(Oid sort_operator, Oid collation)
 uint64
 gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value)
 {
-	Datum		datum = abbreviation->support.abbrev_converter(value, &abbreviation->support);
+	SortSupport support = &abbreviation->support;
+	Datum		datum = support->abbrev_converter == NULL ? value :
+		support->abbrev_converter(value, support);
 
 	abbreviation->ncodes++;
 	switch (abbreviation->order)
@@ -88,7 +93,8 @@ gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value)
 bool
 gs_key_abbreviation_is_poor(GsKeyAbbreviation *abbreviation)
 {
-	if (abbreviation->ncodes < abbreviation->next_question)
+	if (abbreviation->ncodes < abbreviation->next_question ||
+		abbreviation->support.abbrev_converter == NULL)
 		return false;
 	abbreviation->next_question *= 2;
 	return abbreviation->support.abbrev_abort(Min(abbreviation->ncodes, PG_INT32_MAX),
