@@ -1273,6 +1273,182 @@ test_numbering_limit(void **unused)
 	gs_engine_close(engine);
 }
 
+/* --------------------------------------------------------------- keep_first */
+
+/* The row at a place in the order of those pushed so far. */
+static uint32_t
+row_in_order(const Driver *driver, const uint32_t *order, size_t place)
+{
+	size_t		i = 0;
+
+	for (;; i++)
+	{
+		if (order[i] < driver->npushed && place-- == 0)
+			return order[i];
+	}
+}
+
+/* Has the engine keep the first rows only, and checks which one it says is their last. */
+static void
+keep_first(Driver *driver, const uint32_t *order, size_t bound)
+{
+	const GsBatch *batch = NULL;
+	size_t		slot = SIZE_MAX;
+	uint32_t	last = row_in_order(driver, order, bound - 1);
+
+	CHECK(gs_engine_cpu_keep_first(driver->engine, bound, &batch, &slot) == GS_STATUS_OK);
+	CHECK(slot < batch->nrows);
+	CHECK(table_row_is(driver->table, last, &driver->layout,
+					   gs_batch_pushed(batch, &driver->layout, slot)));
+	CHECK(driver->table->keys_only ||
+		  table_row_number(gs_batch_pushed(batch, &driver->layout, slot)) == last);
+	driver->batch = NULL;
+}
+
+/* The first rows are there, and the engine has no more than nrows. */
+static void
+check_first(Driver *driver, const uint32_t *order, size_t bound, size_t nrows)
+{
+	const TestTable *table = driver->table;
+
+	CHECK(gs_engine_sort(driver->engine) == GS_STATUS_OK);
+	CHECK(gs_engine_figures(driver->engine)->nrows == nrows);
+	for (size_t i = 0; i < bound && i < nrows; i++)
+	{
+		const void *row;
+
+		CHECK(driver_fetch(driver->engine, i, 1, &row) == 1);
+		CHECK(table->keys_only || table_row_number(row) == order[i]);
+		CHECK(table_row_is(table, order[i], &driver->layout, row));
+	}
+}
+
+/* Drained after it, rows still come in input order, each once. */
+static void
+check_rest(Driver *driver, size_t nrows)
+{
+	const GsBatch *batch;
+	int64_t		last = -1;
+
+	CHECK(gs_engine_drain(driver->engine) == GS_STATUS_OK);
+	for (;;)
+	{
+		CHECK(gs_engine_next_batch(driver->engine, &batch) == GS_STATUS_OK);
+		if (batch == NULL)
+			break;
+		nrows -= batch->nrows;
+		for (size_t i = 0; i < batch->nrows && !driver->table->keys_only; i++)
+		{
+			const char *row = gs_batch_pushed(batch, &driver->layout, i);
+
+			CHECK((int64_t) table_row_number(row) > last);
+			CHECK(table_row_is(driver->table, table_row_number(row), &driver->layout, row));
+			last = table_row_number(row);
+		}
+	}
+	CHECK(nrows == 0);
+}
+
+/* A load during which rows are dropped, now and then, and what comes after it. */
+static void
+check_keep_first(const TestTable *table, Dice *dice)
+{
+	uint32_t   *order = table_order(table);
+	size_t		bound = 1 + dice_below(dice, table->nrows);
+	size_t		every = 1 + dice_below(dice, table->nrows);
+	size_t		nrows = 0;
+	UnitHost	host;
+	Driver		driver;
+
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	for (; driver.npushed < table->nrows; nrows++)
+	{
+		if (nrows > bound && driver.npushed % every == 0)
+		{
+			keep_first(&driver, order, bound);
+			nrows = bound;
+		}
+		CHECK(driver_push(&driver) == GS_STATUS_OK);
+	}
+	if (dice_one_in(dice, 4))
+		check_rest(&driver, nrows);
+	else
+		check_first(&driver, order, bound, nrows);
+	driver_close(&driver);
+	unit_host_end(&host);
+	free(order);
+}
+
+static void
+test_keep_first(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 1;
+	options.max_rows = 60;
+	driver_check_tables(90000, 4000, &options, check_keep_first);
+	options.max_rows = 6000;
+	options.max_payload = 3000;
+	driver_check_tables(95000, 60, &options, check_keep_first);
+	options.keys_only = true;
+	driver_check_tables(96000, 200, &options, check_keep_first);
+}
+
+/* Rows without end in the memory of some; none is lost when there is no more of it. */
+static void
+test_keep_first_in_limit(void **unused)
+{
+	TableOptions options = table_defaults;
+	Dice		dice = dice_of_seed(97000);
+	TestTable  *table;
+	uint32_t   *order;
+	size_t		nrows = 0;
+	size_t		limit = (size_t) 256 << 10;
+	int			nrounds = 0;
+	UnitHost	host;
+	Driver		driver;
+
+	options.min_rows = options.max_rows = 60000;
+	options.ncolumns = 2;
+	options.kind = TEST_INT64;
+	options.shape = SHAPE_REVERSED;
+	table = table_make(&dice, &options);
+	order = table_order(table);
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, limit));
+	for (; driver.npushed < table->nrows; nrows++)
+	{
+		GsStatus	status = driver_push(&driver);
+
+		if (status != GS_STATUS_OK)
+		{
+			const GsBatch *batch;
+			size_t		slot;
+
+			CHECK(status == GS_STATUS_FULL && nrows > 100);
+			host.fail_at = host.nallocations + 1 + dice_below(&dice, 3);
+			if (gs_engine_cpu_keep_first(driver.engine, 100, &batch, &slot) == GS_STATUS_OOM)
+			{
+				host.fail_at = 0;
+				keep_first(&driver, order, 100);
+			}
+			host.fail_at = 0;
+			driver.batch = NULL;
+			nrows = 100;
+			nrounds++;
+			CHECK(driver_push(&driver) == GS_STATUS_OK);
+		}
+	}
+	CHECK_MSG(nrounds > 5, "%d rounds", nrounds);
+	CHECK(gs_engine_figures(driver.engine)->peak_bytes <= limit);
+	check_first(&driver, order, 100, nrows);
+	driver_close(&driver);
+	unit_host_end(&host);
+	free(order);
+	table_free(table);
+}
+
 int
 main(void)
 {
@@ -1300,7 +1476,9 @@ main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_many_batches),
 		cmocka_unit_test(test_numbering),
-		cmocka_unit_test(test_numbering_limit)
+		cmocka_unit_test(test_numbering_limit),
+		cmocka_unit_test(test_keep_first),
+		cmocka_unit_test(test_keep_first_in_limit)
 	};
 
 	return cmocka_run_group_tests_name("engine_cpu", tests, NULL, NULL);
