@@ -14,7 +14,9 @@
 use strict;
 use warnings;
 
-use lib 't/lib';
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use RegressTest;

@@ -10,7 +10,9 @@
 use strict;
 use warnings;
 
-use lib 't/lib';
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
 use GpuSortTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
