@@ -24,6 +24,7 @@ OBJS = \
 	src/sort_compare.o \
 	src/sort_verify.o \
 	src/key_order.o \
+	src/key_fields.o \
 	src/key_bytes.o \
 	src/engine_host.o \
 	src/engine_choice.o \

@@ -32,29 +32,100 @@
  * follow: which is more than any number.  A string of up to 56 bits is decided
  * by the prefix.
  *
+ * arrays
+ * ------
+ * The elements, each announced by a byte, their end, and what decides between
+ * arrays of the same elements.  {7,NULL} of int4:
+ *
+ *	  01 80000007	02		00		01			80000001
+ *	  element		NULL	end		dimensions	lower bound
+ *
+ * A NULL is above any element, the end below.  With one dimension its length
+ * is known from the elements; with more, all lengths stand before the lower bounds.
+ *
+ * ranges, multiranges
+ * -------------------
+ * 00 if empty, or both bounds; a multirange is the bounds of its ranges and 00.
+ * [7,9) of int4, and (,9):
+ *
+ *	  02 80000007 00   01 80000009 00		01   01 80000009 00
+ *	  lower       [	   upper       )		none
+ *
+ * The byte before a bound says that there is one: without, a lower bound is
+ * below all, 01, and an upper one above, 02.  The byte behind it orders
+ * inclusive and exclusive: of lower bounds the inclusive is the smaller, of upper
+ * ones the exclusive.
+ *
+ * elements
+ * --------
+ * Those of fixed width are the fields of their key record (key_fields.h), in
+ * big-endian order.  Text ends with a zero byte, which it has nowhere else, or its
+ * key under a collation (key_collation.h) does, which has another one at most,
+ * between the two parts that every such key has; bytea is cut into groups as bit
+ * strings are.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key_bytes.h"
+#include "key_collation.h"
+#include "key_fields.h"
+#include "key_layout.h"
 
+#include "miscadmin.h"
 #include "port/pg_bswap.h"
+#include "utils/array.h"
+#include "utils/arrayaccess.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/multirangetypes.h"
+#include "utils/rangetypes.h"
+
+/* A record's tails are shorter (key_pack.h). */
+#define MAX_CODE_BYTES	((size_t) 1 << 30)
+
+/* Words of a value of fixed width. */
+#define MAX_WORDS		6
+
+/* Where a code is written to.  Kept for the next one. */
+typedef struct CodeBuffer
+{
+	unsigned char *data;
+	size_t		len;
+	size_t		size;
+} CodeBuffer;
+
+/* How values of an order are encoded where they are elements. */
+typedef struct Encoder
+{
+	GsKeyKind	kind;
+	int16		len;			/* as pg_type has it */
+	bool		by_value;
+	char		align;
+	GsKeyLayout *layout;		/* fixed width: of one value */
+	GsKeyLabels labels;			/* enum */
+	uint8		word_bytes[MAX_WORDS];	/* fixed width: how many of each count */
+	TypeCacheEntry *range;		/* of ranges and multiranges */
+	GsKeyCollation *collation;	/* text: if its bytes are not the key */
+	struct Encoder *element;
+} Encoder;
+
+struct GsKeyMaker
+{
+	Encoder    *encoder;
+	CodeBuffer	buffer;
+};
+
+static bool put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value,
+					  const char **why_not);
 
 /* ------------------------------------------------------------- the buffer */
 
-void
-gs_key_buffer_init(GsKeyBuffer *buffer)
-{
-	buffer->context = CurrentMemoryContext;
-	buffer->size = 64;
-	buffer->data = palloc(buffer->size);
-	buffer->len = 0;
-}
-
 /* Makes room for so many more bytes and returns where they go. */
 static inline unsigned char *
-reserve(GsKeyBuffer *buffer, size_t nbytes)
+reserve(CodeBuffer *buffer, size_t nbytes)
 {
 	if (unlikely(buffer->size - buffer->len < nbytes))
 	{
@@ -62,6 +133,35 @@ reserve(GsKeyBuffer *buffer, size_t nbytes)
 		buffer->data = repalloc_huge(buffer->data, buffer->size);
 	}
 	return buffer->data + buffer->len;
+}
+
+static inline void
+put_byte(CodeBuffer *buffer, unsigned char byte)
+{
+	*reserve(buffer, 1) = byte;
+	buffer->len++;
+}
+
+static void
+put_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
+{
+	memcpy(reserve(buffer, nbytes), data, nbytes);
+	buffer->len += nbytes;
+}
+
+/* The upper bytes of a word. */
+static inline void
+put_word(CodeBuffer *buffer, uint64 word, size_t nbytes)
+{
+	word = pg_hton64(word);
+	memcpy(reserve(buffer, sizeof(word)), &word, sizeof(word));
+	buffer->len += nbytes;
+}
+
+static inline void
+put_int32(CodeBuffer *buffer, int32 value)
+{
+	put_word(buffer, gs_encode_int32(value) << 32, sizeof(int32));
 }
 
 /* ---------------------------------------------------------------- numeric */
@@ -157,7 +257,7 @@ numeric_digits(uint16 header, const char *data, int nbytes)
 	return number;
 }
 
-/* The first word of a code before it is complemented: its magnitude. */
+/* The first word of a code, before it is complemented, with the magnitude only. */
 static inline uint64
 magnitude_word(int magnitude, bool negative)
 {
@@ -187,7 +287,7 @@ write_bits(BitWriter *writer, uint64 value, int nbits)
 
 /* A number whose weight or digits a word cannot hold. */
 static pg_noinline void
-put_long_number(GsKeyBuffer *buffer, const NumericDigits *number, int magnitude)
+put_long_number(CodeBuffer *buffer, const NumericDigits *number, int magnitude)
 {
 	unsigned char *start = reserve(buffer, sizeof(uint64) + (number->ndigits + 2) * sizeof(uint16));
 	BitWriter	writer = {.to = start,.complement = number->negative ? 0xFF : 0};
@@ -204,16 +304,8 @@ put_long_number(GsKeyBuffer *buffer, const NumericDigits *number, int magnitude)
 	buffer->len += writer.to - start;
 }
 
-static inline void
-put_word(GsKeyBuffer *buffer, uint64 word)
-{
-	word = pg_hton64(word);
-	memcpy(reserve(buffer, sizeof(word)), &word, sizeof(word));
-	buffer->len += sizeof(word);
-}
-
 static void
-put_numeric(GsKeyBuffer *buffer, const char *data, int nbytes)
+put_numeric(CodeBuffer *buffer, const char *data, int nbytes)
 {
 	uint16		header = load_uint16(data);
 	NumericDigits number;
@@ -226,13 +318,13 @@ put_numeric(GsKeyBuffer *buffer, const char *data, int nbytes)
 
 		word = magnitude_word((header & NUMERIC_SPECIAL) == NUMERIC_NAN ?
 							  MAGNITUDE_NAN : MAGNITUDE_INFINITE, negative);
-		put_word(buffer, negative ? ~word : word);
+		put_word(buffer, negative ? ~word : word, sizeof(word));
 		return;
 	}
 	number = numeric_digits(header, data, nbytes);
 	if (number.ndigits == 0)
 	{
-		put_word(buffer, magnitude_word(MAGNITUDE_ZERO, false));
+		put_word(buffer, magnitude_word(MAGNITUDE_ZERO, false), sizeof(word));
 		return;
 	}
 	magnitude = number.weight < MIN_SHORT_WEIGHT ? MAGNITUDE_SMALL :
@@ -248,7 +340,7 @@ put_numeric(GsKeyBuffer *buffer, const char *data, int nbytes)
 	for (int i = 0; i < number.ndigits; i++)
 		word |= (uint64) (digit_at(&number, i) + DIGIT_BIAS) <<
 			(64 - MAGNITUDE_BITS - (i + 1) * DIGIT_BITS);
-	put_word(buffer, number.negative ? ~word : word);
+	put_word(buffer, number.negative ? ~word : word, sizeof(word));
 }
 
 /* ------------------------------------------------------------ bit, varbit */
@@ -257,7 +349,7 @@ put_numeric(GsKeyBuffer *buffer, const char *data, int nbytes)
 #define GROUP_FOLLOWED	0xFF
 
 static void
-put_groups(GsKeyBuffer *buffer, const char *data, size_t nbits)
+put_groups(CodeBuffer *buffer, const char *data, size_t nbits)
 {
 	size_t		nbytes = (nbits + 7) / 8;
 	unsigned char *to = reserve(buffer, (nbytes / GROUP_BYTES + 1) * (GROUP_BYTES + 1));
@@ -278,7 +370,7 @@ put_groups(GsKeyBuffer *buffer, const char *data, size_t nbits)
 }
 
 static void
-put_bit(GsKeyBuffer *buffer, const char *data)
+put_bit(CodeBuffer *buffer, const char *data)
 {
 	int32		nbits;			/* the first part of a VarBit */
 
@@ -286,20 +378,285 @@ put_bit(GsKeyBuffer *buffer, const char *data)
 	put_groups(buffer, data + sizeof(nbits), nbits);
 }
 
-/* ------------------------------------------------------------------ values */
+/* ----------------------------------------------------------------- arrays */
 
-void
-gs_key_bytes_put(GsKeyBuffer *buffer, const GsKeyOrder *order, const struct varlena *value)
+enum
 {
-	switch (order->kind)
+	ARRAY_END,
+	ARRAY_ELEMENT,
+	ARRAY_NULL
+};
+
+static bool
+put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const char **why_not)
+{
+	const Encoder *element = encoder->element;
+	int			ndims = ARR_NDIM(array);
+	int			nitems = ArrayGetNItems(ndims, ARR_DIMS(array));
+	array_iter	iterator;
+
+	array_iter_setup(&iterator, (AnyArrayType *) array);
+	for (int i = 0; i < nitems; i++)
 	{
+		bool		is_null;
+		Datum		value = array_iter_next(&iterator, &is_null, i, element->len,
+											element->by_value, element->align);
+
+		CHECK_FOR_INTERRUPTS();
+		put_byte(buffer, is_null ? ARRAY_NULL : ARRAY_ELEMENT);
+		if (!is_null && !put_value(buffer, element, value, why_not))
+			return false;
+	}
+	put_byte(buffer, ARRAY_END);
+	put_byte(buffer, ndims);
+	for (int i = 0; ndims > 1 && i < ndims; i++)
+		put_int32(buffer, ARR_DIMS(array)[i]);
+	for (int i = 0; i < ndims; i++)
+		put_int32(buffer, ARR_LBOUND(array)[i]);
+	return true;
+}
+
+/* An array of another kind: compared by its length first. */
+static void
+put_oidvector(CodeBuffer *buffer, const oidvector *vector)
+{
+	put_int32(buffer, vector->dim1);
+	for (int i = 0; i < vector->dim1; i++)
+		put_word(buffer, (uint64) vector->values[i] << 32, sizeof(Oid));
+}
+
+/* ----------------------------------------------------------------- ranges */
+
+enum
+{
+	RANGE_END,
+	RANGE_NO_LOWER,
+	RANGE_LOWER
+};
+
+enum
+{
+	RANGE_UPPER = 1,
+	RANGE_NO_UPPER
+};
+
+static bool
+put_bounds(CodeBuffer *buffer, const Encoder *element, const RangeBound *lower,
+		   const RangeBound *upper, const char **why_not)
+{
+	CHECK_FOR_INTERRUPTS();
+	put_byte(buffer, lower->infinite ? RANGE_NO_LOWER : RANGE_LOWER);
+	if (!lower->infinite)
+	{
+		if (!put_value(buffer, element, lower->val, why_not))
+			return false;
+		put_byte(buffer, lower->inclusive ? 0 : 1);
+	}
+	put_byte(buffer, upper->infinite ? RANGE_NO_UPPER : RANGE_UPPER);
+	if (!upper->infinite)
+	{
+		if (!put_value(buffer, element, upper->val, why_not))
+			return false;
+		put_byte(buffer, upper->inclusive ? 1 : 0);
+	}
+	return true;
+}
+
+static bool
+put_range(CodeBuffer *buffer, const Encoder *encoder, RangeType *range, const char **why_not)
+{
+	RangeBound	lower;
+	RangeBound	upper;
+	bool		empty;
+
+	range_deserialize(encoder->range, range, &lower, &upper, &empty);
+	if (!empty)
+		return put_bounds(buffer, encoder->element, &lower, &upper, why_not);
+	put_byte(buffer, RANGE_END);
+	return true;
+}
+
+static bool
+put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multirange,
+			   const char **why_not)
+{
+	for (int i = 0; i < multirange->rangeCount; i++)
+	{
+		RangeBound	lower;
+		RangeBound	upper;
+
+		multirange_get_bounds(encoder->range, multirange, i, &lower, &upper);
+		if (!put_bounds(buffer, encoder->element, &lower, &upper, why_not))
+			return false;
+	}
+	put_byte(buffer, RANGE_END);
+	return true;
+}
+
+/* --------------------------------------------------------------- elements */
+
+static bool
+put_text(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nbytes,
+		 const char **why_not)
+{
+	if (encoder->collation != NULL)
+	{
+		uint32		key_len;
+
+		if (!gs_key_collation_key(encoder->collation, data, nbytes, &data, &key_len, why_not))
+			return false;
+		nbytes = key_len;
+	}
+	put_bytes(buffer, data, nbytes);
+	put_byte(buffer, 0);
+	return true;
+}
+
+static bool
+put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **why_not)
+{
+	GsKeyField *fields = encoder->layout->fields;
+	uint64		record[MAX_WORDS] = {0};
+
+	if (encoder->kind == GS_KEY_ENUM && !gs_key_labels_find(&encoder->labels, &value, why_not))
+		return false;
+	if (gs_key_kind_is_by_value(encoder->kind))
+		gs_key_field_put(fields, record,
+						 gs_key_value_code(encoder->kind, fields, &encoder->labels, value));
+	else
+		gs_key_fields_put(encoder->kind, fields, value, record);
+	for (int i = 0; i < encoder->layout->nwords; i++)
+		put_word(buffer, record[i], encoder->word_bytes[i]);
+	return true;
+}
+
+/* ----------------------------------------------------------------- values */
+
+/* Values that are looked at as structures have to be aligned. */
+static inline void *
+aligned(Datum value)
+{
+	return pg_detoast_datum((struct varlena *) DatumGetPointer(value));
+}
+
+static bool
+put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **why_not)
+{
+	const struct varlena *varlena = (const struct varlena *) DatumGetPointer(value);
+
+	switch (encoder->kind)
+	{
+		case GS_KEY_TEXT:
+			if (!put_text(buffer, encoder, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena), why_not))
+				return false;
+			break;
+		case GS_KEY_BPCHAR:
+			if (!put_text(buffer, encoder, VARDATA_ANY(varlena),
+						  bpchartruelen(VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena)), why_not))
+				return false;
+			break;
+		case GS_KEY_NAME:
+			if (!put_text(buffer, encoder, NameStr(*DatumGetName(value)),
+						  strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN), why_not))
+				return false;
+			break;
+		case GS_KEY_BYTEA:
+			put_groups(buffer, VARDATA_ANY(varlena), 8 * (size_t) VARSIZE_ANY_EXHDR(varlena));
+			break;
 		case GS_KEY_NUMERIC:
-			put_numeric(buffer, VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value));
+			put_numeric(buffer, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
 			break;
 		case GS_KEY_BIT:
-			put_bit(buffer, VARDATA_ANY(value));
+			put_bit(buffer, VARDATA_ANY(varlena));
+			break;
+		case GS_KEY_OIDVECTOR:
+			put_oidvector(buffer, aligned(value));
+			break;
+		case GS_KEY_ARRAY:
+			if (!put_array(buffer, encoder, aligned(value), why_not))
+				return false;
+			break;
+		case GS_KEY_RANGE:
+			if (!put_range(buffer, encoder, aligned(value), why_not))
+				return false;
+			break;
+		case GS_KEY_MULTIRANGE:
+			if (!put_multirange(buffer, encoder, aligned(value), why_not))
+				return false;
 			break;
 		default:
-			elog(ERROR, "key kind %d is not made of bytes", (int) order->kind);
+			if (!put_fixed_width(buffer, encoder, value, why_not))
+				return false;
+			break;
 	}
+	if (likely(buffer->len < MAX_CODE_BYTES))
+		return true;
+	*why_not = "a key takes more than 1 GB";
+	return false;
+}
+
+/* ------------------------------------------------------------- the outside */
+
+static bool
+is_of_fixed_width(GsKeyKind kind)
+{
+	return kind < GS_KEY_TEXT;
+}
+
+static void
+init_fixed_width(Encoder *encoder, const GsKeyOrder *order)
+{
+	GsKeyLayout *layout = palloc(sizeof(GsKeyLayout));
+
+	gs_key_layout_init(layout);
+	gs_key_layout_add_column(layout, false, false);
+	gs_key_fields_add(layout, order->kind, false);
+	Assert(layout->nwords <= MAX_WORDS);
+	for (int i = 0; i < layout->nfields; i++)
+		encoder->word_bytes[layout->fields[i].word] = (64 - layout->fields[i].shift + 7) / 8;
+	encoder->layout = layout;
+	if (order->kind == GS_KEY_ENUM)
+		gs_key_labels_load(&encoder->labels, order->type);
+}
+
+static Encoder *
+create_encoder(const GsKeyOrder *order)
+{
+	Encoder    *encoder = palloc0(sizeof(Encoder));
+
+	encoder->kind = order->kind;
+	get_typlenbyvalalign(order->type, &encoder->len, &encoder->by_value, &encoder->align);
+	if (is_of_fixed_width(order->kind))
+		init_fixed_width(encoder, order);
+	if (order->kind == GS_KEY_RANGE || order->kind == GS_KEY_MULTIRANGE)
+		encoder->range = gs_key_order_range(order);
+	if (OidIsValid(order->collation))
+		encoder->collation = gs_key_collation_create(order->collation, true);
+	if (order->element != NULL)
+		encoder->element = create_encoder(order->element);
+	return encoder;
+}
+
+GsKeyMaker *
+gs_key_maker_create(const GsKeyOrder *order)
+{
+	GsKeyMaker *maker = palloc(sizeof(GsKeyMaker));
+
+	maker->encoder = create_encoder(order);
+	maker->buffer.len = 0;
+	maker->buffer.size = 64;
+	maker->buffer.data = palloc(maker->buffer.size);
+	return maker;
+}
+
+bool
+gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
+				  const char **why_not)
+{
+	maker->buffer.len = 0;
+	if (!put_value(&maker->buffer, maker->encoder, value, why_not))
+		return false;
+	*code = (const char *) maker->buffer.data;
+	*len = maker->buffer.len;
+	return true;
 }

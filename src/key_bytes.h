@@ -13,26 +13,25 @@
 
 #include "key_order.h"
 
-/* Where a code is written to.  Kept for the next one. */
-typedef struct GsKeyBuffer
-{
-	MemoryContext context;
-	unsigned char *data;
-	size_t		len;
-	size_t		size;
-} GsKeyBuffer;
-
-extern void gs_key_buffer_init(GsKeyBuffer *buffer);
-
-/* Is the code of the kind made here?  (Else it stands in the value itself.) */
+/* Has the kind such a code?  (Else its bytes stand in the value itself.) */
 static inline bool
-gs_key_bytes_is_made(GsKeyKind kind)
+gs_key_kind_is_made(GsKeyKind kind)
 {
 	return kind >= GS_KEY_NUMERIC;
 }
 
-/* Appends the code of a value, which is not compressed and not out of line. */
-extern void gs_key_bytes_put(GsKeyBuffer *buffer, const GsKeyOrder *order,
-							 const struct varlena *value);
+/* Makes the codes of one order. */
+typedef struct GsKeyMaker GsKeyMaker;
+
+/* In the current memory context, where it keeps what it needs for the longest code. */
+extern GsKeyMaker *gs_key_maker_create(const GsKeyOrder *order);
+
+/*
+ * Makes the code of a value that is neither compressed nor out of line.  It is
+ * valid until the next.  Returns false, and sets *why_not, if this value has
+ * none.  May leave garbage in the current memory context.
+ */
+extern bool gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
+							  const char **why_not);
 
 #endif							/* GPUSORT_KEY_BYTES_H */

@@ -22,8 +22,8 @@
 #include "pgcompat.h"
 
 #include "access/nbtree.h"
-#include "catalog/pg_type_d.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
@@ -68,8 +68,20 @@ static const KnownFunction known_functions[] =
 	{btnamecmp, GS_KEY_NAME, NAMEDATALEN, false, true},
 	{byteacmp, GS_KEY_BYTEA, -1, false},
 	{numeric_cmp, GS_KEY_NUMERIC, -1, false},
-	{bitcmp, GS_KEY_BIT, -1, false}
+	{bitcmp, GS_KEY_BIT, -1, false},
+	{btoidvectorcmp, GS_KEY_OIDVECTOR, -1, false},
+	{btarraycmp, GS_KEY_ARRAY, -1, false},
+	{range_cmp, GS_KEY_RANGE, -1, false},
+	{multirange_cmp, GS_KEY_MULTIRANGE, -1, false}
 };
+
+static bool order_of_elements(GsKeyOrder *order, Oid collation, char **why_not);
+
+static bool
+has_elements(GsKeyKind kind)
+{
+	return kind == GS_KEY_ARRAY || kind == GS_KEY_RANGE || kind == GS_KEY_MULTIRANGE;
+}
 
 static const KnownFunction *
 find_function(PGFunction function)
@@ -82,18 +94,39 @@ find_function(PGFunction function)
 	return NULL;
 }
 
-/* The order of a type's values, a base type, by a comparison function. */
+/* Does a function that serves many types fit this one? */
+static bool
+suits_type(const KnownFunction *known, Oid type)
+{
+	int16		len;
+	bool		by_value;
+
+	get_typlenbyval(type, &len, &by_value);
+	if (known->len != len || known->by_value != by_value)
+		return false;
+	switch (known->kind)
+	{
+		case GS_KEY_ENUM:
+			return type_is_enum(type);
+		case GS_KEY_ARRAY:
+			return OidIsValid(get_element_type(type));
+		case GS_KEY_RANGE:
+			return type_is_range(type);
+		case GS_KEY_MULTIRANGE:
+			return type_is_multirange(type);
+		default:
+			return true;
+	}
+}
+
+/* The order of a base type's values by a comparison function. */
 static bool
 order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 				  GsKeyOrder *order, char **why_not)
 {
 	const KnownFunction *known = find_function(function->fn_addr);
-	int16		len;
-	bool		by_value;
 
-	get_typlenbyval(type, &len, &by_value);
-	if (known == NULL || known->len != len || known->by_value != by_value ||
-		(known->kind == GS_KEY_ENUM && !type_is_enum(type)))
+	if (known == NULL || !suits_type(known, type))
 	{
 		char	   *name = get_func_name(function->fn_oid);
 
@@ -107,7 +140,56 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 	order->type = type;
 	order->collation = known->collated && !gs_collation_is_bytewise(collation) ?
 		collation : InvalidOid;
-	return true;
+	order->element = NULL;
+	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
+}
+
+/*
+ * An array's elements are compared by their type's default order under the
+ * array's collation, a range's bounds as its type says.
+ */
+static bool
+order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
+{
+	const FmgrInfo *function;
+	Oid			type;
+	char	   *reason;
+
+	check_stack_depth();		/* there are domains over arrays */
+	if (order->kind == GS_KEY_ARRAY)
+	{
+		TypeCacheEntry *element;
+
+		type = get_element_type(order->type);
+		element = lookup_type_cache(type, TYPECACHE_CMP_PROC_FINFO);
+		function = &element->cmp_proc_finfo;
+	}
+	else
+	{
+		TypeCacheEntry *range = gs_key_order_range(order);
+
+		type = range->rngelemtype->type_id;
+		collation = range->rng_collation;
+		function = &range->rng_cmp_proc_finfo;
+	}
+	if (!OidIsValid(function->fn_oid))
+	{
+		*why_not = psprintf("type %s has no order", format_type_be(type));
+		return false;
+	}
+	order->element = palloc(sizeof(GsKeyOrder));
+	if (order_of_function(function, getBaseType(type), collation, order->element, &reason))
+		return true;
+	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
+	return false;
+}
+
+TypeCacheEntry *
+gs_key_order_range(const GsKeyOrder *order)
+{
+	return order->kind == GS_KEY_RANGE ?
+		lookup_type_cache(order->type, TYPECACHE_RANGE_INFO) :
+		lookup_type_cache(order->type, TYPECACHE_MULTIRANGE_INFO)->rngtype;
 }
 
 bool

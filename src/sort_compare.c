@@ -67,15 +67,29 @@ gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc
 	return compare;
 }
 
+static pg_attribute_always_inline void
+keep_value(void *arg, int column, Datum value)
+{
+	RowColumns *found = arg;
+
+	found->values[column] = value;
+	found->nulls[column] = false;
+}
+
 static void
 find_columns(const GsSortCompare *compare, MinimalTuple row, RowColumns *found)
 {
 	HeapTupleHeader header = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
 	HeapTupleData tuple;
 
-	if (compare->deform != NULL &&
-		gs_deform(compare->deform, header, found->values, found->nulls))
+	if (compare->deform != NULL && gs_deform_covers(compare->deform, header))
+	{
+		if (header->t_infomask & HEAP_HASNULL)
+			gs_deform_with_nulls(compare->deform, header, found->values, found->nulls);
+		else
+			gs_deform_visit(compare->deform, header, keep_value, found);
 		return;
+	}
 	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
 	tuple.t_data = header;
 	for (int i = 0; i < compare->ncolumns; i++)
