@@ -94,7 +94,10 @@ find_function(PGFunction function)
 	return NULL;
 }
 
-/* Does a function that serves many types fit this one? */
+/*
+ * Are the type's values what the function reads?  One that serves many types
+ * also asks what else the type is.
+ */
 static bool
 suits_type(const KnownFunction *known, Oid type)
 {

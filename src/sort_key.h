@@ -11,7 +11,8 @@
  *	  gs_sort_key_write()	writes the record
  *
  * two steps, since the bytes of a text are referred to where they stand in
- * the stored row, and those that do not stand there must be stored behind it.
+ * the stored row, and those that do not stand there (fetched, or made: key_bytes.h)
+ * must be stored behind it.
  *
  *-------------------------------------------------------------------------
  */
@@ -76,8 +77,8 @@ extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
  * further than the last of them.  *extra_bytes becomes how many bytes of keys have to be stored
  * behind the row; they are valid until the next load.  Returns false, and
  * sets *why_not, if this value cannot be encoded although its type can (a label that
- * was added to an enum while the sort ran): such rows need the stock sort.
- * May ereport what detoasting reports.
+ * was added to an enum while the sort ran, a code of more than 1 GB): such rows need
+ * the stock sort.  May ereport what detoasting reports.
  */
 extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 							 const GsRowSource *source, size_t *extra_bytes,
