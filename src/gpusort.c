@@ -10,7 +10,8 @@
  *	  sort_row		a slot's row, stored in a batch
  *	  sort_deform	where its sort columns are
  *	  sort_key		its sort columns, encoded in a record beside it: key_order says by
- *					which code, key_fields, key_bytes and key_collation make it
+ *					which code, key_fields, key_bytes, key_collation and
+ *					key_abbreviation make it
  *	  sort_compare	two rows, by PostgreSQL's comparators; sort_verify checks orders
  *	  engine		the frontier: batches of rows in, sorted rows out
  *	  engine_cpu	the engine in this process; key_sort sorts what key_pack packs,

@@ -59,14 +59,17 @@
  * elements
  * --------
  * Those of fixed width are the fields of their key record (key_fields.h), in
- * big-endian order.  Text ends with a zero byte, which it has nowhere else; bytea
- * is cut into groups as bit strings are.
+ * big-endian order.  Text ends with a zero byte, which it has nowhere else, or its
+ * key under a collation (key_collation.h) does, which has another one at most,
+ * between the two parts that every such key has; bytea is cut into groups as bit
+ * strings are.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key_bytes.h"
+#include "key_collation.h"
 #include "key_fields.h"
 #include "key_layout.h"
 
@@ -108,6 +111,7 @@ typedef struct Encoder
 	Oid			type;			/* that an array says its elements are of, or a
 								 * range that it is of */
 	TypeCacheEntry *range;		/* of ranges and multiranges */
+	GsKeyCollation *collation;	/* text: if its bytes are not the key */
 	struct Encoder *element;
 } Encoder;
 
@@ -571,11 +575,21 @@ put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multi
 
 /* --------------------------------------------------------------- elements */
 
-static void
-put_text(CodeBuffer *buffer, const char *data, size_t nbytes)
+static bool
+put_text(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nbytes,
+		 const char **why_not)
 {
+	if (encoder->collation != NULL)
+	{
+		uint32		key_len;
+
+		if (!gs_key_collation_key(encoder->collation, data, nbytes, &data, &key_len, why_not))
+			return false;
+		nbytes = key_len;
+	}
 	put_bytes(buffer, data, nbytes);
 	put_byte(buffer, 0);
+	return true;
 }
 
 static bool
@@ -613,15 +627,18 @@ put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **
 	switch (encoder->kind)
 	{
 		case GS_KEY_TEXT:
-			put_text(buffer, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
+			if (!put_text(buffer, encoder, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena), why_not))
+				return false;
 			break;
 		case GS_KEY_BPCHAR:
-			put_text(buffer, VARDATA_ANY(varlena),
-					 bpchartruelen(VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena)));
+			if (!put_text(buffer, encoder, VARDATA_ANY(varlena),
+						  bpchartruelen(VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena)), why_not))
+				return false;
 			break;
 		case GS_KEY_NAME:
-			put_text(buffer, NameStr(*DatumGetName(value)),
-					 strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN));
+			if (!put_text(buffer, encoder, NameStr(*DatumGetName(value)),
+						  strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN), why_not))
+				return false;
 			break;
 		case GS_KEY_BYTEA:
 			put_groups(buffer, VARDATA_ANY(varlena), 8 * (size_t) VARSIZE_ANY_EXHDR(varlena));
@@ -693,6 +710,8 @@ create_encoder(const GsKeyOrder *order)
 		init_fixed_width(encoder, order);
 	if (order->kind == GS_KEY_RANGE || order->kind == GS_KEY_MULTIRANGE)
 		encoder->range = gs_key_order_range(order);
+	if (OidIsValid(order->collation))
+		encoder->collation = gs_key_collation_create(order->collation, true);
 	encoder->type = order->kind == GS_KEY_ARRAY ? get_element_type(order->type) : order->type;
 	if (order->element != NULL)
 		encoder->element = create_encoder(order->element);

@@ -61,6 +61,10 @@ extern __typeof__(ucol_getSortKey) ucol_getSortKey __attribute__((weak));
 extern __typeof__(u_strFromUTF8) u_strFromUTF8 __attribute__((weak));
 #endif
 
+/* Longer ones are left to a sort that needs no keys: no tail is that long (key_pack.h). */
+#define MAX_STRING_BYTES	((Size) 1 << 26)
+#define MAX_KEY_BYTES	((Size) 1 << 30)
+
 /* A buffer that grows; what is in it is lost then. */
 typedef struct ByteBuffer
 {
@@ -375,18 +379,31 @@ add_text(GsKeyCollation *collation, const char *string, Size len)
 	collation->text_len = len;
 }
 
-const char *
-gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len, Size *key_len)
+bool
+gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
+					 const char **key, uint32 *key_len, const char **why_not)
 {
-	if (!collation->any || len != collation->text_len ||
-		memcmp(collation->key.data + collation->sort_key_len + 1, string, len) != 0)
+	Size		total = MAX_KEY_BYTES;
+
+	if (len <= MAX_STRING_BYTES)
 	{
-		collation->any = false; /* until all is there: what follows may throw */
-		collation->sort_key_len = make_sort_key(collation, string, len);
-		add_text(collation, string, len);
-		collation->any = true;
+		if (!collation->any || len != collation->text_len ||
+			memcmp(collation->key.data + collation->sort_key_len + 1, string, len) != 0)
+		{
+			collation->any = false; /* until all is there: what follows may throw */
+			collation->sort_key_len = make_sort_key(collation, string, len);
+			add_text(collation, string, len);
+			collation->any = true;
+		}
+		total = collation->sort_key_len +
+			(collation->deterministic && collation->first_level == NULL ? 1 + len : 0);
 	}
-	*key_len = collation->sort_key_len +
-		(collation->deterministic && collation->first_level == NULL ? 1 + len : 0);
-	return collation->key.data;
+	if (total >= MAX_KEY_BYTES)
+	{
+		*why_not = "a text is too long for a key of its collation";
+		return false;
+	}
+	*key = collation->key.data;
+	*key_len = total;
+	return true;
 }

@@ -34,11 +34,11 @@ extern GsKeyCollation *gs_key_collation_create(Oid collation, bool whole);
 extern bool gs_key_collation_is_whole(const GsKeyCollation *collation);
 
 /*
- * The key of a string of len bytes, valid until the next call; *key_len becomes its
- * length.  But for their end, the bytes are never zero, or only once.
+ * The key of a string, valid until the next call.  But for their end, its bytes are
+ * never zero, or only once.  False, and *why_not, if it would be too long.
  */
-extern const char *gs_key_collation_key(GsKeyCollation *collation, const char *string,
-										Size len, Size *key_len);
+extern bool gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
+								 const char **key, uint32 *key_len, const char **why_not);
 
 /* About how many bytes of key a byte of text gives; 0 where the text is the key. */
 extern double gs_key_collation_expansion(Oid collation);

@@ -22,6 +22,7 @@ typedef enum GsKeyKind
 	GS_KEY_UINT64,				/* xid8, pg_lsn */
 	GS_KEY_FLOAT4,
 	GS_KEY_FLOAT8,
+	GS_KEY_ABBREVIATED,			/* a code of any type's: key_abbreviation.h */
 	GS_KEY_ENUM,
 	GS_KEY_TID,
 	GS_KEY_TIMETZ,
@@ -34,7 +35,6 @@ typedef enum GsKeyKind
 	GS_KEY_BPCHAR,
 	GS_KEY_NAME,
 	GS_KEY_BYTEA,
-	GS_KEY_ABBREVIATED,			/* any type: key_abbreviation.h */
 	GS_KEY_NUMERIC,				/* from here on, bytes that are made: key_bytes.h */
 	GS_KEY_BIT,					/* bit, varbit */
 	GS_KEY_OIDVECTOR,

@@ -59,7 +59,7 @@ typedef struct KeyColumn
 	GsKeyField *field;			/* the first of its fields */
 	GsKeyLabels labels;			/* enum */
 	GsKeyAbbreviation *abbreviation;	/* if it is all that there is */
-	GsKeyCollation *collation;	/* text whose bytes are not the key, else NULL */
+	GsKeyCollation *collation;	/* text whose bytes are not the key */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
 	GsKeyMaker *maker;			/* variable width: if its code has to be made */
 } KeyColumn;
@@ -100,6 +100,7 @@ column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, ch
 	order->kind = GS_KEY_ABBREVIATED;
 	order->type = column->type;
 	order->collation = InvalidOid;
+	order->element = NULL;
 	return true;
 }
 
@@ -205,20 +206,37 @@ is_decodable(const KeyColumn *column)
 }
 
 /*
- * Chooses the keys of a text whose bytes are not the key.  Texts whose ties may
- * be left to a comparator, and with them all columns after, are those of the
- * last column only: there mostly few are tied, or they are equal.
+ * Chooses how the values of a column become codes.  Texts may leave ties to a
+ * comparator, and with them all columns after, only if there are none: then
+ * mostly few are tied, or they are equal.
  */
 static void
-choose_collated_key(GsSortKey *key, KeyColumn *column, const GsSortColumn *plan,
-					Oid collation, bool whole)
+choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
+			const GsSortColumn *plan, bool whole)
 {
-	key->needs_proof |= gs_key_collation_needs_proof(collation);
-	if (!whole && column->kind != GS_KEY_NAME && !gpusort_collation_fault &&
-		(column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, collation)) != NULL)
+	bool		abbreviate = order->kind == GS_KEY_ABBREVIATED;
+
+	column->kind = order->kind;
+	if (OidIsValid(order->collation) && !whole && order->kind != GS_KEY_NAME)
+		abbreviate = !gpusort_collation_fault;
+	if (abbreviate)
+		column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, plan->collation);
+	if (column->abbreviation != NULL)
 		column->kind = GS_KEY_ABBREVIATED;
-	else
-		column->collation = gs_key_collation_create(collation, whole);
+	else if (OidIsValid(order->collation))
+		column->collation = gs_key_collation_create(order->collation, whole);
+
+	for (; order != NULL; order = order->element)
+		key->needs_proof |= OidIsValid(order->collation) &&
+			gs_key_collation_needs_proof(order->collation);
+}
+
+/* Does the code of a column leave ties? */
+static bool
+leaves_ties(const KeyColumn *column)
+{
+	return column->abbreviation != NULL ||
+		(column->collation != NULL && !gs_key_collation_is_whole(column->collation));
 }
 
 GsSortKey *
@@ -251,20 +269,13 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 
 		if (!column_order(&columns[i], &order, &descending, &why_not))
 			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
-		column->kind = order.kind;
+		choose_code(key, column, &order, &columns[i], whole || i + 1 < ncolumns);
+		if (leaves_ties(column))
+			key->first_tied = i;
 		column->attno = columns[i].attno;
 		key->last_attno = Max(key->last_attno, column->attno);
 		if (column->kind == GS_KEY_ENUM)
 			gs_key_labels_load(&column->labels, order.type);
-		if (OidIsValid(order.collation))
-			choose_collated_key(key, column, &columns[i], order.collation,
-								whole || i + 1 < ncolumns);
-		else if (column->kind == GS_KEY_ABBREVIATED)
-			column->abbreviation = gs_key_abbreviation_create(columns[i].sort_operator,
-															  columns[i].collation);
-		if (column->abbreviation != NULL ||
-			(column->collation != NULL && !gs_key_collation_is_whole(column->collation)))
-			key->first_tied = i;
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
@@ -379,27 +390,15 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	return true;
 }
 
-/* Longer ones are left to a sort that needs no keys: no tail is that long. */
-#define MAX_COLLATED_BYTES	((uint32) 1 << 26)
-#define MAX_KEY_BYTES	((Size) 1 << 30)
-
-/* Puts the key in place of the text. */
+/* Puts the code in place of the value. */
 static bool
-collate(KeyColumn *column, const char **why_not)
+load_abbreviation(KeyColumn *column, Datum *value, const char **why_not)
 {
-	KeyBytes   *bytes = &column->bytes;
-	Size		key_len = MAX_KEY_BYTES;
-
-	if (bytes->len <= MAX_COLLATED_BYTES)
-		bytes->data = gs_key_collation_key(column->collation, bytes->data, bytes->len, &key_len);
-	if (key_len >= MAX_KEY_BYTES)
-	{
-		*why_not = "a text is too long for a key of its collation";
-		return false;
-	}
-	bytes->len = key_len;
-	bytes->apart = true;
-	return true;
+	*value = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation, *value));
+	if (!gs_key_abbreviation_is_poor(column->abbreviation))
+		return true;
+	*why_not = "the beginnings of the values tell few of them apart";
+	return false;
 }
 
 static inline HeapTupleHeader
@@ -452,22 +451,22 @@ load_column(GsSortKey *key, int colno, size_t *extra_bytes, const char **why_not
 	if (column->kind == GS_KEY_ENUM)
 		return gs_key_labels_find(&column->labels, &key->values[colno], why_not);
 	if (column->kind == GS_KEY_ABBREVIATED)
+		return load_abbreviation(column, &key->values[colno], why_not);
+	if (key->layout.columns[colno].variable)
 	{
-		key->values[colno] = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation,
-																	 key->values[colno]));
-		if (gs_key_abbreviation_is_poor(column->abbreviation))
+		KeyBytes   *bytes = &column->bytes;
+
+		if (!load_bytes(key, column, key->values[colno], why_not))
+			return false;
+		if (column->collation != NULL)
 		{
-			*why_not = "the beginnings of the values tell few of them apart";
-			return false;
+			if (!gs_key_collation_key(column->collation, bytes->data, bytes->len,
+									  &bytes->data, &bytes->len, why_not))
+				return false;
+			bytes->apart = true;
 		}
-	}
-	else if (key->layout.columns[colno].variable)
-	{
-		if (!load_bytes(key, column, key->values[colno], why_not) ||
-			(column->collation != NULL && !collate(column, why_not)))
-			return false;
-		if (column->bytes.apart && !fits_prefix(&column->bytes))
-			*extra_bytes += column->bytes.len;
+		if (bytes->apart && !fits_prefix(bytes))
+			*extra_bytes += bytes->len;
 	}
 	return true;
 }
