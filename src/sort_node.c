@@ -22,7 +22,8 @@
  * or memory is at its end, they move there (engine_choice.h).  A device can be
  * lost, with all the rows that it has: as long as nothing was handed out, and
  * if the child can be run again unnoticed, the sort starts once more and
- * stays with the CPU.
+ * stays with the CPU.  A device's memory can be full, too; then it sorts what it took,
+ * which becomes a run like any other.
  *
  * A LIMIT above has the rows dropped that cannot be among those that it wants
  * (sort_top.c), most of them before they are stored.
@@ -95,6 +96,7 @@ static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
 static void sort_restore(CustomScanState *node);
+static GsStatus reserve(GsSortState *state, Size row_bytes, GsBatch **batch);
 static void forget(GsSortState *state);
 
 const CustomScanMethods gs_sort_scan_methods = {
@@ -364,6 +366,15 @@ report_engine_failure(const GsSortState *state)
 			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
 }
 
+static void
+report_no_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory"),
+			 errdetail("A sort has no memory to go on.")));
+}
+
 /* Why an engine gave a status other than OK. */
 static const char *
 status_reason(const GsSortState *state, GsStatus status)
@@ -419,15 +430,27 @@ device_pays(const GsSortState *state, bool loaded)
 		(loaded || !gs_top_will_cut(&state->top, state->css.ss.ps.plan->plan_rows));
 }
 
-/* May the rows become a run? */
+/*
+ * May the rows become a run?  A merge gives them once, so they may not where
+ * they may be asked for again.
+ */
 static bool
 may_spill(const GsSortState *state)
 {
-	return !state->random_access && state->engine->figures.device == NULL &&
+	return !state->random_access &&
 		!gs_sort_key_needs_proof(state->key) && gs_sort_key_first_tied(state->key) < 0;
 }
 
-/* Sorts the engine's rows, if it has any, and writes them as a run. */
+static bool
+is_device(const GsEngine *engine)
+{
+	return engine->figures.device != NULL;
+}
+
+/*
+ * Sorts the rows that the engine has taken, and writes them as a run, if there
+ * are any.  FULL: a device has no memory to sort them.
+ */
 static GsStatus
 write_run(GsSortState *state)
 {
@@ -437,33 +460,114 @@ write_run(GsSortState *state)
 	/* rows shorter than those before can need a little more than was left for them */
 	engine->job.memory_limit = SIZE_MAX;
 	status = gs_engine_sort(engine);
+	if (status == GS_STATUS_FULL)
+		status = gs_engine_sort(engine);	/* without those that it did not take */
 	if (status != GS_STATUS_OK || engine->figures.nrows == 0)
 		return status;
 	if (state->spill == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);
 
-		state->spill = gs_spill_create(engine->job.layout, state->memory_limit);
+		state->spill = gs_spill_create(state->columns, state->ncolumns,
+									   ExecGetResultType(outerPlanState(state)),
+									   engine->job.layout, state->memory_limit);
 		MemoryContextSwitchTo(old);
 	}
 	return gs_spill_write_run(state->spill, engine);
 }
 
-/* Puts an empty engine, which will take a row of row_bytes, in the place of this one. */
-static void
-renew_engine(GsSortState *state, Size row_bytes)
+/* Copies the rows that another engine has not written, in input order. */
+static GsStatus
+take_rest(GsSortState *state, GsEngine *from)
 {
-	GsJob		job = state->engine->job;
+	const GsKeyLayout *layout = from->job.layout;
+	const GsBatch *rest;
+	GsBatch    *batch = NULL;
+	GsStatus	status;
 
-	gs_engine_close(state->engine);
+	while ((status = gs_engine_next_batch(from, &rest)) == GS_STATUS_OK && rest != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (size_t i = 0; i < rest->nrows; i++)
+		{
+			Size		row_bytes = gs_batch_row_bytes(rest, layout, i);
+
+			if ((batch == NULL || !gs_engine_has_room(batch, row_bytes)) &&
+				reserve(state, row_bytes, &batch) != GS_STATUS_OK)
+				report_no_memory();
+			gs_batch_push_copy(batch, rest, layout, i, row_bytes);
+		}
+	}
+	return status;
+}
+
+/*
+ * Puts a CPU engine, with room for a row of row_bytes, in the place of one whose
+ * rows were written as a run, but for those that it did not take; it did not
+ * even sort if it is to be drained.
+ */
+static GsStatus
+next_engine(GsSortState *state, Size row_bytes, bool drain)
+{
+	GsEngine   *device = is_device(state->engine) ? state->engine : NULL;
+	GsJob		job = state->engine->job;
+	GsStatus	status = GS_STATUS_OK;
+
+	if (device == NULL)
+		gs_engine_close(state->engine);
 	job.memory_limit = Max(state->memory_limit - gs_spill_writer_bytes(state->memory_limit),
 						   row_bytes + LEAST_ENGINE_BYTES);
 	state->engine = gs_engine_cpu_open(&job);
 	if (state->engine == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("There was no memory for a sort to go on with.")));
+		report_no_memory();
+	if (device == NULL)
+		return GS_STATUS_OK;
+
+	state->may_move = false;
+	if (drain)
+		status = gs_engine_drain(device);
+	if (status == GS_STATUS_OK)
+		status = take_rest(state, device);
+	if (status != GS_STATUS_OK)
+	{
+		gs_engine_close(state->engine);
+		state->engine = device;
+		return status;
+	}
+	/* the next rows go to the device again, if it took more than we can */
+	state->may_move = !drain && device->figures.bytes_up >= state->memory_limit;
+	gs_engine_close(device);
+	return GS_STATUS_OK;
+}
+
+/* Makes the engine's rows a run, and goes on with an empty engine. */
+static GsStatus
+spill(GsSortState *state, Size row_bytes)
+{
+	GsStatus	status = write_run(state);
+
+	if (status == GS_STATUS_OK || (status == GS_STATUS_FULL && is_device(state->engine)))
+		status = next_engine(state, row_bytes, status == GS_STATUS_FULL);
+	return status;
+}
+
+/* Begins another batch for a row, whatever it takes. */
+static GsStatus
+reserve(GsSortState *state, Size row_bytes, GsBatch **batch)
+{
+	GsStatus	status = gs_engine_reserve(state->engine, row_bytes, batch);
+
+	if (status == GS_STATUS_FULL &&
+		(gs_top_cut(&state->top, state->engine, state->context, true) ||
+		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
+		status = gs_engine_reserve(state->engine, row_bytes, batch);
+	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && may_spill(state))
+	{
+		status = spill(state, row_bytes);
+		if (status == GS_STATUS_OK)
+			status = gs_engine_reserve(state->engine, row_bytes, batch);
+	}
+	return status;
 }
 
 /* Begins another batch for a row.  Returns NULL, or why there is none. */
@@ -475,21 +579,7 @@ begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 	(void) gs_top_cut(&state->top, state->engine, state->context, false);
 	if (device_pays(state, false))
 		(void) move_to_device(state);
-	status = gs_engine_reserve(state->engine, row_bytes, batch);
-	if (status == GS_STATUS_FULL &&
-		(gs_top_cut(&state->top, state->engine, state->context, true) ||
-		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
-		status = gs_engine_reserve(state->engine, row_bytes, batch);
-	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && may_spill(state))
-	{
-		status = write_run(state);
-		if (status == GS_STATUS_OK)
-		{
-			state->may_move = false;
-			renew_engine(state, row_bytes);
-			status = gs_engine_reserve(state->engine, row_bytes, batch);
-		}
-	}
+	status = reserve(state, row_bytes, batch);
 	return status == GS_STATUS_OK ? NULL : status_reason(state, status);
 }
 
@@ -727,12 +817,17 @@ sort_in_engine(GsSortState *state)
 	return status;
 }
 
-/* Writes the last run and begins to merge them all. */
+/*
+ * Writes the last run and begins to merge them all.  Where that was a device's, some
+ * rows may be left for another.
+ */
 static GsStatus
 merge_runs(GsSortState *state)
 {
-	GsStatus	status = write_run(state);
+	GsStatus	status = is_device(state->engine) ? spill(state, 0) : GS_STATUS_OK;
 
+	if (status == GS_STATUS_OK)
+		status = write_run(state);
 	if (status != GS_STATUS_OK)
 		return status;
 	gs_engine_close(state->engine);

@@ -45,6 +45,17 @@ struct GsSpill
 	const GsKeyLayout *layout;
 	MemoryContext context;
 	Size		memory_limit;
+
+	/* makes records again, where an engine has them no more */
+	const GsSortColumn *columns;
+	int			ncolumns;
+	TupleDesc	desc;
+	GsSortKey  *key;			/* NULL before the first */
+	TupleTableSlot *slot;
+	uint64	   *record;
+	char	   *row;			/* a copy, if keys go behind it */
+	Size		row_allocated;
+
 	GsSpillFigures figures;
 	GsRunStore *store;
 
@@ -63,10 +74,14 @@ struct GsSpill
 };
 
 GsSpill *
-gs_spill_create(const GsKeyLayout *layout, Size memory_limit)
+gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+				const GsKeyLayout *layout, Size memory_limit)
 {
 	GsSpill    *spill = palloc0(sizeof(GsSpill));
 
+	spill->columns = columns;
+	spill->ncolumns = ncolumns;
+	spill->desc = desc;
 	spill->layout = layout;
 	spill->context = CurrentMemoryContext;
 	spill->memory_limit = memory_limit;
@@ -153,6 +168,58 @@ add_run(GsSpill *spill, const GsRun *run)
 	spill->runs[spill->nruns++] = *run;
 }
 
+/* A copy of a row, with room behind it. */
+static char *
+copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
+{
+	Size		nbytes = GS_ALIGN_ROW(row_bytes + extra_bytes);
+
+	if (nbytes > spill->row_allocated)
+	{
+		if (spill->row != NULL)
+			pfree(spill->row);
+		spill->row_allocated = nbytes + nbytes / 4;
+		spill->row = MemoryContextAllocHuge(spill->context, spill->row_allocated);
+	}
+	memcpy(spill->row, row, row_bytes);
+	return spill->row;
+}
+
+/*
+ * Writes a row whose record stayed with a device: makes it again, by a key of
+ * our own, as the driver's has observed the row already, and may have another at hand.
+ */
+static void
+write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
+{
+	char	   *row = unconstify(char *, tuple);
+	GsRowSource source;
+	const char *why_not;
+	Size		extra_bytes;
+	uint32		nulls;
+
+	if (spill->key == NULL)
+	{
+		spill->key = gs_sort_key_create(spill->columns, spill->ncolumns, spill->desc, true);
+		spill->slot = MakeSingleTupleTableSlot(spill->desc, &TTSOpsMinimalTuple);
+		spill->record = palloc(gs_record_bytes(spill->layout));
+	}
+	ExecStoreMinimalTuple((MinimalTuple) row, spill->slot, false);
+	gs_row_source_init(&source, spill->slot);
+	if (gs_sort_key_is_direct(spill->key))
+		nulls = gs_sort_key_write_direct(spill->key, spill->slot, &source, spill->record);
+	else
+	{
+		if (!gs_sort_key_load(spill->key, spill->slot, &source, &extra_bytes, &why_not))
+			elog(ERROR, "a row that had a key has none: %s", why_not);
+		if (extra_bytes > 0)
+			row = copy_row(spill, row, source.nbytes, extra_bytes);
+		nulls = gs_sort_key_write(spill->key, &source, row, source.nbytes, spill->record);
+	}
+	spill->record[spill->layout->nwords] = nulls;
+	gs_run_write_row(writer, spill->record, row);
+}
+
 GsStatus
 gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 {
@@ -171,12 +238,22 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 	{
 		CHECK_FOR_INTERRUPTS();
 		for (size_t i = 0; i < fetched; i++)
-			gs_run_write_row(&writer, records[i], rows[i]);
+		{
+			if (records[i] != NULL)
+				gs_run_write_row(&writer, records[i], rows[i]);
+			else
+				write_without_record(spill, &writer, rows[i]);
+		}
 		position += fetched;
 	}
 	run = end_run(&writer);
 	add_run(spill, &run);
 	spill->figures.nruns++;
+	if (engine->figures.device != NULL)
+	{
+		if (spill->figures.device_runs++ == 0)
+			spill->figures.device = MemoryContextStrdup(spill->context, engine->figures.device);
+	}
 	spill->figures.nrows += position;
 	MemoryContextSwitchTo(old);
 	return status;
@@ -314,6 +391,8 @@ gs_spill_close(GsSpill *spill)
 {
 	if (spill->readers != NULL)
 		end_merge(spill);
+	if (spill->slot != NULL)
+		ExecDropSingleTupleTableSlot(spill->slot);
 	gs_run_store_close(spill->store);
 	pfree(spill->runs);
 	pfree(spill);
