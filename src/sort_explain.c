@@ -220,6 +220,8 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	if (figures->nmerges > 0)
 		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
 }
 
 static void

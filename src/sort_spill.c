@@ -42,7 +42,8 @@
 
 struct GsSpill
 {
-	const GsKeyLayout *layout;
+	GsMergeOrder order;
+	const GsKeyLayout *layout;	/* the order's */
 	MemoryContext context;
 	Size		memory_limit;
 
@@ -75,14 +76,15 @@ struct GsSpill
 
 GsSpill *
 gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-				const GsKeyLayout *layout, Size memory_limit)
+				const GsMergeOrder *order, Size memory_limit)
 {
 	GsSpill    *spill = palloc0(sizeof(GsSpill));
 
 	spill->columns = columns;
 	spill->ncolumns = ncolumns;
 	spill->desc = desc;
-	spill->layout = layout;
+	spill->order = *order;
+	spill->layout = order->layout;
 	spill->context = CurrentMemoryContext;
 	spill->memory_limit = memory_limit;
 	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit));
@@ -279,7 +281,7 @@ begin_merge(GsSpill *spill, int first, int nruns, bool consume)
 							spill->buffers + i * nbytes, nbytes);
 		records[i] = gs_run_reader_next(&spill->readers[i]);
 	}
-	gs_key_merge_begin(&spill->merge, spill->layout, records, nruns, spill->merge_memory);
+	gs_key_merge_begin(&spill->merge, &spill->order, records, nruns, spill->merge_memory);
 	spill->begun = false;
 	pfree(records);
 }

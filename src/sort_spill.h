@@ -18,6 +18,7 @@
 #include "executor/tuptable.h"
 
 #include "engine.h"
+#include "key_merge.h"
 #include "sort_key.h"
 #include "sort_run.h"
 
@@ -35,11 +36,11 @@ typedef struct GsSpill GsSpill;
 
 /*
  * In the current memory context, where it may also make a small one of its own.
- * For runs of engines whose rows are of this type and have this layout, which
+ * For runs of engines whose rows are of this type and have the order's layout, which
  * the driver goes on observing.  memory_limit is for the merge.
  */
 extern GsSpill *gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-								const GsKeyLayout *layout, Size memory_limit);
+								const GsMergeOrder *order, Size memory_limit);
 
 /* What of the memory limit a run's engine must leave, since it is needed to write the run. */
 extern Size gs_spill_writer_bytes(Size memory_limit);

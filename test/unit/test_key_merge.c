@@ -87,6 +87,7 @@ check_merge(const TestTable *table, Dice *dice)
 	uint32_t   *order = table_order(table);
 	GsKeyLayout layout;
 	GsKeyMerge	merge;
+	GsMergeOrder by = {.layout = &layout,.keys_decide = true};
 	const uint64_t *record;
 	size_t		n = 0;
 
@@ -98,7 +99,7 @@ check_merge(const TestTable *table, Dice *dice)
 	for (uint32_t i = 0; i < nruns; i++)
 		records[i] = next_of_run(entries, order, nrows, i == 0 ? 0 : ends[i - 1], ends[i], &at[i]);
 
-	gs_key_merge_begin(&merge, &layout, records, nruns, memory);
+	gs_key_merge_begin(&merge, &by, records, nruns, memory);
 	while ((record = gs_key_merge_record(&merge)) != NULL)
 	{
 		uint32_t	winner = gs_key_merge_winner(&merge);
