@@ -9,6 +9,8 @@ is compared, which does not show their order.
 
 from collections import namedtuple
 
+from tables import LARGE
+
 # settings: of the session.  before: statements to run first.  explain: what
 # EXPLAIN ANALYZE is asked.  got and want: statements that give one bytea[];
 # loose_got and loose_want: ones that give one text.  columns: those sorted by.
@@ -255,9 +257,13 @@ WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_jo
                                                             _group, _merge_join, _lateral, _lateral, _prepared, _prepared, _parallel]
 
 
+# Of large tables, those that need no more of it.
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared]
+
+
 def random_settings(rng):
     engine = rng.choice(["cpu", "cpu", "cuda"])
-    settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine)]
+    settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine), ("gpusort.verify", rng.choice(["on", "off"]))]
     if engine == "cuda":
         settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
                      ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"]))]
@@ -267,7 +273,7 @@ def random_settings(rng):
 def random_case(rng, table, collations, keep=None):
     """A case; the same one with only some of its sort items, if keep has their numbers."""
     settings = random_settings(rng)
-    wrapper = rng.choice(WRAPPERS)
+    wrapper = rng.choice(WRAPPERS if table.size < LARGE else LARGE_WRAPPERS)
     items = random_items(rng, table, collations)
     order = Order(rng, items if keep is None else [items[i] for i in keep], table)
     case = wrapper(rng, table, order)

@@ -114,11 +114,16 @@ Column = namedtuple("Column", "name type collation kind value")
 
 
 class Table:
-    """Name, columns and the statements that make it; rows are numbered by id, in the order they lie in."""
+    """Name, columns and the statements that make it.
 
-    def __init__(self, name, columns, nrows, statements):
+    size is what the seed says, nrows how many rows there really are: fewer where
+    a case is made smaller.
+    """
+
+    def __init__(self, name, columns, size, nrows, statements):
         self.name = name
         self.columns = columns
+        self.size = size
         self.nrows = nrows
         self.statements = statements
 
@@ -199,7 +204,13 @@ def _column(rng, name, collations, literals, may_toast):
                   _value(rng, chosen.name, expression, literals.get(chosen.name, [])))
 
 
+# From here on memory and a LIMIT leave out much of a table.
+LARGE = 15_000
+
+
 def _size(rng):
+    if rng.random() < 0.03:
+        return rng.randint(LARGE, 2 * LARGE)
     return rng.choice([0, 1, 2, 3] + [rng.randint(4, 100)] * 3 + [rng.randint(100, 1000)] * 5 + [rng.randint(1000, 5000)] * 2 + [rng.randint(5000, 12000)])
 
 
@@ -215,7 +226,7 @@ def random_table(rng, name, collations, literals, nrows=None):
     size = _size(rng)
     nrows = size if nrows is None else nrows
     # kilobytes take long to compare under some collations
-    columns = [_column(rng, f"c{i}", collations, literals, may_toast=size <= 500) for i in range(1, rng.randint(1, 6) + 1)]
+    columns = [_column(rng, f"c{i}", collations, literals, may_toast=size <= 500) for i in range(1, rng.randint(1, 6 if size < LARGE else 2) + 1)]
     added = columns[-1] if len(columns) > 1 and rng.random() < 0.25 else None
     order = ""
     if rng.random() < 0.35:
@@ -242,4 +253,4 @@ def random_table(rng, name, collations, literals, nrows=None):
         statements.append(f"ALTER TABLE {name} DROP COLUMN dropped")
     if rng.random() < 0.5:
         statements.append(f"ANALYZE {name}")
-    return Table(name, columns, nrows, statements)
+    return Table(name, columns, size, nrows, statements)
