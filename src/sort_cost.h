@@ -14,6 +14,7 @@ typedef struct GsSortEstimate
 	double		nrows;
 	int			width;			/* bytes of a row's values */
 	int			ncolumns;		/* of the ORDER BY */
+	double		key_bytes;		/* of keys that go behind a row */
 	bool		keys_only;		/* no row beside the key */
 	double		bound;			/* rows that a LIMIT asks for; < 0 if all */
 } GsSortEstimate;

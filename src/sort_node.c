@@ -448,14 +448,22 @@ compare_tied(void *arg, const void *a, const void *b)
 								gs_sort_key_first_tied(state->key));
 }
 
-/* Will the rows move to a device, as far as one can know? */
+/*
+ * Had keys better be whole?  A device can compare nothing else, if the rows will
+ * move to one, as far as one can know; nor can a merge of what does not fit
+ * memory.
+ */
 static bool
-device_is_likely(const GsSortState *state)
+wants_whole_keys(const GsSortState *state)
 {
+	const Plan *plan = state->css.ss.ps.plan;
 	const char *why_not;
 
-	return state->may_move && gs_engine_device_pays((uint64) state->css.ss.ps.plan->plan_rows) &&
-		gs_service_client_is_usable(&why_not);
+	if (state->may_move && gs_engine_device_pays((uint64) plan->plan_rows) &&
+		gs_service_client_is_usable(&why_not))
+		return true;
+	return plan->plan_rows * plan->plan_width > work_mem * 1024.0 &&
+		gs_sort_key_can_merge(state->columns, state->ncolumns);
 }
 
 /* Opens the engine, unless the rows had better go to a tuplesort at once. */
@@ -486,7 +494,7 @@ begin_load(GsSortState *state)
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
-										device_is_likely(state));
+										wants_whole_keys(state));
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
 		state->keys_only = job.layout->keys_only;

@@ -110,6 +110,7 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
 	estimate.nrows = sort->plan.lefttree->plan_rows;
 	estimate.width = sort->plan.lefttree->plan_width;
 	estimate.ncolumns = sort->numCols;
+	estimate.key_bytes = gs_sort_key_collated_bytes(columns, sort->numCols, estimate.width);
 	estimate.keys_only = sort->numCols == 1 && list_length(sort->plan.targetlist) == 1;
 	estimate.bound = bound.rows;
 	if (bound.bounded && bound.rows < 0)
