@@ -68,7 +68,7 @@ CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE "en-x-icu" 
 	w::gs_word AS d, CASE WHEN id % 6 = 0 THEN repeat(w, 400) ELSE w END COLLATE "en-x-icu" AS long, w COLLATE gs_shifted_nd AS n FROM texts;
 SELECT o, pg_temp.rows_ok('more', o)
 FROM unnest(ARRAY['k, few', 'few, k DESC', 'few DESC NULLS LAST, two, k', 'two, few, d DESC', 'd', 'd, d DESC', 'd COLLATE "C", few', 'lower(d), n DESC',
-				  'long, id', 'long DESC, k, id', 'k, long, id', 'n', 'n DESC, k']) o;
+				  'long, id', 'long DESC, k, id', 'k, long, id', 'n', 'n DESC, k', 'ARRAY[few, d]', 'k, ARRAY[two, NULL, n] COLLATE gs_ignore_case DESC', 'ARRAY[few::name, d::name] COLLATE gs_shifted_nd']) o;
 SELECT pg_temp.rows_ok('(SELECT id, (upper(few) || two) COLLATE "en-x-icu" AS s, d FROM more OFFSET 0) x', 's DESC, d');
 
 -- many rows, random characters; few of them; a long beginning that all have

@@ -46,7 +46,7 @@ CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE gs_en AS fe
 	w::gs_word AS d, CASE WHEN id % 6 = 0 THEN repeat(w, 400) ELSE w END COLLATE gs_en AS long FROM texts;
 SELECT o, pg_temp.rows_ok('more', o)
 FROM unnest(ARRAY['k, few', 'few, k DESC', 'few DESC NULLS LAST, two, k', 'two, few, d DESC', 'd', 'd, d DESC', 'd COLLATE "C", few', 'lower(d), few DESC',
-				  'long, id', 'long DESC, k, id', 'k, long, id', 'd COLLATE gs_bytes, d']) o;
+				  'long, id', 'long DESC, k, id', 'k, long, id', 'd COLLATE gs_bytes, d', 'ARRAY[few, two, d] COLLATE gs_en', 'k, ARRAY[two, NULL, few] COLLATE gs_cs DESC, id', 'ARRAY[d::bpchar, few::bpchar] COLLATE gs_bytes']) o;
 SELECT pg_temp.rows_ok('(SELECT id, (upper(few) || two) COLLATE gs_en AS s, d FROM more OFFSET 0) x', 's DESC, d');
 
 -- many rows, random characters; a long beginning that all have
@@ -72,7 +72,7 @@ SET gpusort.collation_fault = on;
 SELECT c, f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason, (f -> 'Compared Neighbors')::int BETWEEN 1 AND 598 AS compared
 FROM unnest('{gs_en,gs_bytes}'::text[]) c, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
 SELECT f ->> 'Engine' <> 'postgres' AS proven FROM pg_temp.figures('SELECT * FROM texts WHERE w ~ ''^[0-9]*$'' ORDER BY w COLLATE gs_en') f;
-SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id"}'::text[]) o;
+SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id","ARRAY[d, few], id"}'::text[]) o;
 SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s, id', c)) FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
 -- backward and from the start again
 BEGIN;

@@ -43,6 +43,18 @@ typedef struct GsSortColumn
 extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 								   char **why_not);
 
+/*
+ * Can keys alone order the rows, if they are made whole?  Neither a proof nor a
+ * comparator is needed then.
+ */
+extern bool gs_sort_key_can_be_whole(const GsSortColumn *columns, int ncolumns);
+
+/*
+ * About how many bytes of keys go behind a row whose values have `width` bytes, because
+ * texts are not compared byte by byte.
+ */
+extern double gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width);
+
 typedef struct GsSortKey GsSortKey;
 
 /*

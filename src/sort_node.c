@@ -747,7 +747,7 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	return NULL;
 }
 
-/* Will the rows move to a device, as far as one can know? */
+/* Will the rows move to a device, as far as one can know?  It can compare nothing but keys. */
 static bool
 device_is_likely(const GsSortState *state)
 {

@@ -32,7 +32,6 @@
 #include "postgres.h"
 
 #include "gpusort.h"
-#include "key_collation.h"
 #include "sort_bound.h"
 #include "sort_cost.h"
 #include "sort_key.h"
@@ -86,19 +85,6 @@ sort_columns(const Sort *sort)
 	return columns;
 }
 
-/* Is there text whose keys are only a hint?  What a top-N sort drops is never compared. */
-static bool
-needs_proof(const GsSortColumn *columns, int ncolumns)
-{
-	for (int i = 0; i < ncolumns; i++)
-	{
-		if (OidIsValid(columns[i].collation) &&
-			gs_key_collation_needs_proof(columns[i].collation))
-			return true;
-	}
-	return false;
-}
-
 /* NULL if the Sort is to be replaced, else why it is not. */
 static char *
 reason_to_keep(const Sort *sort, const GsSortColumn *columns, GsBound bound)
@@ -112,6 +98,7 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, GsBound bound)
 	estimate.nrows = sort->plan.lefttree->plan_rows;
 	estimate.width = sort->plan.lefttree->plan_width;
 	estimate.ncolumns = sort->numCols;
+	estimate.key_bytes = gs_sort_key_collated_bytes(columns, sort->numCols, estimate.width);
 	estimate.keys_only = sort->numCols == 1 && list_length(sort->plan.targetlist) == 1;
 	estimate.bounded = bound.bounded;
 	estimate.bound = bound.rows;
@@ -119,8 +106,8 @@ reason_to_keep(const Sort *sort, const GsSortColumn *columns, GsBound bound)
 		return "a LIMIT bounds it, by a value that is not known here";
 	if (gpusort_force)
 		return NULL;
-	if (bound.bounded && needs_proof(columns, sort->numCols))
-		return "a LIMIT bounds it, and its collation's keys have to be proven";
+	if (bound.bounded && !gs_sort_key_can_be_whole(columns, sort->numCols))
+		return "a LIMIT bounds it, and rows with equal keys have to be compared";
 	if (estimate.nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						estimate.nrows, gpusort_min_rows);
