@@ -12,7 +12,9 @@ PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
 # in the order of a row's way: see src/gpusort.c
 OBJS = \
 	src/gpusort.o \
+	src/sort_path.o \
 	src/sort_plan.o \
+	src/sort_choice.o \
 	src/sort_bound.o \
 	src/sort_cost.o \
 	src/sort_node.o \

@@ -5,7 +5,9 @@
  *
  * A row's way through gpusort, by file:
  *
- *	  sort_plan		the planner is done: which Sort becomes a GpuSort
+ *	  sort_path		the planner at work: what a GpuSort would cost
+ *	  sort_plan		the planner is done: its Sorts become GpuSorts
+ *	  sort_choice	which of them
  *	  sort_node		the executor wants rows: reads them, hands them out sorted
  *	  sort_row		a slot's row, stored in a batch
  *	  sort_deform	where its sort columns are
@@ -34,6 +36,7 @@
 #include "pgcompat.h"
 #include "protocol.h"
 #include "sort_node.h"
+#include "sort_path.h"
 #include "sort_plan.h"
 #include "supervisor.h"
 
@@ -81,6 +84,7 @@ int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
 int			gpusort_algorithm = GS_ALGORITHM_AUTO;
 int			gpusort_libc_collations = GS_LIBC_VERIFY;
 bool		gpusort_verify = false;
+bool		gpusort_planner_cost = true;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
 bool		gpusort_explain_as_sort = false;
@@ -119,6 +123,7 @@ static const struct config_enum_entry libc_options[] = {
 };
 
 static planner_hook_type next_planner_hook = NULL;
+static create_upper_paths_hook_type next_upper_paths_hook = NULL;
 
 static PlannedStmt *
 gpusort_planner(Query *parse, const char *query_string, int cursor_options,
@@ -137,6 +142,16 @@ gpusort_planner(Query *parse, const char *query_string, int cursor_options,
 	if (gpusort_enabled)
 		gs_sort_plan_rewrite(statement, repeatable);
 	return statement;
+}
+
+static void
+gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
+						   RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	if (next_upper_paths_hook)
+		next_upper_paths_hook(root, stage, input_rel, output_rel, extra);
+	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
+		gs_sort_path_add(root, input_rel, output_rel);
 }
 
 static void
@@ -188,6 +203,12 @@ define_settings(void)
 							 "Each is compared with the one before by PostgreSQL's own "
 							 "comparators, and they are counted. An ERROR says what is wrong.",
 							 &gpusort_verify, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.planner_cost",
+							 "Tells the planner what gpusort's sorts cost.",
+							 "Turned off, plans are chosen as if all sorts were "
+							 "PostgreSQL's.",
+							 &gpusort_planner_cost, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.force",
 							 "Takes over every possible sort, whatever its size.",
@@ -248,6 +269,8 @@ _PG_init(void)
 	RegisterCustomScanMethods(&gs_sort_scan_methods);
 	next_planner_hook = planner_hook;
 	planner_hook = gpusort_planner;
+	next_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = gpusort_create_upper_paths;
 	gs_supervisor_register();
 }
 

@@ -60,21 +60,20 @@ is_computable(Node *expr)
 
 /* WITH TIES gives none, as nobody knows how many ties there will be. */
 GsBound
-gs_bound_of_limit(const Limit *limit)
+gs_bound_of_limit(LimitOption option, Node *count, Node *offset)
 {
 	GsBound		bound = {.bounded = true};
-	double		count;
-	double		offset;
-	bool		count_known = is_known(limit->limitCount, -1, &count);
-	bool		offset_known = is_known(limit->limitOffset, 0, &offset);
+	double		count_rows;
+	double		offset_rows;
+	bool		count_known = is_known(count, -1, &count_rows);
+	bool		offset_known = is_known(offset, 0, &offset_rows);
 
-	if (limit->limitOption == LIMIT_OPTION_WITH_TIES || (count_known && count < 0))
+	if (option == LIMIT_OPTION_WITH_TIES || (count_known && count_rows < 0))
 		return gs_no_bound;
-	bound.count = limit->limitCount;
-	bound.offset = limit->limitOffset;
-	bound.computable = is_computable(bound.count) && is_computable(bound.offset);
-	bound.constant = count_known && offset_known;
-	bound.rows = bound.constant ? count + Max(offset, 0) : -1;
+	bound.count = count;
+	bound.offset = offset;
+	bound.computable = is_computable(count) && is_computable(offset);
+	bound.rows = count_known && offset_known ? count_rows + Max(offset_rows, 0) : -1;
 	return bound;
 }
 

@@ -16,16 +16,15 @@ typedef struct GsBound
 {
 	bool		bounded;
 	bool		computable;		/* by the node, from count and offset */
-	bool		constant;		/* rows is exact */
-	double		rows;			/* else an estimate, or < 0: unknown */
+	double		rows;			/* < 0: not known before it runs */
 	Node	   *count;			/* of the LIMIT; either may be NULL */
 	Node	   *offset;
 } GsBound;
 
 extern const GsBound gs_no_bound;
 
-/* What a Limit tells the node below it. */
-extern GsBound gs_bound_of_limit(const Limit *limit);
+/* What a Limit with these clauses tells the node below it. */
+extern GsBound gs_bound_of_limit(LimitOption option, Node *count, Node *offset);
 
 /* The same below a Gather or Gather Merge, in a worker. */
 extern GsBound gs_bound_in_worker(GsBound bound);

@@ -23,4 +23,10 @@ typedef struct GsSortEstimate
 /* Bytes that the CPU engine will need. */
 extern double gs_sort_cost_bytes(const GsSortEstimate *estimate);
 
+/*
+ * What the sort costs beside its input, until the first row can leave, in the
+ * planner's units.
+ */
+extern double gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device);
+
 #endif							/* GPUSORT_SORT_COST_H */

@@ -6,15 +6,10 @@
  * The plan is rewritten when the planner is done with it.  That is the only
  * place from which all sorts can be seen: those below merge joins, unique,
  * grouping and window nodes are made while the plan is created and were never
- * paths.  The price is that the planner costs a stock sort; so its plan is
- * never worse than without gpusort.
+ * paths.  For them the planner counts what a stock sort costs; for the sort at
+ * the top of a query it knows better (sort_path.c).
  *
- * A Sort is kept as it is when
- *
- *	- its keys have no order-preserving code;
- *	- a LIMIT above it bounds it, by a value that the node cannot compute
- *	  (sort_bound.c);
- *	- it is too small to win.
+ * Which Sort is kept as it is: see sort_choice.c.
  *
  * What the rewritten node looks like is dictated by set_plan_references(),
  * which has run: the target list of a Sort holds Vars that refer to its child
@@ -33,7 +28,7 @@
 
 #include "gpusort.h"
 #include "sort_bound.h"
-#include "sort_cost.h"
+#include "sort_choice.h"
 #include "sort_key.h"
 #include "sort_node.h"
 #include "sort_plan.h"
@@ -87,31 +82,15 @@ sort_columns(const Sort *sort)
 
 /* NULL if the Sort is to be replaced, else why it is not. */
 static char *
-reason_to_keep(const Sort *sort, const GsSortColumn *columns, GsBound bound)
+reason_to_keep(const Sort *sort, const GsSortColumn *columns, const GsBound *bound)
 {
 	GsSortEstimate estimate;
-	char	   *why_not;
-
-	if (!gs_sort_key_can_encode(columns, sort->numCols, &why_not))
-		return why_not;
 
 	estimate.nrows = sort->plan.lefttree->plan_rows;
 	estimate.width = sort->plan.lefttree->plan_width;
 	estimate.ncolumns = sort->numCols;
-	estimate.key_bytes = gs_sort_key_collated_bytes(columns, sort->numCols, estimate.width);
 	estimate.keys_only = sort->numCols == 1 && list_length(sort->plan.targetlist) == 1;
-	estimate.bounded = bound.bounded;
-	estimate.bound = bound.rows;
-	if (bound.bounded && !bound.computable)
-		return "a LIMIT bounds it, by a value that is not known here";
-	if (gpusort_force)
-		return NULL;
-	if (bound.bounded && !gs_sort_key_can_be_whole(columns, sort->numCols))
-		return "a LIMIT bounds it, and rows with equal keys have to be compared";
-	if (estimate.nrows < gpusort_min_rows)
-		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
-						estimate.nrows, gpusort_min_rows);
-	return NULL;
+	return gs_sort_choice_reason_not(columns, bound, &estimate);
 }
 
 /* The GpuSort that does what the Sort would have done. */
@@ -195,7 +174,9 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 				break;
 			}
 		case T_Limit:
-			child_bound = gs_bound_of_limit((Limit *) plan);
+			child_bound = gs_bound_of_limit(((Limit *) plan)->limitOption,
+											((Limit *) plan)->limitCount,
+											((Limit *) plan)->limitOffset);
 			break;
 		case T_Result:
 			child_bound = bound;
@@ -214,7 +195,7 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
-		char	   *reason = reason_to_keep(sort, columns, bound);
+		char	   *reason = reason_to_keep(sort, columns, &bound);
 
 		if (reason == NULL)
 			return replace_sort(sort, columns, &bound, repeatable);
