@@ -25,19 +25,19 @@ SELECT pg_temp.check_column('powers', 'n');
 CREATE TEMP TABLE extremes AS SELECT row_number() OVER (ORDER BY md5(t || sign)) AS id, (sign || t)::numeric AS n
 FROM unnest('{"","-"}'::text[]) sign, (
 	SELECT unnest('{1e131071,9.99e131071,1e-16383,2e-16383,1e127,1e128,1e255,1e256,1e-252,1e-253,1e-256,1e-257,1e80,1e79,1e-32,1e-33,1e-36,1e-37}'::text[])
-	UNION ALL SELECT format('1e%s', e) FROM generate_series(-16000, 130000, 997) e
+	UNION ALL SELECT format('1e%s', e) FROM generate_series(-16000, 130000, 3989) e
 	UNION ALL SELECT '0.' || repeat('9', 16383) UNION ALL SELECT repeat('9', 20000) UNION ALL SELECT repeat('9', 19999) || '8') x(t);
 SELECT pg_temp.check_column('extremes', 'n');
 
 -- digits of base 10000 that are 0, 1, 9999 or random, one to nine of them, of
 -- either sign: some begin others
 CREATE FUNCTION pg_temp.some_digits(n int) RETURNS numeric LANGUAGE sql VOLATILE AS $$
-	SELECT (pg_temp.pick('{"",-}'::text[]) || string_agg(lpad(pg_temp.pick(ARRAY['0', '0', '1', '9999', '9998', '5000', (random() * 9999)::int::text]), 4, '0'), ''))::numeric
+	SELECT ((CASE WHEN random() < 0.5 THEN '-' ELSE '' END) || string_agg(lpad(pg_temp.pick(ARRAY['0', '0', '1', '9999', '9998', '5000', (random() * 9999)::int::text]), 4, '0'), ''))::numeric
 	FROM generate_series(1, n)
 $$;
 SELECT setseed(0.52);
 CREATE TEMP TABLE digits AS SELECT id, pg_temp.some_digits(1 + id % 9) * 10000::numeric ^ (id % 13 - 8) AS n FROM generate_series(1, 2500) id;
-SELECT count(DISTINCT n) > 1000 AS many FROM digits;
+SELECT count(DISTINCT n) > 1500 AS many FROM digits;
 SELECT pg_temp.check_column('digits', 'n');
 CREATE TEMP TABLE beginnings AS SELECT row_number() OVER (ORDER BY md5(i || sign::text)) AS id, sign * trunc(1234567899990000000100000000000000010001.000000010000000100019999, i) AS n
 FROM generate_series(-40, 24) i, unnest('{1,-1}'::int[]) sign;

@@ -1,5 +1,5 @@
--- A LIMIT above a Sort keeps it PostgreSQL's, which then needs the first rows
--- only, unless it asks for more than half of them.
+-- A LIMIT above a Sort: the GpuSort computes the bound for itself, where it can.
+-- What it does with it is in top_n.sql.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -21,10 +21,10 @@ SET client_min_messages = warning;
 SELECT q, pg_temp.sorts('SELECT * FROM t ORDER BY k ' || q) FROM unnest(ARRAY[
 	'OFFSET 10', 'OFFSET 0', 'FETCH FIRST 10 ROWS WITH TIES', 'LIMIT NULL', 'LIMIT ALL', 'LIMIT NULL OFFSET 3',
 	'LIMIT 9223372036854775807', 'LIMIT 9223372036854775807 OFFSET 9223372036854775807']) q;
--- a bound: known, known only at run time
+-- a bound: known, known only at run time, not to be computed twice
 SELECT q, pg_temp.sorts('SELECT * FROM t ORDER BY k ' || q) FROM unnest(ARRAY[
 	'LIMIT 1', 'LIMIT 10 OFFSET NULL', 'LIMIT 10 OFFSET 0', 'FETCH FIRST ROW ONLY', 'LIMIT (SELECT 900)',
-	'LIMIT 1 OFFSET (SELECT 900)', 'LIMIT 5 + 5', 'LIMIT (random() * 1000)::int', 'FOR UPDATE LIMIT 10']) q;
+	'LIMIT 1 OFFSET (SELECT 900)', 'LIMIT 5 + 5', 'LIMIT (random() * 1000)::int', 'LIMIT 5 OFFSET (random() * 1000)::int', 'LIMIT CASE WHEN 3 IN (SELECT id FROM t) THEN 3 END', 'FOR UPDATE LIMIT 10']) q;
 
 -- a bound passes through what keeps the number of rows, and through no more
 SELECT n, pg_temp.sorts(q) FROM (VALUES
@@ -46,7 +46,7 @@ SELECT 'merge join' AS n, pg_temp.sorts('SELECT * FROM t a JOIN t b USING (k) LI
 RESET enable_hashjoin;
 RESET enable_nestloop;
 
--- a generic plan does not know the bound, a custom one does
+-- a bound that a generic plan does not know
 PREPARE first_rows(int) AS SELECT * FROM t ORDER BY k LIMIT $1;
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (COSTS OFF) EXECUTE first_rows(900);

@@ -8,9 +8,10 @@
  * order.  It knows nothing of how or where they are sorted; an engine knows
  * nothing of PostgreSQL.  The legal calls, in order:
  *
- *	  sort    := open load (sort hand-out | drain) close
+ *	  sort    := open load (sort hand-out [rest] | drain) close
  *	  load    := { reserve push* }
  *	  hand-out:= { fetch }			any position, any number of times
+ *	  rest    := { next_batch }		after FULL: what the engine did not take
  *	  drain   := { next_batch }		input order, each row once; gives memory
  *									back as it goes
  *
@@ -48,6 +49,12 @@ typedef enum GsStatus
 	GS_STATUS_FAILED			/* the engine broke; see figures.detail */
 } GsStatus;
 
+/*
+ * Which of two rows that the driver pushed comes first: < 0, 0 or > 0.  May
+ * leave as check_interrupts may.
+ */
+typedef int (*GsRowCompare) (void *arg, const void *a, const void *b);
+
 typedef struct GsJob
 {
 	GsKeyLayout *layout;		/* owned and observed by the driver; the engine
@@ -55,6 +62,10 @@ typedef struct GsJob
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything the sort needs besides */
 	GsHost		host;
+	GsRowCompare compare;		/* orders rows with equal keys; NULL: nothing
+								 * does.  For the engine in this process only,
+								 * and not for keys_only layouts */
+	void	   *compare_arg;
 } GsJob;
 
 /* How the order was found. */
@@ -100,7 +111,7 @@ typedef struct GsEngineOps
 	GsStatus	(*reserve) (GsEngine *engine, size_t row_bytes, GsBatch **batch);
 	GsStatus	(*sort) (GsEngine *engine);
 	GsStatus	(*fetch) (GsEngine *engine, uint64_t position, size_t nrows,
-						  const void **rows, size_t *fetched);
+						  const void **rows, const uint64_t **records, size_t *fetched);
 	GsStatus	(*drain) (GsEngine *engine);
 	GsStatus	(*next_batch) (GsEngine *engine, const GsBatch **batch);
 	void		(*close) (GsEngine *engine);
@@ -119,6 +130,15 @@ extern GsEngine *gs_engine_cpu_open(const GsJob *job);
 
 /* The batches that it has so far, in input order; only while it is loaded. */
 extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbatches);
+
+/*
+ * Drops all rows but the first nrows in order, of which there are more, in the
+ * middle of the load, which then goes on with another reserve.  In *batch and
+ * *slot is then the last of those kept, until the next call of any kind.  FULL
+ * and OOM leave all the rows in place.
+ */
+extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
+										 const GsBatch **batch, size_t *slot);
 
 /*
  * Opens the engine at the other end of a link (service_link.h), which is the
@@ -160,7 +180,12 @@ gs_engine_reserve(GsEngine *engine, size_t row_bytes, GsBatch **batch)
 	return engine->ops->reserve(engine, row_bytes, batch);
 }
 
-/* Sorts what was pushed.  Calls check_interrupts at least every few ms. */
+/*
+ * Sorts what was pushed.  Calls check_interrupts at least every few ms.  After
+ * FULL, from reserve or from sort, it sorts what the engine had taken by then, which is figures.nrows
+ * rows, the first ones pushed; next_batch() gives the others, up to *batch NULL, while the sorted
+ * ones can still be fetched.
+ */
 static inline GsStatus
 gs_engine_sort(GsEngine *engine)
 {
@@ -177,7 +202,18 @@ static inline GsStatus
 gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows,
 				size_t *fetched)
 {
-	return engine->ops->fetch(engine, position, nrows, rows, fetched);
+	return engine->ops->fetch(engine, position, nrows, rows, NULL, fetched);
+}
+
+/*
+ * The same, with the rows' records, which are NULL if the engine has them no
+ * more.
+ */
+static inline GsStatus
+gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,
+						const void **rows, const uint64_t **records, size_t *fetched)
+{
+	return engine->ops->fetch(engine, position, nrows, rows, records, fetched);
 }
 
 /*

@@ -28,12 +28,14 @@
 #include <string.h>
 
 #include "key_sort.h"
+#include "radix_sort.h"
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
 #define MAX_BATCH_BYTES		((size_t) 32 << 20)
 #define BATCHES_PER_LIMIT	32
 
 #define PREFETCH_ROWS		32	/* brought into the cache ahead */
+#define PREFETCH_RECORDS	16	/* the same, where they are wanted */
 #define CACHE_LINE			64
 #define PREFETCH_LINES		4	/* of a row; the hardware follows after that */
 
@@ -70,7 +72,7 @@ typedef struct CpuEngine
 static GsStatus cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
 static GsStatus cpu_sort(GsEngine *base);
 static GsStatus cpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
-						  const void **rows, size_t *fetched);
+						  const void **rows, const uint64_t **records, size_t *fetched);
 static GsStatus cpu_drain(GsEngine *base);
 static GsStatus cpu_next_batch(GsEngine *base, const GsBatch **batch);
 static void cpu_close(GsEngine *base);
@@ -363,19 +365,15 @@ take_keys_in_order(CpuEngine *engine)
 	return GS_STATUS_OK;
 }
 
+/* Puts the words of all rows in order; the batches stay as they are. */
 static GsStatus
-cpu_sort(GsEngine *base)
+sort_words(CpuEngine *engine)
 {
-	CpuEngine  *engine = (CpuEngine *) base;
+	GsEngine   *base = &engine->base;
 	GsKeySort	sort;
 	size_t		nunits = 0;
 	GsStatus	status;
 
-	base->figures.nrows = count_rows(engine);
-	if (base->figures.nrows == 0)
-		return GS_STATUS_OK;
-	if (keys_are_in_order(base->job.layout))
-		return take_keys_in_order(engine);
 	for (size_t i = 0; i < engine->nbatches; i++)
 		nunits = Max(nunits, units_of(engine, &engine->batches[i]));
 	if (!gs_row_numbering(&engine->numbering, engine->nbatches, nunits))
@@ -388,6 +386,8 @@ cpu_sort(GsEngine *base)
 	sort.nrows = base->figures.nrows;
 	sort.numbering = engine->numbering;
 	sort.host = &base->job.host;
+	sort.compare = base->job.compare;
+	sort.compare_arg = base->job.compare_arg;
 	if (engine->held_bytes + gs_key_sort_bytes(sort.nrows) > base->job.memory_limit)
 		return GS_STATUS_FULL;
 	hold(engine, gs_key_sort_bytes(sort.nrows));
@@ -397,15 +397,177 @@ cpu_sort(GsEngine *base)
 	{
 		engine->words = sort.words;
 		hold(engine, sort.nrows * sizeof(uint64_t));
-		if (base->job.layout->keys_only)
-			gather_keys(engine);
 	}
 	return status;
 }
 
+/* The record of a word's row, which says where it is; not for keys_only. */
+static inline const uint64_t *
+record_of(const CpuEngine *engine, uint64_t word)
+{
+	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches,
+										word & engine->number_mask);
+
+	return gs_batch_record_of_row(batch, row_of(engine, word));
+}
+
+/*
+ * The records of the first n of nleft words, others being brought into the
+ * cache when their rows have come there.
+ */
+static void
+find_records(const CpuEngine *engine, const uint64_t *words, size_t n, uint64_t nleft,
+			 const uint64_t **records)
+{
+	for (size_t i = 0; i < n && i + PREFETCH_RECORDS < nleft; i++)
+		__builtin_prefetch(record_of(engine, words[i + PREFETCH_RECORDS]));
+	for (size_t i = 0; i < n; i++)
+		records[i] = record_of(engine, words[i]);
+}
+
+static GsStatus
+cpu_sort(GsEngine *base)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	GsStatus	status;
+
+	base->figures.nrows = count_rows(engine);
+	if (base->figures.nrows == 0)
+		return GS_STATUS_OK;
+	if (keys_are_in_order(base->job.layout))
+		return take_keys_in_order(engine);
+	status = sort_words(engine);
+	if (status == GS_STATUS_OK && base->job.layout->keys_only)
+		gather_keys(engine);
+	return status;
+}
+
+/* Gives back the words of nrows rows. */
+static void
+forget_words(CpuEngine *engine, size_t nrows)
+{
+	const GsHost *host = &engine->base.job.host;
+
+	host->release(host->arg, engine->words);
+	engine->held_bytes -= nrows * sizeof(uint64_t);
+	engine->words = NULL;
+}
+
+/*
+ * Gives back the batches behind the last one that has rows, and counts anew.
+ * The next batches begin as small as that one.
+ */
+static void
+free_batches_behind(CpuEngine *engine, size_t last)
+{
+	const GsHost *host = &engine->base.job.host;
+
+	while (engine->nbatches > last + 1)
+	{
+		const GsBatch *batch = &engine->batches[--engine->nbatches];
+
+		engine->held_bytes -= (size_t) (batch->top - batch->base);
+		host->release(host->arg, batch->base);
+	}
+	engine->next_batch_bytes = (size_t) (engine->batches[last].top - engine->batches[last].base);
+	engine->next_batch_bytes = Max(engine->next_batch_bytes, FIRST_BATCH_BYTES);
+	engine->next_batch_bytes = Min(engine->next_batch_bytes, largest_batch(engine));
+	engine->full_rows = 0;
+	engine->full_bytes = 0;
+	for (size_t i = 0; i < last; i++)
+	{
+		engine->full_rows += engine->batches[i].nrows;
+		engine->full_bytes += batch_used_bytes(&engine->batches[i]);
+	}
+}
+
+/*
+ * Moves the rows of these ascending numbers together, in place: a row never
+ * moves behind where it was, as all that is before it was before it already.
+ * *cutoff_batch and *cutoff_slot become where the row of the number `cutoff`
+ * is now.
+ */
+static void
+move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutoff,
+			  const GsBatch **cutoff_batch, size_t *cutoff_slot)
+{
+	const GsHost *host = &engine->base.job.host;
+	const GsKeyLayout *layout = engine->base.job.layout;
+	size_t		from_index = 0;
+	size_t		to_index = 0;
+	GsBatch		from = engine->batches[0];
+	GsBatch    *to = &engine->batches[0];
+
+	gs_batch_clear(to);
+	for (size_t i = 0; i < nrows; i++)
+	{
+		size_t		slot = gs_row_unit(&engine->numbering, numbers[i]);
+		size_t		index = (size_t) (numbers[i] >> engine->numbering.unit_bits);
+		size_t		row_bytes;
+
+		if ((i & (CHECK_EVERY - 1)) == 0)
+			host->check_interrupts(host->arg);
+		if (index != from_index)
+		{
+			from_index = index;
+			from = engine->batches[index];
+		}
+		if (!layout->keys_only)
+			slot = gs_batch_slot_of_row(gs_batch_row(&from, slot));
+		row_bytes = gs_batch_row_bytes(&from, layout, slot);
+		while (!gs_batch_has_room(to, row_bytes))
+		{
+			to = &engine->batches[++to_index];
+			gs_batch_clear(to);
+		}
+		gs_batch_push_copy(to, &from, layout, slot, row_bytes);
+		if (numbers[i] == cutoff)
+		{
+			*cutoff_batch = to;
+			*cutoff_slot = to->nrows - 1;
+		}
+	}
+	free_batches_behind(engine, to_index);
+}
+
+GsStatus
+gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, size_t *slot)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	const GsHost *host = &base->job.host;
+	size_t		total = count_rows(engine);
+	uint64_t	cutoff;
+	uint64_t   *scratch;
+	GsStatus	status;
+
+	base->figures.nrows = total;
+	status = sort_words(engine);
+	if (status != GS_STATUS_OK)
+		return status;
+	scratch = host->allocate(host->arg, nrows * sizeof(uint64_t));
+	if (scratch == NULL)
+	{
+		forget_words(engine, total);
+		return GS_STATUS_OOM;
+	}
+	hold(engine, nrows * sizeof(uint64_t));
+
+	for (size_t i = 0; i < nrows; i++)
+		engine->words[i] &= engine->number_mask;
+	cutoff = engine->words[nrows - 1];
+	move_together(engine,
+				  gs_radix_sort(engine->words, scratch, nrows, 0,
+								engine->numbering.number_bits, host, NULL),
+				  nrows, cutoff, batch, slot);
+	host->release(host->arg, scratch);
+	engine->held_bytes -= nrows * sizeof(uint64_t);
+	forget_words(engine, total);
+	return GS_STATUS_OK;
+}
+
 static GsStatus
 cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
-		  size_t *fetched)
+		  const uint64_t **records, size_t *fetched)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
 	uint64_t	total = base->figures.nrows;
@@ -423,6 +585,8 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	{
 		for (size_t i = 0; i < n; i++)
 			rows[i] = &words[i];
+		for (size_t i = 0; i < n && records != NULL; i++)
+			records[i] = &words[i];
 		return GS_STATUS_OK;
 	}
 	nfollowing = total - position <= PREFETCH_ROWS ? 0 :
@@ -436,6 +600,8 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	}
 	for (size_t i = 0; i < n; i++)
 		rows[i] = row_of(engine, words[i]);
+	if (records != NULL)
+		find_records(engine, words, n, total - position, records);
 	return GS_STATUS_OK;
 }
 
@@ -451,6 +617,9 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
 
+	*batch = NULL;
+	if (engine->words != NULL)
+		return GS_STATUS_OK;	/* sorted, and what was pushed was taken */
 	if (engine->drained > 0)
 	{
 		GsBatch    *last = &engine->batches[engine->drained - 1];
@@ -459,7 +628,6 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 			base->job.host.release(base->job.host.arg, last->base);
 		last->base = NULL;
 	}
-	*batch = NULL;
 	if (engine->drained < engine->nbatches)
 		*batch = &engine->batches[engine->drained++];
 	return GS_STATUS_OK;

@@ -5,11 +5,16 @@
  *
  * A row's way through gpusort, by file:
  *
- *	  sort_plan		the planner is done: which Sort becomes a GpuSort
+ *	  sort_path		the planner at work: what a GpuSort would cost
+ *	  sort_plan		the planner is done: its Sorts become GpuSorts
+ *	  sort_choice	which of them
  *	  sort_node		the executor wants rows: reads them, hands them out sorted
  *	  sort_row		a slot's row, stored in a batch
  *	  sort_deform	where its sort columns are
- *	  sort_key		its sort columns, encoded in a record beside it
+ *	  sort_key		its sort columns, encoded in a record beside it: key_order says by
+ *					which code, key_fields, key_bytes, key_collation and
+ *					key_abbreviation make it
+ *	  sort_compare	two rows, by PostgreSQL's comparators; sort_verify checks orders
  *	  engine		the frontier: batches of rows in, sorted rows out
  *	  engine_cpu	the engine in this process; key_sort sorts what key_pack packs,
  *					by radix_sort
@@ -31,6 +36,7 @@
 #include "pgcompat.h"
 #include "protocol.h"
 #include "sort_node.h"
+#include "sort_path.h"
 #include "sort_plan.h"
 #include "supervisor.h"
 
@@ -76,9 +82,13 @@ int			gpusort_min_rows = DEFAULT_MIN_ROWS;
 int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
 int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
 int			gpusort_algorithm = GS_ALGORITHM_AUTO;
+int			gpusort_libc_collations = GS_LIBC_VERIFY;
+bool		gpusort_verify = false;
+bool		gpusort_planner_cost = true;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
 bool		gpusort_explain_as_sort = false;
+bool		gpusort_collation_fault = false;
 
 int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
 int			gpusort_device_memory_limit = 0;
@@ -106,7 +116,14 @@ static const struct config_enum_entry algorithm_options[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry libc_options[] = {
+	{"verify", GS_LIBC_VERIFY, false},
+	{"off", GS_LIBC_OFF, false},
+	{NULL, 0, false}
+};
+
 static planner_hook_type next_planner_hook = NULL;
+static create_upper_paths_hook_type next_upper_paths_hook = NULL;
 
 static PlannedStmt *
 gpusort_planner(Query *parse, const char *query_string, int cursor_options,
@@ -125,6 +142,16 @@ gpusort_planner(Query *parse, const char *query_string, int cursor_options,
 	if (gpusort_enabled)
 		gs_sort_plan_rewrite(statement, repeatable);
 	return statement;
+}
+
+static void
+gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
+						   RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	if (next_upper_paths_hook)
+		next_upper_paths_hook(root, stage, input_rel, output_rel, extra);
+	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
+		gs_sort_path_add(root, input_rel, output_rel);
 }
 
 static void
@@ -164,6 +191,25 @@ define_settings(void)
 							 "\"auto\" takes the faster for the keys at hand.",
 							 &gpusort_algorithm, GS_ALGORITHM_AUTO, algorithm_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpusort.libc_collations",
+							 "Takes over sorts by collations of the C library.",
+							 "\"verify\" sorts by strxfrm() and compares all neighbours "
+							 "with strcoll() before the first row leaves; \"off\" leaves "
+							 "such sorts to PostgreSQL.",
+							 &gpusort_libc_collations, GS_LIBC_VERIFY, libc_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.verify",
+							 "Checks the order of rows as they leave a sort.",
+							 "Each is compared with the one before by PostgreSQL's own "
+							 "comparators, and they are counted. An ERROR says what is wrong.",
+							 &gpusort_verify, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.planner_cost",
+							 "Tells the planner what gpusort's sorts cost.",
+							 "Turned off, plans are chosen as if all sorts were "
+							 "PostgreSQL's.",
+							 &gpusort_planner_cost, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.force",
 							 "Takes over every possible sort, whatever its size.",
 							 "For tests.",
@@ -178,6 +224,11 @@ define_settings(void)
 							 "Has EXPLAIN print a GpuSort as if it were a Sort.",
 							 "For tests that compare plans with PostgreSQL's own.",
 							 &gpusort_explain_as_sort, false,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.collation_fault",
+							 "Makes wrong keys of texts whose collation does not compare bytes.",
+							 "For tests.",
+							 &gpusort_collation_fault, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
 	/* of gpusortd, so of the server: in the configuration file only */
@@ -218,6 +269,8 @@ _PG_init(void)
 	RegisterCustomScanMethods(&gs_sort_scan_methods);
 	next_planner_hook = planner_hook;
 	planner_hook = gpusort_planner;
+	next_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = gpusort_create_upper_paths;
 	gs_supervisor_register();
 }
 

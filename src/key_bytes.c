@@ -59,17 +59,21 @@
  * elements
  * --------
  * Those of fixed width are the fields of their key record (key_fields.h), in
- * big-endian order.  Text ends with a zero byte, which it has nowhere else; bytea
- * is cut into groups as bit strings are.
+ * big-endian order.  Text ends with a zero byte, which it has nowhere else, or its
+ * key under a collation (key_collation.h) does, which has another one at most,
+ * between the two parts that every such key has; bytea is cut into groups as bit
+ * strings are.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key_bytes.h"
+#include "key_collation.h"
 #include "key_fields.h"
 #include "key_layout.h"
 
+#include "access/tupmacs.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "utils/array.h"
@@ -104,7 +108,10 @@ typedef struct Encoder
 	GsKeyLayout *layout;		/* fixed width: of one value */
 	GsKeyLabels labels;			/* enum */
 	uint8		word_bytes[MAX_WORDS];	/* fixed width: how many of each count */
+	Oid			type;			/* that an array says its elements are of, or a
+								 * range that it is of */
 	TypeCacheEntry *range;		/* of ranges and multiranges */
+	GsKeyCollation *collation;	/* text: if its bytes are not the key */
 	struct Encoder *element;
 } Encoder;
 
@@ -113,6 +120,9 @@ struct GsKeyMaker
 	Encoder    *encoder;
 	CodeBuffer	buffer;
 };
+
+/* Comparison functions go by what values say of themselves. */
+static const char other_type[] = "a value is of another type than its column";
 
 static bool put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value,
 					  const char **why_not);
@@ -145,12 +155,18 @@ put_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
 	buffer->len += nbytes;
 }
 
+static inline void
+store_be64(unsigned char *to, uint64 word)
+{
+	word = pg_hton64(word);
+	memcpy(to, &word, sizeof(word));
+}
+
 /* The upper bytes of a word. */
 static inline void
 put_word(CodeBuffer *buffer, uint64 word, size_t nbytes)
 {
-	word = pg_hton64(word);
-	memcpy(reserve(buffer, sizeof(word)), &word, sizeof(word));
+	store_be64(reserve(buffer, sizeof(word)), word);
 	buffer->len += nbytes;
 }
 
@@ -264,7 +280,7 @@ magnitude_word(int magnitude, bool negative)
 typedef struct BitWriter
 {
 	unsigned char *to;
-	unsigned char complement;	/* what bytes are xored with */
+	uint64		complement;		/* what is written is xored with it */
 	int			nbits;			/* not written yet */
 	uint64		bits;
 } BitWriter;
@@ -277,8 +293,24 @@ write_bits(BitWriter *writer, uint64 value, int nbits)
 	while (writer->nbits >= 8)
 	{
 		writer->nbits -= 8;
-		*writer->to++ = (unsigned char) (writer->bits >> writer->nbits) ^ writer->complement;
+		*writer->to++ = (unsigned char) ((writer->bits >> writer->nbits) ^ writer->complement);
 	}
+}
+
+/*
+ * Four digits, of as many bits as seven bytes have: so what is not written yet
+ * is as many bits as before.
+ */
+static inline void
+write_four_digits(BitWriter *writer, const NumericDigits *number, int i)
+{
+	uint64		bits = 0;
+
+	for (int j = 0; j < 4; j++)
+		bits = bits << DIGIT_BITS | (digit_at(number, i + j) + DIGIT_BIAS);
+	store_be64(writer->to, ((writer->bits << 56 | bits) << (8 - writer->nbits)) ^ writer->complement);
+	writer->to += 7;
+	writer->bits = bits;
 }
 
 /* A number whose weight or digits a word cannot hold. */
@@ -286,13 +318,16 @@ static pg_noinline void
 put_long_number(CodeBuffer *buffer, const NumericDigits *number, int magnitude)
 {
 	unsigned char *start = reserve(buffer, sizeof(uint64) + (number->ndigits + 2) * sizeof(uint16));
-	BitWriter	writer = {.to = start,.complement = number->negative ? 0xFF : 0};
+	BitWriter	writer = {.to = start,.complement = number->negative ? UINT64_MAX : 0};
+	int			i = 0;
 
 	write_bits(&writer, magnitude_word(magnitude, number->negative) >> (64 - MAGNITUDE_BITS),
 			   MAGNITUDE_BITS);
 	if (magnitude == MAGNITUDE_SMALL || magnitude == MAGNITUDE_LARGE)
 		write_bits(&writer, number->weight + WEIGHT_BIAS, WEIGHT_BITS);
-	for (int i = 0; i < number->ndigits; i++)
+	for (; i + 4 <= number->ndigits; i += 4)
+		write_four_digits(&writer, number, i);
+	for (; i < number->ndigits; i++)
 		write_bits(&writer, digit_at(number, i) + DIGIT_BIAS, DIGIT_BITS);
 	write_bits(&writer, 0, END_BITS);
 	while (writer.nbits > 0 || writer.to - start < sizeof(uint64))
@@ -383,12 +418,31 @@ enum
 	ARRAY_NULL
 };
 
-static bool
-put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const char **why_not)
+/* Numbers without NULLs: they stand side by side. */
+static void
+put_numbers(CodeBuffer *buffer, const Encoder *element, const char *numbers, int nitems)
 {
-	const Encoder *element = encoder->element;
-	int			ndims = ARR_NDIM(array);
-	int			nitems = ArrayGetNItems(ndims, ARR_DIMS(array));
+	const GsKeyField *field = element->layout->fields;
+	int			nbytes = element->word_bytes[0];
+	unsigned char *to = reserve(buffer, nitems * (size_t) (1 + nbytes) + sizeof(uint64));
+
+	for (int i = 0; i < nitems; i++)
+	{
+		Datum		value = fetch_att(numbers, true, element->len);
+
+		CHECK_FOR_INTERRUPTS();
+		*to = ARRAY_ELEMENT;
+		store_be64(to + 1, gs_key_value_code(element->kind, field, NULL, value) << field->shift);
+		to += 1 + nbytes;
+		numbers += element->len;
+	}
+	buffer->len = to - buffer->data;
+}
+
+static bool
+put_elements(CodeBuffer *buffer, const Encoder *element, ArrayType *array, int nitems,
+			 const char **why_not)
+{
 	array_iter	iterator;
 
 	array_iter_setup(&iterator, (AnyArrayType *) array);
@@ -403,6 +457,26 @@ put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const ch
 		if (!is_null && !put_value(buffer, element, value, why_not))
 			return false;
 	}
+	return true;
+}
+
+static bool
+put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const char **why_not)
+{
+	const Encoder *element = encoder->element;
+	int			ndims = ARR_NDIM(array);
+	int			nitems = ArrayGetNItems(ndims, ARR_DIMS(array));
+
+	if (ARR_ELEMTYPE(array) != encoder->type)
+	{
+		*why_not = other_type;
+		return false;
+	}
+	if (gs_key_kind_is_by_value(element->kind) && element->kind != GS_KEY_ENUM &&
+		!ARR_HASNULL(array))
+		put_numbers(buffer, element, ARR_DATA_PTR(array), nitems);
+	else if (!put_elements(buffer, element, array, nitems, why_not))
+		return false;
 	put_byte(buffer, ARRAY_END);
 	put_byte(buffer, ndims);
 	for (int i = 0; ndims > 1 && i < ndims; i++)
@@ -465,6 +539,11 @@ put_range(CodeBuffer *buffer, const Encoder *encoder, RangeType *range, const ch
 	RangeBound	upper;
 	bool		empty;
 
+	if (RangeTypeGetOid(range) != encoder->type)
+	{
+		*why_not = other_type;
+		return false;
+	}
 	range_deserialize(encoder->range, range, &lower, &upper, &empty);
 	if (!empty)
 		return put_bounds(buffer, encoder->element, &lower, &upper, why_not);
@@ -476,6 +555,11 @@ static bool
 put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multirange,
 			   const char **why_not)
 {
+	if (MultirangeTypeGetOid(multirange) != encoder->type)
+	{
+		*why_not = other_type;
+		return false;
+	}
 	for (int i = 0; i < multirange->rangeCount; i++)
 	{
 		RangeBound	lower;
@@ -491,11 +575,21 @@ put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multi
 
 /* --------------------------------------------------------------- elements */
 
-static void
-put_text(CodeBuffer *buffer, const char *data, size_t nbytes)
+static bool
+put_text(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nbytes,
+		 const char **why_not)
 {
+	if (encoder->collation != NULL)
+	{
+		uint32		key_len;
+
+		if (!gs_key_collation_key(encoder->collation, data, nbytes, &data, &key_len, why_not))
+			return false;
+		nbytes = key_len;
+	}
 	put_bytes(buffer, data, nbytes);
 	put_byte(buffer, 0);
+	return true;
 }
 
 static bool
@@ -533,15 +627,18 @@ put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **
 	switch (encoder->kind)
 	{
 		case GS_KEY_TEXT:
-			put_text(buffer, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
+			if (!put_text(buffer, encoder, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena), why_not))
+				return false;
 			break;
 		case GS_KEY_BPCHAR:
-			put_text(buffer, VARDATA_ANY(varlena),
-					 bpchartruelen(VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena)));
+			if (!put_text(buffer, encoder, VARDATA_ANY(varlena),
+						  bpchartruelen(VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena)), why_not))
+				return false;
 			break;
 		case GS_KEY_NAME:
-			put_text(buffer, NameStr(*DatumGetName(value)),
-					 strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN));
+			if (!put_text(buffer, encoder, NameStr(*DatumGetName(value)),
+						  strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN), why_not))
+				return false;
 			break;
 		case GS_KEY_BYTEA:
 			put_groups(buffer, VARDATA_ANY(varlena), 8 * (size_t) VARSIZE_ANY_EXHDR(varlena));
@@ -613,6 +710,9 @@ create_encoder(const GsKeyOrder *order)
 		init_fixed_width(encoder, order);
 	if (order->kind == GS_KEY_RANGE || order->kind == GS_KEY_MULTIRANGE)
 		encoder->range = gs_key_order_range(order);
+	if (OidIsValid(order->collation))
+		encoder->collation = gs_key_collation_create(order->collation, true);
+	encoder->type = order->kind == GS_KEY_ARRAY ? get_element_type(order->type) : order->type;
 	if (order->element != NULL)
 		encoder->element = create_encoder(order->element);
 	return encoder;

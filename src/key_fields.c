@@ -41,6 +41,7 @@ gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 		case GS_KEY_INT64:
 		case GS_KEY_UINT64:
 		case GS_KEY_MACADDR8:
+		case GS_KEY_ABBREVIATED:
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			break;
 		case GS_KEY_FLOAT4:

@@ -25,7 +25,7 @@ extern void gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijectiv
 static inline bool
 gs_key_kind_is_by_value(GsKeyKind kind)
 {
-	return kind <= GS_KEY_ENUM;
+	return kind <= GS_KEY_ENUM || kind == GS_KEY_ABBREVIATED;
 }
 
 /* ----------------------------------------------------------------- enums */
@@ -125,6 +125,8 @@ gs_key_value_code(GsKeyKind kind, const GsKeyField *field, const GsKeyLabels *la
 			return gs_float4_code(value, bijective);
 		case GS_KEY_FLOAT8:
 			return gs_float8_code(value, bijective);
+		case GS_KEY_ABBREVIATED:
+			return DatumGetUInt64(value);
 		default:
 			Assert(kind == GS_KEY_ENUM);
 			return labels->placed ? gs_float4_code(value, false) : DatumGetObjectId(value);

@@ -17,6 +17,7 @@
  */
 #include "postgres.h"
 
+#include "key_collation.h"
 #include "key_order.h"
 #include "pgcompat.h"
 
@@ -93,7 +94,10 @@ find_function(PGFunction function)
 	return NULL;
 }
 
-/* Does a function that serves many types fit this one? */
+/*
+ * Are the type's values what the function reads?  One that serves many types
+ * also asks what else the type is.
+ */
 static bool
 suits_type(const KnownFunction *known, Oid type)
 {
@@ -133,16 +137,12 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 							format_type_be(type), name != NULL ? name : "?");
 		return false;
 	}
-	if (known->collated && !(OidIsValid(collation) && gs_collation_is_bytewise(collation)))
-	{
-		char	   *name = get_collation_name(collation);
-
-		*why_not = psprintf("collation \"%s\" does not compare bytes",
-							name != NULL ? name : "?");
+	if (known->collated && !gs_key_collation_can_encode(collation, why_not))
 		return false;
-	}
 	order->kind = known->kind;
 	order->type = type;
+	order->collation = known->collated && !gs_collation_is_bytewise(collation) ?
+		collation : InvalidOid;
 	order->element = NULL;
 	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
 }
@@ -182,7 +182,11 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	}
 	order->element = palloc(sizeof(GsKeyOrder));
 	if (order_of_function(function, getBaseType(type), collation, order->element, &reason))
-		return true;
+	{
+		if (!OidIsValid(order->element->collation))
+			return true;
+		reason = psprintf("collation \"%s\" does not compare bytes", get_collation_name(collation));
+	}
 	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
 	return false;
 }

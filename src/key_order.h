@@ -22,6 +22,7 @@ typedef enum GsKeyKind
 	GS_KEY_UINT64,				/* xid8, pg_lsn */
 	GS_KEY_FLOAT4,
 	GS_KEY_FLOAT8,
+	GS_KEY_ABBREVIATED,			/* a code of any type's: key_abbreviation.h */
 	GS_KEY_ENUM,
 	GS_KEY_TID,
 	GS_KEY_TIMETZ,
@@ -46,6 +47,8 @@ typedef struct GsKeyOrder
 {
 	GsKeyKind	kind;
 	Oid			type;			/* of the values; the base type of a domain */
+	Oid			collation;		/* of text that it does not compare byte by byte
+								 * (key_collation.h), else InvalidOid */
 	struct GsKeyOrder *element; /* of an array's elements, of a range's bounds */
 } GsKeyOrder;
 

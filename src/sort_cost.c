@@ -10,8 +10,26 @@
 #include "batch.h"
 #include "key_sort.h"
 #include "sort_cost.h"
+#include "sort_top.h"
 
 #include "access/htup_details.h"
+#include "optimizer/optimizer.h"
+
+/* A LIMIT that is not known yet: the planner takes the same share of the rows. */
+#define UNKNOWN_BOUND_SHARE	0.1
+
+/* Rows that the engine has to hold at least. */
+static double
+rows_held(const GsSortEstimate *estimate)
+{
+	double		bound = estimate->bound;
+
+	if (!estimate->bounded)
+		return estimate->nrows;
+	if (bound < 0)
+		bound = estimate->nrows * UNKNOWN_BOUND_SHARE;
+	return Min(estimate->nrows, gs_top_least_rows(bound));
+}
 
 double
 gs_sort_cost_bytes(const GsSortEstimate *estimate)
@@ -21,19 +39,43 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 
 	if (!estimate->keys_only)
 	{
-		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width);
+		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width) + estimate->key_bytes;
 		record += sizeof(uint64);
 	}
-	return estimate->nrows * (row + record + GS_KEY_SORT_ROW_BYTES) + GS_KEY_SORT_STATE_BYTES;
+	return rows_held(estimate) * (row + record + GS_KEY_SORT_ROW_BYTES) + GS_KEY_SORT_STATE_BYTES;
 }
 
 /*
- * A heap of the first n of N rows still reads and compares all N.  Past half
- * of them PostgreSQL itself is about as fast with a full sort, which is what
- * a GpuSort does.
+ * The planner takes two operators for a comparison, of which a stock sort of n
+ * rows makes n log2 n: 33 operators a row of 100 k rows, 43 of 3 M.  A GpuSort
+ * takes each row once.  How many operators that is comes from the processor
+ * time of whole rows of 150 bytes beside that of the scan below, in ns a row,
+ * of PostgreSQL and gpusort:
+ *
+ *				100 k rows		1 M rows		3 M rows		gain by this cost
+ *	 bigint		251	  116		380	  213		471	  222		1.2, 1.4, 1.5
+ *	 text "C"	370	  140		421	  276		485	  296		1.2, 1.4, 1.5
+ *	 3 columns	656	  167		913	  181		1384  280		1.0, 1.2, 1.3
+ *	 the key alone
+ *				166	  113		183	  114		178	   88		1.2, 1.4, 1.5
+ *
+ * (Zen 5, 2 cores, busy, PostgreSQL 15.20, 2026-11).  It is the larger number
+ * where there was a choice: a plan is to change only for what is sure.  As a
+ * stock sort costs the same for any number of columns, so may this one, nearly.
+ *
+ * A device took 0.4 of the CPU engine's time for 10 M rows, and 0.8 for 100 k
+ * (gpusort.c).
  */
-bool
-gs_sort_cost_bound_is_large(const GsSortEstimate *estimate)
+#define ROW_OPERATORS		28
+#define COLUMN_OPERATORS	2
+#define DEVICE_SHARE		0.7
+
+double
+gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device)
 {
-	return estimate->bound > estimate->nrows / 2;
+	double		noperators = ROW_OPERATORS + COLUMN_OPERATORS * (estimate->ncolumns - 1);
+
+	if (on_device)
+		noperators *= DEVICE_SHARE;
+	return estimate->nrows * noperators * cpu_operator_cost;
 }

@@ -14,14 +14,19 @@ typedef struct GsSortEstimate
 	double		nrows;
 	int			width;			/* bytes of a row's values */
 	int			ncolumns;		/* of the ORDER BY */
+	double		key_bytes;		/* of keys that go behind a row */
 	bool		keys_only;		/* no row beside the key */
-	double		bound;			/* rows that a LIMIT asks for; < 0 if all */
+	bool		bounded;		/* a LIMIT asks for the first rows only ... */
+	double		bound;			/* so many; < 0 if not known yet */
 } GsSortEstimate;
 
 /* Bytes that the CPU engine will need. */
 extern double gs_sort_cost_bytes(const GsSortEstimate *estimate);
 
-/* Is a full sort no dearer than PostgreSQL's heap of the first `bound` rows? */
-extern bool gs_sort_cost_bound_is_large(const GsSortEstimate *estimate);
+/*
+ * What the sort costs beside its input, until the first row can leave, in the
+ * planner's units.
+ */
+extern double gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device);
 
 #endif							/* GPUSORT_SORT_COST_H */

@@ -60,9 +60,12 @@ typedef struct GsDeform
  */
 extern GsDeform *gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns);
 
-/* The columns of a tuple that has NULLs; nulls[] tells which. */
-extern void gs_deform_with_nulls(const GsDeform *deform, HeapTupleHeader tuple,
-								 Datum *values, bool *nulls);
+/*
+ * The wanted columns of a tuple, in the order of attnos: values point into it
+ * unless they are passed by value.  False if the tuple does not have them all:
+ * one that is older than a column has not, and only its slot knows the value.
+ */
+extern bool gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls);
 
 static inline uint32
 gs_deform_align(uint32 offset, uint8 mask)
@@ -96,7 +99,7 @@ gs_deform_short_bytes(const GsDeformAttribute *attribute, const char *value)
 		VARSIZE_1B(value) : 0;
 }
 
-/* What is done with a wanted column that is not NULL; see gs_deform(). */
+/* What is done with a wanted column; see gs_deform_visit(). */
 typedef void (*GsDeformVisit) (void *arg, int column, Datum value);
 
 /*
@@ -141,14 +144,12 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 	}
 }
 
-/*
- * Has the tuple all the columns?  One that is older than a column has not; then
- * only its slot knows.
- */
+/* May gs_deform_visit() be called? */
 static inline bool
-gs_deform_covers(const GsDeform *deform, HeapTupleHeader tuple)
+gs_deform_can_visit(const GsDeform *deform, HeapTupleHeader tuple)
 {
-	return HeapTupleHeaderGetNatts(tuple) >= deform->nattributes;
+	return HeapTupleHeaderGetNatts(tuple) >= deform->nattributes &&
+		!(tuple->t_infomask & HEAP_HASNULL);
 }
 
 #endif							/* GPUSORT_SORT_DEFORM_H */

@@ -126,6 +126,15 @@ method_name(GsMethod method)
 	}
 }
 
+/* The proof of an order, whether it held or not. */
+static void
+explain_proof(const GsSortProof *proof, ExplainState *es)
+{
+	ExplainPropertyInteger("Compared Neighbors", NULL, proof->ncomparisons, es);
+	if (es->timing)
+		ExplainPropertyFloat("Proof Time", "ms", proof->us / 1000.0, 3, es);
+}
+
 /* What a device did, and how long it took: all of it beside the rest of the query. */
 static void
 explain_device(const GsFigures *figures, ExplainState *es)
@@ -143,29 +152,76 @@ explain_device(const GsFigures *figures, ExplainState *es)
 	}
 }
 
+/* What a stock sort in memory would have said: of more than twice the bound it makes a heap. */
+static const char *
+stock_method(const GsSortState *state)
+{
+	bool		is_heap = state->top.bound < PG_INT64_MAX / 2 &&
+		state->nrows + state->top.dropped > 2 * (uint64) state->top.bound;
+
+	return is_heap ? "top-N heapsort" : "quicksort";
+}
+
+/* Why it was no device, where one was asked for. */
+static void
+explain_no_device(const GsSortState *state, ExplainState *es)
+{
+	if (state->device_reason != NULL &&
+		(gpusort_engine == GS_ENGINE_CUDA || state->begun_again))
+		ExplainPropertyText("Engine Reason", state->device_reason, es);
+}
+
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
 	const GsFigures *figures = gs_engine_figures(state->engine);
+	char	   *method = psprintf("%s%s", state->top.dropped > 0 ? "top-N " : "",
+								  method_name(figures->method));
 
-	explain_method(gpusort_explain_as_sort ? "quicksort" : method_name(figures->method),
+	explain_method(gpusort_explain_as_sort ? stock_method(state) : method,
 				   (figures->peak_bytes + 1023) / 1024, "Memory", es);
 	if (gpusort_explain_as_sort)
 		return;
 	ExplainPropertyText("Engine", figures->engine, es);
 	if (figures->device != NULL)
 		ExplainPropertyText("Device", figures->device, es);
-	else if (state->device_reason != NULL &&
-			 (gpusort_engine == GS_ENGINE_CUDA || state->begun_again))
-		ExplainPropertyText("Engine Reason", state->device_reason, es);
+	else
+		explain_no_device(state, es);
 	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
 	if (figures->key_tails)
 		ExplainPropertyBool("Key Tails", true, es);
 	if (figures->tied_rows > 0)
 		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
+	if (state->top.dropped > 0)
+		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
 	if (figures->device != NULL)
 		explain_device(figures, es);
+}
+
+static void
+explain_merge(const GsSortState *state, ExplainState *es)
+{
+	const GsSpillFigures *figures = gs_spill_figures(state->spill);
+
+	explain_method("external merge", (figures->disk_bytes + 1023) / 1024, "Disk", es);
+	if (gpusort_explain_as_sort)
+		return;
+	ExplainPropertyText("Engine", figures->device != NULL ? "cuda" : "cpu", es);
+	if (figures->device != NULL)
+		ExplainPropertyText("Device", figures->device, es);
+	else
+		explain_no_device(state, es);
+	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
+	if (figures->device != NULL)
+		ExplainPropertyInteger("Device Runs", NULL, figures->device_runs, es);
+	if (figures->nmerges > 0)
+		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
 }
 
 static void
@@ -180,6 +236,8 @@ explain_stock(const GsSortState *state, ExplainState *es)
 		return;
 	ExplainPropertyText("Engine", "postgres", es);
 	ExplainPropertyText("Engine Reason", state->stock_reason, es);
+	if (state->proof.ncomparisons > 0)
+		explain_proof(&state->proof, es);
 }
 
 /*
@@ -268,6 +326,8 @@ gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	if (state->phase == GS_SORT_ENGINE)
 		explain_engine(state, es);
+	else if (state->phase == GS_SORT_MERGE)
+		explain_merge(state, es);
 	else if (state->phase == GS_SORT_STOCK)
 		explain_stock(state, es);
 }

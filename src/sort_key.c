@@ -17,15 +17,18 @@
  * A value that is compressed or stored out of line is fetched here, once, and
  * its bytes are stored behind the row, since the row itself keeps only the
  * pointer, as it does in a stock sort.  So are codes that are made of a value
- * (key_bytes.h), as far as the prefix does not have all of them.
+ * (key_bytes.h, key_collation.h), as far as the prefix does not have all of them.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "batch.h"
+#include "gpusort.h"
+#include "key_abbreviation.h"
 #include "key_bytes.h"
 #include "key_codec.h"
+#include "key_collation.h"
 #include "key_fields.h"
 #include "key_order.h"
 #include "pgcompat.h"
@@ -34,6 +37,7 @@
 
 #include "fmgr.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 /* A variable-width value as loaded. */
@@ -54,6 +58,8 @@ typedef struct KeyColumn
 	AttrNumber	attno;
 	GsKeyField *field;			/* the first of its fields */
 	GsKeyLabels labels;			/* enum */
+	GsKeyAbbreviation *abbreviation;	/* if it is all that there is */
+	GsKeyCollation *collation;	/* text whose bytes are not the key */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
 	GsKeyMaker *maker;			/* variable width: if its code has to be made */
 } KeyColumn;
@@ -66,7 +72,10 @@ struct GsSortKey
 	MemoryContext value_context;	/* detoasted values of the loaded row */
 	bool		value_context_used;
 	bool		direct;			/* no value has to be fetched or looked up */
+	int			first_tied;		/* see gs_sort_key_first_tied() */
+	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
+	GsDeform   *first_deform;	/* the same, of the first column only */
 	Datum	   *values;			/* the sort columns of the row at hand */
 	bool	   *nulls;
 	KeyColumn  *columns;
@@ -82,8 +91,17 @@ static void add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_fl
 static bool
 column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, char **why_not)
 {
-	return gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
-									order, descending, why_not);
+	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
+								 order, descending, why_not))
+		return true;
+	if ((!OidIsValid(column->collation) && type_is_collatable(column->type)) ||
+		gs_key_abbreviation_create(column->sort_operator, column->collation) == NULL)
+		return false;
+	order->kind = GS_KEY_ABBREVIATED;
+	order->type = column->type;
+	order->collation = InvalidOid;
+	order->element = NULL;
+	return true;
 }
 
 bool
@@ -108,6 +126,8 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 			return false;
 		}
 		nfields += count_fields(order.kind);
+		if (order.kind == GS_KEY_ABBREVIATED)
+			break;				/* the columns after it only decide ties */
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
@@ -115,6 +135,56 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 		return false;
 	}
 	return true;
+}
+
+/* Does an order, or that of its elements, need a proof? */
+static bool
+order_needs_proof(const GsKeyOrder *order)
+{
+	for (; order != NULL; order = order->element)
+	{
+		if (OidIsValid(order->collation) && gs_key_collation_needs_proof(order->collation))
+			return true;
+	}
+	return false;
+}
+
+bool
+gs_sort_key_can_be_whole(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (!column_order(&columns[i], &order, &descending, &why_not) ||
+			order.kind == GS_KEY_ABBREVIATED || order_needs_proof(&order))
+			return false;
+	}
+	return true;
+}
+
+double
+gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
+{
+	double		nbytes = 0;
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+		const bool	whole = i + 1 < ncolumns;
+
+		if (!column_order(&columns[i], &order, &descending, &why_not) ||
+			order.kind == GS_KEY_ABBREVIATED)
+			break;
+		if (OidIsValid(order.collation))
+			nbytes += gs_key_collation_expansion(order.collation, whole) *
+				Min(width, get_typavgwidth(columns[i].type, -1));
+	}
+	return nbytes;
 }
 
 /* ------------------------------------------------------------ the layout */
@@ -181,12 +251,43 @@ prepare_code(KeyColumn *column)
 static bool
 is_decodable(const KeyColumn *column)
 {
-	return gs_key_kind_is_by_value(column->kind) &&
+	return gs_key_kind_is_by_value(column->kind) && column->kind != GS_KEY_ABBREVIATED &&
 		(column->kind != GS_KEY_ENUM || !column->labels.placed);
 }
 
+/*
+ * Chooses how the values of a column become codes.  Texts may leave ties to a
+ * comparator, and with them all columns after, only if there are none: then
+ * mostly few are tied, or they are equal.
+ */
+static void
+choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
+			const GsSortColumn *plan, bool whole)
+{
+	bool		abbreviate = order->kind == GS_KEY_ABBREVIATED;
+
+	column->kind = order->kind;
+	if (OidIsValid(order->collation) && !whole && order->kind != GS_KEY_NAME)
+		abbreviate = !gpusort_collation_fault;
+	if (abbreviate)
+		column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, plan->collation);
+	if (column->abbreviation != NULL)
+		column->kind = GS_KEY_ABBREVIATED;
+	else if (OidIsValid(order->collation))
+		column->collation = gs_key_collation_create(order->collation, whole);
+	key->needs_proof |= order_needs_proof(order);
+}
+
+/* Does the code of a column leave ties? */
+static bool
+leaves_ties(const KeyColumn *column)
+{
+	return column->abbreviation != NULL ||
+		(column->collation != NULL && !gs_key_collation_is_whole(column->collation));
+}
+
 GsSortKey *
-gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
 {
 	GsSortKey  *key = palloc(sizeof(GsSortKey));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -199,12 +300,14 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 											   ALLOCSET_SMALL_SIZES);
 	key->value_context_used = false;
 	key->direct = true;
+	key->first_tied = -1;
+	key->needs_proof = false;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
 	gs_key_layout_init(&key->layout);
 
-	for (int i = 0; i < ncolumns; i++)
+	for (int i = 0; i < ncolumns && key->first_tied < 0; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
 		GsKeyOrder	order;
@@ -213,7 +316,9 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 
 		if (!column_order(&columns[i], &order, &descending, &why_not))
 			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
-		column->kind = order.kind;
+		choose_code(key, column, &order, &columns[i], whole || i + 1 < ncolumns);
+		if (leaves_ties(column))
+			key->first_tied = i;
 		column->attno = columns[i].attno;
 		key->last_attno = Max(key->last_attno, column->attno);
 		if (column->kind == GS_KEY_ENUM)
@@ -221,7 +326,8 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
-		if (column->kind == GS_KEY_ENUM || key->layout.columns[i].variable)
+		if (column->kind == GS_KEY_ENUM || column->kind == GS_KEY_ABBREVIATED ||
+			key->layout.columns[i].variable)
 			key->direct = false;
 		key->layout.keys_only = keys_only;
 		key->layout.ascending = keys_only;
@@ -233,7 +339,10 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 			column->maker = gs_key_maker_create(&order);
 		attnos[i] = column->attno;
 	}
-	key->deform = gs_deform_create(desc, attnos, ncolumns);
+	if (key->first_tied >= 0)
+		key->ncolumns = key->first_tied + 1;
+	key->deform = gs_deform_create(desc, attnos, key->ncolumns);
+	key->first_deform = gs_deform_create(desc, attnos, 1);
 	pfree(attnos);
 	return key;
 }
@@ -248,6 +357,18 @@ bool
 gs_sort_key_is_direct(const GsSortKey *key)
 {
 	return key->direct;
+}
+
+int
+gs_sort_key_first_tied(const GsSortKey *key)
+{
+	return key->first_tied;
+}
+
+bool
+gs_sort_key_needs_proof(const GsSortKey *key)
+{
+	return key->needs_proof;
 }
 
 /* ------------------------------------------------------------------ loading */
@@ -316,43 +437,37 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	return true;
 }
 
+/* Puts the code in place of the value. */
+static bool
+load_abbreviation(KeyColumn *column, Datum *value, const char **why_not)
+{
+	*value = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation, *value));
+	if (!gs_key_abbreviation_is_poor(column->abbreviation))
+		return true;
+	*why_not = "the beginnings of the values tell few of them apart";
+	return false;
+}
+
 static inline HeapTupleHeader
 source_tuple(const GsRowSource *source)
 {
 	return (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET);
 }
 
-/* Can the sort columns be found in the tuple?  Else its slot must do it, or has done it. */
+/* Are the sort columns to be found in the tuple?  Else its slot does it, or has done it. */
 static inline bool
-can_deform(const GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
+deforms_tuple(const GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 {
-	return slot->tts_nvalid < key->last_attno && source->body != NULL &&
-		key->deform != NULL && gs_deform_covers(key->deform, source_tuple(source));
-}
-
-static pg_attribute_always_inline void
-keep_value(void *arg, int column, Datum value)
-{
-	GsSortKey  *key = arg;
-
-	key->values[column] = value;
-	key->nulls[column] = false;
+	return slot->tts_nvalid < key->last_attno && source->body != NULL && key->deform != NULL;
 }
 
 /* Finds the sort columns of the slot's row. */
 static void
 find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 {
-	if (can_deform(key, slot, source))
-	{
-		HeapTupleHeader tuple = source_tuple(source);
-
-		if (tuple->t_infomask & HEAP_HASNULL)
-			gs_deform_with_nulls(key->deform, tuple, key->values, key->nulls);
-		else
-			gs_deform_visit(key->deform, tuple, keep_value, key);
+	if (deforms_tuple(key, slot, source) &&
+		gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
 		return;
-	}
 	slot_getsomeattrs(slot, key->last_attno);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
@@ -361,40 +476,71 @@ find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 	}
 }
 
+/* Forgets what was fetched for the row before. */
+static inline void
+forget_values(GsSortKey *key)
+{
+	if (key->value_context_used)
+	{
+		MemoryContextReset(key->value_context);
+		key->value_context_used = false;
+	}
+}
+
+/* Fetches or looks up the value found for a column, if it is of a kind that needs it. */
+static inline bool
+load_column(GsSortKey *key, int colno, size_t *extra_bytes, const char **why_not)
+{
+	KeyColumn  *column = &key->columns[colno];
+
+	if (key->nulls[colno])
+		return true;
+	if (column->kind == GS_KEY_ENUM)
+		return gs_key_labels_find(&column->labels, &key->values[colno], why_not);
+	if (column->kind == GS_KEY_ABBREVIATED)
+		return load_abbreviation(column, &key->values[colno], why_not);
+	if (key->layout.columns[colno].variable)
+	{
+		KeyBytes   *bytes = &column->bytes;
+
+		if (!load_bytes(key, column, key->values[colno], why_not))
+			return false;
+		if (column->collation != NULL)
+		{
+			if (!gs_key_collation_key(column->collation, bytes->data, bytes->len,
+									  &bytes->data, &bytes->len, why_not))
+				return false;
+			bytes->apart = true;
+		}
+		if (bytes->apart && !fits_prefix(bytes))
+			*extra_bytes += bytes->len;
+	}
+	return true;
+}
+
 bool
 gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
 				 size_t *extra_bytes, const char **why_not)
 {
 	*extra_bytes = 0;
 	find_values(key, slot, source);
-	if (key->value_context_used)
-	{
-		MemoryContextReset(key->value_context);
-		key->value_context_used = false;
-	}
+	forget_values(key);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		KeyColumn  *column = &key->columns[i];
-
-		if (key->nulls[i])
-			continue;
-		if (column->kind == GS_KEY_ENUM)
-		{
-			if (!gs_key_labels_find(&column->labels, &key->values[i], why_not))
-				return false;
-		}
-		else if (key->layout.columns[i].variable)
-		{
-			if (!load_bytes(key, column, key->values[i], why_not))
-				return false;
-			if (column->bytes.apart && !fits_prefix(&column->bytes))
-				*extra_bytes += column->bytes.len;
-		}
+		if (!load_column(key, i, extra_bytes, why_not))
+			return false;
 	}
 	return true;
 }
 
 /* ------------------------------------------------------------------ writing */
+
+/* The first bytes of a text-like value, as an unsigned number. */
+static inline uint64
+bytes_prefix(const KeyBytes *bytes)
+{
+	return gs_load_prefix((const unsigned char *) bytes->data, bytes->len);
+}
 
 /*
  * A text-like value: its first bytes, and where all of them stand, counted
@@ -409,8 +555,7 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	KeyBytes   *bytes = &column->bytes;
 	const char *stored;
 
-	gs_key_field_put(&key->layout.fields[layout->first_field], record,
-					 gs_load_prefix((const unsigned char *) bytes->data, bytes->len));
+	gs_key_field_put(&key->layout.fields[layout->first_field], record, bytes_prefix(bytes));
 	if (bytes->len < layout->min_len)
 		layout->min_len = bytes->len;
 	if (bytes->len > layout->max_len)
@@ -479,6 +624,52 @@ put_fixed(const KeyColumn *column, Datum value, uint64 *record)
 		put_by_kind(column, value, record);
 }
 
+/* The code of a field of a value that is passed by reference. */
+static pg_noinline uint64
+by_reference_code(const KeyColumn *column, GsKeyField *field, Datum value)
+{
+	uint64		record[GS_MAX_FIELDS] = {0};
+
+	gs_key_fields_put(column->kind, field, value, record);
+	return (record[field->word] >> field->shift) & gs_key_field_mask(field);
+}
+
+/* The code of the first column's first field, of a value that is loaded and not NULL. */
+static inline uint64
+first_code(const GsSortKey *key)
+{
+	const KeyColumn *column = &key->columns[0];
+
+	if (column->by_value)
+		return value_code(column, key->values[0]);
+	if (key->layout.columns[0].variable)
+		return bytes_prefix(&column->bytes);
+	return by_reference_code(column, column->field, key->values[0]);
+}
+
+bool
+gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null, uint64 *code)
+{
+	Size		nbytes;
+	const char *body = gs_row_body(slot, &nbytes);
+	AttrNumber	attno = key->columns[0].attno;
+	size_t		extra_bytes = 0;
+	const char *why_not;
+
+	if (slot->tts_nvalid >= attno || body == NULL ||
+		!gs_deform(key->first_deform, (HeapTupleHeader) (body - MINIMAL_TUPLE_OFFSET),
+				   key->values, key->nulls))
+		key->values[0] = slot_getattr(slot, attno, &key->nulls[0]);
+	*is_null = key->nulls[0];
+	if (*is_null)
+		return true;
+	forget_values(key);
+	if (!load_column(key, 0, &extra_bytes, &why_not))
+		return false;
+	*code = first_code(key);
+	return true;
+}
+
 /* Begins the record of another row. */
 static inline void
 begin_record(GsKeyLayout *layout, uint64 *record)
@@ -535,8 +726,8 @@ uint32
 gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
 						 uint64 *record)
 {
-	if (likely(can_deform(key, slot, source) &&
-			   !(source_tuple(source)->t_infomask & HEAP_HASNULL)))
+	if (likely(deforms_tuple(key, slot, source) &&
+			   gs_deform_can_visit(key->deform, source_tuple(source))))
 	{
 		RecordTarget target = {key->columns, record};
 

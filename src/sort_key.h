@@ -11,7 +11,8 @@
  *	  gs_sort_key_write()	writes the record
  *
  * two steps, since the bytes of a text are referred to where they stand in
- * the stored row, and those that do not stand there must be stored behind it.
+ * the stored row, and those that do not stand there (fetched, or made: key_bytes.h)
+ * must be stored behind it.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,6 +43,18 @@ typedef struct GsSortColumn
 extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 								   char **why_not);
 
+/*
+ * Can keys alone order the rows, if they are made whole?  Neither a proof nor a
+ * comparator is needed then.
+ */
+extern bool gs_sort_key_can_be_whole(const GsSortColumn *columns, int ncolumns);
+
+/*
+ * About how many bytes of keys go behind a row whose values have `width` bytes, because
+ * texts are not compared byte by byte.
+ */
+extern double gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width);
+
 typedef struct GsSortKey GsSortKey;
 
 /*
@@ -49,9 +62,24 @@ typedef struct GsSortKey GsSortKey;
  * where it also makes a small one of its own.  The columns must be encodable.
  * Where the one column is the whole row and its value can be had back from
  * its code, the layout is keys_only.
+ *
+ * whole: the keys are to order all rows wherever that can be done, as a device
+ * needs it; else only as far as it is cheaper to make them and compare ties.
  */
 extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
-									 TupleDesc desc);
+									 TupleDesc desc, bool whole);
+
+/*
+ * Rows with equal keys have to be compared by the sort columns from this one on;
+ * -1: they are equal.  Only an engine that can call comparators takes them.
+ */
+extern int	gs_sort_key_first_tied(const GsSortKey *key);
+
+/*
+ * Are the codes of a column only a hint, so that the order has to be proven
+ * by PostgreSQL's comparators (sort_verify.h) before a row leaves?
+ */
+extern bool gs_sort_key_needs_proof(const GsSortKey *key);
 
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
@@ -61,12 +89,20 @@ extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
  * further than the last of them.  *extra_bytes becomes how many bytes of keys have to be stored
  * behind the row; they are valid until the next load.  Returns false, and
  * sets *why_not, if this value cannot be encoded although its type can (a label that
- * was added to an enum while the sort ran): such rows need the stock sort.
- * May ereport what detoasting reports.
+ * was added to an enum while the sort ran, a code of more than 1 GB): such rows need
+ * the stock sort.  May ereport what detoasting reports.
  */
 extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 							 const GsRowSource *source, size_t *extra_bytes,
 							 const char **why_not);
+
+/*
+ * A look at the first sort column of the slot's row, and no further: *is_null,
+ * or the *code of its first field.  Returns false if it cannot be encoded, as
+ * gs_sort_key_load() will say.  What was loaded before is lost.
+ */
+extern bool gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null,
+							 uint64 *code);
 
 /*
  * Writes what was loaded to the record of a stored row, behind row_bytes of

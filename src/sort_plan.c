@@ -6,16 +6,10 @@
  * The plan is rewritten when the planner is done with it.  That is the only
  * place from which all sorts can be seen: those below merge joins, unique,
  * grouping and window nodes are made while the plan is created and were never
- * paths.  The price is that the planner costs a stock sort; so its plan is
- * never worse than without gpusort.
+ * paths.  For them the planner counts what a stock sort costs; for the sort at
+ * the top of a query it knows better (sort_path.c).
  *
- * A Sort is kept as it is when
- *
- *	- its keys have no order-preserving code;
- *	- a LIMIT above it bounds it: PostgreSQL keeps the first rows only, in a
- *	  heap, and tells a Sort but not a CustomScan how many;
- *	- it is too small to win, or too large for work_mem, and no device is there
- *	  whose memory would do.
+ * Which Sort is kept as it is: see sort_choice.c.
  *
  * What the rewritten node looks like is dictated by set_plan_references(),
  * which has run: the target list of a Sort holds Vars that refer to its child
@@ -32,10 +26,9 @@
  */
 #include "postgres.h"
 
-#include "engine_choice.h"
 #include "gpusort.h"
-#include "service_client.h"
-#include "sort_cost.h"
+#include "sort_bound.h"
+#include "sort_choice.h"
 #include "sort_key.h"
 #include "sort_node.h"
 #include "sort_plan.h"
@@ -46,16 +39,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 
-/* How many rows the nodes above ask for. */
-typedef struct RowBound
-{
-	bool		bounded;		/* a Sort here would be told a bound */
-	double		rows;			/* the bound; < 0 if known only at run time */
-} RowBound;
-
-static const RowBound no_bound = {false, -1};
-
-static Plan *rewrite_plan(Plan *plan, RowBound bound, bool repeatable);
+static Plan *rewrite_plan(Plan *plan, GsBound bound, bool repeatable);
 
 /*
  * Nothing but reads, and nothing volatile: then a part of the plan may run
@@ -73,9 +57,9 @@ gs_sort_plan_rewrite(PlannedStmt *statement, bool repeatable)
 {
 	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, no_bound, repeatable);
+	statement->planTree = rewrite_plan(statement->planTree, gs_no_bound, repeatable);
 	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), no_bound, repeatable);
+		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_bound, repeatable);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -98,49 +82,20 @@ sort_columns(const Sort *sort)
 
 /* NULL if the Sort is to be replaced, else why it is not. */
 static char *
-reason_to_keep(const Sort *sort, const GsSortColumn *columns, RowBound bound)
+reason_to_keep(const Sort *sort, const GsSortColumn *columns, const GsBound *bound)
 {
 	GsSortEstimate estimate;
-	char	   *why_not;
-	double		nbytes;
-
-	if (!gs_sort_key_can_encode(columns, sort->numCols, &why_not))
-		return why_not;
 
 	estimate.nrows = sort->plan.lefttree->plan_rows;
 	estimate.width = sort->plan.lefttree->plan_width;
 	estimate.ncolumns = sort->numCols;
 	estimate.keys_only = sort->numCols == 1 && list_length(sort->plan.targetlist) == 1;
-	estimate.bound = bound.rows;
-	if (bound.bounded && bound.rows < 0)
-		return "a LIMIT bounds it";
-	if (bound.bounded && !gs_sort_cost_bound_is_large(&estimate))
-		return psprintf("a LIMIT bounds it to %.0f of %.0f rows", bound.rows, estimate.nrows);
-	if (gpusort_force)
-		return NULL;
-	if (estimate.nrows < gpusort_min_rows)
-		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
-						estimate.nrows, gpusort_min_rows);
-	nbytes = gs_sort_cost_bytes(&estimate);
-	if (nbytes <= work_mem * 1024.0)
-		return NULL;
-	if (gs_engine_device_pays((uint64) estimate.nrows))
-	{
-		const char *why_no_device;
-
-		if (gs_service_client_is_usable(&why_no_device))
-			return NULL;
-		if (gpusort_engine == GS_ENGINE_CUDA)
-			return psprintf("about %.0f kB would not fit work_mem = %d kB, and there is no device: %s",
-							nbytes / 1024, work_mem, why_no_device);
-	}
-	return psprintf("about %.0f kB would not fit work_mem = %d kB",
-					nbytes / 1024, work_mem);
+	return gs_sort_choice_reason_not(columns, bound, &estimate);
 }
 
 /* The GpuSort that does what the Sort would have done. */
 static Plan *
-replace_sort(Sort *sort, const GsSortColumn *columns, bool repeatable)
+replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool repeatable)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	List	   *targetlist = NIL;
@@ -153,6 +108,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns, bool repeatable)
 	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
+	scan->custom_exprs = gs_bound_exprs(bound);
 	scan->custom_private = gs_sort_node_private(columns, sort->numCols, repeatable);
 	scan->methods = &gs_sort_scan_methods;
 
@@ -171,46 +127,8 @@ replace_sort(Sort *sort, const GsSortColumn *columns, bool repeatable)
 	return (Plan *) scan;
 }
 
-/* An integer that a LIMIT or OFFSET clause is, if it is one; NULL counts as absent. */
-static bool
-limit_constant(Node *clause, double absent, double *rows)
-{
-	Const	   *constant = (Const *) clause;
-
-	if (clause == NULL)
-		*rows = absent;
-	else if (!IsA(clause, Const))
-		return false;
-	else
-		*rows = constant->constisnull ? absent : (double) DatumGetInt64(constant->constvalue);
-	return true;
-}
-
-/*
- * What a Limit tells the node below it.  It gives no bound to WITH TIES, whose
- * ties are not known, nor without a count.
- */
-static RowBound
-limit_bound(const Limit *limit)
-{
-	RowBound	bound = {true, -1};
-	double		count;
-	double		offset;
-
-	if (limit->limitOption == LIMIT_OPTION_WITH_TIES)
-		return no_bound;
-	if (limit_constant(limit->limitCount, -1, &count))
-	{
-		if (count < 0)
-			return no_bound;
-		if (limit_constant(limit->limitOffset, 0, &offset))
-			bound.rows = count + Max(offset, 0);
-	}
-	return bound;
-}
-
 static void
-rewrite_list(List *plans, RowBound bound, bool repeatable)
+rewrite_list(List *plans, GsBound bound, bool repeatable)
 {
 	ListCell   *lc;
 
@@ -227,9 +145,9 @@ rewrite_list(List *plans, RowBound bound, bool repeatable)
  * extensions' nodes, which may count on their kind.
  */
 static Plan *
-rewrite_plan(Plan *plan, RowBound bound, bool repeatable)
+rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 {
-	RowBound	child_bound = no_bound;
+	GsBound		child_bound = gs_no_bound;
 
 	if (plan == NULL)
 		return NULL;
@@ -251,32 +169,36 @@ rewrite_plan(Plan *plan, RowBound bound, bool repeatable)
 				SubqueryScan *scan = (SubqueryScan *) plan;
 
 				scan->subplan = rewrite_plan(scan->subplan,
-											 plan->qual == NIL ? bound : no_bound,
+											 plan->qual == NIL ? bound : gs_no_bound,
 											 repeatable);
 				break;
 			}
 		case T_Limit:
-			child_bound = limit_bound((Limit *) plan);
+			child_bound = gs_bound_of_limit(((Limit *) plan)->limitOption,
+											((Limit *) plan)->limitCount,
+											((Limit *) plan)->limitOffset);
 			break;
 		case T_Result:
+			child_bound = bound;
+			break;
 		case T_Gather:
 		case T_GatherMerge:
-			child_bound = bound;
+			child_bound = gs_bound_in_worker(bound);
 			break;
 		default:
 			break;
 	}
 	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, repeatable);
-	plan->righttree = rewrite_plan(plan->righttree, no_bound, repeatable);
+	plan->righttree = rewrite_plan(plan->righttree, gs_no_bound, repeatable);
 
 	if (IsA(plan, Sort) && plan->lefttree != NULL)
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
-		char	   *reason = reason_to_keep(sort, columns, bound);
+		char	   *reason = reason_to_keep(sort, columns, &bound);
 
 		if (reason == NULL)
-			return replace_sort(sort, columns, repeatable);
+			return replace_sort(sort, columns, &bound, repeatable);
 		if (gpusort_debug_plan)
 			ereport(NOTICE,
 					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));

@@ -31,33 +31,40 @@ typedef struct GsRowSource
 extern void gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot);
 extern void gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row);
 
-/* Looks at a slot. */
-static inline void
-gs_row_source_init(GsRowSource *source, TupleTableSlot *slot)
+/* The tuple that a slot holds, as GsRowSource.body; *nbytes is of the stored row. */
+static inline const char *
+gs_row_body(const TupleTableSlot *slot, Size *nbytes)
 {
 	if (slot->tts_ops == &TTSOpsBufferHeapTuple || slot->tts_ops == &TTSOpsHeapTuple)
 	{
-		HeapTuple	tuple = ((HeapTupleTableSlot *) slot)->tuple;
+		HeapTuple	tuple = ((const HeapTupleTableSlot *) slot)->tuple;
 
 		if (tuple != NULL)
 		{
-			source->body = (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
-			source->nbytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
-			return;
+			*nbytes = tuple->t_len - MINIMAL_TUPLE_OFFSET;
+			return (const char *) tuple->t_data + MINIMAL_TUPLE_OFFSET;
 		}
 	}
 	else if (slot->tts_ops == &TTSOpsMinimalTuple)
 	{
-		MinimalTuple tuple = ((MinimalTupleTableSlot *) slot)->mintuple;
+		MinimalTuple tuple = ((const MinimalTupleTableSlot *) slot)->mintuple;
 
 		if (tuple != NULL)
 		{
-			source->body = (const char *) tuple;
-			source->nbytes = tuple->t_len;
-			return;
+			*nbytes = tuple->t_len;
+			return (const char *) tuple;
 		}
 	}
-	gs_row_source_init_values(source, slot);
+	return NULL;
+}
+
+/* Looks at a slot. */
+static inline void
+gs_row_source_init(GsRowSource *source, TupleTableSlot *slot)
+{
+	source->body = gs_row_body(slot, &source->nbytes);
+	if (source->body == NULL)
+		gs_row_source_init_values(source, slot);
 }
 
 /* Stores the row at the 8-aligned row, source->nbytes of it. */

@@ -11,14 +11,17 @@
  */
 #include "postgres.h"
 
+#include "sort_bound.h"
 #include "sort_stock.h"
 
 void
 gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns, int ncolumns,
-			   TupleDesc desc, int memory_kb, bool random_access)
+			   TupleDesc desc, int memory_kb, int64 bound, bool random_access)
 {
 	int			options = random_access ? TUPLESORT_RANDOMACCESS : TUPLESORT_NONE;
 
+	if (bound != GS_UNBOUNDED)
+		options |= TUPLESORT_ALLOWBOUNDED;
 	stock->datum_sort = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval;
 	if (stock->datum_sort)
 	{
@@ -47,6 +50,8 @@ gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns, int ncolumns,
 											collations, nulls_first,
 											memory_kb, NULL, options);
 	}
+	if (bound != GS_UNBOUNDED)
+		tuplesort_set_bound(stock->state, bound);
 }
 
 void

@@ -27,11 +27,11 @@ typedef struct GsStockSort
 
 /*
  * Begins a sort of rows of the given type within memory_kb, in the current
- * memory context.
+ * memory context.  No more than the first `bound` rows will be asked for.
  */
 extern void gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns,
 						   int ncolumns, TupleDesc desc, int memory_kb,
-						   bool random_access);
+						   int64 bound, bool random_access);
 
 /* Adds the slot's row. */
 extern void gs_stock_put(GsStockSort *stock, TupleTableSlot *slot);

@@ -102,7 +102,7 @@ sub check_suite
 {
 	my ($name, @settings) = @_;
 	my ($node, $result, $folder) = run_suite($name,
-		"shared_preload_libraries = 'gpusort'", 'gpusort.force = on',
+		"shared_preload_libraries = 'gpusort'", 'gpusort.force = on', 'gpusort.verify = on',
 		'gpusort.explain_as_sort = on', @settings);
 
 	is(scalar(keys %$result), $ntests, "$name: all $ntests tests ran");

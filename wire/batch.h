@@ -62,15 +62,22 @@ gs_record_bytes(const GsKeyLayout *layout)
 	return sizeof(uint64_t) * ((size_t) layout->nwords + (layout->keys_only ? 0 : 1));
 }
 
+/* Has it no rows, all its room free. */
+static inline void
+gs_batch_clear(GsBatch *batch)
+{
+	batch->rows_end = batch->base;
+	batch->records = batch->top;
+	batch->nrows = 0;
+}
+
 static inline void
 gs_batch_init(GsBatch *batch, void *block, size_t nbytes, size_t record_bytes)
 {
 	batch->base = (char *) block;
 	batch->top = batch->base + (nbytes & ~(size_t) (GS_ROW_ALIGN - 1));
-	batch->rows_end = batch->base;
-	batch->records = batch->top;
 	batch->record_bytes = record_bytes;
-	batch->nrows = 0;
+	gs_batch_clear(batch);
 }
 
 /* Can a row of that many bytes and its record still be pushed? */
@@ -129,14 +136,21 @@ gs_batch_row(const GsBatch *batch, size_t unit)
 	return batch->base + unit * GS_ROW_ALIGN;
 }
 
-/* The record of a stored row. */
-static inline const uint64_t *
-gs_batch_record_of_row(const GsBatch *batch, const char *row)
+/* A stored row's place among the records of its batch. */
+static inline size_t
+gs_batch_slot_of_row(const char *row)
 {
 	uint32_t	slot;
 
 	memcpy(&slot, row + GS_ROW_SLOT_OFFSET, sizeof(slot));
-	return gs_batch_record(batch, slot);
+	return slot;
+}
+
+/* The record of a stored row. */
+static inline const uint64_t *
+gs_batch_record_of_row(const GsBatch *batch, const char *row)
+{
+	return gs_batch_record(batch, gs_batch_slot_of_row(row));
 }
 
 /* The unit of the row that a record belongs to; not for keys_only. */
@@ -154,7 +168,8 @@ gs_record_nulls(const uint64_t *record, int nwords)
 
 /*
  * Pushes what is in a slot of another batch of the same layout; it has room.
- * row_bytes is gs_batch_row_bytes() of it.
+ * row_bytes is gs_batch_row_bytes() of it.  Both may be one block of memory, as
+ * long as nothing is pushed behind where it was.
  */
 static inline void
 gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layout,
@@ -163,11 +178,11 @@ gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layou
 	const uint64_t *record = gs_batch_record(from, slot);
 	uint64_t   *copy = gs_batch_next_record(batch);
 
-	memcpy(copy, record, batch->record_bytes);
+	memmove(copy, record, batch->record_bytes);
 	if (row_bytes > 0)
 	{
-		memcpy(gs_batch_next_row(batch),
-			   gs_batch_row(from, gs_record_unit(record, layout->nwords)), row_bytes);
+		memmove(gs_batch_next_row(batch),
+				gs_batch_row(from, gs_record_unit(record, layout->nwords)), row_bytes);
 		copy[layout->nwords] = gs_batch_next_place(batch, gs_record_nulls(record, layout->nwords));
 	}
 	gs_batch_push(batch, row_bytes);

@@ -184,6 +184,18 @@ gs_key_layout_observe_order(GsKeyLayout *layout, uint64_t code)
 	layout->last_code = code;
 }
 
+/*
+ * Takes back that a row with these NULL bits was observed, as far as it was
+ * counted: ranges stay as wide as they are.
+ */
+static inline void
+gs_key_layout_forget_row(GsKeyLayout *layout, uint32_t nulls)
+{
+	layout->nrows--;
+	for (; nulls != 0; nulls &= nulls - 1)
+		layout->columns[__builtin_ctz(nulls)].nnulls--;
+}
+
 GS_HOST_DEVICE uint64_t
 gs_key_field_mask(const GsKeyField *field)
 {

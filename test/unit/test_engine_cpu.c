@@ -563,7 +563,7 @@ test_interrupts_of_long_prefix(void **unused)
 	uint64_t	expected = (uint64_t) nrows * len >> 26;
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	const void *rows[2];
@@ -608,6 +608,149 @@ test_interrupts_of_long_prefix(void **unused)
 			  "%llu calls in the comparison of %zu MB; one for each 64 MB would be %llu",
 			  (unsigned long long) host.ninterrupts, nrows * (len >> 10) >> 10,
 			  (unsigned long long) expected);
+}
+
+/* --------------------------------------------------------- ties of a driver's */
+
+#define lengthof(array)	(sizeof(array) / sizeof((array)[0]))
+
+/* Rows of which the key has only a part; the rest is known to the driver. */
+typedef struct TiedRows
+{
+	size_t		nrows;
+	uint64_t   *keys;
+	uint32_t   *rests;
+	uint64_t	ncompared;
+} TiedRows;
+
+static size_t
+number_of_tied(const void *row)
+{
+	return (size_t) ((const uint64_t *) row)[1];
+}
+
+static int
+compare_rests(void *arg, const void *a, const void *b)
+{
+	TiedRows   *tied = arg;
+	size_t		i = number_of_tied(a);
+	size_t		j = number_of_tied(b);
+
+	tied->ncompared++;
+	CHECK_MSG(tied->keys[i] == tied->keys[j], "rows %zu and %zu have different keys", i, j);
+	return (tied->rests[i] > tied->rests[j]) - (tied->rests[i] < tied->rests[j]);
+}
+
+/* Sorts them; they come in the order of (key, rest, input). */
+static void
+check_tied(TiedRows *tied, bool descending)
+{
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job = {0};
+	GsEngine   *engine;
+	GsBatch    *batch = NULL;
+	const void *rows[1];
+	size_t		before = 0;
+
+	tied->ncompared = 0;
+	unit_host_init(&host);
+	gs_key_layout_init(&layout);
+	gs_key_layout_add_column(&layout, descending, false);
+	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+	job.layout = &layout;
+	job.memory_limit = (size_t) 1 << 40;
+	job.host = host.callbacks;
+	job.compare = compare_rests;
+	job.compare_arg = tied;
+	engine = gs_engine_cpu_open(&job);
+	CHECK(engine != NULL);
+	for (size_t i = 0; i < tied->nrows; i++)
+	{
+		uint64_t   *record;
+
+		CHECK(gs_engine_reserve(engine, 16, &batch) == GS_STATUS_OK);
+		((uint64_t *) gs_batch_next_row(batch))[1] = i;
+		record = gs_batch_next_record(batch);
+		record[0] = tied->keys[i];
+		record[1] = gs_batch_next_place(batch, 0);
+		gs_key_field_observe(&layout.fields[0], record[0]);
+		layout.nrows++;
+		gs_batch_push(batch, 16);
+	}
+	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+	for (size_t i = 0; i < tied->nrows; i++)
+	{
+		size_t		row;
+
+		CHECK(driver_fetch(engine, i, 1, rows) == 1);
+		row = number_of_tied(rows[0]);
+		if (i > 0 && tied->keys[before] != tied->keys[row])
+			CHECK((tied->keys[before] < tied->keys[row]) != descending);
+		else if (i > 0)
+			CHECK_MSG(tied->rests[before] < tied->rests[row] ||
+					  (tied->rests[before] == tied->rests[row] && before < row),
+					  "row %zu comes before row %zu", before, row);
+		before = row;
+	}
+	CHECK(host.ninterrupts >= tied->ncompared);
+	gs_engine_close(engine);
+	unit_host_end(&host);
+}
+
+/*
+ * Keys of no bits, of a level, of more than one, in any order; rests of which
+ * few or many are the same; runs of all lengths.
+ */
+static void
+test_comparison(void **unused)
+{
+	static const size_t sizes[] = {0, 1, 2, 3, 6, 7, 12, 13, 25, 100, 1000, 20000};
+	static const uint64_t nkeys[] = {1, 2, 10, 300, UINT64_MAX};
+	static const uint64_t nrests[] = {1, 2, 10, UINT32_MAX};
+	Dice		dice = dice_of_seed(17);
+
+	for (size_t s = 0; s < lengthof(sizes); s++)
+	{
+		TiedRows	tied = {.nrows = sizes[s]};
+
+		tied.keys = malloc(sizeof(uint64_t) * (tied.nrows + 1));
+		tied.rests = malloc(sizeof(uint32_t) * (tied.nrows + 1));
+		CHECK(tied.keys != NULL && tied.rests != NULL);
+		for (size_t shape = 0; shape < lengthof(nkeys) * lengthof(nrests) * 3; shape++)
+		{
+			uint64_t	k = nkeys[shape % lengthof(nkeys)];
+			uint64_t	r = nrests[shape / lengthof(nkeys) % lengthof(nrests)];
+			size_t		order = shape / (lengthof(nkeys) * lengthof(nrests));
+
+			unit_case("%zu rows, shape %zu", tied.nrows, shape);
+			for (size_t i = 0; i < tied.nrows; i++)
+			{
+				size_t		rank = order == 0 ? 0 : order == 1 ? i : tied.nrows - i;
+
+				tied.keys[i] = order == 0 ? dice_below(&dice, k) * (UINT64_MAX / k) :
+					rank / (tied.nrows / (k < tied.nrows ? k : tied.nrows) + 1);
+				tied.rests[i] = (uint32_t) dice_below(&dice, r);
+			}
+			check_tied(&tied, shape % 2 == 1);
+		}
+		free(tied.keys);
+		free(tied.rests);
+	}
+
+	/* what is in order takes little more than a comparison a row */
+	{
+		TiedRows	tied = {.nrows = 20000};
+
+		tied.keys = calloc(tied.nrows, sizeof(uint64_t));
+		tied.rests = calloc(tied.nrows, sizeof(uint32_t));
+		CHECK(tied.keys != NULL && tied.rests != NULL);
+		check_tied(&tied, false);
+		CHECK(tied.ncompared < tied.nrows * 5 / 4);
+		free(tied.keys);
+		free(tied.rests);
+	}
+	unit_case("%s", "");
 }
 
 /*
@@ -711,7 +854,7 @@ fill(size_t limit, WidthFunction width)
 	LimitFigures figures = {0};
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch = NULL;
 	size_t		row_bytes = 0;
@@ -905,7 +1048,7 @@ check_many_batches(size_t nrows, uint64_t fail_at)
 	size_t		row_bytes = ((size_t) 32 << 20) - 200;
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	const void *rows[64];
@@ -1061,7 +1204,7 @@ test_numbering_limit(void **unused)
 	size_t		wide = ((size_t) 32 << 20) - 2000;
 	uint64_t	ninterrupts = 0;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	GsStatus	status;
@@ -1130,6 +1273,182 @@ test_numbering_limit(void **unused)
 	gs_engine_close(engine);
 }
 
+/* --------------------------------------------------------------- keep_first */
+
+/* The row at a place in the order of those pushed so far. */
+static uint32_t
+row_in_order(const Driver *driver, const uint32_t *order, size_t place)
+{
+	size_t		i = 0;
+
+	for (;; i++)
+	{
+		if (order[i] < driver->npushed && place-- == 0)
+			return order[i];
+	}
+}
+
+/* Has the engine keep the first rows only, and checks which one it says is their last. */
+static void
+keep_first(Driver *driver, const uint32_t *order, size_t bound)
+{
+	const GsBatch *batch = NULL;
+	size_t		slot = SIZE_MAX;
+	uint32_t	last = row_in_order(driver, order, bound - 1);
+
+	CHECK(gs_engine_cpu_keep_first(driver->engine, bound, &batch, &slot) == GS_STATUS_OK);
+	CHECK(slot < batch->nrows);
+	CHECK(table_row_is(driver->table, last, &driver->layout,
+					   gs_batch_pushed(batch, &driver->layout, slot)));
+	CHECK(driver->table->keys_only ||
+		  table_row_number(gs_batch_pushed(batch, &driver->layout, slot)) == last);
+	driver->batch = NULL;
+}
+
+/* The first rows are there, and the engine has no more than nrows. */
+static void
+check_first(Driver *driver, const uint32_t *order, size_t bound, size_t nrows)
+{
+	const TestTable *table = driver->table;
+
+	CHECK(gs_engine_sort(driver->engine) == GS_STATUS_OK);
+	CHECK(gs_engine_figures(driver->engine)->nrows == nrows);
+	for (size_t i = 0; i < bound && i < nrows; i++)
+	{
+		const void *row;
+
+		CHECK(driver_fetch(driver->engine, i, 1, &row) == 1);
+		CHECK(table->keys_only || table_row_number(row) == order[i]);
+		CHECK(table_row_is(table, order[i], &driver->layout, row));
+	}
+}
+
+/* Drained after it, rows still come in input order, each once. */
+static void
+check_rest(Driver *driver, size_t nrows)
+{
+	const GsBatch *batch;
+	int64_t		last = -1;
+
+	CHECK(gs_engine_drain(driver->engine) == GS_STATUS_OK);
+	for (;;)
+	{
+		CHECK(gs_engine_next_batch(driver->engine, &batch) == GS_STATUS_OK);
+		if (batch == NULL)
+			break;
+		nrows -= batch->nrows;
+		for (size_t i = 0; i < batch->nrows && !driver->table->keys_only; i++)
+		{
+			const char *row = gs_batch_pushed(batch, &driver->layout, i);
+
+			CHECK((int64_t) table_row_number(row) > last);
+			CHECK(table_row_is(driver->table, table_row_number(row), &driver->layout, row));
+			last = table_row_number(row);
+		}
+	}
+	CHECK(nrows == 0);
+}
+
+/* A load during which rows are dropped, now and then, and what comes after it. */
+static void
+check_keep_first(const TestTable *table, Dice *dice)
+{
+	uint32_t   *order = table_order(table);
+	size_t		bound = 1 + dice_below(dice, table->nrows);
+	size_t		every = 1 + dice_below(dice, table->nrows);
+	size_t		nrows = 0;
+	UnitHost	host;
+	Driver		driver;
+
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
+	for (; driver.npushed < table->nrows; nrows++)
+	{
+		if (nrows > bound && driver.npushed % every == 0)
+		{
+			keep_first(&driver, order, bound);
+			nrows = bound;
+		}
+		CHECK(driver_push(&driver) == GS_STATUS_OK);
+	}
+	if (dice_one_in(dice, 4))
+		check_rest(&driver, nrows);
+	else
+		check_first(&driver, order, bound, nrows);
+	driver_close(&driver);
+	unit_host_end(&host);
+	free(order);
+}
+
+static void
+test_keep_first(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.min_rows = 1;
+	options.max_rows = 60;
+	driver_check_tables(90000, 4000, &options, check_keep_first);
+	options.max_rows = 6000;
+	options.max_payload = 3000;
+	driver_check_tables(95000, 60, &options, check_keep_first);
+	options.keys_only = true;
+	driver_check_tables(96000, 200, &options, check_keep_first);
+}
+
+/* Rows without end in the memory of some; none is lost when there is no more of it. */
+static void
+test_keep_first_in_limit(void **unused)
+{
+	TableOptions options = table_defaults;
+	Dice		dice = dice_of_seed(97000);
+	TestTable  *table;
+	uint32_t   *order;
+	size_t		nrows = 0;
+	size_t		limit = (size_t) 256 << 10;
+	int			nrounds = 0;
+	UnitHost	host;
+	Driver		driver;
+
+	options.min_rows = options.max_rows = 60000;
+	options.ncolumns = 2;
+	options.kind = TEST_INT64;
+	options.shape = SHAPE_REVERSED;
+	table = table_make(&dice, &options);
+	order = table_order(table);
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, table, &host, limit));
+	for (; driver.npushed < table->nrows; nrows++)
+	{
+		GsStatus	status = driver_push(&driver);
+
+		if (status != GS_STATUS_OK)
+		{
+			const GsBatch *batch;
+			size_t		slot;
+
+			CHECK(status == GS_STATUS_FULL && nrows > 100);
+			host.fail_at = host.nallocations + 1 + dice_below(&dice, 3);
+			if (gs_engine_cpu_keep_first(driver.engine, 100, &batch, &slot) == GS_STATUS_OOM)
+			{
+				host.fail_at = 0;
+				keep_first(&driver, order, 100);
+			}
+			host.fail_at = 0;
+			driver.batch = NULL;
+			nrows = 100;
+			nrounds++;
+			CHECK(driver_push(&driver) == GS_STATUS_OK);
+		}
+	}
+	CHECK_MSG(nrounds > 5, "%d rounds", nrounds);
+	CHECK(gs_engine_figures(driver.engine)->peak_bytes <= limit);
+	check_first(&driver, order, 100, nrows);
+	driver_close(&driver);
+	unit_host_end(&host);
+	free(order);
+	table_free(table);
+}
+
 int
 main(void)
 {
@@ -1149,6 +1468,7 @@ main(void)
 		cmocka_unit_test(test_interrupts_of_ties),
 		cmocka_unit_test(test_interrupts_of_reversal),
 		cmocka_unit_test(test_interrupts_of_long_prefix),
+		cmocka_unit_test(test_comparison),
 		cmocka_unit_test(test_work_of_zeros),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_limit_uneven),
@@ -1156,7 +1476,9 @@ main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_many_batches),
 		cmocka_unit_test(test_numbering),
-		cmocka_unit_test(test_numbering_limit)
+		cmocka_unit_test(test_numbering_limit),
+		cmocka_unit_test(test_keep_first),
+		cmocka_unit_test(test_keep_first_in_limit)
 	};
 
 	return cmocka_run_group_tests_name("engine_cpu", tests, NULL, NULL);

@@ -1,0 +1,159 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_path.c
+ *	  What the planner is told of a GpuSort: its cost.
+ *
+ * For the ORDER BY of a query the planner weighs a sort of all rows against
+ * reading them in order, by an index or sorted in part, alone or with workers.
+ * Here it gets the same sorts once more, at the cost of a GpuSort: that of the
+ * cheapest path, and that of the cheapest path of each worker, for a Gather
+ * Merge.  They are ordinary paths of a Sort, and what becomes of them an
+ * ordinary Sort, which sort_plan.c then replaces.
+ *
+ * For that it has to be sure now that it will: by the same function of the same
+ * estimates (sort_choice.c).  Not in sight from here is a LIMIT of a query
+ * around this one; it only ever makes the sort cheaper.
+ *
+ * A sort that needs disk is left at its stock cost, and so is one whose stock
+ * cost is the lower.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sort_bound.h"
+#include "sort_choice.h"
+#include "sort_cost.h"
+#include "sort_key.h"
+#include "sort_path.h"
+
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "utils/lsyscache.h"
+
+/* The expression that a Sort of this target would sort by, as the planner finds it. */
+static EquivalenceMember *
+find_member(PlannerInfo *root, EquivalenceClass *class, const PathTarget *target)
+{
+	ListCell   *lc;
+
+	if (class->ec_has_volatile)
+		return linitial(class->ec_members);
+	foreach(lc, target->exprs)
+	{
+		EquivalenceMember *member = find_ec_member_matching_expr(class, lfirst(lc), NULL);
+
+		if (member != NULL)
+			return member;
+	}
+	return find_computable_ec_member(root, class, target->exprs, NULL, false);
+}
+
+/* The columns of the ORDER BY; NULL if there is no telling. */
+static GsSortColumn *
+sort_columns(PlannerInfo *root, const PathTarget *target)
+{
+	GsSortColumn *columns = palloc0(sizeof(GsSortColumn) * list_length(root->sort_pathkeys));
+	ListCell   *lc;
+
+	foreach(lc, root->sort_pathkeys)
+	{
+		PathKey    *pathkey = lfirst_node(PathKey, lc);
+		GsSortColumn *column = &columns[foreach_current_index(lc)];
+		EquivalenceMember *member = find_member(root, pathkey->pk_eclass, target);
+
+		if (member == NULL)
+			return NULL;
+		column->attno = foreach_current_index(lc) + 1;
+		column->type = exprType((Node *) member->em_expr);
+		column->sort_operator = get_opfamily_member(pathkey->pk_opfamily, member->em_datatype,
+													member->em_datatype, pathkey->pk_strategy);
+		column->collation = pathkey->pk_eclass->ec_collation;
+		column->nulls_first = pathkey->pk_nulls_first;
+		if (!OidIsValid(column->sort_operator))
+			return NULL;
+	}
+	return columns;
+}
+
+/* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
+static Path *
+make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
+{
+	int			ncolumns = list_length(root->sort_pathkeys);
+	GsSortColumn *columns = sort_columns(root, input->pathtarget);
+	GsSortEstimate estimate = {.nrows = input->rows};
+	const char *why_not;
+	bool		on_device;
+	Cost		startup;
+	Cost		stock_startup;
+	SortPath   *path;
+
+	if (columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys))
+		return NULL;
+	estimate.width = input->pathtarget->width;
+	estimate.ncolumns = ncolumns;
+	estimate.keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
+	if (gs_sort_choice_reason_not(columns, bound, &estimate) != NULL)
+		return NULL;
+	on_device = gs_sort_choice_is_for_device(&estimate, &why_not);
+	if (!on_device && gs_sort_cost_bytes(&estimate) > work_mem * 1024.0)
+		return NULL;
+
+	path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
+							bound->bounded && bound->rows > 0 ? bound->rows : -1);
+	stock_startup = path->path.startup_cost - input->total_cost;
+	startup = gs_sort_cost_startup(&estimate, on_device);
+	if (startup >= stock_startup)
+		return NULL;
+	path->path.startup_cost -= stock_startup - startup;
+	path->path.total_cost -= stock_startup - startup;
+	return (Path *) path;
+}
+
+/* Adds a path that is in order, with the projection that the query ends with. */
+static void
+add_ordered(PlannerInfo *root, RelOptInfo *ordered_rel, Path *path, PathTarget *target)
+{
+	if (path->pathtarget != target)
+		path = apply_projection_to_path(root, ordered_rel, path, target);
+	add_path(ordered_rel, path);
+}
+
+void
+gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel)
+{
+	Query	   *parse = root->parse;
+	PathTarget *target;
+	GsBound		bound = gs_no_bound;
+	Path	   *path;
+
+	/* a LIMIT does not bound a sort below functions that return sets */
+	if (!enable_sort || root->sort_pathkeys == NIL || ordered_rel->pathlist == NIL ||
+		parse->hasTargetSRFs)
+		return;
+	target = ((Path *) linitial(ordered_rel->pathlist))->pathtarget;
+	if (parse->limitCount != NULL)
+		bound = gs_bound_of_limit(parse->limitOption, parse->limitCount, parse->limitOffset);
+
+	path = make_sort(root, ordered_rel, input_rel->cheapest_total_path, &bound);
+	if (path != NULL)
+		add_ordered(root, ordered_rel, path, target);
+
+	if (!ordered_rel->consider_parallel || input_rel->partial_pathlist == NIL)
+		return;
+	bound = gs_bound_in_worker(bound);
+	path = make_sort(root, ordered_rel, linitial(input_rel->partial_pathlist), &bound);
+	if (path != NULL)
+	{
+		double		nrows = path->rows * path->parallel_workers;
+
+		path = (Path *) create_gather_merge_path(root, ordered_rel, path, path->pathtarget,
+												 root->sort_pathkeys, NULL, &nrows);
+		add_ordered(root, ordered_rel, path, target);
+	}
+}
