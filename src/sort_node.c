@@ -353,9 +353,11 @@ move_to_device(GsSortState *state)
 	engine = gs_engine_move_to_device(state->engine, state->context,
 									  Max(plan->plan_rows, (double) layout->nrows),
 									  row_bytes, &state->device_reason);
-	if (engine != NULL)
-		state->engine = engine;
-	return engine != NULL;
+	if (engine == NULL)
+		return false;
+	state->engine = engine;
+	state->device_reason = NULL;
+	return true;
 }
 
 /*
@@ -462,7 +464,9 @@ next_engine(GsSortState *state, Size row_bytes, bool drain)
 		return status;
 	}
 	/* the next rows go to the device again, if it took more than we can */
-	state->may_move = !drain && device->figures.bytes_up >= state->memory_limit;
+	state->may_move = !drain && device->figures.nrows > 0 &&
+		device->figures.bytes_up >= state->memory_limit;
+	state->device_reason = device->figures.full;
 	gs_engine_close(device);
 	return GS_STATUS_OK;
 }
