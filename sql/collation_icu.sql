@@ -62,6 +62,13 @@ FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_numeric']) c;
 SELECT c, pg_temp.check_column(format('(SELECT id, left(w, 60)::name COLLATE %s AS s FROM texts) x', c), 's')
 FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case']) c;
 
+-- bounds of ranges, whose types have the collation
+CREATE TYPE gs_text_range AS RANGE (subtype = text, collation = "en-x-icu");
+CREATE TEMP TABLE ranges AS SELECT id, gs_text_range(left(w, 1), CASE WHEN id % 5 > 0 THEN w || 'zz' END) AS r FROM texts
+WHERE left(w, 1) COLLATE "en-x-icu" <= w || 'zz';
+SELECT pg_temp.check_column('ranges', 'r'), pg_temp.check_column('(SELECT id, gs_text_multirange(r) AS m FROM ranges) x', 'm'),
+	   pg_temp.check_column('(SELECT id, ARRAY[r, gs_text_range(lower(r), NULL)] AS a FROM ranges) x', 'a');
+
 -- before and after other columns; twice the same; a domain; toasted values
 CREATE DOMAIN gs_word AS text COLLATE "en-x-icu";
 CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE "en-x-icu" AS few, left(w, 2) COLLATE gs_ignore_case AS two,
@@ -87,6 +94,7 @@ FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted','gs_numeric','gs_cz
 SELECT f ->> 'Engine Reason' ~ 'tell few' IS NOT FALSE AS reason
 FROM pg_temp.figures('SELECT * FROM many ORDER BY (repeat(''beginning '', 9) || s) COLLATE "en-x-icu"') f;
 
-DROP TABLE t, more;
+DROP TABLE t, more, ranges;
+DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;
 DROP COLLATION gs_ignore_case, gs_ignore_accents, gs_numeric, gs_shifted, gs_shifted_nd, gs_upper_first, gs_phonebook, gs_identical, gs_backwards, gs_czech, gs_c;

@@ -40,6 +40,13 @@ SELECT c, pg_temp.check_column(format('(SELECT id, w::char(12) COLLATE %s AS s F
 	   pg_temp.check_column(format('(SELECT id, left(w, 60)::name COLLATE %s AS s FROM texts) x', c), 's')
 FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
 
+-- bounds of ranges, whose types have the collation
+CREATE TYPE gs_text_range AS RANGE (subtype = text, collation = gs_en);
+CREATE TEMP TABLE ranges AS SELECT id, gs_text_range(left(w, 1), CASE WHEN id % 5 > 0 THEN w || 'zz' END) AS r FROM texts
+WHERE left(w, 1) COLLATE gs_en <= w || 'zz';
+SELECT pg_temp.check_column('ranges', 'r'), pg_temp.check_column('(SELECT id, gs_text_multirange(r) AS m FROM ranges) x', 'm'),
+	   pg_temp.check_column('(SELECT id, ARRAY[r, gs_text_range(lower(r), NULL)] AS a FROM ranges) x', 'a');
+
 -- before and after other columns; twice the same; a domain; toasted values
 CREATE DOMAIN gs_word AS text COLLATE gs_en;
 CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE gs_en AS few, left(w, 2) COLLATE gs_de AS two,
@@ -73,6 +80,7 @@ SELECT c, f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason, (f -> 'Comp
 FROM unnest('{gs_en,gs_bytes}'::text[]) c, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
 SELECT f ->> 'Engine' <> 'postgres' AS proven FROM pg_temp.figures('SELECT * FROM texts WHERE w ~ ''^[0-9]*$'' ORDER BY w COLLATE gs_en') f;
 SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id","ARRAY[d, few], id"}'::text[]) o;
+SELECT o, pg_temp.rows_ok('ranges', o) FROM unnest('{"r, id","r DESC, id"}'::text[]) o;
 SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s, id', c)) FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
 -- backward and from the start again
 BEGIN;
@@ -89,6 +97,7 @@ RESET work_mem;
 SET gpusort.collation_fault = off;
 SELECT pg_temp.left_behind();
 
-DROP TABLE t, more;
+DROP TABLE t, more, ranges;
+DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;
 DROP COLLATION gs_en, gs_de, gs_cs, gs_bytes;
