@@ -22,6 +22,17 @@ OBJS = \
 	src/sort_row.o \
 	src/sort_deform.o \
 	src/sort_key.o \
+	src/key_order.o \
+	src/key_fields.o \
+	src/key_bytes.o \
+	src/key_collation.o \
+	src/key_first_level.o \
+	src/key_abbreviation.o \
+	src/sort_compare.o \
+	src/sort_verify.o \
+	src/sort_spill.o \
+	src/sort_run.o \
+	src/key_merge.o \
 	src/engine_host.o \
 	src/engine_choice.o \
 	src/engine_cpu.o \

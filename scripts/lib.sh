@@ -1,12 +1,13 @@
 # lib.sh - what scripts/demo and scripts/test share.  Sourced, not run.
 #
 #	install_packages PACKAGE...		those Debian packages that are missing
+#	make_locales LOCALE...			those that are missing, in UTF-8
 #	make_workdir					a temporary folder, gone at exit
 #	build_and_install				gpusort, from a copy of the tree in there
 #	start_cluster SETTING...		a throw-away PostgreSQL in there
 #
-# To be called in that order.  Outside of the temporary folder only two things
-# change: packages, and gpusort's files in PostgreSQL's folders.  No existing
+# To be called in that order.  Outside of the temporary folder only three things
+# change: packages, locales, and gpusort's files in PostgreSQL's folders.  No existing
 # cluster is started, stopped or asked anything.
 #
 # PostgreSQL refuses to run as root.  When we are root, everything but the
@@ -156,6 +157,18 @@ install_packages()
 	as_root tee "$no_cluster" >/dev/null <<<'create_main_cluster = false'
 	quietly apt_get install --no-install-recommends "${missing[@]}"
 	as_root rm -f "$no_cluster"
+}
+
+# Needs Debian's package locales.
+make_locales()
+{
+	local locale
+
+	for locale; do
+		if ! locale -a | grep -qix "$locale\.utf-\?8"; then
+			quietly as_root localedef -i "$locale" -f UTF-8 "$locale.UTF-8"
+		fi
+	done
 }
 
 apt_get()

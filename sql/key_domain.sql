@@ -29,8 +29,9 @@ SELECT pg_temp.check_column('t', col) FROM unnest('{i,f,s,c,d,n,u,b}'::text[]) c
 EXPLAIN (COSTS OFF, VERBOSE) SELECT i, s FROM t ORDER BY i DESC, s;
 SELECT pg_temp.rows_ok('t', 'b, i DESC, s, f, d');
 
--- the domain of an array is an array: nothing for gpusort
-EXPLAIN (COSTS OFF) SELECT ARRAY[i]::gs_ints AS a FROM t ORDER BY a;
+-- a domain over an array, an array of a domain
+SELECT pg_temp.check_column('(SELECT id, ARRAY[i, id]::gs_ints AS a FROM t) x', 'a');
+SELECT pg_temp.check_column('(SELECT id, ARRAY[i, 7] AS a FROM t) x', 'a');
 
 -- a check that fails while the sort runs; nothing is left behind
 SELECT (id * -10)::gs_int AS k FROM t ORDER BY k;

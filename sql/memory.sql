@@ -38,14 +38,14 @@ SELECT pg_temp.used('GpuSort key') < 100000 AS small, pg_temp.used('GpuSort') BE
 ROLLBACK;
 SELECT pg_temp.left_behind();
 
--- what EXPLAIN says was needed is within work_mem, or the sort was PostgreSQL's
+-- what EXPLAIN says was needed is within work_mem, or the rows went to disk
 CREATE FUNCTION pg_temp.within(work_mem int, query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	f jsonb;
 BEGIN
 	PERFORM set_config('work_mem', work_mem || 'kB', true);
 	f := pg_temp.figures(query);
-	RETURN CASE WHEN f ->> 'Engine' = 'postgres' THEN 'handed over' WHEN (f -> 'Sort Space Used')::int <= work_mem THEN 'yes' ELSE f::text END;
+	RETURN CASE WHEN f ->> 'Sort Space Type' = 'Disk' THEN 'on disk' WHEN (f -> 'Sort Space Used')::int <= work_mem THEN 'yes' ELSE f::text END;
 END $$;
 CREATE TEMP TABLE within AS SELECT work_mem, query, pg_temp.within(work_mem, query)
 	FROM unnest('{64,128,256,512,1024,2048,4096,65536}'::int[]) work_mem,
@@ -71,9 +71,10 @@ BEGIN
 	RETURN growth;
 END $$;
 SELECT pg_temp.growth('1MB', 'SELECT k FROM t ORDER BY k') < 1200000 AS keys, pg_temp.growth('2MB', 'SELECT * FROM t ORDER BY k') < 2300000 AS rows,
-	   pg_temp.growth('1MB', 'SELECT * FROM t ORDER BY s, k') < 1300000 AS handed_over;
+	   pg_temp.growth('1MB', 'SELECT * FROM t ORDER BY s, k') < 1300000 AS runs,
+	   pg_temp.growth('64kB', 'SELECT * FROM t ORDER BY k') < 250000 AS many_runs;
 
--- executed again and again: rows, keys alone, many rows, abandoned, handed over
+-- executed again and again: rows, keys alone, many rows, abandoned, in runs
 CREATE FUNCTION pg_temp.leak(query text, times int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	u bigint[] := '{}';
@@ -91,7 +92,7 @@ SELECT times, query, pg_temp.leak(query, times) FROM (VALUES
 	(100, 'SELECT max(k) FROM (SELECT * FROM t WHERE id > g * 0 ORDER BY s OFFSET 9990) x'),
 	(1000, 'SELECT EXISTS (SELECT FROM (SELECT s FROM few WHERE id < 20 + g * 0 ORDER BY s, k OFFSET 0) x)')) v(times, query);
 SET work_mem = '64kB';
-SELECT pg_temp.leak('SELECT max(k) FROM (SELECT * FROM t WHERE id > g * 0 ORDER BY s OFFSET 9990) x', 50) AS handed_over;
+SELECT pg_temp.leak('SELECT max(k) FROM (SELECT * FROM t WHERE id > g * 0 ORDER BY s OFFSET 9990) x', 50) AS runs;
 SET work_mem = '64MB';
 CREATE FUNCTION pg_temp.fail(n int) RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN

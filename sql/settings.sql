@@ -6,7 +6,7 @@ SELECT gpusort_version() = default_version AS version_ok FROM pg_available_exten
 SELECT name, vartype, CASE WHEN vartype <> 'integer' THEN boot_val END AS boot_val, min_val, max_val, enumvals, context
 FROM pg_settings
 WHERE name IN ('gpusort.enabled', 'gpusort.engine', 'gpusort.min_rows', 'gpusort.force',
-			   'gpusort.debug_plan', 'gpusort.explain_as_sort')
+			   'gpusort.debug_plan', 'gpusort.explain_as_sort', 'gpusort.libc_collations', 'gpusort.verify')
 ORDER BY name COLLATE "C";
 
 -- refused by the settings themselves
@@ -43,18 +43,12 @@ SET gpusort.min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1) k ORDER BY k DESC;
 RESET gpusort.debug_plan;
 
--- an input that would not fit work_mem is left alone, unless forced or a device
--- may take it; what a row takes depends on its width
-SET gpusort.engine = cpu;
+-- an input that would not fit work_mem is taken, too
 SET work_mem = '1MB';
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000) k ORDER BY k DESC;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000000) k ORDER BY k DESC;
 EXPLAIN (COSTS OFF) SELECT k, repeat('x', 100)::char(3000) FROM generate_series(1, 1000) k ORDER BY k DESC;
-SET gpusort.force = on;
-EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000000) k ORDER BY k DESC;
-SET gpusort.force = off;
 SET work_mem = '64MB';
-EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000000) k ORDER BY k DESC;
 
 -- SET LOCAL, a function's own settings
 BEGIN;

@@ -2,6 +2,7 @@
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
+\set engine cpu
 \i :include
 
 SELECT setseed(0.25);
@@ -60,7 +61,7 @@ CREATE TEMP TABLE kinds AS SELECT id, (r > 0.5) AS bool, chr(32 + (r * 90)::int)
 	((time '00:00' + r * interval '1 day')::text || '+' || id % 12)::timetz AS timetz, r * interval '1 year' AS iv, CASE WHEN id % 5 > 0 THEN md5(id::text)::uuid END AS uuid,
 	('10.' || id % 256 || '.' || (r * 255)::int || '.1/' || 8 + id % 25)::inet AS inet, ('08:00:2b:01:02:' || lpad(to_hex((r * 255)::int), 2, '0'))::macaddr AS mac,
 	format('(%s,%s)', (r * 999)::int, id % 9)::tid AS tid, decode(md5(id::text), 'hex') AS bytea, CASE WHEN id % 5 > 0 THEN left(md5(id::text), id % 20) END COLLATE "C" AS txt,
-	(left(md5(id::text), id % 20))::char(25) COLLATE "C" AS chars, ('n' || md5((id % 9000)::text))::name AS name, pg_temp.pick(ARRAY['read', 'write']) COLLATE "C" AS two
+	(left(md5(id::text), id % 20))::char(25) COLLATE "C" AS chars, ('n' || md5((id % 9000)::text))::name COLLATE "C" AS name, pg_temp.pick(ARRAY['read', 'write']) COLLATE "C" AS two
 FROM (SELECT id, random() AS r FROM generate_series(1, 9000) id OFFSET 0) x;
 ANALYZE kinds;
 SELECT col, count(*) AS checked, count(*) FILTER (WHERE NOT pg_temp.same(format(q, '*', col, o, '', n), format(q, '*', col, o, ', id', n))) AS wrong,

@@ -1,5 +1,6 @@
--- An input that outgrows work_mem is handed to PostgreSQL's sort, all of it: what was
--- read before and what follows.
+-- An input that outgrows work_mem becomes sorted runs on disk, or, where rows may be asked
+-- for backward or again, is handed to PostgreSQL's sort, all of it: what was read before
+-- and what follows.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -24,7 +25,8 @@ SELECT q, c.* FROM unnest(ARRAY[
 	'SELECT n FROM t ORDER BY n', 'SELECT n FROM t ORDER BY n DESC', 'SELECT n FROM t ORDER BY n DESC NULLS LAST', 'SELECT f FROM t ORDER BY f',
 	'SELECT f FROM t WHERE f IS NULL ORDER BY f', 'SELECT nullif(f, f) AS f FROM t ORDER BY 1 DESC', 'SELECT s FROM t ORDER BY s',
 	'SELECT id, md5(k::text)::uuid AS u FROM t ORDER BY u', 'SELECT -k AS k FROM t ORDER BY 1']) q, pg_temp.check(q) c;
--- ties come in PostgreSQL's order then, so compare what is certain
+-- which keep the order of ties
+SELECT pg_temp.rows_ok('t', k) FROM unnest('{n,"n DESC","s DESC","f NULLS FIRST"}'::text[]) k;
 SELECT f ->> 'Engine', f ->> 'Sort Space Type' AS space FROM pg_temp.figures('SELECT * FROM t ORDER BY n') f;
 SELECT f ->> 'Engine', f ->> 'Sort Space Type' AS space, f ->> 'Sort Method' AS method FROM pg_temp.figures('SELECT * FROM t ORDER BY s, k') f;
 SELECT bool_and(n >= before OR before IS NULL OR n IS NULL) AS in_order, count(*), count(n), sum(id)
@@ -35,7 +37,7 @@ SELECT x.bits, count(*) = (SELECT count(*) FROM t) / 4 AS ok
 FROM (SELECT float8send(f) AS bits FROM (SELECT CASE id % 4 WHEN 0 THEN '-0' WHEN 1 THEN '0' WHEN 2 THEN 'NaN' ELSE -float8 'NaN' END::float8 AS f
 	  FROM t ORDER BY f OFFSET 0) y) x GROUP BY 1 ORDER BY 1;
 
--- the number of rows at which it is handed over; rows that do not fit at all
+-- the number of rows at which the first run begins; rows that do not fit at all
 SELECT n, c.ok FROM unnest('{100,500,1000,1500,2000,2500,3000,4000,8000}'::int[]) n,
 	pg_temp.check(format('SELECT * FROM t WHERE id <= %s ORDER BY k', n)) c;
 SELECT n, c.ok FROM unnest('{100,1000,2000,2200,2400,2600,2800,3000,4000,8000}'::int[]) n,

@@ -86,7 +86,7 @@ measure(uint64 nrows, bool on_device)
 	instr_time	start;
 	instr_time	elapsed;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch = NULL;
 	GsStatus	status;

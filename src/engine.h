@@ -48,6 +48,12 @@ typedef enum GsStatus
 	GS_STATUS_FAILED			/* the engine broke; see figures.detail */
 } GsStatus;
 
+/*
+ * Which of two rows that the driver pushed comes first: < 0, 0 or > 0.  May
+ * leave as check_interrupts may.
+ */
+typedef int (*GsRowCompare) (void *arg, const void *a, const void *b);
+
 typedef struct GsJob
 {
 	GsKeyLayout *layout;		/* owned and observed by the driver; the engine
@@ -55,6 +61,10 @@ typedef struct GsJob
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything the sort needs besides */
 	GsHost		host;
+	GsRowCompare compare;		/* orders rows with equal keys; NULL: nothing
+								 * does.  For the engine in this process only,
+								 * and not for keys_only layouts */
+	void	   *compare_arg;
 } GsJob;
 
 /* How the order was found. */
@@ -100,7 +110,7 @@ typedef struct GsEngineOps
 	GsStatus	(*reserve) (GsEngine *engine, size_t row_bytes, GsBatch **batch);
 	GsStatus	(*sort) (GsEngine *engine);
 	GsStatus	(*fetch) (GsEngine *engine, uint64_t position, size_t nrows,
-						  const void **rows, size_t *fetched);
+						  const void **rows, const uint64_t **records, size_t *fetched);
 	GsStatus	(*drain) (GsEngine *engine);
 	GsStatus	(*next_batch) (GsEngine *engine, const GsBatch **batch);
 	void		(*close) (GsEngine *engine);
@@ -186,7 +196,18 @@ static inline GsStatus
 gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows,
 				size_t *fetched)
 {
-	return engine->ops->fetch(engine, position, nrows, rows, fetched);
+	return engine->ops->fetch(engine, position, nrows, rows, NULL, fetched);
+}
+
+/*
+ * The same, with the rows' records, which are NULL if the engine has them no
+ * more.
+ */
+static inline GsStatus
+gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,
+						const void **rows, const uint64_t **records, size_t *fetched)
+{
+	return engine->ops->fetch(engine, position, nrows, rows, records, fetched);
 }
 
 /*

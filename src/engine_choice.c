@@ -57,13 +57,19 @@ gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 						 double expected_rows, double expected_bytes,
 						 const char **why_not)
 {
-	GsServiceLink *link = gs_service_client_link(context, why_not);
+	GsServiceLink *link;
 	GsServiceOptions options;
 	GsEngine   *engine;
 	const GsBatch *batches;
 	size_t		nbatches;
 	GsStatus	status;
 
+	if (cpu->job.compare != NULL)
+	{
+		*why_not = "ties are left to a comparison function";
+		return NULL;
+	}
+	link = gs_service_client_link(context, why_not);
 	if (link == NULL)
 		return NULL;
 	if (!gs_service_client_accepts(&link->welcome, why_not))

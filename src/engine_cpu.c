@@ -35,6 +35,7 @@
 #define BATCHES_PER_LIMIT	32
 
 #define PREFETCH_ROWS		32	/* brought into the cache ahead */
+#define PREFETCH_RECORDS	16	/* the same, where they are wanted */
 #define CACHE_LINE			64
 #define PREFETCH_LINES		4	/* of a row; the hardware follows after that */
 
@@ -71,7 +72,7 @@ typedef struct CpuEngine
 static GsStatus cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
 static GsStatus cpu_sort(GsEngine *base);
 static GsStatus cpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
-						  const void **rows, size_t *fetched);
+						  const void **rows, const uint64_t **records, size_t *fetched);
 static GsStatus cpu_drain(GsEngine *base);
 static GsStatus cpu_next_batch(GsEngine *base, const GsBatch **batch);
 static void cpu_close(GsEngine *base);
@@ -385,6 +386,8 @@ sort_words(CpuEngine *engine)
 	sort.nrows = base->figures.nrows;
 	sort.numbering = engine->numbering;
 	sort.host = &base->job.host;
+	sort.compare = base->job.compare;
+	sort.compare_arg = base->job.compare_arg;
 	if (engine->held_bytes + gs_key_sort_bytes(sort.nrows) > base->job.memory_limit)
 		return GS_STATUS_FULL;
 	hold(engine, gs_key_sort_bytes(sort.nrows));
@@ -396,6 +399,30 @@ sort_words(CpuEngine *engine)
 		hold(engine, sort.nrows * sizeof(uint64_t));
 	}
 	return status;
+}
+
+/* The record of a word's row, which says where it is; not for keys_only. */
+static inline const uint64_t *
+record_of(const CpuEngine *engine, uint64_t word)
+{
+	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches,
+										word & engine->number_mask);
+
+	return gs_batch_record_of_row(batch, row_of(engine, word));
+}
+
+/*
+ * The records of the first n of nleft words, others being brought into the
+ * cache when their rows have come there.
+ */
+static void
+find_records(const CpuEngine *engine, const uint64_t *words, size_t n, uint64_t nleft,
+			 const uint64_t **records)
+{
+	for (size_t i = 0; i < n && i + PREFETCH_RECORDS < nleft; i++)
+		__builtin_prefetch(record_of(engine, words[i + PREFETCH_RECORDS]));
+	for (size_t i = 0; i < n; i++)
+		records[i] = record_of(engine, words[i]);
 }
 
 static GsStatus
@@ -540,7 +567,7 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 
 static GsStatus
 cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
-		  size_t *fetched)
+		  const uint64_t **records, size_t *fetched)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
 	uint64_t	total = base->figures.nrows;
@@ -558,6 +585,8 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	{
 		for (size_t i = 0; i < n; i++)
 			rows[i] = &words[i];
+		for (size_t i = 0; i < n && records != NULL; i++)
+			records[i] = &words[i];
 		return GS_STATUS_OK;
 	}
 	nfollowing = total - position <= PREFETCH_ROWS ? 0 :
@@ -571,6 +600,8 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	}
 	for (size_t i = 0; i < n; i++)
 		rows[i] = row_of(engine, words[i]);
+	if (records != NULL)
+		find_records(engine, words, n, total - position, records);
 	return GS_STATUS_OK;
 }
 

@@ -79,7 +79,7 @@ typedef struct ServiceEngine
 static GsStatus service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
 static GsStatus service_sort(GsEngine *base);
 static GsStatus service_fetch(GsEngine *base, uint64_t position, size_t nrows,
-							  const void **rows, size_t *fetched);
+							  const void **rows, const uint64_t **records, size_t *fetched);
 static GsStatus service_drain(GsEngine *base);
 static GsStatus service_next_batch(GsEngine *base, const GsBatch **batch);
 static void service_close(GsEngine *base);
@@ -547,7 +547,7 @@ seek(ServiceEngine *engine, uint64_t position)
 
 static GsStatus
 service_fetch(GsEngine *base, uint64_t position, size_t nrows,
-			  const void **rows, size_t *fetched)
+			  const void **rows, const uint64_t **records, size_t *fetched)
 {
 	ServiceEngine *engine = (ServiceEngine *) base;
 	const GsBatchReady *ready = &engine->ready[0];
@@ -586,6 +586,8 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 			rows[i] = start + offset;
 		}
 	}
+	for (size_t i = 0; i < n && records != NULL; i++)
+		records[i] = base->job.layout->keys_only ? rows[i] : NULL;
 	*fetched = n;
 	return GS_STATUS_OK;
 }

@@ -11,7 +11,10 @@
  *	  sort_node		the executor wants rows: reads them, hands them out sorted
  *	  sort_row		a slot's row, stored in a batch
  *	  sort_deform	where its sort columns are
- *	  sort_key		its sort columns, encoded in a record beside it
+ *	  sort_key		its sort columns, encoded in a record beside it: key_order says by
+ *					which code, key_fields, key_bytes, key_collation and
+ *					key_abbreviation make it
+ *	  sort_compare	two rows, by PostgreSQL's comparators; sort_verify checks orders
  *	  engine		the frontier: batches of rows in, sorted rows out
  *	  engine_cpu	the engine in this process; key_sort sorts what key_pack packs,
  *					by radix_sort
@@ -80,9 +83,12 @@ int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
 int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
 int			gpusort_algorithm = GS_ALGORITHM_AUTO;
 bool		gpusort_planner_cost = true;
+int			gpusort_libc_collations = GS_LIBC_VERIFY;
+bool		gpusort_verify = false;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
 bool		gpusort_explain_as_sort = false;
+bool		gpusort_collation_fault = false;
 
 int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
 int			gpusort_device_memory_limit = 0;
@@ -107,6 +113,12 @@ static const struct config_enum_entry algorithm_options[] = {
 	{"auto", GS_ALGORITHM_AUTO, false},
 	{"radix", GS_ALGORITHM_RADIX, false},
 	{"merge", GS_ALGORITHM_MERGE, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry libc_options[] = {
+	{"verify", GS_LIBC_VERIFY, false},
+	{"off", GS_LIBC_OFF, false},
 	{NULL, 0, false}
 };
 
@@ -185,6 +197,19 @@ define_settings(void)
 							 "PostgreSQL's.",
 							 &gpusort_planner_cost, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomEnumVariable("gpusort.libc_collations",
+							 "Takes over sorts by collations of the C library.",
+							 "\"verify\" sorts by strxfrm() and compares all neighbours "
+							 "with strcoll() before the first row leaves; \"off\" leaves "
+							 "such sorts to PostgreSQL.",
+							 &gpusort_libc_collations, GS_LIBC_VERIFY, libc_options,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.verify",
+							 "Checks the order of rows as they leave a sort.",
+							 "Each is compared with the one before by PostgreSQL's own "
+							 "comparators, and they are counted. An ERROR says what is wrong.",
+							 &gpusort_verify, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.force",
 							 "Takes over every possible sort, whatever its size.",
 							 "For tests.",
@@ -199,6 +224,11 @@ define_settings(void)
 							 "Has EXPLAIN print a GpuSort as if it were a Sort.",
 							 "For tests that compare plans with PostgreSQL's own.",
 							 &gpusort_explain_as_sort, false,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.collation_fault",
+							 "Makes wrong keys of texts whose collation does not compare bytes.",
+							 "For tests.",
+							 &gpusort_collation_fault, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
 	/* of gpusortd, so of the server: in the configuration file only */

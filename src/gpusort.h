@@ -21,6 +21,12 @@ typedef enum GsDeviceChoice
 	GS_DEVICE_CHOICE_HOST
 } GsDeviceChoice;
 
+typedef enum GsLibcChoice
+{
+	GS_LIBC_VERIFY,
+	GS_LIBC_OFF
+} GsLibcChoice;
+
 extern bool gpusort_enabled;
 extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
@@ -28,9 +34,12 @@ extern int	gpusort_device_min_rows;
 extern int	gpusort_device_wait;	/* ms */
 extern int	gpusort_algorithm;	/* a GsAlgorithm: wire/protocol.h */
 extern bool gpusort_planner_cost;
+extern int	gpusort_libc_collations;	/* a GsLibcChoice */
+extern bool gpusort_verify;
 extern bool gpusort_force;
 extern bool gpusort_debug_plan;
 extern bool gpusort_explain_as_sort;
+extern bool gpusort_collation_fault;
 
 /* of gpusortd */
 extern int	gpusort_device;		/* a GsDeviceChoice */

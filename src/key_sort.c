@@ -36,6 +36,10 @@
  * long as every row with that word has that very record, ties are equal keys,
  * and nothing is left to refine.
  *
+ * Where a key only begins an order, the driver's comparison function (engine.h)
+ * decides the ties that its last level leaves, as one more level, by a merge
+ * sort: it takes the fewest comparisons, and is stable.
+ *
  * Before every sort a run is checked for being in order already, which costs
  * nothing beside making its words; the whole input also for being in the
  * opposite order.
@@ -247,7 +251,7 @@ sort_all(SortState *state)
 	KeyPosition next = {0, TAIL_START};
 
 	/* the words' scratch is not in use yet */
-	if (state->packing.nlevels > 1 && !state->packing.has_tails &&
+	if (state->packing.nlevels > 1 && !state->packing.has_tails && sort->compare == NULL &&
 		sort->nrows * sizeof(uint64_t) >= sizeof(RecordSamples))
 	{
 		state->scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
@@ -293,7 +297,7 @@ sort_all(SortState *state)
 	}
 	if (refine)
 	{
-		if (!state->packing.levels[0].is_tail)
+		if (state->packing.nlevels > 0 && !state->packing.levels[0].is_tail)
 			next.level = 1;
 		refine_ties(state, 0, sort->nrows, next);
 	}
@@ -389,7 +393,8 @@ make_first_words(SortState *state, RunOrder *order, RecordSamples *samples)
 	order->descending = descending;
 	if (samples != NULL && samples->decisive)
 		return false;
-	return packing->nlevels > 1 || (packing->nlevels == 1 && level == NULL);
+	return packing->nlevels > 1 || (packing->nlevels == 1 && level == NULL) ||
+		sort->compare != NULL;
 }
 
 /*
@@ -692,6 +697,64 @@ sort_by_tail(SortState *state, size_t start, size_t end, KeyPosition *position)
 	}
 }
 
+/* Runs of so many rows are sorted by insertion, then merged. */
+#define INSERTION_ROWS	6
+
+static inline bool
+is_above(const SortState *state, uint64_t a, uint64_t b)
+{
+	const GsKeySort *sort = state->sort;
+
+	sort->host->check_interrupts(sort->host->arg);
+	return sort->compare(sort->compare_arg, row_of(state, a), row_of(state, b)) > 0;
+}
+
+static void
+insertion_sort(const SortState *state, uint64_t *words, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+	{
+		uint64_t	word = words[i];
+		size_t		j = i;
+
+		for (; j > 0 && is_above(state, words[j - 1], word); j--)
+			words[j] = words[j - 1];
+		words[j] = word;
+	}
+}
+
+/* Merges [0..mid) and [mid..n) of words; scratch has room for the first of them. */
+static void
+merge(const SortState *state, uint64_t *words, uint64_t *scratch, size_t mid, size_t n)
+{
+	size_t		a = 0;
+	size_t		b = mid;
+	size_t		out = 0;
+
+	if (!is_above(state, words[mid - 1], words[mid]))
+		return;
+	memcpy(scratch, words, mid * sizeof(uint64_t));
+	while (a < mid && b < n)
+		words[out++] = is_above(state, scratch[a], words[b]) ? words[b++] : scratch[a++];
+	memcpy(words + out, scratch + a, (mid - a) * sizeof(uint64_t));
+}
+
+/* Sorts a run by the driver's comparison function. */
+static void
+sort_by_comparison(SortState *state, size_t start, size_t end)
+{
+	uint64_t   *words = state->words + start;
+	size_t		n = end - start;
+
+	for (size_t i = 0; i < n; i += INSERTION_ROWS)
+		insertion_sort(state, words + i, Min(INSERTION_ROWS, n - i));
+	for (size_t width = INSERTION_ROWS; width < n; width *= 2)
+	{
+		for (size_t i = 0; i + width < n; i += 2 * width)
+			merge(state, words + i, state->scratch + start, width, Min(2 * width, n - i));
+	}
+}
+
 /*
  * Sorts words[start..end), equal in everything before position, by the rest
  * of the key.  Recurses into all runs of ties but the largest, so that the
@@ -700,16 +763,22 @@ sort_by_tail(SortState *state, size_t start, size_t end, KeyPosition *position)
 static void
 sort_run(SortState *state, size_t start, size_t end, KeyPosition position)
 {
-	while (end - start > 1 && position.level < state->packing.nlevels)
+	while (end - start > 1)
 	{
 		size_t		largest = start;
 		size_t		largest_end = start + 1;
 
+		if (position.level == state->packing.nlevels)
+		{
+			if (state->sort->compare != NULL)
+				sort_by_comparison(state, start, end);
+			return;
+		}
 		if (state->packing.levels[position.level].is_tail)
 			sort_by_tail(state, start, end, &position);
 		else
 			sort_by_bits(state, start, end, &position);
-		if (position.level == state->packing.nlevels)
+		if (position.level == state->packing.nlevels && state->sort->compare == NULL)
 			return;
 
 		for (size_t run = start, next; run < end; run = next)

@@ -66,6 +66,8 @@ typedef struct GsKeySort
 	size_t		nrows;			/* of all batches */
 	GsRowNumbering numbering;
 	const GsHost *host;
+	GsRowCompare compare;		/* as in GsJob */
+	void	   *compare_arg;
 
 	/*
 	 * out: words[i] holds, in its low number_bits, the number of the i-th row

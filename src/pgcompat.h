@@ -19,10 +19,17 @@
 #endif
 
 /*
- * Of utils/pg_locale.h, which would want ICU's headers: a machine that builds
- * extensions need not have them.
+ * utils/pg_locale.h of a server with ICU wants ICU's headers, which a machine
+ * that builds extensions need not have.  Without them, ICU's member of a union
+ * of pointers is left out, and nothing else changes its place.
  */
-extern bool lc_collate_is_c(Oid collation);
+#if defined(USE_ICU) && !__has_include(<unicode/ucol.h>)
+#undef USE_ICU
+#endif
+
+#include "catalog/pg_collation.h"
+#include "utils/pg_locale.h"
+#include "utils/syscache.h"
 
 /* Does the collation compare byte by byte, as memcmp() does? */
 static inline bool
@@ -30,5 +37,48 @@ gs_collation_is_bytewise(Oid collation)
 {
 	return lc_collate_is_c(collation);
 }
+
+/* Who compares, if it does not: COLLPROVIDER_ICU or _LIBC.  From the catalog. */
+static inline char
+gs_collation_provider(Oid collation)
+{
+	HeapTuple	tuple;
+	char		provider;
+
+	if (collation == DEFAULT_COLLATION_OID)
+		return default_locale.provider == COLLPROVIDER_ICU ? COLLPROVIDER_ICU : COLLPROVIDER_LIBC;
+	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+	ReleaseSysCache(tuple);
+	return provider;
+}
+
+/* Are texts that compare equal one, whatever their bytes? */
+static inline bool
+gs_collation_is_deterministic(Oid collation)
+{
+	pg_locale_t locale = pg_newlocale_from_collation(collation);
+
+	return locale == NULL || locale->deterministic;
+}
+
+/* The locale of a collation of libc; NULL: the process's own. */
+static inline locale_t
+gs_collation_libc_locale(Oid collation)
+{
+	pg_locale_t locale = pg_newlocale_from_collation(collation);
+
+	return locale == NULL ? NULL : locale->info.lt;
+}
+
+#ifdef USE_ICU
+static inline UCollator *
+gs_collation_collator(Oid collation)
+{
+	return pg_newlocale_from_collation(collation)->info.icu.ucol;
+}
+#endif
 
 #endif							/* GPUSORT_PGCOMPAT_H */

@@ -117,10 +117,10 @@ gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 }
 
 /* Goes over all attributes, some of which are NULL. */
-void
-gs_deform_with_nulls(const GsDeform *deform, const char *data, const bits8 *null_bits,
-				  Datum *values, bool *nulls)
+static void
+deform_with_nulls(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls)
 {
+	const char *data = (const char *) tuple + tuple->t_hoff;
 	uint32		offset = 0;
 
 	for (int i = 0; i < deform->nattributes; i++)
@@ -128,7 +128,7 @@ gs_deform_with_nulls(const GsDeform *deform, const char *data, const bits8 *null
 		const GsDeformAttribute *attribute = &deform->attributes[i];
 		int			column = attribute->column;
 
-		if (att_isnull(i, null_bits))
+		if (att_isnull(i, tuple->t_bits))
 		{
 			if (column >= 0)
 				nulls[column] = true;
@@ -143,4 +143,33 @@ gs_deform_with_nulls(const GsDeform *deform, const char *data, const bits8 *null
 		}
 		offset += attribute->len > 0 ? attribute->len : gs_deform_bytes(attribute, data + offset);
 	}
+}
+
+typedef struct ValuesTarget
+{
+	Datum	   *values;
+	bool	   *nulls;
+} ValuesTarget;
+
+static pg_attribute_always_inline void
+keep_value(void *arg, int column, Datum value)
+{
+	const ValuesTarget *target = arg;
+
+	target->values[column] = value;
+	target->nulls[column] = false;
+}
+
+bool
+gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls)
+{
+	ValuesTarget target = {values, nulls};
+
+	if (gs_deform_can_visit(deform, tuple))
+		gs_deform_visit(deform, tuple, keep_value, &target);
+	else if (HeapTupleHeaderGetNatts(tuple) >= deform->nattributes)
+		deform_with_nulls(deform, tuple, values, nulls);
+	else
+		return false;
+	return true;
 }

@@ -126,6 +126,15 @@ method_name(GsMethod method)
 	}
 }
 
+/* The proof of an order, whether it held or not. */
+static void
+explain_proof(const GsSortProof *proof, ExplainState *es)
+{
+	ExplainPropertyInteger("Compared Neighbors", NULL, proof->ncomparisons, es);
+	if (es->timing)
+		ExplainPropertyFloat("Proof Time", "ms", proof->us / 1000.0, 3, es);
+}
+
 /* What a device did, and how long it took: all of it beside the rest of the query. */
 static void
 explain_device(const GsFigures *figures, ExplainState *es)
@@ -176,10 +185,27 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	if (figures->tied_rows > 0)
 		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
 	if (state->top.dropped > 0)
 		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
 	if (figures->device != NULL)
 		explain_device(figures, es);
+}
+
+static void
+explain_merge(const GsSortState *state, ExplainState *es)
+{
+	const GsSpillFigures *figures = gs_spill_figures(state->spill);
+
+	explain_method("external merge", (figures->disk_bytes + 1023) / 1024, "Disk", es);
+	if (gpusort_explain_as_sort)
+		return;
+	ExplainPropertyText("Engine", "cpu", es);
+	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
+	if (figures->nmerges > 0)
+		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
 }
 
 static void
@@ -194,6 +220,8 @@ explain_stock(const GsSortState *state, ExplainState *es)
 		return;
 	ExplainPropertyText("Engine", "postgres", es);
 	ExplainPropertyText("Engine Reason", state->stock_reason, es);
+	if (state->proof.ncomparisons > 0)
+		explain_proof(&state->proof, es);
 }
 
 /*
@@ -282,6 +310,8 @@ gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	if (state->phase == GS_SORT_ENGINE)
 		explain_engine(state, es);
+	else if (state->phase == GS_SORT_MERGE)
+		explain_merge(state, es);
 	else if (state->phase == GS_SORT_STOCK)
 		explain_stock(state, es);
 }

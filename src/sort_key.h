@@ -11,7 +11,8 @@
  *	  gs_sort_key_write()	writes the record
  *
  * two steps, since the bytes of a text are referred to where they stand in
- * the stored row, and those that do not stand there must be stored behind it.
+ * the stored row, and those that do not stand there (fetched, or made: key_bytes.h)
+ * must be stored behind it.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,52 +23,22 @@
 #include "executor/tuptable.h"
 
 #include "key_layout.h"
+#include "key_order.h"
 #include "sort_row.h"
-
-/* How the values of a column become codes; one per order, not per type. */
-typedef enum GsKeyKind
-{
-	GS_KEY_BOOL,
-	GS_KEY_CHAR,				/* "char", unsigned */
-	GS_KEY_INT16,
-	GS_KEY_INT32,				/* int4, date */
-	GS_KEY_UINT32,				/* oid */
-	GS_KEY_INT64,				/* int8, money, time, timestamp[tz] */
-	GS_KEY_UINT64,				/* xid8, pg_lsn */
-	GS_KEY_FLOAT4,
-	GS_KEY_FLOAT8,
-	GS_KEY_ENUM,
-	GS_KEY_TID,
-	GS_KEY_TIMETZ,
-	GS_KEY_INTERVAL,
-	GS_KEY_UUID,
-	GS_KEY_MACADDR,
-	GS_KEY_MACADDR8,
-	GS_KEY_INET,				/* inet, cidr */
-	GS_KEY_TEXT,				/* text, varchar */
-	GS_KEY_BPCHAR,
-	GS_KEY_NAME,
-	GS_KEY_BYTEA
-} GsKeyKind;
 
 /* One column of an ORDER BY, as a plan has it. */
 typedef struct GsSortColumn
 {
 	AttrNumber	attno;			/* in the row that is sorted */
+	Oid			type;
 	Oid			sort_operator;
 	Oid			collation;
 	bool		nulls_first;
 } GsSortColumn;
 
 /*
- * Can this ordering be encoded?  If so, sets kind and descending; if not,
- * *why_not to a reason for people (palloc'd or constant).
- */
-extern bool gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind,
-							 bool *descending, char **why_not);
-
-/*
- * Can all of these?  The same, with the limits on their number and size.
+ * Can these columns be encoded?  If not, *why_not becomes a reason for people
+ * (palloc'd or constant).
  */
 extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 								   char **why_not);
@@ -79,9 +50,24 @@ typedef struct GsSortKey GsSortKey;
  * where it also makes a small one of its own.  The columns must be encodable.
  * Where the one column is the whole row and its value can be had back from
  * its code, the layout is keys_only.
+ *
+ * whole: the keys are to order all rows wherever that can be done, as a device
+ * needs it; else only as far as it is cheaper to make them and compare ties.
  */
 extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
-									 TupleDesc desc);
+									 TupleDesc desc, bool whole);
+
+/*
+ * Rows with equal keys have to be compared by the sort columns from this one on;
+ * -1: they are equal.  Only an engine that can call comparators takes them.
+ */
+extern int	gs_sort_key_first_tied(const GsSortKey *key);
+
+/*
+ * Are the codes of a column only a hint, so that the order has to be proven
+ * by PostgreSQL's comparators (sort_verify.h) before a row leaves?
+ */
+extern bool gs_sort_key_needs_proof(const GsSortKey *key);
 
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
@@ -91,12 +77,15 @@ extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
  * further than the last of them.  *extra_bytes becomes how many bytes of keys have to be stored
  * behind the row; they are valid until the next load.  Returns false, and
  * sets *why_not, if this value cannot be encoded although its type can (a label that
- * was added to an enum while the sort ran): such rows need the stock sort.
- * May ereport what detoasting reports.
+ * was added to an enum while the sort ran, a code of more than 1 GB): such rows need
+ * the stock sort.  May ereport what detoasting reports.
  */
 extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 							 const GsRowSource *source, size_t *extra_bytes,
 							 const char **why_not);
+
+/* Does the first sort column's code cost more than a comparison of two values? */
+extern bool gs_sort_key_first_is_costly(const GsSortKey *key);
 
 /*
  * A look at the first sort column of the slot's row, and no further: *is_null,

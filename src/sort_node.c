@@ -9,11 +9,13 @@
  * an engine sorts: the sort is stable, and every row is copied once on its way
  * in and not at all on its way out.
  *
- *				 first row wanted
- *		IDLE ------------------------> load ---> ENGINE
- *		 ^								 |
- *		 | rescan						 | no memory, no code for a value,
- *		 |								 v gpusort switched off
+ *				 first row wanted		   runs?
+ *		IDLE ------------------------> load ------> ENGINE
+ *		 ^							 ^	|  \
+ *		 | rescan		 memory is	 |	|	`-----> MERGE
+ *		 |				 full: a run +--+
+ *		 |								 | no code for a value, gpusort
+ *		 |								 v switched off
  *		 +------------------------- drain and load ---> STOCK
  *
  * The engine is the CPU's at first; once there are rows enough for a device,
@@ -27,9 +29,17 @@
  *
  * load reads the child to its end.  For each row the sort columns are taken
  * from the slot, the stored row is written to the engine's batch, and the key
- * record beside it.  When the engine can take no more, the rows it has go to a
- * tuplesort in input order, its memory being freed on the way, and the child's
- * remaining rows follow; nothing was handed out yet, so nobody can tell.
+ * record beside it.  When the engine can take no more, it sorts the rows that it has, they
+ * are written to a temporary file as a run, and a fresh engine goes on; in the
+ * end the runs are merged as rows are asked for (sort_spill.h).  A value without a code stops
+ * that: the rows taken so far go to a tuplesort, memory being freed on the way,
+ * and the child's remaining rows follow; nothing was handed out yet, so nobody
+ * can tell.  So do rows that outgrow memory where they may be asked for backward or
+ * again, as a merge gives them once.
+ *
+ * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
+ * before the first one leaves, to prove their order; if it does not hold they go
+ * to a tuplesort, too.
  *
  * Where the one sort column is the whole row and can be had back from its
  * code, no row is stored at all, and NULLs are only counted: one is as good as
@@ -47,13 +57,16 @@
 #include "engine_choice.h"
 #include "engine_host.h"
 #include "gpusort.h"
+#include "service_client.h"
 #include "sort_bound.h"
+#include "sort_compare.h"
 #include "sort_explain.h"
 #include "sort_key.h"
 #include "sort_node.h"
 #include "sort_row.h"
 #include "sort_stock.h"
 #include "sort_top.h"
+#include "sort_verify.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -71,9 +84,13 @@ enum
 	PRIVATE_LISTS
 };
 
+/* What an engine needs beside its one row, and some more. */
+#define LEAST_ENGINE_BYTES	((Size) 32 << 10)
+
 static Node *sort_create_state(CustomScan *scan);
 static void sort_begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *sort_exec(CustomScanState *node);
+static TupleTableSlot *sort_exec_verified(CustomScanState *node);
 static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
@@ -85,16 +102,20 @@ const CustomScanMethods gs_sort_scan_methods = {
 	.CreateCustomScanState = sort_create_state
 };
 
-static const CustomExecMethods sort_exec_methods = {
-	.CustomName = "GpuSort",
-	.BeginCustomScan = sort_begin,
-	.ExecCustomScan = sort_exec,
-	.EndCustomScan = sort_end,
-	.ReScanCustomScan = sort_rescan,
-	.MarkPosCustomScan = sort_mark,
-	.RestrPosCustomScan = sort_restore,
-	.ExplainCustomScan = gs_sort_explain
-};
+#define SORT_METHODS(exec) \
+	{ \
+		.CustomName = "GpuSort", \
+		.BeginCustomScan = sort_begin, \
+		.ExecCustomScan = exec, \
+		.EndCustomScan = sort_end, \
+		.ReScanCustomScan = sort_rescan, \
+		.MarkPosCustomScan = sort_mark, \
+		.RestrPosCustomScan = sort_restore, \
+		.ExplainCustomScan = gs_sort_explain \
+	}
+
+static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
+static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
 
 /* ----------------------------------------------------------- plan and state */
 
@@ -127,6 +148,8 @@ columns_of_plan(const CustomScan *scan, int *ncolumns)
 	for (int i = 0; i < *ncolumns; i++)
 	{
 		columns[i].attno = list_nth_int(attnos, i);
+		columns[i].type = exprType((Node *) list_nth_node(TargetEntry, scan->custom_scan_tlist,
+														  columns[i].attno - 1)->expr);
 		columns[i].sort_operator = list_nth_oid(operators, i);
 		columns[i].collation = list_nth_oid(collations, i);
 		columns[i].nulls_first = list_nth_int(nulls_first, i) != 0;
@@ -140,7 +163,7 @@ sort_create_state(CustomScan *scan)
 	GsSortState *state = palloc0(sizeof(GsSortState));
 
 	NodeSetTag(state, T_CustomScanState);
-	state->css.methods = &sort_exec_methods;
+	state->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) state;
 }
 
@@ -210,10 +233,36 @@ store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
 		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
 }
 
+/* A record that the merge of the runs gave, as store_row() wants it. */
+static inline const void *
+row_of_run(const GsSortState *state, const uint64 *record)
+{
+	return state->keys_only || record == NULL ? (const void *) record :
+		gs_run_tuple(gs_sort_key_layout(state->key), record);
+}
+
+/* Moves the rows of all runs to a tuplesort. */
+static void
+hand_over_runs(GsSortState *state, TupleTableSlot *slot)
+{
+	const uint64 *record;
+
+	gs_spill_begin_merge(state->spill);
+	while ((record = gs_spill_next(state->spill)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		store_row(state, row_of_run(state, record), slot);
+		gs_stock_put(&state->stock, slot);
+	}
+	ExecClearTuple(slot);
+	gs_spill_close(state->spill);
+	state->spill = NULL;
+}
+
 /*
- * Moves the rows taken so far from the engine to a tuplesort.  The tuplesort
- * gets three quarters of work_mem, as it fills up while the engine still has
- * some of the rows.  False if the engine failed over it.
+ * Moves the rows taken so far from the engine, and from runs, to a tuplesort.
+ * The tuplesort gets three quarters of work_mem, as it fills up while the
+ * engine still has some of the rows.  False if the engine failed over it.
  */
 static bool
 hand_over_to_stock(GsSortState *state, const char *reason)
@@ -247,6 +296,8 @@ hand_over_to_stock(GsSortState *state, const char *reason)
 		return false;
 	gs_engine_close(state->engine);
 	state->engine = NULL;
+	if (state->spill != NULL)
+		hand_over_runs(state, slot);
 	return true;
 }
 
@@ -262,6 +313,38 @@ fill_window(GsSortState *state, int64 position)
 	state->window_rows = status != GS_STATUS_OK ? 0 :
 		(int) Min((int64) fetched, gs_top_nrows(&state->top) - position);
 	return status;
+}
+
+/*
+ * Moves sorted rows from the engine to a tuplesort, before any was handed out.
+ * The engine cannot give memory back on the way, so the tuplesort has what it
+ * leaves of work_mem, and a quarter in any case.  False if the engine failed.
+ */
+static bool
+hand_over_sorted(GsSortState *state, const char *reason)
+{
+	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
+	int			engine_kb = Min(state->engine->figures.peak_bytes / 1024, work_mem);
+	uint64		position = 0;
+
+	Assert(!state->keys_only);
+	begin_stock(state, Max(work_mem - engine_kb, work_mem / 4), reason);
+	do
+	{
+		if (fill_window(state, position) != GS_STATUS_OK)
+			return false;
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < state->window_rows; i++)
+		{
+			store_row(state, state->window[i], slot);
+			gs_stock_put(&state->stock, slot);
+		}
+		position += state->window_rows;
+	} while (state->window_rows > 0);
+	ExecClearTuple(slot);
+	gs_engine_close(state->engine);
+	state->engine = NULL;
+	return true;
 }
 
 /* Has the engine lost its rows? */
@@ -336,6 +419,53 @@ device_pays(const GsSortState *state, bool loaded)
 		(loaded || !gs_top_will_cut(&state->top, state->css.ss.ps.plan->plan_rows));
 }
 
+/* May the rows become a run? */
+static bool
+may_spill(const GsSortState *state)
+{
+	return !state->random_access && state->engine->figures.device == NULL &&
+		!gs_sort_key_needs_proof(state->key) && gs_sort_key_first_tied(state->key) < 0;
+}
+
+/* Sorts the engine's rows, if it has any, and writes them as a run. */
+static GsStatus
+write_run(GsSortState *state)
+{
+	GsEngine   *engine = state->engine;
+	GsStatus	status;
+
+	/* rows shorter than those before can need a little more than was left for them */
+	engine->job.memory_limit = SIZE_MAX;
+	status = gs_engine_sort(engine);
+	if (status != GS_STATUS_OK || engine->figures.nrows == 0)
+		return status;
+	if (state->spill == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+
+		state->spill = gs_spill_create(engine->job.layout, state->memory_limit);
+		MemoryContextSwitchTo(old);
+	}
+	return gs_spill_write_run(state->spill, engine);
+}
+
+/* Puts an empty engine, which will take a row of row_bytes, in the place of this one. */
+static void
+renew_engine(GsSortState *state, Size row_bytes)
+{
+	GsJob		job = state->engine->job;
+
+	gs_engine_close(state->engine);
+	job.memory_limit = Max(state->memory_limit - gs_spill_writer_bytes(state->memory_limit),
+						   row_bytes + LEAST_ENGINE_BYTES);
+	state->engine = gs_engine_cpu_open(&job);
+	if (state->engine == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("There was no memory for a sort to go on with.")));
+}
+
 /* Begins another batch for a row.  Returns NULL, or why there is none. */
 static pg_noinline const char *
 begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
@@ -350,6 +480,16 @@ begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 		(gs_top_cut(&state->top, state->engine, state->context, true) ||
 		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
 		status = gs_engine_reserve(state->engine, row_bytes, batch);
+	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && may_spill(state))
+	{
+		status = write_run(state);
+		if (status == GS_STATUS_OK)
+		{
+			state->may_move = false;
+			renew_engine(state, row_bytes);
+			status = gs_engine_reserve(state->engine, row_bytes, batch);
+		}
+	}
 	return status == GS_STATUS_OK ? NULL : status_reason(state, status);
 }
 
@@ -365,9 +505,23 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 static inline bool
 drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
 {
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	bool		is_null;
 	uint64		code = 0;
 
+	if (state->top.order != NULL)
+	{
+		MemoryContext old;
+		Datum		value;
+		bool		drops;
+
+		ResetExprContext(econtext);
+		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+		value = slot_getattr(slot, state->columns[0].attno, &is_null);
+		drops = gs_top_drops_value(&state->top, value, is_null);
+		MemoryContextSwitchTo(old);
+		return drops;
+	}
 	return gs_sort_key_peek(state->key, slot, &is_null, &code) &&
 		gs_top_drops_first(&state->top,
 						   gs_top_first(state->engine->job.layout, is_null, code));
@@ -443,6 +597,27 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	return NULL;
 }
 
+/* A GsRowCompare of rows whose keys are equal. */
+static int
+compare_tied(void *arg, const void *a, const void *b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b),
+								gs_sort_key_first_tied(state->key));
+}
+
+/* Will the rows move to a device, as far as one can know? */
+static bool
+device_is_likely(const GsSortState *state)
+{
+	const char *why_not;
+
+	return state->may_move && gs_engine_device_pays((uint64) state->css.ss.ps.plan->plan_rows) &&
+		gs_service_client_is_usable(&why_not);
+}
+
 /* Opens the engine, unless the rows had better go to a tuplesort at once. */
 static void
 begin_load(GsSortState *state)
@@ -451,32 +626,52 @@ begin_load(GsSortState *state)
 	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
 	MemoryContext old;
 	char	   *why_not = NULL;
-	GsJob		job;
+	GsJob		job = {0};
+	int64		bound;
 
+	/* small blocks: batches are pieces of their own then, which can be given back */
 	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
-										   ALLOCSET_DEFAULT_SIZES);
+										   ALLOCSET_SMALL_SIZES);
+	state->memory_limit = (Size) work_mem * 1024;
 	state->engine = NULL;
+	state->spill = NULL;
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
 	state->device_reason = NULL;
+	state->proof = (GsSortProof) {0};
+	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
-	gs_top_begin(&state->top, gs_bound_compute(state->bound, state->css.ss.ps.ps_ExprContext));
+	bound = gs_bound_compute(state->bound, state->css.ss.ps.ps_ExprContext);
 
 	old = MemoryContextSwitchTo(state->context);
+	if (state->css.methods == &sort_exec_methods_verified)
+		state->verify = gs_sort_verify_create(state->columns, state->ncolumns, desc);
 	if (!gpusort_enabled)
 		why_not = "gpusort.enabled is off";
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
-		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc);
+		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
+										device_is_likely(state));
+		if (gs_sort_key_needs_proof(state->key))
+			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
 		state->keys_only = job.layout->keys_only;
-		job.memory_limit = (Size) work_mem * 1024;
+		job.memory_limit = state->memory_limit;
 		gs_engine_host_init(&job.host, state->context);
+		if (gs_sort_key_first_tied(state->key) >= 0)
+		{
+			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
+			job.compare = compare_tied;
+			job.compare_arg = state;
+		}
 		state->engine = gs_engine_cpu_open(&job);
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
+	gs_top_begin(&state->top, bound);
+	if (state->engine != NULL && bound != GS_UNBOUNDED && gs_sort_key_first_is_costly(state->key))
+		gs_top_compare_values(&state->top, state->columns, state->ncolumns, desc);
 	MemoryContextSwitchTo(old);
 
 	if (state->engine == NULL)
@@ -498,6 +693,7 @@ load(GsSortState *state)
 
 		if (TupIsNull(slot))
 			return true;
+		state->nread++;
 		if (state->phase == GS_SORT_ENGINE)
 		{
 			const char *why_not = state->keys_only ?
@@ -512,7 +708,58 @@ load(GsSortState *state)
 	}
 }
 
-/* Sorts what was loaded, and fetches the first rows.  False: the engine failed. */
+/*
+ * Proves the order that the engine found; if it does not hold, a tuplesort gets
+ * the rows.
+ */
+static GsStatus
+prove_order(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsStatus	status = gs_sort_prove(state->engine, state->columns, state->ncolumns,
+									   ExecGetResultType(outerPlanState(state)),
+									   &state->proof);
+
+	MemoryContextSwitchTo(old);
+	if (status == GS_STATUS_OK && !state->proof.holds &&
+		!hand_over_sorted(state, "strxfrm() and strcoll() disagree"))
+		status = GS_STATUS_FAILED;
+	return status;
+}
+
+/* Sorts what was loaded, proves the order if need be, and fetches the first rows. */
+static GsStatus
+sort_in_engine(GsSortState *state)
+{
+	GsStatus	status = gs_engine_sort(state->engine);
+
+	if (status != GS_STATUS_OK)
+		return status;
+	state->nrows = state->engine->figures.nrows + state->nnulls;
+	if (gs_sort_key_needs_proof(state->key))
+		status = prove_order(state);
+	if (status == GS_STATUS_OK && state->phase == GS_SORT_ENGINE)
+		status = fill_window(state, 0);
+	return status;
+}
+
+/* Writes the last run and begins to merge them all. */
+static GsStatus
+merge_runs(GsSortState *state)
+{
+	GsStatus	status = write_run(state);
+
+	if (status != GS_STATUS_OK)
+		return status;
+	gs_engine_close(state->engine);
+	state->engine = NULL;
+	gs_spill_begin_merge(state->spill);
+	state->nrows = gs_spill_figures(state->spill)->nrows + state->nnulls;
+	state->phase = GS_SORT_MERGE;
+	return GS_STATUS_OK;
+}
+
+/* Sorts what was loaded, in whichever way.  False: the engine failed. */
 static bool
 sort(GsSortState *state)
 {
@@ -522,15 +769,12 @@ sort(GsSortState *state)
 
 		if (device_pays(state, true))
 			(void) move_to_device(state);
-		status = gs_engine_sort(state->engine);
-		if (status == GS_STATUS_OK)
-		{
-			state->nrows = state->engine->figures.nrows + state->nnulls;
-			status = fill_window(state, 0);
-		}
-		if (status == GS_STATUS_OK)
-			return true;
-		if (status == GS_STATUS_FAILED ||
+		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
+		if (status == GS_STATUS_FULL && may_spill(state))
+			status = merge_runs(state);
+		if (status == GS_STATUS_FAILED)
+			return false;
+		if (status != GS_STATUS_OK &&
 			!hand_over_to_stock(state, status_reason(state, status)))
 			return false;
 	}
@@ -603,10 +847,12 @@ move_window(GsSortState *state, int64 position, bool forward)
 	} while (position >= start);
 }
 
-/* The row at a position, from the window. */
+/* The row at a position, from the window, or from a merge, where it is the next one. */
 static inline const void *
 row_at(GsSortState *state, int64 position, bool forward)
 {
+	if (state->phase == GS_SORT_MERGE)
+		return row_of_run(state, gs_spill_next(state->spill));
 	if (position < state->window_start ||
 		position >= state->window_start + state->window_rows)
 		move_window(state, position, forward);
@@ -677,6 +923,22 @@ sort_exec(CustomScanState *node)
 	return find_row(node);
 }
 
+/* The same under gpusort.verify. */
+static TupleTableSlot *
+sort_exec_verified(CustomScanState *node)
+{
+	GsSortState *state = (GsSortState *) node;
+	TupleTableSlot *slot = sort_exec(node);
+
+	if (!ScanDirectionIsForward(node->ss.ps.state->es_direction))
+		gs_sort_verify_restart(state->verify, false);
+	else if (!TupIsNull(slot))
+		gs_sort_verify_row(state->verify, slot);
+	else if (state->top.bound == GS_UNBOUNDED)
+		gs_sort_verify_end(state->verify, state->nread);
+	return slot;
+}
+
 /* ------------------------------------------------------ the rest of the life */
 
 /* Frees what a sort holds; the node is as if it had never run. */
@@ -686,13 +948,18 @@ forget(GsSortState *state)
 	ExecClearTuple(state->css.ss.ps.ps_ResultTupleSlot);
 	if (state->phase == GS_SORT_STOCK)
 		gs_stock_end(&state->stock);	/* may own files */
+	if (state->spill != NULL)
+		gs_spill_close(state->spill);	/* owns files */
 	if (state->engine != NULL)
 		gs_engine_close(state->engine); /* may own a connection */
 	if (state->context != NULL)
 		MemoryContextDelete(state->context);
 	state->context = NULL;
 	state->key = NULL;
+	state->compare = NULL;
+	state->verify = NULL;
 	state->engine = NULL;
+	state->spill = NULL;
 	state->window_rows = 0;
 	state->phase = GS_SORT_IDLE;
 }
@@ -740,6 +1007,8 @@ sort_rescan(CustomScanState *node)
 	ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_rescan(state->stock.state);
+	if (state->verify != NULL)
+		gs_sort_verify_restart(state->verify, true);
 	state->position = -1;
 }
 
@@ -763,4 +1032,6 @@ sort_restore(CustomScanState *node)
 		tuplesort_restorepos(state->stock.state);
 	else if (state->phase == GS_SORT_ENGINE)
 		state->position = state->mark;
+	if (state->verify != NULL)
+		gs_sort_verify_restart(state->verify, false);
 }

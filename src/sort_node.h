@@ -13,9 +13,12 @@
 
 #include "engine.h"
 #include "sort_bound.h"
+#include "sort_compare.h"
 #include "sort_key.h"
+#include "sort_spill.h"
 #include "sort_stock.h"
 #include "sort_top.h"
+#include "sort_verify.h"
 
 extern const CustomScanMethods gs_sort_scan_methods;
 
@@ -31,6 +34,7 @@ typedef enum GsSortPhase
 {
 	GS_SORT_IDLE,				/* nowhere: nothing was read yet */
 	GS_SORT_ENGINE,				/* in the engine, sorted */
+	GS_SORT_MERGE,				/* in sorted runs that are being merged */
 	GS_SORT_STOCK				/* in a tuplesort, sorted */
 } GsSortPhase;
 
@@ -54,13 +58,18 @@ typedef struct GsSortState
 	GsSortKey  *key;
 	bool		direct_key;		/* gs_sort_key_is_direct() of it */
 	bool		keys_only;		/* its layout's */
-	GsEngine   *engine;			/* once past IDLE, unless all went to stock */
+	Size		memory_limit;	/* work_mem when it began */
+	GsEngine   *engine;			/* once past IDLE, unless all went elsewhere */
 	GsTop		top;			/* if a LIMIT asks for the first rows only */
+	GsSpill    *spill;			/* runs of those before it; NULL if there are none */
 	GsStockSort stock;
 	bool		may_move;		/* from the CPU engine to a device */
 	const char *device_reason;	/* why they did not; NULL if not tried */
 	bool		begun_again;	/* a device was lost, and the child ran twice */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
+	GsSortCompare *compare;		/* decides ties; NULL if the key does */
+	GsSortProof proof;			/* of the order, where the key needs one */
+	uint64		nread;			/* rows that the child gave */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted; not those that top has
 								 * dropped */
@@ -72,6 +81,7 @@ typedef struct GsSortState
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0 if the window is empty */
 	const void *window[GS_SORT_WINDOW];
+	GsSortVerify *verify;		/* looks on; NULL if gpusort.verify is off */
 } GsSortState;
 
 #endif							/* GPUSORT_SORT_NODE_H */

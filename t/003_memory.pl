@@ -15,7 +15,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = gpusort_node('memory', 'shared_buffers = 16MB', 'fsync = off');
+my $node = gpusort_node('memory', 'shared_buffers = 16MB', 'fsync = off', 'gpusort.verify = off');
 
 # Rows of about 200 bytes.
 # Memory comes in huge pages, of which the last may be hardly used.

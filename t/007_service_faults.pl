@@ -25,6 +25,7 @@ $node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
 $node->append_conf('postgresql.conf', q{
 	shared_preload_libraries = 'gpusort'
 	gpusort.device = host
+	gpusort.verify = on
 	gpusort.engine = cuda
 	gpusort.device_min_rows = 0
 	gpusort.min_rows = 0

@@ -8,7 +8,11 @@ from server import Session
 
 TABLE = "device_rows"
 
-Query = namedtuple("Query", "name columns order")
+# collation: one that the server may not have; the query is then left out.
+Query = namedtuple("Query", "name columns order collation", defaults=(None,))
+
+ICU = "en-x-icu"
+LIBC = "en_US.utf8"
 
 QUERIES = [
     Query("b", "*", "b"),
@@ -18,6 +22,9 @@ QUERIES = [
     Query("c", "*", "c"),
     Query("d,b", "*", "d, b"),
     Query("d desc,a,c", "*", "d DESC, a, c"),
+    Query("d desc,n,c", "*", "d DESC, n, c"),
+    Query("icu", "*", "ti", ICU),
+    Query("libc", "*", f'ti COLLATE "{LIBC}"', LIBC),
     Query("ts", "*", "ts"),
     Query("b alone", "b", "b"),
 ]
@@ -36,6 +43,22 @@ def by_name(name):
 
 def statement(query, rows, ordered=True):
     return f"SELECT {query.columns} FROM {TABLE}_{rows}" + (f" ORDER BY {query.order}" if ordered else "")
+
+
+def has_collation(session, name):
+    return session.run(f"SELECT 1 FROM pg_collation WHERE collname = '{name}'") == "1"
+
+
+def order_check(query, rows):
+    """SQL for the number of rows, how many come before one that is less, and a sum over their contents."""
+    return (f"SELECT count(*), count(*) FILTER (WHERE key < before), sum(contents) FROM (SELECT s.{query.order} AS key,"
+            f" lag(s.{query.order}) OVER () AS before, hash_record_extended(s, 0) AS contents"
+            f" FROM ({statement(query, rows)} OFFSET 0) s) x")
+
+
+def contents(rows):
+    """What order_check() should give."""
+    return f"SELECT count(*), 0, sum(hash_record_extended(s, 0)) FROM {TABLE}_{rows} s"
 
 
 def _hash(seed):
@@ -66,7 +89,7 @@ def fill(server, rows):
     nsessions = min(os.cpu_count(), 16)
     bounds = [rows * i // nsessions for i in range(nsessions + 1)]
     with Session(server) as session:
-        icu = "en-x-icu" if session.run("SELECT 1 FROM pg_collation WHERE collname = 'en-x-icu'") else "C"
+        icu = ICU if has_collation(session, ICU) else "C"
         columns = ", ".join(column for column, _ in COLUMNS).format(icu=icu)
         session.run(f"CREATE UNLOGGED TABLE {name} ({columns}) WITH (autovacuum_enabled = off)")
 

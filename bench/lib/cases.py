@@ -9,10 +9,30 @@ SIZES = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 5_000_000]
 # way round.
 DISTRIBUTIONS = ["random", "prefix", "sorted", "reversed", "distinct366"]
 
-# "row": SELECT *, about 200 bytes; "key": the sort columns alone.
-SHAPES = ["row", "key"]
+# What is asked of a table: the columns ("*", about 200 bytes, or those sorted by),
+# the share of its rows that a LIMIT leaves, the work_mem (None: the session's).
+Shape = namedtuple("Shape", "columns share work_mem", defaults=("*", None, None))
 
-Key = namedtuple("Key", "name columns descending")
+SHAPES = {
+    "row": Shape(),
+    "key": Shape(columns="key"),
+    "spill": Shape(work_mem="64MB"),
+    "top-1e-5": Shape(share=1e-5),
+    "top-1%": Shape(share=0.01),
+    "top-20%": Shape(share=0.2),
+}
+
+# The first two are measured for all keys and sizes; the others for these keys,
+# from these sizes on: what spills, or what a LIMIT leaves out, is little before.
+MAIN_SHAPES = ["row", "key"]
+OTHER_SHAPES_KEYS = ["bigint", "textC", "numeric", "textLibc", "date-int-text"]
+OTHER_SHAPES_ROWS = 1_000_000
+
+# collation: one that the server may not have; the key is then left out.
+Key = namedtuple("Key", "name columns descending collation", defaults=(None,))
+
+ICU = "en-x-icu"
+LIBC = "en_US.utf8"
 
 # (date, int DESC, text "C") has its int fall where the others rise, so that
 # the sorted table is sorted by it.
@@ -26,6 +46,9 @@ KEYS = [
     Key("textC", ["c"], [False]),
     Key("textC-url", ["url"], [False]),
     Key("bytea", ["x"], [False]),
+    Key("numeric", ["m"], [False]),
+    Key("textICU", ["ti"], [False], ICU),
+    Key("textLibc", ["tl"], [False], LIBC),
     Key("date-int-text", ["d", "n", "c"], [False, True, False]),
 ]
 
@@ -37,10 +60,11 @@ def title(case):
 
 
 def columns(case):
-    return "*" if case.shape == "row" else ", ".join(case.key.columns)
+    return "*" if SHAPES[case.shape].columns == "*" else ", ".join(case.key.columns)
 
 
 def floor_query(case):
+    """Reads all the rows; no LIMIT, as a sort has to see them all."""
     return f"SELECT {columns(case)} FROM {table(case)}"
 
 
@@ -50,7 +74,9 @@ def query(case):
         column + (" DESC" if descending != backwards else "")
         for column, descending in zip(case.key.columns, case.key.descending)
     ]
-    return f"{floor_query(case)} ORDER BY {', '.join(order)}"
+    share = SHAPES[case.shape].share
+    limit = "" if share is None else f" LIMIT {max(1, round(case.rows * share))}"
+    return f"{floor_query(case)} ORDER BY {', '.join(order)}{limit}"
 
 
 def table_kind(distribution):
@@ -76,13 +102,18 @@ def all_cases(rows, key_names, distributions, shapes):
                 # in the random table, the url is what has a long common prefix
                 if kind == "random" and (key.name == "textC-url") != (distribution == "prefix"):
                     continue
-                for shape in SHAPES:
-                    if shape in shapes:
+                for shape in shapes:
+                    if shape in MAIN_SHAPES or key.name in OTHER_SHAPES_KEYS and rows >= OTHER_SHAPES_ROWS:
                         yield Case(rows, key, distribution, shape)
 
 
 def _hash(seed):
     return f"hashint8extended(g, {seed})"
+
+
+def _letters(hex):
+    """Digits made letters too, some of them capitals: so that a language's order differs from that of bytes."""
+    return f"translate({hex}, '0123456789', 'GhIjKlMnOp')"
 
 
 _TIME = "timestamptz '2021-01-01 00:00:00+00'"
@@ -95,7 +126,7 @@ def _definitions(rows):
     """Column, and its value in the random, sorted and distinct366 table.
 
     g is the row's number, v one of 366 values; risen is 16 hex digits that
-    rise with g and use the whole range.
+    rise with g and use the whole range, under any collation.
     """
     risen = f"lpad(to_hex(g * {2 ** 62 // rows}::bigint), 16, '0')"
     return [
@@ -122,18 +153,30 @@ def _definitions(rows):
          f"{_SITE} || ({_hash(7)} & 4294967295)", f"{_SITE} || lpad(g::text, 10, '0')", f"{_SITE} || v"),
         ("x bytea",
          "decode(md5('x' || g), 'hex')", "decode(lpad(to_hex(g), 32, '0'), 'hex')", "decode(md5('x' || v), 'hex')"),
-        ("pad text",) + ("repeat('-', 48)",) * 3,
+        ("m numeric(14,2)",
+         f"({_hash(8)} >> 24)::numeric / 100", "g * 1.37", "v * 1000003.07"),
+        (f'ti text COLLATE "{ICU}"',
+         _letters("substr(md5('t' || g), 1, 12)"), f"substr({risen}, 1, 12)", _letters("substr(md5('t' || v), 1, 12)")),
+        (f'tl text COLLATE "{LIBC}"',
+         _letters("substr(md5('l' || g), 1, 12)"), f"substr({risen}, 1, 12)", _letters("substr(md5('l' || v), 1, 12)")),
+        ("pad text",) + ("repeat('-', 13)",) * 3,
     ]
 
 
-def create_table(kind, rows):
-    """The SQL that makes a table: the same in every run, all visible, with statistics, and cached."""
+def create_table(kind, rows, missing=()):
+    """The SQL that makes a table: the same in every run, all visible, with statistics, and cached.
+
+    missing: collations that the server does not have, and that no key needs.
+    """
     source = ["random", "sorted", "distinct366"].index(kind) + 1
     name = f"bench_{kind}"
     columns = _definitions(rows)
+    declarations = ", ".join(column[0] for column in columns)
+    for collation in missing:
+        declarations = declarations.replace(f'"{collation}"', '"C"')
     return f"""
         DROP TABLE IF EXISTS {name};
-        CREATE UNLOGGED TABLE {name} ({", ".join(column[0] for column in columns)});
+        CREATE UNLOGGED TABLE {name} ({declarations});
         INSERT INTO {name} SELECT {", ".join(column[source] for column in columns)}
         FROM (SELECT g::int4 AS g, ({_hash(9)} & 2147483647) % 366 AS v
               FROM generate_series(1::bigint, {rows}) AS g) AS s;

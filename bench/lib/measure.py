@@ -26,14 +26,16 @@ CONTENDERS = {
 }
 
 # One line of the results.  cpu_seconds is what the backend spent on a
-# processor, and empty where the kernel does not tell.
+# processor, and empty where the kernel does not tell; reason is why PostgreSQL
+# sorted what gpusort might have.
 Measurement = namedtuple(
-    "Measurement", "case rows key distribution shape contender repetition seconds cpu_seconds engine method memory_kb")
+    "Measurement", "case rows key distribution shape contender repetition seconds cpu_seconds engine method memory_kb reason",
+    defaults=("",))
 
 # One line of the memory results: the peak of a backend that did nothing else.
 Peak = namedtuple("Peak", "case rows key distribution shape contender anonymous_kb hwm_kb sort_space_kb")
 
-Plan = namedtuple("Plan", "seconds engine method memory_kb")
+Plan = namedtuple("Plan", "seconds engine method memory_kb reason")
 
 
 def statement(case, contender):
@@ -69,15 +71,30 @@ def explain(session, case, contender):
     answer = session.run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement(case, contender)}")
     report = json.loads(answer)[0]
     node = report["Plan"]
+    if node["Node Type"] == "Limit":
+        node = node["Plans"][0]
     engine = node.get("Engine", "")
+    reason = node.get("Engine Reason", "")
     if node["Node Type"] == "Sort":
         engine = "postgres"
+        if contender == "gpusort":
+            reason = why_kept(session, statement(case, contender))
     elif contender == "stock":
         raise RuntimeError(f"expected a Sort on top, but got: {answer}")
     # what a GpuSort hands to PostgreSQL's sort is told from a plain Sort
     elif engine == "postgres":
         engine = "gpusort->postgres"
-    return Plan(report["Execution Time"] / 1000, engine, node.get("Sort Method", ""), node.get("Sort Space Used", ""))
+    return Plan(report["Execution Time"] / 1000, engine, node.get("Sort Method", ""), node.get("Sort Space Used", ""),
+                reason)
+
+
+def why_kept(session, sql):
+    """Why the plan of a statement keeps its Sort, as gpusort says it; "" if it does not."""
+    session.run("SET gpusort.debug_plan = on; SET client_min_messages = notice")
+    answer = session.run(f"EXPLAIN {sql}")
+    session.run("SET gpusort.debug_plan = off; SET client_min_messages = warning")
+    reason = re.search(r"NOTICE: +gpusort leaves a Sort to PostgreSQL: (.*)", answer)
+    return reason.group(1) if reason else ""
 
 
 def _create_loop(session, case, contender):
@@ -144,7 +161,7 @@ def measure(sessions, case, repetitions, options):
     runner = _measure_loop if case.rows <= LOOP_ROWS else _measure_explain
     for contender, repetition, seconds, cpu_seconds, plan in runner(sessions, case, repetitions, options):
         yield Measurement(cases.title(case), case.rows, case.key.name, case.distribution, case.shape, contender,
-                          repetition, seconds, cpu_seconds, plan.engine, plan.method, plan.memory_kb)
+                          repetition, seconds, cpu_seconds, plan.engine, plan.method, plan.memory_kb, plan.reason)
 
 
 def _measure_loop(sessions, case, repetitions, options):

@@ -12,14 +12,14 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 import report
 from cases import DISTRIBUTIONS, KEYS, SHAPES
 
-SHAPE_TITLES = {"row": "whole rows", "key": "sort columns alone"}
 DISTRIBUTION_TITLES = {"distinct366": "366 distinct"}
-KEY_TITLES = {"textC": 'text "C"', "textC-url": 'text "C", URLs', "date-int-text": "date, int DESC, text"}
+KEY_TITLES = {"textICU": "text, ICU", "textLibc": "text, libc", "textC": 'text "C"', "textC-url": 'text "C", URLs', "date-int-text": "date, int DESC, text"}
 
 # Colours that can be told apart without seeing red and green (Okabe and Ito),
 # told apart further by their markers.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B", "#7F7F7F", "#AA0000"]
-MARKERS = "osD^vP*X<>"
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C564B", "#7F7F7F", "#AA0000", "#332288",
+           "#44AA99", "#DDCC77"]
+MARKERS = "osD^vP*X<>dhp"
 
 
 def draw(summaries, path):
@@ -34,7 +34,7 @@ def draw(summaries, path):
         for distribution, axis in zip(panels, line):
             draw_panel(axis, [s for s in summaries if s.shape == shape and panel_of(s) == distribution])
             order = DISTRIBUTION_TITLES.get(distribution, distribution)
-            axis.set_title(f"{SHAPE_TITLES[shape]}, {order}", fontsize=10)
+            axis.set_title(f"{report.SHAPE_TITLES[shape]}, {order}", fontsize=10)
     low = min(report.ratio(s) for s in summaries)
     high = max(report.ratio(s) for s in summaries)
     sizes = [s.rows for s in summaries]

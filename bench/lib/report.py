@@ -9,20 +9,30 @@ import time
 from collections import namedtuple
 from statistics import median
 
+from cases import SHAPES
 from measure import Measurement
 from server import Failure
 
-# A case's contender: median, least and most seconds, and what ran.
-Timing = namedtuple("Timing", "median low high engine method memory_kb")
+# A case's contender: median, least and most seconds, what ran, and why not gpusort.
+Timing = namedtuple("Timing", "median low high engine method memory_kb reason")
 
 Summary = namedtuple("Summary", "case rows key distribution shape timings")
 
-# What issue 2 asks of whole rows in random order, at 5 M rows.
+# What is asked for in random order, at 5 M rows: key, shape, times stock.
 MUST_REACH_ROWS = 5_000_000
-MUST_REACH = [("bigint", 2.0), ("float8", 2.2), ("uuid", 1.8), ("textC", 1.8), ("date-int-text", 4.0)]
+MUST_REACH = [
+    ("bigint", "row", 2.0), ("float8", "row", 2.2), ("uuid", "row", 1.8), ("textC", "row", 1.8),
+    ("date-int-text", "row", 4.0), ("textLibc", "row", 5.0), ("numeric", "row", 1.7), ("textICU", "row", 1.2),
+    ("bigint", "spill", 1.3),
+]
 NO_CASE_BELOW = 0.95
 SMALL_ROWS = 10
 SMALL_MICROSECONDS = 2.0
+
+SHAPE_TITLES = {
+    "row": "whole rows", "key": "sort columns alone", "spill": f"whole rows, work_mem {SHAPES['spill'].work_mem}",
+    "top-1e-5": "a 100,000th, by LIMIT", "top-1%": "1 %, by LIMIT", "top-20%": "20 %, by LIMIT",
+}
 
 REACHED, MISSED, NOT_MEASURED = "reached", "missed", "not measured"
 
@@ -63,7 +73,7 @@ def summarize(measurements, cpu_time=False):
             if None in seconds:
                 raise Failure("this server's processor time cannot be told: leave --cpu-time out")
             timings[name] = Timing(median(seconds), min(seconds), max(seconds), runs[-1].engine, runs[-1].method,
-                                   runs[-1].memory_kb)
+                                   runs[-1].memory_kb, runs[-1].reason)
         if all(name in timings for name in ("stock", "gpusort", "floor")):
             summaries.append(Summary(*first[:5], timings))
     return summaries
@@ -102,7 +112,7 @@ def format_memory(kilobytes):
 def describe(summary):
     """A case in one line, for the terminal."""
     t = summary.timings
-    note = " (left to PostgreSQL)" if left_to_postgres(summary) else ""
+    note = f" (kept by PostgreSQL: {t['gpusort'].reason})" if left_to_postgres(summary) else ""
     forced = f", forced {format_time(t['forced'].median)}" if "forced" in t else ""
     return (f"{summary.case:40} stock {format_time(t['stock'].median)}, gpusort {format_time(t['gpusort'].median)}"
             f"{forced}, floor {format_time(t['floor'].median)}: {ratio(summary):.2f}x{note}")
@@ -115,12 +125,13 @@ Line = namedtuple("Line", "what verdict detail")
 
 def _speed_lines(summaries):
     largest = max((s.rows for s in summaries), default=0)
-    for key, bar in MUST_REACH:
-        at = {s.rows: s for s in summaries if (s.key, s.distribution, s.shape) == (key, "random", "row")}
-        what = f"5 M rows, whole rows, {key} >= {bar}x"
+    for key, shape, bar in MUST_REACH:
+        at = {s.rows: s for s in summaries if (s.key, s.distribution, s.shape) == (key, "random", shape)}
+        what = f"5 M rows, {SHAPE_TITLES[shape]}, {key} >= {bar}x"
         if MUST_REACH_ROWS in at:
             value = ratio(at[MUST_REACH_ROWS])
-            yield Line(what, REACHED if value >= bar else MISSED, f"{value:.2f}x")
+            kept = at[MUST_REACH_ROWS].timings["gpusort"].reason
+            yield Line(what, REACHED if value >= bar else MISSED, f"{value:.2f}x" + (f"; kept by PostgreSQL: {kept}" if kept else ""))
         else:
             detail = f"{ratio(at[largest]):.2f}x at {format_rows(largest)} rows" if largest in at else ""
             yield Line(what, NOT_MEASURED, detail)
@@ -263,7 +274,7 @@ def _ratio_cell(summary):
 def _method(summary):
     t = summary.timings
     if left_to_postgres(summary):
-        return f"{t['gpusort'].method} (left to PostgreSQL)"
+        return f"{t['gpusort'].method} (left to PostgreSQL: {t['gpusort'].reason})"
     return f"{t['gpusort'].method}, {t['gpusort'].engine}"
 
 

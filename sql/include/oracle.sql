@@ -10,6 +10,8 @@
 -- The engine is the one that the test has \set, or else what the environment's
 -- GPUSORT_TEST_ENGINE says, or else the CPU's.
 --
+-- Every sort is checked while its rows leave it.
+--
 -- Everything is temporary, so that files do not depend on each other.
 
 LOAD 'gpusort';
@@ -22,6 +24,7 @@ SET gpusort.enabled = on;
 SET gpusort.engine = :engine;
 SET gpusort.device_min_rows = 0;
 SET gpusort.force = on;
+SET gpusort.verify = on;
 SET work_mem = '64MB';
 SET jit = off;
 SET max_parallel_workers_per_gather = 0;

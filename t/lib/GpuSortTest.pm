@@ -16,7 +16,8 @@ our @EXPORT = qw(
 );
 
 # A running cluster with the library preloaded in every session; the other
-# settings make times and figures repeatable.
+# settings make times and figures repeatable.  Every sort is checked while its
+# rows leave it.
 sub gpusort_node
 {
 	my ($name, @settings) = @_;
@@ -28,6 +29,7 @@ sub gpusort_node
 		"autovacuum = off",
 		"jit = off",
 		"max_parallel_workers_per_gather = 0",
+		"gpusort.verify = on",
 		@settings, ''));
 	$node->start;
 	return $node;

@@ -563,7 +563,7 @@ test_interrupts_of_long_prefix(void **unused)
 	uint64_t	expected = (uint64_t) nrows * len >> 26;
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	const void *rows[2];
@@ -608,6 +608,149 @@ test_interrupts_of_long_prefix(void **unused)
 			  "%llu calls in the comparison of %zu MB; one for each 64 MB would be %llu",
 			  (unsigned long long) host.ninterrupts, nrows * (len >> 10) >> 10,
 			  (unsigned long long) expected);
+}
+
+/* --------------------------------------------------------- ties of a driver's */
+
+#define lengthof(array)	(sizeof(array) / sizeof((array)[0]))
+
+/* Rows of which the key has only a part; the rest is known to the driver. */
+typedef struct TiedRows
+{
+	size_t		nrows;
+	uint64_t   *keys;
+	uint32_t   *rests;
+	uint64_t	ncompared;
+} TiedRows;
+
+static size_t
+number_of_tied(const void *row)
+{
+	return (size_t) ((const uint64_t *) row)[1];
+}
+
+static int
+compare_rests(void *arg, const void *a, const void *b)
+{
+	TiedRows   *tied = arg;
+	size_t		i = number_of_tied(a);
+	size_t		j = number_of_tied(b);
+
+	tied->ncompared++;
+	CHECK_MSG(tied->keys[i] == tied->keys[j], "rows %zu and %zu have different keys", i, j);
+	return (tied->rests[i] > tied->rests[j]) - (tied->rests[i] < tied->rests[j]);
+}
+
+/* Sorts them; they come in the order of (key, rest, input). */
+static void
+check_tied(TiedRows *tied, bool descending)
+{
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job = {0};
+	GsEngine   *engine;
+	GsBatch    *batch = NULL;
+	const void *rows[1];
+	size_t		before = 0;
+
+	tied->ncompared = 0;
+	unit_host_init(&host);
+	gs_key_layout_init(&layout);
+	gs_key_layout_add_column(&layout, descending, false);
+	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+	job.layout = &layout;
+	job.memory_limit = (size_t) 1 << 40;
+	job.host = host.callbacks;
+	job.compare = compare_rests;
+	job.compare_arg = tied;
+	engine = gs_engine_cpu_open(&job);
+	CHECK(engine != NULL);
+	for (size_t i = 0; i < tied->nrows; i++)
+	{
+		uint64_t   *record;
+
+		CHECK(gs_engine_reserve(engine, 16, &batch) == GS_STATUS_OK);
+		((uint64_t *) gs_batch_next_row(batch))[1] = i;
+		record = gs_batch_next_record(batch);
+		record[0] = tied->keys[i];
+		record[1] = gs_batch_next_place(batch, 0);
+		gs_key_field_observe(&layout.fields[0], record[0]);
+		layout.nrows++;
+		gs_batch_push(batch, 16);
+	}
+	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+	for (size_t i = 0; i < tied->nrows; i++)
+	{
+		size_t		row;
+
+		CHECK(driver_fetch(engine, i, 1, rows) == 1);
+		row = number_of_tied(rows[0]);
+		if (i > 0 && tied->keys[before] != tied->keys[row])
+			CHECK((tied->keys[before] < tied->keys[row]) != descending);
+		else if (i > 0)
+			CHECK_MSG(tied->rests[before] < tied->rests[row] ||
+					  (tied->rests[before] == tied->rests[row] && before < row),
+					  "row %zu comes before row %zu", before, row);
+		before = row;
+	}
+	CHECK(host.ninterrupts >= tied->ncompared);
+	gs_engine_close(engine);
+	unit_host_end(&host);
+}
+
+/*
+ * Keys of no bits, of a level, of more than one, in any order; rests of which
+ * few or many are the same; runs of all lengths.
+ */
+static void
+test_comparison(void **unused)
+{
+	static const size_t sizes[] = {0, 1, 2, 3, 6, 7, 12, 13, 25, 100, 1000, 20000};
+	static const uint64_t nkeys[] = {1, 2, 10, 300, UINT64_MAX};
+	static const uint64_t nrests[] = {1, 2, 10, UINT32_MAX};
+	Dice		dice = dice_of_seed(17);
+
+	for (size_t s = 0; s < lengthof(sizes); s++)
+	{
+		TiedRows	tied = {.nrows = sizes[s]};
+
+		tied.keys = malloc(sizeof(uint64_t) * (tied.nrows + 1));
+		tied.rests = malloc(sizeof(uint32_t) * (tied.nrows + 1));
+		CHECK(tied.keys != NULL && tied.rests != NULL);
+		for (size_t shape = 0; shape < lengthof(nkeys) * lengthof(nrests) * 3; shape++)
+		{
+			uint64_t	k = nkeys[shape % lengthof(nkeys)];
+			uint64_t	r = nrests[shape / lengthof(nkeys) % lengthof(nrests)];
+			size_t		order = shape / (lengthof(nkeys) * lengthof(nrests));
+
+			unit_case("%zu rows, shape %zu", tied.nrows, shape);
+			for (size_t i = 0; i < tied.nrows; i++)
+			{
+				size_t		rank = order == 0 ? 0 : order == 1 ? i : tied.nrows - i;
+
+				tied.keys[i] = order == 0 ? dice_below(&dice, k) * (UINT64_MAX / k) :
+					rank / (tied.nrows / (k < tied.nrows ? k : tied.nrows) + 1);
+				tied.rests[i] = (uint32_t) dice_below(&dice, r);
+			}
+			check_tied(&tied, shape % 2 == 1);
+		}
+		free(tied.keys);
+		free(tied.rests);
+	}
+
+	/* what is in order takes little more than a comparison a row */
+	{
+		TiedRows	tied = {.nrows = 20000};
+
+		tied.keys = calloc(tied.nrows, sizeof(uint64_t));
+		tied.rests = calloc(tied.nrows, sizeof(uint32_t));
+		CHECK(tied.keys != NULL && tied.rests != NULL);
+		check_tied(&tied, false);
+		CHECK(tied.ncompared < tied.nrows * 5 / 4);
+		free(tied.keys);
+		free(tied.rests);
+	}
+	unit_case("%s", "");
 }
 
 /*
@@ -711,7 +854,7 @@ fill(size_t limit, WidthFunction width)
 	LimitFigures figures = {0};
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch = NULL;
 	size_t		row_bytes = 0;
@@ -905,7 +1048,7 @@ check_many_batches(size_t nrows, uint64_t fail_at)
 	size_t		row_bytes = ((size_t) 32 << 20) - 200;
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	const void *rows[64];
@@ -1061,7 +1204,7 @@ test_numbering_limit(void **unused)
 	size_t		wide = ((size_t) 32 << 20) - 2000;
 	uint64_t	ninterrupts = 0;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsJob		job = {0};
 	GsEngine   *engine;
 	GsBatch    *batch;
 	GsStatus	status;
@@ -1325,6 +1468,7 @@ main(void)
 		cmocka_unit_test(test_interrupts_of_ties),
 		cmocka_unit_test(test_interrupts_of_reversal),
 		cmocka_unit_test(test_interrupts_of_long_prefix),
+		cmocka_unit_test(test_comparison),
 		cmocka_unit_test(test_work_of_zeros),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_limit_uneven),

@@ -25,7 +25,7 @@ open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, 
 {
 	GsServiceOptions options = {0};
 	UnitLink   *link = unit_link_open(SLOT_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
-	GsJob		job;
+	GsJob		job = {0};
 
 	options.algorithm = (int) dice_below(dice, 3);
 	memset(driver, 0, sizeof(*driver));

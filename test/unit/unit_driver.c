@@ -19,7 +19,7 @@
 bool
 driver_open(Driver *driver, const TestTable *table, UnitHost *host, size_t memory_limit)
 {
-	GsJob		job;
+	GsJob		job = {0};
 
 	memset(driver, 0, sizeof(*driver));
 	driver->table = table;

@@ -1,0 +1,94 @@
+-- Text under collations of libc: sorted by strxfrm(), proven by strcoll().
+-- Needs the locales en_US.UTF-8, de_DE.UTF-8 and cs_CZ.UTF-8, and a database in UTF8.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/oracle.sql'
+\set ECHO none
+\i :include
+
+SET gpusort.debug_plan = on;
+CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
+CREATE COLLATION gs_de (provider = libc, locale = 'de_DE.UTF-8');
+CREATE COLLATION gs_cs (provider = libc, locale = 'cs_CZ.UTF-8');
+CREATE COLLATION gs_bytes (provider = libc, locale = 'C.UTF-8');
+CREATE TEMP TABLE t (id int, s text COLLATE gs_en, c char(3) COLLATE gs_en, b text COLLATE gs_bytes);
+INSERT INTO t SELECT id, w, w, w FROM unnest('{b,B,a,A,ä,z,Z,"",aa,a-b,ab}'::text[]) WITH ORDINALITY x(w, id);
+
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY s;
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY id % 2, c DESC, b;
+SET gpusort.libc_collations = off;
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY s;
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY id % 2, b;
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY s COLLATE "C", s USING ~<~;
+SET gpusort.libc_collations = verify;
+SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY s OFFSET 0) x;
+SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY c DESC, id OFFSET 0) x;
+SELECT string_agg(b, ' ') FROM (SELECT b FROM t ORDER BY b OFFSET 0) x;
+
+-- words that the levels of the collations tell apart, or not
+CREATE TEMP TABLE words AS SELECT w FROM unnest(ARRAY[
+	'', ' ', 'a', 'A', 'ä', 'Ä', 'á', 'a ', ' a', 'a-b', 'ab', 'a b', 'Ab', 'aB', 'AB', 'a_b', 'æ', 'ae', 'aé', 'ae' || chr(769), 'ß', 'ss', 'SS', 'ſ',
+	'cote', 'coté', 'côte', 'côté', 'c', 'ch', 'cz', 'd', 'h', 'CH', 'hi', 'cH', 'ach', 'ac', 'ah', 'chch', 'č', 'ř',
+	'1', '2', '10', '010', '1.5', '-1', 'a1', '日本', '日', '本', '😀', '𐀀', 'ﬀ', 'ff', 'İ', 'i', 'I', 'ı', '--', '-', '_', '.', ',', '...',
+	E'\x01', E'a\x01', E'\x7f', E'\t', '~', '!', '(a)', '12345678', '123456789', '1234567ä', 'x' || repeat(' ', 20), 'x',
+	repeat('long common prefix ', 5) || 'a', repeat('long common prefix ', 5) || 'A', repeat('long common prefix ', 5) || 'ä']) w;
+SELECT setseed(0.43);
+CREATE TEMP TABLE texts AS SELECT id, pg_temp.pick(w) || CASE WHEN id % 3 = 0 THEN pg_temp.pick(w) ELSE '' END AS w FROM generate_series(1, 600) id, (SELECT array_agg(w) AS w FROM words) x;
+SELECT c, pg_temp.check_column(format('(SELECT id, w COLLATE %s AS s FROM texts) x', c), 's')
+FROM unnest(ARRAY['gs_en','gs_de','gs_cs','gs_bytes','"default"']) c;
+SELECT c, pg_temp.check_column(format('(SELECT id, w::char(12) COLLATE %s AS s FROM texts) x', c), 's'),
+	   pg_temp.check_column(format('(SELECT id, w::varchar(3) COLLATE %s AS s FROM texts) x', c), 's'),
+	   pg_temp.check_column(format('(SELECT id, left(w, 60)::name COLLATE %s AS s FROM texts) x', c), 's')
+FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
+
+-- before and after other columns; twice the same; a domain; toasted values
+CREATE DOMAIN gs_word AS text COLLATE gs_en;
+CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE gs_en AS few, left(w, 2) COLLATE gs_de AS two,
+	w::gs_word AS d, CASE WHEN id % 6 = 0 THEN repeat(w, 400) ELSE w END COLLATE gs_en AS long FROM texts;
+SELECT o, pg_temp.rows_ok('more', o)
+FROM unnest(ARRAY['k, few', 'few, k DESC', 'few DESC NULLS LAST, two, k', 'two, few, d DESC', 'd', 'd, d DESC', 'd COLLATE "C", few', 'lower(d), few DESC',
+				  'long, id', 'long DESC, k, id', 'k, long, id', 'd COLLATE gs_bytes, d']) o;
+SELECT pg_temp.rows_ok('(SELECT id, (upper(few) || two) COLLATE gs_en AS s, d FROM more OFFSET 0) x', 's DESC, d');
+
+-- many rows, random characters; a long beginning that all have
+SELECT setseed(0.44);
+CREATE TEMP TABLE many AS SELECT id,
+	(SELECT coalesce(string_agg(chr(32 + (random() * random() * CASE id % 3 WHEN 0 THEN 60 WHEN 1 THEN 400 ELSE 9000 END)::int + g % 1), ''), '')
+	 FROM generate_series(1, (random() * 14 + id % 2)::int) g) AS s
+FROM generate_series(1, 5000) id;
+SELECT count(DISTINCT s) > 3000 AS many FROM many;
+SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s', c)), pg_temp.rows_ok('many', format('s COLLATE %s DESC', c)),
+	   pg_temp.rows_ok('many', format('left(s, 1) COLLATE %s, id %% 10, s', c)),
+	   pg_temp.rows_ok('many', format('(repeat(''beginning '', 9) || s) COLLATE %s', c))
+FROM unnest('{gs_en,gs_de,gs_cs,gs_bytes}'::text[]) c;
+
+-- the proof: of n rows n - 1 neighbours; none where bytes are compared
+SELECT c, f -> 'Compared Neighbors' AS compared, f ->> 'Engine' <> 'postgres' AS taken_over
+FROM unnest(ARRAY['gs_en','gs_bytes','"C"']) c, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
+SELECT f -> 'Compared Neighbors' AS compared FROM pg_temp.figures('SELECT s FROM t WHERE id = 1 ORDER BY s') f;
+SELECT f -> 'Compared Neighbors' AS compared FROM pg_temp.figures('SELECT s FROM t WHERE id = 0 ORDER BY s') f;
+
+-- keys that have nothing to do with strcoll(): found, and put right
+SET gpusort.collation_fault = on;
+SELECT c, f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason, (f -> 'Compared Neighbors')::int BETWEEN 1 AND 598 AS compared
+FROM unnest('{gs_en,gs_bytes}'::text[]) c, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
+SELECT f ->> 'Engine' <> 'postgres' AS proven FROM pg_temp.figures('SELECT * FROM texts WHERE w ~ ''^[0-9]*$'' ORDER BY w COLLATE gs_en') f;
+SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id"}'::text[]) o;
+SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s, id', c)) FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
+-- backward and from the start again
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT s FROM t ORDER BY s, id;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+MOVE ABSOLUTE 0 FROM c;
+FETCH 1 FROM c;
+ROLLBACK;
+-- in little memory
+SET work_mem = '64kB';
+SELECT pg_temp.rows_ok('many', 's COLLATE gs_en, id');
+RESET work_mem;
+SET gpusort.collation_fault = off;
+SELECT pg_temp.left_behind();
+
+DROP TABLE t, more;
+DROP DOMAIN gs_word;
+DROP COLLATION gs_en, gs_de, gs_cs, gs_bytes;

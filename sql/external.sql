@@ -1,0 +1,144 @@
+-- Sorted runs in temporary files, and their merge.  The rows are not many; memory is less.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/oracle.sql'
+\set ECHO none
+\set engine cpu
+\i :include
+
+SET work_mem = '64kB';
+SELECT setseed(0.25);
+CREATE TEMP TABLE t AS SELECT id, (id * 7919) % 10007 AS k, nullif(id % 7, 0) AS n, ('word ' || hashint4(id) % 1000) COLLATE "C" AS s,
+	CASE id % 11 WHEN 0 THEN NULL WHEN 1 THEN 'NaN'::float8 WHEN 2 THEN '-0' WHEN 3 THEN 0 ELSE hashint4(id) / 7 END AS f,
+	hashint8extended(id, 1) AS b, date '2000-01-01' + hashint4(id) % 300 AS d, md5((id % 3000)::text)::uuid AS u,
+	decode(repeat('00', id % 12), 'hex') AS z, make_interval(days => hashint4(id) % 100) AS i, hashint4(id) % 2 = 0 AS o,
+	CASE WHEN id % 5 > 0 THEN repeat('a common prefix ', 3) || id % 97 END COLLATE "C" AS p,
+	(repeat(' ', id % 9))::char(8) COLLATE "C" AS c, ('10.' || id % 3 || '.0.0/' || 8 + id % 20)::inet AS a
+	FROM generate_series(1, 20000) id;
+
+-- Sorted in runs, and as PostgreSQL sorts?
+CREATE FUNCTION pg_temp.runs(query text, oracle text) RETURNS TABLE (method text, runs text, ok bool) LANGUAGE plpgsql AS $$
+DECLARE
+	f jsonb := pg_temp.figures(query);
+BEGIN
+	method := f ->> 'Sort Method';
+	runs := CASE WHEN (f -> 'Runs')::int > 100 THEN '> 100' WHEN (f -> 'Runs')::int > 12 THEN '> 12' WHEN (f -> 'Runs')::int > 1 THEN '> 1' ELSE f ->> 'Runs' END
+		|| CASE WHEN (f -> 'Merges')::int > 0 THEN ', merges' ELSE '' END;
+	ok := pg_temp.same(query, oracle);
+	RETURN NEXT;
+END $$;
+
+-- whole rows, with ties, in both directions; NULLs on both sides
+SELECT k, d, r.* FROM unnest('{id,k,n,s,f,b,d,u,z,i,o,p,c,a}'::text[]) k, unnest('{ASC,DESC,ASC NULLS FIRST,DESC NULLS LAST}'::text[]) d,
+	pg_temp.runs(format('SELECT * FROM t ORDER BY %s %s', k, d), format('SELECT * FROM t ORDER BY %s %s, id', k, d)) r;
+SELECT k, r.* FROM unnest('{"n, s DESC, b","o DESC, p, f DESC NULLS LAST","p DESC, z, a","d, u, k","c, z DESC, n NULLS FIRST"}'::text[]) k,
+	pg_temp.runs(format('SELECT * FROM t ORDER BY %s', k), format('SELECT * FROM t ORDER BY %s, id', k)) r;
+
+-- one column alone, where the key is all there is of a row
+SELECT k, d, r.* FROM unnest('{id,k,b,d,f,n}'::text[]) k, unnest('{ASC,DESC,ASC NULLS FIRST,DESC NULLS LAST}'::text[]) d,
+	pg_temp.runs(format('SELECT %s FROM t ORDER BY %1$s %s', k, d), format('SELECT %s FROM t ORDER BY %1$s %s, id', k, d)) r;
+SELECT r.* FROM pg_temp.runs('SELECT nullif(id, id) AS n FROM t ORDER BY 1', 'SELECT nullif(id, id) AS n FROM t') r;
+SELECT r.* FROM pg_temp.runs('SELECT CASE WHEN id = 17 THEN id END AS n FROM generate_series(1, 20000) id ORDER BY 1',
+							 'SELECT CASE WHEN id = 17 THEN id END AS n FROM generate_series(1, 20000) id ORDER BY 1') r;
+
+-- input in order, in reverse, in order but for its end; all equal
+SELECT k, r.* FROM unnest('{id,-id,"CASE id WHEN 20000 THEN 1 ELSE id END","7","id / 100","-(id / 100)"}'::text[]) k,
+	pg_temp.runs(format('SELECT * FROM (SELECT id, %s AS k, s FROM t OFFSET 0) x ORDER BY k', k),
+				 format('SELECT * FROM (SELECT id, %s AS k, s FROM t OFFSET 0) x ORDER BY k, id', k)) r;
+
+-- the number of rows around that of a run, of two, of as many as can be merged at once
+SELECT count(*), array_agg(n) FILTER (WHERE NOT pg_temp.rows_ok(format('(SELECT id, k, b FROM t WHERE id <= %s) x', n), 'k DESC')) AS wrong
+FROM (SELECT generate_series(900, 1100, 5) UNION ALL SELECT generate_series(1800, 2000, 10) UNION ALL SELECT generate_series(10000, 12000, 100)) v(n);
+
+-- rows of all lengths, some of them longer than memory; keys longer than memory
+CREATE TEMP TABLE lengths AS SELECT id, hashint4(id) % 100 AS k,
+	repeat('x', CASE id % 50 WHEN 0 THEN 50000 WHEN 1 THEN 100000 WHEN 2 THEN 4000 + id WHEN 3 THEN 8100 + id % 100 ELSE id % 300 END) AS w
+	FROM generate_series(1, 1000) id;
+SELECT k, r.* FROM unnest('{k,"k DESC, id","length(w), k"}'::text[]) k,
+	pg_temp.runs(format('SELECT id, k, length(w), w || '''' AS w FROM lengths ORDER BY %s', k), format('SELECT id, k, length(w), w || '''' AS w FROM lengths ORDER BY %s, id', k)) r;
+SELECT r.* FROM pg_temp.runs('SELECT id, (w || k) COLLATE "C" AS w FROM lengths ORDER BY 2 DESC', 'SELECT id, (w || k) COLLATE "C" AS w FROM lengths ORDER BY 2 DESC, id') r;
+-- keys that are fetched to be compared, out of line and compressed
+CREATE TABLE gs_external (id int, s text COLLATE "C", c text COLLATE "C");
+ALTER TABLE gs_external ALTER s SET STORAGE EXTERNAL;
+INSERT INTO gs_external SELECT id, repeat('x', 3000) || hashint4(id) % 50, repeat('y' || hashint4(id) % 30, 3000) FROM generate_series(1, 500) id;
+SELECT k, r.* FROM unnest('{"s, c DESC","c DESC, s","c, id DESC"}'::text[]) k,
+	pg_temp.runs('SELECT * FROM gs_external ORDER BY ' || k, 'SELECT * FROM gs_external ORDER BY ' || k || ', id') r;
+DROP TABLE gs_external;
+
+-- from memory to runs and back, as the parameter says; abandoned; none at all
+SELECT g, (SELECT md5(string_agg(x::text, ',')) = (SELECT md5(string_agg(t::text, ',' ORDER BY n, id)) FROM t WHERE id <= g)
+		   FROM (SELECT * FROM t WHERE id <= g ORDER BY n OFFSET 0) x) AS ok
+FROM unnest('{10,9000,0,20,20000,8000}'::int[]) g;
+SELECT g, (SELECT max(id) FROM (SELECT * FROM t WHERE id > g ORDER BY n DESC, k LIMIT 15000) x) FROM generate_series(0, 2) g;
+BEGIN;
+DECLARE c NO SCROLL CURSOR FOR SELECT id, n FROM t ORDER BY n DESC;
+FETCH 2 FROM c;
+SELECT pg_temp.left_behind();
+CLOSE c;
+SELECT pg_temp.left_behind();
+DECLARE c SCROLL CURSOR FOR SELECT id, n FROM t ORDER BY n DESC, id;
+FETCH 2 FROM c;
+FETCH LAST FROM c;
+FETCH PRIOR FROM c;
+FETCH FIRST FROM c;
+COMMIT;
+BEGIN;
+DECLARE h CURSOR WITH HOLD FOR SELECT id, n FROM t ORDER BY n DESC, id;
+COMMIT;
+FETCH ABSOLUTE 19000 FROM h;
+CLOSE h;
+
+-- below a merge join, an aggregate, a window, a set operation, another sort
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_material = off;
+SELECT q, pg_temp.same(q, q) FROM unnest(ARRAY['SELECT count(*), sum(a.id), sum(b.id) FROM t a JOIN t b ON a.u = b.u AND a.k = b.k', 'SELECT count(*), sum(a.n) FROM t a LEFT JOIN t b ON a.b = b.b + 1']) q;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_material;
+SET enable_hashagg = off;
+SELECT q, pg_temp.same(q, q) FROM unnest(ARRAY['SELECT u, count(*) FROM t GROUP BY u', 'SELECT DISTINCT s, n FROM t', 'SELECT id, sum(id) OVER (PARTITION BY n ORDER BY k, id) FROM t ORDER BY id',
+	'SELECT k FROM t INTERSECT SELECT id FROM t']) q;
+RESET enable_hashagg;
+
+-- temp_file_limit; nothing is left behind, and the next sort is as before
+\set VERBOSITY sqlstate
+SET temp_file_limit = '100kB';
+SELECT count(x) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
+SELECT pg_temp.left_behind();
+SET temp_file_limit = '2MB';
+SELECT count(x) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
+RESET temp_file_limit;
+-- an error in the middle of the load, and of the hand-out
+SELECT count(x) FROM (SELECT 1 / (id - 15000) AS d, * FROM t ORDER BY k OFFSET 0) x;
+SELECT count(1 / (id - 15000)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) x;
+\set VERBOSITY default
+SELECT pg_temp.left_behind();
+SELECT count(*) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
+
+-- EXPLAIN: as PostgreSQL says it, and what there is to say beside
+CREATE FUNCTION pg_temp.explain(options text, query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE format('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, %s) %s', options, query) LOOP
+		RETURN NEXT regexp_replace(line, '[0-9]+(kB|$|,$)', 'N\1');
+	END LOOP;
+END $$;
+SELECT pg_temp.explain('BUFFERS OFF', 'SELECT * FROM t ORDER BY k');
+SELECT f - '{Sort Space Used,Runs,Plans}'::text[] AS figures, (f -> 'Sort Space Used')::int BETWEEN 150 AND 200 AS disk, (f -> 'Runs')::int > 5 AS runs
+FROM pg_temp.figures('SELECT k FROM t ORDER BY k') f;
+SET gpusort.explain_as_sort = on;
+SELECT pg_temp.explain('BUFFERS OFF', 'SELECT * FROM t ORDER BY k');
+RESET gpusort.explain_as_sort;
+-- temporary blocks are counted as a BufFile's are
+CREATE FUNCTION pg_temp.blocks(query text) RETURNS TABLE (read bool, written bool) LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ' || query INTO plan;
+	read := (plan #> '{0,Plan,Temp Read Blocks}')::int > 200;
+	written := (plan #> '{0,Plan,Temp Written Blocks}')::int > 200;
+	RETURN NEXT;
+END $$;
+SELECT b.* FROM pg_temp.blocks('SELECT * FROM t ORDER BY k') b;
+SELECT pg_temp.left_behind();

@@ -1,0 +1,59 @@
+-- gpusort.verify: an order that is wrong is noticed when the row leaves, in
+-- every way that rows can leave.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/oracle.sql'
+\set ECHO none
+\i :include
+
+CREATE TEMP TABLE t AS SELECT id, id % 3 AS k, CASE WHEN id % 2 = 0 THEN 'A' ELSE 'b' END || id % 4 AS s FROM generate_series(1, 20) id;
+
+-- wrong keys of a collation that needs no proof: capitals behind all others
+SET gpusort.collation_fault = on;
+SET gpusort.verify = off;
+SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x;
+SET gpusort.verify = on;
+SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0;
+SELECT s FROM t ORDER BY k, s COLLATE "und-x-icu" DESC NULLS LAST OFFSET 0;
+SELECT s FROM t ORDER BY s::char(5) COLLATE "und-x-icu" OFFSET 0;
+-- the first rows are in order
+SELECT s FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x FETCH FIRST 10 ROWS ONLY;
+-- only steps forward are looked at
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT s FROM t ORDER BY s COLLATE "und-x-icu";
+FETCH 2 FROM c;
+FETCH LAST FROM c;
+ROLLBACK;
+BEGIN;
+SET LOCAL gpusort.verify = off;
+DECLARE c SCROLL CURSOR FOR SELECT s FROM t ORDER BY s COLLATE "und-x-icu";
+SET LOCAL gpusort.verify = on;	-- not for this one any more
+MOVE LAST FROM c;
+FETCH BACKWARD 3 FROM c;
+ROLLBACK;
+SET gpusort.collation_fault = off;
+SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x;
+
+-- nothing wrong: rewinds, steps back, mark and restore, NULLs that are counted only,
+-- a sort that PostgreSQL took over, parameters, rows that nobody fetches
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SELECT count(*), sum(a.id + b.id) FROM t a JOIN t b USING (k);
+RESET enable_hashjoin;
+RESET enable_nestloop;
+SELECT array_agg(k) FROM (SELECT nullif(k, 1) AS k FROM t ORDER BY 1 DESC OFFSET 0) x;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY k, id DESC;
+FETCH 2 FROM c;
+FETCH LAST FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH FIRST FROM c;
+MOVE FORWARD ALL FROM c;
+FETCH RELATIVE 1 FROM c;
+FETCH BACKWARD 1 FROM c;
+COMMIT;
+SELECT k, (SELECT array_agg(id) FROM (SELECT id FROM t i WHERE i.k = o.k ORDER BY s, id DESC OFFSET 0) x) FROM generate_series(0, 3) o(k);
+SELECT id FROM t ORDER BY k, id LIMIT (SELECT 3);
+SET work_mem = '64kB';
+SELECT count(*) FROM (SELECT id FROM generate_series(1, 20000) id ORDER BY id % 7, id::text COLLATE "C" OFFSET 0) x;
+RESET work_mem;
+SELECT pg_temp.left_behind();

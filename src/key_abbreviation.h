@@ -1,0 +1,31 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_abbreviation.h
+ *	  What a type's SortSupport makes of a value: the beginning of an order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KEY_ABBREVIATION_H
+#define GPUSORT_KEY_ABBREVIATION_H
+
+typedef struct GsKeyAbbreviation GsKeyAbbreviation;
+
+/*
+ * For the values of a sort operator under a collation; in the current memory
+ * context.  NULL if there is none, or none whose order is known.
+ */
+extern GsKeyAbbreviation *gs_key_abbreviation_create(Oid sort_operator, Oid collation);
+
+/*
+ * The code of a value that is not NULL: codes ascend with the values, and equal
+ * codes say nothing.
+ */
+extern uint64 gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value);
+
+/*
+ * Does PostgreSQL hold that the codes tell too few values apart to be worth their
+ * while?  To be asked after each of them; it thinks about it now and then.
+ */
+extern bool gs_key_abbreviation_is_poor(GsKeyAbbreviation *abbreviation);
+
+#endif							/* GPUSORT_KEY_ABBREVIATION_H */

@@ -1,0 +1,130 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_merge.c
+ *	  Merges sorted runs of rows by their key records: see key_merge.h.
+ *
+ * A run at its end takes part with a row above all others: all bits of its
+ * word are set, and its number is above those of all runs that go on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "key_merge.h"
+
+#include "key_compare.h"
+
+#define ENDED	(UINT32_C(1) << 31)
+
+size_t
+gs_key_merge_bytes(uint32_t nsources)
+{
+	return nsources * (sizeof(const uint64_t *) + sizeof(GsMergeNode));
+}
+
+/* The node of a source with that record in front. */
+static inline GsMergeNode
+make_node(const GsKeyMerge *merge, uint32_t source, const uint64_t *record)
+{
+	GsMergeNode node;
+
+	if (record == NULL)
+	{
+		node.word = UINT64_MAX;
+		node.source = source | ENDED;
+	}
+	else
+	{
+		node.word = merge->word_of == NULL ? 0 :
+			merge->word_of(&merge->packing, &merge->packing.levels[0], record);
+		node.source = source;
+	}
+	return node;
+}
+
+/* Does a come before b, their words being equal? */
+static bool
+tie_comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+{
+	if (!merge->words_decide && ((a->source | b->source) & ENDED) == 0)
+	{
+		const GsKeyLayout *layout = merge->layout;
+		const uint64_t *record_a = merge->records[a->source];
+		const uint64_t *record_b = merge->records[b->source];
+		int			order = gs_key_compare(layout,
+										   record_a, (const char *) (record_a + layout->nwords),
+										   record_b, (const char *) (record_b + layout->nwords));
+
+		if (order != 0)
+			return order < 0;
+	}
+	return a->source < b->source;
+}
+
+static inline bool
+comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+{
+	return a->word != b->word ? a->word < b->word : tie_comes_before(merge, a, b);
+}
+
+/* Plays all matches below a node, and returns the winner. */
+static GsMergeNode
+play(GsKeyMerge *merge, uint32_t at)
+{
+	GsMergeNode left;
+	GsMergeNode right;
+
+	if (at >= merge->nsources)
+		return make_node(merge, at - merge->nsources, merge->records[at - merge->nsources]);
+	left = play(merge, 2 * at);
+	right = play(merge, 2 * at + 1);
+	if (comes_before(merge, &left, &right))
+	{
+		merge->nodes[at] = right;
+		return left;
+	}
+	merge->nodes[at] = left;
+	return right;
+}
+
+void
+gs_key_merge_begin(GsKeyMerge *merge, const GsKeyLayout *layout,
+				   const uint64_t *const *records, uint32_t nsources, void *memory)
+{
+	const GsKeyPacking *packing = &merge->packing;
+
+	merge->layout = layout;
+	merge->nsources = nsources;
+	merge->nodes = memory;
+	merge->records = (const uint64_t **) (merge->nodes + nsources);
+	for (uint32_t i = 0; i < nsources; i++)
+		merge->records[i] = records[i];
+
+	gs_key_packing_init(&merge->packing, layout, 64);
+	merge->word_of = NULL;
+	merge->words_decide = packing->nlevels == 0;
+	if (packing->nlevels > 0 && !packing->levels[0].is_tail)
+	{
+		merge->word_of = gs_level_function(packing, &packing->levels[0]);
+		merge->words_decide = packing->nlevels == 1;
+	}
+	merge->nodes[0] = play(merge, 1);
+}
+
+void
+gs_key_merge_replace(GsKeyMerge *merge, const uint64_t *record)
+{
+	uint32_t	source = merge->nodes[0].source;
+	GsMergeNode node = make_node(merge, source, record);
+
+	merge->records[source] = record;
+	for (uint32_t at = (source + merge->nsources) / 2; at > 0; at /= 2)
+	{
+		if (comes_before(merge, &merge->nodes[at], &node))
+		{
+			GsMergeNode loser = node;
+
+			node = merge->nodes[at];
+			merge->nodes[at] = loser;
+		}
+	}
+	merge->nodes[0] = node;
+}

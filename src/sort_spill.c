@@ -1,0 +1,320 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_spill.c
+ *	  A sort of more rows than memory holds: sorted runs, merged.
+ *
+ * What fills the memory is sorted and written as a run; the runs are merged
+ * while the rows are handed out, with a buffer for each.  Runs and their
+ * order:
+ *
+ *	  engine		| run 0 | run 1 | run 2 | run 3 | run 4 | run 5 |
+ *	  a merge		| run 0 | run 1 |	  run 2		| run 4 | run 5 |
+ *	  the last one	|		 rows as they are handed out		   |
+ *
+ * Memory has room for so many buffers and no more.  Where there are more runs,
+ * some are merged to one first: neighbours, so that rows with equal keys stay
+ * in input order; those that have the fewest bytes together, and so few that
+ * all merges after this one have as many runs as there are buffers.  So a row
+ * is moved again only if it must be.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "key_merge.h"
+#include "sort_spill.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Rows taken from an engine at a time. */
+#define WINDOW			64
+
+/* What is read or written at a time, given the memory there is. */
+#define LEAST_READ_BYTES	((Size) 4 << 10)
+#define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* more runs are better now */
+#define MOST_READ_BYTES		((Size) 256 << 10)
+#define LEAST_WRITE_BYTES	((Size) 8 << 10)
+#define MOST_WRITE_BYTES	((Size) 256 << 10)
+
+/* Runs merged at once, at most: more would not fit the processor's cache. */
+#define MOST_SOURCES	512
+
+struct GsSpill
+{
+	const GsKeyLayout *layout;
+	MemoryContext context;
+	Size		memory_limit;
+	GsSpillFigures figures;
+	GsRunStore *store;
+
+	/* in input order */
+	GsRun	   *runs;
+	int			nruns;
+	int			runs_allocated;
+
+	/* a merge */
+	GsKeyMerge	merge;
+	void	   *merge_memory;
+	GsRunReader *readers;		/* NULL if none is going on */
+	int			nreaders;
+	char	   *buffers;		/* of the readers */
+	bool		begun;			/* the winner was handed out */
+};
+
+GsSpill *
+gs_spill_create(const GsKeyLayout *layout, Size memory_limit)
+{
+	GsSpill    *spill = palloc0(sizeof(GsSpill));
+
+	spill->layout = layout;
+	spill->context = CurrentMemoryContext;
+	spill->memory_limit = memory_limit;
+	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit));
+	spill->runs_allocated = 16;
+	spill->runs = palloc(sizeof(GsRun) * spill->runs_allocated);
+	return spill;
+}
+
+const GsSpillFigures *
+gs_spill_figures(GsSpill *spill)
+{
+	spill->figures.disk_bytes = gs_run_store_bytes(spill->store);
+	return &spill->figures;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static Size
+clamp(Size least, Size wanted, Size most)
+{
+	return Min(Max(wanted, least), most);
+}
+
+/* What is written at once: a power of two. */
+Size
+gs_spill_writer_bytes(Size memory_limit)
+{
+	Size		nbytes = LEAST_WRITE_BYTES;
+
+	while (nbytes < MOST_WRITE_BYTES && nbytes < memory_limit / 16)
+		nbytes *= 2;
+	return nbytes;
+}
+
+/* How many runs can be merged at once. */
+static int
+most_sources(const GsSpill *spill)
+{
+	Size		each = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES) +
+		gs_key_merge_bytes(1) + sizeof(GsRunReader);
+	Size		besides = gs_spill_writer_bytes(spill->memory_limit) + sizeof(GsSpill);
+
+	return spill->memory_limit <= besides ? 2 :
+		clamp(2, (spill->memory_limit - besides) / each, MOST_SOURCES);
+}
+
+/* The buffer of each. */
+static Size
+read_bytes(const GsSpill *spill, int nsources)
+{
+	Size		left = spill->memory_limit - gs_spill_writer_bytes(spill->memory_limit);
+
+	return TYPEALIGN_DOWN(LEAST_READ_BYTES,
+						  clamp(LEAST_READ_BYTES, left / nsources, MOST_READ_BYTES));
+}
+
+/* -------------------------------------------------------------------- runs */
+
+static void
+begin_run(GsSpill *spill, GsRunWriter *writer)
+{
+	gs_run_writer_begin(writer, spill->store, spill->layout,
+						palloc(spill->store->extent_bytes));
+}
+
+static GsRun
+end_run(GsRunWriter *writer)
+{
+	GsRun		run = gs_run_writer_end(writer);
+
+	pfree(writer->buffer);
+	return run;
+}
+
+static void
+add_run(GsSpill *spill, const GsRun *run)
+{
+	if (spill->nruns == spill->runs_allocated)
+	{
+		spill->runs_allocated *= 2;
+		spill->runs = repalloc_huge(spill->runs, sizeof(GsRun) * spill->runs_allocated);
+	}
+	spill->runs[spill->nruns++] = *run;
+}
+
+GsStatus
+gs_spill_write_run(GsSpill *spill, GsEngine *engine)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	const void *rows[WINDOW];
+	const uint64_t *records[WINDOW];
+	uint64		position = 0;
+	size_t		fetched;
+	GsRunWriter writer;
+	GsRun		run;
+	GsStatus	status;
+
+	begin_run(spill, &writer);
+	while ((status = gs_engine_fetch_records(engine, position, WINDOW, rows, records,
+											 &fetched)) == GS_STATUS_OK && fetched > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (size_t i = 0; i < fetched; i++)
+			gs_run_write_row(&writer, records[i], rows[i]);
+		position += fetched;
+	}
+	run = end_run(&writer);
+	add_run(spill, &run);
+	spill->figures.nruns++;
+	spill->figures.nrows += position;
+	MemoryContextSwitchTo(old);
+	return status;
+}
+
+/* ------------------------------------------------------------------- merges */
+
+/* Begins to merge some of the runs, which may or may not be wanted any more. */
+static void
+begin_merge(GsSpill *spill, int first, int nruns, bool consume)
+{
+	Size		nbytes = read_bytes(spill, nruns);
+	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
+
+	spill->nreaders = nruns;
+	spill->readers = palloc(sizeof(GsRunReader) * nruns);
+	spill->buffers = MemoryContextAllocHuge(spill->context, nbytes * nruns);
+	spill->merge_memory = palloc(gs_key_merge_bytes(nruns));
+	for (int i = 0; i < nruns; i++)
+	{
+		gs_run_reader_begin(&spill->readers[i], spill->store, spill->layout,
+							&spill->runs[first + i], consume,
+							spill->buffers + i * nbytes, nbytes);
+		records[i] = gs_run_reader_next(&spill->readers[i]);
+	}
+	gs_key_merge_begin(&spill->merge, spill->layout, records, nruns, spill->merge_memory);
+	spill->begun = false;
+	pfree(records);
+}
+
+static void
+end_merge(GsSpill *spill)
+{
+	for (int i = 0; i < spill->nreaders; i++)
+		gs_run_reader_end(&spill->readers[i]);
+	pfree(spill->readers);
+	pfree(spill->buffers);
+	pfree(spill->merge_memory);
+	spill->readers = NULL;
+}
+
+const uint64 *
+gs_spill_next(GsSpill *spill)
+{
+	GsKeyMerge *merge = &spill->merge;
+	const uint64 *record = gs_key_merge_record(merge);
+
+	/* what was handed out had to stay in place until now */
+	if (spill->begun && record != NULL)
+	{
+		gs_key_merge_replace(merge,
+							 gs_run_reader_next(&spill->readers[gs_key_merge_winner(merge)]));
+		record = gs_key_merge_record(merge);
+	}
+	spill->begun = true;
+	return record;
+}
+
+/*
+ * How many runs to merge next: so many that all later merges, the last one
+ * included, can be of `most`.
+ */
+static int
+next_merge_runs(int nruns, int most)
+{
+	int			rest = (nruns - most) % (most - 1);
+
+	return rest == 0 ? most : rest + 1;
+}
+
+/* The first of that many neighbours with the fewest bytes. */
+static int
+smallest_runs(const GsSpill *spill, int count)
+{
+	int			best = 0;
+	int64		best_bytes = PG_INT64_MAX;
+	int64		nbytes = 0;
+
+	for (int i = 0; i < spill->nruns; i++)
+	{
+		nbytes += spill->runs[i].nbytes;
+		if (i >= count)
+			nbytes -= spill->runs[i - count].nbytes;
+		if (i >= count - 1 && nbytes < best_bytes)
+		{
+			best = i - (count - 1);
+			best_bytes = nbytes;
+		}
+	}
+	return best;
+}
+
+/* Merges neighbours into one run, which takes their place. */
+static void
+merge_runs(GsSpill *spill, int first, int count)
+{
+	const uint64 *record;
+	GsRunWriter writer;
+	uint64		nrows = 0;
+
+	begin_run(spill, &writer);
+	begin_merge(spill, first, count, true);
+	while ((record = gs_spill_next(spill)) != NULL)
+	{
+		if ((nrows++ & 1023) == 0)
+			CHECK_FOR_INTERRUPTS();
+		gs_run_write_entry(&writer, record);
+	}
+	end_merge(spill);
+	spill->runs[first] = end_run(&writer);
+	memmove(&spill->runs[first + 1], &spill->runs[first + count],
+			sizeof(GsRun) * (spill->nruns - first - count));
+	spill->nruns -= count - 1;
+	spill->figures.nmerges++;
+}
+
+void
+gs_spill_begin_merge(GsSpill *spill)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	int			most = most_sources(spill);
+
+	while (spill->nruns > most)
+	{
+		int			count = next_merge_runs(spill->nruns, most);
+
+		merge_runs(spill, smallest_runs(spill, count), count);
+	}
+	begin_merge(spill, 0, spill->nruns, false);
+	MemoryContextSwitchTo(old);
+}
+
+void
+gs_spill_close(GsSpill *spill)
+{
+	if (spill->readers != NULL)
+		end_merge(spill);
+	gs_run_store_close(spill->store);
+	pfree(spill->runs);
+	pfree(spill);
+}

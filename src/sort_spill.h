@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_spill.h
+ *	  A sort of more rows than memory holds: sorted runs, merged.
+ *
+ * The legal calls, in order:
+ *
+ *	  create { write_run } begin_merge { next } close
+ *
+ * close is legal after any of them, and needed only to free what is no memory
+ * before the query ends: files go with it anyway, memory with its context.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_SPILL_H
+#define GPUSORT_SORT_SPILL_H
+
+#include "engine.h"
+#include "sort_run.h"
+
+typedef struct GsSpillFigures
+{
+	int64		nruns;			/* that were written by engines */
+	int64		nmerges;		/* of runs to a run, before the last merge */
+	uint64		nrows;			/* of all runs */
+	int64		disk_bytes;		/* at most */
+} GsSpillFigures;
+
+typedef struct GsSpill GsSpill;
+
+/*
+ * In the current memory context, for runs of engines whose rows have this
+ * layout, and which go on observing it.  memory_limit is for the merge.
+ */
+extern GsSpill *gs_spill_create(const GsKeyLayout *layout, Size memory_limit);
+
+/* What of the memory limit a run's engine must leave, since it is needed to write the run. */
+extern Size gs_spill_writer_bytes(Size memory_limit);
+
+/* Writes the rows that an engine has sorted as the next run.  OK or FAILED. */
+extern GsStatus gs_spill_write_run(GsSpill *spill, GsEngine *engine);
+
+/*
+ * No run follows: merges runs until the rest can be merged at once, which
+ * begins.
+ */
+extern void gs_spill_begin_merge(GsSpill *spill);
+
+/*
+ * The record of the next row, which stands behind it (sort_run.h); NULL at the
+ * end.  Valid until the next call.
+ */
+extern const uint64 *gs_spill_next(GsSpill *spill);
+
+extern const GsSpillFigures *gs_spill_figures(GsSpill *spill);
+extern void gs_spill_close(GsSpill *spill);
+
+#endif							/* GPUSORT_SORT_SPILL_H */

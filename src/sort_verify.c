@@ -1,0 +1,195 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_verify.c
+ *	  Is the order right?  Two checks by PostgreSQL's own comparators.
+ *
+ * A proof, for sorts whose keys are only a hint (texts under collations of
+ * libc: key_collation.c): n - 1 comparisons where sorting by them would take
+ * n log n, each of rows that come one after the other.  If it fails nothing has
+ * left, and a tuplesort takes the rows.
+ *
+ * And a check that a user or a test asks for (gpusort.verify), of any sort: row
+ * by row as they leave.  It holds the hand-out to the promise, the way out of
+ * an engine included; what it finds is a bug, and an ERROR.  It looks at steps
+ * forward only, those after a step back or a jump from there on.
+ *
+ * Rows of an engine may be gone once it is asked for more: what is needed of
+ * them later is copied.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sort_compare.h"
+#include "sort_verify.h"
+
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/* A row that is ours. */
+typedef struct RowCopy
+{
+	MemoryContext context;
+	MinimalTuple row;			/* NULL: none yet */
+	Size		size;			/* of the memory */
+} RowCopy;
+
+static void
+copy_row(RowCopy *copy, MinimalTuple row)
+{
+	if (row->t_len > copy->size)
+	{
+		if (copy->row != NULL)
+			pfree(copy->row);
+		copy->row = NULL;
+		copy->size = 0;
+		copy->row = MemoryContextAllocHuge(copy->context, (Size) row->t_len * 2);
+		copy->size = (Size) row->t_len * 2;
+	}
+	memcpy(copy->row, row, row->t_len);
+}
+
+/* ------------------------------------------------- before the first row leaves */
+
+/* Rows fetched at a time: as in the hand-out, which engines are made for. */
+#define WINDOW	8
+
+/* Compares the rows of a window, before which `last` came unless it is the first. */
+static bool
+prove_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *last,
+			 GsSortProof *proof)
+{
+	size_t		i = 0;
+
+	if (last->row == NULL)
+		gs_sort_compare_begin(compare, (MinimalTuple) unconstify(void *, rows[i++]));
+	for (; i < nrows; i++)
+	{
+		proof->ncomparisons++;
+		if (gs_sort_compare_next(compare, (MinimalTuple) unconstify(void *, rows[i])) > 0)
+			return false;
+	}
+	copy_row(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
+	gs_sort_compare_begin(compare, last->row);
+	return true;
+}
+
+GsStatus
+gs_sort_prove(GsEngine *engine, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+			  GsSortProof *proof)
+{
+	GsSortCompare *compare = gs_sort_compare_create(columns, ncolumns, desc);
+	RowCopy		last = {.context = CurrentMemoryContext};
+	const void *rows[WINDOW];
+	uint64		position = 0;
+	size_t		nrows;
+	GsStatus	status;
+	instr_time	start;
+	instr_time	end;
+
+	proof->holds = true;
+	proof->ncomparisons = 0;
+	INSTR_TIME_SET_CURRENT(start);
+	while ((status = gs_engine_fetch(engine, position, WINDOW, rows, &nrows)) == GS_STATUS_OK &&
+		   nrows > 0 && proof->holds)
+	{
+		CHECK_FOR_INTERRUPTS();
+		proof->holds = prove_window(compare, rows, nrows, &last, proof);
+		position += nrows;
+	}
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	proof->us = INSTR_TIME_GET_MICROSEC(end);
+	return status;
+}
+
+/* ----------------------------------------------------------- while rows leave */
+
+struct GsSortVerify
+{
+	GsSortCompare *compare;
+	const GsSortColumn *columns;
+	TupleDesc	desc;
+	RowCopy		rows[2];		/* the last one and the one before, in turns */
+	int			last;
+	bool		any;			/* is there a last one? */
+	bool		all;			/* have all before it been seen, from the first on? */
+	uint64		nleft;
+};
+
+GsSortVerify *
+gs_sort_verify_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+{
+	GsSortVerify *verify = palloc0(sizeof(GsSortVerify));
+
+	verify->compare = gs_sort_compare_create(columns, ncolumns, desc);
+	verify->columns = columns;
+	verify->desc = desc;
+	verify->rows[0].context = CurrentMemoryContext;
+	verify->rows[1].context = CurrentMemoryContext;
+	gs_sort_verify_restart(verify, true);
+	return verify;
+}
+
+void
+gs_sort_verify_restart(GsSortVerify *verify, bool at_first_row)
+{
+	verify->any = false;
+	verify->all = at_first_row;
+	verify->nleft = 0;
+}
+
+static void
+report_wrong_order(const GsSortVerify *verify)
+{
+	int			i = gs_sort_compare_decisive(verify->compare);
+	const GsSortColumn *column = &verify->columns[i];
+	char	   *type = format_type_be(TupleDescAttr(verify->desc, column->attno - 1)->atttypid);
+	char	   *collation = OidIsValid(column->collation) ?
+		get_collation_name(column->collation) : NULL;
+
+	ereport(ERROR,
+			(errcode(ERRCODE_DATA_CORRUPTED),
+			 errmsg("rows left a sort in the wrong order"),
+			 collation != NULL ?
+			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s and collation \"%s\".",
+					   verify->nleft, i + 1, type, collation) :
+			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s.",
+					   verify->nleft, i + 1, type),
+			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
+}
+
+void
+gs_sort_verify_row(GsSortVerify *verify, TupleTableSlot *slot)
+{
+	bool		should_free;
+	MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &should_free);
+	RowCopy    *row = &verify->rows[1 - verify->last];
+
+	copy_row(row, tuple);
+	if (should_free)
+		pfree(tuple);
+	verify->last = 1 - verify->last;
+	verify->nleft++;
+	if (!verify->any)
+		gs_sort_compare_begin(verify->compare, row->row);
+	else if (gs_sort_compare_next(verify->compare, row->row) > 0)
+		report_wrong_order(verify);
+	verify->any = true;
+}
+
+void
+gs_sort_verify_end(GsSortVerify *verify, uint64 ncame)
+{
+	if (verify->all && verify->nleft != ncame)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("rows got lost or doubled in a sort"),
+				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
+						   ncame, verify->nleft),
+				 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
+}

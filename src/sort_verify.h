@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_verify.h
+ *	  Is the order right?  Two checks by PostgreSQL's own comparators.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_VERIFY_H
+#define GPUSORT_SORT_VERIFY_H
+
+#include "executor/tuptable.h"
+
+#include "engine.h"
+#include "sort_key.h"
+
+/* ------------------------------------------------- before the first row leaves */
+
+typedef struct GsSortProof
+{
+	bool		holds;			/* no row is below the one before */
+	uint64		ncomparisons;	/* made, up to the first that is */
+	uint64		us;				/* time that they took */
+} GsSortProof;
+
+/*
+ * Compares all neighbours of an engine that has sorted, once: a comparator
+ * whose order is total and which finds no inversion there would find none
+ * anywhere.  Works in the current memory context, which keeps what it takes.  OK
+ * or FAILED; may ereport what comparators report.
+ */
+extern GsStatus gs_sort_prove(GsEngine *engine, const GsSortColumn *columns, int ncolumns,
+							  TupleDesc desc, GsSortProof *proof);
+
+/* ----------------------------------------------------------- while rows leave */
+
+typedef struct GsSortVerify GsSortVerify;
+
+/* In the current memory context.  The columns and the type must live as long. */
+extern GsSortVerify *gs_sort_verify_create(const GsSortColumn *columns, int ncolumns,
+										   TupleDesc desc);
+
+/* The slot's row leaves, as the next one forward: an ERROR if it is below the last. */
+extern void gs_sort_verify_row(GsSortVerify *verify, TupleTableSlot *slot);
+
+/* All have left: an ERROR unless they are as many as came. */
+extern void gs_sort_verify_end(GsSortVerify *verify, uint64 ncame);
+
+/* Begins anew, at the first row or somewhere. */
+extern void gs_sort_verify_restart(GsSortVerify *verify, bool at_first_row);
+
+#endif							/* GPUSORT_SORT_VERIFY_H */

@@ -1,0 +1,211 @@
+# What the tests that run PostgreSQL's own regression tests share: pg_regress, and
+# a comparison of what a stock server and one with gpusort print.
+#
+# GpuSort is stable and stock sorts are not, so rows with equal keys may come in
+# another order.  The tests where that shows are named by their file, and in them
+# too a difference is accepted only if
+#
+#	- it is in the rows of a result, not in a plan, a message, a header or the
+#	  number of rows;
+#	- both runs give the same rows, in another order, but for the columns of
+#	  such statements as pick a value by the order of ties;
+#	- one column, the sort key or a part of it, reads the same from top to
+#	  bottom in both, unless the statement does not show its sort key.
+#
+# A test is named with "picked": statements whose rows, in the columns named,
+# depend on which of several tied rows comes first; "unseen": statements that do
+# not show what they sort by; "lines": lines that only one of the two may have.
+
+package RegressTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(config_of regress_node run_pg_regress wrong_in check_outputs);
+
+sub config_of
+{
+	my ($node, $what) = @_;
+
+	chomp(my $value = $node->config_data($what));
+	return $value;
+}
+
+# A running cluster as the regression tests want it.
+sub regress_node
+{
+	my ($name, @settings) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+	$node->append_conf('postgresql.conf', join("\n",
+		'max_connections = 60', 'max_prepared_transactions = 10',
+		'log_statement = none', 'log_min_messages = warning', @settings, ''));
+	$node->start;
+	return $node;
+}
+
+# Runs pg_regress in the folder of its tests; gives each test's result, ok or
+# FAILED.
+sub run_pg_regress
+{
+	my ($node, $source, $folder, @arguments) = @_;
+	my $pg_regress = $ENV{PG_REGRESS};
+	my $output;
+	my %result;
+
+	mkdir $folder;
+	if (!defined $pg_regress || !-x $pg_regress)
+	{
+		($pg_regress = config_of($node, '--pgxs')) =~ s{/src/makefiles/pgxs\.mk$}{/src/test/regress/pg_regress};
+	}
+	IPC::Run::run([
+			$pg_regress, "--inputdir=$source", "--outputdir=$folder",
+			'--bindir=' . config_of($node, '--bindir'),
+			'--host=' . $node->host, '--port=' . $node->port, @arguments ],
+		'<', \'', '>', \$output, '2>&1', init => sub { chdir $source or die "chdir $source: $!" });
+	while ($output =~ /^(?:test| ) +(\w[\w.]*) +\.\.\. (ok|FAILED)/mg)
+	{
+		$result{$1} = $2;
+	}
+	return \%result;
+}
+
+# A test's output as a list of lines, and results with their columns and rows.
+sub parse
+{
+	my ($file, $spec) = @_;
+	my @lines = split(/\n/, slurp_file($file), -1);
+	my @parts;
+
+	for (my $i = 0; $i < @lines; $i++)
+	{
+		my $end = $i + 2;
+
+		if ($i + 1 < @lines && $lines[ $i + 1 ] =~ /^-+(\+-+)*$/ && $lines[$i] !~ /^--/)
+		{
+			$end++ while $end < @lines && $lines[$end] !~ /^\(\d+ rows?\)$/;
+		}
+		if ($end < @lines && $lines[$end] =~ /^\(\d+ rows?\)$/ && $lines[ $i + 1 ] =~ /^-+(\+-+)*$/)
+		{
+			my @rows = grep { !($spec->{lines} && $_ =~ $spec->{lines}) } @lines[ $i + 2 .. $end - 1 ];
+
+			push @parts, {
+				header => $lines[$i],
+				columns => [ map { s/^ +| +$//gr } split(/\|/, $lines[$i]) ],
+				rows => \@rows };
+			$i = $end;
+		}
+		else
+		{
+			push @parts, { line => $lines[$i] };
+		}
+	}
+	return @parts;
+}
+
+# A row without some columns.
+sub without
+{
+	my ($row, $columns, $dropped) = @_;
+	my @cells = split(/\|/, $row, -1);
+
+	return join('|', map { $cells[$_] // '' }
+		  grep { my $c = $columns->[$_]; !grep { $_ eq $c } @$dropped } 0 .. $#$columns);
+}
+
+# Is one column the same from top to bottom?
+sub column_agrees
+{
+	my ($a, $b) = @_;
+
+	foreach my $i (0 .. $#{ $a->{columns} })
+	{
+		my $same = 1;
+
+		foreach my $r (0 .. $#{ $a->{rows} })
+		{
+			my ($x, $y) = map { (split(/\|/, $_->{rows}[$r], -1))[$i] // '' } $a, $b;
+
+			$same = 0 if $x ne $y;
+		}
+		return 1 if $same;
+	}
+	return 0;
+}
+
+# What is wrong with the differences between two outputs of a test; '' if
+# they are those that its entry in %ties allows.
+sub wrong_in
+{
+	my ($stock_file, $file, $spec) = @_;
+	my @stock = parse($stock_file, $spec);
+	my @gpu = parse($file, $spec);
+	my $statement = '';
+	my $after_result = 0;
+
+	return 'another number of lines or results' if @stock != @gpu;
+	foreach my $n (0 .. $#stock)
+	{
+		my ($a, $b) = ($stock[$n], $gpu[$n]);
+
+		if (defined $a->{line})
+		{
+			return "line \"$a->{line}\"" if !defined $b->{line} || $a->{line} ne $b->{line};
+			$statement = '' if $after_result;
+			$statement .= "$a->{line}\n";
+			$after_result = 0;
+			next;
+		}
+		$after_result = 1;
+		return "no result after $statement" if !defined $b->{rows};
+		return "columns after $statement" if $a->{header} ne $b->{header};
+		return "number of rows after $statement" if @{ $a->{rows} } != @{ $b->{rows} };
+		next if join("\n", @{ $a->{rows} }) eq join("\n", @{ $b->{rows} });
+		return "plan after $statement" if $a->{header} =~ /QUERY PLAN/;
+
+		my ($picked) = grep { $statement =~ $_->[0] && join("\n", sort @{ $a->{rows} }) ne
+			  join("\n", sort @{ $b->{rows} }) } @{ $spec->{picked} // [] };
+		my @dropped = $picked ? @$picked[ 1 .. $#$picked ] : ();
+		my ($x, $y) = map { my $part = $_;
+			join("\n", sort map { without($_, $part->{columns}, \@dropped) } @{ $part->{rows} }) } $a, $b;
+
+		return "rows after $statement" if $x ne $y;
+		return "order after $statement"
+		  unless column_agrees($a, $b) || grep { $statement =~ $_ } @{ $spec->{unseen} // [] };
+	}
+	return '';
+}
+
+# One test for each pair of outputs of two runs of pg_regress; gives the names of
+# those that differ.
+sub check_outputs
+{
+	my ($name, $stock_folder, $folder, $ties, @tests) = @_;
+	my @differing;
+
+	foreach my $test (@tests)
+	{
+		my ($stock, $gpu) = map { "$_/results/$test.out" } $stock_folder, $folder;
+		my $same = slurp_file($stock) eq slurp_file($gpu);
+		my $wrong = $same ? '' : wrong_in($stock, $gpu, $ties->{$test} // {});
+
+		push @differing, $test unless $same;
+		if (!$same && !$ties->{$test})
+		{
+			fail("$name: $test prints something else" . ($wrong ? ": $wrong" : ' (ties)'));
+		}
+		else
+		{
+			is($wrong, '', "$name: $test prints the same" . ($same ? '' : ' but for ties'));
+		}
+	}
+	return @differing;
+}
+
+1;

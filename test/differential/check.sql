@@ -1,0 +1,109 @@
+-- check.sql
+--     What is done inside the server: a question asked with gpusort and without.
+--
+-- Rows are compared by their binary form, which shows what their text hides: the
+-- sign of a zero, the bits of a NaN, trailing blanks, a numeric's scale.
+
+CREATE SCHEMA differential;
+
+-- The rows that fetches from a cursor give.  A step is {kind, n}: 0 fetches
+-- RELATIVE n, 1 ABSOLUTE n, 2 the next n rows, or the -n before.
+CREATE FUNCTION differential.walk(query text, steps int[]) RETURNS bytea[] LANGUAGE plpgsql AS $$
+DECLARE
+	sorted refcursor;
+	step int[];
+	fetched record;
+	rows bytea[];
+BEGIN
+	OPEN sorted SCROLL FOR EXECUTE query;
+	FOREACH step SLICE 1 IN ARRAY steps LOOP
+		IF step[1] = 0 THEN
+			FETCH RELATIVE step[2] FROM sorted INTO fetched;
+			rows := rows || CASE WHEN FOUND THEN record_send(fetched) END;
+		ELSIF step[1] = 1 THEN
+			FETCH ABSOLUTE step[2] FROM sorted INTO fetched;
+			rows := rows || CASE WHEN FOUND THEN record_send(fetched) END;
+		ELSE
+			FOR i IN 1..abs(step[2]) LOOP
+				IF step[2] > 0 THEN
+					FETCH NEXT FROM sorted INTO fetched;
+				ELSE
+					FETCH PRIOR FROM sorted INTO fetched;
+				END IF;
+				EXIT WHEN NOT FOUND;
+				rows := rows || record_send(fetched);
+			END LOOP;
+		END IF;
+	END LOOP;
+	CLOSE sorted;
+	RETURN rows;
+END $$;
+
+-- The places in the order of the rows that a statement gives; a row that has
+-- none is NULL.  With ranks as what ties share, this does not show their order.
+-- Behind them, all the rows if they are to be the same, or how many of them were
+-- there more than once.
+CREATE FUNCTION differential.places(statement text, ranks text, whole boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	rows bytea[];
+	gpusort text := current_setting('gpusort.enabled');
+	places text;
+BEGIN
+	EXECUTE statement INTO rows;
+	PERFORM set_config('gpusort.enabled', 'off', false);
+	EXECUTE format('SELECT array_agg(rank ORDER BY place)::text FROM unnest($1) WITH ORDINALITY AS r (bytes, place)'
+				   ' LEFT JOIN (SELECT DISTINCT * FROM (%s) x) AS ranks (bytes, rank) USING (bytes)', ranks)
+		INTO places USING rows;
+	places := concat(places, CASE WHEN whole THEN (SELECT array_agg(bytes ORDER BY bytes)::text FROM unnest(rows) bytes)
+							 ELSE (SELECT format(' %s rows more than once', count(*) - count(DISTINCT bytes)) FROM unnest(rows) bytes) END);
+	PERFORM set_config('gpusort.enabled', gpusort, false);
+	RETURN places;
+END $$;
+
+-- Asks with gpusort and without; the plan, and what differs.
+CREATE FUNCTION differential.check(query text, got text, want text, loose_got text, loose_want text)
+RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE
+	plan jsonb;
+	result jsonb;
+	got_rows bytea[];
+	want_rows bytea[];
+	got_text text;
+	want_text text;
+	by_postgres boolean;
+BEGIN
+	PERFORM set_config('gpusort.enabled', 'on', false);
+	EXECUTE got INTO got_rows;
+	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+	result := jsonb_build_object(
+		'gpusorts', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort")."Custom Plan Provider"'),
+		'engines', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Engine"))."Engine"'),
+		'methods', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Sort Method"))."Sort Method"'),
+		'reasons', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Engine Reason"))."Engine Reason"'),
+		'sorts', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Sort" || @."Node Type" == "Incremental Sort")."Node Type"'),
+		'gathers', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Gather Merge" || @."Node Type" == "Gather")."Node Type"'));
+	PERFORM set_config('gpusort.enabled', 'off', false);
+	EXECUTE want INTO want_rows;
+	IF got_rows IS NOT DISTINCT FROM want_rows THEN
+		RETURN result || '{"differs": ""}';
+	END IF;
+	IF cardinality(got_rows) IS DISTINCT FROM cardinality(want_rows) THEN
+		RETURN result || jsonb_build_object('differs', format('%s rows instead of %s', cardinality(got_rows), cardinality(want_rows)));
+	END IF;
+	by_postgres := result->'sorts' != '[]' OR result->'gathers' != '[]' OR result->'engines' @> '["postgres"]';
+	-- where memory was little PostgreSQL's sort may have had a part unseen: EXPLAIN knows the last engine only of
+	-- a sort that ran more than once, and does not run a cursor as if it might go backward
+	IF current_setting('work_mem') != '64MB' THEN
+		by_postgres := by_postgres OR query LIKE 'DECLARE%'
+			OR jsonb_path_exists(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && @."Actual Loops" > 1)');
+	END IF;
+	IF NOT by_postgres THEN
+		RETURN result || jsonb_build_object('differs', format('row %s of %s',
+			(SELECT min(i) FROM generate_subscripts(got_rows, 1) i WHERE got_rows[i] IS DISTINCT FROM want_rows[i]), cardinality(want_rows)));
+	END IF;
+	PERFORM set_config('gpusort.enabled', 'on', false);
+	EXECUTE loose_got INTO got_text;
+	PERFORM set_config('gpusort.enabled', 'off', false);
+	EXECUTE loose_want INTO want_text;
+	RETURN result || jsonb_build_object('differs', CASE WHEN got_text IS DISTINCT FROM want_text THEN 'more than the order of ties' ELSE '' END);
+END $$;

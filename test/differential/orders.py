@@ -1,0 +1,274 @@
+"""Random questions to a table: an ORDER BY, and what is around it.
+
+A Case is asked with gpusort and without it.  What gpusort promises is stock's
+order with ties in the order of the input, so the expected answer is stock's to
+the same ORDER BY with the rows' place in the input behind it.  Where PostgreSQL's
+sort had a part in it ties may come in any order, and the loose pair of statements
+is compared, which does not show their order.
+"""
+
+from collections import namedtuple
+
+# settings: of the session.  before: statements to run first.  explain: what
+# EXPLAIN ANALYZE is asked.  got and want: statements that give one bytea[];
+# loose_got and loose_want: ones that give one text.  columns: those sorted by.
+Case = namedtuple("Case", "wrapper settings before explain got want loose_got loose_want columns")
+
+WORK_MEMS = ["64kB", "100kB", "256kB", "1MB", "4MB", "64MB"]
+
+Item = namedtuple("Item", "expression direction column")
+
+
+class Order:
+    """A list of items, and the source whose rows they order.
+
+    numbered is the same source with each row's place in it: not its id, as a heap
+    puts small rows into what larger ones left free.
+    """
+
+    def __init__(self, rng, items, table):
+        self.items = items
+        self.columns = table.columns
+        self.source = _source(rng, table)
+
+    @property
+    def numbered(self):
+        return f"(SELECT row_number() OVER () AS place, * FROM {self.source}) numbered"
+
+    def keys(self):
+        return ", ".join(f"{item.expression} {item.direction}".rstrip() for item in self.items)
+
+    def asked(self, query):
+        """What is asked, and what is expected, of a query with a source {0} and an ORDER BY {1}."""
+        return query.format(self.source, self.keys()), query.format(self.numbered, self.keys() + ", place")
+
+    def equality(self):
+        return ", ".join(item.expression for item in self.items)
+
+
+def _quoted(sql):
+    """What quotes something is longer than it, so that quotes can be nested."""
+    tag = f"$quote{len(sql)}$"
+    return f"{tag}{sql}{tag}"
+
+
+def _expression(rng, column, collations):
+    name = column.name
+    if rng.random() < 0.7:
+        return name
+    any_type = [f"{name} IS NULL", f"coalesce({name}, {name})", f"ROW({name}, id % 3)",
+                f'{name}::text COLLATE "{rng.choice(collations)}"']
+    if column.type != "name":  # whose NULL has a collation of its own
+        any_type.append(f"CASE WHEN id % 5 > 0 THEN {name} END")
+    of_kind = {
+        "number": [f"{name} + 0", f"{name}::numeric", f"ARRAY[{name}]"],
+        "bytes": [f"length({name})", f"substr({name}, 1, 2)"],
+        "text": [f'{name} COLLATE "{rng.choice(collations)}"'] * 3 + [f"lower({name}::text)", f"length({name}::text)", f"left({name}::text, 3)"],
+    }
+    return rng.choice(any_type + of_kind.get(column.kind, []) * 2)
+
+
+def _direction(rng, column, expression):
+    nulls = rng.choice(["", "", "NULLS FIRST", "NULLS LAST"])
+    if rng.random() < 0.1:
+        operators = ["<", ">"]
+        if column.kind == "text" and column.type != "name" and expression.startswith(column.name + " COLLATE"):
+            operators = ["~<~", "~>~"]
+        elif column.kind == "record" and expression == column.name:
+            operators = ["*<", "*>"]
+        return f"USING {rng.choice(operators)} {nulls}".rstrip()
+    return f"{rng.choice(['', 'ASC', 'DESC', 'DESC'])} {nulls}".strip()
+
+
+def random_items(rng, table, collations):
+    items = []
+    for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 4, 5])):
+        column = rng.choice(table.columns)
+        expression = _expression(rng, column, collations)
+        items.append(Item(expression, _direction(rng, column, expression), column))
+    return items
+
+
+def _source(rng, table):
+    """The table itself, part of it, its columns as computed values, twice the table."""
+    names = ", ".join(column.name for column in table.columns)
+    computed = ", ".join(f"coalesce({column.name}, {column.name}) AS {column.name}" for column in table.columns)
+    return rng.choice([table.name] * 5 + [
+        f"(SELECT * FROM {table.name} WHERE id % 3 <> 0 OFFSET 0) part",
+        f"(SELECT id, {computed} FROM {table.name} OFFSET 0) computed",
+        f"(SELECT id, {names} FROM {table.name} UNION ALL SELECT id + 1000000, {names} FROM {table.name}) twice"])
+
+
+def _selected(rng, order):
+    """The columns to read; id is always among them, so that rows can be told apart."""
+    names = [column.name for column in order.columns]
+    return ", ".join(rng.choice([["id"] + names, ["id"], ["id"] + names[:1], names[::-1] + ["id"]]))
+
+
+def _rows(query, by=""):
+    return f"SELECT array_agg(record_send(r) {by}) FROM ({query}) r"
+
+
+def _ranks(selected, order):
+    """Each row that may come out and its place in the order, which ties share."""
+    return f"SELECT record_send(ROW({selected})), dense_rank() OVER (ORDER BY {order.keys()}) FROM {order.source}"
+
+
+def _case(wrapper, order, selected, got, want, ranks=None, whole=True, explain=None, settings=(), before=()):
+    """A case whose rows come in order.  whole: the rows of ties, too, are the same."""
+    loose = [f"SELECT differential.places({_quoted(statement)}, {_quoted(ranks or _ranks(selected, order))}, {whole})"
+             for statement in (got, want)]
+    return Case(wrapper, list(settings), list(before), explain or got, got, want, *loose, order.items)
+
+
+# ---------------------------------------------------------------- the wrappers
+
+def _plain(rng, table, order, settings=(), wrapper="plain"):
+    selected = _selected(rng, order)
+    got, want = order.asked(f"SELECT {selected} FROM {{0}} ORDER BY {{1}}")
+    return _case(wrapper, order, selected, _rows(got), _rows(want), settings=settings)
+
+
+def _key_alone(rng, table, order):
+    """One column, which is the key: it may be all that is kept of a row."""
+    order.items = order.items[:1]
+    name = order.items[0].column.name
+    order.items[0] = order.items[0]._replace(expression=name, direction=rng.choice(["", "DESC", "NULLS FIRST", "DESC NULLS LAST"]))
+    got, want = order.asked(f"SELECT {name} FROM {{0}} ORDER BY {{1}}")
+    return _case("key alone", order, name, _rows(got), _rows(want))
+
+
+def _limit(rng, table, order):
+    selected = _selected(rng, order)
+    n = table.nrows
+    count = rng.choice([0, 1, 2, n // 100, n // 3, n * 6 // 10, max(n - 1, 0), n, n + 1])
+    if rng.random() < 0.15:
+        got = f"SELECT {selected} FROM {order.source} ORDER BY {order.keys()} FETCH FIRST {count} ROWS WITH TIES"
+        want = (f"SELECT {selected} FROM (SELECT *, rank() OVER (ORDER BY {order.keys()}) AS n FROM {order.numbered}) s"
+                f" WHERE n <= {count} ORDER BY {order.keys()}, place")
+    else:
+        offset = rng.choice([0, 0, 1, n // 10, n])
+        got, want = order.asked(f"SELECT {selected} FROM {{0}} ORDER BY {{1}} LIMIT {count} OFFSET {offset}")
+    return _case("limit", order, selected, _rows(got), _rows(want), whole=False)
+
+
+def _cursor(rng, table, order):
+    """Single fetches to anywhere (0: relative, 1: absolute), and runs forward and backward (2)."""
+    selected = _selected(rng, order)
+    n = max(table.nrows, 1)
+    steps = []
+    for _ in range(rng.randint(2, 8)):
+        steps.append(rng.choice([(0, rng.randint(-n, n)), (1, rng.randint(-n - 1, n + 1)), (1, -1), (1, 1),
+                                 (2, rng.randint(1, n)), (2, -rng.randint(1, n))]))
+    walk = "{" + ",".join("{%d,%d}" % step for step in steps) + "}"
+    query, expected = order.asked(f"SELECT {selected} FROM {{0}} ORDER BY {{1}}")
+    got, want = (f"SELECT differential.walk({_quoted(sql)}, '{walk}')" for sql in (query, expected))
+    return _case("cursor", order, selected, got, want, whole=False, explain=f"DECLARE c SCROLL CURSOR FOR {query}")
+
+
+def _joined(rng, table, order):
+    """Sorted in a subquery, numbered there, and joined."""
+    selected = _selected(rng, order)
+    got, want = order.asked(
+        f"SELECT s.*, o.x FROM (SELECT row_number() OVER () AS n, {selected} FROM (SELECT * FROM {{0}} ORDER BY {{1}} OFFSET 0) i) s"
+        " JOIN generate_series(0, 9) o(x) ON o.x = s.n % 10")
+    row = ", ".join("r." + name for name in selected.split(", "))
+    statements = [f"SELECT array_agg(record_send(ROW({row})) ORDER BY n) FROM ({query}) r" for query in (got, want)]
+    return _case("join", order, selected, *statements)
+
+
+def _window(rng, table, order):
+    partition = f"PARTITION BY {order.items[0].expression}" if rng.random() < 0.3 else ""
+    got, want = order.asked(
+        f"SELECT id, row_number() OVER (w ORDER BY {{1}}) AS n, rank() OVER (w ORDER BY {order.keys()}) AS rank,"
+        f" lag(id) OVER (w ORDER BY {{1}}) AS before FROM {{0}} WINDOW w AS ({partition})")
+    loose = [f"SELECT array_agg(ROW(id, rank) ORDER BY id)::text FROM ({query}) r" for query in (got, want)]
+    statements = [_rows(query, "ORDER BY id") for query in (got, want)]
+    return Case("window", [], [], statements[0], *statements, *loose, order.items)
+
+
+def _distinct_on(rng, table, order):
+    selected = _selected(rng, order)
+    on = ", ".join(item.expression for item in order.items[:rng.randint(1, len(order.items))])
+    got, want = order.asked(f"SELECT DISTINCT ON ({on}) {selected} FROM {{0}} ORDER BY {{1}}")
+    return _case("distinct on", order, selected, _rows(got), _rows(want), whole=False)
+
+
+def _group(rng, table, order):
+    """Groups made by sorting, each with its rows in the order they came in."""
+    by = order.equality()
+    got = f"SELECT array_agg(id) AS ids FROM {order.source} GROUP BY {by}"
+    want = f"SELECT array_agg(id ORDER BY place) AS ids FROM {order.numbered} GROUP BY {by}"
+    statements = [_rows(query, "ORDER BY ids") for query in (got, want)]
+    loose = [f"SELECT string_agg(ids::text, ' ' ORDER BY ids) FROM (SELECT array_agg(id ORDER BY id) AS ids FROM {order.source}"
+             f" GROUP BY {by}) r"] * 2
+    return Case("group", [("enable_hashagg", "off")], [], statements[0], *statements, *loose, order.items)
+
+
+def _merge_join(rng, table, order):
+    """Both sides sorted; ties on both, so that the inner side is marked and restored."""
+    name = order.items[0].column.name
+    kind = rng.choice(["", "LEFT", "FULL"])
+    query = (f"SELECT a.id AS a, b.id AS b FROM {table.name} a {kind} JOIN"
+             f" (SELECT * FROM {table.name} WHERE id % 50 < 2 AND id <= 500) b ON a.{name} = b.{name}")
+    same = f"SELECT array_agg(ROW(a, b) ORDER BY a, b)::text FROM ({query}) r"
+    rows = _rows(query, "ORDER BY a, b")
+    return Case("merge join", [("enable_hashjoin", "off"), ("enable_nestloop", "off")], [], rows, rows, rows,
+                same, same, [Item(name, "", order.items[0].column)])
+
+
+def _lateral(rng, table, order):
+    """The sort runs again and again: other rows each time, another bound, or just rewound."""
+    selected = _selected(rng, order)
+    where = rng.choice(["WHERE id % (o.x + 1) = 0 AND id <= 1500", "WHERE id <= 1500"])
+    limit, whole = rng.choice([("", True), ("LIMIT o.x * 20", False)])
+    outer = "generate_series(1, 4) o(x)"
+    got, want = order.asked(f"SELECT o.x, s.* FROM {outer} LEFT JOIN LATERAL (SELECT {selected} FROM {{0}} {where}"
+                            f" ORDER BY {{1}} {limit} OFFSET 0) s ON true")
+    ranks = (f"SELECT record_send(ROW(o.x, {selected})), dense_rank() OVER (ORDER BY o.x, {order.keys()})"
+             f" FROM {outer}, {order.source}")
+    return _case("lateral", order, selected, _rows(got), _rows(want), whole=whole, ranks=ranks,
+                 settings=[("enable_material", rng.choice(["on", "off"]))])
+
+
+def _prepared(rng, table, order):
+    selected = _selected(rng, order)
+    n = table.nrows
+    after = rng.choice([0, 0, n // 3, n])
+    limit = rng.choice(["NULL", "NULL", 1, n // 2, n])
+    query = f"SELECT {selected} FROM {{}} WHERE id > {{}} ORDER BY {{}} LIMIT {{}}"
+    prepare = f"PREPARE asked(int, bigint) AS {_rows(query.format(order.source, '$1', order.keys(), '$2'))}"
+    want = query.format(order.numbered, after, order.keys() + ", place", limit)
+    return _case("prepared", order, selected, f"EXECUTE asked({after}, {limit})", _rows(want), whole=False,
+                 settings=[("plan_cache_mode", rng.choice(["force_generic_plan", "force_custom_plan", "auto"]))],
+                 before=["DEALLOCATE ALL", prepare, f"EXECUTE asked({n // 2}, NULL)"])
+
+
+def _parallel(rng, table, order):
+    order.source = table.name
+    return _plain(rng, table, order, wrapper="parallel", settings=[
+        ("max_parallel_workers_per_gather", "2"), ("parallel_setup_cost", "0"), ("parallel_tuple_cost", "0"),
+        ("min_parallel_table_scan_size", "0"), ("enable_indexscan", "off")])
+
+
+WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_joined, _window, _window, _distinct_on, _distinct_on,
+                                                            _group, _merge_join, _lateral, _lateral, _prepared, _prepared, _parallel]
+
+
+def random_settings(rng):
+    engine = rng.choice(["cpu", "cpu", "cuda"])
+    settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine)]
+    if engine == "cuda":
+        settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
+                     ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"]))]
+    return settings
+
+
+def random_case(rng, table, collations, keep=None):
+    """A case; the same one with only some of its sort items, if keep has their numbers."""
+    settings = random_settings(rng)
+    wrapper = rng.choice(WRAPPERS)
+    items = random_items(rng, table, collations)
+    order = Order(rng, items if keep is None else [items[i] for i in keep], table)
+    case = wrapper(rng, table, order)
+    return case._replace(settings=settings + case.settings, columns=[item.column for item in case.columns])
