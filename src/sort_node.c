@@ -39,8 +39,9 @@
  * again, as a merge gives them once.
  *
  * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
- * before the first one leaves, to prove their order; if it does not hold they go
- * to a tuplesort, too.
+ * before the first one leaves, to prove their order; if it does not hold the CPU
+ * engine sorts once more, by comparisons, and a device's rows go to a tuplesort,
+ * too.
  *
  * Where the one sort column is the whole row and can be had back from its
  * code, no row is stored at all, and NULLs are only counted: one is as good as
@@ -485,8 +486,9 @@ compare_tied(void *arg, const void *a, const void *b)
 }
 
 /*
- * Proves the order that the engine found, if its keys are only a hint.  FULL: it
- * does not hold, so only a tuplesort will do.
+ * Proves the order that the engine found, if its keys are only a hint.  If it
+ * does not hold, the CPU engine sorts by comparisons what is mostly in order.
+ * FULL: only a tuplesort will do.
  */
 static GsStatus
 prove_order(GsSortState *state)
@@ -497,6 +499,12 @@ prove_order(GsSortState *state)
 
 	if (gs_sort_key_needs_proof(state->key))
 		status = gs_sort_prove(state->engine, state->compare, &proof);
+	if (!proof.holds && !is_device(state->engine) &&
+		gs_engine_cpu_sort_again(state->engine, compare_rows, state) == GS_STATUS_OK)
+	{
+		proof.holds = true;
+		state->proof.nrepaired++;
+	}
 	MemoryContextSwitchTo(old);
 	state->proof.ncomparisons += proof.ncomparisons;
 	state->proof.us += proof.us;
