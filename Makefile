@@ -18,6 +18,9 @@ OBJS = \
 	src/sort_row.o \
 	src/sort_deform.o \
 	src/sort_key.o \
+	src/key_order.o \
+	src/key_fields.o \
+	src/key_bytes.o \
 	src/sort_spill.o \
 	src/sort_run.o \
 	src/key_merge.o \

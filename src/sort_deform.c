@@ -118,9 +118,9 @@ gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 
 /* Goes over all attributes, some of which are NULL. */
 void
-gs_deform_with_nulls(const GsDeform *deform, const char *data, const bits8 *null_bits,
-				  Datum *values, bool *nulls)
+gs_deform_with_nulls(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls)
 {
+	const char *data = (const char *) tuple + tuple->t_hoff;
 	uint32		offset = 0;
 
 	for (int i = 0; i < deform->nattributes; i++)
@@ -128,7 +128,7 @@ gs_deform_with_nulls(const GsDeform *deform, const char *data, const bits8 *null
 		const GsDeformAttribute *attribute = &deform->attributes[i];
 		int			column = attribute->column;
 
-		if (att_isnull(i, null_bits))
+		if (att_isnull(i, tuple->t_bits))
 		{
 			if (column >= 0)
 				nulls[column] = true;

@@ -60,7 +60,8 @@ typedef struct GsDeform
  */
 extern GsDeform *gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns);
 
-extern void gs_deform_with_nulls(const GsDeform *deform, const char *data, const bits8 *null_bits,
+/* The columns of a tuple that has NULLs; nulls[] tells which. */
+extern void gs_deform_with_nulls(const GsDeform *deform, HeapTupleHeader tuple,
 								 Datum *values, bool *nulls);
 
 static inline uint32
@@ -87,53 +88,67 @@ gs_deform_bytes(const GsDeformAttribute *attribute, const char *value)
 	return attribute->len == -1 ? VARSIZE_ANY(value) : strlen(value) + 1;
 }
 
+/* The same for one with a short header, as most are; 0 if it has none. */
+static inline uint32
+gs_deform_short_bytes(const GsDeformAttribute *attribute, const char *value)
+{
+	return attribute->len == -1 && VARATT_IS_1B(value) && !VARATT_IS_1B_E(value) ?
+		VARSIZE_1B(value) : 0;
+}
+
+/* What is done with a wanted column that is not NULL; see gs_deform(). */
+typedef void (*GsDeformVisit) (void *arg, int column, Datum value);
+
 /*
- * The columns of a tuple, in the order of attnos: values point into it unless
- * they are passed by value.  False if the tuple is older than one of the
- * columns; then only its slot knows.
+ * Visits the wanted columns of a tuple without NULLs, in the order in which
+ * they stand there; columns are numbered as in attnos.  Values point into the
+ * tuple unless they are passed by value.  Inlined with the visit, so that a
+ * value goes from the tuple to where it is wanted in registers.
  */
-static pg_attribute_always_inline bool
-gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls)
+static pg_attribute_always_inline void
+gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit visit, void *arg)
 {
 	const char *data = (const char *) tuple + tuple->t_hoff;
 	uint32		offset = 0;
 
-	if (HeapTupleHeaderGetNatts(tuple) < deform->nattributes)
-		return false;
-	if (tuple->t_infomask & HEAP_HASNULL)
-	{
-		gs_deform_with_nulls(deform, data, tuple->t_bits, values, nulls);
-		return true;
-	}
 	for (const GsDeformStretch *stretch = deform->stretches;; stretch++)
 	{
-		int			residue = offset % MAXIMUM_ALIGNOF;
-		const char *start = data + offset;
+		const int	residue = offset % MAXIMUM_ALIGNOF;
+		const GsDeformWanted *wanted = stretch->wanted;
+		const GsDeformWanted *wanted_end = wanted + stretch->nwanted;
+		const GsDeformAttribute *variable = stretch->variable;
+		const GsDeformAttribute *variable_end = variable + stretch->nvariable;
 
-		for (int i = 0; i < stretch->nwanted; i++)
-		{
-			const GsDeformWanted *wanted = &stretch->wanted[i];
-
-			values[wanted->column] = fetch_att(start + wanted->at[residue], wanted->by_value,
-											   wanted->len);
-			nulls[wanted->column] = false;
-		}
+		for (; wanted < wanted_end; wanted++)
+			visit(arg, wanted->column, fetch_att(data + offset + wanted->at[residue],
+												 wanted->by_value, wanted->len));
 		offset += stretch->end[residue];
-		for (int i = 0; i < stretch->nvariable; i++)
+		for (; variable < variable_end; variable++)
 		{
-			const GsDeformAttribute *variable = &stretch->variable[i];
+			uint32		nbytes = gs_deform_short_bytes(variable, data + offset);
 
-			offset = gs_deform_start(variable, data, offset);
-			if (variable->column >= 0)
+			if (unlikely(nbytes == 0))
 			{
-				values[variable->column] = PointerGetDatum(data + offset);
-				nulls[variable->column] = false;
+				offset = gs_deform_start(variable, data, offset);
+				nbytes = gs_deform_bytes(variable, data + offset);
 			}
-			offset += gs_deform_bytes(variable, data + offset);
+			if (variable->column >= 0)
+				visit(arg, variable->column, PointerGetDatum(data + offset));
+			offset += nbytes;
 		}
 		if (stretch->is_last)
-			return true;
+			return;
 	}
+}
+
+/*
+ * Has the tuple all the columns?  One that is older than a column has not; then
+ * only its slot knows.
+ */
+static inline bool
+gs_deform_covers(const GsDeform *deform, HeapTupleHeader tuple)
+{
+	return HeapTupleHeaderGetNatts(tuple) >= deform->nattributes;
 }
 
 #endif							/* GPUSORT_SORT_DEFORM_H */

@@ -3,13 +3,6 @@
  * sort_key.c
  *	  From the sort columns of a row to its key record.
  *
- * Which columns can be encoded is decided by what the sort operator means,
- * its operator family and input type, never by the type of the column: a
- * domain over int4 sorts by int4's operator, a varchar by text's, and a type
- * may have other orders than its default one.  Two questions remain for text:
- * whether its collation compares bytes, and whether the operator looks at the
- * collation at all (those of the pattern families do not).
- *
  * The record of `ORDER BY int4 DESC NULLS LAST, text`, for the row (7, 'gpu'),
  * whose text stands at byte 20 of the stored row:
  *
@@ -23,98 +16,46 @@
  *
  * A value that is compressed or stored out of line is fetched here, once, and
  * its bytes are stored behind the row, since the row itself keeps only the
- * pointer, as it does in a stock sort.
+ * pointer, as it does in a stock sort.  So are codes that are made of a value
+ * (key_bytes.h), as far as the prefix does not have all of them.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include <sys/socket.h>
-
 #include "batch.h"
+#include "key_bytes.h"
 #include "key_codec.h"
+#include "key_fields.h"
+#include "key_order.h"
 #include "pgcompat.h"
 #include "sort_deform.h"
 #include "sort_key.h"
 
-#include "access/transam.h"
-#include "catalog/pg_enum.h"
-#include "catalog/pg_opfamily_d.h"
-#include "catalog/pg_type_d.h"
 #include "fmgr.h"
-#include "storage/itemptr.h"
 #include "utils/builtins.h"
-#include "utils/catcache.h"
-#include "utils/date.h"
-#include "utils/inet.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/pg_lsn.h"
-#include "utils/syscache.h"
-#include "utils/timestamp.h"
-#include "utils/typcache.h"
-#include "utils/uuid.h"
-
-/* The input types of the operators that can be encoded. */
-static const struct
-{
-	Oid			type;
-	GsKeyKind	kind;
-}			key_kinds[] =
-{
-	{BOOLOID, GS_KEY_BOOL},
-	{CHAROID, GS_KEY_CHAR},
-	{INT2OID, GS_KEY_INT16},
-	{INT4OID, GS_KEY_INT32},
-	{DATEOID, GS_KEY_INT32},
-	{OIDOID, GS_KEY_UINT32},
-	{INT8OID, GS_KEY_INT64},
-	{MONEYOID, GS_KEY_INT64},
-	{TIMEOID, GS_KEY_INT64},
-	{TIMESTAMPOID, GS_KEY_INT64},
-	{TIMESTAMPTZOID, GS_KEY_INT64},
-	{XID8OID, GS_KEY_UINT64},
-	{PG_LSNOID, GS_KEY_UINT64},
-	{FLOAT4OID, GS_KEY_FLOAT4},
-	{FLOAT8OID, GS_KEY_FLOAT8},
-	{ANYENUMOID, GS_KEY_ENUM},
-	{TIDOID, GS_KEY_TID},
-	{TIMETZOID, GS_KEY_TIMETZ},
-	{INTERVALOID, GS_KEY_INTERVAL},
-	{UUIDOID, GS_KEY_UUID},
-	{MACADDROID, GS_KEY_MACADDR},
-	{MACADDR8OID, GS_KEY_MACADDR8},
-	{INETOID, GS_KEY_INET},
-	{TEXTOID, GS_KEY_TEXT},
-	{BPCHAROID, GS_KEY_BPCHAR},
-	{NAMEOID, GS_KEY_NAME},
-	{BYTEAOID, GS_KEY_BYTEA}
-};
-
-/* An enum label and its place in the order. */
-typedef struct EnumLabel
-{
-	Oid			oid;
-	float4		sort_order;
-} EnumLabel;
 
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
 {
 	const char *data;
 	uint32		len;
-	bool		detoasted;		/* data is a copy of ours: store it */
+	bool		apart;			/* data does not stand in the row: store it */
 } KeyBytes;
 
 typedef struct KeyColumn
 {
 	GsKeyKind	kind;
 	bool		by_value;		/* and of one field */
+	bool		is_integer;		/* and its code is (value ^ flip) & mask */
+	uint64		flip;			/* the sign bit, if it has one */
+	uint64		mask;
 	AttrNumber	attno;
 	GsKeyField *field;			/* the first of its fields */
-	int			nlabels;		/* enum: 0 if the labels' OIDs are in order */
-	EnumLabel  *labels;			/* enum: by OID */
+	GsKeyLabels labels;			/* enum */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
+	GsKeyMaker *maker;			/* variable width: if its code has to be made */
 } KeyColumn;
 
 struct GsSortKey
@@ -132,69 +73,17 @@ struct GsSortKey
 	GsKeyLayout layout;
 };
 
-static bool type_has_kind(Oid type, GsKeyKind *kind);
 static int	count_fields(GsKeyKind kind);
 static void add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats);
-static void load_enum_labels(KeyColumn *column, Oid enum_type);
 
 /* ------------------------------------------------------- what can be encoded */
 
+/* The column's order and direction; false, and why, if it cannot be encoded. */
 static bool
-type_has_kind(Oid type, GsKeyKind *kind)
+column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, char **why_not)
 {
-	for (int i = 0; i < lengthof(key_kinds); i++)
-	{
-		if (key_kinds[i].type == type)
-		{
-			*kind = key_kinds[i].kind;
-			return true;
-		}
-	}
-	return false;
-}
-
-bool
-gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind, bool *descending,
-				 char **why_not)
-{
-	Oid			family;
-	Oid			type;
-	int16		strategy;
-	bool		pattern;
-
-	if (!get_ordering_op_properties(column->sort_operator, &family, &type, &strategy))
-	{
-		*why_not = psprintf("operator %u is not a btree ordering operator",
-							column->sort_operator);
-		return false;
-	}
-	*descending = strategy == BTGreaterStrategyNumber;
-	if (!type_has_kind(type, kind))
-	{
-		*why_not = psprintf("type %s has no order-preserving code yet",
-							format_type_be(type));
-		return false;
-	}
-	pattern = family == TEXT_PATTERN_BTREE_FAM_OID ||
-		family == BPCHAR_PATTERN_BTREE_FAM_OID;
-	if (!pattern &&
-		(family >= FirstGenbkiObjectId ||
-		 lookup_type_cache(type, TYPECACHE_BTREE_OPFAMILY)->btree_opf != family))
-	{
-		*why_not = psprintf("operator %u does not belong to the default order of type %s",
-							column->sort_operator, format_type_be(type));
-		return false;
-	}
-	if (!pattern && (*kind == GS_KEY_TEXT || *kind == GS_KEY_BPCHAR || *kind == GS_KEY_NAME) &&
-		!(OidIsValid(column->collation) && gs_collation_is_bytewise(column->collation)))
-	{
-		char	   *name = get_collation_name(column->collation);
-
-		*why_not = psprintf("collation \"%s\" does not compare bytes",
-							name != NULL ? name : "?");
-		return false;
-	}
-	return true;
+	return gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
+									order, descending, why_not);
 }
 
 bool
@@ -209,16 +98,16 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 	}
 	for (int i = 0; i < ncolumns; i++)
 	{
-		GsKeyKind	kind;
+		GsKeyOrder	order;
 		bool		descending;
 		char	   *reason;
 
-		if (!gs_sort_key_kind(&columns[i], &kind, &descending, &reason))
+		if (!column_order(&columns[i], &order, &descending, &reason))
 		{
 			*why_not = psprintf("sort column %d: %s", i + 1, reason);
 			return false;
 		}
-		nfields += count_fields(kind);
+		nfields += count_fields(order.kind);
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
@@ -247,52 +136,6 @@ add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 {
 	switch (kind)
 	{
-		case GS_KEY_BOOL:
-		case GS_KEY_CHAR:
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT16:
-			gs_key_layout_add_field(layout, 16, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT32:
-		case GS_KEY_UINT32:
-		case GS_KEY_ENUM:
-			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INT64:
-		case GS_KEY_UINT64:
-		case GS_KEY_MACADDR8:
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_FLOAT4:
-			gs_key_layout_add_field(layout, 32, bijective_floats ?
-									GS_CANONICAL_FLOAT4 : GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_FLOAT8:
-			gs_key_layout_add_field(layout, 64, bijective_floats ?
-									GS_CANONICAL_FLOAT8 : GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_TID:
-		case GS_KEY_MACADDR:
-			gs_key_layout_add_field(layout, 48, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_TIMETZ:		/* time in UTC, zone */
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INTERVAL:	/* 128-bit span */
-		case GS_KEY_UUID:
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
-		case GS_KEY_INET:		/* family, network, prefix length, address */
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
-			break;
 		case GS_KEY_TEXT:
 		case GS_KEY_BPCHAR:
 		case GS_KEY_NAME:
@@ -301,63 +144,36 @@ add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 		case GS_KEY_BYTEA:
 			gs_key_layout_add_bytes(layout, false);
 			break;
+		default:
+			if (gs_key_kind_is_made(kind))
+				gs_key_layout_add_bytes(layout, false);
+			else
+				gs_key_fields_add(layout, kind, bijective_floats);
+			break;
 	}
 }
 
-static int
-compare_labels(const void *a, const void *b)
-{
-	Oid			x = ((const EnumLabel *) a)->oid;
-	Oid			y = ((const EnumLabel *) b)->oid;
-
-	return x < y ? -1 : x > y;
-}
-
-/*
- * Labels whose OID is even were given OIDs in their order when the type was
- * made.  One added between two others later has an odd OID, and then all
- * labels are placed by their pg_enum.enumsortorder.
- */
+/* Prepares the code of a value of one field that is passed by value. */
 static void
-load_enum_labels(KeyColumn *column, Oid enum_type)
+prepare_code(KeyColumn *column)
 {
-	CatCList   *list = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(enum_type));
-	bool		in_order = true;
+	const uint64 mask = gs_key_field_mask(column->field);
 
-	column->labels = palloc(sizeof(EnumLabel) * Max(list->n_members, 1));
-	for (int i = 0; i < list->n_members; i++)
+	column->mask = mask;
+	switch (column->kind)
 	{
-		Form_pg_enum label = (Form_pg_enum) GETSTRUCT(&list->members[i]->tuple);
-
-		column->labels[i].oid = label->oid;
-		column->labels[i].sort_order = label->enumsortorder;
-		if (label->oid & 1)
-			in_order = false;
-	}
-	column->nlabels = in_order ? 0 : list->n_members;
-	ReleaseCatCacheList(list);
-	qsort(column->labels, column->nlabels, sizeof(EnumLabel), compare_labels);
-}
-
-/* Kinds whose values are Datums in themselves. */
-static bool
-is_by_value(GsKeyKind kind)
-{
-	switch (kind)
-	{
-		case GS_KEY_BOOL:
-		case GS_KEY_CHAR:
 		case GS_KEY_INT16:
 		case GS_KEY_INT32:
-		case GS_KEY_UINT32:
 		case GS_KEY_INT64:
-		case GS_KEY_UINT64:
+			column->flip = mask ^ (mask >> 1);
+			column->is_integer = true;
+			break;
 		case GS_KEY_FLOAT4:
 		case GS_KEY_FLOAT8:
-		case GS_KEY_ENUM:
-			return true;
+			break;
 		default:
-			return false;
+			/* an enum's sort_order is a float */
+			column->is_integer = !column->labels.placed;
 	}
 }
 
@@ -365,8 +181,8 @@ is_by_value(GsKeyKind kind)
 static bool
 is_decodable(const KeyColumn *column)
 {
-	return is_by_value(column->kind) &&
-		(column->kind != GS_KEY_ENUM || column->nlabels == 0);
+	return gs_key_kind_is_by_value(column->kind) &&
+		(column->kind != GS_KEY_ENUM || !column->labels.placed);
 }
 
 GsSortKey *
@@ -391,16 +207,17 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 	for (int i = 0; i < ncolumns; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
+		GsKeyOrder	order;
 		bool		descending;
 		char	   *why_not;
 
-		if (!gs_sort_key_kind(&columns[i], &column->kind, &descending, &why_not))
+		if (!column_order(&columns[i], &order, &descending, &why_not))
 			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
+		column->kind = order.kind;
 		column->attno = columns[i].attno;
 		key->last_attno = Max(key->last_attno, column->attno);
 		if (column->kind == GS_KEY_ENUM)
-			load_enum_labels(column,
-							 getBaseType(TupleDescAttr(desc, column->attno - 1)->atttypid));
+			gs_key_labels_load(&column->labels, order.type);
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
@@ -408,8 +225,12 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 			key->direct = false;
 		key->layout.keys_only = keys_only;
 		key->layout.ascending = keys_only;
-		column->by_value = is_by_value(column->kind);
+		column->by_value = gs_key_kind_is_by_value(column->kind);
 		column->field = &key->layout.fields[key->layout.columns[i].first_field];
+		if (column->by_value)
+			prepare_code(column);
+		if (gs_key_kind_is_made(column->kind))
+			column->maker = gs_key_maker_create(&order);
 		attnos[i] = column->attno;
 	}
 	key->deform = gs_deform_create(desc, attnos, ncolumns);
@@ -431,75 +252,107 @@ gs_sort_key_is_direct(const GsSortKey *key)
 
 /* ------------------------------------------------------------------ loading */
 
-/* Finds the bytes of a text-like value, fetching it if need be. */
-static void
-load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, size_t *extra_bytes)
+/* Is all of it in the prefix?  Then nobody looks at the bytes themselves. */
+static inline bool
+fits_prefix(const KeyBytes *bytes)
+{
+	return bytes->len <= sizeof(uint64);
+}
+
+/* Fetches a value that is compressed or out of line. */
+static struct varlena *
+fetch_value(GsSortKey *key, struct varlena *value)
+{
+	MemoryContext old = MemoryContextSwitchTo(key->value_context);
+
+	value = pg_detoast_datum_packed(value);
+	MemoryContextSwitchTo(old);
+	key->value_context_used = true;
+	return value;
+}
+
+/* Makes the code of a value that has been fetched. */
+static bool
+make_bytes(GsSortKey *key, KeyColumn *column, struct varlena *value, const char **why_not)
+{
+	KeyBytes   *bytes = &column->bytes;
+	MemoryContext old = MemoryContextSwitchTo(key->value_context);
+	bool		made = gs_key_maker_make(column->maker, PointerGetDatum(value),
+										 &bytes->data, &bytes->len, why_not);
+
+	MemoryContextSwitchTo(old);
+	key->value_context_used = true;
+	bytes->apart = true;
+	return made;
+}
+
+/* Finds or makes the bytes of a value of variable width, fetching it if need be. */
+static bool
+load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 {
 	KeyBytes   *bytes = &column->bytes;
 	struct varlena *value;
 
-	bytes->detoasted = false;
+	bytes->apart = false;
 	if (column->kind == GS_KEY_NAME)
 	{
 		bytes->data = NameStr(*DatumGetName(datum));
 		bytes->len = strnlen(bytes->data, NAMEDATALEN);
-		return;
+		return true;
 	}
 
 	value = (struct varlena *) DatumGetPointer(datum);
 	if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
 	{
-		MemoryContext old = MemoryContextSwitchTo(key->value_context);
-
-		value = pg_detoast_datum_packed(value);
-		MemoryContextSwitchTo(old);
-		key->value_context_used = true;
-		bytes->detoasted = true;
+		value = fetch_value(key, value);
+		bytes->apart = true;
 	}
+	if (column->maker != NULL)
+		return make_bytes(key, column, value, why_not);
 	bytes->data = VARDATA_ANY(value);
 	bytes->len = VARSIZE_ANY_EXHDR(value);
 	if (column->kind == GS_KEY_BPCHAR)
 		bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
-	if (bytes->detoasted)
-		*extra_bytes += bytes->len;
-}
-
-/* Finds the code of an enum label that has none in itself. */
-static bool
-load_label(const KeyColumn *column, Datum *value, const char **why_not)
-{
-	Oid			oid = DatumGetObjectId(*value);
-	EnumLabel  *label = NULL;
-
-	if (column->nlabels == 0)
-	{
-		if ((oid & 1) == 0)
-			return true;
-	}
-	else
-	{
-		EnumLabel	wanted = {.oid = oid};
-
-		label = bsearch(&wanted, column->labels, column->nlabels,
-						sizeof(EnumLabel), compare_labels);
-	}
-	if (label == NULL)
-	{
-		*why_not = "an enum label was added while the sort ran";
-		return false;
-	}
-	*value = Float4GetDatum(label->sort_order);
 	return true;
 }
 
+static inline HeapTupleHeader
+source_tuple(const GsRowSource *source)
+{
+	return (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET);
+}
+
+/* Can the sort columns be found in the tuple?  Else its slot must do it, or has done it. */
+static inline bool
+can_deform(const GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
+{
+	return slot->tts_nvalid < key->last_attno && source->body != NULL &&
+		key->deform != NULL && gs_deform_covers(key->deform, source_tuple(source));
+}
+
+static pg_attribute_always_inline void
+keep_value(void *arg, int column, Datum value)
+{
+	GsSortKey  *key = arg;
+
+	key->values[column] = value;
+	key->nulls[column] = false;
+}
+
 /* Finds the sort columns of the slot's row. */
-static inline void
+static void
 find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 {
-	if (slot->tts_nvalid < key->last_attno && source->body != NULL && key->deform != NULL &&
-		gs_deform(key->deform, (HeapTupleHeader) (source->body - MINIMAL_TUPLE_OFFSET),
-				  key->values, key->nulls))
+	if (can_deform(key, slot, source))
+	{
+		HeapTupleHeader tuple = source_tuple(source);
+
+		if (tuple->t_infomask & HEAP_HASNULL)
+			gs_deform_with_nulls(key->deform, tuple, key->values, key->nulls);
+		else
+			gs_deform_visit(key->deform, tuple, keep_value, key);
 		return;
+	}
 	slot_getsomeattrs(slot, key->last_attno);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
@@ -527,139 +380,21 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 			continue;
 		if (column->kind == GS_KEY_ENUM)
 		{
-			if (!load_label(column, &key->values[i], why_not))
+			if (!gs_key_labels_find(&column->labels, &key->values[i], why_not))
 				return false;
 		}
 		else if (key->layout.columns[i].variable)
-			load_bytes(key, column, key->values[i], extra_bytes);
+		{
+			if (!load_bytes(key, column, key->values[i], why_not))
+				return false;
+			if (column->bytes.apart && !fits_prefix(&column->bytes))
+				*extra_bytes += column->bytes.len;
+		}
 	}
 	return true;
 }
 
 /* ------------------------------------------------------------------ writing */
-
-/* Notes a code of a field and puts it in its place in the record; returns it canonical. */
-static inline uint64
-put_field(GsKeyField *field, uint64 *record, uint64 code)
-{
-	uint64		canonical = code;
-
-	if (field->canonical == GS_CANONICAL_FLOAT8)
-		canonical = gs_float8_canonical(code);
-	else if (field->canonical == GS_CANONICAL_FLOAT4)
-		canonical = gs_float4_canonical(code);
-	gs_key_field_observe(field, canonical);
-	record[field->word] |= code << field->shift;
-	return canonical;
-}
-
-static uint64
-float8_code(Datum value, bool bijective)
-{
-	float8		v = DatumGetFloat8(value);
-	uint64		bits;
-	uint64		code;
-
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float8_bits(bits);
-	return bijective ? code : gs_float8_canonical(code);
-}
-
-static uint64
-float4_code(Datum value, bool bijective)
-{
-	float4		v = DatumGetFloat4(value);
-	uint32		bits;
-	uint64		code;
-
-	memcpy(&bits, &v, sizeof(bits));
-	code = gs_encode_float4_bits(bits);
-	return bijective ? code : gs_float4_canonical(code);
-}
-
-/* The code of a value of one field that is passed by value. */
-static inline uint64
-by_value_code(const KeyColumn *column, const GsKeyField *field, Datum value)
-{
-	bool		bijective = field->canonical != GS_CANONICAL_NONE;
-
-	switch (column->kind)
-	{
-		case GS_KEY_BOOL:
-			return DatumGetBool(value) ? 1 : 0;
-		case GS_KEY_CHAR:
-			return (unsigned char) DatumGetChar(value);
-		case GS_KEY_INT16:
-			return gs_encode_int16(DatumGetInt16(value));
-		case GS_KEY_INT32:
-			return gs_encode_int32(DatumGetInt32(value));
-		case GS_KEY_UINT32:
-			return DatumGetUInt32(value);
-		case GS_KEY_INT64:
-			return gs_encode_int64(DatumGetInt64(value));
-		case GS_KEY_UINT64:
-			return DatumGetUInt64(value);
-		case GS_KEY_FLOAT4:
-			return float4_code(value, bijective);
-		case GS_KEY_FLOAT8:
-			return float8_code(value, bijective);
-		default:
-			Assert(column->kind == GS_KEY_ENUM);
-			return column->nlabels == 0 ? DatumGetObjectId(value) : float4_code(value, false);
-	}
-}
-
-static void
-put_timetz(GsKeyField *field, uint64 *record, const TimeTzADT *value)
-{
-	put_field(&field[0], record,
-			  gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
-	put_field(&field[1], record, gs_encode_int32(value->zone));
-}
-
-/* As interval's comparison has it: a month is 30 days, a day 24 hours. */
-static void
-put_interval(GsKeyField *field, uint64 *record, const Interval *value)
-{
-	int64		days = value->month * INT64CONST(30) + value->day;
-	int128		span = (int128) days * USECS_PER_DAY + value->time;
-
-	put_field(&field[0], record, gs_encode_int64((int64) (span >> 64)));
-	put_field(&field[1], record, (uint64) span);
-}
-
-/*
- * Networks sort by family, then by the bits that both prefixes have, then the
- * shorter prefix first, then by the whole address.  Comparing the addresses
- * masked to their own prefixes gives the first two: where one masked address
- * differs within the common bits the order is the same, and where it does not,
- * the one with the shorter prefix has zeros and is the smaller or equal one.
- *
- * IPv4 addresses go to the low ends of the fields, so that a column without
- * IPv6 has no idle bits to pack.
- */
-static void
-put_inet(GsKeyField *field, uint64 *record, inet *value)
-{
-	int			nbytes = ip_addrsize(value);
-	int			prefix = ip_bits(value);
-	unsigned char address[16] = {0};
-	unsigned char network[16] = {0};
-
-	memcpy(address + 16 - nbytes, ip_addr(value), nbytes);
-	for (int i = 0; i < nbytes; i++)
-	{
-		int			bits = Min(Max(prefix - 8 * i, 0), 8);
-
-		network[16 - nbytes + i] = address[16 - nbytes + i] & (0xFF00 >> bits);
-	}
-	put_field(&field[0], record, ip_family(value));
-	put_field(&field[1], record, gs_load_be64(network));
-	put_field(&field[2], record, gs_load_be64(network + 8));
-	put_field(&field[3], record, prefix);
-	put_field(&field[4], record, gs_load_be64(address));
-	put_field(&field[5], record, gs_load_be64(address + 8));
-}
 
 /*
  * A text-like value: its first bytes, and where all of them stand, counted
@@ -674,21 +409,21 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	KeyBytes   *bytes = &column->bytes;
 	const char *stored;
 
-	put_field(&key->layout.fields[layout->first_field], record,
-			  gs_load_prefix((const unsigned char *) bytes->data, bytes->len));
+	gs_key_field_put(&key->layout.fields[layout->first_field], record,
+					 gs_load_prefix((const unsigned char *) bytes->data, bytes->len));
 	if (bytes->len < layout->min_len)
 		layout->min_len = bytes->len;
 	if (bytes->len > layout->max_len)
 		layout->max_len = bytes->len;
 
-	if (bytes->detoasted)
+	if (fits_prefix(bytes))
+		stored = row;
+	else if (bytes->apart)
 	{
 		memcpy(*extra, bytes->data, bytes->len);
 		stored = *extra;
 		*extra += bytes->len;
 	}
-	else if (bytes->len <= sizeof(uint64))
-		stored = row;			/* the prefix has it all: never looked at */
 	else if (gs_row_source_contains(source, bytes->data))
 		stored = row + (bytes->data - source->body);
 	else
@@ -707,95 +442,110 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	record[layout->tail_word] = gs_tail_make((uint32) (stored - row), bytes->len);
 }
 
-/* Puts a value of fixed width that is passed by reference in its place in the record. */
-static pg_noinline void
-put_by_reference(const KeyColumn *column, GsKeyField *field, Datum value, uint64 *record)
+/* The code of a value of one field that is passed by value. */
+static inline uint64
+value_code(const KeyColumn *column, Datum value)
 {
-	switch (column->kind)
-	{
-		case GS_KEY_TID:
-			{
-				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
-
-				put_field(field, record,
-						  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
-						  ItemPointerGetOffsetNumberNoCheck(tid));
-				break;
-			}
-		case GS_KEY_TIMETZ:
-			put_timetz(field, record, DatumGetTimeTzADTP(value));
-			break;
-		case GS_KEY_INTERVAL:
-			put_interval(field, record, DatumGetIntervalP(value));
-			break;
-		case GS_KEY_UUID:
-			{
-				pg_uuid_t  *uuid = DatumGetUUIDP(value);
-
-				put_field(&field[0], record, gs_load_be64(uuid->data));
-				put_field(&field[1], record, gs_load_be64(uuid->data + 8));
-				break;
-			}
-		case GS_KEY_MACADDR:
-			put_field(field, record,
-					  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
-			break;
-		case GS_KEY_MACADDR8:
-			put_field(field, record,
-					  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
-			break;
-		case GS_KEY_INET:
-			put_inet(field, record, DatumGetInetPP(value));
-			break;
-		default:
-			break;				/* by value, or put_bytes() */
-	}
+	return column->is_integer ? (value ^ column->flip) & column->mask :
+		gs_key_value_code(column->kind, column->field, &column->labels, value);
 }
 
-/* The record of the values found, all of fixed width if direct.  Returns the NULL bits. */
-static inline __attribute__((always_inline)) uint32
-put_values(GsSortKey *key, bool direct, const GsRowSource *source, char *row,
-		   char *extra, uint64 *record)
+/* Puts a value of fixed width that is no integer in its place in the record. */
+static pg_noinline void
+put_by_kind(const KeyColumn *column, Datum value, uint64 *record)
 {
-	GsKeyLayout *layout = &key->layout;
-	uint32		nulls = 0;
+	if (column->by_value)
+		gs_key_field_put(column->field, record, value_code(column, value));
+	else
+		gs_key_fields_put(column->kind, column->field, value, record);
+}
 
+/*
+ * Puts a value of fixed width in its place in the record.  Integers are most,
+ * and few instructions; with the rest inline, too, no register would be left.
+ */
+static pg_attribute_always_inline void
+put_fixed(const KeyColumn *column, Datum value, uint64 *record)
+{
+	if (likely(column->is_integer))
+	{
+		GsKeyField *field = column->field;
+		uint64		code = value_code(column, value);
+
+		gs_key_field_observe(field, code);
+		record[field->word] |= code << field->shift;
+	}
+	else
+		put_by_kind(column, value, record);
+}
+
+/* Begins the record of another row. */
+static inline void
+begin_record(GsKeyLayout *layout, uint64 *record)
+{
 	layout->nrows++;
 	for (int w = 0; w < layout->nwords; w++)
 		record[w] = 0;
-	for (int i = 0; i < key->ncolumns; i++)
-	{
-		const KeyColumn *column = &key->columns[i];
+}
 
-		if (key->nulls[i])
-		{
-			layout->columns[i].nnulls++;
-			nulls |= UINT32_C(1) << i;
-		}
-		else if (!direct && layout->columns[i].variable)
-			put_bytes(key, i, source, row, &extra, record);
-		else if (column->by_value)
-			put_field(column->field, record,
-					  by_value_code(column, column->field, key->values[i]));
-		else
-			put_by_reference(column, column->field, key->values[i], record);
-	}
-	return nulls;
+/* Notes a NULL; returns its bit. */
+static inline uint32
+put_null(GsKeyLayout *layout, int column)
+{
+	layout->columns[column].nnulls++;
+	return UINT32_C(1) << column;
 }
 
 uint32
 gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 				  size_t row_bytes, uint64 *record)
 {
-	return put_values(key, false, source, row, row + row_bytes, record);
+	char	   *extra = row + row_bytes;
+	uint32		nulls = 0;
+
+	begin_record(&key->layout, record);
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		if (key->nulls[i])
+			nulls |= put_null(&key->layout, i);
+		else if (key->layout.columns[i].variable)
+			put_bytes(key, i, source, row, &extra, record);
+		else
+			put_fixed(&key->columns[i], key->values[i], record);
+	}
+	return nulls;
+}
+
+/* Where a value that is found in a tuple goes. */
+typedef struct RecordTarget
+{
+	const KeyColumn *columns;
+	uint64	   *record;
+} RecordTarget;
+
+static pg_attribute_always_inline void
+put_found(void *arg, int column, Datum value)
+{
+	const RecordTarget *target = arg;
+
+	put_fixed(&target->columns[column], value, target->record);
 }
 
 uint32
 gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
 						 uint64 *record)
 {
+	if (likely(can_deform(key, slot, source) &&
+			   !(source_tuple(source)->t_infomask & HEAP_HASNULL)))
+	{
+		RecordTarget target = {key->columns, record};
+
+		begin_record(&key->layout, record);
+		gs_deform_visit(key->deform, source_tuple(source), put_found, &target);
+		return 0;
+	}
 	find_values(key, slot, source);
-	return put_values(key, true, source, NULL, NULL, record);
+	return gs_sort_key_write(key, source, NULL, 0, record);
 }
 
 /* ----------------------------------------------------------------- keys only */
@@ -804,14 +554,14 @@ bool
 gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record, const char **why_not)
 {
 	KeyColumn  *column = &key->columns[0];
-	GsKeyField *field = &key->layout.fields[0];
 
-	if (column->kind == GS_KEY_ENUM && !load_label(column, &value, why_not))
+	if (column->kind == GS_KEY_ENUM && !gs_key_labels_find(&column->labels, &value, why_not))
 		return false;
 	key->layout.nrows++;
 	record[0] = 0;
 	gs_key_layout_observe_order(&key->layout,
-								put_field(field, record, by_value_code(column, field, value)));
+								gs_key_field_put(column->field, record,
+												 value_code(column, value)));
 	return true;
 }
 
@@ -821,40 +571,5 @@ gs_sort_key_decode(const GsSortKey *key, const uint64 *record)
 	const GsKeyField *field = &key->layout.fields[0];
 	uint64		code = (record[0] >> field->shift) & gs_key_field_mask(field);
 
-	switch (key->columns[0].kind)
-	{
-		case GS_KEY_BOOL:
-			return BoolGetDatum(code != 0);
-		case GS_KEY_CHAR:
-			return CharGetDatum((char) code);
-		case GS_KEY_INT16:
-			return Int16GetDatum(gs_decode_int16(code));
-		case GS_KEY_INT32:
-			return Int32GetDatum(gs_decode_int32(code));
-		case GS_KEY_UINT32:
-		case GS_KEY_ENUM:
-			return UInt32GetDatum((uint32) code);
-		case GS_KEY_INT64:
-			return Int64GetDatum(gs_decode_int64(code));
-		case GS_KEY_UINT64:
-			return UInt64GetDatum(code);
-		case GS_KEY_FLOAT4:
-			{
-				uint32		bits = gs_decode_float4_bits(code);
-				float4		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float4GetDatum(v);
-			}
-		case GS_KEY_FLOAT8:
-			{
-				uint64		bits = gs_decode_float8_bits(code);
-				float8		v;
-
-				memcpy(&v, &bits, sizeof(v));
-				return Float8GetDatum(v);
-			}
-		default:
-			elog(ERROR, "key kind %d has no row in its key", (int) key->columns[0].kind);
-	}
+	return gs_key_value_decode(key->columns[0].kind, code);
 }

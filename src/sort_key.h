@@ -22,52 +22,22 @@
 #include "executor/tuptable.h"
 
 #include "key_layout.h"
+#include "key_order.h"
 #include "sort_row.h"
-
-/* How the values of a column become codes; one per order, not per type. */
-typedef enum GsKeyKind
-{
-	GS_KEY_BOOL,
-	GS_KEY_CHAR,				/* "char", unsigned */
-	GS_KEY_INT16,
-	GS_KEY_INT32,				/* int4, date */
-	GS_KEY_UINT32,				/* oid */
-	GS_KEY_INT64,				/* int8, money, time, timestamp[tz] */
-	GS_KEY_UINT64,				/* xid8, pg_lsn */
-	GS_KEY_FLOAT4,
-	GS_KEY_FLOAT8,
-	GS_KEY_ENUM,
-	GS_KEY_TID,
-	GS_KEY_TIMETZ,
-	GS_KEY_INTERVAL,
-	GS_KEY_UUID,
-	GS_KEY_MACADDR,
-	GS_KEY_MACADDR8,
-	GS_KEY_INET,				/* inet, cidr */
-	GS_KEY_TEXT,				/* text, varchar */
-	GS_KEY_BPCHAR,
-	GS_KEY_NAME,
-	GS_KEY_BYTEA
-} GsKeyKind;
 
 /* One column of an ORDER BY, as a plan has it. */
 typedef struct GsSortColumn
 {
 	AttrNumber	attno;			/* in the row that is sorted */
+	Oid			type;
 	Oid			sort_operator;
 	Oid			collation;
 	bool		nulls_first;
 } GsSortColumn;
 
 /*
- * Can this ordering be encoded?  If so, sets kind and descending; if not,
- * *why_not to a reason for people (palloc'd or constant).
- */
-extern bool gs_sort_key_kind(const GsSortColumn *column, GsKeyKind *kind,
-							 bool *descending, char **why_not);
-
-/*
- * Can all of these?  The same, with the limits on their number and size.
+ * Can these columns be encoded?  If not, *why_not becomes a reason for people
+ * (palloc'd or constant).
  */
 extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 								   char **why_not);

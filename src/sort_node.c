@@ -133,6 +133,8 @@ columns_of_plan(const CustomScan *scan, int *ncolumns)
 	for (int i = 0; i < *ncolumns; i++)
 	{
 		columns[i].attno = list_nth_int(attnos, i);
+		columns[i].type = exprType((Node *) list_nth_node(TargetEntry, scan->custom_scan_tlist,
+														  columns[i].attno - 1)->expr);
 		columns[i].sort_operator = list_nth_oid(operators, i);
 		columns[i].collation = list_nth_oid(collations, i);
 		columns[i].nulls_first = list_nth_int(nulls_first, i) != 0;

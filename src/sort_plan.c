@@ -84,6 +84,8 @@ sort_columns(const Sort *sort)
 	for (int i = 0; i < sort->numCols; i++)
 	{
 		columns[i].attno = sort->sortColIdx[i];
+		columns[i].type = exprType((Node *) list_nth_node(TargetEntry, sort->plan.targetlist,
+														  columns[i].attno - 1)->expr);
 		columns[i].sort_operator = sort->sortOperators[i];
 		columns[i].collation = sort->collations[i];
 		columns[i].nulls_first = sort->nullsFirst[i];

@@ -1,0 +1,643 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_bytes.c
+ *	  Order-preserving codes of values of variable width.
+ *
+ * numeric
+ * -------
+ * A value is digits of base 10000 and the weight of the first.  Its code is a
+ * string of bits:
+ *
+ *	  | magnitude | digit | digit | .. | 00 | zeros to a whole byte, the 8th at least |
+ *		 6 bits     14      14			 2
+ *
+ * and all of them complemented if the value is negative.  The magnitude tells
+ * zero, the weights from 10000^-8 to 10000^19, those below and above (whose
+ * weight then follows in 17 bits), infinity and NaN apart.  A digit has 2^12
+ * added, so that its first two bits are never 00: that ends the digits, below
+ * any further one.  The number of digits shown after the point plays no part.
+ *
+ * Four digits make 64 bits, so every numeric(14,2), and every number of up to
+ * 13 decimal digits wherever they begin, is decided by the prefix in the
+ * record.  1234567.89 is 123, 4567, 8900 times 10000^1, 10000^0, 10000^-1:
+ *
+ *	  42		 123 + 4096		4567 + 4096		8900 + 4096		end
+ *	  101010	 01000001111011	 10000111010111	 11001011000100	 00 00000000000000
+ *
+ * bit, varbit
+ * -----------
+ * The bits are compared as bytes, then their number.  They are cut into groups
+ * of seven bytes, the last one padded with zeros, and each group is followed by
+ * a byte that says how many of its bits are the value's, or that more groups
+ * follow: which is more than any number.  A string of up to 56 bits is decided
+ * by the prefix.
+ *
+ * arrays
+ * ------
+ * The elements, each announced by a byte, their end, and what decides between
+ * arrays of the same elements.  {7,NULL} of int4:
+ *
+ *	  01 80000007	02		00		01			80000001
+ *	  element		NULL	end		dimensions	lower bound
+ *
+ * A NULL is above any element, the end below.  With one dimension its length
+ * is known from the elements; with more, all lengths stand before the lower bounds.
+ *
+ * ranges, multiranges
+ * -------------------
+ * 00 if empty, or both bounds; a multirange is the bounds of its ranges and 00.
+ * [7,9) of int4, and (,9):
+ *
+ *	  02 80000007 00   01 80000009 00		01   01 80000009 00
+ *	  lower       [	   upper       )		none
+ *
+ * The byte before a bound says that there is one: without, a lower bound is
+ * below all, 01, and an upper one above, 02.  The byte behind it orders
+ * inclusive and exclusive: of lower bounds the inclusive is the smaller, of upper
+ * ones the exclusive.
+ *
+ * elements
+ * --------
+ * Those of fixed width are the fields of their key record (key_fields.h), in
+ * big-endian order.  Text ends with a zero byte, which it has nowhere else; bytea
+ * is cut into groups as bit strings are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "key_bytes.h"
+#include "key_fields.h"
+#include "key_layout.h"
+
+#include "miscadmin.h"
+#include "port/pg_bswap.h"
+#include "utils/array.h"
+#include "utils/arrayaccess.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/multirangetypes.h"
+#include "utils/rangetypes.h"
+
+/* A record's tails are shorter (key_pack.h). */
+#define MAX_CODE_BYTES	((size_t) 1 << 30)
+
+/* Words of a value of fixed width. */
+#define MAX_WORDS		6
+
+/* Where a code is written to.  Kept for the next one. */
+typedef struct CodeBuffer
+{
+	unsigned char *data;
+	size_t		len;
+	size_t		size;
+} CodeBuffer;
+
+/* How values of an order are encoded where they are elements. */
+typedef struct Encoder
+{
+	GsKeyKind	kind;
+	int16		len;			/* as pg_type has it */
+	bool		by_value;
+	char		align;
+	GsKeyLayout *layout;		/* fixed width: of one value */
+	GsKeyLabels labels;			/* enum */
+	uint8		word_bytes[MAX_WORDS];	/* fixed width: how many of each count */
+	TypeCacheEntry *range;		/* of ranges and multiranges */
+	struct Encoder *element;
+} Encoder;
+
+struct GsKeyMaker
+{
+	Encoder    *encoder;
+	CodeBuffer	buffer;
+};
+
+static bool put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value,
+					  const char **why_not);
+
+/* ------------------------------------------------------------- the buffer */
+
+/* Makes room for so many more bytes and returns where they go. */
+static inline unsigned char *
+reserve(CodeBuffer *buffer, size_t nbytes)
+{
+	if (unlikely(buffer->size - buffer->len < nbytes))
+	{
+		buffer->size = Max(buffer->size * 2, buffer->len + nbytes);
+		buffer->data = repalloc_huge(buffer->data, buffer->size);
+	}
+	return buffer->data + buffer->len;
+}
+
+static inline void
+put_byte(CodeBuffer *buffer, unsigned char byte)
+{
+	*reserve(buffer, 1) = byte;
+	buffer->len++;
+}
+
+static void
+put_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
+{
+	memcpy(reserve(buffer, nbytes), data, nbytes);
+	buffer->len += nbytes;
+}
+
+/* The upper bytes of a word. */
+static inline void
+put_word(CodeBuffer *buffer, uint64 word, size_t nbytes)
+{
+	word = pg_hton64(word);
+	memcpy(reserve(buffer, sizeof(word)), &word, sizeof(word));
+	buffer->len += nbytes;
+}
+
+static inline void
+put_int32(CodeBuffer *buffer, int32 value)
+{
+	put_word(buffer, gs_encode_int32(value) << 32, sizeof(int32));
+}
+
+/* ---------------------------------------------------------------- numeric */
+
+/*
+ * A numeric as it is stored: a header of 16 bits, in the long form another 16
+ * with the weight, and the digits, of 16 bits each.  PostgreSQL keeps these
+ * definitions to itself (numeric.c), but they are those of its files.
+ */
+#define NUMERIC_FORM			0xC000	/* the header's upper two bits */
+#define NUMERIC_FORM_NEGATIVE	0x4000	/* long form; 0: positive */
+#define NUMERIC_FORM_SPECIAL	0xC000
+#define NUMERIC_SHORT			0x8000	/* there is no second half */
+#define NUMERIC_SHORT_NEGATIVE	0x2000
+#define NUMERIC_SHORT_WEIGHT	0x007F	/* two's complement */
+#define NUMERIC_SPECIAL			0xF000	/* of special values */
+#define NUMERIC_NAN				0xC000
+#define NUMERIC_MINUS_INFINITY	0xF000
+
+typedef struct NumericDigits
+{
+	bool		negative;
+	int			weight;			/* of the first digit */
+	int			ndigits;		/* 0 if the value is zero */
+	const char *digits;
+} NumericDigits;
+
+/* The code's magnitudes. */
+#define MAGNITUDE_BITS			6
+#define MAGNITUDE_ZERO			0
+#define MAGNITUDE_SMALL			1	/* and the weight follows */
+#define MAGNITUDE_OF_WEIGHT_0	10
+#define MAGNITUDE_LARGE			30	/* and the weight follows */
+#define MAGNITUDE_INFINITE		31
+#define MAGNITUDE_NAN			32
+
+#define MIN_SHORT_WEIGHT		(MAGNITUDE_SMALL + 1 - MAGNITUDE_OF_WEIGHT_0)
+#define MAX_SHORT_WEIGHT		(MAGNITUDE_LARGE - 1 - MAGNITUDE_OF_WEIGHT_0)
+
+#define WEIGHT_BITS				17
+#define WEIGHT_BIAS				(1 << (WEIGHT_BITS - 1))
+
+#define DIGIT_BITS				14
+#define DIGIT_BIAS				(1 << (DIGIT_BITS - 2))
+#define END_BITS				2
+#define MAX_PREFIX_DIGITS		4
+
+static inline uint16
+load_uint16(const char *from)
+{
+	uint16		value;
+
+	memcpy(&value, from, sizeof(value));
+	return value;
+}
+
+static inline int
+digit_at(const NumericDigits *number, int i)
+{
+	return load_uint16(number->digits + i * sizeof(uint16));
+}
+
+/* What is behind the header of a number that is not special. */
+static inline NumericDigits
+numeric_digits(uint16 header, const char *data, int nbytes)
+{
+	NumericDigits number;
+	int			header_bytes = sizeof(uint16);
+
+	if (header & NUMERIC_SHORT)
+	{
+		number.negative = (header & NUMERIC_SHORT_NEGATIVE) != 0;
+		number.weight = ((header & NUMERIC_SHORT_WEIGHT) ^ 0x40) - 0x40;
+	}
+	else
+	{
+		number.negative = (header & NUMERIC_FORM) == NUMERIC_FORM_NEGATIVE;
+		number.weight = (int16) load_uint16(data + sizeof(uint16));
+		header_bytes += sizeof(uint16);
+	}
+	number.digits = data + header_bytes;
+	number.ndigits = (nbytes - header_bytes) / sizeof(uint16);
+
+	/* the server stores no zeros at the ends; they would not count */
+	while (number.ndigits > 0 && digit_at(&number, number.ndigits - 1) == 0)
+		number.ndigits--;
+	while (number.ndigits > 0 && digit_at(&number, 0) == 0)
+	{
+		number.digits += sizeof(uint16);
+		number.ndigits--;
+		number.weight--;
+	}
+	return number;
+}
+
+/* The first word of a code, before it is complemented, with the magnitude only. */
+static inline uint64
+magnitude_word(int magnitude, bool negative)
+{
+	return (uint64) (magnitude + 31 + negative) << (64 - MAGNITUDE_BITS);
+}
+
+/* Bits on their way to bytes. */
+typedef struct BitWriter
+{
+	unsigned char *to;
+	unsigned char complement;	/* what bytes are xored with */
+	int			nbits;			/* not written yet */
+	uint64		bits;
+} BitWriter;
+
+static inline void
+write_bits(BitWriter *writer, uint64 value, int nbits)
+{
+	writer->bits = writer->bits << nbits | value;
+	writer->nbits += nbits;
+	while (writer->nbits >= 8)
+	{
+		writer->nbits -= 8;
+		*writer->to++ = (unsigned char) (writer->bits >> writer->nbits) ^ writer->complement;
+	}
+}
+
+/* A number whose weight or digits a word cannot hold. */
+static pg_noinline void
+put_long_number(CodeBuffer *buffer, const NumericDigits *number, int magnitude)
+{
+	unsigned char *start = reserve(buffer, sizeof(uint64) + (number->ndigits + 2) * sizeof(uint16));
+	BitWriter	writer = {.to = start,.complement = number->negative ? 0xFF : 0};
+
+	write_bits(&writer, magnitude_word(magnitude, number->negative) >> (64 - MAGNITUDE_BITS),
+			   MAGNITUDE_BITS);
+	if (magnitude == MAGNITUDE_SMALL || magnitude == MAGNITUDE_LARGE)
+		write_bits(&writer, number->weight + WEIGHT_BIAS, WEIGHT_BITS);
+	for (int i = 0; i < number->ndigits; i++)
+		write_bits(&writer, digit_at(number, i) + DIGIT_BIAS, DIGIT_BITS);
+	write_bits(&writer, 0, END_BITS);
+	while (writer.nbits > 0 || writer.to - start < sizeof(uint64))
+		write_bits(&writer, 0, 8 - writer.nbits);
+	buffer->len += writer.to - start;
+}
+
+static void
+put_numeric(CodeBuffer *buffer, const char *data, int nbytes)
+{
+	uint16		header = load_uint16(data);
+	NumericDigits number;
+	int			magnitude;
+	uint64		word;
+
+	if ((header & NUMERIC_FORM) == NUMERIC_FORM_SPECIAL)
+	{
+		bool		negative = (header & NUMERIC_SPECIAL) == NUMERIC_MINUS_INFINITY;
+
+		word = magnitude_word((header & NUMERIC_SPECIAL) == NUMERIC_NAN ?
+							  MAGNITUDE_NAN : MAGNITUDE_INFINITE, negative);
+		put_word(buffer, negative ? ~word : word, sizeof(word));
+		return;
+	}
+	number = numeric_digits(header, data, nbytes);
+	if (number.ndigits == 0)
+	{
+		put_word(buffer, magnitude_word(MAGNITUDE_ZERO, false), sizeof(word));
+		return;
+	}
+	magnitude = number.weight < MIN_SHORT_WEIGHT ? MAGNITUDE_SMALL :
+		number.weight > MAX_SHORT_WEIGHT ? MAGNITUDE_LARGE :
+		number.weight + MAGNITUDE_OF_WEIGHT_0;
+	if (number.ndigits > MAX_PREFIX_DIGITS ||
+		magnitude == MAGNITUDE_SMALL || magnitude == MAGNITUDE_LARGE)
+	{
+		put_long_number(buffer, &number, magnitude);
+		return;
+	}
+	word = magnitude_word(magnitude, number.negative);
+	for (int i = 0; i < number.ndigits; i++)
+		word |= (uint64) (digit_at(&number, i) + DIGIT_BIAS) <<
+			(64 - MAGNITUDE_BITS - (i + 1) * DIGIT_BITS);
+	put_word(buffer, number.negative ? ~word : word, sizeof(word));
+}
+
+/* ------------------------------------------------------------ bit, varbit */
+
+#define GROUP_BYTES		7
+#define GROUP_FOLLOWED	0xFF
+
+static void
+put_groups(CodeBuffer *buffer, const char *data, size_t nbits)
+{
+	size_t		nbytes = (nbits + 7) / 8;
+	unsigned char *to = reserve(buffer, (nbytes / GROUP_BYTES + 1) * (GROUP_BYTES + 1));
+
+	while (nbytes > GROUP_BYTES)
+	{
+		memcpy(to, data, GROUP_BYTES);
+		to[GROUP_BYTES] = GROUP_FOLLOWED;
+		data += GROUP_BYTES;
+		nbytes -= GROUP_BYTES;
+		nbits -= 8 * GROUP_BYTES;
+		to += GROUP_BYTES + 1;
+	}
+	memset(to, 0, GROUP_BYTES);
+	memcpy(to, data, nbytes);
+	to[GROUP_BYTES] = (unsigned char) nbits;
+	buffer->len = to + GROUP_BYTES + 1 - buffer->data;
+}
+
+static void
+put_bit(CodeBuffer *buffer, const char *data)
+{
+	int32		nbits;			/* the first part of a VarBit */
+
+	memcpy(&nbits, data, sizeof(nbits));
+	put_groups(buffer, data + sizeof(nbits), nbits);
+}
+
+/* ----------------------------------------------------------------- arrays */
+
+enum
+{
+	ARRAY_END,
+	ARRAY_ELEMENT,
+	ARRAY_NULL
+};
+
+static bool
+put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const char **why_not)
+{
+	const Encoder *element = encoder->element;
+	int			ndims = ARR_NDIM(array);
+	int			nitems = ArrayGetNItems(ndims, ARR_DIMS(array));
+	array_iter	iterator;
+
+	array_iter_setup(&iterator, (AnyArrayType *) array);
+	for (int i = 0; i < nitems; i++)
+	{
+		bool		is_null;
+		Datum		value = array_iter_next(&iterator, &is_null, i, element->len,
+											element->by_value, element->align);
+
+		CHECK_FOR_INTERRUPTS();
+		put_byte(buffer, is_null ? ARRAY_NULL : ARRAY_ELEMENT);
+		if (!is_null && !put_value(buffer, element, value, why_not))
+			return false;
+	}
+	put_byte(buffer, ARRAY_END);
+	put_byte(buffer, ndims);
+	for (int i = 0; ndims > 1 && i < ndims; i++)
+		put_int32(buffer, ARR_DIMS(array)[i]);
+	for (int i = 0; i < ndims; i++)
+		put_int32(buffer, ARR_LBOUND(array)[i]);
+	return true;
+}
+
+/* An array of another kind: compared by its length first. */
+static void
+put_oidvector(CodeBuffer *buffer, const oidvector *vector)
+{
+	put_int32(buffer, vector->dim1);
+	for (int i = 0; i < vector->dim1; i++)
+		put_word(buffer, (uint64) vector->values[i] << 32, sizeof(Oid));
+}
+
+/* ----------------------------------------------------------------- ranges */
+
+enum
+{
+	RANGE_END,
+	RANGE_NO_LOWER,
+	RANGE_LOWER
+};
+
+enum
+{
+	RANGE_UPPER = 1,
+	RANGE_NO_UPPER
+};
+
+static bool
+put_bounds(CodeBuffer *buffer, const Encoder *element, const RangeBound *lower,
+		   const RangeBound *upper, const char **why_not)
+{
+	CHECK_FOR_INTERRUPTS();
+	put_byte(buffer, lower->infinite ? RANGE_NO_LOWER : RANGE_LOWER);
+	if (!lower->infinite)
+	{
+		if (!put_value(buffer, element, lower->val, why_not))
+			return false;
+		put_byte(buffer, lower->inclusive ? 0 : 1);
+	}
+	put_byte(buffer, upper->infinite ? RANGE_NO_UPPER : RANGE_UPPER);
+	if (!upper->infinite)
+	{
+		if (!put_value(buffer, element, upper->val, why_not))
+			return false;
+		put_byte(buffer, upper->inclusive ? 1 : 0);
+	}
+	return true;
+}
+
+static bool
+put_range(CodeBuffer *buffer, const Encoder *encoder, RangeType *range, const char **why_not)
+{
+	RangeBound	lower;
+	RangeBound	upper;
+	bool		empty;
+
+	range_deserialize(encoder->range, range, &lower, &upper, &empty);
+	if (!empty)
+		return put_bounds(buffer, encoder->element, &lower, &upper, why_not);
+	put_byte(buffer, RANGE_END);
+	return true;
+}
+
+static bool
+put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multirange,
+			   const char **why_not)
+{
+	for (int i = 0; i < multirange->rangeCount; i++)
+	{
+		RangeBound	lower;
+		RangeBound	upper;
+
+		multirange_get_bounds(encoder->range, multirange, i, &lower, &upper);
+		if (!put_bounds(buffer, encoder->element, &lower, &upper, why_not))
+			return false;
+	}
+	put_byte(buffer, RANGE_END);
+	return true;
+}
+
+/* --------------------------------------------------------------- elements */
+
+static void
+put_text(CodeBuffer *buffer, const char *data, size_t nbytes)
+{
+	put_bytes(buffer, data, nbytes);
+	put_byte(buffer, 0);
+}
+
+static bool
+put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **why_not)
+{
+	GsKeyField *fields = encoder->layout->fields;
+	uint64		record[MAX_WORDS] = {0};
+
+	if (encoder->kind == GS_KEY_ENUM && !gs_key_labels_find(&encoder->labels, &value, why_not))
+		return false;
+	if (gs_key_kind_is_by_value(encoder->kind))
+		gs_key_field_put(fields, record,
+						 gs_key_value_code(encoder->kind, fields, &encoder->labels, value));
+	else
+		gs_key_fields_put(encoder->kind, fields, value, record);
+	for (int i = 0; i < encoder->layout->nwords; i++)
+		put_word(buffer, record[i], encoder->word_bytes[i]);
+	return true;
+}
+
+/* ----------------------------------------------------------------- values */
+
+/* Values that are looked at as structures have to be aligned. */
+static inline void *
+aligned(Datum value)
+{
+	return pg_detoast_datum((struct varlena *) DatumGetPointer(value));
+}
+
+static bool
+put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **why_not)
+{
+	const struct varlena *varlena = (const struct varlena *) DatumGetPointer(value);
+
+	switch (encoder->kind)
+	{
+		case GS_KEY_TEXT:
+			put_text(buffer, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
+			break;
+		case GS_KEY_BPCHAR:
+			put_text(buffer, VARDATA_ANY(varlena),
+					 bpchartruelen(VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena)));
+			break;
+		case GS_KEY_NAME:
+			put_text(buffer, NameStr(*DatumGetName(value)),
+					 strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN));
+			break;
+		case GS_KEY_BYTEA:
+			put_groups(buffer, VARDATA_ANY(varlena), 8 * (size_t) VARSIZE_ANY_EXHDR(varlena));
+			break;
+		case GS_KEY_NUMERIC:
+			put_numeric(buffer, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
+			break;
+		case GS_KEY_BIT:
+			put_bit(buffer, VARDATA_ANY(varlena));
+			break;
+		case GS_KEY_OIDVECTOR:
+			put_oidvector(buffer, aligned(value));
+			break;
+		case GS_KEY_ARRAY:
+			if (!put_array(buffer, encoder, aligned(value), why_not))
+				return false;
+			break;
+		case GS_KEY_RANGE:
+			if (!put_range(buffer, encoder, aligned(value), why_not))
+				return false;
+			break;
+		case GS_KEY_MULTIRANGE:
+			if (!put_multirange(buffer, encoder, aligned(value), why_not))
+				return false;
+			break;
+		default:
+			if (!put_fixed_width(buffer, encoder, value, why_not))
+				return false;
+			break;
+	}
+	if (likely(buffer->len < MAX_CODE_BYTES))
+		return true;
+	*why_not = "a key takes more than 1 GB";
+	return false;
+}
+
+/* ------------------------------------------------------------- the outside */
+
+static bool
+is_of_fixed_width(GsKeyKind kind)
+{
+	return kind < GS_KEY_TEXT;
+}
+
+static void
+init_fixed_width(Encoder *encoder, const GsKeyOrder *order)
+{
+	GsKeyLayout *layout = palloc(sizeof(GsKeyLayout));
+
+	gs_key_layout_init(layout);
+	gs_key_layout_add_column(layout, false, false);
+	gs_key_fields_add(layout, order->kind, false);
+	Assert(layout->nwords <= MAX_WORDS);
+	for (int i = 0; i < layout->nfields; i++)
+		encoder->word_bytes[layout->fields[i].word] = (64 - layout->fields[i].shift + 7) / 8;
+	encoder->layout = layout;
+	if (order->kind == GS_KEY_ENUM)
+		gs_key_labels_load(&encoder->labels, order->type);
+}
+
+static Encoder *
+create_encoder(const GsKeyOrder *order)
+{
+	Encoder    *encoder = palloc0(sizeof(Encoder));
+
+	encoder->kind = order->kind;
+	get_typlenbyvalalign(order->type, &encoder->len, &encoder->by_value, &encoder->align);
+	if (is_of_fixed_width(order->kind))
+		init_fixed_width(encoder, order);
+	if (order->kind == GS_KEY_RANGE || order->kind == GS_KEY_MULTIRANGE)
+		encoder->range = gs_key_order_range(order);
+	if (order->element != NULL)
+		encoder->element = create_encoder(order->element);
+	return encoder;
+}
+
+GsKeyMaker *
+gs_key_maker_create(const GsKeyOrder *order)
+{
+	GsKeyMaker *maker = palloc(sizeof(GsKeyMaker));
+
+	maker->encoder = create_encoder(order);
+	maker->buffer.len = 0;
+	maker->buffer.size = 64;
+	maker->buffer.data = palloc(maker->buffer.size);
+	return maker;
+}
+
+bool
+gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
+				  const char **why_not)
+{
+	maker->buffer.len = 0;
+	if (!put_value(&maker->buffer, maker->encoder, value, why_not))
+		return false;
+	*code = (const char *) maker->buffer.data;
+	*len = maker->buffer.len;
+	return true;
+}
