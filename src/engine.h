@@ -141,6 +141,13 @@ extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
 										 const GsBatch **batch, size_t *slot);
 
 /*
+ * Has sorted rows sorted once more, by a comparison function alone, as if the keys
+ * had only been a hint; not of keys_only layouts.  FULL or OOM leave the order as it was.
+ */
+extern GsStatus gs_engine_cpu_sort_again(GsEngine *engine, GsRowCompare compare,
+										 void *compare_arg);
+
+/*
  * Opens the engine at the other end of a link (service_link.h), which is the
  * engine's from now on, to the time of its close.  expected_bytes is what rows
  * and keys may come to; wait_ms, how long to wait for the device to have room.  FULL: it has none.

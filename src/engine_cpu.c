@@ -365,6 +365,23 @@ take_keys_in_order(CpuEngine *engine)
 	return GS_STATUS_OK;
 }
 
+/* Prepares a sort of the engine's rows, but for its words. */
+static void
+init_key_sort(const CpuEngine *engine, GsKeySort *sort)
+{
+	const GsEngine *base = &engine->base;
+
+	sort->layout = base->job.layout;
+	sort->batches = engine->batches;
+	sort->nbatches = engine->nbatches;
+	sort->nrows = base->figures.nrows;
+	sort->numbering = engine->numbering;
+	sort->host = &base->job.host;
+	sort->compare = base->job.compare;
+	sort->compare_arg = base->job.compare_arg;
+	sort->words = NULL;
+}
+
 /* Puts the words of all rows in order; the batches stay as they are. */
 static GsStatus
 sort_words(CpuEngine *engine)
@@ -380,14 +397,7 @@ sort_words(CpuEngine *engine)
 		return GS_STATUS_FULL;
 	engine->number_mask = (UINT64_C(1) << engine->numbering.number_bits) - 1;
 
-	sort.layout = base->job.layout;
-	sort.batches = engine->batches;
-	sort.nbatches = engine->nbatches;
-	sort.nrows = base->figures.nrows;
-	sort.numbering = engine->numbering;
-	sort.host = &base->job.host;
-	sort.compare = base->job.compare;
-	sort.compare_arg = base->job.compare_arg;
+	init_key_sort(engine, &sort);
 	if (engine->held_bytes + gs_key_sort_bytes(sort.nrows) > base->job.memory_limit)
 		return GS_STATUS_FULL;
 	hold(engine, gs_key_sort_bytes(sort.nrows));
@@ -439,6 +449,27 @@ cpu_sort(GsEngine *base)
 	status = sort_words(engine);
 	if (status == GS_STATUS_OK && base->job.layout->keys_only)
 		gather_keys(engine);
+	return status;
+}
+
+GsStatus
+gs_engine_cpu_sort_again(GsEngine *base, GsRowCompare compare, void *compare_arg)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+	size_t		nrows = (size_t) base->figures.nrows;
+	size_t		nbytes = gs_key_sort_bytes(nrows) - nrows * sizeof(uint64_t);
+	GsKeySort	sort;
+	GsStatus	status;
+
+	if (engine->held_bytes + nbytes > base->job.memory_limit)
+		return GS_STATUS_FULL;
+	init_key_sort(engine, &sort);
+	sort.compare = compare;
+	sort.compare_arg = compare_arg;
+	sort.words = engine->words;
+	hold(engine, nbytes);
+	status = gs_key_sort_again(&sort);
+	engine->held_bytes -= nbytes;
 	return status;
 }
 

@@ -723,20 +723,45 @@ insertion_sort(const SortState *state, uint64_t *words, size_t n)
 	}
 }
 
-/* Merges [0..mid) and [mid..n) of words; scratch has room for the first of them. */
+/* How many of n words in order are not above another. */
+static size_t
+count_not_above(const SortState *state, const uint64_t *words, size_t n, uint64_t word)
+{
+	size_t		low = 0;
+	size_t		high = n;
+
+	while (low < high)
+	{
+		size_t		middle = low + (high - low) / 2;
+
+		if (is_above(state, words[middle], word))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/*
+ * Merges [0..mid) and [mid..n) of words; scratch has room for the first of them.
+ * What is in its place already takes next to no comparisons.
+ */
 static void
 merge(const SortState *state, uint64_t *words, uint64_t *scratch, size_t mid, size_t n)
 {
 	size_t		a = 0;
 	size_t		b = mid;
-	size_t		out = 0;
+	size_t		out;
+	size_t		nmoved;
 
 	if (!is_above(state, words[mid - 1], words[mid]))
 		return;
-	memcpy(scratch, words, mid * sizeof(uint64_t));
-	while (a < mid && b < n)
+	out = count_not_above(state, words, mid, words[mid]);
+	nmoved = mid - out;
+	memcpy(scratch, words + out, nmoved * sizeof(uint64_t));
+	while (a < nmoved && b < n)
 		words[out++] = is_above(state, scratch[a], words[b]) ? words[b++] : scratch[a++];
-	memcpy(words + out, scratch + a, (mid - a) * sizeof(uint64_t));
+	memcpy(words + out, scratch + a, (nmoved - a) * sizeof(uint64_t));
 }
 
 /* Sorts a run by the driver's comparison function. */
@@ -753,6 +778,28 @@ sort_by_comparison(SortState *state, size_t start, size_t end)
 		for (size_t i = 0; i + width < n; i += 2 * width)
 			merge(state, words + i, state->scratch + start, width, Min(2 * width, n - i));
 	}
+}
+
+GsStatus
+gs_key_sort_again(GsKeySort *sort)
+{
+	const GsHost *host = sort->host;
+	SortState  *state = host->allocate(host->arg, sizeof(SortState));
+	uint64_t   *scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+
+	if (state != NULL && scratch != NULL)
+	{
+		state->sort = sort;
+		state->number_mask = (UINT64_C(1) << sort->numbering.number_bits) - 1;
+		state->words = sort->words;
+		state->scratch = scratch;
+		sort_by_comparison(state, 0, sort->nrows);
+	}
+	if (scratch != NULL)
+		host->release(host->arg, scratch);
+	if (state != NULL)
+		host->release(host->arg, state);
+	return state != NULL && scratch != NULL ? GS_STATUS_OK : GS_STATUS_OOM;
 }
 
 /*

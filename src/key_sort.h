@@ -83,6 +83,13 @@ typedef struct GsKeySort
  */
 extern GsStatus gs_key_sort(GsKeySort *sort, GsFigures *figures);
 
+/*
+ * Sorts the words that gs_key_sort() left once more, by the comparison function
+ * alone: what is nearly in order takes little more than a comparison a row.
+ * Needs gs_key_sort_bytes(nrows) bytes, of which the words are there.
+ */
+extern GsStatus gs_key_sort_again(GsKeySort *sort);
+
 #define GS_KEY_SORT_ROW_BYTES	(2 * sizeof(uint64_t))
 #define GS_KEY_SORT_STATE_BYTES	((size_t) 8400)
 

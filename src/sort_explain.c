@@ -131,6 +131,8 @@ static void
 explain_proof(const GsSortProof *proof, ExplainState *es)
 {
 	ExplainPropertyInteger("Compared Neighbors", NULL, proof->ncomparisons, es);
+	if (proof->nrepaired > 0)
+		ExplainPropertyInteger("Repaired Orders", NULL, proof->nrepaired, es);
 	if (es->timing)
 		ExplainPropertyFloat("Proof Time", "ms", proof->us / 1000.0, 3, es);
 }

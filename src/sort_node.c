@@ -39,8 +39,9 @@
  * again, as a merge gives them once.
  *
  * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
- * before the first one leaves, to prove their order; if it does not hold they go
- * to a tuplesort, too.
+ * before the first one leaves, to prove their order; if it does not hold the CPU
+ * engine sorts once more, by comparisons, and a device's rows go to a tuplesort,
+ * too.
  *
  * Where the one sort column is the whole row and can be had back from its
  * code, no row is stored at all, and NULLs are only counted: one is as good as
@@ -485,8 +486,9 @@ compare_tied(void *arg, const void *a, const void *b)
 }
 
 /*
- * Proves the order that the engine found, if its keys are only a hint.  FULL: it
- * does not hold, so only a tuplesort will do.
+ * Proves the order that the engine found, if its keys are only a hint.  If it
+ * does not hold, the CPU engine sorts by comparisons what is mostly in order.
+ * FULL: only a tuplesort will do.
  */
 static GsStatus
 prove_order(GsSortState *state)
@@ -497,6 +499,12 @@ prove_order(GsSortState *state)
 
 	if (gs_sort_key_needs_proof(state->key))
 		status = gs_sort_prove(state->engine, state->compare, &proof);
+	if (!proof.holds && !is_device(state->engine) &&
+		gs_engine_cpu_sort_again(state->engine, compare_rows, state) == GS_STATUS_OK)
+	{
+		proof.holds = true;
+		state->proof.nrepaired++;
+	}
 	MemoryContextSwitchTo(old);
 	state->proof.ncomparisons += proof.ncomparisons;
 	state->proof.us += proof.us;
@@ -672,9 +680,23 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 static inline bool
 drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
 {
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	bool		is_null;
 	uint64		code = 0;
 
+	if (state->top.order != NULL)
+	{
+		MemoryContext old;
+		Datum		value;
+		bool		drops;
+
+		ResetExprContext(econtext);
+		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+		value = slot_getattr(slot, state->columns[0].attno, &is_null);
+		drops = gs_top_drops_value(&state->top, value, is_null);
+		MemoryContextSwitchTo(old);
+		return drops;
+	}
 	return gs_sort_key_peek(state->key, slot, &is_null, &code) &&
 		gs_top_drops_first(&state->top,
 						   gs_top_first(state->engine->job.layout, is_null, code));
@@ -794,8 +816,8 @@ begin_load(GsSortState *state)
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
-										bound != GS_UNBOUNDED || device_is_likely(state));
-		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
+										device_is_likely(state));
+		if (gs_sort_key_needs_proof(state->key))
 			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
@@ -813,9 +835,11 @@ begin_load(GsSortState *state)
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
+	gs_top_begin(&state->top, bound);
+	if (state->engine != NULL && bound != GS_UNBOUNDED && gs_sort_key_first_is_costly(state->key))
+		gs_top_compare_values(&state->top, state->columns, state->ncolumns, desc);
 	MemoryContextSwitchTo(old);
 
-	gs_top_begin(&state->top, bound);
 	if (state->engine == NULL)
 		begin_stock(state, work_mem, why_not);
 	else

@@ -20,6 +20,7 @@ typedef struct GsSortProof
 	bool		holds;			/* no row is below the one before */
 	uint64		ncomparisons;	/* made, up to the first that is */
 	uint64		us;				/* time that they took */
+	uint64		nrepaired;		/* orders that did not hold, and were put right */
 } GsSortProof;
 
 /*

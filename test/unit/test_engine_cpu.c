@@ -698,6 +698,103 @@ check_tied(TiedRows *tied, bool descending)
 	unit_host_end(&host);
 }
 
+/* Compares the rests, whatever the keys. */
+static int
+compare_all(void *arg, const void *a, const void *b)
+{
+	TiedRows   *tied = arg;
+	uint32_t	x = tied->rests[number_of_tied(a)];
+	uint32_t	y = tied->rests[number_of_tied(b)];
+
+	tied->ncompared++;
+	return (x > y) - (x < y);
+}
+
+/*
+ * Keys that are only a hint: what they have wrong is put right, and the less
+ * that is, the fewer comparisons it takes.
+ */
+static void
+test_sort_again(void **unused)
+{
+	enum
+	{
+		NROWS = 20000
+	};
+	static const size_t nwrong[] = {0, 1, 100, NROWS};
+	static const size_t at_most[] = {NROWS * 5 / 4, NROWS * 5 / 4 + 100, NROWS * 3 / 2, NROWS * 16};
+	TiedRows	tied = {.nrows = NROWS};
+	Dice		dice = dice_of_seed(18);
+
+	tied.keys = malloc(sizeof(uint64_t) * NROWS);
+	tied.rests = malloc(sizeof(uint32_t) * NROWS);
+	CHECK(tied.keys != NULL && tied.rests != NULL);
+	for (size_t w = 0; w < lengthof(nwrong); w++)
+	{
+		UnitHost	host;
+		GsKeyLayout layout;
+		GsJob		job = {0};
+		GsEngine   *engine;
+		GsBatch    *batch = NULL;
+		const void *rows[1];
+		size_t		before = 0;
+
+		unit_case("%zu wrong", nwrong[w]);
+		for (size_t i = 0; i < NROWS; i++)
+		{
+			tied.rests[i] = (uint32_t) dice_below(&dice, UINT32_MAX) / 4 * 4;
+			tied.keys[i] = tied.rests[i];
+		}
+		/* next to its place, or anywhere */
+		for (size_t i = 0; i < nwrong[w]; i++)
+			tied.keys[i] = nwrong[w] == NROWS ? dice_word(&dice) : tied.keys[i] + 1000000;
+
+		unit_host_init(&host);
+		gs_key_layout_init(&layout);
+		gs_key_layout_add_column(&layout, false, false);
+		gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+		job.layout = &layout;
+		job.memory_limit = (size_t) 1 << 40;
+		job.host = host.callbacks;
+		engine = gs_engine_cpu_open(&job);
+		CHECK(engine != NULL);
+		for (size_t i = 0; i < NROWS; i++)
+		{
+			uint64_t   *record;
+
+			CHECK(gs_engine_reserve(engine, 16, &batch) == GS_STATUS_OK);
+			((uint64_t *) gs_batch_next_row(batch))[1] = i;
+			record = gs_batch_next_record(batch);
+			record[0] = tied.keys[i];
+			record[1] = gs_batch_next_place(batch, 0);
+			gs_key_field_observe(&layout.fields[0], record[0]);
+			layout.nrows++;
+			gs_batch_push(batch, 16);
+		}
+		CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+		tied.ncompared = 0;
+		CHECK(gs_engine_cpu_sort_again(engine, compare_all, &tied) == GS_STATUS_OK);
+		CHECK_MSG(tied.ncompared <= at_most[w], "%llu comparisons",
+				  (unsigned long long) tied.ncompared);
+		for (size_t i = 0; i < NROWS; i++)
+		{
+			size_t		row;
+
+			CHECK(driver_fetch(engine, i, 1, rows) == 1);
+			row = number_of_tied(rows[0]);
+			CHECK(i == 0 || tied.rests[before] <= tied.rests[row]);
+			before = row;
+		}
+		engine->job.memory_limit = 0;
+		CHECK(gs_engine_cpu_sort_again(engine, compare_all, &tied) == GS_STATUS_FULL);
+		gs_engine_close(engine);
+		unit_host_end(&host);
+	}
+	free(tied.keys);
+	free(tied.rests);
+	unit_case("%s", "");
+}
+
 /*
  * Keys of no bits, of a level, of more than one, in any order; rests of which
  * few or many are the same; runs of all lengths.
@@ -1469,6 +1566,7 @@ main(void)
 		cmocka_unit_test(test_interrupts_of_reversal),
 		cmocka_unit_test(test_interrupts_of_long_prefix),
 		cmocka_unit_test(test_comparison),
+		cmocka_unit_test(test_sort_again),
 		cmocka_unit_test(test_work_of_zeros),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_limit_uneven),
