@@ -427,6 +427,7 @@ move_to_device(GsSortState *state)
 		return false;
 	state->engine = engine;
 	state->top.may_cut = false;
+	state->device_reason = NULL;
 	return true;
 }
 
@@ -616,7 +617,9 @@ next_engine(GsSortState *state, Size row_bytes, bool drain)
 		return status;
 	}
 	/* the next rows go to the device again, if it took more than we can */
-	state->may_move = !drain && device->figures.bytes_up >= state->memory_limit;
+	state->may_move = !drain && device->figures.nrows > 0 &&
+		device->figures.bytes_up >= state->memory_limit;
+	state->device_reason = device->figures.full;
 	gs_engine_close(device);
 	return GS_STATUS_OK;
 }

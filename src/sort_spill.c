@@ -37,7 +37,8 @@
 #define LEAST_WRITE_BYTES	((Size) 8 << 10)
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
-/* Runs merged at once, at most: more would not fit the processor's cache. */
+/* Runs merged at once, at least; and at most: more would not fit the processor's cache. */
+#define LEAST_SOURCES	6
 #define MOST_SOURCES	512
 
 struct GsSpill
@@ -64,6 +65,7 @@ struct GsSpill
 	GsRun	   *runs;
 	int			nruns;
 	int			runs_allocated;
+	Size		longest;		/* of all rows, with their keys */
 
 	/* a merge */
 	GsKeyMerge	merge;
@@ -119,16 +121,21 @@ gs_spill_writer_bytes(Size memory_limit)
 	return nbytes;
 }
 
-/* How many runs can be merged at once. */
+/*
+ * How many runs can be merged at once.  The row in front of each is in memory,
+ * however long it is; with rows so long that memory has few of them, it is
+ * better exceeded than all rows be moved many times.
+ */
 static int
 most_sources(const GsSpill *spill)
 {
-	Size		each = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES) +
+	Size		read_at_once = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES);
+	Size		each = Max(read_at_once, spill->longest) +
 		gs_key_merge_bytes(1) + sizeof(GsRunReader);
 	Size		besides = gs_spill_writer_bytes(spill->memory_limit) + sizeof(GsSpill);
 
-	return spill->memory_limit <= besides ? 2 :
-		clamp(2, (spill->memory_limit - besides) / each, MOST_SOURCES);
+	return spill->memory_limit <= besides ? LEAST_SOURCES :
+		clamp(LEAST_SOURCES, (spill->memory_limit - besides) / each, MOST_SOURCES);
 }
 
 /* The buffer of each. */
@@ -250,6 +257,7 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 	}
 	run = end_run(&writer);
 	add_run(spill, &run);
+	spill->longest = Max(spill->longest, writer.longest);
 	spill->figures.nruns++;
 	if (engine->figures.device != NULL)
 	{

@@ -108,7 +108,7 @@ TEXTS = ["text", "varchar", "bpchar", "name"]
 # What literals are looked up for; a length would not take all of its type's.
 TYPE_NAMES = TEXTS + [chosen.name for chosen in TYPES if "(" not in chosen.name]
 
-DISTRIBUTIONS = ["uniform", "uniform", "few", "few", "zipf", "equal"]
+DISTRIBUTIONS = ["uniform", "uniform", "few", "few", "few", "zipf", "equal"]
 
 Column = namedtuple("Column", "name type collation kind value")
 
@@ -143,7 +143,7 @@ def _number(rng, distribution):
     if distribution == "equal":
         return "0::bigint"
     if distribution == "few":
-        return f"mod({hashed}, {rng.choice([2, 3, 10, 100])})"
+        return f"mod({hashed}, {rng.choice([2, 3, 5, 10, 100])})"
     if distribution == "zipf":
         return f"floor(exp(ln(5000.0::float8) * {hashed} / 9223372036854775807::float8))::bigint"
     return "g"
@@ -176,9 +176,9 @@ def _value(rng, type_name, expression, literals):
     nulls = rng.choice([0, 0, 30, 500, 950])
     if nulls:
         whens.append(f"WHEN {_fraction('g', rng.getrandbits(40))} < {nulls} THEN NULL")
-    if literals and rng.random() < 0.6:
-        some = rng.sample(literals, min(len(literals), rng.randint(1, 8)))
-        share = 1000 // (len(some) * rng.choice([1, 3, 20]))
+    if literals and rng.random() < 0.75:
+        some = rng.sample(literals, min(len(literals), rng.randint(2, 16)))
+        share = 1000 // (len(some) * rng.choice([1, 2, 10]))
         seed = rng.getrandbits(40)
         for i, literal in enumerate(some):
             quoted = literal.replace("'", "''")
@@ -211,7 +211,7 @@ LARGE = 15_000
 def _size(rng):
     if rng.random() < 0.03:
         return rng.randint(LARGE, 2 * LARGE)
-    return rng.choice([0, 1, 2, 3] + [rng.randint(4, 100)] * 3 + [rng.randint(100, 1000)] * 5 + [rng.randint(1000, 5000)] * 2 + [rng.randint(5000, 12000)])
+    return rng.choice([rng.randint(0, 4)] + [rng.randint(5, 100)] * 3 + [rng.randint(100, 1000)] * 5 + [rng.randint(1000, 5000)] * 2)
 
 
 def _insert(table, columns, first, last, order):
