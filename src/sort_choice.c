@@ -11,45 +11,48 @@
  *
  *	- its keys have no order-preserving code;
  *	- a LIMIT above bounds it, by a value that the node cannot compute
- *	  (sort_bound.c), or keys alone do not order the rows;
+ *	  (sort_bound.c);
+ *	- a LIMIT bounds it, and the keys of its collation are only a hint: what
+ *	  is dropped would never be compared;
  *	- it is too small to win.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "engine_choice.h"
 #include "gpusort.h"
-#include "service_client.h"
+#include "key_collation.h"
 #include "sort_choice.h"
 
-bool
-gs_sort_choice_is_for_device(const GsSortEstimate *estimate, const char **why_not)
+/* Is there text whose keys are only a hint?  What a top-N sort drops is never compared. */
+static bool
+needs_proof(const GsSortColumn *columns, int ncolumns)
 {
-	*why_not = NULL;
-	return gs_engine_device_pays((uint64) estimate->nrows) &&
-		gs_service_client_is_usable(why_not);
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (OidIsValid(columns[i].collation) &&
+			gs_key_collation_needs_proof(columns[i].collation))
+			return true;
+	}
+	return false;
 }
 
 char *
-gs_sort_choice_reason_not(const GsSortColumn *columns, const GsBound *bound,
-						  GsSortEstimate *estimate)
+gs_sort_choice_reason_not(const GsSortColumn *columns, int ncolumns, double nrows,
+						  const GsBound *bound)
 {
 	char	   *why_not;
 
-	estimate->key_bytes = gs_sort_key_collated_bytes(columns, estimate->ncolumns, estimate->width);
-	estimate->bounded = bound->bounded;
-	estimate->bound = bound->rows;
-	if (!gs_sort_key_can_encode(columns, estimate->ncolumns, &why_not))
+	if (!gs_sort_key_can_encode(columns, ncolumns, &why_not))
 		return why_not;
 	if (bound->bounded && !bound->computable)
 		return "a LIMIT bounds it, by a value that is not known here";
 	if (gpusort_force)
 		return NULL;
-	if (bound->bounded && !gs_sort_key_can_be_whole(columns, estimate->ncolumns))
-		return "a LIMIT bounds it, and rows with equal keys have to be compared";
-	if (estimate->nrows < gpusort_min_rows)
+	if (bound->bounded && needs_proof(columns, ncolumns))
+		return "a LIMIT bounds it, and its collation's keys have to be proven";
+	if (nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
-						estimate->nrows, gpusort_min_rows);
+						nrows, gpusort_min_rows);
 	return NULL;
 }

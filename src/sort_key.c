@@ -149,22 +149,6 @@ order_needs_proof(const GsKeyOrder *order)
 	return false;
 }
 
-bool
-gs_sort_key_can_be_whole(const GsSortColumn *columns, int ncolumns)
-{
-	for (int i = 0; i < ncolumns; i++)
-	{
-		GsKeyOrder	order;
-		bool		descending;
-		char	   *why_not;
-
-		if (!column_order(&columns[i], &order, &descending, &why_not) ||
-			order.kind == GS_KEY_ABBREVIATED || order_needs_proof(&order))
-			return false;
-	}
-	return true;
-}
-
 double
 gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
 {
@@ -645,6 +629,12 @@ first_code(const GsSortKey *key)
 	if (key->layout.columns[0].variable)
 		return bytes_prefix(&column->bytes);
 	return by_reference_code(column, column->field, key->values[0]);
+}
+
+bool
+gs_sort_key_first_is_costly(const GsSortKey *key)
+{
+	return key->columns[0].abbreviation != NULL || key->columns[0].collation != NULL;
 }
 
 bool

@@ -44,12 +44,6 @@ extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 								   char **why_not);
 
 /*
- * Can keys alone order the rows, if they are made whole?  Neither a proof nor a
- * comparator is needed then.
- */
-extern bool gs_sort_key_can_be_whole(const GsSortColumn *columns, int ncolumns);
-
-/*
  * About how many bytes of keys go behind a row whose values have `width` bytes, because
  * texts are not compared byte by byte.
  */
@@ -95,6 +89,9 @@ extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
 extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 							 const GsRowSource *source, size_t *extra_bytes,
 							 const char **why_not);
+
+/* Does the first sort column's code cost more than a comparison of two values? */
+extern bool gs_sort_key_first_is_costly(const GsSortKey *key);
 
 /*
  * A look at the first sort column of the slot's row, and no further: *is_null,

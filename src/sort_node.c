@@ -680,9 +680,23 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 static inline bool
 drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
 {
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
 	bool		is_null;
 	uint64		code = 0;
 
+	if (state->top.order != NULL)
+	{
+		MemoryContext old;
+		Datum		value;
+		bool		drops;
+
+		ResetExprContext(econtext);
+		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+		value = slot_getattr(slot, state->columns[0].attno, &is_null);
+		drops = gs_top_drops_value(&state->top, value, is_null);
+		MemoryContextSwitchTo(old);
+		return drops;
+	}
 	return gs_sort_key_peek(state->key, slot, &is_null, &code) &&
 		gs_top_drops_first(&state->top,
 						   gs_top_first(state->engine->job.layout, is_null, code));
@@ -802,8 +816,8 @@ begin_load(GsSortState *state)
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
-										bound != GS_UNBOUNDED || device_is_likely(state));
-		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
+										device_is_likely(state));
+		if (gs_sort_key_needs_proof(state->key))
 			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		job.layout = gs_sort_key_layout(state->key);
@@ -821,9 +835,11 @@ begin_load(GsSortState *state)
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
+	gs_top_begin(&state->top, bound);
+	if (state->engine != NULL && bound != GS_UNBOUNDED && gs_sort_key_first_is_costly(state->key))
+		gs_top_compare_values(&state->top, state->columns, state->ncolumns, desc);
 	MemoryContextSwitchTo(old);
 
-	gs_top_begin(&state->top, bound);
 	if (state->engine == NULL)
 		begin_stock(state, work_mem, why_not);
 	else

@@ -21,6 +21,8 @@
  */
 #include "postgres.h"
 
+#include "engine_choice.h"
+#include "service_client.h"
 #include "sort_bound.h"
 #include "sort_choice.h"
 #include "sort_cost.h"
@@ -80,27 +82,38 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 	return columns;
 }
 
+/* Will a device sort so many rows, as far as one can know? */
+static bool
+is_for_device(double nrows)
+{
+	const char *why_not;
+
+	return gs_engine_device_pays((uint64) nrows) && gs_service_client_is_usable(&why_not);
+}
+
 /* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
 static Path *
 make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
 {
 	int			ncolumns = list_length(root->sort_pathkeys);
 	GsSortColumn *columns = sort_columns(root, input->pathtarget);
-	GsSortEstimate estimate = {.nrows = input->rows};
-	const char *why_not;
+	GsSortEstimate estimate;
 	bool		on_device;
 	Cost		startup;
 	Cost		stock_startup;
 	SortPath   *path;
 
-	if (columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys))
+	if (columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
+		gs_sort_choice_reason_not(columns, ncolumns, input->rows, bound) != NULL)
 		return NULL;
+	estimate.nrows = input->rows;
 	estimate.width = input->pathtarget->width;
 	estimate.ncolumns = ncolumns;
+	estimate.key_bytes = gs_sort_key_collated_bytes(columns, ncolumns, estimate.width);
 	estimate.keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
-	if (gs_sort_choice_reason_not(columns, bound, &estimate) != NULL)
-		return NULL;
-	on_device = gs_sort_choice_is_for_device(&estimate, &why_not);
+	estimate.bounded = bound->bounded;
+	estimate.bound = bound->rows;
+	on_device = is_for_device(input->rows);
 	if (!on_device && gs_sort_cost_bytes(&estimate) > work_mem * 1024.0)
 		return NULL;
 

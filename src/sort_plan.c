@@ -80,19 +80,6 @@ sort_columns(const Sort *sort)
 	return columns;
 }
 
-/* NULL if the Sort is to be replaced, else why it is not. */
-static char *
-reason_to_keep(const Sort *sort, const GsSortColumn *columns, const GsBound *bound)
-{
-	GsSortEstimate estimate;
-
-	estimate.nrows = sort->plan.lefttree->plan_rows;
-	estimate.width = sort->plan.lefttree->plan_width;
-	estimate.ncolumns = sort->numCols;
-	estimate.keys_only = sort->numCols == 1 && list_length(sort->plan.targetlist) == 1;
-	return gs_sort_choice_reason_not(columns, bound, &estimate);
-}
-
 /* The GpuSort that does what the Sort would have done. */
 static Plan *
 replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool repeatable)
@@ -195,7 +182,8 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
-		char	   *reason = reason_to_keep(sort, columns, &bound);
+		char	   *reason = gs_sort_choice_reason_not(columns, sort->numCols,
+														   plan->lefttree->plan_rows, &bound);
 
 		if (reason == NULL)
 			return replace_sort(sort, columns, &bound, repeatable);

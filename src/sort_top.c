@@ -19,6 +19,10 @@
  * whatever the number of rows, and below the limit as for any sort: if that is
  * reached earlier, the round is.
  *
+ * Keys of a collation cost more than one comparison of two texts, which mostly
+ * ends at their first letters: there the first column's values are compared, by
+ * PostgreSQL's comparator, before any key is made.
+ *
  * PostgreSQL keeps a heap of N rows instead and compares each row with the top
  * of it, but only once the row is copied.
  *
@@ -29,12 +33,13 @@
 #include "sort_bound.h"
 #include "sort_top.h"
 
+#include "access/htup_details.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
 /* A round begins at so many times the bound, and at no fewer rows. */
 #define ROUND_FACTOR	4
-#define ROUND_MIN_ROWS	4096
+#define ROUND_MIN_ROWS	256
 
 void
 gs_top_begin(GsTop *top, int64 bound)
@@ -43,6 +48,21 @@ gs_top_begin(GsTop *top, int64 bound)
 	/* the first row is there to compare with, wanted or not */
 	top->bound = Max(bound, 1);
 	top->may_cut = bound != GS_UNBOUNDED;
+}
+
+void
+gs_top_compare_values(GsTop *top, const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+{
+	SortSupport order = palloc0(sizeof(SortSupportData));
+
+	order->ssup_cxt = CurrentMemoryContext;
+	order->ssup_collation = columns[0].collation;
+	order->ssup_nulls_first = columns[0].nulls_first;
+	order->ssup_attno = columns[0].attno;
+	PrepareSortSupportFromOrderingOp(columns[0].sort_operator, order);
+	top->order = order;
+	top->order_decides = ncolumns == 1;
+	top->desc = desc;
 }
 
 /* Where a round begins. */
@@ -118,6 +138,14 @@ set_cutoff(GsTop *top, const GsKeyLayout *layout, const GsBatch *batch, size_t s
 	memcpy(top->row, gs_batch_pushed(batch, layout, slot), row_bytes);
 	top->first = gs_top_first_of_record(layout, top->record);
 	top->has_cutoff = true;
+	if (top->order != NULL)
+	{
+		HeapTupleData tuple;
+
+		tuple.t_len = ((MinimalTuple) top->row)->t_len + MINIMAL_TUPLE_OFFSET;
+		tuple.t_data = (HeapTupleHeader) (top->row - MINIMAL_TUPLE_OFFSET);
+		top->value = heap_getattr(&tuple, top->order->ssup_attno, top->desc, &top->is_null);
+	}
 }
 
 bool

@@ -8,8 +8,12 @@
 #ifndef GPUSORT_SORT_TOP_H
 #define GPUSORT_SORT_TOP_H
 
+#include "access/tupdesc.h"
+#include "utils/sortsupport.h"
+
 #include "engine.h"
 #include "key_compare.h"
+#include "sort_key.h"
 
 /* A top-N sort while it loads. */
 typedef struct GsTop
@@ -23,9 +27,23 @@ typedef struct GsTop
 	uint64		first;			/* gs_top_first_of_record() of it */
 	uint64	   *record;
 	char	   *row;
+
+	/* the same, as values of the first sort column; NULL if that is not asked for */
+	SortSupport order;
+	bool		order_decides;	/* there is no other sort column */
+	TupleDesc	desc;
+	Datum		value;
+	bool		is_null;
 } GsTop;
 
 extern void gs_top_begin(GsTop *top, int64 bound);
+
+/*
+ * Has rows dropped by a comparison of their first sort column, for those whose
+ * key costs more than that.  In the current memory context.
+ */
+extern void gs_top_compare_values(GsTop *top, const GsSortColumn *columns, int ncolumns,
+								  TupleDesc desc);
 
 /* So many rows have to fit in memory to find the first `bound` of them. */
 #define gs_top_least_rows(bound)	((bound) * 1.25)
@@ -89,16 +107,40 @@ gs_top_drops_first(GsTop *top, uint64 first)
 	return true;
 }
 
+/* The same, as far as the value of its first column tells, which may leave memory behind. */
+static inline bool
+gs_top_drops_value(GsTop *top, Datum value, bool is_null)
+{
+	int			order = ApplySortComparator(value, is_null, top->value, top->is_null, top->order);
+
+	if (order < 0 || (order == 0 && !top->order_decides))
+		return false;
+	top->dropped++;
+	return true;
+}
+
+/* Does a row come before the cutoff?  Ties do not, if nothing decides them. */
+static inline bool
+gs_top_is_before(const GsTop *top, const GsJob *job, const uint64 *record, const char *row)
+{
+	uint64		first = gs_top_first_of_record(job->layout, record);
+	int			order;
+
+	if (first != top->first)
+		return first < top->first;
+	order = gs_key_compare(job->layout, record, row, top->record, top->row);
+	if (order == 0 && job->compare != NULL)
+		order = job->compare(job->compare_arg, row, top->row);
+	return order < 0;
+}
+
 /* Is a row not wanted?  The same, with its whole key, which was observed already. */
 static inline bool
 gs_top_drops(GsTop *top, const GsJob *job, const uint64 *record, const char *row)
 {
 	GsKeyLayout *layout = job->layout;
-	uint64		first = gs_top_first_of_record(layout, record);
 
-	if (first < top->first ||
-		(first == top->first &&
-		 gs_key_compare(layout, record, row, top->record, top->row) < 0))
+	if (gs_top_is_before(top, job, record, row))
 		return false;
 	gs_key_layout_forget_row(layout, layout->keys_only ? 0 : gs_record_nulls(record, layout->nwords));
 	top->dropped++;
