@@ -511,15 +511,17 @@ take_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 static void
 take_sort(GsConnection *connection, const GsSortRequest *request)
 {
-	if (request->algorithm > GS_ALGORITHM_MERGE)
+	if (request->algorithm > GS_ALGORITHM_MERGE || request->partial > 1)
 	{
-		reject(connection, "SORT has no such algorithm");
+		reject(connection, "SORT asks for what there is not");
 		return;
 	}
-	if (connection->state != STATE_LOADING)
+	if (connection->state != STATE_LOADING &&
+		!(connection->state == STATE_DRAINABLE && request->partial))
 		return;
 	enter(connection, STATE_SORTING);
-	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, &request->layout);
+	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial,
+				&request->layout);
 }
 
 static void

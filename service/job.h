@@ -57,8 +57,12 @@ extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory, const
 /* A slot is a batch now; the connection has checked that it fits the slot. */
 extern void gs_job_batch_filled(GsSortJob *job, uint32_t slot, uint32_t nrows, uint32_t rows_bytes);
 
-/* No more batches.  The layout is as the client sent it: it is checked here. */
-extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, const GsKeyLayout *layout);
+/*
+ * No more batches; if partial, those that were not taken, for want of memory,
+ * are left out.  The layout is as the client sent it: it is checked here.
+ */
+extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial,
+						const GsKeyLayout *layout);
 
 /* Starts a stream of sorted batches: see protocol.h. */
 extern void gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position);

@@ -224,15 +224,20 @@ bits_of_rows(uint64_t nrows)
 }
 
 void
-gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, const GsKeyLayout *layout)
+gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayout *layout)
 {
 	GsSortRun  *sort = &job->sort;
 
-	/* the client may not know yet that the job failed */
-	if (job->phase != GS_JOB_LOADING)
+	/* a client that wants all rows sorted may not know yet that the job failed */
+	if (job->phase != GS_JOB_LOADING && !(job->phase == GS_JOB_FULL && partial))
 		return;
+	if (sort->start_us > 0)
+	{
+		fail_for_memory(job);	/* as the first time */
+		return;
+	}
 	if (!gs_job_layout_is_valid(layout, (uint32_t) job->nwords, job->keys_only) ||
-		layout->nrows != job->nrows)
+		layout->nrows < job->nrows)
 	{
 		gs_job_fail(job, GS_FAILED_PROTOCOL, "the layout of the keys says what cannot be");
 		return;

@@ -62,13 +62,20 @@ FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_numeric']) c;
 SELECT c, pg_temp.check_column(format('(SELECT id, left(w, 60)::name COLLATE %s AS s FROM texts) x', c), 's')
 FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case']) c;
 
+-- bounds of ranges, whose types have the collation
+CREATE TYPE gs_text_range AS RANGE (subtype = text, collation = "en-x-icu");
+CREATE TEMP TABLE ranges AS SELECT id, gs_text_range(left(w, 1), CASE WHEN id % 5 > 0 THEN w || 'zz' END) AS r FROM texts
+WHERE left(w, 1) COLLATE "en-x-icu" <= w || 'zz';
+SELECT pg_temp.check_column('ranges', 'r'), pg_temp.check_column('(SELECT id, gs_text_multirange(r) AS m FROM ranges) x', 'm'),
+	   pg_temp.check_column('(SELECT id, ARRAY[r, gs_text_range(lower(r), NULL)] AS a FROM ranges) x', 'a');
+
 -- before and after other columns; twice the same; a domain; toasted values
 CREATE DOMAIN gs_word AS text COLLATE "en-x-icu";
 CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE "en-x-icu" AS few, left(w, 2) COLLATE gs_ignore_case AS two,
 	w::gs_word AS d, CASE WHEN id % 6 = 0 THEN repeat(w, 400) ELSE w END COLLATE "en-x-icu" AS long, w COLLATE gs_shifted_nd AS n FROM texts;
 SELECT o, pg_temp.rows_ok('more', o)
 FROM unnest(ARRAY['k, few', 'few, k DESC', 'few DESC NULLS LAST, two, k', 'two, few, d DESC', 'd', 'd, d DESC', 'd COLLATE "C", few', 'lower(d), n DESC',
-				  'long, id', 'long DESC, k, id', 'k, long, id', 'n', 'n DESC, k']) o;
+				  'long, id', 'long DESC, k, id', 'k, long, id', 'n', 'n DESC, k', 'ARRAY[few, d]', 'k, ARRAY[two, NULL, n] COLLATE gs_ignore_case DESC', 'ARRAY[few::name, d::name] COLLATE gs_shifted_nd']) o;
 SELECT pg_temp.rows_ok('(SELECT id, (upper(few) || two) COLLATE "en-x-icu" AS s, d FROM more OFFSET 0) x', 's DESC, d');
 
 -- many rows, random characters; few of them; a long beginning that all have
@@ -94,6 +101,7 @@ GROUP BY c, k ORDER BY c COLLATE "C", k COLLATE "C";
 SELECT f ->> 'Engine Reason' ~ 'tell few' IS NOT FALSE AS reason
 FROM pg_temp.figures('SELECT * FROM many ORDER BY (repeat(''beginning '', 9) || s) COLLATE "en-x-icu"') f;
 
-DROP TABLE t, more;
+DROP TABLE t, more, ranges;
+DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;
 DROP COLLATION gs_ignore_case, gs_ignore_accents, gs_numeric, gs_shifted, gs_shifted_nd, gs_upper_first, gs_phonebook, gs_identical, gs_backwards, gs_czech, gs_c;

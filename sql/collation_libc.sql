@@ -40,13 +40,20 @@ SELECT c, pg_temp.check_column(format('(SELECT id, w::char(12) COLLATE %s AS s F
 	   pg_temp.check_column(format('(SELECT id, left(w, 60)::name COLLATE %s AS s FROM texts) x', c), 's')
 FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
 
+-- bounds of ranges, whose types have the collation
+CREATE TYPE gs_text_range AS RANGE (subtype = text, collation = gs_en);
+CREATE TEMP TABLE ranges AS SELECT id, gs_text_range(left(w, 1), CASE WHEN id % 5 > 0 THEN w || 'zz' END) AS r FROM texts
+WHERE left(w, 1) COLLATE gs_en <= w || 'zz';
+SELECT pg_temp.check_column('ranges', 'r'), pg_temp.check_column('(SELECT id, gs_text_multirange(r) AS m FROM ranges) x', 'm'),
+	   pg_temp.check_column('(SELECT id, ARRAY[r, gs_text_range(lower(r), NULL)] AS a FROM ranges) x', 'a');
+
 -- before and after other columns; twice the same; a domain; toasted values
 CREATE DOMAIN gs_word AS text COLLATE gs_en;
 CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE gs_en AS few, left(w, 2) COLLATE gs_de AS two,
 	w::gs_word AS d, CASE WHEN id % 6 = 0 THEN repeat(w, 400) ELSE w END COLLATE gs_en AS long FROM texts;
 SELECT o, pg_temp.rows_ok('more', o)
 FROM unnest(ARRAY['k, few', 'few, k DESC', 'few DESC NULLS LAST, two, k', 'two, few, d DESC', 'd', 'd, d DESC', 'd COLLATE "C", few', 'lower(d), few DESC',
-				  'long, id', 'long DESC, k, id', 'k, long, id', 'd COLLATE gs_bytes, d']) o;
+				  'long, id', 'long DESC, k, id', 'k, long, id', 'd COLLATE gs_bytes, d', 'ARRAY[few, two, d] COLLATE gs_en', 'k, ARRAY[two, NULL, few] COLLATE gs_cs DESC, id', 'ARRAY[d::bpchar, few::bpchar] COLLATE gs_bytes']) o;
 SELECT pg_temp.rows_ok('(SELECT id, (upper(few) || two) COLLATE gs_en AS s, d FROM more OFFSET 0) x', 's DESC, d');
 
 -- many rows, random characters; a long beginning that all have
@@ -72,7 +79,8 @@ SET gpusort.collation_fault = on;
 SELECT c, f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason, (f -> 'Compared Neighbors')::int BETWEEN 1 AND 598 AS compared
 FROM unnest('{gs_en,gs_bytes}'::text[]) c, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
 SELECT f ->> 'Engine' <> 'postgres' AS proven FROM pg_temp.figures('SELECT * FROM texts WHERE w ~ ''^[0-9]*$'' ORDER BY w COLLATE gs_en') f;
-SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id"}'::text[]) o;
+SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id","ARRAY[d, few], id"}'::text[]) o;
+SELECT o, pg_temp.rows_ok('ranges', o) FROM unnest('{"r, id","r DESC, id"}'::text[]) o;
 SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s, id', c)) FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
 -- backward and from the start again
 BEGIN;
@@ -89,6 +97,7 @@ RESET work_mem;
 SET gpusort.collation_fault = off;
 SELECT pg_temp.left_behind();
 
-DROP TABLE t, more;
+DROP TABLE t, more, ranges;
+DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;
 DROP COLLATION gs_en, gs_de, gs_cs, gs_bytes;

@@ -8,9 +8,10 @@
  * order.  It knows nothing of how or where they are sorted; an engine knows
  * nothing of PostgreSQL.  The legal calls, in order:
  *
- *	  sort    := open load (sort hand-out | drain) close
+ *	  sort    := open load (sort hand-out [rest] | drain) close
  *	  load    := { reserve push* }
  *	  hand-out:= { fetch }			any position, any number of times
+ *	  rest    := { next_batch }		after FULL: what the engine did not take
  *	  drain   := { next_batch }		input order, each row once; gives memory
  *									back as it goes
  *
@@ -179,7 +180,12 @@ gs_engine_reserve(GsEngine *engine, size_t row_bytes, GsBatch **batch)
 	return engine->ops->reserve(engine, row_bytes, batch);
 }
 
-/* Sorts what was pushed.  Calls check_interrupts at least every few ms. */
+/*
+ * Sorts what was pushed.  Calls check_interrupts at least every few ms.  After
+ * FULL, from reserve or from sort, it sorts what the engine had taken by then, which is figures.nrows
+ * rows, the first ones pushed; next_batch() gives the others, up to *batch NULL, while the sorted
+ * ones can still be fetched.
+ */
 static inline GsStatus
 gs_engine_sort(GsEngine *engine)
 {

@@ -617,6 +617,9 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
 
+	*batch = NULL;
+	if (engine->words != NULL)
+		return GS_STATUS_OK;	/* sorted, and what was pushed was taken */
 	if (engine->drained > 0)
 	{
 		GsBatch    *last = &engine->batches[engine->drained - 1];
@@ -625,7 +628,6 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 			base->job.host.release(base->job.host.arg, last->base);
 		last->base = NULL;
 	}
-	*batch = NULL;
 	if (engine->drained < engine->nbatches)
 		*batch = &engine->batches[engine->drained++];
 	return GS_STATUS_OK;

@@ -453,17 +453,45 @@ note_figures(GsFigures *figures, const GsSorted *sorted)
 	figures->sort_us = sorted->sort_us;
 }
 
+/* The open batch is not sent off: it joins those that the service did not take. */
+static void
+keep_batch(ServiceEngine *engine)
+{
+	if (!engine->batch_open)
+		return;
+	engine->batch_open = false;
+	engine->filled.slots[engine->filled.nslots++] = engine->batch_slot;
+	engine->filled_batches[engine->batch_slot] = engine->batch;
+}
+
+/* Rows in slots that were filled and not freed. */
+static uint64_t
+count_filled(const ServiceEngine *engine)
+{
+	uint64_t	nrows = 0;
+
+	for (uint32_t i = 0; i < engine->filled.nslots; i++)
+		nrows += engine->filled_batches[engine->filled.slots[i]].nrows;
+	return nrows;
+}
+
 static GsStatus
 service_sort(GsEngine *base)
 {
 	ServiceEngine *engine = (ServiceEngine *) base;
-	GsSortRequest request = {.algorithm = (uint32_t) engine->algorithm};
+	GsSortRequest request = {
+		.algorithm = (uint32_t) engine->algorithm,.partial = engine->memory_failed
+	};
 	GsAnyMessage message;
-	GsStatus	status;
+	GsStatus	status = GS_STATUS_OK;
 
-	if (engine->memory_failed)
-		return GS_STATUS_FULL;
-	status = send_batch(engine);
+	if (!engine->memory_failed)
+		status = send_batch(engine);
+	else if (engine->batch_open)
+	{
+		engine->nrows += engine->batch.nrows;
+		keep_batch(engine);
+	}
 	if (status == GS_STATUS_OK)
 	{
 		request.layout = *base->job.layout;
@@ -473,7 +501,7 @@ service_sort(GsEngine *base)
 		status = wait_for(engine, GS_MESSAGE_SORTED, &message);
 	if (status != GS_STATUS_OK)
 		return status;
-	if (message.sorted.nrows != engine->nrows)
+	if (message.sorted.nrows + count_filled(engine) != engine->nrows)
 		return fail(engine, "gpusortd lost rows");
 	note_figures(&base->figures, &message.sorted);
 	engine->phase = SERVICE_SORTED;
@@ -603,12 +631,7 @@ service_drain(GsEngine *base)
 	/* an open batch is read in its turn, after those that were sent */
 	if (engine->phase == SERVICE_CLOSED)
 		return GS_STATUS_FAILED;
-	if (engine->batch_open)
-	{
-		engine->batch_open = false;
-		engine->filled.slots[engine->filled.nslots++] = engine->batch_slot;
-		engine->filled_batches[engine->batch_slot] = engine->batch;
-	}
+	keep_batch(engine);
 	engine->phase = SERVICE_DRAINING;
 	status = release_free_slots(engine);
 	if (status == GS_STATUS_OK)
@@ -656,7 +679,7 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 		}
 		engine->phase = SERVICE_DRAINED;
 	}
-	if (engine->phase != SERVICE_DRAINED)
+	if (engine->phase != SERVICE_DRAINED && engine->phase != SERVICE_SORTED)
 		return GS_STATUS_FAILED;
 
 	/* what the service did not take */

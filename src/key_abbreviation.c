@@ -22,6 +22,8 @@
 #include "key_abbreviation.h"
 #include "key_codec.h"
 
+#include "access/nbtree.h"
+#include "utils/lsyscache.h"
 #include "utils/sortsupport.h"
 
 /* How the Datums compare. */
@@ -54,12 +56,29 @@ order_of_comparator(SortSupport support, DatumOrder *order)
 	return true;
 }
 
+/* Has the operator's family the functions that are asked?  Without, the server reports an error. */
+static bool
+has_support(Oid sort_operator)
+{
+	Oid			family;
+	Oid			type;
+	int16		strategy;
+
+	return get_ordering_op_properties(sort_operator, &family, &type, &strategy) &&
+		OidIsValid(get_opfamily_proc(family, type, type, BTSORTSUPPORT_PROC)) &&
+		OidIsValid(get_opfamily_proc(family, type, type, BTORDER_PROC));
+}
+
 GsKeyAbbreviation *
 gs_key_abbreviation_create(Oid sort_operator, Oid collation)
 {
-	GsKeyAbbreviation *abbreviation = palloc0(sizeof(GsKeyAbbreviation));
-	SortSupport support = &abbreviation->support;
+	GsKeyAbbreviation *abbreviation;
+	SortSupport support;
 
+	if (!has_support(sort_operator))
+		return NULL;
+	abbreviation = palloc0(sizeof(GsKeyAbbreviation));
+	support = &abbreviation->support;
 	support->ssup_cxt = CurrentMemoryContext;
 	support->ssup_collation = collation;
 	support->abbreviate = true;

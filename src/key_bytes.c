@@ -210,6 +210,9 @@ typedef struct NumericDigits
 #define MAGNITUDE_INFINITE		31
 #define MAGNITUDE_NAN			32
 
+/* Of the positive in a code; of the negative one more, that is one less once complemented. */
+#define FIRST_MAGNITUDE			31
+
 #define MIN_SHORT_WEIGHT		(MAGNITUDE_SMALL + 1 - MAGNITUDE_OF_WEIGHT_0)
 #define MAX_SHORT_WEIGHT		(MAGNITUDE_LARGE - 1 - MAGNITUDE_OF_WEIGHT_0)
 
@@ -273,7 +276,7 @@ numeric_digits(uint16 header, const char *data, int nbytes)
 static inline uint64
 magnitude_word(int magnitude, bool negative)
 {
-	return (uint64) (magnitude + 31 + negative) << (64 - MAGNITUDE_BITS);
+	return (uint64) (FIRST_MAGNITUDE + magnitude + negative) << (64 - MAGNITUDE_BITS);
 }
 
 /* Bits on their way to bytes. */
@@ -281,8 +284,8 @@ typedef struct BitWriter
 {
 	unsigned char *to;
 	uint64		complement;		/* what is written is xored with it */
-	int			nbits;			/* not written yet */
-	uint64		bits;
+	int			nbits;			/* not written yet: fewer than 8 */
+	uint64		bits;			/* the lowest of them; above, written ones */
 } BitWriter;
 
 static inline void

@@ -163,13 +163,11 @@ gs_key_collation_needs_proof(Oid collation)
 }
 
 double
-gs_key_collation_expansion(Oid collation)
+gs_key_collation_expansion(Oid collation, bool whole)
 {
-	if (gs_collation_is_bytewise(collation))
-		return 0;
 	if (is_libc(collation))
-		return is_c_utf8(collation) ? 0 : 9;	/* en_US.UTF-8: 8.7 */
-	return 2.5;					/* en-x-icu: 2.2 to 2.5 */
+		return is_c_utf8(collation) ? 0 : whole ? 9 : 1;	/* en_US.UTF-8: 8.7, 1.0 */
+	return gs_collation_is_bytewise(collation) ? 0 : 2.5;	/* en-x-icu: 2.2 to 2.5 */
 }
 
 /* -------------------------------------------------------------------- keys */

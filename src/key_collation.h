@@ -41,6 +41,6 @@ extern bool gs_key_collation_key(GsKeyCollation *collation, const char *string, 
 								 const char **key, uint32 *key_len, const char **why_not);
 
 /* About how many bytes of key a byte of text gives; 0 where the text is the key. */
-extern double gs_key_collation_expansion(Oid collation);
+extern double gs_key_collation_expansion(Oid collation, bool whole);
 
 #endif							/* GPUSORT_KEY_COLLATION_H */

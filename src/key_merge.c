@@ -40,18 +40,30 @@ make_node(const GsKeyMerge *merge, uint32_t source, const uint64_t *record)
 	return node;
 }
 
+/* By all that orders rows but their words, which are equal. */
+static int
+compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
+{
+	const GsKeyLayout *layout = by->layout;
+	const char *row_a = (const char *) (a + layout->nwords);
+	const char *row_b = (const char *) (b + layout->nwords);
+	int			order = 0;
+
+	if (by->keys_decide)
+		order = gs_key_compare(layout, a, row_a, b, row_b);
+	if (order == 0 && by->compare != NULL)
+		order = by->compare(by->compare_arg, row_a, row_b);
+	return order;
+}
+
 /* Does a come before b, their words being equal? */
 static bool
 tie_comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
 	if (!merge->words_decide && ((a->source | b->source) & ENDED) == 0)
 	{
-		const GsKeyLayout *layout = merge->layout;
-		const uint64_t *record_a = merge->records[a->source];
-		const uint64_t *record_b = merge->records[b->source];
-		int			order = gs_key_compare(layout,
-										   record_a, (const char *) (record_a + layout->nwords),
-										   record_b, (const char *) (record_b + layout->nwords));
+		int			order = compare_records(&merge->order, merge->records[a->source],
+											merge->records[b->source]);
 
 		if (order != 0)
 			return order < 0;
@@ -86,25 +98,25 @@ play(GsKeyMerge *merge, uint32_t at)
 }
 
 void
-gs_key_merge_begin(GsKeyMerge *merge, const GsKeyLayout *layout,
+gs_key_merge_begin(GsKeyMerge *merge, const GsMergeOrder *order,
 				   const uint64_t *const *records, uint32_t nsources, void *memory)
 {
 	const GsKeyPacking *packing = &merge->packing;
 
-	merge->layout = layout;
+	merge->order = *order;
 	merge->nsources = nsources;
 	merge->nodes = memory;
 	merge->records = (const uint64_t **) (merge->nodes + nsources);
 	for (uint32_t i = 0; i < nsources; i++)
 		merge->records[i] = records[i];
 
-	gs_key_packing_init(&merge->packing, layout, 64);
+	gs_key_packing_init(&merge->packing, order->layout, 64);
 	merge->word_of = NULL;
-	merge->words_decide = packing->nlevels == 0;
-	if (packing->nlevels > 0 && !packing->levels[0].is_tail)
+	merge->words_decide = order->compare == NULL && packing->nlevels == 0;
+	if (order->keys_decide && packing->nlevels > 0 && !packing->levels[0].is_tail)
 	{
 		merge->word_of = gs_level_function(packing, &packing->levels[0]);
-		merge->words_decide = packing->nlevels == 1;
+		merge->words_decide = order->compare == NULL && packing->nlevels == 1;
 	}
 	merge->nodes[0] = play(merge, 1);
 }

@@ -20,12 +20,14 @@
  * A match compares two integers: the first 64 bits of the packed keys
  * (key_pack.h), made once when a row comes to the front of its run.  The
  * records are looked at only where these bits agree and do not say it all.
- * Rows with equal keys come in the order of their runs, so the merge is stable.
+ * Rows with equal keys come in the order of their runs, so the merge is stable,
+ * unless a driver's comparison function orders them.  Where keys are only a hint
+ * that function alone decides.
  *
  * A record here is followed by its row, as in a run (sort_run.h): the row
  * begins with the record's last word, and tails count from there.
  *
- * ISO C, no PostgreSQL.  Nothing here fails or allocates.
+ * ISO C, no PostgreSQL.  Nothing here fails or allocates, but for what compare does.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,6 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine.h"
 #include "key_layout.h"
 #include "key_pack.h"
 
@@ -45,9 +48,18 @@ typedef struct GsMergeNode
 	uint32_t	source;			/* a run that is at its end has the top bit, too */
 } GsMergeNode;
 
-typedef struct GsKeyMerge
+/* What decides. */
+typedef struct GsMergeOrder
 {
 	const GsKeyLayout *layout;
+	bool		keys_decide;	/* false: only compare does */
+	GsRowCompare compare;		/* of rows with equal keys; may be NULL */
+	void	   *compare_arg;
+} GsMergeOrder;
+
+typedef struct GsKeyMerge
+{
+	GsMergeOrder order;
 	uint32_t	nsources;
 	bool		words_decide;	/* the first bits are all there is to compare */
 	GsLevelFunction word_of;	/* NULL if there are none */
@@ -60,11 +72,11 @@ typedef struct GsKeyMerge
 extern size_t gs_key_merge_bytes(uint32_t nsources);
 
 /*
- * Begins a merge.  The layout has observed every row that will come.  memory
+ * Begins a merge.  The order's layout has observed every row that will come.  memory
  * is gs_key_merge_bytes() of 8-aligned memory, records[] the first record of each source or
  * NULL, in the order that ties are to have.
  */
-extern void gs_key_merge_begin(GsKeyMerge *merge, const GsKeyLayout *layout,
+extern void gs_key_merge_begin(GsKeyMerge *merge, const GsMergeOrder *order,
 							   const uint64_t *const *records, uint32_t nsources,
 							   void *memory);
 

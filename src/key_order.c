@@ -182,11 +182,7 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	}
 	order->element = palloc(sizeof(GsKeyOrder));
 	if (order_of_function(function, getBaseType(type), collation, order->element, &reason))
-	{
-		if (!OidIsValid(order->element->collation))
-			return true;
-		reason = psprintf("collation \"%s\" does not compare bytes", get_collation_name(collation));
-	}
+		return true;
 	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
 	return false;
 }

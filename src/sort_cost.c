@@ -39,7 +39,7 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 
 	if (!estimate->keys_only)
 	{
-		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width);
+		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width) + estimate->key_bytes;
 		record += sizeof(uint64);
 	}
 	return rows_held(estimate) * (row + record + GS_KEY_SORT_ROW_BYTES) + GS_KEY_SORT_STATE_BYTES;

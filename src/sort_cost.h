@@ -14,6 +14,7 @@ typedef struct GsSortEstimate
 	double		nrows;
 	int			width;			/* bytes of a row's values */
 	int			ncolumns;		/* of the ORDER BY */
+	double		key_bytes;		/* of keys that go behind a row */
 	bool		keys_only;		/* no row beside the key */
 	bool		bounded;		/* a LIMIT asks for the first rows only ... */
 	double		bound;			/* so many; < 0 if not known yet */

@@ -162,6 +162,15 @@ stock_method(const GsSortState *state)
 	return is_heap ? "top-N heapsort" : "quicksort";
 }
 
+/* Why it was no device, where one was asked for. */
+static void
+explain_no_device(const GsSortState *state, ExplainState *es)
+{
+	if (state->device_reason != NULL &&
+		(gpusort_engine == GS_ENGINE_CUDA || state->begun_again))
+		ExplainPropertyText("Engine Reason", state->device_reason, es);
+}
+
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
@@ -176,9 +185,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	ExplainPropertyText("Engine", figures->engine, es);
 	if (figures->device != NULL)
 		ExplainPropertyText("Device", figures->device, es);
-	else if (state->device_reason != NULL &&
-			 (gpusort_engine == GS_ENGINE_CUDA || state->begun_again))
-		ExplainPropertyText("Engine Reason", state->device_reason, es);
+	else
+		explain_no_device(state, es);
 	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
 	if (figures->key_tails)
 		ExplainPropertyBool("Key Tails", true, es);
@@ -201,11 +209,19 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	explain_method("external merge", (figures->disk_bytes + 1023) / 1024, "Disk", es);
 	if (gpusort_explain_as_sort)
 		return;
-	ExplainPropertyText("Engine", "cpu", es);
+	ExplainPropertyText("Engine", figures->device != NULL ? "cuda" : "cpu", es);
+	if (figures->device != NULL)
+		ExplainPropertyText("Device", figures->device, es);
+	else
+		explain_no_device(state, es);
 	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
+	if (figures->device != NULL)
+		ExplainPropertyInteger("Device Runs", NULL, figures->device_runs, es);
 	if (figures->nmerges > 0)
 		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
 }
 
 static void

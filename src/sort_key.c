@@ -137,6 +137,56 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 	return true;
 }
 
+/* Does an order, or that of its elements, need a proof? */
+static bool
+order_needs_proof(const GsKeyOrder *order)
+{
+	for (; order != NULL; order = order->element)
+	{
+		if (OidIsValid(order->collation) && gs_key_collation_needs_proof(order->collation))
+			return true;
+	}
+	return false;
+}
+
+bool
+gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (column_order(&columns[i], &order, &descending, &why_not) &&
+			order_needs_proof(&order))
+			return true;
+	}
+	return false;
+}
+
+double
+gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
+{
+	double		nbytes = 0;
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+		const bool	whole = i + 1 < ncolumns;
+
+		if (!column_order(&columns[i], &order, &descending, &why_not) ||
+			order.kind == GS_KEY_ABBREVIATED)
+			break;
+		if (OidIsValid(order.collation))
+			nbytes += gs_key_collation_expansion(order.collation, whole) *
+				Min(width, get_typavgwidth(columns[i].type, -1));
+	}
+	return nbytes;
+}
+
 /* ------------------------------------------------------------ the layout */
 
 static int
@@ -225,10 +275,7 @@ choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
 		column->kind = GS_KEY_ABBREVIATED;
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, whole);
-
-	for (; order != NULL; order = order->element)
-		key->needs_proof |= OidIsValid(order->collation) &&
-			gs_key_collation_needs_proof(order->collation);
+	key->needs_proof |= order_needs_proof(order);
 }
 
 /* Does the code of a column leave ties? */

@@ -22,7 +22,8 @@
  * or memory is at its end, they move there (engine_choice.h).  A device can be
  * lost, with all the rows that it has: as long as nothing was handed out, and
  * if the child can be run again unnoticed, the sort starts once more and
- * stays with the CPU.
+ * stays with the CPU.  A device's memory can be full, too; then it sorts what it took,
+ * which becomes a run like any other.
  *
  * A LIMIT above has the rows dropped that cannot be among those that it wants
  * (sort_top.c), most of them before they are stored.
@@ -95,6 +96,7 @@ static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
 static void sort_restore(CustomScanState *node);
+static GsStatus reserve(GsSortState *state, Size row_bytes, GsBatch **batch);
 static void forget(GsSortState *state);
 
 const CustomScanMethods gs_sort_scan_methods = {
@@ -241,6 +243,20 @@ row_of_run(const GsSortState *state, const uint64 *record)
 		gs_run_tuple(gs_sort_key_layout(state->key), record);
 }
 
+/* Has the window begin with the row at a position; it may get fewer than there are. */
+static GsStatus
+fill_window(GsSortState *state, int64 position)
+{
+	size_t		fetched;
+	GsStatus	status = gs_engine_fetch(state->engine, position, GS_SORT_WINDOW,
+										 state->window, &fetched);
+
+	state->window_start = position;
+	state->window_rows = status != GS_STATUS_OK ? 0 :
+		(int) Min((int64) fetched, gs_top_nrows(&state->top) - position);
+	return status;
+}
+
 /* Moves the rows of all runs to a tuplesort. */
 static void
 hand_over_runs(GsSortState *state, TupleTableSlot *slot)
@@ -259,21 +275,14 @@ hand_over_runs(GsSortState *state, TupleTableSlot *slot)
 	state->spill = NULL;
 }
 
-/*
- * Moves the rows taken so far from the engine, and from runs, to a tuplesort.
- * The tuplesort gets three quarters of work_mem, as it fills up while the
- * engine still has some of the rows.  False if the engine failed over it.
- */
-static bool
-hand_over_to_stock(GsSortState *state, const char *reason)
+/* Moves the rows that the engine has not sorted to a tuplesort, its memory being freed on the way. */
+static GsStatus
+hand_over_unsorted(GsSortState *state, TupleTableSlot *slot)
 {
-	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
 	const GsKeyLayout *layout = state->engine->job.layout;
 	const GsBatch *batch;
-	GsStatus	status;
+	GsStatus	status = gs_engine_drain(state->engine);
 
-	begin_stock(state, work_mem - work_mem / 4, reason);
-	status = gs_engine_drain(state->engine);
 	while (status == GS_STATUS_OK &&
 		   (status = gs_engine_next_batch(state->engine, &batch)) == GS_STATUS_OK &&
 		   batch != NULL)
@@ -284,6 +293,58 @@ hand_over_to_stock(GsSortState *state, const char *reason)
 			store_row(state, gs_batch_pushed(batch, layout, i), slot);
 			gs_stock_put(&state->stock, slot);
 		}
+	}
+	return status;
+}
+
+/* Moves those that it has sorted. */
+static GsStatus
+hand_over_sorted(GsSortState *state, TupleTableSlot *slot)
+{
+	uint64		position = 0;
+
+	do
+	{
+		GsStatus	status = fill_window(state, position);
+
+		if (status != GS_STATUS_OK)
+			return status;
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < state->window_rows; i++)
+		{
+			store_row(state, state->window[i], slot);
+			gs_stock_put(&state->stock, slot);
+		}
+		position += state->window_rows;
+	} while (state->window_rows > 0);
+	return GS_STATUS_OK;
+}
+
+/*
+ * Moves the rows taken so far from the engine, and from runs, to a tuplesort.
+ * The tuplesort gets three quarters of work_mem, as it fills up while the
+ * engine still has some of the rows; or what is left, and a quarter in any case, where the
+ * engine gives no memory back on the way, having sorted.  False if the engine
+ * failed over it.
+ */
+static bool
+hand_over_to_stock(GsSortState *state, const char *reason)
+{
+	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
+	const GsFigures *figures = gs_engine_figures(state->engine);
+	int			memory_kb = work_mem - work_mem / 4;
+	GsStatus	status;
+
+	if (figures->method == GS_METHOD_NONE)
+	{
+		begin_stock(state, memory_kb, reason);
+		status = hand_over_unsorted(state, slot);
+	}
+	else
+	{
+		memory_kb = work_mem - Min(figures->peak_bytes / 1024, work_mem);
+		begin_stock(state, Max(memory_kb, work_mem / 4), reason);
+		status = hand_over_sorted(state, slot);
 	}
 	for (uint64 i = 0; i < state->nnulls && status == GS_STATUS_OK; i++)
 	{
@@ -298,52 +359,6 @@ hand_over_to_stock(GsSortState *state, const char *reason)
 	state->engine = NULL;
 	if (state->spill != NULL)
 		hand_over_runs(state, slot);
-	return true;
-}
-
-/* Has the window begin with the row at a position; it may get fewer than there are. */
-static GsStatus
-fill_window(GsSortState *state, int64 position)
-{
-	size_t		fetched;
-	GsStatus	status = gs_engine_fetch(state->engine, position, GS_SORT_WINDOW,
-										 state->window, &fetched);
-
-	state->window_start = position;
-	state->window_rows = status != GS_STATUS_OK ? 0 :
-		(int) Min((int64) fetched, gs_top_nrows(&state->top) - position);
-	return status;
-}
-
-/*
- * Moves sorted rows from the engine to a tuplesort, before any was handed out.
- * The engine cannot give memory back on the way, so the tuplesort has what it
- * leaves of work_mem, and a quarter in any case.  False if the engine failed.
- */
-static bool
-hand_over_sorted(GsSortState *state, const char *reason)
-{
-	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
-	int			engine_kb = Min(state->engine->figures.peak_bytes / 1024, work_mem);
-	uint64		position = 0;
-
-	Assert(!state->keys_only);
-	begin_stock(state, Max(work_mem - engine_kb, work_mem / 4), reason);
-	do
-	{
-		if (fill_window(state, position) != GS_STATUS_OK)
-			return false;
-		CHECK_FOR_INTERRUPTS();
-		for (int i = 0; i < state->window_rows; i++)
-		{
-			store_row(state, state->window[i], slot);
-			gs_stock_put(&state->stock, slot);
-		}
-		position += state->window_rows;
-	} while (state->window_rows > 0);
-	ExecClearTuple(slot);
-	gs_engine_close(state->engine);
-	state->engine = NULL;
 	return true;
 }
 
@@ -364,6 +379,15 @@ report_engine_failure(const GsSortState *state)
 			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
 }
 
+static void
+report_no_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory"),
+			 errdetail("A sort has no memory to go on.")));
+}
+
 /* Why an engine gave a status other than OK. */
 static const char *
 status_reason(const GsSortState *state, GsStatus status)
@@ -371,6 +395,8 @@ status_reason(const GsSortState *state, GsStatus status)
 	switch (status)
 	{
 		case GS_STATUS_FULL:
+			if (state->disproved)
+				return "strxfrm() and strcoll() disagree";
 			return state->engine->figures.full != NULL ?
 				state->engine->figures.full : "the rows outgrew work_mem";
 		case GS_STATUS_OOM:
@@ -400,6 +426,7 @@ move_to_device(GsSortState *state)
 		return false;
 	state->engine = engine;
 	state->top.may_cut = false;
+	state->device_reason = NULL;
 	return true;
 }
 
@@ -419,15 +446,82 @@ device_pays(const GsSortState *state, bool loaded)
 		(loaded || !gs_top_will_cut(&state->top, state->css.ss.ps.plan->plan_rows));
 }
 
-/* May the rows become a run? */
+static bool
+is_device(const GsEngine *engine)
+{
+	return engine->figures.device != NULL;
+}
+
+/*
+ * May the rows become a run?  A merge gives them once, so they may not where
+ * they may be asked for again; nor where a device can take some of them only, which
+ * are to be proven.
+ */
 static bool
 may_spill(const GsSortState *state)
 {
-	return !state->random_access && state->engine->figures.device == NULL &&
-		!gs_sort_key_needs_proof(state->key) && gs_sort_key_first_tied(state->key) < 0;
+	return !state->random_access && !state->disproved &&
+		!(is_device(state->engine) && gs_sort_key_needs_proof(state->key));
 }
 
-/* Sorts the engine's rows, if it has any, and writes them as a run. */
+/* GsRowCompares: of any rows, and of those whose keys are equal. */
+static int
+compare_rows(void *arg, const void *a, const void *b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b), 0);
+}
+
+static int
+compare_tied(void *arg, const void *a, const void *b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b),
+								gs_sort_key_first_tied(state->key));
+}
+
+/*
+ * Proves the order that the engine found, if its keys are only a hint.  FULL: it
+ * does not hold, so only a tuplesort will do.
+ */
+static GsStatus
+prove_order(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsSortProof proof = {.holds = true};
+	GsStatus	status = GS_STATUS_OK;
+
+	if (gs_sort_key_needs_proof(state->key))
+		status = gs_sort_prove(state->engine, state->compare, &proof);
+	MemoryContextSwitchTo(old);
+	state->proof.ncomparisons += proof.ncomparisons;
+	state->proof.us += proof.us;
+	state->disproved = !proof.holds;
+	return status == GS_STATUS_OK && state->disproved ? GS_STATUS_FULL : status;
+}
+
+/* The order in which runs are merged. */
+static GsMergeOrder
+merge_order(GsSortState *state)
+{
+	GsMergeOrder order = {.layout = state->engine->job.layout};
+
+	order.keys_decide = !gs_sort_key_needs_proof(state->key);
+	order.compare = !order.keys_decide ? compare_rows :
+		gs_sort_key_first_tied(state->key) >= 0 ? compare_tied : NULL;
+	order.compare_arg = state;
+	return order;
+}
+
+/*
+ * Sorts the rows that the engine has taken, and writes them as a run, if there
+ * are any.  FULL: a device has no memory to sort them, or their order was
+ * disproved.
+ */
 static GsStatus
 write_run(GsSortState *state)
 {
@@ -437,33 +531,120 @@ write_run(GsSortState *state)
 	/* rows shorter than those before can need a little more than was left for them */
 	engine->job.memory_limit = SIZE_MAX;
 	status = gs_engine_sort(engine);
+	if (status == GS_STATUS_FULL)
+		status = gs_engine_sort(engine);	/* without those that it did not take */
+	if (status == GS_STATUS_OK)
+		status = prove_order(state);
 	if (status != GS_STATUS_OK || engine->figures.nrows == 0)
 		return status;
 	if (state->spill == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);
+		GsMergeOrder order = merge_order(state);
 
-		state->spill = gs_spill_create(engine->job.layout, state->memory_limit);
+		state->spill = gs_spill_create(state->columns, state->ncolumns,
+									   ExecGetResultType(outerPlanState(state)),
+									   &order, state->memory_limit);
 		MemoryContextSwitchTo(old);
 	}
 	return gs_spill_write_run(state->spill, engine);
 }
 
-/* Puts an empty engine, which will take a row of row_bytes, in the place of this one. */
-static void
-renew_engine(GsSortState *state, Size row_bytes)
+/* Copies the rows that another engine has not written, in input order. */
+static GsStatus
+take_rest(GsSortState *state, GsEngine *from)
 {
-	GsJob		job = state->engine->job;
+	const GsKeyLayout *layout = from->job.layout;
+	const GsBatch *rest;
+	GsBatch    *batch = NULL;
+	GsStatus	status;
 
-	gs_engine_close(state->engine);
+	while ((status = gs_engine_next_batch(from, &rest)) == GS_STATUS_OK && rest != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (size_t i = 0; i < rest->nrows; i++)
+		{
+			Size		row_bytes = gs_batch_row_bytes(rest, layout, i);
+
+			if ((batch == NULL || !gs_engine_has_room(batch, row_bytes)) &&
+				reserve(state, row_bytes, &batch) != GS_STATUS_OK)
+				report_no_memory();
+			gs_batch_push_copy(batch, rest, layout, i, row_bytes);
+		}
+	}
+	return status;
+}
+
+/*
+ * Puts a CPU engine, with room for a row of row_bytes, in the place of one whose
+ * rows were written as a run, but for those that it did not take; it did not
+ * even sort if it is to be drained.
+ */
+static GsStatus
+next_engine(GsSortState *state, Size row_bytes, bool drain)
+{
+	GsEngine   *device = is_device(state->engine) ? state->engine : NULL;
+	GsJob		job = state->engine->job;
+	GsStatus	status = GS_STATUS_OK;
+
+	if (device == NULL)
+		gs_engine_close(state->engine);
 	job.memory_limit = Max(state->memory_limit - gs_spill_writer_bytes(state->memory_limit),
 						   row_bytes + LEAST_ENGINE_BYTES);
 	state->engine = gs_engine_cpu_open(&job);
 	if (state->engine == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("There was no memory for a sort to go on with.")));
+		report_no_memory();
+	if (device == NULL)
+		return GS_STATUS_OK;
+
+	state->may_move = false;
+	if (drain)
+		status = gs_engine_drain(device);
+	if (status == GS_STATUS_OK)
+		status = take_rest(state, device);
+	if (status != GS_STATUS_OK)
+	{
+		gs_engine_close(state->engine);
+		state->engine = device;
+		return status;
+	}
+	/* the next rows go to the device again, if it took more than we can */
+	state->may_move = !drain && device->figures.nrows > 0 &&
+		device->figures.bytes_up >= state->memory_limit;
+	state->device_reason = device->figures.full;
+	gs_engine_close(device);
+	return GS_STATUS_OK;
+}
+
+/* Makes the engine's rows a run, and goes on with an empty engine. */
+static GsStatus
+spill(GsSortState *state, Size row_bytes)
+{
+	GsStatus	status = write_run(state);
+
+	if (status == GS_STATUS_OK ||
+		(status == GS_STATUS_FULL && is_device(state->engine) && !state->disproved))
+		status = next_engine(state, row_bytes, status == GS_STATUS_FULL);
+	return status;
+}
+
+/* Begins another batch for a row, whatever it takes. */
+static GsStatus
+reserve(GsSortState *state, Size row_bytes, GsBatch **batch)
+{
+	GsStatus	status = gs_engine_reserve(state->engine, row_bytes, batch);
+
+	if (status == GS_STATUS_FULL &&
+		(gs_top_cut(&state->top, state->engine, state->context, true) ||
+		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
+		status = gs_engine_reserve(state->engine, row_bytes, batch);
+	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && may_spill(state))
+	{
+		status = spill(state, row_bytes);
+		if (status == GS_STATUS_OK)
+			status = gs_engine_reserve(state->engine, row_bytes, batch);
+	}
+	return status;
 }
 
 /* Begins another batch for a row.  Returns NULL, or why there is none. */
@@ -475,21 +656,7 @@ begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 	(void) gs_top_cut(&state->top, state->engine, state->context, false);
 	if (device_pays(state, false))
 		(void) move_to_device(state);
-	status = gs_engine_reserve(state->engine, row_bytes, batch);
-	if (status == GS_STATUS_FULL &&
-		(gs_top_cut(&state->top, state->engine, state->context, true) ||
-		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
-		status = gs_engine_reserve(state->engine, row_bytes, batch);
-	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && may_spill(state))
-	{
-		status = write_run(state);
-		if (status == GS_STATUS_OK)
-		{
-			state->may_move = false;
-			renew_engine(state, row_bytes);
-			status = gs_engine_reserve(state->engine, row_bytes, batch);
-		}
-	}
+	status = reserve(state, row_bytes, batch);
 	return status == GS_STATUS_OK ? NULL : status_reason(state, status);
 }
 
@@ -597,18 +764,7 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	return NULL;
 }
 
-/* A GsRowCompare of rows whose keys are equal. */
-static int
-compare_tied(void *arg, const void *a, const void *b)
-{
-	GsSortState *state = arg;
-
-	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
-								(MinimalTuple) unconstify(void *, b),
-								gs_sort_key_first_tied(state->key));
-}
-
-/* Will the rows move to a device, as far as one can know? */
+/* Will the rows move to a device, as far as one can know?  It can compare nothing but keys. */
 static bool
 device_is_likely(const GsSortState *state)
 {
@@ -638,6 +794,7 @@ begin_load(GsSortState *state)
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
+	state->disproved = false;
 	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
@@ -659,9 +816,10 @@ begin_load(GsSortState *state)
 		state->keys_only = job.layout->keys_only;
 		job.memory_limit = state->memory_limit;
 		gs_engine_host_init(&job.host, state->context);
+		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
+			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
 		if (gs_sort_key_first_tied(state->key) >= 0)
 		{
-			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
 			job.compare = compare_tied;
 			job.compare_arg = state;
 		}
@@ -708,25 +866,6 @@ load(GsSortState *state)
 	}
 }
 
-/*
- * Proves the order that the engine found; if it does not hold, a tuplesort gets
- * the rows.
- */
-static GsStatus
-prove_order(GsSortState *state)
-{
-	MemoryContext old = MemoryContextSwitchTo(state->context);
-	GsStatus	status = gs_sort_prove(state->engine, state->columns, state->ncolumns,
-									   ExecGetResultType(outerPlanState(state)),
-									   &state->proof);
-
-	MemoryContextSwitchTo(old);
-	if (status == GS_STATUS_OK && !state->proof.holds &&
-		!hand_over_sorted(state, "strxfrm() and strcoll() disagree"))
-		status = GS_STATUS_FAILED;
-	return status;
-}
-
 /* Sorts what was loaded, proves the order if need be, and fetches the first rows. */
 static GsStatus
 sort_in_engine(GsSortState *state)
@@ -736,19 +875,21 @@ sort_in_engine(GsSortState *state)
 	if (status != GS_STATUS_OK)
 		return status;
 	state->nrows = state->engine->figures.nrows + state->nnulls;
-	if (gs_sort_key_needs_proof(state->key))
-		status = prove_order(state);
-	if (status == GS_STATUS_OK && state->phase == GS_SORT_ENGINE)
-		status = fill_window(state, 0);
-	return status;
+	status = prove_order(state);
+	return status == GS_STATUS_OK ? fill_window(state, 0) : status;
 }
 
-/* Writes the last run and begins to merge them all. */
+/*
+ * Writes the last run and begins to merge them all.  Where that was a device's, some
+ * rows may be left for another.
+ */
 static GsStatus
 merge_runs(GsSortState *state)
 {
-	GsStatus	status = write_run(state);
+	GsStatus	status = is_device(state->engine) ? spill(state, 0) : GS_STATUS_OK;
 
+	if (status == GS_STATUS_OK)
+		status = write_run(state);
 	if (status != GS_STATUS_OK)
 		return status;
 	gs_engine_close(state->engine);

@@ -67,8 +67,9 @@ typedef struct GsSortState
 	const char *device_reason;	/* why they did not; NULL if not tried */
 	bool		begun_again;	/* a device was lost, and the child ran twice */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
-	GsSortCompare *compare;		/* decides ties; NULL if the key does */
+	GsSortCompare *compare;		/* decides where the key does not; NULL if it does */
 	GsSortProof proof;			/* of the order, where the key needs one */
+	bool		disproved;		/* it failed */
 	uint64		nread;			/* rows that the child gave */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted; not those that top has

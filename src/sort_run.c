@@ -184,6 +184,7 @@ gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, const GsKeyLayout *l
 	writer->buffer = buffer;
 	writer->room = store->extent_bytes - LINK_BYTES;
 	writer->used = 0;
+	writer->longest = 0;
 	writer->run.first_extent = writer->extent;
 	writer->run.nbytes = 0;
 }
@@ -235,6 +236,7 @@ gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row)
 	place = (uint64) ((const MinimalTupleData *) row)->t_len << 32 |
 		gs_record_nulls(record, layout->nwords);
 	row_bytes = gs_run_row_bytes(layout, record, place >> 32);
+	writer->longest = Max(writer->longest, words_bytes + row_bytes);
 	write_bytes(writer, record, words_bytes);
 	write_bytes(writer, &place, sizeof(place));
 	write_bytes(writer, row + sizeof(place), row_bytes - sizeof(place));

@@ -133,6 +133,7 @@ typedef struct GsRunWriter
 	Size		room;			/* bytes of an extent but for its link */
 	Size		used;
 	GsRun		run;			/* so far */
+	Size		longest;		/* of its rows, with their keys */
 } GsRunWriter;
 
 /* Begins a run.  The buffer is of the size of an extent, and 8-aligned. */

@@ -37,14 +37,27 @@
 #define LEAST_WRITE_BYTES	((Size) 8 << 10)
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
-/* Runs merged at once, at most: more would not fit the processor's cache. */
+/* Runs merged at once, at least; and at most: more would not fit the processor's cache. */
+#define LEAST_SOURCES	6
 #define MOST_SOURCES	512
 
 struct GsSpill
 {
-	const GsKeyLayout *layout;
+	GsMergeOrder order;
+	const GsKeyLayout *layout;	/* the order's */
 	MemoryContext context;
 	Size		memory_limit;
+
+	/* makes records again, where an engine has them no more */
+	const GsSortColumn *columns;
+	int			ncolumns;
+	TupleDesc	desc;
+	GsSortKey  *key;			/* NULL before the first */
+	TupleTableSlot *slot;
+	uint64	   *record;
+	char	   *row;			/* a copy, if keys go behind it */
+	Size		row_allocated;
+
 	GsSpillFigures figures;
 	GsRunStore *store;
 
@@ -52,6 +65,7 @@ struct GsSpill
 	GsRun	   *runs;
 	int			nruns;
 	int			runs_allocated;
+	Size		longest;		/* of all rows, with their keys */
 
 	/* a merge */
 	GsKeyMerge	merge;
@@ -63,11 +77,16 @@ struct GsSpill
 };
 
 GsSpill *
-gs_spill_create(const GsKeyLayout *layout, Size memory_limit)
+gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+				const GsMergeOrder *order, Size memory_limit)
 {
 	GsSpill    *spill = palloc0(sizeof(GsSpill));
 
-	spill->layout = layout;
+	spill->columns = columns;
+	spill->ncolumns = ncolumns;
+	spill->desc = desc;
+	spill->order = *order;
+	spill->layout = order->layout;
 	spill->context = CurrentMemoryContext;
 	spill->memory_limit = memory_limit;
 	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit));
@@ -102,16 +121,21 @@ gs_spill_writer_bytes(Size memory_limit)
 	return nbytes;
 }
 
-/* How many runs can be merged at once. */
+/*
+ * How many runs can be merged at once.  The row in front of each is in memory,
+ * however long it is; with rows so long that memory has few of them, it is
+ * better exceeded than all rows be moved many times.
+ */
 static int
 most_sources(const GsSpill *spill)
 {
-	Size		each = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES) +
+	Size		read_at_once = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES);
+	Size		each = Max(read_at_once, spill->longest) +
 		gs_key_merge_bytes(1) + sizeof(GsRunReader);
 	Size		besides = gs_spill_writer_bytes(spill->memory_limit) + sizeof(GsSpill);
 
-	return spill->memory_limit <= besides ? 2 :
-		clamp(2, (spill->memory_limit - besides) / each, MOST_SOURCES);
+	return spill->memory_limit <= besides ? LEAST_SOURCES :
+		clamp(LEAST_SOURCES, (spill->memory_limit - besides) / each, MOST_SOURCES);
 }
 
 /* The buffer of each. */
@@ -153,6 +177,58 @@ add_run(GsSpill *spill, const GsRun *run)
 	spill->runs[spill->nruns++] = *run;
 }
 
+/* A copy of a row, with room behind it. */
+static char *
+copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
+{
+	Size		nbytes = GS_ALIGN_ROW(row_bytes + extra_bytes);
+
+	if (nbytes > spill->row_allocated)
+	{
+		if (spill->row != NULL)
+			pfree(spill->row);
+		spill->row_allocated = nbytes + nbytes / 4;
+		spill->row = MemoryContextAllocHuge(spill->context, spill->row_allocated);
+	}
+	memcpy(spill->row, row, row_bytes);
+	return spill->row;
+}
+
+/*
+ * Writes a row whose record stayed with a device: makes it again, by a key of
+ * our own, as the driver's has observed the row already, and may have another at hand.
+ */
+static void
+write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
+{
+	char	   *row = unconstify(char *, tuple);
+	GsRowSource source;
+	const char *why_not;
+	Size		extra_bytes;
+	uint32		nulls;
+
+	if (spill->key == NULL)
+	{
+		spill->key = gs_sort_key_create(spill->columns, spill->ncolumns, spill->desc, true);
+		spill->slot = MakeSingleTupleTableSlot(spill->desc, &TTSOpsMinimalTuple);
+		spill->record = palloc(gs_record_bytes(spill->layout));
+	}
+	ExecStoreMinimalTuple((MinimalTuple) row, spill->slot, false);
+	gs_row_source_init(&source, spill->slot);
+	if (gs_sort_key_is_direct(spill->key))
+		nulls = gs_sort_key_write_direct(spill->key, spill->slot, &source, spill->record);
+	else
+	{
+		if (!gs_sort_key_load(spill->key, spill->slot, &source, &extra_bytes, &why_not))
+			elog(ERROR, "a row that had a key has none: %s", why_not);
+		if (extra_bytes > 0)
+			row = copy_row(spill, row, source.nbytes, extra_bytes);
+		nulls = gs_sort_key_write(spill->key, &source, row, source.nbytes, spill->record);
+	}
+	spill->record[spill->layout->nwords] = nulls;
+	gs_run_write_row(writer, spill->record, row);
+}
+
 GsStatus
 gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 {
@@ -171,12 +247,23 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine)
 	{
 		CHECK_FOR_INTERRUPTS();
 		for (size_t i = 0; i < fetched; i++)
-			gs_run_write_row(&writer, records[i], rows[i]);
+		{
+			if (records[i] != NULL)
+				gs_run_write_row(&writer, records[i], rows[i]);
+			else
+				write_without_record(spill, &writer, rows[i]);
+		}
 		position += fetched;
 	}
 	run = end_run(&writer);
 	add_run(spill, &run);
+	spill->longest = Max(spill->longest, writer.longest);
 	spill->figures.nruns++;
+	if (engine->figures.device != NULL)
+	{
+		if (spill->figures.device_runs++ == 0)
+			spill->figures.device = MemoryContextStrdup(spill->context, engine->figures.device);
+	}
 	spill->figures.nrows += position;
 	MemoryContextSwitchTo(old);
 	return status;
@@ -202,7 +289,7 @@ begin_merge(GsSpill *spill, int first, int nruns, bool consume)
 							spill->buffers + i * nbytes, nbytes);
 		records[i] = gs_run_reader_next(&spill->readers[i]);
 	}
-	gs_key_merge_begin(&spill->merge, spill->layout, records, nruns, spill->merge_memory);
+	gs_key_merge_begin(&spill->merge, &spill->order, records, nruns, spill->merge_memory);
 	spill->begun = false;
 	pfree(records);
 }
@@ -314,6 +401,8 @@ gs_spill_close(GsSpill *spill)
 {
 	if (spill->readers != NULL)
 		end_merge(spill);
+	if (spill->slot != NULL)
+		ExecDropSingleTupleTableSlot(spill->slot);
 	gs_run_store_close(spill->store);
 	pfree(spill->runs);
 	pfree(spill);

@@ -15,12 +15,18 @@
 #ifndef GPUSORT_SORT_SPILL_H
 #define GPUSORT_SORT_SPILL_H
 
+#include "executor/tuptable.h"
+
 #include "engine.h"
+#include "key_merge.h"
+#include "sort_key.h"
 #include "sort_run.h"
 
 typedef struct GsSpillFigures
 {
 	int64		nruns;			/* that were written by engines */
+	int64		device_runs;	/* of these, by a device */
+	const char *device;			/* its name */
 	int64		nmerges;		/* of runs to a run, before the last merge */
 	uint64		nrows;			/* of all runs */
 	int64		disk_bytes;		/* at most */
@@ -29,10 +35,12 @@ typedef struct GsSpillFigures
 typedef struct GsSpill GsSpill;
 
 /*
- * In the current memory context, for runs of engines whose rows have this
- * layout, and which go on observing it.  memory_limit is for the merge.
+ * In the current memory context, where it may also make a small one of its own.
+ * For runs of engines whose rows are of this type and have the order's layout, which
+ * the driver goes on observing.  memory_limit is for the merge.
  */
-extern GsSpill *gs_spill_create(const GsKeyLayout *layout, Size memory_limit);
+extern GsSpill *gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+								const GsMergeOrder *order, Size memory_limit);
 
 /* What of the memory limit a run's engine must leave, since it is needed to write the run. */
 extern Size gs_spill_writer_bytes(Size memory_limit);

@@ -79,10 +79,8 @@ prove_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *l
 }
 
 GsStatus
-gs_sort_prove(GsEngine *engine, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-			  GsSortProof *proof)
+gs_sort_prove(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof)
 {
-	GsSortCompare *compare = gs_sort_compare_create(columns, ncolumns, desc);
 	RowCopy		last = {.context = CurrentMemoryContext};
 	const void *rows[WINDOW];
 	uint64		position = 0;
@@ -101,6 +99,8 @@ gs_sort_prove(GsEngine *engine, const GsSortColumn *columns, int ncolumns, Tuple
 		proof->holds = prove_window(compare, rows, nrows, &last, proof);
 		position += nrows;
 	}
+	if (last.row != NULL)
+		pfree(last.row);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	proof->us = INSTR_TIME_GET_MICROSEC(end);

@@ -11,7 +11,7 @@
 #include "executor/tuptable.h"
 
 #include "engine.h"
-#include "sort_key.h"
+#include "sort_compare.h"
 
 /* ------------------------------------------------- before the first row leaves */
 
@@ -25,11 +25,10 @@ typedef struct GsSortProof
 /*
  * Compares all neighbours of an engine that has sorted, once: a comparator
  * whose order is total and which finds no inversion there would find none
- * anywhere.  Works in the current memory context, which keeps what it takes.  OK
- * or FAILED; may ereport what comparators report.
+ * anywhere.  Works in the current memory context.  OK or FAILED; may ereport what
+ * comparators report.
  */
-extern GsStatus gs_sort_prove(GsEngine *engine, const GsSortColumn *columns, int ncolumns,
-							  TupleDesc desc, GsSortProof *proof);
+extern GsStatus gs_sort_prove(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof);
 
 /* ----------------------------------------------------------- while rows leave */
 

@@ -178,14 +178,16 @@ my $sort_ms;
 }
 my $later_ms = int($sort_ms / 4);
 
-# Small work_mem: the rows go to a tuplesort, which has files.
+# Small work_mem: the rows are in runs, which are in files; very small: runs are
+# merged to runs before the hand-out.
 my @cases = (
 	[ 'load', "work_mem = '1GB'", $load, 'false', 30, "$load" ],
 	[ 'sort', "work_mem = '1GB'", $sort, 'false', 0, "$load $sort" ],
 	[ 'later in the sort', "work_mem = '1GB'", $sort, 'false', $later_ms, "$load $sort" ],
 	[ 'hand-out', "work_mem = '1GB'", $hand_out, 'false', 0, "$load $sort $hand_out" ],
-	[ 'load into a tuplesort', "work_mem = '32MB'", $load, 'true', 0, "$load" ],
-	[ 'hand-out from a tuplesort', "work_mem = '32MB'", $hand_out, 'true', 0, "$load $sort $hand_out" ]);
+	[ 'load into runs', "work_mem = '32MB'", $load, 'true', 0, "$load" ],
+	[ 'merges of runs', "work_mem = '64kB'", $sort, 'true', 0, "$load $sort" ],
+	[ 'the last merge', "work_mem = '32MB'", $hand_out, 'true', 0, "$load $sort $hand_out" ]);
 
 foreach my $case (@cases)
 {
@@ -282,7 +284,7 @@ my $parent_fails = q{
 foreach my $work_mem ('1GB', '1MB')
 {
 	my ($psql, $pid, $start_kb) = fresh_session("SET gpusort.force = on; SET work_mem = '$work_mem'");
-	my $where = $work_mem eq '1MB' ? ', in a tuplesort' : '';
+	my $where = $work_mem eq '1MB' ? ', in runs' : '';
 
 	foreach ([ 'an error of the child', $child_fails ], [ 'an error of the parent', $parent_fails ])
 	{
@@ -319,7 +321,7 @@ foreach my $work_mem ('1GB', '1MB')
 foreach my $work_mem ('1GB', '1MB')
 {
 	my ($psql, $pid, $start_kb) = fresh_session("SET gpusort.force = on; SET work_mem = '$work_mem'");
-	my $where = $work_mem eq '1MB' ? ', in a tuplesort' : '';
+	my $where = $work_mem eq '1MB' ? ', in runs' : '';
 	my $remains = q{
 		SELECT (SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'GpuSort'),
 			(SELECT count(*) FROM pg_ls_tmpdir()) > 0};

@@ -31,7 +31,7 @@ foreach ('parallel_schedule', 'sql', 'expected', 'regress.c')
 	BAIL_OUT("PG_REGRESS_DIR = $source has no $_") unless -e "$source/$_";
 }
 
-# Tests where the order of ties shows.
+# Tests where the order of ties shows, or what sorts cost.
 my %ties = (
 	# ORDER BY f1 <-> '0,1': two points at an infinite distance
 	create_index => { unseen => [qr/ORDER BY f1 <-> '0,1'/] },
@@ -41,6 +41,9 @@ my %ties = (
 
 	# ORDER BY coalesce(a,0)+coalesce(b,0), which several groups share
 	groupingsets => { unseen => [qr/order by coalesce\(a,0\)\+coalesce\(b,0\)/] },
+
+	# gpusortd sorts for less than an Incremental Sort is estimated to cost
+	incremental_sort => { plans => [ qr/order by four\) t order by four, ten/, qr/union select \* from t order by 1,3/ ] },
 
 	# ORDER BY i, an inet that several rows have
 	inet => {},

@@ -33,6 +33,12 @@
  * slot and not among those given back.  A client keeps one slot back while it fills the others, so that
  * there is always one to drain through.
  *
+ * Or it sends SORT with `partial` set, and goes on as if the batches that were
+ * uploaded had been all.  The others stay in their slots until JOB_CLOSE; uploads on their
+ * way are finished, each with its BATCH_FREE, before SORTED comes.  A sort for
+ * which there is no memory ends with GS_FAILED_MEMORY and can be drained, but not
+ * tried again.
+ *
  * When JOB_CLOSE was sent, all slots are the client's as soon as the next
  * job's JOB_READY has come: only then has the device let go of them.
  * Closing the socket ends everything, at any time.
@@ -63,7 +69,7 @@
 #include "key_layout.h"
 
 #define GS_WIRE_MAGIC	UINT32_C(0x47505553)	/* "GPUS" */
-#define GS_WIRE_VERSION	UINT32_C(1)
+#define GS_WIRE_VERSION	UINT32_C(2)
 
 /* Limits that the service holds a client to. */
 #define GS_MIN_SLOT_BYTES	((uint32_t) 64 << 10)
@@ -181,8 +187,9 @@ typedef struct GsSortRequest
 {
 	GsMessage	message;
 	uint32_t	algorithm;		/* a GsAlgorithm */
-	uint32_t	reserved;
-	GsKeyLayout layout;			/* with all that was observed */
+	uint32_t	partial;		/* 0 or 1: although a batch was not taken */
+	GsKeyLayout layout;			/* with all that was observed, of these and
+								 * perhaps of other rows */
 } GsSortRequest;
 
 typedef struct GsSorted

@@ -9,6 +9,8 @@ is compared, which does not show their order.
 
 from collections import namedtuple
 
+from tables import LARGE
+
 # settings: of the session.  before: statements to run first.  explain: what
 # EXPLAIN ANALYZE is asked.  got and want: statements that give one bytea[];
 # loose_got and loose_want: ones that give one text.  columns: those sorted by.
@@ -56,8 +58,9 @@ def _expression(rng, column, collations):
     name = column.name
     if rng.random() < 0.7:
         return name
-    any_type = [f"{name} IS NULL", f"coalesce({name}, {name})", f"ROW({name}, id % 3)",
-                f'{name}::text COLLATE "{rng.choice(collations)}"']
+    any_type = [f"{name} IS NULL", f"coalesce({name}, {name})", f"ROW({name}, id % 3)"]
+    if column.kind != "number":  # of which some have a hundred thousand digits
+        any_type.append(f'{name}::text COLLATE "{rng.choice(collations)}"')
     if column.type != "name":  # whose NULL has a collation of its own
         any_type.append(f"CASE WHEN id % 5 > 0 THEN {name} END")
     of_kind = {
@@ -81,12 +84,14 @@ def _direction(rng, column, expression):
 
 
 def random_items(rng, table, collations):
-    items = []
-    for _ in range(rng.choice([1, 1, 1, 2, 2, 3, 4, 5])):
-        column = rng.choice(table.columns)
-        expression = _expression(rng, column, collations)
-        items.append(Item(expression, _direction(rng, column, expression), column))
-    return items
+    """Sort items, mostly of different columns."""
+    count = rng.choice([1, 1, 1, 2, 2, 3, 4, 5])
+    if count <= len(table.columns) and rng.random() < 0.7:
+        columns = rng.sample(table.columns, count)
+    else:
+        columns = rng.choices(table.columns, k=count)
+    expressions = [(_expression(rng, column, collations), column) for column in columns]
+    return [Item(expression, _direction(rng, column, expression), column) for expression, column in expressions]
 
 
 def _source(rng, table):
@@ -255,9 +260,13 @@ WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_jo
                                                             _group, _merge_join, _lateral, _lateral, _prepared, _prepared, _parallel]
 
 
+# Of large tables, those that need no more of it.
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared]
+
+
 def random_settings(rng):
     engine = rng.choice(["cpu", "cpu", "cuda"])
-    settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine)]
+    settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine), ("gpusort.verify", rng.choice(["on", "off"]))]
     if engine == "cuda":
         settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
                      ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"]))]
@@ -267,7 +276,7 @@ def random_settings(rng):
 def random_case(rng, table, collations, keep=None):
     """A case; the same one with only some of its sort items, if keep has their numbers."""
     settings = random_settings(rng)
-    wrapper = rng.choice(WRAPPERS)
+    wrapper = rng.choice(WRAPPERS if table.size < LARGE else LARGE_WRAPPERS)
     items = random_items(rng, table, collations)
     order = Order(rng, items if keep is None else [items[i] for i in keep], table)
     case = wrapper(rng, table, order)

@@ -108,17 +108,22 @@ TEXTS = ["text", "varchar", "bpchar", "name"]
 # What literals are looked up for; a length would not take all of its type's.
 TYPE_NAMES = TEXTS + [chosen.name for chosen in TYPES if "(" not in chosen.name]
 
-DISTRIBUTIONS = ["uniform", "uniform", "few", "few", "zipf", "equal"]
+DISTRIBUTIONS = ["uniform", "uniform", "few", "few", "few", "zipf", "equal"]
 
 Column = namedtuple("Column", "name type collation kind value")
 
 
 class Table:
-    """Name, columns and the statements that make it; rows are numbered by id, in the order they lie in."""
+    """Name, columns and the statements that make it.
 
-    def __init__(self, name, columns, nrows, statements):
+    size is what the seed says, nrows how many rows there really are: fewer where
+    a case is made smaller.
+    """
+
+    def __init__(self, name, columns, size, nrows, statements):
         self.name = name
         self.columns = columns
+        self.size = size
         self.nrows = nrows
         self.statements = statements
 
@@ -138,7 +143,7 @@ def _number(rng, distribution):
     if distribution == "equal":
         return "0::bigint"
     if distribution == "few":
-        return f"mod({hashed}, {rng.choice([2, 3, 10, 100])})"
+        return f"mod({hashed}, {rng.choice([2, 3, 5, 10, 100])})"
     if distribution == "zipf":
         return f"floor(exp(ln(5000.0::float8) * {hashed} / 9223372036854775807::float8))::bigint"
     return "g"
@@ -171,9 +176,9 @@ def _value(rng, type_name, expression, literals):
     nulls = rng.choice([0, 0, 30, 500, 950])
     if nulls:
         whens.append(f"WHEN {_fraction('g', rng.getrandbits(40))} < {nulls} THEN NULL")
-    if literals and rng.random() < 0.6:
-        some = rng.sample(literals, min(len(literals), rng.randint(1, 8)))
-        share = 1000 // (len(some) * rng.choice([1, 3, 20]))
+    if literals and rng.random() < 0.75:
+        some = rng.sample(literals, min(len(literals), rng.randint(2, 16)))
+        share = 1000 // (len(some) * rng.choice([1, 2, 10]))
         seed = rng.getrandbits(40)
         for i, literal in enumerate(some):
             quoted = literal.replace("'", "''")
@@ -199,8 +204,14 @@ def _column(rng, name, collations, literals, may_toast):
                   _value(rng, chosen.name, expression, literals.get(chosen.name, [])))
 
 
+# From here on memory and a LIMIT leave out much of a table.
+LARGE = 15_000
+
+
 def _size(rng):
-    return rng.choice([0, 1, 2, 3] + [rng.randint(4, 100)] * 3 + [rng.randint(100, 1000)] * 5 + [rng.randint(1000, 5000)] * 2 + [rng.randint(5000, 12000)])
+    if rng.random() < 0.03:
+        return rng.randint(LARGE, 2 * LARGE)
+    return rng.choice([rng.randint(0, 4)] + [rng.randint(5, 100)] * 3 + [rng.randint(100, 1000)] * 5 + [rng.randint(1000, 5000)] * 2)
 
 
 def _insert(table, columns, first, last, order):
@@ -215,7 +226,7 @@ def random_table(rng, name, collations, literals, nrows=None):
     size = _size(rng)
     nrows = size if nrows is None else nrows
     # kilobytes take long to compare under some collations
-    columns = [_column(rng, f"c{i}", collations, literals, may_toast=size <= 500) for i in range(1, rng.randint(1, 6) + 1)]
+    columns = [_column(rng, f"c{i}", collations, literals, may_toast=size <= 500) for i in range(1, rng.randint(1, 6 if size < LARGE else 2) + 1)]
     added = columns[-1] if len(columns) > 1 and rng.random() < 0.25 else None
     order = ""
     if rng.random() < 0.35:
@@ -242,4 +253,4 @@ def random_table(rng, name, collations, literals, nrows=None):
         statements.append(f"ALTER TABLE {name} DROP COLUMN dropped")
     if rng.random() < 0.5:
         statements.append(f"ANALYZE {name}")
-    return Table(name, columns, nrows, statements)
+    return Table(name, columns, size, nrows, statements)

@@ -383,7 +383,11 @@ static void
 say_sort(World *world, RandomClient *client, bool sane)
 {
 	Dice	   *dice = world->dice;
-	GsSortRequest request = {.algorithm = (uint32_t) dice_below(dice, 3),.layout = client->layout};
+	GsSortRequest request = {
+		.algorithm = (uint32_t) dice_below(dice, 3),
+		.partial = dice_one_in(dice, 4),
+		.layout = client->layout
+	};
 
 	if (!sane)
 	{

@@ -455,7 +455,7 @@ test_layouts(void **unused)
 	table.layout.fields[0].ever_set = UINT64_MAX;
 	table.layout.fields[0].always_set = 0;
 	layout = table.layout;
-	layout.nrows = 101;
+	layout.nrows = 99;
 	check_bad_layout(&layout);
 	layout = table.layout;
 	layout.nwords = 2;

@@ -203,6 +203,102 @@ test_drain(void **unused)
 	driver_check_tables(90000, 150, &options, check_drain);
 }
 
+/* --------------------------------------------------------- a part of the rows */
+
+/* The first nsorted rows of the table, in order. */
+static void
+check_part(Driver *driver, const uint32_t *order, size_t nsorted)
+{
+	const TestTable *table = driver->table;
+	const void *rows[16];
+	size_t		position = 0;
+	size_t		at = 0;
+	size_t		n = 0;
+
+	for (size_t i = 0; i < table->nrows; i++)
+	{
+		if (order[i] >= nsorted)
+			continue;
+		if (at == n)
+		{
+			position += n;
+			n = driver_fetch(driver->engine, position, 16, rows);
+			CHECK(n > 0);
+			at = 0;
+		}
+		CHECK_MSG(table_row_is(table, order[i], &driver->layout, rows[at]),
+				  "row %u is another one, or damaged", order[i]);
+		at++;
+	}
+	CHECK(driver_fetch(driver->engine, nsorted, 16, rows) == 0);
+}
+
+/*
+ * A device too small: it sorts what it took, and the rest comes back in input
+ * order.  It may have no memory for the sort; then all of it can be drained.
+ */
+static int	nparts = 0;			/* sorts that were of a part indeed */
+
+static void
+check_partial(const TestTable *table, Dice *dice)
+{
+	UnitHost	host;
+	Driver		driver;
+	UnitLink   *link;
+	GsStatus	status;
+	uint32_t   *order = table_order(table);
+
+	unit_host_init(&host);
+	link = open_engine(&driver, table, &host, dice,
+					   1 + dice_below(dice, UINT64_C(1) << (20 + dice_below(dice, 6))));
+	status = driver_load(&driver);
+	CHECK(status == GS_STATUS_OK || status == GS_STATUS_FULL);
+	status = gs_engine_sort(driver.engine);
+	if (status == GS_STATUS_FULL)
+		status = gs_engine_sort(driver.engine);
+	if (status == GS_STATUS_OK)
+	{
+		size_t		nsorted = (size_t) driver.engine->figures.nrows;
+		size_t		n = nsorted;
+		const GsBatch *batch;
+
+		CHECK(nsorted <= driver.npushed);
+		nparts += nsorted > 0 && nsorted < driver.npushed;
+		check_part(&driver, order, nsorted);
+		while (gs_engine_next_batch(driver.engine, &batch) == GS_STATUS_OK && batch != NULL)
+		{
+			for (size_t slot = 0; slot < batch->nrows; slot++)
+				CHECK(table_row_is(table, n++, &driver.layout,
+								   gs_batch_pushed(batch, &driver.layout, slot)));
+		}
+		CHECK_MSG(n == driver.npushed, "%zu of %zu rows", n, driver.npushed);
+		check_part(&driver, order, nsorted);
+	}
+	else
+	{
+		CHECK(status == GS_STATUS_FULL);
+		driver_check_drain(&driver, SIZE_MAX);
+	}
+	free(order);
+	driver_close(&driver);
+	unit_link_close(link);
+	unit_host_end(&host);
+}
+
+static void
+test_partial(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 8000;
+	options.max_payload = 1000;
+	driver_check_tables(95000, 150, &options, check_partial);
+	options.keys_only = true;
+	options.max_rows = 60000;
+	driver_check_tables(96000, 50, &options, check_partial);
+	CHECK_MSG(nparts > 20, "only %d were", nparts);
+}
+
 /* ---------------------------------------------------------- links that break */
 
 /* The link breaks after any number of messages: FAILED, a reason, no leak. */
@@ -267,6 +363,7 @@ main(void)
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_move),
 		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_break),
 	};
 

@@ -146,7 +146,7 @@ test_no_rows(void **unused)
 
 	service_start(&service, 0, NULL);
 	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
-	gs_job_sort(client.job, GS_ALGORITHM_AUTO, &client.layout);
+	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	CHECK(client.sorted && client.figures.nrows == 0);
 	client_fetch(&client, 0);
 	CHECK(!gs_job_busy(client.job));
@@ -190,7 +190,7 @@ test_many_jobs(void **unused)
 			if (clients[i].npushed == 0)
 			{
 				CHECK(client_load(&clients[i], &dice));
-				gs_job_sort(clients[i].job, GS_ALGORITHM_AUTO, &clients[i].layout);
+				gs_job_sort(clients[i].job, GS_ALGORITHM_AUTO, false, &clients[i].layout);
 			}
 		}
 		while (waits)
@@ -269,7 +269,7 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 	if (!client_load(&client, dice))
 	{
 		/* a client says this before it has heard; it is too late */
-		gs_job_sort(client.job, GS_ALGORITHM_AUTO, &client.layout);
+		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 		outcome = OUTCOME_FULL_IN_LOAD;
 	}
 	else if (!client_sort(&client, GS_ALGORITHM_AUTO))
@@ -435,7 +435,7 @@ close_after(const TestTable *table, int npolls)
 	service_start(&service, 0, NULL);
 	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 4));
 	if (client_load(&client, NULL))
-		gs_job_sort(client.job, GS_ALGORITHM_AUTO, &client.layout);
+		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	for (int i = 0; i < npolls && ended; i++)
 	{
 		if (client.sorted && client.stream == 0)
@@ -962,7 +962,7 @@ test_layout_of_other_rows(void **unused)
 	service_start(&service, 0, NULL);
 	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
 	CHECK(client_load(&client, NULL));
-	client.layout.nrows++;
+	client.layout.nrows--;
 	CHECK(!client_sort(&client, GS_ALGORITHM_AUTO));
 	CHECK(client.failure == GS_FAILED_PROTOCOL);
 	client_close(&client);

@@ -250,7 +250,7 @@ client_load(Client *client, Dice *dice)
 bool
 client_sort(Client *client, GsAlgorithm algorithm)
 {
-	gs_job_sort(client->job, algorithm, &client->layout);
+	gs_job_sort(client->job, algorithm, false, &client->layout);
 	for (int npolls = 0; !client->sorted && !client->failed; npolls++)
 	{
 		CHECK(npolls < MANY_POLLS);

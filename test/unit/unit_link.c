@@ -124,7 +124,7 @@ unit_send(GsServiceLink *base, const GsMessage *message)
 								copy.filled.rows_bytes);
 			break;
 		case GS_MESSAGE_SORT:
-			gs_job_sort(link->job, copy.sort.algorithm, &copy.sort.layout);
+			gs_job_sort(link->job, copy.sort.algorithm, copy.sort.partial, &copy.sort.layout);
 			break;
 		case GS_MESSAGE_FETCH:
 			gs_job_fetch(link->job, copy.fetch.stream, copy.fetch.position);

@@ -1,0 +1,200 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_key_merge.c
+ *	  Merges of sorted runs: order, stability, any number of runs, empty ones.
+ *
+ * A random table is cut into runs, each in its reference order; what the merge
+ * gives must be the reference order of the whole.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "batch.h"
+#include "key_merge.h"
+#include "unit_check.h"
+#include "unit_cmocka.h"
+#include "unit_driver.h"
+
+/* A row of a run as it lies in a file: key words, then the row. */
+typedef struct Entry
+{
+	uint32_t	row;			/* its number in the table */
+	uint64_t   *record;
+} Entry;
+
+static Entry
+make_entry(const TestTable *table, uint32_t row, GsKeyLayout *layout)
+{
+	size_t		words_bytes = sizeof(uint64_t) * (size_t) layout->nwords;
+	Entry		entry = {.row = row};
+	uint32_t	offsets[GS_MAX_COLUMNS] = {0};
+	uint32_t	nulls;
+
+	entry.record = calloc(1, words_bytes + 8 + GS_ALIGN_ROW(table->keys_only ? 0 : table_row_bytes(table, row)));
+	CHECK(entry.record != NULL);
+	if (!table->keys_only)
+		table_put_row(table, row, (char *) (entry.record + layout->nwords), offsets);
+	nulls = table_put_key(table, row, layout, offsets, entry.record);
+	if (!table->keys_only)
+		entry.record[layout->nwords] = nulls;
+	return entry;
+}
+
+/* Cuts the rows into runs at random; some may be empty. */
+static void
+cut(Dice *dice, size_t nrows, uint32_t nruns, size_t *ends)
+{
+	for (uint32_t i = 0; i < nruns; i++)
+		ends[i] = i + 1 == nruns ? nrows : dice_below(dice, nrows + 1);
+	for (uint32_t i = 1; i + 1 < nruns; i++)
+	{
+		for (uint32_t j = i; j > 0 && ends[j - 1] > ends[j]; j--)
+		{
+			size_t		swap = ends[j];
+
+			ends[j] = ends[j - 1];
+			ends[j - 1] = swap;
+		}
+	}
+}
+
+/* Takes the next row of a run: the next in the whole order that the run has. */
+static const uint64_t *
+next_of_run(const Entry *entries, const uint32_t *order, size_t nrows,
+			size_t start, size_t end, size_t *at)
+{
+	for (; *at < nrows; (*at)++)
+	{
+		if (order[*at] >= start && order[*at] < end)
+			return entries[order[(*at)++]].record;
+	}
+	return NULL;
+}
+
+static void
+check_merge(const TestTable *table, Dice *dice)
+{
+	uint32_t	nruns = 1 + (uint32_t) dice_below(dice, dice_one_in(dice, 3) ? 70 : 9);
+	size_t		nrows = table->nrows;
+	size_t	   *ends = calloc(nruns, sizeof(size_t));
+	size_t	   *at = calloc(nruns, sizeof(size_t));
+	const uint64_t **records = calloc(nruns, sizeof(uint64_t *));
+	void	   *memory = malloc(gs_key_merge_bytes(nruns));
+	Entry	   *entries = calloc(nrows + 1, sizeof(Entry));
+	uint32_t   *order = table_order(table);
+	GsKeyLayout layout;
+	GsKeyMerge	merge;
+	GsMergeOrder by = {.layout = &layout,.keys_decide = true};
+	const uint64_t *record;
+	size_t		n = 0;
+
+	CHECK(ends != NULL && at != NULL && records != NULL && memory != NULL && entries != NULL);
+	table_layout(table, &layout);
+	for (size_t row = 0; row < nrows; row++)
+		entries[row] = make_entry(table, (uint32_t) row, &layout);
+	cut(dice, nrows, nruns, ends);
+	for (uint32_t i = 0; i < nruns; i++)
+		records[i] = next_of_run(entries, order, nrows, i == 0 ? 0 : ends[i - 1], ends[i], &at[i]);
+
+	gs_key_merge_begin(&merge, &by, records, nruns, memory);
+	while ((record = gs_key_merge_record(&merge)) != NULL)
+	{
+		uint32_t	winner = gs_key_merge_winner(&merge);
+
+		CHECK_MSG(n < nrows, "more rows came out than the %zu that went in", nrows);
+		CHECK(winner < nruns);
+		CHECK_MSG(record == entries[order[n]].record,
+				  "place %zu of %zu, %u runs: a row of run %u, but row %u belongs there",
+				  n, nrows, nruns, winner, order[n]);
+		n++;
+		gs_key_merge_replace(&merge, next_of_run(entries, order, nrows,
+												 winner == 0 ? 0 : ends[winner - 1],
+												 ends[winner], &at[winner]));
+	}
+	CHECK_MSG(n == nrows, "%zu of %zu rows came out", n, nrows);
+
+	for (size_t row = 0; row < nrows; row++)
+		free(entries[row].record);
+	free(entries);
+	free(order);
+	free(records);
+	free(memory);
+	free(ends);
+	free(at);
+}
+
+static void
+test_tables(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 400;
+	driver_check_tables(1, 1500, &options, check_merge);
+}
+
+static void
+test_shapes(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 600;
+	for (options.shape = 0; options.shape < SHAPES; options.shape++)
+		driver_check_tables(20000 + (uint64_t) options.shape * 100, 60, &options, check_merge);
+}
+
+static void
+test_keys_only(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.keys_only = true;
+	options.max_rows = 2000;
+	driver_check_tables(30000, 300, &options, check_merge);
+}
+
+static void
+test_strings(void **unused)
+{
+	TableOptions options = table_defaults;
+
+	options.max_rows = 300;
+	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
+	{
+		options.ncolumns = 1;
+		driver_check_tables(40000 + (uint64_t) options.kind * 1000, 150, &options, check_merge);
+		options.ncolumns = 3;
+		driver_check_tables(50000 + (uint64_t) options.kind * 1000, 150, &options, check_merge);
+	}
+}
+
+/* Words of all ones, which a run at its end has too. */
+static void
+test_largest_words(void **unused)
+{
+	const TestKind kinds[] = {TEST_INT64};
+	Dice		dice = dice_of_seed(60000);
+	TestTable  *table = table_make_empty(kinds, 1, 200);
+
+	for (size_t row = 0; row < 200; row++)
+		table_set_number(table, row, 0, row % 3 == 0 ? INT64_MIN : INT64_MAX);
+	for (int i = 0; i < 50; i++)
+		check_merge(table, &dice);
+	table_free(table);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_shapes),
+		cmocka_unit_test(test_keys_only),
+		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_largest_words)
+	};
+
+	return cmocka_run_group_tests_name("key_merge", tests, NULL, NULL);
+}
