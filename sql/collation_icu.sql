@@ -90,6 +90,13 @@ SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s', c)), pg_temp.rows_ok('m
 	   pg_temp.rows_ok('many', format('(repeat(''beginning '', 9) || s) COLLATE %s, id', c))
 FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted','gs_numeric','gs_czech']) c;
 
+-- below a LIMIT: dropped by comparisons, which decide ties too
+SELECT c, k, count(*) AS checked, count(*) FILTER (WHERE NOT pg_temp.same(format(q, c, '', n), format(q, c, ', id', n))) AS wrong,
+	   bool_and(n = 700 OR pg_temp.figures(format(q, c, '', n)) ? 'Dropped Rows') AS drops
+FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted_nd']) c, unnest(ARRAY['%s', '%s DESC', '%s NULLS FIRST, -id', 'id / 1000, %s DESC']) k,
+	 LATERAL (SELECT 'SELECT * FROM many ORDER BY ' || replace(k, '%s', 's COLLATE %s') || '%s LIMIT %s' AS q) l, unnest('{1,20,700}'::int[]) n
+GROUP BY c, k ORDER BY c COLLATE "C", k COLLATE "C";
+
 -- what is too poor a beginning goes to PostgreSQL, unless a device sorts
 SELECT f ->> 'Engine Reason' ~ 'tell few' IS NOT FALSE AS reason
 FROM pg_temp.figures('SELECT * FROM many ORDER BY (repeat(''beginning '', 9) || s) COLLATE "en-x-icu"') f;

@@ -82,9 +82,9 @@ int			gpusort_min_rows = DEFAULT_MIN_ROWS;
 int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
 int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
 int			gpusort_algorithm = GS_ALGORITHM_AUTO;
-bool		gpusort_planner_cost = true;
 int			gpusort_libc_collations = GS_LIBC_VERIFY;
 bool		gpusort_verify = false;
+bool		gpusort_planner_cost = true;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
 bool		gpusort_explain_as_sort = false;
@@ -191,12 +191,6 @@ define_settings(void)
 							 "\"auto\" takes the faster for the keys at hand.",
 							 &gpusort_algorithm, GS_ALGORITHM_AUTO, algorithm_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.planner_cost",
-							 "Tells the planner what gpusort's sorts cost.",
-							 "Turned off, plans are chosen as if all sorts were "
-							 "PostgreSQL's.",
-							 &gpusort_planner_cost, true,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.libc_collations",
 							 "Takes over sorts by collations of the C library.",
 							 "\"verify\" sorts by strxfrm() and compares all neighbours "
@@ -209,6 +203,12 @@ define_settings(void)
 							 "Each is compared with the one before by PostgreSQL's own "
 							 "comparators, and they are counted. An ERROR says what is wrong.",
 							 &gpusort_verify, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.planner_cost",
+							 "Tells the planner what gpusort's sorts cost.",
+							 "Turned off, plans are chosen as if all sorts were "
+							 "PostgreSQL's.",
+							 &gpusort_planner_cost, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.force",
 							 "Takes over every possible sort, whatever its size.",
@@ -229,7 +229,7 @@ define_settings(void)
 							 "Makes wrong keys of texts whose collation does not compare bytes.",
 							 "For tests.",
 							 &gpusort_collation_fault, false,
-							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
 	/* of gpusortd, so of the server: in the configuration file only */
 	DefineCustomEnumVariable("gpusort.device",

@@ -33,9 +33,9 @@ extern int	gpusort_min_rows;
 extern int	gpusort_device_min_rows;
 extern int	gpusort_device_wait;	/* ms */
 extern int	gpusort_algorithm;	/* a GsAlgorithm: wire/protocol.h */
-extern bool gpusort_planner_cost;
 extern int	gpusort_libc_collations;	/* a GsLibcChoice */
 extern bool gpusort_verify;
+extern bool gpusort_planner_cost;
 extern bool gpusort_force;
 extern bool gpusort_debug_plan;
 extern bool gpusort_explain_as_sort;

@@ -21,21 +21,7 @@
 #include "postgres.h"
 
 #include "gpusort.h"
-#include "key_collation.h"
 #include "sort_choice.h"
-
-/* Is there text whose keys are only a hint?  What a top-N sort drops is never compared. */
-static bool
-needs_proof(const GsSortColumn *columns, int ncolumns)
-{
-	for (int i = 0; i < ncolumns; i++)
-	{
-		if (OidIsValid(columns[i].collation) &&
-			gs_key_collation_needs_proof(columns[i].collation))
-			return true;
-	}
-	return false;
-}
 
 char *
 gs_sort_choice_reason_not(const GsSortColumn *columns, int ncolumns, double nrows,
@@ -49,7 +35,7 @@ gs_sort_choice_reason_not(const GsSortColumn *columns, int ncolumns, double nrow
 		return "a LIMIT bounds it, by a value that is not known here";
 	if (gpusort_force)
 		return NULL;
-	if (bound->bounded && needs_proof(columns, ncolumns))
+	if (bound->bounded && gs_sort_key_will_need_proof(columns, ncolumns))
 		return "a LIMIT bounds it, and its collation's keys have to be proven";
 	if (nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",

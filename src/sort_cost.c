@@ -63,19 +63,20 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
  * where there was a choice: a plan is to change only for what is sure.  As a
  * stock sort costs the same for any number of columns, so may this one, nearly.
  *
- * A device took 0.4 of the CPU engine's time for 10 M rows, and 0.8 for 100 k
- * (gpusort.c).
+ * A device took 0.4 of the CPU engine's time for 10 M rows, 0.8 for 100 k, and
+ * more than all of it for few (gpusort.c).
  */
 #define ROW_OPERATORS		28
 #define COLUMN_OPERATORS	2
 #define DEVICE_SHARE		0.7
+#define DEVICE_LEAST_ROWS	100000
 
 double
 gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device)
 {
 	double		noperators = ROW_OPERATORS + COLUMN_OPERATORS * (estimate->ncolumns - 1);
 
-	if (on_device)
+	if (on_device && estimate->nrows >= DEVICE_LEAST_ROWS)
 		noperators *= DEVICE_SHARE;
 	return estimate->nrows * noperators * cpu_operator_cost;
 }

@@ -43,6 +43,9 @@ typedef struct GsSortColumn
 extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 								   char **why_not);
 
+/* Are keys of these only a hint, whose order has to be proven? */
+extern bool gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns);
+
 /*
  * About how many bytes of keys go behind a row whose values have `width` bytes, because
  * texts are not compared byte by byte.

