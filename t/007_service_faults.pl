@@ -261,106 +261,14 @@ foreach ($by_text, $by_key)
 		is(outcome($_, "SET work_mem = '$work_mem'; "), 'right rows', "5 MB of device memory, work_mem $work_mem");
 	}
 }
-$node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^$}], '32 sessions at once',
-	{ '007_many' => "SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
-is_idle('32 sessions');
-
-# ------------------------------------------------- it is killed between sorts
-
-{
-	my ($psql) = session($node);
-	my ($pid) = service_processes($node);
-
-	is(ask($psql, $by_key), $right{$by_key}, 'a session that has a connection');
-	kill 'KILL', $pid;
-	is(ask($psql, $by_key), $right{$by_key}, 'killed while idle: the next sort of that session');
-	ok(poll(sub { my ($now) = service_processes($node); $now && $now != $pid }), 'it is started again');
-	wait_for_service($node, 'running');
-	is(ask($psql, $by_key), $right{$by_key}, 'and sorts for that session');
-	is(service_status($node, 'jobs_done'), 1, 'itself');
-
-	# Handed out half-way: these rows cannot come again.
-	ask($psql, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY g, v; FETCH 10 FROM c');
-	kill 'KILL', service_processes($node);
-	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"),
-		qr/ERROR:  58000: the cuda sort engine failed\nDETAIL:  .*\nHINT:  /, 'killed after the first rows: an error');
-	ask($psql, 'ROLLBACK');
-	wait_for_service($node, 'running');
-	is(ask($psql, $by_text), $right{$by_text}, 'the session goes on');
-	$psql->quit;
-}
-
-# ------------------------------------------------------ it goes wrong in a sort
-
-# Up to the first row handed out the sort begins again, without the device.
-my @faults = (
-	map({ [ $_, 'right rows' ] }
-		'copy_in:1:kill', 'copy_in:20:kill', 'copy_in:20:fail', 'pack:1:kill', 'pack:1:fail',
-		'sort_words:1:kill', 'sort_words:1:fail', 'same_words:1:kill', 'count_ties:1:kill', 'list_ties:1:kill',
-		'same_tails:1:kill', 'sort_tails:1:kill', 'sort_tails:1:fail', 'tie_keys:1:kill', 'sort_ties:1:kill',
-		'place_ties:1:kill', 'row_ends:1:kill', 'cut:1:kill', 'cut:1:fail'),
-	map({ [ $_, 'right rows|error 58000 with a hint' ] }
-		'gather:1:kill', 'gather:1:fail', 'gather:4:kill', 'gather:4:fail', 'copy_out:12:kill', 'copy_out:12:fail'));
-
-foreach (@faults)
-{
-	my ($fault, $expected) = @$_;
-	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device is broken';
-	my $traces = count_in_log($node, $trace);
-	my $outcome;
-
-	restart_service('gpusort.service_fault' => $fault);
-	$outcome = outcome($by_text);
-	like($outcome, qr/^(?:$expected)$/, "$fault: $outcome");
-	ok(poll(sub { count_in_log($node, $trace) > $traces }), "$fault: it has happened");
-}
-restart_service('gpusort.service_fault' => 'gather_keys:1:kill');
-like(outcome($by_key), qr/^right rows$|^error 58000 with a hint$/, 'keys only');
-
-# Rows that cannot be read again.
-foreach my $fault ('copy_in:5:kill', 'pack:1:fail')
-{
-	restart_service('gpusort.service_fault' => $fault);
-	is(outcome($volatile), 'error 58000 with a hint', "$fault: rows that are not the same a second time");
-}
-
-restart_service('gpusort.service_fault' => '');
-is(outcome($by_text), 'right rows', 'it is well again');
-
-# ------------------------------------------------------------ it has no memory
-
-foreach my $work_mem ('256MB', '64kB')
-{
-	my $settings = "SET work_mem = '$work_mem'; ";
-
-	foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'allocate:7:none', 'pin:1:none')
-	{
-		restart_service('gpusort.service_fault' => $_);
-		is(outcome($by_text, $settings), 'right rows', "$_, work_mem $work_mem: right rows");
-		is(outcome($by_key, $settings), 'right rows', "$_, work_mem $work_mem: right keys");
-		is_idle($_);
-	}
-}
-restart_service('gpusort.service_fault' => 'allocate:1:none');
-is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows outgrew the device's memory",
-	'without memory the CPU engine sorts');
-
-restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
-foreach ($by_text, $by_key)
-{
-	foreach my $work_mem ('256MB', '64kB')
-	{
-		is(outcome($_, "SET work_mem = '$work_mem'; "), 'right rows', "5 MB of device memory, work_mem $work_mem");
-	}
-}
-like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $by_text"),
-	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
 $node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^$}], '32 sessions share 5 MB',
 	{ '007_share' => "SET gpusort.device_wait = 50; SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
 is_idle('32 sessions sharing');
 
 # It sorts in runs; it is lost, or has no more memory, in a later one.
 restart_service('gpusort.device_memory_limit' => '12MB');
+like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $by_text"),
+	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {
 	restart_service('gpusort.service_fault' => $fault);
