@@ -19,6 +19,9 @@ OBJS = \
 	src/sort_cost.o \
 	src/sort_node.o \
 	src/sort_top.o \
+	src/sort_load.o \
+	src/sort_room.o \
+	src/sort_hand_over.o \
 	src/sort_row.o \
 	src/sort_deform.o \
 	src/sort_key.o \

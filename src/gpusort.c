@@ -8,7 +8,9 @@
  *	  sort_path		the planner at work: what a GpuSort would cost
  *	  sort_plan		the planner is done: its Sorts become GpuSorts
  *	  sort_choice	which of them
- *	  sort_node		the executor wants rows: reads them, hands them out sorted
+ *	  sort_node		the executor wants rows: has them loaded, hands them out sorted
+ *	  sort_load		reads the child to its end; sort_top drops what a LIMIT will not ask for
+ *	  sort_room		batches for them: of an engine, a device, one engine after the other
  *	  sort_row		a slot's row, stored in a batch
  *	  sort_deform	where its sort columns are
  *	  sort_key		its sort columns, encoded in a record beside it: key_order says by
@@ -21,7 +23,8 @@
  *	  engine_choice	when rows move from there to a device
  *	  engine_service the engine at the other end of a socket: gpusortd, in service/
  *	  supervisor	keeps gpusortd running
- *	  sort_stock	PostgreSQL's own sort, where no engine can take the rows
+ *	  sort_spill	runs on disk (sort_run), merged (key_merge), where memory does not do
+ *	  sort_hand_over	to PostgreSQL's own sort (sort_stock), where gpusort cannot go on
  *
  * Loading the library is all it takes, by LOAD, session_preload_libraries or
  * shared_preload_libraries; CREATE EXTENSION adds SQL functions only.

@@ -10,7 +10,7 @@
 
 #include "commands/explain.h"
 
-#include "sort_node.h"
+#include "sort_state.h"
 
 /*
  * Sort Key, as core prints it; under ANALYZE also how the sort went.  Without

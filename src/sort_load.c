@@ -1,0 +1,368 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_load.c
+ *	  Reads a GpuSort's child to its end and sorts the rows.
+ *
+ * For each row the sort columns are taken from the slot, the stored row is
+ * written to a batch, and the key record beside it (sort_room.c has the batches).  A LIMIT
+ * above has the rows dropped that cannot be among those that it wants
+ * (sort_top.c), most of them before they are stored.
+ *
+ * A device can be lost, with all the rows that it has: as long as nothing was
+ * handed out, and if the child can be run again unnoticed, the sort starts once
+ * more and stays with the CPU.
+ *
+ * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
+ * before the first one leaves, to prove their order; if it does not hold the CPU
+ * engine sorts once more, by comparisons, and a device's rows go to a tuplesort.
+ *
+ * Where the one sort column is the whole row and can be had back from its
+ * code, no row is stored at all, and NULLs are only counted: one is as good as
+ * another.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "engine_choice.h"
+#include "engine_host.h"
+#include "gpusort.h"
+#include "service_client.h"
+#include "sort_hand_over.h"
+#include "sort_load.h"
+#include "sort_room.h"
+#include "sort_row.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "utils/memutils.h"
+
+/* ---------------------------------------------------------------- row by row */
+
+/* Sees to it that the batch has room for a row.  Returns NULL, or why it has none. */
+static inline const char *
+make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
+{
+	return *batch != NULL && gs_engine_has_room(*batch, row_bytes) ? NULL :
+		gs_sort_begin_batch(state, row_bytes, batch);
+}
+
+/* Is a row not wanted, as its first sort column tells? */
+static inline bool
+drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
+{
+	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	bool		is_null;
+	uint64		code = 0;
+
+	if (state->top.order != NULL)
+	{
+		MemoryContext old;
+		Datum		value;
+		bool		drops;
+
+		ResetExprContext(econtext);
+		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
+		value = slot_getattr(slot, state->columns[0].attno, &is_null);
+		drops = gs_top_drops_value(&state->top, value, is_null);
+		MemoryContextSwitchTo(old);
+		return drops;
+	}
+	return gs_sort_key_peek(state->key, slot, &is_null, &code) &&
+		gs_top_drops_first(&state->top,
+						   gs_top_first(state->engine->job.layout, is_null, code));
+}
+
+/*
+ * Takes the slot's row into the engine, unless it is known not to be wanted.
+ * Returns NULL, or why it cannot be taken.
+ */
+static const char *
+take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	const GsJob *job = &state->engine->job;
+	GsRowSource source;
+	Size		extra_bytes = 0;
+	Size		row_bytes;
+	const char *why_not;
+	char	   *row;
+	uint64	   *record;
+	uint32		nulls;
+
+	if (state->top.has_cutoff && drop_at_first_sight(state, slot))
+		return NULL;
+	gs_row_source_init(&source, slot);
+	if (!state->direct_key &&
+		!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+		return why_not;
+	row_bytes = source.nbytes + extra_bytes;
+	if (row_bytes > PG_UINT32_MAX)
+		return "a row and its keys take more than 4 GB";
+	if ((why_not = make_room(state, row_bytes, batch)) != NULL)
+		return why_not;
+
+	row = gs_batch_next_row(*batch);
+	record = gs_batch_next_record(*batch);
+	if (state->direct_key)
+		nulls = gs_sort_key_write_direct(state->key, slot, &source, record);
+	else
+	{
+		gs_row_store(&source, slot, row);
+		nulls = gs_sort_key_write(state->key, &source, row, source.nbytes, record);
+	}
+	record[job->layout->nwords] = gs_batch_next_place(*batch, nulls);
+	if (state->top.has_cutoff && gs_top_drops(&state->top, job, record, row))
+		return NULL;
+	if (state->direct_key)
+		gs_row_store(&source, slot, row);
+	gs_batch_push(*batch, row_bytes);
+	return NULL;
+}
+
+/* The same where the one value is both key and row. */
+static const char *
+take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	const char *why_not;
+
+	slot_getsomeattrs(slot, 1);
+	if (slot->tts_isnull[0])
+	{
+		state->nnulls++;
+		return NULL;
+	}
+	if ((why_not = make_room(state, 0, batch)) != NULL)
+		return why_not;
+	if (!gs_sort_key_write_value(state->key, slot->tts_values[0],
+								 gs_batch_next_record(*batch), &why_not))
+		return why_not;
+	if (state->top.has_cutoff &&
+		gs_top_drops(&state->top, &state->engine->job, gs_batch_next_record(*batch), NULL))
+		return NULL;
+	gs_batch_push(*batch, 0);
+	return NULL;
+}
+
+/* --------------------------------------------------------------- all of them */
+
+/* Will the rows move to a device, as far as one can know?  It can compare nothing but keys. */
+static bool
+device_is_likely(const GsSortState *state)
+{
+	const char *why_not;
+
+	return state->may_move && gs_engine_device_pays((uint64) state->css.ss.ps.plan->plan_rows) &&
+		gs_service_client_is_usable(&why_not);
+}
+
+/* Opens the engine, unless the rows had better go to a tuplesort at once. */
+static void
+begin_load(GsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
+	MemoryContext old;
+	char	   *why_not = NULL;
+	GsJob		job = {0};
+	int64		bound;
+
+	/* small blocks: batches are pieces of their own then, which can be given back */
+	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
+										   ALLOCSET_SMALL_SIZES);
+	state->memory_limit = (Size) work_mem * 1024;
+	state->engine = NULL;
+	state->spill = NULL;
+	state->may_move = gpusort_engine != GS_ENGINE_CPU;
+	state->device_reason = NULL;
+	state->proof = (GsSortProof) {0};
+	state->disproved = false;
+	state->nread = 0;
+	state->nnulls = 0;
+	state->window_rows = 0;
+	bound = gs_bound_compute(state->bound, state->css.ss.ps.ps_ExprContext);
+
+	old = MemoryContextSwitchTo(state->context);
+	if (state->verified)
+		state->verify = gs_sort_verify_create(state->columns, state->ncolumns, desc);
+	if (!gpusort_enabled)
+		why_not = "gpusort.enabled is off";
+	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
+	{
+		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
+										device_is_likely(state));
+		if (gs_sort_key_needs_proof(state->key))
+			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
+		state->direct_key = gs_sort_key_is_direct(state->key);
+		job.layout = gs_sort_key_layout(state->key);
+		state->keys_only = job.layout->keys_only;
+		job.memory_limit = state->memory_limit;
+		gs_engine_host_init(&job.host, state->context);
+		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
+			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
+		if (gs_sort_key_first_tied(state->key) >= 0)
+		{
+			job.compare = gs_sort_compare_tied;
+			job.compare_arg = state;
+		}
+		state->engine = gs_engine_cpu_open(&job);
+		if (state->engine == NULL)
+			why_not = "out of memory";
+	}
+	gs_top_begin(&state->top, bound);
+	if (state->engine != NULL && bound != GS_UNBOUNDED && gs_sort_key_first_is_costly(state->key))
+		gs_top_compare_values(&state->top, state->columns, state->ncolumns, desc);
+	MemoryContextSwitchTo(old);
+
+	if (state->engine == NULL)
+		gs_sort_begin_stock(state, work_mem, why_not);
+	else
+		state->phase = GS_SORT_ENGINE;
+}
+
+/* Reads the child to its end.  False: the engine failed. */
+static bool
+load(GsSortState *state)
+{
+	PlanState  *child = outerPlanState(state);
+	GsBatch    *batch = NULL;
+
+	for (;;)
+	{
+		TupleTableSlot *slot = ExecProcNode(child);
+
+		if (TupIsNull(slot))
+			return true;
+		state->nread++;
+		if (state->phase == GS_SORT_ENGINE)
+		{
+			const char *why_not = state->keys_only ?
+				take_value(state, slot, &batch) : take_row(state, slot, &batch);
+
+			if (why_not == NULL)
+				continue;
+			if (gs_sort_engine_failed(state) || !gs_sort_hand_over(state, why_not))
+				return false;
+		}
+		gs_stock_put(&state->stock, slot);
+	}
+}
+
+/* Sorts what was loaded, proves the order if need be, and fetches the first rows. */
+static GsStatus
+sort_in_engine(GsSortState *state)
+{
+	GsStatus	status = gs_engine_sort(state->engine);
+
+	if (status != GS_STATUS_OK)
+		return status;
+	state->nrows = state->engine->figures.nrows + state->nnulls;
+	status = gs_sort_prove_order(state);
+	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
+}
+
+/* Sorts what was loaded, in whichever way.  False: the engine failed. */
+static bool
+sort(GsSortState *state)
+{
+	if (state->phase == GS_SORT_ENGINE)
+	{
+		GsStatus	status;
+
+		gs_sort_move_if_it_pays(state, true);
+		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
+		if (status == GS_STATUS_FULL && gs_sort_may_spill(state))
+			status = gs_sort_merge_runs(state);
+		if (status == GS_STATUS_FAILED)
+			return false;
+		if (status != GS_STATUS_OK &&
+			!gs_sort_hand_over(state, gs_sort_status_reason(state, status)))
+			return false;
+	}
+	if (state->phase == GS_SORT_STOCK)
+		gs_stock_perform(&state->stock);
+	return true;
+}
+
+/* ------------------------------------------------------------------ failures */
+
+/* Frees what a sort holds; the node is as if it had never run. */
+void
+gs_sort_forget(GsSortState *state)
+{
+	ExecClearTuple(state->css.ss.ps.ps_ResultTupleSlot);
+	if (state->phase == GS_SORT_STOCK)
+		gs_stock_end(&state->stock);	/* may own files */
+	if (state->spill != NULL)
+		gs_spill_close(state->spill);	/* owns files */
+	if (state->engine != NULL)
+		gs_engine_close(state->engine); /* may own a connection */
+	if (state->context != NULL)
+		MemoryContextDelete(state->context);
+	state->context = NULL;
+	state->key = NULL;
+	state->compare = NULL;
+	state->verify = NULL;
+	state->engine = NULL;
+	state->spill = NULL;
+	state->window_rows = 0;
+	state->phase = GS_SORT_IDLE;
+}
+
+void
+gs_sort_report_failure(const GsSortState *state)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("the %s sort engine failed", state->engine->figures.engine),
+			 errdetail_internal("%s", state->engine->figures.detail),
+			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
+}
+
+static bool
+is_parallel(PlanState *node, void *context)
+{
+	return node->plan->parallel_aware || planstate_tree_walker(node, is_parallel, context);
+}
+
+/*
+ * The engine failed and has lost the rows: begins again, if the child can.  A
+ * scan that is shared with other processes cannot.
+ */
+static void
+begin_again(GsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	PlanState  *child = outerPlanState(state);
+	char	   *reason;
+
+	if (!state->repeatable || is_parallel(child, NULL))
+		gs_sort_report_failure(state);
+	reason = MemoryContextStrdup(estate->es_query_cxt, state->engine->figures.detail);
+	ereport(LOG,
+			(errmsg("the %s sort engine failed: sorting again without it",
+					state->engine->figures.engine),
+			 errdetail_internal("%s", reason)));
+	gs_sort_forget(state);
+	ExecReScan(child);
+	begin_load(state);
+	state->may_move = false;
+	state->device_reason = reason;
+	state->begun_again = true;
+}
+
+/* Reads the child to its end and sorts its rows. */
+void
+gs_sort_load(GsSortState *state)
+{
+	EState	   *estate = state->css.ss.ps.state;
+	ScanDirection direction = estate->es_direction;
+
+	estate->es_direction = ForwardScanDirection;
+	state->begun_again = false;
+	begin_load(state);
+	while (!load(state) || !sort(state))
+		begin_again(state);
+	state->position = -1;
+	estate->es_direction = direction;
+}

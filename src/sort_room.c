@@ -1,0 +1,347 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_room.c
+ *	  Room for the rows of a sort: in an engine, on a device, in runs on disk.
+ *
+ * The engine is the CPU's at first; once there are rows enough for a device,
+ * or memory is at its end, they move there (engine_choice.h).  When an engine can
+ * take no more, it sorts the rows that it has, they are written to a temporary
+ * file as a run, and a fresh engine goes on:
+ *
+ *		CPU engine ---> device ---> run		or		CPU engine ---> run
+ *			 ^						 |					  ^			 |
+ *			 +-----------------------+					  +----------+
+ *
+ * In the end the runs are merged as rows are asked for (sort_spill.h).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "engine_choice.h"
+#include "gpusort.h"
+#include "sort_room.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* What an engine needs beside its one row, and some more. */
+#define LEAST_ENGINE_BYTES	((Size) 32 << 10)
+
+static GsStatus reserve(GsSortState *state, Size row_bytes, GsBatch **batch);
+
+/* ------------------------------------------------------------------ devices */
+
+static void
+report_no_memory(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory"),
+			 errdetail("A sort has no memory to go on.")));
+}
+
+/* Why an engine gave a status other than OK. */
+const char *
+gs_sort_status_reason(const GsSortState *state, GsStatus status)
+{
+	switch (status)
+	{
+		case GS_STATUS_FULL:
+			if (state->disproved)
+				return "strxfrm() and strcoll() disagree";
+			return state->engine->figures.full != NULL ?
+				state->engine->figures.full : "the rows outgrew work_mem";
+		case GS_STATUS_OOM:
+			return "out of memory";
+		default:
+			return "the engine failed";
+	}
+}
+
+/* Moves the rows to a device, if there is one and it has room.  One try only. */
+static bool
+move_to_device(GsSortState *state)
+{
+	Plan	   *plan = state->css.ss.ps.plan;
+	const GsKeyLayout *layout = state->engine->job.layout;
+	double		row_bytes = gs_record_bytes(layout);
+	double		nrows = gs_top_expected_rows(&state->top, plan->plan_rows);
+	GsEngine   *engine;
+
+	state->may_move = false;
+	if (!layout->keys_only)
+		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(plan->plan_width);
+	engine = gs_engine_move_to_device(state->engine, state->context,
+									  Max(nrows, (double) gs_top_rows_of_engine(state->engine)),
+									  row_bytes, &state->device_reason);
+	if (engine == NULL)
+		return false;
+	state->engine = engine;
+	state->top.may_cut = false;
+	state->device_reason = NULL;
+	return true;
+}
+
+/*
+ * Would a device take it from here?  Not as long as most of the rows will be
+ * dropped before long.
+ */
+static bool
+device_pays(const GsSortState *state, bool loaded)
+{
+	uint64		nrows;
+
+	if (!state->may_move)
+		return false;
+	nrows = gs_top_rows_of_engine(state->engine);
+	return gs_engine_device_pays(nrows) &&
+		(loaded || !gs_top_will_cut(&state->top, state->css.ss.ps.plan->plan_rows));
+}
+
+void
+gs_sort_move_if_it_pays(GsSortState *state, bool loaded)
+{
+	if (device_pays(state, loaded))
+		(void) move_to_device(state);
+}
+
+/* ------------------------------------------------------------------- orders */
+
+/* GsRowCompares: of any rows, and of those whose keys are equal. */
+static int
+compare_rows(void *arg, const void *a, const void *b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b), 0);
+}
+
+int
+gs_sort_compare_tied(void *arg, const void *a, const void *b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b),
+								gs_sort_key_first_tied(state->key));
+}
+
+/*
+ * Proves the order that the engine found, if its keys are only a hint.  If it
+ * does not hold, the CPU engine sorts by comparisons what is mostly in order.
+ * FULL: only a tuplesort will do.
+ */
+GsStatus
+gs_sort_prove_order(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsSortProof proof = {.holds = true};
+	GsStatus	status = GS_STATUS_OK;
+
+	if (gs_sort_key_needs_proof(state->key))
+		status = gs_sort_prove(state->engine, state->compare, &proof);
+	if (!proof.holds && !gs_sort_is_device(state->engine) &&
+		gs_engine_cpu_sort_again(state->engine, compare_rows, state) == GS_STATUS_OK)
+	{
+		proof.holds = true;
+		state->proof.nrepaired++;
+	}
+	MemoryContextSwitchTo(old);
+	state->proof.ncomparisons += proof.ncomparisons;
+	state->proof.us += proof.us;
+	state->disproved = !proof.holds;
+	return status == GS_STATUS_OK && state->disproved ? GS_STATUS_FULL : status;
+}
+
+/* The order in which runs are merged. */
+static GsMergeOrder
+merge_order(GsSortState *state)
+{
+	GsMergeOrder order = {.layout = state->engine->job.layout};
+
+	order.keys_decide = !gs_sort_key_needs_proof(state->key);
+	order.compare = !order.keys_decide ? compare_rows :
+		gs_sort_key_first_tied(state->key) >= 0 ? gs_sort_compare_tied : NULL;
+	order.compare_arg = state;
+	return order;
+}
+
+/* --------------------------------------------------------------------- runs */
+
+/*
+ * May the rows become a run?  A merge gives them once, so they may not where
+ * they may be asked for again; nor where a device can take some of them only, which
+ * are to be proven.
+ */
+bool
+gs_sort_may_spill(const GsSortState *state)
+{
+	return !state->random_access && !state->disproved &&
+		!(gs_sort_is_device(state->engine) && gs_sort_key_needs_proof(state->key));
+}
+
+/*
+ * Sorts the rows that the engine has taken, and writes them as a run, if there
+ * are any.  FULL: a device has no memory to sort them, or their order was
+ * disproved.
+ */
+static GsStatus
+write_run(GsSortState *state)
+{
+	GsEngine   *engine = state->engine;
+	GsStatus	status;
+
+	/* rows shorter than those before can need a little more than was left for them */
+	engine->job.memory_limit = SIZE_MAX;
+	status = gs_engine_sort(engine);
+	if (status == GS_STATUS_FULL)
+		status = gs_engine_sort(engine);	/* without those that it did not take */
+	if (status == GS_STATUS_OK)
+		status = gs_sort_prove_order(state);
+	if (status != GS_STATUS_OK || engine->figures.nrows == 0)
+		return status;
+	if (state->spill == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+		GsMergeOrder order = merge_order(state);
+
+		state->spill = gs_spill_create(state->columns, state->ncolumns,
+									   ExecGetResultType(outerPlanState(state)),
+									   &order, state->memory_limit);
+		MemoryContextSwitchTo(old);
+	}
+	return gs_spill_write_run(state->spill, engine);
+}
+
+/* Copies the rows that another engine has not written, in input order. */
+static GsStatus
+take_rest(GsSortState *state, GsEngine *from)
+{
+	const GsKeyLayout *layout = from->job.layout;
+	const GsBatch *rest;
+	GsBatch    *batch = NULL;
+	GsStatus	status;
+
+	while ((status = gs_engine_next_batch(from, &rest)) == GS_STATUS_OK && rest != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (size_t i = 0; i < rest->nrows; i++)
+		{
+			Size		row_bytes = gs_batch_row_bytes(rest, layout, i);
+
+			if ((batch == NULL || !gs_engine_has_room(batch, row_bytes)) &&
+				reserve(state, row_bytes, &batch) != GS_STATUS_OK)
+				report_no_memory();
+			gs_batch_push_copy(batch, rest, layout, i, row_bytes);
+		}
+	}
+	return status;
+}
+
+/*
+ * Puts a CPU engine, with room for a row of row_bytes, in the place of one whose
+ * rows were written as a run, but for those that it did not take; it did not
+ * even sort if it is to be drained.
+ */
+static GsStatus
+next_engine(GsSortState *state, Size row_bytes, bool drain)
+{
+	GsEngine   *device = gs_sort_is_device(state->engine) ? state->engine : NULL;
+	GsJob		job = state->engine->job;
+	GsStatus	status = GS_STATUS_OK;
+
+	if (device == NULL)
+		gs_engine_close(state->engine);
+	job.memory_limit = Max(state->memory_limit - gs_spill_writer_bytes(state->memory_limit),
+						   row_bytes + LEAST_ENGINE_BYTES);
+	state->engine = gs_engine_cpu_open(&job);
+	if (state->engine == NULL)
+		report_no_memory();
+	if (device == NULL)
+		return GS_STATUS_OK;
+
+	state->may_move = false;
+	if (drain)
+		status = gs_engine_drain(device);
+	if (status == GS_STATUS_OK)
+		status = take_rest(state, device);
+	if (status != GS_STATUS_OK)
+	{
+		gs_engine_close(state->engine);
+		state->engine = device;
+		return status;
+	}
+	/* the next rows go to the device again, if it took more than we can */
+	state->may_move = !drain && device->figures.nrows > 0 &&
+		device->figures.bytes_up >= state->memory_limit;
+	state->device_reason = device->figures.full;
+	gs_engine_close(device);
+	return GS_STATUS_OK;
+}
+
+/* Makes the engine's rows a run, and goes on with an empty engine. */
+static GsStatus
+spill(GsSortState *state, Size row_bytes)
+{
+	GsStatus	status = write_run(state);
+
+	if (status == GS_STATUS_OK ||
+		(status == GS_STATUS_FULL && gs_sort_is_device(state->engine) && !state->disproved))
+		status = next_engine(state, row_bytes, status == GS_STATUS_FULL);
+	return status;
+}
+
+/* Begins another batch for a row, whatever it takes. */
+static GsStatus
+reserve(GsSortState *state, Size row_bytes, GsBatch **batch)
+{
+	GsStatus	status = gs_engine_reserve(state->engine, row_bytes, batch);
+
+	if (status == GS_STATUS_FULL &&
+		(gs_top_cut(&state->top, state->engine, state->context, true) ||
+		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
+		status = gs_engine_reserve(state->engine, row_bytes, batch);
+	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && gs_sort_may_spill(state))
+	{
+		status = spill(state, row_bytes);
+		if (status == GS_STATUS_OK)
+			status = gs_engine_reserve(state->engine, row_bytes, batch);
+	}
+	return status;
+}
+
+/* Begins another batch for a row.  Returns NULL, or why there is none. */
+const char *
+gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
+{
+	GsStatus	status;
+
+	(void) gs_top_cut(&state->top, state->engine, state->context, false);
+	gs_sort_move_if_it_pays(state, false);
+	status = reserve(state, row_bytes, batch);
+	return status == GS_STATUS_OK ? NULL : gs_sort_status_reason(state, status);
+}
+
+/*
+ * Writes the last run and begins to merge them all.  Where that was a device's, some
+ * rows may be left for another.
+ */
+GsStatus
+gs_sort_merge_runs(GsSortState *state)
+{
+	GsStatus	status = gs_sort_is_device(state->engine) ? spill(state, 0) : GS_STATUS_OK;
+
+	if (status == GS_STATUS_OK)
+		status = write_run(state);
+	if (status != GS_STATUS_OK)
+		return status;
+	gs_engine_close(state->engine);
+	state->engine = NULL;
+	gs_spill_begin_merge(state->spill);
+	state->nrows = gs_spill_figures(state->spill)->nrows + state->nnulls;
+	state->phase = GS_SORT_MERGE;
+	return GS_STATUS_OK;
+}

@@ -1,0 +1,43 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_room.h
+ *	  Room for the rows of a sort: in an engine, on a device, in runs on disk.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_ROOM_H
+#define GPUSORT_SORT_ROOM_H
+
+#include "sort_state.h"
+
+/*
+ * Begins another batch for a row, wherever there is room for one.  Returns
+ * NULL, or why there is none, for people.
+ */
+extern const char *gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch);
+
+/* Moves the rows to a device if that pays; loaded: no more will come. */
+extern void gs_sort_move_if_it_pays(GsSortState *state, bool loaded);
+
+/* May the rows become a run? */
+extern bool gs_sort_may_spill(const GsSortState *state);
+
+/*
+ * Writes the last run and begins to merge them all.  Where that was a device's, some
+ * rows may be left for another.
+ */
+extern GsStatus gs_sort_merge_runs(GsSortState *state);
+
+/*
+ * Proves the order that the engine found, if its keys are only a hint.  FULL: it
+ * does not hold, so only a tuplesort will do.
+ */
+extern GsStatus gs_sort_prove_order(GsSortState *state);
+
+/* A GsRowCompare of rows whose keys are equal; the argument is the state. */
+extern int	gs_sort_compare_tied(void *arg, const void *a, const void *b);
+
+/* Why an engine gave a status other than OK. */
+extern const char *gs_sort_status_reason(const GsSortState *state, GsStatus status);
+
+#endif							/* GPUSORT_SORT_ROOM_H */

@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_state.h
+ *	  The state of a GpuSort: what its parts share.
+ *
+ * sort_node.c has the executor's calls and the hand-out, sort_load.c reads the
+ * child, sort_room.c finds room for its rows, sort_hand_over.c gives them up to
+ * PostgreSQL's sort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_STATE_H
+#define GPUSORT_SORT_STATE_H
+
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+
+#include "engine.h"
+#include "sort_bound.h"
+#include "sort_compare.h"
+#include "sort_key.h"
+#include "sort_spill.h"
+#include "sort_stock.h"
+#include "sort_top.h"
+#include "sort_verify.h"
+
+/* Where the rows are: see sort_node.c. */
+typedef enum GsSortPhase
+{
+	GS_SORT_IDLE,				/* nowhere: nothing was read yet */
+	GS_SORT_ENGINE,				/* in the engine, sorted */
+	GS_SORT_MERGE,				/* in sorted runs that are being merged */
+	GS_SORT_STOCK				/* in a tuplesort, sorted */
+} GsSortPhase;
+
+/* Rows taken from the engine at a time. */
+#define GS_SORT_WINDOW	8
+
+typedef struct GsSortState
+{
+	CustomScanState css;		/* must be first */
+
+	/* the plan */
+	GsSortColumn *columns;
+	int			ncolumns;
+	bool		repeatable;		/* the child may run again, for the same rows */
+	bool		random_access;	/* may be rewound, marked, read backward */
+	GsBoundState *bound;		/* NULL: no LIMIT */
+	bool		verified;		/* rows are looked at as they leave */
+
+	/* the sort */
+	GsSortPhase phase;
+	MemoryContext context;		/* of everything below; NULL if idle */
+	GsSortKey  *key;
+	bool		direct_key;		/* gs_sort_key_is_direct() of it */
+	bool		keys_only;		/* its layout's */
+	Size		memory_limit;	/* work_mem when it began */
+	GsEngine   *engine;			/* once past IDLE, unless all went elsewhere */
+	GsTop		top;			/* if a LIMIT asks for the first rows only */
+	GsSpill    *spill;			/* runs of those before it; NULL if there are none */
+	GsStockSort stock;
+	bool		may_move;		/* from the CPU engine to a device */
+	const char *device_reason;	/* why they did not; NULL if not tried */
+	bool		begun_again;	/* a device was lost, and the child ran twice */
+	const char *stock_reason;	/* why the rows are in a tuplesort */
+	GsSortCompare *compare;		/* decides where the key does not; NULL if it does */
+	GsSortProof proof;			/* of the order, where the key needs one */
+	bool		disproved;		/* it failed */
+	uint64		nread;			/* rows that the child gave */
+	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
+	uint64		nrows;			/* in all, once sorted; not those that top has
+								 * dropped */
+
+	/* the hand-out */
+	int64		position;		/* of the row last handed out, from 0; -1
+								 * before the first, nrows after the last */
+	int64		mark;			/* a position */
+	int64		window_start;	/* position of window[0] */
+	int			window_rows;	/* 0 if the window is empty */
+	const void *window[GS_SORT_WINDOW];
+	GsSortVerify *verify;		/* looks on; NULL if gpusort.verify is off */
+} GsSortState;
+
+static inline bool
+gs_sort_is_device(const GsEngine *engine)
+{
+	return engine->figures.device != NULL;
+}
+
+/* Has the engine lost its rows? */
+static inline bool
+gs_sort_engine_failed(const GsSortState *state)
+{
+	return state->engine != NULL && state->engine->figures.detail != NULL;
+}
+
+/* Has the window begin with the row at a position; it may get fewer than there are. */
+static inline GsStatus
+gs_sort_fill_window(GsSortState *state, int64 position)
+{
+	size_t		fetched;
+	GsStatus	status = gs_engine_fetch(state->engine, position, GS_SORT_WINDOW,
+										 state->window, &fetched);
+
+	state->window_start = position;
+	state->window_rows = status != GS_STATUS_OK ? 0 :
+		(int) Min((int64) fetched, gs_top_nrows(&state->top) - position);
+	return status;
+}
+
+/* Puts one value that was kept as a key only into the result slot. */
+static inline void
+gs_sort_store_value(const GsSortState *state, const void *record, TupleTableSlot *slot)
+{
+	ExecClearTuple(slot);
+	slot->tts_isnull[0] = record == NULL;
+	slot->tts_values[0] = record == NULL ? (Datum) 0 : gs_sort_key_decode(state->key, record);
+	ExecStoreVirtualTuple(slot);
+}
+
+/* Puts a stored row into the result slot; NULL is a counted NULL. */
+static inline void
+gs_sort_store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
+{
+	if (state->keys_only)
+		gs_sort_store_value(state, row, slot);
+	else
+		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+}
+
+/* A record that the merge of the runs gave, as gs_sort_store_row() wants it. */
+static inline const void *
+gs_sort_row_of_run(const GsSortState *state, const uint64 *record)
+{
+	return state->keys_only || record == NULL ? (const void *) record :
+		gs_run_tuple(gs_sort_key_layout(state->key), record);
+}
+
+#endif							/* GPUSORT_SORT_STATE_H */
