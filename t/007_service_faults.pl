@@ -101,8 +101,10 @@ my $by_key = 'SELECT md5(string_agg(k::text, \',\')) FROM (SELECT k FROM rows OR
 my $volatile = 'SELECT md5(string_agg(i::text, \',\')) FROM '
   . '(SELECT * FROM (SELECT *, random() FROM rows OFFSET 0) r ORDER BY g, v, k OFFSET 0) s';
 my $of_few = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM few ORDER BY g, v, k OFFSET 0) s';
+my $in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, v, g OFFSET 0) s';
+my $volatile_in_runs = $volatile =~ s/ORDER BY g, v, k/ORDER BY k, v, g/r;
 my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
-  $by_text, $by_key, $volatile, $of_few;
+  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs;
 
 # Gives gpusortd other settings; it is another process then.
 sub restart_service
@@ -265,18 +267,19 @@ $node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^
 	{ '007_share' => "SET gpusort.device_wait = 50; SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
 is_idle('32 sessions sharing');
 
-# It sorts in runs; it is lost, or has no more memory, in a later one.
+# It sorts in runs, by a key of few ties, as those take memory; it is lost, or has
+# no more memory, in a later one.
 restart_service('gpusort.device_memory_limit' => '12MB');
-like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $by_text"),
+like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $in_runs"),
 	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {
 	restart_service('gpusort.service_fault' => $fault);
-	is(outcome($by_text, "SET work_mem = '64kB'; "), 'right rows', "$fault, in runs: right rows");
+	is(outcome($in_runs, "SET work_mem = '64kB'; "), 'right rows', "$fault, in runs: right rows");
 	is_idle($fault);
 }
 restart_service('gpusort.service_fault' => 'pack:2:kill');
-is(outcome($volatile, "SET work_mem = '64kB'; "), 'error 58000 with a hint', 'rows of lost runs that are not the same a second time');
+is(outcome($volatile_in_runs, "SET work_mem = '64kB'; "), 'error 58000 with a hint', 'rows of lost runs that are not the same a second time');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no temporary file is left');
 restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '0');
 
@@ -358,7 +361,7 @@ fill(1000000, '');
 
 {
 	my $settings = "SET work_mem = '64kB'; ";
-	my $query = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, i OFFSET 0) s';
+	my $query = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, v, g OFFSET 0) s';
 
 	$right{$query} = $node->safe_psql('postgres', "SET gpusort.enabled = off; $query");
 	my $temporary = count_in_log($node, 'temporary file');
