@@ -361,7 +361,7 @@ fill(1000000, '');
 
 {
 	my $settings = "SET work_mem = '64kB'; ";
-	my $query = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, v, g OFFSET 0) s';
+	my $query = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, i OFFSET 0) s';
 
 	$right{$query} = $node->safe_psql('postgres', "SET gpusort.enabled = off; $query");
 	my $temporary = count_in_log($node, 'temporary file');
