@@ -185,4 +185,21 @@ SET gpusort.enabled = on;
 SET gpusort.explain_as_sort = on;
 SELECT line FROM unnest('{10,14999,15000}'::int[]) n, LATERAL (SELECT substring(p FROM 'Sort Method: (.*)  Memory') AS line FROM pg_temp.lines('SELECT * FROM t ORDER BY k LIMIT ' || n) p) x WHERE line IS NOT NULL;
 RESET gpusort.explain_as_sort;
+
+-- rows that are much wider than those before: memory is full where no more can be dropped
+SET work_mem = '4MB';
+CREATE TEMP TABLE uneven AS SELECT id, 1000000 + id AS k, '' AS pad FROM generate_series(1, 50000) id
+	UNION ALL SELECT 50000 + id, 1000000 - id, repeat('x', 1500) FROM generate_series(1, 2000) id;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id, k FROM uneven ORDER BY k, pad COLLATE "C" LIMIT 20000;
+MOVE FORWARD ALL IN c;
+FETCH BACKWARD 2 FROM c;
+FETCH ABSOLUTE 1 FROM c;
+COMMIT;
+-- a run with NULLs, and then rows that are dropped down to some without
+CREATE TEMP TABLE run_with_nulls AS SELECT id, CASE WHEN id % 100 = 0 THEN NULL WHEN id = 1 THEN 0 ELSE id * 1000 END AS k, repeat('x', 1500) AS pad
+	FROM generate_series(1, 3000) id
+	UNION ALL SELECT id, id, '' FROM generate_series(3001, 203000) id;
+SELECT pg_temp.same(q, q) FROM (VALUES ('SELECT id, k FROM run_with_nulls ORDER BY k, pad COLLATE "C" LIMIT 10000')) v(q);
+RESET work_mem;
 SELECT pg_temp.left_behind();

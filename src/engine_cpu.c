@@ -408,6 +408,8 @@ sort_words(CpuEngine *engine)
 		engine->words = sort.words;
 		hold(engine, sort.nrows * sizeof(uint64_t));
 	}
+	else
+		base->figures.method = GS_METHOD_NONE;	/* it can be drained */
 	return status;
 }
 
@@ -482,6 +484,8 @@ forget_words(CpuEngine *engine, size_t nrows)
 	host->release(host->arg, engine->words);
 	engine->held_bytes -= nrows * sizeof(uint64_t);
 	engine->words = NULL;
+	engine->base.figures.method = GS_METHOD_NONE;
+	engine->base.figures.tied_rows = 0;
 }
 
 /*

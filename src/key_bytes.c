@@ -733,6 +733,15 @@ gs_key_maker_create(const GsKeyOrder *order)
 	return maker;
 }
 
+void
+gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with)
+{
+	const Encoder *from = with->encoder;
+
+	for (Encoder *to = maker->encoder; to != NULL; to = to->element, from = from->element)
+		to->labels = from->labels;
+}
+
 bool
 gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
 				  const char **why_not)

@@ -26,6 +26,9 @@ typedef struct GsKeyMaker GsKeyMaker;
 /* In the current memory context, where it keeps what it needs for the longest code. */
 extern GsKeyMaker *gs_key_maker_create(const GsKeyOrder *order);
 
+/* Has enum labels placed as another maker of the same order does. */
+extern void gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with);
+
 /*
  * Makes the code of a value that is neither compressed nor out of line.  It is
  * valid until the next.  Returns false, and sets *why_not, if this value has

@@ -59,6 +59,7 @@
 
 extern __typeof__(ucol_getSortKey) ucol_getSortKey __attribute__((weak));
 extern __typeof__(u_strFromUTF8) u_strFromUTF8 __attribute__((weak));
+extern __typeof__(icu_to_uchar) icu_to_uchar __attribute__((weak));	/* a server without ICU */
 #endif
 
 /* Longer ones are left to a sort that needs no keys: no tail is that long (key_pack.h). */
@@ -123,7 +124,7 @@ static bool
 has_icu(char **why_not)
 {
 #ifdef USE_ICU
-	if (ucol_getSortKey != NULL && u_strFromUTF8 != NULL)
+	if (ucol_getSortKey != NULL && u_strFromUTF8 != NULL && icu_to_uchar != NULL)
 		return true;
 	*why_not = "gpusort was built for another version of ICU";
 #else
@@ -281,7 +282,7 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	if (GetDatabaseEncoding() != PG_UTF8)
 	{
 		out_len = icu_to_uchar(&out, string, len);
-		reserve(&collation->utf16, sizeof(UChar) * out_len);
+		reserve(&collation->utf16, sizeof(UChar) * (out_len + 1));
 		memcpy(collation->utf16.data, out, sizeof(UChar) * out_len);
 		pfree(out);
 		return out_len;
@@ -297,7 +298,7 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 			if (U_FAILURE(status))
 				ereport(ERROR,
 						(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
-						 errmsg("could not convert a text for ICU: %s", u_errorName(status))));
+						 errmsg("could not convert a text for ICU: error %d", (int) status)));
 			return i + out_len;
 		}
 		out[i] = string[i];

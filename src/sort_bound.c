@@ -11,7 +11,8 @@
  * that there are.
  *
  * That goes for expressions that give the same value twice.  The node cannot
- * compute volatile ones; nor those with subplans, as their executor state
+ * compute volatile ones; nor stable ones, which another setting changes between two sorts
+ * of a cursor's query; nor those with subplans, as their executor state
  * belongs to the Limit; nor, in a parallel worker, parameters of the executor,
  * since a Gather hands down those that the plan below it had when the planner
  * was done, and no others.
@@ -55,7 +56,7 @@ is_known(Node *expr, double absent, double *value)
 static bool
 is_computable(Node *expr)
 {
-	return !contain_subplans(expr) && !contain_volatile_functions(expr);
+	return !contain_subplans(expr) && !contain_mutable_functions(expr);
 }
 
 /* WITH TIES gives none, as nobody knows how many ties there will be. */

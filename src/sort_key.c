@@ -94,7 +94,9 @@ column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, ch
 	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
 								 order, descending, why_not))
 		return true;
-	if ((!OidIsValid(column->collation) && type_is_collatable(column->type)) ||
+	/* under libc no text is abbreviated, and to ask would open the locale */
+	if ((OidIsValid(column->collation) ? gs_key_collation_needs_proof(column->collation) :
+		 type_is_collatable(column->type)) ||
 		gs_key_abbreviation_create(column->sort_operator, column->collation) == NULL)
 		return false;
 	order->kind = GS_KEY_ABBREVIATED;
@@ -230,6 +232,7 @@ prepare_code(KeyColumn *column)
 	const uint64 mask = gs_key_field_mask(column->field);
 
 	column->mask = mask;
+	column->is_integer = false;
 	switch (column->kind)
 	{
 		case GS_KEY_INT16:
@@ -345,6 +348,21 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	key->first_deform = gs_deform_create(desc, attnos, 1);
 	pfree(attnos);
 	return key;
+}
+
+void
+gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with)
+{
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		KeyColumn  *column = &key->columns[i];
+
+		column->labels = with->columns[i].labels;
+		if (column->by_value)
+			prepare_code(column);
+		if (column->maker != NULL)
+			gs_key_maker_share_labels(column->maker, with->columns[i].maker);
+	}
 }
 
 GsKeyLayout *

@@ -78,6 +78,12 @@ extern int	gs_sort_key_first_tied(const GsSortKey *key);
  */
 extern bool gs_sort_key_needs_proof(const GsSortKey *key);
 
+/*
+ * Has a key place enum labels as another one of the same columns does, which
+ * must live as long: whatever the catalog says by now.
+ */
+extern void gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with);
+
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
 

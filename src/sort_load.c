@@ -81,7 +81,7 @@ drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
 static const char *
 take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
-	const GsJob *job = &state->engine->job;
+	const GsJob *job;
 	GsRowSource source;
 	Size		extra_bytes = 0;
 	Size		row_bytes;
@@ -102,6 +102,7 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	if ((why_not = make_room(state, row_bytes, batch)) != NULL)
 		return why_not;
 
+	job = &state->engine->job;	/* of the engine that is there by now */
 	row = gs_batch_next_row(*batch);
 	record = gs_batch_next_record(*batch);
 	if (state->direct_key)
@@ -152,7 +153,7 @@ device_is_likely(const GsSortState *state)
 {
 	const char *why_not;
 
-	return state->may_move && gs_engine_device_pays((uint64) state->css.ss.ps.plan->plan_rows) &&
+	return state->may_move && gs_engine_device_pays((uint64) Min(state->css.ss.ps.plan->plan_rows, 1e18)) &&
 		gs_service_client_is_usable(&why_not);
 }
 

@@ -88,7 +88,7 @@ is_for_device(double nrows)
 {
 	const char *why_not;
 
-	return gs_engine_device_pays((uint64) nrows) && gs_service_client_is_usable(&why_not);
+	return gs_engine_device_pays((uint64) Min(nrows, 1e18)) && gs_service_client_is_usable(&why_not);
 }
 
 /* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
@@ -111,7 +111,6 @@ make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound
 	estimate.ncolumns = ncolumns;
 	estimate.key_bytes = gs_sort_key_collated_bytes(columns, ncolumns, estimate.width);
 	estimate.keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
-	estimate.key_bytes = gs_sort_key_collated_bytes(columns, ncolumns, estimate.width);
 	estimate.bounded = bound->bounded;
 	estimate.bound = bound->rows;
 	on_device = is_for_device(input->rows);
@@ -146,12 +145,12 @@ gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 	GsBound		bound = gs_no_bound;
 	Path	   *path;
 
-	/* a LIMIT does not bound a sort below functions that return sets */
+	/* a LIMIT does not bound a sort below functions that return sets, nor below FOR UPDATE */
 	if (!enable_sort || root->sort_pathkeys == NIL || ordered_rel->pathlist == NIL ||
 		parse->hasTargetSRFs)
 		return;
 	target = ((Path *) linitial(ordered_rel->pathlist))->pathtarget;
-	if (parse->limitCount != NULL)
+	if (parse->limitCount != NULL && parse->rowMarks == NIL)
 		bound = gs_bound_of_limit(parse->limitOption, parse->limitCount, parse->limitOffset);
 
 	path = make_sort(root, ordered_rel, input_rel->cheapest_total_path, &bound);

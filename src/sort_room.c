@@ -210,7 +210,7 @@ write_run(GsSortState *state)
 
 		state->spill = gs_spill_create(state->columns, state->ncolumns,
 									   ExecGetResultType(outerPlanState(state)),
-									   &order, state->memory_limit);
+									   state->key, &order, state->memory_limit);
 		MemoryContextSwitchTo(old);
 	}
 	return gs_spill_write_run(state->spill, engine);

@@ -52,6 +52,7 @@ struct GsSpill
 	const GsSortColumn *columns;
 	int			ncolumns;
 	TupleDesc	desc;
+	const GsSortKey *driver_key;
 	GsSortKey  *key;			/* NULL before the first */
 	TupleTableSlot *slot;
 	uint64	   *record;
@@ -78,13 +79,14 @@ struct GsSpill
 
 GsSpill *
 gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-				const GsMergeOrder *order, Size memory_limit)
+				const GsSortKey *key, const GsMergeOrder *order, Size memory_limit)
 {
 	GsSpill    *spill = palloc0(sizeof(GsSpill));
 
 	spill->columns = columns;
 	spill->ncolumns = ncolumns;
 	spill->desc = desc;
+	spill->driver_key = key;
 	spill->order = *order;
 	spill->layout = order->layout;
 	spill->context = CurrentMemoryContext;
@@ -210,6 +212,7 @@ write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
 	if (spill->key == NULL)
 	{
 		spill->key = gs_sort_key_create(spill->columns, spill->ncolumns, spill->desc, true);
+		gs_sort_key_share_labels(spill->key, spill->driver_key);
 		spill->slot = MakeSingleTupleTableSlot(spill->desc, &TTSOpsMinimalTuple);
 		spill->record = palloc(gs_record_bytes(spill->layout));
 	}

@@ -37,10 +37,11 @@ typedef struct GsSpill GsSpill;
 /*
  * In the current memory context, where it may also make a small one of its own.
  * For runs of engines whose rows are of this type and have the order's layout, which
- * the driver goes on observing.  memory_limit is for the merge.
+ * the driver goes on observing, as it does its key.  memory_limit is for the merge.
  */
 extern GsSpill *gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-								const GsMergeOrder *order, Size memory_limit);
+								const GsSortKey *key, const GsMergeOrder *order,
+								Size memory_limit);
 
 /* What of the memory limit a run's engine must leave, since it is needed to write the run. */
 extern Size gs_spill_writer_bytes(Size memory_limit);

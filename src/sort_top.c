@@ -179,6 +179,9 @@ gs_top_cut(GsTop *top, GsEngine *engine, MemoryContext context, bool memory_is_s
 	}
 	top->dropped += nrows - top->bound;
 	set_cutoff(top, engine->job.layout, batch, slot, context);
-	count_again(engine);
+
+	/* rows in runs are still to be merged by what was observed of them */
+	if (engine->job.layout->nrows == (uint64) nrows)
+		count_again(engine);
 	return true;
 }

@@ -194,6 +194,11 @@ like($node->safe_psql('postgres', qq{
 # ---------------------------------------------------- servers of other versions
 
 # The same library, but for the major version in its magic block.
+# The server may have no ICU, or another version, whose functions have other names.
+my ($symbols) = run_command([ 'nm', '-D', $node->config_data('--pkglibdir') . '/gpusort.so' ]);
+like($symbols, qr/ w ucol_getSortKey/, 'ICU is asked for');
+unlike($symbols, qr/ U (u|ucol|uiter|icu)_/, 'and not needed to load the library');
+
 my $library = slurp_file($node->config_data('--pkglibdir') . '/gpusort.so');
 my $magic = qr/(\x38\0\0\0)(\xdc\x05\0\0)(.{16}PostgreSQL\0)/s;
 my $foreign = PostgreSQL::Test::Utils::tempdir() . '/foreign.so';
