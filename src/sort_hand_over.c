@@ -37,7 +37,8 @@ hand_over_runs(GsSortState *state, TupleTableSlot *slot)
 {
 	const uint64 *record;
 
-	gs_spill_begin_merge(state->spill);
+	/* the tuplesort has the rest */
+	gs_spill_begin_merge(state->spill, state->memory_limit / 4);
 	while ((record = gs_spill_next(state->spill)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -340,7 +340,7 @@ gs_sort_merge_runs(GsSortState *state)
 		return status;
 	gs_engine_close(state->engine);
 	state->engine = NULL;
-	gs_spill_begin_merge(state->spill);
+	gs_spill_begin_merge(state->spill, state->memory_limit);
 	state->nrows = gs_spill_figures(state->spill)->nrows + state->nnulls;
 	state->phase = GS_SORT_MERGE;
 	return GS_STATUS_OK;

@@ -134,7 +134,7 @@ most_sources(const GsSpill *spill)
 	Size		read_at_once = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES);
 	Size		each = Max(read_at_once, spill->longest) +
 		gs_key_merge_bytes(1) + sizeof(GsRunReader);
-	Size		besides = gs_spill_writer_bytes(spill->memory_limit) + sizeof(GsSpill);
+	Size		besides = spill->store->extent_bytes + sizeof(GsSpill);
 
 	return spill->memory_limit <= besides ? LEAST_SOURCES :
 		clamp(LEAST_SOURCES, (spill->memory_limit - besides) / each, MOST_SOURCES);
@@ -144,7 +144,7 @@ most_sources(const GsSpill *spill)
 static Size
 read_bytes(const GsSpill *spill, int nsources)
 {
-	Size		left = spill->memory_limit - gs_spill_writer_bytes(spill->memory_limit);
+	Size		left = spill->memory_limit - Min(spill->memory_limit, spill->store->extent_bytes);
 
 	return TYPEALIGN_DOWN(LEAST_READ_BYTES,
 						  clamp(LEAST_READ_BYTES, left / nsources, MOST_READ_BYTES));
@@ -384,11 +384,13 @@ merge_runs(GsSpill *spill, int first, int count)
 }
 
 void
-gs_spill_begin_merge(GsSpill *spill)
+gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
-	int			most = most_sources(spill);
+	int			most;
 
+	spill->memory_limit = memory_limit;
+	most = most_sources(spill);
 	while (spill->nruns > most)
 	{
 		int			count = next_merge_runs(spill->nruns, most);

@@ -37,7 +37,7 @@ typedef struct GsSpill GsSpill;
 /*
  * In the current memory context, where it may also make a small one of its own.
  * For runs of engines whose rows are of this type and have the order's layout, which
- * the driver goes on observing, as it does its key.  memory_limit is for the merge.
+ * the driver goes on observing, as it does its key.  memory_limit is the sort's.
  */
 extern GsSpill *gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 								const GsSortKey *key, const GsMergeOrder *order,
@@ -51,9 +51,9 @@ extern GsStatus gs_spill_write_run(GsSpill *spill, GsEngine *engine);
 
 /*
  * No run follows: merges runs until the rest can be merged at once, which
- * begins.
+ * begins; all within a memory limit.
  */
-extern void gs_spill_begin_merge(GsSpill *spill);
+extern void gs_spill_begin_merge(GsSpill *spill, Size memory_limit);
 
 /*
  * The record of the next row, which stands behind it (sort_run.h); NULL at the
