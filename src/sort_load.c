@@ -287,7 +287,6 @@ sort(GsSortState *state)
 
 /* ------------------------------------------------------------------ failures */
 
-/* Frees what a sort holds; the node is as if it had never run. */
 void
 gs_sort_forget(GsSortState *state)
 {
@@ -352,7 +351,6 @@ begin_again(GsSortState *state)
 	state->begun_again = true;
 }
 
-/* Reads the child to its end and sorts its rows. */
 void
 gs_sort_load(GsSortState *state)
 {

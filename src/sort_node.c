@@ -36,9 +36,7 @@
 #include "sort_state.h"
 
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "utils/memutils.h"
 
 /* The lists in custom_private. */
 enum

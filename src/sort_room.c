@@ -24,7 +24,6 @@
 
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 /* What an engine needs beside its one row, and some more. */
 #define LEAST_ENGINE_BYTES	((Size) 32 << 10)
@@ -42,7 +41,6 @@ report_no_memory(void)
 			 errdetail("A sort has no memory to go on.")));
 }
 
-/* Why an engine gave a status other than OK. */
 const char *
 gs_sort_status_reason(const GsSortState *state, GsStatus status)
 {
@@ -109,14 +107,19 @@ gs_sort_move_if_it_pays(GsSortState *state, bool loaded)
 
 /* ------------------------------------------------------------------- orders */
 
-/* GsRowCompares: of any rows, and of those whose keys are equal. */
+/* By the columns from `first` on. */
+static int
+compare_from(GsSortState *state, const void *a, const void *b, int first)
+{
+	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
+								(MinimalTuple) unconstify(void *, b), first);
+}
+
+/* A GsRowCompare of any rows; the argument is the state. */
 static int
 compare_rows(void *arg, const void *a, const void *b)
 {
-	GsSortState *state = arg;
-
-	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
-								(MinimalTuple) unconstify(void *, b), 0);
+	return compare_from(arg, a, b, 0);
 }
 
 int
@@ -124,16 +127,9 @@ gs_sort_compare_tied(void *arg, const void *a, const void *b)
 {
 	GsSortState *state = arg;
 
-	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
-								(MinimalTuple) unconstify(void *, b),
-								gs_sort_key_first_tied(state->key));
+	return compare_from(state, a, b, gs_sort_key_first_tied(state->key));
 }
 
-/*
- * Proves the order that the engine found, if its keys are only a hint.  If it
- * does not hold, the CPU engine sorts by comparisons what is mostly in order.
- * FULL: only a tuplesort will do.
- */
 GsStatus
 gs_sort_prove_order(GsSortState *state)
 {
@@ -313,7 +309,6 @@ reserve(GsSortState *state, Size row_bytes, GsBatch **batch)
 	return status;
 }
 
-/* Begins another batch for a row.  Returns NULL, or why there is none. */
 const char *
 gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 {
@@ -325,10 +320,6 @@ gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 	return status == GS_STATUS_OK ? NULL : gs_sort_status_reason(state, status);
 }
 
-/*
- * Writes the last run and begins to merge them all.  Where that was a device's, some
- * rows may be left for another.
- */
 GsStatus
 gs_sort_merge_runs(GsSortState *state)
 {

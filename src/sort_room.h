@@ -29,8 +29,9 @@ extern bool gs_sort_may_spill(const GsSortState *state);
 extern GsStatus gs_sort_merge_runs(GsSortState *state);
 
 /*
- * Proves the order that the engine found, if its keys are only a hint.  FULL: it
- * does not hold, so only a tuplesort will do.
+ * Proves the order that the engine found, if its keys are only a hint.  If it
+ * does not hold, the CPU engine sorts by comparisons what is mostly in order.
+ * FULL: only a tuplesort will do.
  */
 extern GsStatus gs_sort_prove_order(GsSortState *state);
 

@@ -121,12 +121,9 @@ count_again(const GsEngine *engine)
 	{
 		CHECK_FOR_INTERRUPTS();
 		for (size_t slot = 0; slot < batches[b].nrows; slot++)
-		{
-			uint32		nulls = gs_record_nulls(gs_batch_record(&batches[b], slot), layout->nwords);
-
-			for (; nulls != 0; nulls &= nulls - 1)
-				layout->columns[__builtin_ctz(nulls)].nnulls++;
-		}
+			gs_key_layout_count_nulls(layout,
+									  gs_record_nulls(gs_batch_record(&batches[b], slot),
+													  layout->nwords), 1);
 	}
 }
 

@@ -184,6 +184,14 @@ gs_key_layout_observe_order(GsKeyLayout *layout, uint64_t code)
 	layout->last_code = code;
 }
 
+/* Counts one NULL more, or one less, in each of the columns of these bits. */
+static inline void
+gs_key_layout_count_nulls(GsKeyLayout *layout, uint32_t nulls, int by)
+{
+	for (; nulls != 0; nulls &= nulls - 1)
+		layout->columns[__builtin_ctz(nulls)].nnulls += (uint64_t) by;
+}
+
 /*
  * Takes back that a row with these NULL bits was observed, as far as it was
  * counted: ranges stay as wide as they are.
@@ -192,8 +200,7 @@ static inline void
 gs_key_layout_forget_row(GsKeyLayout *layout, uint32_t nulls)
 {
 	layout->nrows--;
-	for (; nulls != 0; nulls &= nulls - 1)
-		layout->columns[__builtin_ctz(nulls)].nnulls--;
+	gs_key_layout_count_nulls(layout, nulls, -1);
 }
 
 GS_HOST_DEVICE uint64_t
