@@ -12,6 +12,9 @@
  * handed out, and if the child can be run again unnoticed, the sort starts once
  * more and stays with the CPU.
  *
+ * Where rows are compared anyway, none get keys as long as they come in order
+ * (sort_in_order.c).
+ *
  * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
  * before the first one leaves, to prove their order; if it does not hold the CPU
  * engine sorts once more, by comparisons, and a device's rows go to a tuplesort.
@@ -29,6 +32,7 @@
 #include "gpusort.h"
 #include "service_client.h"
 #include "sort_hand_over.h"
+#include "sort_in_order.h"
 #include "sort_load.h"
 #include "sort_room.h"
 #include "sort_row.h"
@@ -157,6 +161,22 @@ device_is_likely(const GsSortState *state)
 		gs_service_client_is_usable(&why_not);
 }
 
+/* Opens the CPU engine; engine stays NULL if it is out of memory. */
+static void
+open_engine(GsSortState *state)
+{
+	GsJob		job = {.layout = gs_sort_key_layout(state->key)};
+
+	job.memory_limit = state->memory_limit;
+	gs_engine_host_init(&job.host, state->context);
+	if (gs_sort_key_first_tied(state->key) >= 0)
+	{
+		job.compare = gs_sort_compare_tied;
+		job.compare_arg = state;
+	}
+	state->engine = state->in_order ? gs_in_order_open(&job) : gs_engine_cpu_open(&job);
+}
+
 /* Opens the engine, unless the rows had better go to a tuplesort at once. */
 static void
 begin_load(GsSortState *state)
@@ -165,7 +185,6 @@ begin_load(GsSortState *state)
 	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
 	MemoryContext old;
 	char	   *why_not = NULL;
-	GsJob		job = {0};
 	int64		bound;
 
 	/* small blocks: batches are pieces of their own then, which can be given back */
@@ -178,6 +197,7 @@ begin_load(GsSortState *state)
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
 	state->disproved = false;
+	state->in_order = false;
 	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
@@ -195,18 +215,11 @@ begin_load(GsSortState *state)
 		if (gs_sort_key_needs_proof(state->key))
 			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
-		job.layout = gs_sort_key_layout(state->key);
-		state->keys_only = job.layout->keys_only;
-		job.memory_limit = state->memory_limit;
-		gs_engine_host_init(&job.host, state->context);
+		state->keys_only = gs_sort_key_layout(state->key)->keys_only;
 		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
 			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
-		if (gs_sort_key_first_tied(state->key) >= 0)
-		{
-			job.compare = gs_sort_compare_tied;
-			job.compare_arg = state;
-		}
-		state->engine = gs_engine_cpu_open(&job);
+		state->in_order = gs_in_order_pays(state, bound);
+		open_engine(state);
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
@@ -219,6 +232,63 @@ begin_load(GsSortState *state)
 		gs_sort_begin_stock(state, work_mem, why_not);
 	else
 		state->phase = GS_SORT_ENGINE;
+}
+
+/* Takes the slot's row wherever rows go by now.  False: the engine failed. */
+static bool
+put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	if (state->phase == GS_SORT_ENGINE)
+	{
+		const char *why_not = state->keys_only ?
+			take_value(state, slot, batch) : take_row(state, slot, batch);
+
+		if (why_not == NULL)
+			return true;
+		if (gs_sort_engine_failed(state) || !gs_sort_hand_over(state, why_not))
+			return false;
+	}
+	gs_stock_put(&state->stock, slot);
+	return true;
+}
+
+/*
+ * Not all rows come in order, or memory is at its end: loads those that are in the
+ * engine without keys once more.  False: the engine failed.
+ */
+static bool
+load_again(GsSortState *state, GsBatch **batch)
+{
+	GsEngine   *from = state->engine;
+	const GsBatch *rest;
+	TupleTableSlot *slot;
+	bool		loaded = true;
+
+	state->in_order = false;
+	*batch = NULL;
+	open_engine(state);
+	if (state->engine == NULL)
+	{
+		state->engine = from;
+		return gs_sort_hand_over(state, "out of memory");
+	}
+
+	slot = MakeSingleTupleTableSlot(ExecGetResultType(outerPlanState(state)), &TTSOpsMinimalTuple);
+	(void) gs_engine_drain(from);
+	while (loaded && gs_engine_next_batch(from, &rest) == GS_STATUS_OK && rest != NULL)
+	{
+		for (size_t i = 0; i < rest->nrows && loaded; i++)
+		{
+			const void *row = gs_batch_pushed(rest, from->job.layout, i);
+
+			CHECK_FOR_INTERRUPTS();
+			ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+			loaded = put_row(state, slot, batch);
+		}
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	gs_engine_close(from);
+	return loaded;
 }
 
 /* Reads the child to its end.  False: the engine failed. */
@@ -235,17 +305,12 @@ load(GsSortState *state)
 		if (TupIsNull(slot))
 			return true;
 		state->nread++;
-		if (state->phase == GS_SORT_ENGINE)
-		{
-			const char *why_not = state->keys_only ?
-				take_value(state, slot, &batch) : take_row(state, slot, &batch);
-
-			if (why_not == NULL)
-				continue;
-			if (gs_sort_engine_failed(state) || !gs_sort_hand_over(state, why_not))
-				return false;
-		}
-		gs_stock_put(&state->stock, slot);
+		if (state->in_order && gs_in_order_take(state, slot, &batch))
+			continue;
+		if (state->in_order && !load_again(state, &batch))
+			return false;
+		if (!put_row(state, slot, &batch))
+			return false;
 	}
 }
 
@@ -258,7 +323,10 @@ sort_in_engine(GsSortState *state)
 	if (status != GS_STATUS_OK)
 		return status;
 	state->nrows = state->engine->figures.nrows + state->nnulls;
-	status = gs_sort_prove_order(state);
+	if (!state->in_order)
+		status = gs_sort_prove_order(state);
+	else if (state->nrows > 0)
+		state->proof.ncomparisons = state->nrows - 1;
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
@@ -266,6 +334,15 @@ sort_in_engine(GsSortState *state)
 static bool
 sort(GsSortState *state)
 {
+	GsBatch    *batch = NULL;
+
+	if (state->in_order)
+	{
+		if (sort_in_engine(state) == GS_STATUS_OK)
+			return true;
+		if (!load_again(state, &batch))
+			return false;
+	}
 	if (state->phase == GS_SORT_ENGINE)
 	{
 		GsStatus	status;
