@@ -100,6 +100,8 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	if (!state->direct_key &&
 		!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
 		return why_not;
+	if (gs_sort_key_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
+		gs_sort_compare_ties(state);
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
 		return "a row and its keys take more than 4 GB";
@@ -253,8 +255,33 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 }
 
 /*
- * Not all rows come in order, or memory is at its end: loads those that are in the
- * engine without keys once more.  False: the engine failed.
+ * Are the rows so far to be loaded once more, with other keys?  Not if some are
+ * elsewhere, or were dropped; nor if they are so many that memory may not have
+ * them twice.
+ */
+static bool
+wants_whole_keys(GsSortState *state)
+{
+	return state->phase == GS_SORT_ENGINE && gs_sort_key_cut_is_poor(state->key) &&
+		!gs_sort_is_device(state->engine) && state->spill == NULL && !state->top.has_cutoff &&
+		gs_engine_figures(state->engine)->peak_bytes < state->memory_limit / 4;
+}
+
+static void
+begin_whole_keys(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	state->key = gs_sort_key_create(state->columns, state->ncolumns,
+									ExecGetResultType(outerPlanState(state)), false);
+	gs_sort_key_keep_whole(state->key);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Loads the rows in the engine once more: those without keys, since not all come in
+ * order, or memory is at its end; or those with keys that were cut too short.
+ * False: the engine failed.
  */
 static bool
 load_again(GsSortState *state, GsBatch **batch)
@@ -264,6 +291,8 @@ load_again(GsSortState *state, GsBatch **batch)
 	TupleTableSlot *slot;
 	bool		loaded = true;
 
+	if (!state->in_order)
+		begin_whole_keys(state);
 	state->in_order = false;
 	*batch = NULL;
 	open_engine(state);
@@ -307,7 +336,8 @@ load(GsSortState *state)
 		state->nread++;
 		if (state->in_order && gs_in_order_take(state, slot, &batch))
 			continue;
-		if (state->in_order && !load_again(state, &batch))
+		if ((state->in_order || (state->compare != NULL && wants_whole_keys(state))) &&
+			!load_again(state, &batch))
 			return false;
 		if (!put_row(state, slot, &batch))
 			return false;
