@@ -17,8 +17,8 @@ INSERT INTO gs_cut SELECT id, id % 5, CASE WHEN id % 4 = 0 THEN 'few' ELSE repea
 	('x' || x)::varbit, ARRAY[id % 3] || (SELECT array_agg(ascii(substr(x, g, 1)) + 0 * g) FROM generate_series(1, length(x), 3) g)
 FROM (SELECT id, pg_temp.long(id * 7 % 40, CASE id % 3 WHEN 0 THEN repeat('ab', 520) WHEN 1 THEN '' ELSE repeat('c', 1010) END,
 							  CASE id % 8 WHEN 0 THEN 1023 WHEN 1 THEN 1024 WHEN 2 THEN 1025 WHEN 3 THEN 1026 WHEN 4 THEN 40 ELSE 2000 + 500 * (id % 4) END) AS x
-	  FROM generate_series(1, 240) id) y;
-INSERT INTO gs_cut (id, k) VALUES (241, 1), (242, 2), (243, 1);
+	  FROM generate_series(1, 120) id) y;
+INSERT INTO gs_cut (id, k) VALUES (121, 1), (122, 2), (123, 1);
 -- where there is room in an earlier page, a row goes there
 CREATE TEMP VIEW cut AS SELECT * FROM gs_cut ORDER BY id OFFSET 0;
 SELECT count(DISTINCT x) AS x, count(DISTINCT left(x, 1024)) AS beginnings, count(DISTINCT n) AS n, max(pg_column_size(n)) > 1024 AS long FROM cut;
@@ -33,14 +33,14 @@ SELECT o, n, pg_temp.same(format('SELECT * FROM cut ORDER BY %s LIMIT %s', o, n)
 FROM unnest('{x,"x DESC NULLS LAST, k","few, x","k, n",en}'::text[]) o, unnest('{1,10,100}'::int[]) n;
 -- long ones come late, after runs were written; cursors that go back
 CREATE TEMP TABLE late AS SELECT id, few, k, CASE WHEN id > 3000 THEN x ELSE md5((id % 1000)::text) END COLLATE "C" AS x
-FROM (SELECT row_number() OVER (ORDER BY y.id % 17, g, y.id)::int AS id, few, k, x FROM cut y, generate_series(1, 25) g WHERE few IS NOT NULL) z;
+FROM (SELECT row_number() OVER (ORDER BY y.id % 17, g, y.id)::int AS id, few, k, x FROM cut y, generate_series(1, 50) g WHERE few IS NOT NULL) z;
 SET work_mem = '256kB';
 SELECT o, pg_temp.rows_ok('late', o) FROM unnest('{x,"x DESC, k","k, x","few, x, k"}'::text[]) o;
 SELECT pg_temp.rows_ok('cut', 'x'), pg_temp.rows_ok('cut', 'n, few');
 RESET work_mem;
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT id FROM cut ORDER BY x, k;
-MOVE ABSOLUTE 200 FROM c;
+MOVE ABSOLUTE 100 FROM c;
 FETCH BACKWARD 2 FROM c;
 ROLLBACK;
 
