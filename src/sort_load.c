@@ -97,11 +97,13 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	if (state->top.has_cutoff && drop_at_first_sight(state, slot))
 		return NULL;
 	gs_row_source_init(&source, slot);
-	if (!state->direct_key &&
-		!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
-		return why_not;
-	if (gs_sort_key_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
-		gs_sort_compare_ties(state);
+	if (!state->direct_key)
+	{
+		if (!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+			return why_not;
+		if (gs_sort_key_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
+			gs_sort_compare_ties(state);
+	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
 		return "a row and its keys take more than 4 GB";
@@ -237,7 +239,7 @@ begin_load(GsSortState *state)
 }
 
 /* Takes the slot's row wherever rows go by now.  False: the engine failed. */
-static bool
+static pg_attribute_always_inline bool
 put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	if (state->phase == GS_SORT_ENGINE)
@@ -334,11 +336,13 @@ load(GsSortState *state)
 		if (TupIsNull(slot))
 			return true;
 		state->nread++;
-		if (state->in_order && gs_in_order_take(state, slot, &batch))
-			continue;
-		if ((state->in_order || (state->compare != NULL && wants_whole_keys(state))) &&
-			!load_again(state, &batch))
-			return false;
+		if (state->compare != NULL)
+		{
+			if (state->in_order && gs_in_order_take(state, slot, &batch))
+				continue;
+			if ((state->in_order || wants_whole_keys(state)) && !load_again(state, &batch))
+				return false;
+		}
 		if (!put_row(state, slot, &batch))
 			return false;
 	}
