@@ -13,7 +13,7 @@
  * more and stays with the CPU.
  *
  * Where rows are compared anyway, none get keys as long as they come in order
- * (sort_in_order.c).
+ * (sort_in_order.c).  When one does not, those so far are loaded again.
  *
  * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
  * before the first one leaves, to prove their order; if it does not hold the CPU
@@ -269,6 +269,7 @@ wants_whole_keys(GsSortState *state)
 		gs_engine_figures(state->engine)->peak_bytes < state->memory_limit / 4;
 }
 
+/* Has keys no longer cut. */
 static void
 begin_whole_keys(GsSortState *state)
 {
