@@ -24,13 +24,14 @@ OBJS = \
 	src/sort_hand_over.o \
 	src/sort_in_order.o \
 	src/sort_row.o \
+	src/sort_scan.o \
 	src/sort_deform.o \
 	src/sort_key.o \
 	src/key_order.o \
 	src/key_fields.o \
 	src/key_bytes.o \
 	src/key_collation.o \
-	src/key_first_level.o \
+	src/key_levels.o \
 	src/key_abbreviation.o \
 	src/sort_compare.o \
 	src/sort_verify.o \

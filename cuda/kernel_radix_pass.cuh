@@ -48,6 +48,7 @@
 
 #include "block_lookback.cuh"
 #include "kernel_radix_plan.cuh"
+#include "tuning.cuh"
 #include "warp_copy.cuh"
 
 /* For bench/kernels alone: leave out a part, to see what it costs. */
@@ -116,18 +117,30 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 
 	static_assert(nthreads >= GS_NDIGITS && ntile <= 65535, "");
 
+	/*
+	 * A small sort feels every wait for memory, in every pass; a large one feels the
+	 * registers that it takes not to wait (tuning.cuh).
+	 */
+	constexpr bool hasty = nitems <= GS_FEW_ITEMS;
+
 	extern __shared__ __align__(16) unsigned char s_memory[];
 	Shared	   &s = *(Shared *) s_memory;
 
 #if __CUDA_ARCH__ >= 900
 	/* the next pass may be made ready as soon as it finds room ... */
 	cudaTriggerProgrammaticLaunchCompletion();
+#endif
+	/* tickets were cleared before anything of this sort began */
+	if (hasty && threadIdx.x == 0)
+		s.ticket = atomicAdd(&plan.d_control->tickets[pass][portion], 1);
+#if __CUDA_ARCH__ >= 900
 	/* ... and, like this one, waits here until its predecessor is done */
 	cudaGridDependencySynchronize();
 #endif
 
 	GsRadixControl *control = plan.d_control;
 	const uint32_t npasses = control->npasses;
+	const uint32_t hasty_place = hasty ? control->place_of[pass] : 0;
 
 	if (pass >= npasses)
 	{
@@ -136,7 +149,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 		return;
 	}
 
-	const uint32_t place_number = control->place_of[pass];
+	const uint32_t place_number = hasty ? hasty_place : control->place_of[pass];
 	const GsPlace place = plan.places[place_number];
 	const uint32_t output = gs_pass_output(plan, pass, npasses);
 	const Key  *d_keys_from = (const Key *) (pass == 0 ? plan.d_keys_in : plan.d_keys[1 - output]);
@@ -164,7 +177,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 	Key		   *s_slice = &s.keys[slice];
 	uint16_t   *s_counters = s.counters[warp];
 
-	if (threadIdx.x == 0)
+	if (!hasty && threadIdx.x == 0)
 		s.ticket = atomicAdd(d_ticket, 1);
 	__syncthreads();
 
@@ -357,6 +370,8 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 				}
 			}
 		}
+		if (hasty && ntiles <= gridDim.x)
+			break;				/* one for each block */
 		if (threadIdx.x == 0)
 			s.ticket = atomicAdd(d_ticket, 1);
 		__syncthreads();

@@ -36,6 +36,7 @@
 #include "sort_load.h"
 #include "sort_room.h"
 #include "sort_row.h"
+#include "sort_scan.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -327,12 +328,13 @@ load_again(GsSortState *state, GsBatch **batch)
 static bool
 load(GsSortState *state)
 {
-	PlanState  *child = outerPlanState(state);
 	GsBatch    *batch = NULL;
+	GsScan		scan;
 
+	gs_scan_begin(&scan, outerPlanState(state));
 	for (;;)
 	{
-		TupleTableSlot *slot = ExecProcNode(child);
+		TupleTableSlot *slot = gs_scan_next(&scan);
 
 		if (TupIsNull(slot))
 			return true;
