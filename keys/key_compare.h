@@ -62,7 +62,7 @@ gs_key_compare(const GsKeyLayout *layout, const uint64_t *a, const char *row_a,
 	uint32_t	nulls_a = layout->keys_only ? 0 : gs_record_nulls(a, layout->nwords);
 	uint32_t	nulls_b = layout->keys_only ? 0 : gs_record_nulls(b, layout->nwords);
 
-	for (int i = 0; i < layout->ncolumns; i++)
+	for (int i = 0; i < layout->ndecisive; i++)
 	{
 		const GsKeyColumn *column = &layout->columns[i];
 		const bool	null_a = (nulls_a >> i) & 1;

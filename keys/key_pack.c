@@ -37,7 +37,7 @@ gs_key_packing_init(GsKeyPacking *packing, const GsKeyLayout *layout, int level_
 	packing->npieces = 0;
 	packing->total_bits = 0;
 	packing->has_tails = false;
-	for (int colno = 0; colno < layout->ncolumns; colno++)
+	for (int colno = 0; colno < layout->ndecisive; colno++)
 		add_components(packing, layout, colno);
 	cut_levels(packing, level_bits);
 }

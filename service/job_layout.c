@@ -79,6 +79,7 @@ gs_job_layout_is_valid(const GsKeyLayout *layout, uint32_t nwords, bool keys_onl
 
 	if (!bool_is_valid(&layout->keys_only) || layout->keys_only != keys_only ||
 		layout->ncolumns < 1 || layout->ncolumns > GS_MAX_COLUMNS ||
+		layout->ndecisive != layout->ncolumns ||
 		layout->nfields < 1 || layout->nfields > GS_MAX_FIELDS ||
 		layout->nwords < 1 || layout->nwords > GS_MAX_FIELDS + GS_MAX_COLUMNS ||
 		(uint32_t) layout->nwords != nwords)

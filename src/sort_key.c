@@ -18,6 +18,8 @@
  * its bytes are stored behind the row, since the row itself keeps only the
  * pointer, as it does in a stock sort.  So are codes that are made of a value
  * (key_bytes.h, key_collation.h), as far as the prefix does not have all of them.
+ * For an engine that can compare, no more than the first LONGEST_CUT_KEY bytes are
+ * the key, and of a text that is compared byte by byte, no more are fetched.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,10 +37,23 @@
 #include "sort_deform.h"
 #include "sort_key.h"
 
+#include "common/hashfn.h"
 #include "fmgr.h"
+#include "lib/hyperloglog.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+
+/*
+ * Where an engine can compare, no key is longer: more would have to be fetched or
+ * made and stored for each row, and is hardly ever looked at.  Ties are for
+ * the comparator, which fetches both values each time; so where more than one of two
+ * keys is like another, they had better be whole.  That is asked at 10 cut keys, 20, 40,
+ * 80 and 160: to count the distinct ones takes as long as to sort them.
+ */
+#define LONGEST_CUT_KEY		1024
+#define FIRST_CUT_QUESTION	10
+#define LAST_CUT_QUESTION	160
 
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
@@ -74,6 +89,10 @@ struct GsSortKey
 	bool		direct;			/* no value has to be fetched or looked up */
 	int			first_tied;		/* see gs_sort_key_first_tied() */
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
+	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
+	uint64		ncut;
+	uint64		next_cut_question;	/* at so many */
+	hyperLogLogState cut_keys;	/* how many of them differ, once there are any */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
 	GsDeform   *first_deform;	/* the same, of the first column only */
 	Datum	   *values;			/* the sort columns of the row at hand */
@@ -305,6 +324,9 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	key->direct = true;
 	key->first_tied = -1;
 	key->needs_proof = false;
+	key->may_cut = !whole;
+	key->ncut = 0;
+	key->next_cut_question = FIRST_CUT_QUESTION;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
@@ -383,6 +405,21 @@ gs_sort_key_first_tied(const GsSortKey *key)
 	return key->first_tied;
 }
 
+void
+gs_sort_key_keep_whole(GsSortKey *key)
+{
+	key->may_cut = false;
+}
+
+bool
+gs_sort_key_cut_is_poor(GsSortKey *key)
+{
+	if (key->ncut < key->next_cut_question || key->next_cut_question > LAST_CUT_QUESTION)
+		return false;
+	key->next_cut_question *= 2;
+	return estimateHyperLogLog(&key->cut_keys) < key->ncut / 2.0;
+}
+
 bool
 gs_sort_key_needs_proof(const GsSortKey *key)
 {
@@ -398,13 +435,23 @@ fits_prefix(const KeyBytes *bytes)
 	return bytes->len <= sizeof(uint64);
 }
 
-/* Fetches a value that is compressed or out of line. */
+/* Is the beginning of a value the beginning of its key? */
+static inline bool
+beginning_will_do(const GsSortKey *key, const KeyColumn *column)
+{
+	return key->may_cut && column->maker == NULL && column->collation == NULL &&
+		(column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA);
+}
+
+/* Fetches a value that is compressed or out of line, as much of it as is wanted. */
 static struct varlena *
-fetch_value(GsSortKey *key, struct varlena *value)
+fetch_value(GsSortKey *key, const KeyColumn *column, struct varlena *value)
 {
 	MemoryContext old = MemoryContextSwitchTo(key->value_context);
 
-	value = pg_detoast_datum_packed(value);
+	/* one byte more than a key has says that it is cut */
+	value = beginning_will_do(key, column) ?
+		pg_detoast_datum_slice(value, 0, LONGEST_CUT_KEY + 1) : pg_detoast_datum_packed(value);
 	MemoryContextSwitchTo(old);
 	key->value_context_used = true;
 	return value;
@@ -443,7 +490,7 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	value = (struct varlena *) DatumGetPointer(datum);
 	if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
 	{
-		value = fetch_value(key, value);
+		value = fetch_value(key, column, value);
 		bytes->apart = true;
 	}
 	if (column->maker != NULL)
@@ -507,7 +554,7 @@ forget_values(GsSortKey *key)
 
 /* Fetches or looks up the value found for a column, if it is of a kind that needs it. */
 static inline bool
-load_column(GsSortKey *key, int colno, size_t *extra_bytes, const char **why_not)
+load_column(GsSortKey *key, int colno, const char **why_not)
 {
 	KeyColumn  *column = &key->columns[colno];
 
@@ -530,10 +577,43 @@ load_column(GsSortKey *key, int colno, size_t *extra_bytes, const char **why_not
 				return false;
 			bytes->apart = true;
 		}
-		if (bytes->apart && !fits_prefix(bytes))
-			*extra_bytes += bytes->len;
 	}
 	return true;
+}
+
+/* Cuts a long key; the comparator has its ties from now on, and the columns after it. */
+static pg_noinline void
+cut_bytes(GsSortKey *key, int colno)
+{
+	KeyBytes   *bytes = &key->columns[colno].bytes;
+
+	if (key->ncut++ == 0)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(key));
+
+		initHyperLogLog(&key->cut_keys, 10);
+		MemoryContextSwitchTo(old);
+	}
+	bytes->len = LONGEST_CUT_KEY;
+	if (key->next_cut_question <= LAST_CUT_QUESTION)
+		addHyperLogLog(&key->cut_keys,
+					   hash_bytes((const unsigned char *) bytes->data, LONGEST_CUT_KEY));
+	key->ncolumns = colno + 1;
+	key->layout.ndecisive = colno + 1;
+	key->first_tied = colno;
+}
+
+/* How many bytes of the key of a column go behind the row, once it is loaded. */
+static inline size_t
+bytes_apart(GsSortKey *key, int colno)
+{
+	const KeyBytes *bytes = &key->columns[colno].bytes;
+
+	if (key->nulls[colno] || !key->layout.columns[colno].variable)
+		return 0;
+	if (bytes->len > LONGEST_CUT_KEY && key->may_cut)
+		cut_bytes(key, colno);
+	return bytes->apart && !fits_prefix(bytes) ? bytes->len : 0;
 }
 
 bool
@@ -545,8 +625,9 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 	forget_values(key);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		if (!load_column(key, i, extra_bytes, why_not))
+		if (!load_column(key, i, why_not))
 			return false;
+		*extra_bytes += bytes_apart(key, i);
 	}
 	return true;
 }
@@ -677,7 +758,6 @@ gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null, uint64 *co
 	Size		nbytes;
 	const char *body = gs_row_body(slot, &nbytes);
 	AttrNumber	attno = key->columns[0].attno;
-	size_t		extra_bytes = 0;
 	const char *why_not;
 
 	if (slot->tts_nvalid >= attno || body == NULL ||
@@ -688,7 +768,7 @@ gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null, uint64 *co
 	if (*is_null)
 		return true;
 	forget_values(key);
-	if (!load_column(key, 0, &extra_bytes, &why_not))
+	if (!load_column(key, 0, &why_not))
 		return false;
 	*code = first_code(key);
 	return true;

@@ -61,16 +61,27 @@ typedef struct GsSortKey GsSortKey;
  * its code, the layout is keys_only.
  *
  * whole: the keys are to order all rows wherever that can be done, as a device
- * needs it; else only as far as it is cheaper to make them and compare ties.
+ * needs it; else only as far as it is cheaper to make them and compare ties, and
+ * long ones are cut.
  */
 extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
 									 TupleDesc desc, bool whole);
 
 /*
  * Rows with equal keys have to be compared by the sort columns from this one on;
- * -1: they are equal.  Only an engine that can call comparators takes them.
+ * -1: they are equal.  Only an engine that can call comparators takes them.  That
+ * can change with each row that is loaded, as its key may be one that is cut.
  */
 extern int	gs_sort_key_first_tied(const GsSortKey *key);
+
+/* Has no key cut from now on, as a device gets them: none was so far. */
+extern void gs_sort_key_keep_whole(GsSortKey *key);
+
+/*
+ * Are many of the cut keys alike, so that whole ones had better be made from the first row
+ * on?  To be asked at each row.
+ */
+extern bool gs_sort_key_cut_is_poor(GsSortKey *key);
 
 /*
  * Are the codes of a column only a hint, so that the order has to be proven

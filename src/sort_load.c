@@ -12,6 +12,9 @@
  * handed out, and if the child can be run again unnoticed, the sort starts once
  * more and stays with the CPU.
  *
+ * Where rows are compared anyway, none get keys as long as they come in order
+ * (sort_in_order.c).  When one does not, those so far are loaded again.
+ *
  * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
  * before the first one leaves, to prove their order; if it does not hold the CPU
  * engine sorts once more, by comparisons, and a device's rows go to a tuplesort.
@@ -29,6 +32,7 @@
 #include "gpusort.h"
 #include "service_client.h"
 #include "sort_hand_over.h"
+#include "sort_in_order.h"
 #include "sort_load.h"
 #include "sort_room.h"
 #include "sort_row.h"
@@ -94,9 +98,13 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	if (state->top.has_cutoff && drop_at_first_sight(state, slot))
 		return NULL;
 	gs_row_source_init(&source, slot);
-	if (!state->direct_key &&
-		!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
-		return why_not;
+	if (!state->direct_key)
+	{
+		if (!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+			return why_not;
+		if (gs_sort_key_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
+			gs_sort_compare_ties(state);
+	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
 		return "a row and its keys take more than 4 GB";
@@ -158,6 +166,22 @@ device_is_likely(const GsSortState *state)
 		gs_service_client_is_usable(&why_not);
 }
 
+/* Opens the CPU engine; engine stays NULL if it is out of memory. */
+static void
+open_engine(GsSortState *state)
+{
+	GsJob		job = {.layout = gs_sort_key_layout(state->key)};
+
+	job.memory_limit = state->memory_limit;
+	gs_engine_host_init(&job.host, state->context);
+	if (gs_sort_key_first_tied(state->key) >= 0)
+	{
+		job.compare = gs_sort_compare_tied;
+		job.compare_arg = state;
+	}
+	state->engine = state->in_order ? gs_in_order_open(&job) : gs_engine_cpu_open(&job);
+}
+
 /* Opens the engine, unless the rows had better go to a tuplesort at once. */
 static void
 begin_load(GsSortState *state)
@@ -166,7 +190,6 @@ begin_load(GsSortState *state)
 	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
 	MemoryContext old;
 	char	   *why_not = NULL;
-	GsJob		job = {0};
 	int64		bound;
 
 	/* small blocks: batches are pieces of their own then, which can be given back */
@@ -179,6 +202,7 @@ begin_load(GsSortState *state)
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
 	state->disproved = false;
+	state->in_order = false;
 	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
@@ -196,18 +220,11 @@ begin_load(GsSortState *state)
 		if (gs_sort_key_needs_proof(state->key))
 			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
-		job.layout = gs_sort_key_layout(state->key);
-		state->keys_only = job.layout->keys_only;
-		job.memory_limit = state->memory_limit;
-		gs_engine_host_init(&job.host, state->context);
+		state->keys_only = gs_sort_key_layout(state->key)->keys_only;
 		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
 			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
-		if (gs_sort_key_first_tied(state->key) >= 0)
-		{
-			job.compare = gs_sort_compare_tied;
-			job.compare_arg = state;
-		}
-		state->engine = gs_engine_cpu_open(&job);
+		state->in_order = gs_in_order_pays(state, bound);
+		open_engine(state);
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
@@ -220,6 +237,91 @@ begin_load(GsSortState *state)
 		gs_sort_begin_stock(state, work_mem, why_not);
 	else
 		state->phase = GS_SORT_ENGINE;
+}
+
+/* Takes the slot's row wherever rows go by now.  False: the engine failed. */
+static pg_attribute_always_inline bool
+put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	if (state->phase == GS_SORT_ENGINE)
+	{
+		const char *why_not = state->keys_only ?
+			take_value(state, slot, batch) : take_row(state, slot, batch);
+
+		if (why_not == NULL)
+			return true;
+		if (gs_sort_engine_failed(state) || !gs_sort_hand_over(state, why_not))
+			return false;
+	}
+	gs_stock_put(&state->stock, slot);
+	return true;
+}
+
+/*
+ * Are the rows so far to be loaded once more, with other keys?  Not if some are
+ * elsewhere, or were dropped; nor if they are so many that memory may not have
+ * them twice.
+ */
+static bool
+wants_whole_keys(GsSortState *state)
+{
+	return state->phase == GS_SORT_ENGINE && gs_sort_key_cut_is_poor(state->key) &&
+		!gs_sort_is_device(state->engine) && state->spill == NULL && !state->top.has_cutoff &&
+		gs_engine_figures(state->engine)->peak_bytes < state->memory_limit / 4;
+}
+
+/* Has keys no longer cut. */
+static void
+begin_whole_keys(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	state->key = gs_sort_key_create(state->columns, state->ncolumns,
+									ExecGetResultType(outerPlanState(state)), false);
+	gs_sort_key_keep_whole(state->key);
+	MemoryContextSwitchTo(old);
+}
+
+/*
+ * Loads the rows in the engine once more: those without keys, since not all come in
+ * order, or memory is at its end; or those with keys that were cut too short.
+ * False: the engine failed.
+ */
+static bool
+load_again(GsSortState *state, GsBatch **batch)
+{
+	GsEngine   *from = state->engine;
+	const GsBatch *rest;
+	TupleTableSlot *slot;
+	bool		loaded = true;
+
+	if (!state->in_order)
+		begin_whole_keys(state);
+	state->in_order = false;
+	*batch = NULL;
+	open_engine(state);
+	if (state->engine == NULL)
+	{
+		state->engine = from;
+		return gs_sort_hand_over(state, "out of memory");
+	}
+
+	slot = MakeSingleTupleTableSlot(ExecGetResultType(outerPlanState(state)), &TTSOpsMinimalTuple);
+	(void) gs_engine_drain(from);
+	while (loaded && gs_engine_next_batch(from, &rest) == GS_STATUS_OK && rest != NULL)
+	{
+		for (size_t i = 0; i < rest->nrows && loaded; i++)
+		{
+			const void *row = gs_batch_pushed(rest, from->job.layout, i);
+
+			CHECK_FOR_INTERRUPTS();
+			ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+			loaded = put_row(state, slot, batch);
+		}
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	gs_engine_close(from);
+	return loaded;
 }
 
 /* Reads the child to its end.  False: the engine failed. */
@@ -237,17 +339,15 @@ load(GsSortState *state)
 		if (TupIsNull(slot))
 			return true;
 		state->nread++;
-		if (state->phase == GS_SORT_ENGINE)
+		if (state->compare != NULL)
 		{
-			const char *why_not = state->keys_only ?
-				take_value(state, slot, &batch) : take_row(state, slot, &batch);
-
-			if (why_not == NULL)
+			if (state->in_order && gs_in_order_take(state, slot, &batch))
 				continue;
-			if (gs_sort_engine_failed(state) || !gs_sort_hand_over(state, why_not))
+			if ((state->in_order || wants_whole_keys(state)) && !load_again(state, &batch))
 				return false;
 		}
-		gs_stock_put(&state->stock, slot);
+		if (!put_row(state, slot, &batch))
+			return false;
 	}
 }
 
@@ -260,7 +360,10 @@ sort_in_engine(GsSortState *state)
 	if (status != GS_STATUS_OK)
 		return status;
 	state->nrows = state->engine->figures.nrows + state->nnulls;
-	status = gs_sort_prove_order(state);
+	if (!state->in_order)
+		status = gs_sort_prove_order(state);
+	else if (state->nrows > 0)
+		state->proof.ncomparisons = state->nrows - 1;
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
@@ -268,6 +371,15 @@ sort_in_engine(GsSortState *state)
 static bool
 sort(GsSortState *state)
 {
+	GsBatch    *batch = NULL;
+
+	if (state->in_order)
+	{
+		if (sort_in_engine(state) == GS_STATUS_OK)
+			return true;
+		if (!load_again(state, &batch))
+			return false;
+	}
 	if (state->phase == GS_SORT_ENGINE)
 	{
 		GsStatus	status;

@@ -77,6 +77,7 @@ move_to_device(GsSortState *state)
 	if (engine == NULL)
 		return false;
 	state->engine = engine;
+	gs_sort_key_keep_whole(state->key);
 	state->top.may_cut = false;
 	state->device_reason = NULL;
 	return true;
@@ -128,6 +129,25 @@ gs_sort_compare_tied(void *arg, const void *a, const void *b)
 	GsSortState *state = arg;
 
 	return compare_from(state, a, b, gs_sort_key_first_tied(state->key));
+}
+
+void
+gs_sort_compare_ties(GsSortState *state)
+{
+	GsJob	   *job = &state->engine->job;
+
+	if (state->compare == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+
+		state->compare = gs_sort_compare_create(state->columns, state->ncolumns,
+												ExecGetResultType(outerPlanState(state)));
+		MemoryContextSwitchTo(old);
+	}
+	job->compare = gs_sort_compare_tied;
+	job->compare_arg = state;
+	if (state->spill != NULL && !gs_sort_key_needs_proof(state->key))
+		gs_spill_compare_ties(state->spill, job->compare, job->compare_arg);
 }
 
 GsStatus

@@ -38,6 +38,9 @@ extern GsStatus gs_sort_prove_order(GsSortState *state);
 /* A GsRowCompare of rows whose keys are equal; the argument is the state. */
 extern int	gs_sort_compare_tied(void *arg, const void *a, const void *b);
 
+/* Has rows with equal keys compared, since a key was cut. */
+extern void gs_sort_compare_ties(GsSortState *state);
+
 /* Why an engine gave a status other than OK. */
 extern const char *gs_sort_status_reason(const GsSortState *state, GsStatus status);
 

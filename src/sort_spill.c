@@ -97,6 +97,13 @@ gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	return spill;
 }
 
+void
+gs_spill_compare_ties(GsSpill *spill, GsRowCompare compare, void *compare_arg)
+{
+	spill->order.compare = compare;
+	spill->order.compare_arg = compare_arg;
+}
+
 const GsSpillFigures *
 gs_spill_figures(GsSpill *spill)
 {

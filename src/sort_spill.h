@@ -43,6 +43,9 @@ extern GsSpill *gs_spill_create(const GsSortColumn *columns, int ncolumns, Tuple
 								const GsSortKey *key, const GsMergeOrder *order,
 								Size memory_limit);
 
+/* Has rows with equal keys compared, which was not known when it was made. */
+extern void gs_spill_compare_ties(GsSpill *spill, GsRowCompare compare, void *compare_arg);
+
 /* What of the memory limit a run's engine must leave, since it is needed to write the run. */
 extern Size gs_spill_writer_bytes(Size memory_limit);
 

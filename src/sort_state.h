@@ -64,6 +64,8 @@ typedef struct GsSortState
 	bool		begun_again;	/* a device was lost, and the child ran twice */
 	const char *stock_reason;	/* why the rows are in a tuplesort */
 	GsSortCompare *compare;		/* decides where the key does not; NULL if it does */
+	bool		in_order;		/* no row was below the one before, and none has
+								 * a key: see sort_in_order.c */
 	GsSortProof proof;			/* of the order, where the key needs one */
 	bool		disproved;		/* it failed */
 	uint64		nread;			/* rows that the child gave */

@@ -79,6 +79,8 @@ typedef struct GsKeyColumn
 typedef struct GsKeyLayout
 {
 	int			ncolumns;
+	int			ndecisive;		/* so many of them order the rows; those after
+								 * are left to a comparison function */
 	int			nfields;
 	int			nwords;
 	bool		keys_only;		/* the one word is the whole row (batch.h) */
@@ -94,6 +96,7 @@ static inline void
 gs_key_layout_init(GsKeyLayout *layout)
 {
 	layout->ncolumns = 0;
+	layout->ndecisive = 0;
 	layout->nfields = 0;
 	layout->nwords = 0;
 	layout->keys_only = false;
@@ -108,6 +111,7 @@ gs_key_layout_add_column(GsKeyLayout *layout, bool descending, bool nulls_first)
 {
 	GsKeyColumn *column = &layout->columns[layout->ncolumns++];
 
+	layout->ndecisive = layout->ncolumns;
 	column->descending = descending;
 	column->nulls_first = nulls_first;
 	column->variable = false;

@@ -160,8 +160,11 @@ def _text(rng, type_name):
 
 
 def _toasted(rng, type_name):
-    """Values of some kilobytes, which compress well or not at all, and differ at their ends."""
-    if rng.random() < 0.5:
+    """Values of some kilobytes, which compress well or not at all, and differ at their ends or nearly everywhere."""
+    which = rng.random()
+    if which < 0.3:
+        big = "repeat(md5((({v}) & 127)::text), 20 + (({v}) & 31)::int) || to_hex((({v}) >> 8) & 3)"
+    elif which < 0.65:
         big = "repeat(md5((({v}) & 3)::text), 120) || to_hex(({v}) >> 8)"
     else:
         big = "(SELECT string_agg(md5((i + (({v}) & 1))::text), '') FROM generate_series(1, 90) i) || to_hex(({v}) >> 8)"

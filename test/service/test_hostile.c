@@ -464,7 +464,7 @@ test_layouts(void **unused)
 	layout.fields[0].word = 200;
 	check_bad_layout(&layout);
 	layout = table.layout;
-	layout.ncolumns = 1000;
+	layout.ndecisive = layout.ncolumns = 1000;
 	check_bad_layout(&layout);
 	layout = table.layout;
 	layout.nfields = -1;

@@ -641,9 +641,12 @@ compare_rests(void *arg, const void *a, const void *b)
 	return (tied->rests[i] > tied->rests[j]) - (tied->rests[i] < tied->rests[j]);
 }
 
-/* Sorts them; they come in the order of (key, rest, input). */
+/*
+ * Sorts them; they come in the order of (key, rest, input).  Where there is a column
+ * that is not decisive, records say the opposite of the rests there.
+ */
 static void
-check_tied(TiedRows *tied, bool descending)
+check_tied_by(TiedRows *tied, bool descending, bool undecisive)
 {
 	UnitHost	host;
 	GsKeyLayout layout;
@@ -658,6 +661,12 @@ check_tied(TiedRows *tied, bool descending)
 	gs_key_layout_init(&layout);
 	gs_key_layout_add_column(&layout, descending, false);
 	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+	if (undecisive)
+	{
+		gs_key_layout_add_column(&layout, false, false);
+		gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
+		layout.ndecisive = 1;
+	}
 	job.layout = &layout;
 	job.memory_limit = (size_t) 1 << 40;
 	job.host = host.callbacks;
@@ -673,8 +682,10 @@ check_tied(TiedRows *tied, bool descending)
 		((uint64_t *) gs_batch_next_row(batch))[1] = i;
 		record = gs_batch_next_record(batch);
 		record[0] = tied->keys[i];
-		record[1] = gs_batch_next_place(batch, 0);
-		gs_key_field_observe(&layout.fields[0], record[0]);
+		record[1] = ~(uint64_t) tied->rests[i];
+		record[layout.nwords] = gs_batch_next_place(batch, 0);
+		for (int f = 0; f < layout.nfields; f++)
+			gs_key_field_observe(&layout.fields[f], record[f]);
 		layout.nrows++;
 		gs_batch_push(batch, 16);
 	}
@@ -694,6 +705,54 @@ check_tied(TiedRows *tied, bool descending)
 		before = row;
 	}
 	CHECK(host.ninterrupts >= tied->ncompared);
+	gs_engine_close(engine);
+	unit_host_end(&host);
+}
+
+static void
+check_tied(TiedRows *tied, bool descending)
+{
+	check_tied_by(tied, descending, false);
+	check_tied_by(tied, descending, true);
+}
+
+/* Without a column all rows are equal, and stay as they came. */
+static void
+test_no_columns(void **unused)
+{
+	enum
+	{
+		NROWS = 20000
+	};
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job = {0};
+	GsEngine   *engine;
+	GsBatch    *batch = NULL;
+	const void *rows[1];
+
+	unit_host_init(&host);
+	gs_key_layout_init(&layout);
+	job.layout = &layout;
+	job.memory_limit = (size_t) 1 << 40;
+	job.host = host.callbacks;
+	engine = gs_engine_cpu_open(&job);
+	CHECK(engine != NULL);
+	for (size_t i = 0; i < NROWS; i++)
+	{
+		CHECK(gs_engine_reserve(engine, 16 + i % 40, &batch) == GS_STATUS_OK);
+		((uint64_t *) gs_batch_next_row(batch))[1] = i;
+		*gs_batch_next_record(batch) = gs_batch_next_place(batch, 0);
+		gs_batch_push(batch, 16 + i % 40);
+	}
+	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+	CHECK(gs_engine_figures(engine)->method == GS_METHOD_PRESORTED);
+	CHECK(gs_engine_figures(engine)->key_bits == 0);
+	for (size_t i = 0; i < NROWS; i++)
+	{
+		CHECK(driver_fetch(engine, i, 1, rows) == 1);
+		CHECK(number_of_tied(rows[0]) == i);
+	}
 	gs_engine_close(engine);
 	unit_host_end(&host);
 }
@@ -1566,6 +1625,7 @@ main(void)
 		cmocka_unit_test(test_interrupts_of_reversal),
 		cmocka_unit_test(test_interrupts_of_long_prefix),
 		cmocka_unit_test(test_comparison),
+		cmocka_unit_test(test_no_columns),
 		cmocka_unit_test(test_sort_again),
 		cmocka_unit_test(test_work_of_zeros),
 		cmocka_unit_test(test_limit),

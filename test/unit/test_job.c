@@ -772,6 +772,7 @@ tamper_with_layout(Dice *dice, GsKeyLayout *layout)
 		default:
 			layout->nfields += (int) dice_below(dice, 3) - 1;
 			layout->ncolumns += (int) dice_below(dice, 3) - 1;
+			layout->ndecisive = layout->ncolumns;
 			break;
 	}
 }
@@ -873,10 +874,12 @@ test_layout_rules(void **unused)
 
 	make_layout(&good);
 	ACCEPTED((void) 0);
-	REFUSED(layout.ncolumns = 0);
-	REFUSED(layout.ncolumns = 2);
-	REFUSED(layout.ncolumns = -1);
-	REFUSED(layout.ncolumns = GS_MAX_COLUMNS + 1);
+	REFUSED(layout.ndecisive = layout.ncolumns = 0);
+	REFUSED(layout.ndecisive = layout.ncolumns = 2);
+	REFUSED(layout.ndecisive = layout.ncolumns = -1);
+	REFUSED(layout.ndecisive = layout.ncolumns = GS_MAX_COLUMNS + 1);
+	REFUSED(layout.ndecisive = 0);
+	REFUSED(layout.ndecisive = 2);
 	REFUSED(layout.nfields = 0);
 	REFUSED(layout.nfields = 2);
 	REFUSED(layout.nfields = 4);
@@ -923,7 +926,7 @@ test_layout_rules(void **unused)
 
 	/* a byte string has one field */
 	make_layout(&good);
-	REFUSED(layout.columns[1].nfields = 2; layout.ncolumns = 2);
+	REFUSED(layout.columns[1].nfields = 2; layout.ndecisive = layout.ncolumns = 2);
 
 	/* and a record that is the row has one word */
 	gs_key_layout_init(&good);

@@ -1,0 +1,65 @@
+-- Rows that come in the order asked for are compared as they come, and get no keys,
+-- until one is below the one before.  Needs the locale en_US.UTF-8, and a database in UTF8.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/oracle.sql'
+\set ECHO none
+\i :include
+
+CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
+-- in order by s: ties of three rows; where given, one row is out of order
+CREATE FUNCTION pg_temp.rows_in_order(n int, low int DEFAULT 0, nulls int DEFAULT 0)
+RETURNS TABLE (id int, s text, k int) LANGUAGE sql AS $$
+	SELECT id, s, id % 7 FROM (
+		SELECT id, CASE WHEN id <= n - nulls THEN 'Row ' || lpad(((CASE WHEN id = low THEN 0 ELSE id + 2 END) / 3)::text, 6, '0') END AS s
+		FROM generate_series(1, n) id) x
+$$;
+CREATE FUNCTION pg_temp.source(n int, low int DEFAULT 0, nulls int DEFAULT 0) RETURNS text LANGUAGE sql AS $$
+	SELECT format('(SELECT id, s COLLATE gs_en AS s, k FROM pg_temp.rows_in_order(%s, %s, %s)) x', n, low, nulls)
+$$;
+-- not one key bit where all came in order
+CREATE FUNCTION pg_temp.unkeyed(query text) RETURNS boolean LANGUAGE sql AS $$
+	SELECT f ->> 'Sort Method' = 'presorted' AND f -> 'Key Bits' = '0' FROM pg_temp.figures(query) f
+$$;
+
+CREATE TEMP TABLE cases (what text, n int, low int, nulls int);
+INSERT INTO cases VALUES ('none', 0, 0, 0), ('one', 1, 0, 0), ('two', 2, 0, 0), ('two, wrong', 6, 6, 0), ('in order', 3000, 0, 0),
+	('NULLs at the end', 3000, 0, 40), ('all NULL', 300, 0, 300), ('second row', 3000, 2, 0), ('fourth row', 3000, 4, 0), ('in the middle', 3000, 1500, 0),
+	('last row', 3000, 3000, 0), ('before the NULLs', 3000, 2960, 40);
+SELECT what, pg_temp.unkeyed(q || 's') AS s, pg_temp.unkeyed(q || 's NULLS FIRST') AS nulls_first,
+	   pg_temp.rows_ok(source, 's') AND pg_temp.rows_ok(source, 's NULLS FIRST') AND pg_temp.rows_ok(source, 's DESC')
+	   AND pg_temp.rows_ok(source, 's, k') AND pg_temp.rows_ok(source, 'id / 100, s')
+	   AND pg_temp.rows_ok(source, 's COLLATE "und-x-icu", id') AND pg_temp.rows_ok(source, 's COLLATE "C.utf8"') AS right
+FROM cases, pg_temp.source(n, low, nulls) AS source,
+	 format('SELECT * FROM %s ORDER BY ', source) AS q;
+
+-- n rows, n - 1 comparisons
+SELECT f -> 'Compared Neighbors' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
+-- a LIMIT; cursors that go back
+SELECT o, low, pg_temp.same(format('SELECT * FROM %s ORDER BY %s LIMIT 10 OFFSET 5', source, o), format('SELECT * FROM %s ORDER BY %s, id LIMIT 10 OFFSET 5', source, o))
+FROM unnest('{s,"s DESC, k","s COLLATE \"und-x-icu\", k"}'::text[]) o, unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
+CREATE TEMP TABLE t AS SELECT id, s COLLATE gs_en AS s FROM pg_temp.rows_in_order(6000);
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY s;
+MOVE ABSOLUTE 1000 FROM c;
+FETCH 2 FROM c;
+FETCH BACKWARD 3 FROM c;
+FETCH LAST FROM c;
+ROLLBACK;
+-- rows that outgrow memory: in order to the end, or not
+SET work_mem = '128kB';
+SELECT what, :'engine' <> 'cpu' OR f ->> 'Sort Method' = 'external merge' AS merged, pg_temp.rows_ok(source, 's'), pg_temp.rows_ok(source, 's, k DESC')
+FROM (VALUES ('in order', 6000, 0), ('last row', 6000, 6000), ('in the middle', 6000, 3000), ('just before memory ends', 6000, 900)) AS cases (what, n, low),
+	 pg_temp.source(n, low) AS source, pg_temp.figures(format('SELECT * FROM %s ORDER BY s', source)) f;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY s;
+FETCH LAST FROM c;
+FETCH ABSOLUTE 3 FROM c;
+ROLLBACK;
+RESET work_mem;
+-- keys that are wrong are not made, or are made and found out
+SET gpusort.collation_fault = on;
+SELECT low, pg_temp.unkeyed(format('SELECT * FROM %s ORDER BY s', source)), pg_temp.rows_ok(source, 's') FROM unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
+SET gpusort.collation_fault = off;
+SELECT pg_temp.left_behind();
+DROP TABLE t;
+DROP COLLATION gs_en;
