@@ -365,6 +365,20 @@ gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with)
 	}
 }
 
+uint64
+gs_sort_key_labels(const GsSortKey *key)
+{
+	uint64		hash = 0;
+
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		hash = gs_key_labels_hash(&key->columns[i].labels, hash);
+		if (key->columns[i].maker != NULL)
+			hash = gs_key_maker_labels(key->columns[i].maker, hash);
+	}
+	return hash;
+}
+
 GsKeyLayout *
 gs_sort_key_layout(GsSortKey *key)
 {

@@ -84,6 +84,12 @@ extern bool gs_sort_key_needs_proof(const GsSortKey *key);
  */
 extern void gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with);
 
+/*
+ * What tells a key from one of the same columns that places enum labels
+ * otherwise, as the catalog has said in the meantime.
+ */
+extern uint64 gs_sort_key_labels(const GsSortKey *key);
+
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
 
