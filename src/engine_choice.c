@@ -58,7 +58,7 @@ gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 						 const char **why_not)
 {
 	GsServiceLink *link;
-	GsServiceOptions options;
+	GsServiceOptions options = {0};
 	GsEngine   *engine;
 	const GsBatch *batches;
 	size_t		nbatches;
@@ -69,7 +69,7 @@ gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 		*why_not = "ties are left to a comparison function";
 		return NULL;
 	}
-	link = gs_service_client_link(context, why_not);
+	link = gs_service_client_link(context, GS_LINK_SORT, why_not);
 	if (link == NULL)
 		return NULL;
 	if (!gs_service_client_accepts(&link->welcome, why_not))
