@@ -75,7 +75,7 @@ on_failed(void *arg, GsFailure failure, const char *text)
 {
 	GsAnyMessage *message = put(arg, GS_MESSAGE_FAILED, sizeof(GsFailed));
 
-	((UnitLink *) arg)->is_full = failure == GS_FAILED_MEMORY;
+	((UnitLink *) arg)->failure = failure;
 	message->failed.failure = failure;
 	strncpy(message->failed.text, text, sizeof(message->failed.text) - 1);
 }
@@ -171,7 +171,7 @@ unit_send(GsServiceLink *base, const GsMessage *message)
 			break;
 		case GS_MESSAGE_FEED_END:
 			/* a feeder that had no more room was told so, and may not have heard it yet */
-			if (copy.feed_end.partial || !link->is_full)
+			if (copy.feed_end.partial || link->failure != GS_FAILED_MEMORY)
 				gs_feed_end(link->feed);
 			break;
 		case GS_MESSAGE_BATCH_FILLED:
@@ -179,7 +179,7 @@ unit_send(GsServiceLink *base, const GsMessage *message)
 								copy.filled.rows_bytes);
 			break;
 		case GS_MESSAGE_SORT:
-			CHECK(!gs_job_has_feeders(link->job));
+			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_feeders(link->job));
 			gs_job_sort(link->job, copy.sort.algorithm, copy.sort.partial, &copy.sort.layout);
 			break;
 		case GS_MESSAGE_FETCH:
@@ -189,7 +189,7 @@ unit_send(GsServiceLink *base, const GsMessage *message)
 			gs_job_slot_released(link->job, copy.slot.slot);
 			break;
 		case GS_MESSAGE_DRAIN:
-			CHECK(!gs_job_has_feeders(link->job));
+			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_feeders(link->job));
 			gs_job_drain(link->job);
 			break;
 		case GS_MESSAGE_JOB_CLOSE:

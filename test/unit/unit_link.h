@@ -27,7 +27,7 @@ struct UnitLink
 	GsSortJob  *job;			/* that it opened; NULL: none is open */
 	GsFeed	   *feed;			/* of that one, or of its owner's */
 	uint64_t	ticket;
-	bool		is_full;		/* the job had no memory for a batch of it */
+	GsFailure	failure;		/* the last one that the job reported */
 	GsRing		ring;
 	bool		released;		/* the engine gave the link back */
 	bool		reusable;		/* and so it said */
