@@ -213,7 +213,9 @@ check_bad(Phase phase, void *message, GsMessageType type, size_t nbytes)
 static const size_t lengths[] = {
 	[GS_MESSAGE_HELLO] = sizeof(GsHello),
 	[GS_MESSAGE_JOB_OPEN] = sizeof(GsJobOpen),
+	[GS_MESSAGE_JOB_JOIN] = sizeof(GsJobJoin),
 	[GS_MESSAGE_BATCH_FILLED] = sizeof(GsBatchFilled),
+	[GS_MESSAGE_FEED_END] = sizeof(GsFeedEnd),
 	[GS_MESSAGE_SORT] = sizeof(GsSortRequest),
 	[GS_MESSAGE_FETCH] = sizeof(GsFetch),
 	[GS_MESSAGE_BATCH_RELEASED] = sizeof(GsSlotMessage),
@@ -258,7 +260,7 @@ test_lengths(void **unused)
 static void
 test_unknown_types(void **unused)
 {
-	static const int types[] = {0, 9, 63, 64, 65, 69, 1000, -1};
+	static const int types[] = {0, 11, 63, 64, 65, 69, 1000, -1};
 	GsMessage	message;
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -273,7 +275,9 @@ test_order(void **unused)
 	static const unsigned legal[] = {
 		[GS_MESSAGE_HELLO] = 1 << CONNECTED | 1 << WATCHING,
 		[GS_MESSAGE_JOB_OPEN] = 1 << IDLE,
+		[GS_MESSAGE_JOB_JOIN] = 1 << IDLE,
 		[GS_MESSAGE_BATCH_FILLED] = 1 << LOADING,
+		[GS_MESSAGE_FEED_END] = 0,
 		[GS_MESSAGE_SORT] = 1 << LOADING,
 		[GS_MESSAGE_FETCH] = 1 << SORTED,
 		[GS_MESSAGE_BATCH_RELEASED] = 1 << LOADING | 1 << SORTED,
