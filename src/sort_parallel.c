@@ -187,6 +187,8 @@ gs_sort_parallel_end_feed(GsSortState *state)
 	GsFeed		feed;
 	GsStatus	status = gs_engine_end_feed(state->engine, &feed.nrows);
 
+	if (status == GS_STATUS_FULL)
+		status = gs_engine_end_feed(state->engine, &feed.nrows);	/* without what it did not take */
 	if (status != GS_STATUS_OK)
 		return status;
 	feed.nnulls = state->nnulls;
