@@ -167,6 +167,22 @@ gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns)
 	return false;
 }
 
+bool
+gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (!column_order(&columns[i], &order, &descending, &why_not) ||
+			order.kind == GS_KEY_ABBREVIATED)
+			return true;
+	}
+	return false;
+}
+
 double
 gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
 {

@@ -46,6 +46,9 @@ extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 /* Are keys of these only a hint, whose order has to be proven? */
 extern bool gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns);
 
+/* Will rows with equal keys have to be compared, although keys are as whole as can be? */
+extern bool gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns);
+
 /*
  * About how many bytes of keys go behind a row whose values have `width` bytes, because
  * texts are not compared byte by byte.

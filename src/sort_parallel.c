@@ -56,11 +56,10 @@ static bool
 wants_job(const GsSortState *state)
 {
 	const char *why_not;
-	char	   *reason;
 
 	return gpusort_enabled && gs_shared_nparticipants(state->shared) <= GS_MAX_PARTICIPANTS &&
 		gs_engine_device_pays((uint64) Min(expected_rows(state), 1e18)) &&
-		gs_sort_key_can_encode(state->columns, state->ncolumns, &reason) &&
+		!gs_sort_key_will_leave_ties(state->columns, state->ncolumns) &&
 		gs_service_client_is_usable(&why_not);
 }
 
