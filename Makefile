@@ -25,6 +25,7 @@ OBJS = \
 	src/sort_room.o \
 	src/sort_hand_over.o \
 	src/sort_row.o \
+	src/sort_scan.o \
 	src/sort_deform.o \
 	src/sort_key.o \
 	src/key_order.o \

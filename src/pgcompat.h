@@ -27,8 +27,12 @@
 #undef USE_ICU
 #endif
 
+#include "access/heapam.h"
+#include "access/tableam.h"
 #include "catalog/pg_collation.h"
+#include "pgstat.h"
 #include "utils/pg_locale.h"
+#include "utils/rel.h"
 #include "utils/syscache.h"
 
 /* Does the collation compare byte by byte, as memcmp() does? */
@@ -80,5 +84,20 @@ gs_collation_collator(Oid collation)
 	return pg_newlocale_from_collation(collation)->info.icu.ucol;
 }
 #endif
+
+/* Is the table a heap, whose scans are HeapScanDescs? */
+static inline bool
+gs_is_heap(Relation relation)
+{
+	return relation->rd_tableam == GetHeapamTableAmRoutine();
+}
+
+/* Counts rows that a scan of a heap has read, as pgstat_count_heap_getnext() each. */
+static inline void
+gs_count_heap_rows(Relation relation, int64 nrows)
+{
+	if (pgstat_should_count_relation(relation))
+		relation->pgstat_info->t_counts.t_tuples_returned += nrows;
+}
 
 #endif							/* GPUSORT_PGCOMPAT_H */

@@ -33,6 +33,7 @@
 #include "sort_parallel.h"
 #include "sort_room.h"
 #include "sort_row.h"
+#include "sort_scan.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -239,12 +240,13 @@ hand_over(GsSortState *state, const char *reason)
 static bool
 load(GsSortState *state)
 {
-	PlanState  *child = outerPlanState(state);
 	GsBatch    *batch = NULL;
+	GsScan		scan;
 
+	gs_scan_begin(&scan, outerPlanState(state));
 	for (;;)
 	{
-		TupleTableSlot *slot = ExecProcNode(child);
+		TupleTableSlot *slot = gs_scan_next(&scan);
 
 		if (TupIsNull(slot))
 			return true;
