@@ -283,7 +283,10 @@ end_feed(GsSortState *state, Size row_bytes)
 {
 	GsStatus	status = gs_sort_parallel_end_feed(state);
 
-	return status == GS_STATUS_OK ? next_engine(state, row_bytes, false) : status;
+	if (status == GS_STATUS_OK)
+		status = next_engine(state, row_bytes, false);
+	state->may_move = false;	/* it is this very sort that the device is full of */
+	return status;
 }
 
 GsStatus

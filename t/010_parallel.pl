@@ -56,6 +56,7 @@ $node->safe_psql('postgres', q{
 			hashint4(g)::bigint * g AS big, CASE WHEN g % 11 > 0 THEN md5((g / 3)::text) END COLLATE "C" AS word,
 			g % 7 AS few, enum_range(NULL::size) AS sizes, (enum_range(NULL::size))[1 + g % 3] AS size, (g % 1000) / 8.0 AS num
 		FROM generate_series(1, 100000) g;
+	CREATE TABLE more AS SELECT * FROM rows UNION ALL SELECT * FROM rows;
 	CREATE TABLE none (LIKE rows);
 	CREATE TABLE parts (id int, k int) PARTITION BY RANGE (id);
 	CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (30000);
@@ -82,6 +83,15 @@ $node->safe_psql('postgres', q{
 			RAISE EXCEPTION 'row % fails', id;
 		END IF;
 		RETURN id;
+	END $$;
+
+	-- A label, of which one was added only when a participant asks for it.
+	CREATE FUNCTION late(id int, at int, label text) RETURNS size VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		WHILE id = at AND NOT EXISTS (SELECT FROM pg_enum WHERE enumlabel = label) LOOP
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		RETURN CASE WHEN id = at THEN label WHEN id % 3 = 0 THEN 'm' ELSE 'l' END;
 	END $$;
 
 	-- Interrupts a session; returns after how many milliseconds it was done.
@@ -130,13 +140,20 @@ sub analyzed
 		  . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
 }
 
-# One job with rows of several participants, as EXPLAIN ANALYZE shows it; or that none had.
+# One job with rows of several participants, as EXPLAIN ANALYZE shows it.  On a
+# busy machine one may have read them all before the others come.
 sub is_shared
 {
-	my ($query, $settings, $what) = @_;
+	my ($query, $settings, $what, $shared) = @_;
+	my $plan;
 
-	like(analyzed($query, $settings), qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Fed Rows: /s,
-		"$what: several feed one sort");
+	$shared //= qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Fed Rows: /s;
+	foreach (1 .. 20)
+	{
+		$plan = analyzed($query, $settings);
+		last if $plan =~ $shared;
+	}
+	like($plan, $shared, "$what: several feed one sort");
 }
 
 sub restart_service
@@ -180,6 +197,8 @@ my %keys = (
 	'an enum whose labels are placed' => 'SELECT size, id FROM rows ORDER BY size, id',
 	'an array of such' => 'SELECT sizes, id FROM rows ORDER BY sizes, size DESC, id',
 	'text by C.UTF-8, proven' => 'SELECT word, id FROM rows ORDER BY word COLLATE "C.utf8", id',
+	'rows longer than a feeder can give away' =>
+		'SELECT id, CASE WHEN id % 997 = 0 THEN repeat(md5(id::text), 4000) END AS long FROM rows ORDER BY k, id',
 	'an expression above the sort' => 'SELECT upper(word), id FROM rows ORDER BY id',
 	'no rows' => 'SELECT * FROM none ORDER BY k, id');
 
@@ -188,7 +207,7 @@ foreach my $what (sort keys %keys)
 	my $query = $keys{$what};
 
 	is($node->safe_psql('postgres', digest_of($query)), right_digest($query), "$what: right rows");
-	is_shared($query, '', $what) unless $what eq 'no rows';
+	is_shared($query, '', $what) unless $what =~ /no rows|longer/;
 }
 is_idle('keys');
 
@@ -235,6 +254,15 @@ foreach my $nworkers (0 .. 2)
 is($node->safe_psql('postgres', 'SET gpusort.engine = cpu; ' . digest_of($by_text)), right_digest($by_text), 'by the CPU');
 unlike(analyzed($by_text, 'SET gpusort.engine = cpu; '), qr/Fed Rows/, 'each sorts its own');
 unlike(analyzed($by_text, 'SET gpusort.device_min_rows = 1000000; '), qr/Fed Rows/, 'too few rows: each sorts its own');
+
+# ------------------------------------------------------------- what it costs
+
+# With the settings as they come, workers are worth it where nothing is merged.
+my $of_more = 'SELECT * FROM more ORDER BY k, id';
+my $costs = 'SET parallel_setup_cost = 1000; SET parallel_tuple_cost = 0.1; ';
+like(plan_of($node, $of_more, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/s, 'the planner takes workers for a sort that they feed');
+unlike(plan_of($node, $of_more, $costs . $_), qr/Gather/, "but not with $_")
+  foreach 'SET gpusort.engine = cpu; ', 'SET parallel_leader_participation = off; ', 'SET gpusort.planner_cost = off; ';
 
 # ------------------------------------------------------------ all kinds of plans
 
@@ -310,8 +338,8 @@ foreach my $limit ('4MB', '6MB', '9MB')
 	}
 	is_idle("$limit of device memory");
 }
-like(analyzed('SELECT * FROM rows ORDER BY few, word, id'), qr/Fed Rows: \d+\n +Sorted Rows: \d+/,
-	'a worker sorts the rest of its rows itself');
+is_shared('SELECT * FROM rows ORDER BY few, word, id', '', 'what a worker cannot give it sorts itself',
+	qr/Fed Rows: \d+\n +Sorted Rows: \d+/);
 restart_service('gpusort.device_memory_limit' => '0');
 
 foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'pin:1:none', 'pin:3:none')
@@ -400,6 +428,27 @@ foreach my $leader ('on', 'off')
 	$psql->quit;
 }
 
+# A label that is added to an enum meanwhile: whoever finds it goes on with a
+# tuplesort, a feeder with the rows that it has not given away, the owner with all.
+foreach my $try (1 .. 6)
+{
+	my $leader = $try % 2 ? 'on' : 'off';
+	my $query = digest_of('SELECT id, late(id, ' . $try * 13331 . ", 'late $try') AS l FROM rows ORDER BY l, id");
+	my ($psql, $pid) = session($node, "SET parallel_leader_participation = $leader");
+
+	$psql->query_until(qr/started/, "\\echo started\n$query;\n\\echo done\n");
+	ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: one waits for a label");
+	sleep 0.3;
+	$node->safe_psql('postgres', "ALTER TYPE size ADD VALUE 'late $try' BEFORE 's'");
+	my $got = $psql->query('SELECT 1');
+	$got =~ s/\s*\b1\s*$//;
+	$got =~ s/\s*done\s*//;
+	is($got, $node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $query"),
+		'it is in its place');
+	$psql->quit;
+	is_idle('a late label');
+}
+
 # Canceled while the device is slow: loading, sorting, handing out.
 foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:5')
 {
@@ -415,8 +464,35 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:
 	is_idle("canceled in $where");
 	$psql->quit;
 }
+
+# Canceled while the owner waits for the device, and everyone else for the owner.
+restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '30MB');
+foreach my $leader ('on', 'off')
+{
+	my ($holder) = session($node, 'SET max_parallel_workers_per_gather = 0');
+	my ($psql, $pid) = session($node, "SET parallel_leader_participation = $leader; SET gpusort.device_wait = '1min'");
+
+	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
+	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
+	ok($node->poll_query_until('postgres', 'SELECT waiting FROM gpusort_service_status()', '1'), "leader $leader: a sort waits for memory");
+	my $ms = ask($control, "SELECT interrupt($pid)");
+	cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
+	$slowest_ms = $ms if $ms > $slowest_ms;
+	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
+
+	# it waits again, until there is memory; or not so long
+	$psql->query_until(qr/started/, "\\echo started\n" . digest_of($by_text) . ";\n");
+	ok($node->poll_query_until('postgres', 'SELECT waiting FROM gpusort_service_status()', '1'), 'the next one waits, too');
+	ask($holder, 'COMMIT');
+	like($psql->query('SELECT 1'), qr/^\Q$right{$by_text}\E\n/, 'and gets it');
+	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
+	is(ask($psql, 'SET gpusort.device_wait = 50; ' . digest_of($by_text)), $right{$by_text}, 'or each sorts its own rows');
+	$psql->quit;
+	$holder->quit;
+	is_idle('waiting');
+}
+restart_service('gpusort.device_memory_limit' => '0');
 diag("slowest interrupt: $slowest_ms ms");
-restart_service('gpusort.service_fault' => '');
 
 # ------------------------------------------------------------- many at a time
 
