@@ -604,17 +604,15 @@ take_job_join(GsConnection *connection, const GsJobJoin *join)
 {
 	GsSortJob  *job = find_job(connection->service, join->ticket);
 	GsParticipant feeder = participant_of(connection, join->participant);
-	GsFailure	failure = GS_FAILED_JOB;
 	const char *why_not = "there is no such sort, or no more";
 
 	if (!job_can_be(connection, join->nwords, join->keys_only, join->participant))
 		return;
 	if (job != NULL)
-		connection->feed = gs_job_join(job, join->nwords, join->keys_only != 0, &feeder,
-									   &failure, &why_not);
+		connection->feed = gs_job_join(job, join->nwords, join->keys_only != 0, &feeder, &why_not);
 	if (connection->feed == NULL)
 	{
-		refuse_job(connection, failure, why_not);
+		refuse_job(connection, GS_FAILED_JOB, why_not);
 		return;
 	}
 	connection->open = (GsJobOpen)

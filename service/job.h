@@ -14,9 +14,9 @@
  *	  join { batch_filled } [feed_end] [leave]
  *
  * with poll at any time, and close and leave at any time; neither sort nor
- * drain as long as a feeder is there.  The connection has checked that calls come in a legal
- * order and that slots are the side's whose they must be; the job checks what is in
- * them.
+ * drain as long as a feeder is there.  The connection has checked that calls
+ * come in a legal order and that slots are the side's whose they must be; the
+ * job checks what is in them.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,10 +79,9 @@ extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory,
 /* The owner's feed, as long as the job is. */
 extern GsFeed *gs_job_owner(GsSortJob *job);
 
-/* One more; NULL, and failure and why_not, if it cannot be. */
+/* One more; NULL, and why_not, if it cannot be. */
 extern GsFeed *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
-						   const GsParticipant *feeder, GsFailure *failure,
-						   const char **why_not);
+						   const GsParticipant *feeder, const char **why_not);
 
 /* Is any of them there that has not been told that it is fed? */
 extern bool gs_job_has_feeders(const GsSortJob *job);
@@ -95,8 +94,8 @@ extern void gs_feed_batch_filled(GsFeed *feed, uint32_t slot, uint32_t nrows,
 extern void gs_feed_end(GsFeed *feed);
 
 /*
- * A feeder goes, and the job fails, unless it has already.  False: the device still uses its
- * ring; call again later.  True: the feed is freed.
+ * A feeder goes, and the job fails, unless it has already.  False: the device
+ * still uses its ring; call again later.  True: the feed is freed.
  */
 extern bool gs_feed_leave(GsFeed *feed);
 
@@ -123,8 +122,9 @@ extern bool gs_job_busy(const GsSortJob *job);
 extern void gs_job_poll(GsSortJob *job);
 
 /*
- * Ends the job; feeders are told at once.  False: the device still uses a ring; call again later.
- * True: it is freed, with all its memory; feeders have yet to leave.
+ * Ends the job; feeders are told at once.  False: the device still uses a
+ * ring; call again later.  True: it is freed, with all its memory; feeders
+ * have yet to leave.
  */
 extern bool gs_job_close(GsSortJob *job);
 

@@ -20,7 +20,6 @@
 #include "job.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "job_parts.h"
 #include "log.h"
@@ -47,11 +46,10 @@ gs_job_has_feeders(const GsSortJob *job)
 
 GsFeed *
 gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant *feeder,
-			GsFailure *failure, const char **why_not)
+			const char **why_not)
 {
 	GsFeed	   *feed;
 
-	*failure = GS_FAILED_JOB;
 	if (job->phase != GS_JOB_LOADING)
 		*why_not = "the sort takes no more rows";
 	else if ((int) nwords != job->nwords || keys_only != job->keys_only)
@@ -60,11 +58,12 @@ gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant
 		*why_not = "batches of this ring could not go through the owner's";
 	else
 	{
-		*failure = GS_FAILED_MEMORY;
-		*why_not = "the service is out of memory";
 		feed = calloc(1, sizeof(GsFeed));
 		if (feed == NULL)
+		{
+			*why_not = "the service has no memory for a feeder";
 			return NULL;
+		}
 		feed->job = job;
 		feed->participant = *feeder;
 		feed->next = job->feeders;
@@ -133,7 +132,8 @@ gs_feed_leave(GsFeed *feed)
 	{
 		feed->state = GS_FEED_FAILED;
 		if (job->phase == GS_JOB_LOADING)
-			gs_job_fail(job, GS_FAILED_JOB, "a process that fed the sort has gone, and its rows with it");
+			gs_job_fail(job, GS_FAILED_JOB,
+						"a process that fed the sort has gone, and its rows with it");
 		if (is_read(feed))
 			return false;
 		unlink_feed(feed);

@@ -176,21 +176,22 @@ extern GsStatus gs_engine_service_open(const GsJob *job, struct GsServiceLink *l
 extern uint64_t gs_engine_service_ticket(const GsEngine *engine);
 
 /*
- * Opens a feeder of a shared engine, in this process or another one: its link's slots are not larger
- * than those of the owner, its layout has the same shape.  Input order of the
- * whole is by participant, below GS_MAX_PARTICIPANTS, and then the order in
- * which each pushed.  FULL: it cannot be joined (any more), figures.full says why.
+ * Opens a feeder of a shared engine, mostly that of another process: its link's
+ * slots are not larger than the owner's, its layout has the same shape.  Input
+ * order of the whole is by participant, below GS_MAX_PARTICIPANTS, and then as
+ * each pushed.  FULL: it cannot be joined, or no more; figures.full says why.
  */
 extern GsStatus gs_engine_service_join(const GsJob *job, struct GsServiceLink *link,
 									   uint64_t ticket, uint32_t participant,
 									   GsEngine **engine);
 
 /*
- * A feeder's last word: in *nrows is how many of its rows the device took, all or the first
- * ones pushed.  Waits until they are there; only then may the owner sort, or
- * drain.  FULL: not all can be taken, call it again.  After FULL, from reserve
- * or from here, the others are given by next_batch(), up to *batch NULL.
- * A feeder that is closed before this has said OK has the whole sort fail.
+ * A feeder's last word: *nrows becomes how many of its rows the device took, all
+ * or the first ones pushed.  Waits until they are there; only when this has
+ * returned in every feeder may the owner sort, or drain.  FULL: the last rows
+ * cannot be taken; call it again.  After FULL, from reserve or from here,
+ * next_batch() gives those that were not taken, up to *batch NULL.  A feeder
+ * that is closed before this has said OK makes the whole sort fail.
  */
 extern GsStatus gs_engine_end_feed(GsEngine *engine, uint64_t *nrows);
 

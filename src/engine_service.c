@@ -287,6 +287,17 @@ now_us(void)
 
 /* ---------------------------------------------------------------------- open */
 
+/* No job, or none that can be joined.  FULL: the link is good for another one. */
+static GsStatus
+refused(ServiceEngine *engine, const GsFailed *failed)
+{
+	if (failed->failure == GS_FAILED_JOB)
+		return full(engine, keep_text(engine, failed->text));
+	if (failed->failure == GS_FAILED_MEMORY)
+		return full(engine, "other sorts have the device's memory");
+	return fail(engine, failed->text);
+}
+
 /*
  * What the job before left on its way to us, slots that it gave back or filled,
  * means nothing any more.
@@ -305,11 +316,7 @@ wait_until_ready(ServiceEngine *engine, int timeout_ms)
 		if (message.message.type == GS_MESSAGE_FAILED)
 		{
 			message.failed.text[sizeof(message.failed.text) - 1] = '\0';
-			if (message.failed.failure == GS_FAILED_JOB)
-				return full(engine, keep_text(engine, message.failed.text));
-			return message.failed.failure == GS_FAILED_MEMORY ?
-				full(engine, "other sorts have the device's memory") :
-				fail(engine, message.failed.text);
+			return refused(engine, &message.failed);
 		}
 	} while (message.message.type != GS_MESSAGE_JOB_READY);
 	engine->ticket = message.job_ready.ticket;

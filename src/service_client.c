@@ -42,8 +42,15 @@
  * 2026-11).
  */
 #define SLOT_BYTES		((uint32) 512 << 10)
-#define FEED_SLOT_BYTES	((uint32) 128 << 10)
 #define NSLOTS			8
+
+/*
+ * That of a feeder, a worker's: it is pinned anew for each query, by the
+ * service's one thread, as much of it as there are workers.  Fewer slots then rather than
+ * smaller ones, since that thread also handles every batch.  Not measured on a GPU yet.
+ */
+#define FEED_SLOT_BYTES	((uint32) 256 << 10)
+#define FEED_NSLOTS		4
 
 /* Idle links kept: what a query with a merge join of two sorts uses. */
 #define MAX_IDLE		2
@@ -67,6 +74,7 @@
 typedef struct ClientLink
 {
 	GsServiceLink base;			/* must be first */
+	GsLinkUse	use;
 	dlist_node	node;			/* of idle_links, if idle */
 	int			socket;
 	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
@@ -77,12 +85,6 @@ static int	nidle = 0;
 static int	nin_use = 0;
 static TimestampTz silent_until = 0;
 static const char no_answer[] = "gpusortd does not answer";
-
-static uint32
-slot_bytes_for(GsLinkUse use)
-{
-	return use == GS_LINK_FEED ? FEED_SLOT_BYTES : SLOT_BYTES;
-}
 
 static Size
 ring_bytes(const ClientLink *link)
@@ -373,8 +375,9 @@ new_link(MemoryContext context, GsLinkUse use)
 {
 	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
 
-	link->base.slot_bytes = slot_bytes_for(use);
-	link->base.nslots = NSLOTS;
+	link->use = use;
+	link->base.slot_bytes = use == GS_LINK_FEED ? FEED_SLOT_BYTES : SLOT_BYTES;
+	link->base.nslots = use == GS_LINK_FEED ? FEED_NSLOTS : NSLOTS;
 	link->base.send = link_send;
 	link->base.receive = link_receive;
 	link->base.release = link_release;
@@ -429,7 +432,7 @@ gs_service_client_greet(GsWelcome *welcome, const char **why_not)
 	return answered;
 }
 
-/* An idle link with the right ring, out of the list; or NULL. */
+/* An idle link of that use, out of the list; or NULL. */
 static ClientLink *
 pop_idle(GsLinkUse use)
 {
@@ -439,7 +442,7 @@ pop_idle(GsLinkUse use)
 	{
 		ClientLink *link = dlist_container(ClientLink, node, iter.cur);
 
-		if (link->base.slot_bytes == slot_bytes_for(use))
+		if (link->use == use)
 		{
 			dlist_delete(iter.cur);
 			nidle--;

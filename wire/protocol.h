@@ -33,11 +33,12 @@
  *
  * After FED the connection carries no job any more, and all its slots are the
  * client's.  SORT and DRAIN may not be sent while a feeder is attached: the
- * owner knows from the feeders that they have got their FED.  Each of them, and the owner,
- * has a number as a *participant*; input order is by this number, and in it the order in
- * which batches were filled.  A feeder that goes before its FED takes rows with
- * it: the job fails (GS_FAILED_JOB), for the owner and for the other feeders.
- * When the owner goes, so does the job, and its feeders are told the same.
+ * owner hears from the feeders that they have got their FED.  Owner and feeders
+ * have numbers, as *participants*; input order is by these, and for each
+ * participant as its batches were filled.  A feeder that goes before its FED
+ * takes rows with it: the job fails (GS_FAILED_JOB), for the owner and for the
+ * other feeders.  When the owner goes, so does the job, and its feeders are told
+ * the same.
  *
  * S FAILED may come instead of any reply and ends the job (the client then
  * closes it); but for GS_FAILED_MEMORY before SORTED, after which the job can

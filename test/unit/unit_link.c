@@ -117,15 +117,14 @@ static void
 join_job(UnitLink *link, const GsJobJoin *join)
 {
 	GsParticipant feeder = participant_of(link, join->participant);
-	GsFailure	failure = GS_FAILED_JOB;
 	const char *why_not = "no such job";
 
 	CHECK(link->feed == NULL && link->owner != NULL);
 	if (link->owner->job != NULL && join->ticket == link->owner->ticket)
 		link->feed = gs_job_join(link->owner->job, join->nwords, join->keys_only != 0, &feeder,
-								 &failure, &why_not);
+								 &why_not);
 	if (link->feed == NULL)
-		on_failed(link, failure, why_not);
+		on_failed(link, GS_FAILED_JOB, why_not);
 	else
 		put(link, GS_MESSAGE_JOB_READY, sizeof(GsJobReady));
 }
