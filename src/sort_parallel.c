@@ -191,6 +191,7 @@ gs_sort_parallel_end_feed(GsSortState *state)
 	if (status != GS_STATUS_OK)
 		return status;
 	feed.nnulls = state->nnulls;
+	feed.nbytes = state->engine->figures.bytes_up;
 	feed.layout = *gs_sort_key_layout(state->key);
 	gs_shared_leave(state->shared, participant_number(), &feed);
 	state->nnulls = 0;
@@ -214,6 +215,7 @@ gs_sort_parallel_end_input(GsSortState *state)
 			continue;
 		gs_key_layout_merge(gs_sort_key_layout(state->key), &feed->layout);
 		nrows += feed->nrows;
+		state->engine->figures.bytes_up += feed->nbytes;
 		state->nnulls += feed->nnulls;
 		state->nread += feed->nrows + feed->nnulls;
 	}

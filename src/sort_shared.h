@@ -40,6 +40,7 @@ typedef struct GsFeed
 {
 	uint64		nrows;			/* that are the owner's now */
 	uint64		nnulls;			/* keys_only: NULLs beside them */
+	uint64		nbytes;			/* sent to the device, keys and all */
 	GsKeyLayout layout;			/* as observed */
 } GsFeed;
 
