@@ -200,6 +200,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
 	if (figures->device != NULL)
 		explain_device(figures, es);
+	if (state->wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Wait for Workers", "ms", state->wait_us / 1000.0, 3, es);
 }
 
 static void

@@ -205,6 +205,16 @@ value_at(GsSortState *state, int64 position, bool forward)
 	return position < 0 || position >= stored ? NULL : row_at(state, position, forward);
 }
 
+/* Tells the leader how the sort went, for EXPLAIN. */
+static void
+report(GsSortState *state)
+{
+	GsSortSummary summary;
+
+	gs_sort_summarize(state, &summary);
+	gs_sort_parallel_report(state, &summary);
+}
+
 /* A row that is not in the window yet, or not in an engine, or no row but a value. */
 static pg_noinline TupleTableSlot *
 find_row(CustomScanState *node)
@@ -215,11 +225,9 @@ find_row(CustomScanState *node)
 
 	if (state->phase == GS_SORT_IDLE)
 	{
-		GsSortSummary summary;
-
 		gs_sort_load(state);
-		gs_sort_summarize(state, &summary);
-		gs_sort_parallel_report(state, &summary);
+		if (state->shared != NULL)
+			report(state);
 	}
 	if (state->phase == GS_SORT_STOCK)
 	{

@@ -33,6 +33,7 @@
 
 #include "access/parallel.h"
 #include "optimizer/optimizer.h"
+#include "portability/instr_time.h"
 
 /* The leader is the first. */
 static int
@@ -103,6 +104,8 @@ gs_sort_parallel_shutdown(CustomScanState *node)
 	if (state->shared == NULL || IsParallelWorker())
 		return;
 	old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
+	if (state->summaries != NULL)
+		pfree(state->summaries);
 	state->nparticipants = gs_shared_nparticipants(state->shared);
 	state->summaries = gs_shared_copy_summaries(state->shared);
 	state->shared = NULL;
@@ -112,8 +115,7 @@ gs_sort_parallel_shutdown(CustomScanState *node)
 void
 gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary)
 {
-	if (state->shared != NULL)
-		gs_shared_put_summary(state->shared, participant_number(), summary);
+	gs_shared_put_summary(state->shared, participant_number(), summary);
 }
 
 /* ------------------------------------------------------------------- the job */
@@ -124,6 +126,7 @@ gs_sort_parallel_enter(GsSortState *state)
 	state->role = state->shared == NULL ? GS_ROLE_ALONE :
 		gs_shared_enter(state->shared, participant_number(), &state->shared_job);
 	state->nfed = 0;
+	state->wait_us = 0;
 }
 
 void
@@ -205,8 +208,14 @@ void
 gs_sort_parallel_end_input(GsSortState *state)
 {
 	uint64		nrows = 0;
+	instr_time	start;
+	instr_time	end;
 
+	INSTR_TIME_SET_CURRENT(start);
 	gs_shared_wait(state->shared);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	state->wait_us = INSTR_TIME_GET_MICROSEC(end);
 	for (int i = 0; i < gs_shared_nparticipants(state->shared); i++)
 	{
 		const GsFeed *feed = gs_shared_feed(state->shared, i);

@@ -43,7 +43,7 @@ extern GsStatus gs_sort_parallel_end_feed(GsSortState *state);
 /* The owner ends its input: waits for the feeders, whose rows are its own then. */
 extern void gs_sort_parallel_end_input(GsSortState *state);
 
-/* How the sort went, for the leader's EXPLAIN. */
+/* How the sort of a node with others went, for the leader's EXPLAIN. */
 extern void gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary);
 
 #endif							/* GPUSORT_SORT_PARALLEL_H */

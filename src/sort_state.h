@@ -54,6 +54,7 @@ typedef struct GsSortState
 	GsRole		role;			/* until all rows are where they belong: ALONE then */
 	GsSharedJob shared_job;		/* unless ALONE */
 	uint64		nfed;			/* rows that are the owner's */
+	uint64		wait_us;		/* that the owner waited for feeders */
 	int			nparticipants;	/* once they are through */
 	GsSortSummary *summaries;	/* of each, in the leader */
 
