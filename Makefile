@@ -32,7 +32,7 @@ OBJS = \
 	src/key_fields.o \
 	src/key_bytes.o \
 	src/key_collation.o \
-	src/key_first_level.o \
+	src/key_levels.o \
 	src/key_abbreviation.o \
 	src/sort_compare.o \
 	src/sort_verify.o \

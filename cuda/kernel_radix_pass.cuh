@@ -48,6 +48,7 @@
 
 #include "block_lookback.cuh"
 #include "kernel_radix_plan.cuh"
+#include "tuning.cuh"
 #include "warp_copy.cuh"
 
 /* For bench/kernels alone: leave out a part, to see what it costs. */
@@ -116,27 +117,30 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 
 	static_assert(nthreads >= GS_NDIGITS && ntile <= 65535, "");
 
+	/*
+	 * A small sort feels every wait for memory, in every pass; a large one feels the
+	 * registers that it takes not to wait (tuning.cuh).
+	 */
+	constexpr bool hasty = nitems <= GS_FEW_ITEMS;
+
 	extern __shared__ __align__(16) unsigned char s_memory[];
 	Shared	   &s = *(Shared *) s_memory;
-
-	GsRadixControl *control = plan.d_control;
-	uint32_t   *d_ticket = &control->tickets[pass][portion];
 
 #if __CUDA_ARCH__ >= 900
 	/* the next pass may be made ready as soon as it finds room ... */
 	cudaTriggerProgrammaticLaunchCompletion();
 #endif
 	/* tickets were cleared before anything of this sort began */
-	if (threadIdx.x == 0)
-		s.ticket = atomicAdd(d_ticket, 1);
+	if (hasty && threadIdx.x == 0)
+		s.ticket = atomicAdd(&plan.d_control->tickets[pass][portion], 1);
 #if __CUDA_ARCH__ >= 900
 	/* ... and, like this one, waits here until its predecessor is done */
 	cudaGridDependencySynchronize();
 #endif
 
-	/* both at once: a small sort feels each wait for memory, in every pass */
+	GsRadixControl *control = plan.d_control;
 	const uint32_t npasses = control->npasses;
-	const uint32_t place_number = control->place_of[pass];
+	const uint32_t hasty_place = hasty ? control->place_of[pass] : 0;
 
 	if (pass >= npasses)
 	{
@@ -145,6 +149,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 		return;
 	}
 
+	const uint32_t place_number = hasty ? hasty_place : control->place_of[pass];
 	const GsPlace place = plan.places[place_number];
 	const uint32_t output = gs_pass_output(plan, pass, npasses);
 	const Key  *d_keys_from = (const Key *) (pass == 0 ? plan.d_keys_in : plan.d_keys[1 - output]);
@@ -158,6 +163,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 	const uint32_t launch = pass * plan.nportions + portion;
 	uint32_t   *d_rows = plan.d_rows[launch % 2];
 	uint32_t   *d_next_rows = plan.d_rows[(launch + 1) % 2];
+	uint32_t   *d_ticket = &control->tickets[pass][portion];
 	const uint64_t *d_first = control->first[place_number][portion % 2];
 
 	const uint64_t portion_start = (uint64_t) portion * plan.portion_tiles * ntile;
@@ -171,7 +177,10 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 	Key		   *s_slice = &s.keys[slice];
 	uint16_t   *s_counters = s.counters[warp];
 
+	if (!hasty && threadIdx.x == 0)
+		s.ticket = atomicAdd(d_ticket, 1);
 	__syncthreads();
+
 	for (;;)
 	{
 		const uint32_t tile = s.ticket;
@@ -361,7 +370,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 				}
 			}
 		}
-		if (ntiles <= gridDim.x)
+		if (hasty && ntiles <= gridDim.x)
 			break;				/* one for each block */
 		if (threadIdx.x == 0)
 			s.ticket = atomicAdd(d_ticket, 1);

@@ -28,7 +28,7 @@
  * Making a key takes longer than sorting it (0.5 us for 32 letters, by ICU as
  * by libc), so a text that equals the one before keeps its key.  And where an
  * engine can compare, as the CPU's can, the first level of libc's keys will do
- * (key_first_level.h).
+ * (key_levels.h).
  *
  * ICU's functions are those that the server is linked with.  To link with them
  * here once more could bring in another version, to which the server's
@@ -44,7 +44,7 @@
 
 #include "gpusort.h"
 #include "key_collation.h"
-#include "key_first_level.h"
+#include "key_levels.h"
 #include "pgcompat.h"
 
 #include "mb/pg_wchar.h"
@@ -78,7 +78,8 @@ struct GsKeyCollation
 {
 	bool		deterministic;
 	locale_t	libc_locale;	/* NULL: the process's own */
-	const GsFirstLevel *first_level;	/* all that the key has; NULL: it is whole */
+	bool		whole;			/* else the key has the first level only */
+	const GsKeyLevels *levels;	/* how it is coded; NULL: not at all */
 	ByteBuffer	transformed;	/* what it is coded of */
 #ifdef USE_ICU
 	UCollator  *collator;		/* NULL: of libc */
@@ -88,6 +89,7 @@ struct GsKeyCollation
 	ByteBuffer	key;			/* sort key, 0, text: of the last text */
 	Size		sort_key_len;
 	Size		text_len;
+	bool		with_text;		/* the text belongs to the key */
 	bool		any;			/* is there a last text? */
 };
 
@@ -167,7 +169,7 @@ double
 gs_key_collation_expansion(Oid collation, bool whole)
 {
 	if (is_libc(collation))
-		return is_c_utf8(collation) ? 0 : whole ? 9 : 1;	/* en_US.UTF-8: 8.7, 1.0 */
+		return is_c_utf8(collation) ? 0 : whole ? 2 : 1;	/* en_US.UTF-8: 1.3 to 2.3, 1.0 */
 	return gs_collation_is_bytewise(collation) ? 0 : 2.5;	/* en-x-icu: 2.2 to 2.5 */
 }
 
@@ -205,17 +207,22 @@ gs_key_collation_create(Oid collation, bool whole)
 		return NULL;
 	result = palloc0(sizeof(GsKeyCollation));
 	result->deterministic = gs_collation_is_deterministic(collation);
+	result->whole = whole;
 	if (libc)
 	{
 		result->libc_locale = gs_collation_libc_locale(collation);
-		if (!whole && !gpusort_collation_fault)
-			result->first_level = gs_first_level_of(collation, result->libc_locale);
+		if (!gpusort_collation_fault)
+			result->levels = gs_key_levels_of(collation, result->libc_locale);
+		if (whole && result->levels != NULL && !gs_key_levels_are_whole(result->levels))
+			result->levels = NULL;
 	}
 #ifdef USE_ICU
 	else
 		result->collator = gs_collation_collator(collation);
 	init_buffer(&result->utf16);
 #endif
+	if (result->levels == NULL)
+		result->whole = true;
 	init_buffer(&result->transformed);
 	init_buffer(&result->terminated);
 	init_buffer(&result->key);
@@ -226,7 +233,7 @@ gs_key_collation_create(Oid collation, bool whole)
 bool
 gs_key_collation_is_whole(const GsKeyCollation *collation)
 {
-	return collation->first_level == NULL;
+	return collation->whole;
 }
 
 /*
@@ -255,18 +262,22 @@ transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *k
 static Size
 make_libc_key(GsKeyCollation *collation, const char *string, Size len)
 {
+	const GsKeyLevels *levels = collation->levels;
+	bool		whole = collation->whole;
 	Size		key_len;
 
-	if (collation->first_level == NULL)
+	if (levels == NULL)
 		return transform(collation, string, len, &collation->key);
-	reserve(&collation->key, len);
-	if (gs_first_level_code_ascii(collation->first_level, string, len,
-								  collation->key.data, &key_len))
+	reserve(&collation->key, gs_key_levels_ascii_room(len, whole));
+	if (gs_key_levels_code_ascii(levels, string, len, whole, collation->key.data, &key_len))
+	{
+		collation->with_text = false;
 		return key_len;
+	}
 	key_len = transform(collation, string, len, &collation->transformed);
-	reserve(&collation->key, 2 * key_len);
-	return gs_first_level_code_key(collation->first_level, collation->transformed.data, key_len,
-								   collation->key.data);
+	reserve(&collation->key, gs_key_levels_key_room(key_len, whole));
+	return gs_key_levels_code_key(levels, collation->transformed.data, key_len, string, len, whole,
+								  collation->key.data);
 }
 
 #ifdef USE_ICU
@@ -390,12 +401,12 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 			memcmp(collation->key.data + collation->sort_key_len + 1, string, len) != 0)
 		{
 			collation->any = false; /* until all is there: what follows may throw */
+			collation->with_text = collation->deterministic && collation->whole;
 			collation->sort_key_len = make_sort_key(collation, string, len);
 			add_text(collation, string, len);
 			collation->any = true;
 		}
-		total = collation->sort_key_len +
-			(collation->deterministic && collation->first_level == NULL ? 1 + len : 0);
+		total = collation->sort_key_len + (collation->with_text ? 1 + len : 0);
 	}
 	if (total >= MAX_KEY_BYTES)
 	{
