@@ -5,9 +5,10 @@
  *
  * What a connection gives to a job is a *feed*: its ring, and the batches in
  * it.  A job has its owner's feed, through which it also hands out, and those
- * of feeders that joined it (protocol.h).  The connections pass on what the clients say and
- * send what the job reports.  Nothing here waits: calls queue work on the
- * job's stream, poll() looks what is done and goes on.  The legal calls, in order:
+ * of feeders that joined it (protocol.h).  The connections pass on what the
+ * clients say and send what the job reports.  Nothing here waits: calls queue
+ * work on the job's stream, poll() looks what is done and goes on.  The legal
+ * calls, in order:
  *
  *	  open { batch_filled } ( sort { fetch | slot_released }
  *							| { slot_released } drain ) close

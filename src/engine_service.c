@@ -323,7 +323,7 @@ wait_until_ready(ServiceEngine *engine, int timeout_ms)
 	return GS_STATUS_OK;
 }
 
-/* An engine that has no job yet; NULL, and the link given back, if out of memory. */
+/* An engine that has no job yet.  NULL if out of memory; the link is given back. */
 static ServiceEngine *
 new_engine(const GsJob *job, GsServiceLink *link)
 {
@@ -532,7 +532,7 @@ end_batches(ServiceEngine *engine)
 	return GS_STATUS_OK;
 }
 
-/* Do the rows that the device took, so many, make up all with those in the slots? */
+/* Are the rows that the device took, and those in the slots, all that there are? */
 static bool
 all_rows_are_there(const ServiceEngine *engine, uint64_t ntaken)
 {

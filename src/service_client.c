@@ -45,9 +45,9 @@
 #define NSLOTS			8
 
 /*
- * That of a feeder, a worker's: it is pinned anew for each query, by the
- * service's one thread, as much of it as there are workers.  Fewer slots then rather than
- * smaller ones, since that thread also handles every batch.  Not measured on a GPU yet.
+ * A feeder's ring is a worker's, and pinned anew for each query: by the
+ * service's one thread, for all the workers.  That thread handles every batch
+ * as well, so slots are few rather than small.  Not measured on a GPU yet.
  */
 #define FEED_SLOT_BYTES	((uint32) 256 << 10)
 #define FEED_NSLOTS		4

@@ -30,7 +30,7 @@ table_from(uint64_t seed, uint64_t nrows, uint64_t first, bool keys_only)
 	return table;
 }
 
-/* The owner's table becomes that of all: what was observed, and how many there are. */
+/* The owner's table becomes that of all: what was observed, how many there are. */
 static void
 merge(Table *owner, const Table *feeder, uint64_t nloaded)
 {

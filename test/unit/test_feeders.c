@@ -94,7 +94,8 @@ open_owner(Sharing *sharing, uint64_t memory)
 	};
 	GsJob		job;
 
-	owner->link = unit_link_open(2 * SLOT_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6), memory);
+	owner->link = unit_link_open(2 * SLOT_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
+								 memory);
 	begin_driver(sharing, owner, &job);
 	CHECK(gs_engine_service_open(&job, &owner->link->base, &options,
 								 &owner->driver.engine) == GS_STATUS_OK);
@@ -319,7 +320,7 @@ check_taken(Sharing *sharing)
 	free(order);
 }
 
-/* next_batch() gives rows of a participant, from there on; returns which was the last. */
+/* next_batch() gives a participant's rows from there on; returns where they end. */
 static size_t
 check_rest(Participant *participant, size_t from)
 {
@@ -536,7 +537,7 @@ test_owner_goes(void **unused)
 
 /* ---------------------------------------------------------------------- join */
 
-/* A link is good for another job after a feed, and after one that could not be joined. */
+/* A link is good for another job, whether one was fed or could not be joined. */
 static void
 check_joins(const TestTable *table, Dice *dice)
 {
