@@ -24,6 +24,8 @@ ASKED_ROWS = 10_000_000
 ASKED_LARGE_ROWS = 100_000_000
 STOCK_BARS = [("b", 3.3), ("d,b", 5.0)]
 FURTHER_STOCK_BARS = [("d desc,n,c", 10.0), ("libc", 8.0), ("icu", 1.5)]
+PARALLEL_BARS = [("b", 3.5), ("c", 3.5), ("d desc,n,c", 8.0)]
+PARALLEL_SECONDS = 0.60
 CPU_BAR = 2.0
 SMALL_WORK_MEM_BAR = 4.0
 OWN_MEMORY_KB = 100 * 1024
@@ -113,6 +115,20 @@ def asked(runs):
     for query, bar in FURTHER_STOCK_BARS:
         of = {name: figure(runs, part="main", query=query, contender=name, rows=rows) for name in ("stock", "cuda")}
         lines.append(_bar(f"ORDER BY {query}: cuda >= {bar}x stock", ratio(of["stock"], of["cuda"]), bar, rows))
+    rows = largest(runs, "parallel")
+    for work_mem in dict.fromkeys(run.work_mem for run in select(runs, part="parallel")):
+        for query, bar in PARALLEL_BARS:
+            of = {name: figure(runs, part="parallel", query=query, contender=name, rows=rows, work_mem=work_mem)
+                  for name in ("stock", "cuda")}
+            lines.append(_bar(f"ORDER BY {query} with workers, work_mem {work_mem}: cuda >= {bar}x stock",
+                              ratio(of["stock"], of["cuda"]), bar, rows))
+    fastest = figure(runs, part="parallel", query="b", contender="cuda", rows=rows)
+    if rows == ASKED_ROWS:
+        lines.append(_limit("ORDER BY b with workers: at most 0.60 s", fastest.median if fastest else None,
+                            PARALLEL_SECONDS, lambda seconds: f"{seconds:.3f} s"))
+    of = {name: figure(runs, part="together", contender=name) for name in ("one by one", "at once")}
+    lines.append(_bar("16 parallel sorts at once: no less throughput than one by one",
+                      ratio(of["one by one"], of["at once"]), 1.0, ASKED_ROWS))
     rows = largest(runs, "large")
     of = {name: figure(runs, part="large", contender=name) for name in ("stock", "cuda")}
     lines.append(_bar("more rows than the device may hold, in order: faster than stock", ratio(of["stock"], of["cuda"]), 1.0,
@@ -164,14 +180,20 @@ def markdown(runs, about):
     out = ["# ORDER BY on the GPU", ""] + [f"- {line}" for line in about] + ["", "## Asked for", ""]
     out += report.table(["what", "", "measured"], asked(runs))
     speed_head = ["", "floor", "stock", "CPU engine", "cuda", "stock / CPU", "stock / cuda", "CPU / cuda"]
-    for part, title in (("main", "Everything in memory"), ("parallel", "Stock with workers"),
+    for part, title in (("main", "Everything in memory"), ("parallel", "With workers"),
                         ("large", "More than the device may hold")):
-        queries = list(dict.fromkeys(run.query for run in select(runs, part=part)))
+        queries = list(dict.fromkeys((run.query, run.work_mem) for run in select(runs, part=part)))
         if queries:
             rows = largest(runs, part)
             out += [f"## {title}, {report.format_rows(rows)} rows", ""]
             out += report.table(speed_head, _speed_rows(runs, part, [
-                (f"ORDER BY {query}", {"query": query, "rows": rows}) for query in queries]))
+                (f"ORDER BY {query}, work_mem {work_mem}", {"query": query, "work_mem": work_mem, "rows": rows})
+                for query, work_mem in queries]))
+    together = select(runs, part="together")
+    if together:
+        out += [f"## 16 sorts with workers, {report.format_rows(largest(runs, 'together'))} rows each, ORDER BY b", ""]
+        out += report.table(["", "time of all"], [
+            [name, _cell(figure(together, contender=name))] for name in ("one by one", "at once")])
     memory = select(runs, part="memory")
     if memory:
         out += ["## Little work_mem, fresh backends, ORDER BY b", ""]

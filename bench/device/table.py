@@ -32,6 +32,9 @@ QUERIES = [
 # Of the two that bars are set for.
 BARS = ["b", "d,b"]
 
+# Those sorted with workers.
+PARALLEL = ["b", "c", "d desc,n,c"]
+
 SWEEP_SIZES = [10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000]
 
 BYTES_PER_ROW = 190
