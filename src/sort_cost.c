@@ -68,7 +68,8 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
  *
  * Of 0.84 s for 10 M rows by a bigint, 0.11 s were the hand-out, and some 0.35 s
  * the scan below (H200, 16 cores of a Xeon, PostgreSQL 15.20, 2026-11): a fifth or a
- * quarter of what is the sort's.  The rest is what several participants do at a time.
+ * quarter of what is the sort's, taken for more.  The rest is what several participants
+ * do at a time.
  */
 #define ROW_OPERATORS		28
 #define COLUMN_OPERATORS	2
