@@ -18,6 +18,8 @@ OBJS = \
 	src/sort_bound.o \
 	src/sort_cost.o \
 	src/sort_node.o \
+	src/sort_parallel.o \
+	src/sort_shared.o \
 	src/sort_top.o \
 	src/sort_load.o \
 	src/sort_room.o \

@@ -1,26 +1,30 @@
 /*-------------------------------------------------------------------------
  *
  * connection.c
- *	  One client: its messages, their order, its ring and its job.
+ *	  One client: its messages, their order, its ring and the job that it owns
+ *	  or feeds.
  *
- * The states, and what a client may say in each (JOB_CLOSE from any that has
- * or wants a job):
+ * The states, and what a client may say in each (JOB_CLOSE too in any that has
+ * or wants a job, but ENDING):
  *
  *	  NEW		HELLO -> WATCHING without a ring, else IDLE
  *	  WATCHING	HELLO
- *	  IDLE		JOB_OPEN -> WAITING
+ *	  IDLE		JOB_OPEN -> WAITING, JOB_JOIN -> FEEDING, or FAILED
  *	  WAITING	-- admitted -> LOADING, or FAILED
  *	  LOADING	BATCH_FILLED, BATCH_RELEASED, SORT -> SORTING, DRAIN -> DRAINING
  *	  SORTING	BATCH_RELEASED -- sorted -> SORTED
  *	  SORTED	BATCH_RELEASED, FETCH
  *	  DRAINABLE	BATCH_RELEASED, DRAIN -> DRAINING
  *	  DRAINING	BATCH_RELEASED
+ *	  FEEDING	BATCH_FILLED, FEED_END -> ENDING
+ *	  FEED_FULL	FEED_END -> ENDING
+ *	  ENDING	-- all is uploaded -> IDLE
  *	  FAILED	-- only JOB_CLOSE helps
  *	  CLOSING	-- the device lets go of the ring -> IDLE
  *	  GONE		the socket is closed; the job may still be closing
  *
- * A failure crosses what the client sent before it heard of it.  So in DRAINABLE
- * and FAILED the messages of the states before are legal too: they are
+ * A failure crosses what the client sent before it heard of it.  So in DRAINABLE,
+ * FEED_FULL and FAILED the messages of the states before are legal too: they are
  * checked as ever, and slots change hands, but the job never hears of them.
  *
  * In CLOSING nothing is read.  That is how a JOB_OPEN right behind a JOB_CLOSE
@@ -44,6 +48,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,6 +72,9 @@ typedef enum ConnectionState
 	STATE_SORTED,
 	STATE_DRAINABLE,
 	STATE_DRAINING,
+	STATE_FEEDING,
+	STATE_FEED_FULL,
+	STATE_ENDING,
 	STATE_FAILED,
 	STATE_CLOSING,
 	STATE_GONE
@@ -82,8 +90,10 @@ static const struct
 }			message_rules[] = {
 	[GS_MESSAGE_HELLO] = {sizeof(GsHello), IN(NEW) | IN(WATCHING)},
 	[GS_MESSAGE_JOB_OPEN] = {sizeof(GsJobOpen), IN(IDLE)},
+	[GS_MESSAGE_JOB_JOIN] = {sizeof(GsJobJoin), IN(IDLE)},
 	[GS_MESSAGE_BATCH_FILLED] = {sizeof(GsBatchFilled),
-	IN(LOADING) | IN(DRAINABLE) | IN(FAILED)},
+	IN(LOADING) | IN(DRAINABLE) | IN(FEEDING) | IN(FEED_FULL) | IN(FAILED)},
+	[GS_MESSAGE_FEED_END] = {sizeof(GsFeedEnd), IN(FEEDING) | IN(FEED_FULL) | IN(FAILED)},
 	[GS_MESSAGE_SORT] = {sizeof(GsSortRequest), IN(LOADING) | IN(DRAINABLE) | IN(FAILED)},
 	[GS_MESSAGE_FETCH] = {sizeof(GsFetch), IN(SORTED) | IN(FAILED)},
 	[GS_MESSAGE_BATCH_RELEASED] = {sizeof(GsSlotMessage),
@@ -91,7 +101,7 @@ static const struct
 	[GS_MESSAGE_DRAIN] = {sizeof(GsMessage), IN(LOADING) | IN(DRAINABLE)},
 	[GS_MESSAGE_JOB_CLOSE] = {sizeof(GsMessage),
 	IN(WAITING) | IN(LOADING) | IN(SORTING) | IN(SORTED) | IN(DRAINABLE) | IN(DRAINING) |
-	IN(FAILED)},
+	IN(FEEDING) | IN(FEED_FULL) | IN(FAILED)},
 };
 
 #define NMESSAGE_RULES	(sizeof(message_rules) / sizeof(message_rules[0]))
@@ -113,10 +123,13 @@ struct GsConnection
 	GsRing		ring;			/* base NULL: none */
 	SlotOwner	slots[GS_MAX_SLOTS];
 	GsJobOpen	open;			/* what the last job asked for */
+	uint64_t	ticket;			/* of the job, if shared; else 0 */
+	GsConnection *next_shared;
 	uint64_t	nrows;			/* of what was sorted */
 	uint64_t	arrival;
 	uint64_t	deadline_us;
-	GsSortJob  *job;
+	GsSortJob  *job;			/* that it owns */
+	GsFeed	   *feed;			/* of that one, or of the job that it feeds */
 };
 
 /* ------------------------------------------------------------ state, sending */
@@ -223,6 +236,19 @@ report_batch_free(void *arg, uint32_t slot)
 }
 
 static void
+report_fed(void *arg, uint64_t nrows)
+{
+	GsConnection *connection = arg;
+	GsFed		message = {.nrows = nrows};
+
+	connection->feed = NULL;
+	if (connection->state == STATE_GONE)
+		return;
+	enter(connection, STATE_IDLE);
+	send_message(connection, &message.message, GS_MESSAGE_FED, sizeof(message));
+}
+
+static void
 report_sorted(void *arg, const GsSorted *sorted)
 {
 	GsConnection *connection = arg;
@@ -276,6 +302,8 @@ report_failed(void *arg, GsFailure failure, const char *text)
 	if (failure == GS_FAILED_MEMORY &&
 		(connection->state == STATE_LOADING || connection->state == STATE_SORTING))
 		enter(connection, STATE_DRAINABLE);
+	else if (failure == GS_FAILED_MEMORY && connection->state == STATE_FEEDING)
+		enter(connection, STATE_FEED_FULL);
 	else
 		enter(connection, STATE_FAILED);
 	send_failed(connection, failure, text);
@@ -342,20 +370,105 @@ unmap_ring(GsConnection *connection)
 
 /* ----------------------------------------------------------------------- job */
 
-/* Tries to end the job; the device may need some time yet. */
+/* From now on others may join the job, by a ticket that cannot be guessed. */
+static bool
+share_job(GsConnection *connection)
+{
+	GsService  *service = connection->service;
+
+	while (connection->ticket == 0)
+	{
+		uint64_t	ticket;
+
+		if (getrandom(&ticket, sizeof(ticket), 0) != (ssize_t) sizeof(ticket))
+			return false;
+		connection->ticket = ticket;
+	}
+	connection->next_shared = service->shared;
+	service->shared = connection;
+	return true;
+}
+
+static void
+unshare_job(GsConnection *connection)
+{
+	GsConnection **link = &connection->service->shared;
+
+	if (connection->ticket == 0)
+		return;
+	while (*link != connection)
+		link = &(*link)->next_shared;
+	*link = connection->next_shared;
+	connection->ticket = 0;
+}
+
+/* The job of a ticket; NULL if there is none, or no more. */
+static GsSortJob *
+find_job(const GsService *service, uint64_t ticket)
+{
+	for (const GsConnection *owner = service->shared; owner != NULL; owner = owner->next_shared)
+		if (owner->ticket == ticket)
+			return owner->job;
+	return NULL;
+}
+
+/* Tries to end the job, or to leave it; the device may need some time yet. */
 static void
 close_job(GsConnection *connection)
 {
 	if (connection->job != NULL)
 	{
+		unshare_job(connection);
 		if (!gs_job_close(connection->job))
 			return;
 		connection->job = NULL;
 		connection->service->njobs--;
 		connection->service->jobs_done++;
 	}
+	else if (connection->feed != NULL && !gs_feed_leave(connection->feed))
+		return;
+	connection->feed = NULL;
 	if (connection->state == STATE_CLOSING)
 		enter(connection, STATE_IDLE);
+}
+
+/* The connection, as a job sees it. */
+static GsParticipant
+participant_of(GsConnection *connection, uint32_t number)
+{
+	GsParticipant participant = {
+		.ring = connection->ring,
+		.number = number,
+		.events = {
+			.arg = connection,
+			.batch_free = report_batch_free,
+			.fed = report_fed,
+			.sorted = report_sorted,
+			.batch_ready = report_batch_ready,
+			.failed = report_failed
+		}
+	};
+
+	return participant;
+}
+
+static void
+refuse_job(GsConnection *connection, GsFailure failure, const char *text)
+{
+	enter(connection, STATE_FAILED);
+	send_failed(connection, failure, text);
+}
+
+/* It has one: all slots are the client's, which may fill them. */
+static void
+begin_job(GsConnection *connection, ConnectionState state)
+{
+	GsJobReady	ready = {.ticket = connection->ticket};
+
+	for (uint32_t slot = 0; slot < connection->ring.nslots; slot++)
+		connection->slots[slot] = SLOT_CLIENT;
+	enter(connection, state);
+	send_message(connection, &ready.message, GS_MESSAGE_JOB_READY, sizeof(ready));
 }
 
 bool
@@ -363,43 +476,38 @@ gs_connection_admit(GsConnection *connection)
 {
 	GsService  *service = connection->service;
 	const GsJobOpen *open = &connection->open;
-	GsJobEvents events = {
-		.arg = connection,
-		.batch_free = report_batch_free,
-		.sorted = report_sorted,
-		.batch_ready = report_batch_ready,
-		.failed = report_failed
-	};
+	GsParticipant owner = participant_of(connection, open->participant);
 	GsJobMemory memory = {0};
-	GsJobReady	ready;
 
 	if (!gs_slab_admit(service->pool, open->expected_bytes, &memory))
 		return false;
-	connection->job = gs_job_open(service->device, &memory, &connection->ring,
-								  open->nwords, open->keys_only != 0, &events);
+	connection->job = gs_job_open(service->device, &memory, open->nwords,
+								  open->keys_only != 0, &owner);
 	if (connection->job == NULL)
 	{
 		gs_slab_give_all(&memory);
-		enter(connection, STATE_FAILED);
 		if (service->device->error[0] != '\0')
+		{
+			enter(connection, STATE_FAILED);
 			device_broke(service, service->device->error);
+		}
 		else
-			send_failed(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
+			refuse_job(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
 		return true;
 	}
+	connection->feed = gs_job_owner(connection->job);
 	service->njobs++;
-	for (uint32_t slot = 0; slot < connection->ring.nslots; slot++)
-		connection->slots[slot] = SLOT_CLIENT;
-	enter(connection, STATE_LOADING);
-	send_message(connection, &ready.message, GS_MESSAGE_JOB_READY, sizeof(ready));
+	if (open->shared && !share_job(connection))
+		refuse_job(connection, GS_FAILED_JOB, "the service has no random numbers for a ticket");
+	else
+		begin_job(connection, STATE_LOADING);
 	return true;
 }
 
 void
 gs_connection_expire(GsConnection *connection)
 {
-	enter(connection, STATE_FAILED);
-	send_failed(connection, GS_FAILED_MEMORY, "the device's memory is taken by other jobs");
+	refuse_job(connection, GS_FAILED_MEMORY, "the device's memory is taken by other jobs");
 }
 
 /* ------------------------------------------------------------------ messages */
@@ -460,21 +568,58 @@ take_hello(GsConnection *connection, const GsHello *hello, int memfd)
 	send_message(connection, &welcome.message, GS_MESSAGE_WELCOME, sizeof(welcome));
 }
 
+/* What both JOB_OPEN and JOB_JOIN say. */
+static bool
+job_can_be(GsConnection *connection, uint32_t nwords, uint32_t keys_only, uint32_t participant)
+{
+	if (nwords < 1 || nwords > 2 * GS_MAX_FIELDS || keys_only > 1 || (keys_only && nwords != 1))
+		reject(connection, "the job has records that cannot be");
+	else if (participant >= GS_MAX_PARTICIPANTS)
+		reject(connection, "the job has not so many participants");
+	else
+		return true;
+	return false;
+}
+
 static void
 take_job_open(GsConnection *connection, const GsJobOpen *open)
 {
 	GsService  *service = connection->service;
 
-	if (open->nwords < 1 || open->nwords > 2 * GS_MAX_FIELDS || open->keys_only > 1 ||
-		(open->keys_only && open->nwords != 1))
+	if (!job_can_be(connection, open->nwords, open->keys_only, open->participant))
+		return;
+	if (open->shared > 1)
 	{
-		reject(connection, "JOB_OPEN has records that cannot be");
+		reject(connection, "JOB_OPEN is neither shared nor not");
 		return;
 	}
 	connection->open = *open;
 	connection->arrival = ++service->narrivals;
 	connection->deadline_us = gs_clock_us() + (uint64_t) open->wait_ms * 1000;
 	enter(connection, STATE_WAITING);
+}
+
+static void
+take_job_join(GsConnection *connection, const GsJobJoin *join)
+{
+	GsSortJob  *job = find_job(connection->service, join->ticket);
+	GsParticipant feeder = participant_of(connection, join->participant);
+	const char *why_not = "there is no such sort, or no more";
+
+	if (!job_can_be(connection, join->nwords, join->keys_only, join->participant))
+		return;
+	if (job != NULL)
+		connection->feed = gs_job_join(job, join->nwords, join->keys_only != 0, &feeder, &why_not);
+	if (connection->feed == NULL)
+	{
+		refuse_job(connection, GS_FAILED_JOB, why_not);
+		return;
+	}
+	connection->open = (GsJobOpen)
+	{
+		.nwords = join->nwords,.keys_only = join->keys_only
+	};
+	begin_job(connection, STATE_FEEDING);
 }
 
 /* A slot of the ring, and the client's to give? */
@@ -504,8 +649,33 @@ take_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 		return;
 	}
 	connection->slots[filled->slot] = SLOT_FILLED;
-	if (connection->state == STATE_LOADING)
-		gs_job_batch_filled(connection->job, filled->slot, filled->nrows, filled->rows_bytes);
+	if (connection->state == STATE_LOADING || connection->state == STATE_FEEDING)
+		gs_feed_batch_filled(connection->feed, filled->slot, filled->nrows, filled->rows_bytes);
+}
+
+static void
+take_feed_end(GsConnection *connection, const GsFeedEnd *end)
+{
+	if (end->partial > 1)
+	{
+		reject(connection, "FEED_END is neither partial nor not");
+		return;
+	}
+	if (connection->state != STATE_FEEDING &&
+		!(connection->state == STATE_FEED_FULL && end->partial))
+		return;
+	enter(connection, STATE_ENDING);
+	gs_feed_end(connection->feed);
+}
+
+/* Sort and drain go by what is there, and more may come from feeders. */
+static bool
+all_is_fed(GsConnection *connection)
+{
+	if (!gs_job_has_feeders(connection->job))
+		return true;
+	reject(connection, "the job has feeders yet");
+	return false;
 }
 
 static void
@@ -518,6 +688,8 @@ take_sort(GsConnection *connection, const GsSortRequest *request)
 	}
 	if (connection->state != STATE_LOADING &&
 		!(connection->state == STATE_DRAINABLE && request->partial))
+		return;
+	if (!all_is_fed(connection))
 		return;
 	enter(connection, STATE_SORTING);
 	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial,
@@ -550,6 +722,8 @@ take_batch_released(GsConnection *connection, const GsSlotMessage *released)
 static void
 take_drain(GsConnection *connection)
 {
+	if (!all_is_fed(connection))
+		return;
 	enter(connection, STATE_DRAINING);
 	gs_job_drain(connection->job);
 }
@@ -606,8 +780,14 @@ take_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, i
 		case GS_MESSAGE_JOB_OPEN:
 			take_job_open(connection, &any->job_open);
 			break;
+		case GS_MESSAGE_JOB_JOIN:
+			take_job_join(connection, &any->job_join);
+			break;
 		case GS_MESSAGE_BATCH_FILLED:
 			take_batch_filled(connection, &any->filled);
+			break;
+		case GS_MESSAGE_FEED_END:
+			take_feed_end(connection, &any->feed_end);
 			break;
 		case GS_MESSAGE_SORT:
 			take_sort(connection, &any->sort);
@@ -779,7 +959,7 @@ bool
 gs_connection_end(GsConnection *connection)
 {
 	close_job(connection);
-	if (connection->job != NULL)
+	if (connection->feed != NULL)
 		return false;
 	unmap_ring(connection);
 	free(connection);

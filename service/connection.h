@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * connection.h
- *	  One client: its messages, their order, its ring and its job.
+ *	  One client: its messages, their order, its ring and the job that it owns
+ *	  or feeds.
  *
  * A connection trusts nothing that it reads.  A client that breaks the rules
  * of protocol.h is told so and dropped; nothing that a client sends or leaves
- * out reaches another one.
+ * out reaches another one, but for those that share its job.
  *
  * Nothing here waits.  The server calls read() when the socket has something,
  * poll() in every turn, admit() or expire() while the client waits for memory.
@@ -21,6 +22,8 @@
 #include "job.h"
 #include "slab.h"
 
+typedef struct GsConnection GsConnection;
+
 /* What all connections share.  It outlives them. */
 typedef struct GsService
 {
@@ -34,9 +37,8 @@ typedef struct GsService
 	uint64_t	jobs_done;
 	uint64_t	narrivals;		/* of jobs so far: their order in the queue */
 	uint64_t	nmessages;		/* in and out so far: does anything move? */
+	GsConnection *shared;		/* those whose jobs others may join */
 } GsService;
-
-typedef struct GsConnection GsConnection;
 
 /*
  * Has the device broken where no job could report it: while one was closed, or

@@ -3,16 +3,21 @@
  * job.h
  *	  One sort: batches up, the steps of device.h, batches of sorted rows down.
  *
- * A job belongs to a connection, which passes on what the client says and
- * sends what the job reports.  Nothing here waits: calls queue work on the
- * job's stream, poll() looks what is done and goes on.  The legal calls, in order:
+ * What a connection gives to a job is a *feed*: its ring, and the batches in
+ * it.  A job has its owner's feed, through which it also hands out, and those
+ * of feeders that joined it (protocol.h).  The connections pass on what the
+ * clients say and send what the job reports.  Nothing here waits: calls queue
+ * work on the job's stream, poll() looks what is done and goes on.  The legal
+ * calls, in order:
  *
  *	  open { batch_filled } ( sort { fetch | slot_released }
  *							| { slot_released } drain ) close
+ *	  join { batch_filled } [feed_end] [leave]
  *
- * with poll at any time, and close at any time.  The connection has checked that calls come in a legal
- * order and that slots are the side's whose they must be; the job checks what is in
- * them.
+ * with poll at any time, and close and leave at any time; neither sort nor
+ * drain as long as a feeder is there.  The connection has checked that calls
+ * come in a legal order and that slots are the side's whose they must be; the
+ * job checks what is in them.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,32 +35,70 @@ typedef struct GsRing
 	uint32_t	nslots;
 } GsRing;
 
-/* What a job reports; never from within open or close. */
+/*
+ * What a job reports to a connection; never from within open, join, close or
+ * leave of its own.
+ */
 typedef struct GsJobEvents
 {
 	void	   *arg;
 	void		(*batch_free) (void *arg, uint32_t slot);	/* uploaded */
-	void		(*sorted) (void *arg, const GsSorted *sorted);	/* but for its message */
-	void		(*batch_ready) (void *arg, const GsBatchReady *ready);	/* the same */
+
+	/* to a feeder, after feed_end: its feed is gone */
+	void		(*fed) (void *arg, uint64_t nrows);
+
+	/* to the owner; but for their messages' heads */
+	void		(*sorted) (void *arg, const GsSorted *sorted);
+	void		(*batch_ready) (void *arg, const GsBatchReady *ready);
 
 	/*
-	 * MEMORY before sorted: the job can be drained.  Else it can only be
-	 * closed.  DEVICE: so are all jobs of the device.
+	 * MEMORY before sorted: the job can be drained, or the feed be ended.  Else
+	 * it can only be closed, or left.  DEVICE, which the owner alone is told: so
+	 * are all jobs of the device.
 	 */
 	void		(*failed) (void *arg, GsFailure failure, const char *text);
 } GsJobEvents;
 
 typedef struct GsSortJob GsSortJob;
+typedef struct GsFeed GsFeed;
+
+/* A connection, as a job sees it. */
+typedef struct GsParticipant
+{
+	GsRing		ring;
+	uint32_t	number;			/* input order is by it */
+	GsJobEvents events;
+} GsParticipant;
 
 /*
  * The memory is admitted (slab.h), and the job's from now on.  NULL if there
  * is no host memory or no stream: then the memory stays the caller's.
  */
-extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory, const GsRing *ring,
-							  uint32_t nwords, bool keys_only, const GsJobEvents *events);
+extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory,
+							  uint32_t nwords, bool keys_only, const GsParticipant *owner);
+
+/* The owner's feed, as long as the job is. */
+extern GsFeed *gs_job_owner(GsSortJob *job);
+
+/* One more; NULL, and why_not, if it cannot be. */
+extern GsFeed *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
+						   const GsParticipant *feeder, const char **why_not);
+
+/* Is any of them there that has not been told that it is fed? */
+extern bool gs_job_has_feeders(const GsSortJob *job);
 
 /* A slot is a batch now; the connection has checked that it fits the slot. */
-extern void gs_job_batch_filled(GsSortJob *job, uint32_t slot, uint32_t nrows, uint32_t rows_bytes);
+extern void gs_feed_batch_filled(GsFeed *feed, uint32_t slot, uint32_t nrows,
+								 uint32_t rows_bytes);
+
+/* A feeder has no more batches; those that were not taken are left out. */
+extern void gs_feed_end(GsFeed *feed);
+
+/*
+ * A feeder goes, and the job fails, unless it has already.  False: the device
+ * still uses its ring; call again later.  True: the feed is freed.
+ */
+extern bool gs_feed_leave(GsFeed *feed);
 
 /*
  * No more batches; if partial, those that were not taken, for want of memory,
@@ -80,8 +123,9 @@ extern bool gs_job_busy(const GsSortJob *job);
 extern void gs_job_poll(GsSortJob *job);
 
 /*
- * Ends the job.  False: the device still uses the ring; call again later.
- * True: it is freed, with all its memory.
+ * Ends the job; feeders are told at once.  False: the device still uses a
+ * ring; call again later.  True: it is freed, with all its memory; feeders
+ * have yet to leave.
  */
 extern bool gs_job_close(GsSortJob *job);
 

@@ -3,7 +3,8 @@
  * job_parts.h
  *	  What the files of a job share; only they include it.
  *
- *	  job			opens, closes, polls; slots, and batches up
+ *	  job			opens, closes, polls
+ *	  job_feed		who feeds it; slots, and batches up
  *	  job_layout	is a layout sound?
  *	  job_sort		the steps from batches to an order
  *	  job_stream	batches down: sorted, or as they came
@@ -25,6 +26,13 @@ typedef enum GsJobPhase
 	GS_JOB_FAILED,				/* can be closed */
 	GS_JOB_CLOSING
 } GsJobPhase;
+
+/* A batch that was taken, and whose it was. */
+typedef struct GsJobBatch
+{
+	GsDeviceBatch device;
+	uint32_t	participant;
+} GsJobBatch;
 
 /* A slot that the device reads or writes, until the ticket is reached. */
 typedef struct GsTransfer
@@ -76,6 +84,7 @@ typedef struct GsSortRun
 	GsAlgorithm algorithm;
 	GsSorted	figures;
 	GsDeviceRows rows;
+	GsDeviceBatch *batches;		/* in input order, pinned */
 	int			row_bits;
 	int			level;			/* the next one */
 	GsSortPapers *d_papers;
@@ -98,12 +107,36 @@ typedef struct GsSortRun
 	uint64_t   *cuts;			/* pinned */
 } GsSortRun;
 
+/* A feed, as long as its job is loaded. */
+typedef enum GsFeedState
+{
+	GS_FEED_LOADING,
+	GS_FEED_FULL,				/* a batch was refused for want of memory */
+	GS_FEED_ENDING,				/* of a feeder, which has no more batches */
+	GS_FEED_FAILED				/* of a feeder, which knows, or is not there any more */
+} GsFeedState;
+
+struct GsFeed
+{
+	GsSortJob  *job;			/* NULL: it is over */
+	GsFeed	   *next;			/* of the job's feeders */
+	GsParticipant participant;
+	GsFeedState state;
+	uint64_t	nrows;			/* taken */
+
+	/* slots: the client's, in a transfer, or free (of the owner) */
+	bool		slot_is_ours[GS_MAX_SLOTS];
+	GsTransfer	transfers[GS_MAX_SLOTS];	/* a ring, in the order of tickets */
+	uint32_t	first_transfer;
+	uint32_t	ntransfers;
+};
+
 struct GsSortJob
 {
 	GsDevice   *device;
 	GsJobMemory memory;
-	GsRing		ring;
-	GsJobEvents events;
+	GsFeed		owner;
+	GsFeed	   *feeders;
 	bool		keys_only;
 	int			nwords;
 	uint32_t	record_bytes;
@@ -116,16 +149,9 @@ struct GsSortJob
 	uint64_t	reached;
 	GsJobPinned *pinned;
 
-	/* slots: the client's, in a transfer, or free */
-	bool		slot_is_ours[GS_MAX_SLOTS];
-	uint32_t	free_slots[GS_MAX_SLOTS];
-	uint32_t	nfree;
-	GsTransfer	transfers[GS_MAX_SLOTS];	/* a ring, in the order of tickets */
-	uint32_t	first_transfer;
-	uint32_t	ntransfers;
-
-	/* batches */
-	GsDeviceBatch *batches;		/* pinned */
+	/* batches, as they arrived, and their input order */
+	GsJobBatch *batches;
+	uint32_t   *order;			/* numbers of batches, once arranged */
 	uint32_t	nbatches;
 	uint32_t	batches_allocated;
 	uint64_t	nrows;
@@ -139,7 +165,9 @@ struct GsSortJob
 
 	GsSortRun	sort;
 
-	/* batches down */
+	/* batches down, through the owner's ring */
+	uint32_t	free_slots[GS_MAX_SLOTS];
+	uint32_t	nfree;
 	uint64_t	fetch;			/* number of the latest FETCH */
 	uint32_t	stream_number;	/* the client's for it */
 	uint64_t	next_out;		/* batch to be sent */
@@ -147,6 +175,16 @@ struct GsSortJob
 	char	   *d_staging;		/* a slot's worth */
 	bool		drained;		/* the end was reported */
 };
+
+/* Of the owner's slots, through which batches go down. */
+static inline uint32_t
+gs_job_slot_bytes(const GsSortJob *job)
+{
+	return job->owner.participant.ring.slot_bytes;
+}
+
+/* Of rows and records; each slab is twice as large as the one before. */
+#define GS_FIRST_SLAB_BYTES	((size_t) 1 << 20)
 
 /* Device memory begins at such addresses. */
 #define GS_DEVICE_ALIGN(nbytes) (((size_t) (nbytes) + 255) & ~(size_t) 255)
@@ -163,9 +201,25 @@ extern bool gs_job_check(GsSortJob *job, bool device_is_fine);
 /* Puts a mark behind what was queued. */
 extern bool gs_job_mark(GsSortJob *job, uint64_t *ticket);
 
+/* Notes which tickets were reached. */
+extern void gs_job_look(GsSortJob *job);
+
 /* Remembers that a free slot or a batch is on its way; the mark is behind it. */
-extern bool gs_job_add_transfer(GsSortJob *job, GsTransfer *transfer);
-extern void gs_job_free_slot(GsSortJob *job, uint32_t slot);
+extern bool gs_feed_add_transfer(GsFeed *feed, GsTransfer *transfer);
+
+/* Ends the transfers that are through, and the feeds that wait for theirs. */
+extern void gs_job_end_transfers(GsSortJob *job);
+
+extern bool gs_job_has_to_end_feeds(const GsSortJob *job);
+
+/* Tells the feeders that the job is over for them. */
+extern void gs_job_fail_feeders(GsSortJob *job, const char *text);
+
+/* The job is freed: what is left of its feeders are feeds of none. */
+extern void gs_job_cut_feeders(GsSortJob *job);
+
+/* Puts the batches into input order: participant by participant, first_row too. */
+extern void gs_job_arrange(GsSortJob *job);
 
 /* Device memory that sorting so many rows, of so many units, will take. */
 extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits);

@@ -83,13 +83,13 @@ uint64_t
 gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
 {
 	int			narrays = job->keys_only ? 2 : 3;	/* words twice, locations */
-	uint64_t	least_step = job->ring.slot_bytes / sizeof(uint32_t) / 2;
+	uint64_t	least_step = gs_job_slot_bytes(job) / sizeof(uint32_t) / 2;
 
 	return narrays * gs_slab_bytes(nrows * sizeof(uint64_t)) +
 		gs_slab_bytes((job->nbatches + 1) * sizeof(GsDeviceBatch)) +
 		gs_slab_bytes(sizeof(GsSortPapers)) +
 		gs_slab_bytes(temp_bytes(job, GS_ALGORITHM_RADIX, nrows)) +
-		gs_slab_bytes(job->ring.slot_bytes) +
+		gs_slab_bytes(gs_job_slot_bytes(job)) +
 		gs_slab_bytes(most_cuts(job, nrows, nunits, least_step) * sizeof(uint64_t)) +
 		2 * gs_slab_bytes(nrows / 8 * 2 * sizeof(uint64_t)) +
 		gs_slab_bytes(tie_temp_bytes(job, GS_ALGORITHM_RADIX, nrows / 8));
@@ -119,7 +119,23 @@ take_memory(GsSortJob *job)
 		take(job, &sort->rows.d_batches, job->nbatches * sizeof(GsDeviceBatch)) &&
 		take(job, &sort->d_papers, sizeof(GsSortPapers)) &&
 		take(job, &sort->d_temp, sort->temp_bytes) &&
-		take(job, &job->d_staging, job->ring.slot_bytes);
+		take(job, &job->d_staging, gs_job_slot_bytes(job));
+}
+
+/* The batches in input order, where copies are fast from. */
+static bool
+list_batches(GsSortJob *job)
+{
+	GsDeviceBatch *batches = job->device->ops->allocate_host(job->device,
+															 job->nbatches * sizeof(GsDeviceBatch));
+
+	if (batches == NULL)
+		return false;
+	gs_job_arrange(job);
+	for (uint32_t i = 0; i < job->nbatches; i++)
+		batches[i] = job->batches[job->order[i]].device;
+	job->sort.batches = batches;
+	return true;
 }
 
 static void
@@ -175,7 +191,7 @@ queue_first_sort(GsSortJob *job)
 
 	sort->level = has_bits ? 1 : 0;
 	if (!ops->copy_in(job->stream, sort->d_papers, &job->pinned->papers, sizeof(GsSortPapers)) ||
-		!ops->copy_in(job->stream, (void *) sort->rows.d_batches, job->batches,
+		!ops->copy_in(job->stream, (void *) sort->rows.d_batches, sort->batches,
 					  job->nbatches * sizeof(GsDeviceBatch)) ||
 		!ops->pack(job->stream, &sort->rows, has_bits ? 0 : -1, sort->row_bits,
 				   sort->d_words[0], &d_facts->pack,
@@ -205,6 +221,7 @@ note_figures(GsSortJob *job)
 static void
 report_sorted(GsSortJob *job)
 {
+	const GsJobEvents *events = &job->owner.participant.events;
 	GsSorted   *figures = &job->sort.figures;
 
 	job->phase = GS_JOB_SORTED;
@@ -213,7 +230,7 @@ report_sorted(GsSortJob *job)
 	figures->device_bytes = job->memory.peak;
 	figures->upload_us = job->upload_us;
 	figures->sort_us = gs_clock_us() - job->sort.start_us;
-	job->events.sorted(job->events.arg, figures);
+	events->sorted(events->arg, figures);
 }
 
 /* Bits that hold any of the row numbers. */
@@ -227,9 +244,11 @@ void
 gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayout *layout)
 {
 	GsSortRun  *sort = &job->sort;
+	bool		is_full = job->phase == GS_JOB_FULL ||
+		(job->phase == GS_JOB_LOADING && job->owner.state == GS_FEED_FULL);
 
-	/* a client that wants all rows sorted may not know yet that the job failed */
-	if (job->phase != GS_JOB_LOADING && !(job->phase == GS_JOB_FULL && partial))
+	/* a client that wants all rows sorted may not know yet that not all are here */
+	if (is_full ? !partial : job->phase != GS_JOB_LOADING)
 		return;
 	if (sort->start_us > 0)
 	{
@@ -253,7 +272,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 		report_sorted(job);
 		return;
 	}
-	if (!take_memory(job))
+	if (!take_memory(job) || !list_batches(job))
 	{
 		fail_for_memory(job);
 		return;
@@ -261,7 +280,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 	sort->rows.nrows = job->nrows;
 	sort->rows.nbatches = job->nbatches;
 	sort->rows.record_bytes = job->record_bytes;
-	sort->rows.max_row_units = GS_MAX_ROW_UNITS(job->ring.slot_bytes);
+	sort->rows.max_row_units = GS_MAX_ROW_UNITS(gs_job_slot_bytes(job));
 	sort->rows.keys_only = job->keys_only;
 	sort->rows.d_packing = &sort->d_papers->packing;
 	if (gs_job_check(job, queue_first_sort(job)))
@@ -415,7 +434,7 @@ queue_cuts(GsSortJob *job)
 	uint64_t   *d_ends = scratch_words(job);
 	size_t		cuts_bytes;
 
-	sort->step = job->ring.slot_bytes / sizeof(uint32_t) -
+	sort->step = gs_job_slot_bytes(job) / sizeof(uint32_t) -
 		(2 * (uint64_t) job->pinned->papers.facts.pack.max_row_units + 1);
 	sort->ncuts = most_cuts(job, job->nrows, job->nunits, sort->step);
 	cuts_bytes = sort->ncuts * sizeof(uint64_t);
@@ -505,7 +524,7 @@ after_all(GsSortJob *job)
 	if (job->keys_only)
 	{
 		give(job, scratch_words(job));
-		job->nout = (job->nrows - 1) / (job->ring.slot_bytes / sizeof(uint64_t)) + 1;
+		job->nout = (job->nrows - 1) / (gs_job_slot_bytes(job) / sizeof(uint64_t)) + 1;
 	}
 	else
 	{

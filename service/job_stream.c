@@ -21,13 +21,38 @@
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
 
+/* -------------------------------------------------------------------- slots */
+
+/* It may be filled. */
+static void
+free_slot(GsSortJob *job, uint32_t slot)
+{
+	job->free_slots[job->nfree++] = slot;
+}
+
+/* Where a slot of the owner's ring is. */
+static char *
+slot_start(const GsSortJob *job, uint32_t slot)
+{
+	return job->owner.participant.ring.base + (size_t) slot * gs_job_slot_bytes(job);
+}
+
+void
+gs_job_slot_released(GsSortJob *job, uint32_t slot)
+{
+	if (job->owner.slot_is_ours[slot])
+		return;					/* a batch on its way up, which the client cannot mean */
+	job->owner.slot_is_ours[slot] = true;
+	free_slot(job, slot);
+}
+
 /* ------------------------------------------------------ batches in order */
 
 /* The first row of a batch of sorted rows; of the one past the last, nrows. */
 static uint64_t
 first_row(const GsSortJob *job, uint64_t batch)
 {
-	uint64_t	keys = job->ring.slot_bytes / sizeof(uint64_t);
+	uint64_t	keys = gs_job_slot_bytes(job) / sizeof(uint64_t);
 
 	if (!job->keys_only)
 		return job->sort.cuts[batch];
@@ -89,11 +114,11 @@ queue_rows(GsSortJob *job, uint64_t batch, char *slot, GsTransfer *transfer)
 	GsBatchSpan *span = &job->pinned->spans[transfer->slot];
 	uint64_t	first = ready->position;
 	size_t		offsets_bytes = ready->nrows * sizeof(uint32_t);
-	size_t		offsets_start = job->ring.slot_bytes - offsets_bytes;
+	size_t		offsets_start = gs_job_slot_bytes(job) - offsets_bytes;
 
 	span->start = 0;
 	return ops->gather(job->stream, &sort->rows, sort->d_words[sort->sorted], sort->row_bits,
-					   d_ends, first, ready->nrows, job->d_staging, job->ring.slot_bytes) &&
+					   d_ends, first, ready->nrows, job->d_staging, gs_job_slot_bytes(job)) &&
 		ops->copy_out(job->stream, slot, job->d_staging,
 					  most_rows_bytes(job, batch, ready->nrows)) &&
 		ops->copy_out(job->stream, slot + offsets_start, job->d_staging + offsets_start,
@@ -135,6 +160,7 @@ gs_job_drain(GsSortJob *job)
 {
 	if (job->phase != GS_JOB_LOADING && job->phase != GS_JOB_FULL)
 		return;
+	gs_job_arrange(job);
 	job->phase = GS_JOB_DRAINING;
 	job->next_out = 0;
 	job->nout = job->nbatches;
@@ -144,7 +170,7 @@ static bool
 queue_batch(GsSortJob *job, uint64_t number, char *slot, GsTransfer *transfer)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	const GsDeviceBatch *batch = &job->batches[number];
+	const GsDeviceBatch *batch = &job->batches[job->order[number]].device;
 	size_t		records_bytes = (size_t) batch->nrows * job->record_bytes;
 
 	transfer->ready.position = batch->first_row;
@@ -152,7 +178,7 @@ queue_batch(GsSortJob *job, uint64_t number, char *slot, GsTransfer *transfer)
 	transfer->ready.rows_bytes = batch->nunits * GS_ROW_ALIGN;
 	return (batch->nunits == 0 ||
 			ops->copy_out(job->stream, slot, batch->d_rows, transfer->ready.rows_bytes)) &&
-		ops->copy_out(job->stream, slot + job->ring.slot_bytes - records_bytes,
+		ops->copy_out(job->stream, slot + gs_job_slot_bytes(job) - records_bytes,
 					  batch->d_records_top - records_bytes, records_bytes);
 }
 
@@ -164,20 +190,20 @@ send_next(GsSortJob *job)
 {
 	uint64_t	batch = job->next_out++;
 	uint32_t	number = job->free_slots[--job->nfree];
-	char	   *slot = job->ring.base + (size_t) number * job->ring.slot_bytes;
+	char	   *slot = slot_start(job, number);
 	GsTransfer	transfer = {.slot = number,.fetch = job->fetch,.ready.slot = number};
 
 	return gs_job_check(job, job->phase == GS_JOB_DRAINING ?
 						queue_batch(job, batch, slot, &transfer) :
 						queue_sorted(job, batch, slot, &transfer)) &&
-		gs_job_add_transfer(job, &transfer);
+		gs_feed_add_transfer(&job->owner, &transfer);
 }
 
 bool
 gs_job_has_to_hand_out(const GsSortJob *job)
 {
 	if (job->phase == GS_JOB_DRAINING && job->next_out == job->nout && !job->drained)
-		return job->ntransfers == 0;
+		return job->owner.ntransfers == 0;
 	return (job->phase == GS_JOB_SORTED || job->phase == GS_JOB_DRAINING) &&
 		job->next_out < job->nout && job->nfree > 0;
 }
@@ -185,6 +211,7 @@ gs_job_has_to_hand_out(const GsSortJob *job)
 void
 gs_job_hand_out(GsSortJob *job)
 {
+	const GsJobEvents *events = &job->owner.participant.events;
 	const GsBatchReady end = {0};
 
 	for (int i = 0; i < SLOTS_A_POLL && gs_job_has_to_hand_out(job); i++)
@@ -192,7 +219,7 @@ gs_job_hand_out(GsSortJob *job)
 		if (job->next_out == job->nout)
 		{
 			job->drained = true;
-			job->events.batch_ready(job->events.arg, &end);
+			events->batch_ready(events->arg, &end);
 		}
 		else if (!send_next(job))
 			return;
@@ -202,17 +229,18 @@ gs_job_hand_out(GsSortJob *job)
 void
 gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer)
 {
+	const GsJobEvents *events = &job->owner.participant.events;
 	const GsBatchSpan *span = &job->pinned->spans[transfer->slot];
 	GsBatchReady *ready = &transfer->ready;
 
 	if (transfer->fetch != job->fetch)
 	{
-		gs_job_free_slot(job, transfer->slot);
+		free_slot(job, transfer->slot);
 		return;
 	}
 	if (job->phase == GS_JOB_SORTED && !job->keys_only)
 		ready->rows_bytes = (uint32_t) (span->end - span->start - ready->nrows) *
 			(uint32_t) sizeof(uint32_t);
-	job->slot_is_ours[transfer->slot] = false;
-	job->events.batch_ready(job->events.arg, ready);
+	job->owner.slot_is_ours[transfer->slot] = false;
+	events->batch_ready(events->arg, ready);
 }

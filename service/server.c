@@ -44,7 +44,7 @@
 #include "connection.h"
 #include "log.h"
 
-#define BACKLOG				256
+#define BACKLOG				1024	/* workers connect all at once */
 #define ACCEPTS				64	/* in one turn */
 
 /* How long to wait while the device works: see above. */

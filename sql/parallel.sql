@@ -2,7 +2,6 @@
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
-\set engine cpu
 \i :include
 
 CREATE TABLE gs_parallel AS
@@ -25,7 +24,27 @@ SELECT pg_temp.same(q, q) FROM unnest(ARRAY[
 SET parallel_leader_participation = off;
 SELECT pg_temp.same('SELECT * FROM gs_parallel ORDER BY n NULLS FIRST, id', 'SELECT * FROM gs_parallel ORDER BY n NULLS FIRST, id');
 RESET parallel_leader_participation;
-SELECT f ->> 'Engine' AS engine FROM pg_temp.figures('SELECT * FROM gs_parallel ORDER BY k, id') f;
+SELECT f ? 'Engine' AS engine FROM pg_temp.figures('SELECT * FROM gs_parallel ORDER BY k, id') f;
+
+-- EXPLAIN ANALYZE tells of each worker what it did, as of core's nodes
+CREATE FUNCTION pg_temp.workers_told(format text, pattern text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, FORMAT ' || format || ') SELECT * FROM gs_parallel ORDER BY k, id' LOOP
+		plan := plan || line || E'\n';
+	END LOOP;
+	IF format = 'json' THEN
+		PERFORM plan::json;
+	END IF;
+	RETURN (SELECT count(*) FROM regexp_matches(plan, pattern, 'g')) || ' of ' || substring(plan FROM 'Workers.Launched\D*(\d+)');
+END $$;
+SELECT format, pg_temp.workers_told(format, pattern) FROM (VALUES
+	('text', 'Worker \d:  actual[^\n]*\n +(Sort Method|Fed Rows): '),
+	('json', '"Worker Number": \d,[^}]*"(Engine|Fed Rows)": '),
+	('yaml', 'Worker Number: \d\n[^-]* (Engine|Fed Rows): '),
+	('xml', '<Worker-Number>\d</Worker-Number>\s*(<Actual-[^\n]*\s*)*<(Sort-Method|Fed-Rows)>')) f (format, pattern);
 
 -- in plans of several stages
 SET enable_hashagg = off;
@@ -45,7 +64,7 @@ RESET enable_nestloop;
 SET work_mem = '64kB';
 SELECT pg_temp.same('SELECT * FROM gs_parallel ORDER BY k DESC, id', 'SELECT * FROM gs_parallel ORDER BY k DESC, id'),
 	   pg_temp.same('SELECT n FROM gs_parallel ORDER BY n', 'SELECT n FROM gs_parallel ORDER BY n');
-SELECT f ->> 'Engine' AS engine FROM pg_temp.figures('SELECT * FROM gs_parallel ORDER BY k, id') f;
+SELECT f ? 'Engine' AS engine FROM pg_temp.figures('SELECT * FROM gs_parallel ORDER BY k, id') f;
 SET work_mem = '64MB';
 SELECT pg_temp.sorts('SELECT * FROM gs_parallel ORDER BY k, id LIMIT 10'), pg_temp.sorts('SELECT * FROM gs_parallel ORDER BY k, id LIMIT 19000');
 SELECT pg_temp.same('SELECT * FROM gs_parallel ORDER BY k, id LIMIT 19000', 'SELECT * FROM gs_parallel ORDER BY k, id LIMIT 19000');

@@ -15,6 +15,11 @@
  *	  drain   := { next_batch }		input order, each row once; gives memory
  *									back as it goes
  *
+ * Several engines, of as many processes, can feed one sort of a device (see
+ * gs_engine_service_join).  One of them, the owner, goes as above; the others:
+ *
+ *	  feed    := join load end_feed [rest] close
+ *
  * close is legal after any of them.  `push` is gs_batch_push() on the batch
  * that reserve returned; that batch is valid until the next reserve, sort or
  * drain, and for as many rows as gs_engine_has_room() says.  Order is ascending by the key (key_layout.h); rows with equal keys
@@ -149,21 +154,52 @@ extern GsStatus gs_engine_cpu_sort_again(GsEngine *engine, GsRowCompare compare,
 
 /*
  * Opens the engine at the other end of a link (service_link.h), which is the
- * engine's from now on, to the time of its close.  expected_bytes is what rows
- * and keys may come to; wait_ms, how long to wait for the device to have room.  FULL: it has none.
+ * engine's from now on, to the time of its close.  FULL: the device has no
+ * memory for it.
  */
 struct GsServiceLink;
 
 typedef struct GsServiceOptions
 {
-	uint64_t	expected_bytes;
-	uint32_t	wait_ms;
+	uint64_t	expected_bytes; /* that rows and keys may come to, of all feeders */
+	uint32_t	wait_ms;		/* for the device to have room */
 	int			algorithm;		/* a GsAlgorithm (protocol.h) */
+	bool		shared;			/* others may feed it */
+	uint32_t	participant;	/* number of this one, if shared */
 } GsServiceOptions;
 
 extern GsStatus gs_engine_service_open(const GsJob *job, struct GsServiceLink *link,
 									   const GsServiceOptions *options,
 									   GsEngine **engine);
+
+/* What others join a shared engine by; never 0. */
+extern uint64_t gs_engine_service_ticket(const GsEngine *engine);
+
+/*
+ * Opens a feeder of a shared engine, mostly that of another process: its link's
+ * slots are not larger than the owner's, its layout has the same shape.  Input
+ * order of the whole is by participant, below GS_MAX_PARTICIPANTS, and then as
+ * each pushed.  FULL: it cannot be joined, or no more; figures.full says why.
+ */
+extern GsStatus gs_engine_service_join(const GsJob *job, struct GsServiceLink *link,
+									   uint64_t ticket, uint32_t participant,
+									   GsEngine **engine);
+
+/*
+ * A feeder's last word: *nrows becomes how many of its rows the device took, all
+ * or the first ones pushed.  Waits until they are there; only when this has
+ * returned in every feeder may the owner sort, or drain.  FULL: the last rows
+ * cannot be taken; call it again.  After FULL, from reserve or from here,
+ * next_batch() gives those that were not taken, up to *batch NULL.  A feeder
+ * that is closed before this has said OK makes the whole sort fail.
+ */
+extern GsStatus gs_engine_end_feed(GsEngine *engine, uint64_t *nrows);
+
+/*
+ * Tells the owner, before it sorts, what end_feed() told all feeders
+ * together.  Its layout has been merged with theirs by then.
+ */
+extern void gs_engine_service_expect(GsEngine *owner, uint64_t nrows_of_feeders);
 
 /*
  * Has the batch that reserve gave room for another row?  Long rows are always

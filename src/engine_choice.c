@@ -9,6 +9,8 @@
  * of what there is by then, in input order, and all further rows go straight
  * to the device's ring.
  *
+ * A job that several processes feed is a device's from the first row on.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -52,45 +54,46 @@ copy_batch(GsEngine *engine, const GsBatch *from)
 	return GS_STATUS_OK;
 }
 
-GsEngine *
-gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
-						 double expected_rows, double expected_bytes,
-						 const char **why_not)
+/*
+ * A link to a device that gpusort.engine would have sort such a job; NULL, and
+ * why_not, if there is none.
+ */
+static GsServiceLink *
+open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **why_not)
 {
 	GsServiceLink *link;
-	GsServiceOptions options;
-	GsEngine   *engine;
-	const GsBatch *batches;
-	size_t		nbatches;
-	GsStatus	status;
 
-	if (cpu->job.compare != NULL)
+	if (job->compare != NULL)
 	{
 		*why_not = "ties are left to a comparison function";
 		return NULL;
 	}
-	link = gs_service_client_link(context, why_not);
-	if (link == NULL)
-		return NULL;
-	if (!gs_service_client_accepts(&link->welcome, why_not))
+	link = gs_service_client_link(context, use, why_not);
+	if (link != NULL && !gs_service_client_accepts(&link->welcome, why_not))
 	{
 		link->release(link, true);
 		return NULL;
 	}
+	return link;
+}
+
+static GsServiceOptions
+service_options(double expected_rows, double expected_bytes)
+{
+	GsServiceOptions options = {
+		.wait_ms = gpusort_device_wait,.algorithm = gpusort_algorithm
+	};
+
 	options.expected_bytes = (uint64) Min(expected_rows * (expected_bytes + DEVICE_ROW_BYTES), 1e15);
-	options.wait_ms = gpusort_device_wait;
-	options.algorithm = gpusort_algorithm;
-	status = gs_engine_service_open(&cpu->job, link, &options, &engine);
+	return options;
+}
 
-	batches = gs_engine_cpu_batches(cpu, &nbatches);
-	for (size_t i = 0; i < nbatches && status == GS_STATUS_OK; i++)
-		status = copy_batch(engine, &batches[i]);
+/* The engine, if all is well with it; else closes it, and says why. */
+static GsEngine *
+engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
+{
 	if (status == GS_STATUS_OK)
-	{
-		gs_engine_close(cpu);
 		return engine;
-	}
-
 	if (status == GS_STATUS_FULL)
 		*why_not = engine->figures.full;
 	else
@@ -99,4 +102,59 @@ gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 	if (engine != NULL)
 		gs_engine_close(engine);
 	return NULL;
+}
+
+GsEngine *
+gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
+						 double expected_rows, double expected_bytes,
+						 const char **why_not)
+{
+	GsServiceOptions options = service_options(expected_rows, expected_bytes);
+	GsServiceLink *link = open_link(&cpu->job, context, GS_LINK_SORT, why_not);
+	GsEngine   *engine;
+	const GsBatch *batches;
+	size_t		nbatches;
+	GsStatus	status;
+
+	if (link == NULL)
+		return NULL;
+	status = gs_engine_service_open(&cpu->job, link, &options, &engine);
+	batches = gs_engine_cpu_batches(cpu, &nbatches);
+	for (size_t i = 0; i < nbatches && status == GS_STATUS_OK; i++)
+		status = copy_batch(engine, &batches[i]);
+	engine = engine_if_ok(engine, status, why_not);
+	if (engine != NULL)
+		gs_engine_close(cpu);
+	return engine;
+}
+
+GsEngine *
+gs_engine_open_shared(const GsJob *job, MemoryContext context, uint32 participant,
+					  double expected_rows, double expected_bytes, const char **why_not)
+{
+	GsServiceOptions options = service_options(expected_rows, expected_bytes);
+	GsServiceLink *link = open_link(job, context, GS_LINK_SORT, why_not);
+	GsEngine   *engine;
+	GsStatus	status;
+
+	if (link == NULL)
+		return NULL;
+	options.shared = true;
+	options.participant = participant;
+	status = gs_engine_service_open(job, link, &options, &engine);
+	return engine_if_ok(engine, status, why_not);
+}
+
+GsEngine *
+gs_engine_join_shared(const GsJob *job, MemoryContext context, uint64 ticket,
+					  uint32 participant, const char **why_not)
+{
+	GsServiceLink *link = open_link(job, context, GS_LINK_FEED, why_not);
+	GsEngine   *engine;
+	GsStatus	status;
+
+	if (link == NULL)
+		return NULL;
+	status = gs_engine_service_join(job, link, ticket, participant, &engine);
+	return engine_if_ok(engine, status, why_not);
 }

@@ -23,4 +23,15 @@ extern GsEngine *gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 										  double expected_rows, double expected_bytes,
 										  const char **why_not);
 
+/*
+ * Opens the engine of a device for a job that other processes may feed, or joins
+ * such a job by its ticket.  NULL, and why_not, if that cannot be.  Otherwise as above.
+ */
+extern GsEngine *gs_engine_open_shared(const GsJob *job, MemoryContext context,
+									   uint32 participant, double expected_rows,
+									   double expected_bytes, const char **why_not);
+extern GsEngine *gs_engine_join_shared(const GsJob *job, MemoryContext context,
+									   uint64 ticket, uint32 participant,
+									   const char **why_not);
+
 #endif							/* GPUSORT_ENGINE_CHOICE_H */

@@ -12,6 +12,9 @@
  * Nothing of the rows stays here.  Memory on this side is the ring, however
  * many rows there are.
  *
+ * A feeder is the first half of this engine: it loads somebody else's job, and
+ * has nothing to hand out but what the device did not take.
+ *
  *-------------------------------------------------------------------------
  */
 #include "engine.h"
@@ -34,6 +37,7 @@ typedef enum ServicePhase
 	SERVICE_SORTED,
 	SERVICE_DRAINING,			/* batches come back from the service */
 	SERVICE_DRAINED,			/* those that it did not take follow */
+	SERVICE_FED,				/* a feeder's end: the same */
 	SERVICE_CLOSED				/* the link is gone */
 } ServicePhase;
 
@@ -49,11 +53,15 @@ typedef struct ServiceEngine
 	GsEngine	base;
 	GsServiceLink *link;
 	int			algorithm;
+	uint64_t	ticket;			/* of a shared job that is its own */
+	bool		is_feeder;
 	ServicePhase phase;
 	size_t		record_bytes;
 	uint64_t	nrows;			/* pushed, but for those in the open batch */
+	uint64_t	nrows_of_feeders;	/* that the device took */
 	bool		memory_failed;	/* the device had no more */
-	bool		loaded;			/* a batch was sent */
+	bool		loaded;			/* a batch was sent; or it has joined a job, which
+								 * hangs on it */
 
 	/*
 	 * Each slot is free, or filled, or ready, or being read, or the service's.
@@ -95,17 +103,24 @@ static const GsEngineOps service_ops = {
 
 /* ------------------------------------------------------------------ messages */
 
+/* A text that is the engine's to keep. */
+static const char *
+keep_text(ServiceEngine *engine, const char *text)
+{
+	size_t		len = strlen(text);
+
+	if (len >= sizeof(engine->detail))
+		len = sizeof(engine->detail) - 1;
+	memcpy(engine->detail, text, len);
+	engine->detail[len] = '\0';
+	return engine->detail;
+}
+
 /* The engine is broken; the link with it. */
 static GsStatus
 fail(ServiceEngine *engine, const char *detail)
 {
-	size_t		len = strlen(detail);
-
-	if (len >= sizeof(engine->detail))
-		len = sizeof(engine->detail) - 1;
-	memcpy(engine->detail, detail, len);
-	engine->detail[len] = '\0';
-	engine->base.figures.detail = engine->detail;
+	engine->base.figures.detail = keep_text(engine, detail);
 	if (engine->phase != SERVICE_CLOSED)
 		engine->link->release(engine->link, false);
 	engine->phase = SERVICE_CLOSED;
@@ -211,6 +226,7 @@ take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mes
 	{
 		case 0:
 		case GS_MESSAGE_SORTED:
+		case GS_MESSAGE_FED:
 			break;
 		case GS_MESSAGE_BATCH_FREE:
 			fine = take_freed(engine, message->slot.slot);
@@ -271,6 +287,17 @@ now_us(void)
 
 /* ---------------------------------------------------------------------- open */
 
+/* No job, or none that can be joined.  FULL: the link is good for another one. */
+static GsStatus
+refused(ServiceEngine *engine, const GsFailed *failed)
+{
+	if (failed->failure == GS_FAILED_JOB)
+		return full(engine, keep_text(engine, failed->text));
+	if (failed->failure == GS_FAILED_MEMORY)
+		return full(engine, "other sorts have the device's memory");
+	return fail(engine, failed->text);
+}
+
 /*
  * What the job before left on its way to us, slots that it gave back or filled,
  * means nothing any more.
@@ -289,27 +316,23 @@ wait_until_ready(ServiceEngine *engine, int timeout_ms)
 		if (message.message.type == GS_MESSAGE_FAILED)
 		{
 			message.failed.text[sizeof(message.failed.text) - 1] = '\0';
-			return message.failed.failure == GS_FAILED_MEMORY ?
-				full(engine, "other sorts have the device's memory") :
-				fail(engine, message.failed.text);
+			return refused(engine, &message.failed);
 		}
 	} while (message.message.type != GS_MESSAGE_JOB_READY);
+	engine->ticket = message.job_ready.ticket;
 	return GS_STATUS_OK;
 }
 
-GsStatus
-gs_engine_service_open(const GsJob *job, GsServiceLink *link,
-					   const GsServiceOptions *options, GsEngine **result)
+/* An engine that has no job yet.  NULL if out of memory; the link is given back. */
+static ServiceEngine *
+new_engine(const GsJob *job, GsServiceLink *link)
 {
 	ServiceEngine *engine = job->host.allocate(job->host.arg, sizeof(ServiceEngine));
-	GsJobOpen	open = {0};
-	GsStatus	status;
 
-	*result = NULL;
 	if (engine == NULL)
 	{
 		link->release(link, true);
-		return GS_STATUS_OOM;
+		return NULL;
 	}
 	memset(engine, 0, sizeof(*engine));
 	engine->base.ops = &service_ops;
@@ -318,18 +341,63 @@ gs_engine_service_open(const GsJob *job, GsServiceLink *link,
 	engine->base.figures.device = link->welcome.device_name;
 	engine->base.figures.peak_bytes = (size_t) link->slot_bytes * link->nslots;
 	engine->link = link;
-	engine->algorithm = options->algorithm;
 	engine->record_bytes = gs_record_bytes(job->layout);
 	engine->free_slots = UINT64_MAX >> (64 - link->nslots);
-	*result = &engine->base;
+	return engine;
+}
 
-	open.nwords = (uint32_t) job->layout->nwords;
-	open.keys_only = job->layout->keys_only;
-	open.expected_bytes = options->expected_bytes;
-	open.wait_ms = options->wait_ms;
+GsStatus
+gs_engine_service_open(const GsJob *job, GsServiceLink *link,
+					   const GsServiceOptions *options, GsEngine **result)
+{
+	ServiceEngine *engine = new_engine(job, link);
+	GsJobOpen	open = {
+		.nwords = (uint32_t) job->layout->nwords,
+		.keys_only = job->layout->keys_only,
+		.expected_bytes = options->expected_bytes,
+		.wait_ms = options->wait_ms,
+		.shared = options->shared,
+		.participant = options->participant
+	};
+	GsStatus	status;
+
+	*result = engine == NULL ? NULL : &engine->base;
+	if (engine == NULL)
+		return GS_STATUS_OOM;
+	engine->algorithm = options->algorithm;
 	status = send_message(engine, &open.message, GS_MESSAGE_JOB_OPEN, sizeof(open));
 	if (status == GS_STATUS_OK)
 		status = wait_until_ready(engine, (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS);
+	return status;
+}
+
+uint64_t
+gs_engine_service_ticket(const GsEngine *base)
+{
+	return ((const ServiceEngine *) base)->ticket;
+}
+
+GsStatus
+gs_engine_service_join(const GsJob *job, GsServiceLink *link, uint64_t ticket,
+					   uint32_t participant, GsEngine **result)
+{
+	ServiceEngine *engine = new_engine(job, link);
+	GsJobJoin	join = {
+		.ticket = ticket,
+		.nwords = (uint32_t) job->layout->nwords,
+		.keys_only = job->layout->keys_only,
+		.participant = participant
+	};
+	GsStatus	status;
+
+	*result = engine == NULL ? NULL : &engine->base;
+	if (engine == NULL)
+		return GS_STATUS_OOM;
+	engine->is_feeder = true;
+	status = send_message(engine, &join.message, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	if (status == GS_STATUS_OK)
+		status = wait_until_ready(engine, ANSWER_MS);
+	engine->loaded = status == GS_STATUS_OK;
 	return status;
 }
 
@@ -369,9 +437,18 @@ send_batch(ServiceEngine *engine)
 }
 
 /*
- * Begins a batch in the lowest free slot, waiting for one if there is none.  The
- * last one is left free, to drain through.
+ * Is there a slot to fill?  The last one is left free, to drain through; nothing
+ * comes back to a feeder.
  */
+static bool
+may_fill(const ServiceEngine *engine)
+{
+	if (engine->is_feeder)
+		return engine->free_slots != 0;
+	return (engine->free_slots & (engine->free_slots - 1)) != 0;
+}
+
+/* Begins a batch in the lowest free slot, waiting for one if there is none. */
 static GsStatus
 begin_batch(ServiceEngine *engine)
 {
@@ -380,12 +457,8 @@ begin_batch(ServiceEngine *engine)
 	uint32_t	type;
 
 	do
-	{
-		bool		wait = (engine->free_slots & (engine->free_slots - 1)) == 0;
-
-		status = take_message(engine, wait, &type, &message);
-	} while (status == GS_STATUS_OK &&
-			 (type != 0 || (engine->free_slots & (engine->free_slots - 1)) == 0));
+		status = take_message(engine, !may_fill(engine), &type, &message);
+	while (status == GS_STATUS_OK && (type != 0 || !may_fill(engine)));
 	if (status != GS_STATUS_OK)
 		return status;
 	engine->batch_slot = (uint32_t) __builtin_ctzll(engine->free_slots);
@@ -418,6 +491,81 @@ service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	}
 	*batch = &engine->batch;
 	return GS_STATUS_OK;
+}
+
+/* -------------------------------------------------------------- end of load */
+
+/* The open batch is not sent off: it joins those that the service did not take. */
+static void
+keep_batch(ServiceEngine *engine)
+{
+	if (!engine->batch_open)
+		return;
+	engine->batch_open = false;
+	engine->filled.slots[engine->filled.nslots++] = engine->batch_slot;
+	engine->filled_batches[engine->batch_slot] = engine->batch;
+}
+
+/* Rows in slots that were filled and not freed. */
+static uint64_t
+count_filled(const ServiceEngine *engine)
+{
+	uint64_t	nrows = 0;
+
+	for (uint32_t i = 0; i < engine->filled.nslots; i++)
+		nrows += engine->filled_batches[engine->filled.slots[i]].nrows;
+	return nrows;
+}
+
+/*
+ * The last batch: sent off, or, if the device has no memory for more, one of those
+ * that it did not take.
+ */
+static GsStatus
+end_batches(ServiceEngine *engine)
+{
+	if (!engine->memory_failed)
+		return send_batch(engine);
+	if (engine->batch_open)
+		engine->nrows += engine->batch.nrows;
+	keep_batch(engine);
+	return GS_STATUS_OK;
+}
+
+/* Are the rows that the device took, and those in the slots, all that there are? */
+static bool
+all_rows_are_there(const ServiceEngine *engine, uint64_t ntaken)
+{
+	return ntaken + count_filled(engine) == engine->nrows + engine->nrows_of_feeders;
+}
+
+GsStatus
+gs_engine_end_feed(GsEngine *base, uint64_t *nrows)
+{
+	ServiceEngine *engine = (ServiceEngine *) base;
+	GsFeedEnd	end = {.partial = engine->memory_failed};
+	GsAnyMessage message;
+	GsStatus	status = end_batches(engine);
+
+	*nrows = 0;
+	if (status == GS_STATUS_OK)
+		status = send_message(engine, &end.message, GS_MESSAGE_FEED_END, sizeof(end));
+	if (status == GS_STATUS_OK)
+		status = wait_for(engine, GS_MESSAGE_FED, &message);
+	if (status != GS_STATUS_OK)
+		return status;
+	if (!all_rows_are_there(engine, message.fed.nrows))
+		return fail(engine, "gpusortd lost rows");
+	engine->phase = SERVICE_FED;
+	base->figures.nrows = message.fed.nrows;
+	*nrows = message.fed.nrows;
+	return GS_STATUS_OK;
+}
+
+void
+gs_engine_service_expect(GsEngine *owner, uint64_t nrows_of_feeders)
+{
+	((ServiceEngine *) owner)->nrows_of_feeders = nrows_of_feeders;
 }
 
 /* ---------------------------------------------------------------------- sort */
@@ -453,28 +601,6 @@ note_figures(GsFigures *figures, const GsSorted *sorted)
 	figures->sort_us = sorted->sort_us;
 }
 
-/* The open batch is not sent off: it joins those that the service did not take. */
-static void
-keep_batch(ServiceEngine *engine)
-{
-	if (!engine->batch_open)
-		return;
-	engine->batch_open = false;
-	engine->filled.slots[engine->filled.nslots++] = engine->batch_slot;
-	engine->filled_batches[engine->batch_slot] = engine->batch;
-}
-
-/* Rows in slots that were filled and not freed. */
-static uint64_t
-count_filled(const ServiceEngine *engine)
-{
-	uint64_t	nrows = 0;
-
-	for (uint32_t i = 0; i < engine->filled.nslots; i++)
-		nrows += engine->filled_batches[engine->filled.slots[i]].nrows;
-	return nrows;
-}
-
 static GsStatus
 service_sort(GsEngine *base)
 {
@@ -483,15 +609,8 @@ service_sort(GsEngine *base)
 		.algorithm = (uint32_t) engine->algorithm,.partial = engine->memory_failed
 	};
 	GsAnyMessage message;
-	GsStatus	status = GS_STATUS_OK;
+	GsStatus	status = end_batches(engine);
 
-	if (!engine->memory_failed)
-		status = send_batch(engine);
-	else if (engine->batch_open)
-	{
-		engine->nrows += engine->batch.nrows;
-		keep_batch(engine);
-	}
 	if (status == GS_STATUS_OK)
 	{
 		request.layout = *base->job.layout;
@@ -501,7 +620,7 @@ service_sort(GsEngine *base)
 		status = wait_for(engine, GS_MESSAGE_SORTED, &message);
 	if (status != GS_STATUS_OK)
 		return status;
-	if (message.sorted.nrows + count_filled(engine) != engine->nrows)
+	if (!all_rows_are_there(engine, message.sorted.nrows))
 		return fail(engine, "gpusortd lost rows");
 	note_figures(&base->figures, &message.sorted);
 	engine->phase = SERVICE_SORTED;
@@ -679,7 +798,8 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 		}
 		engine->phase = SERVICE_DRAINED;
 	}
-	if (engine->phase != SERVICE_DRAINED && engine->phase != SERVICE_SORTED)
+	if (engine->phase != SERVICE_DRAINED && engine->phase != SERVICE_SORTED &&
+		engine->phase != SERVICE_FED)
 		return GS_STATUS_FAILED;
 
 	/* what the service did not take */
@@ -700,13 +820,14 @@ service_close(GsEngine *base)
 {
 	ServiceEngine *engine = (ServiceEngine *) base;
 	GsHost		host = base->job.host;
+	bool		is_fed = engine->phase == SERVICE_FED;
 
 	/* of a job that was left in the middle, more than slots may be on its way */
-	bool		orderly = engine->phase == SERVICE_SORTED ||
+	bool		orderly = is_fed || engine->phase == SERVICE_SORTED ||
 		engine->phase == SERVICE_DRAINED || !engine->loaded;
 
 	if (engine->phase != SERVICE_CLOSED &&
-		send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK)
+		(is_fed || send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK))
 		engine->link->release(engine->link, orderly);
 	host.release(host.arg, engine);
 }

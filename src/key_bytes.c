@@ -742,6 +742,14 @@ gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with)
 		to->labels = from->labels;
 }
 
+uint64
+gs_key_maker_labels(const GsKeyMaker *maker, uint64 seed)
+{
+	for (const Encoder *encoder = maker->encoder; encoder != NULL; encoder = encoder->element)
+		seed = gs_key_labels_hash(&encoder->labels, seed);
+	return seed;
+}
+
 bool
 gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
 				  const char **why_not)

@@ -29,6 +29,9 @@ extern GsKeyMaker *gs_key_maker_create(const GsKeyOrder *order);
 /* Has enum labels placed as another maker of the same order does. */
 extern void gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with);
 
+/* As gs_key_labels_hash(), of all of them. */
+extern uint64 gs_key_maker_labels(const GsKeyMaker *maker, uint64 seed);
+
 /*
  * Makes the code of a value that is neither compressed nor out of line.  It is
  * valid until the next.  Returns false, and sets *why_not, if this value has

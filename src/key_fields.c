@@ -13,6 +13,7 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_enum.h"
+#include "common/hashfn.h"
 #include "storage/itemptr.h"
 #include "utils/catcache.h"
 #include "utils/date.h"
@@ -135,6 +136,15 @@ gs_key_labels_find(const GsKeyLabels *labels, Datum *value, const char **why_not
 	}
 	*value = Float4GetDatum(label->sort_order);
 	return true;
+}
+
+uint64
+gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed)
+{
+	if (!labels->placed)
+		return seed;
+	return hash_bytes_extended((const unsigned char *) labels->labels,
+							   labels->nlabels * (int) sizeof(GsKeyLabel), seed + 1);
 }
 
 /* --------------------------------------------------------------- encoding */

@@ -57,6 +57,9 @@ extern void gs_key_labels_load(GsKeyLabels *labels, Oid enum_type);
  */
 extern bool gs_key_labels_find(const GsKeyLabels *labels, Datum *value, const char **why_not);
 
+/* A hash of the places, beginning with another one; that one itself if OIDs are the places. */
+extern uint64 gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed);
+
 /* --------------------------------------------------------------- encoding */
 
 /* Notes a code of a field and puts it in its place in the record; returns it canonical. */

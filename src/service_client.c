@@ -4,8 +4,7 @@
  *	  This backend's connections to gpusortd.
  *
  * The ring is a memfd of this backend, sealed so that it cannot shrink under the
- * service's feet.  Its pages come to be when they are first written, and stay
- * for the next sort.
+ * service's feet.  Its pages stay for the next sort.
  *
  * A link is in one of two lists of this process: idle, or in use by a memory
  * context.  An ERROR, a cancel or a backend's end leaves nothing to be done:
@@ -44,7 +43,14 @@
  */
 #define SLOT_BYTES		((uint32) 512 << 10)
 #define NSLOTS			8
-#define RING_BYTES		((Size) SLOT_BYTES * NSLOTS)
+
+/*
+ * A feeder's ring is a worker's, and pinned anew for each query: by the
+ * service's one thread, for all the workers.  That thread handles every batch
+ * as well, so slots are few rather than small.  Not measured on a GPU yet.
+ */
+#define FEED_SLOT_BYTES	((uint32) 256 << 10)
+#define FEED_NSLOTS		4
 
 /* Idle links kept: what a query with a merge join of two sorts uses. */
 #define MAX_IDLE		2
@@ -68,6 +74,7 @@
 typedef struct ClientLink
 {
 	GsServiceLink base;			/* must be first */
+	GsLinkUse	use;
 	dlist_node	node;			/* of idle_links, if idle */
 	int			socket;
 	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
@@ -78,6 +85,12 @@ static int	nidle = 0;
 static int	nin_use = 0;
 static TimestampTz silent_until = 0;
 static const char no_answer[] = "gpusortd does not answer";
+
+static Size
+ring_bytes(const ClientLink *link)
+{
+	return (Size) link->base.slot_bytes * link->base.nslots;
+}
 
 /* ------------------------------------------------------------- cutting a link */
 
@@ -90,7 +103,7 @@ cut(ClientLink *link)
 		ReleaseExternalFD();
 	}
 	if (link->base.ring != NULL)
-		munmap(link->base.ring, RING_BYTES);
+		munmap(link->base.ring, ring_bytes(link));
 	pfree(link);
 }
 
@@ -224,7 +237,11 @@ link_release(GsServiceLink *base, bool reusable)
 
 /* ------------------------------------------------------------- making a link */
 
-/* Makes the ring; returns its descriptor, or -1. */
+/*
+ * Makes the ring; returns its descriptor, or -1.  Its pages come to be here,
+ * since else the service's one thread would have to clear them, for all the
+ * workers of a query, when it pins the ring.
+ */
 static int
 make_ring(ClientLink *link)
 {
@@ -232,10 +249,11 @@ make_ring(ClientLink *link)
 
 	if (ring < 0)
 		return -1;
-	if (ftruncate(ring, RING_BYTES) == 0 &&
+	if (ftruncate(ring, ring_bytes(link)) == 0 &&
 		fcntl(ring, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 	{
-		void	   *memory = mmap(NULL, RING_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, ring, 0);
+		void	   *memory = mmap(NULL, ring_bytes(link), PROT_READ | PROT_WRITE,
+								  MAP_SHARED | MAP_POPULATE, ring, 0);
 
 		if (memory != MAP_FAILED)
 		{
@@ -286,9 +304,9 @@ send_hello(ClientLink *link, int ring)
 
 	if (ring < 0)
 		return link_send(&link->base, &hello.message);
-	hello.ring_bytes = RING_BYTES;
-	hello.slot_bytes = SLOT_BYTES;
-	hello.nslots = NSLOTS;
+	hello.ring_bytes = ring_bytes(link);
+	hello.slot_bytes = link->base.slot_bytes;
+	hello.nslots = link->base.nslots;
 
 	memset(&control, 0, sizeof(control));
 	envelope.msg_control = &control;
@@ -353,12 +371,13 @@ reason_of_supervisor(int connect_errno)
  * moment: waiting may not return.
  */
 static ClientLink *
-new_link(MemoryContext context)
+new_link(MemoryContext context, GsLinkUse use)
 {
 	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
 
-	link->base.slot_bytes = SLOT_BYTES;
-	link->base.nslots = NSLOTS;
+	link->use = use;
+	link->base.slot_bytes = use == GS_LINK_FEED ? FEED_SLOT_BYTES : SLOT_BYTES;
+	link->base.nslots = use == GS_LINK_FEED ? FEED_NSLOTS : NSLOTS;
 	link->base.send = link_send;
 	link->base.receive = link_receive;
 	link->base.release = link_release;
@@ -368,9 +387,9 @@ new_link(MemoryContext context)
 }
 
 static ClientLink *
-make_link(MemoryContext context, const char **why_not)
+make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 {
-	ClientLink *link = new_link(context);
+	ClientLink *link = new_link(context, use);
 	int			ring;
 	bool		sent;
 
@@ -398,7 +417,7 @@ gs_service_client_greet(GsWelcome *welcome, const char **why_not)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
 												  ALLOCSET_SMALL_SIZES);
-	ClientLink *link = new_link(context);
+	ClientLink *link = new_link(context, GS_LINK_SORT);
 	bool		answered = false;
 
 	if (!connect_socket(link))
@@ -413,20 +432,40 @@ gs_service_client_greet(GsWelcome *welcome, const char **why_not)
 	return answered;
 }
 
+/* An idle link of that use, out of the list; or NULL. */
+static ClientLink *
+pop_idle(GsLinkUse use)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &idle_links)
+	{
+		ClientLink *link = dlist_container(ClientLink, node, iter.cur);
+
+		if (link->use == use)
+		{
+			dlist_delete(iter.cur);
+			nidle--;
+			return link;
+		}
+	}
+	return NULL;
+}
+
 /*
  * Takes an idle link.  What the service said meanwhile, at most that it ends or
  * has closed the connection, shows that the link is no good any more.
  */
 static ClientLink *
-take_idle(MemoryContext context)
+take_idle(MemoryContext context, GsLinkUse use)
 {
-	while (!dlist_is_empty(&idle_links))
+	ClientLink *link;
+
+	while ((link = pop_idle(use)) != NULL)
 	{
-		ClientLink *link = dlist_container(ClientLink, node, dlist_pop_head_node(&idle_links));
 		GsAnyMessage message;
 		int			received;
 
-		nidle--;
 		own(link, context);
 
 		/* what was on its way when its last job was closed */
@@ -441,7 +480,7 @@ take_idle(MemoryContext context)
 }
 
 GsServiceLink *
-gs_service_client_link(MemoryContext context, const char **why_not)
+gs_service_client_link(MemoryContext context, GsLinkUse use, const char **why_not)
 {
 	ClientLink *link;
 
@@ -450,11 +489,11 @@ gs_service_client_link(MemoryContext context, const char **why_not)
 		*why_not = "this session sorts on the device as often as it may at a time";
 		return NULL;
 	}
-	link = take_idle(context);
+	link = take_idle(context, use);
 	if (link == NULL && GetCurrentTimestamp() < silent_until)
 		*why_not = no_answer;
 	else if (link == NULL)
-		link = make_link(context, why_not);
+		link = make_link(context, use, why_not);
 	return link == NULL ? NULL : &link->base;
 }
 
@@ -480,7 +519,7 @@ gs_service_client_is_usable(const char **why_not)
 	if (dlist_is_empty(&idle_links) && GetCurrentTimestamp() < next_try)
 		return false;
 	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link", ALLOCSET_SMALL_SIZES);
-	link = gs_service_client_link(context, why_not);
+	link = gs_service_client_link(context, GS_LINK_SORT, why_not);
 	usable = link != NULL && gs_service_client_accepts(&link->welcome, why_not);
 	if (link != NULL)
 		link->release(link, true);

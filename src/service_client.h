@@ -15,12 +15,23 @@
 #include "service_link.h"
 
 /*
+ * What a link is for, which decides on its ring.  A worker's is new each time:
+ * the service has to pin it before the first row can go up, so it is small.
+ */
+typedef enum GsLinkUse
+{
+	GS_LINK_SORT,				/* a job of its own, that others may feed */
+	GS_LINK_FEED				/* somebody else's job, to be fed */
+} GsLinkUse;
+
+/*
  * A connection for one job; NULL, and why_not a constant or palloc'd text, if
  * there is none.  When the memory context goes before the link was released,
  * it is cut.  Asks for the service to be started where it does not run, but
  * does not wait for it.
  */
-extern GsServiceLink *gs_service_client_link(MemoryContext context, const char **why_not);
+extern GsServiceLink *gs_service_client_link(MemoryContext context, GsLinkUse use,
+											 const char **why_not);
 
 /*
  * The same question, for planning: is there a service, and is it one that the

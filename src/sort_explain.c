@@ -9,8 +9,8 @@
  * where it is not the type's own, DESC or USING where the operator is not the
  * type's "<", and NULLS FIRST/LAST where it is not what the direction implies.
  *
- * Under ANALYZE, figures of the leader only: a CustomScan gets shared memory
- * for its workers' figures only when it is parallel-aware.
+ * Under ANALYZE, all figures of this process, and a few of each worker where the plan
+ * is parallel-aware: a CustomScan gets shared memory for them only then.
  *
  *-------------------------------------------------------------------------
  */
@@ -90,22 +90,28 @@ explain_sort_key(const GsSortState *state, List *ancestors, ExplainState *es)
 	ExplainPropertyList("Sort Key", columns, es);
 }
 
-/* Core's three properties of a finished sort, in core's form. */
+/* Core's three properties of a finished sort, in core's form, and what sorted. */
 static void
-explain_method(const char *method, int64 kilobytes, const char *space, ExplainState *es)
+explain_summary(const GsSortSummary *summary, ExplainState *es)
 {
+	const char *space = summary->on_disk ? "Disk" : "Memory";
+
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		appendStringInfoSpaces(es->str, es->indent * 2);
+		/* a worker's first line has begun */
+		if (es->str->len == 0 || es->str->data[es->str->len - 1] == '\n')
+			appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",
-						 method, space, kilobytes);
+						 summary->method, space, summary->kilobytes);
 	}
 	else
 	{
-		ExplainPropertyText("Sort Method", method, es);
-		ExplainPropertyInteger("Sort Space Used", "kB", kilobytes, es);
+		ExplainPropertyText("Sort Method", summary->method, es);
+		ExplainPropertyInteger("Sort Space Used", "kB", summary->kilobytes, es);
 		ExplainPropertyText("Sort Space Type", space, es);
 	}
+	if (!gpusort_explain_as_sort)
+		ExplainPropertyText("Engine", summary->engine, es);
 }
 
 static const char *
@@ -177,14 +183,7 @@ static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
 	const GsFigures *figures = gs_engine_figures(state->engine);
-	char	   *method = psprintf("%s%s", state->top.dropped > 0 ? "top-N " : "",
-								  method_name(figures->method));
 
-	explain_method(gpusort_explain_as_sort ? stock_method(state) : method,
-				   (figures->peak_bytes + 1023) / 1024, "Memory", es);
-	if (gpusort_explain_as_sort)
-		return;
-	ExplainPropertyText("Engine", figures->engine, es);
 	if (figures->device != NULL)
 		ExplainPropertyText("Device", figures->device, es);
 	else
@@ -201,6 +200,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
 	if (figures->device != NULL)
 		explain_device(figures, es);
+	if (state->wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Wait for Workers", "ms", state->wait_us / 1000.0, 3, es);
 }
 
 static void
@@ -208,10 +209,6 @@ explain_merge(const GsSortState *state, ExplainState *es)
 {
 	const GsSpillFigures *figures = gs_spill_figures(state->spill);
 
-	explain_method("external merge", (figures->disk_bytes + 1023) / 1024, "Disk", es);
-	if (gpusort_explain_as_sort)
-		return;
-	ExplainPropertyText("Engine", figures->device != NULL ? "cuda" : "cpu", es);
 	if (figures->device != NULL)
 		ExplainPropertyText("Device", figures->device, es);
 	else
@@ -229,18 +226,135 @@ explain_merge(const GsSortState *state, ExplainState *es)
 static void
 explain_stock(const GsSortState *state, ExplainState *es)
 {
-	TuplesortInstrumentation stats;
-
-	tuplesort_get_stats(state->stock.state, &stats);
-	explain_method(tuplesort_method_name(stats.sortMethod), stats.spaceUsed,
-				   tuplesort_space_type_name(stats.spaceType), es);
-	if (gpusort_explain_as_sort)
-		return;
-	ExplainPropertyText("Engine", "postgres", es);
 	ExplainPropertyText("Engine Reason", state->stock_reason, es);
 	if (state->proof.ncomparisons > 0)
 		explain_proof(&state->proof, es);
 }
+
+void
+gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
+{
+	memset(summary, 0, sizeof(*summary));
+	summary->any = true;
+	summary->nrows = state->nrows;
+	summary->nfed = state->nfed;
+	if (state->phase == GS_SORT_ENGINE)
+	{
+		const GsFigures *figures = gs_engine_figures(state->engine);
+
+		if (gpusort_explain_as_sort)
+			strlcpy(summary->method, stock_method(state), sizeof(summary->method));
+		else
+			snprintf(summary->method, sizeof(summary->method), "%s%s",
+					 state->top.dropped > 0 ? "top-N " : "", method_name(figures->method));
+		strlcpy(summary->engine, figures->engine, sizeof(summary->engine));
+		summary->kilobytes = (figures->peak_bytes + 1023) / 1024;
+	}
+	else if (state->phase == GS_SORT_MERGE)
+	{
+		const GsSpillFigures *figures = gs_spill_figures(state->spill);
+
+		strlcpy(summary->method, "external merge", sizeof(summary->method));
+		strlcpy(summary->engine, figures->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
+		summary->kilobytes = (figures->disk_bytes + 1023) / 1024;
+		summary->on_disk = true;
+	}
+	else
+	{
+		TuplesortInstrumentation stats;
+
+		tuplesort_get_stats(state->stock.state, &stats);
+		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
+		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
+		summary->kilobytes = stats.spaceUsed;
+		summary->on_disk = stats.spaceType == SORT_SPACE_TYPE_DISK;
+	}
+}
+
+/* ------------------------------------------------------------------- workers */
+
+/*
+ * EXPLAIN prints what there is to say of each worker to a buffer of its own, and in
+ * the end puts them all behind the node.  Core has code to go there and back, but
+ * does not export it.  Whatever the format, a worker's properties are two levels
+ * further in; the stack says whether a group has members yet.
+ */
+static void
+open_worker(int n, ExplainState *es)
+{
+	ExplainWorkersState *workers = es->workers_state;
+	bool		is_text = es->format == EXPLAIN_FORMAT_TEXT;
+	bool		begins = !workers->worker_inited[n];
+
+	workers->prev_str = es->str;
+	es->str = &workers->worker_str[n];
+	if (begins)
+	{
+		initStringInfo(es->str);
+		workers->worker_inited[n] = true;
+		workers->worker_state_save[n] = 0;
+	}
+	if (is_text)
+	{
+		if (begins)
+		{
+			appendStringInfoSpaces(es->str, es->indent * 2);
+			appendStringInfo(es->str, "Worker %d:  ", n);
+		}
+		es->indent++;
+		return;
+	}
+	es->indent += 2;
+	if (es->format != EXPLAIN_FORMAT_XML)
+		es->grouping_stack = lcons_int(workers->worker_state_save[n], es->grouping_stack);
+	if (begins)
+		ExplainPropertyInteger("Worker Number", NULL, n, es);
+}
+
+static void
+close_worker(int n, ExplainState *es)
+{
+	ExplainWorkersState *workers = es->workers_state;
+
+	es->indent -= es->format == EXPLAIN_FORMAT_TEXT ? 1 : 2;
+	if (es->format == EXPLAIN_FORMAT_JSON || es->format == EXPLAIN_FORMAT_YAML)
+	{
+		workers->worker_state_save[n] = linitial_int(es->grouping_stack);
+		es->grouping_stack = list_delete_first(es->grouping_stack);
+	}
+	es->str = workers->prev_str;
+}
+
+/* A worker that gave away all its rows has sorted none. */
+static void
+explain_worker(const GsSortSummary *summary, ExplainState *es)
+{
+	if (gpusort_explain_as_sort || summary->nrows > 0 || summary->nfed == 0)
+		explain_summary(summary, es);
+	if (gpusort_explain_as_sort)
+		return;
+	if (summary->nfed > 0)
+		ExplainPropertyInteger("Fed Rows", NULL, summary->nfed, es);
+	if (summary->nrows > 0)
+		ExplainPropertyInteger("Sorted Rows", NULL, summary->nrows, es);
+}
+
+static void
+explain_workers(const GsSortState *state, ExplainState *es)
+{
+	if (es->workers_state == NULL || state->summaries == NULL)
+		return;
+	for (int n = 0; n < es->workers_state->num_workers && n + 1 < state->nparticipants; n++)
+	{
+		if (!state->summaries[n + 1].any)
+			continue;
+		open_worker(n, es);
+		explain_worker(&state->summaries[n + 1], es);
+		close_worker(n, es);
+	}
+}
+
+/* -------------------------------------------------- as if it were a Sort */
 
 /*
  * The last line before `before` that begins with `wanted`, not counting what
@@ -285,19 +399,29 @@ replace_output(StringInfo out, char *at, size_t n, const char *by)
  * name EXPLAIN has just printed, a Sort.
  */
 static void
-rename_to_sort(ExplainState *es)
+rename_to_sort(bool parallel_aware, ExplainState *es)
 {
 	static const char custom_scan[] = "Custom Scan";
+	const char *text_name = parallel_aware ? "Parallel " NODE_NAME : NODE_NAME;
 	StringInfo	out = es->str;
 	bool		xml = es->format == EXPLAIN_FORMAT_XML;
 	char	   *name = out->data + out->len;
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		name = find_last_line(out->data, name, NODE_NAME);
+		name = find_last_line(out->data, name, text_name);
 		if (name != NULL)
-			replace_output(out, name, strlen(NODE_NAME), "Sort");
+			replace_output(out, name, strlen(text_name), "Sort");
 		return;
+	}
+
+	/* a Sort is not aware of anything */
+	if (parallel_aware)
+	{
+		name = find_last_line(out->data, name, xml ? "Parallel-Aware" : "Parallel Aware");
+		if (name != NULL && (name = strstr(name, "true")) != NULL)
+			replace_output(out, name, strlen("true"), "false");
+		name = out->data + out->len;
 	}
 
 	/* one line names the provider: it goes; one before it the type */
@@ -320,16 +444,26 @@ void
 gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GsSortState *state = (GsSortState *) node;
+	GsSortSummary summary;
 
 	if (gpusort_explain_as_sort)
-		rename_to_sort(es);
+		rename_to_sort(node->ss.ps.plan->parallel_aware, es);
 	explain_sort_key(state, ancestors, es);
 	if (!es->analyze)
 		return;
-	if (state->phase == GS_SORT_ENGINE)
-		explain_engine(state, es);
-	else if (state->phase == GS_SORT_MERGE)
-		explain_merge(state, es);
-	else if (state->phase == GS_SORT_STOCK)
-		explain_stock(state, es);
+	if (state->phase != GS_SORT_IDLE)
+	{
+		gs_sort_summarize(state, &summary);
+		explain_summary(&summary, es);
+	}
+	if (!gpusort_explain_as_sort)
+	{
+		if (state->phase == GS_SORT_ENGINE)
+			explain_engine(state, es);
+		else if (state->phase == GS_SORT_MERGE)
+			explain_merge(state, es);
+		else if (state->phase == GS_SORT_STOCK)
+			explain_stock(state, es);
+	}
+	explain_workers(state, es);
 }

@@ -18,4 +18,7 @@
  */
 extern void gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
+/* How a sort went that is done: what EXPLAIN says of it in another process. */
+extern void gs_sort_summarize(const GsSortState *state, GsSortSummary *summary);
+
 #endif							/* GPUSORT_SORT_EXPLAIN_H */

@@ -186,6 +186,22 @@ gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns)
 	return false;
 }
 
+bool
+gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (!column_order(&columns[i], &order, &descending, &why_not) ||
+			order.kind == GS_KEY_ABBREVIATED)
+			return true;
+	}
+	return false;
+}
+
 double
 gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
 {
@@ -385,6 +401,20 @@ gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with)
 		if (column->maker != NULL)
 			gs_key_maker_share_labels(column->maker, with->columns[i].maker);
 	}
+}
+
+uint64
+gs_sort_key_labels(const GsSortKey *key)
+{
+	uint64		hash = 0;
+
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		hash = gs_key_labels_hash(&key->columns[i].labels, hash);
+		if (key->columns[i].maker != NULL)
+			hash = gs_key_maker_labels(key->columns[i].maker, hash);
+	}
+	return hash;
 }
 
 GsKeyLayout *

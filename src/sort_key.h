@@ -46,6 +46,9 @@ extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 /* Are keys of these only a hint, whose order has to be proven? */
 extern bool gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns);
 
+/* Will rows with equal keys have to be compared, although keys are as whole as can be? */
+extern bool gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns);
+
 /*
  * About how many bytes of keys go behind a row whose values have `width` bytes, because
  * texts are not compared byte by byte.
@@ -94,6 +97,12 @@ extern bool gs_sort_key_needs_proof(const GsSortKey *key);
  * must live as long: whatever the catalog says by now.
  */
 extern void gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with);
+
+/*
+ * What tells a key from one of the same columns that places enum labels
+ * otherwise, as the catalog has said in the meantime.
+ */
+extern uint64 gs_sort_key_labels(const GsSortKey *key);
 
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);

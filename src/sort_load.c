@@ -34,6 +34,7 @@
 #include "sort_hand_over.h"
 #include "sort_in_order.h"
 #include "sort_load.h"
+#include "sort_parallel.h"
 #include "sort_room.h"
 #include "sort_row.h"
 #include "sort_scan.h"
@@ -166,9 +167,8 @@ device_is_likely(const GsSortState *state)
 		gs_service_client_is_usable(&why_not);
 }
 
-/* Opens the CPU engine; engine stays NULL if it is out of memory. */
-static void
-open_engine(GsSortState *state)
+static GsJob
+make_job(GsSortState *state)
 {
 	GsJob		job = {.layout = gs_sort_key_layout(state->key)};
 
@@ -179,6 +179,15 @@ open_engine(GsSortState *state)
 		job.compare = gs_sort_compare_tied;
 		job.compare_arg = state;
 	}
+	return job;
+}
+
+/* Opens the CPU engine; engine stays NULL if it is out of memory. */
+static void
+open_engine(GsSortState *state)
+{
+	GsJob		job = make_job(state);
+
 	state->engine = state->in_order ? gs_in_order_open(&job) : gs_engine_cpu_open(&job);
 }
 
@@ -190,6 +199,7 @@ begin_load(GsSortState *state)
 	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
 	MemoryContext old;
 	char	   *why_not = NULL;
+	GsJob		job;
 	int64		bound;
 
 	/* small blocks: batches are pieces of their own then, which can be given back */
@@ -198,6 +208,7 @@ begin_load(GsSortState *state)
 	state->memory_limit = (Size) work_mem * 1024;
 	state->engine = NULL;
 	state->spill = NULL;
+	gs_sort_parallel_enter(state);
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
@@ -216,15 +227,20 @@ begin_load(GsSortState *state)
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
-										device_is_likely(state));
+										state->role != GS_ROLE_ALONE || device_is_likely(state));
 		if (gs_sort_key_needs_proof(state->key))
 			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		state->keys_only = gs_sort_key_layout(state->key)->keys_only;
 		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
 			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
-		state->in_order = gs_in_order_pays(state, bound);
-		open_engine(state);
+		job = make_job(state);
+		state->engine = gs_sort_parallel_open(state, &job);
+		if (state->engine == NULL)
+		{
+			state->in_order = gs_in_order_pays(state, bound);
+			open_engine(state);
+		}
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
@@ -234,9 +250,19 @@ begin_load(GsSortState *state)
 	MemoryContextSwitchTo(old);
 
 	if (state->engine == NULL)
+	{
+		gs_sort_parallel_withdraw(state);
 		gs_sort_begin_stock(state, work_mem, why_not);
+	}
 	else
 		state->phase = GS_SORT_ENGINE;
+}
+
+/* Has a tuplesort go on with this sort's rows.  False: the engine failed. */
+static bool
+hand_over(GsSortState *state, const char *reason)
+{
+	return gs_sort_end_shared_load(state) == GS_STATUS_OK && gs_sort_hand_over(state, reason);
 }
 
 /* Takes the slot's row wherever rows go by now.  False: the engine failed. */
@@ -250,7 +276,7 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 
 		if (why_not == NULL)
 			return true;
-		if (gs_sort_engine_failed(state) || !gs_sort_hand_over(state, why_not))
+		if (gs_sort_engine_failed(state) || !hand_over(state, why_not))
 			return false;
 	}
 	gs_stock_put(&state->stock, slot);
@@ -382,8 +408,10 @@ sort(GsSortState *state)
 	}
 	if (state->phase == GS_SORT_ENGINE)
 	{
-		GsStatus	status;
+		GsStatus	status = gs_sort_end_shared_load(state);
 
+		if (status != GS_STATUS_OK)
+			return false;
 		gs_sort_move_if_it_pays(state, true);
 		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
 		if (status == GS_STATUS_FULL && gs_sort_may_spill(state))
@@ -421,6 +449,7 @@ gs_sort_forget(GsSortState *state)
 	state->spill = NULL;
 	state->window_rows = 0;
 	state->phase = GS_SORT_IDLE;
+	state->role = GS_ROLE_ALONE;
 }
 
 void
@@ -441,7 +470,7 @@ is_parallel(PlanState *node, void *context)
 
 /*
  * The engine failed and has lost the rows: begins again, if the child can.  A
- * scan that is shared with other processes cannot.
+ * scan, or a sort, that is shared with other processes cannot.
  */
 static void
 begin_again(GsSortState *state)
@@ -450,7 +479,9 @@ begin_again(GsSortState *state)
 	PlanState  *child = outerPlanState(state);
 	char	   *reason;
 
-	if (!state->repeatable || is_parallel(child, NULL))
+	/* another participant's error may be the cause, and says more */
+	CHECK_FOR_INTERRUPTS();
+	if (!state->repeatable || is_parallel(&state->css.ss.ps, NULL))
 		gs_sort_report_failure(state);
 	reason = MemoryContextStrdup(estate->es_query_cxt, state->engine->figures.detail);
 	ereport(LOG,

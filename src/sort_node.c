@@ -33,6 +33,7 @@
 #include "sort_explain.h"
 #include "sort_load.h"
 #include "sort_node.h"
+#include "sort_parallel.h"
 #include "sort_state.h"
 
 #include "executor/executor.h"
@@ -72,6 +73,11 @@ const CustomScanMethods gs_sort_scan_methods = {
 		.ReScanCustomScan = sort_rescan, \
 		.MarkPosCustomScan = sort_mark, \
 		.RestrPosCustomScan = sort_restore, \
+		.EstimateDSMCustomScan = gs_sort_parallel_estimate, \
+		.InitializeDSMCustomScan = gs_sort_parallel_initialize, \
+		.ReInitializeDSMCustomScan = gs_sort_parallel_reinitialize, \
+		.InitializeWorkerCustomScan = gs_sort_parallel_attach, \
+		.ShutdownCustomScan = gs_sort_parallel_shutdown, \
 		.ExplainCustomScan = gs_sort_explain \
 	}
 
@@ -138,9 +144,9 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 
 	state->columns = columns_of_plan(scan, &state->ncolumns);
 	state->repeatable = linitial_int(list_nth(scan->custom_private, PRIVATE_REPEATABLE)) != 0;
-	state->random_access = (eflags & (EXEC_FLAG_REWIND |
-									  EXEC_FLAG_BACKWARD |
-									  EXEC_FLAG_MARK)) != 0;
+	/* a Gather Merge that is rewound has its workers load once more, and the leader */
+	state->random_access = !scan->scan.plan.parallel_aware &&
+		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	state->bound = gs_bound_init(scan->custom_exprs, ps);
 
 	/* we shield the child from all of these */
@@ -199,6 +205,16 @@ value_at(GsSortState *state, int64 position, bool forward)
 	return position < 0 || position >= stored ? NULL : row_at(state, position, forward);
 }
 
+/* Tells the leader how the sort went, for EXPLAIN. */
+static void
+report(GsSortState *state)
+{
+	GsSortSummary summary;
+
+	gs_sort_summarize(state, &summary);
+	gs_sort_parallel_report(state, &summary);
+}
+
 /* A row that is not in the window yet, or not in an engine, or no row but a value. */
 static pg_noinline TupleTableSlot *
 find_row(CustomScanState *node)
@@ -208,7 +224,11 @@ find_row(CustomScanState *node)
 	bool		forward = ScanDirectionIsForward(node->ss.ps.state->es_direction);
 
 	if (state->phase == GS_SORT_IDLE)
+	{
 		gs_sort_load(state);
+		if (state->shared != NULL)
+			report(state);
+	}
 	if (state->phase == GS_SORT_STOCK)
 	{
 		gs_stock_get(&state->stock, forward, slot);

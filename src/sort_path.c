@@ -7,7 +7,7 @@
  * reading them in order, by an index or sorted in part, alone or with workers.
  * Here it gets the same sorts once more, at the cost of a GpuSort: that of the
  * cheapest path, and that of the cheapest path of each worker, for a Gather
- * Merge.  They are ordinary paths of a Sort, and what becomes of them an
+ * Merge, which has nothing to merge if they sort together.  They are ordinary paths of a Sort, and what becomes of them an
  * ordinary Sort, which sort_plan.c then replaces.
  *
  * For that it has to be sure now that it will: by the same function of the same
@@ -32,6 +32,7 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
@@ -91,41 +92,94 @@ is_for_device(double nrows)
 	return gs_engine_device_pays((uint64) Min(nrows, 1e18)) && gs_service_client_is_usable(&why_not);
 }
 
-/* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
-static Path *
-make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
+/* What the sort of a path will be, by a GpuSort; false if it will be none. */
+static bool
+estimate_sort(PlannerInfo *root, Path *input, const GsBound *bound, GsSortColumn **columns,
+			  GsSortEstimate *estimate)
 {
 	int			ncolumns = list_length(root->sort_pathkeys);
-	GsSortColumn *columns = sort_columns(root, input->pathtarget);
-	GsSortEstimate estimate;
-	bool		on_device;
-	Cost		startup;
-	Cost		stock_startup;
-	SortPath   *path;
 
-	if (columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
-		gs_sort_choice_reason_not(columns, ncolumns, input->rows, bound) != NULL)
-		return NULL;
-	estimate.nrows = input->rows;
-	estimate.width = input->pathtarget->width;
-	estimate.ncolumns = ncolumns;
-	estimate.key_bytes = gs_sort_key_collated_bytes(columns, ncolumns, estimate.width);
-	estimate.keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
-	estimate.bounded = bound->bounded;
-	estimate.bound = bound->rows;
-	on_device = is_for_device(input->rows);
-	if (!on_device && gs_sort_cost_bytes(&estimate) > work_mem * 1024.0)
-		return NULL;
+	*columns = sort_columns(root, input->pathtarget);
+	if (*columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
+		gs_sort_choice_reason_not(*columns, ncolumns, input->rows, bound) != NULL)
+		return false;
+	estimate->nrows = input->rows;
+	estimate->width = input->pathtarget->width;
+	estimate->ncolumns = ncolumns;
+	estimate->key_bytes = gs_sort_key_collated_bytes(*columns, ncolumns, estimate->width);
+	estimate->keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
+	estimate->bounded = bound->bounded;
+	estimate->bound = bound->rows;
+	return true;
+}
 
-	path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
-							bound->bounded && bound->rows > 0 ? bound->rows : -1);
-	stock_startup = path->path.startup_cost - input->total_cost;
-	startup = gs_sort_cost_startup(&estimate, on_device);
+/* The sort of a path at a cost beside its input's; NULL if a stock sort's is not higher. */
+static Path *
+make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound,
+			 Cost startup)
+{
+	SortPath   *path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
+										bound->bounded && bound->rows > 0 ? bound->rows : -1);
+	Cost		stock_startup = path->path.startup_cost - input->total_cost;
+
 	if (startup >= stock_startup)
 		return NULL;
 	path->path.startup_cost -= stock_startup - startup;
 	path->path.total_cost -= stock_startup - startup;
 	return (Path *) path;
+}
+
+/* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
+static Path *
+make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
+{
+	GsSortColumn *columns;
+	GsSortEstimate estimate;
+	bool		on_device;
+
+	if (!estimate_sort(root, input, bound, &columns, &estimate))
+		return NULL;
+	on_device = is_for_device(input->rows);
+	if (!on_device && gs_sort_cost_bytes(&estimate) > work_mem * 1024.0)
+		return NULL;
+	return make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_startup(&estimate, on_device));
+}
+
+/* The merge of what each participant has sorted. */
+static Path *
+make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
+{
+	double		nrows = sort->rows * sort->parallel_workers;
+
+	return (Path *) create_gather_merge_path(root, ordered_rel, sort, sort->pathtarget,
+											 root->sort_pathkeys, NULL, &nrows);
+}
+
+/*
+ * The same where a device will have the rows of all participants
+ * (sort_parallel.c), and the leader hands them out: nothing goes through a queue, nothing
+ * is merged.  NULL if that is not to be expected.
+ */
+static Path *
+make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
+{
+	double		nrows = input->rows * input->parallel_workers;
+	GsSortColumn *columns;
+	GsSortEstimate estimate;
+	Path	   *path;
+
+	if (bound->bounded || !parallel_leader_participation || !gs_sort_cost_can_feed(nrows) ||
+		!estimate_sort(root, input, bound, &columns, &estimate) ||
+		gs_sort_key_will_leave_ties(columns, estimate.ncolumns) || !is_for_device(nrows))
+		return NULL;
+	path = make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_feed(&estimate));
+	if (path == NULL)
+		return NULL;
+	path = make_merge(root, ordered_rel, path);
+	path->startup_cost = ((GatherMergePath *) path)->subpath->startup_cost + parallel_setup_cost;
+	path->total_cost = path->startup_cost + nrows * cpu_operator_cost +
+		gs_sort_cost_hand_out(&estimate, nrows);
+	return path;
 }
 
 /* Adds a path that is in order, with the projection that the query ends with. */
@@ -143,6 +197,7 @@ gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 	Query	   *parse = root->parse;
 	PathTarget *target;
 	GsBound		bound = gs_no_bound;
+	Path	   *partial;
 	Path	   *path;
 
 	/* a LIMIT does not bound a sort below functions that return sets, nor below FOR UPDATE */
@@ -160,13 +215,14 @@ gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 	if (!ordered_rel->consider_parallel || input_rel->partial_pathlist == NIL)
 		return;
 	bound = gs_bound_in_worker(bound);
-	path = make_sort(root, ordered_rel, linitial(input_rel->partial_pathlist), &bound);
-	if (path != NULL)
+	partial = linitial(input_rel->partial_pathlist);
+	path = make_shared_merge(root, ordered_rel, partial, &bound);
+	if (path == NULL)
 	{
-		double		nrows = path->rows * path->parallel_workers;
-
-		path = (Path *) create_gather_merge_path(root, ordered_rel, path, path->pathtarget,
-												 root->sort_pathkeys, NULL, &nrows);
-		add_ordered(root, ordered_rel, path, target);
+		path = make_sort(root, ordered_rel, partial, &bound);
+		if (path != NULL)
+			path = make_merge(root, ordered_rel, path);
 	}
+	if (path != NULL)
+		add_ordered(root, ordered_rel, path, target);
 }

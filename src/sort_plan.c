@@ -124,6 +124,22 @@ rewrite_list(List *plans, GsBound bound, bool repeatable)
 }
 
 /*
+ * Has the participants below a Gather Merge sort their rows together, if it is
+ * their sort that it merges: then it does not matter who hands which rows out.  Not
+ * for a LIMIT, where each of them drops most of its own.
+ */
+static void
+share_sort(Plan *plan)
+{
+	while (IsA(plan, Result) && plan->lefttree != NULL &&
+		   ((Result *) plan)->resconstantqual == NULL)
+		plan = plan->lefttree;
+	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &gs_sort_scan_methods &&
+		((CustomScan *) plan)->custom_exprs == NIL)
+		plan->parallel_aware = true;
+}
+
+/*
  * Rewrites a tree and returns its root.  A bound passes through the nodes
  * through which the executor passes it down to a Sort.
  *
@@ -177,6 +193,8 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 	}
 	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, repeatable);
 	plan->righttree = rewrite_plan(plan->righttree, gs_no_bound, repeatable);
+	if (IsA(plan, GatherMerge))
+		share_sort(plan->lefttree);
 
 	if (IsA(plan, Sort) && plan->lefttree != NULL)
 	{

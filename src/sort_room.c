@@ -14,12 +14,16 @@
  *
  * In the end the runs are merged as rows are asked for (sort_spill.h).
  *
+ * In a parallel plan the engine can be a device's from the first row on, fed by
+ * several participants.  Those that do not own it leave it when it can take no more.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "engine_choice.h"
 #include "gpusort.h"
+#include "sort_parallel.h"
 #include "sort_room.h"
 
 #include "executor/executor.h"
@@ -62,18 +66,13 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 static bool
 move_to_device(GsSortState *state)
 {
-	Plan	   *plan = state->css.ss.ps.plan;
-	const GsKeyLayout *layout = state->engine->job.layout;
-	double		row_bytes = gs_record_bytes(layout);
-	double		nrows = gs_top_expected_rows(&state->top, plan->plan_rows);
+	double		nrows = gs_top_expected_rows(&state->top, state->css.ss.ps.plan->plan_rows);
 	GsEngine   *engine;
 
 	state->may_move = false;
-	if (!layout->keys_only)
-		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(plan->plan_width);
 	engine = gs_engine_move_to_device(state->engine, state->context,
 									  Max(nrows, (double) gs_top_rows_of_engine(state->engine)),
-									  row_bytes, &state->device_reason);
+									  gs_sort_row_bytes(state), &state->device_reason);
 	if (engine == NULL)
 		return false;
 	state->engine = engine;
@@ -190,13 +189,13 @@ merge_order(GsSortState *state)
 /*
  * May the rows become a run?  A merge gives them once, so they may not where
  * they may be asked for again; nor where a device can take some of them only, which
- * are to be proven.
+ * are to be proven.  A feeder's are the owner's to prove.
  */
 bool
 gs_sort_may_spill(const GsSortState *state)
 {
-	return !state->random_access && !state->disproved &&
-		!(gs_sort_is_device(state->engine) && gs_sort_key_needs_proof(state->key));
+	return state->role == GS_ROLE_FEEDER || (!state->random_access && !state->disproved &&
+		!(gs_sort_is_device(state->engine) && gs_sort_key_needs_proof(state->key)));
 }
 
 /*
@@ -298,12 +297,38 @@ next_engine(GsSortState *state, Size row_bytes, bool drain)
 	return GS_STATUS_OK;
 }
 
+/* A feeder ends its feed, and goes on with what the device did not take of it. */
+static GsStatus
+end_feed(GsSortState *state, Size row_bytes)
+{
+	GsStatus	status = gs_sort_parallel_end_feed(state);
+
+	if (status == GS_STATUS_OK)
+		status = next_engine(state, row_bytes, false);
+	state->may_move = false;	/* it is this very sort that the device is full of */
+	return status;
+}
+
+GsStatus
+gs_sort_end_shared_load(GsSortState *state)
+{
+	if (state->role == GS_ROLE_FEEDER)
+		return end_feed(state, 0);
+	if (state->role == GS_ROLE_OWNER)
+		gs_sort_parallel_end_input(state);
+	return GS_STATUS_OK;
+}
+
 /* Makes the engine's rows a run, and goes on with an empty engine. */
 static GsStatus
 spill(GsSortState *state, Size row_bytes)
 {
-	GsStatus	status = write_run(state);
+	GsStatus	status;
 
+	if (state->role == GS_ROLE_FEEDER)
+		return end_feed(state, row_bytes);
+	(void) gs_sort_end_shared_load(state);
+	status = write_run(state);
 	if (status == GS_STATUS_OK ||
 		(status == GS_STATUS_FULL && gs_sort_is_device(state->engine) && !state->disproved))
 		status = next_engine(state, row_bytes, status == GS_STATUS_FULL);

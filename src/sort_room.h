@@ -23,6 +23,12 @@ extern void gs_sort_move_if_it_pays(GsSortState *state, bool loaded);
 extern bool gs_sort_may_spill(const GsSortState *state);
 
 /*
+ * No further row goes into a job that other participants have a part in, and
+ * those that it has are where they belong: with its owner.  OK or FAILED.
+ */
+extern GsStatus gs_sort_end_shared_load(GsSortState *state);
+
+/*
  * Writes the last run and begins to merge them all.  Where that was a device's, some
  * rows may be left for another.
  */

@@ -5,7 +5,7 @@
  *
  * sort_node.c has the executor's calls and the hand-out, sort_load.c reads the
  * child, sort_room.c finds room for its rows, sort_hand_over.c gives them up to
- * PostgreSQL's sort.
+ * PostgreSQL's sort, sort_parallel.c to another participant.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +19,7 @@
 #include "sort_bound.h"
 #include "sort_compare.h"
 #include "sort_key.h"
+#include "sort_shared.h"
 #include "sort_spill.h"
 #include "sort_stock.h"
 #include "sort_top.h"
@@ -47,6 +48,15 @@ typedef struct GsSortState
 	bool		random_access;	/* may be rewound, marked, read backward */
 	GsBoundState *bound;		/* NULL: no LIMIT */
 	bool		verified;		/* rows are looked at as they leave */
+
+	/* the other participants of a parallel plan: sort_parallel.c */
+	GsShared   *shared;			/* NULL: there are none */
+	GsRole		role;			/* until all rows are where they belong: ALONE then */
+	GsSharedJob shared_job;		/* unless ALONE */
+	uint64		nfed;			/* rows that are the owner's */
+	uint64		wait_us;		/* that the owner waited for feeders */
+	int			nparticipants;	/* once they are through */
+	GsSortSummary *summaries;	/* of each, in the leader */
 
 	/* the sort */
 	GsSortPhase phase;
@@ -82,6 +92,18 @@ typedef struct GsSortState
 	const void *window[GS_SORT_WINDOW];
 	GsSortVerify *verify;		/* looks on; NULL if gpusort.verify is off */
 } GsSortState;
+
+/* Bytes of a row and its record, as estimated. */
+static inline double
+gs_sort_row_bytes(const GsSortState *state)
+{
+	const GsKeyLayout *layout = gs_sort_key_layout(state->key);
+	double		row_bytes = gs_record_bytes(layout);
+
+	if (!layout->keys_only)
+		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(state->css.ss.ps.plan->plan_width);
+	return row_bytes;
+}
 
 static inline bool
 gs_sort_is_device(const GsEngine *engine)

@@ -157,7 +157,7 @@ my $workers = q{
 	LOAD 'gpusort'; SET gpusort.min_rows = 0;	-- each worker has a part of the rows
 };
 like(plan_of($node, "$query, i", "LOAD 'gpusort'; $workers"),
-	qr/Gather Merge\n  Workers Planned: 2\n  ->  Custom Scan \(GpuSort\)/,
+	qr/Gather Merge\n  Workers Planned: 2\n  ->  Parallel Custom Scan \(GpuSort\)/,
 	'a GpuSort below Gather Merge');
 is($node->safe_psql('postgres', "LOAD 'gpusort'; $workers $digest"), $stock_digest,
 	'workers of a session that has only LOADed the library sort');

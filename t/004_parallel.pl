@@ -51,7 +51,7 @@ sub digest_of
 
 # ---------------------------------------------------- right, and in parallel
 
-my $by_workers = qr/Gather Merge\n\s+Workers Planned: \d\n\s+->  Custom Scan \(GpuSort\)\n\s+Sort Key/;
+my $by_workers = qr/Gather Merge\n\s+Workers Planned: \d\n\s+->  Parallel Custom Scan \(GpuSort\)\n\s+Sort Key/;
 
 # [name, query, settings, plan]
 my @cases = (
@@ -68,7 +68,7 @@ my @cases = (
 		"SET work_mem = '1MB';", $by_workers ],
 	[ 'two below a merge join', 'SELECT a.id FROM rows a JOIN parts b USING (id) ORDER BY a.id',
 		'SET enable_hashjoin = off; SET enable_nestloop = off;',
-		qr/Merge Join(.*Gather Merge[^>]*->  Custom Scan \(GpuSort\)[^>]*->  Parallel){2}/s ],
+		qr/Merge Join(.*Gather Merge[^>]*->  Parallel Custom Scan \(GpuSort\)[^>]*->  Parallel){2}/s ],
 	[ 'below a grouping', 'SELECT k % 1000 AS id, count(*) FROM rows GROUP BY 1 ORDER BY 1',
 		'SET enable_hashagg = off;', qr/GroupAggregate.*Gather Merge.*Custom Scan \(GpuSort\)/s ],
 	[ 'of partitions', 'SELECT id FROM parts ORDER BY k, id', '',

@@ -207,6 +207,40 @@ gs_key_layout_forget_row(GsKeyLayout *layout, uint32_t nulls)
 	gs_key_layout_count_nulls(layout, nulls, -1);
 }
 
+/*
+ * Adds what was observed of other rows by a layout of the same shape.  Rows of
+ * both, one after the other, are in no order that anybody has seen.
+ */
+static inline void
+gs_key_layout_merge(GsKeyLayout *into, const GsKeyLayout *from)
+{
+	into->nrows += from->nrows;
+	into->ascending = false;
+	for (int i = 0; i < into->ncolumns; i++)
+	{
+		GsKeyColumn *column = &into->columns[i];
+		const GsKeyColumn *other = &from->columns[i];
+
+		column->nnulls += other->nnulls;
+		if (other->min_len < column->min_len)
+			column->min_len = other->min_len;
+		if (other->max_len > column->max_len)
+			column->max_len = other->max_len;
+	}
+	for (int i = 0; i < into->nfields; i++)
+	{
+		GsKeyField *field = &into->fields[i];
+		const GsKeyField *other = &from->fields[i];
+
+		if (other->min < field->min)
+			field->min = other->min;
+		if (other->max > field->max)
+			field->max = other->max;
+		field->ever_set |= other->ever_set;
+		field->always_set &= other->always_set;
+	}
+}
+
 GS_HOST_DEVICE uint64_t
 gs_key_field_mask(const GsKeyField *field)
 {

@@ -21,6 +21,25 @@
  *	  C BATCH_RELEASED slot					  (as many as slots are free)
  *	  C JOB_CLOSE
  *
+ * Several connections can feed one job.  The one that opened it as `shared` is
+ * its *owner*: it alone sorts, fetches, drains and closes.  JOB_READY gives it
+ * the job's *ticket*, which it passes on by other ways; whoever shows the ticket
+ * on a connection that carries no job becomes a *feeder*:
+ *
+ *	  C JOB_JOIN ticket						S JOB_READY
+ *	  C BATCH_FILLED slot					S BATCH_FREE slot, once uploaded
+ *	  ...
+ *	  C FEED_END							S FED, once all is uploaded
+ *
+ * After FED the connection carries no job any more, and all its slots are the
+ * client's.  SORT and DRAIN may not be sent while a feeder is attached: the
+ * owner hears from the feeders that they have got their FED.  Owner and feeders
+ * have numbers, as *participants*; input order is by these, and for each
+ * participant as its batches were filled.  A feeder that goes before its FED
+ * takes rows with it: the job fails (GS_FAILED_JOB), for the owner and for the
+ * other feeders.  When the owner goes, so does the job, and its feeders are told
+ * the same.
+ *
  * S FAILED may come instead of any reply and ends the job (the client then
  * closes it); but for GS_FAILED_MEMORY before SORTED, after which the job can
  * still be drained, as it can at any time before SORT:
@@ -38,6 +57,10 @@
  * way are finished, each with its BATCH_FREE, before SORTED comes.  A sort for
  * which there is no memory ends with GS_FAILED_MEMORY and can be drained, but not
  * tried again.
+ *
+ * Memory that runs out for a feeder is its own matter: it gets
+ * GS_FAILED_MEMORY, says FEED_END with `partial` set, and keeps the batches that
+ * were not taken in their slots, as above.  The job goes on without them.
  *
  * When JOB_CLOSE was sent, all slots are the client's as soon as the next
  * job's JOB_READY has come: only then has the device let go of them.
@@ -69,13 +92,14 @@
 #include "key_layout.h"
 
 #define GS_WIRE_MAGIC	UINT32_C(0x47505553)	/* "GPUS" */
-#define GS_WIRE_VERSION	UINT32_C(2)
+#define GS_WIRE_VERSION	UINT32_C(3)
 
 /* Limits that the service holds a client to. */
 #define GS_MIN_SLOT_BYTES	((uint32_t) 64 << 10)
 #define GS_MAX_SLOT_BYTES	((uint32_t) 16 << 20)
 #define GS_MAX_SLOTS		64
 #define GS_MAX_JOB_ROWS		(UINT64_C(0xFFFFFFFE))	/* a row number has 32 bits */
+#define GS_MAX_PARTICIPANTS	1024	/* in a job */
 
 /* A stored row is at most so long: a batch of sorted rows holds two or more. */
 #define GS_MAX_ROW_BYTES(slot_bytes) \
@@ -86,7 +110,9 @@ typedef enum GsMessageType
 	/* from the client */
 	GS_MESSAGE_HELLO = 1,
 	GS_MESSAGE_JOB_OPEN,
+	GS_MESSAGE_JOB_JOIN,
 	GS_MESSAGE_BATCH_FILLED,
+	GS_MESSAGE_FEED_END,
 	GS_MESSAGE_SORT,
 	GS_MESSAGE_FETCH,
 	GS_MESSAGE_BATCH_RELEASED,
@@ -96,6 +122,7 @@ typedef enum GsMessageType
 	GS_MESSAGE_WELCOME = 64,
 	GS_MESSAGE_JOB_READY,
 	GS_MESSAGE_BATCH_FREE,
+	GS_MESSAGE_FED,
 	GS_MESSAGE_SORTED,
 	GS_MESSAGE_BATCH_READY,
 	GS_MESSAGE_FAILED
@@ -150,12 +177,26 @@ typedef struct GsJobOpen
 	uint32_t	keys_only;		/* 0 or 1 */
 	uint64_t	expected_bytes; /* of device memory, as estimated; may be 0 */
 	uint32_t	wait_ms;		/* for admission; then FAILED */
+	uint32_t	shared;			/* 0 or 1: others may join */
+	uint32_t	participant;	/* below GS_MAX_PARTICIPANTS */
 	uint32_t	reserved;
 } GsJobOpen;
+
+/* The records are of the job's form, and slots not larger than its owner's. */
+typedef struct GsJobJoin
+{
+	GsMessage	message;
+	uint64_t	ticket;
+	uint32_t	nwords;
+	uint32_t	keys_only;
+	uint32_t	participant;
+	uint32_t	reserved;
+} GsJobJoin;
 
 typedef struct GsJobReady
 {
 	GsMessage	message;
+	uint64_t	ticket;			/* of a shared job, to its owner; else 0 */
 } GsJobReady;
 
 /* The slot is a batch as batch.h draws it, its block the whole slot. */
@@ -167,6 +208,19 @@ typedef struct GsBatchFilled
 	uint32_t	rows_bytes;		/* rows_end - base; 0 if keys_only */
 	uint32_t	reserved;
 } GsBatchFilled;
+
+typedef struct GsFeedEnd
+{
+	GsMessage	message;
+	uint32_t	partial;		/* 0 or 1: although a batch was not taken */
+	uint32_t	reserved;
+} GsFeedEnd;
+
+typedef struct GsFed
+{
+	GsMessage	message;
+	uint64_t	nrows;			/* of the feeder, that were taken */
+} GsFed;
 
 /* BATCH_FREE and BATCH_RELEASED. */
 typedef struct GsSlotMessage
@@ -240,6 +294,8 @@ typedef enum GsFailure
 	GS_FAILED_PROTOCOL = 1,		/* the client broke the rules; the connection ends */
 	GS_FAILED_VERSION,			/* the two are of different builds */
 	GS_FAILED_MEMORY,			/* no device memory: drain, or close */
+	GS_FAILED_JOB,				/* there is no such job to join, or it has lost
+								 * its owner or a feeder */
 	GS_FAILED_ROWS,				/* the rows say what cannot be */
 	GS_FAILED_DEVICE,			/* the device is broken; the service ends */
 	GS_FAILED_SHUTDOWN			/* the service is ending */
@@ -262,8 +318,11 @@ typedef union GsAnyMessage
 	GsHello		hello;
 	GsWelcome	welcome;
 	GsJobOpen	job_open;
+	GsJobJoin	job_join;
 	GsJobReady	job_ready;
 	GsBatchFilled filled;
+	GsFeedEnd	feed_end;
+	GsFed		fed;
 	GsSlotMessage slot;
 	GsSortRequest sort;
 	GsSorted	sorted;

@@ -50,7 +50,7 @@ DECLARE
 	names text[] := '{}';
 BEGIN
 	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		names := names || substring(line FROM '^(?:  *->  )?(?:Custom Scan \()?((?:Gpu|Incremental )?Sort)\)?$');
+		names := names || substring(line FROM '^(?:  *->  )?(?:(?:Parallel )?Custom Scan \()?((?:Gpu|Incremental )?Sort)\)?$');
 	END LOOP;
 	RETURN array_to_string(names, ', ');	-- which skips the other lines' NULLs
 END $$;

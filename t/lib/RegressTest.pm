@@ -14,8 +14,8 @@
 #
 # A test is named with "picked": statements whose rows, in the columns named,
 # depend on which of several tied rows comes first; "unseen": statements that do
-# not show what they sort by; "lines": lines that only one of the two may have;
-# "plans": statements for which a GpuSort makes another plan the cheapest.
+# not show what they sort by; "plans": statements for which a GpuSort makes another
+# plan the cheapest.
 
 package RegressTest;
 
@@ -80,7 +80,7 @@ sub run_pg_regress
 # A test's output as a list of lines, and results with their columns and rows.
 sub parse
 {
-	my ($file, $spec) = @_;
+	my ($file) = @_;
 	my @lines = split(/\n/, slurp_file($file), -1);
 	my @parts;
 
@@ -94,12 +94,10 @@ sub parse
 		}
 		if ($end < @lines && $lines[$end] =~ /^\(\d+ rows?\)$/ && $lines[ $i + 1 ] =~ /^-+(\+-+)*$/)
 		{
-			my @rows = grep { !($spec->{lines} && $_ =~ $spec->{lines}) } @lines[ $i + 2 .. $end - 1 ];
-
 			push @parts, {
 				header => $lines[$i],
 				columns => [ map { s/^ +| +$//gr } split(/\|/, $lines[$i]) ],
-				rows => \@rows };
+				rows => [ @lines[ $i + 2 .. $end - 1 ] ] };
 			$i = $end;
 		}
 		else
@@ -145,8 +143,8 @@ sub column_agrees
 sub wrong_in
 {
 	my ($stock_file, $file, $spec) = @_;
-	my @stock = parse($stock_file, $spec);
-	my @gpu = parse($file, $spec);
+	my @stock = parse($stock_file);
+	my @gpu = parse($file);
 	my $statement = '';
 	my $after_result = 0;
 

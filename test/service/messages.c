@@ -26,7 +26,7 @@
 #include "log.h"
 #include "unit_check.h"
 
-#define NCLIENTS		3
+#define NCLIENTS		4
 #define SLOT_BYTES		GS_MIN_SLOT_BYTES
 #define DEVICE_BYTES	((uint64_t) 16 << 20)
 #define LIMIT_BYTES		((uint64_t) 4 << 20)
@@ -36,6 +36,10 @@ typedef enum Stage
 	STAGE_NEW,
 	STAGE_IDLE,
 	STAGE_OPENING,
+	STAGE_JOINING,
+	STAGE_FEEDING,
+	STAGE_FEED_FULL,
+	STAGE_ENDING,
 	STAGE_LOADING,
 	STAGE_SORTING,
 	STAGE_SORTED,
@@ -55,7 +59,9 @@ typedef struct RandomClient
 	unsigned	given[GS_MAX_SLOTS];	/* how often each slot was given away and
 										 * did not come back */
 	GsKeyLayout layout;
-	uint64_t	nrows;			/* sent */
+	uint64_t	nrows;			/* sent, those of feeders too */
+	uint64_t	ticket;			/* of its job, if others may join; else 0 */
+	uint64_t	joined;			/* ticket of the job that it feeds; else 0 */
 } RandomClient;
 
 typedef struct World
@@ -93,6 +99,8 @@ client_leave(RandomClient *client)
 	client->socket = -1;
 	client->memfd = -1;
 	client->ring = NULL;
+	client->ticket = 0;
+	client->joined = 0;
 }
 
 /* Sends with as many descriptors as are said.  What cannot be sent is lost. */
@@ -144,6 +152,37 @@ take_slot(RandomClient *client, uint32_t slot)
 	client->given[slot]--;
 }
 
+/* Whose job it feeds; NULL if that is over. */
+static RandomClient *
+owner_of(World *world, const RandomClient *client)
+{
+	for (int i = 0; i < NCLIENTS; i++)
+		if (client->joined != 0 && world->clients[i].ticket == client->joined)
+			return &world->clients[i];
+	return NULL;
+}
+
+static bool
+has_feeders(const World *world, const RandomClient *client)
+{
+	for (int i = 0; i < NCLIENTS; i++)
+		if (client->ticket != 0 && world->clients[i].joined == client->ticket)
+			return true;
+	return false;
+}
+
+/* Its rows are the owner's now. */
+static void
+be_fed(World *world, RandomClient *client)
+{
+	RandomClient *owner = owner_of(world, client);
+
+	if (owner != NULL)
+		gs_key_layout_merge(&owner->layout, &client->layout);
+	client->joined = 0;
+	client->stage = STAGE_IDLE;
+}
+
 /* Reads all that has come, and believes it. */
 static void
 client_read(World *world, RandomClient *client)
@@ -157,7 +196,8 @@ client_read(World *world, RandomClient *client)
 	while ((nbytes = recv(client->socket, &message, sizeof(message), MSG_DONTWAIT)) > 0)
 	{
 		/* a message of the job before, which was closed when it was sent? */
-		bool		closed = client->stage == STAGE_IDLE || client->stage == STAGE_OPENING;
+		bool		closed = client->stage == STAGE_IDLE ||
+			client->stage == STAGE_OPENING || client->stage == STAGE_JOINING;
 
 		CHECK((size_t) nbytes >= sizeof(GsMessage) && message.message.nbytes == (size_t) nbytes);
 		switch (message.message.type)
@@ -168,8 +208,24 @@ client_read(World *world, RandomClient *client)
 					client->stage = STAGE_IDLE;
 				break;
 			case GS_MESSAGE_JOB_READY:
-				client->stage = STAGE_LOADING;
-				reached->jobs++;
+				if (client->stage == STAGE_JOINING)
+				{
+					client->stage = STAGE_FEEDING;
+					reached->joined++;
+				}
+				else
+				{
+					client->stage = STAGE_LOADING;
+					reached->jobs++;
+				}
+				client->ticket = message.job_ready.ticket;
+				break;
+			case GS_MESSAGE_FED:
+				reached->fed++;
+				if (closed)
+					break;
+				CHECK(message.fed.nrows <= client->nrows);
+				be_fed(world, client);
 				break;
 			case GS_MESSAGE_BATCH_FREE:
 				if (!closed)
@@ -195,9 +251,9 @@ client_read(World *world, RandomClient *client)
 			case GS_MESSAGE_FAILED:
 				CHECK(memchr(message.failed.text, 0, sizeof(message.failed.text)) != NULL);
 				CHECK_MSG(message.failed.failure != GS_FAILED_DEVICE, "%s", message.failed.text);
-				client->stage = message.failed.failure == GS_FAILED_MEMORY &&
-					(client->stage == STAGE_LOADING || client->stage == STAGE_SORTING) ?
-					STAGE_FULL : STAGE_FAILED;
+				client->stage = message.failed.failure != GS_FAILED_MEMORY ? STAGE_FAILED :
+					client->stage == STAGE_LOADING || client->stage == STAGE_SORTING ? STAGE_FULL :
+					client->stage == STAGE_FEEDING ? STAGE_FEED_FULL : STAGE_FAILED;
 				if (message.failed.failure == GS_FAILED_MEMORY)
 					reached->memory_failures++;
 				else
@@ -293,6 +349,10 @@ say_open(World *world, RandomClient *client, bool sane)
 		gs_key_layout_add_field(&client->layout, 64, GS_CANONICAL_NONE);
 	client->layout.keys_only = open.keys_only;
 	client->nrows = 0;
+	client->ticket = 0;
+	client->joined = 0;
+	open.shared = (uint32_t) dice_below(dice, 4) > 0;
+	open.participant = (uint32_t) dice_below(dice, 3);
 	memset(client->given, 0, sizeof(client->given));
 	open.nwords = (uint32_t) client->layout.nwords;
 	open.expected_bytes = dice_any_width(dice, sane ? 22 : 64);
@@ -302,9 +362,63 @@ say_open(World *world, RandomClient *client, bool sane)
 	{
 		open.nwords = (uint32_t) dice_any_width(dice, 32);
 		open.keys_only = (uint32_t) dice_below(dice, 3);
+		open.shared = (uint32_t) dice_below(dice, 3);
+		open.participant = (uint32_t) dice_any_width(dice, 11);
 	}
 	client->stage = STAGE_OPENING;
 	send_message(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
+}
+
+/* Joins the job of whoever has one that can be joined; false if nobody has. */
+static bool
+say_join(World *world, RandomClient *client, bool sane)
+{
+	Dice	   *dice = world->dice;
+	const RandomClient *owner = &world->clients[dice_below(dice, NCLIENTS)];
+	GsJobJoin	join = {.ticket = owner->ticket};
+
+	if (sane && (join.ticket == 0 || owner == client))
+		return false;
+	client->layout = owner->layout;
+	client->layout.nrows = 0;
+	client->nrows = 0;
+	client->ticket = 0;
+	client->joined = join.ticket;
+	memset(client->given, 0, sizeof(client->given));
+	join.nwords = (uint32_t) client->layout.nwords;
+	join.keys_only = client->layout.keys_only;
+	join.participant = (uint32_t) dice_below(dice, 3);
+	if (!sane)
+	{
+		switch (dice_below(dice, 4))
+		{
+			case 0:
+				join.ticket = dice_word(dice);
+				break;
+			case 1:
+				join.nwords = (uint32_t) dice_any_width(dice, 32);
+				break;
+			case 2:
+				join.keys_only = (uint32_t) dice_below(dice, 3);
+				break;
+			default:
+				join.participant = (uint32_t) dice_any_width(dice, 32);
+		}
+	}
+	client->stage = STAGE_JOINING;
+	send_message(client, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	return true;
+}
+
+static void
+say_feed_end(World *world, RandomClient *client, bool sane)
+{
+	GsFeedEnd	end = {.partial = client->stage == STAGE_FEED_FULL};
+
+	if (!sane)
+		end.partial = (uint32_t) dice_below(world->dice, 3);
+	client->stage = STAGE_ENDING;
+	send_message(client, &end, GS_MESSAGE_FEED_END, sizeof(end));
 }
 
 /* Rows of 16 to 64 bytes; what they hold is left to chance. */
@@ -346,6 +460,17 @@ fill_slot(World *world, RandomClient *client, uint32_t slot, GsBatchFilled *fill
 	filled->rows_bytes = (uint32_t) (batch.rows_end - batch.base);
 }
 
+/* What may come out in the end. */
+static void
+add_rows(World *world, RandomClient *client, uint64_t nrows)
+{
+	RandomClient *owner = owner_of(world, client);
+
+	client->nrows += nrows;
+	if (owner != NULL && owner != client)
+		owner->nrows += nrows;
+}
+
 static void
 say_filled(World *world, RandomClient *client, bool sane)
 {
@@ -358,7 +483,7 @@ say_filled(World *world, RandomClient *client, bool sane)
 		return;
 	fill_slot(world, client, filled.slot, &filled);
 	client->layout.nrows += filled.nrows;
-	client->nrows += filled.nrows;
+	add_rows(world, client, filled.nrows);
 	if (!sane)
 	{
 		switch (dice_below(dice, 3))
@@ -368,7 +493,7 @@ say_filled(World *world, RandomClient *client, bool sane)
 				break;
 			case 1:
 				filled.nrows = (uint32_t) dice_any_width(dice, 32);
-				client->nrows += filled.nrows;
+				add_rows(world, client, filled.nrows);
 				break;
 			default:
 				filled.rows_bytes = (uint32_t) dice_any_width(dice, 32);
@@ -436,6 +561,11 @@ say_plain(RandomClient *client, GsMessageType type, Stage stage)
 {
 	GsMessage	message;
 
+	if (type == GS_MESSAGE_JOB_CLOSE)
+	{
+		client->ticket = 0;
+		client->joined = 0;
+	}
 	client->stage = stage;
 	send_message(client, &message, type, sizeof(message));
 }
@@ -453,7 +583,7 @@ say_anything(World *world, RandomClient *client)
 		((unsigned char *) any)[i] = (unsigned char) dice_below(dice, 256);
 	if (nbytes >= sizeof(GsMessage) && !dice_one_in(dice, 4))
 	{
-		any[0].message.type = (uint32_t) dice_below(dice, 10);
+		any[0].message.type = (uint32_t) dice_below(dice, 12);
 		any[0].message.nbytes = (uint32_t) nbytes;
 	}
 	client_send(client, any, nbytes, dice_one_in(dice, 3) ? client->socket : -1,
@@ -483,7 +613,22 @@ act_sanely(World *world, RandomClient *client)
 			say_hello(world, client, true);
 			break;
 		case STAGE_IDLE:
-			say_open(world, client, true);
+			if (dice_one_in(dice, 4) || !say_join(world, client, true))
+				say_open(world, client, true);
+			break;
+		case STAGE_FEEDING:
+			if (closes && dice_one_in(dice, 4))
+				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			else if (dice_one_in(dice, 6))
+				say_feed_end(world, client, true);
+			else
+				say_filled(world, client, true);
+			break;
+		case STAGE_FEED_FULL:
+			say_feed_end(world, client, true);
+			break;
+		case STAGE_JOINING:
+		case STAGE_ENDING:
 			break;
 		case STAGE_OPENING:
 			if (closes)
@@ -493,7 +638,10 @@ act_sanely(World *world, RandomClient *client)
 			if (closes)
 				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
 			else if (dice_one_in(dice, 6))
-				say_sort(world, client, true);
+			{
+				if (!has_feeders(world, client))
+					say_sort(world, client, true);
+			}
 			else
 				say_filled(world, client, true);
 			break;
@@ -506,7 +654,7 @@ act_sanely(World *world, RandomClient *client)
 				say_released(world, client, true);
 			break;
 		case STAGE_FULL:
-			if (dice_one_in(dice, 3))
+			if (dice_one_in(dice, 3) && !has_feeders(world, client))
 				say_plain(client, GS_MESSAGE_DRAIN, STAGE_DRAINING);
 			else
 				say_released(world, client, true);
@@ -529,7 +677,7 @@ act_badly(World *world, RandomClient *client)
 {
 	Dice	   *dice = world->dice;
 
-	switch (dice_below(dice, 12))
+	switch (dice_below(dice, 14))
 	{
 		case 0:
 			say_hello(world, client, dice_one_in(dice, 2));
@@ -560,6 +708,12 @@ act_badly(World *world, RandomClient *client)
 			break;
 		case 9:
 			say_anything(world, client);
+			break;
+		case 10:
+			say_join(world, client, dice_one_in(dice, 2));
+			break;
+		case 11:
+			say_feed_end(world, client, false);
 			break;
 		default:
 			scribble(world, client);

@@ -14,6 +14,8 @@
 typedef struct MessagesReached
 {
 	unsigned	jobs;			/* opened */
+	unsigned	joined;
+	unsigned	fed;
 	unsigned	sorted;
 	unsigned	batches;		/* of sorted rows, or drained */
 	unsigned	memory_failures;

@@ -598,6 +598,70 @@ job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t w
 	client_send(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 }
 
+uint64_t
+job_share(Client *client, const Table *table, uint32_t participant)
+{
+	GsJobOpen	open = {
+		.nwords = 1,
+		.keys_only = table->keys_only,
+		.shared = 1,
+		.participant = participant
+	};
+	GsAnyMessage message;
+
+	client->free_slots = UINT64_MAX >> (64 - client->nslots);
+	client_send(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
+	client_expect(client, GS_MESSAGE_JOB_READY, &message);
+	CHECK(message.job_ready.ticket != 0);
+	return message.job_ready.ticket;
+}
+
+void
+job_send_join(Client *client, const Table *table, uint64_t ticket, uint32_t participant)
+{
+	GsJobJoin	join = {
+		.ticket = ticket,
+		.nwords = 1,
+		.keys_only = table->keys_only,
+		.participant = participant
+	};
+
+	client->free_slots = UINT64_MAX >> (64 - client->nslots);
+	client_send(client, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
+}
+
+void
+job_join(Client *client, const Table *table, uint64_t ticket, uint32_t participant)
+{
+	GsAnyMessage message;
+
+	job_send_join(client, table, ticket, participant);
+	client_expect(client, GS_MESSAGE_JOB_READY, &message);
+	CHECK(message.job_ready.ticket == 0);
+}
+
+void
+job_send_feed_end(Client *client, bool partial)
+{
+	GsFeedEnd	end = {.partial = partial};
+
+	client_send(client, &end, GS_MESSAGE_FEED_END, sizeof(end));
+}
+
+uint64_t
+job_end_feed(Client *client, bool partial)
+{
+	GsAnyMessage message;
+	int			type;
+
+	job_send_feed_end(client, partial);
+	while ((type = client_receive(client, &message, PATIENCE_MS)) == GS_MESSAGE_BATCH_FREE)
+		client->free_slots |= UINT64_C(1) << message.slot.slot;
+	CHECK_MSG(type == GS_MESSAGE_FED, "message %d came instead of FED: %s", type,
+			  type == GS_MESSAGE_FAILED ? message.failed.text : "");
+	return message.fed.nrows;
+}
+
 /* Fills a slot with the next rows, and sends it. */
 static void
 send_batch(Client *client, Table *table, uint32_t slot, uint64_t end)
@@ -842,7 +906,8 @@ job_run(Client *client, uint64_t seed, uint64_t nrows, bool keys_only)
 	/* slots of the job before may come yet */
 	do
 		CHECK(client_receive(client, &message, PATIENCE_MS) > 0);
-	while (message.message.type == GS_MESSAGE_BATCH_READY);
+	while (message.message.type == GS_MESSAGE_BATCH_READY ||
+		   message.message.type == GS_MESSAGE_BATCH_FREE);
 	CHECK_MSG(message.message.type == GS_MESSAGE_JOB_READY, "message %u came instead of JOB_READY",
 			  message.message.type);
 	CHECK(job_load(client, &table, nrows));

@@ -161,6 +161,20 @@ extern Table table_make(uint64_t seed, uint64_t nrows, bool keys_only);
 /* JOB_OPEN, without waiting for the answer. */
 extern void job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms);
 
+/* The same of a job that others may join, and waits for the answer: its ticket. */
+extern uint64_t job_share(Client *client, const Table *table, uint32_t participant);
+
+/* JOB_JOIN, without waiting for the answer. */
+extern void job_send_join(Client *client, const Table *table, uint64_t ticket,
+						  uint32_t participant);
+
+/* The same, and it can be joined. */
+extern void job_join(Client *client, const Table *table, uint64_t ticket, uint32_t participant);
+
+/* FEED_END, and FED: how many rows were taken. */
+extern void job_send_feed_end(Client *client, bool partial);
+extern uint64_t job_end_feed(Client *client, bool partial);
+
 /* Fills slots up to that row.  False: FAILED(MEMORY) came. */
 extern bool job_load(Client *client, Table *table, uint64_t end);
 

@@ -153,9 +153,29 @@ typedef enum Phase
 	WATCHING,
 	IDLE,
 	LOADING,
+	FEEDING,
 	SORTED,
 	PHASES
 } Phase;
+
+/* The owner of a job for the next feeder to spoil. */
+static Client sharer = {.socket = -1};
+
+static void
+end_sharing(void)
+{
+	if (sharer.socket >= 0)
+		client_close(&sharer);
+	sharer.socket = -1;
+}
+
+static void
+feed_a_job(Client *client, const Table *table)
+{
+	end_sharing();
+	sharer = client_open(&service, SLOT_BYTES, NSLOTS);
+	job_join(client, table, job_share(&sharer, table, 0), 1);
+}
 
 static Client
 client_in(Phase phase)
@@ -174,7 +194,9 @@ client_in(Phase phase)
 		client_send_hello(&client, 0, 0, &options);
 		client_expect(&client, GS_MESSAGE_WELCOME, &message);
 	}
-	if (phase >= LOADING)
+	if (phase == FEEDING)
+		feed_a_job(&client, &table);
+	else if (phase >= LOADING)
 	{
 		job_open(&client, &table, 0, 0);
 		client_expect(&client, GS_MESSAGE_JOB_READY, &message);
@@ -213,7 +235,9 @@ check_bad(Phase phase, void *message, GsMessageType type, size_t nbytes)
 static const size_t lengths[] = {
 	[GS_MESSAGE_HELLO] = sizeof(GsHello),
 	[GS_MESSAGE_JOB_OPEN] = sizeof(GsJobOpen),
+	[GS_MESSAGE_JOB_JOIN] = sizeof(GsJobJoin),
 	[GS_MESSAGE_BATCH_FILLED] = sizeof(GsBatchFilled),
+	[GS_MESSAGE_FEED_END] = sizeof(GsFeedEnd),
 	[GS_MESSAGE_SORT] = sizeof(GsSortRequest),
 	[GS_MESSAGE_FETCH] = sizeof(GsFetch),
 	[GS_MESSAGE_BATCH_RELEASED] = sizeof(GsSlotMessage),
@@ -240,7 +264,8 @@ test_lengths(void **unused)
 	/* each type, in a phase where it is legal, too short and too long */
 	for (int type = GS_MESSAGE_JOB_OPEN; type <= GS_MESSAGE_JOB_CLOSE; type++)
 	{
-		Phase		phase = type == GS_MESSAGE_JOB_OPEN ? IDLE :
+		Phase		phase = type == GS_MESSAGE_JOB_OPEN || type == GS_MESSAGE_JOB_JOIN ? IDLE :
+			type == GS_MESSAGE_FEED_END ? FEEDING :
 			type == GS_MESSAGE_FETCH || type == GS_MESSAGE_BATCH_RELEASED ? SORTED : LOADING;
 
 		memset(bytes, 0, sizeof(bytes));
@@ -258,7 +283,7 @@ test_lengths(void **unused)
 static void
 test_unknown_types(void **unused)
 {
-	static const int types[] = {0, 9, 63, 64, 65, 69, 1000, -1};
+	static const int types[] = {0, 11, 63, 64, 65, 69, 1000, -1};
 	GsMessage	message;
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -273,12 +298,14 @@ test_order(void **unused)
 	static const unsigned legal[] = {
 		[GS_MESSAGE_HELLO] = 1 << CONNECTED | 1 << WATCHING,
 		[GS_MESSAGE_JOB_OPEN] = 1 << IDLE,
-		[GS_MESSAGE_BATCH_FILLED] = 1 << LOADING,
+		[GS_MESSAGE_JOB_JOIN] = 1 << IDLE,
+		[GS_MESSAGE_BATCH_FILLED] = 1 << LOADING | 1 << FEEDING,
+		[GS_MESSAGE_FEED_END] = 1 << FEEDING,
 		[GS_MESSAGE_SORT] = 1 << LOADING,
 		[GS_MESSAGE_FETCH] = 1 << SORTED,
 		[GS_MESSAGE_BATCH_RELEASED] = 1 << LOADING | 1 << SORTED,
 		[GS_MESSAGE_DRAIN] = 1 << LOADING,
-		[GS_MESSAGE_JOB_CLOSE] = 1 << LOADING | 1 << SORTED,
+		[GS_MESSAGE_JOB_CLOSE] = 1 << LOADING | 1 << FEEDING | 1 << SORTED,
 	};
 	GsAnyMessage message;
 
@@ -308,6 +335,8 @@ test_open(void **unused)
 		{.nwords = UINT32_MAX},
 		{.nwords = 1,.keys_only = 2},
 		{.nwords = 2,.keys_only = 1},
+		{.nwords = 1,.shared = 2},
+		{.nwords = 1,.participant = GS_MAX_PARTICIPANTS},
 	};
 
 	for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++)
@@ -316,6 +345,28 @@ test_open(void **unused)
 
 		check_bad(IDLE, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 	}
+}
+
+static void
+test_join(void **unused)
+{
+	static const GsJobJoin joins[] = {
+		{.nwords = 0},
+		{.nwords = 2 * GS_MAX_FIELDS + 1},
+		{.nwords = 1,.keys_only = 2},
+		{.nwords = 2,.keys_only = 1},
+		{.nwords = 1,.participant = GS_MAX_PARTICIPANTS},
+		{.nwords = 1,.participant = UINT32_MAX},
+	};
+	GsFeedEnd	feed_end = {.partial = 2};
+
+	for (size_t i = 0; i < sizeof(joins) / sizeof(joins[0]); i++)
+	{
+		GsJobJoin	join = joins[i];
+
+		check_bad(IDLE, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	}
+	check_bad(FEEDING, &feed_end, GS_MESSAGE_FEED_END, sizeof(feed_end));
 }
 
 static void
@@ -343,6 +394,7 @@ test_filled(void **unused)
 		GsBatchFilled filled = batches[i];
 
 		check_bad(LOADING, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
+		check_bad(FEEDING, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 	}
 }
 
@@ -568,6 +620,8 @@ test_nothing_is_left(void **unused)
 {
 	uint64_t	until = now_ms() + PATIENCE_MS;
 
+	end_sharing();
+
 	/* the good job's connection is one descriptor */
 	while (service_status(&service).njobs != 1 ||
 		   service_count_fds(&service) != service.nfds + 1)
@@ -589,6 +643,7 @@ main(void)
 		cmocka_unit_test(test_unknown_types),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_open),
+		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_filled),
 		cmocka_unit_test(test_filled_keys_only),
 		cmocka_unit_test(test_slots),

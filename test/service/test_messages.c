@@ -30,10 +30,13 @@ test_random_messages(void **unused)
 static void
 test_they_came_far(void **unused)
 {
-	print_message("# %u jobs, %u sorted, %u batches, %u without memory, %u failed, %u dropped\n",
-				  reached.jobs, reached.sorted, reached.batches, reached.memory_failures,
-				  reached.other_failures, reached.dropped);
+	print_message("# %u jobs, %u joined, %u fed, %u sorted, %u batches, %u without memory, "
+				  "%u failed, %u dropped\n",
+				  reached.jobs, reached.joined, reached.fed, reached.sorted, reached.batches,
+				  reached.memory_failures, reached.other_failures, reached.dropped);
 	CHECK(reached.jobs > NCASES);
+	CHECK(reached.joined > NCASES);
+	CHECK(reached.fed > NCASES / 2);
 	CHECK(reached.sorted > NCASES / 2);
 	CHECK(reached.batches > NCASES);
 	CHECK(reached.memory_failures > 20);

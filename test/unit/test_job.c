@@ -304,7 +304,7 @@ test_too_many_rows(void **unused)
 	service_start(&service, 0, NULL);
 	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
 	CHECK(client_load(&client, NULL));
-	gs_job_batch_filled(client.job, 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
+	gs_feed_batch_filled(gs_job_owner(client.job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
 	CHECK(client.failed && client.failure == GS_FAILED_MEMORY);
 	client_check_drain(&client);
 	client_close(&client);
@@ -415,10 +415,52 @@ test_memory_runs_out(void **unused)
 	CHECK(on_device[OUTCOME_FULL_IN_LOAD] > 0);
 	CHECK(on_device[OUTCOME_FULL_IN_SORT] > 7);
 
-	/* the first is that of the job itself; see test_open_fails() */
+	/* the first is that of the job itself, see test_open_fails(); two are the sort's */
 	run_out_of_memory(table, "allocate_host", 2, &dice, on_host);
-	CHECK(on_host[OUTCOME_FULL_IN_LOAD] > 0);
-	CHECK(on_host[OUTCOME_FULL_IN_SORT] == 1);
+	CHECK(on_host[OUTCOME_FULL_IN_LOAD] == 0);
+	CHECK(on_host[OUTCOME_FULL_IN_SORT] == 2);
+	table_free(table);
+}
+
+/*
+ * After a batch was refused, none is taken, however small, and no sort of all
+ * rows is begun: the client may have said so before it knew.
+ */
+static void
+test_after_full(void **unused)
+{
+	const TestKind kinds[] = {TEST_INT64};
+	TestTable  *table = table_make_empty(kinds, 1, 200000);
+	Service		service;
+	Client		client;
+	uint32_t	slot = 0;
+
+	for (size_t row = 0; row < table->nrows; row++)
+		table_set_number(table, row, 0, (int64_t) row);
+	service_start(&service, (uint64_t) 4 << 20, NULL);
+	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 4));
+	CHECK(!client_load(&client, NULL) && client.failure == GS_FAILED_MEMORY);
+	while (gs_job_busy(client.job))
+		client_poll(&client);
+	while (client.slots[slot] != SLOT_MINE)
+		slot++;
+	client.slots[slot] = SLOT_FILLED;
+	gs_feed_batch_filled(gs_job_owner(client.job), slot, 1, 24);
+	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
+	CHECK(!gs_job_busy(client.job));
+	gs_job_poll(client.job);
+	CHECK(client.slots[slot] == SLOT_FILLED && !client.sorted);
+
+	/* what it took can be sorted */
+	client.slots[slot] = SLOT_MINE;
+	client.failed = false;
+	client.npushed = client.nuploaded;
+	gs_job_sort(client.job, GS_ALGORITHM_AUTO, true, &client.layout);
+	while (!client.sorted)
+		client_poll(&client);
+	CHECK(client.figures.nrows == client.nuploaded && client.nuploaded > 0);
+	client_close(&client);
+	service_stop(&service);
 	table_free(table);
 }
 
@@ -1059,6 +1101,7 @@ main(void)
 		cmocka_unit_test(test_memory_limits),
 		cmocka_unit_test(test_refused_early),
 		cmocka_unit_test(test_memory_runs_out),
+		cmocka_unit_test(test_after_full),
 		cmocka_unit_test(test_close_in_every_phase),
 		cmocka_unit_test(test_close_of_load),
 		cmocka_unit_test(test_device_breaks),

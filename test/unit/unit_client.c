@@ -117,7 +117,9 @@ bool
 client_open(Client *client, Service *service, const TestTable *table,
 			uint32_t slot_bytes, uint32_t nslots)
 {
-	GsJobEvents events = {client, batch_free, sorted, batch_ready, failed};
+	GsParticipant owner = {
+		.events = {client, batch_free, NULL, sorted, batch_ready, failed}
+	};
 	GsJobMemory memory;
 
 	memset(client, 0, sizeof(*client));
@@ -130,8 +132,9 @@ client_open(Client *client, Service *service, const TestTable *table,
 	CHECK(client->ring.base != NULL);
 	memset(client->ring.base, RUBBISH, (size_t) slot_bytes * nslots);
 	CHECK(gs_slab_admit(service->pool, 0, &memory));
-	client->job = gs_job_open(service->device, &memory, &client->ring,
-							  (uint32_t) client->layout.nwords, table->keys_only, &events);
+	owner.ring = client->ring;
+	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
+							  table->keys_only, &owner);
 	if (client->job != NULL)
 		return true;
 	gs_slab_give_all(&memory);
@@ -219,7 +222,7 @@ send_batch(Client *client, uint32_t slot, const GsBatch *batch)
 	filled->first_row = client->npushed - filled->nrows;
 	filled->rows_bytes = (uint32_t) (batch->rows_end - batch->base);
 	client->slots[slot] = SLOT_FILLED;
-	gs_job_batch_filled(client->job, slot, filled->nrows, filled->rows_bytes);
+	gs_feed_batch_filled(gs_job_owner(client->job), slot, filled->nrows, filled->rows_bytes);
 }
 
 bool

@@ -16,12 +16,18 @@
 
 #define UNIT_LINK_QUEUE	256
 
-typedef struct UnitLink
+typedef struct UnitLink UnitLink;
+
+struct UnitLink
 {
 	GsServiceLink base;
+	UnitLink   *owner;			/* NULL: it may open a job itself */
 	GsDevice   *device;
 	GsSlabPool *pool;
-	GsSortJob  *job;			/* NULL: none is open */
+	GsSortJob  *job;			/* that it opened; NULL: none is open */
+	GsFeed	   *feed;			/* of that one, or of its owner's */
+	uint64_t	ticket;
+	GsFailure	failure;		/* the last one that the job reported */
 	GsRing		ring;
 	bool		released;		/* the engine gave the link back */
 	bool		reusable;		/* and so it said */
@@ -30,10 +36,13 @@ typedef struct UnitLink
 	int			head;
 	int			tail;
 	GsAnyMessage queue[UNIT_LINK_QUEUE];
-} UnitLink;
+};
 
 /* memory_limit is the device's, for jobs. */
 extern UnitLink *unit_link_open(uint32_t slot_bytes, uint32_t nslots, uint64_t memory_limit);
+
+/* One more on the same device, whose engine may join the owner's. */
+extern UnitLink *unit_link_open_feeder(UnitLink *owner, uint32_t slot_bytes, uint32_t nslots);
 
 /* Checks that the job is over and the device's memory back. */
 extern void unit_link_close(UnitLink *link);

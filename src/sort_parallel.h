@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_parallel.h
+ *	  A GpuSort in a parallel plan: one job for the rows of all participants.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_PARALLEL_H
+#define GPUSORT_SORT_PARALLEL_H
+
+#include "access/parallel.h"
+#include "nodes/extensible.h"
+
+#include "sort_state.h"
+
+/* The executor's calls, of CustomExecMethods: for plans that are parallel_aware only. */
+extern Size gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);
+extern void gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt,
+										void *coordinate);
+extern void gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt,
+										  void *coordinate);
+extern void gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate);
+extern void gs_sort_parallel_shutdown(CustomScanState *node);
+
+/* A load begins: finds the node's role, which may take a while, and be ALONE. */
+extern void gs_sort_parallel_enter(GsSortState *state);
+
+/*
+ * The engine that the role has the rows go to; NULL if that cannot be, or if the
+ * role is ALONE, which it is from then on.
+ */
+extern GsEngine *gs_sort_parallel_open(GsSortState *state, const GsJob *job);
+
+/* The node has no part in a shared job, whatever its role was. */
+extern void gs_sort_parallel_withdraw(GsSortState *state);
+
+/*
+ * A feeder ends its feed, having pushed what it has: those rows are the owner's.
+ * gs_engine_next_batch() then gives the ones that the device did not take.  OK or FAILED.
+ */
+extern GsStatus gs_sort_parallel_end_feed(GsSortState *state);
+
+/* The owner ends its input: waits for the feeders, whose rows are its own then. */
+extern void gs_sort_parallel_end_input(GsSortState *state);
+
+/* How the sort of a node with others went, for the leader's EXPLAIN. */
+extern void gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary);
+
+#endif							/* GPUSORT_SORT_PARALLEL_H */

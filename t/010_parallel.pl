@@ -1,0 +1,508 @@
+# Participants of a parallel plan feed one sort by gpusortd: any number of them,
+# in every kind of plan, with what can go wrong with each.  The device is the
+# host's processor.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+# An interrupt takes effect within 100 ms; on a busy machine the figure is that
+# of the machine, so the test allows ten times as much, and prints it.
+my $allowed_ms = 1000;
+my $slowest_ms = 0;
+
+my $node = PostgreSQL::Test::Cluster->new('parallel');
+$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+$node->append_conf('postgresql.conf', q{
+	shared_preload_libraries = 'gpusort'
+	gpusort.device = host
+	gpusort.engine = cuda
+	gpusort.device_min_rows = 0
+	gpusort.force = on
+	gpusort.verify = on
+	max_connections = 50
+	max_worker_processes = 160
+	max_parallel_workers = 150
+	max_parallel_workers_per_gather = 8
+	parallel_setup_cost = 0
+	parallel_tuple_cost = 0
+	min_parallel_table_scan_size = 0
+	synchronize_seqscans = off
+	shared_buffers = 64MB
+	work_mem = 64MB
+	autovacuum = off
+	fsync = off
+	jit = off
+});
+$node->start;
+
+# id makes every order below total; n and word are NULL here and there.
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION gpusort;
+	CREATE TYPE size AS ENUM ('s', 'l');
+	ALTER TYPE size ADD VALUE 'm' BEFORE 'l';
+});
+$node->safe_psql('postgres', q{
+	CREATE TABLE rows AS
+		SELECT g AS id, hashint4(g) AS k, nullif(g % 997, 0) AS n, date '2020-01-01' + g % 300 AS day,
+			hashint4(g)::bigint * g AS big, CASE WHEN g % 11 > 0 THEN md5((g / 3)::text) END COLLATE "C" AS word,
+			g % 7 AS few, enum_range(NULL::size) AS sizes, (enum_range(NULL::size))[1 + g % 3] AS size, (g % 1000) / 8.0 AS num
+		FROM generate_series(1, 100000) g;
+	CREATE TABLE more AS SELECT * FROM rows UNION ALL SELECT * FROM rows;
+	CREATE TABLE none (LIKE rows);
+	CREATE TABLE parts (id int, k int) PARTITION BY RANGE (id);
+	CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (30000);
+	CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (30000) TO (60000);
+	CREATE TABLE parts_3 PARTITION OF parts FOR VALUES FROM (60000) TO (200000);
+	INSERT INTO parts SELECT id, k FROM rows;
+	ALTER TABLE rows SET (parallel_workers = 3);
+	ALTER TABLE none SET (parallel_workers = 3);
+	ANALYZE;
+
+	-- Waits in a worker, or in the leader, at a row, until it is shot.
+	CREATE FUNCTION linger(id int, at int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		IF id = at THEN
+			PERFORM pg_sleep(100);
+		END IF;
+		RETURN id;
+	END $$;
+
+	-- Fails in workers, or in the leader.
+	CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		IF id % 500 = 0 AND worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
+			RAISE EXCEPTION 'row % fails', id;
+		END IF;
+		RETURN id;
+	END $$;
+
+	-- A label, of which one was added only when a participant asks for it.
+	CREATE FUNCTION late(id int, at int, label text) RETURNS size VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		WHILE id = at AND NOT EXISTS (SELECT FROM pg_enum WHERE enumlabel = label) LOOP
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		RETURN CASE WHEN id = at THEN label WHEN id % 3 = 0 THEN 'm' ELSE 'l' END;
+	END $$;
+
+	-- Interrupts a session; returns after how many milliseconds it was done.
+	CREATE FUNCTION interrupt(session int) RETURNS numeric LANGUAGE plpgsql AS $$
+	DECLARE
+		start timestamptz := clock_timestamp();
+	BEGIN
+		PERFORM pg_cancel_backend(session);
+		LOOP
+			PERFORM pg_stat_clear_snapshot();
+			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+				WHERE pid = session AND state = 'active' OR leader_pid = session AND pid <> session);
+			EXIT WHEN clock_timestamp() > start + interval '1 minute';
+			PERFORM pg_sleep(0.001);
+		END LOOP;
+		RETURN round(1000 * extract(epoch FROM clock_timestamp() - start), 1);
+	END $$;
+});
+ok(wait_for_service($node, 'running'), 'gpusortd runs');
+
+# All rows in order, in one figure.
+sub digest_of
+{
+	my ($query) = @_;
+
+	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
+}
+
+# The same by PostgreSQL alone.
+my %right;
+
+sub right_digest
+{
+	my ($query) = @_;
+
+	return $right{$query} //= $node->safe_psql('postgres',
+		'SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; ' . digest_of($query));
+}
+
+# What EXPLAIN ANALYZE says.
+sub analyzed
+{
+	my ($query, $settings) = @_;
+
+	return $node->safe_psql('postgres', ($settings // '')
+		  . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
+}
+
+# One job with rows of several participants, as EXPLAIN ANALYZE shows it.  On a
+# busy machine one may have read them all before the others come.
+sub is_shared
+{
+	my ($query, $settings, $what, $shared) = @_;
+	my $plan;
+
+	$shared //= qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Fed Rows: /s;
+	foreach (1 .. 20)
+	{
+		$plan = analyzed($query, $settings);
+		last if $plan =~ $shared;
+	}
+	like($plan, $shared, "$what: several feed one sort");
+}
+
+sub restart_service
+{
+	my (%settings) = @_;
+	my ($before) = service_processes($node);
+
+	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
+	$node->reload;
+	poll(sub { my ($now) = service_processes($node); $now && $now != $before })
+	  or die 'gpusortd is not started again';
+	wait_for_service($node, 'running') or die 'gpusortd does not run';
+}
+
+# gpusortd has nothing to do, and nothing of those that had.
+sub is_idle
+{
+	my ($what) = @_;
+	my $figures;
+
+	poll(sub { $figures = service_status($node, 'jobs, waiting, memory_used'); $figures eq '0|0|0' });
+	is($figures, '0|0|0', "$what: no job is left, and no memory");
+}
+
+# ----------------------------------------------------------- all kinds of keys
+
+my $by_key = 'SELECT id, k FROM rows ORDER BY k, id';
+my $by_n = 'SELECT n FROM rows ORDER BY n';
+my $by_text = 'SELECT word, id FROM rows ORDER BY word, id';
+
+my %keys = (
+	'an int' => $by_key,
+	'a column alone, with NULLs' => $by_n,
+	'the same, DESC' => 'SELECT n FROM rows ORDER BY n DESC',
+	'the same, NULLS FIRST' => 'SELECT n FROM rows ORDER BY n NULLS FIRST',
+	'text' => $by_text,
+	'text alone' => 'SELECT word FROM rows ORDER BY word DESC NULLS LAST',
+	'date and bigint, DESC' => 'SELECT day, big, id FROM rows ORDER BY day DESC, big DESC, id',
+	'whole rows' => 'SELECT * FROM rows ORDER BY few, word, id',
+	'numeric' => 'SELECT num, id FROM rows ORDER BY num, id',
+	'an enum whose labels are placed' => 'SELECT size, id FROM rows ORDER BY size, id',
+	'an array of such' => 'SELECT sizes, id FROM rows ORDER BY sizes, size DESC, id',
+	'text by C.UTF-8, proven' => 'SELECT word, id FROM rows ORDER BY word COLLATE "C.utf8", id',
+	'rows longer than a feeder can give away' =>
+		'SELECT id, CASE WHEN id % 997 = 0 THEN repeat(md5(id::text), 4000) END AS long FROM rows ORDER BY k, id',
+	'an expression above the sort' => 'SELECT upper(word), id FROM rows ORDER BY id',
+	'no rows' => 'SELECT * FROM none ORDER BY k, id');
+
+foreach my $what (sort keys %keys)
+{
+	my $query = $keys{$what};
+
+	is($node->safe_psql('postgres', digest_of($query)), right_digest($query), "$what: right rows");
+	is_shared($query, '', $what) unless $what =~ /no rows|longer/;
+}
+is_idle('keys');
+
+# Ties in the order of the participants, each's as it read them: what each read is in
+# order, so wherever id falls the next participant begins.
+my $stable = q{SELECT few, count(*) FILTER (WHERE id < before) AS steps_back
+	FROM (SELECT few, id, lag(id) OVER (PARTITION BY few ORDER BY place) AS before
+		FROM (SELECT few, id, row_number() OVER () AS place FROM (SELECT few, id, word FROM rows ORDER BY few OFFSET 0) a) b) c
+	GROUP BY few};
+is($node->safe_psql('postgres', "SELECT count(*), max(steps_back) <= 3 FROM ($stable) s"), '7|t',
+	'a stable sort of the rows of each participant, one after the other');
+
+# ------------------------------------------- any number of workers, and leaders
+
+foreach my $nworkers (0 .. 8)
+{
+	foreach my $leader ('on', 'off')
+	{
+		my $settings = "SET max_parallel_workers_per_gather = $nworkers; SET parallel_leader_participation = $leader; ";
+
+		$node->safe_psql('postgres', "ALTER TABLE rows SET (parallel_workers = $nworkers)");
+		is($node->safe_psql('postgres', $settings . digest_of($_)), right_digest($_),
+			"$nworkers workers, leader $leader: $_")
+		  foreach $by_key, $by_n, $by_text;
+		is_shared($by_key, $settings, "$nworkers workers, leader $leader")
+		  if $nworkers > 1 || ($nworkers == 1 && $leader eq 'on');
+	}
+}
+$node->safe_psql('postgres', 'ALTER TABLE rows SET (parallel_workers = 3)');
+
+foreach my $nworkers (0 .. 2)
+{
+	foreach my $leader ('on', 'off')
+	{
+		my $settings = "SET max_parallel_workers = $nworkers; SET parallel_leader_participation = $leader; ";
+
+		is($node->safe_psql('postgres', $settings . digest_of($by_text)), right_digest($by_text),
+			"$nworkers of 3 workers to be had, leader $leader");
+		like(analyzed($by_key, $settings), qr/Workers Launched: $nworkers\n.*Engine: cuda/s, 'in one sort');
+	}
+}
+
+# Nobody waits for anybody where there is no device.
+is($node->safe_psql('postgres', 'SET gpusort.engine = cpu; ' . digest_of($by_text)), right_digest($by_text), 'by the CPU');
+unlike(analyzed($by_text, 'SET gpusort.engine = cpu; '), qr/Fed Rows/, 'each sorts its own');
+unlike(analyzed($by_text, 'SET gpusort.device_min_rows = 1000000; '), qr/Fed Rows/, 'too few rows: each sorts its own');
+
+# ------------------------------------------------------------- what it costs
+
+# With the settings as they come, workers are worth it where nothing is merged.
+my $of_more = 'SELECT * FROM more ORDER BY k, id';
+my $costs = 'SET parallel_setup_cost = 1000; SET parallel_tuple_cost = 0.1; ';
+like(plan_of($node, $of_more, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/s, 'the planner takes workers for a sort that they feed');
+unlike(plan_of($node, $of_more, $costs . $_), qr/Gather/, "but not with $_")
+  foreach 'SET gpusort.engine = cpu; ', 'SET parallel_leader_participation = off; ', 'SET gpusort.planner_cost = off; ';
+
+# ------------------------------------------------------------ all kinds of plans
+
+# A Gather Merge that is run again and again, with other parameters.
+foreach my $leader ('on', 'off')
+{
+	my $rescans = "SET parallel_leader_participation = $leader; SET gpusort.enabled = %s; " . q{
+		SELECT g, (SELECT string_agg(id::text, ',') FROM
+			(SELECT id FROM rows WHERE few = g ORDER BY k, id OFFSET 14280) s)
+		FROM generate_series(0, 6) g};
+
+	is($node->safe_psql('postgres', sprintf($rescans, 'on')),
+		$node->safe_psql('postgres', sprintf($rescans, 'off')), "rescans with parameters, leader $leader");
+
+	# the inner side of a nested loop, without parameters; enable_material off
+	my $loop = "SET parallel_leader_participation = $leader; SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; ";
+	my $query = q{SELECT g, count(*), md5(string_agg(id::text, ',')) FROM generate_series(1, 4) g
+		LEFT JOIN (SELECT id, few FROM rows ORDER BY k, id OFFSET 0) s ON s.few >= g GROUP BY g ORDER BY g};
+
+	like(plan_of($node, $query, $loop), qr/Nested Loop.*Gather Merge.*Parallel Custom Scan/s, 'below a nested loop');
+	is($node->safe_psql('postgres', "$loop $query"),
+		$node->safe_psql('postgres', "SET gpusort.enabled = off; $loop $query"), "rescans in a nested loop, leader $leader");
+}
+
+# [name, query, settings, plan]
+my @plans = (
+	[ 'partitions', 'SELECT id FROM parts ORDER BY k, id', '',
+		qr/Gather Merge\n.*Parallel Custom Scan \(GpuSort\)\n.*Parallel Append/s ],
+	[ 'two below a merge join', 'SELECT a.id FROM rows a JOIN parts b USING (id) ORDER BY a.id',
+		'SET enable_hashjoin = off; SET enable_nestloop = off;',
+		qr/Merge Join(.*Gather Merge[^>]*->  Parallel Custom Scan \(GpuSort\)[^>]*->  Parallel){2}/s ],
+	[ 'a parallel hash join', 'SELECT a.id FROM rows a JOIN parts b USING (id) ORDER BY a.k, a.id',
+		'SET enable_mergejoin = off; SET enable_nestloop = off;',
+		qr/Gather Merge.*Parallel Custom Scan \(GpuSort\).*Parallel Hash Join/s ],
+	[ 'a grouping', 'SELECT k % 1000 AS id, count(*) FROM rows GROUP BY 1 ORDER BY 1',
+		'SET enable_hashagg = off;', qr/GroupAggregate.*Gather Merge.*Custom Scan \(GpuSort\)/s ],
+	[ 'a merge join in the workers', 'SELECT a.id, b.id AS other FROM rows a JOIN rows b ON a.k = b.k ORDER BY a.k, a.id, b.id',
+		'SET enable_hashjoin = off; SET enable_nestloop = off;', qr/Merge Join/ ],
+	[ 'a LIMIT', 'SELECT id FROM rows ORDER BY k, id LIMIT 1000', '',
+		qr/Limit\n.*Gather Merge\n.*->  Custom Scan \(GpuSort\)/s ]);
+
+foreach (@plans)
+{
+	my ($name, $query, $settings, $plan) = @$_;
+
+	like(plan_of($node, $query, $settings), $plan, "$name: the plan");
+	is($node->safe_psql('postgres', "$settings " . digest_of($query)), right_digest($query), "$name: right rows");
+}
+is_idle('plans');
+
+# A cursor, left in the middle; a prepared statement whose setting changes.
+is($node->safe_psql('postgres', "BEGIN; DECLARE c CURSOR FOR $by_key; FETCH 1 FROM c; COMMIT; " . digest_of($by_n)),
+	join("\n", $node->safe_psql('postgres', "SET gpusort.enabled = off; $by_key LIMIT 1"), right_digest($by_n)), 'a cursor');
+is($node->safe_psql('postgres', 'SET plan_cache_mode = force_generic_plan; PREPARE q AS ' . digest_of($by_key)
+		. '; EXECUTE q; SET gpusort.engine = cpu; EXECUTE q; SET gpusort.enabled = off; EXECUTE q'),
+	join("\n", (right_digest($by_key)) x 3), 'a cached plan under other settings');
+
+# ------------------------------------------------------- the device has no memory
+
+foreach my $limit ('4MB', '6MB', '9MB')
+{
+	restart_service('gpusort.device_memory_limit' => $limit);
+	foreach my $work_mem ('64MB', '256kB')
+	{
+		foreach my $leader ('on', 'off')
+		{
+			my $settings = "SET work_mem = '$work_mem'; SET parallel_leader_participation = $leader; SET gpusort.device_wait = 100; ";
+
+			is($node->safe_psql('postgres', $settings . digest_of($_)), right_digest($_),
+				"$limit of device memory, work_mem $work_mem, leader $leader: $_")
+			  foreach values %keys;
+		}
+	}
+	is_idle("$limit of device memory");
+}
+is_shared('SELECT * FROM rows ORDER BY few, word, id', '', 'what a worker cannot give it sorts itself',
+	qr/Fed Rows: \d+\n +Sorted Rows: \d+/);
+restart_service('gpusort.device_memory_limit' => '0');
+
+foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'pin:1:none', 'pin:3:none')
+{
+	restart_service('gpusort.service_fault' => $_);
+	is($node->safe_psql('postgres', digest_of($by_text)), right_digest($by_text), "$_: right rows");
+	is_idle($_);
+}
+
+# ------------------------------------------------------------ gpusortd is lost
+
+foreach my $fault ('copy_in:1:kill', 'copy_in:9:kill', 'copy_in:9:fail', 'pack:1:kill', 'sort_words:1:fail', 'gather:1:kill', 'copy_out:5:kill')
+{
+	foreach my $leader ('on', 'off')
+	{
+		my ($status, $rows, $error);
+
+		restart_service('gpusort.service_fault' => $fault);
+		($status, $rows, $error) = $node->psql('postgres',
+			"\\set VERBOSITY verbose\nSET parallel_leader_participation = $leader; " . digest_of('SELECT * FROM rows ORDER BY word, id'));
+		isnt($status, 0, "$fault, leader $leader: an error");
+		like($error, qr/ERROR:  58000: the cuda sort engine failed.*HINT: /s, 'that says what');
+	}
+}
+restart_service('gpusort.service_fault' => '');
+is($node->safe_psql('postgres', digest_of($by_text)), right_digest($by_text), 'it is well again');
+
+# ------------------------------------------------- participants that end, errors
+
+my $lingering = 'SELECT linger(id, %d) AS id, k FROM rows ORDER BY k, 1';
+my $lingers = q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND %d IN (pid, leader_pid))};
+my ($control) = session($node);
+
+foreach my $leader ('on', 'off')
+{
+	my ($psql, $pid) = session($node, "SET parallel_leader_participation = $leader");
+	my @rows = map { $_ * 7919 % 100000 } 1 .. 3;
+
+	# canceled, whoever lingers; then the owner waits for it
+	foreach my $row (@rows)
+	{
+		$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, $row)) . ";\n");
+		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: one lingers at row $row");
+		sleep 0.3;
+		my $ms = ask($control, "SELECT interrupt($pid)");
+		cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
+		$slowest_ms = $ms if $ms > $slowest_ms;
+		like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query is canceled');
+		is(contexts_of($psql), '0', 'nothing is left in the leader');
+		is_idle('canceled');
+	}
+
+	# a worker that is told to end
+	my $done = 0;
+	foreach my $row (1 .. 20)
+	{
+		$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, $row * 4999)) . ";\n");
+		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: one lingers");
+		my $worker = $node->safe_psql('postgres',
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND leader_pid = $pid AND pid <> $pid");
+		if ($worker eq '')
+		{
+			ask($control, "SELECT interrupt($pid)");
+			ask_error($psql, 'SELECT 1');
+			next;
+		}
+		like(ask_error($psql, 'SELECT 1'),
+			qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
+			'terminated, the worker takes the query along');
+		is(contexts_of($psql), '0', 'nothing is left in the leader');
+		is_idle('terminated');
+		$done = 1;
+		last;
+	}
+	ok($done, "leader $leader: a worker was terminated");
+
+	# errors, of a worker or of the leader
+	like(ask_error($psql, 'SELECT fail_in(id, true) FROM rows ORDER BY k, 1'), qr/ERROR:  row \d+ fails/, 'an error in a worker is that of the query');
+	is_idle('an error in a worker');
+	if ($leader eq 'on')
+	{
+		like(ask_error($psql, 'SELECT fail_in(id, false) FROM rows ORDER BY k, 1'), qr/ERROR:  row \d+ fails/, 'one in the leader too');
+		is_idle('an error in the leader');
+	}
+	is(ask($psql, digest_of($by_key)), right_digest($by_key), 'the session sorts again');
+	$psql->quit;
+}
+
+# A label that is added to an enum meanwhile: whoever finds it goes on with a
+# tuplesort, a feeder with the rows that it has not given away, the owner with all.
+foreach my $try (1 .. 6)
+{
+	my $leader = $try % 2 ? 'on' : 'off';
+	my $query = digest_of('SELECT id, late(id, ' . $try * 13331 . ", 'late $try') AS l FROM rows ORDER BY l, id");
+	my ($psql, $pid) = session($node, "SET parallel_leader_participation = $leader");
+
+	$psql->query_until(qr/started/, "\\echo started\n$query;\n\\echo done\n");
+	ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: one waits for a label");
+	sleep 0.3;
+	$node->safe_psql('postgres', "ALTER TYPE size ADD VALUE 'late $try' BEFORE 's'");
+	my $got = $psql->query('SELECT 1');
+	$got =~ s/\s*\b1\s*$//;
+	$got =~ s/\s*done\s*//;
+	is($got, $node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $query"),
+		'it is in its place');
+	$psql->quit;
+	is_idle('a late label');
+}
+
+# Canceled while the device is slow: loading, sorting, handing out.
+foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:5')
+{
+	my ($psql, $pid) = session($node);
+
+	restart_service('gpusort.service_fault' => "$where:delay=3000");
+	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
+	sleep 0.7;
+	my $ms = ask($control, "SELECT interrupt($pid)");
+	cmp_ok($ms, '<', $allowed_ms, "canceled in $where, in $ms ms");
+	$slowest_ms = $ms if $ms > $slowest_ms;
+	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
+	is_idle("canceled in $where");
+	$psql->quit;
+}
+
+# Canceled while the owner waits for the device, and everyone else for the owner.
+restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '30MB');
+foreach my $leader ('on', 'off')
+{
+	my ($holder) = session($node, 'SET max_parallel_workers_per_gather = 0');
+	my ($psql, $pid) = session($node, "SET parallel_leader_participation = $leader; SET gpusort.device_wait = '1min'");
+
+	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
+	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
+	ok($node->poll_query_until('postgres', 'SELECT waiting FROM gpusort_service_status()', '1'), "leader $leader: a sort waits for memory");
+	my $ms = ask($control, "SELECT interrupt($pid)");
+	cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
+	$slowest_ms = $ms if $ms > $slowest_ms;
+	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
+
+	# it waits again, until there is memory; or not so long
+	$psql->query_until(qr/started/, "\\echo started\n" . digest_of($by_text) . ";\n");
+	ok($node->poll_query_until('postgres', 'SELECT waiting FROM gpusort_service_status()', '1'), 'the next one waits, too');
+	ask($holder, 'COMMIT');
+	like($psql->query('SELECT 1'), qr/^\Q$right{$by_text}\E\n/, 'and gets it');
+	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
+	is(ask($psql, 'SET gpusort.device_wait = 50; ' . digest_of($by_text)), $right{$by_text}, 'or each sorts its own rows');
+	$psql->quit;
+	$holder->quit;
+	is_idle('waiting');
+}
+restart_service('gpusort.device_memory_limit' => '0');
+diag("slowest interrupt: $slowest_ms ms");
+
+# ------------------------------------------------------------- many at a time
+
+right_digest($_) foreach $by_key, $by_n;
+$node->pgbench('-n -c 16 -j 2 -t 3', 0, [qr{actually processed: 48/48}], [qr{^$}], '16 sessions of up to 9 participants at once',
+	{ '010_many' => join('', map {
+			my ($count, $digest) = split(/\|/, right_digest($_));
+			"SELECT 1 / (count = $count AND md5 = '$digest')::int FROM (" . digest_of($_) . ") d;\n" } $by_key, $by_n) });
+is_idle('16 sessions');
+ok(!$node->log_contains('server process .* was terminated|reinitializing|TRAP: |PANIC: '), 'no process of the server has crashed');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,638 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_feeders.c
+ *	  Jobs that several connections feed: who may join, what comes out, and
+ *	  what is left when one of them goes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "service_driver.h"
+#include "unit_cmocka.h"
+
+#define SLOT_BYTES	((uint32_t) 128 << 10)
+#define FEED_BYTES	((uint32_t) 64 << 10)
+#define NSLOTS		4
+
+/* Rows of one participant: a stretch of the table's. */
+static Table
+table_from(uint64_t seed, uint64_t nrows, uint64_t first, bool keys_only)
+{
+	Table		table = table_make(seed, nrows, keys_only);
+
+	table.nloaded = first;
+	return table;
+}
+
+/* The owner's table becomes that of all: what was observed, how many there are. */
+static void
+merge(Table *owner, const Table *feeder, uint64_t nloaded)
+{
+	gs_key_layout_merge(&owner->layout, &feeder->layout);
+	owner->nloaded = nloaded;
+}
+
+/* A service with an owner that shares its job, and a feeder that has joined it. */
+typedef struct Pair
+{
+	Service		service;
+	Client		owner;
+	Client		feeder;
+	uint64_t	ticket;
+	Table		owners;
+	Table		feeders;
+} Pair;
+
+#define NROWS	20000
+
+/* The feeder has the rows from there on, and the higher number. */
+static Pair
+pair_begin(const char *const *options, uint64_t first_of_feeder)
+{
+	Pair		pair = {.service = service_start(options)};
+
+	pair.owner = client_open(&pair.service, SLOT_BYTES, NSLOTS);
+	pair.feeder = client_open(&pair.service, FEED_BYTES, NSLOTS);
+	pair.owners = table_from(3, NROWS, 0, false);
+	pair.feeders = table_from(3, NROWS, first_of_feeder, false);
+	pair.ticket = job_share(&pair.owner, &pair.owners, 4);
+	job_join(&pair.feeder, &pair.feeders, pair.ticket, 5);
+	return pair;
+}
+
+static void
+pair_end(Pair *pair)
+{
+	client_close(&pair->owner);
+	client_close(&pair->feeder);
+	service_check_idle(&pair->service);
+	service_stop(&pair->service);
+}
+
+/* Messages up to the failure, which has to be GS_FAILED_JOB. */
+static void
+expect_job_failed(Client *client)
+{
+	GsAnyMessage message;
+
+	do
+		CHECK(client_receive(client, &message, PATIENCE_MS) > 0);
+	while (message.message.type == GS_MESSAGE_BATCH_FREE);
+	CHECK_MSG(message.message.type == GS_MESSAGE_FAILED, "message %u came", message.message.type);
+	CHECK_MSG(message.failed.failure == GS_FAILED_JOB, "failure %u: %s",
+			  message.failed.failure, message.failed.text);
+}
+
+/* The client broke the rules; what was on its way comes before it hears of it. */
+static void
+expect_dropped(Client *client)
+{
+	GsAnyMessage message;
+
+	do
+		CHECK(client_receive(client, &message, PATIENCE_MS) > 0);
+	while (message.message.type == GS_MESSAGE_BATCH_FREE);
+	CHECK(message.message.type == GS_MESSAGE_FAILED);
+	CHECK(message.failed.failure == GS_FAILED_PROTOCOL);
+	CHECK(client_receive(client, &message, PATIENCE_MS) == 0);
+}
+
+/* The connection is good for a job of its own. */
+static void
+check_next_job(Client *client)
+{
+	job_close(client);
+	job_run(client, 9, 3000, false);
+}
+
+/* --------------------------------------------------------------------- order */
+
+/*
+ * Rows come in turns, and in the end those of a feeder that came last; after FED
+ * a feeder's connection is free, while the owner sorts.
+ */
+static void
+check_turns(bool keys_only)
+{
+	const uint64_t third = NROWS / 3;
+	Service		service = service_start(NULL);
+	Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
+	Client		last = client_open(&service, FEED_BYTES, 2);
+	Table		owners = table_from(3, NROWS, 0, keys_only);
+	Table		feeders = table_from(3, NROWS, third, keys_only);
+	Table		lasts = table_from(3, NROWS, 2 * third, keys_only);
+	uint64_t	ticket = job_share(&owner, &owners, 0);
+
+	job_join(&feeder, &feeders, ticket, 1);
+	for (uint64_t n = 500; n < third; n += 500)
+	{
+		job_load(&feeder, &feeders, third + n);
+		job_load(&owner, &owners, n);
+	}
+	job_join(&last, &lasts, ticket, GS_MAX_PARTICIPANTS - 1);
+	job_load(&last, &lasts, NROWS);
+	CHECK(job_end_feed(&last, false) == NROWS - 2 * third);
+	job_load(&owner, &owners, third);
+	job_load(&feeder, &feeders, 2 * third);
+	CHECK(job_end_feed(&feeder, false) == third);
+	merge(&owners, &feeders, NROWS);
+	merge(&owners, &lasts, NROWS);
+	job_sort(&owner, &owners, GS_ALGORITHM_AUTO);
+	job_run(&feeder, 8, 1000, keys_only);
+	job_fetch(&owner, &owners, 1, 0);
+	client_close(&owner);
+	client_close(&feeder);
+	client_close(&last);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+static void
+test_order(void **unused)
+{
+	check_turns(false);
+	check_turns(true);
+}
+
+/* The feeder's number is the lower one: its rows are first, whenever they came. */
+static void
+test_drain(void **unused)
+{
+	Service		service = service_start(NULL);
+	Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
+	Table		owners = table_from(3, NROWS, NROWS / 2, false);
+	Table		feeders = table_from(3, NROWS, 0, false);
+	uint64_t	ticket = job_share(&owner, &owners, 1);
+
+	job_load(&owner, &owners, NROWS);
+	job_join(&feeder, &feeders, ticket, 0);
+	job_load(&feeder, &feeders, NROWS / 2);
+	CHECK(job_end_feed(&feeder, false) == NROWS / 2);
+	job_drain(&owner, &owners);
+	job_close(&owner);
+	client_close(&owner);
+	client_close(&feeder);
+	service_check_idle(&service);
+	service_stop(&service);
+}
+
+/* One feeds two jobs, one after the other, and then has one of its own. */
+static void
+test_reuse(void **unused)
+{
+	Pair		pair = pair_begin(NULL, NROWS / 2);
+	Client		other = client_open(&pair.service, SLOT_BYTES, NSLOTS);
+	Table		others = table_from(6, NROWS, 0, false);
+	Table		second = table_from(6, NROWS, NROWS / 4, false);
+	uint64_t	ticket = job_share(&other, &others, 0);
+
+	CHECK(ticket != pair.ticket);
+	job_load(&pair.feeder, &pair.feeders, NROWS);
+	CHECK(job_end_feed(&pair.feeder, false) == NROWS / 2);
+	job_join(&pair.feeder, &second, ticket, 1);
+	job_load(&pair.feeder, &second, NROWS);
+	CHECK(job_end_feed(&pair.feeder, false) == NROWS - NROWS / 4);
+	job_run(&pair.feeder, 7, 5000, false);
+
+	job_load(&other, &others, NROWS / 4);
+	merge(&others, &second, NROWS);
+	job_sort(&other, &others, GS_ALGORITHM_AUTO);
+	job_fetch(&other, &others, 1, 0);
+	job_load(&pair.owner, &pair.owners, NROWS / 2);
+	merge(&pair.owners, &pair.feeders, NROWS);
+	job_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
+	job_fetch(&pair.owner, &pair.owners, 1, 0);
+	client_close(&other);
+	CHECK(service_status(&pair.service).jobs_done >= 1);
+	pair_end(&pair);
+}
+
+/* ---------------------------------------------------------------------- join */
+
+/* A job that cannot be joined; the connection stays. */
+static void
+check_cannot_join(Client *client, const Table *table, uint64_t ticket)
+{
+	job_send_join(client, table, ticket, 1);
+	client_expect_failed(client, GS_FAILED_JOB);
+	job_close(client);
+}
+
+static void
+test_tickets(void **unused)
+{
+	Pair		pair = pair_begin(NULL, NROWS / 2);
+	Client		client = client_open(&pair.service, FEED_BYTES, NSLOTS);
+	Client		large = client_open(&pair.service, 2 * SLOT_BYTES, NSLOTS);
+	Table		table = table_make(3, NROWS, false);
+	Table		keys = table_make(3, NROWS, true);
+	GsJobJoin	join = {.ticket = pair.ticket,.nwords = 2};
+	GsAnyMessage message;
+
+	check_cannot_join(&client, &table, 0);
+	check_cannot_join(&client, &table, pair.ticket + 1);
+	check_cannot_join(&client, &keys, pair.ticket);
+	check_cannot_join(&large, &table, pair.ticket);
+	client_send(&client, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	client_expect_failed(&client, GS_FAILED_JOB);
+	job_close(&client);
+
+	/* that of a job that nobody may join is 0 */
+	job_open(&large, &table, 0, 0);
+	client_expect(&large, GS_MESSAGE_JOB_READY, &message);
+	CHECK(message.job_ready.ticket == 0);
+	check_cannot_join(&client, &table, 0);
+
+	/* sorted, then over */
+	job_load(&pair.feeder, &pair.feeders, NROWS);
+	job_end_feed(&pair.feeder, false);
+	merge(&pair.owners, &pair.feeders, NROWS / 2);
+	job_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
+	check_cannot_join(&client, &table, pair.ticket);
+	job_close(&pair.owner);
+	check_cannot_join(&client, &table, pair.ticket);
+	job_run(&client, 1, 2000, false);
+	client_close(&client);
+	client_close(&large);
+	pair_end(&pair);
+}
+
+/* SORT and DRAIN are too early as long as a feeder is there. */
+static void
+test_too_early(void **unused)
+{
+	for (int drains = 0; drains < 2; drains++)
+	{
+		Pair		pair = pair_begin(NULL, NROWS / 2);
+
+		job_load(&pair.owner, &pair.owners, 10);
+		job_load(&pair.feeder, &pair.feeders, NROWS);
+		if (drains)
+			client_send_plain(&pair.owner, GS_MESSAGE_DRAIN);
+		else
+			job_send_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
+		expect_dropped(&pair.owner);
+		expect_job_failed(&pair.feeder);
+		check_next_job(&pair.feeder);
+		pair_end(&pair);
+	}
+}
+
+/* -------------------------------------------------------------------- memory */
+
+/*
+ * The feeder gets no memory for its rows; what the device took of them is sorted
+ * with the owner's.
+ */
+static void
+test_no_memory(void **unused)
+{
+	const uint64_t many = 1000000;
+
+	for (int drains = 0; drains < 2; drains++)
+	{
+		Service		service = service_start((const char *[]) {"--memory-limit", "8", NULL});
+		Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
+		Client		other = client_open(&service, FEED_BYTES, NSLOTS);
+		Table		owners = table_from(3, many, 0, false);
+		Table		feeders = table_from(3, many, 2000, false);
+		Table		others = table_from(3, many, 1000, false);
+		uint64_t	ticket = job_share(&owner, &owners, 0);
+		uint64_t	nrows;
+
+		/* said while there is memory yet, or it might not be taken */
+		job_join(&other, &others, ticket, 1);
+		job_load(&other, &others, 2000);
+		job_load(&owner, &owners, 1000);
+		job_join(&feeder, &feeders, ticket, 2);
+		CHECK_MSG(!job_load(&feeder, &feeders, many), "there was no end to 8 MB");
+
+		/* who has not heard of it says so, and is not heard */
+		job_send_feed_end(&feeder, false);
+		nrows = job_end_feed(&feeder, true);
+		CHECK(nrows > 0 && nrows < feeders.nloaded - 2000);
+		CHECK(job_end_feed(&other, false) == 1000);
+		merge(&owners, &others, 2000);
+		merge(&owners, &feeders, 2000 + nrows);
+		if (drains)
+			job_drain(&owner, &owners);
+		else
+		{
+			job_sort(&owner, &owners, GS_ALGORITHM_AUTO);
+			job_fetch(&owner, &owners, 1, 0);
+		}
+		job_close(&owner);
+		job_run(&feeder, 5, 1000, false);
+		client_close(&owner);
+		client_close(&feeder);
+		client_close(&other);
+		service_check_idle(&service);
+		service_stop(&service);
+	}
+}
+
+/* --------------------------------------------------------------- those who go */
+
+typedef enum HowToGo
+{
+	GO_CLOSE_JOB,
+	GO_CLOSE_SOCKET,
+	GO_BREAK_RULES,
+	WAYS_TO_GO
+} HowToGo;
+
+static void
+go(Client *client, HowToGo how)
+{
+	GsMessage	message;
+
+	if (how == GO_CLOSE_JOB)
+		job_close(client);
+	else if (how == GO_CLOSE_SOCKET)
+		shutdown(client->socket, SHUT_RDWR);
+	else
+		client_send(client, &message, GS_MESSAGE_HELLO, sizeof(message));
+}
+
+/* A feeder goes, with or without rows: so does the job, and nothing is left. */
+static void
+test_feeder_goes(void **unused)
+{
+	for (int how = 0; how < WAYS_TO_GO; how++)
+		for (uint64_t nrows = 0; nrows <= NROWS / 2; nrows += NROWS / 2)
+		{
+			Pair		pair = pair_begin(NULL, NROWS / 2);
+			Client		other = client_open(&pair.service, FEED_BYTES, NSLOTS);
+
+			unit_case("way %d, %llu rows", how, (unsigned long long) nrows);
+			job_load(&pair.owner, &pair.owners, NROWS / 2);
+			job_load(&pair.feeder, &pair.feeders, pair.feeders.nloaded + nrows);
+			job_join(&other, &pair.owners, pair.ticket, 7);
+			go(&pair.feeder, how);
+			expect_job_failed(&pair.owner);
+			expect_job_failed(&other);
+
+			/* what crosses the failure is borne */
+			job_send_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
+			job_send_feed_end(&other, false);
+			check_next_job(&other);
+			check_cannot_join(&other, &pair.owners, pair.ticket);
+			check_next_job(&pair.owner);
+			client_close(&other);
+			pair_end(&pair);
+		}
+	unit_case("%s", "");
+}
+
+/* The feeder is a process that is killed. */
+static void
+test_feeder_dies(void **unused)
+{
+	Pair		pair = pair_begin(NULL, NROWS / 2);
+	int			ends[2];
+	char		byte;
+	pid_t		child;
+	int			status;
+
+	CHECK(pipe(ends) == 0);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+	{
+		Client		client = client_open(&pair.service, FEED_BYTES, NSLOTS);
+
+		job_join(&client, &pair.feeders, pair.ticket, 9);
+		job_load(&client, &pair.feeders, NROWS);
+		CHECK(write(ends[1], "x", 1) == 1);
+		pause();
+	}
+	CHECK(read(ends[0], &byte, 1) == 1);
+	kill(child, SIGKILL);
+	CHECK(waitpid(child, &status, 0) == child);
+	expect_job_failed(&pair.owner);
+	expect_job_failed(&pair.feeder);
+	close(ends[0]);
+	close(ends[1]);
+	pair_end(&pair);
+}
+
+/*
+ * The owner goes while the device reads the feeder's ring, and the feeder does
+ * this or that: it hears of it at once, the ring is let go of when the device has.
+ */
+static void
+test_owner_goes(void **unused)
+{
+	enum
+	{
+		FEEDER_LOADS, FEEDER_ENDS, FEEDER_CLOSES, FEEDER_LEAVES, FEEDER_STATES
+	};
+
+	for (int how = 0; how < WAYS_TO_GO; how++)
+		for (int state = FEEDER_LOADS; state < FEEDER_STATES; state++)
+		{
+			Pair		pair = pair_begin((const char *[])
+										  {
+										  "--fault", "copy_in:1:delay=400", NULL
+										  }, NROWS / 2);
+			uint64_t	start = now_ms();
+
+			unit_case("way %d, state %d", how, state);
+			job_load(&pair.feeder, &pair.feeders, NROWS / 2 + 500);
+			if (state == FEEDER_ENDS)
+				job_send_feed_end(&pair.feeder, false);
+			go(&pair.owner, how);
+			if (state == FEEDER_LEAVES)
+				shutdown(pair.feeder.socket, SHUT_RDWR);
+			else
+			{
+				expect_job_failed(&pair.feeder);
+				CHECK_MSG(now_ms() - start < 300, "it heard of it after %d ms",
+						  (int) (now_ms() - start));
+				if (state == FEEDER_CLOSES)
+				{
+					check_next_job(&pair.feeder);
+					CHECK_MSG(now_ms() - start >= 400, "the ring is used after %d ms",
+							  (int) (now_ms() - start));
+				}
+			}
+			pair_end(&pair);
+		}
+	unit_case("%s", "");
+}
+
+/* The feeder goes while the device reads its ring. */
+static void
+test_feeder_of_slow_device(void **unused)
+{
+	for (int how = 0; how < WAYS_TO_GO; how++)
+	{
+		Pair		pair = pair_begin((const char *[])
+									  {
+									  "--fault", "copy_in:1:delay=400", NULL
+									  }, NROWS / 2);
+		uint64_t	start = now_ms();
+
+		job_load(&pair.feeder, &pair.feeders, NROWS / 2 + 500);
+		go(&pair.feeder, how);
+		expect_job_failed(&pair.owner);
+		CHECK(now_ms() - start < 300);
+		if (how == GO_CLOSE_JOB)
+		{
+			job_run(&pair.feeder, 9, 3000, false);
+			CHECK(now_ms() - start >= 400);
+		}
+		pair_end(&pair);
+	}
+}
+
+/* FED comes no sooner than the rows are there. */
+static void
+test_fed_waits(void **unused)
+{
+	Pair		pair = pair_begin((const char *[])
+								  {
+								  "--fault", "copy_in:1:delay=300", NULL
+								  }, 0);
+	uint64_t	start = now_ms();
+
+	job_load(&pair.feeder, &pair.feeders, 500);
+	CHECK(job_end_feed(&pair.feeder, false) == 500);
+	CHECK_MSG(now_ms() - start >= 300, "FED came after %d ms", (int) (now_ms() - start));
+	merge(&pair.owners, &pair.feeders, 500);
+	job_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
+	job_fetch(&pair.owner, &pair.owners, 1, 0);
+	pair_end(&pair);
+}
+
+/* The device breaks: all hear of it. */
+static void
+test_broken_device(void **unused)
+{
+	Pair		pair = pair_begin((const char *[]) {"--fault", "copy_in:1:fail", NULL}, 0);
+	int			status;
+
+	job_load(&pair.feeder, &pair.feeders, 100);
+	client_expect_dropped(&pair.feeder, GS_FAILED_DEVICE);
+	client_expect_dropped(&pair.owner, GS_FAILED_DEVICE);
+	client_close(&pair.owner);
+	client_close(&pair.feeder);
+	status = service_wait(&pair.service);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	service_remove(&pair.service);
+}
+
+/* --------------------------------------------------------------------- many */
+
+#define NSESSIONS	16
+#define NFEEDERS	8
+
+/* A feeder, in a process of its own: its rows are those of one stretch. */
+static void
+feed(const Service *service, Table *table, uint64_t ticket, uint32_t participant, uint64_t end)
+{
+	Client		client = client_open(service, FEED_BYTES, 2);
+	uint64_t	nrows = end - table->nloaded;
+
+	job_join(&client, table, ticket, participant);
+	job_load(&client, table, end);
+	CHECK(job_end_feed(&client, false) == nrows);
+	client_close(&client);
+	_exit(0);
+}
+
+/* All of a sort with its feeders. */
+static void
+run_session(const Service *service, uint64_t seed, uint64_t nrows)
+{
+	Client		owner = client_open(service, SLOT_BYTES, NSLOTS);
+	Table	   *tables = mmap(NULL, sizeof(Table) * NFEEDERS, PROT_READ | PROT_WRITE,
+							  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t	share = nrows / (NFEEDERS + 1);
+	Table		own = table_from(seed, nrows, 0, seed % 3 == 0);
+	pid_t		children[NFEEDERS];
+	uint64_t	ticket = job_share(&owner, &own, 0);
+
+	CHECK(tables != MAP_FAILED);
+	for (uint32_t i = 0; i < NFEEDERS; i++)
+	{
+		tables[i] = table_from(seed, nrows, share * (i + 1), own.keys_only);
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+			feed(service, &tables[i], ticket, i + 1,
+				 i + 1 == NFEEDERS ? nrows : share * (i + 2));
+	}
+	job_load(&owner, &own, share);
+	for (int i = 0; i < NFEEDERS; i++)
+	{
+		int			status;
+
+		CHECK(waitpid(children[i], &status, 0) == children[i]);
+		CHECK_MSG(status == 0, "feeder %d failed", i);
+		merge(&own, &tables[i], nrows);
+	}
+	job_sort(&owner, &own, GS_ALGORITHM_AUTO);
+	job_fetch(&owner, &own, 1, 0);
+	client_close(&owner);
+	munmap(tables, sizeof(Table) * NFEEDERS);
+}
+
+static void
+test_many_at_once(void **unused)
+{
+	Service		service = service_start(NULL);
+	pid_t		children[NSESSIONS];
+
+	for (int i = 0; i < NSESSIONS; i++)
+	{
+		children[i] = fork();
+		CHECK(children[i] >= 0);
+		if (children[i] == 0)
+		{
+			run_session(&service, (uint64_t) i, 9000);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < NSESSIONS; i++)
+	{
+		int			status;
+
+		CHECK(waitpid(children[i], &status, 0) == children[i]);
+		CHECK_MSG(status == 0, "session %d failed", i);
+	}
+	service_check_idle(&service);
+	CHECK(service_status(&service).jobs_done == NSESSIONS);
+	service_stop(&service);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_reuse),
+		cmocka_unit_test(test_tickets),
+		cmocka_unit_test(test_too_early),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_feeder_goes),
+		cmocka_unit_test(test_feeder_dies),
+		cmocka_unit_test(test_owner_goes),
+		cmocka_unit_test(test_feeder_of_slow_device),
+		cmocka_unit_test(test_fed_waits),
+		cmocka_unit_test(test_broken_device),
+		cmocka_unit_test(test_many_at_once),
+	};
+
+	return cmocka_run_group_tests_name("feeders", tests, NULL, NULL);
+}
