@@ -126,6 +126,10 @@ def asked(runs):
     if rows == ASKED_ROWS:
         lines.append(_limit("ORDER BY b with workers: at most 0.60 s", fastest.median if fastest else None,
                             PARALLEL_SECONDS, lambda seconds: f"{seconds:.3f} s"))
+    of = {name: figure(runs, part="many", contender=name) for name in ("stock", "cuda")}
+    few = {name: figure(runs, part="parallel", query="b", contender=name, work_mem="256MB") for name in ("stock", "cuda")}
+    lines.append(_bar("100 M rows with workers: the ratio to stock no lower than at 10 M", ratio(of["stock"], of["cuda"]),
+                      ratio(few["stock"], few["cuda"]) or 0, largest(runs, "many"), asked_rows=ASKED_LARGE_ROWS))
     of = {name: figure(runs, part="together", contender=name) for name in ("one by one", "at once")}
     lines.append(_bar("16 parallel sorts at once: no less throughput than one by one",
                       ratio(of["one by one"], of["at once"]), 1.0, ASKED_ROWS))
@@ -180,7 +184,7 @@ def markdown(runs, about):
     out = ["# ORDER BY on the GPU", ""] + [f"- {line}" for line in about] + ["", "## Asked for", ""]
     out += report.table(["what", "", "measured"], asked(runs))
     speed_head = ["", "floor", "stock", "CPU engine", "cuda", "stock / CPU", "stock / cuda", "CPU / cuda"]
-    for part, title in (("main", "Everything in memory"), ("parallel", "With workers"),
+    for part, title in (("main", "Everything in memory"), ("parallel", "With workers"), ("many", "With workers, many rows"),
                         ("large", "More than the device may hold")):
         queries = list(dict.fromkeys((run.query, run.work_mem) for run in select(runs, part=part)))
         if queries:
