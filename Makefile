@@ -52,6 +52,8 @@ OBJS = \
 	src/service_status.o \
 	src/calibrate.o \
 	src/sort_stock.o \
+	src/index_load.o \
+	src/index_order.o \
 	src/sort_explain.o
 
 PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/keys -I$(srcdir)/wire

@@ -28,11 +28,14 @@
 #endif
 
 #include "access/heapam.h"
+#include "access/stratnum.h"
 #include "access/tableam.h"
+#include "access/xloginsert.h"
 #include "catalog/pg_collation.h"
 #include "pgstat.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
+#include "utils/sortsupport.h"
 #include "utils/syscache.h"
 
 /* Does the collation compare byte by byte, as memcmp() does? */
@@ -98,6 +101,21 @@ gs_count_heap_rows(Relation relation, int64 nrows)
 {
 	if (pgstat_should_count_relation(relation))
 		relation->pgstat_info->t_counts.t_tuples_returned += nrows;
+}
+
+/* The comparator of a column of a btree: ssup_attno says which. */
+static inline void
+gs_prepare_index_comparator(Relation index, bool descending, SortSupport column)
+{
+	PrepareSortSupportFromIndexRel(index, descending ? BTGreaterStrategyNumber :
+								   BTLessStrategyNumber, column);
+}
+
+/* Logs a page of an index that is built outside of shared buffers. */
+static inline void
+gs_log_index_page(Relation index, BlockNumber block, char *page)
+{
+	log_newpage(&index->rd_node, MAIN_FORKNUM, block, page, true);
 }
 
 #endif							/* GPUSORT_PGCOMPAT_H */
