@@ -124,7 +124,8 @@ gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_r
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	sort = gs_index_sort_begin(index, expected_rows, memory_kb * LOAD_SHARE);
-	ntuples = table_index_build_scan(heap, index, info, true, true, collect, sort, NULL);
+	/* from the first block on, since that is what the sort wants */
+	ntuples = table_index_build_scan(heap, index, info, false, true, collect, sort, NULL);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	gs_index_sort_perform(sort, memory_kb * MERGE_SHARE);

@@ -72,6 +72,8 @@ reason_not(Relation heap, Relation index, const IndexInfo *info, double nrows)
 
 	if (heap->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
 		return "its table is temporary";
+	if (!gs_is_heap(heap))
+		return "its table is not a heap";
 	reason = gs_index_sort_reason_not(index);
 	if (reason != NULL || gpusort_force)
 		return reason;

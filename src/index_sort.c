@@ -9,9 +9,12 @@
  *	   63   49 48			17 16	   1   0
  *	  |   0	  |   block number | offset | alive |
  *
- * It is the last sort column, so the order is total.  A table's scan mostly gives
- * TIDs in order, but it may begin in the middle (synchronize_seqscans), and an entry
- * of a HOT chain has the TID of its root.
+ * Entries with equal keys are to be in the order of their TIDs.  Our sorts are stable, so
+ * it does if entries come in that order.  A scan of a heap from its first block on gives them
+ * block by block, but within one an entry of a HOT chain has the TID of the
+ * chain's root.  So the entries of a block are collected, and put in order, before they
+ * are sorted.  To have the TID in the sort's keys would cost a third of their memory, and
+ * of an index with few distinct keys two passes of a radix sort.
  *
  * Values that are stored out of line are fetched when they come, as an index never has
  * pointers to them, and what they point to may be gone by the time that the rows leave.
@@ -24,8 +27,10 @@
 #include "index_sort.h"
 #include "sort_fetch.h"
 #include "sort_load.h"
+#include "sort_row.h"
 
 #include "access/detoast.h"
+#include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_operator_d.h"
@@ -34,14 +39,34 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+/* An entry of the block whose entries come. */
+typedef struct BlockRow
+{
+	OffsetNumber offset;
+	Size		at;				/* in bytes */
+} BlockRow;
+
 struct GsIndexSort
 {
 	GsSortState sort;
 	int			ncolumns;		/* of the index */
-	TupleTableSlot *input;		/* virtual */
 	MemoryContext context;		/* of all this */
-	MemoryContext fetched_context;	/* of the entry that comes */
 	uint64		nleft;
+
+	/* the entry that comes */
+	TupleTableSlot *values;		/* virtual */
+	MemoryContext fetched_context;
+
+	/* those of its block */
+	BlockNumber block;
+	BlockRow   *rows;
+	int			nrows;
+	int			rows_allocated;
+	bool		in_order;		/* of their TIDs */
+	char	   *bytes;			/* of the rows, 8-aligned each */
+	Size		nbytes;
+	Size		bytes_allocated;
+	TupleTableSlot *row;		/* of one of them */
 };
 
 /* --------------------------------------------------------------- the columns */
@@ -77,21 +102,21 @@ index_column(Relation index, int i)
 	return column;
 }
 
-/* All that an index is sorted by, its TIDs last. */
+/* What an index is sorted by, and behind that its TIDs. */
 static GsSortColumn *
-index_columns(Relation index, int *ncolumns)
+index_columns(Relation index, int *nkeys)
 {
-	const int	nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	GsSortColumn *columns = palloc(sizeof(GsSortColumn) * (nkeys + 1));
+	GsSortColumn *columns;
 
-	for (int i = 0; i < nkeys; i++)
+	*nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	columns = palloc(sizeof(GsSortColumn) * (*nkeys + 1));
+	for (int i = 0; i < *nkeys; i++)
 		columns[i] = index_column(index, i);
-	columns[nkeys] = (GsSortColumn) {
+	columns[*nkeys] = (GsSortColumn) {
 		.attno = IndexRelationGetNumberOfAttributes(index) + 1,
 		.type = INT8OID,
 		.sort_operator = Int8LessOperator
 	};
-	*ncolumns = nkeys + 1;
 	return columns;
 }
 
@@ -171,8 +196,16 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb)
 	state->expected_width = expected_width(state->desc);
 	state->verified = gpusort_verify;
 	state->parent_context = context;
+	state->nstable = 1;
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	sort->input = MakeSingleTupleTableSlot(state->desc, &TTSOpsVirtual);
+	sort->values = MakeSingleTupleTableSlot(state->desc, &TTSOpsVirtual);
+	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
+	sort->block = InvalidBlockNumber;
+	sort->in_order = true;
+	sort->rows_allocated = MaxHeapTuplesPerPage;
+	sort->rows = palloc(sizeof(BlockRow) * sort->rows_allocated);
+	sort->bytes_allocated = 2 * BLCKSZ;
+	sort->bytes = palloc(sort->bytes_allocated);
 	gs_sort_begin(state, memory_kb);
 	MemoryContextSwitchTo(old);
 	return sort;
@@ -193,11 +226,11 @@ fetched_value(GsIndexSort *sort, Datum value, bool *fetched)
 	return value;
 }
 
-void
-gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry)
+/* Has the slot of values hold an entry. */
+static void
+set_values(GsIndexSort *sort, const GsIndexEntry *entry, bool *fetched)
 {
-	TupleTableSlot *slot = sort->input;
-	bool		fetched = false;
+	TupleTableSlot *slot = sort->values;
 
 	ExecClearTuple(slot);
 	for (int i = 0; i < sort->ncolumns; i++)
@@ -205,13 +238,74 @@ gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry)
 		slot->tts_values[i] = entry->values[i];
 		slot->tts_isnull[i] = entry->nulls[i];
 		if (!entry->nulls[i] && TupleDescAttr(sort->sort.desc, i)->attlen == -1)
-			slot->tts_values[i] = fetched_value(sort, entry->values[i], &fetched);
+			slot->tts_values[i] = fetched_value(sort, entry->values[i], fetched);
 	}
 	slot->tts_values[sort->ncolumns] = Int64GetDatum(tid_code(entry));
 	slot->tts_isnull[sort->ncolumns] = false;
 	ExecStoreVirtualTuple(slot);
-	if (!gs_sort_put(&sort->sort, slot))
-		gs_sort_report_failure(&sort->sort);
+}
+
+static int
+compare_offsets(const void *a, const void *b)
+{
+	return (int) ((const BlockRow *) a)->offset - (int) ((const BlockRow *) b)->offset;
+}
+
+/* All entries of a block have come: they are put into the sort. */
+static void
+end_block(GsIndexSort *sort)
+{
+	if (!sort->in_order)
+		qsort(sort->rows, sort->nrows, sizeof(BlockRow), compare_offsets);
+	for (int i = 0; i < sort->nrows; i++)
+	{
+		ExecStoreMinimalTuple((MinimalTuple) (sort->bytes + sort->rows[i].at), sort->row, false);
+		if (!gs_sort_put(&sort->sort, sort->row))
+			gs_sort_report_failure(&sort->sort);
+	}
+	ExecClearTuple(sort->row);
+	sort->nrows = 0;
+	sort->nbytes = 0;
+	sort->in_order = true;
+}
+
+/* Room for another row of the block. */
+static char *
+next_row(GsIndexSort *sort, OffsetNumber offset, Size nbytes)
+{
+	if (sort->nrows == sort->rows_allocated)
+	{
+		sort->rows_allocated *= 2;
+		sort->rows = repalloc(sort->rows, sizeof(BlockRow) * sort->rows_allocated);
+	}
+	if (sort->nbytes + nbytes > sort->bytes_allocated)
+	{
+		sort->bytes_allocated = 2 * (sort->nbytes + nbytes);
+		sort->bytes = repalloc_huge(sort->bytes, sort->bytes_allocated);
+	}
+	if (sort->nrows > 0 && sort->rows[sort->nrows - 1].offset > offset)
+		sort->in_order = false;
+	sort->rows[sort->nrows++] = (BlockRow) {.offset = offset, .at = sort->nbytes};
+	return sort->bytes + sort->nbytes;
+}
+
+void
+gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry)
+{
+	const BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
+	GsRowSource source;
+	bool		fetched = false;
+
+	if (block != sort->block)
+	{
+		end_block(sort);
+		sort->block = block;
+	}
+	set_values(sort, entry, &fetched);
+	gs_row_source_init(&source, sort->values);
+	gs_row_store(&source, sort->values,
+				 next_row(sort, ItemPointerGetOffsetNumber(&entry->tid), source.nbytes));
+	sort->nbytes += MAXALIGN(source.nbytes);
 	if (fetched)
 		MemoryContextReset(sort->fetched_context);
 }
@@ -219,6 +313,7 @@ gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry)
 void
 gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
 {
+	end_block(sort);
 	sort->sort.merge_limit = (Size) merge_kb * 1024;
 	if (!gs_sort_perform(&sort->sort))
 		gs_sort_report_failure(&sort->sort);
@@ -271,6 +366,7 @@ gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_forget(&sort->sort);
 	ExecDropSingleTupleTableSlot(sort->sort.slot);
-	ExecDropSingleTupleTableSlot(sort->input);
+	ExecDropSingleTupleTableSlot(sort->values);
+	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);
 }

@@ -6,7 +6,7 @@
  *	  begin { put } perform { next } end
  *
  * Their order is the index's: by its key columns, and then by heap TID, so no two of
- * them are equal.  After an ERROR the memory contexts and resource owners do what end does.
+ * them are equal.  Of a heap: entries have to come block by block, blocks in order.  After an ERROR the memory contexts and resource owners do what end does.
  *
  *-------------------------------------------------------------------------
  */

@@ -24,7 +24,7 @@ gs_sort_begin_stock(GsSortState *state, int memory_kb, const char *reason)
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
 	state->stock_reason = pstrdup(reason);
-	gs_stock_begin(&state->stock, state->columns, state->ncolumns,
+	gs_stock_begin(&state->stock, state->columns, state->ncolumns + state->nstable,
 				   state->desc, memory_kb,
 				   state->top.bound, state->random_access);
 	MemoryContextSwitchTo(old);

@@ -44,6 +44,8 @@ typedef struct GsSortState
 	TupleDesc	desc;			/* of the rows */
 	GsSortColumn *columns;
 	int			ncolumns;
+	int			nstable;		/* further columns, by which ties come: a sort that
+								 * is stable need not look at them */
 	double		expected_rows;
 	int			expected_width; /* of a row's values, in bytes */
 	bool		random_access;	/* may be rewound, marked, read backward */
