@@ -21,6 +21,7 @@ OBJS = \
 	src/sort_fetch.o \
 	src/index_hook.o \
 	src/index_build.o \
+	src/index_sample.o \
 	src/index_sort.o \
 	src/sort_parallel.o \
 	src/sort_shared.o \

@@ -102,9 +102,8 @@ index_column(Relation index, int i)
 	return column;
 }
 
-/* What an index is sorted by, and behind that its TIDs. */
-static GsSortColumn *
-index_columns(Relation index, int *nkeys)
+GsSortColumn *
+gs_index_sort_columns(Relation index, int *nkeys)
 {
 	GsSortColumn *columns;
 
@@ -124,7 +123,7 @@ char *
 gs_index_sort_reason_not(Relation index)
 {
 	int			ncolumns;
-	GsSortColumn *columns = index_columns(index, &ncolumns);
+	GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
 	char	   *reason;
 
 	for (int i = 0; i < ncolumns; i++)
@@ -191,7 +190,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb)
 												  ALLOCSET_SMALL_SIZES);
 	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
 	state->desc = entry_type(index);
-	state->columns = index_columns(index, &state->ncolumns);
+	state->columns = gs_index_sort_columns(index, &state->ncolumns);
 	state->expected_rows = expected_rows;
 	state->expected_width = expected_width(state->desc);
 	state->verified = gpusort_verify;

@@ -16,6 +16,8 @@
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
+#include "sort_key.h"
+
 typedef struct GsIndexSort GsIndexSort;
 
 /* A row of the table, as an index build sees it. */
@@ -26,6 +28,9 @@ typedef struct GsIndexEntry
 	Datum	   *values;			/* of all the index's columns, as they are stored */
 	bool	   *nulls;
 } GsIndexEntry;
+
+/* What an index is sorted by, and behind these its heap TIDs. */
+extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 
 /* Why the entries of an index cannot be sorted here, for people; NULL: they can. */
 extern char *gs_index_sort_reason_not(Relation index);
