@@ -18,6 +18,11 @@ OBJS = \
 	src/sort_bound.o \
 	src/sort_cost.o \
 	src/sort_node.o \
+	src/sort_fetch.o \
+	src/index_hook.o \
+	src/index_build.o \
+	src/index_sample.o \
+	src/index_sort.o \
 	src/sort_parallel.o \
 	src/sort_shared.o \
 	src/sort_top.o \

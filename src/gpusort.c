@@ -24,6 +24,8 @@
  *	  engine_service the engine at the other end of a socket: gpusortd, in service/
  *	  supervisor	keeps gpusortd running
  *	  sort_spill	runs on disk (sort_run), merged (key_merge), where memory does not do
+ *	  index_hook	an index is to be built: index_build has its entries sorted (index_sort),
+ *					and built by PostgreSQL
  *	  sort_hand_over	to PostgreSQL's own sort (sort_stock), where gpusort cannot go on
  *
  * Loading the library is all it takes, by LOAD, session_preload_libraries or
@@ -36,6 +38,7 @@
 #include <limits.h>
 
 #include "gpusort.h"
+#include "index_hook.h"
 #include "pgcompat.h"
 #include "protocol.h"
 #include "sort_node.h"
@@ -80,6 +83,7 @@ PG_FUNCTION_INFO_V1(gpusort_version);
 
 /* Settings: gpusort.h. */
 bool		gpusort_enabled = true;
+bool		gpusort_enable_create_index = true;
 int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
 int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
@@ -166,6 +170,11 @@ define_settings(void)
 							 "cached ones sort as PostgreSQL does.",
 							 &gpusort_enabled, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.enable_create_index",
+							 "Lets gpusort sort for btree indexes that are built.",
+							 NULL,
+							 &gpusort_enable_create_index, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.engine",
 							 "Chooses what sorts the rows.",
 							 "\"auto\" takes the fastest there is. Where \"cuda\" has "
@@ -219,7 +228,7 @@ define_settings(void)
 							 &gpusort_force, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.debug_plan",
-							 "Says of each Sort left to PostgreSQL why it was.",
+							 "Says of each Sort and index left to PostgreSQL why it was.",
 							 NULL,
 							 &gpusort_debug_plan, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
@@ -274,6 +283,7 @@ _PG_init(void)
 	planner_hook = gpusort_planner;
 	next_upper_paths_hook = create_upper_paths_hook;
 	create_upper_paths_hook = gpusort_create_upper_paths;
+	gs_index_hook_install();
 	gs_supervisor_register();
 }
 

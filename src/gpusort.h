@@ -28,6 +28,7 @@ typedef enum GsLibcChoice
 } GsLibcChoice;
 
 extern bool gpusort_enabled;
+extern bool gpusort_enable_create_index;
 extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
 extern int	gpusort_device_min_rows;

@@ -27,6 +27,7 @@
 #undef USE_ICU
 #endif
 
+#include "access/amapi.h"
 #include "access/heapam.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
@@ -93,6 +94,13 @@ static inline bool
 gs_is_heap(Relation relation)
 {
 	return relation->rd_tableam == GetHeapamTableAmRoutine();
+}
+
+/* Has an open index built by another function: its relcache entry has a routine of its own. */
+static inline void
+gs_set_ambuild(Relation index, ambuild_function build)
+{
+	index->rd_indam->ambuild = build;
 }
 
 /* Counts rows that a scan of a heap has read, as pgstat_count_heap_getnext() each. */

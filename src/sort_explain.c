@@ -71,9 +71,8 @@ describe_column(const GsSortColumn *column, Expr *expr, List *context, bool use_
 }
 
 static void
-explain_sort_key(const GsSortState *state, List *ancestors, ExplainState *es)
+explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainState *es)
 {
-	Plan	   *plan = state->css.ss.ps.plan;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
 	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
 	List	   *columns = NIL;
@@ -443,12 +442,12 @@ rename_to_sort(bool parallel_aware, ExplainState *es)
 void
 gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 	GsSortSummary summary;
 
 	if (gpusort_explain_as_sort)
 		rename_to_sort(node->ss.ps.plan->parallel_aware, es);
-	explain_sort_key(state, ancestors, es);
+	explain_sort_key(state, node->ss.ps.plan, ancestors, es);
 	if (!es->analyze)
 		return;
 	if (state->phase != GS_SORT_IDLE)

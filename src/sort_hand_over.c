@@ -24,8 +24,8 @@ gs_sort_begin_stock(GsSortState *state, int memory_kb, const char *reason)
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
 	state->stock_reason = pstrdup(reason);
-	gs_stock_begin(&state->stock, state->columns, state->ncolumns,
-				   ExecGetResultType(outerPlanState(state)), memory_kb,
+	gs_stock_begin(&state->stock, state->columns, state->ncolumns + state->nstable,
+				   state->desc, memory_kb,
 				   state->top.bound, state->random_access);
 	MemoryContextSwitchTo(old);
 	state->phase = GS_SORT_STOCK;
@@ -97,7 +97,7 @@ hand_over_sorted(GsSortState *state, TupleTableSlot *slot)
 
 /*
  * Moves the rows taken so far from the engine, and from runs, to a tuplesort.
- * The tuplesort gets three quarters of work_mem, as it fills up while the
+ * The tuplesort gets three quarters of the memory, as it fills up while the
  * engine still has some of the rows; or what is left, and a quarter in any case, where the
  * engine gives no memory back on the way, having sorted.  False if the engine
  * failed over it.
@@ -105,9 +105,10 @@ hand_over_sorted(GsSortState *state, TupleTableSlot *slot)
 bool
 gs_sort_hand_over(GsSortState *state, const char *reason)
 {
-	TupleTableSlot *slot = state->css.ss.ps.ps_ResultTupleSlot;
+	TupleTableSlot *slot = state->slot;
 	const GsFigures *figures = gs_engine_figures(state->engine);
-	int			memory_kb = work_mem - work_mem / 4;
+	const int	limit_kb = state->memory_limit / 1024;
+	int			memory_kb = limit_kb - limit_kb / 4;
 	GsStatus	status;
 
 	if (figures->method == GS_METHOD_NONE)
@@ -117,8 +118,8 @@ gs_sort_hand_over(GsSortState *state, const char *reason)
 	}
 	else
 	{
-		memory_kb = work_mem - Min(figures->peak_bytes / 1024, work_mem);
-		gs_sort_begin_stock(state, Max(memory_kb, work_mem / 4), reason);
+		memory_kb = limit_kb - Min(figures->peak_bytes / 1024, limit_kb);
+		gs_sort_begin_stock(state, Max(memory_kb, limit_kb / 4), reason);
 		status = hand_over_sorted(state, slot);
 	}
 	for (uint64 i = 0; i < state->nnulls && status == GS_STATUS_OK; i++)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_load.c
- *	  Reads a GpuSort's child to its end and sorts the rows.
+ *	  Takes the rows of a sort, those of a child to its end, and sorts them.
  *
  * For each row the sort columns are taken from the slot, the stored row is
  * written to a batch, and the key record beside it (sort_room.c has the batches).  A LIMIT
@@ -58,7 +58,7 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
 static inline bool
 drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
 {
-	ExprContext *econtext = state->css.ss.ps.ps_ExprContext;
+	ExprContext *econtext = state->econtext;
 	bool		is_null;
 	uint64		code = 0;
 
@@ -163,7 +163,7 @@ device_is_likely(const GsSortState *state)
 {
 	const char *why_not;
 
-	return state->may_move && gs_engine_device_pays((uint64) Min(state->css.ss.ps.plan->plan_rows, 1e18)) &&
+	return state->may_move && gs_engine_device_pays((uint64) Min(state->expected_rows, 1e18)) &&
 		gs_service_client_is_usable(&why_not);
 }
 
@@ -192,21 +192,22 @@ open_engine(GsSortState *state)
 }
 
 /* Opens the engine, unless the rows had better go to a tuplesort at once. */
-static void
-begin_load(GsSortState *state)
+void
+gs_sort_begin(GsSortState *state, int memory_kb)
 {
-	EState	   *estate = state->css.ss.ps.state;
-	TupleDesc	desc = ExecGetResultType(outerPlanState(state));
+	TupleDesc	desc = state->desc;
 	MemoryContext old;
 	char	   *why_not = NULL;
 	GsJob		job;
 	int64		bound;
 
 	/* small blocks: batches are pieces of their own then, which can be given back */
-	state->context = AllocSetContextCreate(estate->es_query_cxt, "GpuSort",
+	state->context = AllocSetContextCreate(state->parent_context, "GpuSort",
 										   ALLOCSET_SMALL_SIZES);
-	state->memory_limit = (Size) work_mem * 1024;
+	state->memory_limit = (Size) memory_kb * 1024;
+	state->merge_limit = state->memory_limit;
 	state->engine = NULL;
+	state->batch = NULL;
 	state->spill = NULL;
 	gs_sort_parallel_enter(state);
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
@@ -217,7 +218,7 @@ begin_load(GsSortState *state)
 	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
-	bound = gs_bound_compute(state->bound, state->css.ss.ps.ps_ExprContext);
+	bound = gs_bound_compute(state->bound, state->econtext);
 
 	old = MemoryContextSwitchTo(state->context);
 	if (state->verified)
@@ -252,7 +253,7 @@ begin_load(GsSortState *state)
 	if (state->engine == NULL)
 	{
 		gs_sort_parallel_withdraw(state);
-		gs_sort_begin_stock(state, work_mem, why_not);
+		gs_sort_begin_stock(state, memory_kb, why_not);
 	}
 	else
 		state->phase = GS_SORT_ENGINE;
@@ -302,8 +303,7 @@ begin_whole_keys(GsSortState *state)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
-	state->key = gs_sort_key_create(state->columns, state->ncolumns,
-									ExecGetResultType(outerPlanState(state)), false);
+	state->key = gs_sort_key_create(state->columns, state->ncolumns, state->desc, false);
 	gs_sort_key_keep_whole(state->key);
 	MemoryContextSwitchTo(old);
 }
@@ -332,7 +332,7 @@ load_again(GsSortState *state, GsBatch **batch)
 		return gs_sort_hand_over(state, "out of memory");
 	}
 
-	slot = MakeSingleTupleTableSlot(ExecGetResultType(outerPlanState(state)), &TTSOpsMinimalTuple);
+	slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
 	(void) gs_engine_drain(from);
 	while (loaded && gs_engine_next_batch(from, &rest) == GS_STATUS_OK && rest != NULL)
 	{
@@ -350,6 +350,27 @@ load_again(GsSortState *state, GsBatch **batch)
 	return loaded;
 }
 
+/* The next row came.  False: the engine failed. */
+static pg_attribute_always_inline bool
+take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	state->nread++;
+	if (state->compare != NULL)
+	{
+		if (state->in_order && gs_in_order_take(state, slot, batch))
+			return true;
+		if ((state->in_order || wants_whole_keys(state)) && !load_again(state, batch))
+			return false;
+	}
+	return put_row(state, slot, batch);
+}
+
+bool
+gs_sort_put(GsSortState *state, TupleTableSlot *slot)
+{
+	return take(state, slot, &state->batch);
+}
+
 /* Reads the child to its end.  False: the engine failed. */
 static bool
 load(GsSortState *state)
@@ -357,22 +378,14 @@ load(GsSortState *state)
 	GsBatch    *batch = NULL;
 	GsScan		scan;
 
-	gs_scan_begin(&scan, outerPlanState(state));
+	gs_scan_begin(&scan, state->child);
 	for (;;)
 	{
 		TupleTableSlot *slot = gs_scan_next(&scan);
 
 		if (TupIsNull(slot))
 			return true;
-		state->nread++;
-		if (state->compare != NULL)
-		{
-			if (state->in_order && gs_in_order_take(state, slot, &batch))
-				continue;
-			if ((state->in_order || wants_whole_keys(state)) && !load_again(state, &batch))
-				return false;
-		}
-		if (!put_row(state, slot, &batch))
+		if (!take(state, slot, &batch))
 			return false;
 	}
 }
@@ -393,12 +406,13 @@ sort_in_engine(GsSortState *state)
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
-/* Sorts what was loaded, in whichever way.  False: the engine failed. */
-static bool
-sort(GsSortState *state)
+/* In whichever way. */
+bool
+gs_sort_perform(GsSortState *state)
 {
 	GsBatch    *batch = NULL;
 
+	state->position = -1;
 	if (state->in_order)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)
@@ -432,7 +446,7 @@ sort(GsSortState *state)
 void
 gs_sort_forget(GsSortState *state)
 {
-	ExecClearTuple(state->css.ss.ps.ps_ResultTupleSlot);
+	ExecClearTuple(state->slot);
 	if (state->phase == GS_SORT_STOCK)
 		gs_stock_end(&state->stock);	/* may own files */
 	if (state->spill != NULL)
@@ -475,22 +489,20 @@ is_parallel(PlanState *node, void *context)
 static void
 begin_again(GsSortState *state)
 {
-	EState	   *estate = state->css.ss.ps.state;
-	PlanState  *child = outerPlanState(state);
 	char	   *reason;
 
 	/* another participant's error may be the cause, and says more */
 	CHECK_FOR_INTERRUPTS();
-	if (!state->repeatable || is_parallel(&state->css.ss.ps, NULL))
+	if (!state->repeatable || is_parallel(state->child, NULL))
 		gs_sort_report_failure(state);
-	reason = MemoryContextStrdup(estate->es_query_cxt, state->engine->figures.detail);
+	reason = MemoryContextStrdup(state->parent_context, state->engine->figures.detail);
 	ereport(LOG,
 			(errmsg("the %s sort engine failed: sorting again without it",
 					state->engine->figures.engine),
 			 errdetail_internal("%s", reason)));
 	gs_sort_forget(state);
-	ExecReScan(child);
-	begin_load(state);
+	ExecReScan(state->child);
+	gs_sort_begin(state, work_mem);
 	state->may_move = false;
 	state->device_reason = reason;
 	state->begun_again = true;
@@ -499,14 +511,13 @@ begin_again(GsSortState *state)
 void
 gs_sort_load(GsSortState *state)
 {
-	EState	   *estate = state->css.ss.ps.state;
+	EState	   *estate = state->child->state;
 	ScanDirection direction = estate->es_direction;
 
 	estate->es_direction = ForwardScanDirection;
 	state->begun_again = false;
-	begin_load(state);
-	while (!load(state) || !sort(state))
+	gs_sort_begin(state, work_mem);
+	while (!load(state) || !gs_sort_perform(state))
 		begin_again(state);
-	state->position = -1;
 	estate->es_direction = direction;
 }

@@ -1,7 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * sort_load.h
- *	  Reads a GpuSort's child to its end and sorts the rows.
+ *	  Takes the rows of a sort and sorts them.
+ *
+ * An executor node has its child read.  Who comes by rows in another way puts
+ * them, one after the other:
+ *
+ *	  begin { put } perform { next } forget		(gs_sort_next(): sort_fetch.h)
+ *
+ * forget is legal after any of them; after an ERROR the memory contexts and
+ * resource owners do.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,10 +18,18 @@
 
 #include "sort_state.h"
 
-/* From IDLE to one of the other phases, positioned before the first row. */
+/* From IDLE to one of the other phases, positioned before the first of the child's rows. */
 extern void gs_sort_load(GsSortState *state);
 
-/* Back to IDLE: frees what a sort holds; the node is as if it had never run. */
+/*
+ * The same step by step, for rows that the caller has.  put takes the slot's row, perform sorts.
+ * False: the engine failed and has lost the rows; forget them, or report it.
+ */
+extern void gs_sort_begin(GsSortState *state, int memory_kb);
+extern bool gs_sort_put(GsSortState *state, TupleTableSlot *slot);
+extern bool gs_sort_perform(GsSortState *state);
+
+/* Back to IDLE: frees what a sort holds; it is as if it had never begun. */
 extern void gs_sort_forget(GsSortState *state);
 
 /* ERROR: the engine failed, and has lost the rows. */

@@ -18,8 +18,7 @@
  *		 |								 v switched off
  *		 +------------------------- drain and load ---> STOCK
  *
- * sort_load.c reads the child and sorts; here are the executor's calls and the
- * hand-out.
+ * sort_load.c reads the child and sorts, sort_fetch.c hands out; here are the executor's calls.
  *
  * Everything a sort holds is in one memory context below the query's.  An
  * ERROR, a cancel, or the end of the query frees it; the engine has nothing
@@ -31,6 +30,7 @@
 
 #include "gpusort.h"
 #include "sort_explain.h"
+#include "sort_fetch.h"
 #include "sort_load.h"
 #include "sort_node.h"
 #include "sort_parallel.h"
@@ -127,18 +127,18 @@ columns_of_plan(const CustomScan *scan, int *ncolumns)
 static Node *
 sort_create_state(CustomScan *scan)
 {
-	GsSortState *state = palloc0(sizeof(GsSortState));
+	GsSortNode *node = palloc0(sizeof(GsSortNode));
 
-	NodeSetTag(state, T_CustomScanState);
-	state->verified = gpusort_verify;
-	state->css.methods = state->verified ? &sort_exec_methods_verified : &sort_exec_methods;
-	return (Node *) state;
+	NodeSetTag(node, T_CustomScanState);
+	node->sort.verified = gpusort_verify;
+	node->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
+	return (Node *) node;
 }
 
 static void
 sort_begin(CustomScanState *node, EState *estate, int eflags)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
 	PlanState  *ps = &node->ss.ps;
 
@@ -148,10 +148,15 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	state->random_access = !scan->scan.plan.parallel_aware &&
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	state->bound = gs_bound_init(scan->custom_exprs, ps);
+	state->econtext = ps->ps_ExprContext;
+	state->expected_rows = scan->scan.plan.plan_rows;
+	state->expected_width = scan->scan.plan.plan_width;
+	state->parent_context = estate->es_query_cxt;
 
 	/* we shield the child from all of these */
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
-	outerPlanState(node) = ExecInitNode(outerPlan(scan), estate, eflags);
+	state->child = outerPlanState(node) = ExecInitNode(outerPlan(scan), estate, eflags);
+	state->desc = ExecGetResultType(state->child);
 
 	/*
 	 * The executor has set up the node as one that projects to virtual slots.
@@ -159,51 +164,14 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	 * deformed for the kind of slot that is promised here.
 	 */
 	ps->ps_ProjInfo = NULL;
-	ps->ps_ResultTupleSlot = ExecInitExtraTupleSlot(estate, ps->ps_ResultTupleDesc,
-													&TTSOpsMinimalTuple);
+	state->slot = ps->ps_ResultTupleSlot =
+		ExecInitExtraTupleSlot(estate, ps->ps_ResultTupleDesc, &TTSOpsMinimalTuple);
 	ps->resultops = &TTSOpsMinimalTuple;
 	ps->resultopsfixed = true;
 	ps->resultopsset = true;
 }
 
 /* ----------------------------------------------------------------- hand-out */
-
-/* Has the window hold a position, and what comes next in the given direction. */
-static pg_noinline void
-move_window(GsSortState *state, int64 position, bool forward)
-{
-	int64		start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
-
-	do
-	{
-		if (gs_sort_fill_window(state, start) != GS_STATUS_OK)
-			gs_sort_report_failure(state);
-		start += state->window_rows;
-	} while (position >= start);
-}
-
-/* The row at a position, from the window, or from a merge, where it is the next one. */
-static inline const void *
-row_at(GsSortState *state, int64 position, bool forward)
-{
-	if (state->phase == GS_SORT_MERGE)
-		return gs_sort_row_of_run(state, gs_spill_next(state->spill));
-	if (position < state->window_start ||
-		position >= state->window_start + state->window_rows)
-		move_window(state, position, forward);
-	return state->window[position - state->window_start];
-}
-
-/* The same over all rows of a keys_only sort: NULL where a NULL belongs. */
-static const void *
-value_at(GsSortState *state, int64 position, bool forward)
-{
-	uint64		stored = state->nrows - state->nnulls;
-
-	if (state->columns[0].nulls_first)
-		position -= state->nnulls;
-	return position < 0 || position >= stored ? NULL : row_at(state, position, forward);
-}
 
 /* Tells the leader how the sort went, for EXPLAIN. */
 static void
@@ -215,77 +183,34 @@ report(GsSortState *state)
 	gs_sort_parallel_report(state, &summary);
 }
 
-/* A row that is not in the window yet, or not in an engine, or no row but a value. */
-static pg_noinline TupleTableSlot *
-find_row(CustomScanState *node)
+/* The sort of a node, its rows loaded. */
+static inline GsSortState *
+loaded_sort(CustomScanState *node)
 {
-	GsSortState *state = (GsSortState *) node;
-	TupleTableSlot *slot = node->ss.ps.ps_ResultTupleSlot;
-	bool		forward = ScanDirectionIsForward(node->ss.ps.state->es_direction);
+	GsSortState *state = gs_sort_of_node(node);
 
-	if (state->phase == GS_SORT_IDLE)
+	if (unlikely(state->phase == GS_SORT_IDLE))
 	{
 		gs_sort_load(state);
 		if (state->shared != NULL)
 			report(state);
 	}
-	if (state->phase == GS_SORT_STOCK)
-	{
-		gs_stock_get(&state->stock, forward, slot);
-		return slot;
-	}
-
-	if (forward)
-	{
-		if (state->position < (int64) state->nrows)
-			state->position++;
-	}
-	else if (state->position >= 0)
-		state->position--;
-	if (state->position >= gs_top_nrows(&state->top))
-		elog(ERROR, "more rows wanted of a sort than the LIMIT above it");
-	if (state->position < 0 || state->position >= (int64) state->nrows)
-		return ExecClearTuple(slot);
-
-	if (state->keys_only)
-		gs_sort_store_value(state, value_at(state, state->position, forward), slot);
-	else
-		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row_at(state, state->position, forward)),
-							  slot, false);
-	return slot;
+	return state;
 }
 
 static TupleTableSlot *
 sort_exec(CustomScanState *node)
 {
-	GsSortState *state = (GsSortState *) node;
-	int64		next = state->position + 1 - state->window_start;
-
-	/* nearly always: the next row of the window */
-	if ((uint64) next < (uint64) state->window_rows && !state->keys_only &&
-		ScanDirectionIsForward(node->ss.ps.state->es_direction))
-	{
-		state->position++;
-		return ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, state->window[next]),
-									 node->ss.ps.ps_ResultTupleSlot, false);
-	}
-	return find_row(node);
+	return gs_sort_next(loaded_sort(node),
+						ScanDirectionIsForward(node->ss.ps.state->es_direction));
 }
 
 /* The same under gpusort.verify. */
 static TupleTableSlot *
 sort_exec_verified(CustomScanState *node)
 {
-	GsSortState *state = (GsSortState *) node;
-	TupleTableSlot *slot = sort_exec(node);
-
-	if (!ScanDirectionIsForward(node->ss.ps.state->es_direction))
-		gs_sort_verify_restart(state->verify, false);
-	else if (!TupIsNull(slot))
-		gs_sort_verify_row(state->verify, slot);
-	else if (state->top.bound == GS_UNBOUNDED)
-		gs_sort_verify_end(state->verify, state->nread);
-	return slot;
+	return gs_sort_next_verified(loaded_sort(node),
+								 ScanDirectionIsForward(node->ss.ps.state->es_direction));
 }
 
 /* ------------------------------------------------------ the rest of the life */
@@ -293,7 +218,7 @@ sort_exec_verified(CustomScanState *node)
 static void
 sort_end(CustomScanState *node)
 {
-	gs_sort_forget((GsSortState *) node);
+	gs_sort_forget(gs_sort_of_node(node));
 	ExecEndNode(outerPlanState(node));
 }
 
@@ -301,7 +226,7 @@ sort_end(CustomScanState *node)
 static bool
 bound_is_kept(const GsSortState *state)
 {
-	int64		bound = gs_bound_compute(state->bound, state->css.ss.ps.ps_ExprContext);
+	int64		bound = gs_bound_compute(state->bound, state->econtext);
 
 	if (state->phase == GS_SORT_ENGINE)
 		return bound <= gs_top_nrows(&state->top);
@@ -311,7 +236,7 @@ bound_is_kept(const GsSortState *state)
 static void
 sort_rescan(CustomScanState *node)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 	PlanState  *child = outerPlanState(node);
 
 	/* ExecReScan() of a child with changed parameters happens by itself */
@@ -330,7 +255,7 @@ sort_rescan(CustomScanState *node)
 			ExecReScan(child);
 		return;
 	}
-	ExecClearTuple(node->ss.ps.ps_ResultTupleSlot);
+	ExecClearTuple(state->slot);
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_rescan(state->stock.state);
 	if (state->verify != NULL)
@@ -341,7 +266,7 @@ sort_rescan(CustomScanState *node)
 static void
 sort_mark(CustomScanState *node)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_markpos(state->stock.state);
@@ -352,7 +277,7 @@ sort_mark(CustomScanState *node)
 static void
 sort_restore(CustomScanState *node)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_restorepos(state->stock.state);

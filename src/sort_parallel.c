@@ -48,7 +48,7 @@ participant_number(void)
 static double
 expected_rows(const GsSortState *state)
 {
-	return state->css.ss.ps.plan->plan_rows *
+	return state->expected_rows *
 		Max(gs_shared_nparticipants(state->shared) - 1, 1);
 }
 
@@ -73,7 +73,7 @@ gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
 void
 gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 
 	state->shared = coordinate;
 	gs_shared_init(state->shared, pcxt->nworkers + 1);
@@ -83,7 +83,7 @@ gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *
 void
 gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 
 	gs_shared_reset(state->shared, wants_job(state), parallel_leader_participation);
 }
@@ -91,14 +91,14 @@ gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void
 void
 gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
-	((GsSortState *) node)->shared = coordinate;
+	gs_sort_of_node(node)->shared = coordinate;
 }
 
 /* The shared memory goes before EXPLAIN asks. */
 void
 gs_sort_parallel_shutdown(CustomScanState *node)
 {
-	GsSortState *state = (GsSortState *) node;
+	GsSortState *state = gs_sort_of_node(node);
 	MemoryContext old;
 
 	if (state->shared == NULL || IsParallelWorker())

@@ -66,7 +66,7 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 static bool
 move_to_device(GsSortState *state)
 {
-	double		nrows = gs_top_expected_rows(&state->top, state->css.ss.ps.plan->plan_rows);
+	double		nrows = gs_top_expected_rows(&state->top, state->expected_rows);
 	GsEngine   *engine;
 
 	state->may_move = false;
@@ -95,7 +95,7 @@ device_pays(const GsSortState *state, bool loaded)
 		return false;
 	nrows = gs_top_rows_of_engine(state->engine);
 	return gs_engine_device_pays(nrows) &&
-		(loaded || !gs_top_will_cut(&state->top, state->css.ss.ps.plan->plan_rows));
+		(loaded || !gs_top_will_cut(&state->top, state->expected_rows));
 }
 
 void
@@ -140,7 +140,7 @@ gs_sort_compare_ties(GsSortState *state)
 		MemoryContext old = MemoryContextSwitchTo(state->context);
 
 		state->compare = gs_sort_compare_create(state->columns, state->ncolumns,
-												ExecGetResultType(outerPlanState(state)));
+												state->desc);
 		MemoryContextSwitchTo(old);
 	}
 	job->compare = gs_sort_compare_tied;
@@ -224,7 +224,7 @@ write_run(GsSortState *state)
 		GsMergeOrder order = merge_order(state);
 
 		state->spill = gs_spill_create(state->columns, state->ncolumns,
-									   ExecGetResultType(outerPlanState(state)),
+									   state->desc,
 									   state->key, &order, state->memory_limit);
 		MemoryContextSwitchTo(old);
 	}
@@ -376,7 +376,7 @@ gs_sort_merge_runs(GsSortState *state)
 		return status;
 	gs_engine_close(state->engine);
 	state->engine = NULL;
-	gs_spill_begin_merge(state->spill, state->memory_limit);
+	gs_spill_begin_merge(state->spill, state->merge_limit);
 	state->nrows = gs_spill_figures(state->spill)->nrows + state->nnulls;
 	state->phase = GS_SORT_MERGE;
 	return GS_STATUS_OK;

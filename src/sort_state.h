@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * sort_state.h
- *	  The state of a GpuSort: what its parts share.
+ *	  The state of a sort: what its parts share.
  *
- * sort_node.c has the executor's calls and the hand-out, sort_load.c reads the
- * child, sort_room.c finds room for its rows, sort_hand_over.c gives them up to
- * PostgreSQL's sort, sort_parallel.c to another participant.
+ * Rows come from the child of an executor node (sort_node.c), or from an index build
+ * (index_sort.c), each of which fills in what is sorted.  sort_load.c takes them,
+ * sort_room.c finds room for them, sort_hand_over.c gives them up to PostgreSQL's
+ * sort, sort_parallel.c to another participant; sort_fetch.c hands them out in order.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,15 +40,22 @@ typedef enum GsSortPhase
 
 typedef struct GsSortState
 {
-	CustomScanState css;		/* must be first */
-
-	/* the plan */
+	/* what is sorted */
+	TupleDesc	desc;			/* of the rows */
 	GsSortColumn *columns;
 	int			ncolumns;
-	bool		repeatable;		/* the child may run again, for the same rows */
+	int			nstable;		/* further columns, by which ties come: a sort that
+								 * is stable need not look at them */
+	double		expected_rows;
+	int			expected_width; /* of a row's values, in bytes */
 	bool		random_access;	/* may be rewound, marked, read backward */
 	GsBoundState *bound;		/* NULL: no LIMIT */
+	ExprContext *econtext;		/* of the bound */
 	bool		verified;		/* rows are looked at as they leave */
+	PlanState  *child;			/* gives the rows; NULL: gs_sort_put() does */
+	bool		repeatable;		/* it may run again, for the same rows */
+	MemoryContext parent_context;	/* of the sort's own */
+	TupleTableSlot *slot;		/* of a minimal tuple: rows are handed out in it */
 
 	/* the other participants of a parallel plan: sort_parallel.c */
 	GsShared   *shared;			/* NULL: there are none */
@@ -64,8 +72,10 @@ typedef struct GsSortState
 	GsSortKey  *key;
 	bool		direct_key;		/* gs_sort_key_is_direct() of it */
 	bool		keys_only;		/* its layout's */
-	Size		memory_limit;	/* work_mem when it began */
+	Size		memory_limit;	/* for rows, keys, and to sort them */
+	Size		merge_limit;	/* for a merge of runs, while rows leave */
 	GsEngine   *engine;			/* once past IDLE, unless all went elsewhere */
+	GsBatch    *batch;			/* of it, that rows are put in; NULL before the first */
 	GsTop		top;			/* if a LIMIT asks for the first rows only */
 	GsSpill    *spill;			/* runs of those before it; NULL if there are none */
 	GsStockSort stock;
@@ -78,7 +88,7 @@ typedef struct GsSortState
 								 * a key: see sort_in_order.c */
 	GsSortProof proof;			/* of the order, where the key needs one */
 	bool		disproved;		/* it failed */
-	uint64		nread;			/* rows that the child gave */
+	uint64		nread;			/* rows that came */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted; not those that top has
 								 * dropped */
@@ -93,6 +103,19 @@ typedef struct GsSortState
 	GsSortVerify *verify;		/* looks on; NULL if gpusort.verify is off */
 } GsSortState;
 
+/* The executor node of a sort. */
+typedef struct GsSortNode
+{
+	CustomScanState css;		/* must be first */
+	GsSortState sort;
+} GsSortNode;
+
+static inline GsSortState *
+gs_sort_of_node(CustomScanState *node)
+{
+	return &((GsSortNode *) node)->sort;
+}
+
 /* Bytes of a row and its record, as estimated. */
 static inline double
 gs_sort_row_bytes(const GsSortState *state)
@@ -101,7 +124,7 @@ gs_sort_row_bytes(const GsSortState *state)
 	double		row_bytes = gs_record_bytes(layout);
 
 	if (!layout->keys_only)
-		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(state->css.ss.ps.plan->plan_width);
+		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(state->expected_width);
 	return row_bytes;
 }
 

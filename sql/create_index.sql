@@ -1,0 +1,162 @@
+-- Index builds: which are ours, and what comes of them, against PostgreSQL's own.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/oracle.sql'
+\set ECHO none
+\i :include
+
+SET gpusort.debug_plan = on;
+CREATE TABLE ix AS SELECT id, (id * 7919) % 1009 AS k, nullif(id % 10, 0) AS n, md5(id::text) COLLATE "C" AS s,
+	(id % 100)::float8 AS f, 'a rather long common prefix ' || id % 50 AS p, to_jsonb(id % 7) AS j FROM generate_series(1, 5000) id;
+ANALYZE ix;
+
+-- who builds which, and why
+SET gpusort.force = off;
+SET gpusort.min_rows = 100000;
+CREATE INDEX ix_few ON ix (k);
+SET gpusort.min_rows = 100;
+SET max_parallel_maintenance_workers = 0;
+CREATE INDEX ix_k ON ix (k);
+CREATE INDEX ix_in_order ON ix (id);
+CREATE INDEX ix_equal ON ix ((id * 0));
+CREATE INDEX ix_descending ON ix (id DESC);
+CREATE INDEX ix_json ON ix (j);
+CREATE INDEX ix_hash ON ix USING hash (k);
+SET gpusort.enable_create_index = off;
+CREATE INDEX ix_off ON ix (k);
+RESET gpusort.enable_create_index;
+SET gpusort.enabled = off;
+CREATE INDEX ix_off_2 ON ix (k);
+SET gpusort.enabled = on;
+SET max_parallel_maintenance_workers = 2;
+ALTER TABLE ix SET (parallel_workers = 2);
+SET gpusort.engine = cpu;
+CREATE INDEX ix_parallel ON ix (k);
+SET max_parallel_maintenance_workers = 0;
+CREATE INDEX ix_serial ON ix (k);
+SHOW max_parallel_maintenance_workers;
+RESET max_parallel_maintenance_workers;
+RESET gpusort.engine;
+ALTER TABLE ix RESET (parallel_workers);
+SET gpusort.force = on;
+CREATE TEMP TABLE ix_temp AS SELECT * FROM ix;
+CREATE INDEX ON ix_temp (k);
+-- int4's operators in a family of another order: an ORDER BY could not mean it
+CREATE FUNCTION ix_backward(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT btint4cmp($2, $1)';
+CREATE OPERATOR CLASS ix_backward FOR TYPE int4 USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 ix_backward(int, int);
+CREATE INDEX ix_family ON ix (k ix_backward);
+DROP TABLE ix_temp;
+DROP INDEX ix_family;
+DROP OPERATOR FAMILY ix_backward USING btree;
+DROP FUNCTION ix_backward;
+DROP INDEX ix_few, ix_in_order, ix_equal, ix_descending, ix_json, ix_hash, ix_off, ix_off_2, ix_parallel, ix_serial;
+
+-- every statement that builds one
+CREATE INDEX CONCURRENTLY ix_f ON ix (f DESC, id);
+ALTER TABLE ix ADD PRIMARY KEY (id), ADD CONSTRAINT ix_unique UNIQUE (k, id) INCLUDE (n);
+REINDEX INDEX ix_k;
+REINDEX INDEX CONCURRENTLY ix_k;
+ALTER TABLE ix ALTER k TYPE int8;
+CLUSTER ix USING ix_k;
+VACUUM (FULL) ix;
+SET max_parallel_maintenance_workers = 0;
+VACUUM FULL ix;
+REINDEX TABLE CONCURRENTLY ix;
+RESET max_parallel_maintenance_workers;
+CREATE MATERIALIZED VIEW ix_view AS SELECT k, s FROM ix;
+CREATE INDEX ix_view_s ON ix_view (s);
+REFRESH MATERIALIZED VIEW ix_view;
+CREATE TABLE ix_parted (k int, s text) PARTITION BY RANGE (k);
+CREATE TABLE ix_part_1 PARTITION OF ix_parted FOR VALUES FROM (0) TO (500);
+CREATE TABLE ix_part_2 PARTITION OF ix_parted FOR VALUES FROM (500) TO (2000);
+INSERT INTO ix_parted SELECT k, s FROM ix;
+CREATE INDEX ix_parted_s ON ix_parted (s);
+CREATE UNLOGGED TABLE ix_unlogged AS SELECT k, s FROM ix;
+CREATE INDEX ix_unlogged_s ON ix_unlogged (s);
+
+-- the index is PostgreSQL's: entries in the same order, of the same size
+SET gpusort.debug_plan = off;
+SET max_parallel_maintenance_workers = 0;
+CREATE FUNCTION pg_temp.entries(columns text, predicate text, ordering text, OUT ctids text[], OUT bytes bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	scan text;
+	line text;
+	by_index bool := false;
+BEGIN
+	EXECUTE format('CREATE INDEX ix_tested ON ix (%s) WHERE %s', columns, predicate);
+	bytes := pg_relation_size('ix_tested');
+	scan := format('SELECT ctid FROM ix WHERE %s ORDER BY %s', predicate, ordering);
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || scan LOOP
+		by_index := by_index OR line LIKE '%ix_tested%';
+	END LOOP;
+	ASSERT by_index, scan;
+	EXECUTE format('SELECT array_agg(ctid::text) FROM (%s) x', scan) INTO ctids;
+	DROP INDEX ix_tested;
+END $$ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off;
+CREATE FUNCTION pg_temp.same_index(columns text, predicate text DEFAULT 'true', ordering text DEFAULT NULL) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE
+	ours record;
+	stock record;
+BEGIN
+	ordering := coalesce(ordering, columns);
+	SET LOCAL gpusort.enable_create_index = on;
+	ours := pg_temp.entries(columns, predicate, ordering);
+	SET LOCAL gpusort.enable_create_index = off;
+	stock := pg_temp.entries(columns, predicate, ordering);
+	SET LOCAL gpusort.enable_create_index = on;
+	RETURN ours = stock AND cardinality(ours.ctids) > 1000;
+END $$;
+ALTER TABLE ix DROP CONSTRAINT ix_pkey, DROP CONSTRAINT ix_unique;
+DROP INDEX ix_k, ix_f;
+-- HOT chains whose entries are not in the order of their TIDs
+ALTER TABLE ix SET (fillfactor = 50);
+VACUUM FULL ix;
+UPDATE ix SET j = '1' WHERE id % 3 = 0;
+UPDATE ix SET j = '2' WHERE id % 5 = 0;
+DELETE FROM ix WHERE id % 11 = 0;
+SELECT c, pg_temp.same_index(c) FROM unnest(ARRAY['k', 'k DESC', 'n', 'n DESC NULLS LAST', 'n NULLS FIRST, k', 's', 's DESC', 'f, n, id',
+	'p, k DESC', 'p COLLATE "POSIX", f DESC', '(k * 0)', 'lower(s), (k % 10) DESC', '(s::name)', '(s::bytea)', '(s::varchar(5))',
+	'(k::numeric / 7)', '(ARRAY[n, k])', '(int8range(k, k + n))', '(k::text)', '(lpad(id::text, 10, ''  x'')::char(10))',
+	'(CASE WHEN id % 2 = 0 THEN ''-0''::float8 ELSE f END)']) c;
+SELECT pg_temp.same_index('s', 'n > 3'), pg_temp.same_index('n', 'k % 2 = 0'), pg_temp.same_index('n) INCLUDE (s, j', 'true', 'n'),
+	pg_temp.same_index('s text_pattern_ops, n', 'true', 's USING ~<~, n');
+SET maintenance_work_mem = '1MB';		-- runs on disk
+INSERT INTO ix SELECT id + 5000, (id * 7919) % 20011, id % 10, md5((id + 5000)::text), id, 'a rather long common prefix ' || id % 500, 'null' FROM generate_series(1, 20000) id;
+SELECT c, pg_temp.same_index(c) FROM unnest(ARRAY['k', 'n', 's', 'p, k DESC', '(k::numeric / 7), s']) c;
+-- long values, compressed and out of line
+UPDATE ix SET p = repeat(id % 13 || p, 200) WHERE id % 49 = 7;
+ALTER TABLE ix ALTER p SET STORAGE EXTERNAL;
+UPDATE ix SET p = (SELECT string_agg(md5((id % 17 * i)::text), '') FROM generate_series(1, 65) i) WHERE id % 25 = 10;
+SELECT pg_column_size(p) AS bytes, length(p) > 2000 AS long FROM ix WHERE id IN (7, 10) ORDER BY id;
+SELECT pg_temp.same_index('p'), pg_temp.same_index('n, p'), pg_temp.same_index('k) INCLUDE (p', 'true', 'k');
+RESET maintenance_work_mem;
+
+-- uniqueness: what PostgreSQL says, too
+CREATE FUNCTION pg_temp.says(statement text, enabled bool) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+BEGIN
+	PERFORM set_config('gpusort.enable_create_index', enabled::text, true);
+	EXECUTE statement;
+	RAISE 'nothing';
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	RETURN concat_ws(' / ', SQLSTATE, SQLERRM, detail);
+END $$;
+CREATE TABLE ix_dup AS SELECT (id * 7919) % 10007 AS a, nullif(id, 77) AS b, md5(id::text) AS s FROM generate_series(1, 3000) id;
+INSERT INTO ix_dup VALUES (7919, 3001, 'x'), (-1, NULL, md5('5'));
+SELECT c, pg_temp.says(c, true) AS ours, pg_temp.says(c, true) = pg_temp.says(c, false) AS same
+FROM unnest(ARRAY['CREATE UNIQUE INDEX ix_u ON ix_dup (a)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (b)',
+	'CREATE UNIQUE INDEX ix_u ON ix_dup (b) NULLS NOT DISTINCT', 'ALTER TABLE ix_dup ADD PRIMARY KEY (a)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (s) INCLUDE (a)',
+	'CREATE UNIQUE INDEX ix_u ON ix_dup (lower(s), (a * 0))', 'ALTER TABLE ix_dup ADD UNIQUE (a, b)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (a) WHERE b <= 3000',
+	'CREATE INDEX ix_u ON ix_dup ((1 / (a + 1)))', 'CREATE INDEX ix_u ON ix (id, (repeat(md5(k::text), 1000) || p)) WHERE id % 1000 = 10']) c;
+-- dead tuples are in the index, and do not count
+BEGIN;
+DELETE FROM ix_dup WHERE a = 7919 OR a = -1;
+INSERT INTO ix_dup VALUES (7919, 5, 'y');
+CREATE UNIQUE INDEX ix_dup_a ON ix_dup (a);
+SELECT count(*) FROM ix_dup WHERE a = 7919;
+COMMIT;
+INSERT INTO ix_dup VALUES (7919, 6, 'z');
+SET client_min_messages = warning;
+DROP TABLE ix, ix_parted, ix_unlogged, ix_dup CASCADE;

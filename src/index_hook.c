@@ -1,0 +1,245 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_hook.c
+ *	  Which index builds are gpusort's.
+ *
+ * There is no hook for index builds.  But before the access method is called,
+ * index_build() asks the planner how many parallel workers a btree is worth, whatever
+ * statement it is built for; the planner makes itself a query without FROM for that, and asks
+ * get_relation_info_hook about the table.  All of the index's catalog work is done then,
+ * and its relcache entry is open.  So there it gets another ambuild function.  An entry that has
+ * it longer than needed does no harm, since for others it calls btbuild().
+ *
+ * The planner is not asked where max_parallel_maintenance_workers is 0.  Then it
+ * is 1 for the time of a statement that builds indexes, and no build has any workers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "engine_choice.h"
+#include "gpusort.h"
+#include "index_build.h"
+#include "index_hook.h"
+#include "index_sample.h"
+#include "index_sort.h"
+#include "pgcompat.h"
+#include "service_client.h"
+
+#include "access/nbtree.h"
+#include "access/table.h"
+#include "catalog/catalog.h"
+#include "catalog/pg_am_d.h"
+#include "commands/defrem.h"
+#include "miscadmin.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/plancat.h"
+#include "tcop/utility.h"
+
+static get_relation_info_hook_type next_relation_info_hook = NULL;
+static ProcessUtility_hook_type next_utility_hook = NULL;
+
+/* Is max_parallel_maintenance_workers 0, and we have made it 1? */
+static bool no_workers = false;
+
+/* -------------------------------------------------------------------- choice */
+
+static double
+expected_rows(Relation heap)
+{
+	BlockNumber npages;
+	double		ntuples;
+	double		all_visible;
+
+	estimate_rel_size(heap, NULL, &npages, &ntuples, &all_visible);
+	return ntuples;
+}
+
+/* Will a device sort them, as far as one can know? */
+static bool
+device_is_likely(double nrows)
+{
+	const char *why_not;
+
+	return gpusort_engine != GS_ENGINE_CPU && gs_engine_device_pays((uint64) Min(nrows, 1e18)) &&
+		gs_service_client_is_usable(&why_not);
+}
+
+/*
+ * How many parallel workers PostgreSQL may have to be slower.  Ours has none, so far.  Text that
+ * strcoll() compares: 4.0x without workers, 2.1x with two; bigint 1.3x and 0.9x (2 cores,
+ * 1 M rows, 2026-11).
+ */
+static int
+most_workers(Relation index)
+{
+	int			ncolumns;
+	GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+
+	return gs_sort_key_will_need_proof(columns, ncolumns) ? 2 : 0;
+}
+
+/* Why PostgreSQL builds the index; NULL: it is ours. */
+static char *
+reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
+{
+	char	   *reason;
+
+	if (heap->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return "its table is temporary";
+	if (!gs_is_heap(heap))
+		return "its table is not a heap";
+	reason = gs_index_sort_reason_not(index);
+	if (reason != NULL || gpusort_force)
+		return reason;
+	if (nrows < gpusort_min_rows)
+		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
+						nrows, gpusort_min_rows);
+	if (!device_is_likely(nrows) && info->ii_ParallelWorkers > most_workers(index))
+		return psprintf("PostgreSQL builds it with %d parallel workers", info->ii_ParallelWorkers);
+	if (gs_index_sample_in_order(heap, index, info))
+		return "its rows come in its order, as a sample of them does";
+	return NULL;
+}
+
+/* An ambuild function. */
+static IndexBuildResult *
+build_index(Relation heap, Relation index, IndexInfo *info)
+{
+	double		nrows;
+	char	   *reason;
+
+	if (no_workers)
+		info->ii_ParallelWorkers = 0;
+	if (!gpusort_enabled || !gpusort_enable_create_index || IsSystemRelation(heap))
+		return btbuild(heap, index, info);
+	nrows = expected_rows(heap);
+	reason = reason_not(heap, index, info, nrows);
+	if (gpusort_debug_plan)
+	{
+		if (reason == NULL)
+			ereport(NOTICE,
+					(errmsg("gpusort sorts for index \"%s\"", RelationGetRelationName(index))));
+		else
+			ereport(NOTICE,
+					(errmsg("gpusort leaves index \"%s\" to PostgreSQL: %s",
+							RelationGetRelationName(index), reason)));
+	}
+	return reason == NULL ? gs_index_build(heap, index, info, nrows) :
+		btbuild(heap, index, info);
+}
+
+/* --------------------------------------------------------------------- hooks */
+
+/* The table's open btrees are built by us. */
+static void
+take_over_indexes(Oid table)
+{
+	Relation	heap = table_open(table, NoLock);
+	List	   *indexes = RelationGetIndexList(heap);
+	ListCell   *lc;
+
+	foreach(lc, indexes)
+	{
+		Relation	index = RelationIdGetRelation(lfirst_oid(lc));
+
+		if (index == NULL)
+			continue;
+		if (index->rd_refcnt > 1 && index->rd_rel->relam == BTREE_AM_OID &&
+			index->rd_rel->relkind == RELKIND_INDEX)
+			gs_set_ambuild(index, build_index);
+		RelationClose(index);
+	}
+	list_free(indexes);
+	table_close(heap, NoLock);
+}
+
+static void
+gpusort_relation_info(PlannerInfo *root, Oid table, bool inhparent, RelOptInfo *rel)
+{
+	if (next_relation_info_hook)
+		next_relation_info_hook(root, table, inhparent, rel);
+	if (root->parse->jointree == NULL && inhparent)
+		take_over_indexes(table);
+}
+
+/* May a statement build an index of rows that there are? */
+static bool
+builds_indexes(Node *statement)
+{
+	ListCell   *lc;
+
+	switch (nodeTag(statement))
+	{
+		case T_IndexStmt:
+		case T_ReindexStmt:
+		case T_ClusterStmt:
+		case T_AlterTableStmt:
+		case T_RefreshMatViewStmt:
+			return true;
+		case T_VacuumStmt:
+			/* others have workers, too */
+			foreach(lc, ((VacuumStmt *) statement)->options)
+			{
+				DefElem    *option = lfirst_node(DefElem, lc);
+
+				if (strcmp(option->defname, "full") == 0)
+					return defGetBoolean(option);
+			}
+			return false;
+		default:
+			return false;
+	}
+}
+
+static void
+run_utility(PlannedStmt *statement, const char *query_string, bool read_only_tree,
+			ProcessUtilityContext context, ParamListInfo params,
+			QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+{
+	if (next_utility_hook)
+		next_utility_hook(statement, query_string, read_only_tree, context, params,
+						  environment, dest, completion);
+	else
+		standard_ProcessUtility(statement, query_string, read_only_tree, context, params,
+								environment, dest, completion);
+}
+
+/*
+ * The setting is changed behind PostgreSQL's back, since a statement like CREATE INDEX
+ * CONCURRENTLY commits in between, and a nest level of settings would end there.
+ */
+static void
+gpusort_utility(PlannedStmt *statement, const char *query_string, bool read_only_tree,
+				ProcessUtilityContext context, ParamListInfo params,
+				QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+{
+	if (max_parallel_maintenance_workers > 0 || !builds_indexes(statement->utilityStmt))
+	{
+		run_utility(statement, query_string, read_only_tree, context, params,
+					environment, dest, completion);
+		return;
+	}
+	max_parallel_maintenance_workers = 1;
+	no_workers = true;
+	PG_TRY();
+	{
+		run_utility(statement, query_string, read_only_tree, context, params,
+					environment, dest, completion);
+	}
+	PG_FINALLY();
+	{
+		max_parallel_maintenance_workers = 0;
+		no_workers = false;
+	}
+	PG_END_TRY();
+}
+
+void
+gs_index_hook_install(void)
+{
+	next_relation_info_hook = get_relation_info_hook;
+	get_relation_info_hook = gpusort_relation_info;
+	next_utility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = gpusort_utility;
+}

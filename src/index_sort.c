@@ -1,0 +1,371 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_sort.c
+ *	  Sorts the entries of a btree that is built.
+ *
+ * An entry is sorted as a row: all columns of the index, INCLUDE columns too,
+ * and a last one of type bigint that is the heap TID and whether the tuple is alive:
+ *
+ *	   63   49 48			17 16	   1   0
+ *	  |   0	  |   block number | offset | alive |
+ *
+ * Entries with equal keys are to be in the order of their TIDs.  Our sorts are stable, so
+ * it does if entries come in that order.  A scan of a heap from its first block on gives them
+ * block by block, but within one an entry of a HOT chain has the TID of the
+ * chain's root.  So the entries of a block are collected, and put in order, before they
+ * are sorted.  To have the TID in the sort's keys would cost a third of their memory, and
+ * of an index with few distinct keys two passes of a radix sort.
+ *
+ * Values that are stored out of line are fetched when they come, as an index never has
+ * pointers to them, and what they point to may be gone by the time that the rows leave.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "gpusort.h"
+#include "index_sort.h"
+#include "sort_fetch.h"
+#include "sort_load.h"
+#include "sort_row.h"
+
+#include "access/detoast.h"
+#include "access/htup_details.h"
+#include "access/stratnum.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* An entry of the block whose entries come. */
+typedef struct BlockRow
+{
+	OffsetNumber offset;
+	Size		at;				/* in bytes */
+} BlockRow;
+
+struct GsIndexSort
+{
+	GsSortState sort;
+	int			ncolumns;		/* of the index */
+	MemoryContext context;		/* of all this */
+	uint64		nleft;
+
+	/* the entry that comes */
+	TupleTableSlot *values;		/* virtual */
+	MemoryContext fetched_context;
+
+	/* those of its block */
+	BlockNumber block;
+	BlockRow   *rows;
+	int			nrows;
+	int			rows_allocated;
+	bool		in_order;		/* of their TIDs */
+	char	   *bytes;			/* of the rows, 8-aligned each */
+	Size		nbytes;
+	Size		bytes_allocated;
+	TupleTableSlot *row;		/* of one of them */
+};
+
+/* --------------------------------------------------------------- the columns */
+
+/*
+ * Key column i of an index, as an ORDER BY would have it.  The operator is
+ * Invalid if an ORDER BY by it would not be the index's order, as it is in another
+ * family, too.
+ */
+static GsSortColumn
+index_column(Relation index, int i)
+{
+	const int16 options = index->rd_indoption[i];
+	const Oid	family = index->rd_opfamily[i];
+	const Oid	type = index->rd_opcintype[i];
+	GsSortColumn column = {.attno = i + 1};
+	Oid			found_family;
+	Oid			found_type;
+	int16		strategy;
+
+	/* an index of names stores them as cstrings */
+	column.type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
+	if (column.type == CSTRINGOID)
+		column.type = type;
+	column.sort_operator = get_opfamily_member(family, type, type,
+											   (options & INDOPTION_DESC) != 0 ?
+											   BTGreaterStrategyNumber : BTLessStrategyNumber);
+	if (!get_ordering_op_properties(column.sort_operator, &found_family, &found_type, &strategy) ||
+		found_family != family || found_type != type)
+		column.sort_operator = InvalidOid;
+	column.collation = index->rd_indcollation[i];
+	column.nulls_first = (options & INDOPTION_NULLS_FIRST) != 0;
+	return column;
+}
+
+GsSortColumn *
+gs_index_sort_columns(Relation index, int *nkeys)
+{
+	GsSortColumn *columns;
+
+	*nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	columns = palloc(sizeof(GsSortColumn) * (*nkeys + 1));
+	for (int i = 0; i < *nkeys; i++)
+		columns[i] = index_column(index, i);
+	columns[*nkeys] = (GsSortColumn) {
+		.attno = IndexRelationGetNumberOfAttributes(index) + 1,
+		.type = INT8OID,
+		.sort_operator = Int8LessOperator
+	};
+	return columns;
+}
+
+char *
+gs_index_sort_reason_not(Relation index)
+{
+	int			ncolumns;
+	GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+	char	   *reason;
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (!OidIsValid(columns[i].sort_operator))
+			return psprintf("sort column %d: its operator has the order of another operator family",
+							i + 1);
+	}
+	return gs_sort_key_can_encode(columns, ncolumns, &reason) ? NULL : reason;
+}
+
+/* The rows' type. */
+static TupleDesc
+entry_type(Relation index)
+{
+	TupleDesc	of_index = RelationGetDescr(index);
+	TupleDesc	desc = CreateTemplateTupleDesc(of_index->natts + 1);
+
+	for (int i = 1; i <= of_index->natts; i++)
+		TupleDescCopyEntry(desc, i, of_index, i);
+	TupleDescInitEntry(desc, of_index->natts + 1, "tid", INT8OID, -1, 0);
+	return desc;
+}
+
+static int
+expected_width(TupleDesc desc)
+{
+	int32		width = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+		width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid, TupleDescAttr(desc, i)->atttypmod);
+	return width;
+}
+
+/* ---------------------------------------------------------------- the heap TID */
+
+static int64
+tid_code(const GsIndexEntry *entry)
+{
+	return (int64) ItemPointerGetBlockNumberNoCheck(&entry->tid) << 17 |
+		(int64) ItemPointerGetOffsetNumberNoCheck(&entry->tid) << 1 | entry->alive;
+}
+
+static void
+set_tid(GsIndexEntry *entry, int64 code)
+{
+	ItemPointerSet(&entry->tid, (BlockNumber) (code >> 17), (OffsetNumber) (code >> 1));
+	entry->alive = (code & 1) != 0;
+}
+
+/* -------------------------------------------------------------------- the sort */
+
+GsIndexSort *
+gs_index_sort_begin(Relation index, double expected_rows, int memory_kb)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	GsIndexSort *sort = palloc0(sizeof(GsIndexSort));
+	GsSortState *state = &sort->sort;
+
+	sort->context = context;
+	sort->fetched_context = AllocSetContextCreate(context, "GpuSort index entry",
+												  ALLOCSET_SMALL_SIZES);
+	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
+	state->desc = entry_type(index);
+	state->columns = gs_index_sort_columns(index, &state->ncolumns);
+	state->expected_rows = expected_rows;
+	state->expected_width = expected_width(state->desc);
+	state->verified = gpusort_verify;
+	state->parent_context = context;
+	state->nstable = 1;
+	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
+	sort->values = MakeSingleTupleTableSlot(state->desc, &TTSOpsVirtual);
+	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
+	sort->block = InvalidBlockNumber;
+	sort->in_order = true;
+	sort->rows_allocated = MaxHeapTuplesPerPage;
+	sort->rows = palloc(sizeof(BlockRow) * sort->rows_allocated);
+	sort->bytes_allocated = 2 * BLCKSZ;
+	sort->bytes = palloc(sort->bytes_allocated);
+	gs_sort_begin(state, memory_kb);
+	MemoryContextSwitchTo(old);
+	return sort;
+}
+
+/* A value as an index can store it. */
+static inline Datum
+fetched_value(GsIndexSort *sort, Datum value, bool *fetched)
+{
+	MemoryContext old;
+
+	if (likely(!VARATT_IS_EXTERNAL(DatumGetPointer(value))))
+		return value;
+	old = MemoryContextSwitchTo(sort->fetched_context);
+	value = PointerGetDatum(detoast_external_attr((struct varlena *) DatumGetPointer(value)));
+	MemoryContextSwitchTo(old);
+	*fetched = true;
+	return value;
+}
+
+/* Has the slot of values hold an entry. */
+static void
+set_values(GsIndexSort *sort, const GsIndexEntry *entry, bool *fetched)
+{
+	TupleTableSlot *slot = sort->values;
+
+	ExecClearTuple(slot);
+	for (int i = 0; i < sort->ncolumns; i++)
+	{
+		slot->tts_values[i] = entry->values[i];
+		slot->tts_isnull[i] = entry->nulls[i];
+		if (!entry->nulls[i] && TupleDescAttr(sort->sort.desc, i)->attlen == -1)
+			slot->tts_values[i] = fetched_value(sort, entry->values[i], fetched);
+	}
+	slot->tts_values[sort->ncolumns] = Int64GetDatum(tid_code(entry));
+	slot->tts_isnull[sort->ncolumns] = false;
+	ExecStoreVirtualTuple(slot);
+}
+
+static int
+compare_offsets(const void *a, const void *b)
+{
+	return (int) ((const BlockRow *) a)->offset - (int) ((const BlockRow *) b)->offset;
+}
+
+/* All entries of a block have come: they are put into the sort. */
+static void
+end_block(GsIndexSort *sort)
+{
+	if (!sort->in_order)
+		qsort(sort->rows, sort->nrows, sizeof(BlockRow), compare_offsets);
+	for (int i = 0; i < sort->nrows; i++)
+	{
+		ExecStoreMinimalTuple((MinimalTuple) (sort->bytes + sort->rows[i].at), sort->row, false);
+		if (!gs_sort_put(&sort->sort, sort->row))
+			gs_sort_report_failure(&sort->sort);
+	}
+	ExecClearTuple(sort->row);
+	sort->nrows = 0;
+	sort->nbytes = 0;
+	sort->in_order = true;
+}
+
+/* Room for another row of the block. */
+static char *
+next_row(GsIndexSort *sort, OffsetNumber offset, Size nbytes)
+{
+	if (sort->nrows == sort->rows_allocated)
+	{
+		sort->rows_allocated *= 2;
+		sort->rows = repalloc(sort->rows, sizeof(BlockRow) * sort->rows_allocated);
+	}
+	if (sort->nbytes + nbytes > sort->bytes_allocated)
+	{
+		sort->bytes_allocated = 2 * (sort->nbytes + nbytes);
+		sort->bytes = repalloc_huge(sort->bytes, sort->bytes_allocated);
+	}
+	if (sort->nrows > 0 && sort->rows[sort->nrows - 1].offset > offset)
+		sort->in_order = false;
+	sort->rows[sort->nrows++] = (BlockRow) {.offset = offset, .at = sort->nbytes};
+	return sort->bytes + sort->nbytes;
+}
+
+void
+gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry)
+{
+	const BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
+	GsRowSource source;
+	bool		fetched = false;
+
+	if (block != sort->block)
+	{
+		end_block(sort);
+		sort->block = block;
+	}
+	set_values(sort, entry, &fetched);
+	gs_row_source_init(&source, sort->values);
+	gs_row_store(&source, sort->values,
+				 next_row(sort, ItemPointerGetOffsetNumber(&entry->tid), source.nbytes));
+	sort->nbytes += MAXALIGN(source.nbytes);
+	if (fetched)
+		MemoryContextReset(sort->fetched_context);
+}
+
+void
+gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
+{
+	end_block(sort);
+	sort->sort.merge_limit = (Size) merge_kb * 1024;
+	if (!gs_sort_perform(&sort->sort))
+		gs_sort_report_failure(&sort->sort);
+}
+
+int
+gs_index_sort_held_kb(const GsIndexSort *sort)
+{
+	const GsSortState *state = &sort->sort;
+
+	switch (state->phase)
+	{
+		case GS_SORT_ENGINE:
+			return (gs_engine_figures(state->engine)->peak_bytes + 1023) / 1024;
+		case GS_SORT_MERGE:
+			return state->merge_limit / 1024;
+		default:
+			return state->memory_limit / 1024;
+	}
+}
+
+bool
+gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
+{
+	GsSortState *state = &sort->sort;
+	TupleTableSlot *slot = state->verified ?
+		gs_sort_next_verified(state, true) : gs_sort_next(state, true);
+
+	if (TupIsNull(slot))
+	{
+		if (sort->nleft != state->nread)
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg("rows got lost or doubled in a sort"),
+					 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
+							   state->nread, sort->nleft),
+					 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+		return false;
+	}
+	sort->nleft++;
+	slot_getallattrs(slot);
+	set_tid(entry, DatumGetInt64(slot->tts_values[sort->ncolumns]));
+	entry->values = slot->tts_values;
+	entry->nulls = slot->tts_isnull;
+	return true;
+}
+
+void
+gs_index_sort_end(GsIndexSort *sort)
+{
+	gs_sort_forget(&sort->sort);
+	ExecDropSingleTupleTableSlot(sort->sort.slot);
+	ExecDropSingleTupleTableSlot(sort->values);
+	ExecDropSingleTupleTableSlot(sort->row);
+	MemoryContextDelete(sort->context);
+}

@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_sort.h
+ *	  Sorts the entries of a btree that is built.
+ *
+ *	  begin { put } perform { next } end
+ *
+ * Their order is the index's: by its key columns, and then by heap TID, so no two of
+ * them are equal.  Of a heap: entries have to come block by block, blocks in order.  After an ERROR the memory contexts and resource owners do what end does.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_INDEX_SORT_H
+#define GPUSORT_INDEX_SORT_H
+
+#include "storage/itemptr.h"
+#include "utils/relcache.h"
+
+#include "sort_key.h"
+
+typedef struct GsIndexSort GsIndexSort;
+
+/* A row of the table, as an index build sees it. */
+typedef struct GsIndexEntry
+{
+	ItemPointerData tid;
+	bool		alive;			/* else it is dead to all but some old snapshots */
+	Datum	   *values;			/* of all the index's columns, as they are stored */
+	bool	   *nulls;
+} GsIndexEntry;
+
+/* What an index is sorted by, and behind these its heap TIDs. */
+extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
+
+/* Why the entries of an index cannot be sorted here, for people; NULL: they can. */
+extern char *gs_index_sort_reason_not(Relation index);
+
+/* In the current memory context, where it makes one of its own. */
+extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb);
+
+/* Takes a copy of an entry. */
+extern void gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry);
+
+/* Sorts.  merge_kb is what it may hold from now on, where it does not have to hold more. */
+extern void gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
+
+/* What it holds while entries leave. */
+extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
+
+/*
+ * The next entry, there until the next call; false after the last.  ERROR if as many
+ * have not left as came.
+ */
+extern bool gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry);
+
+extern void gs_index_sort_end(GsIndexSort *sort);
+
+#endif							/* GPUSORT_INDEX_SORT_H */
