@@ -3,20 +3,22 @@
  * index_build.c
  *	  Builds a btree of entries that gpusort has sorted.
  *
- *		table scan ---> sort (index_sort.c) ---> btbuild() ---> index
+ *		table scan ---> sort (index_sort.c) ---> index_load.c, or btbuild() ---> index
  *
  * The table is scanned as it is for every index build, which knows about
- * visibility, HOT chains, expressions and predicates.  Then PostgreSQL's own btbuild()
- * runs, and when it wants the table scanned it gets the sorted entries instead: for this one
- * call the table's access method is a copy with another index_build_range_scan.
+ * visibility, HOT chains, expressions and predicates.  index_load.c writes the index of the
+ * sorted entries, unless gpusort.index_loader is native.
  *
- * btbuild() puts the entries into a tuplesort of its own.  That begins by looking whether they
- * are in order, which takes n - 1 comparisons, and it is done.  In these it finds what makes an
- * index not unique, and so it does all that is left to do: uniqueness, entries of dead tuples,
- * pages, WAL.  Nor does the index depend on our order: a wrong one would cost time.  Entries
- * that got lost would be missing from it, so they are counted (index_sort.c).
+ * Then PostgreSQL's own btbuild() runs, and when it wants the table scanned it gets the
+ * sorted entries instead: for this one call the table's access method is a copy with another
+ * index_build_range_scan.  It puts the entries into a tuplesort of its own.  That begins by
+ * looking whether they are in order, which takes n - 1 comparisons, and it is done.  In these
+ * it finds what makes an index not unique, and so it does all that is left to do: uniqueness,
+ * entries of dead tuples, pages, WAL.  A wrong order of ours would only cost time there; for
+ * index_load.c it is an ERROR.  Entries that got lost would be missing from the index either
+ * way, so they are counted (index_sort.c).
  *
- * maintenance_work_mem is for both sorts.  Ours has LOAD_SHARE of it while entries come.
+ * maintenance_work_mem is for both sorts then.  Ours has LOAD_SHARE of it while entries come.
  * When they leave, the tuplesort gets what ours does not hold: as runs on disk are merged,
  * little.
  *
@@ -24,7 +26,9 @@
  */
 #include "postgres.h"
 
+#include "gpusort.h"
 #include "index_build.h"
+#include "index_load.h"
 #include "index_sort.h"
 #include "pgcompat.h"
 
@@ -77,9 +81,9 @@ feed(Relation heap, Relation index, IndexInfo *info, bool allow_sync, bool anyvi
 	return table->ntuples;
 }
 
-/* Has btbuild() build the index with the sorted entries. */
+/* Runs btbuild(), which finds the sorted entries in the table. */
 static IndexBuildResult *
-build_natively(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, double ntuples)
+run_btbuild(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, double ntuples)
 {
 	const TableAmRoutine *original = heap->rd_tableam;
 	SortedTable table = {.routine = *original, .original = original, .sort = sort, .ntuples = ntuples};
@@ -112,29 +116,63 @@ leave_memory(int left_kb)
 							 GUC_ACTION_SAVE, true, 0, false);
 }
 
+/* Has PostgreSQL build the index of the sorted entries. */
+static IndexBuildResult *
+build_natively(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, double ntuples)
+{
+	int			nest_level = NewGUCNestLevel();
+	IndexBuildResult *result;
+
+	leave_memory(maintenance_work_mem - gs_index_sort_held_kb(sort));
+	info->ii_ParallelWorkers = 0;
+	result = run_btbuild(heap, index, info, sort, ntuples);
+	AtEOXact_GUC(true, nest_level);
+	return result;
+}
+
+/* Writes the index of the sorted entries. */
+static IndexBuildResult *
+build_directly(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, double ntuples)
+{
+	const int	params[] = {PROGRESS_CREATEIDX_TUPLES_TOTAL, PROGRESS_SCAN_BLOCKS_TOTAL,
+	PROGRESS_SCAN_BLOCKS_DONE};
+	const int64 values[] = {gs_index_sort_count(sort), 0, 0};
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	GsIndexLoad *load;
+	IndexTuple	tuple;
+	bool		alive;
+
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+	load = gs_index_load_begin(heap, index, info);
+	while ((tuple = gs_index_sort_next_tuple(sort, &alive)) != NULL)
+		gs_index_load_add(load, tuple, alive);
+	gs_index_load_end(load);
+	result->heap_tuples = ntuples;
+	result->index_tuples = gs_index_sort_count(sort);
+	return result;
+}
+
 IndexBuildResult *
 gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_rows)
 {
+	const bool	natively = gpusort_index_loader == GS_INDEX_LOADER_NATIVE;
 	const int	memory_kb = maintenance_work_mem;
 	GsIndexSort *sort;
 	IndexBuildResult *result;
 	double		ntuples;
-	int			nest_level;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-	sort = gs_index_sort_begin(index, expected_rows, memory_kb * LOAD_SHARE);
+	sort = gs_index_sort_begin(index, expected_rows, natively ? memory_kb * LOAD_SHARE : memory_kb);
 	/* from the first block on, since that is what the sort wants */
 	ntuples = table_index_build_scan(heap, index, info, false, true, collect, sort, NULL);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	gs_index_sort_perform(sort, memory_kb * MERGE_SHARE);
-
-	nest_level = NewGUCNestLevel();
-	leave_memory(memory_kb - gs_index_sort_held_kb(sort));
-	info->ii_ParallelWorkers = 0;
-	result = build_natively(heap, index, info, sort, ntuples);
-	AtEOXact_GUC(true, nest_level);
+	gs_index_sort_perform(sort, natively ? memory_kb * MERGE_SHARE : memory_kb);
+	if (natively)
+		result = build_natively(heap, index, info, sort, ntuples);
+	else
+		result = build_directly(heap, index, info, sort, ntuples);
 	gs_index_sort_end(sort);
 	return result;
 }

@@ -30,6 +30,7 @@
 #include "sort_row.h"
 
 #include "access/detoast.h"
+#include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
 #include "catalog/pg_index.h"
@@ -52,6 +53,8 @@ struct GsIndexSort
 	int			ncolumns;		/* of the index */
 	MemoryContext context;		/* of all this */
 	uint64		nleft;
+	TupleDesc	index_desc;
+	IndexTuple	tuple;			/* of the row that left, if it is short */
 
 	/* the entry that comes */
 	TupleTableSlot *values;		/* virtual */
@@ -189,6 +192,8 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb)
 	sort->fetched_context = AllocSetContextCreate(context, "GpuSort index entry",
 												  ALLOCSET_SMALL_SIZES);
 	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
+	sort->index_desc = RelationGetDescr(index);
+	sort->tuple = palloc(TOAST_INDEX_TARGET + MAXALIGN(sizeof(IndexAttributeBitMapData)));
 	state->desc = entry_type(index);
 	state->columns = gs_index_sort_columns(index, &state->ncolumns);
 	state->expected_rows = expected_rows;
@@ -334,8 +339,9 @@ gs_index_sort_held_kb(const GsIndexSort *sort)
 	}
 }
 
-bool
-gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
+/* The next row; NULL after the last. */
+static TupleTableSlot *
+next_slot(GsIndexSort *sort)
 {
 	GsSortState *state = &sort->sort;
 	TupleTableSlot *slot = state->verified ?
@@ -350,14 +356,100 @@ gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 					 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
 							   state->nread, sort->nleft),
 					 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-		return false;
+		return NULL;
 	}
 	sort->nleft++;
+	return slot;
+}
+
+bool
+gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
+{
+	TupleTableSlot *slot = next_slot(sort);
+
+	if (slot == NULL)
+		return false;
 	slot_getallattrs(slot);
 	set_tid(entry, DatumGetInt64(slot->tts_values[sort->ncolumns]));
 	entry->values = slot->tts_values;
 	entry->nulls = slot->tts_isnull;
 	return true;
+}
+
+/*
+ * An index tuple has the same columns in the same layout behind another header.  The
+ * last column of the row is 8 bytes at a multiple of 8: up to there the row is what an
+ * index tuple of it is, padding included.
+ */
+static IndexTuple
+tuple_of_short_row(GsIndexSort *sort, MinimalTuple row)
+{
+	const bool	has_nulls = (row->t_infomask & HEAP_HASNULL) != 0;
+	const Size	header = IndexInfoFindDataOffset(has_nulls ? INDEX_NULL_MASK : 0);
+	const Size	row_header = row->t_hoff - MINIMAL_TUPLE_OFFSET;
+	const Size	nbytes = row->t_len - row_header - sizeof(int64);
+	IndexTuple	tuple = sort->tuple;
+
+	tuple->t_info = header + nbytes;
+	if (has_nulls)
+	{
+		bits8	   *bits = (bits8 *) (tuple + 1);
+
+		memset(bits, 0, header - sizeof(IndexTupleData));
+		memcpy(bits, row->t_bits, BITMAPLEN(sort->ncolumns));
+		/* the row's bitmap has one bit more */
+		if (sort->ncolumns % BITS_PER_BYTE != 0)
+			bits[sort->ncolumns / BITS_PER_BYTE] &= (1 << sort->ncolumns % BITS_PER_BYTE) - 1;
+		tuple->t_info |= INDEX_NULL_MASK;
+	}
+	if ((row->t_infomask & HEAP_HASVARWIDTH) != 0)
+		tuple->t_info |= INDEX_VAR_MASK;
+	memcpy((char *) tuple + header, (char *) row + row_header, nbytes);
+	return tuple;
+}
+
+/* A row of values some of which an index may have to compress. */
+static IndexTuple
+tuple_of_long_row(GsIndexSort *sort, TupleTableSlot *slot)
+{
+	MemoryContext old;
+	IndexTuple	tuple;
+
+	slot_getallattrs(slot);
+	MemoryContextReset(sort->fetched_context);
+	old = MemoryContextSwitchTo(sort->fetched_context);
+	tuple = index_form_tuple(sort->index_desc, slot->tts_values, slot->tts_isnull);
+	MemoryContextSwitchTo(old);
+	return tuple;
+}
+
+IndexTuple
+gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive)
+{
+	TupleTableSlot *slot = next_slot(sort);
+	GsIndexEntry entry;
+	MinimalTuple row;
+	IndexTuple	tuple;
+	int64		code;
+
+	if (slot == NULL)
+		return NULL;
+	row = ((MinimalTupleTableSlot *) slot)->mintuple;
+	memcpy(&code, (char *) row + row->t_len - sizeof(int64), sizeof(int64));
+	set_tid(&entry, code);
+	if (row->t_len <= TOAST_INDEX_TARGET)
+		tuple = tuple_of_short_row(sort, row);
+	else
+		tuple = tuple_of_long_row(sort, slot);
+	tuple->t_tid = entry.tid;
+	*alive = entry.alive;
+	return tuple;
+}
+
+uint64
+gs_index_sort_count(const GsIndexSort *sort)
+{
+	return sort->sort.nread;
 }
 
 void

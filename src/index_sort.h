@@ -13,6 +13,7 @@
 #ifndef GPUSORT_INDEX_SORT_H
 #define GPUSORT_INDEX_SORT_H
 
+#include "access/itup.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
@@ -52,6 +53,12 @@ extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
  * have not left as came.
  */
 extern bool gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry);
+
+/* The same as index_form_tuple() would have it; NULL after the last. */
+extern IndexTuple gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive);
+
+/* How many entries came. */
+extern uint64 gs_index_sort_count(const GsIndexSort *sort);
 
 extern void gs_index_sort_end(GsIndexSort *sort);
 
