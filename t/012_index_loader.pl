@@ -1,0 +1,155 @@
+# gpusort.index_loader: the pages that are written directly must be those that
+# PostgreSQL's own build would have written, byte by byte but for LSN and checksum,
+# whatever decides about them: fillfactor, the lengths and the number of equal keys,
+# where keys are cut, how high the tree is.  And they must survive a crash.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = gpusort_node('index_loader', 'gpusort.force = on', 'gpusort.engine = cpu', 'max_parallel_maintenance_workers = 0');
+
+$node->safe_psql('postgres', 'CREATE EXTENSION amcheck; CREATE EXTENSION pageinspect; CREATE EXTENSION gpusort');
+$node->safe_psql('postgres', <<'SQL');
+-- What a build gives: its pages, or its error.
+CREATE FUNCTION built(index text, OUT pages text, OUT height int, OUT error text) LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+BEGIN
+	EXECUTE format('CREATE %s INDEX tested ON input %s', CASE WHEN index LIKE 'unique %' THEN 'UNIQUE' END, replace(index, 'unique ', ''));
+	PERFORM bt_index_parent_check('tested', true, true);
+	SELECT count(*) || ' ' || md5(string_agg(substr(get_raw_page('tested', block::int), 11), '' ORDER BY block)) INTO pages
+	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
+	height := level FROM bt_metap('tested');
+	DROP INDEX tested;
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	error := concat_ws(' / ', SQLSTATE, SQLERRM, detail);
+END $$;
+-- By both loaders and by PostgreSQL alone: the same?  Then how high the tree is, or the error.
+CREATE FUNCTION same(index text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	stock record;
+	ours record;
+	loader text;
+BEGIN
+	PERFORM set_config('gpusort.enable_create_index', 'off', true);
+	stock := built(index);
+	PERFORM set_config('gpusort.enable_create_index', 'on', true);
+	FOREACH loader IN ARRAY ARRAY['direct', 'native'] LOOP
+		PERFORM set_config('gpusort.index_loader', loader, true);
+		ours := built(index);
+		IF ours IS DISTINCT FROM stock THEN
+			RETURN format('%s: %s instead of %s', loader, ours, stock);
+		END IF;
+	END LOOP;
+	RETURN coalesce(stock.error, 'same, ' || stock.height);
+END $$;
+-- The rows are shuffled.
+CREATE FUNCTION fill(n int, columns text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	DROP TABLE IF EXISTS input;
+	EXECUTE format('CREATE TABLE input AS SELECT %s FROM (SELECT (x * 7919::bigint) %% %s AS i FROM generate_series(1, %s) x) x', columns, n, n);
+END $$;
+SQL
+
+sub is_same
+{
+	my ($index, $what) = @_;
+
+	like($node->safe_psql('postgres', "SELECT same(\$x\$$index\$x\$)"), qr/^same, \d$/, "$index $what");
+}
+
+sub fill
+{
+	$node->safe_psql('postgres', "SELECT fill($_[0], \$x\$$_[1]\$x\$)");
+}
+
+# ------------------------------------------------------------------ the pages
+
+# around what fills a page, and of many levels
+foreach my $nrows (0, 1, 2, 366, 367, 368, 407, 408)
+{
+	fill($nrows || 1, 'i, i % 7 AS k');
+	$node->safe_psql('postgres', 'DELETE FROM input') if $nrows == 0;
+	is_same($_, "of $nrows rows") foreach ('(i)', 'unique (i)', '(k)', '(k) WITH (deduplicate_items = off)');
+}
+fill(9973, 'i, lpad(i::text, 1200, md5(i::text)) AS long');
+is($node->safe_psql('postgres', q{ALTER TABLE input ALTER long SET STORAGE EXTERNAL; SELECT same('(i)'), same('(long) WITH (fillfactor = 10)')}),
+	'same, 1|same, 6', 'levels of a tree');
+
+# equal keys: posting lists of all lengths, and pages full of them
+foreach my $equal (1, 2, 3, 129, 130, 131, 132, 133, 134, 1000, 9973)
+{
+	fill(9973, "i / $equal AS k, repeat('k', (i / $equal % 9)::int) || i / $equal AS s, repeat('q', 700) || i / $equal AS long");
+	foreach my $fillfactor (10, 50, 90, 100)
+	{
+		is_same("$_ WITH (fillfactor = $fillfactor)", "of $equal equal keys") foreach ('(k)', '(s, k)', '(k) INCLUDE (s)');
+	}
+	is_same($_, "of $equal equal keys") foreach ('(long)', '(k, s) WITH (deduplicate_items = off)');
+}
+
+# long keys that cannot be compressed: lengths up to a third of a page, pages of two items
+fill(2003, q{i, left((SELECT string_agg(md5(i::text || j), '') FROM generate_series(1, 84) j), (CASE WHEN i % 5 = 0 THEN 2000 + i % 670 ELSE i * 7 % 2600 END)::int) AS long, i % 3 AS k, nullif(i % 4, 0) AS n});
+$node->safe_psql('postgres', 'ALTER TABLE input ALTER long SET STORAGE EXTERNAL');
+foreach my $fillfactor (20, 90, 100)
+{
+	is_same("$_ WITH (fillfactor = $fillfactor)", 'of long keys') foreach ('(long)', '(left(long, 2), long DESC)', '(k, long)', '(n, long)', 'unique (i) INCLUDE (long)');
+}
+
+# nulls, the bitmap of several columns; types whose equal values are not of the same bytes
+fill(9973, q{nullif(i % 3, 0) AS a, nullif(i % 10, 1) AS b, CASE i % 3 WHEN 0 THEN 1.0 WHEN 1 THEN 1.00 ELSE i END AS c,
+	CASE i % 3 WHEN 0 THEN -0.0::float8 WHEN 1 THEN 0.0 END AS d, md5((i % 100)::text) AS e, i % 2 = 0 AS f, 1 AS g, 2::smallint AS h, 3 AS j, i});
+is_same($_, 'of nulls and several columns')
+  foreach ('(a)', '(a, b)', '(b DESC, a NULLS FIRST)', '(a, b, c, d, e, f, g)', '(a, b, c, d, e, f, g, h)', '(a, b, d, e, f, g, h, j, i)', '(c)', '(d)', '(c, d)', '(c) INCLUDE (a, b)',
+	'(e) INCLUDE (d)', '(e, a) WITH (fillfactor = 63)', '(e COLLATE "en-x-icu", b)', '((nullif(i, i)))', '(f, (nullif(i, i)), h)', 'unique (i, a, b)', '(e) WHERE a IS NULL', '(a) WHERE false');
+
+# runs on disk
+fill(29989, 'i, md5((i % 500)::text) AS e');
+like($node->safe_psql('postgres', "SET maintenance_work_mem = '1MB'; SELECT same('$_')"), qr/^same, \d$/, "$_ of runs on disk") foreach ('(i)', '(e, i)', '(e)');
+
+# ----------------------------------------------------------------- the errors
+
+fill(1009, 'i, nullif(i, 77) AS n, 1.0 AS c');
+$node->safe_psql('postgres', 'INSERT INTO input VALUES (500, NULL, 2.00), (2000, 9, 2.000)');
+is($node->safe_psql('postgres', "SELECT same('$_->[0]')"), $_->[1], $_->[0])
+  foreach ([ 'unique (i)', '23505 / could not create unique index "tested" / Key (i)=(500) is duplicated.' ],
+	[ 'unique (n)', '23505 / could not create unique index "tested" / Key (n)=(9) is duplicated.' ],
+	[ 'unique ((nullif(i, i))) NULLS NOT DISTINCT', '23505 / could not create unique index "tested" / Key (NULLIF(i, i))=(null) is duplicated.' ],
+	[ 'unique ((nullif(i, i)))', 'same, 1' ]);
+like($node->safe_psql('postgres', q{SELECT same($x$((CASE WHEN i = 77 THEN (SELECT string_agg(md5(j::text), '') FROM generate_series(1, 100) j) END))$x$)}),
+	qr/^0A000/, 'an index of a subquery is none');
+$node->safe_psql('postgres', q{CREATE FUNCTION long(i bigint) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT CASE WHEN i = 77 THEN string_agg(md5(j::text), '') ELSE 'x' || i END FROM generate_series(1, 100) j $$});
+is($node->safe_psql('postgres', "SELECT same('(long(i))') = same('(long(i)) WITH (deduplicate_items = off)'), same('(long(i))') LIKE '54000 / index row size % exceeds btree version 4 maximum 2704%in relation \"input\".'"),
+	't|t', 'a key of more than a third of a page');
+
+# an order that is wrong, as no proof is asked for: capitals behind all others
+$node->safe_psql('postgres', q{CREATE TABLE wrong AS SELECT CASE WHEN i % 2 = 0 THEN 'A' ELSE 'b' END || i % 4 AS s FROM generate_series(1, 20) i});
+my ($rc, $out, $err) = $node->psql('postgres', q{SET gpusort.verify = off; SET gpusort.collation_fault = on; CREATE INDEX ON wrong (s COLLATE "en-x-icu")});
+like($err, qr/rows left a sort in the wrong order.*is not above the one before it in index/s, 'a wrong order is an error');
+is($node->safe_psql('postgres', q{SET gpusort.verify = off; SET gpusort.collation_fault = on; SET gpusort.index_loader = native;
+	CREATE INDEX wrong_s ON wrong (s COLLATE "en-x-icu"); SELECT bt_index_parent_check('wrong_s', true, true)}), '', 'the native loader sorts again');
+
+# -------------------------------------------------------------------- a crash
+
+# indexes that are in the WAL, and with wal_level = minimal those that are not
+foreach my $level ('replica', 'minimal')
+{
+	$node->append_conf('postgresql.conf', "wal_level = $level\nmax_wal_senders = 0\nfsync = on");
+	$node->restart;
+	$node->safe_psql('postgres', "CHECKPOINT; BEGIN; CREATE TABLE of_$level AS SELECT i * 7919 % 10007 AS i, i % 50 AS k FROM generate_series(1, 20000) i;
+		CREATE INDEX ON of_$level (i); CREATE INDEX ON of_$level (k); COMMIT");
+	$node->stop('immediate');
+	$node->start;
+	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'of_$level'::regclass"),
+		'2', "indexes after a crash, wal_level = $level");
+}
+
+done_testing();
