@@ -25,7 +25,7 @@
  *	  supervisor	keeps gpusortd running
  *	  sort_spill	runs on disk (sort_run), merged (key_merge), where memory does not do
  *	  index_hook	an index is to be built: index_build has its entries sorted (index_sort),
- *					and built by PostgreSQL
+ *					and its pages written (index_load), or has PostgreSQL build it
  *	  sort_hand_over	to PostgreSQL's own sort (sort_stock), where gpusort cannot go on
  *
  * Loading the library is all it takes, by LOAD, session_preload_libraries or
