@@ -5,7 +5,7 @@
 \i :include
 
 SET gpusort.debug_plan = on;
-CREATE TABLE ix AS SELECT id, (id * 7919) % 1009 AS k, nullif(id % 10, 0) AS n, md5(id::text) COLLATE "C" AS s,
+CREATE TABLE ix WITH (autovacuum_enabled = off) AS SELECT id, (id * 7919) % 1009 AS k, nullif(id % 10, 0) AS n, md5(id::text) COLLATE "C" AS s,
 	(id % 100)::float8 AS f, 'a rather long common prefix ' || id % 50 AS p, to_jsonb(id % 7) AS j FROM generate_series(1, 5000) id;
 ANALYZE ix;
 

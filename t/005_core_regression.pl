@@ -1,4 +1,5 @@
-# PostgreSQL's own regression suite, with every possible Sort replaced.
+# PostgreSQL's own regression suite, with every possible Sort replaced, and every
+# possible btree built of entries sorted by gpusort.
 #
 # Set PG_REGRESS_DIR to src/test/regress of the sources of the server's major
 # version; nothing is written there.  The suite runs three times: on a stock
@@ -97,6 +98,22 @@ my ($stock_node, $stock_result, $stock_folder) = run_suite('stock');
 is(scalar(keys %$stock_result), $ntests, "stock: all $ntests tests ran");
 $stock_node->stop;
 
+# Has amcheck look at all btrees that the suite has left; how many.
+sub check_btrees
+{
+	my ($node, $name) = @_;
+	my ($rc, $checked, $errors) = $node->psql('regression', q{
+		CREATE EXTENSION amcheck;
+		SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam,
+			LATERAL bt_index_parent_check(c.oid, true, true)
+		WHERE a.amname = 'btree' AND c.relkind = 'i' AND c.relpersistence <> 't' AND i.indisready AND i.indisvalid
+	});
+
+	is($rc, 0, "$name: amcheck finds the btrees as they should be") or diag($errors);
+	cmp_ok($checked, '>', 300, "$name: it has checked $checked");
+	return $checked;
+}
+
 # Runs the suite with every possible Sort replaced, and compares.
 sub check_suite
 {
@@ -113,10 +130,15 @@ sub check_suite
 	like($node->safe_psql('regression',
 			'SET gpusort.explain_as_sort = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
 		qr/Engine: cuda/, "$name: they were sorted by gpusortd") if $name eq 'service';
+	my ($rc, $out, $notices) = $node->psql('regression',
+		'SET gpusort.debug_plan = on; REINDEX INDEX tenk1_unique1');
+	like($notices, qr/gpusort sorts for index "tenk1_unique1"/, "$name: the suite's indexes were built by gpusort");
+	my $nindexes = check_btrees($node, $name);
+
 	$node->stop;
 	my @differing = check_outputs($name, $stock_folder, $folder, \%ties, sort keys %$result);
 
-	diag("core regression suite, $name: $ntests tests; ", scalar(@differing),
+	diag("core regression suite, $name: $ntests tests; $nindexes btrees checked; ", scalar(@differing),
 		' differ in the order of ties (', join(', ', @differing), ')');
 }
 

@@ -1,0 +1,235 @@
+# Index builds: the pages of an index must be those that PostgreSQL alone would have
+# made, whatever its columns; and what else a server does with an index or to
+# a build must be as ever: concurrent writers, old snapshots, progress,
+# cancel, limits, a crash, a standby, a server without the library.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = PostgreSQL::Test::Cluster->new('create_index');
+
+$node->init(allows_streaming => 1, extra => [ '--locale=C', '--encoding=UTF8', '--data-checksums' ]);
+$node->append_conf('postgresql.conf', join("\n",
+	"shared_preload_libraries = 'gpusort'", 'gpusort.device = host', 'gpusort.device_min_rows = 0',
+	'gpusort.force = on', 'gpusort.verify = on', 'gpusort.engine = cuda', 'autovacuum = off', 'jit = off',
+	'synchronize_seqscans = off', 'max_parallel_maintenance_workers = 0', ''));
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION amcheck; CREATE EXTENSION pageinspect; CREATE EXTENSION gpusort');
+ok(wait_for_service($node, 'running'), 'gpusortd runs');
+
+# ------------------------------------------------------ the same pages as stock's
+
+# What a build gives: its pages, but for LSN and checksum, or its error.
+$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION built(index text, OUT pages text, OUT error text) LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+BEGIN
+	EXECUTE format('CREATE %s INDEX tested ON input %s', CASE WHEN index LIKE 'unique %' THEN 'UNIQUE' END, replace(index, 'unique ', ''));
+	PERFORM bt_index_parent_check('tested', true, true);
+	SELECT count(*) || ' ' || md5(string_agg(substr(get_raw_page('tested', block::int), 11), '' ORDER BY block)) INTO pages
+	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
+	DROP INDEX tested;
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	error := concat_ws(' / ', SQLSTATE, SQLERRM, detail);
+END $$;
+-- The builds by two engines against that without.
+CREATE FUNCTION same(index text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	stock record;
+	ours record;
+	engine text;
+BEGIN
+	PERFORM set_config('gpusort.enable_create_index', 'off', true);
+	stock := built(index);
+	PERFORM set_config('gpusort.enable_create_index', 'on', true);
+	FOREACH engine IN ARRAY ARRAY['cpu', 'cuda'] LOOP
+		PERFORM set_config('gpusort.engine', engine, true);
+		ours := built(index);
+		IF ours IS DISTINCT FROM stock THEN
+			RETURN format('%s: %s instead of %s', engine, ours, stock);
+		END IF;
+	END LOOP;
+	RETURN CASE WHEN stock.error IS NULL THEN 'same' ELSE 'same error' END;
+END $$;
+-- Rows of many types, 1 to n, whose values come from few or many, and some are NULL.
+CREATE FUNCTION fill(n int, spread int, nulls int) RETURNS void LANGUAGE sql AS $$
+	SELECT setseed(0.5);
+	DROP TABLE IF EXISTS input;
+	CREATE TABLE input AS
+	SELECT id, CASE WHEN id % 100 >= nulls THEN k END AS k, CASE WHEN id % 100 >= nulls THEN md5(k::text) END AS s,
+		CASE WHEN (id + 7) % 100 >= nulls THEN k * 0.37 END AS f, CASE WHEN id % 13 > 0 THEN k END AS n,
+		CASE WHEN id % 100 >= nulls THEN repeat('prefix', k % 50) || k END AS long
+	FROM (SELECT id, (random() * spread)::int AS k FROM generate_series(1, n) id) x;
+$$;
+SQL
+
+my @columns = ('k', 'k DESC', 'k NULLS FIRST', 'k DESC NULLS LAST', '(k::int8)', '(k::int2)', '(k::numeric / 3)', '(f::float8)', '(f::float4)',
+	'(k::oid)', '(k % 2 = 0)', '(k::text::"char")', 's', 's COLLATE "en-x-icu"', 's text_pattern_ops', '(s::name)', '(s::bytea)', '(s::uuid)', '(s::char(40))',
+	'long', 'long COLLATE "en-x-icu" DESC', '(date \'2000-01-01\' + k)', '(timestamp \'2000-01-01\' + k * interval \'1 minute\')',
+	'(k * interval \'1 hour\')', '(\'10.0.0.0\'::inet + k)', '(k::bit(32))', '(ARRAY[k, n])', '(int4range(k, k + 3))', '(ARRAY[s, long])',
+	'n, s', 's, k DESC NULLS LAST, f', 'k, n, s, f', 'long, s', '(k % 2 IS NULL), n');
+
+foreach my $input ([ 1, 1, 0 ], [ 700, 3, 10 ], [ 6000, 40, 5 ], [ 6000, 30000, 0 ], [ 6000, 30000, 98 ])
+{
+	$node->safe_psql('postgres', "SELECT fill($input->[0], $input->[1], $input->[2])");
+	foreach my $columns (@columns)
+	{
+		is($node->safe_psql('postgres', qq{SELECT same(\$x\$($columns)\$x\$)}), 'same', "($columns) of (@$input)");
+	}
+}
+$node->safe_psql('postgres', 'SELECT fill(20000, 3000, 5)');
+foreach my $options ('(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(k) WITH (fillfactor = 40)', '(k, s) WITH (deduplicate_items = off)',
+	'(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', 'unique (s, id) INCLUDE (k)', 'unique ((k * 0), id)', 'unique ((nullif(id, id)))')
+{
+	is($node->safe_psql('postgres', "SELECT same(\$x\$$options\$x\$)"), 'same', $options);
+}
+is($node->safe_psql('postgres', "SELECT same('unique ((nullif(id, id))) NULLS NOT DISTINCT')"), 'same error', 'NULLs that are not distinct');
+$node->safe_psql('postgres', 'UPDATE input SET id = id + 1 WHERE id = 777');
+is($node->safe_psql('postgres', "SELECT same('unique (id)')"), 'same error', 'a duplicate');
+
+# more than maintenance_work_mem holds: runs on disk
+foreach my $columns ('(k)', '(s)', '(long COLLATE "en-x-icu", k)', '(n, s) INCLUDE (long)')
+{
+	is($node->safe_psql('postgres', "SET maintenance_work_mem = '1MB'; SELECT same(\$x\$$columns\$x\$)"), 'same', "$columns, runs on disk");
+}
+
+# HOT chains: entries of a page do not come in the order of their TIDs
+$node->safe_psql('postgres', q{
+	CREATE TABLE hot (id int, few int, other int) WITH (fillfactor = 60);
+	INSERT INTO hot SELECT i, i % 3, i FROM generate_series(1, 10000) i;
+	UPDATE hot SET other = 0 WHERE id % 2 = 0;
+	UPDATE hot SET other = 1 WHERE id % 7 = 0;
+	DROP TABLE input;
+	ALTER TABLE hot RENAME TO input;
+});
+is($node->safe_psql('postgres', "SELECT same(\$x\$$_\$x\$)"), 'same', "$_ of HOT chains") foreach ('(few)', '(few DESC, id)', 'unique (id)');
+
+# dead tuples that an old snapshot sees: in the index, but not for its uniqueness
+my ($old) = session($node);
+
+ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+ask($old, 'SELECT count(*) FROM pg_am');
+$node->safe_psql('postgres', 'CREATE INDEX hinders_hot ON input (other); UPDATE input SET other = 2; DELETE FROM input WHERE id > 9000;
+	INSERT INTO input SELECT i, 0, i FROM generate_series(9001, 9500) i; DROP INDEX hinders_hot');
+is($node->safe_psql('postgres', "SELECT same('$_')"), 'same', "$_ with dead tuples") foreach ('unique (id)', '(few)');
+$node->safe_psql('postgres', 'CREATE UNIQUE INDEX of_dead ON input (id)');
+is($node->safe_psql('postgres', "SELECT tuples > 19000 FROM bt_page_stats('of_dead', 1),
+	LATERAL (SELECT sum(CASE WHEN tids IS NULL THEN 1 ELSE cardinality(tids) END) AS tuples
+			 FROM generate_series(1, pg_relation_size('of_dead') / 8192 - 1) block, bt_page_items('of_dead', block::int) i
+			 WHERE (SELECT type FROM bt_page_stats('of_dead', block::int)) = 'l') x"), 't', 'dead tuples are in the index');
+ask($old, 'COMMIT');
+$old->quit;
+
+# ---------------------------------------------------------------- while it builds
+
+# A build that can be watched: an expression that waits for a lock at one row.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION slow(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF id = 9400 THEN
+			PERFORM pg_advisory_lock_shared(1);
+		END IF;
+		RETURN -id;
+	END $$;
+	CREATE TABLE watched WITH (fillfactor = 10) AS SELECT i AS id FROM generate_series(1, 10000) i;
+});
+my ($holder) = session($node, 'SELECT pg_advisory_lock(1)');
+my ($builder, $builder_pid) = session($node);
+my $waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+my $progress = 'SELECT phase, blocks_done > 0 AND blocks_done < blocks_total, tuples_done FROM pg_stat_progress_create_index';
+
+$builder->query_until(qr/^$/, "SET statement_timeout = '60s';\nCREATE INDEX watched_slow ON watched (slow(id));\n\\echo built\n");
+ok($node->poll_query_until('postgres', $waits, '1'), 'a build waits in its scan');
+is($node->safe_psql('postgres', $progress), 'building index: scanning table|t|0', 'its progress');
+$node->safe_psql('postgres', "SELECT pg_cancel_backend($builder_pid)");
+ok($node->poll_query_until('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $builder_pid", 'idle'), 'it can be cancelled');
+is(ask($builder, 'SHOW max_parallel_maintenance_workers'), '0', 'and leaves no setting behind');
+is(ask($builder, 'SHOW maintenance_work_mem'), '64MB', 'neither of these two');
+is(ask($builder, "SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'"), '0', 'nor memory');
+ask($holder, 'SELECT pg_advisory_unlock(1)');
+$holder->quit;
+ask($builder, 'CREATE INDEX watched_slow ON watched (slow(id))');
+is(ask($builder, "SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'"), '0', 'a build that ends leaves no memory either');
+is(ask($builder, 'SHOW maintenance_work_mem'), '64MB', 'and the setting is as it was');
+$builder->quit;
+
+# temp_file_limit
+my ($rc, $out, $err) = $node->psql('postgres', "SET maintenance_work_mem = '1MB'; SET temp_file_limit = 500;
+	\\set VERBOSITY verbose\nCREATE INDEX too_large ON input ((md5(id::text)))");
+like($err, qr/53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit is honoured');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left behind');
+
+# writers while an index is built CONCURRENTLY
+$node->safe_psql('postgres', 'CREATE TABLE written AS SELECT i AS id, i % 100 AS k, md5(i::text) AS s FROM generate_series(1, 50000) i; CREATE INDEX ON written (id)');
+my $script = $node->basedir . '/write.sql';
+
+append_to_file($script, "\\set id random(1, 50000)\nUPDATE written SET k = k + 1 WHERE id = :id;\nDELETE FROM written WHERE id = :id + 1;\nINSERT INTO written VALUES (:id + 1, :id % 100, md5(:id::text));\n");
+my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-T', '8', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'<', \'', '>', \my $bench_out, '2>', \my $bench_err);
+$node->safe_psql('postgres', 'CREATE INDEX CONCURRENTLY written_k ON written (k); CREATE INDEX CONCURRENTLY written_s ON written (s, k) INCLUDE (id)');
+foreach (1 .. 3)
+{
+	$node->safe_psql('postgres', 'REINDEX TABLE CONCURRENTLY written');
+	usleep(200_000);
+}
+ok(IPC::Run::finish($pgbench), 'writers wrote all the while') or diag($bench_err);
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'written'::regclass AND indisvalid"),
+	'3', 'indexes built CONCURRENTLY have all entries');
+
+# ------------------------------------------------------------- afterwards
+
+# a standby
+$node->backup('backup');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+
+$standby->init_from_backup($node, 'backup', has_streaming => 1);
+$standby->start;
+$node->safe_psql('postgres', 'SELECT fill(20000, 500, 5); CREATE INDEX replayed_k ON input (k); CREATE INDEX replayed_s ON input (s, long); CREATE UNIQUE INDEX replayed_id ON input (id)');
+$node->wait_for_catchup($standby);
+is($standby->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_check(indexrelid, true) WHERE indrelid = 'input'::regclass"),
+	'3', 'a standby has the indexes');
+$standby->stop;
+
+# a crash right after a build, and in the middle of one
+$node->safe_psql('postgres', 'CHECKPOINT; CREATE INDEX survives ON input (long, k)');
+my ($holder_2) = session($node, 'SELECT pg_advisory_lock(1)');
+my ($dies) = session($node);
+
+$dies->query_until(qr/^$/, "CREATE INDEX dies ON watched ((slow(id) + 1));\n\\echo built\n");
+ok($node->poll_query_until('postgres', $waits, '1'), 'another build is on its way');
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'input'::regclass"),
+	'4', 'after a crash the indexes are there');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_class WHERE relname = 'dies'"), '0', 'and not the one that was not built');
+
+# an unlogged index after a crash: empty, and works
+$node->safe_psql('postgres', 'CREATE UNLOGGED TABLE unlogged AS SELECT * FROM input; CREATE INDEX unlogged_k ON unlogged (k)');
+$node->stop('immediate');
+$node->start;
+is($node->safe_psql('postgres', "INSERT INTO unlogged SELECT * FROM input WHERE id <= 10; SELECT count(*) FROM unlogged, LATERAL bt_index_parent_check('unlogged_k', true, true)"),
+	'10', 'an unlogged index begins anew');
+
+# without the library
+$node->safe_psql('postgres', 'DROP EXTENSION gpusort');
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->restart;
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'input'::regclass"),
+	'4', 'without the library the indexes are as they were');
+is($node->safe_psql('postgres', 'SET enable_seqscan = off; SET enable_bitmapscan = off; INSERT INTO input SELECT id + 30000, k, s, f, n, long FROM input;
+	SELECT count(*) FROM input WHERE k = 77'),
+	2 * $node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM input WHERE k = 77 AND id <= 30000'),
+	'and are read and written');
+
+done_testing();
