@@ -112,6 +112,12 @@ leave_memory(int left_kb)
 							 GUC_ACTION_SAVE, true, 0, false);
 }
 
+bool
+gs_index_build_fits_memory(Relation index, double nrows)
+{
+	return nrows * gs_index_sort_entry_bytes(index) < maintenance_work_mem * LOAD_SHARE * 1024;
+}
+
 IndexBuildResult *
 gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_rows)
 {
