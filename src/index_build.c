@@ -37,9 +37,23 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-/* Shares of maintenance_work_mem: of our sort, and of its merge of runs. */
+/* Our shares of maintenance_work_mem beside a tuplesort: of the sort, and of its merge of runs. */
 #define LOAD_SHARE		0.75
 #define MERGE_SHARE		0.25
+
+/* Does PostgreSQL build the index of the sorted entries? */
+static inline bool
+is_native(void)
+{
+	return gpusort_index_loader == GS_INDEX_LOADER_NATIVE;
+}
+
+/* The memory of our sort. */
+static inline double
+load_kb(void)
+{
+	return maintenance_work_mem * (is_native() ? LOAD_SHARE : 1.0);
+}
 
 /* The table's access method for the time of btbuild()'s scan. */
 typedef struct SortedTable
@@ -152,10 +166,16 @@ build_directly(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort
 	return result;
 }
 
+bool
+gs_index_build_fits_memory(Relation index, double nrows)
+{
+	return nrows * gs_index_sort_entry_bytes(index) / 1024 < load_kb();
+}
+
 IndexBuildResult *
 gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_rows)
 {
-	const bool	natively = gpusort_index_loader == GS_INDEX_LOADER_NATIVE;
+	const bool	natively = is_native();
 	const int	memory_kb = maintenance_work_mem;
 	GsIndexSort *sort;
 	IndexBuildResult *result;
@@ -163,7 +183,7 @@ gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_r
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-	sort = gs_index_sort_begin(index, expected_rows, natively ? memory_kb * LOAD_SHARE : memory_kb);
+	sort = gs_index_sort_begin(index, expected_rows, load_kb());
 	/* from the first block on, since that is what the sort wants */
 	ntuples = table_index_build_scan(heap, index, info, false, true, collect, sort, NULL);
 

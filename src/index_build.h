@@ -18,4 +18,7 @@
 extern IndexBuildResult *gs_index_build(Relation heap, Relation index, IndexInfo *info,
 										double expected_rows);
 
+/* Will so many entries be sorted in memory, as far as one can know? */
+extern bool gs_index_build_fits_memory(Relation index, double nrows);
+
 #endif							/* GPUSORT_INDEX_BUILD_H */

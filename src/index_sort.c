@@ -161,6 +161,14 @@ expected_width(TupleDesc desc)
 	return width;
 }
 
+double
+gs_index_sort_entry_bytes(Relation index)
+{
+	/* a word each for a key, where the row is, and the sort, which takes two of them */
+	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(expected_width(entry_type(index))) +
+		4 * sizeof(uint64);
+}
+
 /* ---------------------------------------------------------------- the heap TID */
 
 static int64

@@ -36,6 +36,9 @@ extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 /* Why the entries of an index cannot be sorted here, for people; NULL: they can. */
 extern char *gs_index_sort_reason_not(Relation index);
 
+/* The memory that an entry takes while it is sorted, about. */
+extern double gs_index_sort_entry_bytes(Relation index);
+
 /* In the current memory context, where it makes one of its own. */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb);
 

@@ -154,6 +154,7 @@ ok($node->poll_query_until('postgres', $waits, '1'), 'a build waits in its scan'
 is($node->safe_psql('postgres', $progress), 'building index: scanning table|t|0', 'its progress');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($builder_pid)");
 ok($node->poll_query_until('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $builder_pid", 'idle'), 'it can be cancelled');
+like(ask_error($builder, 'SELECT 1'), qr/canceling statement due to user request/, 'with the usual message');
 is(ask($builder, 'SHOW max_parallel_maintenance_workers'), '0', 'and leaves no setting behind');
 is(ask($builder, 'SHOW maintenance_work_mem'), '64MB', 'neither of these two');
 is(ask($builder, "SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'"), '0', 'nor memory');
@@ -163,12 +164,6 @@ ask($builder, 'CREATE INDEX watched_slow ON watched (slow(id))');
 is(ask($builder, "SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'"), '0', 'a build that ends leaves no memory either');
 is(ask($builder, 'SHOW maintenance_work_mem'), '64MB', 'and the setting is as it was');
 $builder->quit;
-
-# temp_file_limit
-my ($rc, $out, $err) = $node->psql('postgres', "SET maintenance_work_mem = '1MB'; SET temp_file_limit = 500;
-	\\set VERBOSITY verbose\nCREATE INDEX too_large ON input ((md5(id::text)))");
-like($err, qr/53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit is honoured');
-is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left behind');
 
 # writers while an index is built CONCURRENTLY
 $node->safe_psql('postgres', 'CREATE TABLE written AS SELECT i AS id, i % 100 AS k, md5(i::text) AS s FROM generate_series(1, 50000) i; CREATE INDEX ON written (id)');
@@ -186,6 +181,12 @@ foreach (1 .. 3)
 ok(IPC::Run::finish($pgbench), 'writers wrote all the while') or diag($bench_err);
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'written'::regclass AND indisvalid"),
 	'3', 'indexes built CONCURRENTLY have all entries');
+
+# temp_file_limit
+my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.engine = cpu; SET maintenance_work_mem = '1MB'; SET temp_file_limit = 500;
+	\\set VERBOSITY verbose\nCREATE INDEX too_large ON written (s)");
+like($err, qr/53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit is honoured');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left behind');
 
 # ------------------------------------------------------------- afterwards
 
