@@ -48,12 +48,13 @@
  * Where an engine can compare, no key is longer: more would have to be fetched or
  * made and stored for each row, and is hardly ever looked at.  Ties are for
  * the comparator, which fetches both values each time; so where more than one of two
- * keys is like another, they had better be whole.  That is asked at 10 cut keys, 20, 40,
- * 80 and 160: to count the distinct ones takes as long as to sort them.
+ * keys is like another, they had better be whole.  That is asked once, at so many cut
+ * keys or after the last of fewer: to count the distinct ones takes as long as to sort
+ * them.  Not sooner, as whole keys can cost three times PostgreSQL's sort where only
+ * the first few were alike, and to be late costs the beginnings of so many values.
  */
 #define LONGEST_CUT_KEY		1024
-#define FIRST_CUT_QUESTION	10
-#define LAST_CUT_QUESTION	160
+#define CUT_QUESTION		256
 
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
@@ -91,8 +92,8 @@ struct GsSortKey
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
 	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
 	uint64		ncut;
-	uint64		next_cut_question;	/* at so many */
-	hyperLogLogState cut_keys;	/* how many of them differ, once there are any */
+	bool		cut_is_asked;	/* the answer is not wanted any more */
+	hyperLogLogState cut_keys;	/* how many of them differ, until then */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
 	GsDeform   *first_deform;	/* the same, of the first column only */
 	Datum	   *values;			/* the sort columns of the row at hand */
@@ -342,7 +343,7 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	key->needs_proof = false;
 	key->may_cut = !whole;
 	key->ncut = 0;
-	key->next_cut_question = FIRST_CUT_QUESTION;
+	key->cut_is_asked = false;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
@@ -442,11 +443,11 @@ gs_sort_key_keep_whole(GsSortKey *key)
 }
 
 bool
-gs_sort_key_cut_is_poor(GsSortKey *key)
+gs_sort_key_cut_is_poor(GsSortKey *key, bool loaded)
 {
-	if (key->ncut < key->next_cut_question || key->next_cut_question > LAST_CUT_QUESTION)
+	if (key->cut_is_asked || key->ncut == 0 || (key->ncut < CUT_QUESTION && !loaded))
 		return false;
-	key->next_cut_question *= 2;
+	key->cut_is_asked = true;
 	return estimateHyperLogLog(&key->cut_keys) < key->ncut / 2.0;
 }
 
@@ -625,7 +626,7 @@ cut_bytes(GsSortKey *key, int colno)
 		MemoryContextSwitchTo(old);
 	}
 	bytes->len = LONGEST_CUT_KEY;
-	if (key->next_cut_question <= LAST_CUT_QUESTION)
+	if (!key->cut_is_asked)
 		addHyperLogLog(&key->cut_keys,
 					   hash_bytes((const unsigned char *) bytes->data, LONGEST_CUT_KEY));
 	key->ncolumns = colno + 1;

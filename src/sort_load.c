@@ -289,9 +289,9 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
  * them twice.
  */
 static bool
-wants_whole_keys(GsSortState *state)
+wants_whole_keys(GsSortState *state, bool loaded)
 {
-	return state->phase == GS_SORT_ENGINE && gs_sort_key_cut_is_poor(state->key) &&
+	return state->phase == GS_SORT_ENGINE && gs_sort_key_cut_is_poor(state->key, loaded) &&
 		!gs_sort_is_device(state->engine) && state->spill == NULL && !state->top.has_cutoff &&
 		gs_engine_figures(state->engine)->peak_bytes < state->memory_limit / 4;
 }
@@ -363,13 +363,13 @@ load(GsSortState *state)
 		TupleTableSlot *slot = gs_scan_next(&scan);
 
 		if (TupIsNull(slot))
-			return true;
+			return !wants_whole_keys(state, true) || load_again(state, &batch);
 		state->nread++;
 		if (state->compare != NULL)
 		{
 			if (state->in_order && gs_in_order_take(state, slot, &batch))
 				continue;
-			if ((state->in_order || wants_whole_keys(state)) && !load_again(state, &batch))
+			if ((state->in_order || wants_whole_keys(state, false)) && !load_again(state, &batch))
 				return false;
 		}
 		if (!put_row(state, slot, &batch))
