@@ -48,13 +48,15 @@
  * Where an engine can compare, no key is longer: more would have to be fetched or
  * made and stored for each row, and is hardly ever looked at.  Ties are for
  * the comparator, which fetches both values each time; so where more than one of two
- * keys is like another, they had better be whole.  That is asked once, at so many cut
- * keys or after the last of fewer: to count the distinct ones takes as long as to sort
- * them.  Not sooner, as whole keys can cost three times PostgreSQL's sort where only
- * the first few were alike, and to be late costs the beginnings of so many values.
+ * keys is like another, they had better be whole.  That is asked at 10 cut keys, 20, 40
+ * and so on to 320, or after the last of fewer: to count the distinct ones takes as long as
+ * to sort them.  Where only the beginnings are fetched it is asked but once, in the end:
+ * to be late costs little then, while whole keys can cost three times PostgreSQL's sort
+ * if only the first few were alike.
  */
 #define LONGEST_CUT_KEY		1024
-#define CUT_QUESTION		256
+#define FIRST_CUT_QUESTION	10
+#define LAST_CUT_QUESTION	320
 
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
@@ -92,8 +94,8 @@ struct GsSortKey
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
 	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
 	uint64		ncut;
-	bool		cut_is_asked;	/* the answer is not wanted any more */
-	hyperLogLogState cut_keys;	/* how many of them differ, until then */
+	uint64		next_cut_question;	/* at so many */
+	hyperLogLogState cut_keys;	/* how many of them differ, once there are any */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
 	GsDeform   *first_deform;	/* the same, of the first column only */
 	Datum	   *values;			/* the sort columns of the row at hand */
@@ -343,7 +345,7 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	key->needs_proof = false;
 	key->may_cut = !whole;
 	key->ncut = 0;
-	key->cut_is_asked = false;
+	key->next_cut_question = FIRST_CUT_QUESTION;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
@@ -445,9 +447,12 @@ gs_sort_key_keep_whole(GsSortKey *key)
 bool
 gs_sort_key_cut_is_poor(GsSortKey *key, bool loaded)
 {
-	if (key->cut_is_asked || key->ncut == 0 || (key->ncut < CUT_QUESTION && !loaded))
+	const uint64 question = key->next_cut_question;
+
+	if (question > LAST_CUT_QUESTION ||
+		(key->ncut < question && !(loaded && question == LAST_CUT_QUESTION)))
 		return false;
-	key->cut_is_asked = true;
+	key->next_cut_question *= 2;
 	return estimateHyperLogLog(&key->cut_keys) < key->ncut / 2.0;
 }
 
@@ -624,9 +629,11 @@ cut_bytes(GsSortKey *key, int colno)
 
 		initHyperLogLog(&key->cut_keys, 10);
 		MemoryContextSwitchTo(old);
+		if (beginning_will_do(key, &key->columns[colno]))
+			key->next_cut_question = LAST_CUT_QUESTION;
 	}
 	bytes->len = LONGEST_CUT_KEY;
-	if (!key->cut_is_asked)
+	if (key->next_cut_question <= LAST_CUT_QUESTION)
 		addHyperLogLog(&key->cut_keys,
 					   hash_bytes((const unsigned char *) bytes->data, LONGEST_CUT_KEY));
 	key->ncolumns = colno + 1;

@@ -82,7 +82,7 @@ extern void gs_sort_key_keep_whole(GsSortKey *key);
 
 /*
  * Are many of the cut keys alike, so that whole ones had better be made from the first row
- * on?  To be asked at each row, and once all are loaded; says so once.
+ * on?  To be asked at each row, and when all are loaded.
  */
 extern bool gs_sort_key_cut_is_poor(GsSortKey *key, bool loaded);
 
