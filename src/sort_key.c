@@ -49,7 +49,7 @@
  * made and stored for each row, and is hardly ever looked at.  Ties are for
  * the comparator, which fetches both values each time; so where more than one of two
  * keys is like another, they had better be whole.  That is asked at 10 cut keys, 20, 40
- * and so on to 320, or after the last of fewer: to count the distinct ones takes as long as
+ * and so on to 320, or at the last of fewer: to count the distinct ones takes as long as
  * to sort them.  Where only the beginnings are fetched it is asked but once, in the end:
  * to be late costs little then, while whole keys can cost three times PostgreSQL's sort
  * if only the first few were alike.
@@ -445,12 +445,12 @@ gs_sort_key_keep_whole(GsSortKey *key)
 }
 
 bool
-gs_sort_key_cut_is_poor(GsSortKey *key, bool loaded)
+gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last)
 {
 	const uint64 question = key->next_cut_question;
 
 	if (question > LAST_CUT_QUESTION ||
-		(key->ncut < question && !(loaded && question == LAST_CUT_QUESTION)))
+		(key->ncut < question && !(at_last && question == LAST_CUT_QUESTION)))
 		return false;
 	key->next_cut_question *= 2;
 	return estimateHyperLogLog(&key->cut_keys) < key->ncut / 2.0;
