@@ -286,14 +286,19 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 /*
  * Are the rows so far to be loaded once more, with other keys?  Not if some are
  * elsewhere, or were dropped; nor if they are so many that memory may not have
- * them twice.
+ * them twice: shortly before is the last time to ask, as it is when all are loaded.
  */
 static bool
-wants_whole_keys(GsSortState *state)
+wants_whole_keys(GsSortState *state, bool loaded)
 {
-	return state->phase == GS_SORT_ENGINE && gs_sort_key_cut_is_poor(state->key) &&
-		!gs_sort_is_device(state->engine) && state->spill == NULL && !state->top.has_cutoff &&
-		gs_engine_figures(state->engine)->peak_bytes < state->memory_limit / 4;
+	Size		nbytes;
+
+	if (state->phase != GS_SORT_ENGINE || gs_sort_is_device(state->engine) ||
+		state->spill != NULL || state->top.has_cutoff)
+		return false;
+	nbytes = gs_engine_figures(state->engine)->peak_bytes;
+	return nbytes < state->memory_limit / 4 &&
+		gs_sort_key_cut_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8);
 }
 
 /* Has keys no longer cut. */
@@ -363,13 +368,13 @@ load(GsSortState *state)
 		TupleTableSlot *slot = gs_scan_next(&scan);
 
 		if (TupIsNull(slot))
-			return true;
+			return !wants_whole_keys(state, true) || load_again(state, &batch);
 		state->nread++;
 		if (state->compare != NULL)
 		{
 			if (state->in_order && gs_in_order_take(state, slot, &batch))
 				continue;
-			if ((state->in_order || wants_whole_keys(state)) && !load_again(state, &batch))
+			if ((state->in_order || wants_whole_keys(state, false)) && !load_again(state, &batch))
 				return false;
 		}
 		if (!put_row(state, slot, &batch))
