@@ -479,8 +479,7 @@ begin_again(GsSortState *state)
 	PlanState  *child = outerPlanState(state);
 	char	   *reason;
 
-	/* another participant's error may be the cause, and says more */
-	CHECK_FOR_INTERRUPTS();
+	gs_sort_parallel_await_cause(state);
 	if (!state->repeatable || is_parallel(&state->css.ss.ps, NULL))
 		gs_sort_report_failure(state);
 	reason = MemoryContextStrdup(estate->es_query_cxt, state->engine->figures.detail);

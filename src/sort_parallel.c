@@ -32,8 +32,15 @@
 #include "sort_shared.h"
 
 #include "access/parallel.h"
+#include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+/* How long another participant's error has to end the query, and this one with it. */
+#define CAUSE_MS	1000
 
 /* The leader is the first. */
 static int
@@ -230,4 +237,26 @@ gs_sort_parallel_end_input(GsSortState *state)
 	}
 	gs_engine_service_expect(state->engine, nrows);
 	state->role = GS_ROLE_ALONE;
+}
+
+/*
+ * Who goes with an error has sent it before the job is lost, so the leader finds it at
+ * once.  But of the errors that workers have sent it takes that of the first worker,
+ * not the one that came first; so this one is not sent yet.
+ */
+void
+gs_sort_parallel_await_cause(GsSortState *state)
+{
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CAUSE_MS);
+	long		left = CAUSE_MS;
+
+	CHECK_FOR_INTERRUPTS();
+	while (IsParallelWorker() && state->role != GS_ROLE_ALONE && left > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left,
+						 PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);
+	}
 }

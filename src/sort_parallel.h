@@ -43,6 +43,12 @@ extern GsStatus gs_sort_parallel_end_feed(GsSortState *state);
 /* The owner ends its input: waits for the feeders, whose rows are its own then. */
 extern void gs_sort_parallel_end_input(GsSortState *state);
 
+/*
+ * The engine failed, and that may be another participant's error, which says more:
+ * lets it come first.  Returns if none does.
+ */
+extern void gs_sort_parallel_await_cause(GsSortState *state);
+
 /* How the sort of a node with others went, for the leader's EXPLAIN. */
 extern void gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary);
 
