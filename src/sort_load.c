@@ -208,8 +208,8 @@ begin_load(GsSortState *state)
 	state->memory_limit = (Size) work_mem * 1024;
 	state->engine = NULL;
 	state->spill = NULL;
-	gs_sort_parallel_enter(state);
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
+	gs_sort_parallel_enter(state);
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
 	state->disproved = false;

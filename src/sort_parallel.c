@@ -134,6 +134,10 @@ gs_sort_parallel_enter(GsSortState *state)
 		gs_shared_enter(state->shared, participant_number(), &state->shared_job);
 	state->nfed = 0;
 	state->wait_us = 0;
+
+	/* all of them try it once, and wait once for the device */
+	if (state->shared != NULL && gs_shared_is_wanted(state->shared))
+		state->may_move = false;
 }
 
 void
@@ -183,7 +187,6 @@ gs_sort_parallel_open(GsSortState *state, const GsJob *job)
 
 	if (state->role == GS_ROLE_ALONE)
 		return NULL;
-	state->may_move = false;
 	engine = state->role == GS_ROLE_OWNER ? open_job(state, job) : join_job(state, job);
 	if (engine == NULL)
 		gs_sort_parallel_withdraw(state);

@@ -22,7 +22,10 @@ extern void gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext
 extern void gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate);
 extern void gs_sort_parallel_shutdown(CustomScanState *node);
 
-/* A load begins: finds the node's role, which may take a while, and be ALONE. */
+/*
+ * A load begins: finds the node's role, which may take a while, and be ALONE; and whether
+ * it may have a device to itself then.
+ */
 extern void gs_sort_parallel_enter(GsSortState *state);
 
 /*

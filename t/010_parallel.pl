@@ -502,6 +502,8 @@ foreach my $leader ('on', 'off')
 	like($psql->query('SELECT 1'), qr/^\Q$right{$by_text}\E\n/, 'and gets it');
 	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
 	is(ask($psql, 'SET gpusort.device_wait = 50; ' . digest_of($by_text)), $right{$by_text}, 'or each sorts its own rows');
+	unlike($psql->query('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM rows ORDER BY word, id'), qr/Engine: cuda/,
+		'and does not wait for the device once more');
 	$psql->quit;
 	$holder->quit;
 	is_idle('waiting');
