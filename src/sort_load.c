@@ -208,8 +208,8 @@ begin_load(GsSortState *state)
 	state->memory_limit = (Size) work_mem * 1024;
 	state->engine = NULL;
 	state->spill = NULL;
-	gs_sort_parallel_enter(state);
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
+	gs_sort_parallel_enter(state);
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
 	state->disproved = false;
@@ -484,8 +484,7 @@ begin_again(GsSortState *state)
 	PlanState  *child = outerPlanState(state);
 	char	   *reason;
 
-	/* another participant's error may be the cause, and says more */
-	CHECK_FOR_INTERRUPTS();
+	gs_sort_parallel_await_cause(state);
 	if (!state->repeatable || is_parallel(&state->css.ss.ps, NULL))
 		gs_sort_report_failure(state);
 	reason = MemoryContextStrdup(estate->es_query_cxt, state->engine->figures.detail);
