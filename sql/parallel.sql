@@ -15,6 +15,12 @@ SET min_parallel_table_scan_size = 0;
 
 EXPLAIN (COSTS OFF) SELECT * FROM gs_parallel ORDER BY k, id;
 EXPLAIN (COSTS OFF) SELECT n FROM gs_parallel ORDER BY n DESC;
+-- participants sort together, unless they had better share what is computed of sorted rows
+CREATE FUNCTION gs_after(id int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS 'BEGIN RETURN id; END';
+EXPLAIN (COSTS OFF) SELECT gs_after(id) FROM gs_parallel ORDER BY k;
+ALTER FUNCTION gs_after COST 100;
+EXPLAIN (COSTS OFF) SELECT gs_after(id) FROM gs_parallel ORDER BY k;
+DROP FUNCTION gs_after;
 -- (what was merged is compared by value: id makes the order total)
 SELECT pg_temp.same(q, q) FROM unnest(ARRAY[
 	'SELECT * FROM gs_parallel ORDER BY k, id', 'SELECT * FROM gs_parallel ORDER BY s DESC, f, id', 'SELECT n FROM gs_parallel ORDER BY n',

@@ -85,4 +85,8 @@ DECLARE c CURSOR FOR SELECT id, k FROM rows ORDER BY k, id FOR UPDATE;
 FETCH 2 FROM c;
 UPDATE rows SET k = -1 WHERE CURRENT OF c;
 ROLLBACK;
+-- a filter may take its time: a cancel is heard at the next row, not at the next page
+CREATE TEMP SEQUENCE evaluated;
+SELECT id FROM rows WHERE nextval('evaluated') > 0 AND pg_cancel_backend(pg_backend_pid()) ORDER BY k;
+SELECT last_value <= 2 AS heard FROM evaluated;
 DROP TABLE rows, parts;

@@ -95,7 +95,7 @@ engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
 	if (status == GS_STATUS_OK)
 		return engine;
 	if (status == GS_STATUS_FULL)
-		*why_not = engine->figures.full;
+		*why_not = pstrdup(engine->figures.full);
 	else
 		*why_not = engine != NULL && engine->figures.detail != NULL ?
 			pstrdup(engine->figures.detail) : "out of memory";

@@ -394,9 +394,14 @@ gs_engine_service_join(const GsJob *job, GsServiceLink *link, uint64_t ticket,
 	if (engine == NULL)
 		return GS_STATUS_OOM;
 	engine->is_feeder = true;
+
+	/*
+	 * However long it takes: whoever gave up would leave a job that the service
+	 * has it join when it comes to it, and the job would fail.
+	 */
 	status = send_message(engine, &join.message, GS_MESSAGE_JOB_JOIN, sizeof(join));
 	if (status == GS_STATUS_OK)
-		status = wait_until_ready(engine, ANSWER_MS);
+		status = wait_until_ready(engine, -1);
 	engine->loaded = status == GS_STATUS_OK;
 	return status;
 }

@@ -18,7 +18,10 @@
 extern IndexBuildResult *gs_index_build(Relation heap, Relation index, IndexInfo *info,
 										double expected_rows);
 
-/* Will so many entries be sorted in memory, as far as one can know? */
-extern bool gs_index_build_fits_memory(Relation index, double nrows);
+/*
+ * Why an index with so many entries is not worth it, as they pass through two sorts; NULL: it
+ * is.  Not for a device, nor where comparisons are what costs most.
+ */
+extern char *gs_index_build_reason_not(Relation index, double nrows);
 
 #endif							/* GPUSORT_INDEX_BUILD_H */

@@ -68,8 +68,7 @@ device_is_likely(double nrows)
 /*
  * Is a comparison what costs most?  Of text that strcoll() compares it is: 4.0x as fast by us, 2.1x
  * where PostgreSQL has two parallel workers, which we have not, so far.  Of others it is not:
- * bigint 1.3x and 0.9x, and text by bytes 0.9x where it has to be written to disk, since
- * that is done by both sorts (2 cores, 1 M rows, 2026-11).
+ * bigint 1.3x and 0.9x (2 cores, 1 M rows, 2026-11).
  */
 static bool
 is_dear_to_compare(Relation index)
@@ -103,8 +102,8 @@ reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
 		if (info->ii_ParallelWorkers > (is_dear ? 2 : 0))
 			return psprintf("PostgreSQL builds it with %d parallel workers",
 							info->ii_ParallelWorkers);
-		if (!is_dear && !gs_index_build_fits_memory(index, nrows))
-			return "its rows outgrow maintenance_work_mem";
+		if (!is_dear && (reason = gs_index_build_reason_not(index, nrows)) != NULL)
+			return reason;
 	}
 	if (gs_index_sample_in_order(heap, index, info))
 		return "its rows come in its order, as a sample of them does";

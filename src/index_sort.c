@@ -25,6 +25,8 @@
 
 #include "gpusort.h"
 #include "index_sort.h"
+#include "key_bytes.h"
+#include "key_order.h"
 #include "sort_fetch.h"
 #include "sort_load.h"
 #include "sort_row.h"
@@ -167,6 +169,19 @@ gs_index_sort_entry_bytes(Relation index)
 	/* a word each for a key, where the row is, and the sort, which takes two of them */
 	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(expected_width(entry_type(index))) +
 		4 * sizeof(uint64);
+}
+
+bool
+gs_index_sort_makes_keys(Relation index)
+{
+	const GsSortColumn column = index_column(index, 0);
+	GsKeyOrder	order;
+	bool		descending;
+	char	   *why_not;
+
+	return !gs_key_order_of_operator(column.sort_operator, column.type, column.collation,
+									 &order, &descending, &why_not) ||
+		gs_key_kind_is_made(order.kind) || OidIsValid(order.collation);
 }
 
 /* ---------------------------------------------------------------- the heap TID */

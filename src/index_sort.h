@@ -39,6 +39,9 @@ extern char *gs_index_sort_reason_not(Relation index);
 /* The memory that an entry takes while it is sorted, about. */
 extern double gs_index_sort_entry_bytes(Relation index);
 
+/* Has the first column's key to be made of its values, byte by byte? */
+extern bool gs_index_sort_makes_keys(Relation index);
+
 /* In the current memory context, where it makes one of its own. */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb);
 

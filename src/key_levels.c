@@ -93,9 +93,18 @@ struct GsKeyLevels
 	CharWeights chars[NCHARS];
 	char		codes[NCHARS];	/* of the first level; 0: none */
 	bool		simple[NCHARS]; /* all its weights are in chars[] */
-	bool		together[NCHARS][NCHARS];	/* the two have others together, on the first level */
-	bool		linked[NCHARS][NCHARS]; /* the same, on any level */
+	unsigned char kinds[NCHARS];	/* of a simple one: KIND_ bits */
+
+	/* by the one before: have the two others together, on the first level, and on any? */
+	bool		together[NCHARS + 1][NCHARS];
+	bool		linked[NCHARS + 1][NCHARS];
 };
+
+/* The one before the first: together with none; linked with those that are not simple. */
+#define NO_CHAR		NCHARS
+
+#define KIND_PUNCTUATION	1
+#define KIND_NOT_LEAST		2	/* on the third level */
 
 /* ------------------------------------------------------------------ weights */
 
@@ -370,6 +379,9 @@ probe_whole(GsKeyLevels *levels, locale_t locale)
 		return false;
 	for (int i = 0; i < NCHARS; i++)
 	{
+		levels->kinds[i] = levels->chars[i].first == 0 ? KIND_PUNCTUATION :
+			levels->chars[i].third != levels->third ? KIND_NOT_LEAST : 0;
+		levels->linked[NO_CHAR][i] = !levels->simple[i];
 		for (int j = 0; j < NCHARS; j++)
 			levels->linked[i][j] = !levels->simple[i] || !levels->simple[j] ||
 				are_linked(levels, i, j, locale);
@@ -418,9 +430,11 @@ gs_key_levels_ascii_room(Size len, bool whole)
 
 /* The second to the fourth level. */
 static char *
-code_ascii_rest(const GsKeyLevels *levels, const char *string, Size len, bool any_third,
-				bool any_punctuation, char *out)
+code_ascii_rest(const GsKeyLevels *levels, const char *string, Size len, unsigned int kinds,
+				char *out)
 {
+	const bool	any_third = kinds & KIND_NOT_LEAST;
+	const bool	any_punctuation = kinds & KIND_PUNCTUATION;
 	Size		letters_end = 0;
 	uint32		nletters = 0;
 
@@ -457,24 +471,24 @@ gs_key_levels_code_ascii(const GsKeyLevels *levels, const char *string, Size len
 {
 	const bool (*apart)[NCHARS] = whole ? levels->linked : levels->together;
 	char	   *start = out;
-	unsigned int before = 0;
-	bool		any_third = false;
-	bool		any_punctuation = false;
+	unsigned int before = NO_CHAR;
+	unsigned int kinds = 0;
 
 	for (Size i = 0; i < len; i++)
 	{
 		unsigned int c = (unsigned char) string[i] - (unsigned int) FIRST_CHAR;
+		char		code;
 
-		if (c >= NCHARS || (i > 0 ? apart[before][c] : whole && !levels->simple[c]))
+		if (c >= NCHARS || apart[before][c])
 			return false;
-		*out = levels->codes[c];
-		out += levels->codes[c] != 0;
-		any_punctuation |= levels->codes[c] == 0;
-		any_third |= levels->codes[c] != 0 && levels->chars[c].third != levels->third;
+		code = levels->codes[c];
+		*out = code;
+		out += code != 0;
+		kinds |= levels->kinds[c];
 		before = c;
 	}
 	if (whole)
-		out = code_ascii_rest(levels, string, len, any_third, any_punctuation, out);
+		out = code_ascii_rest(levels, string, len, kinds, out);
 	*out_len = out - start;
 	return true;
 }

@@ -77,6 +77,9 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 #define DEVICE_LEAST_ROWS	100000
 #define HAND_OUT_SHARE		0.3
 
+/* What the planner calls expensive, and so computes after a sort. */
+#define DEAR_OPERATORS		10
+
 static double
 row_cost(const GsSortEstimate *estimate, double share)
 {
@@ -109,4 +112,10 @@ double
 gs_sort_cost_hand_out(const GsSortEstimate *estimate, double nrows)
 {
 	return nrows * row_cost(estimate, DEVICE_SHARE * HAND_OUT_SHARE);
+}
+
+bool
+gs_sort_cost_is_dear(double per_row)
+{
+	return per_row > DEAR_OPERATORS * cpu_operator_cost;
 }

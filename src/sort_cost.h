@@ -38,4 +38,10 @@ extern bool gs_sort_cost_can_feed(double nrows);
 extern double gs_sort_cost_feed(const GsSortEstimate *estimate);
 extern double gs_sort_cost_hand_out(const GsSortEstimate *estimate, double nrows);
 
+/*
+ * What is computed of each row after the sort: does it cost so much that the
+ * participants of a parallel plan had better share it?
+ */
+extern bool gs_sort_cost_is_dear(double per_row);
+
 #endif							/* GPUSORT_SORT_COST_H */

@@ -48,12 +48,15 @@
  * Where an engine can compare, no key is longer: more would have to be fetched or
  * made and stored for each row, and is hardly ever looked at.  Ties are for
  * the comparator, which fetches both values each time; so where more than one of two
- * keys is like another, they had better be whole.  That is asked at 10 cut keys, 20, 40,
- * 80 and 160: to count the distinct ones takes as long as to sort them.
+ * keys is like another, they had better be whole.  That is asked at 10 cut keys, 20, 40
+ * and so on to 320, or at the last of fewer: to count the distinct ones takes as long as
+ * to sort them.  Where only the beginnings are fetched it is asked but once, in the end:
+ * to be late costs little then, while whole keys can cost three times PostgreSQL's sort
+ * if only the first few were alike.
  */
 #define LONGEST_CUT_KEY		1024
 #define FIRST_CUT_QUESTION	10
-#define LAST_CUT_QUESTION	160
+#define LAST_CUT_QUESTION	320
 
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
@@ -442,9 +445,12 @@ gs_sort_key_keep_whole(GsSortKey *key)
 }
 
 bool
-gs_sort_key_cut_is_poor(GsSortKey *key)
+gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last)
 {
-	if (key->ncut < key->next_cut_question || key->next_cut_question > LAST_CUT_QUESTION)
+	const uint64 question = key->next_cut_question;
+
+	if (question > LAST_CUT_QUESTION ||
+		(key->ncut < question && !(at_last && question == LAST_CUT_QUESTION)))
 		return false;
 	key->next_cut_question *= 2;
 	return estimateHyperLogLog(&key->cut_keys) < key->ncut / 2.0;
@@ -623,6 +629,8 @@ cut_bytes(GsSortKey *key, int colno)
 
 		initHyperLogLog(&key->cut_keys, 10);
 		MemoryContextSwitchTo(old);
+		if (beginning_will_do(key, &key->columns[colno]))
+			key->next_cut_question = LAST_CUT_QUESTION;
 	}
 	bytes->len = LONGEST_CUT_KEY;
 	if (key->next_cut_question <= LAST_CUT_QUESTION)

@@ -82,9 +82,9 @@ extern void gs_sort_key_keep_whole(GsSortKey *key);
 
 /*
  * Are many of the cut keys alike, so that whole ones had better be made from the first row
- * on?  To be asked at each row.
+ * on?  To be asked at each row, and for the last time.
  */
-extern bool gs_sort_key_cut_is_poor(GsSortKey *key);
+extern bool gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last);
 
 /*
  * Are the codes of a column only a hint, so that the order has to be proven

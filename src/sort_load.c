@@ -209,8 +209,8 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 	state->engine = NULL;
 	state->batch = NULL;
 	state->spill = NULL;
-	gs_sort_parallel_enter(state);
 	state->may_move = gpusort_engine != GS_ENGINE_CPU;
+	gs_sort_parallel_enter(state);
 	state->device_reason = NULL;
 	state->proof = (GsSortProof) {0};
 	state->disproved = false;
@@ -287,14 +287,19 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 /*
  * Are the rows so far to be loaded once more, with other keys?  Not if some are
  * elsewhere, or were dropped; nor if they are so many that memory may not have
- * them twice.
+ * them twice: shortly before is the last time to ask, as it is when all are loaded.
  */
 static bool
-wants_whole_keys(GsSortState *state)
+wants_whole_keys(GsSortState *state, bool loaded)
 {
-	return state->phase == GS_SORT_ENGINE && gs_sort_key_cut_is_poor(state->key) &&
-		!gs_sort_is_device(state->engine) && state->spill == NULL && !state->top.has_cutoff &&
-		gs_engine_figures(state->engine)->peak_bytes < state->memory_limit / 4;
+	Size		nbytes;
+
+	if (state->phase != GS_SORT_ENGINE || gs_sort_is_device(state->engine) ||
+		state->spill != NULL || state->top.has_cutoff)
+		return false;
+	nbytes = gs_engine_figures(state->engine)->peak_bytes;
+	return nbytes < state->memory_limit / 4 &&
+		gs_sort_key_cut_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8);
 }
 
 /* Has keys no longer cut. */
@@ -359,7 +364,7 @@ take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	{
 		if (state->in_order && gs_in_order_take(state, slot, batch))
 			return true;
-		if ((state->in_order || wants_whole_keys(state)) && !load_again(state, batch))
+		if ((state->in_order || wants_whole_keys(state, false)) && !load_again(state, batch))
 			return false;
 	}
 	return put_row(state, slot, batch);
@@ -413,6 +418,8 @@ gs_sort_perform(GsSortState *state)
 	GsBatch    *batch = NULL;
 
 	state->position = -1;
+	if (wants_whole_keys(state, true) && !load_again(state, &batch))
+		return false;
 	if (state->in_order)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)
@@ -491,8 +498,7 @@ begin_again(GsSortState *state)
 {
 	char	   *reason;
 
-	/* another participant's error may be the cause, and says more */
-	CHECK_FOR_INTERRUPTS();
+	gs_sort_parallel_await_cause(state);
 	if (!state->repeatable || is_parallel(state->child, NULL))
 		gs_sort_report_failure(state);
 	reason = MemoryContextStrdup(state->parent_context, state->engine->figures.detail);

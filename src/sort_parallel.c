@@ -32,8 +32,15 @@
 #include "sort_shared.h"
 
 #include "access/parallel.h"
+#include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+/* How long another participant's error has to end the query, and this one with it. */
+#define CAUSE_MS	1000
 
 /* The leader is the first. */
 static int
@@ -127,6 +134,10 @@ gs_sort_parallel_enter(GsSortState *state)
 		gs_shared_enter(state->shared, participant_number(), &state->shared_job);
 	state->nfed = 0;
 	state->wait_us = 0;
+
+	/* all of them try it once, and wait once for the device */
+	if (state->shared != NULL && gs_shared_is_wanted(state->shared))
+		state->may_move = false;
 }
 
 void
@@ -176,7 +187,6 @@ gs_sort_parallel_open(GsSortState *state, const GsJob *job)
 
 	if (state->role == GS_ROLE_ALONE)
 		return NULL;
-	state->may_move = false;
 	engine = state->role == GS_ROLE_OWNER ? open_job(state, job) : join_job(state, job);
 	if (engine == NULL)
 		gs_sort_parallel_withdraw(state);
@@ -230,4 +240,26 @@ gs_sort_parallel_end_input(GsSortState *state)
 	}
 	gs_engine_service_expect(state->engine, nrows);
 	state->role = GS_ROLE_ALONE;
+}
+
+/*
+ * Who goes with an error has sent it before the job is lost, so the leader finds it at
+ * once.  But of the errors that workers have sent it takes that of the first worker,
+ * not the one that came first; so this one is not sent yet.
+ */
+void
+gs_sort_parallel_await_cause(GsSortState *state)
+{
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CAUSE_MS);
+	long		left = CAUSE_MS;
+
+	CHECK_FOR_INTERRUPTS();
+	while (IsParallelWorker() && state->role != GS_ROLE_ALONE && left > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left,
+						 PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);
+	}
 }

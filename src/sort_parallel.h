@@ -22,7 +22,10 @@ extern void gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext
 extern void gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate);
 extern void gs_sort_parallel_shutdown(CustomScanState *node);
 
-/* A load begins: finds the node's role, which may take a while, and be ALONE. */
+/*
+ * A load begins: finds the node's role, which may take a while, and be ALONE; and whether
+ * it may have a device to itself then.
+ */
 extern void gs_sort_parallel_enter(GsSortState *state);
 
 /*
@@ -42,6 +45,12 @@ extern GsStatus gs_sort_parallel_end_feed(GsSortState *state);
 
 /* The owner ends its input: waits for the feeders, whose rows are its own then. */
 extern void gs_sort_parallel_end_input(GsSortState *state);
+
+/*
+ * The engine failed, and that may be another participant's error, which says more:
+ * lets it come first.  Returns if none does.
+ */
+extern void gs_sort_parallel_await_cause(GsSortState *state);
 
 /* How the sort of a node with others went, for the leader's EXPLAIN. */
 extern void gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary);

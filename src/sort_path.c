@@ -158,10 +158,11 @@ make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 /*
  * The same where a device will have the rows of all participants
  * (sort_parallel.c), and the leader hands them out: nothing goes through a queue, nothing
- * is merged.  NULL if that is not to be expected.
+ * is merged.  NULL if that is not to be expected.  The target is what is made of the rows then.
  */
 static Path *
-make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
+make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound,
+				  const PathTarget *target)
 {
 	double		nrows = input->rows * input->parallel_workers;
 	GsSortColumn *columns;
@@ -169,6 +170,7 @@ make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const
 	Path	   *path;
 
 	if (bound->bounded || !parallel_leader_participation || !gs_sort_cost_can_feed(nrows) ||
+		(target != input->pathtarget && gs_sort_cost_is_dear(target->cost.per_tuple)) ||
 		!estimate_sort(root, input, bound, &columns, &estimate) ||
 		gs_sort_key_will_leave_ties(columns, estimate.ncolumns) || !is_for_device(nrows))
 		return NULL;
@@ -216,7 +218,7 @@ gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 		return;
 	bound = gs_bound_in_worker(bound);
 	partial = linitial(input_rel->partial_pathlist);
-	path = make_shared_merge(root, ordered_rel, partial, &bound);
+	path = make_shared_merge(root, ordered_rel, partial, &bound, target);
 	if (path == NULL)
 	{
 		path = make_sort(root, ordered_rel, partial, &bound);

@@ -29,6 +29,7 @@
 #include "gpusort.h"
 #include "sort_bound.h"
 #include "sort_choice.h"
+#include "sort_cost.h"
 #include "sort_key.h"
 #include "sort_node.h"
 #include "sort_plan.h"
@@ -37,6 +38,7 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
 static Plan *rewrite_plan(Plan *plan, GsBound bound, bool repeatable);
@@ -123,16 +125,27 @@ rewrite_list(List *plans, GsBound bound, bool repeatable)
 		lfirst(lc) = rewrite_plan(lfirst(lc), bound, repeatable);
 }
 
+/* Is what a Result computes as well computed by one participant for all rows? */
+static bool
+may_leave_to_one(const Plan *result)
+{
+	QualCost	cost;
+
+	cost_qual_eval(&cost, result->targetlist, NULL);
+	return !gs_sort_cost_is_dear(cost.per_tuple);
+}
+
 /*
  * Has the participants below a Gather Merge sort their rows together, if it is
  * their sort that it merges: then it does not matter who hands which rows out.  Not
- * for a LIMIT, where each of them drops most of its own.
+ * for a LIMIT, where each of them drops most of its own; nor where much is to be done
+ * with each row yet, by whoever hands it out.
  */
 static void
 share_sort(Plan *plan)
 {
 	while (IsA(plan, Result) && plan->lefttree != NULL &&
-		   ((Result *) plan)->resconstantqual == NULL)
+		   ((Result *) plan)->resconstantqual == NULL && may_leave_to_one(plan))
 		plan = plan->lefttree;
 	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &gs_sort_scan_methods &&
 		((CustomScan *) plan)->custom_exprs == NIL)

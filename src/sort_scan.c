@@ -5,8 +5,8 @@
  *
  * What is left out between two rows of a page is ExecProcNode(), ExecScan(), the
  * table's and the heap's way to the next tuple, and the check for interrupts, which
- * comes with each page.  What they count is counted.  Filter and projection are
- * the scan's own.
+ * comes with each page, unless there is a filter or a projection: they are the scan's
+ * own, and may take their time.  What is counted of all that is counted here.
  *
  *-------------------------------------------------------------------------
  */
@@ -114,6 +114,7 @@ gs_scan_next_computed(GsScan *scan)
 
 	while (scan->next < scan->end)
 	{
+		CHECK_FOR_INTERRUPTS();
 		econtext->ecxt_scantuple = gs_scan_next_tuple(scan);
 		ResetExprContext(econtext);
 		if (ExecQual(node->qual, econtext))

@@ -79,8 +79,8 @@ gs_scan_next_tuple(GsScan *scan)
 	((HeapTupleTableSlot *) slot)->off = 0;
 	slot->tts_nvalid = 0;
 	slot->tts_tid = tuple->t_self;
-	if (scan->end - scan->next > GS_SCAN_AHEAD)
-		gs_scan_prefetch(scan, scan->next[GS_SCAN_AHEAD]);
+	if (scan->end - scan->next >= GS_SCAN_AHEAD)
+		gs_scan_prefetch(scan, scan->next[GS_SCAN_AHEAD - 1]);
 	return slot;
 }
 

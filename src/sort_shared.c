@@ -49,6 +49,7 @@ typedef struct Participant
 struct GsShared
 {
 	int			nparticipants;
+	bool		wanted;			/* a job, when it began */
 	bool		leader_owns;
 
 	slock_t		mutex;			/* of these */
@@ -79,6 +80,7 @@ gs_shared_init(GsShared *shared, int nparticipants)
 void
 gs_shared_reset(GsShared *shared, bool wanted, bool leader_owns)
 {
+	shared->wanted = wanted;
 	shared->leader_owns = leader_owns;
 	shared->state = wanted ? JOB_UNDECIDED : JOB_CLOSED;
 	shared->owned = false;
@@ -93,6 +95,12 @@ gs_shared_nparticipants(const GsShared *shared)
 }
 
 /* ------------------------------------------------------------------- the job */
+
+bool
+gs_shared_is_wanted(const GsShared *shared)
+{
+	return shared->wanted;
+}
 
 /* The role of one who comes now; false if that is not known yet. */
 static bool

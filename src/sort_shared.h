@@ -67,6 +67,9 @@ extern void gs_shared_init(GsShared *shared, int nparticipants);
  */
 extern void gs_shared_reset(GsShared *shared, bool wanted, bool leader_owns);
 
+/* Is there to be one, or was there? */
+extern bool gs_shared_is_wanted(const GsShared *shared);
+
 /*
  * A participant is about to load.  Waits until it is known where its rows go; a
  * feeder is given the job.

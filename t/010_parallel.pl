@@ -85,6 +85,15 @@ $node->safe_psql('postgres', q{
 		RETURN id;
 	END $$;
 
+	-- Fails at one row, wherever that is read.
+	CREATE FUNCTION fail_at(id int, at int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		IF id = at THEN
+			RAISE EXCEPTION 'row % fails', id;
+		END IF;
+		RETURN id;
+	END $$;
+
 	-- A label, of which one was added only when a participant asks for it.
 	CREATE FUNCTION late(id int, at int, label text) RETURNS size VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
 	BEGIN
@@ -424,6 +433,12 @@ foreach my $leader ('on', 'off')
 		like(ask_error($psql, 'SELECT fail_in(id, false) FROM rows ORDER BY k, 1'), qr/ERROR:  row \d+ fails/, 'one in the leader too');
 		is_idle('an error in the leader');
 	}
+
+	# what the others say, whose job is lost by it, does not hide it
+	my @hidden = grep { !/ERROR:  row \d+ fails/ }
+	  map { ask_error($psql, 'SELECT fail_at(id, ' . $_ * 331 . ') FROM rows ORDER BY k, 1') } 1 .. 150;
+	is_deeply(\@hidden, [], "leader $leader: the error of one is that of the query, not that of those who lose their job by it");
+	is_idle('errors of one');
 	is(ask($psql, digest_of($by_key)), right_digest($by_key), 'the session sorts again');
 	$psql->quit;
 }
@@ -487,6 +502,8 @@ foreach my $leader ('on', 'off')
 	like($psql->query('SELECT 1'), qr/^\Q$right{$by_text}\E\n/, 'and gets it');
 	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
 	is(ask($psql, 'SET gpusort.device_wait = 50; ' . digest_of($by_text)), $right{$by_text}, 'or each sorts its own rows');
+	unlike($psql->query('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM rows ORDER BY word, id'), qr/Engine: cuda/,
+		'and does not wait for the device once more');
 	$psql->quit;
 	$holder->quit;
 	is_idle('waiting');

@@ -26,6 +26,7 @@ typedef struct Participant
 {
 	Driver		driver;
 	UnitLink   *link;
+	bool		waits;			/* the service takes its time */
 	uint32_t	number;
 	size_t		first;			/* of its rows */
 	size_t		end;
@@ -109,6 +110,7 @@ open_feeder(Sharing *sharing, Participant *feeder)
 
 	feeder->link = unit_link_open_feeder(owner->link, SLOT_BYTES,
 										 1 + (uint32_t) dice_below(sharing->dice, 6));
+	feeder->link->slow = feeder->waits;
 	begin_driver(sharing, feeder, &job);
 	return gs_engine_service_join(&job, &feeder->link->base,
 								  gs_engine_service_ticket(owner->driver.engine),
@@ -577,8 +579,10 @@ check_joins(const TestTable *table, Dice *dice)
 	driver_close(&feeder.driver);
 	unit_link_close(feeder.link);
 
-	/* no rows at all; then the sort, and it is too late */
+	/* no rows at all, of a feeder that had to wait; then the sort, and it is too late */
+	feeder.waits = true;
 	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_OK);
+	feeder.waits = false;
 	CHECK(gs_engine_end_feed(feeder.driver.engine, &nrows) == GS_STATUS_OK && nrows == 0);
 	driver_close(&feeder.driver);
 	CHECK(feeder.link->reusable);

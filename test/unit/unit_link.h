@@ -32,6 +32,7 @@ struct UnitLink
 	bool		released;		/* the engine gave the link back */
 	bool		reusable;		/* and so it said */
 	int			break_after;	/* messages sent or received; < 0: never */
+	bool		slow;			/* who does not wait for ever waits in vain */
 	int			nmessages;
 	int			head;
 	int			tail;
