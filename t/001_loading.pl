@@ -116,7 +116,7 @@ is($node->safe_psql('postgres', q{
 		SELECT context, string_agg(substr(name, 9), ' ' ORDER BY name)
 		FROM pg_settings WHERE name LIKE 'gpusort.%' GROUP BY context ORDER BY context}),
 	"sighup|device device_idle device_memory_limit service_fault service_path\nsuperuser|collation_fault\n"
-	  . 'user|algorithm debug_plan device_min_rows device_wait enabled engine explain_as_sort force libc_collations min_rows planner_cost verify',
+	  . 'user|algorithm debug_plan device_min_rows device_wait enable_create_index enabled engine explain_as_sort force libc_collations min_rows planner_cost verify',
 	'the settings are there, and any user may set those of a session');
 
 # What was set before the library came is checked when it comes.
