@@ -130,7 +130,7 @@ foreach my $work_mem_mb (110, 120, 130)
 			$kb, $stock_kb, $kb / $stock_kb, $engine));
 }
 
-# ------------------------------------------------------------ temp_file_limit
+# ---------------------------------------------- temp_file_limit, log_temp_files
 
 foreach my $enabled ('off', 'on')
 {
@@ -147,7 +147,15 @@ foreach my $enabled ('off', 'on')
 	is(contexts_of($psql), '0', "enabled $enabled: nor memory");
 	is(ask($psql, "SET temp_file_limit = -1; $query"), $nrows,
 		"enabled $enabled: the session can sort");
+
+	# log_temp_files: each file with its size, once it goes
+	my $offset = -s $node->logfile;
+	is(ask($psql, "SET log_temp_files = 0; $query"), $nrows, "enabled $enabled: files are logged");
 	$psql->quit;
+	my $log = slurp_file($node->logfile, $offset);
+	my $logged = 0;
+	$logged += $1 while $log =~ /LOG:  temporary file: path "[^"]*pgsql_tmp$pid\.\d+", size (\d+)/g;
+	cmp_ok($logged, '>', 50 << 20, "enabled $enabled: with their size, $logged bytes");
 }
 
 # ------------------------------------------------------------- no memory left
