@@ -182,6 +182,20 @@ ok(IPC::Run::finish($pgbench), 'writers wrote all the while') or diag($bench_err
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'written'::regclass AND indisvalid"),
 	'3', 'indexes built CONCURRENTLY have all entries');
 
+# gpusortd dies with the entries that it has
+my ($holds) = session($node, 'SELECT pg_advisory_lock(1)');
+my ($loses) = session($node);
+
+$loses->query_until(qr/^$/, "CREATE INDEX watched_lost ON watched ((slow(id) + 2));\n\\echo built\n");
+ok($node->poll_query_until('postgres', $waits, '1'), 'a build has entries on the device');
+kill 'KILL', service_processes($node);
+ask($holds, 'SELECT pg_advisory_unlock(1)');
+$holds->quit;
+like(ask_error($loses, 'SELECT 1'), qr/the cuda sort engine failed/, 'it fails when gpusortd dies');
+ok(wait_for_service($node, 'running'), 'gpusortd runs again');
+ask($loses, "CREATE INDEX watched_lost ON watched ((slow(id) + 2)); SELECT bt_index_parent_check('watched_lost', true, true)");
+$loses->quit;
+
 # temp_file_limit
 my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.engine = cpu; SET maintenance_work_mem = '1MB'; SET temp_file_limit = 500;
 	\\set VERBOSITY verbose\nCREATE INDEX too_large ON written (s)");
