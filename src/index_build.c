@@ -148,8 +148,11 @@ build_natively(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort
 static IndexBuildResult *
 build_directly(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, double ntuples)
 {
-	const int	params[] = {PROGRESS_CREATEIDX_TUPLES_TOTAL, PROGRESS_SCAN_BLOCKS_TOTAL,
-	PROGRESS_SCAN_BLOCKS_DONE};
+	const int	params[] = {
+		PROGRESS_CREATEIDX_TUPLES_TOTAL,
+		PROGRESS_SCAN_BLOCKS_TOTAL,
+		PROGRESS_SCAN_BLOCKS_DONE
+	};
 	const int64 values[] = {gs_index_sort_count(sort), 0, 0};
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 	GsIndexLoad *load;

@@ -27,9 +27,9 @@
  * One tuple is always pending: the one before.  So that each tuple is compared
  * with it, by the comparators of the index, which proves the order and finds
  * duplicates of a unique index; and so that equal tuples can be gathered in one
- * with a posting list of their heap TIDs.  What is gathered, what makes a page
- * full and how a key is cut decides PostgreSQL: _bt_dedup_save_htid() and
- * _bt_truncate() are its own, and full() and maxpostingsize are the rules of its
+ * with a posting list of their heap TIDs.  What is gathered, when a page is full
+ * and how a key is cut is as PostgreSQL has it: _bt_dedup_save_htid() and
+ * _bt_truncate() are its own, is_full() and MAX_POSTING_SIZE are rules of its
  * nbtsort.c.  The reasons for them are there, and in nbtree's README.
  *
  * Pages do not pass through shared buffers.  They are logged as full images, and
