@@ -9,7 +9,7 @@
  * visibility, HOT chains, expressions and predicates.  index_load.c writes the index of the
  * sorted entries, unless gpusort.index_loader is native.
  *
- * Then PostgreSQL's own btbuild() runs, and when it wants the table scanned it gets the
+ * If it is, PostgreSQL's own btbuild() runs, and when it wants the table scanned it gets the
  * sorted entries instead: for this one call the table's access method is a copy with another
  * index_build_range_scan.  It puts the entries into a tuplesort of its own.  That begins by
  * looking whether they are in order, which takes n - 1 comparisons, and it is done.  In these
