@@ -196,7 +196,7 @@ gs_sort_parallel_open(GsSortState *state, const GsJob *job)
 GsStatus
 gs_sort_parallel_end_feed(GsSortState *state)
 {
-	GsFeed		feed;
+	GsContribution		feed;
 	GsStatus	status = gs_engine_end_feed(state->engine, &feed.nrows);
 
 	if (status == GS_STATUS_FULL)
@@ -228,7 +228,7 @@ gs_sort_parallel_end_input(GsSortState *state)
 	state->wait_us = INSTR_TIME_GET_MICROSEC(end);
 	for (int i = 0; i < gs_shared_nparticipants(state->shared); i++)
 	{
-		const GsFeed *feed = gs_shared_feed(state->shared, i);
+		const GsContribution *feed = gs_shared_feed(state->shared, i);
 
 		if (feed == NULL)
 			continue;

@@ -42,7 +42,7 @@ typedef enum JobState
 typedef struct Participant
 {
 	bool		has_fed;
-	GsFeed		feed;
+	GsContribution		feed;
 	GsSortSummary summary;
 } Participant;
 
@@ -160,7 +160,7 @@ gs_shared_close(GsShared *shared)
 }
 
 void
-gs_shared_leave(GsShared *shared, int participant, const GsFeed *feed)
+gs_shared_leave(GsShared *shared, int participant, const GsContribution *feed)
 {
 	if (feed != NULL)
 	{
@@ -194,7 +194,7 @@ gs_shared_wait(GsShared *shared)
 	ConditionVariableCancelSleep();
 }
 
-const GsFeed *
+const GsContribution *
 gs_shared_feed(const GsShared *shared, int participant)
 {
 	const Participant *from = &shared->participants[participant];

@@ -36,13 +36,13 @@ typedef struct GsSharedJob
 } GsSharedJob;
 
 /* What a feeder's rows were. */
-typedef struct GsFeed
+typedef struct GsContribution
 {
 	uint64		nrows;			/* that are the owner's now */
 	uint64		nnulls;			/* keys_only: NULLs beside them */
 	uint64		nbytes;			/* sent to the device, keys and all */
 	GsKeyLayout layout;			/* as observed */
-} GsFeed;
+} GsContribution;
 
 /* How a participant's sort went, for EXPLAIN. */
 typedef struct GsSortSummary
@@ -81,13 +81,13 @@ extern void gs_shared_open(GsShared *shared, const GsSharedJob *job);
 extern void gs_shared_close(GsShared *shared);
 
 /* A feeder will give no more rows; NULL: it gave none. */
-extern void gs_shared_leave(GsShared *shared, int participant, const GsFeed *feed);
+extern void gs_shared_leave(GsShared *shared, int participant, const GsContribution *feed);
 
 /* The owner's input ends: nobody may join any more, and all feeders are waited for. */
 extern void gs_shared_wait(GsShared *shared);
 
 /* What a participant gave; NULL if nothing. */
-extern const GsFeed *gs_shared_feed(const GsShared *shared, int participant);
+extern const GsContribution *gs_shared_feed(const GsShared *shared, int participant);
 
 extern int	gs_shared_nparticipants(const GsShared *shared);
 
