@@ -196,7 +196,7 @@ gs_sort_parallel_open(GsSortState *state, const GsJob *job)
 GsStatus
 gs_sort_parallel_end_feed(GsSortState *state)
 {
-	GsContribution		feed;
+	GsContribution feed;
 	GsStatus	status = gs_engine_end_feed(state->engine, &feed.nrows);
 
 	if (status == GS_STATUS_FULL)

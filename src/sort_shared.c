@@ -42,7 +42,7 @@ typedef enum JobState
 typedef struct Participant
 {
 	bool		has_fed;
-	GsContribution		feed;
+	GsContribution feed;
 	GsSortSummary summary;
 } Participant;
 
