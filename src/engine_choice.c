@@ -30,6 +30,14 @@ gs_engine_device_pays(uint64 nrows)
 	return gpusort_engine != GS_ENGINE_CPU && nrows >= (uint64) gpusort_device_min_rows;
 }
 
+bool
+gs_engine_device_is_likely(double nrows)
+{
+	const char *why_not;
+
+	return gs_engine_device_pays((uint64) Min(nrows, 1e18)) && gs_service_client_is_usable(&why_not);
+}
+
 /* Copies a batch's rows.  FULL or FAILED as reserve. */
 static GsStatus
 copy_batch(GsEngine *engine, const GsBatch *from)

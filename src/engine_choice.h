@@ -13,6 +13,9 @@
 /* Are so many rows enough for the device, where there is one? */
 extern bool gs_engine_device_pays(uint64 nrows);
 
+/* Will a device sort so many rows, as far as one can know? */
+extern bool gs_engine_device_is_likely(double nrows);
+
 /*
  * Opens the device's engine and copies to it the rows that the CPU engine has.
  * Returns NULL, and why_not, if that cannot be: then nothing has happened.  Else the CPU engine is

@@ -24,7 +24,6 @@
 #include "index_sample.h"
 #include "index_sort.h"
 #include "pgcompat.h"
-#include "service_client.h"
 
 #include "access/nbtree.h"
 #include "access/table.h"
@@ -53,16 +52,6 @@ expected_rows(Relation heap)
 
 	estimate_rel_size(heap, NULL, &npages, &ntuples, &all_visible);
 	return ntuples;
-}
-
-/* Will a device sort them, as far as one can know? */
-static bool
-device_is_likely(double nrows)
-{
-	const char *why_not;
-
-	return gpusort_engine != GS_ENGINE_CPU && gs_engine_device_pays((uint64) Min(nrows, 1e18)) &&
-		gs_service_client_is_usable(&why_not);
 }
 
 /*
@@ -95,7 +84,7 @@ reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
 	if (nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						nrows, gpusort_min_rows);
-	if (!device_is_likely(nrows))
+	if (!gs_engine_device_is_likely(nrows))
 	{
 		const bool	is_dear = is_dear_to_compare(index);
 

@@ -30,7 +30,6 @@
 #include "engine_choice.h"
 #include "engine_host.h"
 #include "gpusort.h"
-#include "service_client.h"
 #include "sort_hand_over.h"
 #include "sort_in_order.h"
 #include "sort_load.h"
@@ -161,10 +160,7 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 static bool
 device_is_likely(const GsSortState *state)
 {
-	const char *why_not;
-
-	return state->may_move && gs_engine_device_pays((uint64) Min(state->expected_rows, 1e18)) &&
-		gs_service_client_is_usable(&why_not);
+	return state->may_move && gs_engine_device_is_likely(state->expected_rows);
 }
 
 static GsJob

@@ -27,7 +27,6 @@
 #include "engine_choice.h"
 #include "gpusort.h"
 #include "protocol.h"
-#include "service_client.h"
 #include "sort_parallel.h"
 #include "sort_shared.h"
 
@@ -63,12 +62,9 @@ expected_rows(const GsSortState *state)
 static bool
 wants_job(const GsSortState *state)
 {
-	const char *why_not;
-
 	return gpusort_enabled && gs_shared_nparticipants(state->shared) <= GS_MAX_PARTICIPANTS &&
-		gs_engine_device_pays((uint64) Min(expected_rows(state), 1e18)) &&
 		!gs_sort_key_will_leave_ties(state->columns, state->ncolumns) &&
-		gs_service_client_is_usable(&why_not);
+		gs_engine_device_is_likely(expected_rows(state));
 }
 
 Size

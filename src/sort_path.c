@@ -22,7 +22,6 @@
 #include "postgres.h"
 
 #include "engine_choice.h"
-#include "service_client.h"
 #include "sort_bound.h"
 #include "sort_choice.h"
 #include "sort_cost.h"
@@ -83,15 +82,6 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 	return columns;
 }
 
-/* Will a device sort so many rows, as far as one can know? */
-static bool
-is_for_device(double nrows)
-{
-	const char *why_not;
-
-	return gs_engine_device_pays((uint64) Min(nrows, 1e18)) && gs_service_client_is_usable(&why_not);
-}
-
 /* What the sort of a path will be, by a GpuSort; false if it will be none. */
 static bool
 estimate_sort(PlannerInfo *root, Path *input, const GsBound *bound, GsSortColumn **columns,
@@ -139,7 +129,7 @@ make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound
 
 	if (!estimate_sort(root, input, bound, &columns, &estimate))
 		return NULL;
-	on_device = is_for_device(input->rows);
+	on_device = gs_engine_device_is_likely(input->rows);
 	if (!on_device && gs_sort_cost_bytes(&estimate) > work_mem * 1024.0)
 		return NULL;
 	return make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_startup(&estimate, on_device));
@@ -172,7 +162,7 @@ make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const
 	if (bound->bounded || !parallel_leader_participation || !gs_sort_cost_can_feed(nrows) ||
 		(target != input->pathtarget && gs_sort_cost_is_dear(target->cost.per_tuple)) ||
 		!estimate_sort(root, input, bound, &columns, &estimate) ||
-		gs_sort_key_will_leave_ties(columns, estimate.ncolumns) || !is_for_device(nrows))
+		gs_sort_key_will_leave_ties(columns, estimate.ncolumns) || !gs_engine_device_is_likely(nrows))
 		return NULL;
 	path = make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_feed(&estimate));
 	if (path == NULL)
