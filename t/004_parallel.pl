@@ -30,16 +30,8 @@ $node->safe_psql('postgres', q{
 	CREATE TABLE parts_3 PARTITION OF parts FOR VALUES FROM (60000) TO (200000);
 	INSERT INTO parts SELECT id, k FROM rows;
 	ANALYZE;
-
-	-- Waits in a worker, at the row that is asked for, until it is shot.
-	CREATE FUNCTION linger(id int, at int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
-	BEGIN
-		IF id = at THEN
-			PERFORM pg_sleep(100);
-		END IF;
-		RETURN id;
-	END $$;
 });
+create_linger($node);
 
 # All rows in order, in one figure.
 sub digest_of

@@ -67,15 +67,6 @@ $node->safe_psql('postgres', q{
 	ALTER TABLE none SET (parallel_workers = 3);
 	ANALYZE;
 
-	-- Waits in a worker, or in the leader, at a row, until it is shot.
-	CREATE FUNCTION linger(id int, at int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
-	BEGIN
-		IF id = at THEN
-			PERFORM pg_sleep(100);
-		END IF;
-		RETURN id;
-	END $$;
-
 	-- Fails in workers, or in the leader.
 	CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
 	BEGIN
@@ -119,6 +110,7 @@ $node->safe_psql('postgres', q{
 		RETURN round(1000 * extract(epoch FROM clock_timestamp() - start), 1);
 	END $$;
 });
+create_linger($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 
 # All rows in order, in one figure.

@@ -23,45 +23,18 @@ $node->append_conf('postgresql.conf', join("\n",
 	'gpusort.force = on', 'gpusort.verify = on', 'gpusort.engine = cuda', 'autovacuum = off', 'jit = off',
 	'synchronize_seqscans = off', 'max_parallel_maintenance_workers = 0', ''));
 $node->start;
-$node->safe_psql('postgres', 'CREATE EXTENSION amcheck; CREATE EXTENSION pageinspect; CREATE EXTENSION gpusort');
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+create_compared($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 
 # ------------------------------------------------------ the same pages as stock's
 
-# What a build gives: its pages, but for LSN and checksum, or its error.
+# By two engines and by PostgreSQL alone.
 $node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION built(index text, OUT pages text, OUT error text) LANGUAGE plpgsql AS $$
-DECLARE
-	detail text;
-BEGIN
-	EXECUTE format('CREATE %s INDEX tested ON input %s', CASE WHEN index LIKE 'unique %' THEN 'UNIQUE' END, replace(index, 'unique ', ''));
-	PERFORM bt_index_parent_check('tested', true, true);
-	SELECT count(*) || ' ' || md5(string_agg(substr(get_raw_page('tested', block::int), 11), '' ORDER BY block)) INTO pages
-	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
-	DROP INDEX tested;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-	error := concat_ws(' / ', SQLSTATE, SQLERRM, detail);
-END $$;
--- The builds by two engines against that without.
-CREATE FUNCTION same(index text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	stock record;
-	ours record;
-	engine text;
-BEGIN
-	PERFORM set_config('gpusort.enable_create_index', 'off', true);
-	stock := built(index);
-	PERFORM set_config('gpusort.enable_create_index', 'on', true);
-	FOREACH engine IN ARRAY ARRAY['cpu', 'cuda'] LOOP
-		PERFORM set_config('gpusort.engine', engine, true);
-		ours := built(index);
-		IF ours IS DISTINCT FROM stock THEN
-			RETURN format('%s: %s instead of %s', engine, ours, stock);
-		END IF;
-	END LOOP;
-	RETURN CASE WHEN stock.error IS NULL THEN 'same' ELSE 'same error' END;
-END $$;
+CREATE FUNCTION same(index text) RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce(difference, CASE WHEN error IS NULL THEN 'same' ELSE 'same error' END)
+	FROM compared(index, 'gpusort.engine', '{cpu,cuda}')
+$$;
 -- Rows of many types, 1 to n, whose values come from few or many, and some are NULL.
 CREATE FUNCTION fill(n int, spread int, nulls int) RETURNS void LANGUAGE sql AS $$
 	SELECT setseed(0.5);

@@ -16,42 +16,13 @@ use Test::More;
 
 my $node = gpusort_node('index_loader', 'gpusort.force = on', 'gpusort.engine = cpu', 'max_parallel_maintenance_workers = 0');
 
-$node->safe_psql('postgres', 'CREATE EXTENSION amcheck; CREATE EXTENSION pageinspect; CREATE EXTENSION gpusort');
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+create_compared($node);
 $node->safe_psql('postgres', <<'SQL');
--- What a build gives: its pages, or its error.
-CREATE FUNCTION built(index text, OUT pages text, OUT height int, OUT error text) LANGUAGE plpgsql AS $$
-DECLARE
-	detail text;
-BEGIN
-	EXECUTE format('CREATE %s INDEX tested ON input %s', CASE WHEN index LIKE 'unique %' THEN 'UNIQUE' END, replace(index, 'unique ', ''));
-	PERFORM bt_index_parent_check('tested', true, true);
-	SELECT count(*) || ' ' || md5(string_agg(substr(get_raw_page('tested', block::int), 11), '' ORDER BY block)) INTO pages
-	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
-	height := level FROM bt_metap('tested');
-	DROP INDEX tested;
-EXCEPTION WHEN OTHERS THEN
-	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
-	error := concat_ws(' / ', SQLSTATE, SQLERRM, detail);
-END $$;
 -- By both loaders and by PostgreSQL alone: the same?  Then how high the tree is, or the error.
-CREATE FUNCTION same(index text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	stock record;
-	ours record;
-	loader text;
-BEGIN
-	PERFORM set_config('gpusort.enable_create_index', 'off', true);
-	stock := built(index);
-	PERFORM set_config('gpusort.enable_create_index', 'on', true);
-	FOREACH loader IN ARRAY ARRAY['direct', 'native'] LOOP
-		PERFORM set_config('gpusort.index_loader', loader, true);
-		ours := built(index);
-		IF ours IS DISTINCT FROM stock THEN
-			RETURN format('%s: %s instead of %s', loader, ours, stock);
-		END IF;
-	END LOOP;
-	RETURN coalesce(stock.error, 'same, ' || stock.height);
-END $$;
+CREATE FUNCTION same(index text) RETURNS text LANGUAGE sql AS $$
+	SELECT coalesce(difference, error, 'same, ' || height) FROM compared(index, 'gpusort.index_loader', '{direct,native}')
+$$;
 -- The rows are shuffled.
 CREATE FUNCTION fill(n int, columns text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   gpusort_node plan_of contexts_of memory_kb session ask ask_error
   poll count_in_log service_status wait_for_service service_processes
-  supervisors title_of
+  supervisors title_of create_linger create_compared
 );
 
 # A running cluster with the library preloaded in every session; the other
@@ -163,6 +163,73 @@ sub title_of
 
 	open(my $file, '<', "/proc/$pid/cmdline") or return '';
 	return join(' ', split(/\0/, <$file> // ''));
+}
+
+# A function that waits in a worker, or in the leader, at the row that is asked for,
+# until it is shot.
+sub create_linger
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION linger(id int, at int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+		BEGIN
+			IF id = at THEN
+				PERFORM pg_sleep(100);
+			END IF;
+			RETURN id;
+		END $$;
+	});
+	return;
+}
+
+# A function that builds an index of the table input by PostgreSQL alone, and by gpusort
+# under each choice of a setting: what differs if anything does, how high the tree is, or the
+# error.  Pages count but for LSN and checksum.
+sub create_compared
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE EXTENSION amcheck;
+CREATE EXTENSION pageinspect;
+CREATE FUNCTION built(index text, OUT pages text, OUT height int, OUT error text) LANGUAGE plpgsql AS $$
+DECLARE
+	detail text;
+BEGIN
+	EXECUTE format('CREATE %s INDEX tested ON input %s', CASE WHEN index LIKE 'unique %' THEN 'UNIQUE' END, replace(index, 'unique ', ''));
+	PERFORM bt_index_parent_check('tested', true, true);
+	SELECT count(*) || ' ' || md5(string_agg(substr(get_raw_page('tested', block::int), 11), '' ORDER BY block)) INTO pages
+	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
+	height := level FROM bt_metap('tested');
+	DROP INDEX tested;
+EXCEPTION WHEN OTHERS THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	error := concat_ws(' / ', SQLSTATE, SQLERRM, detail);
+END $$;
+CREATE FUNCTION compared(index text, setting text, choices text[], OUT difference text, OUT height int, OUT error text)
+LANGUAGE plpgsql AS $$
+DECLARE
+	stock record;
+	ours record;
+	choice text;
+BEGIN
+	PERFORM set_config('gpusort.enable_create_index', 'off', true);
+	stock := built(index);
+	height := stock.height;
+	error := stock.error;
+	PERFORM set_config('gpusort.enable_create_index', 'on', true);
+	FOREACH choice IN ARRAY choices LOOP
+		PERFORM set_config(setting, choice, true);
+		ours := built(index);
+		IF ours IS DISTINCT FROM stock THEN
+			difference := format('%s: %s instead of %s', choice, ours, stock);
+			RETURN;
+		END IF;
+	END LOOP;
+END $$;
+SQL
+	return;
 }
 
 1;
