@@ -22,6 +22,8 @@ OBJS = \
 	src/index_hook.o \
 	src/index_build.o \
 	src/index_sample.o \
+	src/index_parallel.o \
+	src/index_gather.o \
 	src/index_sort.o \
 	src/sort_parallel.o \
 	src/sort_shared.o \

@@ -6,8 +6,9 @@
  *		table scan ---> sort (index_sort.c) ---> index_load.c, or btbuild() ---> index
  *
  * The table is scanned as it is for every index build, which knows about
- * visibility, HOT chains, expressions and predicates.  index_load.c writes the index of the
- * sorted entries, unless gpusort.index_loader is native.
+ * visibility, HOT chains, expressions and predicates; by as many workers as PostgreSQL would
+ * have (index_parallel.c).  index_load.c writes the index of the sorted entries, unless
+ * gpusort.index_loader is native.
  *
  * If it is, PostgreSQL's own btbuild() runs, and when it wants the table scanned it gets the
  * sorted entries instead: for this one call the table's access method is a copy with another
@@ -29,6 +30,7 @@
 #include "gpusort.h"
 #include "index_build.h"
 #include "index_load.h"
+#include "index_parallel.h"
 #include "index_sort.h"
 #include "pgcompat.h"
 
@@ -63,15 +65,6 @@ typedef struct SortedTable
 	GsIndexSort *sort;
 	double		ntuples;		/* that the scan found in the table */
 } SortedTable;
-
-/* An IndexBuildCallback: the scan has come to a tuple. */
-static void
-collect(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive, void *sort)
-{
-	GsIndexEntry entry = {.tid = *tid, .alive = alive, .values = values, .nulls = nulls};
-
-	gs_index_sort_put(sort, &entry);
-}
 
 /*
  * btbuild() wants the table scanned.  Its relation has its own access method again from
@@ -186,27 +179,43 @@ gs_index_build_reason_not(Relation index, double nrows)
 	return NULL;
 }
 
+/* Sorts the entries of a scan that has no helpers. */
+static GsIndexSort *
+sort_alone(Relation heap, Relation index, IndexInfo *info, double expected_rows, int merge_kb,
+		   double *ntuples)
+{
+	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, load_kb(), NULL);
+
+	*ntuples = gs_index_sort_scan(sort, heap, index, info, NULL, true);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+	gs_index_sort_perform(sort, merge_kb);
+	return sort;
+}
+
 IndexBuildResult *
 gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_rows)
 {
 	const bool	natively = is_native();
-	const int	memory_kb = maintenance_work_mem;
+	const int	merge_kb = natively ? maintenance_work_mem * MERGE_SHARE : maintenance_work_mem;
+	GsIndexParallel *parallel = NULL;
 	GsIndexSort *sort;
 	IndexBuildResult *result;
 	double		ntuples;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-	sort = gs_index_sort_begin(index, expected_rows, load_kb());
-	/* from the first block on, since that is what the sort wants */
-	ntuples = table_index_build_scan(heap, index, info, false, true, collect, sort, NULL);
-
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	gs_index_sort_perform(sort, natively ? memory_kb * MERGE_SHARE : memory_kb);
+	if (info->ii_ParallelWorkers > 0)
+		parallel = gs_index_parallel_begin(heap, index, info, expected_rows, load_kb());
+	if (parallel != NULL)
+		sort = gs_index_parallel_sort(parallel, info, merge_kb, &ntuples);
+	else
+		sort = sort_alone(heap, index, info, expected_rows, merge_kb, &ntuples);
 	if (natively)
 		result = build_natively(heap, index, info, sort, ntuples);
 	else
 		result = build_directly(heap, index, info, sort, ntuples);
 	gs_index_sort_end(sort);
+	if (parallel != NULL)
+		gs_index_parallel_end(parallel);
 	return result;
 }

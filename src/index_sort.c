@@ -14,7 +14,8 @@
  * block by block, but within one an entry of a HOT chain has the TID of the
  * chain's root.  So the entries of a block are collected, and put in order, before they
  * are sorted.  To have the TID in the sort's keys would cost a third of their memory, and
- * of an index with few distinct keys two passes of a radix sort.
+ * of an index with few distinct keys two passes of a radix sort.  It is there only where
+ * several processes scan the heap (index_parallel.c): blocks come in no order then.
  *
  * Values that are stored out of line are fetched when they come, as an index never has
  * pointers to them, and what they point to may be gone by the time that the rows leave.
@@ -24,17 +25,20 @@
 #include "postgres.h"
 
 #include "gpusort.h"
+#include "index_gather.h"
 #include "index_sort.h"
 #include "key_bytes.h"
 #include "key_order.h"
 #include "sort_fetch.h"
 #include "sort_load.h"
+#include "sort_parallel.h"
 #include "sort_row.h"
 
 #include "access/detoast.h"
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
 #include "access/stratnum.h"
+#include "access/tableam.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
@@ -54,6 +58,8 @@ struct GsIndexSort
 	GsSortState sort;
 	int			ncolumns;		/* of the index */
 	MemoryContext context;		/* of all this */
+	GsIndexGather *gather;		/* others' entries and these; NULL: these only */
+	uint64		nothers;		/* others' */
 	uint64		nleft;
 	TupleDesc	index_desc;
 	IndexTuple	tuple;			/* of the row that left, if it is short */
@@ -203,7 +209,7 @@ set_tid(GsIndexEntry *entry, int64 code)
 /* -------------------------------------------------------------------- the sort */
 
 GsIndexSort *
-gs_index_sort_begin(Relation index, double expected_rows, int memory_kb)
+gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShared *shared)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
 												  ALLOCSET_SMALL_SIZES);
@@ -223,7 +229,11 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb)
 	state->expected_width = expected_width(state->desc);
 	state->verified = gpusort_verify;
 	state->parent_context = context;
-	state->nstable = 1;
+	if (shared != NULL)
+		state->ncolumns++;
+	else
+		state->nstable = 1;
+	state->shared = shared;
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
 	sort->values = MakeSingleTupleTableSlot(state->desc, &TTSOpsVirtual);
 	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
@@ -278,6 +288,14 @@ compare_offsets(const void *a, const void *b)
 	return (int) ((const BlockRow *) a)->offset - (int) ((const BlockRow *) b)->offset;
 }
 
+/* ERROR: the engine has lost the entries. */
+static void
+report_failure(GsSortState *state)
+{
+	gs_sort_parallel_await_cause(state);
+	gs_sort_report_failure(state);
+}
+
 /* All entries of a block have come: they are put into the sort. */
 static void
 end_block(GsIndexSort *sort)
@@ -288,7 +306,7 @@ end_block(GsIndexSort *sort)
 	{
 		ExecStoreMinimalTuple((MinimalTuple) (sort->bytes + sort->rows[i].at), sort->row, false);
 		if (!gs_sort_put(&sort->sort, sort->row))
-			gs_sort_report_failure(&sort->sort);
+			report_failure(&sort->sort);
 	}
 	ExecClearTuple(sort->row);
 	sort->nrows = 0;
@@ -316,8 +334,9 @@ next_row(GsIndexSort *sort, OffsetNumber offset, Size nbytes)
 	return sort->bytes + sort->nbytes;
 }
 
-void
-gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry)
+/* Takes a copy of an entry. */
+static void
+put_entry(GsIndexSort *sort, const GsIndexEntry *entry)
 {
 	const BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
 	GsRowSource source;
@@ -337,13 +356,32 @@ gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry)
 		MemoryContextReset(sort->fetched_context);
 }
 
+/* An IndexBuildCallback: the scan has come to a tuple. */
+static void
+collect(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive, void *sort)
+{
+	GsIndexEntry entry = {.tid = *tid, .alive = alive, .values = values, .nulls = nulls};
+
+	put_entry(sort, &entry);
+}
+
+double
+gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
+				   TableScanDesc scan, bool progress)
+{
+	/* from the first block on, since that is the order of TIDs */
+	double		ntuples = table_index_build_scan(heap, index, info, false, progress, collect, sort, scan);
+
+	end_block(sort);
+	return ntuples;
+}
+
 void
 gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
 {
-	end_block(sort);
 	sort->sort.merge_limit = (Size) merge_kb * 1024;
 	if (!gs_sort_perform(&sort->sort))
-		gs_sort_report_failure(&sort->sort);
+		report_failure(&sort->sort);
 }
 
 int
@@ -362,22 +400,30 @@ gs_index_sort_held_kb(const GsIndexSort *sort)
 	}
 }
 
-/* The next row; NULL after the last. */
-static TupleTableSlot *
-next_slot(GsIndexSort *sort)
+void
+gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders, uint64 nentries)
 {
-	GsSortState *state = &sort->sort;
-	TupleTableSlot *slot = state->verified ?
-		gs_sort_next_verified(state, true) : gs_sort_next(state, true);
+	MemoryContext old = MemoryContextSwitchTo(sort->context);
+
+	sort->gather = gs_index_gather_create(&sort->sort, readers, nreaders);
+	sort->nothers = nentries;
+	MemoryContextSwitchTo(old);
+}
+
+TupleTableSlot *
+gs_index_sort_next_row(GsIndexSort *sort)
+{
+	TupleTableSlot *slot = sort->gather != NULL ? gs_index_gather_next(sort->gather) :
+		gs_sort_next_checked(&sort->sort);
 
 	if (TupIsNull(slot))
 	{
-		if (sort->nleft != state->nread)
+		if (sort->nleft != gs_index_sort_count(sort))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg("rows got lost or doubled in a sort"),
 					 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-							   state->nread, sort->nleft),
+							   gs_index_sort_count(sort), sort->nleft),
 					 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 		return NULL;
 	}
@@ -388,7 +434,7 @@ next_slot(GsIndexSort *sort)
 bool
 gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 {
-	TupleTableSlot *slot = next_slot(sort);
+	TupleTableSlot *slot = gs_index_sort_next_row(sort);
 
 	if (slot == NULL)
 		return false;
@@ -449,7 +495,7 @@ tuple_of_long_row(GsIndexSort *sort, TupleTableSlot *slot)
 IndexTuple
 gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive)
 {
-	TupleTableSlot *slot = next_slot(sort);
+	TupleTableSlot *slot = gs_index_sort_next_row(sort);
 	GsIndexEntry entry;
 	MinimalTuple row;
 	IndexTuple	tuple;
@@ -472,7 +518,7 @@ gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive)
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
-	return sort->sort.nread;
+	return sort->sort.nread + sort->nothers;
 }
 
 void

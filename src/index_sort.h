@@ -3,10 +3,10 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  begin { put } perform { next } end
+ *	  begin { scan } perform [ gather ] { next } end
  *
  * Their order is the index's: by its key columns, and then by heap TID, so no two of
- * them are equal.  Of a heap: entries have to come block by block, blocks in order.  After an ERROR the memory contexts and resource owners do what end does.
+ * them are equal.  After an ERROR the memory contexts and resource owners do what end does.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,10 +14,14 @@
 #define GPUSORT_INDEX_SORT_H
 
 #include "access/itup.h"
+#include "access/tableam.h"
+#include "executor/tqueue.h"
+#include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
 #include "sort_key.h"
+#include "sort_shared.h"
 
 typedef struct GsIndexSort GsIndexSort;
 
@@ -42,14 +46,29 @@ extern double gs_index_sort_entry_bytes(Relation index);
 /* Has the first column's key to be made of its values, byte by byte? */
 extern bool gs_index_sort_makes_keys(Relation index);
 
-/* In the current memory context, where it makes one of its own. */
-extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb);
+/*
+ * In the current memory context, where it makes one of its own.  shared: it is one of several
+ * that may feed one job; expected_rows are those of each of the others.
+ */
+extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
+										GsShared *shared);
 
-/* Takes a copy of an entry. */
-extern void gs_index_sort_put(GsIndexSort *sort, const GsIndexEntry *entry);
+/*
+ * Takes the entries of a scan of the index's table, a heap; NULL: of the whole of it.
+ * Returns how many tuples the scan found.
+ */
+extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
+								 TableScanDesc scan, bool progress);
 
 /* Sorts.  merge_kb is what it may hold from now on, where it does not have to hold more. */
 extern void gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
+
+/*
+ * Others have sorted further entries, and send them as rows, as gs_index_sort_next_row() gives them
+ * there: from now on they leave among its own.
+ */
+extern void gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders,
+								 uint64 nentries);
 
 /* What it holds while entries leave. */
 extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
@@ -60,10 +79,13 @@ extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
  */
 extern bool gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry);
 
-/* The same as index_form_tuple() would have it; NULL after the last. */
+/* The same, as index_form_tuple() would have it; NULL after the last. */
 extern IndexTuple gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive);
 
-/* How many entries came. */
+/* The same as a row, for others to gather. */
+extern TupleTableSlot *gs_index_sort_next_row(GsIndexSort *sort);
+
+/* How many entries there are, others' too. */
 extern uint64 gs_index_sort_count(const GsIndexSort *sort);
 
 extern void gs_index_sort_end(GsIndexSort *sort);

@@ -35,4 +35,11 @@ gs_sort_next(GsSortState *state, bool forward)
 /* The same, and the row is compared with the one before, if the sort was made to. */
 extern TupleTableSlot *gs_sort_next_verified(GsSortState *state, bool forward);
 
+/* The next row, either way. */
+static inline TupleTableSlot *
+gs_sort_next_checked(GsSortState *state)
+{
+	return state->verified ? gs_sort_next_verified(state, true) : gs_sort_next(state, true);
+}
+
 #endif							/* GPUSORT_SORT_FETCH_H */

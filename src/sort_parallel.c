@@ -58,13 +58,19 @@ expected_rows(const GsSortState *state)
 		Max(gs_shared_nparticipants(state->shared) - 1, 1);
 }
 
+bool
+gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipants, double nrows)
+{
+	return gpusort_enabled && nparticipants <= GS_MAX_PARTICIPANTS &&
+		!gs_sort_key_will_leave_ties(columns, ncolumns) && gs_engine_device_is_likely(nrows);
+}
+
 /* Is a shared job worth a try?  If not nobody has to wait for one. */
 static bool
 wants_job(const GsSortState *state)
 {
-	return gpusort_enabled && gs_shared_nparticipants(state->shared) <= GS_MAX_PARTICIPANTS &&
-		!gs_sort_key_will_leave_ties(state->columns, state->ncolumns) &&
-		gs_engine_device_is_likely(expected_rows(state));
+	return gs_sort_parallel_pays(state->columns, state->ncolumns,
+								 gs_shared_nparticipants(state->shared), expected_rows(state));
 }
 
 Size

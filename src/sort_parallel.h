@@ -22,6 +22,10 @@ extern void gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext
 extern void gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate);
 extern void gs_sort_parallel_shutdown(CustomScanState *node);
 
+/* Had participants better share a device's job for so many rows in all? */
+extern bool gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipants,
+								  double nrows);
+
 /*
  * A load begins: finds the node's role, which may take a while, and be ALONE; and whether
  * it may have a device to itself then.
