@@ -179,17 +179,21 @@ gs_index_build_reason_not(Relation index, double nrows)
 	return NULL;
 }
 
-/* Sorts the entries of a scan that has no helpers. */
+/* Scans and sorts without workers.  NULL: a device failed, and has lost the entries. */
 static GsIndexSort *
-sort_alone(Relation heap, Relation index, IndexInfo *info, double expected_rows, int merge_kb,
-		   double *ntuples)
+sort_alone(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool may_move,
+		   int merge_kb, double *ntuples)
 {
 	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, load_kb(), NULL);
 
+	if (!may_move)
+		gs_index_sort_stay_here(sort);
 	*ntuples = gs_index_sort_scan(sort, heap, index, info, NULL, true);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	gs_index_sort_perform(sort, merge_kb);
-	return sort;
+	if (gs_index_sort_perform(sort, merge_kb))
+		return sort;
+	gs_index_sort_end(sort);
+	return NULL;
 }
 
 IndexBuildResult *
@@ -209,7 +213,13 @@ gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_r
 	if (parallel != NULL)
 		sort = gs_index_parallel_sort(parallel, info, merge_kb, &ntuples);
 	else
-		sort = sort_alone(heap, index, info, expected_rows, merge_kb, &ntuples);
+		sort = sort_alone(heap, index, info, expected_rows, true, merge_kb, &ntuples);
+	if (sort == NULL)
+	{
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
+									 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+		sort = sort_alone(heap, index, info, expected_rows, false, merge_kb, &ntuples);
+	}
 	if (natively)
 		result = build_natively(heap, index, info, sort, ntuples);
 	else

@@ -70,6 +70,7 @@ typedef struct SharedBuild
 	double		ntuples;		/* that their scans found */
 	uint64		nkept;			/* entries that workers will send */
 	bool		broken_hot_chain;
+	bool		lost;			/* by a device that failed */
 
 	ConditionVariable done;		/* ndone */
 } SharedBuild;
@@ -90,20 +91,31 @@ struct GsIndexParallel
 
 /* -------------------------------------------------------- what all of them do */
 
-/* Scans a part of the table, and sorts what is not others'. */
-static double
-scan_and_sort(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
-			  ParallelTableScanDesc scan, int merge_kb)
+/* Scans a part of the table, sorts, and says what came of it. */
+static void
+scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation index,
+			  IndexInfo *info, ParallelTableScanDesc scan, int merge_kb)
 {
 	const bool	leads = !IsParallelWorker();
-	double		ntuples = gs_index_sort_scan(sort, heap, index, info,
-											 table_beginscan_parallel(heap, scan), leads);
+	double		ntuples;
+	bool		sorted;
 
+	ntuples = gs_index_sort_scan(sort, heap, index, info, table_beginscan_parallel(heap, scan), leads);
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	gs_index_sort_perform(sort, merge_kb);
-	return ntuples;
+	sorted = gs_index_sort_perform(sort, merge_kb);
+
+	SpinLockAcquire(&build->mutex);
+	build->ndone++;
+	build->ntuples += ntuples;
+	if (!sorted)
+		build->lost = true;
+	else if (!leads)
+		build->nkept += gs_index_sort_count(sort);
+	build->broken_hot_chain |= info->ii_BrokenHotChain;
+	SpinLockRelease(&build->mutex);
+	ConditionVariableSignal(&build->done);
 }
 
 /* -------------------------------------------------------------------- a worker */
@@ -132,30 +144,16 @@ send_entries(GsIndexSort *sort, char *queues, dsm_segment *segment)
 }
 
 static void
-report_done(SharedBuild *build, double ntuples, uint64 nkept, bool broken_hot_chain)
-{
-	SpinLockAcquire(&build->mutex);
-	build->ndone++;
-	build->ntuples += ntuples;
-	build->nkept += nkept;
-	build->broken_hot_chain |= broken_hot_chain;
-	SpinLockRelease(&build->mutex);
-	ConditionVariableSignal(&build->done);
-}
-
-static void
 work(SharedBuild *build, Relation heap, Relation index, dsm_segment *segment, shm_toc *toc)
 {
 	IndexInfo  *info = BuildIndexInfo(index);
 	GsIndexSort *sort;
-	double		ntuples;
 
 	info->ii_Concurrent = build->concurrent;
 	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb,
 							   shm_toc_lookup(toc, KEY_SORT, false));
-	ntuples = scan_and_sort(sort, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false),
-							build->memory_kb);
-	report_done(build, ntuples, gs_index_sort_count(sort), info->ii_BrokenHotChain);
+	scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false),
+				  build->memory_kb);
 	if (gs_index_sort_count(sort) > 0)
 		send_entries(sort, shm_toc_lookup(toc, KEY_QUEUES, false), segment);
 	gs_index_sort_end(sort);
@@ -344,18 +342,33 @@ wait_for_workers(GsIndexParallel *parallel)
 	ConditionVariableCancelSleep();
 }
 
+static shm_mq_handle *
+attach_queue(GsIndexParallel *parallel, int worker)
+{
+	ParallelContext *context = parallel->context;
+
+	return shm_mq_attach(queue_of(parallel->queues, worker), context->seg,
+						 context->worker[worker].bgwhandle);
+}
+
 /* Has the workers' entries leave among those of the leader's sort. */
 static void
 gather(GsIndexParallel *parallel, GsIndexSort *sort)
 {
-	ParallelContext *context = parallel->context;
-	TupleQueueReader **readers = palloc(sizeof(TupleQueueReader *) * context->nworkers_launched);
+	const int	nworkers = parallel->context->nworkers_launched;
+	TupleQueueReader **readers = palloc(sizeof(TupleQueueReader *) * nworkers);
 
-	for (int i = 0; i < context->nworkers_launched; i++)
-		readers[i] = CreateTupleQueueReader(shm_mq_attach(queue_of(parallel->queues, i),
-														  context->seg,
-														  context->worker[i].bgwhandle));
-	gs_index_sort_gather(sort, readers, context->nworkers_launched, parallel->build->nkept);
+	for (int i = 0; i < nworkers; i++)
+		readers[i] = CreateTupleQueueReader(attach_queue(parallel, i));
+	gs_index_sort_gather(sort, readers, nworkers, parallel->build->nkept);
+}
+
+/* Nobody wants what workers would send. */
+static void
+refuse_entries(GsIndexParallel *parallel)
+{
+	for (int i = 0; i < parallel->context->nworkers_launched; i++)
+		shm_mq_detach(attach_queue(parallel, i));
 }
 
 GsIndexSort *
@@ -366,12 +379,17 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 
 	sort = gs_index_sort_begin(parallel->index, build->expected_rows, build->memory_kb,
 							   parallel->sort);
-	*ntuples = scan_and_sort(sort, parallel->heap, parallel->index, info, parallel->scan,
-							 merge_kb / (parallel->context->nworkers + 1));
-	report_done(build, *ntuples, 0, info->ii_BrokenHotChain);
+	scan_and_sort(sort, build, parallel->heap, parallel->index, info, parallel->scan,
+				  merge_kb / (parallel->context->nworkers + 1));
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
 	info->ii_BrokenHotChain = build->broken_hot_chain;
+	if (build->lost)
+	{
+		refuse_entries(parallel);
+		gs_index_sort_end(sort);
+		return NULL;
+	}
 	if (build->nkept > 0)
 		gather(parallel, sort);
 	return sort;

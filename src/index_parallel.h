@@ -27,7 +27,7 @@ extern GsIndexParallel *gs_index_parallel_begin(Relation heap, Relation index, I
 
 /*
  * Scans and sorts with them.  Returns a sort that is performed, and gives the entries of all;
- * *ntuples becomes how many tuples the scans found.
+ * *ntuples becomes how many tuples the scans found.  NULL: a device failed, and has lost them.
  */
 extern GsIndexSort *gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info,
 										   int merge_kb, double *ntuples);

@@ -37,6 +37,7 @@
 #include "access/detoast.h"
 #include "access/heaptoast.h"
 #include "access/htup_details.h"
+#include "access/parallel.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
 #include "catalog/pg_index.h"
@@ -60,6 +61,7 @@ struct GsIndexSort
 	MemoryContext context;		/* of all this */
 	GsIndexGather *gather;		/* others' entries and these; NULL: these only */
 	uint64		nothers;		/* others' */
+	bool		lost;			/* by a device that failed: there are none */
 	uint64		nleft;
 	TupleDesc	index_desc;
 	IndexTuple	tuple;			/* of the row that left, if it is short */
@@ -288,12 +290,17 @@ compare_offsets(const void *a, const void *b)
 	return (int) ((const BlockRow *) a)->offset - (int) ((const BlockRow *) b)->offset;
 }
 
-/* ERROR: the engine has lost the entries. */
+/*
+ * The engine failed, and has lost the entries.  The scan cannot be ended before its end but by
+ * an ERROR, so what still comes is dropped.
+ */
 static void
-report_failure(GsSortState *state)
+lose_entries(GsIndexSort *sort)
 {
-	gs_sort_parallel_await_cause(state);
-	gs_sort_report_failure(state);
+	sort->lost = true;
+	gs_sort_parallel_withdraw(&sort->sort);
+	if (!IsParallelWorker())
+		gs_sort_log_failure(&sort->sort);
 }
 
 /* All entries of a block have come: they are put into the sort. */
@@ -302,11 +309,11 @@ end_block(GsIndexSort *sort)
 {
 	if (!sort->in_order)
 		qsort(sort->rows, sort->nrows, sizeof(BlockRow), compare_offsets);
-	for (int i = 0; i < sort->nrows; i++)
+	for (int i = 0; i < sort->nrows && !sort->lost; i++)
 	{
 		ExecStoreMinimalTuple((MinimalTuple) (sort->bytes + sort->rows[i].at), sort->row, false);
 		if (!gs_sort_put(&sort->sort, sort->row))
-			report_failure(&sort->sort);
+			lose_entries(sort);
 	}
 	ExecClearTuple(sort->row);
 	sort->nrows = 0;
@@ -334,6 +341,12 @@ next_row(GsIndexSort *sort, OffsetNumber offset, Size nbytes)
 	return sort->bytes + sort->nbytes;
 }
 
+void
+gs_index_sort_stay_here(GsIndexSort *sort)
+{
+	sort->sort.may_move = false;
+}
+
 /* Takes a copy of an entry. */
 static void
 put_entry(GsIndexSort *sort, const GsIndexEntry *entry)
@@ -342,6 +355,8 @@ put_entry(GsIndexSort *sort, const GsIndexEntry *entry)
 	GsRowSource source;
 	bool		fetched = false;
 
+	if (sort->lost)
+		return;
 	if (block != sort->block)
 	{
 		end_block(sort);
@@ -376,12 +391,13 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 	return ntuples;
 }
 
-void
+bool
 gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
 {
 	sort->sort.merge_limit = (Size) merge_kb * 1024;
-	if (!gs_sort_perform(&sort->sort))
-		report_failure(&sort->sort);
+	if (!sort->lost && !gs_sort_perform(&sort->sort))
+		lose_entries(sort);
+	return !sort->lost;
 }
 
 int

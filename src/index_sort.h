@@ -3,7 +3,7 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  begin { scan } perform [ gather ] { next } end
+ *	  begin [ stay_here ] { scan } perform [ gather ] { next } end
  *
  * Their order is the index's: by its key columns, and then by heap TID, so no two of
  * them are equal.  After an ERROR the memory contexts and resource owners do what end does.
@@ -60,8 +60,14 @@ extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, in
 extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
 								 TableScanDesc scan, bool progress);
 
-/* Sorts.  merge_kb is what it may hold from now on, where it does not have to hold more. */
-extern void gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
+/* Before the first entry: no device is to sort them. */
+extern void gs_index_sort_stay_here(GsIndexSort *sort);
+
+/*
+ * Sorts.  merge_kb is what it may hold from now on, where it does not have to hold more.  False:
+ * a device failed, and has lost the entries; end is the only call left.
+ */
+extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
 
 /*
  * Others have sorted further entries, and send them as rows, as gs_index_sort_next_row() gives them

@@ -479,6 +479,15 @@ gs_sort_report_failure(const GsSortState *state)
 			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
 }
 
+void
+gs_sort_log_failure(const GsSortState *state)
+{
+	ereport(LOG,
+			(errmsg("the %s sort engine failed: sorting again without it",
+					state->engine->figures.engine),
+			 errdetail_internal("%s", state->engine->figures.detail)));
+}
+
 static bool
 is_parallel(PlanState *node, void *context)
 {
@@ -497,11 +506,8 @@ begin_again(GsSortState *state)
 	gs_sort_parallel_await_cause(state);
 	if (!state->repeatable || is_parallel(state->child, NULL))
 		gs_sort_report_failure(state);
+	gs_sort_log_failure(state);
 	reason = MemoryContextStrdup(state->parent_context, state->engine->figures.detail);
-	ereport(LOG,
-			(errmsg("the %s sort engine failed: sorting again without it",
-					state->engine->figures.engine),
-			 errdetail_internal("%s", reason)));
 	gs_sort_forget(state);
 	ExecReScan(state->child);
 	gs_sort_begin(state, work_mem);

@@ -32,7 +32,8 @@ extern bool gs_sort_perform(GsSortState *state);
 /* Back to IDLE: frees what a sort holds; it is as if it had never begun. */
 extern void gs_sort_forget(GsSortState *state);
 
-/* ERROR: the engine failed, and has lost the rows. */
+/* The engine failed, and has lost the rows: an ERROR; or for the log only, as they come again. */
 extern void gs_sort_report_failure(const GsSortState *state);
+extern void gs_sort_log_failure(const GsSortState *state);
 
 #endif							/* GPUSORT_SORT_LOAD_H */

@@ -106,19 +106,6 @@ my $volatile_in_runs = $volatile =~ s/ORDER BY g, v, k/ORDER BY k, v, g/r;
 my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
   $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs;
 
-# Gives gpusortd other settings; it is another process then.
-sub restart_service
-{
-	my (%settings) = @_;
-	my ($before) = service_processes($node);
-
-	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
-	$node->reload;
-	poll(sub { my ($now) = service_processes($node); $now && $now != $before })
-	  or die 'gpusortd is not started again';
-	wait_for_service($node, 'running') or die 'gpusortd does not run';
-}
-
 # What comes of a query: "right rows", "wrong rows", or its error.
 sub outcome
 {
@@ -147,16 +134,14 @@ sub nfiles
 	return scalar(() = glob "/proc/$pid/fd/*");
 }
 
-# gpusortd has nothing to do, and nothing of those that had.
-sub is_idle
+# The same, and it has as many files open as before.
+sub is_idle_with
 {
 	my ($what, $files) = @_;
 	my ($pid) = service_processes($node);
-	my $figures;
 
-	poll(sub { $figures = service_status($node, 'jobs, waiting, memory_used'); $figures eq '0|0|0' });
-	is($figures, '0|0|0', "$what: no job is left, and no memory");
-	ok(poll(sub { nfiles($pid) == $files }), "$what: and no file") if $files;
+	is_idle($node, $what);
+	ok(poll(sub { nfiles($pid) == $files }), "$what: and no file");
 }
 
 # A session that goes on through all of it.
@@ -173,7 +158,7 @@ foreach ($by_text, $by_key, $volatile, $of_few)
 }
 $node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^$}], '32 sessions at once',
 	{ '007_many' => "SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
-is_idle('32 sessions');
+is_idle($node, '32 sessions');
 
 # ------------------------------------------------- it is killed between sorts
 
@@ -219,22 +204,22 @@ foreach (@faults)
 	my $traces = count_in_log($node, $trace);
 	my $outcome;
 
-	restart_service('gpusort.service_fault' => $fault);
+	restart_service($node, 'gpusort.service_fault' => $fault);
 	$outcome = outcome($by_text);
 	like($outcome, qr/^(?:$expected)$/, "$fault: $outcome");
 	ok(poll(sub { count_in_log($node, $trace) > $traces }), "$fault: it has happened");
 }
-restart_service('gpusort.service_fault' => 'gather_keys:1:kill');
+restart_service($node, 'gpusort.service_fault' => 'gather_keys:1:kill');
 like(outcome($by_key), qr/^right rows$|^error 58000 with a hint$/, 'keys only');
 
 # Rows that cannot be read again.
 foreach my $fault ('copy_in:5:kill', 'pack:1:fail')
 {
-	restart_service('gpusort.service_fault' => $fault);
+	restart_service($node, 'gpusort.service_fault' => $fault);
 	is(outcome($volatile), 'error 58000 with a hint', "$fault: rows that are not the same a second time");
 }
 
-restart_service('gpusort.service_fault' => '');
+restart_service($node, 'gpusort.service_fault' => '');
 is(outcome($by_text), 'right rows', 'it is well again');
 
 # ------------------------------------------------------------ it has no memory
@@ -245,17 +230,17 @@ foreach my $work_mem ('256MB', '64kB')
 
 	foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'allocate:7:none', 'pin:1:none')
 	{
-		restart_service('gpusort.service_fault' => $_);
+		restart_service($node, 'gpusort.service_fault' => $_);
 		is(outcome($by_text, $settings), 'right rows', "$_, work_mem $work_mem: right rows");
 		is(outcome($by_key, $settings), 'right rows', "$_, work_mem $work_mem: right keys");
-		is_idle($_);
+		is_idle($node, $_);
 	}
 }
-restart_service('gpusort.service_fault' => 'allocate:1:none');
+restart_service($node, 'gpusort.service_fault' => 'allocate:1:none');
 is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows outgrew the device's memory",
 	'without memory the CPU engine sorts');
 
-restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
+restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
 foreach ($by_text, $by_key)
 {
 	foreach my $work_mem ('256MB', '64kB')
@@ -265,23 +250,23 @@ foreach ($by_text, $by_key)
 }
 $node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^$}], '32 sessions share 5 MB',
 	{ '007_share' => "SET gpusort.device_wait = 50; SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
-is_idle('32 sessions sharing');
+is_idle($node, '32 sessions sharing');
 
 # It sorts in runs, by a key of few ties, as those take memory; it is lost, or has
 # no more memory, in a later one.
-restart_service('gpusort.device_memory_limit' => '12MB');
+restart_service($node, 'gpusort.device_memory_limit' => '12MB');
 like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $in_runs"),
 	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {
-	restart_service('gpusort.service_fault' => $fault);
+	restart_service($node, 'gpusort.service_fault' => $fault);
 	is(outcome($in_runs, "SET work_mem = '64kB'; "), 'right rows', "$fault, in runs: right rows");
-	is_idle($fault);
+	is_idle($node, $fault);
 }
-restart_service('gpusort.service_fault' => 'pack:2:kill');
+restart_service($node, 'gpusort.service_fault' => 'pack:2:kill');
 is(outcome($volatile_in_runs, "SET work_mem = '64kB'; "), 'error 58000 with a hint', 'rows of lost runs that are not the same a second time');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no temporary file is left');
-restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '0');
+restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '0');
 
 # ----------------------------------------------------------------- it is slow
 
@@ -294,7 +279,7 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gathe
 		my $what = "$how in $where";
 		my ($psql, $pid) = session($node);
 
-		restart_service('gpusort.service_fault' => "$where:delay=" . ($how eq 'cancel' ? 1000 : 1001));
+		restart_service($node, 'gpusort.service_fault' => "$where:delay=" . ($how eq 'cancel' ? 1000 : 1001));
 		$psql->query_until(qr/started/, "\\echo started\n$by_text;\n");
 		my $ms = ask($control, "SELECT interrupt($pid, '$how')");
 		cmp_ok($ms, '<', $allowed_ms, "$what: came through in $ms ms");
@@ -312,26 +297,26 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gathe
 		{
 			eval { $psql->{run}->finish };
 		}
-		is_idle($what, $files);
+		is_idle_with($what, $files);
 	}
 
-	restart_service('gpusort.service_fault' => "$where:delay=2000");
+	restart_service($node, 'gpusort.service_fault' => "$where:delay=2000");
 	my $start = time;
 	my $outcome = outcome($by_text, 'SET statement_timeout = 700; ');
 	my $ms = int((time - $start) * 1000);
 	is($outcome, 'error 57014 without a hint', "statement_timeout in $where: fires");
 	cmp_ok($ms, '<', 700 + $allowed_ms, "statement_timeout in $where: in time ($ms ms)");
-	is_idle("statement_timeout in $where", $files);
+	is_idle_with("statement_timeout in $where", $files);
 }
 diag("slowest interrupt: $slowest_ms ms");
 
 # A slow device is waited for.
-restart_service('gpusort.service_fault' => 'copy_in:3:delay=300,pack:1:delay=300,gather:2:delay=300');
+restart_service($node, 'gpusort.service_fault' => 'copy_in:3:delay=300,pack:1:delay=300,gather:2:delay=300');
 is(outcome($by_text), 'right rows', 'a slow device: right rows');
 
 # --------------------------------------------------- the server ends meanwhile
 
-restart_service('gpusort.service_fault' => 'pack:1:delay=20000');
+restart_service($node, 'gpusort.service_fault' => 'pack:1:delay=20000');
 foreach my $how ('fast', 'immediate', 'kill9')
 {
 	my ($psql, $pid) = session($node);
@@ -354,7 +339,7 @@ foreach my $how ('fast', 'immediate', 'kill9')
 	$node->start;
 	ok(wait_for_service($node, 'running'), "$how: and comes back with it");
 }
-restart_service('gpusort.service_fault' => '');
+restart_service($node, 'gpusort.service_fault' => '');
 fill(1000000, '');
 
 # --------------------------------------------------- more rows than work_mem
@@ -406,7 +391,7 @@ fill(1000000, '');
 	is(nfiles($service), $service_nfiles, 'and those of gpusortd');
 	is((service_processes($node))[0], $service, 'it is still the same');
 	$psql->quit;
-	is_idle('again and again', $files);
+	is_idle_with('again and again', $files);
 }
 
 # ---------------------------------------------------- many sorts at a time
@@ -438,7 +423,7 @@ fill(1000000, '');
 		END $do$});
 	pass('a hundred sorts at a time in one session, 32 of them on the device');
 	$psql->quit;
-	is_idle('many at a time', $files);
+	is_idle_with('many at a time', $files);
 }
 
 $node->stop;

@@ -157,28 +157,6 @@ sub is_shared
 	like($plan, $shared, "$what: several feed one sort");
 }
 
-sub restart_service
-{
-	my (%settings) = @_;
-	my ($before) = service_processes($node);
-
-	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
-	$node->reload;
-	poll(sub { my ($now) = service_processes($node); $now && $now != $before })
-	  or die 'gpusortd is not started again';
-	wait_for_service($node, 'running') or die 'gpusortd does not run';
-}
-
-# gpusortd has nothing to do, and nothing of those that had.
-sub is_idle
-{
-	my ($what) = @_;
-	my $figures;
-
-	poll(sub { $figures = service_status($node, 'jobs, waiting, memory_used'); $figures eq '0|0|0' });
-	is($figures, '0|0|0', "$what: no job is left, and no memory");
-}
-
 # ----------------------------------------------------------- all kinds of keys
 
 my $by_key = 'SELECT id, k FROM rows ORDER BY k, id';
@@ -210,7 +188,7 @@ foreach my $what (sort keys %keys)
 	is($node->safe_psql('postgres', digest_of($query)), right_digest($query), "$what: right rows");
 	is_shared($query, '', $what) unless $what =~ /no rows|longer/;
 }
-is_idle('keys');
+is_idle($node, 'keys');
 
 # Ties in the order of the participants, each's as it read them: what each read is in
 # order, so wherever id falls the next participant begins.
@@ -312,7 +290,7 @@ foreach (@plans)
 	like(plan_of($node, $query, $settings), $plan, "$name: the plan");
 	is($node->safe_psql('postgres', "$settings " . digest_of($query)), right_digest($query), "$name: right rows");
 }
-is_idle('plans');
+is_idle($node, 'plans');
 
 # A cursor, left in the middle; a prepared statement whose setting changes.
 is($node->safe_psql('postgres', "BEGIN; DECLARE c CURSOR FOR $by_key; FETCH 1 FROM c; COMMIT; " . digest_of($by_n)),
@@ -325,7 +303,7 @@ is($node->safe_psql('postgres', 'SET plan_cache_mode = force_generic_plan; PREPA
 
 foreach my $limit ('4MB', '6MB', '9MB')
 {
-	restart_service('gpusort.device_memory_limit' => $limit);
+	restart_service($node, 'gpusort.device_memory_limit' => $limit);
 	foreach my $work_mem ('64MB', '256kB')
 	{
 		foreach my $leader ('on', 'off')
@@ -337,17 +315,17 @@ foreach my $limit ('4MB', '6MB', '9MB')
 			  foreach values %keys;
 		}
 	}
-	is_idle("$limit of device memory");
+	is_idle($node, "$limit of device memory");
 }
 is_shared('SELECT * FROM rows ORDER BY few, word, id', '', 'what a worker cannot give it sorts itself',
 	qr/Fed Rows: \d+\n +Sorted Rows: \d+/);
-restart_service('gpusort.device_memory_limit' => '0');
+restart_service($node, 'gpusort.device_memory_limit' => '0');
 
 foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'pin:1:none', 'pin:3:none')
 {
-	restart_service('gpusort.service_fault' => $_);
+	restart_service($node, 'gpusort.service_fault' => $_);
 	is($node->safe_psql('postgres', digest_of($by_text)), right_digest($by_text), "$_: right rows");
-	is_idle($_);
+	is_idle($node, $_);
 }
 
 # ------------------------------------------------------------ gpusortd is lost
@@ -358,14 +336,14 @@ foreach my $fault ('copy_in:1:kill', 'copy_in:9:kill', 'copy_in:9:fail', 'pack:1
 	{
 		my ($status, $rows, $error);
 
-		restart_service('gpusort.service_fault' => $fault);
+		restart_service($node, 'gpusort.service_fault' => $fault);
 		($status, $rows, $error) = $node->psql('postgres',
 			"\\set VERBOSITY verbose\nSET parallel_leader_participation = $leader; " . digest_of('SELECT * FROM rows ORDER BY word, id'));
 		isnt($status, 0, "$fault, leader $leader: an error");
 		like($error, qr/ERROR:  58000: the cuda sort engine failed.*HINT: /s, 'that says what');
 	}
 }
-restart_service('gpusort.service_fault' => '');
+restart_service($node, 'gpusort.service_fault' => '');
 is($node->safe_psql('postgres', digest_of($by_text)), right_digest($by_text), 'it is well again');
 
 # ------------------------------------------------- participants that end, errors
@@ -390,7 +368,7 @@ foreach my $leader ('on', 'off')
 		$slowest_ms = $ms if $ms > $slowest_ms;
 		like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query is canceled');
 		is(contexts_of($psql), '0', 'nothing is left in the leader');
-		is_idle('canceled');
+		is_idle($node, 'canceled');
 	}
 
 	# a worker that is told to end
@@ -411,7 +389,7 @@ foreach my $leader ('on', 'off')
 			qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
 			'terminated, the worker takes the query along');
 		is(contexts_of($psql), '0', 'nothing is left in the leader');
-		is_idle('terminated');
+		is_idle($node, 'terminated');
 		$done = 1;
 		last;
 	}
@@ -419,18 +397,18 @@ foreach my $leader ('on', 'off')
 
 	# errors, of a worker or of the leader
 	like(ask_error($psql, 'SELECT fail_in(id, true) FROM rows ORDER BY k, 1'), qr/ERROR:  row \d+ fails/, 'an error in a worker is that of the query');
-	is_idle('an error in a worker');
+	is_idle($node, 'an error in a worker');
 	if ($leader eq 'on')
 	{
 		like(ask_error($psql, 'SELECT fail_in(id, false) FROM rows ORDER BY k, 1'), qr/ERROR:  row \d+ fails/, 'one in the leader too');
-		is_idle('an error in the leader');
+		is_idle($node, 'an error in the leader');
 	}
 
 	# what the others say, whose job is lost by it, does not hide it
 	my @hidden = grep { !/ERROR:  row \d+ fails/ }
 	  map { ask_error($psql, 'SELECT fail_at(id, ' . $_ * 331 . ') FROM rows ORDER BY k, 1') } 1 .. 150;
 	is_deeply(\@hidden, [], "leader $leader: the error of one is that of the query, not that of those who lose their job by it");
-	is_idle('errors of one');
+	is_idle($node, 'errors of one');
 	is(ask($psql, digest_of($by_key)), right_digest($by_key), 'the session sorts again');
 	$psql->quit;
 }
@@ -453,7 +431,7 @@ foreach my $try (1 .. 6)
 	is($got, $node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $query"),
 		'it is in its place');
 	$psql->quit;
-	is_idle('a late label');
+	is_idle($node, 'a late label');
 }
 
 # Canceled while the device is slow: loading, sorting, handing out.
@@ -461,19 +439,19 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:
 {
 	my ($psql, $pid) = session($node);
 
-	restart_service('gpusort.service_fault' => "$where:delay=3000");
+	restart_service($node, 'gpusort.service_fault' => "$where:delay=3000");
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
 	sleep 0.7;
 	my $ms = ask($control, "SELECT interrupt($pid)");
 	cmp_ok($ms, '<', $allowed_ms, "canceled in $where, in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
-	is_idle("canceled in $where");
+	is_idle($node, "canceled in $where");
 	$psql->quit;
 }
 
 # Canceled while the owner waits for the device, and everyone else for the owner.
-restart_service('gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '30MB');
+restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '30MB');
 foreach my $leader ('on', 'off')
 {
 	my ($holder) = session($node, 'SET max_parallel_workers_per_gather = 0');
@@ -498,9 +476,9 @@ foreach my $leader ('on', 'off')
 		'and does not wait for the device once more');
 	$psql->quit;
 	$holder->quit;
-	is_idle('waiting');
+	is_idle($node, 'waiting');
 }
-restart_service('gpusort.device_memory_limit' => '0');
+restart_service($node, 'gpusort.device_memory_limit' => '0');
 diag("slowest interrupt: $slowest_ms ms");
 
 # ------------------------------------------------------------- many at a time
@@ -510,7 +488,7 @@ $node->pgbench('-n -c 16 -j 2 -t 3', 0, [qr{actually processed: 48/48}], [qr{^$}
 	{ '010_many' => join('', map {
 			my ($count, $digest) = split(/\|/, right_digest($_));
 			"SELECT 1 / (count = $count AND md5 = '$digest')::int FROM (" . digest_of($_) . ") d;\n" } $by_key, $by_n) });
-is_idle('16 sessions');
+is_idle($node, '16 sessions');
 ok(!$node->log_contains('server process .* was terminated|reinitializing|TRAP: |PANIC: '), 'no process of the server has crashed');
 
 $node->stop;

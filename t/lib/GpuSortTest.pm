@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   gpusort_node plan_of contexts_of memory_kb session ask ask_error
   poll count_in_log service_status wait_for_service service_processes
-  supervisors title_of create_linger create_compared
+  supervisors title_of restart_service is_idle create_linger create_compared create_index_input @index_columns
 );
 
 # A running cluster with the library preloaded in every session; the other
@@ -133,6 +133,31 @@ sub wait_for_service
 	return $node->poll_query_until('postgres', 'SELECT state FROM gpusort_service_status()', $state);
 }
 
+# Changes settings of the service, which starts again for them.
+sub restart_service
+{
+	my ($node, %settings) = @_;
+	my ($before) = service_processes($node);
+
+	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
+	$node->reload;
+	poll(sub { my ($now) = service_processes($node); $now && $now != $before })
+	  or die 'gpusortd is not started again';
+	wait_for_service($node, 'running') or die 'gpusortd does not run';
+	return;
+}
+
+# gpusortd has nothing to do, and nothing of those that had.
+sub is_idle
+{
+	my ($node, $what) = @_;
+	my $figures;
+
+	poll(sub { $figures = service_status($node, 'jobs, waiting, memory_used'); $figures eq '0|0|0' });
+	is($figures, '0|0|0', "$what: no job is left, and no memory");
+	return;
+}
+
 # Of the processes that work in the server's folder: those that are not its
 # own programs, and its supervisors of such.
 sub service_processes
@@ -231,5 +256,31 @@ END $$;
 SQL
 	return;
 }
+
+# A function that fills the table input with rows of many types, for the indexes below.
+sub create_index_input
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'SQL');
+-- Rows of many types, 1 to n, whose values come from few or many, and some are NULL.
+CREATE FUNCTION fill(n int, spread int, nulls int) RETURNS void LANGUAGE sql AS $$
+	SELECT setseed(0.5);
+	DROP TABLE IF EXISTS input;
+	CREATE TABLE input AS
+	SELECT id, CASE WHEN id % 100 >= nulls THEN k END AS k, CASE WHEN id % 100 >= nulls THEN md5(k::text) END AS s,
+		CASE WHEN (id + 7) % 100 >= nulls THEN k * 0.37 END AS f, CASE WHEN id % 13 > 0 THEN k END AS n,
+		CASE WHEN id % 100 >= nulls THEN repeat('prefix', k % 50) || k END AS long
+	FROM (SELECT id, (random() * spread)::int AS k FROM generate_series(1, n) id) x;
+$$;
+SQL
+	return;
+}
+
+our @index_columns = ('k', 'k DESC', 'k NULLS FIRST', 'k DESC NULLS LAST', '(k::int8)', '(k::int2)', '(k::numeric / 3)', '(f::float8)', '(f::float4)',
+	'(k::oid)', '(k % 2 = 0)', '(k::text::"char")', 's', 's COLLATE "en-x-icu"', 's text_pattern_ops', '(s::name)', '(s::bytea)', '(s::uuid)', '(s::char(40))',
+	'long', 'long COLLATE "en-x-icu" DESC', '(date \'2000-01-01\' + k)', '(timestamp \'2000-01-01\' + k * interval \'1 minute\')',
+	'(k * interval \'1 hour\')', '(\'10.0.0.0\'::inet + k)', '(k::bit(32))', '(ARRAY[k, n])', '(int4range(k, k + 3))', '(ARRAY[s, long])',
+	'n, s', 's, k DESC NULLS LAST, f', 'k, n, s, f', 'long, s', '(k % 2 IS NULL), n');
 
 1;

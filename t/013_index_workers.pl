@@ -1,0 +1,229 @@
+# Index builds whose table several processes scan, for one job of gpusortd or each for
+# itself: the pages must be those that PostgreSQL alone would have made, and what can go
+# wrong with each of the processes must end well.  The device is the host's processor.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = PostgreSQL::Test::Cluster->new('index_workers');
+
+$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
+$node->append_conf('postgresql.conf', join("\n",
+	"shared_preload_libraries = 'gpusort'", 'gpusort.device = host', 'gpusort.device_min_rows = 0',
+	'gpusort.force = on', 'gpusort.verify = on', 'gpusort.engine = cuda', 'autovacuum = off', 'jit = off', 'fsync = off',
+	'max_parallel_maintenance_workers = 3', 'max_worker_processes = 16', 'min_parallel_table_scan_size = 0', ''));
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+create_compared($node);
+create_index_input($node);
+ok(wait_for_service($node, 'running'), 'gpusortd runs');
+$node->safe_psql('postgres', <<'SQL');
+-- Of a scan by workers: gpusort's index, of one job and of sorts each for itself, and PostgreSQL's own.
+CREATE FUNCTION same(index text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	ALTER TABLE input SET (parallel_workers = 3);
+	RETURN (SELECT coalesce(difference, CASE WHEN error IS NULL THEN 'same' ELSE error END)
+			FROM compared(index, 'gpusort.engine', '{cuda,cpu}'));
+END $$;
+SQL
+
+sub is_same
+{
+	my ($index, $what, $settings) = @_;
+
+	is($node->safe_psql('postgres', ($settings // '') . "SELECT same(\$x\$$index\$x\$)"), 'same', "$index $what");
+}
+
+sub fill
+{
+	$node->safe_psql('postgres', "SELECT fill($_[0], $_[1], $_[2])");
+}
+
+# --------------------------------------------------- the same pages as stock's
+
+foreach my $input ([ 1, 1, 0 ], [ 700, 3, 10 ], [ 12000, 40, 5 ], [ 12000, 30000, 0 ])
+{
+	fill(@$input);
+	is_same("($_)", "of (@$input)") foreach @index_columns;
+}
+fill(30000, 3000, 5);
+is_same($_, 'of options')
+  foreach '(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', 'unique (s, id) INCLUDE (k)',
+  'unique ((nullif(id, id)))';
+is_same($_, 'by PostgreSQL of sorted entries', 'SET gpusort.index_loader = native; ') foreach 'unique (id)', '(s, k)';
+is_same($_, 'in little memory', "SET maintenance_work_mem = '1MB'; ") foreach '(k)', '(long COLLATE "en-x-icu", k)', '(n, s) INCLUDE (long)';
+is_same('(k, s)', 'without a worker to be had', 'SET max_parallel_workers = 0; ');
+$node->safe_psql('postgres', 'UPDATE input SET id = id + 1 WHERE id = 777');
+is($node->safe_psql('postgres', "SELECT same('unique (id)')"), '23505 / could not create unique index "tested" / Key (id)=(778) is duplicated.', 'a duplicate');
+
+# HOT chains, and dead tuples that an old snapshot sees
+$node->safe_psql('postgres', q{
+	CREATE TABLE hot (id int, few int, other int) WITH (fillfactor = 60);
+	INSERT INTO hot SELECT i, i % 3, i FROM generate_series(1, 20000) i;
+	UPDATE hot SET other = 0 WHERE id % 2 = 0;
+	UPDATE hot SET other = 1 WHERE id % 7 = 0;
+	DROP TABLE input;
+	ALTER TABLE hot RENAME TO input;
+});
+my ($old) = session($node);
+
+ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+ask($old, 'SELECT count(*) FROM pg_am');
+is_same($_, 'of HOT chains') foreach '(few)', '(few DESC, id)', 'unique (id)';
+$node->safe_psql('postgres', 'CREATE INDEX hinders_hot ON input (other); UPDATE input SET other = 2; DELETE FROM input WHERE id > 9000;
+	INSERT INTO input SELECT i, 0, i FROM generate_series(9001, 9500) i; DROP INDEX hinders_hot');
+is_same($_, 'with dead tuples') foreach 'unique (id)', '(few)';
+is($node->safe_psql('postgres', "CREATE INDEX broken ON input (other); SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'broken'::regclass"),
+	$node->safe_psql('postgres', "SET gpusort.enabled = off; CREATE INDEX broken_2 ON input (other); SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'broken_2'::regclass"),
+	'whether old snapshots may use it');
+ask($old, 'COMMIT');
+$old->quit;
+
+# ------------------------------------------------------- what the device leaves
+
+foreach my $limit ('1MB', '3MB', '6MB')
+{
+	fill(60000, 100000, 5);
+	restart_service($node, 'gpusort.device_memory_limit' => $limit);
+	is_same($_, "with $limit of device memory", 'SET gpusort.device_wait = 100; ') foreach '(k)', '(long, id)', '(s) INCLUDE (f)', 'unique (id)';
+}
+restart_service($node, 'gpusort.device_memory_limit' => '0');
+foreach my $fault ('allocate:1:none', 'allocate:2:none', 'pin:1:none', 'pin:3:none')
+{
+	restart_service($node, 'gpusort.service_fault' => $fault);
+	is_same('(s)', $fault);
+}
+
+# ------------------------------------------------------------ gpusortd is lost
+
+my $lost = qr/the cuda sort engine failed: sorting again without it/;
+
+foreach my $fault ('copy_in:1:kill', 'copy_in:4:kill', 'copy_in:4:fail', 'pack:1:kill', 'sort_words:1:fail')
+{
+	my $before = count_in_log($node, $lost);
+
+	restart_service($node, 'gpusort.service_fault' => $fault);
+	is($node->safe_psql('postgres', "SELECT difference FROM compared('(s, id)', 'gpusort.engine', '{cuda}')"), '', "$fault: the same index");
+	cmp_ok(count_in_log($node, $lost), '>', $before, "$fault: the table was scanned again");
+}
+foreach my $fault ('gather:1:kill', 'copy_out:2:kill')
+{
+	my ($status, $out, $error);
+
+	restart_service($node, 'gpusort.service_fault' => $fault);
+	($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\nCREATE INDEX never ON input (s, id)");
+	like($error, qr/^$|ERROR:  58000: the cuda sort engine failed.*HINT: /s, "$fault: all is well, or an error that says what");
+	$node->safe_psql('postgres', 'DROP INDEX IF EXISTS never');
+}
+restart_service($node, 'gpusort.service_fault' => '');
+
+# --------------------------------------------- participants that wait, end, fail
+
+$node->safe_psql('postgres', q{
+	-- waits in a worker, or in the leader, at a row, or at any, as long as another session has a lock
+	CREATE FUNCTION linger(id int, at int) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF id = at OR at = 0 THEN
+			PERFORM pg_advisory_lock_shared(1);
+		END IF;
+		RETURN -id;
+	END $$;
+	CREATE FUNCTION fail(id int, at int) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF id = at THEN
+			RAISE 'row % fails', id;
+		END IF;
+		RETURN -id;
+	END $$;
+	CREATE FUNCTION fail_in(id int, worker bool) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF worker = (pg_backend_pid() <> current_setting('gpusort_test.leader')::int) THEN
+			RAISE 'row % fails', id;
+		END IF;
+		RETURN -id;
+	END $$;
+});
+my ($holder) = session($node, 'SELECT pg_advisory_lock(1)');
+my ($builder, $pid) = session($node);
+my $waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+my $workers = "SELECT count(*) FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> $pid";
+
+foreach my $engine ('cuda', 'cpu')
+{
+	ask($builder, "SET gpusort.engine = $engine");
+	foreach my $row (0, 30000)
+	{
+		$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lingers ON input (linger(id, $row));\n");
+		ok($node->poll_query_until('postgres', $waits, $row == 0 ? 4 : 1), "$engine: " . ($row == 0 ? 'all four wait' : 'one waits'));
+		is($node->safe_psql('postgres', 'SELECT phase, blocks_done <= blocks_total AND blocks_total > 0, command FROM pg_stat_progress_create_index'),
+			'building index: scanning table|t|CREATE INDEX', 'its progress') if $row == 0;
+		$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
+		like(ask_error($builder, 'SELECT 1'), qr/canceling statement due to user request/, 'it can be canceled');
+		is(contexts_of($builder), '0', 'nothing is left in the leader');
+		ok($node->poll_query_until('postgres', $workers, '0'), 'nor a worker');
+		is_idle($node, 'canceled');
+	}
+
+	# a worker that is told to end
+	$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lingers ON input (linger(id, 30000));\n");
+	ok($node->poll_query_until('postgres', $waits, '1'), 'one waits');
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> $pid");
+	like(ask_error($builder, 'SELECT 1'), qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
+		'terminated, a worker takes the build along');
+	is_idle($node, 'terminated');
+
+	# errors, of a worker or of the leader
+	ask($builder, "SET gpusort_test.leader = $pid");
+	foreach my $worker ('true', 'false')
+	{
+		like(ask_error($builder, "CREATE INDEX fails ON input (fail_in(id, $worker))"), qr/ERROR:  row \d+ fails/, "an error in a worker ($worker) is that of the build");
+		is_idle($node, 'an error');
+	}
+	my @hidden = grep { !/ERROR:  row \d+ fails/ } map { ask_error($builder, "CREATE INDEX fails ON input (fail(id, $_))") } map { $_ * 1999 } 1 .. 20;
+	is_deeply(\@hidden, [], 'what others say, whose job is lost by it, does not hide it');
+	is_idle($node, 'errors of one');
+}
+ask($holder, 'SELECT pg_advisory_unlock(1)');
+$holder->quit;
+
+# gpusortd dies while one waits; then all is scanned again
+my ($holds) = session($node, 'SELECT pg_advisory_lock(1)');
+
+ask($builder, 'SET gpusort.engine = cuda');
+$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lost ON input (linger(id, 77));\n\\echo built\n");
+ok($node->poll_query_until('postgres', $waits, '1'), 'a build has entries on the device');
+kill 'KILL', service_processes($node);
+usleep(300_000);
+ask($holds, 'SELECT pg_advisory_unlock(1)');
+$holds->quit;
+is(ask_error($builder, 'SELECT 1'), '', 'it needs no gpusortd');
+is(ask($builder, "SELECT count(*) FROM bt_index_parent_check('lost', true, true)"), '1', 'and has its index');
+is(contexts_of($builder), '0', 'nothing is left');
+ok(wait_for_service($node, 'running'), 'gpusortd runs again');
+$builder->quit;
+
+# ------------------------------------------------------------- concurrently
+
+fill(60000, 1000, 5);
+$node->safe_psql('postgres', 'ALTER TABLE input SET (parallel_workers = 3); CREATE INDEX ON input (id)');
+my $script = $node->basedir . '/write.sql';
+
+append_to_file($script, "\\set id random(1, 60000)\nUPDATE input SET k = k + 1 WHERE id = :id;\nDELETE FROM input WHERE id = :id + 1;\nINSERT INTO input (id, k) VALUES (:id + 1, :id % 100);\n");
+my $pgbench = IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-T', '6', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'<', \'', '>', \my $bench_out, '2>', \my $bench_err);
+$node->safe_psql('postgres', 'CREATE INDEX CONCURRENTLY written_k ON input (k); CREATE INDEX CONCURRENTLY written_s ON input (s, k) INCLUDE (id)');
+$node->safe_psql('postgres', 'REINDEX TABLE CONCURRENTLY input') foreach 1 .. 3;
+ok(IPC::Run::finish($pgbench), 'writers wrote all the while') or diag($bench_err);
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'input'::regclass AND indisvalid"),
+	'3', 'indexes built CONCURRENTLY have all entries');
+
+done_testing();
