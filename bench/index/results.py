@@ -16,10 +16,11 @@ from report import MISSED, NO_CASE_BELOW, NOT_MEASURED, REACHED, Line
 # One line of the results.  cpu_seconds is the backend's, of builds without workers;
 # engine is what sorted: postgres, cpu, or cuda, whatever the device; reason is why
 # gpusort left the index to PostgreSQL.
-Run = namedtuple("Run", "key rows workers memory contender repetition seconds cpu_seconds engine index_bytes amcheck reason")
+Run = namedtuple(
+    "Run", "key rows workers memory contender repetition seconds cpu_seconds engine index_bytes amcheck reason")
 
 # A case's contender beside stock.
-Comparison = namedtuple("Comparison", "key workers memory contender stock own ratio cpu_ratio engine reason sizes")
+Comparison = namedtuple("Comparison", "key workers memory contender stock own ratio cpu_ratio engines reason sizes")
 
 # What must be reached: rows; then key, workers, times stock.
 DEVICE_ROWS = 10_000_000
@@ -61,7 +62,8 @@ def compare(runs):
                   for side in (stock, own)]
         comparisons.append(Comparison(
             key, workers, memory, contender, figure(stock), figure(own), ratio(figure(stock), figure(own)),
-            ratio(*by_cpu), own[-1].engine, own[-1].reason, [run.index_bytes / stock[0].index_bytes for run in own]))
+            ratio(*by_cpu), {run.engine for run in own}, own[-1].reason,
+            [run.index_bytes / stock[0].index_bytes for run in own]))
     return comparisons
 
 
@@ -74,10 +76,16 @@ def with_workers(workers):
     return f"{workers} workers" if workers else "serial"
 
 
+def other_engine(comparison):
+    """The engine that sorted in another's place, if one did."""
+    other = comparison.engines - {"cpu" if comparison.contender.startswith("cpu") else "cuda"}
+    return f", sorted by {' and '.join(other)}" if other else ""
+
+
 def in_memory(comparisons, contender, key, workers):
     """The one comparison, or None."""
-    found = [c for c in select(comparisons, contender=contender, key=key, workers=workers) if c.memory != EXTERNAL_MEMORY]
-    return found[0] if found else None
+    found = select(comparisons, contender=contender, key=key, workers=workers)
+    return next((c for c in found if c.memory != EXTERNAL_MEMORY), None)
 
 
 def _bar(comparisons, contender, key, workers, bar, rows, asked_rows):
@@ -85,13 +93,15 @@ def _bar(comparisons, contender, key, workers, bar, rows, asked_rows):
     found = in_memory(comparisons, contender, key, workers)
     if found and found.reason:
         return Line(what, MISSED if rows == asked_rows else NOT_MEASURED, f"left to PostgreSQL: {found.reason}")
-    return at_least(what, found and found.ratio, bar, rows, asked_rows)
+    line = at_least(what, found and found.ratio, bar, rows, asked_rows)
+    return line._replace(detail=line.detail + other_engine(found)) if found else line
 
 
 def _seconds_line(comparisons, rows):
     what = f"{report.format_rows(DEVICE_ROWS)} rows, 8 workers, bigint: cuda at most {DEVICE_SECONDS} s"
     found = in_memory(comparisons, "cuda", "bigint", 8)
-    return at_most(what, found.own.median if found and rows == DEVICE_ROWS else None, DEVICE_SECONDS, report.format_time)
+    return at_most(what, found.own.median if found and rows == DEVICE_ROWS else None, DEVICE_SECONDS,
+                   report.format_time)
 
 
 def _losses_line(comparisons, rows):
@@ -102,7 +112,8 @@ def _losses_line(comparisons, rows):
     worst = min(ours, key=lambda c: c.ratio)
     left = len(select(comparisons, contender="cpu")) - len(ours)
     line = at_least(what, worst.ratio, NO_CASE_BELOW, rows, CPU_ROWS)
-    return line._replace(detail=f"worst of {len(ours)}: {line.detail}, {title(worst)}; {left} more are left to PostgreSQL")
+    return line._replace(
+        detail=f"worst of {len(ours)}: {line.detail}, {title(worst)}; {left} more are left to PostgreSQL")
 
 
 def _size_line(comparisons):
@@ -142,8 +153,7 @@ def _own_cell(comparison):
         return ""
     if comparison.reason:
         return "left to PostgreSQL"
-    other = comparison.engine != "cpu" if comparison.contender == "cpu" else comparison.engine == "cpu"
-    return cell(comparison.own) + (f", sorted by {comparison.engine}" if other else "")
+    return cell(comparison.own) + other_engine(comparison)
 
 
 def _ratio_cell(comparison):
@@ -170,15 +180,22 @@ def _case_table(runs, comparisons):
     return report.table(head + ["stock / cpu, processor time"] * has_cpu_time, lines)
 
 
+def _loss_table(losses):
+    head = ["index", "engine", "stock", "gpusort", "stock / gpusort"]
+    lines = [[title(c), c.contender, cell(c.stock), cell(c.own), _ratio_cell(c)] for c in losses]
+    return report.table(head, lines) if lines else ["None.", ""]
+
+
 def _left_table(comparisons):
     forced = {c[:4]: c for c in comparisons if c.contender.endswith(FORCED)}
+    head = ["index", "engine", "reason", "stock", "gpusort.force", "stock / forced"]
     lines = []
     for c in comparisons:
         if c.reason:
             other = forced.get((*c[:3], c.contender + FORCED))
             lines.append([title(c), c.contender, c.reason, cell(c.stock), cell(other and other.own),
                           times(other and other.ratio)])
-    return report.table(["index", "engine", "reason", "stock", "gpusort.force", "stock / forced"], lines) if lines else ["None.", ""]
+    return report.table(head, lines) if lines else ["None.", ""]
 
 
 def markdown(runs, about):
@@ -186,14 +203,12 @@ def markdown(runs, about):
     losses = sorted((c for c in comparisons if is_default(c) and c.ratio < 1), key=lambda c: c.ratio)
     out = ["# CREATE INDEX", "", *report.table(["", ""], about), "## Must reach", ""]
     out += report.table(["what", "", "measured"], asked(runs))
-    out += ["## Losses", ""]
-    out += report.table(["index", "engine", "stock", "gpusort", "stock / gpusort"],
-                        [[title(c), c.contender, cell(c.stock), cell(c.own), _ratio_cell(c)] for c in losses]) \
-        if losses else ["None.", ""]
+    out += ["## Losses", "", *_loss_table(losses)]
     for workers, memory in dict.fromkeys((run.workers, run.memory) for run in runs):
         group = {"workers": workers, "memory": memory}
         found = select(runs, **group)
-        out += [f"## {report.format_rows(found[0].rows)} rows, {with_workers(workers)}, maintenance_work_mem {memory}", ""]
+        out += [f"## {report.format_rows(found[0].rows)} rows, {with_workers(workers)}, "
+                f"maintenance_work_mem {memory}", ""]
         out += _case_table(found, select(comparisons, **group))
     out += ["## Left to PostgreSQL by default settings", "", *_left_table(comparisons)]
     return "\n".join(out)
