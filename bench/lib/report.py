@@ -239,13 +239,13 @@ class Noise:
         first = _read("/proc/stat").split("\n")[0].split()[1:]
         return [int(field) for field in first]
 
-    def describe(self):
+    def describe(self, own="1 is this run's own"):
         spent = [after - before for after, before in zip(self._cpu(), self.start)]
         total = sum(spent[:8]) or 1
         busy = total - spent[3] - spent[4]
         stolen = spent[7] if len(spent) > 7 else 0
         return (f"load {self.load:.2f} at the start; meanwhile {busy * os.cpu_count() / total:.2f} cores busy "
-                f"(1 is this run's own), {100 * stolen / total:.1f} % stolen by the hypervisor")
+                f"({own}), {100 * stolen / total:.1f} % stolen by the hypervisor")
 
 
 # --- Markdown ---------------------------------------------------------------------
