@@ -14,8 +14,8 @@ from indexes import EXTERNAL_MEMORY
 from report import MISSED, NO_CASE_BELOW, NOT_MEASURED, REACHED, Line
 
 # One line of the results.  cpu_seconds is the backend's, of builds without workers;
-# engine is what sorted: postgres, cpu, or cuda, whatever the device; reason is why
-# gpusort left the index to PostgreSQL.
+# engine is what sorted: postgres, cpu, or cuda, whatever the device; amcheck is CLEAN or
+# what it found, if it was asked; reason is why gpusort left the index to PostgreSQL.
 Run = namedtuple(
     "Run", "key rows workers memory contender repetition seconds cpu_seconds engine index_bytes amcheck reason")
 
@@ -31,6 +31,8 @@ CPU_BARS = [("bigint", 0, 1.6), ("date366", 0, 2.0), ("textLibc", 0, 4.0)]
 SIZE_DIFFERENCE = 0.01
 
 FORCED = ", forced"
+
+CLEAN = "clean"
 
 
 def contender_name(engine, device, forced):
@@ -79,7 +81,7 @@ def with_workers(workers):
 def other_engine(comparison):
     """The engine that sorted in another's place, if one did."""
     other = comparison.engines - {"cpu" if comparison.contender.startswith("cpu") else "cuda"}
-    return f", sorted by {' and '.join(other)}" if other else ""
+    return f", sorted by {' and '.join(sorted(other))}" if other else ""
 
 
 def in_memory(comparisons, contender, key, workers):
@@ -124,10 +126,12 @@ def _size_line(comparisons):
 
 
 def _amcheck_line(runs):
-    """What amcheck finds ends the bench."""
-    checked = len(select(runs, amcheck="checked"))
-    return Line("amcheck: entries, order and descents from the root", REACHED if checked else NOT_MEASURED,
-                f"{checked} indexes, no fault" if checked else "")
+    what = "amcheck finds all entries, in order, from the root too"
+    checked = [run for run in runs if run.amcheck]
+    faults = [run for run in checked if run.amcheck != CLEAN]
+    if faults:
+        return Line(what, MISSED, f"{len(faults)} of {len(checked)} indexes not: {faults[0].key}: {faults[0].amcheck}")
+    return Line(what, REACHED, f"{len(checked)} indexes") if checked else Line(what, NOT_MEASURED, "")
 
 
 def asked(runs):
