@@ -24,6 +24,7 @@ OBJS = \
 	src/index_sample.o \
 	src/index_parallel.o \
 	src/index_gather.o \
+	src/index_scan.o \
 	src/index_sort.o \
 	src/sort_parallel.o \
 	src/sort_shared.o \

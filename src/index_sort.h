@@ -54,11 +54,10 @@ extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, in
 										GsShared *shared);
 
 /*
- * Takes the entries of a scan of the index's table, a heap; NULL: of the whole of it.
- * Returns how many tuples the scan found.
+ * Takes the entries of the index's table, or of a share of it: as gs_index_scan().
  */
 extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
-								 TableScanDesc scan, bool progress);
+								 ParallelTableScanDesc parallel, bool progress);
 
 /* Before the first entry: no device is to sort them. */
 extern void gs_index_sort_stay_here(GsIndexSort *sort);

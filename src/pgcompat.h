@@ -103,6 +103,23 @@ gs_set_ambuild(Relation index, ambuild_function build)
 	index->rd_indam->ambuild = build;
 }
 
+/* Has the scan of a heap looked up which tuples of its page are visible? */
+static inline bool
+gs_is_pagemode(HeapScanDesc scan)
+{
+	return (scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0;
+}
+
+/* Has the scan of a heap go on behind a tuple of its page, the last one that it would come to. */
+static inline void
+gs_skip_tuples(HeapScanDesc scan, OffsetNumber last)
+{
+	if (gs_is_pagemode(scan))
+		scan->rs_cindex = scan->rs_ntuples - 1;
+	else
+		ItemPointerSetOffsetNumber(&scan->rs_ctup.t_self, last);
+}
+
 /* Counts rows that a scan of a heap has read, as pgstat_count_heap_getnext() each. */
 static inline void
 gs_count_heap_rows(Relation relation, int64 nrows)

@@ -174,9 +174,9 @@ foreach my $engine ('cuda', 'cpu')
 	}
 
 	# a worker that is told to end
-	$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lingers ON input (linger(id, 30000));\n");
-	ok($node->poll_query_until('postgres', $waits, '1'), 'one waits');
-	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> $pid");
+	$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lingers ON input (linger(id, 0));\n");
+	ok($node->poll_query_until('postgres', $waits, '4'), 'all wait');
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> $pid LIMIT 1");
 	like(ask_error($builder, 'SELECT 1'), qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
 		'terminated, a worker takes the build along');
 	is_idle($node, 'terminated');
