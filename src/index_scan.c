@@ -7,9 +7,9 @@
  * visibility, HOT chains, expressions and predicates, and calls back for each entry.
  *
  * That takes 100 ns a row, most of it to find out one by one what is true of a whole page.
- * Where all tuples of a page are visible to everybody, or the scan's snapshot has found those it
- * sees, and the index is one of plain columns, the rest of the page is read here as soon as
- * the scan has given the first of it.  The scan goes on with the next page.
+ * Where all tuples of a page are live, or the scan's snapshot has found those it sees, and the
+ * index is one of plain columns, the rest of the page is read here as soon as the scan has
+ * given the first of it.  The scan goes on with the next page.
  *
  * Entries with equal keys are to be in the order of their TIDs.  A scan from the first block on
  * gives them block by block, but within one an entry of a HOT chain has the TID of the
@@ -33,6 +33,7 @@
 #include "access/htup_details.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -61,10 +62,13 @@ typedef struct EntryScan
 	TupleTableSlot *values;		/* virtual: a row */
 	MemoryContext fetched;		/* values that were stored out of line */
 	bool		any_fetched;
+	GsRowForm	form;			/* of a row that is short */
+	char	   *formed;			/* one of them */
 
 	/* pages that are read here */
 	bool		by_page;		/* are there any? */
 	GsDeform   *deform;			/* NULL: a column twice, heap_getattr() then */
+	TransactionId oldest_xmin;	/* that somebody may want to see, unless there is a snapshot */
 	BlockNumber seen;			/* the latest page that was asked about */
 	OffsetNumber offsets[MaxHeapTuplesPerPage];		/* of its tuples to be read */
 	int			noffsets;
@@ -127,7 +131,26 @@ next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
 	return scan->bytes + scan->nbytes;
 }
 
-/* Puts the row in the slot of values, at the end of its block if order matters. */
+/*
+ * Puts the row in the slot of values: as a tuple, which goes through the sort faster, if that
+ * is made easily.
+ */
+static inline void
+put_now(EntryScan *scan)
+{
+	const Size	nbytes = gs_row_form_short(&scan->form, scan->values, scan->formed);
+
+	if (nbytes == 0)
+	{
+		scan->target.put(scan->target.arg, scan->values);
+		return;
+	}
+	((MinimalTuple) scan->formed)->t_len = nbytes;
+	ExecStoreMinimalTuple((MinimalTuple) scan->formed, scan->row, false);
+	scan->target.put(scan->target.arg, scan->row);
+}
+
+/* The same, but at the end of its block if order matters. */
 static void
 put_row(EntryScan *scan, OffsetNumber offset)
 {
@@ -135,7 +158,7 @@ put_row(EntryScan *scan, OffsetNumber offset)
 
 	if (scan->target.any_order)
 	{
-		scan->target.put(scan->target.arg, scan->values);
+		put_now(scan);
 		return;
 	}
 	gs_row_source_init(&source, scan->values);
@@ -182,16 +205,51 @@ set_tid(EntryScan *scan, BlockNumber block, OffsetNumber offset, bool alive)
 
 /* ------------------------------------------------------------- pages read here */
 
-/*
- * Which further tuples of the scan's page are visible, as the scan's snapshot has found, or all
- * of them are to everybody?  Of other pages none can be read here.
- */
+static inline HeapTupleHeader
+tuple_at(Page page, OffsetNumber offset)
+{
+	return (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offset));
+}
+
+/* Is a tuple live, as the scan would find it?  The page is locked. */
+static bool
+is_live(const EntryScan *scan, Page page, BlockNumber block, OffsetNumber offset)
+{
+	HeapTupleData tuple = {
+		.t_data = tuple_at(page, offset),
+		.t_len = ItemIdGetLength(PageGetItemId(page, offset)),
+		.t_tableOid = RelationGetRelid(scan->heap->rs_base.rs_rd)
+	};
+
+	ItemPointerSet(&tuple.t_self, block, offset);
+	return HeapTupleSatisfiesVacuum(&tuple, scan->oldest_xmin, scan->heap->rs_cbuf) == HEAPTUPLE_LIVE;
+}
+
+/* The tuples behind the one that the scan is at, if all of them are live. */
+static void
+list_live_tuples(EntryScan *scan, Page page)
+{
+	const bool	all_visible = PageIsAllVisible(page);
+	const OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber offset = ItemPointerGetOffsetNumber(&scan->heap->rs_ctup.t_self) + 1; offset <= last; offset++)
+	{
+		if (!ItemIdIsNormal(PageGetItemId(page, offset)))
+			continue;
+		if (!all_visible && !is_live(scan, page, scan->heap->rs_cblock, offset))
+		{
+			scan->noffsets = 0;
+			return;
+		}
+		scan->offsets[scan->noffsets++] = offset;
+	}
+}
+
+/* Which further tuples of the scan's page can be read here. */
 static void
 list_tuples(EntryScan *scan)
 {
 	HeapScanDesc heap = scan->heap;
-	Page		page = BufferGetPage(heap->rs_cbuf);
-	OffsetNumber last;
 
 	scan->noffsets = 0;
 	if (gs_is_pagemode(heap))
@@ -201,22 +259,8 @@ list_tuples(EntryScan *scan)
 		return;
 	}
 	LockBuffer(heap->rs_cbuf, BUFFER_LOCK_SHARE);
-	if (PageIsAllVisible(page))
-	{
-		last = PageGetMaxOffsetNumber(page);
-		for (OffsetNumber offset = ItemPointerGetOffsetNumber(&heap->rs_ctup.t_self) + 1; offset <= last; offset++)
-		{
-			if (ItemIdIsNormal(PageGetItemId(page, offset)))
-				scan->offsets[scan->noffsets++] = offset;
-		}
-	}
+	list_live_tuples(scan, BufferGetPage(heap->rs_cbuf));
 	LockBuffer(heap->rs_cbuf, BUFFER_LOCK_UNLOCK);
-}
-
-static inline HeapTupleHeader
-tuple_at(Page page, OffsetNumber offset)
-{
-	return (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offset));
 }
 
 static inline void
@@ -273,7 +317,7 @@ take_in_order(EntryScan *scan, Page page, BlockNumber block)
 		set_columns(scan, page, scan->offsets[i]);
 		set_tid(scan, block, scan->offsets[i], true);
 		fetch_values(scan);
-		scan->target.put(scan->target.arg, scan->values);
+		put_now(scan);
 		forget_fetched(scan);
 	}
 }
@@ -386,10 +430,14 @@ init_scan(EntryScan *scan, Relation heap, IndexInfo *info, const GsIndexScanTarg
 			scan->variable[scan->nvariable++] = i;
 	}
 	scan->values = make_values(target->desc);
+	gs_row_form_init(&scan->form, target->desc);
+	scan->formed = palloc(GS_ROW_SHORT);
 	scan->row = MakeSingleTupleTableSlot(target->desc, &TTSOpsMinimalTuple);
 	scan->by_page = is_plain(info);
 	if (scan->by_page)
 		scan->deform = gs_deform_create(scan->table, info->ii_IndexAttrNumbers, scan->ncolumns);
+	if (!info->ii_Concurrent)
+		scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
 	scan->seen = InvalidBlockNumber;
 	scan->block = InvalidBlockNumber;
 	scan->in_order = true;
