@@ -53,6 +53,7 @@ sub fill
 foreach my $input ([ 1, 1, 0 ], [ 700, 3, 10 ], [ 12000, 40, 5 ], [ 12000, 30000, 0 ])
 {
 	fill(@$input);
+	$node->safe_psql('postgres', 'VACUUM input') if $input->[1] == 40;
 	is_same("($_)", "of (@$input)") foreach @index_columns;
 }
 fill(30000, 3000, 5);
