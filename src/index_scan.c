@@ -9,7 +9,8 @@
  * That takes 100 ns a row, most of it to find out one by one what is true of a whole page.
  * Where all tuples of a page are live, or the scan's snapshot has found those it sees, and the
  * index is one of plain columns, the rest of the page is read here as soon as the scan has
- * given the first of it.  The scan goes on with the next page.
+ * given the first of it; and then the pages behind it, as long as they are such.  The scan goes
+ * on where that ends.
  *
  * Entries with equal keys are to be in the order of their TIDs.  A scan from the first block on
  * gives them block by block, but within one an entry of a HOT chain has the TID of the
@@ -31,6 +32,7 @@
 #include "access/detoast.h"
 #include "access/heapam.h"
 #include "access/htup_details.h"
+#include "commands/progress.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
@@ -67,9 +69,10 @@ typedef struct EntryScan
 
 	/* pages that are read here */
 	bool		by_page;		/* are there any? */
+	bool		progress;		/* is reported */
 	GsDeform   *deform;			/* NULL: a column twice, heap_getattr() then */
 	TransactionId oldest_xmin;	/* that somebody may want to see, unless there is a snapshot */
-	BlockNumber seen;			/* the latest page that was asked about */
+	BlockNumber asked;			/* the latest page that the scan was at, and its rest asked for */
 	OffsetNumber offsets[MaxHeapTuplesPerPage];		/* of its tuples to be read */
 	int			noffsets;
 	double		ntaken;			/* tuples read so far, in all */
@@ -80,6 +83,7 @@ typedef struct EntryScan
 	int			nrows;
 	int			rows_allocated;
 	bool		in_order;		/* of their TIDs */
+	bool		in_chains;		/* one that the scan gave is part of a HOT chain */
 	char	   *bytes;			/* of the rows, 8-aligned each */
 	Size		nbytes;
 	Size		bytes_allocated;
@@ -109,6 +113,15 @@ put_block(EntryScan *scan)
 	scan->nrows = 0;
 	scan->nbytes = 0;
 	scan->in_order = true;
+}
+
+/* Rows of another block come. */
+static void
+begin_block(EntryScan *scan, BlockNumber block)
+{
+	put_block(scan);
+	scan->block = block;
+	scan->in_chains = false;
 }
 
 /* Room for another row of the block. */
@@ -211,56 +224,79 @@ tuple_at(Page page, OffsetNumber offset)
 	return (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offset));
 }
 
-/* Is a tuple live, as the scan would find it?  The page is locked. */
+/* Is a tuple live, as the scan would find it?  Its page is locked. */
 static bool
-is_live(const EntryScan *scan, Page page, BlockNumber block, OffsetNumber offset)
+is_live(const EntryScan *scan, Buffer buffer, OffsetNumber offset)
 {
+	Page		page = BufferGetPage(buffer);
 	HeapTupleData tuple = {
 		.t_data = tuple_at(page, offset),
 		.t_len = ItemIdGetLength(PageGetItemId(page, offset)),
 		.t_tableOid = RelationGetRelid(scan->heap->rs_base.rs_rd)
 	};
 
-	ItemPointerSet(&tuple.t_self, block, offset);
-	return HeapTupleSatisfiesVacuum(&tuple, scan->oldest_xmin, scan->heap->rs_cbuf) == HEAPTUPLE_LIVE;
+	ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), offset);
+	return HeapTupleSatisfiesVacuum(&tuple, scan->oldest_xmin, buffer) == HEAPTUPLE_LIVE;
 }
 
-/* The tuples behind the one that the scan is at, if all of them are live. */
-static void
-list_live_tuples(EntryScan *scan, Page page)
+/* Lists the tuples of a page from an offset on.  False: not all of them are live. */
+static bool
+list_live_tuples(EntryScan *scan, Buffer buffer, OffsetNumber first)
 {
-	const bool	all_visible = PageIsAllVisible(page);
-	const OffsetNumber last = PageGetMaxOffsetNumber(page);
+	Page		page = BufferGetPage(buffer);
+	OffsetNumber last;
+	bool		all_visible;
+	bool		live = true;
 
-	for (OffsetNumber offset = ItemPointerGetOffsetNumber(&scan->heap->rs_ctup.t_self) + 1; offset <= last; offset++)
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	last = PageGetMaxOffsetNumber(page);
+	all_visible = PageIsAllVisible(page);
+	scan->noffsets = 0;
+	for (OffsetNumber offset = first; offset <= last && live; offset++)
 	{
 		if (!ItemIdIsNormal(PageGetItemId(page, offset)))
 			continue;
-		if (!all_visible && !is_live(scan, page, scan->heap->rs_cblock, offset))
-		{
-			scan->noffsets = 0;
-			return;
-		}
+		live = all_visible || is_live(scan, buffer, offset);
 		scan->offsets[scan->noffsets++] = offset;
 	}
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return live;
 }
 
-/* Which further tuples of the scan's page can be read here. */
-static void
-list_tuples(EntryScan *scan)
+/* Lists the tuples of the scan's page behind the one that it is at.  False: they are the scan's. */
+static bool
+list_rest(EntryScan *scan)
 {
 	HeapScanDesc heap = scan->heap;
 
+	if (!gs_is_pagemode(heap))
+		return list_live_tuples(scan, heap->rs_cbuf,
+								OffsetNumberNext(ItemPointerGetOffsetNumber(&heap->rs_ctup.t_self)));
 	scan->noffsets = 0;
-	if (gs_is_pagemode(heap))
+	for (int i = heap->rs_cindex + 1; i < heap->rs_ntuples; i++)
+		scan->offsets[scan->noffsets++] = heap->rs_vistuples[i];
+	return true;
+}
+
+/* Has the scan go to its next page, and lists the tuples there.  False: it has to go itself. */
+static bool
+list_next_page(EntryScan *scan)
+{
+	HeapScanDesc heap = scan->heap;
+	const BlockNumber next = gs_next_block(heap);
+	Buffer		buffer;
+
+	if (next == InvalidBlockNumber)
+		return false;
+	buffer = ReadBufferExtended(heap->rs_base.rs_rd, MAIN_FORKNUM, next, RBM_NORMAL,
+								heap->rs_strategy);
+	if (list_live_tuples(scan, buffer, FirstOffsetNumber))
 	{
-		for (int i = heap->rs_cindex + 1; i < heap->rs_ntuples; i++)
-			scan->offsets[scan->noffsets++] = heap->rs_vistuples[i];
-		return;
+		gs_go_to_next_block(heap, buffer);
+		return true;
 	}
-	LockBuffer(heap->rs_cbuf, BUFFER_LOCK_SHARE);
-	list_live_tuples(scan, BufferGetPage(heap->rs_cbuf));
-	LockBuffer(heap->rs_cbuf, BUFFER_LOCK_UNLOCK);
+	ReleaseBuffer(buffer);
+	return false;
 }
 
 static inline void
@@ -275,12 +311,10 @@ prefetch(const EntryScan *scan, Page page, int i)
 		__builtin_prefetch(tuple + at);
 }
 
-/* Is one of the listed tuples, or the one before them, part of a HOT chain? */
+/* Is one of the listed tuples part of a HOT chain? */
 static bool
 has_chains(const EntryScan *scan, Page page)
 {
-	if (HeapTupleIsHeapOnly(&scan->heap->rs_ctup))
-		return true;
 	for (int i = 0; i < scan->noffsets; i++)
 	{
 		prefetch(scan, page, i + AHEAD);
@@ -350,27 +384,41 @@ take_chains(EntryScan *scan, Page page, BlockNumber block)
 	}
 }
 
-/* Takes the rest of the scan's page, if it can be read here. */
+/* Takes the listed tuples, the last of the scan's page. */
 static void
-take_page(EntryScan *scan)
+take_listed(EntryScan *scan)
 {
 	HeapScanDesc heap = scan->heap;
 	Page		page = BufferGetPage(heap->rs_cbuf);
 
-	scan->seen = heap->rs_cblock;
-	list_tuples(scan);
-	if (scan->noffsets == 0)
-		return;
-	if (has_chains(scan, page))
+	if (scan->in_chains || has_chains(scan, page))
 		take_chains(scan, page, heap->rs_cblock);
 	else
 	{
 		put_block(scan);
 		take_in_order(scan, page, heap->rs_cblock);
 	}
+	gs_skip_tuples(heap);
 	scan->ntaken += scan->noffsets;
 	gs_count_heap_rows(heap->rs_base.rs_rd, scan->noffsets);
-	gs_skip_tuples(heap, scan->offsets[scan->noffsets - 1]);
+}
+
+/* Takes the rest of the scan's page, and the pages behind it, as far as they can be read here. */
+static void
+take_pages(EntryScan *scan)
+{
+	scan->asked = scan->block;
+	if (!list_rest(scan))
+		return;
+	take_listed(scan);
+	while (list_next_page(scan))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (scan->progress)
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, gs_blocks_done(scan->heap));
+		begin_block(scan, scan->heap->rs_cblock);
+		take_listed(scan);
+	}
 }
 
 /* -------------------------------------------------------------------- the scan */
@@ -384,18 +432,17 @@ collect(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive,
 	const OffsetNumber offset = ItemPointerGetOffsetNumber(tid);
 
 	if (block != scan->block)
-	{
-		put_block(scan);
-		scan->block = block;
-	}
+		begin_block(scan, block);
 	memcpy(scan->values->tts_values, values, sizeof(Datum) * scan->ncolumns);
 	memcpy(scan->values->tts_isnull, nulls, sizeof(bool) * scan->ncolumns);
 	set_tid(scan, block, offset, alive);
 	fetch_values(scan);
 	put_row(scan, offset);
 	forget_fetched(scan);
-	if (scan->by_page && scan->seen != block)
-		take_page(scan);
+	if (HeapTupleIsHeapOnly(&scan->heap->rs_ctup))
+		scan->in_chains = true;
+	if (scan->by_page && scan->asked != block)
+		take_pages(scan);
 }
 
 /* Are all columns of the index plain ones, of any tuple? */
@@ -438,7 +485,7 @@ init_scan(EntryScan *scan, Relation heap, IndexInfo *info, const GsIndexScanTarg
 		scan->deform = gs_deform_create(scan->table, info->ii_IndexAttrNumbers, scan->ncolumns);
 	if (!info->ii_Concurrent)
 		scan->oldest_xmin = GetOldestNonRemovableTransactionId(heap);
-	scan->seen = InvalidBlockNumber;
+	scan->asked = InvalidBlockNumber;
 	scan->block = InvalidBlockNumber;
 	scan->in_order = true;
 	scan->rows_allocated = MaxHeapTuplesPerPage;
@@ -474,6 +521,7 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	double		ntuples;
 
 	init_scan(scan, heap, info, target);
+	scan->progress = progress;
 	scan->fetched = AllocSetContextCreate(context, "GpuSort index entry", ALLOCSET_SMALL_SIZES);
 	MemoryContextSwitchTo(old);
 	table_scan = begin_scan(heap, info, parallel, &registered);
