@@ -95,6 +95,7 @@ struct GsSortKey
 	bool		direct;			/* no value has to be fetched or looked up */
 	int			first_tied;		/* see gs_sort_key_first_tied() */
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
+	bool		may_be_poor;	/* see gs_sort_key_keep_poor() */
 	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
 	uint64		ncut;
 	uint64		next_cut_question;	/* at so many */
@@ -364,6 +365,7 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	key->direct = true;
 	key->first_tied = -1;
 	key->needs_proof = false;
+	key->may_be_poor = false;
 	key->may_cut = !whole;
 	key->ncut = 0;
 	key->next_cut_question = FIRST_CUT_QUESTION;
@@ -457,6 +459,12 @@ int
 gs_sort_key_first_tied(const GsSortKey *key)
 {
 	return key->first_tied;
+}
+
+void
+gs_sort_key_keep_poor(GsSortKey *key)
+{
+	key->may_be_poor = true;
 }
 
 void
@@ -601,10 +609,10 @@ load_word(KeyColumn *column, Datum datum)
 
 /* Puts the code in place of the value. */
 static bool
-load_abbreviation(KeyColumn *column, Datum *value, const char **why_not)
+load_abbreviation(const GsSortKey *key, KeyColumn *column, Datum *value, const char **why_not)
 {
 	*value = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation, *value));
-	if (!gs_key_abbreviation_is_poor(column->abbreviation))
+	if (key->may_be_poor || !gs_key_abbreviation_is_poor(column->abbreviation))
 		return true;
 	*why_not = "the beginnings of the values tell few of them apart";
 	return false;
@@ -660,7 +668,7 @@ load_column(GsSortKey *key, int colno, const char **why_not)
 	if (column->kind == GS_KEY_ENUM)
 		return gs_key_labels_find(&column->labels, &key->values[colno], why_not);
 	if (column->kind == GS_KEY_ABBREVIATED)
-		return load_abbreviation(column, &key->values[colno], why_not);
+		return load_abbreviation(key, column, &key->values[colno], why_not);
 	if (key->layout.columns[colno].variable)
 		return load_word(column, key->values[colno]) ||
 			load_bytes(key, column, key->values[colno], why_not);
