@@ -171,6 +171,7 @@ gs_key_sort(GsKeySort *sort, GsFigures *figures)
 	gs_key_packing_init(&state->packing, sort->layout, state->level_bits);
 	figures->key_bits = state->packing.total_bits;
 	figures->key_tails = state->packing.has_tails;
+	figures->all_compared = false;
 
 	status = sort_all(state);
 	if (state->scratch != NULL)
@@ -731,27 +732,47 @@ is_above(const SortState *state, uint64_t a, uint64_t b)
 	return sort->compare(sort->compare_arg, row_of(state, a), row_of(state, b)) > 0;
 }
 
-/* Sorts the first n words of nall. */
-static void
-insertion_sort(const SortState *state, uint64_t *words, size_t n, size_t nall)
-{
-	for (size_t i = 0; i < n; i++)
-	{
-		uint64_t	word = words[i];
-		size_t		j = i;
-
-		prefetch_row(state, words, i, nall);
-		for (; j > 0 && is_above(state, words[j - 1], word); j--)
-			words[j] = words[j - 1];
-		words[j] = word;
-	}
-}
-
 /* Does the first of two rows come before the second, or is it equal if that will do? */
 static inline bool
 comes_before(const SortState *state, uint64_t a, uint64_t b, bool or_equal)
 {
 	return or_equal ? !is_above(state, a, b) : is_above(state, b, a);
+}
+
+/* How many of the words in order come before another, given the least and the most. */
+static size_t
+search(const SortState *state, const uint64_t *words, size_t low, size_t high, uint64_t word,
+	   bool or_equal)
+{
+	while (low < high)
+	{
+		size_t		middle = low + (high - low) / 2;
+
+		if (comes_before(state, words[middle], word, or_equal))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Sorts the first n words of nall. */
+static void
+insertion_sort(const SortState *state, uint64_t *words, size_t n, size_t nall)
+{
+	prefetch_row(state, words, 0, nall);
+	for (size_t i = 1; i < n; i++)
+	{
+		uint64_t	word = words[i];
+		size_t		place;
+
+		prefetch_row(state, words, i, nall);
+		if (!is_above(state, words[i - 1], word))
+			continue;
+		place = search(state, words, 0, i - 1, word, true);
+		memmove(words + place + 1, words + place, (i - place) * sizeof(uint64_t));
+		words[place] = word;
+	}
 }
 
 /*
@@ -765,7 +786,6 @@ count_before(const SortState *state, const uint64_t *words, size_t n, uint64_t w
 {
 	size_t		low = nknown;
 	size_t		step = 1;
-	size_t		high;
 
 	for (; low < n && low < FIRST_FEW; low++)
 	{
@@ -775,17 +795,7 @@ count_before(const SortState *state, const uint64_t *words, size_t n, uint64_t w
 	}
 	for (; low + step <= n && comes_before(state, words[low + step - 1], word, or_equal); step *= 2)
 		low += step;
-	high = Min(low + step - 1, n);
-	while (low < high)
-	{
-		size_t		middle = low + (high - low) / 2;
-
-		if (comes_before(state, words[middle], word, or_equal))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return search(state, words, low, Min(low + step - 1, n), word, or_equal);
 }
 
 /*
@@ -880,7 +890,10 @@ sort_run(SortState *state, size_t start, size_t end, KeyPosition position)
 		if (position.level == state->packing.nlevels)
 		{
 			if (state->sort->compare != NULL)
+			{
 				sort_by_comparison(state, start, end);
+				state->figures->all_compared = end - start == state->sort->nrows;
+			}
 			return;
 		}
 		if (state->packing.levels[position.level].is_tail)

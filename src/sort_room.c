@@ -155,6 +155,14 @@ gs_sort_compare_ties(GsSortState *state)
 		gs_spill_compare_ties(state->spill, job->compare, job->compare_arg);
 }
 
+/* Is the engine's order still to be proven? */
+static bool
+wants_proof(const GsSortState *state)
+{
+	return gs_sort_key_needs_proof(state->key) &&
+		!(state->engine->figures.all_compared && gs_sort_key_first_tied(state->key) == 0);
+}
+
 GsStatus
 gs_sort_prove_order(GsSortState *state)
 {
@@ -165,7 +173,7 @@ gs_sort_prove_order(GsSortState *state)
 	if (state->in_order)
 		proof.ncomparisons = state->engine->figures.nrows -
 			(state->spill == NULL && state->engine->figures.nrows > 0 ? 1 : 0);
-	else if (gs_sort_key_needs_proof(state->key))
+	else if (wants_proof(state))
 		status = gs_sort_prove(state->engine, state->compare, &proof);
 	if (!proof.holds && !gs_sort_is_device(state->engine) &&
 		gs_engine_cpu_sort_again(state->engine, compare_rows, state) == GS_STATUS_OK)

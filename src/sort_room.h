@@ -47,10 +47,9 @@ extern GsStatus gs_sort_end_shared_load(GsSortState *state);
 extern GsStatus gs_sort_merge_runs(GsSortState *state);
 
 /*
- * Proves the order that the engine found, if its keys are only a hint; that of rows that
- * came in order is proven.  If it
- * does not hold, the CPU engine sorts by comparisons what is mostly in order.
- * FULL: only a tuplesort will do.
+ * Proves the order that the engine found, if its keys are only a hint, unless the rows
+ * came in order, or all were compared.  If it does not hold, the CPU engine sorts by
+ * comparisons what is mostly in order.  FULL: only a tuplesort will do.
  */
 extern GsStatus gs_sort_prove_order(GsSortState *state);
 
