@@ -40,6 +40,7 @@ OBJS = \
 	src/key_order.o \
 	src/key_fields.o \
 	src/key_bytes.o \
+	src/key_numeric.o \
 	src/key_collation.o \
 	src/key_levels.o \
 	src/key_abbreviation.o \

@@ -29,7 +29,7 @@ static inline const void *
 row_at(GsSortState *state, int64 position, bool forward)
 {
 	if (state->phase == GS_SORT_MERGE)
-		return gs_sort_row_of_run(state, gs_spill_next(state->spill));
+		return gs_spill_next(state->spill);
 	if (position < state->window_start ||
 		position >= state->window_start + state->window_rows)
 		move_window(state, position, forward);
