@@ -135,8 +135,8 @@ gs_next_block(HeapScanDesc scan)
 		return InvalidBlockNumber;
 	if (shared == NULL)
 		return scan->rs_cblock + 1 < scan->rs_nblocks ? scan->rs_cblock + 1 : InvalidBlockNumber;
-	/* the next of the blocks that this process has taken already */
-	return mine->phsw_chunk_remaining > 0 ?
+	/* the next of the blocks that this process has taken already, which may be more than there are */
+	return mine->phsw_chunk_remaining > 0 && mine->phsw_nallocated + 1 < shared->phs_nblocks ?
 		(mine->phsw_nallocated + 1 + shared->phs_startblock) % shared->phs_nblocks :
 		InvalidBlockNumber;
 }

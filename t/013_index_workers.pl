@@ -212,6 +212,40 @@ is(contexts_of($builder), '0', 'nothing is left');
 ok(wait_for_service($node, 'running'), 'gpusortd runs again');
 $builder->quit;
 
+# ---------------------------------------------------------- who falls behind
+
+# Blocks are taken two at a time, and one by one where others are near the end of the
+# table; but one that is late takes two where there is only one.  A value out of line in
+# the first block and one in the last but one wait for their index, and then who has the
+# first goes on while the other is stopped.
+$node->safe_psql('postgres', q{
+	CREATE TABLE late (k text, wide text) WITH (parallel_workers = 1);
+	ALTER TABLE late ALTER k SET STORAGE EXTERNAL, ALTER wide SET STORAGE PLAIN;
+	INSERT INTO late SELECT CASE WHEN i IN (0, 4095) THEN repeat('away', 20) ELSE '' END || i, repeat('x', 7500) FROM generate_series(0, 4096) i;
+});
+is($node->safe_psql('postgres', "SELECT pg_relation_size('late') / 8192, count(*) FROM late WHERE ctid >= '(4095,0)'"), '4097|2', 'an odd number of blocks');
+my $toast = $node->safe_psql('postgres', "SELECT indexrelid::regclass FROM pg_index, pg_class c WHERE indrelid = reltoastrelid AND c.oid = 'late'::regclass");
+my $waiting = "FROM pg_locks WHERE relation = '$toast'::regclass AND NOT granted";
+
+foreach my $engine ('cuda', 'cpu')
+{
+	my ($reindexes) = session($node, "BEGIN; REINDEX INDEX $toast");
+	my ($builds) = session($node, "SET gpusort.engine = $engine");
+	my ($ahead, $error);
+
+	$builds->query_until(qr/started/, "\\echo started\nCREATE UNIQUE INDEX late_k ON late (k);\n");
+	ok($node->poll_query_until('postgres', "SELECT count(*) $waiting", '2'), "$engine: both wait");
+	$ahead = $node->safe_psql('postgres', "SELECT pid $waiting ORDER BY waitstart DESC LIMIT 1");
+	kill 'STOP', $ahead;
+	ask($reindexes, 'COMMIT');
+	usleep(500_000);
+	kill 'CONT', $ahead;
+	is(ask_error($builds, 'SELECT 1'), '', 'no block is read twice');
+	is(ask($builds, "SELECT reltuples, (SELECT count(*) FROM bt_index_parent_check('late_k', true, true)) FROM pg_class WHERE relname = 'late_k'"), '4097|1', 'nor none');
+	ask($builds, 'DROP INDEX late_k');
+	$_->quit foreach $reindexes, $builds;
+}
+
 # ------------------------------------------------------------- concurrently
 
 fill(60000, 1000, 5);
