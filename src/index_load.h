@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * index_load.h
- *	  Builds the pages of a btree from index tuples in order.
+ *	  Builds a btree from index tuples in order.
  *
  *		load = gs_index_load_begin(heap, index, info);
  *		for each tuple, in index order:

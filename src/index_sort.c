@@ -48,9 +48,11 @@ struct GsIndexSort
 	bool		lost;			/* by a device that failed: there are none */
 	uint64		nleft;
 	TupleDesc	index_desc;
-	IndexTuple	tuple;			/* of the row that left, if it is short */
 
-	MemoryContext long_context; /* of a row that left, if it is long */
+	/* the row that left */
+	TupleTableSlot *row;		/* where one is asked for */
+	IndexTuple	tuple;			/* if it is short */
+	MemoryContext long_context; /* of the tuple, if it is long */
 };
 
 /* --------------------------------------------------------------- the columns */
@@ -192,6 +194,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 		state->nstable = 1;
 	state->shared = shared;
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
+	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
 	gs_sort_begin(state, memory_kb);
 	MemoryContextSwitchTo(old);
 	return sort;
@@ -272,25 +275,39 @@ gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders
 	MemoryContextSwitchTo(old);
 }
 
+/* As many have left as came, or it is an ERROR. */
+static void
+check_count(const GsIndexSort *sort)
+{
+	if (sort->nleft != gs_index_sort_count(sort))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("rows got lost or doubled in a sort"),
+				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
+						   gs_index_sort_count(sort), sort->nleft),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+}
+
+/* The next entry as a row; NULL after the last. */
+static inline MinimalTuple
+next_row(GsIndexSort *sort)
+{
+	MinimalTuple row = sort->gather != NULL ? gs_index_gather_next(sort->gather) :
+		gs_sort_next_tuple(&sort->sort);
+
+	if (likely(row != NULL))
+		sort->nleft++;
+	else
+		check_count(sort);
+	return row;
+}
+
 TupleTableSlot *
 gs_index_sort_next_row(GsIndexSort *sort)
 {
-	TupleTableSlot *slot = sort->gather != NULL ? gs_index_gather_next(sort->gather) :
-		gs_sort_next_checked(&sort->sort);
+	MinimalTuple row = next_row(sort);
 
-	if (TupIsNull(slot))
-	{
-		if (sort->nleft != gs_index_sort_count(sort))
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("rows got lost or doubled in a sort"),
-					 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-							   gs_index_sort_count(sort), sort->nleft),
-					 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-		return NULL;
-	}
-	sort->nleft++;
-	return slot;
+	return row == NULL ? NULL : ExecStoreMinimalTuple(row, sort->row, false);
 }
 
 bool
@@ -312,16 +329,17 @@ gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
  * last column of the row is 8 bytes at a multiple of 8: up to there the row is what an
  * index tuple of it is, padding included.
  */
-static IndexTuple
+static inline IndexTuple
 tuple_of_short_row(GsIndexSort *sort, MinimalTuple row)
 {
 	const bool	has_nulls = (row->t_infomask & HEAP_HASNULL) != 0;
 	const Size	header = IndexInfoFindDataOffset(has_nulls ? INDEX_NULL_MASK : 0);
-	const Size	row_header = row->t_hoff - MINIMAL_TUPLE_OFFSET;
-	const Size	nbytes = row->t_len - row_header - sizeof(int64);
+	const uint64 *from = (const uint64 *) ((char *) row + row->t_hoff - MINIMAL_TUPLE_OFFSET);
+	const uint64 *end = (const uint64 *) ((char *) row + row->t_len - sizeof(int64));
 	IndexTuple	tuple = sort->tuple;
+	uint64	   *to = (uint64 *) ((char *) tuple + header);
 
-	tuple->t_info = header + nbytes;
+	tuple->t_info = header + ((const char *) end - (const char *) from);
 	if (has_nulls)
 	{
 		bits8	   *bits = (bits8 *) (tuple + 1);
@@ -335,14 +353,16 @@ tuple_of_short_row(GsIndexSort *sort, MinimalTuple row)
 	}
 	if ((row->t_infomask & HEAP_HASVARWIDTH) != 0)
 		tuple->t_info |= INDEX_VAR_MASK;
-	memcpy((char *) tuple + header, (char *) row + row_header, nbytes);
+	while (from < end)
+		*to++ = *from++;
 	return tuple;
 }
 
 /* A row of values some of which an index may have to compress. */
 static IndexTuple
-tuple_of_long_row(GsIndexSort *sort, TupleTableSlot *slot)
+tuple_of_long_row(GsIndexSort *sort, MinimalTuple row)
 {
+	TupleTableSlot *slot = ExecStoreMinimalTuple(row, sort->row, false);
 	MemoryContext old;
 	IndexTuple	tuple;
 
@@ -357,20 +377,15 @@ tuple_of_long_row(GsIndexSort *sort, TupleTableSlot *slot)
 IndexTuple
 gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive)
 {
-	TupleTableSlot *slot = gs_index_sort_next_row(sort);
-	MinimalTuple row;
+	MinimalTuple row = next_row(sort);
 	IndexTuple	tuple;
-	int64		code;
 
-	if (slot == NULL)
+	if (row == NULL)
 		return NULL;
-	row = ((MinimalTupleTableSlot *) slot)->mintuple;
-	memcpy(&code, (char *) row + row->t_len - sizeof(int64), sizeof(int64));
-	if (row->t_len <= TOAST_INDEX_TARGET)
-		tuple = tuple_of_short_row(sort, row);
-	else
-		tuple = tuple_of_long_row(sort, slot);
-	gs_index_row_get_tid(code, &tuple->t_tid, alive);
+	tuple = row->t_len <= TOAST_INDEX_TARGET ? tuple_of_short_row(sort, row) :
+		tuple_of_long_row(sort, row);
+	gs_index_row_get_tid(*(const int64 *) ((const char *) row + row->t_len - sizeof(int64)),
+						 &tuple->t_tid, alive);
 	return tuple;
 }
 
@@ -385,5 +400,6 @@ gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_forget(&sort->sort);
 	ExecDropSingleTupleTableSlot(sort->sort.slot);
+	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);
 }
