@@ -153,7 +153,7 @@ build_directly(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort
 	bool		alive;
 
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
-	load = gs_index_load_begin(heap, index, info);
+	load = gs_index_load_begin(heap, index, info, gs_index_sort_is_proven(sort));
 	while ((tuple = gs_index_sort_next_tuple(sort, &alive)) != NULL)
 		gs_index_load_add(load, tuple, alive);
 	gs_index_load_end(load);

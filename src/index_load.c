@@ -4,7 +4,7 @@
  *	  Builds a btree from index tuples in order.
  *
  * Each tuple is compared with the one before, by the comparators of the index: that proves
- * the order, and finds duplicates of a unique index.  Then it goes to its page
+ * the order, unless that is done, and finds duplicates of a unique index.  Then it goes to its page
  * (index_tree.c), unless it is equal and is taken in.
  *
  * Equal tuples are gathered in one with a posting list of their heap TIDs.  The first of
@@ -151,7 +151,7 @@ end_posting_list(GsIndexLoad *load)
 /* ------------------------------------------------------------ the interface */
 
 GsIndexLoad *
-gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info)
+gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info, bool proven)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index load",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -164,7 +164,7 @@ gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info)
 	load->unique = info->ii_Unique;
 	load->nulls_not_distinct = info->ii_NullsNotDistinct;
 	load->deduplicate = allequalimage && !load->unique && BTGetDeduplicateItems(index);
-	load->order = gs_index_order_create(index);
+	load->order = gs_index_order_create(index, proven);
 	load->tree = gs_index_tree_begin(heap, index, allequalimage);
 	load->tids = palloc(MOST_POSTING_BYTES);
 	load->context = context;

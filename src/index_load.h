@@ -24,8 +24,12 @@
 
 typedef struct GsIndexLoad GsIndexLoad;
 
-/* For a btree without a page, open and locked as for ambuild. */
-extern GsIndexLoad *gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info);
+/*
+ * For a btree without a page, open and locked as for ambuild.  proven: the order of the tuples
+ * has been proven by the index's comparators.
+ */
+extern GsIndexLoad *gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info,
+										bool proven);
 
 /*
  * The next tuple: above the one before by the key, or equal to it with a higher

@@ -21,6 +21,9 @@
 #include "pgcompat.h"
 
 #include "access/nbtree.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
 
@@ -32,7 +35,8 @@ typedef enum CompareWay
 	COMPARE_UNSIGNED,
 	COMPARE_OTHER,				/* by a comparator, as those that follow */
 	COMPARE_VARLENA,
-	COMPARE_TEXT				/* varlena whose comparators take them as they are */
+	COMPARE_TEXT,				/* varlena whose comparators take them as they are */
+	COMPARE_PROVEN_TEXT			/* equal if the same, else in order */
 } CompareWay;
 
 typedef struct OrderColumn
@@ -56,6 +60,17 @@ typedef union LongHeader
 	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
 } LongHeader;
 
+/* Are values of a column equal only if they are the same text? */
+static bool
+is_plain_text(Relation index, int i)
+{
+	const Oid	type = index->rd_opcintype[i];
+	const Oid	collation = index->rd_indcollation[i];
+
+	return get_opfamily_proc(index->rd_opfamily[i], type, type, BTORDER_PROC) == F_BTTEXTCMP &&
+		OidIsValid(collation) && gs_collation_is_deterministic(collation);
+}
+
 static CompareWay
 way_of(const SortSupportData *comparator, const FormData_pg_attribute *column)
 {
@@ -71,7 +86,7 @@ way_of(const SortSupportData *comparator, const FormData_pg_attribute *column)
 }
 
 GsIndexOrder *
-gs_index_order_create(Relation index)
+gs_index_order_create(Relation index, bool proven)
 {
 	int			ncolumns = IndexRelationGetNumberOfKeyAttributes(index);
 	GsIndexOrder *order = palloc0(offsetof(GsIndexOrder, columns) +
@@ -89,7 +104,8 @@ gs_index_order_create(Relation index)
 		comparator->ssup_nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
 		comparator->ssup_attno = i + 1;
 		gs_prepare_index_comparator(index, (option & INDOPTION_DESC) != 0, comparator);
-		order->columns[i].way = way_of(comparator, TupleDescAttr(order->desc, i));
+		order->columns[i].way = proven && is_plain_text(index, i) ? COMPARE_PROVEN_TEXT :
+			way_of(comparator, TupleDescAttr(order->desc, i));
 	}
 	return order;
 }
@@ -118,6 +134,17 @@ have_same_bytes(Datum a, Datum b)
 	const Size	nbytes = VARSIZE_ANY(a_bytes);
 
 	return nbytes == VARSIZE_ANY(b_bytes) && memcmp(a_bytes, b_bytes, nbytes) == 0;
+}
+
+/* The same text, however it is stored? */
+static inline bool
+are_same_text(Datum a, Datum b)
+{
+	if (have_same_bytes(a, b))
+		return true;
+	if (VARATT_IS_SHORT(DatumGetPointer(a)) && VARATT_IS_SHORT(DatumGetPointer(b)))
+		return false;
+	return datum_image_eq(a, b, false, -1);
 }
 
 static int
@@ -155,6 +182,8 @@ compare_values(const OrderColumn *column, Datum a, Datum b)
 		case COMPARE_TEXT:
 			result = have_same_bytes(a, b) ? 0 : comparator->comparator(a, b, comparator);
 			break;
+		case COMPARE_PROVEN_TEXT:
+			return are_same_text(a, b) ? 0 : -1;
 		default:
 			result = comparator->comparator(a, b, comparator);
 			break;

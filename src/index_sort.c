@@ -47,6 +47,8 @@ struct GsIndexSort
 	uint64		nothers;		/* others' */
 	bool		lost;			/* by a device that failed: there are none */
 	uint64		nleft;
+	bool		proven;			/* their order: by the sort's proof */
+	uint32		checksum;		/* of those that left, then */
 	TupleDesc	index_desc;
 
 	/* the row that left */
@@ -275,10 +277,16 @@ gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders
 	MemoryContextSwitchTo(old);
 }
 
-/* As many have left as came, or it is an ERROR. */
+/* All have left, or it is an ERROR. */
 static void
-check_count(const GsIndexSort *sort)
+check_end(const GsIndexSort *sort)
 {
+	if (sort->proven && sort->checksum != sort->sort.proof.checksum)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("rows left a sort in the wrong order"),
+				 errdetail("They are not as they were when they were compared."),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 	if (sort->nleft != gs_index_sort_count(sort))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -295,11 +303,26 @@ next_row(GsIndexSort *sort)
 	MinimalTuple row = sort->gather != NULL ? gs_index_gather_next(sort->gather) :
 		gs_sort_next_tuple(&sort->sort);
 
-	if (likely(row != NULL))
-		sort->nleft++;
+	if (unlikely(row == NULL))
+		check_end(sort);
 	else
-		check_count(sort);
+	{
+		sort->nleft++;
+		if (sort->proven)
+			sort->checksum = gs_sort_checksum(sort->checksum, row);
+	}
 	return row;
+}
+
+bool
+gs_index_sort_is_proven(GsIndexSort *sort)
+{
+	const GsSortState *state = &sort->sort;
+
+	/* neither what is merged, nor what is to be looked at as it leaves */
+	sort->proven = state->phase == GS_SORT_ENGINE && state->proof.compared &&
+		sort->gather == NULL && !state->verified;
+	return sort->proven;
 }
 
 TupleTableSlot *

@@ -75,6 +75,12 @@ extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
 extern void gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders,
 								 uint64 nentries);
 
+/*
+ * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do
+ * that again: that they leave as they were compared, by and by, is checked from now on.
+ */
+extern bool gs_index_sort_is_proven(GsIndexSort *sort);
+
 /* What it holds while entries leave. */
 extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
 
