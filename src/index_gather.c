@@ -51,8 +51,8 @@ advance(GsIndexGather *gather, Stream *stream)
 
 	if (stream->reader != NULL)
 		stream->row = TupleQueueReaderNext(stream->reader, false, &done);
-	else
-		stream->row = gs_sort_next_tuple(gather->own);
+	else if (gs_sort_next_rows(gather->own, 1, &stream->row) == 0)
+		stream->row = NULL;
 }
 
 GsIndexGather *

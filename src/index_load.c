@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * index_load.c
- *	  Builds a btree from index tuples in order.
+ *	  Builds a btree from rows in order.
  *
- * Each tuple is compared with the one before, by the comparators of the index: that proves
- * the order, unless that is done, and finds duplicates of a unique index.  Then it goes to its page
- * (index_tree.c), unless it is equal and is taken in.
+ * Each row's index tuple is formed where it is to stand (index_tree.c), and compared with the one
+ * before, by the comparators of the index: that proves the order, unless it has been
+ * proven, and finds duplicates of a unique index.  Then it stays there, unless it is equal and is
+ * taken in.
  *
  * Equal tuples are gathered in one with a posting list of their heap TIDs.  The first of
  * them is on its page already, as it would be if it stayed alone.  It makes way when the
@@ -25,6 +26,7 @@
 
 #include "index_load.h"
 #include "index_order.h"
+#include "index_row.h"
 #include "index_tree.h"
 #include "pgcompat.h"
 
@@ -51,12 +53,12 @@ struct GsIndexLoad
 	bool		deduplicate;
 	GsIndexOrder *order;
 	GsIndexTree *tree;
+	TupleDesc	desc;			/* the index's */
 
 	IndexTuple	last;			/* the tuple before, or the one that took it in, on its page */
 	ItemPointerData *tids;		/* of both and of those between them */
 	int			ntids;			/* 0: it was not taken in */
-	ItemPointerData last_tid;	/* of the tuple before */
-	bool		last_alive;
+	bool		last_alive;		/* the tuple before */
 	bool		any_alive;		/* one of those of the same key? */
 	int64		ntuples;		/* that came */
 
@@ -96,6 +98,13 @@ report_duplicate(GsIndexLoad *load, IndexTuple tuple)
 			 errtableconstraint(load->heap, RelationGetRelationName(load->index))));
 }
 
+/* The heap TID of the tuple before. */
+static inline ItemPointer
+last_tid(GsIndexLoad *load)
+{
+	return load->ntids > 0 ? &load->tids[load->ntids - 1] : &load->last->t_tid;
+}
+
 /* Compares a tuple with the one before.  Does it have the same key? */
 static inline bool
 check_tuple(GsIndexLoad *load, IndexTuple tuple, bool alive)
@@ -107,7 +116,7 @@ check_tuple(GsIndexLoad *load, IndexTuple tuple, bool alive)
 		load->any_alive = alive;
 		return false;
 	}
-	if (order > 0 || ItemPointerCompare(&load->last_tid, &tuple->t_tid) >= 0)
+	if (order > 0 || ItemPointerCompare(last_tid(load), &tuple->t_tid) >= 0)
 		report_wrong_order(load);
 	if (load->unique && load->any_alive && alive &&
 		(load->nulls_not_distinct || !gs_index_order_has_null(load->order, tuple)))
@@ -166,6 +175,7 @@ gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info, bool p
 	load->deduplicate = allequalimage && !load->unique && BTGetDeduplicateItems(index);
 	load->order = gs_index_order_create(index, proven);
 	load->tree = gs_index_tree_begin(heap, index, allequalimage);
+	load->desc = RelationGetDescr(index);
 	load->tids = palloc(MOST_POSTING_BYTES);
 	load->context = context;
 	load->scratch = AllocSetContextCreate(context, "gpusort index page", ALLOCSET_DEFAULT_SIZES);
@@ -181,12 +191,51 @@ end_round(GsIndexLoad *load)
 	MemoryContextReset(load->scratch);
 }
 
+/* A tuple some of whose values may be compressed. */
+static IndexTuple
+form_long_tuple(GsIndexLoad *load, MinimalTuple row)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
+	HeapTupleData tuple;
+
+	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
+	tuple.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
+	heap_deform_tuple(&tuple, load->desc, values, nulls);
+	return index_form_tuple(load->desc, values, nulls);
+}
+
+/* The row's tuple, where there is room for it. */
+static inline IndexTuple
+form_tuple(GsIndexLoad *load, MinimalTuple row)
+{
+	const bool	apart = load->ntids > 0;
+	IndexTuple	tuple;
+
+	if (likely(!gs_index_row_is_long(row)))
+	{
+		tuple = gs_index_tree_room(load->tree, gs_index_row_tuple_bytes(row), apart);
+		gs_index_row_form_tuple(row, load->desc->natts, tuple);
+	}
+	else
+	{
+		IndexTuple	formed = form_long_tuple(load, row);
+
+		tuple = gs_index_tree_room(load->tree, IndexTupleSize(formed), apart);
+		memcpy(tuple, formed, IndexTupleSize(formed));
+	}
+	return tuple;
+}
+
 void
-gs_index_load_add(GsIndexLoad *load, IndexTuple tuple, bool alive)
+gs_index_load_add(GsIndexLoad *load, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(load->scratch);
+	IndexTuple	tuple = form_tuple(load, row);
+	bool		alive;
 
 	CHECK_FOR_INTERRUPTS();
+	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
 	if (unlikely(load->last == NULL))
 		load->any_alive = alive;
 	if (load->last != NULL && check_tuple(load, tuple, alive) && is_taken_in(load, tuple))
@@ -196,7 +245,6 @@ gs_index_load_add(GsIndexLoad *load, IndexTuple tuple, bool alive)
 		end_posting_list(load);
 		load->last = gs_index_tree_add(load->tree, tuple);
 	}
-	load->last_tid = tuple->t_tid;
 	load->last_alive = alive;
 	if (unlikely(++load->ntuples % TUPLES_A_ROUND == 0))
 		end_round(load);

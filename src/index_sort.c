@@ -49,12 +49,7 @@ struct GsIndexSort
 	uint64		nleft;
 	bool		proven;			/* their order: by the sort's proof */
 	uint32		checksum;		/* of those that left, then */
-	TupleDesc	index_desc;
-
-	/* the row that left */
-	TupleTableSlot *row;		/* where one is asked for */
-	IndexTuple	tuple;			/* if it is short */
-	MemoryContext long_context; /* of the tuple, if it is long */
+	TupleTableSlot *row;		/* of one that left */
 };
 
 /* --------------------------------------------------------------- the columns */
@@ -179,11 +174,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	GsSortState *state = &sort->sort;
 
 	sort->context = context;
-	sort->long_context = AllocSetContextCreate(context, "GpuSort index entry",
-											   ALLOCSET_SMALL_SIZES);
 	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
-	sort->index_desc = RelationGetDescr(index);
-	sort->tuple = palloc(TOAST_INDEX_TARGET + MAXALIGN(sizeof(IndexAttributeBitMapData)));
 	state->desc = entry_type(index);
 	state->columns = gs_index_sort_columns(index, &state->ncolumns);
 	state->expected_rows = expected_rows;
@@ -296,22 +287,21 @@ check_end(const GsIndexSort *sort)
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
-/* The next entry as a row; NULL after the last. */
-static inline MinimalTuple
-next_row(GsIndexSort *sort)
+int
+gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 {
-	MinimalTuple row = sort->gather != NULL ? gs_index_gather_next(sort->gather) :
-		gs_sort_next_tuple(&sort->sort);
+	int			nrows;
 
-	if (unlikely(row == NULL))
-		check_end(sort);
+	if (sort->gather == NULL)
+		nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
 	else
-	{
-		sort->nleft++;
-		if (sort->proven)
-			sort->checksum = gs_sort_checksum(sort->checksum, row);
-	}
-	return row;
+		nrows = (rows[0] = gs_index_gather_next(sort->gather)) != NULL;
+	for (int i = 0; i < nrows && sort->proven; i++)
+		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
+	sort->nleft += nrows;
+	if (nrows == 0)
+		check_end(sort);
+	return nrows;
 }
 
 bool
@@ -328,9 +318,10 @@ gs_index_sort_is_proven(GsIndexSort *sort)
 TupleTableSlot *
 gs_index_sort_next_row(GsIndexSort *sort)
 {
-	MinimalTuple row = next_row(sort);
+	MinimalTuple row;
 
-	return row == NULL ? NULL : ExecStoreMinimalTuple(row, sort->row, false);
+	return gs_index_sort_next_rows(sort, 1, &row) == 0 ? NULL :
+		ExecStoreMinimalTuple(row, sort->row, false);
 }
 
 bool
@@ -345,71 +336,6 @@ gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 	entry->values = slot->tts_values;
 	entry->nulls = slot->tts_isnull;
 	return true;
-}
-
-/*
- * An index tuple has the same columns in the same layout behind another header.  The
- * last column of the row is 8 bytes at a multiple of 8: up to there the row is what an
- * index tuple of it is, padding included.
- */
-static inline IndexTuple
-tuple_of_short_row(GsIndexSort *sort, MinimalTuple row)
-{
-	const bool	has_nulls = (row->t_infomask & HEAP_HASNULL) != 0;
-	const Size	header = IndexInfoFindDataOffset(has_nulls ? INDEX_NULL_MASK : 0);
-	const uint64 *from = (const uint64 *) ((char *) row + row->t_hoff - MINIMAL_TUPLE_OFFSET);
-	const uint64 *end = (const uint64 *) ((char *) row + row->t_len - sizeof(int64));
-	IndexTuple	tuple = sort->tuple;
-	uint64	   *to = (uint64 *) ((char *) tuple + header);
-
-	tuple->t_info = header + ((const char *) end - (const char *) from);
-	if (has_nulls)
-	{
-		bits8	   *bits = (bits8 *) (tuple + 1);
-
-		memset(bits, 0, header - sizeof(IndexTupleData));
-		memcpy(bits, row->t_bits, BITMAPLEN(sort->ncolumns));
-		/* the row's bitmap has one bit more */
-		if (sort->ncolumns % BITS_PER_BYTE != 0)
-			bits[sort->ncolumns / BITS_PER_BYTE] &= (1 << sort->ncolumns % BITS_PER_BYTE) - 1;
-		tuple->t_info |= INDEX_NULL_MASK;
-	}
-	if ((row->t_infomask & HEAP_HASVARWIDTH) != 0)
-		tuple->t_info |= INDEX_VAR_MASK;
-	while (from < end)
-		*to++ = *from++;
-	return tuple;
-}
-
-/* A row of values some of which an index may have to compress. */
-static IndexTuple
-tuple_of_long_row(GsIndexSort *sort, MinimalTuple row)
-{
-	TupleTableSlot *slot = ExecStoreMinimalTuple(row, sort->row, false);
-	MemoryContext old;
-	IndexTuple	tuple;
-
-	slot_getallattrs(slot);
-	MemoryContextReset(sort->long_context);
-	old = MemoryContextSwitchTo(sort->long_context);
-	tuple = index_form_tuple(sort->index_desc, slot->tts_values, slot->tts_isnull);
-	MemoryContextSwitchTo(old);
-	return tuple;
-}
-
-IndexTuple
-gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive)
-{
-	MinimalTuple row = next_row(sort);
-	IndexTuple	tuple;
-
-	if (row == NULL)
-		return NULL;
-	tuple = row->t_len <= TOAST_INDEX_TARGET ? tuple_of_short_row(sort, row) :
-		tuple_of_long_row(sort, row);
-	gs_index_row_get_tid(*(const int64 *) ((const char *) row + row->t_len - sizeof(int64)),
-						 &tuple->t_tid, alive);
-	return tuple;
 }
 
 uint64

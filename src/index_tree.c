@@ -36,6 +36,7 @@
  */
 #include "postgres.h"
 
+#include "index_row.h"
 #include "index_tree.h"
 #include "pgcompat.h"
 
@@ -57,6 +58,7 @@ typedef struct Level
 	Size		posting_before; /* of the item's before that */
 	Size		reserve;		/* a page is full with less space than that */
 	IndexTuple	low_key;		/* the page's lower bound, its downlink to be */
+	LocationIndex lowest;		/* byte of the page that was written; pd_upper may be above */
 	struct Level *parent;		/* NULL: not begun */
 } Level;
 
@@ -69,6 +71,7 @@ struct GsIndexTree
 	BlockNumber nbegun;			/* pages that have a number */
 	BlockNumber nwritten;		/* pages of the file */
 	char	   *zeroes;			/* a page of them */
+	IndexTuple	apart;			/* room for a tuple that does not fit its page */
 	MemoryContext context;
 };
 
@@ -116,6 +119,7 @@ begin_page(GsIndexTree *tree, Level *level)
 	level->page = page;
 	level->block = tree->nbegun++;
 	level->last = P_HIKEY;
+	level->lowest = ((PageHeader) page)->pd_upper;
 }
 
 static Level *
@@ -134,19 +138,6 @@ begin_level(GsIndexTree *tree, uint32 height)
 	BTreeTupleSetNAtts(level->low_key, 0, false);
 	begin_page(tree, level);
 	return level;
-}
-
-/*
- * Word by word, as an item is a few of them: where the compiler knows that size to be small,
- * it makes of memcpy() an instruction that takes longer to begin than this to end.
- */
-static inline void
-copy_words(char *to, const char *from, Size nbytes)
-{
-	const char *end = from + nbytes;
-
-	for (; from < end; from += sizeof(uint64), to += sizeof(uint64))
-		*(uint64 *) to = *(const uint64 *) from;
 }
 
 /* Puts an item behind the last one of a page that has room for it.  Returns where. */
@@ -174,11 +165,12 @@ place_item(Level *level, IndexTuple item, Size size)
 	id.lp_len = size;
 	*PageGetItemId(level->page, level->last) = id;
 	place = (char *) level->page + header->pd_upper;
-	copy_words(place, (const char *) item, size);
+	if (place != (const char *) item)
+		gs_copy_words(place, (const char *) item, size);
 	return (IndexTuple) place;
 }
 
-/* The reverse.  The page is as if it had not been there. */
+/* The reverse. */
 static void
 take_last_item(Level *level)
 {
@@ -186,12 +178,22 @@ take_last_item(Level *level)
 	ItemId		last = PageGetItemId(level->page, level->last);
 	const Size	size = ItemIdGetLength(last);
 
-	memset((char *) level->page + header->pd_upper, 0, size);
 	memset(last, 0, sizeof(ItemIdData));
+	level->lowest = Min(level->lowest, header->pd_upper);
 	header->pd_upper += size;
 	header->pd_lower -= sizeof(ItemIdData);
 	level->last = OffsetNumberPrev(level->last);
 	level->last_posting = level->posting_before;
+}
+
+/* Clears what was written where no item is. */
+static void
+clear_hole(Level *level)
+{
+	const Size	upper = ((PageHeader) level->page)->pd_upper;
+
+	if (level->lowest < upper)
+		memset((char *) level->page + level->lowest, 0, upper - level->lowest);
 }
 
 /* Makes the last item of a page its high key. */
@@ -240,6 +242,7 @@ finish_page(GsIndexTree *tree, Level *level)
 	IndexTuple	high_key;
 
 	Assert(full.last > P_FIRSTKEY);
+	clear_hole(level);
 	begin_page(tree, level);
 	(void) place_item(level, (IndexTuple) PageGetItem(full.page, last), ItemIdGetLength(last));
 	BTPageGetOpaque(full.page)->btpo_next = level->block;
@@ -271,6 +274,17 @@ is_full(const Level *level, Size size)
 		(space + level->last_posting < level->reserve && level->last > P_FIRSTKEY);
 }
 
+/* An item for the next page, which may have been formed on this one. */
+static IndexTuple
+out_of_hole(GsIndexTree *tree, const Level *level, IndexTuple item, Size size)
+{
+	if (level->height > 0 ||
+		(char *) item != (char *) level->page + ((PageHeader) level->page)->pd_upper - size)
+		return item;
+	memcpy(tree->apart, item, size);
+	return tree->apart;
+}
+
 /*
  * Adds an item, of which the last `posting` bytes are a posting list, to a level.  Returns where
  * it stands.
@@ -283,7 +297,10 @@ add_item(GsIndexTree *tree, Level *level, IndexTuple item, Size posting)
 	if (unlikely(size > BTMaxItemSize(level->page)))
 		_bt_check_third_page(tree->index, tree->heap, level->height == 0, level->page, item);
 	if (unlikely(is_full(level, size)))
+	{
+		item = out_of_hole(tree, level, item, size);
 		finish_page(tree, level);
+	}
 	level->posting_before = level->last_posting;
 	level->last_posting = posting;
 	return place_item(level, item, size);
@@ -318,6 +335,7 @@ finish_levels(GsIndexTree *tree)
 			root = level->block;
 			height = level->height;
 		}
+		clear_hole(level);
 		slide_line_pointers(level->page);
 		write_page(tree, level->page, level->block);
 	}
@@ -340,15 +358,30 @@ gs_index_tree_begin(Relation heap, Relation index, bool allequalimage)
 	tree->key->allequalimage = allequalimage;
 	tree->nbegun = BTREE_METAPAGE + 1;
 	tree->zeroes = palloc0(BLCKSZ);
+	tree->apart = palloc(INDEX_SIZE_MASK + 1);
 	tree->context = CurrentMemoryContext;
 	return tree;
 }
 
 IndexTuple
+gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow)
+{
+	Level	   *leaves = tree->leaves;
+	PageHeader	header;
+
+	if (unlikely(leaves == NULL))
+		leaves = tree->leaves = begin_level(tree, 0);
+	header = (PageHeader) leaves->page;
+	if (unlikely(last_may_grow ||
+				 header->pd_upper < header->pd_lower + sizeof(ItemIdData) + nbytes))
+		return tree->apart;
+	leaves->lowest = Min(leaves->lowest, header->pd_upper - nbytes);
+	return (IndexTuple) ((char *) leaves->page + header->pd_upper - nbytes);
+}
+
+IndexTuple
 gs_index_tree_add(GsIndexTree *tree, IndexTuple item)
 {
-	if (unlikely(tree->leaves == NULL))
-		tree->leaves = begin_level(tree, 0);
 	return add_item(tree, tree->leaves, item, 0);
 }
 

@@ -24,8 +24,14 @@ typedef struct GsIndexTree GsIndexTree;
 extern GsIndexTree *gs_index_tree_begin(Relation heap, Relation index, bool allequalimage);
 
 /*
- * Adds a tuple, which is copied.  Returns where it stands until the next call.  May leave memory
- * behind in the current context, as may the next one.
+ * Where to form the next tuple, of that many bytes, a multiple of 8.  last_may_grow: the last one may
+ * be replaced before.
+ */
+extern IndexTuple gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow);
+
+/*
+ * Adds the tuple that was formed there.  Returns where it stands, until this or the next function is
+ * called.  Both may leave memory behind in the current context.
  */
 extern IndexTuple gs_index_tree_add(GsIndexTree *tree, IndexTuple tuple);
 

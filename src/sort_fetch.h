@@ -42,20 +42,10 @@ gs_sort_next_checked(GsSortState *state)
 	return state->verified ? gs_sort_next_verified(state, true) : gs_sort_next(state, true);
 }
 
-/* The next row forward, checked, without the slot: NULL after the last.  Not of a keys_only sort. */
-static inline MinimalTuple
-gs_sort_next_tuple(GsSortState *state)
-{
-	int64		next = state->position + 1 - state->window_start;
-	TupleTableSlot *slot;
-
-	if (likely((uint64) next < (uint64) state->window_rows && !state->verified))
-	{
-		state->position++;
-		return (MinimalTuple) unconstify(void *, state->window[next]);
-	}
-	slot = gs_sort_next_checked(state);
-	return TupIsNull(slot) ? NULL : ((MinimalTupleTableSlot *) slot)->mintuple;
-}
+/*
+ * The next rows forward, up to so many, as they are stored, and checked; returns how many, 0 after
+ * the last.  They are there until the next call.  Not of a keys_only sort.
+ */
+extern int	gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows);
 
 #endif							/* GPUSORT_SORT_FETCH_H */
