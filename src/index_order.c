@@ -35,6 +35,7 @@ typedef enum CompareWay
 	COMPARE_UNSIGNED,
 	COMPARE_OTHER,				/* by a comparator, as those that follow */
 	COMPARE_VARLENA,
+	COMPARE_NUMERIC,
 	COMPARE_TEXT,				/* varlena whose comparators take them as they are */
 	COMPARE_PROVEN_TEXT			/* equal if the same, else in order */
 } CompareWay;
@@ -60,20 +61,30 @@ typedef union LongHeader
 	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
 } LongHeader;
 
+/* Is that the function of a column's operator class? */
+static bool
+is_compared_by(Relation index, int i, Oid function)
+{
+	const Oid	type = index->rd_opcintype[i];
+
+	return get_opfamily_proc(index->rd_opfamily[i], type, type, BTORDER_PROC) == function;
+}
+
 /* Are values of a column equal only if they are the same text? */
 static bool
 is_plain_text(Relation index, int i)
 {
-	const Oid	type = index->rd_opcintype[i];
 	const Oid	collation = index->rd_indcollation[i];
 
-	return get_opfamily_proc(index->rd_opfamily[i], type, type, BTORDER_PROC) == F_BTTEXTCMP &&
-		OidIsValid(collation) && gs_collation_is_deterministic(collation);
+	return is_compared_by(index, i, F_BTTEXTCMP) && OidIsValid(collation) &&
+		gs_collation_is_deterministic(collation);
 }
 
 static CompareWay
-way_of(const SortSupportData *comparator, const FormData_pg_attribute *column)
+way_of(Relation index, int i, const SortSupportData *comparator)
 {
+	Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), i);
+
 	if (comparator->comparator == ssup_datum_int32_cmp)
 		return COMPARE_INT32;
 	if (comparator->comparator == ssup_datum_signed_cmp)
@@ -82,6 +93,8 @@ way_of(const SortSupportData *comparator, const FormData_pg_attribute *column)
 		return COMPARE_UNSIGNED;
 	if (column->attlen != -1)
 		return COMPARE_OTHER;
+	if (is_compared_by(index, i, F_NUMERIC_CMP))
+		return COMPARE_NUMERIC;
 	return OidIsValid(comparator->ssup_collation) ? COMPARE_TEXT : COMPARE_VARLENA;
 }
 
@@ -105,7 +118,7 @@ gs_index_order_create(Relation index, bool proven)
 		comparator->ssup_attno = i + 1;
 		gs_prepare_index_comparator(index, (option & INDOPTION_DESC) != 0, comparator);
 		order->columns[i].way = proven && is_plain_text(index, i) ? COMPARE_PROVEN_TEXT :
-			way_of(comparator, TupleDescAttr(order->desc, i));
+			way_of(index, i, comparator);
 	}
 	return order;
 }
@@ -159,6 +172,62 @@ compare_varlenas(Datum a, Datum b, SortSupport comparator)
 								  comparator);
 }
 
+/*
+ * A numeric of up to 63 * 4 digits before or behind the point is stored as a header of 16 bits and
+ * numbers of 4 digits.  (PostgreSQL keeps the definitions to itself, but they are those of its
+ * files.)  Of two with the same sign and weight the first numbers that differ decide.
+ */
+#define NUMERIC_FORM		0xC000
+#define NUMERIC_SHORT_FORM	0x8000
+#define NUMERIC_NEGATIVE	0x2000
+#define NUMERIC_WEIGHT		0x007F
+
+static inline int16
+half_word(const char *bytes)
+{
+	int16		word;
+
+	memcpy(&word, bytes, sizeof(word));
+	return word;
+}
+
+/* Which of two numerics, both behind a header of one byte, comes first; 0: it does not show. */
+static inline int
+compare_short_numerics(const char *a, const char *b)
+{
+	const uint16 a_header = half_word(VARDATA_SHORT(a));
+	const uint16 b_header = half_word(VARDATA_SHORT(b));
+	const Size	nbytes = Min(VARSIZE_SHORT(a), VARSIZE_SHORT(b));
+
+	if ((a_header & NUMERIC_FORM) != NUMERIC_SHORT_FORM ||
+		((a_header ^ b_header) & (NUMERIC_FORM | NUMERIC_NEGATIVE | NUMERIC_WEIGHT)) != 0)
+		return 0;
+	for (Size i = VARHDRSZ_SHORT + sizeof(uint16); i + sizeof(int16) <= nbytes; i += sizeof(int16))
+	{
+		const int	difference = half_word(a + i) - half_word(b + i);
+
+		if (difference != 0)
+			return (a_header & NUMERIC_NEGATIVE) != 0 ? -difference : difference;
+	}
+	return 0;
+}
+
+static int
+compare_numerics(Datum a, Datum b, SortSupport comparator)
+{
+	int			result = 0;
+
+	if (VARATT_IS_SHORT(DatumGetPointer(a)) && VARATT_IS_SHORT(DatumGetPointer(b)))
+		result = compare_short_numerics(DatumGetPointer(a), DatumGetPointer(b));
+	return result != 0 ? result : compare_varlenas(a, b, comparator);
+}
+
+static inline int
+compare_int64(int64 a, int64 b)
+{
+	return a < b ? -1 : a > b;
+}
+
 static inline int
 compare_values(const OrderColumn *column, Datum a, Datum b)
 {
@@ -168,16 +237,19 @@ compare_values(const OrderColumn *column, Datum a, Datum b)
 	switch (column->way)
 	{
 		case COMPARE_INT32:
-			result = DatumGetInt32(a) < DatumGetInt32(b) ? -1 : DatumGetInt32(a) > DatumGetInt32(b);
+			result = compare_int64(DatumGetInt32(a), DatumGetInt32(b));
 			break;
 		case COMPARE_SIGNED:
-			result = DatumGetInt64(a) < DatumGetInt64(b) ? -1 : DatumGetInt64(a) > DatumGetInt64(b);
+			result = compare_int64(DatumGetInt64(a), DatumGetInt64(b));
 			break;
 		case COMPARE_UNSIGNED:
 			result = a < b ? -1 : a > b;
 			break;
 		case COMPARE_VARLENA:
 			result = compare_varlenas(a, b, comparator);
+			break;
+		case COMPARE_NUMERIC:
+			result = compare_numerics(a, b, comparator);
 			break;
 		case COMPARE_TEXT:
 			result = have_same_bytes(a, b) ? 0 : comparator->comparator(a, b, comparator);
@@ -193,10 +265,11 @@ compare_values(const OrderColumn *column, Datum a, Datum b)
 	return result;
 }
 
-int
-gs_index_order_compare(GsIndexOrder *order, IndexTuple a, IndexTuple b)
+/* Compares from a column on. */
+static pg_noinline int
+compare_columns(GsIndexOrder *order, IndexTuple a, IndexTuple b, int first)
 {
-	for (int i = 0; i < order->ncolumns; i++)
+	for (int i = first; i < order->ncolumns; i++)
 	{
 		OrderColumn *column = &order->columns[i];
 		bool		a_null;
@@ -215,6 +288,34 @@ gs_index_order_compare(GsIndexOrder *order, IndexTuple a, IndexTuple b)
 			return result;
 	}
 	return 0;
+}
+
+/* The first column of tuples without NULLs stands at the beginning of their data. */
+#define FIRST_OFFSET	MAXALIGN(sizeof(IndexTupleData))
+
+int
+gs_index_order_compare(GsIndexOrder *order, IndexTuple a, IndexTuple b)
+{
+	const char *a_first = (const char *) a + FIRST_OFFSET;
+	const char *b_first = (const char *) b + FIRST_OFFSET;
+	int			result;
+
+	if (unlikely(IndexTupleHasNulls(a) || IndexTupleHasNulls(b)))
+		return compare_columns(order, a, b, 0);
+	switch (order->columns[0].way)
+	{
+		case COMPARE_INT32:
+			result = compare_int64(*(const int32 *) a_first, *(const int32 *) b_first);
+			break;
+		case COMPARE_SIGNED:
+			result = compare_int64(*(const int64 *) a_first, *(const int64 *) b_first);
+			break;
+		default:
+			return compare_columns(order, a, b, 0);
+	}
+	if (result == 0)
+		return order->ncolumns == 1 ? 0 : compare_columns(order, a, b, 1);
+	return order->columns[0].comparator.ssup_reverse ? -result : result;
 }
 
 bool

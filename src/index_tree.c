@@ -72,6 +72,7 @@ struct GsIndexTree
 	BlockNumber nwritten;		/* pages of the file */
 	char	   *zeroes;			/* a page of them */
 	IndexTuple	apart;			/* room for a tuple that does not fit its page */
+	Size		longest;		/* that an item may be */
 	MemoryContext context;
 };
 
@@ -140,6 +141,14 @@ begin_level(GsIndexTree *tree, uint32 height)
 	return level;
 }
 
+static Level *
+begin_leaves(GsIndexTree *tree)
+{
+	tree->leaves = begin_level(tree, 0);
+	tree->longest = BTMaxItemSize(tree->leaves->page);
+	return tree->leaves;
+}
+
 /* Puts an item behind the last one of a page that has room for it.  Returns where. */
 static inline IndexTuple
 place_item(Level *level, IndexTuple item, Size size)
@@ -158,13 +167,13 @@ place_item(Level *level, IndexTuple item, Size size)
 		item = &downlink;
 		size = sizeof(IndexTupleData);
 	}
-	header->pd_lower += sizeof(ItemIdData);
-	header->pd_upper -= size;
-	Assert(header->pd_lower <= header->pd_upper);
-	id.lp_off = header->pd_upper;
+	id.lp_off = header->pd_upper - size;
 	id.lp_len = size;
+	place = (char *) level->page + id.lp_off;
+	header->pd_lower += sizeof(ItemIdData);
+	header->pd_upper = id.lp_off;
+	Assert(header->pd_lower <= header->pd_upper);
 	*PageGetItemId(level->page, level->last) = id;
-	place = (char *) level->page + header->pd_upper;
 	if (place != (const char *) item)
 		gs_copy_words(place, (const char *) item, size);
 	return (IndexTuple) place;
@@ -274,15 +283,17 @@ is_full(const Level *level, Size size)
 		(space + level->last_posting < level->reserve && level->last > P_FIRSTKEY);
 }
 
-/* An item for the next page, which may have been formed on this one. */
-static IndexTuple
-out_of_hole(GsIndexTree *tree, const Level *level, IndexTuple item, Size size)
+/* The page is full.  Returns the item, which does not stay on it if it was formed there. */
+static pg_noinline IndexTuple
+begin_page_for(GsIndexTree *tree, Level *level, IndexTuple item, Size size)
 {
-	if (level->height > 0 ||
-		(char *) item != (char *) level->page + ((PageHeader) level->page)->pd_upper - size)
-		return item;
-	memcpy(tree->apart, item, size);
-	return tree->apart;
+	if ((char *) item == (char *) level->page + ((PageHeader) level->page)->pd_upper - size)
+	{
+		memcpy(tree->apart, item, size);
+		item = tree->apart;
+	}
+	finish_page(tree, level);
+	return item;
 }
 
 /*
@@ -294,13 +305,10 @@ add_item(GsIndexTree *tree, Level *level, IndexTuple item, Size posting)
 {
 	Size		size = MAXALIGN(IndexTupleSize(item));
 
-	if (unlikely(size > BTMaxItemSize(level->page)))
+	if (unlikely(size > tree->longest))
 		_bt_check_third_page(tree->index, tree->heap, level->height == 0, level->page, item);
 	if (unlikely(is_full(level, size)))
-	{
-		item = out_of_hole(tree, level, item, size);
-		finish_page(tree, level);
-	}
+		item = begin_page_for(tree, level, item, size);
 	level->posting_before = level->last_posting;
 	level->last_posting = posting;
 	return place_item(level, item, size);
@@ -370,7 +378,7 @@ gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow)
 	PageHeader	header;
 
 	if (unlikely(leaves == NULL))
-		leaves = tree->leaves = begin_level(tree, 0);
+		leaves = begin_leaves(tree);
 	header = (PageHeader) leaves->page;
 	if (unlikely(last_may_grow ||
 				 header->pd_upper < header->pd_lower + sizeof(ItemIdData) + nbytes))
