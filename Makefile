@@ -63,6 +63,7 @@ OBJS = \
 	src/sort_stock.o \
 	src/index_load.o \
 	src/index_order.o \
+	src/index_tree.o \
 	src/sort_explain.o
 
 PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/keys -I$(srcdir)/wire

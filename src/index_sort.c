@@ -47,10 +47,9 @@ struct GsIndexSort
 	uint64		nothers;		/* others' */
 	bool		lost;			/* by a device that failed: there are none */
 	uint64		nleft;
-	TupleDesc	index_desc;
-	IndexTuple	tuple;			/* of the row that left, if it is short */
-
-	MemoryContext long_context; /* of a row that left, if it is long */
+	bool		proven;			/* their order: by the sort's proof */
+	uint32		checksum;		/* of those that left, then */
+	TupleTableSlot *row;		/* of one that left */
 };
 
 /* --------------------------------------------------------------- the columns */
@@ -175,11 +174,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	GsSortState *state = &sort->sort;
 
 	sort->context = context;
-	sort->long_context = AllocSetContextCreate(context, "GpuSort index entry",
-											   ALLOCSET_SMALL_SIZES);
 	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
-	sort->index_desc = RelationGetDescr(index);
-	sort->tuple = palloc(TOAST_INDEX_TARGET + MAXALIGN(sizeof(IndexAttributeBitMapData)));
 	state->desc = entry_type(index);
 	state->columns = gs_index_sort_columns(index, &state->ncolumns);
 	state->expected_rows = expected_rows;
@@ -192,6 +187,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 		state->nstable = 1;
 	state->shared = shared;
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
+	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
 	gs_sort_begin(state, memory_kb);
 	MemoryContextSwitchTo(old);
 	return sort;
@@ -272,25 +268,60 @@ gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders
 	MemoryContextSwitchTo(old);
 }
 
+/* All have left, or it is an ERROR. */
+static void
+check_end(const GsIndexSort *sort)
+{
+	if (sort->proven && sort->checksum != sort->sort.proof.checksum)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("rows left a sort in the wrong order"),
+				 errdetail("They are not as they were when they were compared."),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+	if (sort->nleft != gs_index_sort_count(sort))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("rows got lost or doubled in a sort"),
+				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
+						   gs_index_sort_count(sort), sort->nleft),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+}
+
+int
+gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
+{
+	int			nrows;
+
+	if (sort->gather == NULL)
+		nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
+	else
+		nrows = (rows[0] = gs_index_gather_next(sort->gather)) != NULL;
+	for (int i = 0; i < nrows && sort->proven; i++)
+		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
+	sort->nleft += nrows;
+	if (nrows == 0)
+		check_end(sort);
+	return nrows;
+}
+
+bool
+gs_index_sort_is_proven(GsIndexSort *sort)
+{
+	const GsSortState *state = &sort->sort;
+
+	/* neither what is merged, nor what is to be looked at as it leaves */
+	sort->proven = state->phase == GS_SORT_ENGINE && state->proof.compared &&
+		sort->gather == NULL && !state->verified;
+	return sort->proven;
+}
+
 TupleTableSlot *
 gs_index_sort_next_row(GsIndexSort *sort)
 {
-	TupleTableSlot *slot = sort->gather != NULL ? gs_index_gather_next(sort->gather) :
-		gs_sort_next_checked(&sort->sort);
+	MinimalTuple row;
 
-	if (TupIsNull(slot))
-	{
-		if (sort->nleft != gs_index_sort_count(sort))
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("rows got lost or doubled in a sort"),
-					 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-							   gs_index_sort_count(sort), sort->nleft),
-					 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-		return NULL;
-	}
-	sort->nleft++;
-	return slot;
+	return gs_index_sort_next_rows(sort, 1, &row) == 0 ? NULL :
+		ExecStoreMinimalTuple(row, sort->row, false);
 }
 
 bool
@@ -307,73 +338,6 @@ gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 	return true;
 }
 
-/*
- * An index tuple has the same columns in the same layout behind another header.  The
- * last column of the row is 8 bytes at a multiple of 8: up to there the row is what an
- * index tuple of it is, padding included.
- */
-static IndexTuple
-tuple_of_short_row(GsIndexSort *sort, MinimalTuple row)
-{
-	const bool	has_nulls = (row->t_infomask & HEAP_HASNULL) != 0;
-	const Size	header = IndexInfoFindDataOffset(has_nulls ? INDEX_NULL_MASK : 0);
-	const Size	row_header = row->t_hoff - MINIMAL_TUPLE_OFFSET;
-	const Size	nbytes = row->t_len - row_header - sizeof(int64);
-	IndexTuple	tuple = sort->tuple;
-
-	tuple->t_info = header + nbytes;
-	if (has_nulls)
-	{
-		bits8	   *bits = (bits8 *) (tuple + 1);
-
-		memset(bits, 0, header - sizeof(IndexTupleData));
-		memcpy(bits, row->t_bits, BITMAPLEN(sort->ncolumns));
-		/* the row's bitmap has one bit more */
-		if (sort->ncolumns % BITS_PER_BYTE != 0)
-			bits[sort->ncolumns / BITS_PER_BYTE] &= (1 << sort->ncolumns % BITS_PER_BYTE) - 1;
-		tuple->t_info |= INDEX_NULL_MASK;
-	}
-	if ((row->t_infomask & HEAP_HASVARWIDTH) != 0)
-		tuple->t_info |= INDEX_VAR_MASK;
-	memcpy((char *) tuple + header, (char *) row + row_header, nbytes);
-	return tuple;
-}
-
-/* A row of values some of which an index may have to compress. */
-static IndexTuple
-tuple_of_long_row(GsIndexSort *sort, TupleTableSlot *slot)
-{
-	MemoryContext old;
-	IndexTuple	tuple;
-
-	slot_getallattrs(slot);
-	MemoryContextReset(sort->long_context);
-	old = MemoryContextSwitchTo(sort->long_context);
-	tuple = index_form_tuple(sort->index_desc, slot->tts_values, slot->tts_isnull);
-	MemoryContextSwitchTo(old);
-	return tuple;
-}
-
-IndexTuple
-gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive)
-{
-	TupleTableSlot *slot = gs_index_sort_next_row(sort);
-	MinimalTuple row;
-	IndexTuple	tuple;
-	int64		code;
-
-	if (slot == NULL)
-		return NULL;
-	row = ((MinimalTupleTableSlot *) slot)->mintuple;
-	memcpy(&code, (char *) row + row->t_len - sizeof(int64), sizeof(int64));
-	if (row->t_len <= TOAST_INDEX_TARGET)
-		tuple = tuple_of_short_row(sort, row);
-	else
-		tuple = tuple_of_long_row(sort, slot);
-	gs_index_row_get_tid(code, &tuple->t_tid, alive);
-	return tuple;
-}
-
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
@@ -385,5 +349,6 @@ gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_forget(&sort->sort);
 	ExecDropSingleTupleTableSlot(sort->sort.slot);
+	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);
 }

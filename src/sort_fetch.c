@@ -92,3 +92,22 @@ gs_sort_next_verified(GsSortState *state, bool forward)
 		gs_sort_verify_end(state->verify, state->nread);
 	return slot;
 }
+
+int
+gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
+{
+	TupleTableSlot *slot = gs_sort_next_checked(state);
+	int			nrows = 0;
+
+	if (TupIsNull(slot))
+		return 0;
+	rows[nrows++] = ((MinimalTupleTableSlot *) slot)->mintuple;
+	/* and what the window has behind it, unless each is to be looked at */
+	for (int64 next = state->position + 1 - state->window_start;
+		 nrows < nwanted && next < state->window_rows && !state->verified; next++)
+	{
+		rows[nrows++] = (MinimalTuple) unconstify(void *, state->window[next]);
+		state->position++;
+	}
+	return nrows;
+}

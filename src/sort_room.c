@@ -184,6 +184,8 @@ gs_sort_prove_order(GsSortState *state)
 	MemoryContextSwitchTo(old);
 	state->proof.ncomparisons += proof.ncomparisons;
 	state->proof.us += proof.us;
+	state->proof.compared = proof.compared;
+	state->proof.checksum = proof.checksum;
 	state->disproved = !proof.holds;
 	return status == GS_STATUS_OK && state->disproved ? GS_STATUS_FULL : status;
 }
