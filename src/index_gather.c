@@ -39,8 +39,8 @@ compare_streams(Datum a, Datum b, void *arg)
 	GsIndexGather *gather = arg;
 
 	/* the largest is on top of a binaryheap */
-	return -gs_sort_compare_rows(gather->compare, gather->streams[DatumGetInt32(a)].row,
-								 gather->streams[DatumGetInt32(b)].row, 0);
+	return gs_sort_compare_rows(gather->compare, gather->streams[DatumGetInt32(b)].row,
+								gather->streams[DatumGetInt32(a)].row, 0);
 }
 
 /* Has the stream give its next row. */

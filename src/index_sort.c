@@ -34,6 +34,7 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -268,10 +269,11 @@ gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders
 	MemoryContextSwitchTo(old);
 }
 
-/* All have left, or it is an ERROR. */
+/* All have left, or it is an ERROR: that of a worker which did not send all of its own first. */
 static void
 check_end(const GsIndexSort *sort)
 {
+	CHECK_FOR_INTERRUPTS();
 	if (sort->proven && sort->checksum != sort->sort.proof.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
