@@ -73,7 +73,8 @@ typedef enum FaultKind
 	FAULT_FAIL,
 	FAULT_NONE,
 	FAULT_KILL,
-	FAULT_DELAY
+	FAULT_DELAY,
+	FAULT_FIRST
 } FaultKind;
 
 typedef struct Fault
@@ -138,7 +139,7 @@ passes(FaultDevice *device, GsStream *stream, FaultOp op)
 			raise(SIGKILL);
 		else if (fault->kind == FAULT_DELAY)
 			hold(stream, fault->delay_us);
-		else
+		else if (fault->kind == FAULT_FAIL)
 		{
 			device->broken = true;
 			snprintf(device->base.error, sizeof(device->base.error),
@@ -399,10 +400,25 @@ fault_cut(GsStream *stream, uint64_t nrows, const uint64_t *d_ends, uint64_t ste
 	return PASS(cut, nrows, d_ends, step, ncuts, d_cuts);
 }
 
+/* Is the next call to get other rows than it asks for? */
+static bool
+gets_first_rows(const FaultDevice *device)
+{
+	for (int i = 0; i < device->nfaults; i++)
+	{
+		if (device->faults[i].kind == FAULT_FIRST &&
+			device->faults[i].call == device->ncalls[FAULT_OP_gather] + 1)
+			return true;
+	}
+	return false;
+}
+
 static bool
 fault_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
 			 const uint64_t *d_ends, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
 {
+	if (gets_first_rows(stream->device))
+		first = 0;
 	return PASS(gather, rows, d_words, row_bits, d_ends, first, nrows, d_to, to_bytes);
 }
 
@@ -480,6 +496,8 @@ parse_fault(const char *text, Fault *fault)
 		fault->kind = FAULT_KILL;
 	else if (strcmp(what, "fail") == 0 && !fault_ops[i].may_have_none)
 		fault->kind = FAULT_FAIL;
+	else if (strcmp(what, "first") == 0 && i == FAULT_OP_gather)
+		fault->kind = FAULT_FIRST;
 	else if (strcmp(what, "none") == 0 && fault_ops[i].may_have_none)
 		fault->kind = FAULT_NONE;
 	else if (sscanf(what, "delay=%u%n", &delay_ms, &end) == 1 && what[end] == '\0' &&

@@ -127,6 +127,22 @@ check_tuple(GsIndexLoad *load, IndexTuple tuple, bool alive)
 
 /* ----------------------------------------------------------- equal tuples */
 
+/* Have the two the same columns, byte by byte? */
+static inline bool
+are_same(IndexTuple a, IndexTuple b)
+{
+	return a->t_info == b->t_info &&
+		memcmp(a + 1, b + 1, IndexTupleSize(a) - sizeof(IndexTupleData)) == 0;
+}
+
+/* The same but for how a value is stored? */
+static inline bool
+have_same_image(const GsIndexLoad *load, IndexTuple a, IndexTuple b)
+{
+	return are_same(a, b) || _bt_keep_natts_fast(load->index, a, b) >
+		IndexRelationGetNumberOfKeyAttributes(load->index);
+}
+
 /* Does the one before, or who took it in, take an equal tuple in? */
 static inline bool
 is_taken_in(const GsIndexLoad *load, IndexTuple tuple)
@@ -135,8 +151,7 @@ is_taken_in(const GsIndexLoad *load, IndexTuple tuple)
 
 	return load->deduplicate &&
 		MAXALIGN(IndexTupleSize(load->last) + ntids * sizeof(ItemPointerData)) <= MOST_POSTING_BYTES &&
-		_bt_keep_natts_fast(load->index, load->last, tuple) >
-		IndexRelationGetNumberOfKeyAttributes(load->index);
+		have_same_image(load, load->last, tuple);
 }
 
 static inline void

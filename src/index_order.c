@@ -85,9 +85,9 @@ way_of(Relation index, int i, const SortSupportData *comparator)
 {
 	Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), i);
 
-	if (comparator->comparator == ssup_datum_int32_cmp)
+	if (comparator->comparator == ssup_datum_int32_cmp && column->attlen == sizeof(int32))
 		return COMPARE_INT32;
-	if (comparator->comparator == ssup_datum_signed_cmp)
+	if (comparator->comparator == ssup_datum_signed_cmp && column->attlen == sizeof(int64))
 		return COMPARE_SIGNED;
 	if (comparator->comparator == ssup_datum_unsigned_cmp)
 		return COMPARE_UNSIGNED;

@@ -77,7 +77,8 @@ extern void gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, 
 
 /*
  * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do
- * that again: that they leave as they were compared, by and by, is checked from now on.
+ * that again: from now on it is checked that they leave as they were compared, with an ERROR at
+ * the end if not.  To be asked before the first entry leaves.
  */
 extern bool gs_index_sort_is_proven(GsIndexSort *sort);
 

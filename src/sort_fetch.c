@@ -102,9 +102,10 @@ gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 	if (TupIsNull(slot))
 		return 0;
 	rows[nrows++] = ((MinimalTupleTableSlot *) slot)->mintuple;
-	/* and what the window has behind it, unless each is to be looked at */
+	/* and what the window has behind it, if it has that row, unless each is to be looked at */
 	for (int64 next = state->position + 1 - state->window_start;
-		 nrows < nwanted && next < state->window_rows && !state->verified; next++)
+		 nrows < nwanted && (uint64) next < (uint64) state->window_rows && !state->verified;
+		 next++)
 	{
 		rows[nrows++] = (MinimalTuple) unconstify(void *, state->window[next]);
 		state->position++;

@@ -222,6 +222,34 @@ foreach my $fault ('copy_in:5:kill', 'pack:1:fail')
 restart_service($node, 'gpusort.service_fault' => '');
 is(outcome($by_text), 'right rows', 'it is well again');
 
+# ------------------------------------------------------- it hands out wrong rows
+
+# An index is built of rows that are as they should be, or not at all: integers are compared as
+# they leave; texts of libc are compared before, and leave as often as the first time.  All are of
+# one length, so that any may come in the place of others.
+$node->safe_psql('postgres', q{
+	CREATE TABLE swapped AS SELECT 100000 + (x * 7919::bigint) % 40009 AS i, 'text number ' || 100000 + (x * 7919::bigint) % 40009 AS s FROM generate_series(1, 40000) x;
+	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8');
+	CREATE EXTENSION amcheck;
+});
+foreach my $column ('i', 's COLLATE of_libc')
+{
+	my %errors;
+
+	foreach my $call (2 .. 12)
+	{
+		my ($rc, $out, $err);
+
+		restart_service($node, 'gpusort.service_fault' => "gather:$call:first");
+		($rc, $out, $err) = $node->psql('postgres', "SET gpusort.force = on; SET gpusort.verify = off; SET max_parallel_maintenance_workers = 0;
+			CREATE INDEX of_swapped ON swapped ($column); SELECT bt_index_parent_check('of_swapped', true, true); DROP INDEX of_swapped");
+		$errors{$err =~ /DETAIL:  (\w+)/ ? $1 : $err}++;
+	}
+	# "Index tuple .. is not above the one before it", "They are not as they were when they were compared"
+	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index' : 'They', "($column): of wrong rows there is no index");
+}
+restart_service($node, 'gpusort.service_fault' => '');
+
 # ------------------------------------------------------------ it has no memory
 
 foreach my $work_mem ('256MB', '64kB')
