@@ -17,6 +17,13 @@ typedef struct GsKeyAbbreviation GsKeyAbbreviation;
 extern GsKeyAbbreviation *gs_key_abbreviation_create(Oid sort_operator, Oid collation);
 
 /*
+ * The values are texts of a collation that does not compare bytes: trailing blanks may
+ * not count.  Before the first code.
+ */
+extern void gs_key_abbreviation_of_texts(GsKeyAbbreviation *abbreviation, Oid collation,
+										 bool blank_padded);
+
+/*
  * The code of a value that is not NULL: codes ascend with the values, and equal
  * codes say nothing.
  */

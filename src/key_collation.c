@@ -26,9 +26,9 @@
  * strcoll().
  *
  * Making a key takes longer than sorting it (0.5 us for 32 letters, by ICU as
- * by libc), so a text that equals the one before keeps its key.  And where an
- * engine can compare, as the CPU's can, the first level of libc's keys will do
- * (key_levels.h).
+ * by libc), so a text that equals the one before keeps its key, and those of most
+ * characters are put together from tables (key_elements.h, key_levels.h).  And where an
+ * engine can compare, as the CPU's can, the first level of libc's keys will do.
  *
  * ICU's functions are those that the server is linked with.  To link with them
  * here once more could bring in another version, to which the server's
@@ -44,6 +44,7 @@
 
 #include "gpusort.h"
 #include "key_collation.h"
+#include "key_elements.h"
 #include "key_levels.h"
 #include "pgcompat.h"
 
@@ -83,6 +84,7 @@ struct GsKeyCollation
 	ByteBuffer	transformed;	/* what it is coded of */
 #ifdef USE_ICU
 	UCollator  *collator;		/* NULL: of libc */
+	GsKeyElements *elements;	/* NULL: it makes all keys */
 	ByteBuffer	utf16;			/* the text for ICU */
 #endif
 	ByteBuffer	terminated;		/* the text for libc */
@@ -218,7 +220,10 @@ gs_key_collation_create(Oid collation, bool whole)
 	}
 #ifdef USE_ICU
 	else
+	{
 		result->collator = gs_collation_collator(collation);
+		result->elements = gs_key_elements_of(collation);
+	}
 	init_buffer(&result->utf16);
 #endif
 	if (result->levels == NULL)
@@ -317,12 +322,20 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	return len;
 }
 
-/* Makes the sort key by ICU; returns its length, without what ends it. */
+/* Makes the sort key of ICU, as far as it can without it; returns its length, without what ends it. */
 static Size
 make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 {
-	int32_t		utf16_len = to_utf16(collation, string, len);
+	Size		key_len;
+	int32_t		utf16_len;
 
+	if (collation->elements != NULL)
+	{
+		reserve(&collation->key, gs_key_elements_room(len));
+		if (gs_key_elements_key(collation->elements, string, len, collation->key.data, &key_len))
+			return key_len;
+	}
+	utf16_len = to_utf16(collation, string, len);
 	for (;;)
 	{
 		Size		size = Min(collation->key.size, PG_INT32_MAX);

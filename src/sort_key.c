@@ -313,7 +313,12 @@ choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
 	if (abbreviate)
 		column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, plan->collation);
 	if (column->abbreviation != NULL)
+	{
 		column->kind = GS_KEY_ABBREVIATED;
+		if (OidIsValid(order->collation))
+			gs_key_abbreviation_of_texts(column->abbreviation, order->collation,
+										 order->kind == GS_KEY_BPCHAR);
+	}
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, whole);
 	key->needs_proof |= order_needs_proof(order);
