@@ -35,4 +35,10 @@ extern uint64 gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum va
  */
 extern bool gs_key_abbreviation_is_poor(GsKeyAbbreviation *abbreviation);
 
+/*
+ * Would the first level of the texts' sort keys tell far more of them apart, at a price that is
+ * worth it?  To be asked after each code.
+ */
+extern bool gs_key_abbreviation_is_short(GsKeyAbbreviation *abbreviation);
+
 #endif							/* GPUSORT_KEY_ABBREVIATION_H */

@@ -7,6 +7,7 @@
  *	  C, POSIX			the text								none needed
  *	  ICU				sort key, 0, text						none needed
  *	  nondeterministic	sort key								none needed
+ *	  ICU, in part		first level of the sort key				none needed
  *	  libc				what strxfrm() makes of it, 0, text		neighbours
  *	  the same, in part	its first level							neighbours
  *	  libc's C.UTF-8	the text								neighbours
@@ -28,7 +29,8 @@
  * Making a key takes longer than sorting it (0.5 us for 32 letters, by ICU as
  * by libc), so a text that equals the one before keeps its key, and those of most
  * characters are put together from tables (key_elements.h, key_levels.h).  And where an
- * engine can compare, as the CPU's can, the first level of libc's keys will do.
+ * engine can compare, as the CPU's can, the first level will do, of ICU's keys even
+ * its beginning (key_abbreviation.h).
  *
  * ICU's functions are those that the server is linked with.  To link with them
  * here once more could bring in another version, to which the server's
@@ -226,7 +228,7 @@ gs_key_collation_create(Oid collation, bool whole)
 	}
 	init_buffer(&result->utf16);
 #endif
-	if (result->levels == NULL)
+	if (libc ? result->levels == NULL : gpusort_collation_fault)
 		result->whole = true;
 	init_buffer(&result->transformed);
 	init_buffer(&result->terminated);
@@ -322,7 +324,7 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	return len;
 }
 
-/* Makes the sort key of ICU, as far as it can without it; returns its length, without what ends it. */
+/* Makes the sort key of ICU, if it can without it; returns its length, as far as it is wanted. */
 static Size
 make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 {
@@ -332,7 +334,8 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 	if (collation->elements != NULL)
 	{
 		reserve(&collation->key, gs_key_elements_room(len));
-		if (gs_key_elements_key(collation->elements, string, len, collation->key.data, &key_len))
+		if (gs_key_elements_key(collation->elements, string, len, collation->whole,
+								collation->key.data, &key_len))
 			return key_len;
 	}
 	utf16_len = to_utf16(collation, string, len);
@@ -348,7 +351,8 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 					(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
 					 errmsg("ICU could not make a sort key")));
 		if (needed <= size)
-			return needed - 1;
+			return collation->whole ? needed - 1 :
+				gs_key_elements_first_level(collation->key.data, needed - 1);
 		reserve(&collation->key, (Size) needed + len);
 	}
 }

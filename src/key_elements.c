@@ -269,18 +269,19 @@ put_level(const GsKeyElements *elements, const char *string, Size len, const Lev
 }
 
 static unsigned char *
-put_key(const GsKeyElements *elements, const char *string, Size len, unsigned char *out)
+put_key(const GsKeyElements *elements, const char *string, Size len, int nlevels,
+		unsigned char *out)
 {
 	unsigned int kinds;
 	Size		nelements;
 
 	out = put_first_level(elements, string, len, SIZE_MAX, out, &kinds, &nelements);
-	if (out == NULL || elements->nlevels == 1)
+	if (out == NULL || nlevels == 1)
 		return out;
 	*out++ = LEVEL_END;
 	out = (kinds & KIND_SECOND) == 0 ? put_run(&second_level, nelements, true, out) :
 		put_level(elements, string, len, &second_level, out);
-	if (elements->nlevels == 2)
+	if (nlevels == 2)
 		return out;
 	*out++ = LEVEL_END;
 	return (kinds & KIND_THIRD) == 0 ? put_run(&third_level, nelements, true, out) :
@@ -333,13 +334,10 @@ make_key(Probe *probe, const UChar *string, int32_t len)
 									 sizeof(probe->key)) - 1;
 }
 
-/* How long the first level of the key is. */
 static int
 first_level_len(const Probe *probe)
 {
-	const uint8_t *end = memchr(probe->key, LEVEL_END, probe->key_len);
-
-	return end != NULL ? end - probe->key : probe->key_len;
+	return gs_key_elements_first_level((const char *) probe->key, probe->key_len);
 }
 
 /* Characters of the tables as UTF-8; returns how many bytes. */
@@ -368,7 +366,7 @@ key_agrees(const GsKeyElements *elements, Probe *probe, const UChar *string, int
 	char		utf8[512];
 	unsigned char key[512 * 17 + 32];
 	Size		nbytes = to_utf8(string, len, utf8);
-	unsigned char *end = put_key(elements, utf8, nbytes, key);
+	unsigned char *end = put_key(elements, utf8, nbytes, elements->nlevels, key);
 
 	if (end == NULL)
 		return true;
@@ -683,20 +681,38 @@ gs_key_elements_of(Oid collation)
 #endif
 }
 
-/* Are there tables?  Made if by now they are worth it. */
-static inline bool
-has_tables(GsKeyElements *elements)
+bool
+gs_key_elements_are_known(GsKeyElements *elements)
 {
-	if (likely(elements->usable))
-		return true;
 #ifdef USE_ICU
-	if (elements->ntexts < TEXTS_BEFORE && ++elements->ntexts == TEXTS_BEFORE)
+	if (elements->chars == NULL)
 		make_tables(elements);
 #endif
 	return elements->usable;
 }
 
 /* ---------------------------------------------------------------- what is asked */
+
+/* Are there tables?  They are made once they are worth it. */
+static inline bool
+has_tables(GsKeyElements *elements)
+{
+	if (likely(elements->usable))
+		return true;
+	return elements->ntexts < TEXTS_BEFORE && ++elements->ntexts == TEXTS_BEFORE &&
+		gs_key_elements_are_known(elements);
+}
+
+bool
+gs_key_elements_is_foreign(const char *string, Size len)
+{
+	for (Size i = 0; i < len; i++)
+	{
+		if ((unsigned char) string[i] > MOST_LEAD)
+			return true;
+	}
+	return false;
+}
 
 Size
 gs_key_elements_room(Size len)
@@ -706,18 +722,26 @@ gs_key_elements_room(Size len)
 }
 
 bool
-gs_key_elements_key(GsKeyElements *elements, const char *string, Size len,
+gs_key_elements_key(GsKeyElements *elements, const char *string, Size len, bool whole,
 					char *out, Size *out_len)
 {
 	unsigned char *end;
 
 	if (len > LONG_TEXT || !has_tables(elements))
 		return false;
-	end = put_key(elements, string, len, (unsigned char *) out);
+	end = put_key(elements, string, len, whole ? elements->nlevels : 1, (unsigned char *) out);
 	if (end == NULL)
 		return false;
 	*out_len = end - (unsigned char *) out;
 	return true;
+}
+
+Size
+gs_key_elements_first_level(const char *key, Size len)
+{
+	const char *end = memchr(key, LEVEL_END, len);
+
+	return end != NULL ? end - key : len;
 }
 
 bool
