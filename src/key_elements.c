@@ -138,6 +138,7 @@ struct GsKeyElements
 	Character  *chars;			/* NCHARS */
 	Element    *elements;
 	int			nelements;
+	unsigned char plain[256];	/* by a byte of text: all that is to be known of it, or 0 */
 };
 
 /* ------------------------------------------------------------------ making keys */
@@ -195,9 +196,20 @@ put_first_level(const GsKeyElements *elements, const char *string, Size len, Siz
 
 	while (at < end)
 	{
-		const Character *c = next_character(elements, &at, end);
-		const Element *element = &elements->elements[c->at];
+		const Character *c;
+		const Element *element;
 
+		if (likely(elements->plain[*at] != 0 && before == 0))
+		{
+			if (out - start >= enough)
+				break;
+			*out++ = elements->plain[*at++];
+			n++;
+			last = 0;
+			continue;
+		}
+		c = next_character(elements, &at, end);
+		element = &elements->elements[c->at];
 		if (unlikely((c->kind & KIND_UNKNOWN) != 0 || (last & KIND_STARTS & c->kind >> 1) != 0))
 			return NULL;
 		if (out - start >= enough)
@@ -604,6 +616,21 @@ runs_agree(const GsKeyElements *elements, Probe *probe, UChar last)
 	return true;
 }
 
+/* ASCII characters of one element, whose one byte of the first level is all that is unusual. */
+static void
+find_plain(GsKeyElements *elements)
+{
+	for (int c = 0; c < 0x80; c++)
+	{
+		const Character *character = &elements->chars[c];
+		const Element *element = &elements->elements[character->at];
+
+		if (character->kind == 0 && character->nelements == 1 && element->len == 1 &&
+			!element->compressible)
+			elements->plain[c] = element->first[0];
+	}
+}
+
 static bool
 fill_tables(GsKeyElements *elements, Probe *probe)
 {
@@ -630,6 +657,7 @@ fill_tables(GsKeyElements *elements, Probe *probe)
 			elements->chars[c].kind |= KIND_UNKNOWN;
 	}
 	try_pairs(elements, probe);
+	find_plain(elements);
 	return (elements->chars['a'].kind & KIND_UNKNOWN) == 0 &&
 		runs_agree(elements, probe, some_character(elements, KIND_SECOND)) &&
 		runs_agree(elements, probe, some_character(elements, KIND_THIRD)) &&
