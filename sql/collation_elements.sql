@@ -55,7 +55,7 @@ SET work_mem = '64kB';
 SELECT o, c.* FROM unnest(ARRAY['s COLLATE @', 's COLLATE @, k']) o, pg_temp.check_collations('texts', o) c;
 RESET work_mem;
 SELECT count(*) FILTER (WHERE NOT pg_temp.same(format(q, name, '', n), format(q, name, ', id', n))) AS wrong
-FROM collations, unnest('{1,30,700}'::int[]) n, (SELECT 'SELECT * FROM texts ORDER BY s COLLATE %s%s LIMIT %s' AS q) q;
+FROM collations, unnest('{1,30,700}'::int[]) n, unnest(ARRAY['s', '(repeat(''beginning '', 9) || s)']) e, LATERAL (SELECT 'SELECT * FROM texts ORDER BY ' || e || ' COLLATE %s%s LIMIT %s' AS q) q;
 CREATE TEMP TABLE toasted (id int, s text);
 ALTER TABLE toasted ALTER s SET STORAGE EXTERNAL;
 INSERT INTO toasted SELECT id, CASE WHEN id % 5 = 0 THEN s || repeat('x', 3000) || s ELSE s END FROM texts WHERE id % 3 = 0;

@@ -18,7 +18,7 @@
  * that of a large script, it is not repeated, and a byte of 3 or ff ends such a
  * sequence (Unicode Technical Standard 10; ICU's design of collation v2, "Sort keys").
  *
- * So a key of characters whose elements are known is put together from them in a tenth of
+ * So a key of characters whose elements are known is put together from them in less than a tenth of
  * the time that ucol_getSortKey() takes, which looks for much that is not there: characters
  * that have other elements together (Czech "ch"), numbers, accents to be put
  * in order.  The keys are ICU's to the byte, so texts of other characters
@@ -30,7 +30,7 @@
  * that is not in the tables.  What the collator does beside (options, another format of
  * keys in another version) is found out by trying: each character alone, with itself and between others,
  * all pairs of ASCII's, and runs of all lengths.  A character that is not as expected is
- * not in the tables then, and if runs are not, none is.
+ * not in the tables then, and if runs are not, none is: so it is with Danish, which has capitals first.
  *
  * The tables take as long to make as some ten thousands of keys, so a session begins with
  * ICU, and makes them once there were that many.
@@ -116,6 +116,9 @@ typedef struct Character
 #define KIND_SECOND		8		/* has a weight that is not the common one */
 #define KIND_THIRD		16
 
+/* Combining marks: what they are part of, and in which order, is ICU's to say. */
+#define IS_MARK(c)		(((c) >= 0x300 && (c) <= 0x36F) || ((c) >= 0x483 && (c) <= 0x489))
+
 /* How a level is written. */
 typedef struct Level
 {
@@ -135,7 +138,7 @@ struct GsKeyElements
 	bool		usable;
 	int			ntexts;			/* that were left to ICU before there were tables */
 	int			nlevels;
-	Character  *chars;			/* NCHARS */
+	Character  *chars;			/* NCHARS; the first is unknown */
 	Element    *elements;
 	int			nelements;
 	unsigned char plain[256];	/* by a byte of text: all that is to be known of it, or 0 */
@@ -151,8 +154,8 @@ next_character(const GsKeyElements *elements, const unsigned char **at,
 
 	if (c >= 0x80)
 	{
-		if (c - LEAST_LEAD > MOST_LEAD - LEAST_LEAD || *at == end)
-			return &elements->chars[0];
+		if (c - LEAST_LEAD > MOST_LEAD - LEAST_LEAD || *at == end || (**at & 0xC0) != 0x80)
+			return &elements->chars[0];	/* no character of a text, so unknown */
 		c = (c & 0x1F) << 6 | (*(*at)++ & 0x3F);
 	}
 	return &elements->chars[c];
@@ -346,6 +349,7 @@ make_key(Probe *probe, const UChar *string, int32_t len)
 									 sizeof(probe->key)) - 1;
 }
 
+/* How long the first level of the key is. */
 static int
 first_level_len(const Probe *probe)
 {
@@ -522,7 +526,7 @@ copy_first_weight(const GsKeyElements *elements, Element *element)
  * Adds a character that has a weight of the first level, or several of those that are known
  * already.  Of ASCII, one without any is added too: no accent is among them.
  */
-static bool
+static void
 add_character(GsKeyElements *elements, Probe *probe, UChar c)
 {
 	Character  *character = &elements->chars[c];
@@ -548,17 +552,16 @@ add_character(GsKeyElements *elements, Probe *probe, UChar c)
 	}
 	if (n < 0 || (n > 0 && found[0].original == 0) ||
 		(nfirst == 1 && !take_first_weight(probe, c, &found[last])))
-		return false;
+		return;
 	for (int i = 0; i < n && nfirst > 1; i++)
 	{
 		if (found[i].original != 0 && !copy_first_weight(elements, &found[i]))
-			return false;
+			return;
 	}
 	character->at = elements->nelements;
 	character->nelements = n;
 	character->kind &= ~KIND_UNKNOWN;
 	elements->nelements += n;
-	return true;
 }
 
 /* Are the keys of a character as ICU has them: alone, with itself, and between others? */
@@ -647,8 +650,8 @@ fill_tables(GsKeyElements *elements, Probe *probe)
 	{
 		for (UChar c = 1; c < nchars; c++)
 		{
-			if ((elements->chars[c].kind & KIND_UNKNOWN) != 0)
-				(void) add_character(elements, probe, c);
+			if ((elements->chars[c].kind & KIND_UNKNOWN) != 0 && !IS_MARK(c))
+				add_character(elements, probe, c);
 		}
 	}
 	for (UChar c = 1; c < nchars; c++)
