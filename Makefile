@@ -24,6 +24,7 @@ OBJS = \
 	src/index_sample.o \
 	src/index_parallel.o \
 	src/index_gather.o \
+	src/index_scan.o \
 	src/index_sort.o \
 	src/sort_parallel.o \
 	src/sort_shared.o \
@@ -39,6 +40,7 @@ OBJS = \
 	src/key_order.o \
 	src/key_fields.o \
 	src/key_bytes.o \
+	src/key_numeric.o \
 	src/key_collation.o \
 	src/key_levels.o \
 	src/key_elements.o \
@@ -62,6 +64,7 @@ OBJS = \
 	src/sort_stock.o \
 	src/index_load.o \
 	src/index_order.o \
+	src/index_tree.o \
 	src/sort_explain.o
 
 PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/keys -I$(srcdir)/wire

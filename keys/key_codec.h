@@ -159,6 +159,15 @@ gs_load_be64(const unsigned char *p)
 #endif
 }
 
+static inline void
+gs_store_be64(unsigned char *p, uint64_t v)
+{
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_BIG_ENDIAN__
+	v = __builtin_bswap64(v);
+#endif
+	memcpy(p, &v, sizeof(v));
+}
+
 /*
  * Up to eight bytes of a longer string, zero-padded on the right: two strings
  * whose prefixes differ compare as their prefixes do.  Equal prefixes say

@@ -50,6 +50,22 @@ SET work_mem = '128kB';
 SELECT what, :'engine' <> 'cpu' OR f ->> 'Sort Method' = 'external merge' AS merged, pg_temp.rows_ok(source, 's'), pg_temp.rows_ok(source, 's, k DESC')
 FROM (VALUES ('in order', 6000, 0), ('last row', 6000, 6000), ('in the middle', 6000, 3000), ('just before memory ends', 6000, 900)) AS cases (what, n, low),
 	 pg_temp.source(n, low) AS source, pg_temp.figures(format('SELECT * FROM %s ORDER BY s', source)) f;
+-- without keys they are one run; with the rows after one that is below the one before there are more, whatever that
+-- one is below: a row in memory, or the last one that went to disk
+CREATE FUNCTION pg_temp.runs(query text) RETURNS int LANGUAGE sql AS $$ SELECT (pg_temp.figures(query) ->> 'Runs')::int $$;
+CREATE TEMP TABLE orders AS SELECT row_number() OVER () AS i, o
+FROM unnest(ARRAY['s', 's COLLATE "und-x-icu"', 's || repeat(''x'', 150), s', 'repeat(''x'', 150 + k * 0) COLLATE gs_en, s COLLATE "und-x-icu"']) o;
+SELECT o, low, :'engine' <> 'cpu' OR CASE WHEN low = 0 THEN runs = 1 ELSE runs > 1 END AS runs, pg_temp.rows_ok(source, o || ', k') AS right
+FROM orders, unnest('{0,5999,6000}'::int[]) low, pg_temp.source(6000, low) AS source, pg_temp.runs(format('SELECT * FROM %s ORDER BY %s', source, o)) AS runs
+ORDER BY i, low;
+SELECT bool_and(pg_temp.rows_ok(source, 's, k') AND pg_temp.rows_ok(source, 's COLLATE "und-x-icu", k')) AS right
+FROM generate_series(900, 1700, 8) low, pg_temp.source(2000, low) AS source;
+-- NULLs, rows of all lengths, one of which is more than memory, and too long for a device, after which a tuplesort goes
+-- on; else equal ones stay as they came
+CREATE TEMP TABLE lengths AS SELECT id, CASE WHEN id < 3900 THEN lpad((id / 50)::text, 5, '0') END COLLATE gs_en AS s,
+	repeat('l', CASE WHEN id = 3000 THEN 300000 ELSE id % 97 * 5 END) AS long, id % 3 AS k FROM generate_series(1, 4000) id;
+SELECT o, pg_temp.rows_ok('(SELECT id, s, k, long || k AS long FROM lengths OFFSET 0) x', CASE :'engine' WHEN 'cpu' THEN o ELSE o || ', id' END) AS right
+FROM unnest(ARRAY['s', 's, k', 's COLLATE "und-x-icu", k DESC', 's NULLS FIRST', 's, long DESC']) o;
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY s;
 FETCH LAST FROM c;
@@ -61,5 +77,5 @@ SET gpusort.collation_fault = on;
 SELECT low, pg_temp.unkeyed(format('SELECT * FROM %s ORDER BY s', source)), pg_temp.rows_ok(source, 's') FROM unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
 SET gpusort.collation_fault = off;
 SELECT pg_temp.left_behind();
-DROP TABLE t;
+DROP TABLE t, lengths;
 DROP COLLATION gs_en;

@@ -1,6 +1,7 @@
 -- Keys that are numeric.  Four digits of base 10000 and a usual weight fit the
 -- eight bytes that are sorted first: values around that border, in both forms in
--- which PostgreSQL stores them, of every weight that there is.
+-- which PostgreSQL stores them, of every weight that there is; and where digits
+-- begin depends on what a column declares.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -50,6 +51,36 @@ SELECT pg_temp.check_column('money', col) FROM unnest('{n,k,low}'::text[]) col;
 SELECT pg_temp.figures('SELECT * FROM money ORDER BY ' || col) -> 'Key Tails' AS tails FROM unnest('{n,low,"n, k DESC"}'::text[]) col;
 SELECT pg_temp.rows_ok('money', 'k, n DESC'), pg_temp.rows_ok('money', 'trunc(n, -3), k DESC, id % 2'),
 	   pg_temp.rows_ok('(SELECT id, n * k AS nk, k FROM money OFFSET 0) x', 'nk DESC, k');
+
+-- Scales decide what is of fixed point.  Values that are not as declared, which no
+-- statement puts there, are in order all the same.
+CREATE FUNCTION pg_temp.declare_numeric(tab text, col text, digits int, scale int) RETURNS void LANGUAGE sql AS $$
+	UPDATE pg_attribute SET atttypmod = (digits << 16) + (scale & 2047) + 4 WHERE attrelid = tab::regclass AND attname = col
+$$;
+CREATE FUNCTION pg_temp.check_declared(tab text, digits int, scale int) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM pg_temp.declare_numeric(tab, 'n', digits, scale);
+	RETURN pg_temp.check_column(tab, 'n');
+END $$;
+SELECT digits, scale, array_agg(DISTINCT pg_temp.check_declared(tab, digits, scale)) AS checked
+FROM unnest('{special,powers,extremes,digits,beginnings}'::text[]) tab, unnest('{14,1,1000,20,9,30,1000}'::int[], '{2,0,1000,8,-5,16,-1000}'::int[]) x(digits, scale)
+GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT format_type('numeric'::regtype, atttypmod) FROM pg_attribute WHERE attrelid = 'extremes'::regclass AND attname = 'n';
+
+-- all that four digits of the declared scale can hold, next to what they cannot
+CREATE DOMAIN pg_temp.price AS numeric(20,3);
+CREATE TEMP TABLE declared AS SELECT id, s * x AS few, (s * x)::numeric(22,5) AS five, (s * x)::pg_temp.price AS price, (s * x * 1e9)::numeric(30,-2) AS round,
+	ARRAY[s * x, id % 3]::numeric(20,4)[] AS a, numrange(least(s * x, 5), NULL) AS r
+FROM (SELECT row_number() OVER (ORDER BY md5(i || t::text || s::text)) AS id, s, t + (i - 2) * 0.0001 AS x
+	FROM generate_series(0, 4) i, unnest('{0,0.1,0.9999,1,9999,10000,99999999,100000000,999999999999,1000000000000,9999999999999,10000000000000}'::numeric[]) t,
+		unnest('{1,-1}'::int[]) s) x;
+ALTER TABLE declared ALTER few TYPE numeric(20,4);
+SELECT pg_temp.check_column('declared', col) FROM unnest('{few,five,price,round,a,r}'::text[]) col;
+SELECT pg_temp.rows_ok('declared', 'price, few DESC'), pg_temp.rows_ok('declared', 'a DESC, r');
+
+-- how many bits the same values take, by what is declared of them
+SELECT type, pg_temp.figures(format('SELECT id, (id - 1500)::%s AS n FROM generate_series(1, 3000) id ORDER BY n', type)) -> 'Key Bits' AS bits
+FROM unnest('{"numeric","numeric(14,0)","numeric(14,2)","numeric(14,4)","numeric(14,5)"}'::text[]) type;
 
 -- compressed and out of line
 CREATE TEMP TABLE toast AS SELECT id, (repeat('1234', 12000) || id % 9)::numeric AS long, (repeat((id % 3 + 1)::text, 9000) || '.' || id % 4)::numeric AS n

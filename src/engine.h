@@ -91,6 +91,8 @@ typedef struct GsFigures
 	uint64_t	nrows;
 	int			key_bits;		/* packed width of the key, without tails */
 	bool		key_tails;		/* and it has tails */
+	bool		all_compared;	/* but all rows had the same, and the driver's
+								 * comparison ordered them */
 	int			passes;			/* digit places of the first radix sort */
 	uint64_t	tied_rows;		/* rows whose order took more than that */
 	size_t		peak_bytes;		/* most memory ever held */

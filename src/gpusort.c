@@ -24,8 +24,9 @@
  *	  engine_service the engine at the other end of a socket: gpusortd, in service/
  *	  supervisor	keeps gpusortd running
  *	  sort_spill	runs on disk (sort_run), merged (key_merge), where memory does not do
- *	  index_hook	an index is to be built: index_build has its entries sorted (index_sort),
- *					and its pages written (index_load), or has PostgreSQL build it
+ *	  index_hook	an index is to be built: index_build has its table scanned (index_scan, by
+ *					index_parallel's workers, too), its entries sorted (index_sort), and its
+ *					pages written (index_load), or has PostgreSQL build it
  *	  sort_hand_over	to PostgreSQL's own sort (sort_stock), where gpusort cannot go on
  *
  * Loading the library is all it takes, by LOAD, session_preload_libraries or

@@ -149,13 +149,16 @@ build_directly(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort
 	const int64 values[] = {gs_index_sort_count(sort), 0, 0};
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 	GsIndexLoad *load;
-	IndexTuple	tuple;
-	bool		alive;
+	MinimalTuple rows[GS_INDEX_ROWS];
+	int			nrows;
 
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
-	load = gs_index_load_begin(heap, index, info);
-	while ((tuple = gs_index_sort_next_tuple(sort, &alive)) != NULL)
-		gs_index_load_add(load, tuple, alive);
+	load = gs_index_load_begin(heap, index, info, gs_index_sort_is_proven(sort));
+	while ((nrows = gs_index_sort_next_rows(sort, GS_INDEX_ROWS, rows)) > 0)
+	{
+		for (int i = 0; i < nrows; i++)
+			gs_index_load_add(load, rows[i]);
+	}
 	gs_index_load_end(load);
 	result->heap_tuples = ntuples;
 	result->index_tuples = gs_index_sort_count(sort);

@@ -31,7 +31,6 @@ struct GsIndexGather
 	Stream	   *streams;
 	binaryheap *order;			/* of those that have a row, by number; the least on top */
 	bool		begun;
-	TupleTableSlot *slot;
 };
 
 static int
@@ -40,8 +39,8 @@ compare_streams(Datum a, Datum b, void *arg)
 	GsIndexGather *gather = arg;
 
 	/* the largest is on top of a binaryheap */
-	return -gs_sort_compare_rows(gather->compare, gather->streams[DatumGetInt32(a)].row,
-								 gather->streams[DatumGetInt32(b)].row, 0);
+	return gs_sort_compare_rows(gather->compare, gather->streams[DatumGetInt32(b)].row,
+								gather->streams[DatumGetInt32(a)].row, 0);
 }
 
 /* Has the stream give its next row. */
@@ -52,12 +51,8 @@ advance(GsIndexGather *gather, Stream *stream)
 
 	if (stream->reader != NULL)
 		stream->row = TupleQueueReaderNext(stream->reader, false, &done);
-	else
-	{
-		TupleTableSlot *slot = gs_sort_next_checked(gather->own);
-
-		stream->row = TupIsNull(slot) ? NULL : ((MinimalTupleTableSlot *) slot)->mintuple;
-	}
+	else if (gs_sort_next_rows(gather->own, 1, &stream->row) == 0)
+		stream->row = NULL;
 }
 
 GsIndexGather *
@@ -71,7 +66,6 @@ gs_index_gather_create(GsSortState *own, TupleQueueReader **readers, int nreader
 	for (int i = 0; i < nreaders; i++)
 		gather->streams[i + 1].reader = readers[i];
 	gather->order = binaryheap_allocate(nreaders + 1, compare_streams, gather);
-	gather->slot = MakeSingleTupleTableSlot(own->desc, &TTSOpsMinimalTuple);
 
 	for (int i = 0; i <= nreaders; i++)
 	{
@@ -83,7 +77,7 @@ gs_index_gather_create(GsSortState *own, TupleQueueReader **readers, int nreader
 	return gather;
 }
 
-TupleTableSlot *
+MinimalTuple
 gs_index_gather_next(GsIndexGather *gather)
 {
 	Stream	   *stream;
@@ -102,6 +96,5 @@ gs_index_gather_next(GsIndexGather *gather)
 	gather->begun = true;
 	if (binaryheap_empty(gather->order))
 		return NULL;
-	stream = &gather->streams[DatumGetInt32(binaryheap_first(gather->order))];
-	return ExecStoreMinimalTuple(stream->row, gather->slot, false);
+	return gather->streams[DatumGetInt32(binaryheap_first(gather->order))].row;
 }

@@ -22,6 +22,6 @@ extern GsIndexGather *gs_index_gather_create(GsSortState *own, TupleQueueReader 
 											 int nreaders);
 
 /* The next row, there until the next call; NULL after the last. */
-extern TupleTableSlot *gs_index_gather_next(GsIndexGather *gather);
+extern MinimalTuple gs_index_gather_next(GsIndexGather *gather);
 
 #endif							/* GPUSORT_INDEX_GATHER_H */

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * index_load.h
- *	  Builds the pages of a btree from index tuples in order.
+ *	  Builds a btree from rows in order.
  *
  *		load = gs_index_load_begin(heap, index, info);
- *		for each tuple, in index order:
- *			gs_index_load_add(load, tuple, alive);
+ *		for each row, in index order:
+ *			gs_index_load_add(load, row);
  *		gs_index_load_end(load);
  *
  * What comes out is byte by byte what PostgreSQL's own build makes of the same
@@ -18,22 +18,25 @@
 #ifndef GPUSORT_INDEX_LOAD_H
 #define GPUSORT_INDEX_LOAD_H
 
-#include "access/itup.h"
+#include "access/htup_details.h"
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
 typedef struct GsIndexLoad GsIndexLoad;
 
-/* For a btree without a page, open and locked as for ambuild. */
-extern GsIndexLoad *gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info);
+/*
+ * For a btree without a page, open and locked as for ambuild.  proven: the order of the tuples
+ * has been proven by the index's comparators.
+ */
+extern GsIndexLoad *gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info,
+										bool proven);
 
 /*
- * The next tuple: above the one before by the key, or equal to it with a higher
- * heap TID; an ERROR if not, as it would be a corrupt index.  It has all columns
- * of the index, and its heap TID in t_tid; it is copied.  `alive` as a build's
- * callback hears it: in a unique index no two that are alive may be equal.
+ * The next row (index_row.h): above the one before by the key, or equal to it with a higher
+ * heap TID; an ERROR if not, as it would be a corrupt index.  In a unique index no two that are
+ * alive may be equal.
  */
-extern void gs_index_load_add(GsIndexLoad *load, IndexTuple tuple, bool alive);
+extern void gs_index_load_add(GsIndexLoad *load, MinimalTuple row);
 
 /* The rest of the pages, the metapage; and on disk, if that is the loader's duty. */
 extern void gs_index_load_end(GsIndexLoad *load);

@@ -13,8 +13,11 @@
 
 typedef struct GsIndexOrder GsIndexOrder;
 
-/* For a btree that is open, in the current memory context. */
-extern GsIndexOrder *gs_index_order_create(Relation index);
+/*
+ * For a btree that is open, in the current memory context.  proven: no tuple that is compared
+ * with another comes before it, so that it is enough to tell whether they are equal.
+ */
+extern GsIndexOrder *gs_index_order_create(Relation index, bool proven);
 
 /*
  * < 0, 0 or > 0 as the key of a is below, equal to or above that of b.  The heap

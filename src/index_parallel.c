@@ -91,8 +91,8 @@ struct GsIndexParallel
 
 /* -------------------------------------------------------- what all of them do */
 
-/* Scans a part of the table, sorts, and says what came of it. */
-static void
+/* Scans a part of the table, sorts, and says what came of it.  False: a device lost the entries. */
+static bool
 scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation index,
 			  IndexInfo *info, ParallelTableScanDesc scan, int merge_kb)
 {
@@ -100,7 +100,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	double		ntuples;
 	bool		sorted;
 
-	ntuples = gs_index_sort_scan(sort, heap, index, info, table_beginscan_parallel(heap, scan), leads);
+	ntuples = gs_index_sort_scan(sort, heap, index, info, scan, leads);
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
@@ -116,6 +116,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	build->broken_hot_chain |= info->ii_BrokenHotChain;
 	SpinLockRelease(&build->mutex);
 	ConditionVariableSignal(&build->done);
+	return sorted;
 }
 
 /* -------------------------------------------------------------------- a worker */
@@ -152,9 +153,9 @@ work(SharedBuild *build, Relation heap, Relation index, dsm_segment *segment, sh
 	info->ii_Concurrent = build->concurrent;
 	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb,
 							   shm_toc_lookup(toc, KEY_SORT, false));
-	scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false),
-				  build->memory_kb);
-	if (gs_index_sort_count(sort) > 0)
+	if (scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false),
+					  build->memory_kb) &&
+		gs_index_sort_count(sort) > 0)
 		send_entries(sort, shm_toc_lookup(toc, KEY_QUEUES, false), segment);
 	gs_index_sort_end(sort);
 }
@@ -379,8 +380,8 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 
 	sort = gs_index_sort_begin(parallel->index, build->expected_rows, build->memory_kb,
 							   parallel->sort);
-	scan_and_sort(sort, build, parallel->heap, parallel->index, info, parallel->scan,
-				  merge_kb / (parallel->context->nworkers + 1));
+	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info,
+						 parallel->scan, merge_kb / (parallel->context->nworkers + 1));
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
 	info->ii_BrokenHotChain = build->broken_hot_chain;

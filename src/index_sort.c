@@ -3,22 +3,11 @@
  * index_sort.c
  *	  Sorts the entries of a btree that is built.
  *
- * An entry is sorted as a row: all columns of the index, INCLUDE columns too,
- * and a last one of type bigint that is the heap TID and whether the tuple is alive:
- *
- *	   63   49 48			17 16	   1   0
- *	  |   0	  |   block number | offset | alive |
- *
- * Entries with equal keys are to be in the order of their TIDs.  Our sorts are stable, so
- * it does if entries come in that order.  A scan of a heap from its first block on gives them
- * block by block, but within one an entry of a HOT chain has the TID of the
- * chain's root.  So the entries of a block are collected, and put in order, before they
- * are sorted.  To have the TID in the sort's keys would cost a third of their memory, and
- * of an index with few distinct keys two passes of a radix sort.  It is there only where
- * several processes scan the heap (index_parallel.c): blocks come in no order then.
- *
- * Values that are stored out of line are fetched when they come, as an index never has
- * pointers to them, and what they point to may be gone by the time that the rows leave.
+ * An entry is sorted as a row (index_row.h).  Entries with equal keys are to be in the order of
+ * their heap TIDs.  Our sorts are stable, so it does if they come in that order (index_scan.c).
+ * To have the TID in the sort's keys would cost a third of their memory, and of an index with
+ * few distinct keys two passes of a radix sort.  It is there only where several processes scan
+ * the heap (index_parallel.c): blocks come in no order then.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,6 +15,8 @@
 
 #include "gpusort.h"
 #include "index_gather.h"
+#include "index_row.h"
+#include "index_scan.h"
 #include "index_sort.h"
 #include "key_bytes.h"
 #include "key_order.h"
@@ -43,16 +34,10 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-
-/* An entry of the block whose entries come. */
-typedef struct BlockRow
-{
-	OffsetNumber offset;
-	Size		at;				/* in bytes */
-} BlockRow;
 
 struct GsIndexSort
 {
@@ -63,23 +48,9 @@ struct GsIndexSort
 	uint64		nothers;		/* others' */
 	bool		lost;			/* by a device that failed: there are none */
 	uint64		nleft;
-	TupleDesc	index_desc;
-	IndexTuple	tuple;			/* of the row that left, if it is short */
-
-	/* the entry that comes */
-	TupleTableSlot *values;		/* virtual */
-	MemoryContext fetched_context;
-
-	/* those of its block */
-	BlockNumber block;
-	BlockRow   *rows;
-	int			nrows;
-	int			rows_allocated;
-	bool		in_order;		/* of their TIDs */
-	char	   *bytes;			/* of the rows, 8-aligned each */
-	Size		nbytes;
-	Size		bytes_allocated;
-	TupleTableSlot *row;		/* of one of them */
+	bool		proven;			/* their order: by the sort's proof */
+	uint32		checksum;		/* of those that left, then */
+	TupleTableSlot *row;		/* of one that left */
 };
 
 /* --------------------------------------------------------------- the columns */
@@ -192,22 +163,6 @@ gs_index_sort_makes_keys(Relation index)
 		gs_key_kind_is_made(order.kind) || OidIsValid(order.collation);
 }
 
-/* ---------------------------------------------------------------- the heap TID */
-
-static int64
-tid_code(const GsIndexEntry *entry)
-{
-	return (int64) ItemPointerGetBlockNumberNoCheck(&entry->tid) << 17 |
-		(int64) ItemPointerGetOffsetNumberNoCheck(&entry->tid) << 1 | entry->alive;
-}
-
-static void
-set_tid(GsIndexEntry *entry, int64 code)
-{
-	ItemPointerSet(&entry->tid, (BlockNumber) (code >> 17), (OffsetNumber) (code >> 1));
-	entry->alive = (code & 1) != 0;
-}
-
 /* -------------------------------------------------------------------- the sort */
 
 GsIndexSort *
@@ -220,11 +175,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	GsSortState *state = &sort->sort;
 
 	sort->context = context;
-	sort->fetched_context = AllocSetContextCreate(context, "GpuSort index entry",
-												  ALLOCSET_SMALL_SIZES);
 	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
-	sort->index_desc = RelationGetDescr(index);
-	sort->tuple = palloc(TOAST_INDEX_TARGET + MAXALIGN(sizeof(IndexAttributeBitMapData)));
 	state->desc = entry_type(index);
 	state->columns = gs_index_sort_columns(index, &state->ncolumns);
 	state->expected_rows = expected_rows;
@@ -237,57 +188,10 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 		state->nstable = 1;
 	state->shared = shared;
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	sort->values = MakeSingleTupleTableSlot(state->desc, &TTSOpsVirtual);
 	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	sort->block = InvalidBlockNumber;
-	sort->in_order = true;
-	sort->rows_allocated = MaxHeapTuplesPerPage;
-	sort->rows = palloc(sizeof(BlockRow) * sort->rows_allocated);
-	sort->bytes_allocated = 2 * BLCKSZ;
-	sort->bytes = palloc(sort->bytes_allocated);
 	gs_sort_begin(state, memory_kb);
 	MemoryContextSwitchTo(old);
 	return sort;
-}
-
-/* A value as an index can store it. */
-static inline Datum
-fetched_value(GsIndexSort *sort, Datum value, bool *fetched)
-{
-	MemoryContext old;
-
-	if (likely(!VARATT_IS_EXTERNAL(DatumGetPointer(value))))
-		return value;
-	old = MemoryContextSwitchTo(sort->fetched_context);
-	value = PointerGetDatum(detoast_external_attr((struct varlena *) DatumGetPointer(value)));
-	MemoryContextSwitchTo(old);
-	*fetched = true;
-	return value;
-}
-
-/* Has the slot of values hold an entry. */
-static void
-set_values(GsIndexSort *sort, const GsIndexEntry *entry, bool *fetched)
-{
-	TupleTableSlot *slot = sort->values;
-
-	ExecClearTuple(slot);
-	for (int i = 0; i < sort->ncolumns; i++)
-	{
-		slot->tts_values[i] = entry->values[i];
-		slot->tts_isnull[i] = entry->nulls[i];
-		if (!entry->nulls[i] && TupleDescAttr(sort->sort.desc, i)->attlen == -1)
-			slot->tts_values[i] = fetched_value(sort, entry->values[i], fetched);
-	}
-	slot->tts_values[sort->ncolumns] = Int64GetDatum(tid_code(entry));
-	slot->tts_isnull[sort->ncolumns] = false;
-	ExecStoreVirtualTuple(slot);
-}
-
-static int
-compare_offsets(const void *a, const void *b)
-{
-	return (int) ((const BlockRow *) a)->offset - (int) ((const BlockRow *) b)->offset;
 }
 
 /*
@@ -303,92 +207,31 @@ lose_entries(GsIndexSort *sort)
 		gs_sort_log_failure(&sort->sort);
 }
 
-/* All entries of a block have come: they are put into the sort. */
-static void
-end_block(GsIndexSort *sort)
-{
-	if (!sort->in_order)
-		qsort(sort->rows, sort->nrows, sizeof(BlockRow), compare_offsets);
-	for (int i = 0; i < sort->nrows && !sort->lost; i++)
-	{
-		ExecStoreMinimalTuple((MinimalTuple) (sort->bytes + sort->rows[i].at), sort->row, false);
-		if (!gs_sort_put(&sort->sort, sort->row))
-			lose_entries(sort);
-	}
-	ExecClearTuple(sort->row);
-	sort->nrows = 0;
-	sort->nbytes = 0;
-	sort->in_order = true;
-}
-
-/* Room for another row of the block. */
-static char *
-next_row(GsIndexSort *sort, OffsetNumber offset, Size nbytes)
-{
-	if (sort->nrows == sort->rows_allocated)
-	{
-		sort->rows_allocated *= 2;
-		sort->rows = repalloc(sort->rows, sizeof(BlockRow) * sort->rows_allocated);
-	}
-	if (sort->nbytes + nbytes > sort->bytes_allocated)
-	{
-		sort->bytes_allocated = 2 * (sort->nbytes + nbytes);
-		sort->bytes = repalloc_huge(sort->bytes, sort->bytes_allocated);
-	}
-	if (sort->nrows > 0 && sort->rows[sort->nrows - 1].offset > offset)
-		sort->in_order = false;
-	sort->rows[sort->nrows++] = (BlockRow) {.offset = offset, .at = sort->nbytes};
-	return sort->bytes + sort->nbytes;
-}
-
 void
 gs_index_sort_stay_here(GsIndexSort *sort)
 {
 	sort->sort.may_move = false;
 }
 
-/* Takes a copy of an entry. */
+/* A GsIndexScanPut. */
 static void
-put_entry(GsIndexSort *sort, const GsIndexEntry *entry)
+put(void *arg, TupleTableSlot *row)
 {
-	const BlockNumber block = ItemPointerGetBlockNumber(&entry->tid);
-	GsRowSource source;
-	bool		fetched = false;
+	GsIndexSort *sort = arg;
 
-	if (sort->lost)
-		return;
-	if (block != sort->block)
-	{
-		end_block(sort);
-		sort->block = block;
-	}
-	set_values(sort, entry, &fetched);
-	gs_row_source_init(&source, sort->values);
-	gs_row_store(&source, sort->values,
-				 next_row(sort, ItemPointerGetOffsetNumber(&entry->tid), source.nbytes));
-	sort->nbytes += MAXALIGN(source.nbytes);
-	if (fetched)
-		MemoryContextReset(sort->fetched_context);
-}
-
-/* An IndexBuildCallback: the scan has come to a tuple. */
-static void
-collect(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive, void *sort)
-{
-	GsIndexEntry entry = {.tid = *tid, .alive = alive, .values = values, .nulls = nulls};
-
-	put_entry(sort, &entry);
+	if (!sort->lost && !gs_sort_put(&sort->sort, row))
+		lose_entries(sort);
 }
 
 double
 gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
-				   TableScanDesc scan, bool progress)
+				   ParallelTableScanDesc parallel, bool progress)
 {
-	/* from the first block on, since that is the order of TIDs */
-	double		ntuples = table_index_build_scan(heap, index, info, false, progress, collect, sort, scan);
+	const GsIndexScanTarget target = {
+		.put = put,.arg = sort,.desc = sort->sort.desc,.any_order = sort->sort.nstable == 0
+	};
 
-	end_block(sort);
-	return ntuples;
+	return gs_index_scan(heap, index, info, parallel, progress, &target);
 }
 
 bool
@@ -426,25 +269,61 @@ gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders
 	MemoryContextSwitchTo(old);
 }
 
+/* All have left, or it is an ERROR: that of a worker which did not send all of its own first. */
+static void
+check_end(const GsIndexSort *sort)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (sort->proven && sort->checksum != sort->sort.proof.checksum)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("rows left a sort in the wrong order"),
+				 errdetail("They are not as they were when they were compared."),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+	if (sort->nleft != gs_index_sort_count(sort))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("rows got lost or doubled in a sort"),
+				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
+						   gs_index_sort_count(sort), sort->nleft),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+}
+
+int
+gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
+{
+	int			nrows;
+
+	if (sort->gather == NULL)
+		nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
+	else
+		nrows = (rows[0] = gs_index_gather_next(sort->gather)) != NULL;
+	for (int i = 0; i < nrows && sort->proven; i++)
+		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
+	sort->nleft += nrows;
+	if (nrows == 0)
+		check_end(sort);
+	return nrows;
+}
+
+bool
+gs_index_sort_is_proven(GsIndexSort *sort)
+{
+	const GsSortState *state = &sort->sort;
+
+	/* neither what is merged, nor what is to be looked at as it leaves */
+	sort->proven = state->phase == GS_SORT_ENGINE && state->proof.compared &&
+		sort->gather == NULL && !state->verified;
+	return sort->proven;
+}
+
 TupleTableSlot *
 gs_index_sort_next_row(GsIndexSort *sort)
 {
-	TupleTableSlot *slot = sort->gather != NULL ? gs_index_gather_next(sort->gather) :
-		gs_sort_next_checked(&sort->sort);
+	MinimalTuple row;
 
-	if (TupIsNull(slot))
-	{
-		if (sort->nleft != gs_index_sort_count(sort))
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("rows got lost or doubled in a sort"),
-					 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-							   gs_index_sort_count(sort), sort->nleft),
-					 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-		return NULL;
-	}
-	sort->nleft++;
-	return slot;
+	return gs_index_sort_next_rows(sort, 1, &row) == 0 ? NULL :
+		ExecStoreMinimalTuple(row, sort->row, false);
 }
 
 bool
@@ -455,80 +334,10 @@ gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 	if (slot == NULL)
 		return false;
 	slot_getallattrs(slot);
-	set_tid(entry, DatumGetInt64(slot->tts_values[sort->ncolumns]));
+	gs_index_row_get_tid(DatumGetInt64(slot->tts_values[sort->ncolumns]), &entry->tid, &entry->alive);
 	entry->values = slot->tts_values;
 	entry->nulls = slot->tts_isnull;
 	return true;
-}
-
-/*
- * An index tuple has the same columns in the same layout behind another header.  The
- * last column of the row is 8 bytes at a multiple of 8: up to there the row is what an
- * index tuple of it is, padding included.
- */
-static IndexTuple
-tuple_of_short_row(GsIndexSort *sort, MinimalTuple row)
-{
-	const bool	has_nulls = (row->t_infomask & HEAP_HASNULL) != 0;
-	const Size	header = IndexInfoFindDataOffset(has_nulls ? INDEX_NULL_MASK : 0);
-	const Size	row_header = row->t_hoff - MINIMAL_TUPLE_OFFSET;
-	const Size	nbytes = row->t_len - row_header - sizeof(int64);
-	IndexTuple	tuple = sort->tuple;
-
-	tuple->t_info = header + nbytes;
-	if (has_nulls)
-	{
-		bits8	   *bits = (bits8 *) (tuple + 1);
-
-		memset(bits, 0, header - sizeof(IndexTupleData));
-		memcpy(bits, row->t_bits, BITMAPLEN(sort->ncolumns));
-		/* the row's bitmap has one bit more */
-		if (sort->ncolumns % BITS_PER_BYTE != 0)
-			bits[sort->ncolumns / BITS_PER_BYTE] &= (1 << sort->ncolumns % BITS_PER_BYTE) - 1;
-		tuple->t_info |= INDEX_NULL_MASK;
-	}
-	if ((row->t_infomask & HEAP_HASVARWIDTH) != 0)
-		tuple->t_info |= INDEX_VAR_MASK;
-	memcpy((char *) tuple + header, (char *) row + row_header, nbytes);
-	return tuple;
-}
-
-/* A row of values some of which an index may have to compress. */
-static IndexTuple
-tuple_of_long_row(GsIndexSort *sort, TupleTableSlot *slot)
-{
-	MemoryContext old;
-	IndexTuple	tuple;
-
-	slot_getallattrs(slot);
-	MemoryContextReset(sort->fetched_context);
-	old = MemoryContextSwitchTo(sort->fetched_context);
-	tuple = index_form_tuple(sort->index_desc, slot->tts_values, slot->tts_isnull);
-	MemoryContextSwitchTo(old);
-	return tuple;
-}
-
-IndexTuple
-gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive)
-{
-	TupleTableSlot *slot = gs_index_sort_next_row(sort);
-	GsIndexEntry entry;
-	MinimalTuple row;
-	IndexTuple	tuple;
-	int64		code;
-
-	if (slot == NULL)
-		return NULL;
-	row = ((MinimalTupleTableSlot *) slot)->mintuple;
-	memcpy(&code, (char *) row + row->t_len - sizeof(int64), sizeof(int64));
-	set_tid(&entry, code);
-	if (row->t_len <= TOAST_INDEX_TARGET)
-		tuple = tuple_of_short_row(sort, row);
-	else
-		tuple = tuple_of_long_row(sort, slot);
-	tuple->t_tid = entry.tid;
-	*alive = entry.alive;
-	return tuple;
 }
 
 uint64
@@ -542,7 +351,6 @@ gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_forget(&sort->sort);
 	ExecDropSingleTupleTableSlot(sort->sort.slot);
-	ExecDropSingleTupleTableSlot(sort->values);
 	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);
 }

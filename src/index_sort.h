@@ -54,11 +54,10 @@ extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, in
 										GsShared *shared);
 
 /*
- * Takes the entries of a scan of the index's table, a heap; NULL: of the whole of it.
- * Returns how many tuples the scan found.
+ * Takes the entries of the index's table, or of a share of it: as gs_index_scan().
  */
 extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
-								 TableScanDesc scan, bool progress);
+								 ParallelTableScanDesc parallel, bool progress);
 
 /* Before the first entry: no device is to sort them. */
 extern void gs_index_sort_stay_here(GsIndexSort *sort);
@@ -76,6 +75,12 @@ extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
 extern void gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders,
 								 uint64 nentries);
 
+/*
+ * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do
+ * that again: that they leave as they were compared, by and by, is checked from now on.
+ */
+extern bool gs_index_sort_is_proven(GsIndexSort *sort);
+
 /* What it holds while entries leave. */
 extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
 
@@ -85,10 +90,15 @@ extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
  */
 extern bool gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry);
 
-/* The same, as index_form_tuple() would have it; NULL after the last. */
-extern IndexTuple gs_index_sort_next_tuple(GsIndexSort *sort, bool *alive);
+/*
+ * The next ones as rows (index_row.h), up to so many; returns how many, 0 after the last.  For some
+ * sorts it is one at a time.
+ */
+#define GS_INDEX_ROWS	8
 
-/* The same as a row, for others to gather. */
+extern int	gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows);
+
+/* The next one as a row in a slot, for others to gather. */
 extern TupleTableSlot *gs_index_sort_next_row(GsIndexSort *sort);
 
 /* How many entries there are, others' too. */

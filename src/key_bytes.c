@@ -3,27 +3,6 @@
  * key_bytes.c
  *	  Order-preserving codes of values of variable width.
  *
- * numeric
- * -------
- * A value is digits of base 10000 and the weight of the first.  Its code is a
- * string of bits:
- *
- *	  | magnitude | digit | digit | .. | 00 | zeros to a whole byte, the 8th at least |
- *		 6 bits     14      14			 2
- *
- * and all of them complemented if the value is negative.  The magnitude tells
- * zero, the weights from 10000^-8 to 10000^19, those below and above (whose
- * weight then follows in 17 bits), infinity and NaN apart.  A digit has 2^12
- * added, so that its first two bits are never 00: that ends the digits, below
- * any further one.  The number of digits shown after the point plays no part.
- *
- * Four digits make 64 bits, so every numeric(14,2), and every number of up to
- * 13 decimal digits wherever they begin, is decided by the prefix in the
- * record.  1234567.89 is 123, 4567, 8900 times 10000^1, 10000^0, 10000^-1:
- *
- *	  42		 123 + 4096		4567 + 4096		8900 + 4096		end
- *	  101010	 01000001111011	 10000111010111	 11001011000100	 00 00000000000000
- *
  * bit, varbit
  * -----------
  * The bits are compared as bytes, then their number.  They are cut into groups
@@ -72,10 +51,10 @@
 #include "key_collation.h"
 #include "key_fields.h"
 #include "key_layout.h"
+#include "key_numeric.h"
 
 #include "access/tupmacs.h"
 #include "miscadmin.h"
-#include "port/pg_bswap.h"
 #include "utils/array.h"
 #include "utils/arrayaccess.h"
 #include "utils/builtins.h"
@@ -112,6 +91,7 @@ typedef struct Encoder
 								 * range that it is of */
 	TypeCacheEntry *range;		/* of ranges and multiranges */
 	GsKeyCollation *collation;	/* text: if its bytes are not the key */
+	int			fixed_weight;	/* numeric */
 	struct Encoder *element;
 } Encoder;
 
@@ -155,18 +135,11 @@ put_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
 	buffer->len += nbytes;
 }
 
-static inline void
-store_be64(unsigned char *to, uint64 word)
-{
-	word = pg_hton64(word);
-	memcpy(to, &word, sizeof(word));
-}
-
 /* The upper bytes of a word. */
 static inline void
 put_word(CodeBuffer *buffer, uint64 word, size_t nbytes)
 {
-	store_be64(reserve(buffer, sizeof(word)), word);
+	gs_store_be64(reserve(buffer, sizeof(word)), word);
 	buffer->len += nbytes;
 }
 
@@ -178,203 +151,12 @@ put_int32(CodeBuffer *buffer, int32 value)
 
 /* ---------------------------------------------------------------- numeric */
 
-/*
- * A numeric as it is stored: a header of 16 bits, in the long form another 16
- * with the weight, and the digits, of 16 bits each.  PostgreSQL keeps these
- * definitions to itself (numeric.c), but they are those of its files.
- */
-#define NUMERIC_FORM			0xC000	/* the header's upper two bits */
-#define NUMERIC_FORM_NEGATIVE	0x4000	/* long form; 0: positive */
-#define NUMERIC_FORM_SPECIAL	0xC000
-#define NUMERIC_SHORT			0x8000	/* there is no second half */
-#define NUMERIC_SHORT_NEGATIVE	0x2000
-#define NUMERIC_SHORT_WEIGHT	0x007F	/* two's complement */
-#define NUMERIC_SPECIAL			0xF000	/* of special values */
-#define NUMERIC_NAN				0xC000
-#define NUMERIC_MINUS_INFINITY	0xF000
-
-typedef struct NumericDigits
-{
-	bool		negative;
-	int			weight;			/* of the first digit */
-	int			ndigits;		/* 0 if the value is zero */
-	const char *digits;
-} NumericDigits;
-
-/* The code's magnitudes. */
-#define MAGNITUDE_BITS			6
-#define MAGNITUDE_ZERO			0
-#define MAGNITUDE_SMALL			1	/* and the weight follows */
-#define MAGNITUDE_OF_WEIGHT_0	10
-#define MAGNITUDE_LARGE			30	/* and the weight follows */
-#define MAGNITUDE_INFINITE		31
-#define MAGNITUDE_NAN			32
-
-/* Of the positive in a code; of the negative one more, that is one less once complemented. */
-#define FIRST_MAGNITUDE			31
-
-#define MIN_SHORT_WEIGHT		(MAGNITUDE_SMALL + 1 - MAGNITUDE_OF_WEIGHT_0)
-#define MAX_SHORT_WEIGHT		(MAGNITUDE_LARGE - 1 - MAGNITUDE_OF_WEIGHT_0)
-
-#define WEIGHT_BITS				17
-#define WEIGHT_BIAS				(1 << (WEIGHT_BITS - 1))
-
-#define DIGIT_BITS				14
-#define DIGIT_BIAS				(1 << (DIGIT_BITS - 2))
-#define END_BITS				2
-#define MAX_PREFIX_DIGITS		4
-
-static inline uint16
-load_uint16(const char *from)
-{
-	uint16		value;
-
-	memcpy(&value, from, sizeof(value));
-	return value;
-}
-
-static inline int
-digit_at(const NumericDigits *number, int i)
-{
-	return load_uint16(number->digits + i * sizeof(uint16));
-}
-
-/* What is behind the header of a number that is not special. */
-static inline NumericDigits
-numeric_digits(uint16 header, const char *data, int nbytes)
-{
-	NumericDigits number;
-	int			header_bytes = sizeof(uint16);
-
-	if (header & NUMERIC_SHORT)
-	{
-		number.negative = (header & NUMERIC_SHORT_NEGATIVE) != 0;
-		number.weight = ((header & NUMERIC_SHORT_WEIGHT) ^ 0x40) - 0x40;
-	}
-	else
-	{
-		number.negative = (header & NUMERIC_FORM) == NUMERIC_FORM_NEGATIVE;
-		number.weight = (int16) load_uint16(data + sizeof(uint16));
-		header_bytes += sizeof(uint16);
-	}
-	number.digits = data + header_bytes;
-	number.ndigits = (nbytes - header_bytes) / sizeof(uint16);
-
-	/* the server stores no zeros at the ends; they would not count */
-	while (number.ndigits > 0 && digit_at(&number, number.ndigits - 1) == 0)
-		number.ndigits--;
-	while (number.ndigits > 0 && digit_at(&number, 0) == 0)
-	{
-		number.digits += sizeof(uint16);
-		number.ndigits--;
-		number.weight--;
-	}
-	return number;
-}
-
-/* The first word of a code, before it is complemented, with the magnitude only. */
-static inline uint64
-magnitude_word(int magnitude, bool negative)
-{
-	return (uint64) (FIRST_MAGNITUDE + magnitude + negative) << (64 - MAGNITUDE_BITS);
-}
-
-/* Bits on their way to bytes. */
-typedef struct BitWriter
-{
-	unsigned char *to;
-	uint64		complement;		/* what is written is xored with it */
-	int			nbits;			/* not written yet: fewer than 8 */
-	uint64		bits;			/* the lowest of them; above, written ones */
-} BitWriter;
-
-static inline void
-write_bits(BitWriter *writer, uint64 value, int nbits)
-{
-	writer->bits = writer->bits << nbits | value;
-	writer->nbits += nbits;
-	while (writer->nbits >= 8)
-	{
-		writer->nbits -= 8;
-		*writer->to++ = (unsigned char) ((writer->bits >> writer->nbits) ^ writer->complement);
-	}
-}
-
-/*
- * Four digits, of as many bits as seven bytes have: so what is not written yet
- * is as many bits as before.
- */
-static inline void
-write_four_digits(BitWriter *writer, const NumericDigits *number, int i)
-{
-	uint64		bits = 0;
-
-	for (int j = 0; j < 4; j++)
-		bits = bits << DIGIT_BITS | (digit_at(number, i + j) + DIGIT_BIAS);
-	store_be64(writer->to, ((writer->bits << 56 | bits) << (8 - writer->nbits)) ^ writer->complement);
-	writer->to += 7;
-	writer->bits = bits;
-}
-
-/* A number whose weight or digits a word cannot hold. */
-static pg_noinline void
-put_long_number(CodeBuffer *buffer, const NumericDigits *number, int magnitude)
-{
-	unsigned char *start = reserve(buffer, sizeof(uint64) + (number->ndigits + 2) * sizeof(uint16));
-	BitWriter	writer = {.to = start,.complement = number->negative ? UINT64_MAX : 0};
-	int			i = 0;
-
-	write_bits(&writer, magnitude_word(magnitude, number->negative) >> (64 - MAGNITUDE_BITS),
-			   MAGNITUDE_BITS);
-	if (magnitude == MAGNITUDE_SMALL || magnitude == MAGNITUDE_LARGE)
-		write_bits(&writer, number->weight + WEIGHT_BIAS, WEIGHT_BITS);
-	for (; i + 4 <= number->ndigits; i += 4)
-		write_four_digits(&writer, number, i);
-	for (; i < number->ndigits; i++)
-		write_bits(&writer, digit_at(number, i) + DIGIT_BIAS, DIGIT_BITS);
-	write_bits(&writer, 0, END_BITS);
-	while (writer.nbits > 0 || writer.to - start < sizeof(uint64))
-		write_bits(&writer, 0, 8 - writer.nbits);
-	buffer->len += writer.to - start;
-}
-
 static void
-put_numeric(CodeBuffer *buffer, const char *data, int nbytes)
+put_numeric(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nbytes)
 {
-	uint16		header = load_uint16(data);
-	NumericDigits number;
-	int			magnitude;
-	uint64		word;
+	unsigned char *to = reserve(buffer, nbytes + GS_NUMERIC_EXTRA_BYTES);
 
-	if ((header & NUMERIC_FORM) == NUMERIC_FORM_SPECIAL)
-	{
-		bool		negative = (header & NUMERIC_SPECIAL) == NUMERIC_MINUS_INFINITY;
-
-		word = magnitude_word((header & NUMERIC_SPECIAL) == NUMERIC_NAN ?
-							  MAGNITUDE_NAN : MAGNITUDE_INFINITE, negative);
-		put_word(buffer, negative ? ~word : word, sizeof(word));
-		return;
-	}
-	number = numeric_digits(header, data, nbytes);
-	if (number.ndigits == 0)
-	{
-		put_word(buffer, magnitude_word(MAGNITUDE_ZERO, false), sizeof(word));
-		return;
-	}
-	magnitude = number.weight < MIN_SHORT_WEIGHT ? MAGNITUDE_SMALL :
-		number.weight > MAX_SHORT_WEIGHT ? MAGNITUDE_LARGE :
-		number.weight + MAGNITUDE_OF_WEIGHT_0;
-	if (number.ndigits > MAX_PREFIX_DIGITS ||
-		magnitude == MAGNITUDE_SMALL || magnitude == MAGNITUDE_LARGE)
-	{
-		put_long_number(buffer, &number, magnitude);
-		return;
-	}
-	word = magnitude_word(magnitude, number.negative);
-	for (int i = 0; i < number.ndigits; i++)
-		word |= (uint64) (digit_at(&number, i) + DIGIT_BIAS) <<
-			(64 - MAGNITUDE_BITS - (i + 1) * DIGIT_BITS);
-	put_word(buffer, number.negative ? ~word : word, sizeof(word));
+	buffer->len += gs_numeric_put_code(data, nbytes, encoder->fixed_weight, to);
 }
 
 /* ------------------------------------------------------------ bit, varbit */
@@ -435,7 +217,7 @@ put_numbers(CodeBuffer *buffer, const Encoder *element, const char *numbers, int
 
 		CHECK_FOR_INTERRUPTS();
 		*to = ARRAY_ELEMENT;
-		store_be64(to + 1, gs_key_value_code(element->kind, field, NULL, value) << field->shift);
+		gs_store_be64(to + 1, gs_key_value_code(element->kind, field, NULL, value) << field->shift);
 		to += 1 + nbytes;
 		numbers += element->len;
 	}
@@ -647,7 +429,7 @@ put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **
 			put_groups(buffer, VARDATA_ANY(varlena), 8 * (size_t) VARSIZE_ANY_EXHDR(varlena));
 			break;
 		case GS_KEY_NUMERIC:
-			put_numeric(buffer, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
+			put_numeric(buffer, encoder, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
 			break;
 		case GS_KEY_BIT:
 			put_bit(buffer, VARDATA_ANY(varlena));
@@ -703,7 +485,7 @@ init_fixed_width(Encoder *encoder, const GsKeyOrder *order)
 }
 
 static Encoder *
-create_encoder(const GsKeyOrder *order)
+create_encoder(const GsKeyOrder *order, int32 typmod)
 {
 	Encoder    *encoder = palloc0(sizeof(Encoder));
 
@@ -715,18 +497,20 @@ create_encoder(const GsKeyOrder *order)
 		encoder->range = gs_key_order_range(order);
 	if (OidIsValid(order->collation))
 		encoder->collation = gs_key_collation_create(order->collation, true);
+	if (order->kind == GS_KEY_NUMERIC)
+		encoder->fixed_weight = gs_numeric_fixed_weight(typmod);
 	encoder->type = order->kind == GS_KEY_ARRAY ? get_element_type(order->type) : order->type;
 	if (order->element != NULL)
-		encoder->element = create_encoder(order->element);
+		encoder->element = create_encoder(order->element, order->kind == GS_KEY_ARRAY ? typmod : -1);
 	return encoder;
 }
 
 GsKeyMaker *
-gs_key_maker_create(const GsKeyOrder *order)
+gs_key_maker_create(const GsKeyOrder *order, int32 typmod)
 {
 	GsKeyMaker *maker = palloc(sizeof(GsKeyMaker));
 
-	maker->encoder = create_encoder(order);
+	maker->encoder = create_encoder(order, typmod);
 	maker->buffer.len = 0;
 	maker->buffer.size = 64;
 	maker->buffer.data = palloc(maker->buffer.size);

@@ -23,8 +23,12 @@ gs_key_kind_is_made(GsKeyKind kind)
 /* Makes the codes of one order. */
 typedef struct GsKeyMaker GsKeyMaker;
 
-/* In the current memory context, where it keeps what it needs for the longest code. */
-extern GsKeyMaker *gs_key_maker_create(const GsKeyOrder *order);
+/*
+ * In the current memory context, where it keeps what it needs for the longest code.  typmod
+ * is what a column declares of its values (pg_attribute.atttypmod), which makes codes short:
+ * makers of codes that are to be compared are given the same.
+ */
+extern GsKeyMaker *gs_key_maker_create(const GsKeyOrder *order, int32 typmod);
 
 /* Has enum labels placed as another maker of the same order does. */
 extern void gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with);

@@ -29,11 +29,13 @@
 
 #include "access/amapi.h"
 #include "access/heapam.h"
+#include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_collation.h"
 #include "pgstat.h"
+#include "storage/bufmgr.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
@@ -101,6 +103,64 @@ static inline void
 gs_set_ambuild(Relation index, ambuild_function build)
 {
 	index->rd_indam->ambuild = build;
+}
+
+/* Has the scan of a heap looked up which tuples of its page are visible? */
+static inline bool
+gs_is_pagemode(HeapScanDesc scan)
+{
+	return (scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0;
+}
+
+/* Has the scan of a heap be at the end of its page. */
+static inline void
+gs_skip_tuples(HeapScanDesc scan)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(BufferGetPage(scan->rs_cbuf));
+
+	if (gs_is_pagemode(scan))
+		scan->rs_cindex = scan->rs_ntuples - 1;
+	else
+		ItemPointerSetOffsetNumber(&scan->rs_ctup.t_self, Max(last, FirstOffsetNumber));
+}
+
+/* The block that the scan of a heap would come to next, if it is known before it does. */
+static inline BlockNumber
+gs_next_block(HeapScanDesc scan)
+{
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+	ParallelBlockTableScanWorker mine = scan->rs_parallelworkerdata;
+
+	if (gs_is_pagemode(scan))
+		return InvalidBlockNumber;
+	if (shared == NULL)
+		return scan->rs_cblock + 1 < scan->rs_nblocks ? scan->rs_cblock + 1 : InvalidBlockNumber;
+	/* the next of the blocks that this process has taken already, which may be more than there are */
+	return mine->phsw_chunk_remaining > 0 && mine->phsw_nallocated + 1 < shared->phs_nblocks ?
+		(mine->phsw_nallocated + 1 + shared->phs_startblock) % shared->phs_nblocks :
+		InvalidBlockNumber;
+}
+
+/* Has the scan of a heap go to that block, whose pin it takes over. */
+static inline void
+gs_go_to_next_block(HeapScanDesc scan, Buffer buffer)
+{
+	if (scan->rs_base.rs_parallel != NULL)
+		(void) table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata,
+												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+	ReleaseBuffer(scan->rs_cbuf);
+	scan->rs_cbuf = buffer;
+	scan->rs_cblock = BufferGetBlockNumber(buffer);
+}
+
+/* How many blocks the scan of a heap has come to, before this one; all of its processes. */
+static inline BlockNumber
+gs_blocks_done(HeapScanDesc scan)
+{
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+
+	return shared == NULL ? scan->rs_cblock :
+		(scan->rs_cblock + shared->phs_nblocks - shared->phs_startblock) % shared->phs_nblocks;
 }
 
 /* Counts rows that a scan of a heap has read, as pgstat_count_heap_getnext() each. */

@@ -7,6 +7,10 @@
  * order: it knows nothing of keys.  SortSupport without abbreviation, one for
  * each column.
  *
+ * A value that is compressed or out of line is fetched here, when a comparison comes
+ * to its column, and kept as long as its row is one of the two: rows that are compared with the
+ * next and the one before have theirs fetched once.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -14,6 +18,7 @@
 #include "sort_compare.h"
 #include "sort_deform.h"
 
+#include "fmgr.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
 
@@ -22,12 +27,15 @@ typedef struct RowColumns
 {
 	Datum	   *values;
 	bool	   *nulls;
+	MemoryContext context;		/* of values that were fetched; NULL before the first */
+	bool		any_fetched;
 } RowColumns;
 
 struct GsSortCompare
 {
 	int			ncolumns;
 	SortSupport columns;
+	bool	   *variable;		/* may values have to be fetched? */
 	TupleDesc	desc;
 	GsDeform   *deform;			/* NULL: a column twice, heap_getattr() then */
 	RowColumns	before;
@@ -35,6 +43,15 @@ struct GsSortCompare
 	int			decisive;
 	MemoryContext context;		/* comparators may keep what they allocate */
 };
+
+static void
+init_row(RowColumns *row, int ncolumns)
+{
+	row->values = palloc(sizeof(Datum) * ncolumns);
+	row->nulls = palloc(sizeof(bool) * ncolumns);
+	row->context = NULL;
+	row->any_fetched = false;
+}
 
 GsSortCompare *
 gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
@@ -45,6 +62,7 @@ gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc
 	compare->ncolumns = ncolumns;
 	compare->desc = desc;
 	compare->columns = palloc0(sizeof(SortSupportData) * ncolumns);
+	compare->variable = palloc(sizeof(bool) * ncolumns);
 	for (int i = 0; i < ncolumns; i++)
 	{
 		SortSupport column = &compare->columns[i];
@@ -55,13 +73,12 @@ gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc
 		column->ssup_attno = columns[i].attno;
 		PrepareSortSupportFromOrderingOp(columns[i].sort_operator, column);
 		attnos[i] = columns[i].attno;
+		compare->variable[i] = TupleDescAttr(desc, attnos[i] - 1)->attlen == -1;
 	}
 	compare->deform = gs_deform_create(desc, attnos, ncolumns);
 	pfree(attnos);
-	compare->before.values = palloc(sizeof(Datum) * ncolumns);
-	compare->before.nulls = palloc(sizeof(bool) * ncolumns);
-	compare->row.values = palloc(sizeof(Datum) * ncolumns);
-	compare->row.nulls = palloc(sizeof(bool) * ncolumns);
+	init_row(&compare->before, ncolumns);
+	init_row(&compare->row, ncolumns);
 	compare->decisive = 0;
 	compare->context = CurrentMemoryContext;
 	return compare;
@@ -73,6 +90,9 @@ find_columns(const GsSortCompare *compare, MinimalTuple row, RowColumns *found)
 	HeapTupleHeader header = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
 	HeapTupleData tuple;
 
+	if (found->any_fetched)
+		MemoryContextReset(found->context);
+	found->any_fetched = false;
 	if (compare->deform != NULL &&
 		gs_deform(compare->deform, header, found->values, found->nulls))
 		return;
@@ -81,6 +101,31 @@ find_columns(const GsSortCompare *compare, MinimalTuple row, RowColumns *found)
 	for (int i = 0; i < compare->ncolumns; i++)
 		found->values[i] = heap_getattr(&tuple, compare->columns[i].ssup_attno,
 										compare->desc, &found->nulls[i]);
+}
+
+static pg_noinline void
+fetch_value(RowColumns *row, int i)
+{
+	MemoryContext old;
+
+	if (row->context == NULL)
+		row->context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort compared values",
+											 ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(row->context);
+	row->values[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(row->values[i]));
+	row->any_fetched = true;
+	MemoryContextSwitchTo(old);
+}
+
+/* Has a column's value at hand. */
+static inline void
+prepare_value(const GsSortCompare *compare, RowColumns *row, int i)
+{
+	const void *value = DatumGetPointer(row->values[i]);
+
+	if (compare->variable[i] && !row->nulls[i] &&
+		(VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value)))
+		fetch_value(row, i);
 }
 
 /* Compares what was found, from column `first` on. */
@@ -92,6 +137,8 @@ compare_columns(GsSortCompare *compare, int first)
 
 	for (int i = first; i < compare->ncolumns; i++)
 	{
+		prepare_value(compare, &compare->before, i);
+		prepare_value(compare, &compare->row, i);
 		order = ApplySortComparator(compare->before.values[i], compare->before.nulls[i],
 									compare->row.values[i], compare->row.nulls[i],
 									&compare->columns[i]);

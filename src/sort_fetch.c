@@ -29,7 +29,7 @@ static inline const void *
 row_at(GsSortState *state, int64 position, bool forward)
 {
 	if (state->phase == GS_SORT_MERGE)
-		return gs_sort_row_of_run(state, gs_spill_next(state->spill));
+		return gs_spill_next(state->spill);
 	if (position < state->window_start ||
 		position >= state->window_start + state->window_rows)
 		move_window(state, position, forward);
@@ -91,4 +91,23 @@ gs_sort_next_verified(GsSortState *state, bool forward)
 	else if (state->top.bound == GS_UNBOUNDED)
 		gs_sort_verify_end(state->verify, state->nread);
 	return slot;
+}
+
+int
+gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
+{
+	TupleTableSlot *slot = gs_sort_next_checked(state);
+	int			nrows = 0;
+
+	if (TupIsNull(slot))
+		return 0;
+	rows[nrows++] = ((MinimalTupleTableSlot *) slot)->mintuple;
+	/* and what the window has behind it, unless each is to be looked at */
+	for (int64 next = state->position + 1 - state->window_start;
+		 nrows < nwanted && next < state->window_rows && !state->verified; next++)
+	{
+		rows[nrows++] = (MinimalTuple) unconstify(void *, state->window[next]);
+		state->position++;
+	}
+	return nrows;
 }

@@ -42,4 +42,10 @@ gs_sort_next_checked(GsSortState *state)
 	return state->verified ? gs_sort_next_verified(state, true) : gs_sort_next(state, true);
 }
 
+/*
+ * The next rows forward, up to so many, as they are stored, and checked; returns how many, 0 after
+ * the last.  They are there until the next call.  Not of a keys_only sort.
+ */
+extern int	gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows);
+
 #endif							/* GPUSORT_SORT_FETCH_H */

@@ -35,14 +35,14 @@ gs_sort_begin_stock(GsSortState *state, int memory_kb, const char *reason)
 static void
 hand_over_runs(GsSortState *state, TupleTableSlot *slot)
 {
-	const uint64 *record;
+	const void *row;
 
 	/* the tuplesort has the rest */
 	gs_spill_begin_merge(state->spill, state->memory_limit / 4);
-	while ((record = gs_spill_next(state->spill)) != NULL)
+	while ((row = gs_spill_next(state->spill)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		gs_sort_store_row(state, gs_sort_row_of_run(state, record), slot);
+		gs_sort_store_row(state, row, slot);
 		gs_stock_put(&state->stock, slot);
 	}
 	ExecClearTuple(slot);

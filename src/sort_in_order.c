@@ -11,10 +11,15 @@
  * engine whose layout has no columns: to it all rows are equal, so it keeps them as
  * they came, which is the order, and proven.
  *
+ * Rows that outgrow memory become a sorted run, which also has no keys, and goes on
+ * with the rows that follow: to compare the first of those the last one is kept.  If all
+ * come in order there is this one run, and it is handed out as it was written.
+ *
  * At the first row below the one before, which among rows in random order is
- * one of the first few, or when memory is at its end, all rows so far are loaded
- * once more, with their keys (sort_load.c).  That is one more copy of them, where
- * PostgreSQL's sort would have made its n - 1 comparisons for nothing, too.
+ * one of the first few, the rows in memory are loaded once more, with their keys
+ * (sort_load.c).  That is one more copy of them, where PostgreSQL's sort would have
+ * made its n - 1 comparisons for nothing, too.  What is on disk by then is merged
+ * with the runs to come by comparisons, as PostgreSQL merges all (sort_room.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -22,10 +27,10 @@
 
 #include "sort_bound.h"
 #include "sort_in_order.h"
+#include "sort_room.h"
 #include "sort_row.h"
 
-/* Of the memory: the rest is for keys, should they be needed. */
-#define ENGINE_SHARE	0.75
+#include "utils/memutils.h"
 
 bool
 gs_in_order_pays(const GsSortState *state, int64 bound)
@@ -41,7 +46,6 @@ gs_in_order_open(const GsJob *job)
 	unkeyed.layout = palloc(sizeof(GsKeyLayout));
 	gs_key_layout_init(unkeyed.layout);
 	unkeyed.compare = NULL;
-	unkeyed.memory_limit = job->memory_limit * ENGINE_SHARE;
 	return gs_engine_cpu_open(&unkeyed);
 }
 
@@ -55,20 +59,63 @@ is_below_last(GsSortCompare *compare, bool is_first, MinimalTuple row)
 	return false;
 }
 
+/* May the rows become a run?  Not where a device is likely to take them all: it wants keys. */
+static bool
+may_spill(const GsSortState *state)
+{
+	return gs_sort_may_spill(state) && !gs_sort_device_is_likely(state);
+}
+
+/*
+ * Makes the rows in memory a run, or more of the one that there is.  *last becomes a
+ * copy of the last row, to be freed when the next one has been compared with it.
+ */
+static bool
+spill(GsSortState *state, Size row_bytes, const GsBatch *batch, MinimalTuple *last)
+{
+	const MinimalTuple row = (MinimalTuple)
+		unconstify(void *, gs_batch_pushed(batch, state->engine->job.layout, batch->nrows - 1));
+
+	state->may_move = false;	/* the rest stays with the run */
+	*last = MemoryContextAllocHuge(state->context, row->t_len);
+	memcpy(*last, row, row->t_len);
+	gs_sort_compare_begin(state->compare, *last);
+	return gs_sort_spill(state, row_bytes) == GS_STATUS_OK;
+}
+
+/* Makes room for a row; false: there is none. */
+static bool
+make_room(GsSortState *state, Size row_bytes, GsBatch **batch, MinimalTuple *last)
+{
+	GsStatus	status;
+
+	if (*batch != NULL && gs_engine_has_room(*batch, row_bytes))
+		return true;
+	status = gs_engine_reserve(state->engine, row_bytes, batch);
+	if (status == GS_STATUS_FULL && *batch != NULL && may_spill(state) &&
+		spill(state, row_bytes, *batch, last))
+		status = gs_engine_reserve(state->engine, row_bytes, batch);
+	return status == GS_STATUS_OK;
+}
+
 bool
 gs_in_order_take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	const bool	is_first = *batch == NULL;
+	MinimalTuple last = NULL;
 	GsRowSource source;
 	char	   *row;
+	bool		below;
 
 	gs_row_source_init(&source, slot);
-	if ((is_first || !gs_engine_has_room(*batch, source.nbytes)) &&
-		gs_engine_reserve(state->engine, source.nbytes, batch) != GS_STATUS_OK)
+	if (!make_room(state, source.nbytes, batch, &last))
 		return false;
 	row = gs_batch_next_row(*batch);
 	gs_row_store(&source, slot, row);
-	if (is_below_last(state->compare, is_first, (MinimalTuple) row))
+	below = is_below_last(state->compare, is_first, (MinimalTuple) row);
+	if (last != NULL)
+		pfree(last);
+	if (below)
 		return false;
 	*gs_batch_next_record(*batch) = gs_batch_next_place(*batch, 0);
 	gs_batch_push(*batch, source.nbytes);

@@ -32,6 +32,7 @@
 #include "key_codec.h"
 #include "key_collation.h"
 #include "key_fields.h"
+#include "key_numeric.h"
 #include "key_order.h"
 #include "pgcompat.h"
 #include "sort_deform.h"
@@ -61,7 +62,8 @@
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
 {
-	const char *data;
+	uint64		prefix;			/* the first eight, or all and zeros */
+	const char *data;			/* of more than eight */
 	uint32		len;
 	bool		apart;			/* data does not stand in the row: store it */
 } KeyBytes;
@@ -80,6 +82,7 @@ typedef struct KeyColumn
 	GsKeyCollation *collation;	/* text whose bytes are not the key */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
 	GsKeyMaker *maker;			/* variable width: if its code has to be made */
+	int			fixed_weight;	/* numeric: as the maker has it */
 } KeyColumn;
 
 struct GsSortKey
@@ -92,6 +95,7 @@ struct GsSortKey
 	bool		direct;			/* no value has to be fetched or looked up */
 	int			first_tied;		/* see gs_sort_key_first_tied() */
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
+	bool		may_be_poor;	/* see gs_sort_key_keep_poor() */
 	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
 	uint64		ncut;
 	uint64		next_cut_question;	/* at so many */
@@ -324,6 +328,24 @@ choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
 	key->needs_proof |= order_needs_proof(order);
 }
 
+/* What a column, or the domain that its values are of, declares of them; -1: nothing. */
+static int32
+declared_typmod(const GsSortColumn *column, TupleDesc desc)
+{
+	int32		typmod = TupleDescAttr(desc, column->attno - 1)->atttypmod;
+
+	if (typmod < 0)
+		(void) getBaseTypeAndTypmod(column->type, &typmod);
+	return typmod;
+}
+
+static void
+make_maker(KeyColumn *column, const GsKeyOrder *order, int32 typmod)
+{
+	column->maker = gs_key_maker_create(order, typmod);
+	column->fixed_weight = gs_numeric_fixed_weight(typmod);
+}
+
 /* Does the code of a column leave ties? */
 static bool
 leaves_ties(const KeyColumn *column)
@@ -348,6 +370,7 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 	key->direct = true;
 	key->first_tied = -1;
 	key->needs_proof = false;
+	key->may_be_poor = false;
 	key->may_cut = may_cut;
 	key->ncut = 0;
 	key->next_cut_question = FIRST_CUT_QUESTION;
@@ -385,7 +408,7 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 		if (column->by_value)
 			prepare_code(column);
 		if (gs_key_kind_is_made(column->kind))
-			column->maker = gs_key_maker_create(&order);
+			make_maker(column, &order, declared_typmod(&columns[i], desc));
 		attnos[i] = column->attno;
 	}
 	if (key->first_tied >= 0)
@@ -456,6 +479,12 @@ gs_sort_key_first_tied(const GsSortKey *key)
 }
 
 void
+gs_sort_key_keep_poor(GsSortKey *key)
+{
+	key->may_be_poor = true;
+}
+
+void
 gs_sort_key_keep_whole(GsSortKey *key)
 {
 	key->may_cut = false;
@@ -499,7 +528,14 @@ beginning_will_do(const GsSortKey *key, const KeyColumn *column)
 		(column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA);
 }
 
-/* Fetches a value that is compressed or out of line, as much of it as is wanted. */
+/* Is a value compressed or out of line? */
+static inline bool
+must_be_fetched(const struct varlena *value)
+{
+	return VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value);
+}
+
+/* Fetches it, as much of it as is wanted. */
 static struct varlena *
 fetch_value(GsSortKey *key, const KeyColumn *column, struct varlena *value)
 {
@@ -530,7 +566,7 @@ make_bytes(GsSortKey *key, KeyColumn *column, struct varlena *value, const char 
 
 /* Finds or makes the bytes of a value of variable width, fetching it if need be. */
 static bool
-load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
+find_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 {
 	KeyBytes   *bytes = &column->bytes;
 	struct varlena *value;
@@ -544,7 +580,7 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	}
 
 	value = (struct varlena *) DatumGetPointer(datum);
-	if (VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value))
+	if (must_be_fetched(value))
 	{
 		value = fetch_value(key, column, value);
 		bytes->apart = true;
@@ -558,12 +594,45 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	return true;
 }
 
+/* Loads the bytes that are the key of a value of variable width. */
+static bool
+load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
+{
+	KeyBytes   *bytes = &column->bytes;
+
+	if (!find_bytes(key, column, datum, why_not))
+		return false;
+	if (column->collation != NULL)
+	{
+		if (!gs_key_collation_key(column->collation, bytes->data, bytes->len,
+								  &bytes->data, &bytes->len, why_not))
+			return false;
+		bytes->apart = true;
+	}
+	bytes->prefix = gs_load_prefix((const unsigned char *) bytes->data, bytes->len);
+	return true;
+}
+
+/* The same for a numeric whose code is all in the prefix, as most are.  False: it is not. */
+static inline bool
+load_word(KeyColumn *column, Datum datum)
+{
+	const struct varlena *value = (const struct varlena *) DatumGetPointer(datum);
+
+	if (column->kind != GS_KEY_NUMERIC || must_be_fetched(value) ||
+		!gs_numeric_code_is_word(VARDATA_ANY(value), VARSIZE_ANY_EXHDR(value),
+								 column->fixed_weight, &column->bytes.prefix))
+		return false;
+	column->bytes.len = sizeof(uint64);
+	return true;
+}
+
 /* Puts the code in place of the value. */
 static bool
-load_abbreviation(KeyColumn *column, Datum *value, const char **why_not)
+load_abbreviation(const GsSortKey *key, KeyColumn *column, Datum *value, const char **why_not)
 {
 	*value = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation, *value));
-	if (!gs_key_abbreviation_is_poor(column->abbreviation))
+	if (key->may_be_poor || !gs_key_abbreviation_is_poor(column->abbreviation))
 		return true;
 	*why_not = "the beginnings of the values tell few of them apart";
 	return false;
@@ -619,21 +688,10 @@ load_column(GsSortKey *key, int colno, const char **why_not)
 	if (column->kind == GS_KEY_ENUM)
 		return gs_key_labels_find(&column->labels, &key->values[colno], why_not);
 	if (column->kind == GS_KEY_ABBREVIATED)
-		return load_abbreviation(column, &key->values[colno], why_not);
+		return load_abbreviation(key, column, &key->values[colno], why_not);
 	if (key->layout.columns[colno].variable)
-	{
-		KeyBytes   *bytes = &column->bytes;
-
-		if (!load_bytes(key, column, key->values[colno], why_not))
-			return false;
-		if (column->collation != NULL)
-		{
-			if (!gs_key_collation_key(column->collation, bytes->data, bytes->len,
-									  &bytes->data, &bytes->len, why_not))
-				return false;
-			bytes->apart = true;
-		}
-	}
+		return load_word(column, key->values[colno]) ||
+			load_bytes(key, column, key->values[colno], why_not);
 	return true;
 }
 
@@ -692,13 +750,6 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 
 /* ------------------------------------------------------------------ writing */
 
-/* The first bytes of a text-like value, as an unsigned number. */
-static inline uint64
-bytes_prefix(const KeyBytes *bytes)
-{
-	return gs_load_prefix((const unsigned char *) bytes->data, bytes->len);
-}
-
 /*
  * A text-like value: its first bytes, and where all of them stand, counted
  * from the row.  *extra is where bytes that do not stand in the row go.
@@ -712,7 +763,7 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	KeyBytes   *bytes = &column->bytes;
 	const char *stored;
 
-	gs_key_field_put(&key->layout.fields[layout->first_field], record, bytes_prefix(bytes));
+	gs_key_field_put(&key->layout.fields[layout->first_field], record, bytes->prefix);
 	if (bytes->len < layout->min_len)
 		layout->min_len = bytes->len;
 	if (bytes->len > layout->max_len)
@@ -800,7 +851,7 @@ first_code(const GsSortKey *key)
 	if (column->by_value)
 		return value_code(column, key->values[0]);
 	if (key->layout.columns[0].variable)
-		return bytes_prefix(&column->bytes);
+		return column->bytes.prefix;
 	return by_reference_code(column, column->field, key->values[0]);
 }
 

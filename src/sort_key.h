@@ -84,6 +84,12 @@ extern GsSortKey *gs_sort_key_create_uncut(const GsSortColumn *columns, int ncol
  */
 extern int	gs_sort_key_first_tied(const GsSortKey *key);
 
+/*
+ * Has abbreviated keys go on however few values they tell apart: without that such rows
+ * are left to the stock sort.
+ */
+extern void gs_sort_key_keep_poor(GsSortKey *key);
+
 /* Has no key cut from now on, as a device gets them: none was so far. */
 extern void gs_sort_key_keep_whole(GsSortKey *key);
 

@@ -13,7 +13,7 @@
  * more and stays with the CPU.
  *
  * Where rows are compared anyway, none get keys as long as they come in order
- * (sort_in_order.c).  When one does not, those so far are loaded again.
+ * (sort_in_order.c).  When one does not, those in memory are loaded again.
  *
  * Where keys are only a hint (sort_key.h) the sorted rows are fetched once
  * before the first one leaves, to prove their order; if it does not hold the CPU
@@ -156,19 +156,12 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 
 /* --------------------------------------------------------------- all of them */
 
-/* Will the rows move to a device, as far as one can know?  It can compare nothing but keys. */
-static bool
-device_is_likely(const GsSortState *state)
-{
-	return state->may_move && gs_engine_device_is_likely(state->expected_rows);
-}
-
 static GsJob
 make_job(GsSortState *state)
 {
 	GsJob		job = {.layout = gs_sort_key_layout(state->key)};
 
-	job.memory_limit = state->memory_limit;
+	job.memory_limit = gs_sort_engine_limit(state);
 	gs_engine_host_init(&job.host, state->context);
 	if (gs_sort_key_first_tied(state->key) >= 0)
 	{
@@ -224,7 +217,7 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
-										state->role != GS_ROLE_ALONE || device_is_likely(state));
+										state->role != GS_ROLE_ALONE || gs_sort_device_is_likely(state));
 		if (gs_sort_key_needs_proof(state->key))
 			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
@@ -310,7 +303,7 @@ begin_whole_keys(GsSortState *state)
 
 /*
  * Loads the rows in the engine once more: those without keys, since not all come in
- * order, or memory is at its end; or those with keys that were cut too short.
+ * order, or there is no room for them; or those with keys that were cut too short.
  * False: the engine failed.
  */
 static bool
@@ -323,6 +316,8 @@ load_again(GsSortState *state, GsBatch **batch)
 
 	if (!state->in_order)
 		begin_whole_keys(state);
+	else if (state->spill != NULL)
+		gs_sort_key_keep_poor(state->key);	/* a tuplesort would have to read the run */
 	state->in_order = false;
 	*batch = NULL;
 	open_engine(state);
@@ -399,10 +394,7 @@ sort_in_engine(GsSortState *state)
 	if (status != GS_STATUS_OK)
 		return status;
 	state->nrows = state->engine->figures.nrows + state->nnulls;
-	if (!state->in_order)
-		status = gs_sort_prove_order(state);
-	else if (state->nrows > 0)
-		state->proof.ncomparisons = state->nrows - 1;
+	status = gs_sort_prove_order(state);
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
@@ -415,7 +407,7 @@ gs_sort_perform(GsSortState *state)
 	state->position = -1;
 	if (wants_whole_keys(state, true) && !load_again(state, &batch))
 		return false;
-	if (state->in_order)
+	if (state->in_order && state->spill == NULL)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)
 			return true;

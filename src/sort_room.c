@@ -98,6 +98,12 @@ device_pays(const GsSortState *state, bool loaded)
 		(loaded || !gs_top_will_cut(&state->top, state->expected_rows));
 }
 
+bool
+gs_sort_device_is_likely(const GsSortState *state)
+{
+	return state->may_move && gs_engine_device_is_likely(state->expected_rows);
+}
+
 void
 gs_sort_move_if_it_pays(GsSortState *state, bool loaded)
 {
@@ -145,8 +151,16 @@ gs_sort_compare_ties(GsSortState *state)
 	}
 	job->compare = gs_sort_compare_tied;
 	job->compare_arg = state;
-	if (state->spill != NULL && !gs_sort_key_needs_proof(state->key))
+	if (state->spill != NULL)
 		gs_spill_compare_ties(state->spill, job->compare, job->compare_arg);
+}
+
+/* Is the engine's order still to be proven? */
+static bool
+wants_proof(const GsSortState *state)
+{
+	return gs_sort_key_needs_proof(state->key) &&
+		!(state->engine->figures.all_compared && gs_sort_key_first_tied(state->key) == 0);
 }
 
 GsStatus
@@ -156,7 +170,10 @@ gs_sort_prove_order(GsSortState *state)
 	GsSortProof proof = {.holds = true};
 	GsStatus	status = GS_STATUS_OK;
 
-	if (gs_sort_key_needs_proof(state->key))
+	if (state->in_order)
+		proof.ncomparisons = state->engine->figures.nrows -
+			(state->spill == NULL && state->engine->figures.nrows > 0 ? 1 : 0);
+	else if (wants_proof(state))
 		status = gs_sort_prove(state->engine, state->compare, &proof);
 	if (!proof.holds && !gs_sort_is_device(state->engine) &&
 		gs_engine_cpu_sort_again(state->engine, compare_rows, state) == GS_STATUS_OK)
@@ -167,17 +184,24 @@ gs_sort_prove_order(GsSortState *state)
 	MemoryContextSwitchTo(old);
 	state->proof.ncomparisons += proof.ncomparisons;
 	state->proof.us += proof.us;
+	state->proof.compared = proof.compared;
+	state->proof.checksum = proof.checksum;
 	state->disproved = !proof.holds;
 	return status == GS_STATUS_OK && state->disproved ? GS_STATUS_FULL : status;
 }
 
-/* The order in which runs are merged. */
+/*
+ * The order in which runs are merged.  Where keys are a hint, or the first run's rows
+ * came in order and have none, only comparisons decide.
+ */
 static GsMergeOrder
 merge_order(GsSortState *state)
 {
-	GsMergeOrder order = {.layout = state->engine->job.layout};
+	static const GsKeyLayout no_keys = {0};
+	GsMergeOrder order;
 
-	order.keys_decide = !gs_sort_key_needs_proof(state->key);
+	order.keys_decide = !state->in_order && !gs_sort_key_needs_proof(state->key);
+	order.layout = order.keys_decide ? state->engine->job.layout : &no_keys;
 	order.compare = !order.keys_decide ? compare_rows :
 		gs_sort_key_first_tied(state->key) >= 0 ? gs_sort_compare_tied : NULL;
 	order.compare_arg = state;
@@ -228,7 +252,7 @@ write_run(GsSortState *state)
 									   state->key, &order, state->memory_limit);
 		MemoryContextSwitchTo(old);
 	}
-	return gs_spill_write_run(state->spill, engine);
+	return gs_spill_write_run(state->spill, engine, state->in_order);
 }
 
 /* Copies the rows that another engine has not written, in input order. */
@@ -256,6 +280,19 @@ take_rest(GsSortState *state, GsEngine *from)
 	return status;
 }
 
+/* Rows that come in order leave some of the memory for keys, should they be needed. */
+#define IN_ORDER_SHARE	0.75
+
+Size
+gs_sort_engine_limit(const GsSortState *state)
+{
+	Size		limit = state->memory_limit;
+
+	if (state->spill != NULL)
+		limit -= gs_spill_writer_bytes(limit);
+	return state->in_order ? limit * IN_ORDER_SHARE : limit;
+}
+
 /*
  * Puts a CPU engine, with room for a row of row_bytes, in the place of one whose
  * rows were written as a run, but for those that it did not take; it did not
@@ -270,8 +307,7 @@ next_engine(GsSortState *state, Size row_bytes, bool drain)
 
 	if (device == NULL)
 		gs_engine_close(state->engine);
-	job.memory_limit = Max(state->memory_limit - gs_spill_writer_bytes(state->memory_limit),
-						   row_bytes + LEAST_ENGINE_BYTES);
+	job.memory_limit = Max(gs_sort_engine_limit(state), row_bytes + LEAST_ENGINE_BYTES);
 	state->engine = gs_engine_cpu_open(&job);
 	if (state->engine == NULL)
 		report_no_memory();
@@ -319,9 +355,8 @@ gs_sort_end_shared_load(GsSortState *state)
 	return GS_STATUS_OK;
 }
 
-/* Makes the engine's rows a run, and goes on with an empty engine. */
-static GsStatus
-spill(GsSortState *state, Size row_bytes)
+GsStatus
+gs_sort_spill(GsSortState *state, Size row_bytes)
 {
 	GsStatus	status;
 
@@ -347,7 +382,7 @@ reserve(GsSortState *state, Size row_bytes, GsBatch **batch)
 		status = gs_engine_reserve(state->engine, row_bytes, batch);
 	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && gs_sort_may_spill(state))
 	{
-		status = spill(state, row_bytes);
+		status = gs_sort_spill(state, row_bytes);
 		if (status == GS_STATUS_OK)
 			status = gs_engine_reserve(state->engine, row_bytes, batch);
 	}
@@ -368,7 +403,7 @@ gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 GsStatus
 gs_sort_merge_runs(GsSortState *state)
 {
-	GsStatus	status = gs_sort_is_device(state->engine) ? spill(state, 0) : GS_STATUS_OK;
+	GsStatus	status = gs_sort_is_device(state->engine) ? gs_sort_spill(state, 0) : GS_STATUS_OK;
 
 	if (status == GS_STATUS_OK)
 		status = write_run(state);

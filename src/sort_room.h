@@ -16,11 +16,23 @@
  */
 extern const char *gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch);
 
+/* Will the rows move to a device, as far as one can know?  It can compare nothing but keys. */
+extern bool gs_sort_device_is_likely(const GsSortState *state);
+
 /* Moves the rows to a device if that pays; loaded: no more will come. */
 extern void gs_sort_move_if_it_pays(GsSortState *state, bool loaded);
 
 /* May the rows become a run? */
 extern bool gs_sort_may_spill(const GsSortState *state);
+
+/*
+ * Makes the engine's rows a run, and goes on with an empty engine, which has room for a
+ * row of row_bytes.
+ */
+extern GsStatus gs_sort_spill(GsSortState *state, Size row_bytes);
+
+/* How much memory an engine may take that begins now. */
+extern Size gs_sort_engine_limit(const GsSortState *state);
 
 /*
  * No further row goes into a job that other participants have a part in, and
@@ -35,9 +47,9 @@ extern GsStatus gs_sort_end_shared_load(GsSortState *state);
 extern GsStatus gs_sort_merge_runs(GsSortState *state);
 
 /*
- * Proves the order that the engine found, if its keys are only a hint.  If it
- * does not hold, the CPU engine sorts by comparisons what is mostly in order.
- * FULL: only a tuplesort will do.
+ * Proves the order that the engine found, if its keys are only a hint, unless the rows
+ * came in order, or all were compared.  If it does not hold, the CPU engine sorts by
+ * comparisons what is mostly in order.  FULL: only a tuplesort will do.
  */
 extern GsStatus gs_sort_prove_order(GsSortState *state);
 

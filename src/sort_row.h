@@ -78,6 +78,34 @@ gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
 	((MinimalTuple) row)->t_len = source->nbytes;
 }
 
+/*
+ * How rows of a type are formed where none of the values is NULL and all are short, in one go.
+ */
+#define GS_ROW_SHORT	256
+
+typedef struct GsRowFormColumn
+{
+	int16		len;
+	bool		by_value;
+	uint8		align_mask;
+} GsRowFormColumn;
+
+typedef struct GsRowForm
+{
+	int			ncolumns;
+	GsRowFormColumn *columns;	/* NULL: there are columns that are not formed here */
+	uint16		infomask;
+} GsRowForm;
+
+/* In the current memory context. */
+extern void gs_row_form_init(GsRowForm *form, TupleDesc desc);
+
+/*
+ * Forms a row in at most GS_ROW_SHORT bytes, 8-aligned; as gs_row_store() would, but for
+ * t_len.  Returns its length; 0: it has NULLs, or is not short.
+ */
+extern Size gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row);
+
 /* Does an address that a slot handed out lie in what gs_row_store copies? */
 static inline bool
 gs_row_source_contains(const GsRowSource *source, const void *address)

@@ -17,6 +17,8 @@
  * The record is kept rather than made again from the row: for a bigint that
  * takes no longer, 8 bytes more being written and read, and what was fetched,
  * or made by a collation, is not fetched or made for each merge.
+ * In a layout without columns there are no key words, and no keys behind rows: those are
+ * runs that only comparisons merge.
  *
  * All runs of a sort share a *store* of extents, pieces of some kB to some 100 kB that are
  * written at once.  A run is a chain of extents, each of which ends with the number of

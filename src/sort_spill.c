@@ -62,7 +62,10 @@ struct GsSpill
 	GsSpillFigures figures;
 	GsRunStore *store;
 
-	/* in input order */
+	GsRunWriter writer;			/* of the last run, which may get longer */
+	bool		writing;
+
+	/* in input order, all but that one */
 	GsRun	   *runs;
 	int			nruns;
 	int			runs_allocated;
@@ -100,6 +103,8 @@ gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 void
 gs_spill_compare_ties(GsSpill *spill, GsRowCompare compare, void *compare_arg)
 {
+	if (!spill->order.keys_decide)
+		return;					/* they are already */
 	spill->order.compare = compare;
 	spill->order.compare_arg = compare_arg;
 }
@@ -186,6 +191,29 @@ add_run(GsSpill *spill, const GsRun *run)
 	spill->runs[spill->nruns++] = *run;
 }
 
+/* The last run gets no longer. */
+static void
+end_last_run(GsSpill *spill)
+{
+	GsRun		run;
+
+	if (!spill->writing)
+		return;
+	run = end_run(&spill->writer);
+	add_run(spill, &run);
+	spill->longest = Max(spill->longest, spill->writer.longest);
+	spill->writing = false;
+}
+
+static void
+begin_next_run(GsSpill *spill)
+{
+	end_last_run(spill);
+	begin_run(spill, &spill->writer);
+	spill->writing = true;
+	spill->figures.nruns++;
+}
+
 /* A copy of a row, with room behind it. */
 static char *
 copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
@@ -239,42 +267,72 @@ write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
 	gs_run_write_row(writer, spill->record, row);
 }
 
-GsStatus
-gs_spill_write_run(GsSpill *spill, GsEngine *engine)
+/* Writes rows that an engine has sorted, with their keys. */
+static void
+write_keyed(GsSpill *spill, const void **rows, const uint64_t **records, size_t nrows)
 {
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	for (size_t i = 0; i < nrows; i++)
+	{
+		if (records[i] != NULL)
+			gs_run_write_row(&spill->writer, records[i], rows[i]);
+		else
+			write_without_record(spill, &spill->writer, rows[i]);
+	}
+}
+
+/* The same without. */
+static void
+write_unkeyed(GsSpill *spill, const void **rows, size_t nrows)
+{
+	static const uint64 no_nulls = 0;
+
+	for (size_t i = 0; i < nrows; i++)
+		gs_run_write_row(&spill->writer, &no_nulls, rows[i]);
+}
+
+/* Writes all rows of an engine to the last run; counts them. */
+static GsStatus
+write_rows(GsSpill *spill, GsEngine *engine)
+{
+	const bool	keyed = spill->layout->ncolumns > 0;
 	const void *rows[WINDOW];
 	const uint64_t *records[WINDOW];
 	uint64		position = 0;
 	size_t		fetched;
-	GsRunWriter writer;
-	GsRun		run;
 	GsStatus	status;
 
-	begin_run(spill, &writer);
-	while ((status = gs_engine_fetch_records(engine, position, WINDOW, rows, records,
-											 &fetched)) == GS_STATUS_OK && fetched > 0)
+	for (;;)
 	{
+		status = keyed ?
+			gs_engine_fetch_records(engine, position, WINDOW, rows, records, &fetched) :
+			gs_engine_fetch(engine, position, WINDOW, rows, &fetched);
+		if (status != GS_STATUS_OK || fetched == 0)
+			break;
 		CHECK_FOR_INTERRUPTS();
-		for (size_t i = 0; i < fetched; i++)
-		{
-			if (records[i] != NULL)
-				gs_run_write_row(&writer, records[i], rows[i]);
-			else
-				write_without_record(spill, &writer, rows[i]);
-		}
+		if (keyed)
+			write_keyed(spill, rows, records, fetched);
+		else
+			write_unkeyed(spill, rows, fetched);
 		position += fetched;
 	}
-	run = end_run(&writer);
-	add_run(spill, &run);
-	spill->longest = Max(spill->longest, writer.longest);
-	spill->figures.nruns++;
+	spill->figures.nrows += position;
+	return status;
+}
+
+GsStatus
+gs_spill_write_run(GsSpill *spill, GsEngine *engine, bool lengthen)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	GsStatus	status;
+
+	if (!(lengthen && spill->writing))
+		begin_next_run(spill);
+	status = write_rows(spill, engine);
 	if (engine->figures.device != NULL)
 	{
 		if (spill->figures.device_runs++ == 0)
 			spill->figures.device = MemoryContextStrdup(spill->context, engine->figures.device);
 	}
-	spill->figures.nrows += position;
 	MemoryContextSwitchTo(old);
 	return status;
 }
@@ -315,8 +373,9 @@ end_merge(GsSpill *spill)
 	spill->readers = NULL;
 }
 
-const uint64 *
-gs_spill_next(GsSpill *spill)
+/* The record of the next row, which stands behind it. */
+static const uint64 *
+next_record(GsSpill *spill)
 {
 	GsKeyMerge *merge = &spill->merge;
 	const uint64 *record = gs_key_merge_record(merge);
@@ -330,6 +389,15 @@ gs_spill_next(GsSpill *spill)
 	}
 	spill->begun = true;
 	return record;
+}
+
+const void *
+gs_spill_next(GsSpill *spill)
+{
+	const uint64 *record = next_record(spill);
+
+	return record == NULL || spill->layout->keys_only ? (const void *) record :
+		gs_run_tuple(spill->layout, record);
 }
 
 /*
@@ -376,7 +444,7 @@ merge_runs(GsSpill *spill, int first, int count)
 
 	begin_run(spill, &writer);
 	begin_merge(spill, first, count, true);
-	while ((record = gs_spill_next(spill)) != NULL)
+	while ((record = next_record(spill)) != NULL)
 	{
 		if ((nrows++ & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -396,6 +464,7 @@ gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 	int			most;
 
+	end_last_run(spill);
 	spill->memory_limit = memory_limit;
 	most = most_sources(spill);
 	while (spill->nruns > most)
@@ -413,6 +482,8 @@ gs_spill_close(GsSpill *spill)
 {
 	if (spill->readers != NULL)
 		end_merge(spill);
+	if (spill->writing)
+		pfree(spill->writer.buffer);
 	if (spill->slot != NULL)
 		ExecDropSingleTupleTableSlot(spill->slot);
 	gs_run_store_close(spill->store);

@@ -37,20 +37,24 @@ typedef struct GsSpill GsSpill;
 /*
  * In the current memory context, where it may also make a small one of its own.
  * For runs of engines whose rows are of this type and have the order's layout, which
- * the driver goes on observing, as it does its key.  memory_limit is the sort's.
+ * the driver goes on observing, as it does its key.  Where keys decide nothing the
+ * order's layout has no columns, and runs have no keys.  memory_limit is the sort's.
  */
 extern GsSpill *gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 								const GsSortKey *key, const GsMergeOrder *order,
 								Size memory_limit);
 
-/* Has rows with equal keys compared, which was not known when it was made. */
+/* Has rows with equal keys compared, which was not known when it was made; if keys decide. */
 extern void gs_spill_compare_ties(GsSpill *spill, GsRowCompare compare, void *compare_arg);
 
 /* What of the memory limit a run's engine must leave, since it is needed to write the run. */
 extern Size gs_spill_writer_bytes(Size memory_limit);
 
-/* Writes the rows that an engine has sorted as the next run.  OK or FAILED. */
-extern GsStatus gs_spill_write_run(GsSpill *spill, GsEngine *engine);
+/*
+ * Writes the rows that an engine has sorted as the next run; or, if they are known
+ * not to come before those of the last one, as more of it.  OK or FAILED.
+ */
+extern GsStatus gs_spill_write_run(GsSpill *spill, GsEngine *engine, bool lengthen);
 
 /*
  * No run follows: merges runs until the rest can be merged at once, which
@@ -59,10 +63,10 @@ extern GsStatus gs_spill_write_run(GsSpill *spill, GsEngine *engine);
 extern void gs_spill_begin_merge(GsSpill *spill, Size memory_limit);
 
 /*
- * The record of the next row, which stands behind it (sort_run.h); NULL at the
- * end.  Valid until the next call.
+ * The next row, or in a keys_only layout its record; NULL at the end.  Valid until
+ * the next call.
  */
-extern const uint64 *gs_spill_next(GsSpill *spill);
+extern const void *gs_spill_next(GsSpill *spill);
 
 extern const GsSpillFigures *gs_spill_figures(GsSpill *spill);
 extern void gs_spill_close(GsSpill *spill);

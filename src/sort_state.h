@@ -85,7 +85,7 @@ typedef struct GsSortState
 	const char *stock_reason;	/* why the rows are in a tuplesort */
 	GsSortCompare *compare;		/* decides where the key does not; NULL if it does */
 	bool		in_order;		/* no row was below the one before, and none has
-								 * a key: see sort_in_order.c */
+								 * a key, nor has the run: see sort_in_order.c */
 	GsSortProof proof;			/* of the order, where the key needs one */
 	bool		disproved;		/* it failed */
 	uint64		nread;			/* rows that came */
@@ -173,14 +173,6 @@ gs_sort_store_row(const GsSortState *state, const void *row, TupleTableSlot *slo
 		gs_sort_store_value(state, row, slot);
 	else
 		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
-}
-
-/* A record that the merge of the runs gave, as gs_sort_store_row() wants it. */
-static inline const void *
-gs_sort_row_of_run(const GsSortState *state, const uint64 *record)
-{
-	return state->keys_only || record == NULL ? (const void *) record :
-		gs_run_tuple(gs_sort_key_layout(state->key), record);
 }
 
 #endif							/* GPUSORT_SORT_STATE_H */

@@ -73,6 +73,9 @@ prove_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *l
 		if (gs_sort_compare_next(compare, (MinimalTuple) unconstify(void *, rows[i])) > 0)
 			return false;
 	}
+	for (i = 0; i < nrows; i++)
+		proof->checksum = gs_sort_checksum(proof->checksum,
+										   (MinimalTuple) unconstify(void *, rows[i]));
 	copy_row(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
 	gs_sort_compare_begin(compare, last->row);
 	return true;
@@ -91,6 +94,7 @@ gs_sort_prove(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof)
 
 	proof->holds = true;
 	proof->ncomparisons = 0;
+	proof->checksum = 0;
 	INSTR_TIME_SET_CURRENT(start);
 	while ((status = gs_engine_fetch(engine, position, WINDOW, rows, &nrows)) == GS_STATUS_OK &&
 		   nrows > 0 && proof->holds)
@@ -104,6 +108,7 @@ gs_sort_prove(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof)
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	proof->us = INSTR_TIME_GET_MICROSEC(end);
+	proof->compared = proof->holds && status == GS_STATUS_OK;
 	return status;
 }
 

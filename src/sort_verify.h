@@ -8,7 +8,9 @@
 #ifndef GPUSORT_SORT_VERIFY_H
 #define GPUSORT_SORT_VERIFY_H
 
+#include "access/htup_details.h"
 #include "executor/tuptable.h"
+#include "port/pg_crc32c.h"
 
 #include "engine.h"
 #include "sort_compare.h"
@@ -21,6 +23,8 @@ typedef struct GsSortProof
 	uint64		ncomparisons;	/* made, up to the first that is */
 	uint64		us;				/* time that they took */
 	uint64		nrepaired;		/* orders that did not hold, and were put right */
+	bool		compared;		/* the order is one that comparisons found right */
+	uint32		checksum;		/* of the rows in that order, then */
 } GsSortProof;
 
 /*
@@ -30,6 +34,17 @@ typedef struct GsSortProof
  * comparators report.
  */
 extern GsStatus gs_sort_prove(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof);
+
+/*
+ * A row goes into a checksum of rows and their order, which is 0 before the first.  If rows leave
+ * with the checksum of a proof, they are those compared, in that order.
+ */
+static inline uint32
+gs_sort_checksum(uint32 checksum, MinimalTuple row)
+{
+	COMP_CRC32C(checksum, row, row->t_len);
+	return checksum;
+}
 
 /* ----------------------------------------------------------- while rows leave */
 

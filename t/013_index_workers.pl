@@ -53,6 +53,7 @@ sub fill
 foreach my $input ([ 1, 1, 0 ], [ 700, 3, 10 ], [ 12000, 40, 5 ], [ 12000, 30000, 0 ])
 {
 	fill(@$input);
+	$node->safe_psql('postgres', 'VACUUM input') if $input->[1] == 40;
 	is_same("($_)", "of (@$input)") foreach @index_columns;
 }
 fill(30000, 3000, 5);
@@ -174,9 +175,9 @@ foreach my $engine ('cuda', 'cpu')
 	}
 
 	# a worker that is told to end
-	$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lingers ON input (linger(id, 30000));\n");
-	ok($node->poll_query_until('postgres', $waits, '1'), 'one waits');
-	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> $pid");
+	$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lingers ON input (linger(id, 0));\n");
+	ok($node->poll_query_until('postgres', $waits, '4'), 'all wait');
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> $pid LIMIT 1");
 	like(ask_error($builder, 'SELECT 1'), qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
 		'terminated, a worker takes the build along');
 	is_idle($node, 'terminated');
@@ -210,6 +211,40 @@ is(ask($builder, "SELECT count(*) FROM bt_index_parent_check('lost', true, true)
 is(contexts_of($builder), '0', 'nothing is left');
 ok(wait_for_service($node, 'running'), 'gpusortd runs again');
 $builder->quit;
+
+# ---------------------------------------------------------- who falls behind
+
+# Blocks are taken two at a time, and one by one where others are near the end of the
+# table; but one that is late takes two where there is only one.  A value out of line in
+# the first block and one in the last but one wait for their index, and then who has the
+# first goes on while the other is stopped.
+$node->safe_psql('postgres', q{
+	CREATE TABLE late (k text, wide text) WITH (parallel_workers = 1);
+	ALTER TABLE late ALTER k SET STORAGE EXTERNAL, ALTER wide SET STORAGE PLAIN;
+	INSERT INTO late SELECT CASE WHEN i IN (0, 4095) THEN repeat('away', 20) ELSE '' END || i, repeat('x', 7500) FROM generate_series(0, 4096) i;
+});
+is($node->safe_psql('postgres', "SELECT pg_relation_size('late') / 8192, count(*) FROM late WHERE ctid >= '(4095,0)'"), '4097|2', 'an odd number of blocks');
+my $toast = $node->safe_psql('postgres', "SELECT indexrelid::regclass FROM pg_index, pg_class c WHERE indrelid = reltoastrelid AND c.oid = 'late'::regclass");
+my $waiting = "FROM pg_locks WHERE relation = '$toast'::regclass AND NOT granted";
+
+foreach my $engine ('cuda', 'cpu')
+{
+	my ($reindexes) = session($node, "BEGIN; REINDEX INDEX $toast");
+	my ($builds) = session($node, "SET gpusort.engine = $engine");
+	my ($ahead, $error);
+
+	$builds->query_until(qr/started/, "\\echo started\nCREATE UNIQUE INDEX late_k ON late (k);\n");
+	ok($node->poll_query_until('postgres', "SELECT count(*) $waiting", '2'), "$engine: both wait");
+	$ahead = $node->safe_psql('postgres', "SELECT pid $waiting ORDER BY waitstart DESC LIMIT 1");
+	kill 'STOP', $ahead;
+	ask($reindexes, 'COMMIT');
+	usleep(500_000);
+	kill 'CONT', $ahead;
+	is(ask_error($builds, 'SELECT 1'), '', 'no block is read twice');
+	is(ask($builds, "SELECT reltuples, (SELECT count(*) FROM bt_index_parent_check('late_k', true, true)) FROM pg_class WHERE relname = 'late_k'"), '4097|1', 'nor none');
+	ask($builds, 'DROP INDEX late_k');
+	$_->quit foreach $reindexes, $builds;
+}
 
 # ------------------------------------------------------------- concurrently
 

@@ -1,8 +1,9 @@
 """Draws the runs of bench/device/run: times by query, and rows a second by size."""
 
-import results
+import figures
+import orders
 import report
-import table
+import results
 from plot import COLOURS, MARKERS, pyplot
 
 NAMES = {"floor": "the scan alone", "stock": "PostgreSQL", "cpu": "CPU engine", "cuda": "cuda"}
@@ -10,10 +11,10 @@ STYLES = {name: (COLOURS[i], MARKERS[i]) for i, name in enumerate(["cpu", "stock
 
 
 def draw(runs, path):
-    figure, axes = pyplot.subplots(1, 1 + len(table.BARS), figsize=(15, 4.6),
-                                   gridspec_kw={"width_ratios": [2] + [1] * len(table.BARS)})
+    figure, axes = pyplot.subplots(1, 1 + len(orders.BARS), figsize=(15, 4.6),
+                                   gridspec_kw={"width_ratios": [2] + [1] * len(orders.BARS)})
     draw_queries(axes[0], runs)
-    for query, axis in zip(table.BARS, axes[1:]):
+    for query, axis in zip(orders.BARS, axes[1:]):
         draw_sweep(axis, runs, query)
     for axis in axes:
         axis.grid(True, axis="y", color="#E5E5E5", linewidth=0.6)
@@ -26,10 +27,10 @@ def draw(runs, path):
 
 def draw_queries(axis, runs):
     rows = results.largest(runs, "main")
-    queries = list(dict.fromkeys(run.query for run in results.select(runs, part="main")))
+    queries = list(dict.fromkeys(run.query for run in figures.select(runs, part="main")))
     width = 0.8 / len(NAMES)
     for number, contender in enumerate(NAMES):
-        found = [(i, results.figure(runs, part="main", rows=rows, query=query, contender=contender))
+        found = [(i, figures.figure(runs, part="main", rows=rows, query=query, contender=contender))
                  for i, query in enumerate(queries)]
         found = [(i, figure) for i, figure in found if figure]
         if not found:

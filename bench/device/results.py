@@ -9,15 +9,14 @@ from statistics import median
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")]
 
+import orders
 import report
-import table
+from figures import at_least, at_most, cell, figure, ratio, select, times
 from report import MISSED, NOT_MEASURED, REACHED, Line
 
 # One line of the results.  temp_kb is what was written to files; own_kb the
 # backend's peak, without what it shares.
 Run = namedtuple("Run", "part query rows contender work_mem repetition seconds method space_kb temp_kb own_kb")
-
-Figure = namedtuple("Figure", "median low high count runs")
 
 # What is asked for, at 10 M rows; and at many more than the device may hold.
 ASKED_ROWS = 10_000_000
@@ -36,34 +35,12 @@ def begin(path):
     report.write_csv(path, Run, [])
 
 
-def append(path, run):
-    with open(path, "a", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerow(run)
-
-
 def read(path):
     with open(path, newline="") as file:
         return [Run(**line)._replace(rows=int(line["rows"]), repetition=int(line["repetition"]),
                                      seconds=float(line["seconds"]), temp_kb=int(line["temp_kb"]),
                                      own_kb=int(line["own_kb"] or 0))
                 for line in csv.DictReader(file)]
-
-
-def select(runs, **fields):
-    return [run for run in runs if all(getattr(run, name) == value for name, value in fields.items())]
-
-
-def figure(runs, **fields):
-    """Of the runs with these fields; None if there are none."""
-    found = select(runs, **fields)
-    if not found:
-        return None
-    seconds = [run.seconds for run in found]
-    return Figure(median(seconds), min(seconds), max(seconds), len(found), found)
-
-
-def ratio(base, other):
-    return base.median / other.median if base and other else None
 
 
 def largest(runs, part):
@@ -87,21 +64,6 @@ def crossover(runs, query):
     return None
 
 
-def _bar(what, value, bar, rows, detail="", asked_rows=ASKED_ROWS):
-    if value is None:
-        return Line(what, NOT_MEASURED, "")
-    text = f"{value:.2f}x{detail}"
-    if rows != asked_rows:
-        return Line(what, NOT_MEASURED, f"{text} at {report.format_rows(rows)} rows")
-    return Line(what, REACHED if value >= bar else MISSED, text)
-
-
-def _limit(what, value, limit, show):
-    if value is None:
-        return Line(what, NOT_MEASURED, "")
-    return Line(what, REACHED if value <= limit else MISSED, show(value))
-
-
 def asked(runs):
     """What is asked for, and whether it is reached."""
     rows = largest(runs, "main")
@@ -109,49 +71,51 @@ def asked(runs):
     for query, bar in STOCK_BARS:
         of = {name: figure(runs, part="main", query=query, contender=name, rows=rows)
               for name in ("floor", "stock", "cpu", "cuda")}
-        lines.append(_bar(f"ORDER BY {query}: cuda >= {bar}x stock", ratio(of["stock"], of["cuda"]), bar, rows))
-        lines.append(_bar(f"ORDER BY {query}: cuda >= {CPU_BAR}x the CPU engine", ratio(of["cpu"], of["cuda"]),
-                          CPU_BAR, rows))
+        lines.append(at_least(f"ORDER BY {query}: cuda >= {bar}x stock", ratio(of["stock"], of["cuda"]), bar, rows,
+                              ASKED_ROWS))
+        lines.append(at_least(f"ORDER BY {query}: cuda >= {CPU_BAR}x the CPU engine", ratio(of["cpu"], of["cuda"]),
+                              CPU_BAR, rows, ASKED_ROWS))
     for query, bar in FURTHER_STOCK_BARS:
         of = {name: figure(runs, part="main", query=query, contender=name, rows=rows) for name in ("stock", "cuda")}
-        lines.append(_bar(f"ORDER BY {query}: cuda >= {bar}x stock", ratio(of["stock"], of["cuda"]), bar, rows))
+        lines.append(at_least(f"ORDER BY {query}: cuda >= {bar}x stock", ratio(of["stock"], of["cuda"]), bar, rows,
+                              ASKED_ROWS))
     rows = largest(runs, "parallel")
     for work_mem in dict.fromkeys(run.work_mem for run in select(runs, part="parallel")):
         for query, bar in PARALLEL_BARS:
             of = {name: figure(runs, part="parallel", query=query, contender=name, rows=rows, work_mem=work_mem)
                   for name in ("stock", "cuda")}
-            lines.append(_bar(f"ORDER BY {query} with workers, work_mem {work_mem}: cuda >= {bar}x stock",
-                              ratio(of["stock"], of["cuda"]), bar, rows))
+            lines.append(at_least(f"ORDER BY {query} with workers, work_mem {work_mem}: cuda >= {bar}x stock",
+                                  ratio(of["stock"], of["cuda"]), bar, rows, ASKED_ROWS))
     fastest = figure(runs, part="parallel", query="b", contender="cuda", rows=rows)
     if rows == ASKED_ROWS:
-        lines.append(_limit("ORDER BY b with workers: at most 0.60 s", fastest.median if fastest else None,
-                            PARALLEL_SECONDS, lambda seconds: f"{seconds:.3f} s"))
+        lines.append(at_most("ORDER BY b with workers: at most 0.60 s", fastest.median if fastest else None,
+                             PARALLEL_SECONDS, lambda seconds: f"{seconds:.3f} s"))
     of = {name: figure(runs, part="many", contender=name) for name in ("stock", "cuda")}
     few = {name: figure(runs, part="parallel", query="b", contender=name, work_mem="256MB") for name in ("stock", "cuda")}
-    lines.append(_bar("100 M rows with workers: the ratio to stock no lower than at 10 M", ratio(of["stock"], of["cuda"]),
-                      ratio(few["stock"], few["cuda"]) or 0, largest(runs, "many"), asked_rows=ASKED_LARGE_ROWS))
+    lines.append(at_least("100 M rows with workers: the ratio to stock no lower than at 10 M",
+                          ratio(of["stock"], of["cuda"]), ratio(few["stock"], few["cuda"]) or 0, largest(runs, "many"), ASKED_LARGE_ROWS))
     of = {name: figure(runs, part="together", contender=name) for name in ("one by one", "at once")}
-    lines.append(_bar("16 parallel sorts at once: no less throughput than one by one",
-                      ratio(of["one by one"], of["at once"]), 1.0, ASKED_ROWS))
+    lines.append(at_least("16 parallel sorts at once: no less throughput than one by one",
+                          ratio(of["one by one"], of["at once"]), 1.0, ASKED_ROWS, ASKED_ROWS))
     rows = largest(runs, "large")
     of = {name: figure(runs, part="large", contender=name) for name in ("stock", "cuda")}
-    lines.append(_bar("more rows than the device may hold, in order: faster than stock", ratio(of["stock"], of["cuda"]), 1.0,
-                      rows, asked_rows=ASKED_LARGE_ROWS))
+    lines.append(at_least("more rows than the device may hold, in order: faster than stock",
+                          ratio(of["stock"], of["cuda"]), 1.0, rows, ASKED_LARGE_ROWS))
     rows = largest(runs, "memory")
     small = {name: figure(runs, part="memory", contender=name, work_mem="4MB") for name in ("stock", "cuda")}
-    lines.append(_bar(f"ORDER BY b, work_mem 4MB: cuda >= {SMALL_WORK_MEM_BAR}x stock",
-                      ratio(small["stock"], small["cuda"]), SMALL_WORK_MEM_BAR, rows))
+    lines.append(at_least(f"ORDER BY b, work_mem 4MB: cuda >= {SMALL_WORK_MEM_BAR}x stock",
+                          ratio(small["stock"], small["cuda"]), SMALL_WORK_MEM_BAR, rows, ASKED_ROWS))
     ours = [run for run in select(runs, part="memory", contender="cuda")]
-    lines.append(_limit("no temporary file", max((run.temp_kb for run in ours), default=None), 0,
-                        report.format_memory))
-    lines.append(_limit("the backend's own memory < 100 MB", max((run.own_kb for run in ours), default=None),
-                        OWN_MEMORY_KB, report.format_memory))
+    lines.append(at_most("no temporary file", max((run.temp_kb for run in ours), default=None), 0,
+                         report.format_memory))
+    lines.append(at_most("the backend's own memory < 100 MB", max((run.own_kb for run in ours), default=None),
+                         OWN_MEMORY_KB, report.format_memory))
     first, second = (select(runs, part="connect", contender="cuda", repetition=n) for n in (1, 2))
     later = [a.seconds - b.seconds for a, b in zip(first, second)]
-    lines.append(_limit("a connection's first sort within 20 ms of its second (median of connections)",
-                        median(later) if later else None, CONNECT_SECONDS,
-                        lambda seconds: f"{seconds * 1e3:+.1f} ms"))
-    for query in table.BARS:
+    lines.append(at_most("a connection's first sort within 20 ms of its second (median of connections)",
+                         median(later) if later else None, CONNECT_SECONDS,
+                         lambda seconds: f"{seconds * 1e3:+.1f} ms"))
+    for query in orders.BARS:
         what = f"ORDER BY {query}: a size from which cuda is always ahead of the CPU engine"
         if min(len(sweep(runs, query, name)) for name in ("cpu", "cuda")) < 2:
             lines.append(Line(what, NOT_MEASURED, ""))
@@ -161,27 +125,17 @@ def asked(runs):
     return lines
 
 
-def _cell(found):
-    if found is None:
-        return ""
-    return f"{report.format_time(found.median)} ({report.format_time(found.low)} - {report.format_time(found.high)})"
-
-
-def _times(value):
-    return "" if value is None else f"{value:.2f}x"
-
-
 def _speed_rows(runs, part, keys):
     """A line a key: the four contenders, and the ratios."""
     for title, fields in keys:
         of = {name: figure(runs, part=part, contender=name, **fields) for name in ("floor", "stock", "cpu", "cuda")}
-        yield [title] + [_cell(of[name]) for name in ("floor", "stock", "cpu", "cuda")] + [
-            _times(ratio(of["stock"], of["cpu"])), _times(ratio(of["stock"], of["cuda"])),
-            _times(ratio(of["cpu"], of["cuda"]))]
+        yield [title] + [cell(of[name]) for name in ("floor", "stock", "cpu", "cuda")] + [
+            times(ratio(of["stock"], of["cpu"])), times(ratio(of["stock"], of["cuda"])),
+            times(ratio(of["cpu"], of["cuda"]))]
 
 
 def markdown(runs, about):
-    out = ["# ORDER BY on the GPU", ""] + [f"- {line}" for line in about] + ["", "## Asked for", ""]
+    out = ["# ORDER BY on the GPU", "", *report.table(["", ""], about), "## Asked for", ""]
     out += report.table(["what", "", "measured"], asked(runs))
     speed_head = ["", "floor", "stock", "CPU engine", "cuda", "stock / CPU", "stock / cuda", "CPU / cuda"]
     for part, title in (("main", "Everything in memory"), ("parallel", "With workers"), ("many", "With workers, many rows"),
@@ -197,13 +151,13 @@ def markdown(runs, about):
     if together:
         out += [f"## 16 sorts with workers, {report.format_rows(largest(runs, 'together'))} rows each, ORDER BY b", ""]
         out += report.table(["", "time of all"], [
-            [name, _cell(figure(together, contender=name))] for name in ("one by one", "at once")])
+            [name, cell(figure(together, contender=name))] for name in ("one by one", "at once")])
     memory = select(runs, part="memory")
     if memory:
         out += ["## Little work_mem, fresh backends, ORDER BY b", ""]
         out += report.table(
             ["work_mem", "", "time", "files", "own memory at most"],
-            [[work_mem, name, _cell(figure(memory, work_mem=work_mem, contender=name)),
+            [[work_mem, name, cell(figure(memory, work_mem=work_mem, contender=name)),
               report.format_memory(max(run.temp_kb for run in found)),
               report.format_memory(max(run.own_kb for run in found))]
              for work_mem in dict.fromkeys(run.work_mem for run in memory) for name in ("stock", "cuda")
@@ -213,9 +167,9 @@ def markdown(runs, about):
         out += [f"## The first sorts of a connection, {report.format_rows(connect[0].rows)} rows, ORDER BY b", ""]
         out += report.table(
             ["", "first", "second", "third", "fourth"],
-            [[name] + [_cell(figure(connect, contender=name, repetition=n)) for n in range(1, 5)]
+            [[name] + [cell(figure(connect, contender=name, repetition=n)) for n in range(1, 5)]
              for name in dict.fromkeys(run.contender for run in connect)])
-    for query in table.BARS:
+    for query in orders.BARS:
         sizes = sorted({run.rows for run in select(runs, part="sizes", query=query)})
         if sizes:
             out += [f"## From small to large, ORDER BY {query}", ""]

@@ -201,8 +201,8 @@ def _read(path, default=""):
         return default
 
 
-def machine(session, options):
-    """What the figures depend on: a list of (what, value)."""
+def machine(session, settings):
+    """What any figures depend on: a list of (what, value)."""
     model = re.search(r"model name\s*:\s*(.*)", _read("/proc/cpuinfo"))
     memory = re.search(r"MemTotal:\s*(\d+)", _read("/proc/meminfo"))
     huge = re.search(r"\[(\w+)\]", _read("/sys/kernel/mm/transparent_hugepage/enabled"))
@@ -213,9 +213,6 @@ def machine(session, options):
     except (OSError, subprocess.CalledProcessError):
         version = "unknown"
 
-    def setting(name):
-        return session.run(f"SHOW {name}")
-
     return [
         ("Date", time.strftime("%Y-%m-%d")),
         ("CPU", f"{model.group(1) if model else platform.machine()}, {os.cpu_count()} cores"),
@@ -223,16 +220,10 @@ def machine(session, options):
         ("Kernel", f"{platform.system()} {platform.release()}"),
         ("gpusort", version),
         ("PostgreSQL", session.run("SELECT version()")),
-        ("Settings", ", ".join(f"{name} = {setting(name)}" for name in
-                               ("shared_buffers", "work_mem", "huge_pages", "jit", "max_parallel_workers_per_gather",
-                                "gpusort.engine", "gpusort.min_rows")) + "".join(f", {item}" for item in options.set)),
+        ("Settings", ", ".join(f"{name} = {session.run('SHOW ' + name)}" for name in settings)),
         ("Huge pages", f"transparent: {huge.group(1) if huge else 'unknown'}; "
                        f"reserved: {_read('/proc/sys/vm/nr_hugepages', 'unknown')}"),
         ("Free page reporting", "the kernel can: the host may take back free memory" if reporting else "no"),
-        ("Memory warmed before each run", options.warm_memory_note),
-        ("Time", "the backend's processor time (--cpu-time)" if options.cpu_time else "elapsed"),
-        ("Sessions", "one for each contender (--own-sessions)" if options.own_sessions else "one for all contenders"),
-        ("Repetitions", f"{options.repetitions}, after one that is not counted"),
     ]
 
 
@@ -248,13 +239,13 @@ class Noise:
         first = _read("/proc/stat").split("\n")[0].split()[1:]
         return [int(field) for field in first]
 
-    def describe(self):
+    def describe(self, own="1 is this run's own"):
         spent = [after - before for after, before in zip(self._cpu(), self.start)]
         total = sum(spent[:8]) or 1
         busy = total - spent[3] - spent[4]
         stolen = spent[7] if len(spent) > 7 else 0
         return (f"load {self.load:.2f} at the start; meanwhile {busy * os.cpu_count() / total:.2f} cores busy "
-                f"(1 is this run's own), {100 * stolen / total:.1f} % stolen by the hypervisor")
+                f"({own}), {100 * stolen / total:.1f} % stolen by the hypervisor")
 
 
 # --- Markdown ---------------------------------------------------------------------

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 CONNECTION_VARIABLES = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE"]
 
@@ -172,3 +173,16 @@ class Session:
         except BrokenPipeError:
             pass
         self.process.wait()
+
+
+def wait_for_service(session):
+    """The device, as gpusortd names it."""
+    deadline = time.time() + 60
+    while True:
+        state, detail, device = session.run(
+            "SELECT state, detail, device FROM gpusort_service_status()").split("|")
+        if state == "running":
+            return device
+        if time.time() > deadline:
+            raise Failure(f"no device: {state} {detail}")
+        time.sleep(0.1)

@@ -894,7 +894,7 @@ test_comparison(void **unused)
 		free(tied.rests);
 	}
 
-	/* what is in order takes little more than a comparison a row */
+	/* what is in order takes little more than a comparison a row; few different ones take few */
 	{
 		TiedRows	tied = {.nrows = 20000};
 
@@ -903,6 +903,14 @@ test_comparison(void **unused)
 		CHECK(tied.keys != NULL && tied.rests != NULL);
 		check_tied(&tied, false);
 		CHECK(tied.ncompared < tied.nrows * 5 / 4);
+		for (uint32_t nvalues = 4; nvalues <= 64; nvalues *= 4)
+		{
+			for (size_t i = 0; i < tied.nrows; i++)
+				tied.rests[i] = (uint32_t) dice_below(&dice, nvalues);
+			check_tied(&tied, false);
+			CHECK_MSG(tied.ncompared < tied.nrows * (4 + gs_bit_width(nvalues)),
+					  "%u values, %llu comparisons", nvalues, (unsigned long long) tied.ncompared);
+		}
 		free(tied.keys);
 		free(tied.rests);
 	}
