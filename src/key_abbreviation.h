@@ -30,8 +30,9 @@ extern void gs_key_abbreviation_of_texts(GsKeyAbbreviation *abbreviation, Oid co
 extern uint64 gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value);
 
 /*
- * Does PostgreSQL hold that the codes tell too few values apart to be worth their
- * while?  To be asked after each of them; it thinks about it now and then.
+ * Do the codes tell too few values apart to be worth their while?  So PostgreSQL says, who thinks
+ * about it now and then; of texts under ICU it is what is_short() has found.  To be asked after
+ * each code.
  */
 extern bool gs_key_abbreviation_is_poor(GsKeyAbbreviation *abbreviation);
 
