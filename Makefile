@@ -43,6 +43,7 @@ OBJS = \
 	src/key_numeric.o \
 	src/key_collation.o \
 	src/key_levels.o \
+	src/key_elements.o \
 	src/key_abbreviation.o \
 	src/sort_compare.o \
 	src/sort_verify.o \

@@ -97,10 +97,6 @@ FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted_nd']) c, unnest(ARRA
 	 LATERAL (SELECT 'SELECT * FROM many ORDER BY ' || replace(k, '%s', 's COLLATE %s') || '%s LIMIT %s' AS q) l, unnest('{1,20,700}'::int[]) n
 GROUP BY c, k ORDER BY c COLLATE "C", k COLLATE "C";
 
--- what is too poor a beginning goes to PostgreSQL, unless a device sorts
-SELECT f ->> 'Engine Reason' ~ 'tell few' IS NOT FALSE AS reason
-FROM pg_temp.figures('SELECT * FROM many ORDER BY (repeat(''beginning '', 9) || s) COLLATE "en-x-icu"') f;
-
 DROP TABLE t, more, ranges;
 DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;

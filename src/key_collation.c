@@ -7,6 +7,7 @@
  *	  C, POSIX			the text								none needed
  *	  ICU				sort key, 0, text						none needed
  *	  nondeterministic	sort key								none needed
+ *	  ICU, in part		first level of the sort key				none needed
  *	  libc				what strxfrm() makes of it, 0, text		neighbours
  *	  the same, in part	its first level							neighbours
  *	  libc's C.UTF-8	the text								neighbours
@@ -26,9 +27,10 @@
  * strcoll().
  *
  * Making a key takes longer than sorting it (0.5 us for 32 letters, by ICU as
- * by libc), so a text that equals the one before keeps its key.  And where an
- * engine can compare, as the CPU's can, the first level of libc's keys will do
- * (key_levels.h).
+ * by libc), so a text that equals the one before keeps its key, and those of most
+ * characters are put together from tables (key_elements.h, key_levels.h).  And where an
+ * engine can compare, as the CPU's can, the first level will do, of ICU's keys even
+ * its beginning (key_abbreviation.h).
  *
  * ICU's functions are those that the server is linked with.  To link with them
  * here once more could bring in another version, to which the server's
@@ -44,6 +46,7 @@
 
 #include "gpusort.h"
 #include "key_collation.h"
+#include "key_elements.h"
 #include "key_levels.h"
 #include "pgcompat.h"
 
@@ -83,6 +86,7 @@ struct GsKeyCollation
 	ByteBuffer	transformed;	/* what it is coded of */
 #ifdef USE_ICU
 	UCollator  *collator;		/* NULL: of libc */
+	GsKeyElements *elements;	/* NULL: it makes all keys */
 	ByteBuffer	utf16;			/* the text for ICU */
 #endif
 	ByteBuffer	terminated;		/* the text for libc */
@@ -218,10 +222,13 @@ gs_key_collation_create(Oid collation, bool whole)
 	}
 #ifdef USE_ICU
 	else
+	{
 		result->collator = gs_collation_collator(collation);
+		result->elements = gs_key_elements_of(collation);
+	}
 	init_buffer(&result->utf16);
 #endif
-	if (result->levels == NULL)
+	if (libc ? result->levels == NULL : gpusort_collation_fault)
 		result->whole = true;
 	init_buffer(&result->transformed);
 	init_buffer(&result->terminated);
@@ -317,12 +324,21 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	return len;
 }
 
-/* Makes the sort key by ICU; returns its length, without what ends it. */
+/* Makes the sort key of ICU, if it can without it; returns its length, as far as it is wanted. */
 static Size
 make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 {
-	int32_t		utf16_len = to_utf16(collation, string, len);
+	Size		key_len;
+	int32_t		utf16_len;
 
+	if (collation->elements != NULL)
+	{
+		reserve(&collation->key, gs_key_elements_room(len));
+		if (gs_key_elements_key(collation->elements, string, len, collation->whole,
+								collation->key.data, &key_len))
+			return key_len;
+	}
+	utf16_len = to_utf16(collation, string, len);
 	for (;;)
 	{
 		Size		size = Min(collation->key.size, PG_INT32_MAX);
@@ -335,7 +351,8 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 					(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
 					 errmsg("ICU could not make a sort key")));
 		if (needed <= size)
-			return needed - 1;
+			return collation->whole ? needed - 1 :
+				gs_key_elements_first_level(collation->key.data, needed - 1);
 		reserve(&collation->key, (Size) needed + len);
 	}
 }

@@ -313,11 +313,16 @@ choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
 
 	column->kind = order->kind;
 	if (OidIsValid(order->collation) && !whole && order->kind != GS_KEY_NAME)
-		abbreviate = !gpusort_collation_fault;
+		abbreviate = key->may_cut && !gpusort_collation_fault;
 	if (abbreviate)
 		column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, plan->collation);
 	if (column->abbreviation != NULL)
+	{
 		column->kind = GS_KEY_ABBREVIATED;
+		if (OidIsValid(order->collation))
+			gs_key_abbreviation_of_texts(column->abbreviation, order->collation,
+										 order->kind == GS_KEY_BPCHAR);
+	}
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, whole);
 	key->needs_proof |= order_needs_proof(order);
@@ -349,8 +354,8 @@ leaves_ties(const KeyColumn *column)
 		(column->collation != NULL && !gs_key_collation_is_whole(column->collation));
 }
 
-GsSortKey *
-gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
+static GsSortKey *
+create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole, bool may_cut)
 {
 	GsSortKey  *key = palloc(sizeof(GsSortKey));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -366,7 +371,7 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	key->first_tied = -1;
 	key->needs_proof = false;
 	key->may_be_poor = false;
-	key->may_cut = !whole;
+	key->may_cut = may_cut;
 	key->ncut = 0;
 	key->next_cut_question = FIRST_CUT_QUESTION;
 	key->values = palloc(sizeof(Datum) * ncolumns);
@@ -412,6 +417,18 @@ gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bo
 	key->first_deform = gs_deform_create(desc, attnos, 1);
 	pfree(attnos);
 	return key;
+}
+
+GsSortKey *
+gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
+{
+	return create_key(columns, ncolumns, desc, whole, !whole);
+}
+
+GsSortKey *
+gs_sort_key_create_uncut(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+{
+	return create_key(columns, ncolumns, desc, false, false);
 }
 
 void
@@ -478,6 +495,9 @@ gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last)
 {
 	const uint64 question = key->next_cut_question;
 
+	if (key->first_tied >= 0 && key->columns[key->first_tied].abbreviation != NULL &&
+		gs_key_abbreviation_is_short(key->columns[key->first_tied].abbreviation))
+		return true;
 	if (question > LAST_CUT_QUESTION ||
 		(key->ncut < question && !(at_last && question == LAST_CUT_QUESTION)))
 		return false;

@@ -71,6 +71,13 @@ extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
 									 TupleDesc desc, bool whole);
 
 /*
+ * The same, not whole, but without what makes keys shorter than they come from a column: none
+ * is cut, and of a text it is more than the first bytes.
+ */
+extern GsSortKey *gs_sort_key_create_uncut(const GsSortColumn *columns, int ncolumns,
+										   TupleDesc desc);
+
+/*
  * Rows with equal keys have to be compared by the sort columns from this one on;
  * -1: they are equal.  Only an engine that can call comparators takes them.  That
  * can change with each row that is loaded, as its key may be one that is cut.
@@ -87,8 +94,8 @@ extern void gs_sort_key_keep_poor(GsSortKey *key);
 extern void gs_sort_key_keep_whole(GsSortKey *key);
 
 /*
- * Are many of the cut keys alike, so that whole ones had better be made from the first row
- * on?  To be asked at each row, and for the last time.
+ * Are many of the cut keys alike, or of the codes of texts, so that uncut ones had better be
+ * made from the first row on?  To be asked at each row, and for the last time.
  */
 extern bool gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last);
 

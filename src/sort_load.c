@@ -297,8 +297,7 @@ begin_whole_keys(GsSortState *state)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
-	state->key = gs_sort_key_create(state->columns, state->ncolumns, state->desc, false);
-	gs_sort_key_keep_whole(state->key);
+	state->key = gs_sort_key_create_uncut(state->columns, state->ncolumns, state->desc);
 	MemoryContextSwitchTo(old);
 }
 

@@ -6,6 +6,17 @@
 
 CREATE SCHEMA differential;
 
+-- Has a session sort texts that begin alike by each collation of ICU, so that it makes itself tables of it.
+CREATE FUNCTION differential.warm_up(collations text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	name text;
+BEGIN
+	SET LOCAL gpusort.engine = cpu;
+	FOR name IN SELECT collname FROM pg_collation WHERE collprovider = 'i' AND collname = ANY (collations) LOOP
+		EXECUTE format('SELECT count(*) FROM (SELECT FROM generate_series(1, 200) i ORDER BY (''beginning '' || md5(i::text)) COLLATE %I OFFSET 0) x', name);
+	END LOOP;
+END $$;
+
 -- The rows that fetches from a cursor give.  A step is {kind, n}: 0 fetches
 -- RELATIVE n, 1 ABSOLUTE n, 2 the next n rows, or the -n before.
 CREATE FUNCTION differential.walk(query text, steps int[]) RETURNS bytea[] LANGUAGE plpgsql AS $$

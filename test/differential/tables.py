@@ -13,6 +13,7 @@ Type = namedtuple("Type", "name expression kind")
 
 _MICROSECONDS = "* interval '1 microsecond'"
 _WORD = "translate(substr(md5(({v})::text), 1, {length}), '0123456789', 'aAbB éÉ-_ß')"
+_MIXED_WORD = "translate(substr(md5(({v})::text), 1, {length}), '0123456789', 'cChH1ж日😀ö\u0301')"
 
 SCALARS = [
     Type("boolean", "({v}) & 1 = 0", "other"),
@@ -102,7 +103,7 @@ TYPES = SCALARS + ARRAYS + RANGES + [
 
 # Wished for; only those that the server has are used.
 COLLATIONS = ["C", "POSIX", "default", "C.utf8", "en_US.utf8", "de_DE.utf8", "en-x-icu", "de-x-icu", "sv-x-icu",
-              "gs_nocase", "gs_digits"]
+              "cs-x-icu", "da-x-icu", "ru-x-icu", "gs_nocase", "gs_digits", "gs_shifted"]
 TEXTS = ["text", "varchar", "bpchar", "name"]
 
 # What literals are looked up for; a length would not take all of its type's.
@@ -155,7 +156,7 @@ def _text(rng, type_name):
         return "left(" + _WORD.replace("{length}", "(({v}) & 15)::int") + ", 60)"
     prefix = rng.choice(["", "", "", "https://www.example.org/articles/", "a" * rng.choice([7, 8, 9, 200])])
     length = rng.choice(["(({v}) & 15)::int", "(({v}) & 31)::int", "3", "16"])
-    word = _WORD.replace("{length}", length)
+    word = rng.choice([_WORD, _WORD, _MIXED_WORD]).replace("{length}", length)
     return f"'{prefix}' || {word}" if prefix else word
 
 
