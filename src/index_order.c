@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "index_order.h"
+#include "key_numeric.h"
 #include "pgcompat.h"
 
 #include "access/nbtree.h"
@@ -173,41 +174,26 @@ compare_varlenas(Datum a, Datum b, SortSupport comparator)
 }
 
 /*
- * A numeric of up to 63 * 4 digits before or behind the point is stored as a header of 16 bits and
- * numbers of 4 digits.  (PostgreSQL keeps the definitions to itself, but they are those of its
- * files.)  Of two with the same sign and weight the first numbers that differ decide.
+ * Which of two numerics, both behind a header of one byte, comes first; 0: it does not show.  Of
+ * two with the same sign and weight the first digits that differ decide.
  */
-#define NUMERIC_FORM		0xC000
-#define NUMERIC_SHORT_FORM	0x8000
-#define NUMERIC_NEGATIVE	0x2000
-#define NUMERIC_WEIGHT		0x007F
-
-static inline int16
-half_word(const char *bytes)
-{
-	int16		word;
-
-	memcpy(&word, bytes, sizeof(word));
-	return word;
-}
-
-/* Which of two numerics, both behind a header of one byte, comes first; 0: it does not show. */
 static inline int
 compare_short_numerics(const char *a, const char *b)
 {
-	const uint16 a_header = half_word(VARDATA_SHORT(a));
-	const uint16 b_header = half_word(VARDATA_SHORT(b));
-	const Size	nbytes = Min(VARSIZE_SHORT(a), VARSIZE_SHORT(b));
+	const uint16 a_header = gs_numeric_digit(VARDATA_SHORT(a), 0);
+	const uint16 b_header = gs_numeric_digit(VARDATA_SHORT(b), 0);
+	const uint16 alike = GS_NUMERIC_FORM | GS_NUMERIC_SHORT_NEGATIVE | GS_NUMERIC_SHORT_WEIGHT;
+	const Size	nbytes = Min(VARSIZE_SHORT(a), VARSIZE_SHORT(b)) - VARHDRSZ_SHORT;
 
-	if ((a_header & NUMERIC_FORM) != NUMERIC_SHORT_FORM ||
-		((a_header ^ b_header) & (NUMERIC_FORM | NUMERIC_NEGATIVE | NUMERIC_WEIGHT)) != 0)
+	if ((a_header & GS_NUMERIC_FORM) != GS_NUMERIC_SHORT || ((a_header ^ b_header) & alike) != 0)
 		return 0;
-	for (Size i = VARHDRSZ_SHORT + sizeof(uint16); i + sizeof(int16) <= nbytes; i += sizeof(int16))
+	for (int i = 1; (i + 1) * sizeof(uint16) <= nbytes; i++)
 	{
-		const int	difference = half_word(a + i) - half_word(b + i);
+		const int	difference = gs_numeric_digit(VARDATA_SHORT(a), i) -
+			gs_numeric_digit(VARDATA_SHORT(b), i);
 
 		if (difference != 0)
-			return (a_header & NUMERIC_NEGATIVE) != 0 ? -difference : difference;
+			return (a_header & GS_NUMERIC_SHORT_NEGATIVE) != 0 ? -difference : difference;
 	}
 	return 0;
 }

@@ -28,6 +28,7 @@
 #include "pgcompat.h"
 #include "sort_deform.h"
 #include "sort_row.h"
+#include "sort_scan.h"
 
 #include "access/detoast.h"
 #include "access/heapam.h"
@@ -39,11 +40,6 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
-
-/* How many tuples ahead memory is asked for, and how much of each: see sort_scan.h. */
-#define AHEAD			6
-#define AHEAD_BYTES		128
-#define CACHE_LINE		64
 
 /* A row of the block whose rows come. */
 typedef struct BlockRow
@@ -299,25 +295,14 @@ list_next_page(EntryScan *scan)
 	return false;
 }
 
-static inline void
-prefetch(const EntryScan *scan, Page page, int i)
-{
-	const char *tuple;
-
-	if (i >= scan->noffsets)
-		return;
-	tuple = (const char *) tuple_at(page, scan->offsets[i]);
-	for (int at = 0; at < AHEAD_BYTES; at += CACHE_LINE)
-		__builtin_prefetch(tuple + at);
-}
-
-/* Is one of the listed tuples part of a HOT chain? */
+/* Is one of the listed tuples part of a HOT chain?  All their memory is asked for on the way. */
 static bool
 has_chains(const EntryScan *scan, Page page)
 {
 	for (int i = 0; i < scan->noffsets; i++)
 	{
-		prefetch(scan, page, i + AHEAD);
+		if (i + GS_SCAN_AHEAD < scan->noffsets)
+			gs_scan_prefetch(page, scan->offsets[i + GS_SCAN_AHEAD]);
 		if (HeapTupleHeaderIsHeapOnly(tuple_at(page, scan->offsets[i])))
 			return true;
 	}
@@ -347,7 +332,6 @@ take_in_order(EntryScan *scan, Page page, BlockNumber block)
 {
 	for (int i = 0; i < scan->noffsets; i++)
 	{
-		prefetch(scan, page, i + AHEAD);
 		set_columns(scan, page, scan->offsets[i]);
 		set_tid(scan, block, scan->offsets[i], true);
 		fetch_values(scan);
@@ -463,11 +447,15 @@ make_values(TupleDesc desc)
 }
 
 static void
-init_scan(EntryScan *scan, Relation heap, IndexInfo *info, const GsIndexScanTarget *target)
+init_scan(EntryScan *scan, Relation heap, IndexInfo *info, bool progress,
+		  const GsIndexScanTarget *target)
 {
 	memset(scan, 0, sizeof(EntryScan));
 	scan->target = *target;
 	scan->info = info;
+	scan->progress = progress;
+	scan->fetched = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index entry",
+										  ALLOCSET_SMALL_SIZES);
 	scan->table = RelationGetDescr(heap);
 	scan->ncolumns = target->desc->natts - 1;
 	scan->variable = palloc(sizeof(int) * scan->ncolumns);
@@ -520,9 +508,7 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	TableScanDesc table_scan;
 	double		ntuples;
 
-	init_scan(scan, heap, info, target);
-	scan->progress = progress;
-	scan->fetched = AllocSetContextCreate(context, "GpuSort index entry", ALLOCSET_SMALL_SIZES);
+	init_scan(scan, heap, info, progress, target);
 	MemoryContextSwitchTo(old);
 	table_scan = begin_scan(heap, info, parallel, &registered);
 	scan->heap = (HeapScanDesc) table_scan;

@@ -74,7 +74,7 @@ take_page(GsScan *scan, const TupleTableSlot *row)
 		!gs_is_heap(seq->ss.ss_currentScanDesc->rs_rd))
 		return;
 	heap = (HeapScanDesc) seq->ss.ss_currentScanDesc;
-	if (!(heap->rs_base.rs_flags & SO_ALLOW_PAGEMODE) || heap->rs_base.rs_nkeys > 0 ||
+	if (!gs_is_pagemode(heap) || heap->rs_base.rs_nkeys > 0 ||
 		!BufferIsValid(heap->rs_cbuf) ||
 		!TTS_IS_BUFFERTUPLE(seq->ss.ss_ScanTupleSlot) ||
 		((HeapTupleTableSlot *) seq->ss.ss_ScanTupleSlot)->tuple != &heap->rs_ctup)
@@ -88,7 +88,7 @@ take_page(GsScan *scan, const TupleTableSlot *row)
 	scan->plain = seq->ss.ps.qual == NULL && seq->ss.ps.ps_ProjInfo == NULL &&
 		row == seq->ss.ss_ScanTupleSlot;
 	for (int i = 0; i < GS_SCAN_AHEAD && i < scan->end - scan->next; i++)
-		gs_scan_prefetch(scan, scan->next[i]);
+		gs_scan_prefetch(scan->page, scan->next[i]);
 	gs_count_heap_rows(heap->rs_base.rs_rd, scan->end - scan->next);
 	if (scan->plain)
 		count_rows(scan, scan->end - scan->next);

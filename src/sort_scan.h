@@ -53,10 +53,11 @@ extern TupleTableSlot *gs_scan_next_page(GsScan *scan);
 /* Not for others: the next row of the page that the scan's filter lets pass, projected. */
 extern TupleTableSlot *gs_scan_next_computed(GsScan *scan);
 
+/* Asks for the memory of a page's tuple. */
 static inline void
-gs_scan_prefetch(const GsScan *scan, OffsetNumber offset)
+gs_scan_prefetch(Page page, OffsetNumber offset)
 {
-	const char *tuple = PageGetItem(scan->page, PageGetItemId(scan->page, offset));
+	const char *tuple = PageGetItem(page, PageGetItemId(page, offset));
 
 	for (int at = 0; at < GS_SCAN_AHEAD_BYTES; at += GS_CACHE_LINE)
 		__builtin_prefetch(tuple + at);
@@ -80,7 +81,7 @@ gs_scan_next_tuple(GsScan *scan)
 	slot->tts_nvalid = 0;
 	slot->tts_tid = tuple->t_self;
 	if (scan->end - scan->next >= GS_SCAN_AHEAD)
-		gs_scan_prefetch(scan, scan->next[GS_SCAN_AHEAD - 1]);
+		gs_scan_prefetch(scan->page, scan->next[GS_SCAN_AHEAD - 1]);
 	return slot;
 }
 
