@@ -63,14 +63,7 @@ foreach my $columns ('(k)', '(s)', '(long COLLATE "en-x-icu", k)', '(n, s) INCLU
 }
 
 # HOT chains: entries of a page do not come in the order of their TIDs
-$node->safe_psql('postgres', q{
-	CREATE TABLE hot (id int, few int, other int) WITH (fillfactor = 60);
-	INSERT INTO hot SELECT i, i % 3, i FROM generate_series(1, 10000) i;
-	UPDATE hot SET other = 0 WHERE id % 2 = 0;
-	UPDATE hot SET other = 1 WHERE id % 7 = 0;
-	DROP TABLE input;
-	ALTER TABLE hot RENAME TO input;
-});
+$node->safe_psql('postgres', 'CALL fill_hot_chains(10000)');
 is($node->safe_psql('postgres', "SELECT same(\$x\$$_\$x\$)"), 'same', "$_ of HOT chains") foreach ('(few)', '(few DESC, id)', 'unique (id)');
 
 # the same where all is visible to everybody, and chains have lost their dead members
@@ -100,8 +93,7 @@ my ($old) = session($node);
 
 ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
 ask($old, 'SELECT count(*) FROM pg_am');
-$node->safe_psql('postgres', 'CREATE INDEX hinders_hot ON input (other); UPDATE input SET other = 2; DELETE FROM input WHERE id > 9000;
-	INSERT INTO input SELECT i, 0, i FROM generate_series(9001, 9500) i; DROP INDEX hinders_hot');
+$node->safe_psql('postgres', 'CALL leave_dead_rows()');
 is($node->safe_psql('postgres', "SELECT same('$_')"), 'same', "$_ with dead tuples") foreach ('unique (id)', '(few)');
 $node->safe_psql('postgres', 'CREATE UNIQUE INDEX of_dead ON input (id)');
 is($node->safe_psql('postgres', "SELECT tuples > 19000 FROM bt_page_stats('of_dead', 1),

@@ -67,21 +67,13 @@ $node->safe_psql('postgres', 'UPDATE input SET id = id + 1 WHERE id = 777');
 is($node->safe_psql('postgres', "SELECT same('unique (id)')"), '23505 / could not create unique index "tested" / Key (id)=(778) is duplicated.', 'a duplicate');
 
 # HOT chains, and dead tuples that an old snapshot sees
-$node->safe_psql('postgres', q{
-	CREATE TABLE hot (id int, few int, other int) WITH (fillfactor = 60);
-	INSERT INTO hot SELECT i, i % 3, i FROM generate_series(1, 20000) i;
-	UPDATE hot SET other = 0 WHERE id % 2 = 0;
-	UPDATE hot SET other = 1 WHERE id % 7 = 0;
-	DROP TABLE input;
-	ALTER TABLE hot RENAME TO input;
-});
+$node->safe_psql('postgres', 'CALL fill_hot_chains(20000)');
 my ($old) = session($node);
 
 ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
 ask($old, 'SELECT count(*) FROM pg_am');
 is_same($_, 'of HOT chains') foreach '(few)', '(few DESC, id)', 'unique (id)';
-$node->safe_psql('postgres', 'CREATE INDEX hinders_hot ON input (other); UPDATE input SET other = 2; DELETE FROM input WHERE id > 9000;
-	INSERT INTO input SELECT i, 0, i FROM generate_series(9001, 9500) i; DROP INDEX hinders_hot');
+$node->safe_psql('postgres', 'CALL leave_dead_rows()');
 is_same($_, 'with dead tuples') foreach 'unique (id)', '(few)';
 is($node->safe_psql('postgres', "CREATE INDEX broken ON input (other); SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'broken'::regclass"),
 	$node->safe_psql('postgres', "SET gpusort.enabled = off; CREATE INDEX broken_2 ON input (other); SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'broken_2'::regclass"),

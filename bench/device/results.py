@@ -31,10 +31,6 @@ OWN_MEMORY_KB = 100 * 1024
 CONNECT_SECONDS = 0.020
 
 
-def begin(path):
-    report.write_csv(path, Run, [])
-
-
 def read(path):
     with open(path, newline="") as file:
         return [Run(**line)._replace(rows=int(line["rows"]), repetition=int(line["repetition"]),

@@ -40,10 +40,6 @@ def contender_name(engine, device, forced):
     return ("host" if (engine, device) == ("cuda", "host") else engine) + (FORCED if forced else "")
 
 
-def begin(path):
-    report.write_csv(path, Run, [])
-
-
 def read(path):
     with open(path, newline="") as file:
         return [Run(**line)._replace(rows=int(line["rows"]), workers=int(line["workers"]),

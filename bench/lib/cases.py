@@ -2,6 +2,8 @@
 
 from collections import namedtuple
 
+from table import ICU, LIBC
+
 SIZES = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 5_000_000]
 
 # Where the rows of a table come from.  "sorted" has every key column rise with
@@ -30,9 +32,6 @@ OTHER_SHAPES_ROWS = 1_000_000
 
 # collation: one that the server may not have; the key is then left out.
 Key = namedtuple("Key", "name columns descending collation", defaults=(None,))
-
-ICU = "en-x-icu"
-LIBC = "en_US.utf8"
 
 # (date, int DESC, text "C") has its int fall where the others rise, so that
 # the sorted table is sorted by it.

@@ -273,6 +273,24 @@ CREATE FUNCTION fill(n int, spread int, nulls int) RETURNS void LANGUAGE sql AS 
 		CASE WHEN id % 100 >= nulls THEN repeat('prefix', k % 50) || k END AS long
 	FROM (SELECT id, (random() * spread)::int AS k FROM generate_series(1, n) id) x;
 $$;
+-- Rows of HOT chains, so that the entries of a page do not come in the order of their TIDs.
+CREATE PROCEDURE fill_hot_chains(n int) LANGUAGE plpgsql AS $$
+BEGIN
+	DROP TABLE input;
+	CREATE TABLE input (id int, few int, other int) WITH (fillfactor = 60);
+	INSERT INTO input SELECT i, i % 3, i FROM generate_series(1, n) i;
+	UPDATE input SET other = 0 WHERE id % 2 = 0;
+	UPDATE input SET other = 1 WHERE id % 7 = 0;
+END $$;
+-- Versions of them that only older snapshots see.
+CREATE PROCEDURE leave_dead_rows() LANGUAGE plpgsql AS $$
+BEGIN
+	CREATE INDEX hinders_hot ON input (other);
+	UPDATE input SET other = 2;
+	DELETE FROM input WHERE id > 9000;
+	INSERT INTO input SELECT i, 0, i FROM generate_series(9001, 9500) i;
+	DROP INDEX hinders_hot;
+END $$;
 SQL
 	return;
 }
