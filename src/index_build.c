@@ -187,7 +187,7 @@ static GsIndexSort *
 sort_alone(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool may_move,
 		   int merge_kb, double *ntuples)
 {
-	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, load_kb(), NULL);
+	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, load_kb(), NULL, NULL);
 
 	if (!may_move)
 		gs_index_sort_stay_here(sort);

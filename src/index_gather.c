@@ -1,100 +1,69 @@
 /*-------------------------------------------------------------------------
  *
  * index_gather.c
- *	  Merges the sorted entries of the participants of an index build.
+ *	  The entries that workers of an index build have sorted, on their way to the leader.
  *
- * A heap of streams, by the entry that each gives next.  Mostly there is nothing to
- * merge, as all entries are in one job (index_parallel.c).
+ * They travel as those of PostgreSQL's own builds do: as sorted runs in files that all may open,
+ * which the leader merges; by keys here (sort_spill.h).  It makes a run of its own entries,
+ * too, wherever they are.  Where all entries are in one job of a device there is nothing to
+ * gather (index_parallel.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "index_gather.h"
-#include "sort_compare.h"
-#include "sort_fetch.h"
-
-#include "lib/binaryheap.h"
-#include "miscadmin.h"
-
-/* One participant's entries. */
-typedef struct Stream
-{
-	TupleQueueReader *reader;	/* NULL: this process's own */
-	MinimalTuple row;			/* that comes next; NULL after the last */
-} Stream;
+#include "sort_room.h"
 
 struct GsIndexGather
 {
-	GsSortState *own;
-	GsSortCompare *compare;
-	Stream	   *streams;
-	binaryheap *order;			/* of those that have a row, by number; the least on top */
-	bool		begun;
+	SharedFileSet files;
+	int			nworkers;
+	GsSharedRuns runs[FLEXIBLE_ARRAY_MEMBER];	/* of each; none yet: no rows */
 };
 
-static int
-compare_streams(Datum a, Datum b, void *arg)
+Size
+gs_index_gather_bytes(int nworkers)
 {
-	GsIndexGather *gather = arg;
-
-	/* the largest is on top of a binaryheap */
-	return gs_sort_compare_rows(gather->compare, gather->streams[DatumGetInt32(b)].row,
-								gather->streams[DatumGetInt32(a)].row, 0);
+	return add_size(offsetof(GsIndexGather, runs), mul_size(sizeof(GsSharedRuns), nworkers));
 }
 
-/* Has the stream give its next row. */
-static void
-advance(GsIndexGather *gather, Stream *stream)
+void
+gs_index_gather_init(GsIndexGather *gather, int nworkers, dsm_segment *segment)
 {
-	bool		done;
-
-	if (stream->reader != NULL)
-		stream->row = TupleQueueReaderNext(stream->reader, false, &done);
-	else if (gs_sort_next_rows(gather->own, 1, &stream->row) == 0)
-		stream->row = NULL;
+	memset(gather, 0, gs_index_gather_bytes(nworkers));
+	gather->nworkers = nworkers;
+	SharedFileSetInit(&gather->files, segment);
 }
 
-GsIndexGather *
-gs_index_gather_create(GsSortState *own, TupleQueueReader **readers, int nreaders)
+void
+gs_index_gather_attach(GsIndexGather *gather, dsm_segment *segment)
 {
-	GsIndexGather *gather = palloc0(sizeof(GsIndexGather));
-
-	gather->own = own;
-	gather->compare = gs_sort_compare_create(own->columns, own->ncolumns, own->desc);
-	gather->streams = palloc0(sizeof(Stream) * (nreaders + 1));
-	for (int i = 0; i < nreaders; i++)
-		gather->streams[i + 1].reader = readers[i];
-	gather->order = binaryheap_allocate(nreaders + 1, compare_streams, gather);
-
-	for (int i = 0; i <= nreaders; i++)
-	{
-		advance(gather, &gather->streams[i]);
-		if (gather->streams[i].row != NULL)
-			binaryheap_add_unordered(gather->order, Int32GetDatum(i));
-	}
-	binaryheap_build(gather->order);
-	return gather;
+	SharedFileSetAttach(&gather->files, segment);
 }
 
-MinimalTuple
-gs_index_gather_next(GsIndexGather *gather)
+GsRunFiles
+gs_index_gather_files(GsIndexGather *gather, int worker)
 {
-	Stream	   *stream;
+	return (GsRunFiles) {.set = &gather->files,.owner = worker};
+}
 
-	CHECK_FOR_INTERRUPTS();
-	if (gather->begun)
-	{
-		/* the row given last was the first stream's, and not needed any more */
-		stream = &gather->streams[DatumGetInt32(binaryheap_first(gather->order))];
-		advance(gather, stream);
-		if (stream->row != NULL)
-			binaryheap_replace_first(gather->order, binaryheap_first(gather->order));
-		else
-			(void) binaryheap_remove_first(gather->order);
-	}
-	gather->begun = true;
-	if (binaryheap_empty(gather->order))
-		return NULL;
-	return gather->streams[DatumGetInt32(binaryheap_first(gather->order))].row;
+bool
+gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort)
+{
+	return sort->nread == 0 ||
+		gs_sort_share_runs(sort, &gather->runs[worker]) == GS_STATUS_OK;
+}
+
+bool
+gs_index_gather_merge(GsIndexGather *gather, GsSortState *sort)
+{
+	GsRunFiles *where = palloc(sizeof(GsRunFiles) * gather->nworkers);
+	GsStatus	status;
+
+	for (int i = 0; i < gather->nworkers; i++)
+		where[i] = gs_index_gather_files(gather, i);
+	status = gs_sort_merge_shared(sort, gather->runs, where, gather->nworkers);
+	pfree(where);
+	return status == GS_STATUS_OK;
 }

@@ -1,27 +1,41 @@
 /*-------------------------------------------------------------------------
  *
  * index_gather.h
- *	  Merges the sorted entries of the participants of an index build.
+ *	  The entries that workers of an index build have sorted, on their way to the leader.
+ *
+ * In shared memory, with files:
+ *
+ *	  leader   init { } merge
+ *	  worker   attach { } put
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_INDEX_GATHER_H
 #define GPUSORT_INDEX_GATHER_H
 
-#include "executor/tqueue.h"
+#include "storage/dsm.h"
 
 #include "sort_state.h"
 
 typedef struct GsIndexGather GsIndexGather;
 
-/*
- * Of this process's sort, which is done, and of others that send theirs; in the current
- * memory context.  All of them sort by the columns of this one.
- */
-extern GsIndexGather *gs_index_gather_create(GsSortState *own, TupleQueueReader **readers,
-											 int nreaders);
+extern Size gs_index_gather_bytes(int nworkers);
+extern void gs_index_gather_init(GsIndexGather *gather, int nworkers, dsm_segment *segment);
+extern void gs_index_gather_attach(GsIndexGather *gather, dsm_segment *segment);
 
-/* The next row, there until the next call; NULL after the last. */
-extern MinimalTuple gs_index_gather_next(GsIndexGather *gather);
+/* Where a worker's sort is to have its runs. */
+extern GsRunFiles gs_index_gather_files(GsIndexGather *gather, int worker);
+
+/*
+ * The sort of a worker is performed: what it has not given away is the leader's to merge.  False: its
+ * engine failed, and has lost the entries.
+ */
+extern bool gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort);
+
+/*
+ * All workers that have put anything are done, and the leader's own sort is performed: it gives
+ * their entries among its own from now on.  False as before.
+ */
+extern bool gs_index_gather_merge(GsIndexGather *gather, GsSortState *sort);
 
 #endif							/* GPUSORT_INDEX_GATHER_H */

@@ -8,13 +8,13 @@
  * of a device where there is one: the leader owns it, workers feed it (sort_parallel.c),
  * and the leader finds all entries in its sort.
  *
- * What a worker cannot give away it sorts itself, and sends it to the leader in order
+ * What a worker cannot give away it sorts itself, and leaves it to the leader in sorted runs
  * (index_gather.c): all it has where there is no device, and nothing as a rule where
  * there is one.
  *
- *		leader	 begin: launch   scan ---> perform ---> wait ---> { next } ---> end
- *										  ^ fed entries  ^ counts	^ others
- *		worker	   scan ---> perform -----+--------------+---------+
+ *		leader	 begin: launch   scan ---> perform ---> wait ---> gather { next } ---> end
+ *										  ^ fed entries  ^ runs
+ *		worker	   scan ---> perform -----+-------> put -+
  *
  * Entries with equal keys come in the order of participants then, not of their TIDs, so the
  * sort's last key is the TID.
@@ -34,7 +34,6 @@
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
-#include "executor/execParallel.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -48,13 +47,10 @@
 #define KEY_BUILD			UINT64CONST(0x6770757300000001)
 #define KEY_SCAN			UINT64CONST(0x6770757300000002)
 #define KEY_SORT			UINT64CONST(0x6770757300000003)
-#define KEY_QUEUES			UINT64CONST(0x6770757300000004)
+#define KEY_GATHER			UINT64CONST(0x6770757300000004)
 #define KEY_QUERY			UINT64CONST(0x6770757300000005)
 #define KEY_WAL_USAGE		UINT64CONST(0x6770757300000006)
 #define KEY_BUFFER_USAGE	UINT64CONST(0x6770757300000007)
-
-/* As a Gather has them. */
-#define QUEUE_BYTES			65536
 
 /* What the participants of a build know of each other. */
 typedef struct SharedBuild
@@ -68,7 +64,7 @@ typedef struct SharedBuild
 	slock_t		mutex;			/* of these */
 	int			ndone;			/* participants whose sort is performed */
 	double		ntuples;		/* that their scans found */
-	uint64		nkept;			/* entries that workers will send */
+	uint64		nkept;			/* entries that workers have left to the leader */
 	bool		broken_hot_chain;
 	bool		lost;			/* by a device that failed */
 
@@ -84,7 +80,7 @@ struct GsIndexParallel
 	SharedBuild *build;
 	ParallelTableScanDesc scan;
 	GsShared   *sort;
-	char	   *queues;
+	GsIndexGather *gather;
 	WalUsage   *wal_usage;
 	BufferUsage *buffer_usage;
 };
@@ -104,7 +100,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	sorted = gs_index_sort_perform(sort, merge_kb);
+	sorted = gs_index_sort_perform(sort, merge_kb) && (leads || gs_index_sort_put(sort));
 
 	SpinLockAcquire(&build->mutex);
 	build->ndone++;
@@ -121,42 +117,19 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 
 /* -------------------------------------------------------------------- a worker */
 
-static shm_mq *
-queue_of(char *queues, int worker)
-{
-	return (shm_mq *) (queues + (Size) worker * QUEUE_BYTES);
-}
-
-/* Sends the leader what it has not been fed. */
-static void
-send_entries(GsIndexSort *sort, char *queues, dsm_segment *segment)
-{
-	shm_mq	   *queue = queue_of(queues, ParallelWorkerNumber);
-	DestReceiver *receiver;
-	TupleTableSlot *slot;
-
-	shm_mq_set_sender(queue, MyProc);
-	receiver = CreateTupleQueueDestReceiver(shm_mq_attach(queue, segment, NULL));
-	while ((slot = gs_index_sort_next_row(sort)) != NULL &&
-		   receiver->receiveSlot(slot, receiver))
-		CHECK_FOR_INTERRUPTS();
-	receiver->rShutdown(receiver);
-	receiver->rDestroy(receiver);
-}
-
 static void
 work(SharedBuild *build, Relation heap, Relation index, dsm_segment *segment, shm_toc *toc)
 {
 	IndexInfo  *info = BuildIndexInfo(index);
+	GsIndexGather *gather = shm_toc_lookup(toc, KEY_GATHER, false);
 	GsIndexSort *sort;
 
 	info->ii_Concurrent = build->concurrent;
+	gs_index_gather_attach(gather, segment);
 	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb,
-							   shm_toc_lookup(toc, KEY_SORT, false));
-	if (scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false),
-					  build->memory_kb) &&
-		gs_index_sort_count(sort) > 0)
-		send_entries(sort, shm_toc_lookup(toc, KEY_QUEUES, false), segment);
+							   shm_toc_lookup(toc, KEY_SORT, false), gather);
+	(void) scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false),
+						 build->memory_kb);
 	gs_index_sort_end(sort);
 }
 
@@ -233,14 +206,14 @@ allocate_shared(GsIndexParallel *parallel)
 	const int	nworkers = context->nworkers;
 	const Size	scan_bytes = table_parallelscan_estimate(parallel->heap, parallel->snapshot);
 	const Size	sort_bytes = gs_shared_bytes(nworkers + 1);
-	const Size	queue_bytes = mul_size(QUEUE_BYTES, nworkers);
+	const Size	gather_bytes = gs_index_gather_bytes(nworkers);
 	const Size	wal_bytes = mul_size(sizeof(WalUsage), nworkers);
 	const Size	buffer_bytes = mul_size(sizeof(BufferUsage), nworkers);
 
 	estimate(context, sizeof(SharedBuild));
 	estimate(context, scan_bytes);
 	estimate(context, sort_bytes);
-	estimate(context, queue_bytes);
+	estimate(context, gather_bytes);
 	estimate(context, wal_bytes);
 	estimate(context, buffer_bytes);
 	estimate_query(context);
@@ -250,7 +223,7 @@ allocate_shared(GsIndexParallel *parallel)
 	parallel->build = allocate(context, KEY_BUILD, sizeof(SharedBuild));
 	parallel->scan = allocate(context, KEY_SCAN, scan_bytes);
 	parallel->sort = allocate(context, KEY_SORT, sort_bytes);
-	parallel->queues = allocate(context, KEY_QUEUES, queue_bytes);
+	parallel->gather = allocate(context, KEY_GATHER, gather_bytes);
 	parallel->wal_usage = allocate(context, KEY_WAL_USAGE, wal_bytes);
 	parallel->buffer_usage = allocate(context, KEY_BUFFER_USAGE, buffer_bytes);
 	share_query(context);
@@ -286,13 +259,6 @@ init_sort(GsIndexParallel *parallel, double expected_rows)
 	pfree(columns);
 }
 
-static void
-init_queues(GsIndexParallel *parallel)
-{
-	for (int i = 0; i < parallel->context->nworkers; i++)
-		shm_mq_set_receiver(shm_mq_create(queue_of(parallel->queues, i), QUEUE_BYTES), MyProc);
-}
-
 GsIndexParallel *
 gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double expected_rows,
 						int memory_kb)
@@ -311,7 +277,7 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 	{
 		init_build(parallel, info->ii_Concurrent, expected_rows, memory_kb);
 		init_sort(parallel, expected_rows);
-		init_queues(parallel);
+		gs_index_gather_init(parallel->gather, parallel->context->nworkers, parallel->context->seg);
 		table_parallelscan_initialize(heap, parallel->scan, parallel->snapshot);
 		LaunchParallelWorkers(parallel->context);
 	}
@@ -343,35 +309,6 @@ wait_for_workers(GsIndexParallel *parallel)
 	ConditionVariableCancelSleep();
 }
 
-static shm_mq_handle *
-attach_queue(GsIndexParallel *parallel, int worker)
-{
-	ParallelContext *context = parallel->context;
-
-	return shm_mq_attach(queue_of(parallel->queues, worker), context->seg,
-						 context->worker[worker].bgwhandle);
-}
-
-/* Has the workers' entries leave among those of the leader's sort. */
-static void
-gather(GsIndexParallel *parallel, GsIndexSort *sort)
-{
-	const int	nworkers = parallel->context->nworkers_launched;
-	TupleQueueReader **readers = palloc(sizeof(TupleQueueReader *) * nworkers);
-
-	for (int i = 0; i < nworkers; i++)
-		readers[i] = CreateTupleQueueReader(attach_queue(parallel, i));
-	gs_index_sort_gather(sort, readers, nworkers, parallel->build->nkept);
-}
-
-/* Nobody wants what workers would send. */
-static void
-refuse_entries(GsIndexParallel *parallel)
-{
-	for (int i = 0; i < parallel->context->nworkers_launched; i++)
-		shm_mq_detach(attach_queue(parallel, i));
-}
-
 GsIndexSort *
 gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb, double *ntuples)
 {
@@ -379,21 +316,16 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 	GsIndexSort *sort;
 
 	sort = gs_index_sort_begin(parallel->index, build->expected_rows, build->memory_kb,
-							   parallel->sort);
+							   parallel->sort, parallel->gather);
 	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info,
-						 parallel->scan, merge_kb / (parallel->context->nworkers + 1));
+						 parallel->scan, merge_kb);
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
 	info->ii_BrokenHotChain = build->broken_hot_chain;
-	if (build->lost)
-	{
-		refuse_entries(parallel);
-		gs_index_sort_end(sort);
-		return NULL;
-	}
-	if (build->nkept > 0)
-		gather(parallel, sort);
-	return sort;
+	if (!build->lost && (build->nkept == 0 || gs_index_sort_gather(sort)))
+		return sort;
+	gs_index_sort_end(sort);
+	return NULL;
 }
 
 void

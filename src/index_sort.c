@@ -40,8 +40,7 @@ struct GsIndexSort
 	GsSortState sort;
 	int			ncolumns;		/* of the index */
 	MemoryContext context;		/* of all this */
-	GsIndexGather *gather;		/* others' entries and these; NULL: these only */
-	uint64		nothers;		/* others' */
+	GsIndexGather *gather;		/* where workers' entries are; NULL: it is alone */
 	bool		lost;			/* by a device that failed: there are none */
 	uint64		nleft;
 	bool		proven;			/* their order: by the sort's proof */
@@ -162,7 +161,8 @@ gs_index_sort_makes_keys(Relation index)
 /* -------------------------------------------------------------------- the sort */
 
 GsIndexSort *
-gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShared *shared)
+gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShared *shared,
+					GsIndexGather *gather)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
 												  ALLOCSET_SMALL_SIZES);
@@ -183,6 +183,9 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	else
 		state->nstable = 1;
 	state->shared = shared;
+	sort->gather = gather;
+	if (IsParallelWorker())
+		state->run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
 	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
 	gs_sort_begin(state, memory_kb);
@@ -255,21 +258,26 @@ gs_index_sort_held_kb(const GsIndexSort *sort)
 	}
 }
 
-void
-gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders, uint64 nentries)
+bool
+gs_index_sort_put(GsIndexSort *sort)
 {
-	MemoryContext old = MemoryContextSwitchTo(sort->context);
-
-	sort->gather = gs_index_gather_create(&sort->sort, readers, nreaders);
-	sort->nothers = nentries;
-	MemoryContextSwitchTo(old);
+	if (!gs_index_gather_put(sort->gather, ParallelWorkerNumber, &sort->sort))
+		lose_entries(sort);
+	return !sort->lost;
 }
 
-/* All have left, or it is an ERROR: that of a worker which did not send all of its own first. */
+bool
+gs_index_sort_gather(GsIndexSort *sort)
+{
+	if (!gs_index_gather_merge(sort->gather, &sort->sort))
+		lose_entries(sort);
+	return !sort->lost;
+}
+
+/* All have left, or it is an ERROR. */
 static void
 check_end(const GsIndexSort *sort)
 {
-	CHECK_FOR_INTERRUPTS();
 	if (sort->proven && sort->checksum != sort->sort.proof.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
@@ -288,12 +296,8 @@ check_end(const GsIndexSort *sort)
 int
 gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 {
-	int			nrows;
+	const int	nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
 
-	if (sort->gather == NULL)
-		nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
-	else
-		nrows = (rows[0] = gs_index_gather_next(sort->gather)) != NULL;
 	for (int i = 0; i < nrows && sort->proven; i++)
 		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
 	sort->nleft += nrows;
@@ -308,27 +312,19 @@ gs_index_sort_is_proven(GsIndexSort *sort)
 	const GsSortState *state = &sort->sort;
 
 	/* neither what is merged, nor what is to be looked at as it leaves */
-	sort->proven = state->phase == GS_SORT_ENGINE && state->proof.compared &&
-		sort->gather == NULL && !state->verified;
+	sort->proven = state->phase == GS_SORT_ENGINE && state->proof.compared && !state->verified;
 	return sort->proven;
-}
-
-TupleTableSlot *
-gs_index_sort_next_row(GsIndexSort *sort)
-{
-	MinimalTuple row;
-
-	return gs_index_sort_next_rows(sort, 1, &row) == 0 ? NULL :
-		ExecStoreMinimalTuple(row, sort->row, false);
 }
 
 bool
 gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 {
-	TupleTableSlot *slot = gs_index_sort_next_row(sort);
+	TupleTableSlot *slot = sort->row;
+	MinimalTuple row;
 
-	if (slot == NULL)
+	if (gs_index_sort_next_rows(sort, 1, &row) == 0)
 		return false;
+	ExecStoreMinimalTuple(row, slot, false);
 	slot_getallattrs(slot);
 	gs_index_row_get_tid(DatumGetInt64(slot->tts_values[sort->ncolumns]), &entry->tid, &entry->alive);
 	entry->values = slot->tts_values;
@@ -339,7 +335,7 @@ gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
-	return sort->sort.nread + sort->nothers;
+	return sort->sort.nread;
 }
 
 void

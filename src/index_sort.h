@@ -3,7 +3,7 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  begin [ stay_here ] { scan } perform [ gather ] { next } end
+ *	  begin [ stay_here ] { scan } perform [ put | gather ] { next } end
  *
  * Their order is the index's: by its key columns, and then by heap TID, so no two of
  * them are equal.  After an ERROR the memory contexts and resource owners do what end does.
@@ -15,11 +15,11 @@
 
 #include "access/itup.h"
 #include "access/tableam.h"
-#include "executor/tqueue.h"
 #include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 #include "utils/relcache.h"
 
+#include "index_gather.h"
 #include "sort_key.h"
 #include "sort_shared.h"
 
@@ -48,10 +48,11 @@ extern bool gs_index_sort_makes_keys(Relation index);
 
 /*
  * In the current memory context, where it makes one of its own.  shared: it is one of several
- * that may feed one job; expected_rows are those of each of the others.
+ * that may feed one job, and has others' runs, or its own for the leader, in these files;
+ * expected_rows are those of each of the others.
  */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
-										GsShared *shared);
+										GsShared *shared, GsIndexGather *gather);
 
 /*
  * Takes the entries of the index's table, or of a share of it: as gs_index_scan().
@@ -68,12 +69,11 @@ extern void gs_index_sort_stay_here(GsIndexSort *sort);
  */
 extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
 
-/*
- * Others have sorted further entries, and send them as rows, as gs_index_sort_next_row() gives them
- * there: from now on they leave among its own.
- */
-extern void gs_index_sort_gather(GsIndexSort *sort, TupleQueueReader **readers, int nreaders,
-								 uint64 nentries);
+/* In a worker: leaves its entries to the leader; end is the only call left.  False as before. */
+extern bool gs_index_sort_put(GsIndexSort *sort);
+
+/* In the leader: workers have done so, and their entries leave among its own.  False as before. */
+extern bool gs_index_sort_gather(GsIndexSort *sort);
 
 /*
  * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do
@@ -99,10 +99,7 @@ extern bool gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry);
 
 extern int	gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows);
 
-/* The next one as a row in a slot, for others to gather. */
-extern TupleTableSlot *gs_index_sort_next_row(GsIndexSort *sort);
-
-/* How many entries there are, others' too. */
+/* How many entries there are, those gathered too. */
 extern uint64 gs_index_sort_count(const GsIndexSort *sort);
 
 extern void gs_index_sort_end(GsIndexSort *sort);

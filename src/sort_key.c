@@ -446,16 +446,28 @@ gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with)
 	}
 }
 
-uint64
-gs_sort_key_labels(const GsSortKey *key)
+/* How the key of a column is made, as far as that is a choice. */
+static unsigned char
+way_of_column(const KeyColumn *column)
 {
-	uint64		hash = 0;
+	return (column->abbreviation != NULL ? 1 : 0) |
+		(column->collation != NULL && gs_key_collation_is_whole(column->collation) ? 2 : 0);
+}
 
-	for (int i = 0; i < key->ncolumns; i++)
+uint64
+gs_sort_key_form(const GsSortKey *key)
+{
+	uint64		hash = key->may_cut;
+
+	for (int i = 0; i < key->layout.ncolumns; i++)
 	{
-		hash = gs_key_labels_hash(&key->columns[i].labels, hash);
-		if (key->columns[i].maker != NULL)
-			hash = gs_key_maker_labels(key->columns[i].maker, hash);
+		const KeyColumn *column = &key->columns[i];
+		const unsigned char way = way_of_column(column);
+
+		hash = hash_bytes_extended(&way, sizeof(way), hash);
+		hash = gs_key_labels_hash(&column->labels, hash);
+		if (column->maker != NULL)
+			hash = gs_key_maker_labels(column->maker, hash);
 	}
 	return hash;
 }
@@ -476,6 +488,14 @@ int
 gs_sort_key_first_tied(const GsSortKey *key)
 {
 	return key->first_tied;
+}
+
+void
+gs_sort_key_tie_from(GsSortKey *key, int column)
+{
+	if (key->first_tied < 0 || column < key->first_tied)
+		key->first_tied = column;
+	key->layout.ndecisive = Min(key->layout.ndecisive, column + 1);
 }
 
 void

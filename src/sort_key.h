@@ -84,6 +84,9 @@ extern GsSortKey *gs_sort_key_create_uncut(const GsSortColumn *columns, int ncol
  */
 extern int	gs_sort_key_first_tied(const GsSortKey *key);
 
+/* Rows that come with keys of the same form have ties from that column on. */
+extern void gs_sort_key_tie_from(GsSortKey *key, int column);
+
 /*
  * Has abbreviated keys go on however few values they tell apart: without that such rows
  * are left to the stock sort.
@@ -112,10 +115,11 @@ extern bool gs_sort_key_needs_proof(const GsSortKey *key);
 extern void gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with);
 
 /*
- * What tells a key from one of the same columns that places enum labels
- * otherwise, as the catalog has said in the meantime.
+ * What keys of the same columns must have in common, if they are to be compared with each other:
+ * as how much of a value they are made, and where they place enum labels, of which the catalog may
+ * say something else in the meantime.
  */
-extern uint64 gs_sort_key_labels(const GsSortKey *key);
+extern uint64 gs_sort_key_form(const GsSortKey *key);
 
 /* The layout of the records, with what was observed so far. */
 extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);

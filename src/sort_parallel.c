@@ -163,7 +163,7 @@ open_job(GsSortState *state, const GsJob *job)
 	if (engine != NULL)
 	{
 		state->shared_job.ticket = gs_engine_service_ticket(engine);
-		state->shared_job.labels = gs_sort_key_labels(state->key);
+		state->shared_job.form = gs_sort_key_form(state->key);
 		gs_shared_open(state->shared, &state->shared_job);
 	}
 	return engine;
@@ -173,7 +173,7 @@ open_job(GsSortState *state, const GsJob *job)
 static GsEngine *
 join_job(GsSortState *state, const GsJob *job)
 {
-	if (gs_sort_key_labels(state->key) != state->shared_job.labels)
+	if (gs_sort_key_form(state->key) != state->shared_job.form)
 	{
 		state->device_reason = "an enum label was added while the sort began";
 		return NULL;

@@ -47,6 +47,19 @@ extern GsStatus gs_sort_end_shared_load(GsSortState *state);
 extern GsStatus gs_sort_merge_runs(GsSortState *state);
 
 /*
+ * The sort is performed, and no row has left: makes runs of all its rows, in shared files
+ * (run_files), and describes them for the process that will merge them.  OK or FAILED.
+ */
+extern GsStatus gs_sort_share_runs(GsSortState *state, GsSharedRuns *shared);
+
+/*
+ * The same there: makes runs of its own rows, and has them merged with those that others have
+ * shared, which are where it says.
+ */
+extern GsStatus gs_sort_merge_shared(GsSortState *state, const GsSharedRuns *shared,
+									 const GsRunFiles *where, int nshared);
+
+/*
  * Proves the order that the engine found, if its keys are only a hint, unless the rows
  * came in order, or all were compared.  If it does not hold, the CPU engine sorts by
  * comparisons what is mostly in order.  FULL: only a tuplesort will do.

@@ -27,15 +27,25 @@
 /* ------------------------------------------------------------------ the store */
 
 GsRunStore *
-gs_run_store_create(Size extent_bytes)
+gs_run_store_create(Size extent_bytes, const GsRunFiles *where)
 {
 	GsRunStore *store = palloc0(sizeof(GsRunStore));
 
 	store->context = CurrentMemoryContext;
+	store->where = *where;
 	store->extent_bytes = extent_bytes;
 	store->free_allocated = 64;
 	store->free_extents = palloc(sizeof(int64) * store->free_allocated);
 	store->files = palloc(sizeof(File));
+	return store;
+}
+
+GsRunStore *
+gs_run_store_open(Size extent_bytes, const GsRunFiles *where)
+{
+	GsRunStore *store = gs_run_store_create(extent_bytes, where);
+
+	store->foreign = true;
 	return store;
 }
 
@@ -67,6 +77,28 @@ give_extent(GsRunStore *store, int64 extent)
 	store->free_extents[store->nfree++] = extent;
 }
 
+/* The next file of a store. */
+static File
+open_file(const GsRunStore *store)
+{
+	SharedFileSet *set = store->where.set;
+	char		name[MAXPGPATH];
+	File		file;
+
+	if (set == NULL)
+	{
+		PrepareTempTablespaces();
+		return OpenTemporaryFile(false);
+	}
+	snprintf(name, sizeof(name), "%d.%d", store->where.owner, store->nfiles);
+	file = store->foreign ? FileSetOpen(&set->fs, name, O_RDONLY) : FileSetCreate(&set->fs, name);
+	if (file <= 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open the shared temporary file \"%s\": %m", name)));
+	return file;
+}
+
 /* The file with an extent, and where it begins there. */
 static File
 locate(GsRunStore *store, int64 extent, off_t *start)
@@ -74,11 +106,10 @@ locate(GsRunStore *store, int64 extent, off_t *start)
 	int64		per_file = FILE_BYTES / store->extent_bytes;
 	int			number = (int) (extent / per_file);
 
-	if (number == store->nfiles)
+	while (number >= store->nfiles)
 	{
-		store->files = repalloc(store->files, sizeof(File) * (number + 1));
-		PrepareTempTablespaces();
-		store->files[number] = OpenTemporaryFile(false);
+		store->files = repalloc(store->files, sizeof(File) * (store->nfiles + 1));
+		store->files[store->nfiles] = open_file(store);
 		store->nfiles++;
 	}
 	*start = (off_t) (extent % per_file) * store->extent_bytes;

@@ -34,7 +34,8 @@
  * ext4, 2026-11).
  *
  * The files are PostgreSQL's temporary files: temp_tablespaces, temp_file_limit
- * and log_temp_files apply, and they go with the query however it ends.
+ * and log_temp_files apply, and they go with the query however it ends.  A store can be in a
+ * shared set of files; then another process may open it and read the runs that are ended.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,13 +44,23 @@
 
 #include "access/htup_details.h"
 #include "storage/fd.h"
+#include "storage/sharedfileset.h"
 
 #include "batch.h"
 #include "key_layout.h"
 
+/* Where the files of a store are that others may open. */
+typedef struct GsRunFiles
+{
+	SharedFileSet *set;			/* NULL: nobody may */
+	int			owner;			/* tells its stores apart */
+} GsRunFiles;
+
 typedef struct GsRunStore
 {
 	MemoryContext context;
+	GsRunFiles	where;
+	bool		foreign;		/* another process has made it */
 	Size		extent_bytes;
 	int64		nextents;		/* ever used, and so its size on disk */
 	int64	   *free_extents;	/* given back */
@@ -60,7 +71,12 @@ typedef struct GsRunStore
 } GsRunStore;
 
 /* In the current memory context.  extent_bytes is a power of two. */
-extern GsRunStore *gs_run_store_create(Size extent_bytes);
+extern GsRunStore *gs_run_store_create(Size extent_bytes, const GsRunFiles *where);
+
+/* The same to read another process's, which has no files open any more. */
+extern GsRunStore *gs_run_store_open(Size extent_bytes, const GsRunFiles *where);
+
+/* Closes the files; those in a shared set stay as long as the set. */
 extern void gs_run_store_close(GsRunStore *store);
 
 static inline int64

@@ -32,7 +32,7 @@ typedef enum GsRole
 typedef struct GsSharedJob
 {
 	uint64		ticket;			/* to join it by */
-	uint64		labels;			/* gs_sort_key_labels() of its key */
+	uint64		form;			/* gs_sort_key_form() of its key */
 } GsSharedJob;
 
 /* What a feeder's rows were. */

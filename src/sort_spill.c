@@ -41,6 +41,14 @@
 #define LEAST_SOURCES	6
 #define MOST_SOURCES	512
 
+/* A run, and how to read it. */
+typedef struct SpillRun
+{
+	GsRun		run;
+	GsRunStore *store;
+	const GsKeyLayout *layout;	/* of its records */
+} SpillRun;
+
 struct GsSpill
 {
 	GsMergeOrder order;
@@ -66,10 +74,11 @@ struct GsSpill
 	bool		writing;
 
 	/* in input order, all but that one */
-	GsRun	   *runs;
+	SpillRun   *runs;
 	int			nruns;
 	int			runs_allocated;
 	Size		longest;		/* of all rows, with their keys */
+	List	   *foreign;		/* stores of adopted runs */
 
 	/* a merge */
 	GsKeyMerge	merge;
@@ -82,7 +91,8 @@ struct GsSpill
 
 GsSpill *
 gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-				const GsSortKey *key, const GsMergeOrder *order, Size memory_limit)
+				const GsSortKey *key, const GsMergeOrder *order, Size memory_limit,
+				const GsRunFiles *where)
 {
 	GsSpill    *spill = palloc0(sizeof(GsSpill));
 
@@ -94,9 +104,9 @@ gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	spill->layout = order->layout;
 	spill->context = CurrentMemoryContext;
 	spill->memory_limit = memory_limit;
-	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit));
+	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit), where);
 	spill->runs_allocated = 16;
-	spill->runs = palloc(sizeof(GsRun) * spill->runs_allocated);
+	spill->runs = palloc(sizeof(SpillRun) * spill->runs_allocated);
 	return spill;
 }
 
@@ -181,14 +191,14 @@ end_run(GsRunWriter *writer)
 }
 
 static void
-add_run(GsSpill *spill, const GsRun *run)
+add_run(GsSpill *spill, const GsRun *run, GsRunStore *store, const GsKeyLayout *layout)
 {
 	if (spill->nruns == spill->runs_allocated)
 	{
 		spill->runs_allocated *= 2;
-		spill->runs = repalloc_huge(spill->runs, sizeof(GsRun) * spill->runs_allocated);
+		spill->runs = repalloc_huge(spill->runs, sizeof(SpillRun) * spill->runs_allocated);
 	}
-	spill->runs[spill->nruns++] = *run;
+	spill->runs[spill->nruns++] = (SpillRun) {.run = *run,.store = store,.layout = layout};
 }
 
 /* The last run gets no longer. */
@@ -200,7 +210,7 @@ end_last_run(GsSpill *spill)
 	if (!spill->writing)
 		return;
 	run = end_run(&spill->writer);
-	add_run(spill, &run);
+	add_run(spill, &run, spill->store, spill->layout);
 	spill->longest = Max(spill->longest, spill->writer.longest);
 	spill->writing = false;
 }
@@ -337,7 +347,29 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine, bool lengthen)
 	return status;
 }
 
+void
+gs_spill_write_tuple(GsSpill *spill, MinimalTuple row)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	const void *rows[] = {row};
+
+	if (!spill->writing)
+		begin_next_run(spill);
+	write_unkeyed(spill, rows, 1);
+	spill->figures.nrows++;
+	MemoryContextSwitchTo(old);
+}
+
 /* ------------------------------------------------------------------- merges */
+
+/* The next record of a run; without its keys, if none count. */
+static inline const uint64 *
+read_next(const GsSpill *spill, GsRunReader *reader)
+{
+	const uint64 *record = gs_run_reader_next(reader);
+
+	return record == NULL ? NULL : record + reader->layout->nwords - spill->layout->nwords;
+}
 
 /* Begins to merge some of the runs, which may or may not be wanted any more. */
 static void
@@ -352,10 +384,11 @@ begin_merge(GsSpill *spill, int first, int nruns, bool consume)
 	spill->merge_memory = palloc(gs_key_merge_bytes(nruns));
 	for (int i = 0; i < nruns; i++)
 	{
-		gs_run_reader_begin(&spill->readers[i], spill->store, spill->layout,
-							&spill->runs[first + i], consume,
+		const SpillRun *run = &spill->runs[first + i];
+
+		gs_run_reader_begin(&spill->readers[i], run->store, run->layout, &run->run, consume,
 							spill->buffers + i * nbytes, nbytes);
-		records[i] = gs_run_reader_next(&spill->readers[i]);
+		records[i] = read_next(spill, &spill->readers[i]);
 	}
 	gs_key_merge_begin(&spill->merge, &spill->order, records, nruns, spill->merge_memory);
 	spill->begun = false;
@@ -384,7 +417,7 @@ next_record(GsSpill *spill)
 	if (spill->begun && record != NULL)
 	{
 		gs_key_merge_replace(merge,
-							 gs_run_reader_next(&spill->readers[gs_key_merge_winner(merge)]));
+							 read_next(spill, &spill->readers[gs_key_merge_winner(merge)]));
 		record = gs_key_merge_record(merge);
 	}
 	spill->begun = true;
@@ -422,9 +455,9 @@ smallest_runs(const GsSpill *spill, int count)
 
 	for (int i = 0; i < spill->nruns; i++)
 	{
-		nbytes += spill->runs[i].nbytes;
+		nbytes += spill->runs[i].run.nbytes;
 		if (i >= count)
-			nbytes -= spill->runs[i - count].nbytes;
+			nbytes -= spill->runs[i - count].run.nbytes;
 		if (i >= count - 1 && nbytes < best_bytes)
 		{
 			best = i - (count - 1);
@@ -451,42 +484,115 @@ merge_runs(GsSpill *spill, int first, int count)
 		gs_run_write_entry(&writer, record);
 	}
 	end_merge(spill);
-	spill->runs[first] = end_run(&writer);
+	spill->runs[first] = (SpillRun) {
+		.run = end_run(&writer),.store = spill->store,.layout = spill->layout
+	};
 	memmove(&spill->runs[first + 1], &spill->runs[first + count],
-			sizeof(GsRun) * (spill->nruns - first - count));
+			sizeof(SpillRun) * (spill->nruns - first - count));
 	spill->nruns -= count - 1;
 	spill->figures.nmerges++;
 }
 
-void
-gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
+/* Merges runs until there are so few. */
+static void
+leave_runs(GsSpill *spill, int most)
 {
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
-	int			most;
-
-	end_last_run(spill);
-	spill->memory_limit = memory_limit;
-	most = most_sources(spill);
 	while (spill->nruns > most)
 	{
 		int			count = next_merge_runs(spill->nruns, most);
 
 		merge_runs(spill, smallest_runs(spill, count), count);
 	}
+}
+
+void
+gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+
+	end_last_run(spill);
+	spill->memory_limit = memory_limit;
+	leave_runs(spill, most_sources(spill));
 	begin_merge(spill, 0, spill->nruns, false);
 	MemoryContextSwitchTo(old);
+}
+
+/* ------------------------------------------------- runs of several processes */
+
+/* A merge that has begun hands out nothing. */
+static void
+unread(GsSpill *spill)
+{
+	Assert(spill->readers == NULL || !spill->begun);
+	if (spill->readers != NULL)
+		end_merge(spill);
+}
+
+void
+gs_spill_share(GsSpill *spill, GsSharedRuns *shared)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+
+	unread(spill);
+	end_last_run(spill);
+	leave_runs(spill, Min(most_sources(spill), GS_MOST_SHARED_RUNS));
+	shared->nrows = spill->figures.nrows;
+	shared->longest = spill->longest;
+	shared->extent_bytes = spill->store->extent_bytes;
+	shared->layout = *spill->layout;
+	shared->nruns = spill->nruns;
+	for (int i = 0; i < spill->nruns; i++)
+		shared->runs[i] = spill->runs[i].run;
+	MemoryContextSwitchTo(old);
+}
+
+void
+gs_spill_adopt(GsSpill *spill, const GsSharedRuns *shared, const GsRunFiles *where)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
+
+	unread(spill);
+	end_last_run(spill);
+	for (int i = 0; i < shared->nruns; i++)
+		add_run(spill, &shared->runs[i], store, &shared->layout);
+	spill->foreign = lappend(spill->foreign, store);
+	spill->longest = Max(spill->longest, shared->longest);
+	spill->figures.nruns += shared->nruns;
+	spill->figures.nrows += shared->nrows;
+	MemoryContextSwitchTo(old);
+}
+
+bool
+gs_spill_has_keys(const GsSpill *spill)
+{
+	return spill->layout->ncolumns > 0;
+}
+
+void
+gs_spill_forget_keys(GsSpill *spill, const GsMergeOrder *order)
+{
+	unread(spill);
+	end_last_run(spill);
+	spill->order = *order;
+	spill->layout = order->layout;
 }
 
 void
 gs_spill_close(GsSpill *spill)
 {
+	ListCell   *lc;
+
 	if (spill->readers != NULL)
 		end_merge(spill);
 	if (spill->writing)
 		pfree(spill->writer.buffer);
 	if (spill->slot != NULL)
 		ExecDropSingleTupleTableSlot(spill->slot);
+	foreach(lc, spill->foreign)
+		gs_run_store_close(lfirst(lc));
 	gs_run_store_close(spill->store);
+	list_free(spill->foreign);
 	pfree(spill->runs);
 	pfree(spill);
 }
