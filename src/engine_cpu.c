@@ -37,7 +37,7 @@
 #define PREFETCH_ROWS		32	/* brought into the cache ahead */
 #define PREFETCH_RECORDS	16	/* the same, where they are wanted */
 #define CACHE_LINE			64
-#define PREFETCH_LINES		4	/* of a row; the hardware follows after that */
+#define PREFETCH_BYTES		192 /* of a row, at most; the hardware follows after that */
 
 /* Rows between two interrupt checks. */
 #define CHECK_EVERY			((size_t) 1 << 12)
@@ -63,6 +63,7 @@ typedef struct CpuEngine
 	GsRowNumbering numbering;
 	uint64_t   *words;
 	uint64_t	number_mask;
+	size_t		prefetch_bytes; /* of a row that is fetched before long */
 
 	size_t		drained;		/* batches that next_batch() has given */
 
@@ -446,6 +447,7 @@ cpu_sort(GsEngine *base)
 	base->figures.nrows = count_rows(engine);
 	if (base->figures.nrows == 0)
 		return GS_STATUS_OK;
+	engine->prefetch_bytes = Min(PREFETCH_BYTES, usual_bytes(engine, 0) + 1);
 	if (keys_are_in_order(base->job.layout))
 		return take_keys_in_order(engine);
 	status = sort_words(engine);
@@ -630,8 +632,9 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	{
 		const char *row = row_of(engine, words[i + PREFETCH_ROWS]);
 
-		for (int line = 0; line < PREFETCH_LINES; line++)
-			__builtin_prefetch(row + line * CACHE_LINE);
+		for (size_t at = 0; at < engine->prefetch_bytes; at += CACHE_LINE)
+			__builtin_prefetch(row + at);
+		__builtin_prefetch(row + engine->prefetch_bytes - 1);
 	}
 	for (size_t i = 0; i < n; i++)
 		rows[i] = row_of(engine, words[i]);

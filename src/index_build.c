@@ -171,10 +171,12 @@ build_directly(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort
  * rows, 2026-11).
  */
 char *
-gs_index_build_reason_not(Relation index, double nrows)
+gs_index_build_reason_not(Relation index, const IndexInfo *info, double nrows)
 {
 	if (!is_native())
 		return NULL;
+	if (info->ii_ParallelWorkers > 0)
+		return psprintf("PostgreSQL builds it with %d parallel workers", info->ii_ParallelWorkers);
 	if (nrows * gs_index_sort_entry_bytes(index) / 1024 > load_kb())
 		return "its rows outgrow maintenance_work_mem";
 	if (gs_index_sort_makes_keys(index))

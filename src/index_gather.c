@@ -4,8 +4,8 @@
  *	  The entries that workers of an index build have sorted, on their way to the leader.
  *
  * They travel as those of PostgreSQL's own builds do: as sorted runs in files that all may open,
- * which the leader merges; by keys here (sort_spill.h).  It makes a run of its own entries,
- * too, wherever they are.  Where all entries are in one job of a device there is nothing to
+ * which the leader merges; by keys here (sort_spill.h).  It makes runs of its own entries,
+ * too.  Where all entries are in one job of a device there is nothing to
  * gather (index_parallel.c).
  *
  *-------------------------------------------------------------------------
@@ -53,6 +53,15 @@ gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort)
 {
 	return sort->nread == 0 ||
 		gs_sort_share_runs(sort, &gather->runs[worker]) == GS_STATUS_OK;
+}
+
+/* Workers write theirs meanwhile, if they have any, which is as good as sure without a device. */
+bool
+gs_index_gather_prepare(GsSortState *sort)
+{
+	return sort->nread == 0 ||
+		(sort->phase == GS_SORT_ENGINE && gs_sort_is_device(sort->engine)) ||
+		gs_sort_make_runs(sort) == GS_STATUS_OK;
 }
 
 bool

@@ -5,7 +5,7 @@
  *
  * In shared memory, with files:
  *
- *	  leader   init { } merge
+ *	  leader   init { } prepare merge
  *	  worker   attach { } put
  *
  *-------------------------------------------------------------------------
@@ -31,6 +31,12 @@ extern GsRunFiles gs_index_gather_files(GsIndexGather *gather, int worker);
  * engine failed, and has lost the entries.
  */
 extern bool gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort);
+
+/*
+ * The leader's own sort is performed: makes runs of its entries, unless a device has them all.
+ * False as before.
+ */
+extern bool gs_index_gather_prepare(GsSortState *sort);
 
 /*
  * All workers that have put anything are done, and the leader's own sort is performed: it gives

@@ -100,7 +100,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	sorted = gs_index_sort_perform(sort, merge_kb) && (leads || gs_index_sort_put(sort));
+	sorted = gs_index_sort_perform(sort, merge_kb) && gs_index_sort_put(sort);
 
 	SpinLockAcquire(&build->mutex);
 	build->ndone++;
@@ -322,7 +322,7 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
 	info->ii_BrokenHotChain = build->broken_hot_chain;
-	if (!build->lost && (build->nkept == 0 || gs_index_sort_gather(sort)))
+	if (!build->lost && gs_index_sort_gather(sort, build->nkept))
 		return sort;
 	gs_index_sort_end(sort);
 	return NULL;

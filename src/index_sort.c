@@ -261,17 +261,26 @@ gs_index_sort_held_kb(const GsIndexSort *sort)
 bool
 gs_index_sort_put(GsIndexSort *sort)
 {
-	if (!gs_index_gather_put(sort->gather, ParallelWorkerNumber, &sort->sort))
+	const bool	put = IsParallelWorker() ?
+		gs_index_gather_put(sort->gather, ParallelWorkerNumber, &sort->sort) :
+		gs_index_gather_prepare(&sort->sort);
+
+	if (!put)
 		lose_entries(sort);
-	return !sort->lost;
+	return put;
 }
 
 bool
-gs_index_sort_gather(GsIndexSort *sort)
+gs_index_sort_gather(GsIndexSort *sort, uint64 nkept)
 {
-	if (!gs_index_gather_merge(sort->gather, &sort->sort))
+	bool		merged;
+
+	if (nkept == 0 && sort->sort.phase == GS_SORT_ENGINE)
+		return true;
+	merged = gs_index_gather_merge(sort->gather, &sort->sort);
+	if (!merged)
 		lose_entries(sort);
-	return !sort->lost;
+	return merged;
 }
 
 /* All have left, or it is an ERROR. */
@@ -312,7 +321,8 @@ gs_index_sort_is_proven(GsIndexSort *sort)
 	const GsSortState *state = &sort->sort;
 
 	/* neither what is merged, nor what is to be looked at as it leaves */
-	sort->proven = state->phase == GS_SORT_ENGINE && state->proof.compared && !state->verified;
+	sort->proven = state->proof.compared && !state->verified &&
+		(state->phase == GS_SORT_ENGINE || (state->in_order && sort->gather == NULL));
 	return sort->proven;
 }
 

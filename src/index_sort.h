@@ -69,11 +69,14 @@ extern void gs_index_sort_stay_here(GsIndexSort *sort);
  */
 extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
 
-/* In a worker: leaves its entries to the leader; end is the only call left.  False as before. */
+/*
+ * Has its entries ready to be merged with others'.  A worker leaves them to the leader: end is the only
+ * call left there.  False as before.
+ */
 extern bool gs_index_sort_put(GsIndexSort *sort);
 
-/* In the leader: workers have done so, and their entries leave among its own.  False as before. */
-extern bool gs_index_sort_gather(GsIndexSort *sort);
+/* In the leader: workers have left it so many, which leave among its own.  False as before. */
+extern bool gs_index_sort_gather(GsIndexSort *sort, uint64 nkept);
 
 /*
  * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do

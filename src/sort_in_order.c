@@ -117,6 +117,8 @@ gs_in_order_take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 		pfree(last);
 	if (below)
 		return false;
+	if (gs_sort_key_needs_proof(state->key))
+		state->proof.checksum = gs_sort_checksum(state->proof.checksum, (MinimalTuple) row);
 	*gs_batch_next_record(*batch) = gs_batch_next_place(*batch, 0);
 	gs_batch_push(*batch, source.nbytes);
 	return true;

@@ -188,8 +188,12 @@ gs_sort_prove_order(GsSortState *state)
 	GsStatus	status = GS_STATUS_OK;
 
 	if (state->in_order)
+	{
 		proof.ncomparisons = state->engine->figures.nrows -
 			(state->spill == NULL && state->engine->figures.nrows > 0 ? 1 : 0);
+		proof.compared = gs_sort_key_needs_proof(state->key);
+		proof.checksum = state->proof.checksum; /* of all so far */
+	}
 	else if (wants_proof(state))
 		status = gs_sort_prove(state->engine, state->compare, &proof);
 	if (!proof.holds && !gs_sort_is_device(state->engine) &&
@@ -466,12 +470,8 @@ write_stock_run(GsSortState *state)
 	gs_stock_end(&state->stock);
 }
 
-/*
- * Makes runs of all rows, which are sorted and none of which has left; a merge is still to begin.
- * OK or FAILED.
- */
-static GsStatus
-make_runs(GsSortState *state)
+GsStatus
+gs_sort_make_runs(GsSortState *state)
 {
 	GsStatus	status = GS_STATUS_OK;
 
@@ -494,7 +494,7 @@ make_runs(GsSortState *state)
 GsStatus
 gs_sort_share_runs(GsSortState *state, GsSharedRuns *shared)
 {
-	GsStatus	status = make_runs(state);
+	GsStatus	status = gs_sort_make_runs(state);
 
 	if (status != GS_STATUS_OK)
 		return status;
@@ -543,7 +543,7 @@ GsStatus
 gs_sort_merge_shared(GsSortState *state, const GsSharedRuns *shared, const GsRunFiles *where,
 					 int nshared)
 {
-	GsStatus	status = make_runs(state);
+	GsStatus	status = gs_sort_make_runs(state);
 
 	for (int i = 0; i < nshared && status == GS_STATUS_OK; i++)
 	{

@@ -47,15 +47,15 @@ extern GsStatus gs_sort_end_shared_load(GsSortState *state);
 extern GsStatus gs_sort_merge_runs(GsSortState *state);
 
 /*
- * The sort is performed, and no row has left: makes runs of all its rows, in shared files
- * (run_files), and describes them for the process that will merge them.  OK or FAILED.
+ * The sort is performed, and no row has left: makes runs of all its rows, to be merged with those of
+ * other processes.  OK or FAILED.
  */
+extern GsStatus gs_sort_make_runs(GsSortState *state);
+
+/* The same in shared files (run_files), and describes them for the process that will merge them. */
 extern GsStatus gs_sort_share_runs(GsSortState *state, GsSharedRuns *shared);
 
-/*
- * The same there: makes runs of its own rows, and has them merged with those that others have
- * shared, which are where it says.
- */
+/* In that: makes runs, if it has not, and merges them with those that others have shared, there. */
 extern GsStatus gs_sort_merge_shared(GsSortState *state, const GsSharedRuns *shared,
 									 const GsRunFiles *where, int nshared);
 

@@ -493,6 +493,15 @@ merge_runs(GsSpill *spill, int first, int count)
 	spill->figures.nmerges++;
 }
 
+/* A merge that has begun, and handed nothing out, is for nothing: more is to come. */
+static void
+unread(GsSpill *spill)
+{
+	Assert(spill->readers == NULL || !spill->begun);
+	if (spill->readers != NULL)
+		end_merge(spill);
+}
+
 /* Merges runs until there are so few. */
 static void
 leave_runs(GsSpill *spill, int most)
@@ -510,6 +519,7 @@ gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 
+	unread(spill);
 	end_last_run(spill);
 	spill->memory_limit = memory_limit;
 	leave_runs(spill, most_sources(spill));
@@ -518,15 +528,6 @@ gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
 }
 
 /* ------------------------------------------------- runs of several processes */
-
-/* A merge that has begun hands out nothing. */
-static void
-unread(GsSpill *spill)
-{
-	Assert(spill->readers == NULL || !spill->begun);
-	if (spill->readers != NULL)
-		end_merge(spill);
-}
 
 void
 gs_spill_share(GsSpill *spill, GsSharedRuns *shared)
@@ -552,7 +553,6 @@ gs_spill_adopt(GsSpill *spill, const GsSharedRuns *shared, const GsRunFiles *whe
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
 
-	unread(spill);
 	end_last_run(spill);
 	for (int i = 0; i < shared->nruns; i++)
 		add_run(spill, &shared->runs[i], store, &shared->layout);
@@ -572,7 +572,6 @@ gs_spill_has_keys(const GsSpill *spill)
 void
 gs_spill_forget_keys(GsSpill *spill, const GsMergeOrder *order)
 {
-	unread(spill);
 	end_last_run(spill);
 	spill->order = *order;
 	spill->layout = order->layout;
