@@ -138,6 +138,20 @@ RESET work_mem;
 SET gpusort.collation_fault = off;
 SELECT pg_temp.left_behind();
 
+-- an index of texts in order: by workers each would be compared twice more than PostgreSQL does
+SET gpusort.force = off;
+SET gpusort.min_rows = 100;
+SET gpusort.engine = cpu;
+CREATE TABLE gs_ordered (s text COLLATE gs_en) WITH (parallel_workers = 2, autovacuum_enabled = off);
+INSERT INTO gs_ordered SELECT lpad(i::text, 8, '0') FROM generate_series(1, 5000) i;
+ANALYZE gs_ordered;
+SET max_parallel_maintenance_workers = 2;
+CREATE INDEX ON gs_ordered (s);
+CREATE INDEX ON gs_ordered (s DESC);
+SET max_parallel_maintenance_workers = 0;
+CREATE INDEX ON gs_ordered (s);
+DROP TABLE gs_ordered;
+
 DROP TABLE t, more, ranges, disagreed;
 DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;

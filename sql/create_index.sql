@@ -46,6 +46,9 @@ SET gpusort.engine = cpu;
 SET max_parallel_maintenance_workers = 2;
 ALTER TABLE ix SET (parallel_workers = 2);
 CREATE INDEX ix_parallel ON ix ((k::numeric));
+SET gpusort.index_loader = native;
+CREATE INDEX ix_parallel_2 ON ix (k);
+RESET gpusort.index_loader;
 SET max_parallel_maintenance_workers = 0;
 CREATE INDEX ix_serial ON ix (k);
 SHOW max_parallel_maintenance_workers;
@@ -64,7 +67,7 @@ DROP TABLE ix_temp;
 DROP INDEX ix_family;
 DROP OPERATOR FAMILY ix_backward USING btree;
 DROP FUNCTION ix_backward;
-DROP INDEX ix_few, ix_in_order, ix_equal, ix_descending, ix_json, ix_numeric, ix_outgrows, ix_numeric_2, ix_outgrows_2, ix_hash, ix_off, ix_off_2, ix_parallel, ix_serial;
+DROP INDEX ix_few, ix_in_order, ix_equal, ix_descending, ix_json, ix_numeric, ix_outgrows, ix_numeric_2, ix_outgrows_2, ix_hash, ix_off, ix_off_2, ix_parallel, ix_parallel_2, ix_serial;
 
 -- every statement that builds one
 CREATE INDEX CONCURRENTLY ix_f ON ix (f DESC, id);
