@@ -448,21 +448,24 @@ gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with)
 
 /* How the key of a column is made, as far as that is a choice. */
 static unsigned char
-way_of_column(const KeyColumn *column)
+way_of_column(const GsSortKey *key, int i)
 {
+	const KeyColumn *column = &key->columns[i];
+
 	return (column->abbreviation != NULL ? 1 : 0) |
-		(column->collation != NULL && gs_key_collation_is_whole(column->collation) ? 2 : 0);
+		(column->collation != NULL && gs_key_collation_is_whole(column->collation) ? 2 : 0) |
+		(key->may_cut && key->layout.columns[i].variable ? 4 : 0);
 }
 
 uint64
 gs_sort_key_form(const GsSortKey *key)
 {
-	uint64		hash = key->may_cut;
+	uint64		hash = 0;
 
 	for (int i = 0; i < key->layout.ncolumns; i++)
 	{
 		const KeyColumn *column = &key->columns[i];
-		const unsigned char way = way_of_column(column);
+		const unsigned char way = way_of_column(key, i);
 
 		hash = hash_bytes_extended(&way, sizeof(way), hash);
 		hash = gs_key_labels_hash(&column->labels, hash);

@@ -81,6 +81,49 @@ is($node->safe_psql('postgres', "CREATE INDEX broken ON input (other); SELECT in
 ask($old, 'COMMIT');
 $old->quit;
 
+# ------------------------------------------------- runs that the leader merges
+
+# Who has the first row sleeps, and others read the rest.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION dawdle(id int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF id = 1 THEN
+			PERFORM pg_sleep(0.3);
+		END IF;
+		RETURN true;
+	END $$;
+});
+
+sub fill_with
+{
+	my ($s, $nrows) = @_;
+
+	$node->safe_psql('postgres', "DROP TABLE input; CREATE TABLE input AS SELECT i AS id, $s AS s FROM generate_series(1, $nrows) i");
+}
+
+fill_with(q{CASE WHEN i < 4 OR i > 29997 THEN i % 2 || repeat('long ', 300) || i ELSE (i * 7919 % 30011)::text END}, 30000);
+is_same("$_ WHERE dawdle(id)", 'of a few keys that are cut') foreach '(s)', '(s COLLATE "C" DESC, id)';
+fill_with(q{CASE WHEN i < 300 THEN repeat('long ', 300) || i % 200 ELSE (i * 7919 % 30011)::text END}, 30000);
+is_same("$_ WHERE dawdle(id)", 'of many cut keys that are alike, of one') foreach '(s)', '(s COLLATE "C" DESC, id)';
+fill_with(q{CASE WHEN i < 15000 THEN lpad(i::text, 8, '0') ELSE md5(i::text) END COLLATE "en-x-icu"}, 30000);
+is_same("$_ WHERE dawdle(id)", 'of texts in order, and others') foreach '(s)', '(s DESC)';
+fill_with(q{lpad(i::text, 8, '0') COLLATE "en-x-icu"}, 30000);
+is_same('(s) WHERE dawdle(id)', 'of texts in order');
+fill_with(q{CASE WHEN i = 20000 THEN 'the only one' END}, 30000);
+is_same("(s) WHERE dawdle(id)$_", 'of one value') foreach '', ' AND s IS NOT NULL';
+SKIP:
+{
+	skip 'no collation en_US.utf8', 2 unless $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en_US.utf8'");
+	fill_with(q{md5(i::text) COLLATE "en_US.utf8"}, 30000);
+	is_same('(s) WHERE dawdle(id)', 'of libc');
+	is_same('(s) WHERE dawdle(id)', 'of libc whose keys are wrong', 'SET gpusort.collation_fault = on; ');
+}
+fill_with(q{hashint8(i)}, 1200000);
+is_same('(s)', 'of more runs than a worker may leave', "SET maintenance_work_mem = '1MB'; ");
+my (undef, undef, $full) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET gpusort.engine = cpu; SET temp_file_limit = '1MB'; CREATE INDEX never ON input (s)");
+like($full, qr/ERROR:  53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit holds for each participant');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left');
+
 # ------------------------------------------------------- what the device leaves
 
 foreach my $limit ('1MB', '3MB', '6MB')
