@@ -81,15 +81,12 @@ reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
 		gs_index_build_reason_not(index, info, nrows);
 }
 
-/* An ambuild function. */
 static IndexBuildResult *
-build_index(Relation heap, Relation index, IndexInfo *info)
+build_or_leave(Relation heap, Relation index, IndexInfo *info)
 {
 	double		nrows;
 	char	   *reason;
 
-	if (no_workers)
-		info->ii_ParallelWorkers = 0;
 	if (!gpusort_enabled || !gpusort_enable_create_index || IsSystemRelation(heap))
 		return btbuild(heap, index, info);
 	nrows = expected_rows(heap);
@@ -106,6 +103,22 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	}
 	return reason == NULL ? gs_index_build(heap, index, info, nrows) :
 		btbuild(heap, index, info);
+}
+
+/* An ambuild function. */
+static IndexBuildResult *
+build_index(Relation heap, Relation index, IndexInfo *info)
+{
+	IndexBuildResult *result;
+
+	if (!no_workers)
+		return build_or_leave(heap, index, info);
+	/* functions that the index calls may look at the setting; after an ERROR it is 0 again anyway */
+	info->ii_ParallelWorkers = 0;
+	max_parallel_maintenance_workers = 0;
+	result = build_or_leave(heap, index, info);
+	max_parallel_maintenance_workers = 1;
+	return result;
 }
 
 /* --------------------------------------------------------------------- hooks */
