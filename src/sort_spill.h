@@ -38,6 +38,7 @@ typedef struct GsSpillFigures
 
 typedef struct GsSharedRuns
 {
+	uint64		nread;			/* rows that came; those of the runs, unless some got lost */
 	uint64		nrows;			/* of all of them */
 	Size		longest;		/* of the rows, with their keys */
 	Size		extent_bytes;	/* of their store */
@@ -78,7 +79,8 @@ extern void gs_spill_write_tuple(GsSpill *spill, MinimalTuple row);
 
 /*
  * No run follows here: ends those that there are, of which nothing was handed out, and describes
- * them for the process that is to merge them.  Of the key it says what the driver knows.
+ * them for the process that is to merge them, but for what the driver knows: how many rows came, and
+ * of the key.
  */
 extern void gs_spill_share(GsSpill *spill, GsSharedRuns *shared);
 
