@@ -90,7 +90,7 @@ struct GsIndexParallel
 /* Scans a part of the table, sorts, and says what came of it.  False: a device lost the entries. */
 static bool
 scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation index,
-			  IndexInfo *info, ParallelTableScanDesc scan, int merge_kb)
+			  IndexInfo *info, ParallelTableScanDesc scan)
 {
 	const bool	leads = !IsParallelWorker();
 	double		ntuples;
@@ -100,7 +100,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	sorted = gs_index_sort_perform(sort, merge_kb) && gs_index_sort_put(sort);
+	sorted = gs_index_sort_perform(sort, build->memory_kb) && gs_index_sort_put(sort);
 
 	SpinLockAcquire(&build->mutex);
 	build->ndone++;
@@ -128,8 +128,7 @@ work(SharedBuild *build, Relation heap, Relation index, dsm_segment *segment, sh
 	gs_index_gather_attach(gather, segment);
 	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb,
 							   shm_toc_lookup(toc, KEY_SORT, false), gather);
-	(void) scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false),
-						 build->memory_kb);
+	(void) scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false));
 	gs_index_sort_end(sort);
 }
 
@@ -317,12 +316,11 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 
 	sort = gs_index_sort_begin(parallel->index, build->expected_rows, build->memory_kb,
 							   parallel->sort, parallel->gather);
-	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info,
-						 parallel->scan, merge_kb);
+	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info, parallel->scan);
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
 	info->ii_BrokenHotChain = build->broken_hot_chain;
-	if (!build->lost && gs_index_sort_gather(sort, build->nkept))
+	if (!build->lost && gs_index_sort_gather(sort, build->nkept, merge_kb))
 		return sort;
 	gs_index_sort_end(sort);
 	return NULL;

@@ -271,12 +271,13 @@ gs_index_sort_put(GsIndexSort *sort)
 }
 
 bool
-gs_index_sort_gather(GsIndexSort *sort, uint64 nkept)
+gs_index_sort_gather(GsIndexSort *sort, uint64 nkept, int merge_kb)
 {
 	bool		merged;
 
-	if (nkept == 0 && sort->sort.phase == GS_SORT_ENGINE)
+	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
 		return true;
+	sort->sort.merge_limit = (Size) merge_kb * 1024;
 	merged = gs_index_gather_merge(sort->gather, &sort->sort);
 	if (!merged)
 		lose_entries(sort);

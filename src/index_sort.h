@@ -3,7 +3,7 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  begin [ stay_here ] { scan } perform [ put | gather ] { next } end
+ *	  begin [ stay_here ] { scan } perform [ put [ gather ] ] { next } end
  *
  * Their order is the index's: by its key columns, and then by heap TID, so no two of
  * them are equal.  After an ERROR the memory contexts and resource owners do what end does.
@@ -75,8 +75,11 @@ extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
  */
 extern bool gs_index_sort_put(GsIndexSort *sort);
 
-/* In the leader: workers have left it so many, which leave among its own.  False as before. */
-extern bool gs_index_sort_gather(GsIndexSort *sort, uint64 nkept);
+/*
+ * In the leader: workers have left it so many, which leave among its own.  They are through, so it
+ * may hold merge_kb from now on.  False as before.
+ */
+extern bool gs_index_sort_gather(GsIndexSort *sort, uint64 nkept, int merge_kb);
 
 /*
  * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do

@@ -499,6 +499,7 @@ gs_sort_share_runs(GsSortState *state, GsSharedRuns *shared)
 	if (status != GS_STATUS_OK)
 		return status;
 	gs_spill_share(state->spill, shared);
+	shared->nread = state->nread;
 	if (gs_spill_has_keys(state->spill))
 	{
 		shared->form = gs_sort_key_form(state->key);
@@ -536,7 +537,7 @@ adopt_runs(GsSortState *state, const GsSharedRuns *shared, const GsRunFiles *whe
 		gs_spill_forget_keys(state->spill, &order);
 	}
 	gs_spill_adopt(state->spill, shared, where);
-	state->nread += shared->nrows;
+	state->nread += shared->nread;
 }
 
 GsStatus
@@ -547,7 +548,7 @@ gs_sort_merge_shared(GsSortState *state, const GsSharedRuns *shared, const GsRun
 
 	for (int i = 0; i < nshared && status == GS_STATUS_OK; i++)
 	{
-		if (shared[i].nrows > 0)
+		if (shared[i].nread > 0)
 			adopt_runs(state, &shared[i], &where[i]);
 	}
 	if (status == GS_STATUS_OK)

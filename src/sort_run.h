@@ -73,7 +73,7 @@ typedef struct GsRunStore
 /* In the current memory context.  extent_bytes is a power of two. */
 extern GsRunStore *gs_run_store_create(Size extent_bytes, const GsRunFiles *where);
 
-/* The same to read another process's, which has no files open any more. */
+/* The same to read another process's, of which all runs are ended. */
 extern GsRunStore *gs_run_store_open(Size extent_bytes, const GsRunFiles *where);
 
 /* Closes the files; those in a shared set stay as long as the set. */

@@ -5,9 +5,11 @@
  *
  * The legal calls, in order:
  *
- *	  create { write_run | write_tuple } { adopt } begin_merge { next } close
+ *	  create { write_run | write_tuple } [ forget_keys ] { adopt } begin_merge { next } close
  *	  create { write_run | write_tuple } share close
  *
+ * As long as nothing was handed out, begin_merge is legal before adopt, forget_keys and share, too:
+ * that merge is for nothing.
  * close is legal after any of them, and needed only to free what is no memory
  * before the query ends: files go with it anyway, memory with its context.
  *
@@ -38,6 +40,7 @@ typedef struct GsSpillFigures
 
 typedef struct GsSharedRuns
 {
+	uint64		nread;			/* rows that came; those of the runs, unless some got lost */
 	uint64		nrows;			/* of all of them */
 	Size		longest;		/* of the rows, with their keys */
 	Size		extent_bytes;	/* of their store */
@@ -54,8 +57,8 @@ typedef struct GsSpill GsSpill;
  * In the current memory context, where it may also make a small one of its own.
  * For runs of engines whose rows are of this type and have the order's layout, which
  * the driver goes on observing, as it does its key.  Where keys decide nothing the
- * order's layout has no columns, and runs have no keys.  memory_limit is the sort's, where the
- * place of its files.
+ * order's layout has no columns, and runs have no keys.  memory_limit is the sort's; its files
+ * go to `where`.
  */
 extern GsSpill *gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 								const GsSortKey *key, const GsMergeOrder *order,
@@ -78,7 +81,8 @@ extern void gs_spill_write_tuple(GsSpill *spill, MinimalTuple row);
 
 /*
  * No run follows here: ends those that there are, of which nothing was handed out, and describes
- * them for the process that is to merge them.  Of the key it says what the driver knows.
+ * them for the process that is to merge them, but for what the driver knows: how many rows came, and
+ * of the key.
  */
 extern void gs_spill_share(GsSpill *spill, GsSharedRuns *shared);
 

@@ -124,6 +124,32 @@ my (undef, undef, $full) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET
 like($full, qr/ERROR:  53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit holds for each participant');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left');
 
+# The leader has its share of the memory while workers have theirs: all but a few rows are the
+# leader's here, in runs, and workers wait.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION wait_in_worker(id int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF pg_backend_pid() <> current_setting('gpusort_test.leader')::int THEN
+			PERFORM pg_advisory_lock_shared(1);
+		END IF;
+		RETURN true;
+	END $$;
+});
+fill_with(q{hashint8(i)}, 300000);
+my ($keeper) = session($node, 'SELECT pg_advisory_lock(1)');
+my ($leads, $leader) = session($node, "SET gpusort.engine = cpu; SET maintenance_work_mem = '1MB'; ALTER TABLE input SET (parallel_workers = 3)");
+ask($leads, "SET gpusort_test.leader = $leader");
+$leads->query_until(qr/started/, "\\echo started\nCREATE INDEX shared ON input (s) WHERE wait_in_worker(id);\n");
+ok($node->poll_query_until('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $leader AND wait_event = 'ParallelCreateIndexScan'", '1'), 'the leader waits');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"), '3', 'for three workers');
+$node->safe_psql('postgres', "SELECT pg_log_backend_memory_contexts($leader)");
+ok(poll(sub { count_in_log($node, qr/GpuSort: \d+ total in/) > 0 }), 'its memory is in the log');
+ask($keeper, 'SELECT pg_advisory_unlock(1)');
+is(ask_error($leads, 'SELECT 1'), '', 'the index is built');
+my @held = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /GpuSort: (\d+) total in/g;
+cmp_ok($held[-1], '<', 400 * 1024, 'the leader held no more than its share, about');
+$_->quit foreach $keeper, $leads;
+
 # ------------------------------------------------------- what the device leaves
 
 foreach my $limit ('1MB', '3MB', '6MB')
