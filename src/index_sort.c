@@ -184,6 +184,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 		state->nstable = 1;
 	state->shared = shared;
 	sort->gather = gather;
+	state->gathered = gather != NULL;
 	if (IsParallelWorker())
 		state->run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
@@ -200,10 +201,12 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 static void
 lose_entries(GsIndexSort *sort)
 {
+	const bool	is_feeder = sort->sort.role == GS_ROLE_FEEDER;
+
 	sort->lost = true;
 	gs_sort_parallel_withdraw(&sort->sort);
-	if (!IsParallelWorker())
-		gs_sort_log_failure(&sort->sort);
+	if (!is_feeder)
+		gs_sort_log_failure(&sort->sort);	/* else the owner does */
 }
 
 void
@@ -259,15 +262,15 @@ gs_index_sort_held_kb(const GsIndexSort *sort)
 }
 
 bool
-gs_index_sort_put(GsIndexSort *sort)
+gs_index_sort_make_runs(GsIndexSort *sort)
 {
-	const bool	put = IsParallelWorker() ?
+	const bool	made = IsParallelWorker() ?
 		gs_index_gather_put(sort->gather, ParallelWorkerNumber, &sort->sort) :
 		gs_index_gather_prepare(&sort->sort);
 
-	if (!put)
+	if (!made)
 		lose_entries(sort);
-	return put;
+	return made;
 }
 
 bool
@@ -323,7 +326,8 @@ gs_index_sort_is_proven(GsIndexSort *sort)
 
 	/* neither what is merged, nor what is to be looked at as it leaves */
 	sort->proven = state->proof.compared && !state->verified &&
-		(state->phase == GS_SORT_ENGINE || (state->in_order && sort->gather == NULL));
+		(state->phase == GS_SORT_ENGINE ||
+		 (state->phase == GS_SORT_MERGE && state->in_order && sort->gather == NULL));
 	return sort->proven;
 }
 

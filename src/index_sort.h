@@ -3,7 +3,7 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  begin [ stay_here ] { scan } perform [ put [ gather ] ] { next } end
+ *	  begin [ stay_here ] { scan } perform [ make_runs [ gather ] ] { next } end
  *
  * Their order is the index's: by its key columns, and then by heap TID, so no two of
  * them are equal.  After an ERROR the memory contexts and resource owners do what end does.
@@ -70,10 +70,10 @@ extern void gs_index_sort_stay_here(GsIndexSort *sort);
 extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
 
 /*
- * Has its entries ready to be merged with others'.  A worker leaves them to the leader: end is the only
- * call left there.  False as before.
+ * Has its entries ready to be merged with those of others: as runs, unless a device has them all.  A
+ * worker leaves them to the leader: end is the only call left there.  False as before.
  */
-extern bool gs_index_sort_put(GsIndexSort *sort);
+extern bool gs_index_sort_make_runs(GsIndexSort *sort);
 
 /*
  * In the leader: workers have left it so many, which leave among its own.  They are through, so it

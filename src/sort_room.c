@@ -151,18 +151,18 @@ prepare_to_compare(GsSortState *state)
 void
 gs_sort_compare_ties(GsSortState *state)
 {
-	GsJob	   *job = &state->engine->job;
-
 	prepare_to_compare(state);
-	job->compare = gs_sort_compare_tied;
-	job->compare_arg = state;
+	if (state->engine != NULL)
+	{
+		state->engine->job.compare = gs_sort_compare_tied;
+		state->engine->job.compare_arg = state;
+	}
 	if (state->spill != NULL)
-		gs_spill_compare_ties(state->spill, job->compare, job->compare_arg);
+		gs_spill_compare_ties(state->spill, gs_sort_compare_tied, state);
 }
 
-/* The order of runs without keys. */
-static GsMergeOrder
-compared_order(GsSortState *state)
+GsMergeOrder
+gs_sort_compared_order(GsSortState *state)
 {
 	static const GsKeyLayout no_keys = {0};
 
@@ -221,7 +221,7 @@ merge_order(GsSortState *state)
 	GsMergeOrder order = {.compare_arg = state};
 
 	if (state->in_order || state->phase == GS_SORT_STOCK || gs_sort_key_needs_proof(state->key))
-		return compared_order(state);
+		return gs_sort_compared_order(state);
 	order.keys_decide = true;
 	order.layout = gs_sort_key_layout(state->key);
 	order.compare = gs_sort_key_first_tied(state->key) >= 0 ? gs_sort_compare_tied : NULL;
@@ -242,25 +242,27 @@ gs_sort_may_spill(const GsSortState *state)
 		!(gs_sort_is_device(state->engine) && gs_sort_key_needs_proof(state->key)));
 }
 
-static void
-create_spill(GsSortState *state)
+void
+gs_sort_begin_runs(GsSortState *state)
 {
-	MemoryContext old = MemoryContextSwitchTo(state->context);
-	GsMergeOrder order = merge_order(state);
+	MemoryContext old;
+	GsMergeOrder order;
 
+	if (state->spill != NULL)
+		return;
+	old = MemoryContextSwitchTo(state->context);
+	order = merge_order(state);
 	state->spill = gs_spill_create(state->columns, state->ncolumns, state->desc, state->key,
 								   &order, state->memory_limit, &state->run_files);
 	MemoryContextSwitchTo(old);
 }
 
-/* Writes the rows that the engine has sorted as a run, if there are any. */
-static GsStatus
-append_run(GsSortState *state)
+GsStatus
+gs_sort_append_run(GsSortState *state)
 {
 	if (state->engine->figures.nrows == 0)
 		return GS_STATUS_OK;
-	if (state->spill == NULL)
-		create_spill(state);
+	gs_sort_begin_runs(state);
 	return gs_spill_write_run(state->spill, state->engine, state->in_order);
 }
 
@@ -282,7 +284,7 @@ write_run(GsSortState *state)
 		status = gs_engine_sort(engine);	/* without those that it did not take */
 	if (status == GS_STATUS_OK)
 		status = gs_sort_prove_order(state);
-	return status == GS_STATUS_OK ? append_run(state) : status;
+	return status == GS_STATUS_OK ? gs_sort_append_run(state) : status;
 }
 
 /* Copies the rows that another engine has not written, in input order. */
@@ -430,12 +432,11 @@ gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 	return status == GS_STATUS_OK ? NULL : gs_sort_status_reason(state, status);
 }
 
-static void
-begin_merge(GsSortState *state)
+void
+gs_sort_begin_merge(GsSortState *state)
 {
 	gs_spill_begin_merge(state->spill, state->merge_limit);
 	state->nrows = gs_spill_figures(state->spill)->nrows + state->nnulls;
-	state->phase = GS_SORT_MERGE;
 }
 
 GsStatus
@@ -449,109 +450,8 @@ gs_sort_merge_runs(GsSortState *state)
 		return status;
 	gs_engine_close(state->engine);
 	state->engine = NULL;
-	begin_merge(state);
-	return GS_STATUS_OK;
-}
-
-/* -------------------------------------------- runs that another process merges */
-
-/* Writes the rows of a tuplesort as a run. */
-static void
-write_stock_run(GsSortState *state)
-{
-	for (;;)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gs_stock_get(&state->stock, true, state->slot);
-		if (TupIsNull(state->slot))
-			break;
-		gs_spill_write_tuple(state->spill, ((MinimalTupleTableSlot *) state->slot)->mintuple);
-	}
-	gs_stock_end(&state->stock);
-}
-
-GsStatus
-gs_sort_make_runs(GsSortState *state)
-{
-	GsStatus	status = GS_STATUS_OK;
-
-	if (state->phase == GS_SORT_ENGINE)
-		status = append_run(state);
-	if (status != GS_STATUS_OK)
-		return status;
-	if (state->spill == NULL)
-		create_spill(state);
-	if (state->phase == GS_SORT_STOCK)
-		write_stock_run(state);
-	if (state->engine != NULL)
-		gs_engine_close(state->engine);
-	state->engine = NULL;
-	state->window_rows = 0;
 	state->phase = GS_SORT_MERGE;
+	if (!state->gathered)
+		gs_sort_begin_merge(state);
 	return GS_STATUS_OK;
-}
-
-GsStatus
-gs_sort_share_runs(GsSortState *state, GsSharedRuns *shared)
-{
-	GsStatus	status = gs_sort_make_runs(state);
-
-	if (status != GS_STATUS_OK)
-		return status;
-	gs_spill_share(state->spill, shared);
-	shared->nread = state->nread;
-	if (gs_spill_has_keys(state->spill))
-	{
-		shared->form = gs_sort_key_form(state->key);
-		shared->first_tied = gs_sort_key_first_tied(state->key);
-	}
-	return GS_STATUS_OK;
-}
-
-/* Does the merge of our runs know what to do with the keys of others? */
-static bool
-keys_match(const GsSortState *state, const GsSharedRuns *shared)
-{
-	return gs_spill_has_keys(state->spill) && shared->layout.ncolumns > 0 &&
-		shared->form == gs_sort_key_form(state->key);
-}
-
-/* Has the merge take another process's runs, too. */
-static void
-adopt_runs(GsSortState *state, const GsSharedRuns *shared, const GsRunFiles *where)
-{
-	if (keys_match(state, shared))
-	{
-		gs_key_layout_merge(gs_sort_key_layout(state->key), &shared->layout);
-		if (shared->first_tied >= 0)
-		{
-			prepare_to_compare(state);
-			gs_sort_key_tie_from(state->key, shared->first_tied);
-			gs_spill_compare_ties(state->spill, gs_sort_compare_tied, state);
-		}
-	}
-	else
-	{
-		const GsMergeOrder order = compared_order(state);
-
-		gs_spill_forget_keys(state->spill, &order);
-	}
-	gs_spill_adopt(state->spill, shared, where);
-	state->nread += shared->nread;
-}
-
-GsStatus
-gs_sort_merge_shared(GsSortState *state, const GsSharedRuns *shared, const GsRunFiles *where,
-					 int nshared)
-{
-	GsStatus	status = gs_sort_make_runs(state);
-
-	for (int i = 0; i < nshared && status == GS_STATUS_OK; i++)
-	{
-		if (shared[i].nread > 0)
-			adopt_runs(state, &shared[i], &where[i]);
-	}
-	if (status == GS_STATUS_OK)
-		begin_merge(state);
-	return status;
 }

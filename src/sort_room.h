@@ -41,23 +41,22 @@ extern Size gs_sort_engine_limit(const GsSortState *state);
 extern GsStatus gs_sort_end_shared_load(GsSortState *state);
 
 /*
- * Writes the last run and begins to merge them all.  Where that was a device's, some
- * rows may be left for another.
+ * Writes the last run and begins to merge them all, unless others' are to join them.  Where that was a
+ * device's, some rows may be left for another.
  */
 extern GsStatus gs_sort_merge_runs(GsSortState *state);
 
 /*
- * The sort is performed, and no row has left: makes runs of all its rows, to be merged with those of
- * other processes.  OK or FAILED.
+ * What that is made of, for a sort whose runs are merged with others' (index_gather.c).  begin_runs
+ * has a place for runs, if there is none; append_run writes the rows that the engine has sorted there:
+ * OK or FAILED; begin_merge has them handed out from now on.
  */
-extern GsStatus gs_sort_make_runs(GsSortState *state);
+extern void gs_sort_begin_runs(GsSortState *state);
+extern GsStatus gs_sort_append_run(GsSortState *state);
+extern void gs_sort_begin_merge(GsSortState *state);
 
-/* The same in shared files (run_files), and describes them for the process that will merge them. */
-extern GsStatus gs_sort_share_runs(GsSortState *state, GsSharedRuns *shared);
-
-/* In that: makes runs, if it has not, and merges them with those that others have shared, there. */
-extern GsStatus gs_sort_merge_shared(GsSortState *state, const GsSharedRuns *shared,
-									 const GsRunFiles *where, int nshared);
+/* The order of runs without keys. */
+extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
 
 /*
  * Proves the order that the engine found, if its keys are only a hint, unless the rows

@@ -493,18 +493,9 @@ merge_runs(GsSpill *spill, int first, int count)
 	spill->figures.nmerges++;
 }
 
-/* A merge that has begun, and handed nothing out, is for nothing: more is to come. */
-static void
-unread(GsSpill *spill)
-{
-	Assert(spill->readers == NULL || !spill->begun);
-	if (spill->readers != NULL)
-		end_merge(spill);
-}
-
 /* Merges runs until there are so few. */
 static void
-leave_runs(GsSpill *spill, int most)
+merge_down_to(GsSpill *spill, int most)
 {
 	while (spill->nruns > most)
 	{
@@ -519,10 +510,9 @@ gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 
-	unread(spill);
 	end_last_run(spill);
 	spill->memory_limit = memory_limit;
-	leave_runs(spill, most_sources(spill));
+	merge_down_to(spill, most_sources(spill));
 	begin_merge(spill, 0, spill->nruns, false);
 	MemoryContextSwitchTo(old);
 }
@@ -534,9 +524,8 @@ gs_spill_share(GsSpill *spill, GsSharedRuns *shared)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 
-	unread(spill);
 	end_last_run(spill);
-	leave_runs(spill, Min(most_sources(spill), GS_MOST_SHARED_RUNS));
+	merge_down_to(spill, Min(most_sources(spill), GS_MOST_SHARED_RUNS));
 	shared->nrows = spill->figures.nrows;
 	shared->longest = spill->longest;
 	shared->extent_bytes = spill->store->extent_bytes;

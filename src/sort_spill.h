@@ -8,8 +8,6 @@
  *	  create { write_run | write_tuple } [ forget_keys ] { adopt } begin_merge { next } close
  *	  create { write_run | write_tuple } share close
  *
- * As long as nothing was handed out, begin_merge is legal before adopt, forget_keys and share, too:
- * that merge is for nothing.
  * close is legal after any of them, and needed only to free what is no memory
  * before the query ends: files go with it anyway, memory with its context.
  *
@@ -80,16 +78,15 @@ extern GsStatus gs_spill_write_run(GsSpill *spill, GsEngine *engine, bool length
 extern void gs_spill_write_tuple(GsSpill *spill, MinimalTuple row);
 
 /*
- * No run follows here: ends those that there are, of which nothing was handed out, and describes
- * them for the process that is to merge them, but for what the driver knows: how many rows came, and
- * of the key.
+ * No run follows here: ends those that there are, and describes them for the process that is to
+ * merge them, but for what the driver knows: how many rows came, and of the key.
  */
 extern void gs_spill_share(GsSpill *spill, GsSharedRuns *shared);
 
 /*
- * Has the merge take another process's runs, too; nothing was handed out.  Their keys do not count
- * if the spill's order has none; else they are of the same form, and the order's layout has
- * observed these rows.
+ * Has the merge take another process's runs, too.  Their keys do not count if the spill's order has
+ * none; else they are of the same form, and the order's layout has observed these rows.  Where there
+ * are more runs than can be merged at once, these give no room on disk back for what is merged of them.
  */
 extern void gs_spill_adopt(GsSpill *spill, const GsSharedRuns *shared, const GsRunFiles *where);
 

@@ -55,7 +55,8 @@ typedef struct GsSortState
 	PlanState  *child;			/* gives the rows; NULL: gs_sort_put() does */
 	bool		repeatable;		/* it may run again, for the same rows */
 	MemoryContext parent_context;	/* of the sort's own */
-	GsRunFiles	run_files;		/* where runs go, if another process is to merge them */
+	bool		gathered;		/* its runs are merged with others', by who says when */
+	GsRunFiles	run_files;		/* where they go, if another process does that */
 	TupleTableSlot *slot;		/* of a minimal tuple: rows are handed out in it */
 
 	/* the other participants of a parallel plan: sort_parallel.c */
