@@ -275,7 +275,8 @@ gs_index_sort_gather(GsIndexSort *sort, uint64 nkept)
 {
 	bool		merged;
 
-	if (nkept == 0 && sort->sort.phase == GS_SORT_ENGINE)
+	/* nobody else has any, and what it has, if anything, is not in runs */
+	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
 		return true;
 	merged = gs_index_gather_merge(sort->gather, &sort->sort);
 	if (!merged)
