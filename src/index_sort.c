@@ -278,6 +278,7 @@ gs_index_sort_gather(GsIndexSort *sort, uint64 nkept, int merge_kb)
 {
 	bool		merged;
 
+	/* nobody else has any, and what it has, if anything, is not in runs */
 	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
 		return true;
 	sort->sort.merge_limit = (Size) merge_kb * 1024;

@@ -56,6 +56,15 @@ foreach my $input ([ 1, 1, 0 ], [ 700, 3, 10 ], [ 12000, 40, 5 ], [ 12000, 30000
 	$node->safe_psql('postgres', 'VACUUM input') if $input->[1] == 40;
 	is_same("($_)", "of (@$input)") foreach @index_columns;
 }
+
+# so many columns that there is no key with the TID behind them: tuplesorts have the rows
+my $most_columns = '(' . join(', ', ('k', 's') x 16) . ')';
+
+foreach my $nrows (0, 12000)
+{
+	fill($nrows, 30000, 5);
+	is_same($_, "of $nrows rows") foreach '(k)', $most_columns, "$most_columns WHERE id < 300", '(k) WHERE false', "$most_columns WHERE false";
+}
 fill(30000, 3000, 5);
 is_same($_, 'of options')
   foreach '(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', 'unique (s, id) INCLUDE (k)',
