@@ -21,7 +21,6 @@ OBJS = \
 	src/sort_fetch.o \
 	src/index_hook.o \
 	src/index_build.o \
-	src/index_sample.o \
 	src/index_parallel.o \
 	src/index_gather.o \
 	src/index_scan.o \

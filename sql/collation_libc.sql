@@ -138,19 +138,30 @@ RESET work_mem;
 SET gpusort.collation_fault = off;
 SELECT pg_temp.left_behind();
 
--- an index of texts in order: by workers each would be compared twice more than PostgreSQL does
+-- an index of texts: by one process, whatever PostgreSQL would have
 SET gpusort.force = off;
 SET gpusort.min_rows = 100;
 SET gpusort.engine = cpu;
 CREATE TABLE gs_ordered (s text COLLATE gs_en) WITH (parallel_workers = 2, autovacuum_enabled = off);
 INSERT INTO gs_ordered SELECT lpad(i::text, 8, '0') FROM generate_series(1, 5000) i;
 ANALYZE gs_ordered;
+CREATE FUNCTION gs_alone(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	IF pg_backend_pid() <> current_setting('gs_test.leader')::int THEN
+		RAISE 'a worker has a row';
+	ELSIF $1 = '00000001' THEN
+		PERFORM pg_sleep(0.2);
+	END IF;
+	RETURN true;
+END $$;
+SELECT set_config('gs_test.leader', pg_backend_pid()::text, false) IS NULL AS has_none;
 SET max_parallel_maintenance_workers = 2;
-CREATE INDEX ON gs_ordered (s);
-CREATE INDEX ON gs_ordered (s DESC);
-SET max_parallel_maintenance_workers = 0;
-CREATE INDEX ON gs_ordered (s);
+CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
+CREATE INDEX ON gs_ordered (s DESC) WHERE gs_alone(s);
+SET gpusort.force = on;					-- all that can be is
+CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
 DROP TABLE gs_ordered;
+DROP FUNCTION gs_alone;
 
 DROP TABLE t, more, ranges, disagreed;
 DROP TYPE gs_text_range;
