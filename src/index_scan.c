@@ -17,7 +17,8 @@
  * chain's root.  So rows of such a block are collected, and put in order first.
  *
  * Values that are stored out of line are fetched when they come, as an index never has
- * pointers to them, and what they point to may be gone by the time that the rows leave.
+ * pointers to them, and what they point to may be gone by the time that the rows leave.  Those
+ * that are too long for a btree as they are, as an expression can make them, are compressed.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,6 +42,9 @@
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
+/* A btree has no tuple that is longer: a third of a page. */
+#define LONGEST_TUPLE	(BLCKSZ / 3)
+
 /* A row of the block whose rows come. */
 typedef struct BlockRow
 {
@@ -54,11 +58,12 @@ typedef struct EntryScan
 	IndexInfo  *info;
 	HeapScanDesc heap;
 	TupleDesc	table;			/* the type of its tuples */
+	TupleDesc	index;			/* of the index's */
 	int			ncolumns;		/* of the index */
 	int			nvariable;		/* of them: of variable width */
 	int		   *variable;		/* which */
 	TupleTableSlot *values;		/* virtual: a row */
-	MemoryContext fetched;		/* values that were stored out of line */
+	MemoryContext fetched;		/* values that were stored out of line, or were too long */
 	bool		any_fetched;
 	GsRowForm	form;			/* of a row that is short */
 	char	   *formed;			/* one of them */
@@ -177,25 +182,53 @@ put_row(EntryScan *scan, OffsetNumber offset)
 
 /* ------------------------------------------------------------------------ a row */
 
+static pg_noinline Datum
+fetch_value(EntryScan *scan, Datum value)
+{
+	MemoryContext old = MemoryContextSwitchTo(scan->fetched);
+
+	value = PointerGetDatum(detoast_external_attr((struct varlena *) DatumGetPointer(value)));
+	scan->any_fetched = true;
+	MemoryContextSwitchTo(old);
+	return value;
+}
+
+/*
+ * Has the values of the row in the slot be those of its index tuple, compressed.  If there can
+ * be none it is an ERROR, as early as in PostgreSQL's own builds.
+ */
+static pg_noinline void
+compress_values(EntryScan *scan)
+{
+	Datum	   *values = scan->values->tts_values;
+	bool	   *nulls = scan->values->tts_isnull;
+	MemoryContext old = MemoryContextSwitchTo(scan->fetched);
+
+	index_deform_tuple(index_form_tuple(scan->index, values, nulls), scan->index, values, nulls);
+	scan->any_fetched = true;
+	MemoryContextSwitchTo(old);
+}
+
 /* Has values of the row in the slot be such as an index can store. */
 static inline void
 fetch_values(EntryScan *scan)
 {
 	Datum	   *values = scan->values->tts_values;
 	const bool *nulls = scan->values->tts_isnull;
+	Size		nbytes = 0;
 
 	for (int i = 0; i < scan->nvariable; i++)
 	{
 		const int	column = scan->variable[i];
-		MemoryContext old;
 
-		if (nulls[column] || likely(!VARATT_IS_EXTERNAL(DatumGetPointer(values[column]))))
+		if (nulls[column])
 			continue;
-		old = MemoryContextSwitchTo(scan->fetched);
-		values[column] = PointerGetDatum(detoast_external_attr((struct varlena *) DatumGetPointer(values[column])));
-		scan->any_fetched = true;
-		MemoryContextSwitchTo(old);
+		if (unlikely(VARATT_IS_EXTERNAL(DatumGetPointer(values[column]))))
+			values[column] = fetch_value(scan, values[column]);
+		nbytes += VARSIZE_ANY(DatumGetPointer(values[column]));
 	}
+	if (unlikely(nbytes > LONGEST_TUPLE))
+		compress_values(scan);
 }
 
 static inline void
@@ -447,7 +480,7 @@ make_values(TupleDesc desc)
 }
 
 static void
-init_scan(EntryScan *scan, Relation heap, IndexInfo *info, bool progress,
+init_scan(EntryScan *scan, Relation heap, Relation index, IndexInfo *info, bool progress,
 		  const GsIndexScanTarget *target)
 {
 	memset(scan, 0, sizeof(EntryScan));
@@ -457,6 +490,7 @@ init_scan(EntryScan *scan, Relation heap, IndexInfo *info, bool progress,
 	scan->fetched = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index entry",
 										  ALLOCSET_SMALL_SIZES);
 	scan->table = RelationGetDescr(heap);
+	scan->index = RelationGetDescr(index);
 	scan->ncolumns = target->desc->natts - 1;
 	scan->variable = palloc(sizeof(int) * scan->ncolumns);
 	for (int i = 0; i < scan->ncolumns; i++)
@@ -508,7 +542,7 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	TableScanDesc table_scan;
 	double		ntuples;
 
-	init_scan(scan, heap, info, progress, target);
+	init_scan(scan, heap, index, info, progress, target);
 	MemoryContextSwitchTo(old);
 	table_scan = begin_scan(heap, info, parallel, &registered);
 	scan->heap = (HeapScanDesc) table_scan;

@@ -98,6 +98,11 @@ like($node->safe_psql('postgres', "SET gpusort.verify = off; SELECT same(\$x\$$_
 	'(long COLLATE of_libc, i)', 'unique (s COLLATE of_libc, i)', 'unique (long COLLATE of_libc, i)');
 like($node->safe_psql('postgres', "SET gpusort.verify = off; SELECT same('unique ($_)')"), qr/23505.* of \(,,"23505|^23505/, "unique ($_) without gpusort.verify") foreach ('s COLLATE of_libc', 'n', 'k', 'long COLLATE of_libc');
 
+# values that are too long but for being compressed, and files of what they take then
+fill(1009, 'i, i % 3 AS k');
+is_same($_, 'of compressed values') foreach ("((repeat('q', 100000) || i::text))", "((repeat('q', (9000 * k)::int) || i::text) DESC, k) INCLUDE (i)", "(k, (repeat('q', 100000)))", "unique ((repeat('q', 3000)), i)");
+like($node->safe_psql('postgres', q{SET temp_file_limit = '4MB'; SET maintenance_work_mem = '1MB'; SELECT same($$((i::text || repeat('q', 100000)))$$)}), qr/^same, \d$/, 'they take no more in files');
+
 # a text that is compressed in one row and not in the other
 fill(1009, q{i::text || repeat('z', 400) AS s, CASE WHEN i = 5 THEN (SELECT string_agg(md5(j::text), '') FROM generate_series(1, 58) j) END AS pad});
 $node->safe_psql('postgres', q{ALTER TABLE input ALTER pad SET STORAGE MAIN; INSERT INTO input SELECT s || '', 'x' FROM input WHERE pad IS NOT NULL});
@@ -119,6 +124,8 @@ like($node->safe_psql('postgres', q{SELECT same($x$((CASE WHEN i = 77 THEN (SELE
 $node->safe_psql('postgres', q{CREATE FUNCTION long(i bigint) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT CASE WHEN i = 77 THEN string_agg(md5(j::text), '') ELSE 'x' || i END FROM generate_series(1, 100) j $$});
 is($node->safe_psql('postgres', "SELECT same('(long(i))') = same('(long(i)) WITH (deduplicate_items = off)'), same('(long(i))') LIKE '54000 / index row size % exceeds btree version 4 maximum 2704%in relation \"input\".'"),
 	't|t', 'a key of more than a third of a page');
+$node->safe_psql('postgres', q{CREATE FUNCTION longer(i bigint) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT CASE WHEN i = 77 THEN string_agg(md5(j::text), '') ELSE 'x' || i END FROM generate_series(1, 300) j $$});
+is($node->safe_psql('postgres', 'SELECT same($x$unique (longer(i) DESC)$x$)'), '54000 / index row requires 9616 bytes, maximum size is 8191 / ', 'a key of more than a page comes before a duplicate');
 
 # an order that is wrong, as no proof is asked for: capitals behind all others
 $node->safe_psql('postgres', q{CREATE TABLE wrong AS SELECT CASE WHEN i % 2 = 0 THEN 'A' ELSE 'b' END || i % 4 AS s FROM generate_series(1, 20) i});
