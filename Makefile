@@ -15,7 +15,8 @@ OBJS = \
 	src/sort_path.o \
 	src/sort_plan.o \
 	src/sort_choice.o \
-	src/sort_bound.o \
+	src/plan_limit.o \
+	src/sort_limit.o \
 	src/sort_cost.o \
 	src/sort_node.o \
 	src/sort_fetch.o \
@@ -52,7 +53,9 @@ OBJS = \
 	src/engine_host.o \
 	src/engine_choice.o \
 	src/engine_cpu.o \
-	src/key_sort.o \
+	src/word_sort.o \
+	src/tail_sort.o \
+	src/compare_sort.o \
 	keys/key_pack.o \
 	keys/radix_sort.o \
 	src/engine_service.o \

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * engine_cpu.c
- *	  The engine that sorts in this process: batches in memory, key_sort.c.
+ *	  The engine that sorts in this process: batches in memory, word_sort.c.
  *
  * Rows stay where the driver wrote them; only 8-byte words are sorted.  The
  * rows of consecutive words are scattered over all the batches, and reading
@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "key_sort.h"
+#include "word_sort.h"
 #include "radix_sort.h"
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)

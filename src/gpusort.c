@@ -18,7 +18,7 @@
  *					key_abbreviation make it
  *	  sort_compare	two rows, by PostgreSQL's comparators; sort_verify checks orders
  *	  engine		the frontier: batches of rows in, sorted rows out
- *	  engine_cpu	the engine in this process; key_sort sorts what key_pack packs,
+ *	  engine_cpu	the engine in this process; word_sort sorts what key_pack packs,
  *					by radix_sort
  *	  engine_choice	when rows move from there to a device
  *	  engine_service the engine at the other end of a socket: gpusortd, in service/

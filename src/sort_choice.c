@@ -11,7 +11,7 @@
  *
  *	- its keys have no order-preserving code;
  *	- a LIMIT above bounds it, by a value that the node cannot compute
- *	  (sort_bound.c);
+ *	  (plan_limit.c);
  *	- a LIMIT bounds it, and the keys of its collation are only a hint: what
  *	  is dropped would never be compared;
  *	- it is too small to win.

@@ -8,7 +8,7 @@
 #ifndef GPUSORT_SORT_CHOICE_H
 #define GPUSORT_SORT_CHOICE_H
 
-#include "sort_bound.h"
+#include "plan_limit.h"
 #include "sort_key.h"
 
 /* NULL if the sort is gpusort's, else why it is not, for people. */

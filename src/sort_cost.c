@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "batch.h"
-#include "key_sort.h"
+#include "word_sort.h"
 #include "sort_cost.h"
 #include "sort_top.h"
 

@@ -25,7 +25,7 @@
  */
 #include "postgres.h"
 
-#include "sort_bound.h"
+#include "sort_limit.h"
 #include "sort_in_order.h"
 #include "sort_room.h"
 #include "sort_row.h"

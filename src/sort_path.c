@@ -22,7 +22,7 @@
 #include "postgres.h"
 
 #include "engine_choice.h"
-#include "sort_bound.h"
+#include "plan_limit.h"
 #include "sort_choice.h"
 #include "sort_cost.h"
 #include "sort_key.h"

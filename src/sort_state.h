@@ -17,7 +17,7 @@
 #include "nodes/execnodes.h"
 
 #include "engine.h"
-#include "sort_bound.h"
+#include "sort_limit.h"
 #include "sort_compare.h"
 #include "sort_key.h"
 #include "sort_shared.h"

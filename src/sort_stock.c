@@ -11,7 +11,7 @@
  */
 #include "postgres.h"
 
-#include "sort_bound.h"
+#include "sort_limit.h"
 #include "sort_stock.h"
 
 void

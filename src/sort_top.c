@@ -40,7 +40,7 @@
  */
 #include "postgres.h"
 
-#include "sort_bound.h"
+#include "sort_limit.h"
 #include "sort_top.h"
 
 #include "access/htup_details.h"

@@ -18,7 +18,7 @@
 /* A top-N sort while it loads. */
 typedef struct GsTop
 {
-	int64		bound;			/* N; GS_UNBOUNDED (sort_bound.h): no top-N */
+	int64		bound;			/* N; GS_UNBOUNDED (sort_limit.h): no top-N */
 	bool		may_cut;		/* the engine is one that can drop rows */
 	uint64		dropped;		/* rows */
 

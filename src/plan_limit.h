@@ -1,14 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * sort_bound.h
- *	  How many rows a LIMIT above a sort will ask it for.
+ * plan_limit.h
+ *	  Which LIMIT bounds a sort, as the plan has it.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SORT_BOUND_H
-#define GPUSORT_SORT_BOUND_H
+#ifndef GPUSORT_PLAN_LIMIT_H
+#define GPUSORT_PLAN_LIMIT_H
 
-#include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
 /* A bound, in the plan. */
@@ -32,14 +31,4 @@ extern GsBound gs_bound_in_worker(GsBound bound);
 /* What the plan node carries: the list to put in custom_exprs. */
 extern List *gs_bound_exprs(const GsBound *bound);
 
-/* The bound, in the executor: NULL if there is none. */
-typedef struct GsBoundState GsBoundState;
-
-extern GsBoundState *gs_bound_init(List *exprs, PlanState *parent);
-
-/* Computes it; GS_UNBOUNDED if all rows are asked for. */
-#define GS_UNBOUNDED	PG_INT64_MAX
-
-extern int64 gs_bound_compute(GsBoundState *bound, ExprContext *econtext);
-
-#endif							/* GPUSORT_SORT_BOUND_H */
+#endif							/* GPUSORT_PLAN_LIMIT_H */

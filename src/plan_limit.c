@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * sort_bound.c
- *	  How many rows a LIMIT above a sort will ask it for.
+ * plan_limit.c
+ *	  Which LIMIT bounds a sort, as the plan has it.
  *
  * A Limit tells a Sort below it, by ExecSetTupleBound(), each time that it
  * begins to run; it does not tell a CustomScan.  So the plan node gets copies
@@ -21,23 +21,13 @@
  */
 #include "postgres.h"
 
-#include "sort_bound.h"
+#include "plan_limit.h"
 
-#include "common/int.h"
-#include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 
 const GsBound gs_no_bound = {.rows = -1};
-
-struct GsBoundState
-{
-	ExprState  *count;
-	ExprState  *offset;			/* NULL if there is none */
-};
-
-/* ---------------------------------------------------------------- the plan */
 
 /* An expression's value if it is known: that of a constant, or if NULL or not there, `absent`. */
 static bool
@@ -102,49 +92,4 @@ gs_bound_exprs(const GsBound *bound)
 	if (!bound->bounded)
 		return NIL;
 	return list_make2(copyObject(bound->count), copyObject(bound->offset));
-}
-
-/* ------------------------------------------------------------ the executor */
-
-GsBoundState *
-gs_bound_init(List *exprs, PlanState *parent)
-{
-	GsBoundState *bound;
-
-	if (exprs == NIL)
-		return NULL;
-	bound = palloc(sizeof(GsBoundState));
-	bound->count = ExecInitExpr(linitial(exprs), parent);
-	bound->offset = ExecInitExpr(lsecond(exprs), parent);
-	return bound;
-}
-
-/* The value of an expression that may be NULL or not there: `absent` then. */
-static int64
-compute(ExprState *expr, ExprContext *econtext, int64 absent)
-{
-	bool		is_null;
-	Datum		value;
-
-	if (expr == NULL)
-		return absent;
-	value = ExecEvalExprSwitchContext(expr, econtext, &is_null);
-	return is_null ? absent : DatumGetInt64(value);
-}
-
-int64
-gs_bound_compute(GsBoundState *bound, ExprContext *econtext)
-{
-	int64		count;
-	int64		offset;
-	int64		rows;
-
-	if (bound == NULL)
-		return GS_UNBOUNDED;
-	count = compute(bound->count, econtext, -1);
-	offset = compute(bound->offset, econtext, 0);
-	ResetExprContext(econtext);
-	if (count < 0 || offset < 0 || pg_add_s64_overflow(count, offset, &rows))
-		return GS_UNBOUNDED;
-	return rows;
 }

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * key_sort.h
+ * word_sort.h
  *	  Sorts the records of a set of batches: on this processor, in memory.
  *
  * ISO C, no PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_KEY_SORT_H
-#define GPUSORT_KEY_SORT_H
+#ifndef GPUSORT_WORD_SORT_H
+#define GPUSORT_WORD_SORT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -99,4 +99,4 @@ gs_key_sort_bytes(size_t nrows)
 	return nrows * GS_KEY_SORT_ROW_BYTES + GS_KEY_SORT_STATE_BYTES;
 }
 
-#endif							/* GPUSORT_KEY_SORT_H */
+#endif							/* GPUSORT_WORD_SORT_H */
