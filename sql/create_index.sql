@@ -82,6 +82,8 @@ VACUUM (FULL) ix;
 SET max_parallel_maintenance_workers = 0;
 VACUUM FULL ix;
 REINDEX TABLE CONCURRENTLY ix;
+CREATE INDEX CONCURRENTLY ix_n ON ix (n);
+DROP INDEX ix_n;
 RESET max_parallel_maintenance_workers;
 CREATE MATERIALIZED VIEW ix_view AS SELECT k, s FROM ix;
 CREATE INDEX ix_view_s ON ix_view (s);
