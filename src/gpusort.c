@@ -42,6 +42,7 @@
 #include "index_hook.h"
 #include "pgcompat.h"
 #include "protocol.h"
+#include "sort_choice.h"
 #include "sort_node.h"
 #include "sort_path.h"
 #include "sort_plan.h"
@@ -141,22 +142,45 @@ static const struct config_enum_entry libc_options[] = {
 static planner_hook_type next_planner_hook = NULL;
 static create_upper_paths_hook_type next_upper_paths_hook = NULL;
 
+/*
+ * A query that is being planned.  A planner hook between ours and the planner, as a hint's, may change
+ * settings for the planner and put them back; so we look at them from within.
+ */
+typedef struct Planning
+{
+	GsChoiceSettings settings;
+	struct Planning *outer;		/* of the query whose planning calls a function with this one */
+} Planning;
+
+static Planning *planning = NULL;
+
 static PlannedStmt *
 gpusort_planner(Query *parse, const char *query_string, int cursor_options,
 				ParamListInfo bound_params)
 {
+	Planning	mine = {.settings = gs_choice_settings(), .outer = planning};
 	PlannedStmt *statement;
 	bool		repeatable;
 
 	/* the planner scribbles on the query */
 	repeatable = gpusort_enabled && gpusort_engine != GS_ENGINE_CPU &&
 		gs_sort_plan_is_repeatable(parse);
-	if (next_planner_hook)
-		statement = next_planner_hook(parse, query_string, cursor_options, bound_params);
-	else
-		statement = standard_planner(parse, query_string, cursor_options, bound_params);
-	if (gpusort_enabled)
-		gs_sort_plan_rewrite(statement, repeatable);
+	planning = &mine;
+	PG_TRY();
+	{
+		if (next_planner_hook)
+			statement = next_planner_hook(parse, query_string, cursor_options, bound_params);
+		else
+			statement = standard_planner(parse, query_string, cursor_options, bound_params);
+	}
+	PG_FINALLY();
+	{
+		planning = mine.outer;
+	}
+	PG_END_TRY();
+	/* a plan runs with the settings outside */
+	if (gpusort_enabled && mine.settings.enabled)
+		gs_sort_plan_rewrite(statement, &mine.settings, repeatable);
 	return statement;
 }
 
@@ -166,6 +190,9 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 {
 	if (next_upper_paths_hook)
 		next_upper_paths_hook(root, stage, input_rel, output_rel, extra);
+	/* the last stage of every query */
+	if (stage == UPPERREL_FINAL && planning != NULL)
+		planning->settings = gs_choice_settings();
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
 		gs_sort_path_add(root, input_rel, output_rel);
 }

@@ -3,15 +3,23 @@
  * index_hook.c
  *	  Which index builds are gpusort's.
  *
- * There is no hook for index builds.  But before the access method is called,
- * index_build() asks the planner how many parallel workers a btree is worth, whatever
- * statement it is built for; the planner makes itself a query without FROM for that, and asks
- * get_relation_info_hook about the table.  All of the index's catalog work is done then,
- * and its relcache entry is open.  So there it gets another ambuild function.  An entry that has
- * it longer than needed does no harm, since for others it calls btbuild().
+ * There is no hook for index builds.  So an index that is about to be built gets another ambuild
+ * function in its relcache entry, which stays as it is while the index is open.  An entry that has
+ * it longer than needed does no harm, since for others it calls btbuild().  There are two ways
+ * to such an entry:
  *
- * The planner is not asked where max_parallel_maintenance_workers is 0.  Then it
- * is 1 for the time of a statement that builds indexes, and no build has any workers.
+ *	- Before the access method is called, index_build() asks the planner how many parallel
+ *	  workers a btree is worth, whatever statement it is built for; the planner makes itself a
+ *	  query without FROM for that, and asks get_relation_info_hook about the table.
+ *
+ *	- The planner is not asked where max_parallel_maintenance_workers is 0.  But a statement that
+ *	  creates an index, or a new file for one, changes the catalogs while it has the index open and
+ *	  locked, and relcache callbacks hear of that.
+ *
+ * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index in one transaction and build
+ * it in another, which changes nothing before it builds.  The entry would be gone by then, so it is
+ * kept from the end of the first transaction to the build, or to the next ERROR: as an open one is,
+ * by its reference count.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,21 +34,36 @@
 
 #include "access/nbtree.h"
 #include "access/table.h"
+#include "access/transam.h"
+#include "access/xact.h"
 #include "catalog/catalog.h"
 #include "catalog/pg_am_d.h"
-#include "commands/defrem.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/plancat.h"
-#include "tcop/utility.h"
+#include "storage/lmgr.h"
+#include "storage/lock.h"
+#include "utils/inval.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
 
 static get_relation_info_hook_type next_relation_info_hook = NULL;
-static ProcessUtility_hook_type next_utility_hook = NULL;
 
-/* Is max_parallel_maintenance_workers 0, and we have made it 1? */
-static bool no_workers = false;
+/*
+ * Entries of indexes that are created, and yet to be built by another transaction.  The first
+ * nkept are kept until then; this transaction has created the others.  In TopMemoryContext.
+ */
+static List *unbuilt = NIL;
+static int	nkept = 0;
 
 /* -------------------------------------------------------------------- choice */
+
+static inline bool
+is_enabled(void)
+{
+	return gpusort_enabled && gpusort_enable_create_index;
+}
 
 static double
 expected_rows(Relation heap)
@@ -94,13 +117,30 @@ is_faster_alone(Relation index, const IndexInfo *info, double nrows)
 		!gs_sort_parallel_pays(columns, ncolumns, info->ii_ParallelWorkers + 1, nrows);
 }
 
+/* The index is open for its build, which was not to be missed. */
+static void
+forget_unbuilt(Relation index)
+{
+	for (int i = 0; i < nkept; i++)
+	{
+		if (list_nth(unbuilt, i) != index)
+			continue;
+		unbuilt = list_delete_nth_cell(unbuilt, i);
+		nkept--;
+		gs_forget_relation(index);
+		break;
+	}
+}
+
+/* An ambuild function. */
 static IndexBuildResult *
-build_or_leave(Relation heap, Relation index, IndexInfo *info)
+build_index(Relation heap, Relation index, IndexInfo *info)
 {
 	double		nrows;
 	char	   *reason;
 
-	if (!gpusort_enabled || !gpusort_enable_create_index || IsSystemRelation(heap))
+	forget_unbuilt(index);
+	if (!is_enabled() || IsSystemRelation(heap))
 		return btbuild(heap, index, info);
 	nrows = expected_rows(heap);
 	reason = reason_not(heap, index, info, nrows);
@@ -121,23 +161,17 @@ build_or_leave(Relation heap, Relation index, IndexInfo *info)
 	return gs_index_build(heap, index, info, nrows);
 }
 
-/* An ambuild function. */
-static IndexBuildResult *
-build_index(Relation heap, Relation index, IndexInfo *info)
-{
-	IndexBuildResult *result;
-
-	if (!no_workers)
-		return build_or_leave(heap, index, info);
-	/* functions that the index calls may look at the setting; after an ERROR it is 0 again anyway */
-	info->ii_ParallelWorkers = 0;
-	max_parallel_maintenance_workers = 0;
-	result = build_or_leave(heap, index, info);
-	max_parallel_maintenance_workers = 1;
-	return result;
-}
-
 /* --------------------------------------------------------------------- hooks */
+
+/* An open index is built by us, if it is a btree. */
+static bool
+take_over(Relation index)
+{
+	if (index->rd_rel->relam != BTREE_AM_OID || index->rd_rel->relkind != RELKIND_INDEX)
+		return false;
+	gs_set_ambuild(index, build_index);
+	return true;
+}
 
 /* The table's open btrees are built by us. */
 static void
@@ -153,9 +187,8 @@ take_over_indexes(Oid table)
 
 		if (index == NULL)
 			continue;
-		if (index->rd_refcnt > 1 && index->rd_rel->relam == BTREE_AM_OID &&
-			index->rd_rel->relkind == RELKIND_INDEX)
-			gs_set_ambuild(index, build_index);
+		if (index->rd_refcnt > 1)
+			(void) take_over(index);
 		RelationClose(index);
 	}
 	list_free(indexes);
@@ -167,80 +200,65 @@ gpusort_relation_info(PlannerInfo *root, Oid table, bool inhparent, RelOptInfo *
 {
 	if (next_relation_info_hook)
 		next_relation_info_hook(root, table, inhparent, rel);
-	if (root->parse->jointree == NULL && inhparent)
+	if (is_enabled() && root->parse->jointree == NULL && inhparent)
 		take_over_indexes(table);
 }
 
-/* May a statement build an index of rows that there are? */
+/* Does the statement that runs have the relation for itself, as it has an index that it builds? */
 static bool
-builds_indexes(Node *statement)
+is_locked(Oid relation)
 {
-	ListCell   *lc;
+	LOCKTAG		tag;
 
-	switch (nodeTag(statement))
-	{
-		case T_IndexStmt:
-		case T_ReindexStmt:
-		case T_ClusterStmt:
-		case T_AlterTableStmt:
-		case T_RefreshMatViewStmt:
-			return true;
-		case T_VacuumStmt:
-			/* others have workers, too */
-			foreach(lc, ((VacuumStmt *) statement)->options)
-			{
-				DefElem    *option = lfirst_node(DefElem, lc);
-
-				if (strcmp(option->defname, "full") == 0)
-					return defGetBoolean(option);
-			}
-			return false;
-		default:
-			return false;
-	}
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relation);
+	return LockHeldByMe(&tag, AccessExclusiveLock);
 }
 
 static void
-run_utility(PlannedStmt *statement, const char *query_string, bool read_only_tree,
-			ProcessUtilityContext context, ParamListInfo params,
-			QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+remember_unbuilt(Relation index)
 {
-	if (next_utility_hook)
-		next_utility_hook(statement, query_string, read_only_tree, context, params,
-						  environment, dest, completion);
-	else
-		standard_ProcessUtility(statement, query_string, read_only_tree, context, params,
-								environment, dest, completion);
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	unbuilt = list_append_unique_ptr(unbuilt, index);
+	MemoryContextSwitchTo(old);
 }
 
-/*
- * The setting is changed behind PostgreSQL's back, since a statement like CREATE INDEX
- * CONCURRENTLY commits in between, and a nest level of settings would end there.
- */
+/* A RelcacheCallbackFunction: the entry is gone, or was made anew as it is open. */
 static void
-gpusort_utility(PlannedStmt *statement, const char *query_string, bool read_only_tree,
-				ProcessUtilityContext context, ParamListInfo params,
-				QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+gpusort_relation_changed(Datum arg, Oid relation)
 {
-	if (max_parallel_maintenance_workers > 0 || !builds_indexes(statement->utilityStmt))
+	Relation	index;
+
+	if (max_parallel_maintenance_workers > 0 || !is_enabled() || !IsTransactionState() ||
+		relation < FirstNormalObjectId || !is_locked(relation) ||
+		get_rel_relkind(relation) != RELKIND_INDEX)
+		return;
+	index = RelationIdGetRelation(relation);
+	if (index == NULL)
+		return;
+	if (take_over(index) && !index->rd_index->indisready &&
+		index->rd_createSubid != InvalidSubTransactionId)
+		remember_unbuilt(index);
+	RelationClose(index);
+}
+
+/* A ResourceReleaseCallback: a transaction has ended, and so have the entries of what it undid. */
+static void
+gpusort_transaction_end(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
+{
+	if (unbuilt == NIL || phase != RESOURCE_RELEASE_AFTER_LOCKS || !is_top_level)
+		return;
+	if (is_commit)
 	{
-		run_utility(statement, query_string, read_only_tree, context, params,
-					environment, dest, completion);
+		/* no ERROR here */
+		for (; nkept < list_length(unbuilt); nkept++)
+			gs_keep_relation(list_nth(unbuilt, nkept));
 		return;
 	}
-	max_parallel_maintenance_workers = 1;
-	no_workers = true;
-	PG_TRY();
-	{
-		run_utility(statement, query_string, read_only_tree, context, params,
-					environment, dest, completion);
-	}
-	PG_FINALLY();
-	{
-		max_parallel_maintenance_workers = 0;
-		no_workers = false;
-	}
-	PG_END_TRY();
+	while (nkept > 0)
+		gs_forget_relation(list_nth(unbuilt, --nkept));
+	list_free(unbuilt);
+	unbuilt = NIL;
 }
 
 void
@@ -248,6 +266,6 @@ gs_index_hook_install(void)
 {
 	next_relation_info_hook = get_relation_info_hook;
 	get_relation_info_hook = gpusort_relation_info;
-	next_utility_hook = ProcessUtility_hook;
-	ProcessUtility_hook = gpusort_utility;
+	CacheRegisterRelcacheCallback(gpusort_relation_changed, (Datum) 0);
+	RegisterResourceReleaseCallback(gpusort_transaction_end, NULL);
 }

@@ -17,6 +17,10 @@
  *		list			 TID of b, TID of b, TID of b
  *		page	  | a | b: TIDs | c |	when c comes
  *
+ * PostgreSQL finds duplicates while it sorts, so before any tuple is too long for a page.  One that is
+ * too long for a page of a unique index is an ERROR, but one that waits until all tuples behind it are
+ * known to be no duplicates.
+ *
  * What is gathered is as PostgreSQL has it: MOST_POSTING_BYTES is a rule of its nbtsort.c, as
  * is_taken_in() is of its nbtdedup.c, which has the reasons.
  *
@@ -61,6 +65,7 @@ struct GsIndexLoad
 	bool		last_alive;		/* the tuple before */
 	bool		any_alive;		/* one of those of the same key? */
 	int64		ntuples;		/* that came */
+	IndexTuple	too_long;		/* the first that no page takes, once there is one; then no page is filled */
 
 	MemoryContext context;
 	MemoryContext scratch;		/* for a round */
@@ -224,7 +229,7 @@ form_long_tuple(GsIndexLoad *load, MinimalTuple row)
 static inline IndexTuple
 form_tuple(GsIndexLoad *load, MinimalTuple row)
 {
-	const bool	apart = load->ntids > 0;
+	const bool	apart = load->ntids > 0 || load->too_long != NULL;
 	IndexTuple	tuple;
 
 	if (likely(!gs_index_row_is_long(row)))
@@ -240,6 +245,19 @@ form_tuple(GsIndexLoad *load, MinimalTuple row)
 		memcpy(tuple, formed, IndexTupleSize(formed));
 	}
 	return tuple;
+}
+
+/* Keeps a tuple that no page takes to compare the next one with it. */
+static pg_noinline void
+hold_back(GsIndexLoad *load, IndexTuple tuple)
+{
+	if (load->too_long == NULL)
+	{
+		load->too_long = MemoryContextAlloc(load->context, IndexTupleSize(tuple));
+		memcpy(load->too_long, tuple, IndexTupleSize(tuple));
+		load->last = MemoryContextAlloc(load->context, INDEX_SIZE_MASK + 1);
+	}
+	memcpy(load->last, tuple, IndexTupleSize(tuple));
 }
 
 void
@@ -258,7 +276,11 @@ gs_index_load_add(GsIndexLoad *load, MinimalTuple row)
 	else
 	{
 		end_posting_list(load);
-		load->last = gs_index_tree_add(load->tree, tuple);
+		if (unlikely(load->too_long != NULL ||
+					 (load->unique && gs_index_tree_is_too_long(load->tree, tuple))))
+			hold_back(load, tuple);
+		else
+			load->last = gs_index_tree_add(load->tree, tuple);
 	}
 	load->last_alive = alive;
 	if (unlikely(++load->ntuples % TUPLES_A_ROUND == 0))
@@ -272,6 +294,8 @@ gs_index_load_end(GsIndexLoad *load)
 	MemoryContext old = MemoryContextSwitchTo(load->scratch);
 
 	end_posting_list(load);
+	if (load->too_long != NULL)
+		(void) gs_index_tree_add(load->tree, load->too_long);	/* an ERROR */
 	gs_index_tree_end(load->tree);
 	end_round(load);
 	MemoryContextSwitchTo(old);

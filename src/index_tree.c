@@ -387,6 +387,12 @@ gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow)
 	return (IndexTuple) ((char *) leaves->page + header->pd_upper - nbytes);
 }
 
+bool
+gs_index_tree_is_too_long(const GsIndexTree *tree, IndexTuple tuple)
+{
+	return MAXALIGN(IndexTupleSize(tuple)) > tree->longest;
+}
+
 IndexTuple
 gs_index_tree_add(GsIndexTree *tree, IndexTuple item)
 {

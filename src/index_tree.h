@@ -29,6 +29,9 @@ extern GsIndexTree *gs_index_tree_begin(Relation heap, Relation index, bool alle
  */
 extern IndexTuple gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow);
 
+/* Is the tuple that was formed there longer than a leaf takes?  To add it is an ERROR then. */
+extern bool gs_index_tree_is_too_long(const GsIndexTree *tree, IndexTuple tuple);
+
 /*
  * Adds the tuple that was formed there.  Returns where it stands, until this or the next function is
  * called.  Both may leave memory behind in the current context.

@@ -105,6 +105,20 @@ gs_set_ambuild(Relation index, ambuild_function build)
 	index->rd_indam->ambuild = build;
 }
 
+/* Keeps the relcache entry of a relation that is not open, from one transaction to another. */
+static inline void
+gs_keep_relation(Relation relation)
+{
+	relation->rd_refcnt++;
+}
+
+/* Ends that. */
+static inline void
+gs_forget_relation(Relation relation)
+{
+	relation->rd_refcnt--;
+}
+
 /* Has the scan of a heap looked up which tuples of its page are visible? */
 static inline bool
 gs_is_pagemode(HeapScanDesc scan)

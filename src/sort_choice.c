@@ -5,7 +5,8 @@
  *
  * Asked twice: when the planner weighs a path (sort_path.c), and when its plan
  * is rewritten (sort_plan.c).  The answers have to agree, or a plan would be
- * chosen for a GpuSort that then is none.
+ * chosen for a GpuSort that then is none.  So the settings are those of the first time: a hint may
+ * set some while a query is planned, and they are as before when its plan is rewritten.
  *
  * A sort is PostgreSQL's when
  *
@@ -23,22 +24,36 @@
 #include "gpusort.h"
 #include "sort_choice.h"
 
+GsChoiceSettings
+gs_choice_settings(void)
+{
+	return (GsChoiceSettings) {
+		.enabled = gpusort_enabled,
+		.force = gpusort_force,
+		.debug_plan = gpusort_debug_plan,
+		.min_rows = gpusort_min_rows,
+		.libc_collations = gpusort_libc_collations
+	};
+}
+
 char *
-gs_sort_choice_reason_not(const GsSortColumn *columns, int ncolumns, double nrows,
-						  const GsBound *bound)
+gs_sort_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
+						  int ncolumns, double nrows, const GsBound *bound)
 {
 	char	   *why_not;
 
 	if (!gs_sort_key_can_encode(columns, ncolumns, &why_not))
 		return why_not;
+	if (settings->libc_collations == GS_LIBC_OFF && gs_sort_key_will_need_proof(columns, ncolumns))
+		return "a collation is of libc, and gpusort.libc_collations is off";
 	if (bound->bounded && !bound->computable)
 		return "a LIMIT bounds it, by a value that is not known here";
-	if (gpusort_force)
+	if (settings->force)
 		return NULL;
 	if (bound->bounded && gs_sort_key_will_need_proof(columns, ncolumns))
 		return "a LIMIT bounds it, and its collation's keys have to be proven";
-	if (nrows < gpusort_min_rows)
+	if (nrows < settings->min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
-						nrows, gpusort_min_rows);
+						nrows, settings->min_rows);
 	return NULL;
 }

@@ -11,8 +11,22 @@
 #include "plan_limit.h"
 #include "sort_key.h"
 
+/* The settings that decide. */
+typedef struct GsChoiceSettings
+{
+	bool		enabled;
+	bool		force;
+	bool		debug_plan;
+	int			min_rows;
+	int			libc_collations;	/* a GsLibcChoice */
+} GsChoiceSettings;
+
+/* As they are now. */
+extern GsChoiceSettings gs_choice_settings(void);
+
 /* NULL if the sort is gpusort's, else why it is not, for people. */
-extern char *gs_sort_choice_reason_not(const GsSortColumn *columns, int ncolumns,
+extern char *gs_sort_choice_reason_not(const GsChoiceSettings *settings,
+									   const GsSortColumn *columns, int ncolumns,
 									   double nrows, const GsBound *bound);
 
 #endif							/* GPUSORT_SORT_CHOICE_H */

@@ -87,11 +87,12 @@ static bool
 estimate_sort(PlannerInfo *root, Path *input, const GsBound *bound, GsSortColumn **columns,
 			  GsSortEstimate *estimate)
 {
+	const GsChoiceSettings settings = gs_choice_settings();
 	int			ncolumns = list_length(root->sort_pathkeys);
 
 	*columns = sort_columns(root, input->pathtarget);
 	if (*columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
-		gs_sort_choice_reason_not(*columns, ncolumns, input->rows, bound) != NULL)
+		gs_sort_choice_reason_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
 		return false;
 	estimate->nrows = input->rows;
 	estimate->width = input->pathtarget->width;

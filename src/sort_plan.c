@@ -26,7 +26,6 @@
  */
 #include "postgres.h"
 
-#include "gpusort.h"
 #include "plan_limit.h"
 #include "sort_choice.h"
 #include "sort_cost.h"
@@ -41,7 +40,14 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
-static Plan *rewrite_plan(Plan *plan, GsBound bound, bool repeatable);
+/* What holds for the whole plan. */
+typedef struct Rewrite
+{
+	const GsChoiceSettings *settings;
+	bool		repeatable;
+} Rewrite;
+
+static Plan *rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite);
 
 /*
  * Nothing but reads, and nothing volatile: then a part of the plan may run
@@ -55,13 +61,14 @@ gs_sort_plan_is_repeatable(Query *query)
 }
 
 void
-gs_sort_plan_rewrite(PlannedStmt *statement, bool repeatable)
+gs_sort_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable)
 {
+	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, gs_no_bound, repeatable);
+	statement->planTree = rewrite_plan(statement->planTree, gs_no_bound, &rewrite);
 	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_bound, repeatable);
+		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_bound, &rewrite);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -117,12 +124,12 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool
 }
 
 static void
-rewrite_list(List *plans, GsBound bound, bool repeatable)
+rewrite_list(List *plans, GsBound bound, const Rewrite *rewrite)
 {
 	ListCell   *lc;
 
 	foreach(lc, plans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), bound, repeatable);
+		lfirst(lc) = rewrite_plan(lfirst(lc), bound, rewrite);
 }
 
 /* Is what a Result computes as well computed by one participant for all rows? */
@@ -161,7 +168,7 @@ share_sort(Plan *plan)
  * extensions' nodes, which may count on their kind.
  */
 static Plan *
-rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
+rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite)
 {
 	GsBound		child_bound = gs_no_bound;
 
@@ -175,10 +182,10 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 		case T_CustomScan:
 			return plan;
 		case T_Append:
-			rewrite_list(((Append *) plan)->appendplans, bound, repeatable);
+			rewrite_list(((Append *) plan)->appendplans, bound, rewrite);
 			break;
 		case T_MergeAppend:
-			rewrite_list(((MergeAppend *) plan)->mergeplans, bound, repeatable);
+			rewrite_list(((MergeAppend *) plan)->mergeplans, bound, rewrite);
 			break;
 		case T_SubqueryScan:
 			{
@@ -186,7 +193,7 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 
 				scan->subplan = rewrite_plan(scan->subplan,
 											 plan->qual == NIL ? bound : gs_no_bound,
-											 repeatable);
+											 rewrite);
 				break;
 			}
 		case T_Limit:
@@ -204,8 +211,8 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 		default:
 			break;
 	}
-	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, repeatable);
-	plan->righttree = rewrite_plan(plan->righttree, gs_no_bound, repeatable);
+	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, rewrite);
+	plan->righttree = rewrite_plan(plan->righttree, gs_no_bound, rewrite);
 	if (IsA(plan, GatherMerge))
 		share_sort(plan->lefttree);
 
@@ -213,12 +220,13 @@ rewrite_plan(Plan *plan, GsBound bound, bool repeatable)
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
-		char	   *reason = gs_sort_choice_reason_not(columns, sort->numCols,
-														   plan->lefttree->plan_rows, &bound);
+		char	   *reason = gs_sort_choice_reason_not(rewrite->settings, columns,
+														   sort->numCols, plan->lefttree->plan_rows,
+														   &bound);
 
 		if (reason == NULL)
-			return replace_sort(sort, columns, &bound, repeatable);
-		if (gpusort_debug_plan)
+			return replace_sort(sort, columns, &bound, rewrite->repeatable);
+		if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
 					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));
 	}

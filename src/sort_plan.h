@@ -8,6 +8,8 @@
 #ifndef GPUSORT_SORT_PLAN_H
 #define GPUSORT_SORT_PLAN_H
 
+#include "sort_choice.h"
+
 #include "nodes/plannodes.h"
 
 /*
@@ -15,10 +17,11 @@
  * gpusort.debug_plan, reports the others and why they were left.
  */
 /*
- * repeatable: what gs_sort_plan_is_repeatable() said of the query before it was
- * planned.
+ * settings: as they were while the query was planned.  repeatable: what gs_sort_plan_is_repeatable()
+ * said of the query before.
  */
-extern void gs_sort_plan_rewrite(PlannedStmt *statement, bool repeatable);
+extern void gs_sort_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
+								 bool repeatable);
 
 /* May parts of the query run twice, without anybody noticing? */
 extern bool gs_sort_plan_is_repeatable(Query *query);

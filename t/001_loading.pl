@@ -147,6 +147,55 @@ like(stderr_of("LOAD 'gpusort'; SET gpusort.debug_plan = on; SET gpusort.min_row
 	qr/NOTICE:  gpusort leaves a Sort to PostgreSQL: 20000 rows are fewer than gpusort.min_rows = 20001/,
 	'gpusort.debug_plan says why');
 
+# --------------------------------------- beside a planner hook that sets settings
+
+# It puts them back when the planner is done, before or after our own hook sees the plan.
+my $hint = PostgreSQL::Test::Utils::tempdir() . '/hint.so';
+my @cflags = split(' ', $node->config_data('--cflags'));
+
+command_ok([ $node->config_data('--cc'), @cflags, '-fPIC', '-shared', '-I', $node->config_data('--includedir-server'),
+		'-o', $hint, "$FindBin::RealBin/../test/hint/hint.c" ], 'a library with such a hook is built');
+$node->safe_psql('postgres', q{
+	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8');
+	CREATE TABLE names AS SELECT ('name ' || hashint8(i)) COLLATE of_libc AS name FROM generate_series(1, 20000) i;
+	ANALYZE names;
+	CREATE FUNCTION planned(query text) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN
+		EXECUTE query;
+		RETURN 1;
+	EXCEPTION WHEN division_by_zero THEN
+		RETURN 1;
+	END $$;
+});
+
+foreach my $libraries ("'$hint'; LOAD 'gpusort'", "'gpusort'; LOAD '$hint'")
+{
+	my $name = $libraries =~ /^'gpusort/ ? 'after gpusort' : 'before gpusort';
+	my $hinted = sub {
+		my ($set, $settings, $q) = @_;
+
+		return $node->safe_psql('postgres', "LOAD $libraries; $settings /*+ $set */ EXPLAIN (COSTS OFF) " . ($q // $query));
+	};
+	my $by_name = 'SELECT * FROM names ORDER BY name';
+
+	like($hinted->('gpusort.enabled off', ''), $stock_plan, "a hint $name: gpusort.enabled off");
+	like($hinted->('gpusort.min_rows 20001', ''), $stock_plan, "a hint $name: gpusort.min_rows, more rows");
+	like($hinted->('gpusort.min_rows 20000', 'SET gpusort.min_rows = 20001;'), $gpu_plan, "a hint $name: gpusort.min_rows, fewer");
+	like($hinted->('gpusort.force on', 'SET gpusort.min_rows = 20001;'), $gpu_plan, "a hint $name: gpusort.force");
+	like($hinted->('gpusort.libc_collations off', '', $by_name), $stock_plan, "a hint $name: gpusort.libc_collations off");
+	like($hinted->('work_mem 8MB', '', $by_name), qr/GpuSort/, "a hint $name: another setting");
+
+	# planned while another query is
+	foreach my $inner ("/*+ gpusort.enabled off */ $query", '/*+ gpusort.enabled off */ SELECT 1 / 0')
+	{
+		like(plan_of($node, "SELECT * FROM rows WHERE i > planned('$inner') ORDER BY k", "LOAD $libraries; SET gpusort.min_rows = 1000;"), qr/GpuSort/,
+			"a hint $name: $inner, in a function");
+	}
+	like($hinted->('gpusort.enabled off', 'SET gpusort.min_rows = 1000;', "SELECT * FROM rows WHERE i > planned('$query') ORDER BY k"), qr/^Sort\n/,
+		"a hint $name: a function plans without one");
+	is($node->safe_psql('postgres', "LOAD $libraries; /*+ gpusort.enabled off */ $digest"), $stock_digest, "a hint $name: the rows");
+}
+
 # ------------------------------------------------------- parallel workers
 
 # The leader has only LOADed the library: workers get it with the leader's state.

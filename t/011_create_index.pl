@@ -154,6 +154,61 @@ ok(IPC::Run::finish($pgbench), 'writers wrote all the while') or diag($bench_err
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'written'::regclass AND indisvalid"),
 	'3', 'indexes built CONCURRENTLY have all entries');
 
+# max_parallel_maintenance_workers is the user's: functions that run meanwhile see it, and set it
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION sees(at text) RETURNS void IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN
+		RAISE NOTICE '% sees %', at, current_setting('max_parallel_maintenance_workers');
+	END $$;
+	CREATE FUNCTION index_sees(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN
+		PERFORM sees('index');
+		RETURN id;
+	END $$;
+	CREATE FUNCTION trigger_sees() RETURNS event_trigger LANGUAGE plpgsql AS $$
+	DECLARE
+		change text[] := string_to_array(current_setting('test.change', true), ' ');
+	BEGIN
+		PERFORM sees(tg_event);
+		IF tg_event = 'ddl_command_start' AND cardinality(change) = 2 THEN
+			PERFORM set_config('max_parallel_maintenance_workers', change[1], change[2]::bool);
+		END IF;
+	END $$;
+	CREATE TABLE one_row AS SELECT 1 AS id;
+	CREATE EVENT TRIGGER sees_start ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION trigger_sees();
+	CREATE EVENT TRIGGER sees_end ON ddl_command_end WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION trigger_sees();
+});
+foreach my $case ([ '', '0 0 0 0' ], [ '2 true', '0 2 2 0' ], [ '3 false', '0 3 3 3' ])
+{
+	my ($change, $seen) = @$case;
+
+	foreach my $build ('btree', 'hash', 'btree without gpusort')
+	{
+		my $method = $build =~ s/ .*//r;
+		my $enabled = $build eq $method ? 'on' : 'off';
+		my ($rc, $out, $err) = $node->psql('postgres', qq{
+			SET gpusort.enabled = $enabled;
+			SET test.change = '$change';
+			CREATE INDEX ON one_row USING $method (index_sees(id));
+			SHOW max_parallel_maintenance_workers;});
+
+		is(join(' ', $err =~ / sees (\d+)/g, $out), $seen, "who sees which max_parallel_maintenance_workers, changed to '$change': $build");
+	}
+}
+$node->safe_psql('postgres', 'DROP EVENT TRIGGER sees_start; DROP EVENT TRIGGER sees_end; DROP TABLE one_row');
+
+# an index that was created CONCURRENTLY and not built is nobody's
+my ($writer) = session($node, 'BEGIN');
+my ($waits_for_writer) = session($node, "SET lock_timeout = '10ms'");
+
+ask($writer, 'INSERT INTO written VALUES (0, 0, 0)');
+like(ask_error($waits_for_writer, 'CREATE INDEX CONCURRENTLY not_built ON written (id, k)'), qr/canceling statement due to lock timeout/,
+	'CREATE INDEX CONCURRENTLY ends before it builds');
+ask($writer, 'COMMIT');
+$writer->quit;
+is(ask_error($waits_for_writer, 'REINDEX INDEX not_built; DROP INDEX not_built'), '', 'the session can build and drop it');
+$waits_for_writer->quit;
+
 # gpusortd dies with the entries that it has
 my ($holds) = session($node, 'SELECT pg_advisory_lock(1)');
 my ($loses) = session($node);
