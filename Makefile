@@ -32,6 +32,7 @@ OBJS = \
 	src/sort_load.o \
 	src/sort_room.o \
 	src/sort_hand_over.o \
+	src/sort_few.o \
 	src/sort_in_order.o \
 	src/sort_row.o \
 	src/sort_scan.o \

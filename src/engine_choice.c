@@ -3,8 +3,8 @@
  * engine_choice.c
  *	  Which engine sorts the rows: the CPU's at first, then perhaps a device's.
  *
- * Every sort starts on the CPU engine, so that one of ten rows, or one whose
- * size was estimated wrong, never waits for a device.  Past
+ * Every sort starts on the CPU engine, so that one whose size was estimated
+ * wrong never waits for a device.  Past
  * gpusort.device_min_rows, or when memory is at its end, the rows move: a copy
  * of what there is by then, in input order, and all further rows go straight
  * to the device's ring.

@@ -10,6 +10,7 @@
  *	  sort_choice	which of them
  *	  sort_node		the executor wants rows: has them loaded, hands them out sorted
  *	  sort_load		reads the child to its end; sort_top drops what a LIMIT will not ask for
+ *	  sort_few		the first rows, and all of them if there are no more
  *	  sort_room		batches for them: of an engine, a device, one engine after the other
  *	  sort_row		a slot's row, stored in a batch
  *	  sort_deform	where its sort columns are
@@ -266,7 +267,7 @@ define_settings(void)
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.force",
 							 "Takes over every possible sort, whatever its size.",
-							 "For tests.",
+							 "For tests. Engines sort, however few the rows are.",
 							 &gpusort_force, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.debug_plan",

@@ -64,7 +64,7 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
  * stock sort costs the same for any number of columns, so may this one, nearly.
  *
  * A device took 0.4 of the CPU engine's time for 10 M rows, 0.8 for 100 k, and
- * more than all of it for few (gpusort.c).
+ * more than all of it for few: those that gpusort.device_min_rows keeps away from it.
  *
  * Of 0.84 s for 10 M rows by a bigint, 0.11 s were the hand-out, and some 0.35 s
  * the scan below (H200, 16 cores of a Xeon, PostgreSQL 15.20, 2026-11): a fifth or a
@@ -74,7 +74,6 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 #define ROW_OPERATORS		28
 #define COLUMN_OPERATORS	2
 #define DEVICE_SHARE		0.7
-#define DEVICE_LEAST_ROWS	100000
 #define HAND_OUT_SHARE		0.3
 
 /* What the planner calls expensive, and so computes after a sort. */
@@ -91,15 +90,7 @@ row_cost(const GsSortEstimate *estimate, double share)
 double
 gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device)
 {
-	bool		pays = on_device && estimate->nrows >= DEVICE_LEAST_ROWS;
-
-	return estimate->nrows * row_cost(estimate, pays ? DEVICE_SHARE : 1);
-}
-
-bool
-gs_sort_cost_can_feed(double nrows)
-{
-	return nrows >= DEVICE_LEAST_ROWS;
+	return estimate->nrows * row_cost(estimate, on_device ? DEVICE_SHARE : 1);
 }
 
 double

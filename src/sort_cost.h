@@ -25,16 +25,14 @@ extern double gs_sort_cost_bytes(const GsSortEstimate *estimate);
 
 /*
  * What the sort costs beside its input, until the first row can leave, in the
- * planner's units.
+ * planner's units.  on_device: gs_engine_device_is_likely().
  */
 extern double gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device);
 
 /*
  * The same of one participant of several that feed a device's sort; and what it
- * costs the one that hands all rows out until the last has left.  Only for so
- * many rows in all that gs_sort_cost_can_feed().
+ * costs the one that hands all rows out until the last has left.
  */
-extern bool gs_sort_cost_can_feed(double nrows);
 extern double gs_sort_cost_feed(const GsSortEstimate *estimate);
 extern double gs_sort_cost_hand_out(const GsSortEstimate *estimate, double nrows);
 

@@ -237,15 +237,18 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	summary->any = true;
 	summary->nrows = state->nrows;
 	summary->nfed = state->nfed;
-	if (state->phase == GS_SORT_ENGINE)
+	if (state->phase == GS_SORT_FEW)
+	{
+		strlcpy(summary->method, "insertion sort", sizeof(summary->method));
+		strlcpy(summary->engine, "none", sizeof(summary->engine));
+		summary->kilobytes = (gs_few_bytes(state->few) + 1023) / 1024;
+	}
+	else if (state->phase == GS_SORT_ENGINE)
 	{
 		const GsFigures *figures = gs_engine_figures(state->engine);
 
-		if (gpusort_explain_as_sort)
-			strlcpy(summary->method, stock_method(state), sizeof(summary->method));
-		else
-			snprintf(summary->method, sizeof(summary->method), "%s%s",
-					 state->top.dropped > 0 ? "top-N " : "", method_name(figures->method));
+		snprintf(summary->method, sizeof(summary->method), "%s%s",
+				 state->top.dropped > 0 ? "top-N " : "", method_name(figures->method));
 		strlcpy(summary->engine, figures->engine, sizeof(summary->engine));
 		summary->kilobytes = (figures->peak_bytes + 1023) / 1024;
 	}
@@ -268,6 +271,8 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 		summary->kilobytes = stats.spaceUsed;
 		summary->on_disk = stats.spaceType == SORT_SPACE_TYPE_DISK;
 	}
+	if (gpusort_explain_as_sort && (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE))
+		strlcpy(summary->method, stock_method(state), sizeof(summary->method));
 }
 
 /* ------------------------------------------------------------------- workers */
@@ -457,7 +462,9 @@ gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	}
 	if (!gpusort_explain_as_sort)
 	{
-		if (state->phase == GS_SORT_ENGINE)
+		if (state->phase == GS_SORT_FEW)
+			ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+		else if (state->phase == GS_SORT_ENGINE)
 			explain_engine(state, es);
 		else if (state->phase == GS_SORT_MERGE)
 			explain_merge(state, es);

@@ -71,7 +71,9 @@ gs_sort_find_next(GsSortState *state, bool forward)
 	if (state->position < 0 || state->position >= (int64) state->nrows)
 		return ExecClearTuple(slot);
 
-	if (state->keys_only)
+	if (state->phase == GS_SORT_FEW)
+		gs_few_get(state->few, state->position, slot);
+	else if (state->keys_only)
 		gs_sort_store_value(state, value_at(state, state->position, forward), slot);
 	else
 		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row_at(state, state->position, forward)),

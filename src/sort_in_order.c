@@ -33,9 +33,9 @@
 #include "utils/memutils.h"
 
 bool
-gs_in_order_pays(const GsSortState *state, int64 bound)
+gs_in_order_pays(const GsSortState *state)
 {
-	return state->compare != NULL && bound == GS_UNBOUNDED;
+	return state->compare != NULL && state->top.bound == GS_UNBOUNDED;
 }
 
 GsEngine *

@@ -11,7 +11,7 @@
 #include "sort_state.h"
 
 /* May this sort count on it?  Not where it would drop rows by their keys. */
-extern bool gs_in_order_pays(const GsSortState *state, int64 bound);
+extern bool gs_in_order_pays(const GsSortState *state);
 
 /* Opens an engine whose rows have no keys, and which keeps them as they come; NULL if out of memory. */
 extern GsEngine *gs_in_order_open(const GsJob *job);

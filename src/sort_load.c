@@ -8,6 +8,9 @@
  * above has the rows dropped that cannot be among those that it wants
  * (sort_top.c), most of them before they are stored.
  *
+ * The first rows of a child are kept as they are, and if there are no more, sorted by
+ * comparisons (sort_few.c).  Otherwise an engine is opened, and gets them first.
+ *
  * A device can be lost, with all the rows that it has: as long as nothing was
  * handed out, and if the child can be run again unnoticed, the sort starts once
  * more and stays with the CPU.
@@ -180,19 +183,14 @@ open_engine(GsSortState *state)
 	state->engine = state->in_order ? gs_in_order_open(&job) : gs_engine_cpu_open(&job);
 }
 
-/* Opens the engine, unless the rows had better go to a tuplesort at once. */
-void
-gs_sort_begin(GsSortState *state, int memory_kb)
+/* What a sort begins with, whoever sorts. */
+static void
+begin_sort(GsSortState *state, int memory_kb)
 {
-	TupleDesc	desc = state->desc;
-	MemoryContext old;
-	char	   *why_not = NULL;
-	GsJob		job;
-	int64		bound;
-
 	/* small blocks: batches are pieces of their own then, which can be given back */
-	state->context = AllocSetContextCreate(state->parent_context, "GpuSort",
-										   ALLOCSET_SMALL_SIZES);
+	if (state->context == NULL)
+		state->context = AllocSetContextCreate(state->parent_context, "GpuSort",
+											   ALLOCSET_SMALL_SIZES);
 	state->memory_limit = (Size) memory_kb * 1024;
 	state->merge_limit = state->memory_limit;
 	state->engine = NULL;
@@ -207,11 +205,25 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
-	bound = gs_bound_compute(state->bound, state->econtext);
-
-	old = MemoryContextSwitchTo(state->context);
+	gs_top_begin(&state->top, gs_bound_compute(state->bound, state->econtext));
 	if (state->verified)
-		state->verify = gs_sort_verify_create(state->columns, state->ncolumns, desc);
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+
+		state->verify = gs_sort_verify_create(state->columns, state->ncolumns, state->desc);
+		MemoryContextSwitchTo(old);
+	}
+}
+
+/* Opens the engine, unless the rows had better go to a tuplesort at once. */
+static void
+begin_engine(GsSortState *state)
+{
+	TupleDesc	desc = state->desc;
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	char	   *why_not = NULL;
+	GsJob		job;
+
 	if (!gpusort_enabled)
 		why_not = "gpusort.enabled is off";
 	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
@@ -219,7 +231,7 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
 										state->role != GS_ROLE_ALONE || gs_sort_device_is_likely(state));
 		if (gs_sort_key_needs_proof(state->key))
-			bound = GS_UNBOUNDED;	/* what is dropped is never compared */
+			gs_top_begin(&state->top, GS_UNBOUNDED);	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
 		state->keys_only = gs_sort_key_layout(state->key)->keys_only;
 		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
@@ -228,24 +240,31 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 		state->engine = gs_sort_parallel_open(state, &job);
 		if (state->engine == NULL)
 		{
-			state->in_order = gs_in_order_pays(state, bound);
+			state->in_order = gs_in_order_pays(state);
 			open_engine(state);
 		}
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
-	gs_top_begin(&state->top, bound);
-	if (state->engine != NULL && bound != GS_UNBOUNDED && gs_sort_key_first_is_costly(state->key))
+	if (state->engine != NULL && state->top.bound != GS_UNBOUNDED &&
+		gs_sort_key_first_is_costly(state->key))
 		gs_top_compare_values(&state->top, state->columns, state->ncolumns, desc);
 	MemoryContextSwitchTo(old);
 
 	if (state->engine == NULL)
 	{
 		gs_sort_parallel_withdraw(state);
-		gs_sort_begin_stock(state, memory_kb, why_not);
+		gs_sort_begin_stock(state, state->memory_limit / 1024, why_not);
 	}
 	else
 		state->phase = GS_SORT_ENGINE;
+}
+
+void
+gs_sort_begin(GsSortState *state, int memory_kb)
+{
+	begin_sort(state, memory_kb);
+	begin_engine(state);
 }
 
 /* Has a tuplesort go on with this sort's rows.  False: the engine failed. */
@@ -366,6 +385,63 @@ gs_sort_put(GsSortState *state, TupleTableSlot *slot)
 	return take(state, slot, &state->batch);
 }
 
+/*
+ * Do the first rows wait for more before an engine is opened?  Not those of a job that
+ * participants share; nor if all sorts are to go through the engines.
+ */
+static bool
+begins_with_few(const GsSortState *state)
+{
+	return gpusort_enabled && !gpusort_force && state->role == GS_ROLE_ALONE;
+}
+
+static void
+begin_few(GsSortState *state)
+{
+	if (state->few == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->parent_context);
+
+		state->few = gs_few_create(state->columns, state->ncolumns, state->desc);
+		MemoryContextSwitchTo(old);
+	}
+	state->phase = GS_SORT_FEW;
+}
+
+/* Reads the child's first rows; returns the first one that is too many, or an empty slot or NULL. */
+static TupleTableSlot *
+load_few(GsSortState *state, GsScan *scan)
+{
+	TupleTableSlot *slot;
+
+	do
+		slot = gs_scan_next(scan);
+	while (!TupIsNull(slot) && gs_few_put(state->few, slot));
+	state->nread = gs_few_count(state->few);
+	return slot;
+}
+
+/* Has an engine go on, which gets the first rows.  False: it failed. */
+static bool
+leave_few(GsSortState *state, GsBatch **batch)
+{
+	const int	nrows = gs_few_count(state->few);
+	TupleTableSlot *slot;
+	bool		loaded = true;
+
+	begin_engine(state);
+	state->nread = 0;
+	slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
+	for (int i = 0; i < nrows && loaded; i++)
+	{
+		gs_few_get(state->few, i, slot);
+		loaded = take(state, slot, batch);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	gs_few_clear(state->few);
+	return loaded;
+}
+
 /* Reads the child to its end.  False: the engine failed. */
 static bool
 load(GsSortState *state)
@@ -374,6 +450,15 @@ load(GsSortState *state)
 	GsScan		scan;
 
 	gs_scan_begin(&scan, state->child);
+	if (state->phase == GS_SORT_FEW)
+	{
+		TupleTableSlot *slot = load_few(state, &scan);
+
+		if (TupIsNull(slot))
+			return true;
+		if (!leave_few(state, &batch) || !take(state, slot, &batch))
+			return false;
+	}
 	for (;;)
 	{
 		TupleTableSlot *slot = gs_scan_next(&scan);
@@ -398,6 +483,17 @@ sort_in_engine(GsSortState *state)
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
+/* Sorts the first rows, which are all. */
+static void
+sort_few_rows(GsSortState *state)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	gs_few_sort(state->few);
+	MemoryContextSwitchTo(old);
+	state->nrows = gs_few_count(state->few);
+}
+
 /* In whichever way. */
 bool
 gs_sort_perform(GsSortState *state)
@@ -405,6 +501,11 @@ gs_sort_perform(GsSortState *state)
 	GsBatch    *batch = NULL;
 
 	state->position = -1;
+	if (state->phase == GS_SORT_FEW)
+	{
+		sort_few_rows(state);
+		return true;
+	}
 	if (wants_whole_keys(state, true) && !load_again(state, &batch))
 		return false;
 	if (state->in_order && state->spill == NULL)
@@ -447,9 +548,10 @@ gs_sort_forget(GsSortState *state)
 		gs_spill_close(state->spill);	/* owns files */
 	if (state->engine != NULL)
 		gs_engine_close(state->engine); /* may own a connection */
+	if (state->few != NULL)
+		gs_few_clear(state->few);
 	if (state->context != NULL)
-		MemoryContextDelete(state->context);
-	state->context = NULL;
+		MemoryContextReset(state->context);
 	state->key = NULL;
 	state->compare = NULL;
 	state->verify = NULL;
@@ -515,7 +617,11 @@ gs_sort_load(GsSortState *state)
 
 	estate->es_direction = ForwardScanDirection;
 	state->begun_again = false;
-	gs_sort_begin(state, work_mem);
+	begin_sort(state, work_mem);
+	if (begins_with_few(state))
+		begin_few(state);
+	else
+		begin_engine(state);
 	while (!load(state) || !gs_sort_perform(state))
 		begin_again(state);
 	estate->es_direction = direction;

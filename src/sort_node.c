@@ -9,7 +9,7 @@
  * an engine sorts: the sort is stable, and every row is copied once on its way
  * in and not at all on its way out.
  *
- *				 first row wanted		   runs?
+ *				 first row wanted	  few? ------> FEW
  *		IDLE ------------------------> load ------> ENGINE
  *		 ^							 ^	|  \
  *		 | rescan		 memory is	 |	|	`-----> MERGE
@@ -228,7 +228,7 @@ bound_is_kept(const GsSortState *state)
 {
 	int64		bound = gs_bound_compute(state->bound, state->econtext);
 
-	if (state->phase == GS_SORT_ENGINE)
+	if (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE)
 		return bound <= gs_top_nrows(&state->top);
 	return bound <= state->top.bound;
 }
@@ -270,7 +270,7 @@ sort_mark(CustomScanState *node)
 
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_markpos(state->stock.state);
-	else if (state->phase == GS_SORT_ENGINE)
+	else
 		state->mark = state->position;
 }
 
@@ -281,7 +281,7 @@ sort_restore(CustomScanState *node)
 
 	if (state->phase == GS_SORT_STOCK)
 		tuplesort_restorepos(state->stock.state);
-	else if (state->phase == GS_SORT_ENGINE)
+	else
 		state->position = state->mark;
 	if (state->verify != NULL)
 		gs_sort_verify_restart(state->verify, false);

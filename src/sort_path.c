@@ -160,7 +160,7 @@ make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const
 	GsSortEstimate estimate;
 	Path	   *path;
 
-	if (bound->bounded || !parallel_leader_participation || !gs_sort_cost_can_feed(nrows) ||
+	if (bound->bounded || !parallel_leader_participation ||
 		(target != input->pathtarget && gs_sort_cost_is_dear(target->cost.per_tuple)) ||
 		!estimate_sort(root, input, bound, &columns, &estimate) ||
 		gs_sort_key_will_leave_ties(columns, estimate.ncolumns) || !gs_engine_device_is_likely(nrows))

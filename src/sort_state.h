@@ -19,6 +19,7 @@
 #include "engine.h"
 #include "sort_limit.h"
 #include "sort_compare.h"
+#include "sort_few.h"
 #include "sort_key.h"
 #include "sort_shared.h"
 #include "sort_spill.h"
@@ -30,6 +31,7 @@
 typedef enum GsSortPhase
 {
 	GS_SORT_IDLE,				/* nowhere: nothing was read yet */
+	GS_SORT_FEW,				/* here, being few, sorted */
 	GS_SORT_ENGINE,				/* in the engine, sorted */
 	GS_SORT_MERGE,				/* in sorted runs that are being merged */
 	GS_SORT_STOCK				/* in a tuplesort, sorted */
@@ -70,13 +72,16 @@ typedef struct GsSortState
 
 	/* the sort */
 	GsSortPhase phase;
-	MemoryContext context;		/* of everything below; NULL if idle */
+	GsFew	   *few;			/* the first rows, in parent_context, where it stays
+								 * for the next sort; NULL before the first */
+	MemoryContext context;		/* of everything below; empty if idle, NULL before
+								 * the first sort */
 	GsSortKey  *key;
 	bool		direct_key;		/* gs_sort_key_is_direct() of it */
 	bool		keys_only;		/* its layout's */
 	Size		memory_limit;	/* for rows, keys, and to sort them */
 	Size		merge_limit;	/* for a merge of runs, while rows leave */
-	GsEngine   *engine;			/* once past IDLE, unless all went elsewhere */
+	GsEngine   *engine;			/* once past FEW, unless all went elsewhere */
 	GsBatch    *batch;			/* of it, that rows are put in; NULL before the first */
 	GsTop		top;			/* if a LIMIT asks for the first rows only */
 	GsSpill    *spill;			/* runs of those before it; NULL if there are none */

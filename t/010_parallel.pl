@@ -243,6 +243,18 @@ like(plan_of($node, $of_more, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/
 unlike(plan_of($node, $of_more, $costs . $_), qr/Gather/, "but not with $_")
   foreach 'SET gpusort.engine = cpu; ', 'SET parallel_leader_participation = off; ', 'SET gpusort.planner_cost = off; ';
 
+# The device counts from gpusort.device_min_rows on, whatever that is.
+my $of_some = 'SELECT * FROM more WHERE id <= 40000 ORDER BY k, id';
+my $serial = 'SET max_parallel_workers_per_gather = 0; ';
+sub startup_cost
+{
+	my ($plan) = $node->safe_psql('postgres', "$_[0]EXPLAIN $of_some") =~ /cost=([\d.]+)/;
+	return $plan;
+}
+like(plan_of($node, $of_some, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/s, 'workers feed a device that takes few rows');
+unlike(plan_of($node, $of_some, "${costs}SET gpusort.device_min_rows = 200000; "), qr/Gather/, 'but not one that takes more rows only');
+cmp_ok(startup_cost($serial), '<', startup_cost("${serial}SET gpusort.device_min_rows = 200000; "), 'a sort by a device that takes few rows costs less');
+
 # ------------------------------------------------------------ all kinds of plans
 
 # A Gather Merge that is run again and again, with other parameters.

@@ -270,6 +270,8 @@ def random_settings(rng):
     if engine == "cuda":
         settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
                      ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"]))]
+    if rng.random() < 0.3:
+        settings += [("gpusort.force", "off"), ("gpusort.min_rows", "0")]  # few rows get no engine
     return settings
 
 
