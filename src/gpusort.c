@@ -36,6 +36,7 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 
 #include "gpusort.h"
@@ -300,6 +301,17 @@ _PG_init(void)
 	create_upper_paths_hook = gpusort_create_upper_paths;
 	gs_index_hook_install();
 	gs_supervisor_register();
+}
+
+const char *
+gs_library_path(void)
+{
+	Dl_info		info;
+
+	/* something static: of what is global another library may have the like */
+	if (dladdr(&engine_options, &info) == 0 || info.dli_fname == NULL)
+		elog(ERROR, "could not find the file of the gpusort library");
+	return info.dli_fname;
 }
 
 /* gpusort_version() returns text: the version of the loaded library. */

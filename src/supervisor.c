@@ -216,17 +216,39 @@ gave_up(const Status *status)
 
 /* ------------------------------------------------------------ for backends */
 
-static void
+/*
+ * The library's name, for a background worker: as short as it can be told.
+ * False: it has no room for it.
+ */
+static bool
+name_library(char *name)
+{
+	const char *path = gs_library_path();
+	const int	nbytes = strlen(pkglib_path);
+
+	if (strncmp(path, pkglib_path, nbytes) == 0 && path[nbytes] == '/')
+		return snprintf(name, BGW_MAXLEN, "$libdir%s", path + nbytes) < BGW_MAXLEN;
+	return strlcpy(name, path, BGW_MAXLEN) < BGW_MAXLEN;
+}
+
+static char *
+name_is_too_long(void)
+{
+	return psprintf("the supervisor cannot be started, since the library's name \"%s\" has more than %d bytes",
+					gs_library_path(), BGW_MAXLEN - 1);
+}
+
+static bool
 describe_worker(BackgroundWorker *worker)
 {
 	memset(worker, 0, sizeof(*worker));
 	strlcpy(worker->bgw_name, "gpusort supervisor", BGW_MAXLEN);
 	strlcpy(worker->bgw_type, "gpusort supervisor", BGW_MAXLEN);
-	strlcpy(worker->bgw_library_name, "gpusort", BGW_MAXLEN);
 	strlcpy(worker->bgw_function_name, "gs_supervisor_main", BGW_MAXLEN);
 	worker->bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker->bgw_start_time = BgWorkerStart_PostmasterStart;
 	worker->bgw_restart_time = BGW_NEVER_RESTART;	/* backends ask again */
+	return name_library(worker->bgw_library_name);
 }
 
 void
@@ -237,7 +259,11 @@ gs_supervisor_register(void)
 	if (!process_shared_preload_libraries_in_progress ||
 		gpusort_engine == GS_ENGINE_CPU)
 		return;
-	describe_worker(&worker);
+	if (!describe_worker(&worker))
+	{
+		ereport(LOG, (errmsg("gpusort sorts without a device: %s", name_is_too_long())));
+		return;
+	}
 	worker.bgw_restart_time = BGW_DEFAULT_RESTART_INTERVAL;
 	RegisterBackgroundWorker(&worker);
 }
@@ -256,8 +282,8 @@ gs_supervisor_want(void)
 	if (lock_is_taken() ||
 		(read_status(&status) && gave_up(&status) && status.written >= PgReloadTime))
 		return;
-	describe_worker(&worker);
-	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+	if (describe_worker(&worker))
+		(void) RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
 void
@@ -267,8 +293,11 @@ gs_supervisor_status(char **state, char **why)
 
 	if (!read_status(&status))
 	{
+		char		name[BGW_MAXLEN];
+
 		*state = pstrdup(STATE_NOT_STARTED);
-		*why = pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
+		*why = !name_library(name) ? name_is_too_long() :
+			pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
 	}
 	else if (!gave_up(&status) && !lock_is_taken())
 	{
