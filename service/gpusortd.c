@@ -56,7 +56,7 @@ static const char usage[] =
 "  --idle-seconds N    give memory back that nobody wanted for so long (60)\n"
 "  --ready-fd N        write the line that says it is ready there, and close it\n"
 "  --check             say what device there is, and exit\n"
-"  --version           say what version this is, and exit\n"
+"  --version           say what version and build this is, and exit\n"
 "  --help              say this, and exit\n"
 "\n"
 "For tests:\n"
@@ -158,7 +158,7 @@ parse_options(int argc, char **argv)
 				options.check = true;
 				break;
 			case OPTION_VERSION:
-				printf("gpusortd %s\n", GPUSORT_VERSION);
+				printf("gpusortd %s, build %s\n", GPUSORT_VERSION, gs_build_id);
 				exit(EXIT_ENDED);
 			case OPTION_HELP:
 				fputs(usage, stdout);

@@ -77,6 +77,7 @@ typedef struct ClientLink
 	GsLinkUse	use;
 	dlist_node	node;			/* of idle_links, if idle */
 	int			socket;
+	bool		other_build;	/* it was refused for that */
 	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
 } ClientLink;
 
@@ -302,6 +303,7 @@ send_hello(ClientLink *link, int ring)
 	struct msghdr envelope = {.msg_iov = &part,.msg_iovlen = 1};
 	struct cmsghdr *header;
 
+	memcpy(hello.build, gs_build_id, sizeof(hello.build));
 	if (ring < 0)
 		return link_send(&link->base, &hello.message);
 	hello.ring_bytes = ring_bytes(link);
@@ -336,7 +338,11 @@ receive_welcome(ClientLink *link, const char **why_not)
 	if (message.message.type == GS_MESSAGE_FAILED)
 	{
 		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
-		*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
+		link->other_build = message.failed.failure == GS_FAILED_VERSION;
+		if (link->other_build)
+			*why_not = psprintf("gpusortd is of another build: %s", message.failed.text);
+		else
+			*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
 		return false;
 	}
 	if (message.message.type != GS_MESSAGE_WELCOME ||
@@ -412,24 +418,25 @@ make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 	return NULL;
 }
 
-bool
-gs_service_client_greet(GsWelcome *welcome, const char **why_not)
+void
+gs_service_client_greet(GsWelcome *welcome, const char **state, const char **why_not)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
 												  ALLOCSET_SMALL_SIZES);
 	ClientLink *link = new_link(context, GS_LINK_SORT);
-	bool		answered = false;
 
+	*state = "not answering";
 	if (!connect_socket(link))
 		*why_not = psprintf("could not connect to %s: %m", GS_SERVICE_SOCKET);
 	else if (!send_hello(link, -1))
 		*why_not = no_answer;
-	else
-		answered = receive_welcome(link, why_not);
+	else if (receive_welcome(link, why_not))
+		*state = "running";
+	else if (link->other_build)
+		*state = "other build";
 	*welcome = link->base.welcome;
 	link_release(&link->base, false);
 	MemoryContextDelete(context);
-	return answered;
 }
 
 /* An idle link of that use, out of the list; or NULL. */

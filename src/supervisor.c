@@ -13,7 +13,8 @@
  *	  gpusortd ends				it is started again: after 0.1 s, then twice as
  *								long each time, up to 30 s; from the beginning
  *								once it has lived for a minute
- *	  a setting has changed		it is ended and started again
+ *	  a setting has changed, or	it is ended and started again, at a reload
+ *	  its program's file
  *	  the server stops			it is ended, by SIGKILL if it takes too long
  *	  the worker dies			the kernel kills it: PR_SET_PDEATHSIG
  *
@@ -101,6 +102,7 @@ typedef struct Status
 typedef struct Service
 {
 	char	   *command;		/* as started; NULL before the first time */
+	char	   *program;		/* the file that was started, likewise */
 	pid_t		pid;			/* 0: it does not run */
 	int			output;			/* the pipe's end; -1: none */
 	TimestampTz started;
@@ -363,6 +365,22 @@ join_arguments(char *const *argv)
 }
 
 /*
+ * Tells a file from those that were under its name before, and from what it
+ * was itself: whoever installs a program makes a new file.  NULL: there is none.
+ */
+static char *
+identify_file(const char *path)
+{
+	struct stat file;
+
+	if (stat(path, &file) != 0)
+		return NULL;
+	return psprintf("%llu %llu %lld %lld.%09ld", (unsigned long long) file.st_dev,
+					(unsigned long long) file.st_ino, (long long) file.st_size,
+					(long long) file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+}
+
+/*
  * The child, up to execv(): system calls only, since everything else in this
  * process belongs to its parent.
  */
@@ -413,7 +431,10 @@ start_service(Service *service)
 
 	if (service->command)
 		pfree(service->command);
+	if (service->program)
+		pfree(service->program);
 	service->command = join_arguments(argv);
+	service->program = identify_file(argv[0]);
 	MemoryContextSwitchTo(context);
 
 	if (pipe(ends) != 0)
@@ -583,7 +604,13 @@ stop_service(Service *service)
 static void
 apply_settings(Service *service)
 {
-	if (service->command != NULL && strcmp(service->command, join_arguments(make_arguments())) == 0)
+	char	  **argv = make_arguments();
+	char	   *program = identify_file(argv[0]);
+
+	/* a program that is not there now cannot be started: what runs may stay */
+	if (service->command != NULL && strcmp(service->command, join_arguments(argv)) == 0 &&
+		(program == NULL ||
+		 (service->program != NULL && strcmp(service->program, program) == 0)))
 		return;
 	stop_service(service);
 	service->delay_ms = FIRST_DELAY_MS;
