@@ -83,6 +83,12 @@ PG_FUNCTION_INFO_V1(gpusort_version);
 /* How long a sort waits for device memory that other sorts hold, in ms. */
 #define DEFAULT_DEVICE_WAIT 1000
 
+/*
+ * How long gpusortd may not answer, in ms.  The longest that it was seen to be in a
+ * call of the driver, one that gives much memory back, is a second.
+ */
+#define DEFAULT_SERVICE_TIMEOUT 10000
+
 /* Settings: gpusort.h. */
 bool		gpusort_enabled = true;
 bool		gpusort_enable_create_index = true;
@@ -103,6 +109,7 @@ bool		gpusort_collation_fault = false;
 int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
 int			gpusort_device_memory_limit = 0;
 int			gpusort_device_idle = 60;
+int			gpusort_service_timeout = DEFAULT_SERVICE_TIMEOUT;
 char	   *gpusort_service_path = "";
 char	   *gpusort_service_fault = "";
 
@@ -276,6 +283,12 @@ define_settings(void)
 							NULL,
 							&gpusort_device_idle, 60, 0, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.service_timeout",
+							"Ends and restarts gpusortd if it does not answer for so long.",
+							"Sorts that it has begin again without it, or end with an error. "
+							"0 lets it take as long as it likes.",
+							&gpusort_service_timeout, DEFAULT_SERVICE_TIMEOUT, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.service_path",
 							   "Names the program gpusortd.",
 							   "If empty, the one in the folder of the server's programs.",

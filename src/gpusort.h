@@ -54,6 +54,7 @@ extern bool gpusort_collation_fault;
 extern int	gpusort_device;		/* a GsDeviceChoice */
 extern int	gpusort_device_memory_limit;	/* MB; 0: most of it */
 extern int	gpusort_device_idle;	/* s */
+extern int	gpusort_service_timeout;	/* ms; 0: none */
 extern char *gpusort_service_path;	/* "": in the server's folder */
 extern char *gpusort_service_fault; /* "": none */
 

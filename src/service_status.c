@@ -52,7 +52,7 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 	memset(nulls, true, sizeof(nulls));
 	nulls[COLUMN_STATE] = false;
 
-	gs_service_client_greet(&welcome, &state, &why_not);
+	gs_service_client_greet(&welcome, GS_WELCOME_MS, &state, &why_not);
 	if (strcmp(state, "running") == 0)
 	{
 		memset(nulls, false, sizeof(nulls));

@@ -13,6 +13,8 @@
  *	  gpusortd ends				it is started again: after 0.1 s, then twice as
  *								long each time, up to 30 s; from the beginning
  *								once it has lived for a minute
+ *	  gpusortd does not answer	it is killed, as a call of the driver may never
+ *								return, and started again
  *	  a setting has changed, or	it is ended and started again, at a reload
  *	  its program's file
  *	  the server stops			it is ended, by SIGKILL if it takes too long
@@ -28,6 +30,10 @@
  * it as a whole.  It names the start of its server, so that what an earlier
  * one left tells nobody anything.
  *
+ * Whether it answers is asked by a socket, four times in the time that it may
+ * take, and its loop answers itself.  What counts is how often it was asked in
+ * vain and not the clock: a machine that stood still is no reason.
+ *
  * gpusortd writes what it has to say to a pipe; the worker passes it on to
  * the server's log, and notes the last line as the reason if gpusortd ends.
  *
@@ -38,6 +44,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -48,6 +55,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/fd.h"
@@ -65,6 +73,13 @@
 #define LAST_DELAY_MS	30000
 #define GOOD_LIFE_MS	60000
 
+/*
+ * So often it is asked in gpusort.service_timeout whether it is well; and so many
+ * times as long it may take to start, which is to make a device's context.
+ */
+#define ASKS			4
+#define START_PATIENCE	10
+
 /* How long it may take to end when it is told to. */
 #define STOP_MS			5000
 
@@ -78,6 +93,9 @@
 /* The line that it writes to that descriptor once it listens begins so. */
 #define READY_PREFIX	"gpusortd: ready: "
 #define READY_FD		3
+
+/* Where it answers. */
+#define WATCH_FD		4
 
 #define LINE_BYTES		1024
 
@@ -105,6 +123,11 @@ typedef struct Service
 	char	   *program;		/* the file that was started, likewise */
 	pid_t		pid;			/* 0: it does not run */
 	int			output;			/* the pipe's end; -1: none */
+	int			watch;			/* the socket's, by which it is asked; -1: none */
+	bool		ready;			/* it has said so */
+	bool		hangs;			/* and has been killed for it */
+	int			nmissed;		/* so often it was asked in vain */
+	double		asked_ms;		/* when */
 	TimestampTz started;
 	TimestampTz next_start;
 	int			delay_ms;		/* before the start after the next end */
@@ -319,7 +342,7 @@ gs_supervisor_status(char **state, char **why)
 static char **
 make_arguments(void)
 {
-	char	  **argv = palloc(14 * sizeof(char *));
+	char	  **argv = palloc(16 * sizeof(char *));
 	int			argc = 0;
 	char		path[MAXPGPATH];
 
@@ -343,6 +366,8 @@ make_arguments(void)
 	argv[argc++] = psprintf("%d", gpusort_device_idle);
 	argv[argc++] = "--ready-fd";
 	argv[argc++] = psprintf("%d", READY_FD);
+	argv[argc++] = "--watch-fd";
+	argv[argc++] = psprintf("%d", WATCH_FD);
 	if (gpusort_service_fault[0] != '\0')
 	{
 		argv[argc++] = "--fault";
@@ -385,7 +410,7 @@ identify_file(const char *path)
  * process belongs to its parent.
  */
 static void
-exec_service(char *const *argv, int output, pid_t parent)
+exec_service(char *const *argv, int output, int watch, pid_t parent)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t	none;
@@ -400,11 +425,16 @@ exec_service(char *const *argv, int output, pid_t parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		_exit(EXIT_FAILURE);	/* the parent is gone already */
 
+	/* out of the way of those that it gets */
+	null = fcntl(null, F_DUPFD, WATCH_FD + 1);
+	output = fcntl(output, F_DUPFD, WATCH_FD + 1);
+	watch = fcntl(watch, F_DUPFD, WATCH_FD + 1);
 	dup2(null, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
 	dup2(output, READY_FD);
-	for (int fd = READY_FD + 1; fd < nfds; fd++)
+	dup2(watch, WATCH_FD);
+	for (int fd = WATCH_FD + 1; fd < nfds; fd++)
 		close(fd);
 
 	sigemptyset(&none);
@@ -426,6 +456,7 @@ start_service(Service *service)
 	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
 	pid_t		parent = getpid();
 	int			ends[2];
+	int			watch[2];
 	sigset_t	all;
 	sigset_t	before;
 
@@ -441,10 +472,16 @@ start_service(Service *service)
 		ereport(FATAL, (errmsg("could not create a pipe: %m")));
 	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
 		ereport(FATAL, (errmsg("could not set up a pipe: %m")));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, watch) != 0)
+		ereport(FATAL, (errmsg("could not create a pair of sockets: %m")));
 
 	write_status(STATE_STARTING, "");
 	service->line_bytes = 0;
 	service->last_line[0] = '\0';
+	service->ready = false;
+	service->hangs = false;
+	service->nmissed = 0;
+	service->asked_ms = 0;
 	service->started = GetCurrentTimestamp();
 
 	/* no handler of ours runs in the child */
@@ -452,11 +489,13 @@ start_service(Service *service)
 	sigprocmask(SIG_SETMASK, &all, &before);
 	service->pid = fork();
 	if (service->pid == 0)
-		exec_service(argv, ends[1], parent);
+		exec_service(argv, ends[1], watch[1], parent);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 
 	close(ends[1]);
+	close(watch[1]);
 	service->output = ends[0];
+	service->watch = watch[0];
 	if (service->pid < 0)
 		ereport(FATAL, (errmsg("could not fork: %m")));
 }
@@ -481,7 +520,10 @@ take_line(Service *service)
 	ereport(LOG, (errmsg_internal("%s", service->line)));
 	ready_text = skip_prefix(service->line, READY_PREFIX);
 	if (ready_text != service->line)
+	{
+		service->ready = true;
 		write_status(STATE_RUNNING, ready_text);
+	}
 	else
 		strlcpy(service->last_line, service->line, LINE_BYTES);
 }
@@ -522,8 +564,62 @@ service_ended(Service *service, int *exit_status)
 	if (service->output >= 0)
 		close(service->output);
 	service->output = -1;
+	close(service->watch);
+	service->watch = -1;
 	service->pid = 0;
 	return true;
+}
+
+static double
+clock_ms(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
+
+static char *
+why_killed(void)
+{
+	return psprintf("did not answer for %d ms and was killed", gpusort_service_timeout);
+}
+
+/*
+ * Asks it whether it is well, if it is time to; kills it if it has not said so for
+ * too long.  Returns after how many milliseconds to do so again; -1: not before
+ * something happens.
+ */
+static long
+watch_service(Service *service)
+{
+	const double interval_ms = Max(gpusort_service_timeout / ASKS, 1);
+	double		left_ms;
+	char		byte = 0;
+
+	if (service->pid == 0 || service->hangs || gpusort_service_timeout == 0)
+		return -1;
+	left_ms = service->asked_ms + interval_ms - clock_ms();
+	if (left_ms > 0 && left_ms <= interval_ms)
+		return (long) left_ms + 1;
+
+	if (service->asked_ms == 0 || recv(service->watch, &byte, 1, MSG_DONTWAIT) == 1)
+	{
+		(void) send(service->watch, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		service->nmissed = 0;
+	}
+	else
+		service->nmissed++;
+	service->asked_ms = clock_ms();
+	if (service->nmissed < (service->ready ? ASKS : ASKS * START_PATIENCE))
+		return (long) interval_ms + 1;
+
+	/* in an uninterruptible call of a driver it lives on: its clients find out themselves */
+	ereport(LOG, (errmsg("killing gpusortd, process %d, which does not answer", (int) service->pid)));
+	write_status(STATE_FAILED, why_killed());
+	kill(service->pid, SIGKILL);
+	service->hangs = true;
+	return -1;
 }
 
 /* Decides what follows when it has ended by itself; false: nothing. */
@@ -547,7 +643,9 @@ plan_restart(Service *service, int exit_status)
 	if (TimestampDifferenceExceeds(service->started, now, GOOD_LIFE_MS))
 		service->delay_ms = FIRST_DELAY_MS;
 	service->next_start = TimestampTzPlusMilliseconds(now, service->delay_ms);
-	if (WIFSIGNALED(exit_status))
+	if (service->hangs)
+		why = why_killed();
+	else if (WIFSIGNALED(exit_status))
 		why = psprintf("terminated by signal %d: %s", WTERMSIG(exit_status),
 					   pg_strsignal(WTERMSIG(exit_status)));
 	else
@@ -629,7 +727,7 @@ handle_sigchld(SIGNAL_ARGS)
 void
 gs_supervisor_main(Datum main_arg)
 {
-	Service		service = {.output = -1, .delay_ms = FIRST_DELAY_MS};
+	Service		service = {.output = -1,.watch = -1, .delay_ms = FIRST_DELAY_MS};
 	MemoryContext loop_context;
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -662,11 +760,10 @@ gs_supervisor_main(Datum main_arg)
 		{
 			wait_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), service.next_start);
 			if (wait_ms == 0)
-			{
 				start_service(&service);
-				wait_ms = -1;
-			}
 		}
+		if (service.pid != 0)
+			wait_ms = watch_service(&service);
 		wait_for_events(&service, wait_ms);
 	}
 	stop_service(&service);

@@ -55,6 +55,7 @@ $node->append_conf('postgresql.conf', qq{
 	shared_preload_libraries = 'gpusort'
 	restart_after_crash = on
 	gpusort.service_path = '$program'
+	gpusort.service_timeout = 0		# a shell does not answer
 });
 
 # -------------------------------------------------------------------- it runs
@@ -65,7 +66,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 
 ok(poll(sub { $node->log_contains('gpusortd: ready: Fake Device, 7 MB') }), 'started with the server, its words are in the log');
 is((lines_of($starts))[0] =~ s/^\S+ //r,
-	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --idle-seconds 60 --ready-fd 3',
+	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --idle-seconds 60 --ready-fd 3 --watch-fd 4',
 	'its command line');
 is(service_status($node, 'state, detail, device, memory_total, pid'),
 	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory|||',
@@ -77,7 +78,7 @@ like(join(', ', map { title_of($_) } supervisors($node)), qr/^postgres: .*gpusor
 my ($pid) = service_processes($node);
 my $proc_status = slurp_file("/proc/$pid/status");
 
-is(join(' ', sort map { m{/(\d+)$} } glob "/proc/$pid/fd/*"), '0 1 2 3', 'it has no file of the server');
+is(join(' ', sort map { m{/(\d+)$} } glob "/proc/$pid/fd/*"), '0 1 2 3 4', 'it has no file of the server');
 is(readlink("/proc/$pid/fd/0"), '/dev/null', 'it reads nothing');
 like($proc_status, qr/^SigBlk:\s+0+$/m, 'no signal is blocked');
 like($proc_status, qr/^SigIgn:\s+0+$/m, 'no signal is ignored');
@@ -104,7 +105,7 @@ set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '3GB',
 ok(poll(sub { lines_of($starts) == 3 }), 'settings of its own: it is started again');
 is((lines_of($starts))[1], 'ended', 'having been told to end');
 is((lines_of($starts))[2] =~ s/^\S+ //r,
-	'--socket pg_stat_tmp/gpusort.sock --device host --memory-limit 3072 --idle-seconds 120 --ready-fd 3 '
+	'--socket pg_stat_tmp/gpusort.sock --device host --memory-limit 3072 --idle-seconds 120 --ready-fd 3 --watch-fd 4 '
 	  . '--fault pack:1:fail',
 	'and has them on its command line');
 
