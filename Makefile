@@ -59,6 +59,7 @@ OBJS = \
 	src/compare_sort.o \
 	keys/key_pack.o \
 	keys/radix_sort.o \
+	wire/build_id.o \
 	src/engine_service.o \
 	src/service_client.o \
 	src/supervisor.o \
@@ -94,6 +95,14 @@ include $(PGXS)
 # every object depends on every header: builds take seconds, stale objects hours
 $(OBJS): $(foreach dir,src keys wire,$(wildcard $(srcdir)/$(dir)/*.h))
 
+# both programs are told of which sources they are
+GPUSORT_BUILD_ID ?= $(shell '$(srcdir)/scripts/build-id')
+wire/build_id.o wire/build_id.bc: override CPPFLAGS += -DGPUSORT_BUILD_ID='"$(GPUSORT_BUILD_ID)"'
+wire/build_id.o wire/build_id.bc: build/build_id
+build/build_id: FORCE
+	@mkdir -p $(@D)
+	@echo '$(GPUSORT_BUILD_ID)' | cmp -s - $@ || echo '$(GPUSORT_BUILD_ID)' > $@
+
 # gpusortd, beside the server's programs
 all: gpusortd
 install: install-gpusortd
@@ -101,7 +110,7 @@ uninstall: uninstall-gpusortd
 clean: clean-gpusortd
 
 gpusortd:
-	$(MAKE) -C $(srcdir)/service BUILD='$(CURDIR)/build'
+	$(MAKE) -C $(srcdir)/service BUILD='$(CURDIR)/build' GPUSORT_BUILD_ID='$(GPUSORT_BUILD_ID)'
 
 install-gpusortd: gpusortd
 	$(MKDIR_P) '$(DESTDIR)$(bindir)'
@@ -113,4 +122,5 @@ uninstall-gpusortd:
 clean-gpusortd:
 	$(MAKE) -C $(srcdir)/service BUILD='$(CURDIR)/build' clean
 
-.PHONY: gpusortd install-gpusortd uninstall-gpusortd clean-gpusortd
+.PHONY: gpusortd install-gpusortd uninstall-gpusortd clean-gpusortd FORCE
+FORCE:

@@ -42,6 +42,7 @@
  */
 #include "connection.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -728,6 +729,40 @@ take_drain(GsConnection *connection)
 	gs_job_drain(connection->job);
 }
 
+/* Is the client of our build, and says HELLO as we do?  Else it is told, and dropped. */
+static bool
+is_of_this_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
+{
+	char		text[GS_FAILED_TEXT_BYTES];
+	char		build[GS_BUILD_ID_BYTES + 1] = "";
+
+	if (nbytes < offsetof(GsHello, version) + sizeof(hello->version))
+		return true;			/* it is too short in any version */
+	if (hello->magic != GS_WIRE_MAGIC || hello->version != GS_WIRE_VERSION)
+	{
+		snprintf(text, sizeof(text),
+				 "the client speaks version %u (magic %08X), the service version %u (magic %08X)",
+				 hello->version, hello->magic, GS_WIRE_VERSION, GS_WIRE_MAGIC);
+		gs_log_limited("client %d: %s", connection->pid, text);
+		gs_connection_fail(connection, GS_FAILED_VERSION, text);
+		return false;
+	}
+	if (nbytes < offsetof(GsHello, build) + sizeof(hello->build) ||
+		memcmp(hello->build, gs_build_id, sizeof(hello->build)) == 0)
+		return true;
+	for (int i = 0; i < GS_BUILD_ID_BYTES; i++)
+		build[i] = isxdigit((unsigned char) hello->build[i]) ? hello->build[i] : '?';
+	snprintf(text, sizeof(text), "the client is of build %s, the service of build %s",
+			 build, gs_build_id);
+
+	/* many sessions may be, and each asks again and again */
+	if (memcmp(hello->build, connection->service->refused_build, sizeof(hello->build)) != 0)
+		gs_log("client %d, and those like it, sort without the device: %s", connection->pid, text);
+	memcpy(connection->service->refused_build, hello->build, sizeof(hello->build));
+	gs_connection_fail(connection, GS_FAILED_VERSION, text);
+	return false;
+}
+
 /* Takes one message, whole or not, with or without a descriptor. */
 static void
 take_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, int memfd)
@@ -747,20 +782,9 @@ take_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, i
 		return;
 	}
 
-	/* before its length, which may well be another in another version */
-	if (message->type == GS_MESSAGE_HELLO &&
-		nbytes >= offsetof(GsHello, version) + sizeof(hello->version) &&
-		(hello->magic != GS_WIRE_MAGIC || hello->version != GS_WIRE_VERSION))
-	{
-		char		text[GS_FAILED_TEXT_BYTES];
-
-		snprintf(text, sizeof(text),
-				 "the client speaks version %u (magic %08X), the service version %u (magic %08X)",
-				 hello->version, hello->magic, GS_WIRE_VERSION, GS_WIRE_MAGIC);
-		gs_log_limited("client %d: %s", connection->pid, text);
-		gs_connection_fail(connection, GS_FAILED_VERSION, text);
+	/* before its length, which may well be another in another build */
+	if (message->type == GS_MESSAGE_HELLO && !is_of_this_build(connection, hello, nbytes))
 		return;
-	}
 	if (nbytes != message_rules[message->type].nbytes)
 	{
 		reject(connection, "a message has not the length of its type");

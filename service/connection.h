@@ -38,6 +38,7 @@ typedef struct GsService
 	uint64_t	narrivals;		/* of jobs so far: their order in the queue */
 	uint64_t	nmessages;		/* in and out so far: does anything move? */
 	GsConnection *shared;		/* those whose jobs others may join */
+	char		refused_build[GS_BUILD_ID_BYTES];	/* of the last client of another build */
 } GsService;
 
 /*

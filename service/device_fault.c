@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log.h"
 
@@ -73,6 +74,7 @@ typedef enum FaultKind
 	FAULT_FAIL,
 	FAULT_NONE,
 	FAULT_KILL,
+	FAULT_HANG,
 	FAULT_DELAY,
 	FAULT_FIRST
 } FaultKind;
@@ -137,6 +139,11 @@ passes(FaultDevice *device, GsStream *stream, FaultOp op)
 			continue;
 		if (fault->kind == FAULT_KILL)
 			raise(SIGKILL);
+		else if (fault->kind == FAULT_HANG)
+		{
+			for (;;)
+				pause();
+		}
 		else if (fault->kind == FAULT_DELAY)
 			hold(stream, fault->delay_us);
 		else if (fault->kind == FAULT_FAIL)
@@ -494,6 +501,8 @@ parse_fault(const char *text, Fault *fault)
 	end = 0;
 	if (strcmp(what, "kill") == 0)
 		fault->kind = FAULT_KILL;
+	else if (strcmp(what, "hang") == 0)
+		fault->kind = FAULT_HANG;
 	else if (strcmp(what, "fail") == 0 && !fault_ops[i].may_have_none)
 		fault->kind = FAULT_FAIL;
 	else if (strcmp(what, "first") == 0 && i == FAULT_OP_gather)

@@ -18,6 +18,7 @@
  *	  pack:3:fail			the third call finds the device broken
  *	  allocate:5:none		from the fifth call on there is no memory
  *	  gather:2:kill			the second call kills the process
+ *	  pack:1:hang			the first call does not return
  *	  copy_in:4:delay=500	what the fourth call queues takes 500 ms
  *	  gather:3:first		the third call gets the first rows, whichever are asked for
  *

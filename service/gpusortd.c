@@ -41,6 +41,7 @@ typedef struct Options
 	uint64_t	memory_limit;	/* bytes; 0: the default */
 	uint64_t	idle_us;
 	int			ready_fd;		/* -1: none */
+	int			watch_fd;		/* -1: none */
 	bool		check;
 } Options;
 
@@ -55,14 +56,16 @@ static const char usage[] =
 "  --memory-limit MB   of device memory; 0 (default): nine tenths of it\n"
 "  --idle-seconds N    give memory back that nobody wanted for so long (60)\n"
 "  --ready-fd N        write the line that says it is ready there, and close it\n"
+"  --watch-fd N        a socket: send back each byte that comes, while all is well\n"
 "  --check             say what device there is, and exit\n"
-"  --version           say what version this is, and exit\n"
+"  --version           say what version and build this is, and exit\n"
 "  --help              say this, and exit\n"
 "\n"
 "For tests:\n"
 "  --fault SPEC        go wrong at some calls of the device (device.h):\n"
 "                      op:call:what, with commas between, where what is fail,\n"
-"                      none (no memory from then on), kill or delay=MS, as in\n"
+"                      none (no memory from then on), kill, hang (it does not\n"
+"                      return) or delay=MS, as in\n"
 "                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
 "\n"
 "Exit codes: 0 ended by SIGTERM or SIGINT, 1 the device broke, 2 wrong usage,\n"
@@ -75,6 +78,7 @@ enum
 	OPTION_MEMORY_LIMIT,
 	OPTION_IDLE_SECONDS,
 	OPTION_READY_FD,
+	OPTION_WATCH_FD,
 	OPTION_FAULT,
 	OPTION_CHECK,
 	OPTION_VERSION,
@@ -87,6 +91,7 @@ static const struct option long_options[] = {
 	{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
 	{"idle-seconds", required_argument, NULL, OPTION_IDLE_SECONDS},
 	{"ready-fd", required_argument, NULL, OPTION_READY_FD},
+	{"watch-fd", required_argument, NULL, OPTION_WATCH_FD},
 	{"fault", required_argument, NULL, OPTION_FAULT},
 	{"check", no_argument, NULL, OPTION_CHECK},
 	{"version", no_argument, NULL, OPTION_VERSION},
@@ -127,7 +132,8 @@ parse_options(int argc, char **argv)
 	Options		options = {
 		.device = "cuda",
 		.idle_us = DEFAULT_IDLE_SECONDS * UINT64_C(1000000),
-		.ready_fd = -1
+		.ready_fd = -1,
+		.watch_fd = -1
 	};
 	int			option;
 
@@ -151,6 +157,9 @@ parse_options(int argc, char **argv)
 			case OPTION_READY_FD:
 				options.ready_fd = (int) number_argument("ready-fd", INT32_MAX);
 				break;
+			case OPTION_WATCH_FD:
+				options.watch_fd = (int) number_argument("watch-fd", INT32_MAX);
+				break;
 			case OPTION_FAULT:
 				options.fault = optarg;
 				break;
@@ -158,7 +167,7 @@ parse_options(int argc, char **argv)
 				options.check = true;
 				break;
 			case OPTION_VERSION:
-				printf("gpusortd %s\n", GPUSORT_VERSION);
+				printf("gpusortd %s, build %s\n", GPUSORT_VERSION, gs_build_id);
 				exit(EXIT_ENDED);
 			case OPTION_HELP:
 				fputs(usage, stdout);
@@ -281,6 +290,8 @@ main(int argc, char **argv)
 	server = gs_server_create(options.socket);
 	if (server == NULL)
 		return EXIT_NO_SOCKET;
+	if (options.watch_fd >= 0)
+		gs_server_watch(server, options.watch_fd);
 	device = open_device(&options, &code);
 	if (device != NULL)
 		code = serve(&options, server, device);

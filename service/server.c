@@ -72,6 +72,7 @@
 enum
 {
 	POLL_SIGNAL,
+	POLL_WATCH,
 	POLL_LISTEN,
 	POLL_FIRST					/* of the connections */
 };
@@ -83,6 +84,7 @@ struct GsServer
 	char		lock_path[sizeof(((struct sockaddr_un *) 0)->sun_path) + sizeof(".lock")];
 	int			lock;
 	int			signals;
+	int			watch;			/* where it is asked whether it still turns; -1: by nobody */
 	int			listener;		/* -1: not yet */
 
 	GsConnection **connections;
@@ -168,6 +170,7 @@ gs_server_create(const char *path)
 	}
 	server->lock = -1;
 	server->signals = -1;
+	server->watch = -1;
 	server->listener = -1;
 	server->idle_check_us = NEVER;
 	server->most = Max(raise_descriptor_limit(), POLL_FIRST + 1) - POLL_FIRST;
@@ -264,6 +267,13 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit)
 	return true;
 }
 
+void
+gs_server_watch(GsServer *server, int fd)
+{
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	server->watch = fd;
+}
+
 uint64_t
 gs_server_memory_limit(const GsServer *server)
 {
@@ -318,6 +328,10 @@ wait_for_events(GsServer *server, bool moved)
 	server->polled[POLL_SIGNAL] = (struct pollfd)
 	{
 		.fd = server->signals,.events = POLLIN
+	};
+	server->polled[POLL_WATCH] = (struct pollfd)
+	{
+		.fd = server->watch,.events = POLLIN
 	};
 	server->polled[POLL_LISTEN] = (struct pollfd)
 	{
@@ -487,6 +501,24 @@ release_idle_memory(GsServer *server)
 
 /* -------------------------------------------------------------------- life */
 
+/*
+ * Whoever watches is answered by the loop itself, so that it hears nothing
+ * while a call of the device does not return.
+ */
+static void
+answer_watch(GsServer *server)
+{
+	char		byte;
+
+	if (recv(server->watch, &byte, 1, MSG_DONTWAIT) == 1 &&
+		send(server->watch, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		return;
+	if (errno == EAGAIN || errno == EINTR)
+		return;
+	close(server->watch);		/* nobody watches any more */
+	server->watch = -1;
+}
+
 /* Polls every connection; the first one is another one in each turn. */
 static void
 poll_connections(GsServer *server)
@@ -522,6 +554,8 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 		nmessages = server->service.nmessages;
 		if (server->polled[POLL_SIGNAL].revents != 0)
 			return true;
+		if (server->polled[POLL_WATCH].revents != 0)
+			answer_watch(server);
 
 		for (size_t i = 0; i < npolled && !server->service.broken; i++)
 			if (server->polled[POLL_FIRST + i].revents != 0)
@@ -590,6 +624,8 @@ gs_server_destroy(GsServer *server)
 	ended = end_connections(server);
 	if (server->signals >= 0)
 		close(server->signals);
+	if (server->watch >= 0)
+		close(server->watch);
 	if (server->lock >= 0)
 	{
 		unlink(server->lock_path);

@@ -27,6 +27,12 @@ extern GsServer *gs_server_create(const char *path);
  */
 extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit);
 
+/*
+ * Has the loop answer whoever wants to know whether it still turns: each byte
+ * that comes by this socket goes back.  The descriptor is the server's from now on.
+ */
+extern void gs_server_watch(GsServer *server, int fd);
+
 /* Bytes of device memory that jobs may take. */
 extern uint64_t gs_server_memory_limit(const GsServer *server);
 

@@ -37,6 +37,7 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 
 #include "gpusort.h"
@@ -84,6 +85,12 @@ PG_FUNCTION_INFO_V1(gpusort_version);
 /* How long a sort waits for device memory that other sorts hold, in ms. */
 #define DEFAULT_DEVICE_WAIT 1000
 
+/*
+ * How long gpusortd may not answer, in ms.  The longest that it was seen to be in a
+ * call of the driver, one that gives much memory back, is a second.
+ */
+#define DEFAULT_SERVICE_TIMEOUT 10000
+
 /* Settings: gpusort.h. */
 bool		gpusort_enabled = true;
 bool		gpusort_enable_create_index = true;
@@ -104,6 +111,7 @@ bool		gpusort_collation_fault = false;
 int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
 int			gpusort_device_memory_limit = 0;
 int			gpusort_device_idle = 60;
+int			gpusort_service_timeout = DEFAULT_SERVICE_TIMEOUT;
 char	   *gpusort_service_path = "";
 char	   *gpusort_service_fault = "";
 
@@ -303,6 +311,12 @@ define_settings(void)
 							NULL,
 							&gpusort_device_idle, 60, 0, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.service_timeout",
+							"Ends and restarts gpusortd if it does not answer for so long.",
+							"Sorts that it has begin again without it, or end with an error. "
+							"0 lets it take as long as it likes.",
+							&gpusort_service_timeout, DEFAULT_SERVICE_TIMEOUT, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.service_path",
 							   "Names the program gpusortd.",
 							   "If empty, the one in the folder of the server's programs.",
@@ -328,6 +342,17 @@ _PG_init(void)
 	create_upper_paths_hook = gpusort_create_upper_paths;
 	gs_index_hook_install();
 	gs_supervisor_register();
+}
+
+const char *
+gs_library_path(void)
+{
+	Dl_info		info;
+
+	/* something static: of what is global another library may have the like */
+	if (dladdr(&engine_options, &info) == 0 || info.dli_fname == NULL)
+		elog(ERROR, "could not find the file of the gpusort library");
+	return info.dli_fname;
 }
 
 /* gpusort_version() returns text: the version of the loaded library. */

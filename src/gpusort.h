@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort.h
- *	  The settings.  gpusort.c defines and documents them.
+ *	  The settings, which gpusort.c defines and documents; and where the library is.
  *
  *-------------------------------------------------------------------------
  */
@@ -54,7 +54,14 @@ extern bool gpusort_collation_fault;
 extern int	gpusort_device;		/* a GsDeviceChoice */
 extern int	gpusort_device_memory_limit;	/* MB; 0: most of it */
 extern int	gpusort_device_idle;	/* s */
+extern int	gpusort_service_timeout;	/* ms; 0: none */
 extern char *gpusort_service_path;	/* "": in the server's folder */
 extern char *gpusort_service_fault; /* "": none */
+
+/*
+ * The file that this library was loaded from.  Other processes must load that
+ * one: another copy would define the settings once more, which is an ERROR.
+ */
+extern const char *gs_library_path(void);
 
 #endif							/* GPUSORT_H */

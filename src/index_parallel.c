@@ -23,6 +23,7 @@
  */
 #include "postgres.h"
 
+#include "gpusort.h"
 #include "index_parallel.h"
 #include "sort_parallel.h"
 #include "sort_shared.h"
@@ -267,7 +268,7 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 	parallel->heap = heap;
 	parallel->index = index;
 	EnterParallelMode();
-	parallel->context = CreateParallelContext("gpusort", "gs_index_parallel_main",
+	parallel->context = CreateParallelContext(gs_library_path(), "gs_index_parallel_main",
 											  info->ii_ParallelWorkers);
 	/* as PostgreSQL does: all there is, and the scan tells the dead; or what a snapshot sees */
 	parallel->snapshot = info->ii_Concurrent ?

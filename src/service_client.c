@@ -10,6 +10,11 @@
  * context.  An ERROR, a cancel or a backend's end leaves nothing to be done:
  * the context's reset callback closes the socket, or the kernel does.
  *
+ * A service that hangs is killed by its supervisor, and that is how a session
+ * that waits for it hears of it.  Only where that does not help, as a call of
+ * a driver may not even end with its process, or the supervisor itself hangs,
+ * the session finds out: whoever has waited long asks whether anybody is there.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -58,11 +63,7 @@
 /* Links in use at a time: each has a descriptor, and memory that it pins. */
 #define MAX_IN_USE		32
 
-/*
- * How long the service may take to answer HELLO; and how long it is left alone
- * if it does not.
- */
-#define WELCOME_MS		1000
+/* How long the service is left alone if it does not answer HELLO. */
 #define SILENCE_MS		10000
 
 /* Planning asks a service that was not there only so often. */
@@ -77,6 +78,7 @@ typedef struct ClientLink
 	GsLinkUse	use;
 	dlist_node	node;			/* of idle_links, if idle */
 	int			socket;
+	bool		other_build;	/* it was refused for that */
 	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
 } ClientLink;
 
@@ -187,10 +189,13 @@ wait_readable(ClientLink *link, long timeout_ms)
 	return (events & WL_TIMEOUT) == 0;
 }
 
+/*
+ * The next message; type 0 if none has come in timeout_ms.  False: the
+ * connection is broken.
+ */
 static bool
-link_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
+receive(ClientLink *link, int timeout_ms, GsAnyMessage *message)
 {
-	ClientLink *link = (ClientLink *) base;
 	TimestampTz end = 0;
 
 	for (int tries = 0;; tries++)
@@ -216,6 +221,38 @@ link_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
 		if (tries >= SPINS)
 			wait_readable(link, left);
 	}
+}
+
+/* By another connection, as this one may be busy: does anybody answer in such a time? */
+static bool
+service_answers(int timeout_ms)
+{
+	GsWelcome	welcome;
+	const char *state;
+	const char *why_not;
+
+	gs_service_client_greet(&welcome, timeout_ms, &state, &why_not);
+	return strcmp(state, "not answering") != 0;
+}
+
+static bool
+link_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
+{
+	ClientLink *link = (ClientLink *) base;
+	const int	patience_ms = gpusort_service_timeout;
+
+	while (patience_ms > 0 && (timeout_ms < 0 || timeout_ms > patience_ms))
+	{
+		if (!receive(link, patience_ms, message))
+			return false;
+		if (message->message.type != 0)
+			return true;
+		if (!service_answers(patience_ms))
+			return false;
+		if (timeout_ms > 0)
+			timeout_ms -= patience_ms;
+	}
+	return receive(link, timeout_ms, message);
 }
 
 static void
@@ -302,6 +339,7 @@ send_hello(ClientLink *link, int ring)
 	struct msghdr envelope = {.msg_iov = &part,.msg_iovlen = 1};
 	struct cmsghdr *header;
 
+	memcpy(hello.build, gs_build_id, sizeof(hello.build));
 	if (ring < 0)
 		return link_send(&link->base, &hello.message);
 	hello.ring_bytes = ring_bytes(link);
@@ -319,14 +357,13 @@ send_hello(ClientLink *link, int ring)
 	return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t) sizeof(hello);
 }
 
-/* Waits for WELCOME, as long as it may take. */
 static bool
-receive_welcome(ClientLink *link, const char **why_not)
+receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 {
 	GsAnyMessage message;
 
 	*why_not = "gpusortd refused the connection";
-	if (!link_receive(&link->base, WELCOME_MS, &message))
+	if (!receive(link, timeout_ms, &message))
 		return false;
 	if (message.message.type == 0)
 	{
@@ -336,7 +373,11 @@ receive_welcome(ClientLink *link, const char **why_not)
 	if (message.message.type == GS_MESSAGE_FAILED)
 	{
 		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
-		*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
+		link->other_build = message.failed.failure == GS_FAILED_VERSION;
+		if (link->other_build)
+			*why_not = psprintf("gpusortd is of another build: %s", message.failed.text);
+		else
+			*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
 		return false;
 	}
 	if (message.message.type != GS_MESSAGE_WELCOME ||
@@ -403,7 +444,7 @@ make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 		close(ring);
 		if (!sent)
 			*why_not = "gpusortd closed the connection";
-		else if (receive_welcome(link, why_not))
+		else if (receive_welcome(link, GS_WELCOME_MS, why_not))
 			return link;
 		else if (*why_not == no_answer)
 			silent_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SILENCE_MS);
@@ -412,24 +453,26 @@ make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 	return NULL;
 }
 
-bool
-gs_service_client_greet(GsWelcome *welcome, const char **why_not)
+void
+gs_service_client_greet(GsWelcome *welcome, int timeout_ms,
+						const char **state, const char **why_not)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
 												  ALLOCSET_SMALL_SIZES);
 	ClientLink *link = new_link(context, GS_LINK_SORT);
-	bool		answered = false;
 
+	*state = "not answering";
 	if (!connect_socket(link))
 		*why_not = psprintf("could not connect to %s: %m", GS_SERVICE_SOCKET);
 	else if (!send_hello(link, -1))
 		*why_not = no_answer;
-	else
-		answered = receive_welcome(link, why_not);
+	else if (receive_welcome(link, timeout_ms, why_not))
+		*state = "running";
+	else if (link->other_build)
+		*state = "other build";
 	*welcome = link->base.welcome;
 	link_release(&link->base, false);
 	MemoryContextDelete(context);
-	return answered;
 }
 
 /* An idle link of that use, out of the list; or NULL. */

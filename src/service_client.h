@@ -39,11 +39,15 @@ extern GsServiceLink *gs_service_client_link(MemoryContext context, GsLinkUse us
  */
 extern bool gs_service_client_is_usable(const char **why_not);
 
+/* How long the service may take to answer HELLO, where rows can go without it. */
+#define GS_WELCOME_MS	1000
+
 /*
- * Asks the service how it is, and nothing else: false, and why_not, if it does
- * not say.
+ * Asks the service how it is, and nothing else: *state is "running", or
+ * "not answering" or "other build", and why_not says more.
  */
-extern bool gs_service_client_greet(GsWelcome *welcome, const char **why_not);
+extern void gs_service_client_greet(GsWelcome *welcome, int timeout_ms,
+									const char **state, const char **why_not);
 
 /* Of the service at the other end: would gpusort.engine have it sort? */
 extern bool gs_service_client_accepts(const GsWelcome *welcome, const char **why_not);

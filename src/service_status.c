@@ -43,6 +43,7 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 	Datum		values[NCOLUMNS] = {0};
 	bool		nulls[NCOLUMNS];
 	GsWelcome	welcome;
+	const char *state;
 	const char *why_not;
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
@@ -51,11 +52,11 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 	memset(nulls, true, sizeof(nulls));
 	nulls[COLUMN_STATE] = false;
 
-	if (gs_service_client_greet(&welcome, &why_not))
+	gs_service_client_greet(&welcome, GS_WELCOME_MS, &state, &why_not);
+	if (strcmp(state, "running") == 0)
 	{
 		memset(nulls, false, sizeof(nulls));
 		nulls[COLUMN_DETAIL] = true;
-		values[COLUMN_STATE] = CStringGetTextDatum("running");
 		values[COLUMN_DEVICE] = CStringGetTextDatum(welcome.device_name);
 		values[COLUMN_DEVICE_KIND] = CStringGetTextDatum(
 			welcome.device_kind == GS_DEVICE_KIND_CUDA ? "cuda" : "host");
@@ -69,17 +70,18 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 	}
 	else
 	{
-		char	   *state;
+		char	   *noted;
 		char	   *why;
 
-		gs_supervisor_status(&state, &why);
-		if (strcmp(state, "running") == 0)
-			state = "not answering";
-		else
+		gs_supervisor_status(&noted, &why);
+		if (strcmp(state, "not answering") == 0 && strcmp(noted, "running") != 0)
+		{
+			state = noted;
 			why_not = why;
-		values[COLUMN_STATE] = CStringGetTextDatum(state);
+		}
 		values[COLUMN_DETAIL] = CStringGetTextDatum(why_not);
 		nulls[COLUMN_DETAIL] = why_not[0] == '\0';
 	}
+	values[COLUMN_STATE] = CStringGetTextDatum(state);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(descriptor), values, nulls)));
 }

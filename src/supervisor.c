@@ -13,7 +13,10 @@
  *	  gpusortd ends				it is started again: after 0.1 s, then twice as
  *								long each time, up to 30 s; from the beginning
  *								once it has lived for a minute
- *	  a setting has changed		it is ended and started again
+ *	  gpusortd does not answer	it is killed, as a call of the driver may never
+ *								return, and started again
+ *	  a setting has changed, or	it is ended and started again, at a reload
+ *	  its program's file
  *	  the server stops			it is ended, by SIGKILL if it takes too long
  *	  the worker dies			the kernel kills it: PR_SET_PDEATHSIG
  *
@@ -27,6 +30,10 @@
  * it as a whole.  It names the start of its server, so that what an earlier
  * one left tells nobody anything.
  *
+ * Whether it answers is asked by a socket, four times in the time that it may
+ * take, and its loop answers itself.  What counts is how often it was asked in
+ * vain and not the clock: a machine that stood still is no reason.
+ *
  * gpusortd writes what it has to say to a pipe; the worker passes it on to
  * the server's log, and notes the last line as the reason if gpusortd ends.
  *
@@ -37,6 +44,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +55,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "portability/instr_time.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/fd.h"
@@ -64,6 +73,13 @@
 #define LAST_DELAY_MS	30000
 #define GOOD_LIFE_MS	60000
 
+/*
+ * So often it is asked in gpusort.service_timeout whether it is well; and so many
+ * times as long it may take to start, which is to make a device's context.
+ */
+#define ASKS			4
+#define START_PATIENCE	10
+
 /* How long it may take to end when it is told to. */
 #define STOP_MS			5000
 
@@ -77,6 +93,9 @@
 /* The line that it writes to that descriptor once it listens begins so. */
 #define READY_PREFIX	"gpusortd: ready: "
 #define READY_FD		3
+
+/* Where it answers. */
+#define WATCH_FD		4
 
 #define LINE_BYTES		1024
 
@@ -101,8 +120,14 @@ typedef struct Status
 typedef struct Service
 {
 	char	   *command;		/* as started; NULL before the first time */
+	char	   *program;		/* the file that was started, likewise */
 	pid_t		pid;			/* 0: it does not run */
 	int			output;			/* the pipe's end; -1: none */
+	int			watch;			/* the socket's, by which it is asked; -1: none */
+	bool		ready;			/* it has said so */
+	bool		hangs;			/* and has been killed for it */
+	int			nmissed;		/* so often it was asked in vain */
+	double		asked_ms;		/* when */
 	TimestampTz started;
 	TimestampTz next_start;
 	int			delay_ms;		/* before the start after the next end */
@@ -216,17 +241,39 @@ gave_up(const Status *status)
 
 /* ------------------------------------------------------------ for backends */
 
-static void
+/*
+ * The library's name, for a background worker: as short as it can be told.
+ * False: it has no room for it.
+ */
+static bool
+name_library(char *name)
+{
+	const char *path = gs_library_path();
+	const int	nbytes = strlen(pkglib_path);
+
+	if (strncmp(path, pkglib_path, nbytes) == 0 && path[nbytes] == '/')
+		return snprintf(name, BGW_MAXLEN, "$libdir%s", path + nbytes) < BGW_MAXLEN;
+	return strlcpy(name, path, BGW_MAXLEN) < BGW_MAXLEN;
+}
+
+static char *
+name_is_too_long(void)
+{
+	return psprintf("the supervisor cannot be started, since the library's name \"%s\" has more than %d bytes",
+					gs_library_path(), BGW_MAXLEN - 1);
+}
+
+static bool
 describe_worker(BackgroundWorker *worker)
 {
 	memset(worker, 0, sizeof(*worker));
 	strlcpy(worker->bgw_name, "gpusort supervisor", BGW_MAXLEN);
 	strlcpy(worker->bgw_type, "gpusort supervisor", BGW_MAXLEN);
-	strlcpy(worker->bgw_library_name, "gpusort", BGW_MAXLEN);
 	strlcpy(worker->bgw_function_name, "gs_supervisor_main", BGW_MAXLEN);
 	worker->bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker->bgw_start_time = BgWorkerStart_PostmasterStart;
 	worker->bgw_restart_time = BGW_NEVER_RESTART;	/* backends ask again */
+	return name_library(worker->bgw_library_name);
 }
 
 void
@@ -237,7 +284,11 @@ gs_supervisor_register(void)
 	if (!process_shared_preload_libraries_in_progress ||
 		gpusort_engine == GS_ENGINE_CPU)
 		return;
-	describe_worker(&worker);
+	if (!describe_worker(&worker))
+	{
+		ereport(LOG, (errmsg("gpusort sorts without a device: %s", name_is_too_long())));
+		return;
+	}
 	worker.bgw_restart_time = BGW_DEFAULT_RESTART_INTERVAL;
 	RegisterBackgroundWorker(&worker);
 }
@@ -256,8 +307,8 @@ gs_supervisor_want(void)
 	if (lock_is_taken() ||
 		(read_status(&status) && gave_up(&status) && status.written >= PgReloadTime))
 		return;
-	describe_worker(&worker);
-	(void) RegisterDynamicBackgroundWorker(&worker, NULL);
+	if (describe_worker(&worker))
+		(void) RegisterDynamicBackgroundWorker(&worker, NULL);
 }
 
 void
@@ -267,8 +318,11 @@ gs_supervisor_status(char **state, char **why)
 
 	if (!read_status(&status))
 	{
+		char		name[BGW_MAXLEN];
+
 		*state = pstrdup(STATE_NOT_STARTED);
-		*why = pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
+		*why = !name_library(name) ? name_is_too_long() :
+			pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
 	}
 	else if (!gave_up(&status) && !lock_is_taken())
 	{
@@ -288,7 +342,7 @@ gs_supervisor_status(char **state, char **why)
 static char **
 make_arguments(void)
 {
-	char	  **argv = palloc(14 * sizeof(char *));
+	char	  **argv = palloc(16 * sizeof(char *));
 	int			argc = 0;
 	char		path[MAXPGPATH];
 
@@ -312,6 +366,8 @@ make_arguments(void)
 	argv[argc++] = psprintf("%d", gpusort_device_idle);
 	argv[argc++] = "--ready-fd";
 	argv[argc++] = psprintf("%d", READY_FD);
+	argv[argc++] = "--watch-fd";
+	argv[argc++] = psprintf("%d", WATCH_FD);
 	if (gpusort_service_fault[0] != '\0')
 	{
 		argv[argc++] = "--fault";
@@ -334,11 +390,27 @@ join_arguments(char *const *argv)
 }
 
 /*
+ * Tells a file from those that were under its name before, and from what it
+ * was itself: whoever installs a program makes a new file.  NULL: there is none.
+ */
+static char *
+identify_file(const char *path)
+{
+	struct stat file;
+
+	if (stat(path, &file) != 0)
+		return NULL;
+	return psprintf("%llu %llu %lld %lld.%09ld", (unsigned long long) file.st_dev,
+					(unsigned long long) file.st_ino, (long long) file.st_size,
+					(long long) file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
+}
+
+/*
  * The child, up to execv(): system calls only, since everything else in this
  * process belongs to its parent.
  */
 static void
-exec_service(char *const *argv, int output, pid_t parent)
+exec_service(char *const *argv, int output, int watch, pid_t parent)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t	none;
@@ -353,11 +425,16 @@ exec_service(char *const *argv, int output, pid_t parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
 		_exit(EXIT_FAILURE);	/* the parent is gone already */
 
+	/* out of the way of those that it gets */
+	null = fcntl(null, F_DUPFD, WATCH_FD + 1);
+	output = fcntl(output, F_DUPFD, WATCH_FD + 1);
+	watch = fcntl(watch, F_DUPFD, WATCH_FD + 1);
 	dup2(null, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
 	dup2(output, READY_FD);
-	for (int fd = READY_FD + 1; fd < nfds; fd++)
+	dup2(watch, WATCH_FD);
+	for (int fd = WATCH_FD + 1; fd < nfds; fd++)
 		close(fd);
 
 	sigemptyset(&none);
@@ -379,22 +456,32 @@ start_service(Service *service)
 	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
 	pid_t		parent = getpid();
 	int			ends[2];
+	int			watch[2];
 	sigset_t	all;
 	sigset_t	before;
 
 	if (service->command)
 		pfree(service->command);
+	if (service->program)
+		pfree(service->program);
 	service->command = join_arguments(argv);
+	service->program = identify_file(argv[0]);
 	MemoryContextSwitchTo(context);
 
 	if (pipe(ends) != 0)
 		ereport(FATAL, (errmsg("could not create a pipe: %m")));
 	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
 		ereport(FATAL, (errmsg("could not set up a pipe: %m")));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, watch) != 0)
+		ereport(FATAL, (errmsg("could not create a pair of sockets: %m")));
 
 	write_status(STATE_STARTING, "");
 	service->line_bytes = 0;
 	service->last_line[0] = '\0';
+	service->ready = false;
+	service->hangs = false;
+	service->nmissed = 0;
+	service->asked_ms = 0;
 	service->started = GetCurrentTimestamp();
 
 	/* no handler of ours runs in the child */
@@ -402,11 +489,13 @@ start_service(Service *service)
 	sigprocmask(SIG_SETMASK, &all, &before);
 	service->pid = fork();
 	if (service->pid == 0)
-		exec_service(argv, ends[1], parent);
+		exec_service(argv, ends[1], watch[1], parent);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 
 	close(ends[1]);
+	close(watch[1]);
 	service->output = ends[0];
+	service->watch = watch[0];
 	if (service->pid < 0)
 		ereport(FATAL, (errmsg("could not fork: %m")));
 }
@@ -431,7 +520,10 @@ take_line(Service *service)
 	ereport(LOG, (errmsg_internal("%s", service->line)));
 	ready_text = skip_prefix(service->line, READY_PREFIX);
 	if (ready_text != service->line)
+	{
+		service->ready = true;
 		write_status(STATE_RUNNING, ready_text);
+	}
 	else
 		strlcpy(service->last_line, service->line, LINE_BYTES);
 }
@@ -472,8 +564,62 @@ service_ended(Service *service, int *exit_status)
 	if (service->output >= 0)
 		close(service->output);
 	service->output = -1;
+	close(service->watch);
+	service->watch = -1;
 	service->pid = 0;
 	return true;
+}
+
+static double
+clock_ms(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return INSTR_TIME_GET_MILLISEC(now);
+}
+
+static char *
+why_killed(void)
+{
+	return psprintf("did not answer for %d ms and was killed", gpusort_service_timeout);
+}
+
+/*
+ * Asks it whether it is well, if it is time to; kills it if it has not said so for
+ * too long.  Returns after how many milliseconds to do so again; -1: not before
+ * something happens.
+ */
+static long
+watch_service(Service *service)
+{
+	const double interval_ms = Max(gpusort_service_timeout / ASKS, 1);
+	double		left_ms;
+	char		byte = 0;
+
+	if (service->pid == 0 || service->hangs || gpusort_service_timeout == 0)
+		return -1;
+	left_ms = service->asked_ms + interval_ms - clock_ms();
+	if (left_ms > 0 && left_ms <= interval_ms)
+		return (long) left_ms + 1;
+
+	if (service->asked_ms == 0 || recv(service->watch, &byte, 1, MSG_DONTWAIT) == 1)
+	{
+		(void) send(service->watch, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		service->nmissed = 0;
+	}
+	else
+		service->nmissed++;
+	service->asked_ms = clock_ms();
+	if (service->nmissed < (service->ready ? ASKS : ASKS * START_PATIENCE))
+		return (long) interval_ms + 1;
+
+	/* in an uninterruptible call of a driver it lives on: its clients find out themselves */
+	ereport(LOG, (errmsg("killing gpusortd, process %d, which does not answer", (int) service->pid)));
+	write_status(STATE_FAILED, why_killed());
+	kill(service->pid, SIGKILL);
+	service->hangs = true;
+	return -1;
 }
 
 /* Decides what follows when it has ended by itself; false: nothing. */
@@ -497,7 +643,9 @@ plan_restart(Service *service, int exit_status)
 	if (TimestampDifferenceExceeds(service->started, now, GOOD_LIFE_MS))
 		service->delay_ms = FIRST_DELAY_MS;
 	service->next_start = TimestampTzPlusMilliseconds(now, service->delay_ms);
-	if (WIFSIGNALED(exit_status))
+	if (service->hangs)
+		why = why_killed();
+	else if (WIFSIGNALED(exit_status))
 		why = psprintf("terminated by signal %d: %s", WTERMSIG(exit_status),
 					   pg_strsignal(WTERMSIG(exit_status)));
 	else
@@ -554,7 +702,13 @@ stop_service(Service *service)
 static void
 apply_settings(Service *service)
 {
-	if (service->command != NULL && strcmp(service->command, join_arguments(make_arguments())) == 0)
+	char	  **argv = make_arguments();
+	char	   *program = identify_file(argv[0]);
+
+	/* a program that is not there now cannot be started: what runs may stay */
+	if (service->command != NULL && strcmp(service->command, join_arguments(argv)) == 0 &&
+		(program == NULL ||
+		 (service->program != NULL && strcmp(service->program, program) == 0)))
 		return;
 	stop_service(service);
 	service->delay_ms = FIRST_DELAY_MS;
@@ -573,7 +727,7 @@ handle_sigchld(SIGNAL_ARGS)
 void
 gs_supervisor_main(Datum main_arg)
 {
-	Service		service = {.output = -1, .delay_ms = FIRST_DELAY_MS};
+	Service		service = {.output = -1,.watch = -1, .delay_ms = FIRST_DELAY_MS};
 	MemoryContext loop_context;
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
@@ -606,11 +760,10 @@ gs_supervisor_main(Datum main_arg)
 		{
 			wait_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), service.next_start);
 			if (wait_ms == 0)
-			{
 				start_service(&service);
-				wait_ms = -1;
-			}
 		}
+		if (service.pid != 0)
+			wait_ms = watch_service(&service);
 		wait_for_events(&service, wait_ms);
 	}
 	stop_service(&service);

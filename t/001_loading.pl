@@ -91,6 +91,50 @@ like(plan_of($node, $query), $stock_plan, 'with the extension, not loaded: the p
 like(plan_of($node, $query, 'DO $$ BEGIN PERFORM gpusort_version(); END $$;'), $gpu_plan, 'calling its function loads the library');
 $node->safe_psql('postgres', 'DROP EXTENSION gpusort');
 
+# ---------------------------------------------------------- loaded by path
+
+# Another copy of the library, where the bare name finds the installed one or none: all
+# processes of a build load the copy, and so does the supervisor.
+{
+	my $folder = PostgreSQL::Test::Utils::tempdir_short() . '/lib';
+	my $far = $folder . '/far' x 30;
+	my $installed = $node->config_data('--pkglibdir') . '/gpusort.so';
+	my $status = 'CREATE FUNCTION pg_temp.status(OUT state text, OUT detail text, OUT device text, OUT device_kind text, OUT memory_total int8, '
+	  . 'OUT memory_limit int8, OUT memory_used int8, OUT jobs int, OUT waiting int, OUT jobs_done int8, OUT pid int) AS \'%s\', \'gpusort_service_status\' LANGUAGE c';
+
+	system_or_bail('mkdir', '-p', $far);
+	system_or_bail('cp', $installed, $_) foreach $folder, $far;
+	$node->append_conf('postgresql.conf', "log_min_messages = debug1\ngpusort.device = host");
+	$node->reload;
+	foreach my $bare ('$libdir', '/nowhere')
+	{
+		$node->append_conf('postgresql.conf', "dynamic_library_path = '$bare'");
+		$node->reload;
+		$node->poll_query_until('postgres', 'SHOW dynamic_library_path', $bare) or die 'the setting does not come';
+		my $start = -s $node->logfile;
+		my ($rc, $out, $err) = $node->psql('postgres', "
+			LOAD '$folder/gpusort';
+			SET gpusort.force = on; SET gpusort.engine = cpu; SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0;
+			ALTER TABLE rows SET (parallel_workers = 2); CREATE INDEX of_rows ON rows (k); SELECT relpages > 10 FROM pg_class WHERE relname = 'of_rows'; DROP INDEX of_rows");
+		is("$rc$out$err", '0t', "loaded by path, the bare name finding $bare: an index is built");
+		like(slurp_file($node->logfile, $start), qr/background worker process "parallel worker/, 'by workers');
+	}
+	foreach my $path ($folder, $far)
+	{
+		my ($psql) = session($node, "LOAD '$path/gpusort'; SET gpusort.engine = cuda; SET gpusort.force = on; SET gpusort.device_min_rows = 0; " . sprintf($status, "$path/gpusort"));
+		my $state;
+
+		poll(sub { ask($psql, $digest); ($state = ask($psql, 'SELECT state || detail FROM pg_temp.status()')) =~ /more than/ || ask($psql, 'SELECT state FROM pg_temp.status()') eq 'running' });
+		$path eq $folder ? is(ask($psql, 'SELECT state FROM pg_temp.status()'), 'running', 'loaded by path: gpusortd runs')
+		  : like($state, qr/^not startedthe supervisor cannot be started, since the library's name ".*gpusort.so" has more than 95 bytes$/, 'by a path too long: it says why not');
+		$psql->quit;
+		$node->append_conf('postgresql.conf', 'log_min_messages = warning');
+		$node->restart;
+	}
+	$node->append_conf('postgresql.conf', "gpusort.device = auto\ndynamic_library_path = '\$libdir'");
+	$node->restart;
+}
+
 # --------------------------------------------------------------- settings
 
 my @refused = (
@@ -115,7 +159,7 @@ is($node->safe_psql('postgres', q{
 		LOAD 'gpusort';
 		SELECT context, string_agg(substr(name, 9), ' ' ORDER BY name)
 		FROM pg_settings WHERE name LIKE 'gpusort.%' GROUP BY context ORDER BY context}),
-	"sighup|device device_idle device_memory_limit service_fault service_path\nsuperuser|collation_fault\n"
+	"sighup|device device_idle device_memory_limit service_fault service_path service_timeout\nsuperuser|collation_fault\n"
 	  . 'user|algorithm debug_plan device_min_rows device_wait enable_create_index enabled engine explain_as_sort force index_loader libc_collations min_rows planner_cost verify',
 	'the settings are there, and any user may set those of a session');
 

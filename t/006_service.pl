@@ -55,6 +55,7 @@ $node->append_conf('postgresql.conf', qq{
 	shared_preload_libraries = 'gpusort'
 	restart_after_crash = on
 	gpusort.service_path = '$program'
+	gpusort.service_timeout = 0		# a shell does not answer
 });
 
 # -------------------------------------------------------------------- it runs
@@ -65,7 +66,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 
 ok(poll(sub { $node->log_contains('gpusortd: ready: Fake Device, 7 MB') }), 'started with the server, its words are in the log');
 is((lines_of($starts))[0] =~ s/^\S+ //r,
-	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --idle-seconds 60 --ready-fd 3',
+	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --idle-seconds 60 --ready-fd 3 --watch-fd 4',
 	'its command line');
 is(service_status($node, 'state, detail, device, memory_total, pid'),
 	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory|||',
@@ -77,7 +78,7 @@ like(join(', ', map { title_of($_) } supervisors($node)), qr/^postgres: .*gpusor
 my ($pid) = service_processes($node);
 my $proc_status = slurp_file("/proc/$pid/status");
 
-is(join(' ', sort map { m{/(\d+)$} } glob "/proc/$pid/fd/*"), '0 1 2 3', 'it has no file of the server');
+is(join(' ', sort map { m{/(\d+)$} } glob "/proc/$pid/fd/*"), '0 1 2 3 4', 'it has no file of the server');
 is(readlink("/proc/$pid/fd/0"), '/dev/null', 'it reads nothing');
 like($proc_status, qr/^SigBlk:\s+0+$/m, 'no signal is blocked');
 like($proc_status, qr/^SigIgn:\s+0+$/m, 'no signal is ignored');
@@ -104,7 +105,7 @@ set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '3GB',
 ok(poll(sub { lines_of($starts) == 3 }), 'settings of its own: it is started again');
 is((lines_of($starts))[1], 'ended', 'having been told to end');
 is((lines_of($starts))[2] =~ s/^\S+ //r,
-	'--socket pg_stat_tmp/gpusort.sock --device host --memory-limit 3072 --idle-seconds 120 --ready-fd 3 '
+	'--socket pg_stat_tmp/gpusort.sock --device host --memory-limit 3072 --idle-seconds 120 --ready-fd 3 --watch-fd 4 '
 	  . '--fault pack:1:fail',
 	'and has them on its command line');
 
@@ -295,10 +296,52 @@ cmp_ok($seconds[1], '<', 0.9, 'and the next time after none');
 $hung->quit;
 kill 'CONT', $stopped;
 ok(wait_for_service($node, 'running'), 'now it does');
+
+# ---------------------------------------------------------- of another build
+
+# A program of other sources, but for its id the same.  A reload has the supervisor find it in the
+# place of the one before.
+{
+	my $own = slurp_file($node->config_data('--bindir') . '/gpusortd');
+	my ($id) = `'@{[ $node->config_data('--bindir') ]}/gpusortd' --version` =~ /build ([0-9a-f]{16})$/;
+	my $other_id = reverse $id;
+
+	ok(defined $id, 'gpusortd says of which build it is') or die;
+
+	# installs a program, reloads, and waits for it
+	my $install = sub {
+		my ($bytes) = @_;
+		my ($old) = service_processes($node);
+
+		append_to_file("$program.new", $bytes);
+		chmod 0755, "$program.new";
+		rename "$program.new", $program;
+		$node->reload;
+		return poll(sub { my ($now) = service_processes($node); $now && $now != $old && $node->safe_psql('postgres', 'SELECT state FROM gpusort_service_status()') =~ /^(running|other build)$/ });
+	};
+
+	set($node, 'gpusort.service_path' => $program);
+	ok($install->($own), 'a copy of the program');
+	like(engine_of(), qr/^Engine: cuda/, 'sorts');
+	my ($before) = service_processes($node);
+	set($node, 'gpusort.min_rows' => 0);
+	sleep 0.5;
+	is((service_processes($node))[0], $before, 'a reload that finds the same program lets it run');
+	ok($install->($own =~ s/\Q$id\E/$other_id/gr), 'a reload that finds another program in its place starts that');
+	is(service_status($node, 'state, detail'),
+		"other build|gpusortd is of another build: the client is of build $id, the service of build $other_id", 'which is of another build');
+	is(engine_of(), "Engine: cpu; Engine Reason: gpusortd is of another build: the client is of build $id, the service of build $other_id",
+		'so a sort goes without');
+	is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
+	is(count_in_log($node, "sort without the device: the client is of build $id"), 1, 'one line in the log says so');
+	ok($install->($own), 'the right one again');
+	like(engine_of(), qr/^Engine: cuda/, 'sorts');
+}
 $node->stop;
 ok(poll(sub { service_processes($node) == 0 }), 'it ends with the server');
 
 # Many sessions want it at once: one is started.
+my $readies = count_in_log($node, 'gpusortd: ready');
 $node->start;
 $node->pgbench('-n -c 32 -j 2 -t 5', 0, [qr{actually processed: 160/160}], [qr{^$}],
 	'many sessions want it at once',
@@ -306,7 +349,7 @@ $node->pgbench('-n -c 32 -j 2 -t 5', 0, [qr{actually processed: 160/160}], [qr{^
 ok(wait_for_service($node, 'running'), 'it runs');
 is(scalar(service_processes($node)), 1, 'there is one');
 ok(poll(sub { supervisors($node) == 1 }), 'and one supervisor');
-is(count_in_log($node, 'gpusortd: ready'), 3, 'which was started once');
+is(count_in_log($node, 'gpusortd: ready') - $readies, 1, 'which was started once');
 $node->stop;
 
 # ------------------------------------------------------------------ a standby

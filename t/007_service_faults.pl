@@ -298,7 +298,8 @@ restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_lim
 
 # ----------------------------------------------------------------- it is slow
 
-my ($files) = map { nfiles($_) } service_processes($node);
+# its files without those of clients, of whom the last may just be leaving
+my ($files) = sort { $a <=> $b } map { sleep 0.02; nfiles((service_processes($node))[0]) } 1 .. 25;
 
 foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gather:1', 'copy_out:5')
 {
@@ -337,6 +338,90 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gathe
 	is_idle_with("statement_timeout in $where", $files);
 }
 diag("slowest interrupt: $slowest_ms ms");
+
+# ------------------------------------------------------------------- it hangs
+
+# Stopped in its tracks, or in a call that never returns: nothing goes on in it, and no socket is
+# closed.  Its supervisor kills it, or, if that is stopped too, the session finds out.
+{
+	my $limit_ms = 1000;
+	my $hung = 'did not answer for 1000 ms and was killed';
+
+	# Runs a statement up to where it waits for gpusortd, stops processes, and returns what came of
+	# the statement, and after how many milliseconds.
+	my $when_stopped = sub {
+		my ($sql, @supervisors) = @_;
+		my ($psql, $pid) = session($node, 'SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0');
+		my $is = sub { $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE pid = $pid AND $_[0]") };
+		my ($start, $ms, $rows);
+
+		$psql->{stderr} = '';
+		$psql->query_until(qr/started/, "\\set VERBOSITY verbose\n\\echo started\n$sql;\n");
+		poll(sub { service_status($node, 'jobs') eq '1' && $is->("wait_event_type = 'Extension'") }) or die "it does not wait: $sql";
+		kill 'STOP', @supervisors, service_processes($node);
+		$start = time;
+		poll(sub { $is->("state = 'idle'") });
+		$ms = int((time - $start) * 1000);
+		kill 'CONT', @supervisors, service_processes($node);
+		$rows = $psql->query('SELECT 1') =~ s/\n?1$//r;
+		$rows = $psql->{stderr} =~ /ERROR:  (\w{5}): / ? "error $1" : $rows;
+		$psql->quit;
+		wait_for_service($node, 'running');
+		return ($rows, $ms);
+	};
+	my $is_ended = sub {
+		my ($sql, $expected, $what, @supervisors) = @_;
+		my ($rows, $ms) = $when_stopped->($sql, @supervisors);
+
+		is($rows, $expected, "stopped $what: $expected");
+		cmp_ok($ms, '<', 20 * $limit_ms, "stopped $what: in time ($ms ms)");
+	};
+
+	$node->append_conf('postgresql.conf', "gpusort.service_timeout = $limit_ms");
+	restart_service($node, 'gpusort.service_fault' => 'copy_in:3:delay=1000000');
+	my $kills = count_in_log($node, $hung);
+	$is_ended->($by_text, $right{$by_text}, 'while a query loads');
+	$is_ended->($volatile, 'error 58000', 'while a query loads that cannot begin again');
+	$is_ended->('CREATE INDEX of_rows ON rows (v)', '', 'in CREATE INDEX');
+	is(count_in_log($node, $hung), $kills + 3, 'each time it was killed, and the log says why');
+	is($node->safe_psql('postgres', 'SELECT bt_index_parent_check($$of_rows$$, true, true); DROP INDEX of_rows'), '', 'the index is right');
+	$is_ended->($by_text, $right{$by_text}, 'and its supervisor', supervisors($node));
+
+	# rows that have been handed out cannot come again
+	restart_service($node, 'gpusort.service_fault' => '');
+	my ($psql) = session($node);
+	ask($psql, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY g, v; FETCH 10 FROM c');
+	kill 'STOP', service_processes($node);
+	my $start = time;
+	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"), qr/ERROR:  58000: the cuda sort engine failed\n/, 'stopped while a cursor fetches: an error');
+	cmp_ok(time - $start, '<', 20 * $limit_ms / 1000, 'stopped while a cursor fetches: in time');
+	$psql->quit;
+	wait_for_service($node, 'running');
+
+	foreach my $fault ('pack:1:hang', 'gather:1:hang')
+	{
+		restart_service($node, 'gpusort.service_fault' => $fault);
+		is(outcome($by_text), 'right rows', "$fault: a call of the device does not return");
+	}
+	restart_service($node, 'gpusort.service_fault' => '');
+
+	# so may the first one of all, for which there is ten times as long
+	$kills = count_in_log($node, 'did not answer for 100 ms');
+	$node->append_conf('postgresql.conf', "gpusort.service_timeout = 100\ngpusort.service_fault = 'memory:1:hang'");
+	$node->reload;
+	ok(poll(sub { count_in_log($node, 'did not answer for 100 ms') > $kills }), 'it hangs as it starts');
+
+	# or it may take as long as it likes
+	restart_service($node, 'gpusort.service_timeout' => 0, 'gpusort.service_fault' => '');
+	my ($pid) = service_processes($node);
+	kill 'STOP', $pid;
+	sleep 1;
+	kill 'CONT', $pid;
+	is(outcome($by_text), 'right rows', 'without a limit it goes on');
+	is((service_processes($node))[0], $pid, 'the same');
+	$node->append_conf('postgresql.conf', 'gpusort.service_timeout = 10s');
+	$node->reload;
+}
 
 # A slow device is waited for.
 restart_service($node, 'gpusort.service_fault' => 'copy_in:3:delay=300,pack:1:delay=300,gather:2:delay=300');

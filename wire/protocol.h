@@ -77,8 +77,10 @@
  * A client without a ring (ring_bytes 0, no memfd) may only say HELLO: WELCOME
  * tells it how the service is.
  *
- * Structs go as they lie in memory: both sides are of one build, which version
- * and nbytes make sure of.  The service trusts nothing that it reads.
+ * Structs go as they lie in memory: both sides are of one build, which HELLO's
+ * build makes sure of.  The service refuses any other with GS_FAILED_VERSION;
+ * HELLO up to there, and FAILED, are the same in all builds of one version.
+ * The service trusts nothing that it reads.
  *
  * ISO C.
  *
@@ -89,10 +91,11 @@
 
 #include <stdint.h>
 
+#include "build_id.h"
 #include "key_layout.h"
 
 #define GS_WIRE_MAGIC	UINT32_C(0x47505553)	/* "GPUS" */
-#define GS_WIRE_VERSION	UINT32_C(3)
+#define GS_WIRE_VERSION	UINT32_C(4)	/* of HELLO's beginning and FAILED */
 
 /* Limits that the service holds a client to. */
 #define GS_MIN_SLOT_BYTES	((uint32_t) 64 << 10)
@@ -140,6 +143,7 @@ typedef struct GsHello
 	GsMessage	message;
 	uint32_t	magic;
 	uint32_t	version;
+	char		build[GS_BUILD_ID_BYTES];	/* as in build_id.h, without the zero */
 	uint64_t	ring_bytes;		/* nslots * slot_bytes, or 0 */
 	uint32_t	slot_bytes;		/* a multiple of 4096 */
 	uint32_t	nslots;

@@ -280,6 +280,7 @@ say_hello(World *world, RandomClient *client, bool sane)
 	int			ndescriptors = 1;
 	int			other = -1;
 
+	memcpy(hello.build, gs_build_id, sizeof(hello.build));
 	if (client->ring == NULL)
 	{
 		client->nslots = 1 + (uint32_t) dice_below(dice, 4);
@@ -300,8 +301,11 @@ say_hello(World *world, RandomClient *client, bool sane)
 	};
 	if (!sane)
 	{
-		switch (dice_below(dice, 8))
+		switch (dice_below(dice, 9))
 		{
+			case 8:
+				hello.build[dice_below(dice, GS_BUILD_ID_BYTES)] = (char) dice_word(dice);
+				break;
 			case 0:
 				hello.magic = (uint32_t) dice_word(dice);
 				break;

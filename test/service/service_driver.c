@@ -435,6 +435,8 @@ client_send_hello(Client *client, uint32_t slot_bytes, uint32_t nslots,
 	int			ndescriptors = options->no_memfd || options->no_ring ? 0 :
 		options->two_memfds ? 2 : 1;
 
+	memcpy(hello.build, gs_build_id, sizeof(hello.build));
+	hello.build[GS_BUILD_ID_BYTES - 1] ^= options->build;
 	if (!options->no_ring)
 	{
 		client->memfd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -95,6 +95,7 @@ typedef struct HelloOptions
 {
 	uint32_t	magic;			/* XORed to what is right */
 	uint32_t	version;
+	char		build;			/* its last digit */
 	int64_t		ring_bytes;		/* added to what is right */
 	int64_t		memfd_bytes;
 	bool		unsealed;

@@ -91,6 +91,43 @@ test_version(void **unused)
 	client_close(&client);
 }
 
+/* How many lines of the log have a text. */
+static int
+count_logged(const char *text)
+{
+	FILE	   *log = fopen(service.log, "r");
+	char		line[1000];
+	int			nlines = 0;
+
+	CHECK(log != NULL);
+	while (fgets(line, sizeof(line), log) != NULL)
+		nlines += strstr(line, text) != NULL;
+	fclose(log);
+	return nlines;
+}
+
+/* Clients of other builds are told, and the log once for each build. */
+static void
+test_build(void **unused)
+{
+	GsAnyMessage message;
+	char		expected[50];
+
+	for (int i = 0; i < 6; i++)
+	{
+		Client		client = client_connect(&service);
+
+		client_send_hello(&client, SLOT_BYTES, NSLOTS, &(HelloOptions) {.build = i < 4 ? 1 : 2});
+		client_expect(&client, GS_MESSAGE_FAILED, &message);
+		CHECK(message.failed.failure == GS_FAILED_VERSION);
+		snprintf(expected, sizeof(expected), "the service of build %s", gs_build_id);
+		CHECK_MSG(strstr(message.failed.text, expected) != NULL, "it says %s", message.failed.text);
+		CHECK(client_receive(&client, &message, PATIENCE_MS) == 0);
+		client_close(&client);
+	}
+	CHECK(count_logged("sort without the device: the client is of build") == 2);
+}
+
 static void
 test_rings(void **unused)
 {
@@ -130,6 +167,7 @@ test_other_descriptors(void **unused)
 	int			ends[2];
 	int			file = open(service.log, O_RDONLY);
 
+	memcpy(hello.build, gs_build_id, sizeof(hello.build));
 	CHECK(pipe(ends) == 0 && file >= 0);
 	for (int i = 0; i < 2; i++)
 	{
@@ -605,6 +643,8 @@ test_deaf(void **unused)
 	};
 	int			n = 0;
 
+	memcpy(hello.build, gs_build_id, sizeof(hello.build));
+
 	/* such lines are few in a second, and others have been written in this one */
 	sleep_ms(1100);
 	while (n < 100000 && client_send_bytes(&client, &hello, sizeof(hello), NULL, 0))
@@ -637,6 +677,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_build),
 		cmocka_unit_test(test_rings),
 		cmocka_unit_test(test_other_descriptors),
 		cmocka_unit_test(test_lengths),

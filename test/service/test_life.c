@@ -40,6 +40,7 @@ static void
 test_options(void **unused)
 {
 	RUN(0, "gpusortd 1", "--version");
+	RUN(0, gs_build_id, "--version");
 	RUN(0, "Exit codes: 0", "--help");
 	RUN(0, " MB, of which ", "--check", "--device", "host");
 	RUN(2, "--socket is missing", "--device", "host");
