@@ -43,6 +43,7 @@ OBJS = \
 	src/key_bytes.o \
 	src/key_numeric.o \
 	src/key_collation.o \
+	src/key_dictionary.o \
 	src/key_levels.o \
 	src/key_elements.o \
 	src/key_abbreviation.o \

@@ -113,6 +113,32 @@ SELECT n, c, f ->> 'Engine' <> 'postgres' AND NOT f ? 'Repaired Orders' AS agree
 FROM generate_series(1, 4) n, unnest('{gs_en,gs_de,gs_cs}'::text[]) c,
 	pg_temp.figures(format('SELECT * FROM spelt WHERE n = %s ORDER BY w COLLATE %s', n, c)) f;
 
+-- few different texts have codes of a dictionary, and are in order without a proof;
+-- a device gets the rows later than that is known
+SET gpusort.device_min_rows = 1000;
+CREATE FUNCTION pg_temp.codes(from_what text, o text, OUT dictionary_texts text, OUT proven boolean, OUT ok text) LANGUAGE sql AS $$
+	SELECT f ->> 'Dictionary Texts', f ? 'Compared Neighbors', pg_temp.rows_ok(from_what, o) FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY %s', from_what, o)) f
+$$;
+CREATE TEMP TABLE few AS SELECT id, p COLLATE gs_en AS p, p::char(20) COLLATE gs_de AS c, p::name COLLATE gs_en AS n, p COLLATE gs_bytes AS b,
+	CASE WHEN id % 9 > 0 THEN repeat(p, id % 2 * 400 + 1) END COLLATE gs_cs AS long, id % 4 AS k, chr(97 + id * 7 % 26) COLLATE gs_en AS letter
+FROM generate_series(1, 3000) id, LATERAL (SELECT (ARRAY['1-URGENT', '2-high', '2-HIGH', '3 medium', '3-MEDIUM', 'ä', '', 'a', 'A'])[1 + id % 1009 * 31 % 9] AS p) x;
+SELECT o, c.* FROM unnest(ARRAY['p', 'p DESC, id', 'c', 'n DESC', 'b', 'long', 'long DESC NULLS LAST', 'letter, p', 'k, p DESC', 'p, k, id DESC', 'k DESC, letter DESC, c',
+								'p, md5(id::text) COLLATE gs_en', 'p, ARRAY[p]', 'p, letter COLLATE "en-x-icu"']) o, pg_temp.codes('few', o) c;
+-- more of them later than there are codes for; not in random order; in order; too few rows to tell
+CREATE TEMP TABLE later AS SELECT id, CASE WHEN id < 2000 THEN id % 7 ELSE id END::text COLLATE gs_en AS s FROM generate_series(1, 3000) id;
+SELECT o, c.* FROM unnest('{s,s DESC}'::text[]) o, pg_temp.codes('later', o) c;
+SELECT pg_temp.codes(format('(SELECT id, lpad((%s)::text, 3, ''0'') COLLATE gs_en AS s FROM generate_series(1, 3000) id) x', e), 's') AS codes, e
+FROM unnest(ARRAY['id * 7 % 200', 'id % 200', '200 - id % 200', 'CASE id % 2 WHEN 0 THEN id / 2 % 8 ELSE 16 - id / 2 % 8 END', 'CASE id % 2 WHEN 0 THEN id / 2 % 60 ELSE 120 - id / 2 % 60 END', 'id / 20']) e;
+SELECT pg_temp.codes('(SELECT * FROM few LIMIT 500) x', 'p');
+-- in runs, with codes; and without, as soon as there are too many
+SET work_mem = '512kB';
+CREATE TEMP TABLE more_of_few AS SELECT id + g * 3000 AS id, p, n, k, letter FROM few, generate_series(0, 3) g ORDER BY 1;
+SELECT o, c.* FROM unnest('{"p, k","letter DESC"}'::text[]) o, pg_temp.codes('more_of_few', o) c;
+CREATE TEMP TABLE much_later AS SELECT id, repeat('x', 100) AS pad, CASE WHEN id < 8000 THEN id % 7 ELSE id END::text COLLATE gs_en AS s FROM generate_series(1, 10000) id;
+SELECT o, c.* FROM unnest('{s,"s DESC, id"}'::text[]) o, pg_temp.codes('much_later', o) c;
+RESET work_mem;
+SET gpusort.device_min_rows = 0;
+
 -- keys that have nothing to do with strcoll(): found, and put right
 SET gpusort.collation_fault = on;
 -- by the CPU engine itself, after a device by PostgreSQL's sort
@@ -163,7 +189,7 @@ CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
 DROP TABLE gs_ordered;
 DROP FUNCTION gs_alone;
 
-DROP TABLE t, more, ranges, disagreed;
+DROP TABLE t, more, ranges, disagreed, few, more_of_few, later, much_later;
 DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;
 DROP COLLATION gs_en, gs_de, gs_cs, gs_bytes;

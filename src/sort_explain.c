@@ -142,6 +142,18 @@ explain_proof(const GsSortProof *proof, ExplainState *es)
 		ExplainPropertyFloat("Proof Time", "ms", proof->us / 1000.0, 3, es);
 }
 
+/* How the order of texts is known to be right. */
+static void
+explain_texts(const GsSortState *state, ExplainState *es)
+{
+	const int	ntexts = gs_sort_key_dictionary_texts(state->key);
+
+	if (ntexts > 0)
+		ExplainPropertyInteger("Dictionary Texts", NULL, ntexts, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
+}
+
 /* What a device did, and how long it took: all of it beside the rest of the query. */
 static void
 explain_device(const GsFigures *figures, ExplainState *es)
@@ -193,8 +205,7 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	if (figures->tied_rows > 0)
 		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
-	if (gs_sort_key_needs_proof(state->key))
-		explain_proof(&state->proof, es);
+	explain_texts(state, es);
 	if (state->top.dropped > 0)
 		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
 	if (figures->device != NULL)
@@ -218,8 +229,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	if (figures->nmerges > 0)
 		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
-	if (gs_sort_key_needs_proof(state->key))
-		explain_proof(&state->proof, es);
+	explain_texts(state, es);
 }
 
 static void

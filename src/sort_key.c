@@ -21,6 +21,9 @@
  * For an engine that can compare, no more than the first LONGEST_CUT_KEY bytes are
  * the key, and of a text that is compared byte by byte, no more are fetched.
  *
+ * Texts whose keys would need a proof are counted in the first rows.  Where they are
+ * few they get codes of a dictionary, and these rows other keys.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -31,6 +34,7 @@
 #include "key_bytes.h"
 #include "key_codec.h"
 #include "key_collation.h"
+#include "key_dictionary.h"
 #include "key_fields.h"
 #include "key_numeric.h"
 #include "key_order.h"
@@ -59,6 +63,20 @@
 #define FIRST_CUT_QUESTION	10
 #define LAST_CUT_QUESTION	320
 
+/*
+ * So many texts of a column are counted, and they are few if no more of them differ: some
+ * less than a dictionary has room for, as the count is an estimate, and there are more rows.
+ */
+#define COUNTED_TEXTS	512
+#define FEW_TEXTS		(GS_DICTIONARY_TEXTS - 32)
+
+/* How many of the first texts of a column differ. */
+typedef struct TextCount
+{
+	int			ncounted;
+	hyperLogLogState distinct;
+} TextCount;
+
 /* A variable-width value as loaded. */
 typedef struct KeyBytes
 {
@@ -71,6 +89,7 @@ typedef struct KeyBytes
 typedef struct KeyColumn
 {
 	GsKeyKind	kind;
+	GsKeyKind	value_kind;		/* the same, unless it is ABBREVIATED */
 	bool		by_value;		/* and of one field */
 	bool		is_integer;		/* and its code is (value ^ flip) & mask */
 	uint64		flip;			/* the sign bit, if it has one */
@@ -80,6 +99,9 @@ typedef struct KeyColumn
 	GsKeyLabels labels;			/* enum */
 	GsKeyAbbreviation *abbreviation;	/* if it is all that there is */
 	GsKeyCollation *collation;	/* text whose bytes are not the key */
+	bool		needs_proof;	/* text of such a collation */
+	GsKeyDictionary *dictionary;	/* text that has a code of it */
+	TextCount  *count;			/* text that is counted; NULL: not, or no more */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
 	GsKeyMaker *maker;			/* variable width: if its code has to be made */
 	int			fixed_weight;	/* numeric: as the maker has it */
@@ -95,6 +117,10 @@ struct GsSortKey
 	bool		direct;			/* no value has to be fetched or looked up */
 	int			first_tied;		/* see gs_sort_key_first_tied() */
 	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
+	bool		can_have_dictionaries;	/* and would not need one then */
+	int			nuncounted;		/* columns of which it is not known whether texts are few;
+								 * -1: they are not, or nobody wants to know */
+	bool		texts_are_many; /* for a dictionary */
 	bool		may_be_poor;	/* see gs_sort_key_keep_poor() */
 	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
 	uint64		ncut;
@@ -175,6 +201,14 @@ order_needs_proof(const GsKeyOrder *order)
 			return true;
 	}
 	return false;
+}
+
+/* Is it that of a text, or of something that looks like one?  Then it can have a dictionary. */
+static bool
+text_needs_proof(const GsKeyOrder *order)
+{
+	return (order->kind == GS_KEY_TEXT || order->kind == GS_KEY_BPCHAR ||
+			order->kind == GS_KEY_NAME) && order_needs_proof(order);
 }
 
 bool
@@ -307,11 +341,20 @@ is_decodable(const KeyColumn *column)
  */
 static void
 choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
-			const GsSortColumn *plan, bool whole)
+			const GsSortColumn *plan, bool whole, bool use_dictionary)
 {
 	bool		abbreviate = order->kind == GS_KEY_ABBREVIATED;
 
 	column->kind = order->kind;
+	column->value_kind = order->kind;
+	column->needs_proof = text_needs_proof(order);
+	if (use_dictionary && column->needs_proof)
+	{
+		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation,
+													  order->kind == GS_KEY_NAME);
+		column->kind = GS_KEY_ABBREVIATED;
+		return;
+	}
 	if (OidIsValid(order->collation) && !whole && order->kind != GS_KEY_NAME)
 		abbreviate = key->may_cut && !gpusort_collation_fault;
 	if (abbreviate)
@@ -326,6 +369,7 @@ choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, whole);
 	key->needs_proof |= order_needs_proof(order);
+	key->can_have_dictionaries &= column->needs_proof || !order_needs_proof(order);
 }
 
 /* What a column, or the domain that its values are of, declares of them; -1: nothing. */
@@ -355,7 +399,8 @@ leaves_ties(const KeyColumn *column)
 }
 
 static GsSortKey *
-create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole, bool may_cut)
+create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole, bool may_cut,
+		   bool use_dictionaries)
 {
 	GsSortKey  *key = palloc(sizeof(GsSortKey));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -370,6 +415,9 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 	key->direct = true;
 	key->first_tied = -1;
 	key->needs_proof = false;
+	key->can_have_dictionaries = true;
+	key->nuncounted = -1;
+	key->texts_are_many = false;
 	key->may_be_poor = false;
 	key->may_cut = may_cut;
 	key->ncut = 0;
@@ -388,7 +436,8 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 
 		if (!column_order(&columns[i], &order, &descending, &why_not))
 			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
-		choose_code(key, column, &order, &columns[i], whole || i + 1 < ncolumns);
+		choose_code(key, column, &order, &columns[i], whole || i + 1 < ncolumns,
+					use_dictionaries);
 		if (leaves_ties(column))
 			key->first_tied = i;
 		column->attno = columns[i].attno;
@@ -422,28 +471,43 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 GsSortKey *
 gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
 {
-	return create_key(columns, ncolumns, desc, whole, !whole);
+	return create_key(columns, ncolumns, desc, whole, !whole, false);
 }
 
 GsSortKey *
-gs_sort_key_create_uncut(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+gs_sort_key_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+						const GsSortKey *before)
 {
-	return create_key(columns, ncolumns, desc, false, false);
+	const bool	few = gs_sort_key_texts_are_few(before);
+	GsSortKey  *key;
+
+	if (few || before->texts_are_many)
+		return create_key(columns, ncolumns, desc, !before->may_cut, before->may_cut, few);
+	key = create_key(columns, ncolumns, desc, false, false, false);
+	if (before->nuncounted > 0)
+		gs_sort_key_look_for_few(key);
+	return key;
 }
 
-void
-gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with)
+GsSortKey *
+gs_sort_key_create_twin(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+						const GsSortKey *of)
 {
+	GsSortKey  *key = create_key(columns, ncolumns, desc, true, false,
+								 gs_sort_key_dictionary_texts(of) > 0);
+
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
 
-		column->labels = with->columns[i].labels;
+		column->labels = of->columns[i].labels;
 		if (column->by_value)
 			prepare_code(column);
 		if (column->maker != NULL)
-			gs_key_maker_share_labels(column->maker, with->columns[i].maker);
+			gs_key_maker_share_labels(column->maker, of->columns[i].maker);
+		column->dictionary = of->columns[i].dictionary;
 	}
+	return key;
 }
 
 /* How the key of a column is made, as far as that is a choice. */
@@ -534,6 +598,48 @@ gs_sort_key_needs_proof(const GsSortKey *key)
 	return key->needs_proof;
 }
 
+void
+gs_sort_key_look_for_few(GsSortKey *key)
+{
+	if (!key->needs_proof || !key->can_have_dictionaries || gpusort_collation_fault)
+		return;
+	key->nuncounted = 0;
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		if (key->columns[i].needs_proof)
+		{
+			key->columns[i].count = palloc0(sizeof(TextCount));
+			initHyperLogLog(&key->columns[i].count->distinct, 10);
+			key->nuncounted++;
+		}
+	}
+}
+
+bool
+gs_sort_key_texts_are_few(const GsSortKey *key)
+{
+	return key->nuncounted == 0;
+}
+
+bool
+gs_sort_key_texts_are_many(const GsSortKey *key)
+{
+	return key->texts_are_many;
+}
+
+int
+gs_sort_key_dictionary_texts(const GsSortKey *key)
+{
+	int			ntexts = 0;
+
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		if (key->columns[i].dictionary != NULL)
+			ntexts += gs_key_dictionary_count(key->columns[i].dictionary);
+	}
+	return ntexts;
+}
+
 /* ------------------------------------------------------------------ loading */
 
 /* Is all of it in the prefix?  Then nobody looks at the bytes themselves. */
@@ -595,7 +701,7 @@ find_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	struct varlena *value;
 
 	bytes->apart = false;
-	if (column->kind == GS_KEY_NAME)
+	if (column->value_kind == GS_KEY_NAME)
 	{
 		bytes->data = NameStr(*DatumGetName(datum));
 		bytes->len = strnlen(bytes->data, NAMEDATALEN);
@@ -612,9 +718,28 @@ find_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 		return make_bytes(key, column, value, why_not);
 	bytes->data = VARDATA_ANY(value);
 	bytes->len = VARSIZE_ANY_EXHDR(value);
-	if (column->kind == GS_KEY_BPCHAR)
+	if (column->value_kind == GS_KEY_BPCHAR)
 		bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
 	return true;
+}
+
+/* Counts the text at hand, and at the last one says whether few differ. */
+static pg_noinline void
+count_text(GsSortKey *key, KeyColumn *column)
+{
+	TextCount  *count = column->count;
+
+	addHyperLogLog(&count->distinct,
+				   hash_bytes((const unsigned char *) column->bytes.data, column->bytes.len));
+	if (++count->ncounted < COUNTED_TEXTS)
+		return;
+	if (key->nuncounted > 0 && estimateHyperLogLog(&count->distinct) <= FEW_TEXTS)
+		key->nuncounted--;
+	else
+		key->nuncounted = -1;
+	freeHyperLogLog(&count->distinct);
+	pfree(count);
+	column->count = NULL;
 }
 
 /* Loads the bytes that are the key of a value of variable width. */
@@ -625,6 +750,8 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 
 	if (!find_bytes(key, column, datum, why_not))
 		return false;
+	if (column->count != NULL)
+		count_text(key, column);
 	if (column->collation != NULL)
 	{
 		if (!gs_key_collation_key(column->collation, bytes->data, bytes->len,
@@ -659,6 +786,24 @@ load_abbreviation(const GsSortKey *key, KeyColumn *column, Datum *value, const c
 		return true;
 	*why_not = "the beginnings of the values tell few of them apart";
 	return false;
+}
+
+/* Puts the code of a dictionary in place of a text. */
+static bool
+load_dictionary_code(GsSortKey *key, KeyColumn *column, Datum *value, const char **why_not)
+{
+	uint64		code;
+
+	if (!find_bytes(key, column, *value, why_not))
+		return false;
+	if (!gs_key_dictionary_code(column->dictionary, column->bytes.data, column->bytes.len, &code))
+	{
+		*why_not = "there are too many texts for a dictionary";
+		key->texts_are_many = true;
+		return false;
+	}
+	*value = UInt64GetDatum(code);
+	return true;
 }
 
 static inline HeapTupleHeader
@@ -710,6 +855,8 @@ load_column(GsSortKey *key, int colno, const char **why_not)
 		return true;
 	if (column->kind == GS_KEY_ENUM)
 		return gs_key_labels_find(&column->labels, &key->values[colno], why_not);
+	if (column->dictionary != NULL)
+		return load_dictionary_code(key, column, &key->values[colno], why_not);
 	if (column->kind == GS_KEY_ABBREVIATED)
 		return load_abbreviation(key, column, &key->values[colno], why_not);
 	if (key->layout.columns[colno].variable)

@@ -71,11 +71,19 @@ extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
 									 TupleDesc desc, bool whole);
 
 /*
- * The same, not whole, but without what makes keys shorter than they come from a column: none
- * is cut, and of a text it is more than the first bytes.
+ * Another key of the same columns, for rows that are loaded again, since the one that they have
+ * does not suit them: their texts are few, or too many; or the keys were cut too short.  Then
+ * none is cut, and of a text it is more than the first bytes.
  */
-extern GsSortKey *gs_sort_key_create_uncut(const GsSortColumn *columns, int ncolumns,
-										   TupleDesc desc);
+extern GsSortKey *gs_sort_key_create_next(const GsSortColumn *columns, int ncolumns,
+										  TupleDesc desc, const GsSortKey *before);
+
+/*
+ * Another key that makes the same records, of rows that this one has made them of, whatever the
+ * catalog says by now.  That one must live as long, and keys be whole.
+ */
+extern GsSortKey *gs_sort_key_create_twin(const GsSortColumn *columns, int ncolumns,
+										  TupleDesc desc, const GsSortKey *of);
 
 /*
  * Rows with equal keys have to be compared by the sort columns from this one on;
@@ -109,10 +117,19 @@ extern bool gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last);
 extern bool gs_sort_key_needs_proof(const GsSortKey *key);
 
 /*
- * Has a key place enum labels as another one of the same columns does, which
- * must live as long: whatever the catalog says by now.
+ * Has the key look for texts that need a proof and of which there are few different ones: with codes
+ * of a dictionary (key_dictionary.h) they need none.  A key of one sort only can have them.
  */
-extern void gs_sort_key_share_labels(GsSortKey *key, const GsSortKey *with);
+extern void gs_sort_key_look_for_few(GsSortKey *key);
+
+/* Are there so few in the first rows?  To be asked at each row. */
+extern bool gs_sort_key_texts_are_few(const GsSortKey *key);
+
+/* Is that why a row cannot be encoded: it has one text more than codes are for? */
+extern bool gs_sort_key_texts_are_many(const GsSortKey *key);
+
+/* How many texts have codes; 0: it has no dictionaries. */
+extern int	gs_sort_key_dictionary_texts(const GsSortKey *key);
 
 /*
  * What keys of the same columns must have in common, if they are to be compared with each other:

@@ -230,6 +230,8 @@ begin_engine(GsSortState *state)
 	{
 		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
 										state->role != GS_ROLE_ALONE || gs_sort_device_is_likely(state));
+		if (state->role == GS_ROLE_ALONE && !state->gathered)
+			gs_sort_key_look_for_few(state->key);
 		if (gs_sort_key_needs_proof(state->key))
 			gs_top_begin(&state->top, GS_UNBOUNDED);	/* what is dropped is never compared */
 		state->direct_key = gs_sort_key_is_direct(state->key);
@@ -274,6 +276,9 @@ hand_over(GsSortState *state, const char *reason)
 	return gs_sort_end_shared_load(state) == GS_STATUS_OK && gs_sort_hand_over(state, reason);
 }
 
+static bool load_again(GsSortState *state, GsBatch **batch);
+static bool put_row_again(GsSortState *state, TupleTableSlot *slot, GsBatch **batch);
+
 /* Takes the slot's row wherever rows go by now.  False: the engine failed. */
 static pg_attribute_always_inline bool
 put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
@@ -285,11 +290,22 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 
 		if (why_not == NULL)
 			return true;
-		if (gs_sort_engine_failed(state) || !hand_over(state, why_not))
+		if (gs_sort_engine_failed(state))
+			return false;
+		if (gs_sort_key_texts_are_many(state->key))
+			return load_again(state, batch) && put_row_again(state, slot, batch);
+		if (!hand_over(state, why_not))
 			return false;
 	}
 	gs_stock_put(&state->stock, slot);
 	return true;
+}
+
+/* The same with other keys. */
+static pg_noinline bool
+put_row_again(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+{
+	return put_row(state, slot, batch);
 }
 
 /*
@@ -298,7 +314,7 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
  * them twice: shortly before is the last time to ask, as it is when all are loaded.
  */
 static bool
-wants_whole_keys(GsSortState *state, bool loaded)
+wants_other_keys(GsSortState *state, bool loaded)
 {
 	Size		nbytes;
 
@@ -307,22 +323,31 @@ wants_whole_keys(GsSortState *state, bool loaded)
 		return false;
 	nbytes = gs_engine_figures(state->engine)->peak_bytes;
 	return nbytes < state->memory_limit / 4 &&
-		gs_sort_key_cut_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8);
+		(gs_sort_key_texts_are_few(state->key) ||
+		 gs_sort_key_cut_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8));
 }
 
-/* Has keys no longer cut. */
+/* Has other keys from now on.  Those of rows in runs are of no use then. */
 static void
-begin_whole_keys(GsSortState *state)
+begin_other_keys(GsSortState *state)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsMergeOrder order;
 
-	state->key = gs_sort_key_create_uncut(state->columns, state->ncolumns, state->desc);
+	state->key = gs_sort_key_create_next(state->columns, state->ncolumns, state->desc,
+										 state->key);
+	if (state->spill != NULL)
+	{
+		order = gs_sort_compared_order(state);
+		gs_spill_forget_keys(state->spill, &order);
+	}
 	MemoryContextSwitchTo(old);
 }
 
 /*
  * Loads the rows in the engine once more: those without keys, since not all come in
- * order, or there is no room for them; or those with keys that were cut too short.
+ * order, or there is no room for them; those with keys that were cut too short; or those
+ * whose texts are few, or too many.  Those of a device may be many, and stay here.
  * False: the engine failed.
  */
 static bool
@@ -331,13 +356,15 @@ load_again(GsSortState *state, GsBatch **batch)
 	GsEngine   *from = state->engine;
 	const GsBatch *rest;
 	TupleTableSlot *slot;
+	GsStatus	status;
 	bool		loaded = true;
 
 	if (!state->in_order)
-		begin_whole_keys(state);
+		begin_other_keys(state);
 	else if (state->spill != NULL)
 		gs_sort_key_keep_poor(state->key);	/* a tuplesort would have to read the run */
 	state->in_order = false;
+	state->may_move &= !gs_sort_is_device(from);
 	*batch = NULL;
 	open_engine(state);
 	if (state->engine == NULL)
@@ -347,8 +374,9 @@ load_again(GsSortState *state, GsBatch **batch)
 	}
 
 	slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	(void) gs_engine_drain(from);
-	while (loaded && gs_engine_next_batch(from, &rest) == GS_STATUS_OK && rest != NULL)
+	status = gs_engine_drain(from);
+	while (loaded && status == GS_STATUS_OK &&
+		   (status = gs_engine_next_batch(from, &rest)) == GS_STATUS_OK && rest != NULL)
 	{
 		for (size_t i = 0; i < rest->nrows && loaded; i++)
 		{
@@ -360,6 +388,12 @@ load_again(GsSortState *state, GsBatch **batch)
 		}
 	}
 	ExecDropSingleTupleTableSlot(slot);
+	if (status != GS_STATUS_OK)
+	{
+		gs_engine_close(state->engine);
+		state->engine = from;
+		return false;
+	}
 	gs_engine_close(from);
 	return loaded;
 }
@@ -373,7 +407,7 @@ take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	{
 		if (state->in_order && gs_in_order_take(state, slot, batch))
 			return true;
-		if ((state->in_order || wants_whole_keys(state, false)) && !load_again(state, batch))
+		if ((state->in_order || wants_other_keys(state, false)) && !load_again(state, batch))
 			return false;
 	}
 	return put_row(state, slot, batch);
@@ -506,7 +540,7 @@ gs_sort_perform(GsSortState *state)
 		sort_few_rows(state);
 		return true;
 	}
-	if (wants_whole_keys(state, true) && !load_again(state, &batch))
+	if (wants_other_keys(state, true) && !load_again(state, &batch))
 		return false;
 	if (state->in_order && state->spill == NULL)
 	{

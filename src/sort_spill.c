@@ -256,8 +256,8 @@ write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
 
 	if (spill->key == NULL)
 	{
-		spill->key = gs_sort_key_create(spill->columns, spill->ncolumns, spill->desc, true);
-		gs_sort_key_share_labels(spill->key, spill->driver_key);
+		spill->key = gs_sort_key_create_twin(spill->columns, spill->ncolumns, spill->desc,
+											 spill->driver_key);
 		spill->slot = MakeSingleTupleTableSlot(spill->desc, &TTSOpsMinimalTuple);
 		spill->record = palloc(gs_record_bytes(spill->layout));
 	}

@@ -103,8 +103,12 @@ my $volatile = 'SELECT md5(string_agg(i::text, \',\')) FROM '
 my $of_few = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM few ORDER BY g, v, k OFFSET 0) s';
 my $in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, v, g OFFSET 0) s';
 my $volatile_in_runs = $volatile =~ s/ORDER BY g, v, k/ORDER BY k, v, g/r;
+
+# by texts that have codes of a dictionary, known before the rows move
+my $few_in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM '
+  . '(SELECT *, chr(97 + i % 7) COLLATE "en_US" AS letter FROM rows ORDER BY letter, k, v, g OFFSET 0) s';
 my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
-  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs;
+  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs;
 
 # What comes of a query: "right rows", "wrong rows", or its error.
 sub outcome
@@ -285,6 +289,13 @@ is_idle($node, '32 sessions sharing');
 restart_service($node, 'gpusort.device_memory_limit' => '12MB');
 like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $in_runs"),
 	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
+{
+	my $settings = "SET work_mem = '1MB'; SET gpusort.device_min_rows = 1000; ";
+
+	is(outcome($few_in_runs, $settings), 'right rows', 'runs with codes of a dictionary: right rows');
+	like($node->safe_psql('postgres', "${settings}EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $few_in_runs"),
+		qr/Device Runs: ([2-9]|\d\d).*Dictionary Texts: 7/s, 'the device sorts by them');
+}
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {
 	restart_service($node, 'gpusort.service_fault' => $fault);
