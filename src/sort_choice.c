@@ -12,8 +12,8 @@
  *	- its keys have no order-preserving code;
  *	- a LIMIT above bounds it, by a value that the node cannot compute
  *	  (sort_bound.c);
- *	- a LIMIT bounds it, and the keys of its collation are only a hint: what
- *	  is dropped would never be compared;
+ *	- a LIMIT bounds it, and its keys are only a hint: what is dropped would
+ *	  never be compared;
  *	- it is too small to win.
  *
  *-------------------------------------------------------------------------
@@ -36,7 +36,7 @@ gs_sort_choice_reason_not(const GsSortColumn *columns, int ncolumns, double nrow
 	if (gpusort_force)
 		return NULL;
 	if (bound->bounded && gs_sort_key_will_need_proof(columns, ncolumns))
-		return "a LIMIT bounds it, and its collation's keys have to be proven";
+		return "a LIMIT bounds it, and the order of its keys has to be verified";
 	if (nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						nrows, gpusort_min_rows);

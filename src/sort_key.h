@@ -109,6 +109,17 @@ extern bool gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last);
 extern bool gs_sort_key_needs_proof(const GsSortKey *key);
 
 /*
+ * Are these only the abbreviated keys of a type that compares them by a function of its own?  Then
+ * the records of two rows, the second of which an engine has put behind the first, can confirm
+ * it; false: the rows have to be compared.
+ */
+extern bool gs_sort_key_can_confirm(const GsSortKey *key);
+extern bool gs_sort_key_confirms(const GsSortKey *key, const uint64 *before, const uint64 *record);
+
+/* Why the order did not hold, for people. */
+extern const char *gs_sort_key_disproof(const GsSortKey *key);
+
+/*
  * Has a key place enum labels as another one of the same columns does, which
  * must live as long: whatever the catalog says by now.
  */
