@@ -1,6 +1,7 @@
 # lib.sh - what scripts/demo and scripts/test share.  Sourced, not run.
 #
 #	install_packages PACKAGE...		those Debian packages that are missing
+#	install_optional_packages PACKAGE...	those that some tests skip without
 #	make_locales LOCALE...			those that are missing, in UTF-8
 #	make_workdir					a temporary folder, gone at exit
 #	build_and_install				gpusort, from a copy of the tree in there
@@ -157,6 +158,14 @@ install_packages()
 	as_root tee "$no_cluster" >/dev/null <<<'create_main_cluster = false'
 	quietly apt_get install --no-install-recommends "${missing[@]}"
 	as_root rm -f "$no_cluster"
+}
+
+# The same, but goes on without what cannot be installed.
+install_optional_packages()
+{
+	if ! (install_packages "$@"); then
+		say "Packages: going on without $*; the tests that need them are skipped."
+	fi
 }
 
 # Needs Debian's package locales.

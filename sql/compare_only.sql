@@ -64,12 +64,32 @@ EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k, m USING >#, to_jsonb(i) DESC;
 CREATE TEMP TABLE same AS SELECT id, 'the same beginning'::bytea AS one, ('12345678' || (id * 7) % 13)::bytea AS tail FROM generate_series(1, 90) id;
 SELECT pg_temp.check_column('same', c, '{USING <#,USING >#}') FROM unnest('{one,tail}'::text[]) c;
 
--- abbreviations whose order is not that of numbers, and none at all
+-- no abbreviations at all
 SET LOCAL gpusort.debug_plan = on;
-EXPLAIN (COSTS OFF) SELECT num FROM t ORDER BY num USING <#;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY d USING <#;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY k, num::float8 USING >#;
+-- abbreviations compared by a function of the type's own: what a LIMIT drops would not be verified
+SET LOCAL gpusort.force = off;
+SET LOCAL gpusort.min_rows = 0;
+EXPLAIN (COSTS OFF) SELECT num FROM t ORDER BY num USING <# LIMIT 3;
+SET LOCAL gpusort.force = on;
 SET LOCAL gpusort.debug_plan = off;
+
+-- numeric's function turns them around: PostgreSQL's sort takes over at once, but where runs are
+-- written already, because the first rows were in order, each engine's order is put right
+SELECT f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason
+FROM pg_temp.figures('SELECT * FROM t ORDER BY num USING <#') f;
+SELECT pg_temp.rows_ok('t', 'num USING <#, id'), pg_temp.rows_ok('t', 'k, num USING ># NULLS LAST, id');
+SET LOCAL gpusort.engine = cpu;
+SET LOCAL work_mem = '128kB';
+CREATE TEMP TABLE numbers AS SELECT id, CASE WHEN id % 40 > 0 THEN (CASE WHEN id < 3000 THEN id / 2 ELSE (id * 7919) % 1999 END) * 1.5 END AS num, id % 3 AS k
+FROM generate_series(1, 6000) id;
+SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method, (f -> 'Repaired Orders')::int > 0 AS put_right
+FROM pg_temp.figures('SELECT * FROM numbers WHERE num IS NOT NULL ORDER BY num USING <#') f;
+SELECT pg_temp.rows_ok('(SELECT * FROM numbers WHERE num IS NOT NULL) x', o) FROM unnest(ARRAY['num USING <#', 'num USING <#, id']) o;
+SELECT pg_temp.rows_ok('numbers', o || ', id') FROM unnest(ARRAY['num USING >#', 'k, num USING ># NULLS LAST']) o;
+RESET work_mem;
+SET LOCAL gpusort.engine = :engine;
 
 -- more and more values that begin alike: PostgreSQL's sort takes over
 CREATE TEMP TABLE alike AS SELECT id, 'the same beginning ' || md5(id::text) AS s FROM generate_series(1, 20000) id;

@@ -6,8 +6,14 @@
  * A type tells a tuplesort how to turn a value into a Datum, and which function
  * compares these.  Where that is one of the three that compare Datums as plain
  * numbers, the Datum is a key that any engine can sort by, up to ties; those
- * are for the type's comparator.  So a type needs no code of ours: PostGIS's
- * geometry and a user's own are sorted like this.
+ * are for the type's comparator.  So a type needs no code of ours.
+ *
+ * A type can also compare these Datums by a function of its own, as PostGIS's geometry
+ * does, where 0 stands for a value that only the full comparison can place.  Its order is not
+ * known, but nearly always that of unsigned numbers.  So the Datum is an approximate
+ * key: before the first row leaves, the type's function compares the Datums of neighbors, and the
+ * type's comparator those that it does not decide (sort_verify.h).  Where it contradicts two
+ * Datums as they come, the attempt ends there.
  *
  * A type whose values are compared by one of the three themselves needs not
  * even be turned into something.
@@ -84,20 +90,24 @@ struct GsKeyAbbreviation
 	int64		ncodes;
 	int64		next_question;	/* at so many codes */
 	TextCodes  *texts;			/* of texts under ICU; else NULL */
+	bool		approximate;	/* see gs_key_abbreviation_is_approximate() */
+	bool		contradicted;	/* by the type's comparator */
+	Datum		last;			/* of the last value, if approximate */
 };
 
 static bool
-order_of_comparator(SortSupport support, DatumOrder *order)
+find_order(GsKeyAbbreviation *abbreviation)
 {
-	if (support->comparator == ssup_datum_unsigned_cmp)
-		*order = DATUM_UNSIGNED;
-	else if (support->comparator == ssup_datum_signed_cmp)
-		*order = DATUM_SIGNED;
+	SortSupport support = &abbreviation->support;
+
+	abbreviation->order = DATUM_UNSIGNED;
+	if (support->comparator == ssup_datum_signed_cmp)
+		abbreviation->order = DATUM_SIGNED;
 	else if (support->comparator == ssup_datum_int32_cmp)
-		*order = DATUM_INT32;
-	else
-		return false;
-	return true;
+		abbreviation->order = DATUM_INT32;
+	else if (support->comparator != ssup_datum_unsigned_cmp)
+		abbreviation->approximate = true;
+	return !abbreviation->approximate || support->abbrev_converter != NULL;
 }
 
 /* Has the operator's family the functions that are asked?  Without, the server reports an error. */
@@ -128,7 +138,7 @@ gs_key_abbreviation_create(Oid sort_operator, Oid collation)
 	support->abbreviate = true;
 	PrepareSortSupportFromOrderingOp(sort_operator, support);
 	abbreviation->next_question = 10;
-	if (order_of_comparator(support, &abbreviation->order))
+	if (find_order(abbreviation))
 		return abbreviation;
 	pfree(abbreviation);
 	return NULL;
@@ -188,6 +198,32 @@ text_code(GsKeyAbbreviation *abbreviation, Datum value)
 	return code;
 }
 
+bool
+gs_key_abbreviation_is_approximate(const GsKeyAbbreviation *abbreviation)
+{
+	return abbreviation->approximate;
+}
+
+int
+gs_key_abbreviation_compare(GsKeyAbbreviation *abbreviation, uint64 a, uint64 b)
+{
+	SortSupport support = &abbreviation->support;
+
+	return support->comparator(UInt64GetDatum(a), UInt64GetDatum(b), support);
+}
+
+/* Does the type find a Datum and the last one in another order than numbers? */
+static inline void
+check_order(GsKeyAbbreviation *abbreviation, Datum datum)
+{
+	const Datum last = abbreviation->last;
+	const int	order = gs_key_abbreviation_compare(abbreviation, last, datum);
+
+	if ((order < 0 && last > datum) || (order > 0 && last < datum))
+		abbreviation->contradicted = true;
+	abbreviation->last = datum;
+}
+
 uint64
 gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value)
 {
@@ -198,6 +234,8 @@ gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value)
 	if (abbreviation->texts != NULL)
 		return text_code(abbreviation, value);
 	datum = support->abbrev_converter == NULL ? value : support->abbrev_converter(value, support);
+	if (abbreviation->approximate)
+		check_order(abbreviation, datum);
 	switch (abbreviation->order)
 	{
 		case DATUM_SIGNED:
@@ -209,8 +247,9 @@ gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value)
 	}
 }
 
-bool
-gs_key_abbreviation_is_poor(GsKeyAbbreviation *abbreviation)
+/* Do the codes have too few distinct values? */
+static bool
+is_poor(GsKeyAbbreviation *abbreviation)
 {
 	if (abbreviation->texts != NULL)
 		return abbreviation->texts->poor;
@@ -220,6 +259,14 @@ gs_key_abbreviation_is_poor(GsKeyAbbreviation *abbreviation)
 	abbreviation->next_question *= 2;
 	return abbreviation->support.abbrev_abort(Min(abbreviation->ncodes, PG_INT32_MAX),
 											  &abbreviation->support);
+}
+
+const char *
+gs_key_abbreviation_reason_not(GsKeyAbbreviation *abbreviation)
+{
+	if (abbreviation->contradicted)
+		return "the type does not compare abbreviated keys as unsigned numbers";
+	return is_poor(abbreviation) ? "the beginnings of the values tell few of them apart" : NULL;
 }
 
 bool

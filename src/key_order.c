@@ -144,6 +144,7 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 	order->collation = known->collated && !gs_collation_is_bytewise(collation) ?
 		collation : InvalidOid;
 	order->element = NULL;
+	order->approximate = false;
 	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
 }
 

@@ -50,6 +50,7 @@ typedef struct GsKeyOrder
 	Oid			collation;		/* of text that it does not compare byte by byte
 								 * (key_collation.h), else InvalidOid */
 	struct GsKeyOrder *element; /* of an array's elements, of a range's bounds */
+	bool		approximate;	/* GS_KEY_ABBREVIATED: see key_abbreviation.h */
 } GsKeyOrder;
 
 /*

@@ -13,8 +13,8 @@
  *	- its keys have no order-preserving code;
  *	- a LIMIT above bounds it, by a value that the node cannot compute
  *	  (plan_limit.c);
- *	- a LIMIT bounds it, and the keys of its collation are only a hint: what
- *	  is dropped would never be compared;
+ *	- a LIMIT bounds it, and its keys are only a hint: what is dropped would
+ *	  never be compared;
  *	- it is too small to win.
  *
  *-------------------------------------------------------------------------
@@ -44,14 +44,14 @@ gs_sort_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *
 
 	if (!gs_sort_key_can_encode(columns, ncolumns, &why_not))
 		return why_not;
-	if (settings->libc_collations == GS_LIBC_OFF && gs_sort_key_will_need_proof(columns, ncolumns))
+	if (settings->libc_collations == GS_LIBC_OFF && gs_sort_key_uses_libc(columns, ncolumns))
 		return "a collation is of libc, and gpusort.libc_collations is off";
 	if (bound->bounded && !bound->computable)
 		return "a LIMIT bounds it, by a value that is not known here";
 	if (settings->force)
 		return NULL;
 	if (bound->bounded && gs_sort_key_will_need_proof(columns, ncolumns))
-		return "a LIMIT bounds it, and its collation's keys have to be proven";
+		return "a LIMIT bounds it, and the order of its keys has to be verified";
 	if (nrows < settings->min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						nrows, settings->min_rows);

@@ -121,6 +121,7 @@ struct GsSortKey
 	int			nuncounted;		/* columns of which it is not known whether texts are few;
 								 * -1: they are not, or nobody wants to know */
 	bool		texts_are_many; /* for a dictionary */
+	bool		can_confirm;	/* see gs_sort_key_can_confirm() */
 	bool		may_be_poor;	/* see gs_sort_key_keep_poor() */
 	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
 	uint64		ncut;
@@ -143,18 +144,23 @@ static void add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_fl
 static bool
 column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, char **why_not)
 {
+	GsKeyAbbreviation *abbreviation;
+
 	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
 								 order, descending, why_not))
 		return true;
 	/* under libc no text is abbreviated, and to ask would open the locale */
-	if ((OidIsValid(column->collation) ? gs_key_collation_needs_proof(column->collation) :
-		 type_is_collatable(column->type)) ||
-		gs_key_abbreviation_create(column->sort_operator, column->collation) == NULL)
+	if (OidIsValid(column->collation) ? gs_key_collation_needs_proof(column->collation) :
+		type_is_collatable(column->type))
+		return false;
+	abbreviation = gs_key_abbreviation_create(column->sort_operator, column->collation);
+	if (abbreviation == NULL)
 		return false;
 	order->kind = GS_KEY_ABBREVIATED;
 	order->type = column->type;
 	order->collation = InvalidOid;
 	order->element = NULL;
+	order->approximate = gs_key_abbreviation_is_approximate(abbreviation);
 	return true;
 }
 
@@ -191,9 +197,9 @@ gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not
 	return true;
 }
 
-/* Does an order, or that of its elements, need a proof? */
+/* Is an order, or that of its elements, a collation's of libc? */
 static bool
-order_needs_proof(const GsKeyOrder *order)
+order_is_of_libc(const GsKeyOrder *order)
 {
 	for (; order != NULL; order = order->element)
 	{
@@ -201,6 +207,13 @@ order_needs_proof(const GsKeyOrder *order)
 			return true;
 	}
 	return false;
+}
+
+/* Does it need a proof? */
+static bool
+order_needs_proof(const GsKeyOrder *order)
+{
+	return order->approximate || order_is_of_libc(order);
 }
 
 /* Is it that of a text, or of something that looks like one?  Then it can have a dictionary. */
@@ -211,8 +224,9 @@ text_needs_proof(const GsKeyOrder *order)
 			order->kind == GS_KEY_NAME) && order_needs_proof(order);
 }
 
-bool
-gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns)
+/* Has one of the columns an order of some kind? */
+static bool
+any_order(const GsSortColumn *columns, int ncolumns, bool (*is) (const GsKeyOrder *order))
 {
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -220,11 +234,22 @@ gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns)
 		bool		descending;
 		char	   *why_not;
 
-		if (column_order(&columns[i], &order, &descending, &why_not) &&
-			order_needs_proof(&order))
+		if (column_order(&columns[i], &order, &descending, &why_not) && is(&order))
 			return true;
 	}
 	return false;
+}
+
+bool
+gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns)
+{
+	return any_order(columns, ncolumns, order_needs_proof);
+}
+
+bool
+gs_sort_key_uses_libc(const GsSortColumn *columns, int ncolumns)
+{
+	return any_order(columns, ncolumns, order_is_of_libc);
 }
 
 bool
@@ -368,6 +393,7 @@ choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
 	}
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, whole);
+	key->can_confirm = order->approximate && !key->needs_proof;
 	key->needs_proof |= order_needs_proof(order);
 	key->can_have_dictionaries &= column->needs_proof || !order_needs_proof(order);
 }
@@ -418,6 +444,7 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 	key->can_have_dictionaries = true;
 	key->nuncounted = -1;
 	key->texts_are_many = false;
+	key->can_confirm = false;
 	key->may_be_poor = false;
 	key->may_cut = may_cut;
 	key->ncut = 0;
@@ -640,6 +667,37 @@ gs_sort_key_dictionary_texts(const GsSortKey *key)
 	return ntexts;
 }
 
+bool
+gs_sort_key_can_confirm(const GsSortKey *key)
+{
+	return key->can_confirm;
+}
+
+bool
+gs_sort_key_confirms(const GsSortKey *key, const uint64 *before, const uint64 *record)
+{
+	const KeyColumn *column = &key->columns[key->first_tied];
+	const int	nwords = key->layout.nwords;
+	const int	word = column->field->word;
+	int			order;
+
+	Assert(word == nwords - 1);
+	if (gs_record_nulls(before, nwords) != gs_record_nulls(record, nwords) ||
+		memcmp(before, record, sizeof(uint64) * word) != 0)
+		return false;
+	if (before[word] == record[word])
+		return true;			/* tied: the engine has compared the rows */
+	order = gs_key_abbreviation_compare(column->abbreviation, before[word], record[word]);
+	return key->layout.columns[key->first_tied].descending ? order > 0 : order < 0;
+}
+
+const char *
+gs_sort_key_disproof(const GsSortKey *key)
+{
+	return key->can_confirm ? "the type compares abbreviated keys in another order" :
+		"strxfrm() and strcoll() disagree";
+}
+
 /* ------------------------------------------------------------------ loading */
 
 /* Is all of it in the prefix?  Then nobody looks at the bytes themselves. */
@@ -782,10 +840,8 @@ static bool
 load_abbreviation(const GsSortKey *key, KeyColumn *column, Datum *value, const char **why_not)
 {
 	*value = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation, *value));
-	if (key->may_be_poor || !gs_key_abbreviation_is_poor(column->abbreviation))
-		return true;
-	*why_not = "the beginnings of the values tell few of them apart";
-	return false;
+	*why_not = gs_key_abbreviation_reason_not(column->abbreviation);
+	return *why_not == NULL || key->may_be_poor;
 }
 
 /* Puts the code of a dictionary in place of a text. */

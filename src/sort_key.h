@@ -46,6 +46,9 @@ extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
 /* Are keys of these only a hint, whose order has to be proven? */
 extern bool gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns);
 
+/* Is one of them text under a collation of the C library? */
+extern bool gs_sort_key_uses_libc(const GsSortColumn *columns, int ncolumns);
+
 /* Will rows with equal keys have to be compared, although keys are as whole as can be? */
 extern bool gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns);
 
@@ -115,6 +118,17 @@ extern bool gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last);
  * by PostgreSQL's comparators (sort_verify.h) before a row leaves?
  */
 extern bool gs_sort_key_needs_proof(const GsSortKey *key);
+
+/*
+ * Are these only the abbreviated keys of a type that compares them by a function of its own?  Then
+ * the records of two rows, the second of which an engine has put behind the first, can confirm
+ * it; false: the rows have to be compared.
+ */
+extern bool gs_sort_key_can_confirm(const GsSortKey *key);
+extern bool gs_sort_key_confirms(const GsSortKey *key, const uint64 *before, const uint64 *record);
+
+/* Why the order did not hold, for people. */
+extern const char *gs_sort_key_disproof(const GsSortKey *key);
 
 /*
  * Has the key look for texts that need a proof and of which there are few different ones: with codes

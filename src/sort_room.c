@@ -52,7 +52,7 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 	{
 		case GS_STATUS_FULL:
 			if (state->disproved)
-				return "strxfrm() and strcoll() disagree";
+				return gs_sort_key_disproof(state->key);
 			return state->engine->figures.full != NULL ?
 				state->engine->figures.full : "the rows outgrew work_mem";
 		case GS_STATUS_OOM:
@@ -195,7 +195,7 @@ gs_sort_prove_order(GsSortState *state)
 		proof.checksum = state->proof.checksum; /* of all so far */
 	}
 	else if (wants_proof(state))
-		status = gs_sort_prove(state->engine, state->compare, &proof);
+		status = gs_sort_prove(state->engine, state->key, state->compare, &proof);
 	if (!proof.holds && !gs_sort_is_device(state->engine) &&
 		gs_engine_cpu_sort_again(state->engine, compare_rows, state) == GS_STATUS_OK)
 	{

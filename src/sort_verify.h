@@ -28,12 +28,13 @@ typedef struct GsSortProof
 } GsSortProof;
 
 /*
- * Compares all neighbours of an engine that has sorted, once: a comparator
+ * Compares all neighbours of an engine that has sorted by a key, once: a comparator
  * whose order is total and which finds no inversion there would find none
  * anywhere.  Works in the current memory context.  OK or FAILED; may ereport what
  * comparators report.
  */
-extern GsStatus gs_sort_prove(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof);
+extern GsStatus gs_sort_prove(GsEngine *engine, const GsSortKey *key, GsSortCompare *compare,
+							  GsSortProof *proof);
 
 /*
  * A row goes into a checksum of rows and their order, which is 0 before the first.  If rows leave

@@ -114,4 +114,11 @@ INSERT INTO type_values VALUES
 ('ismn', '{M-2600-0043-8,M-2306-7118-7,M-3452-4680-5}'),
 ('issn13', '{977-1436-4525-10,977-0317-8471-00,977-1050-1240-08}'),
 ('issn', '{1436-4522,0317-8471,1050-124X}'),
-('upc', '{220356483481,036000291452,012345678905}');
+('upc', '{220356483481,036000291452,012345678905}'),
+-- PostGIS: what is empty has no abbreviated key, and what has the same bounding box has the same one
+('geometry', ARRAY['POINT EMPTY', 'POLYGON EMPTY', 'SRID=4326;POINT EMPTY', 'POINT(0 0)', 'SRID=4326;POINT(0 0)', 'POINT(-1 -1)', 'POINT(1 1)', 'POINT(1 1.0000000001)',
+	'POINT(-180 90)', 'POINT(1e300 -1e300)', 'POINT(5e-324 0)', 'POINT Z (1 1 1)', 'POINT M (1 1 1)', 'LINESTRING(0 0,1 1)', 'LINESTRING(1 1,0 0)', 'LINESTRING(0 1,1 0)',
+	'LINESTRING(0 0,1 0,1 1)', 'POLYGON((0 0,0 1,1 1,1 0,0 0))', 'POLYGON((0 0,1 0,1 1,0 1,0 0))', 'MULTIPOINT(0 0,1 1)', 'GEOMETRYCOLLECTION(POINT(0 0),LINESTRING(0 0,1 1))',
+	(SELECT 'LINESTRING(' || string_agg(hashint4(i) || ' ' || hashint4(-i), ',' ORDER BY i) || ')' FROM generate_series(1, 2000) i)]),
+('geography', ARRAY['POINT EMPTY', 'POINT(0 0)', 'POINT(-1 -1)', 'POINT(1 1)', 'POINT(180 90)', 'POINT Z (1 1 1)', 'LINESTRING(0 0,1 1)', 'LINESTRING(1 1,0 0)',
+	'POLYGON((0 0,0 1,1 1,1 0,0 0))']);
