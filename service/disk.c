@@ -17,7 +17,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -186,17 +185,6 @@ make_file(const char *folder)
 	return fd;
 }
 
-/* The server makes its folder of temporary files when it first has one. */
-static int
-make_file_and_folder(const char *folder)
-{
-	int			fd = make_file(folder);
-
-	if (fd < 0 && errno == ENOENT && mkdir(folder, 0700) == 0)
-		fd = make_file(folder);
-	return fd;
-}
-
 GsDiskFile *
 gs_disk_open(GsDisk *disk, uint64_t nbytes)
 {
@@ -209,7 +197,7 @@ gs_disk_open(GsDisk *disk, uint64_t nbytes)
 	file = disk->has_thread ? calloc(1, sizeof(GsDiskFile)) : NULL;
 	if (file == NULL)
 		return NULL;
-	file->fd = make_file_and_folder(disk->folder);
+	file->fd = make_file(disk->folder);
 	if (file->fd < 0)
 	{
 		gs_log_limited("cannot make a temporary file in %s: %m", disk->folder);

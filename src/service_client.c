@@ -55,9 +55,6 @@
 /* Idle links kept: what a query with a merge join of two sorts uses. */
 #define MAX_IDLE		2
 
-/* Links in use at a time: each has a descriptor, and memory that it pins. */
-#define MAX_IN_USE		32
-
 /*
  * How long the service may take to answer HELLO; and how long it is left alone
  * if it does not.
@@ -484,7 +481,7 @@ gs_service_client_link(MemoryContext context, GsLinkUse use, const char **why_no
 {
 	ClientLink *link;
 
-	if (nin_use >= MAX_IN_USE)
+	if (nin_use >= gpusort_device_session_sorts)
 	{
 		*why_not = "this session sorts on the device as often as it may at a time";
 		return NULL;
