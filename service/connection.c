@@ -7,8 +7,7 @@
  * The states, and what a client may say in each (JOB_CLOSE too in any that has
  * or wants a job, but ENDING):
  *
- *	  NEW		HELLO -> WATCHING without a ring, else IDLE
- *	  WATCHING	HELLO
+ *	  NEW		HELLO with a ring -> IDLE
  *	  IDLE		JOB_OPEN -> WAITING, JOB_JOIN -> FEEDING, or FAILED
  *	  WAITING	-- admitted -> LOADING, or FAILED
  *	  LOADING	BATCH_FILLED, BATCH_RELEASED, SORT -> SORTING, DRAIN -> DRAINING
@@ -26,6 +25,8 @@
  * A failure crosses what the client sent before it heard of it.  So in DRAINABLE,
  * FEED_FULL and FAILED the messages of the states before are legal too: they are
  * checked as ever, and slots change hands, but the job never hears of them.
+ *
+ * Who only asks how the service is stays with the greeter, and never comes here.
  *
  * In CLOSING nothing is read.  That is how a JOB_OPEN right behind a JOB_CLOSE
  * waits until the device has let go, without a place of its own to wait in.
@@ -48,16 +49,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "admission.h"
 #include "log.h"
+#include "ring.h"
 
 /* Messages taken in one turn: other clients wait too. */
 #define READ_MESSAGES	32
+
+#define Min(a, b)		((a) < (b) ? (a) : (b))
 
 /* The shortest row: the header of a stored tuple. */
 #define MIN_ROW_BYTES	16
@@ -65,7 +69,6 @@
 typedef enum ConnectionState
 {
 	STATE_NEW,
-	STATE_WATCHING,
 	STATE_IDLE,
 	STATE_WAITING,
 	STATE_LOADING,
@@ -89,7 +92,7 @@ static const struct
 	size_t		nbytes;
 	unsigned	states;
 }			message_rules[] = {
-	[GS_MESSAGE_HELLO] = {sizeof(GsHello), IN(NEW) | IN(WATCHING)},
+	[GS_MESSAGE_HELLO] = {sizeof(GsHello), IN(NEW)},
 	[GS_MESSAGE_JOB_OPEN] = {sizeof(GsJobOpen), IN(IDLE)},
 	[GS_MESSAGE_JOB_JOIN] = {sizeof(GsJobJoin), IN(IDLE)},
 	[GS_MESSAGE_BATCH_FILLED] = {sizeof(GsBatchFilled),
@@ -121,28 +124,69 @@ struct GsConnection
 	int			socket;			/* -1 if gone */
 	int			pid;			/* of the client, for the log */
 	ConnectionState state;
+	bool		is_watched;		/* in the epoll set */
+	GsListNode	all;
+	GsListNode	active;
+	GsListNode	waiting;
 	GsRing		ring;			/* base NULL: none */
 	SlotOwner	slots[GS_MAX_SLOTS];
 	GsJobOpen	open;			/* what the last job asked for */
 	uint64_t	ticket;			/* of the job, if shared; else 0 */
 	GsConnection *next_shared;
 	uint64_t	nrows;			/* of what was sorted */
+	GsMemoryAccount *session;	/* NULL: it has none yet */
 	uint64_t	arrival;
+	uint64_t	waits_since;
 	uint64_t	deadline_us;
+	uint64_t	park_again_us;
 	GsSortJob  *job;			/* that it owns */
 	GsFeed	   *feed;			/* of that one, or of the job that it feeds */
 };
 
 /* ------------------------------------------------------------ state, sending */
 
+/* Puts the node into the list, or takes it out. */
+static void
+list_if(GsListNode *list, GsListNode *node, bool is_in)
+{
+	if (is_in && !gs_list_has(node))
+		gs_list_append(list, node);
+	else if (!is_in && gs_list_has(node))
+		gs_list_remove(node);
+}
+
+/* Has the loop look at the socket, or not; false: it cannot. */
+static bool
+watch(GsConnection *connection, bool is_watched)
+{
+	struct epoll_event event = {.events = EPOLLIN,.data.ptr = connection};
+
+	if (is_watched != connection->is_watched &&
+		epoll_ctl(connection->service->epoll, is_watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+				  connection->socket, &event) != 0)
+		return false;
+	connection->is_watched = is_watched;
+	return true;
+}
+
+static void drop(GsConnection *connection);
+
 static void
 enter(GsConnection *connection, ConnectionState state)
 {
-	if (connection->state == STATE_WAITING)
-		connection->service->nwaiting--;
-	if (state == STATE_WAITING)
-		connection->service->nwaiting++;
+	GsService  *service = connection->service;
+	bool		ends = state == STATE_CLOSING || state == STATE_GONE;
+
 	connection->state = state;
+	list_if(&service->active, &connection->active, ends || connection->job != NULL);
+	if ((state == STATE_WAITING) != gs_list_has(&connection->waiting))
+		service->nwaiting += state == STATE_WAITING ? 1 : -1;
+	list_if(&service->waiting, &connection->waiting, state == STATE_WAITING);
+	if (state != STATE_GONE && !watch(connection, !ends))
+	{
+		gs_log_limited("client %d cannot be listened to: %s", connection->pid, strerror(errno));
+		drop(connection);
+	}
 }
 
 static void
@@ -160,6 +204,7 @@ drop(GsConnection *connection)
 	for (int i = 0; i < 2 * GS_MAX_SLOTS; i++)
 		if (recv(connection->socket, unread, sizeof(unread), MSG_DONTWAIT) <= 0)
 			break;
+	watch(connection, false);
 	close(connection->socket);
 	connection->socket = -1;
 	enter(connection, STATE_GONE);
@@ -172,6 +217,7 @@ send_message(GsConnection *connection, GsMessage *message, GsMessageType type, s
 		return;
 	message->type = type;
 	message->nbytes = (uint32_t) nbytes;
+	gs_service_publish(connection->service);
 	if (send(connection->socket, message, nbytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 	{
 		connection->service->nmessages++;
@@ -193,11 +239,26 @@ send_failed(GsConnection *connection, GsFailure failure, const char *text)
 	send_message(connection, &failed.message, GS_MESSAGE_FAILED, sizeof(failed));
 }
 
-void
-gs_connection_fail(GsConnection *connection, GsFailure failure, const char *text)
+/* Tells the client, and drops it. */
+static void
+fail(GsConnection *connection, GsFailure failure, const char *text)
 {
 	send_failed(connection, failure, text);
 	drop(connection);
+}
+
+void
+gs_connection_fail_all(GsService *service)
+{
+	for (GsListNode *node = service->all.next; node != &service->all; node = node->next)
+	{
+		GsConnection *connection = GS_LIST_OWNER(GsConnection, all, node);
+
+		if (service->broken)
+			fail(connection, GS_FAILED_DEVICE, service->broken_text);
+		else
+			fail(connection, GS_FAILED_SHUTDOWN, "the service is ending");
+	}
 }
 
 /* The client broke the rules. */
@@ -205,23 +266,7 @@ static void
 reject(GsConnection *connection, const char *text)
 {
 	gs_log_limited("client %d broke the protocol: %s", connection->pid, text);
-	gs_connection_fail(connection, GS_FAILED_PROTOCOL, text);
-}
-
-static void
-device_broke(GsService *service, const char *text)
-{
-	if (service->broken)
-		return;
-	service->broken = true;
-	snprintf(service->broken_text, sizeof(service->broken_text), "%s", text);
-}
-
-void
-gs_service_look(GsService *service)
-{
-	if (service->device->error[0] != '\0')
-		device_broke(service, service->device->error);
+	fail(connection, GS_FAILED_PROTOCOL, text);
 }
 
 /* --------------------------------------------------------- what a job reports */
@@ -288,7 +333,7 @@ report_failed(void *arg, GsFailure failure, const char *text)
 	if (failure == GS_FAILED_DEVICE)
 	{
 		/* the server tells all clients, this one too */
-		device_broke(connection->service, text);
+		gs_service_broke(connection->service, text);
 		return;
 	}
 	if (failure == GS_FAILED_PROTOCOL)
@@ -308,65 +353,6 @@ report_failed(void *arg, GsFailure failure, const char *text)
 	else
 		enter(connection, STATE_FAILED);
 	send_failed(connection, failure, text);
-}
-
-/* ---------------------------------------------------------------------- ring */
-
-/*
- * Maps and pins the ring.  Sealed against shrinking, or the client could cut it
- * under our feet, and whoever touches it gets SIGBUS.
- */
-static void
-map_ring(GsConnection *connection, const GsHello *hello, int memfd)
-{
-	GsDevice   *device = connection->service->device;
-	struct stat status;
-	int			seals = fcntl(memfd, F_GET_SEALS);
-	void	   *base;
-
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
-		fstat(memfd, &status) != 0 || !S_ISREG(status.st_mode))
-	{
-		reject(connection, "the ring is not a memfd that is sealed against shrinking");
-		return;
-	}
-	if ((uint64_t) status.st_size != hello->ring_bytes)
-	{
-		reject(connection, "the ring is not as long as said");
-		return;
-	}
-	base = mmap(NULL, hello->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-	if (base == MAP_FAILED)
-	{
-		gs_log_limited("client %d: cannot map its ring: %s", connection->pid, strerror(errno));
-		gs_connection_fail(connection, GS_FAILED_MEMORY, "the ring cannot be mapped");
-		return;
-	}
-	if (!device->ops->pin(device, base, hello->ring_bytes))
-	{
-		munmap(base, hello->ring_bytes);
-		gs_log_limited("client %d: cannot pin its ring of %llu bytes", connection->pid,
-					   (unsigned long long) hello->ring_bytes);
-		gs_connection_fail(connection, GS_FAILED_MEMORY, "the ring cannot be pinned");
-		return;
-	}
-	connection->ring = (GsRing)
-	{
-		.base = base,.slot_bytes = hello->slot_bytes,.nslots = hello->nslots
-	};
-}
-
-static void
-unmap_ring(GsConnection *connection)
-{
-	GsDevice   *device = connection->service->device;
-	GsRing	   *ring = &connection->ring;
-
-	if (ring->base == NULL)
-		return;
-	device->ops->unpin(device, ring->base);
-	munmap(ring->base, (size_t) ring->slot_bytes * ring->nslots);
-	ring->base = NULL;
 }
 
 /* ----------------------------------------------------------------------- job */
@@ -401,6 +387,14 @@ unshare_job(GsConnection *connection)
 		link = &(*link)->next_shared;
 	*link = connection->next_shared;
 	connection->ticket = 0;
+}
+
+static void
+leave_session(GsConnection *connection)
+{
+	if (connection->session != NULL)
+		gs_admission_leave(connection->service, connection->session);
+	connection->session = NULL;
 }
 
 /* The job of a ticket; NULL if there is none, or no more. */
@@ -480,7 +474,7 @@ gs_connection_admit(GsConnection *connection)
 	GsParticipant owner = participant_of(connection, open->participant);
 	GsJobMemory memory = {0};
 
-	if (!gs_slab_admit(service->pool, open->expected_bytes, &memory))
+	if (!gs_slab_admit(service->pool, connection->session, open->expected_bytes, &memory))
 		return false;
 	connection->job = gs_job_open(service->device, &memory, open->nwords,
 								  open->keys_only != 0, &owner);
@@ -490,7 +484,7 @@ gs_connection_admit(GsConnection *connection)
 		if (service->device->error[0] != '\0')
 		{
 			enter(connection, STATE_FAILED);
-			device_broke(service, service->device->error);
+			gs_service_broke(service, service->device->error);
 		}
 		else
 			refuse_job(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
@@ -506,66 +500,72 @@ gs_connection_admit(GsConnection *connection)
 }
 
 void
-gs_connection_expire(GsConnection *connection)
+gs_connection_refuse(GsConnection *connection, const char *text)
 {
-	refuse_job(connection, GS_FAILED_MEMORY, "the device's memory is taken by other jobs");
+	refuse_job(connection, GS_FAILED_MEMORY, text);
+}
+
+uint64_t
+gs_connection_need(const GsConnection *connection)
+{
+	return gs_slab_promise(connection->service->pool, connection->session,
+						   connection->open.expected_bytes);
+}
+
+bool
+gs_connection_is_over_share(const GsConnection *connection)
+{
+	const GsMemoryAccount *session = connection->session;
+
+	return session != NULL &&
+		gs_connection_need(connection) < Min(connection->open.expected_bytes, session->limit) / 2;
 }
 
 /* ------------------------------------------------------------------ messages */
 
+/* Maps and pins the ring.  False: the connection is gone. */
+static bool
+map_ring(GsConnection *connection, const GsHello *hello, int memfd)
+{
+	GsFailure	failure = GS_FAILED_PROTOCOL;
+	const char *why_not = gs_ring_map(&connection->ring, connection->service->device, hello,
+									  memfd, &failure);
+
+	if (why_not == NULL)
+		return true;
+	if (failure == GS_FAILED_PROTOCOL)
+		reject(connection, why_not);
+	else
+	{
+		gs_log_limited("client %d: %s", connection->pid, why_not);
+		fail(connection, failure, why_not);
+	}
+	return false;
+}
+
 static void
 take_hello(GsConnection *connection, const GsHello *hello, int memfd)
 {
-	GsService  *service = connection->service;
-	GsDevice   *device = service->device;
-	GsWelcome	welcome = {
-		.version = GS_WIRE_VERSION,
-		.device_kind = device->kind,
-		.memory_total = service->memory_total,
-		.memory_limit = gs_slab_limit(service->pool),
-		.memory_used = gs_slab_used(service->pool),
-		.memory_held = gs_slab_held(service->pool),
-		.njobs = service->njobs,
-		.nwaiting = service->nwaiting,
-		.jobs_done = service->jobs_done,
-		.pid = (uint32_t) getpid()
-	};
+	GsWelcome	welcome;
 
-	if (hello->ring_bytes == 0)
+	if (hello->slot_bytes < GS_MIN_SLOT_BYTES || hello->slot_bytes > GS_MAX_SLOT_BYTES ||
+		hello->slot_bytes % 4096 != 0 ||
+		hello->nslots < 1 || hello->nslots > GS_MAX_SLOTS ||
+		hello->ring_bytes != (uint64_t) hello->slot_bytes * hello->nslots)
 	{
-		if (hello->slot_bytes != 0 || hello->nslots != 0 || memfd >= 0)
-		{
-			reject(connection, "HELLO has no ring, but parts of one");
-			return;
-		}
-		enter(connection, STATE_WATCHING);
+		reject(connection, "HELLO has a ring that cannot be");
+		return;
 	}
-	else
+	if (memfd < 0)
 	{
-		if (connection->state == STATE_WATCHING)
-		{
-			reject(connection, "a client that said HELLO without a ring has one");
-			return;
-		}
-		if (hello->slot_bytes < GS_MIN_SLOT_BYTES || hello->slot_bytes > GS_MAX_SLOT_BYTES ||
-			hello->slot_bytes % 4096 != 0 ||
-			hello->nslots < 1 || hello->nslots > GS_MAX_SLOTS ||
-			hello->ring_bytes != (uint64_t) hello->slot_bytes * hello->nslots)
-		{
-			reject(connection, "HELLO has a ring that cannot be");
-			return;
-		}
-		if (memfd < 0)
-		{
-			reject(connection, "HELLO has a ring, but no descriptor of it");
-			return;
-		}
-		map_ring(connection, hello, memfd);
-		if (connection->state == STATE_GONE)
-			return;
-		enter(connection, STATE_IDLE);
+		reject(connection, "HELLO has a ring, but no descriptor of it");
+		return;
 	}
-	memcpy(welcome.device_name, device->name, sizeof(welcome.device_name));
+	if (!map_ring(connection, hello, memfd))
+		return;
+	enter(connection, STATE_IDLE);
+	gs_service_publish(connection->service);
+	welcome = gs_figures_welcome(&connection->service->figures);
 	send_message(connection, &welcome.message, GS_MESSAGE_WELCOME, sizeof(welcome));
 }
 
@@ -582,6 +582,24 @@ job_can_be(GsConnection *connection, uint32_t nwords, uint32_t keys_only, uint32
 	return false;
 }
 
+/* What its session may have in all; 0: no limit of its own.  False: out of memory. */
+static bool
+join_session(GsConnection *connection, uint64_t session_bytes)
+{
+	GsService  *service = connection->service;
+
+	if (session_bytes == 0)
+	{
+		leave_session(connection);
+		return true;
+	}
+	if (connection->session == NULL)
+		connection->session = gs_admission_session(service, connection->pid);
+	if (connection->session != NULL)
+		connection->session->limit = session_bytes;
+	return connection->session != NULL;
+}
+
 static void
 take_job_open(GsConnection *connection, const GsJobOpen *open)
 {
@@ -594,9 +612,16 @@ take_job_open(GsConnection *connection, const GsJobOpen *open)
 		reject(connection, "JOB_OPEN is neither shared nor not");
 		return;
 	}
+	if (!join_session(connection, open->session_bytes))
+	{
+		refuse_job(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
+		return;
+	}
 	connection->open = *open;
 	connection->arrival = ++service->narrivals;
-	connection->deadline_us = gs_clock_us() + (uint64_t) open->wait_ms * 1000;
+	connection->waits_since = gs_clock_us();
+	connection->deadline_us = connection->waits_since + (uint64_t) open->wait_ms * 1000;
+	connection->park_again_us = 0;
 	enter(connection, STATE_WAITING);
 }
 
@@ -744,7 +769,7 @@ is_of_this_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 				 "the client speaks version %u (magic %08X), the service version %u (magic %08X)",
 				 hello->version, hello->magic, GS_WIRE_VERSION, GS_WIRE_MAGIC);
 		gs_log_limited("client %d: %s", connection->pid, text);
-		gs_connection_fail(connection, GS_FAILED_VERSION, text);
+		fail(connection, GS_FAILED_VERSION, text);
 		return false;
 	}
 	if (nbytes < offsetof(GsHello, build) + sizeof(hello->build) ||
@@ -759,7 +784,7 @@ is_of_this_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 	if (memcmp(hello->build, connection->service->refused_build, sizeof(hello->build)) != 0)
 		gs_log("client %d, and those like it, sort without the device: %s", connection->pid, text);
 	memcpy(connection->service->refused_build, hello->build, sizeof(hello->build));
-	gs_connection_fail(connection, GS_FAILED_VERSION, text);
+	fail(connection, GS_FAILED_VERSION, text);
 	return false;
 }
 
@@ -894,7 +919,7 @@ read_message(GsConnection *connection)
 	{
 		/* none could be made of what was sent */
 		gs_log_limited("client %d: no descriptor is left for its ring", connection->pid);
-		gs_connection_fail(connection, GS_FAILED_MEMORY, "the service has no descriptor left");
+		fail(connection, GS_FAILED_MEMORY, "the service has no descriptor left");
 	}
 	else
 	{
@@ -913,7 +938,7 @@ gs_connection_read(GsConnection *connection)
 	for (int i = 0; i < READ_MESSAGES; i++)
 	{
 		/* a broken device ends all: what comes now cannot be done */
-		if (gs_connection_socket(connection) < 0 || connection->service->broken ||
+		if (!connection->is_watched || connection->service->broken ||
 			!read_message(connection))
 			break;
 	}
@@ -935,13 +960,40 @@ gs_connection_open(GsService *service, int socket)
 	connection->state = STATE_NEW;
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) == 0)
 		connection->pid = (int) peer.pid;
+	if (!watch(connection, true))
+	{
+		free(connection);
+		return NULL;
+	}
+	gs_list_append(&service->all, &connection->all);
 	return connection;
 }
 
-int
-gs_connection_socket(const GsConnection *connection)
+GsConnection *
+gs_connection_first_active(const GsService *service)
 {
-	return connection->state == STATE_CLOSING ? -1 : connection->socket;
+	GsListNode *node = service->active.next;
+
+	return node == &service->active ? NULL : GS_LIST_OWNER(GsConnection, active, node);
+}
+
+GsConnection *
+gs_connection_next_active(const GsConnection *connection)
+{
+	GsListNode *node = connection->active.next;
+
+	return node == &connection->service->active ? NULL : GS_LIST_OWNER(GsConnection, active, node);
+}
+
+void
+gs_connection_rotate_active(GsService *service)
+{
+	GsListNode *node = service->active.next;
+
+	if (node == &service->active)
+		return;
+	gs_list_remove(node);
+	gs_list_append(&service->active, node);
 }
 
 void
@@ -961,10 +1013,51 @@ gs_connection_is_busy(const GsConnection *connection)
 	return connection->job != NULL && gs_job_busy(connection->job);
 }
 
+GsSortJob *
+gs_connection_job(const GsConnection *connection)
+{
+	return connection->job;
+}
+
 uint64_t
 gs_connection_arrival(const GsConnection *connection)
 {
-	return connection->state == STATE_WAITING ? connection->arrival : 0;
+	return connection->arrival;
+}
+
+GsConnection *
+gs_connection_first_waiting(const GsService *service)
+{
+	GsListNode *node = service->waiting.next;
+
+	return node == &service->waiting ? NULL : GS_LIST_OWNER(GsConnection, waiting, node);
+}
+
+GsConnection *
+gs_connection_next_waiting(const GsConnection *connection)
+{
+	GsListNode *node = connection->waiting.next;
+
+	return node == &connection->service->waiting ? NULL :
+		GS_LIST_OWNER(GsConnection, waiting, node);
+}
+
+uint64_t
+gs_connection_waits_since(const GsConnection *connection)
+{
+	return connection->waits_since;
+}
+
+uint64_t
+gs_connection_park_again_us(const GsConnection *connection)
+{
+	return connection->park_again_us;
+}
+
+void
+gs_connection_set_park_again(GsConnection *connection, uint64_t when_us)
+{
+	connection->park_again_us = when_us;
 }
 
 uint64_t
@@ -985,7 +1078,10 @@ gs_connection_end(GsConnection *connection)
 	close_job(connection);
 	if (connection->feed != NULL)
 		return false;
-	unmap_ring(connection);
+	gs_ring_unmap(&connection->ring, connection->service->device);
+	leave_session(connection);
+	gs_list_remove(&connection->active);
+	gs_list_remove(&connection->all);
 	free(connection);
 	return true;
 }

@@ -8,8 +8,9 @@
  * of protocol.h is told so and dropped; nothing that a client sends or leaves
  * out reaches another one, but for those that share its job.
  *
- * Nothing here waits.  The server calls read() when the socket has something,
- * poll() in every turn, admit() or expire() while the client waits for memory.
+ * Nothing here waits for a client.  The server calls read() when the socket has
+ * something, poll() in every turn as long as the connection is active, admit() or
+ * refuse() while the client waits for memory.
  * After any of them the connection may be gone: then the server calls end()
  * until it is freed.
  *
@@ -18,43 +19,23 @@
 #ifndef GPUSORT_CONNECTION_H
 #define GPUSORT_CONNECTION_H
 
-#include "device.h"
 #include "job.h"
-#include "slab.h"
+#include "service.h"
 
 typedef struct GsConnection GsConnection;
-
-/* What all connections share.  It outlives them. */
-typedef struct GsService
-{
-	GsDevice   *device;
-	GsSlabPool *pool;
-	uint64_t	memory_total;	/* of the device */
-	bool		broken;			/* the device is: nothing is left but to end */
-	char		broken_text[GS_FAILED_TEXT_BYTES];
-	uint32_t	njobs;			/* open */
-	uint32_t	nwaiting;		/* for admission */
-	uint64_t	jobs_done;
-	uint64_t	narrivals;		/* of jobs so far: their order in the queue */
-	uint64_t	nmessages;		/* in and out so far: does anything move? */
-	GsConnection *shared;		/* those whose jobs others may join */
-	char		refused_build[GS_BUILD_ID_BYTES];	/* of the last client of another build */
-} GsService;
-
-/*
- * Has the device broken where no job could report it: while one was closed, or
- * memory went back?  Then all clients are told.
- */
-extern void gs_service_look(GsService *service);
 
 /* The socket, non-blocking, is the connection's from now on, unless NULL is returned. */
 extern GsConnection *gs_connection_open(GsService *service, int socket);
 
-/* What is to be polled for reading; -1: nothing now. */
-extern int	gs_connection_socket(const GsConnection *connection);
-
 /* Takes some of the messages that have come. */
 extern void gs_connection_read(GsConnection *connection);
+
+/* Those with a job of their own, or one that ends, and those that are gone. */
+extern GsConnection *gs_connection_first_active(const GsService *service);
+extern GsConnection *gs_connection_next_active(const GsConnection *connection);
+
+/* The first of them becomes the last one. */
+extern void gs_connection_rotate_active(GsService *service);
 
 /* Lets its job go on, or end. */
 extern void gs_connection_poll(GsConnection *connection);
@@ -62,20 +43,38 @@ extern void gs_connection_poll(GsConnection *connection);
 /* Is there work on the device whose end poll() should look for soon? */
 extern bool gs_connection_is_busy(const GsConnection *connection);
 
-/* Its place in the queue for admission, which is the order of arrival; 0: not in it. */
+/* NULL if it owns none. */
+extern GsSortJob *gs_connection_job(const GsConnection *connection);
+
+/* Its place in the order in which jobs came. */
 extern uint64_t gs_connection_arrival(const GsConnection *connection);
 
-/* When it stops waiting. */
+/* Those that wait for memory, in that order. */
+extern GsConnection *gs_connection_first_waiting(const GsService *service);
+extern GsConnection *gs_connection_next_waiting(const GsConnection *connection);
+
+/* Since when it waits, and until when. */
+extern uint64_t gs_connection_waits_since(const GsConnection *connection);
 extern uint64_t gs_connection_deadline_us(const GsConnection *connection);
+
+/* The memory that it waits for. */
+extern uint64_t gs_connection_need(const GsConnection *connection);
+
+/* Have other jobs of its session so much that less than half of what it wants is left? */
+extern bool gs_connection_is_over_share(const GsConnection *connection);
 
 /* Opens the job if there is memory for it now. */
 extern bool gs_connection_admit(GsConnection *connection);
 
-/* Its time to wait is over. */
-extern void gs_connection_expire(GsConnection *connection);
+/* It waits no longer, for want of memory. */
+extern void gs_connection_refuse(GsConnection *connection, const char *text);
 
-/* Tells the client, and drops it. */
-extern void gs_connection_fail(GsConnection *connection, GsFailure failure, const char *text);
+/* Its job could not be parked; when to try again. */
+extern uint64_t gs_connection_park_again_us(const GsConnection *connection);
+extern void gs_connection_set_park_again(GsConnection *connection, uint64_t when_us);
+
+/* Tells all clients why the service ends, and drops them. */
+extern void gs_connection_fail_all(GsService *service);
 
 /* Has it been dropped, or has the client gone? */
 extern bool gs_connection_is_gone(const GsConnection *connection);

@@ -10,7 +10,8 @@
  * Every call that takes a stream only queues work and returns.  What a stream
  * was given is done in order; streams run beside each other.  mark() puts a
  * ticket behind the work queued so far, reached() says which was passed.
- * Nothing blocks but close and stream_close.
+ * These do not block; close and stream_close do, and what takes or gives back
+ * memory may.
  *
  * Pointers named d_* are device memory that the host must not follow.  All
  * memory that kernels see is aligned to 256 bytes at its start.  The caller

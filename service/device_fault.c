@@ -9,7 +9,8 @@
  *
  * A delay does not block, as no queued work does.  Tickets are held back
  * instead: those that were not given out when the slow call came are not
- * reached before its time is over.
+ * reached before its time is over.  Calls that queue nothing can block instead,
+ * as those do that give memory back to a device at work.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,8 +28,10 @@
 #define FAULT_OPS(OP) \
 	OP(memory, false, false) \
 	OP(allocate, true, false) \
+	OP(release, false, false) \
 	OP(allocate_host, true, false) \
 	OP(pin, true, false) \
+	OP(unpin, false, false) \
 	OP(stream_open, false, false) \
 	OP(mark, false, true) \
 	OP(reached, false, true) \
@@ -76,6 +79,7 @@ typedef enum FaultKind
 	FAULT_KILL,
 	FAULT_HANG,
 	FAULT_DELAY,
+	FAULT_BLOCK,
 	FAULT_FIRST
 } FaultKind;
 
@@ -146,6 +150,8 @@ passes(FaultDevice *device, GsStream *stream, FaultOp op)
 		}
 		else if (fault->kind == FAULT_DELAY)
 			hold(stream, fault->delay_us);
+		else if (fault->kind == FAULT_BLOCK)
+			usleep((useconds_t) fault->delay_us);
 		else if (fault->kind == FAULT_FAIL)
 		{
 			device->broken = true;
@@ -200,6 +206,7 @@ fault_release(GsDevice *base, void *d_memory)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
+	passes(device, NULL, FAULT_OP_release);
 	device->inner->ops->release(device->inner, d_memory);
 }
 
@@ -235,6 +242,7 @@ fault_unpin(GsDevice *base, void *memory)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
+	passes(device, NULL, FAULT_OP_unpin);
 	device->inner->ops->unpin(device->inner, memory);
 }
 
@@ -469,8 +477,8 @@ static const GsDeviceOps ops = {
 	.close = fault_close
 };
 
-/* A call that is new in device.h has to be passed on here too: 6 cannot fail. */
-_Static_assert(sizeof(GsDeviceOps) == (NFAULT_OPS + 6) * sizeof(void (*) (void)),
+/* A call that is new in device.h has to be passed on here too: 4 cannot be told to fail. */
+_Static_assert(sizeof(GsDeviceOps) == (NFAULT_OPS + 4) * sizeof(void (*) (void)),
 			   "all of GsDeviceOps are passed on");
 
 /* -------------------------------------------------------------------- spec */
@@ -513,6 +521,12 @@ parse_fault(const char *text, Fault *fault)
 			 fault_ops[i].queues)
 	{
 		fault->kind = FAULT_DELAY;
+		fault->delay_us = (uint64_t) delay_ms * 1000;
+	}
+	else if (sscanf(what, "block=%u%n", &delay_ms, &end) == 1 && what[end] == '\0' &&
+			 !fault_ops[i].queues)
+	{
+		fault->kind = FAULT_BLOCK;
 		fault->delay_us = (uint64_t) delay_ms * 1000;
 	}
 	else

@@ -20,6 +20,7 @@
  *	  gather:2:kill			the second call kills the process
  *	  pack:1:hang			the first call does not return
  *	  copy_in:4:delay=500	what the fourth call queues takes 500 ms
+ *	  release:1:block=500	the first call itself takes 500 ms
  *	  gather:3:first		the third call gets the first rows, whichever are asked for
  *
  * NULL if the spec is wrong: why_not says how, and the device is as it was.

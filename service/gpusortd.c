@@ -18,6 +18,7 @@
 
 #include "device.h"
 #include "device_fault.h"
+#include "disk.h"
 #include "log.h"
 #include "server.h"
 
@@ -38,6 +39,8 @@ typedef struct Options
 	const char *socket;
 	const char *device;
 	const char *fault;
+	const char *park_folder;	/* NULL: none */
+	uint64_t	park_limit;		/* bytes */
 	uint64_t	memory_limit;	/* bytes; 0: the default */
 	uint64_t	idle_us;
 	int			ready_fd;		/* -1: none */
@@ -54,6 +57,9 @@ static const char usage[] =
 "  --socket PATH       listen here; only the same user may connect\n"
 "  --device NAME       cuda (default), or host: this processor, for tests\n"
 "  --memory-limit MB   of device memory; 0 (default): nine tenths of it\n"
+"  --park-folder DIR   write the sorted rows of clients that rest to files here, if\n"
+"                      others wait for their memory (default: do not)\n"
+"  --park-limit MB     of such files; 0: none (no limit)\n"
 "  --idle-seconds N    give memory back that nobody wanted for so long (60)\n"
 "  --ready-fd N        write the line that says it is ready there, and close it\n"
 "  --watch-fd N        a socket: send back each byte that comes, while all is well\n"
@@ -65,7 +71,8 @@ static const char usage[] =
 "  --fault SPEC        go wrong at some calls of the device (device.h):\n"
 "                      op:call:what, with commas between, where what is fail,\n"
 "                      none (no memory from then on), kill, hang (it does not\n"
-"                      return) or delay=MS, as in\n"
+"                      return), delay=MS (what it queues) or block=MS (the call\n"
+"                      itself), as in\n"
 "                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
 "\n"
 "Exit codes: 0 ended by SIGTERM or SIGINT, 1 the device broke, 2 wrong usage,\n"
@@ -76,6 +83,8 @@ enum
 	OPTION_SOCKET = 1,
 	OPTION_DEVICE,
 	OPTION_MEMORY_LIMIT,
+	OPTION_PARK_FOLDER,
+	OPTION_PARK_LIMIT,
 	OPTION_IDLE_SECONDS,
 	OPTION_READY_FD,
 	OPTION_WATCH_FD,
@@ -89,6 +98,8 @@ static const struct option long_options[] = {
 	{"socket", required_argument, NULL, OPTION_SOCKET},
 	{"device", required_argument, NULL, OPTION_DEVICE},
 	{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
+	{"park-folder", required_argument, NULL, OPTION_PARK_FOLDER},
+	{"park-limit", required_argument, NULL, OPTION_PARK_LIMIT},
 	{"idle-seconds", required_argument, NULL, OPTION_IDLE_SECONDS},
 	{"ready-fd", required_argument, NULL, OPTION_READY_FD},
 	{"watch-fd", required_argument, NULL, OPTION_WATCH_FD},
@@ -131,6 +142,7 @@ parse_options(int argc, char **argv)
 {
 	Options		options = {
 		.device = "cuda",
+		.park_limit = INT64_MAX,
 		.idle_us = DEFAULT_IDLE_SECONDS * UINT64_C(1000000),
 		.ready_fd = -1,
 		.watch_fd = -1
@@ -150,6 +162,12 @@ parse_options(int argc, char **argv)
 				break;
 			case OPTION_MEMORY_LIMIT:
 				options.memory_limit = number_argument("memory-limit", UINT32_MAX) << 20;
+				break;
+			case OPTION_PARK_FOLDER:
+				options.park_folder = optarg;
+				break;
+			case OPTION_PARK_LIMIT:
+				options.park_limit = number_argument("park-limit", UINT32_MAX) << 20;
 				break;
 			case OPTION_IDLE_SECONDS:
 				options.idle_us = number_argument("idle-seconds", UINT32_MAX) * 1000000;
@@ -264,9 +282,9 @@ say_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
 
 /* Serves as long as all goes well.  Returns the exit code. */
 static int
-serve(const Options *options, GsServer *server, GsDevice *device)
+serve(const Options *options, GsServer *server, GsDevice *device, GsDisk *disk)
 {
-	if (gs_server_listen(server, device, options->memory_limit))
+	if (gs_server_listen(server, device, options->memory_limit, disk))
 	{
 		say_ready(device, gs_server_memory_limit(server), options->ready_fd);
 		return gs_server_run(server, options->idle_us) ? EXIT_ENDED : EXIT_BROKEN;
@@ -280,6 +298,7 @@ main(int argc, char **argv)
 	Options		options = parse_options(argc, argv);
 	GsServer   *server;
 	GsDevice   *device;
+	GsDisk	   *disk = NULL;
 	int			code;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -293,12 +312,16 @@ main(int argc, char **argv)
 	if (options.watch_fd >= 0)
 		gs_server_watch(server, options.watch_fd);
 	device = open_device(&options, &code);
+	if (options.park_folder != NULL && options.park_limit > 0)
+		disk = gs_disk_create(options.park_folder, options.park_limit);
 	if (device != NULL)
-		code = serve(&options, server, device);
+		code = serve(&options, server, device, disk);
 
 	/* a device that does not let go of memory cannot be closed either */
 	if (!gs_server_destroy(server))
 		_exit(EXIT_BROKEN);
+	if (disk != NULL)
+		gs_disk_destroy(disk);
 	if (device != NULL)
 		device->ops->close(device);
 	return code;

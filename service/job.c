@@ -20,6 +20,7 @@
 #include <stdlib.h>
 
 #include "job_parts.h"
+#include "log.h"
 
 /* -------------------------------------------------------------------- life */
 
@@ -41,6 +42,7 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 	job->record_bytes = (uint32_t) sizeof(uint64_t) * (nwords + (keys_only ? 0 : 1));
 	job->phase = GS_JOB_LOADING;
 	job->next_slab_bytes = GS_FIRST_SLAB_BYTES;
+	job->rests_since = gs_clock_us();
 	job->pinned = ops->allocate_host(device, sizeof(GsJobPinned));
 	if (job->pinned != NULL)
 		job->stream = ops->stream_open(device);
@@ -58,7 +60,9 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 void
 gs_job_look(GsSortJob *job)
 {
-	if (!job->lost && job->reached < job->marked)
+	if (job->parked)
+		job->reached = gs_job_parked_reached(job);
+	else if (!job->lost && job->reached < job->marked)
 		gs_job_check(job, job->device->ops->reached(job->stream, &job->reached));
 }
 
@@ -79,9 +83,12 @@ gs_job_close(GsSortJob *job)
 	gs_job_look(job);
 	if (!job->lost && job->reached < job->marked)
 		return false;
+	if (!gs_job_end_parking(job))
+		return false;
 	ops->stream_close(job->stream);
 	gs_job_cut_feeders(job);
-	gs_slab_give_all(&job->memory);
+	if (!job->parked)
+		gs_slab_give_all(&job->memory);
 	if (job->sort.cuts != NULL)
 		ops->release_host(job->device, job->sort.cuts);
 	if (job->sort.batches != NULL)
@@ -121,7 +128,9 @@ gs_job_check(GsSortJob *job, bool device_is_fine)
 bool
 gs_job_mark(GsSortJob *job, uint64_t *ticket)
 {
-	if (!gs_job_check(job, job->device->ops->mark(job->stream, ticket)))
+	if (job->parked)
+		*ticket = gs_job_parked_mark(job);
+	else if (!gs_job_check(job, job->device->ops->mark(job->stream, ticket)))
 		return false;
 	job->marked = *ticket;
 	return true;
@@ -129,16 +138,34 @@ gs_job_mark(GsSortJob *job, uint64_t *ticket)
 
 /* -------------------------------------------------------------------- poll */
 
+/* Is there anything to do for the client? */
+static bool
+has_work(const GsSortJob *job)
+{
+	return job->reached < job->marked || gs_job_has_to_end_feeds(job) || gs_job_has_to_hand_out(job);
+}
+
 bool
 gs_job_busy(const GsSortJob *job)
 {
-	return !job->lost && (job->reached < job->marked || gs_job_has_to_end_feeds(job) ||
-						  gs_job_has_to_hand_out(job));
+	return !job->lost && (has_work(job) || gs_job_is_being_parked(job));
+}
+
+/* Between two calls everything that the client wanted may have been done. */
+static void
+note_rest(GsSortJob *job, bool worked)
+{
+	if (has_work(job))
+		job->rests_since = 0;
+	else if (worked || job->rests_since == 0)
+		job->rests_since = gs_clock_us();
 }
 
 void
 gs_job_poll(GsSortJob *job)
 {
+	bool		worked = has_work(job);
+
 	gs_job_look(job);
 	if (job->lost)
 		return;
@@ -151,4 +178,18 @@ gs_job_poll(GsSortJob *job)
 		go_on(job);
 	}
 	gs_job_hand_out(job);
+	gs_job_go_on_parking(job);
+	note_rest(job, worked);
+}
+
+uint64_t
+gs_job_commitment(const GsSortJob *job)
+{
+	return job->parked ? 0 : gs_slab_commitment(&job->memory);
+}
+
+uint64_t
+gs_job_rests_since(const GsSortJob *job)
+{
+	return job->rests_since;
 }

@@ -25,6 +25,7 @@
 #define GPUSORT_JOB_H
 
 #include "device.h"
+#include "disk.h"
 #include "slab.h"
 
 /* The ring of a connection, pinned. */
@@ -121,6 +122,24 @@ extern bool gs_job_busy(const GsSortJob *job);
 
 /* Goes on; reports events.  Queues a few slots' work at most: others wait too. */
 extern void gs_job_poll(GsSortJob *job);
+
+/* Device memory that it was promised or has. */
+extern uint64_t gs_job_commitment(const GsSortJob *job);
+
+/* Since when there has been nothing to do for it; 0: there is something. */
+extern uint64_t gs_job_rests_since(const GsSortJob *job);
+
+/*
+ * A sorted job that rests can be *parked*: its batches of sorted rows are
+ * written to a file, its device memory is given back, and it goes on from
+ * there.  Nobody notices.  Where that fails, or the client comes back before it is
+ * done, the job keeps its memory.
+ */
+extern bool gs_job_can_be_parked(const GsSortJob *job);
+extern bool gs_job_is_being_parked(const GsSortJob *job);
+
+/* Begins it; false: there is no room for the file, say. */
+extern bool gs_job_park(GsSortJob *job, GsDisk *disk);
 
 /*
  * Ends the job; feeders are told at once.  False: the device still uses a

@@ -8,6 +8,7 @@
  *	  job_layout	is a layout sound?
  *	  job_sort		the steps from batches to an order
  *	  job_stream	batches down: sorted, or as they came
+ *	  job_park		a sorted job that moves from the device to a file
  *
  *-------------------------------------------------------------------------
  */
@@ -41,6 +42,7 @@ typedef struct GsTransfer
 	uint32_t	slot;
 	bool		upload;
 	uint64_t	fetch;			/* down: which FETCH wanted it */
+	uint64_t	batch;			/* down: its number */
 	GsBatchReady ready;
 } GsTransfer;
 
@@ -72,6 +74,9 @@ typedef struct GsJobPinned
 	GsSortPapers papers;
 	GsBatchSpan spans[GS_MAX_SLOTS];	/* of each slot */
 } GsJobPinned;
+
+/* A job on its way from the device to a file, or there: job_park.c. */
+typedef struct GsParking GsParking;
 
 typedef void (*GsSortContinuation) (GsSortJob *job);
 
@@ -143,7 +148,7 @@ struct GsSortJob
 	GsJobPhase	phase;
 	bool		lost;			/* the device broke */
 
-	/* the stream, and how far it is */
+	/* the stream, and how far it is; or the file, once the job is parked */
 	GsStream   *stream;
 	uint64_t	marked;
 	uint64_t	reached;
@@ -164,6 +169,9 @@ struct GsSortJob
 	uint64_t	upload_us;
 
 	GsSortRun	sort;
+	GsParking  *parking;		/* NULL: it is all on the device */
+	bool		parked;			/* nothing of it is there any more */
+	uint64_t	rests_since;	/* 0: it does not */
 
 	/* batches down, through the owner's ring */
 	uint32_t	free_slots[GS_MAX_SLOTS];
@@ -223,6 +231,35 @@ extern void gs_job_arrange(GsSortJob *job);
 
 /* Device memory that sorting so many rows, of so many units, will take. */
 extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits);
+
+/* The first row of a batch of sorted rows; of the one past the last, nrows. */
+extern uint64_t gs_job_first_row(const GsSortJob *job, uint64_t batch);
+
+/*
+ * Queues a batch of sorted rows for a piece of memory as large as a slot, and where it
+ * begins and ends for *span, which is pinned.
+ */
+extern bool gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatchSpan *span);
+
+/* How long the rows are, once they have come. */
+extern uint32_t gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span);
+
+/* The same of a job that is parked: queues a batch, or says how long its rows are. */
+extern bool gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to);
+extern uint32_t gs_job_parked_bytes(const GsSortJob *job, uint64_t batch);
+
+/* The last request of a file, and the last one that is done. */
+extern uint64_t gs_job_parked_mark(const GsSortJob *job);
+extern uint64_t gs_job_parked_reached(GsSortJob *job);
+
+/* The client is back: there is no point in going on. */
+extern void gs_job_stop_parking(GsSortJob *job);
+
+/* Goes on with what has been begun. */
+extern void gs_job_go_on_parking(GsSortJob *job);
+
+/* Frees what there is; false: the disk still uses it. */
+extern bool gs_job_end_parking(GsSortJob *job);
 
 /* The transfer of a batch down is through. */
 extern void gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer);

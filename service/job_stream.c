@@ -10,6 +10,9 @@
  * A new FETCH starts from another batch.  What is on its way for the one
  * before comes to its end, but nobody is told: its slots are free again.
  *
+ * A job that is parked has its batches in a file, each as it would come from the
+ * device, and what is said here of the stream goes for the file.
+ *
  *-------------------------------------------------------------------------
  */
 #include "job.h"
@@ -43,14 +46,14 @@ gs_job_slot_released(GsSortJob *job, uint32_t slot)
 	if (job->owner.slot_is_ours[slot])
 		return;					/* a batch on its way up, which the client cannot mean */
 	job->owner.slot_is_ours[slot] = true;
+	gs_job_stop_parking(job);
 	free_slot(job, slot);
 }
 
 /* ------------------------------------------------------ batches in order */
 
-/* The first row of a batch of sorted rows; of the one past the last, nrows. */
-static uint64_t
-first_row(const GsSortJob *job, uint64_t batch)
+uint64_t
+gs_job_first_row(const GsSortJob *job, uint64_t batch)
 {
 	uint64_t	keys = gs_job_slot_bytes(job) / sizeof(uint64_t);
 
@@ -70,7 +73,7 @@ batch_of(const GsSortJob *job, uint64_t position)
 	{
 		uint64_t	mid = low + (high - low) / 2;
 
-		if (first_row(job, mid) <= position)
+		if (gs_job_first_row(job, mid) <= position)
 			low = mid;
 		else
 			high = mid;
@@ -83,6 +86,7 @@ gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position)
 {
 	if (job->phase != GS_JOB_SORTED)
 		return;
+	gs_job_stop_parking(job);
 	job->fetch++;
 	job->stream_number = stream;
 	job->next_out = position < job->nrows ? batch_of(job, position) : job->nout;
@@ -105,52 +109,55 @@ most_rows_bytes(const GsSortJob *job, uint64_t batch, uint32_t nrows)
 }
 
 static bool
-queue_rows(GsSortJob *job, uint64_t batch, char *slot, GsTransfer *transfer)
+queue_rows(GsSortJob *job, uint64_t batch, uint64_t first, uint32_t nrows, char *to,
+		   GsBatchSpan *span)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	const GsSortRun *sort = &job->sort;
 	const uint64_t *d_ends = sort->d_words[!sort->sorted];
-	const GsBatchReady *ready = &transfer->ready;
-	GsBatchSpan *span = &job->pinned->spans[transfer->slot];
-	uint64_t	first = ready->position;
-	size_t		offsets_bytes = ready->nrows * sizeof(uint32_t);
+	size_t		offsets_bytes = nrows * sizeof(uint32_t);
 	size_t		offsets_start = gs_job_slot_bytes(job) - offsets_bytes;
 
 	span->start = 0;
 	return ops->gather(job->stream, &sort->rows, sort->d_words[sort->sorted], sort->row_bits,
-					   d_ends, first, ready->nrows, job->d_staging, gs_job_slot_bytes(job)) &&
-		ops->copy_out(job->stream, slot, job->d_staging,
-					  most_rows_bytes(job, batch, ready->nrows)) &&
-		ops->copy_out(job->stream, slot + offsets_start, job->d_staging + offsets_start,
+					   d_ends, first, nrows, job->d_staging, gs_job_slot_bytes(job)) &&
+		ops->copy_out(job->stream, to, job->d_staging, most_rows_bytes(job, batch, nrows)) &&
+		ops->copy_out(job->stream, to + offsets_start, job->d_staging + offsets_start,
 					  offsets_bytes) &&
 		(first == 0 ||
 		 ops->copy_out(job->stream, &span->start, &d_ends[first - 1], sizeof(span->start))) &&
-		ops->copy_out(job->stream, &span->end, &d_ends[first + ready->nrows - 1],
-					  sizeof(span->end));
+		ops->copy_out(job->stream, &span->end, &d_ends[first + nrows - 1], sizeof(span->end));
 }
 
 static bool
-queue_keys(GsSortJob *job, char *slot, GsTransfer *transfer)
+queue_keys(GsSortJob *job, uint64_t first, uint32_t nrows, char *to)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	const GsSortRun *sort = &job->sort;
-	GsBatchReady *ready = &transfer->ready;
 
-	ready->rows_bytes = ready->nrows * (uint32_t) sizeof(uint64_t);
 	return ops->gather_keys(job->stream, &sort->rows, sort->d_words[sort->sorted],
-							sort->row_bits, ready->position, ready->nrows,
-							(uint64_t *) job->d_staging) &&
-		ops->copy_out(job->stream, slot, job->d_staging, ready->rows_bytes);
+							sort->row_bits, first, nrows, (uint64_t *) job->d_staging) &&
+		ops->copy_out(job->stream, to, job->d_staging, nrows * sizeof(uint64_t));
 }
 
-static bool
-queue_sorted(GsSortJob *job, uint64_t batch, char *slot, GsTransfer *transfer)
+bool
+gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatchSpan *span)
 {
-	transfer->ready.stream = job->stream_number;
-	transfer->ready.position = first_row(job, batch);
-	transfer->ready.nrows = (uint32_t) (first_row(job, batch + 1) - transfer->ready.position);
-	return job->keys_only ? queue_keys(job, slot, transfer) :
-		queue_rows(job, batch, slot, transfer);
+	uint64_t	first = gs_job_first_row(job, batch);
+	uint32_t	nrows = (uint32_t) (gs_job_first_row(job, batch + 1) - first);
+
+	return gs_job_check(job, job->keys_only ? queue_keys(job, first, nrows, to) :
+						queue_rows(job, batch, first, nrows, to, span));
+}
+
+uint32_t
+gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span)
+{
+	uint32_t	nrows = (uint32_t) (gs_job_first_row(job, batch + 1) - gs_job_first_row(job, batch));
+
+	if (job->keys_only)
+		return nrows * (uint32_t) sizeof(uint64_t);
+	return (uint32_t) (span->end - span->start - nrows) * (uint32_t) sizeof(uint32_t);
 }
 
 /* --------------------------------------------------- batches as they came */
@@ -191,12 +198,23 @@ send_next(GsSortJob *job)
 	uint64_t	batch = job->next_out++;
 	uint32_t	number = job->free_slots[--job->nfree];
 	char	   *slot = slot_start(job, number);
-	GsTransfer	transfer = {.slot = number,.fetch = job->fetch,.ready.slot = number};
+	GsTransfer	transfer = {
+		.slot = number,.fetch = job->fetch,.batch = batch,.ready = {.slot = number}
+	};
+	bool		queued;
 
-	return gs_job_check(job, job->phase == GS_JOB_DRAINING ?
-						queue_batch(job, batch, slot, &transfer) :
-						queue_sorted(job, batch, slot, &transfer)) &&
-		gs_feed_add_transfer(&job->owner, &transfer);
+	if (job->phase == GS_JOB_DRAINING)
+		queued = gs_job_check(job, queue_batch(job, batch, slot, &transfer));
+	else
+	{
+		transfer.ready.stream = job->stream_number;
+		transfer.ready.position = gs_job_first_row(job, batch);
+		transfer.ready.nrows = (uint32_t) (gs_job_first_row(job, batch + 1) -
+										   transfer.ready.position);
+		queued = job->parked ? gs_job_queue_parked(job, batch, slot) :
+			gs_job_queue_sorted(job, batch, slot, &job->pinned->spans[number]);
+	}
+	return queued && gs_feed_add_transfer(&job->owner, &transfer);
 }
 
 bool
@@ -230,17 +248,19 @@ void
 gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer)
 {
 	const GsJobEvents *events = &job->owner.participant.events;
-	const GsBatchSpan *span = &job->pinned->spans[transfer->slot];
 	GsBatchReady *ready = &transfer->ready;
 
-	if (transfer->fetch != job->fetch)
+	/* of a stream given up, or of a file that cannot be read */
+	if (transfer->fetch != job->fetch || job->phase == GS_JOB_FAILED)
 	{
 		free_slot(job, transfer->slot);
 		return;
 	}
-	if (job->phase == GS_JOB_SORTED && !job->keys_only)
-		ready->rows_bytes = (uint32_t) (span->end - span->start - ready->nrows) *
-			(uint32_t) sizeof(uint32_t);
+	if (job->parked)
+		ready->rows_bytes = gs_job_parked_bytes(job, transfer->batch);
+	else if (job->phase == GS_JOB_SORTED)
+		ready->rows_bytes = gs_job_rows_bytes(job, transfer->batch,
+											  &job->pinned->spans[transfer->slot]);
 	job->owner.slot_is_ours[transfer->slot] = false;
 	events->batch_ready(events->arg, ready);
 }

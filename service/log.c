@@ -7,6 +7,7 @@
  */
 #include "log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,11 +48,14 @@ gs_log(const char *format,...)
 void
 gs_log_limited(const char *format,...)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static uint64_t second = 0;
 	static unsigned nlines = 0;
 	uint64_t	now = gs_clock_us() / 1000000;
+	unsigned	line;
 	va_list		args;
 
+	pthread_mutex_lock(&lock);
 	if (now != second)
 	{
 		if (nlines > LINES_PER_SECOND)
@@ -59,7 +63,9 @@ gs_log_limited(const char *format,...)
 		second = now;
 		nlines = 0;
 	}
-	if (++nlines > LINES_PER_SECOND)
+	line = ++nlines;
+	pthread_mutex_unlock(&lock);
+	if (line > LINES_PER_SECOND)
 		return;
 	va_start(args, format);
 	write_line(format, args);

@@ -3,14 +3,16 @@
  * server.c
  *	  The socket that clients connect to, and the loop that serves them.
  *
- * One thread, one loop.  A turn of it:
+ * One loop.  A turn of it:
  *
  *	  wait		for a message, a client, a signal, or the end of some time
- *	  accept	the clients that have come
  *	  read		some messages of each client that has sent any
  *	  poll		every job, which starts with another one in each turn
  *	  sweep		connections that are gone
- *	  admit		the jobs that wait for memory, first come, first served
+ *	  admit		the jobs that wait for memory (admission.c)
+ *
+ * The greeter's thread takes clients and answers those who only ask (greeter.c);
+ * the others come here.  A connection without a job costs a turn nothing.
  *
  * The device tells nobody when it is done; it has to be asked.  So while it
  * works for someone, waits are short: 20 us at first, longer as long as nothing
@@ -31,6 +33,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -41,11 +44,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "admission.h"
 #include "connection.h"
+#include "greeter.h"
 #include "log.h"
 
 #define BACKLOG				1024	/* workers connect all at once */
-#define ACCEPTS				64	/* in one turn */
+#define EVENTS				64	/* in one turn */
 
 /* How long to wait while the device works: see above. */
 #define FIRST_WAIT_US		20
@@ -54,28 +59,14 @@
 /* PostgreSQL has fewer backends. */
 #define ENOUGH_DESCRIPTORS	((rlim_t) 1 << 16)
 
-/* After an accept that found no descriptor left. */
-#define ACCEPT_AGAIN_US		100000
-
 /* Idle memory is looked at no more often than this. */
 #define MIN_IDLE_CHECK_US	100000
 
 /* How long the device may take to let go of clients' memory in the end. */
 #define PATIENCE_US			3000000
 
-#define NEVER				UINT64_MAX
-
 #define Min(a, b)		((a) < (b) ? (a) : (b))
 #define Max(a, b)		((a) > (b) ? (a) : (b))
-
-/* What is polled besides connections. */
-enum
-{
-	POLL_SIGNAL,
-	POLL_WATCH,
-	POLL_LISTEN,
-	POLL_FIRST					/* of the connections */
-};
 
 struct GsServer
 {
@@ -86,19 +77,12 @@ struct GsServer
 	int			signals;
 	int			watch;			/* where it is asked whether it still turns; -1: by nobody */
 	int			listener;		/* -1: not yet */
-
-	GsConnection **connections;
-	struct pollfd *polled;		/* POLL_FIRST more */
-	size_t		nconnections;
-	size_t		nallocated;
-	size_t		most;			/* that can be polled */
-	size_t		first;			/* that this turn begins with */
+	GsGreeter  *greeter;		/* NULL: not yet */
+	GsAdmission admission;
 
 	uint64_t	wait_us;		/* while the device works */
-	bool		accept_failed;	/* the last time */
-	uint64_t	accept_again_us;	/* when, if so; 0: now */
 	uint64_t	idle_us;
-	uint64_t	idle_check_us;	/* when; NEVER: no memory is idle */
+	uint64_t	idle_check_us;	/* when; GS_NEVER: no memory is idle */
 };
 
 /* -------------------------------------------------------------- the socket */
@@ -139,22 +123,16 @@ take_lock(GsServer *server)
 	return false;
 }
 
-/*
- * Each client takes a descriptor, and backends may be more than the 1024 that a
- * process usually starts with.  Returns how many can be polled, which counts
- * those too that are gone and whose descriptors are closed.
- */
-static size_t
+/* Each client takes a descriptor, and backends may be more than the usual 1024. */
+static void
 raise_descriptor_limit(void)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-		return 1024;
+		return;
 	limit.rlim_cur = Max(limit.rlim_cur, Min(limit.rlim_max, ENOUGH_DESCRIPTORS));
-	if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-		getrlimit(RLIMIT_NOFILE, &limit);
-	return (size_t) limit.rlim_cur;
+	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 GsServer *
@@ -172,8 +150,9 @@ gs_server_create(const char *path)
 	server->signals = -1;
 	server->watch = -1;
 	server->listener = -1;
-	server->idle_check_us = NEVER;
-	server->most = Max(raise_descriptor_limit(), POLL_FIRST + 1) - POLL_FIRST;
+	server->service.epoll = -1;
+	server->idle_check_us = GS_NEVER;
+	raise_descriptor_limit();
 	server->address.sun_family = AF_UNIX;
 	if (path[0] == '\0' || strlen(path) >= sizeof(server->address.sun_path))
 	{
@@ -226,23 +205,37 @@ bind_private(int listener, const struct sockaddr_un *address)
 	return bound;
 }
 
+/* Has the loop woken by it; what is found there comes with the event. */
+static bool
+watch(GsServer *server, int fd, void *what)
+{
+	struct epoll_event event = {.events = EPOLLIN,.data.ptr = what};
+
+	return epoll_ctl(server->service.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
 bool
-gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit)
+gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsDisk *disk)
 {
 	const char *path = server->address.sun_path;
-	uint64_t	free_bytes;
+	GsSlabPool *pool = gs_slab_pool_create(device, memory_limit);
 	int			listener;
 
-	server->service.device = device;
-	if (!device->ops->memory(device, &free_bytes, &server->service.memory_total))
-	{
-		gs_log("the device is broken: %s", device->error);
-		return false;
-	}
-	server->service.pool = gs_slab_pool_create(device, memory_limit);
-	if (server->service.pool == NULL)
+	if (pool == NULL)
 	{
 		gs_log("out of memory");
+		return false;
+	}
+	if (!gs_service_open(&server->service, device, pool, disk) ||
+		!watch(server, server->signals, &server->signals) ||
+		(server->watch >= 0 && !watch(server, server->watch, &server->watch)))
+	{
+		gs_log("cannot wait for clients: %s", strerror(errno));
+		return false;
+	}
+	if (device->error[0] != '\0')
+	{
+		gs_log("the device is broken: %s", device->error);
 		return false;
 	}
 
@@ -264,7 +257,9 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit)
 		gs_log("cannot listen at %s: %s", path, strerror(errno));
 		return false;
 	}
-	return true;
+	server->greeter = gs_greeter_start(listener, &server->service.figures);
+	return server->greeter != NULL &&
+		watch(server, gs_greeter_wakes(server->greeter), server->greeter);
 }
 
 void
@@ -282,38 +277,30 @@ gs_server_memory_limit(const GsServer *server)
 
 /* ----------------------------------------------------------------- waiting */
 
-/* When the loop has to wake up, even if nothing happens. */
-static uint64_t
-next_time(const GsServer *server)
-{
-	uint64_t	next = NEVER;
-
-	for (size_t i = 0; i < server->nconnections && server->service.nwaiting > 0; i++)
-		if (gs_connection_arrival(server->connections[i]) != 0)
-			next = Min(next, gs_connection_deadline_us(server->connections[i]));
-	if (server->accept_again_us != 0)
-		next = Min(next, server->accept_again_us);
-	return Min(next, server->idle_check_us);
-}
-
 static bool
 any_is_busy(const GsServer *server)
 {
-	for (size_t i = 0; i < server->nconnections; i++)
-		if (gs_connection_is_busy(server->connections[i]))
+	for (const GsConnection *connection = gs_connection_first_active(&server->service);
+		 connection != NULL; connection = gs_connection_next_active(connection))
+		if (gs_connection_is_busy(connection))
 			return true;
 	return false;
 }
 
-/* Waits until there is something to do. */
-static void
-wait_for_events(GsServer *server, bool moved)
+/*
+ * Waits until there is something to do, or next_us at the latest; takes what
+ * has happened and returns how much that is.  The epoll set is asked by way of
+ * ppoll(), which knows waits of less than a millisecond.
+ */
+static int
+wait_for_events(GsServer *server, bool moved, uint64_t next_us, struct epoll_event *events)
 {
-	uint64_t	next = next_time(server);
+	_Atomic uint64_t *turn_us = &server->service.figures.turn_us;
+	struct pollfd polled = {.fd = server->service.epoll,.events = POLLIN};
 	uint64_t	now = gs_clock_us();
-	uint64_t	wait_us = next == NEVER ? NEVER : next > now ? next - now : 0;
-	bool		accepts = server->accept_again_us == 0 && server->nconnections < server->most;
+	uint64_t	wait_us = next_us == GS_NEVER ? GS_NEVER : next_us > now ? next_us - now : 0;
 	struct timespec timeout;
+	int			nevents;
 
 	if (moved)
 		server->wait_us = FIRST_WAIT_US;
@@ -324,163 +311,60 @@ wait_for_events(GsServer *server, bool moved)
 	}
 	timeout.tv_sec = (time_t) (wait_us / 1000000);
 	timeout.tv_nsec = (long) (wait_us % 1000000) * 1000;
-
-	server->polled[POLL_SIGNAL] = (struct pollfd)
-	{
-		.fd = server->signals,.events = POLLIN
-	};
-	server->polled[POLL_WATCH] = (struct pollfd)
-	{
-		.fd = server->watch,.events = POLLIN
-	};
-	server->polled[POLL_LISTEN] = (struct pollfd)
-	{
-		.fd = accepts ? server->listener : -1,.events = POLLIN
-	};
-	for (size_t i = 0; i < server->nconnections; i++)
-		server->polled[POLL_FIRST + i] = (struct pollfd)
-	{
-		.fd = gs_connection_socket(server->connections[i]),.events = POLLIN
-	};
-
-	if (ppoll(server->polled, POLL_FIRST + server->nconnections,
-			  wait_us == NEVER ? NULL : &timeout, NULL) < 0)
-	{
-		/* out of kernel memory for a moment, say: nothing has happened */
-		for (size_t i = 0; i < POLL_FIRST + server->nconnections; i++)
-			server->polled[i].revents = 0;
-	}
+	atomic_store(turn_us, 0);
+	nevents = ppoll(&polled, 1, wait_us == GS_NEVER ? NULL : &timeout, NULL);
+	atomic_store(turn_us, gs_clock_us());
+	if (nevents > 0)
+		nevents = epoll_wait(server->service.epoll, events, EVENTS, 0);
+	return Max(nevents, 0);
 }
 
 /* --------------------------------------------------------------- connections */
 
-/* Makes room for one more. */
-static bool
-make_room(GsServer *server)
-{
-	size_t		n = Max(2 * server->nallocated, 16);
-	void	   *grown;
-
-	if (server->nconnections < server->nallocated)
-		return true;
-	grown = realloc(server->connections, n * sizeof(server->connections[0]));
-	if (grown == NULL)
-		return false;
-	server->connections = grown;
-	grown = realloc(server->polled, (POLL_FIRST + n) * sizeof(server->polled[0]));
-	if (grown == NULL)
-		return false;
-	server->polled = grown;
-	server->nallocated = n;
-	return true;
-}
-
-/* Who connects is the user that runs the service, or nobody. */
-static bool
-is_same_user(int socket)
-{
-	struct ucred peer;
-	socklen_t	nbytes = sizeof(peer);
-
-	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) == 0 &&
-		peer.uid == geteuid())
-		return true;
-	gs_log_limited("a client of another user is turned away");
-	return false;
-}
-
-/* Takes one client.  False: there is none, or no room for any. */
-static bool
-accept_one(GsServer *server)
-{
-	int			socket = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	GsConnection *connection;
-
-	if (socket < 0)
-	{
-		if (errno == EAGAIN)
-			return false;
-		if (errno == ECONNABORTED || errno == EINTR)
-			return true;
-		if (!server->accept_failed)
-			gs_log_limited("cannot accept clients for now: %s", strerror(errno));
-		server->accept_failed = true;
-		server->accept_again_us = gs_clock_us() + ACCEPT_AGAIN_US;
-		return false;
-	}
-	server->accept_failed = false;
-	connection = is_same_user(socket) && make_room(server) ?
-		gs_connection_open(&server->service, socket) : NULL;
-	if (connection == NULL)
-		close(socket);
-	else
-		server->connections[server->nconnections++] = connection;
-	return true;
-}
-
+/* Those that the greeter has handed over. */
 static void
-accept_clients(GsServer *server)
+take_clients(GsServer *server)
 {
-	for (int i = 0; i < ACCEPTS && server->nconnections < server->most; i++)
-		if (!accept_one(server))
-			break;
+	int			socket;
+
+	while ((socket = gs_greeter_next(server->greeter)) >= 0)
+		if (gs_connection_open(&server->service, socket) == NULL)
+			close(socket);
+}
+
+/* Polls every job; the first one is another one in each turn. */
+static void
+poll_connections(GsServer *server)
+{
+	GsConnection *next;
+
+	for (GsConnection *connection = gs_connection_first_active(&server->service);
+		 connection != NULL && !server->service.broken; connection = next)
+	{
+		next = gs_connection_next_active(connection);
+		gs_connection_poll(connection);
+	}
+	gs_connection_rotate_active(&server->service);
 }
 
 /* Frees the connections that are gone, once the device has let go of them. */
 static void
 sweep(GsServer *server)
 {
-	size_t		nleft = 0;
+	GsConnection *next;
 
-	for (size_t i = 0; i < server->nconnections; i++)
+	for (GsConnection *connection = gs_connection_first_active(&server->service);
+		 connection != NULL; connection = next)
 	{
-		GsConnection *connection = server->connections[i];
-
-		if (!gs_connection_is_gone(connection) || !gs_connection_end(connection))
-			server->connections[nleft++] = connection;
+		next = gs_connection_next_active(connection);
+		if (gs_connection_is_gone(connection))
+			gs_connection_end(connection);
 	}
-	server->nconnections = nleft;
 }
 
 /* ----------------------------------------------------------------- memory */
 
-static GsConnection *
-first_waiting(const GsServer *server)
-{
-	GsConnection *first = NULL;
-
-	for (size_t i = 0; i < server->nconnections; i++)
-	{
-		GsConnection *connection = server->connections[i];
-		uint64_t	arrival = gs_connection_arrival(connection);
-
-		if (arrival != 0 && (first == NULL || arrival < gs_connection_arrival(first)))
-			first = connection;
-	}
-	return first;
-}
-
-/*
- * Strictly in the order of arrival: a large job that could be overtaken would
- * wait as long as there are small ones.
- */
-static void
-admit_jobs(GsServer *server)
-{
-	uint64_t	now;
-
-	while (server->service.nwaiting > 0 && !server->service.broken &&
-		   gs_connection_admit(first_waiting(server)))
-		 /* as many as there is memory for */ ;
-	if (server->service.nwaiting == 0)
-		return;
-	now = gs_clock_us();
-	for (size_t i = 0; i < server->nconnections; i++)
-		if (gs_connection_arrival(server->connections[i]) != 0 &&
-			gs_connection_deadline_us(server->connections[i]) <= now)
-			gs_connection_expire(server->connections[i]);
-}
-
+/* Gives back what has been idle for too long, and says when to look again. */
 static void
 release_idle_memory(GsServer *server)
 {
@@ -491,11 +375,11 @@ release_idle_memory(GsServer *server)
 	{
 		bool		more = gs_slab_release_idle(pool, now, server->idle_us);
 
-		server->idle_check_us = more ? now + MIN_IDLE_CHECK_US : NEVER;
+		server->idle_check_us = more ? now + MIN_IDLE_CHECK_US : GS_NEVER;
 	}
 	if (gs_slab_held(pool) <= gs_slab_used(pool))
-		server->idle_check_us = NEVER;
-	else if (server->idle_check_us == NEVER)
+		server->idle_check_us = GS_NEVER;
+	else if (server->idle_check_us == GS_NEVER)
 		server->idle_check_us = now + Max(server->idle_us / 2, MIN_IDLE_CHECK_US);
 }
 
@@ -519,61 +403,57 @@ answer_watch(GsServer *server)
 	server->watch = -1;
 }
 
-/* Polls every connection; the first one is another one in each turn. */
-static void
-poll_connections(GsServer *server)
+/* Does what an event says; true: the end was asked for. */
+static bool
+take_event(GsServer *server, void *what)
 {
-	size_t		n = server->nconnections;
-
-	for (size_t i = 0; i < n && !server->service.broken; i++)
-		gs_connection_poll(server->connections[(server->first + i) % n]);
-	server->first++;
+	if (what == &server->signals)
+		return true;
+	if (what == &server->watch)
+		answer_watch(server);
+	else if (what == server->greeter)
+		take_clients(server);
+	else if (!server->service.broken)
+		gs_connection_read(what);
+	return false;
 }
 
 bool
 gs_server_run(GsServer *server, uint64_t idle_us)
 {
+	GsService  *service = &server->service;
 	uint64_t	nmessages = 0;
+	uint64_t	next_us = GS_NEVER;
 
 	server->idle_us = idle_us;
 	server->wait_us = FIRST_WAIT_US;
 
 	/* the kernel else makes 20 us 70 */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
-	if (!make_room(server))
+
+	while (!service->broken)
 	{
-		gs_log("out of memory");
-		return false;
-	}
+		struct epoll_event events[EVENTS];
+		int			nevents = wait_for_events(server, nmessages != service->nmessages, next_us,
+											  events);
 
-	while (!server->service.broken)
-	{
-		size_t		npolled = server->nconnections;
-
-		wait_for_events(server, nmessages != server->service.nmessages);
-		nmessages = server->service.nmessages;
-		if (server->polled[POLL_SIGNAL].revents != 0)
-			return true;
-		if (server->polled[POLL_WATCH].revents != 0)
-			answer_watch(server);
-
-		for (size_t i = 0; i < npolled && !server->service.broken; i++)
-			if (server->polled[POLL_FIRST + i].revents != 0)
-				gs_connection_read(server->connections[i]);
-		if (server->polled[POLL_LISTEN].revents != 0)
-			accept_clients(server);
-		if (server->accept_again_us != 0 && gs_clock_us() >= server->accept_again_us)
-			server->accept_again_us = 0;
-
+		nmessages = service->nmessages;
+		for (int i = 0; i < nevents; i++)
+			if (take_event(server, events[i].data.ptr))
+				return true;
 		poll_connections(server);
 
 		/* first those that go: they may leave memory for those that wait */
 		sweep(server);
-		admit_jobs(server);
+		next_us = GS_NEVER;
+		if (!service->broken)
+			next_us = gs_admission_run(&server->admission, service);
 		release_idle_memory(server);
-		gs_service_look(&server->service);
+		next_us = Min(next_us, server->idle_check_us);
+		gs_service_look(service);
+		gs_service_publish(service);
 	}
-	gs_log("the device is broken: %s", server->service.broken_text);
+	gs_log("the device is broken: %s", service->broken_text);
 	return false;
 }
 
@@ -587,19 +467,11 @@ end_connections(GsServer *server)
 	uint64_t	end = gs_clock_us() + PATIENCE_US;
 	const struct timespec pause = {.tv_nsec = 1000 * LAST_WAIT_US};
 
-	for (size_t i = 0; i < server->nconnections; i++)
-	{
-		if (server->service.broken)
-			gs_connection_fail(server->connections[i], GS_FAILED_DEVICE,
-							   server->service.broken_text);
-		else
-			gs_connection_fail(server->connections[i], GS_FAILED_SHUTDOWN,
-							   "the service is ending");
-	}
+	gs_connection_fail_all(&server->service);
 	for (;;)
 	{
 		sweep(server);
-		if (server->nconnections == 0)
+		if (gs_connection_first_active(&server->service) == NULL)
 			return true;
 		if (gs_clock_us() >= end)
 		{
@@ -613,15 +485,20 @@ end_connections(GsServer *server)
 bool
 gs_server_destroy(GsServer *server)
 {
-	bool		ended;
+	bool		ended = true;
 
 	/* first, so that nobody connects to what is ending */
 	if (server->listener >= 0)
-	{
 		unlink(server->address.sun_path);
-		close(server->listener);
+	if (server->greeter != NULL)
+	{
+		gs_greeter_stop(server->greeter);
+		take_clients(server);
+		gs_greeter_free(server->greeter);
+		ended = end_connections(server);
 	}
-	ended = end_connections(server);
+	if (server->listener >= 0)
+		close(server->listener);
 	if (server->signals >= 0)
 		close(server->signals);
 	if (server->watch >= 0)
@@ -635,8 +512,7 @@ gs_server_destroy(GsServer *server)
 		return false;
 	if (server->service.pool != NULL)
 		gs_slab_pool_destroy(server->service.pool);
-	free(server->connections);
-	free(server->polled);
+	gs_service_close(&server->service);
 	free(server);
 	return true;
 }

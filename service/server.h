@@ -11,6 +11,7 @@
 #define GPUSORT_SERVER_H
 
 #include "device.h"
+#include "disk.h"
 
 typedef struct GsServer GsServer;
 
@@ -22,10 +23,12 @@ typedef struct GsServer GsServer;
 extern GsServer *gs_server_create(const char *path);
 
 /*
- * Opens the socket.  The device is the caller's and outlives the server.  A limit of 0:
- * most of the device's memory.  False: the log says why.
+ * Opens the socket.  The device and the disk are the caller's and outlive the
+ * server; without a disk no job is parked.  A limit of 0: most of the device's
+ * memory.  False: the log says why.
  */
-extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit);
+extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
+							 GsDisk *disk);
 
 /*
  * Has the loop answer whoever wants to know whether it still turns: each byte

@@ -10,7 +10,8 @@
  *
  * The limit is held by one sum, of what each job was promised or has,
  * whichever is more.  Within its promise a job finds room for certain, as far
- * as the device has it; beyond, if others leave any.
+ * as the device has it; beyond, if others leave any.  Sessions have such sums,
+ * too.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,8 +41,7 @@ struct GsSlab
 struct GsSlabPool
 {
 	GsDevice   *device;
-	uint64_t	limit;
-	uint64_t	committed;		/* sum of what jobs were promised or have */
+	GsMemoryAccount all;		/* of all jobs */
 	uint64_t	used;			/* sum of what they have */
 	uint64_t	idle_bytes;
 	uint32_t	njobs;			/* admitted */
@@ -58,9 +58,9 @@ gs_slab_pool_create(GsDevice *device, uint64_t limit)
 	if (pool == NULL)
 		return NULL;
 	pool->device = device;
-	pool->limit = limit;
+	pool->all.limit = limit;
 	if (limit == 0 && device->ops->memory(device, &free_bytes, &total_bytes))
-		pool->limit = total_bytes / 10 * 9;
+		pool->all.limit = total_bytes / 10 * 9;
 	return pool;
 }
 
@@ -95,25 +95,58 @@ gs_slab_pool_destroy(GsSlabPool *pool)
 
 /* ---------------------------------------------------------------- admission */
 
-static uint64_t
-commitment(const GsJobMemory *memory)
+uint64_t
+gs_slab_commitment(const GsJobMemory *memory)
 {
 	return Max(memory->promised, memory->used);
 }
 
-bool
-gs_slab_admit(GsSlabPool *pool, uint64_t expected_bytes, GsJobMemory *memory)
+uint64_t
+gs_slab_committed(const GsSlabPool *pool)
 {
-	uint64_t	promised = Min(expected_bytes, pool->limit);
+	return pool->all.committed;
+}
 
-	if (promised > pool->limit - pool->committed ||
-		(expected_bytes > pool->limit && pool->njobs > 0))
+/* What is left of an account for new jobs. */
+static uint64_t
+uncommitted(const GsMemoryAccount *account)
+{
+	return account->limit - Min(account->limit, account->committed);
+}
+
+uint64_t
+gs_slab_promise(const GsSlabPool *pool, const GsMemoryAccount *session, uint64_t expected_bytes)
+{
+	uint64_t	promise = Min(expected_bytes, pool->all.limit);
+
+	return session == NULL ? promise : Min(promise, uncommitted(session));
+}
+
+/* A job's memory is not what it was: the sums follow. */
+static void
+recommit(GsJobMemory *memory, uint64_t before)
+{
+	uint64_t	now = gs_slab_commitment(memory);
+
+	memory->pool->all.committed += now - before;
+	if (memory->session != NULL)
+		memory->session->committed += now - before;
+}
+
+bool
+gs_slab_admit(GsSlabPool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
+			  GsJobMemory *memory)
+{
+	uint64_t	promised = gs_slab_promise(pool, session, expected_bytes);
+
+	if (promised > uncommitted(&pool->all) ||
+		(promised == pool->all.limit && expected_bytes > promised && pool->njobs > 0))
 		return false;
 	*memory = (GsJobMemory)
 	{
-		.pool = pool,.promised = promised
+		.pool = pool,.session = session,.promised = promised
 	};
-	pool->committed += promised;
+	recommit(memory, 0);
 	pool->njobs++;
 	return true;
 }
@@ -157,8 +190,8 @@ new_slab(GsSlabPool *pool, uint64_t nbytes)
 
 	if (slab == NULL)
 		return NULL;
-	if (pool->idle_bytes > pool->limit - pool->used - nbytes)
-		trim(pool, pool->limit - pool->used - nbytes);
+	if (pool->idle_bytes > pool->all.limit - pool->used - nbytes)
+		trim(pool, pool->all.limit - pool->used - nbytes);
 	slab->nbytes = nbytes;
 	slab->d_memory = ops->allocate(pool->device, nbytes);
 	if (slab->d_memory == NULL && pool->idle != NULL)
@@ -175,19 +208,27 @@ new_slab(GsSlabPool *pool, uint64_t nbytes)
 }
 
 /* What others have and were promised stays theirs. */
+static uint64_t
+left_of(const GsMemoryAccount *account, const GsJobMemory *memory)
+{
+	uint64_t	taken = account->committed - gs_slab_commitment(memory) + memory->used;
+
+	return account->limit - Min(account->limit, taken);
+}
+
 uint64_t
 gs_slab_left(const GsJobMemory *memory)
 {
-	const GsSlabPool *pool = memory->pool;
+	uint64_t	left = left_of(&memory->pool->all, memory);
 
-	return pool->limit - (pool->committed - commitment(memory)) - memory->used;
+	return memory->session == NULL ? left : Min(left, left_of(memory->session, memory));
 }
 
 void *
 gs_slab_take(GsJobMemory *memory, size_t nbytes)
 {
 	GsSlabPool *pool = memory->pool;
-	uint64_t	others = pool->committed - commitment(memory);
+	uint64_t	before = gs_slab_commitment(memory);
 	uint64_t	left = gs_slab_left(memory);
 	uint64_t	wanted;
 	GsSlab	   *slab;
@@ -207,7 +248,7 @@ gs_slab_take(GsJobMemory *memory, size_t nbytes)
 	memory->used += wanted;
 	memory->peak = Max(memory->peak, memory->used);
 	pool->used += wanted;
-	pool->committed = others + commitment(memory);
+	recommit(memory, before);
 	return slab->d_memory;
 }
 
@@ -216,7 +257,7 @@ static void
 give(GsJobMemory *memory, GsSlab **link)
 {
 	GsSlabPool *pool = memory->pool;
-	uint64_t	others = pool->committed - commitment(memory);
+	uint64_t	before = gs_slab_commitment(memory);
 	GsSlab	   *slab = *link;
 
 	*link = slab->next;
@@ -226,7 +267,7 @@ give(GsJobMemory *memory, GsSlab **link)
 	pool->idle_bytes += slab->nbytes;
 	pool->used -= slab->nbytes;
 	memory->used -= slab->nbytes;
-	pool->committed = others + commitment(memory);
+	recommit(memory, before);
 }
 
 void
@@ -242,8 +283,10 @@ gs_slab_give(GsJobMemory *memory, void *d_memory)
 void
 gs_slab_settle(GsJobMemory *memory)
 {
-	memory->pool->committed -= commitment(memory) - memory->used;
+	uint64_t	before = gs_slab_commitment(memory);
+
 	memory->promised = Min(memory->promised, memory->used);
+	recommit(memory, before);
 }
 
 void
@@ -251,8 +294,7 @@ gs_slab_give_all(GsJobMemory *memory)
 {
 	while (memory->slabs != NULL)
 		give(memory, &memory->slabs);
-	memory->pool->committed -= memory->promised;
-	memory->promised = 0;
+	gs_slab_settle(memory);
 	memory->pool->njobs--;
 }
 
@@ -285,7 +327,7 @@ gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us)
 uint64_t
 gs_slab_limit(const GsSlabPool *pool)
 {
-	return pool->limit;
+	return pool->all.limit;
 }
 
 uint64_t

@@ -10,7 +10,8 @@
  *
  * Admission: a job says what it expects to take, and is let in if that is left
  * of the limit.  What it takes counts against the limit, whatever it said; a
- * job that outgrows what it said may find nothing left.
+ * job that outgrows what it said may find nothing left.  The same holds for what
+ * the jobs of one session take together, if that has a limit of its own.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,10 +22,21 @@
 
 typedef struct GsSlabPool GsSlabPool;
 
+/* What is taken, by all jobs or by those of one session, and how much may be. */
+typedef struct GsMemoryAccount
+{
+	struct GsMemoryAccount *next;	/* these three are admission's */
+	int			session;		/* process id of its client */
+	uint32_t	nusers;
+	uint64_t	limit;
+	uint64_t	committed;		/* sum of what jobs were promised or have */
+} GsMemoryAccount;
+
 /* What one job has: a list of slabs.  Zero it before the first use. */
 typedef struct GsJobMemory
 {
 	GsSlabPool *pool;
+	GsMemoryAccount *session;	/* NULL: no limit but the pool's */
 	uint64_t	promised;		/* admitted for so many bytes */
 	uint64_t	used;			/* has so many */
 	uint64_t	peak;			/* had so many at most */
@@ -42,7 +54,18 @@ extern void gs_slab_pool_destroy(GsSlabPool *pool);
  * jobs were promised or have, whichever is more.  A job that expects more than the whole limit is let in
  * only if there is no other, since its estimate may be wrong.
  */
-extern bool gs_slab_admit(GsSlabPool *pool, uint64_t expected_bytes, GsJobMemory *memory);
+extern bool gs_slab_admit(GsSlabPool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
+						  GsJobMemory *memory);
+
+/* What a job that expects so much would be promised. */
+extern uint64_t gs_slab_promise(const GsSlabPool *pool, const GsMemoryAccount *session,
+								uint64_t expected_bytes);
+
+/* What it was promised or has, whichever is more. */
+extern uint64_t gs_slab_commitment(const GsJobMemory *memory);
+
+/* The sum of that. */
+extern uint64_t gs_slab_committed(const GsSlabPool *pool);
 
 /* What a slab for so many bytes takes. */
 extern uint64_t gs_slab_bytes(uint64_t nbytes);

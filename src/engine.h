@@ -164,6 +164,7 @@ struct GsServiceLink;
 typedef struct GsServiceOptions
 {
 	uint64_t	expected_bytes; /* that rows and keys may come to, of all feeders */
+	uint64_t	session_bytes;	/* that all sorts of this process may have; 0: any */
 	uint32_t	wait_ms;		/* for the device to have room */
 	int			algorithm;		/* a GsAlgorithm (protocol.h) */
 	bool		shared;			/* others may feed it */

@@ -89,7 +89,8 @@ static GsServiceOptions
 service_options(double expected_rows, double expected_bytes)
 {
 	GsServiceOptions options = {
-		.wait_ms = gpusort_device_wait,.algorithm = gpusort_algorithm
+		.wait_ms = gpusort_device_wait,.algorithm = gpusort_algorithm,
+		.session_bytes = (uint64) gpusort_device_session_memory << 20
 	};
 
 	options.expected_bytes = (uint64) Min(expected_rows * (expected_bytes + DEVICE_ROW_BYTES), 1e15);

@@ -291,10 +291,8 @@ now_us(void)
 static GsStatus
 refused(ServiceEngine *engine, const GsFailed *failed)
 {
-	if (failed->failure == GS_FAILED_JOB)
+	if (failed->failure == GS_FAILED_JOB || failed->failure == GS_FAILED_MEMORY)
 		return full(engine, keep_text(engine, failed->text));
-	if (failed->failure == GS_FAILED_MEMORY)
-		return full(engine, "other sorts have the device's memory");
 	return fail(engine, failed->text);
 }
 
@@ -355,6 +353,7 @@ gs_engine_service_open(const GsJob *job, GsServiceLink *link,
 		.nwords = (uint32_t) job->layout->nwords,
 		.keys_only = job->layout->keys_only,
 		.expected_bytes = options->expected_bytes,
+		.session_bytes = options->session_bytes,
 		.wait_ms = options->wait_ms,
 		.shared = options->shared,
 		.participant = options->participant

@@ -91,6 +91,12 @@ PG_FUNCTION_INFO_V1(gpusort_version);
  */
 #define DEFAULT_SERVICE_TIMEOUT 10000
 
+/* More than a query has, less than a server minds: each pins 4 MB. */
+#define DEFAULT_DEVICE_SESSION_SORTS 32
+
+/* Of files of sorted rows, in MB: some large cursors, and not the disk. */
+#define DEFAULT_DEVICE_PARK_LIMIT 10240
+
 /* Settings: gpusort.h. */
 bool		gpusort_enabled = true;
 bool		gpusort_enable_create_index = true;
@@ -99,6 +105,8 @@ int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
 int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
 int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
+int			gpusort_device_session_memory = 0;
+int			gpusort_device_session_sorts = DEFAULT_DEVICE_SESSION_SORTS;
 int			gpusort_algorithm = GS_ALGORITHM_AUTO;
 int			gpusort_libc_collations = GS_LIBC_VERIFY;
 bool		gpusort_verify = false;
@@ -110,6 +118,7 @@ bool		gpusort_collation_fault = false;
 
 int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
 int			gpusort_device_memory_limit = 0;
+int			gpusort_device_park_limit = DEFAULT_DEVICE_PARK_LIMIT;
 int			gpusort_device_idle = 60;
 int			gpusort_service_timeout = DEFAULT_SERVICE_TIMEOUT;
 char	   *gpusort_service_path = "";
@@ -244,11 +253,6 @@ define_settings(void)
 							"measures it.",
 							&gpusort_device_min_rows, DEFAULT_DEVICE_MIN_ROWS, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("gpusort.device_wait",
-							"How long a sort waits for device memory that others hold.",
-							"After that it goes on without the device.",
-							&gpusort_device_wait, DEFAULT_DEVICE_WAIT, 0, INT_MAX,
-							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Chooses how the device sorts.",
 							 "\"auto\" takes the faster for the keys at hand.",
@@ -294,6 +298,23 @@ define_settings(void)
 							 &gpusort_collation_fault, false,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 
+	/* what a session may take of what all share: the administrator's to say */
+	DefineCustomIntVariable("gpusort.device_wait",
+							"How long a sort waits for device memory that others hold.",
+							"After that it goes on without the device.",
+							&gpusort_device_wait, DEFAULT_DEVICE_WAIT, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_session_memory",
+							"Sets how much device memory the sorts of one process may take together.",
+							"0 means no limit but that of all sorts.",
+							&gpusort_device_session_memory, 0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_session_sorts",
+							"Sets how many sorts of one process may be on the device at a time.",
+							"Open cursors count. Further sorts do without the device.",
+							&gpusort_device_session_sorts, DEFAULT_DEVICE_SESSION_SORTS, 0, 1000,
+							PGC_SUSET, 0, NULL, NULL, NULL);
+
 	/* of gpusortd, so of the server: in the configuration file only */
 	DefineCustomEnumVariable("gpusort.device",
 							 "Chooses the device that gpusortd sorts on.",
@@ -305,6 +326,12 @@ define_settings(void)
 							"Sets how much device memory all sorts together may take.",
 							"0 is nine tenths of the device's.",
 							&gpusort_device_memory_limit, 0, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.device_park_limit",
+							"Limits the temporary files that hold sorted rows of idle cursors.",
+							"They are written if another sort waits for the device memory. "
+							"0 means that idle cursors keep it, -1 means no limit.",
+							&gpusort_device_park_limit, DEFAULT_DEVICE_PARK_LIMIT, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_idle",
 							"Gives device memory back that no sort has wanted for so long.",

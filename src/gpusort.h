@@ -41,6 +41,8 @@ extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
 extern int	gpusort_device_min_rows;
 extern int	gpusort_device_wait;	/* ms */
+extern int	gpusort_device_session_memory;	/* MB; 0: no limit of its own */
+extern int	gpusort_device_session_sorts;	/* each has a link: a descriptor, pinned memory */
 extern int	gpusort_algorithm;	/* a GsAlgorithm: wire/protocol.h */
 extern int	gpusort_libc_collations;	/* a GsLibcChoice */
 extern bool gpusort_verify;
@@ -53,6 +55,7 @@ extern bool gpusort_collation_fault;
 /* of gpusortd */
 extern int	gpusort_device;		/* a GsDeviceChoice */
 extern int	gpusort_device_memory_limit;	/* MB; 0: most of it */
+extern int	gpusort_device_park_limit;	/* MB; 0: none, -1: no limit */
 extern int	gpusort_device_idle;	/* s */
 extern int	gpusort_service_timeout;	/* ms; 0: none */
 extern char *gpusort_service_path;	/* "": in the server's folder */

@@ -60,9 +60,6 @@
 /* Idle links kept: what a query with a merge join of two sorts uses. */
 #define MAX_IDLE		2
 
-/* Links in use at a time: each has a descriptor, and memory that it pins. */
-#define MAX_IN_USE		32
-
 /* How long the service is left alone if it does not answer HELLO. */
 #define SILENCE_MS		10000
 
@@ -223,7 +220,7 @@ receive(ClientLink *link, int timeout_ms, GsAnyMessage *message)
 	}
 }
 
-/* By another connection, as this one may be busy: does anybody answer in such a time? */
+/* By another connection, as this one may be busy: does anybody answer, and look after jobs, in such a time? */
 static bool
 service_answers(int timeout_ms)
 {
@@ -232,7 +229,7 @@ service_answers(int timeout_ms)
 	const char *why_not;
 
 	gs_service_client_greet(&welcome, timeout_ms, &state, &why_not);
-	return strcmp(state, "not answering") != 0;
+	return strcmp(state, "not answering") != 0 && welcome.stalled_ms < (uint32) timeout_ms;
 }
 
 static bool
@@ -527,7 +524,7 @@ gs_service_client_link(MemoryContext context, GsLinkUse use, const char **why_no
 {
 	ClientLink *link;
 
-	if (nin_use >= MAX_IN_USE)
+	if (nin_use >= gpusort_device_session_sorts)
 	{
 		*why_not = "this session sorts on the device as often as it may at a time";
 		return NULL;

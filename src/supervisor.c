@@ -69,6 +69,9 @@
 #define LOCK_FILE		PG_STAT_TMP_DIR "/gpusort.supervisor.lock"
 #define STATUS_FILE		PG_STAT_TMP_DIR "/gpusort.status"
 
+/* Where gpusortd may write: the files of the server's own sorts are there, too. */
+#define PARK_FOLDER		"base/" PG_TEMP_FILES_DIR
+
 #define FIRST_DELAY_MS	100
 #define LAST_DELAY_MS	30000
 #define GOOD_LIFE_MS	60000
@@ -342,7 +345,7 @@ gs_supervisor_status(char **state, char **why)
 static char **
 make_arguments(void)
 {
-	char	  **argv = palloc(16 * sizeof(char *));
+	char	  **argv = palloc(20 * sizeof(char *));
 	int			argc = 0;
 	char		path[MAXPGPATH];
 
@@ -362,6 +365,16 @@ make_arguments(void)
 	argv[argc++] = gpusort_device == GS_DEVICE_CHOICE_HOST ? "host" : "cuda";
 	argv[argc++] = "--memory-limit";
 	argv[argc++] = psprintf("%d", gpusort_device_memory_limit);
+	if (gpusort_device_park_limit != 0)
+	{
+		argv[argc++] = "--park-folder";
+		argv[argc++] = PARK_FOLDER;
+	}
+	if (gpusort_device_park_limit > 0)
+	{
+		argv[argc++] = "--park-limit";
+		argv[argc++] = psprintf("%d", gpusort_device_park_limit);
+	}
 	argv[argc++] = "--idle-seconds";
 	argv[argc++] = psprintf("%d", gpusort_device_idle);
 	argv[argc++] = "--ready-fd";
@@ -474,6 +487,9 @@ start_service(Service *service)
 		ereport(FATAL, (errmsg("could not set up a pipe: %m")));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, watch) != 0)
 		ereport(FATAL, (errmsg("could not create a pair of sockets: %m")));
+
+	/* the server makes it with its first temporary file; gpusortd needs it, too */
+	(void) MakePGDirectory(PARK_FOLDER);
 
 	write_status(STATE_STARTING, "");
 	service->line_bytes = 0;

@@ -66,7 +66,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 
 ok(poll(sub { $node->log_contains('gpusortd: ready: Fake Device, 7 MB') }), 'started with the server, its words are in the log');
 is((lines_of($starts))[0] =~ s/^\S+ //r,
-	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --idle-seconds 60 --ready-fd 3 --watch-fd 4',
+	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --park-folder base/pgsql_tmp --park-limit 10240 --idle-seconds 60 --ready-fd 3 --watch-fd 4',
 	'its command line');
 is(service_status($node, 'state, detail, device, memory_total, pid'),
 	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory|||',
@@ -101,7 +101,7 @@ write_program("trap 'echo ended >>$starts; exit 0' TERM\n$ready\nwhile :; do sle
 kill 'KILL', $before;
 ok(poll(sub { lines_of($starts) == 1 }), 'a new program');
 set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '3GB',
-	'gpusort.device_idle' => '2min', 'gpusort.service_fault' => 'pack:1:fail');
+	'gpusort.device_park_limit' => '0', 'gpusort.device_idle' => '2min', 'gpusort.service_fault' => 'pack:1:fail');
 ok(poll(sub { lines_of($starts) == 3 }), 'settings of its own: it is started again');
 is((lines_of($starts))[1], 'ended', 'having been told to end');
 is((lines_of($starts))[2] =~ s/^\S+ //r,

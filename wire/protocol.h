@@ -74,8 +74,8 @@
  * and did not get them back.  So before its first FETCH a client gives away
  * all its slots by BATCH_RELEASED, and so it does before DRAIN.
  *
- * A client without a ring (ring_bytes 0, no memfd) may only say HELLO: WELCOME
- * tells it how the service is.
+ * A client without a ring (ring_bytes 0, no memfd) is told by WELCOME how the
+ * service is, as often as it says HELLO, and at once, whatever the device does.
  *
  * Structs go as they lie in memory: both sides are of one build, which HELLO's
  * build makes sure of.  The service refuses any other with GS_FAILED_VERSION;
@@ -171,7 +171,8 @@ typedef struct GsWelcome
 	uint32_t	nwaiting;		/* not yet admitted */
 	uint64_t	jobs_done;		/* since the service started */
 	uint32_t	pid;			/* of the service */
-	uint32_t	reserved;
+	uint32_t	stalled_ms;		/* for how long jobs have not been looked after, since a
+								 * call of the device blocks */
 } GsWelcome;
 
 typedef struct GsJobOpen
@@ -184,6 +185,8 @@ typedef struct GsJobOpen
 	uint32_t	shared;			/* 0 or 1: others may join */
 	uint32_t	participant;	/* below GS_MAX_PARTICIPANTS */
 	uint32_t	reserved;
+	uint64_t	session_bytes;	/* of device memory that all jobs of this process may have;
+								 * 0: no limit but the service's */
 } GsJobOpen;
 
 /* The records are of the job's form, and slots not larger than its owner's. */

@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "admission.h"
 #include "connection.h"
 #include "log.h"
 #include "unit_check.h"
@@ -30,6 +31,9 @@
 #define SLOT_BYTES		GS_MIN_SLOT_BYTES
 #define DEVICE_BYTES	((uint64_t) 16 << 20)
 #define LIMIT_BYTES		((uint64_t) 4 << 20)
+
+/* A few jobs fit, others do not. */
+#define DISK_BYTES		((uint64_t) 1 << 20)
 
 typedef enum Stage
 {
@@ -68,6 +72,7 @@ typedef struct World
 {
 	Dice	   *dice;
 	GsService	service;
+	GsAdmission admission;
 	RandomClient clients[NCLIENTS];
 	MessagesReached *reached;
 } World;
@@ -362,6 +367,8 @@ say_open(World *world, RandomClient *client, bool sane)
 	open.expected_bytes = dice_any_width(dice, sane ? 22 : 64);
 	if (dice_one_in(dice, 2))
 		open.wait_ms = (uint32_t) dice_any_width(dice, sane ? 4 : 32);
+	if (dice_one_in(dice, 4))
+		open.session_bytes = 1 + dice_any_width(dice, sane ? 22 : 64);
 	if (!sane)
 	{
 		open.nwords = (uint32_t) dice_any_width(dice, 32);
@@ -731,7 +738,6 @@ static void
 turn(World *world)
 {
 	GsService  *service = &world->service;
-	RandomClient *first = NULL;
 
 	for (int i = 0; i < NCLIENTS; i++)
 	{
@@ -741,15 +747,12 @@ turn(World *world)
 			continue;
 		gs_connection_read(connection);
 		gs_connection_poll(connection);
-		if (gs_connection_arrival(connection) != 0 &&
-			(first == NULL ||
-			 gs_connection_arrival(connection) < gs_connection_arrival(first->connection)))
-			first = &world->clients[i];
+		if (gs_connection_job(connection) != NULL &&
+			gs_job_can_be_parked(gs_connection_job(connection)) && dice_one_in(world->dice, 10))
+			gs_job_park(gs_connection_job(connection), service->disk);
 	}
-	CHECK((first != NULL) == (service->nwaiting > 0));
-	if (first != NULL && !gs_connection_admit(first->connection) &&
-		gs_connection_deadline_us(first->connection) <= gs_clock_us())
-		gs_connection_expire(first->connection);
+	CHECK((gs_connection_first_waiting(service) != NULL) == (service->nwaiting > 0));
+	gs_admission_run(&world->admission, service);
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		RandomClient *client = &world->clients[i];
@@ -786,16 +789,20 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 {
 	World		world = {.dice = dice,.reached = reached};
 	GsService  *service = &world.service;
+	GsDevice   *device;
+	GsSlabPool *pool;
+	GsDisk	   *disk;
 	char		why_not[GS_FAILED_TEXT_BYTES];
 	int			lowest_before = dup(STDERR_FILENO);
 	int			lowest_after;
 	bool		any = true;
 
 	close(lowest_before);
-	service->device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
-	CHECK(service->device != NULL);
-	service->pool = gs_slab_pool_create(service->device, LIMIT_BYTES);
-	CHECK(service->pool != NULL);
+	device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
+	CHECK(device != NULL);
+	pool = gs_slab_pool_create(device, LIMIT_BYTES);
+	disk = gs_disk_create("/tmp", DISK_BYTES);
+	CHECK(pool != NULL && disk != NULL && gs_service_open(service, device, pool, disk));
 	for (int i = 0; i < NCLIENTS; i++)
 		client_arrive(&world, &world.clients[i]);
 
@@ -810,15 +817,22 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 		any = false;
 		for (int j = 0; j < NCLIENTS; j++)
 			any |= world.clients[j].connection != NULL;
+
+		/* the disk is another thread's */
+		if (any && i > 100)
+			usleep(1000);
 	}
 	CHECK_MSG(!any, "connections do not end");
 	CHECK(service->njobs == 0 && service->nwaiting == 0);
-	CHECK(gs_slab_used(service->pool) == 0);
-	while (gs_slab_release_idle(service->pool, gs_clock_us(), 0))
+	CHECK(service->sessions == NULL);
+	gs_service_close(service);
+	CHECK(gs_slab_used(pool) == 0 && gs_slab_committed(pool) == 0);
+	while (gs_slab_release_idle(pool, gs_clock_us(), 0))
 		;
-	CHECK(gs_slab_held(service->pool) == 0);
-	gs_slab_pool_destroy(service->pool);
-	service->device->ops->close(service->device);
+	CHECK(gs_slab_held(pool) == 0);
+	gs_slab_pool_destroy(pool);
+	gs_disk_destroy(disk);
+	device->ops->close(device);
 
 	lowest_after = dup(STDERR_FILENO);
 	close(lowest_after);

@@ -586,6 +586,8 @@ table_make(uint64_t seed, uint64_t nrows, bool keys_only)
 	return table;
 }
 
+uint64_t	job_session_bytes = 0;
+
 void
 job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms)
 {
@@ -593,7 +595,8 @@ job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t w
 		.nwords = 1,
 		.keys_only = table->keys_only,
 		.expected_bytes = expected_bytes,
-		.wait_ms = wait_ms
+		.wait_ms = wait_ms,
+		.session_bytes = job_session_bytes
 	};
 
 	client->free_slots = UINT64_MAX >> (64 - client->nslots);
@@ -814,16 +817,29 @@ check_sorted_batch(const Client *client, const Table *table, const GsBatchReady 
 }
 
 void
-job_fetch(Client *client, Table *table, uint32_t stream, uint64_t position)
+job_send_fetch(Client *client, uint32_t stream, uint64_t position)
 {
 	GsFetch		fetch = {.position = position,.stream = stream};
+
+	job_release_slots(client);
+	client_send(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
+}
+
+void
+job_fetch(Client *client, Table *table, uint32_t stream, uint64_t position)
+{
+	job_send_fetch(client, stream, position);
+	job_read_stream(client, table, stream, position);
+}
+
+void
+job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position)
+{
 	uint64_t	next = UINT64_MAX;
 	uint64_t	sum = 0;
 	Order		order = {0};
 	GsAnyMessage message;
 
-	job_release_slots(client);
-	client_send(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 	while (next != table->nloaded)
 	{
 		client_expect(client, GS_MESSAGE_BATCH_READY, &message);

@@ -159,6 +159,9 @@ typedef struct Table
 
 extern Table table_make(uint64_t seed, uint64_t nrows, bool keys_only);
 
+/* What the next JOB_OPENs say of all jobs of the process; 0: nothing. */
+extern uint64_t job_session_bytes;
+
 /* JOB_OPEN, without waiting for the answer. */
 extern void job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms);
 
@@ -185,6 +188,10 @@ extern void job_send_sort(Client *client, Table *table, GsAlgorithm algorithm);
 
 /* FETCH, and checks all rows from that position on, and the order of all. */
 extern void job_fetch(Client *client, Table *table, uint32_t stream, uint64_t position);
+
+/* The two halves of it; position is that of the FETCH. */
+extern void job_send_fetch(Client *client, uint32_t stream, uint64_t position);
+extern void job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position);
 
 /* DRAIN, and checks that what was loaded comes back as it was. */
 extern void job_drain(Client *client, Table *table);

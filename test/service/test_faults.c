@@ -291,6 +291,70 @@ test_slow_device(void **unused)
 	service_stop(&service);
 }
 
+/* A call of the device that blocks: who only asks how the service is gets an answer all the same. */
+static void
+test_blocked_device(void **unused)
+{
+	static const char *const specs[] = {"pin:2:block=3000", "unpin:1:block=3000",
+	"release:1:block=3000", "allocate:1:block=3000"};
+
+	for (int i = 0; i < 4; i++)
+	{
+		Service		service;
+		Client		client;
+		Client		other;
+		HelloOptions options = {0};
+		GsAnyMessage message;
+		GsWelcome	status;
+		uint64_t	start;
+
+		unit_case("%s", specs[i]);
+		service = service_start((const char *[])
+								{
+								"--idle-seconds", "0", "--fault", specs[i], NULL
+								});
+		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		other = client_connect(&service);
+		start = now_ms();
+		if (i == 0)
+			client_send_hello(&other, SLOT_BYTES, NSLOTS, &options);
+		else if (i == 1)
+			client_close(&client);
+		else
+		{
+			Table		table = table_make(1, 100, false);
+
+			job_open(&client, &table, 0, 0);
+			client_expect(&client, GS_MESSAGE_JOB_READY, &message);
+			job_load(&client, &table, 100);
+			if (i == 2)
+			{
+				job_sort(&client, &table, GS_ALGORITHM_AUTO);
+				job_close(&client);
+			}
+		}
+		do
+			status = service_status(&service);
+		while (status.stalled_ms < 50 && now_ms() - start < 2500);
+		CHECK_MSG(status.stalled_ms >= 50, "the service is not blocked");
+		for (int n = 0; n < 20; n++)
+			status = service_status(&service);
+		CHECK_MSG(now_ms() - start < 2500, "20 answers came after %d ms", (int) (now_ms() - start));
+		CHECK(service_status(&service).stalled_ms >= status.stalled_ms);
+
+		/* what waited for the device goes on */
+		if (i == 0)
+			client_expect(&other, GS_MESSAGE_WELCOME, &message);
+		client_close(&other);
+		if (i != 1)
+			client_close(&client);
+		service_check_idle(&service);
+		CHECK(service_status(&service).stalled_ms < 1000);
+		service_stop(&service);
+		unit_case("%s", "");
+	}
+}
+
 /* JOB_OPEN behind JOB_CLOSE waits until the device has let go of the ring. */
 static void
 test_close_waits(void **unused)
@@ -476,7 +540,7 @@ test_dead_clients(void **unused)
 	service_stop(&service);
 }
 
-/* One that waits for memory is forgotten, and those behind it come forward. */
+/* One that waits for memory is forgotten, and keeps nobody waiting while it lives. */
 static void
 test_dead_waiting_client(void **unused)
 {
@@ -498,11 +562,12 @@ test_dead_waiting_client(void **unused)
 			pause();
 	}
 	service_check_waiting(&service, 1);
-	job_open(&last, &table, UINT64_C(5) << 20, PATIENCE_MS);
-	service_check_waiting(&service, 2);
+	job_open(&last, &table, UINT64_C(5) << 20, 0);
+	client_expect(&last, GS_MESSAGE_JOB_READY, &message);
+	CHECK(service_status(&service).nwaiting == 1 && service_status(&service).njobs == 2);
 	kill(child, SIGKILL);
 	CHECK(waitpid(child, NULL, 0) == child);
-	client_expect(&last, GS_MESSAGE_JOB_READY, &message);
+	service_check_waiting(&service, 0);
 	CHECK(service_status(&service).njobs == 2);
 	client_close(&first);
 	client_close(&last);
@@ -595,6 +660,7 @@ main(void)
 		cmocka_unit_test(test_no_pinned_memory),
 		cmocka_unit_test(test_killed_service),
 		cmocka_unit_test(test_slow_device),
+		cmocka_unit_test(test_blocked_device),
 		cmocka_unit_test(test_close_waits),
 		cmocka_unit_test(test_end_of_slow_device),
 		cmocka_unit_test(test_dead_clients),

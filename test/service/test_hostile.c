@@ -651,7 +651,7 @@ test_deaf(void **unused)
 		n++;
 	CHECK_MSG(n < 100000, "the service keeps a client that does not read");
 	client_close(&client);
-	CHECK(service_logged(&service, "does not read"));
+	CHECK(service_logged(&service, "does not read what it is told"));
 }
 
 /* Nothing is left of any of them. */

@@ -230,65 +230,6 @@ check_ready(Client *client)
 	client_expect(client, GS_MESSAGE_JOB_READY, &message);
 }
 
-/* Jobs wait for memory in the order in which they came, and not for ever. */
-static void
-test_admission(void **unused)
-{
-	Service		service = service_start((const char *[]) {"--memory-limit", "100", NULL});
-	Table		table = table_make(1, 1000, false);
-	Client		clients[5];
-	GsAnyMessage message;
-	uint64_t	start = now_ms();
-
-	for (int i = 0; i < 5; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
-	job_open(&clients[0], &table, UINT64_C(80) << 20, 0);
-	check_ready(&clients[0]);
-
-	/* waits in vain, then the connection is good for the next one */
-	job_open(&clients[1], &table, UINT64_C(30) << 20, 0);
-	client_expect_failed(&clients[1], GS_FAILED_MEMORY);
-	job_close(&clients[1]);
-	job_open(&clients[1], &table, UINT64_C(30) << 20, 200);
-	client_expect_failed(&clients[1], GS_FAILED_MEMORY);
-	CHECK(now_ms() - start >= 200 && now_ms() - start < 200 + PATIENCE_MS / 4);
-	job_close(&clients[1]);
-	job_open(&clients[1], &table, UINT64_C(10) << 20, 0);
-	check_ready(&clients[1]);
-
-	/* 2 waits, 3 would fit and yet waits behind it, 4 gives up */
-	job_open(&clients[2], &table, UINT64_C(60) << 20, PATIENCE_MS);
-	service_check_waiting(&service, 1);
-	job_open(&clients[3], &table, UINT64_C(1) << 20, PATIENCE_MS);
-	job_open(&clients[4], &table, UINT64_C(1) << 20, PATIENCE_MS);
-	service_check_waiting(&service, 3);
-	CHECK(client_receive(&clients[3], &message, 50) == -1);
-	job_close(&clients[4]);
-	job_close(&clients[0]);
-	check_ready(&clients[2]);
-	check_ready(&clients[3]);
-
-	/* more than there is at all: alone or never */
-	job_open(&clients[0], &table, UINT64_C(200) << 20, PATIENCE_MS);
-	service_check_waiting(&service, 1);
-	for (int i = 1; i < 4; i++)
-		client_close(&clients[i]);
-	check_ready(&clients[0]);
-	job_load(&clients[0], &table, 1000);
-	job_sort(&clients[0], &table, GS_ALGORITHM_AUTO);
-	job_fetch(&clients[0], &table, 1, 0);
-	CHECK(service_status(&service).njobs == 1);
-
-	/* the one that gave up may ask again */
-	job_close(&clients[0]);
-	job_open(&clients[4], &table, UINT64_C(90) << 20, PATIENCE_MS);
-	check_ready(&clients[4]);
-	client_close(&clients[0]);
-	client_close(&clients[4]);
-	service_check_idle(&service);
-	service_stop(&service);
-}
-
 /* What a job was promised and did not need is for others once it is sorted. */
 static void
 test_promise(void **unused)
@@ -402,7 +343,6 @@ main(void)
 		cmocka_unit_test(test_three_at_once),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_admission),
 		cmocka_unit_test(test_promise),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_idle_memory),

@@ -1,0 +1,131 @@
+# Sessions that share the device's memory: who waits for it, for how long, who
+# gives it back while its client rests, and what a plain user may have.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $node = gpusort_node('admission', 'gpusort.device = host', 'gpusort.engine = cuda',
+	'gpusort.device_min_rows = 0', 'gpusort.min_rows = 0', 'gpusort.device_memory_limit = 40MB',
+	'gpusort.device_park_limit = 0', 'work_mem = 64MB');
+
+# Two sorts of rows do not fit beside each other; one of few fits beside either.
+$node->safe_psql('postgres', q{
+	CREATE EXTENSION gpusort;
+	CREATE TABLE rows AS SELECT i, hashint4(i) AS k, repeat('x', 300) AS pad FROM generate_series(1, 60000) i;
+	CREATE TABLE few AS SELECT * FROM rows WHERE i <= 5000;
+	ANALYZE rows, few;
+	CREATE ROLE plain;
+	GRANT SELECT ON rows, few TO plain});
+my $all = 'SELECT * FROM rows ORDER BY k, i';
+my $digest = "SELECT md5(string_agg(i::text, ',')) || max(length(pad)) FROM ($all OFFSET 0) s";
+my $right = $node->safe_psql('postgres', "SET gpusort.enabled = off; $digest");
+
+# What EXPLAIN ANALYZE says of the engine.
+sub engine_of
+{
+	my ($psql, $query) = @_;
+
+	return join('; ', ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query") =~ /^ +((?:Engine|Engine Reason): .*)$/mg);
+}
+
+# A session that rests on a cursor, one row into it.
+sub rest
+{
+	my ($psql) = @_;
+
+	return ask($psql, "BEGIN; DECLARE c NO SCROLL CURSOR FOR $all; FETCH 1 FROM c");
+}
+
+engine_of((session($node))[0], 'SELECT * FROM few ORDER BY k');
+ok(wait_for_service($node, 'running'), 'gpusortd runs');
+
+# ---------------------------------------------- one that fits does not wait
+
+my ($cursor) = session($node);
+my $first = rest($cursor);
+my ($waiter, $waiter_pid) = session($node, "SET gpusort.device_wait = '1h'");
+
+$waiter->query_until(qr/started/, "\\echo started\n$digest;\n");
+ok(poll(sub { service_status($node, 'waiting') eq '1' }), 'a large sort waits for an idle cursor');
+
+my ($small) = session($node, "SET gpusort.device_wait = 0");
+foreach my $when ('at first', 'after some time')
+{
+	is(engine_of($small, 'SELECT * FROM few ORDER BY k'), 'Engine: cuda', "$when: a small one does not");
+	sleep 1 if $when eq 'at first';
+}
+is(service_status($node, 'waiting'), '1', 'and the large one waits');
+ask($small, "SELECT pg_cancel_backend($waiter_pid)");
+like(ask_error($waiter, 'SELECT 1'), qr/canceling statement/, 'until it is canceled');
+ask($cursor, 'COMMIT');
+
+# ------------------------------------------------ an idle cursor makes room
+
+restart_service($node, 'gpusort.device_park_limit' => '1GB');
+$first = rest($cursor);
+is(ask($waiter, $digest), $right, 'an idle cursor gives its memory to a large sort that waits');
+is(service_status($node, 'jobs, waiting, memory_used'), '1|0|0', 'which it has not got any more');
+is(engine_of($waiter, $all), 'Engine: cuda', 'the device is free');
+
+ask($cursor, q{
+	CREATE TEMP TABLE fetched (place serial, i int);
+	DO $$
+	DECLARE
+		c refcursor := 'c';
+		r record;
+	BEGIN
+		LOOP
+			FETCH c INTO r;
+			EXIT WHEN NOT FOUND;
+			INSERT INTO fetched (i) VALUES (r.i);
+		END LOOP;
+	END $$});
+is(ask($cursor, "SELECT md5('" . (split(/\|/, $first))[0] . ",' || string_agg(i::text, ',' ORDER BY place)) || 300 FROM fetched"),
+	$right, 'and it goes on, with all rows');
+ask($cursor, 'COMMIT');
+is_idle($node, 'parked');
+
+# More than there may be in files: it keeps its memory, and the other one goes on without.
+restart_service($node, 'gpusort.device_park_limit' => '5MB');
+rest($cursor);
+ask($waiter, "SET gpusort.device_wait = '700ms'");
+is(engine_of($waiter, $all), "Engine: cpu; Engine Reason: other sorts have the device's memory",
+	'no room in files: the cursor keeps its memory');
+ask($cursor, 'MOVE ALL FROM c; COMMIT');
+is_idle($node, 'not parked');
+
+# ----------------------------------------------------- what a user may have
+
+foreach ('device_wait = 1', 'device_session_memory = 0', 'device_session_sorts = 100', 'device_park_limit = -1')
+{
+	isnt($node->psql('postgres', "SET ROLE plain; SET gpusort.$_"), 0, "a plain user cannot set gpusort.$_");
+}
+my ($user) = session($node, "SET gpusort.device_session_sorts = 2; SET ROLE plain");
+ask($user, 'BEGIN');
+ask($user, "DECLARE c$_ CURSOR FOR SELECT * FROM few ORDER BY k; FETCH 1 FROM c$_") foreach 1 .. 2;
+is(engine_of($user, 'SELECT * FROM few ORDER BY k'),
+	'Engine: cpu; Engine Reason: this session sorts on the device as often as it may at a time', 'so many sorts');
+ask($user, 'COMMIT');
+$user->quit;
+
+($user) = session($node, "SET gpusort.device_session_memory = '30MB'; SET ROLE plain");
+rest($user);
+is(engine_of($user, $all),
+	'Engine: cpu; Engine Reason: this session has all the device memory that it may have', 'so much memory');
+is(engine_of($user, 'SELECT * FROM few ORDER BY k'), 'Engine: cuda', 'but no more than that');
+ask($user, 'COMMIT');
+is(engine_of($user, $all), 'Engine: cuda', 'until it gives some back');
+$user->quit;
+is_idle($node, 'what users had');
+
+$node->stop;
+done_testing();
