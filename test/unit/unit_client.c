@@ -131,7 +131,7 @@ client_open(Client *client, Service *service, const TestTable *table,
 	client->ring.base = malloc((size_t) slot_bytes * nslots);
 	CHECK(client->ring.base != NULL);
 	memset(client->ring.base, RUBBISH, (size_t) slot_bytes * nslots);
-	CHECK(gs_slab_admit(service->pool, 0, &memory));
+	CHECK(gs_slab_admit(service->pool, NULL, 0, &memory));
 	owner.ring = client->ring;
 	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
 							  table->keys_only, &owner);
