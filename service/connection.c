@@ -34,6 +34,11 @@
  * slots, and far below what a socket holds: one that is full belongs to a
  * client that does not read, and it is dropped.
  *
+ * A ring is pinned memory, so a connection that stays IDLE for long is dropped, and
+ * its ring's pages are freed, by a hole in the file: the client, which has it mapped and
+ * sleeps, need not wake up for that.  Not so where IDLE follows on ENDING: there
+ * the client may still need what was in its slots.
+ *
  * Descriptors arrive beside a message.  They are taken off every message,
  * closed on exec from the first moment, and closed at once unless it is the
  * HELLO that one belongs to.
@@ -126,6 +131,10 @@ struct GsConnection
 	GsJobOpen	open;			/* what the last job asked for */
 	uint64_t	ticket;			/* of the job, if shared; else 0 */
 	GsConnection *next_shared;
+	uint64_t	idle_since_us;	/* 0: its ring is in use */
+	GsConnection *next_idle;
+	GsConnection *previous_idle;
+	bool		ring_is_unused;	/* and was when it was dropped */
 	uint64_t	nrows;			/* of what was sorted */
 	uint64_t	arrival;
 	uint64_t	deadline_us;
@@ -135,6 +144,33 @@ struct GsConnection
 
 /* ------------------------------------------------------------ state, sending */
 
+/* It becomes the last of the idle ones, which is the one that became so last. */
+static void
+link_idle(GsConnection *connection)
+{
+	GsService  *service = connection->service;
+
+	connection->idle_since_us = gs_clock_us();
+	connection->next_idle = NULL;
+	connection->previous_idle = service->last_idle;
+	*(service->last_idle != NULL ? &service->last_idle->next_idle : &service->first_idle) = connection;
+	service->last_idle = connection;
+}
+
+static void
+unlink_idle(GsConnection *connection)
+{
+	GsService  *service = connection->service;
+	GsConnection *next = connection->next_idle;
+	GsConnection *previous = connection->previous_idle;
+
+	if (connection->idle_since_us == 0)
+		return;
+	connection->idle_since_us = 0;
+	*(previous != NULL ? &previous->next_idle : &service->first_idle) = next;
+	*(next != NULL ? &next->previous_idle : &service->last_idle) = previous;
+}
+
 static void
 enter(GsConnection *connection, ConnectionState state)
 {
@@ -142,6 +178,9 @@ enter(GsConnection *connection, ConnectionState state)
 		connection->service->nwaiting--;
 	if (state == STATE_WAITING)
 		connection->service->nwaiting++;
+	unlink_idle(connection);
+	if (state == STATE_IDLE && connection->state != STATE_ENDING)
+		link_idle(connection);
 	connection->state = state;
 }
 
@@ -196,8 +235,23 @@ send_failed(GsConnection *connection, GsFailure failure, const char *text)
 void
 gs_connection_fail(GsConnection *connection, GsFailure failure, const char *text)
 {
+	connection->ring_is_unused = connection->idle_since_us != 0;
 	send_failed(connection, failure, text);
 	drop(connection);
+}
+
+uint64_t
+gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us)
+{
+	while (service->first_idle != NULL)
+	{
+		uint64_t	end_us = service->first_idle->idle_since_us + idle_us;
+
+		if (now_us < end_us)
+			return end_us;
+		gs_connection_fail(service->first_idle, GS_FAILED_SHUTDOWN, "the connection was not used");
+	}
+	return UINT64_MAX;
 }
 
 /* The client broke the rules. */
@@ -365,6 +419,8 @@ unmap_ring(GsConnection *connection)
 	if (ring->base == NULL)
 		return;
 	device->ops->unpin(device, ring->base);
+	if (connection->ring_is_unused)
+		(void) madvise(ring->base, (size_t) ring->slot_bytes * ring->nslots, MADV_REMOVE);
 	munmap(ring->base, (size_t) ring->slot_bytes * ring->nslots);
 	ring->base = NULL;
 }

@@ -38,6 +38,8 @@ typedef struct GsService
 	uint64_t	narrivals;		/* of jobs so far: their order in the queue */
 	uint64_t	nmessages;		/* in and out so far: does anything move? */
 	GsConnection *shared;		/* those whose jobs others may join */
+	GsConnection *first_idle;	/* those whose rings nobody uses, the longest first */
+	GsConnection *last_idle;
 	char		refused_build[GS_BUILD_ID_BYTES];	/* of the last client of another build */
 } GsService;
 
@@ -73,6 +75,13 @@ extern bool gs_connection_admit(GsConnection *connection);
 
 /* Its time to wait is over. */
 extern void gs_connection_expire(GsConnection *connection);
+
+/*
+ * Drops the connections that have had a ring and no job for so long, and frees
+ * the memory of their rings, at both sides.  Returns when to look again; UINT64_MAX:
+ * not before there is another one.
+ */
+extern uint64_t gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us);
 
 /* Tells the client, and drops it. */
 extern void gs_connection_fail(GsConnection *connection, GsFailure failure, const char *text);

@@ -9,7 +9,7 @@
  *	  accept	the clients that have come
  *	  read		some messages of each client that has sent any
  *	  poll		every job, which starts with another one in each turn
- *	  sweep		connections that are gone
+ *	  sweep		connections that are gone, or have not been used for long
  *	  admit		the jobs that wait for memory, first come, first served
  *
  * The device tells nobody when it is done; it has to be asked.  So while it
@@ -99,6 +99,7 @@ struct GsServer
 	uint64_t	accept_again_us;	/* when, if so; 0: now */
 	uint64_t	idle_us;
 	uint64_t	idle_check_us;	/* when; NEVER: no memory is idle */
+	uint64_t	drop_idle_us;	/* when to look for idle connections; NEVER: there are none */
 };
 
 /* -------------------------------------------------------------- the socket */
@@ -173,6 +174,7 @@ gs_server_create(const char *path)
 	server->watch = -1;
 	server->listener = -1;
 	server->idle_check_us = NEVER;
+	server->drop_idle_us = NEVER;
 	server->most = Max(raise_descriptor_limit(), POLL_FIRST + 1) - POLL_FIRST;
 	server->address.sun_family = AF_UNIX;
 	if (path[0] == '\0' || strlen(path) >= sizeof(server->address.sun_path))
@@ -293,7 +295,7 @@ next_time(const GsServer *server)
 			next = Min(next, gs_connection_deadline_us(server->connections[i]));
 	if (server->accept_again_us != 0)
 		next = Min(next, server->accept_again_us);
-	return Min(next, server->idle_check_us);
+	return Min(Min(next, server->idle_check_us), server->drop_idle_us);
 }
 
 static bool
@@ -566,6 +568,8 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 			server->accept_again_us = 0;
 
 		poll_connections(server);
+
+		server->drop_idle_us = gs_connection_drop_idle(&server->service, gs_clock_us(), server->idle_us);
 
 		/* first those that go: they may leave memory for those that wait */
 		sweep(server);
