@@ -76,6 +76,8 @@ PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/keys -I$(srcdir)/wire
 PG_CFLAGS = -Wextra -Wshadow -Winit-self \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
+EXTRA_CLEAN = build/build_id
+
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 ISOLATION = $(patsubst specs/%.spec,%,$(sort $(wildcard specs/*.spec)))
 REGRESS_OPTS = --load-extension=gpusort

@@ -35,6 +35,11 @@
  * slots, and far below what a socket holds: one that is full belongs to a
  * client that does not read, and it is dropped.
  *
+ * A ring is pinned memory, so a connection that stays IDLE for long is dropped, and
+ * its ring's pages are freed, by a hole in the file: the client, which has it mapped and
+ * sleeps, need not wake up for that.  Not so where IDLE follows on ENDING: there
+ * the client may still need what was in its slots.
+ *
  * Descriptors arrive beside a message.  They are taken off every message,
  * closed on exec from the first moment, and closed at once unless it is the
  * HELLO that one belongs to.
@@ -133,6 +138,9 @@ struct GsConnection
 	GsJobOpen	open;			/* what the last job asked for */
 	uint64_t	ticket;			/* of the job, if shared; else 0 */
 	GsConnection *next_shared;
+	GsListNode	idle;			/* in the list of those whose rings nobody uses */
+	uint64_t	idle_since_us;	/* 0: its ring is in use */
+	bool		ring_is_unused;	/* and was when it was dropped */
 	uint64_t	nrows;			/* of what was sorted */
 	GsMemoryAccount *session;	/* NULL: it has none yet */
 	uint64_t	arrival;
@@ -176,7 +184,11 @@ enter(GsConnection *connection, ConnectionState state)
 {
 	GsService  *service = connection->service;
 	bool		ends = state == STATE_CLOSING || state == STATE_GONE;
+	bool		is_idle = state == STATE_IDLE && connection->state != STATE_ENDING;
 
+	list_if(&service->idle, &connection->idle, false);
+	list_if(&service->idle, &connection->idle, is_idle);
+	connection->idle_since_us = is_idle ? gs_clock_us() : 0;
 	connection->state = state;
 	list_if(&service->active, &connection->active, ends || connection->job != NULL);
 	if ((state == STATE_WAITING) != gs_list_has(&connection->waiting))
@@ -243,6 +255,7 @@ send_failed(GsConnection *connection, GsFailure failure, const char *text)
 static void
 fail(GsConnection *connection, GsFailure failure, const char *text)
 {
+	connection->ring_is_unused = connection->idle_since_us != 0;
 	send_failed(connection, failure, text);
 	drop(connection);
 }
@@ -259,6 +272,21 @@ gs_connection_fail_all(GsService *service)
 		else
 			fail(connection, GS_FAILED_SHUTDOWN, "the service is ending");
 	}
+}
+
+uint64_t
+gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us)
+{
+	while (service->idle.next != &service->idle)
+	{
+		GsConnection *longest = GS_LIST_OWNER(GsConnection, idle, service->idle.next);
+		uint64_t	end_us = longest->idle_since_us + idle_us;
+
+		if (now_us < end_us)
+			return end_us;
+		fail(longest, GS_FAILED_SHUTDOWN, "the connection was not used");
+	}
+	return UINT64_MAX;
 }
 
 /* The client broke the rules. */
@@ -1078,7 +1106,7 @@ gs_connection_end(GsConnection *connection)
 	close_job(connection);
 	if (connection->feed != NULL)
 		return false;
-	gs_ring_unmap(&connection->ring, connection->service->device);
+	gs_ring_unmap(&connection->ring, connection->service->device, connection->ring_is_unused);
 	leave_session(connection);
 	gs_list_remove(&connection->active);
 	gs_list_remove(&connection->all);

@@ -76,6 +76,13 @@ extern void gs_connection_set_park_again(GsConnection *connection, uint64_t when
 /* Tells all clients why the service ends, and drops them. */
 extern void gs_connection_fail_all(GsService *service);
 
+/*
+ * Drops the connections that have had a ring and no job for so long, and frees
+ * the memory of their rings, at both sides.  Returns when to look again; UINT64_MAX:
+ * not before there is another one.
+ */
+extern uint64_t gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us);
+
 /* Has it been dropped, or has the client gone? */
 extern bool gs_connection_is_gone(const GsConnection *connection);
 

@@ -44,11 +44,13 @@ gs_ring_map(GsRing *ring, GsDevice *device, const GsHello *hello, int memfd, GsF
 }
 
 void
-gs_ring_unmap(GsRing *ring, GsDevice *device)
+gs_ring_unmap(GsRing *ring, GsDevice *device, bool unused)
 {
 	if (ring->base == NULL)
 		return;
 	device->ops->unpin(device, ring->base);
+	if (unused)
+		(void) madvise(ring->base, (size_t) ring->slot_bytes * ring->nslots, MADV_REMOVE);
 	munmap(ring->base, (size_t) ring->slot_bytes * ring->nslots);
 	ring->base = NULL;
 }

@@ -18,7 +18,7 @@
 extern const char *gs_ring_map(GsRing *ring, GsDevice *device, const GsHello *hello, int memfd,
 							   GsFailure *failure);
 
-/* Does nothing if there is none. */
-extern void gs_ring_unmap(GsRing *ring, GsDevice *device);
+/* Does nothing if there is none.  unused: its memory is freed, at the client's side too. */
+extern void gs_ring_unmap(GsRing *ring, GsDevice *device, bool unused);
 
 #endif							/* GPUSORT_RING_H */

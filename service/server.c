@@ -8,7 +8,7 @@
  *	  wait		for a message, a client, a signal, or the end of some time
  *	  read		some messages of each client that has sent any
  *	  poll		every job, which starts with another one in each turn
- *	  sweep		connections that are gone
+ *	  sweep		connections that are gone, or have not been used for long
  *	  admit		the jobs that wait for memory (admission.c)
  *
  * The greeter's thread takes clients and answers those who only ask (greeter.c);
@@ -443,11 +443,12 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 				return true;
 		poll_connections(server);
 
+		next_us = gs_connection_drop_idle(service, gs_clock_us(), server->idle_us);
+
 		/* first those that go: they may leave memory for those that wait */
 		sweep(server);
-		next_us = GS_NEVER;
 		if (!service->broken)
-			next_us = gs_admission_run(&server->admission, service);
+			next_us = Min(next_us, gs_admission_run(&server->admission, service));
 		release_idle_memory(server);
 		next_us = Min(next_us, server->idle_check_us);
 		gs_service_look(service);

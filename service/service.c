@@ -23,6 +23,7 @@ gs_service_open(GsService *service, GsDevice *device, GsSlabPool *pool, GsDisk *
 	service->disk = disk;
 	gs_list_init(&service->all);
 	gs_list_init(&service->active);
+	gs_list_init(&service->idle);
 	gs_list_init(&service->waiting);
 	figures->device_kind = device->kind;
 	memcpy(figures->device_name, device->name, sizeof(figures->device_name));

@@ -29,6 +29,7 @@ typedef struct GsService
 	int			epoll;			/* sockets to be read; a connection each */
 	GsListNode	all;			/* connections */
 	GsListNode	active;			/* those with a job of their own, or gone */
+	GsListNode	idle;			/* those whose rings nobody uses, the longest first */
 	GsListNode	waiting;		/* for admission, in the order of arrival */
 	struct GsConnection *shared;	/* those whose jobs others may join */
 	GsMemoryAccount *sessions;	/* of sessions whose memory is limited */

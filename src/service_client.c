@@ -4,7 +4,9 @@
  *	  This backend's connections to gpusortd.
  *
  * The ring is a memfd of this backend, sealed so that it cannot shrink under the
- * service's feet.  Its pages stay for the next sort.
+ * service's feet.  Its pages stay for the next sort, up to gpusort.device_idle: then
+ * the service frees them, also of a session that sleeps, which lets go of what is left
+ * of the link when it looks for one.  Planning only asks, and has a link without a ring.
  *
  * A link is in one of two lists of this process: idle, or in use by a memory
  * context.  An ERROR, a cancel or a backend's end leaves nothing to be done:
@@ -57,8 +59,14 @@
 #define FEED_SLOT_BYTES	((uint32) 256 << 10)
 #define FEED_NSLOTS		4
 
-/* Idle links kept: what a query with a merge join of two sorts uses. */
+/* Idle links kept of each use: what a query with a merge join of two sorts uses. */
 #define MAX_IDLE		2
+
+/*
+ * An idle link is not used any more so long before the service may drop it: what
+ * it is sent is read by then.
+ */
+#define IDLE_MARGIN_MS	1000
 
 /* How long the service is left alone if it does not answer HELLO. */
 #define SILENCE_MS		10000
@@ -74,13 +82,14 @@ typedef struct ClientLink
 	GsServiceLink base;			/* must be first */
 	GsLinkUse	use;
 	dlist_node	node;			/* of idle_links, if idle */
+	instr_time	last_sent;		/* when it was last sent anything */
 	int			socket;
 	bool		other_build;	/* it was refused for that */
 	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
 } ClientLink;
 
 static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
-static int	nidle = 0;
+static int	nidle[GS_LINK_ASK + 1];
 static int	nin_use = 0;
 static TimestampTz silent_until = 0;
 static const char no_answer[] = "gpusortd does not answer";
@@ -145,6 +154,7 @@ link_send(GsServiceLink *base, const GsMessage *message)
 	ClientLink *link = (ClientLink *) base;
 	ssize_t		sent;
 
+	INSTR_TIME_SET_CURRENT(link->last_sent);
 	do
 		sent = send(link->socket, message, message->nbytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
@@ -260,13 +270,13 @@ link_release(GsServiceLink *base, bool reusable)
 	*link->place = NULL;
 	link->place = NULL;
 	nin_use--;
-	if (!reusable || nidle >= MAX_IDLE)
+	if (!reusable || nidle[link->use] >= MAX_IDLE)
 	{
 		cut(link);
 		return;
 	}
 	dlist_push_head(&idle_links, &link->node);
-	nidle++;
+	nidle[link->use]++;
 }
 
 /* ------------------------------------------------------------- making a link */
@@ -351,6 +361,7 @@ send_hello(ClientLink *link, int ring)
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(header), &ring, sizeof(int));
+	INSTR_TIME_SET_CURRENT(link->last_sent);
 	return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t) sizeof(hello);
 }
 
@@ -414,8 +425,11 @@ new_link(MemoryContext context, GsLinkUse use)
 	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
 
 	link->use = use;
-	link->base.slot_bytes = use == GS_LINK_FEED ? FEED_SLOT_BYTES : SLOT_BYTES;
-	link->base.nslots = use == GS_LINK_FEED ? FEED_NSLOTS : NSLOTS;
+	if (use != GS_LINK_ASK)
+	{
+		link->base.slot_bytes = use == GS_LINK_FEED ? FEED_SLOT_BYTES : SLOT_BYTES;
+		link->base.nslots = use == GS_LINK_FEED ? FEED_NSLOTS : NSLOTS;
+	}
 	link->base.send = link_send;
 	link->base.receive = link_receive;
 	link->base.release = link_release;
@@ -428,17 +442,18 @@ static ClientLink *
 make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 {
 	ClientLink *link = new_link(context, use);
-	int			ring;
+	int			ring = -1;
 	bool		sent;
 
 	if (!connect_socket(link))
 		*why_not = reason_of_supervisor(errno);
-	else if ((ring = make_ring(link)) < 0)
+	else if (use != GS_LINK_ASK && (ring = make_ring(link)) < 0)
 		*why_not = psprintf("no shared memory for rows: %m");
 	else
 	{
 		sent = send_hello(link, ring);
-		close(ring);
+		if (ring >= 0)
+			close(ring);
 		if (!sent)
 			*why_not = "gpusortd closed the connection";
 		else if (receive_welcome(link, GS_WELCOME_MS, why_not))
@@ -456,7 +471,7 @@ gs_service_client_greet(GsWelcome *welcome, int timeout_ms,
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
 												  ALLOCSET_SMALL_SIZES);
-	ClientLink *link = new_link(context, GS_LINK_SORT);
+	ClientLink *link = new_link(context, GS_LINK_ASK);
 
 	*state = "not answering";
 	if (!connect_socket(link))
@@ -485,11 +500,23 @@ pop_idle(GsLinkUse use)
 		if (link->use == use)
 		{
 			dlist_delete(iter.cur);
-			nidle--;
+			nidle[use]--;
 			return link;
 		}
 	}
 	return NULL;
+}
+
+/* Its ring may be gone, or go any time. */
+static bool
+was_idle_too_long(const ClientLink *link)
+{
+	instr_time	idle;
+
+	INSTR_TIME_SET_CURRENT(idle);
+	INSTR_TIME_SUBTRACT(idle, link->last_sent);
+	return link->use != GS_LINK_ASK &&
+		INSTR_TIME_GET_MILLISEC(idle) > gpusort_device_idle * 1000.0 - IDLE_MARGIN_MS;
 }
 
 /*
@@ -512,7 +539,7 @@ take_idle(MemoryContext context, GsLinkUse use)
 		while ((received = try_receive(link, &message)) > 0 &&
 			   message.message.type != GS_MESSAGE_FAILED)
 			;
-		if (received == 0)
+		if (received == 0 && !was_idle_too_long(link))
 			return link;
 		link_release(&link->base, false);
 	}
@@ -546,6 +573,15 @@ gs_service_client_accepts(const GsWelcome *welcome, const char **why_not)
 	return false;
 }
 
+/* A link that says what the service is; it need not have a ring. */
+static GsServiceLink *
+find_service(MemoryContext context, const char **why_not)
+{
+	ClientLink *link = take_idle(context, GS_LINK_SORT);
+
+	return link != NULL ? &link->base : gs_service_client_link(context, GS_LINK_ASK, why_not);
+}
+
 bool
 gs_service_client_is_usable(const char **why_not)
 {
@@ -559,7 +595,7 @@ gs_service_client_is_usable(const char **why_not)
 	if (dlist_is_empty(&idle_links) && GetCurrentTimestamp() < next_try)
 		return false;
 	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link", ALLOCSET_SMALL_SIZES);
-	link = gs_service_client_link(context, GS_LINK_SORT, why_not);
+	link = find_service(context, why_not);
 	usable = link != NULL && gs_service_client_accepts(&link->welcome, why_not);
 	if (link != NULL)
 		link->release(link, true);

@@ -21,7 +21,8 @@
 typedef enum GsLinkUse
 {
 	GS_LINK_SORT,				/* a job of its own, that others may feed */
-	GS_LINK_FEED				/* somebody else's job, to be fed */
+	GS_LINK_FEED,				/* somebody else's job, to be fed */
+	GS_LINK_ASK					/* none: it only asks, and has no ring */
 } GsLinkUse;
 
 /*

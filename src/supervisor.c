@@ -538,6 +538,7 @@ take_line(Service *service)
 	if (ready_text != service->line)
 	{
 		service->ready = true;
+		service->nmissed = 0;	/* of those that it may miss no more */
 		write_status(STATE_RUNNING, ready_text);
 	}
 	else
@@ -743,7 +744,7 @@ handle_sigchld(SIGNAL_ARGS)
 void
 gs_supervisor_main(Datum main_arg)
 {
-	Service		service = {.output = -1,.watch = -1, .delay_ms = FIRST_DELAY_MS};
+	Service		service = {.output = -1,.watch = -1,.delay_ms = FIRST_DELAY_MS};
 	MemoryContext loop_context;
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);

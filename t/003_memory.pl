@@ -177,5 +177,65 @@ foreach my $enabled ('off', 'on')
 	$psql->quit;
 }
 
+# ------------------------------------------------------------- idle sessions
+
+# What a session keeps to itself when it does nothing: its own memory, and the ring that it shares
+# with gpusortd.  (Pages of shared buffers may look like its own, too, and are not.)
+sub kept_kb
+{
+	my ($pid) = @_;
+	my ($kb, $ring_kb, $file) = (0, 0, '');
+
+	foreach (split(/\n/, slurp_file("/proc/$pid/smaps")))
+	{
+		$file = $1 if /^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+\s*(.*)$/;
+		$ring_kb += $1 if $file =~ /memfd:gpusort/ && /^Rss:\s+(\d+) kB/;
+		$kb += $1 if $file =~ m{^(\[heap\]|\[stack\]||.*\.so.*)$} && /^Private_Dirty:\s+(\d+) kB/;
+	}
+	return ($kb + $ring_kb, $ring_kb);
+}
+
+{
+	my $allowed_kb = 200;
+	my $query = 'SELECT count(s) FROM (SELECT * FROM rows ORDER BY day, word OFFSET 0) s';
+	my $gpusort = "LOAD 'gpusort'; SET gpusort.device_min_rows = 0; SET gpusort.engine =";
+
+	$node->append_conf('postgresql.conf', "session_preload_libraries = ''\nwork_mem = '1GB'\n"
+		. "gpusort.device = host\ngpusort.device_idle = 2");
+	$node->restart;
+	$node->safe_psql('postgres', "$gpusort cuda; CREATE EXTENSION gpusort; $query");
+	ok(wait_for_service($node, 'running'), 'gpusortd runs');
+
+	my %sessions = map { $_ => [ session($node, $_ eq 'stock' ? '' : "$gpusort $_") ] } 'stock', 'cpu', 'cuda';
+	my ($psql, $pid) = @{ $sessions{cuda} };
+
+	ask($_->[0], "EXPLAIN $query") foreach values %sessions;
+	my ($stock_kb) = kept_kb($sessions{stock}[1]);
+	foreach ('cpu', 'cuda')
+	{
+		my ($kb, $ring_kb) = kept_kb($sessions{$_}[1]);
+
+		cmp_ok($kb, '<', $stock_kb + $allowed_kb, "a session that has planned, engine $_: $kb kB, PostgreSQL's $stock_kb kB");
+		is($ring_kb, 0, 'no ring');
+	}
+
+	like(ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"), qr/Engine: cuda/, 'a sort on the device');
+	is((kept_kb($pid))[1], 4096, 'has a ring');
+	ask($_->[0], $query) foreach values %sessions;
+	ok(poll(sub { (kept_kb($pid))[1] == 0 }), 'which goes while the session sleeps');
+	($stock_kb) = kept_kb($sessions{stock}[1]);
+	foreach ('cpu', 'cuda')
+	{
+		my ($kb) = kept_kb($sessions{$_}[1]);
+
+		cmp_ok($kb, '<', $stock_kb + $allowed_kb, "a session that has sorted, engine $_: $kb kB, PostgreSQL's $stock_kb kB");
+	}
+	foreach my $what ('again', 'at once')
+	{
+		like(ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"), qr/Engine: cuda/, "the session sorts on the device $what");
+	}
+	$_->[0]->quit foreach values %sessions;
+}
+
 $node->stop;
 done_testing();

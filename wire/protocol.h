@@ -74,6 +74,11 @@
  * and did not get them back.  So before its first FETCH a client gives away
  * all its slots by BATCH_RELEASED, and so it does before DRAIN.
  *
+ * The service drops a connection with a ring that has carried no job for long, and
+ * frees the ring's memory: so from WELCOME or JOB_CLOSE on nothing in it is safe
+ * until the next JOB_READY.  (After FED it is: slots may have been kept.)  A client
+ * lets go of such a connection before the service does.
+ *
  * A client without a ring (ring_bytes 0, no memfd) is told by WELCOME how the
  * service is, as often as it says HELLO, and at once, whatever the device does.
  *

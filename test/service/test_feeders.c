@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,73 @@ check_next_job(Client *client)
 {
 	job_close(client);
 	job_run(client, 9, 3000, false);
+}
+
+/* ---------------------------------------------------------------- idle rings */
+
+/* How much memory a client's ring takes, whoever has it mapped. */
+static uint64_t
+ring_memory(const Client *client)
+{
+	struct stat status;
+
+	CHECK(fstat(client->memfd, &status) == 0);
+	return (uint64_t) status.st_blocks * 512;
+}
+
+static void
+expect_dropped_as_idle(Client *client)
+{
+	GsAnyMessage message;
+
+	CHECK(ring_memory(client) > 0);
+	CHECK(client_receive(client, &message, PATIENCE_MS) == GS_MESSAGE_FAILED);
+	CHECK(message.failed.failure == GS_FAILED_SHUTDOWN);
+	CHECK(client_receive(client, &message, PATIENCE_MS) == 0);
+	for (uint64_t until = now_ms() + PATIENCE_MS; ring_memory(client) > 0 && now_ms() < until;)
+		sleep_ms(5);
+	CHECK(ring_memory(client) == 0);
+}
+
+/*
+ * A ring that has not been used for a second is nobody's.  But whoever has a job
+ * keeps it, and so does who has fed one: what was not taken may be in there yet.
+ */
+static void
+test_idle_rings(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--idle-seconds", "1", NULL});
+	Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
+	Client		idle = client_open(&service, SLOT_BYTES, NSLOTS);
+	Table		owners = table_from(3, NROWS, 0, false);
+	Table		feeders = table_from(3, NROWS, NROWS / 2, false);
+	uint64_t	ticket = job_share(&owner, &owners, 0);
+	char		kept[64];
+	GsAnyMessage message;
+
+	job_join(&feeder, &feeders, ticket, 1);
+	job_load(&feeder, &feeders, NROWS);
+	CHECK(job_end_feed(&feeder, false) == NROWS - NROWS / 2);
+	memcpy(kept, feeder.ring, sizeof(kept));
+	job_load(&owner, &owners, NROWS / 2);
+	job_run(&idle, 9, 3000, false);
+
+	expect_dropped_as_idle(&idle);
+	CHECK(client_receive(&feeder, &message, 500) == -1);
+	CHECK(ring_memory(&owner) > 0 && ring_memory(&feeder) > 0);
+	CHECK(memcmp(kept, feeder.ring, sizeof(kept)) == 0);
+
+	merge(&owners, &feeders, NROWS);
+	job_sort(&owner, &owners, GS_ALGORITHM_AUTO);
+	job_fetch(&owner, &owners, 1, 0);
+	job_run(&feeder, 8, 1000, false);
+	expect_dropped_as_idle(&feeder);
+	client_close(&owner);
+	client_close(&feeder);
+	client_close(&idle);
+	service_check_idle(&service);
+	service_stop(&service);
 }
 
 /* --------------------------------------------------------------------- order */
@@ -625,6 +693,7 @@ main(void)
 		cmocka_unit_test(test_tickets),
 		cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_idle_rings),
 		cmocka_unit_test(test_feeder_goes),
 		cmocka_unit_test(test_feeder_dies),
 		cmocka_unit_test(test_owner_goes),
