@@ -62,6 +62,9 @@
 /* Idle memory is looked at no more often than this. */
 #define MIN_IDLE_CHECK_US	100000
 
+/* A client that has just made a ring is about to open a job. */
+#define LEAST_CLIENT_IDLE_US 1000000
+
 /* How long the device may take to let go of clients' memory in the end. */
 #define PATIENCE_US			3000000
 
@@ -443,7 +446,8 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 				return true;
 		poll_connections(server);
 
-		next_us = gs_connection_drop_idle(service, gs_clock_us(), server->idle_us);
+		next_us = gs_connection_drop_idle(service, gs_clock_us(),
+										  Max(server->idle_us, LEAST_CLIENT_IDLE_US));
 
 		/* first those that go: they may leave memory for those that wait */
 		sweep(server);
