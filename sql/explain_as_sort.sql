@@ -5,6 +5,7 @@
 \set ECHO none
 \i :include
 
+SET gpusort.planner_cost = off;	-- costs are printed, too
 CREATE TEMP TABLE t AS SELECT id, (id * 37) % 100 AS k, ('word ' || id % 7) COLLATE "C" AS s FROM generate_series(1, 1000) id;
 -- names that are those of the node itself
 CREATE TEMP TABLE odd AS SELECT id AS "GpuSort", -id AS "Custom Scan" FROM t;
