@@ -958,12 +958,11 @@ bytes_apart(GsSortKey *key, int colno)
 	return bytes->apart && !fits_prefix(bytes) ? bytes->len : 0;
 }
 
-bool
-gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
-				 size_t *extra_bytes, const char **why_not)
+/* Loads the values that were found. */
+static inline bool
+load_values(GsSortKey *key, size_t *extra_bytes, const char **why_not)
 {
 	*extra_bytes = 0;
-	find_values(key, slot, source);
 	forget_values(key);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
@@ -972,6 +971,32 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 		*extra_bytes += bytes_apart(key, i);
 	}
 	return true;
+}
+
+bool
+gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
+				 size_t *extra_bytes, const char **why_not)
+{
+	find_values(key, slot, source);
+	return load_values(key, extra_bytes, why_not);
+}
+
+bool
+gs_sort_key_load_row(GsSortKey *key, const GsRowSource *source, size_t *extra_bytes,
+					 const char **why_not)
+{
+	HeapTupleData tuple;
+
+	if (key->deform == NULL ||
+		!gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
+	{
+		tuple.t_len = source->nbytes + MINIMAL_TUPLE_OFFSET;
+		tuple.t_data = source_tuple(source);
+		for (int i = 0; i < key->ncolumns; i++)
+			key->values[i] = heap_getattr(&tuple, key->columns[i].attno, key->desc,
+										  &key->nulls[i]);
+	}
+	return load_values(key, extra_bytes, why_not);
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -1176,6 +1201,44 @@ gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource
 	}
 	find_values(key, slot, source);
 	return gs_sort_key_write(key, source, NULL, 0, record);
+}
+
+/* --------------------------------------------------------------------- again */
+
+bool
+gs_sort_key_is_cheap(const GsSortKey *key)
+{
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		const KeyColumn *column = &key->columns[i];
+
+		if (column->abbreviation != NULL || column->collation != NULL ||
+			(column->maker != NULL && column->kind != GS_KEY_NUMERIC))
+			return false;
+	}
+	return true;
+}
+
+uint32
+gs_sort_key_remake(GsSortKey *key, char *row, Size row_len, uint64 *record)
+{
+	const GsRowSource source = {.body = row,.nbytes = row_len};
+	size_t		extra_bytes;
+	const char *why_not;
+
+	if (key->direct && key->deform != NULL &&
+		gs_deform_can_visit(key->deform, source_tuple(&source)))
+	{
+		RecordTarget target = {key->columns, record};
+
+		begin_record(&key->layout, record);
+		gs_deform_visit(key->deform, source_tuple(&source), put_found, &target);
+		return 0;
+	}
+	if (!gs_sort_key_load_row(key, &source, &extra_bytes, &why_not))
+		elog(ERROR, "a row that had a key has none: %s", why_not);
+	Assert(extra_bytes == 0);
+	return gs_sort_key_write(key, &source, row, row_len, record);
 }
 
 /* ----------------------------------------------------------------- keys only */

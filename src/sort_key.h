@@ -167,6 +167,23 @@ extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 							 const GsRowSource *source, size_t *extra_bytes,
 							 const char **why_not);
 
+/*
+ * The same of a stored row, which needs no slot; the source is of it.
+ */
+extern bool gs_sort_key_load_row(GsSortKey *key, const GsRowSource *source, size_t *extra_bytes,
+								 const char **why_not);
+
+/*
+ * Costs it little to make records again?  Those of rows that no key goes behind, and whose keys are
+ * not longer than GS_SORT_KEY_SHORT.
+ */
+#define GS_SORT_KEY_SHORT	512
+
+extern bool gs_sort_key_is_cheap(const GsSortKey *key);
+
+/* Does so, as gs_sort_key_load_row() and gs_sort_key_write(). */
+extern uint32 gs_sort_key_remake(GsSortKey *key, char *row, Size row_len, uint64 *record);
+
 /* Does the first sort column's code cost more than a comparison of two values? */
 extern bool gs_sort_key_first_is_costly(const GsSortKey *key);
 

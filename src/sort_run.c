@@ -24,6 +24,9 @@
 
 #define LINK_BYTES		sizeof(int64)
 
+/* Of a length with a bit beside it, or of NULL bits. */
+#define MOST_NUMBER_BYTES	5
+
 /* ------------------------------------------------------------------ the store */
 
 GsRunStore *
@@ -251,32 +254,42 @@ write_bytes(GsRunWriter *writer, const void *data, Size nbytes)
 	}
 }
 
+/* Puts a number at the end of a header: seven bits a byte, the last ones first. */
+static inline char *
+put_number(char *to, uint64 number)
+{
+	for (; number >= 0x80; number >>= 7)
+		*to++ = (char) (number | 0x80);
+	*to++ = (char) number;
+	return to;
+}
+
 void
-gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row)
+gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row, Size row_len,
+				 bool with_record)
 {
 	const GsKeyLayout *layout = writer->layout;
-	Size		words_bytes = sizeof(uint64) * layout->nwords;
-	Size		row_bytes;
-	uint64		place;
+	const Size	words_bytes = sizeof(uint64) * layout->nwords;
+	Size		row_bytes = row_len;
+	char		header[2 * MOST_NUMBER_BYTES];
+	char	   *end;
 
 	if (layout->keys_only)
 	{
 		write_bytes(writer, record, words_bytes);
 		return;
 	}
-	place = (uint64) ((const MinimalTupleData *) row)->t_len << 32 |
-		gs_record_nulls(record, layout->nwords);
-	row_bytes = gs_run_row_bytes(layout, record, place >> 32);
-	writer->longest = Max(writer->longest, words_bytes + row_bytes);
-	write_bytes(writer, record, words_bytes);
-	write_bytes(writer, &place, sizeof(place));
-	write_bytes(writer, row + sizeof(place), row_bytes - sizeof(place));
-}
-
-void
-gs_run_write_entry(GsRunWriter *writer, const uint64 *record)
-{
-	write_bytes(writer, record, gs_run_entry_bytes(writer->layout, record));
+	end = put_number(header, (uint64) row_len << 1 | with_record);
+	if (with_record)
+	{
+		row_bytes = gs_run_row_bytes(layout, record, row_len);
+		end = put_number(end, gs_record_nulls(record, layout->nwords));
+	}
+	writer->longest = Max(writer->longest, words_bytes + GS_ALIGN_ROW(row_bytes));
+	write_bytes(writer, header, end - header);
+	if (with_record)
+		write_bytes(writer, record, words_bytes);
+	write_bytes(writer, row + MINIMAL_TUPLE_DATA_OFFSET, row_bytes - MINIMAL_TUPLE_DATA_OFFSET);
 }
 
 GsRun
@@ -299,10 +312,11 @@ gs_run_reader_begin(GsRunReader *reader, GsRunStore *store, const GsKeyLayout *l
 	reader->extent = run->first_extent;
 	reader->offset = 0;
 	reader->left = run->nbytes;
-	reader->own = NULL;
 	reader->buffer = buffer;
 	reader->buffer_bytes = buffer_bytes;
 	reader->at = reader->limit = buffer;
+	reader->entry = NULL;
+	reader->entry_bytes = 0;
 }
 
 /* Reads on, up to nbytes; a link may be written behind them. */
@@ -328,53 +342,128 @@ read_on(GsRunReader *reader, char *to, Size nbytes)
 	return piece;
 }
 
-/* Has at least so many bytes at hand, if the run has any more. */
-static void
-fill(GsRunReader *reader, Size wanted)
+/* Has something at hand, if the run has any more. */
+static pg_noinline bool
+fill(GsRunReader *reader)
 {
-	Size		have = reader->limit - reader->at;
-	char	   *before = reader->own;
-	Size		room = reader->buffer_bytes - LINK_BYTES;
-	char	   *to = reader->buffer;
-
-	reader->own = NULL;
-	if (wanted > room)
-	{
-		room = wanted;
-		to = reader->own = MemoryContextAllocHuge(reader->store->context, room + LINK_BYTES);
-	}
-	memmove(to, reader->at, have);
-	if (before != NULL)
-		pfree(before);
-	reader->at = to;
-	while (have < wanted && reader->left > 0)
-		have += read_on(reader, to + have, room - have);
-	reader->limit = to + have;
+	reader->at = reader->limit = reader->buffer;
+	if (reader->left > 0)
+		reader->limit += read_on(reader, reader->buffer, reader->buffer_bytes - LINK_BYTES);
+	return reader->limit > reader->at;
 }
 
-const uint64 *
-gs_run_reader_next(GsRunReader *reader)
+/* Takes what is not all at hand; there is room for a link behind it. */
+static pg_noinline void
+take_bytes_slowly(GsRunReader *reader, char *to, Size nbytes)
+{
+	while (nbytes > 0)
+	{
+		Size		piece = Min(nbytes, reader->limit - reader->at);
+
+		if (piece > 0)
+		{
+			memcpy(to, reader->at, piece);
+			reader->at += piece;
+		}
+		else if (nbytes >= reader->buffer_bytes && reader->left > 0)
+			piece = read_on(reader, to, nbytes);
+		else if (!fill(reader))
+			ereport(ERROR,
+					(errcode(ERRCODE_INTERNAL_ERROR),
+					 errmsg_internal("a sorted run ends in the middle of a row")));
+		to += piece;
+		nbytes -= piece;
+	}
+}
+
+static inline void
+take_bytes(GsRunReader *reader, char *to, Size nbytes)
+{
+	if (likely(reader->limit - reader->at >= nbytes))
+	{
+		memcpy(to, reader->at, nbytes);
+		reader->at += nbytes;
+	}
+	else
+		take_bytes_slowly(reader, to, nbytes);
+}
+
+static inline uint64
+take_number(GsRunReader *reader)
+{
+	uint64		number = 0;
+	uint8		byte;
+	int			shift = 0;
+
+	do
+	{
+		take_bytes(reader, (char *) &byte, 1);
+		number |= (uint64) (byte & 0x7F) << shift;
+		shift += 7;
+	} while (byte >= 0x80);
+	return number;
+}
+
+/* Has room for an entry of so many bytes and a link, of which the first ones are there. */
+static inline void
+reserve_entry(GsRunReader *reader, Size nbytes, Size nthere)
+{
+	char	   *larger;
+
+	if (likely(nbytes + LINK_BYTES <= reader->entry_bytes))
+		return;
+	reader->entry_bytes = nbytes + nbytes / 2 + LINK_BYTES;
+	larger = MemoryContextAllocHuge(reader->store->context, reader->entry_bytes);
+	if (nthere > 0)
+		memcpy(larger, reader->entry, nthere);
+	if (reader->entry != NULL)
+		pfree(reader->entry);
+	reader->entry = larger;
+}
+
+uint64 *
+gs_run_reader_next(GsRunReader *reader, bool *has_record)
 {
 	const GsKeyLayout *layout = reader->layout;
-	Size		nbytes;
+	const Size	words_bytes = sizeof(uint64) * layout->nwords;
+	uint64		number;
+	Size		row_len;
+	Size		row_bytes;
+	uint32		nulls = 0;
+	char	   *row;
 
-	if (reader->limit - reader->at < gs_record_bytes(layout))
+	if (reader->at == reader->limit && !fill(reader))
+		return NULL;
+	*has_record = true;
+	if (layout->keys_only)
 	{
-		fill(reader, gs_record_bytes(layout));
-		if (reader->at == reader->limit)
-			return NULL;
+		reserve_entry(reader, words_bytes, 0);
+		take_bytes(reader, reader->entry, words_bytes);
+		return (uint64 *) reader->entry;
 	}
-	nbytes = gs_run_entry_bytes(layout, (const uint64 *) reader->at);
-	if (reader->limit - reader->at < nbytes)
-		fill(reader, nbytes);
-	reader->at += nbytes;
-	return (const uint64 *) (reader->at - nbytes);
+	number = take_number(reader);
+	*has_record = number & 1;
+	row_len = row_bytes = number >> 1;
+	reserve_entry(reader, words_bytes + row_bytes, 0);
+	if (*has_record)
+	{
+		nulls = (uint32) take_number(reader);
+		take_bytes(reader, reader->entry, words_bytes);
+		row_bytes = gs_run_row_bytes(layout, (const uint64 *) reader->entry, row_len);
+		reserve_entry(reader, words_bytes + row_bytes, words_bytes);
+	}
+	row = reader->entry + words_bytes;
+	number = gs_run_last_word(row_len, nulls);
+	memcpy(row, &number, sizeof(number));
+	memset(row + sizeof(number), 0, MINIMAL_TUPLE_DATA_OFFSET - sizeof(number));
+	take_bytes(reader, row + MINIMAL_TUPLE_DATA_OFFSET, row_bytes - MINIMAL_TUPLE_DATA_OFFSET);
+	return (uint64 *) reader->entry;
 }
 
 void
 gs_run_reader_end(GsRunReader *reader)
 {
-	if (reader->own != NULL)
-		pfree(reader->own);
-	reader->own = NULL;
+	if (reader->entry != NULL)
+		pfree(reader->entry);
+	reader->entry = NULL;
 }

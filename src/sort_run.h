@@ -3,22 +3,22 @@
  * sort_run.h
  *	  Sorted runs in temporary files.
  *
- * A run is its rows in order, each with its key record in front:
+ * A run is its rows in order, without what any row has in front and without padding:
  *
- *	  key words			row													 padding
- *	  | word 0 .. n-1 | length, NULL bits | the rest of the row | its keys | to 8 bytes
+ *	  | length, is there a record? | row, from its 11th byte on |
+ *	  | length, is there a record? | NULL bits, key words | row, from its 11th byte on | its keys |
  *
- * The record's last word (batch.h) stands where the row has its length and four
- * bytes of padding, and holds that length beside the NULL bits, so a record costs no more than
- * its key words.  Behind the row are the bytes of keys that do not stand in
- * it, such as those of a value that had to be fetched.  In a keys_only layout there is the one
- * key word and nothing else.
+ * Lengths and NULL bits are numbers of as many bytes as they need, mostly one.  Behind
+ * the row are the bytes of keys that do not stand in it, such as those of a value that had to be
+ * fetched.  In a keys_only layout there is the one key word and nothing else.
  *
- * The record is kept rather than made again from the row: for a bigint that
- * takes no longer, 8 bytes more being written and read, and what was fetched,
- * or made by a collation, is not fetched or made for each merge.
- * In a layout without columns there are no key words, and no keys behind rows: those are
- * runs that only comparisons merge.
+ * A record that costs little is made again from the row when that is read (sort_spill.c), as a
+ * bigint's does: 5 ns, and 8 bytes less to write and to read, so that a run takes no more disk than
+ * a tape of PostgreSQL's.  What was fetched, or made by a collation, is not fetched or made for each merge.
+ * In a layout without columns there are no records: those are runs that only comparisons merge.
+ *
+ * As a reader hands a row out, it stands behind its record, whose last word (batch.h) is in the place
+ * of the row's length and four bytes of padding, and has that length beside the NULL bits.
  *
  * All runs of a sort share a *store* of extents, pieces of some kB to some 100 kB that are
  * written at once.  A run is a chain of extents, each of which ends with the number of
@@ -100,7 +100,7 @@ gs_run_row(const GsKeyLayout *layout, const uint64 *record)
 	return (const char *) (record + layout->nwords);
 }
 
-/* Bytes of a row and its keys, given the row's own. */
+/* Bytes of a row and the keys behind it, given the row's own. */
 static inline Size
 gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
 {
@@ -117,17 +117,20 @@ gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
 			nbytes = Max(nbytes, (Size) gs_tail_offset(tail) + gs_tail_len(tail));
 		}
 	}
-	return GS_ALIGN_ROW(nbytes);
+	return nbytes;
 }
 
-/* What a record of a run and its row take. */
+/* The length of the row behind a record; and has a row of that length and these NULLs. */
 static inline Size
-gs_run_entry_bytes(const GsKeyLayout *layout, const uint64 *record)
+gs_run_row_len(const GsKeyLayout *layout, const uint64 *record)
 {
-	Size		words_bytes = sizeof(uint64) * layout->nwords;
+	return record[layout->nwords] >> 32;
+}
 
-	return layout->keys_only ? words_bytes :
-		words_bytes + gs_run_row_bytes(layout, record, record[layout->nwords] >> 32);
+static inline uint64
+gs_run_last_word(Size row_len, uint32 nulls)
+{
+	return (uint64) row_len << 32 | nulls;
 }
 
 /* The row as a tuple again, in place; its record loses the NULL bits. */
@@ -136,7 +139,7 @@ gs_run_tuple(const GsKeyLayout *layout, const uint64 *record)
 {
 	MinimalTuple tuple = (MinimalTuple) unconstify(char *, gs_run_row(layout, record));
 
-	tuple->t_len = (uint32) (record[layout->nwords] >> 32);
+	tuple->t_len = (uint32) gs_run_row_len(layout, record);
 	return tuple;
 }
 
@@ -158,11 +161,9 @@ typedef struct GsRunWriter
 extern void gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store,
 								const GsKeyLayout *layout, char *buffer);
 
-/* Adds a row as an engine has it, with its record; if keys_only, the record. */
-extern void gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row);
-
-/* Adds a row as another run has it. */
-extern void gs_run_write_entry(GsRunWriter *writer, const uint64 *record);
+/* Adds a row, with its record or without; if keys_only, the record. */
+extern void gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row,
+							 Size row_len, bool with_record);
 
 /* Ends the run. */
 extern GsRun gs_run_writer_end(GsRunWriter *writer);
@@ -177,20 +178,24 @@ typedef struct GsRunReader
 	int64		extent;			/* where to read on */
 	Size		offset;			/* in it */
 	uint64		left;			/* bytes of the run that were not read */
-	char	   *own;			/* a larger buffer, for a long row; or NULL */
 	char	   *buffer;
 	Size		buffer_bytes;
-	char	   *at;				/* the next record */
+	char	   *at;				/* what comes next */
 	char	   *limit;			/* the end of what was read */
+	char	   *entry;			/* the last record, and its row */
+	Size		entry_bytes;	/* of that memory */
 } GsRunReader;
 
-/* A buffer must have room for a record's key words and last word, and for a link. */
+/* A buffer must have room for more than a link. */
 extern void gs_run_reader_begin(GsRunReader *reader, GsRunStore *store,
 								const GsKeyLayout *layout, const GsRun *run, bool consume,
 								char *buffer, Size buffer_bytes);
 
-/* The next record, its row behind it; NULL at the end.  Valid until the next call. */
-extern const uint64 *gs_run_reader_next(GsRunReader *reader);
+/*
+ * The next record, its row behind it; NULL at the end.  Valid until the next call.  Where there
+ * is none, there is room for it, and its last word has no NULL bits.
+ */
+extern uint64 *gs_run_reader_next(GsRunReader *reader, bool *has_record);
 
 /* Frees what it holds beside the buffer. */
 extern void gs_run_reader_end(GsRunReader *reader);

@@ -56,13 +56,13 @@ struct GsSpill
 	MemoryContext context;
 	Size		memory_limit;
 
-	/* makes records again, where an engine has them no more */
+	/* makes records again, where an engine or a run has them no more */
 	const GsSortColumn *columns;
 	int			ncolumns;
 	TupleDesc	desc;
 	const GsSortKey *driver_key;
 	GsSortKey  *key;			/* NULL before the first */
-	TupleTableSlot *slot;
+	bool		cheap_key;		/* so that runs need not have most of them */
 	uint64	   *record;
 	char	   *row;			/* a copy, if keys go behind it */
 	Size		row_allocated;
@@ -89,6 +89,18 @@ struct GsSpill
 	bool		begun;			/* the winner was handed out */
 };
 
+/*
+ * Has a key that makes records again, since the driver's has observed the rows already, and may have
+ * another at hand.
+ */
+static void
+make_own_key(GsSpill *spill)
+{
+	spill->key = gs_sort_key_create_twin(spill->columns, spill->ncolumns, spill->desc,
+										 spill->driver_key);
+	spill->record = palloc(gs_record_bytes(spill->layout));
+}
+
 GsSpill *
 gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 				const GsSortKey *key, const GsMergeOrder *order, Size memory_limit,
@@ -107,6 +119,9 @@ gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit), where);
 	spill->runs_allocated = 16;
 	spill->runs = palloc(sizeof(SpillRun) * spill->runs_allocated);
+	spill->cheap_key = spill->layout->ncolumns > 0 && gs_sort_key_is_cheap(key);
+	if (spill->cheap_key)
+		make_own_key(spill);
 	return spill;
 }
 
@@ -154,7 +169,7 @@ static int
 most_sources(const GsSpill *spill)
 {
 	Size		read_at_once = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES);
-	Size		each = Max(read_at_once, spill->longest) +
+	Size		each = read_at_once + spill->longest +
 		gs_key_merge_bytes(1) + sizeof(GsRunReader);
 	Size		besides = spill->store->extent_bytes + sizeof(GsSpill);
 
@@ -241,40 +256,53 @@ copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
 	return spill->row;
 }
 
-/*
- * Writes a row whose record stayed with a device: makes it again, by a key of
- * our own, as the driver's has observed the row already, and may have another at hand.
- */
+/* Can a row's record be made again from what the run has of it, for little? */
+static inline bool
+can_remake(const GsSpill *spill, const uint64 *record, Size row_len)
+{
+	const GsKeyLayout *layout = spill->layout;
+
+	for (int i = 0; i < layout->ncolumns && spill->cheap_key; i++)
+	{
+		if (layout->columns[i].variable)
+		{
+			const uint64 tail = record[layout->columns[i].tail_word];
+
+			if (gs_tail_len(tail) > GS_SORT_KEY_SHORT ||
+				(Size) gs_tail_offset(tail) + gs_tail_len(tail) > row_len)
+				return false;
+		}
+	}
+	return spill->cheap_key;
+}
+
+/* Writes a row to a run, with its record if it is to have it. */
+static inline void
+write_row(GsSpill *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
+{
+	gs_run_write_row(writer, record, row, row_len,
+					 spill->layout->ncolumns > 0 && !can_remake(spill, record, row_len));
+}
+
+/* Writes a row whose record stayed with a device: makes it again. */
 static void
 write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
 {
 	char	   *row = unconstify(char *, tuple);
-	GsRowSource source;
+	const GsRowSource source = {.body = row,.nbytes = ((MinimalTuple) row)->t_len};
 	const char *why_not;
 	Size		extra_bytes;
 	uint32		nulls;
 
 	if (spill->key == NULL)
-	{
-		spill->key = gs_sort_key_create_twin(spill->columns, spill->ncolumns, spill->desc,
-											 spill->driver_key);
-		spill->slot = MakeSingleTupleTableSlot(spill->desc, &TTSOpsMinimalTuple);
-		spill->record = palloc(gs_record_bytes(spill->layout));
-	}
-	ExecStoreMinimalTuple((MinimalTuple) row, spill->slot, false);
-	gs_row_source_init(&source, spill->slot);
-	if (gs_sort_key_is_direct(spill->key))
-		nulls = gs_sort_key_write_direct(spill->key, spill->slot, &source, spill->record);
-	else
-	{
-		if (!gs_sort_key_load(spill->key, spill->slot, &source, &extra_bytes, &why_not))
-			elog(ERROR, "a row that had a key has none: %s", why_not);
-		if (extra_bytes > 0)
-			row = copy_row(spill, row, source.nbytes, extra_bytes);
-		nulls = gs_sort_key_write(spill->key, &source, row, source.nbytes, spill->record);
-	}
+		make_own_key(spill);
+	if (!gs_sort_key_load_row(spill->key, &source, &extra_bytes, &why_not))
+		elog(ERROR, "a row that had a key has none: %s", why_not);
+	if (extra_bytes > 0)
+		row = copy_row(spill, row, source.nbytes, extra_bytes);
+	nulls = gs_sort_key_write(spill->key, &source, row, source.nbytes, spill->record);
 	spill->record[spill->layout->nwords] = nulls;
-	gs_run_write_row(writer, spill->record, row);
+	write_row(spill, writer, spill->record, row, source.nbytes);
 }
 
 /* Writes rows that an engine has sorted, with their keys. */
@@ -284,7 +312,8 @@ write_keyed(GsSpill *spill, const void **rows, const uint64_t **records, size_t 
 	for (size_t i = 0; i < nrows; i++)
 	{
 		if (records[i] != NULL)
-			gs_run_write_row(&spill->writer, records[i], rows[i]);
+			write_row(spill, &spill->writer, records[i], rows[i],
+					  spill->layout->keys_only ? 0 : ((const MinimalTupleData *) rows[i])->t_len);
 		else
 			write_without_record(spill, &spill->writer, rows[i]);
 	}
@@ -297,7 +326,8 @@ write_unkeyed(GsSpill *spill, const void **rows, size_t nrows)
 	static const uint64 no_nulls = 0;
 
 	for (size_t i = 0; i < nrows; i++)
-		gs_run_write_row(&spill->writer, &no_nulls, rows[i]);
+		gs_run_write_row(&spill->writer, &no_nulls, rows[i],
+						 ((const MinimalTupleData *) rows[i])->t_len, false);
 }
 
 /* Writes all rows of an engine to the last run; counts them. */
@@ -362,13 +392,25 @@ gs_spill_write_tuple(GsSpill *spill, MinimalTuple row)
 
 /* ------------------------------------------------------------------- merges */
 
-/* The next record of a run; without its keys, if none count. */
+/* The next record of a run, made again if it has none; without its keys, if none count. */
 static inline const uint64 *
 read_next(const GsSpill *spill, GsRunReader *reader)
 {
-	const uint64 *record = gs_run_reader_next(reader);
+	bool		has_record;
+	uint64	   *record = gs_run_reader_next(reader, &has_record);
 
-	return record == NULL ? NULL : record + reader->layout->nwords - spill->layout->nwords;
+	if (record == NULL)
+		return NULL;
+	record += reader->layout->nwords - spill->layout->nwords;
+	if (!has_record && spill->layout->ncolumns > 0)
+	{
+		const Size	row_len = gs_run_row_len(spill->layout, record);
+		const uint32 nulls = gs_sort_key_remake(spill->key, (char *) (record + spill->layout->nwords),
+												row_len, record);
+
+		record[spill->layout->nwords] = gs_run_last_word(row_len, nulls);
+	}
+	return record;
 }
 
 /* Begins to merge some of the runs, which may or may not be wanted any more. */
@@ -481,7 +523,8 @@ merge_runs(GsSpill *spill, int first, int count)
 	{
 		if ((nrows++ & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
-		gs_run_write_entry(&writer, record);
+		write_row(spill, &writer, record, gs_run_row(spill->layout, record),
+				  spill->layout->keys_only ? 0 : gs_run_row_len(spill->layout, record));
 	}
 	end_merge(spill);
 	spill->runs[first] = (SpillRun) {
@@ -575,8 +618,6 @@ gs_spill_close(GsSpill *spill)
 		end_merge(spill);
 	if (spill->writing)
 		pfree(spill->writer.buffer);
-	if (spill->slot != NULL)
-		ExecDropSingleTupleTableSlot(spill->slot);
 	foreach(lc, spill->foreign)
 		gs_run_store_close(lfirst(lc));
 	gs_run_store_close(spill->store);

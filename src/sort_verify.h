@@ -39,12 +39,13 @@ extern GsStatus gs_sort_prove(GsEngine *engine, const GsSortKey *key, GsSortComp
 /*
  * A row goes into a checksum of rows and their order, which is 0 before the first.  If rows leave
  * with the checksum of a proof, they are those compared, in that order.  Beside its length a batch
- * keeps something else while the row is there (batch.h).
+ * keeps something else while the row is there (batch.h), and runs do not keep what is there (sort_run.h).
  */
 static inline uint32
 gs_sort_checksum(uint32 checksum, MinimalTuple row)
 {
-	COMP_CRC32C(checksum, (const char *) row + sizeof(uint64), row->t_len - sizeof(uint64));
+	COMP_CRC32C(checksum, (const char *) row + MINIMAL_TUPLE_DATA_OFFSET,
+				row->t_len - MINIMAL_TUPLE_DATA_OFFSET);
 	return checksum;
 }
 
