@@ -43,10 +43,12 @@
 #include "pgcompat.h"
 #include "protocol.h"
 #include "sort_node.h"
+#include "sort_parallel.h"
 #include "sort_path.h"
 #include "sort_plan.h"
 #include "supervisor.h"
 
+#include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
@@ -140,6 +142,7 @@ static const struct config_enum_entry libc_options[] = {
 
 static planner_hook_type next_planner_hook = NULL;
 static create_upper_paths_hook_type next_upper_paths_hook = NULL;
+static ExecutorStart_hook_type next_executor_start_hook = NULL;
 
 static PlannedStmt *
 gpusort_planner(Query *parse, const char *query_string, int cursor_options,
@@ -168,6 +171,16 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		next_upper_paths_hook(root, stage, input_rel, output_rel, extra);
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
 		gs_sort_path_add(root, input_rel, output_rel);
+}
+
+static void
+gpusort_executor_start(QueryDesc *query, int eflags)
+{
+	gs_sort_parallel_prepare(query, eflags);
+	if (next_executor_start_hook)
+		next_executor_start_hook(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
 }
 
 static void
@@ -298,6 +311,8 @@ _PG_init(void)
 	planner_hook = gpusort_planner;
 	next_upper_paths_hook = create_upper_paths_hook;
 	create_upper_paths_hook = gpusort_create_upper_paths;
+	next_executor_start_hook = ExecutorStart_hook;
+	ExecutorStart_hook = gpusort_executor_start;
 	gs_index_hook_install();
 	gs_supervisor_register();
 }
