@@ -16,6 +16,19 @@ EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY j;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k, id, r DESC;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY a;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY pr DESC;
+-- an operator of a family that has no comparison function, by its name
+CREATE SCHEMA gs_family;
+CREATE OPERATOR gs_family.<# (LEFTARG = int, RIGHTARG = int, FUNCTION = int4lt);
+CREATE OPERATOR <# (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8lt);
+CREATE OPERATOR FAMILY gs_family.incomplete USING btree;
+ALTER OPERATOR FAMILY gs_family.incomplete USING btree
+	ADD OPERATOR 1 gs_family.<# (int, int), OPERATOR 3 = (int, int), OPERATOR 1 <# (bigint, bigint), OPERATOR 3 = (bigint, bigint);
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY id USING OPERATOR(gs_family.<#);
+EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY id::bigint USING <#;
+DROP OPERATOR FAMILY gs_family.incomplete USING btree;
+DROP OPERATOR gs_family.<# (int, int);
+DROP OPERATOR <# (bigint, bigint);
+DROP SCHEMA gs_family;
 SET client_min_messages = warning;
 SELECT col, pg_temp.sorts('SELECT * FROM t ORDER BY ' || col)
 FROM unnest('{a,r,j,pr,v,t,"ROW(k, id)",j::text::tsquery,gs_pair_multirange(pr),"ARRAY[t]","ARRAY[ARRAY[j]]"}'::text[]) col;

@@ -46,10 +46,12 @@
 #include "protocol.h"
 #include "sort_choice.h"
 #include "sort_node.h"
+#include "sort_parallel.h"
 #include "sort_path.h"
 #include "sort_plan.h"
 #include "supervisor.h"
 
+#include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
@@ -159,6 +161,7 @@ static const struct config_enum_entry libc_options[] = {
 
 static planner_hook_type next_planner_hook = NULL;
 static create_upper_paths_hook_type next_upper_paths_hook = NULL;
+static ExecutorStart_hook_type next_executor_start_hook = NULL;
 
 /*
  * A query that is being planned.  A planner hook between ours and the planner, as a hint's, may change
@@ -213,6 +216,16 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		planning->settings = gs_choice_settings();
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
 		gs_sort_path_add(root, input_rel, output_rel);
+}
+
+static void
+gpusort_executor_start(QueryDesc *query, int eflags)
+{
+	gs_sort_parallel_prepare(query, eflags);
+	if (next_executor_start_hook)
+		next_executor_start_hook(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
 }
 
 static void
@@ -367,6 +380,8 @@ _PG_init(void)
 	planner_hook = gpusort_planner;
 	next_upper_paths_hook = create_upper_paths_hook;
 	create_upper_paths_hook = gpusort_create_upper_paths;
+	next_executor_start_hook = ExecutorStart_hook;
+	ExecutorStart_hook = gpusort_executor_start;
 	gs_index_hook_install();
 	gs_supervisor_register();
 }

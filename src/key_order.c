@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
+#include "utils/regproc.h"
 
 /* A comparison function, the values that it reads, and their order. */
 typedef struct KnownFunction
@@ -208,13 +209,15 @@ gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 
 	if (!get_ordering_op_properties(operator, &family, &input_type, &strategy))
 	{
-		*why_not = psprintf("operator %u is not a btree ordering operator", operator);
+		*why_not = psprintf("operator %s is not a btree ordering operator",
+							format_operator(operator));
 		return false;
 	}
 	procedure = get_opfamily_proc(family, input_type, input_type, BTORDER_PROC);
 	if (!OidIsValid(procedure))
 	{
-		*why_not = psprintf("operator %u has no comparison function", operator);
+		*why_not = psprintf("operator %s has no comparison function in its operator family",
+							format_operator(operator));
 		return false;
 	}
 	fmgr_info(procedure, &function);

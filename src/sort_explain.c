@@ -9,8 +9,7 @@
  * where it is not the type's own, DESC or USING where the operator is not the
  * type's "<", and NULLS FIRST/LAST where it is not what the direction implies.
  *
- * Under ANALYZE, all figures of this process, and a few of each worker where the plan
- * is parallel-aware: a CustomScan gets shared memory for them only then.
+ * Under ANALYZE, all figures of this process, and a few of each worker (sort_parallel.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +18,7 @@
 #include "gpusort.h"
 #include "sort_explain.h"
 
+#include "mb/pg_wchar.h"
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "nodes/nodeFuncs.h"
@@ -181,13 +181,20 @@ stock_method(const GsSortState *state)
 	return is_heap ? "top-N heapsort" : "quicksort";
 }
 
-/* Why it was no device, where one was asked for. */
-static void
-explain_no_device(const GsSortState *state, ExplainState *es)
+/* Why it was no device, where one was asked for; or why it was PostgreSQL's sort.  NULL: it was not. */
+static const char *
+engine_reason(const GsSortState *state)
 {
-	if (state->device_reason != NULL &&
-		(gpusort_engine == GS_ENGINE_CUDA || state->begun_again))
-		ExplainPropertyText("Engine Reason", state->device_reason, es);
+	if (state->phase == GS_SORT_STOCK)
+		return state->stock_reason;
+	return gpusort_engine == GS_ENGINE_CUDA || state->begun_again ? state->device_reason : NULL;
+}
+
+static void
+explain_reason(const char *reason, ExplainState *es)
+{
+	if (reason != NULL && reason[0] != '\0')
+		ExplainPropertyText("Engine Reason", reason, es);
 }
 
 static void
@@ -198,7 +205,7 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	if (figures->device != NULL)
 		ExplainPropertyText("Device", figures->device, es);
 	else
-		explain_no_device(state, es);
+		explain_reason(engine_reason(state), es);
 	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
 	if (figures->key_tails)
 		ExplainPropertyBool("Key Tails", true, es);
@@ -222,7 +229,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	if (figures->device != NULL)
 		ExplainPropertyText("Device", figures->device, es);
 	else
-		explain_no_device(state, es);
+		explain_reason(engine_reason(state), es);
 	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
 	if (figures->device != NULL)
 		ExplainPropertyInteger("Device Runs", NULL, figures->device_runs, es);
@@ -235,7 +242,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 static void
 explain_stock(const GsSortState *state, ExplainState *es)
 {
-	ExplainPropertyText("Engine Reason", state->stock_reason, es);
+	explain_reason(engine_reason(state), es);
 	if (state->proof.ncomparisons > 0)
 		explain_proof(&state->proof, es);
 }
@@ -243,6 +250,8 @@ explain_stock(const GsSortState *state, ExplainState *es)
 void
 gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 {
+	const char *reason = engine_reason(state);
+
 	memset(summary, 0, sizeof(*summary));
 	summary->any = true;
 	summary->nrows = state->nrows;
@@ -283,6 +292,9 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	}
 	if (gpusort_explain_as_sort && (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE))
 		strlcpy(summary->method, stock_method(state), sizeof(summary->method));
+	if (reason != NULL && strcmp(summary->engine, "cuda") != 0)
+		memcpy(summary->reason, reason,
+			   pg_mbcliplen(reason, strlen(reason), sizeof(summary->reason) - 1));
 }
 
 /* ------------------------------------------------------------------- workers */
@@ -347,6 +359,7 @@ explain_worker(const GsSortSummary *summary, ExplainState *es)
 		explain_summary(summary, es);
 	if (gpusort_explain_as_sort)
 		return;
+	explain_reason(summary->reason, es);
 	if (summary->nfed > 0)
 		ExplainPropertyInteger("Fed Rows", NULL, summary->nfed, es);
 	if (summary->nrows > 0)

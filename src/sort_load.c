@@ -618,7 +618,7 @@ gs_sort_log_failure(const GsSortState *state)
 static bool
 is_parallel(PlanState *node, void *context)
 {
-	return node->plan->parallel_aware || planstate_tree_walker(node, is_parallel, context);
+	return gs_sort_parallel_is_shared(node) || planstate_tree_walker(node, is_parallel, context);
 }
 
 /*

@@ -46,8 +46,15 @@ enum
 	PRIVATE_OPERATORS,
 	PRIVATE_COLLATIONS,
 	PRIVATE_NULLS_FIRST,
-	PRIVATE_REPEATABLE,
+	PRIVATE_FLAGS,
 	PRIVATE_LISTS
+};
+
+/* The flags. */
+enum
+{
+	FLAG_REPEATABLE,
+	FLAG_SHARED
 };
 
 static Node *sort_create_state(CustomScan *scan);
@@ -98,8 +105,15 @@ gs_sort_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
 		lists[PRIVATE_COLLATIONS] = lappend_oid(lists[PRIVATE_COLLATIONS], columns[i].collation);
 		lists[PRIVATE_NULLS_FIRST] = lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
-	lists[PRIVATE_REPEATABLE] = list_make1_int(repeatable);
+	lists[PRIVATE_FLAGS] = list_make2_int(repeatable, false);
 	return list_make5(lists[0], lists[1], lists[2], lists[3], lists[4]);
+}
+
+void
+gs_sort_node_share(CustomScan *scan)
+{
+	scan->scan.plan.parallel_aware = true;
+	lfirst_int(list_nth_cell(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_SHARED)) = true;
 }
 
 static GsSortColumn *
@@ -141,11 +155,14 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	GsSortState *state = gs_sort_of_node(node);
 	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
 	PlanState  *ps = &node->ss.ps;
+	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
 
 	state->columns = columns_of_plan(scan, &state->ncolumns);
-	state->repeatable = linitial_int(list_nth(scan->custom_private, PRIVATE_REPEATABLE)) != 0;
+	state->repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0;
+	state->may_share = list_nth_int(flags, FLAG_SHARED) != 0;
+	gs_sort_parallel_begin(node);
 	/* a Gather Merge that is rewound has its workers load once more, and the leader */
-	state->random_access = !scan->scan.plan.parallel_aware &&
+	state->random_access = !state->may_share &&
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	state->bound = gs_bound_init(scan->custom_exprs, ps);
 	state->econtext = ps->ps_ExprContext;

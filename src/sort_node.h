@@ -21,4 +21,7 @@ extern const CustomScanMethods gs_sort_scan_methods;
 extern List *gs_sort_node_private(const GsSortColumn *columns, int ncolumns,
 								  bool repeatable);
 
+/* Has the participants of a parallel plan share the node's sort. */
+extern void gs_sort_node_share(CustomScan *scan);
+
 #endif							/* GPUSORT_SORT_NODE_H */

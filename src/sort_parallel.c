@@ -20,6 +20,12 @@
  * settings, which workers have from the leader, and enum labels, which are
  * compared.
  *
+ * EXPLAIN ANALYZE shows how each participant sorted, also where they do not share a sort: below a
+ * merge join, say.  PostgreSQL gives a Sort shared memory for that, but a custom node only while
+ * its plan says parallel_aware.  So the plan of a query that is to be explained is copied before
+ * it starts, each of its GpuSorts says so from there until it is shut down, and workers have it
+ * from the leader.  EXPLAIN, which comes after that, prints the node as it was planned.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -35,6 +41,7 @@
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
 #include "storage/latch.h"
+#include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -46,6 +53,60 @@ static int
 participant_number(void)
 {
 	return ParallelWorkerNumber + 1;
+}
+
+/* ------------------------------------------------------------------- reports */
+
+/* The memory of plans that are ours to change. */
+#define PLAN_CONTEXT	"GpuSort plan"
+
+void
+gs_sort_parallel_prepare(QueryDesc *query, int eflags)
+{
+	MemoryContext context;
+	MemoryContext old;
+
+	if (query->instrument_options == 0 || !query->plannedstmt->parallelModeNeeded ||
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
+		return;
+	context = AllocSetContextCreate(CurrentMemoryContext, PLAN_CONTEXT, ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(context);
+	query->plannedstmt = copyObject(query->plannedstmt);
+	MemoryContextSwitchTo(old);
+}
+
+static inline bool
+is_prepared(const Plan *plan)
+{
+	return strcmp(GetMemoryChunkContext(unconstify(Plan *, plan))->name, PLAN_CONTEXT) == 0;
+}
+
+void
+gs_sort_parallel_begin(CustomScanState *node)
+{
+	Plan	   *plan = node->ss.ps.plan;
+
+	if (is_prepared(plan))
+		plan->parallel_aware = true;
+}
+
+/* The reports are in, and whoever sorts again does it without. */
+static void
+end_reports(CustomScanState *node)
+{
+	Plan	   *plan = node->ss.ps.plan;
+
+	if (is_prepared(plan))
+		plan->parallel_aware = gs_sort_of_node(node)->may_share;
+}
+
+bool
+gs_sort_parallel_is_shared(const PlanState *node)
+{
+	if (IsA(node, CustomScanState) &&
+		((const CustomScanState *) node)->methods->ShutdownCustomScan == gs_sort_parallel_shutdown)
+		return gs_sort_of_node((CustomScanState *) unconstify(PlanState *, node))->may_share;
+	return node->plan->parallel_aware;
 }
 
 /* ------------------------------------------------------ the executor's calls */
@@ -69,8 +130,9 @@ gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipan
 static bool
 wants_job(const GsSortState *state)
 {
-	return gs_sort_parallel_pays(state->columns, state->ncolumns,
-								 gs_shared_nparticipants(state->shared), expected_rows(state));
+	return state->may_share &&
+		gs_sort_parallel_pays(state->columns, state->ncolumns,
+							  gs_shared_nparticipants(state->shared), expected_rows(state));
 }
 
 Size
@@ -110,7 +172,10 @@ gs_sort_parallel_shutdown(CustomScanState *node)
 	GsSortState *state = gs_sort_of_node(node);
 	MemoryContext old;
 
-	if (state->shared == NULL || IsParallelWorker())
+	if (IsParallelWorker())
+		return;
+	end_reports(node);
+	if (state->shared == NULL)
 		return;
 	old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
 	if (state->summaries != NULL)

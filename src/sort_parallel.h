@@ -9,11 +9,24 @@
 #define GPUSORT_SORT_PARALLEL_H
 
 #include "access/parallel.h"
+#include "executor/execdesc.h"
 #include "nodes/extensible.h"
 
 #include "sort_state.h"
 
-/* The executor's calls, of CustomExecMethods: for plans that are parallel_aware only. */
+/*
+ * EXPLAIN ANALYZE is to show how each participant sorted.  To be called before a query starts: it
+ * may get a plan of its own.
+ */
+extern void gs_sort_parallel_prepare(QueryDesc *query, int eflags);
+
+/* A node has begun: has it report, if its plan was prepared. */
+extern void gs_sort_parallel_begin(CustomScanState *node);
+
+/* Is a node, whatever it is, shared with other processes? */
+extern bool gs_sort_parallel_is_shared(const PlanState *node);
+
+/* The executor's calls, of CustomExecMethods: while the plan is parallel_aware only. */
 extern Size gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);
 extern void gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt,
 										void *coordinate);
@@ -56,7 +69,7 @@ extern void gs_sort_parallel_end_input(GsSortState *state);
  */
 extern void gs_sort_parallel_await_cause(GsSortState *state);
 
-/* How the sort of a node with others went, for the leader's EXPLAIN. */
+/* How a participant's sort went, for the leader's EXPLAIN. */
 extern void gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary);
 
 #endif							/* GPUSORT_SORT_PARALLEL_H */

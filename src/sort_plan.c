@@ -156,7 +156,7 @@ share_sort(Plan *plan)
 		plan = plan->lefttree;
 	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &gs_sort_scan_methods &&
 		((CustomScan *) plan)->custom_exprs == NIL)
-		plan->parallel_aware = true;
+		gs_sort_node_share((CustomScan *) plan);
 }
 
 /*

@@ -51,6 +51,7 @@ typedef struct GsSortSummary
 	bool		on_disk;
 	char		method[32];
 	char		engine[16];
+	char		reason[128];	/* why it is that one; "" where there is nothing to say */
 	int64		kilobytes;
 	uint64		nrows;			/* sorted */
 	uint64		nfed;			/* given to the owner */

@@ -62,6 +62,7 @@ typedef struct GsSortState
 	TupleTableSlot *slot;		/* of a minimal tuple: rows are handed out in it */
 
 	/* the other participants of a parallel plan: sort_parallel.c */
+	bool		may_share;		/* a job with them */
 	GsShared   *shared;			/* NULL: there are none */
 	GsRole		role;			/* until all rows are where they belong: ALONE then */
 	GsSharedJob shared_job;		/* unless ALONE */

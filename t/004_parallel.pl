@@ -106,6 +106,59 @@ foreach my $query ('SELECT id FROM rows ORDER BY k, id', 'SELECT k AS id FROM ro
 	$node->safe_psql('postgres', 'ALTER TABLE rows RESET (parallel_workers)');
 }
 
+# ----------------------------------------------------------- EXPLAIN ANALYZE
+
+# What it says of a query.
+sub analyzed
+{
+	my ($query, $settings, $format) = @_;
+
+	return $node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT $format) $query");
+}
+
+# Each participant sorts by itself: below a LIMIT, or a merge join.
+my $bounded = 'SELECT id FROM rows ORDER BY k, id LIMIT 10';
+my $one_worker = 'SET parallel_leader_participation = off; SET max_parallel_workers = 1;';
+
+like(analyzed($bounded, $one_worker, 'TEXT'),
+	qr/->  Custom Scan \(GpuSort\) [^\n]*\n +Sort Key: k, id\n +Worker 0:  Sort Method: top-N [^\n]*\n +Engine: cpu\n +Sorted Rows: \d+\n +->/,
+	'how a worker sorted');
+like(analyzed($bounded, $one_worker, 'JSON'),
+	qr/"Parallel Aware": false,[^{}]*"Sort Key": \["k", "id"\],\s+"Workers": \[\s+\{\s+"Worker Number": 0,\s+"Sort Method": "top-N [^{}]*"Engine": "cpu",/,
+	'the same in JSON');
+unlike(analyzed($bounded, 'SET max_parallel_workers = 0;', 'TEXT'), qr/Worker \d/, 'no worker');
+
+# Of the inner side, which each reads whole and may be asked to go back in, workers have long keys.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION long_in_worker(id int) RETURNS text STABLE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+	BEGIN
+		RETURN CASE WHEN id % 100 = 0 AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL)
+			THEN repeat('long', 5000) ELSE id::text END;
+	END $$;
+	CREATE TABLE inner_side AS SELECT id FROM rows WHERE id <= 5000;
+	ANALYZE inner_side;
+});
+my $joined = 'SELECT count(*) FROM rows a JOIN inner_side b ON a.id::text = long_in_worker(b.id)';
+my $by_merge = "SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off; SET work_mem = '512kB';";
+my $differing = qr/->  Custom Scan \(GpuSort\) [^\n]*\n +Sort Key: [^\n]*long_in_worker[^\n]*\n +Sort Method: [^\n]*\n +Engine: cpu\n(?: +[A-Z][^\n]*\n)*? +Worker \d:  Sort Method: [^\n]*\n +Engine: postgres\n +Engine Reason: the rows outgrew work_mem\n/;
+my $plan;
+
+# on a busy machine one of them may have read all of the outer side before the other comes
+foreach (1 .. 20)
+{
+	$plan = analyzed($joined, $by_merge, 'TEXT');
+	last if $plan =~ $differing;
+}
+like($plan, $differing, 'participants whose engines differ');
+
+# Shared memory that is used again, and some that is not there any more.
+foreach my $again ('LIMIT 3', 'OFFSET 3')
+{
+	like(analyzed("SELECT count(*) FROM generate_series(1, 3) g, LATERAL (SELECT id FROM (SELECT * FROM rows ORDER BY k, id $again) x WHERE x.few <> g) y",
+			'SET enable_material = off;', 'TEXT'),
+		qr/Custom Scan \(GpuSort\) .*Worker \d:  Sort Method/s, "a Gather Merge that is run again: $again");
+}
+
 # --------------------------------------------------------- workers that end
 
 my $lingering = 'SELECT linger(id, %d) AS id FROM rows ORDER BY k, id';
