@@ -54,8 +54,9 @@
 
 PG_MODULE_MAGIC;
 
-void		_PG_init(void);
+extern PGDLLEXPORT void _PG_init(void);
 
+extern PGDLLEXPORT Datum gpusort_version(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_version);
 
 #define GPUSORT_VERSION "1.0"
