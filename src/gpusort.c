@@ -287,13 +287,13 @@ define_settings(void)
 							   &gpusort_service_fault, "",
 							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY,
 							   NULL, NULL, NULL);
-	MarkGUCPrefixReserved("gpusort");
 }
 
 void
 _PG_init(void)
 {
-	define_settings();
+	gs_define_settings("gpusort.", define_settings);
+	MarkGUCPrefixReserved("gpusort");
 	RegisterCustomScanMethods(&gs_sort_scan_methods);
 	next_planner_hook = planner_hook;
 	planner_hook = gpusort_planner;
