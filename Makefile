@@ -2,7 +2,7 @@
 #
 # PG_CONFIG names the server to build for; COPT=-Werror makes warnings errors;
 # CUDA_ARCHS names the devices, and WITH_CUDA=no builds for none: see
-# service/Makefile.  scripts/test runs all the tests.
+# service/Makefile.  Packages say CUDA_ARCHS=all.  scripts/test runs all the tests.
 
 MODULE_big = gpusort
 EXTENSION = gpusort
