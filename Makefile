@@ -2,7 +2,7 @@
 #
 # PG_CONFIG names the server to build for; COPT=-Werror makes warnings errors;
 # CUDA_ARCHS names the devices, and WITH_CUDA=no builds for none: see
-# service/Makefile.  scripts/test runs all the tests.
+# service/Makefile.  Packages say CUDA_ARCHS=all.  scripts/test runs all the tests.
 
 MODULE_big = gpusort
 EXTENSION = gpusort
@@ -73,6 +73,8 @@ OBJS = \
 	src/sort_explain.o
 
 PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/keys -I$(srcdir)/wire
+# Exports only what PostgreSQL calls.  PostgreSQL's own flags do so from 16 on.
+PG_CPPFLAGS += -fvisibility=hidden '-DPGDLLEXPORT=__attribute__((visibility("default")))'
 PG_CFLAGS = -Wextra -Wshadow -Winit-self \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
@@ -91,6 +93,10 @@ endif
 ifeq ($(filter 15,$(PG_MAJOR)),)
 $(error gpusort supports PostgreSQL 15, but $(PG_CONFIG) is of PostgreSQL $(PG_MAJOR): set PG_CONFIG)
 endif
+
+# No bitcode for the server's JIT: it would inline calls of functions that are
+# not exported, which end the session.  No function here is called a row.
+override with_llvm = no
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)

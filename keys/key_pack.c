@@ -22,6 +22,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define GS_HAVE_PEXT 1
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -186,12 +187,35 @@ squeeze_pext(uint64_t value, uint64_t varying)
 	return _pext_u64(value, varying);
 }
 
-/* Zen 1 and 2 have the instruction, in microcode and slower than the loop. */
+/* Zen 1 and 2 (AMD's family 17h, Hygon's 18h) have the instruction, in microcode and slower than the loop. */
+static bool
+ask_whether_pext_is_fast(void)
+{
+	unsigned int eax;
+	unsigned int ebx;
+	unsigned int ecx;
+	unsigned int edx;
+	unsigned int family;
+
+	if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) || !(ebx & bit_BMI2) ||
+		!__get_cpuid(1, &eax, &ebx, &ecx, &edx))
+		return false;
+	family = (eax >> 8 & 0xf) + (eax >> 20 & 0xff);
+	return family != 0x17 && family != 0x18;
+}
+
+/*
+ * Asked once, and only by who sorts: a virtual machine's processor takes 20 to 70 us to
+ * answer.  __builtin_cpu_supports() would ask some twenty times as the library is loaded.
+ */
 static bool
 pext_is_fast(void)
 {
-	return __builtin_cpu_supports("bmi2") &&
-		!__builtin_cpu_is("znver1") && !__builtin_cpu_is("znver2");
+	static int	fast = -1;		/* not asked; threads that ask at a time get the same answer */
+
+	if (__atomic_load_n(&fast, __ATOMIC_RELAXED) < 0)
+		__atomic_store_n(&fast, ask_whether_pext_is_fast(), __ATOMIC_RELAXED);
+	return __atomic_load_n(&fast, __ATOMIC_RELAXED);
 }
 #endif
 

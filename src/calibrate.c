@@ -31,6 +31,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
+extern PGDLLEXPORT Datum gpusort_calibrate(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_calibrate);
 
 /* The made-up rows: their width, and the numbers of them that are tried. */

@@ -59,8 +59,9 @@
 
 PG_MODULE_MAGIC;
 
-void		_PG_init(void);
+extern PGDLLEXPORT void _PG_init(void);
 
+extern PGDLLEXPORT Datum gpusort_version(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_version);
 
 #define GPUSORT_VERSION "1.0"
@@ -368,13 +369,13 @@ define_settings(void)
 							   &gpusort_service_fault, "",
 							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY,
 							   NULL, NULL, NULL);
-	MarkGUCPrefixReserved("gpusort");
 }
 
 void
 _PG_init(void)
 {
-	define_settings();
+	gs_define_settings("gpusort.", define_settings);
+	MarkGUCPrefixReserved("gpusort");
 	RegisterCustomScanMethods(&gs_sort_scan_methods);
 	next_planner_hook = planner_hook;
 	planner_hook = gpusort_planner;

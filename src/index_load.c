@@ -77,7 +77,7 @@ static void
 report_wrong_order(GsIndexLoad *load)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
+			(errcode(ERRCODE_INTERNAL_ERROR),
 			 errmsg("rows left a sort in the wrong order"),
 			 errdetail("Index tuple " INT64_FORMAT " is not above the one before it in index \"%s\".",
 					   load->ntuples + 1, RelationGetRelationName(load->index)),

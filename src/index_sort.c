@@ -294,13 +294,13 @@ check_end(const GsIndexSort *sort)
 {
 	if (sort->proven && sort->checksum != sort->sort.proof.checksum)
 		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
+				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("rows left a sort in the wrong order"),
 				 errdetail("They are not as they were when they were compared."),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 	if (sort->nleft != gs_index_sort_count(sort))
 		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
+				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("rows got lost or doubled in a sort"),
 				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
 						   gs_index_sort_count(sort), sort->nleft),

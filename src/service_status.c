@@ -17,6 +17,7 @@
 #include "funcapi.h"
 #include "utils/builtins.h"
 
+extern PGDLLEXPORT Datum gpusort_service_status(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_service_status);
 
 /* The columns of its row. */

@@ -200,7 +200,7 @@ report_wrong_order(const GsSortVerify *verify)
 		get_collation_name(column->collation) : NULL;
 
 	ereport(ERROR,
-			(errcode(ERRCODE_DATA_CORRUPTED),
+			(errcode(ERRCODE_INTERNAL_ERROR),
 			 errmsg("rows left a sort in the wrong order"),
 			 collation != NULL ?
 			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s and collation \"%s\".",
@@ -234,7 +234,7 @@ gs_sort_verify_end(GsSortVerify *verify, uint64 ncame)
 {
 	if (verify->all && verify->nleft != ncame)
 		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
+				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("rows got lost or doubled in a sort"),
 				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
 						   ncame, verify->nleft),

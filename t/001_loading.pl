@@ -178,6 +178,21 @@ like(stderr_of("SET gpusort.nonsense = 1; LOAD 'gpusort'"),
 	qr/WARNING:  invalid configuration parameter name "gpusort.nonsense", removing it/,
 	'an unknown name from before the load is removed');
 
+# Settings of other extensions, on either side of ours in the server's array, are found
+# after the load, and after one that fails.
+my $others = "SET gpu.one = 1; SET GPUsort_x.one = 2; SET gpusortx.one = 3; SET \x{c3}\x{a9}.one = 4; SET zz.one = 5; SET GPUSORT.Engine = 'cpu';";
+my $find_all = "SELECT count(*) > 300, count(current_setting(name)) = count(*) FROM pg_settings;"
+  . "SELECT string_agg(current_setting(n), ' ') FROM unnest('{gpu.one,gpusort_x.one,gpusortx.one,\x{c3}\x{a9}.one,zz.one,gpusort.engine}'::text[]) n";
+my $copy = PostgreSQL::Test::Utils::tempdir() . '/copy.so';
+
+append_to_file($copy, slurp_file($node->config_data('--pkglibdir') . '/gpusort.so'));
+chmod 0755, $copy;
+is($node->safe_psql('postgres', "$others LOAD 'gpusort'; $find_all"), "t|t\n1 2 3 4 5 cpu",
+	'all settings are found after the load');
+my ($rc, $out, $err) = $node->psql('postgres', "$others LOAD 'gpusort'; LOAD '$copy'; $find_all", on_error_stop => 0);
+like($err, qr/attempt to redefine parameter "gpusort.enabled"/, 'a copy cannot define them again');
+is($out, "t|t\n1 2 3 4 5 cpu", 'and all are found after that');
+
 # min_rows, enabled and debug_plan do what they say
 like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001;"), $stock_plan,
 	'fewer rows than gpusort.min_rows: stock');
@@ -284,14 +299,57 @@ like($node->safe_psql('postgres', qq{
 		EXPLAIN (COSTS OFF) EXECUTE cached}),
 	qr/^Sort\n.*^Sort\n/ms, 'a plan from before the load stays stock');
 
+# ---------------------------------------------------------- what a load costs
+
+# Processor time of 60 connections that do next to nothing, in clock ticks: the
+# postmaster counts what its children took.
+my $nothing = PostgreSQL::Test::Utils::tempdir() . '/nothing.sql';
+append_to_file($nothing, 'SELECT 1');
+
+sub ended_ticks
+{
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)$/m;
+	my ($fields) = slurp_file("/proc/$postmaster/stat") =~ /^.*\) (.*)$/s;
+	my @fields = split(' ', $fields);
+
+	return $fields[13] + $fields[14];
+}
+
+sub ticks_of_connections
+{
+	my ($option) = @_;
+	my $before = ended_ticks();
+
+	local $ENV{PGOPTIONS} = "-c $option";
+	run_log([ 'pgbench', '-n', '-C', '-t', 60, '-f', $nothing, '-h', $node->host, '-p', $node->port, 'postgres' ])
+	  or die 'pgbench failed';
+	$node->poll_query_until('postgres', q{SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'pgbench')})
+	  or die 'connections do not end';
+	return ended_ticks() - $before;
+}
+
+# a third and more as long as settings were sorted in one by one; a tenth since
+my ($without, $with) = (0, 0);
+foreach (1 .. 5)
+{
+	$without += ticks_of_connections('work_mem=5MB');
+	$with += ticks_of_connections('session_preload_libraries=gpusort');
+}
+note("processor time of 300 connections, in clock ticks: $without without the library, $with with it");
+cmp_ok($with, '<', 1.25 * $without, 'to load the library takes less than a quarter of a connection');
+
 # ---------------------------------------------------- servers of other versions
 
-# The same library, but for the major version in its magic block.
-# The server may have no ICU, or another version, whose functions have other names.
 my ($symbols) = run_command([ 'nm', '-D', $node->config_data('--pkglibdir') . '/gpusort.so' ]);
+is(join(' ', sort($symbols =~ / [TDBR] ((?!__|_edata|_end|_init|_fini)\w+)/g)),
+	'Pg_magic_func _PG_init gpusort_calibrate gpusort_service_status gpusort_version gs_index_parallel_main gs_supervisor_main '
+	  . 'pg_finfo_gpusort_calibrate pg_finfo_gpusort_service_status pg_finfo_gpusort_version',
+	'the library exports what PostgreSQL calls, and nothing else');
+# The server may have no ICU, or another version, whose functions have other names.
 like($symbols, qr/ w ucol_getSortKey/, 'ICU is asked for');
 unlike($symbols, qr/ U (u|ucol|uiter|icu)_/, 'and not needed to load the library');
 
+# The same library, but for the major version in its magic block.
 my $library = slurp_file($node->config_data('--pkglibdir') . '/gpusort.so');
 my $magic = qr/(\x38\0\0\0)(\xdc\x05\0\0)(.{16}PostgreSQL\0)/s;
 my $foreign = PostgreSQL::Test::Utils::tempdir() . '/foreign.so';
