@@ -32,12 +32,17 @@ gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp
 	if (temp_needed != NULL)
 	{
 		GsRadixTemp temp = {};
+		uint32_t	ntile = GS_FEW_THREADS * GS_FEW_ITEMS;
+
+		if (many)
+			ntile = Tile::threads * Tile::items;
+		else if (some)
+			ntile = GS_SOME_THREADS * GS_SOME_ITEMS;
 
 		/* never 0, which says that the arguments are wrong */
 		temp.nbytes = 256;
 		if (sort->nitems > GS_BLOCK_SORT)
-			gs_radix_temp(&temp, sort->nitems, many ? Tile::threads * Tile::items :
-						  some ? GS_SOME_THREADS * GS_SOME_ITEMS : GS_FEW_THREADS * GS_FEW_ITEMS);
+			gs_radix_temp(&temp, sort->nitems, ntile);
 		*temp_needed = temp.nbytes;
 		return GS_DEVICE_OK;
 	}

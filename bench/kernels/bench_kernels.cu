@@ -264,9 +264,10 @@ bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 	printf(",%s,", right ? "yes" : "NO");
 	if (ndraws == 1 && n <= MOST_TRANSFER)
 	{
-		Times		transfer = time_runs(1, 5, [&] {
+		auto		copy_keys = [&] {
 			CHECK(cudaMemcpyAsync(h_rows, d_input, n * job->key_bytes, cudaMemcpyDeviceToHost));
-		}, [&] { run_with_transfer(job, n); });
+		};
+		Times		transfer = time_runs(1, 5, copy_keys, [&] { run_with_transfer(job, n); });
 
 		printf("%.4f,%.4f,%.4f\n", transfer.median_ms, transfer.least_ms, transfer.most_ms);
 	}

@@ -195,7 +195,7 @@ ablate_one(const char *name)
 	auto		count_digits = [&] {
 		gs_launch(count, resident_count, GS_COUNT_THREADS, 0, NULL, false, args);
 	};
-	Times		times = time_runs(1, 7, [&] {
+	auto		all_before = [&] {
 		begin();
 		count_digits();
 		if (ablate & GS_ABLATE_LOOKBACK)
@@ -203,9 +203,11 @@ ablate_one(const char *name)
 			gs_launch(full.kernel, full.grid, nthreads, full.shared_bytes, NULL, false, args);
 			CHECK(cudaMemset(plan.d_control->tickets, 0, sizeof(plan.d_control->tickets)));
 		}
-	}, [&] {
+	};
+	auto		the_pass = [&] {
 		gs_launch(part.kernel, part.grid, nthreads, part.shared_bytes, NULL, false, args);
-	});
+	};
+	Times		times = time_runs(1, 7, all_before, the_pass);
 
 	print_line("pass", name, part.shape, without[ablate], times,
 			   2.0 * n * (sizeof(Key) + (GsHasValue<Value>::yes ? sizeof(Value) : 0)) / 1e9,

@@ -908,10 +908,12 @@ test_tables(bool quick)
 	try_table("long equal strings", Table(n / 10, {string_of(TEXT, 1, 700, 1), column_of(INT8, 5)}, 65536, 10));
 	try_table("three strings", Table(n, {string_of(TEXT, 9, 2, 1), string_of(BYTEA, 10, 4, 2, 30, true),
 										 string_of(TEXT, 30, 0, 4)}, 65536, 0));
+	/* clang-format off */
 	try_table("many columns", Table(n / 2, {column_of(INT4, 3), column_of(INT4, 3, 3), column_of(INT8, 2),
 											column_of(FLOAT4, 0, 20), masked(0x10101), column_of(UUID, 2),
 											string_of(TEXT, 10, 3, 2), column_of(INT4, 4, 0, true)},
 									65536, 0, false, 30));
+	/* clang-format on */
 	try_table("a row a batch", Table(quick ? 100 : 700, {column_of(INT8), string_of(TEXT, 20, 8, 2)}, 64, 20));
 	try_table("few rows a batch", Table(n, {column_of(INT8, 100), string_of(TEXT, 20, 8, 2)}, 2048, 20));
 	try_table("keys, few a batch", Table(n, {column_of(INT8, 1u << 16)}, 256, 0, true));
