@@ -46,22 +46,26 @@
 
 #include "block_scan.cuh"
 
-#define GS_LOOKBACK_COUNT	0x40000000u
-#define GS_LOOKBACK_SUM		0x80000000u
-#define GS_LOOKBACK_VALUE	0x3fffffffu
+#define GS_LOOKBACK_COUNT 0x40000000u
+#define GS_LOOKBACK_SUM   0x80000000u
+#define GS_LOOKBACK_VALUE 0x3fffffffu
 
 static __device__ __forceinline__ void
 gs_store_relaxed(uint32_t *d_word, uint32_t value)
 {
-	asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(d_word), "r"(value) : "memory");
+	asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(d_word), "r"(value)
+				 : "memory");
 }
 
 static __device__ __forceinline__ uint32_t
 gs_load_relaxed(const uint32_t *d_word)
 {
-	uint32_t	value;
+	uint32_t value;
 
-	asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(d_word) : "memory");
+	asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];"
+				 : "=r"(value)
+				 : "l"(d_word)
+				 : "memory");
 	return value;
 }
 
@@ -90,17 +94,17 @@ template <int width>
 static __device__ __forceinline__ uint32_t
 gs_lookback(uint32_t *d_rows, uint32_t tile, uint32_t count)
 {
-	uint32_t	sum = 0;
-	uint32_t	end = tile;		/* tiles from here on are accounted for */
-	bool		found = tile == 0;
+	uint32_t sum = 0;
+	uint32_t end = tile; /* tiles from here on are accounted for */
+	bool found = tile == 0;
 
 	if (found)
 		return 0;
 	while (!found)
 	{
-		uint32_t	words[width];
-		uint32_t	last_end = end;
-		bool		more = true;
+		uint32_t words[width];
+		uint32_t last_end = end;
+		bool more = true;
 
 #pragma unroll
 		for (int i = 0; i < width; i++)
@@ -127,4 +131,4 @@ gs_lookback(uint32_t *d_rows, uint32_t tile, uint32_t count)
 	return sum;
 }
 
-#endif							/* GPUSORT_BLOCK_LOOKBACK_CUH */
+#endif /* GPUSORT_BLOCK_LOOKBACK_CUH */

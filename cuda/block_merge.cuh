@@ -34,12 +34,12 @@ template <typename Before>
 static __device__ __forceinline__ uint32_t
 gs_merge_path(uint32_t na, uint32_t nb, uint32_t diagonal, Before b_before_a)
 {
-	uint32_t	low = diagonal > nb ? diagonal - nb : 0;
-	uint32_t	high = min(diagonal, na);
+	uint32_t low = diagonal > nb ? diagonal - nb : 0;
+	uint32_t high = min(diagonal, na);
 
 	while (low < high)
 	{
-		uint32_t	middle = (low + high) / 2;
+		uint32_t middle = (low + high) / 2;
 
 		if (b_before_a(diagonal - 1 - middle, middle))
 			high = middle;
@@ -64,18 +64,18 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 					 uint32_t nsequences, uint32_t width, Begins begins, TieLess tie_less)
 {
 	const uint32_t start = threadIdx.x * nitems;
-	uint64_t	keys[nitems];
-	uint16_t	numbers[has_numbers ? nitems : 1];
+	uint64_t keys[nitems];
+	uint16_t numbers[has_numbers ? nitems : 1];
 
 	if (start < nvalid)
 	{
 		/* the last pair that begins at or before start: it is not empty */
-		uint32_t	pair = 0;
-		uint32_t	last = (nsequences + 2 * width - 1) / (2 * width) - 1;
+		uint32_t pair = 0;
+		uint32_t last = (nsequences + 2 * width - 1) / (2 * width) - 1;
 
 		while (pair < last)
 		{
-			uint32_t	middle = (pair + last + 1) / 2;
+			uint32_t middle = (pair + last + 1) / 2;
 
 			if (begins(middle * 2 * width) <= start)
 				pair = middle;
@@ -84,18 +84,17 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 		}
 
 		const uint32_t a_first = begins(pair * 2 * width);
-		uint32_t	a_end = begins(min(nsequences, (pair * 2 + 1) * width));
-		uint32_t	b_end = begins(min(nsequences, (pair * 2 + 2) * width));
-		uint32_t	a = a_first + gs_merge_path(a_end - a_first, b_end - a_end, start - a_first,
-												[&] (uint32_t i, uint32_t j) {
-			const uint64_t key_b = s_keys[a_end + i];
-			const uint64_t key_a = s_keys[a_first + j];
+		uint32_t a_end = begins(min(nsequences, (pair * 2 + 1) * width));
+		uint32_t b_end = begins(min(nsequences, (pair * 2 + 2) * width));
+		uint32_t a = a_first + gs_merge_path(a_end - a_first, b_end - a_end, start - a_first, [&](uint32_t i, uint32_t j) {
+						 const uint64_t key_b = s_keys[a_end + i];
+						 const uint64_t key_a = s_keys[a_first + j];
 
-			return key_b < key_a || (key_b == key_a && tie_less(a_end + i, a_first + j));
-		});
-		uint32_t	b = a_end + (start - a);
-		uint64_t	key_a = s_keys[a];
-		uint64_t	key_b = s_keys[b];
+						 return key_b < key_a || (key_b == key_a && tie_less(a_end + i, a_first + j));
+					 });
+		uint32_t b = a_end + (start - a);
+		uint64_t key_a = s_keys[a];
+		uint64_t key_b = s_keys[b];
 
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
@@ -112,7 +111,7 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 					key_b = s_keys[b];
 				}
 
-				const bool	from_b = a >= a_end ||
+				const bool from_b = a >= a_end ||
 					(b < b_end && (key_b < key_a || (key_b == key_a && tie_less(b, a))));
 				const uint32_t place = from_b ? b : a;
 				const uint64_t next = s_keys[place + 1];
@@ -147,4 +146,4 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 	__syncthreads();
 }
 
-#endif							/* GPUSORT_BLOCK_MERGE_CUH */
+#endif /* GPUSORT_BLOCK_MERGE_CUH */

@@ -33,8 +33,8 @@
 /* The digit place of a pass. */
 typedef struct GsPlace
 {
-	uint32_t	shift;
-	uint32_t	mask;			/* 2^bits - 1; at most 255 */
+	uint32_t shift;
+	uint32_t mask; /* 2^bits - 1; at most 255 */
 } GsPlace;
 
 template <typename Key>
@@ -66,10 +66,11 @@ gs_warp_rank(const Key *s_slice, uint16_t *s_counters, GsPlace place,
 #pragma unroll
 	for (int item = 0; item < nitems; item++)
 	{
-		uint32_t	digit = gs_digit(s_slice[item * GS_WARP_SIZE + gs_lane()], place);
-		uint32_t	peers = method == GS_RANK_MATCH ?
-			gs_warp_peers_match(digit) : gs_warp_peers_ballot<8>(digit);
-		uint32_t	rank = s_counters[digit] + __popc(peers & below);
+		uint32_t digit = gs_digit(s_slice[item * GS_WARP_SIZE + gs_lane()], place);
+		uint32_t peers = method == GS_RANK_MATCH ?
+			gs_warp_peers_match(digit) :
+			gs_warp_peers_ballot<8>(digit);
+		uint32_t rank = s_counters[digit] + __popc(peers & below);
 
 		__syncwarp();
 		if ((peers & above) == 0)
@@ -90,7 +91,7 @@ template <int nwarps>
 static __device__ __forceinline__ uint32_t
 gs_digit_column(const uint16_t *s_counters, uint32_t (&column)[nwarps])
 {
-	uint32_t	total = 0;
+	uint32_t total = 0;
 
 #pragma unroll
 	for (int warp = 0; warp < nwarps; warp++)
@@ -140,4 +141,4 @@ gs_finish_ranks(const Key (&keys)[nitems], const uint16_t *s_counters, GsPlace p
 			<< (item % 2 == 0 ? 0 : 16);
 }
 
-#endif							/* GPUSORT_BLOCK_RANK_CUH */
+#endif /* GPUSORT_BLOCK_RANK_CUH */

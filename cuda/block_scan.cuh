@@ -10,8 +10,8 @@
 
 #include "warp_scan.cuh"
 
-#define GS_NDIGITS			256
-#define GS_DIGIT_WARPS		(GS_NDIGITS / GS_WARP_SIZE)
+#define GS_NDIGITS     256
+#define GS_DIGIT_WARPS (GS_NDIGITS / GS_WARP_SIZE)
 
 /*
  * Exclusive sum over threads 0..255, in two steps with a barrier of the block
@@ -25,7 +25,7 @@ template <typename T>
 static __device__ __forceinline__ T
 gs_digit_sum_begin(T x, T *s_sums)
 {
-	T			inclusive = gs_warp_inclusive_sum(x);
+	T inclusive = gs_warp_inclusive_sum(x);
 
 	if (gs_lane() == GS_WARP_SIZE - 1)
 		s_sums[threadIdx.x / GS_WARP_SIZE] = inclusive;
@@ -42,7 +42,7 @@ gs_digit_sum_end(T begun, const T *s_sums)
 #pragma unroll
 	for (uint32_t other = 0; other < GS_DIGIT_WARPS - 1; other++)
 	{
-		T			sum = s_sums[other];
+		T sum = s_sums[other];
 
 		if (other < warp)
 			begun += sum;
@@ -50,4 +50,4 @@ gs_digit_sum_end(T begun, const T *s_sums)
 	return begun;
 }
 
-#endif							/* GPUSORT_BLOCK_SCAN_CUH */
+#endif /* GPUSORT_BLOCK_SCAN_CUH */

@@ -29,11 +29,11 @@ gs_block_inclusive_sum(T x, T *s_sums, T *total)
 	__syncthreads();
 
 	/* every warp adds up all warps' sums: cheaper than a second barrier */
-	T			sums = gs_warp_inclusive_sum(gs_lane() < nwarps ? s_sums[gs_lane()] : (T) 0);
-	T			before = __shfl_sync(GS_ALL_LANES, sums, warp == 0 ? 0 : warp - 1);
+	T sums = gs_warp_inclusive_sum(gs_lane() < nwarps ? s_sums[gs_lane()] : (T) 0);
+	T before = __shfl_sync(GS_ALL_LANES, sums, warp == 0 ? 0 : warp - 1);
 
 	*total = __shfl_sync(GS_ALL_LANES, sums, nwarps - 1);
 	return warp == 0 ? x : x + before;
 }
 
-#endif							/* GPUSORT_BLOCK_SUM_CUH */
+#endif /* GPUSORT_BLOCK_SUM_CUH */

@@ -31,30 +31,30 @@
 #include "device_sort.h"
 #include "device_steps.cuh"
 
-#define GS_STREAM_EVENTS	32
+#define GS_STREAM_EVENTS 32
 
 /* Kept at most: streams, and pieces of pinned memory of at most so many bytes. */
-#define GS_KEPT			64
-#define GS_KEPT_BYTES	((size_t) 256 << 10)
+#define GS_KEPT       64
+#define GS_KEPT_BYTES ((size_t) 256 << 10)
 
 /* Before each piece of pinned memory. */
 typedef struct GsPinned
 {
-	size_t		nbytes;			/* behind it */
-	struct GsPinned *next;		/* kept */
+	size_t nbytes;         /* behind it */
+	struct GsPinned *next; /* kept */
 } GsPinned;
 
 /* So that what is behind it is aligned as cudaHostAlloc() aligns. */
-#define GS_PINNED_HEADER	256
+#define GS_PINNED_HEADER 256
 
 typedef struct GsCudaDevice
 {
-	GsDevice	device;			/* first */
-	int			number;
-	GsPinned   *kept_pinned;
-	int			nkept_pinned;
-	GsStream   *kept_streams[GS_KEPT];
-	int			nkept_streams;
+	GsDevice device; /* first */
+	int number;
+	GsPinned *kept_pinned;
+	int nkept_pinned;
+	GsStream *kept_streams[GS_KEPT];
+	int nkept_streams;
 } GsCudaDevice;
 
 /* The events that the stream has not been seen to pass are a ring. */
@@ -63,11 +63,11 @@ struct GsStream
 	GsCudaDevice *device;
 	cudaStream_t stream;
 	cudaEvent_t events[GS_STREAM_EVENTS];
-	uint64_t	tickets[GS_STREAM_EVENTS];
-	uint32_t	oldest;
-	uint32_t	npending;
-	uint64_t	last_ticket;
-	uint64_t	passed;
+	uint64_t tickets[GS_STREAM_EVENTS];
+	uint32_t oldest;
+	uint32_t npending;
+	uint64_t last_ticket;
+	uint64_t passed;
 };
 
 static GsCudaDevice *
@@ -96,7 +96,7 @@ is_done(GsCudaDevice *device, const char *what, cudaError_t error)
 static bool
 is_queued(GsStream *stream, const char *what, GsDeviceStatus status)
 {
-	GsDevice   *device = &stream->device->device;
+	GsDevice *device = &stream->device->device;
 	const char *text = "it was asked for what it cannot do";
 
 	if (status == GS_DEVICE_CUDA_ERROR)
@@ -123,10 +123,10 @@ enter(GsCudaDevice *device)
 static void
 look_if_broken(GsCudaDevice *device)
 {
-	size_t		free_bytes;
-	size_t		total_bytes;
+	size_t free_bytes;
+	size_t total_bytes;
 
-	cudaGetLastError();			/* not to be met again */
+	cudaGetLastError(); /* not to be met again */
 	is_done(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total_bytes));
 }
 
@@ -135,9 +135,9 @@ look_if_broken(GsCudaDevice *device)
 static bool
 cuda_memory(GsDevice *device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
-	size_t		free_now = 0;
-	size_t		total = 0;
-	bool		ok = enter(cuda_device(device)) &&
+	size_t free_now = 0;
+	size_t total = 0;
+	bool ok = enter(cuda_device(device)) &&
 		is_done(cuda_device(device), "cudaMemGetInfo", cudaMemGetInfo(&free_now, &total));
 
 	*free_bytes = free_now;
@@ -148,7 +148,7 @@ cuda_memory(GsDevice *device, uint64_t *free_bytes, uint64_t *total_bytes)
 static void *
 cuda_allocate(GsDevice *device, size_t nbytes)
 {
-	void	   *d_memory = NULL;
+	void *d_memory = NULL;
 	cudaError_t error;
 
 	if (!enter(cuda_device(device)))
@@ -156,7 +156,7 @@ cuda_allocate(GsDevice *device, size_t nbytes)
 	error = cudaMalloc(&d_memory, nbytes);
 	if (error == cudaSuccess)
 		return d_memory;
-	cudaGetLastError();			/* not to be met again */
+	cudaGetLastError(); /* not to be met again */
 	if (error != cudaErrorMemoryAllocation)
 		is_done(cuda_device(device), "cudaMalloc", error);
 	return NULL;
@@ -175,7 +175,7 @@ take_kept_pinned(GsCudaDevice *device, size_t nbytes)
 {
 	for (GsPinned **link = &device->kept_pinned; *link != NULL; link = &(*link)->next)
 	{
-		GsPinned   *pinned = *link;
+		GsPinned *pinned = *link;
 
 		if (pinned->nbytes >= nbytes && pinned->nbytes / 4 <= nbytes)
 		{
@@ -190,14 +190,14 @@ take_kept_pinned(GsCudaDevice *device, size_t nbytes)
 static void *
 cuda_allocate_host(GsDevice *device, size_t nbytes)
 {
-	GsPinned   *pinned;
+	GsPinned *pinned;
 
 	if (!enter(cuda_device(device)))
 		return NULL;
 	pinned = take_kept_pinned(cuda_device(device), nbytes);
 	if (pinned == NULL)
 	{
-		void	   *memory;
+		void *memory;
 
 		if (cudaHostAlloc(&memory, GS_PINNED_HEADER + nbytes, cudaHostAllocPortable) != cudaSuccess)
 		{
@@ -215,7 +215,7 @@ static void
 cuda_release_host(GsDevice *base, void *memory)
 {
 	GsCudaDevice *device = cuda_device(base);
-	GsPinned   *pinned = (GsPinned *) ((char *) memory - GS_PINNED_HEADER);
+	GsPinned *pinned = (GsPinned *) ((char *) memory - GS_PINNED_HEADER);
 
 	if (pinned->nbytes <= GS_KEPT_BYTES && device->nkept_pinned < GS_KEPT)
 	{
@@ -276,7 +276,7 @@ cuda_stream_close(GsStream *stream)
 static GsStream *
 cuda_stream_open(GsDevice *device)
 {
-	GsStream   *stream;
+	GsStream *stream;
 
 	if (!enter(cuda_device(device)))
 		return NULL;
@@ -333,7 +333,7 @@ look_what_passed(GsStream *stream)
 static bool
 cuda_mark(GsStream *stream, uint64_t *ticket)
 {
-	uint32_t	newest;
+	uint32_t newest;
 
 	if (!enter(stream->device) || !look_what_passed(stream))
 		return false;
@@ -349,7 +349,7 @@ cuda_mark(GsStream *stream, uint64_t *ticket)
 static bool
 cuda_reached(GsStream *stream, uint64_t *ticket)
 {
-	const bool	ok = enter(stream->device) && look_what_passed(stream);
+	const bool ok = enter(stream->device) && look_what_passed(stream);
 
 	*ticket = stream->passed;
 	return ok;
@@ -403,7 +403,7 @@ step_temp_bytes(GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 	{
 		case GS_STEP_SORT_WORDS:
 			return algorithm == GS_ALGORITHM_MERGE ? gs_device_merge_temp_bytes(&merge) :
-				gs_device_radix_temp_bytes(&radix);
+													 gs_device_radix_temp_bytes(&radix);
 		case GS_STEP_LIST_TIES:
 			return gs_ties_temp_bytes(n);
 		case GS_STEP_SORT_TIES:
@@ -419,7 +419,7 @@ step_temp_bytes(GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 static size_t
 cuda_temp_bytes(GsDevice *device, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 {
-	size_t		nbytes;
+	size_t nbytes;
 
 	if (!enter(cuda_device(device)))
 		return 0;
@@ -445,8 +445,7 @@ cuda_pack(GsStream *stream, const GsDeviceRows *rows, int level, int row_bits, u
 		return false;
 	if (d_temp != NULL && temp_bytes < gs_pack_temp_bytes())
 		return is_queued(stream, "pack", GS_DEVICE_TEMP_TOO_SMALL);
-	return is_queued(stream, "pack", gs_device_pack(rows, level, row_bits, d_words, d_facts, d_temp,
-													stream->stream));
+	return is_queued(stream, "pack", gs_device_pack(rows, level, row_bits, d_words, d_facts, d_temp, stream->stream));
 }
 
 /*
@@ -526,8 +525,7 @@ cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n, temp_bytes) &&
-		is_queued(stream, "list_ties", gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp,
-														   stream->stream));
+		is_queued(stream, "list_ties", gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp, stream->stream));
 }
 
 static bool
@@ -587,8 +585,7 @@ cuda_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
 			const uint64_t *d_ends, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_ends, first, nrows, d_to,
-													 to_bytes, stream->stream));
+		is_queued(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_ends, first, nrows, d_to, to_bytes, stream->stream));
 }
 
 static bool
@@ -596,8 +593,7 @@ cuda_gather_keys(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_w
 				 uint64_t first, uint32_t nrows, uint64_t *d_to)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "gather_keys", gs_device_gather_keys(rows, d_words, row_bits, first, nrows, d_to,
-															   stream->stream));
+		is_queued(stream, "gather_keys", gs_device_gather_keys(rows, d_words, row_bits, first, nrows, d_to, stream->stream));
 }
 
 /* -------------------------------------------------------------- open, close */
@@ -613,7 +609,7 @@ cuda_close(GsDevice *base)
 		destroy_stream(device->kept_streams[--device->nkept_streams]);
 	while (device->kept_pinned != NULL)
 	{
-		GsPinned   *pinned = device->kept_pinned;
+		GsPinned *pinned = device->kept_pinned;
 
 		device->kept_pinned = pinned->next;
 		if (enter(device))
@@ -652,8 +648,7 @@ static const GsDeviceOps cuda_ops = {
 	cuda_cut,
 	cuda_gather,
 	cuda_gather_keys,
-	cuda_close
-};
+	cuda_close};
 
 /* What is said where cudaGetDeviceCount() finds nothing. */
 static const char *
@@ -677,7 +672,7 @@ gs_device_cuda_open(int number, char *why_not, size_t size)
 	cudaDeviceProp properties;
 	GsCudaDevice *device;
 	cudaError_t error;
-	int			ndevices = 0;
+	int ndevices = 0;
 
 	/* must be said before the runtime starts; whoever set it knows better */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 0);

@@ -35,22 +35,22 @@ extern "C" {
 typedef enum GsDeviceStatus
 {
 	GS_DEVICE_OK = 0,
-	GS_DEVICE_BAD_ARGUMENT,		/* a width, bit range, flag or alignment that
+	GS_DEVICE_BAD_ARGUMENT,   /* a width, bit range, flag or alignment that
 								 * this header does not allow */
-	GS_DEVICE_TOO_MANY_ITEMS,	/* more than GS_DEVICE_MAX_ITEMS, or than the
+	GS_DEVICE_TOO_MANY_ITEMS, /* more than GS_DEVICE_MAX_ITEMS, or than the
 								 * row numbers can name */
-	GS_DEVICE_TEMP_TOO_SMALL,	/* see gs_device_*_temp_bytes() */
-	GS_DEVICE_CUDA_ERROR,		/* gs_device_last_error() has the text */
+	GS_DEVICE_TEMP_TOO_SMALL, /* see gs_device_*_temp_bytes() */
+	GS_DEVICE_CUDA_ERROR,     /* gs_device_last_error() has the text */
 } GsDeviceStatus;
 
 /* A sort of that many items is far past any device's memory. */
-#define GS_DEVICE_MAX_ITEMS		(UINT64_C(1) << 36)
+#define GS_DEVICE_MAX_ITEMS (UINT64_C(1) << 36)
 
 /* No values come in: value i is the row number i.  Nothing is read for it. */
-#define GS_RADIX_ROW_NUMBERS	0x01
+#define GS_RADIX_ROW_NUMBERS 0x01
 
 /* The sorted keys are not wanted: only the values are right afterwards. */
-#define GS_RADIX_NO_KEYS_OUT	0x02
+#define GS_RADIX_NO_KEYS_OUT 0x02
 
 /*
  * The input is raw 64-bit key words; what is sorted is
@@ -59,14 +59,14 @@ typedef enum GsDeviceStatus
  * be zero: raw - key_min < 2^(64 - row_bits), row_bits < 64, and
  * nitems <= 2^row_bits.
  */
-#define GS_RADIX_PACK_ROWS		0x04
+#define GS_RADIX_PACK_ROWS 0x04
 
 /*
  * The digits are counted: the temporary storage begins with a GsRadixControl
  * (kernel_radix_plan.cuh) whose counts are those of the keys, zero otherwise.
  * Not with GS_RADIX_PACK_ROWS.
  */
-#define GS_RADIX_COUNTED		0x08
+#define GS_RADIX_COUNTED 0x08
 
 /*
  * A stable sort of nitems keys, and the values beside them, by the bits
@@ -82,20 +82,20 @@ typedef enum GsDeviceStatus
  */
 typedef struct GsRadixSort
 {
-	uint64_t	nitems;			/* rows in each array; 0 is allowed */
-	uint32_t	key_bytes;		/* 1, 2, 4 or 8 */
-	uint32_t	value_bytes;	/* 0 (keys only), 4 or 8 */
-	uint32_t	begin_bit;		/* first bit that counts */
-	uint32_t	end_bit;		/* one past the last; at most 8 * key_bytes */
-	uint32_t	flags;			/* GS_RADIX_* */
-	uint32_t	row_bits;		/* for GS_RADIX_PACK_ROWS, else 0 */
-	uint64_t	key_min;		/* for GS_RADIX_PACK_ROWS, else 0 */
-	const void *d_keys_in;		/* NULL, or nitems keys */
-	const void *d_values_in;	/* nitems values, if d_keys_in, values and no
+	uint64_t nitems;         /* rows in each array; 0 is allowed */
+	uint32_t key_bytes;      /* 1, 2, 4 or 8 */
+	uint32_t value_bytes;    /* 0 (keys only), 4 or 8 */
+	uint32_t begin_bit;      /* first bit that counts */
+	uint32_t end_bit;        /* one past the last; at most 8 * key_bytes */
+	uint32_t flags;          /* GS_RADIX_* */
+	uint32_t row_bits;       /* for GS_RADIX_PACK_ROWS, else 0 */
+	uint64_t key_min;        /* for GS_RADIX_PACK_ROWS, else 0 */
+	const void *d_keys_in;   /* NULL, or nitems keys */
+	const void *d_values_in; /* nitems values, if d_keys_in, values and no
 								 * GS_RADIX_ROW_NUMBERS; else NULL */
-	void	   *d_keys[2];		/* nitems keys each */
-	void	   *d_values[2];	/* nitems values each; NULL if value_bytes is 0 */
-	uint32_t   *d_selector;		/* device memory; out: 0 or 1.  May be NULL if
+	void *d_keys[2];         /* nitems keys each */
+	void *d_values[2];       /* nitems values each; NULL if value_bytes is 0 */
+	uint32_t *d_selector;    /* device memory; out: 0 or 1.  May be NULL if
 								 * d_keys_in is not */
 } GsRadixSort;
 
@@ -121,16 +121,16 @@ extern GsDeviceStatus gs_device_radix_sort(const GsRadixSort *sort,
  */
 typedef struct GsTail
 {
-	uint64_t	address;		/* of its ninth byte; any if there is none */
-	uint32_t	length;			/* of the whole string */
-	uint32_t	row;			/* the caller's */
+	uint64_t address; /* of its ninth byte; any if there is none */
+	uint32_t length;  /* of the whole string */
+	uint32_t row;     /* the caller's */
 } GsTail;
 
 /* How strings are compared, in device memory. */
 typedef struct GsTailOrder
 {
-	uint32_t	skip;			/* bytes, 8 or more, that equal keys make equal */
-	bool		descends;
+	uint32_t skip; /* bytes, 8 or more, that equal keys make equal */
+	bool descends;
 } GsTailOrder;
 
 /*
@@ -145,13 +145,13 @@ typedef struct GsTailOrder
  */
 typedef struct GsMergeSort
 {
-	uint64_t	nitems;
-	uint32_t	value_bytes;	/* 0 (keys only), 4 or 8; 4 with tails */
-	uint64_t   *d_keys[2];		/* nitems keys each; [1] is scratch */
-	void	   *d_values[2];	/* nitems values each; [1] is scratch; NULL if
+	uint64_t nitems;
+	uint32_t value_bytes;            /* 0 (keys only), 4 or 8; 4 with tails */
+	uint64_t *d_keys[2];             /* nitems keys each; [1] is scratch */
+	void *d_values[2];               /* nitems values each; [1] is scratch; NULL if
 								 * value_bytes is 0 */
-	const GsTail *d_tails;		/* NULL: keys are all */
-	const GsTailOrder *d_tail_order;	/* not NULL with tails */
+	const GsTail *d_tails;           /* NULL: keys are all */
+	const GsTailOrder *d_tail_order; /* not NULL with tails */
 } GsMergeSort;
 
 /* The same of a merge sort: a 40th of a byte an item, or less. */
@@ -168,4 +168,4 @@ extern const char *gs_device_last_error(void);
 }
 #endif
 
-#endif							/* GPUSORT_DEVICE_SORT_H */
+#endif /* GPUSORT_DEVICE_SORT_H */

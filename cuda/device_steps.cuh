@@ -67,4 +67,4 @@ extern GsDeviceStatus gs_device_gather_keys(const GsDeviceRows *rows, const uint
 extern GsDeviceStatus gs_device_scan(uint64_t n, uint32_t narrays, uint64_t *d_sums,
 									 uint64_t *d_totals, void *stream);
 
-#endif							/* GPUSORT_DEVICE_STEPS_CUH */
+#endif /* GPUSORT_DEVICE_STEPS_CUH */

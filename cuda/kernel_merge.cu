@@ -14,7 +14,7 @@
 #include "kernel_merge.cuh"
 #include "launch.cuh"
 
-#define GS_SPLIT_THREADS	128
+#define GS_SPLIT_THREADS 128
 
 /*
  * One more than the pieces of all groups in a round.  Groups number their
@@ -35,12 +35,12 @@ template <typename Shape>
 static size_t
 gs_merge_temp(uint64_t nitems)
 {
-	uint64_t	most = 0;
+	uint64_t most = 0;
 
 	for (uint64_t run = Shape::tile; run < nitems; run *= GS_MERGE_WAYS)
 	{
-		uint64_t	group_pieces;
-		uint64_t	npieces = gs_round_pieces<Shape>(nitems, run, &group_pieces);
+		uint64_t group_pieces;
+		uint64_t npieces = gs_round_pieces<Shape>(nitems, run, &group_pieces);
 
 		if (npieces > most)
 			most = npieces;
@@ -62,13 +62,13 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp
 	const size_t shared_bytes = sizeof(GsMergeShared<Value, Shape>);
 	const uint64_t ntiles = (sort->nitems + Shape::tile - 1) / Shape::tile;
 	const uint64_t nsamples = (sort->nitems + Shape::stride - 1) / Shape::stride;
-	uint64_t	nitems = sort->nitems;
-	GsTails		tails = {sort->d_tails, sort->d_tail_order};
+	uint64_t nitems = sort->nitems;
+	GsTails tails = {sort->d_tails, sort->d_tail_order};
 	GsMergeRound round = {};
 	GsDeviceStatus status;
-	uint32_t	resident;
-	int			nrounds = 0;
-	int			to;
+	uint32_t resident;
+	int nrounds = 0;
+	int to;
 
 	for (uint64_t run = Shape::tile; run < nitems; run *= GS_MERGE_WAYS)
 		nrounds++;
@@ -83,9 +83,9 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp
 	{
 		const uint64_t *d_keys_from = sort->d_keys[0];
 		const Value *d_values_from = (const Value *) sort->d_values[0];
-		uint64_t   *d_keys_to = sort->d_keys[to];
-		Value	   *d_values_to = (Value *) sort->d_values[to];
-		void	   *args[] = {&nitems, &d_keys_from, &d_values_from, &d_keys_to, &d_values_to, &tails};
+		uint64_t *d_keys_to = sort->d_keys[to];
+		Value *d_values_to = (Value *) sort->d_values[to];
+		void *args[] = {&nitems, &d_keys_from, &d_values_from, &d_keys_to, &d_values_to, &tails};
 
 		status = gs_launch(tile_kernel, (uint32_t) ntiles, Shape::threads, shared_bytes, stream,
 						   false, args);
@@ -97,7 +97,7 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp
 		 round.run *= GS_MERGE_WAYS)
 	{
 		const uint64_t npieces = gs_round_pieces<Shape>(nitems, round.run, &round.group_pieces);
-		void	   *args[] = {&round};
+		void *args[] = {&round};
 
 		round.d_keys_from = sort->d_keys[to];
 		round.d_values_from = sort->d_values[to];
@@ -135,10 +135,10 @@ gs_merge_valued(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_tem
 				size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
-	const bool	large = sort->nitems > GS_MERGE_FEW_KEYS &&
+	const bool large = sort->nitems > GS_MERGE_FEW_KEYS &&
 		sizeof(GsMergeShared<Value, Large>) <= (size_t) facts->shared_bytes;
 	const size_t nbytes = large ? gs_merge_temp<Large>(sort->nitems) :
-		gs_merge_temp<GsMergeSmall>(sort->nitems);
+								  gs_merge_temp<GsMergeSmall>(sort->nitems);
 
 	if (temp_needed != NULL)
 	{
@@ -178,7 +178,7 @@ gs_merge_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void
 size_t
 gs_device_merge_temp_bytes(const GsMergeSort *sort)
 {
-	size_t		nbytes = 0;
+	size_t nbytes = 0;
 
 	if (gs_merge_check_shape(sort) != GS_DEVICE_OK)
 		return 0;

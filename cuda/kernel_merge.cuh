@@ -44,29 +44,29 @@
 /* One round: the runs of from become GS_MERGE_WAYS times longer ones in to. */
 typedef struct GsMergeRound
 {
-	uint64_t	nitems;
-	uint64_t	run;			/* elements in a run; the last may have fewer */
-	uint64_t	group_pieces;	/* pieces of a whole group of runs */
+	uint64_t nitems;
+	uint64_t run;          /* elements in a run; the last may have fewer */
+	uint64_t group_pieces; /* pieces of a whole group of runs */
 	const uint64_t *d_keys_from;
 	const void *d_values_from;
-	uint64_t   *d_keys_to;
-	void	   *d_values_to;
-	uint64_t   *d_splits;		/* [piece][GS_MERGE_WAYS]: where it begins in
+	uint64_t *d_keys_to;
+	void *d_values_to;
+	uint64_t *d_splits; /* [piece][GS_MERGE_WAYS]: where it begins in
 								 * each run of its group */
-	GsTails		tails;
+	GsTails tails;
 } GsMergeRound;
 
 typedef struct GsGroup
 {
-	uint64_t	start;			/* its first element */
-	uint64_t	nitems;
-	uint32_t	nruns;
+	uint64_t start; /* its first element */
+	uint64_t nitems;
+	uint32_t nruns;
 } GsGroup;
 
 static __host__ __device__ __forceinline__ GsGroup
 gs_merge_group(uint64_t nitems, uint64_t run, uint64_t number)
 {
-	GsGroup		group;
+	GsGroup group;
 
 	group.start = number * run * GS_MERGE_WAYS;
 	group.nitems = nitems - group.start < run * GS_MERGE_WAYS ? nitems - group.start : run * GS_MERGE_WAYS;
@@ -85,7 +85,7 @@ static __host__ __device__ __forceinline__ uint64_t
 gs_group_pieces(GsGroup group)
 {
 	/* all runs but the last are whole strides */
-	uint64_t	nsamples = (group.nitems + Shape::stride - 1) / Shape::stride;
+	uint64_t nsamples = (group.nitems + Shape::stride - 1) / Shape::stride;
 
 	return (nsamples + Shape::samples - 1) / Shape::samples;
 }
@@ -95,12 +95,12 @@ struct GsMergeShared
 {
 	static const bool has_values = GsHasValue<Value>::yes;
 
-	uint64_t	keys[Shape::tile + 2];	/* two are read in vain */
-	Value		values[has_values ? Shape::tile : 1];
-	uint32_t	begins[GS_MERGE_WAYS + 1];
-	uint64_t	source[GS_MERGE_WAYS];	/* begins[i] there, in device memory */
-	uint64_t	target;
-	uint16_t	numbers[has_values ? Shape::tile : 1];
+	uint64_t keys[Shape::tile + 2]; /* two are read in vain */
+	Value values[has_values ? Shape::tile : 1];
+	uint32_t begins[GS_MERGE_WAYS + 1];
+	uint64_t source[GS_MERGE_WAYS]; /* begins[i] there, in device memory */
+	uint64_t target;
+	uint16_t numbers[has_values ? Shape::tile : 1];
 };
 
 /* Of two places of the tile with equal keys: do the strings say that a goes first? */
@@ -122,7 +122,7 @@ gs_merge_write(const GsMergeShared<Value, Shape> &s, uint32_t nvalid,
 #pragma unroll
 	for (int item = 0; item < Shape::items; item++)
 	{
-		uint32_t	i = item * Shape::threads + threadIdx.x;
+		uint32_t i = item * Shape::threads + threadIdx.x;
 
 		if (i < nvalid)
 		{
@@ -137,8 +137,8 @@ gs_merge_write(const GsMergeShared<Value, Shape> &s, uint32_t nvalid,
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
 __launch_bounds__(Shape::threads, Shape::blocks)
-gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_values_from,
-					 uint64_t *d_keys_to, Value *d_values_to, const GsTails tails)
+	gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_values_from,
+						 uint64_t *d_keys_to, Value *d_values_to, const GsTails tails)
 {
 	constexpr uint32_t ntile = Shape::tile;
 	constexpr int nthreads = Shape::threads;
@@ -158,7 +158,7 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
 		{
-			uint32_t	i = item * nthreads + threadIdx.x;
+			uint32_t i = item * nthreads + threadIdx.x;
 
 			if (i < nvalid)
 				s.values[i] = d_values_from[start + i];
@@ -170,25 +170,25 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 	for (uint32_t first = threadIdx.x / GS_WARP_SIZE * GS_BITONIC_KEYS; first < nvalid;
 		 first += nthreads / GS_WARP_SIZE * GS_BITONIC_KEYS)
 	{
-		GsElement	elements[GS_BITONIC_ITEMS];
+		GsElement elements[GS_BITONIC_ITEMS];
 
 #pragma unroll
 		for (uint32_t item = 0; item < GS_BITONIC_ITEMS; item++)
 		{
-			uint32_t	i = first + item * GS_WARP_SIZE + gs_lane();
+			uint32_t i = first + item * GS_WARP_SIZE + gs_lane();
 
 			/* what pads the last sequence goes to its end, by its number */
 			elements[item].number = i;
 			elements[item].key = i < nvalid ? d_keys_from[start + i] : ~UINT64_C(0);
 		}
-		gs_warp_bitonic_sort(elements, [&] (const GsElement &a, const GsElement &b) {
+		gs_warp_bitonic_sort(elements, [&](const GsElement &a, const GsElement &b) {
 			if (a.key != b.key)
 				return a.key < b.key;
 			if constexpr (has_tails)
 			{
 				if (a.number < nvalid && b.number < nvalid)
 				{
-					const int	order = gs_tails_order(tails, s.values[a.number], s.values[b.number]);
+					const int order = gs_tails_order(tails, s.values[a.number], s.values[b.number]);
 
 					if (order != 0)
 						return order < 0;
@@ -199,7 +199,7 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 #pragma unroll
 		for (uint32_t item = 0; item < GS_BITONIC_ITEMS; item++)
 		{
-			uint32_t	i = first + item * GS_WARP_SIZE + gs_lane();
+			uint32_t i = first + item * GS_WARP_SIZE + gs_lane();
 
 			s.keys[i] = elements[item].key;
 			if constexpr (has_values)
@@ -209,9 +209,10 @@ gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_val
 	__syncthreads();
 
 	for (uint32_t width = 1; width < nsequences; width *= 2)
-		gs_block_merge_level<nthreads, nitems, has_values>(s.keys, s.numbers, nvalid, nsequences, width,
-			[&] (uint32_t i) { return min(i * GS_BITONIC_KEYS, nvalid); },
-			[&] (uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, tails, a, b); });
+		gs_block_merge_level<nthreads, nitems, has_values>(
+			s.keys, s.numbers, nvalid, nsequences, width,
+			[&](uint32_t i) { return min(i * GS_BITONIC_KEYS, nvalid); },
+			[&](uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, tails, a, b); });
 	gs_merge_write<Value, Shape>(s, nvalid, d_keys_to + start, d_values_to + start);
 }
 
@@ -246,16 +247,16 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 	const uint64_t in_run = place - group.start - my_run * round.run;
 	const uint64_t key = round.d_keys_from[place];
 	const uint64_t value = gs_merge_value<has_tails>(d_values, place);
-	uint64_t	nbefore[GS_MERGE_WAYS];	/* samples of each run */
-	uint64_t	rank = 0;
+	uint64_t nbefore[GS_MERGE_WAYS]; /* samples of each run */
+	uint64_t rank = 0;
 
 	/* is element i of the run at first before mine? */
-	auto		before = [&] (uint64_t first, uint64_t i, uint32_t other) {
-		uint64_t	its_key = round.d_keys_from[first + i];
-		uint64_t	its_value = gs_merge_value<has_tails>(d_values, first + i);
+	auto before = [&](uint64_t first, uint64_t i, uint32_t other) {
+		uint64_t its_key = round.d_keys_from[first + i];
+		uint64_t its_value = gs_merge_value<has_tails>(d_values, first + i);
 
 		return other < my_run ? !gs_key_less<has_tails>(round.tails, key, value, its_key, its_value) :
-			gs_key_less<has_tails>(round.tails, its_key, its_value, key, value);
+								gs_key_less<has_tails>(round.tails, its_key, its_value, key, value);
 	};
 
 #pragma unroll
@@ -267,13 +268,13 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 		else if (other < group.nruns)
 		{
 			const uint64_t first = group.start + other * round.run;
-			uint64_t	low = 0;
-			uint64_t	high = (gs_run_length(group, round.run, other) + Shape::stride - 1) /
+			uint64_t low = 0;
+			uint64_t high = (gs_run_length(group, round.run, other) + Shape::stride - 1) /
 				Shape::stride;
 
 			while (low < high)
 			{
-				uint64_t	middle = (low + high) / 2;
+				uint64_t middle = (low + high) / 2;
 
 				if (before(first, middle * Shape::stride, other))
 					low = middle + 1;
@@ -287,13 +288,13 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 	if (rank % Shape::samples != 0)
 		return;
 
-	uint64_t   *d_split = round.d_splits +
+	uint64_t *d_split = round.d_splits +
 		(group_number * round.group_pieces + rank / Shape::samples) * GS_MERGE_WAYS;
 
 #pragma unroll
 	for (uint32_t other = 0; other < GS_MERGE_WAYS; other++)
 	{
-		uint64_t	split = 0;
+		uint64_t split = 0;
 
 		if (other == my_run)
 			split = in_run;
@@ -301,13 +302,13 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 		{
 			/* between the last sample before mine and the next one */
 			const uint64_t first = group.start + other * round.run;
-			uint64_t	low = (nbefore[other] - 1) * Shape::stride + 1;
-			uint64_t	high = min(nbefore[other] * Shape::stride,
-								   gs_run_length(group, round.run, other));
+			uint64_t low = (nbefore[other] - 1) * Shape::stride + 1;
+			uint64_t high = min(nbefore[other] * Shape::stride,
+								gs_run_length(group, round.run, other));
 
 			while (low < high)
 			{
-				uint64_t	middle = (low + high) / 2;
+				uint64_t middle = (low + high) / 2;
 
 				if (before(first, middle, other))
 					low = middle + 1;
@@ -324,7 +325,7 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
 __launch_bounds__(Shape::threads, Shape::blocks)
-gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
+	gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 {
 	constexpr int nthreads = Shape::threads;
 	constexpr int nitems = Shape::items;
@@ -345,11 +346,11 @@ gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 	{
 		const uint32_t i = threadIdx.x;
 		const uint64_t *d_split = round.d_splits + (uint64_t) blockIdx.x * GS_MERGE_WAYS;
-		uint64_t	begin = 0;
-		uint64_t	end = 0;
-		uint64_t	begins_sum;
-		uint32_t	length;
-		uint32_t	inclusive;
+		uint64_t begin = 0;
+		uint64_t end = 0;
+		uint64_t begins_sum;
+		uint32_t length;
+		uint32_t inclusive;
 
 		if (i < group.nruns)
 		{
@@ -362,8 +363,8 @@ gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 #pragma unroll
 		for (uint32_t step = 1; step < GS_MERGE_WAYS; step *= 2)
 		{
-			uint32_t	below = __shfl_up_sync(GS_ALL_LANES, inclusive, step);
-			uint64_t	other = __shfl_up_sync(GS_ALL_LANES, begins_sum, step);
+			uint32_t below = __shfl_up_sync(GS_ALL_LANES, inclusive, step);
+			uint64_t other = __shfl_up_sync(GS_ALL_LANES, begins_sum, step);
 
 			if (i >= step)
 			{
@@ -388,11 +389,11 @@ gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 #pragma unroll
 	for (int item = 0; item < nitems; item++)
 	{
-		uint32_t	i = item * nthreads + threadIdx.x;
+		uint32_t i = item * nthreads + threadIdx.x;
 
 		if (i < nvalid)
 		{
-			uint32_t	sequence = 0;
+			uint32_t sequence = 0;
 
 #pragma unroll
 			for (uint32_t other = 1; other < GS_MERGE_WAYS; other++)
@@ -407,11 +408,12 @@ gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 	}
 	__syncthreads();
 	for (uint32_t width = 1; width < group.nruns; width *= 2)
-		gs_block_merge_level<nthreads, nitems, has_values>(s.keys, s.numbers, nvalid, GS_MERGE_WAYS, width,
-			[&] (uint32_t i) { return s.begins[i]; },
-			[&] (uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, round.tails, a, b); });
+		gs_block_merge_level<nthreads, nitems, has_values>(
+			s.keys, s.numbers, nvalid, GS_MERGE_WAYS, width,
+			[&](uint32_t i) { return s.begins[i]; },
+			[&](uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, round.tails, a, b); });
 	gs_merge_write<Value, Shape>(s, nvalid, round.d_keys_to + s.target,
-											(Value *) round.d_values_to + s.target);
+								 (Value *) round.d_values_to + s.target);
 }
 
-#endif							/* GPUSORT_KERNEL_MERGE_CUH */
+#endif /* GPUSORT_KERNEL_MERGE_CUH */

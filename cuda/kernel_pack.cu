@@ -30,20 +30,20 @@
 typedef struct GsPack
 {
 	GsDeviceRows rows;
-	int			level;			/* below 0: none */
-	int			row_bits;
-	uint64_t   *d_words;
+	int level; /* below 0: none */
+	int row_bits;
+	uint64_t *d_words;
 	GsPackFacts *d_facts;
-	GsRadixControl *d_control;	/* NULL: digits are not counted */
+	GsRadixControl *d_control; /* NULL: digits are not counted */
 } GsPack;
 
 typedef struct GsPackShared
 {
 	GsKeyPacking packing;
-	uint32_t	counts[GS_MAX_PLACES][GS_NDIGITS];
-	GsPlace		places[GS_MAX_PLACES];
-	uint32_t	nplaces;
-	uint32_t	batches[2];		/* of the tile's first row and of its last */
+	uint32_t counts[GS_MAX_PLACES][GS_NDIGITS];
+	GsPlace places[GS_MAX_PLACES];
+	uint32_t nplaces;
+	uint32_t batches[2]; /* of the tile's first row and of its last */
 	GsPackFacts facts;
 } GsPackShared;
 
@@ -54,9 +54,9 @@ gs_locate_row(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row
 {
 	const uint32_t nwords = rows.record_bytes / sizeof(uint64_t) - 1;
 	const uint32_t slot = (uint32_t) (row - batch.first_row);
-	uint32_t	start = (uint32_t) (record[nwords] >> 32);
-	uint32_t	end = batch.nunits;
-	uint32_t	length;
+	uint32_t start = (uint32_t) (record[nwords] >> 32);
+	uint32_t end = batch.nunits;
+	uint32_t length;
 
 	/* the next slot's record stands below this one */
 	if (slot + 1 < batch.nrows)
@@ -83,8 +83,8 @@ gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end, 
 
 	for (uint64_t row = start + threadIdx.x; row < end; row += GS_PACK_THREADS)
 	{
-		uint64_t	bits = 0;
-		uint64_t	word;
+		uint64_t bits = 0;
+		uint64_t word;
 
 		if (first_batch != last_batch)
 			batch = rows.d_batches[gs_find_batch(rows.d_batches, first_batch, last_batch, row)];
@@ -112,12 +112,12 @@ gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end, 
 template <bool counted>
 static __global__ void
 __launch_bounds__(GS_PACK_THREADS)
-gs_pack_kernel(const __grid_constant__ GsPack pack)
+	gs_pack_kernel(const __grid_constant__ GsPack pack)
 {
 	__shared__ GsPackShared s;
 	const uint64_t ntile = GS_PACK_THREADS * GS_PACK_ITEMS;
 	GsPackFacts facts = {0, 0};
-	bool		is_range;
+	bool is_range;
 
 	if (pack.level >= 0)
 		gs_share_packing(&s.packing, pack.rows.d_packing);
@@ -130,7 +130,7 @@ gs_pack_kernel(const __grid_constant__ GsPack pack)
 	is_range = pack.level >= 0 && gs_level_is_range(s.packing, s.packing.levels[pack.level]);
 	if (threadIdx.x == 0)
 		s.nplaces = pack.level < 0 ? 0 :
-			gs_radix_places(s.places, pack.row_bits, pack.row_bits + s.packing.levels[pack.level].bits);
+									 gs_radix_places(s.places, pack.row_bits, pack.row_bits + s.packing.levels[pack.level].bits);
 
 	for (uint64_t start = blockIdx.x * ntile; start < pack.rows.nrows; start += gridDim.x * ntile)
 	{
@@ -170,8 +170,8 @@ gs_pack_kernel(const __grid_constant__ GsPack pack)
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_tie_keys_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
-				   const int level_number, uint64_t *d_keys)
+	gs_tie_keys_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
+					   const int level_number, uint64_t *d_keys)
 {
 	__shared__ GsKeyPacking s_packing;
 	const uint64_t stride = (uint64_t) gridDim.x * GS_STEP_THREADS;
@@ -202,15 +202,15 @@ gs_device_pack(const GsDeviceRows *rows, int level, int row_bits, uint64_t *d_wo
 			   GsPackFacts *d_facts, void *d_temp, void *stream)
 {
 	static GsKernelFacts known[2];
-	const bool	counted = d_temp != NULL && level >= 0;
+	const bool counted = d_temp != NULL && level >= 0;
 	const void *kernel = counted ? (const void *) gs_pack_kernel<true> : (const void *) gs_pack_kernel<false>;
 	const uint64_t ntile = GS_PACK_THREADS * GS_PACK_ITEMS;
 	const uint64_t ntiles = (rows->nrows + ntile - 1) / ntile;
-	GsPack		pack = {*rows, level, row_bits, d_words, d_facts, (GsRadixControl *) d_temp};
+	GsPack pack = {*rows, level, row_bits, d_words, d_facts, (GsRadixControl *) d_temp};
 	GsDeviceFacts facts;
 	GsDeviceStatus status;
-	uint32_t	nblocks;
-	void	   *args[] = {&pack};
+	uint32_t nblocks;
+	void *args[] = {&pack};
 
 	status = gs_device_facts(&facts);
 	if (status == GS_DEVICE_OK && d_temp != NULL)
@@ -231,8 +231,8 @@ gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int level, uint
 	const uint64_t needed = (ties->nties + GS_STEP_THREADS - 1) / GS_STEP_THREADS;
 	GsDeviceFacts facts;
 	GsDeviceStatus status;
-	uint32_t	nblocks;
-	void	   *args[] = {(void *) rows, (void *) ties, &level, &d_keys};
+	uint32_t nblocks;
+	void *args[] = {(void *) rows, (void *) ties, &level, &d_keys};
 
 	if (ties->nties == 0)
 		return GS_DEVICE_OK;

@@ -14,7 +14,7 @@
  */
 #include "kernel_radix_launch.cuh"
 
-#define GS_BLOCK_SORT		(GS_BLOCK_SORT_THREADS * GS_BLOCK_SORT_ITEMS)
+#define GS_BLOCK_SORT (GS_BLOCK_SORT_THREADS * GS_BLOCK_SORT_ITEMS)
 
 /* What a sort comes to for one pair of types; two questions, one answer. */
 template <typename Key, typename Value>
@@ -24,35 +24,39 @@ gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp
 {
 	typedef GsRadixTile<sizeof(Key), GsHasValue<Value>::yes ? sizeof(Value) : 0> Tile;
 	const size_t shared_bytes = facts->shared_bytes;
-	const bool	many = sort->nitems > GS_SOME_KEYS &&
+	const bool many = sort->nitems > GS_SOME_KEYS &&
 		sizeof(GsRadixShared<Key, Value, Tile::threads, Tile::items, Tile::staged>) <= shared_bytes;
-	const bool	some = !many && sort->nitems > GS_FEW_KEYS &&
+	const bool some = !many && sort->nitems > GS_FEW_KEYS &&
 		sizeof(GsRadixShared<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_FEW_STAGED>) <= shared_bytes;
 
 	if (temp_needed != NULL)
 	{
 		GsRadixTemp temp = {};
+		uint32_t ntile = GS_FEW_THREADS * GS_FEW_ITEMS;
+
+		if (many)
+			ntile = Tile::threads * Tile::items;
+		else if (some)
+			ntile = GS_SOME_THREADS * GS_SOME_ITEMS;
 
 		/* never 0, which says that the arguments are wrong */
 		temp.nbytes = 256;
 		if (sort->nitems > GS_BLOCK_SORT)
-			gs_radix_temp(&temp, sort->nitems, many ? Tile::threads * Tile::items :
-						  some ? GS_SOME_THREADS * GS_SOME_ITEMS : GS_FEW_THREADS * GS_FEW_ITEMS);
+			gs_radix_temp(&temp, sort->nitems, ntile);
 		*temp_needed = temp.nbytes;
 		return GS_DEVICE_OK;
 	}
 	if (sort->nitems <= GS_BLOCK_SORT)
-		return gs_radix_launch_block<Key, Value, GS_BLOCK_SORT_THREADS, GS_BLOCK_SORT_ITEMS>
-			(sort, facts, stream);
+		return gs_radix_launch_block<Key, Value, GS_BLOCK_SORT_THREADS, GS_BLOCK_SORT_ITEMS>(sort, facts, stream);
 	if (many)
 		return gs_radix_launch<Key, Value, Tile::threads, Tile::items, Tile::blocks,
-			Tile::lookback, Tile::staged, GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
+							   Tile::lookback, Tile::staged, GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
 	if (some)
 		return gs_radix_launch<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_SOME_BLOCKS,
-			GS_SOME_LOOKBACK, GS_FEW_STAGED,
-			GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
+							   GS_SOME_LOOKBACK, GS_FEW_STAGED,
+							   GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
 	return gs_radix_launch<Key, Value, GS_FEW_THREADS, GS_FEW_ITEMS, 1, GS_FEW_LOOKBACK, GS_FEW_STAGED,
-		GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
+						   GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
 }
 
 template <typename Key>
@@ -103,8 +107,8 @@ gs_is_misaligned(const void *pointer)
 static GsDeviceStatus
 gs_radix_check_shape(const GsRadixSort *sort)
 {
-	const bool	pack = sort->flags & GS_RADIX_PACK_ROWS;
-	const bool	rows = sort->flags & GS_RADIX_ROW_NUMBERS;
+	const bool pack = sort->flags & GS_RADIX_PACK_ROWS;
+	const bool rows = sort->flags & GS_RADIX_ROW_NUMBERS;
 
 	if (sort->key_bytes != 1 && sort->key_bytes != 2 && sort->key_bytes != 4 && sort->key_bytes != 8)
 		return GS_DEVICE_BAD_ARGUMENT;
@@ -112,8 +116,7 @@ gs_radix_check_shape(const GsRadixSort *sort)
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->begin_bit > sort->end_bit || sort->end_bit > 8 * sort->key_bytes)
 		return GS_DEVICE_BAD_ARGUMENT;
-	if (sort->flags & ~(uint32_t) (GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT | GS_RADIX_PACK_ROWS |
-								   GS_RADIX_COUNTED))
+	if (sort->flags & ~(uint32_t) (GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT | GS_RADIX_PACK_ROWS | GS_RADIX_COUNTED))
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->value_bytes == 0 && (sort->flags & (GS_RADIX_ROW_NUMBERS | GS_RADIX_NO_KEYS_OUT)))
 		return GS_DEVICE_BAD_ARGUMENT;
@@ -133,8 +136,8 @@ gs_radix_check_shape(const GsRadixSort *sort)
 static GsDeviceStatus
 gs_radix_check_pointers(const GsRadixSort *sort)
 {
-	const bool	apart = sort->d_keys_in != NULL;
-	const bool	rows = sort->flags & GS_RADIX_ROW_NUMBERS;
+	const bool apart = sort->d_keys_in != NULL;
+	const bool rows = sort->flags & GS_RADIX_ROW_NUMBERS;
 
 	if (!apart && sort->d_selector == NULL)
 		return GS_DEVICE_BAD_ARGUMENT;
@@ -159,7 +162,7 @@ size_t
 gs_device_radix_temp_bytes(const GsRadixSort *sort)
 {
 	const uint64_t limits[] = {GS_DEVICE_MAX_ITEMS, GS_SOME_KEYS, GS_FEW_KEYS};
-	size_t		most = 0;
+	size_t most = 0;
 
 	if (gs_radix_check_shape(sort) != GS_DEVICE_OK)
 		return 0;
@@ -167,7 +170,7 @@ gs_device_radix_temp_bytes(const GsRadixSort *sort)
 	for (uint64_t limit : limits)
 	{
 		GsRadixSort smaller = *sort;
-		size_t		nbytes = 0;
+		size_t nbytes = 0;
 
 		if (smaller.nitems > limit)
 			smaller.nitems = limit;

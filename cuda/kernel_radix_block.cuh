@@ -18,7 +18,7 @@
 template <typename Key, typename Value, int nthreads, int nitems>
 static __global__ void
 __launch_bounds__(nthreads)
-gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
+	gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 {
 	typedef GsRadixShared<Key, Value, nthreads, nitems, true> Shared;
 	constexpr int nwarps = nthreads / GS_WARP_SIZE;
@@ -27,17 +27,17 @@ gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 	extern __shared__ __align__(16) unsigned char s_memory[];
 	__shared__ unsigned long long s_all;
 	__shared__ unsigned long long s_any;
-	Shared	   &s = *(Shared *) s_memory;
+	Shared &s = *(Shared *) s_memory;
 
-	const bool	pack = plan.flags & GS_RADIX_PACK_ROWS;
-	const bool	make_rows = plan.flags & GS_RADIX_ROW_NUMBERS;
+	const bool pack = plan.flags & GS_RADIX_PACK_ROWS;
+	const bool make_rows = plan.flags & GS_RADIX_ROW_NUMBERS;
 	const uint32_t nvalid = (uint32_t) plan.nitems;
 	const uint32_t warp = threadIdx.x / GS_WARP_SIZE;
 	const uint32_t slice = warp * nitems * GS_WARP_SIZE;
-	Key		   *s_slice = &s.keys[slice];
-	uint16_t   *s_counters = s.counters[warp];
-	uint64_t	all = ~UINT64_C(0);
-	uint64_t	any = 0;
+	Key *s_slice = &s.keys[slice];
+	uint16_t *s_counters = s.counters[warp];
+	uint64_t all = ~UINT64_C(0);
+	uint64_t any = 0;
 
 	if (threadIdx.x == 0)
 	{
@@ -48,8 +48,8 @@ gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 #pragma unroll
 	for (int item = 0; item < nitems; item++)
 	{
-		uint32_t	i = slice + item * GS_WARP_SIZE + gs_lane();
-		Key			key = (Key) ~(Key) 0;
+		uint32_t i = slice + item * GS_WARP_SIZE + gs_lane();
+		Key key = (Key) ~(Key) 0;
 
 		if (i < nvalid)
 		{
@@ -81,8 +81,8 @@ gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 	for (uint32_t place_number = 0; place_number < plan.nplaces; place_number++)
 	{
 		const GsPlace place = plan.places[place_number];
-		uint32_t	ranks[(nitems + 1) / 2];
-		Key			keys[nitems];
+		uint32_t ranks[(nitems + 1) / 2];
+		Key keys[nitems];
 
 		if (gs_digit(varying, place) == 0)
 			continue;
@@ -91,8 +91,8 @@ gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 		gs_warp_rank<Key, nitems, GS_RANK_BALLOT>(s_slice, s_counters, place, ranks);
 		__syncthreads();
 
-		uint32_t	column[nwarps];
-		uint32_t	before = 0;
+		uint32_t column[nwarps];
+		uint32_t before = 0;
 
 		if (threadIdx.x < GS_NDIGITS)
 			before = gs_digit_sum_begin(gs_digit_column<nwarps>(&s.counters[0][0], column), s.sums);
@@ -109,7 +109,7 @@ gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 			s.keys[gs_half(ranks, item)] = keys[item];
 		if constexpr (has_values)
 		{
-			Value		values[nitems];
+			Value values[nitems];
 
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
@@ -133,4 +133,4 @@ gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 		*plan.d_selector = 0;
 }
 
-#endif							/* GPUSORT_KERNEL_RADIX_BLOCK_CUH */
+#endif /* GPUSORT_KERNEL_RADIX_BLOCK_CUH */

@@ -47,18 +47,19 @@ gs_plan_passes(const GsRadixPlan &plan)
 	const uint32_t digit = threadIdx.x % GS_NDIGITS;
 	const uint32_t group = threadIdx.x / GS_NDIGITS;
 	const uint32_t warp = digit / GS_WARP_SIZE;
-	uint64_t	counts[nshare];
-	uint64_t	inclusive[nshare];
+	uint64_t counts[nshare];
+	uint64_t inclusive[nshare];
 
 	if (threadIdx.x < GS_MAX_PLACES)
 		s_varies[threadIdx.x] = threadIdx.x < plan.nplaces;
 #pragma unroll
 	for (uint32_t i = 0; i < nshare; i++)
 	{
-		uint32_t	place = i * ngroups + group;
+		uint32_t place = i * ngroups + group;
 
 		counts[i] = place < plan.nplaces ?
-			__ldcg((const unsigned long long *) &control->counts[place][digit]) : 0;
+			__ldcg((const unsigned long long *) &control->counts[place][digit]) :
+			0;
 	}
 #pragma unroll
 	for (uint32_t i = 0; i < nshare; i++)
@@ -71,11 +72,11 @@ gs_plan_passes(const GsRadixPlan &plan)
 #pragma unroll
 	for (uint32_t i = 0; i < nshare; i++)
 	{
-		uint32_t	place = i * ngroups + group;
+		uint32_t place = i * ngroups + group;
 
 		if (place < plan.nplaces)
 		{
-			uint64_t	before = inclusive[i] - counts[i];
+			uint64_t before = inclusive[i] - counts[i];
 
 			for (uint32_t other = 0; other < warp; other++)
 				before += s_sums[place][other];
@@ -87,7 +88,7 @@ gs_plan_passes(const GsRadixPlan &plan)
 	__syncthreads();
 	if (threadIdx.x == 0)
 	{
-		uint32_t	npasses = 0;
+		uint32_t npasses = 0;
 
 		for (uint32_t place = 0; place < plan.nplaces; place++)
 			if (s_varies[place])
@@ -101,7 +102,7 @@ gs_plan_passes(const GsRadixPlan &plan)
 template <typename Key, int nthreads>
 static __global__ void
 __launch_bounds__(nthreads)
-gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
+	gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 {
 	constexpr uint32_t nvector = sizeof(uint4) / sizeof(Key);
 	constexpr uint32_t nunroll = 4;
@@ -112,7 +113,7 @@ gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 	const uint4 *d_vectors = (const uint4 *) plan.d_keys_in;
 	const uint64_t nvectors = plan.nitems / nvector;
 	const uint64_t step = (uint64_t) nthreads * nunroll;
-	const bool	pack = plan.flags & GS_RADIX_PACK_ROWS;
+	const bool pack = plan.flags & GS_RADIX_PACK_ROWS;
 
 #if __CUDA_ARCH__ >= 900
 	/* the first pass may be made ready, and waits by itself */
@@ -126,14 +127,14 @@ gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 	{
 		union
 		{
-			uint4		vector;
-			Key			keys[nvector];
-		}			loaded[nunroll];
+			uint4 vector;
+			Key keys[nvector];
+		} loaded[nunroll];
 
 #pragma unroll
 		for (uint32_t i = 0; i < nunroll; i++)
 		{
-			uint64_t	at = start + i * nthreads + threadIdx.x;
+			uint64_t at = start + i * nthreads + threadIdx.x;
 
 			if (at < nvectors)
 				loaded[i].vector = d_vectors[at];
@@ -146,7 +147,7 @@ gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 #pragma unroll
 				for (uint32_t j = 0; j < nvector; j++)
 				{
-					Key			key = loaded[i].keys[j];
+					Key key = loaded[i].keys[j];
 
 					/* no place that counts reaches into the row number */
 					gs_count_key<Key>(plan, s_counts, pack ? gs_pack_row<Key>(plan, key, 0) : key);
@@ -156,7 +157,7 @@ gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 	}
 	if (blockIdx.x == 0 && nvectors * nvector + threadIdx.x < plan.nitems)
 	{
-		Key			key = ((const Key *) plan.d_keys_in)[nvectors * nvector + threadIdx.x];
+		Key key = ((const Key *) plan.d_keys_in)[nvectors * nvector + threadIdx.x];
 
 		gs_count_key<Key>(plan, s_counts, pack ? gs_pack_row<Key>(plan, key, 0) : key);
 	}
@@ -164,7 +165,7 @@ gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 
 	for (uint32_t i = threadIdx.x; i < plan.nplaces * GS_NDIGITS; i += nthreads)
 	{
-		uint32_t	count = (&s_counts[0][0])[i];
+		uint32_t count = (&s_counts[0][0])[i];
 
 		if (count != 0)
 			atomicAdd((unsigned long long *) &(&plan.d_control->counts[0][0])[i], count);
@@ -185,9 +186,9 @@ gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
 template <int nthreads>
 static __global__ void
 __launch_bounds__(nthreads)
-gs_radix_plan_kernel(const __grid_constant__ GsRadixPlan plan)
+	gs_radix_plan_kernel(const __grid_constant__ GsRadixPlan plan)
 {
 	gs_plan_passes<nthreads>(plan);
 }
 
-#endif							/* GPUSORT_KERNEL_RADIX_COUNT_CUH */
+#endif /* GPUSORT_KERNEL_RADIX_COUNT_CUH */

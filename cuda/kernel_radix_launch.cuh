@@ -20,19 +20,19 @@
 /* Temporary memory as kernel_radix_plan.cuh draws it, for tiles of ntile. */
 typedef struct GsRadixTemp
 {
-	uint32_t	portion_tiles;
-	uint32_t	nportions;
-	uint32_t	nrows;
-	size_t		rows_offset[2];
-	size_t		nbytes;
+	uint32_t portion_tiles;
+	uint32_t nportions;
+	uint32_t nrows;
+	size_t rows_offset[2];
+	size_t nbytes;
 } GsRadixTemp;
 
 static inline void
 gs_radix_temp(GsRadixTemp *temp, uint64_t nitems, uint32_t ntile)
 {
-	uint64_t	ntiles = (nitems + ntile - 1) / ntile;
-	size_t		control_bytes = (sizeof(GsRadixControl) + 255) / 256 * 256;
-	size_t		rows_bytes;
+	uint64_t ntiles = (nitems + ntile - 1) / ntile;
+	size_t control_bytes = (sizeof(GsRadixControl) + 255) / 256 * 256;
+	size_t rows_bytes;
 
 	/*
 	 * Portions of equal size: each also clears its successor's rows, and a
@@ -80,8 +80,8 @@ gs_radix_launch_block(const GsRadixSort *sort, const GsDeviceFacts *facts, void 
 	const size_t shared_bytes = sizeof(GsRadixShared<Key, Value, nthreads, nitems, true>);
 	GsRadixPlan plan;
 	GsDeviceStatus status;
-	uint32_t	nblocks;
-	void	   *args[] = {&plan};
+	uint32_t nblocks;
+	void *args[] = {&plan};
 
 	gs_radix_plan(&plan, sort);
 	status = gs_kernel_resident_blocks(&known, facts, kernel, nthreads, shared_bytes, &nblocks);
@@ -106,16 +106,16 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	const size_t shared_bytes = sizeof(GsRadixShared<Key, Value, nthreads, nitems, staged>);
 	const uint64_t count_step = (uint64_t) GS_COUNT_THREADS * 4 * 16 / sizeof(Key);
 	const uint64_t nsteps = (sort->nitems + count_step - 1) / count_step;
-	const bool	counted = sort->flags & GS_RADIX_COUNTED;
-	const bool	early = facts->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
+	const bool counted = sort->flags & GS_RADIX_COUNTED;
+	const bool early = facts->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
 	GsRadixPlan plan;
 	GsRadixTemp temp;
 	GsDeviceStatus status;
-	size_t		cleared;
-	uint32_t	nblocks;
-	uint32_t	pass;
-	uint32_t	portion;
-	void	   *args[] = {&plan, &pass, &portion};
+	size_t cleared;
+	uint32_t nblocks;
+	uint32_t pass;
+	uint32_t portion;
+	void *args[] = {&plan, &pass, &portion};
 
 	gs_radix_temp(&temp, sort->nitems, nthreads * nitems);
 	if (temp_bytes < temp.nbytes)
@@ -162,4 +162,4 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	return GS_DEVICE_OK;
 }
 
-#endif							/* GPUSORT_KERNEL_RADIX_LAUNCH_CUH */
+#endif /* GPUSORT_KERNEL_RADIX_LAUNCH_CUH */

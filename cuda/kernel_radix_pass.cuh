@@ -52,9 +52,9 @@
 #include "warp_copy.cuh"
 
 /* For bench/kernels alone: leave out a part, to see what it costs. */
-#define GS_ABLATE_LOOKBACK	0x01	/* sums as a full pass left them in the rows */
-#define GS_ABLATE_RANK		0x02	/* keys stay where they are */
-#define GS_ABLATE_SCATTER	0x04	/* tiles stay where they are */
+#define GS_ABLATE_LOOKBACK 0x01 /* sums as a full pass left them in the rows */
+#define GS_ABLATE_RANK     0x02 /* keys stay where they are */
+#define GS_ABLATE_SCATTER  0x04 /* tiles stay where they are */
 
 template <typename Key, typename Value, int nthreads, int nitems, bool staged>
 struct GsRadixShared
@@ -69,10 +69,10 @@ struct GsRadixShared
 	};
 	alignas(16) Value values[has_values && staged ? ntile : 1];
 	alignas(16) uint16_t counters[nthreads / GS_WARP_SIZE][GS_NDIGITS];
-	uint32_t	counts[GS_NDIGITS]; /* of the tile */
-	uint64_t	first[GS_NDIGITS];	/* output place of tile place 0, by digit */
-	uint32_t	sums[GS_DIGIT_WARPS];
-	uint32_t	ticket;
+	uint32_t counts[GS_NDIGITS]; /* of the tile */
+	uint64_t first[GS_NDIGITS];  /* output place of tile place 0, by digit */
+	uint32_t sums[GS_DIGIT_WARPS];
+	uint32_t ticket;
 };
 
 /* No place varies: the output is the input. */
@@ -80,16 +80,16 @@ template <typename Key, typename Value>
 static __device__ void
 gs_radix_copy_input(const GsRadixPlan &plan)
 {
-	const bool	has_values = GsHasValue<Value>::yes;
-	const bool	rows = plan.flags & GS_RADIX_ROW_NUMBERS;
-	const bool	pack = plan.flags & GS_RADIX_PACK_ROWS;
+	const bool has_values = GsHasValue<Value>::yes;
+	const bool rows = plan.flags & GS_RADIX_ROW_NUMBERS;
+	const bool pack = plan.flags & GS_RADIX_PACK_ROWS;
 	const uint64_t stride = (uint64_t) gridDim.x * blockDim.x;
 
 	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < plan.nitems; i += stride)
 	{
 		if (plan.input_apart || pack)
 		{
-			Key			key = ((const Key *) plan.d_keys_in)[i];
+			Key key = ((const Key *) plan.d_keys_in)[i];
 
 			((Key *) plan.d_keys[0])[i] = pack ? gs_pack_row<Key>(plan, key, i) : key;
 		}
@@ -107,8 +107,8 @@ template <typename Key, typename Value, int nthreads, int nitems, int nblocks,
 		  int lookback_width, bool staged, int rank_method, int ablate = 0>
 static __global__ void
 __launch_bounds__(nthreads, nblocks)
-gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pass,
-					 const uint32_t portion)
+	gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pass,
+						 const uint32_t portion)
 {
 	typedef GsRadixShared<Key, Value, nthreads, nitems, staged> Shared;
 	constexpr int ntile = Shared::ntile;
@@ -124,7 +124,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 	constexpr bool hasty = nitems <= GS_FEW_ITEMS;
 
 	extern __shared__ __align__(16) unsigned char s_memory[];
-	Shared	   &s = *(Shared *) s_memory;
+	Shared &s = *(Shared *) s_memory;
 
 #if __CUDA_ARCH__ >= 900
 	/* the next pass may be made ready as soon as it finds room ... */
@@ -152,30 +152,31 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 	const uint32_t place_number = hasty ? hasty_place : control->place_of[pass];
 	const GsPlace place = plan.places[place_number];
 	const uint32_t output = gs_pass_output(plan, pass, npasses);
-	const Key  *d_keys_from = (const Key *) (pass == 0 ? plan.d_keys_in : plan.d_keys[1 - output]);
+	const Key *d_keys_from = (const Key *) (pass == 0 ? plan.d_keys_in : plan.d_keys[1 - output]);
 	const Value *d_values_from = (const Value *) (pass == 0 ? plan.d_values_in : plan.d_values[1 - output]);
-	Key		   *d_keys_to = (Key *) plan.d_keys[output];
-	Value	   *d_values_to = (Value *) plan.d_values[output];
-	const bool	pack = pass == 0 && (plan.flags & GS_RADIX_PACK_ROWS);
-	const bool	make_rows = pass == 0 && (plan.flags & GS_RADIX_ROW_NUMBERS);
-	const bool	write_keys = !(pass + 1 == npasses && (plan.flags & GS_RADIX_NO_KEYS_OUT));
+	Key *d_keys_to = (Key *) plan.d_keys[output];
+	Value *d_values_to = (Value *) plan.d_values[output];
+	const bool pack = pass == 0 && (plan.flags & GS_RADIX_PACK_ROWS);
+	const bool make_rows = pass == 0 && (plan.flags & GS_RADIX_ROW_NUMBERS);
+	const bool write_keys = !(pass + 1 == npasses && (plan.flags & GS_RADIX_NO_KEYS_OUT));
 
 	const uint32_t launch = pass * plan.nportions + portion;
-	uint32_t   *d_rows = plan.d_rows[launch % 2];
-	uint32_t   *d_next_rows = plan.d_rows[(launch + 1) % 2];
-	uint32_t   *d_ticket = &control->tickets[pass][portion];
+	uint32_t *d_rows = plan.d_rows[launch % 2];
+	uint32_t *d_next_rows = plan.d_rows[(launch + 1) % 2];
+	uint32_t *d_ticket = &control->tickets[pass][portion];
 	const uint64_t *d_first = control->first[place_number][portion % 2];
 
 	const uint64_t portion_start = (uint64_t) portion * plan.portion_tiles * ntile;
 	const uint64_t portion_left = plan.nitems - portion_start;
-	const bool	last_portion = portion + 1 == plan.nportions;
+	const bool last_portion = portion + 1 == plan.nportions;
 	const uint32_t ntiles = last_portion ?
-		(uint32_t) ((portion_left + ntile - 1) / ntile) : plan.portion_tiles;
+		(uint32_t) ((portion_left + ntile - 1) / ntile) :
+		plan.portion_tiles;
 
 	const uint32_t warp = threadIdx.x / GS_WARP_SIZE;
 	const uint32_t slice = warp * nitems * GS_WARP_SIZE;
-	Key		   *s_slice = &s.keys[slice];
-	uint16_t   *s_counters = s.counters[warp];
+	Key *s_slice = &s.keys[slice];
+	uint16_t *s_counters = s.counters[warp];
 
 	if (!hasty && threadIdx.x == 0)
 		s.ticket = atomicAdd(d_ticket, 1);
@@ -190,7 +191,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 
 		const uint64_t tile_start = portion_start + (uint64_t) tile * ntile;
 		const uint32_t nvalid = (uint32_t) min((uint64_t) ntile, plan.nitems - tile_start);
-		uint32_t	ranks[(nitems + 1) / 2];
+		uint32_t ranks[(nitems + 1) / 2];
 
 		/* A */
 		gs_warp_copy_slice<Key, nitems>(s_slice, d_keys_from + tile_start + slice,
@@ -214,7 +215,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
 			{
-				uint32_t	i = item * GS_WARP_SIZE + gs_lane();
+				uint32_t i = item * GS_WARP_SIZE + gs_lane();
 
 				if (slice + i < nvalid)
 					s_slice[i] = gs_pack_row<Key>(plan, s_slice[i], tile_start + slice + i);
@@ -226,12 +227,12 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 			gs_warp_rank<Key, nitems, rank_method>(s_slice, s_counters, place, ranks);
 		__syncthreads();
 
-		uint32_t	before = 0;
+		uint32_t before = 0;
 
 		if (threadIdx.x < GS_NDIGITS)
 		{
-			uint32_t	column[nwarps];
-			uint32_t	count = gs_digit_column<nwarps>(&s.counters[0][0], column);
+			uint32_t column[nwarps];
+			uint32_t count = gs_digit_column<nwarps>(&s.counters[0][0], column);
 
 			if constexpr (!(ablate & GS_ABLATE_LOOKBACK))
 				gs_lookback_publish(d_rows, tile, count);
@@ -241,7 +242,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 		__syncthreads();
 		if (threadIdx.x < GS_NDIGITS)
 		{
-			uint32_t	column[nwarps];
+			uint32_t column[nwarps];
 
 			/* read again: cheaper than to keep it */
 			gs_digit_column<nwarps>(&s.counters[0][0], column);
@@ -252,7 +253,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 		}
 
 		/* C */
-		Key			keys[nitems];
+		Key keys[nitems];
 
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
@@ -265,7 +266,7 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
 			{
-				uint32_t	rank = slice + item * GS_WARP_SIZE + gs_lane();
+				uint32_t rank = slice + item * GS_WARP_SIZE + gs_lane();
 
 				ranks[item / 2] = item % 2 == 0 ? rank : ranks[item / 2] | rank << 16;
 			}
@@ -275,13 +276,13 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 			s.keys[gs_half(ranks, item)] = keys[item];
 		if constexpr (has_values && staged)
 		{
-			Value		values[nitems];
+			Value values[nitems];
 
 			gs_warp_copy_wait<0>();
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
 			{
-				uint32_t	i = slice + item * GS_WARP_SIZE + gs_lane();
+				uint32_t i = slice + item * GS_WARP_SIZE + gs_lane();
 
 				values[item] = make_rows ? (Value) (tile_start + i) : s.values[i];
 			}
@@ -291,29 +292,30 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 				s.values[gs_half(ranks, item)] = values[item];
 		}
 
-		Value		late_values[has_values && !staged ? nitems : 1];
+		Value late_values[has_values && !staged ? nitems : 1];
 
 		if constexpr (has_values && !staged)
 		{
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
 			{
-				uint32_t	i = slice + item * GS_WARP_SIZE + gs_lane();
+				uint32_t i = slice + item * GS_WARP_SIZE + gs_lane();
 
-				late_values[item] = make_rows ? (Value) (tile_start + i) :
-					nvalid == ntile || i < nvalid ? d_values_from[tile_start + i] : (Value) 0;
+				late_values[item] = make_rows     ? (Value) (tile_start + i) :
+					nvalid == ntile || i < nvalid ? d_values_from[tile_start + i] :
+													(Value) 0;
 			}
 		}
 
 		/* D */
 		if (threadIdx.x < GS_NDIGITS)
 		{
-			uint32_t	count = s.counts[threadIdx.x];
-			uint32_t	sum;
+			uint32_t count = s.counts[threadIdx.x];
+			uint32_t sum;
 
 			if constexpr (ablate & GS_ABLATE_LOOKBACK)
 				sum = tile == 0 ? 0 :
-					d_rows[(size_t) (tile - 1) * GS_NDIGITS + threadIdx.x] & GS_LOOKBACK_VALUE;
+								  d_rows[(size_t) (tile - 1) * GS_NDIGITS + threadIdx.x] & GS_LOOKBACK_VALUE;
 			else
 				sum = gs_lookback<lookback_width>(d_rows, tile, count);
 			if constexpr (ablate & (GS_ABLATE_RANK | GS_ABLATE_SCATTER))
@@ -327,20 +329,20 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 		__syncthreads();
 
 		/* E */
-		uint32_t	digits[staged ? 1 : (nitems + 3) / 4];
+		uint32_t digits[staged ? 1 : (nitems + 3) / 4];
 
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
 		{
-			uint32_t	i = item * nthreads + threadIdx.x;
-			uint32_t	digit = 0;
+			uint32_t i = item * nthreads + threadIdx.x;
+			uint32_t digit = 0;
 
 			if (nvalid == ntile || i < nvalid)
 			{
-				Key			key = s.keys[i];
+				Key key = s.keys[i];
 
 				digit = gs_digit(key, place);
-				uint64_t	to = s.first[digit] + i;
+				uint64_t to = s.first[digit] + i;
 
 				if (write_keys)
 					d_keys_to[to] = key;
@@ -360,22 +362,22 @@ gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pa
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
 			{
-				uint32_t	i = item * nthreads + threadIdx.x;
+				uint32_t i = item * nthreads + threadIdx.x;
 
 				if (nvalid == ntile || i < nvalid)
 				{
-					uint32_t	digit = digits[item / 4] >> (item % 4 * 8) & 0xff;
+					uint32_t digit = digits[item / 4] >> (item % 4 * 8) & 0xff;
 
 					d_values_to[s.first[digit] + i] = s.late_values[i];
 				}
 			}
 		}
 		if (hasty && ntiles <= gridDim.x)
-			break;				/* one for each block */
+			break; /* one for each block */
 		if (threadIdx.x == 0)
 			s.ticket = atomicAdd(d_ticket, 1);
 		__syncthreads();
 	}
 }
 
-#endif							/* GPUSORT_KERNEL_RADIX_PASS_CUH */
+#endif /* GPUSORT_KERNEL_RADIX_PASS_CUH */

@@ -32,24 +32,24 @@
 #include "row_record.cuh"
 #include "tuning.cuh"
 
-#define GS_ENDS_TILE		(GS_STEP_THREADS * GS_ENDS_ITEMS)
-#define GS_GATHER_TILE		(2 * GS_GATHER_ITEMS * GS_GATHER_THREADS)
+#define GS_ENDS_TILE   (GS_STEP_THREADS * GS_ENDS_ITEMS)
+#define GS_GATHER_TILE (2 * GS_GATHER_ITEMS * GS_GATHER_THREADS)
 
 /* ------------------------------------------------------------------------- where rows end */
 
 /* Ends within each tile, and the tiles' sums. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_tile_ends_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits,
-					const uint64_t *d_locations, uint64_t *d_ends, uint64_t *d_sums)
+	gs_tile_ends_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits,
+						const uint64_t *d_locations, uint64_t *d_ends, uint64_t *d_sums)
 {
 	/* a tile's sum fits: 2 * 2^18 for each of its rows at most */
 	__shared__ uint32_t s_ends[GS_ENDS_TILE];
 	__shared__ uint32_t s_sums[GS_STEP_THREADS / GS_WARP_SIZE];
 	const uint64_t start = (uint64_t) blockIdx.x * GS_ENDS_TILE;
-	uint32_t	mine[GS_ENDS_ITEMS];
-	uint32_t	sum = 0;
-	uint32_t	total;
+	uint32_t mine[GS_ENDS_ITEMS];
+	uint32_t sum = 0;
+	uint32_t total;
 
 	static_assert((UINT64_C(2) << GS_LOCATION_LENGTH_BITS) * GS_ENDS_TILE <= UINT64_C(1) << 32, "");
 #pragma unroll
@@ -58,7 +58,7 @@ gs_tile_ends_kernel(const uint64_t n, const uint64_t *d_words, const int row_bit
 		const uint32_t i = item * GS_STEP_THREADS + threadIdx.x;
 
 		s_ends[i] = start + i >= n ? 0 :
-			2 * GS_LOCATION_LENGTH(d_locations[gs_row_of_word(d_words[start + i], row_bits)]) + 1;
+									 2 * GS_LOCATION_LENGTH(d_locations[gs_row_of_word(d_words[start + i], row_bits)]) + 1;
 	}
 	__syncthreads();
 #pragma unroll
@@ -89,7 +89,7 @@ gs_tile_ends_kernel(const uint64_t n, const uint64_t *d_words, const int row_bit
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_add_before_kernel(const uint64_t n, const uint64_t *d_before, uint64_t *d_ends)
+	gs_add_before_kernel(const uint64_t n, const uint64_t *d_before, uint64_t *d_ends)
 {
 	const uint64_t start = (uint64_t) blockIdx.x * GS_ENDS_TILE;
 	const uint64_t before = d_before[blockIdx.x];
@@ -107,12 +107,12 @@ gs_add_before_kernel(const uint64_t n, const uint64_t *d_before, uint64_t *d_end
 /* One thread a border between batches. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_cut_kernel(const uint64_t nrows, const uint64_t *d_ends, const uint64_t step, const uint32_t ncuts,
-			  uint64_t *d_cuts)
+	gs_cut_kernel(const uint64_t nrows, const uint64_t *d_ends, const uint64_t step, const uint32_t ncuts,
+				  uint64_t *d_cuts)
 {
 	const uint64_t b = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
-	uint64_t	low = 0;
-	uint64_t	high = nrows;
+	uint64_t low = 0;
+	uint64_t high = nrows;
 
 	if (b >= ncuts)
 		return;
@@ -133,14 +133,14 @@ gs_cut_kernel(const uint64_t nrows, const uint64_t *d_ends, const uint64_t step,
 typedef struct GsGather
 {
 	const uint64_t *d_words;
-	int			row_bits;
+	int row_bits;
 	const uint64_t *d_locations;
 	const uint64_t *d_ends;
-	uint64_t	first;
-	uint32_t	nrows;
-	uint32_t	max_units;		/* there is no room for more */
-	uint64_t   *d_to;
-	uint32_t   *d_offsets_top;	/* the first row's stands below it */
+	uint64_t first;
+	uint32_t nrows;
+	uint32_t max_units; /* there is no room for more */
+	uint64_t *d_to;
+	uint32_t *d_offsets_top; /* the first row's stands below it */
 } GsGather;
 
 /* Units of all rows before row i of the order. */
@@ -155,16 +155,16 @@ static __device__ __forceinline__ uint32_t
 gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint32_t unit)
 {
 	const uint32_t guess = (uint32_t) (unit * (uint64_t) gather.nrows / nunits);
-	uint32_t	first = guess - min(guess, GS_GATHER_THREADS / 2);
-	uint32_t	step = 1;
-	uint32_t	low = 0;
-	uint32_t	high = gather.nrows;
+	uint32_t first = guess - min(guess, GS_GATHER_THREADS / 2);
+	uint32_t step = 1;
+	uint32_t low = 0;
+	uint32_t high = gather.nrows;
 
 	while (low < high)
 	{
 		const uint64_t asked = first + (uint64_t) threadIdx.x * step;
 		const uint32_t nbefore = __syncthreads_count(asked < high &&
-			gs_units_before(gather.d_ends, gather.first + asked + 1) - base <= unit);
+													 gs_units_before(gather.d_ends, gather.first + asked + 1) - base <= unit);
 
 		/* it is behind the last of these, and not behind the next one asked */
 		if (nbefore > 0)
@@ -181,7 +181,7 @@ gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint
 static __device__ __forceinline__ uint32_t
 gs_row_of_unit(const uint32_t *s_starts, uint32_t unit)
 {
-	uint32_t	row = 0;
+	uint32_t row = 0;
 
 #pragma unroll
 	for (uint32_t step = GS_GATHER_THREADS / 2; step > 0; step /= 2)
@@ -192,7 +192,7 @@ gs_row_of_unit(const uint32_t *s_starts, uint32_t unit)
 
 static __global__ void
 __launch_bounds__(GS_GATHER_THREADS)
-gs_gather_kernel(const __grid_constant__ GsGather gather)
+	gs_gather_kernel(const __grid_constant__ GsGather gather)
 {
 	/* rows that there are none of begin behind everything */
 	__shared__ uint32_t s_starts[GS_GATHER_THREADS + 1];
@@ -217,12 +217,12 @@ gs_gather_kernel(const __grid_constant__ GsGather gather)
 	if (threadIdx.x == 0)
 		s_starts[GS_GATHER_THREADS] = UINT32_MAX;
 
-	uint32_t	row = gs_first_row_behind(gather, base, nunits, tile_start);
+	uint32_t row = gs_first_row_behind(gather, base, nunits, tile_start);
 
 	for (;;)
 	{
 		const uint32_t mine = row + threadIdx.x;
-		uint32_t	start = UINT32_MAX;
+		uint32_t start = UINT32_MAX;
 
 		__syncthreads();
 		if (mine < gather.nrows && mine >= row)
@@ -242,7 +242,7 @@ gs_gather_kernel(const __grid_constant__ GsGather gather)
 
 		const uint32_t from = max(tile_start, s_starts[0]);
 		const uint32_t to = min(tile_end, s_end);
-		ulonglong2	pieces[GS_GATHER_ITEMS];
+		ulonglong2 pieces[GS_GATHER_ITEMS];
 
 #pragma unroll
 		for (uint32_t item = 0; item < GS_GATHER_ITEMS; item++)
@@ -251,7 +251,7 @@ gs_gather_kernel(const __grid_constant__ GsGather gather)
 
 			if (unit + 1 >= from && unit < to)
 			{
-				uint32_t	owner = gs_row_of_unit(s_starts, max(unit, from));
+				uint32_t owner = gs_row_of_unit(s_starts, max(unit, from));
 
 				if (unit >= from)
 					pieces[item].x = ((const uint64_t *) s_sources[owner])[unit];
@@ -281,8 +281,8 @@ gs_gather_kernel(const __grid_constant__ GsGather gather)
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_gather_keys_kernel(const __grid_constant__ GsDeviceRows rows, const uint64_t *d_words,
-					  const int row_bits, const uint64_t first, const uint32_t nrows, uint64_t *d_to)
+	gs_gather_keys_kernel(const __grid_constant__ GsDeviceRows rows, const uint64_t *d_words,
+						  const int row_bits, const uint64_t first, const uint32_t nrows, uint64_t *d_to)
 {
 	const uint64_t i = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -302,11 +302,11 @@ GsDeviceStatus
 gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t *d_ends,
 				   void *d_temp, void *stream)
 {
-	uint64_t	n = rows->nrows;
+	uint64_t n = rows->nrows;
 	const uint64_t *d_locations = rows->d_locations;
 	const uint32_t nblocks = gs_blocks(n, GS_ENDS_TILE);
-	void	   *tile_args[] = {&n, &d_words, &row_bits, &d_locations, &d_ends, &d_temp};
-	void	   *add_args[] = {&n, &d_temp, &d_ends};
+	void *tile_args[] = {&n, &d_words, &row_bits, &d_locations, &d_ends, &d_temp};
+	void *add_args[] = {&n, &d_temp, &d_ends};
 	GsDeviceStatus status;
 
 	status = gs_launch((const void *) gs_tile_ends_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
@@ -323,7 +323,7 @@ GsDeviceStatus
 gs_device_cut(uint64_t nrows, const uint64_t *d_ends, uint64_t step, uint32_t ncuts, uint64_t *d_cuts,
 			  void *stream)
 {
-	void	   *args[] = {&nrows, &d_ends, &step, &ncuts, &d_cuts};
+	void *args[] = {&nrows, &d_ends, &step, &ncuts, &d_cuts};
 
 	if (ncuts == 0)
 		return GS_DEVICE_OK;
@@ -338,9 +338,9 @@ gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits
 	const size_t offsets_bytes = nrows * sizeof(uint32_t);
 	GsDeviceFacts facts;
 	GsDeviceStatus status;
-	GsGather	gather = {d_words, row_bits, rows->d_locations, d_ends, first, nrows, 0,
-		(uint64_t *) d_to, (uint32_t *) (d_to + to_bytes)};
-	void	   *args[] = {&gather};
+	GsGather gather = {d_words, row_bits, rows->d_locations, d_ends, first, nrows, 0,
+					   (uint64_t *) d_to, (uint32_t *) (d_to + to_bytes)};
+	void *args[] = {&gather};
 
 	if (nrows == 0)
 		return GS_DEVICE_OK;
@@ -358,7 +358,7 @@ GsDeviceStatus
 gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t first,
 					  uint32_t nrows, uint64_t *d_to, void *stream)
 {
-	void	   *args[] = {(void *) rows, &d_words, &row_bits, &first, &nrows, &d_to};
+	void *args[] = {(void *) rows, &d_words, &row_bits, &first, &nrows, &d_to};
 
 	if (nrows == 0)
 		return GS_DEVICE_OK;

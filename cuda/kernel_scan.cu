@@ -19,20 +19,20 @@
 /* One block an array. */
 static __global__ void
 __launch_bounds__(GS_SCAN_THREADS)
-gs_scan_kernel(const uint64_t n, uint64_t *d_sums, uint64_t *d_totals)
+	gs_scan_kernel(const uint64_t n, uint64_t *d_sums, uint64_t *d_totals)
 {
 	constexpr uint32_t nitems = GS_SCAN_ITEMS;
 
 	__shared__ uint64_t s_sums[GS_SCAN_THREADS / GS_WARP_SIZE];
-	uint64_t   *d_array = d_sums + blockIdx.x * n;
-	uint64_t	before = 0;
+	uint64_t *d_array = d_sums + blockIdx.x * n;
+	uint64_t before = 0;
 
 	for (uint64_t start = 0; start < n; start += GS_SCAN_THREADS * nitems)
 	{
 		const uint64_t mine = start + threadIdx.x * nitems;
-		uint64_t	numbers[nitems];
-		uint64_t	sum = 0;
-		uint64_t	total;
+		uint64_t numbers[nitems];
+		uint64_t sum = 0;
+		uint64_t total;
 
 #pragma unroll
 		for (uint32_t item = 0; item < nitems; item++)
@@ -58,7 +58,7 @@ gs_scan_kernel(const uint64_t n, uint64_t *d_sums, uint64_t *d_totals)
 GsDeviceStatus
 gs_device_scan(uint64_t n, uint32_t narrays, uint64_t *d_sums, uint64_t *d_totals, void *stream)
 {
-	void	   *args[] = {&n, &d_sums, &d_totals};
+	void *args[] = {&n, &d_sums, &d_totals};
 
 	return gs_launch((const void *) gs_scan_kernel, narrays, GS_SCAN_THREADS, 0, stream, false, args);
 }

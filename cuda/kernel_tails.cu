@@ -32,14 +32,14 @@
 /* Each element needs its own string and that of the one before. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_same_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
-					 const int component, uint8_t *d_same)
+	gs_same_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
+						 const int component, uint8_t *d_same)
 {
 	__shared__ GsTail s_tails[GS_STEP_THREADS];
 	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
-	const bool	same_group = k > 0 && k < ties.nties && ties.d_groups[k] == ties.d_groups[k - 1];
-	GsTail		before = {};
-	uint32_t	common;
+	const bool same_group = k > 0 && k < ties.nties && ties.d_groups[k] == ties.d_groups[k - 1];
+	GsTail before = {};
+	uint32_t common;
 
 	if (k < ties.nties)
 		s_tails[threadIdx.x] = gs_row_tail(rows, component, ties.d_rows[k]);
@@ -48,15 +48,15 @@ gs_same_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_con
 		return;
 	if (same_group)
 		before = threadIdx.x > 0 ? s_tails[threadIdx.x - 1] :
-			gs_row_tail(rows, component, ties.d_rows[k - 1]);
+								   gs_row_tail(rows, component, ties.d_rows[k - 1]);
 	d_same[k] = same_group &&
 		gs_compare_tails(before, s_tails[threadIdx.x], GS_PREFIX_BYTES, &common) == 0;
 }
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_list_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
-					 const int component, GsTail *d_tails)
+	gs_list_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
+						 const int component, GsTail *d_tails)
 {
 	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -67,12 +67,12 @@ gs_list_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_con
 /* d_order->skip is above all lengths before. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_tail_order_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
-					 const GsComponent *d_component, GsTailOrder *d_order)
+	gs_tail_order_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
+						 const GsComponent *d_component, GsTailOrder *d_order)
 {
 	__shared__ uint32_t s_common;
 	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
-	uint32_t	common = UINT32_MAX;
+	uint32_t common = UINT32_MAX;
 
 	if (threadIdx.x == 0)
 		s_common = common;
@@ -93,8 +93,8 @@ gs_tail_order_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_tail_keys_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
-					const GsTailOrder *d_order, uint64_t *d_keys, uint32_t *d_numbers)
+	gs_tail_keys_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
+						const GsTailOrder *d_order, uint64_t *d_keys, uint32_t *d_numbers)
 {
 	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -102,11 +102,12 @@ gs_tail_keys_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
 	{
 		const GsTail tail = d_tails[k];
 		const GsTailOrder order = *d_order;
-		uint32_t	next = 0;
+		uint32_t next = 0;
 
 		if (tail.length > order.skip)
 			next = (uint32_t) (gs_load_string(tail.address + order.skip - GS_PREFIX_BYTES,
-											  tail.length - order.skip) >> 32);
+											  tail.length - order.skip) >>
+							   32);
 		d_keys[k] = (uint64_t) ties.d_groups[k] << 32 | (order.descends ? ~next : next);
 		d_numbers[k] = (uint32_t) k;
 	}
@@ -114,8 +115,8 @@ gs_tail_keys_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_rows_of_tails_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
-						const uint32_t *d_numbers)
+	gs_rows_of_tails_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
+							const uint32_t *d_numbers)
 {
 	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -127,7 +128,7 @@ GsDeviceStatus
 gs_device_same_tails(const GsDeviceRows *rows, const GsTies *ties, int component, uint8_t *d_same,
 					 void *stream)
 {
-	void	   *args[] = {(void *) rows, (void *) ties, &component, &d_same};
+	void *args[] = {(void *) rows, (void *) ties, &component, &d_same};
 
 	if (ties->nties == 0)
 		return GS_DEVICE_OK;
@@ -138,12 +139,12 @@ gs_device_same_tails(const GsDeviceRows *rows, const GsTies *ties, int component
 /* Temporary storage, in pieces that are each aligned to 256 bytes. */
 typedef struct GsTailsTemp
 {
-	size_t		keys[2];
-	size_t		numbers[2];
-	size_t		tails;
-	size_t		order;
-	size_t		sort;
-	size_t		nbytes;
+	size_t keys[2];
+	size_t numbers[2];
+	size_t tails;
+	size_t order;
+	size_t sort;
+	size_t nbytes;
 } GsTailsTemp;
 
 static GsMergeSort
@@ -162,8 +163,8 @@ gs_tails_temp(uint64_t n)
 {
 	const GsMergeSort sort = gs_sort_of_tails(n, NULL);
 	GsTailsTemp temp = {};
-	auto		take = [&] (size_t nbytes) {
-		size_t		at = temp.nbytes;
+	auto take = [&](size_t nbytes) {
+		size_t at = temp.nbytes;
 
 		temp.nbytes += (nbytes + 255) / 256 * 256;
 		return at;
@@ -191,15 +192,15 @@ gs_device_sort_tails(const GsDeviceRows *rows, const GsTies *ties, int component
 					 void *stream)
 {
 	const GsTailsTemp temp = gs_tails_temp(ties->nties);
-	GsTail	   *d_tails = (GsTail *) ((char *) d_temp + temp.tails);
+	GsTail *d_tails = (GsTail *) ((char *) d_temp + temp.tails);
 	GsTailOrder *d_order = (GsTailOrder *) ((char *) d_temp + temp.order);
 	const GsComponent *d_component = &rows->d_packing->components[component];
 	GsMergeSort sort = gs_sort_of_tails(ties->nties, d_tails);
 	const uint32_t nblocks = gs_blocks(ties->nties, GS_STEP_THREADS);
-	void	   *list_args[] = {(void *) rows, (void *) ties, &component, &d_tails};
-	void	   *order_args[] = {(void *) ties, &d_tails, &d_component, &d_order};
-	void	   *keys_args[] = {(void *) ties, &d_tails, &d_order, &sort.d_keys[0], &sort.d_values[0]};
-	void	   *rows_args[] = {(void *) ties, &d_tails, &sort.d_values[0]};
+	void *list_args[] = {(void *) rows, (void *) ties, &component, &d_tails};
+	void *order_args[] = {(void *) ties, &d_tails, &d_component, &d_order};
+	void *keys_args[] = {(void *) ties, &d_tails, &d_order, &sort.d_keys[0], &sort.d_values[0]};
+	void *rows_args[] = {(void *) ties, &d_tails, &sort.d_values[0]};
 	GsDeviceStatus status;
 
 	if (ties->nties == 0)

@@ -23,16 +23,16 @@
 #include "row_record.cuh"
 #include "tuning.cuh"
 
-#define GS_FLAGS			16		/* of a thread */
-#define GS_TIES_TILE		(GS_STEP_THREADS * GS_FLAGS)
+#define GS_FLAGS     16 /* of a thread */
+#define GS_TIES_TILE (GS_STEP_THREADS * GS_FLAGS)
 
 /* ------------------------------------------------------------ equal to the one before? */
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bit, uint8_t *d_same)
+	gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bit, uint8_t *d_same)
 {
-	constexpr uint32_t nitems = 4;	/* four flags are one write */
+	constexpr uint32_t nitems = 4; /* four flags are one write */
 	const uint64_t start = ((uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x) * nitems;
 
 	if (start + nitems <= n)
@@ -41,7 +41,7 @@ gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bi
 		const ulonglong2 low = d_pairs[0];
 		const ulonglong2 high = d_pairs[1];
 		const uint64_t last = start > 0 ? d_words[start - 1] >> low_bit : 0;
-		const bool	first_same = start > 0 && low.x >> low_bit == last;
+		const bool first_same = start > 0 && low.x >> low_bit == last;
 
 		((uchar4 *) d_same)[start / nitems] =
 			make_uchar4(first_same, low.y >> low_bit == low.x >> low_bit,
@@ -60,7 +60,7 @@ gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bi
 static __device__ __forceinline__ uint32_t
 gs_load_flags(uint64_t n, const uint8_t *d_same, uint64_t start)
 {
-	uint32_t	flags = 0;
+	uint32_t flags = 0;
 
 	if (start + GS_FLAGS < n)
 	{
@@ -96,13 +96,13 @@ gs_group_starts(uint32_t same)
 /* d_sums: of each tile, its ties; then of each its groups. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_count_ties_kernel(const uint64_t n, const uint8_t *d_same, uint64_t *d_sums)
+	gs_count_ties_kernel(const uint64_t n, const uint8_t *d_same, uint64_t *d_sums)
 {
 	__shared__ uint32_t s_sums[GS_STEP_THREADS / GS_WARP_SIZE];
 	const uint64_t start = (uint64_t) blockIdx.x * GS_TIES_TILE + threadIdx.x * GS_FLAGS;
 	const uint32_t same = gs_load_flags(n, d_same, start);
-	uint32_t	both = __popc(gs_tied(same)) | __popc(gs_group_starts(same)) << 16;
-	uint32_t	total;
+	uint32_t both = __popc(gs_tied(same)) | __popc(gs_group_starts(same)) << 16;
+	uint32_t total;
 
 	static_assert(GS_TIES_TILE < 65536, "");
 	gs_block_inclusive_sum<GS_STEP_THREADS>(both, s_sums, &total);
@@ -115,19 +115,19 @@ gs_count_ties_kernel(const uint64_t n, const uint8_t *d_same, uint64_t *d_sums)
 
 typedef struct GsTieList
 {
-	uint64_t	n;
+	uint64_t n;
 	const uint8_t *d_same;
-	const uint64_t *d_sums;		/* before each tile: ties, groups */
-	const uint64_t *d_words;	/* the elements: these words ... */
-	int			row_bits;
-	bool		is_list;		/* ... or this list */
-	GsTies		from;
-	GsTies		to;
+	const uint64_t *d_sums;  /* before each tile: ties, groups */
+	const uint64_t *d_words; /* the elements: these words ... */
+	int row_bits;
+	bool is_list; /* ... or this list */
+	GsTies from;
+	GsTies to;
 } GsTieList;
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_list_ties_kernel(const __grid_constant__ GsTieList list)
+	gs_list_ties_kernel(const __grid_constant__ GsTieList list)
 {
 	/* element of the tile, and its group's number in the tile, from 1 */
 	__shared__ uint32_t s_ties[GS_TIES_TILE];
@@ -139,11 +139,11 @@ gs_list_ties_kernel(const __grid_constant__ GsTieList list)
 	const uint32_t both = __popc(tied) | __popc(starts) << 16;
 	const uint64_t ties_before = list.d_sums[blockIdx.x];
 	const uint64_t groups_before = list.d_sums[(uint64_t) gridDim.x + blockIdx.x];
-	uint32_t	total;
+	uint32_t total;
 	const uint32_t before = gs_block_inclusive_sum<GS_STEP_THREADS>(both, s_sums, &total) - both;
 	const uint32_t nties = total & 0xffff;
-	uint32_t	next = before & 0xffff;
-	uint32_t	group = before >> 16;
+	uint32_t next = before & 0xffff;
+	uint32_t group = before >> 16;
 
 #pragma unroll
 	for (uint32_t item = 0; item < GS_FLAGS; item++)
@@ -160,7 +160,7 @@ gs_list_ties_kernel(const __grid_constant__ GsTieList list)
 
 		list.to.d_places[to] = list.is_list ? list.from.d_places[i] : (uint32_t) i;
 		list.to.d_rows[to] = list.is_list ? list.from.d_rows[i] :
-			(uint32_t) gs_row_of_word(list.d_words[i], list.row_bits);
+											(uint32_t) gs_row_of_word(list.d_words[i], list.row_bits);
 		list.to.d_groups[to] = (uint32_t) (groups_before + (s_ties[k] >> 16) - 1);
 	}
 }
@@ -170,8 +170,8 @@ gs_list_ties_kernel(const __grid_constant__ GsTieList list)
 /* If a radix sort left its result in the second arrays. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_bring_back_kernel(const uint64_t n, const uint32_t *d_selector, const uint64_t *d_keys_from,
-					 const uint32_t *d_rows_from, uint64_t *d_keys, uint32_t *d_rows)
+	gs_bring_back_kernel(const uint64_t n, const uint32_t *d_selector, const uint64_t *d_keys_from,
+						 const uint32_t *d_rows_from, uint64_t *d_keys, uint32_t *d_rows)
 {
 	const uint64_t i = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -184,7 +184,7 @@ gs_bring_back_kernel(const uint64_t n, const uint32_t *d_selector, const uint64_
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-gs_place_ties_kernel(const __grid_constant__ GsTies ties, uint64_t *d_words)
+	gs_place_ties_kernel(const __grid_constant__ GsTies ties, uint64_t *d_words)
 {
 	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -197,7 +197,7 @@ gs_place_ties_kernel(const __grid_constant__ GsTies ties, uint64_t *d_words)
 GsDeviceStatus
 gs_device_same_words(uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same, void *stream)
 {
-	void	   *args[] = {&n, &d_words, &low_bit, &d_same};
+	void *args[] = {&n, &d_words, &low_bit, &d_same};
 
 	if (n == 0)
 		return GS_DEVICE_OK;
@@ -215,7 +215,7 @@ GsDeviceStatus
 gs_device_count_ties(uint64_t n, const uint8_t *d_same, GsTieCount *d_count, void *d_temp, void *stream)
 {
 	const uint32_t nblocks = gs_blocks(n, GS_TIES_TILE);
-	void	   *args[] = {&n, &d_same, &d_temp};
+	void *args[] = {&n, &d_same, &d_temp};
 	GsDeviceStatus status = GS_DEVICE_OK;
 
 	static_assert(offsetof(GsTieCount, nties) == 0 && sizeof(GsTieCount) == 2 * sizeof(uint64_t), "");
@@ -231,8 +231,8 @@ GsDeviceStatus
 gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, int row_bits,
 					const GsTies *from, const GsTies *out, const void *d_temp, void *stream)
 {
-	GsTieList	list = {n, d_same, (const uint64_t *) d_temp, d_words, row_bits, from != NULL, {}, *out};
-	void	   *args[] = {&list};
+	GsTieList list = {n, d_same, (const uint64_t *) d_temp, d_words, row_bits, from != NULL, {}, *out};
+	void *args[] = {&list};
 
 	if (from != NULL)
 		list.from = *from;
@@ -243,7 +243,7 @@ gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, 
 }
 
 /* Temporary storage of a sort of the list: | selector | row numbers | the sort's |. */
-#define GS_SELECTOR_BYTES	256
+#define GS_SELECTOR_BYTES 256
 
 static size_t
 gs_scratch_rows_bytes(uint64_t n)
@@ -281,18 +281,18 @@ gs_sort_ties_temp_bytes(GsAlgorithm algorithm, uint64_t n)
 
 	return GS_SELECTOR_BYTES + gs_scratch_rows_bytes(n) +
 		(algorithm == GS_ALGORITHM_MERGE ? gs_device_merge_temp_bytes(&merge) :
-		 gs_device_radix_temp_bytes(&radix));
+										   gs_device_radix_temp_bytes(&radix));
 }
 
 GsDeviceStatus
 gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *ties, int nbits, uint64_t *const d_keys[2],
 					void *d_temp, void *stream)
 {
-	uint64_t	n = ties->nties;
-	uint32_t   *d_selector = (uint32_t *) d_temp;
-	uint32_t   *d_scratch_rows = (uint32_t *) ((char *) d_temp + GS_SELECTOR_BYTES);
-	char	   *d_sort_temp = (char *) d_scratch_rows + gs_scratch_rows_bytes(n);
-	size_t		sort_temp_bytes = gs_sort_ties_temp_bytes(algorithm, n) -
+	uint64_t n = ties->nties;
+	uint32_t *d_selector = (uint32_t *) d_temp;
+	uint32_t *d_scratch_rows = (uint32_t *) ((char *) d_temp + GS_SELECTOR_BYTES);
+	char *d_sort_temp = (char *) d_scratch_rows + gs_scratch_rows_bytes(n);
+	size_t sort_temp_bytes = gs_sort_ties_temp_bytes(algorithm, n) -
 		(size_t) (d_sort_temp - (char *) d_temp);
 	GsDeviceStatus status;
 
@@ -319,8 +319,8 @@ gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *ties, int nbits, uint64
 	status = gs_device_radix_sort(&sort, d_sort_temp, sort_temp_bytes, stream);
 	if (status == GS_DEVICE_OK)
 	{
-		void	   *args[] = {&n, &d_selector, &sort.d_keys[1], &sort.d_values[1],
-			&sort.d_keys[0], &sort.d_values[0]};
+		void *args[] = {&n, &d_selector, &sort.d_keys[1], &sort.d_values[1],
+						&sort.d_keys[0], &sort.d_values[0]};
 
 		status = gs_launch((const void *) gs_bring_back_kernel, gs_blocks(n, GS_STEP_THREADS),
 						   GS_STEP_THREADS, 0, stream, false, args);
@@ -331,7 +331,7 @@ gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *ties, int nbits, uint64
 GsDeviceStatus
 gs_device_place_ties(const GsTies *ties, uint64_t *d_words, void *stream)
 {
-	void	   *args[] = {(void *) ties, &d_words};
+	void *args[] = {(void *) ties, &d_words};
 
 	if (ties->nties == 0)
 		return GS_DEVICE_OK;

@@ -22,7 +22,7 @@
 #include "device_sort.h"
 
 /* Bytes of a string that its prefix holds; a tail begins behind them. */
-#define GS_PREFIX_BYTES		8
+#define GS_PREFIX_BYTES 8
 
 typedef struct GsTails
 {
@@ -45,7 +45,7 @@ gs_load_string(uint64_t address, uint32_t nbytes)
 {
 	const uint64_t *word = (const uint64_t *) (address & ~UINT64_C(7));
 	const uint32_t skipped = (uint32_t) address & 7;
-	uint64_t	number = word[0] >> (8 * skipped);
+	uint64_t number = word[0] >> (8 * skipped);
 
 	if (skipped != 0 && skipped + nbytes > 8)
 		number |= word[1] << (64 - 8 * skipped);
@@ -68,8 +68,8 @@ gs_compare_tails(const GsTail &a, const GsTail &b, uint32_t skip, uint32_t *comm
 
 	for (uint32_t i = skip; i < shorter; i += 8)
 	{
-		uint64_t	number_a = gs_load_string(a.address + i - GS_PREFIX_BYTES, shorter - i);
-		uint64_t	number_b = gs_load_string(b.address + i - GS_PREFIX_BYTES, shorter - i);
+		uint64_t number_a = gs_load_string(a.address + i - GS_PREFIX_BYTES, shorter - i);
+		uint64_t number_b = gs_load_string(b.address + i - GS_PREFIX_BYTES, shorter - i);
 
 		if (number_a != number_b)
 		{
@@ -85,9 +85,9 @@ gs_compare_tails(const GsTail &a, const GsTail &b, uint32_t skip, uint32_t *comm
 static __device__ inline int
 gs_tails_order(const GsTails &tails, uint64_t value_a, uint64_t value_b)
 {
-	uint32_t	common;
-	const int	order = gs_compare_tails(tails.d_tails[value_a], tails.d_tails[value_b],
-										 tails.d_order->skip, &common);
+	uint32_t common;
+	const int order = gs_compare_tails(tails.d_tails[value_a], tails.d_tails[value_b],
+									   tails.d_order->skip, &common);
 
 	return tails.d_order->descends ? -order : order;
 }
@@ -101,4 +101,4 @@ gs_key_less(const GsTails &tails, uint64_t a, uint64_t value_a, uint64_t b, uint
 	return gs_tails_order(tails, value_a, value_b) < 0;
 }
 
-#endif							/* GPUSORT_KEY_COMPARE_CUH */
+#endif /* GPUSORT_KEY_COMPARE_CUH */

@@ -33,9 +33,9 @@ gs_device_facts(GsDeviceFacts *facts)
 {
 	static GsDeviceFacts known[GS_MAX_DEVICES];
 	cudaError_t error;
-	int			device;
-	int			major;
-	int			minor;
+	int device;
+	int major;
+	int minor;
 
 	error = cudaGetDevice(&device);
 	if (error != cudaSuccess)
@@ -77,7 +77,7 @@ GsDeviceStatus
 gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *facts, const void *kernel,
 						  int nthreads, size_t shared_bytes, uint32_t *nblocks)
 {
-	int			resident = 0;
+	int resident = 0;
 
 	if (facts->number < GS_MAX_DEVICES)
 		resident = __atomic_load_n(&known->nblocks[facts->number], __ATOMIC_ACQUIRE);

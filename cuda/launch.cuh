@@ -16,15 +16,15 @@
 #include "device_sort.h"
 
 /* Devices past that number are asked anew each time. */
-#define GS_MAX_DEVICES		16
+#define GS_MAX_DEVICES 16
 
 typedef struct GsDeviceFacts
 {
-	int			number;
-	int			nmultiprocessors;
-	int			shared_bytes;	/* that a block can have */
-	int			shared_bytes_sm;	/* that a multiprocessor has */
-	int			capability;		/* 90 is 9.0 */
+	int number;
+	int nmultiprocessors;
+	int shared_bytes;    /* that a block can have */
+	int shared_bytes_sm; /* that a multiprocessor has */
+	int capability;      /* 90 is 9.0 */
 } GsDeviceFacts;
 
 /* The current device.  Errors are kept for gs_device_last_error(). */
@@ -39,7 +39,7 @@ extern GsDeviceStatus gs_cuda_status(cudaError_t error);
  */
 typedef struct GsKernelFacts
 {
-	int			nblocks[GS_MAX_DEVICES];	/* a multiprocessor holds; 0: not asked */
+	int nblocks[GS_MAX_DEVICES]; /* a multiprocessor holds; 0: not asked */
 } GsKernelFacts;
 
 /*
@@ -64,4 +64,4 @@ gs_blocks(uint64_t n, uint32_t ntile)
 extern GsDeviceStatus gs_launch(const void *kernel, uint32_t nblocks, uint32_t nthreads,
 								size_t shared_bytes, void *stream, bool early, void **args);
 
-#endif							/* GPUSORT_LAUNCH_CUH */
+#endif /* GPUSORT_LAUNCH_CUH */

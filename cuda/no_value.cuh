@@ -10,10 +10,18 @@
 
 typedef struct GsNoValue
 {
-	char		unused;
+	char unused;
 } GsNoValue;
 
-template <typename Value> struct GsHasValue { static const bool yes = true; };
-template <> struct GsHasValue<GsNoValue> { static const bool yes = false; };
+template <typename Value>
+struct GsHasValue
+{
+	static const bool yes = true;
+};
+template <>
+struct GsHasValue<GsNoValue>
+{
+	static const bool yes = false;
+};
 
-#endif							/* GPUSORT_NO_VALUE_CUH */
+#endif /* GPUSORT_NO_VALUE_CUH */

@@ -99,7 +99,7 @@ gs_row_tail(const GsDeviceRows &rows, int component_number, uint32_t row)
 	const uint64_t location = rows.d_locations[row];
 	const uint32_t row_bytes = GS_LOCATION_LENGTH(location) * GS_ROW_ALIGN;
 	const uint64_t where = record[component.word];
-	GsTail		tail = {0, 0, row};
+	GsTail tail = {0, 0, row};
 
 	if (component.nullable &&
 		(gs_record_nulls(record, rows.d_packing->nwords) >> component.column & 1) != 0)
@@ -111,4 +111,4 @@ gs_row_tail(const GsDeviceRows &rows, int component_number, uint32_t row)
 	return tail;
 }
 
-#endif							/* GPUSORT_ROW_RECORD_CUH */
+#endif /* GPUSORT_ROW_RECORD_CUH */

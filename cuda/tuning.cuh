@@ -17,7 +17,7 @@
 #include "block_rank.cuh"
 
 /* Runs that a round of the merge sort makes into one. */
-#define GS_MERGE_WAYS			8
+#define GS_MERGE_WAYS 8
 
 /*
  * A pass's tile is threads x items keys; blocks is how many shall fit on one
@@ -53,7 +53,7 @@
  * The rest were not measured: they follow their nearest neighbour.
  */
 template <int key_bytes, int value_bytes>
-struct GsRadixTile				/* 1, 2 or 4 + 4 */
+struct GsRadixTile /* 1, 2 or 4 + 4 */
 {
 	static const int threads = 384;
 	static const int items = 24;
@@ -63,7 +63,7 @@ struct GsRadixTile				/* 1, 2 or 4 + 4 */
 };
 
 template <int key_bytes>
-struct GsRadixTile<key_bytes, 0>	/* 1, 2 or 4 */
+struct GsRadixTile<key_bytes, 0> /* 1, 2 or 4 */
 {
 	static const int threads = 512;
 	static const int items = 40;
@@ -73,7 +73,7 @@ struct GsRadixTile<key_bytes, 0>	/* 1, 2 or 4 */
 };
 
 template <int key_bytes>
-struct GsRadixTile<key_bytes, 8>	/* 1, 2, 4 or 8 + 8 */
+struct GsRadixTile<key_bytes, 8> /* 1, 2, 4 or 8 + 8 */
 {
 	static const int threads = 384;
 	static const int items = 16;
@@ -140,29 +140,29 @@ struct GsRadixTile<8, 4>
  *	u64			512x8 b2			0.179	0.242	0.308	0.568
  *				large				0.191	0.215	0.276	0.483
  */
-#define GS_FEW_THREADS			512
-#define GS_FEW_ITEMS			4
-#define GS_FEW_LOOKBACK			16
-#ifndef GS_FEW_KEYS				/* tests make them small */
-#define GS_FEW_KEYS				(1 << 18)
-#define GS_SOME_KEYS			(3 << 20)
+#define GS_FEW_THREADS  512
+#define GS_FEW_ITEMS    4
+#define GS_FEW_LOOKBACK 16
+#ifndef GS_FEW_KEYS /* tests make them small */
+#define GS_FEW_KEYS  (1 << 18)
+#define GS_SOME_KEYS (3 << 20)
 #endif
-#define GS_SOME_THREADS			512
-#define GS_SOME_ITEMS			9
-#define GS_SOME_BLOCKS			2
-#define GS_SOME_LOOKBACK		8
-#define GS_FEW_STAGED			false	/* both */
+#define GS_SOME_THREADS  512
+#define GS_SOME_ITEMS    9
+#define GS_SOME_BLOCKS   2
+#define GS_SOME_LOOKBACK 8
+#define GS_FEW_STAGED    false /* both */
 
 /* One block sorts that many keys at most, in one launch. */
-#define GS_BLOCK_SORT_THREADS	256
-#define GS_BLOCK_SORT_ITEMS		8
+#define GS_BLOCK_SORT_THREADS 256
+#define GS_BLOCK_SORT_ITEMS   8
 
-#define GS_RANK_METHOD			GS_RANK_BALLOT
+#define GS_RANK_METHOD GS_RANK_BALLOT
 
-#define GS_COUNT_THREADS		512
+#define GS_COUNT_THREADS 512
 
 /* Kernels of a sort start early (programmatic dependent launch) up to here. */
-#define GS_EARLY_LAUNCH_KEYS	(1 << 24)
+#define GS_EARLY_LAUNCH_KEYS (1 << 24)
 
 /*
  * Merge sort.  A tile is sorted by one block, and is also what a block merges
@@ -224,8 +224,8 @@ struct GsMergeLarge<8> : GsMergeShape<640, 9, 2, 128>
  */
 typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
 
-#ifndef GS_MERGE_FEW_KEYS		/* tests make it small */
-#define GS_MERGE_FEW_KEYS		(1 << 19)
+#ifndef GS_MERGE_FEW_KEYS /* tests make it small */
+#define GS_MERGE_FEW_KEYS (1 << 19)
 #endif
 
 /*
@@ -251,18 +251,18 @@ typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
  * same_tails 0.13.  Not to skip what all strings have in common, 4 bytes behind
  * the first 8: 9.5.
  */
-#define GS_STEP_THREADS			256
+#define GS_STEP_THREADS 256
 
 /* Pack: a block's tile is so many rows a thread. */
-#define GS_PACK_THREADS			256
-#define GS_PACK_ITEMS			8
+#define GS_PACK_THREADS 256
+#define GS_PACK_ITEMS   8
 
 /* Row ends: the same. */
-#define GS_ENDS_ITEMS			8
+#define GS_ENDS_ITEMS 8
 
 /* The scan of the tiles' sums, by one block. */
-#define GS_SCAN_THREADS			1024
-#define GS_SCAN_ITEMS			4
+#define GS_SCAN_THREADS 1024
+#define GS_SCAN_ITEMS   4
 
 /*
  * Gather: a block writes so many pieces of 16 bytes a thread.  A batch of 16 MB
@@ -272,7 +272,7 @@ typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
  *	rows of 160 to 224 bytes	875		one search over all rows
  *								1012	the first row is guessed, early launch
  */
-#define GS_GATHER_THREADS		256
-#define GS_GATHER_ITEMS			4
+#define GS_GATHER_THREADS 256
+#define GS_GATHER_ITEMS   4
 
-#endif							/* GPUSORT_TUNING_CUH */
+#endif /* GPUSORT_TUNING_CUH */

@@ -24,13 +24,13 @@
 #include "key_compare.cuh"
 #include "warp_match.cuh"
 
-#define GS_BITONIC_ITEMS	4
-#define GS_BITONIC_KEYS		(GS_BITONIC_ITEMS * GS_WARP_SIZE)
+#define GS_BITONIC_ITEMS 4
+#define GS_BITONIC_KEYS  (GS_BITONIC_ITEMS * GS_WARP_SIZE)
 
 typedef struct GsElement
 {
-	uint64_t	key;
-	uint32_t	number;
+	uint64_t key;
+	uint32_t number;
 } GsElement;
 
 /*
@@ -57,9 +57,9 @@ gs_warp_bitonic_sort(GsElement (&elements)[GS_BITONIC_ITEMS], Less less)
 					if ((item & apart) == 0)
 					{
 						/* both in this lane; up is the same for all lanes */
-						const bool	up = (item * lanes & length) == 0;
-						GsElement	low = elements[item];
-						GsElement	high = elements[item + apart];
+						const bool up = (item * lanes & length) == 0;
+						GsElement low = elements[item];
+						GsElement high = elements[item + apart];
 
 						if (less(high, low) == up)
 						{
@@ -75,9 +75,9 @@ gs_warp_bitonic_sort(GsElement (&elements)[GS_BITONIC_ITEMS], Less less)
 				for (uint32_t item = 0; item < GS_BITONIC_ITEMS; item++)
 				{
 					const uint32_t place = item * GS_WARP_SIZE + gs_lane();
-					const bool	up = (place & length) == 0;
-					const bool	lower = (place & distance) == 0;
-					GsElement	other;
+					const bool up = (place & length) == 0;
+					const bool lower = (place & distance) == 0;
+					GsElement other;
 
 					other.key = __shfl_xor_sync(GS_ALL_LANES, elements[item].key, distance);
 					other.number = __shfl_xor_sync(GS_ALL_LANES, elements[item].number, distance);
@@ -90,4 +90,4 @@ gs_warp_bitonic_sort(GsElement (&elements)[GS_BITONIC_ITEMS], Less less)
 	}
 }
 
-#endif							/* GPUSORT_WARP_BITONIC_CUH */
+#endif /* GPUSORT_WARP_BITONIC_CUH */

@@ -20,8 +20,7 @@ static __device__ __forceinline__ void
 gs_copy_16_bytes(void *s_to, const void *d_from)
 {
 #if __CUDA_ARCH__ >= 800
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-				 :: "r"((uint32_t) __cvta_generic_to_shared(s_to)), "l"(d_from)
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t) __cvta_generic_to_shared(s_to)), "l"(d_from)
 				 : "memory");
 #else
 	*(uint4 *) s_to = *(const uint4 *) d_from;
@@ -33,7 +32,8 @@ static __device__ __forceinline__ void
 gs_warp_copy_commit(void)
 {
 #if __CUDA_ARCH__ >= 800
-	asm volatile("cp.async.commit_group;" ::: "memory");
+	asm volatile("cp.async.commit_group;" ::
+					 : "memory");
 #endif
 }
 
@@ -43,7 +43,8 @@ static __device__ __forceinline__ void
 gs_warp_copy_wait(void)
 {
 #if __CUDA_ARCH__ >= 800
-	asm volatile("cp.async.wait_group %0;" :: "n"(npending) : "memory");
+	asm volatile("cp.async.wait_group %0;" ::"n"(npending)
+				 : "memory");
 #endif
 	__syncwarp();
 }
@@ -64,7 +65,7 @@ gs_warp_copy_slice(T *s_slice, const T *d_slice, int64_t nvalid, T padding)
 #pragma unroll
 		for (uint32_t first = 0; first < nchunks; first += GS_WARP_SIZE)
 		{
-			uint32_t	chunk = first + gs_lane();
+			uint32_t chunk = first + gs_lane();
 
 			if (first + GS_WARP_SIZE <= nchunks || chunk < nchunks)
 				gs_copy_16_bytes((char *) s_slice + 16 * chunk,
@@ -78,4 +79,4 @@ gs_warp_copy_slice(T *s_slice, const T *d_slice, int64_t nvalid, T padding)
 	}
 }
 
-#endif							/* GPUSORT_WARP_COPY_CUH */
+#endif /* GPUSORT_WARP_COPY_CUH */

@@ -19,8 +19,8 @@
 
 #include <stdint.h>
 
-#define GS_WARP_SIZE	32
-#define GS_ALL_LANES	0xffffffffu
+#define GS_WARP_SIZE 32
+#define GS_ALL_LANES 0xffffffffu
 
 static __device__ __forceinline__ uint32_t
 gs_lane(void)
@@ -31,18 +31,20 @@ gs_lane(void)
 static __device__ __forceinline__ uint32_t
 gs_lanes_below(void)
 {
-	uint32_t	mask;
+	uint32_t mask;
 
-	asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));
+	asm("mov.u32 %0, %%lanemask_lt;"
+		: "=r"(mask));
 	return mask;
 }
 
 static __device__ __forceinline__ uint32_t
 gs_lanes_above(void)
 {
-	uint32_t	mask;
+	uint32_t mask;
 
-	asm("mov.u32 %0, %%lanemask_gt;" : "=r"(mask));
+	asm("mov.u32 %0, %%lanemask_gt;"
+		: "=r"(mask));
 	return mask;
 }
 
@@ -51,12 +53,12 @@ template <int nbits>
 static __device__ __forceinline__ uint32_t
 gs_warp_peers_ballot(uint32_t digit)
 {
-	uint32_t	peers = GS_ALL_LANES;
+	uint32_t peers = GS_ALL_LANES;
 
 #pragma unroll
 	for (int bit = 0; bit < nbits; bit++)
 	{
-		uint32_t	agree;
+		uint32_t agree;
 
 		/*
 		 * Spelled out: this loop is most of what a pass issues.  From C the
@@ -70,7 +72,8 @@ gs_warp_peers_ballot(uint32_t digit)
 					 "	vote.sync.ballot.b32 %0, mine, 0xffffffff;\n"
 					 "	@!mine not.b32 %0, %0;\n"
 					 "}"
-					 : "=r"(agree) : "r"(digit), "r"(1u << bit));
+					 : "=r"(agree)
+					 : "r"(digit), "r"(1u << bit));
 		peers &= agree;
 	}
 	return peers;
@@ -86,4 +89,4 @@ gs_warp_peers_match(uint32_t digit)
 #endif
 }
 
-#endif							/* GPUSORT_WARP_MATCH_CUH */
+#endif /* GPUSORT_WARP_MATCH_CUH */

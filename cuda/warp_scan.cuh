@@ -18,7 +18,7 @@ gs_warp_inclusive_sum(T x)
 #pragma unroll
 	for (uint32_t step = 1; step < GS_WARP_SIZE; step *= 2)
 	{
-		T			below = __shfl_up_sync(GS_ALL_LANES, x, step);
+		T below = __shfl_up_sync(GS_ALL_LANES, x, step);
 
 		if (gs_lane() >= step)
 			x += below;
@@ -26,4 +26,4 @@ gs_warp_inclusive_sum(T x)
 	return x;
 }
 
-#endif							/* GPUSORT_WARP_SCAN_CUH */
+#endif /* GPUSORT_WARP_SCAN_CUH */

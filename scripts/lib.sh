@@ -4,10 +4,14 @@
 #	install_optional_packages PACKAGE...	those that some tests skip without
 #	make_locales LOCALE...			those that are missing, in UTF-8
 #	make_workdir					a temporary folder, gone at exit
-#	build_and_install				gpusort, from a copy of the tree in there
-#	start_cluster SETTING...		a throw-away PostgreSQL in there
+#	make_cache						a folder that stays: $TMPDIR/gpusort-test-UID
+#	copy_tree FOLDER				the sources, to there; $tree is the folder
+#	build_and_install [OPTION...]	gpusort, from $tree, by default a copy in the
+#									temporary folder; make's options
+#	start_cluster SETTING...		a throw-away PostgreSQL in the temporary folder, or
+#									in its folder $cluster if that is set
 #
-# To be called in that order.  Outside of the temporary folder only three things
+# To be called in that order.  Outside of these folders only three things
 # change: packages, locales, and gpusort's files in PostgreSQL's folders.  No existing
 # cluster is started, stopped or asked anything.
 #
@@ -26,7 +30,9 @@ set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 workdir=
+cache=
 tree=			# the copy of $top
+cluster=		# which of several
 run_user=		# who runs PostgreSQL
 bindir=
 pgxs_dir=
@@ -66,6 +72,9 @@ on_exit()
 	trap - EXIT
 	trap '' INT TERM HUP
 	set +e
+	if declare -F end_jobs >/dev/null; then
+		end_jobs </dev/null >&2
+	fi
 	remove_workdir </dev/null >&2
 	if declare -F at_exit >/dev/null; then
 		at_exit
@@ -222,6 +231,11 @@ make_workdir()
 
 # The architectures of this machine's devices; where there is none but a
 # compiler, one, to see that it builds.
+has_nvcc()
+{
+	command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]
+}
+
 has_device()
 {
 	nvidia-smi -L >/dev/null 2>&1
@@ -236,20 +250,41 @@ device_archs()
 	echo $archs
 }
 
-build_and_install()
+# What others could write to is no place for programs that we run.
+make_cache()
 {
-	local options=(PG_CONFIG="$PG_CONFIG" COPT=-Werror
-		CUDA_ARCHS="${CUDA_ARCHS:-$(device_archs)}" ${WITH_CUDA:+WITH_CUDA="$WITH_CUDA"})
+	cache=${TMPDIR:-/tmp}/gpusort-test-$UID
+	mkdir -p -m 755 "$cache"
+	[[ -O $cache && ! -L $cache ]] || die "$cache belongs to somebody else"
+}
 
-	tree=$workdir/tree
-	mkdir "$tree"
+# Copies what has changed, with its times, so that make in there builds what has
+# changed.  Files that are gone here go there, too.
+copy_tree()
+{
+	tree=$1
+	mkdir -p "$tree"
 	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
-		--exclude=./build --exclude=./test/*/build --exclude=./results \
-		--exclude=./output_iso --exclude=./tmp_check -cf - . | tar -C "$tree" -xf -
+		--exclude=./build --exclude='./test/*/build' --exclude=./results \
+		--exclude=./output_iso --exclude=./tmp_check --exclude=./compile_commands.json -cf - . |
+		tar -C "$tree" -xvf - | LC_ALL=C sort >"$tree.files"
+	if [[ -e $tree.files.before ]]; then
+		LC_ALL=C comm -23 "$tree.files.before" "$tree.files" | grep -v '/$' |
+			(cd "$tree" && tr '\n' '\0' | xargs -0 -r rm -f) || true
+	fi
+	mv "$tree.files" "$tree.files.before"
 	if ((EUID == 0)); then
 		chown -R "$run_user" "$tree"
 	fi
+}
 
+# Options that make a difference to objects are those of the caller for all of a tree.
+build_and_install()
+{
+	local options=(PG_CONFIG="$PG_CONFIG" COPT=-Werror
+		CUDA_ARCHS="${CUDA_ARCHS:-$(device_archs)}" ${WITH_CUDA:+WITH_CUDA="$WITH_CUDA"} "$@")
+
+	[[ -n $tree ]] || copy_tree "$workdir/tree"
 	say "Building gpusort for $("$PG_CONFIG" --version)."
 	quietly as_user make -C "$tree" -j"$(nproc)" "${options[@]}"
 	quietly as_root make -C "$tree" "${options[@]}" install
@@ -258,19 +293,21 @@ build_and_install()
 # Arguments are lines for postgresql.conf.  Afterwards psql finds the cluster.
 start_cluster()
 {
-	local datadir=$workdir/data
+	local folder=$workdir${cluster:+/$cluster}
+	local datadir=$folder/data
 
-	say "Starting a throw-away cluster in $workdir."
+	say "Starting a throw-away cluster in $folder."
+	as_user mkdir -p "$folder"
 	quietly as_user "$bindir/initdb" -D "$datadir" -U postgres -A trust -N --locale=C.UTF-8 -E UTF8
 	{
 		printf "listen_addresses = ''\n"
-		printf "unix_socket_directories = '%s'\n" "$workdir"
+		printf "unix_socket_directories = '%s'\n" "$folder"
 		printf "fsync = off\n"
 		printf '%s\n' "$@"
 	} >>"$datadir/postgresql.conf"
-	if ! as_user "$bindir/pg_ctl" start -s -w -D "$datadir" -l "$workdir/server.log" </dev/null; then
-		cat "$workdir/server.log" >&2
+	if ! as_user "$bindir/pg_ctl" start -s -w -D "$datadir" -l "$folder/server.log" </dev/null; then
+		cat "$folder/server.log" >&2
 		die "the cluster did not start"
 	fi
-	export PGHOST=$workdir PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+	export PGHOST=$folder PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
 }

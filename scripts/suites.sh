@@ -1,22 +1,38 @@
 # suites.sh - runs suites of tests and counts.  Sourced after lib.sh, not run.
 #
 #	run_suite NAME regress|tap COMMAND...
-#	run_installcheck				pg_regress, in the cluster of start_cluster
+#	run_jobs						the functions in the array jobs, some at a time
+#	run_installcheck [TITLE]		pg_regress, in the cluster of start_cluster
 #	show_files FILE...				their ends, those that there are
 #
-# At exit the last line is "N passed, N failed".  A suite without tests counts
-# as failed; what a test skips counts as neither.  The caller sets complete=1 when
-# it is through: else something counts as failed.
+# At exit the last lines are a table of the suites with their times, and "N passed,
+# N failed".  A suite without tests counts as failed; what a test skips counts as
+# neither.  The caller sets complete=1 when it is through: else something counts
+# as failed.
+#
+# Environment: JOBS, how many jobs run at a time: by default one more than there are
+# processors, since tests wait a good part of their time.
 
 passed=0
 failed=0
 complete=
+summary=()				# lines of the table
+jobs=()					# each a function and its arguments
+max_jobs=${JOBS:-$(($(nproc) + 1))}
+declare -A running=()	# job numbers by process
 
 at_exit()
 {
 	if [[ -z $complete ]]; then
 		failed=$((failed + 1))
 		((exit_status)) || exit_status=1
+	fi
+	if ((${#summary[@]} > 0)); then
+		say
+		printf '%-36s %8s %8s %8s %9s\n' suite passed failed skipped seconds
+		printf '%-36s %8d %8d %8d %9.1f\n' "${summary[@]}"
+		say "All of it took $SECONDS s."
+		say
 	fi
 	say "$passed passed, $failed failed"
 }
@@ -60,26 +76,108 @@ run_suite()
 {
 	local name=$1
 	local format=$2
-	local log=$workdir/suite.log
+	local start=$EPOCHREALTIME
 	local status=0
-	local ok not_ok skipped
+	local ok not_ok skipped log seconds
 
 	shift 2
+	log=$(mktemp "$workdir/suite.XXXXXX")
 	say
 	say "=== $name"
 	"$@" </dev/null 2>&1 | tee "$log" || status=$?
 	"count_$format" "$log"
-	if ((ok + not_ok == 0)); then
+	rm -f "$log"
+	if ((ok + not_ok + skipped == 0)); then
 		say "$name: no test ran"
 		not_ok=1
 	elif ((status != 0 && not_ok == 0)); then
 		say "$name: ended with status $status"
 		not_ok=1
 	fi
-	say "--- $name: $ok passed, $not_ok failed$( ((skipped == 0)) || echo ", $skipped skipped")"
+	seconds=$(LC_ALL=C awk -v from="$start" -v to="$EPOCHREALTIME" 'BEGIN {printf "%.1f", to - from}')
+	say "--- $name: $ok passed, $not_ok failed$( ((skipped == 0)) || echo ", $skipped skipped") in $seconds s"
 	passed=$((passed + ok))
 	failed=$((failed + not_ok))
+	summary+=("$name" "$ok" "$not_ok" "$skipped" "$seconds")
 	((not_ok == 0))
+}
+
+# ------------------------------------------------------------ several at a time
+
+# A job is a function that calls run_suite.  It runs in a process and a process
+# group of its own; its output, its counts and its lines of the table go to files.
+start_job()
+{
+	local number=$1
+	local folder=$workdir/job.$1
+
+	mkdir "$folder"
+	set -m
+	(
+		set +m
+		passed=0
+		failed=0
+		summary=()
+		${jobs[number]}
+		printf '%s\n' "$passed" "$failed" "${summary[@]}" >"$folder/counts"
+	) </dev/null >"$folder/output" 2>&1 &
+	running[$!]=$number
+	set +m
+}
+
+show_job()
+{
+	local folder=$workdir/job.$1
+	local counts=()
+
+	cat "$folder/output"
+	[[ ! -e $folder/counts ]] || mapfile -t counts <"$folder/counts"
+	if ((${#counts[@]} == 0)); then
+		say "${jobs[$1]}: did not come to its end"
+		counts=(0 1)
+	fi
+	passed=$((passed + counts[0]))
+	failed=$((failed + counts[1]))
+	summary+=("${counts[@]:2}")
+	rm -rf "$folder"
+}
+
+# Their outputs come in the order of the jobs, each as soon as it is complete.
+run_jobs()
+{
+	local started=0
+	local shown=0
+	local ended=()
+	local pid
+
+	if ((${#jobs[@]} == 1)); then
+		${jobs[0]}
+	else
+		while ((shown < ${#jobs[@]})); do
+			while ((started < ${#jobs[@]} && ${#running[@]} < max_jobs)); do
+				start_job "$started"
+				started=$((started + 1))
+			done
+			wait -n -p pid "${!running[@]}" || true
+			ended[running[$pid]]=1
+			unset "running[$pid]"
+			while [[ -n ${ended[shown]:-} ]]; do
+				show_job "$shown"
+				shown=$((shown + 1))
+			done
+		done
+	fi
+	jobs=()
+}
+
+# Before the temporary folder goes.
+end_jobs()
+{
+	local pid
+
+	for pid in "${!running[@]}"; do
+		kill -TERM -- "-$pid" || true
+	done
 }
 
 # Shows the end of files, those that there are.
@@ -96,13 +194,34 @@ show_files()
 	done
 }
 
-# make installcheck, once for each of its two halves, so that both run.
+# make installcheck, once for each of its two halves, so that both run.  TITLE tells
+# several of them apart.  Not all tests are run if the arrays regress_tests and
+# isolation_tests are there.
 run_installcheck()
 {
-	local installcheck=(as_user make -s -C "$tree" PG_CONFIG="$PG_CONFIG" installcheck)
+	local title=${1:+ $1}
+	local output=$workdir/regress${1:+-${1// /-}}
 
-	run_suite regression regress "${installcheck[@]}" ISOLATION= ||
-		show_files "$tree/regression.diffs"
-	run_suite isolation regress "${installcheck[@]}" REGRESS= ||
-		show_files "$tree/output_iso/regression.diffs"
+	as_user mkdir -p "$output/isolation"
+	if ! declare -p regress_tests >/dev/null 2>&1; then
+		run_half "regression$title" "$output" ISOLATION=
+		run_half "isolation$title" "$output/isolation" REGRESS=
+		return
+	fi
+	if ((${#regress_tests[@]} > 0)); then
+		run_half "regression$title" "$output" ISOLATION= REGRESS="${regress_tests[*]}"
+	fi
+	if ((${#isolation_tests[@]} > 0)); then
+		run_half "isolation$title" "$output/isolation" REGRESS= ISOLATION="${isolation_tests[*]}"
+	fi
+}
+
+run_half()
+{
+	local name=$1
+	local output=$2
+
+	shift 2
+	run_suite "$name" regress as_user make -s -C "$tree" PG_CONFIG="$PG_CONFIG" \
+		EXTRA_REGRESS_OPTS="--outputdir=$output" installcheck "$@" || show_files "$output/regression.diffs"
 }

@@ -94,12 +94,12 @@ $node->safe_psql('postgres', q{INSERT INTO input SELECT -i, NULL, NULL, 'Infinit
 	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8')});
 like($node->safe_psql('postgres', "SET gpusort.verify = off; SELECT same(\$x\$$_\$x\$)"), qr/^same, \d$/, "$_ without gpusort.verify")
   foreach ('(i)', 'unique (i)', '(k)', '(k DESC, i)', '(n)', '(n DESC NULLS LAST)', '(n, s)', '(i) INCLUDE (s)', '(s)', '(s COLLATE "en-x-icu")', '(s COLLATE of_libc)', '(s COLLATE of_libc DESC, k)',
-	'(k, s COLLATE of_libc)', '(s COLLATE of_libc, n) WITH (fillfactor = 40)', '(s COLLATE of_libc) INCLUDE (k)', '(s COLLATE of_libc) WITH (deduplicate_items = off)', '(long COLLATE of_libc)',
-	'(long COLLATE of_libc, i)', 'unique (s COLLATE of_libc, i)', 'unique (long COLLATE of_libc, i)');
+	'(k, s COLLATE of_libc)', '(s COLLATE of_libc, n) WITH (fillfactor = 40)', '(s COLLATE of_libc) INCLUDE (k)', '(s COLLATE of_libc) WITH (deduplicate_items = off)', 'unique (s COLLATE of_libc, i)',
+	map { "$_ WHERE i < 2500" } '(long COLLATE of_libc)', '(long COLLATE of_libc, i)', 'unique (long COLLATE of_libc, i)');
 like($node->safe_psql('postgres', "SET gpusort.verify = off; SELECT same('unique ($_)')"), qr/23505.* of \(,,"23505|^23505/, "unique ($_) without gpusort.verify") foreach ('s COLLATE of_libc', 'n', 'k', 'long COLLATE of_libc');
 
 # values that are too long but for being compressed, and files of what they take then
-fill(1009, 'i, i % 3 AS k');
+fill(251, 'i, i % 3 AS k');
 is_same($_, 'of compressed values') foreach ("((repeat('q', 100000) || i::text))", "((repeat('q', (9000 * k)::int) || i::text) DESC, k) INCLUDE (i)", "(k, (repeat('q', 100000)))", "unique ((repeat('q', 3000)), i)");
 like($node->safe_psql('postgres', q{SET temp_file_limit = '4MB'; SET maintenance_work_mem = '1MB'; SELECT same($$((i::text || repeat('q', 100000)))$$)}), qr/^same, \d$/, 'they take no more in files');
 

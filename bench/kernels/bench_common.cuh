@@ -32,7 +32,7 @@ check_cuda(cudaError_t error, const char *what, const char *file, int line)
 static __host__ __device__ inline uint64_t
 random_bits(uint64_t seed, uint64_t i)
 {
-	uint64_t	z = seed * 0xd1342543de82ef95u + (i + 1) * 0x9e3779b97f4a7c15u;
+	uint64_t z = seed * 0xd1342543de82ef95u + (i + 1) * 0x9e3779b97f4a7c15u;
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -46,20 +46,20 @@ random_bits(uint64_t seed, uint64_t i)
 static __host__ __device__ inline uint64_t
 random_key(int ndraws, uint64_t mask, uint64_t seed, uint64_t i)
 {
-	uint64_t	key = ~UINT64_C(0);
+	uint64_t key = ~UINT64_C(0);
 
 	for (int draw = 0; draw < ndraws; draw++)
 		key &= random_bits(seed + draw, i);
 	return key & mask;
 }
 
-#define KEY_SEED		7
+#define KEY_SEED 7
 
 /* How many bits a number of n rows has. */
 static inline int
 row_bits(uint64_t n)
 {
-	int			bits = 1;
+	int bits = 1;
 
 	while (UINT64_C(1) << bits < n)
 		bits++;
@@ -114,15 +114,15 @@ differences(const void *a, const void *b, uint64_t nbytes)
 
 typedef struct Times
 {
-	double		median_ms;
-	double		least_ms;
-	double		most_ms;
+	double median_ms;
+	double least_ms;
+	double most_ms;
 } Times;
 
 static inline Times
 summarize(std::vector<float> ms)
 {
-	Times		times;
+	Times times;
 
 	std::sort(ms.begin(), ms.end());
 	times.median_ms = ms[ms.size() / 2];
@@ -137,7 +137,7 @@ static float
 time_once(Prepare prepare, Run run)
 {
 	static cudaEvent_t start, stop;
-	float		ms;
+	float ms;
 
 	if (start == NULL)
 	{
@@ -164,7 +164,7 @@ time_runs(int nwarm, int nruns, Prepare prepare, Run run)
 
 	for (int i = 0; i < nwarm + nruns; i++)
 	{
-		float		t = time_once(prepare, run);
+		float t = time_once(prepare, run);
 
 		if (i >= nwarm)
 			ms.push_back(t);
@@ -183,4 +183,4 @@ extern void cub_radix_sort(int key_bytes, int value_bytes, void *d_temp, size_t 
 extern void cub_merge_sort(int value_bytes, void *d_temp, size_t *temp_bytes, uint64_t *d_keys,
 						   void *d_values, uint64_t n);
 
-#endif							/* GPUSORT_BENCH_COMMON_CUH */
+#endif /* GPUSORT_BENCH_COMMON_CUH */

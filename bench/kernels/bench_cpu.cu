@@ -16,16 +16,15 @@
 
 #include "bench_common.cuh"
 
-extern "C"
-{
+extern "C" {
 #include "../../keys/radix_sort.h"
 }
 
 typedef struct Job
 {
-	const char *name;			/* as in bench_kernels.cu */
-	int			bits;
-	bool		rows;			/* with row numbers */
+	const char *name; /* as in bench_kernels.cu */
+	int bits;
+	bool rows; /* with row numbers */
 } Job;
 
 static void
@@ -46,21 +45,21 @@ static void
 bench(const Job *job, uint64_t n, uint64_t *words[2])
 {
 	const GsHost host = {NULL, NULL, NULL, ignore_interrupts};
-	const int	low_bit = job->rows ? row_bits(n) : 0;
-	const int	nbits = std::min(job->bits, 64 - low_bit);
+	const int low_bit = job->rows ? row_bits(n) : 0;
+	const int nbits = std::min(job->bits, 64 - low_bit);
 	const uint64_t mask = ~UINT64_C(0) >> (64 - job->bits);
-	const int	nwarm = n < 10000000 ? 2 : 0;
-	const int	nruns = n < 100000000 ? 3 : 1;
+	const int nwarm = n < 10000000 ? 2 : 0;
+	const int nruns = n < 100000000 ? 3 : 1;
 	std::vector<float> ms;
 
 	for (int run = 0; run < nwarm + nruns; run++)
 	{
-		uint64_t   *sorted;
-		double		start;
+		uint64_t *sorted;
+		double start;
 
 		for (uint64_t i = 0; i < n; i++)
 		{
-			uint64_t	key = random_key(1, mask, KEY_SEED, i) >> (job->bits - nbits);
+			uint64_t key = random_key(1, mask, KEY_SEED, i) >> (job->bits - nbits);
 
 			words[0][i] = job->rows ? key << low_bit | i : key;
 		}
@@ -76,7 +75,7 @@ bench(const Job *job, uint64_t n, uint64_t *words[2])
 			}
 	}
 
-	Times		times = summarize(ms);
+	Times times = summarize(ms);
 
 	printf("%s,%llu,1.0,%.3f,%.3f,%.3f\n", job->name, (unsigned long long) n, times.median_ms, times.least_ms,
 		   times.most_ms);
@@ -97,7 +96,7 @@ main(int argc, char **argv)
 		{"36-bit packed as used", 36, true},
 	};
 	const uint64_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : 100000000;
-	uint64_t   *words[2];
+	uint64_t *words[2];
 
 	for (int i = 0; i < 2; i++)
 	{

@@ -24,35 +24,35 @@
 #include "bench_common.cuh"
 #include "../../cuda/device_sort.h"
 
-#define BANDWIDTH_TB	4.27
-#define MOST_TRANSFER	(UINT64_C(1) << 28)
+#define BANDWIDTH_TB  4.27
+#define MOST_TRANSFER (UINT64_C(1) << 28)
 
 static void *d_input;
 static void *d_keys[2];
 static void *d_values[2];
 static void *d_expected[2];
-static char *h_rows;			/* keys, then values */
+static char *h_rows; /* keys, then values */
 static void *d_temp;
 static size_t temp_bytes;
 static uint32_t *d_selector;
-static int	nruns = 7;
+static int nruns = 7;
 
 typedef struct Job
 {
 	const char *name;
-	int			key_bytes;
-	int			value_bytes;
-	int			bits;			/* that the keys have */
-	int			cub_bits;		/* that CUB sorts by */
-	uint32_t	flags;			/* ours */
-	bool		packed;			/* ours is key and row number in one word */
-	bool		merge;
+	int key_bytes;
+	int value_bytes;
+	int bits;       /* that the keys have */
+	int cub_bits;   /* that CUB sorts by */
+	uint32_t flags; /* ours */
+	bool packed;    /* ours is key and row number in one word */
+	bool merge;
 } Job;
 
 static void
 fill_input(const Job *job, uint64_t n, int ndraws)
 {
-	uint64_t	mask = job->bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << job->bits) - 1;
+	uint64_t mask = job->bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << job->bits) - 1;
 
 	switch (job->key_bytes)
 	{
@@ -86,8 +86,8 @@ prepare(const Job *job, uint64_t n)
 static int
 run_cub(const Job *job, uint64_t n)
 {
-	size_t		nbytes = 0;
-	int			selector = 0;
+	size_t nbytes = 0;
+	int selector = 0;
 
 	if (job->merge)
 	{
@@ -166,7 +166,7 @@ static bool
 is_right(const Job *job, uint64_t n)
 {
 	unsigned long long nwrong = 0;
-	uint32_t	selector = 0;
+	uint32_t selector = 0;
 
 	if (!job->merge)
 		CHECK(cudaMemcpy(&selector, d_selector, sizeof(selector), cudaMemcpyDeviceToHost));
@@ -191,9 +191,9 @@ is_right(const Job *job, uint64_t n)
 static double
 least_bytes(const Job *job, uint64_t n)
 {
-	int			npasses = (job->bits + 7) / 8;
-	int			row_bytes = job->key_bytes + (job->packed ? 0 : job->value_bytes);
-	double		bytes = n * (job->key_bytes + 2.0 * npasses * row_bytes);
+	int npasses = (job->bits + 7) / 8;
+	int row_bytes = job->key_bytes + (job->packed ? 0 : job->value_bytes);
+	double bytes = n * (job->key_bytes + 2.0 * npasses * row_bytes);
 
 	if (job->flags & GS_RADIX_ROW_NUMBERS)
 		bytes -= (double) n * job->value_bytes;
@@ -206,9 +206,9 @@ least_bytes(const Job *job, uint64_t n)
 static void
 run_with_transfer(const Job *job, uint64_t n)
 {
-	char	   *h_values = h_rows + n * job->key_bytes;
-	size_t		value_bytes = job->packed ? 0 : job->value_bytes * n;
-	uint32_t	selector = 0;
+	char *h_values = h_rows + n * job->key_bytes;
+	size_t value_bytes = job->packed ? 0 : job->value_bytes * n;
+	uint32_t selector = 0;
 
 	CHECK(cudaMemcpyAsync(d_keys[0], h_rows, n * job->key_bytes, cudaMemcpyHostToDevice));
 	if (value_bytes && !(job->flags & GS_RADIX_ROW_NUMBERS))
@@ -227,18 +227,18 @@ bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 {
 	std::vector<float> cub_ms;
 	std::vector<float> our_ms;
-	Times		cub;
-	Times		ours;
-	double		bound_ms = least_bytes(job, n) / (BANDWIDTH_TB * 1e9);
-	bool		right = true;
-	int			nwarm = n < 10000000 ? 5 : 2;
-	int			repeat = n < 10000000 ? nruns * 5 : nruns;
+	Times cub;
+	Times ours;
+	double bound_ms = least_bytes(job, n) / (BANDWIDTH_TB * 1e9);
+	bool right = true;
+	int nwarm = n < 10000000 ? 5 : 2;
+	int repeat = n < 10000000 ? nruns * 5 : nruns;
 
 	fill_input(job, n, ndraws);
 	for (int i = 0; i < nwarm + repeat; i++)
 	{
-		int			selector = 0;
-		float		ms = time_once([&] { prepare(job, n); }, [&] { selector = run_cub(job, n); });
+		int selector = 0;
+		float ms = time_once([&] { prepare(job, n); }, [&] { selector = run_cub(job, n); });
 
 		if (i >= nwarm)
 			cub_ms.push_back(ms);
@@ -264,9 +264,10 @@ bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 	printf(",%s,", right ? "yes" : "NO");
 	if (ndraws == 1 && n <= MOST_TRANSFER)
 	{
-		Times		transfer = time_runs(1, 5, [&] {
+		auto copy_keys = [&] {
 			CHECK(cudaMemcpyAsync(h_rows, d_input, n * job->key_bytes, cudaMemcpyDeviceToHost));
-		}, [&] { run_with_transfer(job, n); });
+		};
+		Times transfer = time_runs(1, 5, copy_keys, [&] { run_with_transfer(job, n); });
 
 		printf("%.4f,%.4f,%.4f\n", transfer.median_ms, transfer.least_ms, transfer.most_ms);
 	}
@@ -296,11 +297,11 @@ main(int argc, char **argv)
 	};
 	static const struct
 	{
-		int			ndraws;
+		int ndraws;
 		const char *name;
-	}			entropies[] = {{1, "1.0"}, {3, "0.544"}, {5, "0.201"}};
-	int			most_log2 = argc > 1 ? atoi(argv[1]) : 30;
-	uint64_t	most = std::max(UINT64_C(1) << most_log2, UINT64_C(100000000));
+	} entropies[] = {{1, "1.0"}, {3, "0.544"}, {5, "0.201"}};
+	int most_log2 = argc > 1 ? atoi(argv[1]) : 30;
+	uint64_t most = std::max(UINT64_C(1) << most_log2, UINT64_C(100000000));
 	std::vector<uint64_t> sizes = {100000, 1000000, 10000000, 100000000};
 
 	if (argc > 2)

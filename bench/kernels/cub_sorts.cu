@@ -45,7 +45,7 @@ void
 cub_radix_sort(int key_bytes, int value_bytes, void *d_temp, size_t *temp_bytes, void **d_keys,
 			   void **d_values, uint64_t n, int begin_bit, int end_bit, int *selector)
 {
-	int			type = key_bytes * 10 + value_bytes;
+	int type = key_bytes * 10 + value_bytes;
 
 	if (type == 14)
 		pairs<uint8_t, uint32_t>(d_temp, temp_bytes, d_keys, d_values, n, begin_bit, end_bit, selector);
@@ -71,7 +71,10 @@ cub_radix_sort(int key_bytes, int value_bytes, void *d_temp, size_t *temp_bytes,
 struct Less
 {
 	template <typename T>
-	__device__ bool operator()(const T &a, const T &b) const { return a < b; }
+	__device__ bool operator()(const T &a, const T &b) const
+	{
+		return a < b;
+	}
 };
 
 void

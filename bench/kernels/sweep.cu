@@ -79,10 +79,10 @@ template <typename Key, typename Value>
 static void
 begin_type(const char *name)
 {
-	const int	value_bytes = GsHasValue<Value>::yes ? sizeof(Value) : 0;
-	size_t		cub_bytes = 0;
-	int			selector;
-	Times		times;
+	const int value_bytes = GsHasValue<Value>::yes ? sizeof(Value) : 0;
+	size_t cub_bytes = 0;
+	int selector;
+	Times times;
 
 	fill_keys<Key><<<1024, 256>>>((Key *) d_input, n, 1, ~UINT64_C(0), KEY_SEED);
 	cub_radix_sort(sizeof(Key), value_bytes, NULL, &cub_bytes, d_keys, d_values, n, 0, 8 * sizeof(Key), &selector);
@@ -106,10 +106,10 @@ struct Choice
 	typedef GsRadixShared<Key, Value, nthreads, nitems, staged> Shared;
 
 	const void *kernel;
-	size_t		shared_bytes;	/* so many that no more than nblocks fit */
-	uint32_t	grid;
+	size_t shared_bytes; /* so many that no more than nblocks fit */
+	uint32_t grid;
 	cudaFuncAttributes attributes;
-	char		shape[64];
+	char shape[64];
 
 	Choice()
 	{
@@ -141,11 +141,10 @@ try_one(const char *name)
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> choice;
 	GsRadixSort sort = describe<Key, Value>();
 	GsDeviceStatus status = GS_DEVICE_OK;
-	uint32_t	selector;
+	uint32_t selector;
 	unsigned long long wrong;
-	Times		times = time_runs(1, 5, prepare<Key, Value>, [&] {
-		status = gs_radix_launch<Key, Value, nthreads, nitems, nblocks, width, staged, 0>
-			(&sort, &facts, d_temp, temp_bytes, NULL);
+	Times times = time_runs(1, 5, prepare<Key, Value>, [&] {
+		status = gs_radix_launch<Key, Value, nthreads, nitems, nblocks, width, staged, 0>(&sort, &facts, d_temp, temp_bytes, NULL);
 	});
 
 	if (status != GS_DEVICE_OK)
@@ -166,7 +165,7 @@ static void
 ablate_one(const char *name)
 {
 	static const char *const without[] = {"", "look-back", "rank", "look-back and rank", "scatter",
-	"look-back and scatter"};
+										  "look-back and scatter"};
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> full;
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged, ablate> part;
 	const void *count = (const void *) gs_radix_count_kernel<Key, GS_COUNT_THREADS>;
@@ -174,9 +173,9 @@ ablate_one(const char *name)
 	GsRadixPlan plan;
 	GsRadixTemp temp;
 	GsKernelFacts none = {};
-	uint32_t	resident_count;
-	uint32_t	zero = 0;
-	void	   *args[] = {&plan, &zero, &zero};
+	uint32_t resident_count;
+	uint32_t zero = 0;
+	void *args[] = {&plan, &zero, &zero};
 
 	gs_radix_temp(&temp, n, nthreads * nitems);
 	gs_radix_plan(&plan, &sort);
@@ -188,14 +187,14 @@ ablate_one(const char *name)
 	plan.nportions = temp.nportions;
 	gs_kernel_resident_blocks(&none, &facts, count, GS_COUNT_THREADS, 0, &resident_count);
 
-	auto		begin = [&] {
+	auto begin = [&] {
 		prepare<Key, Value>();
 		CHECK(cudaMemset(d_temp, 0, temp.rows_offset[1]));
 	};
-	auto		count_digits = [&] {
+	auto count_digits = [&] {
 		gs_launch(count, resident_count, GS_COUNT_THREADS, 0, NULL, false, args);
 	};
-	Times		times = time_runs(1, 7, [&] {
+	auto all_before = [&] {
 		begin();
 		count_digits();
 		if (ablate & GS_ABLATE_LOOKBACK)
@@ -203,9 +202,11 @@ ablate_one(const char *name)
 			gs_launch(full.kernel, full.grid, nthreads, full.shared_bytes, NULL, false, args);
 			CHECK(cudaMemset(plan.d_control->tickets, 0, sizeof(plan.d_control->tickets)));
 		}
-	}, [&] {
+	};
+	auto the_pass = [&] {
 		gs_launch(part.kernel, part.grid, nthreads, part.shared_bytes, NULL, false, args);
-	});
+	};
+	Times times = time_runs(1, 7, all_before, the_pass);
 
 	print_line("pass", name, part.shape, without[ablate], times,
 			   2.0 * n * (sizeof(Key) + (GsHasValue<Value>::yes ? sizeof(Value) : 0)) / 1e9,
@@ -214,7 +215,7 @@ ablate_one(const char *name)
 		print_line("count", name, ",,,,", "", time_runs(1, 5, begin, count_digits), n * sizeof(Key) / 1e9, ",,,");
 }
 
-#define TRY(K, V, T, I, B, W, S) try_one<K, V, T, I, B, W, S>(type_name)
+#define TRY(K, V, T, I, B, W, S)       try_one<K, V, T, I, B, W, S>(type_name)
 #define ABLATE(K, V, T, I, B, W, S, A) ablate_one<K, V, T, I, B, W, S, A>(type_name)
 
 #include "sweep_list.inc"

@@ -21,9 +21,9 @@
 
 #include "../../cuda/device_sort.h"
 
-#define CANARY_BYTES	256
-#define CANARY			0xc5
-#define POISON			0xa7
+#define CANARY_BYTES 256
+#define CANARY       0xc5
+#define POISON       0xa7
 
 #define CHECK(call) check_cuda(call, #call, __LINE__)
 
@@ -43,7 +43,7 @@ check_cuda(cudaError_t error, const char *what, int line)
 static inline uint64_t
 random_bits(uint64_t seed, uint64_t i)
 {
-	uint64_t	z = seed * 0xd1342543de82ef95u + (i + 1) * 0x9e3779b97f4a7c15u;
+	uint64_t z = seed * 0xd1342543de82ef95u + (i + 1) * 0x9e3779b97f4a7c15u;
 
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
 	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -52,8 +52,8 @@ random_bits(uint64_t seed, uint64_t i)
 
 typedef struct Guarded
 {
-	char	   *d_base;
-	size_t		nbytes;
+	char *d_base;
+	size_t nbytes;
 } Guarded;
 
 static inline void *
@@ -73,7 +73,7 @@ guarded_poison(Guarded *memory)
 static inline Guarded
 guarded_alloc(size_t nbytes)
 {
-	Guarded		memory = {NULL, nbytes};
+	Guarded memory = {NULL, nbytes};
 
 	CHECK(cudaMalloc((void **) &memory.d_base, nbytes + 2 * CANARY_BYTES));
 	guarded_poison(&memory);
@@ -85,7 +85,7 @@ static inline bool
 guarded_free(Guarded *memory)
 {
 	unsigned char canary[2 * CANARY_BYTES];
-	bool		intact = true;
+	bool intact = true;
 
 	CHECK(cudaMemcpy(canary, memory->d_base, CANARY_BYTES, cudaMemcpyDeviceToHost));
 	CHECK(cudaMemcpy(canary + CANARY_BYTES, memory->d_base + CANARY_BYTES + memory->nbytes, CANARY_BYTES,
@@ -114,13 +114,13 @@ host_radix_order(const std::vector<uint64_t> &keys, unsigned begin_bit, unsigned
 		const unsigned bits = std::min(16u, end_bit - shift);
 		const uint64_t mask = (UINT64_C(1) << bits) - 1;
 		std::vector<size_t> first((size_t) 1 << bits, 0);
-		size_t		sum = 0;
+		size_t sum = 0;
 
 		for (uint64_t key : keys)
 			first[key >> shift & mask]++;
 		for (size_t &count : first)
 		{
-			size_t		mine = count;
+			size_t mine = count;
 
 			count = sum;
 			sum += mine;
@@ -134,21 +134,20 @@ host_radix_order(const std::vector<uint64_t> &keys, unsigned begin_bit, unsigned
 
 enum Distribution
 {
-	RANDOM,						/* entropy 1.0 a bit */
+	RANDOM, /* entropy 1.0 a bit */
 	ENTROPY_544,
 	ENTROPY_201,
 	SORTED,
 	REVERSED,
 	ALL_EQUAL,
 	FEW_DISTINCT,
-	ONE_DIGIT,					/* only bits 8 .. 15 vary, or all of a byte */
+	ONE_DIGIT, /* only bits 8 .. 15 vary, or all of a byte */
 	NDISTRIBUTIONS
 };
 
 static const char *const distribution_names[] = {
 	"random", "entropy 0.544", "entropy 0.201", "sorted", "reversed", "all equal", "few distinct",
-	"one digit varying"
-};
+	"one digit varying"};
 
 static inline std::vector<uint64_t>
 make_keys(size_t n, int distribution, uint64_t mask, uint64_t seed)
@@ -157,8 +156,9 @@ make_keys(size_t n, int distribution, uint64_t mask, uint64_t seed)
 
 	for (size_t i = 0; i < n; i++)
 	{
-		uint64_t	key = random_bits(seed, i);
-		int			ndraws = distribution == ENTROPY_544 ? 3 : distribution == ENTROPY_201 ? 5 : 1;
+		uint64_t key = random_bits(seed, i);
+		int ndraws = distribution == ENTROPY_544 ? 3 : distribution == ENTROPY_201 ? 5 :
+																					 1;
 
 		for (int draw = 1; draw < ndraws; draw++)
 			key &= random_bits(seed + draw, i);
@@ -204,4 +204,4 @@ finish(const char *name)
 	return nfailed != 0;
 }
 
-#endif							/* GPUSORT_TEST_COMMON_H */
+#endif /* GPUSORT_TEST_COMMON_H */

@@ -26,8 +26,8 @@
 #include "device.h"
 #include "key_codec.h"
 
-#define ROW_ID_OFFSET	8		/* of the row's number, for the tests */
-#define ROW_HEADER		16
+#define ROW_ID_OFFSET 8 /* of the row's number, for the tests */
+#define ROW_HEADER    16
 
 typedef std::vector<char> Bytes;
 
@@ -51,9 +51,9 @@ bail_out(const char *what)
 class Machine
 {
 public:
-	GsDevice   *device;
+	GsDevice *device;
 	const GsDeviceOps *ops;
-	GsStream   *stream;
+	GsStream *stream;
 
 	Machine(GsDevice *opened)
 	{
@@ -79,8 +79,8 @@ public:
 
 	void wait()
 	{
-		uint64_t	ticket;
-		uint64_t	passed = 0;
+		uint64_t ticket;
+		uint64_t passed = 0;
 
 		need(ops->mark(stream, &ticket));
 		while (passed < ticket)
@@ -91,8 +91,8 @@ public:
 
 	void *take(size_t nbytes)
 	{
-		char	   *d_memory = (char *) ops->allocate(device, nbytes + CANARY_BYTES);
-		Bytes		filling;
+		char *d_memory = (char *) ops->allocate(device, nbytes + CANARY_BYTES);
+		Bytes filling;
 
 		if (d_memory == NULL)
 			bail_out("no device memory");
@@ -106,14 +106,16 @@ public:
 		return d_memory;
 	}
 
-	template <typename T> T *take_array(size_t n)
+	template <typename T>
+	T *take_array(size_t n)
 	{
 		return (T *) take(n * sizeof(T));
 	}
 
-	template <typename T> T *upload(const std::vector<T> &data)
+	template <typename T>
+	T *upload(const std::vector<T> &data)
 	{
-		T		   *d_data = take_array<T>(data.size());
+		T *d_data = take_array<T>(data.size());
 
 		put(d_data, data.data(), data.size() * sizeof(T));
 		return d_data;
@@ -125,7 +127,8 @@ public:
 		wait();
 	}
 
-	template <typename T> std::vector<T> download(const T *d_data, size_t n)
+	template <typename T>
+	std::vector<T> download(const T *d_data, size_t n)
 	{
 		std::vector<T> data(n);
 
@@ -140,7 +143,7 @@ public:
 	{
 		while (taken.size() > ntaken)
 		{
-			Piece		piece = taken.back();
+			Piece piece = taken.back();
 			std::vector<char> canary = download(piece.d_memory + piece.nbytes, CANARY_BYTES);
 
 			for (char c : canary)
@@ -162,8 +165,8 @@ public:
 private:
 	struct Piece
 	{
-		char	   *d_memory;
-		size_t		nbytes;
+		char *d_memory;
+		size_t nbytes;
 	};
 	std::vector<Piece> taken;
 };
@@ -177,28 +180,28 @@ enum Kind
 	FLOAT8,
 	FLOAT4,
 	UUID,
-	TEXT,						/* no zero bytes */
+	TEXT, /* no zero bytes */
 	BYTEA
 };
 
 typedef struct Column
 {
-	Kind		kind;
-	bool		descending;
-	bool		nulls_first;
-	unsigned	null_percent;
-	uint64_t	range;			/* distinct values; 0: all there are */
-	uint64_t	mask;			/* of the bits that may vary; 0: all */
-	unsigned	max_len;		/* of a string */
-	unsigned	prefix_len;		/* of it, the same for all */
-	unsigned	nletters;
+	Kind kind;
+	bool descending;
+	bool nulls_first;
+	unsigned null_percent;
+	uint64_t range;      /* distinct values; 0: all there are */
+	uint64_t mask;       /* of the bits that may vary; 0: all */
+	unsigned max_len;    /* of a string */
+	unsigned prefix_len; /* of it, the same for all */
+	unsigned nletters;
 } Column;
 
 static Column
 column_of(Kind kind, uint64_t range = 0, unsigned null_percent = 0, bool descending = false,
 		  bool nulls_first = false)
 {
-	Column		column = {};
+	Column column = {};
 
 	column.kind = kind;
 	column.range = range;
@@ -214,7 +217,7 @@ static Column
 string_of(Kind kind, unsigned max_len, unsigned prefix_len, unsigned nletters, unsigned null_percent = 0,
 		  bool descending = false)
 {
-	Column		column = column_of(kind, 0, null_percent, descending, descending);
+	Column column = column_of(kind, 0, null_percent, descending, descending);
 
 	column.max_len = max_len;
 	column.prefix_len = prefix_len;
@@ -225,7 +228,7 @@ string_of(Kind kind, unsigned max_len, unsigned prefix_len, unsigned nletters, u
 static Column
 masked(uint64_t mask, bool descending = false)
 {
-	Column		column = column_of(INT8, 0, 0, descending);
+	Column column = column_of(INT8, 0, 0, descending);
 
 	column.mask = mask;
 	return column;
@@ -234,31 +237,31 @@ masked(uint64_t mask, bool descending = false)
 /* A value, as std::stable_sort compares it. */
 typedef struct Value
 {
-	bool		is_null;
-	uint64_t	codes[2];		/* canonical */
+	bool is_null;
+	uint64_t codes[2]; /* canonical */
 	std::string bytes;
 } Value;
 
 typedef struct HostBatch
 {
 	std::vector<uint64_t> block;
-	uint32_t	nrows;
-	uint32_t	nunits;
+	uint32_t nrows;
+	uint32_t nunits;
 } HostBatch;
 
 class Table
 {
 public:
-	uint64_t	nrows;
-	bool		keys_only;
+	uint64_t nrows;
+	bool keys_only;
 	std::vector<Column> columns;
-	std::vector<std::vector<Value>> values;	/* by column */
+	std::vector<std::vector<Value>> values; /* by column */
 	GsKeyLayout layout;
 	std::unique_ptr<GsKeyPacking> packing;
 	std::vector<HostBatch> batches;
-	size_t		record_bytes;
-	uint32_t	max_row_units;
-	int			row_bits;
+	size_t record_bytes;
+	uint32_t max_row_units;
+	int row_bits;
 
 	Table(uint64_t n, std::vector<Column> of, size_t batch_bytes, unsigned max_padding,
 		  bool only_keys = false, int level_bits = 0, uint64_t seed_ = 1)
@@ -284,7 +287,7 @@ public:
 		{
 			const Value &x = values[c][a];
 			const Value &y = values[c][b];
-			int			order;
+			int order;
 
 			if (x.is_null || y.is_null)
 			{
@@ -299,7 +302,8 @@ public:
 			}
 			else
 				order = x.codes[0] != y.codes[0] ? (x.codes[0] < y.codes[0] ? -1 : 1) :
-					x.codes[1] != y.codes[1] ? (x.codes[1] < y.codes[1] ? -1 : 1) : 0;
+					x.codes[1] != y.codes[1]     ? (x.codes[1] < y.codes[1] ? -1 : 1) :
+												   0;
 			if (order != 0)
 				return columns[c].descending ? -order : order;
 		}
@@ -312,7 +316,7 @@ public:
 
 		for (uint64_t i = 0; i < nrows; i++)
 			order[i] = (uint32_t) i;
-		std::stable_sort(order.begin(), order.end(), [&] (uint32_t a, uint32_t b) {
+		std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
 			return compare(a, b) < 0;
 		});
 		return order;
@@ -324,24 +328,24 @@ public:
 	}
 
 private:
-	uint64_t	seed;
-	uint64_t	draws;
+	uint64_t seed;
+	uint64_t draws;
 
 	uint64_t draw_code(const Column &column)
 	{
-		uint64_t	code = draw();
+		uint64_t code = draw();
 
 		if (column.kind == FLOAT8 || column.kind == FLOAT4)
 		{
 			static const double specials[] = {NAN, -NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e-310, -1.5};
-			double		x = (double) (int64_t) (code % 2000) - 1000;
+			double x = (double) (int64_t) (code % 2000) - 1000;
 
 			if (draw() % 3 == 0)
 				x = specials[code % 8];
 			if (column.kind == FLOAT4)
 			{
-				float		y = (float) x;
-				uint32_t	bits;
+				float y = (float) x;
+				uint32_t bits;
 
 				memcpy(&bits, &y, sizeof(bits));
 				return gs_encode_float4_bits(bits);
@@ -373,8 +377,7 @@ private:
 
 					value.bytes.assign(column.prefix_len, 'p');
 					for (unsigned i = 0; i < len; i++)
-						value.bytes.push_back((char) ((column.kind == TEXT) + draw() % column.nletters *
-													  (250 / column.nletters)));
+						value.bytes.push_back((char) ((column.kind == TEXT) + draw() % column.nletters * (250 / column.nletters)));
 				}
 				else
 				{
@@ -389,7 +392,8 @@ private:
 	static uint64_t canonical(const Column &column, uint64_t code)
 	{
 		return column.kind == FLOAT8 ? gs_float8_canonical(code) :
-			column.kind == FLOAT4 ? gs_float4_canonical(code) : code;
+			column.kind == FLOAT4    ? gs_float4_canonical(code) :
+									   code;
 	}
 
 	void make_layout()
@@ -436,13 +440,13 @@ private:
 	/* Fills the record; strings are appended to the row. */
 	uint32_t put_values(uint64_t i, uint64_t *record, std::string *row)
 	{
-		uint32_t	nulls = 0;
+		uint32_t nulls = 0;
 
 		for (size_t c = 0; c < columns.size(); c++)
 		{
 			GsKeyColumn *column = &layout.columns[c];
 			GsKeyField *field = &layout.fields[column->first_field];
-			Value	   &value = values[c][i];
+			Value &value = values[c][i];
 
 			if (value.is_null)
 			{
@@ -453,7 +457,7 @@ private:
 			if (column->variable)
 			{
 				const std::string &bytes = value.bytes;
-				uint64_t	prefix = gs_load_prefix((const unsigned char *) bytes.data(), bytes.size());
+				uint64_t prefix = gs_load_prefix((const unsigned char *) bytes.data(), bytes.size());
 
 				put_field(record, field, prefix, prefix);
 				record[column->tail_word] = gs_tail_make((uint32_t) row->size(), (uint32_t) bytes.size());
@@ -464,7 +468,7 @@ private:
 			}
 			for (int f = 0; f < column->nfields; f++)
 			{
-				uint64_t	code = value.codes[f];
+				uint64_t code = value.codes[f];
 
 				value.codes[f] = canonical(columns[c], code);
 				put_field(record, field + f, code, value.codes[f]);
@@ -475,14 +479,14 @@ private:
 
 	void make_batches(size_t batch_bytes, unsigned max_padding)
 	{
-		GsBatch		batch = {};
+		GsBatch batch = {};
 
 		max_row_units = 1;
 		for (uint64_t i = 0; i < nrows; i++)
 		{
 			std::vector<uint64_t> record(record_bytes / 8, 0);
 			std::string row(ROW_HEADER, '\0');
-			uint32_t	nulls;
+			uint32_t nulls;
 
 			memcpy(&row[ROW_ID_OFFSET], &i, sizeof(uint32_t));
 			nulls = put_values(i, record.data(), &row);
@@ -520,16 +524,16 @@ private:
 typedef struct Uploaded
 {
 	GsDeviceRows rows;
-	std::vector<uint64_t> bases;	/* by batch: where its rows are */
-	std::vector<uint64_t> firsts;	/* and its first row */
+	std::vector<uint64_t> bases;  /* by batch: where its rows are */
+	std::vector<uint64_t> firsts; /* and its first row */
 } Uploaded;
 
 static Uploaded
 upload_table(Machine *machine, const Table &table)
 {
-	Uploaded	up;
+	Uploaded up;
 	std::vector<GsDeviceBatch> batches;
-	uint64_t	first = 0;
+	uint64_t first = 0;
 
 	for (const HostBatch &from : table.batches)
 	{
@@ -566,7 +570,7 @@ upload_table(Machine *machine, const Table &table)
 typedef struct Left
 {
 	std::string what;
-	Bytes		bytes;
+	Bytes bytes;
 } Left;
 
 typedef std::vector<Left> Trace;
@@ -585,7 +589,7 @@ static void
 leave_locations(Trace *trace, Machine *machine, const Uploaded &up)
 {
 	std::vector<uint64_t> locations;
-	size_t		batch = 0;
+	size_t batch = 0;
 
 	if (up.rows.keys_only)
 		return;
@@ -603,8 +607,8 @@ leave_locations(Trace *trace, Machine *machine, const Uploaded &up)
 static GsTies
 take_ties(Machine *machine, uint64_t n)
 {
-	GsTies		ties = {n, machine->take_array<uint32_t>(n), machine->take_array<uint32_t>(n),
-		machine->take_array<uint32_t>(n)};
+	GsTies ties = {n, machine->take_array<uint32_t>(n), machine->take_array<uint32_t>(n),
+				   machine->take_array<uint32_t>(n)};
 
 	return ties;
 }
@@ -619,20 +623,20 @@ leave_ties(Trace *trace, Machine *machine, const GsTies &ties)
 
 typedef struct Result
 {
-	Trace		trace;
+	Trace trace;
 	std::vector<uint32_t> order;
 } Result;
 
 typedef struct Temp
 {
-	void	   *d_temp;
-	size_t		nbytes;
+	void *d_temp;
+	size_t nbytes;
 } Temp;
 
 static Temp
 take_temp(Machine *machine, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 {
-	Temp		temp = {NULL, machine->ops->temp_bytes(machine->device, step, algorithm, n)};
+	Temp temp = {NULL, machine->ops->temp_bytes(machine->device, step, algorithm, n)};
 
 	temp.d_temp = machine->take(temp.nbytes);
 	return temp;
@@ -645,8 +649,8 @@ next_ties(Machine *machine, Trace *trace, uint64_t n, const uint8_t *d_same, con
 {
 	const GsDeviceOps *ops = machine->ops;
 	GsTieCount *d_count = machine->take_array<GsTieCount>(1);
-	Temp		temp = take_temp(machine, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n);
-	GsTieCount	count;
+	Temp temp = take_temp(machine, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n);
+	GsTieCount count;
 
 	leave(trace, "same", machine->download(d_same, n));
 	machine->need(ops->count_ties(machine->stream, n, d_same, d_count, temp.d_temp, temp.nbytes));
@@ -671,13 +675,13 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 	const GsDeviceOps *ops = machine->ops;
 	const uint64_t n = table.nrows;
 	const uint64_t step = slot_bytes / 4 - (2 * table.max_row_units + 1);
-	uint64_t   *d_ends = machine->take_array<uint64_t>(n);
-	Temp		temp = take_temp(machine, GS_STEP_ROW_ENDS, GS_ALGORITHM_AUTO, n);
+	uint64_t *d_ends = machine->take_array<uint64_t>(n);
+	Temp temp = take_temp(machine, GS_STEP_ROW_ENDS, GS_ALGORITHM_AUTO, n);
 	std::vector<uint64_t> ends;
 	std::vector<uint64_t> cuts;
-	uint64_t   *d_cuts;
-	uint32_t	ncuts;
-	char	   *d_to = machine->take_array<char>(slot_bytes);
+	uint64_t *d_cuts;
+	uint32_t ncuts;
+	char *d_to = machine->take_array<char>(slot_bytes);
 
 	machine->need(ops->row_ends(machine->stream, &up.rows, d_words, table.row_bits, d_ends, temp.d_temp,
 								temp.nbytes));
@@ -691,7 +695,7 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 	for (uint32_t b = 0; b + 1 < ncuts; b++)
 	{
 		const uint32_t nrows = (uint32_t) (cuts[b + 1] - cuts[b]);
-		Bytes		slot(slot_bytes, (char) POISON);
+		Bytes slot(slot_bytes, (char) POISON);
 
 		if (nrows == 0)
 			continue;
@@ -702,8 +706,8 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 		leave(&result->trace, "a batch of sorted rows", slot);
 		for (uint32_t i = 0; i < nrows; i++)
 		{
-			uint32_t	unit;
-			uint32_t	id;
+			uint32_t unit;
+			uint32_t id;
 
 			memcpy(&unit, &slot[slot_bytes - 4 * (i + 1)], sizeof(unit));
 			if ((size_t) unit * 8 + ROW_HEADER > slot_bytes)
@@ -723,19 +727,19 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 	const GsKeyPacking *packing = table.packing.get();
 	const size_t ntaken = machine->ntaken();
 	const uint64_t n = table.nrows;
-	const bool	has_bits = packing->nlevels > 0 && !packing->levels[0].is_tail;
-	Uploaded	up = upload_table(machine, table);
-	uint64_t   *d_words[2] = {machine->take_array<uint64_t>(n), machine->take_array<uint64_t>(n)};
+	const bool has_bits = packing->nlevels > 0 && !packing->levels[0].is_tail;
+	Uploaded up = upload_table(machine, table);
+	uint64_t *d_words[2] = {machine->take_array<uint64_t>(n), machine->take_array<uint64_t>(n)};
 	GsPackFacts *d_facts = machine->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
-	uint32_t   *d_selector = machine->take_array<uint32_t>(1);
-	Temp		temp = take_temp(machine, GS_STEP_SORT_WORDS, algorithm, n);
-	uint8_t    *d_same = machine->take_array<uint8_t>(n);
-	uint64_t   *d_sorted = d_words[0];
-	GsTies		ties = {};
-	uint64_t	ngroups = 0;
-	int			level = has_bits ? 1 : 0;
-	bool		tied = level < packing->nlevels;
-	Result		result;
+	uint32_t *d_selector = machine->take_array<uint32_t>(1);
+	Temp temp = take_temp(machine, GS_STEP_SORT_WORDS, algorithm, n);
+	uint8_t *d_same = machine->take_array<uint8_t>(n);
+	uint64_t *d_sorted = d_words[0];
+	GsTies ties = {};
+	uint64_t ngroups = 0;
+	int level = has_bits ? 1 : 0;
+	bool tied = level < packing->nlevels;
+	Result result;
 
 	machine->need(ops->pack(machine->stream, &up.rows, has_bits ? 0 : -1, table.row_bits, d_words[0], d_facts,
 							count_in_pack ? temp.d_temp : NULL, count_in_pack ? temp.nbytes : 0));
@@ -744,7 +748,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 	leave_locations(&result.trace, machine, up);
 	if (has_bits)
 	{
-		uint32_t	selector;
+		uint32_t selector;
 
 		machine->need(ops->sort_words(machine->stream, algorithm, n, table.row_bits, packing->levels[0].bits,
 									  d_words, d_selector, count_in_pack, temp.d_temp, temp.nbytes));
@@ -762,11 +766,11 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 	for (; tied; level++)
 	{
 		const GsLevel *now = &packing->levels[level];
-		GsTies		next;
+		GsTies next;
 
 		if (now->is_tail)
 		{
-			Temp		tail_temp = take_temp(machine, GS_STEP_SORT_TAILS, algorithm, ties.nties);
+			Temp tail_temp = take_temp(machine, GS_STEP_SORT_TAILS, algorithm, ties.nties);
 
 			machine->need(ops->sort_tails(machine->stream, &up.rows, &ties, now->tail_component,
 										  tail_temp.d_temp, tail_temp.nbytes));
@@ -774,9 +778,9 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 		}
 		else
 		{
-			Temp		tie_temp = take_temp(machine, GS_STEP_SORT_TIES, algorithm, ties.nties);
-			uint64_t   *d_keys[2] = {machine->take_array<uint64_t>(ties.nties),
-				machine->take_array<uint64_t>(ties.nties)};
+			Temp tie_temp = take_temp(machine, GS_STEP_SORT_TIES, algorithm, ties.nties);
+			uint64_t *d_keys[2] = {machine->take_array<uint64_t>(ties.nties),
+								   machine->take_array<uint64_t>(ties.nties)};
 
 			machine->need(ops->tie_keys(machine->stream, &up.rows, &ties, level, d_keys[0]));
 			leave(&result.trace, "keys of ties", machine->download(d_keys[0], ties.nties));
@@ -797,7 +801,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 	}
 	if (table.keys_only)
 	{
-		uint64_t   *d_keys = machine->take_array<uint64_t>(n);
+		uint64_t *d_keys = machine->take_array<uint64_t>(n);
 		const uint64_t half = n / 2;
 
 		/* in two pieces: one from the middle */
@@ -829,13 +833,12 @@ compare_traces(const Trace &reference, const Trace &trace)
 		{
 			const Bytes &a = reference[i].bytes;
 			const Bytes &b = trace[i].bytes;
-			size_t		at = 0;
+			size_t at = 0;
 
 			while (at < a.size() && at < b.size() && a[at] == b[at])
 				at++;
-			expect(false, (trace[i].what + " differ from byte " + std::to_string(at) + " of " +
-						   std::to_string(a.size()) + " (step " + std::to_string(i) + ")").c_str());
-			return;				/* what follows differs too */
+			expect(false, (trace[i].what + " differ from byte " + std::to_string(at) + " of " + std::to_string(a.size()) + " (step " + std::to_string(i) + ")").c_str());
+			return; /* what follows differs too */
 		}
 	}
 	expect(true, "all steps agree");
@@ -853,8 +856,8 @@ try_table(const char *name, const Table &table, size_t slot_bytes = 65536)
 	for (int variant = 0; variant < 3; variant++)
 	{
 		const GsAlgorithm algorithm = variant == 2 ? GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX;
-		Result		reference;
-		Result		result;
+		Result reference;
+		Result result;
 
 		context = std::string(name) + ", " + std::to_string(table.nrows) + " rows, " +
 			std::to_string(table.packing->nlevels) + " levels, " + std::to_string(table.batches.size()) +
@@ -885,8 +888,7 @@ test_tables(bool quick)
 		try_table("text", Table(n, {string_of(TEXT, 40, 0, 3)}, 65536, 9));
 		try_table("common prefix", Table(n, {string_of(TEXT, 20, 30, 2)}, 65536, 9));
 		try_table("nullable, several levels",
-				  Table(n, {column_of(INT4, 10, 20), string_of(BYTEA, 12, 6, 2, 10, true),
-						column_of(FLOAT8, 0, 10, true, true), column_of(INT8)}, 65536, 30, false, 30));
+				  Table(n, {column_of(INT4, 10, 20), string_of(BYTEA, 12, 6, 2, 10, true), column_of(FLOAT8, 0, 10, true, true), column_of(INT8)}, 65536, 30, false, 30));
 	}
 
 	const uint64_t n = quick ? 3000 : 20000;
@@ -894,11 +896,9 @@ test_tables(bool quick)
 	try_table("all equal", Table(n, {column_of(INT8, 1), string_of(TEXT, 0, 20, 1)}, 65536, 10));
 	try_table("all NULL", Table(n, {column_of(INT8, 0, 100)}, 65536, 10));
 	try_table("two values", Table(n, {column_of(INT8, 2), column_of(INT8, 3)}, 65536, 10, false, 30));
-	try_table("descending", Table(n, {column_of(INT8, 1000, 5, true, false), column_of(INT4, 0, 5, true, true)},
-								  65536, 10, false, 30));
+	try_table("descending", Table(n, {column_of(INT8, 1000, 5, true, false), column_of(INT4, 0, 5, true, true)}, 65536, 10, false, 30));
 	try_table("squeezed", Table(n, {masked(UINT64_C(0x0f0f00000000f0f1))}, 65536, 10));
-	try_table("squeezed, descending", Table(n, {masked(UINT64_C(0x8000000000000fff), true), column_of(INT8)},
-											65536, 10, false, 31));
+	try_table("squeezed, descending", Table(n, {masked(UINT64_C(0x8000000000000fff), true), column_of(INT8)}, 65536, 10, false, 31));
 	try_table("floats", Table(n, {column_of(FLOAT8), column_of(FLOAT4, 0, 0, true)}, 65536, 10));
 	try_table("uuid", Table(n, {column_of(UUID)}, 65536, 10));
 	try_table("uuid of one half", Table(n, {column_of(UUID, 2)}, 65536, 10, false, 30));
@@ -906,12 +906,13 @@ test_tables(bool quick)
 	try_table("zeros embedded, descending", Table(n, {string_of(BYTEA, 11, 5, 2, 5, true)}, 65536, 10));
 	try_table("long strings", Table(n / 10, {string_of(TEXT, 3000, 900, 2)}, 65536, 10));
 	try_table("long equal strings", Table(n / 10, {string_of(TEXT, 1, 700, 1), column_of(INT8, 5)}, 65536, 10));
-	try_table("three strings", Table(n, {string_of(TEXT, 9, 2, 1), string_of(BYTEA, 10, 4, 2, 30, true),
-										 string_of(TEXT, 30, 0, 4)}, 65536, 0));
+	try_table("three strings", Table(n, {string_of(TEXT, 9, 2, 1), string_of(BYTEA, 10, 4, 2, 30, true), string_of(TEXT, 30, 0, 4)}, 65536, 0));
+	/* clang-format off */
 	try_table("many columns", Table(n / 2, {column_of(INT4, 3), column_of(INT4, 3, 3), column_of(INT8, 2),
 											column_of(FLOAT4, 0, 20), masked(0x10101), column_of(UUID, 2),
 											string_of(TEXT, 10, 3, 2), column_of(INT4, 4, 0, true)},
 									65536, 0, false, 30));
+	/* clang-format on */
 	try_table("a row a batch", Table(quick ? 100 : 700, {column_of(INT8), string_of(TEXT, 20, 8, 2)}, 64, 20));
 	try_table("few rows a batch", Table(n, {column_of(INT8, 100), string_of(TEXT, 20, 8, 2)}, 2048, 20));
 	try_table("keys, few a batch", Table(n, {column_of(INT8, 1u << 16)}, 256, 0, true));
@@ -928,8 +929,7 @@ test_large(void)
 {
 	try_table("many", Table(3000000, {column_of(INT8, 1u << 30)}, 4 << 20, 20), 4 << 20);
 	try_table("many keys", Table(5000000, {column_of(INT8)}, 4 << 20, 0, true));
-	try_table("many ties", Table(1500000, {column_of(INT4, 50000), string_of(TEXT, 12, 6, 5), column_of(INT8)},
-								 4 << 20, 10), 4 << 20);
+	try_table("many ties", Table(1500000, {column_of(INT4, 50000), string_of(TEXT, 12, 6, 5), column_of(INT8)}, 4 << 20, 10), 4 << 20);
 	try_table("many equal", Table(1200000, {column_of(INT4, 2), column_of(INT4, 2)}, 4 << 20, 0), 4 << 20);
 }
 
@@ -939,18 +939,18 @@ test_faults(bool quick)
 {
 	for (int kind = 0; kind < 6; kind++)
 	{
-		Table		table(quick ? 2000 : 30000, {column_of(INT8, 7), string_of(TEXT, 20, 8, 2)}, 16384, 100);
-		Trace		traces[2];
-		uint64_t	nfaulty = 0;
+		Table table(quick ? 2000 : 30000, {column_of(INT8, 7), string_of(TEXT, 20, 8, 2)}, 16384, 100);
+		Trace traces[2];
+		uint64_t nfaulty = 0;
 
 		context = "faulty records, kind " + std::to_string(kind);
 		for (HostBatch &batch : table.batches)
 		{
 			for (uint32_t slot = 0; slot < batch.nrows; slot++)
 			{
-				uint64_t   *record = batch.block.data() + batch.block.size() -
+				uint64_t *record = batch.block.data() + batch.block.size() -
 					(slot + 1) * (table.record_bytes / 8);
-				uint64_t   *place = &record[table.layout.nwords];
+				uint64_t *place = &record[table.layout.nwords];
 				const uint64_t nulls = *place & UINT32_MAX;
 
 				if (table.draw() % 4 != 0)
@@ -970,7 +970,7 @@ test_faults(bool quick)
 					case 3:
 						*place = nulls;
 						break;
-					case 4:		/* strings outside of their rows */
+					case 4: /* strings outside of their rows */
 						record[table.layout.columns[1].tail_word] = table.draw();
 						break;
 					case 5:
@@ -981,21 +981,21 @@ test_faults(bool quick)
 			}
 		}
 		if (kind == 3)
-			table.max_row_units /= 2;	/* and rows that are too long */
+			table.max_row_units /= 2; /* and rows that are too long */
 		for (int i = 0; i < 2; i++)
 		{
-			Machine    *machine = i == 0 ? host_machine : cuda_machine;
+			Machine *machine = i == 0 ? host_machine : cuda_machine;
 			const size_t ntaken = machine->ntaken();
-			Uploaded	up = upload_table(machine, table);
-			uint64_t   *d_words = machine->take_array<uint64_t>(table.nrows);
+			Uploaded up = upload_table(machine, table);
+			uint64_t *d_words = machine->take_array<uint64_t>(table.nrows);
 			GsPackFacts *d_facts = machine->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
 			GsPackFacts facts;
-			GsTies		ties = take_ties(machine, table.nrows);
-			uint8_t    *d_same = machine->take_array<uint8_t>(table.nrows);
-			Temp		temp = take_temp(machine, GS_STEP_SORT_TAILS, GS_ALGORITHM_RADIX, table.nrows);
+			GsTies ties = take_ties(machine, table.nrows);
+			uint8_t *d_same = machine->take_array<uint8_t>(table.nrows);
+			Temp temp = take_temp(machine, GS_STEP_SORT_TAILS, GS_ALGORITHM_RADIX, table.nrows);
 			std::vector<uint32_t> numbers(table.nrows);
 			std::vector<uint32_t> groups(table.nrows);
-			int			tail = -1;
+			int tail = -1;
 
 			machine->need(machine->ops->pack(machine->stream, &up.rows, 0, table.row_bits, d_words, d_facts,
 											 NULL, 0));
@@ -1034,19 +1034,19 @@ static void
 test_storage_never_shrinks(void)
 {
 	const GsDeviceStep steps[] = {GS_STEP_SORT_WORDS, GS_STEP_LIST_TIES, GS_STEP_SORT_TIES,
-		GS_STEP_SORT_TAILS, GS_STEP_ROW_ENDS};
+								  GS_STEP_SORT_TAILS, GS_STEP_ROW_ENDS};
 
 	context = "temporary storage";
 	for (GsDeviceStep step : steps)
 	{
 		for (GsAlgorithm algorithm : {GS_ALGORITHM_RADIX, GS_ALGORITHM_MERGE})
 		{
-			size_t		last = 0;
-			bool		ok = true;
+			size_t last = 0;
+			bool ok = true;
 
 			for (uint64_t n = 1; n <= GS_MAX_JOB_ROWS; n += n / 7 + 1)
 			{
-				size_t		nbytes = cuda_machine->ops->temp_bytes(cuda_machine->device, step, algorithm, n);
+				size_t nbytes = cuda_machine->ops->temp_bytes(cuda_machine->device, step, algorithm, n);
 
 				ok = ok && nbytes >= last && nbytes > 0;
 				last = nbytes;
@@ -1060,16 +1060,16 @@ static void
 test_runtime(void)
 {
 	const GsDeviceOps *ops = cuda_machine->ops;
-	GsDevice   *device = cuda_machine->device;
-	GsStream   *stream = ops->stream_open(device);
-	uint64_t	free_bytes;
-	uint64_t	total_bytes;
-	uint64_t	ticket = 0;
-	uint64_t	last = 0;
-	uint64_t	passed = 0;
-	bool		ok = true;
-	char	   *h_memory = (char *) ops->allocate_host(device, 1 << 20);
-	char	   *d_memory = (char *) ops->allocate(device, 1 << 20);
+	GsDevice *device = cuda_machine->device;
+	GsStream *stream = ops->stream_open(device);
+	uint64_t free_bytes;
+	uint64_t total_bytes;
+	uint64_t ticket = 0;
+	uint64_t last = 0;
+	uint64_t passed = 0;
+	bool ok = true;
+	char *h_memory = (char *) ops->allocate_host(device, 1 << 20);
+	char *d_memory = (char *) ops->allocate(device, 1 << 20);
 	std::vector<uint64_t> ring(1 << 17);
 
 	context = "runtime";
@@ -1096,7 +1096,7 @@ test_runtime(void)
 	ok = true;
 	while (passed < last)
 	{
-		uint64_t	before = passed;
+		uint64_t before = passed;
 
 		ok = ok && ops->reached(stream, &passed) && passed >= before && passed <= last;
 		if (!ok)
@@ -1122,12 +1122,12 @@ test_runtime(void)
 static void
 test_broken(void)
 {
-	char		why_not[200] = "";
-	GsDevice   *device = gs_device_cuda_open(0, why_not, sizeof(why_not));
+	char why_not[200] = "";
+	GsDevice *device = gs_device_cuda_open(0, why_not, sizeof(why_not));
 	const GsDeviceOps *ops;
-	GsStream   *stream;
-	uint64_t   *d_memory;
-	uint64_t	ticket;
+	GsStream *stream;
+	uint64_t *d_memory;
+	uint64_t ticket;
 
 	context = "a broken device";
 	expect(gs_device_cuda_open(1000, why_not, sizeof(why_not)) == NULL && why_not[0] != '\0', "no such device");
@@ -1137,10 +1137,11 @@ test_broken(void)
 	stream = ops->stream_open(device);
 	d_memory = (uint64_t *) ops->allocate(device, 4096);
 
-	uint64_t   *const d_words[2] = {d_memory, d_memory + 256};
+	uint64_t *const d_words[2] = {d_memory, d_memory + 256};
 
 	expect(!ops->sort_words(stream, GS_ALGORITHM_RADIX, 100000, 0, 64, d_words, (uint32_t *) d_memory, false,
-							d_memory, 16), "too little storage");
+							d_memory, 16),
+		   "too little storage");
 	expect(device->error[0] != '\0', "the text is there");
 	expect(!ops->mark(stream, &ticket), "later calls fail");
 	ops->stream_close(stream);
@@ -1159,13 +1160,13 @@ seconds(void)
 static double
 time_steps(const char *what, double bytes, const std::function<void()> &queue)
 {
-	double		first = 0;
-	double		best = 1e9;
+	double first = 0;
+	double best = 1e9;
 
 	for (int i = 0; i < 6; i++)
 	{
-		double		start;
-		double		ms;
+		double start;
+		double ms;
 
 		cuda_machine->wait();
 		start = seconds();
@@ -1188,16 +1189,16 @@ static void
 time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigned min_units,
 		  unsigned more_units, unsigned idle_bits, const char *name)
 {
-	Machine    *m = cuda_machine;
+	Machine *m = cuda_machine;
 	const GsDeviceOps *ops = m->ops;
 	const size_t ntaken = m->ntaken();
 	const uint32_t slot_bytes = 16 << 20;
 	const size_t record_bytes = 8 * (ncolumns + !keys_only);
-	const int	row_bits = gs_bit_width(n - 1);
+	const int row_bits = gs_bit_width(n - 1);
 	std::unique_ptr<GsKeyPacking> packing(new GsKeyPacking());
 	GsKeyLayout layout;
 	std::vector<GsDeviceBatch> batches;
-	uint64_t	all_units = 0;
+	uint64_t all_units = 0;
 	GsDeviceRows rows = {};
 
 	printf("# %s: %llu rows, %u columns\n", name, (unsigned long long) n, ncolumns);
@@ -1219,7 +1220,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 		GsDeviceBatch batch = {};
 		std::vector<uint64_t> records;
 		const size_t limit = slot_bytes / 8;
-		size_t		used = 0;
+		size_t used = 0;
 
 		batch.first_row = row;
 		std::vector<std::vector<uint64_t>> made;
@@ -1254,25 +1255,25 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	rows.d_packing = m->upload(std::vector<GsKeyPacking>(1, *packing));
 	rows.d_locations = keys_only ? NULL : m->take_array<uint64_t>(n);
 
-	uint64_t   *const d_words[2] = {m->take_array<uint64_t>(n), m->take_array<uint64_t>(n)};
+	uint64_t *const d_words[2] = {m->take_array<uint64_t>(n), m->take_array<uint64_t>(n)};
 	GsPackFacts *d_facts = m->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
-	uint32_t   *d_selector = m->take_array<uint32_t>(1);
-	Temp		temp = take_temp(m, GS_STEP_SORT_WORDS, GS_ALGORITHM_RADIX, n);
-	Temp		merge_temp = take_temp(m, GS_STEP_SORT_WORDS, GS_ALGORITHM_MERGE, n);
-	const int	bits = packing->levels[0].bits;
+	uint32_t *d_selector = m->take_array<uint32_t>(1);
+	Temp temp = take_temp(m, GS_STEP_SORT_WORDS, GS_ALGORITHM_RADIX, n);
+	Temp merge_temp = take_temp(m, GS_STEP_SORT_WORDS, GS_ALGORITHM_MERGE, n);
+	const int bits = packing->levels[0].bits;
 	const double place_bytes = keys_only ? 0 : 8;
 	const double pack_bytes = n * (record_bytes + 8 + place_bytes);
-	auto		pack = [&] (bool counted) {
+	auto pack = [&](bool counted) {
 		m->need(ops->pack(m->stream, &rows, 0, row_bits, d_words[0], d_facts, counted ? temp.d_temp : NULL,
 						  counted ? temp.nbytes : 0));
 	};
-	auto		sort = [&] (GsAlgorithm algorithm, bool counted) {
+	auto sort = [&](GsAlgorithm algorithm, bool counted) {
 		const Temp &t = algorithm == GS_ALGORITHM_MERGE ? merge_temp : temp;
 
 		m->need(ops->sort_words(m->stream, algorithm, n, row_bits, bits, d_words, d_selector, counted,
 								t.d_temp, t.nbytes));
 	};
-	double		pack_only;
+	double pack_only;
 
 	pack_only = time_steps("pack, not counted", pack_bytes, [&] { pack(false); });
 	time_steps("pack, counted", pack_bytes, [&] { pack(true); });
@@ -1281,15 +1282,15 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	time_steps("pack, radix sort", 0, [&] { pack(false); sort(GS_ALGORITHM_RADIX, false); });
 	time_steps("pack counted, radix sort", 0, [&] { pack(true); sort(GS_ALGORITHM_RADIX, true); });
 
-	uint64_t   *d_sorted = d_words[m->download(d_selector, 1)[0]];
-	uint64_t   *d_other = d_words[d_sorted == d_words[0]];
+	uint64_t *d_sorted = d_words[m->download(d_selector, 1)[0]];
+	uint64_t *d_other = d_words[d_sorted == d_words[0]];
 
 	if (packing->nlevels > 1)
 	{
-		uint8_t    *d_same = m->take_array<uint8_t>(n);
+		uint8_t *d_same = m->take_array<uint8_t>(n);
 		GsTieCount *d_count = m->take_array<GsTieCount>(1);
-		Temp		ties_temp = take_temp(m, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n);
-		GsTieCount	count;
+		Temp ties_temp = take_temp(m, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n);
+		GsTieCount count;
 
 		time_steps("same_words", 9.0 * n, [&] { m->need(ops->same_words(m->stream, n, d_sorted, row_bits, d_same)); });
 		time_steps("count_ties", 1.0 * n, [&] {
@@ -1299,10 +1300,10 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 		printf("  %llu ties in %llu groups\n", (unsigned long long) count.nties, (unsigned long long) count.ngroups);
 		if (count.nties > 0)
 		{
-			GsTies		ties = take_ties(m, count.nties);
-			uint64_t   *const d_keys[2] = {m->take_array<uint64_t>(count.nties),
-				m->take_array<uint64_t>(count.nties)};
-			Temp		sort_temp = take_temp(m, GS_STEP_SORT_TIES, GS_ALGORITHM_RADIX, count.nties);
+			GsTies ties = take_ties(m, count.nties);
+			uint64_t *const d_keys[2] = {m->take_array<uint64_t>(count.nties),
+										 m->take_array<uint64_t>(count.nties)};
+			Temp sort_temp = take_temp(m, GS_STEP_SORT_TIES, GS_ALGORITHM_RADIX, count.nties);
 
 			time_steps("list_ties", 0, [&] {
 				m->need(ops->list_ties(m->stream, n, d_same, d_sorted, row_bits, NULL, &ties, ties_temp.d_temp,
@@ -1331,9 +1332,9 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	{
 		const uint64_t step = slot_bytes / 4 - (2 * rows.max_row_units + 1);
 		const uint32_t ncuts = (uint32_t) ((2 * all_units + n) / step + 2);
-		uint64_t   *d_cuts = m->take_array<uint64_t>(ncuts);
-		Temp		ends_temp = take_temp(m, GS_STEP_ROW_ENDS, GS_ALGORITHM_AUTO, n);
-		char	   *d_to = m->take_array<char>(slot_bytes);
+		uint64_t *d_cuts = m->take_array<uint64_t>(ncuts);
+		Temp ends_temp = take_temp(m, GS_STEP_ROW_ENDS, GS_ALGORITHM_AUTO, n);
+		char *d_to = m->take_array<char>(slot_bytes);
 		std::vector<uint64_t> cuts;
 
 		time_steps("row_ends", 0, [&] {
@@ -1358,17 +1359,17 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 static void
 time_tails(uint64_t n, unsigned max_len, unsigned prefix_len)
 {
-	Machine    *m = cuda_machine;
+	Machine *m = cuda_machine;
 	const size_t ntaken = m->ntaken();
-	Table		table(n, {string_of(TEXT, max_len, prefix_len, 16)}, 16 << 20, 100);
-	Uploaded	up = upload_table(m, table);
-	uint64_t   *d_words = m->take_array<uint64_t>(n);
+	Table table(n, {string_of(TEXT, max_len, prefix_len, 16)}, 16 << 20, 100);
+	Uploaded up = upload_table(m, table);
+	uint64_t *d_words = m->take_array<uint64_t>(n);
 	GsPackFacts *d_facts = m->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
-	GsTies		ties = take_ties(m, n);
-	uint8_t    *d_same = m->take_array<uint8_t>(n);
-	Temp		temp = take_temp(m, GS_STEP_SORT_TAILS, GS_ALGORITHM_RADIX, n);
+	GsTies ties = take_ties(m, n);
+	uint8_t *d_same = m->take_array<uint8_t>(n);
+	Temp temp = take_temp(m, GS_STEP_SORT_TAILS, GS_ALGORITHM_RADIX, n);
 	std::vector<uint32_t> numbers(n);
-	const int	tail = table.packing->ncomponents - 1;
+	const int tail = table.packing->ncomponents - 1;
 
 	printf("# strings up to %u bytes behind %u equal ones, %llu rows in one group\n", max_len, prefix_len,
 		   (unsigned long long) n);
@@ -1403,11 +1404,11 @@ int
 main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "full";
-	const bool	quick = strcmp(mode, "quick") == 0;
-	char		why_not[200] = "";
-	double		start = seconds();
-	GsDevice   *cuda = gs_device_cuda_open(0, why_not, sizeof(why_not));
-	GsDevice   *host;
+	const bool quick = strcmp(mode, "quick") == 0;
+	char why_not[200] = "";
+	double start = seconds();
+	GsDevice *cuda = gs_device_cuda_open(0, why_not, sizeof(why_not));
+	GsDevice *host;
 
 	context = "open";
 	if (cuda == NULL)

@@ -16,7 +16,7 @@ template <typename T>
 static T *
 to_device(const std::vector<T> &data)
 {
-	T		   *d_data;
+	T *d_data;
 
 	CHECK(cudaMalloc((void **) &d_data, data.size() * sizeof(T)));
 	CHECK(cudaMemcpy(d_data, data.data(), data.size() * sizeof(T), cudaMemcpyHostToDevice));
@@ -30,14 +30,14 @@ sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const Gs
 			   const GsTailOrder *d_tail_order)
 {
 	const size_t n = keys->size();
-	Guarded		d_keys[2] = {guarded_alloc(n * 8), guarded_alloc(n * 8)};
+	Guarded d_keys[2] = {guarded_alloc(n * 8), guarded_alloc(n * 8)};
 	const size_t value_bytes = values != NULL ? sizeof(Value) : 0;
-	Guarded		d_values[2] = {guarded_alloc(n * value_bytes), guarded_alloc(n * value_bytes)};
-	Guarded		temp;
+	Guarded d_values[2] = {guarded_alloc(n * value_bytes), guarded_alloc(n * value_bytes)};
+	Guarded temp;
 	GsMergeSort sort = {};
 	GsDeviceStatus status;
-	size_t		temp_bytes;
-	bool		intact = true;
+	size_t temp_bytes;
+	bool intact = true;
 
 	sort.nitems = n;
 	sort.value_bytes = (uint32_t) value_bytes;
@@ -79,7 +79,7 @@ try_words(size_t n, int distribution)
 	std::vector<Value> values(n);
 	std::vector<Value> expected_values(n);
 	std::vector<uint32_t> order = host_radix_order(keys, 0, 64);
-	char		what[200];
+	char what[200];
 	const char *wrong;
 
 	for (size_t i = 0; i < n; i++)
@@ -105,7 +105,7 @@ try_keys(size_t n, int distribution)
 {
 	std::vector<uint64_t> keys = make_keys(n, distribution, ~UINT64_C(0), n);
 	std::vector<uint64_t> expected = keys;
-	char		what[200];
+	char what[200];
 	const char *wrong;
 
 	std::sort(expected.begin(), expected.end());
@@ -127,13 +127,13 @@ try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix, b
 	std::vector<uint32_t> expected(n);
 	std::vector<GsTail> tails(n);
 	std::vector<uint8_t> bytes(1);
-	char		what[200];
+	char what[200];
 	const char *wrong;
 
 	for (size_t i = 0; i < n; i++)
 	{
 		std::string &s = strings[i];
-		unsigned	nbytes = random_bits(5, i) % (longest + 1);
+		unsigned nbytes = random_bits(5, i) % (longest + 1);
 
 		if (common_prefix)
 			s = "https://";
@@ -149,10 +149,10 @@ try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix, b
 		for (size_t j = 8; j < s.size(); j++)
 			bytes.push_back((uint8_t) s[j]);
 	}
-	std::stable_sort(expected.begin(), expected.end(), [&] (uint32_t a, uint32_t b) {
+	std::stable_sort(expected.begin(), expected.end(), [&](uint32_t a, uint32_t b) {
 		const std::string &x = strings[a];
 		const std::string &y = strings[b];
-		int			order = memcmp(x.data(), y.data(), std::min(x.size(), y.size()));
+		int order = memcmp(x.data(), y.data(), std::min(x.size(), y.size()));
 
 		if (order == 0)
 			order = (x.size() > y.size()) - (x.size() < y.size());
@@ -162,9 +162,9 @@ try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix, b
 	/* whole words, and not a byte more */
 	bytes.resize((bytes.size() + 7) / 8 * 8);
 
-	uint8_t    *d_bytes = to_device(bytes);
+	uint8_t *d_bytes = to_device(bytes);
 	GsTailOrder *d_order = to_device(std::vector<GsTailOrder>(1, {8, descend}));
-	GsTail	   *d_tails;
+	GsTail *d_tails;
 
 	for (GsTail &tail : tails)
 		tail.address += (uint64_t) (uintptr_t) d_bytes;
@@ -183,9 +183,9 @@ try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix, b
 int
 main(int argc, char **argv)
 {
-	const bool	quick = argc > 1 && strcmp(argv[1], "quick") == 0;
+	const bool quick = argc > 1 && strcmp(argv[1], "quick") == 0;
 	std::vector<size_t> sizes = {0, 1, 2, 127, 128, 129, 2559, 2560, 2561, 5759, 5760, 5761, 7679, 7680, 7681,
-		9599, 9600, 9601, 20011};
+								 9599, 9600, 9601, 20011};
 
 	if (!quick)
 		for (size_t n : {31, 32, 33, 500, 511, 512, 513, 20479, 20480, 20481, 163839, 163840, 163841, 15359, 15360, 15361, 61439, 61440, 61441, 65537, 99991,

@@ -15,16 +15,16 @@
 
 typedef struct Case
 {
-	size_t		n;
-	int			key_bytes;
-	int			value_bytes;
-	unsigned	begin_bit;
-	unsigned	end_bit;
-	unsigned	flags;
-	unsigned	row_bits;
-	bool		apart;			/* the input in memory of its own */
-	int			distribution;
-	uint64_t	mask;
+	size_t n;
+	int key_bytes;
+	int value_bytes;
+	unsigned begin_bit;
+	unsigned end_bit;
+	unsigned flags;
+	unsigned row_bits;
+	bool apart; /* the input in memory of its own */
+	int distribution;
+	uint64_t mask;
 } Case;
 
 static std::vector<uint8_t>
@@ -33,7 +33,7 @@ narrow(const std::vector<uint64_t> &wide, int nbytes)
 	std::vector<uint8_t> bytes(wide.size() * nbytes);
 
 	for (size_t i = 0; i < wide.size(); i++)
-		memcpy(&bytes[i * nbytes], &wide[i], nbytes);	/* little endian */
+		memcpy(&bytes[i * nbytes], &wide[i], nbytes); /* little endian */
 	return bytes;
 }
 
@@ -51,7 +51,7 @@ static const char *
 run_case(const Case *c)
 {
 	const uint64_t key_mask = c->key_bytes == 8 ? ~UINT64_C(0) : (UINT64_C(1) << 8 * c->key_bytes) - 1;
-	const bool	pack = c->flags & GS_RADIX_PACK_ROWS;
+	const bool pack = c->flags & GS_RADIX_PACK_ROWS;
 	const uint64_t key_min = pack ? 0x8000000000000000u - 77 : 0;
 	std::vector<uint64_t> keys = make_keys(c->n, c->distribution, key_mask & c->mask, c->n * 31 + c->key_bytes);
 	std::vector<uint64_t> raw = keys;
@@ -61,18 +61,18 @@ run_case(const Case *c)
 	std::vector<uint32_t> order;
 	const size_t key_size = c->n * c->key_bytes;
 	const size_t value_size = c->n * c->value_bytes;
-	Guarded		keys_in = guarded_alloc(key_size);
-	Guarded		values_in = guarded_alloc(value_size);
-	Guarded		d_keys[2] = {guarded_alloc(key_size), guarded_alloc(key_size)};
-	Guarded		d_values[2] = {guarded_alloc(value_size), guarded_alloc(value_size)};
-	Guarded		selector = guarded_alloc(sizeof(uint32_t));
-	Guarded		temp;
+	Guarded keys_in = guarded_alloc(key_size);
+	Guarded values_in = guarded_alloc(value_size);
+	Guarded d_keys[2] = {guarded_alloc(key_size), guarded_alloc(key_size)};
+	Guarded d_values[2] = {guarded_alloc(value_size), guarded_alloc(value_size)};
+	Guarded selector = guarded_alloc(sizeof(uint32_t));
+	Guarded temp;
 	GsRadixSort sort = {};
 	GsDeviceStatus status;
-	size_t		temp_bytes;
-	uint32_t	selected;
+	size_t temp_bytes;
+	uint32_t selected;
 	const char *wrong = NULL;
-	bool		intact = true;
+	bool intact = true;
 
 	for (size_t i = 0; i < c->n; i++)
 	{
@@ -143,14 +143,15 @@ run_case(const Case *c)
 		intact = guarded_free(&d_keys[i]) & guarded_free(&d_values[i]) & intact;
 	intact = guarded_free(&keys_in) & guarded_free(&values_in) & guarded_free(&selector) &
 		guarded_free(&temp) & intact;
-	return wrong ? wrong : intact ? NULL : "canary";
+	return wrong ? wrong : intact ? NULL :
+									"canary";
 }
 
 static void
 try_case(Case c)
 {
 	const char *wrong = run_case(&c);
-	char		what[300];
+	char what[300];
 
 	snprintf(what, sizeof(what), "n %zu key %d value %d bits %u..%u flags %u rows %u %s %s mask %llx: %s", c.n,
 			 c.key_bytes, c.value_bytes, c.begin_bit, c.end_bit, c.flags, c.row_bits,
@@ -162,7 +163,7 @@ try_case(Case c)
 static Case
 whole(size_t n, int key_bytes, int value_bytes)
 {
-	Case		c = {};
+	Case c = {};
 
 	c.n = n;
 	c.key_bytes = key_bytes;
@@ -179,7 +180,7 @@ try_sizes(const std::vector<size_t> &sizes)
 		for (int value_bytes = 0; value_bytes <= 8; value_bytes += 4)
 			for (size_t n : sizes)
 			{
-				Case		c = whole(n, key_bytes, value_bytes);
+				Case c = whole(n, key_bytes, value_bytes);
 
 				try_case(c);
 				c.apart = true;
@@ -194,7 +195,7 @@ try_data(size_t n)
 	for (int key_bytes = 1; key_bytes <= 8; key_bytes *= 2)
 		for (int distribution = 0; distribution < NDISTRIBUTIONS; distribution++)
 		{
-			Case		c = whole(n, key_bytes, 4);
+			Case c = whole(n, key_bytes, 4);
 
 			c.distribution = distribution;
 			try_case(c);
@@ -215,16 +216,14 @@ static void
 try_bits(size_t n)
 {
 	static const unsigned ranges[][2] = {
-		{0, 0}, {0, 1}, {5, 6}, {7, 9}, {0, 8}, {3, 11}, {8, 16}, {0, 20}, {31, 33}, {28, 64}, {0, 36},
-		{63, 64}, {1, 64}, {24, 57}, {0, 7}, {60, 64}
-	};
+		{0, 0}, {0, 1}, {5, 6}, {7, 9}, {0, 8}, {3, 11}, {8, 16}, {0, 20}, {31, 33}, {28, 64}, {0, 36}, {63, 64}, {1, 64}, {24, 57}, {0, 7}, {60, 64}};
 
 	for (int key_bytes = 1; key_bytes <= 8; key_bytes *= 2)
 		for (const unsigned *range : ranges)
 			if (range[1] <= 8u * key_bytes)
 				for (int value_bytes = 0; value_bytes <= 8; value_bytes += 4)
 				{
-					Case		c = whole(n, key_bytes, value_bytes);
+					Case c = whole(n, key_bytes, value_bytes);
 
 					c.begin_bit = range[0];
 					c.end_bit = range[1];
@@ -243,7 +242,7 @@ try_packed(size_t n)
 		for (int distribution = 0; distribution < NDISTRIBUTIONS; distribution++)
 			for (int apart = 0; apart < 2; apart++)
 			{
-				Case		c = whole(n, 8, 0);
+				Case c = whole(n, 8, 0);
 
 				c.flags = GS_RADIX_PACK_ROWS;
 				c.row_bits = c.begin_bit = row_bits;
@@ -262,10 +261,10 @@ try_packed(size_t n)
 static void
 try_arguments(void)
 {
-	uint64_t   *d_memory;
+	uint64_t *d_memory;
 	GsRadixSort good = {};
 	GsRadixSort sort;
-	size_t		nbytes;
+	size_t nbytes;
 
 	CHECK(cudaMalloc((void **) &d_memory, 1 << 20));
 	good.nitems = 10000;
@@ -277,7 +276,8 @@ try_arguments(void)
 	nbytes = gs_device_radix_temp_bytes(&good);
 	report(nbytes > 0, "temp bytes");
 #define REFUSED(change, expected) \
-	do { \
+	do \
+	{ \
 		sort = good; \
 		change; \
 		report(gs_device_radix_sort(&sort, (char *) d_memory + 262144, nbytes, NULL) == expected, #change); \
@@ -329,7 +329,7 @@ check_pairs(const Key *d_keys, const Value *d_values, uint64_t n, unsigned long 
 {
 	for (uint64_t i = blockIdx.x * (uint64_t) blockDim.x + threadIdx.x; i < n; i += (uint64_t) gridDim.x * blockDim.x)
 	{
-		bool		wrong = d_values[i] >= n || d_keys[i] != (Key) mix((uint64_t) d_values[i] + 1);
+		bool wrong = d_values[i] >= n || d_keys[i] != (Key) mix((uint64_t) d_values[i] + 1);
 
 		if (i > 0)
 			wrong |= d_keys[i - 1] > d_keys[i] || (d_keys[i - 1] == d_keys[i] && d_values[i - 1] >= d_values[i]);
@@ -361,12 +361,12 @@ static void
 try_huge(uint64_t n, const char *what)
 {
 	GsRadixSort sort = {};
-	void	   *d_temp;
+	void *d_temp;
 	unsigned long long *d_counts;
 	unsigned long long counts[1 + 512] = {0};
-	uint32_t	selector;
-	size_t		temp_bytes;
-	bool		ok;
+	uint32_t selector;
+	size_t temp_bytes;
+	bool ok;
 
 	sort.nitems = n;
 	sort.key_bytes = sizeof(Key);
