@@ -13,10 +13,10 @@
 #ifndef GPUSORT_ROW_RECORD_CUH
 #define GPUSORT_ROW_RECORD_CUH
 
-#include "device.h"
+#include "gpusortd/device.h"
 #include "device_sort.h"
 #include "key_compare.cuh"
-#include "key_level.h"
+#include "common/key_level.h"
 
 /* Which of the batches low .. high is the last that begins at or before row? */
 static __device__ __forceinline__ uint32_t

@@ -40,16 +40,16 @@
 #include <dlfcn.h>
 #include <limits.h>
 
-#include "gpusort.h"
-#include "index_hook.h"
-#include "pgcompat.h"
-#include "protocol.h"
-#include "sort_choice.h"
-#include "sort_node.h"
-#include "sort_parallel.h"
-#include "sort_path.h"
-#include "sort_plan.h"
-#include "supervisor.h"
+#include "guc.h"
+#include "index/index_hook.h"
+#include "pg_compat.h"
+#include "common/protocol.h"
+#include "plan/plan_choice.h"
+#include "node/node_gpusort.h"
+#include "sort/sort_parallel.h"
+#include "plan/plan_path.h"
+#include "plan/plan_rewrite.h"
+#include "client/supervisor.h"
 
 #include "executor/executor.h"
 #include "fmgr.h"
@@ -100,7 +100,7 @@ PG_FUNCTION_INFO_V1(gpusort_version);
 /* Of files of sorted rows, in MB: some large cursors, and not the disk. */
 #define DEFAULT_DEVICE_PARK_LIMIT 10240
 
-/* Settings: gpusort.h. */
+/* Settings: guc.h. */
 bool		gpusort_enabled = true;
 bool		gpusort_enable_create_index = true;
 int			gpusort_index_loader = GS_INDEX_LOADER_AUTO;

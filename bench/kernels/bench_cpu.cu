@@ -17,7 +17,7 @@
 #include "bench_common.cuh"
 
 extern "C" {
-#include "../../keys/radix_sort.h"
+#include "common/radix_sort.h"
 }
 
 typedef struct Job

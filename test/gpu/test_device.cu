@@ -23,8 +23,8 @@
 
 #include "test_common.h"
 
-#include "device.h"
-#include "key_codec.h"
+#include "gpusortd/device.h"
+#include "common/key_codec.h"
 
 #define ROW_ID_OFFSET 8 /* of the row's number, for the tests */
 #define ROW_HEADER    16

@@ -22,9 +22,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "admission.h"
-#include "connection.h"
-#include "log.h"
+#include "gpusortd/admission.h"
+#include "gpusortd/connection.h"
+#include "gpusortd/log.h"
 #include "unit_check.h"
 
 #define NCLIENTS		4

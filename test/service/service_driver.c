@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "key_codec.h"
+#include "common/key_codec.h"
 #include "unit_random.h"
 
 uint64_t

@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "batch.h"
-#include "protocol.h"
+#include "common/batch.h"
+#include "common/protocol.h"
 #include "unit_check.h"
 
 /* Long enough for a slow machine under sanitizers. */

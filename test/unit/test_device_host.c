@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device_host_steps.h"
-#include "key_pack.h"
+#include "gpusortd/device_host_steps.h"
+#include "common/key_pack.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "word_sort.h"
+#include "engine/word_sort.h"
 #include "unit_cmocka.h"
 #include "unit_driver.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "key_pack.h"
+#include "common/key_pack.h"
 #include "unit_client.h"
 #include "unit_driver.h"
 #include "unit_cmocka.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "key_codec.h"
+#include "common/key_codec.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 

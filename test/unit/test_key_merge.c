@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch.h"
-#include "key_merge.h"
+#include "common/batch.h"
+#include "engine/run_merge.h"
 #include "unit_check.h"
 #include "unit_cmocka.h"
 #include "unit_driver.h"

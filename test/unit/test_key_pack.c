@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch.h"
-#include "key_codec.h"
-#include "key_pack.h"
+#include "common/batch.h"
+#include "common/key_codec.h"
+#include "common/key_pack.h"
 #include "unit_cmocka.h"
 #include "unit_table.h"
 
@@ -175,7 +175,7 @@ test_layout(void **unused)
 	unit_case("%s", "");
 }
 
-/* The records drawn in the comments of key_layout.h and sort_key.c. */
+/* The records drawn in the comments of key_layout.h and key_encoder.c. */
 static void
 test_layout_example(void **unused)
 {
@@ -652,7 +652,7 @@ test_pack_limits(void **unused)
 }
 
 /*
- * More levels than a table of sort_key.c can have: columns of a field and a
+ * More levels than a table of key_encoder.c can have: columns of a field and a
  * string, all nullable, so that each ends in a level that is cut short.
  */
 static void

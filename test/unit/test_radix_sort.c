@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "radix_sort.h"
+#include "common/radix_sort.h"
 #include "unit_cmocka.h"
 #include "unit_host.h"
 #include "unit_random.h"

@@ -3,7 +3,7 @@
  * unit_driver.c
  *	  A driver of the engine frontier (engine.h) over a random table.
  *
- * It does what sort_node.c does, and a little more of what engine.h allows:
+ * It does what node_gpusort.c does, and a little more of what engine.h allows:
  * it asks for a batch when there is still room, or for more room than it then
  * uses, and writes rows that it does not push.
  *
@@ -48,7 +48,7 @@ driver_push(Driver *driver)
 		gs_engine_reserve(driver->engine, row_bytes + 10000, &driver->batch) != GS_STATUS_OK)
 		driver->batch = NULL;
 
-	/* sort_node.c asks only when it must; asking always is legal too */
+	/* node_gpusort.c asks only when it must; asking always is legal too */
 	if (driver->batch == NULL || (row & 1) || !gs_batch_has_room(driver->batch, row_bytes))
 	{
 		GsBatch    *batch = NULL;

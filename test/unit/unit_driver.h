@@ -8,7 +8,7 @@
 #ifndef GPUSORT_UNIT_DRIVER_H
 #define GPUSORT_UNIT_DRIVER_H
 
-#include "engine.h"
+#include "engine/engine.h"
 #include "unit_host.h"
 #include "unit_random.h"
 #include "unit_table.h"

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_link.c
- *	  A link (service_link.h) to a job in this process: no socket between.
+ *	  A link (engine_link.h) to a job in this process: no socket between.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_link.h
- *	  A link (service_link.h) to a job in this process: no socket between.
+ *	  A link (engine_link.h) to a job in this process: no socket between.
  *
  * Messages go straight to job.h's calls, which is what connection.c does with
  * them, and what the job reports waits in a queue.
@@ -11,8 +11,8 @@
 #ifndef GPUSORT_UNIT_LINK_H
 #define GPUSORT_UNIT_LINK_H
 
-#include "job.h"
-#include "service_link.h"
+#include "gpusortd/job.h"
+#include "engine/engine_link.h"
 
 #define UNIT_LINK_QUEUE	256
 

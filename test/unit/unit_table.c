@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch.h"
-#include "key_codec.h"
+#include "common/batch.h"
+#include "common/key_codec.h"
 #include "unit_check.h"
 
 const TableOptions table_defaults = {

@@ -7,7 +7,7 @@
  * A table is a sort as SQL sees it: columns with types and directions, rows
  * with values and NULLs.  table_compare() says what the order is, in terms of
  * the values alone, and shares nothing with the sources under test; the rest
- * puts the same values into rows and key records, as sort_key.c does.
+ * puts the same values into rows and key records, as key_encoder.c does.
  *
  * A row is 4 bytes of its number, 4 that belong to the batch, the strings that
  * are longer than eight bytes, one after the other at any alignment, and a
@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "key_layout.h"
+#include "common/key_layout.h"
 #include "unit_random.h"
 
 typedef enum TestKind

@@ -1,0 +1,613 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_client.c
+ *	  This backend's connections to gpusortd.
+ *
+ * The ring is a memfd of this backend, sealed so that it cannot shrink under the
+ * service's feet.  Its pages stay for the next sort, up to gpusort.device_idle: then
+ * the service frees them, also of a session that sleeps, which lets go of what is left
+ * of the link when it looks for one.  Planning only asks, and has a link without a ring.
+ *
+ * A link is in one of two lists of this process: idle, or in use by a memory
+ * context.  An ERROR, a cancel or a backend's end leaves nothing to be done:
+ * the context's reset callback closes the socket, or the kernel does.
+ *
+ * A service that hangs is killed by its supervisor, and that is how a session
+ * that waits for it hears of it.  Only where that does not help, as a call of
+ * a driver may not even end with its process, or the supervisor itself hangs,
+ * the session finds out: whoever has waited long asks whether anybody is there.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "guc.h"
+#include "client/gpu_client.h"
+#include "client/supervisor.h"
+
+#include "lib/ilist.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "portability/instr_time.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+/*
+ * The ring: large enough that the device and the backend work side by side,
+ * small enough to stay in the processor's cache.  10 M rows of 166 bytes by a
+ * bigint take 0.85 to 0.88 s through 16 slots of 1 MB, 0.76 to 0.82 s through 8
+ * of 512 kB, no less through 8 of 256 kB (Xeon with 2 MB of L2 a core, H200,
+ * 2026-11).
+ */
+#define SLOT_BYTES		((uint32) 512 << 10)
+#define NSLOTS			8
+
+/*
+ * A feeder's ring is a worker's, and pinned anew for each query: by the
+ * service's one thread, for all the workers.  That thread handles every batch
+ * as well, so slots are few rather than small.  Not measured on a GPU yet.
+ */
+#define FEED_SLOT_BYTES	((uint32) 256 << 10)
+#define FEED_NSLOTS		4
+
+/* Idle links kept of each use: what a query with a merge join of two sorts uses. */
+#define MAX_IDLE		2
+
+/*
+ * An idle link is not used any more so long before the service may drop it: what
+ * it is sent is read by then.
+ */
+#define IDLE_MARGIN_MS	1000
+
+/* How long the service is left alone if it does not answer HELLO. */
+#define SILENCE_MS		10000
+
+/* Planning asks a service that was not there only so often. */
+#define RETRY_MS		2000
+
+/* Looks at the socket before it sleeps: an answer often takes that long. */
+#define SPINS			50
+
+typedef struct ClientLink
+{
+	GsServiceLink base;			/* must be first */
+	GsLinkUse	use;
+	dlist_node	node;			/* of idle_links, if idle */
+	instr_time	last_sent;		/* when it was last sent anything */
+	int			socket;
+	bool		other_build;	/* it was refused for that */
+	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
+} ClientLink;
+
+static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
+static int	nidle[GS_LINK_ASK + 1];
+static int	nin_use = 0;
+static TimestampTz silent_until = 0;
+static const char no_answer[] = "gpusortd does not answer";
+
+static Size
+ring_bytes(const ClientLink *link)
+{
+	return (Size) link->base.slot_bytes * link->base.nslots;
+}
+
+/* ------------------------------------------------------------- cutting a link */
+
+static void
+cut(ClientLink *link)
+{
+	if (link->socket >= 0)
+	{
+		close(link->socket);
+		ReleaseExternalFD();
+	}
+	if (link->base.ring != NULL)
+		munmap(link->base.ring, ring_bytes(link));
+	pfree(link);
+}
+
+/* The context that a link was made for goes, and nobody released the link. */
+static void
+cut_with_context(void *arg)
+{
+	ClientLink **place = arg;
+
+	if (*place != NULL)
+	{
+		nin_use--;
+		cut(*place);
+	}
+}
+
+/*
+ * Ties a link to a context.  The callback's argument is in the context itself,
+ * since the link may be someone else's by the time when it is called.
+ */
+static void
+own(ClientLink *link, MemoryContext context)
+{
+	MemoryContextCallback *callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
+	ClientLink **place = MemoryContextAlloc(context, sizeof(ClientLink *));
+
+	*place = link;
+	nin_use++;
+	callback->func = cut_with_context;
+	callback->arg = place;
+	MemoryContextRegisterResetCallback(context, callback);
+	link->place = place;
+}
+
+/* ------------------------------------------------------------------- messages */
+
+static bool
+link_send(GsServiceLink *base, const GsMessage *message)
+{
+	ClientLink *link = (ClientLink *) base;
+	ssize_t		sent;
+
+	INSTR_TIME_SET_CURRENT(link->last_sent);
+	do
+		sent = send(link->socket, message, message->nbytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t) message->nbytes;
+}
+
+/* -1: the connection is broken; 0: no message yet; 1: one. */
+static int
+try_receive(ClientLink *link, GsAnyMessage *message)
+{
+	ssize_t		received;
+
+	do
+		received = recv(link->socket, message, sizeof(*message), MSG_DONTWAIT);
+	while (received < 0 && errno == EINTR);
+	if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		return 0;
+	return received >= (ssize_t) sizeof(GsMessage) &&
+		message->message.nbytes == (uint32) received ? 1 : -1;
+}
+
+/*
+ * Waits for something to read, for timeout_ms or, if that is -1, for ever.
+ * False: in vain.
+ */
+static bool
+wait_readable(ClientLink *link, long timeout_ms)
+{
+	int			events = WL_LATCH_SET | WL_SOCKET_READABLE | WL_EXIT_ON_PM_DEATH;
+
+	if (timeout_ms >= 0)
+		events |= WL_TIMEOUT;
+	events = WaitLatchOrSocket(MyLatch, events, link->socket, timeout_ms, PG_WAIT_EXTENSION);
+	if (events & WL_LATCH_SET)
+	{
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	return (events & WL_TIMEOUT) == 0;
+}
+
+/*
+ * The next message; type 0 if none has come in timeout_ms.  False: the
+ * connection is broken.
+ */
+static bool
+receive(ClientLink *link, int timeout_ms, GsAnyMessage *message)
+{
+	TimestampTz end = 0;
+
+	for (int tries = 0;; tries++)
+	{
+		int			received = try_receive(link, message);
+		long		left = timeout_ms;
+
+		if (received != 0)
+			return received > 0;
+		if (timeout_ms > 0)
+		{
+			TimestampTz now = GetCurrentTimestamp();
+
+			if (end == 0)
+				end = TimestampTzPlusMilliseconds(now, timeout_ms);
+			left = TimestampDifferenceMilliseconds(now, end);
+		}
+		if (left == 0)
+		{
+			message->message.type = 0;
+			return true;
+		}
+		if (tries >= SPINS)
+			wait_readable(link, left);
+	}
+}
+
+/* By another connection, as this one may be busy: does anybody answer, and look after jobs, in such a time? */
+static bool
+service_answers(int timeout_ms)
+{
+	GsWelcome	welcome;
+	const char *state;
+	const char *why_not;
+
+	gs_service_client_greet(&welcome, timeout_ms, &state, &why_not);
+	return strcmp(state, "not answering") != 0 && welcome.stalled_ms < (uint32) timeout_ms;
+}
+
+static bool
+link_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
+{
+	ClientLink *link = (ClientLink *) base;
+	const int	patience_ms = gpusort_service_timeout;
+
+	while (patience_ms > 0 && (timeout_ms < 0 || timeout_ms > patience_ms))
+	{
+		if (!receive(link, patience_ms, message))
+			return false;
+		if (message->message.type != 0)
+			return true;
+		if (!service_answers(patience_ms))
+			return false;
+		if (timeout_ms > 0)
+			timeout_ms -= patience_ms;
+	}
+	return receive(link, timeout_ms, message);
+}
+
+static void
+link_release(GsServiceLink *base, bool reusable)
+{
+	ClientLink *link = (ClientLink *) base;
+
+	*link->place = NULL;
+	link->place = NULL;
+	nin_use--;
+	if (!reusable || nidle[link->use] >= MAX_IDLE)
+	{
+		cut(link);
+		return;
+	}
+	dlist_push_head(&idle_links, &link->node);
+	nidle[link->use]++;
+}
+
+/* ------------------------------------------------------------- making a link */
+
+/*
+ * Makes the ring; returns its descriptor, or -1.  Its pages come to be here,
+ * since else the service's one thread would have to clear them, for all the
+ * workers of a query, when it pins the ring.
+ */
+static int
+make_ring(ClientLink *link)
+{
+	int			ring = memfd_create("gpusort", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (ring < 0)
+		return -1;
+	if (ftruncate(ring, ring_bytes(link)) == 0 &&
+		fcntl(ring, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	{
+		void	   *memory = mmap(NULL, ring_bytes(link), PROT_READ | PROT_WRITE,
+								  MAP_SHARED | MAP_POPULATE, ring, 0);
+
+		if (memory != MAP_FAILED)
+		{
+			link->base.ring = memory;
+			return ring;
+		}
+	}
+	close(ring);
+	return -1;
+}
+
+static bool
+connect_socket(ClientLink *link)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) <= sizeof(address.sun_path),
+					 "the socket's name is too long");
+	strlcpy(address.sun_path, GS_SERVICE_SOCKET, sizeof(address.sun_path));
+	if (!AcquireExternalFD())
+		return false;
+	link->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (link->socket < 0)
+	{
+		ReleaseExternalFD();
+		return false;
+	}
+	return connect(link->socket, (struct sockaddr *) &address, sizeof(address)) == 0;
+}
+
+/* ring: the descriptor; -1: none, only to be told how the service is. */
+static bool
+send_hello(ClientLink *link, int ring)
+{
+	GsHello		hello = {
+		.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)},
+		.magic = GS_WIRE_MAGIC,
+		.version = GS_WIRE_VERSION
+	};
+	struct iovec part = {.iov_base = &hello,.iov_len = sizeof(hello)};
+	union
+	{
+		struct cmsghdr header;
+		char		space[CMSG_SPACE(sizeof(int))];
+	}			control;
+	struct msghdr envelope = {.msg_iov = &part,.msg_iovlen = 1};
+	struct cmsghdr *header;
+
+	memcpy(hello.build, gs_build_id, sizeof(hello.build));
+	if (ring < 0)
+		return link_send(&link->base, &hello.message);
+	hello.ring_bytes = ring_bytes(link);
+	hello.slot_bytes = link->base.slot_bytes;
+	hello.nslots = link->base.nslots;
+
+	memset(&control, 0, sizeof(control));
+	envelope.msg_control = &control;
+	envelope.msg_controllen = sizeof(control);
+	header = CMSG_FIRSTHDR(&envelope);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &ring, sizeof(int));
+	INSTR_TIME_SET_CURRENT(link->last_sent);
+	return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t) sizeof(hello);
+}
+
+static bool
+receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
+{
+	GsAnyMessage message;
+
+	*why_not = "gpusortd refused the connection";
+	if (!receive(link, timeout_ms, &message))
+		return false;
+	if (message.message.type == 0)
+	{
+		*why_not = no_answer;
+		return false;
+	}
+	if (message.message.type == GS_MESSAGE_FAILED)
+	{
+		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
+		link->other_build = message.failed.failure == GS_FAILED_VERSION;
+		if (link->other_build)
+			*why_not = psprintf("gpusortd is of another build: %s", message.failed.text);
+		else
+			*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
+		return false;
+	}
+	if (message.message.type != GS_MESSAGE_WELCOME ||
+		message.message.nbytes != sizeof(GsWelcome) ||
+		message.welcome.version != GS_WIRE_VERSION)
+		return false;
+	link->base.welcome = message.welcome;
+	link->base.welcome.device_name[GS_DEVICE_NAME_BYTES - 1] = '\0';
+	return true;
+}
+
+/* Why there is nobody at the socket: what the supervisor last wrote. */
+static const char *
+reason_of_supervisor(int connect_errno)
+{
+	char	   *state;
+	char	   *why;
+
+	gs_supervisor_want();
+	gs_supervisor_status(&state, &why);
+	if (strcmp(state, "running") == 0)
+	{
+		errno = connect_errno;
+		return psprintf("could not connect to gpusortd: %m");
+	}
+	return why[0] == '\0' ? psprintf("gpusortd: %s", state) :
+		psprintf("gpusortd: %s: %s", state, why);
+}
+
+/*
+ * A link that is not connected yet.  It belongs to the context from its first
+ * moment: waiting may not return.
+ */
+static ClientLink *
+new_link(MemoryContext context, GsLinkUse use)
+{
+	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
+
+	link->use = use;
+	if (use != GS_LINK_ASK)
+	{
+		link->base.slot_bytes = use == GS_LINK_FEED ? FEED_SLOT_BYTES : SLOT_BYTES;
+		link->base.nslots = use == GS_LINK_FEED ? FEED_NSLOTS : NSLOTS;
+	}
+	link->base.send = link_send;
+	link->base.receive = link_receive;
+	link->base.release = link_release;
+	link->socket = -1;
+	own(link, context);
+	return link;
+}
+
+static ClientLink *
+make_link(MemoryContext context, GsLinkUse use, const char **why_not)
+{
+	ClientLink *link = new_link(context, use);
+	int			ring = -1;
+	bool		sent;
+
+	if (!connect_socket(link))
+		*why_not = reason_of_supervisor(errno);
+	else if (use != GS_LINK_ASK && (ring = make_ring(link)) < 0)
+		*why_not = psprintf("no shared memory for rows: %m");
+	else
+	{
+		sent = send_hello(link, ring);
+		if (ring >= 0)
+			close(ring);
+		if (!sent)
+			*why_not = "gpusortd closed the connection";
+		else if (receive_welcome(link, GS_WELCOME_MS, why_not))
+			return link;
+		else if (*why_not == no_answer)
+			silent_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SILENCE_MS);
+	}
+	link_release(&link->base, false);
+	return NULL;
+}
+
+void
+gs_service_client_greet(GsWelcome *welcome, int timeout_ms,
+						const char **state, const char **why_not)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
+												  ALLOCSET_SMALL_SIZES);
+	ClientLink *link = new_link(context, GS_LINK_ASK);
+
+	*state = "not answering";
+	if (!connect_socket(link))
+		*why_not = psprintf("could not connect to %s: %m", GS_SERVICE_SOCKET);
+	else if (!send_hello(link, -1))
+		*why_not = no_answer;
+	else if (receive_welcome(link, timeout_ms, why_not))
+		*state = "running";
+	else if (link->other_build)
+		*state = "other build";
+	*welcome = link->base.welcome;
+	link_release(&link->base, false);
+	MemoryContextDelete(context);
+}
+
+/* An idle link of that use, out of the list; or NULL. */
+static ClientLink *
+pop_idle(GsLinkUse use)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &idle_links)
+	{
+		ClientLink *link = dlist_container(ClientLink, node, iter.cur);
+
+		if (link->use == use)
+		{
+			dlist_delete(iter.cur);
+			nidle[use]--;
+			return link;
+		}
+	}
+	return NULL;
+}
+
+/* Its ring may be gone, or go any time. */
+static bool
+was_idle_too_long(const ClientLink *link)
+{
+	instr_time	idle;
+
+	INSTR_TIME_SET_CURRENT(idle);
+	INSTR_TIME_SUBTRACT(idle, link->last_sent);
+	return link->use != GS_LINK_ASK &&
+		INSTR_TIME_GET_MILLISEC(idle) > gpusort_device_idle * 1000.0 - IDLE_MARGIN_MS;
+}
+
+/*
+ * Takes an idle link.  What the service said meanwhile, at most that it ends or
+ * has closed the connection, shows that the link is no good any more.
+ */
+static ClientLink *
+take_idle(MemoryContext context, GsLinkUse use)
+{
+	ClientLink *link;
+
+	while ((link = pop_idle(use)) != NULL)
+	{
+		GsAnyMessage message;
+		int			received;
+
+		own(link, context);
+
+		/* what was on its way when its last job was closed */
+		while ((received = try_receive(link, &message)) > 0 &&
+			   message.message.type != GS_MESSAGE_FAILED)
+			;
+		if (received == 0 && !was_idle_too_long(link))
+			return link;
+		link_release(&link->base, false);
+	}
+	return NULL;
+}
+
+GsServiceLink *
+gs_service_client_link(MemoryContext context, GsLinkUse use, const char **why_not)
+{
+	ClientLink *link;
+
+	if (nin_use >= gpusort_device_session_sorts)
+	{
+		*why_not = "this session sorts on the device as often as it may at a time";
+		return NULL;
+	}
+	link = take_idle(context, use);
+	if (link == NULL && GetCurrentTimestamp() < silent_until)
+		*why_not = no_answer;
+	else if (link == NULL)
+		link = make_link(context, use, why_not);
+	return link == NULL ? NULL : &link->base;
+}
+
+bool
+gs_service_client_accepts(const GsWelcome *welcome, const char **why_not)
+{
+	if (gpusort_engine == GS_ENGINE_CUDA || welcome->device_kind == GS_DEVICE_KIND_CUDA)
+		return true;
+	*why_not = "gpusortd has no CUDA device";
+	return false;
+}
+
+/* A link that says what the service is; it need not have a ring. */
+static GsServiceLink *
+find_service(MemoryContext context, const char **why_not)
+{
+	ClientLink *link = take_idle(context, GS_LINK_SORT);
+
+	return link != NULL ? &link->base : gs_service_client_link(context, GS_LINK_ASK, why_not);
+}
+
+bool
+gs_service_client_is_usable(const char **why_not)
+{
+	static TimestampTz next_try = 0;
+	static const char *last_reason = "";
+	GsServiceLink *link;
+	MemoryContext context;
+	bool		usable;
+
+	*why_not = last_reason;
+	if (dlist_is_empty(&idle_links) && GetCurrentTimestamp() < next_try)
+		return false;
+	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link", ALLOCSET_SMALL_SIZES);
+	link = find_service(context, why_not);
+	usable = link != NULL && gs_service_client_accepts(&link->welcome, why_not);
+	if (link != NULL)
+		link->release(link, true);
+	if (!usable)
+	{
+		static char reason[256];
+
+		strlcpy(reason, *why_not, sizeof(reason));
+		last_reason = reason;
+		*why_not = reason;
+		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS);
+	}
+	MemoryContextDelete(context);
+	return usable;
+}

@@ -1,0 +1,269 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_layout.h
+ *	  Where the sort columns of a row stand in its key record, and what was
+ *	  observed of them.
+ *
+ * A sort column becomes one or more *fields* of at most 64 bits: an int4 one
+ * of 32, a uuid two of 64.  Fields are placed one after the other in 64-bit
+ * *words*; a field never crosses a word.  A variable-width column (text,
+ * bytea) becomes a 64-bit field with its first eight bytes and a *tail word*
+ * that says where all its bytes stand.
+ *
+ * The record of `ORDER BY date, int4 DESC, text`:
+ *
+ *	  word 0                      word 1               word 2
+ *	  | date code | int4 code |   | text bytes 0..7 |  | offset  | length |
+ *	   63 ..    32 31 ..     0     63 ..           0    63 ..  32 31 ..  0
+ *
+ * offset counts from the start of the row, so that the bytes of a text that
+ * stands in the row anyway are not stored twice.  NULLs have their own bit
+ * mask beside the words (batch.h); the fields of a NULL hold zero.
+ *
+ * While rows are encoded, each field's smallest and largest code, the bits
+ * that were ever set and ever clear, and each column's NULLs are observed.
+ * key_pack.h turns the observation into the fewest bits that still order the
+ * rows.  Words keep the values as they came, ascending and unpacked: DESC and
+ * NULLS FIRST/LAST are applied by the packing.
+ *
+ * ISO C, no PostgreSQL.  Nothing here fails or allocates.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KEY_LAYOUT_H
+#define GPUSORT_KEY_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/host_device.h"
+
+#define GS_MAX_COLUMNS	32		/* one NULL bit each in a uint32 */
+#define GS_MAX_FIELDS	64
+
+/* How codes that SQL calls equal are folded before they are compared. */
+typedef enum GsCanonical
+{
+	GS_CANONICAL_NONE = 0,		/* the code is the order */
+	GS_CANONICAL_FLOAT4,		/* NaNs are one, -0 is +0 */
+	GS_CANONICAL_FLOAT8
+} GsCanonical;
+
+typedef struct GsKeyField
+{
+	uint8_t		word;			/* which word of the record */
+	uint8_t		shift;			/* lowest bit within it */
+	uint8_t		bits;			/* width, 1..64 */
+	uint8_t		canonical;		/* a GsCanonical */
+	uint64_t	min;			/* observed, of canonical non-NULL codes */
+	uint64_t	max;
+	uint64_t	ever_set;		/* OR of all */
+	uint64_t	always_set;		/* AND of all */
+} GsKeyField;
+
+typedef struct GsKeyColumn
+{
+	bool		descending;
+	bool		nulls_first;
+	bool		variable;		/* a byte string: one prefix field and a tail word */
+	bool		nul_free;		/* the bytes are never zero (text): padding with
+								 * zeros then is as good as a terminator */
+	uint8_t		first_field;
+	uint8_t		nfields;
+	uint8_t		tail_word;		/* if variable */
+	uint32_t	min_len;		/* observed lengths, non-NULL, if variable */
+	uint32_t	max_len;
+	uint64_t	nnulls;			/* observed */
+} GsKeyColumn;
+
+typedef struct GsKeyLayout
+{
+	int			ncolumns;
+	int			ndecisive;		/* so many of them order the rows; those after
+								 * are left to a comparison function */
+	int			nfields;
+	int			nwords;
+	bool		keys_only;		/* the one word is the whole row (batch.h) */
+	bool		ascending;		/* observed, if keys_only and a driver cares to:
+								 * no code was below the one before */
+	uint64_t	last_code;		/* the one before */
+	uint64_t	nrows;			/* observed */
+	GsKeyColumn columns[GS_MAX_COLUMNS];
+	GsKeyField	fields[GS_MAX_FIELDS];
+} GsKeyLayout;
+
+static inline void
+gs_key_layout_init(GsKeyLayout *layout)
+{
+	layout->ncolumns = 0;
+	layout->ndecisive = 0;
+	layout->nfields = 0;
+	layout->nwords = 0;
+	layout->keys_only = false;
+	layout->ascending = false;
+	layout->last_code = 0;
+	layout->nrows = 0;
+}
+
+/* Adds a column without fields; its place in the sort is its position. */
+static inline GsKeyColumn *
+gs_key_layout_add_column(GsKeyLayout *layout, bool descending, bool nulls_first)
+{
+	GsKeyColumn *column = &layout->columns[layout->ncolumns++];
+
+	layout->ndecisive = layout->ncolumns;
+	column->descending = descending;
+	column->nulls_first = nulls_first;
+	column->variable = false;
+	column->nul_free = false;
+	column->first_field = (uint8_t) layout->nfields;
+	column->nfields = 0;
+	column->tail_word = 0;
+	column->min_len = UINT32_MAX;
+	column->max_len = 0;
+	column->nnulls = 0;
+	return column;
+}
+
+/*
+ * Gives the last column another field, the less significant the later, in the
+ * last word if it still has the room.
+ */
+static inline GsKeyField *
+gs_key_layout_add_field(GsKeyLayout *layout, int bits, GsCanonical canonical)
+{
+	GsKeyField *field = &layout->fields[layout->nfields];
+	int			free_bits = 0;
+
+	if (layout->nfields > 0 &&
+		field[-1].word == layout->nwords - 1)
+		free_bits = field[-1].shift;
+	if (free_bits < bits)
+	{
+		layout->nwords++;
+		free_bits = 64;
+	}
+	field->word = (uint8_t) (layout->nwords - 1);
+	field->shift = (uint8_t) (free_bits - bits);
+	field->bits = (uint8_t) bits;
+	field->canonical = (uint8_t) canonical;
+	field->min = UINT64_MAX;
+	field->max = 0;
+	field->ever_set = 0;
+	field->always_set = UINT64_MAX;
+	layout->nfields++;
+	layout->columns[layout->ncolumns - 1].nfields++;
+	return field;
+}
+
+/* Makes the last column a byte string: prefix field and tail word. */
+static inline void
+gs_key_layout_add_bytes(GsKeyLayout *layout, bool nul_free)
+{
+	GsKeyColumn *column = &layout->columns[layout->ncolumns - 1];
+
+	gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+	column->variable = true;
+	column->nul_free = nul_free;
+	column->tail_word = (uint8_t) layout->nwords++;
+}
+
+/* Notes a canonical, non-NULL code. */
+static inline void
+gs_key_field_observe(GsKeyField *field, uint64_t code)
+{
+	if (code < field->min)
+		field->min = code;
+	if (code > field->max)
+		field->max = code;
+	field->ever_set |= code;
+	field->always_set &= code;
+}
+
+/* Notes whether canonical codes keep ascending. */
+static inline void
+gs_key_layout_observe_order(GsKeyLayout *layout, uint64_t code)
+{
+	layout->ascending &= code >= layout->last_code;
+	layout->last_code = code;
+}
+
+/* Counts one NULL more, or one less, in each of the columns of these bits. */
+static inline void
+gs_key_layout_count_nulls(GsKeyLayout *layout, uint32_t nulls, int by)
+{
+	for (; nulls != 0; nulls &= nulls - 1)
+		layout->columns[__builtin_ctz(nulls)].nnulls += (uint64_t) by;
+}
+
+/*
+ * Takes back that a row with these NULL bits was observed, as far as it was
+ * counted: ranges stay as wide as they are.
+ */
+static inline void
+gs_key_layout_forget_row(GsKeyLayout *layout, uint32_t nulls)
+{
+	layout->nrows--;
+	gs_key_layout_count_nulls(layout, nulls, -1);
+}
+
+/*
+ * Adds what was observed of other rows by a layout of the same shape.  Rows of
+ * both, one after the other, are in no order that anybody has seen.
+ */
+static inline void
+gs_key_layout_merge(GsKeyLayout *into, const GsKeyLayout *from)
+{
+	into->nrows += from->nrows;
+	into->ascending = false;
+	for (int i = 0; i < into->ncolumns; i++)
+	{
+		GsKeyColumn *column = &into->columns[i];
+		const GsKeyColumn *other = &from->columns[i];
+
+		column->nnulls += other->nnulls;
+		if (other->min_len < column->min_len)
+			column->min_len = other->min_len;
+		if (other->max_len > column->max_len)
+			column->max_len = other->max_len;
+	}
+	for (int i = 0; i < into->nfields; i++)
+	{
+		GsKeyField *field = &into->fields[i];
+		const GsKeyField *other = &from->fields[i];
+
+		if (other->min < field->min)
+			field->min = other->min;
+		if (other->max > field->max)
+			field->max = other->max;
+		field->ever_set |= other->ever_set;
+		field->always_set &= other->always_set;
+	}
+}
+
+GS_HOST_DEVICE uint64_t
+gs_key_field_mask(const GsKeyField *field)
+{
+	return UINT64_MAX >> (64 - field->bits);
+}
+
+/* The tail word: where the bytes of a variable-width value stand. */
+GS_HOST_DEVICE uint64_t
+gs_tail_make(uint32_t row_offset, uint32_t len)
+{
+	return ((uint64_t) row_offset << 32) | len;
+}
+
+GS_HOST_DEVICE uint32_t
+gs_tail_offset(uint64_t tail)
+{
+	return (uint32_t) (tail >> 32);
+}
+
+GS_HOST_DEVICE uint32_t
+gs_tail_len(uint64_t tail)
+{
+	return (uint32_t) tail;
+}
+
+#endif							/* GPUSORT_KEY_LAYOUT_H */

@@ -1,0 +1,187 @@
+/*-------------------------------------------------------------------------
+ *
+ * compare_sort.c
+ *	  Sorts rows by the driver's comparison function: a merge sort of their words.
+ *
+ * It takes the fewest comparisons, is stable, and of few different rows it takes
+ * fewer where it merges them many at a time (count_before()).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "engine/word_sort_state.h"
+
+#include <string.h>
+
+/* Runs of so many rows are sorted by insertion, then merged. */
+#define INSERTION_ROWS	6
+
+/* Rows that are compared next to each other are prefetched, and so much of them. */
+#define ROWS_AHEAD		6
+#define LINES_AHEAD		4
+#define CACHE_LINE		64
+
+/* See count_before(). */
+#define FIRST_FEW		3
+
+/* The columns of rows are compared: brings the beginning of one further on into the cache. */
+static inline void
+prefetch_row(const SortState *state, const uint64_t *words, size_t i, size_t n)
+{
+	if (i + ROWS_AHEAD < n)
+	{
+		const char *row = row_of(state, words[i + ROWS_AHEAD]);
+
+		for (int line = 0; line < LINES_AHEAD; line++)
+			__builtin_prefetch(row + line * CACHE_LINE);
+	}
+}
+
+static inline bool
+is_above(const SortState *state, uint64_t a, uint64_t b)
+{
+	const GsKeySort *sort = state->sort;
+
+	sort->host->check_interrupts(sort->host->arg);
+	return sort->compare(sort->compare_arg, row_of(state, a), row_of(state, b)) > 0;
+}
+
+/* Does the first of two rows come before the second, or is it equal if that will do? */
+static inline bool
+comes_before(const SortState *state, uint64_t a, uint64_t b, bool or_equal)
+{
+	return or_equal ? !is_above(state, a, b) : is_above(state, b, a);
+}
+
+/* How many of the words in order come before another, given the least and the most. */
+static size_t
+search(const SortState *state, const uint64_t *words, size_t low, size_t high, uint64_t word,
+	   bool or_equal)
+{
+	while (low < high)
+	{
+		size_t		middle = low + (high - low) / 2;
+
+		if (comes_before(state, words[middle], word, or_equal))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Sorts the first n words of nall. */
+static void
+insertion_sort(const SortState *state, uint64_t *words, size_t n, size_t nall)
+{
+	prefetch_row(state, words, 0, nall);
+	for (size_t i = 1; i < n; i++)
+	{
+		uint64_t	word = words[i];
+		size_t		place;
+
+		prefetch_row(state, words, i, nall);
+		if (!is_above(state, words[i - 1], word))
+			continue;
+		place = search(state, words, 0, i - 1, word, true);
+		memmove(words + place + 1, words + place, (i - place) * sizeof(uint64_t));
+		words[place] = word;
+	}
+}
+
+/*
+ * How many of n words in order come before another; so many of the first are known to.
+ * Where the first few do, more are looked for at distances that double: equal
+ * rows stand together, so merges of few different ones take few comparisons.
+ */
+static size_t
+count_before(const SortState *state, const uint64_t *words, size_t n, uint64_t word,
+			 bool or_equal, size_t nknown)
+{
+	size_t		low = nknown;
+	size_t		step = 1;
+
+	for (; low < n && low < FIRST_FEW; low++)
+	{
+		prefetch_row(state, words, low, n);
+		if (!comes_before(state, words[low], word, or_equal))
+			return low;
+	}
+	for (; low + step <= n && comes_before(state, words[low + step - 1], word, or_equal); step *= 2)
+		low += step;
+	return search(state, words, low, Min(low + step - 1, n), word, or_equal);
+}
+
+/*
+ * Merges [0..mid) and [mid..n) of words; scratch has room for the first of them.
+ * What is in its place already takes next to no comparisons.
+ */
+static void
+merge(const SortState *state, uint64_t *words, uint64_t *scratch, size_t mid, size_t n)
+{
+	size_t		a = 0;
+	size_t		b = mid;
+	size_t		out;
+	size_t		nmoved;
+	size_t		ntaken;
+
+	if (!is_above(state, words[mid - 1], words[mid]))
+		return;
+	out = count_before(state, words, mid, words[mid], true, 0);
+	nmoved = mid - out;
+	memcpy(scratch, words + out, nmoved * sizeof(uint64_t));
+
+	/* the right one's first row comes before the left one's, then the other way round */
+	for (;;)
+	{
+		ntaken = count_before(state, words + b, n - b, scratch[a], false, 1);
+		memmove(words + out, words + b, ntaken * sizeof(uint64_t));
+		out += ntaken;
+		b += ntaken;
+		if (b == n)
+			break;
+		ntaken = count_before(state, scratch + a, nmoved - a, words[b], true, 1);
+		memcpy(words + out, scratch + a, ntaken * sizeof(uint64_t));
+		out += ntaken;
+		a += ntaken;
+		if (a == nmoved)
+			break;
+	}
+	memcpy(words + out, scratch + a, (nmoved - a) * sizeof(uint64_t));
+}
+
+void
+gs_compare_sort(SortState *state, size_t start, size_t end)
+{
+	uint64_t   *words = state->words + start;
+	size_t		n = end - start;
+
+	for (size_t i = 0; i < n; i += INSERTION_ROWS)
+		insertion_sort(state, words + i, Min(INSERTION_ROWS, n - i), n - i);
+	for (size_t width = INSERTION_ROWS; width < n; width *= 2)
+	{
+		for (size_t i = 0; i + width < n; i += 2 * width)
+			merge(state, words + i, state->scratch + start, width, Min(2 * width, n - i));
+	}
+}
+
+GsStatus
+gs_key_sort_again(GsKeySort *sort)
+{
+	const GsHost *host = sort->host;
+	SortState  *state = host->allocate(host->arg, sizeof(SortState));
+	uint64_t   *scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+
+	if (state != NULL && scratch != NULL)
+	{
+		state->sort = sort;
+		state->number_mask = (UINT64_C(1) << sort->numbering.number_bits) - 1;
+		state->words = sort->words;
+		state->scratch = scratch;
+		gs_compare_sort(state, 0, sort->nrows);
+	}
+	if (scratch != NULL)
+		host->release(host->arg, scratch);
+	if (state != NULL)
+		host->release(host->arg, state);
+	return state != NULL && scratch != NULL ? GS_STATUS_OK : GS_STATUS_OOM;
+}

@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_merge.c
+ *	  Merges sorted runs of rows by their key records: see run_merge.h.
+ *
+ * A run at its end takes part with a row above all others: all bits of its
+ * word are set, and its number is above those of all runs that go on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "engine/run_merge.h"
+
+#include "common/key_compare.h"
+
+#define ENDED	(UINT32_C(1) << 31)
+
+size_t
+gs_key_merge_bytes(uint32_t nsources)
+{
+	return nsources * (sizeof(const uint64_t *) + sizeof(GsMergeNode));
+}
+
+/* The node of a source with that record in front. */
+static inline GsMergeNode
+make_node(const GsKeyMerge *merge, uint32_t source, const uint64_t *record)
+{
+	GsMergeNode node;
+
+	if (record == NULL)
+	{
+		node.word = UINT64_MAX;
+		node.source = source | ENDED;
+	}
+	else
+	{
+		node.word = merge->word_of == NULL ? 0 :
+			merge->word_of(&merge->packing, &merge->packing.levels[0], record);
+		node.source = source;
+	}
+	return node;
+}
+
+/* By all that orders rows but their words, which are equal. */
+static int
+compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
+{
+	const GsKeyLayout *layout = by->layout;
+	const char *row_a = (const char *) (a + layout->nwords);
+	const char *row_b = (const char *) (b + layout->nwords);
+	int			order = 0;
+
+	if (by->keys_decide)
+		order = gs_key_compare(layout, a, row_a, b, row_b);
+	if (order == 0 && by->compare != NULL)
+		order = by->compare(by->compare_arg, row_a, row_b);
+	return order;
+}
+
+/* Does a come before b, their words being equal? */
+static bool
+tie_comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+{
+	if (!merge->words_decide && ((a->source | b->source) & ENDED) == 0)
+	{
+		int			order = compare_records(&merge->order, merge->records[a->source],
+											merge->records[b->source]);
+
+		if (order != 0)
+			return order < 0;
+	}
+	return a->source < b->source;
+}
+
+static inline bool
+comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+{
+	return a->word != b->word ? a->word < b->word : tie_comes_before(merge, a, b);
+}
+
+/* Plays all matches below a node, and returns the winner. */
+static GsMergeNode
+play(GsKeyMerge *merge, uint32_t at)
+{
+	GsMergeNode left;
+	GsMergeNode right;
+
+	if (at >= merge->nsources)
+		return make_node(merge, at - merge->nsources, merge->records[at - merge->nsources]);
+	left = play(merge, 2 * at);
+	right = play(merge, 2 * at + 1);
+	if (comes_before(merge, &left, &right))
+	{
+		merge->nodes[at] = right;
+		return left;
+	}
+	merge->nodes[at] = left;
+	return right;
+}
+
+void
+gs_key_merge_begin(GsKeyMerge *merge, const GsMergeOrder *order,
+				   const uint64_t *const *records, uint32_t nsources, void *memory)
+{
+	const GsKeyPacking *packing = &merge->packing;
+
+	merge->order = *order;
+	merge->nsources = nsources;
+	merge->nodes = memory;
+	merge->records = (const uint64_t **) (merge->nodes + nsources);
+	for (uint32_t i = 0; i < nsources; i++)
+		merge->records[i] = records[i];
+
+	gs_key_packing_init(&merge->packing, order->layout, 64);
+	merge->word_of = NULL;
+	merge->words_decide = order->compare == NULL && packing->nlevels == 0;
+	if (order->keys_decide && packing->nlevels > 0 && !packing->levels[0].is_tail)
+	{
+		merge->word_of = gs_level_function(packing, &packing->levels[0]);
+		merge->words_decide = order->compare == NULL && packing->nlevels == 1;
+	}
+	merge->nodes[0] = play(merge, 1);
+}
+
+void
+gs_key_merge_replace(GsKeyMerge *merge, const uint64_t *record)
+{
+	uint32_t	source = merge->nodes[0].source;
+	GsMergeNode node = make_node(merge, source, record);
+
+	merge->records[source] = record;
+	for (uint32_t at = (source + merge->nsources) / 2; at > 0; at /= 2)
+	{
+		if (comes_before(merge, &merge->nodes[at], &node))
+		{
+			GsMergeNode loser = node;
+
+			node = merge->nodes[at];
+			merge->nodes[at] = loser;
+		}
+	}
+	merge->nodes[0] = node;
+}

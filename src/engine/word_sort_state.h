@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ *
+ * word_sort_state.h
+ *	  What the sorts of words share: their state, and where a word's row is.
+ *
+ * For word_sort.c, tail_sort.c and compare_sort.c only.
+ *
+ * ISO C, no PostgreSQL.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_WORD_SORT_STATE_H
+#define GPUSORT_WORD_SORT_STATE_H
+
+#include "common/key_pack.h"
+#include "engine/word_sort.h"
+
+#define Min(a, b)		((a) < (b) ? (a) : (b))
+#define Max(a, b)		((a) > (b) ? (a) : (b))
+
+/* Rows between two interrupt checks: about 0.5 ms if every access misses. */
+#define CHECK_EVERY		((size_t) 1 << 12)
+
+/* How far ahead records of scattered rows are prefetched. */
+#define PREFETCH_DISTANCE	16
+
+typedef struct SortState
+{
+	GsKeySort  *sort;
+	GsFigures  *figures;
+	GsKeyPacking packing;
+	GsSqueezeFunction squeeze;
+	int			number_bits;
+	int			level_bits;
+	uint64_t	number_mask;
+	uint64_t   *words;
+	uint64_t   *scratch;		/* NULL until something must be sorted */
+} SortState;
+
+/* Where a run is in the key. */
+typedef struct KeyPosition
+{
+	int			level;
+	uint32_t	depth;			/* in a tail level: bytes known to be equal */
+} KeyPosition;
+
+#define TAIL_START	8			/* the prefix field held the bytes before */
+
+/* Sorts words[start..end) as whole numbers, whose keys have so many bits. */
+extern void gs_sort_words(SortState *state, size_t start, size_t end, int key_bits);
+
+/*
+ * Sorts a tie group by the next bytes of a tail.  position moves on by the bytes
+ * consumed, or to the next level when the tail is done with.
+ */
+extern void gs_tail_sort(SortState *state, size_t start, size_t end, KeyPosition *position);
+
+/* Sorts a tie group by the driver's comparison function. */
+extern void gs_compare_sort(SortState *state, size_t start, size_t end);
+
+/* For loops over words: checks at every CHECK_EVERY-th. */
+static inline void
+check_interrupts(const SortState *state, size_t i)
+{
+	if ((i & (CHECK_EVERY - 1)) == 0)
+		state->sort->host->check_interrupts(state->sort->host->arg);
+}
+
+static inline const GsBatch *
+batch_of(const SortState *state, uint64_t word)
+{
+	return gs_row_batch(&state->sort->numbering, state->sort->batches,
+						word & state->number_mask);
+}
+
+static inline const char *
+row_of(const SortState *state, uint64_t word)
+{
+	return gs_batch_row(batch_of(state, word),
+						gs_row_unit(&state->sort->numbering, word & state->number_mask));
+}
+
+static inline const uint64_t *
+record_of(const SortState *state, uint64_t word)
+{
+	if (state->sort->layout->keys_only)
+		return gs_batch_record(batch_of(state, word),
+							   gs_row_unit(&state->sort->numbering,
+										   word & state->number_mask));
+	return gs_batch_record_of_row(batch_of(state, word), row_of(state, word));
+}
+
+/*
+ * Brings what is needed of the rows further on in a run into the cache: first
+ * the row, which knows its record, then the record.
+ */
+static inline void
+prefetch(const SortState *state, size_t i, size_t end)
+{
+	if (!state->sort->layout->keys_only && i + 2 * PREFETCH_DISTANCE < end)
+		__builtin_prefetch(row_of(state, state->words[i + 2 * PREFETCH_DISTANCE]));
+	if (i + PREFETCH_DISTANCE < end)
+		__builtin_prefetch(record_of(state, state->words[i + PREFETCH_DISTANCE]));
+}
+
+/* Puts another key over the number of words[i]; notes if that breaks the order. */
+static inline void
+set_key(SortState *state, size_t i, uint64_t key, uint64_t *previous, bool *ascending)
+{
+	uint64_t   *word = &state->words[i];
+
+	*ascending &= key >= *previous;
+	*previous = key;
+	*word = key << state->number_bits | (*word & state->number_mask);
+}
+
+#endif							/* GPUSORT_WORD_SORT_STATE_H */

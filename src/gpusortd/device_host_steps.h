@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_host_steps.h
+ *	  The steps of a sort on this processor, each as device.h says and in the
+ *	  plainest way.
+ *
+ * Each does its work before it returns; device_host.c makes a stream of them.
+ * "Device memory" is memory.  What records say is checked as on any device:
+ * they come from a client.
+ *
+ * ISO C.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_DEVICE_HOST_STEPS_H
+#define GPUSORT_DEVICE_HOST_STEPS_H
+
+#include "gpusortd/device.h"
+
+extern void gs_host_pack(const GsDeviceRows *rows, int level, int row_bits,
+						 uint64_t *words, GsPackFacts *facts);
+extern void gs_host_sort_words(uint64_t n, int low_bit, int nbits,
+							   uint64_t *const words[2], uint32_t *selector);
+
+extern void gs_host_same_words(uint64_t n, const uint64_t *words, int low_bit, uint8_t *same);
+extern void gs_host_same_tails(const GsDeviceRows *rows, const GsTies *ties, int component,
+							   uint8_t *same);
+extern void gs_host_count_ties(uint64_t n, const uint8_t *same, GsTieCount *count);
+
+/* from is NULL, or the list of which words is not. */
+extern void gs_host_list_ties(uint64_t n, const uint8_t *same, const uint64_t *words,
+							  int row_bits, const GsTies *from, const GsTies *out);
+extern void gs_host_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int level,
+							 uint64_t *keys);
+
+/* Both with room for ties->nties row numbers. */
+extern void gs_host_sort_ties(const GsTies *ties, int nbits, uint64_t *const keys[2],
+							  uint32_t *scratch);
+extern void gs_host_sort_tails(const GsDeviceRows *rows, const GsTies *ties, int component,
+							   uint32_t *scratch);
+extern void gs_host_place_ties(const GsTies *ties, uint64_t *words);
+
+extern void gs_host_row_ends(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
+							 uint64_t *ends);
+extern void gs_host_cut(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t ncuts,
+						uint64_t *cuts);
+
+/* False: the rows do not fit. */
+extern bool gs_host_gather(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
+						   uint64_t first, uint32_t nrows, char *to, size_t to_bytes);
+extern void gs_host_gather_keys(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
+								uint64_t first, uint32_t nrows, uint64_t *to);
+
+#endif							/* GPUSORT_DEVICE_HOST_STEPS_H */

@@ -1,0 +1,329 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpusortd.c
+ *	  The program that owns the device, and sorts for PostgreSQL's backends.
+ *
+ * Here are its options and its exit codes; server.c has the loop, connection.c
+ * what a client may say, job.c what becomes of its rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpusortd/device.h"
+#include "gpusortd/device_fault.h"
+#include "gpusortd/park_file.h"
+#include "gpusortd/log.h"
+#include "gpusortd/server.h"
+
+#define DEFAULT_IDLE_SECONDS	60
+
+/* Whoever starts the program may rely on them. */
+typedef enum ExitCode
+{
+	EXIT_ENDED = 0,				/* by SIGTERM or SIGINT */
+	EXIT_BROKEN = 1,			/* the device broke: start again */
+	EXIT_USAGE = 2,
+	EXIT_NO_DEVICE = 3,
+	EXIT_NO_SOCKET = 4			/* or another service is there */
+} ExitCode;
+
+typedef struct Options
+{
+	const char *socket;
+	const char *device;
+	const char *fault;
+	const char *park_folder;	/* NULL: none */
+	uint64_t	park_limit;		/* bytes */
+	uint64_t	memory_limit;	/* bytes; 0: the default */
+	uint64_t	idle_us;
+	int			ready_fd;		/* -1: none */
+	int			watch_fd;		/* -1: none */
+	bool		check;
+} Options;
+
+static const char usage[] =
+"gpusortd sorts rows on a device, for the backends of a PostgreSQL server.\n"
+"\n"
+"Usage: gpusortd --socket PATH [OPTION]...\n"
+"       gpusortd --check [--device NAME]\n"
+"\n"
+"  --socket PATH       listen here; only the same user may connect\n"
+"  --device NAME       cuda (default), or host: this processor, for tests\n"
+"  --memory-limit MB   of device memory; 0 (default): nine tenths of it\n"
+"  --park-folder DIR   write the sorted rows of clients that rest to files here, if\n"
+"                      others wait for their memory (default: do not)\n"
+"  --park-limit MB     of such files; 0: none (no limit)\n"
+"  --idle-seconds N    give memory back that nobody wanted for so long, and drop\n"
+"                      clients that had no rows for so long (60)\n"
+"  --ready-fd N        write the line that says it is ready there, and close it\n"
+"  --watch-fd N        a socket: send back each byte that comes, while all is well\n"
+"  --check             say what device there is, and exit\n"
+"  --version           say what version and build this is, and exit\n"
+"  --help              say this, and exit\n"
+"\n"
+"For tests:\n"
+"  --fault SPEC        go wrong at some calls of the device (device.h):\n"
+"                      op:call:what, with commas between, where what is fail,\n"
+"                      none (no memory from then on), kill, hang (it does not\n"
+"                      return), delay=MS (what it queues) or block=MS (the call\n"
+"                      itself), as in\n"
+"                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
+"\n"
+"Exit codes: 0 ended by SIGTERM or SIGINT, 1 the device broke, 2 wrong usage,\n"
+"3 no such device, 4 no socket could be made there or another gpusortd has it.\n";
+
+enum
+{
+	OPTION_SOCKET = 1,
+	OPTION_DEVICE,
+	OPTION_MEMORY_LIMIT,
+	OPTION_PARK_FOLDER,
+	OPTION_PARK_LIMIT,
+	OPTION_IDLE_SECONDS,
+	OPTION_READY_FD,
+	OPTION_WATCH_FD,
+	OPTION_FAULT,
+	OPTION_CHECK,
+	OPTION_VERSION,
+	OPTION_HELP
+};
+
+static const struct option long_options[] = {
+	{"socket", required_argument, NULL, OPTION_SOCKET},
+	{"device", required_argument, NULL, OPTION_DEVICE},
+	{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
+	{"park-folder", required_argument, NULL, OPTION_PARK_FOLDER},
+	{"park-limit", required_argument, NULL, OPTION_PARK_LIMIT},
+	{"idle-seconds", required_argument, NULL, OPTION_IDLE_SECONDS},
+	{"ready-fd", required_argument, NULL, OPTION_READY_FD},
+	{"watch-fd", required_argument, NULL, OPTION_WATCH_FD},
+	{"fault", required_argument, NULL, OPTION_FAULT},
+	{"check", no_argument, NULL, OPTION_CHECK},
+	{"version", no_argument, NULL, OPTION_VERSION},
+	{"help", no_argument, NULL, OPTION_HELP},
+	{NULL, 0, NULL, 0}
+};
+
+static void
+wrong_usage(const char *why)
+{
+	gs_log("%s; try gpusortd --help", why);
+	exit(EXIT_USAGE);
+}
+
+/* The argument of an option, which is a number from 0 to max. */
+static uint64_t
+number_argument(const char *name, uint64_t max)
+{
+	char	   *end;
+	unsigned long long number;
+
+	errno = 0;
+	number = strtoull(optarg, &end, 10);
+	if (optarg[0] < '0' || optarg[0] > '9' || *end != '\0' || errno != 0 || number > max)
+	{
+		char		why[100];
+
+		snprintf(why, sizeof(why), "--%s takes a number from 0 to %llu", name,
+				 (unsigned long long) max);
+		wrong_usage(why);
+	}
+	return number;
+}
+
+static Options
+parse_options(int argc, char **argv)
+{
+	Options		options = {
+		.device = "cuda",
+		.park_limit = INT64_MAX,
+		.idle_us = DEFAULT_IDLE_SECONDS * UINT64_C(1000000),
+		.ready_fd = -1,
+		.watch_fd = -1
+	};
+	int			option;
+
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+	{
+		switch (option)
+		{
+			case OPTION_SOCKET:
+				options.socket = optarg;
+				break;
+			case OPTION_DEVICE:
+				options.device = optarg;
+				break;
+			case OPTION_MEMORY_LIMIT:
+				options.memory_limit = number_argument("memory-limit", UINT32_MAX) << 20;
+				break;
+			case OPTION_PARK_FOLDER:
+				options.park_folder = optarg;
+				break;
+			case OPTION_PARK_LIMIT:
+				options.park_limit = number_argument("park-limit", UINT32_MAX) << 20;
+				break;
+			case OPTION_IDLE_SECONDS:
+				options.idle_us = number_argument("idle-seconds", UINT32_MAX) * 1000000;
+				break;
+			case OPTION_READY_FD:
+				options.ready_fd = (int) number_argument("ready-fd", INT32_MAX);
+				break;
+			case OPTION_WATCH_FD:
+				options.watch_fd = (int) number_argument("watch-fd", INT32_MAX);
+				break;
+			case OPTION_FAULT:
+				options.fault = optarg;
+				break;
+			case OPTION_CHECK:
+				options.check = true;
+				break;
+			case OPTION_VERSION:
+				printf("gpusortd %s, build %s\n", GPUSORT_VERSION, gs_build_id);
+				exit(EXIT_ENDED);
+			case OPTION_HELP:
+				fputs(usage, stdout);
+				exit(EXIT_ENDED);
+			default:
+				wrong_usage("there is an option that is unknown, or lacks its argument");
+		}
+	}
+	if (optind < argc)
+		wrong_usage("there is an argument too many");
+	if (strcmp(options.device, "cuda") != 0 && strcmp(options.device, "host") != 0)
+		wrong_usage("--device is cuda or host");
+	if (options.socket == NULL && !options.check)
+		wrong_usage("--socket is missing");
+	return options;
+}
+
+/* NULL: the log says why, and *code is the exit code. */
+static GsDevice *
+open_device(const Options *options, int *code)
+{
+	char		why_not[GS_FAILED_TEXT_BYTES] = "";
+	GsDevice   *device;
+	GsDevice   *faulty;
+
+	if (strcmp(options->device, "host") == 0)
+		device = gs_device_host_open(0, why_not, sizeof(why_not));
+	else
+	{
+#ifdef GPUSORT_CUDA
+		device = gs_device_cuda_open(0, why_not, sizeof(why_not));
+#else
+		device = NULL;
+		snprintf(why_not, sizeof(why_not), "built without CUDA");
+#endif
+	}
+	if (device == NULL)
+	{
+		gs_log("no device: %s", why_not);
+		*code = EXIT_NO_DEVICE;
+	}
+	if (device == NULL || options->fault == NULL)
+		return device;
+
+	faulty = gs_device_fault_open(device, options->fault, why_not, sizeof(why_not));
+	if (faulty == NULL)
+	{
+		gs_log("%s", why_not);
+		*code = EXIT_USAGE;
+		device->ops->close(device);
+	}
+	return faulty;
+}
+
+/* Says what device there is.  Returns the exit code. */
+static int
+check_device(const Options *options)
+{
+	int			code = EXIT_ENDED;
+	GsDevice   *device = open_device(options, &code);
+	uint64_t	free_bytes;
+	uint64_t	total_bytes;
+
+	if (device == NULL)
+		return code;
+	if (device->ops->memory(device, &free_bytes, &total_bytes))
+		printf("%s, %llu MB, of which %llu MB are free\n", device->name,
+			   (unsigned long long) total_bytes >> 20, (unsigned long long) free_bytes >> 20);
+	else
+	{
+		gs_log("no device: %s", device->error);
+		code = EXIT_NO_DEVICE;
+	}
+	device->ops->close(device);
+	return code;
+}
+
+/* One line, to whoever waits for it. */
+static void
+say_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
+{
+	FILE	   *ready = ready_fd < 0 ? stderr : fdopen(ready_fd, "w");
+
+	if (ready == NULL)
+	{
+		gs_log("cannot write to descriptor %d: %s", ready_fd, strerror(errno));
+		return;
+	}
+	fprintf(ready, "gpusortd: ready: %s, %llu MB\n", device->name,
+			(unsigned long long) memory_limit >> 20);
+	if (ready != stderr)
+		fclose(ready);
+}
+
+/* Serves as long as all goes well.  Returns the exit code. */
+static int
+serve(const Options *options, GsServer *server, GsDevice *device, GsDisk *disk)
+{
+	if (gs_server_listen(server, device, options->memory_limit, disk))
+	{
+		say_ready(device, gs_server_memory_limit(server), options->ready_fd);
+		return gs_server_run(server, options->idle_us) ? EXIT_ENDED : EXIT_BROKEN;
+	}
+	return device->error[0] != '\0' ? EXIT_BROKEN : EXIT_NO_SOCKET;
+}
+
+int
+main(int argc, char **argv)
+{
+	Options		options = parse_options(argc, argv);
+	GsServer   *server;
+	GsDevice   *device;
+	GsDisk	   *disk = NULL;
+	int			code;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (options.check)
+		return check_device(&options);
+
+	/* before the device, which takes seconds to open, often in vain */
+	server = gs_server_create(options.socket);
+	if (server == NULL)
+		return EXIT_NO_SOCKET;
+	if (options.watch_fd >= 0)
+		gs_server_watch(server, options.watch_fd);
+	device = open_device(&options, &code);
+	if (options.park_folder != NULL && options.park_limit > 0)
+		disk = gs_disk_create(options.park_folder, options.park_limit);
+	if (device != NULL)
+		code = serve(&options, server, device, disk);
+
+	/* a device that does not let go of memory cannot be closed either */
+	if (!gs_server_destroy(server))
+		_exit(EXIT_BROKEN);
+	if (disk != NULL)
+		gs_disk_destroy(disk);
+	if (device != NULL)
+		device->ops->close(device);
+	return code;
+}

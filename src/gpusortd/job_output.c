@@ -1,0 +1,266 @@
+/*-------------------------------------------------------------------------
+ *
+ * job_output.c
+ *	  One sort: batches on their way down, sorted or as they came.
+ *
+ * Batches go out in order, each through the first slot that is free.  Sorted
+ * rows are put together in a staging buffer on the device and copied from
+ * there; one buffer serves all, since the stream does one after the other.
+ *
+ * A new FETCH starts from another batch.  What is on its way for the one
+ * before comes to its end, but nobody is told: its slots are free again.
+ *
+ * A job that is parked has its batches in a file, each as it would come from the
+ * device, and what is said here of the stream goes for the file.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpusortd/job.h"
+
+#include "gpusortd/job_internal.h"
+
+/* Other jobs want their turn. */
+#define SLOTS_A_POLL	4
+
+#define Min(a, b)		((a) < (b) ? (a) : (b))
+
+/* -------------------------------------------------------------------- slots */
+
+/* It may be filled. */
+static void
+free_slot(GsSortJob *job, uint32_t slot)
+{
+	job->free_slots[job->nfree++] = slot;
+}
+
+/* Where a slot of the owner's ring is. */
+static char *
+slot_start(const GsSortJob *job, uint32_t slot)
+{
+	return job->owner.participant.ring.base + (size_t) slot * gs_job_slot_bytes(job);
+}
+
+void
+gs_job_slot_released(GsSortJob *job, uint32_t slot)
+{
+	if (job->owner.slot_is_ours[slot])
+		return;					/* a batch on its way up, which the client cannot mean */
+	job->owner.slot_is_ours[slot] = true;
+	gs_job_stop_parking(job);
+	free_slot(job, slot);
+}
+
+/* ------------------------------------------------------ batches in order */
+
+uint64_t
+gs_job_first_row(const GsSortJob *job, uint64_t batch)
+{
+	uint64_t	keys = gs_job_slot_bytes(job) / sizeof(uint64_t);
+
+	if (!job->keys_only)
+		return job->sort.cuts[batch];
+	return Min(batch * keys, job->nrows);
+}
+
+/* Which batch has the row? */
+static uint64_t
+batch_of(const GsSortJob *job, uint64_t position)
+{
+	uint64_t	low = 0;
+	uint64_t	high = job->nout;
+
+	while (high - low > 1)
+	{
+		uint64_t	mid = low + (high - low) / 2;
+
+		if (gs_job_first_row(job, mid) <= position)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+void
+gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position)
+{
+	if (job->phase != GS_JOB_SORTED)
+		return;
+	gs_job_stop_parking(job);
+	job->fetch++;
+	job->stream_number = stream;
+	job->next_out = position < job->nrows ? batch_of(job, position) : job->nout;
+}
+
+/*
+ * The most that the rows of a batch take in bytes, without the words that say
+ * where they begin.  How much it is exactly comes down with them.
+ */
+static size_t
+most_rows_bytes(const GsSortJob *job, uint64_t batch, uint32_t nrows)
+{
+	uint64_t	all_units = 2 * job->nunits + job->nrows;
+	uint64_t	row_units = 2 * (uint64_t) job->pinned->papers.facts.pack.max_row_units + 1;
+	uint64_t	start = batch * job->sort.step;
+	uint64_t	before = start < row_units ? 0 : start - row_units;
+	uint64_t	most = Min(all_units - before, job->sort.step + row_units);
+
+	return (size_t) (most - nrows) * sizeof(uint32_t);
+}
+
+static bool
+queue_rows(GsSortJob *job, uint64_t batch, uint64_t first, uint32_t nrows, char *to,
+		   GsBatchSpan *span)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	const GsSortRun *sort = &job->sort;
+	const uint64_t *d_ends = sort->d_words[!sort->sorted];
+	size_t		offsets_bytes = nrows * sizeof(uint32_t);
+	size_t		offsets_start = gs_job_slot_bytes(job) - offsets_bytes;
+
+	span->start = 0;
+	return ops->gather(job->stream, &sort->rows, sort->d_words[sort->sorted], sort->row_bits,
+					   d_ends, first, nrows, job->d_staging, gs_job_slot_bytes(job)) &&
+		ops->copy_out(job->stream, to, job->d_staging, most_rows_bytes(job, batch, nrows)) &&
+		ops->copy_out(job->stream, to + offsets_start, job->d_staging + offsets_start,
+					  offsets_bytes) &&
+		(first == 0 ||
+		 ops->copy_out(job->stream, &span->start, &d_ends[first - 1], sizeof(span->start))) &&
+		ops->copy_out(job->stream, &span->end, &d_ends[first + nrows - 1], sizeof(span->end));
+}
+
+static bool
+queue_keys(GsSortJob *job, uint64_t first, uint32_t nrows, char *to)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	const GsSortRun *sort = &job->sort;
+
+	return ops->gather_keys(job->stream, &sort->rows, sort->d_words[sort->sorted],
+							sort->row_bits, first, nrows, (uint64_t *) job->d_staging) &&
+		ops->copy_out(job->stream, to, job->d_staging, nrows * sizeof(uint64_t));
+}
+
+bool
+gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatchSpan *span)
+{
+	uint64_t	first = gs_job_first_row(job, batch);
+	uint32_t	nrows = (uint32_t) (gs_job_first_row(job, batch + 1) - first);
+
+	return gs_job_check(job, job->keys_only ? queue_keys(job, first, nrows, to) :
+						queue_rows(job, batch, first, nrows, to, span));
+}
+
+uint32_t
+gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span)
+{
+	uint32_t	nrows = (uint32_t) (gs_job_first_row(job, batch + 1) - gs_job_first_row(job, batch));
+
+	if (job->keys_only)
+		return nrows * (uint32_t) sizeof(uint64_t);
+	return (uint32_t) (span->end - span->start - nrows) * (uint32_t) sizeof(uint32_t);
+}
+
+/* --------------------------------------------------- batches as they came */
+
+void
+gs_job_drain(GsSortJob *job)
+{
+	if (job->phase != GS_JOB_LOADING && job->phase != GS_JOB_FULL)
+		return;
+	gs_job_arrange(job);
+	job->phase = GS_JOB_DRAINING;
+	job->next_out = 0;
+	job->nout = job->nbatches;
+}
+
+static bool
+queue_batch(GsSortJob *job, uint64_t number, char *slot, GsTransfer *transfer)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	const GsDeviceBatch *batch = &job->batches[job->order[number]].device;
+	size_t		records_bytes = (size_t) batch->nrows * job->record_bytes;
+
+	transfer->ready.position = batch->first_row;
+	transfer->ready.nrows = batch->nrows;
+	transfer->ready.rows_bytes = batch->nunits * GS_ROW_ALIGN;
+	return (batch->nunits == 0 ||
+			ops->copy_out(job->stream, slot, batch->d_rows, transfer->ready.rows_bytes)) &&
+		ops->copy_out(job->stream, slot + gs_job_slot_bytes(job) - records_bytes,
+					  batch->d_records_top - records_bytes, records_bytes);
+}
+
+/* -------------------------------------------------------------------- both */
+
+/* Queues the next batch through a free slot. */
+static bool
+send_next(GsSortJob *job)
+{
+	uint64_t	batch = job->next_out++;
+	uint32_t	number = job->free_slots[--job->nfree];
+	char	   *slot = slot_start(job, number);
+	GsTransfer	transfer = {
+		.slot = number,.fetch = job->fetch,.batch = batch,.ready = {.slot = number}
+	};
+	bool		queued;
+
+	if (job->phase == GS_JOB_DRAINING)
+		queued = gs_job_check(job, queue_batch(job, batch, slot, &transfer));
+	else
+	{
+		transfer.ready.stream = job->stream_number;
+		transfer.ready.position = gs_job_first_row(job, batch);
+		transfer.ready.nrows = (uint32_t) (gs_job_first_row(job, batch + 1) -
+										   transfer.ready.position);
+		queued = job->parked ? gs_job_queue_parked(job, batch, slot) :
+			gs_job_queue_sorted(job, batch, slot, &job->pinned->spans[number]);
+	}
+	return queued && gs_feed_add_transfer(&job->owner, &transfer);
+}
+
+bool
+gs_job_has_to_hand_out(const GsSortJob *job)
+{
+	if (job->phase == GS_JOB_DRAINING && job->next_out == job->nout && !job->drained)
+		return job->owner.ntransfers == 0;
+	return (job->phase == GS_JOB_SORTED || job->phase == GS_JOB_DRAINING) &&
+		job->next_out < job->nout && job->nfree > 0;
+}
+
+void
+gs_job_hand_out(GsSortJob *job)
+{
+	const GsJobEvents *events = &job->owner.participant.events;
+	const GsBatchReady end = {0};
+
+	for (int i = 0; i < SLOTS_A_POLL && gs_job_has_to_hand_out(job); i++)
+	{
+		if (job->next_out == job->nout)
+		{
+			job->drained = true;
+			events->batch_ready(events->arg, &end);
+		}
+		else if (!send_next(job))
+			return;
+	}
+}
+
+void
+gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer)
+{
+	const GsJobEvents *events = &job->owner.participant.events;
+	GsBatchReady *ready = &transfer->ready;
+
+	/* of a stream given up, or of a file that cannot be read */
+	if (transfer->fetch != job->fetch || job->phase == GS_JOB_FAILED)
+	{
+		free_slot(job, transfer->slot);
+		return;
+	}
+	if (job->parked)
+		ready->rows_bytes = gs_job_parked_bytes(job, transfer->batch);
+	else if (job->phase == GS_JOB_SORTED)
+		ready->rows_bytes = gs_job_rows_bytes(job, transfer->batch,
+											  &job->pinned->spans[transfer->slot]);
+	job->owner.slot_is_ours[transfer->slot] = false;
+	events->batch_ready(events->arg, ready);
+}

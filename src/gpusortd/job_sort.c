@@ -1,0 +1,535 @@
+/*-------------------------------------------------------------------------
+ *
+ * job_sort.c
+ *	  One sort: the steps from batches to an order.
+ *
+ * The steps are those of device.h.  The job queues as many as it can without
+ * knowing what comes out, asks for what it must know to go on, and returns;
+ * poll() calls the next *continuation* once that has come:
+ *
+ *	  gs_job_sort()		pack, sort
+ *	  after_first()		  are the records sound, which array has the order?
+ *						same, count
+ *	  after_count()		  how many ties?
+ *						list, sort these by the next level, place them
+ *						same, count ... after_count() again, or
+ *						row_ends, cut
+ *	  after_all()		  where to cut; the job is sorted
+ *
+ * Ties take the most memory, though seldom.  Of n words sorted, of which T are
+ * tied, one array has the order and the other 8 n bytes are scratch: for the
+ * flags of "same" while there are ties, for the ends of rows at last.  Ties
+ * have two pieces of 16 T bytes.  One has the list (12 T), the other the keys
+ * (2 * 8 T), until the flags are made of these: then the next list, which is
+ * part of the one before, takes the place of the keys, and the keys of the
+ * next level that of the old list.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpusortd/job.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gpusortd/job_internal.h"
+#include "gpusortd/log.h"
+
+#define Max(a, b)		((a) > (b) ? (a) : (b))
+
+/* Digits of the radix sort, for the number of its passes. */
+#define DIGIT_BITS		8
+
+static void after_first(GsSortJob *job);
+static void after_count(GsSortJob *job);
+static void after_all(GsSortJob *job);
+
+/* ------------------------------------------------------------------ memory */
+
+/* Bytes of temporary storage of all steps over all rows. */
+static size_t
+temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nrows)
+{
+	GsDevice   *device = job->device;
+	size_t		sort = device->ops->temp_bytes(device, GS_STEP_SORT_WORDS, algorithm, nrows);
+	size_t		ties = device->ops->temp_bytes(device, GS_STEP_LIST_TIES, algorithm, nrows);
+	size_t		ends = device->ops->temp_bytes(device, GS_STEP_ROW_ENDS, algorithm, nrows);
+
+	return Max(Max(sort, ties), ends);
+}
+
+/* The same of all steps over so many ties. */
+static size_t
+tie_temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nties)
+{
+	GsDevice   *device = job->device;
+	size_t		keys = device->ops->temp_bytes(device, GS_STEP_SORT_TIES, algorithm, nties);
+	size_t		tails = device->ops->temp_bytes(device, GS_STEP_SORT_TAILS, algorithm, nties);
+
+	return Max(keys, tails);
+}
+
+/* Cuts into batches of sorted rows: one more than there can be batches. */
+static uint32_t
+most_cuts(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t step)
+{
+	return (uint32_t) ((2 * nunits + nrows) / step + 2);
+}
+
+/*
+ * All that is taken below, as slabs: with ties of one row in eight, which is
+ * more than most keys have.  A sort with more may be refused when it gets there.
+ */
+uint64_t
+gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
+{
+	int			narrays = job->keys_only ? 2 : 3;	/* words twice, locations */
+	uint64_t	least_step = gs_job_slot_bytes(job) / sizeof(uint32_t) / 2;
+
+	return narrays * gs_slab_bytes(nrows * sizeof(uint64_t)) +
+		gs_slab_bytes((job->nbatches + 1) * sizeof(GsDeviceBatch)) +
+		gs_slab_bytes(sizeof(GsSortPapers)) +
+		gs_slab_bytes(temp_bytes(job, GS_ALGORITHM_RADIX, nrows)) +
+		gs_slab_bytes(gs_job_slot_bytes(job)) +
+		gs_slab_bytes(most_cuts(job, nrows, nunits, least_step) * sizeof(uint64_t)) +
+		2 * gs_slab_bytes(nrows / 8 * 2 * sizeof(uint64_t)) +
+		gs_slab_bytes(tie_temp_bytes(job, GS_ALGORITHM_RADIX, nrows / 8));
+}
+
+/* Takes device memory; false if there is none. */
+static bool
+take(GsSortJob *job, void *d_memory, size_t nbytes)
+{
+	void	   *d_taken = gs_slab_take(&job->memory, nbytes);
+
+	memcpy(d_memory, &d_taken, sizeof(d_taken));
+	return d_taken != NULL;
+}
+
+/* All that is needed whatever the rows are. */
+static bool
+take_memory(GsSortJob *job)
+{
+	GsSortRun  *sort = &job->sort;
+	size_t		words_bytes = (size_t) job->nrows * sizeof(uint64_t);
+
+	sort->temp_bytes = temp_bytes(job, sort->algorithm, job->nrows);
+	return take(job, &sort->d_words[0], words_bytes) &&
+		take(job, &sort->d_words[1], words_bytes) &&
+		(job->keys_only || take(job, &sort->rows.d_locations, words_bytes)) &&
+		take(job, &sort->rows.d_batches, job->nbatches * sizeof(GsDeviceBatch)) &&
+		take(job, &sort->d_papers, sizeof(GsSortPapers)) &&
+		take(job, &sort->d_temp, sort->temp_bytes) &&
+		take(job, &job->d_staging, gs_job_slot_bytes(job));
+}
+
+/* The batches in input order, where copies are fast from. */
+static bool
+list_batches(GsSortJob *job)
+{
+	GsDeviceBatch *batches = job->device->ops->allocate_host(job->device,
+															 job->nbatches * sizeof(GsDeviceBatch));
+
+	if (batches == NULL)
+		return false;
+	gs_job_arrange(job);
+	for (uint32_t i = 0; i < job->nbatches; i++)
+		batches[i] = job->batches[job->order[i]].device;
+	job->sort.batches = batches;
+	return true;
+}
+
+static void
+give(GsSortJob *job, void *d_memory)
+{
+	if (d_memory != NULL)
+		gs_slab_give(&job->memory, d_memory);
+}
+
+static void
+fail_for_memory(GsSortJob *job)
+{
+	gs_job_fail(job, GS_FAILED_MEMORY, "the device has no memory left to sort these rows");
+}
+
+/* -------------------------------------------------------------- first sort */
+
+static const GsKeyPacking *
+packing_of(const GsSortJob *job)
+{
+	return &job->pinned->papers.packing;
+}
+
+/* Has poll() call go_on once all that was queued is done. */
+static bool
+wait_for(GsSortJob *job, GsSortContinuation go_on)
+{
+	if (!gs_job_mark(job, &job->sort.ticket))
+		return false;
+	job->sort.go_on = go_on;
+	return true;
+}
+
+/* Has the facts come out, and goes on with them. */
+static bool
+ask(GsSortJob *job, GsSortContinuation go_on)
+{
+	return gs_job_check(job, job->device->ops->copy_out(job->stream, &job->pinned->papers.facts,
+														&job->sort.d_papers->facts,
+														sizeof(GsSortFacts))) &&
+		wait_for(job, go_on);
+}
+
+static bool
+queue_first_sort(GsSortJob *job)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	GsSortRun  *sort = &job->sort;
+	GsSortFacts *d_facts = &sort->d_papers->facts;
+	const GsKeyPacking *packing = packing_of(job);
+	bool		has_bits = packing->nlevels > 0 && !packing->levels[0].is_tail;
+	bool		counts = has_bits && sort->algorithm == GS_ALGORITHM_RADIX;
+
+	sort->level = has_bits ? 1 : 0;
+	if (!ops->copy_in(job->stream, sort->d_papers, &job->pinned->papers, sizeof(GsSortPapers)) ||
+		!ops->copy_in(job->stream, (void *) sort->rows.d_batches, sort->batches,
+					  job->nbatches * sizeof(GsDeviceBatch)) ||
+		!ops->pack(job->stream, &sort->rows, has_bits ? 0 : -1, sort->row_bits,
+				   sort->d_words[0], &d_facts->pack,
+				   counts ? sort->d_temp : NULL, counts ? sort->temp_bytes : 0))
+		return false;
+	return !has_bits ||
+		ops->sort_words(job->stream, sort->algorithm, job->nrows, sort->row_bits,
+						packing->levels[0].bits, sort->d_words, &d_facts->selector,
+						counts, sort->d_temp, sort->temp_bytes);
+}
+
+/* What SORTED says of the key. */
+static void
+note_figures(GsSortJob *job)
+{
+	GsSorted   *figures = &job->sort.figures;
+	const GsKeyPacking *packing = packing_of(job);
+
+	figures->nrows = job->nrows;
+	figures->algorithm = job->sort.algorithm;
+	figures->key_bits = (uint32_t) packing->total_bits;
+	figures->key_tails = packing->has_tails;
+	if (packing->nlevels > 0 && job->sort.algorithm == GS_ALGORITHM_RADIX)
+		figures->passes = ((uint32_t) packing->levels[0].bits + DIGIT_BITS - 1) / DIGIT_BITS;
+}
+
+static void
+report_sorted(GsSortJob *job)
+{
+	const GsJobEvents *events = &job->owner.participant.events;
+	GsSorted   *figures = &job->sort.figures;
+
+	job->phase = GS_JOB_SORTED;
+	job->next_out = job->nout;	/* until there is a FETCH */
+	gs_slab_settle(&job->memory);
+	figures->device_bytes = job->memory.peak;
+	figures->upload_us = job->upload_us;
+	figures->sort_us = gs_clock_us() - job->sort.start_us;
+	events->sorted(events->arg, figures);
+}
+
+/* Bits that hold any of the row numbers. */
+static int
+bits_of_rows(uint64_t nrows)
+{
+	return nrows > 1 ? gs_bit_width(nrows - 1) : 1;
+}
+
+void
+gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayout *layout)
+{
+	GsSortRun  *sort = &job->sort;
+	bool		is_full = job->phase == GS_JOB_FULL ||
+		(job->phase == GS_JOB_LOADING && job->owner.state == GS_FEED_FULL);
+
+	/* a client that wants all rows sorted may not know yet that not all are here */
+	if (is_full ? !partial : job->phase != GS_JOB_LOADING)
+		return;
+	if (sort->start_us > 0)
+	{
+		fail_for_memory(job);	/* as the first time */
+		return;
+	}
+	if (!gs_job_layout_is_valid(layout, (uint32_t) job->nwords, job->keys_only) ||
+		layout->nrows < job->nrows)
+	{
+		gs_job_fail(job, GS_FAILED_PROTOCOL, "the layout of the keys says what cannot be");
+		return;
+	}
+	job->phase = GS_JOB_SORTING;
+	sort->start_us = gs_clock_us();
+	sort->algorithm = algorithm == GS_ALGORITHM_MERGE ? GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX;
+	sort->row_bits = bits_of_rows(job->nrows);
+	gs_key_packing_init(&job->pinned->papers.packing, layout, 64 - sort->row_bits);
+	note_figures(job);
+	if (job->nrows == 0)
+	{
+		report_sorted(job);
+		return;
+	}
+	if (!take_memory(job) || !list_batches(job))
+	{
+		fail_for_memory(job);
+		return;
+	}
+	sort->rows.nrows = job->nrows;
+	sort->rows.nbatches = job->nbatches;
+	sort->rows.record_bytes = job->record_bytes;
+	sort->rows.max_row_units = GS_MAX_ROW_UNITS(gs_job_slot_bytes(job));
+	sort->rows.keys_only = job->keys_only;
+	sort->rows.d_packing = &sort->d_papers->packing;
+	if (gs_job_check(job, queue_first_sort(job)))
+		ask(job, after_first);
+}
+
+/* --------------------------------------------------------------------- ties */
+
+static uint64_t *
+sorted_words(const GsSortJob *job)
+{
+	return job->sort.d_words[job->sort.sorted];
+}
+
+/* 8 bytes a row. */
+static void *
+scratch_words(const GsSortJob *job)
+{
+	return job->sort.d_words[!job->sort.sorted];
+}
+
+static bool
+has_levels_left(const GsSortJob *job)
+{
+	return job->sort.level < packing_of(job)->nlevels;
+}
+
+/* Where the arrays of a list are in a piece of memory; each has room for n. */
+static GsTies
+ties_at(char *d_list, uint64_t n)
+{
+	size_t		array_bytes = GS_DEVICE_ALIGN(n * sizeof(uint32_t));
+	GsTies		ties = {
+		.nties = n,
+		.d_places = (uint32_t *) d_list,
+		.d_rows = (uint32_t *) (d_list + array_bytes),
+		.d_groups = (uint32_t *) (d_list + 2 * array_bytes)
+	};
+
+	return ties;
+}
+
+/* Room for a list of n ties, or for their keys twice. */
+static size_t
+list_bytes(uint64_t n)
+{
+	return Max(3 * GS_DEVICE_ALIGN(n * sizeof(uint32_t)),
+			   2 * GS_DEVICE_ALIGN(n * sizeof(uint64_t)));
+}
+
+/* The two arrays of keys are in the piece that has not the list. */
+static void
+find_tie_keys(const GsSortJob *job, uint64_t *d_keys[2])
+{
+	char	   *d_piece = job->sort.d_lists[!job->sort.list];
+
+	d_keys[0] = (uint64_t *) d_piece;
+	d_keys[1] = (uint64_t *) (d_piece + GS_DEVICE_ALIGN(job->sort.ties.nties * sizeof(uint64_t)));
+}
+
+/* Memory for n ties; there will be no more of them later. */
+static bool
+take_tie_memory(GsSortJob *job, uint64_t n)
+{
+	GsSortRun  *sort = &job->sort;
+
+	sort->tie_temp_bytes = tie_temp_bytes(job, sort->algorithm, n);
+	return take(job, &sort->d_lists[0], list_bytes(n)) &&
+		take(job, &sort->d_lists[1], list_bytes(n)) &&
+		take(job, &sort->d_tie_temp, sort->tie_temp_bytes);
+}
+
+/* Counts the ties among n elements whose flags are made, and asks how many. */
+static bool
+queue_count(GsSortJob *job, uint64_t n)
+{
+	GsSortRun  *sort = &job->sort;
+
+	return gs_job_check(job, job->device->ops->count_ties(job->stream, n, scratch_words(job),
+														  &sort->d_papers->facts.ties,
+														  sort->d_temp, sort->temp_bytes)) &&
+		ask(job, after_count);
+}
+
+/* Makes a list of the ties, out of all words or out of the list before. */
+static bool
+queue_list(GsSortJob *job, uint64_t nties)
+{
+	GsSortRun  *sort = &job->sort;
+	bool		is_first = sort->ties.nties == 0;
+	int			list = is_first ? 0 : !sort->list;
+	GsTies		out = ties_at(sort->d_lists[list], nties);
+
+	if (!gs_job_check(job, job->device->ops->list_ties(job->stream,
+													   is_first ? job->nrows : sort->ties.nties,
+													   scratch_words(job), sorted_words(job),
+													   sort->row_bits,
+													   is_first ? NULL : &sort->ties, &out,
+													   sort->d_temp, sort->temp_bytes)))
+		return false;
+	sort->ties = out;
+	sort->list = list;
+	return true;
+}
+
+/* Sorts the list by the next level, and has the flags made of what ties still. */
+static bool
+queue_level(GsSortJob *job, uint64_t ngroups)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	GsSortRun  *sort = &job->sort;
+	const GsLevel *level = &packing_of(job)->levels[sort->level];
+	int			key_bits = gs_bit_width(ngroups - 1) + level->bits;
+	uint64_t   *d_keys[2];
+	bool		fine;
+
+	find_tie_keys(job, d_keys);
+	if (level->is_tail)
+		fine = ops->sort_tails(job->stream, &sort->rows, &sort->ties, level->tail_component,
+							   sort->d_tie_temp, sort->tie_temp_bytes);
+	else
+		fine = ops->tie_keys(job->stream, &sort->rows, &sort->ties, sort->level, d_keys[0]) &&
+			ops->sort_ties(job->stream, sort->algorithm, &sort->ties, key_bits, d_keys,
+						   sort->d_tie_temp, sort->tie_temp_bytes);
+	fine = fine && ops->place_ties(job->stream, &sort->ties, sorted_words(job));
+	sort->level++;
+	if (fine && has_levels_left(job))
+	{
+		if (level->is_tail)
+			fine = ops->same_tails(job->stream, &sort->rows, &sort->ties,
+								   level->tail_component, scratch_words(job));
+		else
+			fine = ops->same_keys(job->stream, sort->ties.nties, d_keys[0], scratch_words(job));
+	}
+	return gs_job_check(job, fine);
+}
+
+/* ------------------------------------------------------------------ the end */
+
+/*
+ * Where to cut the sorted rows into batches.  A batch takes less than a step
+ * and the longest row, which is a slot.  There is one cut more than batches,
+ * or some more: the bytes of all rows are not known that well.
+ */
+static void
+queue_cuts(GsSortJob *job)
+{
+	const GsDeviceOps *ops = job->device->ops;
+	GsDevice   *device = job->device;
+	GsSortRun  *sort = &job->sort;
+	uint64_t   *d_ends = scratch_words(job);
+	size_t		cuts_bytes;
+
+	sort->step = gs_job_slot_bytes(job) / sizeof(uint32_t) -
+		(2 * (uint64_t) job->pinned->papers.facts.pack.max_row_units + 1);
+	sort->ncuts = most_cuts(job, job->nrows, job->nunits, sort->step);
+	cuts_bytes = sort->ncuts * sizeof(uint64_t);
+	sort->cuts = ops->allocate_host(device, cuts_bytes);
+	if (sort->cuts == NULL || !take(job, &sort->d_cuts, cuts_bytes))
+		fail_for_memory(job);
+	else if (gs_job_check(job,
+						  ops->row_ends(job->stream, &sort->rows, sorted_words(job),
+										sort->row_bits, d_ends, sort->d_temp, sort->temp_bytes) &&
+						  ops->cut(job->stream, job->nrows, d_ends, sort->step, sort->ncuts,
+								   sort->d_cuts) &&
+						  ops->copy_out(job->stream, sort->cuts, sort->d_cuts, cuts_bytes)))
+		wait_for(job, after_all);
+}
+
+static void
+finish(GsSortJob *job)
+{
+	if (job->keys_only)
+		wait_for(job, after_all);
+	else
+		queue_cuts(job);
+}
+
+/* The order is there, but perhaps for ties. */
+static void
+after_first(GsSortJob *job)
+{
+	const GsSortFacts *facts = &job->pinned->papers.facts;
+	GsSortRun  *sort = &job->sort;
+	char		text[GS_FAILED_TEXT_BYTES];
+
+	if (facts->pack.nfaults > 0)
+	{
+		snprintf(text, sizeof(text), "%u rows are not where their records say",
+				 facts->pack.nfaults);
+		gs_job_fail(job, GS_FAILED_ROWS, text);
+		return;
+	}
+	sort->sorted = facts->selector == 1;
+	if (!has_levels_left(job))
+		finish(job);
+	else if (gs_job_check(job, job->device->ops->same_words(job->stream, job->nrows,
+															sorted_words(job), sort->row_bits,
+															scratch_words(job))))
+		queue_count(job, job->nrows);
+}
+
+static void
+after_count(GsSortJob *job)
+{
+	const GsTieCount *count = &job->pinned->papers.facts.ties;
+	GsSortRun  *sort = &job->sort;
+
+	if (count->nties == 0)
+	{
+		finish(job);
+		return;
+	}
+	if (sort->figures.tied_rows == 0)
+	{
+		sort->figures.tied_rows = count->nties;
+		if (!take_tie_memory(job, count->nties))
+		{
+			fail_for_memory(job);
+			return;
+		}
+	}
+	if (!queue_list(job, count->nties) || !queue_level(job, count->ngroups))
+		return;
+	if (has_levels_left(job))
+		queue_count(job, sort->ties.nties);
+	else
+		finish(job);
+}
+
+static void
+after_all(GsSortJob *job)
+{
+	GsSortRun  *sort = &job->sort;
+
+	give(job, sort->d_temp);
+	give(job, sort->d_lists[0]);
+	give(job, sort->d_lists[1]);
+	give(job, sort->d_tie_temp);
+	give(job, sort->d_cuts);
+	if (job->keys_only)
+	{
+		give(job, scratch_words(job));
+		job->nout = (job->nrows - 1) / (gs_job_slot_bytes(job) / sizeof(uint64_t)) + 1;
+	}
+	else
+	{
+		while (sort->cuts[job->nout] < job->nrows)
+			job->nout++;
+	}
+	report_sorted(job);
+}

@@ -1,0 +1,523 @@
+/*-------------------------------------------------------------------------
+ *
+ * server.c
+ *	  The socket that clients connect to, and the loop that serves them.
+ *
+ * One loop.  A turn of it:
+ *
+ *	  wait		for a message, a client, a signal, or the end of some time
+ *	  read		some messages of each client that has sent any
+ *	  poll		every job, which starts with another one in each turn
+ *	  sweep		connections that are gone, or have not been used for long
+ *	  admit		the jobs that wait for memory (admission.c)
+ *
+ * The greeter's thread takes clients and answers those who only ask (greeter.c);
+ * the others come here.  A connection without a job costs a turn nothing.
+ *
+ * The device tells nobody when it is done; it has to be asked.  So while it
+ * works for someone, waits are short: 20 us at first, longer as long as nothing
+ * moves.  While it does not, the loop sleeps until something happens.
+ *
+ * Whose socket it is, is decided by a lock on a file beside it: the
+ * kernel takes the lock off a dead process, and a socket file whose lock is
+ * free is a dead one's, to be replaced.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "gpusortd/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpusortd/admission.h"
+#include "gpusortd/connection.h"
+#include "gpusortd/greeter.h"
+#include "gpusortd/log.h"
+
+#define BACKLOG				1024	/* workers connect all at once */
+#define EVENTS				64	/* in one turn */
+
+/* How long to wait while the device works: see above. */
+#define FIRST_WAIT_US		20
+#define LAST_WAIT_US		200
+
+/* PostgreSQL has fewer backends. */
+#define ENOUGH_DESCRIPTORS	((rlim_t) 1 << 16)
+
+/* Idle memory is looked at no more often than this. */
+#define MIN_IDLE_CHECK_US	100000
+
+/* A client that has just made a ring is about to open a job. */
+#define LEAST_CLIENT_IDLE_US 1000000
+
+/* How long the device may take to let go of clients' memory in the end. */
+#define PATIENCE_US			3000000
+
+#define Min(a, b)		((a) < (b) ? (a) : (b))
+#define Max(a, b)		((a) > (b) ? (a) : (b))
+
+struct GsServer
+{
+	GsService	service;
+	struct sockaddr_un address;
+	char		lock_path[sizeof(((struct sockaddr_un *) 0)->sun_path) + sizeof(".lock")];
+	int			lock;
+	int			signals;
+	int			watch;			/* where it is asked whether it still turns; -1: by nobody */
+	int			listener;		/* -1: not yet */
+	GsGreeter  *greeter;		/* NULL: not yet */
+	GsAdmission admission;
+
+	uint64_t	wait_us;		/* while the device works */
+	uint64_t	idle_us;
+	uint64_t	idle_check_us;	/* when; GS_NEVER: no memory is idle */
+};
+
+/* -------------------------------------------------------------- the socket */
+
+/*
+ * Locks the file beside the socket.  A file that its owner has removed between
+ * our open and our lock is not the one that others will find: try again.
+ */
+static bool
+take_lock(GsServer *server)
+{
+	for (;;)
+	{
+		struct stat locked;
+		struct stat found;
+
+		server->lock = open(server->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (server->lock < 0)
+		{
+			gs_log("cannot open %s: %s", server->lock_path, strerror(errno));
+			return false;
+		}
+		if (flock(server->lock, LOCK_EX | LOCK_NB) != 0)
+		{
+			if (errno == EWOULDBLOCK)
+				gs_log("another gpusortd is at %s", server->address.sun_path);
+			else
+				gs_log("cannot lock %s: %s", server->lock_path, strerror(errno));
+			break;
+		}
+		if (fstat(server->lock, &locked) == 0 && stat(server->lock_path, &found) == 0 &&
+			locked.st_dev == found.st_dev && locked.st_ino == found.st_ino)
+			return true;
+		close(server->lock);
+	}
+	close(server->lock);
+	server->lock = -1;
+	return false;
+}
+
+/* Each client takes a descriptor, and backends may be more than the usual 1024. */
+static void
+raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = Max(limit.rlim_cur, Min(limit.rlim_max, ENOUGH_DESCRIPTORS));
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+GsServer *
+gs_server_create(const char *path)
+{
+	GsServer   *server = calloc(1, sizeof(GsServer));
+	sigset_t	ends;
+
+	if (server == NULL)
+	{
+		gs_log("out of memory");
+		return NULL;
+	}
+	server->lock = -1;
+	server->signals = -1;
+	server->watch = -1;
+	server->listener = -1;
+	server->service.epoll = -1;
+	server->idle_check_us = GS_NEVER;
+	raise_descriptor_limit();
+	server->address.sun_family = AF_UNIX;
+	if (path[0] == '\0' || strlen(path) >= sizeof(server->address.sun_path))
+	{
+		gs_log("a socket's name has 1 to %zu bytes", sizeof(server->address.sun_path) - 1);
+		gs_server_destroy(server);
+		return NULL;
+	}
+	strcpy(server->address.sun_path, path);
+	snprintf(server->lock_path, sizeof(server->lock_path), "%s.lock", path);
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	server->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (server->signals < 0)
+		gs_log("cannot wait for signals: %s", strerror(errno));
+	if (server->signals < 0 || !take_lock(server))
+	{
+		gs_server_destroy(server);
+		return NULL;
+	}
+	return server;
+}
+
+/* The lock is ours, so what is there is nobody's; unless it is no socket. */
+static bool
+remove_stale_socket(const char *path)
+{
+	struct stat status;
+
+	if (lstat(path, &status) != 0)
+		return errno == ENOENT;
+	if (!S_ISSOCK(status.st_mode))
+	{
+		errno = EEXIST;
+		return false;
+	}
+	return unlink(path) == 0;
+}
+
+/* Nobody else may connect, from the first moment on. */
+static bool
+bind_private(int listener, const struct sockaddr_un *address)
+{
+	mode_t		before = umask(0177);
+	bool		bound = bind(listener, (const struct sockaddr *) address, sizeof(*address)) == 0;
+
+	umask(before);
+	return bound;
+}
+
+/* Has the loop woken by it; what is found there comes with the event. */
+static bool
+watch(GsServer *server, int fd, void *what)
+{
+	struct epoll_event event = {.events = EPOLLIN,.data.ptr = what};
+
+	return epoll_ctl(server->service.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+bool
+gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsDisk *disk)
+{
+	const char *path = server->address.sun_path;
+	GsSlabPool *pool = gs_slab_pool_create(device, memory_limit);
+	int			listener;
+
+	if (pool == NULL)
+	{
+		gs_log("out of memory");
+		return false;
+	}
+	if (!gs_service_open(&server->service, device, pool, disk) ||
+		!watch(server, server->signals, &server->signals) ||
+		(server->watch >= 0 && !watch(server, server->watch, &server->watch)))
+	{
+		gs_log("cannot wait for clients: %s", strerror(errno));
+		return false;
+	}
+	if (device->error[0] != '\0')
+	{
+		gs_log("the device is broken: %s", device->error);
+		return false;
+	}
+
+	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (listener < 0)
+	{
+		gs_log("cannot make a socket: %s", strerror(errno));
+		return false;
+	}
+	if (!remove_stale_socket(path) || !bind_private(listener, &server->address))
+	{
+		gs_log("cannot make the socket %s: %s", path, strerror(errno));
+		close(listener);
+		return false;
+	}
+	server->listener = listener;
+	if (listen(listener, BACKLOG) != 0)
+	{
+		gs_log("cannot listen at %s: %s", path, strerror(errno));
+		return false;
+	}
+	server->greeter = gs_greeter_start(listener, &server->service.figures);
+	return server->greeter != NULL &&
+		watch(server, gs_greeter_wakes(server->greeter), server->greeter);
+}
+
+void
+gs_server_watch(GsServer *server, int fd)
+{
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	server->watch = fd;
+}
+
+uint64_t
+gs_server_memory_limit(const GsServer *server)
+{
+	return gs_slab_limit(server->service.pool);
+}
+
+/* ----------------------------------------------------------------- waiting */
+
+static bool
+any_is_busy(const GsServer *server)
+{
+	for (const GsConnection *connection = gs_connection_first_active(&server->service);
+		 connection != NULL; connection = gs_connection_next_active(connection))
+		if (gs_connection_is_busy(connection))
+			return true;
+	return false;
+}
+
+/*
+ * Waits until there is something to do, or next_us at the latest; takes what
+ * has happened and returns how much that is.  The epoll set is asked by way of
+ * ppoll(), which knows waits of less than a millisecond.
+ */
+static int
+wait_for_events(GsServer *server, bool moved, uint64_t next_us, struct epoll_event *events)
+{
+	_Atomic uint64_t *turn_us = &server->service.figures.turn_us;
+	struct pollfd polled = {.fd = server->service.epoll,.events = POLLIN};
+	uint64_t	now = gs_clock_us();
+	uint64_t	wait_us = next_us == GS_NEVER ? GS_NEVER : next_us > now ? next_us - now : 0;
+	struct timespec timeout;
+	int			nevents;
+
+	if (moved)
+		server->wait_us = FIRST_WAIT_US;
+	if (any_is_busy(server))
+	{
+		wait_us = Min(wait_us, server->wait_us);
+		server->wait_us = Min(server->wait_us + server->wait_us / 4, LAST_WAIT_US);
+	}
+	timeout.tv_sec = (time_t) (wait_us / 1000000);
+	timeout.tv_nsec = (long) (wait_us % 1000000) * 1000;
+	atomic_store(turn_us, 0);
+	nevents = ppoll(&polled, 1, wait_us == GS_NEVER ? NULL : &timeout, NULL);
+	atomic_store(turn_us, gs_clock_us());
+	if (nevents > 0)
+		nevents = epoll_wait(server->service.epoll, events, EVENTS, 0);
+	return Max(nevents, 0);
+}
+
+/* --------------------------------------------------------------- connections */
+
+/* Those that the greeter has handed over. */
+static void
+take_clients(GsServer *server)
+{
+	int			socket;
+
+	while ((socket = gs_greeter_next(server->greeter)) >= 0)
+		if (gs_connection_open(&server->service, socket) == NULL)
+			close(socket);
+}
+
+/* Polls every job; the first one is another one in each turn. */
+static void
+poll_connections(GsServer *server)
+{
+	GsConnection *next;
+
+	for (GsConnection *connection = gs_connection_first_active(&server->service);
+		 connection != NULL && !server->service.broken; connection = next)
+	{
+		next = gs_connection_next_active(connection);
+		gs_connection_poll(connection);
+	}
+	gs_connection_rotate_active(&server->service);
+}
+
+/* Frees the connections that are gone, once the device has let go of them. */
+static void
+sweep(GsServer *server)
+{
+	GsConnection *next;
+
+	for (GsConnection *connection = gs_connection_first_active(&server->service);
+		 connection != NULL; connection = next)
+	{
+		next = gs_connection_next_active(connection);
+		if (gs_connection_is_gone(connection))
+			gs_connection_end(connection);
+	}
+}
+
+/* ----------------------------------------------------------------- memory */
+
+/* Gives back what has been idle for too long, and says when to look again. */
+static void
+release_idle_memory(GsServer *server)
+{
+	GsSlabPool *pool = server->service.pool;
+	uint64_t	now = gs_clock_us();
+
+	if (gs_slab_held(pool) > gs_slab_used(pool) && now >= server->idle_check_us)
+	{
+		bool		more = gs_slab_release_idle(pool, now, server->idle_us);
+
+		server->idle_check_us = more ? now + MIN_IDLE_CHECK_US : GS_NEVER;
+	}
+	if (gs_slab_held(pool) <= gs_slab_used(pool))
+		server->idle_check_us = GS_NEVER;
+	else if (server->idle_check_us == GS_NEVER)
+		server->idle_check_us = now + Max(server->idle_us / 2, MIN_IDLE_CHECK_US);
+}
+
+/* -------------------------------------------------------------------- life */
+
+/*
+ * Whoever watches is answered by the loop itself, so that it hears nothing
+ * while a call of the device does not return.
+ */
+static void
+answer_watch(GsServer *server)
+{
+	char		byte;
+
+	if (recv(server->watch, &byte, 1, MSG_DONTWAIT) == 1 &&
+		send(server->watch, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		return;
+	if (errno == EAGAIN || errno == EINTR)
+		return;
+	close(server->watch);		/* nobody watches any more */
+	server->watch = -1;
+}
+
+/* Does what an event says; true: the end was asked for. */
+static bool
+take_event(GsServer *server, void *what)
+{
+	if (what == &server->signals)
+		return true;
+	if (what == &server->watch)
+		answer_watch(server);
+	else if (what == server->greeter)
+		take_clients(server);
+	else if (!server->service.broken)
+		gs_connection_read(what);
+	return false;
+}
+
+bool
+gs_server_run(GsServer *server, uint64_t idle_us)
+{
+	GsService  *service = &server->service;
+	uint64_t	nmessages = 0;
+	uint64_t	next_us = GS_NEVER;
+
+	server->idle_us = idle_us;
+	server->wait_us = FIRST_WAIT_US;
+
+	/* the kernel else makes 20 us 70 */
+	prctl(PR_SET_TIMERSLACK, 1000UL);
+
+	while (!service->broken)
+	{
+		struct epoll_event events[EVENTS];
+		int			nevents = wait_for_events(server, nmessages != service->nmessages, next_us,
+											  events);
+
+		nmessages = service->nmessages;
+		for (int i = 0; i < nevents; i++)
+			if (take_event(server, events[i].data.ptr))
+				return true;
+		poll_connections(server);
+
+		next_us = gs_connection_drop_idle(service, gs_clock_us(),
+										  Max(server->idle_us, LEAST_CLIENT_IDLE_US));
+
+		/* first those that go: they may leave memory for those that wait */
+		sweep(server);
+		if (!service->broken)
+			next_us = Min(next_us, gs_admission_run(&server->admission, service));
+		release_idle_memory(server);
+		next_us = Min(next_us, server->idle_check_us);
+		gs_service_look(service);
+		gs_service_publish(service);
+	}
+	gs_log("the device is broken: %s", service->broken_text);
+	return false;
+}
+
+/*
+ * Tells all clients, and waits until the device has let go of what is theirs.
+ * False: it does not.
+ */
+static bool
+end_connections(GsServer *server)
+{
+	uint64_t	end = gs_clock_us() + PATIENCE_US;
+	const struct timespec pause = {.tv_nsec = 1000 * LAST_WAIT_US};
+
+	gs_connection_fail_all(&server->service);
+	for (;;)
+	{
+		sweep(server);
+		if (gs_connection_first_active(&server->service) == NULL)
+			return true;
+		if (gs_clock_us() >= end)
+		{
+			gs_log("the device does not let go of its work");
+			return false;
+		}
+		nanosleep(&pause, NULL);
+	}
+}
+
+bool
+gs_server_destroy(GsServer *server)
+{
+	bool		ended = true;
+
+	/* first, so that nobody connects to what is ending */
+	if (server->listener >= 0)
+		unlink(server->address.sun_path);
+	if (server->greeter != NULL)
+	{
+		gs_greeter_stop(server->greeter);
+		take_clients(server);
+		gs_greeter_free(server->greeter);
+		ended = end_connections(server);
+	}
+	if (server->listener >= 0)
+		close(server->listener);
+	if (server->signals >= 0)
+		close(server->signals);
+	if (server->watch >= 0)
+		close(server->watch);
+	if (server->lock >= 0)
+	{
+		unlink(server->lock_path);
+		close(server->lock);
+	}
+	if (!ended)
+		return false;
+	if (server->service.pool != NULL)
+		gs_slab_pool_destroy(server->service.pool);
+	gs_service_close(&server->service);
+	free(server);
+	return true;
+}

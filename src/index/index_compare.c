@@ -1,0 +1,319 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_compare.c
+ *	  Which of two index tuples comes first, by the index's own comparators.
+ *
+ * What sort_compare is to rows, this is to index tuples: SortSupport without
+ * abbreviation, one for each key column, in the order that a search of the index
+ * will expect.
+ *
+ * It is asked of each tuple of an index that is built, in order, so it pays to ask less of
+ * the comparators.  The three that PostgreSQL has for integers of Datums are known by their
+ * addresses, as its own sort does it.  Values of the same bytes are equal.  And a value behind a
+ * header of one byte, as short ones are stored, is put behind one of four first:
+ * many types' comparators else do that in memory which they allocate.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "index/index_compare.h"
+#include "key/key_numeric.h"
+#include "pg_compat.h"
+
+#include "access/nbtree.h"
+#include "utils/datum.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+#include "utils/sortsupport.h"
+
+/* How two values of a column are compared. */
+typedef enum CompareWay
+{
+	COMPARE_INT32,
+	COMPARE_SIGNED,
+	COMPARE_UNSIGNED,
+	COMPARE_OTHER,				/* by a comparator, as those that follow */
+	COMPARE_VARLENA,
+	COMPARE_NUMERIC,
+	COMPARE_TEXT,				/* varlena whose comparators take them as they are */
+	COMPARE_PROVEN_TEXT			/* equal if the same, else in order */
+} CompareWay;
+
+typedef struct OrderColumn
+{
+	CompareWay	way;
+	SortSupportData comparator;
+} OrderColumn;
+
+struct GsIndexOrder
+{
+	TupleDesc	desc;
+	int			ncolumns;		/* of the key: not those of INCLUDE */
+	OrderColumn columns[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* A value behind a header of four bytes. */
+typedef union LongHeader
+{
+	int32		header;
+	uint64		align;
+	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
+} LongHeader;
+
+/* Is that the function of a column's operator class? */
+static bool
+is_compared_by(Relation index, int i, Oid function)
+{
+	const Oid	type = index->rd_opcintype[i];
+
+	return get_opfamily_proc(index->rd_opfamily[i], type, type, BTORDER_PROC) == function;
+}
+
+/* Are values of a column equal only if they are the same text? */
+static bool
+is_plain_text(Relation index, int i)
+{
+	const Oid	collation = index->rd_indcollation[i];
+
+	return is_compared_by(index, i, F_BTTEXTCMP) && OidIsValid(collation) &&
+		gs_collation_is_deterministic(collation);
+}
+
+static CompareWay
+way_of(Relation index, int i, const SortSupportData *comparator)
+{
+	Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), i);
+
+	if (comparator->comparator == ssup_datum_int32_cmp && column->attlen == sizeof(int32))
+		return COMPARE_INT32;
+	if (comparator->comparator == ssup_datum_signed_cmp && column->attlen == sizeof(int64))
+		return COMPARE_SIGNED;
+	if (comparator->comparator == ssup_datum_unsigned_cmp)
+		return COMPARE_UNSIGNED;
+	if (column->attlen != -1)
+		return COMPARE_OTHER;
+	if (is_compared_by(index, i, F_NUMERIC_CMP))
+		return COMPARE_NUMERIC;
+	return OidIsValid(comparator->ssup_collation) ? COMPARE_TEXT : COMPARE_VARLENA;
+}
+
+GsIndexOrder *
+gs_index_order_create(Relation index, bool proven)
+{
+	int			ncolumns = IndexRelationGetNumberOfKeyAttributes(index);
+	GsIndexOrder *order = palloc0(offsetof(GsIndexOrder, columns) +
+								  sizeof(OrderColumn) * ncolumns);
+
+	order->desc = RelationGetDescr(index);
+	order->ncolumns = ncolumns;
+	for (int i = 0; i < ncolumns; i++)
+	{
+		SortSupport comparator = &order->columns[i].comparator;
+		int16		option = index->rd_indoption[i];
+
+		comparator->ssup_cxt = CurrentMemoryContext;
+		comparator->ssup_collation = index->rd_indcollation[i];
+		comparator->ssup_nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
+		comparator->ssup_attno = i + 1;
+		gs_prepare_index_comparator(index, (option & INDOPTION_DESC) != 0, comparator);
+		order->columns[i].way = proven && is_plain_text(index, i) ? COMPARE_PROVEN_TEXT :
+			way_of(index, i, comparator);
+	}
+	return order;
+}
+
+/* The value with a header of four bytes, in the buffer if need be. */
+static inline Datum
+with_long_header(Datum value, LongHeader *buffer)
+{
+	const char *from = DatumGetPointer(value);
+	Size		nbytes;
+
+	if (!VARATT_IS_SHORT(from))
+		return value;
+	nbytes = VARSIZE_SHORT(from) - VARHDRSZ_SHORT;
+	SET_VARSIZE(buffer->bytes, VARHDRSZ + nbytes);
+	for (Size i = 0; i < nbytes; i++)
+		buffer->bytes[VARHDRSZ + i] = from[VARHDRSZ_SHORT + i];
+	return PointerGetDatum(buffer->bytes);
+}
+
+static inline bool
+have_same_bytes(Datum a, Datum b)
+{
+	const char *a_bytes = DatumGetPointer(a);
+	const char *b_bytes = DatumGetPointer(b);
+	const Size	nbytes = VARSIZE_ANY(a_bytes);
+
+	return nbytes == VARSIZE_ANY(b_bytes) && memcmp(a_bytes, b_bytes, nbytes) == 0;
+}
+
+/* The same text, however it is stored? */
+static inline bool
+are_same_text(Datum a, Datum b)
+{
+	if (have_same_bytes(a, b))
+		return true;
+	if (VARATT_IS_SHORT(DatumGetPointer(a)) && VARATT_IS_SHORT(DatumGetPointer(b)))
+		return false;
+	return datum_image_eq(a, b, false, -1);
+}
+
+static int
+compare_varlenas(Datum a, Datum b, SortSupport comparator)
+{
+	LongHeader	a_long;
+	LongHeader	b_long;
+
+	if (have_same_bytes(a, b))
+		return 0;
+	return comparator->comparator(with_long_header(a, &a_long), with_long_header(b, &b_long),
+								  comparator);
+}
+
+/*
+ * Which of two numerics, both behind a header of one byte, comes first; 0: it does not show.  Of
+ * two with the same sign and weight the first digits that differ decide.
+ */
+static inline int
+compare_short_numerics(const char *a, const char *b)
+{
+	const uint16 a_header = gs_numeric_digit(VARDATA_SHORT(a), 0);
+	const uint16 b_header = gs_numeric_digit(VARDATA_SHORT(b), 0);
+	const uint16 alike = GS_NUMERIC_FORM | GS_NUMERIC_SHORT_NEGATIVE | GS_NUMERIC_SHORT_WEIGHT;
+	const Size	nbytes = Min(VARSIZE_SHORT(a), VARSIZE_SHORT(b)) - VARHDRSZ_SHORT;
+
+	if ((a_header & GS_NUMERIC_FORM) != GS_NUMERIC_SHORT || ((a_header ^ b_header) & alike) != 0)
+		return 0;
+	for (int i = 1; (i + 1) * sizeof(uint16) <= nbytes; i++)
+	{
+		const int	difference = gs_numeric_digit(VARDATA_SHORT(a), i) -
+			gs_numeric_digit(VARDATA_SHORT(b), i);
+
+		if (difference != 0)
+			return (a_header & GS_NUMERIC_SHORT_NEGATIVE) != 0 ? -difference : difference;
+	}
+	return 0;
+}
+
+static int
+compare_numerics(Datum a, Datum b, SortSupport comparator)
+{
+	int			result = 0;
+
+	if (VARATT_IS_SHORT(DatumGetPointer(a)) && VARATT_IS_SHORT(DatumGetPointer(b)))
+		result = compare_short_numerics(DatumGetPointer(a), DatumGetPointer(b));
+	return result != 0 ? result : compare_varlenas(a, b, comparator);
+}
+
+static inline int
+compare_int64(int64 a, int64 b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static inline int
+compare_values(const OrderColumn *column, Datum a, Datum b)
+{
+	SortSupport comparator = unconstify(SortSupportData *, &column->comparator);
+	int			result;
+
+	switch (column->way)
+	{
+		case COMPARE_INT32:
+			result = compare_int64(DatumGetInt32(a), DatumGetInt32(b));
+			break;
+		case COMPARE_SIGNED:
+			result = compare_int64(DatumGetInt64(a), DatumGetInt64(b));
+			break;
+		case COMPARE_UNSIGNED:
+			result = a < b ? -1 : a > b;
+			break;
+		case COMPARE_VARLENA:
+			result = compare_varlenas(a, b, comparator);
+			break;
+		case COMPARE_NUMERIC:
+			result = compare_numerics(a, b, comparator);
+			break;
+		case COMPARE_TEXT:
+			result = have_same_bytes(a, b) ? 0 : comparator->comparator(a, b, comparator);
+			break;
+		case COMPARE_PROVEN_TEXT:
+			return are_same_text(a, b) ? 0 : -1;
+		default:
+			result = comparator->comparator(a, b, comparator);
+			break;
+	}
+	if (comparator->ssup_reverse)
+		INVERT_COMPARE_RESULT(result);
+	return result;
+}
+
+/* Compares from a column on. */
+static pg_noinline int
+compare_columns(GsIndexOrder *order, IndexTuple a, IndexTuple b, int first)
+{
+	for (int i = first; i < order->ncolumns; i++)
+	{
+		OrderColumn *column = &order->columns[i];
+		bool		a_null;
+		bool		b_null;
+		Datum		a_value = index_getattr(a, i + 1, order->desc, &a_null);
+		Datum		b_value = index_getattr(b, i + 1, order->desc, &b_null);
+		int			result;
+
+		if (likely(!a_null && !b_null))
+			result = compare_values(column, a_value, b_value);
+		else if (a_null && b_null)
+			result = 0;
+		else
+			result = a_null == column->comparator.ssup_nulls_first ? -1 : 1;
+		if (result != 0)
+			return result;
+	}
+	return 0;
+}
+
+/* The first column of tuples without NULLs stands at the beginning of their data. */
+#define FIRST_OFFSET	MAXALIGN(sizeof(IndexTupleData))
+
+int
+gs_index_order_compare(GsIndexOrder *order, IndexTuple a, IndexTuple b)
+{
+	const char *a_first = (const char *) a + FIRST_OFFSET;
+	const char *b_first = (const char *) b + FIRST_OFFSET;
+	int			result;
+
+	if (unlikely(IndexTupleHasNulls(a) || IndexTupleHasNulls(b)))
+		return compare_columns(order, a, b, 0);
+	switch (order->columns[0].way)
+	{
+		case COMPARE_INT32:
+			result = compare_int64(*(const int32 *) a_first, *(const int32 *) b_first);
+			break;
+		case COMPARE_SIGNED:
+			result = compare_int64(*(const int64 *) a_first, *(const int64 *) b_first);
+			break;
+		default:
+			return compare_columns(order, a, b, 0);
+	}
+	if (result == 0)
+		return order->ncolumns == 1 ? 0 : compare_columns(order, a, b, 1);
+	return order->columns[0].comparator.ssup_reverse ? -result : result;
+}
+
+bool
+gs_index_order_has_null(const GsIndexOrder *order, IndexTuple tuple)
+{
+	for (int i = 0; i < order->ncolumns; i++)
+	{
+		bool		null;
+
+		(void) index_getattr(tuple, i + 1, order->desc, &null);
+		if (null)
+			return true;
+	}
+	return false;
+}

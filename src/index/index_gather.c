@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_gather.c
+ *	  The entries that workers of an index build have sorted, on their way to the leader.
+ *
+ * They travel as those of PostgreSQL's own builds do: as sorted runs in files that all may open,
+ * which the leader merges; by keys here (run_set.h).  It makes runs of its own entries,
+ * too.  Where all entries are in one job of a device there is nothing to gather
+ * (index_parallel.c).
+ *
+ * Keys of two processes can be merged if they are of the same form (key_encoder.h).  If not, for
+ * one has met values that are better compared, or none that was out of order, all are merged by
+ * comparisons.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "index/index_gather.h"
+#include "sort/sort_place.h"
+
+#include "miscadmin.h"
+
+struct GsIndexGather
+{
+	SharedFileSet files;
+	int			nworkers;
+	GsSharedRuns runs[FLEXIBLE_ARRAY_MEMBER];	/* of each; none yet: no rows */
+};
+
+Size
+gs_index_gather_bytes(int nworkers)
+{
+	return add_size(offsetof(GsIndexGather, runs), mul_size(sizeof(GsSharedRuns), nworkers));
+}
+
+void
+gs_index_gather_init(GsIndexGather *gather, int nworkers, dsm_segment *segment)
+{
+	memset(gather, 0, gs_index_gather_bytes(nworkers));
+	gather->nworkers = nworkers;
+	SharedFileSetInit(&gather->files, segment);
+}
+
+void
+gs_index_gather_attach(GsIndexGather *gather, dsm_segment *segment)
+{
+	SharedFileSetAttach(&gather->files, segment);
+}
+
+GsRunFiles
+gs_index_gather_files(GsIndexGather *gather, int worker)
+{
+	return (GsRunFiles) {.set = &gather->files,.owner = worker};
+}
+
+/* ------------------------------------------------------------------ own runs */
+
+/* Writes the rows of a tuplesort as a run. */
+static void
+write_stock_run(GsSortState *sort)
+{
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gs_stock_get(&sort->stock, true, sort->slot);
+		if (TupIsNull(sort->slot))
+			break;
+		gs_spill_write_tuple(sort->spill, ((MinimalTupleTableSlot *) sort->slot)->mintuple);
+	}
+	gs_stock_end(&sort->stock);
+}
+
+/* Makes runs of all rows of a sort that is performed, none of which has left.  False: they are lost. */
+static bool
+make_runs(GsSortState *sort)
+{
+	if (sort->nread == 0)
+		sort->in_order = false; /* no row has no key */
+	gs_sort_begin_runs(sort);
+	if (sort->phase == GS_SORT_STOCK)
+		write_stock_run(sort);
+	else if (sort->phase == GS_SORT_ENGINE && gs_sort_append_run(sort) != GS_STATUS_OK)
+		return false;
+	if (sort->engine != NULL)
+		gs_engine_close(sort->engine);
+	sort->engine = NULL;
+	sort->window_rows = 0;
+	sort->phase = GS_SORT_MERGE;
+	return true;
+}
+
+bool
+gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort)
+{
+	GsSharedRuns *runs = &gather->runs[worker];
+
+	if (sort->nread == 0)
+		return true;
+	if (!make_runs(sort))
+		return false;
+	gs_spill_share(sort->spill, runs);
+	if (gs_spill_has_keys(sort->spill))
+	{
+		runs->form = gs_sort_key_form(sort->key);
+		runs->first_tied = gs_sort_key_first_tied(sort->key);
+	}
+	runs->nread = sort->nread;
+	return true;
+}
+
+bool
+gs_index_gather_prepare(GsSortState *sort)
+{
+	/* workers write theirs meanwhile, if they have any, which is as good as sure without a device */
+	return sort->nread == 0 ||
+		(sort->phase == GS_SORT_ENGINE && gs_sort_is_device(sort->engine)) || make_runs(sort);
+}
+
+/* --------------------------------------------------------------- others' runs */
+
+/* Has the merge compare others' keys with those of our runs, or rows if it cannot. */
+static void
+match_keys(GsSortState *sort, const GsSharedRuns *runs)
+{
+	GsMergeOrder order;
+
+	if (gs_spill_has_keys(sort->spill) && runs->layout.ncolumns > 0 &&
+		runs->form == gs_sort_key_form(sort->key))
+	{
+		gs_key_layout_merge(gs_sort_key_layout(sort->key), &runs->layout);
+		if (runs->first_tied >= 0)
+		{
+			gs_sort_key_tie_from(sort->key, runs->first_tied);
+			gs_sort_compare_ties(sort);
+		}
+		return;
+	}
+	order = gs_sort_compared_order(sort);
+	gs_spill_forget_keys(sort->spill, &order);
+}
+
+bool
+gs_index_gather_merge(GsIndexGather *gather, GsSortState *sort)
+{
+	if (sort->phase != GS_SORT_MERGE && !make_runs(sort))
+		return false;
+	for (int i = 0; i < gather->nworkers; i++)
+	{
+		const GsSharedRuns *runs = &gather->runs[i];
+		const GsRunFiles where = gs_index_gather_files(gather, i);
+
+		if (runs->nread == 0)
+			continue;
+		match_keys(sort, runs);
+		gs_spill_adopt(sort->spill, runs, &where);
+		sort->nread += runs->nread;
+	}
+	gs_sort_begin_merge(sort);
+	return true;
+}

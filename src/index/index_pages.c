@@ -1,0 +1,416 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_pages.c
+ *	  Builds the pages of a btree from items in order.
+ *
+ * The tree grows from below.  Each level has one page being filled; a page that
+ * is full gets its high key and is written, and its downlink goes to the level
+ * above, where it may fill a page in turn:
+ *
+ *		root level							 [ page being filled ]
+ *											   ^ downlink
+ *		level 1			   written, written, [ page being filled ]
+ *											   ^ downlink
+ *		leaf level		   written, written, [ page being filled ] <- items
+ *
+ * Pages are numbered as they are begun, so those of upper levels lie between the
+ * leaves, and are written after leaves of higher numbers.
+ *
+ * When a page is full, its last item moves on: it becomes the first of the next
+ * page, and what is left of it on the page is the high key, cut to as many
+ * columns as tell the two pages apart (_bt_truncate).  While a page is filled its
+ * first line pointer is kept free for that.  The last page of a level has no high
+ * key, and its line pointers slide down by one.  A high key is also the lower
+ * bound of the next page, and as such its downlink.  The first item of a page
+ * above the leaves is cut to its downlink, as it has nothing to its left.
+ *
+ * When a page is full and how a key is cut is as PostgreSQL has it: _bt_truncate() is its
+ * own, is_full() is a rule of its nbtsort.c.  The reasons for it are there, and in nbtree's
+ * README.
+ *
+ * Pages do not pass through shared buffers.  They are logged as full images, and
+ * the file is synced at the end: a checkpoint that began meanwhile knows nothing
+ * of it.  A relation that needs no WAL is left to the end of the transaction.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "index/index_row.h"
+#include "index/index_pages.h"
+#include "pg_compat.h"
+
+#include "access/nbtree.h"
+#include "storage/bufpage.h"
+#include "storage/smgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* A level of the tree, and its page being filled. */
+typedef struct Level
+{
+	uint32		height;			/* 0: the leaves */
+	Page		page;
+	Page		spare;			/* the memory of the next one */
+	BlockNumber block;			/* the page's */
+	OffsetNumber last;			/* of the last item, P_HIKEY if there is none */
+	Size		last_posting;	/* bytes of its posting list */
+	Size		posting_before; /* of the item's before that */
+	Size		reserve;		/* a page is full with less space than that */
+	IndexTuple	low_key;		/* the page's lower bound, its downlink to be */
+	LocationIndex lowest;		/* byte of the page that was written; pd_upper may be above */
+	struct Level *parent;		/* NULL: not begun */
+} Level;
+
+struct GsIndexTree
+{
+	Relation	heap;
+	Relation	index;
+	BTScanInsert key;			/* what keys are cut by */
+	Level	   *leaves;			/* NULL: no item yet */
+	BlockNumber nbegun;			/* pages that have a number */
+	BlockNumber nwritten;		/* pages of the file */
+	char	   *zeroes;			/* a page of them */
+	IndexTuple	apart;			/* room for a tuple that does not fit its page */
+	Size		longest;		/* that an item may be */
+	MemoryContext context;
+};
+
+/* ------------------------------------------------------------------- pages */
+
+/* Writes a page, which is complete. */
+static void
+write_page(GsIndexTree *tree, Page page, BlockNumber block)
+{
+	SMgrRelation file;
+
+	if (RelationNeedsWAL(tree->index))
+		gs_log_index_page(tree->index, block, page);
+	file = RelationGetSmgr(tree->index);
+	/* an upper page's place, until it is full: zeroes, which nobody reads */
+	while (tree->nwritten < block)
+		smgrextend(file, MAIN_FORKNUM, tree->nwritten++, tree->zeroes, true);
+	PageSetChecksumInplace(page, block);
+	if (block == tree->nwritten)
+	{
+		smgrextend(file, MAIN_FORKNUM, block, page, true);
+		tree->nwritten++;
+	}
+	else
+		smgrwrite(file, MAIN_FORKNUM, block, page, true);
+}
+
+/* Begins a level's next page, in its spare memory. */
+static void
+begin_page(GsIndexTree *tree, Level *level)
+{
+	Page		page = level->spare;
+	BTPageOpaque opaque;
+
+	_bt_pageinit(page, BLCKSZ);
+	opaque = BTPageGetOpaque(page);
+	opaque->btpo_prev = P_NONE;
+	opaque->btpo_next = P_NONE;
+	opaque->btpo_level = level->height;
+	opaque->btpo_flags = level->height == 0 ? BTP_LEAF : 0;
+	opaque->btpo_cycleid = 0;
+	((PageHeader) page)->pd_lower += sizeof(ItemIdData);	/* for the high key */
+
+	level->spare = level->page;
+	level->page = page;
+	level->block = tree->nbegun++;
+	level->last = P_HIKEY;
+	level->lowest = ((PageHeader) page)->pd_upper;
+}
+
+static Level *
+begin_level(GsIndexTree *tree, uint32 height)
+{
+	Level	   *level = MemoryContextAllocZero(tree->context, sizeof(Level));
+
+	level->height = height;
+	level->page = MemoryContextAlloc(tree->context, BLCKSZ);
+	level->spare = MemoryContextAlloc(tree->context, BLCKSZ);
+	level->reserve = height == 0 ? BTGetTargetPageFreeSpace(tree->index) :
+		BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
+	/* below everything: a key of no columns */
+	level->low_key = MemoryContextAllocZero(tree->context, sizeof(IndexTupleData));
+	level->low_key->t_info = sizeof(IndexTupleData);
+	BTreeTupleSetNAtts(level->low_key, 0, false);
+	begin_page(tree, level);
+	return level;
+}
+
+static Level *
+begin_leaves(GsIndexTree *tree)
+{
+	tree->leaves = begin_level(tree, 0);
+	tree->longest = BTMaxItemSize(tree->leaves->page);
+	return tree->leaves;
+}
+
+/* Puts an item behind the last one of a page that has room for it.  Returns where. */
+static inline IndexTuple
+place_item(Level *level, IndexTuple item, Size size)
+{
+	PageHeader	header = (PageHeader) level->page;
+	IndexTupleData downlink;
+	ItemIdData	id = {.lp_flags = LP_NORMAL};
+	char	   *place;
+
+	level->last = OffsetNumberNext(level->last);
+	if (level->height > 0 && level->last == P_FIRSTKEY)
+	{
+		downlink = *item;
+		downlink.t_info = sizeof(IndexTupleData);
+		BTreeTupleSetNAtts(&downlink, 0, false);
+		item = &downlink;
+		size = sizeof(IndexTupleData);
+	}
+	id.lp_off = header->pd_upper - size;
+	id.lp_len = size;
+	place = (char *) level->page + id.lp_off;
+	header->pd_lower += sizeof(ItemIdData);
+	header->pd_upper = id.lp_off;
+	Assert(header->pd_lower <= header->pd_upper);
+	*PageGetItemId(level->page, level->last) = id;
+	if (place != (const char *) item)
+		gs_copy_words(place, (const char *) item, size);
+	return (IndexTuple) place;
+}
+
+/* The reverse. */
+static void
+take_last_item(Level *level)
+{
+	PageHeader	header = (PageHeader) level->page;
+	ItemId		last = PageGetItemId(level->page, level->last);
+	const Size	size = ItemIdGetLength(last);
+
+	memset(last, 0, sizeof(ItemIdData));
+	level->lowest = Min(level->lowest, header->pd_upper);
+	header->pd_upper += size;
+	header->pd_lower -= sizeof(ItemIdData);
+	level->last = OffsetNumberPrev(level->last);
+	level->last_posting = level->posting_before;
+}
+
+/* Clears what was written where no item is. */
+static void
+clear_hole(Level *level)
+{
+	const Size	upper = ((PageHeader) level->page)->pd_upper;
+
+	if (level->lowest < upper)
+		memset((char *) level->page + level->lowest, 0, upper - level->lowest);
+}
+
+/* Makes the last item of a page its high key. */
+static IndexTuple
+make_high_key(GsIndexTree *tree, const Level *level)
+{
+	Page		page = level->page;
+	ItemId		last = PageGetItemId(page, level->last);
+	ItemId		before = PageGetItemId(page, OffsetNumberPrev(level->last));
+	IndexTuple	high_key = (IndexTuple) PageGetItem(page, last);
+
+	*PageGetItemId(page, P_HIKEY) = *last;
+	ItemIdSetUnused(last);
+	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
+	if (level->height == 0)
+	{
+		high_key = _bt_truncate(tree->index, (IndexTuple) PageGetItem(page, before),
+								high_key, tree->key);
+		if (!PageIndexTupleOverwrite(page, P_HIKEY, (Item) high_key, IndexTupleSize(high_key)))
+			elog(ERROR, "no room for the high key of block %u of index \"%s\"",
+				 level->block, RelationGetRelationName(tree->index));
+	}
+	return high_key;
+}
+
+static IndexTuple add_item(GsIndexTree *tree, Level *level, IndexTuple item, Size posting);
+
+/* Links a page into the level above. */
+static void
+add_downlink(GsIndexTree *tree, Level *level, BlockNumber block)
+{
+	if (level->parent == NULL)
+		level->parent = begin_level(tree, level->height + 1);
+	BTreeTupleSetDownLink(level->low_key, block);
+	(void) add_item(tree, level->parent, level->low_key, 0);
+	pfree(level->low_key);
+	level->low_key = NULL;
+}
+
+/* Completes and writes the page of a level, and begins the next one. */
+static void
+finish_page(GsIndexTree *tree, Level *level)
+{
+	Level		full = *level;
+	ItemId		last = PageGetItemId(full.page, full.last);
+	IndexTuple	high_key;
+
+	Assert(full.last > P_FIRSTKEY);
+	clear_hole(level);
+	begin_page(tree, level);
+	(void) place_item(level, (IndexTuple) PageGetItem(full.page, last), ItemIdGetLength(last));
+	BTPageGetOpaque(full.page)->btpo_next = level->block;
+	BTPageGetOpaque(level->page)->btpo_prev = full.block;
+
+	high_key = make_high_key(tree, &full);
+	add_downlink(tree, level, full.block);
+	level->low_key = MemoryContextAlloc(tree->context, IndexTupleSize(high_key));
+	memcpy(level->low_key, high_key, IndexTupleSize(high_key));
+	write_page(tree, full.page, full.block);
+}
+
+/* Is there no room for an item of the size, or is the page as full as it should be? */
+static inline bool
+is_full(const Level *level, Size size)
+{
+	const PageHeaderData *header = (const PageHeaderData *) level->page;
+	Size		space = header->pd_upper - header->pd_lower;
+
+	/* of a line pointer, too */
+	if (space < sizeof(ItemIdData))
+		return true;
+	space -= sizeof(ItemIdData);
+
+	/* the high key of a leaf may need a heap TID */
+	if (level->height == 0 && space < size + MAXALIGN(sizeof(ItemPointerData)))
+		return true;
+	return space < size ||
+		(space + level->last_posting < level->reserve && level->last > P_FIRSTKEY);
+}
+
+/* The page is full.  Returns the item, which does not stay on it if it was formed there. */
+static pg_noinline IndexTuple
+begin_page_for(GsIndexTree *tree, Level *level, IndexTuple item, Size size)
+{
+	if ((char *) item == (char *) level->page + ((PageHeader) level->page)->pd_upper - size)
+	{
+		memcpy(tree->apart, item, size);
+		item = tree->apart;
+	}
+	finish_page(tree, level);
+	return item;
+}
+
+/*
+ * Adds an item, of which the last `posting` bytes are a posting list, to a level.  Returns where
+ * it stands.
+ */
+static IndexTuple
+add_item(GsIndexTree *tree, Level *level, IndexTuple item, Size posting)
+{
+	Size		size = MAXALIGN(IndexTupleSize(item));
+
+	if (unlikely(size > tree->longest))
+		_bt_check_third_page(tree->index, tree->heap, level->height == 0, level->page, item);
+	if (unlikely(is_full(level, size)))
+		item = begin_page_for(tree, level, item, size);
+	level->posting_before = level->last_posting;
+	level->last_posting = posting;
+	return place_item(level, item, size);
+}
+
+/* The last page of a level: no high key, so there is a line pointer too much. */
+static void
+slide_line_pointers(Page page)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(page);
+
+	for (OffsetNumber offset = P_FIRSTKEY; offset <= last; offset = OffsetNumberNext(offset))
+		*PageGetItemId(page, OffsetNumberPrev(offset)) = *PageGetItemId(page, offset);
+	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
+}
+
+/* Completes the last page of each level; the last of all is the root. */
+static void
+finish_levels(GsIndexTree *tree)
+{
+	Page		metapage = MemoryContextAlloc(tree->context, BLCKSZ);
+	BlockNumber root = P_NONE;
+	uint32		height = 0;
+
+	for (Level *level = tree->leaves; level != NULL; level = level->parent)
+	{
+		if (level->parent != NULL)
+			add_downlink(tree, level, level->block);
+		else
+		{
+			BTPageGetOpaque(level->page)->btpo_flags |= BTP_ROOT;
+			root = level->block;
+			height = level->height;
+		}
+		clear_hole(level);
+		slide_line_pointers(level->page);
+		write_page(tree, level->page, level->block);
+	}
+	_bt_initmetapage(metapage, root, height, tree->key->allequalimage);
+	write_page(tree, metapage, BTREE_METAPAGE);
+}
+
+/* ------------------------------------------------------------ the interface */
+
+GsIndexTree *
+gs_index_tree_begin(Relation heap, Relation index, bool allequalimage)
+{
+	GsIndexTree *tree = palloc0(sizeof(GsIndexTree));
+
+	if (RelationGetNumberOfBlocks(index) != 0)
+		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	tree->heap = heap;
+	tree->index = index;
+	tree->key = _bt_mkscankey(index, NULL);
+	tree->key->allequalimage = allequalimage;
+	tree->nbegun = BTREE_METAPAGE + 1;
+	tree->zeroes = palloc0(BLCKSZ);
+	tree->apart = palloc(INDEX_SIZE_MASK + 1);
+	tree->context = CurrentMemoryContext;
+	return tree;
+}
+
+IndexTuple
+gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow)
+{
+	Level	   *leaves = tree->leaves;
+	PageHeader	header;
+
+	if (unlikely(leaves == NULL))
+		leaves = begin_leaves(tree);
+	header = (PageHeader) leaves->page;
+	if (unlikely(last_may_grow ||
+				 header->pd_upper < header->pd_lower + sizeof(ItemIdData) + nbytes))
+		return tree->apart;
+	leaves->lowest = Min(leaves->lowest, header->pd_upper - nbytes);
+	return (IndexTuple) ((char *) leaves->page + header->pd_upper - nbytes);
+}
+
+bool
+gs_index_tree_is_too_long(const GsIndexTree *tree, IndexTuple tuple)
+{
+	return MAXALIGN(IndexTupleSize(tuple)) > tree->longest;
+}
+
+IndexTuple
+gs_index_tree_add(GsIndexTree *tree, IndexTuple item)
+{
+	return add_item(tree, tree->leaves, item, 0);
+}
+
+IndexTuple
+gs_index_tree_replace_last(GsIndexTree *tree, IndexTuple item)
+{
+	take_last_item(tree->leaves);
+	return add_item(tree, tree->leaves, item,
+					IndexTupleSize(item) - BTreeTupleGetPostingOffset(item));
+}
+
+void
+gs_index_tree_end(GsIndexTree *tree)
+{
+	finish_levels(tree);
+	if (RelationNeedsWAL(tree->index))
+		smgrimmedsync(RelationGetSmgr(tree->index), MAIN_FORKNUM);
+}

@@ -1,0 +1,436 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_collation.c
+ *	  How text of a collation becomes bytes whose order is the collation's.
+ *
+ *	  collation			key										proof
+ *	  C, POSIX			the text								none needed
+ *	  ICU				sort key, 0, text						none needed
+ *	  nondeterministic	sort key								none needed
+ *	  ICU, in part		first level of the sort key				none needed
+ *	  libc				what strxfrm() makes of it, 0, text		neighbours
+ *	  the same, in part	its first level							neighbours
+ *	  libc's C.UTF-8	the text								neighbours
+ *
+ * The text behind the key is PostgreSQL's tie-break: texts that a collation
+ * calls equal are told apart by their bytes, unless it is nondeterministic.
+ * Neither sort keys nor texts have zero bytes, so the one between them ends the
+ * shorter of two keys, of which one begins the other, as a terminator does; and
+ * no two keys differ by zeros at their ends only (nul_free in key_layout.h).
+ *
+ * ICU's sort keys compare as its collator does; PostgreSQL rests its
+ * abbreviated keys on that.  It does not rest any on strxfrm(), as in many
+ * locales of several versions of glibc strcoll() disagrees with it.  So do we
+ * not: what is sorted by such keys is compared with strcoll() before it is
+ * handed out (sort_verify.h).  The same holds for C.UTF-8, of which only the name
+ * says that it orders by bytes, which is ten times as fast as asking
+ * strcoll().
+ *
+ * Making a key takes longer than sorting it (0.5 us for 32 letters, by ICU as
+ * by libc), so a text that equals the one before keeps its key, and those of most
+ * characters are put together from tables (collation_icu.h, collation_libc.h).  And where an
+ * engine can compare, as the CPU's can, the first level will do, of ICU's keys even
+ * its beginning (key_sortsupport.h).
+ *
+ * ICU's functions are those that the server is linked with.  To link with them
+ * here once more could bring in another version, to which the server's
+ * collators mean nothing; as it is, a library built for another version
+ * finds none of its functions (their names have the version in them), which
+ * are weak references, and ICU sorts stay with PostgreSQL.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "guc.h"
+#include "key/key_collation.h"
+#include "key/collation_icu.h"
+#include "key/collation_libc.h"
+#include "pg_compat.h"
+
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#ifdef USE_ICU
+#include <unicode/ucol.h>
+#include <unicode/ustring.h>
+
+extern __typeof__(ucol_getSortKey) ucol_getSortKey __attribute__((weak));
+extern __typeof__(u_strFromUTF8) u_strFromUTF8 __attribute__((weak));
+extern __typeof__(icu_to_uchar) icu_to_uchar __attribute__((weak));	/* a server without ICU */
+#endif
+
+/* Longer ones are left to a sort that needs no keys: no tail is that long (key_pack.h). */
+#define MAX_STRING_BYTES	((Size) 1 << 26)
+#define MAX_KEY_BYTES	((Size) 1 << 30)
+
+/* A buffer that grows; what is in it is lost then. */
+typedef struct ByteBuffer
+{
+	MemoryContext context;
+	char	   *data;
+	Size		size;
+} ByteBuffer;
+
+struct GsKeyCollation
+{
+	bool		deterministic;
+	locale_t	libc_locale;	/* NULL: the process's own */
+	bool		whole;			/* else the key has the first level only */
+	const GsKeyLevels *levels;	/* how it is coded; NULL: not at all */
+	ByteBuffer	transformed;	/* what it is coded of */
+#ifdef USE_ICU
+	UCollator  *collator;		/* NULL: of libc */
+	GsKeyElements *elements;	/* NULL: it makes all keys */
+	ByteBuffer	utf16;			/* the text for ICU */
+#endif
+	ByteBuffer	terminated;		/* the text for libc */
+	ByteBuffer	key;			/* sort key, 0, text: of the last text */
+	Size		sort_key_len;
+	Size		text_len;
+	bool		with_text;		/* the text belongs to the key */
+	bool		any;			/* is there a last text? */
+};
+
+/* ------------------------------------------------------- what can be encoded */
+
+/* Is it C.UTF-8, however it is spelt? */
+static bool
+is_c_utf8(Oid collation)
+{
+	char	   *name;
+	bool		result;
+
+	if (collation == DEFAULT_COLLATION_OID)
+		name = pstrdup(setlocale(LC_COLLATE, NULL));
+	else
+	{
+		HeapTuple	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+		Datum		datum;
+		bool		is_null;
+
+		if (!HeapTupleIsValid(tuple))
+			elog(ERROR, "cache lookup failed for collation %u", collation);
+		datum = SysCacheGetAttr(COLLOID, tuple, Anum_pg_collation_collcollate, &is_null);
+		name = is_null ? pstrdup("") : TextDatumGetCString(datum);
+		ReleaseSysCache(tuple);
+	}
+	result = pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.UTF8") == 0;
+	pfree(name);
+	return result;
+}
+
+/* Can ICU's functions be called? */
+static bool
+has_icu(char **why_not)
+{
+#ifdef USE_ICU
+	if (ucol_getSortKey != NULL && u_strFromUTF8 != NULL && icu_to_uchar != NULL)
+		return true;
+	*why_not = "gpusort was built for another version of ICU";
+#else
+	*why_not = "gpusort was built without ICU's headers";
+#endif
+	return false;
+}
+
+static bool
+is_libc(Oid collation)
+{
+	return !gs_collation_is_bytewise(collation) &&
+		gs_collation_provider(collation) == COLLPROVIDER_LIBC;
+}
+
+bool
+gs_key_collation_can_encode(Oid collation, char **why_not)
+{
+	if (!OidIsValid(collation))
+		*why_not = "no collation was derived";
+	else if (gs_collation_is_bytewise(collation))
+		return true;
+	else if (!is_libc(collation))
+		return has_icu(why_not);
+	else if (gpusort_libc_collations != GS_LIBC_OFF)
+		return true;
+	else
+		*why_not = psprintf("collation \"%s\" is of libc, and gpusort.libc_collations is off",
+							get_collation_name(collation));
+	return false;
+}
+
+bool
+gs_key_collation_needs_proof(Oid collation)
+{
+	return is_libc(collation);
+}
+
+double
+gs_key_collation_expansion(Oid collation, bool whole)
+{
+	if (is_libc(collation))
+		return is_c_utf8(collation) ? 0 : whole ? 2 : 1;	/* en_US.UTF-8: 1.3 to 2.3, 1.0 */
+	return gs_collation_is_bytewise(collation) ? 0 : 2.5;	/* en-x-icu: 2.2 to 2.5 */
+}
+
+/* -------------------------------------------------------------------- keys */
+
+static void
+init_buffer(ByteBuffer *buffer)
+{
+	buffer->context = CurrentMemoryContext;
+	buffer->data = NULL;
+	buffer->size = 0;
+}
+
+static inline void
+reserve(ByteBuffer *buffer, Size nbytes)
+{
+	if (nbytes <= buffer->size)
+		return;
+	if (buffer->data != NULL)
+		pfree(buffer->data);
+	buffer->data = NULL;
+	buffer->size = 0;
+	buffer->data = MemoryContextAllocHuge(buffer->context, nbytes + nbytes / 2);
+	buffer->size = nbytes + nbytes / 2;
+}
+
+GsKeyCollation *
+gs_key_collation_create(Oid collation, bool whole)
+{
+	GsKeyCollation *result;
+	bool		libc = is_libc(collation);
+
+	if (gs_collation_is_bytewise(collation) ||
+		(libc && is_c_utf8(collation) && !gpusort_collation_fault))
+		return NULL;
+	result = palloc0(sizeof(GsKeyCollation));
+	result->deterministic = gs_collation_is_deterministic(collation);
+	result->whole = whole;
+	if (libc)
+	{
+		result->libc_locale = gs_collation_libc_locale(collation);
+		if (!gpusort_collation_fault)
+			result->levels = gs_key_levels_of(collation, result->libc_locale);
+		if (whole && result->levels != NULL && !gs_key_levels_are_whole(result->levels))
+			result->levels = NULL;
+	}
+#ifdef USE_ICU
+	else
+	{
+		result->collator = gs_collation_collator(collation);
+		result->elements = gs_key_elements_of(collation);
+	}
+	init_buffer(&result->utf16);
+#endif
+	if (libc ? result->levels == NULL : gpusort_collation_fault)
+		result->whole = true;
+	init_buffer(&result->transformed);
+	init_buffer(&result->terminated);
+	init_buffer(&result->key);
+	reserve(&result->key, 512);
+	return result;
+}
+
+bool
+gs_key_collation_is_whole(const GsKeyCollation *collation)
+{
+	return collation->whole;
+}
+
+/*
+ * Has strxfrm() make a sort key of a text in a buffer; returns its length, without
+ * what ends it.
+ */
+static Size
+transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *key)
+{
+	reserve(&collation->terminated, len + 1);
+	memcpy(collation->terminated.data, string, len);
+	collation->terminated.data[len] = '\0';
+	for (;;)
+	{
+		Size		needed = collation->libc_locale == NULL ?
+			strxfrm(key->data, collation->terminated.data, key->size) :
+			strxfrm_l(key->data, collation->terminated.data, key->size, collation->libc_locale);
+
+		if (needed < key->size)
+			return needed;
+		reserve(key, needed + 1 + len);
+	}
+}
+
+/* Makes the sort key by libc, as much of it as is wanted; returns its length. */
+static Size
+make_libc_key(GsKeyCollation *collation, const char *string, Size len)
+{
+	const GsKeyLevels *levels = collation->levels;
+	bool		whole = collation->whole;
+	Size		key_len;
+
+	if (levels == NULL)
+		return transform(collation, string, len, &collation->key);
+	reserve(&collation->key, gs_key_levels_ascii_room(len, whole));
+	if (gs_key_levels_code_ascii(levels, string, len, whole, collation->key.data, &key_len))
+	{
+		collation->with_text = false;
+		return key_len;
+	}
+	key_len = transform(collation, string, len, &collation->transformed);
+	reserve(&collation->key, gs_key_levels_key_room(key_len, whole));
+	return gs_key_levels_code_key(levels, collation->transformed.data, key_len, string, len, whole,
+								  collation->key.data);
+}
+
+#ifdef USE_ICU
+
+/* Puts a text into the UTF-16 buffer; returns its length there. */
+static int32_t
+to_utf16(GsKeyCollation *collation, const char *string, Size len)
+{
+	UErrorCode	status = U_ZERO_ERROR;
+	UChar	   *out;
+	int32_t		out_len;
+
+	if (GetDatabaseEncoding() != PG_UTF8)
+	{
+		out_len = icu_to_uchar(&out, string, len);
+		reserve(&collation->utf16, sizeof(UChar) * (out_len + 1));
+		memcpy(collation->utf16.data, out, sizeof(UChar) * out_len);
+		pfree(out);
+		return out_len;
+	}
+
+	reserve(&collation->utf16, sizeof(UChar) * (len + 1));
+	out = (UChar *) collation->utf16.data;
+	for (Size i = 0; i < len; i++)
+	{
+		if (IS_HIGHBIT_SET(string[i]))
+		{
+			u_strFromUTF8(out + i, len + 1 - i, &out_len, string + i, len - i, &status);
+			if (U_FAILURE(status))
+				ereport(ERROR,
+						(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
+						 errmsg("could not convert a text for ICU: error %d", (int) status)));
+			return i + out_len;
+		}
+		out[i] = string[i];
+	}
+	return len;
+}
+
+/* Makes the sort key of ICU, if it can without it; returns its length, as far as it is wanted. */
+static Size
+make_icu_key(GsKeyCollation *collation, const char *string, Size len)
+{
+	Size		key_len;
+	int32_t		utf16_len;
+
+	if (collation->elements != NULL)
+	{
+		reserve(&collation->key, gs_key_elements_room(len));
+		if (gs_key_elements_key(collation->elements, string, len, collation->whole,
+								collation->key.data, &key_len))
+			return key_len;
+	}
+	utf16_len = to_utf16(collation, string, len);
+	for (;;)
+	{
+		Size		size = Min(collation->key.size, PG_INT32_MAX);
+		int32_t		needed = ucol_getSortKey(collation->collator,
+											 (const UChar *) collation->utf16.data, utf16_len,
+											 (uint8_t *) collation->key.data, size);
+
+		if (needed <= 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
+					 errmsg("ICU could not make a sort key")));
+		if (needed <= size)
+			return collation->whole ? needed - 1 :
+				gs_key_elements_first_level(collation->key.data, needed - 1);
+		reserve(&collation->key, (Size) needed + len);
+	}
+}
+#endif
+
+/* Makes keys as a locale might that disagrees with strcoll(): by bytes, capitals last. */
+static Size
+make_wrong_key(GsKeyCollation *collation, const char *string, Size len)
+{
+	reserve(&collation->key, len);
+	for (Size i = 0; i < len; i++)
+	{
+		bool		is_letter = !IS_HIGHBIT_SET(string[i]) && isalpha((unsigned char) string[i]);
+
+		collation->key.data[i] = is_letter ? string[i] ^ 0x20 : string[i];
+	}
+	return len;
+}
+
+/* Makes the sort key; returns its length. */
+static Size
+make_sort_key(GsKeyCollation *collation, const char *string, Size len)
+{
+	if (gpusort_collation_fault)
+		return make_wrong_key(collation, string, len);
+#ifdef USE_ICU
+	if (collation->collator != NULL)
+		return make_icu_key(collation, string, len);
+#endif
+	return make_libc_key(collation, string, len);
+}
+
+/* Puts 0 and the text behind the sort key. */
+static void
+add_text(GsKeyCollation *collation, const char *string, Size len)
+{
+	Size		start = collation->sort_key_len + 1;
+	ByteBuffer	   *key = &collation->key;
+
+	if (start + len > key->size)
+	{
+		ByteBuffer		larger = {.context = key->context};
+
+		reserve(&larger, start + len);
+		memcpy(larger.data, key->data, collation->sort_key_len);
+		pfree(key->data);
+		*key = larger;
+	}
+	key->data[start - 1] = '\0';
+	memcpy(key->data + start, string, len);
+	collation->text_len = len;
+}
+
+bool
+gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
+					 const char **key, uint32 *key_len, const char **why_not)
+{
+	Size		total = MAX_KEY_BYTES;
+
+	if (len <= MAX_STRING_BYTES)
+	{
+		if (!collation->any || len != collation->text_len ||
+			memcmp(collation->key.data + collation->sort_key_len + 1, string, len) != 0)
+		{
+			collation->any = false; /* until all is there: what follows may throw */
+			collation->with_text = collation->deterministic && collation->whole;
+			collation->sort_key_len = make_sort_key(collation, string, len);
+			add_text(collation, string, len);
+			collation->any = true;
+		}
+		total = collation->sort_key_len + (collation->with_text ? 1 + len : 0);
+	}
+	if (total >= MAX_KEY_BYTES)
+	{
+		*why_not = "a text is too long for a key of its collation";
+		return false;
+	}
+	*key = collation->key.data;
+	*key_len = total;
+	return true;
+}

@@ -1,0 +1,175 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_deform.c
+ *	  Finds some columns of a tuple, and nothing else.
+ *
+ * A slot deforms all columns up to the last one that is asked for, and keeps
+ * their values.  For a sort key behind eight others that is 24 ns a row, as
+ * much as the rest of the way in (Xeon with an H200, 2026-11).  Here only those
+ * of variable width are stepped over; how far it is from one to the next, and
+ * to the wanted ones in between, was worked out before.
+ *
+ * Nothing is cached in the tuple's type, and nothing kept of the tuple.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "key/key_deform.h"
+
+#include "catalog/pg_type_d.h"
+
+StaticAssertDecl(MAXIMUM_ALIGNOF == 8, "offsets are known by their last three bits");
+
+static uint8
+align_mask(char align)
+{
+	switch (align)
+	{
+		case TYPALIGN_CHAR:
+			return 0;
+		case TYPALIGN_SHORT:
+			return ALIGNOF_SHORT - 1;
+		case TYPALIGN_INT:
+			return ALIGNOF_INT - 1;
+		default:
+			return ALIGNOF_DOUBLE - 1;
+	}
+}
+
+/* Makes the stretch that begins with attribute `first`; returns the first one after it. */
+static int
+make_stretch(const GsDeform *deform, GsDeformStretch *stretch, int first)
+{
+	int			i;
+
+	stretch->nwanted = 0;
+	stretch->wanted = palloc(sizeof(GsDeformWanted) * (deform->nattributes - first));
+	for (int residue = 0; residue < MAXIMUM_ALIGNOF; residue++)
+	{
+		uint32		offset = residue;
+
+		stretch->nwanted = 0;
+		for (i = first; i < deform->nattributes && deform->attributes[i].len > 0; i++)
+		{
+			const GsDeformAttribute *attribute = &deform->attributes[i];
+
+			offset = gs_deform_align(offset, attribute->align_mask);
+			if (attribute->column >= 0)
+			{
+				GsDeformWanted *wanted = &stretch->wanted[stretch->nwanted++];
+
+				wanted->column = attribute->column;
+				wanted->len = attribute->len;
+				wanted->by_value = attribute->by_value;
+				wanted->at[residue] = offset - residue;
+			}
+			offset += attribute->len;
+		}
+		stretch->end[residue] = offset - residue;
+	}
+	stretch->variable = &deform->attributes[i];
+	stretch->nvariable = 0;
+	while (i < deform->nattributes && deform->attributes[i].len < 0)
+	{
+		stretch->nvariable++;
+		i++;
+	}
+	stretch->is_last = i == deform->nattributes;
+	return i;
+}
+
+GsDeform *
+gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
+{
+	GsDeform   *deform = palloc(sizeof(GsDeform));
+	int			nstretches = 0;
+	int			next = 0;
+
+	deform->nattributes = 0;
+	for (int i = 0; i < ncolumns; i++)
+		deform->nattributes = Max(deform->nattributes, attnos[i]);
+	deform->attributes = palloc(sizeof(GsDeformAttribute) * deform->nattributes);
+	for (int i = 0; i < deform->nattributes; i++)
+	{
+		Form_pg_attribute form = TupleDescAttr(desc, i);
+		GsDeformAttribute  *attribute = &deform->attributes[i];
+
+		attribute->len = form->attlen;
+		attribute->align_mask = align_mask(form->attalign);
+		attribute->by_value = form->attbyval;
+		attribute->column = -1;
+	}
+	for (int i = 0; i < ncolumns; i++)
+	{
+		/* twice the same: the slot has it for each */
+		if (deform->attributes[attnos[i] - 1].column >= 0)
+			return NULL;
+		deform->attributes[attnos[i] - 1].column = i;
+	}
+
+	deform->stretches = palloc(sizeof(GsDeformStretch) * (deform->nattributes + 1));
+	do
+	{
+		next = make_stretch(deform, &deform->stretches[nstretches++], next);
+	} while (!deform->stretches[nstretches - 1].is_last);
+	return deform;
+}
+
+/* Goes over all attributes, some of which are NULL. */
+static void
+deform_with_nulls(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls)
+{
+	const char *data = (const char *) tuple + tuple->t_hoff;
+	uint32		offset = 0;
+
+	for (int i = 0; i < deform->nattributes; i++)
+	{
+		const GsDeformAttribute *attribute = &deform->attributes[i];
+		int			column = attribute->column;
+
+		if (att_isnull(i, tuple->t_bits))
+		{
+			if (column >= 0)
+				nulls[column] = true;
+			continue;
+		}
+		offset = attribute->len > 0 ? gs_deform_align(offset, attribute->align_mask) :
+			gs_deform_start(attribute, data, offset);
+		if (column >= 0)
+		{
+			values[column] = fetch_att(data + offset, attribute->by_value, attribute->len);
+			nulls[column] = false;
+		}
+		offset += attribute->len > 0 ? attribute->len : gs_deform_bytes(attribute, data + offset);
+	}
+}
+
+typedef struct ValuesTarget
+{
+	Datum	   *values;
+	bool	   *nulls;
+} ValuesTarget;
+
+static pg_attribute_always_inline void
+keep_value(void *arg, int column, Datum value)
+{
+	const ValuesTarget *target = arg;
+
+	target->values[column] = value;
+	target->nulls[column] = false;
+}
+
+bool
+gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls)
+{
+	ValuesTarget target = {values, nulls};
+
+	if (gs_deform_can_visit(deform, tuple))
+		gs_deform_visit(deform, tuple, keep_value, &target);
+	else if (HeapTupleHeaderGetNatts(tuple) >= deform->nattributes)
+		deform_with_nulls(deform, tuple, values, nulls);
+	else
+		return false;
+	return true;
+}

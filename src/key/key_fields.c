@@ -1,0 +1,287 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_fields.c
+ *	  Codes of values of fixed width: the fields of a key record.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/socket.h>
+
+#include "key/key_fields.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_enum.h"
+#include "common/hashfn.h"
+#include "storage/itemptr.h"
+#include "utils/catcache.h"
+#include "utils/date.h"
+#include "utils/inet.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/uuid.h"
+
+void
+gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
+{
+	switch (kind)
+	{
+		case GS_KEY_BOOL:
+		case GS_KEY_CHAR:
+			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_INT16:
+			gs_key_layout_add_field(layout, 16, GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_INT32:
+		case GS_KEY_UINT32:
+		case GS_KEY_ENUM:
+			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_INT64:
+		case GS_KEY_UINT64:
+		case GS_KEY_MACADDR8:
+		case GS_KEY_ABBREVIATED:
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_FLOAT4:
+			gs_key_layout_add_field(layout, 32, bijective_floats ?
+									GS_CANONICAL_FLOAT4 : GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_FLOAT8:
+			gs_key_layout_add_field(layout, 64, bijective_floats ?
+									GS_CANONICAL_FLOAT8 : GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_TID:
+		case GS_KEY_MACADDR:
+			gs_key_layout_add_field(layout, 48, GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_TIMETZ:		/* time in UTC, zone */
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			gs_key_layout_add_field(layout, 32, GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_INTERVAL:	/* 128-bit span */
+		case GS_KEY_UUID:
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			break;
+		case GS_KEY_INET:		/* family, network, prefix length, address */
+			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			gs_key_layout_add_field(layout, 8, GS_CANONICAL_NONE);
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
+			break;
+		default:
+			elog(ERROR, "key kind %d is not of fixed width", (int) kind);
+	}
+}
+
+/* ----------------------------------------------------------------- enums */
+
+static int
+compare_labels(const void *a, const void *b)
+{
+	Oid			x = ((const GsKeyLabel *) a)->oid;
+	Oid			y = ((const GsKeyLabel *) b)->oid;
+
+	return x < y ? -1 : x > y;
+}
+
+void
+gs_key_labels_load(GsKeyLabels *labels, Oid enum_type)
+{
+	CatCList   *list = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(enum_type));
+
+	labels->placed = false;
+	labels->labels = palloc(sizeof(GsKeyLabel) * Max(list->n_members, 1));
+	for (int i = 0; i < list->n_members; i++)
+	{
+		Form_pg_enum label = (Form_pg_enum) GETSTRUCT(&list->members[i]->tuple);
+
+		labels->labels[i].oid = label->oid;
+		labels->labels[i].sort_order = label->enumsortorder;
+		if (label->oid & 1)
+			labels->placed = true;
+	}
+	labels->nlabels = list->n_members;
+	ReleaseCatCacheList(list);
+	qsort(labels->labels, labels->nlabels, sizeof(GsKeyLabel), compare_labels);
+}
+
+bool
+gs_key_labels_find(const GsKeyLabels *labels, Datum *value, const char **why_not)
+{
+	Oid			oid = DatumGetObjectId(*value);
+	GsKeyLabel *label = NULL;
+
+	if (!labels->placed)
+	{
+		if ((oid & 1) == 0)
+			return true;
+	}
+	else
+	{
+		GsKeyLabel	wanted = {.oid = oid};
+
+		label = bsearch(&wanted, labels->labels, labels->nlabels,
+						sizeof(GsKeyLabel), compare_labels);
+	}
+	if (label == NULL)
+	{
+		*why_not = "an enum label was added while the sort ran";
+		return false;
+	}
+	*value = Float4GetDatum(label->sort_order);
+	return true;
+}
+
+uint64
+gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed)
+{
+	if (!labels->placed)
+		return seed;
+	return hash_bytes_extended((const unsigned char *) labels->labels,
+							   labels->nlabels * (int) sizeof(GsKeyLabel), seed + 1);
+}
+
+/* --------------------------------------------------------------- encoding */
+
+static void
+put_timetz(GsKeyField *fields, uint64 *record, const TimeTzADT *value)
+{
+	gs_key_field_put(&fields[0], record,
+					 gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
+	gs_key_field_put(&fields[1], record, gs_encode_int32(value->zone));
+}
+
+/* As interval's comparison has it: a month is 30 days, a day 24 hours. */
+static void
+put_interval(GsKeyField *fields, uint64 *record, const Interval *value)
+{
+	int64		days = value->month * INT64CONST(30) + value->day;
+	int128		span = (int128) days * USECS_PER_DAY + value->time;
+
+	gs_key_field_put(&fields[0], record, gs_encode_int64((int64) (span >> 64)));
+	gs_key_field_put(&fields[1], record, (uint64) span);
+}
+
+/*
+ * Networks sort by family, then by the bits that both prefixes have, then the
+ * shorter prefix first, then by the whole address.  Comparing the addresses
+ * masked to their own prefixes gives the first two: where one masked address
+ * differs within the common bits the order is the same, and where it does not,
+ * the one with the shorter prefix has zeros and is the smaller or equal one.
+ *
+ * IPv4 addresses go to the low ends of the fields, so that a column without
+ * IPv6 has no idle bits to pack.
+ */
+static void
+put_inet(GsKeyField *fields, uint64 *record, inet *value)
+{
+	int			nbytes = ip_addrsize(value);
+	int			prefix = ip_bits(value);
+	unsigned char address[16] = {0};
+	unsigned char network[16] = {0};
+
+	memcpy(address + 16 - nbytes, ip_addr(value), nbytes);
+	for (int i = 0; i < nbytes; i++)
+	{
+		int			bits = Min(Max(prefix - 8 * i, 0), 8);
+
+		network[16 - nbytes + i] = address[16 - nbytes + i] & (0xFF00 >> bits);
+	}
+	gs_key_field_put(&fields[0], record, ip_family(value));
+	gs_key_field_put(&fields[1], record, gs_load_be64(network));
+	gs_key_field_put(&fields[2], record, gs_load_be64(network + 8));
+	gs_key_field_put(&fields[3], record, prefix);
+	gs_key_field_put(&fields[4], record, gs_load_be64(address));
+	gs_key_field_put(&fields[5], record, gs_load_be64(address + 8));
+}
+
+void
+gs_key_fields_put(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *record)
+{
+	switch (kind)
+	{
+		case GS_KEY_TID:
+			{
+				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
+
+				gs_key_field_put(fields, record,
+						  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
+						  ItemPointerGetOffsetNumberNoCheck(tid));
+				break;
+			}
+		case GS_KEY_TIMETZ:
+			put_timetz(fields, record, DatumGetTimeTzADTP(value));
+			break;
+		case GS_KEY_INTERVAL:
+			put_interval(fields, record, DatumGetIntervalP(value));
+			break;
+		case GS_KEY_UUID:
+			{
+				pg_uuid_t  *uuid = DatumGetUUIDP(value);
+
+				gs_key_field_put(&fields[0], record, gs_load_be64(uuid->data));
+				gs_key_field_put(&fields[1], record, gs_load_be64(uuid->data + 8));
+				break;
+			}
+		case GS_KEY_MACADDR:
+			gs_key_field_put(fields, record,
+					  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
+			break;
+		case GS_KEY_MACADDR8:
+			gs_key_field_put(fields, record,
+					  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
+			break;
+		case GS_KEY_INET:
+			put_inet(fields, record, DatumGetInetPP(value));
+			break;
+		default:
+			elog(ERROR, "key kind %d is not passed by reference", (int) kind);
+	}
+}
+
+Datum
+gs_key_value_decode(GsKeyKind kind, uint64 code)
+{
+	switch (kind)
+	{
+		case GS_KEY_BOOL:
+			return BoolGetDatum(code != 0);
+		case GS_KEY_CHAR:
+			return CharGetDatum((char) code);
+		case GS_KEY_INT16:
+			return Int16GetDatum(gs_decode_int16(code));
+		case GS_KEY_INT32:
+			return Int32GetDatum(gs_decode_int32(code));
+		case GS_KEY_UINT32:
+		case GS_KEY_ENUM:
+			return UInt32GetDatum((uint32) code);
+		case GS_KEY_INT64:
+			return Int64GetDatum(gs_decode_int64(code));
+		case GS_KEY_UINT64:
+			return UInt64GetDatum(code);
+		case GS_KEY_FLOAT4:
+			{
+				uint32		bits = gs_decode_float4_bits(code);
+				float4		v;
+
+				memcpy(&v, &bits, sizeof(v));
+				return Float4GetDatum(v);
+			}
+		case GS_KEY_FLOAT8:
+			{
+				uint64		bits = gs_decode_float8_bits(code);
+				float8		v;
+
+				memcpy(&v, &bits, sizeof(v));
+				return Float8GetDatum(v);
+			}
+		default:
+			elog(ERROR, "key kind %d cannot be decoded", (int) kind);
+	}
+}

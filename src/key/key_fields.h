@@ -1,0 +1,145 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_fields.h
+ *	  Codes of values of fixed width: the fields of a key record.
+ *
+ * What key_codec.h and key_layout.h do for numbers, for PostgreSQL's types.
+ * Values of one field that are passed by value are the frequent ones, so they
+ * are encoded inline.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KEY_FIELDS_H
+#define GPUSORT_KEY_FIELDS_H
+
+#include "common/key_codec.h"
+#include "common/key_layout.h"
+#include "key/key_order.h"
+
+#include "utils/pg_lsn.h"
+
+/* Gives the layout's last column the fields of a kind of fixed width. */
+extern void gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats);
+
+/* Are values of this kind Datums in themselves?  They have one field. */
+static inline bool
+gs_key_kind_is_by_value(GsKeyKind kind)
+{
+	return kind <= GS_KEY_ENUM || kind == GS_KEY_ABBREVIATED;
+}
+
+/* ----------------------------------------------------------------- enums */
+
+/* A label and its place in the order. */
+typedef struct GsKeyLabel
+{
+	Oid			oid;
+	float4		sort_order;
+} GsKeyLabel;
+
+/*
+ * Labels whose OID is even were given OIDs in their order when the type was
+ * made.  One added between two others later has an odd OID, and then all
+ * labels are placed by their pg_enum.enumsortorder.
+ */
+typedef struct GsKeyLabels
+{
+	bool		placed;			/* else a label's OID is its place */
+	int			nlabels;		/* if placed */
+	GsKeyLabel *labels;			/* by OID */
+} GsKeyLabels;
+
+extern void gs_key_labels_load(GsKeyLabels *labels, Oid enum_type);
+
+/*
+ * Puts its place for a label.  Returns false, and sets *why_not, if it was
+ * added after the labels were loaded.
+ */
+extern bool gs_key_labels_find(const GsKeyLabels *labels, Datum *value, const char **why_not);
+
+/* A hash of the places, beginning with another one; that one itself if OIDs are the places. */
+extern uint64 gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed);
+
+/* --------------------------------------------------------------- encoding */
+
+/* Notes a code of a field and puts it in its place in the record; returns it canonical. */
+static inline uint64
+gs_key_field_put(GsKeyField *field, uint64 *record, uint64 code)
+{
+	uint64		canonical = code;
+
+	if (field->canonical == GS_CANONICAL_FLOAT8)
+		canonical = gs_float8_canonical(code);
+	else if (field->canonical == GS_CANONICAL_FLOAT4)
+		canonical = gs_float4_canonical(code);
+	gs_key_field_observe(field, canonical);
+	record[field->word] |= code << field->shift;
+	return canonical;
+}
+
+static inline uint64
+gs_float8_code(Datum value, bool bijective)
+{
+	float8		v = DatumGetFloat8(value);
+	uint64		bits;
+	uint64		code;
+
+	memcpy(&bits, &v, sizeof(bits));
+	code = gs_encode_float8_bits(bits);
+	return bijective ? code : gs_float8_canonical(code);
+}
+
+static inline uint64
+gs_float4_code(Datum value, bool bijective)
+{
+	float4		v = DatumGetFloat4(value);
+	uint32		bits;
+	uint64		code;
+
+	memcpy(&bits, &v, sizeof(bits));
+	code = gs_encode_float4_bits(bits);
+	return bijective ? code : gs_float4_canonical(code);
+}
+
+/* The code of a value that is passed by value; a label has been found. */
+static inline uint64
+gs_key_value_code(GsKeyKind kind, const GsKeyField *field, const GsKeyLabels *labels,
+				  Datum value)
+{
+	bool		bijective = field->canonical != GS_CANONICAL_NONE;
+
+	switch (kind)
+	{
+		case GS_KEY_BOOL:
+			return DatumGetBool(value) ? 1 : 0;
+		case GS_KEY_CHAR:
+			return (unsigned char) DatumGetChar(value);
+		case GS_KEY_INT16:
+			return gs_encode_int16(DatumGetInt16(value));
+		case GS_KEY_INT32:
+			return gs_encode_int32(DatumGetInt32(value));
+		case GS_KEY_UINT32:
+			return DatumGetUInt32(value);
+		case GS_KEY_INT64:
+			return gs_encode_int64(DatumGetInt64(value));
+		case GS_KEY_UINT64:
+			return DatumGetUInt64(value);
+		case GS_KEY_FLOAT4:
+			return gs_float4_code(value, bijective);
+		case GS_KEY_FLOAT8:
+			return gs_float8_code(value, bijective);
+		case GS_KEY_ABBREVIATED:
+			return DatumGetUInt64(value);
+		default:
+			Assert(kind == GS_KEY_ENUM);
+			return labels->placed ? gs_float4_code(value, false) : DatumGetObjectId(value);
+	}
+}
+
+/* Puts a value of fixed width that is passed by reference in its place in the record. */
+extern void gs_key_fields_put(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *record);
+
+/* The value, passed by value, that a code was made from; not of placed labels. */
+extern Datum gs_key_value_decode(GsKeyKind kind, uint64 code);
+
+#endif							/* GPUSORT_KEY_FIELDS_H */

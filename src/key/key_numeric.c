@@ -1,0 +1,230 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_numeric.c
+ *	  Order-preserving codes of numerics.
+ *
+ * A value is digits of base 10000 and the weight of the first.  Its code is a
+ * word, and where that has not room for all digits, a string of bits:
+ *
+ *	  | 1 | magnitude | four digits | more |   | digit | digit | .. | 00 | zeros to a whole byte |
+ *		1	   8		   54			1		   14	   14			 2
+ *
+ * and all of it complemented if the value is negative.
+ *
+ * The four digits are one number, which leaves no bit idle: the fewer bits keys
+ * vary in, the fewer rows tie in the first of them (key_pack.h).  For the same sake
+ * values up to a weight, the *fixed* one, are of fixed point: their four digits are those of
+ * that weight and the next three, and their magnitude 0.  So codes go on from
+ * negative to positive ones without a gap, and those of integers have the
+ * distances of integers.  With the digits that numeric(14,2) declares behind the point, one, the
+ * fixed weight is 2, and what is of fixed point ends at 10^12: 1234567.89 is
+ *
+ *	  1 00000000   0000 0123 4567 8900	 0
+ *
+ * Above, magnitudes are weights above the fixed one, and the four digits
+ * begin with the first, as in IEEE 754, whose smallest numbers are of fixed point, too.
+ * Where nothing is declared only very small ones are.
+ *
+ * Of values that are too small for any of the four digits, or too large for a
+ * magnitude, the four digits are zero, and before all digits their weight follows in 17
+ * bits.  Infinity and NaN have magnitudes of their own.
+ *
+ * A further digit has 2^12 added, so that its first two bits are never 00: that
+ * ends the digits, below any further one.  The number of digits shown after the
+ * point plays no part.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/key_codec.h"
+#include "key/key_numeric.h"
+
+#define NUMERIC_FORM_NEGATIVE	0x4000	/* long form; 0: positive */
+#define NUMERIC_FORM_SPECIAL	0xC000
+#define NUMERIC_SPECIAL			0xF000	/* of special values */
+#define NUMERIC_NAN				0xC000
+#define NUMERIC_MINUS_INFINITY	0xF000
+
+#define MAGNITUDE_LARGE			253		/* and the weight follows */
+#define MAGNITUDE_INFINITE		254
+#define MAGNITUDE_NAN			255
+
+/* Without a declared scale: numbers below 10^-12. */
+#define UNDECLARED_FIXED_WEIGHT	(-4)
+
+/* So that every weight of the short form, up to 63, has a magnitude. */
+#define LEAST_FIXED_WEIGHT		(-128)
+
+#define WEIGHT_BITS				17
+#define WEIGHT_BIAS				(1 << (WEIGHT_BITS - 1))
+
+#define DIGIT_BITS				14
+#define DIGIT_BIAS				(1 << (DIGIT_BITS - 2))
+#define END_BITS				2
+
+/* A value that is not special. */
+typedef struct Number
+{
+	bool		negative;
+	int			weight;			/* of the first digit */
+	int			ndigits;		/* 0 if the value is zero */
+	const char *digits;
+} Number;
+
+int
+gs_numeric_fixed_weight(int32 typmod)
+{
+	int			scale;
+	int			weight;
+
+	if (typmod < (int32) VARHDRSZ)
+		return UNDECLARED_FIXED_WEIGHT;
+	scale = (((typmod - VARHDRSZ) & 0x7FF) ^ 0x400) - 0x400;	/* 11 bits, signed */
+
+	/* the last of the four digits is the last that the scale has */
+	weight = GS_NUMERIC_WORD_DIGITS - 1 - (scale > 0 ? (scale + 3) / 4 : scale / 4);
+	return Max(weight, LEAST_FIXED_WEIGHT);
+}
+
+static Number
+read_number(uint16 header, const char *data, size_t nbytes)
+{
+	Number		number;
+	size_t		header_bytes = sizeof(uint16);
+
+	if (header & GS_NUMERIC_SHORT)
+	{
+		number.negative = (header & GS_NUMERIC_SHORT_NEGATIVE) != 0;
+		number.weight = ((header & GS_NUMERIC_SHORT_WEIGHT) ^ 0x40) - 0x40;
+	}
+	else
+	{
+		number.negative = (header & GS_NUMERIC_FORM) == NUMERIC_FORM_NEGATIVE;
+		number.weight = (int16) gs_numeric_digit(data, 1);
+		header_bytes += sizeof(uint16);
+	}
+	number.digits = data + header_bytes;
+	number.ndigits = (int) ((nbytes - header_bytes) / sizeof(uint16));
+
+	/* the server stores no zeros at the ends; they would not count */
+	while (number.ndigits > 0 && gs_numeric_digit(number.digits, number.ndigits - 1) == 0)
+		number.ndigits--;
+	while (number.ndigits > 0 && gs_numeric_digit(number.digits, 0) == 0)
+	{
+		number.digits += sizeof(uint16);
+		number.ndigits--;
+		number.weight--;
+	}
+	return number;
+}
+
+/* The code's word, as of a positive number; *ntaken becomes how many digits are in it. */
+static uint64
+first_word(const Number *number, int fixed_weight, int *ntaken)
+{
+	int			magnitude = Max(number->weight - fixed_weight, 0);
+	int			room = GS_NUMERIC_WORD_DIGITS - Max(fixed_weight - number->weight, 0);
+	uint64		digits = 0;
+
+	*ntaken = 0;
+	if (number->ndigits == 0)
+		return gs_numeric_word(0, 0, false);
+	if (magnitude >= MAGNITUDE_LARGE)
+		magnitude = MAGNITUDE_LARGE;
+	else if (room > 0)
+	{
+		*ntaken = Min(number->ndigits, room);
+		digits = gs_numeric_digits(number->digits, *ntaken, room);
+	}
+	return gs_numeric_word(magnitude, digits, *ntaken < number->ndigits);
+}
+
+/* Bits on their way to bytes. */
+typedef struct BitWriter
+{
+	unsigned char *to;
+	uint64		complement;		/* what is written is xored with it */
+	int			nbits;			/* not written yet: fewer than 8 */
+	uint64		bits;			/* the lowest of them; above, written ones */
+} BitWriter;
+
+static inline void
+write_bits(BitWriter *writer, uint64 value, int nbits)
+{
+	writer->bits = writer->bits << nbits | value;
+	writer->nbits += nbits;
+	while (writer->nbits >= 8)
+	{
+		writer->nbits -= 8;
+		*writer->to++ = (unsigned char) ((writer->bits >> writer->nbits) ^ writer->complement);
+	}
+}
+
+static inline uint64
+biased_digit(const Number *number, int i)
+{
+	return gs_numeric_digit(number->digits, i) + DIGIT_BIAS;
+}
+
+/*
+ * Four digits, of as many bits as seven bytes have: so what is not written yet
+ * is as many bits as before.
+ */
+static inline void
+write_four_digits(BitWriter *writer, const Number *number, int i)
+{
+	uint64		bits = 0;
+
+	for (int j = 0; j < 4; j++)
+		bits = bits << DIGIT_BITS | biased_digit(number, i + j);
+	gs_store_be64(writer->to, ((writer->bits << 56 | bits) << (8 - writer->nbits)) ^ writer->complement);
+	writer->to += 7;
+	writer->bits = bits;
+}
+
+/* The digits from the i-th on; returns where their code ends. */
+static unsigned char *
+put_more_digits(const Number *number, int i, unsigned char *to)
+{
+	BitWriter	writer = {.to = to,.complement = number->negative ? UINT64_MAX : 0};
+
+	if (i == 0)
+		write_bits(&writer, number->weight + WEIGHT_BIAS, WEIGHT_BITS);
+	for (; i + 4 <= number->ndigits; i += 4)
+		write_four_digits(&writer, number, i);
+	for (; i < number->ndigits; i++)
+		write_bits(&writer, biased_digit(number, i), DIGIT_BITS);
+	write_bits(&writer, 0, END_BITS);
+	if (writer.nbits > 0)
+		write_bits(&writer, 0, 8 - writer.nbits);
+	return writer.to;
+}
+
+size_t
+gs_numeric_put_code(const char *data, size_t nbytes, int fixed_weight, unsigned char *to)
+{
+	const uint16 header = gs_numeric_digit(data, 0);
+	unsigned char *end = to + sizeof(uint64);
+	uint64		word;
+	bool		negative;
+
+	if ((header & GS_NUMERIC_FORM) == NUMERIC_FORM_SPECIAL)
+	{
+		word = gs_numeric_word((header & NUMERIC_SPECIAL) == NUMERIC_NAN ?
+							   MAGNITUDE_NAN : MAGNITUDE_INFINITE, 0, false);
+		negative = (header & NUMERIC_SPECIAL) == NUMERIC_MINUS_INFINITY;
+	}
+	else
+	{
+		Number		number = read_number(header, data, nbytes);
+		int			ntaken;
+
+		word = first_word(&number, fixed_weight, &ntaken);
+		negative = number.negative && number.ndigits > 0;
+		if (ntaken < number.ndigits)
+			end = put_more_digits(&number, ntaken, end);
+	}
+	gs_store_be64(to, negative ? ~word : word);
+	return end - to;
+}

@@ -1,0 +1,226 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_order.c
+ *	  What an ordering compares values by, and so which code keeps it.
+ *
+ * An order is what the comparison function of its btree operator family says,
+ * support function 1.  So it is known by that function, not by types or
+ * families: a domain over int4 is compared by int4's function, a varchar by
+ * text's, an ISBN of contrib/isn by int8's; text's pattern operators have a
+ * function of their own, and an operator class that turns int4 around has one
+ * that is not known here.  A stock sort asks the same function.
+ *
+ * Functions are told apart by their address.  One that the server calls
+ * through something else (SQL, SECURITY DEFINER, SET) has another address.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "key/key_collation.h"
+#include "key/key_order.h"
+#include "pg_compat.h"
+
+#include "access/nbtree.h"
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/regproc.h"
+
+/* A comparison function, the values that it reads, and their order. */
+typedef struct KnownFunction
+{
+	PGFunction	function;
+	GsKeyKind	kind;
+	int16		len;			/* as pg_type.typlen */
+	bool		by_value;
+	bool		collated;		/* it looks at the collation */
+} KnownFunction;
+
+static const KnownFunction known_functions[] =
+{
+	{btboolcmp, GS_KEY_BOOL, 1, true},
+	{btcharcmp, GS_KEY_CHAR, 1, true},
+	{btint2cmp, GS_KEY_INT16, 2, true},
+	{btint4cmp, GS_KEY_INT32, 4, true},
+	{date_cmp, GS_KEY_INT32, 4, true},
+	{btoidcmp, GS_KEY_UINT32, 4, true},
+	{btint8cmp, GS_KEY_INT64, 8, true},
+	{cash_cmp, GS_KEY_INT64, 8, true},
+	{time_cmp, GS_KEY_INT64, 8, true},
+	{timestamp_cmp, GS_KEY_INT64, 8, true},
+	{xid8cmp, GS_KEY_UINT64, 8, true},
+	{pg_lsn_cmp, GS_KEY_UINT64, 8, true},
+	{btfloat4cmp, GS_KEY_FLOAT4, 4, true},
+	{btfloat8cmp, GS_KEY_FLOAT8, 8, true},
+	{enum_cmp, GS_KEY_ENUM, 4, true},
+	{bttidcmp, GS_KEY_TID, 6, false},
+	{timetz_cmp, GS_KEY_TIMETZ, 12, false},
+	{interval_cmp, GS_KEY_INTERVAL, 16, false},
+	{uuid_cmp, GS_KEY_UUID, 16, false},
+	{macaddr_cmp, GS_KEY_MACADDR, 6, false},
+	{macaddr8_cmp, GS_KEY_MACADDR8, 8, false},
+	{network_cmp, GS_KEY_INET, -1, false},
+	{bttextcmp, GS_KEY_TEXT, -1, false, true},
+	{bttext_pattern_cmp, GS_KEY_TEXT, -1, false},
+	{bpcharcmp, GS_KEY_BPCHAR, -1, false, true},
+	{btbpchar_pattern_cmp, GS_KEY_BPCHAR, -1, false},
+	{btnamecmp, GS_KEY_NAME, NAMEDATALEN, false, true},
+	{byteacmp, GS_KEY_BYTEA, -1, false},
+	{numeric_cmp, GS_KEY_NUMERIC, -1, false},
+	{bitcmp, GS_KEY_BIT, -1, false},
+	{btoidvectorcmp, GS_KEY_OIDVECTOR, -1, false},
+	{btarraycmp, GS_KEY_ARRAY, -1, false},
+	{range_cmp, GS_KEY_RANGE, -1, false},
+	{multirange_cmp, GS_KEY_MULTIRANGE, -1, false}
+};
+
+static bool order_of_elements(GsKeyOrder *order, Oid collation, char **why_not);
+
+static bool
+has_elements(GsKeyKind kind)
+{
+	return kind == GS_KEY_ARRAY || kind == GS_KEY_RANGE || kind == GS_KEY_MULTIRANGE;
+}
+
+static const KnownFunction *
+find_function(PGFunction function)
+{
+	for (int i = 0; i < lengthof(known_functions); i++)
+	{
+		if (known_functions[i].function == function)
+			return &known_functions[i];
+	}
+	return NULL;
+}
+
+/*
+ * Are the type's values what the function reads?  One that serves many types
+ * also asks what else the type is.
+ */
+static bool
+suits_type(const KnownFunction *known, Oid type)
+{
+	int16		len;
+	bool		by_value;
+
+	get_typlenbyval(type, &len, &by_value);
+	if (known->len != len || known->by_value != by_value)
+		return false;
+	switch (known->kind)
+	{
+		case GS_KEY_ENUM:
+			return type_is_enum(type);
+		case GS_KEY_ARRAY:
+			return OidIsValid(get_element_type(type));
+		case GS_KEY_RANGE:
+			return type_is_range(type);
+		case GS_KEY_MULTIRANGE:
+			return type_is_multirange(type);
+		default:
+			return true;
+	}
+}
+
+/* The order of a base type's values by a comparison function. */
+static bool
+order_of_function(const FmgrInfo *function, Oid type, Oid collation,
+				  GsKeyOrder *order, char **why_not)
+{
+	const KnownFunction *known = find_function(function->fn_addr);
+
+	if (known == NULL || !suits_type(known, type))
+	{
+		char	   *name = get_func_name(function->fn_oid);
+
+		*why_not = psprintf("type %s has no order-preserving code yet where %s compares it",
+							format_type_be(type), name != NULL ? name : "?");
+		return false;
+	}
+	if (known->collated && !gs_key_collation_can_encode(collation, why_not))
+		return false;
+	order->kind = known->kind;
+	order->type = type;
+	order->collation = known->collated && !gs_collation_is_bytewise(collation) ?
+		collation : InvalidOid;
+	order->element = NULL;
+	order->approximate = false;
+	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
+}
+
+/*
+ * An array's elements are compared by their type's default order under the
+ * array's collation, a range's bounds as its type says.
+ */
+static bool
+order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
+{
+	const FmgrInfo *function;
+	Oid			type;
+	char	   *reason;
+
+	check_stack_depth();		/* there are domains over arrays */
+	if (order->kind == GS_KEY_ARRAY)
+	{
+		TypeCacheEntry *element;
+
+		type = get_element_type(order->type);
+		element = lookup_type_cache(type, TYPECACHE_CMP_PROC_FINFO);
+		function = &element->cmp_proc_finfo;
+	}
+	else
+	{
+		TypeCacheEntry *range = gs_key_order_range(order);
+
+		type = range->rngelemtype->type_id;
+		collation = range->rng_collation;
+		function = &range->rng_cmp_proc_finfo;
+	}
+	if (!OidIsValid(function->fn_oid))
+	{
+		*why_not = psprintf("type %s has no order", format_type_be(type));
+		return false;
+	}
+	order->element = palloc(sizeof(GsKeyOrder));
+	if (order_of_function(function, getBaseType(type), collation, order->element, &reason))
+		return true;
+	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
+	return false;
+}
+
+TypeCacheEntry *
+gs_key_order_range(const GsKeyOrder *order)
+{
+	return order->kind == GS_KEY_RANGE ?
+		lookup_type_cache(order->type, TYPECACHE_RANGE_INFO) :
+		lookup_type_cache(order->type, TYPECACHE_MULTIRANGE_INFO)->rngtype;
+}
+
+bool
+gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
+						 GsKeyOrder *order, bool *descending, char **why_not)
+{
+	Oid			family;
+	Oid			input_type;
+	Oid			procedure;
+	int16		strategy;
+	FmgrInfo	function;
+
+	if (!get_ordering_op_properties(operator, &family, &input_type, &strategy))
+	{
+		*why_not = psprintf("operator %s is not a btree ordering operator",
+							format_operator(operator));
+		return false;
+	}
+	procedure = get_opfamily_proc(family, input_type, input_type, BTORDER_PROC);
+	if (!OidIsValid(procedure))
+	{
+		*why_not = psprintf("operator %s has no comparison function in its operator family",
+							format_operator(operator));
+		return false;
+	}
+	fmgr_info(procedure, &function);
+	*descending = strategy == BTGreaterStrategyNumber;
+	return order_of_function(&function, getBaseType(type), collation, order, why_not);
+}

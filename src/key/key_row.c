@@ -1,0 +1,128 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_row.c
+ *	  From a slot to a stored row and back.
+ *
+ * The stored rows are what tuplesort would have stored: the same bytes, with
+ * TOAST pointers left as they are.  A tuple of a table to which columns were
+ * added later may have fewer columns than the slot; like tuplesort, nothing
+ * is done about it here, as the scan below projects where that would matter.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "key/key_row.h"
+
+void
+gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot)
+{
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	Size		header = SizeofMinimalTupleHeader;
+
+	slot_getallattrs(slot);
+	source->has_nulls = false;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (slot->tts_isnull[i])
+		{
+			source->has_nulls = true;
+			header += BITMAPLEN(desc->natts);
+			break;
+		}
+	}
+	source->body = NULL;
+	source->data_bytes = heap_compute_data_size(desc, slot->tts_values, slot->tts_isnull);
+	source->nbytes = MAXALIGN(header) + source->data_bytes;
+}
+
+void
+gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row)
+{
+	MinimalTuple tuple = (MinimalTuple) row;
+	TupleDesc	desc = slot->tts_tupleDescriptor;
+	Size		header = source->nbytes - source->data_bytes;
+
+	/* heap_fill_tuple counts on zeros in the header and the padding */
+	memset(row, 0, source->nbytes);
+	HeapTupleHeaderSetNatts(tuple, desc->natts);
+	tuple->t_hoff = header + MINIMAL_TUPLE_OFFSET;
+	heap_fill_tuple(desc, slot->tts_values, slot->tts_isnull,
+					row + header, source->data_bytes, &tuple->t_infomask,
+					source->has_nulls ? tuple->t_bits : NULL);
+}
+
+void
+gs_row_form_init(GsRowForm *form, TupleDesc desc)
+{
+	form->ncolumns = desc->natts;
+	form->columns = palloc(sizeof(GsRowFormColumn) * desc->natts);
+	form->infomask = 0;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		form->columns[i] = (GsRowFormColumn)
+		{
+			.len = attribute->attlen,
+			.by_value = attribute->attbyval,
+			.align_mask = att_align_nominal(1, attribute->attalign) - 1
+		};
+		if (attribute->attlen == -1)
+			form->infomask = HEAP_HASVARWIDTH;
+		if (attribute->attlen == -2)
+		{
+			form->columns = NULL;
+			return;
+		}
+	}
+}
+
+/* Puts zeros up to where a value may begin. */
+static inline char *
+pad(char *at, uint8 align_mask)
+{
+	while (((uintptr_t) at & align_mask) != 0)
+		*at++ = 0;
+	return at;
+}
+
+Size
+gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row)
+{
+	MinimalTuple tuple = (MinimalTuple) row;
+	char	   *at = row + MAXALIGN(SizeofMinimalTupleHeader);
+	char	   *end = row + GS_ROW_SHORT;
+
+	if (form->columns == NULL)
+		return 0;
+	memset(row, 0, MAXALIGN(SizeofMinimalTupleHeader));
+	for (int i = 0; i < form->ncolumns; i++)
+	{
+		const GsRowFormColumn *column = &form->columns[i];
+		const Datum value = values->tts_values[i];
+		Size		len = column->len;
+
+		if (values->tts_isnull[i])
+			return 0;
+		if (column->len == -1)
+		{
+			if (!VARATT_IS_SHORT(DatumGetPointer(value)) || VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+				return 0;
+			len = VARSIZE_SHORT(DatumGetPointer(value));
+		}
+		if (at + MAXIMUM_ALIGNOF + len > end)
+			return 0;
+		if (column->len > 0)
+			at = pad(at, column->align_mask);
+		if (column->by_value)
+			store_att_byval(at, value, column->len);
+		else
+			memcpy(at, DatumGetPointer(value), len);
+		at += len;
+	}
+	HeapTupleHeaderSetNatts(tuple, form->ncolumns);
+	tuple->t_hoff = MAXALIGN(SizeofMinimalTupleHeader) + MINIMAL_TUPLE_OFFSET;
+	tuple->t_infomask = form->infomask;
+	return at - row;
+}

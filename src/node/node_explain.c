@@ -1,0 +1,498 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_explain.c
+ *	  What EXPLAIN says of a GpuSort.
+ *
+ * Sort Key must read as it does under a Sort, since people and tests compare
+ * plans.  Core has the code for that but does not export it, so it is written
+ * here once more, from the documented behaviour: the expression, then COLLATE
+ * where it is not the type's own, DESC or USING where the operator is not the
+ * type's "<", and NULLS FIRST/LAST where it is not what the direction implies.
+ *
+ * Under ANALYZE, all figures of this process, and a few of each worker (sort_parallel.c).
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "guc.h"
+#include "node/node_explain.h"
+
+#include "mb/pg_wchar.h"
+#include "parser/parse_relation.h"
+#include "parser/parsetree.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/tlist.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+#include "utils/typcache.h"
+
+#define NODE_NAME		"Custom Scan (GpuSort)"
+
+static char *
+describe_column(const GsSortColumn *column, Expr *expr, List *context, bool use_prefix)
+{
+	StringInfoData buf;
+	Oid			type = exprType((Node *) expr);
+	TypeCacheEntry *order = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	bool		descending = false;
+
+	initStringInfo(&buf);
+	appendStringInfoString(&buf, deparse_expression((Node *) expr, context, use_prefix, true));
+
+	if (OidIsValid(column->collation) && column->collation != get_typcollation(type))
+	{
+		char	   *name = get_collation_name(column->collation);
+
+		if (name == NULL)
+			elog(ERROR, "cache lookup failed for collation %u", column->collation);
+		appendStringInfo(&buf, " COLLATE %s", quote_identifier(name));
+	}
+
+	if (column->sort_operator == order->gt_opr)
+	{
+		descending = true;
+		appendStringInfoString(&buf, " DESC");
+	}
+	else if (column->sort_operator != order->lt_opr)
+	{
+		char	   *name = get_opname(column->sort_operator);
+
+		if (name == NULL)
+			elog(ERROR, "cache lookup failed for operator %u", column->sort_operator);
+		appendStringInfo(&buf, " USING %s", name);
+		(void) get_equality_op_for_ordering_op(column->sort_operator, &descending);
+	}
+
+	if (column->nulls_first != descending)
+		appendStringInfoString(&buf, column->nulls_first ? " NULLS FIRST" : " NULLS LAST");
+	return buf.data;
+}
+
+static void
+explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainState *es)
+{
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
+	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
+	List	   *columns = NIL;
+
+	for (int i = 0; i < state->ncolumns; i++)
+	{
+		const GsSortColumn *column = &state->columns[i];
+		TargetEntry *entry = get_tle_by_resno(plan->targetlist, column->attno);
+
+		if (entry == NULL)
+			elog(ERROR, "no target list entry for sort column %d", column->attno);
+		columns = lappend(columns, describe_column(column, entry->expr, context, use_prefix));
+	}
+	ExplainPropertyList("Sort Key", columns, es);
+}
+
+/* Core's three properties of a finished sort, in core's form, and what sorted. */
+static void
+explain_summary(const GsSortSummary *summary, ExplainState *es)
+{
+	const char *space = summary->on_disk ? "Disk" : "Memory";
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		/* a worker's first line has begun */
+		if (es->str->len == 0 || es->str->data[es->str->len - 1] == '\n')
+			appendStringInfoSpaces(es->str, es->indent * 2);
+		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",
+						 summary->method, space, summary->kilobytes);
+	}
+	else
+	{
+		ExplainPropertyText("Sort Method", summary->method, es);
+		ExplainPropertyInteger("Sort Space Used", "kB", summary->kilobytes, es);
+		ExplainPropertyText("Sort Space Type", space, es);
+	}
+	if (!gpusort_explain_as_sort)
+		ExplainPropertyText("Engine", summary->engine, es);
+}
+
+static const char *
+method_name(GsMethod method)
+{
+	switch (method)
+	{
+		case GS_METHOD_PRESORTED:
+			return "presorted";
+		case GS_METHOD_REVERSED:
+			return "reversed";
+		case GS_METHOD_RADIX:
+			return "radix sort";
+		case GS_METHOD_WARP_MERGE:
+			return "warp merge sort";
+		default:
+			return "merge sort";
+	}
+}
+
+/* The proof of an order, whether it held or not. */
+static void
+explain_proof(const GsSortProof *proof, ExplainState *es)
+{
+	ExplainPropertyInteger("Compared Neighbors", NULL, proof->ncomparisons, es);
+	if (proof->nrepaired > 0)
+		ExplainPropertyInteger("Repaired Orders", NULL, proof->nrepaired, es);
+	if (es->timing)
+		ExplainPropertyFloat("Proof Time", "ms", proof->us / 1000.0, 3, es);
+}
+
+/* How the order of texts is known to be right. */
+static void
+explain_texts(const GsSortState *state, ExplainState *es)
+{
+	const int	ntexts = gs_sort_key_dictionary_texts(state->key);
+
+	if (ntexts > 0)
+		ExplainPropertyInteger("Dictionary Texts", NULL, ntexts, es);
+	if (gs_sort_key_needs_proof(state->key))
+		explain_proof(&state->proof, es);
+}
+
+/* What a device did, and how long it took: all of it beside the rest of the query. */
+static void
+explain_device(const GsFigures *figures, ExplainState *es)
+{
+	if (figures->method == GS_METHOD_RADIX)
+		ExplainPropertyInteger("Passes", NULL, figures->passes, es);
+	ExplainPropertyInteger("Device Memory", "kB", (figures->device_bytes + 1023) / 1024, es);
+	ExplainPropertyInteger("Sent to Device", "kB", (figures->bytes_up + 1023) / 1024, es);
+	ExplainPropertyInteger("Sent Back", "kB", (figures->bytes_down + 1023) / 1024, es);
+	if (es->timing)
+	{
+		ExplainPropertyFloat("Upload Time", "ms", figures->upload_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Device Sort Time", "ms", figures->sort_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Wait for Rows", "ms", figures->stream_us / 1000.0, 3, es);
+	}
+}
+
+/* What a stock sort in memory would have said: of more than twice the bound it makes a heap. */
+static const char *
+stock_method(const GsSortState *state)
+{
+	bool		is_heap = state->top.bound < PG_INT64_MAX / 2 &&
+		state->nrows + state->top.dropped > 2 * (uint64) state->top.bound;
+
+	return is_heap ? "top-N heapsort" : "quicksort";
+}
+
+/* Why it was no device, where one was asked for; or why it was PostgreSQL's sort.  NULL: it was not. */
+static const char *
+engine_reason(const GsSortState *state)
+{
+	if (state->phase == GS_SORT_STOCK)
+		return state->stock_reason;
+	return gpusort_engine == GS_ENGINE_CUDA || state->begun_again ? state->device_reason : NULL;
+}
+
+static void
+explain_reason(const char *reason, ExplainState *es)
+{
+	if (reason != NULL && reason[0] != '\0')
+		ExplainPropertyText("Engine Reason", reason, es);
+}
+
+static void
+explain_engine(const GsSortState *state, ExplainState *es)
+{
+	const GsFigures *figures = gs_engine_figures(state->engine);
+
+	if (figures->device != NULL)
+		ExplainPropertyText("Device", figures->device, es);
+	else
+		explain_reason(engine_reason(state), es);
+	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
+	if (figures->key_tails)
+		ExplainPropertyBool("Key Tails", true, es);
+	if (figures->tied_rows > 0)
+		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	explain_texts(state, es);
+	if (state->top.dropped > 0)
+		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
+	if (figures->device != NULL)
+		explain_device(figures, es);
+	if (state->wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Wait for Workers", "ms", state->wait_us / 1000.0, 3, es);
+}
+
+static void
+explain_merge(const GsSortState *state, ExplainState *es)
+{
+	const GsSpillFigures *figures = gs_spill_figures(state->spill);
+
+	if (figures->device != NULL)
+		ExplainPropertyText("Device", figures->device, es);
+	else
+		explain_reason(engine_reason(state), es);
+	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
+	if (figures->device != NULL)
+		ExplainPropertyInteger("Device Runs", NULL, figures->device_runs, es);
+	if (figures->nmerges > 0)
+		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	explain_texts(state, es);
+}
+
+static void
+explain_stock(const GsSortState *state, ExplainState *es)
+{
+	explain_reason(engine_reason(state), es);
+	if (state->proof.ncomparisons > 0)
+		explain_proof(&state->proof, es);
+}
+
+void
+gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
+{
+	const char *reason = engine_reason(state);
+
+	memset(summary, 0, sizeof(*summary));
+	summary->any = true;
+	summary->nrows = state->nrows;
+	summary->nfed = state->nfed;
+	if (state->phase == GS_SORT_FEW)
+	{
+		strlcpy(summary->method, "insertion sort", sizeof(summary->method));
+		strlcpy(summary->engine, "none", sizeof(summary->engine));
+		summary->kilobytes = (gs_few_bytes(state->few) + 1023) / 1024;
+	}
+	else if (state->phase == GS_SORT_ENGINE)
+	{
+		const GsFigures *figures = gs_engine_figures(state->engine);
+
+		snprintf(summary->method, sizeof(summary->method), "%s%s",
+				 state->top.dropped > 0 ? "top-N " : "", method_name(figures->method));
+		strlcpy(summary->engine, figures->engine, sizeof(summary->engine));
+		summary->kilobytes = (figures->peak_bytes + 1023) / 1024;
+	}
+	else if (state->phase == GS_SORT_MERGE)
+	{
+		const GsSpillFigures *figures = gs_spill_figures(state->spill);
+
+		strlcpy(summary->method, "external merge", sizeof(summary->method));
+		strlcpy(summary->engine, figures->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
+		summary->kilobytes = (figures->disk_bytes + 1023) / 1024;
+		summary->on_disk = true;
+	}
+	else
+	{
+		TuplesortInstrumentation stats;
+
+		tuplesort_get_stats(state->stock.state, &stats);
+		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
+		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
+		summary->kilobytes = stats.spaceUsed;
+		summary->on_disk = stats.spaceType == SORT_SPACE_TYPE_DISK;
+	}
+	if (gpusort_explain_as_sort && (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE))
+		strlcpy(summary->method, stock_method(state), sizeof(summary->method));
+	if (reason != NULL && strcmp(summary->engine, "cuda") != 0)
+		memcpy(summary->reason, reason,
+			   pg_mbcliplen(reason, strlen(reason), sizeof(summary->reason) - 1));
+}
+
+/* ------------------------------------------------------------------- workers */
+
+/*
+ * EXPLAIN prints what there is to say of each worker to a buffer of its own, and in
+ * the end puts them all behind the node.  Core has code to go there and back, but
+ * does not export it.  Whatever the format, a worker's properties are two levels
+ * further in; the stack says whether a group has members yet.
+ */
+static void
+open_worker(int n, ExplainState *es)
+{
+	ExplainWorkersState *workers = es->workers_state;
+	bool		is_text = es->format == EXPLAIN_FORMAT_TEXT;
+	bool		begins = !workers->worker_inited[n];
+
+	workers->prev_str = es->str;
+	es->str = &workers->worker_str[n];
+	if (begins)
+	{
+		initStringInfo(es->str);
+		workers->worker_inited[n] = true;
+		workers->worker_state_save[n] = 0;
+	}
+	if (is_text)
+	{
+		if (begins)
+		{
+			appendStringInfoSpaces(es->str, es->indent * 2);
+			appendStringInfo(es->str, "Worker %d:  ", n);
+		}
+		es->indent++;
+		return;
+	}
+	es->indent += 2;
+	if (es->format != EXPLAIN_FORMAT_XML)
+		es->grouping_stack = lcons_int(workers->worker_state_save[n], es->grouping_stack);
+	if (begins)
+		ExplainPropertyInteger("Worker Number", NULL, n, es);
+}
+
+static void
+close_worker(int n, ExplainState *es)
+{
+	ExplainWorkersState *workers = es->workers_state;
+
+	es->indent -= es->format == EXPLAIN_FORMAT_TEXT ? 1 : 2;
+	if (es->format == EXPLAIN_FORMAT_JSON || es->format == EXPLAIN_FORMAT_YAML)
+	{
+		workers->worker_state_save[n] = linitial_int(es->grouping_stack);
+		es->grouping_stack = list_delete_first(es->grouping_stack);
+	}
+	es->str = workers->prev_str;
+}
+
+/* A worker that gave away all its rows has sorted none. */
+static void
+explain_worker(const GsSortSummary *summary, ExplainState *es)
+{
+	if (gpusort_explain_as_sort || summary->nrows > 0 || summary->nfed == 0)
+		explain_summary(summary, es);
+	if (gpusort_explain_as_sort)
+		return;
+	explain_reason(summary->reason, es);
+	if (summary->nfed > 0)
+		ExplainPropertyInteger("Fed Rows", NULL, summary->nfed, es);
+	if (summary->nrows > 0)
+		ExplainPropertyInteger("Sorted Rows", NULL, summary->nrows, es);
+}
+
+static void
+explain_workers(const GsSortState *state, ExplainState *es)
+{
+	if (es->workers_state == NULL || state->summaries == NULL)
+		return;
+	for (int n = 0; n < es->workers_state->num_workers && n + 1 < state->nparticipants; n++)
+	{
+		if (!state->summaries[n + 1].any)
+			continue;
+		open_worker(n, es);
+		explain_worker(&state->summaries[n + 1], es);
+		close_worker(n, es);
+	}
+}
+
+/* -------------------------------------------------- as if it were a Sort */
+
+/*
+ * The last line before `before` that begins with `wanted`, not counting what
+ * the formats put before a name: indentation, arrows, quotes, brackets.
+ * Returns where `wanted` is, or NULL.
+ */
+static char *
+find_last_line(char *start, char *before, const char *wanted)
+{
+	size_t		len = strlen(wanted);
+	char	   *line = before;
+
+	while (line > start)
+	{
+		char	   *name;
+
+		do
+			line--;
+		while (line > start && line[-1] != '\n');
+		name = line + strspn(line, " -><\"");
+		if (name < before && strncmp(name, wanted, len) == 0)
+			return name;
+	}
+	return NULL;
+}
+
+/* Replaces n bytes at `at` of what EXPLAIN has printed. */
+static void
+replace_output(StringInfo out, char *at, size_t n, const char *by)
+{
+	char	   *rest = pstrdup(at + n);
+
+	out->len = at - out->data;
+	out->data[out->len] = '\0';
+	appendStringInfoString(out, by);
+	appendStringInfoString(out, rest);
+	pfree(rest);
+}
+
+/*
+ * For tests that compare plans with PostgreSQL's own: calls the node, whose
+ * name EXPLAIN has just printed, a Sort.
+ */
+static void
+rename_to_sort(bool parallel_aware, ExplainState *es)
+{
+	static const char custom_scan[] = "Custom Scan";
+	const char *text_name = parallel_aware ? "Parallel " NODE_NAME : NODE_NAME;
+	StringInfo	out = es->str;
+	bool		xml = es->format == EXPLAIN_FORMAT_XML;
+	char	   *name = out->data + out->len;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		name = find_last_line(out->data, name, text_name);
+		if (name != NULL)
+			replace_output(out, name, strlen(text_name), "Sort");
+		return;
+	}
+
+	/* a Sort is not aware of anything */
+	if (parallel_aware)
+	{
+		name = find_last_line(out->data, name, xml ? "Parallel-Aware" : "Parallel Aware");
+		if (name != NULL && (name = strstr(name, "true")) != NULL)
+			replace_output(out, name, strlen("true"), "false");
+		name = out->data + out->len;
+	}
+
+	/* one line names the provider: it goes; one before it the type */
+	name = find_last_line(out->data, name, xml ? "Custom-Plan-Provider" : "Custom Plan Provider");
+	if (name != NULL)
+	{
+		char	   *line_end = strchr(name, '\n');
+
+		while (name > out->data && name[-1] != '\n')
+			name--;
+		if (line_end != NULL && name > out->data)
+			replace_output(out, name - 1, line_end - name + 1, "");
+		name = find_last_line(out->data, name, xml ? "Node-Type" : "Node Type");
+	}
+	if (name != NULL && (name = strstr(name, custom_scan)) != NULL)
+		replace_output(out, name, strlen(custom_scan), "Sort");
+}
+
+void
+gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+{
+	GsSortState *state = gs_sort_of_node(node);
+	GsSortSummary summary;
+
+	if (gpusort_explain_as_sort)
+		rename_to_sort(node->ss.ps.plan->parallel_aware, es);
+	explain_sort_key(state, node->ss.ps.plan, ancestors, es);
+	if (!es->analyze)
+		return;
+	if (state->phase != GS_SORT_IDLE)
+	{
+		gs_sort_summarize(state, &summary);
+		explain_summary(&summary, es);
+	}
+	if (!gpusort_explain_as_sort)
+	{
+		if (state->phase == GS_SORT_FEW)
+			ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+		else if (state->phase == GS_SORT_ENGINE)
+			explain_engine(state, es);
+		else if (state->phase == GS_SORT_MERGE)
+			explain_merge(state, es);
+		else if (state->phase == GS_SORT_STOCK)
+			explain_stock(state, es);
+	}
+	explain_workers(state, es);
+}

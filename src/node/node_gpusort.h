@@ -1,0 +1,27 @@
+/*-------------------------------------------------------------------------
+ *
+ * node_gpusort.h
+ *	  The GpuSort executor node.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_NODE_GPUSORT_H
+#define GPUSORT_NODE_GPUSORT_H
+
+#include "nodes/extensible.h"
+
+#include "key/key_encoder.h"
+
+extern const CustomScanMethods gs_sort_scan_methods;
+
+/*
+ * What a plan node carries: the list to put in custom_private.  repeatable: the
+ * child may be run twice, nobody would notice.
+ */
+extern List *gs_sort_node_private(const GsSortColumn *columns, int ncolumns,
+								  bool repeatable);
+
+/* Has the participants of a parallel plan share the node's sort. */
+extern void gs_sort_node_share(CustomScan *scan);
+
+#endif							/* GPUSORT_NODE_GPUSORT_H */

@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_choice.c
+ *	  Which sorts are gpusort's.
+ *
+ * Asked twice: when the planner weighs a path (plan_path.c), and when its plan
+ * is rewritten (plan_rewrite.c).  The answers have to agree, or a plan would be
+ * chosen for a GpuSort that then is none.  So the settings are those of the first time: a hint may
+ * set some while a query is planned, and they are as before when its plan is rewritten.
+ *
+ * A sort is PostgreSQL's when
+ *
+ *	- its keys have no order-preserving code;
+ *	- a LIMIT above bounds it, by a value that the node cannot compute
+ *	  (plan_limit.c);
+ *	- a LIMIT bounds it, and its keys are only a hint: what is dropped would
+ *	  never be compared;
+ *	- it is too small to win.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "guc.h"
+#include "plan/plan_choice.h"
+
+GsChoiceSettings
+gs_choice_settings(void)
+{
+	return (GsChoiceSettings) {
+		.enabled = gpusort_enabled,
+		.force = gpusort_force,
+		.debug_plan = gpusort_debug_plan,
+		.min_rows = gpusort_min_rows,
+		.libc_collations = gpusort_libc_collations
+	};
+}
+
+char *
+gs_sort_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
+						  int ncolumns, double nrows, const GsBound *bound)
+{
+	char	   *why_not;
+
+	if (!gs_sort_key_can_encode(columns, ncolumns, &why_not))
+		return why_not;
+	if (settings->libc_collations == GS_LIBC_OFF && gs_sort_key_uses_libc(columns, ncolumns))
+		return "a collation is of libc, and gpusort.libc_collations is off";
+	if (bound->bounded && !bound->computable)
+		return "a LIMIT bounds it, by a value that is not known here";
+	if (settings->force)
+		return NULL;
+	if (bound->bounded && gs_sort_key_will_need_proof(columns, ncolumns))
+		return "a LIMIT bounds it, and the order of its keys has to be verified";
+	if (nrows < settings->min_rows)
+		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
+						nrows, settings->min_rows);
+	return NULL;
+}

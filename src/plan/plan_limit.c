@@ -1,0 +1,95 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_limit.c
+ *	  Which LIMIT bounds a sort, as the plan has it.
+ *
+ * A Limit tells a Sort below it, by ExecSetTupleBound(), each time that it
+ * begins to run; it does not tell a CustomScan.  So the plan node gets copies
+ * of the LIMIT and OFFSET expressions and computes the bound for itself, when
+ * it loads rows or is asked whether those that it has will do once more.  The
+ * Limit has computed the same values just before, and has raised the errors
+ * that there are.
+ *
+ * That goes for expressions that give the same value twice.  The node cannot
+ * compute volatile ones; nor stable ones, which another setting changes between two sorts
+ * of a cursor's query; nor those with subplans, as their executor state
+ * belongs to the Limit; nor, in a parallel worker, parameters of the executor,
+ * since a Gather hands down those that the plan below it had when the planner
+ * was done, and no others.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "plan/plan_limit.h"
+
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+
+const GsBound gs_no_bound = {.rows = -1};
+
+/* An expression's value if it is known: that of a constant, or if NULL or not there, `absent`. */
+static bool
+is_known(Node *expr, double absent, double *value)
+{
+	*value = absent;
+	if (expr == NULL)
+		return true;
+	if (!IsA(expr, Const))
+		return false;
+	if (!((Const *) expr)->constisnull)
+		*value = (double) DatumGetInt64(((Const *) expr)->constvalue);
+	return true;
+}
+
+static bool
+is_computable(Node *expr)
+{
+	return !contain_subplans(expr) && !contain_mutable_functions(expr);
+}
+
+/* WITH TIES gives none, as nobody knows how many ties there will be. */
+GsBound
+gs_bound_of_limit(LimitOption option, Node *count, Node *offset)
+{
+	GsBound		bound = {.bounded = true};
+	double		count_rows;
+	double		offset_rows;
+	bool		count_known = is_known(count, -1, &count_rows);
+	bool		offset_known = is_known(offset, 0, &offset_rows);
+
+	if (option == LIMIT_OPTION_WITH_TIES || (count_known && count_rows < 0))
+		return gs_no_bound;
+	bound.count = count;
+	bound.offset = offset;
+	bound.computable = is_computable(count) && is_computable(offset);
+	bound.rows = count_known && offset_known ? count_rows + Max(offset_rows, 0) : -1;
+	return bound;
+}
+
+static bool
+has_executor_parameter(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param) && ((Param *) node)->paramkind == PARAM_EXEC)
+		return true;
+	return expression_tree_walker(node, has_executor_parameter, context);
+}
+
+GsBound
+gs_bound_in_worker(GsBound bound)
+{
+	if (has_executor_parameter(bound.count, NULL) || has_executor_parameter(bound.offset, NULL))
+		bound.computable = false;
+	return bound;
+}
+
+List *
+gs_bound_exprs(const GsBound *bound)
+{
+	if (!bound->bounded)
+		return NIL;
+	return list_make2(copyObject(bound->count), copyObject(bound->offset));
+}

@@ -1,0 +1,221 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_path.c
+ *	  What the planner is told of a GpuSort: its cost.
+ *
+ * For the ORDER BY of a query the planner weighs a sort of all rows against
+ * reading them in order, by an index or sorted in part, alone or with workers.
+ * Here it gets the same sorts once more, at the cost of a GpuSort: that of the
+ * cheapest path, and that of the cheapest path of each worker, for a Gather
+ * Merge, which has nothing to merge if they sort together.  They are ordinary paths of a Sort, and what becomes of them an
+ * ordinary Sort, which plan_rewrite.c then replaces.
+ *
+ * For that it has to be sure now that it will: by the same function of the same
+ * estimates (plan_choice.c).  Not in sight from here is a LIMIT of a query
+ * around this one; it only ever makes the sort cheaper.
+ *
+ * A sort that needs disk is left at its stock cost, and so is one whose stock
+ * cost is the lower.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sort/sort_device.h"
+#include "plan/plan_limit.h"
+#include "plan/plan_choice.h"
+#include "plan/plan_cost.h"
+#include "key/key_encoder.h"
+#include "plan/plan_path.h"
+
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "utils/lsyscache.h"
+
+/* The expression that a Sort of this target would sort by, as the planner finds it. */
+static EquivalenceMember *
+find_member(PlannerInfo *root, EquivalenceClass *class, const PathTarget *target)
+{
+	ListCell   *lc;
+
+	if (class->ec_has_volatile)
+		return linitial(class->ec_members);
+	foreach(lc, target->exprs)
+	{
+		EquivalenceMember *member = find_ec_member_matching_expr(class, lfirst(lc), NULL);
+
+		if (member != NULL)
+			return member;
+	}
+	return find_computable_ec_member(root, class, target->exprs, NULL, false);
+}
+
+/* The columns of the ORDER BY; NULL if there is no telling. */
+static GsSortColumn *
+sort_columns(PlannerInfo *root, const PathTarget *target)
+{
+	GsSortColumn *columns = palloc0(sizeof(GsSortColumn) * list_length(root->sort_pathkeys));
+	ListCell   *lc;
+
+	foreach(lc, root->sort_pathkeys)
+	{
+		PathKey    *pathkey = lfirst_node(PathKey, lc);
+		GsSortColumn *column = &columns[foreach_current_index(lc)];
+		EquivalenceMember *member = find_member(root, pathkey->pk_eclass, target);
+
+		if (member == NULL)
+			return NULL;
+		column->attno = foreach_current_index(lc) + 1;
+		column->type = exprType((Node *) member->em_expr);
+		column->sort_operator = get_opfamily_member(pathkey->pk_opfamily, member->em_datatype,
+													member->em_datatype, pathkey->pk_strategy);
+		column->collation = pathkey->pk_eclass->ec_collation;
+		column->nulls_first = pathkey->pk_nulls_first;
+		if (!OidIsValid(column->sort_operator))
+			return NULL;
+	}
+	return columns;
+}
+
+/* What the sort of a path will be, by a GpuSort; false if it will be none. */
+static bool
+estimate_sort(PlannerInfo *root, Path *input, const GsBound *bound, GsSortColumn **columns,
+			  GsSortEstimate *estimate)
+{
+	const GsChoiceSettings settings = gs_choice_settings();
+	int			ncolumns = list_length(root->sort_pathkeys);
+
+	*columns = sort_columns(root, input->pathtarget);
+	if (*columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
+		gs_sort_choice_reason_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
+		return false;
+	estimate->nrows = input->rows;
+	estimate->width = input->pathtarget->width;
+	estimate->ncolumns = ncolumns;
+	estimate->key_bytes = gs_sort_key_collated_bytes(*columns, ncolumns, estimate->width);
+	estimate->keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
+	estimate->bounded = bound->bounded;
+	estimate->bound = bound->rows;
+	return true;
+}
+
+/* The sort of a path at a cost beside its input's; NULL if a stock sort's is not higher. */
+static Path *
+make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound,
+			 Cost startup)
+{
+	SortPath   *path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
+										bound->bounded && bound->rows > 0 ? bound->rows : -1);
+	Cost		stock_startup = path->path.startup_cost - input->total_cost;
+
+	if (startup >= stock_startup)
+		return NULL;
+	path->path.startup_cost -= stock_startup - startup;
+	path->path.total_cost -= stock_startup - startup;
+	return (Path *) path;
+}
+
+/* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
+static Path *
+make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
+{
+	GsSortColumn *columns;
+	GsSortEstimate estimate;
+	bool		on_device;
+
+	if (!estimate_sort(root, input, bound, &columns, &estimate))
+		return NULL;
+	on_device = gs_engine_device_is_likely(input->rows);
+	if (!on_device && gs_sort_cost_bytes(&estimate) > work_mem * 1024.0)
+		return NULL;
+	return make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_startup(&estimate, on_device));
+}
+
+/* The merge of what each participant has sorted. */
+static Path *
+make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
+{
+	double		nrows = sort->rows * sort->parallel_workers;
+
+	return (Path *) create_gather_merge_path(root, ordered_rel, sort, sort->pathtarget,
+											 root->sort_pathkeys, NULL, &nrows);
+}
+
+/*
+ * The same where a device will have the rows of all participants
+ * (sort_parallel.c), and the leader hands them out: nothing goes through a queue, nothing
+ * is merged.  NULL if that is not to be expected.  The target is what is made of the rows then.
+ */
+static Path *
+make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound,
+				  const PathTarget *target)
+{
+	double		nrows = input->rows * input->parallel_workers;
+	GsSortColumn *columns;
+	GsSortEstimate estimate;
+	Path	   *path;
+
+	if (bound->bounded || !parallel_leader_participation ||
+		(target != input->pathtarget && gs_sort_cost_is_dear(target->cost.per_tuple)) ||
+		!estimate_sort(root, input, bound, &columns, &estimate) ||
+		gs_sort_key_will_leave_ties(columns, estimate.ncolumns) || !gs_engine_device_is_likely(nrows))
+		return NULL;
+	path = make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_feed(&estimate));
+	if (path == NULL)
+		return NULL;
+	path = make_merge(root, ordered_rel, path);
+	path->startup_cost = ((GatherMergePath *) path)->subpath->startup_cost + parallel_setup_cost;
+	path->total_cost = path->startup_cost + nrows * cpu_operator_cost +
+		gs_sort_cost_hand_out(&estimate, nrows);
+	return path;
+}
+
+/* Adds a path that is in order, with the projection that the query ends with. */
+static void
+add_ordered(PlannerInfo *root, RelOptInfo *ordered_rel, Path *path, PathTarget *target)
+{
+	if (path->pathtarget != target)
+		path = apply_projection_to_path(root, ordered_rel, path, target);
+	add_path(ordered_rel, path);
+}
+
+void
+gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel)
+{
+	Query	   *parse = root->parse;
+	PathTarget *target;
+	GsBound		bound = gs_no_bound;
+	Path	   *partial;
+	Path	   *path;
+
+	/* a LIMIT does not bound a sort below functions that return sets, nor below FOR UPDATE */
+	if (!enable_sort || root->sort_pathkeys == NIL || ordered_rel->pathlist == NIL ||
+		parse->hasTargetSRFs)
+		return;
+	target = ((Path *) linitial(ordered_rel->pathlist))->pathtarget;
+	if (parse->limitCount != NULL && parse->rowMarks == NIL)
+		bound = gs_bound_of_limit(parse->limitOption, parse->limitCount, parse->limitOffset);
+
+	path = make_sort(root, ordered_rel, input_rel->cheapest_total_path, &bound);
+	if (path != NULL)
+		add_ordered(root, ordered_rel, path, target);
+
+	if (!ordered_rel->consider_parallel || input_rel->partial_pathlist == NIL)
+		return;
+	bound = gs_bound_in_worker(bound);
+	partial = linitial(input_rel->partial_pathlist);
+	path = make_shared_merge(root, ordered_rel, partial, &bound, target);
+	if (path == NULL)
+	{
+		path = make_sort(root, ordered_rel, partial, &bound);
+		if (path != NULL)
+			path = make_merge(root, ordered_rel, path);
+	}
+	if (path != NULL)
+		add_ordered(root, ordered_rel, path, target);
+}

@@ -1,0 +1,234 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_rewrite.c
+ *	  Which Sort of a plan becomes a GpuSort.
+ *
+ * The plan is rewritten when the planner is done with it.  That is the only
+ * place from which all sorts can be seen: those below merge joins, unique,
+ * grouping and window nodes are made while the plan is created and were never
+ * paths.  For them the planner counts what a stock sort costs; for the sort at
+ * the top of a query it knows better (plan_path.c).
+ *
+ * Which Sort is kept as it is: see plan_choice.c.
+ *
+ * What the rewritten node looks like is dictated by set_plan_references(),
+ * which has run: the target list of a Sort holds Vars that refer to its child
+ * (OUTER_VAR).  A CustomScan without a relation refers to its own
+ * custom_scan_tlist (INDEX_VAR), so the old list becomes that one and the new
+ * list refers to it, entry by entry.  EXPLAIN and the executor then find
+ * their way through both.  Constants stay constants in both lists: the
+ * executor checks them where the node feeds an INSERT.
+ *
+ * The child stays in lefttree, since rescans with changed parameters and
+ * EXPLAIN look for it there.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "plan/plan_limit.h"
+#include "plan/plan_choice.h"
+#include "plan/plan_cost.h"
+#include "key/key_encoder.h"
+#include "node/node_gpusort.h"
+#include "plan/plan_rewrite.h"
+
+#include "executor/execdesc.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+
+/* What holds for the whole plan. */
+typedef struct Rewrite
+{
+	const GsChoiceSettings *settings;
+	bool		repeatable;
+} Rewrite;
+
+static Plan *rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite);
+
+/*
+ * Nothing but reads, and nothing volatile: then a part of the plan may run
+ * twice.
+ */
+bool
+gs_sort_plan_is_repeatable(Query *query)
+{
+	return query->commandType == CMD_SELECT && !query->hasModifyingCTE &&
+		query->rowMarks == NIL && !contain_volatile_functions((Node *) query);
+}
+
+void
+gs_sort_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable)
+{
+	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
+	ListCell   *lc;
+
+	statement->planTree = rewrite_plan(statement->planTree, gs_no_bound, &rewrite);
+	foreach(lc, statement->subplans)
+		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_bound, &rewrite);
+}
+
+/* The columns of a Sort's ORDER BY. */
+static GsSortColumn *
+sort_columns(const Sort *sort)
+{
+	GsSortColumn *columns = palloc(sizeof(GsSortColumn) * sort->numCols);
+
+	for (int i = 0; i < sort->numCols; i++)
+	{
+		columns[i].attno = sort->sortColIdx[i];
+		columns[i].type = exprType((Node *) list_nth_node(TargetEntry, sort->plan.targetlist,
+														  columns[i].attno - 1)->expr);
+		columns[i].sort_operator = sort->sortOperators[i];
+		columns[i].collation = sort->collations[i];
+		columns[i].nulls_first = sort->nullsFirst[i];
+	}
+	return columns;
+}
+
+/* The GpuSort that does what the Sort would have done. */
+static Plan *
+replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool repeatable)
+{
+	CustomScan *scan = makeNode(CustomScan);
+	List	   *targetlist = NIL;
+	ListCell   *lc;
+
+	/* costs, parameters, node id and child are the Sort's */
+	memcpy(&scan->scan.plan, &sort->plan, sizeof(Plan));
+	NodeSetTag(scan, T_CustomScan);
+	scan->scan.scanrelid = 0;
+	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	scan->custom_relids = NULL;
+	scan->custom_scan_tlist = sort->plan.targetlist;
+	scan->custom_exprs = gs_bound_exprs(bound);
+	scan->custom_private = gs_sort_node_private(columns, sort->numCols, repeatable);
+	scan->methods = &gs_sort_scan_methods;
+
+	foreach(lc, sort->plan.targetlist)
+	{
+		TargetEntry *entry = flatCopyTargetEntry(lfirst_node(TargetEntry, lc));
+
+		if (!IsA(entry->expr, Const))
+			entry->expr = (Expr *) makeVar(INDEX_VAR, entry->resno,
+										   exprType((Node *) entry->expr),
+										   exprTypmod((Node *) entry->expr),
+										   exprCollation((Node *) entry->expr), 0);
+		targetlist = lappend(targetlist, entry);
+	}
+	scan->scan.plan.targetlist = targetlist;
+	return (Plan *) scan;
+}
+
+static void
+rewrite_list(List *plans, GsBound bound, const Rewrite *rewrite)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		lfirst(lc) = rewrite_plan(lfirst(lc), bound, rewrite);
+}
+
+/* Is what a Result computes as well computed by one participant for all rows? */
+static bool
+may_leave_to_one(const Plan *result)
+{
+	QualCost	cost;
+
+	cost_qual_eval(&cost, result->targetlist, NULL);
+	return !gs_sort_cost_is_dear(cost.per_tuple);
+}
+
+/*
+ * Has the participants below a Gather Merge sort their rows together, if it is
+ * their sort that it merges: then it does not matter who hands which rows out.  Not
+ * for a LIMIT, where each of them drops most of its own; nor where much is to be done
+ * with each row yet, by whoever hands it out.
+ */
+static void
+share_sort(Plan *plan)
+{
+	while (IsA(plan, Result) && plan->lefttree != NULL &&
+		   ((Result *) plan)->resconstantqual == NULL && may_leave_to_one(plan))
+		plan = plan->lefttree;
+	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &gs_sort_scan_methods &&
+		((CustomScan *) plan)->custom_exprs == NIL)
+		gs_sort_node_share((CustomScan *) plan);
+}
+
+/*
+ * Rewrites a tree and returns its root.  A bound passes through the nodes
+ * through which the executor passes it down to a Sort.
+ *
+ * Not visited: the Sorts in Agg.chain, which are parameters of the Agg and
+ * never run; a foreign scan's local join plan; the children of other
+ * extensions' nodes, which may count on their kind.
+ */
+static Plan *
+rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite)
+{
+	GsBound		child_bound = gs_no_bound;
+
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+
+	switch (nodeTag(plan))
+	{
+		case T_ForeignScan:
+		case T_CustomScan:
+			return plan;
+		case T_Append:
+			rewrite_list(((Append *) plan)->appendplans, bound, rewrite);
+			break;
+		case T_MergeAppend:
+			rewrite_list(((MergeAppend *) plan)->mergeplans, bound, rewrite);
+			break;
+		case T_SubqueryScan:
+			{
+				SubqueryScan *scan = (SubqueryScan *) plan;
+
+				scan->subplan = rewrite_plan(scan->subplan,
+											 plan->qual == NIL ? bound : gs_no_bound,
+											 rewrite);
+				break;
+			}
+		case T_Limit:
+			child_bound = gs_bound_of_limit(((Limit *) plan)->limitOption,
+											((Limit *) plan)->limitCount,
+											((Limit *) plan)->limitOffset);
+			break;
+		case T_Result:
+			child_bound = bound;
+			break;
+		case T_Gather:
+		case T_GatherMerge:
+			child_bound = gs_bound_in_worker(bound);
+			break;
+		default:
+			break;
+	}
+	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, rewrite);
+	plan->righttree = rewrite_plan(plan->righttree, gs_no_bound, rewrite);
+	if (IsA(plan, GatherMerge))
+		share_sort(plan->lefttree);
+
+	if (IsA(plan, Sort) && plan->lefttree != NULL)
+	{
+		Sort	   *sort = (Sort *) plan;
+		GsSortColumn *columns = sort_columns(sort);
+		char	   *reason = gs_sort_choice_reason_not(rewrite->settings, columns,
+														   sort->numCols, plan->lefttree->plan_rows,
+														   &bound);
+
+		if (reason == NULL)
+			return replace_sort(sort, columns, &bound, rewrite->repeatable);
+		if (rewrite->settings->debug_plan)
+			ereport(NOTICE,
+					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));
+	}
+	return plan;
+}

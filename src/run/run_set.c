@@ -1,0 +1,627 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_set.c
+ *	  A sort of more rows than memory holds: sorted runs, merged.
+ *
+ * What fills the memory is sorted and written as a run; the runs are merged
+ * while the rows are handed out, with a buffer for each.  Runs and their
+ * order:
+ *
+ *	  engine		| run 0 | run 1 | run 2 | run 3 | run 4 | run 5 |
+ *	  a merge		| run 0 | run 1 |	  run 2		| run 4 | run 5 |
+ *	  the last one	|		 rows as they are handed out		   |
+ *
+ * Memory has room for so many buffers and no more.  Where there are more runs,
+ * some are merged to one first: neighbours, so that rows with equal keys stay
+ * in input order; those that have the fewest bytes together, and so few that
+ * all merges after this one have as many runs as there are buffers.  So a row
+ * is moved again only if it must be.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "engine/run_merge.h"
+#include "run/run_set.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* Rows taken from an engine at a time. */
+#define WINDOW			64
+
+/* What is read or written at a time, given the memory there is. */
+#define LEAST_READ_BYTES	((Size) 4 << 10)
+#define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* more runs are better now */
+#define MOST_READ_BYTES		((Size) 256 << 10)
+#define LEAST_WRITE_BYTES	((Size) 8 << 10)
+#define MOST_WRITE_BYTES	((Size) 256 << 10)
+
+/* Runs merged at once, at least; and at most: more would not fit the processor's cache. */
+#define LEAST_SOURCES	6
+#define MOST_SOURCES	512
+
+/* A run, and how to read it. */
+typedef struct SpillRun
+{
+	GsRun		run;
+	GsRunStore *store;
+	const GsKeyLayout *layout;	/* of its records */
+} SpillRun;
+
+struct GsSpill
+{
+	GsMergeOrder order;
+	const GsKeyLayout *layout;	/* the order's */
+	MemoryContext context;
+	Size		memory_limit;
+
+	/* makes records again, where an engine or a run has them no more */
+	const GsSortColumn *columns;
+	int			ncolumns;
+	TupleDesc	desc;
+	const GsSortKey *driver_key;
+	GsSortKey  *key;			/* NULL before the first */
+	bool		cheap_key;		/* so that runs need not have most of them */
+	uint64	   *record;
+	char	   *row;			/* a copy, if keys go behind it */
+	Size		row_allocated;
+
+	GsSpillFigures figures;
+	GsRunStore *store;
+
+	GsRunWriter writer;			/* of the last run, which may get longer */
+	bool		writing;
+
+	/* in input order, all but that one */
+	SpillRun   *runs;
+	int			nruns;
+	int			runs_allocated;
+	Size		longest;		/* of all rows, with their keys */
+	List	   *foreign;		/* stores of adopted runs */
+
+	/* a merge */
+	GsKeyMerge	merge;
+	void	   *merge_memory;
+	GsRunReader *readers;		/* NULL if none is going on */
+	int			nreaders;
+	char	   *buffers;		/* of the readers */
+	bool		begun;			/* the winner was handed out */
+};
+
+/*
+ * Has a key that makes records again, since the driver's has observed the rows already, and may have
+ * another at hand.
+ */
+static void
+make_own_key(GsSpill *spill)
+{
+	spill->key = gs_sort_key_create_twin(spill->columns, spill->ncolumns, spill->desc,
+										 spill->driver_key);
+	spill->record = palloc(gs_record_bytes(spill->layout));
+}
+
+GsSpill *
+gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+				const GsSortKey *key, const GsMergeOrder *order, Size memory_limit,
+				const GsRunFiles *where)
+{
+	GsSpill    *spill = palloc0(sizeof(GsSpill));
+
+	spill->columns = columns;
+	spill->ncolumns = ncolumns;
+	spill->desc = desc;
+	spill->driver_key = key;
+	spill->order = *order;
+	spill->layout = order->layout;
+	spill->context = CurrentMemoryContext;
+	spill->memory_limit = memory_limit;
+	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit), where);
+	spill->runs_allocated = 16;
+	spill->runs = palloc(sizeof(SpillRun) * spill->runs_allocated);
+	spill->cheap_key = spill->layout->ncolumns > 0 && gs_sort_key_is_cheap(key);
+	if (spill->cheap_key)
+		make_own_key(spill);
+	return spill;
+}
+
+void
+gs_spill_compare_ties(GsSpill *spill, GsRowCompare compare, void *compare_arg)
+{
+	if (!spill->order.keys_decide)
+		return;					/* they are already */
+	spill->order.compare = compare;
+	spill->order.compare_arg = compare_arg;
+}
+
+const GsSpillFigures *
+gs_spill_figures(GsSpill *spill)
+{
+	spill->figures.disk_bytes = gs_run_store_bytes(spill->store);
+	return &spill->figures;
+}
+
+/* ------------------------------------------------------------------ memory */
+
+static Size
+clamp(Size least, Size wanted, Size most)
+{
+	return Min(Max(wanted, least), most);
+}
+
+/* What is written at once: a power of two. */
+Size
+gs_spill_writer_bytes(Size memory_limit)
+{
+	Size		nbytes = LEAST_WRITE_BYTES;
+
+	while (nbytes < MOST_WRITE_BYTES && nbytes < memory_limit / 16)
+		nbytes *= 2;
+	return nbytes;
+}
+
+/*
+ * How many runs can be merged at once.  The row in front of each is in memory,
+ * however long it is; with rows so long that memory has few of them, it is
+ * better exceeded than all rows be moved many times.
+ */
+static int
+most_sources(const GsSpill *spill)
+{
+	Size		read_at_once = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES);
+	Size		each = read_at_once + spill->longest +
+		gs_key_merge_bytes(1) + sizeof(GsRunReader);
+	Size		besides = spill->store->extent_bytes + sizeof(GsSpill);
+
+	return spill->memory_limit <= besides ? LEAST_SOURCES :
+		clamp(LEAST_SOURCES, (spill->memory_limit - besides) / each, MOST_SOURCES);
+}
+
+/* The buffer of each. */
+static Size
+read_bytes(const GsSpill *spill, int nsources)
+{
+	Size		left = spill->memory_limit - Min(spill->memory_limit, spill->store->extent_bytes);
+
+	return TYPEALIGN_DOWN(LEAST_READ_BYTES,
+						  clamp(LEAST_READ_BYTES, left / nsources, MOST_READ_BYTES));
+}
+
+/* -------------------------------------------------------------------- runs */
+
+static void
+begin_run(GsSpill *spill, GsRunWriter *writer)
+{
+	gs_run_writer_begin(writer, spill->store, spill->layout,
+						palloc(spill->store->extent_bytes));
+}
+
+static GsRun
+end_run(GsRunWriter *writer)
+{
+	GsRun		run = gs_run_writer_end(writer);
+
+	pfree(writer->buffer);
+	return run;
+}
+
+static void
+add_run(GsSpill *spill, const GsRun *run, GsRunStore *store, const GsKeyLayout *layout)
+{
+	if (spill->nruns == spill->runs_allocated)
+	{
+		spill->runs_allocated *= 2;
+		spill->runs = repalloc_huge(spill->runs, sizeof(SpillRun) * spill->runs_allocated);
+	}
+	spill->runs[spill->nruns++] = (SpillRun) {.run = *run,.store = store,.layout = layout};
+}
+
+/* The last run gets no longer. */
+static void
+end_last_run(GsSpill *spill)
+{
+	GsRun		run;
+
+	if (!spill->writing)
+		return;
+	run = end_run(&spill->writer);
+	add_run(spill, &run, spill->store, spill->layout);
+	spill->longest = Max(spill->longest, spill->writer.longest);
+	spill->writing = false;
+}
+
+static void
+begin_next_run(GsSpill *spill)
+{
+	end_last_run(spill);
+	begin_run(spill, &spill->writer);
+	spill->writing = true;
+	spill->figures.nruns++;
+}
+
+/* A copy of a row, with room behind it. */
+static char *
+copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
+{
+	Size		nbytes = GS_ALIGN_ROW(row_bytes + extra_bytes);
+
+	if (nbytes > spill->row_allocated)
+	{
+		if (spill->row != NULL)
+			pfree(spill->row);
+		spill->row_allocated = nbytes + nbytes / 4;
+		spill->row = MemoryContextAllocHuge(spill->context, spill->row_allocated);
+	}
+	memcpy(spill->row, row, row_bytes);
+	return spill->row;
+}
+
+/* Can a row's record be made again from what the run has of it, for little? */
+static inline bool
+can_remake(const GsSpill *spill, const uint64 *record, Size row_len)
+{
+	const GsKeyLayout *layout = spill->layout;
+
+	for (int i = 0; i < layout->ncolumns && spill->cheap_key; i++)
+	{
+		if (layout->columns[i].variable)
+		{
+			const uint64 tail = record[layout->columns[i].tail_word];
+
+			if (gs_tail_len(tail) > GS_SORT_KEY_SHORT ||
+				(Size) gs_tail_offset(tail) + gs_tail_len(tail) > row_len)
+				return false;
+		}
+	}
+	return spill->cheap_key;
+}
+
+/* Writes a row to a run, with its record if it is to have it. */
+static inline void
+write_row(GsSpill *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
+{
+	gs_run_write_row(writer, record, row, row_len,
+					 spill->layout->ncolumns > 0 && !can_remake(spill, record, row_len));
+}
+
+/* Writes a row whose record stayed with a device: makes it again. */
+static void
+write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
+{
+	char	   *row = unconstify(char *, tuple);
+	const GsRowSource source = {.body = row,.nbytes = ((MinimalTuple) row)->t_len};
+	const char *why_not;
+	Size		extra_bytes;
+	uint32		nulls;
+
+	if (spill->key == NULL)
+		make_own_key(spill);
+	if (!gs_sort_key_load_row(spill->key, &source, &extra_bytes, &why_not))
+		elog(ERROR, "a row that had a key has none: %s", why_not);
+	if (extra_bytes > 0)
+		row = copy_row(spill, row, source.nbytes, extra_bytes);
+	nulls = gs_sort_key_write(spill->key, &source, row, source.nbytes, spill->record);
+	spill->record[spill->layout->nwords] = nulls;
+	write_row(spill, writer, spill->record, row, source.nbytes);
+}
+
+/* Writes rows that an engine has sorted, with their keys. */
+static void
+write_keyed(GsSpill *spill, const void **rows, const uint64_t **records, size_t nrows)
+{
+	for (size_t i = 0; i < nrows; i++)
+	{
+		if (records[i] != NULL)
+			write_row(spill, &spill->writer, records[i], rows[i],
+					  spill->layout->keys_only ? 0 : ((const MinimalTupleData *) rows[i])->t_len);
+		else
+			write_without_record(spill, &spill->writer, rows[i]);
+	}
+}
+
+/* The same without. */
+static void
+write_unkeyed(GsSpill *spill, const void **rows, size_t nrows)
+{
+	static const uint64 no_nulls = 0;
+
+	for (size_t i = 0; i < nrows; i++)
+		gs_run_write_row(&spill->writer, &no_nulls, rows[i],
+						 ((const MinimalTupleData *) rows[i])->t_len, false);
+}
+
+/* Writes all rows of an engine to the last run; counts them. */
+static GsStatus
+write_rows(GsSpill *spill, GsEngine *engine)
+{
+	const bool	keyed = spill->layout->ncolumns > 0;
+	const void *rows[WINDOW];
+	const uint64_t *records[WINDOW];
+	uint64		position = 0;
+	size_t		fetched;
+	GsStatus	status;
+
+	for (;;)
+	{
+		status = keyed ?
+			gs_engine_fetch_records(engine, position, WINDOW, rows, records, &fetched) :
+			gs_engine_fetch(engine, position, WINDOW, rows, &fetched);
+		if (status != GS_STATUS_OK || fetched == 0)
+			break;
+		CHECK_FOR_INTERRUPTS();
+		if (keyed)
+			write_keyed(spill, rows, records, fetched);
+		else
+			write_unkeyed(spill, rows, fetched);
+		position += fetched;
+	}
+	spill->figures.nrows += position;
+	return status;
+}
+
+GsStatus
+gs_spill_write_run(GsSpill *spill, GsEngine *engine, bool lengthen)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	GsStatus	status;
+
+	if (!(lengthen && spill->writing))
+		begin_next_run(spill);
+	status = write_rows(spill, engine);
+	if (engine->figures.device != NULL)
+	{
+		if (spill->figures.device_runs++ == 0)
+			spill->figures.device = MemoryContextStrdup(spill->context, engine->figures.device);
+	}
+	MemoryContextSwitchTo(old);
+	return status;
+}
+
+void
+gs_spill_write_tuple(GsSpill *spill, MinimalTuple row)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	const void *rows[] = {row};
+
+	if (!spill->writing)
+		begin_next_run(spill);
+	write_unkeyed(spill, rows, 1);
+	spill->figures.nrows++;
+	MemoryContextSwitchTo(old);
+}
+
+/* ------------------------------------------------------------------- merges */
+
+/* The next record of a run, made again if it has none; without its keys, if none count. */
+static inline const uint64 *
+read_next(const GsSpill *spill, GsRunReader *reader)
+{
+	bool		has_record;
+	uint64	   *record = gs_run_reader_next(reader, &has_record);
+
+	if (record == NULL)
+		return NULL;
+	record += reader->layout->nwords - spill->layout->nwords;
+	if (!has_record && spill->layout->ncolumns > 0)
+	{
+		const Size	row_len = gs_run_row_len(spill->layout, record);
+		const uint32 nulls = gs_sort_key_remake(spill->key, (char *) (record + spill->layout->nwords),
+												row_len, record);
+
+		record[spill->layout->nwords] = gs_run_last_word(row_len, nulls);
+	}
+	return record;
+}
+
+/* Begins to merge some of the runs, which may or may not be wanted any more. */
+static void
+begin_merge(GsSpill *spill, int first, int nruns, bool consume)
+{
+	Size		nbytes = read_bytes(spill, nruns);
+	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
+
+	spill->nreaders = nruns;
+	spill->readers = palloc(sizeof(GsRunReader) * nruns);
+	spill->buffers = MemoryContextAllocHuge(spill->context, nbytes * nruns);
+	spill->merge_memory = palloc(gs_key_merge_bytes(nruns));
+	for (int i = 0; i < nruns; i++)
+	{
+		const SpillRun *run = &spill->runs[first + i];
+
+		gs_run_reader_begin(&spill->readers[i], run->store, run->layout, &run->run, consume,
+							spill->buffers + i * nbytes, nbytes);
+		records[i] = read_next(spill, &spill->readers[i]);
+	}
+	gs_key_merge_begin(&spill->merge, &spill->order, records, nruns, spill->merge_memory);
+	spill->begun = false;
+	pfree(records);
+}
+
+static void
+end_merge(GsSpill *spill)
+{
+	for (int i = 0; i < spill->nreaders; i++)
+		gs_run_reader_end(&spill->readers[i]);
+	pfree(spill->readers);
+	pfree(spill->buffers);
+	pfree(spill->merge_memory);
+	spill->readers = NULL;
+}
+
+/* The record of the next row, which stands behind it. */
+static const uint64 *
+next_record(GsSpill *spill)
+{
+	GsKeyMerge *merge = &spill->merge;
+	const uint64 *record = gs_key_merge_record(merge);
+
+	/* what was handed out had to stay in place until now */
+	if (spill->begun && record != NULL)
+	{
+		gs_key_merge_replace(merge,
+							 read_next(spill, &spill->readers[gs_key_merge_winner(merge)]));
+		record = gs_key_merge_record(merge);
+	}
+	spill->begun = true;
+	return record;
+}
+
+const void *
+gs_spill_next(GsSpill *spill)
+{
+	const uint64 *record = next_record(spill);
+
+	return record == NULL || spill->layout->keys_only ? (const void *) record :
+		gs_run_tuple(spill->layout, record);
+}
+
+/*
+ * How many runs to merge next: so many that all later merges, the last one
+ * included, can be of `most`.
+ */
+static int
+next_merge_runs(int nruns, int most)
+{
+	int			rest = (nruns - most) % (most - 1);
+
+	return rest == 0 ? most : rest + 1;
+}
+
+/* The first of that many neighbours with the fewest bytes. */
+static int
+smallest_runs(const GsSpill *spill, int count)
+{
+	int			best = 0;
+	int64		best_bytes = PG_INT64_MAX;
+	int64		nbytes = 0;
+
+	for (int i = 0; i < spill->nruns; i++)
+	{
+		nbytes += spill->runs[i].run.nbytes;
+		if (i >= count)
+			nbytes -= spill->runs[i - count].run.nbytes;
+		if (i >= count - 1 && nbytes < best_bytes)
+		{
+			best = i - (count - 1);
+			best_bytes = nbytes;
+		}
+	}
+	return best;
+}
+
+/* Merges neighbours into one run, which takes their place. */
+static void
+merge_runs(GsSpill *spill, int first, int count)
+{
+	const uint64 *record;
+	GsRunWriter writer;
+	uint64		nrows = 0;
+
+	begin_run(spill, &writer);
+	begin_merge(spill, first, count, true);
+	while ((record = next_record(spill)) != NULL)
+	{
+		if ((nrows++ & 1023) == 0)
+			CHECK_FOR_INTERRUPTS();
+		write_row(spill, &writer, record, gs_run_row(spill->layout, record),
+				  spill->layout->keys_only ? 0 : gs_run_row_len(spill->layout, record));
+	}
+	end_merge(spill);
+	spill->runs[first] = (SpillRun) {
+		.run = end_run(&writer),.store = spill->store,.layout = spill->layout
+	};
+	memmove(&spill->runs[first + 1], &spill->runs[first + count],
+			sizeof(SpillRun) * (spill->nruns - first - count));
+	spill->nruns -= count - 1;
+	spill->figures.nmerges++;
+}
+
+/* Merges runs until there are so few. */
+static void
+merge_down_to(GsSpill *spill, int most)
+{
+	while (spill->nruns > most)
+	{
+		int			count = next_merge_runs(spill->nruns, most);
+
+		merge_runs(spill, smallest_runs(spill, count), count);
+	}
+}
+
+void
+gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+
+	end_last_run(spill);
+	spill->memory_limit = memory_limit;
+	merge_down_to(spill, most_sources(spill));
+	begin_merge(spill, 0, spill->nruns, false);
+	MemoryContextSwitchTo(old);
+}
+
+/* ------------------------------------------------- runs of several processes */
+
+void
+gs_spill_share(GsSpill *spill, GsSharedRuns *shared)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+
+	end_last_run(spill);
+	merge_down_to(spill, Min(most_sources(spill), GS_MOST_SHARED_RUNS));
+	shared->nrows = spill->figures.nrows;
+	shared->longest = spill->longest;
+	shared->extent_bytes = spill->store->extent_bytes;
+	shared->layout = *spill->layout;
+	shared->nruns = spill->nruns;
+	for (int i = 0; i < spill->nruns; i++)
+		shared->runs[i] = spill->runs[i].run;
+	MemoryContextSwitchTo(old);
+}
+
+void
+gs_spill_adopt(GsSpill *spill, const GsSharedRuns *shared, const GsRunFiles *where)
+{
+	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
+
+	end_last_run(spill);
+	for (int i = 0; i < shared->nruns; i++)
+		add_run(spill, &shared->runs[i], store, &shared->layout);
+	spill->foreign = lappend(spill->foreign, store);
+	spill->longest = Max(spill->longest, shared->longest);
+	spill->figures.nruns += shared->nruns;
+	spill->figures.nrows += shared->nrows;
+	MemoryContextSwitchTo(old);
+}
+
+bool
+gs_spill_has_keys(const GsSpill *spill)
+{
+	return spill->layout->ncolumns > 0;
+}
+
+void
+gs_spill_forget_keys(GsSpill *spill, const GsMergeOrder *order)
+{
+	end_last_run(spill);
+	spill->order = *order;
+	spill->layout = order->layout;
+}
+
+void
+gs_spill_close(GsSpill *spill)
+{
+	ListCell   *lc;
+
+	if (spill->readers != NULL)
+		end_merge(spill);
+	if (spill->writing)
+		pfree(spill->writer.buffer);
+	foreach(lc, spill->foreign)
+		gs_run_store_close(lfirst(lc));
+	gs_run_store_close(spill->store);
+	list_free(spill->foreign);
+	pfree(spill->runs);
+	pfree(spill);
+}

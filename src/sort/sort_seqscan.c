@@ -1,0 +1,129 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_seqscan.c
+ *	  The rows of a GpuSort's child; those of a sequential scan page by page.
+ *
+ * What is left out between two rows of a page is ExecProcNode(), ExecScan(), the
+ * table's and the heap's way to the next tuple, and the check for interrupts, which
+ * comes with each page, unless there is a filter or a projection: they are the scan's
+ * own, and may take their time.  What is counted of all that is counted here.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "pg_compat.h"
+#include "sort/sort_seqscan.h"
+
+#include "executor/executor.h"
+#include "miscadmin.h"
+
+void
+gs_scan_begin(GsScan *scan, PlanState *child)
+{
+	*scan = (GsScan)
+	{
+		.child = child
+	};
+}
+
+/* The scan that gave the child's latest row; NULL if another node did, or had a hand in it. */
+static SeqScanState *
+find_scan(PlanState *node)
+{
+	while (IsA(node, AppendState))
+	{
+		AppendState *append = (AppendState *) node;
+
+		if (append->as_nasyncplans > 0 || append->as_whichplan < 0)
+			return NULL;
+		node = append->appendplans[append->as_whichplan];
+	}
+	return IsA(node, SeqScanState) ? (SeqScanState *) node : NULL;
+}
+
+/* Counts rows that nodes from the child down to the scan gave. */
+static void
+count_rows(const GsScan *scan, double nrows)
+{
+	PlanState  *node = scan->child;
+
+	for (;;)
+	{
+		if (node->instrument != NULL)
+			InstrUpdateTupleCount(node->instrument, nrows);
+		if (!IsA(node, AppendState))
+			return;
+		node = ((AppendState *) node)->appendplans[((AppendState *) node)->as_whichplan];
+	}
+}
+
+/*
+ * Takes over the page that the child's row is on, if it is a heap's, and the
+ * scan had all its visible tuples looked up.
+ */
+static void
+take_page(GsScan *scan, const TupleTableSlot *row)
+{
+	SeqScanState *seq = find_scan(scan->child);
+	HeapScanDesc heap;
+
+	if (seq == NULL || seq->ss.ss_currentScanDesc == NULL ||
+		seq->ss.ps.state->es_epq_active != NULL ||
+		!ScanDirectionIsForward(seq->ss.ps.state->es_direction) ||
+		!gs_is_heap(seq->ss.ss_currentScanDesc->rs_rd))
+		return;
+	heap = (HeapScanDesc) seq->ss.ss_currentScanDesc;
+	if (!gs_is_pagemode(heap) || heap->rs_base.rs_nkeys > 0 ||
+		!BufferIsValid(heap->rs_cbuf) ||
+		!TTS_IS_BUFFERTUPLE(seq->ss.ss_ScanTupleSlot) ||
+		((HeapTupleTableSlot *) seq->ss.ss_ScanTupleSlot)->tuple != &heap->rs_ctup)
+		return;
+
+	scan->seq = seq;
+	scan->heap = heap;
+	scan->page = BufferGetPage(heap->rs_cbuf);
+	scan->next = &heap->rs_vistuples[heap->rs_cindex + 1];
+	scan->end = &heap->rs_vistuples[heap->rs_ntuples];
+	scan->plain = seq->ss.ps.qual == NULL && seq->ss.ps.ps_ProjInfo == NULL &&
+		row == seq->ss.ss_ScanTupleSlot;
+	for (int i = 0; i < GS_SCAN_AHEAD && i < scan->end - scan->next; i++)
+		gs_scan_prefetch(scan->page, scan->next[i]);
+	gs_count_heap_rows(heap->rs_base.rs_rd, scan->end - scan->next);
+	if (scan->plain)
+		count_rows(scan, scan->end - scan->next);
+}
+
+TupleTableSlot *
+gs_scan_next_page(GsScan *scan)
+{
+	TupleTableSlot *row;
+
+	CHECK_FOR_INTERRUPTS();
+	row = ExecProcNode(scan->child);
+	if (!TupIsNull(row))
+		take_page(scan, row);
+	return row;
+}
+
+TupleTableSlot *
+gs_scan_next_computed(GsScan *scan)
+{
+	PlanState  *node = &scan->seq->ss.ps;
+	ExprContext *econtext = node->ps_ExprContext;
+
+	while (scan->next < scan->end)
+	{
+		CHECK_FOR_INTERRUPTS();
+		econtext->ecxt_scantuple = gs_scan_next_tuple(scan);
+		ResetExprContext(econtext);
+		if (ExecQual(node->qual, econtext))
+		{
+			count_rows(scan, 1);
+			return node->ps_ProjInfo != NULL ? ExecProject(node->ps_ProjInfo) :
+				econtext->ecxt_scantuple;
+		}
+		InstrCountFiltered1(node, 1);
+	}
+	return gs_scan_next_page(scan);
+}

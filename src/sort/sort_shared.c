@@ -1,0 +1,221 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_shared.c
+ *	  What the participants of a parallel sort know of each other, in shared
+ *	  memory.
+ *
+ * One of them, the owner, has a job on a device, and the others feed it:
+ *
+ *					   open					 wait
+ *		UNDECIDED ------------> OPEN ------------------> CLOSED
+ *			 |													  ^
+ *			 +----------------------- close ----------------------+
+ *
+ * Whoever comes while the job is open feeds it, and is waited for.  Whoever comes
+ * later sorts its own rows, as all do where there is no job: of a scan that has
+ * been read to its end those are none, and they are the right ones in any case.
+ * So it does not matter how many workers come, nor when.
+ *
+ * Nobody waits for a participant that has not come.  One that came and ends with
+ * an error takes the query along, and the wait with it.
+ *
+ * Each writes what it has to say in a place of its own before it says that it
+ * is through; so the lock guards four numbers only.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sort/sort_shared.h"
+
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+#include "utils/wait_event.h"
+
+typedef enum JobState
+{
+	JOB_UNDECIDED,
+	JOB_OPEN,
+	JOB_CLOSED
+} JobState;
+
+typedef struct Participant
+{
+	bool		has_fed;
+	GsContribution feed;
+	GsSortSummary summary;
+} Participant;
+
+struct GsShared
+{
+	int			nparticipants;
+	bool		wanted;			/* a job, when it began */
+	bool		leader_owns;
+
+	slock_t		mutex;			/* of these */
+	JobState	state;
+	bool		owned;			/* somebody decides, or has decided */
+	int			nfeeders;		/* that are loading */
+	GsSharedJob job;			/* once it is open */
+
+	ConditionVariable changed;	/* the state, or nfeeders */
+	Participant participants[FLEXIBLE_ARRAY_MEMBER];
+};
+
+Size
+gs_shared_bytes(int nparticipants)
+{
+	return add_size(offsetof(GsShared, participants),
+					mul_size(nparticipants, sizeof(Participant)));
+}
+
+void
+gs_shared_init(GsShared *shared, int nparticipants)
+{
+	shared->nparticipants = nparticipants;
+	SpinLockInit(&shared->mutex);
+	ConditionVariableInit(&shared->changed);
+}
+
+void
+gs_shared_reset(GsShared *shared, bool wanted, bool leader_owns)
+{
+	shared->wanted = wanted;
+	shared->leader_owns = leader_owns;
+	shared->state = wanted ? JOB_UNDECIDED : JOB_CLOSED;
+	shared->owned = false;
+	shared->nfeeders = 0;
+	memset(shared->participants, 0, sizeof(Participant) * shared->nparticipants);
+}
+
+int
+gs_shared_nparticipants(const GsShared *shared)
+{
+	return shared->nparticipants;
+}
+
+/* ------------------------------------------------------------------- the job */
+
+bool
+gs_shared_is_wanted(const GsShared *shared)
+{
+	return shared->wanted;
+}
+
+/* The role of one who comes now; false if that is not known yet. */
+static bool
+try_enter(GsShared *shared, int participant, GsSharedJob *job, GsRole *role)
+{
+	bool		known = true;
+
+	SpinLockAcquire(&shared->mutex);
+	if (shared->state == JOB_CLOSED)
+		*role = GS_ROLE_ALONE;
+	else if (shared->state == JOB_OPEN)
+	{
+		*role = GS_ROLE_FEEDER;
+		*job = shared->job;
+		shared->nfeeders++;
+	}
+	else if (!shared->owned && (participant == 0 || !shared->leader_owns))
+	{
+		*role = GS_ROLE_OWNER;
+		shared->owned = true;
+	}
+	else
+		known = false;
+	SpinLockRelease(&shared->mutex);
+	return known;
+}
+
+GsRole
+gs_shared_enter(GsShared *shared, int participant, GsSharedJob *job)
+{
+	GsRole		role;
+
+	ConditionVariablePrepareToSleep(&shared->changed);
+	while (!try_enter(shared, participant, job, &role))
+		ConditionVariableSleep(&shared->changed, PG_WAIT_EXTENSION);
+	ConditionVariableCancelSleep();
+	return role;
+}
+
+void
+gs_shared_open(GsShared *shared, const GsSharedJob *job)
+{
+	SpinLockAcquire(&shared->mutex);
+	shared->job = *job;
+	shared->state = JOB_OPEN;
+	SpinLockRelease(&shared->mutex);
+	ConditionVariableBroadcast(&shared->changed);
+}
+
+void
+gs_shared_close(GsShared *shared)
+{
+	SpinLockAcquire(&shared->mutex);
+	shared->state = JOB_CLOSED;
+	SpinLockRelease(&shared->mutex);
+	ConditionVariableBroadcast(&shared->changed);
+}
+
+void
+gs_shared_leave(GsShared *shared, int participant, const GsContribution *feed)
+{
+	if (feed != NULL)
+	{
+		shared->participants[participant].feed = *feed;
+		shared->participants[participant].has_fed = true;
+	}
+	SpinLockAcquire(&shared->mutex);
+	shared->nfeeders--;
+	SpinLockRelease(&shared->mutex);
+	ConditionVariableBroadcast(&shared->changed);
+}
+
+static bool
+is_anyone_loading(GsShared *shared)
+{
+	bool		loading;
+
+	SpinLockAcquire(&shared->mutex);
+	loading = shared->nfeeders > 0;
+	SpinLockRelease(&shared->mutex);
+	return loading;
+}
+
+void
+gs_shared_wait(GsShared *shared)
+{
+	gs_shared_close(shared);
+	ConditionVariablePrepareToSleep(&shared->changed);
+	while (is_anyone_loading(shared))
+		ConditionVariableSleep(&shared->changed, PG_WAIT_EXTENSION);
+	ConditionVariableCancelSleep();
+}
+
+const GsContribution *
+gs_shared_feed(const GsShared *shared, int participant)
+{
+	const Participant *from = &shared->participants[participant];
+
+	return from->has_fed ? &from->feed : NULL;
+}
+
+/* ------------------------------------------------------------------- EXPLAIN */
+
+void
+gs_shared_put_summary(GsShared *shared, int participant, const GsSortSummary *summary)
+{
+	shared->participants[participant].summary = *summary;
+}
+
+GsSortSummary *
+gs_shared_copy_summaries(const GsShared *shared)
+{
+	GsSortSummary *summaries = palloc(sizeof(GsSortSummary) * shared->nparticipants);
+
+	for (int i = 0; i < shared->nparticipants; i++)
+		summaries[i] = shared->participants[i].summary;
+	return summaries;
+}

@@ -1,0 +1,47 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_tuplesort.h
+ *	  PostgreSQL's own sort, for what no engine can take.
+ *
+ * An input that outgrows the engine's memory, a value without a code, a
+ * cached plan executed after gpusort was switched off: the rows go to a
+ * tuplesort, all of them and in input order, and the node hands out what that
+ * returns.  The results and the limits (work_mem, temp_file_limit) are then
+ * PostgreSQL's.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_TUPLESORT_H
+#define GPUSORT_SORT_TUPLESORT_H
+
+#include "executor/tuptable.h"
+#include "utils/tuplesort.h"
+
+#include "key/key_encoder.h"
+
+typedef struct GsStockSort
+{
+	Tuplesortstate *state;
+	bool		datum_sort;		/* the one column is by value: no tuples */
+} GsStockSort;
+
+/*
+ * Begins a sort of rows of the given type within memory_kb, in the current
+ * memory context.  No more than the first `bound` rows will be asked for.
+ */
+extern void gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns,
+						   int ncolumns, TupleDesc desc, int memory_kb,
+						   int64 bound, bool random_access);
+
+/* Adds the slot's row. */
+extern void gs_stock_put(GsStockSort *stock, TupleTableSlot *slot);
+
+/* Sorts. */
+extern void gs_stock_perform(GsStockSort *stock);
+
+/* Puts the next row in the given direction into the minimal-tuple slot, or clears it. */
+extern void gs_stock_get(GsStockSort *stock, bool forward, TupleTableSlot *slot);
+
+extern void gs_stock_end(GsStockSort *stock);
+
+#endif							/* GPUSORT_SORT_TUPLESORT_H */
