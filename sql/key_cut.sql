@@ -51,9 +51,15 @@ INSERT INTO gs_docs SELECT id, repeat(md5(greatest(id, 40)::text), 940) FROM gen
 CREATE TABLE gs_alike (id int, x text COLLATE "C");
 ALTER TABLE gs_alike ALTER x SET STORAGE EXTERNAL;
 INSERT INTO gs_alike SELECT id, repeat(md5((id % 2)::text), 900) || md5(id::text) FROM generate_series(1, 200) id;
+SET work_mem = '64MB';
 SELECT name, :'engine' <> 'cpu' OR kept < most AND kept > least AS kept, pg_temp.rows_ok(name, 'x'), pg_temp.rows_ok(name, 'x DESC, id')
-FROM (VALUES ('gs_docs', 200, 600), ('gs_alike', 5800, 7000)) AS cases (name, least, most),
+FROM (VALUES ('gs_docs', 200, 600), ('gs_alike', 5500, 7000)) AS cases (name, least, most),
 	 pg_temp.figures(format('SELECT id FROM %s ORDER BY x', name)) f, CAST(f ->> 'Sort Space Used' AS int) AS kept;
+-- what is written: nothing that is out of line, however long keys are; PostgreSQL does not, either
+SET work_mem = '1MB';
+SELECT name, :'engine' <> 'cpu' OR (f ->> 'Sort Space Used')::int < 800 AS little, pg_temp.rows_ok(name, 'x'), pg_temp.rows_ok(name, 'x DESC, id')
+FROM unnest('{gs_docs,gs_alike}'::text[]) name, pg_temp.figures(format('SELECT id FROM %s ORDER BY x', name)) f;
+RESET work_mem;
 SELECT pg_temp.left_behind();
 DROP VIEW cut;
 DROP TABLE gs_cut, gs_docs, gs_alike;

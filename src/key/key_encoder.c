@@ -18,7 +18,7 @@
  * its bytes are stored behind the row, since the row itself keeps only the
  * pointer, as it does in a stock sort.  So are codes that are made of a value
  * (key_bytes.h, key_collation.h), as far as the prefix does not have all of them.
- * For an engine that can compare, no more than the first LONGEST_CUT_KEY bytes are
+ * For an engine that can compare, no more than the first GS_SORT_KEY_CUT bytes are
  * the key, and of a text that is compared byte by byte, no more are fetched.
  *
  * Texts whose keys would need a proof are counted in the first rows.  Where they are
@@ -59,7 +59,6 @@
  * to be late costs little then, while whole keys can cost three times PostgreSQL's sort
  * if only the first few were alike.
  */
-#define LONGEST_CUT_KEY		1024
 #define FIRST_CUT_QUESTION	10
 #define LAST_CUT_QUESTION	320
 
@@ -123,7 +122,7 @@ struct GsSortKey
 	bool		texts_are_many; /* for a dictionary */
 	bool		can_confirm;	/* see gs_sort_key_can_confirm() */
 	bool		may_be_poor;	/* see gs_sort_key_keep_poor() */
-	bool		may_cut;		/* long keys, to LONGEST_CUT_KEY */
+	bool		may_cut;		/* long keys, to GS_SORT_KEY_CUT */
 	uint64		ncut;
 	uint64		next_cut_question;	/* at so many */
 	hyperLogLogState cut_keys;	/* how many of them differ, once there are any */
@@ -573,6 +572,20 @@ gs_sort_key_layout(GsSortKey *key)
 }
 
 bool
+gs_sort_key_is_cheap(const GsSortKey *key)
+{
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		const KeyColumn *column = &key->columns[i];
+
+		if (column->abbreviation != NULL || column->collation != NULL ||
+			(column->maker != NULL && column->kind != GS_KEY_NUMERIC))
+			return false;
+	}
+	return true;
+}
+
+bool
 gs_sort_key_is_direct(const GsSortKey *key)
 {
 	return key->direct;
@@ -730,7 +743,7 @@ fetch_value(GsSortKey *key, const KeyColumn *column, struct varlena *value)
 
 	/* one byte more than a key has says that it is cut */
 	value = beginning_will_do(key, column) ?
-		pg_detoast_datum_slice(value, 0, LONGEST_CUT_KEY + 1) : pg_detoast_datum_packed(value);
+		pg_detoast_datum_slice(value, 0, GS_SORT_KEY_CUT + 1) : pg_detoast_datum_packed(value);
 	MemoryContextSwitchTo(old);
 	key->value_context_used = true;
 	return value;
@@ -936,10 +949,10 @@ cut_bytes(GsSortKey *key, int colno)
 		if (beginning_will_do(key, &key->columns[colno]))
 			key->next_cut_question = LAST_CUT_QUESTION;
 	}
-	bytes->len = LONGEST_CUT_KEY;
+	bytes->len = GS_SORT_KEY_CUT;
 	if (key->next_cut_question <= LAST_CUT_QUESTION)
 		addHyperLogLog(&key->cut_keys,
-					   hash_bytes((const unsigned char *) bytes->data, LONGEST_CUT_KEY));
+					   hash_bytes((const unsigned char *) bytes->data, GS_SORT_KEY_CUT));
 	key->ncolumns = colno + 1;
 	key->layout.ndecisive = colno + 1;
 	key->first_tied = colno;
@@ -953,7 +966,7 @@ bytes_apart(GsSortKey *key, int colno)
 
 	if (key->nulls[colno] || !key->layout.columns[colno].variable)
 		return 0;
-	if (bytes->len > LONGEST_CUT_KEY && key->may_cut)
+	if (bytes->len > GS_SORT_KEY_CUT && key->may_cut)
 		cut_bytes(key, colno);
 	return bytes->apart && !fits_prefix(bytes) ? bytes->len : 0;
 }
@@ -981,21 +994,27 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 	return load_values(key, extra_bytes, why_not);
 }
 
+/* Finds those of a stored row. */
+static void
+find_values_of_row(GsSortKey *key, const GsRowSource *source)
+{
+	HeapTupleData tuple = {
+		.t_len = source->nbytes + MINIMAL_TUPLE_OFFSET,.t_data = source_tuple(source)
+	};
+
+	if (key->deform != NULL &&
+		gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
+		return;
+	for (int i = 0; i < key->ncolumns; i++)
+		key->values[i] = heap_getattr(&tuple, key->columns[i].attno, key->desc,
+									  &key->nulls[i]);
+}
+
 bool
 gs_sort_key_load_row(GsSortKey *key, const GsRowSource *source, size_t *extra_bytes,
 					 const char **why_not)
 {
-	HeapTupleData tuple;
-
-	if (key->deform == NULL ||
-		!gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
-	{
-		tuple.t_len = source->nbytes + MINIMAL_TUPLE_OFFSET;
-		tuple.t_data = source_tuple(source);
-		for (int i = 0; i < key->ncolumns; i++)
-			key->values[i] = heap_getattr(&tuple, key->columns[i].attno, key->desc,
-										  &key->nulls[i]);
-	}
+	find_values_of_row(key, source);
 	return load_values(key, extra_bytes, why_not);
 }
 
@@ -1186,59 +1205,36 @@ put_found(void *arg, int column, Datum value)
 	put_fixed(&target->columns[column], value, target->record);
 }
 
-uint32
-gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
-						 uint64 *record)
+/* Writes the record of a tuple, all in one.  False: it has NULLs, or not all columns. */
+static inline bool
+write_visiting(GsSortKey *key, const GsRowSource *source, uint64 *record)
 {
-	if (likely(deforms_tuple(key, slot, source) &&
-			   gs_deform_can_visit(key->deform, source_tuple(source))))
-	{
-		RecordTarget target = {key->columns, record};
+	RecordTarget target = {key->columns, record};
 
-		begin_record(&key->layout, record);
-		gs_deform_visit(key->deform, source_tuple(source), put_found, &target);
-		return 0;
-	}
-	find_values(key, slot, source);
-	return gs_sort_key_write(key, source, NULL, 0, record);
-}
-
-/* --------------------------------------------------------------------- again */
-
-bool
-gs_sort_key_is_cheap(const GsSortKey *key)
-{
-	for (int i = 0; i < key->ncolumns; i++)
-	{
-		const KeyColumn *column = &key->columns[i];
-
-		if (column->abbreviation != NULL || column->collation != NULL ||
-			(column->maker != NULL && column->kind != GS_KEY_NUMERIC))
-			return false;
-	}
+	if (unlikely(!gs_deform_can_visit(key->deform, source_tuple(source))))
+		return false;
+	begin_record(&key->layout, record);
+	gs_deform_visit(key->deform, source_tuple(source), put_found, &target);
 	return true;
 }
 
 uint32
-gs_sort_key_remake(GsSortKey *key, char *row, Size row_len, uint64 *record)
+gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
+						 uint64 *record)
 {
-	const GsRowSource source = {.body = row,.nbytes = row_len};
-	size_t		extra_bytes;
-	const char *why_not;
-
-	if (key->direct && key->deform != NULL &&
-		gs_deform_can_visit(key->deform, source_tuple(&source)))
-	{
-		RecordTarget target = {key->columns, record};
-
-		begin_record(&key->layout, record);
-		gs_deform_visit(key->deform, source_tuple(&source), put_found, &target);
+	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record)))
 		return 0;
-	}
-	if (!gs_sort_key_load_row(key, &source, &extra_bytes, &why_not))
-		elog(ERROR, "a row that had a key has none: %s", why_not);
-	Assert(extra_bytes == 0);
-	return gs_sort_key_write(key, &source, row, row_len, record);
+	find_values(key, slot, source);
+	return gs_sort_key_write(key, source, NULL, 0, record);
+}
+
+uint32
+gs_sort_key_write_direct_row(GsSortKey *key, const GsRowSource *source, uint64 *record)
+{
+	if (likely(key->deform != NULL && write_visiting(key, source, record)))
+		return 0;
+	find_values_of_row(key, source);
+	return gs_sort_key_write(key, source, NULL, 0, record);
 }
 
 /* ----------------------------------------------------------------- keys only */

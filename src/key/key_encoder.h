@@ -173,16 +173,11 @@ extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
 extern bool gs_sort_key_load_row(GsSortKey *key, const GsRowSource *source, size_t *extra_bytes,
 								 const char **why_not);
 
-/*
- * Costs it little to make records again?  Those of rows that no key goes behind, and whose keys are
- * not longer than GS_SORT_KEY_SHORT.
- */
-#define GS_SORT_KEY_SHORT	512
+/* As long are those that are cut. */
+#define GS_SORT_KEY_CUT		1024
 
+/* Does it cost less to make a record again than to keep it, if none of its keys was cut? */
 extern bool gs_sort_key_is_cheap(const GsSortKey *key);
-
-/* Does so, as gs_sort_key_load_row() and gs_sort_key_write(). */
-extern uint32 gs_sort_key_remake(GsSortKey *key, char *row, Size row_len, uint64 *record);
 
 /* Does the first sort column's code cost more than a comparison of two values? */
 extern bool gs_sort_key_first_is_costly(const GsSortKey *key);
@@ -209,6 +204,8 @@ extern uint32 gs_sort_key_write(GsSortKey *key, const GsRowSource *source,
 extern bool gs_sort_key_is_direct(const GsSortKey *key);
 extern uint32 gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot,
 									   const GsRowSource *source, uint64 *record);
+extern uint32 gs_sort_key_write_direct_row(GsSortKey *key, const GsRowSource *source,
+										   uint64 *record);
 
 /*
  * Load and write in one for keys_only layouts: writes the record of a value

@@ -270,7 +270,7 @@ gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row, Siz
 {
 	const GsKeyLayout *layout = writer->layout;
 	const Size	words_bytes = sizeof(uint64) * layout->nwords;
-	Size		row_bytes = row_len;
+	const Size	row_bytes = layout->keys_only ? 0 : gs_run_row_bytes(layout, record, row_len);
 	char		header[2 * MOST_NUMBER_BYTES];
 	char	   *end;
 
@@ -281,15 +281,13 @@ gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row, Siz
 	}
 	end = put_number(header, (uint64) row_len << 1 | with_record);
 	if (with_record)
-	{
-		row_bytes = gs_run_row_bytes(layout, record, row_len);
 		end = put_number(end, gs_record_nulls(record, layout->nwords));
-	}
-	writer->longest = Max(writer->longest, words_bytes + GS_ALIGN_ROW(row_bytes));
+	writer->longest = Max(writer->longest, words_bytes + row_bytes);
 	write_bytes(writer, header, end - header);
 	if (with_record)
 		write_bytes(writer, record, words_bytes);
-	write_bytes(writer, row + MINIMAL_TUPLE_DATA_OFFSET, row_bytes - MINIMAL_TUPLE_DATA_OFFSET);
+	write_bytes(writer, row + MINIMAL_TUPLE_DATA_OFFSET,
+				(with_record ? row_bytes : row_len) - MINIMAL_TUPLE_DATA_OFFSET);
 }
 
 GsRun
@@ -404,21 +402,27 @@ take_number(GsRunReader *reader)
 	return number;
 }
 
-/* Has room for an entry of so many bytes and a link, of which the first ones are there. */
-static inline void
-reserve_entry(GsRunReader *reader, Size nbytes, Size nthere)
+uint64 *
+gs_run_reader_reserve(GsRunReader *reader, Size nbytes)
 {
-	char	   *larger;
+	const Size	larger_bytes = nbytes + nbytes / 2;
+	char	   *larger = MemoryContextAllocHuge(reader->store->context, larger_bytes + LINK_BYTES);
 
-	if (likely(nbytes + LINK_BYTES <= reader->entry_bytes))
-		return;
-	reader->entry_bytes = nbytes + nbytes / 2 + LINK_BYTES;
-	larger = MemoryContextAllocHuge(reader->store->context, reader->entry_bytes);
-	if (nthere > 0)
-		memcpy(larger, reader->entry, nthere);
 	if (reader->entry != NULL)
+	{
+		memcpy(larger, reader->entry, reader->entry_bytes);
 		pfree(reader->entry);
+	}
 	reader->entry = larger;
+	reader->entry_bytes = larger_bytes;
+	return (uint64 *) larger;
+}
+
+static inline void
+reserve(GsRunReader *reader, Size nbytes)
+{
+	if (unlikely(!gs_run_reader_has_room(reader, nbytes)))
+		(void) gs_run_reader_reserve(reader, nbytes);
 }
 
 uint64 *
@@ -437,20 +441,20 @@ gs_run_reader_next(GsRunReader *reader, bool *has_record)
 	*has_record = true;
 	if (layout->keys_only)
 	{
-		reserve_entry(reader, words_bytes, 0);
+		reserve(reader, words_bytes);
 		take_bytes(reader, reader->entry, words_bytes);
 		return (uint64 *) reader->entry;
 	}
 	number = take_number(reader);
 	*has_record = number & 1;
 	row_len = row_bytes = number >> 1;
-	reserve_entry(reader, words_bytes + row_bytes, 0);
+	reserve(reader, words_bytes + row_bytes);
 	if (*has_record)
 	{
 		nulls = (uint32) take_number(reader);
 		take_bytes(reader, reader->entry, words_bytes);
 		row_bytes = gs_run_row_bytes(layout, (const uint64 *) reader->entry, row_len);
-		reserve_entry(reader, words_bytes + row_bytes, words_bytes);
+		reserve(reader, words_bytes + row_bytes);
 	}
 	row = reader->entry + words_bytes;
 	number = gs_run_last_word(row_len, nulls);

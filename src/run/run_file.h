@@ -12,9 +12,11 @@
  * the row are the bytes of keys that do not stand in it, such as those of a value that had to be
  * fetched.  In a keys_only layout there is the one key word and nothing else.
  *
- * A record that costs little is made again from the row when that is read (run_set.c), as a
- * bigint's does: 5 ns, and 8 bytes less to write and to read, so that a run takes no more disk than
- * a tape of PostgreSQL's.  What was fetched, or made by a collation, is not fetched or made for each merge.
+ * Most records are made again from the row when that is read (run_set.c): so a run takes no more
+ * disk than a tape of PostgreSQL's.  That of a bigint takes 5 ns, and 8 bytes less are written and read.
+ * A long value that had to be fetched is fetched again, as it would fill the disk with bytes that PostgreSQL
+ * does not write, and the kernel takes 0.25 s to delete 1 GB of them, which a cancel would wait for.  What takes long to
+ * make, as a collation's keys do, is kept.
  * In a layout without columns there are no records: those are runs that only comparisons merge.
  *
  * As a reader hands a row out, it stands behind its record, whose last word (batch.h) is in the place
@@ -183,7 +185,7 @@ typedef struct GsRunReader
 	char	   *at;				/* what comes next */
 	char	   *limit;			/* the end of what was read */
 	char	   *entry;			/* the last record, and its row */
-	Size		entry_bytes;	/* of that memory */
+	Size		entry_bytes;	/* that there is room for */
 } GsRunReader;
 
 /* A buffer must have room for more than a link. */
@@ -196,6 +198,15 @@ extern void gs_run_reader_begin(GsRunReader *reader, GsRunStore *store,
  * is none, there is room for it, and its last word has no NULL bits.
  */
 extern uint64 *gs_run_reader_next(GsRunReader *reader, bool *has_record);
+
+/* Room for so many bytes of a record, its row and its keys: where they are then. */
+static inline bool
+gs_run_reader_has_room(const GsRunReader *reader, Size nbytes)
+{
+	return nbytes <= reader->entry_bytes;
+}
+
+extern uint64 *gs_run_reader_reserve(GsRunReader *reader, Size nbytes);
 
 /* Frees what it holds beside the buffer. */
 extern void gs_run_reader_end(GsRunReader *reader);

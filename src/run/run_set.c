@@ -256,9 +256,13 @@ copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
 	return spill->row;
 }
 
-/* Can a row's record be made again from what the run has of it, for little? */
+/*
+ * Is a row's record better made again?  Ours does not cut keys (make_own_key()), and of one that was cut
+ * it would be another.  And what is behind the row was made or fetched, for more than it takes
+ * to keep it, unless it is long.
+ */
 static inline bool
-can_remake(const GsSpill *spill, const uint64 *record, Size row_len)
+is_remade(const GsSpill *spill, const uint64 *record, Size row_len)
 {
 	const GsKeyLayout *layout = spill->layout;
 
@@ -267,9 +271,10 @@ can_remake(const GsSpill *spill, const uint64 *record, Size row_len)
 		if (layout->columns[i].variable)
 		{
 			const uint64 tail = record[layout->columns[i].tail_word];
+			const Size	len = gs_tail_len(tail);
 
-			if (gs_tail_len(tail) > GS_SORT_KEY_SHORT ||
-				(Size) gs_tail_offset(tail) + gs_tail_len(tail) > row_len)
+			if (len == GS_SORT_KEY_CUT ||
+				(len < GS_SORT_KEY_CUT && gs_tail_offset(tail) + len > row_len))
 				return false;
 		}
 	}
@@ -281,7 +286,7 @@ static inline void
 write_row(GsSpill *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
 {
 	gs_run_write_row(writer, record, row, row_len,
-					 spill->layout->ncolumns > 0 && !can_remake(spill, record, row_len));
+					 spill->layout->ncolumns > 0 && !is_remade(spill, record, row_len));
 }
 
 /* Writes a row whose record stayed with a device: makes it again. */
@@ -392,25 +397,55 @@ gs_spill_write_tuple(GsSpill *spill, MinimalTuple row)
 
 /* ------------------------------------------------------------------- merges */
 
+/* Makes the record of a row that a reader has read; where it is then, with what goes behind the row. */
+static uint64 *
+make_record(GsSpill *spill, GsRunReader *reader, uint64 *record)
+{
+	const int	nwords = spill->layout->nwords;
+	const Size	row_len = gs_run_row_len(spill->layout, record);
+	GsRowSource source = {.body = (char *) (record + nwords),.nbytes = row_len};
+	const char *why_not;
+	Size		extra_bytes;
+	uint32		nulls;
+
+	if (gs_sort_key_is_direct(spill->key))
+		nulls = gs_sort_key_write_direct_row(spill->key, &source, record);
+	else
+	{
+		for (;;)
+		{
+			Size		nbytes = sizeof(uint64) * nwords + row_len;
+
+			if (!gs_sort_key_load_row(spill->key, &source, &extra_bytes, &why_not))
+				elog(ERROR, "a row that had a key has none: %s", why_not);
+			nbytes += extra_bytes;
+			if (likely(gs_run_reader_has_room(reader, nbytes)))
+				break;
+			/* what was loaded may point into the row, which is elsewhere then */
+			CHECK_FOR_INTERRUPTS();
+			record = gs_run_reader_reserve(reader, nbytes);
+			source.body = (char *) (record + nwords);
+		}
+		nulls = gs_sort_key_write(spill->key, &source, (char *) (record + nwords), row_len, record);
+		if (extra_bytes > 0)
+			CHECK_FOR_INTERRUPTS();
+	}
+	record[nwords] = gs_run_last_word(row_len, nulls);
+	return record;
+}
+
 /* The next record of a run, made again if it has none; without its keys, if none count. */
 static inline const uint64 *
-read_next(const GsSpill *spill, GsRunReader *reader)
+read_next(GsSpill *spill, GsRunReader *reader)
 {
 	bool		has_record;
 	uint64	   *record = gs_run_reader_next(reader, &has_record);
 
 	if (record == NULL)
 		return NULL;
-	record += reader->layout->nwords - spill->layout->nwords;
-	if (!has_record && spill->layout->ncolumns > 0)
-	{
-		const Size	row_len = gs_run_row_len(spill->layout, record);
-		const uint32 nulls = gs_sort_key_remake(spill->key, (char *) (record + spill->layout->nwords),
-												row_len, record);
-
-		record[spill->layout->nwords] = gs_run_last_word(row_len, nulls);
-	}
-	return record;
+	if (spill->layout->ncolumns == 0)
+		return record + reader->layout->nwords;
+	return has_record ? record : make_record(spill, reader, record);
 }
 
 /* Begins to merge some of the runs, which may or may not be wanted any more. */
