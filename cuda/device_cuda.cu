@@ -66,7 +66,7 @@ struct GsStream
 	uint64_t tickets[GS_STREAM_EVENTS];
 	uint32_t oldest;
 	uint32_t npending;
-	uint64_t last_ticket;
+	uint64_t last_fence;
 	uint64_t passed;
 };
 
@@ -284,7 +284,7 @@ cuda_stream_open(GsDevice *device)
 	{
 		stream = cuda_device(device)->kept_streams[--cuda_device(device)->nkept_streams];
 		stream->npending = 0;
-		stream->last_ticket = 0;
+		stream->last_fence = 0;
 		stream->passed = 0;
 		return stream;
 	}
@@ -331,7 +331,7 @@ look_what_passed(GsStream *stream)
 }
 
 static bool
-cuda_mark(GsStream *stream, uint64_t *ticket)
+cuda_mark(GsStream *stream, uint64_t *fence)
 {
 	uint32_t newest;
 
@@ -340,18 +340,18 @@ cuda_mark(GsStream *stream, uint64_t *ticket)
 	if (stream->npending < GS_STREAM_EVENTS)
 		stream->npending++;
 	newest = (stream->oldest + stream->npending - 1) % GS_STREAM_EVENTS;
-	stream->tickets[newest] = ++stream->last_ticket;
-	*ticket = stream->last_ticket;
+	stream->tickets[newest] = ++stream->last_fence;
+	*fence = stream->last_fence;
 	return is_done(stream->device, "cudaEventRecord",
 				   cudaEventRecord(stream->events[newest], stream->stream));
 }
 
 static bool
-cuda_reached(GsStream *stream, uint64_t *ticket)
+cuda_reached(GsStream *stream, uint64_t *fence)
 {
 	const bool ok = enter(stream->device) && look_what_passed(stream);
 
-	*ticket = stream->passed;
+	*fence = stream->passed;
 	return ok;
 }
 
@@ -410,7 +410,7 @@ step_temp_bytes(GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 			return gs_sort_ties_temp_bytes(algorithm, n);
 		case GS_STEP_SORT_TAILS:
 			return gs_sort_tails_temp_bytes(n);
-		case GS_STEP_ROW_ENDS:
+		case GS_STEP_ROW_END_OFFSETS:
 			return gs_row_ends_temp_bytes(n);
 	}
 	return 0;
@@ -438,14 +438,14 @@ has_temp(GsStream *stream, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n,
 }
 
 static bool
-cuda_pack(GsStream *stream, const GsDeviceRows *rows, int level, int row_bits, uint64_t *d_words,
-		  GsPackFacts *d_facts, void *d_temp, size_t temp_bytes)
+cuda_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_words,
+		  GsPackResults *d_results, void *d_temp, size_t temp_bytes)
 {
 	if (!enter(stream->device))
 		return false;
 	if (d_temp != NULL && temp_bytes < gs_pack_temp_bytes())
 		return is_queued(stream, "pack", GS_DEVICE_TEMP_TOO_SMALL);
-	return is_queued(stream, "pack", gs_device_pack(rows, level, row_bits, d_words, d_facts, d_temp, stream->stream));
+	return is_queued(stream, "pack", gs_device_pack(rows, chunk, row_bits, d_words, d_results, d_temp, stream->stream));
 }
 
 /*
@@ -529,10 +529,10 @@ cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64
 }
 
 static bool
-cuda_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int level, uint64_t *d_keys)
+cuda_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "tie_keys", gs_device_tie_keys(rows, ties, level, d_keys, stream->stream));
+		is_queued(stream, "tie_keys", gs_device_tie_keys(rows, ties, chunk, d_keys, stream->stream));
 }
 
 static bool
@@ -564,28 +564,28 @@ cuda_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 
 static bool
 cuda_row_ends(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			  uint64_t *d_ends, void *d_temp, size_t temp_bytes)
+			  uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_ROW_ENDS, GS_ALGORITHM_AUTO, rows->nrows, temp_bytes) &&
+		has_temp(stream, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_AUTO, rows->nrows, temp_bytes) &&
 		is_queued(stream, "row_ends",
-				  gs_device_row_ends(rows, d_words, row_bits, d_ends, d_temp, stream->stream));
+				  gs_device_row_ends(rows, d_words, row_bits, d_end_offsets, d_temp, stream->stream));
 }
 
 static bool
-cuda_cut(GsStream *stream, uint64_t nrows, const uint64_t *d_ends, uint64_t step, uint32_t ncuts,
-		 uint64_t *d_cuts)
+cuda_cut(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries,
+		 uint64_t *d_boundaries)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "cut", gs_device_cut(nrows, d_ends, step, ncuts, d_cuts, stream->stream));
+		is_queued(stream, "cut", gs_device_cut(nrows, d_end_offsets, step, nboundaries, d_boundaries, stream->stream));
 }
 
 static bool
 cuda_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			const uint64_t *d_ends, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
+			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_ends, first, nrows, d_to, to_bytes, stream->stream));
+		is_queued(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes, stream->stream));
 }
 
 static bool

@@ -18,10 +18,10 @@
 
 /* kernel_pack.cu.  d_temp, if not NULL, becomes what GS_RADIX_COUNTED asks for. */
 extern size_t gs_pack_temp_bytes(void);
-extern GsDeviceStatus gs_device_pack(const GsDeviceRows *rows, int level, int row_bits,
-									 uint64_t *d_words, GsPackFacts *d_facts, void *d_temp,
+extern GsDeviceStatus gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits,
+									 uint64_t *d_words, GsPackResults *d_results, void *d_temp,
 									 void *stream);
-extern GsDeviceStatus gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int level,
+extern GsDeviceStatus gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk,
 										 uint64_t *d_keys, void *stream);
 
 /* kernel_ties.cu */
@@ -49,11 +49,11 @@ extern GsDeviceStatus gs_device_sort_tails(const GsDeviceRows *rows, const GsTie
 /* kernel_rows.cu */
 extern size_t gs_row_ends_temp_bytes(uint64_t n);
 extern GsDeviceStatus gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words,
-										 int row_bits, uint64_t *d_ends, void *d_temp, void *stream);
-extern GsDeviceStatus gs_device_cut(uint64_t nrows, const uint64_t *d_ends, uint64_t step,
-									uint32_t ncuts, uint64_t *d_cuts, void *stream);
+										 int row_bits, uint64_t *d_end_offsets, void *d_temp, void *stream);
+extern GsDeviceStatus gs_device_cut(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
+									uint32_t nboundaries, uint64_t *d_boundaries, void *stream);
 extern GsDeviceStatus gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words,
-									   int row_bits, const uint64_t *d_ends, uint64_t first,
+									   int row_bits, const uint64_t *d_end_offsets, uint64_t first,
 									   uint32_t nrows, char *d_to, size_t to_bytes, void *stream);
 extern GsDeviceStatus gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words,
 											int row_bits, uint64_t first, uint32_t nrows,

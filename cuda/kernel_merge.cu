@@ -50,7 +50,7 @@ gs_merge_temp(uint64_t nitems)
 
 template <typename Value, bool has_tails, typename Shape>
 static GsDeviceStatus
-gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp, void *stream)
+gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *properties, void *d_temp, void *stream)
 {
 	static GsKernelFacts tile_known;
 	static GsKernelFacts piece_known;
@@ -74,10 +74,10 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp
 		nrounds++;
 	to = nrounds % 2;
 
-	status = gs_kernel_resident_blocks(&tile_known, facts, tile_kernel, Shape::threads,
+	status = gs_kernel_resident_blocks(&tile_known, properties, tile_kernel, Shape::threads,
 									   shared_bytes, &resident);
 	if (status == GS_DEVICE_OK)
-		status = gs_kernel_resident_blocks(&piece_known, facts, piece_kernel, Shape::threads,
+		status = gs_kernel_resident_blocks(&piece_known, properties, piece_kernel, Shape::threads,
 										   shared_bytes, &resident);
 	if (status == GS_DEVICE_OK)
 	{
@@ -131,12 +131,12 @@ gs_merge_check_shape(const GsMergeSort *sort)
  */
 template <typename Value, bool has_tails>
 static GsDeviceStatus
-gs_merge_valued(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_temp,
+gs_merge_valued(const GsMergeSort *sort, const GsDeviceFacts *properties, void *d_temp,
 				size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
 	const bool large = sort->nitems > GS_MERGE_FEW_KEYS &&
-		sizeof(GsMergeShared<Value, Large>) <= (size_t) facts->shared_bytes;
+		sizeof(GsMergeShared<Value, Large>) <= (size_t) properties->shared_bytes;
 	const size_t nbytes = large ? gs_merge_temp<Large>(sort->nitems) :
 								  gs_merge_temp<GsMergeSmall>(sort->nitems);
 
@@ -149,29 +149,29 @@ gs_merge_valued(const GsMergeSort *sort, const GsDeviceFacts *facts, void *d_tem
 	if (temp_bytes < nbytes)
 		return GS_DEVICE_TEMP_TOO_SMALL;
 	if (large)
-		return gs_merge_typed<Value, has_tails, Large>(sort, facts, d_temp, stream);
-	return gs_merge_typed<Value, has_tails, GsMergeSmall>(sort, facts, d_temp, stream);
+		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, stream);
+	return gs_merge_typed<Value, has_tails, GsMergeSmall>(sort, properties, d_temp, stream);
 }
 
 static GsDeviceStatus
 gs_merge_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream,
 				  size_t *temp_needed)
 {
-	GsDeviceFacts facts;
-	GsDeviceStatus status = gs_device_facts(&facts);
+	GsDeviceFacts properties;
+	GsDeviceStatus status = gs_device_facts(&properties);
 
 	if (status != GS_DEVICE_OK)
 		return status;
 	if (sort->d_tails != NULL)
-		return gs_merge_valued<uint32_t, true>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+		return gs_merge_valued<uint32_t, true>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 	switch (sort->value_bytes)
 	{
 		case 0:
-			return gs_merge_valued<GsNoValue, false>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_merge_valued<GsNoValue, false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 		case 4:
-			return gs_merge_valued<uint32_t, false>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_merge_valued<uint32_t, false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 		default:
-			return gs_merge_valued<uint64_t, false>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_merge_valued<uint64_t, false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 	}
 }
 

@@ -30,10 +30,10 @@
 typedef struct GsPack
 {
 	GsDeviceRows rows;
-	int level; /* below 0: none */
+	int chunk; /* below 0: none */
 	int row_bits;
 	uint64_t *d_words;
-	GsPackFacts *d_facts;
+	GsPackResults *d_results;
 	GsRadixControl *d_control; /* NULL: digits are not counted */
 } GsPack;
 
@@ -44,37 +44,37 @@ typedef struct GsPackShared
 	GsPlace places[GS_MAX_PLACES];
 	uint32_t nplaces;
 	uint32_t batches[2]; /* of the tile's first row and of its last */
-	GsPackFacts facts;
+	GsPackResults properties;
 } GsPackShared;
 
 /* Where a row is, whatever its record says. */
 static __device__ __forceinline__ uint64_t
 gs_locate_row(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row,
-			  const uint64_t *record, GsPackFacts *facts)
+			  const uint64_t *record, GsPackResults *properties)
 {
 	const uint32_t nwords = rows.record_bytes / sizeof(uint64_t) - 1;
-	const uint32_t slot = (uint32_t) (row - batch.first_row);
+	const uint32_t entry = (uint32_t) (row - batch.first_row);
 	uint32_t start = (uint32_t) (record[nwords] >> 32);
 	uint32_t end = batch.nunits;
 	uint32_t length;
 
 	/* the next slot's record stands below this one */
-	if (slot + 1 < batch.nrows)
+	if (entry + 1 < batch.nrows)
 		end = (uint32_t) (*(record - 1) >> 32);
 	length = end - start;
 	if (start >= end || end > batch.nunits || length > rows.max_row_units)
 	{
-		facts->nfaults++;
+		properties->nfaults++;
 		start = 0;
 		length = batch.nunits > 0;
 	}
-	facts->max_row_units = max(facts->max_row_units, length);
+	properties->max_row_units = max(properties->max_row_units, length);
 	return ((uint64_t) (uintptr_t) batch.d_rows / GS_ROW_ALIGN + start) << GS_LOCATION_LENGTH_BITS | length;
 }
 
 template <bool is_range, bool counted>
 static __device__ __forceinline__ void
-gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end, GsPackFacts *facts)
+gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end, GsPackResults *properties)
 {
 	const GsDeviceRows &rows = pack.rows;
 	const uint32_t first_batch = s.batches[0];
@@ -92,13 +92,13 @@ gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end, 
 		const uint64_t *record = gs_record_in(rows, batch, row);
 
 		if (is_range)
-			bits = gs_range_value(s.packing, s.packing.levels[pack.level], record);
-		else if (pack.level >= 0)
-			bits = gs_level_value(&s.packing, &s.packing.levels[pack.level], record, gs_squeeze);
+			bits = gs_range_value(s.packing, s.packing.chunks[pack.chunk], record);
+		else if (pack.chunk >= 0)
+			bits = gs_key_chunk_value(&s.packing, &s.packing.chunks[pack.chunk], record, gs_extract_bits);
 		word = bits << pack.row_bits | row;
 		pack.d_words[row] = word;
 		if (!rows.keys_only)
-			rows.d_locations[row] = gs_locate_row(rows, batch, row, record, facts);
+			rows.d_locations[row] = gs_locate_row(rows, batch, row, record, properties);
 		if (counted)
 		{
 #pragma unroll
@@ -116,21 +116,21 @@ __launch_bounds__(GS_PACK_THREADS)
 {
 	__shared__ GsPackShared s;
 	const uint64_t ntile = GS_PACK_THREADS * GS_PACK_ITEMS;
-	GsPackFacts facts = {0, 0};
+	GsPackResults properties = {0, 0};
 	bool is_range;
 
-	if (pack.level >= 0)
+	if (pack.chunk >= 0)
 		gs_share_packing(&s.packing, pack.rows.d_packing);
 	if (counted)
 		for (uint32_t i = threadIdx.x; i < GS_MAX_PLACES * GS_NDIGITS; i += GS_PACK_THREADS)
 			(&s.counts[0][0])[i] = 0;
 	if (threadIdx.x == 0)
-		s.facts = facts;
+		s.properties = properties;
 	__syncthreads();
-	is_range = pack.level >= 0 && gs_level_is_range(s.packing, s.packing.levels[pack.level]);
+	is_range = pack.chunk >= 0 && gs_level_is_range(s.packing, s.packing.chunks[pack.chunk]);
 	if (threadIdx.x == 0)
-		s.nplaces = pack.level < 0 ? 0 :
-									 gs_radix_places(s.places, pack.row_bits, pack.row_bits + s.packing.levels[pack.level].bits);
+		s.nplaces = pack.chunk < 0 ? 0 :
+									 gs_radix_places(s.places, pack.row_bits, pack.row_bits + s.packing.chunks[pack.chunk].bits);
 
 	for (uint64_t start = blockIdx.x * ntile; start < pack.rows.nrows; start += gridDim.x * ntile)
 	{
@@ -142,19 +142,19 @@ __launch_bounds__(GS_PACK_THREADS)
 												   threadIdx.x == 0 ? start : end - 1);
 		__syncthreads();
 		if (is_range)
-			gs_pack_tile<true, counted>(pack, s, start, end, &facts);
+			gs_pack_tile<true, counted>(pack, s, start, end, &properties);
 		else
-			gs_pack_tile<false, counted>(pack, s, start, end, &facts);
+			gs_pack_tile<false, counted>(pack, s, start, end, &properties);
 	}
 
-	atomicAdd(&s.facts.nfaults, facts.nfaults);
-	atomicMax(&s.facts.max_row_units, facts.max_row_units);
+	atomicAdd(&s.properties.nfaults, properties.nfaults);
+	atomicMax(&s.properties.max_row_units, properties.max_row_units);
 	__syncthreads();
 	if (threadIdx.x == 0)
 	{
-		if (s.facts.nfaults != 0)
-			atomicAdd(&pack.d_facts->nfaults, s.facts.nfaults);
-		atomicMax(&pack.d_facts->max_row_units, s.facts.max_row_units);
+		if (s.properties.nfaults != 0)
+			atomicAdd(&pack.d_results->nfaults, s.properties.nfaults);
+		atomicMax(&pack.d_results->max_row_units, s.properties.max_row_units);
 	}
 	if (counted)
 	{
@@ -179,15 +179,15 @@ __launch_bounds__(GS_STEP_THREADS)
 	gs_share_packing(&s_packing, rows.d_packing);
 	__syncthreads();
 
-	const GsLevel &level = s_packing.levels[level_number];
+	const GsKeyChunk &chunk = s_packing.chunks[level_number];
 
 	for (uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x; k < ties.nties; k += stride)
 	{
-		const uint64_t bits = gs_level_value(&s_packing, &level, gs_record_of(rows, ties.d_rows[k]),
-											 gs_squeeze);
+		const uint64_t bits = gs_key_chunk_value(&s_packing, &chunk, gs_record_of(rows, ties.d_rows[k]),
+											 gs_extract_bits);
 
 		/* 64 bits leave room for no group but the first */
-		d_keys[k] = level.bits == 64 ? bits : (uint64_t) ties.d_groups[k] << level.bits | bits;
+		d_keys[k] = chunk.bits == 64 ? bits : (uint64_t) ties.d_groups[k] << chunk.bits | bits;
 	}
 }
 
@@ -198,25 +198,25 @@ gs_pack_temp_bytes(void)
 }
 
 GsDeviceStatus
-gs_device_pack(const GsDeviceRows *rows, int level, int row_bits, uint64_t *d_words,
-			   GsPackFacts *d_facts, void *d_temp, void *stream)
+gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_words,
+			   GsPackResults *d_results, void *d_temp, void *stream)
 {
 	static GsKernelFacts known[2];
-	const bool counted = d_temp != NULL && level >= 0;
+	const bool counted = d_temp != NULL && chunk >= 0;
 	const void *kernel = counted ? (const void *) gs_pack_kernel<true> : (const void *) gs_pack_kernel<false>;
 	const uint64_t ntile = GS_PACK_THREADS * GS_PACK_ITEMS;
 	const uint64_t ntiles = (rows->nrows + ntile - 1) / ntile;
-	GsPack pack = {*rows, level, row_bits, d_words, d_facts, (GsRadixControl *) d_temp};
-	GsDeviceFacts facts;
+	GsPack pack = {*rows, chunk, row_bits, d_words, d_results, (GsRadixControl *) d_temp};
+	GsDeviceFacts properties;
 	GsDeviceStatus status;
 	uint32_t nblocks;
 	void *args[] = {&pack};
 
-	status = gs_device_facts(&facts);
+	status = gs_device_facts(&properties);
 	if (status == GS_DEVICE_OK && d_temp != NULL)
 		status = gs_cuda_status(cudaMemsetAsync(d_temp, 0, sizeof(GsRadixControl), (cudaStream_t) stream));
 	if (status == GS_DEVICE_OK)
-		status = gs_kernel_resident_blocks(&known[counted], &facts, kernel, GS_PACK_THREADS, 0, &nblocks);
+		status = gs_kernel_resident_blocks(&known[counted], &properties, kernel, GS_PACK_THREADS, 0, &nblocks);
 	if (status == GS_DEVICE_OK)
 		status = gs_launch(kernel, (uint32_t) (ntiles < nblocks ? ntiles : nblocks), GS_PACK_THREADS, 0,
 						   stream, false, args);
@@ -224,21 +224,21 @@ gs_device_pack(const GsDeviceRows *rows, int level, int row_bits, uint64_t *d_wo
 }
 
 GsDeviceStatus
-gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int level, uint64_t *d_keys, void *stream)
+gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys, void *stream)
 {
 	static GsKernelFacts known;
 	const void *kernel = (const void *) gs_tie_keys_kernel;
 	const uint64_t needed = (ties->nties + GS_STEP_THREADS - 1) / GS_STEP_THREADS;
-	GsDeviceFacts facts;
+	GsDeviceFacts properties;
 	GsDeviceStatus status;
 	uint32_t nblocks;
-	void *args[] = {(void *) rows, (void *) ties, &level, &d_keys};
+	void *args[] = {(void *) rows, (void *) ties, &chunk, &d_keys};
 
 	if (ties->nties == 0)
 		return GS_DEVICE_OK;
-	status = gs_device_facts(&facts);
+	status = gs_device_facts(&properties);
 	if (status == GS_DEVICE_OK)
-		status = gs_kernel_resident_blocks(&known, &facts, kernel, GS_STEP_THREADS, 0, &nblocks);
+		status = gs_kernel_resident_blocks(&known, &properties, kernel, GS_STEP_THREADS, 0, &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	return gs_launch(kernel, (uint32_t) (needed < nblocks ? needed : nblocks), GS_STEP_THREADS, 0, stream,

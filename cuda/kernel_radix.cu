@@ -19,11 +19,11 @@
 /* What a sort comes to for one pair of types; two questions, one answer. */
 template <typename Key, typename Value>
 static GsDeviceStatus
-gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp,
+gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *properties, void *d_temp,
 			   size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	typedef GsRadixTile<sizeof(Key), GsHasValue<Value>::yes ? sizeof(Value) : 0> Tile;
-	const size_t shared_bytes = facts->shared_bytes;
+	const size_t shared_bytes = properties->shared_bytes;
 	const bool many = sort->nitems > GS_SOME_KEYS &&
 		sizeof(GsRadixShared<Key, Value, Tile::threads, Tile::items, Tile::staged>) <= shared_bytes;
 	const bool some = !many && sort->nitems > GS_FEW_KEYS &&
@@ -47,31 +47,31 @@ gs_radix_typed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp
 		return GS_DEVICE_OK;
 	}
 	if (sort->nitems <= GS_BLOCK_SORT)
-		return gs_radix_launch_block<Key, Value, GS_BLOCK_SORT_THREADS, GS_BLOCK_SORT_ITEMS>(sort, facts, stream);
+		return gs_radix_launch_block<Key, Value, GS_BLOCK_SORT_THREADS, GS_BLOCK_SORT_ITEMS>(sort, properties, stream);
 	if (many)
 		return gs_radix_launch<Key, Value, Tile::threads, Tile::items, Tile::blocks,
-							   Tile::lookback, Tile::staged, GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
+							   Tile::lookback, Tile::staged, GS_RANK_METHOD>(sort, properties, d_temp, temp_bytes, stream);
 	if (some)
 		return gs_radix_launch<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_SOME_BLOCKS,
 							   GS_SOME_LOOKBACK, GS_FEW_STAGED,
-							   GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
+							   GS_RANK_METHOD>(sort, properties, d_temp, temp_bytes, stream);
 	return gs_radix_launch<Key, Value, GS_FEW_THREADS, GS_FEW_ITEMS, 1, GS_FEW_LOOKBACK, GS_FEW_STAGED,
-						   GS_RANK_METHOD>(sort, facts, d_temp, temp_bytes, stream);
+						   GS_RANK_METHOD>(sort, properties, d_temp, temp_bytes, stream);
 }
 
 template <typename Key>
 static GsDeviceStatus
-gs_radix_keyed(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp,
+gs_radix_keyed(const GsRadixSort *sort, const GsDeviceFacts *properties, void *d_temp,
 			   size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	switch (sort->value_bytes)
 	{
 		case 0:
-			return gs_radix_typed<Key, GsNoValue>(sort, facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_typed<Key, GsNoValue>(sort, properties, d_temp, temp_bytes, stream, temp_needed);
 		case 4:
-			return gs_radix_typed<Key, uint32_t>(sort, facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_typed<Key, uint32_t>(sort, properties, d_temp, temp_bytes, stream, temp_needed);
 		default:
-			return gs_radix_typed<Key, uint64_t>(sort, facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_typed<Key, uint64_t>(sort, properties, d_temp, temp_bytes, stream, temp_needed);
 	}
 }
 
@@ -79,21 +79,21 @@ static GsDeviceStatus
 gs_radix_dispatch(const GsRadixSort *sort, void *d_temp, size_t temp_bytes, void *stream,
 				  size_t *temp_needed)
 {
-	GsDeviceFacts facts;
-	GsDeviceStatus status = gs_device_facts(&facts);
+	GsDeviceFacts properties;
+	GsDeviceStatus status = gs_device_facts(&properties);
 
 	if (status != GS_DEVICE_OK)
 		return status;
 	switch (sort->key_bytes)
 	{
 		case 1:
-			return gs_radix_keyed<uint8_t>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_keyed<uint8_t>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 		case 2:
-			return gs_radix_keyed<uint16_t>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_keyed<uint16_t>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 		case 4:
-			return gs_radix_keyed<uint32_t>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_keyed<uint32_t>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 		default:
-			return gs_radix_keyed<uint64_t>(sort, &facts, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_keyed<uint64_t>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 	}
 }
 

@@ -73,7 +73,7 @@ gs_radix_plan(GsRadixPlan *plan, const GsRadixSort *sort)
 /* All in one block; its tile holds sort->nitems. */
 template <typename Key, typename Value, int nthreads, int nitems>
 static GsDeviceStatus
-gs_radix_launch_block(const GsRadixSort *sort, const GsDeviceFacts *facts, void *stream)
+gs_radix_launch_block(const GsRadixSort *sort, const GsDeviceFacts *properties, void *stream)
 {
 	static GsKernelFacts known;
 	const void *kernel = (const void *) gs_radix_block_kernel<Key, Value, nthreads, nitems>;
@@ -84,7 +84,7 @@ gs_radix_launch_block(const GsRadixSort *sort, const GsDeviceFacts *facts, void 
 	void *args[] = {&plan};
 
 	gs_radix_plan(&plan, sort);
-	status = gs_kernel_resident_blocks(&known, facts, kernel, nthreads, shared_bytes, &nblocks);
+	status = gs_kernel_resident_blocks(&known, properties, kernel, nthreads, shared_bytes, &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	return gs_launch(kernel, 1, nthreads, shared_bytes, stream, false, args);
@@ -93,7 +93,7 @@ gs_radix_launch_block(const GsRadixSort *sort, const GsDeviceFacts *facts, void 
 template <typename Key, typename Value, int nthreads, int nitems, int nblocks_sm,
 		  int lookback_width, bool staged, int rank_method>
 static GsDeviceStatus
-gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_temp,
+gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *properties, void *d_temp,
 				size_t temp_bytes, void *stream)
 {
 	static GsKernelFacts count_known;
@@ -107,7 +107,7 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	const uint64_t count_step = (uint64_t) GS_COUNT_THREADS * 4 * 16 / sizeof(Key);
 	const uint64_t nsteps = (sort->nitems + count_step - 1) / count_step;
 	const bool counted = sort->flags & GS_RADIX_COUNTED;
-	const bool early = facts->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
+	const bool early = properties->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
 	GsRadixPlan plan;
 	GsRadixTemp temp;
 	GsDeviceStatus status;
@@ -135,7 +135,7 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	if (status != GS_DEVICE_OK)
 		return status;
 
-	status = gs_kernel_resident_blocks(&count_known, facts, count_kernel, GS_COUNT_THREADS, 0, &nblocks);
+	status = gs_kernel_resident_blocks(&count_known, properties, count_kernel, GS_COUNT_THREADS, 0, &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	nblocks = (uint32_t) (nsteps < nblocks ? nsteps : nblocks);
@@ -146,7 +146,7 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *facts, void *d_tem
 	if (status != GS_DEVICE_OK)
 		return status;
 
-	status = gs_kernel_resident_blocks(&pass_known, facts, pass_kernel, nthreads, shared_bytes, &nblocks);
+	status = gs_kernel_resident_blocks(&pass_known, properties, pass_kernel, nthreads, shared_bytes, &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	if (temp.nrows < nblocks)

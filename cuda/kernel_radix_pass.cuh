@@ -72,7 +72,7 @@ struct GsRadixShared
 	uint32_t counts[GS_NDIGITS]; /* of the tile */
 	uint64_t first[GS_NDIGITS];  /* output place of tile place 0, by digit */
 	uint32_t sums[GS_DIGIT_WARPS];
-	uint32_t ticket;
+	uint32_t tile_id;
 };
 
 /* No place varies: the output is the input. */
@@ -132,7 +132,7 @@ __launch_bounds__(nthreads, nblocks)
 #endif
 	/* tickets were cleared before anything of this sort began */
 	if (hasty && threadIdx.x == 0)
-		s.ticket = atomicAdd(&plan.d_control->tickets[pass][portion], 1);
+		s.tile_id = atomicAdd(&plan.d_control->tickets[pass][portion], 1);
 #if __CUDA_ARCH__ >= 900
 	/* ... and, like this one, waits here until its predecessor is done */
 	cudaGridDependencySynchronize();
@@ -179,12 +179,12 @@ __launch_bounds__(nthreads, nblocks)
 	uint16_t *s_counters = s.counters[warp];
 
 	if (!hasty && threadIdx.x == 0)
-		s.ticket = atomicAdd(d_ticket, 1);
+		s.tile_id = atomicAdd(d_ticket, 1);
 	__syncthreads();
 
 	for (;;)
 	{
-		const uint32_t tile = s.ticket;
+		const uint32_t tile = s.tile_id;
 
 		if (tile >= ntiles)
 			break;
@@ -375,7 +375,7 @@ __launch_bounds__(nthreads, nblocks)
 		if (hasty && ntiles <= gridDim.x)
 			break; /* one for each block */
 		if (threadIdx.x == 0)
-			s.ticket = atomicAdd(d_ticket, 1);
+			s.tile_id = atomicAdd(d_ticket, 1);
 		__syncthreads();
 	}
 }

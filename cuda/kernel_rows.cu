@@ -41,7 +41,7 @@
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_tile_ends_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits,
-						const uint64_t *d_locations, uint64_t *d_ends, uint64_t *d_sums)
+						const uint64_t *d_locations, uint64_t *d_end_offsets, uint64_t *d_sums)
 {
 	/* a tile's sum fits: 2 * 2^18 for each of its rows at most */
 	__shared__ uint32_t s_ends[GS_ENDS_TILE];
@@ -81,7 +81,7 @@ __launch_bounds__(GS_STEP_THREADS)
 		const uint32_t i = item * GS_STEP_THREADS + threadIdx.x;
 
 		if (start + i < n)
-			d_ends[start + i] = s_ends[i];
+			d_end_offsets[start + i] = s_ends[i];
 	}
 	if (threadIdx.x == 0)
 		d_sums[blockIdx.x] = total;
@@ -89,7 +89,7 @@ __launch_bounds__(GS_STEP_THREADS)
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_add_before_kernel(const uint64_t n, const uint64_t *d_before, uint64_t *d_ends)
+	gs_add_before_kernel(const uint64_t n, const uint64_t *d_before, uint64_t *d_end_offsets)
 {
 	const uint64_t start = (uint64_t) blockIdx.x * GS_ENDS_TILE;
 	const uint64_t before = d_before[blockIdx.x];
@@ -100,32 +100,32 @@ __launch_bounds__(GS_STEP_THREADS)
 		const uint64_t i = start + item * GS_STEP_THREADS + threadIdx.x;
 
 		if (i < n)
-			d_ends[i] += before;
+			d_end_offsets[i] += before;
 	}
 }
 
 /* One thread a border between batches. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_cut_kernel(const uint64_t nrows, const uint64_t *d_ends, const uint64_t step, const uint32_t ncuts,
-				  uint64_t *d_cuts)
+	gs_cut_kernel(const uint64_t nrows, const uint64_t *d_end_offsets, const uint64_t step, const uint32_t nboundaries,
+				  uint64_t *d_boundaries)
 {
 	const uint64_t b = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 	uint64_t low = 0;
 	uint64_t high = nrows;
 
-	if (b >= ncuts)
+	if (b >= nboundaries)
 		return;
 	while (low < high)
 	{
 		const uint64_t middle = low + (high - low) / 2;
 
-		if (d_ends[middle] <= b * step)
+		if (d_end_offsets[middle] <= b * step)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	d_cuts[b] = low;
+	d_boundaries[b] = low;
 }
 
 /* --------------------------------------------------------------------------------- gather */
@@ -135,7 +135,7 @@ typedef struct GsGather
 	const uint64_t *d_words;
 	int row_bits;
 	const uint64_t *d_locations;
-	const uint64_t *d_ends;
+	const uint64_t *d_end_offsets;
 	uint64_t first;
 	uint32_t nrows;
 	uint32_t max_units; /* there is no room for more */
@@ -145,9 +145,9 @@ typedef struct GsGather
 
 /* Units of all rows before row i of the order. */
 static __device__ __forceinline__ uint64_t
-gs_units_before(const uint64_t *d_ends, uint64_t i)
+gs_units_before(const uint64_t *d_end_offsets, uint64_t i)
 {
-	return i == 0 ? 0 : (d_ends[i - 1] - i) / 2;
+	return i == 0 ? 0 : (d_end_offsets[i - 1] - i) / 2;
 }
 
 /* The first row that ends behind a unit; all threads call it. */
@@ -164,7 +164,7 @@ gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint
 	{
 		const uint64_t asked = first + (uint64_t) threadIdx.x * step;
 		const uint32_t nbefore = __syncthreads_count(asked < high &&
-													 gs_units_before(gather.d_ends, gather.first + asked + 1) - base <= unit);
+													 gs_units_before(gather.d_end_offsets, gather.first + asked + 1) - base <= unit);
 
 		/* it is behind the last of these, and not behind the next one asked */
 		if (nbefore > 0)
@@ -206,8 +206,8 @@ __launch_bounds__(GS_GATHER_THREADS)
 	cudaGridDependencySynchronize();
 #endif
 
-	const uint64_t base = gs_units_before(gather.d_ends, gather.first);
-	const uint64_t nunits = gs_units_before(gather.d_ends, gather.first + gather.nrows) - base;
+	const uint64_t base = gs_units_before(gather.d_end_offsets, gather.first);
+	const uint64_t nunits = gs_units_before(gather.d_end_offsets, gather.first + gather.nrows) - base;
 	const uint32_t tile_start = blockIdx.x * GS_GATHER_TILE;
 	const uint32_t tile_end = (uint32_t) min(min((uint64_t) tile_start + GS_GATHER_TILE, nunits),
 											 (uint64_t) gather.max_units);
@@ -230,7 +230,7 @@ __launch_bounds__(GS_GATHER_THREADS)
 			const uint64_t i = gather.first + mine;
 			const uint64_t location = gather.d_locations[gs_row_of_word(gather.d_words[i], gather.row_bits)];
 
-			start = (uint32_t) (gs_units_before(gather.d_ends, i) - base);
+			start = (uint32_t) (gs_units_before(gather.d_end_offsets, i) - base);
 			s_sources[threadIdx.x] = GS_LOCATION_ADDRESS(location) - sizeof(uint64_t) * start;
 			if (start >= tile_start && start < tile_end)
 				gather.d_offsets_top[-(int64_t) mine - 1] = start;
@@ -299,14 +299,14 @@ gs_row_ends_temp_bytes(uint64_t n)
 }
 
 GsDeviceStatus
-gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t *d_ends,
+gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t *d_end_offsets,
 				   void *d_temp, void *stream)
 {
 	uint64_t n = rows->nrows;
 	const uint64_t *d_locations = rows->d_locations;
 	const uint32_t nblocks = gs_blocks(n, GS_ENDS_TILE);
-	void *tile_args[] = {&n, &d_words, &row_bits, &d_locations, &d_ends, &d_temp};
-	void *add_args[] = {&n, &d_temp, &d_ends};
+	void *tile_args[] = {&n, &d_words, &row_bits, &d_locations, &d_end_offsets, &d_temp};
+	void *add_args[] = {&n, &d_temp, &d_end_offsets};
 	GsDeviceStatus status;
 
 	status = gs_launch((const void *) gs_tile_ends_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
@@ -320,25 +320,25 @@ gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words, int row_bi
 }
 
 GsDeviceStatus
-gs_device_cut(uint64_t nrows, const uint64_t *d_ends, uint64_t step, uint32_t ncuts, uint64_t *d_cuts,
+gs_device_cut(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries, uint64_t *d_boundaries,
 			  void *stream)
 {
-	void *args[] = {&nrows, &d_ends, &step, &ncuts, &d_cuts};
+	void *args[] = {&nrows, &d_end_offsets, &step, &nboundaries, &d_boundaries};
 
-	if (ncuts == 0)
+	if (nboundaries == 0)
 		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_cut_kernel, gs_blocks(ncuts, GS_STEP_THREADS), GS_STEP_THREADS, 0,
+	return gs_launch((const void *) gs_cut_kernel, gs_blocks(nboundaries, GS_STEP_THREADS), GS_STEP_THREADS, 0,
 					 stream, false, args);
 }
 
 GsDeviceStatus
-gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, const uint64_t *d_ends,
+gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, const uint64_t *d_end_offsets,
 				 uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes, void *stream)
 {
 	const size_t offsets_bytes = nrows * sizeof(uint32_t);
-	GsDeviceFacts facts;
+	GsDeviceFacts properties;
 	GsDeviceStatus status;
-	GsGather gather = {d_words, row_bits, rows->d_locations, d_ends, first, nrows, 0,
+	GsGather gather = {d_words, row_bits, rows->d_locations, d_end_offsets, first, nrows, 0,
 					   (uint64_t *) d_to, (uint32_t *) (d_to + to_bytes)};
 	void *args[] = {&gather};
 
@@ -347,11 +347,11 @@ gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits
 	if (to_bytes < offsets_bytes || to_bytes > UINT32_MAX)
 		return GS_DEVICE_BAD_ARGUMENT;
 	gather.max_units = (uint32_t) ((to_bytes - offsets_bytes) / sizeof(uint64_t));
-	status = gs_device_facts(&facts);
+	status = gs_device_facts(&properties);
 	if (status != GS_DEVICE_OK || gather.max_units == 0)
 		return status;
 	return gs_launch((const void *) gs_gather_kernel, gs_blocks(gather.max_units, GS_GATHER_TILE),
-					 GS_GATHER_THREADS, 0, stream, facts.capability >= 90, args);
+					 GS_GATHER_THREADS, 0, stream, properties.capability >= 90, args);
 }
 
 GsDeviceStatus

@@ -29,7 +29,7 @@ gs_cuda_status(cudaError_t error)
 }
 
 GsDeviceStatus
-gs_device_facts(GsDeviceFacts *facts)
+gs_device_facts(GsDeviceFacts *properties)
 {
 	static GsDeviceFacts known[GS_MAX_DEVICES];
 	cudaError_t error;
@@ -42,45 +42,45 @@ gs_device_facts(GsDeviceFacts *facts)
 		return gs_cuda_status(error);
 	if (device < GS_MAX_DEVICES && known[device].nmultiprocessors != 0)
 	{
-		*facts = known[device];
+		*properties = known[device];
 		return GS_DEVICE_OK;
 	}
-	facts->number = device;
-	error = cudaDeviceGetAttribute(&facts->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+	properties->number = device;
+	error = cudaDeviceGetAttribute(&properties->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&facts->shared_bytes_sm,
+		error = cudaDeviceGetAttribute(&properties->shared_bytes_sm,
 									   cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
 	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&facts->nmultiprocessors, cudaDevAttrMultiProcessorCount, device);
+		error = cudaDeviceGetAttribute(&properties->nmultiprocessors, cudaDevAttrMultiProcessorCount, device);
 	if (error != cudaSuccess)
 		return gs_cuda_status(error);
-	facts->capability = major * 10 + minor;
+	properties->capability = major * 10 + minor;
 	if (device < GS_MAX_DEVICES)
 	{
 		/* nmultiprocessors says that the rest is there: it comes last */
 		GsDeviceFacts *kept = &known[device];
 
-		kept->number = facts->number;
-		kept->shared_bytes = facts->shared_bytes;
-		kept->shared_bytes_sm = facts->shared_bytes_sm;
-		kept->capability = facts->capability;
-		__atomic_store_n(&kept->nmultiprocessors, facts->nmultiprocessors, __ATOMIC_RELEASE);
+		kept->number = properties->number;
+		kept->shared_bytes = properties->shared_bytes;
+		kept->shared_bytes_sm = properties->shared_bytes_sm;
+		kept->capability = properties->capability;
+		__atomic_store_n(&kept->nmultiprocessors, properties->nmultiprocessors, __ATOMIC_RELEASE);
 	}
 	return GS_DEVICE_OK;
 }
 
 GsDeviceStatus
-gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *facts, const void *kernel,
+gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *properties, const void *kernel,
 						  int nthreads, size_t shared_bytes, uint32_t *nblocks)
 {
 	int resident = 0;
 
-	if (facts->number < GS_MAX_DEVICES)
-		resident = __atomic_load_n(&known->nblocks[facts->number], __ATOMIC_ACQUIRE);
+	if (properties->number < GS_MAX_DEVICES)
+		resident = __atomic_load_n(&known->nblocks[properties->number], __ATOMIC_ACQUIRE);
 	if (resident == 0)
 	{
 		cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -93,10 +93,10 @@ gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *facts, cons
 			error = cudaErrorInvalidConfiguration;
 		if (error != cudaSuccess)
 			return gs_cuda_status(error);
-		if (facts->number < GS_MAX_DEVICES)
-			__atomic_store_n(&known->nblocks[facts->number], resident, __ATOMIC_RELEASE);
+		if (properties->number < GS_MAX_DEVICES)
+			__atomic_store_n(&known->nblocks[properties->number], resident, __ATOMIC_RELEASE);
 	}
-	*nblocks = (uint32_t) resident * facts->nmultiprocessors;
+	*nblocks = (uint32_t) resident * properties->nmultiprocessors;
 	return GS_DEVICE_OK;
 }
 

@@ -28,7 +28,7 @@ typedef struct GsDeviceFacts
 } GsDeviceFacts;
 
 /* The current device.  Errors are kept for gs_device_last_error(). */
-extern GsDeviceStatus gs_device_facts(GsDeviceFacts *facts);
+extern GsDeviceStatus gs_device_facts(GsDeviceFacts *properties);
 
 extern GsDeviceStatus gs_cuda_status(cudaError_t error);
 
@@ -46,7 +46,7 @@ typedef struct GsKernelFacts
  * Allows the kernel its dynamic shared memory and tells how many blocks the
  * whole device holds at once.
  */
-extern GsDeviceStatus gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *facts,
+extern GsDeviceStatus gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *properties,
 												const void *kernel, int nthreads,
 												size_t shared_bytes, uint32_t *nblocks);
 

@@ -68,18 +68,18 @@ gs_share_packing(GsKeyPacking *s_packing, const GsKeyPacking *d_packing)
 
 /* The most frequent level by far: one number that is never NULL. */
 static __device__ __forceinline__ bool
-gs_level_is_range(const GsKeyPacking &packing, const GsLevel &level)
+gs_level_is_range(const GsKeyPacking &packing, const GsKeyChunk &chunk)
 {
-	const GsComponent &first = packing.components[packing.pieces[level.first_piece].component];
+	const GsComponent &first = packing.components[packing.pieces[chunk.first_piece].component];
 
-	return level.npieces == 1 && first.kind == GS_COMPONENT_RANGE && !first.nullable &&
+	return chunk.npieces == 1 && first.kind == GS_COMPONENT_RANGE && !first.nullable &&
 		first.canonical == GS_CANONICAL_NONE;
 }
 
 static __device__ __forceinline__ uint64_t
-gs_range_value(const GsKeyPacking &packing, const GsLevel &level, const uint64_t *record)
+gs_range_value(const GsKeyPacking &packing, const GsKeyChunk &chunk, const uint64_t *record)
 {
-	const GsPiece piece = packing.pieces[level.first_piece];
+	const GsPiece piece = packing.pieces[chunk.first_piece];
 	const GsComponent &component = packing.components[piece.component];
 	const uint64_t code = (record[component.word] >> component.shift) & component.field_mask;
 	const uint64_t value = component.descending ? component.base - code : code - component.base;

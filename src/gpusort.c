@@ -186,7 +186,7 @@ gpusort_planner(Query *parse, const char *query_string, int cursor_options,
 
 	/* the planner scribbles on the query */
 	repeatable = gpusort_enabled && gpusort_engine != GS_ENGINE_CPU &&
-		gs_sort_plan_is_repeatable(parse);
+		gs_plan_is_repeatable(parse);
 	planning = &mine;
 	PG_TRY();
 	{
@@ -202,7 +202,7 @@ gpusort_planner(Query *parse, const char *query_string, int cursor_options,
 	PG_END_TRY();
 	/* a plan runs with the settings outside */
 	if (gpusort_enabled && mine.settings.enabled)
-		gs_sort_plan_rewrite(statement, &mine.settings, repeatable);
+		gs_plan_rewrite(statement, &mine.settings, repeatable);
 	return statement;
 }
 
@@ -216,7 +216,7 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (stage == UPPERREL_FINAL && planning != NULL)
 		planning->settings = gs_choice_settings();
 	if (gpusort_enabled && gpusort_planner_cost && stage == UPPERREL_ORDERED)
-		gs_sort_path_add(root, input_rel, output_rel);
+		gs_plan_path_add(root, input_rel, output_rel);
 }
 
 static void
@@ -376,7 +376,7 @@ _PG_init(void)
 {
 	gs_define_settings("gpusort.", define_settings);
 	MarkGUCPrefixReserved("gpusort");
-	RegisterCustomScanMethods(&gs_sort_scan_methods);
+	RegisterCustomScanMethods(&gs_node_scan_methods);
 	next_planner_hook = planner_hook;
 	planner_hook = gpusort_planner;
 	next_upper_paths_hook = create_upper_paths_hook;

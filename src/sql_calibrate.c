@@ -63,7 +63,7 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 	GsKeyLayout *layout = engine->job.layout;
 	uint64	   *record;
 
-	if ((*batch == NULL || !gs_engine_has_room(*batch, ROW_BYTES)) &&
+	if ((*batch == NULL || !gs_engine_has_space(*batch, ROW_BYTES)) &&
 		gs_engine_reserve(engine, ROW_BYTES, batch) != GS_STATUS_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -72,7 +72,7 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 	record = gs_batch_next_record(*batch);
 	record[0] = key;
 	record[1] = gs_batch_next_place(*batch, 0);
-	gs_key_field_observe(&layout->fields[0], key);
+	gs_key_field_update_range(&layout->fields[0], key);
 	layout->nrows++;
 	gs_batch_push(*batch, ROW_BYTES);
 }
@@ -98,7 +98,7 @@ measure(uint64 nrows, bool on_device)
 	init_layout(&layout);
 	job.layout = &layout;
 	job.memory_limit = MEMORY_BYTES;
-	gs_engine_host_init(&job.host, context);
+	gs_sort_runtime_init(&job.host, context);
 	pg_prng_seed(&random, 42);
 
 	INSTR_TIME_SET_CURRENT(start);
@@ -113,7 +113,7 @@ measure(uint64 nrows, bool on_device)
 	{
 		const char *why_not;
 
-		engine = gs_engine_move_to_device(engine, context, (double) nrows,
+		engine = gs_device_move(engine, context, (double) nrows,
 										  ROW_BYTES + gs_record_bytes(&layout), &why_not);
 		if (engine == NULL)
 			ereport(ERROR,
@@ -133,8 +133,8 @@ measure(uint64 nrows, bool on_device)
 	if (status != GS_STATUS_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_SYSTEM_ERROR),
-				 errmsg("the %s sort engine failed", engine->figures.engine),
-				 engine->figures.detail ? errdetail_internal("%s", engine->figures.detail) : 0));
+				 errmsg("the %s sort engine failed", engine->stats.engine),
+				 engine->stats.detail ? errdetail_internal("%s", engine->stats.detail) : 0));
 	gs_engine_close(engine);
 	INSTR_TIME_SET_CURRENT(elapsed);
 	INSTR_TIME_SUBTRACT(elapsed, start);

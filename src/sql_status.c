@@ -53,7 +53,7 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 	memset(nulls, true, sizeof(nulls));
 	nulls[COLUMN_STATE] = false;
 
-	gs_service_client_greet(&welcome, GS_WELCOME_MS, &state, &why_not);
+	gs_gpu_client_status(&welcome, GS_WELCOME_MS, &state, &why_not);
 	if (strcmp(state, "running") == 0)
 	{
 		memset(nulls, false, sizeof(nulls));

@@ -44,7 +44,7 @@ now_ms(void)
 static void
 bench(const Job *job, uint64_t n, uint64_t *words[2])
 {
-	const GsHost host = {NULL, NULL, NULL, ignore_interrupts};
+	const GsRuntime host = {NULL, NULL, NULL, ignore_interrupts};
 	const int low_bit = job->rows ? row_bits(n) : 0;
 	const int nbits = std::min(job->bits, 64 - low_bit);
 	const uint64_t mask = ~UINT64_C(0) >> (64 - job->bits);

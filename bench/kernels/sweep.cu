@@ -28,7 +28,7 @@ static void *d_values[2];
 static void *d_temp;
 static size_t temp_bytes;
 static uint32_t *d_selector;
-static GsDeviceFacts facts;
+static GsDeviceFacts properties;
 
 template <typename Key, typename Value>
 static void
@@ -67,11 +67,11 @@ static double cub_ms;
 
 static void
 print_line(const char *what, const char *type, const char *shape, const char *without, Times times, double tb,
-		   const char *facts)
+		   const char *properties)
 {
 	printf("%s,%s,%s,%s,%.4f,%.4f,%.4f,%.2f,%.1f,%.2f,%s\n", what, type, shape, without, times.median_ms,
 		   times.least_ms, times.most_ms, n / times.median_ms / 1e6, 100 * cub_ms / times.median_ms,
-		   tb / times.median_ms, facts);
+		   tb / times.median_ms, properties);
 	fflush(stdout);
 }
 
@@ -116,8 +116,8 @@ struct Choice
 		GsKernelFacts none = {};
 
 		kernel = (const void *) gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks, width, staged, 0, ablate>;
-		shared_bytes = std::max(sizeof(Shared), (size_t) facts.shared_bytes_sm / (nblocks + 1));
-		if (gs_kernel_resident_blocks(&none, &facts, kernel, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
+		shared_bytes = std::max(sizeof(Shared), (size_t) properties.shared_bytes_sm / (nblocks + 1));
+		if (gs_kernel_resident_blocks(&none, &properties, kernel, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
 		{
 			fprintf(stderr, "%s\n", gs_device_last_error());
 			exit(2);
@@ -130,7 +130,7 @@ struct Choice
 	facts_text(const char *right) const
 	{
 		return std::to_string(attributes.numRegs) + "," + std::to_string(attributes.localSizeBytes) + "," +
-			std::to_string(grid / facts.nmultiprocessors) + "," + right;
+			std::to_string(grid / properties.nmultiprocessors) + "," + right;
 	}
 };
 
@@ -144,7 +144,7 @@ try_one(const char *name)
 	uint32_t selector;
 	unsigned long long wrong;
 	Times times = time_runs(1, 5, prepare<Key, Value>, [&] {
-		status = gs_radix_launch<Key, Value, nthreads, nitems, nblocks, width, staged, 0>(&sort, &facts, d_temp, temp_bytes, NULL);
+		status = gs_radix_launch<Key, Value, nthreads, nitems, nblocks, width, staged, 0>(&sort, &properties, d_temp, temp_bytes, NULL);
 	});
 
 	if (status != GS_DEVICE_OK)
@@ -185,7 +185,7 @@ ablate_one(const char *name)
 	plan.nrows = temp.nrows;
 	plan.portion_tiles = temp.portion_tiles;
 	plan.nportions = temp.nportions;
-	gs_kernel_resident_blocks(&none, &facts, count, GS_COUNT_THREADS, 0, &resident_count);
+	gs_kernel_resident_blocks(&none, &properties, count, GS_COUNT_THREADS, 0, &resident_count);
 
 	auto begin = [&] {
 		prepare<Key, Value>();
@@ -225,7 +225,7 @@ main(int argc, char **argv)
 {
 	if (argc > 1)
 		n = strtoull(argv[1], NULL, 10);
-	if (gs_device_facts(&facts) != GS_DEVICE_OK)
+	if (gs_device_facts(&properties) != GS_DEVICE_OK)
 	{
 		fprintf(stderr, "%s\n", gs_device_last_error());
 		return 2;

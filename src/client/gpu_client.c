@@ -48,16 +48,16 @@
  * of 512 kB, no less through 8 of 256 kB (Xeon with 2 MB of L2 a core, H200,
  * 2026-11).
  */
-#define SLOT_BYTES		((uint32) 512 << 10)
-#define NSLOTS			8
+#define BUFFER_BYTES		((uint32) 512 << 10)
+#define NBUFFERS			8
 
 /*
  * A feeder's ring is a worker's, and pinned anew for each query: by the
  * service's one thread, for all the workers.  That thread handles every batch
  * as well, so slots are few rather than small.  Not measured on a GPU yet.
  */
-#define FEED_SLOT_BYTES	((uint32) 256 << 10)
-#define FEED_NSLOTS		4
+#define PRODUCER_BUFFER_BYTES	((uint32) 256 << 10)
+#define PRODUCER_NBUFFERS		4
 
 /* Idle links kept of each use: what a query with a merge join of two sorts uses. */
 #define MAX_IDLE		2
@@ -69,7 +69,7 @@
 #define IDLE_MARGIN_MS	1000
 
 /* How long the service is left alone if it does not answer HELLO. */
-#define SILENCE_MS		10000
+#define RETRY_DELAY_MS		10000
 
 /* Planning asks a service that was not there only so often. */
 #define RETRY_MS		2000
@@ -79,7 +79,7 @@
 
 typedef struct ClientLink
 {
-	GsServiceLink base;			/* must be first */
+	GsEngineLink base;			/* must be first */
 	GsLinkUse	use;
 	dlist_node	node;			/* of idle_links, if idle */
 	instr_time	last_sent;		/* when it was last sent anything */
@@ -91,40 +91,40 @@ typedef struct ClientLink
 static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
 static int	nidle[GS_LINK_ASK + 1];
 static int	nin_use = 0;
-static TimestampTz silent_until = 0;
+static TimestampTz retry_after = 0;
 static const char no_answer[] = "gpusortd does not answer";
 
 static Size
-ring_bytes(const ClientLink *link)
+buffer_pool_bytes(const ClientLink *link)
 {
-	return (Size) link->base.slot_bytes * link->base.nslots;
+	return (Size) link->base.buffer_bytes * link->base.nbuffers;
 }
 
 /* ------------------------------------------------------------- cutting a link */
 
 static void
-cut(ClientLink *link)
+disconnect(ClientLink *link)
 {
 	if (link->socket >= 0)
 	{
 		close(link->socket);
 		ReleaseExternalFD();
 	}
-	if (link->base.ring != NULL)
-		munmap(link->base.ring, ring_bytes(link));
+	if (link->base.buffer_pool != NULL)
+		munmap(link->base.buffer_pool, buffer_pool_bytes(link));
 	pfree(link);
 }
 
 /* The context that a link was made for goes, and nobody released the link. */
 static void
-cut_with_context(void *arg)
+disconnect_with_context(void *arg)
 {
 	ClientLink **place = arg;
 
 	if (*place != NULL)
 	{
 		nin_use--;
-		cut(*place);
+		disconnect(*place);
 	}
 }
 
@@ -140,7 +140,7 @@ own(ClientLink *link, MemoryContext context)
 
 	*place = link;
 	nin_use++;
-	callback->func = cut_with_context;
+	callback->func = disconnect_with_context;
 	callback->arg = place;
 	MemoryContextRegisterResetCallback(context, callback);
 	link->place = place;
@@ -149,7 +149,7 @@ own(ClientLink *link, MemoryContext context)
 /* ------------------------------------------------------------------- messages */
 
 static bool
-link_send(GsServiceLink *base, const GsMessage *message)
+link_send(GsEngineLink *base, const GsMessage *message)
 {
 	ClientLink *link = (ClientLink *) base;
 	ssize_t		sent;
@@ -238,12 +238,12 @@ service_answers(int timeout_ms)
 	const char *state;
 	const char *why_not;
 
-	gs_service_client_greet(&welcome, timeout_ms, &state, &why_not);
+	gs_gpu_client_status(&welcome, timeout_ms, &state, &why_not);
 	return strcmp(state, "not answering") != 0 && welcome.stalled_ms < (uint32) timeout_ms;
 }
 
 static bool
-link_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
+link_receive(GsEngineLink *base, int timeout_ms, GsAnyMessage *message)
 {
 	ClientLink *link = (ClientLink *) base;
 	const int	patience_ms = gpusort_service_timeout;
@@ -263,7 +263,7 @@ link_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
 }
 
 static void
-link_release(GsServiceLink *base, bool reusable)
+link_release(GsEngineLink *base, bool reusable)
 {
 	ClientLink *link = (ClientLink *) base;
 
@@ -272,7 +272,7 @@ link_release(GsServiceLink *base, bool reusable)
 	nin_use--;
 	if (!reusable || nidle[link->use] >= MAX_IDLE)
 	{
-		cut(link);
+		disconnect(link);
 		return;
 	}
 	dlist_push_head(&idle_links, &link->node);
@@ -287,25 +287,25 @@ link_release(GsServiceLink *base, bool reusable)
  * workers of a query, when it pins the ring.
  */
 static int
-make_ring(ClientLink *link)
+make_buffers(ClientLink *link)
 {
-	int			ring = memfd_create("gpusort", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int			buffer_pool = memfd_create("gpusort", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	if (ring < 0)
+	if (buffer_pool < 0)
 		return -1;
-	if (ftruncate(ring, ring_bytes(link)) == 0 &&
-		fcntl(ring, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	if (ftruncate(buffer_pool, buffer_pool_bytes(link)) == 0 &&
+		fcntl(buffer_pool, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
 	{
-		void	   *memory = mmap(NULL, ring_bytes(link), PROT_READ | PROT_WRITE,
-								  MAP_SHARED | MAP_POPULATE, ring, 0);
+		void	   *memory = mmap(NULL, buffer_pool_bytes(link), PROT_READ | PROT_WRITE,
+								  MAP_SHARED | MAP_POPULATE, buffer_pool, 0);
 
 		if (memory != MAP_FAILED)
 		{
-			link->base.ring = memory;
-			return ring;
+			link->base.buffer_pool = memory;
+			return buffer_pool;
 		}
 	}
-	close(ring);
+	close(buffer_pool);
 	return -1;
 }
 
@@ -330,7 +330,7 @@ connect_socket(ClientLink *link)
 
 /* ring: the descriptor; -1: none, only to be told how the service is. */
 static bool
-send_hello(ClientLink *link, int ring)
+send_hello(ClientLink *link, int buffer_pool)
 {
 	GsHello		hello = {
 		.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)},
@@ -347,11 +347,11 @@ send_hello(ClientLink *link, int ring)
 	struct cmsghdr *header;
 
 	memcpy(hello.build, gs_build_id, sizeof(hello.build));
-	if (ring < 0)
+	if (buffer_pool < 0)
 		return link_send(&link->base, &hello.message);
-	hello.ring_bytes = ring_bytes(link);
-	hello.slot_bytes = link->base.slot_bytes;
-	hello.nslots = link->base.nslots;
+	hello.buffer_pool_bytes = buffer_pool_bytes(link);
+	hello.buffer_bytes = link->base.buffer_bytes;
+	hello.nbuffers = link->base.nbuffers;
 
 	memset(&control, 0, sizeof(control));
 	envelope.msg_control = &control;
@@ -360,7 +360,7 @@ send_hello(ClientLink *link, int ring)
 	header->cmsg_level = SOL_SOCKET;
 	header->cmsg_type = SCM_RIGHTS;
 	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &ring, sizeof(int));
+	memcpy(CMSG_DATA(header), &buffer_pool, sizeof(int));
 	INSTR_TIME_SET_CURRENT(link->last_sent);
 	return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t) sizeof(hello);
 }
@@ -427,8 +427,8 @@ new_link(MemoryContext context, GsLinkUse use)
 	link->use = use;
 	if (use != GS_LINK_ASK)
 	{
-		link->base.slot_bytes = use == GS_LINK_FEED ? FEED_SLOT_BYTES : SLOT_BYTES;
-		link->base.nslots = use == GS_LINK_FEED ? FEED_NSLOTS : NSLOTS;
+		link->base.buffer_bytes = use == GS_LINK_PRODUCER ? PRODUCER_BUFFER_BYTES : BUFFER_BYTES;
+		link->base.nbuffers = use == GS_LINK_PRODUCER ? PRODUCER_NBUFFERS : NBUFFERS;
 	}
 	link->base.send = link_send;
 	link->base.receive = link_receive;
@@ -442,31 +442,31 @@ static ClientLink *
 make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 {
 	ClientLink *link = new_link(context, use);
-	int			ring = -1;
+	int			buffer_pool = -1;
 	bool		sent;
 
 	if (!connect_socket(link))
 		*why_not = reason_of_supervisor(errno);
-	else if (use != GS_LINK_ASK && (ring = make_ring(link)) < 0)
+	else if (use != GS_LINK_ASK && (buffer_pool = make_buffers(link)) < 0)
 		*why_not = psprintf("no shared memory for rows: %m");
 	else
 	{
-		sent = send_hello(link, ring);
-		if (ring >= 0)
-			close(ring);
+		sent = send_hello(link, buffer_pool);
+		if (buffer_pool >= 0)
+			close(buffer_pool);
 		if (!sent)
 			*why_not = "gpusortd closed the connection";
 		else if (receive_welcome(link, GS_WELCOME_MS, why_not))
 			return link;
 		else if (*why_not == no_answer)
-			silent_until = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), SILENCE_MS);
+			retry_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_DELAY_MS);
 	}
 	link_release(&link->base, false);
 	return NULL;
 }
 
 void
-gs_service_client_greet(GsWelcome *welcome, int timeout_ms,
+gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
 						const char **state, const char **why_not)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
@@ -524,7 +524,7 @@ was_idle_too_long(const ClientLink *link)
  * has closed the connection, shows that the link is no good any more.
  */
 static ClientLink *
-take_idle(MemoryContext context, GsLinkUse use)
+reuse_idle(MemoryContext context, GsLinkUse use)
 {
 	ClientLink *link;
 
@@ -546,8 +546,8 @@ take_idle(MemoryContext context, GsLinkUse use)
 	return NULL;
 }
 
-GsServiceLink *
-gs_service_client_link(MemoryContext context, GsLinkUse use, const char **why_not)
+GsEngineLink *
+gs_gpu_client_link(MemoryContext context, GsLinkUse use, const char **why_not)
 {
 	ClientLink *link;
 
@@ -556,8 +556,8 @@ gs_service_client_link(MemoryContext context, GsLinkUse use, const char **why_no
 		*why_not = "this session sorts on the device as often as it may at a time";
 		return NULL;
 	}
-	link = take_idle(context, use);
-	if (link == NULL && GetCurrentTimestamp() < silent_until)
+	link = reuse_idle(context, use);
+	if (link == NULL && GetCurrentTimestamp() < retry_after)
 		*why_not = no_answer;
 	else if (link == NULL)
 		link = make_link(context, use, why_not);
@@ -565,7 +565,7 @@ gs_service_client_link(MemoryContext context, GsLinkUse use, const char **why_no
 }
 
 bool
-gs_service_client_accepts(const GsWelcome *welcome, const char **why_not)
+gs_gpu_client_accepts(const GsWelcome *welcome, const char **why_not)
 {
 	if (gpusort_engine == GS_ENGINE_CUDA || welcome->device_kind == GS_DEVICE_KIND_CUDA)
 		return true;
@@ -574,20 +574,20 @@ gs_service_client_accepts(const GsWelcome *welcome, const char **why_not)
 }
 
 /* A link that says what the service is; it need not have a ring. */
-static GsServiceLink *
+static GsEngineLink *
 find_service(MemoryContext context, const char **why_not)
 {
-	ClientLink *link = take_idle(context, GS_LINK_SORT);
+	ClientLink *link = reuse_idle(context, GS_LINK_SORT);
 
-	return link != NULL ? &link->base : gs_service_client_link(context, GS_LINK_ASK, why_not);
+	return link != NULL ? &link->base : gs_gpu_client_link(context, GS_LINK_ASK, why_not);
 }
 
 bool
-gs_service_client_is_usable(const char **why_not)
+gs_gpu_client_is_usable(const char **why_not)
 {
 	static TimestampTz next_try = 0;
 	static const char *last_reason = "";
-	GsServiceLink *link;
+	GsEngineLink *link;
 	MemoryContext context;
 	bool		usable;
 
@@ -596,7 +596,7 @@ gs_service_client_is_usable(const char **why_not)
 		return false;
 	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link", ALLOCSET_SMALL_SIZES);
 	link = find_service(context, why_not);
-	usable = link != NULL && gs_service_client_accepts(&link->welcome, why_not);
+	usable = link != NULL && gs_gpu_client_accepts(&link->welcome, why_not);
 	if (link != NULL)
 		link->release(link, true);
 	if (!usable)

@@ -21,7 +21,7 @@
 typedef enum GsLinkUse
 {
 	GS_LINK_SORT,				/* a job of its own, that others may feed */
-	GS_LINK_FEED,				/* somebody else's job, to be fed */
+	GS_LINK_PRODUCER,				/* somebody else's job, to be fed */
 	GS_LINK_ASK					/* none: it only asks, and has no ring */
 } GsLinkUse;
 
@@ -31,14 +31,14 @@ typedef enum GsLinkUse
  * it is cut.  Asks for the service to be started where it does not run, but
  * does not wait for it.
  */
-extern GsServiceLink *gs_service_client_link(MemoryContext context, GsLinkUse use,
+extern GsEngineLink *gs_gpu_client_link(MemoryContext context, GsLinkUse use,
 											 const char **why_not);
 
 /*
  * The same question, for planning: is there a service, and is it one that the
  * setting gpusort.engine would have sort?
  */
-extern bool gs_service_client_is_usable(const char **why_not);
+extern bool gs_gpu_client_is_usable(const char **why_not);
 
 /* How long the service may take to answer HELLO, where rows can go without it. */
 #define GS_WELCOME_MS	1000
@@ -47,10 +47,10 @@ extern bool gs_service_client_is_usable(const char **why_not);
  * Asks the service how it is, and nothing else: *state is "running", or
  * "not answering" or "other build", and why_not says more.
  */
-extern void gs_service_client_greet(GsWelcome *welcome, int timeout_ms,
+extern void gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
 									const char **state, const char **why_not);
 
 /* Of the service at the other end: would gpusort.engine have it sort? */
-extern bool gs_service_client_accepts(const GsWelcome *welcome, const char **why_not);
+extern bool gs_gpu_client_accepts(const GsWelcome *welcome, const char **why_not);
 
 #endif							/* GPUSORT_GPU_CLIENT_H */

@@ -153,7 +153,7 @@ lock_of_file(void)
 
 /* The lock is held up to the end of this process; false if another has it. */
 static bool
-take_lock(void)
+acquire_lock(void)
 {
 	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR | O_CREAT);
 	struct flock lock = lock_of_file();
@@ -174,7 +174,7 @@ take_lock(void)
 }
 
 static bool
-lock_is_taken(void)
+lock_is_held(void)
 {
 	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR);
 	struct flock lock = lock_of_file();
@@ -236,7 +236,7 @@ read_status(Status *status)
 
 /* Did the supervisor end because it was no use to go on? */
 static bool
-gave_up(const Status *status)
+failed_for_good(const Status *status)
 {
 	return strcmp(status->state, STATE_NO_DEVICE) == 0 ||
 		strcmp(status->state, STATE_NO_PROGRAM) == 0;
@@ -307,8 +307,8 @@ gs_supervisor_want(void)
 	if (!TimestampDifferenceExceeds(last_look, now, WANT_INTERVAL_MS))
 		return;
 	last_look = now;
-	if (lock_is_taken() ||
-		(read_status(&status) && gave_up(&status) && status.written >= PgReloadTime))
+	if (lock_is_held() ||
+		(read_status(&status) && failed_for_good(&status) && status.written >= PgReloadTime))
 		return;
 	if (describe_worker(&worker))
 		(void) RegisterDynamicBackgroundWorker(&worker, NULL);
@@ -327,7 +327,7 @@ gs_supervisor_status(char **state, char **why)
 		*why = !name_library(name) ? name_is_too_long() :
 			pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
 	}
-	else if (!gave_up(&status) && !lock_is_taken())
+	else if (!failed_for_good(&status) && !lock_is_held())
 	{
 		*state = pstrdup(STATE_STOPPED);
 		*why = pstrdup("it starts again when a sort wants a device");
@@ -525,7 +525,7 @@ skip_prefix(char *line, const char *prefix)
 }
 
 static void
-take_line(Service *service)
+forward_line(Service *service)
 {
 	char	   *ready_text;
 
@@ -559,14 +559,14 @@ read_output(Service *service)
 		for (ssize_t i = 0; i < nread; i++)
 		{
 			if (buffer[i] == '\n' || service->line_bytes == LINE_BYTES - 1)
-				take_line(service);
+				forward_line(service);
 			if (buffer[i] != '\n')
 				service->line[service->line_bytes++] = buffer[i];
 		}
 	}
 	if (nread < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	take_line(service);
+	forward_line(service);
 	close(service->output);
 	service->output = -1;
 }
@@ -752,7 +752,7 @@ gs_supervisor_main(Datum main_arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 
-	if (!take_lock())
+	if (!acquire_lock())
 		proc_exit(0);			/* another is at work */
 
 	loop_context = AllocSetContextCreate(TopMemoryContext, "GpuSort supervisor",

@@ -41,7 +41,7 @@
 #include "common/key_layout.h"
 
 #define GS_ROW_ALIGN	8
-#define GS_ROW_SLOT_OFFSET	4	/* of the uint32 in a row that is the batch's */
+#define GS_ROW_ENTRY_OFFSET	4	/* of the uint32 in a row that is the batch's */
 #define GS_ALIGN_ROW(nbytes) \
 	(((size_t) (nbytes) + (GS_ROW_ALIGN - 1)) & ~(size_t) (GS_ROW_ALIGN - 1))
 
@@ -82,7 +82,7 @@ gs_batch_init(GsBatch *batch, void *block, size_t nbytes, size_t record_bytes)
 
 /* Can a row of that many bytes and its record still be pushed? */
 static inline int
-gs_batch_has_room(const GsBatch *batch, size_t row_bytes)
+gs_batch_has_space(const GsBatch *batch, size_t row_bytes)
 {
 	return (size_t) (batch->records - batch->rows_end) >=
 		GS_ALIGN_ROW(row_bytes) + batch->record_bytes;
@@ -114,9 +114,9 @@ gs_batch_push(GsBatch *batch, size_t row_bytes)
 {
 	if (row_bytes > 0)
 	{
-		uint32_t	slot = (uint32_t) batch->nrows;
+		uint32_t	entry = (uint32_t) batch->nrows;
 
-		memcpy(batch->rows_end + GS_ROW_SLOT_OFFSET, &slot, sizeof(slot));
+		memcpy(batch->rows_end + GS_ROW_ENTRY_OFFSET, &entry, sizeof(entry));
 	}
 	batch->rows_end += GS_ALIGN_ROW(row_bytes);
 	batch->records -= batch->record_bytes;
@@ -124,9 +124,9 @@ gs_batch_push(GsBatch *batch, size_t row_bytes)
 }
 
 GS_HOST_DEVICE const uint64_t *
-gs_batch_record(const GsBatch *batch, size_t slot)
+gs_batch_record(const GsBatch *batch, size_t entry)
 {
-	return (const uint64_t *) (batch->top - (slot + 1) * batch->record_bytes);
+	return (const uint64_t *) (batch->top - (entry + 1) * batch->record_bytes);
 }
 
 /* The row at a unit; not for keys_only. */
@@ -138,19 +138,19 @@ gs_batch_row(const GsBatch *batch, size_t unit)
 
 /* A stored row's place among the records of its batch. */
 static inline size_t
-gs_batch_slot_of_row(const char *row)
+gs_batch_entry_of_row(const char *row)
 {
-	uint32_t	slot;
+	uint32_t	entry;
 
-	memcpy(&slot, row + GS_ROW_SLOT_OFFSET, sizeof(slot));
-	return slot;
+	memcpy(&entry, row + GS_ROW_ENTRY_OFFSET, sizeof(entry));
+	return entry;
 }
 
 /* The record of a stored row. */
 static inline const uint64_t *
 gs_batch_record_of_row(const GsBatch *batch, const char *row)
 {
-	return gs_batch_record(batch, gs_batch_slot_of_row(row));
+	return gs_batch_record(batch, gs_batch_entry_of_row(row));
 }
 
 /* The unit of the row that a record belongs to; not for keys_only. */
@@ -173,9 +173,9 @@ gs_record_nulls(const uint64_t *record, int nwords)
  */
 static inline void
 gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layout,
-				   size_t slot, size_t row_bytes)
+				   size_t entry, size_t row_bytes)
 {
-	const uint64_t *record = gs_batch_record(from, slot);
+	const uint64_t *record = gs_batch_record(from, entry);
 	uint64_t   *copy = gs_batch_next_record(batch);
 
 	memmove(copy, record, batch->record_bytes);
@@ -190,9 +190,9 @@ gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layou
 
 /* What was pushed: the row, or if keys_only its record. */
 static inline const void *
-gs_batch_pushed(const GsBatch *batch, const GsKeyLayout *layout, size_t slot)
+gs_batch_pushed(const GsBatch *batch, const GsKeyLayout *layout, size_t entry)
 {
-	const uint64_t *record = gs_batch_record(batch, slot);
+	const uint64_t *record = gs_batch_record(batch, entry);
 
 	return layout->keys_only ? (const void *) record :
 		gs_batch_row(batch, gs_record_unit(record, layout->nwords));
@@ -200,16 +200,16 @@ gs_batch_pushed(const GsBatch *batch, const GsKeyLayout *layout, size_t slot)
 
 /* Bytes of a row as stored, with what aligns it; 0 if keys_only. */
 static inline size_t
-gs_batch_row_bytes(const GsBatch *batch, const GsKeyLayout *layout, size_t slot)
+gs_batch_row_bytes(const GsBatch *batch, const GsKeyLayout *layout, size_t entry)
 {
 	const char *row;
 
 	if (layout->keys_only)
 		return 0;
-	row = (const char *) gs_batch_pushed(batch, layout, slot);
-	if (slot + 1 == batch->nrows)
+	row = (const char *) gs_batch_pushed(batch, layout, entry);
+	if (entry + 1 == batch->nrows)
 		return (size_t) (batch->rows_end - row);
-	return (size_t) ((const char *) gs_batch_pushed(batch, layout, slot + 1) - row);
+	return (size_t) ((const char *) gs_batch_pushed(batch, layout, entry + 1) - row);
 }
 
 #endif							/* GPUSORT_BATCH_H */

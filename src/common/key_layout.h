@@ -170,7 +170,7 @@ gs_key_layout_add_bytes(GsKeyLayout *layout, bool nul_free)
 
 /* Notes a canonical, non-NULL code. */
 static inline void
-gs_key_field_observe(GsKeyField *field, uint64_t code)
+gs_key_field_update_range(GsKeyField *field, uint64_t code)
 {
 	if (code < field->min)
 		field->min = code;
@@ -182,7 +182,7 @@ gs_key_field_observe(GsKeyField *field, uint64_t code)
 
 /* Notes whether canonical codes keep ascending. */
 static inline void
-gs_key_layout_observe_order(GsKeyLayout *layout, uint64_t code)
+gs_key_layout_update_order(GsKeyLayout *layout, uint64_t code)
 {
 	layout->ascending &= code >= layout->last_code;
 	layout->last_code = code;
@@ -201,7 +201,7 @@ gs_key_layout_count_nulls(GsKeyLayout *layout, uint32_t nulls, int by)
  * counted: ranges stay as wide as they are.
  */
 static inline void
-gs_key_layout_forget_row(GsKeyLayout *layout, uint32_t nulls)
+gs_key_layout_remove_row(GsKeyLayout *layout, uint32_t nulls)
 {
 	layout->nrows--;
 	gs_key_layout_count_nulls(layout, nulls, -1);

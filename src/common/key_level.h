@@ -23,14 +23,14 @@
  * of these gets its own copy of everything.
  */
 #ifdef __CUDACC__
-#define GS_LEVEL_FUNCTION	static __host__ __device__ __forceinline__
+#define GS_KEY_CHUNK_FUNCTION	static __host__ __device__ __forceinline__
 #else
-#define GS_LEVEL_FUNCTION	static inline __attribute__((always_inline))
+#define GS_KEY_CHUNK_FUNCTION	static inline __attribute__((always_inline))
 #endif
 
 /* Moves the bits under the mask together. */
-GS_LEVEL_FUNCTION uint64_t
-gs_squeeze(uint64_t value, uint64_t varying)
+GS_KEY_CHUNK_FUNCTION uint64_t
+gs_extract_bits(uint64_t value, uint64_t varying)
 {
 	uint64_t	result = 0;
 
@@ -52,9 +52,9 @@ gs_squeeze(uint64_t value, uint64_t varying)
 }
 
 /* What a component contributes. */
-GS_LEVEL_FUNCTION uint64_t
+GS_KEY_CHUNK_FUNCTION uint64_t
 gs_component_value(const GsComponent *component, int nwords, const uint64_t *record,
-				GsSqueezeFunction squeeze)
+				GsExtractBitsFunction extract_bits)
 {
 	uint64_t	code;
 
@@ -75,21 +75,21 @@ gs_component_value(const GsComponent *component, int nwords, const uint64_t *rec
 
 	if (component->kind == GS_COMPONENT_RANGE)
 		return component->descending ? component->base - code : code - component->base;
-	return squeeze(component->descending ? ~code : code, component->varying);
+	return extract_bits(component->descending ? ~code : code, component->varying);
 }
 
 /* The bits of a bit level. */
-GS_LEVEL_FUNCTION uint64_t
-gs_level_value(const GsKeyPacking *packing, const GsLevel *level,
-			const uint64_t *record, GsSqueezeFunction squeeze)
+GS_KEY_CHUNK_FUNCTION uint64_t
+gs_key_chunk_value(const GsKeyPacking *packing, const GsKeyChunk *chunk,
+			const uint64_t *record, GsExtractBitsFunction extract_bits)
 {
-	const GsPiece *piece = &packing->pieces[level->first_piece];
+	const GsPiece *piece = &packing->pieces[chunk->first_piece];
 	uint64_t	bits = 0;
 
-	for (int i = 0; i < level->npieces; i++, piece++)
+	for (int i = 0; i < chunk->npieces; i++, piece++)
 	{
 		uint64_t	value = gs_component_value(&packing->components[piece->component],
-											packing->nwords, record, squeeze);
+											packing->nwords, record, extract_bits);
 
 		if (piece->bits == 64)
 			return value;

@@ -27,20 +27,20 @@
 #endif
 
 static void add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno);
-static void cut_levels(GsKeyPacking *packing, int level_bits);
+static void split_chunks(GsKeyPacking *packing, int chunk_bits);
 
 void
-gs_key_packing_init(GsKeyPacking *packing, const GsKeyLayout *layout, int level_bits)
+gs_key_packing_init(GsKeyPacking *packing, const GsKeyLayout *layout, int chunk_bits)
 {
 	packing->nwords = layout->nwords;
 	packing->ncomponents = 0;
-	packing->nlevels = 0;
+	packing->nchunks = 0;
 	packing->npieces = 0;
 	packing->total_bits = 0;
 	packing->has_tails = false;
 	for (int colno = 0; colno < layout->ndecisive; colno++)
 		add_components(packing, layout, colno);
-	cut_levels(packing, level_bits);
+	split_chunks(packing, chunk_bits);
 }
 
 static GsComponent *
@@ -89,7 +89,7 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 		}
 		else
 		{
-			component = add_component(packing, GS_COMPONENT_SQUEEZED, squeezed_bits,
+			component = add_component(packing, GS_COMPONENT_EXTRACTED, squeezed_bits,
 									  column, colno);
 			component->varying = varying;
 		}
@@ -115,17 +115,17 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 	}
 }
 
-static GsLevel *
-add_level(GsKeyPacking *packing)
+static GsKeyChunk *
+add_chunk(GsKeyPacking *packing)
 {
-	GsLevel    *level = &packing->levels[packing->nlevels++];
+	GsKeyChunk    *chunk = &packing->chunks[packing->nchunks++];
 
-	level->is_tail = false;
-	level->tail_component = 0;
-	level->bits = 0;
-	level->first_piece = (uint16_t) packing->npieces;
-	level->npieces = 0;
-	return level;
+	chunk->is_tail = false;
+	chunk->tail_component = 0;
+	chunk->bits = 0;
+	chunk->first_piece = (uint16_t) packing->npieces;
+	chunk->npieces = 0;
+	return chunk;
 }
 
 /*
@@ -133,9 +133,9 @@ add_level(GsKeyPacking *packing)
  * end.
  */
 static void
-cut_levels(GsKeyPacking *packing, int level_bits)
+split_chunks(GsKeyPacking *packing, int chunk_bits)
 {
-	GsLevel    *level = NULL;	/* the bit level with room, if any */
+	GsKeyChunk    *chunk = NULL;	/* the bit level with room, if any */
 
 	for (int c = 0; c < packing->ncomponents; c++)
 	{
@@ -144,10 +144,10 @@ cut_levels(GsKeyPacking *packing, int level_bits)
 
 		if (component->kind == GS_COMPONENT_TAIL)
 		{
-			level = add_level(packing);
-			level->is_tail = true;
-			level->tail_component = (uint8_t) c;
-			level = NULL;
+			chunk = add_chunk(packing);
+			chunk->is_tail = true;
+			chunk->tail_component = (uint8_t) c;
+			chunk = NULL;
 			continue;
 		}
 		while (left > 0)
@@ -155,9 +155,9 @@ cut_levels(GsKeyPacking *packing, int level_bits)
 			GsPiece    *piece;
 			int			taken;
 
-			if (level == NULL || level->bits == level_bits)
-				level = add_level(packing);
-			taken = level_bits - level->bits;
+			if (chunk == NULL || chunk->bits == chunk_bits)
+				chunk = add_chunk(packing);
+			taken = chunk_bits - chunk->bits;
 			if (taken > left)
 				taken = left;
 			left -= taken;
@@ -165,8 +165,8 @@ cut_levels(GsKeyPacking *packing, int level_bits)
 			piece->component = (uint8_t) c;
 			piece->shift = (uint8_t) left;
 			piece->bits = (uint8_t) taken;
-			level->bits = (uint8_t) (level->bits + taken);
-			level->npieces++;
+			chunk->bits = (uint8_t) (chunk->bits + taken);
+			chunk->npieces++;
 		}
 	}
 }
@@ -174,15 +174,15 @@ cut_levels(GsKeyPacking *packing, int level_bits)
 /* ---------------------------------------------------------------- squeeze */
 
 uint64_t
-gs_squeeze_portable(uint64_t value, uint64_t varying)
+gs_extract_bits_portable(uint64_t value, uint64_t varying)
 {
-	return gs_squeeze(value, varying);
+	return gs_extract_bits(value, varying);
 }
 
 #ifdef GS_HAVE_PEXT
 __attribute__((target("bmi2")))
 static uint64_t
-squeeze_pext(uint64_t value, uint64_t varying)
+extract_bits_pext(uint64_t value, uint64_t varying)
 {
 	return _pext_u64(value, varying);
 }
@@ -219,23 +219,23 @@ pext_is_fast(void)
 }
 #endif
 
-GsSqueezeFunction
-gs_squeeze_function(void)
+GsExtractBitsFunction
+gs_extract_bits_function(void)
 {
 #ifdef GS_HAVE_PEXT
 	if (pext_is_fast())
-		return squeeze_pext;
+		return extract_bits_pext;
 #endif
-	return gs_squeeze_portable;
+	return gs_extract_bits_portable;
 }
 
 /* ----------------------------------------------------------- a level's bits */
 
 /* The most frequent level by far: one ascending or descending number. */
 static inline __attribute__((always_inline)) uint64_t
-range_value(const GsKeyPacking *packing, const GsLevel *level, const uint64_t *record)
+range_value(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record)
 {
-	const GsPiece *piece = &packing->pieces[level->first_piece];
+	const GsPiece *piece = &packing->pieces[chunk->first_piece];
 	const GsComponent *component = &packing->components[piece->component];
 	uint64_t	code = (record[component->word] >> component->shift) & component->field_mask;
 	uint64_t	value = component->descending ? component->base - code : code - component->base;
@@ -244,24 +244,24 @@ range_value(const GsKeyPacking *packing, const GsLevel *level, const uint64_t *r
 }
 
 static bool
-is_range(const GsKeyPacking *packing, const GsLevel *level)
+is_range(const GsKeyPacking *packing, const GsKeyChunk *chunk)
 {
 	const GsComponent *first =
-		&packing->components[packing->pieces[level->first_piece].component];
+		&packing->components[packing->pieces[chunk->first_piece].component];
 
-	return level->npieces == 1 && first->kind == GS_COMPONENT_RANGE &&
+	return chunk->npieces == 1 && first->kind == GS_COMPONENT_RANGE &&
 		!first->nullable && first->canonical == GS_CANONICAL_NONE;
 }
 
 /* A level function of each kind, for one record and for many. */
-#define LEVEL_FUNCTIONS(name, attributes, value) \
+#define KEY_CHUNK_FUNCTIONS(name, attributes, value) \
 attributes static uint64_t \
-level_##name(const GsKeyPacking *packing, const GsLevel *level, const uint64_t *record) \
+level_##name(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record) \
 { \
 	return value; \
 } \
 attributes static void \
-levels_##name(const GsKeyPacking *packing, const GsLevel *level, const uint64_t *record, \
+levels_##name(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record, \
 			  ptrdiff_t stride, size_t n, uint64_t *bits) \
 { \
 	for (size_t i = 0; i < n; i++) \
@@ -271,17 +271,17 @@ levels_##name(const GsKeyPacking *packing, const GsLevel *level, const uint64_t 
 	} \
 }
 
-LEVEL_FUNCTIONS(range,, range_value(packing, level, record))
-LEVEL_FUNCTIONS(portable,, gs_level_value(packing, level, record, gs_squeeze_portable))
+KEY_CHUNK_FUNCTIONS(range,, range_value(packing, chunk, record))
+KEY_CHUNK_FUNCTIONS(portable,, gs_key_chunk_value(packing, chunk, record, gs_extract_bits_portable))
 #ifdef GS_HAVE_PEXT
-LEVEL_FUNCTIONS(pext, __attribute__((target("bmi2"))),
-				gs_level_value(packing, level, record, squeeze_pext))
+KEY_CHUNK_FUNCTIONS(pext, __attribute__((target("bmi2"))),
+				gs_key_chunk_value(packing, chunk, record, extract_bits_pext))
 #endif
 
-GsLevelFunction
-gs_level_function(const GsKeyPacking *packing, const GsLevel *level)
+GsKeyChunkFunction
+gs_key_chunk_function(const GsKeyPacking *packing, const GsKeyChunk *chunk)
 {
-	if (is_range(packing, level))
+	if (is_range(packing, chunk))
 		return level_range;
 #ifdef GS_HAVE_PEXT
 	if (pext_is_fast())
@@ -290,10 +290,10 @@ gs_level_function(const GsKeyPacking *packing, const GsLevel *level)
 	return level_portable;
 }
 
-GsLevelsFunction
-gs_levels_function(const GsKeyPacking *packing, const GsLevel *level)
+GsKeyChunksFunction
+gs_key_chunks_function(const GsKeyPacking *packing, const GsKeyChunk *chunk)
 {
-	if (is_range(packing, level))
+	if (is_range(packing, chunk))
 		return levels_range;
 #ifdef GS_HAVE_PEXT
 	if (pext_is_fast())

@@ -51,7 +51,7 @@ typedef enum GsComponentKind
 {
 	GS_COMPONENT_NULL_FLAG,
 	GS_COMPONENT_RANGE,
-	GS_COMPONENT_SQUEEZED,
+	GS_COMPONENT_EXTRACTED,
 	GS_COMPONENT_TAIL
 } GsComponentKind;
 
@@ -82,65 +82,65 @@ typedef struct GsPiece
 	uint8_t		bits;
 } GsPiece;
 
-typedef struct GsLevel
+typedef struct GsKeyChunk
 {
 	bool		is_tail;
 	uint8_t		tail_component;
 	uint8_t		bits;			/* width of the level; 0 for a tail */
 	uint16_t	first_piece;
 	uint16_t	npieces;
-} GsLevel;
+} GsKeyChunk;
 
 /*
  * The narrowest level still has room for the length of any value, which is
  * below 2^30.  A column ends at most 64 / 30 levels a field, one more where a
  * tail cuts them short, and the tail.
  */
-#define GS_MIN_LEVEL_BITS	30
-#define GS_MAX_LEVELS	(3 * GS_MAX_FIELDS + 2 * GS_MAX_COLUMNS)
-#define GS_MAX_PIECES	(GS_MAX_COMPONENTS + GS_MAX_LEVELS)
+#define GS_MIN_KEY_CHUNK_BITS	30
+#define GS_MAX_KEY_CHUNKS	(3 * GS_MAX_FIELDS + 2 * GS_MAX_COLUMNS)
+#define GS_MAX_PIECES	(GS_MAX_COMPONENTS + GS_MAX_KEY_CHUNKS)
 
 typedef struct GsKeyPacking
 {
 	int			nwords;
 	int			ncomponents;
-	int			nlevels;
+	int			nchunks;
 	int			npieces;
 	int			total_bits;		/* without tails */
 	bool		has_tails;
 	GsComponent components[GS_MAX_COMPONENTS];
-	GsLevel		levels[GS_MAX_LEVELS];
+	GsKeyChunk		chunks[GS_MAX_KEY_CHUNKS];
 	GsPiece		pieces[GS_MAX_PIECES];
 } GsKeyPacking;
 
 /*
  * Works out the packing from what was observed.  level_bits, at least
- * GS_MIN_LEVEL_BITS and at most 64, is the width of a level.
+ * GS_MIN_KEY_CHUNK_BITS and at most 64, is the width of a level.
  */
 extern void gs_key_packing_init(GsKeyPacking *packing, const GsKeyLayout *layout,
-								int level_bits);
+								int chunk_bits);
 
 /*
  * Functions that give the bits of a bit level: for one record, and for n of
  * them, stride bytes from one to the next.  Chosen once for the level and the
  * processor at hand.
  */
-typedef uint64_t (*GsLevelFunction) (const GsKeyPacking *packing,
-									 const GsLevel *level, const uint64_t *record);
-typedef void (*GsLevelsFunction) (const GsKeyPacking *packing,
-								  const GsLevel *level, const uint64_t *record,
+typedef uint64_t (*GsKeyChunkFunction) (const GsKeyPacking *packing,
+									 const GsKeyChunk *chunk, const uint64_t *record);
+typedef void (*GsKeyChunksFunction) (const GsKeyPacking *packing,
+								  const GsKeyChunk *chunk, const uint64_t *record,
 								  ptrdiff_t stride, size_t n, uint64_t *bits);
 
-extern GsLevelFunction gs_level_function(const GsKeyPacking *packing, const GsLevel *level);
-extern GsLevelsFunction gs_levels_function(const GsKeyPacking *packing, const GsLevel *level);
+extern GsKeyChunkFunction gs_key_chunk_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);
+extern GsKeyChunksFunction gs_key_chunks_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);
 
 /* Squeezes a number: moves the bits under the mask together. */
-typedef uint64_t (*GsSqueezeFunction) (uint64_t value, uint64_t varying);
+typedef uint64_t (*GsExtractBitsFunction) (uint64_t value, uint64_t varying);
 
-extern GsSqueezeFunction gs_squeeze_function(void);
+extern GsExtractBitsFunction gs_extract_bits_function(void);
 
 /* Its reference. */
-extern uint64_t gs_squeeze_portable(uint64_t value, uint64_t varying);
+extern uint64_t gs_extract_bits_portable(uint64_t value, uint64_t varying);
 
 GS_HOST_DEVICE int
 gs_bit_width(uint64_t v)

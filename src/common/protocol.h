@@ -103,15 +103,15 @@
 #define GS_WIRE_VERSION	UINT32_C(4)	/* of HELLO's beginning and FAILED */
 
 /* Limits that the service holds a client to. */
-#define GS_MIN_SLOT_BYTES	((uint32_t) 64 << 10)
-#define GS_MAX_SLOT_BYTES	((uint32_t) 16 << 20)
-#define GS_MAX_SLOTS		64
+#define GS_MIN_BUFFER_BYTES	((uint32_t) 64 << 10)
+#define GS_MAX_BUFFER_BYTES	((uint32_t) 16 << 20)
+#define GS_MAX_BUFFERS		64
 #define GS_MAX_JOB_ROWS		(UINT64_C(0xFFFFFFFE))	/* a row number has 32 bits */
 #define GS_MAX_PARTICIPANTS	1024	/* in a job */
 
 /* A stored row is at most so long: a batch of sorted rows holds two or more. */
-#define GS_MAX_ROW_BYTES(slot_bytes) \
-	((slot_bytes) / 2 < ((uint32_t) 2 << 20) ? (slot_bytes) / 2 - 16 : ((uint32_t) 2 << 20) - 16)
+#define GS_MAX_ROW_BYTES(buffer_bytes) \
+	((buffer_bytes) / 2 < ((uint32_t) 2 << 20) ? (buffer_bytes) / 2 - 16 : ((uint32_t) 2 << 20) - 16)
 
 typedef enum GsMessageType
 {
@@ -120,17 +120,17 @@ typedef enum GsMessageType
 	GS_MESSAGE_JOB_OPEN,
 	GS_MESSAGE_JOB_JOIN,
 	GS_MESSAGE_BATCH_FILLED,
-	GS_MESSAGE_FEED_END,
+	GS_MESSAGE_PRODUCER_END,
 	GS_MESSAGE_SORT,
 	GS_MESSAGE_FETCH,
 	GS_MESSAGE_BATCH_RELEASED,
-	GS_MESSAGE_DRAIN,
+	GS_MESSAGE_RETURN_INPUT,
 	GS_MESSAGE_JOB_CLOSE,
 	/* from the service */
 	GS_MESSAGE_WELCOME = 64,
 	GS_MESSAGE_JOB_READY,
 	GS_MESSAGE_BATCH_FREE,
-	GS_MESSAGE_FED,
+	GS_MESSAGE_PRODUCER_DONE,
 	GS_MESSAGE_SORTED,
 	GS_MESSAGE_BATCH_READY,
 	GS_MESSAGE_FAILED
@@ -149,9 +149,9 @@ typedef struct GsHello
 	uint32_t	magic;
 	uint32_t	version;
 	char		build[GS_BUILD_ID_BYTES];	/* as in build_id.h, without the zero */
-	uint64_t	ring_bytes;		/* nslots * slot_bytes, or 0 */
-	uint32_t	slot_bytes;		/* a multiple of 4096 */
-	uint32_t	nslots;
+	uint64_t	buffer_pool_bytes;		/* nslots * slot_bytes, or 0 */
+	uint32_t	buffer_bytes;		/* a multiple of 4096 */
+	uint32_t	nbuffers;
 } GsHello;
 
 typedef enum GsDeviceKind
@@ -171,7 +171,7 @@ typedef struct GsWelcome
 	uint64_t	memory_total;	/* bytes of the device */
 	uint64_t	memory_limit;	/* what jobs may take of it */
 	uint64_t	memory_used;	/* what they have now */
-	uint64_t	memory_held;	/* with what is kept for the next job */
+	uint64_t	memory_reserved;	/* with what is kept for the next job */
 	uint32_t	njobs;			/* open now */
 	uint32_t	nwaiting;		/* not yet admitted */
 	uint64_t	jobs_done;		/* since the service started */
@@ -198,7 +198,7 @@ typedef struct GsJobOpen
 typedef struct GsJobJoin
 {
 	GsMessage	message;
-	uint64_t	ticket;
+	uint64_t	token;
 	uint32_t	nwords;
 	uint32_t	keys_only;
 	uint32_t	participant;
@@ -208,39 +208,39 @@ typedef struct GsJobJoin
 typedef struct GsJobReady
 {
 	GsMessage	message;
-	uint64_t	ticket;			/* of a shared job, to its owner; else 0 */
+	uint64_t	token;			/* of a shared job, to its owner; else 0 */
 } GsJobReady;
 
 /* The slot is a batch as batch.h draws it, its block the whole slot. */
 typedef struct GsBatchFilled
 {
 	GsMessage	message;
-	uint32_t	slot;
+	uint32_t	buffer;
 	uint32_t	nrows;			/* at least 1 */
 	uint32_t	rows_bytes;		/* rows_end - base; 0 if keys_only */
 	uint32_t	reserved;
 } GsBatchFilled;
 
-typedef struct GsFeedEnd
+typedef struct GsProducerEnd
 {
 	GsMessage	message;
 	uint32_t	partial;		/* 0 or 1: although a batch was not taken */
 	uint32_t	reserved;
-} GsFeedEnd;
+} GsProducerEnd;
 
-typedef struct GsFed
+typedef struct GsProducerDone
 {
 	GsMessage	message;
 	uint64_t	nrows;			/* of the feeder, that were taken */
-} GsFed;
+} GsProducerDone;
 
 /* BATCH_FREE and BATCH_RELEASED. */
-typedef struct GsSlotMessage
+typedef struct GsBufferMessage
 {
 	GsMessage	message;
-	uint32_t	slot;
+	uint32_t	buffer;
 	uint32_t	reserved;
-} GsSlotMessage;
+} GsBufferMessage;
 
 typedef enum GsAlgorithm
 {
@@ -293,7 +293,7 @@ typedef struct GsBatchReady
 {
 	GsMessage	message;
 	uint32_t	stream;			/* of the FETCH; 0 for DRAIN */
-	uint32_t	slot;
+	uint32_t	buffer;
 	uint64_t	position;		/* of its first row */
 	uint32_t	nrows;
 	uint32_t	rows_bytes;
@@ -333,9 +333,9 @@ typedef union GsAnyMessage
 	GsJobJoin	job_join;
 	GsJobReady	job_ready;
 	GsBatchFilled filled;
-	GsFeedEnd	feed_end;
-	GsFed		fed;
-	GsSlotMessage slot;
+	GsProducerEnd	producer_end;
+	GsProducerDone		producer_done;
+	GsBufferMessage buffer;
 	GsSortRequest sort;
 	GsSorted	sorted;
 	GsFetch		fetch;

@@ -41,7 +41,7 @@
 
 static void
 count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
-			 int nplaces, size_t *counts, const GsHost *host)
+			 int nplaces, size_t *counts, const GsRuntime *host)
 {
 	uint64_t	mask = (UINT64_C(1) << digit_bits) - 1;
 
@@ -65,7 +65,7 @@ count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
 
 static void
 distribute(const uint64_t *from, uint64_t *to, size_t n, int shift,
-		   uint64_t mask, size_t *next, const GsHost *host)
+		   uint64_t mask, size_t *next, const GsRuntime *host)
 {
 	for (size_t start = 0; start < n; start += CHECK_EVERY)
 	{
@@ -98,7 +98,7 @@ choose_digit_bits(int nbits)
 
 uint64_t *
 gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
-			  int nbits, const GsHost *host, int *passes)
+			  int nbits, const GsRuntime *host, int *passes)
 {
 	int			digit_bits = choose_digit_bits(nbits);
 	int			nplaces = count_places(nbits, digit_bits);

@@ -22,7 +22,7 @@
  * Calls host->check_interrupts every few hundred microseconds.
  */
 extern uint64_t *gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n,
-							   int low_bit, int nbits, const GsHost *host,
+							   int low_bit, int nbits, const GsRuntime *host,
 							   int *passes);
 
 /*

@@ -25,7 +25,7 @@
 
 /* The columns of rows are compared: brings the beginning of one further on into the cache. */
 static inline void
-prefetch_row(const SortState *state, const uint64_t *words, size_t i, size_t n)
+prefetch_row(const GsWordSortState *state, const uint64_t *words, size_t i, size_t n)
 {
 	if (i + ROWS_AHEAD < n)
 	{
@@ -37,9 +37,9 @@ prefetch_row(const SortState *state, const uint64_t *words, size_t i, size_t n)
 }
 
 static inline bool
-is_above(const SortState *state, uint64_t a, uint64_t b)
+is_above(const GsWordSortState *state, uint64_t a, uint64_t b)
 {
-	const GsKeySort *sort = state->sort;
+	const GsWordSort *sort = state->sort;
 
 	sort->host->check_interrupts(sort->host->arg);
 	return sort->compare(sort->compare_arg, row_of(state, a), row_of(state, b)) > 0;
@@ -47,14 +47,14 @@ is_above(const SortState *state, uint64_t a, uint64_t b)
 
 /* Does the first of two rows come before the second, or is it equal if that will do? */
 static inline bool
-comes_before(const SortState *state, uint64_t a, uint64_t b, bool or_equal)
+comes_before(const GsWordSortState *state, uint64_t a, uint64_t b, bool or_equal)
 {
 	return or_equal ? !is_above(state, a, b) : is_above(state, b, a);
 }
 
 /* How many of the words in order come before another, given the least and the most. */
 static size_t
-search(const SortState *state, const uint64_t *words, size_t low, size_t high, uint64_t word,
+search(const GsWordSortState *state, const uint64_t *words, size_t low, size_t high, uint64_t word,
 	   bool or_equal)
 {
 	while (low < high)
@@ -71,7 +71,7 @@ search(const SortState *state, const uint64_t *words, size_t low, size_t high, u
 
 /* Sorts the first n words of nall. */
 static void
-insertion_sort(const SortState *state, uint64_t *words, size_t n, size_t nall)
+insertion_sort(const GsWordSortState *state, uint64_t *words, size_t n, size_t nall)
 {
 	prefetch_row(state, words, 0, nall);
 	for (size_t i = 1; i < n; i++)
@@ -94,7 +94,7 @@ insertion_sort(const SortState *state, uint64_t *words, size_t n, size_t nall)
  * rows stand together, so merges of few different ones take few comparisons.
  */
 static size_t
-count_before(const SortState *state, const uint64_t *words, size_t n, uint64_t word,
+count_before(const GsWordSortState *state, const uint64_t *words, size_t n, uint64_t word,
 			 bool or_equal, size_t nknown)
 {
 	size_t		low = nknown;
@@ -116,7 +116,7 @@ count_before(const SortState *state, const uint64_t *words, size_t n, uint64_t w
  * What is in its place already takes next to no comparisons.
  */
 static void
-merge(const SortState *state, uint64_t *words, uint64_t *scratch, size_t mid, size_t n)
+merge(const GsWordSortState *state, uint64_t *words, uint64_t *scratch, size_t mid, size_t n)
 {
 	size_t		a = 0;
 	size_t		b = mid;
@@ -150,7 +150,7 @@ merge(const SortState *state, uint64_t *words, uint64_t *scratch, size_t mid, si
 }
 
 void
-gs_compare_sort(SortState *state, size_t start, size_t end)
+gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 {
 	uint64_t   *words = state->words + start;
 	size_t		n = end - start;
@@ -165,10 +165,10 @@ gs_compare_sort(SortState *state, size_t start, size_t end)
 }
 
 GsStatus
-gs_key_sort_again(GsKeySort *sort)
+gs_word_sort_by_comparison(GsWordSort *sort)
 {
-	const GsHost *host = sort->host;
-	SortState  *state = host->allocate(host->arg, sizeof(SortState));
+	const GsRuntime *host = sort->host;
+	GsWordSortState  *state = host->allocate(host->arg, sizeof(GsWordSortState));
 	uint64_t   *scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
 
 	if (state != NULL && scratch != NULL)

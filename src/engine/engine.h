@@ -16,13 +16,13 @@
  *									back as it goes
  *
  * Several engines, of as many processes, can feed one sort of a device (see
- * gs_engine_service_join).  One of them, the owner, goes as above; the others:
+ * gs_engine_gpu_join).  One of them, the owner, goes as above; the others:
  *
  *	  feed    := join load end_feed [rest] close
  *
  * close is legal after any of them.  `push` is gs_batch_push() on the batch
  * that reserve returned; that batch is valid until the next reserve, sort or
- * drain, and for as many rows as gs_engine_has_room() says.  Order is ascending by the key (key_layout.h); rows with equal keys
+ * drain, and for as many rows as gs_engine_has_space() says.  Order is ascending by the key (key_layout.h); rows with equal keys
  * keep the order in which they were pushed.
  *
  * Nothing here throws.  Calls that can fail return a GsStatus, and after any
@@ -66,7 +66,7 @@ typedef struct GsJob
 								 * reads the observations in sort */
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything the sort needs besides */
-	GsHost		host;
+	GsRuntime		host;
 	GsRowCompare compare;		/* orders rows with equal keys; NULL: nothing
 								 * does.  For the engine in this process only,
 								 * and not for keys_only layouts */
@@ -84,7 +84,7 @@ typedef enum GsMethod
 	GS_METHOD_WARP_MERGE		/* merge sort of any number, on a device */
 } GsMethod;
 
-typedef struct GsFigures
+typedef struct GsEngineStats
 {
 	const char *engine;			/* "cpu" or "cuda" */
 	GsMethod	method;
@@ -108,7 +108,7 @@ typedef struct GsFigures
 	uint64_t	upload_us;		/* time in which any were on their way up */
 	uint64_t	sort_us;		/* in which the device sorted */
 	uint64_t	stream_us;		/* in which sorted rows were waited for */
-} GsFigures;
+} GsEngineStats;
 
 typedef struct GsEngine GsEngine;
 
@@ -119,7 +119,7 @@ typedef struct GsEngineOps
 	GsStatus	(*sort) (GsEngine *engine);
 	GsStatus	(*fetch) (GsEngine *engine, uint64_t position, size_t nrows,
 						  const void **rows, const uint64_t **records, size_t *fetched);
-	GsStatus	(*drain) (GsEngine *engine);
+	GsStatus	(*return_input) (GsEngine *engine);
 	GsStatus	(*next_batch) (GsEngine *engine, const GsBatch **batch);
 	void		(*close) (GsEngine *engine);
 } GsEngineOps;
@@ -129,7 +129,7 @@ struct GsEngine
 {
 	const GsEngineOps *ops;
 	GsJob		job;
-	GsFigures	figures;
+	GsEngineStats	stats;
 };
 
 /* Opens the engine that runs in this process; NULL if out of memory. */
@@ -145,13 +145,13 @@ extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbat
  * and OOM leave all the rows in place.
  */
 extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
-										 const GsBatch **batch, size_t *slot);
+										 const GsBatch **batch, size_t *entry);
 
 /*
  * Has sorted rows sorted once more, by a comparison function alone, as if the keys
  * had only been a hint; not of keys_only layouts.  FULL or OOM leave the order as it was.
  */
-extern GsStatus gs_engine_cpu_sort_again(GsEngine *engine, GsRowCompare compare,
+extern GsStatus gs_engine_cpu_resort(GsEngine *engine, GsRowCompare compare,
 										 void *compare_arg);
 
 /*
@@ -159,9 +159,9 @@ extern GsStatus gs_engine_cpu_sort_again(GsEngine *engine, GsRowCompare compare,
  * engine's from now on, to the time of its close.  FULL: the device has no
  * memory for it.
  */
-struct GsServiceLink;
+struct GsEngineLink;
 
-typedef struct GsServiceOptions
+typedef struct GsGpuOptions
 {
 	uint64_t	expected_bytes; /* that rows and keys may come to, of all feeders */
 	uint64_t	session_bytes;	/* that all sorts of this process may have; 0: any */
@@ -169,14 +169,14 @@ typedef struct GsServiceOptions
 	int			algorithm;		/* a GsAlgorithm (protocol.h) */
 	bool		shared;			/* others may feed it */
 	uint32_t	participant;	/* number of this one, if shared */
-} GsServiceOptions;
+} GsGpuOptions;
 
-extern GsStatus gs_engine_service_open(const GsJob *job, struct GsServiceLink *link,
-									   const GsServiceOptions *options,
+extern GsStatus gs_engine_gpu_open(const GsJob *job, struct GsEngineLink *link,
+									   const GsGpuOptions *options,
 									   GsEngine **engine);
 
 /* What others join a shared engine by; never 0. */
-extern uint64_t gs_engine_service_ticket(const GsEngine *engine);
+extern uint64_t gs_engine_gpu_token(const GsEngine *engine);
 
 /*
  * Opens a feeder of a shared engine, mostly that of another process: its link's
@@ -184,8 +184,8 @@ extern uint64_t gs_engine_service_ticket(const GsEngine *engine);
  * order of the whole is by participant, below GS_MAX_PARTICIPANTS, and then as
  * each pushed.  FULL: it cannot be joined, or no more; figures.full says why.
  */
-extern GsStatus gs_engine_service_join(const GsJob *job, struct GsServiceLink *link,
-									   uint64_t ticket, uint32_t participant,
+extern GsStatus gs_engine_gpu_join(const GsJob *job, struct GsEngineLink *link,
+									   uint64_t token, uint32_t participant,
 									   GsEngine **engine);
 
 /*
@@ -196,13 +196,13 @@ extern GsStatus gs_engine_service_join(const GsJob *job, struct GsServiceLink *l
  * next_batch() gives those that were not taken, up to *batch NULL.  A feeder
  * that is closed before this has said OK makes the whole sort fail.
  */
-extern GsStatus gs_engine_end_feed(GsEngine *engine, uint64_t *nrows);
+extern GsStatus gs_engine_end_producer(GsEngine *engine, uint64_t *nrows);
 
 /*
  * Tells the owner, before it sorts, what end_feed() told all feeders
  * together.  Its layout has been merged with theirs by then.
  */
-extern void gs_engine_service_expect(GsEngine *owner, uint64_t nrows_of_feeders);
+extern void gs_engine_gpu_expect(GsEngine *consumer, uint64_t nrows_of_producers);
 
 /*
  * Has the batch that reserve gave room for another row?  Long rows are always
@@ -211,9 +211,9 @@ extern void gs_engine_service_expect(GsEngine *owner, uint64_t nrows_of_feeders)
 #define GS_SHORT_ROW_BYTES	((size_t) 16 << 10)
 
 static inline bool
-gs_engine_has_room(const GsBatch *batch, size_t row_bytes)
+gs_engine_has_space(const GsBatch *batch, size_t row_bytes)
 {
-	return row_bytes <= GS_SHORT_ROW_BYTES && gs_batch_has_room(batch, row_bytes);
+	return row_bytes <= GS_SHORT_ROW_BYTES && gs_batch_has_space(batch, row_bytes);
 }
 
 /*
@@ -268,9 +268,9 @@ gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,
  * FAILED.
  */
 static inline GsStatus
-gs_engine_drain(GsEngine *engine)
+gs_engine_return_input(GsEngine *engine)
 {
-	return engine->ops->drain(engine);
+	return engine->ops->return_input(engine);
 }
 
 static inline GsStatus
@@ -279,10 +279,10 @@ gs_engine_next_batch(GsEngine *engine, const GsBatch **batch)
 	return engine->ops->next_batch(engine, batch);
 }
 
-static inline const GsFigures *
-gs_engine_figures(const GsEngine *engine)
+static inline const GsEngineStats *
+gs_engine_stats(const GsEngine *engine)
 {
-	return &engine->figures;
+	return &engine->stats;
 }
 
 /* Frees everything, the engine too. */

@@ -65,7 +65,7 @@ typedef struct CpuEngine
 	uint64_t	number_mask;
 	size_t		prefetch_bytes; /* of a row that is fetched before long */
 
-	size_t		drained;		/* batches that next_batch() has given */
+	size_t		input_returned;		/* batches that next_batch() has given */
 
 	GsBatch		first_batches[FIRST_BATCHES];
 } CpuEngine;
@@ -74,7 +74,7 @@ static GsStatus cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
 static GsStatus cpu_sort(GsEngine *base);
 static GsStatus cpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
 						  const void **rows, const uint64_t **records, size_t *fetched);
-static GsStatus cpu_drain(GsEngine *base);
+static GsStatus cpu_return_input(GsEngine *base);
 static GsStatus cpu_next_batch(GsEngine *base, const GsBatch **batch);
 static void cpu_close(GsEngine *base);
 
@@ -82,7 +82,7 @@ static const GsEngineOps cpu_ops = {
 	.reserve = cpu_reserve,
 	.sort = cpu_sort,
 	.fetch = cpu_fetch,
-	.drain = cpu_drain,
+	.return_input = cpu_return_input,
 	.next_batch = cpu_next_batch,
 	.close = cpu_close
 };
@@ -107,7 +107,7 @@ hold(CpuEngine *engine, size_t nbytes)
 		untouched = (size_t) (last->top - last->base) - batch_used_bytes(last);
 	}
 	engine->held_bytes += nbytes;
-	engine->base.figures.peak_bytes = Max(engine->base.figures.peak_bytes,
+	engine->base.stats.peak_bytes = Max(engine->base.stats.peak_bytes,
 										  engine->held_bytes - untouched);
 }
 
@@ -120,7 +120,7 @@ gs_engine_cpu_open(const GsJob *job)
 		return NULL;
 	engine->base.ops = &cpu_ops;
 	engine->base.job = *job;
-	engine->base.figures = (GsFigures)
+	engine->base.stats = (GsEngineStats)
 	{
 		.engine = "cpu",.method = GS_METHOD_NONE
 	};
@@ -173,7 +173,7 @@ growth_bytes(const CpuEngine *engine)
 static GsStatus
 grow_batches(CpuEngine *engine)
 {
-	const GsHost *host = &engine->base.job.host;
+	const GsRuntime *host = &engine->base.job.host;
 	size_t		nbytes = growth_bytes(engine);
 	GsBatch    *batches;
 
@@ -208,7 +208,7 @@ next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
 	size_t		least = GS_ALIGN_ROW(row_bytes) + engine->record_bytes;
 	size_t		wanted = Max(engine->next_batch_bytes, least);
 	size_t		used = engine->held_bytes + growth_bytes(engine) +
-		gs_key_sort_bytes(nrows + 1);
+		gs_word_sort_bytes(nrows + 1);
 	size_t		usual = usual_bytes(engine, least);
 	size_t		left;
 
@@ -216,8 +216,8 @@ next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
 		engine->base.job.memory_limit - used < least)
 		return 0;
 	left = engine->base.job.memory_limit - used;
-	if (wanted + wanted / usual * GS_KEY_SORT_ROW_BYTES > left)
-		wanted = Max(least, left / (usual + GS_KEY_SORT_ROW_BYTES) * usual);
+	if (wanted + wanted / usual * GS_WORD_SORT_ROW_BYTES > left)
+		wanted = Max(least, left / (usual + GS_WORD_SORT_ROW_BYTES) * usual);
 	return wanted & ~(size_t) (GS_ROW_ALIGN - 1);
 }
 
@@ -232,14 +232,14 @@ static GsStatus
 cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsHost *host = &base->job.host;
+	const GsRuntime *host = &base->job.host;
 	GsBatch    *last = engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
 	size_t		nbytes;
 	GsRowNumbering numbering;
 	void	   *block;
 	GsStatus	status;
 
-	if (last != NULL && gs_batch_has_room(last, row_bytes))
+	if (last != NULL && gs_batch_has_space(last, row_bytes))
 	{
 		*batch = last;
 		return GS_STATUS_OK;
@@ -286,7 +286,7 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 static void
 free_batches(CpuEngine *engine)
 {
-	GsHost	   *host = &engine->base.job.host;
+	GsRuntime	   *host = &engine->base.job.host;
 
 	for (size_t i = 0; i < engine->nbatches; i++)
 	{
@@ -315,9 +315,9 @@ row_of(const CpuEngine *engine, uint64_t word)
 static void
 gather_keys(CpuEngine *engine)
 {
-	const GsHost *host = &engine->base.job.host;
+	const GsRuntime *host = &engine->base.job.host;
 	uint64_t   *words = engine->words;
-	size_t		nrows = (size_t) engine->base.figures.nrows;
+	size_t		nrows = (size_t) engine->base.stats.nrows;
 
 	for (size_t i = 0; i < nrows; i++)
 	{
@@ -335,47 +335,47 @@ gather_keys(CpuEngine *engine)
  * of them costs 16 ns a row, so every pass counts.
  */
 static bool
-keys_are_in_order(const GsKeyLayout *layout)
+keys_are_presorted(const GsKeyLayout *layout)
 {
 	return layout->keys_only && layout->ascending && !layout->columns[0].descending;
 }
 
 static GsStatus
-take_keys_in_order(CpuEngine *engine)
+use_presorted_keys(CpuEngine *engine)
 {
-	const GsHost *host = &engine->base.job.host;
-	GsFigures  *figures = &engine->base.figures;
+	const GsRuntime *host = &engine->base.job.host;
+	GsEngineStats  *stats = &engine->base.stats;
 	const GsKeyField *field = &engine->base.job.layout->fields[0];
-	uint64_t   *word = host->allocate(host->arg, figures->nrows * sizeof(uint64_t));
+	uint64_t   *word = host->allocate(host->arg, stats->nrows * sizeof(uint64_t));
 
 	if (word == NULL)
 		return GS_STATUS_OOM;
 	engine->words = word;
-	hold(engine, figures->nrows * sizeof(uint64_t));
+	hold(engine, stats->nrows * sizeof(uint64_t));
 	for (size_t i = 0; i < engine->nbatches; i++)
 	{
 		const GsBatch *batch = &engine->batches[i];
 
 		host->check_interrupts(host->arg);
-		for (size_t slot = 0; slot < batch->nrows; slot++)
-			*word++ = *gs_batch_record(batch, slot);
+		for (size_t entry = 0; entry < batch->nrows; entry++)
+			*word++ = *gs_batch_record(batch, entry);
 	}
 	free_batches(engine);
-	figures->method = GS_METHOD_PRESORTED;
-	figures->key_bits = gs_bit_width(field->max - field->min);
+	stats->method = GS_METHOD_PRESORTED;
+	stats->key_bits = gs_bit_width(field->max - field->min);
 	return GS_STATUS_OK;
 }
 
 /* Prepares a sort of the engine's rows, but for its words. */
 static void
-init_key_sort(const CpuEngine *engine, GsKeySort *sort)
+init_key_sort(const CpuEngine *engine, GsWordSort *sort)
 {
 	const GsEngine *base = &engine->base;
 
 	sort->layout = base->job.layout;
 	sort->batches = engine->batches;
 	sort->nbatches = engine->nbatches;
-	sort->nrows = base->figures.nrows;
+	sort->nrows = base->stats.nrows;
 	sort->numbering = engine->numbering;
 	sort->host = &base->job.host;
 	sort->compare = base->job.compare;
@@ -388,7 +388,7 @@ static GsStatus
 sort_words(CpuEngine *engine)
 {
 	GsEngine   *base = &engine->base;
-	GsKeySort	sort;
+	GsWordSort	sort;
 	size_t		nunits = 0;
 	GsStatus	status;
 
@@ -399,18 +399,18 @@ sort_words(CpuEngine *engine)
 	engine->number_mask = (UINT64_C(1) << engine->numbering.number_bits) - 1;
 
 	init_key_sort(engine, &sort);
-	if (engine->held_bytes + gs_key_sort_bytes(sort.nrows) > base->job.memory_limit)
+	if (engine->held_bytes + gs_word_sort_bytes(sort.nrows) > base->job.memory_limit)
 		return GS_STATUS_FULL;
-	hold(engine, gs_key_sort_bytes(sort.nrows));
-	status = gs_key_sort(&sort, &base->figures);
-	engine->held_bytes -= gs_key_sort_bytes(sort.nrows);
+	hold(engine, gs_word_sort_bytes(sort.nrows));
+	status = gs_word_sort(&sort, &base->stats);
+	engine->held_bytes -= gs_word_sort_bytes(sort.nrows);
 	if (status == GS_STATUS_OK)
 	{
 		engine->words = sort.words;
 		hold(engine, sort.nrows * sizeof(uint64_t));
 	}
 	else
-		base->figures.method = GS_METHOD_NONE;	/* it can be drained */
+		base->stats.method = GS_METHOD_NONE;	/* it can be drained */
 	return status;
 }
 
@@ -444,12 +444,12 @@ cpu_sort(GsEngine *base)
 	CpuEngine  *engine = (CpuEngine *) base;
 	GsStatus	status;
 
-	base->figures.nrows = count_rows(engine);
-	if (base->figures.nrows == 0)
+	base->stats.nrows = count_rows(engine);
+	if (base->stats.nrows == 0)
 		return GS_STATUS_OK;
 	engine->prefetch_bytes = Min(PREFETCH_BYTES, usual_bytes(engine, 0) + 1);
-	if (keys_are_in_order(base->job.layout))
-		return take_keys_in_order(engine);
+	if (keys_are_presorted(base->job.layout))
+		return use_presorted_keys(engine);
 	status = sort_words(engine);
 	if (status == GS_STATUS_OK && base->job.layout->keys_only)
 		gather_keys(engine);
@@ -457,12 +457,12 @@ cpu_sort(GsEngine *base)
 }
 
 GsStatus
-gs_engine_cpu_sort_again(GsEngine *base, GsRowCompare compare, void *compare_arg)
+gs_engine_cpu_resort(GsEngine *base, GsRowCompare compare, void *compare_arg)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	size_t		nrows = (size_t) base->figures.nrows;
-	size_t		nbytes = gs_key_sort_bytes(nrows) - nrows * sizeof(uint64_t);
-	GsKeySort	sort;
+	size_t		nrows = (size_t) base->stats.nrows;
+	size_t		nbytes = gs_word_sort_bytes(nrows) - nrows * sizeof(uint64_t);
+	GsWordSort	sort;
 	GsStatus	status;
 
 	if (engine->held_bytes + nbytes > base->job.memory_limit)
@@ -472,22 +472,22 @@ gs_engine_cpu_sort_again(GsEngine *base, GsRowCompare compare, void *compare_arg
 	sort.compare_arg = compare_arg;
 	sort.words = engine->words;
 	hold(engine, nbytes);
-	status = gs_key_sort_again(&sort);
+	status = gs_word_sort_by_comparison(&sort);
 	engine->held_bytes -= nbytes;
 	return status;
 }
 
 /* Gives back the words of nrows rows. */
 static void
-forget_words(CpuEngine *engine, size_t nrows)
+free_words(CpuEngine *engine, size_t nrows)
 {
-	const GsHost *host = &engine->base.job.host;
+	const GsRuntime *host = &engine->base.job.host;
 
 	host->release(host->arg, engine->words);
 	engine->held_bytes -= nrows * sizeof(uint64_t);
 	engine->words = NULL;
-	engine->base.figures.method = GS_METHOD_NONE;
-	engine->base.figures.tied_rows = 0;
+	engine->base.stats.method = GS_METHOD_NONE;
+	engine->base.stats.tied_rows = 0;
 }
 
 /*
@@ -497,7 +497,7 @@ forget_words(CpuEngine *engine, size_t nrows)
 static void
 free_batches_behind(CpuEngine *engine, size_t last)
 {
-	const GsHost *host = &engine->base.job.host;
+	const GsRuntime *host = &engine->base.job.host;
 
 	while (engine->nbatches > last + 1)
 	{
@@ -528,7 +528,7 @@ static void
 move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutoff,
 			  const GsBatch **cutoff_batch, size_t *cutoff_slot)
 {
-	const GsHost *host = &engine->base.job.host;
+	const GsRuntime *host = &engine->base.job.host;
 	const GsKeyLayout *layout = engine->base.job.layout;
 	size_t		from_index = 0;
 	size_t		to_index = 0;
@@ -538,7 +538,7 @@ move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t
 	gs_batch_clear(to);
 	for (size_t i = 0; i < nrows; i++)
 	{
-		size_t		slot = gs_row_unit(&engine->numbering, numbers[i]);
+		size_t		entry = gs_row_unit(&engine->numbering, numbers[i]);
 		size_t		index = (size_t) (numbers[i] >> engine->numbering.unit_bits);
 		size_t		row_bytes;
 
@@ -550,14 +550,14 @@ move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t
 			from = engine->batches[index];
 		}
 		if (!layout->keys_only)
-			slot = gs_batch_slot_of_row(gs_batch_row(&from, slot));
-		row_bytes = gs_batch_row_bytes(&from, layout, slot);
-		while (!gs_batch_has_room(to, row_bytes))
+			entry = gs_batch_entry_of_row(gs_batch_row(&from, entry));
+		row_bytes = gs_batch_row_bytes(&from, layout, entry);
+		while (!gs_batch_has_space(to, row_bytes))
 		{
 			to = &engine->batches[++to_index];
 			gs_batch_clear(to);
 		}
-		gs_batch_push_copy(to, &from, layout, slot, row_bytes);
+		gs_batch_push_copy(to, &from, layout, entry, row_bytes);
 		if (numbers[i] == cutoff)
 		{
 			*cutoff_batch = to;
@@ -568,23 +568,23 @@ move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t
 }
 
 GsStatus
-gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, size_t *slot)
+gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, size_t *entry)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsHost *host = &base->job.host;
+	const GsRuntime *host = &base->job.host;
 	size_t		total = count_rows(engine);
 	uint64_t	cutoff;
 	uint64_t   *scratch;
 	GsStatus	status;
 
-	base->figures.nrows = total;
+	base->stats.nrows = total;
 	status = sort_words(engine);
 	if (status != GS_STATUS_OK)
 		return status;
 	scratch = host->allocate(host->arg, nrows * sizeof(uint64_t));
 	if (scratch == NULL)
 	{
-		forget_words(engine, total);
+		free_words(engine, total);
 		return GS_STATUS_OOM;
 	}
 	hold(engine, nrows * sizeof(uint64_t));
@@ -595,10 +595,10 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 	move_together(engine,
 				  gs_radix_sort(engine->words, scratch, nrows, 0,
 								engine->numbering.number_bits, host, NULL),
-				  nrows, cutoff, batch, slot);
+				  nrows, cutoff, batch, entry);
 	host->release(host->arg, scratch);
 	engine->held_bytes -= nrows * sizeof(uint64_t);
-	forget_words(engine, total);
+	free_words(engine, total);
 	return GS_STATUS_OK;
 }
 
@@ -607,7 +607,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 		  const uint64_t **records, size_t *fetched)
 {
 	const CpuEngine *engine = (const CpuEngine *) base;
-	uint64_t	total = base->figures.nrows;
+	uint64_t	total = base->stats.nrows;
 	const uint64_t *words;
 	size_t		n;
 	size_t		nfollowing;		/* rows to prefetch, behind PREFETCH_ROWS others */
@@ -644,9 +644,9 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 }
 
 static GsStatus
-cpu_drain(GsEngine *base)
+cpu_return_input(GsEngine *base)
 {
-	((CpuEngine *) base)->drained = 0;
+	((CpuEngine *) base)->input_returned = 0;
 	return GS_STATUS_OK;
 }
 
@@ -658,16 +658,16 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 	*batch = NULL;
 	if (engine->words != NULL)
 		return GS_STATUS_OK;	/* sorted, and what was pushed was taken */
-	if (engine->drained > 0)
+	if (engine->input_returned > 0)
 	{
-		GsBatch    *last = &engine->batches[engine->drained - 1];
+		GsBatch    *last = &engine->batches[engine->input_returned - 1];
 
 		if (last->base != NULL)
 			base->job.host.release(base->job.host.arg, last->base);
 		last->base = NULL;
 	}
-	if (engine->drained < engine->nbatches)
-		*batch = &engine->batches[engine->drained++];
+	if (engine->input_returned < engine->nbatches)
+		*batch = &engine->batches[engine->input_returned++];
 	return GS_STATUS_OK;
 }
 
@@ -684,7 +684,7 @@ static void
 cpu_close(GsEngine *base)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	GsHost		host = base->job.host;
+	GsRuntime		host = base->job.host;
 
 	free_batches(engine);
 	if (engine->batches != engine->first_batches)

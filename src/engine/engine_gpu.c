@@ -33,32 +33,32 @@
 
 typedef enum ServicePhase
 {
-	SERVICE_LOADING,
-	SERVICE_SORTED,
-	SERVICE_DRAINING,			/* batches come back from the service */
-	SERVICE_DRAINED,			/* those that it did not take follow */
-	SERVICE_FED,				/* a feeder's end: the same */
+	GPU_INPUT,
+	GPU_SORTED,
+	GPU_RETURNING,			/* batches come back from the service */
+	GPU_RETURNED,			/* those that it did not take follow */
+	GPU_PRODUCED,				/* a feeder's end: the same */
 	SERVICE_CLOSED				/* the link is gone */
 } ServicePhase;
 
 /* Slots in the order in which something happened to them. */
-typedef struct SlotQueue
+typedef struct BufferQueue
 {
-	uint32_t	nslots;
-	uint32_t	slots[GS_MAX_SLOTS];
-} SlotQueue;
+	uint32_t	nbuffers;
+	uint32_t	buffers[GS_MAX_BUFFERS];
+} BufferQueue;
 
-typedef struct ServiceEngine
+typedef struct GpuEngine
 {
 	GsEngine	base;
-	GsServiceLink *link;
+	GsEngineLink *link;
 	int			algorithm;
-	uint64_t	ticket;			/* of a shared job that is its own */
-	bool		is_feeder;
+	uint64_t	token;			/* of a shared job that is its own */
+	bool		is_producer;
 	ServicePhase phase;
 	size_t		record_bytes;
 	uint64_t	nrows;			/* pushed, but for those in the open batch */
-	uint64_t	nrows_of_feeders;	/* that the device took */
+	uint64_t	nrows_of_producers;	/* that the device took */
 	bool		memory_failed;	/* the device had no more */
 	bool		loaded;			/* a batch was sent; or it has joined a job, which
 								 * hangs on it */
@@ -66,29 +66,29 @@ typedef struct ServiceEngine
 	/*
 	 * Each slot is free, or filled, or ready, or being read, or the service's.
 	 */
-	uint64_t	free_slots;		/* a bit each: may be filled */
-	SlotQueue	filled;			/* sent, and not freed yet */
-	GsBatch		filled_batches[GS_MAX_SLOTS];	/* by slot */
+	uint64_t	free_buffers;		/* a bit each: may be filled */
+	BufferQueue	filled;			/* sent, and not freed yet */
+	GsBatch		filled_batches[GS_MAX_BUFFERS];	/* by slot */
 
 	/* loading: the batch being filled; draining: the one being read */
 	GsBatch		batch;
 	bool		batch_open;
-	uint32_t	batch_slot;
+	uint32_t	batch_buffer;
 
 	/* sorted: batches of rows, in order, the first one being read */
 	uint32_t	stream;
 	uint32_t	nready;
-	GsBatchReady ready[GS_MAX_SLOTS];
+	GsBatchReady ready[GS_MAX_BUFFERS];
 	uint64_t	next_position;	/* of the row after the last ready batch */
 
 	char		detail[GS_FAILED_TEXT_BYTES];
-} ServiceEngine;
+} GpuEngine;
 
 static GsStatus service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
 static GsStatus service_sort(GsEngine *base);
 static GsStatus service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 							  const void **rows, const uint64_t **records, size_t *fetched);
-static GsStatus service_drain(GsEngine *base);
+static GsStatus gpu_return_input(GsEngine *base);
 static GsStatus service_next_batch(GsEngine *base, const GsBatch **batch);
 static void service_close(GsEngine *base);
 
@@ -96,7 +96,7 @@ static const GsEngineOps service_ops = {
 	.reserve = service_reserve,
 	.sort = service_sort,
 	.fetch = service_fetch,
-	.drain = service_drain,
+	.return_input = gpu_return_input,
 	.next_batch = service_next_batch,
 	.close = service_close
 };
@@ -105,7 +105,7 @@ static const GsEngineOps service_ops = {
 
 /* A text that is the engine's to keep. */
 static const char *
-keep_text(ServiceEngine *engine, const char *text)
+save_text(GpuEngine *engine, const char *text)
 {
 	size_t		len = strlen(text);
 
@@ -118,9 +118,9 @@ keep_text(ServiceEngine *engine, const char *text)
 
 /* The engine is broken; the link with it. */
 static GsStatus
-fail(ServiceEngine *engine, const char *detail)
+fail(GpuEngine *engine, const char *detail)
 {
-	engine->base.figures.detail = keep_text(engine, detail);
+	engine->base.stats.detail = save_text(engine, detail);
 	if (engine->phase != SERVICE_CLOSED)
 		engine->link->release(engine->link, false);
 	engine->phase = SERVICE_CLOSED;
@@ -128,14 +128,14 @@ fail(ServiceEngine *engine, const char *detail)
 }
 
 static GsStatus
-full(ServiceEngine *engine, const char *why)
+full(GpuEngine *engine, const char *why)
 {
-	engine->base.figures.full = why;
+	engine->base.stats.full = why;
 	return GS_STATUS_FULL;
 }
 
 static GsStatus
-send_message(ServiceEngine *engine, GsMessage *message, uint32_t type, size_t nbytes)
+send_message(GpuEngine *engine, GsMessage *message, uint32_t type, size_t nbytes)
 {
 	if (engine->phase == SERVICE_CLOSED)
 		return GS_STATUS_FAILED;
@@ -147,15 +147,15 @@ send_message(ServiceEngine *engine, GsMessage *message, uint32_t type, size_t nb
 }
 
 static GsStatus
-send_slot(ServiceEngine *engine, uint32_t type, uint32_t slot)
+send_buffer(GpuEngine *engine, uint32_t type, uint32_t buffer)
 {
-	GsSlotMessage message = {.slot = slot};
+	GsBufferMessage message = {.buffer = buffer};
 
 	return send_message(engine, &message.message, type, sizeof(message));
 }
 
 static GsStatus
-send_plain(ServiceEngine *engine, uint32_t type)
+send_plain(GpuEngine *engine, uint32_t type)
 {
 	GsMessage	message;
 
@@ -164,18 +164,18 @@ send_plain(ServiceEngine *engine, uint32_t type)
 
 /* A slot that was filled is free again. */
 static bool
-take_freed(ServiceEngine *engine, uint32_t slot)
+receive_freed(GpuEngine *engine, uint32_t buffer)
 {
-	SlotQueue  *filled = &engine->filled;
+	BufferQueue  *filled = &engine->filled;
 
-	for (uint32_t i = 0; i < filled->nslots; i++)
+	for (uint32_t i = 0; i < filled->nbuffers; i++)
 	{
-		if (filled->slots[i] != slot)
+		if (filled->buffers[i] != buffer)
 			continue;
-		filled->nslots--;
-		memmove(&filled->slots[i], &filled->slots[i + 1],
-				sizeof(filled->slots[0]) * (filled->nslots - i));
-		engine->free_slots |= UINT64_C(1) << slot;
+		filled->nbuffers--;
+		memmove(&filled->buffers[i], &filled->buffers[i + 1],
+				sizeof(filled->buffers[0]) * (filled->nbuffers - i));
+		engine->free_buffers |= UINT64_C(1) << buffer;
 		return true;
 	}
 	return false;
@@ -183,27 +183,27 @@ take_freed(ServiceEngine *engine, uint32_t slot)
 
 /* Sorted rows, or a batch that comes back. */
 static bool
-take_ready(ServiceEngine *engine, const GsBatchReady *ready)
+receive_ready(GpuEngine *engine, const GsBatchReady *ready)
 {
 	uint64_t	used = ready->rows_bytes;
 
-	if (engine->nready == GS_MAX_SLOTS)
+	if (engine->nready == GS_MAX_BUFFERS)
 		return false;
 	if (ready->nrows > 0)
 	{
-		if (engine->phase == SERVICE_DRAINING)
+		if (engine->phase == GPU_RETURNING)
 			used += (uint64_t) ready->nrows * engine->record_bytes;
 		else if (!engine->base.job.layout->keys_only)
 			used += (uint64_t) ready->nrows * sizeof(uint32_t);
-		if (ready->slot >= engine->link->nslots || used > engine->link->slot_bytes)
+		if (ready->buffer >= engine->link->nbuffers || used > engine->link->buffer_bytes)
 			return false;
-		if (engine->phase == SERVICE_SORTED && ready->stream == engine->stream &&
+		if (engine->phase == GPU_SORTED && ready->stream == engine->stream &&
 			engine->nready > 0 && ready->position != engine->next_position)
 			return false;
 	}
 	engine->ready[engine->nready++] = *ready;
 	engine->next_position = ready->position + ready->nrows;
-	engine->base.figures.bytes_down += used;
+	engine->base.stats.bytes_down += used;
 	return true;
 }
 
@@ -212,7 +212,7 @@ take_ready(ServiceEngine *engine, const GsBatchReady *ready)
  * FULL: the device has no more memory.
  */
 static GsStatus
-take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *message)
+receive_message(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *message)
 {
 	bool		fine = true;
 
@@ -226,10 +226,10 @@ take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mes
 	{
 		case 0:
 		case GS_MESSAGE_SORTED:
-		case GS_MESSAGE_FED:
+		case GS_MESSAGE_PRODUCER_DONE:
 			break;
 		case GS_MESSAGE_BATCH_FREE:
-			fine = take_freed(engine, message->slot.slot);
+			fine = receive_freed(engine, message->buffer.buffer);
 			break;
 		case GS_MESSAGE_BATCH_READY:
 			if (message->ready.stream != engine->stream)
@@ -237,21 +237,21 @@ take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mes
 				/* of a stream given up: only the slot matters */
 				*type = 0;
 				if (message->ready.nrows > 0)
-					return send_slot(engine, GS_MESSAGE_BATCH_RELEASED, message->ready.slot);
+					return send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
 				break;
 			}
-			fine = take_ready(engine, &message->ready);
+			fine = receive_ready(engine, &message->ready);
 			break;
 		case GS_MESSAGE_FAILED:
 			message->failed.text[sizeof(message->failed.text) - 1] = '\0';
-			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == SERVICE_LOADING)
+			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == GPU_INPUT)
 			{
 				engine->memory_failed = true;
 				return full(engine, "the rows outgrew the device's memory");
 			}
 
 			/* said before the service knew that it is to drain */
-			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == SERVICE_DRAINING)
+			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == GPU_RETURNING)
 				break;
 			return fail(engine, message->failed.text);
 		default:
@@ -262,13 +262,13 @@ take_message(ServiceEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mes
 
 /* Deals with messages until one of a type has come. */
 static GsStatus
-wait_for(ServiceEngine *engine, uint32_t wanted, GsAnyMessage *message)
+wait_for(GpuEngine *engine, uint32_t wanted, GsAnyMessage *message)
 {
 	uint32_t	type = 0;
 
 	while (type != wanted)
 	{
-		GsStatus	status = take_message(engine, true, &type, message);
+		GsStatus	status = receive_message(engine, true, &type, message);
 
 		if (status != GS_STATUS_OK)
 			return status;
@@ -289,10 +289,10 @@ now_us(void)
 
 /* No job, or none that can be joined.  FULL: the link is good for another one. */
 static GsStatus
-refused(ServiceEngine *engine, const GsFailed *failed)
+refused(GpuEngine *engine, const GsFailed *failed)
 {
 	if (failed->failure == GS_FAILED_JOB || failed->failure == GS_FAILED_MEMORY)
-		return full(engine, keep_text(engine, failed->text));
+		return full(engine, save_text(engine, failed->text));
 	return fail(engine, failed->text);
 }
 
@@ -301,7 +301,7 @@ refused(ServiceEngine *engine, const GsFailed *failed)
  * means nothing any more.
  */
 static GsStatus
-wait_until_ready(ServiceEngine *engine, int timeout_ms)
+wait_until_ready(GpuEngine *engine, int timeout_ms)
 {
 	GsAnyMessage message;
 
@@ -317,15 +317,15 @@ wait_until_ready(ServiceEngine *engine, int timeout_ms)
 			return refused(engine, &message.failed);
 		}
 	} while (message.message.type != GS_MESSAGE_JOB_READY);
-	engine->ticket = message.job_ready.ticket;
+	engine->token = message.job_ready.token;
 	return GS_STATUS_OK;
 }
 
 /* An engine that has no job yet.  NULL if out of memory; the link is given back. */
-static ServiceEngine *
-new_engine(const GsJob *job, GsServiceLink *link)
+static GpuEngine *
+new_engine(const GsJob *job, GsEngineLink *link)
 {
-	ServiceEngine *engine = job->host.allocate(job->host.arg, sizeof(ServiceEngine));
+	GpuEngine *engine = job->host.allocate(job->host.arg, sizeof(GpuEngine));
 
 	if (engine == NULL)
 	{
@@ -335,20 +335,20 @@ new_engine(const GsJob *job, GsServiceLink *link)
 	memset(engine, 0, sizeof(*engine));
 	engine->base.ops = &service_ops;
 	engine->base.job = *job;
-	engine->base.figures.engine = "cuda";
-	engine->base.figures.device = link->welcome.device_name;
-	engine->base.figures.peak_bytes = (size_t) link->slot_bytes * link->nslots;
+	engine->base.stats.engine = "cuda";
+	engine->base.stats.device = link->welcome.device_name;
+	engine->base.stats.peak_bytes = (size_t) link->buffer_bytes * link->nbuffers;
 	engine->link = link;
 	engine->record_bytes = gs_record_bytes(job->layout);
-	engine->free_slots = UINT64_MAX >> (64 - link->nslots);
+	engine->free_buffers = UINT64_MAX >> (64 - link->nbuffers);
 	return engine;
 }
 
 GsStatus
-gs_engine_service_open(const GsJob *job, GsServiceLink *link,
-					   const GsServiceOptions *options, GsEngine **result)
+gs_engine_gpu_open(const GsJob *job, GsEngineLink *link,
+					   const GsGpuOptions *options, GsEngine **result)
 {
-	ServiceEngine *engine = new_engine(job, link);
+	GpuEngine *engine = new_engine(job, link);
 	GsJobOpen	open = {
 		.nwords = (uint32_t) job->layout->nwords,
 		.keys_only = job->layout->keys_only,
@@ -371,18 +371,18 @@ gs_engine_service_open(const GsJob *job, GsServiceLink *link,
 }
 
 uint64_t
-gs_engine_service_ticket(const GsEngine *base)
+gs_engine_gpu_token(const GsEngine *base)
 {
-	return ((const ServiceEngine *) base)->ticket;
+	return ((const GpuEngine *) base)->token;
 }
 
 GsStatus
-gs_engine_service_join(const GsJob *job, GsServiceLink *link, uint64_t ticket,
+gs_engine_gpu_join(const GsJob *job, GsEngineLink *link, uint64_t token,
 					   uint32_t participant, GsEngine **result)
 {
-	ServiceEngine *engine = new_engine(job, link);
+	GpuEngine *engine = new_engine(job, link);
 	GsJobJoin	join = {
-		.ticket = ticket,
+		.token = token,
 		.nwords = (uint32_t) job->layout->nwords,
 		.keys_only = job->layout->keys_only,
 		.participant = participant
@@ -392,7 +392,7 @@ gs_engine_service_join(const GsJob *job, GsServiceLink *link, uint64_t ticket,
 	*result = engine == NULL ? NULL : &engine->base;
 	if (engine == NULL)
 		return GS_STATUS_OOM;
-	engine->is_feeder = true;
+	engine->is_producer = true;
 
 	/*
 	 * However long it takes: whoever gave up would leave a job that the service
@@ -408,34 +408,34 @@ gs_engine_service_join(const GsJob *job, GsServiceLink *link, uint64_t ticket,
 /* ---------------------------------------------------------------------- load */
 
 static char *
-slot_start(const ServiceEngine *engine, uint32_t slot)
+buffer_start(const GpuEngine *engine, uint32_t buffer)
 {
-	return engine->link->ring + (size_t) slot * engine->link->slot_bytes;
+	return engine->link->buffer_pool + (size_t) buffer * engine->link->buffer_bytes;
 }
 
 /* Sends the open batch off, unless it is empty. */
 static GsStatus
-send_batch(ServiceEngine *engine)
+send_batch(GpuEngine *engine)
 {
 	GsBatchFilled filled = {0};
-	uint32_t	slot = engine->batch_slot;
+	uint32_t	buffer = engine->batch_buffer;
 
 	if (!engine->batch_open)
 		return GS_STATUS_OK;
 	engine->batch_open = false;
 	if (engine->batch.nrows == 0)
 	{
-		engine->free_slots |= UINT64_C(1) << slot;
+		engine->free_buffers |= UINT64_C(1) << buffer;
 		return GS_STATUS_OK;
 	}
 	engine->loaded = true;
-	filled.slot = slot;
+	filled.buffer = buffer;
 	filled.nrows = (uint32_t) engine->batch.nrows;
 	filled.rows_bytes = (uint32_t) (engine->batch.rows_end - engine->batch.base);
-	engine->filled.slots[engine->filled.nslots++] = slot;
-	engine->filled_batches[slot] = engine->batch;
+	engine->filled.buffers[engine->filled.nbuffers++] = buffer;
+	engine->filled_batches[buffer] = engine->batch;
 	engine->nrows += engine->batch.nrows;
-	engine->base.figures.bytes_up += filled.rows_bytes +
+	engine->base.stats.bytes_up += filled.rows_bytes +
 		engine->batch.nrows * engine->record_bytes;
 	return send_message(engine, &filled.message, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 }
@@ -445,47 +445,47 @@ send_batch(ServiceEngine *engine)
  * comes back to a feeder.
  */
 static bool
-may_fill(const ServiceEngine *engine)
+can_fill(const GpuEngine *engine)
 {
-	if (engine->is_feeder)
-		return engine->free_slots != 0;
-	return (engine->free_slots & (engine->free_slots - 1)) != 0;
+	if (engine->is_producer)
+		return engine->free_buffers != 0;
+	return (engine->free_buffers & (engine->free_buffers - 1)) != 0;
 }
 
 /* Begins a batch in the lowest free slot, waiting for one if there is none. */
 static GsStatus
-begin_batch(ServiceEngine *engine)
+begin_batch(GpuEngine *engine)
 {
 	GsStatus	status = GS_STATUS_OK;
 	GsAnyMessage message;
 	uint32_t	type;
 
 	do
-		status = take_message(engine, !may_fill(engine), &type, &message);
-	while (status == GS_STATUS_OK && (type != 0 || !may_fill(engine)));
+		status = receive_message(engine, !can_fill(engine), &type, &message);
+	while (status == GS_STATUS_OK && (type != 0 || !can_fill(engine)));
 	if (status != GS_STATUS_OK)
 		return status;
-	engine->batch_slot = (uint32_t) __builtin_ctzll(engine->free_slots);
-	engine->free_slots &= engine->free_slots - 1;
+	engine->batch_buffer = (uint32_t) __builtin_ctzll(engine->free_buffers);
+	engine->free_buffers &= engine->free_buffers - 1;
 	engine->batch_open = true;
-	gs_batch_init(&engine->batch, slot_start(engine, engine->batch_slot),
-				  engine->link->slot_bytes, engine->record_bytes);
+	gs_batch_init(&engine->batch, buffer_start(engine, engine->batch_buffer),
+				  engine->link->buffer_bytes, engine->record_bytes);
 	return GS_STATUS_OK;
 }
 
 static GsStatus
 service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
-	ServiceEngine *engine = (ServiceEngine *) base;
+	GpuEngine *engine = (GpuEngine *) base;
 	GsStatus	status;
 
 	if (engine->memory_failed)
 		return GS_STATUS_FULL;
-	if (row_bytes > GS_MAX_ROW_BYTES(engine->link->slot_bytes))
+	if (row_bytes > GS_MAX_ROW_BYTES(engine->link->buffer_bytes))
 		return full(engine, "a row is too long for the device");
 	if (engine->nrows + engine->batch.nrows >= GS_MAX_JOB_ROWS)
 		return full(engine, "there are more rows than the device can number");
-	if (!engine->batch_open || !gs_batch_has_room(&engine->batch, row_bytes))
+	if (!engine->batch_open || !gs_batch_has_space(&engine->batch, row_bytes))
 	{
 		status = send_batch(engine);
 		if (status == GS_STATUS_OK)
@@ -501,23 +501,23 @@ service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 
 /* The open batch is not sent off: it joins those that the service did not take. */
 static void
-keep_batch(ServiceEngine *engine)
+retain_batch(GpuEngine *engine)
 {
 	if (!engine->batch_open)
 		return;
 	engine->batch_open = false;
-	engine->filled.slots[engine->filled.nslots++] = engine->batch_slot;
-	engine->filled_batches[engine->batch_slot] = engine->batch;
+	engine->filled.buffers[engine->filled.nbuffers++] = engine->batch_buffer;
+	engine->filled_batches[engine->batch_buffer] = engine->batch;
 }
 
 /* Rows in slots that were filled and not freed. */
 static uint64_t
-count_filled(const ServiceEngine *engine)
+count_filled(const GpuEngine *engine)
 {
 	uint64_t	nrows = 0;
 
-	for (uint32_t i = 0; i < engine->filled.nslots; i++)
-		nrows += engine->filled_batches[engine->filled.slots[i]].nrows;
+	for (uint32_t i = 0; i < engine->filled.nbuffers; i++)
+		nrows += engine->filled_batches[engine->filled.buffers[i]].nrows;
 	return nrows;
 }
 
@@ -526,89 +526,89 @@ count_filled(const ServiceEngine *engine)
  * that it did not take.
  */
 static GsStatus
-end_batches(ServiceEngine *engine)
+end_batches(GpuEngine *engine)
 {
 	if (!engine->memory_failed)
 		return send_batch(engine);
 	if (engine->batch_open)
 		engine->nrows += engine->batch.nrows;
-	keep_batch(engine);
+	retain_batch(engine);
 	return GS_STATUS_OK;
 }
 
 /* Are the rows that the device took, and those in the slots, all that there are? */
 static bool
-all_rows_are_there(const ServiceEngine *engine, uint64_t ntaken)
+all_rows_are_there(const GpuEngine *engine, uint64_t ntaken)
 {
-	return ntaken + count_filled(engine) == engine->nrows + engine->nrows_of_feeders;
+	return ntaken + count_filled(engine) == engine->nrows + engine->nrows_of_producers;
 }
 
 GsStatus
-gs_engine_end_feed(GsEngine *base, uint64_t *nrows)
+gs_engine_end_producer(GsEngine *base, uint64_t *nrows)
 {
-	ServiceEngine *engine = (ServiceEngine *) base;
-	GsFeedEnd	end = {.partial = engine->memory_failed};
+	GpuEngine *engine = (GpuEngine *) base;
+	GsProducerEnd	end = {.partial = engine->memory_failed};
 	GsAnyMessage message;
 	GsStatus	status = end_batches(engine);
 
 	*nrows = 0;
 	if (status == GS_STATUS_OK)
-		status = send_message(engine, &end.message, GS_MESSAGE_FEED_END, sizeof(end));
+		status = send_message(engine, &end.message, GS_MESSAGE_PRODUCER_END, sizeof(end));
 	if (status == GS_STATUS_OK)
-		status = wait_for(engine, GS_MESSAGE_FED, &message);
+		status = wait_for(engine, GS_MESSAGE_PRODUCER_DONE, &message);
 	if (status != GS_STATUS_OK)
 		return status;
-	if (!all_rows_are_there(engine, message.fed.nrows))
+	if (!all_rows_are_there(engine, message.producer_done.nrows))
 		return fail(engine, "gpusortd lost rows");
-	engine->phase = SERVICE_FED;
-	base->figures.nrows = message.fed.nrows;
-	*nrows = message.fed.nrows;
+	engine->phase = GPU_PRODUCED;
+	base->stats.nrows = message.producer_done.nrows;
+	*nrows = message.producer_done.nrows;
 	return GS_STATUS_OK;
 }
 
 void
-gs_engine_service_expect(GsEngine *owner, uint64_t nrows_of_feeders)
+gs_engine_gpu_expect(GsEngine *consumer, uint64_t nrows_of_producers)
 {
-	((ServiceEngine *) owner)->nrows_of_feeders = nrows_of_feeders;
+	((GpuEngine *) consumer)->nrows_of_producers = nrows_of_producers;
 }
 
 /* ---------------------------------------------------------------------- sort */
 
 /* All slots go to the service. */
 static GsStatus
-release_free_slots(ServiceEngine *engine)
+release_free_buffers(GpuEngine *engine)
 {
-	while (engine->free_slots != 0)
+	while (engine->free_buffers != 0)
 	{
-		uint32_t	slot = (uint32_t) __builtin_ctzll(engine->free_slots);
-		GsStatus	status = send_slot(engine, GS_MESSAGE_BATCH_RELEASED, slot);
+		uint32_t	buffer = (uint32_t) __builtin_ctzll(engine->free_buffers);
+		GsStatus	status = send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer);
 
 		if (status != GS_STATUS_OK)
 			return status;
-		engine->free_slots &= engine->free_slots - 1;
+		engine->free_buffers &= engine->free_buffers - 1;
 	}
 	return GS_STATUS_OK;
 }
 
 static void
-note_figures(GsFigures *figures, const GsSorted *sorted)
+save_stats(GsEngineStats *stats, const GsSorted *sorted)
 {
-	figures->nrows = sorted->nrows;
-	figures->method = sorted->algorithm == GS_ALGORITHM_MERGE ?
+	stats->nrows = sorted->nrows;
+	stats->method = sorted->algorithm == GS_ALGORITHM_MERGE ?
 		GS_METHOD_WARP_MERGE : GS_METHOD_RADIX;
-	figures->key_bits = (int) sorted->key_bits;
-	figures->key_tails = sorted->key_tails != 0;
-	figures->passes = (int) sorted->passes;
-	figures->tied_rows = sorted->tied_rows;
-	figures->device_bytes = sorted->device_bytes;
-	figures->upload_us = sorted->upload_us;
-	figures->sort_us = sorted->sort_us;
+	stats->key_bits = (int) sorted->key_bits;
+	stats->key_tails = sorted->key_tails != 0;
+	stats->passes = (int) sorted->passes;
+	stats->tied_rows = sorted->tied_rows;
+	stats->device_bytes = sorted->device_bytes;
+	stats->upload_us = sorted->upload_us;
+	stats->sort_us = sorted->sort_us;
 }
 
 static GsStatus
 service_sort(GsEngine *base)
 {
-	ServiceEngine *engine = (ServiceEngine *) base;
+	GpuEngine *engine = (GpuEngine *) base;
 	GsSortRequest request = {
 		.algorithm = (uint32_t) engine->algorithm,.partial = engine->memory_failed
 	};
@@ -626,28 +626,28 @@ service_sort(GsEngine *base)
 		return status;
 	if (!all_rows_are_there(engine, message.sorted.nrows))
 		return fail(engine, "gpusortd lost rows");
-	note_figures(&base->figures, &message.sorted);
-	engine->phase = SERVICE_SORTED;
-	return release_free_slots(engine);
+	save_stats(&base->stats, &message.sorted);
+	engine->phase = GPU_SORTED;
+	return release_free_buffers(engine);
 }
 
 /* ------------------------------------------------------------------ hand-out */
 
 /* Gives back the first of the ready batches. */
 static GsStatus
-release_first(ServiceEngine *engine)
+release_first(GpuEngine *engine)
 {
-	uint32_t	slot = engine->ready[0].slot;
+	uint32_t	buffer = engine->ready[0].buffer;
 	bool		has_slot = engine->ready[0].nrows > 0;
 
 	engine->nready--;
 	memmove(&engine->ready[0], &engine->ready[1], sizeof(engine->ready[0]) * engine->nready);
-	return has_slot ? send_slot(engine, GS_MESSAGE_BATCH_RELEASED, slot) : GS_STATUS_OK;
+	return has_slot ? send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer) : GS_STATUS_OK;
 }
 
 /* Gives all of them back and has the rows come from a position on. */
 static GsStatus
-begin_stream(ServiceEngine *engine, uint64_t position)
+begin_stream(GpuEngine *engine, uint64_t position)
 {
 	GsFetch		fetch = {.position = position};
 	GsStatus	status = GS_STATUS_OK;
@@ -661,20 +661,20 @@ begin_stream(ServiceEngine *engine, uint64_t position)
 }
 
 static bool
-holds(const GsBatchReady *ready, uint64_t position)
+has_position(const GsBatchReady *ready, uint64_t position)
 {
 	return position >= ready->position && position < ready->position + ready->nrows;
 }
 
 /* Makes the first ready batch the one with the position. */
 static GsStatus
-seek(ServiceEngine *engine, uint64_t position)
+seek(GpuEngine *engine, uint64_t position)
 {
 	GsStatus	status = GS_STATUS_OK;
 	GsAnyMessage message;
 	uint64_t	start;
 
-	if (engine->nready > 0 && holds(&engine->ready[0], position))
+	if (engine->nready > 0 && has_position(&engine->ready[0], position))
 		return GS_STATUS_OK;
 
 	/* a step forward is the rule; anything else is a new stream */
@@ -688,10 +688,10 @@ seek(ServiceEngine *engine, uint64_t position)
 	{
 		uint32_t	type;
 
-		status = take_message(engine, true, &type, &message);
+		status = receive_message(engine, true, &type, &message);
 	}
-	engine->base.figures.stream_us += now_us() - start;
-	if (status == GS_STATUS_OK && !holds(&engine->ready[0], position))
+	engine->base.stats.stream_us += now_us() - start;
+	if (status == GS_STATUS_OK && !has_position(&engine->ready[0], position))
 		status = fail(engine, "gpusortd sent other rows than were asked for");
 	return status;
 }
@@ -700,7 +700,7 @@ static GsStatus
 service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 			  const void **rows, const uint64_t **records, size_t *fetched)
 {
-	ServiceEngine *engine = (ServiceEngine *) base;
+	GpuEngine *engine = (GpuEngine *) base;
 	const GsBatchReady *ready = &engine->ready[0];
 	const char *start;
 	const uint32_t *offsets;
@@ -709,7 +709,7 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 	GsStatus	status;
 
 	*fetched = 0;
-	if (position >= base->figures.nrows || nrows == 0)
+	if (position >= base->stats.nrows || nrows == 0)
 		return GS_STATUS_OK;
 	status = seek(engine, position);
 	if (status != GS_STATUS_OK)
@@ -719,7 +719,7 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 	n = ready->nrows - first;
 	if (n > nrows)
 		n = nrows;
-	start = slot_start(engine, ready->slot);
+	start = buffer_start(engine, ready->buffer);
 	if (base->job.layout->keys_only)
 	{
 		for (size_t i = 0; i < n; i++)
@@ -727,7 +727,7 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 	}
 	else
 	{
-		offsets = (const uint32_t *) (start + engine->link->slot_bytes) - 1 - first;
+		offsets = (const uint32_t *) (start + engine->link->buffer_bytes) - 1 - first;
 		for (size_t i = 0; i < n; i++)
 		{
 			size_t		offset = (size_t) *offsets-- * GS_ROW_ALIGN;
@@ -746,31 +746,31 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 /* --------------------------------------------------------------------- drain */
 
 static GsStatus
-service_drain(GsEngine *base)
+gpu_return_input(GsEngine *base)
 {
-	ServiceEngine *engine = (ServiceEngine *) base;
+	GpuEngine *engine = (GpuEngine *) base;
 	GsStatus	status = GS_STATUS_OK;
 
 	/* an open batch is read in its turn, after those that were sent */
 	if (engine->phase == SERVICE_CLOSED)
 		return GS_STATUS_FAILED;
-	keep_batch(engine);
-	engine->phase = SERVICE_DRAINING;
-	status = release_free_slots(engine);
+	retain_batch(engine);
+	engine->phase = GPU_RETURNING;
+	status = release_free_buffers(engine);
 	if (status == GS_STATUS_OK)
-		status = send_plain(engine, GS_MESSAGE_DRAIN);
+		status = send_plain(engine, GS_MESSAGE_RETURN_INPUT);
 	return status;
 }
 
 static GsStatus
 service_next_batch(GsEngine *base, const GsBatch **batch)
 {
-	ServiceEngine *engine = (ServiceEngine *) base;
+	GpuEngine *engine = (GpuEngine *) base;
 	GsAnyMessage message;
 	GsStatus	status = GS_STATUS_OK;
 
 	*batch = NULL;
-	if (engine->phase == SERVICE_DRAINING)
+	if (engine->phase == GPU_RETURNING)
 	{
 		if (engine->batch_open)
 			status = release_first(engine);
@@ -779,11 +779,11 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 		{
 			uint32_t	type;
 
-			status = take_message(engine, true, &type, &message);
+			status = receive_message(engine, true, &type, &message);
 
 			/* an upload that was on its way is through */
 			if (status == GS_STATUS_OK && type == GS_MESSAGE_BATCH_FREE)
-				status = release_free_slots(engine);
+				status = release_free_buffers(engine);
 		}
 		if (status != GS_STATUS_OK)
 			return status;
@@ -791,8 +791,8 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 		{
 			const GsBatchReady *ready = &engine->ready[0];
 
-			gs_batch_init(&engine->batch, slot_start(engine, ready->slot),
-						  engine->link->slot_bytes, engine->record_bytes);
+			gs_batch_init(&engine->batch, buffer_start(engine, ready->buffer),
+						  engine->link->buffer_bytes, engine->record_bytes);
 			engine->batch.rows_end += ready->rows_bytes;
 			engine->batch.records -= ready->nrows * engine->record_bytes;
 			engine->batch.nrows = ready->nrows;
@@ -800,21 +800,21 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 			*batch = &engine->batch;
 			return GS_STATUS_OK;
 		}
-		engine->phase = SERVICE_DRAINED;
+		engine->phase = GPU_RETURNED;
 	}
-	if (engine->phase != SERVICE_DRAINED && engine->phase != SERVICE_SORTED &&
-		engine->phase != SERVICE_FED)
+	if (engine->phase != GPU_RETURNED && engine->phase != GPU_SORTED &&
+		engine->phase != GPU_PRODUCED)
 		return GS_STATUS_FAILED;
 
 	/* what the service did not take */
-	if (engine->filled.nslots > 0)
+	if (engine->filled.nbuffers > 0)
 	{
-		uint32_t	slot = engine->filled.slots[0];
+		uint32_t	buffer = engine->filled.buffers[0];
 
-		engine->filled.nslots--;
-		memmove(&engine->filled.slots[0], &engine->filled.slots[1],
-				sizeof(engine->filled.slots[0]) * engine->filled.nslots);
-		*batch = &engine->filled_batches[slot];
+		engine->filled.nbuffers--;
+		memmove(&engine->filled.buffers[0], &engine->filled.buffers[1],
+				sizeof(engine->filled.buffers[0]) * engine->filled.nbuffers);
+		*batch = &engine->filled_batches[buffer];
 	}
 	return GS_STATUS_OK;
 }
@@ -822,13 +822,13 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 static void
 service_close(GsEngine *base)
 {
-	ServiceEngine *engine = (ServiceEngine *) base;
-	GsHost		host = base->job.host;
-	bool		is_fed = engine->phase == SERVICE_FED;
+	GpuEngine *engine = (GpuEngine *) base;
+	GsRuntime		host = base->job.host;
+	bool		is_fed = engine->phase == GPU_PRODUCED;
 
 	/* of a job that was left in the middle, more than slots may be on its way */
-	bool		orderly = is_fed || engine->phase == SERVICE_SORTED ||
-		engine->phase == SERVICE_DRAINED || !engine->loaded;
+	bool		orderly = is_fed || engine->phase == GPU_SORTED ||
+		engine->phase == GPU_RETURNED || !engine->loaded;
 
 	if (engine->phase != SERVICE_CLOSED &&
 		(is_fed || send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK))

@@ -16,30 +16,30 @@
 
 #include "common/protocol.h"
 
-typedef struct GsServiceLink GsServiceLink;
+typedef struct GsEngineLink GsEngineLink;
 
-struct GsServiceLink
+struct GsEngineLink
 {
-	char	   *ring;			/* nslots of slot_bytes each, all the client's */
-	uint32_t	slot_bytes;
-	uint32_t	nslots;
+	char	   *buffer_pool;			/* nslots of slot_bytes each, all the client's */
+	uint32_t	buffer_bytes;
+	uint32_t	nbuffers;
 	GsWelcome	welcome;		/* what the service said of itself */
 
 	/* False: the connection is broken. */
-	bool		(*send) (GsServiceLink *link, const GsMessage *message);
+	bool		(*send) (GsEngineLink *link, const GsMessage *message);
 
 	/*
 	 * The next message, whole, into *message.  Waits for it so long, for ever if
 	 * timeout_ms is -1, and may then leave through check_interrupts; type 0 says
 	 * that none has come.  False: the connection is broken.
 	 */
-	bool		(*receive) (GsServiceLink *link, int timeout_ms, GsAnyMessage *message);
+	bool		(*receive) (GsEngineLink *link, int timeout_ms, GsAnyMessage *message);
 
 	/*
 	 * Gives the link back.  Reusable: its job is closed in good order, and the
 	 * next one may follow.  Otherwise the connection is cut, which ends the job.
 	 */
-	void		(*release) (GsServiceLink *link, bool reusable);
+	void		(*release) (GsEngineLink *link, bool reusable);
 };
 
 #endif							/* GPUSORT_ENGINE_LINK_H */

@@ -15,14 +15,14 @@
 #define ENDED	(UINT32_C(1) << 31)
 
 size_t
-gs_key_merge_bytes(uint32_t nsources)
+gs_run_merge_bytes(uint32_t nsources)
 {
 	return nsources * (sizeof(const uint64_t *) + sizeof(GsMergeNode));
 }
 
 /* The node of a source with that record in front. */
 static inline GsMergeNode
-make_node(const GsKeyMerge *merge, uint32_t source, const uint64_t *record)
+make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
 {
 	GsMergeNode node;
 
@@ -34,7 +34,7 @@ make_node(const GsKeyMerge *merge, uint32_t source, const uint64_t *record)
 	else
 	{
 		node.word = merge->word_of == NULL ? 0 :
-			merge->word_of(&merge->packing, &merge->packing.levels[0], record);
+			merge->word_of(&merge->packing, &merge->packing.chunks[0], record);
 		node.source = source;
 	}
 	return node;
@@ -58,7 +58,7 @@ compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
 
 /* Does a come before b, their words being equal? */
 static bool
-tie_comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+tie_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
 	if (!merge->words_decide && ((a->source | b->source) & ENDED) == 0)
 	{
@@ -72,22 +72,22 @@ tie_comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNod
 }
 
 static inline bool
-comes_before(const GsKeyMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
 	return a->word != b->word ? a->word < b->word : tie_comes_before(merge, a, b);
 }
 
 /* Plays all matches below a node, and returns the winner. */
 static GsMergeNode
-play(GsKeyMerge *merge, uint32_t at)
+play_match(GsRunMerge *merge, uint32_t at)
 {
 	GsMergeNode left;
 	GsMergeNode right;
 
 	if (at >= merge->nsources)
 		return make_node(merge, at - merge->nsources, merge->records[at - merge->nsources]);
-	left = play(merge, 2 * at);
-	right = play(merge, 2 * at + 1);
+	left = play_match(merge, 2 * at);
+	right = play_match(merge, 2 * at + 1);
 	if (comes_before(merge, &left, &right))
 	{
 		merge->nodes[at] = right;
@@ -98,7 +98,7 @@ play(GsKeyMerge *merge, uint32_t at)
 }
 
 void
-gs_key_merge_begin(GsKeyMerge *merge, const GsMergeOrder *order,
+gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
 				   const uint64_t *const *records, uint32_t nsources, void *memory)
 {
 	const GsKeyPacking *packing = &merge->packing;
@@ -112,17 +112,17 @@ gs_key_merge_begin(GsKeyMerge *merge, const GsMergeOrder *order,
 
 	gs_key_packing_init(&merge->packing, order->layout, 64);
 	merge->word_of = NULL;
-	merge->words_decide = order->compare == NULL && packing->nlevels == 0;
-	if (order->keys_decide && packing->nlevels > 0 && !packing->levels[0].is_tail)
+	merge->words_decide = order->compare == NULL && packing->nchunks == 0;
+	if (order->keys_decide && packing->nchunks > 0 && !packing->chunks[0].is_tail)
 	{
-		merge->word_of = gs_level_function(packing, &packing->levels[0]);
-		merge->words_decide = order->compare == NULL && packing->nlevels == 1;
+		merge->word_of = gs_key_chunk_function(packing, &packing->chunks[0]);
+		merge->words_decide = order->compare == NULL && packing->nchunks == 1;
 	}
-	merge->nodes[0] = play(merge, 1);
+	merge->nodes[0] = play_match(merge, 1);
 }
 
 void
-gs_key_merge_replace(GsKeyMerge *merge, const uint64_t *record)
+gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record)
 {
 	uint32_t	source = merge->nodes[0].source;
 	GsMergeNode node = make_node(merge, source, record);

@@ -57,45 +57,45 @@ typedef struct GsMergeOrder
 	void	   *compare_arg;
 } GsMergeOrder;
 
-typedef struct GsKeyMerge
+typedef struct GsRunMerge
 {
 	GsMergeOrder order;
 	uint32_t	nsources;
 	bool		words_decide;	/* the first bits are all there is to compare */
-	GsLevelFunction word_of;	/* NULL if there are none */
+	GsKeyChunkFunction word_of;	/* NULL if there are none */
 	const uint64_t **records;	/* at the front of each source; NULL at its end */
 	GsMergeNode *nodes;			/* [0] the winner, [1 .. nsources - 1] losers */
 	GsKeyPacking packing;
-} GsKeyMerge;
+} GsRunMerge;
 
 /* Bytes that so many sources need. */
-extern size_t gs_key_merge_bytes(uint32_t nsources);
+extern size_t gs_run_merge_bytes(uint32_t nsources);
 
 /*
  * Begins a merge.  The order's layout has observed every row that will come.  memory
- * is gs_key_merge_bytes() of 8-aligned memory, records[] the first record of each source or
+ * is gs_run_merge_bytes() of 8-aligned memory, records[] the first record of each source or
  * NULL, in the order that ties are to have.
  */
-extern void gs_key_merge_begin(GsKeyMerge *merge, const GsMergeOrder *order,
+extern void gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
 							   const uint64_t *const *records, uint32_t nsources,
 							   void *memory);
 
 /* The source of the smallest row; there is one. */
 static inline uint32_t
-gs_key_merge_winner(const GsKeyMerge *merge)
+gs_run_merge_winner(const GsRunMerge *merge)
 {
 	return merge->nodes[0].source;
 }
 
 /* Its record; NULL if all sources are at their end. */
 static inline const uint64_t *
-gs_key_merge_record(const GsKeyMerge *merge)
+gs_run_merge_record(const GsRunMerge *merge)
 {
 	return merge->nodes[0].source >= merge->nsources ? NULL :
 		merge->records[merge->nodes[0].source];
 }
 
 /* The winner's next record, or NULL, takes its place. */
-extern void gs_key_merge_replace(GsKeyMerge *merge, const uint64_t *record);
+extern void gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record);
 
 #endif							/* GPUSORT_RUN_MERGE_H */

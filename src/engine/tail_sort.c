@@ -29,7 +29,7 @@ typedef struct Bytes
 } Bytes;
 
 static inline Bytes
-tail_bytes(const SortState *state, const GsComponent *tail, uint64_t word)
+tail_bytes(const GsWordSortState *state, const GsComponent *tail, uint64_t word)
 {
 	const char *row = row_of(state, word);
 	uint64_t	place = gs_batch_record_of_row(batch_of(state, word), row)[tail->word];
@@ -71,18 +71,18 @@ first_nonzero(const unsigned char *a, uint32_t at, uint32_t end)
 }
 
 /* A stretch of a value in which all bytes are zero; what is behind it is not known. */
-typedef struct ZeroStretch
+typedef struct ZeroSegment
 {
 	uint32_t	start;
 	uint32_t	end;
-} ZeroStretch;
+} ZeroSegment;
 
 /*
  * first_nonzero() for many places in one value, each byte of which is looked
  * at about once.
  */
 static uint32_t
-zeros_end(const unsigned char *a, uint32_t at, uint32_t end, ZeroStretch *known)
+zeros_end(const unsigned char *a, uint32_t at, uint32_t end, ZeroSegment *known)
 {
 	if (at < known->start)
 	{
@@ -105,11 +105,11 @@ zeros_end(const unsigned char *a, uint32_t at, uint32_t end, ZeroStretch *known)
  * bytes of the values.
  */
 static uint32_t
-common_length(const SortState *state, const GsComponent *tail,
+common_length(const GsWordSortState *state, const GsComponent *tail,
 			  size_t start, size_t end, uint32_t depth, uint32_t max_len)
 {
 	Bytes		longest = {NULL, 0};
-	ZeroStretch zeros = {depth, depth};
+	ZeroSegment zeros = {depth, depth};
 	uint32_t	common = max_len;
 	size_t		compared = 0;
 
@@ -142,11 +142,11 @@ common_length(const SortState *state, const GsComponent *tail,
 }
 
 void
-gs_tail_sort(SortState *state, size_t start, size_t end, KeyPosition *position)
+gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *position)
 {
-	const GsLevel *level = &state->packing.levels[position->level];
-	const GsComponent *tail = &state->packing.components[level->tail_component];
-	int			key_bits = state->level_bits;
+	const GsKeyChunk *chunk = &state->packing.chunks[position->chunk];
+	const GsComponent *tail = &state->packing.components[chunk->tail_component];
+	int			key_bits = state->chunk_bits;
 	uint32_t	min_len = UINT32_MAX;
 	uint32_t	max_len = 0;
 	uint64_t	ever_set = 0;
@@ -183,7 +183,7 @@ gs_tail_sort(SortState *state, size_t start, size_t end, KeyPosition *position)
 	if (varying == 0)
 	{
 		/* equal but for zeros at the end: the shorter value is the smaller */
-		position->level++;
+		position->chunk++;
 		position->depth = TAIL_START;
 		if (min_len == max_len)
 			return;
@@ -208,7 +208,7 @@ gs_tail_sort(SortState *state, size_t start, size_t end, KeyPosition *position)
 		uint64_t	code = state->scratch[i];
 
 		check_interrupts(state, i);
-		set_key(state, i, state->squeeze(tail->descending ? ~code : code, varying),
+		set_key(state, i, state->extract_bits(tail->descending ? ~code : code, varying),
 				&previous, &ascending);
 	}
 	if (!ascending)

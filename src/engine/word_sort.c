@@ -66,18 +66,18 @@ typedef struct RecordSamples
 } RecordSamples;
 
 /* What making the words of a run found out. */
-typedef struct RunOrder
+typedef struct TieGroupOrder
 {
 	bool		ascending;		/* no key is below the one before */
 	bool		descending;		/* none is above */
-} RunOrder;
+} TieGroupOrder;
 
-_Static_assert(sizeof(SortState) <= GS_KEY_SORT_STATE_BYTES, "SortState has grown");
+_Static_assert(sizeof(GsWordSortState) <= GS_WORD_SORT_STATE_BYTES, "SortState has grown");
 
-static bool make_first_words(SortState *state, RunOrder *order, RecordSamples *samples);
-static GsStatus sort_all(SortState *state);
-static void reverse_all(SortState *state);
-static void refine_ties(SortState *state, size_t start, size_t end, KeyPosition position);
+static bool make_first_words(GsWordSortState *state, TieGroupOrder *order, RecordSamples *samples);
+static GsStatus sort_all(GsWordSortState *state);
+static void reverse_all(GsWordSortState *state);
+static void refine_ties(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position);
 
 bool
 gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
@@ -95,26 +95,26 @@ gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
  * over all rows; the next level costs only where there are ties.
  */
 static int
-level_bits(const GsKeySort *sort)
+chunk_bits(const GsWordSort *sort)
 {
 	int			most = 64 - sort->numbering.number_bits;
 	int			enough = gs_bit_width(sort->nrows) + DISTINGUISHING_BITS;
 
-	return Min(most, Max(enough, GS_MIN_LEVEL_BITS));
+	return Min(most, Max(enough, GS_MIN_KEY_CHUNK_BITS));
 }
 
 GsStatus
-gs_key_sort(GsKeySort *sort, GsFigures *figures)
+gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 {
-	const GsHost *host = sort->host;
-	SortState  *state = host->allocate(host->arg, sizeof(SortState));
+	const GsRuntime *host = sort->host;
+	GsWordSortState  *state = host->allocate(host->arg, sizeof(GsWordSortState));
 	GsStatus	status;
 
 	if (state == NULL)
 		return GS_STATUS_OOM;
 	state->sort = sort;
-	state->figures = figures;
-	state->squeeze = gs_squeeze_function();
+	state->stats = stats;
+	state->extract_bits = gs_extract_bits_function();
 	state->number_bits = sort->numbering.number_bits;
 	state->number_mask = (UINT64_C(1) << state->number_bits) - 1;
 	state->scratch = NULL;
@@ -124,11 +124,11 @@ gs_key_sort(GsKeySort *sort, GsFigures *figures)
 		host->release(host->arg, state);
 		return GS_STATUS_OOM;
 	}
-	state->level_bits = level_bits(sort);
-	gs_key_packing_init(&state->packing, sort->layout, state->level_bits);
-	figures->key_bits = state->packing.total_bits;
-	figures->key_tails = state->packing.has_tails;
-	figures->all_compared = false;
+	state->chunk_bits = chunk_bits(sort);
+	gs_key_packing_init(&state->packing, sort->layout, state->chunk_bits);
+	stats->key_bits = state->packing.total_bits;
+	stats->key_tails = state->packing.has_tails;
+	stats->all_compared = false;
 
 	status = sort_all(state);
 	if (state->scratch != NULL)
@@ -144,15 +144,15 @@ gs_key_sort(GsKeySort *sort, GsFigures *figures)
 }
 
 void
-gs_sort_words(SortState *state, size_t start, size_t end, int key_bits)
+gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits)
 {
 	uint64_t   *words = state->words + start;
 	uint64_t   *scratch = state->scratch + start;
 	size_t		n = end - start;
 
 	/* in order by its first bits, perhaps, but not by the rest */
-	if (state->figures->method != GS_METHOD_RADIX)
-		state->figures->method = n <= GS_MERGE_SORT_MAX ? GS_METHOD_MERGE : GS_METHOD_RADIX;
+	if (state->stats->method != GS_METHOD_RADIX)
+		state->stats->method = n <= GS_MERGE_SORT_MAX ? GS_METHOD_MERGE : GS_METHOD_RADIX;
 	if (n <= GS_MERGE_SORT_MAX)
 		gs_merge_sort(words, scratch, n);
 	else
@@ -167,17 +167,17 @@ gs_sort_words(SortState *state, size_t start, size_t end, int key_bits)
 
 /* The whole input, from records to an order. */
 static GsStatus
-sort_all(SortState *state)
+sort_all(GsWordSortState *state)
 {
-	GsKeySort  *sort = state->sort;
-	const GsHost *host = sort->host;
+	GsWordSort  *sort = state->sort;
+	const GsRuntime *host = sort->host;
 	bool		refine;
-	RunOrder	order;
+	TieGroupOrder	order;
 	RecordSamples *samples = NULL;
-	KeyPosition next = {0, TAIL_START};
+	GsKeyPosition next = {0, TAIL_START};
 
 	/* the words' scratch is not in use yet */
-	if (state->packing.nlevels > 1 && !state->packing.has_tails && sort->compare == NULL &&
+	if (state->packing.nchunks > 1 && !state->packing.has_tails && sort->compare == NULL &&
 		sort->nrows * sizeof(uint64_t) >= sizeof(RecordSamples))
 	{
 		state->scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
@@ -190,14 +190,14 @@ sort_all(SortState *state)
 	}
 	refine = make_first_words(state, &order, samples);
 	if (order.ascending)
-		state->figures->method = GS_METHOD_PRESORTED;
+		state->stats->method = GS_METHOD_PRESORTED;
 	else if (order.descending)
 	{
-		state->figures->method = GS_METHOD_REVERSED;
+		state->stats->method = GS_METHOD_REVERSED;
 		reverse_all(state);
 	}
 	else
-		state->figures->method = sort->nrows <= GS_MERGE_SORT_MAX ?
+		state->stats->method = sort->nrows <= GS_MERGE_SORT_MAX ?
 			GS_METHOD_MERGE : GS_METHOD_RADIX;
 
 	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)))
@@ -206,14 +206,14 @@ sort_all(SortState *state)
 		if (state->scratch == NULL)
 			return GS_STATUS_OOM;
 	}
-	if (state->figures->method == GS_METHOD_MERGE)
+	if (state->stats->method == GS_METHOD_MERGE)
 		gs_merge_sort(state->words, state->scratch, sort->nrows);
-	else if (state->figures->method == GS_METHOD_RADIX)
+	else if (state->stats->method == GS_METHOD_RADIX)
 	{
 		uint64_t   *sorted = gs_radix_sort(state->words, state->scratch, sort->nrows,
 										   state->number_bits,
-										   state->packing.levels[0].bits, host,
-										   &state->figures->passes);
+										   state->packing.chunks[0].bits, host,
+										   &state->stats->passes);
 
 		if (sorted != state->words)
 		{
@@ -223,8 +223,8 @@ sort_all(SortState *state)
 	}
 	if (refine)
 	{
-		if (state->packing.nlevels > 0 && !state->packing.levels[0].is_tail)
-			next.level = 1;
+		if (state->packing.nchunks > 0 && !state->packing.chunks[0].is_tail)
+			next.chunk = 1;
 		refine_ties(state, 0, sort->nrows, next);
 	}
 	return GS_STATUS_OK;
@@ -265,22 +265,22 @@ sample_records(RecordSamples *samples, const GsBatch *batch, size_t start, size_
  * can still belong to different keys; samples, if given, help to tell.
  */
 static bool
-make_first_words(SortState *state, RunOrder *order, RecordSamples *samples)
+make_first_words(GsWordSortState *state, TieGroupOrder *order, RecordSamples *samples)
 {
-	const GsKeySort *sort = state->sort;
+	const GsWordSort *sort = state->sort;
 	const GsKeyPacking *packing = &state->packing;
 	bool		keys_only = sort->layout->keys_only;
-	const GsLevel *level = NULL;
-	GsLevelsFunction levels_values = NULL;
+	const GsKeyChunk *chunk = NULL;
+	GsKeyChunksFunction levels_values = NULL;
 	uint64_t   *out = state->words;
 	uint64_t	previous = 0;
 	bool		ascending = true;
 	bool		descending = true;
 
-	if (packing->nlevels > 0 && !packing->levels[0].is_tail)
+	if (packing->nchunks > 0 && !packing->chunks[0].is_tail)
 	{
-		level = &packing->levels[0];
-		levels_values = gs_levels_function(packing, level);
+		chunk = &packing->chunks[0];
+		levels_values = gs_key_chunks_function(packing, chunk);
 	}
 
 	for (size_t b = 0; b < sort->nbatches; b++)
@@ -292,8 +292,8 @@ make_first_words(SortState *state, RunOrder *order, RecordSamples *samples)
 			size_t		end = Min(start + CHECK_EVERY, batch->nrows);
 
 			sort->host->check_interrupts(sort->host->arg);
-			if (level != NULL)
-				levels_values(packing, level, gs_batch_record(batch, start),
+			if (chunk != NULL)
+				levels_values(packing, chunk, gs_batch_record(batch, start),
 							  -(ptrdiff_t) batch->record_bytes, end - start, out);
 			else
 				memset(out, 0, (end - start) * sizeof(uint64_t));
@@ -301,11 +301,11 @@ make_first_words(SortState *state, RunOrder *order, RecordSamples *samples)
 				sample_records(samples, batch, start, end - start, out, sort->layout);
 			if (out == state->words)
 				previous = *out;
-			for (size_t slot = start; slot < end; slot++)
+			for (size_t entry = start; entry < end; entry++)
 			{
 				uint64_t	key = *out;
-				size_t		unit = keys_only ? slot :
-					gs_record_unit(gs_batch_record(batch, slot), packing->nwords);
+				size_t		unit = keys_only ? entry :
+					gs_record_unit(gs_batch_record(batch, entry), packing->nwords);
 
 				ascending &= key >= previous;
 				descending &= key <= previous;
@@ -319,7 +319,7 @@ make_first_words(SortState *state, RunOrder *order, RecordSamples *samples)
 	order->descending = descending;
 	if (samples != NULL && samples->decisive)
 		return false;
-	return packing->nlevels > 1 || (packing->nlevels == 1 && level == NULL) ||
+	return packing->nchunks > 1 || (packing->nchunks == 1 && chunk == NULL) ||
 		sort->compare != NULL;
 }
 
@@ -328,7 +328,7 @@ make_first_words(SortState *state, RunOrder *order, RecordSamples *samples)
  * once more, since equal keys stay in input order.
  */
 static void
-reverse_range(SortState *state, size_t start, size_t end)
+reverse_range(GsWordSortState *state, size_t start, size_t end)
 {
 	uint64_t   *words = state->words;
 
@@ -343,7 +343,7 @@ reverse_range(SortState *state, size_t start, size_t end)
 }
 
 static size_t
-run_end(const SortState *state, size_t start, size_t end)
+tie_group_end(const GsWordSortState *state, size_t start, size_t end)
 {
 	uint64_t	key = state->words[start] >> state->number_bits;
 	size_t		i = start + 1;
@@ -357,7 +357,7 @@ run_end(const SortState *state, size_t start, size_t end)
 }
 
 static void
-reverse_all(SortState *state)
+reverse_all(GsWordSortState *state)
 {
 	size_t		n = state->sort->nrows;
 
@@ -365,7 +365,7 @@ reverse_all(SortState *state)
 	for (size_t start = 0, end; start < n; start = end)
 	{
 		check_interrupts(state, start);
-		end = run_end(state, start, n);
+		end = tie_group_end(state, start, n);
 		reverse_range(state, start, end);
 	}
 }
@@ -374,10 +374,10 @@ reverse_all(SortState *state)
 
 /* Sorts a run by the bits of one level. */
 static void
-sort_by_bits(SortState *state, size_t start, size_t end, KeyPosition *position)
+sort_by_bits(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *position)
 {
-	const GsLevel *level = &state->packing.levels[position->level];
-	GsLevelFunction level_value = gs_level_function(&state->packing, level);
+	const GsKeyChunk *chunk = &state->packing.chunks[position->chunk];
+	GsKeyChunkFunction level_value = gs_key_chunk_function(&state->packing, chunk);
 	uint64_t	previous = 0;
 	bool		ascending = true;
 
@@ -385,12 +385,12 @@ sort_by_bits(SortState *state, size_t start, size_t end, KeyPosition *position)
 	{
 		check_interrupts(state, i);
 		prefetch(state, i, end);
-		set_key(state, i, level_value(&state->packing, level, record_of(state, state->words[i])),
+		set_key(state, i, level_value(&state->packing, chunk, record_of(state, state->words[i])),
 				&previous, &ascending);
 	}
 	if (!ascending)
-		gs_sort_words(state, start, end, level->bits);
-	position->level++;
+		gs_sort_words(state, start, end, chunk->bits);
+	position->chunk++;
 	position->depth = TAIL_START;
 }
 
@@ -400,41 +400,41 @@ sort_by_bits(SortState *state, size_t start, size_t end, KeyPosition *position)
  * depth stays within log2 of the rows.
  */
 static void
-sort_run(SortState *state, size_t start, size_t end, KeyPosition position)
+sort_tie_group(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position)
 {
 	while (end - start > 1)
 	{
 		size_t		largest = start;
 		size_t		largest_end = start + 1;
 
-		if (position.level == state->packing.nlevels)
+		if (position.chunk == state->packing.nchunks)
 		{
 			if (state->sort->compare != NULL)
 			{
 				gs_compare_sort(state, start, end);
-				state->figures->all_compared = end - start == state->sort->nrows;
+				state->stats->all_compared = end - start == state->sort->nrows;
 			}
 			return;
 		}
-		if (state->packing.levels[position.level].is_tail)
+		if (state->packing.chunks[position.chunk].is_tail)
 			gs_tail_sort(state, start, end, &position);
 		else
 			sort_by_bits(state, start, end, &position);
-		if (position.level == state->packing.nlevels && state->sort->compare == NULL)
+		if (position.chunk == state->packing.nchunks && state->sort->compare == NULL)
 			return;
 
 		for (size_t run = start, next; run < end; run = next)
 		{
-			next = run_end(state, run, end);
+			next = tie_group_end(state, run, end);
 			if (next - run > largest_end - largest)
 			{
 				if (largest_end - largest > 1)
-					sort_run(state, largest, largest_end, position);
+					sort_tie_group(state, largest, largest_end, position);
 				largest = run;
 				largest_end = next;
 			}
 			else if (next - run > 1)
-				sort_run(state, run, next, position);
+				sort_tie_group(state, run, next, position);
 		}
 		start = largest;
 		end = largest_end;
@@ -447,14 +447,14 @@ sort_run(SortState *state, size_t start, size_t end, KeyPosition position)
  * record.
  */
 static inline bool
-is_tied(const SortState *state, size_t i)
+is_tied(const GsWordSortState *state, size_t i)
 {
 	return state->words[i] >> state->number_bits ==
 		state->words[i + 1] >> state->number_bits;
 }
 
 static inline void
-prefetch_ties(const SortState *state, size_t i, size_t end)
+prefetch_ties(const GsWordSortState *state, size_t i, size_t end)
 {
 	size_t		row = i + 4 * PREFETCH_DISTANCE;
 	size_t		record = i + 2 * PREFETCH_DISTANCE;
@@ -475,17 +475,17 @@ prefetch_ties(const SortState *state, size_t i, size_t end)
 
 /* Sorts every run of equal words by what position says comes next. */
 static void
-refine_ties(SortState *state, size_t start, size_t end, KeyPosition position)
+refine_ties(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position)
 {
 	for (size_t run = start, next; run < end; run = next)
 	{
 		check_interrupts(state, run);
 		prefetch_ties(state, run, end);
-		next = run_end(state, run, end);
+		next = tie_group_end(state, run, end);
 		if (next - run > 1)
 		{
-			state->figures->tied_rows += next - run;
-			sort_run(state, run, next, position);
+			state->stats->tied_rows += next - run;
+			sort_tie_group(state, run, next, position);
 		}
 	}
 }

@@ -30,8 +30,8 @@ typedef struct GsRowNumbering
 	int			number_bits;
 } GsRowNumbering;
 
-/* So that a sort word keeps GS_MIN_LEVEL_BITS for the key: 128 GB of rows. */
-#define GS_MAX_NUMBER_BITS	(64 - GS_MIN_LEVEL_BITS)
+/* So that a sort word keeps GS_MIN_KEY_CHUNK_BITS for the key: 128 GB of rows. */
+#define GS_MAX_NUMBER_BITS	(64 - GS_MIN_KEY_CHUNK_BITS)
 
 /*
  * The numbering for nbatches batches of at most nunits units each.  False if
@@ -57,7 +57,7 @@ gs_row_unit(const GsRowNumbering *numbering, uint64_t number)
 	return (size_t) (number & ((UINT64_C(1) << numbering->unit_bits) - 1));
 }
 
-typedef struct GsKeySort
+typedef struct GsWordSort
 {
 	/* in */
 	const GsKeyLayout *layout;
@@ -65,7 +65,7 @@ typedef struct GsKeySort
 	size_t		nbatches;
 	size_t		nrows;			/* of all batches */
 	GsRowNumbering numbering;
-	const GsHost *host;
+	const GsRuntime *host;
 	GsRowCompare compare;		/* as in GsJob */
 	void	   *compare_arg;
 
@@ -74,29 +74,29 @@ typedef struct GsKeySort
 	 * in order.  Allocated from the host: the caller releases it.
 	 */
 	uint64_t   *words;
-} GsKeySort;
+} GsWordSort;
 
 /*
  * Sorts; adds to the figures what it finds (method, key bits, passes, ties).
- * Needs at most gs_key_sort_bytes(nrows) bytes, of which the words stay.  May
+ * Needs at most gs_word_sort_bytes(nrows) bytes, of which the words stay.  May
  * leave through host->check_interrupts.
  */
-extern GsStatus gs_key_sort(GsKeySort *sort, GsFigures *figures);
+extern GsStatus gs_word_sort(GsWordSort *sort, GsEngineStats *stats);
 
 /*
- * Sorts the words that gs_key_sort() left once more, by the comparison function
+ * Sorts the words that gs_word_sort() left once more, by the comparison function
  * alone: what is nearly in order takes little more than a comparison a row.
- * Needs gs_key_sort_bytes(nrows) bytes, of which the words are there.
+ * Needs gs_word_sort_bytes(nrows) bytes, of which the words are there.
  */
-extern GsStatus gs_key_sort_again(GsKeySort *sort);
+extern GsStatus gs_word_sort_by_comparison(GsWordSort *sort);
 
-#define GS_KEY_SORT_ROW_BYTES	(2 * sizeof(uint64_t))
-#define GS_KEY_SORT_STATE_BYTES	((size_t) 8400)
+#define GS_WORD_SORT_ROW_BYTES	(2 * sizeof(uint64_t))
+#define GS_WORD_SORT_STATE_BYTES	((size_t) 8400)
 
 static inline size_t
-gs_key_sort_bytes(size_t nrows)
+gs_word_sort_bytes(size_t nrows)
 {
-	return nrows * GS_KEY_SORT_ROW_BYTES + GS_KEY_SORT_STATE_BYTES;
+	return nrows * GS_WORD_SORT_ROW_BYTES + GS_WORD_SORT_STATE_BYTES;
 }
 
 #endif							/* GPUSORT_WORD_SORT_H */

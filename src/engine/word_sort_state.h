@@ -24,64 +24,64 @@
 /* How far ahead records of scattered rows are prefetched. */
 #define PREFETCH_DISTANCE	16
 
-typedef struct SortState
+typedef struct GsWordSortState
 {
-	GsKeySort  *sort;
-	GsFigures  *figures;
+	GsWordSort  *sort;
+	GsEngineStats  *stats;
 	GsKeyPacking packing;
-	GsSqueezeFunction squeeze;
+	GsExtractBitsFunction extract_bits;
 	int			number_bits;
-	int			level_bits;
+	int			chunk_bits;
 	uint64_t	number_mask;
 	uint64_t   *words;
 	uint64_t   *scratch;		/* NULL until something must be sorted */
-} SortState;
+} GsWordSortState;
 
 /* Where a run is in the key. */
-typedef struct KeyPosition
+typedef struct GsKeyPosition
 {
-	int			level;
+	int			chunk;
 	uint32_t	depth;			/* in a tail level: bytes known to be equal */
-} KeyPosition;
+} GsKeyPosition;
 
 #define TAIL_START	8			/* the prefix field held the bytes before */
 
 /* Sorts words[start..end) as whole numbers, whose keys have so many bits. */
-extern void gs_sort_words(SortState *state, size_t start, size_t end, int key_bits);
+extern void gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits);
 
 /*
  * Sorts a tie group by the next bytes of a tail.  position moves on by the bytes
  * consumed, or to the next level when the tail is done with.
  */
-extern void gs_tail_sort(SortState *state, size_t start, size_t end, KeyPosition *position);
+extern void gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *position);
 
 /* Sorts a tie group by the driver's comparison function. */
-extern void gs_compare_sort(SortState *state, size_t start, size_t end);
+extern void gs_compare_sort(GsWordSortState *state, size_t start, size_t end);
 
 /* For loops over words: checks at every CHECK_EVERY-th. */
 static inline void
-check_interrupts(const SortState *state, size_t i)
+check_interrupts(const GsWordSortState *state, size_t i)
 {
 	if ((i & (CHECK_EVERY - 1)) == 0)
 		state->sort->host->check_interrupts(state->sort->host->arg);
 }
 
 static inline const GsBatch *
-batch_of(const SortState *state, uint64_t word)
+batch_of(const GsWordSortState *state, uint64_t word)
 {
 	return gs_row_batch(&state->sort->numbering, state->sort->batches,
 						word & state->number_mask);
 }
 
 static inline const char *
-row_of(const SortState *state, uint64_t word)
+row_of(const GsWordSortState *state, uint64_t word)
 {
 	return gs_batch_row(batch_of(state, word),
 						gs_row_unit(&state->sort->numbering, word & state->number_mask));
 }
 
 static inline const uint64_t *
-record_of(const SortState *state, uint64_t word)
+record_of(const GsWordSortState *state, uint64_t word)
 {
 	if (state->sort->layout->keys_only)
 		return gs_batch_record(batch_of(state, word),
@@ -95,7 +95,7 @@ record_of(const SortState *state, uint64_t word)
  * the row, which knows its record, then the record.
  */
 static inline void
-prefetch(const SortState *state, size_t i, size_t end)
+prefetch(const GsWordSortState *state, size_t i, size_t end)
 {
 	if (!state->sort->layout->keys_only && i + 2 * PREFETCH_DISTANCE < end)
 		__builtin_prefetch(row_of(state, state->words[i + 2 * PREFETCH_DISTANCE]));
@@ -105,7 +105,7 @@ prefetch(const SortState *state, size_t i, size_t end)
 
 /* Puts another key over the number of words[i]; notes if that breaks the order. */
 static inline void
-set_key(SortState *state, size_t i, uint64_t key, uint64_t *previous, bool *ascending)
+set_key(GsWordSortState *state, size_t i, uint64_t key, uint64_t *previous, bool *ascending)
 {
 	uint64_t   *word = &state->words[i];
 

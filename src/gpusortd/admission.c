@@ -94,7 +94,7 @@ rests(const GsSortJob *job, uint64_t now)
 static uint64_t
 spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t now)
 {
-	uint64_t	limit = gs_slab_limit(service->pool);
+	uint64_t	limit = gs_device_pool_limit(service->pool);
 	uint64_t	taken = gs_connection_need(oldest);
 
 	if (now - Min(gs_connection_waits_since(oldest), now) < AGED_US)
@@ -132,7 +132,7 @@ let_in(GsService *service, uint64_t now)
 	uint64_t	spare = UINT64_MAX;
 
 	for (GsConnection *connection = gs_connection_first_waiting(service);
-		 connection != NULL && !service->broken; connection = next)
+		 connection != NULL && !service->device_failed; connection = next)
 	{
 		uint64_t	need = gs_connection_need(connection);
 		bool		held = need > spare &&
@@ -168,8 +168,8 @@ can_be_parked(const GsConnection *connection, uint64_t now)
 static void
 make_room(GsService *service, uint64_t now)
 {
-	uint64_t	limit = gs_slab_limit(service->pool);
-	uint64_t	now_free = limit - Min(limit, gs_slab_committed(service->pool));
+	uint64_t	limit = gs_device_pool_limit(service->pool);
+	uint64_t	now_free = limit - Min(limit, gs_device_pool_committed(service->pool));
 	uint64_t	room = now_free;
 	GsConnection *longest = NULL;
 
@@ -214,14 +214,14 @@ gs_admission_run(GsAdmission *admission, GsService *service)
 		return GS_NEVER;
 	now = gs_clock_us();
 	if (now < admission->next_us && admission->narrivals == service->narrivals &&
-		admission->committed == gs_slab_committed(service->pool))
+		admission->committed == gs_device_pool_committed(service->pool))
 		return admission->next_us;
 
 	let_in(service, now);
 	if (service->disk != NULL && service->nwaiting > 0)
 		make_room(service, now);
 	admission->narrivals = service->narrivals;
-	admission->committed = gs_slab_committed(service->pool);
+	admission->committed = gs_device_pool_committed(service->pool);
 	admission->next_us = now + LOOK_US;
 	for (const GsConnection *connection = gs_connection_first_waiting(service);
 		 connection != NULL; connection = gs_connection_next_waiting(connection))

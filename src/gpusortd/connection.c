@@ -61,7 +61,7 @@
 
 #include "gpusortd/admission.h"
 #include "gpusortd/log.h"
-#include "gpusortd/shared_buffers.h"
+#include "gpusortd/buffer_pool.h"
 
 /* Messages taken in one turn: other clients wait too. */
 #define READ_MESSAGES	32
@@ -76,17 +76,17 @@ typedef enum ConnectionState
 	STATE_NEW,
 	STATE_IDLE,
 	STATE_WAITING,
-	STATE_LOADING,
+	STATE_INPUT,
 	STATE_SORTING,
 	STATE_SORTED,
 	STATE_DRAINABLE,
-	STATE_DRAINING,
-	STATE_FEEDING,
-	STATE_FEED_FULL,
+	STATE_RETURNING,
+	STATE_PRODUCING,
+	STATE_PRODUCER_FULL,
 	STATE_ENDING,
 	STATE_FAILED,
 	STATE_CLOSING,
-	STATE_GONE
+	STATE_CLOSED
 } ConnectionState;
 
 #define IN(state) (1u << STATE_##state)
@@ -101,27 +101,27 @@ static const struct
 	[GS_MESSAGE_JOB_OPEN] = {sizeof(GsJobOpen), IN(IDLE)},
 	[GS_MESSAGE_JOB_JOIN] = {sizeof(GsJobJoin), IN(IDLE)},
 	[GS_MESSAGE_BATCH_FILLED] = {sizeof(GsBatchFilled),
-	IN(LOADING) | IN(DRAINABLE) | IN(FEEDING) | IN(FEED_FULL) | IN(FAILED)},
-	[GS_MESSAGE_FEED_END] = {sizeof(GsFeedEnd), IN(FEEDING) | IN(FEED_FULL) | IN(FAILED)},
-	[GS_MESSAGE_SORT] = {sizeof(GsSortRequest), IN(LOADING) | IN(DRAINABLE) | IN(FAILED)},
+	IN(INPUT) | IN(DRAINABLE) | IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
+	[GS_MESSAGE_PRODUCER_END] = {sizeof(GsProducerEnd), IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
+	[GS_MESSAGE_SORT] = {sizeof(GsSortRequest), IN(INPUT) | IN(DRAINABLE) | IN(FAILED)},
 	[GS_MESSAGE_FETCH] = {sizeof(GsFetch), IN(SORTED) | IN(FAILED)},
-	[GS_MESSAGE_BATCH_RELEASED] = {sizeof(GsSlotMessage),
-	IN(LOADING) | IN(SORTING) | IN(SORTED) | IN(DRAINABLE) | IN(DRAINING) | IN(FAILED)},
-	[GS_MESSAGE_DRAIN] = {sizeof(GsMessage), IN(LOADING) | IN(DRAINABLE)},
+	[GS_MESSAGE_BATCH_RELEASED] = {sizeof(GsBufferMessage),
+	IN(INPUT) | IN(SORTING) | IN(SORTED) | IN(DRAINABLE) | IN(RETURNING) | IN(FAILED)},
+	[GS_MESSAGE_RETURN_INPUT] = {sizeof(GsMessage), IN(INPUT) | IN(DRAINABLE)},
 	[GS_MESSAGE_JOB_CLOSE] = {sizeof(GsMessage),
-	IN(WAITING) | IN(LOADING) | IN(SORTING) | IN(SORTED) | IN(DRAINABLE) | IN(DRAINING) |
-	IN(FEEDING) | IN(FEED_FULL) | IN(FAILED)},
+	IN(WAITING) | IN(INPUT) | IN(SORTING) | IN(SORTED) | IN(DRAINABLE) | IN(RETURNING) |
+	IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
 };
 
 #define NMESSAGE_RULES	(sizeof(message_rules) / sizeof(message_rules[0]))
 
 /* Whose is a slot? */
-typedef enum SlotOwner
+typedef enum BufferOwner
 {
-	SLOT_CLIENT,
-	SLOT_FILLED,				/* the service's, with a batch of the client's */
-	SLOT_RELEASED				/* the service's, to be filled */
-} SlotOwner;
+	BUFFER_CLIENT,
+	BUFFER_FILLED,				/* the service's, with a batch of the client's */
+	BUFFER_RELEASED				/* the service's, to be filled */
+} BufferOwner;
 
 struct GsConnection
 {
@@ -133,10 +133,10 @@ struct GsConnection
 	GsListNode	all;
 	GsListNode	active;
 	GsListNode	waiting;
-	GsRing		ring;			/* base NULL: none */
-	SlotOwner	slots[GS_MAX_SLOTS];
+	GsBufferPool		buffer_pool;			/* base NULL: none */
+	BufferOwner	owners[GS_MAX_BUFFERS];
 	GsJobOpen	open;			/* what the last job asked for */
-	uint64_t	ticket;			/* of the job, if shared; else 0 */
+	uint64_t	token;			/* of the job, if shared; else 0 */
 	GsConnection *next_shared;
 	GsListNode	idle;			/* in the list of those whose rings nobody uses */
 	uint64_t	idle_since_us;	/* 0: its ring is in use */
@@ -148,7 +148,7 @@ struct GsConnection
 	uint64_t	deadline_us;
 	uint64_t	park_again_us;
 	GsSortJob  *job;			/* that it owns */
-	GsFeed	   *feed;			/* of that one, or of the job that it feeds */
+	GsProducer	   *producer;			/* of that one, or of the job that it feeds */
 };
 
 /* ------------------------------------------------------------ state, sending */
@@ -183,7 +183,7 @@ static void
 enter(GsConnection *connection, ConnectionState state)
 {
 	GsService  *service = connection->service;
-	bool		ends = state == STATE_CLOSING || state == STATE_GONE;
+	bool		ends = state == STATE_CLOSING || state == STATE_CLOSED;
 	bool		is_idle = state == STATE_IDLE && connection->state != STATE_ENDING;
 
 	list_if(&service->idle, &connection->idle, false);
@@ -194,7 +194,7 @@ enter(GsConnection *connection, ConnectionState state)
 	if ((state == STATE_WAITING) != gs_list_has(&connection->waiting))
 		service->nwaiting += state == STATE_WAITING ? 1 : -1;
 	list_if(&service->waiting, &connection->waiting, state == STATE_WAITING);
-	if (state != STATE_GONE && !watch(connection, !ends))
+	if (state != STATE_CLOSED && !watch(connection, !ends))
 	{
 		gs_log_limited("client %d cannot be listened to: %s", connection->pid, strerror(errno));
 		drop(connection);
@@ -206,26 +206,26 @@ drop(GsConnection *connection)
 {
 	char		unread[1];
 
-	if (connection->state == STATE_GONE)
+	if (connection->state == STATE_CLOSED)
 		return;
 
 	/*
 	 * A socket closed with messages unread is a broken one for the client, which
 	 * would find an error before it found our last words.
 	 */
-	for (int i = 0; i < 2 * GS_MAX_SLOTS; i++)
+	for (int i = 0; i < 2 * GS_MAX_BUFFERS; i++)
 		if (recv(connection->socket, unread, sizeof(unread), MSG_DONTWAIT) <= 0)
 			break;
 	watch(connection, false);
 	close(connection->socket);
 	connection->socket = -1;
-	enter(connection, STATE_GONE);
+	enter(connection, STATE_CLOSED);
 }
 
 static void
 send_message(GsConnection *connection, GsMessage *message, GsMessageType type, size_t nbytes)
 {
-	if (connection->state == STATE_GONE)
+	if (connection->state == STATE_CLOSED)
 		return;
 	message->type = type;
 	message->nbytes = (uint32_t) nbytes;
@@ -267,8 +267,8 @@ gs_connection_fail_all(GsService *service)
 	{
 		GsConnection *connection = GS_LIST_OWNER(GsConnection, all, node);
 
-		if (service->broken)
-			fail(connection, GS_FAILED_DEVICE, service->broken_text);
+		if (service->device_failed)
+			fail(connection, GS_FAILED_DEVICE, service->device_error);
 		else
 			fail(connection, GS_FAILED_SHUTDOWN, "the service is ending");
 	}
@@ -300,26 +300,26 @@ reject(GsConnection *connection, const char *text)
 /* --------------------------------------------------------- what a job reports */
 
 static void
-report_batch_free(void *arg, uint32_t slot)
+report_batch_free(void *arg, uint32_t buffer)
 {
 	GsConnection *connection = arg;
-	GsSlotMessage freed = {.slot = slot};
+	GsBufferMessage freed = {.buffer = buffer};
 
-	connection->slots[slot] = SLOT_CLIENT;
+	connection->owners[buffer] = BUFFER_CLIENT;
 	send_message(connection, &freed.message, GS_MESSAGE_BATCH_FREE, sizeof(freed));
 }
 
 static void
-report_fed(void *arg, uint64_t nrows)
+report_producer_done(void *arg, uint64_t nrows)
 {
 	GsConnection *connection = arg;
-	GsFed		message = {.nrows = nrows};
+	GsProducerDone		message = {.nrows = nrows};
 
-	connection->feed = NULL;
-	if (connection->state == STATE_GONE)
+	connection->producer = NULL;
+	if (connection->state == STATE_CLOSED)
 		return;
 	enter(connection, STATE_IDLE);
-	send_message(connection, &message.message, GS_MESSAGE_FED, sizeof(message));
+	send_message(connection, &message.message, GS_MESSAGE_PRODUCER_DONE, sizeof(message));
 }
 
 static void
@@ -328,7 +328,7 @@ report_sorted(void *arg, const GsSorted *sorted)
 	GsConnection *connection = arg;
 	GsSorted	message = *sorted;
 
-	if (connection->state == STATE_GONE)
+	if (connection->state == STATE_CLOSED)
 		return;
 	connection->nrows = sorted->nrows;
 	enter(connection, STATE_SORTED);
@@ -342,13 +342,13 @@ report_batch_ready(void *arg, const GsBatchReady *ready)
 	GsBatchReady message = *ready;
 
 	if (ready->nrows > 0)
-		connection->slots[ready->slot] = SLOT_CLIENT;
+		connection->owners[ready->buffer] = BUFFER_CLIENT;
 	else
 	{
 		/* drained: what the job never took is the client's again */
-		for (uint32_t slot = 0; slot < connection->ring.nslots; slot++)
-			if (connection->slots[slot] == SLOT_FILLED)
-				connection->slots[slot] = SLOT_CLIENT;
+		for (uint32_t buffer = 0; buffer < connection->buffer_pool.nbuffers; buffer++)
+			if (connection->owners[buffer] == BUFFER_FILLED)
+				connection->owners[buffer] = BUFFER_CLIENT;
 	}
 	send_message(connection, &message.message, GS_MESSAGE_BATCH_READY, sizeof(message));
 }
@@ -369,15 +369,15 @@ report_failed(void *arg, GsFailure failure, const char *text)
 		reject(connection, text);
 		return;
 	}
-	if (connection->state == STATE_GONE)
+	if (connection->state == STATE_CLOSED)
 		return;
 	if (failure == GS_FAILED_ROWS)
 		gs_log_limited("client %d sent bad rows: %s", connection->pid, text);
 	if (failure == GS_FAILED_MEMORY &&
-		(connection->state == STATE_LOADING || connection->state == STATE_SORTING))
+		(connection->state == STATE_INPUT || connection->state == STATE_SORTING))
 		enter(connection, STATE_DRAINABLE);
-	else if (failure == GS_FAILED_MEMORY && connection->state == STATE_FEEDING)
-		enter(connection, STATE_FEED_FULL);
+	else if (failure == GS_FAILED_MEMORY && connection->state == STATE_PRODUCING)
+		enter(connection, STATE_PRODUCER_FULL);
 	else
 		enter(connection, STATE_FAILED);
 	send_failed(connection, failure, text);
@@ -391,13 +391,13 @@ share_job(GsConnection *connection)
 {
 	GsService  *service = connection->service;
 
-	while (connection->ticket == 0)
+	while (connection->token == 0)
 	{
-		uint64_t	ticket;
+		uint64_t	token;
 
-		if (getrandom(&ticket, sizeof(ticket), 0) != (ssize_t) sizeof(ticket))
+		if (getrandom(&token, sizeof(token), 0) != (ssize_t) sizeof(token))
 			return false;
-		connection->ticket = ticket;
+		connection->token = token;
 	}
 	connection->next_shared = service->shared;
 	service->shared = connection;
@@ -409,12 +409,12 @@ unshare_job(GsConnection *connection)
 {
 	GsConnection **link = &connection->service->shared;
 
-	if (connection->ticket == 0)
+	if (connection->token == 0)
 		return;
 	while (*link != connection)
 		link = &(*link)->next_shared;
 	*link = connection->next_shared;
-	connection->ticket = 0;
+	connection->token = 0;
 }
 
 static void
@@ -427,11 +427,11 @@ leave_session(GsConnection *connection)
 
 /* The job of a ticket; NULL if there is none, or no more. */
 static GsSortJob *
-find_job(const GsService *service, uint64_t ticket)
+find_job(const GsService *service, uint64_t token)
 {
-	for (const GsConnection *owner = service->shared; owner != NULL; owner = owner->next_shared)
-		if (owner->ticket == ticket)
-			return owner->job;
+	for (const GsConnection *consumer = service->shared; consumer != NULL; consumer = consumer->next_shared)
+		if (consumer->token == token)
+			return consumer->job;
 	return NULL;
 }
 
@@ -448,9 +448,9 @@ close_job(GsConnection *connection)
 		connection->service->njobs--;
 		connection->service->jobs_done++;
 	}
-	else if (connection->feed != NULL && !gs_feed_leave(connection->feed))
+	else if (connection->producer != NULL && !gs_producer_leave(connection->producer))
 		return;
-	connection->feed = NULL;
+	connection->producer = NULL;
 	if (connection->state == STATE_CLOSING)
 		enter(connection, STATE_IDLE);
 }
@@ -460,12 +460,12 @@ static GsParticipant
 participant_of(GsConnection *connection, uint32_t number)
 {
 	GsParticipant participant = {
-		.ring = connection->ring,
+		.buffer_pool = connection->buffer_pool,
 		.number = number,
 		.events = {
 			.arg = connection,
 			.batch_free = report_batch_free,
-			.fed = report_fed,
+			.producer_done = report_producer_done,
 			.sorted = report_sorted,
 			.batch_ready = report_batch_ready,
 			.failed = report_failed
@@ -486,10 +486,10 @@ refuse_job(GsConnection *connection, GsFailure failure, const char *text)
 static void
 begin_job(GsConnection *connection, ConnectionState state)
 {
-	GsJobReady	ready = {.ticket = connection->ticket};
+	GsJobReady	ready = {.token = connection->token};
 
-	for (uint32_t slot = 0; slot < connection->ring.nslots; slot++)
-		connection->slots[slot] = SLOT_CLIENT;
+	for (uint32_t buffer = 0; buffer < connection->buffer_pool.nbuffers; buffer++)
+		connection->owners[buffer] = BUFFER_CLIENT;
 	enter(connection, state);
 	send_message(connection, &ready.message, GS_MESSAGE_JOB_READY, sizeof(ready));
 }
@@ -499,16 +499,16 @@ gs_connection_admit(GsConnection *connection)
 {
 	GsService  *service = connection->service;
 	const GsJobOpen *open = &connection->open;
-	GsParticipant owner = participant_of(connection, open->participant);
+	GsParticipant consumer = participant_of(connection, open->participant);
 	GsJobMemory memory = {0};
 
-	if (!gs_slab_admit(service->pool, connection->session, open->expected_bytes, &memory))
+	if (!gs_device_pool_admit(service->pool, connection->session, open->expected_bytes, &memory))
 		return false;
 	connection->job = gs_job_open(service->device, &memory, open->nwords,
-								  open->keys_only != 0, &owner);
+								  open->keys_only != 0, &consumer);
 	if (connection->job == NULL)
 	{
-		gs_slab_give_all(&memory);
+		gs_device_pool_free_all(&memory);
 		if (service->device->error[0] != '\0')
 		{
 			enter(connection, STATE_FAILED);
@@ -518,12 +518,12 @@ gs_connection_admit(GsConnection *connection)
 			refuse_job(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
 		return true;
 	}
-	connection->feed = gs_job_owner(connection->job);
+	connection->producer = gs_job_consumer(connection->job);
 	service->njobs++;
 	if (open->shared && !share_job(connection))
 		refuse_job(connection, GS_FAILED_JOB, "the service has no random numbers for a ticket");
 	else
-		begin_job(connection, STATE_LOADING);
+		begin_job(connection, STATE_INPUT);
 	return true;
 }
 
@@ -536,7 +536,7 @@ gs_connection_refuse(GsConnection *connection, const char *text)
 uint64_t
 gs_connection_need(const GsConnection *connection)
 {
-	return gs_slab_promise(connection->service->pool, connection->session,
+	return gs_device_pool_promise(connection->service->pool, connection->session,
 						   connection->open.expected_bytes);
 }
 
@@ -553,10 +553,10 @@ gs_connection_is_over_share(const GsConnection *connection)
 
 /* Maps and pins the ring.  False: the connection is gone. */
 static bool
-map_ring(GsConnection *connection, const GsHello *hello, int memfd)
+map_buffers(GsConnection *connection, const GsHello *hello, int memfd)
 {
 	GsFailure	failure = GS_FAILED_PROTOCOL;
-	const char *why_not = gs_ring_map(&connection->ring, connection->service->device, hello,
+	const char *why_not = gs_buffer_pool_map(&connection->buffer_pool, connection->service->device, hello,
 									  memfd, &failure);
 
 	if (why_not == NULL)
@@ -572,14 +572,14 @@ map_ring(GsConnection *connection, const GsHello *hello, int memfd)
 }
 
 static void
-take_hello(GsConnection *connection, const GsHello *hello, int memfd)
+handle_hello(GsConnection *connection, const GsHello *hello, int memfd)
 {
 	GsWelcome	welcome;
 
-	if (hello->slot_bytes < GS_MIN_SLOT_BYTES || hello->slot_bytes > GS_MAX_SLOT_BYTES ||
-		hello->slot_bytes % 4096 != 0 ||
-		hello->nslots < 1 || hello->nslots > GS_MAX_SLOTS ||
-		hello->ring_bytes != (uint64_t) hello->slot_bytes * hello->nslots)
+	if (hello->buffer_bytes < GS_MIN_BUFFER_BYTES || hello->buffer_bytes > GS_MAX_BUFFER_BYTES ||
+		hello->buffer_bytes % 4096 != 0 ||
+		hello->nbuffers < 1 || hello->nbuffers > GS_MAX_BUFFERS ||
+		hello->buffer_pool_bytes != (uint64_t) hello->buffer_bytes * hello->nbuffers)
 	{
 		reject(connection, "HELLO has a ring that cannot be");
 		return;
@@ -589,11 +589,11 @@ take_hello(GsConnection *connection, const GsHello *hello, int memfd)
 		reject(connection, "HELLO has a ring, but no descriptor of it");
 		return;
 	}
-	if (!map_ring(connection, hello, memfd))
+	if (!map_buffers(connection, hello, memfd))
 		return;
 	enter(connection, STATE_IDLE);
 	gs_service_publish(connection->service);
-	welcome = gs_figures_welcome(&connection->service->figures);
+	welcome = gs_service_stats_welcome(&connection->service->figures);
 	send_message(connection, &welcome.message, GS_MESSAGE_WELCOME, sizeof(welcome));
 }
 
@@ -629,7 +629,7 @@ join_session(GsConnection *connection, uint64_t session_bytes)
 }
 
 static void
-take_job_open(GsConnection *connection, const GsJobOpen *open)
+handle_job_open(GsConnection *connection, const GsJobOpen *open)
 {
 	GsService  *service = connection->service;
 
@@ -654,17 +654,17 @@ take_job_open(GsConnection *connection, const GsJobOpen *open)
 }
 
 static void
-take_job_join(GsConnection *connection, const GsJobJoin *join)
+handle_job_join(GsConnection *connection, const GsJobJoin *join)
 {
-	GsSortJob  *job = find_job(connection->service, join->ticket);
+	GsSortJob  *job = find_job(connection->service, join->token);
 	GsParticipant feeder = participant_of(connection, join->participant);
 	const char *why_not = "there is no such sort, or no more";
 
 	if (!job_can_be(connection, join->nwords, join->keys_only, join->participant))
 		return;
 	if (job != NULL)
-		connection->feed = gs_job_join(job, join->nwords, join->keys_only != 0, &feeder, &why_not);
-	if (connection->feed == NULL)
+		connection->producer = gs_job_join(job, join->nwords, join->keys_only != 0, &feeder, &why_not);
+	if (connection->producer == NULL)
 	{
 		refuse_job(connection, GS_FAILED_JOB, why_not);
 		return;
@@ -673,77 +673,77 @@ take_job_join(GsConnection *connection, const GsJobJoin *join)
 	{
 		.nwords = join->nwords,.keys_only = join->keys_only
 	};
-	begin_job(connection, STATE_FEEDING);
+	begin_job(connection, STATE_PRODUCING);
 }
 
 /* A slot of the ring, and the client's to give? */
 static bool
-slot_is_clients(GsConnection *connection, uint32_t slot)
+buffer_is_clients(GsConnection *connection, uint32_t buffer)
 {
-	if (slot < connection->ring.nslots && connection->slots[slot] == SLOT_CLIENT)
+	if (buffer < connection->buffer_pool.nbuffers && connection->owners[buffer] == BUFFER_CLIENT)
 		return true;
 	reject(connection, "the slot is not the client's");
 	return false;
 }
 
 static void
-take_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
+handle_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 {
 	const GsJobOpen *open = &connection->open;
 	uint64_t	record_bytes = sizeof(uint64_t) * (open->nwords + (open->keys_only ? 0 : 1));
 	uint64_t	min_rows_bytes = open->keys_only ? 0 : (uint64_t) filled->nrows * MIN_ROW_BYTES;
 
-	if (!slot_is_clients(connection, filled->slot))
+	if (!buffer_is_clients(connection, filled->buffer))
 		return;
 	if (filled->nrows < 1 || filled->rows_bytes % GS_ROW_ALIGN != 0 ||
 		filled->rows_bytes < min_rows_bytes || (open->keys_only && filled->rows_bytes != 0) ||
-		filled->rows_bytes + filled->nrows * record_bytes > connection->ring.slot_bytes)
+		filled->rows_bytes + filled->nrows * record_bytes > connection->buffer_pool.buffer_bytes)
 	{
 		reject(connection, "BATCH_FILLED does not fit its slot");
 		return;
 	}
-	connection->slots[filled->slot] = SLOT_FILLED;
-	if (connection->state == STATE_LOADING || connection->state == STATE_FEEDING)
-		gs_feed_batch_filled(connection->feed, filled->slot, filled->nrows, filled->rows_bytes);
+	connection->owners[filled->buffer] = BUFFER_FILLED;
+	if (connection->state == STATE_INPUT || connection->state == STATE_PRODUCING)
+		gs_producer_batch_filled(connection->producer, filled->buffer, filled->nrows, filled->rows_bytes);
 }
 
 static void
-take_feed_end(GsConnection *connection, const GsFeedEnd *end)
+handle_producer_end(GsConnection *connection, const GsProducerEnd *end)
 {
 	if (end->partial > 1)
 	{
 		reject(connection, "FEED_END is neither partial nor not");
 		return;
 	}
-	if (connection->state != STATE_FEEDING &&
-		!(connection->state == STATE_FEED_FULL && end->partial))
+	if (connection->state != STATE_PRODUCING &&
+		!(connection->state == STATE_PRODUCER_FULL && end->partial))
 		return;
 	enter(connection, STATE_ENDING);
-	gs_feed_end(connection->feed);
+	gs_producer_end(connection->producer);
 }
 
 /* Sort and drain go by what is there, and more may come from feeders. */
 static bool
-all_is_fed(GsConnection *connection)
+all_producers_done(GsConnection *connection)
 {
-	if (!gs_job_has_feeders(connection->job))
+	if (!gs_job_has_producers(connection->job))
 		return true;
 	reject(connection, "the job has feeders yet");
 	return false;
 }
 
 static void
-take_sort(GsConnection *connection, const GsSortRequest *request)
+handle_sort(GsConnection *connection, const GsSortRequest *request)
 {
 	if (request->algorithm > GS_ALGORITHM_MERGE || request->partial > 1)
 	{
 		reject(connection, "SORT asks for what there is not");
 		return;
 	}
-	if (connection->state != STATE_LOADING &&
+	if (connection->state != STATE_INPUT &&
 		!(connection->state == STATE_DRAINABLE && request->partial))
 		return;
-	if (!all_is_fed(connection))
+	if (!all_producers_done(connection))
 		return;
 	enter(connection, STATE_SORTING);
 	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial,
@@ -751,7 +751,7 @@ take_sort(GsConnection *connection, const GsSortRequest *request)
 }
 
 static void
-take_fetch(GsConnection *connection, const GsFetch *fetch)
+handle_fetch(GsConnection *connection, const GsFetch *fetch)
 {
 	if (connection->state != STATE_SORTED)
 		return;
@@ -764,22 +764,22 @@ take_fetch(GsConnection *connection, const GsFetch *fetch)
 }
 
 static void
-take_batch_released(GsConnection *connection, const GsSlotMessage *released)
+handle_batch_released(GsConnection *connection, const GsBufferMessage *released)
 {
-	if (!slot_is_clients(connection, released->slot))
+	if (!buffer_is_clients(connection, released->buffer))
 		return;
-	connection->slots[released->slot] = SLOT_RELEASED;
+	connection->owners[released->buffer] = BUFFER_RELEASED;
 	if (connection->state != STATE_FAILED)
-		gs_job_slot_released(connection->job, released->slot);
+		gs_job_buffer_released(connection->job, released->buffer);
 }
 
 static void
-take_drain(GsConnection *connection)
+handle_return_input(GsConnection *connection)
 {
-	if (!all_is_fed(connection))
+	if (!all_producers_done(connection))
 		return;
-	enter(connection, STATE_DRAINING);
-	gs_job_drain(connection->job);
+	enter(connection, STATE_RETURNING);
+	gs_job_return_input(connection->job);
 }
 
 /* Is the client of our build, and says HELLO as we do?  Else it is told, and dropped. */
@@ -818,7 +818,7 @@ is_of_this_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 
 /* Takes one message, whole or not, with or without a descriptor. */
 static void
-take_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, int memfd)
+receive_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, int memfd)
 {
 	const GsMessage *message = &any->message;
 	const GsHello *hello = &any->hello;
@@ -852,31 +852,31 @@ take_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, i
 	switch (message->type)
 	{
 		case GS_MESSAGE_HELLO:
-			take_hello(connection, hello, memfd);
+			handle_hello(connection, hello, memfd);
 			break;
 		case GS_MESSAGE_JOB_OPEN:
-			take_job_open(connection, &any->job_open);
+			handle_job_open(connection, &any->job_open);
 			break;
 		case GS_MESSAGE_JOB_JOIN:
-			take_job_join(connection, &any->job_join);
+			handle_job_join(connection, &any->job_join);
 			break;
 		case GS_MESSAGE_BATCH_FILLED:
-			take_batch_filled(connection, &any->filled);
+			handle_batch_filled(connection, &any->filled);
 			break;
-		case GS_MESSAGE_FEED_END:
-			take_feed_end(connection, &any->feed_end);
+		case GS_MESSAGE_PRODUCER_END:
+			handle_producer_end(connection, &any->producer_end);
 			break;
 		case GS_MESSAGE_SORT:
-			take_sort(connection, &any->sort);
+			handle_sort(connection, &any->sort);
 			break;
 		case GS_MESSAGE_FETCH:
-			take_fetch(connection, &any->fetch);
+			handle_fetch(connection, &any->fetch);
 			break;
 		case GS_MESSAGE_BATCH_RELEASED:
-			take_batch_released(connection, &any->slot);
+			handle_batch_released(connection, &any->buffer);
 			break;
-		case GS_MESSAGE_DRAIN:
-			take_drain(connection);
+		case GS_MESSAGE_RETURN_INPUT:
+			handle_return_input(connection);
 			break;
 		case GS_MESSAGE_JOB_CLOSE:
 			enter(connection, STATE_CLOSING);
@@ -892,7 +892,7 @@ take_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes, i
 
 /* The descriptors beside a message; how many. */
 static int
-take_descriptors(struct msghdr *header, int *descriptors)
+receive_descriptors(struct msghdr *header, int *descriptors)
 {
 	int			n = 0;
 
@@ -936,7 +936,7 @@ read_message(GsConnection *connection)
 			drop(connection);
 		return false;
 	}
-	ndescriptors = take_descriptors(&header, descriptors);
+	ndescriptors = receive_descriptors(&header, descriptors);
 	if (nbytes == 0)
 		drop(connection);
 	else if (header.msg_flags & MSG_TRUNC)
@@ -952,12 +952,12 @@ read_message(GsConnection *connection)
 	else
 	{
 		connection->service->nmessages++;
-		take_message(connection, &any, (size_t) nbytes,
+		receive_message(connection, &any, (size_t) nbytes,
 					 ndescriptors > 0 ? descriptors[0] : -1);
 	}
 	for (int i = 0; i < ndescriptors; i++)
 		close(descriptors[i]);
-	return connection->state != STATE_GONE;
+	return connection->state != STATE_CLOSED;
 }
 
 void
@@ -966,7 +966,7 @@ gs_connection_read(GsConnection *connection)
 	for (int i = 0; i < READ_MESSAGES; i++)
 	{
 		/* a broken device ends all: what comes now cannot be done */
-		if (!connection->is_watched || connection->service->broken ||
+		if (!connection->is_watched || connection->service->device_failed ||
 			!read_message(connection))
 			break;
 	}
@@ -1027,7 +1027,7 @@ gs_connection_rotate_active(GsService *service)
 void
 gs_connection_poll(GsConnection *connection)
 {
-	if (connection->state == STATE_CLOSING || connection->state == STATE_GONE)
+	if (connection->state == STATE_CLOSING || connection->state == STATE_CLOSED)
 		close_job(connection);
 	else if (connection->job != NULL)
 		gs_job_poll(connection->job);
@@ -1036,7 +1036,7 @@ gs_connection_poll(GsConnection *connection)
 bool
 gs_connection_is_busy(const GsConnection *connection)
 {
-	if (connection->state == STATE_CLOSING || connection->state == STATE_GONE)
+	if (connection->state == STATE_CLOSING || connection->state == STATE_CLOSED)
 		return true;
 	return connection->job != NULL && gs_job_busy(connection->job);
 }
@@ -1095,18 +1095,18 @@ gs_connection_deadline_us(const GsConnection *connection)
 }
 
 bool
-gs_connection_is_gone(const GsConnection *connection)
+gs_connection_is_closed(const GsConnection *connection)
 {
-	return connection->state == STATE_GONE;
+	return connection->state == STATE_CLOSED;
 }
 
 bool
 gs_connection_end(GsConnection *connection)
 {
 	close_job(connection);
-	if (connection->feed != NULL)
+	if (connection->producer != NULL)
 		return false;
-	gs_ring_unmap(&connection->ring, connection->service->device, connection->ring_is_unused);
+	gs_buffer_pool_unmap(&connection->buffer_pool, connection->service->device, connection->ring_is_unused);
 	leave_session(connection);
 	gs_list_remove(&connection->active);
 	gs_list_remove(&connection->all);

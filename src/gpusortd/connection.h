@@ -84,7 +84,7 @@ extern void gs_connection_fail_all(GsService *service);
 extern uint64_t gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us);
 
 /* Has it been dropped, or has the client gone? */
-extern bool gs_connection_is_gone(const GsConnection *connection);
+extern bool gs_connection_is_closed(const GsConnection *connection);
 
 /*
  * Frees a connection that is gone.  False: the device still uses its ring; poll, and

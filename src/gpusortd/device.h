@@ -95,11 +95,11 @@ typedef struct GsDeviceRows
 	((location) >> GS_LOCATION_LENGTH_BITS << 3)
 
 /* What pack() finds out; zero before. */
-typedef struct GsPackFacts
+typedef struct GsPackResults
 {
 	uint32_t	nfaults;		/* rows whose records say what cannot be */
 	uint32_t	max_row_units;	/* the longest row */
-} GsPackFacts;
+} GsPackResults;
 
 /* A list of tied rows: equals stand together, in the order so far. */
 typedef struct GsTies
@@ -123,7 +123,7 @@ typedef enum GsDeviceStep
 	GS_STEP_LIST_TIES,			/* count_ties and list_ties */
 	GS_STEP_SORT_TIES,
 	GS_STEP_SORT_TAILS,
-	GS_STEP_ROW_ENDS
+	GS_STEP_ROW_END_OFFSETS
 } GsDeviceStep;
 
 typedef struct GsDeviceOps
@@ -147,8 +147,8 @@ typedef struct GsDeviceOps
 	void		(*stream_close) (GsStream *stream); /* waits for its work */
 
 	/* Tickets ascend by one from 1; *ticket is that of the work so far. */
-	bool		(*mark) (GsStream *stream, uint64_t *ticket);
-	bool		(*reached) (GsStream *stream, uint64_t *ticket);
+	bool		(*record_fence) (GsStream *stream, uint64_t *fence);
+	bool		(*passed_fence) (GsStream *stream, uint64_t *fence);
 
 	bool		(*copy_in) (GsStream *stream, void *d_to, const void *from, size_t nbytes);
 	bool		(*copy_out) (GsStream *stream, void *to, const void *d_from, size_t nbytes);
@@ -167,8 +167,8 @@ typedef struct GsDeviceOps
 	 * If d_temp is not NULL, it is the temporary storage of the sort_words() of
 	 * all bits of the level that follows: the digits are counted on the way.
 	 */
-	bool		(*pack) (GsStream *stream, const GsDeviceRows *rows, int level,
-						 int row_bits, uint64_t *d_words, GsPackFacts *d_facts,
+	bool		(*pack) (GsStream *stream, const GsDeviceRows *rows, int chunk,
+						 int row_bits, uint64_t *d_words, GsPackResults *d_results,
 						 void *d_temp, size_t temp_bytes);
 
 	/*
@@ -212,7 +212,7 @@ typedef struct GsDeviceOps
 	 * fit 64 bits: the job sees to it.
 	 */
 	bool		(*tie_keys) (GsStream *stream, const GsDeviceRows *rows, const GsTies *ties,
-							 int level, uint64_t *d_keys);
+							 int chunk, uint64_t *d_keys);
 
 	/*
 	 * Sorts the list by its keys, stably: d_keys[0] becomes the sorted keys,
@@ -243,16 +243,16 @@ typedef struct GsDeviceOps
 	 * that says where it begins.  The low row_bits of d_words[i] say which row
 	 * is the i-th.  d_ends overlaps no d_words.
 	 */
-	bool		(*row_ends) (GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
-							 int row_bits, uint64_t *d_ends, void *d_temp, size_t temp_bytes);
+	bool		(*row_end_offsets) (GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
+							 int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes);
 
 	/*
 	 * d_cuts[b] = how many rows end at or before b * step, for b in 0 .. ncuts -
 	 * 1: batch b of sorted rows is rows d_cuts[b] .. d_cuts[b + 1] - 1, and takes
 	 * less than a step and a row.
 	 */
-	bool		(*cut) (GsStream *stream, uint64_t nrows, const uint64_t *d_ends,
-						uint64_t step, uint32_t ncuts, uint64_t *d_cuts);
+	bool		(*find_boundaries) (GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets,
+						uint64_t step, uint32_t nboundaries, uint64_t *d_boundaries);
 
 	/*
 	 * Rows first .. first + nrows - 1 of the order, one after the other, to
@@ -260,7 +260,7 @@ typedef struct GsDeviceOps
 	 * (GsBatchReady).
 	 */
 	bool		(*gather) (GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
-						   int row_bits, const uint64_t *d_ends, uint64_t first,
+						   int row_bits, const uint64_t *d_end_offsets, uint64_t first,
 						   uint32_t nrows, char *d_to, size_t to_bytes);
 
 	/* If keys_only: their keys instead. */

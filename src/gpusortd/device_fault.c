@@ -33,8 +33,8 @@
 	OP(pin, true, false) \
 	OP(unpin, false, false) \
 	OP(stream_open, false, false) \
-	OP(mark, false, true) \
-	OP(reached, false, true) \
+	OP(record_fence, false, true) \
+	OP(passed_fence, false, true) \
 	OP(copy_in, false, true) \
 	OP(copy_out, false, true) \
 	OP(pack, false, true) \
@@ -48,8 +48,8 @@
 	OP(sort_ties, false, true) \
 	OP(sort_tails, false, true) \
 	OP(place_ties, false, true) \
-	OP(row_ends, false, true) \
-	OP(cut, false, true) \
+	OP(row_end_offsets, false, true) \
+	OP(find_boundaries, false, true) \
 	OP(gather, false, true) \
 	OP(gather_keys, false, true)
 
@@ -97,7 +97,7 @@ typedef struct FaultDevice
 {
 	GsDevice	base;
 	GsDevice   *inner;
-	bool		broken;
+	bool		failed;
 	uint64_t	ncalls[NFAULT_OPS];
 	int			nfaults;
 	Fault		faults[MAX_FAULTS];
@@ -107,8 +107,8 @@ struct GsStream
 {
 	FaultDevice *device;
 	GsStream   *inner;
-	uint64_t	last_ticket;	/* given out */
-	uint64_t	held_ticket;	/* none after this one is reached .. */
+	uint64_t	last_fence;	/* given out */
+	uint64_t	held_fence;	/* none after this one is reached .. */
 	uint64_t	held_until_us;	/* .. before this time */
 };
 
@@ -120,7 +120,7 @@ hold(GsStream *stream, uint64_t delay_us)
 	if (stream->held_until_us <= now)
 	{
 		stream->held_until_us = now;
-		stream->held_ticket = stream->last_ticket;
+		stream->held_fence = stream->last_fence;
 	}
 	stream->held_until_us += delay_us;
 }
@@ -131,7 +131,7 @@ passes(FaultDevice *device, GsStream *stream, FaultOp op)
 {
 	uint64_t	call = ++device->ncalls[op];
 
-	for (int i = 0; i < device->nfaults && !device->broken; i++)
+	for (int i = 0; i < device->nfaults && !device->failed; i++)
 	{
 		const Fault *fault = &device->faults[i];
 
@@ -154,13 +154,13 @@ passes(FaultDevice *device, GsStream *stream, FaultOp op)
 			usleep((useconds_t) fault->delay_us);
 		else if (fault->kind == FAULT_FAIL)
 		{
-			device->broken = true;
+			device->failed = true;
 			snprintf(device->base.error, sizeof(device->base.error),
 					 "%s, call %llu: broken as told", fault_ops[op].name,
 					 (unsigned long long) call);
 		}
 	}
-	return !device->broken;
+	return !device->failed;
 }
 
 /* What the device behind said; if it broke, this one has. */
@@ -169,7 +169,7 @@ said(FaultDevice *device, bool fine)
 {
 	if (!fine)
 	{
-		device->broken = true;
+		device->failed = true;
 		memcpy(device->base.error, device->inner->error, sizeof(device->base.error));
 	}
 	return fine;
@@ -275,21 +275,21 @@ fault_stream_close(GsStream *stream)
 }
 
 static bool
-fault_mark(GsStream *stream, uint64_t *ticket)
+fault_record_fence(GsStream *stream, uint64_t *fence)
 {
-	if (!PASS(mark, ticket))
+	if (!PASS(record_fence, fence))
 		return false;
-	stream->last_ticket = *ticket;
+	stream->last_fence = *fence;
 	return true;
 }
 
 static bool
-fault_reached(GsStream *stream, uint64_t *ticket)
+fault_reached(GsStream *stream, uint64_t *fence)
 {
-	if (!PASS(reached, ticket))
+	if (!PASS(passed_fence, fence))
 		return false;
-	if (*ticket > stream->held_ticket && gs_clock_us() < stream->held_until_us)
-		*ticket = stream->held_ticket;
+	if (*fence > stream->held_fence && gs_clock_us() < stream->held_until_us)
+		*fence = stream->held_fence;
 	return true;
 }
 
@@ -325,10 +325,10 @@ fault_copy_out(GsStream *stream, void *to, const void *d_from, size_t nbytes)
 }
 
 static bool
-fault_pack(GsStream *stream, const GsDeviceRows *rows, int level, int row_bits,
-		   uint64_t *d_words, GsPackFacts *d_facts, void *d_temp, size_t temp_bytes)
+fault_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits,
+		   uint64_t *d_words, GsPackResults *d_results, void *d_temp, size_t temp_bytes)
 {
-	return PASS(pack, rows, level, row_bits, d_words, d_facts, d_temp, temp_bytes);
+	return PASS(pack, rows, chunk, row_bits, d_words, d_results, d_temp, temp_bytes);
 }
 
 static bool
@@ -375,10 +375,10 @@ fault_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint6
 }
 
 static bool
-fault_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int level,
+fault_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk,
 			   uint64_t *d_keys)
 {
-	return PASS(tie_keys, rows, ties, level, d_keys);
+	return PASS(tie_keys, rows, ties, chunk, d_keys);
 }
 
 static bool
@@ -402,17 +402,17 @@ fault_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 }
 
 static bool
-fault_row_ends(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
-			   int row_bits, uint64_t *d_ends, void *d_temp, size_t temp_bytes)
+fault_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
+			   int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
-	return PASS(row_ends, rows, d_words, row_bits, d_ends, d_temp, temp_bytes);
+	return PASS(row_end_offsets, rows, d_words, row_bits, d_end_offsets, d_temp, temp_bytes);
 }
 
 static bool
-fault_cut(GsStream *stream, uint64_t nrows, const uint64_t *d_ends, uint64_t step,
-		  uint32_t ncuts, uint64_t *d_cuts)
+fault_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
+		  uint32_t nboundaries, uint64_t *d_boundaries)
 {
-	return PASS(cut, nrows, d_ends, step, ncuts, d_cuts);
+	return PASS(find_boundaries, nrows, d_end_offsets, step, nboundaries, d_boundaries);
 }
 
 /* Is the next call to get other rows than it asks for? */
@@ -430,11 +430,11 @@ gets_first_rows(const FaultDevice *device)
 
 static bool
 fault_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			 const uint64_t *d_ends, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
+			 const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
 {
 	if (gets_first_rows(stream->device))
 		first = 0;
-	return PASS(gather, rows, d_words, row_bits, d_ends, first, nrows, d_to, to_bytes);
+	return PASS(gather, rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes);
 }
 
 static bool
@@ -454,8 +454,8 @@ static const GsDeviceOps ops = {
 	.unpin = fault_unpin,
 	.stream_open = fault_stream_open,
 	.stream_close = fault_stream_close,
-	.mark = fault_mark,
-	.reached = fault_reached,
+	.record_fence = fault_record_fence,
+	.passed_fence = fault_reached,
 	.copy_in = fault_copy_in,
 	.copy_out = fault_copy_out,
 	.temp_bytes = fault_temp_bytes,
@@ -470,8 +470,8 @@ static const GsDeviceOps ops = {
 	.sort_ties = fault_sort_ties,
 	.sort_tails = fault_sort_tails,
 	.place_ties = fault_place_ties,
-	.row_ends = fault_row_ends,
-	.cut = fault_cut,
+	.row_end_offsets = fault_row_end_offsets,
+	.find_boundaries = fault_find_boundaries,
 	.gather = fault_gather,
 	.gather_keys = fault_gather_keys,
 	.close = fault_close

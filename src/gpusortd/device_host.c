@@ -27,14 +27,14 @@
 #include "gpusortd/device_host_steps.h"
 
 #define DEVICE_ALIGNMENT	((size_t) 256)
-#define RUBBISH				0xA5
+#define UNINITIALIZED_BYTE				0xA5
 
 typedef struct HostDevice
 {
 	GsDevice	base;
 	uint64_t	memory_bytes;	/* that it has */
 	uint64_t	used_bytes;
-	bool		broken;
+	bool		failed;
 } HostDevice;
 
 /* Before each piece of device memory. */
@@ -59,7 +59,7 @@ struct GsStream
 	Work	   *first;			/* of the queue */
 	Work	  **end;			/* where the next one goes */
 	uint64_t	marked;			/* tickets given out */
-	uint64_t	reached;		/* and passed */
+	uint64_t	passed_fence;		/* and passed */
 };
 
 /* ------------------------------------------------------------------ memory */
@@ -71,7 +71,7 @@ host_memory(GsDevice *base, uint64_t *free_bytes, uint64_t *total_bytes)
 
 	*free_bytes = device->memory_bytes - device->used_bytes;
 	*total_bytes = device->memory_bytes;
-	return !device->broken;
+	return !device->failed;
 }
 
 static void *
@@ -85,7 +85,7 @@ host_allocate(GsDevice *base, size_t nbytes)
 		return NULL;
 	((Allocation *) block)->nbytes = nbytes;
 	device->used_bytes += nbytes;
-	return memset((char *) block + DEVICE_ALIGNMENT, RUBBISH, nbytes);
+	return memset((char *) block + DEVICE_ALIGNMENT, UNINITIALIZED_BYTE, nbytes);
 }
 
 static void
@@ -128,9 +128,9 @@ host_unpin(GsDevice *base, void *memory)
 static bool
 break_device(HostDevice *device, const char *why)
 {
-	if (!device->broken)
+	if (!device->failed)
 		snprintf(device->base.error, sizeof(device->base.error), "%s", why);
-	device->broken = true;
+	device->failed = true;
 	return false;
 }
 
@@ -140,7 +140,7 @@ enqueue(GsStream *stream, WorkFunction run, Work *work, size_t nbytes)
 {
 	Work	   *copy;
 
-	if (stream->device->broken)
+	if (stream->device->failed)
 		return false;
 	copy = malloc(nbytes);
 	if (copy == NULL)
@@ -165,8 +165,8 @@ run_first(GsStream *stream)
 	bool		is_mark = work->run == NULL;
 
 	if (is_mark)
-		stream->reached++;
-	else if (!stream->device->broken)
+		stream->passed_fence++;
+	else if (!stream->device->failed)
 		work->run(stream->device, work);
 	stream->first = work->next;
 	if (stream->first == NULL)
@@ -179,7 +179,7 @@ static GsStream *
 host_stream_open(GsDevice *base)
 {
 	HostDevice *device = (HostDevice *) base;
-	GsStream   *stream = device->broken ? NULL : calloc(1, sizeof(GsStream));
+	GsStream   *stream = device->failed ? NULL : calloc(1, sizeof(GsStream));
 
 	if (stream == NULL)
 	{
@@ -200,24 +200,24 @@ host_stream_close(GsStream *stream)
 }
 
 static bool
-host_mark(GsStream *stream, uint64_t *ticket)
+host_record_fence(GsStream *stream, uint64_t *fence)
 {
-	Work		mark;
+	Work		record_fence;
 
-	if (!enqueue(stream, NULL, &mark, sizeof(mark)))
+	if (!enqueue(stream, NULL, &record_fence, sizeof(record_fence)))
 		return false;
-	*ticket = ++stream->marked;
+	*fence = ++stream->marked;
 	return true;
 }
 
 static bool
-host_reached(GsStream *stream, uint64_t *ticket)
+host_reached(GsStream *stream, uint64_t *fence)
 {
 	/* works behind the last mark stay where they are */
-	while (stream->reached < stream->marked && !run_first(stream))
+	while (stream->passed_fence < stream->marked && !run_first(stream))
 		;
-	*ticket = stream->reached;
-	return !stream->device->broken;
+	*fence = stream->passed_fence;
+	return !stream->device->failed;
 }
 
 typedef struct CopyWork
@@ -281,7 +281,7 @@ host_temp_bytes(GsDevice *base, GsDeviceStep step, GsAlgorithm algorithm, uint64
 		case GS_STEP_SORT_TIES:
 		case GS_STEP_SORT_TAILS:
 			return (size_t) n * sizeof(uint32_t);
-		case GS_STEP_ROW_ENDS:
+		case GS_STEP_ROW_END_OFFSETS:
 			break;
 	}
 	return 0;
@@ -304,10 +304,10 @@ typedef struct PackWork
 {
 	Work		work;
 	GsDeviceRows rows;
-	int			level;
+	int			chunk;
 	int			row_bits;
 	uint64_t   *d_words;
-	GsPackFacts *d_facts;
+	GsPackResults *d_results;
 	Counted    *counted;
 } PackWork;
 
@@ -316,21 +316,21 @@ run_pack(HostDevice *device, const Work *work)
 {
 	const PackWork *pack = (const PackWork *) work;
 
-	gs_host_pack(&pack->rows, pack->level, pack->row_bits, pack->d_words, pack->d_facts);
+	gs_host_pack(&pack->rows, pack->chunk, pack->row_bits, pack->d_words, pack->d_results);
 	if (pack->counted != NULL)
 		*pack->counted = (Counted)
 	{
 		.nrows = pack->rows.nrows,.d_words = pack->d_words,.low_bit = pack->row_bits,
-		.nbits = pack->level < 0 ? 0 : pack->rows.d_packing->levels[pack->level].bits
+		.nbits = pack->chunk < 0 ? 0 : pack->rows.d_packing->chunks[pack->chunk].bits
 	};
 }
 
 static bool
-host_pack(GsStream *stream, const GsDeviceRows *rows, int level, int row_bits,
-		  uint64_t *d_words, GsPackFacts *d_facts, void *d_temp, size_t temp_bytes)
+host_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits,
+		  uint64_t *d_words, GsPackResults *d_results, void *d_temp, size_t temp_bytes)
 {
-	PackWork	pack = {.rows = *rows,.level = level,.row_bits = row_bits,
-		.d_words = d_words,.d_facts = d_facts,.counted = d_temp};
+	PackWork	pack = {.rows = *rows,.chunk = chunk,.row_bits = row_bits,
+		.d_words = d_words,.d_results = d_results,.counted = d_temp};
 
 	if (d_temp != NULL &&
 		!has_temp(stream, GS_STEP_SORT_WORDS, rows->nrows, d_temp, temp_bytes))
@@ -512,10 +512,10 @@ run_tie_keys(HostDevice *device, const Work *work)
 }
 
 static bool
-host_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int level,
+host_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk,
 			  uint64_t *d_keys)
 {
-	TiesWork	step = {.rows = *rows,.ties = *ties,.number = level,.d_keys = {d_keys, NULL}};
+	TiesWork	step = {.rows = *rows,.ties = *ties,.number = chunk,.d_keys = {d_keys, NULL}};
 
 	return ENQUEUE(stream, run_tie_keys, &step);
 }
@@ -589,49 +589,49 @@ typedef struct OrderWork
 } OrderWork;
 
 static void
-run_row_ends(HostDevice *device, const Work *work)
+run_row_end_offsets(HostDevice *device, const Work *work)
 {
 	const OrderWork *step = (const OrderWork *) work;
 
-	gs_host_row_ends(&step->rows, step->d_words, step->row_bits, step->d_to);
+	gs_host_row_end_offsets(&step->rows, step->d_words, step->row_bits, step->d_to);
 }
 
 static bool
-host_row_ends(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			  uint64_t *d_ends, void *d_temp, size_t temp_bytes)
+host_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+			  uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
-	OrderWork	step = {.rows = *rows,.d_words = d_words,.row_bits = row_bits,.d_to = d_ends};
+	OrderWork	step = {.rows = *rows,.d_words = d_words,.row_bits = row_bits,.d_to = d_end_offsets};
 
-	return has_temp(stream, GS_STEP_ROW_ENDS, rows->nrows, d_temp, temp_bytes) &&
-		ENQUEUE(stream, run_row_ends, &step);
+	return has_temp(stream, GS_STEP_ROW_END_OFFSETS, rows->nrows, d_temp, temp_bytes) &&
+		ENQUEUE(stream, run_row_end_offsets, &step);
 }
 
-typedef struct CutWork
+typedef struct BoundaryWork
 {
 	Work		work;
 	uint64_t	nrows;
-	const uint64_t *d_ends;
+	const uint64_t *d_end_offsets;
 	uint64_t	step;
-	uint32_t	ncuts;
-	uint64_t   *d_cuts;
-} CutWork;
+	uint32_t	nboundaries;
+	uint64_t   *d_boundaries;
+} BoundaryWork;
 
 static void
-run_cut(HostDevice *device, const Work *work)
+run_find_boundaries(HostDevice *device, const Work *work)
 {
-	const CutWork *cut = (const CutWork *) work;
+	const BoundaryWork *find_boundaries = (const BoundaryWork *) work;
 
-	gs_host_cut(cut->nrows, cut->d_ends, cut->step, cut->ncuts, cut->d_cuts);
+	gs_host_find_boundaries(find_boundaries->nrows, find_boundaries->d_end_offsets, find_boundaries->step, find_boundaries->nboundaries, find_boundaries->d_boundaries);
 }
 
 static bool
-host_cut(GsStream *stream, uint64_t nrows, const uint64_t *d_ends, uint64_t step,
-		 uint32_t ncuts, uint64_t *d_cuts)
+host_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
+		 uint32_t nboundaries, uint64_t *d_boundaries)
 {
-	CutWork		cut = {.nrows = nrows,.d_ends = d_ends,.step = step,.ncuts = ncuts,
-	.d_cuts = d_cuts};
+	BoundaryWork		find_boundaries = {.nrows = nrows,.d_end_offsets = d_end_offsets,.step = step,.nboundaries = nboundaries,
+	.d_boundaries = d_boundaries};
 
-	return ENQUEUE(stream, run_cut, &cut);
+	return ENQUEUE(stream, run_find_boundaries, &find_boundaries);
 }
 
 static void
@@ -646,7 +646,7 @@ run_gather(HostDevice *device, const Work *work)
 
 static bool
 host_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			const uint64_t *d_ends, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
+			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
 {
 	OrderWork	step = {.rows = *rows,.d_words = d_words,.row_bits = row_bits,
 		.first = first,.nrows = nrows,.d_to = d_to,.to_bytes = to_bytes};
@@ -691,8 +691,8 @@ static const GsDeviceOps host_ops = {
 	.unpin = host_unpin,
 	.stream_open = host_stream_open,
 	.stream_close = host_stream_close,
-	.mark = host_mark,
-	.reached = host_reached,
+	.record_fence = host_record_fence,
+	.passed_fence = host_reached,
 	.copy_in = host_copy_in,
 	.copy_out = host_copy_out,
 	.temp_bytes = host_temp_bytes,
@@ -707,8 +707,8 @@ static const GsDeviceOps host_ops = {
 	.sort_ties = host_sort_ties,
 	.sort_tails = host_sort_tails,
 	.place_ties = host_place_ties,
-	.row_ends = host_row_ends,
-	.cut = host_cut,
+	.row_end_offsets = host_row_end_offsets,
+	.find_boundaries = host_find_boundaries,
 	.gather = host_gather,
 	.gather_keys = host_gather_keys,
 	.close = host_close

@@ -24,10 +24,10 @@ row_of_word(uint64_t word, int row_bits)
 }
 
 static const uint64_t *
-record_in(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t slot)
+record_in(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t entry)
 {
 	return (const uint64_t *) (batch->d_records_top -
-							   ((size_t) slot + 1) * rows->record_bytes);
+							   ((size_t) entry + 1) * rows->record_bytes);
 }
 
 /* The last batch that begins at or before the row. */
@@ -65,36 +65,36 @@ row_bytes(uint64_t location)
 /* ------------------------------------------------------- the first sort */
 
 static uint64_t
-level_value(const GsKeyPacking *packing, int level, const uint64_t *record)
+chunk_value(const GsKeyPacking *packing, int chunk, const uint64_t *record)
 {
-	return gs_level_value(packing, &packing->levels[level], record, gs_squeeze);
+	return gs_key_chunk_value(packing, &packing->chunks[chunk], record, gs_extract_bits);
 }
 
 /* Where the row of a slot is; counts a fault and gives the batch's first unit. */
 static uint64_t
-locate(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t slot,
-	   GsPackFacts *facts)
+locate(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t entry,
+	   GsPackResults *results)
 {
 	int			nwords = rows->d_packing->nwords;
-	size_t		start = gs_record_unit(record_in(rows, batch, slot), nwords);
-	size_t		end = slot + 1 == batch->nrows ? batch->nunits :
-		gs_record_unit(record_in(rows, batch, slot + 1), nwords);
+	size_t		start = gs_record_unit(record_in(rows, batch, entry), nwords);
+	size_t		end = entry + 1 == batch->nrows ? batch->nunits :
+		gs_record_unit(record_in(rows, batch, entry + 1), nwords);
 
 	if (start >= end || end > batch->nunits || end - start > rows->max_row_units)
 	{
-		facts->nfaults++;
+		results->nfaults++;
 		start = 0;
 		end = 1;
 	}
-	if (end - start > facts->max_row_units)
-		facts->max_row_units = (uint32_t) (end - start);
+	if (end - start > results->max_row_units)
+		results->max_row_units = (uint32_t) (end - start);
 	return ((uintptr_t) batch->d_rows / GS_ROW_ALIGN + (uint64_t) start) <<
 		GS_LOCATION_LENGTH_BITS | (end - start);
 }
 
 void
-gs_host_pack(const GsDeviceRows *rows, int level, int row_bits, uint64_t *words,
-			 GsPackFacts *facts)
+gs_host_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *words,
+			 GsPackResults *results)
 {
 	uint64_t	row = 0;
 
@@ -102,14 +102,14 @@ gs_host_pack(const GsDeviceRows *rows, int level, int row_bits, uint64_t *words,
 	{
 		const GsDeviceBatch *batch = &rows->d_batches[b];
 
-		for (uint32_t slot = 0; slot < batch->nrows; slot++, row++)
+		for (uint32_t entry = 0; entry < batch->nrows; entry++, row++)
 		{
-			uint64_t	bits = level < 0 ? 0 :
-				level_value(rows->d_packing, level, record_in(rows, batch, slot));
+			uint64_t	bits = chunk < 0 ? 0 :
+				chunk_value(rows->d_packing, chunk, record_in(rows, batch, entry));
 
 			words[row] = bits << row_bits | row;
 			if (!rows->keys_only)
-				rows->d_locations[row] = locate(rows, batch, slot, facts);
+				rows->d_locations[row] = locate(rows, batch, entry, results);
 		}
 	}
 }
@@ -123,7 +123,7 @@ void
 gs_host_sort_words(uint64_t n, int low_bit, int nbits, uint64_t *const words[2],
 				   uint32_t *selector)
 {
-	const GsHost host = {NULL, NULL, NULL, check_nothing};
+	const GsRuntime host = {NULL, NULL, NULL, check_nothing};
 	const uint64_t *sorted = gs_radix_sort(words[0], words[1], n, low_bit, nbits, &host, NULL);
 
 	*selector = sorted == words[1];
@@ -235,13 +235,13 @@ gs_host_list_ties(uint64_t n, const uint8_t *same, const uint64_t *words, int ro
 }
 
 void
-gs_host_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int level, uint64_t *keys)
+gs_host_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *keys)
 {
-	int			bits = rows->d_packing->levels[level].bits;
+	int			bits = rows->d_packing->chunks[chunk].bits;
 
 	for (uint64_t k = 0; k < ties->nties; k++)
 		keys[k] = (uint64_t) ties->d_groups[k] << bits |
-			level_value(rows->d_packing, level, record_of(rows, ties->d_rows[k]));
+			chunk_value(rows->d_packing, chunk, record_of(rows, ties->d_rows[k]));
 }
 
 /* One pass of a radix sort of pairs: by the byte at shift. */
@@ -318,7 +318,7 @@ gs_host_place_ties(const GsTies *ties, uint64_t *words)
 /* ------------------------------------------------- batches of sorted rows */
 
 void
-gs_host_row_ends(const GsDeviceRows *rows, const uint64_t *words, int row_bits, uint64_t *ends)
+gs_host_row_end_offsets(const GsDeviceRows *rows, const uint64_t *words, int row_bits, uint64_t *ends)
 {
 	uint64_t	end = 0;
 
@@ -332,15 +332,15 @@ gs_host_row_ends(const GsDeviceRows *rows, const uint64_t *words, int row_bits, 
 }
 
 void
-gs_host_cut(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t ncuts, uint64_t *cuts)
+gs_host_find_boundaries(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t nboundaries, uint64_t *boundaries)
 {
 	uint64_t	row = 0;
 
-	for (uint32_t b = 0; b < ncuts; b++)
+	for (uint32_t b = 0; b < nboundaries; b++)
 	{
 		while (row < nrows && ends[row] <= b * step)
 			row++;
-		cuts[b] = row;
+		boundaries[b] = row;
 	}
 }
 

@@ -17,8 +17,8 @@
 
 #include "gpusortd/device.h"
 
-extern void gs_host_pack(const GsDeviceRows *rows, int level, int row_bits,
-						 uint64_t *words, GsPackFacts *facts);
+extern void gs_host_pack(const GsDeviceRows *rows, int chunk, int row_bits,
+						 uint64_t *words, GsPackResults *results);
 extern void gs_host_sort_words(uint64_t n, int low_bit, int nbits,
 							   uint64_t *const words[2], uint32_t *selector);
 
@@ -30,7 +30,7 @@ extern void gs_host_count_ties(uint64_t n, const uint8_t *same, GsTieCount *coun
 /* from is NULL, or the list of which words is not. */
 extern void gs_host_list_ties(uint64_t n, const uint8_t *same, const uint64_t *words,
 							  int row_bits, const GsTies *from, const GsTies *out);
-extern void gs_host_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int level,
+extern void gs_host_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk,
 							 uint64_t *keys);
 
 /* Both with room for ties->nties row numbers. */
@@ -40,10 +40,10 @@ extern void gs_host_sort_tails(const GsDeviceRows *rows, const GsTies *ties, int
 							   uint32_t *scratch);
 extern void gs_host_place_ties(const GsTies *ties, uint64_t *words);
 
-extern void gs_host_row_ends(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
+extern void gs_host_row_end_offsets(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
 							 uint64_t *ends);
-extern void gs_host_cut(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t ncuts,
-						uint64_t *cuts);
+extern void gs_host_find_boundaries(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t nboundaries,
+						uint64_t *boundaries);
 
 /* False: the rows do not fit. */
 extern bool gs_host_gather(const GsDeviceRows *rows, const uint64_t *words, int row_bits,

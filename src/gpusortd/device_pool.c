@@ -22,36 +22,36 @@
 /* Slabs given back in one go: the driver may wait for all streams each time. */
 #define MAX_RELEASES	16
 
-#define MIN_SLAB_BYTES		((uint64_t) 64 << 10)
+#define MIN_BLOCK_BYTES		((uint64_t) 64 << 10)
 #define SIZES_PER_DOUBLING	4
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
 #define Max(a, b)		((a) > (b) ? (a) : (b))
 
-typedef struct GsSlab GsSlab;
+typedef struct GsPoolBlock GsPoolBlock;
 
-struct GsSlab
+struct GsPoolBlock
 {
-	GsSlab	   *next;			/* of the job's, or of the idle ones */
+	GsPoolBlock	   *next;			/* of the job's, or of the idle ones */
 	void	   *d_memory;
 	uint64_t	nbytes;
 	uint64_t	idle_since;		/* 0: release_idle() has not seen it idle */
 };
 
-struct GsSlabPool
+struct GsDevicePool
 {
 	GsDevice   *device;
 	GsMemoryAccount all;		/* of all jobs */
 	uint64_t	used;			/* sum of what they have */
 	uint64_t	idle_bytes;
 	uint32_t	njobs;			/* admitted */
-	GsSlab	   *idle;			/* latest first */
+	GsPoolBlock	   *idle;			/* latest first */
 };
 
-GsSlabPool *
-gs_slab_pool_create(GsDevice *device, uint64_t limit)
+GsDevicePool *
+gs_device_pool_create(GsDevice *device, uint64_t limit)
 {
-	GsSlabPool *pool = calloc(1, sizeof(GsSlabPool));
+	GsDevicePool *pool = calloc(1, sizeof(GsDevicePool));
 	uint64_t	free_bytes;
 	uint64_t	total_bytes;
 
@@ -66,7 +66,7 @@ gs_slab_pool_create(GsDevice *device, uint64_t limit)
 
 /* Gives one slab, out of any list, back to the device. */
 static void
-free_slab(GsSlabPool *pool, GsSlab *slab)
+free_block(GsDevicePool *pool, GsPoolBlock *slab)
 {
 	pool->device->ops->release(pool->device, slab->d_memory);
 	free(slab);
@@ -74,35 +74,35 @@ free_slab(GsSlabPool *pool, GsSlab *slab)
 
 /* Gives idle slabs back until no more than so many bytes are idle. */
 static void
-trim(GsSlabPool *pool, uint64_t idle_bytes)
+release_idle_blocks(GsDevicePool *pool, uint64_t idle_bytes)
 {
 	while (pool->idle_bytes > idle_bytes)
 	{
-		GsSlab	   *slab = pool->idle;
+		GsPoolBlock	   *slab = pool->idle;
 
 		pool->idle = slab->next;
 		pool->idle_bytes -= slab->nbytes;
-		free_slab(pool, slab);
+		free_block(pool, slab);
 	}
 }
 
 void
-gs_slab_pool_destroy(GsSlabPool *pool)
+gs_device_pool_destroy(GsDevicePool *pool)
 {
-	trim(pool, 0);
+	release_idle_blocks(pool, 0);
 	free(pool);
 }
 
 /* ---------------------------------------------------------------- admission */
 
 uint64_t
-gs_slab_commitment(const GsJobMemory *memory)
+gs_device_pool_commitment(const GsJobMemory *memory)
 {
-	return Max(memory->promised, memory->used);
+	return Max(memory->admitted_bytes, memory->used);
 }
 
 uint64_t
-gs_slab_committed(const GsSlabPool *pool)
+gs_device_pool_committed(const GsDevicePool *pool)
 {
 	return pool->all.committed;
 }
@@ -115,7 +115,7 @@ uncommitted(const GsMemoryAccount *account)
 }
 
 uint64_t
-gs_slab_promise(const GsSlabPool *pool, const GsMemoryAccount *session, uint64_t expected_bytes)
+gs_device_pool_promise(const GsDevicePool *pool, const GsMemoryAccount *session, uint64_t expected_bytes)
 {
 	uint64_t	promise = Min(expected_bytes, pool->all.limit);
 
@@ -126,7 +126,7 @@ gs_slab_promise(const GsSlabPool *pool, const GsMemoryAccount *session, uint64_t
 static void
 recommit(GsJobMemory *memory, uint64_t before)
 {
-	uint64_t	now = gs_slab_commitment(memory);
+	uint64_t	now = gs_device_pool_commitment(memory);
 
 	memory->pool->all.committed += now - before;
 	if (memory->session != NULL)
@@ -134,17 +134,17 @@ recommit(GsJobMemory *memory, uint64_t before)
 }
 
 bool
-gs_slab_admit(GsSlabPool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
+gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
 			  GsJobMemory *memory)
 {
-	uint64_t	promised = gs_slab_promise(pool, session, expected_bytes);
+	uint64_t	admitted_bytes = gs_device_pool_promise(pool, session, expected_bytes);
 
-	if (promised > uncommitted(&pool->all) ||
-		(promised == pool->all.limit && expected_bytes > promised && pool->njobs > 0))
+	if (admitted_bytes > uncommitted(&pool->all) ||
+		(admitted_bytes == pool->all.limit && expected_bytes > admitted_bytes && pool->njobs > 0))
 		return false;
 	*memory = (GsJobMemory)
 	{
-		.pool = pool,.session = session,.promised = promised
+		.pool = pool,.session = session,.admitted_bytes = admitted_bytes
 	};
 	recommit(memory, 0);
 	pool->njobs++;
@@ -154,9 +154,9 @@ gs_slab_admit(GsSlabPool *pool, GsMemoryAccount *session, uint64_t expected_byte
 /* -------------------------------------------------------------------- slabs */
 
 uint64_t
-gs_slab_bytes(uint64_t nbytes)
+gs_device_pool_block_bytes(uint64_t nbytes)
 {
-	uint64_t	step = MIN_SLAB_BYTES;
+	uint64_t	step = MIN_BLOCK_BYTES;
 
 	while (step * 2 * SIZES_PER_DOUBLING <= nbytes)
 		step *= 2;
@@ -164,12 +164,12 @@ gs_slab_bytes(uint64_t nbytes)
 }
 
 /* An idle slab of just that size, out of its list; or NULL. */
-static GsSlab *
-take_idle(GsSlabPool *pool, uint64_t nbytes)
+static GsPoolBlock *
+reuse_idle(GsDevicePool *pool, uint64_t nbytes)
 {
-	for (GsSlab **link = &pool->idle; *link != NULL; link = &(*link)->next)
+	for (GsPoolBlock **link = &pool->idle; *link != NULL; link = &(*link)->next)
 	{
-		GsSlab	   *slab = *link;
+		GsPoolBlock	   *slab = *link;
 
 		if (slab->nbytes == nbytes)
 		{
@@ -182,21 +182,21 @@ take_idle(GsSlabPool *pool, uint64_t nbytes)
 }
 
 /* A new one; idle ones make room under the limit, and on the device. */
-static GsSlab *
-new_slab(GsSlabPool *pool, uint64_t nbytes)
+static GsPoolBlock *
+new_block(GsDevicePool *pool, uint64_t nbytes)
 {
 	const GsDeviceOps *ops = pool->device->ops;
-	GsSlab	   *slab = malloc(sizeof(GsSlab));
+	GsPoolBlock	   *slab = malloc(sizeof(GsPoolBlock));
 
 	if (slab == NULL)
 		return NULL;
 	if (pool->idle_bytes > pool->all.limit - pool->used - nbytes)
-		trim(pool, pool->all.limit - pool->used - nbytes);
+		release_idle_blocks(pool, pool->all.limit - pool->used - nbytes);
 	slab->nbytes = nbytes;
 	slab->d_memory = ops->allocate(pool->device, nbytes);
 	if (slab->d_memory == NULL && pool->idle != NULL)
 	{
-		trim(pool, 0);
+		release_idle_blocks(pool, 0);
 		slab->d_memory = ops->allocate(pool->device, nbytes);
 	}
 	if (slab->d_memory == NULL)
@@ -211,13 +211,13 @@ new_slab(GsSlabPool *pool, uint64_t nbytes)
 static uint64_t
 left_of(const GsMemoryAccount *account, const GsJobMemory *memory)
 {
-	uint64_t	taken = account->committed - gs_slab_commitment(memory) + memory->used;
+	uint64_t	taken = account->committed - gs_device_pool_commitment(memory) + memory->used;
 
 	return account->limit - Min(account->limit, taken);
 }
 
 uint64_t
-gs_slab_left(const GsJobMemory *memory)
+gs_device_pool_available(const GsJobMemory *memory)
 {
 	uint64_t	left = left_of(&memory->pool->all, memory);
 
@@ -225,26 +225,26 @@ gs_slab_left(const GsJobMemory *memory)
 }
 
 void *
-gs_slab_take(GsJobMemory *memory, size_t nbytes)
+gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes)
 {
-	GsSlabPool *pool = memory->pool;
-	uint64_t	before = gs_slab_commitment(memory);
-	uint64_t	left = gs_slab_left(memory);
+	GsDevicePool *pool = memory->pool;
+	uint64_t	before = gs_device_pool_commitment(memory);
+	uint64_t	left = gs_device_pool_available(memory);
 	uint64_t	wanted;
-	GsSlab	   *slab;
+	GsPoolBlock	   *slab;
 
 	if (nbytes > left)
 		return NULL;
-	wanted = gs_slab_bytes(nbytes);
+	wanted = gs_device_pool_block_bytes(nbytes);
 	if (wanted > left)
 		return NULL;
-	slab = take_idle(pool, wanted);
+	slab = reuse_idle(pool, wanted);
 	if (slab == NULL)
-		slab = new_slab(pool, wanted);
+		slab = new_block(pool, wanted);
 	if (slab == NULL)
 		return NULL;
-	slab->next = memory->slabs;
-	memory->slabs = slab;
+	slab->next = memory->blocks;
+	memory->blocks = slab;
 	memory->used += wanted;
 	memory->peak = Max(memory->peak, memory->used);
 	pool->used += wanted;
@@ -254,11 +254,11 @@ gs_slab_take(GsJobMemory *memory, size_t nbytes)
 
 /* Makes a job's slab an idle one; link is where the job's list has it. */
 static void
-give(GsJobMemory *memory, GsSlab **link)
+release_block(GsJobMemory *memory, GsPoolBlock **link)
 {
-	GsSlabPool *pool = memory->pool;
-	uint64_t	before = gs_slab_commitment(memory);
-	GsSlab	   *slab = *link;
+	GsDevicePool *pool = memory->pool;
+	uint64_t	before = gs_device_pool_commitment(memory);
+	GsPoolBlock	   *slab = *link;
 
 	*link = slab->next;
 	slab->next = pool->idle;
@@ -271,42 +271,42 @@ give(GsJobMemory *memory, GsSlab **link)
 }
 
 void
-gs_slab_give(GsJobMemory *memory, void *d_memory)
+gs_device_pool_free(GsJobMemory *memory, void *d_memory)
 {
-	GsSlab	  **link = &memory->slabs;
+	GsPoolBlock	  **link = &memory->blocks;
 
 	while ((*link)->d_memory != d_memory)
 		link = &(*link)->next;
-	give(memory, link);
+	release_block(memory, link);
 }
 
 void
-gs_slab_settle(GsJobMemory *memory)
+gs_device_pool_release_reservation(GsJobMemory *memory)
 {
-	uint64_t	before = gs_slab_commitment(memory);
+	uint64_t	before = gs_device_pool_commitment(memory);
 
-	memory->promised = Min(memory->promised, memory->used);
+	memory->admitted_bytes = Min(memory->admitted_bytes, memory->used);
 	recommit(memory, before);
 }
 
 void
-gs_slab_give_all(GsJobMemory *memory)
+gs_device_pool_free_all(GsJobMemory *memory)
 {
-	while (memory->slabs != NULL)
-		give(memory, &memory->slabs);
-	gs_slab_settle(memory);
+	while (memory->blocks != NULL)
+		release_block(memory, &memory->blocks);
+	gs_device_pool_release_reservation(memory);
 	memory->pool->njobs--;
 }
 
 bool
-gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us)
+gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us)
 {
-	GsSlab	  **link = &pool->idle;
+	GsPoolBlock	  **link = &pool->idle;
 	int			nreleased = 0;
 
 	while (*link != NULL)
 	{
-		GsSlab	   *slab = *link;
+		GsPoolBlock	   *slab = *link;
 
 		if (slab->idle_since == 0)
 			slab->idle_since = now_us;
@@ -316,7 +316,7 @@ gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us)
 				return true;
 			*link = slab->next;
 			pool->idle_bytes -= slab->nbytes;
-			free_slab(pool, slab);
+			free_block(pool, slab);
 		}
 		else
 			link = &slab->next;
@@ -325,19 +325,19 @@ gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us)
 }
 
 uint64_t
-gs_slab_limit(const GsSlabPool *pool)
+gs_device_pool_limit(const GsDevicePool *pool)
 {
 	return pool->all.limit;
 }
 
 uint64_t
-gs_slab_used(const GsSlabPool *pool)
+gs_device_pool_used(const GsDevicePool *pool)
 {
 	return pool->used;
 }
 
 uint64_t
-gs_slab_held(const GsSlabPool *pool)
+gs_device_pool_reserved(const GsDevicePool *pool)
 {
 	return pool->used + pool->idle_bytes;
 }

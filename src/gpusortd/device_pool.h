@@ -20,7 +20,7 @@
 
 #include "gpusortd/device.h"
 
-typedef struct GsSlabPool GsSlabPool;
+typedef struct GsDevicePool GsDevicePool;
 
 /* What is taken, by all jobs or by those of one session, and how much may be. */
 typedef struct GsMemoryAccount
@@ -35,64 +35,64 @@ typedef struct GsMemoryAccount
 /* What one job has: a list of slabs.  Zero it before the first use. */
 typedef struct GsJobMemory
 {
-	GsSlabPool *pool;
+	GsDevicePool *pool;
 	GsMemoryAccount *session;	/* NULL: no limit but the pool's */
-	uint64_t	promised;		/* admitted for so many bytes */
+	uint64_t	admitted_bytes;		/* admitted for so many bytes */
 	uint64_t	used;			/* has so many */
 	uint64_t	peak;			/* had so many at most */
-	struct GsSlab *slabs;
+	struct GsPoolBlock *blocks;
 } GsJobMemory;
 
 /* limit 0: nine tenths of the device's memory.  NULL if out of host memory. */
-extern GsSlabPool *gs_slab_pool_create(GsDevice *device, uint64_t limit);
+extern GsDevicePool *gs_device_pool_create(GsDevice *device, uint64_t limit);
 
 /* All jobs' memory must be back. */
-extern void gs_slab_pool_destroy(GsSlabPool *pool);
+extern void gs_device_pool_destroy(GsDevicePool *pool);
 
 /*
  * Lets a job in: true if the bytes are left of the limit, besides what other
  * jobs were promised or have, whichever is more.  A job that expects more than the whole limit is let in
  * only if there is no other, since its estimate may be wrong.
  */
-extern bool gs_slab_admit(GsSlabPool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
+extern bool gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
 						  GsJobMemory *memory);
 
 /* What a job that expects so much would be promised. */
-extern uint64_t gs_slab_promise(const GsSlabPool *pool, const GsMemoryAccount *session,
+extern uint64_t gs_device_pool_promise(const GsDevicePool *pool, const GsMemoryAccount *session,
 								uint64_t expected_bytes);
 
 /* What it was promised or has, whichever is more. */
-extern uint64_t gs_slab_commitment(const GsJobMemory *memory);
+extern uint64_t gs_device_pool_commitment(const GsJobMemory *memory);
 
 /* The sum of that. */
-extern uint64_t gs_slab_committed(const GsSlabPool *pool);
+extern uint64_t gs_device_pool_committed(const GsDevicePool *pool);
 
 /* What a slab for so many bytes takes. */
-extern uint64_t gs_slab_bytes(uint64_t nbytes);
+extern uint64_t gs_device_pool_block_bytes(uint64_t nbytes);
 
 /* Bytes that the job can take yet, if the device has them. */
-extern uint64_t gs_slab_left(const GsJobMemory *memory);
+extern uint64_t gs_device_pool_available(const GsJobMemory *memory);
 
 /* NULL if there is none; idle slabs are given back to the device first. */
-extern void *gs_slab_take(GsJobMemory *memory, size_t nbytes);
+extern void *gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes);
 
 /* One piece back, before the job ends. */
-extern void gs_slab_give(GsJobMemory *memory, void *d_memory);
+extern void gs_device_pool_free(GsJobMemory *memory, void *d_memory);
 
 /* The job needs no more than it has: the rest of the promise is for others. */
-extern void gs_slab_settle(GsJobMemory *memory);
+extern void gs_device_pool_release_reservation(GsJobMemory *memory);
 
 /* All of it, and the promise. */
-extern void gs_slab_give_all(GsJobMemory *memory);
+extern void gs_device_pool_free_all(GsJobMemory *memory);
 
 /*
  * Gives back to the device what no job has wanted since idle_us before now_us,
  * some of it at a time.  True: there is more.
  */
-extern bool gs_slab_release_idle(GsSlabPool *pool, uint64_t now_us, uint64_t idle_us);
+extern bool gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us);
 
-extern uint64_t gs_slab_limit(const GsSlabPool *pool);
-extern uint64_t gs_slab_used(const GsSlabPool *pool);	/* by jobs */
-extern uint64_t gs_slab_held(const GsSlabPool *pool);	/* with idle slabs */
+extern uint64_t gs_device_pool_limit(const GsDevicePool *pool);
+extern uint64_t gs_device_pool_used(const GsDevicePool *pool);	/* by jobs */
+extern uint64_t gs_device_pool_reserved(const GsDevicePool *pool);	/* with idle slabs */
 
 #endif							/* GPUSORT_DEVICE_POOL_H */

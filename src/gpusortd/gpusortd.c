@@ -283,7 +283,7 @@ say_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
 
 /* Serves as long as all goes well.  Returns the exit code. */
 static int
-serve(const Options *options, GsServer *server, GsDevice *device, GsDisk *disk)
+serve(const Options *options, GsServer *server, GsDevice *device, GsParkFile *disk)
 {
 	if (gs_server_listen(server, device, options->memory_limit, disk))
 	{
@@ -299,7 +299,7 @@ main(int argc, char **argv)
 	Options		options = parse_options(argc, argv);
 	GsServer   *server;
 	GsDevice   *device;
-	GsDisk	   *disk = NULL;
+	GsParkFile	   *disk = NULL;
 	int			code;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -314,7 +314,7 @@ main(int argc, char **argv)
 		gs_server_watch(server, options.watch_fd);
 	device = open_device(&options, &code);
 	if (options.park_folder != NULL && options.park_limit > 0)
-		disk = gs_disk_create(options.park_folder, options.park_limit);
+		disk = gs_park_file_create(options.park_folder, options.park_limit);
 	if (device != NULL)
 		code = serve(&options, server, device, disk);
 
@@ -322,7 +322,7 @@ main(int argc, char **argv)
 	if (!gs_server_destroy(server))
 		_exit(EXIT_BROKEN);
 	if (disk != NULL)
-		gs_disk_destroy(disk);
+		gs_park_file_destroy(disk);
 	if (device != NULL)
 		device->ops->close(device);
 	return code;

@@ -48,7 +48,7 @@ typedef struct Asker
 struct GsGreeter
 {
 	pthread_t	thread;
-	GsServiceFigures *figures;
+	GsServiceStats *figures;
 	int			listener;
 	int			epoll;
 	int			stops;			/* an eventfd: the thread is to end */
@@ -150,9 +150,9 @@ is_question(const GsHello *hello, ssize_t nbytes)
 {
 	return nbytes == sizeof(GsHello) && hello->message.type == GS_MESSAGE_HELLO &&
 		hello->message.nbytes == sizeof(GsHello) && hello->magic == GS_WIRE_MAGIC &&
-		hello->version == GS_WIRE_VERSION && hello->ring_bytes == 0 &&
+		hello->version == GS_WIRE_VERSION && hello->buffer_pool_bytes == 0 &&
 		memcmp(hello->build, gs_build_id, sizeof(hello->build)) == 0 &&
-		hello->slot_bytes == 0 && hello->nslots == 0;
+		hello->buffer_bytes == 0 && hello->nbuffers == 0;
 }
 
 /* Looks at what the client says. */
@@ -179,7 +179,7 @@ listen_to(GsGreeter *greeter, Asker *asker)
 		pass_on(greeter, asker);
 		return;
 	}
-	welcome = gs_figures_welcome(greeter->figures);
+	welcome = gs_service_stats_welcome(greeter->figures);
 	if (recv(asker->socket, &hello, sizeof(hello), MSG_DONTWAIT) == sizeof(hello) &&
 		send(asker->socket, &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return;
@@ -296,7 +296,7 @@ greeter_main(void *arg)
 /* -------------------------------------------------------------------- life */
 
 GsGreeter *
-gs_greeter_start(int listener, GsServiceFigures *figures)
+gs_greeter_start(int listener, GsServiceStats *figures)
 {
 	GsGreeter  *greeter = calloc(1, sizeof(GsGreeter));
 

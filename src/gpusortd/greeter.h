@@ -20,7 +20,7 @@ typedef struct GsGreeter GsGreeter;
  * Starts it.  The socket listens and does not block; it and the figures are the
  * caller's and outlive the greeter.  NULL: the log says why.
  */
-extern GsGreeter *gs_greeter_start(int listener, GsServiceFigures *figures);
+extern GsGreeter *gs_greeter_start(int listener, GsServiceStats *figures);
 
 /* Readable when sockets have been handed over. */
 extern int	gs_greeter_wakes(const GsGreeter *greeter);

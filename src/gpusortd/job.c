@@ -26,7 +26,7 @@
 
 GsSortJob *
 gs_job_open(GsDevice *device, const GsJobMemory *memory,
-			uint32_t nwords, bool keys_only, const GsParticipant *owner)
+			uint32_t nwords, bool keys_only, const GsParticipant *consumer)
 {
 	const GsDeviceOps *ops = device->ops;
 	GsSortJob  *job = calloc(1, sizeof(GsSortJob));
@@ -35,13 +35,13 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 		return NULL;
 	job->device = device;
 	job->memory = *memory;
-	job->owner.job = job;
-	job->owner.participant = *owner;
+	job->consumer.job = job;
+	job->consumer.participant = *consumer;
 	job->keys_only = keys_only;
 	job->nwords = (int) nwords;
 	job->record_bytes = (uint32_t) sizeof(uint64_t) * (nwords + (keys_only ? 0 : 1));
-	job->phase = GS_JOB_LOADING;
-	job->next_slab_bytes = GS_FIRST_SLAB_BYTES;
+	job->phase = GS_JOB_INPUT;
+	job->next_block_bytes = GS_FIRST_BLOCK_BYTES;
 	job->rests_since = gs_clock_us();
 	job->pinned = ops->allocate_host(device, sizeof(GsJobPinned));
 	if (job->pinned != NULL)
@@ -58,39 +58,39 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 
 /* A broken device has nothing left to do. */
 void
-gs_job_look(GsSortJob *job)
+gs_job_check_fence(GsSortJob *job)
 {
 	if (job->parked)
-		job->reached = gs_job_parked_reached(job);
-	else if (!job->lost && job->reached < job->marked)
-		gs_job_check(job, job->device->ops->reached(job->stream, &job->reached));
+		job->passed_fence = gs_job_parked_reached(job);
+	else if (!job->device_lost && job->passed_fence < job->marked)
+		gs_job_check(job, job->device->ops->passed_fence(job->stream, &job->passed_fence));
 }
 
 bool
 gs_job_close(GsSortJob *job)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	uint64_t	ticket;
+	uint64_t	fence;
 
 	/* the first time; what was being queued when the job failed is behind no mark yet */
 	if (job->phase != GS_JOB_CLOSING)
 	{
 		job->phase = GS_JOB_CLOSING;
-		gs_job_fail_feeders(job, "the process that owned the sort has ended it");
-		if (!job->lost)
-			gs_job_mark(job, &ticket);
+		gs_job_fail_producers(job, "the process that owned the sort has ended it");
+		if (!job->device_lost)
+			gs_job_record_fence(job, &fence);
 	}
-	gs_job_look(job);
-	if (!job->lost && job->reached < job->marked)
+	gs_job_check_fence(job);
+	if (!job->device_lost && job->passed_fence < job->marked)
 		return false;
 	if (!gs_job_end_parking(job))
 		return false;
 	ops->stream_close(job->stream);
-	gs_job_cut_feeders(job);
+	gs_job_detach_producers(job);
 	if (!job->parked)
-		gs_slab_give_all(&job->memory);
-	if (job->sort.cuts != NULL)
-		ops->release_host(job->device, job->sort.cuts);
+		gs_device_pool_free_all(&job->memory);
+	if (job->sort.boundaries != NULL)
+		ops->release_host(job->device, job->sort.boundaries);
 	if (job->sort.batches != NULL)
 		ops->release_host(job->device, job->sort.batches);
 	ops->release_host(job->device, job->pinned);
@@ -103,7 +103,7 @@ gs_job_close(GsSortJob *job)
 void
 gs_job_fail(GsSortJob *job, GsFailure failure, const char *text)
 {
-	const GsJobEvents *events = &job->owner.participant.events;
+	const GsJobEvents *events = &job->consumer.participant.events;
 
 	if (job->phase == GS_JOB_CLOSING)
 		return;
@@ -111,28 +111,28 @@ gs_job_fail(GsSortJob *job, GsFailure failure, const char *text)
 	job->sort.go_on = NULL;
 	events->failed(events->arg, failure, text);
 	if (failure == GS_FAILED_JOB)
-		gs_job_fail_feeders(job, text);
+		gs_job_fail_producers(job, text);
 }
 
 bool
 gs_job_check(GsSortJob *job, bool device_is_fine)
 {
-	if (!device_is_fine && !job->lost)
+	if (!device_is_fine && !job->device_lost)
 	{
-		job->lost = true;
+		job->device_lost = true;
 		gs_job_fail(job, GS_FAILED_DEVICE, job->device->error);
 	}
 	return device_is_fine;
 }
 
 bool
-gs_job_mark(GsSortJob *job, uint64_t *ticket)
+gs_job_record_fence(GsSortJob *job, uint64_t *fence)
 {
 	if (job->parked)
-		*ticket = gs_job_parked_mark(job);
-	else if (!gs_job_check(job, job->device->ops->mark(job->stream, ticket)))
+		*fence = gs_job_parked_mark(job);
+	else if (!gs_job_check(job, job->device->ops->record_fence(job->stream, fence)))
 		return false;
-	job->marked = *ticket;
+	job->marked = *fence;
 	return true;
 }
 
@@ -142,13 +142,13 @@ gs_job_mark(GsSortJob *job, uint64_t *ticket)
 static bool
 has_work(const GsSortJob *job)
 {
-	return job->reached < job->marked || gs_job_has_to_end_feeds(job) || gs_job_has_to_hand_out(job);
+	return job->passed_fence < job->marked || gs_job_has_to_end_producers(job) || gs_job_has_to_emit(job);
 }
 
 bool
 gs_job_busy(const GsSortJob *job)
 {
-	return !job->lost && (has_work(job) || gs_job_is_being_parked(job));
+	return !job->device_lost && (has_work(job) || gs_job_is_being_parked(job));
 }
 
 /* Between two calls everything that the client wanted may have been done. */
@@ -166,18 +166,18 @@ gs_job_poll(GsSortJob *job)
 {
 	bool		worked = has_work(job);
 
-	gs_job_look(job);
-	if (job->lost)
+	gs_job_check_fence(job);
+	if (job->device_lost)
 		return;
 	gs_job_end_transfers(job);
-	if (job->sort.go_on != NULL && job->sort.ticket <= job->reached)
+	if (job->sort.go_on != NULL && job->sort.fence <= job->passed_fence)
 	{
 		GsSortContinuation go_on = job->sort.go_on;
 
 		job->sort.go_on = NULL;
 		go_on(job);
 	}
-	gs_job_hand_out(job);
+	gs_job_emit(job);
 	gs_job_go_on_parking(job);
 	note_rest(job, worked);
 }
@@ -185,7 +185,7 @@ gs_job_poll(GsSortJob *job)
 uint64_t
 gs_job_commitment(const GsSortJob *job)
 {
-	return job->parked ? 0 : gs_slab_commitment(&job->memory);
+	return job->parked ? 0 : gs_device_pool_commitment(&job->memory);
 }
 
 uint64_t

@@ -29,12 +29,12 @@
 #include "gpusortd/device_pool.h"
 
 /* The ring of a connection, pinned. */
-typedef struct GsRing
+typedef struct GsBufferPool
 {
 	char	   *base;
-	uint32_t	slot_bytes;
-	uint32_t	nslots;
-} GsRing;
+	uint32_t	buffer_bytes;
+	uint32_t	nbuffers;
+} GsBufferPool;
 
 /*
  * What a job reports to a connection; never from within open, join, close or
@@ -43,10 +43,10 @@ typedef struct GsRing
 typedef struct GsJobEvents
 {
 	void	   *arg;
-	void		(*batch_free) (void *arg, uint32_t slot);	/* uploaded */
+	void		(*batch_free) (void *arg, uint32_t buffer);	/* uploaded */
 
 	/* to a feeder, after feed_end: its feed is gone */
-	void		(*fed) (void *arg, uint64_t nrows);
+	void		(*producer_done) (void *arg, uint64_t nrows);
 
 	/* to the owner; but for their messages' heads */
 	void		(*sorted) (void *arg, const GsSorted *sorted);
@@ -61,12 +61,12 @@ typedef struct GsJobEvents
 } GsJobEvents;
 
 typedef struct GsSortJob GsSortJob;
-typedef struct GsFeed GsFeed;
+typedef struct GsProducer GsProducer;
 
 /* A connection, as a job sees it. */
 typedef struct GsParticipant
 {
-	GsRing		ring;
+	GsBufferPool		buffer_pool;
 	uint32_t	number;			/* input order is by it */
 	GsJobEvents events;
 } GsParticipant;
@@ -76,30 +76,30 @@ typedef struct GsParticipant
  * is no host memory or no stream: then the memory stays the caller's.
  */
 extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory,
-							  uint32_t nwords, bool keys_only, const GsParticipant *owner);
+							  uint32_t nwords, bool keys_only, const GsParticipant *consumer);
 
 /* The owner's feed, as long as the job is. */
-extern GsFeed *gs_job_owner(GsSortJob *job);
+extern GsProducer *gs_job_consumer(GsSortJob *job);
 
 /* One more; NULL, and why_not, if it cannot be. */
-extern GsFeed *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
+extern GsProducer *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
 						   const GsParticipant *feeder, const char **why_not);
 
 /* Is any of them there that has not been told that it is fed? */
-extern bool gs_job_has_feeders(const GsSortJob *job);
+extern bool gs_job_has_producers(const GsSortJob *job);
 
 /* A slot is a batch now; the connection has checked that it fits the slot. */
-extern void gs_feed_batch_filled(GsFeed *feed, uint32_t slot, uint32_t nrows,
+extern void gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows,
 								 uint32_t rows_bytes);
 
 /* A feeder has no more batches; those that were not taken are left out. */
-extern void gs_feed_end(GsFeed *feed);
+extern void gs_producer_end(GsProducer *producer);
 
 /*
  * A feeder goes, and the job fails, unless it has already.  False: the device
  * still uses its ring; call again later.  True: the feed is freed.
  */
-extern bool gs_feed_leave(GsFeed *feed);
+extern bool gs_producer_leave(GsProducer *producer);
 
 /*
  * No more batches; if partial, those that were not taken, for want of memory,
@@ -112,10 +112,10 @@ extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial,
 extern void gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position);
 
 /* The slot may be filled by the job. */
-extern void gs_job_slot_released(GsSortJob *job, uint32_t slot);
+extern void gs_job_buffer_released(GsSortJob *job, uint32_t buffer);
 
 /* Starts to give the batches back: see protocol.h. */
-extern void gs_job_drain(GsSortJob *job);
+extern void gs_job_return_input(GsSortJob *job);
 
 /* Is there work on the device whose end poll() should look for soon? */
 extern bool gs_job_busy(const GsSortJob *job);
@@ -139,7 +139,7 @@ extern bool gs_job_can_be_parked(const GsSortJob *job);
 extern bool gs_job_is_being_parked(const GsSortJob *job);
 
 /* Begins it; false: there is no room for the file, say. */
-extern bool gs_job_park(GsSortJob *job, GsDisk *disk);
+extern bool gs_job_park(GsSortJob *job, GsParkFile *disk);
 
 /*
  * Ends the job; feeders are told at once.  False: the device still uses a

@@ -24,7 +24,7 @@
 #include "gpusortd/job_internal.h"
 #include "gpusortd/log.h"
 
-#define MAX_SLAB_BYTES		((size_t) 32 << 20)
+#define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
@@ -32,154 +32,154 @@
 
 /* ------------------------------------------------------------------- feeders */
 
-GsFeed *
-gs_job_owner(GsSortJob *job)
+GsProducer *
+gs_job_consumer(GsSortJob *job)
 {
-	return &job->owner;
+	return &job->consumer;
 }
 
 bool
-gs_job_has_feeders(const GsSortJob *job)
+gs_job_has_producers(const GsSortJob *job)
 {
-	return job->feeders != NULL;
+	return job->producers != NULL;
 }
 
-GsFeed *
+GsProducer *
 gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant *feeder,
 			const char **why_not)
 {
-	GsFeed	   *feed;
+	GsProducer	   *producer;
 
-	if (job->phase != GS_JOB_LOADING)
+	if (job->phase != GS_JOB_INPUT)
 		*why_not = "the sort takes no more rows";
 	else if ((int) nwords != job->nwords || keys_only != job->keys_only)
 		*why_not = "the rows of the sort have another form";
-	else if (feeder->ring.slot_bytes > job->owner.participant.ring.slot_bytes)
+	else if (feeder->buffer_pool.buffer_bytes > job->consumer.participant.buffer_pool.buffer_bytes)
 		*why_not = "batches of this ring could not go through the owner's";
 	else
 	{
-		feed = calloc(1, sizeof(GsFeed));
-		if (feed == NULL)
+		producer = calloc(1, sizeof(GsProducer));
+		if (producer == NULL)
 		{
 			*why_not = "the service has no memory for a feeder";
 			return NULL;
 		}
-		feed->job = job;
-		feed->participant = *feeder;
-		feed->next = job->feeders;
-		job->feeders = feed;
-		return feed;
+		producer->job = job;
+		producer->participant = *feeder;
+		producer->next = job->producers;
+		job->producers = producer;
+		return producer;
 	}
 	return NULL;
 }
 
 /* Takes a feed out of its job's list. */
 static void
-unlink_feed(GsFeed *feed)
+unlink_producer(GsProducer *producer)
 {
-	GsFeed	  **link = &feed->job->feeders;
+	GsProducer	  **link = &producer->job->producers;
 
-	while (*link != feed)
+	while (*link != producer)
 		link = &(*link)->next;
-	*link = feed->next;
+	*link = producer->next;
 }
 
 void
-gs_feed_end(GsFeed *feed)
+gs_producer_end(GsProducer *producer)
 {
-	if (feed->job != NULL && feed->state != GS_FEED_FAILED)
-		feed->state = GS_FEED_ENDING;
+	if (producer->job != NULL && producer->state != GS_PRODUCER_FAILED)
+		producer->state = GS_PRODUCER_ENDING;
 }
 
 void
-gs_job_fail_feeders(GsSortJob *job, const char *text)
+gs_job_fail_producers(GsSortJob *job, const char *text)
 {
-	for (GsFeed *feed = job->feeders; feed != NULL; feed = feed->next)
+	for (GsProducer *producer = job->producers; producer != NULL; producer = producer->next)
 	{
-		const GsJobEvents *events = &feed->participant.events;
+		const GsJobEvents *events = &producer->participant.events;
 
-		if (feed->state == GS_FEED_FAILED)
+		if (producer->state == GS_PRODUCER_FAILED)
 			continue;
-		feed->state = GS_FEED_FAILED;
+		producer->state = GS_PRODUCER_FAILED;
 		events->failed(events->arg, GS_FAILED_JOB, text);
 	}
 }
 
 void
-gs_job_cut_feeders(GsSortJob *job)
+gs_job_detach_producers(GsSortJob *job)
 {
-	for (GsFeed *feed = job->feeders; feed != NULL; feed = feed->next)
-		feed->job = NULL;
+	for (GsProducer *producer = job->producers; producer != NULL; producer = producer->next)
+		producer->job = NULL;
 }
 
 /* Does the device read the feed's ring? */
 static bool
-is_read(GsFeed *feed)
+is_read(GsProducer *producer)
 {
-	GsSortJob  *job = feed->job;
-	uint32_t	last = (feed->first_transfer + feed->ntransfers - 1) % GS_MAX_SLOTS;
+	GsSortJob  *job = producer->job;
+	uint32_t	last = (producer->first_transfer + producer->ntransfers - 1) % GS_MAX_BUFFERS;
 
-	gs_job_look(job);
-	return !job->lost && feed->ntransfers > 0 && feed->transfers[last].ticket > job->reached;
+	gs_job_check_fence(job);
+	return !job->device_lost && producer->ntransfers > 0 && producer->transfers[last].fence > job->passed_fence;
 }
 
 bool
-gs_feed_leave(GsFeed *feed)
+gs_producer_leave(GsProducer *producer)
 {
-	GsSortJob  *job = feed->job;
+	GsSortJob  *job = producer->job;
 
 	if (job != NULL)
 	{
-		feed->state = GS_FEED_FAILED;
-		if (job->phase == GS_JOB_LOADING)
+		producer->state = GS_PRODUCER_FAILED;
+		if (job->phase == GS_JOB_INPUT)
 			gs_job_fail(job, GS_FAILED_JOB,
 						"a process that fed the sort has gone, and its rows with it");
-		if (is_read(feed))
+		if (is_read(producer))
 			return false;
-		unlink_feed(feed);
+		unlink_producer(producer);
 	}
-	free(feed);
+	free(producer);
 	return true;
 }
 
 /* ----------------------------------------------------------------- transfers */
 
 bool
-gs_feed_add_transfer(GsFeed *feed, GsTransfer *transfer)
+gs_producer_add_transfer(GsProducer *producer, GsTransfer *transfer)
 {
-	if (!gs_job_mark(feed->job, &transfer->ticket))
+	if (!gs_job_record_fence(producer->job, &transfer->fence))
 		return false;
-	feed->transfers[(feed->first_transfer + feed->ntransfers++) % GS_MAX_SLOTS] = *transfer;
+	producer->transfers[(producer->first_transfer + producer->ntransfers++) % GS_MAX_BUFFERS] = *transfer;
 	return true;
 }
 
 static void
-end_upload(GsFeed *feed, uint32_t slot)
+end_upload(GsProducer *producer, uint32_t buffer)
 {
-	GsSortJob  *job = feed->job;
-	const GsJobEvents *events = &feed->participant.events;
+	GsSortJob  *job = producer->job;
+	const GsJobEvents *events = &producer->participant.events;
 
-	feed->slot_is_ours[slot] = false;
+	producer->buffer_is_ours[buffer] = false;
 	if (--job->nuploads == 0)
 		job->upload_us += gs_clock_us() - job->upload_start_us;
-	if (feed->state != GS_FEED_FAILED)
-		events->batch_free(events->arg, slot);
+	if (producer->state != GS_PRODUCER_FAILED)
+		events->batch_free(events->arg, buffer);
 }
 
 static void
-end_transfers(GsFeed *feed)
+end_transfers(GsProducer *producer)
 {
-	GsSortJob  *job = feed->job;
+	GsSortJob  *job = producer->job;
 
-	while (feed->ntransfers > 0 &&
-		   feed->transfers[feed->first_transfer].ticket <= job->reached)
+	while (producer->ntransfers > 0 &&
+		   producer->transfers[producer->first_transfer].fence <= job->passed_fence)
 	{
-		GsTransfer	transfer = feed->transfers[feed->first_transfer];
+		GsTransfer	transfer = producer->transfers[producer->first_transfer];
 
-		feed->first_transfer = (feed->first_transfer + 1) % GS_MAX_SLOTS;
-		feed->ntransfers--;
+		producer->first_transfer = (producer->first_transfer + 1) % GS_MAX_BUFFERS;
+		producer->ntransfers--;
 		if (transfer.upload)
-			end_upload(feed, transfer.slot);
+			end_upload(producer, transfer.buffer);
 		else
 			gs_job_batch_arrived(job, &transfer);
 	}
@@ -188,29 +188,29 @@ end_transfers(GsFeed *feed)
 void
 gs_job_end_transfers(GsSortJob *job)
 {
-	GsFeed	   *next;
+	GsProducer	   *next;
 
-	end_transfers(&job->owner);
-	for (GsFeed *feed = job->feeders; feed != NULL; feed = next)
+	end_transfers(&job->consumer);
+	for (GsProducer *producer = job->producers; producer != NULL; producer = next)
 	{
-		const GsJobEvents *events = &feed->participant.events;
+		const GsJobEvents *events = &producer->participant.events;
 
-		next = feed->next;
-		end_transfers(feed);
-		if (feed->state == GS_FEED_ENDING && feed->ntransfers == 0)
+		next = producer->next;
+		end_transfers(producer);
+		if (producer->state == GS_PRODUCER_ENDING && producer->ntransfers == 0)
 		{
-			unlink_feed(feed);
-			events->fed(events->arg, feed->nrows);
-			free(feed);
+			unlink_producer(producer);
+			events->producer_done(events->arg, producer->nrows);
+			free(producer);
 		}
 	}
 }
 
 bool
-gs_job_has_to_end_feeds(const GsSortJob *job)
+gs_job_has_to_end_producers(const GsSortJob *job)
 {
-	for (const GsFeed *feed = job->feeders; feed != NULL; feed = feed->next)
-		if (feed->state == GS_FEED_ENDING && feed->ntransfers == 0)
+	for (const GsProducer *producer = job->producers; producer != NULL; producer = producer->next)
+		if (producer->state == GS_PRODUCER_ENDING && producer->ntransfers == 0)
 			return true;
 	return false;
 }
@@ -222,28 +222,28 @@ gs_job_has_to_end_feeds(const GsSortJob *job)
  * before, or of a smaller one where no more than spare bytes are to be taken.
  */
 static char *
-take_piece(GsSortJob *job, size_t nbytes, uint64_t spare)
+allocate_space(GsSortJob *job, size_t nbytes, uint64_t unused)
 {
 	size_t		taken = GS_DEVICE_ALIGN(nbytes);
 	char	   *d_piece;
 
 	if (taken > job->left)
 	{
-		size_t		slab_bytes = Max(taken, job->next_slab_bytes);
+		size_t		slab_bytes = Max(taken, job->next_block_bytes);
 		char	   *d_slab = NULL;
 
-		if (gs_slab_bytes(slab_bytes) <= spare)
-			d_slab = gs_slab_take(&job->memory, slab_bytes);
-		if (d_slab == NULL && gs_slab_bytes(taken) <= spare)
+		if (gs_device_pool_block_bytes(slab_bytes) <= unused)
+			d_slab = gs_device_pool_allocate(&job->memory, slab_bytes);
+		if (d_slab == NULL && gs_device_pool_block_bytes(taken) <= unused)
 		{
 			slab_bytes = taken;
-			d_slab = gs_slab_take(&job->memory, slab_bytes);
+			d_slab = gs_device_pool_allocate(&job->memory, slab_bytes);
 		}
 		if (d_slab == NULL)
 			return NULL;
 		job->d_next = d_slab;
 		job->left = slab_bytes;
-		job->next_slab_bytes = Min(job->next_slab_bytes * 2, MAX_SLAB_BYTES);
+		job->next_block_bytes = Min(job->next_block_bytes * 2, MAX_BLOCK_BYTES);
 	}
 	d_piece = job->d_next;
 	job->d_next += taken;
@@ -253,7 +253,7 @@ take_piece(GsSortJob *job, size_t nbytes, uint64_t spare)
 
 /* Room for one more entry in batches[], and in order[]. */
 static bool
-make_room(GsSortJob *job)
+reserve_space(GsSortJob *job)
 {
 	uint32_t	nallocated = Max(2 * job->batches_allocated, FIRST_BATCHES);
 	void	   *grown;
@@ -274,9 +274,9 @@ make_room(GsSortJob *job)
 
 /* What there is beyond the bytes that the sort will need. */
 static uint64_t
-spare_bytes(const GsSortJob *job, uint64_t sort_bytes)
+unused_bytes(const GsSortJob *job, uint64_t sort_bytes)
 {
-	uint64_t	left = gs_slab_left(&job->memory);
+	uint64_t	left = gs_device_pool_available(&job->memory);
 
 	return left < sort_bytes ? 0 : left - sort_bytes;
 }
@@ -286,24 +286,24 @@ spare_bytes(const GsSortJob *job, uint64_t sort_bytes)
  * its own sort is refused while the sort can still be done elsewhere.
  */
 static GsDeviceBatch *
-place_batch(GsFeed *feed, uint32_t nrows, size_t rows_bytes, size_t records_bytes)
+place_batch(GsProducer *producer, uint32_t nrows, size_t rows_bytes, size_t records_bytes)
 {
-	GsSortJob  *job = feed->job;
+	GsSortJob  *job = producer->job;
 	uint64_t	sort_bytes = gs_job_sort_bytes(job, job->nrows + nrows,
 											   job->nunits + rows_bytes / GS_ROW_ALIGN);
 	char	   *d_rows = NULL;
 	char	   *d_records;
 	GsJobBatch *batch;
 
-	if (gs_slab_left(&job->memory) < sort_bytes || !make_room(job))
+	if (gs_device_pool_available(&job->memory) < sort_bytes || !reserve_space(job))
 		return NULL;
 	if (rows_bytes > 0)
 	{
-		d_rows = take_piece(job, rows_bytes, spare_bytes(job, sort_bytes));
+		d_rows = allocate_space(job, rows_bytes, unused_bytes(job, sort_bytes));
 		if (d_rows == NULL)
 			return NULL;
 	}
-	d_records = take_piece(job, records_bytes, spare_bytes(job, sort_bytes));
+	d_records = allocate_space(job, records_bytes, unused_bytes(job, sort_bytes));
 	if (d_records == NULL)
 		return NULL;
 	batch = &job->batches[job->nbatches++];
@@ -313,50 +313,50 @@ place_batch(GsFeed *feed, uint32_t nrows, size_t rows_bytes, size_t records_byte
 			.d_rows = d_rows,.d_records_top = d_records + records_bytes,
 			.nrows = nrows,.nunits = (uint32_t) (rows_bytes / GS_ROW_ALIGN)
 		},
-		.participant = feed->participant.number
+		.participant = producer->participant.number
 	};
 	return &batch->device;
 }
 
 /* The device has no memory for a batch of this feed; other feeds may go on. */
 static void
-refuse(GsFeed *feed, const char *text)
+refuse(GsProducer *producer, const char *text)
 {
-	const GsJobEvents *events = &feed->participant.events;
+	const GsJobEvents *events = &producer->participant.events;
 
-	feed->state = GS_FEED_FULL;
+	producer->state = GS_PRODUCER_FULL;
 	events->failed(events->arg, GS_FAILED_MEMORY, text);
 }
 
 void
-gs_feed_batch_filled(GsFeed *feed, uint32_t slot, uint32_t nrows, uint32_t rows_bytes)
+gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, uint32_t rows_bytes)
 {
-	GsSortJob  *job = feed->job;
-	const GsRing *ring = &feed->participant.ring;
-	const char *start = ring->base + (size_t) slot * ring->slot_bytes;
-	GsTransfer	transfer = {.slot = slot,.upload = true};
+	GsSortJob  *job = producer->job;
+	const GsBufferPool *buffer_pool = &producer->participant.buffer_pool;
+	const char *start = buffer_pool->base + (size_t) buffer * buffer_pool->buffer_bytes;
+	GsTransfer	transfer = {.buffer = buffer,.upload = true};
 	const GsDeviceOps *ops;
 	size_t		records_bytes;
 	GsDeviceBatch *batch;
 
 	/* the client may not know yet that the job failed */
-	if (job == NULL || job->phase != GS_JOB_LOADING || feed->state != GS_FEED_LOADING ||
-		feed->slot_is_ours[slot])
+	if (job == NULL || job->phase != GS_JOB_INPUT || producer->state != GS_PRODUCER_INPUT ||
+		producer->buffer_is_ours[buffer])
 		return;
 	if (job->nrows + nrows > GS_MAX_JOB_ROWS)
 	{
-		refuse(feed, "there are more rows than the device can number");
+		refuse(producer, "there are more rows than the device can number");
 		return;
 	}
 	ops = job->device->ops;
 	records_bytes = (size_t) nrows * job->record_bytes;
-	batch = place_batch(feed, nrows, rows_bytes, records_bytes);
+	batch = place_batch(producer, nrows, rows_bytes, records_bytes);
 	if (batch == NULL)
 	{
-		refuse(feed, "the device has no memory left for these rows");
+		refuse(producer, "the device has no memory left for these rows");
 		return;
 	}
-	feed->nrows += nrows;
+	producer->nrows += nrows;
 	job->nrows += nrows;
 	job->nunits += batch->nunits;
 	if (rows_bytes > 0 &&
@@ -364,11 +364,11 @@ gs_feed_batch_filled(GsFeed *feed, uint32_t slot, uint32_t nrows, uint32_t rows_
 		return;
 	if (!gs_job_check(job, ops->copy_in(job->stream,
 										(char *) batch->d_records_top - records_bytes,
-										start + ring->slot_bytes - records_bytes,
+										start + buffer_pool->buffer_bytes - records_bytes,
 										records_bytes)) ||
-		!gs_feed_add_transfer(feed, &transfer))
+		!gs_producer_add_transfer(producer, &transfer))
 		return;
-	feed->slot_is_ours[slot] = true;
+	producer->buffer_is_ours[buffer] = true;
 	if (job->nuploads++ == 0)
 		job->upload_start_us = gs_clock_us();
 }
@@ -376,7 +376,7 @@ gs_feed_batch_filled(GsFeed *feed, uint32_t slot, uint32_t nrows, uint32_t rows_
 /* -------------------------------------------------------------- input order */
 
 void
-gs_job_arrange(GsSortJob *job)
+gs_job_order_batches(GsSortJob *job)
 {
 	uint32_t	next[GS_MAX_PARTICIPANTS] = {0};
 	uint32_t	nbefore = 0;

@@ -19,11 +19,11 @@
 
 typedef enum GsJobPhase
 {
-	GS_JOB_LOADING,
+	GS_JOB_INPUT,
 	GS_JOB_SORTING,
 	GS_JOB_SORTED,
 	GS_JOB_FULL,				/* out of memory: can be drained */
-	GS_JOB_DRAINING,
+	GS_JOB_RETURNING,
 	GS_JOB_FAILED,				/* can be closed */
 	GS_JOB_CLOSING
 } GsJobPhase;
@@ -38,8 +38,8 @@ typedef struct GsJobBatch
 /* A slot that the device reads or writes, until the ticket is reached. */
 typedef struct GsTransfer
 {
-	uint64_t	ticket;
-	uint32_t	slot;
+	uint64_t	fence;
+	uint32_t	buffer;
 	bool		upload;
 	uint64_t	fetch;			/* down: which FETCH wanted it */
 	uint64_t	batch;			/* down: its number */
@@ -47,19 +47,19 @@ typedef struct GsTransfer
 } GsTransfer;
 
 /* What the device finds out on the way. */
-typedef struct GsSortFacts
+typedef struct GsSortResults
 {
 	GsTieCount	ties;
-	GsPackFacts pack;
+	GsPackResults pack;
 	uint32_t	selector;
-} GsSortFacts;
+} GsSortResults;
 
 /* The same on the device and, pinned, on the host: what is small and goes to and fro. */
-typedef struct GsSortPapers
+typedef struct GsSortControl
 {
 	GsKeyPacking packing;		/* up */
-	GsSortFacts facts;			/* down */
-} GsSortPapers;
+	GsSortResults results;			/* down */
+} GsSortControl;
 
 /* Units of 4 bytes: where the rows of a batch on its way down begin and end. */
 typedef struct GsBatchSpan
@@ -71,8 +71,8 @@ typedef struct GsBatchSpan
 /* Memory that a device writes beside its other work. */
 typedef struct GsJobPinned
 {
-	GsSortPapers papers;
-	GsBatchSpan spans[GS_MAX_SLOTS];	/* of each slot */
+	GsSortControl control;
+	GsBatchSpan spans[GS_MAX_BUFFERS];	/* of each slot */
 } GsJobPinned;
 
 /* A job on its way from the device to a file, or there: job_park.c. */
@@ -81,18 +81,18 @@ typedef struct GsParking GsParking;
 typedef void (*GsSortContinuation) (GsSortJob *job);
 
 /* The sort: what it is made of, and where it stands. */
-typedef struct GsSortRun
+typedef struct GsSortContext
 {
 	GsSortContinuation go_on;	/* when the ticket is reached; NULL: nothing */
-	uint64_t	ticket;
+	uint64_t	fence;
 	uint64_t	start_us;
 	GsAlgorithm algorithm;
-	GsSorted	figures;
+	GsSorted	result;
 	GsDeviceRows rows;
 	GsDeviceBatch *batches;		/* in input order, pinned */
 	int			row_bits;
-	int			level;			/* the next one */
-	GsSortPapers *d_papers;
+	int			chunk;			/* the next one */
+	GsSortControl *d_control;
 	uint64_t   *d_words[2];
 	int			sorted;			/* which of them has the order */
 	void	   *d_temp;
@@ -107,31 +107,31 @@ typedef struct GsSortRun
 
 	/* batches of sorted rows */
 	uint64_t	step;			/* 4-byte units from one to the next */
-	uint32_t	ncuts;
-	uint64_t   *d_cuts;
-	uint64_t   *cuts;			/* pinned */
-} GsSortRun;
+	uint32_t	nboundaries;
+	uint64_t   *d_boundaries;
+	uint64_t   *boundaries;			/* pinned */
+} GsSortContext;
 
 /* A feed, as long as its job is loaded. */
-typedef enum GsFeedState
+typedef enum GsProducerState
 {
-	GS_FEED_LOADING,
-	GS_FEED_FULL,				/* a batch was refused for want of memory */
-	GS_FEED_ENDING,				/* of a feeder, which has no more batches */
-	GS_FEED_FAILED				/* of a feeder, which knows, or is not there any more */
-} GsFeedState;
+	GS_PRODUCER_INPUT,
+	GS_PRODUCER_FULL,				/* a batch was refused for want of memory */
+	GS_PRODUCER_ENDING,				/* of a feeder, which has no more batches */
+	GS_PRODUCER_FAILED				/* of a feeder, which knows, or is not there any more */
+} GsProducerState;
 
-struct GsFeed
+struct GsProducer
 {
 	GsSortJob  *job;			/* NULL: it is over */
-	GsFeed	   *next;			/* of the job's feeders */
+	GsProducer	   *next;			/* of the job's feeders */
 	GsParticipant participant;
-	GsFeedState state;
+	GsProducerState state;
 	uint64_t	nrows;			/* taken */
 
 	/* slots: the client's, in a transfer, or free (of the owner) */
-	bool		slot_is_ours[GS_MAX_SLOTS];
-	GsTransfer	transfers[GS_MAX_SLOTS];	/* a ring, in the order of tickets */
+	bool		buffer_is_ours[GS_MAX_BUFFERS];
+	GsTransfer	transfers[GS_MAX_BUFFERS];	/* a ring, in the order of tickets */
 	uint32_t	first_transfer;
 	uint32_t	ntransfers;
 };
@@ -140,18 +140,18 @@ struct GsSortJob
 {
 	GsDevice   *device;
 	GsJobMemory memory;
-	GsFeed		owner;
-	GsFeed	   *feeders;
+	GsProducer		consumer;
+	GsProducer	   *producers;
 	bool		keys_only;
 	int			nwords;
 	uint32_t	record_bytes;
 	GsJobPhase	phase;
-	bool		lost;			/* the device broke */
+	bool		device_lost;			/* the device broke */
 
 	/* the stream, and how far it is; or the file, once the job is parked */
 	GsStream   *stream;
 	uint64_t	marked;
-	uint64_t	reached;
+	uint64_t	passed_fence;
 	GsJobPinned *pinned;
 
 	/* batches, as they arrived, and their input order */
@@ -163,42 +163,42 @@ struct GsSortJob
 	uint64_t	nunits;			/* of all rows, 8 bytes each */
 	char	   *d_next;			/* room in the last slab */
 	size_t		left;
-	size_t		next_slab_bytes;
+	size_t		next_block_bytes;
 	uint32_t	nuploads;		/* on their way */
 	uint64_t	upload_start_us;
 	uint64_t	upload_us;
 
-	GsSortRun	sort;
+	GsSortContext	sort;
 	GsParking  *parking;		/* NULL: it is all on the device */
 	bool		parked;			/* nothing of it is there any more */
 	uint64_t	rests_since;	/* 0: it does not */
 
 	/* batches down, through the owner's ring */
-	uint32_t	free_slots[GS_MAX_SLOTS];
+	uint32_t	free_buffers[GS_MAX_BUFFERS];
 	uint32_t	nfree;
 	uint64_t	fetch;			/* number of the latest FETCH */
 	uint32_t	stream_number;	/* the client's for it */
 	uint64_t	next_out;		/* batch to be sent */
 	uint64_t	nout;			/* batches to send in all */
 	char	   *d_staging;		/* a slot's worth */
-	bool		drained;		/* the end was reported */
+	bool		input_returned;		/* the end was reported */
 };
 
 /* Of the owner's slots, through which batches go down. */
 static inline uint32_t
-gs_job_slot_bytes(const GsSortJob *job)
+gs_job_buffer_bytes(const GsSortJob *job)
 {
-	return job->owner.participant.ring.slot_bytes;
+	return job->consumer.participant.buffer_pool.buffer_bytes;
 }
 
 /* Of rows and records; each slab is twice as large as the one before. */
-#define GS_FIRST_SLAB_BYTES	((size_t) 1 << 20)
+#define GS_FIRST_BLOCK_BYTES	((size_t) 1 << 20)
 
 /* Device memory begins at such addresses. */
 #define GS_DEVICE_ALIGN(nbytes) (((size_t) (nbytes) + 255) & ~(size_t) 255)
 
 /* The longest row that a client may send, in units of 8 bytes. */
-#define GS_MAX_ROW_UNITS(slot_bytes) (GS_MAX_ROW_BYTES(slot_bytes) / GS_ROW_ALIGN)
+#define GS_MAX_ROW_UNITS(buffer_bytes) (GS_MAX_ROW_BYTES(buffer_bytes) / GS_ROW_ALIGN)
 
 /* The job goes no further; see job.h for what is left. */
 extern void gs_job_fail(GsSortJob *job, GsFailure failure, const char *text);
@@ -207,27 +207,27 @@ extern void gs_job_fail(GsSortJob *job, GsFailure failure, const char *text);
 extern bool gs_job_check(GsSortJob *job, bool device_is_fine);
 
 /* Puts a mark behind what was queued. */
-extern bool gs_job_mark(GsSortJob *job, uint64_t *ticket);
+extern bool gs_job_record_fence(GsSortJob *job, uint64_t *fence);
 
 /* Notes which tickets were reached. */
-extern void gs_job_look(GsSortJob *job);
+extern void gs_job_check_fence(GsSortJob *job);
 
 /* Remembers that a free slot or a batch is on its way; the mark is behind it. */
-extern bool gs_feed_add_transfer(GsFeed *feed, GsTransfer *transfer);
+extern bool gs_producer_add_transfer(GsProducer *producer, GsTransfer *transfer);
 
 /* Ends the transfers that are through, and the feeds that wait for theirs. */
 extern void gs_job_end_transfers(GsSortJob *job);
 
-extern bool gs_job_has_to_end_feeds(const GsSortJob *job);
+extern bool gs_job_has_to_end_producers(const GsSortJob *job);
 
 /* Tells the feeders that the job is over for them. */
-extern void gs_job_fail_feeders(GsSortJob *job, const char *text);
+extern void gs_job_fail_producers(GsSortJob *job, const char *text);
 
 /* The job is freed: what is left of its feeders are feeds of none. */
-extern void gs_job_cut_feeders(GsSortJob *job);
+extern void gs_job_detach_producers(GsSortJob *job);
 
 /* Puts the batches into input order: participant by participant, first_row too. */
-extern void gs_job_arrange(GsSortJob *job);
+extern void gs_job_order_batches(GsSortJob *job);
 
 /* Device memory that sorting so many rows, of so many units, will take. */
 extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits);
@@ -265,7 +265,7 @@ extern bool gs_job_end_parking(GsSortJob *job);
 extern void gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer);
 
 /* Queues what free slots allow, a few at a time. */
-extern void gs_job_hand_out(GsSortJob *job);
-extern bool gs_job_has_to_hand_out(const GsSortJob *job);
+extern void gs_job_emit(GsSortJob *job);
+extern bool gs_job_has_to_emit(const GsSortJob *job);
 
 #endif							/* GPUSORT_JOB_INTERNAL_H */

@@ -20,7 +20,7 @@
 #include "gpusortd/job_internal.h"
 
 /* Other jobs want their turn. */
-#define SLOTS_A_POLL	4
+#define BUFFERS_PER_POLL	4
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
 
@@ -28,26 +28,26 @@
 
 /* It may be filled. */
 static void
-free_slot(GsSortJob *job, uint32_t slot)
+next_free_buffer(GsSortJob *job, uint32_t buffer)
 {
-	job->free_slots[job->nfree++] = slot;
+	job->free_buffers[job->nfree++] = buffer;
 }
 
 /* Where a slot of the owner's ring is. */
 static char *
-slot_start(const GsSortJob *job, uint32_t slot)
+buffer_start(const GsSortJob *job, uint32_t buffer)
 {
-	return job->owner.participant.ring.base + (size_t) slot * gs_job_slot_bytes(job);
+	return job->consumer.participant.buffer_pool.base + (size_t) buffer * gs_job_buffer_bytes(job);
 }
 
 void
-gs_job_slot_released(GsSortJob *job, uint32_t slot)
+gs_job_buffer_released(GsSortJob *job, uint32_t buffer)
 {
-	if (job->owner.slot_is_ours[slot])
+	if (job->consumer.buffer_is_ours[buffer])
 		return;					/* a batch on its way up, which the client cannot mean */
-	job->owner.slot_is_ours[slot] = true;
+	job->consumer.buffer_is_ours[buffer] = true;
 	gs_job_stop_parking(job);
-	free_slot(job, slot);
+	next_free_buffer(job, buffer);
 }
 
 /* ------------------------------------------------------ batches in order */
@@ -55,10 +55,10 @@ gs_job_slot_released(GsSortJob *job, uint32_t slot)
 uint64_t
 gs_job_first_row(const GsSortJob *job, uint64_t batch)
 {
-	uint64_t	keys = gs_job_slot_bytes(job) / sizeof(uint64_t);
+	uint64_t	keys = gs_job_buffer_bytes(job) / sizeof(uint64_t);
 
 	if (!job->keys_only)
-		return job->sort.cuts[batch];
+		return job->sort.boundaries[batch];
 	return Min(batch * keys, job->nrows);
 }
 
@@ -100,7 +100,7 @@ static size_t
 most_rows_bytes(const GsSortJob *job, uint64_t batch, uint32_t nrows)
 {
 	uint64_t	all_units = 2 * job->nunits + job->nrows;
-	uint64_t	row_units = 2 * (uint64_t) job->pinned->papers.facts.pack.max_row_units + 1;
+	uint64_t	row_units = 2 * (uint64_t) job->pinned->control.results.pack.max_row_units + 1;
 	uint64_t	start = batch * job->sort.step;
 	uint64_t	before = start < row_units ? 0 : start - row_units;
 	uint64_t	most = Min(all_units - before, job->sort.step + row_units);
@@ -113,27 +113,27 @@ queue_rows(GsSortJob *job, uint64_t batch, uint64_t first, uint32_t nrows, char 
 		   GsBatchSpan *span)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	const GsSortRun *sort = &job->sort;
-	const uint64_t *d_ends = sort->d_words[!sort->sorted];
+	const GsSortContext *sort = &job->sort;
+	const uint64_t *d_end_offsets = sort->d_words[!sort->sorted];
 	size_t		offsets_bytes = nrows * sizeof(uint32_t);
-	size_t		offsets_start = gs_job_slot_bytes(job) - offsets_bytes;
+	size_t		offsets_start = gs_job_buffer_bytes(job) - offsets_bytes;
 
 	span->start = 0;
 	return ops->gather(job->stream, &sort->rows, sort->d_words[sort->sorted], sort->row_bits,
-					   d_ends, first, nrows, job->d_staging, gs_job_slot_bytes(job)) &&
+					   d_end_offsets, first, nrows, job->d_staging, gs_job_buffer_bytes(job)) &&
 		ops->copy_out(job->stream, to, job->d_staging, most_rows_bytes(job, batch, nrows)) &&
 		ops->copy_out(job->stream, to + offsets_start, job->d_staging + offsets_start,
 					  offsets_bytes) &&
 		(first == 0 ||
-		 ops->copy_out(job->stream, &span->start, &d_ends[first - 1], sizeof(span->start))) &&
-		ops->copy_out(job->stream, &span->end, &d_ends[first + nrows - 1], sizeof(span->end));
+		 ops->copy_out(job->stream, &span->start, &d_end_offsets[first - 1], sizeof(span->start))) &&
+		ops->copy_out(job->stream, &span->end, &d_end_offsets[first + nrows - 1], sizeof(span->end));
 }
 
 static bool
 queue_keys(GsSortJob *job, uint64_t first, uint32_t nrows, char *to)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	const GsSortRun *sort = &job->sort;
+	const GsSortContext *sort = &job->sort;
 
 	return ops->gather_keys(job->stream, &sort->rows, sort->d_words[sort->sorted],
 							sort->row_bits, first, nrows, (uint64_t *) job->d_staging) &&
@@ -163,18 +163,18 @@ gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span)
 /* --------------------------------------------------- batches as they came */
 
 void
-gs_job_drain(GsSortJob *job)
+gs_job_return_input(GsSortJob *job)
 {
-	if (job->phase != GS_JOB_LOADING && job->phase != GS_JOB_FULL)
+	if (job->phase != GS_JOB_INPUT && job->phase != GS_JOB_FULL)
 		return;
-	gs_job_arrange(job);
-	job->phase = GS_JOB_DRAINING;
+	gs_job_order_batches(job);
+	job->phase = GS_JOB_RETURNING;
 	job->next_out = 0;
 	job->nout = job->nbatches;
 }
 
 static bool
-queue_batch(GsSortJob *job, uint64_t number, char *slot, GsTransfer *transfer)
+queue_batch(GsSortJob *job, uint64_t number, char *buffer, GsTransfer *transfer)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	const GsDeviceBatch *batch = &job->batches[job->order[number]].device;
@@ -184,8 +184,8 @@ queue_batch(GsSortJob *job, uint64_t number, char *slot, GsTransfer *transfer)
 	transfer->ready.nrows = batch->nrows;
 	transfer->ready.rows_bytes = batch->nunits * GS_ROW_ALIGN;
 	return (batch->nunits == 0 ||
-			ops->copy_out(job->stream, slot, batch->d_rows, transfer->ready.rows_bytes)) &&
-		ops->copy_out(job->stream, slot + gs_job_slot_bytes(job) - records_bytes,
+			ops->copy_out(job->stream, buffer, batch->d_rows, transfer->ready.rows_bytes)) &&
+		ops->copy_out(job->stream, buffer + gs_job_buffer_bytes(job) - records_bytes,
 					  batch->d_records_top - records_bytes, records_bytes);
 }
 
@@ -196,47 +196,47 @@ static bool
 send_next(GsSortJob *job)
 {
 	uint64_t	batch = job->next_out++;
-	uint32_t	number = job->free_slots[--job->nfree];
-	char	   *slot = slot_start(job, number);
+	uint32_t	number = job->free_buffers[--job->nfree];
+	char	   *buffer = buffer_start(job, number);
 	GsTransfer	transfer = {
-		.slot = number,.fetch = job->fetch,.batch = batch,.ready = {.slot = number}
+		.buffer = number,.fetch = job->fetch,.batch = batch,.ready = {.buffer = number}
 	};
 	bool		queued;
 
-	if (job->phase == GS_JOB_DRAINING)
-		queued = gs_job_check(job, queue_batch(job, batch, slot, &transfer));
+	if (job->phase == GS_JOB_RETURNING)
+		queued = gs_job_check(job, queue_batch(job, batch, buffer, &transfer));
 	else
 	{
 		transfer.ready.stream = job->stream_number;
 		transfer.ready.position = gs_job_first_row(job, batch);
 		transfer.ready.nrows = (uint32_t) (gs_job_first_row(job, batch + 1) -
 										   transfer.ready.position);
-		queued = job->parked ? gs_job_queue_parked(job, batch, slot) :
-			gs_job_queue_sorted(job, batch, slot, &job->pinned->spans[number]);
+		queued = job->parked ? gs_job_queue_parked(job, batch, buffer) :
+			gs_job_queue_sorted(job, batch, buffer, &job->pinned->spans[number]);
 	}
-	return queued && gs_feed_add_transfer(&job->owner, &transfer);
+	return queued && gs_producer_add_transfer(&job->consumer, &transfer);
 }
 
 bool
-gs_job_has_to_hand_out(const GsSortJob *job)
+gs_job_has_to_emit(const GsSortJob *job)
 {
-	if (job->phase == GS_JOB_DRAINING && job->next_out == job->nout && !job->drained)
-		return job->owner.ntransfers == 0;
-	return (job->phase == GS_JOB_SORTED || job->phase == GS_JOB_DRAINING) &&
+	if (job->phase == GS_JOB_RETURNING && job->next_out == job->nout && !job->input_returned)
+		return job->consumer.ntransfers == 0;
+	return (job->phase == GS_JOB_SORTED || job->phase == GS_JOB_RETURNING) &&
 		job->next_out < job->nout && job->nfree > 0;
 }
 
 void
-gs_job_hand_out(GsSortJob *job)
+gs_job_emit(GsSortJob *job)
 {
-	const GsJobEvents *events = &job->owner.participant.events;
+	const GsJobEvents *events = &job->consumer.participant.events;
 	const GsBatchReady end = {0};
 
-	for (int i = 0; i < SLOTS_A_POLL && gs_job_has_to_hand_out(job); i++)
+	for (int i = 0; i < BUFFERS_PER_POLL && gs_job_has_to_emit(job); i++)
 	{
 		if (job->next_out == job->nout)
 		{
-			job->drained = true;
+			job->input_returned = true;
 			events->batch_ready(events->arg, &end);
 		}
 		else if (!send_next(job))
@@ -247,20 +247,20 @@ gs_job_hand_out(GsSortJob *job)
 void
 gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer)
 {
-	const GsJobEvents *events = &job->owner.participant.events;
+	const GsJobEvents *events = &job->consumer.participant.events;
 	GsBatchReady *ready = &transfer->ready;
 
 	/* of a stream given up, or of a file that cannot be read */
 	if (transfer->fetch != job->fetch || job->phase == GS_JOB_FAILED)
 	{
-		free_slot(job, transfer->slot);
+		next_free_buffer(job, transfer->buffer);
 		return;
 	}
 	if (job->parked)
 		ready->rows_bytes = gs_job_parked_bytes(job, transfer->batch);
 	else if (job->phase == GS_JOB_SORTED)
 		ready->rows_bytes = gs_job_rows_bytes(job, transfer->batch,
-											  &job->pinned->spans[transfer->slot]);
-	job->owner.slot_is_ours[transfer->slot] = false;
+											  &job->pinned->spans[transfer->buffer]);
+	job->consumer.buffer_is_ours[transfer->buffer] = false;
 	events->batch_ready(events->arg, ready);
 }

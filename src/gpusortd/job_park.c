@@ -13,7 +13,7 @@
  *	  the buffer is free							once that is
  *
  * When all are written the device memory goes back, and from then on tickets
- * are those of the file (gs_job_mark, gs_job_look): batches are read into the
+ * are those of the file (gs_job_record_fence, gs_job_check_fence): batches are read into the
  * slots as they were copied there.  A batch takes as much of the file as a slot.
  *
  * Until then nothing is lost: a write that fails, a full disk for one, or a client
@@ -60,7 +60,7 @@ bool
 gs_job_can_be_parked(const GsSortJob *job)
 {
 	return job->phase == GS_JOB_SORTED && job->rests_since != 0 && job->parking == NULL &&
-		!job->lost && job->nrows > 0;
+		!job->device_lost && job->nrows > 0;
 }
 
 static void
@@ -87,14 +87,14 @@ free_parking(GsSortJob *job)
 
 	free_buffers(job);
 	if (parking->file != NULL)
-		gs_disk_close(parking->file);
+		gs_park_file_close(parking->file);
 	free(parking->rows_bytes);
 	free(parking);
 	job->parking = NULL;
 }
 
 bool
-gs_job_park(GsSortJob *job, GsDisk *disk)
+gs_job_park(GsSortJob *job, GsParkFile *disk)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	GsParking  *parking = calloc(1, sizeof(GsParking));
@@ -103,7 +103,7 @@ gs_job_park(GsSortJob *job, GsDisk *disk)
 	if (parking == NULL)
 		return false;
 	job->parking = parking;
-	parking->file = gs_disk_open(disk, job->nout * gs_job_slot_bytes(job));
+	parking->file = gs_park_file_open(disk, job->nout * gs_job_buffer_bytes(job));
 	parking->rows_bytes = malloc(job->nout * sizeof(uint32_t));
 	complete = parking->file != NULL && parking->rows_bytes != NULL;
 	if (complete)
@@ -111,7 +111,7 @@ gs_job_park(GsSortJob *job, GsDisk *disk)
 	complete = complete && parking->spans != NULL;
 	for (int i = 0; i < NBUFFERS && complete; i++)
 	{
-		parking->buffers[i] = ops->allocate_host(job->device, gs_job_slot_bytes(job));
+		parking->buffers[i] = ops->allocate_host(job->device, gs_job_buffer_bytes(job));
 		complete = parking->buffers[i] != NULL;
 	}
 	if (!complete)
@@ -133,13 +133,13 @@ gather(GsSortJob *job)
 	GsParking  *parking = job->parking;
 
 	while (!parking->stops && parking->ngathered < job->nout &&
-		   parking->ngathered - gs_disk_done(parking->file) < NBUFFERS)
+		   parking->ngathered - gs_park_file_done(parking->file) < NBUFFERS)
 	{
 		uint64_t	batch = parking->ngathered;
 		int			i = (int) (batch % NBUFFERS);
 
 		if (!gs_job_queue_sorted(job, batch, parking->buffers[i], &parking->spans[i]) ||
-			!gs_job_mark(job, &parking->tickets[i]))
+			!gs_job_record_fence(job, &parking->tickets[i]))
 			return;
 		parking->ngathered++;
 	}
@@ -150,16 +150,16 @@ static void
 write_gathered(GsSortJob *job)
 {
 	GsParking  *parking = job->parking;
-	uint32_t	slot_bytes = gs_job_slot_bytes(job);
+	uint32_t	buffer_bytes = gs_job_buffer_bytes(job);
 
 	while (!parking->stops && parking->nasked < parking->ngathered &&
-		   parking->tickets[parking->nasked % NBUFFERS] <= job->reached)
+		   parking->tickets[parking->nasked % NBUFFERS] <= job->passed_fence)
 	{
 		uint64_t	batch = parking->nasked;
 		int			i = (int) (batch % NBUFFERS);
 
 		parking->rows_bytes[batch] = gs_job_rows_bytes(job, batch, &parking->spans[i]);
-		if (gs_disk_write(parking->file, parking->buffers[i], slot_bytes, batch * slot_bytes))
+		if (gs_park_file_write(parking->file, parking->buffers[i], buffer_bytes, batch * buffer_bytes))
 			parking->nasked++;
 		else
 			parking->stops = true;
@@ -171,9 +171,9 @@ static void
 leave_device(GsSortJob *job)
 {
 	free_buffers(job);
-	gs_slab_give_all(&job->memory);
+	gs_device_pool_free_all(&job->memory);
 	job->parked = true;
-	job->marked = job->reached = gs_disk_asked(job->parking->file);
+	job->marked = job->passed_fence = gs_park_file_asked(job->parking->file);
 }
 
 void
@@ -181,21 +181,21 @@ gs_job_go_on_parking(GsSortJob *job)
 {
 	GsParking  *parking = job->parking;
 
-	if (!gs_job_is_being_parked(job) || job->lost)
+	if (!gs_job_is_being_parked(job) || job->device_lost)
 		return;
-	if (gs_disk_error(parking->file) != 0 && !parking->stops)
+	if (gs_park_file_error(parking->file) != 0 && !parking->stops)
 	{
 		gs_log_limited("a sort keeps its device memory, since no temporary file can be written: %s",
-					   strerror(gs_disk_error(parking->file)));
+					   strerror(gs_park_file_error(parking->file)));
 		parking->stops = true;
 	}
 	write_gathered(job);
 	gather(job);
-	if (gs_disk_done(parking->file) == job->nout && !parking->stops)
+	if (gs_park_file_done(parking->file) == job->nout && !parking->stops)
 		leave_device(job);
-	else if (parking->stops && gs_disk_done(parking->file) == parking->nasked &&
+	else if (parking->stops && gs_park_file_done(parking->file) == parking->nasked &&
 			 (parking->ngathered == 0 ||
-			  parking->tickets[(parking->ngathered - 1) % NBUFFERS] <= job->reached))
+			  parking->tickets[(parking->ngathered - 1) % NBUFFERS] <= job->passed_fence))
 		free_parking(job);
 }
 
@@ -206,7 +206,7 @@ gs_job_end_parking(GsSortJob *job)
 
 	if (parking == NULL)
 		return true;
-	if (gs_disk_done(parking->file) < gs_disk_asked(parking->file))
+	if (gs_park_file_done(parking->file) < gs_park_file_asked(parking->file))
 		return false;
 	free_parking(job);
 	return true;
@@ -217,9 +217,9 @@ gs_job_end_parking(GsSortJob *job)
 bool
 gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to)
 {
-	uint32_t	slot_bytes = gs_job_slot_bytes(job);
+	uint32_t	buffer_bytes = gs_job_buffer_bytes(job);
 
-	if (gs_disk_read(job->parking->file, to, slot_bytes, batch * slot_bytes))
+	if (gs_park_file_read(job->parking->file, to, buffer_bytes, batch * buffer_bytes))
 		return true;
 	gs_job_fail(job, GS_FAILED_JOB, "the service has no memory to read sorted rows");
 	return false;
@@ -234,15 +234,15 @@ gs_job_parked_bytes(const GsSortJob *job, uint64_t batch)
 uint64_t
 gs_job_parked_mark(const GsSortJob *job)
 {
-	return gs_disk_asked(job->parking->file);
+	return gs_park_file_asked(job->parking->file);
 }
 
 uint64_t
 gs_job_parked_reached(GsSortJob *job)
 {
 	/* in this order: what is done by then has left its error */
-	uint64_t	reached = gs_disk_done(job->parking->file);
-	int			error = gs_disk_error(job->parking->file);
+	uint64_t	passed_fence = gs_park_file_done(job->parking->file);
+	int			error = gs_park_file_error(job->parking->file);
 	char		text[GS_FAILED_TEXT_BYTES];
 
 	if (error != 0 && job->phase != GS_JOB_FAILED && job->phase != GS_JOB_CLOSING)
@@ -251,5 +251,5 @@ gs_job_parked_reached(GsSortJob *job)
 				 strerror(error));
 		gs_job_fail(job, GS_FAILED_JOB, text);
 	}
-	return reached;
+	return passed_fence;
 }

@@ -52,7 +52,7 @@ temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nrows)
 	GsDevice   *device = job->device;
 	size_t		sort = device->ops->temp_bytes(device, GS_STEP_SORT_WORDS, algorithm, nrows);
 	size_t		ties = device->ops->temp_bytes(device, GS_STEP_LIST_TIES, algorithm, nrows);
-	size_t		ends = device->ops->temp_bytes(device, GS_STEP_ROW_ENDS, algorithm, nrows);
+	size_t		ends = device->ops->temp_bytes(device, GS_STEP_ROW_END_OFFSETS, algorithm, nrows);
 
 	return Max(Max(sort, ties), ends);
 }
@@ -70,7 +70,7 @@ tie_temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nties)
 
 /* Cuts into batches of sorted rows: one more than there can be batches. */
 static uint32_t
-most_cuts(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t step)
+max_boundaries(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t step)
 {
 	return (uint32_t) ((2 * nunits + nrows) / step + 2);
 }
@@ -83,23 +83,23 @@ uint64_t
 gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
 {
 	int			narrays = job->keys_only ? 2 : 3;	/* words twice, locations */
-	uint64_t	least_step = gs_job_slot_bytes(job) / sizeof(uint32_t) / 2;
+	uint64_t	least_step = gs_job_buffer_bytes(job) / sizeof(uint32_t) / 2;
 
-	return narrays * gs_slab_bytes(nrows * sizeof(uint64_t)) +
-		gs_slab_bytes((job->nbatches + 1) * sizeof(GsDeviceBatch)) +
-		gs_slab_bytes(sizeof(GsSortPapers)) +
-		gs_slab_bytes(temp_bytes(job, GS_ALGORITHM_RADIX, nrows)) +
-		gs_slab_bytes(gs_job_slot_bytes(job)) +
-		gs_slab_bytes(most_cuts(job, nrows, nunits, least_step) * sizeof(uint64_t)) +
-		2 * gs_slab_bytes(nrows / 8 * 2 * sizeof(uint64_t)) +
-		gs_slab_bytes(tie_temp_bytes(job, GS_ALGORITHM_RADIX, nrows / 8));
+	return narrays * gs_device_pool_block_bytes(nrows * sizeof(uint64_t)) +
+		gs_device_pool_block_bytes((job->nbatches + 1) * sizeof(GsDeviceBatch)) +
+		gs_device_pool_block_bytes(sizeof(GsSortControl)) +
+		gs_device_pool_block_bytes(temp_bytes(job, GS_ALGORITHM_RADIX, nrows)) +
+		gs_device_pool_block_bytes(gs_job_buffer_bytes(job)) +
+		gs_device_pool_block_bytes(max_boundaries(job, nrows, nunits, least_step) * sizeof(uint64_t)) +
+		2 * gs_device_pool_block_bytes(nrows / 8 * 2 * sizeof(uint64_t)) +
+		gs_device_pool_block_bytes(tie_temp_bytes(job, GS_ALGORITHM_RADIX, nrows / 8));
 }
 
 /* Takes device memory; false if there is none. */
 static bool
-take(GsSortJob *job, void *d_memory, size_t nbytes)
+add_from_child(GsSortJob *job, void *d_memory, size_t nbytes)
 {
-	void	   *d_taken = gs_slab_take(&job->memory, nbytes);
+	void	   *d_taken = gs_device_pool_allocate(&job->memory, nbytes);
 
 	memcpy(d_memory, &d_taken, sizeof(d_taken));
 	return d_taken != NULL;
@@ -107,19 +107,19 @@ take(GsSortJob *job, void *d_memory, size_t nbytes)
 
 /* All that is needed whatever the rows are. */
 static bool
-take_memory(GsSortJob *job)
+allocate_memory(GsSortJob *job)
 {
-	GsSortRun  *sort = &job->sort;
+	GsSortContext  *sort = &job->sort;
 	size_t		words_bytes = (size_t) job->nrows * sizeof(uint64_t);
 
 	sort->temp_bytes = temp_bytes(job, sort->algorithm, job->nrows);
-	return take(job, &sort->d_words[0], words_bytes) &&
-		take(job, &sort->d_words[1], words_bytes) &&
-		(job->keys_only || take(job, &sort->rows.d_locations, words_bytes)) &&
-		take(job, &sort->rows.d_batches, job->nbatches * sizeof(GsDeviceBatch)) &&
-		take(job, &sort->d_papers, sizeof(GsSortPapers)) &&
-		take(job, &sort->d_temp, sort->temp_bytes) &&
-		take(job, &job->d_staging, gs_job_slot_bytes(job));
+	return add_from_child(job, &sort->d_words[0], words_bytes) &&
+		add_from_child(job, &sort->d_words[1], words_bytes) &&
+		(job->keys_only || add_from_child(job, &sort->rows.d_locations, words_bytes)) &&
+		add_from_child(job, &sort->rows.d_batches, job->nbatches * sizeof(GsDeviceBatch)) &&
+		add_from_child(job, &sort->d_control, sizeof(GsSortControl)) &&
+		add_from_child(job, &sort->d_temp, sort->temp_bytes) &&
+		add_from_child(job, &job->d_staging, gs_job_buffer_bytes(job));
 }
 
 /* The batches in input order, where copies are fast from. */
@@ -131,7 +131,7 @@ list_batches(GsSortJob *job)
 
 	if (batches == NULL)
 		return false;
-	gs_job_arrange(job);
+	gs_job_order_batches(job);
 	for (uint32_t i = 0; i < job->nbatches; i++)
 		batches[i] = job->batches[job->order[i]].device;
 	job->sort.batches = batches;
@@ -139,10 +139,10 @@ list_batches(GsSortJob *job)
 }
 
 static void
-give(GsSortJob *job, void *d_memory)
+release_block(GsSortJob *job, void *d_memory)
 {
 	if (d_memory != NULL)
-		gs_slab_give(&job->memory, d_memory);
+		gs_device_pool_free(&job->memory, d_memory);
 }
 
 static void
@@ -156,14 +156,14 @@ fail_for_memory(GsSortJob *job)
 static const GsKeyPacking *
 packing_of(const GsSortJob *job)
 {
-	return &job->pinned->papers.packing;
+	return &job->pinned->control.packing;
 }
 
 /* Has poll() call go_on once all that was queued is done. */
 static bool
 wait_for(GsSortJob *job, GsSortContinuation go_on)
 {
-	if (!gs_job_mark(job, &job->sort.ticket))
+	if (!gs_job_record_fence(job, &job->sort.fence))
 		return false;
 	job->sort.go_on = go_on;
 	return true;
@@ -173,9 +173,9 @@ wait_for(GsSortJob *job, GsSortContinuation go_on)
 static bool
 ask(GsSortJob *job, GsSortContinuation go_on)
 {
-	return gs_job_check(job, job->device->ops->copy_out(job->stream, &job->pinned->papers.facts,
-														&job->sort.d_papers->facts,
-														sizeof(GsSortFacts))) &&
+	return gs_job_check(job, job->device->ops->copy_out(job->stream, &job->pinned->control.results,
+														&job->sort.d_control->results,
+														sizeof(GsSortResults))) &&
 		wait_for(job, go_on);
 }
 
@@ -183,54 +183,54 @@ static bool
 queue_first_sort(GsSortJob *job)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	GsSortRun  *sort = &job->sort;
-	GsSortFacts *d_facts = &sort->d_papers->facts;
+	GsSortContext  *sort = &job->sort;
+	GsSortResults *d_results = &sort->d_control->results;
 	const GsKeyPacking *packing = packing_of(job);
-	bool		has_bits = packing->nlevels > 0 && !packing->levels[0].is_tail;
+	bool		has_bits = packing->nchunks > 0 && !packing->chunks[0].is_tail;
 	bool		counts = has_bits && sort->algorithm == GS_ALGORITHM_RADIX;
 
-	sort->level = has_bits ? 1 : 0;
-	if (!ops->copy_in(job->stream, sort->d_papers, &job->pinned->papers, sizeof(GsSortPapers)) ||
+	sort->chunk = has_bits ? 1 : 0;
+	if (!ops->copy_in(job->stream, sort->d_control, &job->pinned->control, sizeof(GsSortControl)) ||
 		!ops->copy_in(job->stream, (void *) sort->rows.d_batches, sort->batches,
 					  job->nbatches * sizeof(GsDeviceBatch)) ||
 		!ops->pack(job->stream, &sort->rows, has_bits ? 0 : -1, sort->row_bits,
-				   sort->d_words[0], &d_facts->pack,
+				   sort->d_words[0], &d_results->pack,
 				   counts ? sort->d_temp : NULL, counts ? sort->temp_bytes : 0))
 		return false;
 	return !has_bits ||
 		ops->sort_words(job->stream, sort->algorithm, job->nrows, sort->row_bits,
-						packing->levels[0].bits, sort->d_words, &d_facts->selector,
+						packing->chunks[0].bits, sort->d_words, &d_results->selector,
 						counts, sort->d_temp, sort->temp_bytes);
 }
 
 /* What SORTED says of the key. */
 static void
-note_figures(GsSortJob *job)
+save_stats(GsSortJob *job)
 {
-	GsSorted   *figures = &job->sort.figures;
+	GsSorted   *result = &job->sort.result;
 	const GsKeyPacking *packing = packing_of(job);
 
-	figures->nrows = job->nrows;
-	figures->algorithm = job->sort.algorithm;
-	figures->key_bits = (uint32_t) packing->total_bits;
-	figures->key_tails = packing->has_tails;
-	if (packing->nlevels > 0 && job->sort.algorithm == GS_ALGORITHM_RADIX)
-		figures->passes = ((uint32_t) packing->levels[0].bits + DIGIT_BITS - 1) / DIGIT_BITS;
+	result->nrows = job->nrows;
+	result->algorithm = job->sort.algorithm;
+	result->key_bits = (uint32_t) packing->total_bits;
+	result->key_tails = packing->has_tails;
+	if (packing->nchunks > 0 && job->sort.algorithm == GS_ALGORITHM_RADIX)
+		result->passes = ((uint32_t) packing->chunks[0].bits + DIGIT_BITS - 1) / DIGIT_BITS;
 }
 
 static void
 report_sorted(GsSortJob *job)
 {
-	const GsJobEvents *events = &job->owner.participant.events;
-	GsSorted   *figures = &job->sort.figures;
+	const GsJobEvents *events = &job->consumer.participant.events;
+	GsSorted   *result = &job->sort.result;
 
 	job->phase = GS_JOB_SORTED;
 	job->next_out = job->nout;	/* until there is a FETCH */
-	gs_slab_settle(&job->memory);
-	figures->device_bytes = job->memory.peak;
-	figures->upload_us = job->upload_us;
-	figures->sort_us = gs_clock_us() - job->sort.start_us;
-	events->sorted(events->arg, figures);
+	gs_device_pool_release_reservation(&job->memory);
+	result->device_bytes = job->memory.peak;
+	result->upload_us = job->upload_us;
+	result->sort_us = gs_clock_us() - job->sort.start_us;
+	events->sorted(events->arg, result);
 }
 
 /* Bits that hold any of the row numbers. */
@@ -243,12 +243,12 @@ bits_of_rows(uint64_t nrows)
 void
 gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayout *layout)
 {
-	GsSortRun  *sort = &job->sort;
+	GsSortContext  *sort = &job->sort;
 	bool		is_full = job->phase == GS_JOB_FULL ||
-		(job->phase == GS_JOB_LOADING && job->owner.state == GS_FEED_FULL);
+		(job->phase == GS_JOB_INPUT && job->consumer.state == GS_PRODUCER_FULL);
 
 	/* a client that wants all rows sorted may not know yet that not all are here */
-	if (is_full ? !partial : job->phase != GS_JOB_LOADING)
+	if (is_full ? !partial : job->phase != GS_JOB_INPUT)
 		return;
 	if (sort->start_us > 0)
 	{
@@ -265,14 +265,14 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 	sort->start_us = gs_clock_us();
 	sort->algorithm = algorithm == GS_ALGORITHM_MERGE ? GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX;
 	sort->row_bits = bits_of_rows(job->nrows);
-	gs_key_packing_init(&job->pinned->papers.packing, layout, 64 - sort->row_bits);
-	note_figures(job);
+	gs_key_packing_init(&job->pinned->control.packing, layout, 64 - sort->row_bits);
+	save_stats(job);
 	if (job->nrows == 0)
 	{
 		report_sorted(job);
 		return;
 	}
-	if (!take_memory(job) || !list_batches(job))
+	if (!allocate_memory(job) || !list_batches(job))
 	{
 		fail_for_memory(job);
 		return;
@@ -280,9 +280,9 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 	sort->rows.nrows = job->nrows;
 	sort->rows.nbatches = job->nbatches;
 	sort->rows.record_bytes = job->record_bytes;
-	sort->rows.max_row_units = GS_MAX_ROW_UNITS(gs_job_slot_bytes(job));
+	sort->rows.max_row_units = GS_MAX_ROW_UNITS(gs_job_buffer_bytes(job));
 	sort->rows.keys_only = job->keys_only;
-	sort->rows.d_packing = &sort->d_papers->packing;
+	sort->rows.d_packing = &sort->d_control->packing;
 	if (gs_job_check(job, queue_first_sort(job)))
 		ask(job, after_first);
 }
@@ -303,9 +303,9 @@ scratch_words(const GsSortJob *job)
 }
 
 static bool
-has_levels_left(const GsSortJob *job)
+has_chunks_left(const GsSortJob *job)
 {
-	return job->sort.level < packing_of(job)->nlevels;
+	return job->sort.chunk < packing_of(job)->nchunks;
 }
 
 /* Where the arrays of a list are in a piece of memory; each has room for n. */
@@ -343,24 +343,24 @@ find_tie_keys(const GsSortJob *job, uint64_t *d_keys[2])
 
 /* Memory for n ties; there will be no more of them later. */
 static bool
-take_tie_memory(GsSortJob *job, uint64_t n)
+allocate_tie_memory(GsSortJob *job, uint64_t n)
 {
-	GsSortRun  *sort = &job->sort;
+	GsSortContext  *sort = &job->sort;
 
 	sort->tie_temp_bytes = tie_temp_bytes(job, sort->algorithm, n);
-	return take(job, &sort->d_lists[0], list_bytes(n)) &&
-		take(job, &sort->d_lists[1], list_bytes(n)) &&
-		take(job, &sort->d_tie_temp, sort->tie_temp_bytes);
+	return add_from_child(job, &sort->d_lists[0], list_bytes(n)) &&
+		add_from_child(job, &sort->d_lists[1], list_bytes(n)) &&
+		add_from_child(job, &sort->d_tie_temp, sort->tie_temp_bytes);
 }
 
 /* Counts the ties among n elements whose flags are made, and asks how many. */
 static bool
 queue_count(GsSortJob *job, uint64_t n)
 {
-	GsSortRun  *sort = &job->sort;
+	GsSortContext  *sort = &job->sort;
 
 	return gs_job_check(job, job->device->ops->count_ties(job->stream, n, scratch_words(job),
-														  &sort->d_papers->facts.ties,
+														  &sort->d_control->results.ties,
 														  sort->d_temp, sort->temp_bytes)) &&
 		ask(job, after_count);
 }
@@ -369,7 +369,7 @@ queue_count(GsSortJob *job, uint64_t n)
 static bool
 queue_list(GsSortJob *job, uint64_t nties)
 {
-	GsSortRun  *sort = &job->sort;
+	GsSortContext  *sort = &job->sort;
 	bool		is_first = sort->ties.nties == 0;
 	int			list = is_first ? 0 : !sort->list;
 	GsTies		out = ties_at(sort->d_lists[list], nties);
@@ -388,30 +388,30 @@ queue_list(GsSortJob *job, uint64_t nties)
 
 /* Sorts the list by the next level, and has the flags made of what ties still. */
 static bool
-queue_level(GsSortJob *job, uint64_t ngroups)
+queue_chunk(GsSortJob *job, uint64_t ngroups)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	GsSortRun  *sort = &job->sort;
-	const GsLevel *level = &packing_of(job)->levels[sort->level];
-	int			key_bits = gs_bit_width(ngroups - 1) + level->bits;
+	GsSortContext  *sort = &job->sort;
+	const GsKeyChunk *chunk = &packing_of(job)->chunks[sort->chunk];
+	int			key_bits = gs_bit_width(ngroups - 1) + chunk->bits;
 	uint64_t   *d_keys[2];
 	bool		fine;
 
 	find_tie_keys(job, d_keys);
-	if (level->is_tail)
-		fine = ops->sort_tails(job->stream, &sort->rows, &sort->ties, level->tail_component,
+	if (chunk->is_tail)
+		fine = ops->sort_tails(job->stream, &sort->rows, &sort->ties, chunk->tail_component,
 							   sort->d_tie_temp, sort->tie_temp_bytes);
 	else
-		fine = ops->tie_keys(job->stream, &sort->rows, &sort->ties, sort->level, d_keys[0]) &&
+		fine = ops->tie_keys(job->stream, &sort->rows, &sort->ties, sort->chunk, d_keys[0]) &&
 			ops->sort_ties(job->stream, sort->algorithm, &sort->ties, key_bits, d_keys,
 						   sort->d_tie_temp, sort->tie_temp_bytes);
 	fine = fine && ops->place_ties(job->stream, &sort->ties, sorted_words(job));
-	sort->level++;
-	if (fine && has_levels_left(job))
+	sort->chunk++;
+	if (fine && has_chunks_left(job))
 	{
-		if (level->is_tail)
+		if (chunk->is_tail)
 			fine = ops->same_tails(job->stream, &sort->rows, &sort->ties,
-								   level->tail_component, scratch_words(job));
+								   chunk->tail_component, scratch_words(job));
 		else
 			fine = ops->same_keys(job->stream, sort->ties.nties, d_keys[0], scratch_words(job));
 	}
@@ -426,27 +426,27 @@ queue_level(GsSortJob *job, uint64_t ngroups)
  * or some more: the bytes of all rows are not known that well.
  */
 static void
-queue_cuts(GsSortJob *job)
+queue_boundaries(GsSortJob *job)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	GsDevice   *device = job->device;
-	GsSortRun  *sort = &job->sort;
-	uint64_t   *d_ends = scratch_words(job);
+	GsSortContext  *sort = &job->sort;
+	uint64_t   *d_end_offsets = scratch_words(job);
 	size_t		cuts_bytes;
 
-	sort->step = gs_job_slot_bytes(job) / sizeof(uint32_t) -
-		(2 * (uint64_t) job->pinned->papers.facts.pack.max_row_units + 1);
-	sort->ncuts = most_cuts(job, job->nrows, job->nunits, sort->step);
-	cuts_bytes = sort->ncuts * sizeof(uint64_t);
-	sort->cuts = ops->allocate_host(device, cuts_bytes);
-	if (sort->cuts == NULL || !take(job, &sort->d_cuts, cuts_bytes))
+	sort->step = gs_job_buffer_bytes(job) / sizeof(uint32_t) -
+		(2 * (uint64_t) job->pinned->control.results.pack.max_row_units + 1);
+	sort->nboundaries = max_boundaries(job, job->nrows, job->nunits, sort->step);
+	cuts_bytes = sort->nboundaries * sizeof(uint64_t);
+	sort->boundaries = ops->allocate_host(device, cuts_bytes);
+	if (sort->boundaries == NULL || !add_from_child(job, &sort->d_boundaries, cuts_bytes))
 		fail_for_memory(job);
 	else if (gs_job_check(job,
-						  ops->row_ends(job->stream, &sort->rows, sorted_words(job),
-										sort->row_bits, d_ends, sort->d_temp, sort->temp_bytes) &&
-						  ops->cut(job->stream, job->nrows, d_ends, sort->step, sort->ncuts,
-								   sort->d_cuts) &&
-						  ops->copy_out(job->stream, sort->cuts, sort->d_cuts, cuts_bytes)))
+						  ops->row_end_offsets(job->stream, &sort->rows, sorted_words(job),
+										sort->row_bits, d_end_offsets, sort->d_temp, sort->temp_bytes) &&
+						  ops->find_boundaries(job->stream, job->nrows, d_end_offsets, sort->step, sort->nboundaries,
+								   sort->d_boundaries) &&
+						  ops->copy_out(job->stream, sort->boundaries, sort->d_boundaries, cuts_bytes)))
 		wait_for(job, after_all);
 }
 
@@ -456,26 +456,26 @@ finish(GsSortJob *job)
 	if (job->keys_only)
 		wait_for(job, after_all);
 	else
-		queue_cuts(job);
+		queue_boundaries(job);
 }
 
 /* The order is there, but perhaps for ties. */
 static void
 after_first(GsSortJob *job)
 {
-	const GsSortFacts *facts = &job->pinned->papers.facts;
-	GsSortRun  *sort = &job->sort;
+	const GsSortResults *results = &job->pinned->control.results;
+	GsSortContext  *sort = &job->sort;
 	char		text[GS_FAILED_TEXT_BYTES];
 
-	if (facts->pack.nfaults > 0)
+	if (results->pack.nfaults > 0)
 	{
 		snprintf(text, sizeof(text), "%u rows are not where their records say",
-				 facts->pack.nfaults);
+				 results->pack.nfaults);
 		gs_job_fail(job, GS_FAILED_ROWS, text);
 		return;
 	}
-	sort->sorted = facts->selector == 1;
-	if (!has_levels_left(job))
+	sort->sorted = results->selector == 1;
+	if (!has_chunks_left(job))
 		finish(job);
 	else if (gs_job_check(job, job->device->ops->same_words(job->stream, job->nrows,
 															sorted_words(job), sort->row_bits,
@@ -486,26 +486,26 @@ after_first(GsSortJob *job)
 static void
 after_count(GsSortJob *job)
 {
-	const GsTieCount *count = &job->pinned->papers.facts.ties;
-	GsSortRun  *sort = &job->sort;
+	const GsTieCount *count = &job->pinned->control.results.ties;
+	GsSortContext  *sort = &job->sort;
 
 	if (count->nties == 0)
 	{
 		finish(job);
 		return;
 	}
-	if (sort->figures.tied_rows == 0)
+	if (sort->result.tied_rows == 0)
 	{
-		sort->figures.tied_rows = count->nties;
-		if (!take_tie_memory(job, count->nties))
+		sort->result.tied_rows = count->nties;
+		if (!allocate_tie_memory(job, count->nties))
 		{
 			fail_for_memory(job);
 			return;
 		}
 	}
-	if (!queue_list(job, count->nties) || !queue_level(job, count->ngroups))
+	if (!queue_list(job, count->nties) || !queue_chunk(job, count->ngroups))
 		return;
-	if (has_levels_left(job))
+	if (has_chunks_left(job))
 		queue_count(job, sort->ties.nties);
 	else
 		finish(job);
@@ -514,21 +514,21 @@ after_count(GsSortJob *job)
 static void
 after_all(GsSortJob *job)
 {
-	GsSortRun  *sort = &job->sort;
+	GsSortContext  *sort = &job->sort;
 
-	give(job, sort->d_temp);
-	give(job, sort->d_lists[0]);
-	give(job, sort->d_lists[1]);
-	give(job, sort->d_tie_temp);
-	give(job, sort->d_cuts);
+	release_block(job, sort->d_temp);
+	release_block(job, sort->d_lists[0]);
+	release_block(job, sort->d_lists[1]);
+	release_block(job, sort->d_tie_temp);
+	release_block(job, sort->d_boundaries);
 	if (job->keys_only)
 	{
-		give(job, scratch_words(job));
-		job->nout = (job->nrows - 1) / (gs_job_slot_bytes(job) / sizeof(uint64_t)) + 1;
+		release_block(job, scratch_words(job));
+		job->nout = (job->nrows - 1) / (gs_job_buffer_bytes(job) / sizeof(uint64_t)) + 1;
 	}
 	else
 	{
-		while (sort->cuts[job->nout] < job->nrows)
+		while (sort->boundaries[job->nout] < job->nrows)
 			job->nout++;
 	}
 	report_sorted(job);

@@ -39,7 +39,7 @@ field_is_valid(const GsKeyField *field, int nwords)
 
 /* Is what was observed of a field with values something that can be? */
 static bool
-observation_is_valid(const GsKeyField *field)
+statistics_are_valid(const GsKeyField *field)
 {
 	return field->min <= field->max && field->max <= gs_key_field_mask(field) &&
 		(field->ever_set & ~gs_key_field_mask(field)) == 0 &&
@@ -66,7 +66,7 @@ column_is_valid(const GsKeyLayout *layout, const GsKeyColumn *column, int first_
 			return false;
 
 		/* if all are NULL, nothing was observed */
-		if (column->nnulls < layout->nrows && !observation_is_valid(field))
+		if (column->nnulls < layout->nrows && !statistics_are_valid(field))
 			return false;
 	}
 	return true;

@@ -31,7 +31,7 @@ typedef struct Request
 	bool		writes;
 } Request;
 
-struct GsDisk
+struct GsParkFile
 {
 	char	   *folder;
 	uint64_t	limit;
@@ -48,7 +48,7 @@ struct GsDisk
 
 struct GsDiskFile
 {
-	GsDisk	   *disk;
+	GsParkFile	   *disk;
 	int			fd;
 	uint64_t	nbytes;
 	uint64_t	nasked;
@@ -85,7 +85,7 @@ transfer(const Request *request)
 
 /* The next request; NULL: there is none, and will be none. */
 static Request *
-next_request(GsDisk *disk)
+next_request(GsParkFile *disk)
 {
 	Request    *request;
 
@@ -106,7 +106,7 @@ next_request(GsDisk *disk)
 static void *
 disk_main(void *arg)
 {
-	GsDisk	   *disk = arg;
+	GsParkFile	   *disk = arg;
 	Request    *request;
 
 	while ((request = next_request(disk)) != NULL)
@@ -126,10 +126,10 @@ disk_main(void *arg)
 
 /* ---------------------------------------------------------------- the files */
 
-GsDisk *
-gs_disk_create(const char *folder, uint64_t limit)
+GsParkFile *
+gs_park_file_create(const char *folder, uint64_t limit)
 {
-	GsDisk	   *disk = calloc(1, sizeof(GsDisk));
+	GsParkFile	   *disk = calloc(1, sizeof(GsParkFile));
 	size_t		nbytes = snprintf(NULL, 0, "%s", folder) + 1;
 
 	if (disk == NULL)
@@ -149,7 +149,7 @@ gs_disk_create(const char *folder, uint64_t limit)
 }
 
 void
-gs_disk_destroy(GsDisk *disk)
+gs_park_file_destroy(GsParkFile *disk)
 {
 	if (disk->has_thread)
 	{
@@ -186,7 +186,7 @@ make_file(const char *folder)
 }
 
 GsDiskFile *
-gs_disk_open(GsDisk *disk, uint64_t nbytes)
+gs_park_file_open(GsParkFile *disk, uint64_t nbytes)
 {
 	GsDiskFile *file;
 
@@ -211,7 +211,7 @@ gs_disk_open(GsDisk *disk, uint64_t nbytes)
 }
 
 void
-gs_disk_close(GsDiskFile *file)
+gs_park_file_close(GsDiskFile *file)
 {
 	close(file->fd);
 	file->disk->used -= file->nbytes;
@@ -223,7 +223,7 @@ gs_disk_close(GsDiskFile *file)
 static bool
 ask(GsDiskFile *file, bool writes, void *buffer, size_t nbytes, uint64_t offset)
 {
-	GsDisk	   *disk = file->disk;
+	GsParkFile	   *disk = file->disk;
 	Request    *request = malloc(sizeof(Request));
 
 	if (request == NULL)
@@ -242,31 +242,31 @@ ask(GsDiskFile *file, bool writes, void *buffer, size_t nbytes, uint64_t offset)
 }
 
 bool
-gs_disk_write(GsDiskFile *file, const void *from, size_t nbytes, uint64_t offset)
+gs_park_file_write(GsDiskFile *file, const void *from, size_t nbytes, uint64_t offset)
 {
 	return ask(file, true, (void *) from, nbytes, offset);
 }
 
 bool
-gs_disk_read(GsDiskFile *file, void *to, size_t nbytes, uint64_t offset)
+gs_park_file_read(GsDiskFile *file, void *to, size_t nbytes, uint64_t offset)
 {
 	return ask(file, false, to, nbytes, offset);
 }
 
 uint64_t
-gs_disk_asked(const GsDiskFile *file)
+gs_park_file_asked(const GsDiskFile *file)
 {
 	return file->nasked;
 }
 
 uint64_t
-gs_disk_done(GsDiskFile *file)
+gs_park_file_done(GsDiskFile *file)
 {
 	return atomic_load(&file->ndone);
 }
 
 int
-gs_disk_error(GsDiskFile *file)
+gs_park_file_error(GsDiskFile *file)
 {
 	return atomic_load(&file->error);
 }

@@ -66,7 +66,7 @@
 #define LEAST_CLIENT_IDLE_US 1000000
 
 /* How long the device may take to let go of clients' memory in the end. */
-#define PATIENCE_US			3000000
+#define SHUTDOWN_WAIT_US			3000000
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
 #define Max(a, b)		((a) > (b) ? (a) : (b))
@@ -95,7 +95,7 @@ struct GsServer
  * our open and our lock is not the one that others will find: try again.
  */
 static bool
-take_lock(GsServer *server)
+acquire_lock(GsServer *server)
 {
 	for (;;)
 	{
@@ -173,7 +173,7 @@ gs_server_create(const char *path)
 	server->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (server->signals < 0)
 		gs_log("cannot wait for signals: %s", strerror(errno));
-	if (server->signals < 0 || !take_lock(server))
+	if (server->signals < 0 || !acquire_lock(server))
 	{
 		gs_server_destroy(server);
 		return NULL;
@@ -218,10 +218,10 @@ watch(GsServer *server, int fd, void *what)
 }
 
 bool
-gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsDisk *disk)
+gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsParkFile *disk)
 {
 	const char *path = server->address.sun_path;
-	GsSlabPool *pool = gs_slab_pool_create(device, memory_limit);
+	GsDevicePool *pool = gs_device_pool_create(device, memory_limit);
 	int			listener;
 
 	if (pool == NULL)
@@ -275,7 +275,7 @@ gs_server_watch(GsServer *server, int fd)
 uint64_t
 gs_server_memory_limit(const GsServer *server)
 {
-	return gs_slab_limit(server->service.pool);
+	return gs_device_pool_limit(server->service.pool);
 }
 
 /* ----------------------------------------------------------------- waiting */
@@ -342,7 +342,7 @@ poll_connections(GsServer *server)
 	GsConnection *next;
 
 	for (GsConnection *connection = gs_connection_first_active(&server->service);
-		 connection != NULL && !server->service.broken; connection = next)
+		 connection != NULL && !server->service.device_failed; connection = next)
 	{
 		next = gs_connection_next_active(connection);
 		gs_connection_poll(connection);
@@ -352,7 +352,7 @@ poll_connections(GsServer *server)
 
 /* Frees the connections that are gone, once the device has let go of them. */
 static void
-sweep(GsServer *server)
+remove_closed(GsServer *server)
 {
 	GsConnection *next;
 
@@ -360,7 +360,7 @@ sweep(GsServer *server)
 		 connection != NULL; connection = next)
 	{
 		next = gs_connection_next_active(connection);
-		if (gs_connection_is_gone(connection))
+		if (gs_connection_is_closed(connection))
 			gs_connection_end(connection);
 	}
 }
@@ -371,16 +371,16 @@ sweep(GsServer *server)
 static void
 release_idle_memory(GsServer *server)
 {
-	GsSlabPool *pool = server->service.pool;
+	GsDevicePool *pool = server->service.pool;
 	uint64_t	now = gs_clock_us();
 
-	if (gs_slab_held(pool) > gs_slab_used(pool) && now >= server->idle_check_us)
+	if (gs_device_pool_reserved(pool) > gs_device_pool_used(pool) && now >= server->idle_check_us)
 	{
-		bool		more = gs_slab_release_idle(pool, now, server->idle_us);
+		bool		more = gs_device_pool_release_idle(pool, now, server->idle_us);
 
 		server->idle_check_us = more ? now + MIN_IDLE_CHECK_US : GS_NEVER;
 	}
-	if (gs_slab_held(pool) <= gs_slab_used(pool))
+	if (gs_device_pool_reserved(pool) <= gs_device_pool_used(pool))
 		server->idle_check_us = GS_NEVER;
 	else if (server->idle_check_us == GS_NEVER)
 		server->idle_check_us = now + Max(server->idle_us / 2, MIN_IDLE_CHECK_US);
@@ -416,7 +416,7 @@ take_event(GsServer *server, void *what)
 		answer_watch(server);
 	else if (what == server->greeter)
 		take_clients(server);
-	else if (!server->service.broken)
+	else if (!server->service.device_failed)
 		gs_connection_read(what);
 	return false;
 }
@@ -434,7 +434,7 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 	/* the kernel else makes 20 us 70 */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 
-	while (!service->broken)
+	while (!service->device_failed)
 	{
 		struct epoll_event events[EVENTS];
 		int			nevents = wait_for_events(server, nmessages != service->nmessages, next_us,
@@ -450,15 +450,15 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 										  Max(server->idle_us, LEAST_CLIENT_IDLE_US));
 
 		/* first those that go: they may leave memory for those that wait */
-		sweep(server);
-		if (!service->broken)
+		remove_closed(server);
+		if (!service->device_failed)
 			next_us = Min(next_us, gs_admission_run(&server->admission, service));
 		release_idle_memory(server);
 		next_us = Min(next_us, server->idle_check_us);
 		gs_service_look(service);
 		gs_service_publish(service);
 	}
-	gs_log("the device is broken: %s", service->broken_text);
+	gs_log("the device is broken: %s", service->device_error);
 	return false;
 }
 
@@ -469,13 +469,13 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 static bool
 end_connections(GsServer *server)
 {
-	uint64_t	end = gs_clock_us() + PATIENCE_US;
+	uint64_t	end = gs_clock_us() + SHUTDOWN_WAIT_US;
 	const struct timespec pause = {.tv_nsec = 1000 * LAST_WAIT_US};
 
 	gs_connection_fail_all(&server->service);
 	for (;;)
 	{
-		sweep(server);
+		remove_closed(server);
 		if (gs_connection_first_active(&server->service) == NULL)
 			return true;
 		if (gs_clock_us() >= end)
@@ -516,7 +516,7 @@ gs_server_destroy(GsServer *server)
 	if (!ended)
 		return false;
 	if (server->service.pool != NULL)
-		gs_slab_pool_destroy(server->service.pool);
+		gs_device_pool_destroy(server->service.pool);
 	gs_service_close(&server->service);
 	free(server);
 	return true;

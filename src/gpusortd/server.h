@@ -28,7 +28,7 @@ extern GsServer *gs_server_create(const char *path);
  * memory.  False: the log says why.
  */
 extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
-							 GsDisk *disk);
+							 GsParkFile *disk);
 
 /*
  * Has the loop answer whoever wants to know whether it still turns: each byte

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 bool
-gs_service_open(GsService *service, GsDevice *device, GsSlabPool *pool, GsDisk *disk)
+gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFile *disk)
 {
-	GsServiceFigures *figures = &service->figures;
+	GsServiceStats *figures = &service->figures;
 	uint64_t	free_bytes;
 
 	service->device = device;
@@ -28,7 +28,7 @@ gs_service_open(GsService *service, GsDevice *device, GsSlabPool *pool, GsDisk *
 	figures->device_kind = device->kind;
 	memcpy(figures->device_name, device->name, sizeof(figures->device_name));
 	device->ops->memory(device, &free_bytes, &figures->memory_total);
-	figures->memory_limit = gs_slab_limit(pool);
+	figures->memory_limit = gs_device_pool_limit(pool);
 	service->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return service->epoll >= 0;
 }
@@ -44,10 +44,10 @@ gs_service_close(GsService *service)
 void
 gs_service_broke(GsService *service, const char *text)
 {
-	if (service->broken)
+	if (service->device_failed)
 		return;
-	service->broken = true;
-	snprintf(service->broken_text, sizeof(service->broken_text), "%s", text);
+	service->device_failed = true;
+	snprintf(service->device_error, sizeof(service->device_error), "%s", text);
 }
 
 void
@@ -60,11 +60,11 @@ gs_service_look(GsService *service)
 void
 gs_service_publish(GsService *service)
 {
-	GsServiceFigures *figures = &service->figures;
+	GsServiceStats *figures = &service->figures;
 
-	atomic_store_explicit(&figures->memory_used, gs_slab_used(service->pool),
+	atomic_store_explicit(&figures->memory_used, gs_device_pool_used(service->pool),
 						  memory_order_relaxed);
-	atomic_store_explicit(&figures->memory_held, gs_slab_held(service->pool),
+	atomic_store_explicit(&figures->memory_reserved, gs_device_pool_reserved(service->pool),
 						  memory_order_relaxed);
 	atomic_store_explicit(&figures->jobs_done, service->jobs_done, memory_order_relaxed);
 	atomic_store_explicit(&figures->njobs, service->njobs, memory_order_relaxed);

@@ -23,9 +23,9 @@ struct GsConnection;
 typedef struct GsService
 {
 	GsDevice   *device;
-	GsSlabPool *pool;
-	GsDisk	   *disk;			/* where jobs are parked; NULL: nowhere */
-	GsServiceFigures figures;
+	GsDevicePool *pool;
+	GsParkFile	   *disk;			/* where jobs are parked; NULL: nowhere */
+	GsServiceStats figures;
 	int			epoll;			/* sockets to be read; a connection each */
 	GsListNode	all;			/* connections */
 	GsListNode	active;			/* those with a job of their own, or gone */
@@ -33,8 +33,8 @@ typedef struct GsService
 	GsListNode	waiting;		/* for admission, in the order of arrival */
 	struct GsConnection *shared;	/* those whose jobs others may join */
 	GsMemoryAccount *sessions;	/* of sessions whose memory is limited */
-	bool		broken;			/* the device is: nothing is left but to end */
-	char		broken_text[GS_FAILED_TEXT_BYTES];
+	bool		device_failed;			/* the device is: nothing is left but to end */
+	char		device_error[GS_FAILED_TEXT_BYTES];
 	uint32_t	njobs;			/* open */
 	uint32_t	nwaiting;		/* for admission */
 	uint64_t	jobs_done;
@@ -47,7 +47,7 @@ typedef struct GsService
  * The device, the pool and the disk are the caller's, and outlive the service.
  * False: there is no epoll set to be had, errno says why.
  */
-extern bool gs_service_open(GsService *service, GsDevice *device, GsSlabPool *pool, GsDisk *disk);
+extern bool gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFile *disk);
 extern void gs_service_close(GsService *service);
 
 /* The device has broken. */

@@ -25,7 +25,7 @@ stalled_ms(uint64_t turn_us)
 }
 
 GsWelcome
-gs_figures_welcome(GsServiceFigures *figures)
+gs_service_stats_welcome(GsServiceStats *figures)
 {
 	GsWelcome	welcome = {
 		.message = {.type = GS_MESSAGE_WELCOME,.nbytes = sizeof(GsWelcome)},
@@ -34,7 +34,7 @@ gs_figures_welcome(GsServiceFigures *figures)
 		.memory_total = figures->memory_total,
 		.memory_limit = figures->memory_limit,
 		.memory_used = atomic_load(&figures->memory_used),
-		.memory_held = atomic_load(&figures->memory_held),
+		.memory_reserved = atomic_load(&figures->memory_reserved),
 		.njobs = atomic_load(&figures->njobs),
 		.nwaiting = atomic_load(&figures->nwaiting),
 		.jobs_done = atomic_load(&figures->jobs_done),

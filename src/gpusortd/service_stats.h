@@ -18,7 +18,7 @@
 #include "gpusortd/device.h"
 #include "common/protocol.h"
 
-typedef struct GsServiceFigures
+typedef struct GsServiceStats
 {
 	/* once and for all, before there is another thread */
 	uint32_t	device_kind;
@@ -27,14 +27,14 @@ typedef struct GsServiceFigures
 	uint64_t	memory_limit;
 
 	_Atomic uint64_t memory_used;
-	_Atomic uint64_t memory_held;
+	_Atomic uint64_t memory_reserved;
 	_Atomic uint64_t jobs_done;
 	_Atomic uint32_t njobs;
 	_Atomic uint32_t nwaiting;
 	_Atomic uint64_t turn_us;	/* since when the loop has been in this turn; 0:
 								 * it sleeps */
-} GsServiceFigures;
+} GsServiceStats;
 
-extern GsWelcome gs_figures_welcome(GsServiceFigures *figures);
+extern GsWelcome gs_service_stats_welcome(GsServiceStats *figures);
 
 #endif							/* GPUSORT_SERVICE_STATS_H */

@@ -19,7 +19,7 @@
  * index_load.c it is an ERROR.  Entries that got lost would be missing from the index either
  * way, so they are counted (index_sort.c).
  *
- * maintenance_work_mem is for both sorts then.  Ours has LOAD_SHARE of it while entries come.
+ * maintenance_work_mem is for both sorts then.  Ours has INPUT_SHARE of it while entries come.
  * When they leave, the tuplesort gets what ours does not hold: as runs on disk are merged,
  * little.
  *
@@ -40,7 +40,7 @@
 #include "utils/guc.h"
 
 /* Our shares of maintenance_work_mem beside a tuplesort: of the sort, and of its merge of runs. */
-#define LOAD_SHARE		0.75
+#define INPUT_SHARE		0.75
 #define MERGE_SHARE		0.25
 
 /* Does PostgreSQL build the index of the sorted entries? */
@@ -52,9 +52,9 @@ is_native(void)
 
 /* The memory of our sort. */
 static inline double
-load_kb(void)
+input_kb(void)
 {
-	return maintenance_work_mem * (is_native() ? LOAD_SHARE : 1.0);
+	return maintenance_work_mem * (is_native() ? INPUT_SHARE : 1.0);
 }
 
 /* The table's access method for the time of btbuild()'s scan. */
@@ -71,7 +71,7 @@ typedef struct SortedTable
  * here on.
  */
 static double
-feed(Relation heap, Relation index, IndexInfo *info, bool allow_sync, bool anyvisible,
+emit_sorted(Relation heap, Relation index, IndexInfo *info, bool allow_sync, bool anyvisible,
 	 bool progress, BlockNumber start, BlockNumber nblocks, IndexBuildCallback callback,
 	 void *callback_state, TableScanDesc scan)
 {
@@ -96,7 +96,7 @@ run_btbuild(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, d
 	SortedTable table = {.routine = *original, .original = original, .sort = sort, .ntuples = ntuples};
 	IndexBuildResult *result;
 
-	table.routine.index_build_range_scan = feed;
+	table.routine.index_build_range_scan = emit_sorted;
 	heap->rd_tableam = &table.routine;
 	PG_TRY();
 	{
@@ -114,7 +114,7 @@ run_btbuild(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, d
 
 /* Leaves so much of maintenance_work_mem to others until the nest level of settings ends. */
 static void
-leave_memory(int left_kb)
+limit_memory(int left_kb)
 {
 	char		value[32];
 
@@ -130,7 +130,7 @@ build_natively(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort
 	int			nest_level = NewGUCNestLevel();
 	IndexBuildResult *result;
 
-	leave_memory(maintenance_work_mem - gs_index_sort_held_kb(sort));
+	limit_memory(maintenance_work_mem - gs_index_sort_memory_kb(sort));
 	info->ii_ParallelWorkers = 0;
 	result = run_btbuild(heap, index, info, sort, ntuples);
 	AtEOXact_GUC(true, nest_level);
@@ -148,18 +148,18 @@ build_directly(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort
 	};
 	const int64 values[] = {gs_index_sort_count(sort), 0, 0};
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
-	GsIndexLoad *load;
+	GsIndexLeafBuilder *load;
 	MinimalTuple rows[GS_INDEX_ROWS];
 	int			nrows;
 
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
-	load = gs_index_load_begin(heap, index, info, gs_index_sort_is_proven(sort));
+	load = gs_index_leaf_begin(heap, index, info, gs_index_sort_is_verified(sort));
 	while ((nrows = gs_index_sort_next_rows(sort, GS_INDEX_ROWS, rows)) > 0)
 	{
 		for (int i = 0; i < nrows; i++)
-			gs_index_load_add(load, rows[i]);
+			gs_index_leaf_add(load, rows[i]);
 	}
-	gs_index_load_end(load);
+	gs_index_leaf_end(load);
 	result->heap_tuples = ntuples;
 	result->index_tuples = gs_index_sort_count(sort);
 	return result;
@@ -177,7 +177,7 @@ gs_index_build_reason_not(Relation index, const IndexInfo *info, double nrows)
 		return NULL;
 	if (info->ii_ParallelWorkers > 0)
 		return psprintf("PostgreSQL builds it with %d parallel workers", info->ii_ParallelWorkers);
-	if (nrows * gs_index_sort_entry_bytes(index) / 1024 > load_kb())
+	if (nrows * gs_index_sort_entry_bytes(index) / 1024 > input_kb())
 		return "its rows outgrow maintenance_work_mem";
 	if (gs_index_sort_makes_keys(index))
 		return "its keys cost as much to make as to sort";
@@ -186,13 +186,13 @@ gs_index_build_reason_not(Relation index, const IndexInfo *info, double nrows)
 
 /* Scans and sorts without workers.  NULL: a device failed, and has lost the entries. */
 static GsIndexSort *
-sort_alone(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool may_move,
+sort_serial(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool may_use_device,
 		   int merge_kb, double *ntuples)
 {
-	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, load_kb(), NULL, NULL);
+	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, input_kb(), NULL, NULL);
 
-	if (!may_move)
-		gs_index_sort_stay_here(sort);
+	if (!may_use_device)
+		gs_index_sort_disable_device(sort);
 	*ntuples = gs_index_sort_scan(sort, heap, index, info, NULL, true);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	if (gs_index_sort_perform(sort, merge_kb))
@@ -214,16 +214,16 @@ gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_r
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	if (info->ii_ParallelWorkers > 0)
-		parallel = gs_index_parallel_begin(heap, index, info, expected_rows, load_kb());
+		parallel = gs_index_parallel_begin(heap, index, info, expected_rows, input_kb());
 	if (parallel != NULL)
 		sort = gs_index_parallel_sort(parallel, info, merge_kb, &ntuples);
 	else
-		sort = sort_alone(heap, index, info, expected_rows, true, merge_kb, &ntuples);
+		sort = sort_serial(heap, index, info, expected_rows, true, merge_kb, &ntuples);
 	if (sort == NULL)
 	{
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-		sort = sort_alone(heap, index, info, expected_rows, false, merge_kb, &ntuples);
+		sort = sort_serial(heap, index, info, expected_rows, false, merge_kb, &ntuples);
 	}
 	if (natively)
 		result = build_natively(heap, index, info, sort, ntuples);

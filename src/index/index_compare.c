@@ -38,7 +38,7 @@ typedef enum CompareWay
 	COMPARE_VARLENA,
 	COMPARE_NUMERIC,
 	COMPARE_TEXT,				/* varlena whose comparators take them as they are */
-	COMPARE_PROVEN_TEXT			/* equal if the same, else in order */
+	COMPARE_VERIFIED_TEXT			/* equal if the same, else in order */
 } CompareWay;
 
 typedef struct OrderColumn
@@ -47,7 +47,7 @@ typedef struct OrderColumn
 	SortSupportData comparator;
 } OrderColumn;
 
-struct GsIndexOrder
+struct GsIndexCompare
 {
 	TupleDesc	desc;
 	int			ncolumns;		/* of the key: not those of INCLUDE */
@@ -99,11 +99,11 @@ way_of(Relation index, int i, const SortSupportData *comparator)
 	return OidIsValid(comparator->ssup_collation) ? COMPARE_TEXT : COMPARE_VARLENA;
 }
 
-GsIndexOrder *
-gs_index_order_create(Relation index, bool proven)
+GsIndexCompare *
+gs_index_compare_create(Relation index, bool verified)
 {
 	int			ncolumns = IndexRelationGetNumberOfKeyAttributes(index);
-	GsIndexOrder *order = palloc0(offsetof(GsIndexOrder, columns) +
+	GsIndexCompare *order = palloc0(offsetof(GsIndexCompare, columns) +
 								  sizeof(OrderColumn) * ncolumns);
 
 	order->desc = RelationGetDescr(index);
@@ -118,7 +118,7 @@ gs_index_order_create(Relation index, bool proven)
 		comparator->ssup_nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
 		comparator->ssup_attno = i + 1;
 		gs_prepare_index_comparator(index, (option & INDOPTION_DESC) != 0, comparator);
-		order->columns[i].way = proven && is_plain_text(index, i) ? COMPARE_PROVEN_TEXT :
+		order->columns[i].way = verified && is_plain_text(index, i) ? COMPARE_VERIFIED_TEXT :
 			way_of(index, i, comparator);
 	}
 	return order;
@@ -240,7 +240,7 @@ compare_values(const OrderColumn *column, Datum a, Datum b)
 		case COMPARE_TEXT:
 			result = have_same_bytes(a, b) ? 0 : comparator->comparator(a, b, comparator);
 			break;
-		case COMPARE_PROVEN_TEXT:
+		case COMPARE_VERIFIED_TEXT:
 			return are_same_text(a, b) ? 0 : -1;
 		default:
 			result = comparator->comparator(a, b, comparator);
@@ -253,7 +253,7 @@ compare_values(const OrderColumn *column, Datum a, Datum b)
 
 /* Compares from a column on. */
 static pg_noinline int
-compare_columns(GsIndexOrder *order, IndexTuple a, IndexTuple b, int first)
+compare_columns(GsIndexCompare *order, IndexTuple a, IndexTuple b, int first)
 {
 	for (int i = first; i < order->ncolumns; i++)
 	{
@@ -280,7 +280,7 @@ compare_columns(GsIndexOrder *order, IndexTuple a, IndexTuple b, int first)
 #define FIRST_OFFSET	MAXALIGN(sizeof(IndexTupleData))
 
 int
-gs_index_order_compare(GsIndexOrder *order, IndexTuple a, IndexTuple b)
+gs_index_compare_entries(GsIndexCompare *order, IndexTuple a, IndexTuple b)
 {
 	const char *a_first = (const char *) a + FIRST_OFFSET;
 	const char *b_first = (const char *) b + FIRST_OFFSET;
@@ -305,7 +305,7 @@ gs_index_order_compare(GsIndexOrder *order, IndexTuple a, IndexTuple b)
 }
 
 bool
-gs_index_order_has_null(const GsIndexOrder *order, IndexTuple tuple)
+gs_index_compare_has_null(const GsIndexCompare *order, IndexTuple tuple)
 {
 	for (int i = 0; i < order->ncolumns; i++)
 	{

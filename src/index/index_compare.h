@@ -11,22 +11,22 @@
 #include "access/itup.h"
 #include "utils/relcache.h"
 
-typedef struct GsIndexOrder GsIndexOrder;
+typedef struct GsIndexCompare GsIndexCompare;
 
 /*
  * For a btree that is open, in the current memory context.  proven: no tuple that is compared
  * with another comes before it, so that it is enough to tell whether they are equal.
  */
-extern GsIndexOrder *gs_index_order_create(Relation index, bool proven);
+extern GsIndexCompare *gs_index_compare_create(Relation index, bool verified);
 
 /*
  * < 0, 0 or > 0 as the key of a is below, equal to or above that of b.  The heap
  * TID is none of the key, and NULLs are equal.  May ereport what comparators
  * report, and leave memory behind in the current context.
  */
-extern int	gs_index_order_compare(GsIndexOrder *order, IndexTuple a, IndexTuple b);
+extern int	gs_index_compare_entries(GsIndexCompare *order, IndexTuple a, IndexTuple b);
 
 /* Is one of the key columns NULL? */
-extern bool gs_index_order_has_null(const GsIndexOrder *order, IndexTuple tuple);
+extern bool gs_index_compare_has_null(const GsIndexCompare *order, IndexTuple tuple);
 
 #endif							/* GPUSORT_INDEX_COMPARE_H */

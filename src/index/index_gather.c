@@ -58,17 +58,17 @@ gs_index_gather_files(GsIndexGather *gather, int worker)
 
 /* Writes the rows of a tuplesort as a run. */
 static void
-write_stock_run(GsSortState *sort)
+write_tuplesort_run(GsSortState *sort)
 {
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		gs_stock_get(&sort->stock, true, sort->slot);
+		gs_fallback_get(&sort->fallback, true, sort->slot);
 		if (TupIsNull(sort->slot))
 			break;
-		gs_spill_write_tuple(sort->spill, ((MinimalTupleTableSlot *) sort->slot)->mintuple);
+		gs_run_set_write_tuple(sort->spill, ((MinimalTupleTableSlot *) sort->slot)->mintuple);
 	}
-	gs_stock_end(&sort->stock);
+	gs_fallback_end(&sort->fallback);
 }
 
 /* Makes runs of all rows of a sort that is performed, none of which has left.  False: they are lost. */
@@ -76,10 +76,10 @@ static bool
 make_runs(GsSortState *sort)
 {
 	if (sort->nread == 0)
-		sort->in_order = false; /* no row has no key */
+		sort->presorted = false; /* no row has no key */
 	gs_sort_begin_runs(sort);
-	if (sort->phase == GS_SORT_STOCK)
-		write_stock_run(sort);
+	if (sort->phase == GS_SORT_FALLBACK)
+		write_tuplesort_run(sort);
 	else if (sort->phase == GS_SORT_ENGINE && gs_sort_append_run(sort) != GS_STATUS_OK)
 		return false;
 	if (sort->engine != NULL)
@@ -91,7 +91,7 @@ make_runs(GsSortState *sort)
 }
 
 bool
-gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort)
+gs_index_gather_emit(GsIndexGather *gather, int worker, GsSortState *sort)
 {
 	GsSharedRuns *runs = &gather->runs[worker];
 
@@ -99,11 +99,11 @@ gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort)
 		return true;
 	if (!make_runs(sort))
 		return false;
-	gs_spill_share(sort->spill, runs);
-	if (gs_spill_has_keys(sort->spill))
+	gs_run_set_share(sort->spill, runs);
+	if (gs_run_set_has_keys(sort->spill))
 	{
-		runs->form = gs_sort_key_form(sort->key);
-		runs->first_tied = gs_sort_key_first_tied(sort->key);
+		runs->form = gs_key_encoder_fingerprint(sort->key);
+		runs->first_tied = gs_key_encoder_first_tied(sort->key);
 	}
 	runs->nread = sort->nread;
 	return true;
@@ -125,19 +125,19 @@ match_keys(GsSortState *sort, const GsSharedRuns *runs)
 {
 	GsMergeOrder order;
 
-	if (gs_spill_has_keys(sort->spill) && runs->layout.ncolumns > 0 &&
-		runs->form == gs_sort_key_form(sort->key))
+	if (gs_run_set_has_keys(sort->spill) && runs->layout.ncolumns > 0 &&
+		runs->form == gs_key_encoder_fingerprint(sort->key))
 	{
-		gs_key_layout_merge(gs_sort_key_layout(sort->key), &runs->layout);
+		gs_key_layout_merge(gs_key_encoder_layout(sort->key), &runs->layout);
 		if (runs->first_tied >= 0)
 		{
-			gs_sort_key_tie_from(sort->key, runs->first_tied);
+			gs_key_encoder_tie_from(sort->key, runs->first_tied);
 			gs_sort_compare_ties(sort);
 		}
 		return;
 	}
 	order = gs_sort_compared_order(sort);
-	gs_spill_forget_keys(sort->spill, &order);
+	gs_run_set_drop_keys(sort->spill, &order);
 }
 
 bool
@@ -153,7 +153,7 @@ gs_index_gather_merge(GsIndexGather *gather, GsSortState *sort)
 		if (runs->nread == 0)
 			continue;
 		match_keys(sort, runs);
-		gs_spill_adopt(sort->spill, runs, &where);
+		gs_run_set_adopt(sort->spill, runs, &where);
 		sort->nread += runs->nread;
 	}
 	gs_sort_begin_merge(sort);

@@ -30,7 +30,7 @@ extern GsRunFiles gs_index_gather_files(GsIndexGather *gather, int worker);
  * The sort of a worker is performed: what it has not given away is the leader's to merge.  False: its
  * engine failed, and has lost the entries.
  */
-extern bool gs_index_gather_put(GsIndexGather *gather, int worker, GsSortState *sort);
+extern bool gs_index_gather_emit(GsIndexGather *gather, int worker, GsSortState *sort);
 
 /*
  * The leader's own sort is performed: makes runs of its entries, unless a device has them all.

@@ -95,7 +95,7 @@ reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						nrows, gpusort_min_rows);
 	columns = gs_index_sort_columns(index, &ncolumns);
-	if (gs_sort_key_will_need_proof(columns, ncolumns) ||
+	if (gs_key_columns_are_approximate(columns, ncolumns) ||
 		gs_sort_parallel_pays(columns, ncolumns, info->ii_ParallelWorkers + 1, nrows))
 		return NULL;
 	return gs_index_build_reason_not(index, info, nrows);
@@ -108,12 +108,12 @@ reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
  * PostgreSQL's 16.9 s (2 cores, 2026-11-22).
  */
 static bool
-is_faster_alone(Relation index, const IndexInfo *info, double nrows)
+is_faster_serial(Relation index, const IndexInfo *info, double nrows)
 {
 	int			ncolumns;
 	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
 
-	return gs_sort_key_will_need_proof(columns, ncolumns) &&
+	return gs_key_columns_are_approximate(columns, ncolumns) &&
 		!gs_sort_parallel_pays(columns, ncolumns, info->ii_ParallelWorkers + 1, nrows);
 }
 
@@ -156,7 +156,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	}
 	if (reason != NULL)
 		return btbuild(heap, index, info);
-	if (!gpusort_force && is_faster_alone(index, info, nrows))
+	if (!gpusort_force && is_faster_serial(index, info, nrows))
 		info->ii_ParallelWorkers = 0;
 	return gs_index_build(heap, index, info, nrows);
 }
@@ -175,7 +175,7 @@ take_over(Relation index)
 
 /* The table's open btrees are built by us. */
 static void
-take_over_indexes(Oid table)
+intercept_indexes(Oid table)
 {
 	Relation	heap = table_open(table, NoLock);
 	List	   *indexes = RelationGetIndexList(heap);
@@ -201,7 +201,7 @@ gpusort_relation_info(PlannerInfo *root, Oid table, bool inhparent, RelOptInfo *
 	if (next_relation_info_hook)
 		next_relation_info_hook(root, table, inhparent, rel);
 	if (is_enabled() && root->parse->jointree == NULL && inhparent)
-		take_over_indexes(table);
+		intercept_indexes(table);
 }
 
 /* Does the statement that runs have the relation for itself, as it has an index that it builds? */

@@ -22,7 +22,7 @@
  * known to be no duplicates.
  *
  * What is gathered is as PostgreSQL has it: MOST_POSTING_BYTES is a rule of its nbtsort.c, as
- * is_taken_in() is of its nbtdedup.c, which has the reasons.
+ * is_added_to_posting() is of its nbtdedup.c, which has the reasons.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,15 +48,15 @@
 /* How often to do what need not be done with each tuple: a power of two. */
 #define TUPLES_A_ROUND		256
 
-struct GsIndexLoad
+struct GsIndexLeafBuilder
 {
 	Relation	heap;
 	Relation	index;
 	bool		unique;
 	bool		nulls_not_distinct;
 	bool		deduplicate;
-	GsIndexOrder *order;
-	GsIndexTree *tree;
+	GsIndexCompare *order;
+	GsIndexPages *tree;
 	TupleDesc	desc;			/* the index's */
 
 	IndexTuple	last;			/* the tuple before, or the one that took it in, on its page */
@@ -74,7 +74,7 @@ struct GsIndexLoad
 /* ------------------------------------------------------------------- order */
 
 static void
-report_wrong_order(GsIndexLoad *load)
+report_wrong_order(GsIndexLeafBuilder *load)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
@@ -86,7 +86,7 @@ report_wrong_order(GsIndexLoad *load)
 
 /* Two tuples that are alive have the same key: as PostgreSQL's sort reports it. */
 static void
-report_duplicate(GsIndexLoad *load, IndexTuple tuple)
+report_duplicate(GsIndexLeafBuilder *load, IndexTuple tuple)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
@@ -105,16 +105,16 @@ report_duplicate(GsIndexLoad *load, IndexTuple tuple)
 
 /* The heap TID of the tuple before. */
 static inline ItemPointer
-last_tid(GsIndexLoad *load)
+last_tid(GsIndexLeafBuilder *load)
 {
 	return load->ntids > 0 ? &load->tids[load->ntids - 1] : &load->last->t_tid;
 }
 
 /* Compares a tuple with the one before.  Does it have the same key? */
 static inline bool
-check_tuple(GsIndexLoad *load, IndexTuple tuple, bool alive)
+check_tuple(GsIndexLeafBuilder *load, IndexTuple tuple, bool alive)
 {
-	int			order = gs_index_order_compare(load->order, load->last, tuple);
+	int			order = gs_index_compare_entries(load->order, load->last, tuple);
 
 	if (likely(order < 0))
 	{
@@ -124,7 +124,7 @@ check_tuple(GsIndexLoad *load, IndexTuple tuple, bool alive)
 	if (order > 0 || ItemPointerCompare(last_tid(load), &tuple->t_tid) >= 0)
 		report_wrong_order(load);
 	if (load->unique && load->any_alive && alive &&
-		(load->nulls_not_distinct || !gs_index_order_has_null(load->order, tuple)))
+		(load->nulls_not_distinct || !gs_index_compare_has_null(load->order, tuple)))
 		report_duplicate(load, load->last_alive ? load->last : tuple);
 	load->any_alive |= alive;
 	return true;
@@ -142,7 +142,7 @@ are_same(IndexTuple a, IndexTuple b)
 
 /* The same but for how a value is stored? */
 static inline bool
-have_same_image(const GsIndexLoad *load, IndexTuple a, IndexTuple b)
+have_same_image(const GsIndexLeafBuilder *load, IndexTuple a, IndexTuple b)
 {
 	return are_same(a, b) || _bt_keep_natts_fast(load->index, a, b) >
 		IndexRelationGetNumberOfKeyAttributes(load->index);
@@ -150,7 +150,7 @@ have_same_image(const GsIndexLoad *load, IndexTuple a, IndexTuple b)
 
 /* Does the one before, or who took it in, take an equal tuple in? */
 static inline bool
-is_taken_in(const GsIndexLoad *load, IndexTuple tuple)
+is_added_to_posting(const GsIndexLeafBuilder *load, IndexTuple tuple)
 {
 	const int	ntids = Max(load->ntids, 1) + 1;
 
@@ -160,7 +160,7 @@ is_taken_in(const GsIndexLoad *load, IndexTuple tuple)
 }
 
 static inline void
-take_in(GsIndexLoad *load, IndexTuple tuple)
+add_to_posting(GsIndexLeafBuilder *load, IndexTuple tuple)
 {
 	if (load->ntids == 0)
 		load->tids[load->ntids++] = load->last->t_tid;
@@ -169,23 +169,23 @@ take_in(GsIndexLoad *load, IndexTuple tuple)
 
 /* The posting list is complete, if there is one. */
 static inline void
-end_posting_list(GsIndexLoad *load)
+end_posting_list(GsIndexLeafBuilder *load)
 {
 	if (load->ntids > 0)
-		(void) gs_index_tree_replace_last(load->tree,
+		(void) gs_index_pages_replace_last(load->tree,
 										  _bt_form_posting(load->last, load->tids, load->ntids));
 	load->ntids = 0;
 }
 
 /* ------------------------------------------------------------ the interface */
 
-GsIndexLoad *
-gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info, bool proven)
+GsIndexLeafBuilder *
+gs_index_leaf_begin(Relation heap, Relation index, const IndexInfo *info, bool verified)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index load",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
-	GsIndexLoad *load = palloc0(sizeof(GsIndexLoad));
+	GsIndexLeafBuilder *load = palloc0(sizeof(GsIndexLeafBuilder));
 	const bool	allequalimage = _bt_allequalimage(index, true);
 
 	load->heap = heap;
@@ -193,8 +193,8 @@ gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info, bool p
 	load->unique = info->ii_Unique;
 	load->nulls_not_distinct = info->ii_NullsNotDistinct;
 	load->deduplicate = allequalimage && !load->unique && BTGetDeduplicateItems(index);
-	load->order = gs_index_order_create(index, proven);
-	load->tree = gs_index_tree_begin(heap, index, allequalimage);
+	load->order = gs_index_compare_create(index, verified);
+	load->tree = gs_index_pages_begin(heap, index, allequalimage);
 	load->desc = RelationGetDescr(index);
 	load->tids = palloc(MOST_POSTING_BYTES);
 	load->context = context;
@@ -205,7 +205,7 @@ gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info, bool p
 }
 
 static void
-end_round(GsIndexLoad *load)
+end_round(GsIndexLeafBuilder *load)
 {
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, load->ntuples);
 	MemoryContextReset(load->scratch);
@@ -213,7 +213,7 @@ end_round(GsIndexLoad *load)
 
 /* A tuple some of whose values may be compressed. */
 static IndexTuple
-form_long_tuple(GsIndexLoad *load, MinimalTuple row)
+form_long_tuple(GsIndexLeafBuilder *load, MinimalTuple row)
 {
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
@@ -227,21 +227,21 @@ form_long_tuple(GsIndexLoad *load, MinimalTuple row)
 
 /* The row's tuple, where there is room for it. */
 static inline IndexTuple
-form_tuple(GsIndexLoad *load, MinimalTuple row)
+form_tuple(GsIndexLeafBuilder *load, MinimalTuple row)
 {
-	const bool	apart = load->ntids > 0 || load->too_long != NULL;
+	const bool	separate = load->ntids > 0 || load->too_long != NULL;
 	IndexTuple	tuple;
 
 	if (likely(!gs_index_row_is_long(row)))
 	{
-		tuple = gs_index_tree_room(load->tree, gs_index_row_tuple_bytes(row), apart);
+		tuple = gs_index_pages_reserve(load->tree, gs_index_row_tuple_bytes(row), separate);
 		gs_index_row_form_tuple(row, load->desc->natts, tuple);
 	}
 	else
 	{
 		IndexTuple	formed = form_long_tuple(load, row);
 
-		tuple = gs_index_tree_room(load->tree, IndexTupleSize(formed), apart);
+		tuple = gs_index_pages_reserve(load->tree, IndexTupleSize(formed), separate);
 		memcpy(tuple, formed, IndexTupleSize(formed));
 	}
 	return tuple;
@@ -249,7 +249,7 @@ form_tuple(GsIndexLoad *load, MinimalTuple row)
 
 /* Keeps a tuple that no page takes to compare the next one with it. */
 static pg_noinline void
-hold_back(GsIndexLoad *load, IndexTuple tuple)
+hold_back(GsIndexLeafBuilder *load, IndexTuple tuple)
 {
 	if (load->too_long == NULL)
 	{
@@ -261,7 +261,7 @@ hold_back(GsIndexLoad *load, IndexTuple tuple)
 }
 
 void
-gs_index_load_add(GsIndexLoad *load, MinimalTuple row)
+gs_index_leaf_add(GsIndexLeafBuilder *load, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(load->scratch);
 	IndexTuple	tuple = form_tuple(load, row);
@@ -271,8 +271,8 @@ gs_index_load_add(GsIndexLoad *load, MinimalTuple row)
 	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
 	if (unlikely(load->last == NULL))
 		load->any_alive = alive;
-	if (load->last != NULL && check_tuple(load, tuple, alive) && is_taken_in(load, tuple))
-		take_in(load, tuple);
+	if (load->last != NULL && check_tuple(load, tuple, alive) && is_added_to_posting(load, tuple))
+		add_to_posting(load, tuple);
 	else
 	{
 		end_posting_list(load);
@@ -280,7 +280,7 @@ gs_index_load_add(GsIndexLoad *load, MinimalTuple row)
 					 (load->unique && gs_index_tree_is_too_long(load->tree, tuple))))
 			hold_back(load, tuple);
 		else
-			load->last = gs_index_tree_add(load->tree, tuple);
+			load->last = gs_index_pages_add(load->tree, tuple);
 	}
 	load->last_alive = alive;
 	if (unlikely(++load->ntuples % TUPLES_A_ROUND == 0))
@@ -289,14 +289,14 @@ gs_index_load_add(GsIndexLoad *load, MinimalTuple row)
 }
 
 void
-gs_index_load_end(GsIndexLoad *load)
+gs_index_leaf_end(GsIndexLeafBuilder *load)
 {
 	MemoryContext old = MemoryContextSwitchTo(load->scratch);
 
 	end_posting_list(load);
 	if (load->too_long != NULL)
-		(void) gs_index_tree_add(load->tree, load->too_long);	/* an ERROR */
-	gs_index_tree_end(load->tree);
+		(void) gs_index_pages_add(load->tree, load->too_long);	/* an ERROR */
+	gs_index_pages_end(load->tree);
 	end_round(load);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(load->context);

@@ -3,10 +3,10 @@
  * index_load.h
  *	  Builds a btree from rows in order.
  *
- *		load = gs_index_load_begin(heap, index, info);
+ *		load = gs_index_leaf_begin(heap, index, info);
  *		for each row, in index order:
- *			gs_index_load_add(load, row);
- *		gs_index_load_end(load);
+ *			gs_index_leaf_add(load, row);
+ *		gs_index_leaf_end(load);
  *
  * What comes out is byte by byte what PostgreSQL's own build makes of the same
  * rows.  All three may ereport, and a cancel is heard within a tuple.  After an
@@ -22,23 +22,23 @@
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
-typedef struct GsIndexLoad GsIndexLoad;
+typedef struct GsIndexLeafBuilder GsIndexLeafBuilder;
 
 /*
  * For a btree without a page, open and locked as for ambuild.  proven: the order of the tuples
  * has been proven by the index's comparators.
  */
-extern GsIndexLoad *gs_index_load_begin(Relation heap, Relation index, const IndexInfo *info,
-										bool proven);
+extern GsIndexLeafBuilder *gs_index_leaf_begin(Relation heap, Relation index, const IndexInfo *info,
+										bool verified);
 
 /*
  * The next row (index_row.h): above the one before by the key, or equal to it with a higher
  * heap TID; an ERROR if not, as it would be a corrupt index.  In a unique index no two that are
  * alive may be equal.
  */
-extern void gs_index_load_add(GsIndexLoad *load, MinimalTuple row);
+extern void gs_index_leaf_add(GsIndexLeafBuilder *load, MinimalTuple row);
 
 /* The rest of the pages, the metapage; and on disk, if that is the loader's duty. */
-extern void gs_index_load_end(GsIndexLoad *load);
+extern void gs_index_leaf_end(GsIndexLeafBuilder *load);
 
 #endif							/* GPUSORT_INDEX_LOAD_H */

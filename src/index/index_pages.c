@@ -51,7 +51,7 @@ typedef struct Level
 {
 	uint32		height;			/* 0: the leaves */
 	Page		page;
-	Page		spare;			/* the memory of the next one */
+	Page		reserved_bytes;			/* the memory of the next one */
 	BlockNumber block;			/* the page's */
 	OffsetNumber last;			/* of the last item, P_HIKEY if there is none */
 	Size		last_posting;	/* bytes of its posting list */
@@ -62,16 +62,16 @@ typedef struct Level
 	struct Level *parent;		/* NULL: not begun */
 } Level;
 
-struct GsIndexTree
+struct GsIndexPages
 {
 	Relation	heap;
 	Relation	index;
 	BTScanInsert key;			/* what keys are cut by */
 	Level	   *leaves;			/* NULL: no item yet */
-	BlockNumber nbegun;			/* pages that have a number */
+	BlockNumber nopened;			/* pages that have a number */
 	BlockNumber nwritten;		/* pages of the file */
 	char	   *zeroes;			/* a page of them */
-	IndexTuple	apart;			/* room for a tuple that does not fit its page */
+	IndexTuple	spare_tuple;			/* room for a tuple that does not fit its page */
 	Size		longest;		/* that an item may be */
 	MemoryContext context;
 };
@@ -80,7 +80,7 @@ struct GsIndexTree
 
 /* Writes a page, which is complete. */
 static void
-write_page(GsIndexTree *tree, Page page, BlockNumber block)
+write_page(GsIndexPages *tree, Page page, BlockNumber block)
 {
 	SMgrRelation file;
 
@@ -102,9 +102,9 @@ write_page(GsIndexTree *tree, Page page, BlockNumber block)
 
 /* Begins a level's next page, in its spare memory. */
 static void
-begin_page(GsIndexTree *tree, Level *level)
+begin_page(GsIndexPages *tree, Level *level)
 {
-	Page		page = level->spare;
+	Page		page = level->reserved_bytes;
 	BTPageOpaque opaque;
 
 	_bt_pageinit(page, BLCKSZ);
@@ -116,21 +116,21 @@ begin_page(GsIndexTree *tree, Level *level)
 	opaque->btpo_cycleid = 0;
 	((PageHeader) page)->pd_lower += sizeof(ItemIdData);	/* for the high key */
 
-	level->spare = level->page;
+	level->reserved_bytes = level->page;
 	level->page = page;
-	level->block = tree->nbegun++;
+	level->block = tree->nopened++;
 	level->last = P_HIKEY;
 	level->lowest = ((PageHeader) page)->pd_upper;
 }
 
 static Level *
-begin_level(GsIndexTree *tree, uint32 height)
+begin_level(GsIndexPages *tree, uint32 height)
 {
 	Level	   *level = MemoryContextAllocZero(tree->context, sizeof(Level));
 
 	level->height = height;
 	level->page = MemoryContextAlloc(tree->context, BLCKSZ);
-	level->spare = MemoryContextAlloc(tree->context, BLCKSZ);
+	level->reserved_bytes = MemoryContextAlloc(tree->context, BLCKSZ);
 	level->reserve = height == 0 ? BTGetTargetPageFreeSpace(tree->index) :
 		BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
 	/* below everything: a key of no columns */
@@ -142,7 +142,7 @@ begin_level(GsIndexTree *tree, uint32 height)
 }
 
 static Level *
-begin_leaves(GsIndexTree *tree)
+begin_leaf_level(GsIndexPages *tree)
 {
 	tree->leaves = begin_level(tree, 0);
 	tree->longest = BTMaxItemSize(tree->leaves->page);
@@ -181,7 +181,7 @@ place_item(Level *level, IndexTuple item, Size size)
 
 /* The reverse. */
 static void
-take_last_item(Level *level)
+remove_last_item(Level *level)
 {
 	PageHeader	header = (PageHeader) level->page;
 	ItemId		last = PageGetItemId(level->page, level->last);
@@ -207,7 +207,7 @@ clear_hole(Level *level)
 
 /* Makes the last item of a page its high key. */
 static IndexTuple
-make_high_key(GsIndexTree *tree, const Level *level)
+make_high_key(GsIndexPages *tree, const Level *level)
 {
 	Page		page = level->page;
 	ItemId		last = PageGetItemId(page, level->last);
@@ -228,11 +228,11 @@ make_high_key(GsIndexTree *tree, const Level *level)
 	return high_key;
 }
 
-static IndexTuple add_item(GsIndexTree *tree, Level *level, IndexTuple item, Size posting);
+static IndexTuple add_item(GsIndexPages *tree, Level *level, IndexTuple item, Size posting);
 
 /* Links a page into the level above. */
 static void
-add_downlink(GsIndexTree *tree, Level *level, BlockNumber block)
+add_downlink(GsIndexPages *tree, Level *level, BlockNumber block)
 {
 	if (level->parent == NULL)
 		level->parent = begin_level(tree, level->height + 1);
@@ -244,7 +244,7 @@ add_downlink(GsIndexTree *tree, Level *level, BlockNumber block)
 
 /* Completes and writes the page of a level, and begins the next one. */
 static void
-finish_page(GsIndexTree *tree, Level *level)
+finish_page(GsIndexPages *tree, Level *level)
 {
 	Level		full = *level;
 	ItemId		last = PageGetItemId(full.page, full.last);
@@ -285,12 +285,12 @@ is_full(const Level *level, Size size)
 
 /* The page is full.  Returns the item, which does not stay on it if it was formed there. */
 static pg_noinline IndexTuple
-begin_page_for(GsIndexTree *tree, Level *level, IndexTuple item, Size size)
+begin_page_for(GsIndexPages *tree, Level *level, IndexTuple item, Size size)
 {
 	if ((char *) item == (char *) level->page + ((PageHeader) level->page)->pd_upper - size)
 	{
-		memcpy(tree->apart, item, size);
-		item = tree->apart;
+		memcpy(tree->spare_tuple, item, size);
+		item = tree->spare_tuple;
 	}
 	finish_page(tree, level);
 	return item;
@@ -301,7 +301,7 @@ begin_page_for(GsIndexTree *tree, Level *level, IndexTuple item, Size size)
  * it stands.
  */
 static IndexTuple
-add_item(GsIndexTree *tree, Level *level, IndexTuple item, Size posting)
+add_item(GsIndexPages *tree, Level *level, IndexTuple item, Size posting)
 {
 	Size		size = MAXALIGN(IndexTupleSize(item));
 
@@ -327,7 +327,7 @@ slide_line_pointers(Page page)
 
 /* Completes the last page of each level; the last of all is the root. */
 static void
-finish_levels(GsIndexTree *tree)
+finish_levels(GsIndexPages *tree)
 {
 	Page		metapage = MemoryContextAlloc(tree->context, BLCKSZ);
 	BlockNumber root = P_NONE;
@@ -353,10 +353,10 @@ finish_levels(GsIndexTree *tree)
 
 /* ------------------------------------------------------------ the interface */
 
-GsIndexTree *
-gs_index_tree_begin(Relation heap, Relation index, bool allequalimage)
+GsIndexPages *
+gs_index_pages_begin(Relation heap, Relation index, bool allequalimage)
 {
-	GsIndexTree *tree = palloc0(sizeof(GsIndexTree));
+	GsIndexPages *tree = palloc0(sizeof(GsIndexPages));
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
@@ -364,51 +364,51 @@ gs_index_tree_begin(Relation heap, Relation index, bool allequalimage)
 	tree->index = index;
 	tree->key = _bt_mkscankey(index, NULL);
 	tree->key->allequalimage = allequalimage;
-	tree->nbegun = BTREE_METAPAGE + 1;
+	tree->nopened = BTREE_METAPAGE + 1;
 	tree->zeroes = palloc0(BLCKSZ);
-	tree->apart = palloc(INDEX_SIZE_MASK + 1);
+	tree->spare_tuple = palloc(INDEX_SIZE_MASK + 1);
 	tree->context = CurrentMemoryContext;
 	return tree;
 }
 
 IndexTuple
-gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow)
+gs_index_pages_reserve(GsIndexPages *tree, Size nbytes, bool last_may_grow)
 {
 	Level	   *leaves = tree->leaves;
 	PageHeader	header;
 
 	if (unlikely(leaves == NULL))
-		leaves = begin_leaves(tree);
+		leaves = begin_leaf_level(tree);
 	header = (PageHeader) leaves->page;
 	if (unlikely(last_may_grow ||
 				 header->pd_upper < header->pd_lower + sizeof(ItemIdData) + nbytes))
-		return tree->apart;
+		return tree->spare_tuple;
 	leaves->lowest = Min(leaves->lowest, header->pd_upper - nbytes);
 	return (IndexTuple) ((char *) leaves->page + header->pd_upper - nbytes);
 }
 
 bool
-gs_index_tree_is_too_long(const GsIndexTree *tree, IndexTuple tuple)
+gs_index_tree_is_too_long(const GsIndexPages *tree, IndexTuple tuple)
 {
 	return MAXALIGN(IndexTupleSize(tuple)) > tree->longest;
 }
 
 IndexTuple
-gs_index_tree_add(GsIndexTree *tree, IndexTuple item)
+gs_index_pages_add(GsIndexPages *tree, IndexTuple item)
 {
 	return add_item(tree, tree->leaves, item, 0);
 }
 
 IndexTuple
-gs_index_tree_replace_last(GsIndexTree *tree, IndexTuple item)
+gs_index_pages_replace_last(GsIndexPages *tree, IndexTuple item)
 {
-	take_last_item(tree->leaves);
+	remove_last_item(tree->leaves);
 	return add_item(tree, tree->leaves, item,
 					IndexTupleSize(item) - BTreeTupleGetPostingOffset(item));
 }
 
 void
-gs_index_tree_end(GsIndexTree *tree)
+gs_index_pages_end(GsIndexPages *tree)
 {
 	finish_levels(tree);
 	if (RelationNeedsWAL(tree->index))

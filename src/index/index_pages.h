@@ -15,33 +15,33 @@
 #include "access/itup.h"
 #include "utils/relcache.h"
 
-typedef struct GsIndexTree GsIndexTree;
+typedef struct GsIndexPages GsIndexPages;
 
 /*
  * For a btree without a page, open and locked as for ambuild; in the current memory context.
  * allequalimage: keys that are equal have the same bytes, as the metapage will say.
  */
-extern GsIndexTree *gs_index_tree_begin(Relation heap, Relation index, bool allequalimage);
+extern GsIndexPages *gs_index_pages_begin(Relation heap, Relation index, bool allequalimage);
 
 /*
  * Where to form the next tuple, of that many bytes, a multiple of 8.  last_may_grow: the last one may
  * be replaced before.
  */
-extern IndexTuple gs_index_tree_room(GsIndexTree *tree, Size nbytes, bool last_may_grow);
+extern IndexTuple gs_index_pages_reserve(GsIndexPages *tree, Size nbytes, bool last_may_grow);
 
 /* Is the tuple that was formed there longer than a leaf takes?  To add it is an ERROR then. */
-extern bool gs_index_tree_is_too_long(const GsIndexTree *tree, IndexTuple tuple);
+extern bool gs_index_tree_is_too_long(const GsIndexPages *tree, IndexTuple tuple);
 
 /*
  * Adds the tuple that was formed there.  Returns where it stands, until this or the next function is
  * called.  Both may leave memory behind in the current context.
  */
-extern IndexTuple gs_index_tree_add(GsIndexTree *tree, IndexTuple tuple);
+extern IndexTuple gs_index_pages_add(GsIndexPages *tree, IndexTuple tuple);
 
 /* Puts the same tuple, with a posting list, in the place of the last one. */
-extern IndexTuple gs_index_tree_replace_last(GsIndexTree *tree, IndexTuple tuple);
+extern IndexTuple gs_index_pages_replace_last(GsIndexPages *tree, IndexTuple tuple);
 
 /* The rest of the pages, the metapage; and on disk, if that is its duty. */
-extern void gs_index_tree_end(GsIndexTree *tree);
+extern void gs_index_pages_end(GsIndexPages *tree);
 
 #endif							/* GPUSORT_INDEX_PAGES_H */

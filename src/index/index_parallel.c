@@ -66,8 +66,8 @@ typedef struct SharedBuild
 	int			ndone;			/* participants whose sort is performed */
 	double		ntuples;		/* that their scans found */
 	uint64		nkept;			/* entries that workers have left to the leader */
-	bool		broken_hot_chain;
-	bool		lost;			/* by a device that failed */
+	bool		corrupt_hot_chain;
+	bool		entries_lost;			/* by a device that failed */
 
 	ConditionVariable done;		/* ndone */
 } SharedBuild;
@@ -107,10 +107,10 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	build->ndone++;
 	build->ntuples += ntuples;
 	if (!sorted)
-		build->lost = true;
+		build->entries_lost = true;
 	else if (!leads)
 		build->nkept += gs_index_sort_count(sort);
-	build->broken_hot_chain |= info->ii_BrokenHotChain;
+	build->corrupt_hot_chain |= info->ii_BrokenHotChain;
 	SpinLockRelease(&build->mutex);
 	ConditionVariableSignal(&build->done);
 	return sorted;
@@ -320,8 +320,8 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info, parallel->scan);
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
-	info->ii_BrokenHotChain = build->broken_hot_chain;
-	if (!build->lost && gs_index_sort_gather(sort, build->nkept, merge_kb))
+	info->ii_BrokenHotChain = build->corrupt_hot_chain;
+	if (!build->entries_lost && gs_index_sort_merge_shared(sort, build->nkept, merge_kb))
 		return sort;
 	gs_index_sort_end(sort);
 	return NULL;

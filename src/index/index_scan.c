@@ -101,7 +101,7 @@ compare_offsets(const void *a, const void *b)
 
 /* All rows of a block have come, or what still comes is behind them: they are put. */
 static void
-put_block(EntryScan *scan)
+emit_block(EntryScan *scan)
 {
 	if (!scan->in_order)
 		qsort(scan->rows, scan->nrows, sizeof(BlockRow), compare_offsets);
@@ -120,7 +120,7 @@ put_block(EntryScan *scan)
 static void
 begin_block(EntryScan *scan, BlockNumber block)
 {
-	put_block(scan);
+	emit_block(scan);
 	scan->block = block;
 	scan->in_chains = false;
 }
@@ -150,7 +150,7 @@ next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
  * is made easily.
  */
 static inline void
-put_now(EntryScan *scan)
+emit_now(EntryScan *scan)
 {
 	const Size	nbytes = gs_row_form_short(&scan->form, scan->values, scan->formed);
 
@@ -166,13 +166,13 @@ put_now(EntryScan *scan)
 
 /* The same, but at the end of its block if order matters. */
 static void
-put_row(EntryScan *scan, OffsetNumber offset)
+add_slot(EntryScan *scan, OffsetNumber offset)
 {
 	GsRowSource source;
 
 	if (scan->target.any_order)
 	{
-		put_now(scan);
+		emit_now(scan);
 		return;
 	}
 	gs_row_source_init(&source, scan->values);
@@ -232,7 +232,7 @@ fetch_values(EntryScan *scan)
 }
 
 static inline void
-forget_fetched(EntryScan *scan)
+reset_fetched(EntryScan *scan)
 {
 	if (unlikely(scan->any_fetched))
 		MemoryContextReset(scan->fetched);
@@ -294,7 +294,7 @@ list_live_tuples(EntryScan *scan, Buffer buffer, OffsetNumber first)
 
 /* Lists the tuples of the scan's page behind the one that it is at.  False: they are the scan's. */
 static bool
-list_rest(EntryScan *scan)
+list_remaining(EntryScan *scan)
 {
 	HeapScanDesc heap = scan->heap;
 
@@ -334,8 +334,8 @@ has_chains(const EntryScan *scan, Page page)
 {
 	for (int i = 0; i < scan->noffsets; i++)
 	{
-		if (i + GS_SCAN_AHEAD < scan->noffsets)
-			gs_scan_prefetch(page, scan->offsets[i + GS_SCAN_AHEAD]);
+		if (i + GS_SEQSCAN_PREFETCH_ROWS < scan->noffsets)
+			gs_seqscan_prefetch(page, scan->offsets[i + GS_SEQSCAN_PREFETCH_ROWS]);
 		if (HeapTupleHeaderIsHeapOnly(tuple_at(page, scan->offsets[i])))
 			return true;
 	}
@@ -361,21 +361,21 @@ set_columns(EntryScan *scan, Page page, OffsetNumber offset)
 
 /* Takes the listed tuples, which lie in the order of their TIDs. */
 static void
-take_in_order(EntryScan *scan, Page page, BlockNumber block)
+add_presorted(EntryScan *scan, Page page, BlockNumber block)
 {
 	for (int i = 0; i < scan->noffsets; i++)
 	{
 		set_columns(scan, page, scan->offsets[i]);
 		set_tid(scan, block, scan->offsets[i], true);
 		fetch_values(scan);
-		put_now(scan);
-		forget_fetched(scan);
+		emit_now(scan);
+		reset_fetched(scan);
 	}
 }
 
 /* Takes the listed tuples, whose TIDs are those of their chains' roots. */
 static void
-take_chains(EntryScan *scan, Page page, BlockNumber block)
+read_chains(EntryScan *scan, Page page, BlockNumber block)
 {
 	OffsetNumber roots[MaxHeapTuplesPerPage];
 
@@ -396,24 +396,24 @@ take_chains(EntryScan *scan, Page page, BlockNumber block)
 							block, scan->offsets[i], RelationGetRelationName(scan->heap->rs_base.rs_rd))));
 		set_tid(scan, block, offset, true);
 		fetch_values(scan);
-		put_row(scan, offset);
-		forget_fetched(scan);
+		add_slot(scan, offset);
+		reset_fetched(scan);
 	}
 }
 
 /* Takes the listed tuples, the last of the scan's page. */
 static void
-take_listed(EntryScan *scan)
+read_listed(EntryScan *scan)
 {
 	HeapScanDesc heap = scan->heap;
 	Page		page = BufferGetPage(heap->rs_cbuf);
 
 	if (scan->in_chains || has_chains(scan, page))
-		take_chains(scan, page, heap->rs_cblock);
+		read_chains(scan, page, heap->rs_cblock);
 	else
 	{
-		put_block(scan);
-		take_in_order(scan, page, heap->rs_cblock);
+		emit_block(scan);
+		add_presorted(scan, page, heap->rs_cblock);
 	}
 	gs_skip_tuples(heap);
 	scan->ntaken += scan->noffsets;
@@ -422,19 +422,19 @@ take_listed(EntryScan *scan)
 
 /* Takes the rest of the scan's page, and the pages behind it, as far as they can be read here. */
 static void
-take_pages(EntryScan *scan)
+read_pages(EntryScan *scan)
 {
 	scan->asked = scan->block;
-	if (!list_rest(scan))
+	if (!list_remaining(scan))
 		return;
-	take_listed(scan);
+	read_listed(scan);
 	while (list_next_page(scan))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (scan->progress)
 			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, gs_blocks_done(scan->heap));
 		begin_block(scan, scan->heap->rs_cblock);
-		take_listed(scan);
+		read_listed(scan);
 	}
 }
 
@@ -454,12 +454,12 @@ collect(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive,
 	memcpy(scan->values->tts_isnull, nulls, sizeof(bool) * scan->ncolumns);
 	set_tid(scan, block, offset, alive);
 	fetch_values(scan);
-	put_row(scan, offset);
-	forget_fetched(scan);
+	add_slot(scan, offset);
+	reset_fetched(scan);
 	if (HeapTupleIsHeapOnly(&scan->heap->rs_ctup))
 		scan->in_chains = true;
 	if (scan->by_page && scan->asked != block)
-		take_pages(scan);
+		read_pages(scan);
 }
 
 /* Are all columns of the index plain ones, of any tuple? */
@@ -547,7 +547,7 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	table_scan = begin_scan(heap, info, parallel, &registered);
 	scan->heap = (HeapScanDesc) table_scan;
 	ntuples = table_index_build_scan(heap, index, info, true, progress, collect, scan, table_scan);
-	put_block(scan);
+	emit_block(scan);
 	ntuples += scan->ntaken;
 	if (registered != InvalidSnapshot)
 		UnregisterSnapshot(registered);

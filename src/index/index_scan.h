@@ -13,11 +13,11 @@
 #include "nodes/execnodes.h"
 
 /* Takes a row (index_row.h), which is in the slot until it returns. */
-typedef void (*GsIndexScanPut) (void *arg, TupleTableSlot *row);
+typedef void (*GsIndexScanEmit) (void *arg, TupleTableSlot *row);
 
 typedef struct GsIndexScanTarget
 {
-	GsIndexScanPut put;
+	GsIndexScanEmit put;
 	void	   *arg;
 	TupleDesc	desc;			/* of the rows */
 	bool		any_order;		/* rows need not come in the order of their heap TIDs */

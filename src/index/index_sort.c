@@ -41,9 +41,9 @@ struct GsIndexSort
 	int			ncolumns;		/* of the index */
 	MemoryContext context;		/* of all this */
 	GsIndexGather *gather;		/* where workers' entries are; NULL: it is alone */
-	bool		lost;			/* by a device that failed: there are none */
+	bool		entries_lost;			/* by a device that failed: there are none */
 	uint64		nleft;
-	bool		proven;			/* their order: by the sort's proof */
+	bool		order_verified;			/* their order: by the sort's proof */
 	uint32		checksum;		/* of those that left, then */
 	TupleTableSlot *row;		/* of one that left */
 };
@@ -111,7 +111,7 @@ gs_index_sort_reason_not(Relation index)
 			return psprintf("sort column %d: its operator has the order of another operator family",
 							i + 1);
 	}
-	return gs_sort_key_can_encode(columns, ncolumns, &reason) ? NULL : reason;
+	return gs_key_columns_can_encode(columns, ncolumns, &reason) ? NULL : reason;
 }
 
 /* The rows' type. */
@@ -184,7 +184,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 		state->nstable = 1;
 	state->shared = shared;
 	sort->gather = gather;
-	state->gathered = gather != NULL;
+	state->merged_elsewhere = gather != NULL;
 	if (IsParallelWorker())
 		state->run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
@@ -199,30 +199,30 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
  * an ERROR, so what still comes is dropped.
  */
 static void
-lose_entries(GsIndexSort *sort)
+fail_entries(GsIndexSort *sort)
 {
-	const bool	is_feeder = sort->sort.role == GS_ROLE_FEEDER;
+	const bool	is_producer = sort->sort.role == GS_ROLE_PRODUCER;
 
-	sort->lost = true;
-	gs_sort_parallel_withdraw(&sort->sort);
-	if (!is_feeder)
+	sort->entries_lost = true;
+	gs_sort_parallel_leave(&sort->sort);
+	if (!is_producer)
 		gs_sort_log_failure(&sort->sort);	/* else the owner does */
 }
 
 void
-gs_index_sort_stay_here(GsIndexSort *sort)
+gs_index_sort_disable_device(GsIndexSort *sort)
 {
-	sort->sort.may_move = false;
+	sort->sort.may_use_device = false;
 }
 
-/* A GsIndexScanPut. */
+/* A GsIndexScanEmit. */
 static void
 put(void *arg, TupleTableSlot *row)
 {
 	GsIndexSort *sort = arg;
 
-	if (!sort->lost && !gs_sort_put(&sort->sort, row))
-		lose_entries(sort);
+	if (!sort->entries_lost && !gs_sort_add(&sort->sort, row))
+		fail_entries(sort);
 }
 
 double
@@ -240,20 +240,20 @@ bool
 gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
 {
 	sort->sort.merge_limit = (Size) merge_kb * 1024;
-	if (!sort->lost && !gs_sort_perform(&sort->sort))
-		lose_entries(sort);
-	return !sort->lost;
+	if (!sort->entries_lost && !gs_sort_perform(&sort->sort))
+		fail_entries(sort);
+	return !sort->entries_lost;
 }
 
 int
-gs_index_sort_held_kb(const GsIndexSort *sort)
+gs_index_sort_memory_kb(const GsIndexSort *sort)
 {
 	const GsSortState *state = &sort->sort;
 
 	switch (state->phase)
 	{
 		case GS_SORT_ENGINE:
-			return (gs_engine_figures(state->engine)->peak_bytes + 1023) / 1024;
+			return (gs_engine_stats(state->engine)->peak_bytes + 1023) / 1024;
 		case GS_SORT_MERGE:
 			return state->merge_limit / 1024;
 		default:
@@ -265,16 +265,16 @@ bool
 gs_index_sort_make_runs(GsIndexSort *sort)
 {
 	const bool	made = IsParallelWorker() ?
-		gs_index_gather_put(sort->gather, ParallelWorkerNumber, &sort->sort) :
+		gs_index_gather_emit(sort->gather, ParallelWorkerNumber, &sort->sort) :
 		gs_index_gather_prepare(&sort->sort);
 
 	if (!made)
-		lose_entries(sort);
+		fail_entries(sort);
 	return made;
 }
 
 bool
-gs_index_sort_gather(GsIndexSort *sort, uint64 nkept, int merge_kb)
+gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 {
 	bool		merged;
 
@@ -284,7 +284,7 @@ gs_index_sort_gather(GsIndexSort *sort, uint64 nkept, int merge_kb)
 	sort->sort.merge_limit = (Size) merge_kb * 1024;
 	merged = gs_index_gather_merge(sort->gather, &sort->sort);
 	if (!merged)
-		lose_entries(sort);
+		fail_entries(sort);
 	return merged;
 }
 
@@ -292,7 +292,7 @@ gs_index_sort_gather(GsIndexSort *sort, uint64 nkept, int merge_kb)
 static void
 check_end(const GsIndexSort *sort)
 {
-	if (sort->proven && sort->checksum != sort->sort.proof.checksum)
+	if (sort->order_verified && sort->checksum != sort->sort.verification.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("rows left a sort in the wrong order"),
@@ -312,7 +312,7 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 {
 	const int	nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
 
-	for (int i = 0; i < nrows && sort->proven; i++)
+	for (int i = 0; i < nrows && sort->order_verified; i++)
 		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
 	sort->nleft += nrows;
 	if (nrows == 0)
@@ -321,15 +321,15 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 }
 
 bool
-gs_index_sort_is_proven(GsIndexSort *sort)
+gs_index_sort_is_verified(GsIndexSort *sort)
 {
 	const GsSortState *state = &sort->sort;
 
 	/* neither what is merged, nor what is to be looked at as it leaves */
-	sort->proven = state->proof.compared && !state->verified &&
+	sort->order_verified = state->verification.compared && !state->verified &&
 		(state->phase == GS_SORT_ENGINE ||
-		 (state->phase == GS_SORT_MERGE && state->in_order && sort->gather == NULL));
-	return sort->proven;
+		 (state->phase == GS_SORT_MERGE && state->presorted && sort->gather == NULL));
+	return sort->order_verified;
 }
 
 bool
@@ -357,7 +357,7 @@ gs_index_sort_count(const GsIndexSort *sort)
 void
 gs_index_sort_end(GsIndexSort *sort)
 {
-	gs_sort_forget(&sort->sort);
+	gs_sort_reset(&sort->sort);
 	ExecDropSingleTupleTableSlot(sort->sort.slot);
 	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);

@@ -61,7 +61,7 @@ extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation inde
 								 ParallelTableScanDesc parallel, bool progress);
 
 /* Before the first entry: no device is to sort them. */
-extern void gs_index_sort_stay_here(GsIndexSort *sort);
+extern void gs_index_sort_disable_device(GsIndexSort *sort);
 
 /*
  * Sorts.  merge_kb is what it may hold from now on, where it does not have to hold more.  False:
@@ -79,17 +79,17 @@ extern bool gs_index_sort_make_runs(GsIndexSort *sort);
  * In the leader: workers have left it so many, which leave among its own.  They are through, so it
  * may hold merge_kb from now on.  False as before.
  */
-extern bool gs_index_sort_gather(GsIndexSort *sort, uint64 nkept, int merge_kb);
+extern bool gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb);
 
 /*
  * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do
  * that again: from now on it is checked that they leave as they were compared, with an ERROR at
  * the end if not.  To be asked before the first entry leaves.
  */
-extern bool gs_index_sort_is_proven(GsIndexSort *sort);
+extern bool gs_index_sort_is_verified(GsIndexSort *sort);
 
 /* What it holds while entries leave. */
-extern int	gs_index_sort_held_kb(const GsIndexSort *sort);
+extern int	gs_index_sort_memory_kb(const GsIndexSort *sort);
 
 /*
  * The next entry, there until the next call; false after the last.  ERROR if as many

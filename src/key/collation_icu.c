@@ -78,7 +78,7 @@ extern __typeof__(uset_close) uset_close __attribute__((weak));
 #define LAST_PRINTABLE	'~'
 
 /* Elements that a character may have: u, diaeresis, macron. */
-#define MAX_ELEMENTS	3
+#define MAX_CES	3
 
 /* Texts that ICU makes keys of before we do, and those that it always does: for want of room. */
 #define TEXTS_BEFORE	131072
@@ -106,7 +106,7 @@ typedef struct Element
 typedef struct Character
 {
 	uint16		at;
-	unsigned char nelements;
+	unsigned char nces;
 	unsigned char kind;
 } Character;
 
@@ -122,32 +122,32 @@ typedef struct Character
 /* How a level is written. */
 typedef struct Level
 {
-	unsigned char run_before_less;	/* a run of 1; of more: more */
-	unsigned char run_before_more;	/* a run of 1; of more: less */
-	unsigned char longest_run;
-	unsigned char part_of_run;	/* which is as long as that */
+	unsigned char sequence_before_less;	/* a run of 1; of more: more */
+	unsigned char sequence_before_more;	/* a run of 1; of more: less */
+	unsigned char longest_sequence;
+	unsigned char part_of_sequence;	/* which is as long as that */
 	uint16		raised;			/* what is added to weights above the common one */
 } Level;
 
-static const Level second_level = {0x05, 0x45, 0x21, 0x25, 0};
-static const Level third_level = {0x05, 0xC5, 0x61, 0x65, 0xC000};
+static const Level secondary_level = {0x05, 0x45, 0x21, 0x25, 0};
+static const Level tertiary_level = {0x05, 0xC5, 0x61, 0x65, 0xC000};
 
-struct GsKeyElements
+struct GsIcuKeys
 {
 	Oid			collation;		/* hash key */
 	bool		usable;
 	int			ntexts;			/* that were left to ICU before there were tables */
-	int			nlevels;
+	int			nstrengths;
 	Character  *chars;			/* NCHARS; the first is unknown */
-	Element    *elements;
-	int			nelements;
+	Element    *icu_keys;
+	int			nces;
 	unsigned char plain[256];	/* by a byte of text: all that is to be known of it, or 0 */
 };
 
 /* ------------------------------------------------------------------ making keys */
 
 static inline const Character *
-next_character(const GsKeyElements *elements, const unsigned char **at,
+next_character(const GsIcuKeys *icu_keys, const unsigned char **at,
 			   const unsigned char *end)
 {
 	unsigned int c = *(*at)++;
@@ -155,10 +155,10 @@ next_character(const GsKeyElements *elements, const unsigned char **at,
 	if (c >= 0x80)
 	{
 		if (c - LEAST_LEAD > MOST_LEAD - LEAST_LEAD || *at == end || (**at & 0xC0) != 0x80)
-			return &elements->chars[0];	/* no character of a text, so unknown */
+			return &icu_keys->chars[0];	/* no character of a text, so unknown */
 		c = (c & 0x1F) << 6 | (*(*at)++ & 0x3F);
 	}
-	return &elements->chars[c];
+	return &icu_keys->chars[c];
 }
 
 /* A weight of the first level where first bytes may be left out. */
@@ -186,8 +186,8 @@ put_compressed(const Element *element, unsigned char *before, unsigned char *out
  * ICU to make; *kinds and *nelements become those of all characters.
  */
 static pg_attribute_always_inline unsigned char *
-put_first_level(const GsKeyElements *elements, const char *string, Size len, Size enough,
-				unsigned char *out, unsigned int *kinds, Size *nelements)
+put_primary(const GsIcuKeys *icu_keys, const char *string, Size len, Size enough,
+				unsigned char *out, unsigned int *kinds, Size *nces)
 {
 	const unsigned char *at = (const unsigned char *) string;
 	const unsigned char *end = at + len;
@@ -202,22 +202,22 @@ put_first_level(const GsKeyElements *elements, const char *string, Size len, Siz
 		const Character *c;
 		const Element *element;
 
-		if (likely(elements->plain[*at] != 0 && before == 0))
+		if (likely(icu_keys->plain[*at] != 0 && before == 0))
 		{
 			if (out - start >= enough)
 				break;
-			*out++ = elements->plain[*at++];
+			*out++ = icu_keys->plain[*at++];
 			n++;
 			last = 0;
 			continue;
 		}
-		c = next_character(elements, &at, end);
-		element = &elements->elements[c->at];
+		c = next_character(icu_keys, &at, end);
+		element = &icu_keys->icu_keys[c->at];
 		if (unlikely((c->kind & KIND_UNKNOWN) != 0 || (last & KIND_STARTS & c->kind >> 1) != 0))
 			return NULL;
 		if (out - start >= enough)
 			break;				/* having looked at the one behind */
-		for (int i = 0; i < c->nelements; i++, element++)
+		for (int i = 0; i < c->nces; i++, element++)
 		{
 			if (unlikely(before != 0 || element->compressible))
 				out = put_compressed(element, &before, out);
@@ -227,30 +227,30 @@ put_first_level(const GsKeyElements *elements, const char *string, Size len, Siz
 				out += element->len;
 			}
 		}
-		n += c->nelements;
+		n += c->nces;
 		last = c->kind;
 		all |= c->kind;
 	}
 	*kinds = all;
-	*nelements = n;
+	*nces = n;
 	return out;
 }
 
 /* A run of the common weight, before a weight that is less, or the end, or one that is more. */
 static inline unsigned char *
-put_run(const Level *level, Size n, bool less_follows, unsigned char *out)
+put_sequence(const Level *ce_level, Size n, bool less_follows, unsigned char *out)
 {
 	if (n == 0)
 		return out;
-	for (n--; n >= level->longest_run; n -= level->longest_run)
-		*out++ = level->part_of_run;
-	*out++ = less_follows ? level->run_before_less + n : level->run_before_more - n;
+	for (n--; n >= ce_level->longest_sequence; n -= ce_level->longest_sequence)
+		*out++ = ce_level->part_of_sequence;
+	*out++ = less_follows ? ce_level->sequence_before_less + n : ce_level->sequence_before_more - n;
 	return out;
 }
 
 /* The second or the third level, of which not all weights are the common one. */
 static unsigned char *
-put_level(const GsKeyElements *elements, const char *string, Size len, const Level *level,
+put_level(const GsIcuKeys *icu_keys, const char *string, Size len, const Level *ce_level,
 		  unsigned char *out)
 {
 	const unsigned char *at = (const unsigned char *) string;
@@ -259,58 +259,58 @@ put_level(const GsKeyElements *elements, const char *string, Size len, const Lev
 
 	while (at < end)
 	{
-		const Character *c = next_character(elements, &at, end);
+		const Character *c = next_character(icu_keys, &at, end);
 
-		for (int i = 0; i < c->nelements; i++)
+		for (int i = 0; i < c->nces; i++)
 		{
-			const Element *element = &elements->elements[c->at + i];
-			uint16		weight = level == &second_level ? element->second : element->third;
+			const Element *element = &icu_keys->icu_keys[c->at + i];
+			uint16		weight = ce_level == &secondary_level ? element->second : element->third;
 
 			if (weight == COMMON_WEIGHT)
 			{
 				ncommon++;
 				continue;
 			}
-			out = put_run(level, ncommon, weight < COMMON_WEIGHT, out);
+			out = put_sequence(ce_level, ncommon, weight < COMMON_WEIGHT, out);
 			ncommon = 0;
 			if (weight > COMMON_WEIGHT)
-				weight += level->raised;
+				weight += ce_level->raised;
 			*out++ = weight >> 8;
 			if ((weight & 0xFF) != 0)
 				*out++ = weight & 0xFF;
 		}
 	}
-	return put_run(level, ncommon, true, out);
+	return put_sequence(ce_level, ncommon, true, out);
 }
 
 static unsigned char *
-put_key(const GsKeyElements *elements, const char *string, Size len, int nlevels,
+put_key(const GsIcuKeys *icu_keys, const char *string, Size len, int nstrengths,
 		unsigned char *out)
 {
 	unsigned int kinds;
-	Size		nelements;
+	Size		nces;
 
-	out = put_first_level(elements, string, len, SIZE_MAX, out, &kinds, &nelements);
-	if (out == NULL || nlevels == 1)
+	out = put_primary(icu_keys, string, len, SIZE_MAX, out, &kinds, &nces);
+	if (out == NULL || nstrengths == 1)
 		return out;
 	*out++ = LEVEL_END;
-	out = (kinds & KIND_SECOND) == 0 ? put_run(&second_level, nelements, true, out) :
-		put_level(elements, string, len, &second_level, out);
-	if (nlevels == 2)
+	out = (kinds & KIND_SECOND) == 0 ? put_sequence(&secondary_level, nces, true, out) :
+		put_level(icu_keys, string, len, &secondary_level, out);
+	if (nstrengths == 2)
 		return out;
 	*out++ = LEVEL_END;
-	return (kinds & KIND_THIRD) == 0 ? put_run(&third_level, nelements, true, out) :
-		put_level(elements, string, len, &third_level, out);
+	return (kinds & KIND_THIRD) == 0 ? put_sequence(&tertiary_level, nces, true, out) :
+		put_level(icu_keys, string, len, &tertiary_level, out);
 }
 
 static bool
-put_begin(const GsKeyElements *elements, const char *string, Size len, uint64 *code)
+put_prefix(const GsIcuKeys *icu_keys, const char *string, Size len, uint64 *code)
 {
-	unsigned char bytes[sizeof(uint64) + MAX_ELEMENTS * (sizeof(uint32) + 1)] = {0};
+	unsigned char bytes[sizeof(uint64) + MAX_CES * (sizeof(uint32) + 1)] = {0};
 	unsigned int kinds;
-	Size		nelements;
+	Size		nces;
 
-	if (put_first_level(elements, string, len, sizeof(uint64), bytes, &kinds, &nelements) == NULL)
+	if (put_primary(icu_keys, string, len, sizeof(uint64), bytes, &kinds, &nces) == NULL)
 		return false;
 	memcpy(code, bytes, sizeof(uint64));
 	*code = pg_ntoh64(*code);
@@ -351,9 +351,9 @@ make_key(Probe *probe, const UChar *string, int32_t len)
 
 /* How long the first level of the key is. */
 static int
-first_level_len(const Probe *probe)
+primary_len(const Probe *probe)
 {
-	return gs_key_elements_first_level((const char *) probe->key, probe->key_len);
+	return gs_icu_keys_primary((const char *) probe->key, probe->key_len);
 }
 
 /* Characters of the tables as UTF-8; returns how many bytes. */
@@ -377,12 +377,12 @@ to_utf8(const UChar *string, int32_t len, char *out)
 
 /* Is a key that we make what ICU makes?  One that we do not make is. */
 static bool
-key_agrees(const GsKeyElements *elements, Probe *probe, const UChar *string, int32_t len)
+key_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 {
 	char		utf8[512];
 	unsigned char key[512 * 17 + 32];
 	Size		nbytes = to_utf8(string, len, utf8);
-	unsigned char *end = put_key(elements, utf8, nbytes, elements->nlevels, key);
+	unsigned char *end = put_key(icu_keys, utf8, nbytes, icu_keys->nstrengths, key);
 
 	if (end == NULL)
 		return true;
@@ -392,7 +392,7 @@ key_agrees(const GsKeyElements *elements, Probe *probe, const UChar *string, int
 
 /* The same of its first bytes, as PostgreSQL asks for them (varstr_abbrev_convert()). */
 static bool
-begin_agrees(const GsKeyElements *elements, Probe *probe, const UChar *string, int32_t len)
+prefix_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 {
 	char		utf8[32];
 	Size		nbytes = to_utf8(string, len, utf8);
@@ -401,28 +401,28 @@ begin_agrees(const GsKeyElements *elements, Probe *probe, const UChar *string, i
 	uint32_t	state[2] = {0, 0};
 	UCharIterator iterator;
 
-	if (!put_begin(elements, utf8, nbytes, &code))
+	if (!put_prefix(icu_keys, utf8, nbytes, &code))
 		return true;
 	uiter_setUTF8(&iterator, utf8, nbytes);
 	(void) ucol_nextSortKeyPart(probe->collator, &iterator, state, (uint8_t *) &part,
 								sizeof(part), &probe->status);
-	return gs_key_elements_begin_of(pg_ntoh64(part)) == code;
+	return gs_icu_keys_prefix_of_datum(pg_ntoh64(part)) == code;
 }
 
 /* Two characters may have other elements together. */
 static void
-link_characters(GsKeyElements *elements, UChar first, UChar second)
+link_characters(GsIcuKeys *icu_keys, UChar first, UChar second)
 {
 	if (first < NCHARS && second < NCHARS)
 	{
-		elements->chars[first].kind |= KIND_STARTS;
-		elements->chars[second].kind |= KIND_GOES_ON;
+		icu_keys->chars[first].kind |= KIND_STARTS;
+		icu_keys->chars[second].kind |= KIND_GOES_ON;
 	}
 }
 
 /* Those that do, by the collator's list of sequences. */
 static void
-link_sequences(GsKeyElements *elements, Probe *probe)
+link_sequences(GsIcuKeys *icu_keys, Probe *probe)
 {
 	USet	   *set = uset_openEmpty();
 	int32_t		nitems;
@@ -438,7 +438,7 @@ link_sequences(GsKeyElements *elements, Probe *probe)
 									   &probe->status);
 
 		if (len >= 2)
-			link_characters(elements, string[0], string[1]);
+			link_characters(icu_keys, string[0], string[1]);
 	}
 	uset_close(set);
 }
@@ -467,9 +467,9 @@ next_element(Probe *probe, int32_t *ahead, Element *element)
 
 /* The elements of a character: how many, or -1 if too many or not to be had by a table. */
 static int
-elements_of(Probe *probe, UChar c, Element *found)
+collation_elements_of(Probe *probe, UChar c, Element *found)
 {
-	const int	most = c < 0x80 ? 1 : MAX_ELEMENTS;
+	const int	most = c < 0x80 ? 1 : MAX_CES;
 	Element		element;
 	int32_t		ahead;
 	int			n = 0;
@@ -497,20 +497,20 @@ take_first_weight(Probe *probe, UChar c, Element *element)
 	for (uint32 rest = element->original; rest != 0; rest <<= 8)
 		element->len++;
 	make_key(probe, twice, 2);
-	len_of_two = first_level_len(probe);
+	len_of_two = primary_len(probe);
 	make_key(probe, twice, 1);
 	memcpy(element->first, probe->key, element->len);
 	element->compressible = len_of_two == 2 * element->len - 1;
-	return first_level_len(probe) == element->len;
+	return primary_len(probe) == element->len;
 }
 
 /* The same of a weight that another character has. */
 static bool
-copy_first_weight(const GsKeyElements *elements, Element *element)
+copy_first_weight(const GsIcuKeys *icu_keys, Element *element)
 {
-	for (int i = 0; i < elements->nelements; i++)
+	for (int i = 0; i < icu_keys->nces; i++)
 	{
-		const Element *other = &elements->elements[i];
+		const Element *other = &icu_keys->icu_keys[i];
 
 		if (other->original != element->original)
 			continue;
@@ -527,16 +527,16 @@ copy_first_weight(const GsKeyElements *elements, Element *element)
  * already.  Of ASCII, one without any is added too: no accent is among them.
  */
 static void
-add_character(GsKeyElements *elements, Probe *probe, UChar c)
+add_character(GsIcuKeys *icu_keys, Probe *probe, UChar c)
 {
-	Character  *character = &elements->chars[c];
-	Element    *found = &elements->elements[elements->nelements];
-	int			n = elements_of(probe, c, found);
+	Character  *character = &icu_keys->chars[c];
+	Element    *found = &icu_keys->icu_keys[icu_keys->nces];
+	int			n = collation_elements_of(probe, c, found);
 	int			nfirst = 0;
 	int			last = 0;
 
 	make_key(probe, &c, 1);
-	if (first_level_len(probe) == 0)
+	if (primary_len(probe) == 0)
 		n = c < 0x80 && n >= 0 ? 0 : -1;	/* none, or one that an option ignores */
 	for (int i = 0; i < n; i++)
 	{
@@ -555,29 +555,29 @@ add_character(GsKeyElements *elements, Probe *probe, UChar c)
 		return;
 	for (int i = 0; i < n && nfirst > 1; i++)
 	{
-		if (found[i].original != 0 && !copy_first_weight(elements, &found[i]))
+		if (found[i].original != 0 && !copy_first_weight(icu_keys, &found[i]))
 			return;
 	}
-	character->at = elements->nelements;
-	character->nelements = n;
+	character->at = icu_keys->nces;
+	character->nces = n;
 	character->kind &= ~KIND_UNKNOWN;
-	elements->nelements += n;
+	icu_keys->nces += n;
 }
 
 /* Are the keys of a character as ICU has them: alone, with itself, and between others? */
 static bool
-character_agrees(const GsKeyElements *elements, Probe *probe, UChar c)
+character_matches(const GsIcuKeys *icu_keys, Probe *probe, UChar c)
 {
 	const UChar strings[] = {c, c, 'a', c, 'B', c, c, c, c, c};
 
-	return key_agrees(elements, probe, strings, 1) && key_agrees(elements, probe, strings, 2) &&
-		key_agrees(elements, probe, strings, 5) && key_agrees(elements, probe, strings + 2, 2) &&
-		begin_agrees(elements, probe, strings, 3) &&
-		begin_agrees(elements, probe, strings, lengthof(strings));
+	return key_matches(icu_keys, probe, strings, 1) && key_matches(icu_keys, probe, strings, 2) &&
+		key_matches(icu_keys, probe, strings, 5) && key_matches(icu_keys, probe, strings + 2, 2) &&
+		prefix_matches(icu_keys, probe, strings, 3) &&
+		prefix_matches(icu_keys, probe, strings, lengthof(strings));
 }
 
 static void
-try_pairs(GsKeyElements *elements, Probe *probe)
+try_pairs(GsIcuKeys *icu_keys, Probe *probe)
 {
 	for (UChar i = FIRST_PRINTABLE; i <= LAST_PRINTABLE; i++)
 	{
@@ -585,19 +585,19 @@ try_pairs(GsKeyElements *elements, Probe *probe)
 		{
 			const UChar pair[2] = {i, j};
 
-			if (!key_agrees(elements, probe, pair, 2))
-				link_characters(elements, i, j);
+			if (!key_matches(icu_keys, probe, pair, 2))
+				link_characters(icu_keys, i, j);
 		}
 	}
 }
 
 /* A character of a kind; 0 if there is none. */
 static UChar
-some_character(const GsKeyElements *elements, unsigned char kind)
+any_character(const GsIcuKeys *icu_keys, unsigned char kind)
 {
 	for (UChar c = 1; c < NCHARS; c++)
 	{
-		if ((elements->chars[c].kind & (KIND_UNKNOWN | kind)) == kind)
+		if ((icu_keys->chars[c].kind & (KIND_UNKNOWN | kind)) == kind)
 			return c;
 	}
 	return 0;
@@ -605,14 +605,14 @@ some_character(const GsKeyElements *elements, unsigned char kind)
 
 /* Are runs of the common weight as expected, from none on: before the end, and before a character? */
 static bool
-runs_agree(const GsKeyElements *elements, Probe *probe, UChar last)
+sequences_match(const GsIcuKeys *icu_keys, Probe *probe, UChar last)
 {
 	UChar		string[210];
 
 	for (int n = 0; n < lengthof(string); n++)
 	{
 		string[n] = last;
-		if (!key_agrees(elements, probe, string, n) || !key_agrees(elements, probe, string, n + 1))
+		if (!key_matches(icu_keys, probe, string, n) || !key_matches(icu_keys, probe, string, n + 1))
 			return false;
 		string[n] = 'a';
 	}
@@ -621,74 +621,74 @@ runs_agree(const GsKeyElements *elements, Probe *probe, UChar last)
 
 /* ASCII characters of one element, whose one byte of the first level is all that is unusual. */
 static void
-find_plain(GsKeyElements *elements)
+find_plain(GsIcuKeys *icu_keys)
 {
 	for (int c = 0; c < 0x80; c++)
 	{
-		const Character *character = &elements->chars[c];
-		const Element *element = &elements->elements[character->at];
+		const Character *character = &icu_keys->chars[c];
+		const Element *element = &icu_keys->icu_keys[character->at];
 
-		if (character->kind == 0 && character->nelements == 1 && element->len == 1 &&
+		if (character->kind == 0 && character->nces == 1 && element->len == 1 &&
 			!element->compressible)
-			elements->plain[c] = element->first[0];
+			icu_keys->plain[c] = element->first[0];
 	}
 }
 
 static bool
-fill_tables(GsKeyElements *elements, Probe *probe)
+fill_tables(GsIcuKeys *icu_keys, Probe *probe)
 {
 	const UChar nchars = GetDatabaseEncoding() == PG_UTF8 ? NCHARS : 0x80;
 	const UColAttributeValue strength = ucol_getStrength(probe->collator);
 
 	if (strength > UCOL_TERTIARY)
 		return false;
-	elements->nlevels = strength - UCOL_PRIMARY + 1;
+	icu_keys->nstrengths = strength - UCOL_PRIMARY + 1;
 	for (int c = 0; c < NCHARS; c++)
-		elements->chars[c].kind = KIND_UNKNOWN;
-	link_sequences(elements, probe);
+		icu_keys->chars[c].kind = KIND_UNKNOWN;
+	link_sequences(icu_keys, probe);
 	for (int pass = 1; pass <= 2; pass++)	/* those of several weights find these the second time */
 	{
 		for (UChar c = 1; c < nchars; c++)
 		{
-			if ((elements->chars[c].kind & KIND_UNKNOWN) != 0 && !IS_MARK(c))
-				add_character(elements, probe, c);
+			if ((icu_keys->chars[c].kind & KIND_UNKNOWN) != 0 && !IS_MARK(c))
+				add_character(icu_keys, probe, c);
 		}
 	}
 	for (UChar c = 1; c < nchars; c++)
 	{
-		if (!character_agrees(elements, probe, c))
-			elements->chars[c].kind |= KIND_UNKNOWN;
+		if (!character_matches(icu_keys, probe, c))
+			icu_keys->chars[c].kind |= KIND_UNKNOWN;
 	}
-	try_pairs(elements, probe);
-	find_plain(elements);
-	return (elements->chars['a'].kind & KIND_UNKNOWN) == 0 &&
-		runs_agree(elements, probe, some_character(elements, KIND_SECOND)) &&
-		runs_agree(elements, probe, some_character(elements, KIND_THIRD)) &&
+	try_pairs(icu_keys, probe);
+	find_plain(icu_keys);
+	return (icu_keys->chars['a'].kind & KIND_UNKNOWN) == 0 &&
+		sequences_match(icu_keys, probe, any_character(icu_keys, KIND_SECOND)) &&
+		sequences_match(icu_keys, probe, any_character(icu_keys, KIND_THIRD)) &&
 		U_SUCCESS(probe->status);
 }
 
 static void
-make_tables(GsKeyElements *elements)
+make_tables(GsIcuKeys *icu_keys)
 {
-	Probe		probe = {.collator = gs_collation_collator(elements->collation)};
+	Probe		probe = {.collator = gs_collation_collator(icu_keys->collation)};
 
 	probe.status = U_ZERO_ERROR;
-	elements->chars = MemoryContextAllocZero(TopMemoryContext, sizeof(Character) * NCHARS);
-	elements->elements = MemoryContextAllocZero(TopMemoryContext,
-												sizeof(Element) * MAX_ELEMENTS * (NCHARS + 1));
+	icu_keys->chars = MemoryContextAllocZero(TopMemoryContext, sizeof(Character) * NCHARS);
+	icu_keys->icu_keys = MemoryContextAllocZero(TopMemoryContext,
+												sizeof(Element) * MAX_CES * (NCHARS + 1));
 	probe.iterator = ucol_openElements(probe.collator, NULL, 0, &probe.status);
-	elements->usable = U_SUCCESS(probe.status) && fill_tables(elements, &probe);
+	icu_keys->usable = U_SUCCESS(probe.status) && fill_tables(icu_keys, &probe);
 	if (probe.iterator != NULL)
 		ucol_closeElements(probe.iterator);
 }
 #endif
 
-GsKeyElements *
-gs_key_elements_of(Oid collation)
+GsIcuKeys *
+gs_icu_keys_lookup(Oid collation)
 {
 #ifdef USE_ICU
 	static HTAB *known = NULL;
-	GsKeyElements *elements;
+	GsIcuKeys *icu_keys;
 	bool		found;
 
 	if (!has_icu() || gs_collation_is_bytewise(collation) ||
@@ -696,46 +696,46 @@ gs_key_elements_of(Oid collation)
 		return NULL;
 	if (known == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(GsKeyElements)};
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(GsIcuKeys)};
 
 		known = hash_create("gpusort key elements", 8, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
-	elements = hash_search(known, &collation, HASH_ENTER, &found);
+	icu_keys = hash_search(known, &collation, HASH_ENTER, &found);
 	if (!found)
 	{
-		memset(elements, 0, sizeof(*elements));
-		elements->collation = collation;
+		memset(icu_keys, 0, sizeof(*icu_keys));
+		icu_keys->collation = collation;
 	}
-	return elements;
+	return icu_keys;
 #else
 	return NULL;
 #endif
 }
 
 bool
-gs_key_elements_are_known(GsKeyElements *elements)
+gs_icu_keys_are_ready(GsIcuKeys *icu_keys)
 {
 #ifdef USE_ICU
-	if (elements->chars == NULL)
-		make_tables(elements);
+	if (icu_keys->chars == NULL)
+		make_tables(icu_keys);
 #endif
-	return elements->usable;
+	return icu_keys->usable;
 }
 
 /* ---------------------------------------------------------------- what is asked */
 
 /* Are there tables?  They are made once they are worth it. */
 static inline bool
-has_tables(GsKeyElements *elements)
+has_tables(GsIcuKeys *icu_keys)
 {
-	if (likely(elements->usable))
+	if (likely(icu_keys->usable))
 		return true;
-	return elements->ntexts < TEXTS_BEFORE && ++elements->ntexts == TEXTS_BEFORE &&
-		gs_key_elements_are_known(elements);
+	return icu_keys->ntexts < TEXTS_BEFORE && ++icu_keys->ntexts == TEXTS_BEFORE &&
+		gs_icu_keys_are_ready(icu_keys);
 }
 
 bool
-gs_key_elements_is_foreign(const char *string, Size len)
+gs_icu_keys_is_unmapped(const char *string, Size len)
 {
 	for (Size i = 0; i < len; i++)
 	{
@@ -746,21 +746,21 @@ gs_key_elements_is_foreign(const char *string, Size len)
 }
 
 Size
-gs_key_elements_room(Size len)
+gs_icu_keys_max_bytes(Size len)
 {
 	/* an element has up to 5 bytes of the first level and 3 each of the others; 2 bytes have 3 */
 	return 17 * Min(len, LONG_TEXT) + 32;
 }
 
 bool
-gs_key_elements_key(GsKeyElements *elements, const char *string, Size len, bool whole,
+gs_icu_keys_key(GsIcuKeys *icu_keys, const char *string, Size len, bool whole,
 					char *out, Size *out_len)
 {
 	unsigned char *end;
 
-	if (len > LONG_TEXT || !has_tables(elements))
+	if (len > LONG_TEXT || !has_tables(icu_keys))
 		return false;
-	end = put_key(elements, string, len, whole ? elements->nlevels : 1, (unsigned char *) out);
+	end = put_key(icu_keys, string, len, whole ? icu_keys->nstrengths : 1, (unsigned char *) out);
 	if (end == NULL)
 		return false;
 	*out_len = end - (unsigned char *) out;
@@ -768,7 +768,7 @@ gs_key_elements_key(GsKeyElements *elements, const char *string, Size len, bool 
 }
 
 Size
-gs_key_elements_first_level(const char *key, Size len)
+gs_icu_keys_primary(const char *key, Size len)
 {
 	const char *end = memchr(key, LEVEL_END, len);
 
@@ -776,13 +776,13 @@ gs_key_elements_first_level(const char *key, Size len)
 }
 
 bool
-gs_key_elements_begin(GsKeyElements *elements, const char *string, Size len, uint64 *code)
+gs_icu_keys_prefix(GsIcuKeys *icu_keys, const char *string, Size len, uint64 *code)
 {
-	return has_tables(elements) && put_begin(elements, string, len, code);
+	return has_tables(icu_keys) && put_prefix(icu_keys, string, len, code);
 }
 
 uint64
-gs_key_elements_begin_of(uint64 key)
+gs_icu_keys_prefix_of_datum(uint64 key)
 {
 	for (int shift = 56; shift >= 0; shift -= 8)
 	{

@@ -68,7 +68,7 @@
 #define MANY_LETTERS	0xE1	/* 4 bytes follow */
 #define ENDED_BEFORE	0xEF
 #define ENDED		0xF0
-#define BEHIND_ALL	0xF1
+#define AFTER_ALL	0xF1
 
 /* Of a character whose weights are too many or too long. */
 #define NO_WEIGHTS	-1
@@ -80,7 +80,7 @@ typedef struct CharWeights
 	uint64		fourth;
 } CharWeights;
 
-struct GsKeyLevels
+struct GsLibcKeys
 {
 	Oid			collation;		/* hash key */
 	bool		usable;			/* the first level is as expected */
@@ -147,30 +147,30 @@ next_level(const unsigned char **at, const unsigned char *end)
 
 /* How many of the numbered weights are below one, and whether it is one of them. */
 static inline int
-count_below(const GsKeyLevels *levels, uint64 weight, bool *found)
+count_below(const GsLibcKeys *libc_keys, uint64 weight, bool *found)
 {
 	int			low = 0;
-	int			high = levels->nweights;
+	int			high = libc_keys->nweights;
 
 	while (low < high)
 	{
 		int			middle = (low + high) / 2;
 
-		if (levels->weights[middle] < weight)
+		if (libc_keys->weights[middle] < weight)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	*found = low < levels->nweights && levels->weights[low] == weight;
+	*found = low < libc_keys->nweights && libc_keys->weights[low] == weight;
 	return low;
 }
 
 /* Codes a weight; returns behind the code, which is no more than a byte longer. */
 static inline char *
-code_weight(const GsKeyLevels *levels, uint64 weight, char *out)
+code_weight(const GsLibcKeys *libc_keys, uint64 weight, char *out)
 {
 	bool		found;
-	int			nbelow = count_below(levels, weight, &found);
+	int			nbelow = count_below(libc_keys, weight, &found);
 
 	*out++ = 2 * nbelow + (found ? 2 : 1);
 	return found ? out : put_weight(out, weight);
@@ -181,7 +181,7 @@ static inline char *
 code_punctuation(char *out, uint32 nletters, bool behind_all, uint64 weight)
 {
 	if (behind_all)
-		*out++ = (char) BEHIND_ALL;
+		*out++ = (char) AFTER_ALL;
 	else if (nletters + 1 <= MOST_LETTERS)
 		*out++ = (char) (nletters + 1);
 	else
@@ -225,36 +225,36 @@ probe(char first, char second, locale_t locale, uint64 weights[2])
 }
 
 static void
-add_weight(GsKeyLevels *levels, uint64 weight)
+add_weight(GsLibcKeys *libc_keys, uint64 weight)
 {
 	bool		found;
-	int			place = count_below(levels, weight, &found);
+	int			place = count_below(libc_keys, weight, &found);
 
 	if (found)
 		return;
-	memmove(&levels->weights[place + 1], &levels->weights[place],
-			sizeof(uint64) * (levels->nweights - place));
-	levels->weights[place] = weight;
-	levels->nweights++;
+	memmove(&libc_keys->weights[place + 1], &libc_keys->weights[place],
+			sizeof(uint64) * (libc_keys->nweights - place));
+	libc_keys->weights[place] = weight;
+	libc_keys->nweights++;
 }
 
 /* Has a pair of characters the weights of the first level that each has alone? */
 static bool
-is_as_alone(const GsKeyLevels *levels, int i, int j, locale_t locale)
+is_context_free(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 {
 	uint64		weights[2];
 	int			n = probe(FIRST_CHAR + i, FIRST_CHAR + j, locale, weights);
 	int			at = 0;
 
-	if (levels->chars[i].first != 0 && (at >= n || weights[at++] != levels->chars[i].first))
+	if (libc_keys->chars[i].first != 0 && (at >= n || weights[at++] != libc_keys->chars[i].first))
 		return false;
-	if (levels->chars[j].first != 0 && (at >= n || weights[at++] != levels->chars[j].first))
+	if (libc_keys->chars[j].first != 0 && (at >= n || weights[at++] != libc_keys->chars[j].first))
 		return false;
 	return at == n;
 }
 
 static bool
-probe_first_level(GsKeyLevels *levels, locale_t locale)
+probe_primary(GsLibcKeys *libc_keys, locale_t locale)
 {
 	for (int i = 0; i < NCHARS; i++)
 	{
@@ -262,29 +262,29 @@ probe_first_level(GsKeyLevels *levels, locale_t locale)
 
 		if (probe(FIRST_CHAR + i, '\0', locale, weights) > 1)
 			weights[0] = 0;		/* as if it had none: it differs in pairs then */
-		levels->chars[i].first = weights[0];
+		libc_keys->chars[i].first = weights[0];
 		if (weights[0] != 0)
-			add_weight(levels, weights[0]);
+			add_weight(libc_keys, weights[0]);
 	}
-	if (levels->nweights == 0)
+	if (libc_keys->nweights == 0)
 		return false;
 	for (int i = 0; i < NCHARS; i++)
 	{
-		if (levels->chars[i].first != 0)
-			(void) code_weight(levels, levels->chars[i].first, &levels->codes[i]);
+		if (libc_keys->chars[i].first != 0)
+			(void) code_weight(libc_keys, libc_keys->chars[i].first, &libc_keys->codes[i]);
 		for (int j = 0; j < NCHARS; j++)
-			levels->together[i][j] = !is_as_alone(levels, i, j, locale);
+			libc_keys->together[i][j] = !is_context_free(libc_keys, i, j, locale);
 	}
 	return true;
 }
 
 /* Takes the weights of all levels from the key of one character, if they are as is expected. */
 static bool
-take_weights(GsKeyLevels *levels, int i, const unsigned char *key, Size len)
+take_weights(GsLibcKeys *libc_keys, int i, const unsigned char *key, Size len)
 {
 	const unsigned char *at = key;
 	const unsigned char *end = key + len;
-	CharWeights *weights = &levels->chars[i];
+	CharWeights *weights = &libc_keys->chars[i];
 	uint64		second;
 
 	if (next_weight(&at, end) != weights->first)
@@ -301,40 +301,40 @@ take_weights(GsKeyLevels *levels, int i, const unsigned char *key, Size len)
 		return false;
 	if (weights->first != 0)
 	{
-		if (levels->second == 0)
-			levels->second = second;
-		if (levels->third == 0 || weights->third < levels->third)
-			levels->third = weights->third;
+		if (libc_keys->second == 0)
+			libc_keys->second = second;
+		if (libc_keys->third == 0 || weights->third < libc_keys->third)
+			libc_keys->third = weights->third;
 	}
-	return second == 0 || second == levels->second;
+	return second == 0 || second == libc_keys->second;
 }
 
 /* The key of two simple characters as it should be. */
 static Size
-make_key(const GsKeyLevels *levels, const int chars[2], unsigned char *key)
+make_key(const GsLibcKeys *libc_keys, const int chars[2], unsigned char *key)
 {
 	char	   *out = (char *) key;
 
 	for (int i = 0; i < 2; i++)
-		out = put_weight(out, levels->chars[chars[i]].first);
+		out = put_weight(out, libc_keys->chars[chars[i]].first);
 	*out++ = LEVEL_END;
 	for (int i = 0; i < 2; i++)
-		out = put_weight(out, levels->chars[chars[i]].first == 0 ? 0 : levels->second);
+		out = put_weight(out, libc_keys->chars[chars[i]].first == 0 ? 0 : libc_keys->second);
 	*out++ = LEVEL_END;
 	for (int i = 0; i < 2; i++)
-		out = put_weight(out, levels->chars[chars[i]].third);
+		out = put_weight(out, libc_keys->chars[chars[i]].third);
 	*out++ = LEVEL_END;
 	for (int i = 0; i < 2; i++)
 	{
 		*out++ = LEVEL_END;
-		out = put_weight(out, levels->chars[chars[i]].fourth);
+		out = put_weight(out, libc_keys->chars[chars[i]].fourth);
 	}
 	return out - (char *) key;
 }
 
 /* Have two simple characters other weights together than each alone? */
 static bool
-are_linked(const GsKeyLevels *levels, int i, int j, locale_t locale)
+are_linked(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 {
 	const int	chars[2] = {i, j};
 	char		terminated[3] = {FIRST_CHAR + i, FIRST_CHAR + j, '\0'};
@@ -342,7 +342,7 @@ are_linked(const GsKeyLevels *levels, int i, int j, locale_t locale)
 	unsigned char expected[64];
 	Size		len = transform(terminated, key, sizeof(key), locale);
 
-	return len != make_key(levels, chars, expected) || memcmp(key, expected, len) != 0;
+	return len != make_key(libc_keys, chars, expected) || memcmp(key, expected, len) != 0;
 }
 
 /* Are two simple characters told apart by their codes? */
@@ -354,75 +354,75 @@ differ(const CharWeights *a, const CharWeights *b)
 
 /* Punctuation has to be less than all letters, on the fourth level. */
 static bool
-probe_whole(GsKeyLevels *levels, locale_t locale)
+probe_full(GsLibcKeys *libc_keys, locale_t locale)
 {
 	uint64		most_punctuation = 0;
 
-	levels->letters = PG_UINT64_MAX;
+	libc_keys->letters = PG_UINT64_MAX;
 	for (int i = 0; i < NCHARS; i++)
 	{
 		char		terminated[2] = {FIRST_CHAR + i, '\0'};
 		unsigned char key[256];
 		Size		len = transform(terminated, key, sizeof(key), locale);
 
-		levels->simple[i] = len < sizeof(key) && take_weights(levels, i, key, len);
-		for (int j = 0; j < i && levels->simple[i]; j++)
-			levels->simple[i] = !levels->simple[j] || differ(&levels->chars[i], &levels->chars[j]);
-		if (!levels->simple[i])
+		libc_keys->simple[i] = len < sizeof(key) && take_weights(libc_keys, i, key, len);
+		for (int j = 0; j < i && libc_keys->simple[i]; j++)
+			libc_keys->simple[i] = !libc_keys->simple[j] || differ(&libc_keys->chars[i], &libc_keys->chars[j]);
+		if (!libc_keys->simple[i])
 			continue;
-		if (levels->chars[i].first != 0)
-			levels->letters = Min(levels->letters, levels->chars[i].fourth);
+		if (libc_keys->chars[i].first != 0)
+			libc_keys->letters = Min(libc_keys->letters, libc_keys->chars[i].fourth);
 		else
-			most_punctuation = Max(most_punctuation, levels->chars[i].fourth);
+			most_punctuation = Max(most_punctuation, libc_keys->chars[i].fourth);
 	}
-	if (levels->second == 0 || most_punctuation >= levels->letters)
+	if (libc_keys->second == 0 || most_punctuation >= libc_keys->letters)
 		return false;
 	for (int i = 0; i < NCHARS; i++)
 	{
-		levels->kinds[i] = levels->chars[i].first == 0 ? KIND_PUNCTUATION :
-			levels->chars[i].third != levels->third ? KIND_NOT_LEAST : 0;
-		levels->linked[NO_CHAR][i] = !levels->simple[i];
+		libc_keys->kinds[i] = libc_keys->chars[i].first == 0 ? KIND_PUNCTUATION :
+			libc_keys->chars[i].third != libc_keys->third ? KIND_NOT_LEAST : 0;
+		libc_keys->linked[NO_CHAR][i] = !libc_keys->simple[i];
 		for (int j = 0; j < NCHARS; j++)
-			levels->linked[i][j] = !levels->simple[i] || !levels->simple[j] ||
-				are_linked(levels, i, j, locale);
+			libc_keys->linked[i][j] = !libc_keys->simple[i] || !libc_keys->simple[j] ||
+				are_linked(libc_keys, i, j, locale);
 	}
 	return true;
 }
 
-const GsKeyLevels *
-gs_key_levels_of(Oid collation, locale_t locale)
+const GsLibcKeys *
+gs_libc_keys_lookup(Oid collation, locale_t locale)
 {
 	static HTAB *known = NULL;
-	GsKeyLevels *levels;
+	GsLibcKeys *libc_keys;
 	bool		found;
 
 	if (known == NULL)
 	{
-		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(GsKeyLevels)};
+		HASHCTL		ctl = {.keysize = sizeof(Oid),.entrysize = sizeof(GsLibcKeys)};
 
 		known = hash_create("gpusort key levels", 8, &ctl, HASH_ELEM | HASH_BLOBS);
 	}
-	levels = hash_search(known, &collation, HASH_ENTER, &found);
+	libc_keys = hash_search(known, &collation, HASH_ENTER, &found);
 	if (!found)
 	{
-		memset(levels, 0, sizeof(*levels));
-		levels->collation = collation;
-		levels->usable = probe_first_level(levels, locale);
-		levels->whole = levels->usable && probe_whole(levels, locale);
+		memset(libc_keys, 0, sizeof(*libc_keys));
+		libc_keys->collation = collation;
+		libc_keys->usable = probe_primary(libc_keys, locale);
+		libc_keys->whole = libc_keys->usable && probe_full(libc_keys, locale);
 	}
-	return levels->usable ? levels : NULL;
+	return libc_keys->usable ? libc_keys : NULL;
 }
 
 bool
-gs_key_levels_are_whole(const GsKeyLevels *levels)
+gs_libc_keys_are_full(const GsLibcKeys *libc_keys)
 {
-	return levels->whole;
+	return libc_keys->whole;
 }
 
 /* ---------------------------------------------------------- of an ASCII text */
 
 Size
-gs_key_levels_ascii_room(Size len, bool whole)
+gs_libc_keys_max_ascii_bytes(Size len, bool whole)
 {
 	/* a character has 1 byte of the first level, 1 of the third, or 5 and 6 of punctuation */
 	return whole ? 11 * len + 16 : len;
@@ -430,7 +430,7 @@ gs_key_levels_ascii_room(Size len, bool whole)
 
 /* The second to the fourth level. */
 static char *
-code_ascii_rest(const GsKeyLevels *levels, const char *string, Size len, unsigned int kinds,
+encode_ascii_rest(const GsLibcKeys *libc_keys, const char *string, Size len, unsigned int kinds,
 				char *out)
 {
 	const bool	any_third = kinds & KIND_NOT_LEAST;
@@ -443,7 +443,7 @@ code_ascii_rest(const GsKeyLevels *levels, const char *string, Size len, unsigne
 	*out++ = any_third ? NOT_LEAST : ALL_LEAST;
 	for (Size i = 0; i < len && (any_third || any_punctuation); i++)
 	{
-		const CharWeights *weights = &levels->chars[string[i] - FIRST_CHAR];
+		const CharWeights *weights = &libc_keys->chars[string[i] - FIRST_CHAR];
 
 		if (weights->first != 0)
 			letters_end = i + 1;
@@ -454,7 +454,7 @@ code_ascii_rest(const GsKeyLevels *levels, const char *string, Size len, unsigne
 		*out++ = PART_END;
 	for (Size i = 0; i < len && any_punctuation; i++)
 	{
-		const CharWeights *weights = &levels->chars[string[i] - FIRST_CHAR];
+		const CharWeights *weights = &libc_keys->chars[string[i] - FIRST_CHAR];
 
 		if (weights->first != 0)
 			nletters++;
@@ -466,10 +466,10 @@ code_ascii_rest(const GsKeyLevels *levels, const char *string, Size len, unsigne
 }
 
 bool
-gs_key_levels_code_ascii(const GsKeyLevels *levels, const char *string, Size len,
+gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size len,
 						 bool whole, char *out, Size *out_len)
 {
-	const bool (*apart)[NCHARS] = whole ? levels->linked : levels->together;
+	const bool (*apart)[NCHARS] = whole ? libc_keys->linked : libc_keys->together;
 	char	   *start = out;
 	unsigned int before = NO_CHAR;
 	unsigned int kinds = 0;
@@ -481,14 +481,14 @@ gs_key_levels_code_ascii(const GsKeyLevels *levels, const char *string, Size len
 
 		if (c >= NCHARS || apart[before][c])
 			return false;
-		code = levels->codes[c];
+		code = libc_keys->codes[c];
 		*out = code;
 		out += code != 0;
-		kinds |= levels->kinds[c];
+		kinds |= libc_keys->kinds[c];
 		before = c;
 	}
 	if (whole)
-		out = code_ascii_rest(levels, string, len, kinds, out);
+		out = encode_ascii_rest(libc_keys, string, len, kinds, out);
 	*out_len = out - start;
 	return true;
 }
@@ -496,35 +496,35 @@ gs_key_levels_code_ascii(const GsKeyLevels *levels, const char *string, Size len
 /* ------------------------------------------------------- of what strxfrm() gave */
 
 Size
-gs_key_levels_key_room(Size len, bool whole)
+gs_libc_keys_max_key_bytes(Size len, bool whole)
 {
 	/* a weight of one byte may become two; one of the fourth level, with what parts it, 11 */
 	return whole ? 6 * len + 16 : 2 * len;
 }
 
 /* What a level has. */
-typedef struct LevelFacts
+typedef struct StrengthProperties
 {
 	Size		nweights;
 	bool		all_least;
-} LevelFacts;
+} StrengthProperties;
 
 /* The second or the third level, which should have a weight for each of the first. */
 static char *
-code_level(const unsigned char **at, const unsigned char *end, uint64 least, Size nfirst,
-		   LevelFacts *facts, char *out)
+encode_strength(const unsigned char **at, const unsigned char *end, uint64 least, Size nfirst,
+		   StrengthProperties *properties, char *out)
 {
 	const unsigned char *start = *at;
 	uint64		weight;
 
-	*facts = (LevelFacts)
+	*properties = (StrengthProperties)
 	{
 		.all_least = true
 	};
-	for (; (weight = next_weight(at, end)) != 0; facts->nweights++)
-		facts->all_least &= weight == least;
-	facts->all_least &= facts->nweights == nfirst;
-	if (facts->all_least)
+	for (; (weight = next_weight(at, end)) != 0; properties->nweights++)
+		properties->all_least &= weight == least;
+	properties->all_least &= properties->nweights == nfirst;
+	if (properties->all_least)
 		*out++ = ALL_LEAST;
 	else
 	{
@@ -552,7 +552,7 @@ next_fourth(const unsigned char **at, const unsigned char *end, bool *far)
 
 /* Have all letters a weight on the fourth level? */
 static bool
-fourth_is_full(const GsKeyLevels *levels, const unsigned char *at, const unsigned char *end,
+fourth_is_full(const GsLibcKeys *libc_keys, const unsigned char *at, const unsigned char *end,
 			   Size nletters)
 {
 	bool		far;
@@ -562,13 +562,13 @@ fourth_is_full(const GsKeyLevels *levels, const unsigned char *at, const unsigne
 	{
 		if (far)
 			return false;
-		nletters -= weight >= levels->letters;
+		nletters -= weight >= libc_keys->letters;
 	}
 	return nletters == 0 && at == end;
 }
 
 static char *
-code_fourth_level(const GsKeyLevels *levels, const unsigned char *at, const unsigned char *end,
+encode_quaternary(const GsLibcKeys *libc_keys, const unsigned char *at, const unsigned char *end,
 				  Size nall, bool before, char *out)
 {
 	uint32		nletters = 0;
@@ -577,7 +577,7 @@ code_fourth_level(const GsKeyLevels *levels, const unsigned char *at, const unsi
 
 	while ((weight = next_fourth(&at, end, &far)) != 0)
 	{
-		if (weight >= levels->letters)
+		if (weight >= libc_keys->letters)
 			nletters++;
 		else
 			out = code_punctuation(out, nletters, nletters == nall, weight);
@@ -610,36 +610,36 @@ is_less_than_without(const char *string, Size len)
 }
 
 Size
-gs_key_levels_code_key(const GsKeyLevels *levels, const char *key, Size len,
+gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
 					   const char *string, Size string_len, bool whole, char *out)
 {
 	const unsigned char *at = (const unsigned char *) key;
 	const unsigned char *end = at + len;
 	char	   *start = out;
 	Size		nfirst = 0;
-	LevelFacts	second;
-	LevelFacts	third;
+	StrengthProperties	second;
+	StrengthProperties	third;
 	uint64		weight;
 
 	for (; (weight = next_weight(&at, end)) != 0; nfirst++)
-		out = code_weight(levels, weight, out);
+		out = code_weight(libc_keys, weight, out);
 	if (!whole)
 		return out - start;
 	next_level(&at, end);
 	*out++ = PART_END;
-	out = code_level(&at, end, levels->second, nfirst, &second, out);
-	out = code_level(&at, end, levels->third, nfirst, &third, out);
+	out = encode_strength(&at, end, libc_keys->second, nfirst, &second, out);
+	out = encode_strength(&at, end, libc_keys->third, nfirst, &third, out);
 
 	/*
 	 * Letters that have accents, or several weights, or none on the fourth level,
 	 * are not all told apart by the levels before.  Texts that agree on
 	 * those are all of this kind or none: it is taken as it is.
 	 */
-	if (!second.all_least || third.nweights != nfirst || !fourth_is_full(levels, at, end, nfirst))
+	if (!second.all_least || third.nweights != nfirst || !fourth_is_full(libc_keys, at, end, nfirst))
 	{
 		memcpy(out, at, end - at);
 		return out + (end - at) - start;
 	}
-	out = code_fourth_level(levels, at, end, nfirst, is_less_than_without(string, string_len), out);
+	out = encode_quaternary(libc_keys, at, end, nfirst, is_less_than_without(string, string_len), out);
 	return out - start;
 }

@@ -129,7 +129,7 @@ put_byte(CodeBuffer *buffer, unsigned char byte)
 }
 
 static void
-put_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
+write_value_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
 {
 	memcpy(reserve(buffer, nbytes), data, nbytes);
 	buffer->len += nbytes;
@@ -156,7 +156,7 @@ put_numeric(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t
 {
 	unsigned char *to = reserve(buffer, nbytes + GS_NUMERIC_EXTRA_BYTES);
 
-	buffer->len += gs_numeric_put_code(data, nbytes, encoder->fixed_weight, to);
+	buffer->len += gs_numeric_write_code(data, nbytes, encoder->fixed_weight, to);
 }
 
 /* ------------------------------------------------------------ bit, varbit */
@@ -372,7 +372,7 @@ put_text(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nb
 			return false;
 		nbytes = key_len;
 	}
-	put_bytes(buffer, data, nbytes);
+	write_value_bytes(buffer, data, nbytes);
 	put_byte(buffer, 0);
 	return true;
 }
@@ -386,10 +386,10 @@ put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const c
 	if (encoder->kind == GS_KEY_ENUM && !gs_key_labels_find(&encoder->labels, &value, why_not))
 		return false;
 	if (gs_key_kind_is_by_value(encoder->kind))
-		gs_key_field_put(fields, record,
+		gs_key_field_write(fields, record,
 						 gs_key_value_code(encoder->kind, fields, &encoder->labels, value));
 	else
-		gs_key_fields_put(encoder->kind, fields, value, record);
+		gs_key_fields_write(encoder->kind, fields, value, record);
 	for (int i = 0; i < encoder->layout->nwords; i++)
 		put_word(buffer, record[i], encoder->word_bytes[i]);
 	return true;
@@ -481,7 +481,7 @@ init_fixed_width(Encoder *encoder, const GsKeyOrder *order)
 		encoder->word_bytes[layout->fields[i].word] = (64 - layout->fields[i].shift + 7) / 8;
 	encoder->layout = layout;
 	if (order->kind == GS_KEY_ENUM)
-		gs_key_labels_load(&encoder->labels, order->type);
+		gs_key_labels_read(&encoder->labels, order->type);
 }
 
 static Encoder *

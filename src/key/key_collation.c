@@ -82,11 +82,11 @@ struct GsKeyCollation
 	bool		deterministic;
 	locale_t	libc_locale;	/* NULL: the process's own */
 	bool		whole;			/* else the key has the first level only */
-	const GsKeyLevels *levels;	/* how it is coded; NULL: not at all */
+	const GsLibcKeys *libc_keys;	/* how it is coded; NULL: not at all */
 	ByteBuffer	transformed;	/* what it is coded of */
 #ifdef USE_ICU
 	UCollator  *collator;		/* NULL: of libc */
-	GsKeyElements *elements;	/* NULL: it makes all keys */
+	GsIcuKeys *icu_keys;	/* NULL: it makes all keys */
 	ByteBuffer	utf16;			/* the text for ICU */
 #endif
 	ByteBuffer	terminated;		/* the text for libc */
@@ -164,7 +164,7 @@ gs_key_collation_can_encode(Oid collation, char **why_not)
 }
 
 bool
-gs_key_collation_needs_proof(Oid collation)
+gs_key_collation_is_approximate(Oid collation)
 {
 	return is_libc(collation);
 }
@@ -216,19 +216,19 @@ gs_key_collation_create(Oid collation, bool whole)
 	{
 		result->libc_locale = gs_collation_libc_locale(collation);
 		if (!gpusort_collation_fault)
-			result->levels = gs_key_levels_of(collation, result->libc_locale);
-		if (whole && result->levels != NULL && !gs_key_levels_are_whole(result->levels))
-			result->levels = NULL;
+			result->libc_keys = gs_libc_keys_lookup(collation, result->libc_locale);
+		if (whole && result->libc_keys != NULL && !gs_libc_keys_are_full(result->libc_keys))
+			result->libc_keys = NULL;
 	}
 #ifdef USE_ICU
 	else
 	{
 		result->collator = gs_collation_collator(collation);
-		result->elements = gs_key_elements_of(collation);
+		result->icu_keys = gs_icu_keys_lookup(collation);
 	}
 	init_buffer(&result->utf16);
 #endif
-	if (libc ? result->levels == NULL : gpusort_collation_fault)
+	if (libc ? result->libc_keys == NULL : gpusort_collation_fault)
 		result->whole = true;
 	init_buffer(&result->transformed);
 	init_buffer(&result->terminated);
@@ -238,7 +238,7 @@ gs_key_collation_create(Oid collation, bool whole)
 }
 
 bool
-gs_key_collation_is_whole(const GsKeyCollation *collation)
+gs_key_collation_is_full(const GsKeyCollation *collation)
 {
 	return collation->whole;
 }
@@ -269,21 +269,21 @@ transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *k
 static Size
 make_libc_key(GsKeyCollation *collation, const char *string, Size len)
 {
-	const GsKeyLevels *levels = collation->levels;
+	const GsLibcKeys *libc_keys = collation->libc_keys;
 	bool		whole = collation->whole;
 	Size		key_len;
 
-	if (levels == NULL)
+	if (libc_keys == NULL)
 		return transform(collation, string, len, &collation->key);
-	reserve(&collation->key, gs_key_levels_ascii_room(len, whole));
-	if (gs_key_levels_code_ascii(levels, string, len, whole, collation->key.data, &key_len))
+	reserve(&collation->key, gs_libc_keys_max_ascii_bytes(len, whole));
+	if (gs_libc_keys_encode_ascii(libc_keys, string, len, whole, collation->key.data, &key_len))
 	{
 		collation->with_text = false;
 		return key_len;
 	}
 	key_len = transform(collation, string, len, &collation->transformed);
-	reserve(&collation->key, gs_key_levels_key_room(key_len, whole));
-	return gs_key_levels_code_key(levels, collation->transformed.data, key_len, string, len, whole,
+	reserve(&collation->key, gs_libc_keys_max_key_bytes(key_len, whole));
+	return gs_libc_keys_encode(libc_keys, collation->transformed.data, key_len, string, len, whole,
 								  collation->key.data);
 }
 
@@ -331,10 +331,10 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 	Size		key_len;
 	int32_t		utf16_len;
 
-	if (collation->elements != NULL)
+	if (collation->icu_keys != NULL)
 	{
-		reserve(&collation->key, gs_key_elements_room(len));
-		if (gs_key_elements_key(collation->elements, string, len, collation->whole,
+		reserve(&collation->key, gs_icu_keys_max_bytes(len));
+		if (gs_icu_keys_key(collation->icu_keys, string, len, collation->whole,
 								collation->key.data, &key_len))
 			return key_len;
 	}
@@ -352,7 +352,7 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 					 errmsg("ICU could not make a sort key")));
 		if (needed <= size)
 			return collation->whole ? needed - 1 :
-				gs_key_elements_first_level(collation->key.data, needed - 1);
+				gs_icu_keys_primary(collation->key.data, needed - 1);
 		reserve(&collation->key, (Size) needed + len);
 	}
 }

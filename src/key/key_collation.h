@@ -19,7 +19,7 @@ extern bool gs_key_collation_can_encode(Oid collation, char **why_not);
  * Must an order by these bytes be proven by comparing neighbours?  So it is
  * with all collations of libc that do not compare bytes anyway.
  */
-extern bool gs_key_collation_needs_proof(Oid collation);
+extern bool gs_key_collation_is_approximate(Oid collation);
 
 typedef struct GsKeyCollation GsKeyCollation;
 
@@ -28,10 +28,10 @@ typedef struct GsKeyCollation GsKeyCollation;
  * ereport what PostgreSQL reports of a locale that it cannot open.
  *
  * Not whole: equal keys may be of different texts, whose order is not known, if that is
- * cheaper.  gs_key_collation_is_whole() says what it came to.
+ * cheaper.  gs_key_collation_is_full() says what it came to.
  */
 extern GsKeyCollation *gs_key_collation_create(Oid collation, bool whole);
-extern bool gs_key_collation_is_whole(const GsKeyCollation *collation);
+extern bool gs_key_collation_is_full(const GsKeyCollation *collation);
 
 /*
  * The key of a string, valid until the next call.  But for their end, its bytes are

@@ -39,7 +39,7 @@ align_mask(char align)
 
 /* Makes the stretch that begins with attribute `first`; returns the first one after it. */
 static int
-make_stretch(const GsDeform *deform, GsDeformStretch *stretch, int first)
+make_segment(const GsDeform *deform, GsDeformSegment *stretch, int first)
 {
 	int			i;
 
@@ -108,11 +108,11 @@ gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 		deform->attributes[attnos[i] - 1].column = i;
 	}
 
-	deform->stretches = palloc(sizeof(GsDeformStretch) * (deform->nattributes + 1));
+	deform->segments = palloc(sizeof(GsDeformSegment) * (deform->nattributes + 1));
 	do
 	{
-		next = make_stretch(deform, &deform->stretches[nstretches++], next);
-	} while (!deform->stretches[nstretches - 1].is_last);
+		next = make_segment(deform, &deform->segments[nstretches++], next);
+	} while (!deform->segments[nstretches - 1].is_last);
 	return deform;
 }
 

@@ -37,7 +37,7 @@ typedef struct GsDeformWanted
  * A stretch of a tuple without NULLs: a run of attributes of fixed width, then a
  * run of variable width.  Either may be empty.
  */
-typedef struct GsDeformStretch
+typedef struct GsDeformSegment
 {
 	int			nwanted;
 	GsDeformWanted *wanted;
@@ -45,12 +45,12 @@ typedef struct GsDeformStretch
 	const GsDeformAttribute *variable;	/* the first of the second run */
 	int			nvariable;
 	bool		is_last;
-} GsDeformStretch;
+} GsDeformSegment;
 
 typedef struct GsDeform
 {
 	int			nattributes;
-	GsDeformStretch    *stretches;
+	GsDeformSegment    *segments;
 	GsDeformAttribute  *attributes;
 } GsDeform;
 
@@ -93,7 +93,7 @@ gs_deform_bytes(const GsDeformAttribute *attribute, const char *value)
 
 /* The same for one with a short header, as most are; 0 if it has none. */
 static inline uint32
-gs_deform_short_bytes(const GsDeformAttribute *attribute, const char *value)
+gs_deform_min_bytes(const GsDeformAttribute *attribute, const char *value)
 {
 	return attribute->len == -1 && VARATT_IS_1B(value) && !VARATT_IS_1B_E(value) ?
 		VARSIZE_1B(value) : 0;
@@ -114,7 +114,7 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 	const char *data = (const char *) tuple + tuple->t_hoff;
 	uint32		offset = 0;
 
-	for (const GsDeformStretch *stretch = deform->stretches;; stretch++)
+	for (const GsDeformSegment *stretch = deform->segments;; stretch++)
 	{
 		const int	residue = offset % MAXIMUM_ALIGNOF;
 		const GsDeformWanted *wanted = stretch->wanted;
@@ -128,7 +128,7 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 		offset += stretch->end[residue];
 		for (; variable < variable_end; variable++)
 		{
-			uint32		nbytes = gs_deform_short_bytes(variable, data + offset);
+			uint32		nbytes = gs_deform_min_bytes(variable, data + offset);
 
 			if (unlikely(nbytes == 0))
 			{

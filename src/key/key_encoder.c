@@ -59,8 +59,8 @@
  * to be late costs little then, while whole keys can cost three times PostgreSQL's sort
  * if only the first few were alike.
  */
-#define FIRST_CUT_QUESTION	10
-#define LAST_CUT_QUESTION	320
+#define FIRST_TRUNCATION_CHECK	10
+#define LAST_TRUNCATION_CHECK	320
 
 /*
  * So many texts of a column are counted, and they are few if no more of them differ: some
@@ -82,7 +82,7 @@ typedef struct KeyBytes
 	uint64		prefix;			/* the first eight, or all and zeros */
 	const char *data;			/* of more than eight */
 	uint32		len;
-	bool		apart;			/* data does not stand in the row: store it */
+	bool		separate;			/* data does not stand in the row: store it */
 } KeyBytes;
 
 typedef struct KeyColumn
@@ -96,9 +96,9 @@ typedef struct KeyColumn
 	AttrNumber	attno;
 	GsKeyField *field;			/* the first of its fields */
 	GsKeyLabels labels;			/* enum */
-	GsKeyAbbreviation *abbreviation;	/* if it is all that there is */
+	GsKeySortSupport *abbreviation;	/* if it is all that there is */
 	GsKeyCollation *collation;	/* text whose bytes are not the key */
-	bool		needs_proof;	/* text of such a collation */
+	bool		needs_verification;	/* text of such a collation */
 	GsKeyDictionary *dictionary;	/* text that has a code of it */
 	TextCount  *count;			/* text that is counted; NULL: not, or no more */
 	KeyBytes	bytes;			/* variable width: of the row at hand */
@@ -106,7 +106,7 @@ typedef struct KeyColumn
 	int			fixed_weight;	/* numeric: as the maker has it */
 } KeyColumn;
 
-struct GsSortKey
+struct GsKeyEncoder
 {
 	int			ncolumns;
 	AttrNumber	last_attno;
@@ -114,18 +114,18 @@ struct GsSortKey
 	MemoryContext value_context;	/* detoasted values of the loaded row */
 	bool		value_context_used;
 	bool		direct;			/* no value has to be fetched or looked up */
-	int			first_tied;		/* see gs_sort_key_first_tied() */
-	bool		needs_proof;	/* see gs_sort_key_needs_proof() */
+	int			first_tied;		/* see gs_key_encoder_first_tied() */
+	bool		needs_verification;	/* see gs_key_encoder_is_approximate() */
 	bool		can_have_dictionaries;	/* and would not need one then */
 	int			nuncounted;		/* columns of which it is not known whether texts are few;
 								 * -1: they are not, or nobody wants to know */
 	bool		texts_are_many; /* for a dictionary */
-	bool		can_confirm;	/* see gs_sort_key_can_confirm() */
-	bool		may_be_poor;	/* see gs_sort_key_keep_poor() */
-	bool		may_cut;		/* long keys, to GS_SORT_KEY_CUT */
-	uint64		ncut;
-	uint64		next_cut_question;	/* at so many */
-	hyperLogLogState cut_keys;	/* how many of them differ, once there are any */
+	bool		can_confirm;	/* see gs_key_encoder_can_confirm() */
+	bool		may_be_low_cardinality;	/* see gs_key_encoder_keep_low_cardinality() */
+	bool		may_truncate;		/* long keys, to GS_SORT_KEY_CUT */
+	uint64		ntruncated;
+	uint64		next_truncation_check;	/* at so many */
+	hyperLogLogState truncated_keys;	/* how many of them differ, once there are any */
 	GsDeform   *deform;			/* finds the columns in a tuple; NULL: the slot does */
 	GsDeform   *first_deform;	/* the same, of the first column only */
 	Datum	   *values;			/* the sort columns of the row at hand */
@@ -143,28 +143,28 @@ static void add_to_layout(GsKeyLayout *layout, GsKeyKind kind, bool bijective_fl
 static bool
 column_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending, char **why_not)
 {
-	GsKeyAbbreviation *abbreviation;
+	GsKeySortSupport *abbreviation;
 
 	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
 								 order, descending, why_not))
 		return true;
 	/* under libc no text is abbreviated, and to ask would open the locale */
-	if (OidIsValid(column->collation) ? gs_key_collation_needs_proof(column->collation) :
+	if (OidIsValid(column->collation) ? gs_key_collation_is_approximate(column->collation) :
 		type_is_collatable(column->type))
 		return false;
-	abbreviation = gs_key_abbreviation_create(column->sort_operator, column->collation);
+	abbreviation = gs_key_sortsupport_create(column->sort_operator, column->collation);
 	if (abbreviation == NULL)
 		return false;
 	order->kind = GS_KEY_ABBREVIATED;
 	order->type = column->type;
 	order->collation = InvalidOid;
 	order->element = NULL;
-	order->approximate = gs_key_abbreviation_is_approximate(abbreviation);
+	order->approximate = gs_key_sortsupport_is_approximate(abbreviation);
 	return true;
 }
 
 bool
-gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not)
+gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not)
 {
 	int			nfields = 0;
 
@@ -202,7 +202,7 @@ order_is_of_libc(const GsKeyOrder *order)
 {
 	for (; order != NULL; order = order->element)
 	{
-		if (OidIsValid(order->collation) && gs_key_collation_needs_proof(order->collation))
+		if (OidIsValid(order->collation) && gs_key_collation_is_approximate(order->collation))
 			return true;
 	}
 	return false;
@@ -210,7 +210,7 @@ order_is_of_libc(const GsKeyOrder *order)
 
 /* Does it need a proof? */
 static bool
-order_needs_proof(const GsKeyOrder *order)
+order_is_approximate(const GsKeyOrder *order)
 {
 	return order->approximate || order_is_of_libc(order);
 }
@@ -220,7 +220,7 @@ static bool
 text_needs_proof(const GsKeyOrder *order)
 {
 	return (order->kind == GS_KEY_TEXT || order->kind == GS_KEY_BPCHAR ||
-			order->kind == GS_KEY_NAME) && order_needs_proof(order);
+			order->kind == GS_KEY_NAME) && order_is_approximate(order);
 }
 
 /* Has one of the columns an order of some kind? */
@@ -240,19 +240,19 @@ any_order(const GsSortColumn *columns, int ncolumns, bool (*is) (const GsKeyOrde
 }
 
 bool
-gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns)
+gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns)
 {
-	return any_order(columns, ncolumns, order_needs_proof);
+	return any_order(columns, ncolumns, order_is_approximate);
 }
 
 bool
-gs_sort_key_uses_libc(const GsSortColumn *columns, int ncolumns)
+gs_key_encoder_uses_libc(const GsSortColumn *columns, int ncolumns)
 {
 	return any_order(columns, ncolumns, order_is_of_libc);
 }
 
 bool
-gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns)
+gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns)
 {
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -268,7 +268,7 @@ gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns)
 }
 
 double
-gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
+gs_key_columns_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
 {
 	double		nbytes = 0;
 
@@ -364,15 +364,15 @@ is_decodable(const KeyColumn *column)
  * mostly few are tied, or they are equal.
  */
 static void
-choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
+choose_code(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 			const GsSortColumn *plan, bool whole, bool use_dictionary)
 {
 	bool		abbreviate = order->kind == GS_KEY_ABBREVIATED;
 
 	column->kind = order->kind;
 	column->value_kind = order->kind;
-	column->needs_proof = text_needs_proof(order);
-	if (use_dictionary && column->needs_proof)
+	column->needs_verification = text_needs_proof(order);
+	if (use_dictionary && column->needs_verification)
 	{
 		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation,
 													  order->kind == GS_KEY_NAME);
@@ -380,21 +380,21 @@ choose_code(GsSortKey *key, KeyColumn *column, const GsKeyOrder *order,
 		return;
 	}
 	if (OidIsValid(order->collation) && !whole && order->kind != GS_KEY_NAME)
-		abbreviate = key->may_cut && !gpusort_collation_fault;
+		abbreviate = key->may_truncate && !gpusort_collation_fault;
 	if (abbreviate)
-		column->abbreviation = gs_key_abbreviation_create(plan->sort_operator, plan->collation);
+		column->abbreviation = gs_key_sortsupport_create(plan->sort_operator, plan->collation);
 	if (column->abbreviation != NULL)
 	{
 		column->kind = GS_KEY_ABBREVIATED;
 		if (OidIsValid(order->collation))
-			gs_key_abbreviation_of_texts(column->abbreviation, order->collation,
+			gs_key_sortsupport_use_text(column->abbreviation, order->collation,
 										 order->kind == GS_KEY_BPCHAR);
 	}
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, whole);
-	key->can_confirm = order->approximate && !key->needs_proof;
-	key->needs_proof |= order_needs_proof(order);
-	key->can_have_dictionaries &= column->needs_proof || !order_needs_proof(order);
+	key->can_confirm = order->approximate && !key->needs_verification;
+	key->needs_verification |= order_is_approximate(order);
+	key->can_have_dictionaries &= column->needs_verification || !order_is_approximate(order);
 }
 
 /* What a column, or the domain that its values are of, declares of them; -1: nothing. */
@@ -420,14 +420,14 @@ static bool
 leaves_ties(const KeyColumn *column)
 {
 	return column->abbreviation != NULL ||
-		(column->collation != NULL && !gs_key_collation_is_whole(column->collation));
+		(column->collation != NULL && !gs_key_collation_is_full(column->collation));
 }
 
-static GsSortKey *
-create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole, bool may_cut,
+static GsKeyEncoder *
+create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole, bool may_truncate,
 		   bool use_dictionaries)
 {
-	GsSortKey  *key = palloc(sizeof(GsSortKey));
+	GsKeyEncoder  *key = palloc(sizeof(GsKeyEncoder));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
 	bool		keys_only;
 
@@ -439,15 +439,15 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 	key->value_context_used = false;
 	key->direct = true;
 	key->first_tied = -1;
-	key->needs_proof = false;
+	key->needs_verification = false;
 	key->can_have_dictionaries = true;
 	key->nuncounted = -1;
 	key->texts_are_many = false;
 	key->can_confirm = false;
-	key->may_be_poor = false;
-	key->may_cut = may_cut;
-	key->ncut = 0;
-	key->next_cut_question = FIRST_CUT_QUESTION;
+	key->may_be_low_cardinality = false;
+	key->may_truncate = may_truncate;
+	key->ntruncated = 0;
+	key->next_truncation_check = FIRST_TRUNCATION_CHECK;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
@@ -469,7 +469,7 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 		column->attno = columns[i].attno;
 		key->last_attno = Max(key->last_attno, column->attno);
 		if (column->kind == GS_KEY_ENUM)
-			gs_key_labels_load(&column->labels, order.type);
+			gs_key_labels_read(&column->labels, order.type);
 		gs_key_layout_add_column(&key->layout, descending, columns[i].nulls_first);
 		keys_only = ncolumns == 1 && desc->natts == 1 && is_decodable(column);
 		add_to_layout(&key->layout, column->kind, keys_only);
@@ -494,33 +494,33 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 	return key;
 }
 
-GsSortKey *
-gs_sort_key_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
+GsKeyEncoder *
+gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole)
 {
 	return create_key(columns, ncolumns, desc, whole, !whole, false);
 }
 
-GsSortKey *
-gs_sort_key_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-						const GsSortKey *before)
+GsKeyEncoder *
+gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+						const GsKeyEncoder *before)
 {
-	const bool	few = gs_sort_key_texts_are_few(before);
-	GsSortKey  *key;
+	const bool	few = gs_key_encoder_texts_are_few(before);
+	GsKeyEncoder  *key;
 
 	if (few || before->texts_are_many)
-		return create_key(columns, ncolumns, desc, !before->may_cut, before->may_cut, few);
+		return create_key(columns, ncolumns, desc, !before->may_truncate, before->may_truncate, few);
 	key = create_key(columns, ncolumns, desc, false, false, false);
 	if (before->nuncounted > 0)
-		gs_sort_key_look_for_few(key);
+		gs_key_encoder_look_for_few(key);
 	return key;
 }
 
-GsSortKey *
-gs_sort_key_create_twin(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-						const GsSortKey *of)
+GsKeyEncoder *
+gs_key_encoder_create_twin(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+						const GsKeyEncoder *of)
 {
-	GsSortKey  *key = create_key(columns, ncolumns, desc, true, false,
-								 gs_sort_key_dictionary_texts(of) > 0);
+	GsKeyEncoder  *key = create_key(columns, ncolumns, desc, true, false,
+								 gs_key_encoder_dictionary_texts(of) > 0);
 
 	for (int i = 0; i < key->ncolumns; i++)
 	{
@@ -538,24 +538,24 @@ gs_sort_key_create_twin(const GsSortColumn *columns, int ncolumns, TupleDesc des
 
 /* How the key of a column is made, as far as that is a choice. */
 static unsigned char
-way_of_column(const GsSortKey *key, int i)
+encoding_of_column(const GsKeyEncoder *key, int i)
 {
 	const KeyColumn *column = &key->columns[i];
 
 	return (column->abbreviation != NULL ? 1 : 0) |
-		(column->collation != NULL && gs_key_collation_is_whole(column->collation) ? 2 : 0) |
-		(key->may_cut && key->layout.columns[i].variable ? 4 : 0);
+		(column->collation != NULL && gs_key_collation_is_full(column->collation) ? 2 : 0) |
+		(key->may_truncate && key->layout.columns[i].variable ? 4 : 0);
 }
 
 uint64
-gs_sort_key_form(const GsSortKey *key)
+gs_key_encoder_fingerprint(const GsKeyEncoder *key)
 {
 	uint64		hash = 0;
 
 	for (int i = 0; i < key->layout.ncolumns; i++)
 	{
 		const KeyColumn *column = &key->columns[i];
-		const unsigned char way = way_of_column(key, i);
+		const unsigned char way = encoding_of_column(key, i);
 
 		hash = hash_bytes_extended(&way, sizeof(way), hash);
 		hash = gs_key_labels_hash(&column->labels, hash);
@@ -566,13 +566,13 @@ gs_sort_key_form(const GsSortKey *key)
 }
 
 GsKeyLayout *
-gs_sort_key_layout(GsSortKey *key)
+gs_key_encoder_layout(GsKeyEncoder *key)
 {
 	return &key->layout;
 }
 
 bool
-gs_sort_key_is_cheap(const GsSortKey *key)
+gs_key_encoder_is_cheap(const GsKeyEncoder *key)
 {
 	for (int i = 0; i < key->ncolumns; i++)
 	{
@@ -586,19 +586,19 @@ gs_sort_key_is_cheap(const GsSortKey *key)
 }
 
 bool
-gs_sort_key_is_direct(const GsSortKey *key)
+gs_key_encoder_is_direct(const GsKeyEncoder *key)
 {
 	return key->direct;
 }
 
 int
-gs_sort_key_first_tied(const GsSortKey *key)
+gs_key_encoder_first_tied(const GsKeyEncoder *key)
 {
 	return key->first_tied;
 }
 
 void
-gs_sort_key_tie_from(GsSortKey *key, int column)
+gs_key_encoder_tie_from(GsKeyEncoder *key, int column)
 {
 	if (key->first_tied < 0 || column < key->first_tied)
 		key->first_tied = column;
@@ -606,47 +606,47 @@ gs_sort_key_tie_from(GsSortKey *key, int column)
 }
 
 void
-gs_sort_key_keep_poor(GsSortKey *key)
+gs_key_encoder_keep_low_cardinality(GsKeyEncoder *key)
 {
-	key->may_be_poor = true;
+	key->may_be_low_cardinality = true;
 }
 
 void
-gs_sort_key_keep_whole(GsSortKey *key)
+gs_key_encoder_keep_full(GsKeyEncoder *key)
 {
-	key->may_cut = false;
+	key->may_truncate = false;
 }
 
 bool
-gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last)
+gs_key_encoder_prefix_is_poor(GsKeyEncoder *key, bool at_last)
 {
-	const uint64 question = key->next_cut_question;
+	const uint64 question = key->next_truncation_check;
 
 	if (key->first_tied >= 0 && key->columns[key->first_tied].abbreviation != NULL &&
-		gs_key_abbreviation_is_short(key->columns[key->first_tied].abbreviation))
+		gs_key_sortsupport_prefix_is_short(key->columns[key->first_tied].abbreviation))
 		return true;
-	if (question > LAST_CUT_QUESTION ||
-		(key->ncut < question && !(at_last && question == LAST_CUT_QUESTION)))
+	if (question > LAST_TRUNCATION_CHECK ||
+		(key->ntruncated < question && !(at_last && question == LAST_TRUNCATION_CHECK)))
 		return false;
-	key->next_cut_question *= 2;
-	return estimateHyperLogLog(&key->cut_keys) < key->ncut / 2.0;
+	key->next_truncation_check *= 2;
+	return estimateHyperLogLog(&key->truncated_keys) < key->ntruncated / 2.0;
 }
 
 bool
-gs_sort_key_needs_proof(const GsSortKey *key)
+gs_key_encoder_is_approximate(const GsKeyEncoder *key)
 {
-	return key->needs_proof;
+	return key->needs_verification;
 }
 
 void
-gs_sort_key_look_for_few(GsSortKey *key)
+gs_key_encoder_look_for_few(GsKeyEncoder *key)
 {
-	if (!key->needs_proof || !key->can_have_dictionaries || gpusort_collation_fault)
+	if (!key->needs_verification || !key->can_have_dictionaries || gpusort_collation_fault)
 		return;
 	key->nuncounted = 0;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		if (key->columns[i].needs_proof)
+		if (key->columns[i].needs_verification)
 		{
 			key->columns[i].count = palloc0(sizeof(TextCount));
 			initHyperLogLog(&key->columns[i].count->distinct, 10);
@@ -656,19 +656,19 @@ gs_sort_key_look_for_few(GsSortKey *key)
 }
 
 bool
-gs_sort_key_texts_are_few(const GsSortKey *key)
+gs_key_encoder_texts_are_few(const GsKeyEncoder *key)
 {
 	return key->nuncounted == 0;
 }
 
 bool
-gs_sort_key_texts_are_many(const GsSortKey *key)
+gs_key_encoder_texts_are_many(const GsKeyEncoder *key)
 {
 	return key->texts_are_many;
 }
 
 int
-gs_sort_key_dictionary_texts(const GsSortKey *key)
+gs_key_encoder_dictionary_texts(const GsKeyEncoder *key)
 {
 	int			ntexts = 0;
 
@@ -681,13 +681,13 @@ gs_sort_key_dictionary_texts(const GsSortKey *key)
 }
 
 bool
-gs_sort_key_can_confirm(const GsSortKey *key)
+gs_key_encoder_can_confirm(const GsKeyEncoder *key)
 {
 	return key->can_confirm;
 }
 
 bool
-gs_sort_key_confirms(const GsSortKey *key, const uint64 *before, const uint64 *record)
+gs_key_encoder_confirms(const GsKeyEncoder *key, const uint64 *before, const uint64 *record)
 {
 	const KeyColumn *column = &key->columns[key->first_tied];
 	const int	nwords = key->layout.nwords;
@@ -700,12 +700,12 @@ gs_sort_key_confirms(const GsSortKey *key, const uint64 *before, const uint64 *r
 		return false;
 	if (before[word] == record[word])
 		return true;			/* tied: the engine has compared the rows */
-	order = gs_key_abbreviation_compare(column->abbreviation, before[word], record[word]);
+	order = gs_key_sortsupport_compare(column->abbreviation, before[word], record[word]);
 	return key->layout.columns[key->first_tied].descending ? order > 0 : order < 0;
 }
 
 const char *
-gs_sort_key_disproof(const GsSortKey *key)
+gs_key_encoder_disproof(const GsKeyEncoder *key)
 {
 	return key->can_confirm ? "the type compares abbreviated keys in another order" :
 		"strxfrm() and strcoll() disagree";
@@ -722,9 +722,9 @@ fits_prefix(const KeyBytes *bytes)
 
 /* Is the beginning of a value the beginning of its key? */
 static inline bool
-beginning_will_do(const GsSortKey *key, const KeyColumn *column)
+prefix_suffices(const GsKeyEncoder *key, const KeyColumn *column)
 {
-	return key->may_cut && column->maker == NULL && column->collation == NULL &&
+	return key->may_truncate && column->maker == NULL && column->collation == NULL &&
 		(column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA);
 }
 
@@ -737,12 +737,12 @@ must_be_fetched(const struct varlena *value)
 
 /* Fetches it, as much of it as is wanted. */
 static struct varlena *
-fetch_value(GsSortKey *key, const KeyColumn *column, struct varlena *value)
+fetch_value(GsKeyEncoder *key, const KeyColumn *column, struct varlena *value)
 {
 	MemoryContext old = MemoryContextSwitchTo(key->value_context);
 
 	/* one byte more than a key has says that it is cut */
-	value = beginning_will_do(key, column) ?
+	value = prefix_suffices(key, column) ?
 		pg_detoast_datum_slice(value, 0, GS_SORT_KEY_CUT + 1) : pg_detoast_datum_packed(value);
 	MemoryContextSwitchTo(old);
 	key->value_context_used = true;
@@ -751,7 +751,7 @@ fetch_value(GsSortKey *key, const KeyColumn *column, struct varlena *value)
 
 /* Makes the code of a value that has been fetched. */
 static bool
-make_bytes(GsSortKey *key, KeyColumn *column, struct varlena *value, const char **why_not)
+make_bytes(GsKeyEncoder *key, KeyColumn *column, struct varlena *value, const char **why_not)
 {
 	KeyBytes   *bytes = &column->bytes;
 	MemoryContext old = MemoryContextSwitchTo(key->value_context);
@@ -760,18 +760,18 @@ make_bytes(GsSortKey *key, KeyColumn *column, struct varlena *value, const char 
 
 	MemoryContextSwitchTo(old);
 	key->value_context_used = true;
-	bytes->apart = true;
+	bytes->separate = true;
 	return made;
 }
 
 /* Finds or makes the bytes of a value of variable width, fetching it if need be. */
 static bool
-find_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
+find_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char **why_not)
 {
 	KeyBytes   *bytes = &column->bytes;
 	struct varlena *value;
 
-	bytes->apart = false;
+	bytes->separate = false;
 	if (column->value_kind == GS_KEY_NAME)
 	{
 		bytes->data = NameStr(*DatumGetName(datum));
@@ -783,7 +783,7 @@ find_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 	if (must_be_fetched(value))
 	{
 		value = fetch_value(key, column, value);
-		bytes->apart = true;
+		bytes->separate = true;
 	}
 	if (column->maker != NULL)
 		return make_bytes(key, column, value, why_not);
@@ -796,7 +796,7 @@ find_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 
 /* Counts the text at hand, and at the last one says whether few differ. */
 static pg_noinline void
-count_text(GsSortKey *key, KeyColumn *column)
+count_text(GsKeyEncoder *key, KeyColumn *column)
 {
 	TextCount  *count = column->count;
 
@@ -815,7 +815,7 @@ count_text(GsSortKey *key, KeyColumn *column)
 
 /* Loads the bytes that are the key of a value of variable width. */
 static bool
-load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
+read_value_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char **why_not)
 {
 	KeyBytes   *bytes = &column->bytes;
 
@@ -828,7 +828,7 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 		if (!gs_key_collation_key(column->collation, bytes->data, bytes->len,
 								  &bytes->data, &bytes->len, why_not))
 			return false;
-		bytes->apart = true;
+		bytes->separate = true;
 	}
 	bytes->prefix = gs_load_prefix((const unsigned char *) bytes->data, bytes->len);
 	return true;
@@ -836,7 +836,7 @@ load_bytes(GsSortKey *key, KeyColumn *column, Datum datum, const char **why_not)
 
 /* The same for a numeric whose code is all in the prefix, as most are.  False: it is not. */
 static inline bool
-load_word(KeyColumn *column, Datum datum)
+read_word(KeyColumn *column, Datum datum)
 {
 	const struct varlena *value = (const struct varlena *) DatumGetPointer(datum);
 
@@ -850,16 +850,16 @@ load_word(KeyColumn *column, Datum datum)
 
 /* Puts the code in place of the value. */
 static bool
-load_abbreviation(const GsSortKey *key, KeyColumn *column, Datum *value, const char **why_not)
+read_abbreviation(const GsKeyEncoder *key, KeyColumn *column, Datum *value, const char **why_not)
 {
-	*value = UInt64GetDatum(gs_key_abbreviation_code(column->abbreviation, *value));
-	*why_not = gs_key_abbreviation_reason_not(column->abbreviation);
-	return *why_not == NULL || key->may_be_poor;
+	*value = UInt64GetDatum(gs_key_sortsupport_code(column->abbreviation, *value));
+	*why_not = gs_key_sortsupport_reason_not(column->abbreviation);
+	return *why_not == NULL || key->may_be_low_cardinality;
 }
 
 /* Puts the code of a dictionary in place of a text. */
 static bool
-load_dictionary_code(GsSortKey *key, KeyColumn *column, Datum *value, const char **why_not)
+load_dictionary_code(GsKeyEncoder *key, KeyColumn *column, Datum *value, const char **why_not)
 {
 	uint64		code;
 
@@ -883,14 +883,14 @@ source_tuple(const GsRowSource *source)
 
 /* Are the sort columns to be found in the tuple?  Else its slot does it, or has done it. */
 static inline bool
-deforms_tuple(const GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
+deforms_tuple(const GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source)
 {
 	return slot->tts_nvalid < key->last_attno && source->body != NULL && key->deform != NULL;
 }
 
 /* Finds the sort columns of the slot's row. */
 static void
-find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
+find_values(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source)
 {
 	if (deforms_tuple(key, slot, source) &&
 		gs_deform(key->deform, source_tuple(source), key->values, key->nulls))
@@ -905,7 +905,7 @@ find_values(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source)
 
 /* Forgets what was fetched for the row before. */
 static inline void
-forget_values(GsSortKey *key)
+reset_values(GsKeyEncoder *key)
 {
 	if (key->value_context_used)
 	{
@@ -916,7 +916,7 @@ forget_values(GsSortKey *key)
 
 /* Fetches or looks up the value found for a column, if it is of a kind that needs it. */
 static inline bool
-load_column(GsSortKey *key, int colno, const char **why_not)
+read_column(GsKeyEncoder *key, int colno, const char **why_not)
 {
 	KeyColumn  *column = &key->columns[colno];
 
@@ -927,31 +927,31 @@ load_column(GsSortKey *key, int colno, const char **why_not)
 	if (column->dictionary != NULL)
 		return load_dictionary_code(key, column, &key->values[colno], why_not);
 	if (column->kind == GS_KEY_ABBREVIATED)
-		return load_abbreviation(key, column, &key->values[colno], why_not);
+		return read_abbreviation(key, column, &key->values[colno], why_not);
 	if (key->layout.columns[colno].variable)
-		return load_word(column, key->values[colno]) ||
-			load_bytes(key, column, key->values[colno], why_not);
+		return read_word(column, key->values[colno]) ||
+			read_value_bytes(key, column, key->values[colno], why_not);
 	return true;
 }
 
 /* Cuts a long key; the comparator has its ties from now on, and the columns after it. */
 static pg_noinline void
-cut_bytes(GsSortKey *key, int colno)
+truncate_key(GsKeyEncoder *key, int colno)
 {
 	KeyBytes   *bytes = &key->columns[colno].bytes;
 
-	if (key->ncut++ == 0)
+	if (key->ntruncated++ == 0)
 	{
 		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(key));
 
-		initHyperLogLog(&key->cut_keys, 10);
+		initHyperLogLog(&key->truncated_keys, 10);
 		MemoryContextSwitchTo(old);
-		if (beginning_will_do(key, &key->columns[colno]))
-			key->next_cut_question = LAST_CUT_QUESTION;
+		if (prefix_suffices(key, &key->columns[colno]))
+			key->next_truncation_check = LAST_TRUNCATION_CHECK;
 	}
 	bytes->len = GS_SORT_KEY_CUT;
-	if (key->next_cut_question <= LAST_CUT_QUESTION)
-		addHyperLogLog(&key->cut_keys,
+	if (key->next_truncation_check <= LAST_TRUNCATION_CHECK)
+		addHyperLogLog(&key->truncated_keys,
 					   hash_bytes((const unsigned char *) bytes->data, GS_SORT_KEY_CUT));
 	key->ncolumns = colno + 1;
 	key->layout.ndecisive = colno + 1;
@@ -960,34 +960,34 @@ cut_bytes(GsSortKey *key, int colno)
 
 /* How many bytes of the key of a column go behind the row, once it is loaded. */
 static inline size_t
-bytes_apart(GsSortKey *key, int colno)
+separate_bytes(GsKeyEncoder *key, int colno)
 {
 	const KeyBytes *bytes = &key->columns[colno].bytes;
 
 	if (key->nulls[colno] || !key->layout.columns[colno].variable)
 		return 0;
-	if (bytes->len > GS_SORT_KEY_CUT && key->may_cut)
-		cut_bytes(key, colno);
-	return bytes->apart && !fits_prefix(bytes) ? bytes->len : 0;
+	if (bytes->len > GS_SORT_KEY_CUT && key->may_truncate)
+		truncate_key(key, colno);
+	return bytes->separate && !fits_prefix(bytes) ? bytes->len : 0;
 }
 
 /* Loads the values that were found. */
 static inline bool
-load_values(GsSortKey *key, size_t *extra_bytes, const char **why_not)
+load_values(GsKeyEncoder *key, size_t *extra_bytes, const char **why_not)
 {
 	*extra_bytes = 0;
-	forget_values(key);
+	reset_values(key);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		if (!load_column(key, i, why_not))
+		if (!read_column(key, i, why_not))
 			return false;
-		*extra_bytes += bytes_apart(key, i);
+		*extra_bytes += separate_bytes(key, i);
 	}
 	return true;
 }
 
 bool
-gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
+gs_key_encoder_read(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source,
 				 size_t *extra_bytes, const char **why_not)
 {
 	find_values(key, slot, source);
@@ -996,7 +996,7 @@ gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source
 
 /* Finds those of a stored row. */
 static void
-find_values_of_row(GsSortKey *key, const GsRowSource *source)
+find_values_of_row(GsKeyEncoder *key, const GsRowSource *source)
 {
 	HeapTupleData tuple = {
 		.t_len = source->nbytes + MINIMAL_TUPLE_OFFSET,.t_data = source_tuple(source)
@@ -1011,7 +1011,7 @@ find_values_of_row(GsSortKey *key, const GsRowSource *source)
 }
 
 bool
-gs_sort_key_load_row(GsSortKey *key, const GsRowSource *source, size_t *extra_bytes,
+gs_key_encoder_load_row(GsKeyEncoder *key, const GsRowSource *source, size_t *extra_bytes,
 					 const char **why_not)
 {
 	find_values_of_row(key, source);
@@ -1025,7 +1025,7 @@ gs_sort_key_load_row(GsSortKey *key, const GsRowSource *source, size_t *extra_by
  * from the row.  *extra is where bytes that do not stand in the row go.
  */
 static void
-put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
+write_value_bytes(GsKeyEncoder *key, int colno, const GsRowSource *source,
 		  char *row, char **extra, uint64 *record)
 {
 	KeyColumn  *column = &key->columns[colno];
@@ -1033,7 +1033,7 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 	KeyBytes   *bytes = &column->bytes;
 	const char *stored;
 
-	gs_key_field_put(&key->layout.fields[layout->first_field], record, bytes->prefix);
+	gs_key_field_write(&key->layout.fields[layout->first_field], record, bytes->prefix);
 	if (bytes->len < layout->min_len)
 		layout->min_len = bytes->len;
 	if (bytes->len > layout->max_len)
@@ -1041,7 +1041,7 @@ put_bytes(GsSortKey *key, int colno, const GsRowSource *source,
 
 	if (fits_prefix(bytes))
 		stored = row;
-	else if (bytes->apart)
+	else if (bytes->separate)
 	{
 		memcpy(*extra, bytes->data, bytes->len);
 		stored = *extra;
@@ -1075,12 +1075,12 @@ value_code(const KeyColumn *column, Datum value)
 
 /* Puts a value of fixed width that is no integer in its place in the record. */
 static pg_noinline void
-put_by_kind(const KeyColumn *column, Datum value, uint64 *record)
+write_by_kind(const KeyColumn *column, Datum value, uint64 *record)
 {
 	if (column->by_value)
-		gs_key_field_put(column->field, record, value_code(column, value));
+		gs_key_field_write(column->field, record, value_code(column, value));
 	else
-		gs_key_fields_put(column->kind, column->field, value, record);
+		gs_key_fields_write(column->kind, column->field, value, record);
 }
 
 /*
@@ -1088,18 +1088,18 @@ put_by_kind(const KeyColumn *column, Datum value, uint64 *record)
  * and few instructions; with the rest inline, too, no register would be left.
  */
 static pg_attribute_always_inline void
-put_fixed(const KeyColumn *column, Datum value, uint64 *record)
+write_fixed(const KeyColumn *column, Datum value, uint64 *record)
 {
 	if (likely(column->is_integer))
 	{
 		GsKeyField *field = column->field;
 		uint64		code = value_code(column, value);
 
-		gs_key_field_observe(field, code);
+		gs_key_field_update_range(field, code);
 		record[field->word] |= code << field->shift;
 	}
 	else
-		put_by_kind(column, value, record);
+		write_by_kind(column, value, record);
 }
 
 /* The code of a field of a value that is passed by reference. */
@@ -1108,13 +1108,13 @@ by_reference_code(const KeyColumn *column, GsKeyField *field, Datum value)
 {
 	uint64		record[GS_MAX_FIELDS] = {0};
 
-	gs_key_fields_put(column->kind, field, value, record);
+	gs_key_fields_write(column->kind, field, value, record);
 	return (record[field->word] >> field->shift) & gs_key_field_mask(field);
 }
 
 /* The code of the first column's first field, of a value that is loaded and not NULL. */
 static inline uint64
-first_code(const GsSortKey *key)
+first_code(const GsKeyEncoder *key)
 {
 	const KeyColumn *column = &key->columns[0];
 
@@ -1126,13 +1126,13 @@ first_code(const GsSortKey *key)
 }
 
 bool
-gs_sort_key_first_is_costly(const GsSortKey *key)
+gs_key_encoder_first_is_expensive(const GsKeyEncoder *key)
 {
 	return key->columns[0].abbreviation != NULL || key->columns[0].collation != NULL;
 }
 
 bool
-gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null, uint64 *code)
+gs_key_encoder_read_first(GsKeyEncoder *key, TupleTableSlot *slot, bool *is_null, uint64 *code)
 {
 	Size		nbytes;
 	const char *body = gs_row_body(slot, &nbytes);
@@ -1146,8 +1146,8 @@ gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null, uint64 *co
 	*is_null = key->nulls[0];
 	if (*is_null)
 		return true;
-	forget_values(key);
-	if (!load_column(key, 0, &why_not))
+	reset_values(key);
+	if (!read_column(key, 0, &why_not))
 		return false;
 	*code = first_code(key);
 	return true;
@@ -1164,14 +1164,14 @@ begin_record(GsKeyLayout *layout, uint64 *record)
 
 /* Notes a NULL; returns its bit. */
 static inline uint32
-put_null(GsKeyLayout *layout, int column)
+write_null(GsKeyLayout *layout, int column)
 {
 	layout->columns[column].nnulls++;
 	return UINT32_C(1) << column;
 }
 
 uint32
-gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
+gs_key_encoder_write(GsKeyEncoder *key, const GsRowSource *source, char *row,
 				  size_t row_bytes, uint64 *record)
 {
 	char	   *extra = row + row_bytes;
@@ -1181,11 +1181,11 @@ gs_sort_key_write(GsSortKey *key, const GsRowSource *source, char *row,
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		if (key->nulls[i])
-			nulls |= put_null(&key->layout, i);
+			nulls |= write_null(&key->layout, i);
 		else if (key->layout.columns[i].variable)
-			put_bytes(key, i, source, row, &extra, record);
+			write_value_bytes(key, i, source, row, &extra, record);
 		else
-			put_fixed(&key->columns[i], key->values[i], record);
+			write_fixed(&key->columns[i], key->values[i], record);
 	}
 	return nulls;
 }
@@ -1198,49 +1198,49 @@ typedef struct RecordTarget
 } RecordTarget;
 
 static pg_attribute_always_inline void
-put_found(void *arg, int column, Datum value)
+write_found(void *arg, int column, Datum value)
 {
 	const RecordTarget *target = arg;
 
-	put_fixed(&target->columns[column], value, target->record);
+	write_fixed(&target->columns[column], value, target->record);
 }
 
 /* Writes the record of a tuple, all in one.  False: it has NULLs, or not all columns. */
 static inline bool
-write_visiting(GsSortKey *key, const GsRowSource *source, uint64 *record)
+write_visiting(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
 {
 	RecordTarget target = {key->columns, record};
 
 	if (unlikely(!gs_deform_can_visit(key->deform, source_tuple(source))))
 		return false;
 	begin_record(&key->layout, record);
-	gs_deform_visit(key->deform, source_tuple(source), put_found, &target);
+	gs_deform_visit(key->deform, source_tuple(source), write_found, &target);
 	return true;
 }
 
 uint32
-gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot, const GsRowSource *source,
+gs_key_encoder_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source,
 						 uint64 *record)
 {
 	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record)))
 		return 0;
 	find_values(key, slot, source);
-	return gs_sort_key_write(key, source, NULL, 0, record);
+	return gs_key_encoder_write(key, source, NULL, 0, record);
 }
 
 uint32
-gs_sort_key_write_direct_row(GsSortKey *key, const GsRowSource *source, uint64 *record)
+gs_key_encoder_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
 {
 	if (likely(key->deform != NULL && write_visiting(key, source, record)))
 		return 0;
 	find_values_of_row(key, source);
-	return gs_sort_key_write(key, source, NULL, 0, record);
+	return gs_key_encoder_write(key, source, NULL, 0, record);
 }
 
 /* ----------------------------------------------------------------- keys only */
 
 bool
-gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record, const char **why_not)
+gs_key_encoder_write_value(GsKeyEncoder *key, Datum value, uint64 *record, const char **why_not)
 {
 	KeyColumn  *column = &key->columns[0];
 
@@ -1248,14 +1248,14 @@ gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record, const char 
 		return false;
 	key->layout.nrows++;
 	record[0] = 0;
-	gs_key_layout_observe_order(&key->layout,
-								gs_key_field_put(column->field, record,
+	gs_key_layout_update_order(&key->layout,
+								gs_key_field_write(column->field, record,
 												 value_code(column, value)));
 	return true;
 }
 
 Datum
-gs_sort_key_decode(const GsSortKey *key, const uint64 *record)
+gs_key_encoder_decode(const GsKeyEncoder *key, const uint64 *record)
 {
 	const GsKeyField *field = &key->layout.fields[0];
 	uint64		code = (record[0] >> field->shift) & gs_key_field_mask(field);

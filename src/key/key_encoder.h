@@ -6,9 +6,9 @@
  * The planner side asks which columns can be encoded at all; the executor
  * side encodes.  For each row:
  *
- *	  gs_sort_key_load()	finds the sort columns in the slot's tuple
+ *	  gs_key_encoder_read()	finds the sort columns in the slot's tuple
  *	  (the driver stores the row)
- *	  gs_sort_key_write()	writes the record
+ *	  gs_key_encoder_write()	writes the record
  *
  * two steps, since the bytes of a text are referred to where they stand in
  * the stored row, and those that do not stand there (fetched, or made: key_bytes.h)
@@ -40,25 +40,25 @@ typedef struct GsSortColumn
  * Can these columns be encoded?  If not, *why_not becomes a reason for people
  * (palloc'd or constant).
  */
-extern bool gs_sort_key_can_encode(const GsSortColumn *columns, int ncolumns,
+extern bool gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns,
 								   char **why_not);
 
 /* Are keys of these only a hint, whose order has to be proven? */
-extern bool gs_sort_key_will_need_proof(const GsSortColumn *columns, int ncolumns);
+extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns);
 
 /* Is one of them text under a collation of the C library? */
-extern bool gs_sort_key_uses_libc(const GsSortColumn *columns, int ncolumns);
+extern bool gs_key_encoder_uses_libc(const GsSortColumn *columns, int ncolumns);
 
 /* Will rows with equal keys have to be compared, although keys are as whole as can be? */
-extern bool gs_sort_key_will_leave_ties(const GsSortColumn *columns, int ncolumns);
+extern bool gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns);
 
 /*
  * About how many bytes of keys go behind a row whose values have `width` bytes, because
  * texts are not compared byte by byte.
  */
-extern double gs_sort_key_collated_bytes(const GsSortColumn *columns, int ncolumns, int width);
+extern double gs_key_columns_collated_bytes(const GsSortColumn *columns, int ncolumns, int width);
 
-typedef struct GsSortKey GsSortKey;
+typedef struct GsKeyEncoder GsKeyEncoder;
 
 /*
  * Makes the encoder of rows of the given type, in the current memory context,
@@ -70,7 +70,7 @@ typedef struct GsSortKey GsSortKey;
  * needs it; else only as far as it is cheaper to make them and compare ties, and
  * long ones are cut.
  */
-extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
+extern GsKeyEncoder *gs_key_encoder_create(const GsSortColumn *columns, int ncolumns,
 									 TupleDesc desc, bool whole);
 
 /*
@@ -78,82 +78,82 @@ extern GsSortKey *gs_sort_key_create(const GsSortColumn *columns, int ncolumns,
  * does not suit them: their texts are few, or too many; or the keys were cut too short.  Then
  * none is cut, and of a text it is more than the first bytes.
  */
-extern GsSortKey *gs_sort_key_create_next(const GsSortColumn *columns, int ncolumns,
-										  TupleDesc desc, const GsSortKey *before);
+extern GsKeyEncoder *gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns,
+										  TupleDesc desc, const GsKeyEncoder *before);
 
 /*
  * Another key that makes the same records, of rows that this one has made them of, whatever the
  * catalog says by now.  That one must live as long, and keys be whole.
  */
-extern GsSortKey *gs_sort_key_create_twin(const GsSortColumn *columns, int ncolumns,
-										  TupleDesc desc, const GsSortKey *of);
+extern GsKeyEncoder *gs_key_encoder_create_twin(const GsSortColumn *columns, int ncolumns,
+										  TupleDesc desc, const GsKeyEncoder *of);
 
 /*
  * Rows with equal keys have to be compared by the sort columns from this one on;
  * -1: they are equal.  Only an engine that can call comparators takes them.  That
  * can change with each row that is loaded, as its key may be one that is cut.
  */
-extern int	gs_sort_key_first_tied(const GsSortKey *key);
+extern int	gs_key_encoder_first_tied(const GsKeyEncoder *key);
 
 /* Rows that come with keys of the same form have ties from that column on. */
-extern void gs_sort_key_tie_from(GsSortKey *key, int column);
+extern void gs_key_encoder_tie_from(GsKeyEncoder *key, int column);
 
 /*
  * Has abbreviated keys go on however few values they tell apart: without that such rows
  * are left to the stock sort.
  */
-extern void gs_sort_key_keep_poor(GsSortKey *key);
+extern void gs_key_encoder_keep_low_cardinality(GsKeyEncoder *key);
 
 /* Has no key cut from now on, as a device gets them: none was so far. */
-extern void gs_sort_key_keep_whole(GsSortKey *key);
+extern void gs_key_encoder_keep_full(GsKeyEncoder *key);
 
 /*
  * Are many of the cut keys alike, or of the codes of texts, so that uncut ones had better be
  * made from the first row on?  To be asked at each row, and for the last time.
  */
-extern bool gs_sort_key_cut_is_poor(GsSortKey *key, bool at_last);
+extern bool gs_key_encoder_prefix_is_poor(GsKeyEncoder *key, bool at_last);
 
 /*
  * Are the codes of a column only a hint, so that the order has to be proven
  * by PostgreSQL's comparators (sort_verify.h) before a row leaves?
  */
-extern bool gs_sort_key_needs_proof(const GsSortKey *key);
+extern bool gs_key_encoder_is_approximate(const GsKeyEncoder *key);
 
 /*
  * Are these only the abbreviated keys of a type that compares them by a function of its own?  Then
  * the records of two rows, the second of which an engine has put behind the first, can confirm
  * it; false: the rows have to be compared.
  */
-extern bool gs_sort_key_can_confirm(const GsSortKey *key);
-extern bool gs_sort_key_confirms(const GsSortKey *key, const uint64 *before, const uint64 *record);
+extern bool gs_key_encoder_can_confirm(const GsKeyEncoder *key);
+extern bool gs_key_encoder_confirms(const GsKeyEncoder *key, const uint64 *before, const uint64 *record);
 
 /* Why the order did not hold, for people. */
-extern const char *gs_sort_key_disproof(const GsSortKey *key);
+extern const char *gs_key_encoder_disproof(const GsKeyEncoder *key);
 
 /*
  * Has the key look for texts that need a proof and of which there are few different ones: with codes
  * of a dictionary (key_dictionary.h) they need none.  A key of one sort only can have them.
  */
-extern void gs_sort_key_look_for_few(GsSortKey *key);
+extern void gs_key_encoder_look_for_few(GsKeyEncoder *key);
 
 /* Are there so few in the first rows?  To be asked at each row. */
-extern bool gs_sort_key_texts_are_few(const GsSortKey *key);
+extern bool gs_key_encoder_texts_are_few(const GsKeyEncoder *key);
 
 /* Is that why a row cannot be encoded: it has one text more than codes are for? */
-extern bool gs_sort_key_texts_are_many(const GsSortKey *key);
+extern bool gs_key_encoder_texts_are_many(const GsKeyEncoder *key);
 
 /* How many texts have codes; 0: it has no dictionaries. */
-extern int	gs_sort_key_dictionary_texts(const GsSortKey *key);
+extern int	gs_key_encoder_dictionary_texts(const GsKeyEncoder *key);
 
 /*
  * What keys of the same columns must have in common, if they are to be compared with each other:
  * as how much of a value they are made, and where they place enum labels, of which the catalog may
  * say something else in the meantime.
  */
-extern uint64 gs_sort_key_form(const GsSortKey *key);
+extern uint64 gs_key_encoder_fingerprint(const GsKeyEncoder *key);
 
 /* The layout of the records, with what was observed so far. */
-extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
+extern GsKeyLayout *gs_key_encoder_layout(GsKeyEncoder *key);
 
 /*
  * Finds the sort columns of the slot's row, whose source is given; looks no
@@ -163,58 +163,58 @@ extern GsKeyLayout *gs_sort_key_layout(GsSortKey *key);
  * was added to an enum while the sort ran, a code of more than 1 GB): such rows need
  * the stock sort.  May ereport what detoasting reports.
  */
-extern bool gs_sort_key_load(GsSortKey *key, TupleTableSlot *slot,
+extern bool gs_key_encoder_read(GsKeyEncoder *key, TupleTableSlot *slot,
 							 const GsRowSource *source, size_t *extra_bytes,
 							 const char **why_not);
 
 /*
  * The same of a stored row, which needs no slot; the source is of it.
  */
-extern bool gs_sort_key_load_row(GsSortKey *key, const GsRowSource *source, size_t *extra_bytes,
+extern bool gs_key_encoder_load_row(GsKeyEncoder *key, const GsRowSource *source, size_t *extra_bytes,
 								 const char **why_not);
 
 /* As long are those that are cut. */
 #define GS_SORT_KEY_CUT		1024
 
 /* Does it cost less to make a record again than to keep it, if none of its keys was cut? */
-extern bool gs_sort_key_is_cheap(const GsSortKey *key);
+extern bool gs_key_encoder_is_cheap(const GsKeyEncoder *key);
 
 /* Does the first sort column's code cost more than a comparison of two values? */
-extern bool gs_sort_key_first_is_costly(const GsSortKey *key);
+extern bool gs_key_encoder_first_is_expensive(const GsKeyEncoder *key);
 
 /*
  * A look at the first sort column of the slot's row, and no further: *is_null,
  * or the *code of its first field.  Returns false if it cannot be encoded, as
- * gs_sort_key_load() will say.  What was loaded before is lost.
+ * gs_key_encoder_read() will say.  What was loaded before is lost.
  */
-extern bool gs_sort_key_peek(GsSortKey *key, TupleTableSlot *slot, bool *is_null,
+extern bool gs_key_encoder_read_first(GsKeyEncoder *key, TupleTableSlot *slot, bool *is_null,
 							 uint64 *code);
 
 /*
  * Writes what was loaded to the record of a stored row, behind row_bytes of
  * which the extra bytes go.  Returns the NULL bits.
  */
-extern uint32 gs_sort_key_write(GsSortKey *key, const GsRowSource *source,
+extern uint32 gs_key_encoder_write(GsKeyEncoder *key, const GsRowSource *source,
 								char *row, size_t row_bytes, uint64 *record);
 
 /*
  * Load and write in one where no value has to be fetched or looked up: for
  * most keys of fixed width.
  */
-extern bool gs_sort_key_is_direct(const GsSortKey *key);
-extern uint32 gs_sort_key_write_direct(GsSortKey *key, TupleTableSlot *slot,
+extern bool gs_key_encoder_is_direct(const GsKeyEncoder *key);
+extern uint32 gs_key_encoder_write_direct(GsKeyEncoder *key, TupleTableSlot *slot,
 									   const GsRowSource *source, uint64 *record);
-extern uint32 gs_sort_key_write_direct_row(GsSortKey *key, const GsRowSource *source,
+extern uint32 gs_key_encoder_write_direct_row(GsKeyEncoder *key, const GsRowSource *source,
 										   uint64 *record);
 
 /*
  * Load and write in one for keys_only layouts: writes the record of a value
- * that is not NULL.  Returns as gs_sort_key_load() does.
+ * that is not NULL.  Returns as gs_key_encoder_read() does.
  */
-extern bool gs_sort_key_write_value(GsSortKey *key, Datum value, uint64 *record,
+extern bool gs_key_encoder_write_value(GsKeyEncoder *key, Datum value, uint64 *record,
 									const char **why_not);
 
 /* The value that a keys_only record was made from. */
-extern Datum gs_sort_key_decode(const GsSortKey *key, const uint64 *record);
+extern Datum gs_key_encoder_decode(const GsKeyEncoder *key, const uint64 *record);
 
 #endif							/* GPUSORT_KEY_ENCODER_H */

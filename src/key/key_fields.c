@@ -91,7 +91,7 @@ compare_labels(const void *a, const void *b)
 }
 
 void
-gs_key_labels_load(GsKeyLabels *labels, Oid enum_type)
+gs_key_labels_read(GsKeyLabels *labels, Oid enum_type)
 {
 	CatCList   *list = SearchSysCacheList1(ENUMTYPOIDNAME, ObjectIdGetDatum(enum_type));
 
@@ -152,9 +152,9 @@ gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed)
 static void
 put_timetz(GsKeyField *fields, uint64 *record, const TimeTzADT *value)
 {
-	gs_key_field_put(&fields[0], record,
+	gs_key_field_write(&fields[0], record,
 					 gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
-	gs_key_field_put(&fields[1], record, gs_encode_int32(value->zone));
+	gs_key_field_write(&fields[1], record, gs_encode_int32(value->zone));
 }
 
 /* As interval's comparison has it: a month is 30 days, a day 24 hours. */
@@ -164,8 +164,8 @@ put_interval(GsKeyField *fields, uint64 *record, const Interval *value)
 	int64		days = value->month * INT64CONST(30) + value->day;
 	int128		span = (int128) days * USECS_PER_DAY + value->time;
 
-	gs_key_field_put(&fields[0], record, gs_encode_int64((int64) (span >> 64)));
-	gs_key_field_put(&fields[1], record, (uint64) span);
+	gs_key_field_write(&fields[0], record, gs_encode_int64((int64) (span >> 64)));
+	gs_key_field_write(&fields[1], record, (uint64) span);
 }
 
 /*
@@ -193,16 +193,16 @@ put_inet(GsKeyField *fields, uint64 *record, inet *value)
 
 		network[16 - nbytes + i] = address[16 - nbytes + i] & (0xFF00 >> bits);
 	}
-	gs_key_field_put(&fields[0], record, ip_family(value));
-	gs_key_field_put(&fields[1], record, gs_load_be64(network));
-	gs_key_field_put(&fields[2], record, gs_load_be64(network + 8));
-	gs_key_field_put(&fields[3], record, prefix);
-	gs_key_field_put(&fields[4], record, gs_load_be64(address));
-	gs_key_field_put(&fields[5], record, gs_load_be64(address + 8));
+	gs_key_field_write(&fields[0], record, ip_family(value));
+	gs_key_field_write(&fields[1], record, gs_load_be64(network));
+	gs_key_field_write(&fields[2], record, gs_load_be64(network + 8));
+	gs_key_field_write(&fields[3], record, prefix);
+	gs_key_field_write(&fields[4], record, gs_load_be64(address));
+	gs_key_field_write(&fields[5], record, gs_load_be64(address + 8));
 }
 
 void
-gs_key_fields_put(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *record)
+gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *record)
 {
 	switch (kind)
 	{
@@ -210,7 +210,7 @@ gs_key_fields_put(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *recor
 			{
 				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
 
-				gs_key_field_put(fields, record,
+				gs_key_field_write(fields, record,
 						  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
 						  ItemPointerGetOffsetNumberNoCheck(tid));
 				break;
@@ -225,16 +225,16 @@ gs_key_fields_put(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *recor
 			{
 				pg_uuid_t  *uuid = DatumGetUUIDP(value);
 
-				gs_key_field_put(&fields[0], record, gs_load_be64(uuid->data));
-				gs_key_field_put(&fields[1], record, gs_load_be64(uuid->data + 8));
+				gs_key_field_write(&fields[0], record, gs_load_be64(uuid->data));
+				gs_key_field_write(&fields[1], record, gs_load_be64(uuid->data + 8));
 				break;
 			}
 		case GS_KEY_MACADDR:
-			gs_key_field_put(fields, record,
+			gs_key_field_write(fields, record,
 					  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
 			break;
 		case GS_KEY_MACADDR8:
-			gs_key_field_put(fields, record,
+			gs_key_field_write(fields, record,
 					  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
 			break;
 		case GS_KEY_INET:

@@ -49,7 +49,7 @@ typedef struct GsKeyLabels
 	GsKeyLabel *labels;			/* by OID */
 } GsKeyLabels;
 
-extern void gs_key_labels_load(GsKeyLabels *labels, Oid enum_type);
+extern void gs_key_labels_read(GsKeyLabels *labels, Oid enum_type);
 
 /*
  * Puts its place for a label.  Returns false, and sets *why_not, if it was
@@ -64,7 +64,7 @@ extern uint64 gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed);
 
 /* Notes a code of a field and puts it in its place in the record; returns it canonical. */
 static inline uint64
-gs_key_field_put(GsKeyField *field, uint64 *record, uint64 code)
+gs_key_field_write(GsKeyField *field, uint64 *record, uint64 code)
 {
 	uint64		canonical = code;
 
@@ -72,7 +72,7 @@ gs_key_field_put(GsKeyField *field, uint64 *record, uint64 code)
 		canonical = gs_float8_canonical(code);
 	else if (field->canonical == GS_CANONICAL_FLOAT4)
 		canonical = gs_float4_canonical(code);
-	gs_key_field_observe(field, canonical);
+	gs_key_field_update_range(field, canonical);
 	record[field->word] |= code << field->shift;
 	return canonical;
 }
@@ -137,7 +137,7 @@ gs_key_value_code(GsKeyKind kind, const GsKeyField *field, const GsKeyLabels *la
 }
 
 /* Puts a value of fixed width that is passed by reference in its place in the record. */
-extern void gs_key_fields_put(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *record);
+extern void gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *record);
 
 /* The value, passed by value, that a code was made from; not of placed labels. */
 extern Datum gs_key_value_decode(GsKeyKind kind, uint64 code);

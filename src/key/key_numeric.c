@@ -202,7 +202,7 @@ put_more_digits(const Number *number, int i, unsigned char *to)
 }
 
 size_t
-gs_numeric_put_code(const char *data, size_t nbytes, int fixed_weight, unsigned char *to)
+gs_numeric_write_code(const char *data, size_t nbytes, int fixed_weight, unsigned char *to)
 {
 	const uint16 header = gs_numeric_digit(data, 0);
 	unsigned char *end = to + sizeof(uint64);

@@ -43,7 +43,7 @@
 extern int	gs_numeric_fixed_weight(int32 typmod);
 
 /* Writes the code of the value in these bytes; returns its length. */
-extern size_t gs_numeric_put_code(const char *data, size_t nbytes, int fixed_weight,
+extern size_t gs_numeric_write_code(const char *data, size_t nbytes, int fixed_weight,
 								  unsigned char *to);
 
 /* The digit of 16 bits at an address. */

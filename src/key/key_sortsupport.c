@@ -46,9 +46,9 @@
  * Texts that are looked at: the first ones, then one of so many.  What was seen is thought
  * about at 40 of them, 80 and so on.
  */
-#define FIRST_TEXTS		640
-#define EACH_OF_TEXTS	64
-#define FIRST_QUESTION	40
+#define FIRST_SAMPLES		640
+#define SAMPLE_EVERY	64
+#define FIRST_CHECK	40
 
 /*
  * Bytes of a text up to which its first level costs less than to compare ties, of which a row takes
@@ -59,7 +59,7 @@
 
 /* With fewer distinct codes than that of the texts, codes are too short; or had better not be made. */
 #define SHORT_SHARE		0.5
-#define POOR_SHARE		0.2
+#define LOW_CARDINALITY_SHARE		0.2
 
 /* How the Datums compare. */
 typedef enum DatumOrder
@@ -72,31 +72,31 @@ typedef enum DatumOrder
 /* Texts under ICU, and what was seen of some. */
 typedef struct TextCodes
 {
-	GsKeyElements *elements;
+	GsIcuKeys *icu_keys;
 	bool		blank_padded;
-	int64		nlooked_at;
-	int64		next_question;	/* at so many of them */
+	int64		nsampled;
+	int64		next_check;	/* at so many of them */
 	hyperLogLogState distinct_texts;
 	hyperLogLogState distinct_codes;
 	Size		nbytes;
-	Size		nforeign;		/* of these, in texts that are not for tables */
-	bool		poor;
+	Size		nunmapped;		/* of these, in texts that are not for tables */
+	bool		low_cardinality;
 } TextCodes;
 
-struct GsKeyAbbreviation
+struct GsKeySortSupport
 {
 	SortSupportData support;
 	DatumOrder	order;
 	int64		ncodes;
-	int64		next_question;	/* at so many codes */
+	int64		next_check;	/* at so many codes */
 	TextCodes  *texts;			/* of texts under ICU; else NULL */
-	bool		approximate;	/* see gs_key_abbreviation_is_approximate() */
+	bool		approximate;	/* see gs_key_sortsupport_is_approximate() */
 	bool		contradicted;	/* by the type's comparator */
 	Datum		last;			/* of the last value, if approximate */
 };
 
 static bool
-find_order(GsKeyAbbreviation *abbreviation)
+find_order(GsKeySortSupport *abbreviation)
 {
 	SortSupport support = &abbreviation->support;
 
@@ -123,21 +123,21 @@ has_support(Oid sort_operator)
 		OidIsValid(get_opfamily_proc(family, type, type, BTORDER_PROC));
 }
 
-GsKeyAbbreviation *
-gs_key_abbreviation_create(Oid sort_operator, Oid collation)
+GsKeySortSupport *
+gs_key_sortsupport_create(Oid sort_operator, Oid collation)
 {
-	GsKeyAbbreviation *abbreviation;
+	GsKeySortSupport *abbreviation;
 	SortSupport support;
 
 	if (!has_support(sort_operator))
 		return NULL;
-	abbreviation = palloc0(sizeof(GsKeyAbbreviation));
+	abbreviation = palloc0(sizeof(GsKeySortSupport));
 	support = &abbreviation->support;
 	support->ssup_cxt = CurrentMemoryContext;
 	support->ssup_collation = collation;
 	support->abbreviate = true;
 	PrepareSortSupportFromOrderingOp(sort_operator, support);
-	abbreviation->next_question = 10;
+	abbreviation->next_check = 10;
 	if (find_order(abbreviation))
 		return abbreviation;
 	pfree(abbreviation);
@@ -145,17 +145,17 @@ gs_key_abbreviation_create(Oid sort_operator, Oid collation)
 }
 
 void
-gs_key_abbreviation_of_texts(GsKeyAbbreviation *abbreviation, Oid collation, bool blank_padded)
+gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation, bool blank_padded)
 {
-	GsKeyElements *elements = gs_key_elements_of(collation);
+	GsIcuKeys *icu_keys = gs_icu_keys_lookup(collation);
 	TextCodes  *texts;
 
-	if (elements == NULL)
+	if (icu_keys == NULL)
 		return;
 	texts = palloc0(sizeof(TextCodes));
-	texts->elements = elements;
+	texts->icu_keys = icu_keys;
 	texts->blank_padded = blank_padded;
-	texts->next_question = FIRST_QUESTION;
+	texts->next_check = FIRST_CHECK;
 	initHyperLogLog(&texts->distinct_texts, 10);
 	initHyperLogLog(&texts->distinct_codes, 10);
 	abbreviation->texts = texts;
@@ -163,20 +163,20 @@ gs_key_abbreviation_of_texts(GsKeyAbbreviation *abbreviation, Oid collation, boo
 
 /* Looks at a text and its code. */
 static void
-look_at(TextCodes *texts, const char *string, int len, uint64 code)
+sample_text(TextCodes *texts, const char *string, int len, uint64 code)
 {
 	addHyperLogLog(&texts->distinct_texts, hash_bytes((const unsigned char *) string, len));
 	addHyperLogLog(&texts->distinct_codes,
 				   hash_bytes((const unsigned char *) &code, sizeof(code)));
-	texts->nlooked_at++;
+	texts->nsampled++;
 	texts->nbytes += len;
-	if (gs_key_elements_is_foreign(string, len))
-		texts->nforeign += len;
+	if (gs_icu_keys_is_unmapped(string, len))
+		texts->nunmapped += len;
 }
 
 /* The code of a text: from tables, or by its type. */
 static uint64
-text_code(GsKeyAbbreviation *abbreviation, Datum value)
+text_code(GsKeySortSupport *abbreviation, Datum value)
 {
 	TextCodes  *texts = abbreviation->texts;
 	SortSupport support = &abbreviation->support;
@@ -186,26 +186,26 @@ text_code(GsKeyAbbreviation *abbreviation, Datum value)
 	int			len;
 
 	if (VARATT_IS_COMPRESSED(bytes) || VARATT_IS_EXTERNAL(bytes))
-		return gs_key_elements_begin_of(support->abbrev_converter(value, support));
+		return gs_icu_keys_prefix_of_datum(support->abbrev_converter(value, support));
 	string = VARDATA_ANY(bytes);
 	len = VARSIZE_ANY_EXHDR(bytes);
 	if (texts->blank_padded)
 		len = bpchartruelen(string, len);
-	if (!gs_key_elements_begin(texts->elements, string, len, &code))
-		code = gs_key_elements_begin_of(support->abbrev_converter(value, support));
-	if (abbreviation->ncodes <= FIRST_TEXTS || abbreviation->ncodes % EACH_OF_TEXTS == 0)
-		look_at(texts, string, len, code);
+	if (!gs_icu_keys_prefix(texts->icu_keys, string, len, &code))
+		code = gs_icu_keys_prefix_of_datum(support->abbrev_converter(value, support));
+	if (abbreviation->ncodes <= FIRST_SAMPLES || abbreviation->ncodes % SAMPLE_EVERY == 0)
+		sample_text(texts, string, len, code);
 	return code;
 }
 
 bool
-gs_key_abbreviation_is_approximate(const GsKeyAbbreviation *abbreviation)
+gs_key_sortsupport_is_approximate(const GsKeySortSupport *abbreviation)
 {
 	return abbreviation->approximate;
 }
 
 int
-gs_key_abbreviation_compare(GsKeyAbbreviation *abbreviation, uint64 a, uint64 b)
+gs_key_sortsupport_compare(GsKeySortSupport *abbreviation, uint64 a, uint64 b)
 {
 	SortSupport support = &abbreviation->support;
 
@@ -214,10 +214,10 @@ gs_key_abbreviation_compare(GsKeyAbbreviation *abbreviation, uint64 a, uint64 b)
 
 /* Does the type find a Datum and the last one in another order than numbers? */
 static inline void
-check_order(GsKeyAbbreviation *abbreviation, Datum datum)
+check_order(GsKeySortSupport *abbreviation, Datum datum)
 {
 	const Datum last = abbreviation->last;
-	const int	order = gs_key_abbreviation_compare(abbreviation, last, datum);
+	const int	order = gs_key_sortsupport_compare(abbreviation, last, datum);
 
 	if ((order < 0 && last > datum) || (order > 0 && last < datum))
 		abbreviation->contradicted = true;
@@ -225,7 +225,7 @@ check_order(GsKeyAbbreviation *abbreviation, Datum datum)
 }
 
 uint64
-gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value)
+gs_key_sortsupport_code(GsKeySortSupport *abbreviation, Datum value)
 {
 	SortSupport support = &abbreviation->support;
 	Datum		datum;
@@ -249,20 +249,20 @@ gs_key_abbreviation_code(GsKeyAbbreviation *abbreviation, Datum value)
 
 /* Do the codes have too few distinct values? */
 static bool
-is_poor(GsKeyAbbreviation *abbreviation)
+is_poor(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->texts != NULL)
-		return abbreviation->texts->poor;
-	if (abbreviation->ncodes < abbreviation->next_question ||
+		return abbreviation->texts->low_cardinality;
+	if (abbreviation->ncodes < abbreviation->next_check ||
 		abbreviation->support.abbrev_converter == NULL)
 		return false;
-	abbreviation->next_question *= 2;
+	abbreviation->next_check *= 2;
 	return abbreviation->support.abbrev_abort(Min(abbreviation->ncodes, PG_INT32_MAX),
 											  &abbreviation->support);
 }
 
 const char *
-gs_key_abbreviation_reason_not(GsKeyAbbreviation *abbreviation)
+gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->contradicted)
 		return "the type does not compare abbreviated keys as unsigned numbers";
@@ -270,25 +270,25 @@ gs_key_abbreviation_reason_not(GsKeyAbbreviation *abbreviation)
 }
 
 bool
-gs_key_abbreviation_is_short(GsKeyAbbreviation *abbreviation)
+gs_key_sortsupport_prefix_is_short(GsKeySortSupport *abbreviation)
 {
 	TextCodes  *texts = abbreviation->texts;
 	double		ncodes;
 	double		ntexts;
 	Size		cost;
 
-	if (texts == NULL || texts->nlooked_at < texts->next_question)
+	if (texts == NULL || texts->nsampled < texts->next_check)
 		return false;
-	texts->next_question *= 2;
+	texts->next_check *= 2;
 	ncodes = estimateHyperLogLog(&texts->distinct_codes);
 	ntexts = estimateHyperLogLog(&texts->distinct_texts);
 	if (ncodes > ntexts * SHORT_SHARE)
 		return false;
 	cost = texts->nbytes;
-	if (gs_key_elements_are_known(texts->elements))
-		cost = texts->nforeign + (texts->nbytes - texts->nforeign) / TABLES_SHARE;
-	if (cost <= texts->nlooked_at * CHEAP_BYTES)
+	if (gs_icu_keys_are_ready(texts->icu_keys))
+		cost = texts->nunmapped + (texts->nbytes - texts->nunmapped) / TABLES_SHARE;
+	if (cost <= texts->nsampled * CHEAP_BYTES)
 		return true;
-	texts->poor = ncodes <= ntexts * POOR_SHARE;
+	texts->low_cardinality = ncodes <= ntexts * LOW_CARDINALITY_SHARE;
 	return false;
 }

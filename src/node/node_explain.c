@@ -133,47 +133,47 @@ method_name(GsMethod method)
 
 /* The proof of an order, whether it held or not. */
 static void
-explain_proof(const GsSortProof *proof, ExplainState *es)
+explain_verification(const GsSortVerification *verification, ExplainState *es)
 {
-	ExplainPropertyInteger("Compared Neighbors", NULL, proof->ncomparisons, es);
-	if (proof->nrepaired > 0)
-		ExplainPropertyInteger("Repaired Orders", NULL, proof->nrepaired, es);
+	ExplainPropertyInteger("Compared Neighbors", NULL, verification->ncomparisons, es);
+	if (verification->ncorrected > 0)
+		ExplainPropertyInteger("Repaired Orders", NULL, verification->ncorrected, es);
 	if (es->timing)
-		ExplainPropertyFloat("Proof Time", "ms", proof->us / 1000.0, 3, es);
+		ExplainPropertyFloat("Proof Time", "ms", verification->us / 1000.0, 3, es);
 }
 
 /* How the order of texts is known to be right. */
 static void
 explain_texts(const GsSortState *state, ExplainState *es)
 {
-	const int	ntexts = gs_sort_key_dictionary_texts(state->key);
+	const int	ntexts = gs_key_encoder_dictionary_texts(state->key);
 
 	if (ntexts > 0)
 		ExplainPropertyInteger("Dictionary Texts", NULL, ntexts, es);
-	if (gs_sort_key_needs_proof(state->key))
-		explain_proof(&state->proof, es);
+	if (gs_key_encoder_is_approximate(state->key))
+		explain_verification(&state->verification, es);
 }
 
 /* What a device did, and how long it took: all of it beside the rest of the query. */
 static void
-explain_device(const GsFigures *figures, ExplainState *es)
+explain_device(const GsEngineStats *stats, ExplainState *es)
 {
-	if (figures->method == GS_METHOD_RADIX)
-		ExplainPropertyInteger("Passes", NULL, figures->passes, es);
-	ExplainPropertyInteger("Device Memory", "kB", (figures->device_bytes + 1023) / 1024, es);
-	ExplainPropertyInteger("Sent to Device", "kB", (figures->bytes_up + 1023) / 1024, es);
-	ExplainPropertyInteger("Sent Back", "kB", (figures->bytes_down + 1023) / 1024, es);
+	if (stats->method == GS_METHOD_RADIX)
+		ExplainPropertyInteger("Passes", NULL, stats->passes, es);
+	ExplainPropertyInteger("Device Memory", "kB", (stats->device_bytes + 1023) / 1024, es);
+	ExplainPropertyInteger("Sent to Device", "kB", (stats->bytes_up + 1023) / 1024, es);
+	ExplainPropertyInteger("Sent Back", "kB", (stats->bytes_down + 1023) / 1024, es);
 	if (es->timing)
 	{
-		ExplainPropertyFloat("Upload Time", "ms", figures->upload_us / 1000.0, 3, es);
-		ExplainPropertyFloat("Device Sort Time", "ms", figures->sort_us / 1000.0, 3, es);
-		ExplainPropertyFloat("Wait for Rows", "ms", figures->stream_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Upload Time", "ms", stats->upload_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Device Sort Time", "ms", stats->sort_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Wait for Rows", "ms", stats->stream_us / 1000.0, 3, es);
 	}
 }
 
 /* What a stock sort in memory would have said: of more than twice the bound it makes a heap. */
 static const char *
-stock_method(const GsSortState *state)
+core_method(const GsSortState *state)
 {
 	bool		is_heap = state->top.bound < PG_INT64_MAX / 2 &&
 		state->nrows + state->top.dropped > 2 * (uint64) state->top.bound;
@@ -185,9 +185,9 @@ stock_method(const GsSortState *state)
 static const char *
 engine_reason(const GsSortState *state)
 {
-	if (state->phase == GS_SORT_STOCK)
-		return state->stock_reason;
-	return gpusort_engine == GS_ENGINE_CUDA || state->begun_again ? state->device_reason : NULL;
+	if (state->phase == GS_SORT_FALLBACK)
+		return state->fallback_reason;
+	return gpusort_engine == GS_ENGINE_CUDA || state->restarted ? state->device_reason : NULL;
 }
 
 static void
@@ -200,23 +200,23 @@ explain_reason(const char *reason, ExplainState *es)
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
-	const GsFigures *figures = gs_engine_figures(state->engine);
+	const GsEngineStats *stats = gs_engine_stats(state->engine);
 
-	if (figures->device != NULL)
-		ExplainPropertyText("Device", figures->device, es);
+	if (stats->device != NULL)
+		ExplainPropertyText("Device", stats->device, es);
 	else
 		explain_reason(engine_reason(state), es);
-	ExplainPropertyInteger("Key Bits", NULL, figures->key_bits, es);
-	if (figures->key_tails)
+	ExplainPropertyInteger("Key Bits", NULL, stats->key_bits, es);
+	if (stats->key_tails)
 		ExplainPropertyBool("Key Tails", true, es);
-	if (figures->tied_rows > 0)
-		ExplainPropertyInteger("Tied Rows", NULL, figures->tied_rows, es);
+	if (stats->tied_rows > 0)
+		ExplainPropertyInteger("Tied Rows", NULL, stats->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
 	explain_texts(state, es);
 	if (state->top.dropped > 0)
 		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
-	if (figures->device != NULL)
-		explain_device(figures, es);
+	if (stats->device != NULL)
+		explain_device(stats, es);
 	if (state->wait_us > 0 && es->timing)
 		ExplainPropertyFloat("Wait for Workers", "ms", state->wait_us / 1000.0, 3, es);
 }
@@ -224,38 +224,38 @@ explain_engine(const GsSortState *state, ExplainState *es)
 static void
 explain_merge(const GsSortState *state, ExplainState *es)
 {
-	const GsSpillFigures *figures = gs_spill_figures(state->spill);
+	const GsRunSetStats *stats = gs_run_set_stats(state->spill);
 
-	if (figures->device != NULL)
-		ExplainPropertyText("Device", figures->device, es);
+	if (stats->device != NULL)
+		ExplainPropertyText("Device", stats->device, es);
 	else
 		explain_reason(engine_reason(state), es);
-	ExplainPropertyInteger("Runs", NULL, figures->nruns, es);
-	if (figures->device != NULL)
-		ExplainPropertyInteger("Device Runs", NULL, figures->device_runs, es);
-	if (figures->nmerges > 0)
-		ExplainPropertyInteger("Merges", NULL, figures->nmerges, es);
+	ExplainPropertyInteger("Runs", NULL, stats->nruns, es);
+	if (stats->device != NULL)
+		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
+	if (stats->nmerges > 0)
+		ExplainPropertyInteger("Merges", NULL, stats->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
 	explain_texts(state, es);
 }
 
 static void
-explain_stock(const GsSortState *state, ExplainState *es)
+explain_fallback(const GsSortState *state, ExplainState *es)
 {
 	explain_reason(engine_reason(state), es);
-	if (state->proof.ncomparisons > 0)
-		explain_proof(&state->proof, es);
+	if (state->verification.ncomparisons > 0)
+		explain_verification(&state->verification, es);
 }
 
 void
-gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
+gs_node_summarize(const GsSortState *state, GsSortSummary *summary)
 {
 	const char *reason = engine_reason(state);
 
 	memset(summary, 0, sizeof(*summary));
 	summary->any = true;
 	summary->nrows = state->nrows;
-	summary->nfed = state->nfed;
+	summary->nsent = state->nsent;
 	if (state->phase == GS_SORT_FEW)
 	{
 		strlcpy(summary->method, "insertion sort", sizeof(summary->method));
@@ -264,34 +264,34 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	}
 	else if (state->phase == GS_SORT_ENGINE)
 	{
-		const GsFigures *figures = gs_engine_figures(state->engine);
+		const GsEngineStats *stats = gs_engine_stats(state->engine);
 
 		snprintf(summary->method, sizeof(summary->method), "%s%s",
-				 state->top.dropped > 0 ? "top-N " : "", method_name(figures->method));
-		strlcpy(summary->engine, figures->engine, sizeof(summary->engine));
-		summary->kilobytes = (figures->peak_bytes + 1023) / 1024;
+				 state->top.dropped > 0 ? "top-N " : "", method_name(stats->method));
+		strlcpy(summary->engine, stats->engine, sizeof(summary->engine));
+		summary->kilobytes = (stats->peak_bytes + 1023) / 1024;
 	}
 	else if (state->phase == GS_SORT_MERGE)
 	{
-		const GsSpillFigures *figures = gs_spill_figures(state->spill);
+		const GsRunSetStats *stats = gs_run_set_stats(state->spill);
 
 		strlcpy(summary->method, "external merge", sizeof(summary->method));
-		strlcpy(summary->engine, figures->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
-		summary->kilobytes = (figures->disk_bytes + 1023) / 1024;
+		strlcpy(summary->engine, stats->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
+		summary->kilobytes = (stats->disk_bytes + 1023) / 1024;
 		summary->on_disk = true;
 	}
 	else
 	{
 		TuplesortInstrumentation stats;
 
-		tuplesort_get_stats(state->stock.state, &stats);
+		tuplesort_get_stats(state->fallback.state, &stats);
 		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
 		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
 		summary->kilobytes = stats.spaceUsed;
 		summary->on_disk = stats.spaceType == SORT_SPACE_TYPE_DISK;
 	}
 	if (gpusort_explain_as_sort && (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE))
-		strlcpy(summary->method, stock_method(state), sizeof(summary->method));
+		strlcpy(summary->method, core_method(state), sizeof(summary->method));
 	if (reason != NULL && strcmp(summary->engine, "cuda") != 0)
 		memcpy(summary->reason, reason,
 			   pg_mbcliplen(reason, strlen(reason), sizeof(summary->reason) - 1));
@@ -355,13 +355,13 @@ close_worker(int n, ExplainState *es)
 static void
 explain_worker(const GsSortSummary *summary, ExplainState *es)
 {
-	if (gpusort_explain_as_sort || summary->nrows > 0 || summary->nfed == 0)
+	if (gpusort_explain_as_sort || summary->nrows > 0 || summary->nsent == 0)
 		explain_summary(summary, es);
 	if (gpusort_explain_as_sort)
 		return;
 	explain_reason(summary->reason, es);
-	if (summary->nfed > 0)
-		ExplainPropertyInteger("Fed Rows", NULL, summary->nfed, es);
+	if (summary->nsent > 0)
+		ExplainPropertyInteger("Fed Rows", NULL, summary->nsent, es);
 	if (summary->nrows > 0)
 		ExplainPropertyInteger("Sorted Rows", NULL, summary->nrows, es);
 }
@@ -468,9 +468,9 @@ rename_to_sort(bool parallel_aware, ExplainState *es)
 }
 
 void
-gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
+gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 	GsSortSummary summary;
 
 	if (gpusort_explain_as_sort)
@@ -480,7 +480,7 @@ gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	if (state->phase != GS_SORT_IDLE)
 	{
-		gs_sort_summarize(state, &summary);
+		gs_node_summarize(state, &summary);
 		explain_summary(&summary, es);
 	}
 	if (!gpusort_explain_as_sort)
@@ -491,8 +491,8 @@ gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 			explain_engine(state, es);
 		else if (state->phase == GS_SORT_MERGE)
 			explain_merge(state, es);
-		else if (state->phase == GS_SORT_STOCK)
-			explain_stock(state, es);
+		else if (state->phase == GS_SORT_FALLBACK)
+			explain_fallback(state, es);
 	}
 	explain_workers(state, es);
 }

@@ -16,9 +16,9 @@
  * Sort Key, as core prints it; under ANALYZE also how the sort went.  Without
  * ANALYZE nothing depends on the machine.
  */
-extern void gs_sort_explain(CustomScanState *node, List *ancestors, ExplainState *es);
+extern void gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es);
 
 /* How a sort went that is done: what EXPLAIN says of it in another process. */
-extern void gs_sort_summarize(const GsSortState *state, GsSortSummary *summary);
+extern void gs_node_summarize(const GsSortState *state, GsSortSummary *summary);
 
 #endif							/* GPUSORT_NODE_EXPLAIN_H */

@@ -66,7 +66,7 @@ static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
 static void sort_restore(CustomScanState *node);
 
-const CustomScanMethods gs_sort_scan_methods = {
+const CustomScanMethods gs_node_scan_methods = {
 	.CustomName = "GpuSort",
 	.CreateCustomScanState = sort_create_state
 };
@@ -85,7 +85,7 @@ const CustomScanMethods gs_sort_scan_methods = {
 		.ReInitializeDSMCustomScan = gs_sort_parallel_reinitialize, \
 		.InitializeWorkerCustomScan = gs_sort_parallel_attach, \
 		.ShutdownCustomScan = gs_sort_parallel_shutdown, \
-		.ExplainCustomScan = gs_sort_explain \
+		.ExplainCustomScan = gs_node_explain \
 	}
 
 static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
@@ -94,7 +94,7 @@ static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_ex
 /* ----------------------------------------------------------- plan and state */
 
 List *
-gs_sort_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
+gs_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
 {
 	List	   *lists[PRIVATE_LISTS] = {NIL};
 
@@ -152,7 +152,7 @@ sort_create_state(CustomScan *scan)
 static void
 sort_begin(CustomScanState *node, EState *estate, int eflags)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
 	PlanState  *ps = &node->ss.ps;
 	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
@@ -164,7 +164,7 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 	/* a Gather Merge that is rewound has its workers load once more, and the leader */
 	state->random_access = !state->may_share &&
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
-	state->bound = gs_bound_init(scan->custom_exprs, ps);
+	state->bound = gs_limit_init(scan->custom_exprs, ps);
 	state->econtext = ps->ps_ExprContext;
 	state->expected_rows = scan->scan.plan.plan_rows;
 	state->expected_width = scan->scan.plan.plan_width;
@@ -196,19 +196,19 @@ report(GsSortState *state)
 {
 	GsSortSummary summary;
 
-	gs_sort_summarize(state, &summary);
+	gs_node_summarize(state, &summary);
 	gs_sort_parallel_report(state, &summary);
 }
 
 /* The sort of a node, its rows loaded. */
 static inline GsSortState *
-loaded_sort(CustomScanState *node)
+sort_with_input(CustomScanState *node)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 
 	if (unlikely(state->phase == GS_SORT_IDLE))
 	{
-		gs_sort_load(state);
+		gs_sort_read_input(state);
 		if (state->shared != NULL)
 			report(state);
 	}
@@ -218,7 +218,7 @@ loaded_sort(CustomScanState *node)
 static TupleTableSlot *
 sort_exec(CustomScanState *node)
 {
-	return gs_sort_next(loaded_sort(node),
+	return gs_sort_next(sort_with_input(node),
 						ScanDirectionIsForward(node->ss.ps.state->es_direction));
 }
 
@@ -226,7 +226,7 @@ sort_exec(CustomScanState *node)
 static TupleTableSlot *
 sort_exec_verified(CustomScanState *node)
 {
-	return gs_sort_next_verified(loaded_sort(node),
+	return gs_sort_next_verified(sort_with_input(node),
 								 ScanDirectionIsForward(node->ss.ps.state->es_direction));
 }
 
@@ -235,7 +235,7 @@ sort_exec_verified(CustomScanState *node)
 static void
 sort_end(CustomScanState *node)
 {
-	gs_sort_forget(gs_sort_of_node(node));
+	gs_sort_reset(gs_node_sort(node));
 	ExecEndNode(outerPlanState(node));
 }
 
@@ -243,17 +243,17 @@ sort_end(CustomScanState *node)
 static bool
 bound_is_kept(const GsSortState *state)
 {
-	int64		bound = gs_bound_compute(state->bound, state->econtext);
+	int64		bound = gs_limit_compute(state->bound, state->econtext);
 
 	if (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE)
-		return bound <= gs_top_nrows(&state->top);
+		return bound <= gs_topn_nrows(&state->top);
 	return bound <= state->top.bound;
 }
 
 static void
 sort_rescan(CustomScanState *node)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 	PlanState  *child = outerPlanState(node);
 
 	/* ExecReScan() of a child with changed parameters happens by itself */
@@ -267,14 +267,14 @@ sort_rescan(CustomScanState *node)
 	 */
 	if (child->chgParam != NULL || !state->random_access || !bound_is_kept(state))
 	{
-		gs_sort_forget(state);
+		gs_sort_reset(state);
 		if (child->chgParam == NULL)
 			ExecReScan(child);
 		return;
 	}
 	ExecClearTuple(state->slot);
-	if (state->phase == GS_SORT_STOCK)
-		tuplesort_rescan(state->stock.state);
+	if (state->phase == GS_SORT_FALLBACK)
+		tuplesort_rescan(state->fallback.state);
 	if (state->verify != NULL)
 		gs_sort_verify_restart(state->verify, true);
 	state->position = -1;
@@ -283,10 +283,10 @@ sort_rescan(CustomScanState *node)
 static void
 sort_mark(CustomScanState *node)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 
-	if (state->phase == GS_SORT_STOCK)
-		tuplesort_markpos(state->stock.state);
+	if (state->phase == GS_SORT_FALLBACK)
+		tuplesort_markpos(state->fallback.state);
 	else
 		state->mark = state->position;
 }
@@ -294,10 +294,10 @@ sort_mark(CustomScanState *node)
 static void
 sort_restore(CustomScanState *node)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 
-	if (state->phase == GS_SORT_STOCK)
-		tuplesort_restorepos(state->stock.state);
+	if (state->phase == GS_SORT_FALLBACK)
+		tuplesort_restorepos(state->fallback.state);
 	else
 		state->position = state->mark;
 	if (state->verify != NULL)

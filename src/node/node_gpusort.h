@@ -12,13 +12,13 @@
 
 #include "key/key_encoder.h"
 
-extern const CustomScanMethods gs_sort_scan_methods;
+extern const CustomScanMethods gs_node_scan_methods;
 
 /*
  * What a plan node carries: the list to put in custom_private.  repeatable: the
  * child may be run twice, nobody would notice.
  */
-extern List *gs_sort_node_private(const GsSortColumn *columns, int ncolumns,
+extern List *gs_node_private(const GsSortColumn *columns, int ncolumns,
 								  bool repeatable);
 
 /* Has the participants of a parallel plan share the node's sort. */

@@ -37,20 +37,20 @@ gs_choice_settings(void)
 }
 
 char *
-gs_sort_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
-						  int ncolumns, double nrows, const GsBound *bound)
+gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
+						  int ncolumns, double nrows, const GsLimit *bound)
 {
 	char	   *why_not;
 
-	if (!gs_sort_key_can_encode(columns, ncolumns, &why_not))
+	if (!gs_key_columns_can_encode(columns, ncolumns, &why_not))
 		return why_not;
-	if (settings->libc_collations == GS_LIBC_OFF && gs_sort_key_uses_libc(columns, ncolumns))
+	if (settings->libc_collations == GS_LIBC_OFF && gs_key_encoder_uses_libc(columns, ncolumns))
 		return "a collation is of libc, and gpusort.libc_collations is off";
 	if (bound->bounded && !bound->computable)
 		return "a LIMIT bounds it, by a value that is not known here";
 	if (settings->force)
 		return NULL;
-	if (bound->bounded && gs_sort_key_will_need_proof(columns, ncolumns))
+	if (bound->bounded && gs_key_columns_are_approximate(columns, ncolumns))
 		return "a LIMIT bounds it, and the order of its keys has to be verified";
 	if (nrows < settings->min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",

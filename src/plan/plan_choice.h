@@ -25,8 +25,8 @@ typedef struct GsChoiceSettings
 extern GsChoiceSettings gs_choice_settings(void);
 
 /* NULL if the sort is gpusort's, else why it is not, for people. */
-extern char *gs_sort_choice_reason_not(const GsChoiceSettings *settings,
+extern char *gs_plan_choice_reason_not(const GsChoiceSettings *settings,
 									   const GsSortColumn *columns, int ncolumns,
-									   double nrows, const GsBound *bound);
+									   double nrows, const GsLimit *bound);
 
 #endif							/* GPUSORT_PLAN_CHOICE_H */

@@ -20,7 +20,7 @@
 
 /* Rows that the engine has to hold at least. */
 static double
-rows_held(const GsSortEstimate *estimate)
+rows_held(const GsPlanEstimate *estimate)
 {
 	double		bound = estimate->bound;
 
@@ -28,11 +28,11 @@ rows_held(const GsSortEstimate *estimate)
 		return estimate->nrows;
 	if (bound < 0)
 		bound = estimate->nrows * UNKNOWN_BOUND_SHARE;
-	return Min(estimate->nrows, gs_top_least_rows(bound));
+	return Min(estimate->nrows, gs_topn_min_rows(bound));
 }
 
 double
-gs_sort_cost_bytes(const GsSortEstimate *estimate)
+gs_plan_cost_bytes(const GsPlanEstimate *estimate)
 {
 	double		row = 0;
 	double		record = sizeof(uint64) * estimate->ncolumns;
@@ -42,7 +42,7 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width) + estimate->key_bytes;
 		record += sizeof(uint64);
 	}
-	return rows_held(estimate) * (row + record + GS_KEY_SORT_ROW_BYTES) + GS_KEY_SORT_STATE_BYTES;
+	return rows_held(estimate) * (row + record + GS_WORD_SORT_ROW_BYTES) + GS_WORD_SORT_STATE_BYTES;
 }
 
 /*
@@ -74,13 +74,13 @@ gs_sort_cost_bytes(const GsSortEstimate *estimate)
 #define ROW_OPERATORS		28
 #define COLUMN_OPERATORS	2
 #define DEVICE_SHARE		0.7
-#define HAND_OUT_SHARE		0.3
+#define EMIT_SHARE		0.3
 
 /* What the planner calls expensive, and so computes after a sort. */
-#define DEAR_OPERATORS		10
+#define EXPENSIVE_OPERATORS		10
 
 static double
-row_cost(const GsSortEstimate *estimate, double share)
+row_cost(const GsPlanEstimate *estimate, double share)
 {
 	double		noperators = ROW_OPERATORS + COLUMN_OPERATORS * (estimate->ncolumns - 1);
 
@@ -88,25 +88,25 @@ row_cost(const GsSortEstimate *estimate, double share)
 }
 
 double
-gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device)
+gs_plan_cost_startup(const GsPlanEstimate *estimate, bool on_device)
 {
 	return estimate->nrows * row_cost(estimate, on_device ? DEVICE_SHARE : 1);
 }
 
 double
-gs_sort_cost_feed(const GsSortEstimate *estimate)
+gs_plan_cost_shared_input(const GsPlanEstimate *estimate)
 {
-	return estimate->nrows * row_cost(estimate, DEVICE_SHARE * (1 - HAND_OUT_SHARE));
+	return estimate->nrows * row_cost(estimate, DEVICE_SHARE * (1 - EMIT_SHARE));
 }
 
 double
-gs_sort_cost_hand_out(const GsSortEstimate *estimate, double nrows)
+gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows)
 {
-	return nrows * row_cost(estimate, DEVICE_SHARE * HAND_OUT_SHARE);
+	return nrows * row_cost(estimate, DEVICE_SHARE * EMIT_SHARE);
 }
 
 bool
-gs_sort_cost_is_dear(double per_row)
+gs_plan_cost_is_expensive(double per_row)
 {
-	return per_row > DEAR_OPERATORS * cpu_operator_cost;
+	return per_row > EXPENSIVE_OPERATORS * cpu_operator_cost;
 }

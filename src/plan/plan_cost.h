@@ -9,7 +9,7 @@
 #define GPUSORT_PLAN_COST_H
 
 /* A sort as the planner estimates it. */
-typedef struct GsSortEstimate
+typedef struct GsPlanEstimate
 {
 	double		nrows;
 	int			width;			/* bytes of a row's values */
@@ -18,28 +18,28 @@ typedef struct GsSortEstimate
 	bool		keys_only;		/* no row beside the key */
 	bool		bounded;		/* a LIMIT asks for the first rows only ... */
 	double		bound;			/* so many; < 0 if not known yet */
-} GsSortEstimate;
+} GsPlanEstimate;
 
 /* Bytes that the CPU engine will need. */
-extern double gs_sort_cost_bytes(const GsSortEstimate *estimate);
+extern double gs_plan_cost_bytes(const GsPlanEstimate *estimate);
 
 /*
  * What the sort costs beside its input, until the first row can leave, in the
- * planner's units.  on_device: gs_engine_device_is_likely().
+ * planner's units.  on_device: gs_device_is_likely().
  */
-extern double gs_sort_cost_startup(const GsSortEstimate *estimate, bool on_device);
+extern double gs_plan_cost_startup(const GsPlanEstimate *estimate, bool on_device);
 
 /*
  * The same of one participant of several that feed a device's sort; and what it
  * costs the one that hands all rows out until the last has left.
  */
-extern double gs_sort_cost_feed(const GsSortEstimate *estimate);
-extern double gs_sort_cost_hand_out(const GsSortEstimate *estimate, double nrows);
+extern double gs_plan_cost_shared_input(const GsPlanEstimate *estimate);
+extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
 
 /*
  * What is computed of each row after the sort: does it cost so much that the
  * participants of a parallel plan had better share it?
  */
-extern bool gs_sort_cost_is_dear(double per_row);
+extern bool gs_plan_cost_is_expensive(double per_row);
 
 #endif							/* GPUSORT_PLAN_COST_H */

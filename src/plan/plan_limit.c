@@ -27,7 +27,7 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 
-const GsBound gs_no_bound = {.rows = -1};
+const GsLimit gs_no_limit = {.rows = -1};
 
 /* An expression's value if it is known: that of a constant, or if NULL or not there, `absent`. */
 static bool
@@ -50,17 +50,17 @@ is_computable(Node *expr)
 }
 
 /* WITH TIES gives none, as nobody knows how many ties there will be. */
-GsBound
-gs_bound_of_limit(LimitOption option, Node *count, Node *offset)
+GsLimit
+gs_limit_of_clauses(LimitOption option, Node *count, Node *offset)
 {
-	GsBound		bound = {.bounded = true};
+	GsLimit		bound = {.bounded = true};
 	double		count_rows;
 	double		offset_rows;
 	bool		count_known = is_known(count, -1, &count_rows);
 	bool		offset_known = is_known(offset, 0, &offset_rows);
 
 	if (option == LIMIT_OPTION_WITH_TIES || (count_known && count_rows < 0))
-		return gs_no_bound;
+		return gs_no_limit;
 	bound.count = count;
 	bound.offset = offset;
 	bound.computable = is_computable(count) && is_computable(offset);
@@ -78,8 +78,8 @@ has_executor_parameter(Node *node, void *context)
 	return expression_tree_walker(node, has_executor_parameter, context);
 }
 
-GsBound
-gs_bound_in_worker(GsBound bound)
+GsLimit
+gs_limit_in_worker(GsLimit bound)
 {
 	if (has_executor_parameter(bound.count, NULL) || has_executor_parameter(bound.offset, NULL))
 		bound.computable = false;
@@ -87,7 +87,7 @@ gs_bound_in_worker(GsBound bound)
 }
 
 List *
-gs_bound_exprs(const GsBound *bound)
+gs_limit_exprs(const GsLimit *bound)
 {
 	if (!bound->bounded)
 		return NIL;

@@ -84,20 +84,20 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 
 /* What the sort of a path will be, by a GpuSort; false if it will be none. */
 static bool
-estimate_sort(PlannerInfo *root, Path *input, const GsBound *bound, GsSortColumn **columns,
-			  GsSortEstimate *estimate)
+estimate_sort(PlannerInfo *root, Path *input, const GsLimit *bound, GsSortColumn **columns,
+			  GsPlanEstimate *estimate)
 {
 	const GsChoiceSettings settings = gs_choice_settings();
 	int			ncolumns = list_length(root->sort_pathkeys);
 
 	*columns = sort_columns(root, input->pathtarget);
 	if (*columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
-		gs_sort_choice_reason_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
+		gs_plan_choice_reason_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
 		return false;
 	estimate->nrows = input->rows;
 	estimate->width = input->pathtarget->width;
 	estimate->ncolumns = ncolumns;
-	estimate->key_bytes = gs_sort_key_collated_bytes(*columns, ncolumns, estimate->width);
+	estimate->key_bytes = gs_key_columns_collated_bytes(*columns, ncolumns, estimate->width);
 	estimate->keys_only = ncolumns == 1 && list_length(input->pathtarget->exprs) == 1;
 	estimate->bounded = bound->bounded;
 	estimate->bound = bound->rows;
@@ -106,7 +106,7 @@ estimate_sort(PlannerInfo *root, Path *input, const GsBound *bound, GsSortColumn
 
 /* The sort of a path at a cost beside its input's; NULL if a stock sort's is not higher. */
 static Path *
-make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound,
+make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound,
 			 Cost startup)
 {
 	SortPath   *path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
@@ -122,18 +122,18 @@ make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBo
 
 /* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
 static Path *
-make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound)
+make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound)
 {
 	GsSortColumn *columns;
-	GsSortEstimate estimate;
+	GsPlanEstimate estimate;
 	bool		on_device;
 
 	if (!estimate_sort(root, input, bound, &columns, &estimate))
 		return NULL;
-	on_device = gs_engine_device_is_likely(input->rows);
-	if (!on_device && gs_sort_cost_bytes(&estimate) > work_mem * 1024.0)
+	on_device = gs_device_is_likely(input->rows);
+	if (!on_device && gs_plan_cost_bytes(&estimate) > work_mem * 1024.0)
 		return NULL;
-	return make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_startup(&estimate, on_device));
+	return make_sort_at(root, ordered_rel, input, bound, gs_plan_cost_startup(&estimate, on_device));
 }
 
 /* The merge of what each participant has sorted. */
@@ -152,26 +152,26 @@ make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
  * is merged.  NULL if that is not to be expected.  The target is what is made of the rows then.
  */
 static Path *
-make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsBound *bound,
+make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound,
 				  const PathTarget *target)
 {
 	double		nrows = input->rows * input->parallel_workers;
 	GsSortColumn *columns;
-	GsSortEstimate estimate;
+	GsPlanEstimate estimate;
 	Path	   *path;
 
 	if (bound->bounded || !parallel_leader_participation ||
-		(target != input->pathtarget && gs_sort_cost_is_dear(target->cost.per_tuple)) ||
+		(target != input->pathtarget && gs_plan_cost_is_expensive(target->cost.per_tuple)) ||
 		!estimate_sort(root, input, bound, &columns, &estimate) ||
-		gs_sort_key_will_leave_ties(columns, estimate.ncolumns) || !gs_engine_device_is_likely(nrows))
+		gs_key_columns_leave_ties(columns, estimate.ncolumns) || !gs_device_is_likely(nrows))
 		return NULL;
-	path = make_sort_at(root, ordered_rel, input, bound, gs_sort_cost_feed(&estimate));
+	path = make_sort_at(root, ordered_rel, input, bound, gs_plan_cost_shared_input(&estimate));
 	if (path == NULL)
 		return NULL;
 	path = make_merge(root, ordered_rel, path);
 	path->startup_cost = ((GatherMergePath *) path)->subpath->startup_cost + parallel_setup_cost;
 	path->total_cost = path->startup_cost + nrows * cpu_operator_cost +
-		gs_sort_cost_hand_out(&estimate, nrows);
+		gs_plan_cost_emit(&estimate, nrows);
 	return path;
 }
 
@@ -185,11 +185,11 @@ add_ordered(PlannerInfo *root, RelOptInfo *ordered_rel, Path *path, PathTarget *
 }
 
 void
-gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel)
+gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel)
 {
 	Query	   *parse = root->parse;
 	PathTarget *target;
-	GsBound		bound = gs_no_bound;
+	GsLimit		bound = gs_no_limit;
 	Path	   *partial;
 	Path	   *path;
 
@@ -199,7 +199,7 @@ gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 		return;
 	target = ((Path *) linitial(ordered_rel->pathlist))->pathtarget;
 	if (parse->limitCount != NULL && parse->rowMarks == NIL)
-		bound = gs_bound_of_limit(parse->limitOption, parse->limitCount, parse->limitOffset);
+		bound = gs_limit_of_clauses(parse->limitOption, parse->limitCount, parse->limitOffset);
 
 	path = make_sort(root, ordered_rel, input_rel->cheapest_total_path, &bound);
 	if (path != NULL)
@@ -207,7 +207,7 @@ gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 
 	if (!ordered_rel->consider_parallel || input_rel->partial_pathlist == NIL)
 		return;
-	bound = gs_bound_in_worker(bound);
+	bound = gs_limit_in_worker(bound);
 	partial = linitial(input_rel->partial_pathlist);
 	path = make_shared_merge(root, ordered_rel, partial, &bound, target);
 	if (path == NULL)

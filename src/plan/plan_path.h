@@ -14,7 +14,7 @@
  * Adds to the relation of a query's ordered rows the paths whose sorts will be
  * GpuSorts, if they are cheaper than as they are.
  */
-extern void gs_sort_path_add(PlannerInfo *root, RelOptInfo *input_rel,
+extern void gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel,
 							 RelOptInfo *ordered_rel);
 
 #endif							/* GPUSORT_PLAN_PATH_H */

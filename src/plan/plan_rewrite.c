@@ -47,28 +47,28 @@ typedef struct Rewrite
 	bool		repeatable;
 } Rewrite;
 
-static Plan *rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite);
+static Plan *rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite);
 
 /*
  * Nothing but reads, and nothing volatile: then a part of the plan may run
  * twice.
  */
 bool
-gs_sort_plan_is_repeatable(Query *query)
+gs_plan_is_repeatable(Query *query)
 {
 	return query->commandType == CMD_SELECT && !query->hasModifyingCTE &&
 		query->rowMarks == NIL && !contain_volatile_functions((Node *) query);
 }
 
 void
-gs_sort_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable)
+gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable)
 {
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, gs_no_bound, &rewrite);
+	statement->planTree = rewrite_plan(statement->planTree, gs_no_limit, &rewrite);
 	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_bound, &rewrite);
+		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_limit, &rewrite);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -91,7 +91,7 @@ sort_columns(const Sort *sort)
 
 /* The GpuSort that does what the Sort would have done. */
 static Plan *
-replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool repeatable)
+replace_sort(Sort *sort, const GsSortColumn *columns, const GsLimit *bound, bool repeatable)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	List	   *targetlist = NIL;
@@ -104,9 +104,9 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool
 	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
-	scan->custom_exprs = gs_bound_exprs(bound);
-	scan->custom_private = gs_sort_node_private(columns, sort->numCols, repeatable);
-	scan->methods = &gs_sort_scan_methods;
+	scan->custom_exprs = gs_limit_exprs(bound);
+	scan->custom_private = gs_node_private(columns, sort->numCols, repeatable);
+	scan->methods = &gs_node_scan_methods;
 
 	foreach(lc, sort->plan.targetlist)
 	{
@@ -124,7 +124,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsBound *bound, bool
 }
 
 static void
-rewrite_list(List *plans, GsBound bound, const Rewrite *rewrite)
+rewrite_list(List *plans, GsLimit bound, const Rewrite *rewrite)
 {
 	ListCell   *lc;
 
@@ -134,12 +134,12 @@ rewrite_list(List *plans, GsBound bound, const Rewrite *rewrite)
 
 /* Is what a Result computes as well computed by one participant for all rows? */
 static bool
-may_leave_to_one(const Plan *result)
+may_emit_from_one(const Plan *result)
 {
 	QualCost	cost;
 
 	cost_qual_eval(&cost, result->targetlist, NULL);
-	return !gs_sort_cost_is_dear(cost.per_tuple);
+	return !gs_plan_cost_is_expensive(cost.per_tuple);
 }
 
 /*
@@ -152,9 +152,9 @@ static void
 share_sort(Plan *plan)
 {
 	while (IsA(plan, Result) && plan->lefttree != NULL &&
-		   ((Result *) plan)->resconstantqual == NULL && may_leave_to_one(plan))
+		   ((Result *) plan)->resconstantqual == NULL && may_emit_from_one(plan))
 		plan = plan->lefttree;
-	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &gs_sort_scan_methods &&
+	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &gs_node_scan_methods &&
 		((CustomScan *) plan)->custom_exprs == NIL)
 		gs_sort_node_share((CustomScan *) plan);
 }
@@ -168,9 +168,9 @@ share_sort(Plan *plan)
  * extensions' nodes, which may count on their kind.
  */
 static Plan *
-rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite)
+rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
 {
-	GsBound		child_bound = gs_no_bound;
+	GsLimit		child_bound = gs_no_limit;
 
 	if (plan == NULL)
 		return NULL;
@@ -192,12 +192,12 @@ rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite)
 				SubqueryScan *scan = (SubqueryScan *) plan;
 
 				scan->subplan = rewrite_plan(scan->subplan,
-											 plan->qual == NIL ? bound : gs_no_bound,
+											 plan->qual == NIL ? bound : gs_no_limit,
 											 rewrite);
 				break;
 			}
 		case T_Limit:
-			child_bound = gs_bound_of_limit(((Limit *) plan)->limitOption,
+			child_bound = gs_limit_of_clauses(((Limit *) plan)->limitOption,
 											((Limit *) plan)->limitCount,
 											((Limit *) plan)->limitOffset);
 			break;
@@ -206,13 +206,13 @@ rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite)
 			break;
 		case T_Gather:
 		case T_GatherMerge:
-			child_bound = gs_bound_in_worker(bound);
+			child_bound = gs_limit_in_worker(bound);
 			break;
 		default:
 			break;
 	}
 	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, rewrite);
-	plan->righttree = rewrite_plan(plan->righttree, gs_no_bound, rewrite);
+	plan->righttree = rewrite_plan(plan->righttree, gs_no_limit, rewrite);
 	if (IsA(plan, GatherMerge))
 		share_sort(plan->lefttree);
 
@@ -220,7 +220,7 @@ rewrite_plan(Plan *plan, GsBound bound, const Rewrite *rewrite)
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
-		char	   *reason = gs_sort_choice_reason_not(rewrite->settings, columns,
+		char	   *reason = gs_plan_choice_reason_not(rewrite->settings, columns,
 														   sort->numCols, plan->lefttree->plan_rows,
 														   &bound);
 

@@ -17,13 +17,13 @@
  * gpusort.debug_plan, reports the others and why they were left.
  */
 /*
- * settings: as they were while the query was planned.  repeatable: what gs_sort_plan_is_repeatable()
+ * settings: as they were while the query was planned.  repeatable: what gs_plan_is_repeatable()
  * said of the query before.
  */
-extern void gs_sort_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
+extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
 								 bool repeatable);
 
 /* May parts of the query run twice, without anybody noticing? */
-extern bool gs_sort_plan_is_repeatable(Query *query);
+extern bool gs_plan_is_repeatable(Query *query);
 
 #endif							/* GPUSORT_PLAN_REWRITE_H */

@@ -48,7 +48,7 @@ gs_run_store_open(Size extent_bytes, const GsRunFiles *where)
 {
 	GsRunStore *store = gs_run_store_create(extent_bytes, where);
 
-	store->foreign = true;
+	store->owned_elsewhere = true;
 	return store;
 }
 
@@ -63,13 +63,13 @@ gs_run_store_close(GsRunStore *store)
 }
 
 static int64
-take_extent(GsRunStore *store)
+allocate_extent(GsRunStore *store)
 {
 	return store->nfree > 0 ? store->free_extents[--store->nfree] : store->nextents++;
 }
 
 static void
-give_extent(GsRunStore *store, int64 extent)
+free_extent(GsRunStore *store, int64 extent)
 {
 	if (store->nfree == store->free_allocated)
 	{
@@ -94,7 +94,7 @@ open_file(const GsRunStore *store)
 		return OpenTemporaryFile(false);
 	}
 	snprintf(name, sizeof(name), "%d.%d", store->where.owner, store->nfiles);
-	file = store->foreign ? FileSetOpen(&set->fs, name, O_RDONLY) : FileSetCreate(&set->fs, name);
+	file = store->owned_elsewhere ? FileSetOpen(&set->fs, name, O_RDONLY) : FileSetCreate(&set->fs, name);
 	if (file <= 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),
@@ -214,7 +214,7 @@ gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, const GsKeyLayout *l
 {
 	writer->store = store;
 	writer->layout = layout;
-	writer->extent = take_extent(store);
+	writer->extent = allocate_extent(store);
 	writer->buffer = buffer;
 	writer->room = store->extent_bytes - LINK_BYTES;
 	writer->used = 0;
@@ -227,7 +227,7 @@ gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, const GsKeyLayout *l
 static void
 next_extent(GsRunWriter *writer)
 {
-	int64		next = take_extent(writer->store);
+	int64		next = allocate_extent(writer->store);
 
 	memcpy(writer->buffer + writer->room, &next, LINK_BYTES);
 	write_extent(writer->store, writer->extent, writer->buffer, writer->store->extent_bytes);
@@ -336,7 +336,7 @@ read_on(GsRunReader *reader, char *to, Size nbytes)
 		reader->offset = 0;
 	}
 	if (reader->consume && (ends_extent || reader->left == 0))
-		give_extent(reader->store, extent);
+		free_extent(reader->store, extent);
 	return piece;
 }
 

@@ -62,7 +62,7 @@ typedef struct GsRunStore
 {
 	MemoryContext context;
 	GsRunFiles	where;
-	bool		foreign;		/* another process has made it */
+	bool		owned_elsewhere;		/* another process has made it */
 	Size		extent_bytes;
 	int64		nextents;		/* ever used, and so its size on disk */
 	int64	   *free_extents;	/* given back */

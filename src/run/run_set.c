@@ -42,14 +42,14 @@
 #define MOST_SOURCES	512
 
 /* A run, and how to read it. */
-typedef struct SpillRun
+typedef struct SetRun
 {
 	GsRun		run;
 	GsRunStore *store;
 	const GsKeyLayout *layout;	/* of its records */
-} SpillRun;
+} SetRun;
 
-struct GsSpill
+struct GsRunSet
 {
 	GsMergeOrder order;
 	const GsKeyLayout *layout;	/* the order's */
@@ -60,28 +60,28 @@ struct GsSpill
 	const GsSortColumn *columns;
 	int			ncolumns;
 	TupleDesc	desc;
-	const GsSortKey *driver_key;
-	GsSortKey  *key;			/* NULL before the first */
+	const GsKeyEncoder *driver_key;
+	GsKeyEncoder  *key;			/* NULL before the first */
 	bool		cheap_key;		/* so that runs need not have most of them */
 	uint64	   *record;
 	char	   *row;			/* a copy, if keys go behind it */
 	Size		row_allocated;
 
-	GsSpillFigures figures;
+	GsRunSetStats stats;
 	GsRunStore *store;
 
 	GsRunWriter writer;			/* of the last run, which may get longer */
 	bool		writing;
 
 	/* in input order, all but that one */
-	SpillRun   *runs;
+	SetRun   *runs;
 	int			nruns;
 	int			runs_allocated;
 	Size		longest;		/* of all rows, with their keys */
-	List	   *foreign;		/* stores of adopted runs */
+	List	   *owned_elsewhere;		/* stores of adopted runs */
 
 	/* a merge */
-	GsKeyMerge	merge;
+	GsRunMerge	merge;
 	void	   *merge_memory;
 	GsRunReader *readers;		/* NULL if none is going on */
 	int			nreaders;
@@ -94,19 +94,19 @@ struct GsSpill
  * another at hand.
  */
 static void
-make_own_key(GsSpill *spill)
+make_own_key(GsRunSet *spill)
 {
-	spill->key = gs_sort_key_create_twin(spill->columns, spill->ncolumns, spill->desc,
+	spill->key = gs_key_encoder_create_twin(spill->columns, spill->ncolumns, spill->desc,
 										 spill->driver_key);
 	spill->record = palloc(gs_record_bytes(spill->layout));
 }
 
-GsSpill *
-gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-				const GsSortKey *key, const GsMergeOrder *order, Size memory_limit,
+GsRunSet *
+gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+				const GsKeyEncoder *key, const GsMergeOrder *order, Size memory_limit,
 				const GsRunFiles *where)
 {
-	GsSpill    *spill = palloc0(sizeof(GsSpill));
+	GsRunSet    *spill = palloc0(sizeof(GsRunSet));
 
 	spill->columns = columns;
 	spill->ncolumns = ncolumns;
@@ -116,17 +116,17 @@ gs_spill_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	spill->layout = order->layout;
 	spill->context = CurrentMemoryContext;
 	spill->memory_limit = memory_limit;
-	spill->store = gs_run_store_create(gs_spill_writer_bytes(memory_limit), where);
+	spill->store = gs_run_store_create(gs_run_set_writer_bytes(memory_limit), where);
 	spill->runs_allocated = 16;
-	spill->runs = palloc(sizeof(SpillRun) * spill->runs_allocated);
-	spill->cheap_key = spill->layout->ncolumns > 0 && gs_sort_key_is_cheap(key);
+	spill->runs = palloc(sizeof(SetRun) * spill->runs_allocated);
+	spill->cheap_key = spill->layout->ncolumns > 0 && gs_key_encoder_is_cheap(key);
 	if (spill->cheap_key)
 		make_own_key(spill);
 	return spill;
 }
 
 void
-gs_spill_compare_ties(GsSpill *spill, GsRowCompare compare, void *compare_arg)
+gs_run_set_compare_ties(GsRunSet *spill, GsRowCompare compare, void *compare_arg)
 {
 	if (!spill->order.keys_decide)
 		return;					/* they are already */
@@ -134,11 +134,11 @@ gs_spill_compare_ties(GsSpill *spill, GsRowCompare compare, void *compare_arg)
 	spill->order.compare_arg = compare_arg;
 }
 
-const GsSpillFigures *
-gs_spill_figures(GsSpill *spill)
+const GsRunSetStats *
+gs_run_set_stats(GsRunSet *spill)
 {
-	spill->figures.disk_bytes = gs_run_store_bytes(spill->store);
-	return &spill->figures;
+	spill->stats.disk_bytes = gs_run_store_bytes(spill->store);
+	return &spill->stats;
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -151,7 +151,7 @@ clamp(Size least, Size wanted, Size most)
 
 /* What is written at once: a power of two. */
 Size
-gs_spill_writer_bytes(Size memory_limit)
+gs_run_set_writer_bytes(Size memory_limit)
 {
 	Size		nbytes = LEAST_WRITE_BYTES;
 
@@ -166,12 +166,12 @@ gs_spill_writer_bytes(Size memory_limit)
  * better exceeded than all rows be moved many times.
  */
 static int
-most_sources(const GsSpill *spill)
+most_sources(const GsRunSet *spill)
 {
 	Size		read_at_once = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES);
 	Size		each = read_at_once + spill->longest +
-		gs_key_merge_bytes(1) + sizeof(GsRunReader);
-	Size		besides = spill->store->extent_bytes + sizeof(GsSpill);
+		gs_run_merge_bytes(1) + sizeof(GsRunReader);
+	Size		besides = spill->store->extent_bytes + sizeof(GsRunSet);
 
 	return spill->memory_limit <= besides ? LEAST_SOURCES :
 		clamp(LEAST_SOURCES, (spill->memory_limit - besides) / each, MOST_SOURCES);
@@ -179,7 +179,7 @@ most_sources(const GsSpill *spill)
 
 /* The buffer of each. */
 static Size
-read_bytes(const GsSpill *spill, int nsources)
+read_bytes(const GsRunSet *spill, int nsources)
 {
 	Size		left = spill->memory_limit - Min(spill->memory_limit, spill->store->extent_bytes);
 
@@ -190,7 +190,7 @@ read_bytes(const GsSpill *spill, int nsources)
 /* -------------------------------------------------------------------- runs */
 
 static void
-begin_run(GsSpill *spill, GsRunWriter *writer)
+begin_run(GsRunSet *spill, GsRunWriter *writer)
 {
 	gs_run_writer_begin(writer, spill->store, spill->layout,
 						palloc(spill->store->extent_bytes));
@@ -206,19 +206,19 @@ end_run(GsRunWriter *writer)
 }
 
 static void
-add_run(GsSpill *spill, const GsRun *run, GsRunStore *store, const GsKeyLayout *layout)
+add_run(GsRunSet *spill, const GsRun *run, GsRunStore *store, const GsKeyLayout *layout)
 {
 	if (spill->nruns == spill->runs_allocated)
 	{
 		spill->runs_allocated *= 2;
-		spill->runs = repalloc_huge(spill->runs, sizeof(SpillRun) * spill->runs_allocated);
+		spill->runs = repalloc_huge(spill->runs, sizeof(SetRun) * spill->runs_allocated);
 	}
-	spill->runs[spill->nruns++] = (SpillRun) {.run = *run,.store = store,.layout = layout};
+	spill->runs[spill->nruns++] = (SetRun) {.run = *run,.store = store,.layout = layout};
 }
 
 /* The last run gets no longer. */
 static void
-end_last_run(GsSpill *spill)
+end_last_run(GsRunSet *spill)
 {
 	GsRun		run;
 
@@ -231,17 +231,17 @@ end_last_run(GsSpill *spill)
 }
 
 static void
-begin_next_run(GsSpill *spill)
+begin_next_run(GsRunSet *spill)
 {
 	end_last_run(spill);
 	begin_run(spill, &spill->writer);
 	spill->writing = true;
-	spill->figures.nruns++;
+	spill->stats.nruns++;
 }
 
 /* A copy of a row, with room behind it. */
 static char *
-copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
+copy_row(GsRunSet *spill, const char *row, Size row_bytes, Size extra_bytes)
 {
 	Size		nbytes = GS_ALIGN_ROW(row_bytes + extra_bytes);
 
@@ -262,7 +262,7 @@ copy_row(GsSpill *spill, const char *row, Size row_bytes, Size extra_bytes)
  * to keep it, unless it is long.
  */
 static inline bool
-is_remade(const GsSpill *spill, const uint64 *record, Size row_len)
+is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
 {
 	const GsKeyLayout *layout = spill->layout;
 
@@ -283,7 +283,7 @@ is_remade(const GsSpill *spill, const uint64 *record, Size row_len)
 
 /* Writes a row to a run, with its record if it is to have it. */
 static inline void
-write_row(GsSpill *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
+write_row(GsRunSet *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
 {
 	gs_run_write_row(writer, record, row, row_len,
 					 spill->layout->ncolumns > 0 && !is_remade(spill, record, row_len));
@@ -291,7 +291,7 @@ write_row(GsSpill *spill, GsRunWriter *writer, const uint64 *record, const char 
 
 /* Writes a row whose record stayed with a device: makes it again. */
 static void
-write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
+write_without_record(GsRunSet *spill, GsRunWriter *writer, const char *tuple)
 {
 	char	   *row = unconstify(char *, tuple);
 	const GsRowSource source = {.body = row,.nbytes = ((MinimalTuple) row)->t_len};
@@ -301,18 +301,18 @@ write_without_record(GsSpill *spill, GsRunWriter *writer, const char *tuple)
 
 	if (spill->key == NULL)
 		make_own_key(spill);
-	if (!gs_sort_key_load_row(spill->key, &source, &extra_bytes, &why_not))
+	if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
 		elog(ERROR, "a row that had a key has none: %s", why_not);
 	if (extra_bytes > 0)
 		row = copy_row(spill, row, source.nbytes, extra_bytes);
-	nulls = gs_sort_key_write(spill->key, &source, row, source.nbytes, spill->record);
+	nulls = gs_key_encoder_write(spill->key, &source, row, source.nbytes, spill->record);
 	spill->record[spill->layout->nwords] = nulls;
 	write_row(spill, writer, spill->record, row, source.nbytes);
 }
 
 /* Writes rows that an engine has sorted, with their keys. */
 static void
-write_keyed(GsSpill *spill, const void **rows, const uint64_t **records, size_t nrows)
+write_with_key(GsRunSet *spill, const void **rows, const uint64_t **records, size_t nrows)
 {
 	for (size_t i = 0; i < nrows; i++)
 	{
@@ -326,7 +326,7 @@ write_keyed(GsSpill *spill, const void **rows, const uint64_t **records, size_t 
 
 /* The same without. */
 static void
-write_unkeyed(GsSpill *spill, const void **rows, size_t nrows)
+write_without_key(GsRunSet *spill, const void **rows, size_t nrows)
 {
 	static const uint64 no_nulls = 0;
 
@@ -337,7 +337,7 @@ write_unkeyed(GsSpill *spill, const void **rows, size_t nrows)
 
 /* Writes all rows of an engine to the last run; counts them. */
 static GsStatus
-write_rows(GsSpill *spill, GsEngine *engine)
+write_rows(GsRunSet *spill, GsEngine *engine)
 {
 	const bool	keyed = spill->layout->ncolumns > 0;
 	const void *rows[WINDOW];
@@ -355,17 +355,17 @@ write_rows(GsSpill *spill, GsEngine *engine)
 			break;
 		CHECK_FOR_INTERRUPTS();
 		if (keyed)
-			write_keyed(spill, rows, records, fetched);
+			write_with_key(spill, rows, records, fetched);
 		else
-			write_unkeyed(spill, rows, fetched);
+			write_without_key(spill, rows, fetched);
 		position += fetched;
 	}
-	spill->figures.nrows += position;
+	spill->stats.nrows += position;
 	return status;
 }
 
 GsStatus
-gs_spill_write_run(GsSpill *spill, GsEngine *engine, bool lengthen)
+gs_run_set_write_run(GsRunSet *spill, GsEngine *engine, bool lengthen)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 	GsStatus	status;
@@ -373,25 +373,25 @@ gs_spill_write_run(GsSpill *spill, GsEngine *engine, bool lengthen)
 	if (!(lengthen && spill->writing))
 		begin_next_run(spill);
 	status = write_rows(spill, engine);
-	if (engine->figures.device != NULL)
+	if (engine->stats.device != NULL)
 	{
-		if (spill->figures.device_runs++ == 0)
-			spill->figures.device = MemoryContextStrdup(spill->context, engine->figures.device);
+		if (spill->stats.device_runs++ == 0)
+			spill->stats.device = MemoryContextStrdup(spill->context, engine->stats.device);
 	}
 	MemoryContextSwitchTo(old);
 	return status;
 }
 
 void
-gs_spill_write_tuple(GsSpill *spill, MinimalTuple row)
+gs_run_set_write_tuple(GsRunSet *spill, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 	const void *rows[] = {row};
 
 	if (!spill->writing)
 		begin_next_run(spill);
-	write_unkeyed(spill, rows, 1);
-	spill->figures.nrows++;
+	write_without_key(spill, rows, 1);
+	spill->stats.nrows++;
 	MemoryContextSwitchTo(old);
 }
 
@@ -399,7 +399,7 @@ gs_spill_write_tuple(GsSpill *spill, MinimalTuple row)
 
 /* Makes the record of a row that a reader has read; where it is then, with what goes behind the row. */
 static uint64 *
-make_record(GsSpill *spill, GsRunReader *reader, uint64 *record)
+make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 {
 	const int	nwords = spill->layout->nwords;
 	const Size	row_len = gs_run_row_len(spill->layout, record);
@@ -408,15 +408,15 @@ make_record(GsSpill *spill, GsRunReader *reader, uint64 *record)
 	Size		extra_bytes;
 	uint32		nulls;
 
-	if (gs_sort_key_is_direct(spill->key))
-		nulls = gs_sort_key_write_direct_row(spill->key, &source, record);
+	if (gs_key_encoder_is_direct(spill->key))
+		nulls = gs_key_encoder_write_direct_row(spill->key, &source, record);
 	else
 	{
 		for (;;)
 		{
 			Size		nbytes = sizeof(uint64) * nwords + row_len;
 
-			if (!gs_sort_key_load_row(spill->key, &source, &extra_bytes, &why_not))
+			if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
 				elog(ERROR, "a row that had a key has none: %s", why_not);
 			nbytes += extra_bytes;
 			if (likely(gs_run_reader_has_room(reader, nbytes)))
@@ -426,7 +426,7 @@ make_record(GsSpill *spill, GsRunReader *reader, uint64 *record)
 			record = gs_run_reader_reserve(reader, nbytes);
 			source.body = (char *) (record + nwords);
 		}
-		nulls = gs_sort_key_write(spill->key, &source, (char *) (record + nwords), row_len, record);
+		nulls = gs_key_encoder_write(spill->key, &source, (char *) (record + nwords), row_len, record);
 		if (extra_bytes > 0)
 			CHECK_FOR_INTERRUPTS();
 	}
@@ -436,7 +436,7 @@ make_record(GsSpill *spill, GsRunReader *reader, uint64 *record)
 
 /* The next record of a run, made again if it has none; without its keys, if none count. */
 static inline const uint64 *
-read_next(GsSpill *spill, GsRunReader *reader)
+read_next(GsRunSet *spill, GsRunReader *reader)
 {
 	bool		has_record;
 	uint64	   *record = gs_run_reader_next(reader, &has_record);
@@ -450,7 +450,7 @@ read_next(GsSpill *spill, GsRunReader *reader)
 
 /* Begins to merge some of the runs, which may or may not be wanted any more. */
 static void
-begin_merge(GsSpill *spill, int first, int nruns, bool consume)
+begin_merge(GsRunSet *spill, int first, int nruns, bool consume)
 {
 	Size		nbytes = read_bytes(spill, nruns);
 	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
@@ -458,22 +458,22 @@ begin_merge(GsSpill *spill, int first, int nruns, bool consume)
 	spill->nreaders = nruns;
 	spill->readers = palloc(sizeof(GsRunReader) * nruns);
 	spill->buffers = MemoryContextAllocHuge(spill->context, nbytes * nruns);
-	spill->merge_memory = palloc(gs_key_merge_bytes(nruns));
+	spill->merge_memory = palloc(gs_run_merge_bytes(nruns));
 	for (int i = 0; i < nruns; i++)
 	{
-		const SpillRun *run = &spill->runs[first + i];
+		const SetRun *run = &spill->runs[first + i];
 
 		gs_run_reader_begin(&spill->readers[i], run->store, run->layout, &run->run, consume,
 							spill->buffers + i * nbytes, nbytes);
 		records[i] = read_next(spill, &spill->readers[i]);
 	}
-	gs_key_merge_begin(&spill->merge, &spill->order, records, nruns, spill->merge_memory);
+	gs_run_merge_begin(&spill->merge, &spill->order, records, nruns, spill->merge_memory);
 	spill->begun = false;
 	pfree(records);
 }
 
 static void
-end_merge(GsSpill *spill)
+end_merge(GsRunSet *spill)
 {
 	for (int i = 0; i < spill->nreaders; i++)
 		gs_run_reader_end(&spill->readers[i]);
@@ -485,24 +485,24 @@ end_merge(GsSpill *spill)
 
 /* The record of the next row, which stands behind it. */
 static const uint64 *
-next_record(GsSpill *spill)
+next_record(GsRunSet *spill)
 {
-	GsKeyMerge *merge = &spill->merge;
-	const uint64 *record = gs_key_merge_record(merge);
+	GsRunMerge *merge = &spill->merge;
+	const uint64 *record = gs_run_merge_record(merge);
 
 	/* what was handed out had to stay in place until now */
 	if (spill->begun && record != NULL)
 	{
-		gs_key_merge_replace(merge,
-							 read_next(spill, &spill->readers[gs_key_merge_winner(merge)]));
-		record = gs_key_merge_record(merge);
+		gs_run_merge_replace(merge,
+							 read_next(spill, &spill->readers[gs_run_merge_winner(merge)]));
+		record = gs_run_merge_record(merge);
 	}
 	spill->begun = true;
 	return record;
 }
 
 const void *
-gs_spill_next(GsSpill *spill)
+gs_run_set_next(GsRunSet *spill)
 {
 	const uint64 *record = next_record(spill);
 
@@ -524,7 +524,7 @@ next_merge_runs(int nruns, int most)
 
 /* The first of that many neighbours with the fewest bytes. */
 static int
-smallest_runs(const GsSpill *spill, int count)
+smallest_runs(const GsRunSet *spill, int count)
 {
 	int			best = 0;
 	int64		best_bytes = PG_INT64_MAX;
@@ -546,7 +546,7 @@ smallest_runs(const GsSpill *spill, int count)
 
 /* Merges neighbours into one run, which takes their place. */
 static void
-merge_runs(GsSpill *spill, int first, int count)
+merge_runs(GsRunSet *spill, int first, int count)
 {
 	const uint64 *record;
 	GsRunWriter writer;
@@ -562,18 +562,18 @@ merge_runs(GsSpill *spill, int first, int count)
 				  spill->layout->keys_only ? 0 : gs_run_row_len(spill->layout, record));
 	}
 	end_merge(spill);
-	spill->runs[first] = (SpillRun) {
+	spill->runs[first] = (SetRun) {
 		.run = end_run(&writer),.store = spill->store,.layout = spill->layout
 	};
 	memmove(&spill->runs[first + 1], &spill->runs[first + count],
-			sizeof(SpillRun) * (spill->nruns - first - count));
+			sizeof(SetRun) * (spill->nruns - first - count));
 	spill->nruns -= count - 1;
-	spill->figures.nmerges++;
+	spill->stats.nmerges++;
 }
 
 /* Merges runs until there are so few. */
 static void
-merge_down_to(GsSpill *spill, int most)
+merge_down_to(GsRunSet *spill, int most)
 {
 	while (spill->nruns > most)
 	{
@@ -584,7 +584,7 @@ merge_down_to(GsSpill *spill, int most)
 }
 
 void
-gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
+gs_run_set_begin_merge(GsRunSet *spill, Size memory_limit)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 
@@ -598,13 +598,13 @@ gs_spill_begin_merge(GsSpill *spill, Size memory_limit)
 /* ------------------------------------------------- runs of several processes */
 
 void
-gs_spill_share(GsSpill *spill, GsSharedRuns *shared)
+gs_run_set_share(GsRunSet *spill, GsSharedRuns *shared)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 
 	end_last_run(spill);
-	merge_down_to(spill, Min(most_sources(spill), GS_MOST_SHARED_RUNS));
-	shared->nrows = spill->figures.nrows;
+	merge_down_to(spill, Min(most_sources(spill), GS_MAX_SHARED_RUNS));
+	shared->nrows = spill->stats.nrows;
 	shared->longest = spill->longest;
 	shared->extent_bytes = spill->store->extent_bytes;
 	shared->layout = *spill->layout;
@@ -615,7 +615,7 @@ gs_spill_share(GsSpill *spill, GsSharedRuns *shared)
 }
 
 void
-gs_spill_adopt(GsSpill *spill, const GsSharedRuns *shared, const GsRunFiles *where)
+gs_run_set_adopt(GsRunSet *spill, const GsSharedRuns *shared, const GsRunFiles *where)
 {
 	MemoryContext old = MemoryContextSwitchTo(spill->context);
 	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
@@ -623,21 +623,21 @@ gs_spill_adopt(GsSpill *spill, const GsSharedRuns *shared, const GsRunFiles *whe
 	end_last_run(spill);
 	for (int i = 0; i < shared->nruns; i++)
 		add_run(spill, &shared->runs[i], store, &shared->layout);
-	spill->foreign = lappend(spill->foreign, store);
+	spill->owned_elsewhere = lappend(spill->owned_elsewhere, store);
 	spill->longest = Max(spill->longest, shared->longest);
-	spill->figures.nruns += shared->nruns;
-	spill->figures.nrows += shared->nrows;
+	spill->stats.nruns += shared->nruns;
+	spill->stats.nrows += shared->nrows;
 	MemoryContextSwitchTo(old);
 }
 
 bool
-gs_spill_has_keys(const GsSpill *spill)
+gs_run_set_has_keys(const GsRunSet *spill)
 {
 	return spill->layout->ncolumns > 0;
 }
 
 void
-gs_spill_forget_keys(GsSpill *spill, const GsMergeOrder *order)
+gs_run_set_drop_keys(GsRunSet *spill, const GsMergeOrder *order)
 {
 	end_last_run(spill);
 	spill->order = *order;
@@ -645,7 +645,7 @@ gs_spill_forget_keys(GsSpill *spill, const GsMergeOrder *order)
 }
 
 void
-gs_spill_close(GsSpill *spill)
+gs_run_set_close(GsRunSet *spill)
 {
 	ListCell   *lc;
 
@@ -653,10 +653,10 @@ gs_spill_close(GsSpill *spill)
 		end_merge(spill);
 	if (spill->writing)
 		pfree(spill->writer.buffer);
-	foreach(lc, spill->foreign)
+	foreach(lc, spill->owned_elsewhere)
 		gs_run_store_close(lfirst(lc));
 	gs_run_store_close(spill->store);
-	list_free(spill->foreign);
+	list_free(spill->owned_elsewhere);
 	pfree(spill->runs);
 	pfree(spill);
 }

@@ -25,17 +25,17 @@
 #define DEVICE_ROW_BYTES	32
 
 bool
-gs_engine_device_pays(uint64 nrows)
+gs_device_pays(uint64 nrows)
 {
 	return gpusort_engine != GS_ENGINE_CPU && nrows >= (uint64) gpusort_device_min_rows;
 }
 
 bool
-gs_engine_device_is_likely(double nrows)
+gs_device_is_likely(double nrows)
 {
 	const char *why_not;
 
-	return gs_engine_device_pays((uint64) Min(nrows, 1e18)) && gs_service_client_is_usable(&why_not);
+	return gs_device_pays((uint64) Min(nrows, 1e18)) && gs_gpu_client_is_usable(&why_not);
 }
 
 /* Copies a batch's rows.  FULL or FAILED as reserve. */
@@ -46,18 +46,18 @@ copy_batch(GsEngine *engine, const GsBatch *from)
 	GsBatch    *batch = NULL;
 
 	CHECK_FOR_INTERRUPTS();
-	for (size_t slot = 0; slot < from->nrows; slot++)
+	for (size_t entry = 0; entry < from->nrows; entry++)
 	{
-		size_t		row_bytes = gs_batch_row_bytes(from, layout, slot);
+		size_t		row_bytes = gs_batch_row_bytes(from, layout, entry);
 
-		if (batch == NULL || !gs_engine_has_room(batch, row_bytes))
+		if (batch == NULL || !gs_engine_has_space(batch, row_bytes))
 		{
 			GsStatus	status = gs_engine_reserve(engine, row_bytes, &batch);
 
 			if (status != GS_STATUS_OK)
 				return status;
 		}
-		gs_batch_push_copy(batch, from, layout, slot, row_bytes);
+		gs_batch_push_copy(batch, from, layout, entry, row_bytes);
 	}
 	return GS_STATUS_OK;
 }
@@ -66,18 +66,18 @@ copy_batch(GsEngine *engine, const GsBatch *from)
  * A link to a device that gpusort.engine would have sort such a job; NULL, and
  * why_not, if there is none.
  */
-static GsServiceLink *
+static GsEngineLink *
 open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **why_not)
 {
-	GsServiceLink *link;
+	GsEngineLink *link;
 
 	if (job->compare != NULL)
 	{
 		*why_not = "ties are left to a comparison function";
 		return NULL;
 	}
-	link = gs_service_client_link(context, use, why_not);
-	if (link != NULL && !gs_service_client_accepts(&link->welcome, why_not))
+	link = gs_gpu_client_link(context, use, why_not);
+	if (link != NULL && !gs_gpu_client_accepts(&link->welcome, why_not))
 	{
 		link->release(link, true);
 		return NULL;
@@ -85,10 +85,10 @@ open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **w
 	return link;
 }
 
-static GsServiceOptions
+static GsGpuOptions
 service_options(double expected_rows, double expected_bytes)
 {
-	GsServiceOptions options = {
+	GsGpuOptions options = {
 		.wait_ms = gpusort_device_wait,.algorithm = gpusort_algorithm,
 		.session_bytes = (uint64) gpusort_device_session_memory << 20
 	};
@@ -104,22 +104,22 @@ engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
 	if (status == GS_STATUS_OK)
 		return engine;
 	if (status == GS_STATUS_FULL)
-		*why_not = pstrdup(engine->figures.full);
+		*why_not = pstrdup(engine->stats.full);
 	else
-		*why_not = engine != NULL && engine->figures.detail != NULL ?
-			pstrdup(engine->figures.detail) : "out of memory";
+		*why_not = engine != NULL && engine->stats.detail != NULL ?
+			pstrdup(engine->stats.detail) : "out of memory";
 	if (engine != NULL)
 		gs_engine_close(engine);
 	return NULL;
 }
 
 GsEngine *
-gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
+gs_device_move(GsEngine *cpu, MemoryContext context,
 						 double expected_rows, double expected_bytes,
 						 const char **why_not)
 {
-	GsServiceOptions options = service_options(expected_rows, expected_bytes);
-	GsServiceLink *link = open_link(&cpu->job, context, GS_LINK_SORT, why_not);
+	GsGpuOptions options = service_options(expected_rows, expected_bytes);
+	GsEngineLink *link = open_link(&cpu->job, context, GS_LINK_SORT, why_not);
 	GsEngine   *engine;
 	const GsBatch *batches;
 	size_t		nbatches;
@@ -127,7 +127,7 @@ gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 
 	if (link == NULL)
 		return NULL;
-	status = gs_engine_service_open(&cpu->job, link, &options, &engine);
+	status = gs_engine_gpu_open(&cpu->job, link, &options, &engine);
 	batches = gs_engine_cpu_batches(cpu, &nbatches);
 	for (size_t i = 0; i < nbatches && status == GS_STATUS_OK; i++)
 		status = copy_batch(engine, &batches[i]);
@@ -138,11 +138,11 @@ gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
 }
 
 GsEngine *
-gs_engine_open_shared(const GsJob *job, MemoryContext context, uint32 participant,
+gs_device_open_shared(const GsJob *job, MemoryContext context, uint32 participant,
 					  double expected_rows, double expected_bytes, const char **why_not)
 {
-	GsServiceOptions options = service_options(expected_rows, expected_bytes);
-	GsServiceLink *link = open_link(job, context, GS_LINK_SORT, why_not);
+	GsGpuOptions options = service_options(expected_rows, expected_bytes);
+	GsEngineLink *link = open_link(job, context, GS_LINK_SORT, why_not);
 	GsEngine   *engine;
 	GsStatus	status;
 
@@ -150,20 +150,20 @@ gs_engine_open_shared(const GsJob *job, MemoryContext context, uint32 participan
 		return NULL;
 	options.shared = true;
 	options.participant = participant;
-	status = gs_engine_service_open(job, link, &options, &engine);
+	status = gs_engine_gpu_open(job, link, &options, &engine);
 	return engine_if_ok(engine, status, why_not);
 }
 
 GsEngine *
-gs_engine_join_shared(const GsJob *job, MemoryContext context, uint64 ticket,
+gs_device_join_shared(const GsJob *job, MemoryContext context, uint64 token,
 					  uint32 participant, const char **why_not)
 {
-	GsServiceLink *link = open_link(job, context, GS_LINK_FEED, why_not);
+	GsEngineLink *link = open_link(job, context, GS_LINK_PRODUCER, why_not);
 	GsEngine   *engine;
 	GsStatus	status;
 
 	if (link == NULL)
 		return NULL;
-	status = gs_engine_service_join(job, link, ticket, participant, &engine);
+	status = gs_engine_gpu_join(job, link, token, participant, &engine);
 	return engine_if_ok(engine, status, why_not);
 }

@@ -11,10 +11,10 @@
 #include "engine/engine.h"
 
 /* Are so many rows enough for the device, where there is one? */
-extern bool gs_engine_device_pays(uint64 nrows);
+extern bool gs_device_pays(uint64 nrows);
 
 /* Will a device sort so many rows, as far as one can know? */
-extern bool gs_engine_device_is_likely(double nrows);
+extern bool gs_device_is_likely(double nrows);
 
 /*
  * Opens the device's engine and copies to it the rows that the CPU engine has.
@@ -22,7 +22,7 @@ extern bool gs_engine_device_is_likely(double nrows);
  * closed.  The new engine's memory, and its connection, are the context's.
  * expected_rows, of expected_bytes each, is what the planner thinks.
  */
-extern GsEngine *gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
+extern GsEngine *gs_device_move(GsEngine *cpu, MemoryContext context,
 										  double expected_rows, double expected_bytes,
 										  const char **why_not);
 
@@ -30,11 +30,11 @@ extern GsEngine *gs_engine_move_to_device(GsEngine *cpu, MemoryContext context,
  * Opens the engine of a device for a job that other processes may feed, or joins
  * such a job by its ticket.  NULL, and why_not, if that cannot be.  Otherwise as above.
  */
-extern GsEngine *gs_engine_open_shared(const GsJob *job, MemoryContext context,
+extern GsEngine *gs_device_open_shared(const GsJob *job, MemoryContext context,
 									   uint32 participant, double expected_rows,
 									   double expected_bytes, const char **why_not);
-extern GsEngine *gs_engine_join_shared(const GsJob *job, MemoryContext context,
-									   uint64 ticket, uint32 participant,
+extern GsEngine *gs_device_join_shared(const GsJob *job, MemoryContext context,
+									   uint64 token, uint32 participant,
 									   const char **why_not);
 
 #endif							/* GPUSORT_SORT_DEVICE_H */

@@ -19,44 +19,44 @@
 #include "miscadmin.h"
 
 void
-gs_sort_begin_stock(GsSortState *state, int memory_kb, const char *reason)
+gs_sort_begin_fallback(GsSortState *state, int memory_kb, const char *reason)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
-	state->stock_reason = pstrdup(reason);
-	gs_stock_begin(&state->stock, state->columns, state->ncolumns + state->nstable,
+	state->fallback_reason = pstrdup(reason);
+	gs_fallback_begin(&state->fallback, state->columns, state->ncolumns + state->nstable,
 				   state->desc, memory_kb,
 				   state->top.bound, state->random_access);
 	MemoryContextSwitchTo(old);
-	state->phase = GS_SORT_STOCK;
+	state->phase = GS_SORT_FALLBACK;
 }
 
 /* Moves the rows of all runs to a tuplesort. */
 static void
-hand_over_runs(GsSortState *state, TupleTableSlot *slot)
+move_runs(GsSortState *state, TupleTableSlot *slot)
 {
 	const void *row;
 
 	/* the tuplesort has the rest */
-	gs_spill_begin_merge(state->spill, state->memory_limit / 4);
-	while ((row = gs_spill_next(state->spill)) != NULL)
+	gs_run_set_begin_merge(state->spill, state->memory_limit / 4);
+	while ((row = gs_run_set_next(state->spill)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		gs_sort_store_row(state, row, slot);
-		gs_stock_put(&state->stock, slot);
+		gs_fallback_put(&state->fallback, slot);
 	}
 	ExecClearTuple(slot);
-	gs_spill_close(state->spill);
+	gs_run_set_close(state->spill);
 	state->spill = NULL;
 }
 
 /* Moves the rows that the engine has not sorted to a tuplesort, its memory being freed on the way. */
 static GsStatus
-hand_over_unsorted(GsSortState *state, TupleTableSlot *slot)
+move_unsorted(GsSortState *state, TupleTableSlot *slot)
 {
 	const GsKeyLayout *layout = state->engine->job.layout;
 	const GsBatch *batch;
-	GsStatus	status = gs_engine_drain(state->engine);
+	GsStatus	status = gs_engine_return_input(state->engine);
 
 	while (status == GS_STATUS_OK &&
 		   (status = gs_engine_next_batch(state->engine, &batch)) == GS_STATUS_OK &&
@@ -66,7 +66,7 @@ hand_over_unsorted(GsSortState *state, TupleTableSlot *slot)
 		{
 			CHECK_FOR_INTERRUPTS();
 			gs_sort_store_row(state, gs_batch_pushed(batch, layout, i), slot);
-			gs_stock_put(&state->stock, slot);
+			gs_fallback_put(&state->fallback, slot);
 		}
 	}
 	return status;
@@ -74,7 +74,7 @@ hand_over_unsorted(GsSortState *state, TupleTableSlot *slot)
 
 /* Moves those that it has sorted. */
 static GsStatus
-hand_over_sorted(GsSortState *state, TupleTableSlot *slot)
+move_sorted(GsSortState *state, TupleTableSlot *slot)
 {
 	uint64		position = 0;
 
@@ -88,7 +88,7 @@ hand_over_sorted(GsSortState *state, TupleTableSlot *slot)
 		for (int i = 0; i < state->window_rows; i++)
 		{
 			gs_sort_store_row(state, state->window[i], slot);
-			gs_stock_put(&state->stock, slot);
+			gs_fallback_put(&state->fallback, slot);
 		}
 		position += state->window_rows;
 	} while (state->window_rows > 0);
@@ -103,30 +103,30 @@ hand_over_sorted(GsSortState *state, TupleTableSlot *slot)
  * failed over it.
  */
 bool
-gs_sort_hand_over(GsSortState *state, const char *reason)
+gs_sort_fall_back(GsSortState *state, const char *reason)
 {
 	TupleTableSlot *slot = state->slot;
-	const GsFigures *figures = gs_engine_figures(state->engine);
+	const GsEngineStats *stats = gs_engine_stats(state->engine);
 	const int	limit_kb = state->memory_limit / 1024;
 	int			memory_kb = limit_kb - limit_kb / 4;
 	GsStatus	status;
 
-	if (figures->method == GS_METHOD_NONE)
+	if (stats->method == GS_METHOD_NONE)
 	{
-		gs_sort_begin_stock(state, memory_kb, reason);
-		status = hand_over_unsorted(state, slot);
+		gs_sort_begin_fallback(state, memory_kb, reason);
+		status = move_unsorted(state, slot);
 	}
 	else
 	{
-		memory_kb = limit_kb - Min(figures->peak_bytes / 1024, limit_kb);
-		gs_sort_begin_stock(state, Max(memory_kb, limit_kb / 4), reason);
-		status = hand_over_sorted(state, slot);
+		memory_kb = limit_kb - Min(stats->peak_bytes / 1024, limit_kb);
+		gs_sort_begin_fallback(state, Max(memory_kb, limit_kb / 4), reason);
+		status = move_sorted(state, slot);
 	}
 	for (uint64 i = 0; i < state->nnulls && status == GS_STATUS_OK; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		gs_sort_store_row(state, NULL, slot);
-		gs_stock_put(&state->stock, slot);
+		gs_fallback_put(&state->fallback, slot);
 	}
 	ExecClearTuple(slot);
 	if (status != GS_STATUS_OK)
@@ -134,6 +134,6 @@ gs_sort_hand_over(GsSortState *state, const char *reason)
 	gs_engine_close(state->engine);
 	state->engine = NULL;
 	if (state->spill != NULL)
-		hand_over_runs(state, slot);
+		move_runs(state, slot);
 	return true;
 }

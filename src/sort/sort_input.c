@@ -50,15 +50,15 @@
 
 /* Sees to it that the batch has room for a row.  Returns NULL, or why it has none. */
 static inline const char *
-make_room(GsSortState *state, Size row_bytes, GsBatch **batch)
+reserve_space(GsSortState *state, Size row_bytes, GsBatch **batch)
 {
-	return *batch != NULL && gs_engine_has_room(*batch, row_bytes) ? NULL :
+	return *batch != NULL && gs_engine_has_space(*batch, row_bytes) ? NULL :
 		gs_sort_begin_batch(state, row_bytes, batch);
 }
 
 /* Is a row not wanted, as its first sort column tells? */
 static inline bool
-drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
+drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 {
 	ExprContext *econtext = state->econtext;
 	bool		is_null;
@@ -73,13 +73,13 @@ drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
 		ResetExprContext(econtext);
 		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 		value = slot_getattr(slot, state->columns[0].attno, &is_null);
-		drops = gs_top_drops_value(&state->top, value, is_null);
+		drops = gs_topn_drops_value(&state->top, value, is_null);
 		MemoryContextSwitchTo(old);
 		return drops;
 	}
-	return gs_sort_key_peek(state->key, slot, &is_null, &code) &&
-		gs_top_drops_first(&state->top,
-						   gs_top_first(state->engine->job.layout, is_null, code));
+	return gs_key_encoder_read_first(state->key, slot, &is_null, &code) &&
+		gs_topn_drops_first(&state->top,
+						   gs_topn_first(state->engine->job.layout, is_null, code));
 }
 
 /*
@@ -87,7 +87,7 @@ drop_at_first_sight(GsSortState *state, TupleTableSlot *slot)
  * Returns NULL, or why it cannot be taken.
  */
 static const char *
-take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+add_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	const GsJob *job;
 	GsRowSource source;
@@ -98,34 +98,34 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	uint64	   *record;
 	uint32		nulls;
 
-	if (state->top.has_cutoff && drop_at_first_sight(state, slot))
+	if (state->top.has_cutoff && drop_by_first_column(state, slot))
 		return NULL;
 	gs_row_source_init(&source, slot);
 	if (!state->direct_key)
 	{
-		if (!gs_sort_key_load(state->key, slot, &source, &extra_bytes, &why_not))
+		if (!gs_key_encoder_read(state->key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
-		if (gs_sort_key_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
+		if (gs_key_encoder_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
 			gs_sort_compare_ties(state);
 	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
 		return "a row and its keys take more than 4 GB";
-	if ((why_not = make_room(state, row_bytes, batch)) != NULL)
+	if ((why_not = reserve_space(state, row_bytes, batch)) != NULL)
 		return why_not;
 
 	job = &state->engine->job;	/* of the engine that is there by now */
 	row = gs_batch_next_row(*batch);
 	record = gs_batch_next_record(*batch);
 	if (state->direct_key)
-		nulls = gs_sort_key_write_direct(state->key, slot, &source, record);
+		nulls = gs_key_encoder_write_direct(state->key, slot, &source, record);
 	else
 	{
 		gs_row_store(&source, slot, row);
-		nulls = gs_sort_key_write(state->key, &source, row, source.nbytes, record);
+		nulls = gs_key_encoder_write(state->key, &source, row, source.nbytes, record);
 	}
 	record[job->layout->nwords] = gs_batch_next_place(*batch, nulls);
-	if (state->top.has_cutoff && gs_top_drops(&state->top, job, record, row))
+	if (state->top.has_cutoff && gs_topn_drops(&state->top, job, record, row))
 		return NULL;
 	if (state->direct_key)
 		gs_row_store(&source, slot, row);
@@ -135,7 +135,7 @@ take_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 
 /* The same where the one value is both key and row. */
 static const char *
-take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+add_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	const char *why_not;
 
@@ -145,13 +145,13 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 		state->nnulls++;
 		return NULL;
 	}
-	if ((why_not = make_room(state, 0, batch)) != NULL)
+	if ((why_not = reserve_space(state, 0, batch)) != NULL)
 		return why_not;
-	if (!gs_sort_key_write_value(state->key, slot->tts_values[0],
+	if (!gs_key_encoder_write_value(state->key, slot->tts_values[0],
 								 gs_batch_next_record(*batch), &why_not))
 		return why_not;
 	if (state->top.has_cutoff &&
-		gs_top_drops(&state->top, &state->engine->job, gs_batch_next_record(*batch), NULL))
+		gs_topn_drops(&state->top, &state->engine->job, gs_batch_next_record(*batch), NULL))
 		return NULL;
 	gs_batch_push(*batch, 0);
 	return NULL;
@@ -162,11 +162,11 @@ take_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 static GsJob
 make_job(GsSortState *state)
 {
-	GsJob		job = {.layout = gs_sort_key_layout(state->key)};
+	GsJob		job = {.layout = gs_key_encoder_layout(state->key)};
 
 	job.memory_limit = gs_sort_engine_limit(state);
-	gs_engine_host_init(&job.host, state->context);
-	if (gs_sort_key_first_tied(state->key) >= 0)
+	gs_sort_runtime_init(&job.host, state->context);
+	if (gs_key_encoder_first_tied(state->key) >= 0)
 	{
 		job.compare = gs_sort_compare_tied;
 		job.compare_arg = state;
@@ -180,7 +180,7 @@ open_engine(GsSortState *state)
 {
 	GsJob		job = make_job(state);
 
-	state->engine = state->in_order ? gs_in_order_open(&job) : gs_engine_cpu_open(&job);
+	state->engine = state->presorted ? gs_presorted_open(&job) : gs_engine_cpu_open(&job);
 }
 
 /* What a sort begins with, whoever sorts. */
@@ -196,16 +196,16 @@ begin_sort(GsSortState *state, int memory_kb)
 	state->engine = NULL;
 	state->batch = NULL;
 	state->spill = NULL;
-	state->may_move = gpusort_engine != GS_ENGINE_CPU;
-	gs_sort_parallel_enter(state);
+	state->may_use_device = gpusort_engine != GS_ENGINE_CPU;
+	gs_sort_parallel_join(state);
 	state->device_reason = NULL;
-	state->proof = (GsSortProof) {0};
-	state->disproved = false;
-	state->in_order = false;
+	state->verification = (GsSortVerification) {0};
+	state->refuted = false;
+	state->presorted = false;
 	state->nread = 0;
 	state->nnulls = 0;
 	state->window_rows = 0;
-	gs_top_begin(&state->top, gs_bound_compute(state->bound, state->econtext));
+	gs_topn_begin(&state->top, gs_limit_compute(state->bound, state->econtext));
 	if (state->verified)
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);
@@ -226,37 +226,37 @@ begin_engine(GsSortState *state)
 
 	if (!gpusort_enabled)
 		why_not = "gpusort.enabled is off";
-	else if (gs_sort_key_can_encode(state->columns, state->ncolumns, &why_not))
+	else if (gs_key_columns_can_encode(state->columns, state->ncolumns, &why_not))
 	{
-		state->key = gs_sort_key_create(state->columns, state->ncolumns, desc,
-										state->role != GS_ROLE_ALONE || gs_sort_device_is_likely(state));
-		if (state->role == GS_ROLE_ALONE && !state->gathered)
-			gs_sort_key_look_for_few(state->key);
-		if (gs_sort_key_needs_proof(state->key))
-			gs_top_begin(&state->top, GS_UNBOUNDED);	/* what is dropped is never compared */
-		state->direct_key = gs_sort_key_is_direct(state->key);
-		state->keys_only = gs_sort_key_layout(state->key)->keys_only;
-		if (gs_sort_key_needs_proof(state->key) || gs_sort_key_first_tied(state->key) >= 0)
+		state->key = gs_key_encoder_create(state->columns, state->ncolumns, desc,
+										state->role != GS_ROLE_SERIAL || gs_sort_device_is_likely(state));
+		if (state->role == GS_ROLE_SERIAL && !state->merged_elsewhere)
+			gs_key_encoder_look_for_few(state->key);
+		if (gs_key_encoder_is_approximate(state->key))
+			gs_topn_begin(&state->top, GS_UNBOUNDED);	/* what is dropped is never compared */
+		state->direct_key = gs_key_encoder_is_direct(state->key);
+		state->keys_only = gs_key_encoder_layout(state->key)->keys_only;
+		if (gs_key_encoder_is_approximate(state->key) || gs_key_encoder_first_tied(state->key) >= 0)
 			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
 		job = make_job(state);
 		state->engine = gs_sort_parallel_open(state, &job);
 		if (state->engine == NULL)
 		{
-			state->in_order = gs_in_order_pays(state);
+			state->presorted = gs_presorted_pays(state);
 			open_engine(state);
 		}
 		if (state->engine == NULL)
 			why_not = "out of memory";
 	}
 	if (state->engine != NULL && state->top.bound != GS_UNBOUNDED &&
-		gs_sort_key_first_is_costly(state->key))
-		gs_top_compare_values(&state->top, state->columns, state->ncolumns, desc);
+		gs_key_encoder_first_is_expensive(state->key))
+		gs_topn_compare_values(&state->top, state->columns, state->ncolumns, desc);
 	MemoryContextSwitchTo(old);
 
 	if (state->engine == NULL)
 	{
-		gs_sort_parallel_withdraw(state);
-		gs_sort_begin_stock(state, state->memory_limit / 1024, why_not);
+		gs_sort_parallel_leave(state);
+		gs_sort_begin_fallback(state, state->memory_limit / 1024, why_not);
 	}
 	else
 		state->phase = GS_SORT_ENGINE;
@@ -271,33 +271,33 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 
 /* Has a tuplesort go on with this sort's rows.  False: the engine failed. */
 static bool
-hand_over(GsSortState *state, const char *reason)
+fall_back(GsSortState *state, const char *reason)
 {
-	return gs_sort_end_shared_load(state) == GS_STATUS_OK && gs_sort_hand_over(state, reason);
+	return gs_sort_end_shared_input(state) == GS_STATUS_OK && gs_sort_fall_back(state, reason);
 }
 
-static bool load_again(GsSortState *state, GsBatch **batch);
+static bool reload(GsSortState *state, GsBatch **batch);
 static bool put_row_again(GsSortState *state, TupleTableSlot *slot, GsBatch **batch);
 
 /* Takes the slot's row wherever rows go by now.  False: the engine failed. */
 static pg_attribute_always_inline bool
-put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+add_slot(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	if (state->phase == GS_SORT_ENGINE)
 	{
 		const char *why_not = state->keys_only ?
-			take_value(state, slot, batch) : take_row(state, slot, batch);
+			add_value(state, slot, batch) : add_row(state, slot, batch);
 
 		if (why_not == NULL)
 			return true;
 		if (gs_sort_engine_failed(state))
 			return false;
-		if (gs_sort_key_texts_are_many(state->key))
-			return load_again(state, batch) && put_row_again(state, slot, batch);
-		if (!hand_over(state, why_not))
+		if (gs_key_encoder_texts_are_many(state->key))
+			return reload(state, batch) && put_row_again(state, slot, batch);
+		if (!fall_back(state, why_not))
 			return false;
 	}
-	gs_stock_put(&state->stock, slot);
+	gs_fallback_put(&state->fallback, slot);
 	return true;
 }
 
@@ -305,7 +305,7 @@ put_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 static pg_noinline bool
 put_row_again(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
-	return put_row(state, slot, batch);
+	return add_slot(state, slot, batch);
 }
 
 /*
@@ -321,10 +321,10 @@ wants_other_keys(GsSortState *state, bool loaded)
 	if (state->phase != GS_SORT_ENGINE || gs_sort_is_device(state->engine) ||
 		state->spill != NULL || state->top.has_cutoff)
 		return false;
-	nbytes = gs_engine_figures(state->engine)->peak_bytes;
+	nbytes = gs_engine_stats(state->engine)->peak_bytes;
 	return nbytes < state->memory_limit / 4 &&
-		(gs_sort_key_texts_are_few(state->key) ||
-		 gs_sort_key_cut_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8));
+		(gs_key_encoder_texts_are_few(state->key) ||
+		 gs_key_encoder_prefix_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8));
 }
 
 /* Has other keys from now on.  Those of rows in runs are of no use then. */
@@ -334,12 +334,12 @@ begin_other_keys(GsSortState *state)
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 	GsMergeOrder order;
 
-	state->key = gs_sort_key_create_next(state->columns, state->ncolumns, state->desc,
+	state->key = gs_key_encoder_create_next(state->columns, state->ncolumns, state->desc,
 										 state->key);
 	if (state->spill != NULL)
 	{
 		order = gs_sort_compared_order(state);
-		gs_spill_forget_keys(state->spill, &order);
+		gs_run_set_drop_keys(state->spill, &order);
 	}
 	MemoryContextSwitchTo(old);
 }
@@ -351,7 +351,7 @@ begin_other_keys(GsSortState *state)
  * False: the engine failed.
  */
 static bool
-load_again(GsSortState *state, GsBatch **batch)
+reload(GsSortState *state, GsBatch **batch)
 {
 	GsEngine   *from = state->engine;
 	const GsBatch *rest;
@@ -359,22 +359,22 @@ load_again(GsSortState *state, GsBatch **batch)
 	GsStatus	status;
 	bool		loaded = true;
 
-	if (!state->in_order)
+	if (!state->presorted)
 		begin_other_keys(state);
 	else if (state->spill != NULL)
-		gs_sort_key_keep_poor(state->key);	/* a tuplesort would have to read the run */
-	state->in_order = false;
-	state->may_move &= !gs_sort_is_device(from);
+		gs_key_encoder_keep_low_cardinality(state->key);	/* a tuplesort would have to read the run */
+	state->presorted = false;
+	state->may_use_device &= !gs_sort_is_device(from);
 	*batch = NULL;
 	open_engine(state);
 	if (state->engine == NULL)
 	{
 		state->engine = from;
-		return gs_sort_hand_over(state, "out of memory");
+		return gs_sort_fall_back(state, "out of memory");
 	}
 
 	slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	status = gs_engine_drain(from);
+	status = gs_engine_return_input(from);
 	while (loaded && status == GS_STATUS_OK &&
 		   (status = gs_engine_next_batch(from, &rest)) == GS_STATUS_OK && rest != NULL)
 	{
@@ -384,7 +384,7 @@ load_again(GsSortState *state, GsBatch **batch)
 
 			CHECK_FOR_INTERRUPTS();
 			ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
-			loaded = put_row(state, slot, batch);
+			loaded = add_slot(state, slot, batch);
 		}
 	}
 	ExecDropSingleTupleTableSlot(slot);
@@ -400,23 +400,23 @@ load_again(GsSortState *state, GsBatch **batch)
 
 /* The next row came.  False: the engine failed. */
 static pg_attribute_always_inline bool
-take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+add_from_child(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	state->nread++;
 	if (state->compare != NULL)
 	{
-		if (state->in_order && gs_in_order_take(state, slot, batch))
+		if (state->presorted && gs_presorted_add(state, slot, batch))
 			return true;
-		if ((state->in_order || wants_other_keys(state, false)) && !load_again(state, batch))
+		if ((state->presorted || wants_other_keys(state, false)) && !reload(state, batch))
 			return false;
 	}
-	return put_row(state, slot, batch);
+	return add_slot(state, slot, batch);
 }
 
 bool
-gs_sort_put(GsSortState *state, TupleTableSlot *slot)
+gs_sort_add(GsSortState *state, TupleTableSlot *slot)
 {
-	return take(state, slot, &state->batch);
+	return add_from_child(state, slot, &state->batch);
 }
 
 /*
@@ -426,7 +426,7 @@ gs_sort_put(GsSortState *state, TupleTableSlot *slot)
 static bool
 begins_with_few(const GsSortState *state)
 {
-	return gpusort_enabled && !gpusort_force && state->role == GS_ROLE_ALONE;
+	return gpusort_enabled && !gpusort_force && state->role == GS_ROLE_SERIAL;
 }
 
 static void
@@ -444,12 +444,12 @@ begin_few(GsSortState *state)
 
 /* Reads the child's first rows; returns the first one that is too many, or an empty slot or NULL. */
 static TupleTableSlot *
-load_few(GsSortState *state, GsScan *scan)
+load_few(GsSortState *state, GsSeqScan *scan)
 {
 	TupleTableSlot *slot;
 
 	do
-		slot = gs_scan_next(scan);
+		slot = gs_seqscan_next(scan);
 	while (!TupIsNull(slot) && gs_few_put(state->few, slot));
 	state->nread = gs_few_count(state->few);
 	return slot;
@@ -469,7 +469,7 @@ leave_few(GsSortState *state, GsBatch **batch)
 	for (int i = 0; i < nrows && loaded; i++)
 	{
 		gs_few_get(state->few, i, slot);
-		loaded = take(state, slot, batch);
+		loaded = add_from_child(state, slot, batch);
 	}
 	ExecDropSingleTupleTableSlot(slot);
 	gs_few_clear(state->few);
@@ -478,28 +478,28 @@ leave_few(GsSortState *state, GsBatch **batch)
 
 /* Reads the child to its end.  False: the engine failed. */
 static bool
-load(GsSortState *state)
+read_input(GsSortState *state)
 {
 	GsBatch    *batch = NULL;
-	GsScan		scan;
+	GsSeqScan		scan;
 
-	gs_scan_begin(&scan, state->child);
+	gs_seqscan_begin(&scan, state->child);
 	if (state->phase == GS_SORT_FEW)
 	{
 		TupleTableSlot *slot = load_few(state, &scan);
 
 		if (TupIsNull(slot))
 			return true;
-		if (!leave_few(state, &batch) || !take(state, slot, &batch))
+		if (!leave_few(state, &batch) || !add_from_child(state, slot, &batch))
 			return false;
 	}
 	for (;;)
 	{
-		TupleTableSlot *slot = gs_scan_next(&scan);
+		TupleTableSlot *slot = gs_seqscan_next(&scan);
 
 		if (TupIsNull(slot))
 			return true;
-		if (!take(state, slot, &batch))
+		if (!add_from_child(state, slot, &batch))
 			return false;
 	}
 }
@@ -512,8 +512,8 @@ sort_in_engine(GsSortState *state)
 
 	if (status != GS_STATUS_OK)
 		return status;
-	state->nrows = state->engine->figures.nrows + state->nnulls;
-	status = gs_sort_prove_order(state);
+	state->nrows = state->engine->stats.nrows + state->nnulls;
+	status = gs_sort_verify_order(state);
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
@@ -540,46 +540,46 @@ gs_sort_perform(GsSortState *state)
 		sort_few_rows(state);
 		return true;
 	}
-	if (wants_other_keys(state, true) && !load_again(state, &batch))
+	if (wants_other_keys(state, true) && !reload(state, &batch))
 		return false;
-	if (state->in_order && state->spill == NULL)
+	if (state->presorted && state->spill == NULL)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)
 			return true;
-		if (!load_again(state, &batch))
+		if (!reload(state, &batch))
 			return false;
 	}
 	if (state->phase == GS_SORT_ENGINE)
 	{
-		GsStatus	status = gs_sort_end_shared_load(state);
+		GsStatus	status = gs_sort_end_shared_input(state);
 
 		if (status != GS_STATUS_OK)
 			return false;
-		gs_sort_move_if_it_pays(state, true);
+		gs_sort_consider_device(state, true);
 		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
 		if (status == GS_STATUS_FULL && gs_sort_may_spill(state))
 			status = gs_sort_merge_runs(state);
 		if (status == GS_STATUS_FAILED)
 			return false;
 		if (status != GS_STATUS_OK &&
-			!gs_sort_hand_over(state, gs_sort_status_reason(state, status)))
+			!gs_sort_fall_back(state, gs_sort_status_reason(state, status)))
 			return false;
 	}
-	if (state->phase == GS_SORT_STOCK)
-		gs_stock_perform(&state->stock);
+	if (state->phase == GS_SORT_FALLBACK)
+		gs_fallback_perform(&state->fallback);
 	return true;
 }
 
 /* ------------------------------------------------------------------ failures */
 
 void
-gs_sort_forget(GsSortState *state)
+gs_sort_reset(GsSortState *state)
 {
 	ExecClearTuple(state->slot);
-	if (state->phase == GS_SORT_STOCK)
-		gs_stock_end(&state->stock);	/* may own files */
+	if (state->phase == GS_SORT_FALLBACK)
+		gs_fallback_end(&state->fallback);	/* may own files */
 	if (state->spill != NULL)
-		gs_spill_close(state->spill);	/* owns files */
+		gs_run_set_close(state->spill);	/* owns files */
 	if (state->engine != NULL)
 		gs_engine_close(state->engine); /* may own a connection */
 	if (state->few != NULL)
@@ -593,7 +593,7 @@ gs_sort_forget(GsSortState *state)
 	state->spill = NULL;
 	state->window_rows = 0;
 	state->phase = GS_SORT_IDLE;
-	state->role = GS_ROLE_ALONE;
+	state->role = GS_ROLE_SERIAL;
 }
 
 void
@@ -601,8 +601,8 @@ gs_sort_report_failure(const GsSortState *state)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the %s sort engine failed", state->engine->figures.engine),
-			 errdetail_internal("%s", state->engine->figures.detail),
+			 errmsg("the %s sort engine failed", state->engine->stats.engine),
+			 errdetail_internal("%s", state->engine->stats.detail),
 			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
 }
 
@@ -611,8 +611,8 @@ gs_sort_log_failure(const GsSortState *state)
 {
 	ereport(LOG,
 			(errmsg("the %s sort engine failed: sorting again without it",
-					state->engine->figures.engine),
-			 errdetail_internal("%s", state->engine->figures.detail)));
+					state->engine->stats.engine),
+			 errdetail_internal("%s", state->engine->stats.detail)));
 }
 
 static bool
@@ -626,37 +626,37 @@ is_parallel(PlanState *node, void *context)
  * scan, or a sort, that is shared with other processes cannot.
  */
 static void
-begin_again(GsSortState *state)
+restart(GsSortState *state)
 {
 	char	   *reason;
 
-	gs_sort_parallel_await_cause(state);
+	gs_sort_parallel_wait_for_error(state);
 	if (!state->repeatable || is_parallel(state->child, NULL))
 		gs_sort_report_failure(state);
 	gs_sort_log_failure(state);
-	reason = MemoryContextStrdup(state->parent_context, state->engine->figures.detail);
-	gs_sort_forget(state);
+	reason = MemoryContextStrdup(state->parent_context, state->engine->stats.detail);
+	gs_sort_reset(state);
 	ExecReScan(state->child);
 	gs_sort_begin(state, work_mem);
-	state->may_move = false;
+	state->may_use_device = false;
 	state->device_reason = reason;
-	state->begun_again = true;
+	state->restarted = true;
 }
 
 void
-gs_sort_load(GsSortState *state)
+gs_sort_read_input(GsSortState *state)
 {
 	EState	   *estate = state->child->state;
 	ScanDirection direction = estate->es_direction;
 
 	estate->es_direction = ForwardScanDirection;
-	state->begun_again = false;
+	state->restarted = false;
 	begin_sort(state, work_mem);
 	if (begins_with_few(state))
 		begin_few(state);
 	else
 		begin_engine(state);
-	while (!load(state) || !gs_sort_perform(state))
-		begin_again(state);
+	while (!read_input(state) || !gs_sort_perform(state))
+		restart(state);
 	estate->es_direction = direction;
 }

@@ -19,18 +19,18 @@
 #include "sort/sort_state.h"
 
 /* From IDLE to one of the other phases, positioned before the first of the child's rows. */
-extern void gs_sort_load(GsSortState *state);
+extern void gs_sort_read_input(GsSortState *state);
 
 /*
  * The same step by step, for rows that the caller has.  put takes the slot's row, perform sorts.
  * False: the engine failed and has lost the rows; forget them, or report it.
  */
 extern void gs_sort_begin(GsSortState *state, int memory_kb);
-extern bool gs_sort_put(GsSortState *state, TupleTableSlot *slot);
+extern bool gs_sort_add(GsSortState *state, TupleTableSlot *slot);
 extern bool gs_sort_perform(GsSortState *state);
 
 /* Back to IDLE: frees what a sort holds; it is as if it had never begun. */
-extern void gs_sort_forget(GsSortState *state);
+extern void gs_sort_reset(GsSortState *state);
 
 /* The engine failed, and has lost the rows: an ERROR; or for the log only, as they come again. */
 extern void gs_sort_report_failure(const GsSortState *state);

@@ -14,20 +14,20 @@
 #include "common/int.h"
 #include "executor/executor.h"
 
-struct GsBoundState
+struct GsLimitState
 {
 	ExprState  *count;
 	ExprState  *offset;			/* NULL if there is none */
 };
 
-GsBoundState *
-gs_bound_init(List *exprs, PlanState *parent)
+GsLimitState *
+gs_limit_init(List *exprs, PlanState *parent)
 {
-	GsBoundState *bound;
+	GsLimitState *bound;
 
 	if (exprs == NIL)
 		return NULL;
-	bound = palloc(sizeof(GsBoundState));
+	bound = palloc(sizeof(GsLimitState));
 	bound->count = ExecInitExpr(linitial(exprs), parent);
 	bound->offset = ExecInitExpr(lsecond(exprs), parent);
 	return bound;
@@ -47,7 +47,7 @@ compute(ExprState *expr, ExprContext *econtext, int64 absent)
 }
 
 int64
-gs_bound_compute(GsBoundState *bound, ExprContext *econtext)
+gs_limit_compute(GsLimitState *bound, ExprContext *econtext)
 {
 	int64		count;
 	int64		offset;

@@ -10,14 +10,14 @@
 
 #include "nodes/execnodes.h"
 
-/* The bound of a plan node; NULL if there is none.  exprs: gs_bound_exprs() (plan_limit.h). */
-typedef struct GsBoundState GsBoundState;
+/* The bound of a plan node; NULL if there is none.  exprs: gs_limit_exprs() (plan_limit.h). */
+typedef struct GsLimitState GsLimitState;
 
-extern GsBoundState *gs_bound_init(List *exprs, PlanState *parent);
+extern GsLimitState *gs_limit_init(List *exprs, PlanState *parent);
 
 /* Computes it; GS_UNBOUNDED if all rows are asked for. */
 #define GS_UNBOUNDED	PG_INT64_MAX
 
-extern int64 gs_bound_compute(GsBoundState *bound, ExprContext *econtext);
+extern int64 gs_limit_compute(GsLimitState *bound, ExprContext *econtext);
 
 #endif							/* GPUSORT_SORT_LIMIT_H */

@@ -29,7 +29,7 @@ static inline const void *
 row_at(GsSortState *state, int64 position, bool forward)
 {
 	if (state->phase == GS_SORT_MERGE)
-		return gs_spill_next(state->spill);
+		return gs_run_set_next(state->spill);
 	if (position < state->window_start ||
 		position >= state->window_start + state->window_rows)
 		move_window(state, position, forward);
@@ -53,9 +53,9 @@ gs_sort_find_next(GsSortState *state, bool forward)
 {
 	TupleTableSlot *slot = state->slot;
 
-	if (state->phase == GS_SORT_STOCK)
+	if (state->phase == GS_SORT_FALLBACK)
 	{
-		gs_stock_get(&state->stock, forward, slot);
+		gs_fallback_get(&state->fallback, forward, slot);
 		return slot;
 	}
 
@@ -66,7 +66,7 @@ gs_sort_find_next(GsSortState *state, bool forward)
 	}
 	else if (state->position >= 0)
 		state->position--;
-	if (state->position >= gs_top_nrows(&state->top))
+	if (state->position >= gs_topn_nrows(&state->top))
 		elog(ERROR, "more rows wanted of a sort than the LIMIT above it");
 	if (state->position < 0 || state->position >= (int64) state->nrows)
 		return ExecClearTuple(slot);
@@ -104,7 +104,7 @@ gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 	if (state->phase == GS_SORT_MERGE && !state->verified)
 	{
 		/* a slot for each would cost a tenth of the merge */
-		rows[0] = (MinimalTuple) unconstify(void *, gs_spill_next(state->spill));
+		rows[0] = (MinimalTuple) unconstify(void *, gs_run_set_next(state->spill));
 		nrows = rows[0] != NULL;
 		state->position += nrows;
 		return nrows;

@@ -46,7 +46,7 @@
 #include "utils/wait_event.h"
 
 /* How long another participant's error has to end the query, and this one with it. */
-#define CAUSE_MS	1000
+#define ERROR_WAIT_MS	1000
 
 /* The leader is the first. */
 static int
@@ -97,7 +97,7 @@ end_reports(CustomScanState *node)
 	Plan	   *plan = node->ss.ps.plan;
 
 	if (is_prepared(plan))
-		plan->parallel_aware = gs_sort_of_node(node)->may_share;
+		plan->parallel_aware = gs_node_sort(node)->may_share;
 }
 
 bool
@@ -105,7 +105,7 @@ gs_sort_parallel_is_shared(const PlanState *node)
 {
 	if (IsA(node, CustomScanState) &&
 		((const CustomScanState *) node)->methods->ShutdownCustomScan == gs_sort_parallel_shutdown)
-		return gs_sort_of_node((CustomScanState *) unconstify(PlanState *, node))->may_share;
+		return gs_node_sort((CustomScanState *) unconstify(PlanState *, node))->may_share;
 	return node->plan->parallel_aware;
 }
 
@@ -123,7 +123,7 @@ bool
 gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipants, double nrows)
 {
 	return gpusort_enabled && nparticipants <= GS_MAX_PARTICIPANTS &&
-		!gs_sort_key_will_leave_ties(columns, ncolumns) && gs_engine_device_is_likely(nrows);
+		!gs_key_columns_leave_ties(columns, ncolumns) && gs_device_is_likely(nrows);
 }
 
 /* Is a shared job worth a try?  If not nobody has to wait for one. */
@@ -144,7 +144,7 @@ gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
 void
 gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 
 	state->shared = coordinate;
 	gs_shared_init(state->shared, pcxt->nworkers + 1);
@@ -154,7 +154,7 @@ gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *
 void
 gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 
 	gs_shared_reset(state->shared, wants_job(state), parallel_leader_participation);
 }
@@ -162,14 +162,14 @@ gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void
 void
 gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
-	gs_sort_of_node(node)->shared = coordinate;
+	gs_node_sort(node)->shared = coordinate;
 }
 
 /* The shared memory goes before EXPLAIN asks. */
 void
 gs_sort_parallel_shutdown(CustomScanState *node)
 {
-	GsSortState *state = gs_sort_of_node(node);
+	GsSortState *state = gs_node_sort(node);
 	MemoryContext old;
 
 	if (IsParallelWorker())
@@ -195,26 +195,26 @@ gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary)
 /* ------------------------------------------------------------------- the job */
 
 void
-gs_sort_parallel_enter(GsSortState *state)
+gs_sort_parallel_join(GsSortState *state)
 {
-	state->role = state->shared == NULL ? GS_ROLE_ALONE :
-		gs_shared_enter(state->shared, participant_number(), &state->shared_job);
-	state->nfed = 0;
+	state->role = state->shared == NULL ? GS_ROLE_SERIAL :
+		gs_shared_join(state->shared, participant_number(), &state->shared_job);
+	state->nsent = 0;
 	state->wait_us = 0;
 
 	/* all of them try it once, and wait once for the device */
 	if (state->shared != NULL && gs_shared_is_wanted(state->shared))
-		state->may_move = false;
+		state->may_use_device = false;
 }
 
 void
-gs_sort_parallel_withdraw(GsSortState *state)
+gs_sort_parallel_leave(GsSortState *state)
 {
-	if (state->role == GS_ROLE_OWNER)
+	if (state->role == GS_ROLE_CONSUMER)
 		gs_shared_close(state->shared);
-	else if (state->role == GS_ROLE_FEEDER)
+	else if (state->role == GS_ROLE_PRODUCER)
 		gs_shared_leave(state->shared, participant_number(), NULL);
-	state->role = GS_ROLE_ALONE;
+	state->role = GS_ROLE_SERIAL;
 }
 
 /* Opens a job and has the others join it. */
@@ -223,12 +223,12 @@ open_job(GsSortState *state, const GsJob *job)
 {
 	GsEngine   *engine;
 
-	engine = gs_engine_open_shared(job, state->context, participant_number(), expected_rows(state),
+	engine = gs_device_open_shared(job, state->context, participant_number(), expected_rows(state),
 								   gs_sort_row_bytes(state), &state->device_reason);
 	if (engine != NULL)
 	{
-		state->shared_job.ticket = gs_engine_service_ticket(engine);
-		state->shared_job.form = gs_sort_key_form(state->key);
+		state->shared_job.token = gs_engine_gpu_token(engine);
+		state->shared_job.form = gs_key_encoder_fingerprint(state->key);
 		gs_shared_open(state->shared, &state->shared_job);
 	}
 	return engine;
@@ -238,12 +238,12 @@ open_job(GsSortState *state, const GsJob *job)
 static GsEngine *
 join_job(GsSortState *state, const GsJob *job)
 {
-	if (gs_sort_key_form(state->key) != state->shared_job.form)
+	if (gs_key_encoder_fingerprint(state->key) != state->shared_job.form)
 	{
 		state->device_reason = "an enum label was added while the sort began";
 		return NULL;
 	}
-	return gs_engine_join_shared(job, state->context, state->shared_job.ticket,
+	return gs_device_join_shared(job, state->context, state->shared_job.token,
 								 participant_number(), &state->device_reason);
 }
 
@@ -252,32 +252,32 @@ gs_sort_parallel_open(GsSortState *state, const GsJob *job)
 {
 	GsEngine   *engine;
 
-	if (state->role == GS_ROLE_ALONE)
+	if (state->role == GS_ROLE_SERIAL)
 		return NULL;
-	engine = state->role == GS_ROLE_OWNER ? open_job(state, job) : join_job(state, job);
+	engine = state->role == GS_ROLE_CONSUMER ? open_job(state, job) : join_job(state, job);
 	if (engine == NULL)
-		gs_sort_parallel_withdraw(state);
+		gs_sort_parallel_leave(state);
 	return engine;
 }
 
 GsStatus
-gs_sort_parallel_end_feed(GsSortState *state)
+gs_sort_parallel_end_producer(GsSortState *state)
 {
-	GsContribution feed;
-	GsStatus	status = gs_engine_end_feed(state->engine, &feed.nrows);
+	GsProduced produced;
+	GsStatus	status = gs_engine_end_producer(state->engine, &produced.nrows);
 
 	if (status == GS_STATUS_FULL)
-		status = gs_engine_end_feed(state->engine, &feed.nrows);	/* without what it did not take */
+		status = gs_engine_end_producer(state->engine, &produced.nrows);	/* without what it did not take */
 	if (status != GS_STATUS_OK)
 		return status;
-	feed.nnulls = state->nnulls;
-	feed.nbytes = state->engine->figures.bytes_up;
-	feed.layout = *gs_sort_key_layout(state->key);
-	gs_shared_leave(state->shared, participant_number(), &feed);
+	produced.nnulls = state->nnulls;
+	produced.nbytes = state->engine->stats.bytes_up;
+	produced.layout = *gs_key_encoder_layout(state->key);
+	gs_shared_leave(state->shared, participant_number(), &produced);
 	state->nnulls = 0;
-	state->nfed = feed.nrows + feed.nnulls;
-	state->nread -= state->nfed;
-	state->role = GS_ROLE_ALONE;
+	state->nsent = produced.nrows + produced.nnulls;
+	state->nread -= state->nsent;
+	state->role = GS_ROLE_SERIAL;
 	return GS_STATUS_OK;
 }
 
@@ -295,18 +295,18 @@ gs_sort_parallel_end_input(GsSortState *state)
 	state->wait_us = INSTR_TIME_GET_MICROSEC(end);
 	for (int i = 0; i < gs_shared_nparticipants(state->shared); i++)
 	{
-		const GsContribution *feed = gs_shared_feed(state->shared, i);
+		const GsProduced *produced = gs_shared_produced(state->shared, i);
 
-		if (feed == NULL)
+		if (produced == NULL)
 			continue;
-		gs_key_layout_merge(gs_sort_key_layout(state->key), &feed->layout);
-		nrows += feed->nrows;
-		state->engine->figures.bytes_up += feed->nbytes;
-		state->nnulls += feed->nnulls;
-		state->nread += feed->nrows + feed->nnulls;
+		gs_key_layout_merge(gs_key_encoder_layout(state->key), &produced->layout);
+		nrows += produced->nrows;
+		state->engine->stats.bytes_up += produced->nbytes;
+		state->nnulls += produced->nnulls;
+		state->nread += produced->nrows + produced->nnulls;
 	}
-	gs_engine_service_expect(state->engine, nrows);
-	state->role = GS_ROLE_ALONE;
+	gs_engine_gpu_expect(state->engine, nrows);
+	state->role = GS_ROLE_SERIAL;
 }
 
 /*
@@ -315,13 +315,13 @@ gs_sort_parallel_end_input(GsSortState *state)
  * not the one that came first; so this one is not sent yet.
  */
 void
-gs_sort_parallel_await_cause(GsSortState *state)
+gs_sort_parallel_wait_for_error(GsSortState *state)
 {
-	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CAUSE_MS);
-	long		left = CAUSE_MS;
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), ERROR_WAIT_MS);
+	long		left = ERROR_WAIT_MS;
 
 	CHECK_FOR_INTERRUPTS();
-	while (IsParallelWorker() && state->role != GS_ROLE_ALONE && left > 0)
+	while (IsParallelWorker() && state->role != GS_ROLE_SERIAL && left > 0)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left,
 						 PG_WAIT_EXTENSION);

@@ -43,7 +43,7 @@ extern bool gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int
  * A load begins: finds the node's role, which may take a while, and be ALONE; and whether
  * it may have a device to itself then.
  */
-extern void gs_sort_parallel_enter(GsSortState *state);
+extern void gs_sort_parallel_join(GsSortState *state);
 
 /*
  * The engine that the role has the rows go to; NULL if that cannot be, or if the
@@ -52,13 +52,13 @@ extern void gs_sort_parallel_enter(GsSortState *state);
 extern GsEngine *gs_sort_parallel_open(GsSortState *state, const GsJob *job);
 
 /* The node has no part in a shared job, whatever its role was. */
-extern void gs_sort_parallel_withdraw(GsSortState *state);
+extern void gs_sort_parallel_leave(GsSortState *state);
 
 /*
  * A feeder ends its feed, having pushed what it has: those rows are the owner's.
  * gs_engine_next_batch() then gives the ones that the device did not take.  OK or FAILED.
  */
-extern GsStatus gs_sort_parallel_end_feed(GsSortState *state);
+extern GsStatus gs_sort_parallel_end_producer(GsSortState *state);
 
 /* The owner ends its input: waits for the feeders, whose rows are its own then. */
 extern void gs_sort_parallel_end_input(GsSortState *state);
@@ -67,7 +67,7 @@ extern void gs_sort_parallel_end_input(GsSortState *state);
  * The engine failed, and that may be another participant's error, which says more:
  * lets it come first.  Returns if none does.
  */
-extern void gs_sort_parallel_await_cause(GsSortState *state);
+extern void gs_sort_parallel_wait_for_error(GsSortState *state);
 
 /* How a participant's sort went, for the leader's EXPLAIN. */
 extern void gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary);

@@ -51,10 +51,10 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 	switch (status)
 	{
 		case GS_STATUS_FULL:
-			if (state->disproved)
-				return gs_sort_key_disproof(state->key);
-			return state->engine->figures.full != NULL ?
-				state->engine->figures.full : "the rows outgrew work_mem";
+			if (state->refuted)
+				return gs_key_encoder_disproof(state->key);
+			return state->engine->stats.full != NULL ?
+				state->engine->stats.full : "the rows outgrew work_mem";
 		case GS_STATUS_OOM:
 			return "out of memory";
 		default:
@@ -66,18 +66,18 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 static bool
 move_to_device(GsSortState *state)
 {
-	double		nrows = gs_top_expected_rows(&state->top, state->expected_rows);
+	double		nrows = gs_topn_expected_rows(&state->top, state->expected_rows);
 	GsEngine   *engine;
 
-	state->may_move = false;
-	engine = gs_engine_move_to_device(state->engine, state->context,
-									  Max(nrows, (double) gs_top_rows_of_engine(state->engine)),
+	state->may_use_device = false;
+	engine = gs_device_move(state->engine, state->context,
+									  Max(nrows, (double) gs_topn_rows_of_engine(state->engine)),
 									  gs_sort_row_bytes(state), &state->device_reason);
 	if (engine == NULL)
 		return false;
 	state->engine = engine;
-	gs_sort_key_keep_whole(state->key);
-	state->top.may_cut = false;
+	gs_key_encoder_keep_full(state->key);
+	state->top.may_prune = false;
 	state->device_reason = NULL;
 	return true;
 }
@@ -91,21 +91,21 @@ device_pays(const GsSortState *state, bool loaded)
 {
 	uint64		nrows;
 
-	if (!state->may_move)
+	if (!state->may_use_device)
 		return false;
-	nrows = gs_top_rows_of_engine(state->engine);
-	return gs_engine_device_pays(nrows) &&
-		(loaded || !gs_top_will_cut(&state->top, state->expected_rows));
+	nrows = gs_topn_rows_of_engine(state->engine);
+	return gs_device_pays(nrows) &&
+		(loaded || !gs_topn_will_prune(&state->top, state->expected_rows));
 }
 
 bool
 gs_sort_device_is_likely(const GsSortState *state)
 {
-	return state->may_move && gs_engine_device_is_likely(state->expected_rows);
+	return state->may_use_device && gs_device_is_likely(state->expected_rows);
 }
 
 void
-gs_sort_move_if_it_pays(GsSortState *state, bool loaded)
+gs_sort_consider_device(GsSortState *state, bool loaded)
 {
 	if (device_pays(state, loaded))
 		(void) move_to_device(state);
@@ -133,7 +133,7 @@ gs_sort_compare_tied(void *arg, const void *a, const void *b)
 {
 	GsSortState *state = arg;
 
-	return compare_from(state, a, b, gs_sort_key_first_tied(state->key));
+	return compare_from(state, a, b, gs_key_encoder_first_tied(state->key));
 }
 
 /* Has a comparator at hand. */
@@ -158,7 +158,7 @@ gs_sort_compare_ties(GsSortState *state)
 		state->engine->job.compare_arg = state;
 	}
 	if (state->spill != NULL)
-		gs_spill_compare_ties(state->spill, gs_sort_compare_tied, state);
+		gs_run_set_compare_ties(state->spill, gs_sort_compare_tied, state);
 }
 
 GsMergeOrder
@@ -174,41 +174,41 @@ gs_sort_compared_order(GsSortState *state)
 
 /* Is the engine's order still to be proven? */
 static bool
-wants_proof(const GsSortState *state)
+needs_verification(const GsSortState *state)
 {
-	return gs_sort_key_needs_proof(state->key) &&
-		!(state->engine->figures.all_compared && gs_sort_key_first_tied(state->key) == 0);
+	return gs_key_encoder_is_approximate(state->key) &&
+		!(state->engine->stats.all_compared && gs_key_encoder_first_tied(state->key) == 0);
 }
 
 GsStatus
-gs_sort_prove_order(GsSortState *state)
+gs_sort_verify_order(GsSortState *state)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
-	GsSortProof proof = {.holds = true};
+	GsSortVerification verification = {.succeeded = true};
 	GsStatus	status = GS_STATUS_OK;
 
-	if (state->in_order)
+	if (state->presorted)
 	{
-		proof.ncomparisons = state->engine->figures.nrows -
-			(state->spill == NULL && state->engine->figures.nrows > 0 ? 1 : 0);
-		proof.compared = gs_sort_key_needs_proof(state->key);
-		proof.checksum = state->proof.checksum; /* of all so far */
+		verification.ncomparisons = state->engine->stats.nrows -
+			(state->spill == NULL && state->engine->stats.nrows > 0 ? 1 : 0);
+		verification.compared = gs_key_encoder_is_approximate(state->key);
+		verification.checksum = state->verification.checksum; /* of all so far */
 	}
-	else if (wants_proof(state))
-		status = gs_sort_prove(state->engine, state->key, state->compare, &proof);
-	if (!proof.holds && !gs_sort_is_device(state->engine) &&
-		gs_engine_cpu_sort_again(state->engine, compare_rows, state) == GS_STATUS_OK)
+	else if (needs_verification(state))
+		status = gs_sort_verify_rows(state->engine, state->key, state->compare, &verification);
+	if (!verification.succeeded && !gs_sort_is_device(state->engine) &&
+		gs_engine_cpu_resort(state->engine, compare_rows, state) == GS_STATUS_OK)
 	{
-		proof.holds = true;
-		state->proof.nrepaired++;
+		verification.succeeded = true;
+		state->verification.ncorrected++;
 	}
 	MemoryContextSwitchTo(old);
-	state->proof.ncomparisons += proof.ncomparisons;
-	state->proof.us += proof.us;
-	state->proof.compared = proof.compared;
-	state->proof.checksum = proof.checksum;
-	state->disproved = !proof.holds;
-	return status == GS_STATUS_OK && state->disproved ? GS_STATUS_FULL : status;
+	state->verification.ncomparisons += verification.ncomparisons;
+	state->verification.us += verification.us;
+	state->verification.compared = verification.compared;
+	state->verification.checksum = verification.checksum;
+	state->refuted = !verification.succeeded;
+	return status == GS_STATUS_OK && state->refuted ? GS_STATUS_FULL : status;
 }
 
 /*
@@ -220,11 +220,11 @@ merge_order(GsSortState *state)
 {
 	GsMergeOrder order = {.compare_arg = state};
 
-	if (state->in_order || state->phase == GS_SORT_STOCK || gs_sort_key_needs_proof(state->key))
+	if (state->presorted || state->phase == GS_SORT_FALLBACK || gs_key_encoder_is_approximate(state->key))
 		return gs_sort_compared_order(state);
 	order.keys_decide = true;
-	order.layout = gs_sort_key_layout(state->key);
-	order.compare = gs_sort_key_first_tied(state->key) >= 0 ? gs_sort_compare_tied : NULL;
+	order.layout = gs_key_encoder_layout(state->key);
+	order.compare = gs_key_encoder_first_tied(state->key) >= 0 ? gs_sort_compare_tied : NULL;
 	return order;
 }
 
@@ -238,8 +238,8 @@ merge_order(GsSortState *state)
 bool
 gs_sort_may_spill(const GsSortState *state)
 {
-	return state->role == GS_ROLE_FEEDER || (!state->random_access && !state->disproved &&
-		!(gs_sort_is_device(state->engine) && gs_sort_key_needs_proof(state->key)));
+	return state->role == GS_ROLE_PRODUCER || (!state->random_access && !state->refuted &&
+		!(gs_sort_is_device(state->engine) && gs_key_encoder_is_approximate(state->key)));
 }
 
 void
@@ -252,7 +252,7 @@ gs_sort_begin_runs(GsSortState *state)
 		return;
 	old = MemoryContextSwitchTo(state->context);
 	order = merge_order(state);
-	state->spill = gs_spill_create(state->columns, state->ncolumns, state->desc, state->key,
+	state->spill = gs_run_set_create(state->columns, state->ncolumns, state->desc, state->key,
 								   &order, state->memory_limit, &state->run_files);
 	MemoryContextSwitchTo(old);
 }
@@ -260,10 +260,10 @@ gs_sort_begin_runs(GsSortState *state)
 GsStatus
 gs_sort_append_run(GsSortState *state)
 {
-	if (state->engine->figures.nrows == 0)
+	if (state->engine->stats.nrows == 0)
 		return GS_STATUS_OK;
 	gs_sort_begin_runs(state);
-	return gs_spill_write_run(state->spill, state->engine, state->in_order);
+	return gs_run_set_write_run(state->spill, state->engine, state->presorted);
 }
 
 /*
@@ -283,13 +283,13 @@ write_run(GsSortState *state)
 	if (status == GS_STATUS_FULL)
 		status = gs_engine_sort(engine);	/* without those that it did not take */
 	if (status == GS_STATUS_OK)
-		status = gs_sort_prove_order(state);
+		status = gs_sort_verify_order(state);
 	return status == GS_STATUS_OK ? gs_sort_append_run(state) : status;
 }
 
 /* Copies the rows that another engine has not written, in input order. */
 static GsStatus
-take_rest(GsSortState *state, GsEngine *from)
+copy_rest(GsSortState *state, GsEngine *from)
 {
 	const GsKeyLayout *layout = from->job.layout;
 	const GsBatch *rest;
@@ -303,7 +303,7 @@ take_rest(GsSortState *state, GsEngine *from)
 		{
 			Size		row_bytes = gs_batch_row_bytes(rest, layout, i);
 
-			if ((batch == NULL || !gs_engine_has_room(batch, row_bytes)) &&
+			if ((batch == NULL || !gs_engine_has_space(batch, row_bytes)) &&
 				reserve(state, row_bytes, &batch) != GS_STATUS_OK)
 				report_no_memory();
 			gs_batch_push_copy(batch, rest, layout, i, row_bytes);
@@ -313,7 +313,7 @@ take_rest(GsSortState *state, GsEngine *from)
 }
 
 /* Rows that come in order leave some of the memory for keys, should they be needed. */
-#define IN_ORDER_SHARE	0.75
+#define PRESORTED_SHARE	0.75
 
 Size
 gs_sort_engine_limit(const GsSortState *state)
@@ -321,8 +321,8 @@ gs_sort_engine_limit(const GsSortState *state)
 	Size		limit = state->memory_limit;
 
 	if (state->spill != NULL)
-		limit -= gs_spill_writer_bytes(limit);
-	return state->in_order ? limit * IN_ORDER_SHARE : limit;
+		limit -= gs_run_set_writer_bytes(limit);
+	return state->presorted ? limit * PRESORTED_SHARE : limit;
 }
 
 /*
@@ -331,7 +331,7 @@ gs_sort_engine_limit(const GsSortState *state)
  * even sort if it is to be drained.
  */
 static GsStatus
-next_engine(GsSortState *state, Size row_bytes, bool drain)
+open_next_engine(GsSortState *state, Size row_bytes, bool return_input)
 {
 	GsEngine   *device = gs_sort_is_device(state->engine) ? state->engine : NULL;
 	GsJob		job = state->engine->job;
@@ -346,11 +346,11 @@ next_engine(GsSortState *state, Size row_bytes, bool drain)
 	if (device == NULL)
 		return GS_STATUS_OK;
 
-	state->may_move = false;
-	if (drain)
-		status = gs_engine_drain(device);
+	state->may_use_device = false;
+	if (return_input)
+		status = gs_engine_return_input(device);
 	if (status == GS_STATUS_OK)
-		status = take_rest(state, device);
+		status = copy_rest(state, device);
 	if (status != GS_STATUS_OK)
 	{
 		gs_engine_close(state->engine);
@@ -358,31 +358,31 @@ next_engine(GsSortState *state, Size row_bytes, bool drain)
 		return status;
 	}
 	/* the next rows go to the device again, if it took more than we can */
-	state->may_move = !drain && device->figures.nrows > 0 &&
-		device->figures.bytes_up >= state->memory_limit;
-	state->device_reason = device->figures.full;
+	state->may_use_device = !return_input && device->stats.nrows > 0 &&
+		device->stats.bytes_up >= state->memory_limit;
+	state->device_reason = device->stats.full;
 	gs_engine_close(device);
 	return GS_STATUS_OK;
 }
 
 /* A feeder ends its feed, and goes on with what the device did not take of it. */
 static GsStatus
-end_feed(GsSortState *state, Size row_bytes)
+end_producer(GsSortState *state, Size row_bytes)
 {
-	GsStatus	status = gs_sort_parallel_end_feed(state);
+	GsStatus	status = gs_sort_parallel_end_producer(state);
 
 	if (status == GS_STATUS_OK)
-		status = next_engine(state, row_bytes, false);
-	state->may_move = false;	/* it is this very sort that the device is full of */
+		status = open_next_engine(state, row_bytes, false);
+	state->may_use_device = false;	/* it is this very sort that the device is full of */
 	return status;
 }
 
 GsStatus
-gs_sort_end_shared_load(GsSortState *state)
+gs_sort_end_shared_input(GsSortState *state)
 {
-	if (state->role == GS_ROLE_FEEDER)
-		return end_feed(state, 0);
-	if (state->role == GS_ROLE_OWNER)
+	if (state->role == GS_ROLE_PRODUCER)
+		return end_producer(state, 0);
+	if (state->role == GS_ROLE_CONSUMER)
 		gs_sort_parallel_end_input(state);
 	return GS_STATUS_OK;
 }
@@ -392,13 +392,13 @@ gs_sort_spill(GsSortState *state, Size row_bytes)
 {
 	GsStatus	status;
 
-	if (state->role == GS_ROLE_FEEDER)
-		return end_feed(state, row_bytes);
-	(void) gs_sort_end_shared_load(state);
+	if (state->role == GS_ROLE_PRODUCER)
+		return end_producer(state, row_bytes);
+	(void) gs_sort_end_shared_input(state);
 	status = write_run(state);
 	if (status == GS_STATUS_OK ||
-		(status == GS_STATUS_FULL && gs_sort_is_device(state->engine) && !state->disproved))
-		status = next_engine(state, row_bytes, status == GS_STATUS_FULL);
+		(status == GS_STATUS_FULL && gs_sort_is_device(state->engine) && !state->refuted))
+		status = open_next_engine(state, row_bytes, status == GS_STATUS_FULL);
 	return status;
 }
 
@@ -409,8 +409,8 @@ reserve(GsSortState *state, Size row_bytes, GsBatch **batch)
 	GsStatus	status = gs_engine_reserve(state->engine, row_bytes, batch);
 
 	if (status == GS_STATUS_FULL &&
-		(gs_top_cut(&state->top, state->engine, state->context, true) ||
-		 (state->may_move && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
+		(gs_topn_prune(&state->top, state->engine, state->context, true) ||
+		 (state->may_use_device && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
 		status = gs_engine_reserve(state->engine, row_bytes, batch);
 	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && gs_sort_may_spill(state))
 	{
@@ -426,8 +426,8 @@ gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 {
 	GsStatus	status;
 
-	(void) gs_top_cut(&state->top, state->engine, state->context, false);
-	gs_sort_move_if_it_pays(state, false);
+	(void) gs_topn_prune(&state->top, state->engine, state->context, false);
+	gs_sort_consider_device(state, false);
 	status = reserve(state, row_bytes, batch);
 	return status == GS_STATUS_OK ? NULL : gs_sort_status_reason(state, status);
 }
@@ -435,8 +435,8 @@ gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
 void
 gs_sort_begin_merge(GsSortState *state)
 {
-	gs_spill_begin_merge(state->spill, state->merge_limit);
-	state->nrows = gs_spill_figures(state->spill)->nrows + state->nnulls;
+	gs_run_set_begin_merge(state->spill, state->merge_limit);
+	state->nrows = gs_run_set_stats(state->spill)->nrows + state->nnulls;
 }
 
 GsStatus
@@ -451,7 +451,7 @@ gs_sort_merge_runs(GsSortState *state)
 	gs_engine_close(state->engine);
 	state->engine = NULL;
 	state->phase = GS_SORT_MERGE;
-	if (!state->gathered)
+	if (!state->merged_elsewhere)
 		gs_sort_begin_merge(state);
 	return GS_STATUS_OK;
 }

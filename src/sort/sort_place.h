@@ -20,7 +20,7 @@ extern const char *gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBat
 extern bool gs_sort_device_is_likely(const GsSortState *state);
 
 /* Moves the rows to a device if that pays; loaded: no more will come. */
-extern void gs_sort_move_if_it_pays(GsSortState *state, bool loaded);
+extern void gs_sort_consider_device(GsSortState *state, bool loaded);
 
 /* May the rows become a run? */
 extern bool gs_sort_may_spill(const GsSortState *state);
@@ -38,7 +38,7 @@ extern Size gs_sort_engine_limit(const GsSortState *state);
  * No further row goes into a job that other participants have a part in, and
  * those that it has are where they belong: with its owner.  OK or FAILED.
  */
-extern GsStatus gs_sort_end_shared_load(GsSortState *state);
+extern GsStatus gs_sort_end_shared_input(GsSortState *state);
 
 /*
  * Writes the last run and begins to merge them all, unless others' are to join them.  Where that was a
@@ -63,7 +63,7 @@ extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
  * came in order, or all were compared.  If it does not hold, the CPU engine sorts by
  * comparisons what is mostly in order.  FULL: only a tuplesort will do.
  */
-extern GsStatus gs_sort_prove_order(GsSortState *state);
+extern GsStatus gs_sort_verify_order(GsSortState *state);
 
 /* A GsRowCompare of rows whose keys are equal; the argument is the state. */
 extern int	gs_sort_compare_tied(void *arg, const void *a, const void *b);

@@ -33,13 +33,13 @@
 #include "utils/memutils.h"
 
 bool
-gs_in_order_pays(const GsSortState *state)
+gs_presorted_pays(const GsSortState *state)
 {
 	return state->compare != NULL && state->top.bound == GS_UNBOUNDED;
 }
 
 GsEngine *
-gs_in_order_open(const GsJob *job)
+gs_presorted_open(const GsJob *job)
 {
 	GsJob		unkeyed = *job;
 
@@ -76,7 +76,7 @@ spill(GsSortState *state, Size row_bytes, const GsBatch *batch, MinimalTuple *la
 	const MinimalTuple row = (MinimalTuple)
 		unconstify(void *, gs_batch_pushed(batch, state->engine->job.layout, batch->nrows - 1));
 
-	state->may_move = false;	/* the rest stays with the run */
+	state->may_use_device = false;	/* the rest stays with the run */
 	*last = MemoryContextAllocHuge(state->context, row->t_len);
 	memcpy(*last, row, row->t_len);
 	gs_sort_compare_begin(state->compare, *last);
@@ -85,11 +85,11 @@ spill(GsSortState *state, Size row_bytes, const GsBatch *batch, MinimalTuple *la
 
 /* Makes room for a row; false: there is none. */
 static bool
-make_room(GsSortState *state, Size row_bytes, GsBatch **batch, MinimalTuple *last)
+reserve_space(GsSortState *state, Size row_bytes, GsBatch **batch, MinimalTuple *last)
 {
 	GsStatus	status;
 
-	if (*batch != NULL && gs_engine_has_room(*batch, row_bytes))
+	if (*batch != NULL && gs_engine_has_space(*batch, row_bytes))
 		return true;
 	status = gs_engine_reserve(state->engine, row_bytes, batch);
 	if (status == GS_STATUS_FULL && *batch != NULL && may_spill(state) &&
@@ -99,7 +99,7 @@ make_room(GsSortState *state, Size row_bytes, GsBatch **batch, MinimalTuple *las
 }
 
 bool
-gs_in_order_take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+gs_presorted_add(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 {
 	const bool	is_first = *batch == NULL;
 	MinimalTuple last = NULL;
@@ -108,7 +108,7 @@ gs_in_order_take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	bool		below;
 
 	gs_row_source_init(&source, slot);
-	if (!make_room(state, source.nbytes, batch, &last))
+	if (!reserve_space(state, source.nbytes, batch, &last))
 		return false;
 	row = gs_batch_next_row(*batch);
 	gs_row_store(&source, slot, row);
@@ -117,8 +117,8 @@ gs_in_order_take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 		pfree(last);
 	if (below)
 		return false;
-	if (gs_sort_key_needs_proof(state->key))
-		state->proof.checksum = gs_sort_checksum(state->proof.checksum, (MinimalTuple) row);
+	if (gs_key_encoder_is_approximate(state->key))
+		state->verification.checksum = gs_sort_checksum(state->verification.checksum, (MinimalTuple) row);
 	*gs_batch_next_record(*batch) = gs_batch_next_place(*batch, 0);
 	gs_batch_push(*batch, source.nbytes);
 	return true;

@@ -11,15 +11,15 @@
 #include "sort/sort_state.h"
 
 /* May this sort count on it?  Not where it would drop rows by their keys. */
-extern bool gs_in_order_pays(const GsSortState *state);
+extern bool gs_presorted_pays(const GsSortState *state);
 
 /* Opens an engine whose rows have no keys, and which keeps them as they come; NULL if out of memory. */
-extern GsEngine *gs_in_order_open(const GsJob *job);
+extern GsEngine *gs_presorted_open(const GsJob *job);
 
 /*
  * Takes the slot's row into that engine.  False if it was not taken, being below the
  * one before, or since there is no room for it.
  */
-extern bool gs_in_order_take(GsSortState *state, TupleTableSlot *slot, GsBatch **batch);
+extern bool gs_presorted_add(GsSortState *state, TupleTableSlot *slot, GsBatch **batch);
 
 #endif							/* GPUSORT_SORT_PRESORTED_H */

@@ -46,7 +46,7 @@
  * it.
  */
 static bool
-huge_pages_pay(uintptr_t start, uintptr_t end)
+huge_pages_help(uintptr_t start, uintptr_t end)
 {
 	static int	pieces_to_skip = 0;
 	static int	last_skip = 0;
@@ -90,7 +90,7 @@ host_allocate(void *arg, size_t nbytes)
 		uintptr_t	start = TYPEALIGN(small_page, (uintptr_t) memory);
 		uintptr_t	end = TYPEALIGN_DOWN(small_page, (uintptr_t) memory + nbytes);
 
-		if (huge_pages_pay(start, end))
+		if (huge_pages_help(start, end))
 			(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
 	}
 #endif
@@ -110,7 +110,7 @@ host_check_interrupts(void *arg)
 }
 
 void
-gs_engine_host_init(GsHost *host, MemoryContext context)
+gs_sort_runtime_init(GsRuntime *host, MemoryContext context)
 {
 	host->arg = context;
 	host->allocate = host_allocate;

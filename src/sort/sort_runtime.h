@@ -15,6 +15,6 @@
  * engine holds, after an ERROR too; large pieces ask for huge pages.
  * check_interrupts is CHECK_FOR_INTERRUPTS.
  */
-extern void gs_engine_host_init(GsHost *host, MemoryContext context);
+extern void gs_sort_runtime_init(GsRuntime *host, MemoryContext context);
 
 #endif							/* GPUSORT_SORT_RUNTIME_H */

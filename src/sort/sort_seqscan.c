@@ -19,9 +19,9 @@
 #include "miscadmin.h"
 
 void
-gs_scan_begin(GsScan *scan, PlanState *child)
+gs_seqscan_begin(GsSeqScan *scan, PlanState *child)
 {
-	*scan = (GsScan)
+	*scan = (GsSeqScan)
 	{
 		.child = child
 	};
@@ -44,7 +44,7 @@ find_scan(PlanState *node)
 
 /* Counts rows that nodes from the child down to the scan gave. */
 static void
-count_rows(const GsScan *scan, double nrows)
+count_rows(const GsSeqScan *scan, double nrows)
 {
 	PlanState  *node = scan->child;
 
@@ -63,7 +63,7 @@ count_rows(const GsScan *scan, double nrows)
  * scan had all its visible tuples looked up.
  */
 static void
-take_page(GsScan *scan, const TupleTableSlot *row)
+read_page(GsSeqScan *scan, const TupleTableSlot *row)
 {
 	SeqScanState *seq = find_scan(scan->child);
 	HeapScanDesc heap;
@@ -87,27 +87,27 @@ take_page(GsScan *scan, const TupleTableSlot *row)
 	scan->end = &heap->rs_vistuples[heap->rs_ntuples];
 	scan->plain = seq->ss.ps.qual == NULL && seq->ss.ps.ps_ProjInfo == NULL &&
 		row == seq->ss.ss_ScanTupleSlot;
-	for (int i = 0; i < GS_SCAN_AHEAD && i < scan->end - scan->next; i++)
-		gs_scan_prefetch(scan->page, scan->next[i]);
+	for (int i = 0; i < GS_SEQSCAN_PREFETCH_ROWS && i < scan->end - scan->next; i++)
+		gs_seqscan_prefetch(scan->page, scan->next[i]);
 	gs_count_heap_rows(heap->rs_base.rs_rd, scan->end - scan->next);
 	if (scan->plain)
 		count_rows(scan, scan->end - scan->next);
 }
 
 TupleTableSlot *
-gs_scan_next_page(GsScan *scan)
+gs_seqscan_next_page(GsSeqScan *scan)
 {
 	TupleTableSlot *row;
 
 	CHECK_FOR_INTERRUPTS();
 	row = ExecProcNode(scan->child);
 	if (!TupIsNull(row))
-		take_page(scan, row);
+		read_page(scan, row);
 	return row;
 }
 
 TupleTableSlot *
-gs_scan_next_computed(GsScan *scan)
+gs_seqscan_next_computed(GsSeqScan *scan)
 {
 	PlanState  *node = &scan->seq->ss.ps;
 	ExprContext *econtext = node->ps_ExprContext;
@@ -115,7 +115,7 @@ gs_scan_next_computed(GsScan *scan)
 	while (scan->next < scan->end)
 	{
 		CHECK_FOR_INTERRUPTS();
-		econtext->ecxt_scantuple = gs_scan_next_tuple(scan);
+		econtext->ecxt_scantuple = gs_seqscan_next_tuple(scan);
 		ResetExprContext(econtext);
 		if (ExecQual(node->qual, econtext))
 		{
@@ -125,5 +125,5 @@ gs_scan_next_computed(GsScan *scan)
 		}
 		InstrCountFiltered1(node, 1);
 	}
-	return gs_scan_next_page(scan);
+	return gs_seqscan_next_page(scan);
 }

@@ -27,11 +27,11 @@
  * first one comes back: not ahead 0.62, two 0.47, six 0.47 to 0.50; the whole
  * sort 0.88, 0.68, 0.64 (16-core Xeon with an H200, 2026-11-21).
  */
-#define GS_SCAN_AHEAD		6
-#define GS_SCAN_AHEAD_BYTES	192
+#define GS_SEQSCAN_PREFETCH_ROWS		6
+#define GS_SEQSCAN_PREFETCH_BYTES	192
 #define GS_CACHE_LINE		64
 
-typedef struct GsScan
+typedef struct GsSeqScan
 {
 	PlanState  *child;
 
@@ -42,30 +42,30 @@ typedef struct GsScan
 	SeqScanState *seq;			/* the scan whose page it is */
 	HeapScanDesc heap;			/* the same */
 	bool		plain;			/* its tuples are its rows */
-} GsScan;
+} GsSeqScan;
 
 /* Begins to read a child, from where it is. */
-extern void gs_scan_begin(GsScan *scan, PlanState *child);
+extern void gs_seqscan_begin(GsSeqScan *scan, PlanState *child);
 
 /* Not for others: the child's next row, and the rest of its page if it is on one. */
-extern TupleTableSlot *gs_scan_next_page(GsScan *scan);
+extern TupleTableSlot *gs_seqscan_next_page(GsSeqScan *scan);
 
 /* Not for others: the next row of the page that the scan's filter lets pass, projected. */
-extern TupleTableSlot *gs_scan_next_computed(GsScan *scan);
+extern TupleTableSlot *gs_seqscan_next_computed(GsSeqScan *scan);
 
 /* Asks for the memory of a page's tuple. */
 static inline void
-gs_scan_prefetch(Page page, OffsetNumber offset)
+gs_seqscan_prefetch(Page page, OffsetNumber offset)
 {
 	const char *tuple = PageGetItem(page, PageGetItemId(page, offset));
 
-	for (int at = 0; at < GS_SCAN_AHEAD_BYTES; at += GS_CACHE_LINE)
+	for (int at = 0; at < GS_SEQSCAN_PREFETCH_BYTES; at += GS_CACHE_LINE)
 		__builtin_prefetch(tuple + at);
 }
 
 /* Has the scan's slot hold the next tuple of the page. */
 static inline TupleTableSlot *
-gs_scan_next_tuple(GsScan *scan)
+gs_seqscan_next_tuple(GsSeqScan *scan)
 {
 	TupleTableSlot *slot = scan->seq->ss.ss_ScanTupleSlot;
 	HeapTuple	tuple = &scan->heap->rs_ctup;
@@ -80,18 +80,18 @@ gs_scan_next_tuple(GsScan *scan)
 	((HeapTupleTableSlot *) slot)->off = 0;
 	slot->tts_nvalid = 0;
 	slot->tts_tid = tuple->t_self;
-	if (scan->end - scan->next >= GS_SCAN_AHEAD)
-		gs_scan_prefetch(scan->page, scan->next[GS_SCAN_AHEAD - 1]);
+	if (scan->end - scan->next >= GS_SEQSCAN_PREFETCH_ROWS)
+		gs_seqscan_prefetch(scan->page, scan->next[GS_SEQSCAN_PREFETCH_ROWS - 1]);
 	return slot;
 }
 
 /* The next row; an empty slot or NULL after the last. */
 static inline TupleTableSlot *
-gs_scan_next(GsScan *scan)
+gs_seqscan_next(GsSeqScan *scan)
 {
 	if (scan->next == scan->end)
-		return gs_scan_next_page(scan);
-	return scan->plain ? gs_scan_next_tuple(scan) : gs_scan_next_computed(scan);
+		return gs_seqscan_next_page(scan);
+	return scan->plain ? gs_seqscan_next_tuple(scan) : gs_seqscan_next_computed(scan);
 }
 
 #endif							/* GPUSORT_SORT_SEQSCAN_H */

@@ -41,8 +41,8 @@ typedef enum JobState
 
 typedef struct Participant
 {
-	bool		has_fed;
-	GsContribution feed;
+	bool		has_produced;
+	GsProduced produced;
 	GsSortSummary summary;
 } Participant;
 
@@ -50,12 +50,12 @@ struct GsShared
 {
 	int			nparticipants;
 	bool		wanted;			/* a job, when it began */
-	bool		leader_owns;
+	bool		leader_consumes;
 
 	slock_t		mutex;			/* of these */
 	JobState	state;
-	bool		owned;			/* somebody decides, or has decided */
-	int			nfeeders;		/* that are loading */
+	bool		has_consumer;			/* somebody decides, or has decided */
+	int			nproducers;		/* that are loading */
 	GsSharedJob job;			/* once it is open */
 
 	ConditionVariable changed;	/* the state, or nfeeders */
@@ -78,13 +78,13 @@ gs_shared_init(GsShared *shared, int nparticipants)
 }
 
 void
-gs_shared_reset(GsShared *shared, bool wanted, bool leader_owns)
+gs_shared_reset(GsShared *shared, bool wanted, bool leader_consumes)
 {
 	shared->wanted = wanted;
-	shared->leader_owns = leader_owns;
+	shared->leader_consumes = leader_consumes;
 	shared->state = wanted ? JOB_UNDECIDED : JOB_CLOSED;
-	shared->owned = false;
-	shared->nfeeders = 0;
+	shared->has_consumer = false;
+	shared->nproducers = 0;
 	memset(shared->participants, 0, sizeof(Participant) * shared->nparticipants);
 }
 
@@ -104,23 +104,23 @@ gs_shared_is_wanted(const GsShared *shared)
 
 /* The role of one who comes now; false if that is not known yet. */
 static bool
-try_enter(GsShared *shared, int participant, GsSharedJob *job, GsRole *role)
+try_join(GsShared *shared, int participant, GsSharedJob *job, GsRole *role)
 {
 	bool		known = true;
 
 	SpinLockAcquire(&shared->mutex);
 	if (shared->state == JOB_CLOSED)
-		*role = GS_ROLE_ALONE;
+		*role = GS_ROLE_SERIAL;
 	else if (shared->state == JOB_OPEN)
 	{
-		*role = GS_ROLE_FEEDER;
+		*role = GS_ROLE_PRODUCER;
 		*job = shared->job;
-		shared->nfeeders++;
+		shared->nproducers++;
 	}
-	else if (!shared->owned && (participant == 0 || !shared->leader_owns))
+	else if (!shared->has_consumer && (participant == 0 || !shared->leader_consumes))
 	{
-		*role = GS_ROLE_OWNER;
-		shared->owned = true;
+		*role = GS_ROLE_CONSUMER;
+		shared->has_consumer = true;
 	}
 	else
 		known = false;
@@ -129,12 +129,12 @@ try_enter(GsShared *shared, int participant, GsSharedJob *job, GsRole *role)
 }
 
 GsRole
-gs_shared_enter(GsShared *shared, int participant, GsSharedJob *job)
+gs_shared_join(GsShared *shared, int participant, GsSharedJob *job)
 {
 	GsRole		role;
 
 	ConditionVariablePrepareToSleep(&shared->changed);
-	while (!try_enter(shared, participant, job, &role))
+	while (!try_join(shared, participant, job, &role))
 		ConditionVariableSleep(&shared->changed, PG_WAIT_EXTENSION);
 	ConditionVariableCancelSleep();
 	return role;
@@ -160,15 +160,15 @@ gs_shared_close(GsShared *shared)
 }
 
 void
-gs_shared_leave(GsShared *shared, int participant, const GsContribution *feed)
+gs_shared_leave(GsShared *shared, int participant, const GsProduced *produced)
 {
-	if (feed != NULL)
+	if (produced != NULL)
 	{
-		shared->participants[participant].feed = *feed;
-		shared->participants[participant].has_fed = true;
+		shared->participants[participant].produced = *produced;
+		shared->participants[participant].has_produced = true;
 	}
 	SpinLockAcquire(&shared->mutex);
-	shared->nfeeders--;
+	shared->nproducers--;
 	SpinLockRelease(&shared->mutex);
 	ConditionVariableBroadcast(&shared->changed);
 }
@@ -179,7 +179,7 @@ is_anyone_loading(GsShared *shared)
 	bool		loading;
 
 	SpinLockAcquire(&shared->mutex);
-	loading = shared->nfeeders > 0;
+	loading = shared->nproducers > 0;
 	SpinLockRelease(&shared->mutex);
 	return loading;
 }
@@ -194,12 +194,12 @@ gs_shared_wait(GsShared *shared)
 	ConditionVariableCancelSleep();
 }
 
-const GsContribution *
-gs_shared_feed(const GsShared *shared, int participant)
+const GsProduced *
+gs_shared_produced(const GsShared *shared, int participant)
 {
 	const Participant *from = &shared->participants[participant];
 
-	return from->has_fed ? &from->feed : NULL;
+	return from->has_produced ? &from->produced : NULL;
 }
 
 /* ------------------------------------------------------------------- EXPLAIN */

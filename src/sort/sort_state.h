@@ -34,7 +34,7 @@ typedef enum GsSortPhase
 	GS_SORT_FEW,				/* here, being few, sorted */
 	GS_SORT_ENGINE,				/* in the engine, sorted */
 	GS_SORT_MERGE,				/* in sorted runs that are being merged */
-	GS_SORT_STOCK				/* in a tuplesort, sorted */
+	GS_SORT_FALLBACK				/* in a tuplesort, sorted */
 } GsSortPhase;
 
 /* Rows taken from the engine at a time. */
@@ -51,13 +51,13 @@ typedef struct GsSortState
 	double		expected_rows;
 	int			expected_width; /* of a row's values, in bytes */
 	bool		random_access;	/* may be rewound, marked, read backward */
-	GsBoundState *bound;		/* NULL: no LIMIT */
+	GsLimitState *bound;		/* NULL: no LIMIT */
 	ExprContext *econtext;		/* of the bound */
 	bool		verified;		/* rows are looked at as they leave */
-	PlanState  *child;			/* gives the rows; NULL: gs_sort_put() does */
+	PlanState  *child;			/* gives the rows; NULL: gs_sort_add() does */
 	bool		repeatable;		/* it may run again, for the same rows */
 	MemoryContext parent_context;	/* of the sort's own */
-	bool		gathered;		/* its runs are merged with others', by who says when */
+	bool		merged_elsewhere;		/* its runs are merged with others', by who says when */
 	GsRunFiles	run_files;		/* where they go, if another process does that */
 	TupleTableSlot *slot;		/* of a minimal tuple: rows are handed out in it */
 
@@ -66,7 +66,7 @@ typedef struct GsSortState
 	GsShared   *shared;			/* NULL: there are none */
 	GsRole		role;			/* until all rows are where they belong: ALONE then */
 	GsSharedJob shared_job;		/* unless ALONE */
-	uint64		nfed;			/* rows that are the owner's */
+	uint64		nsent;			/* rows that are the owner's */
 	uint64		wait_us;		/* that the owner waited for feeders */
 	int			nparticipants;	/* once they are through */
 	GsSortSummary *summaries;	/* of each, in the leader */
@@ -77,25 +77,25 @@ typedef struct GsSortState
 								 * for the next sort; NULL before the first */
 	MemoryContext context;		/* of everything below; empty if idle, NULL before
 								 * the first sort */
-	GsSortKey  *key;
-	bool		direct_key;		/* gs_sort_key_is_direct() of it */
+	GsKeyEncoder  *key;
+	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
 	bool		keys_only;		/* its layout's */
 	Size		memory_limit;	/* for rows, keys, and to sort them */
 	Size		merge_limit;	/* for a merge of runs, while rows leave */
 	GsEngine   *engine;			/* once past FEW, unless all went elsewhere */
 	GsBatch    *batch;			/* of it, that rows are put in; NULL before the first */
-	GsTop		top;			/* if a LIMIT asks for the first rows only */
-	GsSpill    *spill;			/* runs of those before it; NULL if there are none */
-	GsStockSort stock;
-	bool		may_move;		/* from the CPU engine to a device */
+	GsTopN		top;			/* if a LIMIT asks for the first rows only */
+	GsRunSet    *spill;			/* runs of those before it; NULL if there are none */
+	GsFallbackSort fallback;
+	bool		may_use_device;		/* from the CPU engine to a device */
 	const char *device_reason;	/* why they did not; NULL if not tried */
-	bool		begun_again;	/* a device was lost, and the child ran twice */
-	const char *stock_reason;	/* why the rows are in a tuplesort */
+	bool		restarted;	/* a device was lost, and the child ran twice */
+	const char *fallback_reason;	/* why the rows are in a tuplesort */
 	GsSortCompare *compare;		/* decides where the key does not; NULL if it does */
-	bool		in_order;		/* no row was below the one before, and none has
+	bool		presorted;		/* no row was below the one before, and none has
 								 * a key, nor has the run: see sort_presorted.c */
-	GsSortProof proof;			/* of the order, where the key needs one */
-	bool		disproved;		/* it failed */
+	GsSortVerification verification;			/* of the order, where the key needs one */
+	bool		refuted;		/* it failed */
 	uint64		nread;			/* rows that came */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted; not those that top has
@@ -119,7 +119,7 @@ typedef struct GsSortNode
 } GsSortNode;
 
 static inline GsSortState *
-gs_sort_of_node(CustomScanState *node)
+gs_node_sort(CustomScanState *node)
 {
 	return &((GsSortNode *) node)->sort;
 }
@@ -128,7 +128,7 @@ gs_sort_of_node(CustomScanState *node)
 static inline double
 gs_sort_row_bytes(const GsSortState *state)
 {
-	const GsKeyLayout *layout = gs_sort_key_layout(state->key);
+	const GsKeyLayout *layout = gs_key_encoder_layout(state->key);
 	double		row_bytes = gs_record_bytes(layout);
 
 	if (!layout->keys_only)
@@ -139,14 +139,14 @@ gs_sort_row_bytes(const GsSortState *state)
 static inline bool
 gs_sort_is_device(const GsEngine *engine)
 {
-	return engine->figures.device != NULL;
+	return engine->stats.device != NULL;
 }
 
 /* Has the engine lost its rows? */
 static inline bool
 gs_sort_engine_failed(const GsSortState *state)
 {
-	return state->engine != NULL && state->engine->figures.detail != NULL;
+	return state->engine != NULL && state->engine->stats.detail != NULL;
 }
 
 /* Has the window begin with the row at a position; it may get fewer than there are. */
@@ -159,7 +159,7 @@ gs_sort_fill_window(GsSortState *state, int64 position)
 
 	state->window_start = position;
 	state->window_rows = status != GS_STATUS_OK ? 0 :
-		(int) Min((int64) fetched, gs_top_nrows(&state->top) - position);
+		(int) Min((int64) fetched, gs_topn_nrows(&state->top) - position);
 	return status;
 }
 
@@ -169,7 +169,7 @@ gs_sort_store_value(const GsSortState *state, const void *record, TupleTableSlot
 {
 	ExecClearTuple(slot);
 	slot->tts_isnull[0] = record == NULL;
-	slot->tts_values[0] = record == NULL ? (Datum) 0 : gs_sort_key_decode(state->key, record);
+	slot->tts_values[0] = record == NULL ? (Datum) 0 : gs_key_encoder_decode(state->key, record);
 	ExecStoreVirtualTuple(slot);
 }
 

@@ -52,16 +52,16 @@
 #define ROUND_MIN_ROWS	256
 
 void
-gs_top_begin(GsTop *top, int64 bound)
+gs_topn_begin(GsTopN *top, int64 bound)
 {
-	memset(top, 0, sizeof(GsTop));
+	memset(top, 0, sizeof(GsTopN));
 	/* the first row is there to compare with, wanted or not */
 	top->bound = Max(bound, 1);
-	top->may_cut = bound != GS_UNBOUNDED;
+	top->may_prune = bound != GS_UNBOUNDED;
 }
 
 void
-gs_top_compare_values(GsTop *top, const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 {
 	SortSupport order = palloc0(sizeof(SortSupportData));
 
@@ -77,25 +77,25 @@ gs_top_compare_values(GsTop *top, const GsSortColumn *columns, int ncolumns, Tup
 
 /* Where a round begins. */
 static double
-round_rows(const GsTop *top)
+round_rows(const GsTopN *top)
 {
 	return Max(top->bound * (double) ROUND_FACTOR, ROUND_MIN_ROWS);
 }
 
 bool
-gs_top_will_cut(const GsTop *top, double expected_rows)
+gs_topn_will_prune(const GsTopN *top, double expected_rows)
 {
-	return top->may_cut && !top->has_cutoff && expected_rows > round_rows(top);
+	return top->may_prune && !top->has_cutoff && expected_rows > round_rows(top);
 }
 
 double
-gs_top_expected_rows(const GsTop *top, double expected_rows)
+gs_topn_expected_rows(const GsTopN *top, double expected_rows)
 {
 	return top->has_cutoff ? Min(expected_rows, round_rows(top)) : expected_rows;
 }
 
 uint64
-gs_top_rows_of_engine(const GsEngine *engine)
+gs_topn_rows_of_engine(const GsEngine *engine)
 {
 	size_t		nbatches;
 	const GsBatch *batches = gs_engine_cpu_batches(engine, &nbatches);
@@ -114,7 +114,7 @@ count_again(const GsEngine *engine)
 	size_t		nbatches;
 	const GsBatch *batches = gs_engine_cpu_batches(engine, &nbatches);
 
-	layout->nrows = gs_top_rows_of_engine(engine);
+	layout->nrows = gs_topn_rows_of_engine(engine);
 	for (int i = 0; i < layout->ncolumns; i++)
 		layout->columns[i].nnulls = 0;
 	for (size_t b = 0; b < nbatches && !layout->keys_only; b++)
@@ -129,7 +129,7 @@ count_again(const GsEngine *engine)
 
 /* Makes a row of the engine's the cutoff. */
 static void
-set_cutoff(GsTop *top, const GsKeyLayout *layout, const GsBatch *batch, size_t slot,
+set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t slot,
 		   MemoryContext context)
 {
 	Size		row_bytes = gs_batch_row_bytes(batch, layout, slot);
@@ -143,7 +143,7 @@ set_cutoff(GsTop *top, const GsKeyLayout *layout, const GsBatch *batch, size_t s
 	top->row = MemoryContextAllocHuge(context, row_bytes + 1);
 	memcpy(top->record, gs_batch_record(batch, slot), batch->record_bytes);
 	memcpy(top->row, gs_batch_pushed(batch, layout, slot), row_bytes);
-	top->first = gs_top_first_of_record(layout, top->record);
+	top->first = gs_topn_first_of_record(layout, top->record);
 	top->has_cutoff = true;
 	if (top->order != NULL)
 	{
@@ -156,22 +156,22 @@ set_cutoff(GsTop *top, const GsKeyLayout *layout, const GsBatch *batch, size_t s
 }
 
 bool
-gs_top_cut(GsTop *top, GsEngine *engine, MemoryContext context, bool memory_is_short)
+gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context, bool memory_is_short)
 {
 	const GsBatch *batch;
 	size_t		slot;
 	double		nrows;
 	double		least;
 
-	if (!top->may_cut)
+	if (!top->may_prune)
 		return false;
-	nrows = gs_top_rows_of_engine(engine);
-	least = memory_is_short ? gs_top_least_rows((double) top->bound) : round_rows(top);
+	nrows = gs_topn_rows_of_engine(engine);
+	least = memory_is_short ? gs_topn_min_rows((double) top->bound) : round_rows(top);
 	if (nrows <= least)
 		return false;
 	if (gs_engine_cpu_keep_first(engine, top->bound, &batch, &slot) != GS_STATUS_OK)
 	{
-		top->may_cut = false;
+		top->may_prune = false;
 		return false;
 	}
 	top->dropped += nrows - top->bound;

@@ -16,15 +16,15 @@
 #include "key/key_encoder.h"
 
 /* A top-N sort while it loads. */
-typedef struct GsTop
+typedef struct GsTopN
 {
 	int64		bound;			/* N; GS_UNBOUNDED (sort_limit.h): no top-N */
-	bool		may_cut;		/* the engine is one that can drop rows */
+	bool		may_prune;		/* the engine is one that can drop rows */
 	uint64		dropped;		/* rows */
 
 	/* the bound-th of the rows so far: none like it or after it is wanted */
 	bool		has_cutoff;
-	uint64		first;			/* gs_top_first_of_record() of it */
+	uint64		first;			/* gs_topn_first_of_record() of it */
 	uint64	   *record;
 	char	   *row;
 
@@ -34,19 +34,19 @@ typedef struct GsTop
 	TupleDesc	desc;
 	Datum		value;
 	bool		is_null;
-} GsTop;
+} GsTopN;
 
-extern void gs_top_begin(GsTop *top, int64 bound);
+extern void gs_topn_begin(GsTopN *top, int64 bound);
 
 /*
  * Has rows dropped by a comparison of their first sort column, for those whose
  * key costs more than that.  In the current memory context.
  */
-extern void gs_top_compare_values(GsTop *top, const GsSortColumn *columns, int ncolumns,
+extern void gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int ncolumns,
 								  TupleDesc desc);
 
 /* So many rows have to fit in memory to find the first `bound` of them. */
-#define gs_top_least_rows(bound)	((bound) * 1.25)
+#define gs_topn_min_rows(bound)	((bound) * 1.25)
 
 /*
  * Has the engine, which is the CPU's, and is loading, drop the rows that are
@@ -54,21 +54,21 @@ extern void gs_top_compare_values(GsTop *top, const GsSortColumn *columns, int n
  * when memory is at its end, if there are some.  True if it did: a batch that
  * was reserved is then no longer valid.  The cutoff is kept in the context.
  */
-extern bool gs_top_cut(GsTop *top, GsEngine *engine, MemoryContext context,
+extern bool gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context,
 					   bool memory_is_short);
 
 /* Will it, of so many rows to come in all?  Not if it has already. */
-extern bool gs_top_will_cut(const GsTop *top, double expected_rows);
+extern bool gs_topn_will_prune(const GsTopN *top, double expected_rows);
 
 /* How many of so many rows the engine gets to keep. */
-extern double gs_top_expected_rows(const GsTop *top, double expected_rows);
+extern double gs_topn_expected_rows(const GsTopN *top, double expected_rows);
 
 /* How many rows have been loaded into a CPU engine and are still there. */
-extern uint64 gs_top_rows_of_engine(const GsEngine *engine);
+extern uint64 gs_topn_rows_of_engine(const GsEngine *engine);
 
 /* How many of the sorted rows are right, counted from the first. */
 static inline int64
-gs_top_nrows(const GsTop *top)
+gs_topn_nrows(const GsTopN *top)
 {
 	return top->dropped > 0 ? top->bound : PG_INT64_MAX;
 }
@@ -79,7 +79,7 @@ gs_top_nrows(const GsTop *top)
  * first field.
  */
 static inline uint64
-gs_top_first(const GsKeyLayout *layout, bool is_null, uint64 code)
+gs_topn_first(const GsKeyLayout *layout, bool is_null, uint64 code)
 {
 	if (is_null)
 		return layout->columns[0].nulls_first ? 0 : PG_UINT64_MAX;
@@ -87,11 +87,11 @@ gs_top_first(const GsKeyLayout *layout, bool is_null, uint64 code)
 }
 
 static inline uint64
-gs_top_first_of_record(const GsKeyLayout *layout, const uint64 *record)
+gs_topn_first_of_record(const GsKeyLayout *layout, const uint64 *record)
 {
 	bool		is_null = !layout->keys_only && (gs_record_nulls(record, layout->nwords) & 1) != 0;
 
-	return gs_top_first(layout, is_null, gs_key_field_code(&layout->fields[0], record));
+	return gs_topn_first(layout, is_null, gs_key_field_code(&layout->fields[0], record));
 }
 
 /*
@@ -99,7 +99,7 @@ gs_top_first_of_record(const GsKeyLayout *layout, const uint64 *record)
  * There must be a cutoff.
  */
 static inline bool
-gs_top_drops_first(GsTop *top, uint64 first)
+gs_topn_drops_first(GsTopN *top, uint64 first)
 {
 	if (first <= top->first)
 		return false;
@@ -109,7 +109,7 @@ gs_top_drops_first(GsTop *top, uint64 first)
 
 /* The same, as far as the value of its first column tells, which may leave memory behind. */
 static inline bool
-gs_top_drops_value(GsTop *top, Datum value, bool is_null)
+gs_topn_drops_value(GsTopN *top, Datum value, bool is_null)
 {
 	int			order = ApplySortComparator(value, is_null, top->value, top->is_null, top->order);
 
@@ -121,9 +121,9 @@ gs_top_drops_value(GsTop *top, Datum value, bool is_null)
 
 /* Does a row come before the cutoff?  Ties do not, if nothing decides them. */
 static inline bool
-gs_top_is_before(const GsTop *top, const GsJob *job, const uint64 *record, const char *row)
+gs_topn_is_before(const GsTopN *top, const GsJob *job, const uint64 *record, const char *row)
 {
-	uint64		first = gs_top_first_of_record(job->layout, record);
+	uint64		first = gs_topn_first_of_record(job->layout, record);
 	int			order;
 
 	if (first != top->first)
@@ -136,13 +136,13 @@ gs_top_is_before(const GsTop *top, const GsJob *job, const uint64 *record, const
 
 /* Is a row not wanted?  The same, with its whole key, which was observed already. */
 static inline bool
-gs_top_drops(GsTop *top, const GsJob *job, const uint64 *record, const char *row)
+gs_topn_drops(GsTopN *top, const GsJob *job, const uint64 *record, const char *row)
 {
 	GsKeyLayout *layout = job->layout;
 
-	if (gs_top_is_before(top, job, record, row))
+	if (gs_topn_is_before(top, job, record, row))
 		return false;
-	gs_key_layout_forget_row(layout, layout->keys_only ? 0 : gs_record_nulls(record, layout->nwords));
+	gs_key_layout_remove_row(layout, layout->keys_only ? 0 : gs_record_nulls(record, layout->nwords));
 	top->dropped++;
 	return true;
 }

@@ -15,18 +15,18 @@
 #include "sort/sort_tuplesort.h"
 
 void
-gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns, int ncolumns,
+gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns, int ncolumns,
 			   TupleDesc desc, int memory_kb, int64 bound, bool random_access)
 {
 	int			options = random_access ? TUPLESORT_RANDOMACCESS : TUPLESORT_NONE;
 
 	if (bound != GS_UNBOUNDED)
 		options |= TUPLESORT_ALLOWBOUNDED;
-	stock->datum_sort = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval;
-	if (stock->datum_sort)
+	fallback->datum_sort = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval;
+	if (fallback->datum_sort)
 	{
 		Assert(ncolumns == 1 && columns[0].attno == 1);
-		stock->state = tuplesort_begin_datum(TupleDescAttr(desc, 0)->atttypid,
+		fallback->state = tuplesort_begin_datum(TupleDescAttr(desc, 0)->atttypid,
 											 columns[0].sort_operator,
 											 columns[0].collation,
 											 columns[0].nulls_first,
@@ -46,49 +46,49 @@ gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns, int ncolumns,
 			collations[i] = columns[i].collation;
 			nulls_first[i] = columns[i].nulls_first;
 		}
-		stock->state = tuplesort_begin_heap(desc, ncolumns, attnos, operators,
+		fallback->state = tuplesort_begin_heap(desc, ncolumns, attnos, operators,
 											collations, nulls_first,
 											memory_kb, NULL, options);
 	}
 	if (bound != GS_UNBOUNDED)
-		tuplesort_set_bound(stock->state, bound);
+		tuplesort_set_bound(fallback->state, bound);
 }
 
 void
-gs_stock_put(GsStockSort *stock, TupleTableSlot *slot)
+gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot)
 {
-	if (stock->datum_sort)
+	if (fallback->datum_sort)
 	{
 		slot_getsomeattrs(slot, 1);
-		tuplesort_putdatum(stock->state, slot->tts_values[0], slot->tts_isnull[0]);
+		tuplesort_putdatum(fallback->state, slot->tts_values[0], slot->tts_isnull[0]);
 	}
 	else
-		tuplesort_puttupleslot(stock->state, slot);
+		tuplesort_puttupleslot(fallback->state, slot);
 }
 
 void
-gs_stock_perform(GsStockSort *stock)
+gs_fallback_perform(GsFallbackSort *fallback)
 {
-	tuplesort_performsort(stock->state);
+	tuplesort_performsort(fallback->state);
 }
 
 void
-gs_stock_get(GsStockSort *stock, bool forward, TupleTableSlot *slot)
+gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot)
 {
-	if (!stock->datum_sort)
+	if (!fallback->datum_sort)
 	{
-		(void) tuplesort_gettupleslot(stock->state, forward, false, slot, NULL);
+		(void) tuplesort_gettupleslot(fallback->state, forward, false, slot, NULL);
 		return;
 	}
 	ExecClearTuple(slot);
-	if (tuplesort_getdatum(stock->state, forward, &slot->tts_values[0],
+	if (tuplesort_getdatum(fallback->state, forward, &slot->tts_values[0],
 						   &slot->tts_isnull[0], NULL))
 		ExecStoreVirtualTuple(slot);
 }
 
 void
-gs_stock_end(GsStockSort *stock)
+gs_fallback_end(GsFallbackSort *fallback)
 {
-	tuplesort_end(stock->state);
-	stock->state = NULL;
+	tuplesort_end(fallback->state);
+	fallback->state = NULL;
 }

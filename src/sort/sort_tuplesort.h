@@ -19,29 +19,29 @@
 
 #include "key/key_encoder.h"
 
-typedef struct GsStockSort
+typedef struct GsFallbackSort
 {
 	Tuplesortstate *state;
 	bool		datum_sort;		/* the one column is by value: no tuples */
-} GsStockSort;
+} GsFallbackSort;
 
 /*
  * Begins a sort of rows of the given type within memory_kb, in the current
  * memory context.  No more than the first `bound` rows will be asked for.
  */
-extern void gs_stock_begin(GsStockSort *stock, const GsSortColumn *columns,
+extern void gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns,
 						   int ncolumns, TupleDesc desc, int memory_kb,
 						   int64 bound, bool random_access);
 
 /* Adds the slot's row. */
-extern void gs_stock_put(GsStockSort *stock, TupleTableSlot *slot);
+extern void gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot);
 
 /* Sorts. */
-extern void gs_stock_perform(GsStockSort *stock);
+extern void gs_fallback_perform(GsFallbackSort *fallback);
 
 /* Puts the next row in the given direction into the minimal-tuple slot, or clears it. */
-extern void gs_stock_get(GsStockSort *stock, bool forward, TupleTableSlot *slot);
+extern void gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot);
 
-extern void gs_stock_end(GsStockSort *stock);
+extern void gs_fallback_end(GsFallbackSort *fallback);
 
 #endif							/* GPUSORT_SORT_TUPLESORT_H */

@@ -61,8 +61,8 @@ copy_row(RowCopy *copy, MinimalTuple row)
 
 /* Compares the rows of a window, before which `last` came unless it is the first. */
 static bool
-prove_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *last,
-			 GsSortProof *proof)
+verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *last,
+			 GsSortVerification *verification)
 {
 	size_t		i = 0;
 
@@ -70,12 +70,12 @@ prove_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *l
 		gs_sort_compare_begin(compare, (MinimalTuple) unconstify(void *, rows[i++]));
 	for (; i < nrows; i++)
 	{
-		proof->ncomparisons++;
+		verification->ncomparisons++;
 		if (gs_sort_compare_next(compare, (MinimalTuple) unconstify(void *, rows[i])) > 0)
 			return false;
 	}
 	for (i = 0; i < nrows; i++)
-		proof->checksum = gs_sort_checksum(proof->checksum,
+		verification->checksum = gs_sort_checksum(verification->checksum,
 										   (MinimalTuple) unconstify(void *, rows[i]));
 	copy_row(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
 	gs_sort_compare_begin(compare, last->row);
@@ -84,7 +84,7 @@ prove_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *l
 
 /* Compares all rows. */
 static GsStatus
-prove_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof)
+prove_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortVerification *verification)
 {
 	RowCopy		last = {.context = CurrentMemoryContext};
 	const void *rows[WINDOW];
@@ -93,22 +93,22 @@ prove_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortProof *proof)
 	GsStatus	status;
 
 	while ((status = gs_engine_fetch(engine, position, WINDOW, rows, &nrows)) == GS_STATUS_OK &&
-		   nrows > 0 && proof->holds)
+		   nrows > 0 && verification->succeeded)
 	{
 		CHECK_FOR_INTERRUPTS();
-		proof->holds = prove_window(compare, rows, nrows, &last, proof);
+		verification->succeeded = verify_window(compare, rows, nrows, &last, verification);
 		position += nrows;
 	}
 	if (last.row != NULL)
 		pfree(last.row);
-	proof->compared = proof->holds && status == GS_STATUS_OK;
+	verification->compared = verification->succeeded && status == GS_STATUS_OK;
 	return status;
 }
 
 /* Compares records, and rows where these do not decide.  The last of a window is in the next. */
 static GsStatus
-prove_by_records(GsEngine *engine, const GsSortKey *key, GsSortCompare *compare,
-				 GsSortProof *proof)
+prove_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
+				 GsSortVerification *verification)
 {
 	const void *rows[WINDOW];
 	const uint64 *records[WINDOW];
@@ -118,15 +118,15 @@ prove_by_records(GsEngine *engine, const GsSortKey *key, GsSortCompare *compare,
 
 	while ((status = gs_engine_fetch_records(engine, position, WINDOW, rows, records,
 											 &nrows)) == GS_STATUS_OK &&
-		   nrows > 1 && proof->holds)
+		   nrows > 1 && verification->succeeded)
 	{
 		CHECK_FOR_INTERRUPTS();
-		for (size_t i = 1; i < nrows && proof->holds; i++)
+		for (size_t i = 1; i < nrows && verification->succeeded; i++)
 		{
-			if (gs_sort_key_confirms(key, records[i - 1], records[i]))
+			if (gs_key_encoder_confirms(key, records[i - 1], records[i]))
 				continue;
-			proof->ncomparisons++;
-			proof->holds = gs_sort_compare_rows(compare,
+			verification->ncomparisons++;
+			verification->succeeded = gs_sort_compare_rows(compare,
 												(MinimalTuple) unconstify(void *, rows[i - 1]),
 												(MinimalTuple) unconstify(void *, rows[i]),
 												0) <= 0;
@@ -137,20 +137,20 @@ prove_by_records(GsEngine *engine, const GsSortKey *key, GsSortCompare *compare,
 }
 
 GsStatus
-gs_sort_prove(GsEngine *engine, const GsSortKey *key, GsSortCompare *compare, GsSortProof *proof)
+gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare, GsSortVerification *verification)
 {
 	GsStatus	status;
 	instr_time	start;
 	instr_time	end;
 
-	memset(proof, 0, sizeof(*proof));
-	proof->holds = true;
+	memset(verification, 0, sizeof(*verification));
+	verification->succeeded = true;
 	INSTR_TIME_SET_CURRENT(start);
-	status = gs_sort_key_can_confirm(key) ?
-		prove_by_records(engine, key, compare, proof) : prove_by_rows(engine, compare, proof);
+	status = gs_key_encoder_can_confirm(key) ?
+		prove_by_records(engine, key, compare, verification) : prove_by_rows(engine, compare, verification);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
-	proof->us = INSTR_TIME_GET_MICROSEC(end);
+	verification->us = INSTR_TIME_GET_MICROSEC(end);
 	return status;
 }
 

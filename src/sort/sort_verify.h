@@ -17,15 +17,15 @@
 
 /* ------------------------------------------------- before the first row leaves */
 
-typedef struct GsSortProof
+typedef struct GsSortVerification
 {
-	bool		holds;			/* no row is below the one before */
+	bool		succeeded;			/* no row is below the one before */
 	uint64		ncomparisons;	/* made, up to the first that is */
 	uint64		us;				/* time that they took */
-	uint64		nrepaired;		/* orders that did not hold, and were put right */
+	uint64		ncorrected;		/* orders that did not hold, and were put right */
 	bool		compared;		/* the order is one that comparisons found right */
 	uint32		checksum;		/* of the rows in that order, then */
-} GsSortProof;
+} GsSortVerification;
 
 /*
  * Compares all neighbours of an engine that has sorted by a key, once: a comparator
@@ -33,8 +33,8 @@ typedef struct GsSortProof
  * anywhere.  Works in the current memory context.  OK or FAILED; may ereport what
  * comparators report.
  */
-extern GsStatus gs_sort_prove(GsEngine *engine, const GsSortKey *key, GsSortCompare *compare,
-							  GsSortProof *proof);
+extern GsStatus gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
+							  GsSortVerification *verification);
 
 /*
  * A row goes into a checksum of rows and their order, which is 0 before the first.  If rows leave

@@ -79,13 +79,13 @@ public:
 
 	void wait()
 	{
-		uint64_t ticket;
+		uint64_t fence;
 		uint64_t passed = 0;
 
-		need(ops->mark(stream, &ticket));
-		while (passed < ticket)
-			need(ops->reached(stream, &passed));
-		if (passed > ticket)
+		need(ops->record_fence(stream, &fence));
+		while (passed < fence)
+			need(ops->passed_fence(stream, &passed));
+		if (passed > fence)
 			bail_out("a ticket that was never given was passed");
 	}
 
@@ -264,7 +264,7 @@ public:
 	int row_bits;
 
 	Table(uint64_t n, std::vector<Column> of, size_t batch_bytes, unsigned max_padding,
-		  bool only_keys = false, int level_bits = 0, uint64_t seed_ = 1)
+		  bool only_keys = false, int chunk_bits = 0, uint64_t seed_ = 1)
 	{
 		nrows = n;
 		columns = of;
@@ -275,10 +275,10 @@ public:
 		make_layout();
 		make_batches(batch_bytes, max_padding);
 		row_bits = n > 1 ? gs_bit_width(n - 1) : 1;
-		if (level_bits == 0)
-			level_bits = 64 - row_bits;
+		if (chunk_bits == 0)
+			chunk_bits = 64 - row_bits;
 		packing.reset(new GsKeyPacking());
-		gs_key_packing_init(packing.get(), &layout, level_bits);
+		gs_key_packing_init(packing.get(), &layout, chunk_bits);
 	}
 
 	int compare(uint64_t a, uint64_t b) const
@@ -434,7 +434,7 @@ private:
 	void put_field(uint64_t *record, GsKeyField *field, uint64_t code, uint64_t canonical_code)
 	{
 		record[field->word] |= code << field->shift;
-		gs_key_field_observe(field, canonical_code);
+		gs_key_field_update_range(field, canonical_code);
 	}
 
 	/* Fills the record; strings are appended to the row. */
@@ -493,7 +493,7 @@ private:
 			row.append(max_padding > 0 ? draw() % (max_padding + 1) : 0, (char) i);
 			if (keys_only)
 				row.clear();
-			if (i == 0 || !gs_batch_has_room(&batch, row.size()))
+			if (i == 0 || !gs_batch_has_space(&batch, row.size()))
 			{
 				if (i > 0)
 					close_batch(&batch);
@@ -669,48 +669,48 @@ next_ties(Machine *machine, Trace *trace, uint64_t n, const uint8_t *d_same, con
 }
 
 static void
-gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint64_t *d_words, size_t slot_bytes,
+gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint64_t *d_words, size_t buffer_bytes,
 		   Result *result)
 {
 	const GsDeviceOps *ops = machine->ops;
 	const uint64_t n = table.nrows;
-	const uint64_t step = slot_bytes / 4 - (2 * table.max_row_units + 1);
-	uint64_t *d_ends = machine->take_array<uint64_t>(n);
-	Temp temp = take_temp(machine, GS_STEP_ROW_ENDS, GS_ALGORITHM_AUTO, n);
+	const uint64_t step = buffer_bytes / 4 - (2 * table.max_row_units + 1);
+	uint64_t *d_end_offsets = machine->take_array<uint64_t>(n);
+	Temp temp = take_temp(machine, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_AUTO, n);
 	std::vector<uint64_t> ends;
-	std::vector<uint64_t> cuts;
-	uint64_t *d_cuts;
-	uint32_t ncuts;
-	char *d_to = machine->take_array<char>(slot_bytes);
+	std::vector<uint64_t> boundaries;
+	uint64_t *d_boundaries;
+	uint32_t nboundaries;
+	char *d_to = machine->take_array<char>(buffer_bytes);
 
-	machine->need(ops->row_ends(machine->stream, &up.rows, d_words, table.row_bits, d_ends, temp.d_temp,
+	machine->need(ops->row_end_offsets(machine->stream, &up.rows, d_words, table.row_bits, d_end_offsets, temp.d_temp,
 								temp.nbytes));
-	ends = machine->download(d_ends, n);
+	ends = machine->download(d_end_offsets, n);
 	leave(&result->trace, "ends of rows", ends);
-	ncuts = (uint32_t) (ends[n - 1] / step + 2);
-	d_cuts = machine->take_array<uint64_t>(ncuts);
-	machine->need(ops->cut(machine->stream, n, d_ends, step, ncuts, d_cuts));
-	cuts = machine->download(d_cuts, ncuts);
-	leave(&result->trace, "cuts", cuts);
-	for (uint32_t b = 0; b + 1 < ncuts; b++)
+	nboundaries = (uint32_t) (ends[n - 1] / step + 2);
+	d_boundaries = machine->take_array<uint64_t>(nboundaries);
+	machine->need(ops->find_boundaries(machine->stream, n, d_end_offsets, step, nboundaries, d_boundaries));
+	boundaries = machine->download(d_boundaries, nboundaries);
+	leave(&result->trace, "cuts", boundaries);
+	for (uint32_t b = 0; b + 1 < nboundaries; b++)
 	{
-		const uint32_t nrows = (uint32_t) (cuts[b + 1] - cuts[b]);
-		Bytes slot(slot_bytes, (char) POISON);
+		const uint32_t nrows = (uint32_t) (boundaries[b + 1] - boundaries[b]);
+		Bytes slot(buffer_bytes, (char) POISON);
 
 		if (nrows == 0)
 			continue;
-		machine->put(d_to, slot.data(), slot_bytes);
-		machine->need(ops->gather(machine->stream, &up.rows, d_words, table.row_bits, d_ends, cuts[b], nrows,
-								  d_to, slot_bytes));
-		slot = machine->download(d_to, slot_bytes);
+		machine->put(d_to, slot.data(), buffer_bytes);
+		machine->need(ops->gather(machine->stream, &up.rows, d_words, table.row_bits, d_end_offsets, boundaries[b], nrows,
+								  d_to, buffer_bytes));
+		slot = machine->download(d_to, buffer_bytes);
 		leave(&result->trace, "a batch of sorted rows", slot);
 		for (uint32_t i = 0; i < nrows; i++)
 		{
 			uint32_t unit;
 			uint32_t id;
 
-			memcpy(&unit, &slot[slot_bytes - 4 * (i + 1)], sizeof(unit));
-			if ((size_t) unit * 8 + ROW_HEADER > slot_bytes)
+			memcpy(&unit, &slot[buffer_bytes - 4 * (i + 1)], sizeof(unit));
+			if ((size_t) unit * 8 + ROW_HEADER > buffer_bytes)
 				bail_out("a row begins outside its batch");
 			memcpy(&id, &slot[(size_t) unit * 8 + ROW_ID_OFFSET], sizeof(id));
 			result->order.push_back(id);
@@ -721,36 +721,36 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 /* The whole of a sort, as a job does it. */
 static Result
 run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool count_in_pack,
-		  size_t slot_bytes)
+		  size_t buffer_bytes)
 {
 	const GsDeviceOps *ops = machine->ops;
 	const GsKeyPacking *packing = table.packing.get();
 	const size_t ntaken = machine->ntaken();
 	const uint64_t n = table.nrows;
-	const bool has_bits = packing->nlevels > 0 && !packing->levels[0].is_tail;
+	const bool has_bits = packing->nchunks > 0 && !packing->chunks[0].is_tail;
 	Uploaded up = upload_table(machine, table);
 	uint64_t *d_words[2] = {machine->take_array<uint64_t>(n), machine->take_array<uint64_t>(n)};
-	GsPackFacts *d_facts = machine->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
+	GsPackResults *d_results = machine->upload(std::vector<GsPackResults>(1, GsPackResults{0, 0}));
 	uint32_t *d_selector = machine->take_array<uint32_t>(1);
 	Temp temp = take_temp(machine, GS_STEP_SORT_WORDS, algorithm, n);
 	uint8_t *d_same = machine->take_array<uint8_t>(n);
 	uint64_t *d_sorted = d_words[0];
 	GsTies ties = {};
 	uint64_t ngroups = 0;
-	int level = has_bits ? 1 : 0;
-	bool tied = level < packing->nlevels;
+	int chunk = has_bits ? 1 : 0;
+	bool tied = chunk < packing->nchunks;
 	Result result;
 
-	machine->need(ops->pack(machine->stream, &up.rows, has_bits ? 0 : -1, table.row_bits, d_words[0], d_facts,
+	machine->need(ops->pack(machine->stream, &up.rows, has_bits ? 0 : -1, table.row_bits, d_words[0], d_results,
 							count_in_pack ? temp.d_temp : NULL, count_in_pack ? temp.nbytes : 0));
 	leave(&result.trace, "packed words", machine->download(d_words[0], n));
-	leave(&result.trace, "facts", machine->download(d_facts, 1));
+	leave(&result.trace, "facts", machine->download(d_results, 1));
 	leave_locations(&result.trace, machine, up);
 	if (has_bits)
 	{
 		uint32_t selector;
 
-		machine->need(ops->sort_words(machine->stream, algorithm, n, table.row_bits, packing->levels[0].bits,
+		machine->need(ops->sort_words(machine->stream, algorithm, n, table.row_bits, packing->chunks[0].bits,
 									  d_words, d_selector, count_in_pack, temp.d_temp, temp.nbytes));
 		selector = machine->download(d_selector, 1)[0];
 		if (selector > 1)
@@ -763,9 +763,9 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 		machine->need(ops->same_words(machine->stream, n, d_sorted, table.row_bits, d_same));
 		tied = next_ties(machine, &result.trace, n, d_same, d_sorted, table.row_bits, NULL, &ties, &ngroups);
 	}
-	for (; tied; level++)
+	for (; tied; chunk++)
 	{
-		const GsLevel *now = &packing->levels[level];
+		const GsKeyChunk *now = &packing->chunks[chunk];
 		GsTies next;
 
 		if (now->is_tail)
@@ -782,7 +782,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 			uint64_t *d_keys[2] = {machine->take_array<uint64_t>(ties.nties),
 								   machine->take_array<uint64_t>(ties.nties)};
 
-			machine->need(ops->tie_keys(machine->stream, &up.rows, &ties, level, d_keys[0]));
+			machine->need(ops->tie_keys(machine->stream, &up.rows, &ties, chunk, d_keys[0]));
 			leave(&result.trace, "keys of ties", machine->download(d_keys[0], ties.nties));
 			machine->need(ops->sort_ties(machine->stream, algorithm, &ties,
 										 gs_bit_width(ngroups - 1) + now->bits, d_keys, tie_temp.d_temp,
@@ -793,7 +793,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 		leave_ties(&result.trace, machine, ties);
 		machine->need(ops->place_ties(machine->stream, &ties, d_sorted));
 		leave(&result.trace, "words with ties in place", machine->download(d_sorted, n));
-		if (level + 1 == packing->nlevels)
+		if (chunk + 1 == packing->nchunks)
 			break;
 		tied = next_ties(machine, &result.trace, ties.nties, d_same, d_sorted, table.row_bits, &ties, &next,
 						 &ngroups);
@@ -814,7 +814,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 			result.order.push_back((uint32_t) (word & ((UINT64_C(1) << table.row_bits) - 1)));
 	}
 	else
-		gather_all(machine, table, up, d_sorted, slot_bytes, &result);
+		gather_all(machine, table, up, d_sorted, buffer_bytes, &result);
 	machine->release(ntaken);
 	return result;
 }
@@ -848,7 +848,7 @@ static Machine *cuda_machine;
 static Machine *host_machine;
 
 static void
-try_table(const char *name, const Table &table, size_t slot_bytes = 65536)
+try_table(const char *name, const Table &table, size_t buffer_bytes = 65536)
 {
 	static const char *const variants[] = {"radix", "radix, counted", "merge"};
 	const std::vector<uint32_t> expected = table.expected_order();
@@ -860,12 +860,12 @@ try_table(const char *name, const Table &table, size_t slot_bytes = 65536)
 		Result result;
 
 		context = std::string(name) + ", " + std::to_string(table.nrows) + " rows, " +
-			std::to_string(table.packing->nlevels) + " levels, " + std::to_string(table.batches.size()) +
+			std::to_string(table.packing->nchunks) + " levels, " + std::to_string(table.batches.size()) +
 			" batches, " + variants[variant];
-		if (slot_bytes / 4 < 4 * (size_t) table.max_row_units + 4)
-			slot_bytes = 16 * (table.max_row_units + 64);
-		reference = run_steps(host_machine, table, algorithm, variant == 1, slot_bytes);
-		result = run_steps(cuda_machine, table, algorithm, variant == 1, slot_bytes);
+		if (buffer_bytes / 4 < 4 * (size_t) table.max_row_units + 4)
+			buffer_bytes = 16 * (table.max_row_units + 64);
+		reference = run_steps(host_machine, table, algorithm, variant == 1, buffer_bytes);
+		result = run_steps(cuda_machine, table, algorithm, variant == 1, buffer_bytes);
 		compare_traces(reference.trace, result.trace);
 		expect(result.order == expected, "the order is that of std::stable_sort");
 	}
@@ -988,8 +988,8 @@ test_faults(bool quick)
 			const size_t ntaken = machine->ntaken();
 			Uploaded up = upload_table(machine, table);
 			uint64_t *d_words = machine->take_array<uint64_t>(table.nrows);
-			GsPackFacts *d_facts = machine->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
-			GsPackFacts facts;
+			GsPackResults *d_results = machine->upload(std::vector<GsPackResults>(1, GsPackResults{0, 0}));
+			GsPackResults properties;
 			GsTies ties = take_ties(machine, table.nrows);
 			uint8_t *d_same = machine->take_array<uint8_t>(table.nrows);
 			Temp temp = take_temp(machine, GS_STEP_SORT_TAILS, GS_ALGORITHM_RADIX, table.nrows);
@@ -997,13 +997,13 @@ test_faults(bool quick)
 			std::vector<uint32_t> groups(table.nrows);
 			int tail = -1;
 
-			machine->need(machine->ops->pack(machine->stream, &up.rows, 0, table.row_bits, d_words, d_facts,
+			machine->need(machine->ops->pack(machine->stream, &up.rows, 0, table.row_bits, d_words, d_results,
 											 NULL, 0));
-			facts = machine->download(d_facts, 1)[0];
+			properties = machine->download(d_results, 1)[0];
 			leave(&traces[i], "packed words", machine->download(d_words, table.nrows));
-			leave(&traces[i], "facts", std::vector<GsPackFacts>(1, facts));
+			leave(&traces[i], "facts", std::vector<GsPackResults>(1, properties));
 			leave_locations(&traces[i], machine, up);
-			expect((facts.nfaults > 0) == (kind < 4 && nfaulty > 0), "faults are found");
+			expect((properties.nfaults > 0) == (kind < 4 && nfaulty > 0), "faults are found");
 
 			/* locations are sound all the same, and strings are cut */
 			for (uint64_t row = 0; row < table.nrows; row++)
@@ -1034,7 +1034,7 @@ static void
 test_storage_never_shrinks(void)
 {
 	const GsDeviceStep steps[] = {GS_STEP_SORT_WORDS, GS_STEP_LIST_TIES, GS_STEP_SORT_TIES,
-								  GS_STEP_SORT_TAILS, GS_STEP_ROW_ENDS};
+								  GS_STEP_SORT_TAILS, GS_STEP_ROW_END_OFFSETS};
 
 	context = "temporary storage";
 	for (GsDeviceStep step : steps)
@@ -1064,13 +1064,13 @@ test_runtime(void)
 	GsStream *stream = ops->stream_open(device);
 	uint64_t free_bytes;
 	uint64_t total_bytes;
-	uint64_t ticket = 0;
+	uint64_t fence = 0;
 	uint64_t last = 0;
 	uint64_t passed = 0;
 	bool ok = true;
 	char *h_memory = (char *) ops->allocate_host(device, 1 << 20);
 	char *d_memory = (char *) ops->allocate(device, 1 << 20);
-	std::vector<uint64_t> ring(1 << 17);
+	std::vector<uint64_t> buffer_pool(1 << 17);
 
 	context = "runtime";
 	expect(ops->memory(device, &free_bytes, &total_bytes) && free_bytes > 0 && free_bytes <= total_bytes,
@@ -1079,7 +1079,7 @@ test_runtime(void)
 	expect(ops->allocate(device, (size_t) total_bytes * 4) == NULL && device->error[0] == '\0',
 		   "no memory is no fault");
 	expect(!ops->pin(device, (void *) 4096, 4096) && device->error[0] == '\0', "what cannot be pinned is no fault");
-	expect(ops->pin(device, ring.data(), ring.size() * 8), "a ring can be pinned");
+	expect(ops->pin(device, buffer_pool.data(), buffer_pool.size() * 8), "a ring can be pinned");
 	for (size_t i = 0; i < 1 << 20; i++)
 		ok = ok && h_memory[i] == 0;
 	expect(ok, "host memory is zeroed");
@@ -1088,9 +1088,9 @@ test_runtime(void)
 	ok = true;
 	for (int i = 0; i < 1000; i++)
 	{
-		ok = ok && ops->copy_in(stream, d_memory, h_memory, 1 << 20) && ops->mark(stream, &ticket) &&
-			ticket == last + 1;
-		last = ticket;
+		ok = ok && ops->copy_in(stream, d_memory, h_memory, 1 << 20) && ops->record_fence(stream, &fence) &&
+			fence == last + 1;
+		last = fence;
 	}
 	expect(ok, "tickets ascend by one");
 	ok = true;
@@ -1098,20 +1098,20 @@ test_runtime(void)
 	{
 		uint64_t before = passed;
 
-		ok = ok && ops->reached(stream, &passed) && passed >= before && passed <= last;
+		ok = ok && ops->passed_fence(stream, &passed) && passed >= before && passed <= last;
 		if (!ok)
 			break;
 	}
 	expect(ok && passed == last, "all tickets are passed at last");
 	/* what was passed was done */
-	for (size_t i = 0; i < ring.size(); i++)
-		ring[i] = i;
-	ok = ops->copy_in(stream, d_memory, ring.data(), 1 << 20) &&
-		ops->copy_out(stream, h_memory, d_memory, 1 << 20) && ops->mark(stream, &ticket);
-	while (ok && passed < ticket)
-		ok = ops->reached(stream, &passed);
-	expect(ok && memcmp(h_memory, ring.data(), 1 << 20) == 0, "copies are done when their ticket is passed");
-	ops->unpin(device, ring.data());
+	for (size_t i = 0; i < buffer_pool.size(); i++)
+		buffer_pool[i] = i;
+	ok = ops->copy_in(stream, d_memory, buffer_pool.data(), 1 << 20) &&
+		ops->copy_out(stream, h_memory, d_memory, 1 << 20) && ops->record_fence(stream, &fence);
+	while (ok && passed < fence)
+		ok = ops->passed_fence(stream, &passed);
+	expect(ok && memcmp(h_memory, buffer_pool.data(), 1 << 20) == 0, "copies are done when their ticket is passed");
+	ops->unpin(device, buffer_pool.data());
 	ops->release_host(device, h_memory);
 	ops->release(device, d_memory);
 	ops->stream_close(stream);
@@ -1127,7 +1127,7 @@ test_broken(void)
 	const GsDeviceOps *ops;
 	GsStream *stream;
 	uint64_t *d_memory;
-	uint64_t ticket;
+	uint64_t fence;
 
 	context = "a broken device";
 	expect(gs_device_cuda_open(1000, why_not, sizeof(why_not)) == NULL && why_not[0] != '\0', "no such device");
@@ -1143,7 +1143,7 @@ test_broken(void)
 							d_memory, 16),
 		   "too little storage");
 	expect(device->error[0] != '\0', "the text is there");
-	expect(!ops->mark(stream, &ticket), "later calls fail");
+	expect(!ops->record_fence(stream, &fence), "later calls fail");
 	ops->stream_close(stream);
 	ops->close(device);
 }
@@ -1192,7 +1192,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	Machine *m = cuda_machine;
 	const GsDeviceOps *ops = m->ops;
 	const size_t ntaken = m->ntaken();
-	const uint32_t slot_bytes = 16 << 20;
+	const uint32_t buffer_bytes = 16 << 20;
 	const size_t record_bytes = 8 * (ncolumns + !keys_only);
 	const int row_bits = gs_bit_width(n - 1);
 	std::unique_ptr<GsKeyPacking> packing(new GsKeyPacking());
@@ -1211,15 +1211,15 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 
 		gs_key_layout_add_column(&layout, false, false);
 		field = gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
-		gs_key_field_observe(field, 0);
-		gs_key_field_observe(field, range == 0 ? UINT64_MAX : range - 1);
+		gs_key_field_update_range(field, 0);
+		gs_key_field_update_range(field, range == 0 ? UINT64_MAX : range - 1);
 	}
 	gs_key_packing_init(packing.get(), &layout, 64 - row_bits);
 	for (uint64_t row = 0; row < n;)
 	{
 		GsDeviceBatch batch = {};
 		std::vector<uint64_t> records;
-		const size_t limit = slot_bytes / 8;
+		const size_t limit = buffer_bytes / 8;
 		size_t used = 0;
 
 		batch.first_row = row;
@@ -1256,15 +1256,15 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	rows.d_locations = keys_only ? NULL : m->take_array<uint64_t>(n);
 
 	uint64_t *const d_words[2] = {m->take_array<uint64_t>(n), m->take_array<uint64_t>(n)};
-	GsPackFacts *d_facts = m->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
+	GsPackResults *d_results = m->upload(std::vector<GsPackResults>(1, GsPackResults{0, 0}));
 	uint32_t *d_selector = m->take_array<uint32_t>(1);
 	Temp temp = take_temp(m, GS_STEP_SORT_WORDS, GS_ALGORITHM_RADIX, n);
 	Temp merge_temp = take_temp(m, GS_STEP_SORT_WORDS, GS_ALGORITHM_MERGE, n);
-	const int bits = packing->levels[0].bits;
+	const int bits = packing->chunks[0].bits;
 	const double place_bytes = keys_only ? 0 : 8;
 	const double pack_bytes = n * (record_bytes + 8 + place_bytes);
 	auto pack = [&](bool counted) {
-		m->need(ops->pack(m->stream, &rows, 0, row_bits, d_words[0], d_facts, counted ? temp.d_temp : NULL,
+		m->need(ops->pack(m->stream, &rows, 0, row_bits, d_words[0], d_results, counted ? temp.d_temp : NULL,
 						  counted ? temp.nbytes : 0));
 	};
 	auto sort = [&](GsAlgorithm algorithm, bool counted) {
@@ -1285,7 +1285,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	uint64_t *d_sorted = d_words[m->download(d_selector, 1)[0]];
 	uint64_t *d_other = d_words[d_sorted == d_words[0]];
 
-	if (packing->nlevels > 1)
+	if (packing->nchunks > 1)
 	{
 		uint8_t *d_same = m->take_array<uint8_t>(n);
 		GsTieCount *d_count = m->take_array<GsTieCount>(1);
@@ -1313,7 +1313,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 			time_steps("tie_keys, sort_ties", 0, [&] {
 				m->need(ops->tie_keys(m->stream, &rows, &ties, 1, d_keys[0]));
 				m->need(ops->sort_ties(m->stream, GS_ALGORITHM_RADIX, &ties,
-									   gs_bit_width(count.ngroups - 1) + packing->levels[1].bits, d_keys,
+									   gs_bit_width(count.ngroups - 1) + packing->chunks[1].bits, d_keys,
 									   sort_temp.d_temp, sort_temp.nbytes));
 			});
 			time_steps("place_ties", 0, [&] { m->need(ops->place_ties(m->stream, &ties, d_sorted)); });
@@ -1322,34 +1322,34 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	if (keys_only)
 	{
 		time_steps("gather_keys", 8.0 * n, [&] {
-			for (uint64_t first = 0; first < n; first += slot_bytes / 8)
+			for (uint64_t first = 0; first < n; first += buffer_bytes / 8)
 				m->need(ops->gather_keys(m->stream, &rows, d_sorted, row_bits, first,
-										 (uint32_t) std::min((uint64_t) slot_bytes / 8, n - first),
+										 (uint32_t) std::min((uint64_t) buffer_bytes / 8, n - first),
 										 d_other + first));
 		});
 	}
 	else
 	{
-		const uint64_t step = slot_bytes / 4 - (2 * rows.max_row_units + 1);
-		const uint32_t ncuts = (uint32_t) ((2 * all_units + n) / step + 2);
-		uint64_t *d_cuts = m->take_array<uint64_t>(ncuts);
-		Temp ends_temp = take_temp(m, GS_STEP_ROW_ENDS, GS_ALGORITHM_AUTO, n);
-		char *d_to = m->take_array<char>(slot_bytes);
-		std::vector<uint64_t> cuts;
+		const uint64_t step = buffer_bytes / 4 - (2 * rows.max_row_units + 1);
+		const uint32_t nboundaries = (uint32_t) ((2 * all_units + n) / step + 2);
+		uint64_t *d_boundaries = m->take_array<uint64_t>(nboundaries);
+		Temp ends_temp = take_temp(m, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_AUTO, n);
+		char *d_to = m->take_array<char>(buffer_bytes);
+		std::vector<uint64_t> boundaries;
 
-		time_steps("row_ends", 0, [&] {
-			m->need(ops->row_ends(m->stream, &rows, d_sorted, row_bits, d_other, ends_temp.d_temp, ends_temp.nbytes));
+		time_steps("row_end_offsets", 0, [&] {
+			m->need(ops->row_end_offsets(m->stream, &rows, d_sorted, row_bits, d_other, ends_temp.d_temp, ends_temp.nbytes));
 		});
-		time_steps("cut", 0, [&] { m->need(ops->cut(m->stream, n, d_other, step, ncuts, d_cuts)); });
-		cuts = m->download(d_cuts, ncuts);
+		time_steps("find_boundaries", 0, [&] { m->need(ops->find_boundaries(m->stream, n, d_other, step, nboundaries, d_boundaries)); });
+		boundaries = m->download(d_boundaries, nboundaries);
 		time_steps("gather, all batches", 8.0 * all_units, [&] {
-			for (uint32_t b = 0; b + 1 < ncuts; b++)
-				m->need(ops->gather(m->stream, &rows, d_sorted, row_bits, d_other, cuts[b],
-									(uint32_t) (cuts[b + 1] - cuts[b]), d_to, slot_bytes));
+			for (uint32_t b = 0; b + 1 < nboundaries; b++)
+				m->need(ops->gather(m->stream, &rows, d_sorted, row_bits, d_other, boundaries[b],
+									(uint32_t) (boundaries[b + 1] - boundaries[b]), d_to, buffer_bytes));
 		});
-		time_steps("gather, one batch", 8.0 * all_units / (ncuts - 1), [&] {
-			m->need(ops->gather(m->stream, &rows, d_sorted, row_bits, d_other, cuts[0],
-								(uint32_t) (cuts[1] - cuts[0]), d_to, slot_bytes));
+		time_steps("gather, one batch", 8.0 * all_units / (nboundaries - 1), [&] {
+			m->need(ops->gather(m->stream, &rows, d_sorted, row_bits, d_other, boundaries[0],
+								(uint32_t) (boundaries[1] - boundaries[0]), d_to, buffer_bytes));
 		});
 	}
 	m->release(ntaken);
@@ -1364,7 +1364,7 @@ time_tails(uint64_t n, unsigned max_len, unsigned prefix_len)
 	Table table(n, {string_of(TEXT, max_len, prefix_len, 16)}, 16 << 20, 100);
 	Uploaded up = upload_table(m, table);
 	uint64_t *d_words = m->take_array<uint64_t>(n);
-	GsPackFacts *d_facts = m->upload(std::vector<GsPackFacts>(1, GsPackFacts{0, 0}));
+	GsPackResults *d_results = m->upload(std::vector<GsPackResults>(1, GsPackResults{0, 0}));
 	GsTies ties = take_ties(m, n);
 	uint8_t *d_same = m->take_array<uint8_t>(n);
 	Temp temp = take_temp(m, GS_STEP_SORT_TAILS, GS_ALGORITHM_RADIX, n);
@@ -1375,7 +1375,7 @@ time_tails(uint64_t n, unsigned max_len, unsigned prefix_len)
 		   (unsigned long long) n);
 	for (uint64_t i = 0; i < n; i++)
 		numbers[i] = (uint32_t) i;
-	m->need(m->ops->pack(m->stream, &up.rows, -1, table.row_bits, d_words, d_facts, NULL, 0));
+	m->need(m->ops->pack(m->stream, &up.rows, -1, table.row_bits, d_words, d_results, NULL, 0));
 	m->put(ties.d_groups, std::vector<uint32_t>(n, 0).data(), n * 4);
 	time_steps("sort_tails (and 4 bytes a row up)", 0, [&] {
 		m->put(ties.d_rows, numbers.data(), n * 4);

@@ -28,7 +28,7 @@
 #include "unit_check.h"
 
 #define NCLIENTS		4
-#define SLOT_BYTES		GS_MIN_SLOT_BYTES
+#define SLOT_BYTES		GS_MIN_BUFFER_BYTES
 #define DEVICE_BYTES	((uint64_t) 16 << 20)
 #define LIMIT_BYTES		((uint64_t) 4 << 20)
 
@@ -57,14 +57,14 @@ typedef struct RandomClient
 	int			socket;			/* -1: none */
 	GsConnection *connection;	/* NULL: none */
 	Stage		stage;
-	char	   *ring;
+	char	   *buffer_pool;
 	int			memfd;
-	uint32_t	nslots;
-	unsigned	given[GS_MAX_SLOTS];	/* how often each slot was given away and
+	uint32_t	nbuffers;
+	unsigned	given[GS_MAX_BUFFERS];	/* how often each slot was given away and
 										 * did not come back */
 	GsKeyLayout layout;
 	uint64_t	nrows;			/* sent, those of feeders too */
-	uint64_t	ticket;			/* of its job, if others may join; else 0 */
+	uint64_t	token;			/* of its job, if others may join; else 0 */
 	uint64_t	joined;			/* ticket of the job that it feeds; else 0 */
 } RandomClient;
 
@@ -99,12 +99,12 @@ client_leave(RandomClient *client)
 		close(client->socket);
 	if (client->memfd >= 0)
 		close(client->memfd);
-	if (client->ring != NULL)
-		munmap(client->ring, (size_t) SLOT_BYTES * client->nslots);
+	if (client->buffer_pool != NULL)
+		munmap(client->buffer_pool, (size_t) SLOT_BYTES * client->nbuffers);
 	client->socket = -1;
 	client->memfd = -1;
-	client->ring = NULL;
-	client->ticket = 0;
+	client->buffer_pool = NULL;
+	client->token = 0;
 	client->joined = 0;
 }
 
@@ -150,11 +150,11 @@ send_message(RandomClient *client, void *message, GsMessageType type, size_t nby
 }
 
 static void
-take_slot(RandomClient *client, uint32_t slot)
+take_slot(RandomClient *client, uint32_t buffer)
 {
-	CHECK(slot < client->nslots);
-	CHECK_MSG(client->given[slot] > 0, "slot %u comes back, and was not given away", slot);
-	client->given[slot]--;
+	CHECK(buffer < client->nbuffers);
+	CHECK_MSG(client->given[buffer] > 0, "slot %u comes back, and was not given away", buffer);
+	client->given[buffer]--;
 }
 
 /* Whose job it feeds; NULL if that is over. */
@@ -162,7 +162,7 @@ static RandomClient *
 owner_of(World *world, const RandomClient *client)
 {
 	for (int i = 0; i < NCLIENTS; i++)
-		if (client->joined != 0 && world->clients[i].ticket == client->joined)
+		if (client->joined != 0 && world->clients[i].token == client->joined)
 			return &world->clients[i];
 	return NULL;
 }
@@ -171,7 +171,7 @@ static bool
 has_feeders(const World *world, const RandomClient *client)
 {
 	for (int i = 0; i < NCLIENTS; i++)
-		if (client->ticket != 0 && world->clients[i].joined == client->ticket)
+		if (client->token != 0 && world->clients[i].joined == client->token)
 			return true;
 	return false;
 }
@@ -180,10 +180,10 @@ has_feeders(const World *world, const RandomClient *client)
 static void
 be_fed(World *world, RandomClient *client)
 {
-	RandomClient *owner = owner_of(world, client);
+	RandomClient *consumer = owner_of(world, client);
 
-	if (owner != NULL)
-		gs_key_layout_merge(&owner->layout, &client->layout);
+	if (consumer != NULL)
+		gs_key_layout_merge(&consumer->layout, &client->layout);
 	client->joined = 0;
 	client->stage = STAGE_IDLE;
 }
@@ -209,7 +209,7 @@ client_read(World *world, RandomClient *client)
 		{
 			case GS_MESSAGE_WELCOME:
 				CHECK(message.welcome.memory_used <= message.welcome.memory_limit);
-				if (client->ring != NULL)
+				if (client->buffer_pool != NULL)
 					client->stage = STAGE_IDLE;
 				break;
 			case GS_MESSAGE_JOB_READY:
@@ -223,18 +223,18 @@ client_read(World *world, RandomClient *client)
 					client->stage = STAGE_LOADING;
 					reached->jobs++;
 				}
-				client->ticket = message.job_ready.ticket;
+				client->token = message.job_ready.token;
 				break;
-			case GS_MESSAGE_FED:
-				reached->fed++;
+			case GS_MESSAGE_PRODUCER_DONE:
+				reached->producer_done++;
 				if (closed)
 					break;
-				CHECK(message.fed.nrows <= client->nrows);
+				CHECK(message.producer_done.nrows <= client->nrows);
 				be_fed(world, client);
 				break;
 			case GS_MESSAGE_BATCH_FREE:
 				if (!closed)
-					take_slot(client, message.slot.slot);
+					take_slot(client, message.buffer.buffer);
 				break;
 			case GS_MESSAGE_SORTED:
 				reached->sorted++;
@@ -249,7 +249,7 @@ client_read(World *world, RandomClient *client)
 				reached->batches++;
 				if (closed)
 					break;
-				take_slot(client, message.ready.slot);
+				take_slot(client, message.ready.buffer);
 				CHECK(message.ready.rows_bytes <= SLOT_BYTES);
 				CHECK(message.ready.position + message.ready.nrows <= client->nrows);
 				break;
@@ -286,20 +286,20 @@ say_hello(World *world, RandomClient *client, bool sane)
 	int			other = -1;
 
 	memcpy(hello.build, gs_build_id, sizeof(hello.build));
-	if (client->ring == NULL)
+	if (client->buffer_pool == NULL)
 	{
-		client->nslots = 1 + (uint32_t) dice_below(dice, 4);
+		client->nbuffers = 1 + (uint32_t) dice_below(dice, 4);
 		client->memfd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		CHECK(client->memfd >= 0 && ftruncate(client->memfd, SLOT_BYTES * client->nslots) == 0);
+		CHECK(client->memfd >= 0 && ftruncate(client->memfd, SLOT_BYTES * client->nbuffers) == 0);
 		if (sane || dice_one_in(dice, 2))
 			CHECK(fcntl(client->memfd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-		client->ring = mmap(NULL, (size_t) SLOT_BYTES * client->nslots, PROT_READ | PROT_WRITE,
+		client->buffer_pool = mmap(NULL, (size_t) SLOT_BYTES * client->nbuffers, PROT_READ | PROT_WRITE,
 							MAP_SHARED, client->memfd, 0);
-		CHECK(client->ring != MAP_FAILED);
+		CHECK(client->buffer_pool != MAP_FAILED);
 	}
-	hello.slot_bytes = SLOT_BYTES;
-	hello.nslots = client->nslots;
-	hello.ring_bytes = (uint64_t) SLOT_BYTES * client->nslots;
+	hello.buffer_bytes = SLOT_BYTES;
+	hello.nbuffers = client->nbuffers;
+	hello.buffer_pool_bytes = (uint64_t) SLOT_BYTES * client->nbuffers;
 	hello.message = (GsMessage)
 	{
 		.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)
@@ -318,20 +318,20 @@ say_hello(World *world, RandomClient *client, bool sane)
 				hello.version = (uint32_t) dice_word(dice);
 				break;
 			case 2:
-				hello.ring_bytes = dice_any_width(dice, 64);
+				hello.buffer_pool_bytes = dice_any_width(dice, 64);
 				break;
 			case 3:
-				hello.slot_bytes = (uint32_t) dice_any_width(dice, 32);
-				hello.ring_bytes = (uint64_t) hello.slot_bytes * hello.nslots;
+				hello.buffer_bytes = (uint32_t) dice_any_width(dice, 32);
+				hello.buffer_pool_bytes = (uint64_t) hello.buffer_bytes * hello.nbuffers;
 				break;
 			case 4:
-				hello.nslots = (uint32_t) dice_any_width(dice, 32);
-				hello.ring_bytes = (uint64_t) hello.slot_bytes * hello.nslots;
+				hello.nbuffers = (uint32_t) dice_any_width(dice, 32);
+				hello.buffer_pool_bytes = (uint64_t) hello.buffer_bytes * hello.nbuffers;
 				break;
 			case 5:
-				hello.ring_bytes = 0;
-				hello.slot_bytes = 0;
-				hello.nslots = 0;
+				hello.buffer_pool_bytes = 0;
+				hello.buffer_bytes = 0;
+				hello.nbuffers = 0;
 				ndescriptors = 0;
 				break;
 			case 6:
@@ -358,7 +358,7 @@ say_open(World *world, RandomClient *client, bool sane)
 		gs_key_layout_add_field(&client->layout, 64, GS_CANONICAL_NONE);
 	client->layout.keys_only = open.keys_only;
 	client->nrows = 0;
-	client->ticket = 0;
+	client->token = 0;
 	client->joined = 0;
 	open.shared = (uint32_t) dice_below(dice, 4) > 0;
 	open.participant = (uint32_t) dice_below(dice, 3);
@@ -385,16 +385,16 @@ static bool
 say_join(World *world, RandomClient *client, bool sane)
 {
 	Dice	   *dice = world->dice;
-	const RandomClient *owner = &world->clients[dice_below(dice, NCLIENTS)];
-	GsJobJoin	join = {.ticket = owner->ticket};
+	const RandomClient *consumer = &world->clients[dice_below(dice, NCLIENTS)];
+	GsJobJoin	join = {.token = consumer->token};
 
-	if (sane && (join.ticket == 0 || owner == client))
+	if (sane && (join.token == 0 || consumer == client))
 		return false;
-	client->layout = owner->layout;
+	client->layout = consumer->layout;
 	client->layout.nrows = 0;
 	client->nrows = 0;
-	client->ticket = 0;
-	client->joined = join.ticket;
+	client->token = 0;
+	client->joined = join.token;
 	memset(client->given, 0, sizeof(client->given));
 	join.nwords = (uint32_t) client->layout.nwords;
 	join.keys_only = client->layout.keys_only;
@@ -404,7 +404,7 @@ say_join(World *world, RandomClient *client, bool sane)
 		switch (dice_below(dice, 4))
 		{
 			case 0:
-				join.ticket = dice_word(dice);
+				join.token = dice_word(dice);
 				break;
 			case 1:
 				join.nwords = (uint32_t) dice_any_width(dice, 32);
@@ -424,24 +424,24 @@ say_join(World *world, RandomClient *client, bool sane)
 static void
 say_feed_end(World *world, RandomClient *client, bool sane)
 {
-	GsFeedEnd	end = {.partial = client->stage == STAGE_FEED_FULL};
+	GsProducerEnd	end = {.partial = client->stage == STAGE_FEED_FULL};
 
 	if (!sane)
 		end.partial = (uint32_t) dice_below(world->dice, 3);
 	client->stage = STAGE_ENDING;
-	send_message(client, &end, GS_MESSAGE_FEED_END, sizeof(end));
+	send_message(client, &end, GS_MESSAGE_PRODUCER_END, sizeof(end));
 }
 
 /* Rows of 16 to 64 bytes; what they hold is left to chance. */
 static void
-fill_slot(World *world, RandomClient *client, uint32_t slot, GsBatchFilled *filled)
+fill_slot(World *world, RandomClient *client, uint32_t buffer, GsBatchFilled *filled)
 {
 	Dice	   *dice = world->dice;
 	uint64_t	nrows = 1 + dice_below(dice, dice_one_in(dice, 4) ? 2000 : 20);
 	bool		spoilt = dice_one_in(dice, 6);
 	GsBatch		batch;
 
-	gs_batch_init(&batch, client->ring + (size_t) slot * SLOT_BYTES, SLOT_BYTES,
+	gs_batch_init(&batch, client->buffer_pool + (size_t) buffer * SLOT_BYTES, SLOT_BYTES,
 				  gs_record_bytes(&client->layout));
 	for (uint64_t i = 0; i < nrows; i++)
 	{
@@ -449,7 +449,7 @@ fill_slot(World *world, RandomClient *client, uint32_t slot, GsBatchFilled *fill
 		uint64_t   *record = gs_batch_next_record(&batch);
 		uint64_t	code = dice_any_width(dice, 64);
 
-		if (!gs_batch_has_room(&batch, row_bytes))
+		if (!gs_batch_has_space(&batch, row_bytes))
 			break;
 		memset(gs_batch_next_row(&batch), (int) dice_below(dice, 256), row_bytes);
 		record[0] = code;
@@ -460,7 +460,7 @@ fill_slot(World *world, RandomClient *client, uint32_t slot, GsBatchFilled *fill
 			record[client->layout.nwords] = spoilt ? dice_word(dice) :
 				gs_batch_next_place(&batch, 0);
 		gs_batch_push(&batch, row_bytes);
-		gs_key_field_observe(&client->layout.fields[0], code);
+		gs_key_field_update_range(&client->layout.fields[0], code);
 	}
 	if (client->layout.columns[0].variable)
 	{
@@ -475,24 +475,24 @@ fill_slot(World *world, RandomClient *client, uint32_t slot, GsBatchFilled *fill
 static void
 add_rows(World *world, RandomClient *client, uint64_t nrows)
 {
-	RandomClient *owner = owner_of(world, client);
+	RandomClient *consumer = owner_of(world, client);
 
 	client->nrows += nrows;
-	if (owner != NULL && owner != client)
-		owner->nrows += nrows;
+	if (consumer != NULL && consumer != client)
+		consumer->nrows += nrows;
 }
 
 static void
 say_filled(World *world, RandomClient *client, bool sane)
 {
 	Dice	   *dice = world->dice;
-	GsBatchFilled filled = {.slot = (uint32_t) dice_below(dice, client->nslots)};
+	GsBatchFilled filled = {.buffer = (uint32_t) dice_below(dice, client->nbuffers)};
 
-	if (client->ring == NULL || client->nslots == 0)
+	if (client->buffer_pool == NULL || client->nbuffers == 0)
 		return;
-	if (sane && client->given[filled.slot] > 0)
+	if (sane && client->given[filled.buffer] > 0)
 		return;
-	fill_slot(world, client, filled.slot, &filled);
+	fill_slot(world, client, filled.buffer, &filled);
 	client->layout.nrows += filled.nrows;
 	add_rows(world, client, filled.nrows);
 	if (!sane)
@@ -500,7 +500,7 @@ say_filled(World *world, RandomClient *client, bool sane)
 		switch (dice_below(dice, 3))
 		{
 			case 0:
-				filled.slot = (uint32_t) dice_any_width(dice, 32);
+				filled.buffer = (uint32_t) dice_any_width(dice, 32);
 				break;
 			case 1:
 				filled.nrows = (uint32_t) dice_any_width(dice, 32);
@@ -510,8 +510,8 @@ say_filled(World *world, RandomClient *client, bool sane)
 				filled.rows_bytes = (uint32_t) dice_any_width(dice, 32);
 		}
 	}
-	if (filled.slot < GS_MAX_SLOTS)
-		client->given[filled.slot]++;
+	if (filled.buffer < GS_MAX_BUFFERS)
+		client->given[filled.buffer]++;
 	send_message(client, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 }
 
@@ -544,14 +544,14 @@ static void
 say_released(World *world, RandomClient *client, bool sane)
 {
 	Dice	   *dice = world->dice;
-	GsSlotMessage released = {.slot = (uint32_t) dice_below(dice, client->nslots)};
+	GsBufferMessage released = {.buffer = (uint32_t) dice_below(dice, client->nbuffers)};
 
-	if (sane && (client->nslots == 0 || client->given[released.slot] > 0))
+	if (sane && (client->nbuffers == 0 || client->given[released.buffer] > 0))
 		return;
 	if (!sane)
-		released.slot = (uint32_t) dice_any_width(dice, 32);
-	if (released.slot < GS_MAX_SLOTS)
-		client->given[released.slot]++;
+		released.buffer = (uint32_t) dice_any_width(dice, 32);
+	if (released.buffer < GS_MAX_BUFFERS)
+		client->given[released.buffer]++;
 	send_message(client, &released, GS_MESSAGE_BATCH_RELEASED, sizeof(released));
 }
 
@@ -574,7 +574,7 @@ say_plain(RandomClient *client, GsMessageType type, Stage stage)
 
 	if (type == GS_MESSAGE_JOB_CLOSE)
 	{
-		client->ticket = 0;
+		client->token = 0;
 		client->joined = 0;
 	}
 	client->stage = stage;
@@ -604,10 +604,10 @@ say_anything(World *world, RandomClient *client)
 static void
 scribble(World *world, RandomClient *client)
 {
-	if (client->ring == NULL)
+	if (client->buffer_pool == NULL)
 		return;
 	for (int i = 0; i < 8; i++)
-		client->ring[dice_below(world->dice, (uint64_t) SLOT_BYTES * client->nslots)] ^=
+		client->buffer_pool[dice_below(world->dice, (uint64_t) SLOT_BYTES * client->nbuffers)] ^=
 			(char) dice_below(world->dice, 256);
 }
 
@@ -666,7 +666,7 @@ act_sanely(World *world, RandomClient *client)
 			break;
 		case STAGE_FULL:
 			if (dice_one_in(dice, 3) && !has_feeders(world, client))
-				say_plain(client, GS_MESSAGE_DRAIN, STAGE_DRAINING);
+				say_plain(client, GS_MESSAGE_RETURN_INPUT, STAGE_DRAINING);
 			else
 				say_released(world, client, true);
 			break;
@@ -709,7 +709,7 @@ act_badly(World *world, RandomClient *client)
 			say_released(world, client, dice_one_in(dice, 2));
 			break;
 		case 6:
-			say_plain(client, GS_MESSAGE_DRAIN, STAGE_DRAINING);
+			say_plain(client, GS_MESSAGE_RETURN_INPUT, STAGE_DRAINING);
 			break;
 		case 7:
 			say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
@@ -757,11 +757,11 @@ turn(World *world)
 	{
 		RandomClient *client = &world->clients[i];
 
-		if (client->connection != NULL && gs_connection_is_gone(client->connection) &&
+		if (client->connection != NULL && gs_connection_is_closed(client->connection) &&
 			gs_connection_end(client->connection))
 			client->connection = NULL;
 	}
-	CHECK_MSG(!service->broken, "the device broke: %s", service->broken_text);
+	CHECK_MSG(!service->device_failed, "the device broke: %s", service->device_error);
 }
 
 static void
@@ -790,8 +790,8 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	World		world = {.dice = dice,.reached = reached};
 	GsService  *service = &world.service;
 	GsDevice   *device;
-	GsSlabPool *pool;
-	GsDisk	   *disk;
+	GsDevicePool *pool;
+	GsParkFile	   *disk;
 	char		why_not[GS_FAILED_TEXT_BYTES];
 	int			lowest_before = dup(STDERR_FILENO);
 	int			lowest_after;
@@ -800,8 +800,8 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	close(lowest_before);
 	device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
 	CHECK(device != NULL);
-	pool = gs_slab_pool_create(device, LIMIT_BYTES);
-	disk = gs_disk_create("/tmp", DISK_BYTES);
+	pool = gs_device_pool_create(device, LIMIT_BYTES);
+	disk = gs_park_file_create("/tmp", DISK_BYTES);
 	CHECK(pool != NULL && disk != NULL && gs_service_open(service, device, pool, disk));
 	for (int i = 0; i < NCLIENTS; i++)
 		client_arrive(&world, &world.clients[i]);
@@ -826,12 +826,12 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	CHECK(service->njobs == 0 && service->nwaiting == 0);
 	CHECK(service->sessions == NULL);
 	gs_service_close(service);
-	CHECK(gs_slab_used(pool) == 0 && gs_slab_committed(pool) == 0);
-	while (gs_slab_release_idle(pool, gs_clock_us(), 0))
+	CHECK(gs_device_pool_used(pool) == 0 && gs_device_pool_committed(pool) == 0);
+	while (gs_device_pool_release_idle(pool, gs_clock_us(), 0))
 		;
-	CHECK(gs_slab_held(pool) == 0);
-	gs_slab_pool_destroy(pool);
-	gs_disk_destroy(disk);
+	CHECK(gs_device_pool_reserved(pool) == 0);
+	gs_device_pool_destroy(pool);
+	gs_park_file_destroy(disk);
 	device->ops->close(device);
 
 	lowest_after = dup(STDERR_FILENO);

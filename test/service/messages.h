@@ -15,7 +15,7 @@ typedef struct MessagesReached
 {
 	unsigned	jobs;			/* opened */
 	unsigned	joined;
-	unsigned	fed;
+	unsigned	producer_done;
 	unsigned	sorted;
 	unsigned	batches;		/* of sorted rows, or drained */
 	unsigned	memory_failures;

@@ -412,25 +412,25 @@ client_send_plain(Client *client, GsMessageType type)
 }
 
 void
-client_send_slot(Client *client, GsMessageType type, uint32_t slot)
+client_send_slot(Client *client, GsMessageType type, uint32_t buffer)
 {
-	GsSlotMessage message = {.slot = slot};
+	GsBufferMessage message = {.buffer = buffer};
 
 	client_send(client, &message, type, sizeof(message));
 }
 
 void
-client_send_hello(Client *client, uint32_t slot_bytes, uint32_t nslots,
+client_send_hello(Client *client, uint32_t buffer_bytes, uint32_t nbuffers,
 				  const HelloOptions *options)
 {
-	size_t		ring_bytes = (size_t) slot_bytes * nslots;
+	size_t		buffer_pool_bytes = (size_t) buffer_bytes * nbuffers;
 	GsHello		hello = {
 		.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(GsHello)},
 		.magic = GS_WIRE_MAGIC ^ options->magic,
 		.version = GS_WIRE_VERSION ^ options->version,
-		.ring_bytes = ring_bytes + (uint64_t) options->ring_bytes,
-		.slot_bytes = slot_bytes,
-		.nslots = nslots
+		.buffer_pool_bytes = buffer_pool_bytes + (uint64_t) options->buffer_pool_bytes,
+		.buffer_bytes = buffer_bytes,
+		.nbuffers = nbuffers
 	};
 	int			ndescriptors = options->no_memfd || options->no_ring ? 0 :
 		options->two_memfds ? 2 : 1;
@@ -441,28 +441,28 @@ client_send_hello(Client *client, uint32_t slot_bytes, uint32_t nslots,
 	{
 		client->memfd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		CHECK(client->memfd >= 0);
-		CHECK(ftruncate(client->memfd, (off_t) ((int64_t) ring_bytes + options->memfd_bytes)) == 0);
+		CHECK(ftruncate(client->memfd, (off_t) ((int64_t) buffer_pool_bytes + options->memfd_bytes)) == 0);
 		if (!options->unsealed)
 			CHECK(fcntl(client->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
-		if (ring_bytes > 0)
-			client->ring = mmap(NULL, ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		if (buffer_pool_bytes > 0)
+			client->buffer_pool = mmap(NULL, buffer_pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
 								client->memfd, 0);
-		CHECK(client->ring != MAP_FAILED);
-		client->slot_bytes = slot_bytes;
-		client->nslots = nslots;
+		CHECK(client->buffer_pool != MAP_FAILED);
+		client->buffer_bytes = buffer_bytes;
+		client->nbuffers = nbuffers;
 	}
 	CHECK(client_send_bytes(client, &hello, sizeof(hello),
 							(int[]) {client->memfd, client->memfd}, ndescriptors));
 }
 
 Client
-client_open(const Service *service, uint32_t slot_bytes, uint32_t nslots)
+client_open(const Service *service, uint32_t buffer_bytes, uint32_t nbuffers)
 {
 	Client		client = client_connect(service);
 	HelloOptions options = {0};
 	GsAnyMessage message;
 
-	client_send_hello(&client, slot_bytes, nslots, &options);
+	client_send_hello(&client, buffer_bytes, nbuffers, &options);
 	client_expect(&client, GS_MESSAGE_WELCOME, &message);
 	CHECK(message.welcome.version == GS_WIRE_VERSION);
 	return client;
@@ -474,8 +474,8 @@ client_close(Client *client)
 	close(client->socket);
 	if (client->memfd >= 0)
 		close(client->memfd);
-	if (client->ring != NULL)
-		munmap(client->ring, (size_t) client->slot_bytes * client->nslots);
+	if (client->buffer_pool != NULL)
+		munmap(client->buffer_pool, (size_t) client->buffer_bytes * client->nbuffers);
 }
 
 int
@@ -569,7 +569,7 @@ check_row(const Table *table, const char *row, uint64_t nbytes)
 	CHECK_MSG(nbytes == row_bytes(table, i), "row %llu has %llu bytes instead of %u",
 			  (unsigned long long) i, (unsigned long long) nbytes, row_bytes(table, i));
 	write_row(table, i, expected);
-	CHECK(memcmp(row, expected, GS_ROW_SLOT_OFFSET) == 0);
+	CHECK(memcmp(row, expected, GS_ROW_ENTRY_OFFSET) == 0);
 	CHECK(memcmp(row + 8, expected + 8, nbytes - 8) == 0);
 	return i;
 }
@@ -599,7 +599,7 @@ job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t w
 		.session_bytes = job_session_bytes
 	};
 
-	client->free_slots = UINT64_MAX >> (64 - client->nslots);
+	client->free_buffers = UINT64_MAX >> (64 - client->nbuffers);
 	client_send(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 }
 
@@ -614,43 +614,43 @@ job_share(Client *client, const Table *table, uint32_t participant)
 	};
 	GsAnyMessage message;
 
-	client->free_slots = UINT64_MAX >> (64 - client->nslots);
+	client->free_buffers = UINT64_MAX >> (64 - client->nbuffers);
 	client_send(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 	client_expect(client, GS_MESSAGE_JOB_READY, &message);
-	CHECK(message.job_ready.ticket != 0);
-	return message.job_ready.ticket;
+	CHECK(message.job_ready.token != 0);
+	return message.job_ready.token;
 }
 
 void
-job_send_join(Client *client, const Table *table, uint64_t ticket, uint32_t participant)
+job_send_join(Client *client, const Table *table, uint64_t token, uint32_t participant)
 {
 	GsJobJoin	join = {
-		.ticket = ticket,
+		.token = token,
 		.nwords = 1,
 		.keys_only = table->keys_only,
 		.participant = participant
 	};
 
-	client->free_slots = UINT64_MAX >> (64 - client->nslots);
+	client->free_buffers = UINT64_MAX >> (64 - client->nbuffers);
 	client_send(client, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
 }
 
 void
-job_join(Client *client, const Table *table, uint64_t ticket, uint32_t participant)
+job_join(Client *client, const Table *table, uint64_t token, uint32_t participant)
 {
 	GsAnyMessage message;
 
-	job_send_join(client, table, ticket, participant);
+	job_send_join(client, table, token, participant);
 	client_expect(client, GS_MESSAGE_JOB_READY, &message);
-	CHECK(message.job_ready.ticket == 0);
+	CHECK(message.job_ready.token == 0);
 }
 
 void
 job_send_feed_end(Client *client, bool partial)
 {
-	GsFeedEnd	end = {.partial = partial};
+	GsProducerEnd	end = {.partial = partial};
 
-	client_send(client, &end, GS_MESSAGE_FEED_END, sizeof(end));
+	client_send(client, &end, GS_MESSAGE_PRODUCER_END, sizeof(end));
 }
 
 uint64_t
@@ -661,21 +661,21 @@ job_end_feed(Client *client, bool partial)
 
 	job_send_feed_end(client, partial);
 	while ((type = client_receive(client, &message, PATIENCE_MS)) == GS_MESSAGE_BATCH_FREE)
-		client->free_slots |= UINT64_C(1) << message.slot.slot;
-	CHECK_MSG(type == GS_MESSAGE_FED, "message %d came instead of FED: %s", type,
+		client->free_buffers |= UINT64_C(1) << message.buffer.buffer;
+	CHECK_MSG(type == GS_MESSAGE_PRODUCER_DONE, "message %d came instead of FED: %s", type,
 			  type == GS_MESSAGE_FAILED ? message.failed.text : "");
-	return message.fed.nrows;
+	return message.producer_done.nrows;
 }
 
 /* Fills a slot with the next rows, and sends it. */
 static void
-send_batch(Client *client, Table *table, uint32_t slot, uint64_t end)
+send_batch(Client *client, Table *table, uint32_t buffer, uint64_t end)
 {
 	GsBatch		batch;
-	GsBatchFilled filled = {.slot = slot};
+	GsBatchFilled filled = {.buffer = buffer};
 
-	gs_batch_init(&batch, client->ring + (size_t) slot * client->slot_bytes,
-				  client->slot_bytes, gs_record_bytes(&table->layout));
+	gs_batch_init(&batch, client->buffer_pool + (size_t) buffer * client->buffer_bytes,
+				  client->buffer_bytes, gs_record_bytes(&table->layout));
 	while (table->nloaded < end)
 	{
 		uint64_t	i = table->nloaded;
@@ -683,7 +683,7 @@ send_batch(Client *client, Table *table, uint32_t slot, uint64_t end)
 		uint64_t	code = gs_encode_int64(table_key(table, i));
 		uint64_t   *record = gs_batch_next_record(&batch);
 
-		if (!gs_batch_has_room(&batch, nbytes))
+		if (!gs_batch_has_space(&batch, nbytes))
 			break;
 		record[0] = code;
 		if (!table->keys_only)
@@ -692,13 +692,13 @@ send_batch(Client *client, Table *table, uint32_t slot, uint64_t end)
 			write_row(table, i, gs_batch_next_row(&batch));
 		}
 		gs_batch_push(&batch, nbytes);
-		gs_key_field_observe(&table->layout.fields[0], code);
+		gs_key_field_update_range(&table->layout.fields[0], code);
 		table->layout.nrows++;
 		table->nloaded++;
 	}
 	filled.nrows = (uint32_t) batch.nrows;
 	filled.rows_bytes = (uint32_t) (batch.rows_end - batch.base);
-	client->free_slots &= ~(UINT64_C(1) << slot);
+	client->free_buffers &= ~(UINT64_C(1) << buffer);
 	client_send(client, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 }
 
@@ -717,9 +717,9 @@ take_free(Client *client, int timeout_ms)
 		return false;
 	}
 	CHECK_MSG(type == GS_MESSAGE_BATCH_FREE, "message %d came while loading", type);
-	CHECK(message.slot.slot < client->nslots);
-	CHECK(!(client->free_slots >> message.slot.slot & 1));
-	client->free_slots |= UINT64_C(1) << message.slot.slot;
+	CHECK(message.buffer.buffer < client->nbuffers);
+	CHECK(!(client->free_buffers >> message.buffer.buffer & 1));
+	client->free_buffers |= UINT64_C(1) << message.buffer.buffer;
 	return true;
 }
 
@@ -729,10 +729,10 @@ job_load(Client *client, Table *table, uint64_t end)
 	while (table->nloaded < end)
 	{
 		/* one is kept, to drain through */
-		while ((client->free_slots & (client->free_slots - 1)) == 0)
+		while ((client->free_buffers & (client->free_buffers - 1)) == 0)
 			if (!take_free(client, PATIENCE_MS))
 				return false;
-		send_batch(client, table, (uint32_t) __builtin_ctzll(client->free_slots), end);
+		send_batch(client, table, (uint32_t) __builtin_ctzll(client->free_buffers), end);
 	}
 	return true;
 }
@@ -753,7 +753,7 @@ job_sort(Client *client, Table *table, GsAlgorithm algorithm)
 
 	job_send_sort(client, table, algorithm);
 	while ((type = client_receive(client, &message, PATIENCE_MS)) == GS_MESSAGE_BATCH_FREE)
-		client->free_slots |= UINT64_C(1) << message.slot.slot;
+		client->free_buffers |= UINT64_C(1) << message.buffer.buffer;
 	CHECK_MSG(type == GS_MESSAGE_SORTED, "message %d came instead of SORTED: %s", type,
 			  type == GS_MESSAGE_FAILED ? message.failed.text : "");
 	CHECK(message.sorted.nrows == table->nloaded);
@@ -763,9 +763,9 @@ job_sort(Client *client, Table *table, GsAlgorithm algorithm)
 void
 job_release_slots(Client *client)
 {
-	for (; client->free_slots != 0; client->free_slots &= client->free_slots - 1)
+	for (; client->free_buffers != 0; client->free_buffers &= client->free_buffers - 1)
 		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED,
-						 (uint32_t) __builtin_ctzll(client->free_slots));
+						 (uint32_t) __builtin_ctzll(client->free_buffers));
 }
 
 /* What was handed out so far. */
@@ -795,13 +795,13 @@ check_next(Order *order, int64_t key, uint64_t number, bool keys_only)
 static void
 check_sorted_batch(const Client *client, const Table *table, const GsBatchReady *ready, Order *order)
 {
-	const char *slot = client->ring + (size_t) ready->slot * client->slot_bytes;
-	const uint32_t *begins = (const uint32_t *) (slot + client->slot_bytes);
+	const char *buffer = client->buffer_pool + (size_t) ready->buffer * client->buffer_bytes;
+	const uint32_t *begins = (const uint32_t *) (buffer + client->buffer_bytes);
 
 	for (uint32_t i = 0; i < ready->nrows; i++)
 	{
 		if (table->keys_only)
-			check_next(order, gs_decode_int64(((const uint64_t *) slot)[i]), i, true);
+			check_next(order, gs_decode_int64(((const uint64_t *) buffer)[i]), i, true);
 		else
 		{
 			uint64_t	begin = (uint64_t) begins[-1 - (int64_t) i] * 8;
@@ -809,8 +809,8 @@ check_sorted_batch(const Client *client, const Table *table, const GsBatchReady 
 				(uint64_t) begins[-2 - (int64_t) i] * 8 : ready->rows_bytes;
 			uint64_t	number;
 
-			CHECK(begin <= end && end <= client->slot_bytes);
-			number = check_row(table, slot + begin, end - begin);
+			CHECK(begin <= end && end <= client->buffer_bytes);
+			number = check_row(table, buffer + begin, end - begin);
 			check_next(order, table_key(table, number), number, false);
 		}
 	}
@@ -843,7 +843,7 @@ job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position
 	while (next != table->nloaded)
 	{
 		client_expect(client, GS_MESSAGE_BATCH_READY, &message);
-		CHECK(message.ready.slot < client->nslots);
+		CHECK(message.ready.buffer < client->nbuffers);
 		if (message.ready.stream == stream)
 		{
 			if (next == UINT64_MAX)
@@ -854,7 +854,7 @@ job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position
 			next = message.ready.position + message.ready.nrows;
 			check_sorted_batch(client, table, &message.ready, &order);
 		}
-		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.ready.slot);
+		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
 	}
 	if (position > 0)
 		return;
@@ -872,7 +872,7 @@ job_drain(Client *client, Table *table)
 	uint32_t	record_bytes = (uint32_t) gs_record_bytes(&table->layout);
 
 	job_release_slots(client);
-	client_send_plain(client, GS_MESSAGE_DRAIN);
+	client_send_plain(client, GS_MESSAGE_RETURN_INPUT);
 	for (;;)
 	{
 		int			type = client_receive(client, &message, PATIENCE_MS);
@@ -880,15 +880,15 @@ job_drain(Client *client, Table *table)
 
 		if (type == GS_MESSAGE_BATCH_FREE)
 		{
-			client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.slot.slot);
+			client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.buffer.buffer);
 			continue;
 		}
 		CHECK_MSG(type == GS_MESSAGE_BATCH_READY, "message %d came while draining", type);
 		if (message.ready.nrows == 0)
 			break;
 		CHECK(message.ready.position == next);
-		gs_batch_init(&batch, client->ring + (size_t) message.ready.slot * client->slot_bytes,
-					  client->slot_bytes, record_bytes);
+		gs_batch_init(&batch, client->buffer_pool + (size_t) message.ready.buffer * client->buffer_bytes,
+					  client->buffer_bytes, record_bytes);
 		for (uint32_t i = 0; i < message.ready.nrows; i++, next++)
 		{
 			const uint64_t *record = gs_batch_record(&batch, i);
@@ -898,13 +898,13 @@ job_drain(Client *client, Table *table)
 				CHECK(check_row(table, gs_batch_row(&batch, gs_record_unit(record, 1)),
 								row_bytes(table, next)) == next);
 		}
-		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.ready.slot);
+		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
 	}
 
 	/* what did not come back was never taken: it is in the slots yet */
 	CHECK(next <= table->nloaded);
 	kept = table->nloaded - next;
-	CHECK(kept * record_bytes <= (uint64_t) client->slot_bytes * client->nslots);
+	CHECK(kept * record_bytes <= (uint64_t) client->buffer_bytes * client->nbuffers);
 }
 
 void

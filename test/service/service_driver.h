@@ -84,10 +84,10 @@ typedef struct Client
 {
 	int			socket;
 	int			memfd;			/* of the ring; -1: closed */
-	char	   *ring;			/* NULL: none */
-	uint32_t	slot_bytes;
-	uint32_t	nslots;
-	uint64_t	free_slots;		/* a bit each: the client's */
+	char	   *buffer_pool;			/* NULL: none */
+	uint32_t	buffer_bytes;
+	uint32_t	nbuffers;
+	uint64_t	free_buffers;		/* a bit each: the client's */
 } Client;
 
 /* How a HELLO may be wrong; all zero: it is not. */
@@ -96,7 +96,7 @@ typedef struct HelloOptions
 	uint32_t	magic;			/* XORed to what is right */
 	uint32_t	version;
 	char		build;			/* its last digit */
-	int64_t		ring_bytes;		/* added to what is right */
+	int64_t		buffer_pool_bytes;		/* added to what is right */
 	int64_t		memfd_bytes;
 	bool		unsealed;
 	bool		no_memfd;
@@ -110,17 +110,17 @@ extern Client client_connect(const Service *service);
 extern bool client_try_connect(const Service *service, Client *client);
 
 /* Makes a ring and sends HELLO; does not wait for the answer. */
-extern void client_send_hello(Client *client, uint32_t slot_bytes, uint32_t nslots,
+extern void client_send_hello(Client *client, uint32_t buffer_bytes, uint32_t nbuffers,
 							  const HelloOptions *options);
 
 /* Connects, says HELLO with a good ring, and takes WELCOME. */
-extern Client client_open(const Service *service, uint32_t slot_bytes, uint32_t nslots);
+extern Client client_open(const Service *service, uint32_t buffer_bytes, uint32_t nbuffers);
 extern void client_close(Client *client);
 
 /* Sends a message that begins with a GsMessage, which is filled in. */
 extern void client_send(Client *client, void *message, GsMessageType type, size_t nbytes);
 extern void client_send_plain(Client *client, GsMessageType type);
-extern void client_send_slot(Client *client, GsMessageType type, uint32_t slot);
+extern void client_send_slot(Client *client, GsMessageType type, uint32_t buffer);
 
 /* Sends whatever bytes, with whatever descriptors. False: it cannot be sent. */
 extern bool client_send_bytes(Client *client, const void *bytes, size_t nbytes,
@@ -169,11 +169,11 @@ extern void job_open(Client *client, const Table *table, uint64_t expected_bytes
 extern uint64_t job_share(Client *client, const Table *table, uint32_t participant);
 
 /* JOB_JOIN, without waiting for the answer. */
-extern void job_send_join(Client *client, const Table *table, uint64_t ticket,
+extern void job_send_join(Client *client, const Table *table, uint64_t token,
 						  uint32_t participant);
 
 /* The same, and it can be joined. */
-extern void job_join(Client *client, const Table *table, uint64_t ticket, uint32_t participant);
+extern void job_join(Client *client, const Table *table, uint64_t token, uint32_t participant);
 
 /* FEED_END, and FED: how many rows were taken. */
 extern void job_send_feed_end(Client *client, bool partial);

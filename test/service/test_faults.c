@@ -40,7 +40,7 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 				job_send_sort(client, &table, GS_ALGORITHM_AUTO);
 				break;
 			case GS_MESSAGE_BATCH_FREE:
-				client->free_slots |= UINT64_C(1) << message->slot.slot;
+				client->free_buffers |= UINT64_C(1) << message->buffer.buffer;
 				break;
 			case GS_MESSAGE_SORTED:
 				job_release_slots(client);
@@ -49,7 +49,7 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 			case GS_MESSAGE_BATCH_READY:
 				if (message->ready.position + message->ready.nrows == table.nloaded)
 					return type;
-				client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message->ready.slot);
+				client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
 				break;
 			default:
 				return type;
@@ -104,9 +104,9 @@ static void
 test_broken_device(void **unused)
 {
 	static const char *const ops[] = {
-		"stream_open", "mark", "reached", "copy_in", "copy_out", "pack", "sort_words",
+		"stream_open", "record_fence", "passed_fence", "copy_in", "copy_out", "pack", "sort_words",
 		"same_words", "count_ties", "list_ties", "tie_keys", "sort_ties", "place_ties",
-		"row_ends", "cut", "gather"
+		"row_end_offsets", "find_boundaries", "gather"
 	};
 
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
@@ -152,7 +152,7 @@ check_broken_in_close(const char *op, bool says_close)
 static void
 test_broken_in_close(void **unused)
 {
-	static const char *const ops[] = {"mark", "reached"};
+	static const char *const ops[] = {"record_fence", "passed_fence"};
 
 	for (int i = 0; i < 2; i++)
 	{
@@ -197,7 +197,7 @@ test_no_memory(void **unused)
 		{
 			job_send_sort(&client, &table, GS_ALGORITHM_AUTO);
 			while ((type = client_receive(&client, &message, PATIENCE_MS)) == GS_MESSAGE_BATCH_FREE)
-				client.free_slots |= UINT64_C(1) << message.slot.slot;
+				client.free_buffers |= UINT64_C(1) << message.buffer.buffer;
 		}
 		if (type == GS_MESSAGE_FAILED)
 			job_drain(&client, &table);
@@ -466,7 +466,7 @@ live_until(const Service *service, Death death)
 		if (death == DIES_DRAINABLE)
 			return;
 		job_release_slots(&client);
-		client_send_plain(&client, GS_MESSAGE_DRAIN);
+		client_send_plain(&client, GS_MESSAGE_RETURN_INPUT);
 		return;
 	}
 	job_load(&client, &table, NROWS / 4);

@@ -33,21 +33,21 @@ table_from(uint64_t seed, uint64_t nrows, uint64_t first, bool keys_only)
 
 /* The owner's table becomes that of all: what was observed, how many there are. */
 static void
-merge(Table *owner, const Table *feeder, uint64_t nloaded)
+merge(Table *consumer, const Table *feeder, uint64_t nloaded)
 {
-	gs_key_layout_merge(&owner->layout, &feeder->layout);
-	owner->nloaded = nloaded;
+	gs_key_layout_merge(&consumer->layout, &feeder->layout);
+	consumer->nloaded = nloaded;
 }
 
 /* A service with an owner that shares its job, and a feeder that has joined it. */
 typedef struct Pair
 {
 	Service		service;
-	Client		owner;
+	Client		consumer;
 	Client		feeder;
-	uint64_t	ticket;
+	uint64_t	token;
 	Table		owners;
-	Table		feeders;
+	Table		producers;
 } Pair;
 
 #define NROWS	20000
@@ -58,19 +58,19 @@ pair_begin(const char *const *options, uint64_t first_of_feeder)
 {
 	Pair		pair = {.service = service_start(options)};
 
-	pair.owner = client_open(&pair.service, SLOT_BYTES, NSLOTS);
+	pair.consumer = client_open(&pair.service, SLOT_BYTES, NSLOTS);
 	pair.feeder = client_open(&pair.service, FEED_BYTES, NSLOTS);
 	pair.owners = table_from(3, NROWS, 0, false);
-	pair.feeders = table_from(3, NROWS, first_of_feeder, false);
-	pair.ticket = job_share(&pair.owner, &pair.owners, 4);
-	job_join(&pair.feeder, &pair.feeders, pair.ticket, 5);
+	pair.producers = table_from(3, NROWS, first_of_feeder, false);
+	pair.token = job_share(&pair.consumer, &pair.owners, 4);
+	job_join(&pair.feeder, &pair.producers, pair.token, 5);
 	return pair;
 }
 
 static void
 pair_end(Pair *pair)
 {
-	client_close(&pair->owner);
+	client_close(&pair->consumer);
 	client_close(&pair->feeder);
 	service_check_idle(&pair->service);
 	service_stop(&pair->service);
@@ -146,33 +146,33 @@ static void
 test_idle_rings(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--idle-seconds", "1", NULL});
-	Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
 	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
 	Client		idle = client_open(&service, SLOT_BYTES, NSLOTS);
 	Table		owners = table_from(3, NROWS, 0, false);
-	Table		feeders = table_from(3, NROWS, NROWS / 2, false);
-	uint64_t	ticket = job_share(&owner, &owners, 0);
+	Table		producers = table_from(3, NROWS, NROWS / 2, false);
+	uint64_t	token = job_share(&consumer, &owners, 0);
 	char		kept[64];
 	GsAnyMessage message;
 
-	job_join(&feeder, &feeders, ticket, 1);
-	job_load(&feeder, &feeders, NROWS);
+	job_join(&feeder, &producers, token, 1);
+	job_load(&feeder, &producers, NROWS);
 	CHECK(job_end_feed(&feeder, false) == NROWS - NROWS / 2);
-	memcpy(kept, feeder.ring, sizeof(kept));
-	job_load(&owner, &owners, NROWS / 2);
+	memcpy(kept, feeder.buffer_pool, sizeof(kept));
+	job_load(&consumer, &owners, NROWS / 2);
 	job_run(&idle, 9, 3000, false);
 
 	expect_dropped_as_idle(&idle);
 	CHECK(client_receive(&feeder, &message, 500) == -1);
-	CHECK(ring_memory(&owner) > 0 && ring_memory(&feeder) > 0);
-	CHECK(memcmp(kept, feeder.ring, sizeof(kept)) == 0);
+	CHECK(ring_memory(&consumer) > 0 && ring_memory(&feeder) > 0);
+	CHECK(memcmp(kept, feeder.buffer_pool, sizeof(kept)) == 0);
 
-	merge(&owners, &feeders, NROWS);
-	job_sort(&owner, &owners, GS_ALGORITHM_AUTO);
-	job_fetch(&owner, &owners, 1, 0);
+	merge(&owners, &producers, NROWS);
+	job_sort(&consumer, &owners, GS_ALGORITHM_AUTO);
+	job_fetch(&consumer, &owners, 1, 0);
 	job_run(&feeder, 8, 1000, false);
 	expect_dropped_as_idle(&feeder);
-	client_close(&owner);
+	client_close(&consumer);
 	client_close(&feeder);
 	client_close(&idle);
 	service_check_idle(&service);
@@ -190,32 +190,32 @@ check_turns(bool keys_only)
 {
 	const uint64_t third = NROWS / 3;
 	Service		service = service_start(NULL);
-	Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
 	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
 	Client		last = client_open(&service, FEED_BYTES, 2);
 	Table		owners = table_from(3, NROWS, 0, keys_only);
-	Table		feeders = table_from(3, NROWS, third, keys_only);
+	Table		producers = table_from(3, NROWS, third, keys_only);
 	Table		lasts = table_from(3, NROWS, 2 * third, keys_only);
-	uint64_t	ticket = job_share(&owner, &owners, 0);
+	uint64_t	token = job_share(&consumer, &owners, 0);
 
-	job_join(&feeder, &feeders, ticket, 1);
+	job_join(&feeder, &producers, token, 1);
 	for (uint64_t n = 500; n < third; n += 500)
 	{
-		job_load(&feeder, &feeders, third + n);
-		job_load(&owner, &owners, n);
+		job_load(&feeder, &producers, third + n);
+		job_load(&consumer, &owners, n);
 	}
-	job_join(&last, &lasts, ticket, GS_MAX_PARTICIPANTS - 1);
+	job_join(&last, &lasts, token, GS_MAX_PARTICIPANTS - 1);
 	job_load(&last, &lasts, NROWS);
 	CHECK(job_end_feed(&last, false) == NROWS - 2 * third);
-	job_load(&owner, &owners, third);
-	job_load(&feeder, &feeders, 2 * third);
+	job_load(&consumer, &owners, third);
+	job_load(&feeder, &producers, 2 * third);
 	CHECK(job_end_feed(&feeder, false) == third);
-	merge(&owners, &feeders, NROWS);
+	merge(&owners, &producers, NROWS);
 	merge(&owners, &lasts, NROWS);
-	job_sort(&owner, &owners, GS_ALGORITHM_AUTO);
+	job_sort(&consumer, &owners, GS_ALGORITHM_AUTO);
 	job_run(&feeder, 8, 1000, keys_only);
-	job_fetch(&owner, &owners, 1, 0);
-	client_close(&owner);
+	job_fetch(&consumer, &owners, 1, 0);
+	client_close(&consumer);
 	client_close(&feeder);
 	client_close(&last);
 	service_check_idle(&service);
@@ -234,19 +234,19 @@ static void
 test_drain(void **unused)
 {
 	Service		service = service_start(NULL);
-	Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
 	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
 	Table		owners = table_from(3, NROWS, NROWS / 2, false);
-	Table		feeders = table_from(3, NROWS, 0, false);
-	uint64_t	ticket = job_share(&owner, &owners, 1);
+	Table		producers = table_from(3, NROWS, 0, false);
+	uint64_t	token = job_share(&consumer, &owners, 1);
 
-	job_load(&owner, &owners, NROWS);
-	job_join(&feeder, &feeders, ticket, 0);
-	job_load(&feeder, &feeders, NROWS / 2);
+	job_load(&consumer, &owners, NROWS);
+	job_join(&feeder, &producers, token, 0);
+	job_load(&feeder, &producers, NROWS / 2);
 	CHECK(job_end_feed(&feeder, false) == NROWS / 2);
-	job_drain(&owner, &owners);
-	job_close(&owner);
-	client_close(&owner);
+	job_drain(&consumer, &owners);
+	job_close(&consumer);
+	client_close(&consumer);
 	client_close(&feeder);
 	service_check_idle(&service);
 	service_stop(&service);
@@ -260,12 +260,12 @@ test_reuse(void **unused)
 	Client		other = client_open(&pair.service, SLOT_BYTES, NSLOTS);
 	Table		others = table_from(6, NROWS, 0, false);
 	Table		second = table_from(6, NROWS, NROWS / 4, false);
-	uint64_t	ticket = job_share(&other, &others, 0);
+	uint64_t	token = job_share(&other, &others, 0);
 
-	CHECK(ticket != pair.ticket);
-	job_load(&pair.feeder, &pair.feeders, NROWS);
+	CHECK(token != pair.token);
+	job_load(&pair.feeder, &pair.producers, NROWS);
 	CHECK(job_end_feed(&pair.feeder, false) == NROWS / 2);
-	job_join(&pair.feeder, &second, ticket, 1);
+	job_join(&pair.feeder, &second, token, 1);
 	job_load(&pair.feeder, &second, NROWS);
 	CHECK(job_end_feed(&pair.feeder, false) == NROWS - NROWS / 4);
 	job_run(&pair.feeder, 7, 5000, false);
@@ -274,10 +274,10 @@ test_reuse(void **unused)
 	merge(&others, &second, NROWS);
 	job_sort(&other, &others, GS_ALGORITHM_AUTO);
 	job_fetch(&other, &others, 1, 0);
-	job_load(&pair.owner, &pair.owners, NROWS / 2);
-	merge(&pair.owners, &pair.feeders, NROWS);
-	job_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
-	job_fetch(&pair.owner, &pair.owners, 1, 0);
+	job_load(&pair.consumer, &pair.owners, NROWS / 2);
+	merge(&pair.owners, &pair.producers, NROWS);
+	job_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
+	job_fetch(&pair.consumer, &pair.owners, 1, 0);
 	client_close(&other);
 	CHECK(service_status(&pair.service).jobs_done >= 1);
 	pair_end(&pair);
@@ -287,9 +287,9 @@ test_reuse(void **unused)
 
 /* A job that cannot be joined; the connection stays. */
 static void
-check_cannot_join(Client *client, const Table *table, uint64_t ticket)
+check_cannot_join(Client *client, const Table *table, uint64_t token)
 {
-	job_send_join(client, table, ticket, 1);
+	job_send_join(client, table, token, 1);
 	client_expect_failed(client, GS_FAILED_JOB);
 	job_close(client);
 }
@@ -302,13 +302,13 @@ test_tickets(void **unused)
 	Client		large = client_open(&pair.service, 2 * SLOT_BYTES, NSLOTS);
 	Table		table = table_make(3, NROWS, false);
 	Table		keys = table_make(3, NROWS, true);
-	GsJobJoin	join = {.ticket = pair.ticket,.nwords = 2};
+	GsJobJoin	join = {.token = pair.token,.nwords = 2};
 	GsAnyMessage message;
 
 	check_cannot_join(&client, &table, 0);
-	check_cannot_join(&client, &table, pair.ticket + 1);
-	check_cannot_join(&client, &keys, pair.ticket);
-	check_cannot_join(&large, &table, pair.ticket);
+	check_cannot_join(&client, &table, pair.token + 1);
+	check_cannot_join(&client, &keys, pair.token);
+	check_cannot_join(&large, &table, pair.token);
 	client_send(&client, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
 	client_expect_failed(&client, GS_FAILED_JOB);
 	job_close(&client);
@@ -316,17 +316,17 @@ test_tickets(void **unused)
 	/* that of a job that nobody may join is 0 */
 	job_open(&large, &table, 0, 0);
 	client_expect(&large, GS_MESSAGE_JOB_READY, &message);
-	CHECK(message.job_ready.ticket == 0);
+	CHECK(message.job_ready.token == 0);
 	check_cannot_join(&client, &table, 0);
 
 	/* sorted, then over */
-	job_load(&pair.feeder, &pair.feeders, NROWS);
+	job_load(&pair.feeder, &pair.producers, NROWS);
 	job_end_feed(&pair.feeder, false);
-	merge(&pair.owners, &pair.feeders, NROWS / 2);
-	job_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
-	check_cannot_join(&client, &table, pair.ticket);
-	job_close(&pair.owner);
-	check_cannot_join(&client, &table, pair.ticket);
+	merge(&pair.owners, &pair.producers, NROWS / 2);
+	job_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
+	check_cannot_join(&client, &table, pair.token);
+	job_close(&pair.consumer);
+	check_cannot_join(&client, &table, pair.token);
 	job_run(&client, 1, 2000, false);
 	client_close(&client);
 	client_close(&large);
@@ -341,13 +341,13 @@ test_too_early(void **unused)
 	{
 		Pair		pair = pair_begin(NULL, NROWS / 2);
 
-		job_load(&pair.owner, &pair.owners, 10);
-		job_load(&pair.feeder, &pair.feeders, NROWS);
+		job_load(&pair.consumer, &pair.owners, 10);
+		job_load(&pair.feeder, &pair.producers, NROWS);
 		if (drains)
-			client_send_plain(&pair.owner, GS_MESSAGE_DRAIN);
+			client_send_plain(&pair.consumer, GS_MESSAGE_RETURN_INPUT);
 		else
-			job_send_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
-		expect_dropped(&pair.owner);
+			job_send_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
+		expect_dropped(&pair.consumer);
 		expect_job_failed(&pair.feeder);
 		check_next_job(&pair.feeder);
 		pair_end(&pair);
@@ -368,39 +368,39 @@ test_no_memory(void **unused)
 	for (int drains = 0; drains < 2; drains++)
 	{
 		Service		service = service_start((const char *[]) {"--memory-limit", "8", NULL});
-		Client		owner = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
 		Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
 		Client		other = client_open(&service, FEED_BYTES, NSLOTS);
 		Table		owners = table_from(3, many, 0, false);
-		Table		feeders = table_from(3, many, 2000, false);
+		Table		producers = table_from(3, many, 2000, false);
 		Table		others = table_from(3, many, 1000, false);
-		uint64_t	ticket = job_share(&owner, &owners, 0);
+		uint64_t	token = job_share(&consumer, &owners, 0);
 		uint64_t	nrows;
 
 		/* said while there is memory yet, or it might not be taken */
-		job_join(&other, &others, ticket, 1);
+		job_join(&other, &others, token, 1);
 		job_load(&other, &others, 2000);
-		job_load(&owner, &owners, 1000);
-		job_join(&feeder, &feeders, ticket, 2);
-		CHECK_MSG(!job_load(&feeder, &feeders, many), "there was no end to 8 MB");
+		job_load(&consumer, &owners, 1000);
+		job_join(&feeder, &producers, token, 2);
+		CHECK_MSG(!job_load(&feeder, &producers, many), "there was no end to 8 MB");
 
 		/* who has not heard of it says so, and is not heard */
 		job_send_feed_end(&feeder, false);
 		nrows = job_end_feed(&feeder, true);
-		CHECK(nrows > 0 && nrows < feeders.nloaded - 2000);
+		CHECK(nrows > 0 && nrows < producers.nloaded - 2000);
 		CHECK(job_end_feed(&other, false) == 1000);
 		merge(&owners, &others, 2000);
-		merge(&owners, &feeders, 2000 + nrows);
+		merge(&owners, &producers, 2000 + nrows);
 		if (drains)
-			job_drain(&owner, &owners);
+			job_drain(&consumer, &owners);
 		else
 		{
-			job_sort(&owner, &owners, GS_ALGORITHM_AUTO);
-			job_fetch(&owner, &owners, 1, 0);
+			job_sort(&consumer, &owners, GS_ALGORITHM_AUTO);
+			job_fetch(&consumer, &owners, 1, 0);
 		}
-		job_close(&owner);
+		job_close(&consumer);
 		job_run(&feeder, 5, 1000, false);
-		client_close(&owner);
+		client_close(&consumer);
 		client_close(&feeder);
 		client_close(&other);
 		service_check_idle(&service);
@@ -442,19 +442,19 @@ test_feeder_goes(void **unused)
 			Client		other = client_open(&pair.service, FEED_BYTES, NSLOTS);
 
 			unit_case("way %d, %llu rows", how, (unsigned long long) nrows);
-			job_load(&pair.owner, &pair.owners, NROWS / 2);
-			job_load(&pair.feeder, &pair.feeders, pair.feeders.nloaded + nrows);
-			job_join(&other, &pair.owners, pair.ticket, 7);
+			job_load(&pair.consumer, &pair.owners, NROWS / 2);
+			job_load(&pair.feeder, &pair.producers, pair.producers.nloaded + nrows);
+			job_join(&other, &pair.owners, pair.token, 7);
 			go(&pair.feeder, how);
-			expect_job_failed(&pair.owner);
+			expect_job_failed(&pair.consumer);
 			expect_job_failed(&other);
 
 			/* what crosses the failure is borne */
-			job_send_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
+			job_send_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
 			job_send_feed_end(&other, false);
 			check_next_job(&other);
-			check_cannot_join(&other, &pair.owners, pair.ticket);
-			check_next_job(&pair.owner);
+			check_cannot_join(&other, &pair.owners, pair.token);
+			check_next_job(&pair.consumer);
 			client_close(&other);
 			pair_end(&pair);
 		}
@@ -478,15 +478,15 @@ test_feeder_dies(void **unused)
 	{
 		Client		client = client_open(&pair.service, FEED_BYTES, NSLOTS);
 
-		job_join(&client, &pair.feeders, pair.ticket, 9);
-		job_load(&client, &pair.feeders, NROWS);
+		job_join(&client, &pair.producers, pair.token, 9);
+		job_load(&client, &pair.producers, NROWS);
 		CHECK(write(ends[1], "x", 1) == 1);
 		pause();
 	}
 	CHECK(read(ends[0], &byte, 1) == 1);
 	kill(child, SIGKILL);
 	CHECK(waitpid(child, &status, 0) == child);
-	expect_job_failed(&pair.owner);
+	expect_job_failed(&pair.consumer);
 	expect_job_failed(&pair.feeder);
 	close(ends[0]);
 	close(ends[1]);
@@ -515,10 +515,10 @@ test_owner_goes(void **unused)
 			uint64_t	start = now_ms();
 
 			unit_case("way %d, state %d", how, state);
-			job_load(&pair.feeder, &pair.feeders, NROWS / 2 + 500);
+			job_load(&pair.feeder, &pair.producers, NROWS / 2 + 500);
 			if (state == FEEDER_ENDS)
 				job_send_feed_end(&pair.feeder, false);
-			go(&pair.owner, how);
+			go(&pair.consumer, how);
 			if (state == FEEDER_LEAVES)
 				shutdown(pair.feeder.socket, SHUT_RDWR);
 			else
@@ -550,9 +550,9 @@ test_feeder_of_slow_device(void **unused)
 									  }, NROWS / 2);
 		uint64_t	start = now_ms();
 
-		job_load(&pair.feeder, &pair.feeders, NROWS / 2 + 500);
+		job_load(&pair.feeder, &pair.producers, NROWS / 2 + 500);
 		go(&pair.feeder, how);
-		expect_job_failed(&pair.owner);
+		expect_job_failed(&pair.consumer);
 		CHECK(now_ms() - start < 300);
 		if (how == GO_CLOSE_JOB)
 		{
@@ -573,12 +573,12 @@ test_fed_waits(void **unused)
 								  }, 0);
 	uint64_t	start = now_ms();
 
-	job_load(&pair.feeder, &pair.feeders, 500);
+	job_load(&pair.feeder, &pair.producers, 500);
 	CHECK(job_end_feed(&pair.feeder, false) == 500);
 	CHECK_MSG(now_ms() - start >= 300, "FED came after %d ms", (int) (now_ms() - start));
-	merge(&pair.owners, &pair.feeders, 500);
-	job_sort(&pair.owner, &pair.owners, GS_ALGORITHM_AUTO);
-	job_fetch(&pair.owner, &pair.owners, 1, 0);
+	merge(&pair.owners, &pair.producers, 500);
+	job_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
+	job_fetch(&pair.consumer, &pair.owners, 1, 0);
 	pair_end(&pair);
 }
 
@@ -589,10 +589,10 @@ test_broken_device(void **unused)
 	Pair		pair = pair_begin((const char *[]) {"--fault", "copy_in:1:fail", NULL}, 0);
 	int			status;
 
-	job_load(&pair.feeder, &pair.feeders, 100);
+	job_load(&pair.feeder, &pair.producers, 100);
 	client_expect_dropped(&pair.feeder, GS_FAILED_DEVICE);
-	client_expect_dropped(&pair.owner, GS_FAILED_DEVICE);
-	client_close(&pair.owner);
+	client_expect_dropped(&pair.consumer, GS_FAILED_DEVICE);
+	client_close(&pair.consumer);
 	client_close(&pair.feeder);
 	status = service_wait(&pair.service);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
@@ -606,12 +606,12 @@ test_broken_device(void **unused)
 
 /* A feeder, in a process of its own: its rows are those of one stretch. */
 static void
-feed(const Service *service, Table *table, uint64_t ticket, uint32_t participant, uint64_t end)
+producer(const Service *service, Table *table, uint64_t token, uint32_t participant, uint64_t end)
 {
 	Client		client = client_open(service, FEED_BYTES, 2);
 	uint64_t	nrows = end - table->nloaded;
 
-	job_join(&client, table, ticket, participant);
+	job_join(&client, table, token, participant);
 	job_load(&client, table, end);
 	CHECK(job_end_feed(&client, false) == nrows);
 	client_close(&client);
@@ -622,13 +622,13 @@ feed(const Service *service, Table *table, uint64_t ticket, uint32_t participant
 static void
 run_session(const Service *service, uint64_t seed, uint64_t nrows)
 {
-	Client		owner = client_open(service, SLOT_BYTES, NSLOTS);
+	Client		consumer = client_open(service, SLOT_BYTES, NSLOTS);
 	Table	   *tables = mmap(NULL, sizeof(Table) * NFEEDERS, PROT_READ | PROT_WRITE,
 							  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t	share = nrows / (NFEEDERS + 1);
 	Table		own = table_from(seed, nrows, 0, seed % 3 == 0);
 	pid_t		children[NFEEDERS];
-	uint64_t	ticket = job_share(&owner, &own, 0);
+	uint64_t	token = job_share(&consumer, &own, 0);
 
 	CHECK(tables != MAP_FAILED);
 	for (uint32_t i = 0; i < NFEEDERS; i++)
@@ -637,10 +637,10 @@ run_session(const Service *service, uint64_t seed, uint64_t nrows)
 		children[i] = fork();
 		CHECK(children[i] >= 0);
 		if (children[i] == 0)
-			feed(service, &tables[i], ticket, i + 1,
+			producer(service, &tables[i], token, i + 1,
 				 i + 1 == NFEEDERS ? nrows : share * (i + 2));
 	}
-	job_load(&owner, &own, share);
+	job_load(&consumer, &own, share);
 	for (int i = 0; i < NFEEDERS; i++)
 	{
 		int			status;
@@ -649,9 +649,9 @@ run_session(const Service *service, uint64_t seed, uint64_t nrows)
 		CHECK_MSG(status == 0, "feeder %d failed", i);
 		merge(&own, &tables[i], nrows);
 	}
-	job_sort(&owner, &own, GS_ALGORITHM_AUTO);
-	job_fetch(&owner, &own, 1, 0);
-	client_close(&owner);
+	job_sort(&consumer, &own, GS_ALGORITHM_AUTO);
+	job_fetch(&consumer, &own, 1, 0);
+	client_close(&consumer);
 	munmap(tables, sizeof(Table) * NFEEDERS);
 }
 

@@ -55,11 +55,11 @@ end(void **unused)
 /* -------------------------------------------------------------------- HELLO */
 
 static void
-check_bad_hello(uint32_t slot_bytes, uint32_t nslots, HelloOptions options, GsFailure failure)
+check_bad_hello(uint32_t buffer_bytes, uint32_t nbuffers, HelloOptions options, GsFailure failure)
 {
 	Client		client = client_connect(&service);
 
-	client_send_hello(&client, slot_bytes, nslots, &options);
+	client_send_hello(&client, buffer_bytes, nbuffers, &options);
 	client_expect_dropped(&client, failure);
 	client_close(&client);
 }
@@ -133,13 +133,13 @@ test_rings(void **unused)
 {
 	const HelloOptions fine = {0};
 
-	check_bad_hello(GS_MIN_SLOT_BYTES - 4096, 4, fine, GS_FAILED_PROTOCOL);
-	check_bad_hello(GS_MAX_SLOT_BYTES + 4096, 1, fine, GS_FAILED_PROTOCOL);
+	check_bad_hello(GS_MIN_BUFFER_BYTES - 4096, 4, fine, GS_FAILED_PROTOCOL);
+	check_bad_hello(GS_MAX_BUFFER_BYTES + 4096, 1, fine, GS_FAILED_PROTOCOL);
 	check_bad_hello(SLOT_BYTES + 8, 4, fine, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, GS_MAX_SLOTS + 1, fine, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 0, (HelloOptions) {.ring_bytes = SLOT_BYTES}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.ring_bytes = 4096}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.ring_bytes = -4096}, GS_FAILED_PROTOCOL);
+	check_bad_hello(SLOT_BYTES, GS_MAX_BUFFERS + 1, fine, GS_FAILED_PROTOCOL);
+	check_bad_hello(SLOT_BYTES, 0, (HelloOptions) {.buffer_pool_bytes = SLOT_BYTES}, GS_FAILED_PROTOCOL);
+	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = 4096}, GS_FAILED_PROTOCOL);
+	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = -4096}, GS_FAILED_PROTOCOL);
 	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.memfd_bytes = 4096}, GS_FAILED_PROTOCOL);
 	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.memfd_bytes = -4096}, GS_FAILED_PROTOCOL);
 	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.unsealed = true}, GS_FAILED_PROTOCOL);
@@ -147,7 +147,7 @@ test_rings(void **unused)
 	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.two_memfds = true}, GS_FAILED_PROTOCOL);
 
 	/* parts of a ring, but no ring */
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.ring_bytes = -4 * (int64_t) SLOT_BYTES},
+	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = -4 * (int64_t) SLOT_BYTES},
 					GS_FAILED_PROTOCOL);
 	check_bad_hello(0, 0, fine, GS_FAILED_PROTOCOL);
 }
@@ -160,9 +160,9 @@ test_other_descriptors(void **unused)
 		.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)},
 		.magic = GS_WIRE_MAGIC,
 		.version = GS_WIRE_VERSION,
-		.ring_bytes = SLOT_BYTES,
-		.slot_bytes = SLOT_BYTES,
-		.nslots = 1
+		.buffer_pool_bytes = SLOT_BYTES,
+		.buffer_bytes = SLOT_BYTES,
+		.nbuffers = 1
 	};
 	int			ends[2];
 	int			file = open(service.log, O_RDONLY);
@@ -275,11 +275,11 @@ static const size_t lengths[] = {
 	[GS_MESSAGE_JOB_OPEN] = sizeof(GsJobOpen),
 	[GS_MESSAGE_JOB_JOIN] = sizeof(GsJobJoin),
 	[GS_MESSAGE_BATCH_FILLED] = sizeof(GsBatchFilled),
-	[GS_MESSAGE_FEED_END] = sizeof(GsFeedEnd),
+	[GS_MESSAGE_PRODUCER_END] = sizeof(GsProducerEnd),
 	[GS_MESSAGE_SORT] = sizeof(GsSortRequest),
 	[GS_MESSAGE_FETCH] = sizeof(GsFetch),
-	[GS_MESSAGE_BATCH_RELEASED] = sizeof(GsSlotMessage),
-	[GS_MESSAGE_DRAIN] = sizeof(GsMessage),
+	[GS_MESSAGE_BATCH_RELEASED] = sizeof(GsBufferMessage),
+	[GS_MESSAGE_RETURN_INPUT] = sizeof(GsMessage),
 	[GS_MESSAGE_JOB_CLOSE] = sizeof(GsMessage),
 };
 
@@ -303,7 +303,7 @@ test_lengths(void **unused)
 	for (int type = GS_MESSAGE_JOB_OPEN; type <= GS_MESSAGE_JOB_CLOSE; type++)
 	{
 		Phase		phase = type == GS_MESSAGE_JOB_OPEN || type == GS_MESSAGE_JOB_JOIN ? IDLE :
-			type == GS_MESSAGE_FEED_END ? FEEDING :
+			type == GS_MESSAGE_PRODUCER_END ? FEEDING :
 			type == GS_MESSAGE_FETCH || type == GS_MESSAGE_BATCH_RELEASED ? SORTED : LOADING;
 
 		memset(bytes, 0, sizeof(bytes));
@@ -338,11 +338,11 @@ test_order(void **unused)
 		[GS_MESSAGE_JOB_OPEN] = 1 << IDLE,
 		[GS_MESSAGE_JOB_JOIN] = 1 << IDLE,
 		[GS_MESSAGE_BATCH_FILLED] = 1 << LOADING | 1 << FEEDING,
-		[GS_MESSAGE_FEED_END] = 1 << FEEDING,
+		[GS_MESSAGE_PRODUCER_END] = 1 << FEEDING,
 		[GS_MESSAGE_SORT] = 1 << LOADING,
 		[GS_MESSAGE_FETCH] = 1 << SORTED,
 		[GS_MESSAGE_BATCH_RELEASED] = 1 << LOADING | 1 << SORTED,
-		[GS_MESSAGE_DRAIN] = 1 << LOADING,
+		[GS_MESSAGE_RETURN_INPUT] = 1 << LOADING,
 		[GS_MESSAGE_JOB_CLOSE] = 1 << LOADING | 1 << FEEDING | 1 << SORTED,
 	};
 	GsAnyMessage message;
@@ -396,7 +396,7 @@ test_join(void **unused)
 		{.nwords = 1,.participant = GS_MAX_PARTICIPANTS},
 		{.nwords = 1,.participant = UINT32_MAX},
 	};
-	GsFeedEnd	feed_end = {.partial = 2};
+	GsProducerEnd	producer_end = {.partial = 2};
 
 	for (size_t i = 0; i < sizeof(joins) / sizeof(joins[0]); i++)
 	{
@@ -404,7 +404,7 @@ test_join(void **unused)
 
 		check_bad(IDLE, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
 	}
-	check_bad(FEEDING, &feed_end, GS_MESSAGE_FEED_END, sizeof(feed_end));
+	check_bad(FEEDING, &producer_end, GS_MESSAGE_PRODUCER_END, sizeof(producer_end));
 }
 
 static void
@@ -412,8 +412,8 @@ test_filled(void **unused)
 {
 	/* records are of 16 bytes here */
 	static const GsBatchFilled batches[] = {
-		{.slot = NSLOTS,.nrows = 1,.rows_bytes = 24},
-		{.slot = UINT32_MAX,.nrows = 1,.rows_bytes = 24},
+		{.buffer = NSLOTS,.nrows = 1,.rows_bytes = 24},
+		{.buffer = UINT32_MAX,.nrows = 1,.rows_bytes = 24},
 		{.nrows = 0,.rows_bytes = 24},
 		{.nrows = 1,.rows_bytes = 28},
 		{.nrows = 1,.rows_bytes = 0},
@@ -487,7 +487,7 @@ test_filled_twice(void **unused)
 									 });
 	Client		client = client_open(&slow, SLOT_BYTES, NSLOTS);
 	Table		table = table_make(1, 10, false);
-	GsBatchFilled filled = {.slot = 0,.nrows = 1,.rows_bytes = 24};
+	GsBatchFilled filled = {.buffer = 0,.nrows = 1,.rows_bytes = 24};
 	GsAnyMessage message;
 
 	job_open(&client, &table, 0, 0);
@@ -569,14 +569,14 @@ test_bad_rows(void **unused)
 {
 	Client		client = client_in(LOADING);
 	Table		table = table_make(1, 100, false);
-	GsBatchFilled filled = {.slot = 0,.nrows = 100,.rows_bytes = 2400};
+	GsBatchFilled filled = {.buffer = 0,.nrows = 100,.rows_bytes = 2400};
 	GsAnyMessage message;
 
 	/* its slot is filled right, and then spoilt */
 	job_load(&client, &table, 100);
 	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
-	CHECK(message.slot.slot == 0);
-	memset(client.ring, 0xEE, SLOT_BYTES);
+	CHECK(message.buffer.buffer == 0);
+	memset(client.buffer_pool, 0xEE, SLOT_BYTES);
 	client_send(&client, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 	table.layout.nrows += 100;
 	table.layout.fields[0].ever_set = UINT64_MAX;

@@ -31,7 +31,7 @@ test_welcome(void **unused)
 	CHECK(message.welcome.version == GS_WIRE_VERSION);
 	CHECK(message.welcome.memory_limit == UINT64_C(64) << 20);
 	CHECK(message.welcome.memory_total >= message.welcome.memory_limit);
-	CHECK(message.welcome.memory_used == 0 && message.welcome.memory_held == 0);
+	CHECK(message.welcome.memory_used == 0 && message.welcome.memory_reserved == 0);
 	CHECK(message.welcome.njobs == 0 && message.welcome.jobs_done == 0);
 	CHECK((pid_t) message.welcome.pid == service.pid);
 	snprintf(expected, sizeof(expected), "gpusortd: ready: %s, 64 MB\n",
@@ -75,15 +75,15 @@ test_one_after_the_other(void **unused)
 static void
 test_rings(void **unused)
 {
-	static const uint32_t slots[][2] = {
-		{GS_MIN_SLOT_BYTES, 2}, {GS_MIN_SLOT_BYTES, GS_MAX_SLOTS}, {GS_MIN_SLOT_BYTES + 4096, 3},
-		{GS_MAX_SLOT_BYTES, 2}
+	static const uint32_t buffers[][2] = {
+		{GS_MIN_BUFFER_BYTES, 2}, {GS_MIN_BUFFER_BYTES, GS_MAX_BUFFERS}, {GS_MIN_BUFFER_BYTES + 4096, 3},
+		{GS_MAX_BUFFER_BYTES, 2}
 	};
 	Service		service = service_start(NULL);
 
-	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++)
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
 	{
-		Client		client = client_open(&service, slots[i][0], slots[i][1]);
+		Client		client = client_open(&service, buffers[i][0], buffers[i][1]);
 
 		job_run(&client, i, 5000, false);
 		client_close(&client);
@@ -110,7 +110,7 @@ test_streams(void **unused)
 	client_send(&client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 	client_expect(&client, GS_MESSAGE_BATCH_READY, &message);
 	CHECK(message.ready.stream == 7 && message.ready.position <= 11);
-	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, message.ready.slot);
+	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
 	job_fetch(&client, &table, 8, 19999);
 	job_fetch(&client, &table, 9, 0);
 	job_close(&client);
@@ -319,11 +319,11 @@ test_idle_memory(void **unused)
 	client_close(&client);
 	service_check_idle(&service);
 	status = service_status(&service);
-	CHECK_MSG(status.memory_held > 0, "nothing is kept for the next job");
+	CHECK_MSG(status.memory_reserved > 0, "nothing is kept for the next job");
 	sleep_ms(500);
-	CHECK(service_status(&service).memory_held == status.memory_held);
+	CHECK(service_status(&service).memory_reserved == status.memory_reserved);
 	end = now_ms() + PATIENCE_MS;
-	while (service_status(&service).memory_held > 0)
+	while (service_status(&service).memory_reserved > 0)
 	{
 		CHECK_MSG(now_ms() < end, "idle memory is not given back");
 		sleep_ms(10);

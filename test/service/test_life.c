@@ -62,7 +62,7 @@ test_fault_specs(void **unused)
 	static const char *const wrong[] = {
 		"", "pack", "pack:1", "pack:0:fail", "pack:x:fail", "stack:1:fail", "pack:1:none",
 		"pack:1:fail!", "allocate:1:fail", "allocate:1:delay=5", "pack:1:delay", "pack:1:delay=",
-		"pack:1:fail,", "pack:1:fail,cut:2:melt", "release:1:none",
+		"pack:1:fail,", "pack:1:fail,find_boundaries:2:melt", "release:1:none",
 		"pack:1:block=5", "release:1:block"
 	};
 

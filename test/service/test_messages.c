@@ -32,11 +32,11 @@ test_they_came_far(void **unused)
 {
 	print_message("# %u jobs, %u joined, %u fed, %u sorted, %u batches, %u without memory, "
 				  "%u failed, %u dropped\n",
-				  reached.jobs, reached.joined, reached.fed, reached.sorted, reached.batches,
+				  reached.jobs, reached.joined, reached.producer_done, reached.sorted, reached.batches,
 				  reached.memory_failures, reached.other_failures, reached.dropped);
 	CHECK(reached.jobs > NCASES);
 	CHECK(reached.joined > NCASES);
-	CHECK(reached.fed > NCASES / 2);
+	CHECK(reached.producer_done > NCASES / 2);
 	CHECK(reached.sorted > NCASES / 2);
 	CHECK(reached.batches > NCASES);
 	CHECK(reached.memory_failures > 20);

@@ -16,7 +16,7 @@ extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 /* One life of an engine, with whatever the host was told to do to it. */
 static void
-drive(TestTable *table, UnitHost *host, Dice *dice, size_t limit, bool drain)
+drive(TestTable *table, UnitHost *host, Dice *dice, size_t limit, bool return_input)
 {
 	Driver		driver;
 	GsStatus	status;
@@ -25,11 +25,11 @@ drive(TestTable *table, UnitHost *host, Dice *dice, size_t limit, bool drain)
 		return;
 	status = driver_load(&driver);
 	table->nrows = driver.npushed;
-	if (status == GS_STATUS_FULL && !drain)
+	if (status == GS_STATUS_FULL && !return_input)
 		status = GS_STATUS_OK;	/* a run of what there is */
-	if (status == GS_STATUS_OK && !drain)
+	if (status == GS_STATUS_OK && !return_input)
 		status = gs_engine_sort(driver.engine);
-	if (status == GS_STATUS_OK && !drain)
+	if (status == GS_STATUS_OK && !return_input)
 		driver_check_sorted(&driver, dice);
 	else
 		driver_check_drain(&driver, dice_one_in(dice, 4) ?

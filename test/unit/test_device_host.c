@@ -79,38 +79,38 @@ test_streams(void **unused)
 	char	   *d_memory = ops->allocate(device, 16);
 	char		from[16] = "first";
 	char		to[16] = "nothing";
-	uint64_t	ticket = 99;
+	uint64_t	fence = 99;
 
-	assert_true(ops->reached(a, &ticket));
-	assert_int_equal(ticket, 0);
+	assert_true(ops->passed_fence(a, &fence));
+	assert_int_equal(fence, 0);
 	assert_true(ops->copy_in(a, d_memory, from, sizeof(from)));
-	assert_true(ops->mark(a, &ticket));
-	assert_int_equal(ticket, 1);
+	assert_true(ops->record_fence(a, &fence));
+	assert_int_equal(fence, 1);
 	assert_true(ops->copy_out(a, to, d_memory, sizeof(to)));
-	assert_true(ops->mark(a, &ticket));
-	assert_int_equal(ticket, 2);
+	assert_true(ops->record_fence(a, &fence));
+	assert_int_equal(fence, 2);
 	strcpy(from, "second");		/* nobody was told that it was read */
 
-	assert_true(ops->mark(b, &ticket));
-	assert_int_equal(ticket, 1);
-	assert_true(ops->reached(b, &ticket));
-	assert_int_equal(ticket, 1);
+	assert_true(ops->record_fence(b, &fence));
+	assert_int_equal(fence, 1);
+	assert_true(ops->passed_fence(b, &fence));
+	assert_int_equal(fence, 1);
 
-	assert_true(ops->reached(a, &ticket));
-	assert_int_equal(ticket, 1);
+	assert_true(ops->passed_fence(a, &fence));
+	assert_int_equal(fence, 1);
 	assert_string_equal(d_memory, "second");
 	assert_string_equal(to, "nothing");
-	assert_true(ops->reached(a, &ticket));
-	assert_int_equal(ticket, 2);
+	assert_true(ops->passed_fence(a, &fence));
+	assert_int_equal(fence, 2);
 	assert_string_equal(to, "second");
-	assert_true(ops->reached(a, &ticket));
-	assert_int_equal(ticket, 2);
+	assert_true(ops->passed_fence(a, &fence));
+	assert_int_equal(fence, 2);
 
 	/* what no mark is behind is done at the close */
 	strcpy(from, "third");
 	assert_true(ops->copy_in(a, d_memory, from, sizeof(from)));
-	assert_true(ops->reached(a, &ticket));
-	assert_int_equal(ticket, 2);
+	assert_true(ops->passed_fence(a, &fence));
+	assert_int_equal(fence, 2);
 	assert_string_equal(d_memory, "second");
 	ops->stream_close(a);
 	assert_string_equal(d_memory, "third");
@@ -131,7 +131,7 @@ test_temporary_storage(void **unused)
 	uint32_t	selector;
 	uint64_t	temp[16] = {0};
 	GsTieCount	count;
-	uint64_t	ticket;
+	uint64_t	fence;
 
 	for (int mistake = 0; mistake < 5; mistake++)
 	{
@@ -158,10 +158,10 @@ test_temporary_storage(void **unused)
 								   sizeof(temp)) &&
 				ops->list_ties(stream, 4, same, words[0], 2, NULL, &ties, temp, sizeof(temp));
 		}
-		fine = fine && ops->mark(stream, &ticket) && ops->reached(stream, &ticket);
+		fine = fine && ops->record_fence(stream, &fence) && ops->passed_fence(stream, &fence);
 		assert_false(fine);
 		assert_true(device->error[0] != '\0');
-		assert_false(ops->mark(stream, &ticket));
+		assert_false(ops->record_fence(stream, &fence));
 		assert_null(ops->stream_open(device));
 		ops->stream_close(stream);
 		ops->close(device);
@@ -191,9 +191,9 @@ static const uint32_t units[] = {0, 3, 4, 5};
 static const uint32_t lengths[] = {3, 1, 1, 2};
 
 static uint64_t *
-record_of(Fixture *fixture, int slot)
+record_of(Fixture *fixture, int entry)
 {
-	return &fixture->records[2 * (3 - slot)];
+	return &fixture->records[2 * (3 - entry)];
 }
 
 static void
@@ -214,7 +214,7 @@ fixture_start(Fixture *fixture)
 	{
 		record_of(fixture, i)[0] = keys[i];
 		record_of(fixture, i)[1] = (uint64_t) units[i] << 32;
-		gs_key_field_observe(&fixture->layout.fields[0], keys[i]);
+		gs_key_field_update_range(&fixture->layout.fields[0], keys[i]);
 	}
 	gs_key_packing_init(&fixture->packing, &fixture->layout, 62);
 	fixture->batch = (GsDeviceBatch)
@@ -241,13 +241,13 @@ static void
 test_pack(void **unused)
 {
 	Fixture		fixture;
-	GsPackFacts facts = {0};
+	GsPackResults results = {0};
 	uint64_t	words[4];
 
 	fixture_start(&fixture);
-	gs_host_pack(&fixture.all, 0, 2, words, &facts);
-	assert_int_equal(facts.nfaults, 0);
-	assert_int_equal(facts.max_row_units, 3);
+	gs_host_pack(&fixture.all, 0, 2, words, &results);
+	assert_int_equal(results.nfaults, 0);
+	assert_int_equal(results.max_row_units, 3);
 	assert_int_equal(words[0], 20 << 2 | 0);
 	assert_int_equal(words[1], 0 << 2 | 1);
 	assert_int_equal(words[2], 10 << 2 | 2);
@@ -258,7 +258,7 @@ test_pack(void **unused)
 		assert_int_equal(GS_LOCATION_ADDRESS(fixture.locations[i]),
 						 (uintptr_t) (fixture.rows + units[i]));
 	}
-	gs_host_pack(&fixture.all, -1, 2, words, &facts);
+	gs_host_pack(&fixture.all, -1, 2, words, &results);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(words[i], i);
 	fixture_end(&fixture);
@@ -274,35 +274,35 @@ test_pack_faults(void **unused)
 	fixture_start(&fixture);
 	for (int i = 0; i < 20000; i++)
 	{
-		GsPackFacts facts = {0};
+		GsPackResults results = {0};
 		uint32_t	expected = 0;
 		uint64_t	words[4];
 		uint64_t	unit[5];
 
-		for (int slot = 0; slot < 4; slot++)
+		for (int entry = 0; entry < 4; entry++)
 		{
-			unit[slot] = dice_one_in(&dice, 3) ? dice_any_width(&dice, 32) :
-				dice_one_in(&dice, 3) ? dice_below(&dice, NUNITS + 2) : units[slot];
-			record_of(&fixture, slot)[1] = unit[slot] << 32;
+			unit[entry] = dice_one_in(&dice, 3) ? dice_any_width(&dice, 32) :
+				dice_one_in(&dice, 3) ? dice_below(&dice, NUNITS + 2) : units[entry];
+			record_of(&fixture, entry)[1] = unit[entry] << 32;
 		}
 		unit[4] = NUNITS;
 		fixture.all.max_row_units = 1 + (uint32_t) dice_below(&dice, 4);
-		gs_host_pack(&fixture.all, 0, 2, words, &facts);
-		for (int slot = 0; slot < 4; slot++)
+		gs_host_pack(&fixture.all, 0, 2, words, &results);
+		for (int entry = 0; entry < 4; entry++)
 		{
-			uint64_t	location = fixture.locations[slot];
+			uint64_t	location = fixture.locations[entry];
 			uint64_t	start = (GS_LOCATION_ADDRESS(location) - (uintptr_t) fixture.rows) / 8;
 			uint64_t	length = GS_LOCATION_LENGTH(location);
 
 			CHECK(length >= 1 && length <= fixture.all.max_row_units);
 			CHECK(start < NUNITS && start + length <= NUNITS);
-			if (unit[slot] < unit[slot + 1] && unit[slot + 1] <= NUNITS &&
-				unit[slot + 1] - unit[slot] <= fixture.all.max_row_units)
-				CHECK(start == unit[slot] && length == unit[slot + 1] - unit[slot]);
+			if (unit[entry] < unit[entry + 1] && unit[entry + 1] <= NUNITS &&
+				unit[entry + 1] - unit[entry] <= fixture.all.max_row_units)
+				CHECK(start == unit[entry] && length == unit[entry + 1] - unit[entry]);
 			else
 				expected++;
 		}
-		CHECK(facts.nfaults == expected);
+		CHECK(results.nfaults == expected);
 	}
 	fixture_end(&fixture);
 }
@@ -316,12 +316,12 @@ test_tails_are_cut(void **unused)
 	uint32_t	groups[] = {0, 0, 0, 0};
 	uint32_t	scratch[4];
 	Dice		dice = dice_of_seed(1);
-	GsPackFacts facts = {0};
+	GsPackResults results = {0};
 	uint64_t	words[4];
 	Fixture		fixture;
 
 	fixture_start(&fixture);
-	gs_host_pack(&fixture.all, -1, 2, words, &facts);
+	gs_host_pack(&fixture.all, -1, 2, words, &results);
 	memset(fixture.rows, 'x', NUNITS * sizeof(uint64_t));
 	fixture.packing.components[0] = component;
 	for (int i = 0; i < 20000; i++)
@@ -467,20 +467,20 @@ test_row_ends_and_gather(void **unused)
 	const uint64_t expected_cuts[] = {0, 1, 2, 3, 3, 4, 4};
 	const uint64_t expected_rows[] = {5, 6, 4};
 	uint64_t	ends[4];
-	uint64_t	cuts[7];
+	uint64_t	boundaries[7];
 	uint64_t	packed[4];
-	GsPackFacts facts = {0};
+	GsPackResults results = {0};
 	uint64_t	keys[2];
 	Fixture		fixture;
 
 	fixture_start(&fixture);
-	gs_host_pack(&fixture.all, -1, 2, packed, &facts);
-	gs_host_row_ends(&fixture.all, words, 2, ends);
+	gs_host_pack(&fixture.all, -1, 2, packed, &results);
+	gs_host_row_end_offsets(&fixture.all, words, 2, ends);
 	assert_memory_equal(ends, expected_ends, sizeof(ends));
 
 	/* at 0, 4, 8 (where a row ends), 12 .. 24 */
-	gs_host_cut(4, ends, 4, 7, cuts);
-	assert_memory_equal(cuts, expected_cuts, sizeof(cuts));
+	gs_host_find_boundaries(4, ends, 4, 7, boundaries);
+	assert_memory_equal(boundaries, expected_cuts, sizeof(boundaries));
 
 	/* rows 3 and 2, in the least room that does, and in one word less */
 	for (size_t room = 32; room >= 28; room -= 4)

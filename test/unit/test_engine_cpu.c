@@ -201,12 +201,12 @@ method_of(size_t nrows, bool reversed, bool mixed)
 	unit_host_init(&host);
 	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
 	CHECK(driver_load(&driver) == GS_STATUS_OK);
-	CHECK(gs_engine_figures(driver.engine)->method == GS_METHOD_NONE);
-	CHECK(strcmp(gs_engine_figures(driver.engine)->engine, "cpu") == 0);
+	CHECK(gs_engine_stats(driver.engine)->method == GS_METHOD_NONE);
+	CHECK(strcmp(gs_engine_stats(driver.engine)->engine, "cpu") == 0);
 	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
-	method = gs_engine_figures(driver.engine)->method;
-	CHECK(gs_engine_figures(driver.engine)->detail == NULL);
-	CHECK((gs_engine_figures(driver.engine)->passes > 0) == (method == GS_METHOD_RADIX));
+	method = gs_engine_stats(driver.engine)->method;
+	CHECK(gs_engine_stats(driver.engine)->detail == NULL);
+	CHECK((gs_engine_stats(driver.engine)->passes > 0) == (method == GS_METHOD_RADIX));
 	driver_close(&driver);
 	unit_host_end(&host);
 	table_free(table);
@@ -225,21 +225,21 @@ test_methods(void **unused)
 }
 
 /* Sorts a table and returns its figures. */
-static GsFigures
+static GsEngineStats
 figures_of(const TestTable *table)
 {
 	UnitHost	host;
 	Driver		driver;
-	GsFigures	figures;
+	GsEngineStats	stats;
 
 	unit_host_init(&host);
 	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
 	CHECK(driver_load(&driver) == GS_STATUS_OK);
 	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
-	figures = *gs_engine_figures(driver.engine);
+	stats = *gs_engine_stats(driver.engine);
 	driver_close(&driver);
 	unit_host_end(&host);
-	return figures;
+	return stats;
 }
 
 static void
@@ -247,7 +247,7 @@ test_figures(void **unused)
 {
 	const TestKind kinds[] = {TEST_INT64, TEST_TEXT};
 	TestTable  *table = table_make_empty(kinds, 2, 1024);
-	GsFigures	figures;
+	GsEngineStats	stats;
 
 	/* 10 bits tell all rows apart; the texts do not vary */
 	for (size_t row = 0; row < 1024; row++)
@@ -255,11 +255,11 @@ test_figures(void **unused)
 		table_set_number(table, row, 0, (int64_t) (row * 5 % 1024) - 77);
 		table_set_bytes(table, row, 1, "gpu", 3);
 	}
-	figures = figures_of(table);
-	CHECK(figures.nrows == 1024);
-	CHECK(figures.key_bits == 10 && !figures.key_tails);
-	CHECK(figures.passes > 0 && figures.tied_rows == 0);
-	CHECK(figures.peak_bytes > 1024 * 32);
+	stats = figures_of(table);
+	CHECK(stats.nrows == 1024);
+	CHECK(stats.key_bits == 10 && !stats.key_tails);
+	CHECK(stats.passes > 0 && stats.tied_rows == 0);
+	CHECK(stats.peak_bytes > 1024 * 32);
 
 	/* texts that differ past the eighth byte decide among equal numbers */
 	for (size_t row = 0; row < 1024; row++)
@@ -270,13 +270,13 @@ test_figures(void **unused)
 		text[20] = (char) ('0' + row % 10);
 		table_set_bytes(table, row, 1, text, sizeof(text) - 1);
 	}
-	figures = figures_of(table);
-	CHECK(figures.key_bits == 9 && figures.key_tails);
-	CHECK(figures.tied_rows == 1024);
+	stats = figures_of(table);
+	CHECK(stats.key_bits == 9 && stats.key_tails);
+	CHECK(stats.tied_rows == 1024);
 
 	/* what is reported as used leaves out what no row reached */
 	table->nrows = 1;
-	CHECK(figures_of(table).peak_bytes < 8192 + GS_KEY_SORT_STATE_BYTES);
+	CHECK(figures_of(table).peak_bytes < 8192 + GS_WORD_SORT_STATE_BYTES);
 	table->nrows = 1024;
 	table_free(table);
 }
@@ -592,8 +592,8 @@ test_interrupts_of_long_prefix(void **unused)
 		record[1] = gs_tail_make((uint32_t) (first_row + 8 * nrows - this_row),
 								 len - (uint32_t) (i % 7));
 		record[2] = gs_batch_next_place(batch, 0);
-		gs_key_field_observe(&layout.fields[0], record[0]);
-		CHECK(gs_batch_has_room(batch, 8));
+		gs_key_field_update_range(&layout.fields[0], record[0]);
+		CHECK(gs_batch_has_space(batch, 8));
 		gs_batch_push(batch, 8);
 	}
 	layout.nrows = nrows;
@@ -685,7 +685,7 @@ check_tied_by(TiedRows *tied, bool descending, bool undecisive)
 		record[1] = ~(uint64_t) tied->rests[i];
 		record[layout.nwords] = gs_batch_next_place(batch, 0);
 		for (int f = 0; f < layout.nfields; f++)
-			gs_key_field_observe(&layout.fields[f], record[f]);
+			gs_key_field_update_range(&layout.fields[f], record[f]);
 		layout.nrows++;
 		gs_batch_push(batch, 16);
 	}
@@ -746,8 +746,8 @@ test_no_columns(void **unused)
 		gs_batch_push(batch, 16 + i % 40);
 	}
 	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(gs_engine_figures(engine)->method == GS_METHOD_PRESORTED);
-	CHECK(gs_engine_figures(engine)->key_bits == 0);
+	CHECK(gs_engine_stats(engine)->method == GS_METHOD_PRESORTED);
+	CHECK(gs_engine_stats(engine)->key_bits == 0);
 	for (size_t i = 0; i < NROWS; i++)
 	{
 		CHECK(driver_fetch(engine, i, 1, rows) == 1);
@@ -826,13 +826,13 @@ test_sort_again(void **unused)
 			record = gs_batch_next_record(batch);
 			record[0] = tied.keys[i];
 			record[1] = gs_batch_next_place(batch, 0);
-			gs_key_field_observe(&layout.fields[0], record[0]);
+			gs_key_field_update_range(&layout.fields[0], record[0]);
 			layout.nrows++;
 			gs_batch_push(batch, 16);
 		}
 		CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
 		tied.ncompared = 0;
-		CHECK(gs_engine_cpu_sort_again(engine, compare_all, &tied) == GS_STATUS_OK);
+		CHECK(gs_engine_cpu_resort(engine, compare_all, &tied) == GS_STATUS_OK);
 		CHECK_MSG(tied.ncompared <= at_most[w], "%llu comparisons",
 				  (unsigned long long) tied.ncompared);
 		for (size_t i = 0; i < NROWS; i++)
@@ -845,7 +845,7 @@ test_sort_again(void **unused)
 			before = row;
 		}
 		engine->job.memory_limit = 0;
-		CHECK(gs_engine_cpu_sort_again(engine, compare_all, &tied) == GS_STATUS_FULL);
+		CHECK(gs_engine_cpu_resort(engine, compare_all, &tied) == GS_STATUS_FULL);
 		gs_engine_close(engine);
 		unit_host_end(&host);
 	}
@@ -1015,7 +1015,7 @@ typedef struct LimitFigures
 static LimitFigures
 fill(size_t limit, WidthFunction width)
 {
-	LimitFigures figures = {0};
+	LimitFigures stats = {0};
 	UnitHost	host;
 	GsKeyLayout layout;
 	GsJob		job = {0};
@@ -1038,65 +1038,65 @@ fill(size_t limit, WidthFunction width)
 	engine = gs_engine_cpu_open(&job);
 	CHECK(engine != NULL);
 
-	while (figures.nrows < 3000000)
+	while (stats.nrows < 3000000)
 	{
 		uint64_t   *record;
 
-		row_bytes = width(figures.nrows);
-		if (batch == NULL || !gs_batch_has_room(batch, row_bytes))
-			figures.load_status = gs_engine_reserve(engine, row_bytes, &batch);
-		if (figures.load_status != GS_STATUS_OK)
+		row_bytes = width(stats.nrows);
+		if (batch == NULL || !gs_batch_has_space(batch, row_bytes))
+			stats.load_status = gs_engine_reserve(engine, row_bytes, &batch);
+		if (stats.load_status != GS_STATUS_OK)
 			break;
 		record = gs_batch_next_record(batch);
-		record[0] = mix64(figures.nrows);
+		record[0] = mix64(stats.nrows);
 		if (!layout.keys_only)
 			record[1] = gs_batch_next_place(batch, 0);
-		gs_key_field_observe(&layout.fields[0], record[0]);
+		gs_key_field_update_range(&layout.fields[0], record[0]);
 		layout.nrows++;
 		gs_batch_push(batch, row_bytes);
-		figures.nrows++;
-		figures.used_bytes += row_bytes + record_bytes + GS_KEY_SORT_ROW_BYTES;
+		stats.nrows++;
+		stats.used_bytes += row_bytes + record_bytes + GS_WORD_SORT_ROW_BYTES;
 	}
 
 	/*
 	 * It was not refused too early: one more row and its words would not have
 	 * fitted, nor perhaps the longer list of batches for it.
 	 */
-	if (figures.load_status == GS_STATUS_FULL)
-		CHECK_MSG(host.held_bytes + gs_key_sort_bytes(figures.nrows + 1) +
+	if (stats.load_status == GS_STATUS_FULL)
+		CHECK_MSG(host.held_bytes + gs_word_sort_bytes(stats.nrows + 1) +
 				  GS_ALIGN_ROW(row_bytes) + record_bytes +
 				  (host.nlive > 8 ? 2 * host.nlive * sizeof(GsBatch) : 0) > limit,
 				  "full at %zu bytes and %zu rows, with a limit of %zu",
-				  host.held_bytes, figures.nrows, limit);
+				  host.held_bytes, stats.nrows, limit);
 	allocated = host.nlive;
 	held = host.held_bytes;
-	figures.sort_status = gs_engine_sort(engine);
-	figures.peak = host.peak_bytes;
-	figures.reported_peak = gs_engine_figures(engine)->peak_bytes;
-	if (figures.sort_status == GS_STATUS_FULL)
+	stats.sort_status = gs_engine_sort(engine);
+	stats.peak = host.peak_bytes;
+	stats.reported_peak = gs_engine_stats(engine)->peak_bytes;
+	if (stats.sort_status == GS_STATUS_FULL)
 	{
 		CHECK(host.nlive == allocated && host.held_bytes == held);
-		CHECK(held + gs_key_sort_bytes(figures.nrows) > limit);
+		CHECK(held + gs_word_sort_bytes(stats.nrows) > limit);
 	}
 	else
 	{
-		CHECK(figures.sort_status == GS_STATUS_OK);
+		CHECK(stats.sort_status == GS_STATUS_OK);
 
 		/* the words came; keys that are rows stand in them, the batches went */
-		if (layout.keys_only && figures.nrows > 0)
+		if (layout.keys_only && stats.nrows > 0)
 			CHECK(host.nlive <= 3);
 		else
-			CHECK(host.nlive == allocated + (figures.nrows > 0));
+			CHECK(host.nlive == allocated + (stats.nrows > 0));
 
 		/* the books of the engine are right, but for memory nobody touched */
-		CHECK_MSG(figures.reported_peak >= figures.used_bytes &&
-				  figures.reported_peak <= figures.peak + 64,
-				  "%zu bytes used, peak %zu, reported %zu", figures.used_bytes,
-				  figures.peak, figures.reported_peak);
+		CHECK_MSG(stats.reported_peak >= stats.used_bytes &&
+				  stats.reported_peak <= stats.peak + 64,
+				  "%zu bytes used, peak %zu, reported %zu", stats.used_bytes,
+				  stats.peak, stats.reported_peak);
 	}
 	gs_engine_close(engine);
 	unit_host_end(&host);
-	return figures;
+	return stats;
 }
 
 static void
@@ -1104,18 +1104,18 @@ check_limit(const char *name, WidthFunction width, bool even)
 {
 	for (size_t limit = (size_t) 64 << 10; limit <= (size_t) 64 << 20; limit *= 4)
 	{
-		LimitFigures figures = fill(limit, width);
+		LimitFigures stats = fill(limit, width);
 
 		unit_case("%s rows, limit %zu", name, limit);
 		print_message("# %-7s limit %8zu: %7zu rows, %5.1f %% used, peak %5.1f %%, "
-					  "reported %5.1f %%%s\n", name, limit, figures.nrows,
-					  100.0 * (double) figures.used_bytes / (double) limit,
-					  100.0 * (double) figures.peak / (double) limit,
-					  100.0 * (double) figures.reported_peak / (double) limit,
-					  figures.sort_status == GS_STATUS_FULL ? ", full in the sort" : "");
-		CHECK(figures.load_status == GS_STATUS_FULL || figures.nrows == 3000000);
-		CHECK(figures.sort_status == GS_STATUS_OK || !even);
-		CHECK_MSG(figures.peak <= limit, "%zu bytes held", figures.peak);
+					  "reported %5.1f %%%s\n", name, limit, stats.nrows,
+					  100.0 * (double) stats.used_bytes / (double) limit,
+					  100.0 * (double) stats.peak / (double) limit,
+					  100.0 * (double) stats.reported_peak / (double) limit,
+					  stats.sort_status == GS_STATUS_FULL ? ", full in the sort" : "");
+		CHECK(stats.load_status == GS_STATUS_FULL || stats.nrows == 3000000);
+		CHECK(stats.sort_status == GS_STATUS_OK || !even);
+		CHECK_MSG(stats.peak <= limit, "%zu bytes held", stats.peak);
 	}
 	unit_case("%s", "");
 }
@@ -1147,12 +1147,12 @@ test_limit_tiny(void **unused)
 {
 	for (size_t limit = 0; limit < 40000; limit += 61)
 	{
-		LimitFigures figures = fill(limit, limit & 1 ? narrow_rows : no_rows);
+		LimitFigures stats = fill(limit, limit & 1 ? narrow_rows : no_rows);
 
 		unit_case("limit %zu", limit);
-		CHECK(figures.load_status == GS_STATUS_FULL);
-		CHECK(figures.sort_status == GS_STATUS_OK);
-		CHECK(figures.nrows == 0 || figures.peak <= limit);
+		CHECK(stats.load_status == GS_STATUS_FULL);
+		CHECK(stats.sort_status == GS_STATUS_OK);
+		CHECK(stats.nrows == 0 || stats.peak <= limit);
 	}
 	unit_case("%s", "");
 }
@@ -1239,12 +1239,12 @@ check_many_batches(size_t nrows, uint64_t fail_at)
 		record = gs_batch_next_record(batch);
 		record[0] = row;
 		record[1] = gs_batch_next_place(batch, 0);
-		gs_key_field_observe(&layout.fields[0], row);
+		gs_key_field_update_range(&layout.fields[0], row);
 		layout.nrows++;
 		gs_batch_push(batch, row_bytes);
 	}
 	CHECK(host.nlive >= nrows);
-	CHECK(gs_engine_figures(engine)->peak_bytes <= host.peak_bytes);
+	CHECK(gs_engine_stats(engine)->peak_bytes <= host.peak_bytes);
 	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
 	CHECK(driver_fetch(engine, 0, nrows, rows) == nrows);
 	for (size_t i = 0; i < nrows; i++)
@@ -1396,12 +1396,12 @@ test_numbering_limit(void **unused)
 		status = gs_engine_reserve(engine, row_bytes, &batch);
 		if (status != GS_STATUS_OK)
 			break;
-		CHECK(gs_batch_has_room(batch, row_bytes));
+		CHECK(gs_batch_has_space(batch, row_bytes));
 		memcpy(gs_batch_next_row(batch), &(uint32_t){(uint32_t) nrows}, 4);
 		record = gs_batch_next_record(batch);
 		record[0] = mix64(nrows / 4);	/* four rows tie */
 		record[1] = gs_batch_next_place(batch, 0);
-		gs_key_field_observe(&layout.fields[0], record[0]);
+		gs_key_field_update_range(&layout.fields[0], record[0]);
 		layout.nrows++;
 		gs_batch_push(batch, row_bytes);
 		nrows++;
@@ -1415,7 +1415,7 @@ test_numbering_limit(void **unused)
 	CHECK(status == GS_STATUS_FULL);
 	CHECK_MSG(nrows >= 40 * 4080, "%zu rows", nrows);
 	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(engine->figures.nrows == nrows);
+	CHECK(engine->stats.nrows == nrows);
 	rows = malloc(sizeof(void *) * nrows);
 	CHECK(rows != NULL);
 	CHECK(driver_fetch(engine, 0, nrows, rows) == nrows);
@@ -1457,15 +1457,15 @@ static void
 keep_first(Driver *driver, const uint32_t *order, size_t bound)
 {
 	const GsBatch *batch = NULL;
-	size_t		slot = SIZE_MAX;
+	size_t		entry = SIZE_MAX;
 	uint32_t	last = row_in_order(driver, order, bound - 1);
 
-	CHECK(gs_engine_cpu_keep_first(driver->engine, bound, &batch, &slot) == GS_STATUS_OK);
-	CHECK(slot < batch->nrows);
+	CHECK(gs_engine_cpu_keep_first(driver->engine, bound, &batch, &entry) == GS_STATUS_OK);
+	CHECK(entry < batch->nrows);
 	CHECK(table_row_is(driver->table, last, &driver->layout,
-					   gs_batch_pushed(batch, &driver->layout, slot)));
+					   gs_batch_pushed(batch, &driver->layout, entry)));
 	CHECK(driver->table->keys_only ||
-		  table_row_number(gs_batch_pushed(batch, &driver->layout, slot)) == last);
+		  table_row_number(gs_batch_pushed(batch, &driver->layout, entry)) == last);
 	driver->batch = NULL;
 }
 
@@ -1476,7 +1476,7 @@ check_first(Driver *driver, const uint32_t *order, size_t bound, size_t nrows)
 	const TestTable *table = driver->table;
 
 	CHECK(gs_engine_sort(driver->engine) == GS_STATUS_OK);
-	CHECK(gs_engine_figures(driver->engine)->nrows == nrows);
+	CHECK(gs_engine_stats(driver->engine)->nrows == nrows);
 	for (size_t i = 0; i < bound && i < nrows; i++)
 	{
 		const void *row;
@@ -1494,7 +1494,7 @@ check_rest(Driver *driver, size_t nrows)
 	const GsBatch *batch;
 	int64_t		last = -1;
 
-	CHECK(gs_engine_drain(driver->engine) == GS_STATUS_OK);
+	CHECK(gs_engine_return_input(driver->engine) == GS_STATUS_OK);
 	for (;;)
 	{
 		CHECK(gs_engine_next_batch(driver->engine, &batch) == GS_STATUS_OK);
@@ -1588,11 +1588,11 @@ test_keep_first_in_limit(void **unused)
 		if (status != GS_STATUS_OK)
 		{
 			const GsBatch *batch;
-			size_t		slot;
+			size_t		entry;
 
 			CHECK(status == GS_STATUS_FULL && nrows > 100);
 			host.fail_at = host.nallocations + 1 + dice_below(&dice, 3);
-			if (gs_engine_cpu_keep_first(driver.engine, 100, &batch, &slot) == GS_STATUS_OOM)
+			if (gs_engine_cpu_keep_first(driver.engine, 100, &batch, &entry) == GS_STATUS_OOM)
 			{
 				host.fail_at = 0;
 				keep_first(&driver, order, 100);
@@ -1605,7 +1605,7 @@ test_keep_first_in_limit(void **unused)
 		}
 	}
 	CHECK_MSG(nrounds > 5, "%d rounds", nrounds);
-	CHECK(gs_engine_figures(driver.engine)->peak_bytes <= limit);
+	CHECK(gs_engine_stats(driver.engine)->peak_bytes <= limit);
 	check_first(&driver, order, 100, nrows);
 	driver_close(&driver);
 	unit_host_end(&host);

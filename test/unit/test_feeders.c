@@ -31,7 +31,7 @@ typedef struct Participant
 	size_t		first;			/* of its rows */
 	size_t		end;
 	bool		full;			/* it can push no more */
-	bool		fed;
+	bool		producer_done;
 	size_t		ntaken;			/* rows that the device has, once it is fed or sorted */
 } Participant;
 
@@ -41,7 +41,7 @@ typedef struct Sharing
 	Dice	   *dice;
 	UnitHost	host;
 	int			nparticipants;
-	int			owner;			/* which of them */
+	int			consumer;			/* which of them */
 	Participant participants[MAX_PARTICIPANTS];
 } Sharing;
 
@@ -87,33 +87,33 @@ begin_driver(Sharing *sharing, Participant *participant, GsJob *job)
 static void
 open_owner(Sharing *sharing, uint64_t memory)
 {
-	Participant *owner = &sharing->participants[sharing->owner];
-	GsServiceOptions options = {
+	Participant *consumer = &sharing->participants[sharing->consumer];
+	GsGpuOptions options = {
 		.algorithm = (int) dice_below(sharing->dice, 3),
 		.shared = true,
-		.participant = owner->number
+		.participant = consumer->number
 	};
 	GsJob		job;
 
-	owner->link = unit_link_open(2 * SLOT_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
+	consumer->link = unit_link_open(2 * SLOT_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
 								 memory);
-	begin_driver(sharing, owner, &job);
-	CHECK(gs_engine_service_open(&job, &owner->link->base, &options,
-								 &owner->driver.engine) == GS_STATUS_OK);
+	begin_driver(sharing, consumer, &job);
+	CHECK(gs_engine_gpu_open(&job, &consumer->link->base, &options,
+								 &consumer->driver.engine) == GS_STATUS_OK);
 }
 
 static GsStatus
 open_feeder(Sharing *sharing, Participant *feeder)
 {
-	Participant *owner = &sharing->participants[sharing->owner];
+	Participant *consumer = &sharing->participants[sharing->consumer];
 	GsJob		job;
 
-	feeder->link = unit_link_open_feeder(owner->link, SLOT_BYTES,
+	feeder->link = unit_link_open_feeder(consumer->link, SLOT_BYTES,
 										 1 + (uint32_t) dice_below(sharing->dice, 6));
 	feeder->link->slow = feeder->waits;
 	begin_driver(sharing, feeder, &job);
-	return gs_engine_service_join(&job, &feeder->link->base,
-								  gs_engine_service_ticket(owner->driver.engine),
+	return gs_engine_gpu_join(&job, &feeder->link->base,
+								  gs_engine_gpu_token(consumer->driver.engine),
 								  feeder->number, &feeder->driver.engine);
 }
 
@@ -125,18 +125,18 @@ begin(Sharing *sharing, const TestTable *table, Dice *dice, uint64_t memory)
 	sharing->dice = dice;
 	unit_host_init(&sharing->host);
 	sharing->nparticipants = 1 + (int) dice_below(dice, MAX_PARTICIPANTS);
-	sharing->owner = (int) dice_below(dice, (uint64_t) sharing->nparticipants);
+	sharing->consumer = (int) dice_below(dice, (uint64_t) sharing->nparticipants);
 	share_out_rows(sharing);
 	open_owner(sharing, memory);
 	for (int i = 0; i < sharing->nparticipants; i++)
-		if (i != sharing->owner)
+		if (i != sharing->consumer)
 			CHECK(open_feeder(sharing, &sharing->participants[i]) == GS_STATUS_OK);
 }
 
 static Participant *
 owner_of(Sharing *sharing)
 {
-	return &sharing->participants[sharing->owner];
+	return &sharing->participants[sharing->consumer];
 }
 
 /* Closes all engines, in any order. */
@@ -153,7 +153,7 @@ end(Sharing *sharing)
 			driver_close(&sharing->participants[n].driver);
 	}
 	for (int i = 0; i < sharing->nparticipants; i++)
-		if (i != sharing->owner)
+		if (i != sharing->consumer)
 			unit_link_close(sharing->participants[i].link);
 	unit_link_close(owner_of(sharing)->link);
 	unit_host_end(&sharing->host);
@@ -166,17 +166,17 @@ static void
 end_feed(Participant *feeder)
 {
 	uint64_t	nrows;
-	GsStatus	status = gs_engine_end_feed(feeder->driver.engine, &nrows);
+	GsStatus	status = gs_engine_end_producer(feeder->driver.engine, &nrows);
 
 	if (status == GS_STATUS_FULL)
 	{
 		CHECK(nrows == 0);
-		status = gs_engine_end_feed(feeder->driver.engine, &nrows);
+		status = gs_engine_end_producer(feeder->driver.engine, &nrows);
 	}
 	CHECK_MSG(status == GS_STATUS_OK, "status %d", (int) status);
 	CHECK(nrows <= feeder->driver.npushed - feeder->first);
 	feeder->ntaken = (size_t) nrows;
-	feeder->fed = true;
+	feeder->producer_done = true;
 }
 
 /* Pushes some rows of any participant; false if nobody has any left. */
@@ -191,7 +191,7 @@ push_some(Sharing *sharing)
 		Participant *participant = &sharing->participants[n];
 		Driver	   *driver = &participant->driver;
 
-		if (participant->fed || participant->full)
+		if (participant->producer_done || participant->full)
 			continue;
 		for (uint64_t k = 1 + dice_below(sharing->dice, 300);
 			 k > 0 && driver->npushed < participant->end && !participant->full; k--)
@@ -202,7 +202,7 @@ push_some(Sharing *sharing)
 			participant->full = status == GS_STATUS_FULL;
 		}
 		participant->full |= driver->npushed == participant->end;
-		if (participant->full && n != sharing->owner)
+		if (participant->full && n != sharing->consumer)
 			end_feed(participant);
 		return true;
 	}
@@ -213,7 +213,7 @@ push_some(Sharing *sharing)
 static void
 load(Sharing *sharing)
 {
-	Participant *owner = owner_of(sharing);
+	Participant *consumer = owner_of(sharing);
 	uint64_t	nrows = 0;
 
 	while (push_some(sharing))
@@ -222,12 +222,12 @@ load(Sharing *sharing)
 	{
 		const Participant *feeder = &sharing->participants[i];
 
-		if (i == sharing->owner)
+		if (i == sharing->consumer)
 			continue;
-		gs_key_layout_merge(&owner->driver.layout, &feeder->driver.layout);
+		gs_key_layout_merge(&consumer->driver.layout, &feeder->driver.layout);
 		nrows += feeder->ntaken;
 	}
-	gs_engine_service_expect(owner->driver.engine, nrows);
+	gs_engine_gpu_expect(consumer->driver.engine, nrows);
 }
 
 /* --------------------------------------------------------------------- order */
@@ -236,18 +236,18 @@ static void
 check_table(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
-	Driver	   *owner;
+	Driver	   *consumer;
 
 	begin(&sharing, table, dice, MEMORY);
 	load(&sharing);
-	owner = &owner_of(&sharing)->driver;
-	CHECK(owner->layout.nrows == table->nrows);
-	CHECK(gs_engine_sort(owner->engine) == GS_STATUS_OK);
-	owner->npushed = table->nrows;
-	driver_check_sorted(owner, dice);
+	consumer = &owner_of(&sharing)->driver;
+	CHECK(consumer->layout.nrows == table->nrows);
+	CHECK(gs_engine_sort(consumer->engine) == GS_STATUS_OK);
+	consumer->npushed = table->nrows;
+	driver_check_sorted(consumer, dice);
 	end(&sharing);
 	for (int i = 0; i < sharing.nparticipants; i++)
-		CHECK(sharing.participants[i].fed == (i != sharing.owner));
+		CHECK(sharing.participants[i].producer_done == (i != sharing.consumer));
 }
 
 static void
@@ -304,7 +304,7 @@ is_taken(const Sharing *sharing, size_t row)
 static void
 check_taken(Sharing *sharing)
 {
-	Driver	   *owner = &owner_of(sharing)->driver;
+	Driver	   *consumer = &owner_of(sharing)->driver;
 	uint32_t   *order = table_order(sharing->table);
 	uint64_t	position = 0;
 
@@ -314,11 +314,11 @@ check_taken(Sharing *sharing)
 
 		if (!is_taken(sharing, order[i]))
 			continue;
-		CHECK(driver_fetch(owner->engine, position++, 1, &row) == 1);
-		CHECK_MSG(table_row_is(sharing->table, order[i], &owner->layout, row),
+		CHECK(driver_fetch(consumer->engine, position++, 1, &row) == 1);
+		CHECK_MSG(table_row_is(sharing->table, order[i], &consumer->layout, row),
 				  "row %u is another one, or damaged", order[i]);
 	}
-	CHECK(position == owner->engine->figures.nrows);
+	CHECK(position == consumer->engine->stats.nrows);
 	free(order);
 }
 
@@ -331,11 +331,11 @@ check_rest(Participant *participant, size_t from)
 	size_t		n = from;
 
 	while (gs_engine_next_batch(driver->engine, &batch) == GS_STATUS_OK && batch != NULL)
-		for (size_t slot = 0; slot < batch->nrows; slot++, n++)
+		for (size_t entry = 0; entry < batch->nrows; entry++, n++)
 		{
 			CHECK(n < driver->npushed);
 			CHECK(table_row_is(driver->table, n, &driver->layout,
-							   gs_batch_pushed(batch, &driver->layout, slot)));
+							   gs_batch_pushed(batch, &driver->layout, entry)));
 		}
 	return n;
 }
@@ -347,82 +347,82 @@ check_rest(Participant *participant, size_t from)
 static void
 check_drain(Sharing *sharing)
 {
-	Participant *owner = owner_of(sharing);
-	uint32_t   *drained = malloc(sizeof(uint32_t) * (sharing->table->nrows + 1));
+	Participant *consumer = owner_of(sharing);
+	uint32_t   *input_returned = malloc(sizeof(uint32_t) * (sharing->table->nrows + 1));
 	size_t		ndrained = 0;
 	size_t		at = 0;
-	size_t		own = owner->first;
+	size_t		own = consumer->first;
 	const GsBatch *batch;
 
-	CHECK(drained != NULL);
-	CHECK(gs_engine_drain(owner->driver.engine) == GS_STATUS_OK);
-	while (gs_engine_next_batch(owner->driver.engine, &batch) == GS_STATUS_OK && batch != NULL)
-		for (size_t slot = 0; slot < batch->nrows; slot++)
+	CHECK(input_returned != NULL);
+	CHECK(gs_engine_return_input(consumer->driver.engine) == GS_STATUS_OK);
+	while (gs_engine_next_batch(consumer->driver.engine, &batch) == GS_STATUS_OK && batch != NULL)
+		for (size_t entry = 0; entry < batch->nrows; entry++)
 		{
-			const void *row = gs_batch_pushed(batch, &owner->driver.layout, slot);
+			const void *row = gs_batch_pushed(batch, &consumer->driver.layout, entry);
 
 			CHECK(ndrained < sharing->table->nrows);
-			drained[ndrained] = table_row_number(row);
-			CHECK(table_row_is(sharing->table, drained[ndrained++], &owner->driver.layout, row));
+			input_returned[ndrained] = table_row_number(row);
+			CHECK(table_row_is(sharing->table, input_returned[ndrained++], &consumer->driver.layout, row));
 		}
 	for (int i = 0; i < sharing->nparticipants; i++)
 	{
 		const Participant *participant = &sharing->participants[i];
 
-		for (size_t n = 0; i != sharing->owner && n < participant->ntaken; n++)
-			CHECK(at < ndrained && drained[at++] == participant->first + n);
-		while (i == sharing->owner && at < ndrained && own < owner->end && drained[at] == own)
+		for (size_t n = 0; i != sharing->consumer && n < participant->ntaken; n++)
+			CHECK(at < ndrained && input_returned[at++] == participant->first + n);
+		while (i == sharing->consumer && at < ndrained && own < consumer->end && input_returned[at] == own)
 			at++, own++;
 	}
-	while (own < owner->driver.npushed)
-		CHECK(at < ndrained && drained[at++] == own++);
+	while (own < consumer->driver.npushed)
+		CHECK(at < ndrained && input_returned[at++] == own++);
 	CHECK(at == ndrained);
-	free(drained);
+	free(input_returned);
 }
 
 static struct
 {
 	int			of_feeders;		/* feeders of which a part was taken */
 	int			of_owners;
-	int			drained;
+	int			input_returned;
 }			parts;
 
 static void
 check_partial(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
-	Participant *owner;
+	Participant *consumer;
 	GsStatus	status = GS_STATUS_FULL;
 	bool		sorts = table->keys_only || dice_one_in(dice, 2);
 
 	begin(&sharing, table, dice, 1 + dice_below(dice, UINT64_C(1) << (20 + dice_below(dice, 6))));
 	load(&sharing);
-	owner = owner_of(&sharing);
+	consumer = owner_of(&sharing);
 	for (int i = 0; i < 2 && sorts && status == GS_STATUS_FULL; i++)
-		status = gs_engine_sort(owner->driver.engine);
+		status = gs_engine_sort(consumer->driver.engine);
 	if (status == GS_STATUS_OK)
 	{
-		owner->ntaken = (size_t) owner->driver.engine->figures.nrows;
+		consumer->ntaken = (size_t) consumer->driver.engine->stats.nrows;
 		for (int i = 0; i < sharing.nparticipants; i++)
-			if (i != sharing.owner)
-				owner->ntaken -= sharing.participants[i].ntaken;
+			if (i != sharing.consumer)
+				consumer->ntaken -= sharing.participants[i].ntaken;
 		check_taken(&sharing);
-		parts.of_owners += owner->ntaken < owner->driver.npushed - owner->first;
+		parts.of_owners += consumer->ntaken < consumer->driver.npushed - consumer->first;
 	}
 	else if (!table->keys_only)
 	{
 		CHECK(status == GS_STATUS_FULL);
 		check_drain(&sharing);
-		parts.drained++;
+		parts.input_returned++;
 	}
 	for (int i = 0; i < sharing.nparticipants; i++)
 	{
 		Participant *participant = &sharing.participants[i];
 		Driver	   *driver = &participant->driver;
 
-		if (i == sharing.owner && status != GS_STATUS_OK)
+		if (i == sharing.consumer && status != GS_STATUS_OK)
 			continue;
-		parts.of_feeders += i != sharing.owner &&
+		parts.of_feeders += i != sharing.consumer &&
 			participant->ntaken < driver->npushed - participant->first;
 		CHECK(check_rest(participant, participant->first + participant->ntaken) == driver->npushed);
 	}
@@ -443,8 +443,8 @@ test_partial(void **unused)
 	options.max_rows = 60000;
 	driver_check_tables(231000, 50, &options, check_partial);
 	print_message("# feeders %d, owners %d in part; drained %d\n",
-				  parts.of_feeders, parts.of_owners, parts.drained);
-	CHECK(parts.of_feeders > 20 && parts.of_owners > 20 && parts.drained > 20);
+				  parts.of_feeders, parts.of_owners, parts.input_returned);
+	CHECK(parts.of_feeders > 20 && parts.of_owners > 20 && parts.input_returned > 20);
 }
 
 /* ------------------------------------------------------------------ who goes */
@@ -454,16 +454,16 @@ static void
 check_feeder_goes(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
-	Participant *owner;
+	Participant *consumer;
 	Participant *gone;
 	int			nsteps = (int) dice_below(dice, 20);
 
 	begin(&sharing, table, dice, MEMORY);
-	owner = owner_of(&sharing);
+	consumer = owner_of(&sharing);
 	gone = &sharing.participants[dice_below(dice, (uint64_t) sharing.nparticipants)];
 	while (nsteps-- > 0 && push_some(&sharing))
 		;
-	if (gone != owner && !gone->fed)
+	if (gone != consumer && !gone->producer_done)
 	{
 		uint64_t	nrows;
 		size_t		fetched;
@@ -474,20 +474,20 @@ check_feeder_goes(const TestTable *table, Dice *dice)
 		else
 		{
 			gone->link->break_after = 0;
-			CHECK(gs_engine_end_feed(gone->driver.engine, &nrows) == GS_STATUS_FAILED);
+			CHECK(gs_engine_end_producer(gone->driver.engine, &nrows) == GS_STATUS_FAILED);
 		}
 		CHECK(gone->link->released && !gone->link->reusable);
-		CHECK(gs_engine_sort(owner->driver.engine) == GS_STATUS_FAILED);
-		CHECK_MSG(strstr(owner->driver.engine->figures.detail, "gone") != NULL, "%s",
-				  owner->driver.engine->figures.detail);
-		CHECK(gs_engine_fetch(owner->driver.engine, 0, 1, &row, &fetched) != GS_STATUS_OK ||
+		CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_FAILED);
+		CHECK_MSG(strstr(consumer->driver.engine->stats.detail, "gone") != NULL, "%s",
+				  consumer->driver.engine->stats.detail);
+		CHECK(gs_engine_fetch(consumer->driver.engine, 0, 1, &row, &fetched) != GS_STATUS_OK ||
 			  fetched == 0);
 		for (int i = 0; i < sharing.nparticipants; i++)
 		{
 			Participant *other = &sharing.participants[i];
 
-			if (other != owner && other != gone && !other->fed)
-				CHECK(gs_engine_end_feed(other->driver.engine, &nrows) == GS_STATUS_FAILED);
+			if (other != consumer && other != gone && !other->producer_done)
+				CHECK(gs_engine_end_producer(other->driver.engine, &nrows) == GS_STATUS_FAILED);
 		}
 	}
 	end(&sharing);
@@ -519,10 +519,10 @@ check_owner_goes(const TestTable *table, Dice *dice)
 		Participant *feeder = &sharing.participants[i];
 		uint64_t	nrows;
 
-		if (i == sharing.owner || feeder->fed)
+		if (i == sharing.consumer || feeder->producer_done)
 			continue;
-		CHECK(gs_engine_end_feed(feeder->driver.engine, &nrows) == GS_STATUS_FAILED);
-		CHECK(feeder->driver.engine->figures.detail[0] != '\0');
+		CHECK(gs_engine_end_producer(feeder->driver.engine, &nrows) == GS_STATUS_FAILED);
+		CHECK(feeder->driver.engine->stats.detail[0] != '\0');
 	}
 	end(&sharing);
 }
@@ -544,37 +544,37 @@ static void
 check_joins(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
-	Participant *owner;
+	Participant *consumer;
 	Participant feeder = {0};
 	uint64_t	nrows;
 	GsJob		job;
 
 	begin(&sharing, table, dice, MEMORY);
-	owner = owner_of(&sharing);
-	CHECK(gs_engine_service_ticket(owner->driver.engine) != 0);
+	consumer = owner_of(&sharing);
+	CHECK(gs_engine_gpu_token(consumer->driver.engine) != 0);
 
 	/* a wrong ticket; rows of another form */
 	for (int i = 0; i < 2; i++)
 	{
-		uint64_t	ticket = gs_engine_service_ticket(owner->driver.engine) + (i == 0);
+		uint64_t	token = gs_engine_gpu_token(consumer->driver.engine) + (i == 0);
 
-		feeder.link = unit_link_open_feeder(owner->link, SLOT_BYTES, 2);
+		feeder.link = unit_link_open_feeder(consumer->link, SLOT_BYTES, 2);
 		begin_driver(&sharing, &feeder, &job);
 		if (i == 1)
 			feeder.driver.layout.nwords++;
-		CHECK(gs_engine_service_join(&job, &feeder.link->base, ticket, 1,
+		CHECK(gs_engine_gpu_join(&job, &feeder.link->base, token, 1,
 									 &feeder.driver.engine) == GS_STATUS_FULL);
-		CHECK(feeder.driver.engine->figures.full != NULL);
+		CHECK(feeder.driver.engine->stats.full != NULL);
 		driver_close(&feeder.driver);
 		CHECK(feeder.link->reusable);
 		unit_link_close(feeder.link);
 	}
 
 	/* batches that are too large to come back */
-	feeder.link = unit_link_open_feeder(owner->link, 3 * SLOT_BYTES, 2);
+	feeder.link = unit_link_open_feeder(consumer->link, 3 * SLOT_BYTES, 2);
 	begin_driver(&sharing, &feeder, &job);
-	CHECK(gs_engine_service_join(&job, &feeder.link->base,
-								 gs_engine_service_ticket(owner->driver.engine), 1,
+	CHECK(gs_engine_gpu_join(&job, &feeder.link->base,
+								 gs_engine_gpu_token(consumer->driver.engine), 1,
 								 &feeder.driver.engine) == GS_STATUS_FULL);
 	driver_close(&feeder.driver);
 	unit_link_close(feeder.link);
@@ -583,17 +583,17 @@ check_joins(const TestTable *table, Dice *dice)
 	feeder.waits = true;
 	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_OK);
 	feeder.waits = false;
-	CHECK(gs_engine_end_feed(feeder.driver.engine, &nrows) == GS_STATUS_OK && nrows == 0);
+	CHECK(gs_engine_end_producer(feeder.driver.engine, &nrows) == GS_STATUS_OK && nrows == 0);
 	driver_close(&feeder.driver);
 	CHECK(feeder.link->reusable);
 	unit_link_close(feeder.link);
 	load(&sharing);
-	CHECK(gs_engine_sort(owner->driver.engine) == GS_STATUS_OK);
+	CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_OK);
 	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_FULL);
 	driver_close(&feeder.driver);
 	unit_link_close(feeder.link);
-	owner->driver.npushed = table->nrows;
-	driver_check_sorted(&owner->driver, dice);
+	consumer->driver.npushed = table->nrows;
+	driver_check_sorted(&consumer->driver, dice);
 	end(&sharing);
 }
 

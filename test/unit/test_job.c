@@ -117,19 +117,19 @@ test_figures(void **unused)
 			table_set_number(table, (size_t) i, 1, i % 2 == 0 ? INT64_MIN : INT64_MAX);
 		}
 		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 2));
 		CHECK(client_load(&client, NULL));
 		CHECK(client_sort(&client, GS_ALGORITHM_AUTO));
-		assert_int_equal(client.figures.nrows, nrows);
-		assert_int_equal(client.figures.algorithm, GS_ALGORITHM_RADIX);
-		assert_int_equal(client.figures.key_bits, gs_bit_width((uint64_t) distinct - 1) + 64);
-		assert_int_equal(client.figures.key_tails, 0);
-		assert_int_equal(client.figures.passes, 6);
-		assert_int_equal(client.figures.tied_rows, distinct < nrows ? nrows : 0);
+		assert_int_equal(client.result.nrows, nrows);
+		assert_int_equal(client.result.algorithm, GS_ALGORITHM_RADIX);
+		assert_int_equal(client.result.key_bits, gs_bit_width((uint64_t) distinct - 1) + 64);
+		assert_int_equal(client.result.key_tails, 0);
+		assert_int_equal(client.result.passes, 6);
+		assert_int_equal(client.result.tied_rows, distinct < nrows ? nrows : 0);
 
 		/* what only ties took, twice 16 bytes each, is back */
-		CHECK(client.figures.device_bytes >=
-			  gs_slab_used(service.pool) + 2 * 16 * client.figures.tied_rows);
+		CHECK(client.result.device_bytes >=
+			  gs_device_pool_used(service.pool) + 2 * 16 * client.result.tied_rows);
 		client_close(&client);
 		service_stop(&service);
 		table_free(table);
@@ -145,9 +145,9 @@ test_no_rows(void **unused)
 	Client		client;
 
 	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 2));
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
-	CHECK(client.sorted && client.figures.nrows == 0);
+	CHECK(client.sorted && client.result.nrows == 0);
 	client_fetch(&client, 0);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);
@@ -177,7 +177,7 @@ test_many_jobs(void **unused)
 	for (int i = 0; i < NCLIENTS; i++)
 	{
 		tables[i] = table_of_seed(80000 + (uint64_t) i, &options, &dice);
-		CHECK(client_open(&clients[i], &service, tables[i], GS_MIN_SLOT_BYTES, 3));
+		CHECK(client_open(&clients[i], &service, tables[i], GS_MIN_BUFFER_BYTES, 3));
 	}
 	for (int round = 0; round < 30; round++)
 	{
@@ -208,7 +208,7 @@ test_many_jobs(void **unused)
 		client_fetch(&clients[which], 0);
 		client_check_batches(&clients[which], 0, INT32_MAX);
 		client_close(&clients[which]);
-		CHECK(client_open(&clients[which], &service, tables[which], GS_MIN_SLOT_BYTES, 3));
+		CHECK(client_open(&clients[which], &service, tables[which], GS_MIN_BUFFER_BYTES, 3));
 	}
 	for (int i = 0; i < NCLIENTS; i++)
 	{
@@ -238,7 +238,7 @@ test_drain_of_load(void **unused)
 		options.keys_only = seed % 3 == 0;
 		table = table_of_seed(seed, &options, &dice);
 		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES,
+		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES,
 						  2 + (uint32_t) dice_below(&dice, 5)));
 		CHECK(client_load(&client, &dice));
 		client_check_drain(&client);
@@ -265,7 +265,7 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 	Client		client;
 	Outcome		outcome = OUTCOME_SORTED;
 
-	CHECK(client_open(&client, service, table, GS_MIN_SLOT_BYTES, 4));
+	CHECK(client_open(&client, service, table, GS_MIN_BUFFER_BYTES, 4));
 	if (!client_load(&client, dice))
 	{
 		/* a client says this before it has heard; it is too late */
@@ -302,9 +302,9 @@ test_too_many_rows(void **unused)
 	options.keys_only = true;
 	table = table_of_seed(95000, &options, &dice);
 	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
 	CHECK(client_load(&client, NULL));
-	gs_feed_batch_filled(gs_job_owner(client.job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
+	gs_producer_batch_filled(gs_job_consumer(client.job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
 	CHECK(client.failed && client.failure == GS_FAILED_MEMORY);
 	client_check_drain(&client);
 	client_close(&client);
@@ -433,32 +433,32 @@ test_after_full(void **unused)
 	TestTable  *table = table_make_empty(kinds, 1, 200000);
 	Service		service;
 	Client		client;
-	uint32_t	slot = 0;
+	uint32_t	buffer = 0;
 
 	for (size_t row = 0; row < table->nrows; row++)
 		table_set_number(table, row, 0, (int64_t) row);
 	service_start(&service, (uint64_t) 4 << 20, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 4));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 4));
 	CHECK(!client_load(&client, NULL) && client.failure == GS_FAILED_MEMORY);
 	while (gs_job_busy(client.job))
 		client_poll(&client);
-	while (client.slots[slot] != SLOT_MINE)
-		slot++;
-	client.slots[slot] = SLOT_FILLED;
-	gs_feed_batch_filled(gs_job_owner(client.job), slot, 1, 24);
+	while (client.buffers[buffer] != SLOT_MINE)
+		buffer++;
+	client.buffers[buffer] = SLOT_FILLED;
+	gs_producer_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);
-	CHECK(client.slots[slot] == SLOT_FILLED && !client.sorted);
+	CHECK(client.buffers[buffer] == SLOT_FILLED && !client.sorted);
 
 	/* what it took can be sorted */
-	client.slots[slot] = SLOT_MINE;
+	client.buffers[buffer] = SLOT_MINE;
 	client.failed = false;
 	client.npushed = client.nuploaded;
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, true, &client.layout);
 	while (!client.sorted)
 		client_poll(&client);
-	CHECK(client.figures.nrows == client.nuploaded && client.nuploaded > 0);
+	CHECK(client.result.nrows == client.nuploaded && client.nuploaded > 0);
 	client_close(&client);
 	service_stop(&service);
 	table_free(table);
@@ -475,7 +475,7 @@ close_after(const TestTable *table, int npolls)
 	bool		ended = true;
 
 	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 4));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 4));
 	if (client_load(&client, NULL))
 		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	for (int i = 0; i < npolls && ended; i++)
@@ -529,9 +529,9 @@ test_close_of_load(void **unused)
 	options.ncolumns = 1;
 	table = table_of_seed(130000, &options, &dice);
 	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
 	client_close(&client);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
 	CHECK(client_load(&client, NULL));
 	CHECK(gs_job_busy(client.job));
 	CHECK(client.npushed > client.filled[0].nrows);
@@ -539,9 +539,9 @@ test_close_of_load(void **unused)
 	/* the device reads the ring yet */
 	CHECK(!gs_job_close(client.job));
 	client_close(&client);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
 	CHECK(client_load(&client, &dice));
-	gs_job_drain(client.job);
+	gs_job_return_input(client.job);
 	client_poll(&client);
 	client_close(&client);
 	service_stop(&service);
@@ -554,9 +554,9 @@ static void
 test_device_breaks(void **unused)
 {
 	static const char *const ops[] = {
-		"mark", "reached", "copy_in", "copy_out", "pack", "sort_words", "same_words",
+		"record_fence", "passed_fence", "copy_in", "copy_out", "pack", "sort_words", "same_words",
 		"same_keys", "same_tails", "count_ties", "list_ties", "tie_keys", "sort_ties",
-		"sort_tails", "place_ties", "row_ends", "cut", "gather", "gather_keys"
+		"sort_tails", "place_ties", "row_end_offsets", "find_boundaries", "gather", "gather_keys"
 	};
 	TableOptions options = table_defaults;
 	int			nfailed[sizeof(ops) / sizeof(ops[0])] = {0};
@@ -582,7 +582,7 @@ test_device_breaks(void **unused)
 			snprintf(fault, sizeof(fault), "%s:%d:fail", ops[i],
 					 seed % 3 == 0 ? 1 + (int) dice_below(&dice, 20) : 1);
 			service_start(&service, 0, fault);
-			CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 4));
+			CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 4));
 			if (client_load(&client, &dice) && client_sort(&client, GS_ALGORITHM_AUTO))
 			{
 				client_fetch(&client, 0);
@@ -611,7 +611,7 @@ test_device_breaks(void **unused)
 static void
 test_device_breaks_at_close(void **unused)
 {
-	static const char *const faults[] = {"mark:2:fail", "reached:1:fail"};
+	static const char *const faults[] = {"record_fence:2:fail", "passed_fence:1:fail"};
 	TableOptions options = table_defaults;
 	Dice		dice;
 	TestTable  *table;
@@ -625,12 +625,12 @@ test_device_breaks_at_close(void **unused)
 		Client		client;
 
 		service_start(&service, 0, faults[i]);
-		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 8));
+		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
 		CHECK(client_load(&client, NULL));
 		CHECK(gs_job_close(client.job));
 		CHECK(!client.failed);
 		CHECK(service.device->error[0] != '\0');
-		free(client.ring.base);
+		free(client.buffer_pool.base);
 		service_stop(&service);
 	}
 	unit_case("%s", "");
@@ -646,10 +646,10 @@ test_open_fails(void **unused)
 	Client		client;
 
 	service_start(&service, 0, "stream_open:1:fail");
-	CHECK(!client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+	CHECK(!client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 2));
 	service_stop(&service);
 	service_start(&service, 0, "allocate_host:1:none");
-	CHECK(!client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 2));
+	CHECK(!client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 2));
 	service_stop(&service);
 	table_free(table);
 }
@@ -665,8 +665,8 @@ tamper_with_records(Client *client, const GsBatch *batch)
 
 	for (int i = 0; i < 3; i++)
 	{
-		size_t		slot = dice_below(dice, batch->nrows);
-		uint64_t   *word = (uint64_t *) gs_batch_record(batch, slot) + dice_below(dice, nwords);
+		size_t		buffer = dice_below(dice, batch->nrows);
+		uint64_t   *word = (uint64_t *) gs_batch_record(batch, buffer) + dice_below(dice, nwords);
 
 		switch (dice_below(dice, 4))
 		{
@@ -698,9 +698,9 @@ check_any_order(Client *client)
 		GsBatchReady ready = client_take_batch(client);
 
 		CHECK(ready.position == next && ready.nrows > 0);
-		CHECK(ready.rows_bytes <= client->ring.slot_bytes);
+		CHECK(ready.rows_bytes <= client->buffer_pool.buffer_bytes);
 		next += ready.nrows;
-		client_release(client, ready.slot);
+		client_release(client, ready.buffer);
 	}
 	CHECK(next == client->npushed);
 }
@@ -726,7 +726,7 @@ test_hostile_records(void **unused)
 		options.kind = seed % 3 != 0 && !options.keys_only ? TEST_BYTEA : -1;
 		table = table_of_seed(seed, &options, &dice);
 		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
 		client.tamper = tamper_with_records;
 		client.tamper_dice = &dice;
 		CHECK(client_load(&client, &dice));
@@ -840,7 +840,7 @@ test_hostile_layouts(void **unused)
 		options.ncolumns = 1 + (int) (seed % 5);
 		table = table_of_seed(seed, &options, &dice);
 		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
 		CHECK(client_load(&client, NULL));
 		for (int i = 1 + (int) dice_below(&dice, 3); i > 0; i--)
 		{
@@ -888,8 +888,8 @@ make_layout(GsKeyLayout *layout)
 	layout->nrows = 10;
 	for (int i = 0; i < 3; i++)
 	{
-		gs_key_field_observe(&layout->fields[i], 3);
-		gs_key_field_observe(&layout->fields[i], 9);
+		gs_key_field_update_range(&layout->fields[i], 3);
+		gs_key_field_update_range(&layout->fields[i], 9);
 	}
 }
 
@@ -975,7 +975,7 @@ test_layout_rules(void **unused)
 	gs_key_layout_add_column(&good, false, false);
 	gs_key_layout_add_field(&good, 64, GS_CANONICAL_NONE);
 	good.nrows = 2;
-	gs_key_field_observe(&good.fields[0], 1);
+	gs_key_field_update_range(&good.fields[0], 1);
 	good.keys_only = true;
 	CHECK(gs_job_layout_is_valid(&good, 1, true));
 	layout = good;
@@ -1005,7 +1005,7 @@ test_layout_of_other_rows(void **unused)
 	options.keys_only = true;
 	table = table_of_seed(170000, &options, &dice);
 	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
 	CHECK(client_load(&client, NULL));
 	client.layout.nrows--;
 	CHECK(!client_sort(&client, GS_ALGORITHM_AUTO));
@@ -1021,7 +1021,7 @@ static void
 test_row_too_long(void **unused)
 {
 	const TestKind kinds[] = {TEST_BYTEA};
-	const uint32_t most = GS_MAX_ROW_BYTES(GS_MIN_SLOT_BYTES) - 8;	/* less the row's header */
+	const uint32_t most = GS_MAX_ROW_BYTES(GS_MIN_BUFFER_BYTES) - 8;	/* less the row's header */
 	unsigned char *bytes = calloc(1, most + 1);
 
 	CHECK(bytes != NULL);
@@ -1034,7 +1034,7 @@ test_row_too_long(void **unused)
 		for (size_t row = 0; row < 3; row++)
 			table_set_bytes(table, row, 0, bytes, row == 1 ? len : 10);
 		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_SLOT_BYTES, 3));
+		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
 		CHECK(client_load(&client, NULL));
 		if (client_sort(&client, GS_ALGORITHM_AUTO))
 		{
@@ -1070,14 +1070,14 @@ test_largest_layout(void **unused)
 	layout.nrows = 3;
 	for (int i = 0; i < layout.nfields; i++)
 	{
-		gs_key_field_observe(&layout.fields[i], 0);
-		gs_key_field_observe(&layout.fields[i], UINT64_MAX);
+		gs_key_field_update_range(&layout.fields[i], 0);
+		gs_key_field_update_range(&layout.fields[i], UINT64_MAX);
 	}
 	assert_true(gs_job_layout_is_valid(&layout, GS_MAX_FIELDS, false));
-	for (int bits = GS_MIN_LEVEL_BITS; bits <= 64; bits++)
+	for (int bits = GS_MIN_KEY_CHUNK_BITS; bits <= 64; bits++)
 	{
 		gs_key_packing_init(&packing, &layout, bits);
-		CHECK(packing.nlevels <= GS_MAX_LEVELS && packing.npieces <= GS_MAX_PIECES &&
+		CHECK(packing.nchunks <= GS_MAX_KEY_CHUNKS && packing.npieces <= GS_MAX_PIECES &&
 			  packing.ncomponents <= GS_MAX_COMPONENTS);
 	}
 	assert_false(gs_job_layout_is_valid(&layout, GS_MAX_FIELDS - 1, false));

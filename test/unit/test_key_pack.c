@@ -41,9 +41,9 @@ check_squeeze(uint64_t value, uint64_t varying)
 {
 	uint64_t	expected = squeeze_naive(value, varying);
 
-	CHECK_MSG(gs_squeeze_portable(value, varying) == expected, "portable: %llx by %llx",
+	CHECK_MSG(gs_extract_bits_portable(value, varying) == expected, "portable: %llx by %llx",
 			  (unsigned long long) value, (unsigned long long) varying);
-	CHECK_MSG(gs_squeeze_function() (value, varying) == expected, "chosen: %llx by %llx",
+	CHECK_MSG(gs_extract_bits_function() (value, varying) == expected, "chosen: %llx by %llx",
 			  (unsigned long long) value, (unsigned long long) varying);
 }
 
@@ -231,7 +231,7 @@ test_tail_word(void **unused)
  * first to last without gap or overlap, and every level is as full as it may be.
  */
 static void
-check_levels(const GsKeyPacking *packing, int level_bits)
+check_levels(const GsKeyPacking *packing, int chunk_bits)
 {
 	int			component = 0;
 	int			bits_left;
@@ -239,27 +239,27 @@ check_levels(const GsKeyPacking *packing, int level_bits)
 	int			npieces = 0;
 
 	CHECK(packing->ncomponents <= GS_MAX_COMPONENTS);
-	CHECK(packing->nlevels <= GS_MAX_LEVELS);
+	CHECK(packing->nchunks <= GS_MAX_KEY_CHUNKS);
 	CHECK(packing->npieces <= GS_MAX_PIECES);
 	bits_left = packing->ncomponents > 0 ? packing->components[0].bits : 0;
-	for (int i = 0; i < packing->nlevels; i++)
+	for (int i = 0; i < packing->nchunks; i++)
 	{
-		const GsLevel *level = &packing->levels[i];
+		const GsKeyChunk *chunk = &packing->chunks[i];
 		int			bits = 0;
 
-		CHECK(level->first_piece == npieces);
-		if (level->is_tail)
+		CHECK(chunk->first_piece == npieces);
+		if (chunk->is_tail)
 		{
-			CHECK(level->npieces == 0 && level->bits == 0);
-			CHECK(level->tail_component == component && bits_left == 0);
+			CHECK(chunk->npieces == 0 && chunk->bits == 0);
+			CHECK(chunk->tail_component == component && bits_left == 0);
 			CHECK(packing->components[component].kind == GS_COMPONENT_TAIL);
 			CHECK(packing->has_tails);
 			if (++component < packing->ncomponents)
 				bits_left = packing->components[component].bits;
 			continue;
 		}
-		CHECK(level->npieces > 0);
-		for (int k = 0; k < level->npieces; k++)
+		CHECK(chunk->npieces > 0);
+		for (int k = 0; k < chunk->npieces; k++)
 		{
 			const GsPiece *piece = &packing->pieces[npieces++];
 
@@ -270,9 +270,9 @@ check_levels(const GsKeyPacking *packing, int level_bits)
 			if (bits_left == 0 && ++component < packing->ncomponents)
 				bits_left = packing->components[component].bits;
 		}
-		CHECK(bits == level->bits && bits <= level_bits);
-		CHECK(bits == level_bits || i == packing->nlevels - 1 ||
-			  packing->levels[i + 1].is_tail);
+		CHECK(bits == chunk->bits && bits <= chunk_bits);
+		CHECK(bits == chunk_bits || i == packing->nchunks - 1 ||
+			  packing->chunks[i + 1].is_tail);
 		total += bits;
 	}
 	CHECK(component == packing->ncomponents);
@@ -306,13 +306,13 @@ component_naive(const GsKeyLayout *layout, const GsComponent *component,
 
 static uint64_t
 level_naive(const GsKeyLayout *layout, const GsKeyPacking *packing,
-			const GsLevel *level, const uint64_t *record)
+			const GsKeyChunk *chunk, const uint64_t *record)
 {
 	uint64_t	result = 0;
 
-	for (int k = 0; k < level->npieces; k++)
+	for (int k = 0; k < chunk->npieces; k++)
 	{
-		const GsPiece *piece = &packing->pieces[level->first_piece + k];
+		const GsPiece *piece = &packing->pieces[chunk->first_piece + k];
 		uint64_t	value = component_naive(layout, &packing->components[piece->component],
 											record);
 
@@ -353,7 +353,7 @@ pack_rows(const TestTable *table)
 		uint64_t   *record = gs_batch_next_record(&packed->batch);
 		uint32_t	nulls;
 
-		CHECK(gs_batch_has_room(&packed->batch, row_bytes));
+		CHECK(gs_batch_has_space(&packed->batch, row_bytes));
 		if (!table->keys_only)
 			table_put_row(table, row, gs_batch_next_row(&packed->batch), offsets);
 		nulls = table_put_key(table, row, &packed->layout, offsets, record);
@@ -416,22 +416,22 @@ compare_packed(const Packed *packed, size_t a, size_t b)
 {
 	const GsKeyPacking *packing = &packed->packing;
 
-	for (int i = 0; i < packing->nlevels; i++)
+	for (int i = 0; i < packing->nchunks; i++)
 	{
-		const GsLevel *level = &packing->levels[i];
+		const GsKeyChunk *chunk = &packing->chunks[i];
 		int			result;
 
-		if (level->is_tail)
-			result = compare_tails(packed, &packing->components[level->tail_component], a, b);
+		if (chunk->is_tail)
+			result = compare_tails(packed, &packing->components[chunk->tail_component], a, b);
 		else
 		{
-			GsLevelFunction value = gs_level_function(packing, level);
+			GsKeyChunkFunction value = gs_key_chunk_function(packing, chunk);
 			const uint64_t *a_record = gs_batch_record(&packed->batch, a);
-			uint64_t	a_value = value(packing, level, a_record);
-			uint64_t	b_value = value(packing, level, gs_batch_record(&packed->batch, b));
+			uint64_t	a_value = value(packing, chunk, a_record);
+			uint64_t	b_value = value(packing, chunk, gs_batch_record(&packed->batch, b));
 
-			CHECK(a_value == level_naive(&packed->layout, packing, level, a_record));
-			CHECK(level->bits == 64 || a_value >> level->bits == 0);
+			CHECK(a_value == level_naive(&packed->layout, packing, chunk, a_record));
+			CHECK(chunk->bits == 64 || a_value >> chunk->bits == 0);
 			result = (a_value > b_value) - (a_value < b_value);
 		}
 		if (result != 0)
@@ -451,40 +451,40 @@ check_many_records(const Packed *packed, Dice *dice)
 	uint64_t   *values = malloc(n * sizeof(uint64_t));
 
 	CHECK(values != NULL);
-	for (int i = 0; i < packing->nlevels; i++)
+	for (int i = 0; i < packing->nchunks; i++)
 	{
-		const GsLevel *level = &packing->levels[i];
-		GsLevelFunction value;
-		GsLevelsFunction many;
+		const GsKeyChunk *chunk = &packing->chunks[i];
+		GsKeyChunkFunction value;
+		GsKeyChunksFunction many;
 
-		if (level->is_tail)
+		if (chunk->is_tail)
 			continue;
-		value = gs_level_function(packing, level);
-		many = gs_levels_function(packing, level);
+		value = gs_key_chunk_function(packing, chunk);
+		many = gs_key_chunks_function(packing, chunk);
 
 		/* downwards in memory, as a batch is read, and upwards */
-		many(packing, level, gs_batch_record(&packed->batch, first), -stride,
+		many(packing, chunk, gs_batch_record(&packed->batch, first), -stride,
 			 n - first, values);
 		for (size_t row = first; row < n; row++)
 			CHECK(values[row - first] ==
-				  value(packing, level, gs_batch_record(&packed->batch, row)));
-		many(packing, level, gs_batch_record(&packed->batch, n - 1), stride, n, values);
+				  value(packing, chunk, gs_batch_record(&packed->batch, row)));
+		many(packing, chunk, gs_batch_record(&packed->batch, n - 1), stride, n, values);
 		for (size_t row = 0; row < n; row++)
 			CHECK(values[n - 1 - row] ==
-				  value(packing, level, gs_batch_record(&packed->batch, row)));
-		many(packing, level, NULL, stride, 0, NULL);
+				  value(packing, chunk, gs_batch_record(&packed->batch, row)));
+		many(packing, chunk, NULL, stride, 0, NULL);
 	}
 	free(values);
 }
 
 static void
-check_packing(Packed *packed, Dice *dice, int level_bits)
+check_packing(Packed *packed, Dice *dice, int chunk_bits)
 {
 	size_t		n = packed->table->nrows;
 
 	memset(&packed->packing, 0xA5, sizeof(packed->packing));
-	gs_key_packing_init(&packed->packing, &packed->layout, level_bits);
-	check_levels(&packed->packing, level_bits);
+	gs_key_packing_init(&packed->packing, &packed->layout, chunk_bits);
+	check_levels(&packed->packing, chunk_bits);
 	if (n > 0)
 		check_many_records(packed, dice);
 	for (size_t i = 0; i < 4 * n; i++)
@@ -495,7 +495,7 @@ check_packing(Packed *packed, Dice *dice, int level_bits)
 		int			result = compare_packed(packed, a, b);
 
 		CHECK_MSG(result == expected, "%d bits a level: rows %zu and %zu compare as %d, not %d",
-				  level_bits, a, b, result, expected);
+				  chunk_bits, a, b, result, expected);
 	}
 }
 
@@ -511,7 +511,7 @@ check_random_packings(uint64_t first_seed, int ntables, const TableOptions *opti
 		unit_case("seed %llu", (unsigned long long) seed);
 		for (int i = 0; i < 4; i++)
 			check_packing(packed, &dice, i == 0 ? 64 :
-						  GS_MIN_LEVEL_BITS + (int) dice_below(&dice, 65 - GS_MIN_LEVEL_BITS));
+						  GS_MIN_KEY_CHUNK_BITS + (int) dice_below(&dice, 65 - GS_MIN_KEY_CHUNK_BITS));
 		free_packed(packed);
 		table_free(table);
 	}
@@ -563,8 +563,8 @@ test_pack_all_widths(void **unused)
 		table = table_make(&dice, &options);
 		packed = pack_rows(table);
 		unit_case("seed %llu", (unsigned long long) seed);
-		for (int level_bits = GS_MIN_LEVEL_BITS; level_bits <= 64; level_bits++)
-			check_packing(packed, &dice, level_bits);
+		for (int chunk_bits = GS_MIN_KEY_CHUNK_BITS; chunk_bits <= 64; chunk_bits++)
+			check_packing(packed, &dice, chunk_bits);
 		free_packed(packed);
 		table_free(table);
 	}
@@ -631,9 +631,9 @@ check_widest(int nvariable)
 	if (nvariable < GS_MAX_COLUMNS - TEST_MAX_FIELDS)
 		CHECK(packed->layout.nfields == GS_MAX_FIELDS);
 	check_layout(&packed->layout);
-	for (int level_bits = GS_MIN_LEVEL_BITS; level_bits <= 64; level_bits++)
+	for (int chunk_bits = GS_MIN_KEY_CHUNK_BITS; chunk_bits <= 64; chunk_bits++)
 	{
-		check_packing(packed, &dice, level_bits);
+		check_packing(packed, &dice, chunk_bits);
 		CHECK(packed->packing.total_bits == GS_MAX_COLUMNS + 64 * packed->layout.nfields);
 		CHECK(packed->packing.ncomponents ==
 			  GS_MAX_COLUMNS + packed->layout.nfields + nvariable);
@@ -677,14 +677,14 @@ test_pack_most_levels(void **unused)
 	check_layout(&layout);
 	for (int i = 0; i < layout.nfields; i++)
 	{
-		gs_key_field_observe(&layout.fields[i], 0);
-		gs_key_field_observe(&layout.fields[i], UINT64_MAX);
+		gs_key_field_update_range(&layout.fields[i], 0);
+		gs_key_field_update_range(&layout.fields[i], UINT64_MAX);
 	}
 	layout.nrows = 3;
-	for (int level_bits = GS_MIN_LEVEL_BITS; level_bits <= 64; level_bits++)
+	for (int chunk_bits = GS_MIN_KEY_CHUNK_BITS; chunk_bits <= 64; chunk_bits++)
 	{
-		gs_key_packing_init(packing, &layout, level_bits);
-		check_levels(packing, level_bits);
+		gs_key_packing_init(packing, &layout, chunk_bits);
+		check_levels(packing, chunk_bits);
 	}
 	free(packing);
 }

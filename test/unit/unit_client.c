@@ -30,7 +30,7 @@ service_start(Service *service, uint64_t limit, const char *fault)
 		service->device = gs_device_fault_open(service->device, fault, why_not, sizeof(why_not));
 		CHECK_MSG(service->device != NULL, "%s", why_not);
 	}
-	service->pool = gs_slab_pool_create(service->device, limit);
+	service->pool = gs_device_pool_create(service->device, limit);
 	CHECK(service->pool != NULL);
 }
 
@@ -40,8 +40,8 @@ service_stop(Service *service)
 	uint64_t	free_bytes;
 	uint64_t	total_bytes;
 
-	CHECK(gs_slab_used(service->pool) == 0);
-	gs_slab_pool_destroy(service->pool);
+	CHECK(gs_device_pool_used(service->pool) == 0);
+	gs_device_pool_destroy(service->pool);
 	if (service->device->ops->memory(service->device, &free_bytes, &total_bytes))
 		CHECK(free_bytes == total_bytes);
 	service->device->ops->close(service->device);
@@ -50,40 +50,40 @@ service_stop(Service *service)
 /* ------------------------------------------------------------------ events */
 
 static char *
-slot_start(const Client *client, uint32_t slot)
+slot_start(const Client *client, uint32_t buffer)
 {
-	return client->ring.base + (size_t) slot * client->ring.slot_bytes;
+	return client->buffer_pool.base + (size_t) buffer * client->buffer_pool.buffer_bytes;
 }
 
 static void
-get_slot(Client *client, uint32_t slot, SlotState from)
+get_slot(Client *client, uint32_t buffer, SlotState from)
 {
-	CHECK(slot < client->ring.nslots);
-	CHECK_MSG(client->slots[slot] == from, "slot %u comes back, but was not given away so", slot);
-	client->slots[slot] = SLOT_MINE;
+	CHECK(buffer < client->buffer_pool.nbuffers);
+	CHECK_MSG(client->buffers[buffer] == from, "slot %u comes back, but was not given away so", buffer);
+	client->buffers[buffer] = SLOT_MINE;
 }
 
 static void
-batch_free(void *arg, uint32_t slot)
+batch_free(void *arg, uint32_t buffer)
 {
 	Client	   *client = arg;
 
-	get_slot(client, slot, SLOT_FILLED);
-	CHECK_MSG(client->filled[slot].first_row == client->nuploaded,
+	get_slot(client, buffer, SLOT_FILLED);
+	CHECK_MSG(client->filled[buffer].first_row == client->nuploaded,
 			  "batches are freed out of order");
-	client->nuploaded += client->filled[slot].nrows;
-	memset(slot_start(client, slot), RUBBISH, client->ring.slot_bytes);
+	client->nuploaded += client->filled[buffer].nrows;
+	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
 }
 
 static void
-sorted(void *arg, const GsSorted *figures)
+sorted(void *arg, const GsSorted *result)
 {
 	Client	   *client = arg;
 
 	CHECK(!client->sorted && !client->failed);
 	CHECK_MSG(client->nuploaded == client->npushed, "sorted before all slots were free");
 	client->sorted = true;
-	client->figures = *figures;
+	client->result = *result;
 }
 
 static void
@@ -94,8 +94,8 @@ batch_ready(void *arg, const GsBatchReady *ready)
 	CHECK_MSG(ready->stream == client->stream, "a batch of stream %u, but %u is asked for",
 			  ready->stream, client->stream);
 	if (ready->nrows > 0)
-		get_slot(client, ready->slot, SLOT_RELEASED);
-	CHECK(client->nready <= GS_MAX_SLOTS);
+		get_slot(client, ready->buffer, SLOT_RELEASED);
+	CHECK(client->nready <= GS_MAX_BUFFERS);
 	client->ready[client->nready++] = *ready;
 }
 
@@ -115,9 +115,9 @@ failed(void *arg, GsFailure failure, const char *text)
 
 bool
 client_open(Client *client, Service *service, const TestTable *table,
-			uint32_t slot_bytes, uint32_t nslots)
+			uint32_t buffer_bytes, uint32_t nbuffers)
 {
-	GsParticipant owner = {
+	GsParticipant consumer = {
 		.events = {client, batch_free, NULL, sorted, batch_ready, failed}
 	};
 	GsJobMemory memory;
@@ -126,19 +126,19 @@ client_open(Client *client, Service *service, const TestTable *table,
 	client->table = table;
 	client->service = service;
 	table_layout(table, &client->layout);
-	client->ring.slot_bytes = slot_bytes;
-	client->ring.nslots = nslots;
-	client->ring.base = malloc((size_t) slot_bytes * nslots);
-	CHECK(client->ring.base != NULL);
-	memset(client->ring.base, RUBBISH, (size_t) slot_bytes * nslots);
-	CHECK(gs_slab_admit(service->pool, NULL, 0, &memory));
-	owner.ring = client->ring;
+	client->buffer_pool.buffer_bytes = buffer_bytes;
+	client->buffer_pool.nbuffers = nbuffers;
+	client->buffer_pool.base = malloc((size_t) buffer_bytes * nbuffers);
+	CHECK(client->buffer_pool.base != NULL);
+	memset(client->buffer_pool.base, RUBBISH, (size_t) buffer_bytes * nbuffers);
+	CHECK(gs_device_pool_admit(service->pool, NULL, 0, &memory));
+	consumer.buffer_pool = client->buffer_pool;
 	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
-							  table->keys_only, &owner);
+							  table->keys_only, &consumer);
 	if (client->job != NULL)
 		return true;
-	gs_slab_give_all(&memory);
-	free(client->ring.base);
+	gs_device_pool_free_all(&memory);
+	free(client->buffer_pool.base);
 	return false;
 }
 
@@ -150,7 +150,7 @@ client_close(Client *client)
 	while (!gs_job_close(client->job))
 		CHECK(++npolls < MANY_POLLS);
 	client->job = NULL;
-	free(client->ring.base);
+	free(client->buffer_pool.base);
 	free(client->order);
 	client->order = NULL;
 }
@@ -173,15 +173,15 @@ wait_for_slot(Client *client)
 {
 	for (int npolls = 0; !client->failed; npolls++)
 	{
-		bool		may_take = client->ring.nslots == 1;
+		bool		may_take = client->buffer_pool.nbuffers == 1;
 
 		CHECK(npolls < MANY_POLLS);
-		for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
+		for (uint32_t buffer = 0; buffer < client->buffer_pool.nbuffers; buffer++)
 		{
-			if (client->slots[slot] != SLOT_MINE)
+			if (client->buffers[buffer] != SLOT_MINE)
 				continue;
 			if (may_take)
-				return (int) slot;
+				return (int) buffer;
 			may_take = true;
 		}
 		client_poll(client);
@@ -200,7 +200,7 @@ push(Client *client, GsBatch *batch)
 	uint64_t   *record;
 	uint32_t	nulls;
 
-	if (!gs_batch_has_room(batch, row_bytes))
+	if (!gs_batch_has_space(batch, row_bytes))
 		return false;
 	record = gs_batch_next_record(batch);
 	if (!table->keys_only)
@@ -214,15 +214,15 @@ push(Client *client, GsBatch *batch)
 }
 
 static void
-send_batch(Client *client, uint32_t slot, const GsBatch *batch)
+send_batch(Client *client, uint32_t buffer, const GsBatch *batch)
 {
-	FilledBatch *filled = &client->filled[slot];
+	FilledBatch *filled = &client->filled[buffer];
 
 	filled->nrows = (uint32_t) batch->nrows;
 	filled->first_row = client->npushed - filled->nrows;
 	filled->rows_bytes = (uint32_t) (batch->rows_end - batch->base);
-	client->slots[slot] = SLOT_FILLED;
-	gs_feed_batch_filled(gs_job_owner(client->job), slot, filled->nrows, filled->rows_bytes);
+	client->buffers[buffer] = SLOT_FILLED;
+	gs_producer_batch_filled(gs_job_consumer(client->job), buffer, filled->nrows, filled->rows_bytes);
 }
 
 bool
@@ -230,14 +230,14 @@ client_load(Client *client, Dice *dice)
 {
 	while (client->npushed < client->table->nrows)
 	{
-		int			slot = wait_for_slot(client);
+		int			buffer = wait_for_slot(client);
 		uint64_t	most = dice != NULL && dice_one_in(dice, 2) ?
 			1 + dice_below(dice, 200) : UINT64_MAX;
 		GsBatch		batch;
 
-		if (slot < 0)
+		if (buffer < 0)
 			return false;
-		gs_batch_init(&batch, slot_start(client, (uint32_t) slot), client->ring.slot_bytes,
+		gs_batch_init(&batch, slot_start(client, (uint32_t) buffer), client->buffer_pool.buffer_bytes,
 					  gs_record_bytes(&client->layout));
 		while (client->npushed < client->table->nrows && batch.nrows < most &&
 			   push(client, &batch))
@@ -245,7 +245,7 @@ client_load(Client *client, Dice *dice)
 		CHECK(batch.nrows > 0);
 		if (client->tamper != NULL)
 			client->tamper(client, &batch);
-		send_batch(client, (uint32_t) slot, &batch);
+		send_batch(client, (uint32_t) buffer, &batch);
 	}
 	return !client->failed;
 }
@@ -265,20 +265,20 @@ client_sort(Client *client, GsAlgorithm algorithm)
 /* ------------------------------------------------------------------ streams */
 
 void
-client_release(Client *client, uint32_t slot)
+client_release(Client *client, uint32_t buffer)
 {
-	memset(slot_start(client, slot), RUBBISH, client->ring.slot_bytes);
-	client->slots[slot] = SLOT_RELEASED;
-	gs_job_slot_released(client->job, slot);
+	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	client->buffers[buffer] = SLOT_RELEASED;
+	gs_job_buffer_released(client->job, buffer);
 }
 
 static void
 release_all(Client *client)
 {
-	for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
+	for (uint32_t buffer = 0; buffer < client->buffer_pool.nbuffers; buffer++)
 	{
-		if (client->slots[slot] == SLOT_MINE)
-			client_release(client, slot);
+		if (client->buffers[buffer] == SLOT_MINE)
+			client_release(client, buffer);
 	}
 }
 
@@ -313,7 +313,7 @@ client_fetch(Client *client, uint64_t position)
 static void
 check_keys(const Client *client, const GsBatchReady *ready)
 {
-	const char *keys = slot_start(client, ready->slot);
+	const char *keys = slot_start(client, ready->buffer);
 
 	CHECK(ready->rows_bytes == ready->nrows * sizeof(uint64_t));
 	for (uint32_t i = 0; i < ready->nrows; i++)
@@ -327,11 +327,11 @@ static void
 check_rows(const Client *client, const GsBatchReady *ready)
 {
 	const TestTable *table = client->table;
-	const char *start = slot_start(client, ready->slot);
-	const uint32_t *offset = (const uint32_t *) (start + client->ring.slot_bytes);
+	const char *start = slot_start(client, ready->buffer);
+	const uint32_t *offset = (const uint32_t *) (start + client->buffer_pool.buffer_bytes);
 	size_t		at = 0;
 
-	CHECK(ready->rows_bytes + ready->nrows * sizeof(uint32_t) <= client->ring.slot_bytes);
+	CHECK(ready->rows_bytes + ready->nrows * sizeof(uint32_t) <= client->buffer_pool.buffer_bytes);
 	for (uint32_t i = 0; i < ready->nrows; i++)
 	{
 		uint32_t	expected = client->order[ready->position + i];
@@ -369,7 +369,7 @@ client_check_batches(Client *client, uint64_t position, int nbatches)
 		else
 			check_rows(client, &ready);
 		next = ready.position + ready.nrows;
-		client_release(client, ready.slot);
+		client_release(client, ready.buffer);
 	}
 }
 
@@ -384,10 +384,10 @@ check_batch(Client *client, const char *start, size_t first_row, uint32_t nrows,
 	size_t		record_bytes = gs_record_bytes(&client->layout);
 	GsKeyLayout observed = client->layout;
 	GsBatch		batch;
-	char	   *row = malloc(client->ring.slot_bytes);
+	char	   *row = malloc(client->buffer_pool.buffer_bytes);
 
 	CHECK(row != NULL);
-	gs_batch_init(&batch, (char *) start, client->ring.slot_bytes, record_bytes);
+	gs_batch_init(&batch, (char *) start, client->buffer_pool.buffer_bytes, record_bytes);
 	for (uint32_t i = 0; i < nrows; i++)
 	{
 		size_t		number = first_row + i;
@@ -423,7 +423,7 @@ client_check_drain(Client *client)
 	client->failed = false;
 	client->stream = 0;
 	client->nready = 0;
-	gs_job_drain(client->job);
+	gs_job_return_input(client->job);
 	for (;;)
 	{
 		GsBatchReady ready = client_take_batch(client);
@@ -431,9 +431,9 @@ client_check_drain(Client *client)
 		if (ready.nrows == 0)
 			break;
 		CHECK(ready.position == next);
-		check_batch(client, slot_start(client, ready.slot), next, ready.nrows, ready.rows_bytes);
+		check_batch(client, slot_start(client, ready.buffer), next, ready.nrows, ready.rows_bytes);
 		next += ready.nrows;
-		client_release(client, ready.slot);
+		client_release(client, ready.buffer);
 	}
 	CHECK(client->nready == 0 && !gs_job_busy(client->job));
 	CHECK(next == client->nuploaded);
@@ -442,13 +442,13 @@ client_check_drain(Client *client)
 	for (bool found = true; found;)
 	{
 		found = false;
-		for (uint32_t slot = 0; slot < client->ring.nslots; slot++)
+		for (uint32_t buffer = 0; buffer < client->buffer_pool.nbuffers; buffer++)
 		{
-			const FilledBatch *filled = &client->filled[slot];
+			const FilledBatch *filled = &client->filled[buffer];
 
-			if (client->slots[slot] != SLOT_FILLED || filled->first_row != next)
+			if (client->buffers[buffer] != SLOT_FILLED || filled->first_row != next)
 				continue;
-			check_batch(client, slot_start(client, slot), next, filled->nrows,
+			check_batch(client, slot_start(client, buffer), next, filled->nrows,
 						filled->rows_bytes);
 			next += filled->nrows;
 			nkept++;
@@ -464,22 +464,22 @@ client_check_drain(Client *client)
 void
 client_check_table(const TestTable *table, Dice *dice)
 {
-	uint32_t	slot_bytes = GS_MIN_SLOT_BYTES << dice_below(dice, 2);
-	uint32_t	nslots = 1 + (uint32_t) dice_below(dice, 6);
+	uint32_t	buffer_bytes = GS_MIN_BUFFER_BYTES << dice_below(dice, 2);
+	uint32_t	nbuffers = 1 + (uint32_t) dice_below(dice, 6);
 	GsAlgorithm algorithm = (GsAlgorithm) dice_below(dice, 3);
 	uint64_t	nrows = table->nrows;
 	Service		service;
 	Client		client;
 
 	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, slot_bytes, nslots));
+	CHECK(client_open(&client, &service, table, buffer_bytes, nbuffers));
 	CHECK(client_load(&client, dice));
 	CHECK_MSG(client_sort(&client, algorithm), "it failed: %s", client.text);
-	CHECK(client.figures.nrows == nrows);
-	CHECK(client.figures.algorithm == (algorithm == GS_ALGORITHM_MERGE ?
+	CHECK(client.result.nrows == nrows);
+	CHECK(client.result.algorithm == (algorithm == GS_ALGORITHM_MERGE ?
 									   GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX));
-	CHECK(client.figures.tied_rows <= nrows);
-	CHECK(nrows == 0 || client.figures.device_bytes >= 2 * nrows * sizeof(uint64_t));
+	CHECK(client.result.tied_rows <= nrows);
+	CHECK(nrows == 0 || client.result.device_bytes >= 2 * nrows * sizeof(uint64_t));
 
 	/* all, then from anywhere, some streams being left before their end */
 	client_fetch(&client, 0);

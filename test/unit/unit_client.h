@@ -21,7 +21,7 @@
 typedef struct Service
 {
 	GsDevice   *device;
-	GsSlabPool *pool;
+	GsDevicePool *pool;
 } Service;
 
 /* limit 0: as much as it takes.  fault: see device_fault.h; NULL for none. */
@@ -52,18 +52,18 @@ struct Client
 	const TestTable *table;
 	Service    *service;
 	GsSortJob  *job;
-	GsRing		ring;
+	GsBufferPool		buffer_pool;
 	GsKeyLayout layout;
-	SlotState	slots[GS_MAX_SLOTS];
-	FilledBatch filled[GS_MAX_SLOTS];
+	SlotState	buffers[GS_MAX_BUFFERS];
+	FilledBatch filled[GS_MAX_BUFFERS];
 	size_t		npushed;		/* rows 0 to npushed - 1 of the table */
 	size_t		nuploaded;		/* of which so many are freed */
 	bool		sorted;
-	GsSorted	figures;
+	GsSorted	result;
 	bool		failed;
 	GsFailure	failure;
 	char		text[GS_FAILED_TEXT_BYTES];
-	GsBatchReady ready[GS_MAX_SLOTS + 1];
+	GsBatchReady ready[GS_MAX_BUFFERS + 1];
 	int			nready;
 	uint32_t	stream;
 	uint32_t   *order;			/* the reference, once asked for */
@@ -75,7 +75,7 @@ struct Client
 
 /* False if the job could not be opened. */
 extern bool client_open(Client *client, Service *service, const TestTable *table,
-						uint32_t slot_bytes, uint32_t nslots);
+						uint32_t buffer_bytes, uint32_t nbuffers);
 
 /* Polls until the job is closed; may be called at any time. */
 extern void client_close(Client *client);
@@ -99,7 +99,7 @@ extern void client_fetch(Client *client, uint64_t position);
 extern GsBatchReady client_take_batch(Client *client);
 
 /* Gives a slot to the job. */
-extern void client_release(Client *client, uint32_t slot);
+extern void client_release(Client *client, uint32_t buffer);
 
 /* Takes and checks so many batches, or up to the last row. */
 extern void client_check_batches(Client *client, uint64_t position, int nbatches);

@@ -49,14 +49,14 @@ driver_push(Driver *driver)
 		driver->batch = NULL;
 
 	/* node_gpusort.c asks only when it must; asking always is legal too */
-	if (driver->batch == NULL || (row & 1) || !gs_batch_has_room(driver->batch, row_bytes))
+	if (driver->batch == NULL || (row & 1) || !gs_batch_has_space(driver->batch, row_bytes))
 	{
 		GsBatch    *batch = NULL;
 		GsStatus	status = gs_engine_reserve(driver->engine, row_bytes, &batch);
 
 		if (status != GS_STATUS_OK)
 			return status;
-		CHECK(batch != NULL && gs_batch_has_room(batch, row_bytes));
+		CHECK(batch != NULL && gs_batch_has_space(batch, row_bytes));
 		driver->batch = batch;
 	}
 	record = gs_batch_next_record(driver->batch);
@@ -149,7 +149,7 @@ driver_check_sorted(Driver *driver, Dice *dice)
 
 	CHECK(rows != NULL);
 	CHECK(nrows == driver->table->nrows);
-	CHECK(gs_engine_figures(driver->engine)->nrows == nrows);
+	CHECK(gs_engine_stats(driver->engine)->nrows == nrows);
 	order = table_order(driver->table);
 
 	/* all at once, and more than there are */
@@ -183,17 +183,17 @@ driver_check_drain(Driver *driver, size_t max_rows)
 	const GsBatch *batch = NULL;
 	size_t		n = 0;
 
-	CHECK(gs_engine_drain(driver->engine) == GS_STATUS_OK);
+	CHECK(gs_engine_return_input(driver->engine) == GS_STATUS_OK);
 	while (n < max_rows)
 	{
 		CHECK(gs_engine_next_batch(driver->engine, &batch) == GS_STATUS_OK);
 		if (batch == NULL)
 			break;
-		for (size_t slot = 0; slot < batch->nrows; slot++)
+		for (size_t entry = 0; entry < batch->nrows; entry++)
 		{
 			CHECK_MSG(n < driver->npushed, "a row too many came out");
 			CHECK_MSG(table_row_is(table, n, &driver->layout,
-								   gs_batch_pushed(batch, &driver->layout, slot)),
+								   gs_batch_pushed(batch, &driver->layout, entry)),
 					  "row %zu of %zu is another one, or damaged", n, driver->npushed);
 			n++;
 		}

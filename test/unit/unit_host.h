@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_host.h
- *	  A GsHost that keeps books and can fail on demand.
+ *	  A GsRuntime that keeps books and can fail on demand.
  *
  * It stands for the memory context of a backend: it knows every allocation
  * that was not released, so that a test can reset it as an ERROR would, or
@@ -40,7 +40,7 @@ typedef struct UnitHost
 	uint64_t	ninterrupts;	/* calls of check_interrupts */
 	uint64_t	jump_at;		/* the call that leaves, from 1; 0 for none */
 	jmp_buf		jump;			/* where to */
-	GsHost		callbacks;		/* what the engine gets */
+	GsRuntime		callbacks;		/* what the engine gets */
 } UnitHost;
 
 extern void unit_host_init(UnitHost *host);

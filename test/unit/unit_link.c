@@ -36,9 +36,9 @@ put(UnitLink *link, uint32_t type, size_t nbytes)
 }
 
 static void
-on_batch_free(void *arg, uint32_t slot)
+on_batch_free(void *arg, uint32_t buffer)
 {
-	put(arg, GS_MESSAGE_BATCH_FREE, sizeof(GsSlotMessage))->slot.slot = slot;
+	put(arg, GS_MESSAGE_BATCH_FREE, sizeof(GsBufferMessage))->buffer.buffer = buffer;
 }
 
 static void
@@ -46,8 +46,8 @@ on_fed(void *arg, uint64_t nrows)
 {
 	UnitLink   *link = arg;
 
-	link->feed = NULL;
-	put(link, GS_MESSAGE_FED, sizeof(GsFed))->fed.nrows = nrows;
+	link->producer = NULL;
+	put(link, GS_MESSAGE_PRODUCER_DONE, sizeof(GsProducerDone))->producer_done.nrows = nrows;
 }
 
 static void
@@ -84,7 +84,7 @@ static GsParticipant
 participant_of(UnitLink *link, uint32_t number)
 {
 	GsParticipant participant = {
-		.ring = link->ring,
+		.buffer_pool = link->buffer_pool,
 		.number = number,
 		.events = {link, on_batch_free, on_fed, on_sorted, on_batch_ready, on_failed}
 	};
@@ -97,20 +97,20 @@ participant_of(UnitLink *link, uint32_t number)
 static void
 open_job(UnitLink *link, const GsJobOpen *open)
 {
-	GsParticipant owner = participant_of(link, open->participant);
+	GsParticipant consumer = participant_of(link, open->participant);
 	GsJobMemory memory = {0};
 
 	CHECK(link->job == NULL);
-	if (!gs_slab_admit(link->pool, NULL, open->expected_bytes, &memory))
+	if (!gs_device_pool_admit(link->pool, NULL, open->expected_bytes, &memory))
 	{
 		on_failed(link, GS_FAILED_MEMORY, "no memory");
 		return;
 	}
-	link->job = gs_job_open(link->device, &memory, open->nwords, open->keys_only != 0, &owner);
+	link->job = gs_job_open(link->device, &memory, open->nwords, open->keys_only != 0, &consumer);
 	CHECK(link->job != NULL);
-	link->feed = gs_job_owner(link->job);
-	link->ticket = open->shared ? TICKET : 0;
-	put(link, GS_MESSAGE_JOB_READY, sizeof(GsJobReady))->job_ready.ticket = link->ticket;
+	link->producer = gs_job_consumer(link->job);
+	link->token = open->shared ? TICKET : 0;
+	put(link, GS_MESSAGE_JOB_READY, sizeof(GsJobReady))->job_ready.token = link->token;
 }
 
 static void
@@ -119,11 +119,11 @@ join_job(UnitLink *link, const GsJobJoin *join)
 	GsParticipant feeder = participant_of(link, join->participant);
 	const char *why_not = "no such job";
 
-	CHECK(link->feed == NULL && link->owner != NULL);
-	if (link->owner->job != NULL && join->ticket == link->owner->ticket)
-		link->feed = gs_job_join(link->owner->job, join->nwords, join->keys_only != 0, &feeder,
+	CHECK(link->producer == NULL && link->consumer != NULL);
+	if (link->consumer->job != NULL && join->token == link->consumer->token)
+		link->producer = gs_job_join(link->consumer->job, join->nwords, join->keys_only != 0, &feeder,
 								 &why_not);
-	if (link->feed == NULL)
+	if (link->producer == NULL)
 		on_failed(link, GS_FAILED_JOB, why_not);
 	else
 		put(link, GS_MESSAGE_JOB_READY, sizeof(GsJobReady));
@@ -135,11 +135,11 @@ close_job(UnitLink *link)
 	if (link->job != NULL)
 		while (!gs_job_close(link->job))
 			;
-	else if (link->feed != NULL)
-		while (!gs_feed_leave(link->feed))
+	else if (link->producer != NULL)
+		while (!gs_producer_leave(link->producer))
 			;
 	link->job = NULL;
-	link->feed = NULL;
+	link->producer = NULL;
 }
 
 /* The end of the connection that a test has asked for. */
@@ -150,7 +150,7 @@ breaks(UnitLink *link)
 }
 
 static bool
-unit_send(GsServiceLink *base, const GsMessage *message)
+unit_send(GsEngineLink *base, const GsMessage *message)
 {
 	UnitLink   *link = (UnitLink *) base;
 	GsAnyMessage copy;
@@ -168,28 +168,28 @@ unit_send(GsServiceLink *base, const GsMessage *message)
 		case GS_MESSAGE_JOB_JOIN:
 			join_job(link, &copy.job_join);
 			break;
-		case GS_MESSAGE_FEED_END:
+		case GS_MESSAGE_PRODUCER_END:
 			/* a feeder that had no more room was told so, and may not have heard it yet */
-			if (copy.feed_end.partial || link->failure != GS_FAILED_MEMORY)
-				gs_feed_end(link->feed);
+			if (copy.producer_end.partial || link->failure != GS_FAILED_MEMORY)
+				gs_producer_end(link->producer);
 			break;
 		case GS_MESSAGE_BATCH_FILLED:
-			gs_feed_batch_filled(link->feed, copy.filled.slot, copy.filled.nrows,
+			gs_producer_batch_filled(link->producer, copy.filled.buffer, copy.filled.nrows,
 								copy.filled.rows_bytes);
 			break;
 		case GS_MESSAGE_SORT:
-			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_feeders(link->job));
+			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_producers(link->job));
 			gs_job_sort(link->job, copy.sort.algorithm, copy.sort.partial, &copy.sort.layout);
 			break;
 		case GS_MESSAGE_FETCH:
 			gs_job_fetch(link->job, copy.fetch.stream, copy.fetch.position);
 			break;
 		case GS_MESSAGE_BATCH_RELEASED:
-			gs_job_slot_released(link->job, copy.slot.slot);
+			gs_job_buffer_released(link->job, copy.buffer.buffer);
 			break;
-		case GS_MESSAGE_DRAIN:
-			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_feeders(link->job));
-			gs_job_drain(link->job);
+		case GS_MESSAGE_RETURN_INPUT:
+			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_producers(link->job));
+			gs_job_return_input(link->job);
 			break;
 		case GS_MESSAGE_JOB_CLOSE:
 			close_job(link);
@@ -201,7 +201,7 @@ unit_send(GsServiceLink *base, const GsMessage *message)
 }
 
 static bool
-unit_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
+unit_receive(GsEngineLink *base, int timeout_ms, GsAnyMessage *message)
 {
 	bool		wait = timeout_ms != 0;
 	UnitLink   *link = (UnitLink *) base;
@@ -215,9 +215,9 @@ unit_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
 		message->message.type = 0;
 		return true;
 	}
-	while (link->head == link->tail && link->feed != NULL && (wait || npolls == 0))
+	while (link->head == link->tail && link->producer != NULL && (wait || npolls == 0))
 	{
-		GsSortJob  *job = link->job != NULL ? link->job : link->owner->job;
+		GsSortJob  *job = link->job != NULL ? link->job : link->consumer->job;
 
 		CHECK_MSG(npolls++ < MAX_POLLS, "the job has nothing to say, busy: %d",
 				  (int) gs_job_busy(job));
@@ -232,7 +232,7 @@ unit_receive(GsServiceLink *base, int timeout_ms, GsAnyMessage *message)
 }
 
 static void
-unit_release(GsServiceLink *base, bool reusable)
+unit_release(GsEngineLink *base, bool reusable)
 {
 	UnitLink   *link = (UnitLink *) base;
 
@@ -245,19 +245,19 @@ unit_release(GsServiceLink *base, bool reusable)
 /* ------------------------------------------------------------ open and close */
 
 static UnitLink *
-make_link(uint32_t slot_bytes, uint32_t nslots)
+make_link(uint32_t buffer_bytes, uint32_t nbuffers)
 {
 	UnitLink   *link = calloc(1, sizeof(UnitLink));
 
 	CHECK(link != NULL);
-	CHECK(posix_memalign((void **) &link->ring.base, 4096, (size_t) slot_bytes * nslots) == 0);
-	link->ring.slot_bytes = slot_bytes;
-	link->ring.nslots = nslots;
+	CHECK(posix_memalign((void **) &link->buffer_pool.base, 4096, (size_t) buffer_bytes * nbuffers) == 0);
+	link->buffer_pool.buffer_bytes = buffer_bytes;
+	link->buffer_pool.nbuffers = nbuffers;
 	link->break_after = -1;
 
-	link->base.ring = link->ring.base;
-	link->base.slot_bytes = slot_bytes;
-	link->base.nslots = nslots;
+	link->base.buffer_pool = link->buffer_pool.base;
+	link->base.buffer_bytes = buffer_bytes;
+	link->base.nbuffers = nbuffers;
 	link->base.send = unit_send;
 	link->base.receive = unit_receive;
 	link->base.release = unit_release;
@@ -265,24 +265,24 @@ make_link(uint32_t slot_bytes, uint32_t nslots)
 }
 
 UnitLink *
-unit_link_open(uint32_t slot_bytes, uint32_t nslots, uint64_t memory_limit)
+unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit)
 {
-	UnitLink   *link = make_link(slot_bytes, nslots);
+	UnitLink   *link = make_link(buffer_bytes, nbuffers);
 	char		why_not[200];
 
 	link->device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
 	CHECK_MSG(link->device != NULL, "%s", why_not);
-	link->pool = gs_slab_pool_create(link->device, memory_limit);
+	link->pool = gs_device_pool_create(link->device, memory_limit);
 	CHECK(link->pool != NULL);
 	return link;
 }
 
 UnitLink *
-unit_link_open_feeder(UnitLink *owner, uint32_t slot_bytes, uint32_t nslots)
+unit_link_open_feeder(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers)
 {
-	UnitLink   *link = make_link(slot_bytes, nslots);
+	UnitLink   *link = make_link(buffer_bytes, nbuffers);
 
-	link->owner = owner;
+	link->consumer = consumer;
 	return link;
 }
 
@@ -290,13 +290,13 @@ void
 unit_link_close(UnitLink *link)
 {
 	CHECK(link->released);
-	CHECK(link->job == NULL && link->feed == NULL);
-	if (link->owner == NULL)
+	CHECK(link->job == NULL && link->producer == NULL);
+	if (link->consumer == NULL)
 	{
-		CHECK(gs_slab_used(link->pool) == 0);
-		gs_slab_pool_destroy(link->pool);
+		CHECK(gs_device_pool_used(link->pool) == 0);
+		gs_device_pool_destroy(link->pool);
 		link->device->ops->close(link->device);
 	}
-	free(link->ring.base);
+	free(link->buffer_pool.base);
 	free(link);
 }

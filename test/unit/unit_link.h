@@ -20,15 +20,15 @@ typedef struct UnitLink UnitLink;
 
 struct UnitLink
 {
-	GsServiceLink base;
-	UnitLink   *owner;			/* NULL: it may open a job itself */
+	GsEngineLink base;
+	UnitLink   *consumer;			/* NULL: it may open a job itself */
 	GsDevice   *device;
-	GsSlabPool *pool;
+	GsDevicePool *pool;
 	GsSortJob  *job;			/* that it opened; NULL: none is open */
-	GsFeed	   *feed;			/* of that one, or of its owner's */
-	uint64_t	ticket;
+	GsProducer	   *producer;			/* of that one, or of its owner's */
+	uint64_t	token;
 	GsFailure	failure;		/* the last one that the job reported */
-	GsRing		ring;
+	GsBufferPool		buffer_pool;
 	bool		released;		/* the engine gave the link back */
 	bool		reusable;		/* and so it said */
 	int			break_after;	/* messages sent or received; < 0: never */
@@ -40,10 +40,10 @@ struct UnitLink
 };
 
 /* memory_limit is the device's, for jobs. */
-extern UnitLink *unit_link_open(uint32_t slot_bytes, uint32_t nslots, uint64_t memory_limit);
+extern UnitLink *unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit);
 
 /* One more on the same device, whose engine may join the owner's. */
-extern UnitLink *unit_link_open_feeder(UnitLink *owner, uint32_t slot_bytes, uint32_t nslots);
+extern UnitLink *unit_link_open_feeder(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers);
 
 /* Checks that the job is over and the device's memory back. */
 extern void unit_link_close(UnitLink *link);

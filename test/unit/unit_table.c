@@ -731,7 +731,7 @@ table_put_key(const TestTable *table, size_t row, GsKeyLayout *layout,
 				field->canonical == GS_CANONICAL_FLOAT4 ?
 				gs_float4_canonical(codes[i]) : codes[i];
 
-			gs_key_field_observe(field, folded);
+			gs_key_field_update_range(field, folded);
 			record[field->word] |= codes[i] << field->shift;
 		}
 		if (key_column->variable)

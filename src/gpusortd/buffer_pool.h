@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * shared_buffers.h
+ * buffer_pool.h
  *	  The shared memory that a client's rows go through.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SHARED_BUFFERS_H
-#define GPUSORT_SHARED_BUFFERS_H
+#ifndef GPUSORT_BUFFER_POOL_H
+#define GPUSORT_BUFFER_POOL_H
 
 #include "gpusortd/job.h"
 
@@ -15,10 +15,10 @@
  * becomes GS_FAILED_MEMORY if that is not the client's fault.  The descriptor stays
  * the caller's.
  */
-extern const char *gs_ring_map(GsRing *ring, GsDevice *device, const GsHello *hello, int memfd,
+extern const char *gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device, const GsHello *hello, int memfd,
 							   GsFailure *failure);
 
 /* Does nothing if there is none.  unused: its memory is freed, at the client's side too. */
-extern void gs_ring_unmap(GsRing *ring, GsDevice *device, bool unused);
+extern void gs_buffer_pool_unmap(GsBufferPool *buffer_pool, GsDevice *device, bool unused);
 
-#endif							/* GPUSORT_SHARED_BUFFERS_H */
+#endif							/* GPUSORT_BUFFER_POOL_H */

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * test_engine_service.c
+ * test_engine_gpu.c
  *	  The engine at the far end of a link, from engine.h down to the host
  *	  device: order, hand-out, drain, and links that break.
  *
@@ -23,7 +23,7 @@
 static UnitLink *
 open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, uint64_t memory)
 {
-	GsServiceOptions options = {0};
+	GsGpuOptions options = {0};
 	UnitLink   *link = unit_link_open(SLOT_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
 	GsJob		job = {0};
 
@@ -35,7 +35,7 @@ open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, 
 	job.layout = &driver->layout;
 	job.memory_limit = 0;
 	job.host = host->callbacks;
-	CHECK(gs_engine_service_open(&job, &link->base, &options, &driver->engine) == GS_STATUS_OK);
+	CHECK(gs_engine_gpu_open(&job, &link->base, &options, &driver->engine) == GS_STATUS_OK);
 	return link;
 }
 
@@ -137,12 +137,12 @@ check_move(const TestTable *table, Dice *dice)
 	batches = gs_engine_cpu_batches(cpu.engine, &nbatches);
 	for (size_t i = 0; i < nbatches; i++)
 	{
-		for (size_t slot = 0; slot < batches[i].nrows; slot++)
+		for (size_t entry = 0; entry < batches[i].nrows; entry++)
 		{
-			size_t		row_bytes = gs_batch_row_bytes(&batches[i], &cpu.layout, slot);
+			size_t		row_bytes = gs_batch_row_bytes(&batches[i], &cpu.layout, entry);
 
 			CHECK(gs_engine_reserve(driver.engine, row_bytes, &driver.batch) == GS_STATUS_OK);
-			gs_batch_push_copy(driver.batch, &batches[i], &cpu.layout, slot, row_bytes);
+			gs_batch_push_copy(driver.batch, &batches[i], &cpu.layout, entry, row_bytes);
 			driver.npushed++;
 		}
 	}
@@ -184,7 +184,7 @@ check_drain(const TestTable *table, Dice *dice)
 	if (status == GS_STATUS_OK && dice_one_in(dice, 2))
 		status = gs_engine_sort(driver.engine);
 	CHECK_MSG(status == GS_STATUS_OK || status == GS_STATUS_FULL, "status %d", (int) status);
-	if (status == GS_STATUS_OK && driver.engine->figures.method != GS_METHOD_NONE)
+	if (status == GS_STATUS_OK && driver.engine->stats.method != GS_METHOD_NONE)
 		driver_check_sorted(&driver, dice);
 	else
 		driver_check_drain(&driver, dice_one_in(dice, 4) ? dice_below(dice, driver.npushed + 1) : SIZE_MAX);
@@ -258,7 +258,7 @@ check_partial(const TestTable *table, Dice *dice)
 		status = gs_engine_sort(driver.engine);
 	if (status == GS_STATUS_OK)
 	{
-		size_t		nsorted = (size_t) driver.engine->figures.nrows;
+		size_t		nsorted = (size_t) driver.engine->stats.nrows;
 		size_t		n = nsorted;
 		const GsBatch *batch;
 
@@ -267,9 +267,9 @@ check_partial(const TestTable *table, Dice *dice)
 		check_part(&driver, order, nsorted);
 		while (gs_engine_next_batch(driver.engine, &batch) == GS_STATUS_OK && batch != NULL)
 		{
-			for (size_t slot = 0; slot < batch->nrows; slot++)
+			for (size_t entry = 0; entry < batch->nrows; entry++)
 				CHECK(table_row_is(table, n++, &driver.layout,
-								   gs_batch_pushed(batch, &driver.layout, slot)));
+								   gs_batch_pushed(batch, &driver.layout, entry)));
 		}
 		CHECK_MSG(n == driver.npushed, "%zu of %zu rows", n, driver.npushed);
 		check_part(&driver, order, nsorted);
@@ -329,13 +329,13 @@ check_break(const TestTable *table, Dice *dice)
 		GsBatch    *batch;
 
 		CHECK(status == GS_STATUS_FAILED);
-		CHECK(driver.engine->figures.detail != NULL && driver.engine->figures.detail[0] != '\0');
+		CHECK(driver.engine->stats.detail != NULL && driver.engine->stats.detail[0] != '\0');
 		CHECK(link->released && !link->reusable);
 
 		/* and so it stays */
 		CHECK(gs_engine_reserve(driver.engine, 100000, &batch) != GS_STATUS_OK);
 		CHECK(gs_engine_sort(driver.engine) == GS_STATUS_FAILED);
-		CHECK(gs_engine_drain(driver.engine) == GS_STATUS_FAILED);
+		CHECK(gs_engine_return_input(driver.engine) == GS_STATUS_FAILED);
 	}
 	driver_close(&driver);
 	unit_link_close(link);

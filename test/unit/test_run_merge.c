@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * test_key_merge.c
+ * test_run_merge.c
  *	  Merges of sorted runs: order, stability, any number of runs, empty ones.
  *
  * A random table is cut into runs, each in its reference order; what the merge
@@ -82,11 +82,11 @@ check_merge(const TestTable *table, Dice *dice)
 	size_t	   *ends = calloc(nruns, sizeof(size_t));
 	size_t	   *at = calloc(nruns, sizeof(size_t));
 	const uint64_t **records = calloc(nruns, sizeof(uint64_t *));
-	void	   *memory = malloc(gs_key_merge_bytes(nruns));
+	void	   *memory = malloc(gs_run_merge_bytes(nruns));
 	Entry	   *entries = calloc(nrows + 1, sizeof(Entry));
 	uint32_t   *order = table_order(table);
 	GsKeyLayout layout;
-	GsKeyMerge	merge;
+	GsRunMerge	merge;
 	GsMergeOrder by = {.layout = &layout,.keys_decide = true};
 	const uint64_t *record;
 	size_t		n = 0;
@@ -99,10 +99,10 @@ check_merge(const TestTable *table, Dice *dice)
 	for (uint32_t i = 0; i < nruns; i++)
 		records[i] = next_of_run(entries, order, nrows, i == 0 ? 0 : ends[i - 1], ends[i], &at[i]);
 
-	gs_key_merge_begin(&merge, &by, records, nruns, memory);
-	while ((record = gs_key_merge_record(&merge)) != NULL)
+	gs_run_merge_begin(&merge, &by, records, nruns, memory);
+	while ((record = gs_run_merge_record(&merge)) != NULL)
 	{
-		uint32_t	winner = gs_key_merge_winner(&merge);
+		uint32_t	winner = gs_run_merge_winner(&merge);
 
 		CHECK_MSG(n < nrows, "more rows came out than the %zu that went in", nrows);
 		CHECK(winner < nruns);
@@ -110,7 +110,7 @@ check_merge(const TestTable *table, Dice *dice)
 				  "place %zu of %zu, %u runs: a row of run %u, but row %u belongs there",
 				  n, nrows, nruns, winner, order[n]);
 		n++;
-		gs_key_merge_replace(&merge, next_of_run(entries, order, nrows,
+		gs_run_merge_replace(&merge, next_of_run(entries, order, nrows,
 												 winner == 0 ? 0 : ends[winner - 1],
 												 ends[winner], &at[winner]));
 	}
