@@ -197,7 +197,7 @@ my @faults = (
 		'copy_in:1:kill', 'copy_in:20:kill', 'copy_in:20:fail', 'pack:1:kill', 'pack:1:fail',
 		'sort_words:1:kill', 'sort_words:1:fail', 'same_words:1:kill', 'count_ties:1:kill', 'list_ties:1:kill',
 		'same_tails:1:kill', 'sort_tails:1:kill', 'sort_tails:1:fail', 'tie_keys:1:kill', 'sort_ties:1:kill',
-		'place_ties:1:kill', 'row_ends:1:kill', 'cut:1:kill', 'cut:1:fail'),
+		'place_ties:1:kill', 'row_end_offsets:1:kill', 'find_boundaries:1:kill', 'find_boundaries:1:fail'),
 	map({ [ $_, 'right rows|error 58000 with a hint' ] }
 		'gather:1:kill', 'gather:1:fail', 'gather:4:kill', 'gather:4:fail', 'copy_out:12:kill', 'copy_out:12:fail'));
 

@@ -256,7 +256,7 @@ FAULTS = [
     ("copy_in:3:fail", [RIGHT, SYSTEM_ERROR]),
     ("pack:1:fail", [RIGHT, SYSTEM_ERROR]),
     ("sort_words:1:fail", [RIGHT, SYSTEM_ERROR]),
-    ("row_ends:1:fail", [RIGHT, SYSTEM_ERROR]),
+    ("row_end_offsets:1:fail", [RIGHT, SYSTEM_ERROR]),
     ("gather:1:fail", [RIGHT, SYSTEM_ERROR]),
     ("gather:3:fail", [RIGHT, SYSTEM_ERROR]),
     ("copy_out:2:fail", [RIGHT, SYSTEM_ERROR]),
