@@ -66,7 +66,7 @@ CREATE OPERATOR CLASS gs_abs_ops FOR TYPE int4 USING btree AS OPERATOR 1 <#, OPE
 SET gpusort.debug_plan = on;
 RESET client_min_messages;
 EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY k USING <#;
-SELECT array_agg(k) FROM (SELECT k FROM t WHERE id < 13 ORDER BY k USING >#, k OFFSET 0) x;
+SELECT array_agg(abs(k)) FROM (SELECT k FROM t WHERE id < 13 ORDER BY k USING >#, k OFFSET 0) x;
 
 -- the operators of another family the other way round
 BEGIN;
