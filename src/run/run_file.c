@@ -390,16 +390,19 @@ static inline uint64
 take_number(GsRunReader *reader)
 {
 	uint64		number = 0;
-	uint8		byte;
-	int			shift = 0;
 
-	do
+	for (int shift = 0;; shift += 7)
 	{
-		take_bytes(reader, (char *) &byte, 1);
+		uint8		byte;
+
+		if (unlikely(reader->at == reader->limit))
+			take_bytes_slowly(reader, (char *) &byte, 1);
+		else
+			byte = *reader->at++;
 		number |= (uint64) (byte & 0x7F) << shift;
-		shift += 7;
-	} while (byte >= 0x80);
-	return number;
+		if (byte < 0x80)
+			return number;
+	}
 }
 
 uint64 *
