@@ -184,7 +184,7 @@ __launch_bounds__(GS_STEP_THREADS)
 	for (uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x; k < ties.nties; k += stride)
 	{
 		const uint64_t bits = gs_key_chunk_value(&s_packing, &chunk, gs_record_of(rows, ties.d_rows[k]),
-											 gs_extract_bits);
+												 gs_extract_bits);
 
 		/* 64 bits leave room for no group but the first */
 		d_keys[k] = chunk.bits == 64 ? bits : (uint64_t) ties.d_groups[k] << chunk.bits | bits;

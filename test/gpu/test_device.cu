@@ -684,7 +684,7 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 	char *d_to = machine->take_array<char>(buffer_bytes);
 
 	machine->need(ops->row_end_offsets(machine->stream, &up.rows, d_words, table.row_bits, d_end_offsets, temp.d_temp,
-								temp.nbytes));
+									   temp.nbytes));
 	ends = machine->download(d_end_offsets, n);
 	leave(&result->trace, "ends of rows", ends);
 	nboundaries = (uint32_t) (ends[n - 1] / step + 2);
