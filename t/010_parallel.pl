@@ -463,7 +463,7 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:
 }
 
 # Canceled while the owner waits for the device, and everyone else for the owner.
-restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '30MB');
+restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '30MB', 'gpusort.device_park_limit' => 0);
 foreach my $leader ('on', 'off')
 {
 	my ($holder) = session($node, 'SET max_parallel_workers_per_gather = 0');

@@ -53,18 +53,18 @@ my $all = @sources;
 my @quickly = ('CFLAGS=-O0', 'LDFLAGS=-Wl,--unresolved-symbols=ignore-all');
 my $install = [ 'install', "DESTDIR=$temp/root", 'bindir=/bin', @quickly ];
 
-like(built('service', 'CUDA_ARCHS=90', 'COPT=-DGIVEN', @quickly), qr/^$all by nvcc, [1-9]\d* by cc, for 90$/,
+like(built('src/gpusortd', 'CUDA_ARCHS=90', 'COPT=-DGIVEN', @quickly), qr/^$all by nvcc, [1-9]\d* by cc, for 90$/,
 	'make CUDA_ARCHS=90 compiles for one kind of GPU');
-is(built('service', @$install), '0 by nvcc, 0 by cc, for ', 'make install compiles nothing');
+is(built('src/gpusortd', @$install), '0 by nvcc, 0 by cc, for ', 'make install compiles nothing');
 is(slurp_file("$temp/root/bin/gpusortd"), slurp_file("$temp/build/gpusortd"), 'and installs what was built');
-is(built('service', @quickly), '0 by nvcc, 0 by cc, for ', 'nor does make');
-is(built('service', 'CUDA_ARCHS=80 86', @quickly), "$all by nvcc, 0 by cc, for 80 86", 'other kinds are compiled for');
-is(built('service', @$install), '0 by nvcc, 0 by cc, for ', 'and installed');
-like(built('service', 'WITH_CUDA=no', @quickly), qr/^0 by nvcc, [1-9]\d* by cc, for $/, 'without CUDA');
-is(built('service', @$install), '0 by nvcc, 0 by cc, for ', 'it is installed without');
+is(built('src/gpusortd', @quickly), '0 by nvcc, 0 by cc, for ', 'nor does make');
+is(built('src/gpusortd', 'CUDA_ARCHS=80 86', @quickly), "$all by nvcc, 0 by cc, for 80 86", 'other kinds are compiled for');
+is(built('src/gpusortd', @$install), '0 by nvcc, 0 by cc, for ', 'and installed');
+like(built('src/gpusortd', 'WITH_CUDA=no', @quickly), qr/^0 by nvcc, [1-9]\d* by cc, for $/, 'without CUDA');
+is(built('src/gpusortd', @$install), '0 by nvcc, 0 by cc, for ', 'it is installed without');
 
 # which kinds, if none is named
-built('service', 'clean');
+built('src/gpusortd', 'clean');
 is(built('cuda'), "$all by nvcc, 0 by cc, for 75 80 86 90", 'no GPU: all kinds that the compiler knows');
 built('cuda', 'clean');
 program("$temp/bin/nvidia-smi", q{printf '8.6\n9.0\n8.6\n'});
