@@ -268,6 +268,14 @@ $node->safe_psql('postgres', q{
 	cmp_ok($ms, '<', $allowed_ms, "cancel among long values: came through in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	$psql->quit;
+
+	# The values stay where they are: to delete 400 MB of them would take the kernel 100 ms.
+	($psql, $pid) = session($node, 'SET gpusort.force = on; SET work_mem = \'32MB\'');
+	ask($psql, "BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM long_values ORDER BY v; FETCH 1 FROM c");
+	like(ask($control, "SELECT sum(size) FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp$pid.%'"), qr/^\d{1,8}$/,
+		'the files of a sort of long values are short');
+	ask($psql, 'ROLLBACK');
+	$psql->quit;
 }
 
 diag("slowest interrupt: $slowest_ms ms");

@@ -24,7 +24,7 @@
  * unless a driver's comparison function orders them.  Where keys are only a hint
  * that function alone decides.
  *
- * A record here is followed by its row, as in a run (run_file.h): the row
+ * A record here is followed by its row, as a reader of a run has it (run_file.h): the row
  * begins with the record's last word, and tails count from there.
  *
  * ISO C, no PostgreSQL.  Nothing here fails or allocates, but for what compare does.
