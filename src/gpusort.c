@@ -3,32 +3,7 @@
  * gpusort.c
  *	  The door: what happens when the library is loaded.
  *
- * A row's way through gpusort, by file:
- *
- *	  sort_path		the planner at work: what a GpuSort would cost
- *	  sort_plan		the planner is done: its Sorts become GpuSorts
- *	  sort_choice	which of them
- *	  sort_node		the executor wants rows: has them loaded, hands them out sorted
- *	  sort_load		reads the child to its end; sort_top drops what a LIMIT will not ask for
- *	  sort_few		the first rows, and all of them if there are no more
- *	  sort_room		batches for them: of an engine, a device, one engine after the other
- *	  sort_row		a slot's row, stored in a batch
- *	  sort_deform	where its sort columns are
- *	  sort_key		its sort columns, encoded in a record beside it: key_order says by
- *					which code, key_fields, key_bytes, key_collation and
- *					key_abbreviation make it
- *	  sort_compare	two rows, by PostgreSQL's comparators; sort_verify checks orders
- *	  engine		the frontier: batches of rows in, sorted rows out
- *	  engine_cpu	the engine in this process; word_sort sorts what key_pack packs,
- *					by radix_sort
- *	  engine_choice	when rows move from there to a device
- *	  engine_service the engine at the other end of a socket: gpusortd, in service/
- *	  supervisor	keeps gpusortd running
- *	  sort_spill	runs on disk (sort_run), merged (key_merge), where memory does not do
- *	  index_hook	an index is to be built: index_build has its table scanned (index_scan, by
- *					index_parallel's workers, too), its entries sorted (index_sort), and its
- *					pages written (index_load), or has PostgreSQL build it
- *	  sort_hand_over	to PostgreSQL's own sort (sort_stock), where gpusort cannot go on
+ * DESIGN.md has the way of a row, by file.
  *
  * Loading the library is all it takes, by LOAD, session_preload_libraries or
  * shared_preload_libraries; CREATE EXTENSION adds SQL functions only.
