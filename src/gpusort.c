@@ -152,8 +152,7 @@ typedef struct Planning
 static Planning *planning = NULL;
 
 static PlannedStmt *
-gpusort_planner(Query *parse, const char *query_string, int cursor_options,
-				ParamListInfo bound_params)
+gpusort_planner(GS_PLANNER_PARAMS)
 {
 	Planning	mine = {.settings = gs_choice_settings(), .outer = planning};
 	PlannedStmt *statement;
@@ -166,9 +165,9 @@ gpusort_planner(Query *parse, const char *query_string, int cursor_options,
 	PG_TRY();
 	{
 		if (next_planner_hook)
-			statement = next_planner_hook(parse, query_string, cursor_options, bound_params);
+			statement = next_planner_hook(GS_PLANNER_ARGS);
 		else
-			statement = standard_planner(parse, query_string, cursor_options, bound_params);
+			statement = standard_planner(GS_PLANNER_ARGS);
 	}
 	PG_FINALLY();
 	{

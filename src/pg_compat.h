@@ -10,8 +10,8 @@
 #ifndef GPUSORT_PG_COMPAT_H
 #define GPUSORT_PG_COMPAT_H
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
-#error "gpusort supports PostgreSQL 15 only; point PG_CONFIG at the pg_config of a PostgreSQL 15"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 200000
+#error "gpusort supports PostgreSQL 15 to 19; point PG_CONFIG at the pg_config of one of these"
 #endif
 
 #if SIZEOF_DATUM < 8 || !defined(HAVE_INT128)
@@ -29,19 +29,48 @@
 
 #include "access/amapi.h"
 #include "access/heapam.h"
+#include "access/nbtree.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "commands/explain.h"
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#include "commands/explain_state.h"
+#endif
+#include "miscadmin.h"
+#include "optimizer/paths.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/plancat.h"
+#include "optimizer/planner.h"
+#include "parser/parsetree.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#if PG_VERSION_NUM >= 170000
+#include "storage/read_stream.h"
+#endif
+#include "utils/arrayaccess.h"
+#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/sortsupport.h"
 #include "utils/syscache.h"
+#include "utils/tuplesort.h"
+#if PG_VERSION_NUM >= 170000
+#include "utils/wait_event.h"
+#endif
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
+#if PG_VERSION_NUM < 160000
 
 /* How PostgreSQL orders the names of settings: ASCII letters of either case are the same. */
 static inline int
@@ -109,22 +138,55 @@ gs_define_settings(const char *prefix, void (*define) (void))
 	pfree(before);
 }
 
-/* Does the collation compare byte by byte, as memcmp() does? */
+#else							/* settings are in a hash table */
+
+static inline void
+gs_define_settings(const char *prefix, void (*define) (void))
+{
+	define();
+}
+
+#endif
+
+/* ---------------------------------------------------------------- collations */
+
+/* Does the collation compare byte by byte, as memcmp() does?  No collation does not. */
 static inline bool
 gs_collation_is_bytewise(Oid collation)
 {
+#if PG_VERSION_NUM >= 180000
+	return OidIsValid(collation) && pg_newlocale_from_collation(collation)->collate_is_c;
+#else
 	return lc_collate_is_c(collation);
+#endif
 }
 
-/* Who compares, if it does not: COLLPROVIDER_ICU or _LIBC.  From the catalog. */
+/* An attribute of pg_database of this database. */
+static inline Datum
+gs_database_attribute(AttrNumber attribute, bool *is_null)
+{
+	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
+	Datum		value;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
+	value = SysCacheGetAttr(DATABASEOID, tuple, attribute, is_null);
+	if (!*is_null && attribute == Anum_pg_database_datcollate)
+		value = PointerGetDatum(DatumGetTextPCopy(value));
+	ReleaseSysCache(tuple);
+	return value;
+}
+
+/* The provider of a collation, such as COLLPROVIDER_ICU.  From the catalogs. */
 static inline char
 gs_collation_provider(Oid collation)
 {
 	HeapTuple	tuple;
 	char		provider;
+	bool		is_null;
 
 	if (collation == DEFAULT_COLLATION_OID)
-		return default_locale.provider == COLLPROVIDER_ICU ? COLLPROVIDER_ICU : COLLPROVIDER_LIBC;
+		return DatumGetChar(gs_database_attribute(Anum_pg_database_datlocprovider, &is_null));
 	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for collation %u", collation);
@@ -133,7 +195,30 @@ gs_collation_provider(Oid collation)
 	return provider;
 }
 
-/* Are texts that compare equal one, whatever their bytes? */
+/* The C library's name of a collation's order, palloc'd; "" if it is another provider's. */
+static inline char *
+gs_collation_libc_name(Oid collation)
+{
+	HeapTuple	tuple;
+	Datum		name;
+	bool		is_null;
+	char	   *result;
+
+	if (collation == DEFAULT_COLLATION_OID)
+	{
+		name = gs_database_attribute(Anum_pg_database_datcollate, &is_null);
+		return TextDatumGetCString(name);
+	}
+	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for collation %u", collation);
+	name = SysCacheGetAttr(COLLOID, tuple, Anum_pg_collation_collcollate, &is_null);
+	result = is_null ? pstrdup("") : TextDatumGetCString(name);
+	ReleaseSysCache(tuple);
+	return result;
+}
+
+/* Do texts of different bytes always compare as different? */
 static inline bool
 gs_collation_is_deterministic(Oid collation)
 {
@@ -148,16 +233,140 @@ gs_collation_libc_locale(Oid collation)
 {
 	pg_locale_t locale = pg_newlocale_from_collation(collation);
 
+#if PG_VERSION_NUM >= 190000
+	return locale == NULL ? NULL : locale->lt;
+#else
 	return locale == NULL ? NULL : locale->info.lt;
+#endif
 }
 
 #ifdef USE_ICU
-static inline UCollator *
+static inline struct UCollator *
 gs_collation_collator(Oid collation)
 {
+#if PG_VERSION_NUM >= 190000
+	return pg_newlocale_from_collation(collation)->icu.ucol;
+#else
 	return pg_newlocale_from_collation(collation)->info.icu.ucol;
+#endif
 }
 #endif
+
+/* ---------------------------------------------------------------------- types */
+
+/* The btree operator family and input type of an ordering operator; false if it has none. */
+static inline bool
+gs_ordering_operator(Oid operator, Oid *family, Oid *input_type, bool *descending)
+{
+#if PG_VERSION_NUM >= 180000
+	CompareType type;
+
+	if (!get_ordering_op_properties(operator, family, input_type, &type))
+		return false;
+	*descending = type == COMPARE_GT;
+#else
+	int16		strategy;
+
+	if (!get_ordering_op_properties(operator, family, input_type, &strategy))
+		return false;
+	*descending = strategy == BTGreaterStrategyNumber;
+#endif
+	return true;
+}
+
+/* The operator that orders a path key's values of a type; InvalidOid if there is none. */
+static inline Oid
+gs_pathkey_operator(const PathKey *pathkey, Oid type)
+{
+#if PG_VERSION_NUM >= 180000
+	return get_opfamily_member_for_cmptype(pathkey->pk_opfamily, type, type, pathkey->pk_cmptype);
+#else
+	return get_opfamily_member(pathkey->pk_opfamily, type, type, pathkey->pk_strategy);
+#endif
+}
+
+/* An array's elements, of that size and alignment, one after the other: first, then each. */
+static inline void
+gs_array_begin(array_iter *iterator, AnyArrayType *array, int len, bool by_value, char align)
+{
+#if PG_VERSION_NUM >= 190000
+	array_iter_setup(iterator, array, len, by_value, align);
+#else
+	array_iter_setup(iterator, array);
+#endif
+}
+
+static inline Datum
+gs_array_next(array_iter *iterator, bool *is_null, int i, int len, bool by_value, char align)
+{
+#if PG_VERSION_NUM >= 190000
+	return array_iter_next(iterator, is_null, i);
+#else
+	return array_iter_next(iterator, is_null, i, len, by_value, align);
+#endif
+}
+
+/* A tuple descriptor has all its attributes. */
+static inline void
+gs_finish_tuple_desc(TupleDesc desc)
+{
+#if PG_VERSION_NUM >= 190000
+	TupleDescFinalize(desc);
+#endif
+}
+
+/* The next value of a tuplesort of datums, not copied; false after the last. */
+static inline bool
+gs_tuplesort_getdatum(Tuplesortstate *state, bool forward, Datum *value, bool *is_null)
+{
+#if PG_VERSION_NUM >= 160000
+	return tuplesort_getdatum(state, forward, false, value, is_null, NULL);
+#else
+	return tuplesort_getdatum(state, forward, value, is_null, NULL);
+#endif
+}
+
+/* -------------------------------------------------------------------- planner */
+
+#if PG_VERSION_NUM >= 190000
+#define GS_PLANNER_PARAMS	Query *parse, const char *query_string, int cursor_options, \
+							ParamListInfo bound_params, ExplainState *explain
+#define GS_PLANNER_ARGS		parse, query_string, cursor_options, bound_params, explain
+#else
+#define GS_PLANNER_PARAMS	Query *parse, const char *query_string, int cursor_options, \
+							ParamListInfo bound_params
+#define GS_PLANNER_ARGS		parse, query_string, cursor_options, bound_params
+#endif
+
+/* The hook that is called for each table of a query, and its parameters. */
+#if PG_VERSION_NUM >= 190000
+#define gs_table_hook		build_simple_rel_hook
+typedef build_simple_rel_hook_type GsTableHook;
+#define GS_TABLE_HOOK_PARAMS	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define GS_TABLE_HOOK_ARGS	root, rel, rte
+#define GS_TABLE_HOOK_TABLE	(rte->relid)
+#define GS_TABLE_HOOK_INHERITS	(rte->inh)
+#else
+#define gs_table_hook		get_relation_info_hook
+typedef get_relation_info_hook_type GsTableHook;
+#define GS_TABLE_HOOK_PARAMS	PlannerInfo *root, Oid table, bool inherits, RelOptInfo *rel
+#define GS_TABLE_HOOK_ARGS	root, table, inherits, rel
+#define GS_TABLE_HOOK_TABLE	table
+#define GS_TABLE_HOOK_INHERITS	inherits
+#endif
+
+/* Does EXPLAIN print names of columns with their tables? */
+static inline bool
+gs_explain_uses_prefixes(const ExplainState *es)
+{
+#if PG_VERSION_NUM >= 180000
+	return es->rtable_size > 1 || es->verbose;
+#else
+	return list_length(es->rtable) > 1 || es->verbose;
+#endif
+}
+
+/* ---------------------------------------------------------------------- heaps */
 
 /* Is the table a heap, whose scans are HeapScanDescs? */
 static inline bool
@@ -166,11 +375,23 @@ gs_is_heap(Relation relation)
 	return relation->rd_tableam == GetHeapamTableAmRoutine();
 }
 
-/* Has an open index built by another function: its relcache entry has a routine of its own. */
+/* Has an open index built by another function. */
 static inline void
 gs_set_ambuild(Relation index, ambuild_function build)
 {
+#if PG_VERSION_NUM >= 190000
+	/* all indexes share one routine, so this one gets its own */
+	if (index->rd_indam->ambuild != build)
+	{
+		IndexAmRoutine *routine = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexAmRoutine));
+
+		*routine = *index->rd_indam;
+		routine->ambuild = build;
+		index->rd_indam = routine;
+	}
+#else
 	index->rd_indam->ambuild = build;
+#endif
 }
 
 /* Keeps the relcache entry of a relation that is not open, from one transaction to another. */
@@ -194,45 +415,91 @@ gs_is_pagemode(HeapScanDesc scan)
 	return (scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) != 0;
 }
 
-/* Has the scan of a heap be at the end of its page. */
+/* Moves the scan of a heap to the end of its page. */
 static inline void
 gs_skip_tuples(HeapScanDesc scan)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(BufferGetPage(scan->rs_cbuf));
 
 	if (gs_is_pagemode(scan))
-		scan->rs_cindex = scan->rs_ntuples - 1;
+		scan->rs_cindex = scan->rs_ntuples > 0 ? scan->rs_ntuples - 1 : 0;
 	else
+#if PG_VERSION_NUM >= 160000
+		scan->rs_coffset = Max(last, FirstOffsetNumber);
+#else
 		ItemPointerSetOffsetNumber(&scan->rs_ctup.t_self, Max(last, FirstOffsetNumber));
+#endif
 }
 
-/* The block that the scan of a heap would come to next, if it is known before it does. */
-static inline BlockNumber
-gs_next_block(HeapScanDesc scan)
+/*
+ * Reads the next page of the scan of a heap, if it can be known before the scan comes to it: pins it
+ * and returns its buffer, or else InvalidBuffer.  The buffer is to be given to
+ * gs_enter_page() or gs_return_page().
+ */
+static inline Buffer
+gs_read_next_page(HeapScanDesc scan)
 {
+#if PG_VERSION_NUM >= 170000
+	/* the scan's own pages come from the stream, which is ahead of it */
+	if (gs_is_pagemode(scan) || scan->rs_read_stream == NULL)
+		return InvalidBuffer;
+	return read_stream_next_buffer(scan->rs_read_stream, NULL);
+#else
 	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 	ParallelBlockTableScanWorker mine = scan->rs_parallelworkerdata;
+	BlockNumber next = InvalidBlockNumber;
 
 	if (gs_is_pagemode(scan))
-		return InvalidBlockNumber;
+		return InvalidBuffer;
 	if (shared == NULL)
-		return scan->rs_cblock + 1 < scan->rs_nblocks ? scan->rs_cblock + 1 : InvalidBlockNumber;
-	/* the next of the blocks that this process has taken already, which may be more than there are */
-	return mine->phsw_chunk_remaining > 0 && mine->phsw_nallocated + 1 < shared->phs_nblocks ?
-		(mine->phsw_nallocated + 1 + shared->phs_startblock) % shared->phs_nblocks :
-		InvalidBlockNumber;
+	{
+		if (scan->rs_cblock + 1 < scan->rs_nblocks)
+			next = scan->rs_cblock + 1;
+	}
+	/* the next of the blocks that this process has allocated already, which may be more than there are */
+	else if (mine->phsw_chunk_remaining > 0 && mine->phsw_nallocated + 1 < shared->phs_nblocks)
+		next = (mine->phsw_nallocated + 1 + shared->phs_startblock) % shared->phs_nblocks;
+	return next == InvalidBlockNumber ? InvalidBuffer :
+		ReadBufferExtended(scan->rs_base.rs_rd, MAIN_FORKNUM, next, RBM_NORMAL, scan->rs_strategy);
+#endif
 }
 
-/* Has the scan of a heap go to that block, whose pin it takes over. */
+/* Moves the scan of a heap to the page that was read, whose pin it takes over. */
 static inline void
-gs_go_to_next_block(HeapScanDesc scan, Buffer buffer)
+gs_enter_page(HeapScanDesc scan, Buffer buffer)
 {
+#if PG_VERSION_NUM < 170000
 	if (scan->rs_base.rs_parallel != NULL)
 		(void) table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata,
 												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+#endif
 	ReleaseBuffer(scan->rs_cbuf);
 	scan->rs_cbuf = buffer;
 	scan->rs_cblock = BufferGetBlockNumber(buffer);
+}
+
+/* Leaves the page that was read to the scan. */
+static inline void
+gs_return_page(HeapScanDesc scan, Buffer buffer)
+{
+#if PG_VERSION_NUM >= 170000
+	/* a stream takes nothing back: the scan goes on before the first tuple of the page */
+	gs_enter_page(scan, buffer);
+	scan->rs_coffset = InvalidOffsetNumber;
+#else
+	ReleaseBuffer(buffer);
+#endif
+}
+
+/* Begins the scan of one participant of a parallel scan. */
+static inline TableScanDesc
+gs_beginscan_parallel(Relation relation, ParallelTableScanDesc shared)
+{
+#if PG_VERSION_NUM >= 190000
+	return table_beginscan_parallel(relation, shared, SO_NONE);
+#else
+	return table_beginscan_parallel(relation, shared);
+#endif
 }
 
 /* How many blocks the scan of a heap has come to, before this one; all of its processes. */
@@ -250,22 +517,68 @@ static inline void
 gs_count_heap_rows(Relation relation, int64 nrows)
 {
 	if (pgstat_should_count_relation(relation))
+#if PG_VERSION_NUM >= 160000
+		relation->pgstat_info->counts.tuples_returned += nrows;
+#else
 		relation->pgstat_info->t_counts.t_tuples_returned += nrows;
+#endif
 }
+
+/* -------------------------------------------------------------------- btrees */
 
 /* The comparator of a column of a btree: ssup_attno says which. */
 static inline void
 gs_prepare_index_comparator(Relation index, bool descending, SortSupport column)
 {
+#if PG_VERSION_NUM >= 180000
+	PrepareSortSupportFromIndexRel(index, descending, column);
+#else
 	PrepareSortSupportFromIndexRel(index, descending ? BTGreaterStrategyNumber :
 								   BTLessStrategyNumber, column);
+#endif
+}
+
+/* Memory of a page that is written to a file as it is. */
+static inline char *
+gs_alloc_page(MemoryContext context)
+{
+#if PG_VERSION_NUM >= 160000
+	return MemoryContextAllocAligned(context, BLCKSZ, PG_IO_ALIGN_SIZE, 0);
+#else
+	return MemoryContextAlloc(context, BLCKSZ);
+#endif
+}
+
+/* The bytes of the longest item of a btree. */
+static inline Size
+gs_longest_btree_item(Page page)
+{
+#if PG_VERSION_NUM >= 180000
+	return BTMaxItemSize;
+#else
+	return BTMaxItemSize(page);
+#endif
+}
+
+static inline void
+gs_set_page_checksum(Page page, BlockNumber block)
+{
+#if PG_VERSION_NUM >= 190000
+	PageSetChecksum(page, block);
+#else
+	PageSetChecksumInplace(page, block);
+#endif
 }
 
 /* Logs a page of an index that is built outside of shared buffers. */
 static inline void
 gs_log_index_page(Relation index, BlockNumber block, char *page)
 {
+#if PG_VERSION_NUM >= 160000
+	log_newpage(&index->rd_locator, MAIN_FORKNUM, block, page, true);
+#else
 	log_newpage(&index->rd_node, MAIN_FORKNUM, block, page, true);
+#endif
 }
 
 #endif							/* GPUSORT_PG_COMPAT_H */

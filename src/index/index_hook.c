@@ -10,7 +10,7 @@
  *
  *	- Before the access method is called, index_build() asks the planner how many parallel
  *	  workers a btree is worth, whatever statement it is built for; the planner makes itself a
- *	  query without FROM for that, and asks get_relation_info_hook about the table.
+ *	  query without FROM for that, and asks a hook about the table.
  *
  *	- The planner is not asked where max_parallel_maintenance_workers is 0.  But a statement that
  *	  creates an index, or a new file for one, changes the catalogs while it has the index open and
@@ -48,7 +48,7 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
-static get_relation_info_hook_type next_relation_info_hook = NULL;
+static GsTableHook next_table_hook = NULL;
 
 /*
  * Entries of indexes that are created, and yet to be built by another transaction.  The first
@@ -196,12 +196,12 @@ intercept_indexes(Oid table)
 }
 
 static void
-gpusort_relation_info(PlannerInfo *root, Oid table, bool inhparent, RelOptInfo *rel)
+gpusort_table(GS_TABLE_HOOK_PARAMS)
 {
-	if (next_relation_info_hook)
-		next_relation_info_hook(root, table, inhparent, rel);
-	if (is_enabled() && root->parse->jointree == NULL && inhparent)
-		intercept_indexes(table);
+	if (next_table_hook)
+		next_table_hook(GS_TABLE_HOOK_ARGS);
+	if (is_enabled() && root->parse->jointree == NULL && GS_TABLE_HOOK_INHERITS)
+		intercept_indexes(GS_TABLE_HOOK_TABLE);
 }
 
 /* Does the statement that runs have the relation for itself, as it has an index that it builds? */
@@ -264,8 +264,8 @@ gpusort_transaction_end(ResourceReleasePhase phase, bool is_commit, bool is_top_
 void
 gs_index_hook_install(void)
 {
-	next_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = gpusort_relation_info;
+	next_table_hook = gs_table_hook;
+	gs_table_hook = gpusort_table;
 	CacheRegisterRelcacheCallback(gpusort_relation_changed, (Datum) 0);
 	RegisterResourceReleaseCallback(gpusort_transaction_end, NULL);
 }

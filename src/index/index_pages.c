@@ -90,7 +90,7 @@ write_page(GsIndexPages *tree, Page page, BlockNumber block)
 	/* an upper page's place, until it is full: zeroes, which nobody reads */
 	while (tree->nwritten < block)
 		smgrextend(file, MAIN_FORKNUM, tree->nwritten++, tree->zeroes, true);
-	PageSetChecksumInplace(page, block);
+	gs_set_page_checksum(page, block);
 	if (block == tree->nwritten)
 	{
 		smgrextend(file, MAIN_FORKNUM, block, page, true);
@@ -129,8 +129,8 @@ begin_level(GsIndexPages *tree, uint32 height)
 	Level	   *level = MemoryContextAllocZero(tree->context, sizeof(Level));
 
 	level->height = height;
-	level->page = MemoryContextAlloc(tree->context, BLCKSZ);
-	level->reserved_bytes = MemoryContextAlloc(tree->context, BLCKSZ);
+	level->page = gs_alloc_page(tree->context);
+	level->reserved_bytes = gs_alloc_page(tree->context);
 	level->reserve = height == 0 ? BTGetTargetPageFreeSpace(tree->index) :
 		BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
 	/* below everything: a key of no columns */
@@ -145,7 +145,7 @@ static Level *
 begin_leaf_level(GsIndexPages *tree)
 {
 	tree->leaves = begin_level(tree, 0);
-	tree->longest = BTMaxItemSize(tree->leaves->page);
+	tree->longest = gs_longest_btree_item(tree->leaves->page);
 	return tree->leaves;
 }
 
@@ -221,7 +221,7 @@ make_high_key(GsIndexPages *tree, const Level *level)
 	{
 		high_key = _bt_truncate(tree->index, (IndexTuple) PageGetItem(page, before),
 								high_key, tree->key);
-		if (!PageIndexTupleOverwrite(page, P_HIKEY, (Item) high_key, IndexTupleSize(high_key)))
+		if (!PageIndexTupleOverwrite(page, P_HIKEY, (void *) high_key, IndexTupleSize(high_key)))
 			elog(ERROR, "no room for the high key of block %u of index \"%s\"",
 				 level->block, RelationGetRelationName(tree->index));
 	}
@@ -329,7 +329,7 @@ slide_line_pointers(Page page)
 static void
 finish_levels(GsIndexPages *tree)
 {
-	Page		metapage = MemoryContextAlloc(tree->context, BLCKSZ);
+	Page		metapage = gs_alloc_page(tree->context);
 	BlockNumber root = P_NONE;
 	uint32		height = 0;
 
@@ -365,9 +365,10 @@ gs_index_pages_begin(Relation heap, Relation index, bool allequalimage)
 	tree->key = _bt_mkscankey(index, NULL);
 	tree->key->allequalimage = allequalimage;
 	tree->nopened = BTREE_METAPAGE + 1;
-	tree->zeroes = palloc0(BLCKSZ);
 	tree->spare_tuple = palloc(INDEX_SIZE_MASK + 1);
 	tree->context = CurrentMemoryContext;
+	tree->zeroes = gs_alloc_page(tree->context);
+	memset(tree->zeroes, 0, BLCKSZ);
 	return tree;
 }
 

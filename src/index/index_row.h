@@ -96,7 +96,7 @@ gs_index_row_form_tuple(const MinimalTupleData *row, int ncolumns, IndexTuple tu
 		info |= INDEX_VAR_MASK;
 	if (unlikely((row->t_infomask & HEAP_HASNULL) != 0))
 	{
-		bits8	   *bits = (bits8 *) (tuple + 1);
+		uint8	   *bits = (uint8 *) (tuple + 1);
 
 		info |= INDEX_NULL_MASK;
 		memset(bits, 0, header - sizeof(IndexTupleData));

@@ -312,19 +312,16 @@ static bool
 list_next_page(EntryScan *scan)
 {
 	HeapScanDesc heap = scan->heap;
-	const BlockNumber next = gs_next_block(heap);
-	Buffer		buffer;
+	Buffer		buffer = gs_read_next_page(heap);
 
-	if (next == InvalidBlockNumber)
+	if (!BufferIsValid(buffer))
 		return false;
-	buffer = ReadBufferExtended(heap->rs_base.rs_rd, MAIN_FORKNUM, next, RBM_NORMAL,
-								heap->rs_strategy);
 	if (list_live_tuples(scan, buffer, FirstOffsetNumber))
 	{
-		gs_go_to_next_block(heap, buffer);
+		gs_enter_page(heap, buffer);
 		return true;
 	}
-	ReleaseBuffer(buffer);
+	gs_return_page(heap, buffer);
 	return false;
 }
 
@@ -524,7 +521,7 @@ begin_scan(Relation heap, const IndexInfo *info, ParallelTableScanDesc parallel,
 
 	*registered = InvalidSnapshot;
 	if (parallel != NULL)
-		return table_beginscan_parallel(heap, parallel);
+		return gs_beginscan_parallel(heap, parallel);
 	if (info->ii_Concurrent)
 		snapshot = *registered = RegisterSnapshot(GetTransactionSnapshot());
 	return table_beginscan_strat(heap, snapshot, 0, NULL, true, false);

@@ -20,6 +20,7 @@
 #include "index/index_sort.h"
 #include "key/key_bytes.h"
 #include "key/key_order.h"
+#include "pg_compat.h"
 #include "sort/sort_output.h"
 #include "sort/sort_input.h"
 #include "sort/sort_parallel.h"
@@ -64,7 +65,7 @@ index_column(Relation index, int i)
 	GsSortColumn column = {.attno = i + 1};
 	Oid			found_family;
 	Oid			found_type;
-	int16		strategy;
+	bool		descending;
 
 	/* an index of names stores them as cstrings */
 	column.type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
@@ -73,7 +74,7 @@ index_column(Relation index, int i)
 	column.sort_operator = get_opfamily_member(family, type, type,
 											   (options & INDOPTION_DESC) != 0 ?
 											   BTGreaterStrategyNumber : BTLessStrategyNumber);
-	if (!get_ordering_op_properties(column.sort_operator, &found_family, &found_type, &strategy) ||
+	if (!gs_ordering_operator(column.sort_operator, &found_family, &found_type, &descending) ||
 		found_family != family || found_type != type)
 		column.sort_operator = InvalidOid;
 	column.collation = index->rd_indcollation[i];
@@ -124,6 +125,7 @@ entry_type(Relation index)
 	for (int i = 1; i <= of_index->natts; i++)
 		TupleDescCopyEntry(desc, i, of_index, i);
 	TupleDescInitEntry(desc, of_index->natts + 1, "tid", INT8OID, -1, 0);
+	gs_finish_tuple_desc(desc);
 	return desc;
 }
 

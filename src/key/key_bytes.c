@@ -52,6 +52,7 @@
 #include "key/key_fields.h"
 #include "common/key_layout.h"
 #include "key/key_numeric.h"
+#include "pg_compat.h"
 
 #include "access/tupmacs.h"
 #include "miscadmin.h"
@@ -230,12 +231,13 @@ put_elements(CodeBuffer *buffer, const Encoder *element, ArrayType *array, int n
 {
 	array_iter	iterator;
 
-	array_iter_setup(&iterator, (AnyArrayType *) array);
+	gs_array_begin(&iterator, (AnyArrayType *) array, element->len, element->by_value,
+				   element->align);
 	for (int i = 0; i < nitems; i++)
 	{
 		bool		is_null;
-		Datum		value = array_iter_next(&iterator, &is_null, i, element->len,
-											element->by_value, element->align);
+		Datum		value = gs_array_next(&iterator, &is_null, i, element->len,
+										  element->by_value, element->align);
 
 		CHECK_FOR_INTERRUPTS();
 		put_byte(buffer, is_null ? ARRAY_NULL : ARRAY_ELEMENT);

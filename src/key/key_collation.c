@@ -62,7 +62,6 @@
 
 extern __typeof__(ucol_getSortKey) ucol_getSortKey __attribute__((weak));
 extern __typeof__(u_strFromUTF8) u_strFromUTF8 __attribute__((weak));
-extern __typeof__(icu_to_uchar) icu_to_uchar __attribute__((weak));	/* a server without ICU */
 #endif
 
 /* Longer ones are left to a sort that needs no keys: no tail is that long (key_pack.h). */
@@ -103,24 +102,10 @@ struct GsKeyCollation
 static bool
 is_c_utf8(Oid collation)
 {
-	char	   *name;
-	bool		result;
+	char	   *name = gs_collation_libc_name(collation);
+	bool		result =
+		 pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.UTF8") == 0;
 
-	if (collation == DEFAULT_COLLATION_OID)
-		name = pstrdup(setlocale(LC_COLLATE, NULL));
-	else
-	{
-		HeapTuple	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
-		Datum		datum;
-		bool		is_null;
-
-		if (!HeapTupleIsValid(tuple))
-			elog(ERROR, "cache lookup failed for collation %u", collation);
-		datum = SysCacheGetAttr(COLLOID, tuple, Anum_pg_collation_collcollate, &is_null);
-		name = is_null ? pstrdup("") : TextDatumGetCString(datum);
-		ReleaseSysCache(tuple);
-	}
-	result = pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.UTF8") == 0;
 	pfree(name);
 	return result;
 }
@@ -130,7 +115,7 @@ static bool
 has_icu(char **why_not)
 {
 #ifdef USE_ICU
-	if (ucol_getSortKey != NULL && u_strFromUTF8 != NULL && icu_to_uchar != NULL)
+	if (ucol_getSortKey != NULL && u_strFromUTF8 != NULL)
 		return true;
 	*why_not = "gpusort was built for another version of ICU";
 #else
@@ -289,22 +274,13 @@ make_libc_key(GsKeyCollation *collation, const char *string, Size len)
 
 #ifdef USE_ICU
 
-/* Puts a text into the UTF-16 buffer; returns its length there. */
+/* Puts a text in UTF-8 into the UTF-16 buffer; returns its length there. */
 static int32_t
-to_utf16(GsKeyCollation *collation, const char *string, Size len)
+utf8_to_utf16(GsKeyCollation *collation, const char *string, Size len)
 {
 	UErrorCode	status = U_ZERO_ERROR;
 	UChar	   *out;
 	int32_t		out_len;
-
-	if (GetDatabaseEncoding() != PG_UTF8)
-	{
-		out_len = icu_to_uchar(&out, string, len);
-		reserve(&collation->utf16, sizeof(UChar) * (out_len + 1));
-		memcpy(collation->utf16.data, out, sizeof(UChar) * out_len);
-		pfree(out);
-		return out_len;
-	}
 
 	reserve(&collation->utf16, sizeof(UChar) * (len + 1));
 	out = (UChar *) collation->utf16.data;
@@ -322,6 +298,21 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 		out[i] = string[i];
 	}
 	return len;
+}
+
+/* The same for a text in the database's encoding. */
+static int32_t
+to_utf16(GsKeyCollation *collation, const char *string, Size len)
+{
+	char	   *utf8 = GetDatabaseEncoding() == PG_UTF8 ? unconstify(char *, string) :
+		pg_server_to_any(string, len, PG_UTF8);
+	int32_t		utf16_len;
+
+	if (utf8 == string)
+		return utf8_to_utf16(collation, string, len);
+	utf16_len = utf8_to_utf16(collation, utf8, strlen(utf8));
+	pfree(utf8);
+	return utf16_len;
 }
 
 /* Makes the sort key of ICU, if it can without it; returns its length, as far as it is wanted. */

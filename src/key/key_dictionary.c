@@ -27,6 +27,7 @@
 #include "postgres.h"
 
 #include "key/key_dictionary.h"
+#include "pg_compat.h"
 
 #include "common/hashfn.h"
 #include "utils/builtins.h"

@@ -204,10 +204,9 @@ gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 	Oid			family;
 	Oid			input_type;
 	Oid			procedure;
-	int16		strategy;
 	FmgrInfo	function;
 
-	if (!get_ordering_op_properties(operator, &family, &input_type, &strategy))
+	if (!gs_ordering_operator(operator, &family, &input_type, descending))
 	{
 		*why_not = psprintf("operator %s is not a btree ordering operator",
 							format_operator(operator));
@@ -221,6 +220,5 @@ gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 		return false;
 	}
 	fmgr_info(procedure, &function);
-	*descending = strategy == BTGreaterStrategyNumber;
 	return order_of_function(&function, getBaseType(type), collation, order, why_not);
 }

@@ -34,6 +34,7 @@
 #include "key/key_sortsupport.h"
 #include "common/key_codec.h"
 #include "key/collation_icu.h"
+#include "pg_compat.h"
 
 #include "access/nbtree.h"
 #include "common/hashfn.h"
@@ -116,9 +117,9 @@ has_support(Oid sort_operator)
 {
 	Oid			family;
 	Oid			type;
-	int16		strategy;
+	bool		descending;
 
-	return get_ordering_op_properties(sort_operator, &family, &type, &strategy) &&
+	return gs_ordering_operator(sort_operator, &family, &type, &descending) &&
 		OidIsValid(get_opfamily_proc(family, type, type, BTSORTSUPPORT_PROC)) &&
 		OidIsValid(get_opfamily_proc(family, type, type, BTORDER_PROC));
 }

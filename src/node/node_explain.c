@@ -17,6 +17,7 @@
 
 #include "guc.h"
 #include "node/node_explain.h"
+#include "pg_compat.h"
 
 #include "mb/pg_wchar.h"
 #include "parser/parse_relation.h"
@@ -74,7 +75,7 @@ static void
 explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainState *es)
 {
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
-	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
+	bool		use_prefix = gs_explain_uses_prefixes(es);
 	List	   *columns = NIL;
 
 	for (int i = 0; i < state->ncolumns; i++)

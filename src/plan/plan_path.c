@@ -21,6 +21,7 @@
  */
 #include "postgres.h"
 
+#include "pg_compat.h"
 #include "sort/sort_device.h"
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
@@ -72,8 +73,7 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 			return NULL;
 		column->attno = foreach_current_index(lc) + 1;
 		column->type = exprType((Node *) member->em_expr);
-		column->sort_operator = get_opfamily_member(pathkey->pk_opfamily, member->em_datatype,
-													member->em_datatype, pathkey->pk_strategy);
+		column->sort_operator = gs_pathkey_operator(pathkey, member->em_datatype);
 		column->collation = pathkey->pk_eclass->ec_collation;
 		column->nulls_first = pathkey->pk_nulls_first;
 		if (!OidIsValid(column->sort_operator))

@@ -156,7 +156,7 @@ write_extent(GsRunStore *store, int64 extent, char *data, Size nbytes)
 
 	while (nbytes > 0)
 	{
-		instr_time	start;
+		instr_time	start = {0};
 		int			written;
 
 		begin_io(&start);
@@ -183,7 +183,7 @@ read_extent(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes)
 	offset += at;
 	while (nbytes > 0)
 	{
-		instr_time	start;
+		instr_time	start = {0};
 		int			got;
 
 		begin_io(&start);

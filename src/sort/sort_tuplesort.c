@@ -11,6 +11,7 @@
  */
 #include "postgres.h"
 
+#include "pg_compat.h"
 #include "sort/sort_limit.h"
 #include "sort/sort_tuplesort.h"
 
@@ -81,8 +82,8 @@ gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot)
 		return;
 	}
 	ExecClearTuple(slot);
-	if (tuplesort_getdatum(fallback->state, forward, &slot->tts_values[0],
-						   &slot->tts_isnull[0], NULL))
+	if (gs_tuplesort_getdatum(fallback->state, forward, &slot->tts_values[0],
+							  &slot->tts_isnull[0]))
 		ExecStoreVirtualTuple(slot);
 }
 
