@@ -49,6 +49,7 @@
 #include "parser/parsetree.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "storage/lock.h"
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #endif
@@ -391,6 +392,17 @@ gs_set_ambuild(Relation index, ambuild_function build)
 	}
 #else
 	index->rd_indam->ambuild = build;
+#endif
+}
+
+/* Does this process hold that lock? */
+static inline bool
+gs_holds_lock(const LOCKTAG *tag, LOCKMODE mode)
+{
+#if PG_VERSION_NUM >= 170000
+	return LockHeldByMe(tag, mode, false);
+#else
+	return LockHeldByMe(tag, mode);
 #endif
 }
 

@@ -13,6 +13,7 @@
 #include "client/gpu_client.h"
 #include "client/supervisor.h"
 
+#include "access/htup_details.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "utils/builtins.h"

@@ -52,6 +52,7 @@
 #include "guc.h"
 #include "client/supervisor.h"
 
+#include "common/file_utils.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "pgstat.h"

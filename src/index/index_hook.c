@@ -211,7 +211,7 @@ is_locked(Oid relation)
 	LOCKTAG		tag;
 
 	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relation);
-	return LockHeldByMe(&tag, AccessExclusiveLock);
+	return gs_holds_lock(&tag, AccessExclusiveLock);
 }
 
 static void

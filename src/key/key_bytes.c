@@ -409,17 +409,17 @@ aligned(Datum value)
 static bool
 put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **why_not)
 {
-	const struct varlena *varlena = (const struct varlena *) DatumGetPointer(value);
+	const struct varlena *bytes = (const struct varlena *) DatumGetPointer(value);
 
 	switch (encoder->kind)
 	{
 		case GS_KEY_TEXT:
-			if (!put_text(buffer, encoder, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena), why_not))
+			if (!put_text(buffer, encoder, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), why_not))
 				return false;
 			break;
 		case GS_KEY_BPCHAR:
-			if (!put_text(buffer, encoder, VARDATA_ANY(varlena),
-						  bpchartruelen(VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena)), why_not))
+			if (!put_text(buffer, encoder, VARDATA_ANY(bytes),
+						  bpchartruelen(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)), why_not))
 				return false;
 			break;
 		case GS_KEY_NAME:
@@ -428,13 +428,13 @@ put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **
 				return false;
 			break;
 		case GS_KEY_BYTEA:
-			put_groups(buffer, VARDATA_ANY(varlena), 8 * (size_t) VARSIZE_ANY_EXHDR(varlena));
+			put_groups(buffer, VARDATA_ANY(bytes), 8 * (size_t) VARSIZE_ANY_EXHDR(bytes));
 			break;
 		case GS_KEY_NUMERIC:
-			put_numeric(buffer, encoder, VARDATA_ANY(varlena), VARSIZE_ANY_EXHDR(varlena));
+			put_numeric(buffer, encoder, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 			break;
 		case GS_KEY_BIT:
-			put_bit(buffer, VARDATA_ANY(varlena));
+			put_bit(buffer, VARDATA_ANY(bytes));
 			break;
 		case GS_KEY_OIDVECTOR:
 			put_oidvector(buffer, aligned(value));

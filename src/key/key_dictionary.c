@@ -93,10 +93,10 @@ make_value(const GsKeyDictionary *dictionary, DictionaryEntry *entry, const char
 	}
 	else
 	{
-		struct varlena *varlena = cstring_to_text_with_len(string, entry->len);
+		struct varlena *copy = cstring_to_text_with_len(string, entry->len);
 
-		entry->data = VARDATA(varlena);
-		entry->value = PointerGetDatum(varlena);
+		entry->data = VARDATA(copy);
+		entry->value = PointerGetDatum(copy);
 	}
 	MemoryContextSwitchTo(old);
 }

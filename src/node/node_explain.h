@@ -8,7 +8,7 @@
 #ifndef GPUSORT_NODE_EXPLAIN_H
 #define GPUSORT_NODE_EXPLAIN_H
 
-#include "commands/explain.h"
+#include "pg_compat.h"
 
 #include "sort/sort_state.h"
 

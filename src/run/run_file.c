@@ -16,6 +16,7 @@
 #include "portability/instr_time.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
+#include "utils/wait_event.h"
 
 /* At most so much in one system call, between two interrupt checks. */
 #define MAX_TRANSFER_BYTES	((Size) 1 << 20)

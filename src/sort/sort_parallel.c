@@ -37,6 +37,7 @@
 #include "sort/sort_shared.h"
 
 #include "access/parallel.h"
+#include "executor/executor.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
