@@ -42,13 +42,14 @@ count_lines()
 	grep -cE "$1" || true
 }
 
-# Tests in the output of pg_regress: ok, FAILED, nothing skipped.
+# Tests in the output of pg_regress: ok, FAILED, nothing skipped.  From PostgreSQL 16 on
+# that is TAP.
 count_regress()
 {
 	local line='^(test| {4,})[[:space:]]*[^[:space:]]+ +\.\.\. '
 
-	ok=$(count_lines "${line}ok" <"$1")
-	not_ok=$(count_lines "${line}(FAILED|failed)" <"$1")
+	ok=$(count_lines "${line}ok|^ok [0-9]+" <"$1")
+	not_ok=$(count_lines "${line}(FAILED|failed)|^not ok [0-9]+" <"$1")
 	skipped=0
 }
 
