@@ -39,6 +39,7 @@
 #ifndef GPUSORT_ENGINE_H
 #define GPUSORT_ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,9 +50,14 @@
 typedef enum GsStatus
 {
 	GS_STATUS_OK = 0,
-	GS_STATUS_FULL,				/* the memory limit does not allow it: drain */
+	GS_STATUS_FULL,				/* neither the memory limit nor the device allows
+								 * more rows: sort or drain */
 	GS_STATUS_OOM,				/* the host's allocator had no more: drain */
-	GS_STATUS_FAILED			/* the engine broke; see figures.detail */
+	GS_STATUS_REFUSED,			/* gpusortd did not accept the job, or did not
+								 * let it be joined; see stats.full */
+	GS_STATUS_DISPROVED,		/* the driver's verification found rows in the
+								 * wrong order; no engine returns it */
+	GS_STATUS_FAILED			/* the engine broke; see stats.detail */
 } GsStatus;
 
 /*
@@ -98,7 +104,8 @@ typedef struct GsEngineStats
 	size_t		peak_bytes;		/* most memory ever held */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */
 	const char *full;			/* after GS_STATUS_FULL, why, if it is not the
-								 * memory limit; else NULL */
+								 * memory limit; after GS_STATUS_REFUSED, why;
+								 * else NULL */
 
 	/* of a device; NULL and zeros without one */
 	const char *device;			/* its name */
@@ -111,6 +118,23 @@ typedef struct GsEngineStats
 } GsEngineStats;
 
 typedef struct GsEngine GsEngine;
+
+/*
+ * What an engine can do that others cannot.  A driver decides by these, never by an
+ * engine's name or its stats.
+ */
+typedef struct GsEngineCapabilities
+{
+	bool		can_compare;	/* calls job.compare; gs_engine_cpu_resort() */
+	bool		can_prune;		/* gs_engine_cpu_keep_first() */
+	bool		on_device;		/* rows leave this process: they do not count
+								 * against the memory limit, are lost if the
+								 * device fails, and after FULL the device has
+								 * only some of them */
+} GsEngineCapabilities;
+
+extern const GsEngineCapabilities gs_engine_cpu_capabilities;
+extern const GsEngineCapabilities gs_engine_gpu_capabilities;
 
 /* One engine.  See the wrappers below for what each call promises. */
 typedef struct GsEngineOps
@@ -128,6 +152,7 @@ typedef struct GsEngineOps
 struct GsEngine
 {
 	const GsEngineOps *ops;
+	const GsEngineCapabilities *capabilities;
 	GsJob		job;
 	GsEngineStats	stats;
 };
@@ -156,7 +181,7 @@ extern GsStatus gs_engine_cpu_resort(GsEngine *engine, GsRowCompare compare,
 
 /*
  * Opens the engine at the other end of a link (engine_link.h), which is the
- * engine's from now on, to the time of its close.  FULL: the device has no
+ * engine's from now on, to the time of its close.  REFUSED: the device has no
  * memory for it.
  */
 struct GsEngineLink;
@@ -182,7 +207,7 @@ extern uint64_t gs_engine_gpu_token(const GsEngine *engine);
  * Opens a feeder of a shared engine, mostly that of another process: its link's
  * slots are not larger than the owner's, its layout has the same shape.  Input
  * order of the whole is by participant, below GS_MAX_PARTICIPANTS, and then as
- * each pushed.  FULL: it cannot be joined, or no more; figures.full says why.
+ * each pushed.  REFUSED: it cannot be joined, or no more.
  */
 extern GsStatus gs_engine_gpu_join(const GsJob *job, struct GsEngineLink *link,
 									   uint64_t token, uint32_t participant,

@@ -87,6 +87,11 @@ static const GsEngineOps cpu_ops = {
 	.close = cpu_close
 };
 
+const GsEngineCapabilities gs_engine_cpu_capabilities = {
+	.can_compare = true,
+	.can_prune = true
+};
+
 /* Bytes of a batch that rows and records have taken. */
 static size_t
 batch_used_bytes(const GsBatch *batch)
@@ -119,6 +124,7 @@ gs_engine_cpu_open(const GsJob *job)
 	if (engine == NULL)
 		return NULL;
 	engine->base.ops = &cpu_ops;
+	engine->base.capabilities = &gs_engine_cpu_capabilities;
 	engine->base.job = *job;
 	engine->base.stats = (GsEngineStats)
 	{

@@ -101,6 +101,10 @@ static const GsEngineOps service_ops = {
 	.close = service_close
 };
 
+const GsEngineCapabilities gs_engine_gpu_capabilities = {
+	.on_device = true
+};
+
 /* ------------------------------------------------------------------ messages */
 
 /* A text that is the engine's to keep. */
@@ -287,13 +291,14 @@ now_us(void)
 
 /* ---------------------------------------------------------------------- open */
 
-/* No job, or none that can be joined.  FULL: the link is good for another one. */
+/* No job, or none that can be joined.  REFUSED: the link is good for another one. */
 static GsStatus
 refused(GpuEngine *engine, const GsFailed *failed)
 {
-	if (failed->failure == GS_FAILED_JOB || failed->failure == GS_FAILED_MEMORY)
-		return full(engine, save_text(engine, failed->text));
-	return fail(engine, failed->text);
+	if (failed->failure != GS_FAILED_JOB && failed->failure != GS_FAILED_MEMORY)
+		return fail(engine, failed->text);
+	engine->base.stats.full = save_text(engine, failed->text);
+	return GS_STATUS_REFUSED;
 }
 
 /*
@@ -334,6 +339,7 @@ new_engine(const GsJob *job, GsEngineLink *link)
 	}
 	memset(engine, 0, sizeof(*engine));
 	engine->base.ops = &service_ops;
+	engine->base.capabilities = &gs_engine_gpu_capabilities;
 	engine->base.job = *job;
 	engine->base.stats.engine = "cuda";
 	engine->base.stats.device = link->welcome.device_name;

@@ -373,7 +373,7 @@ gs_run_set_write_run(GsRunSet *spill, GsEngine *engine, bool lengthen)
 	if (!(lengthen && spill->writing))
 		begin_next_run(spill);
 	status = write_rows(spill, engine);
-	if (engine->stats.device != NULL)
+	if (engine->capabilities->on_device)
 	{
 		if (spill->stats.device_runs++ == 0)
 			spill->stats.device = MemoryContextStrdup(spill->context, engine->stats.device);

@@ -71,7 +71,7 @@ open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **w
 {
 	GsEngineLink *link;
 
-	if (job->compare != NULL)
+	if (job->compare != NULL && !gs_engine_gpu_capabilities.can_compare)
 	{
 		*why_not = "ties are left to a comparison function";
 		return NULL;
@@ -101,13 +101,23 @@ service_options(double expected_rows, double expected_bytes)
 static GsEngine *
 engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
 {
-	if (status == GS_STATUS_OK)
-		return engine;
-	if (status == GS_STATUS_FULL)
-		*why_not = pstrdup(engine->stats.full);
-	else
-		*why_not = engine != NULL && engine->stats.detail != NULL ?
-			pstrdup(engine->stats.detail) : "out of memory";
+	switch (status)
+	{
+		case GS_STATUS_OK:
+			return engine;
+		case GS_STATUS_FULL:
+		case GS_STATUS_REFUSED:
+			*why_not = pstrdup(engine->stats.full);
+			break;
+		case GS_STATUS_OOM:
+			*why_not = "out of memory";
+			break;
+		case GS_STATUS_FAILED:
+			*why_not = pstrdup(engine->stats.detail);
+			break;
+		case GS_STATUS_DISPROVED:
+			elog(ERROR, "unexpected status of a sort engine: %d", (int) status);
+	}
 	if (engine != NULL)
 		gs_engine_close(engine);
 	return NULL;

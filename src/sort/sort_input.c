@@ -200,7 +200,6 @@ begin_sort(GsSortState *state, int memory_kb)
 	gs_sort_parallel_join(state);
 	state->device_reason = NULL;
 	state->verification = (GsSortVerification) {0};
-	state->refuted = false;
 	state->presorted = false;
 	state->nread = 0;
 	state->nnulls = 0;
@@ -504,7 +503,7 @@ read_input(GsSortState *state)
 	}
 }
 
-/* Sorts what was loaded, proves the order if need be, and fetches the first rows. */
+/* Sorts the engine's rows, verifies the order if necessary, and fetches the first rows. */
 static GsStatus
 sort_in_engine(GsSortState *state)
 {
@@ -515,6 +514,20 @@ sort_in_engine(GsSortState *state)
 	state->nrows = state->engine->stats.nrows + state->nnulls;
 	status = gs_sort_verify_order(state);
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
+}
+
+/* Sorts what was read: in the engine, or as runs if memory cannot hold all of it. */
+static GsStatus
+sort_or_merge(GsSortState *state)
+{
+	if (state->spill == NULL)
+	{
+		GsStatus	status = sort_in_engine(state);
+
+		if (status != GS_STATUS_FULL)
+			return status;
+	}
+	return gs_sort_may_spill(state) ? gs_sort_merge_runs(state) : GS_STATUS_FULL;
 }
 
 /* Sorts the first rows, which are all. */
@@ -556,9 +569,7 @@ gs_sort_perform(GsSortState *state)
 		if (status != GS_STATUS_OK)
 			return false;
 		gs_sort_consider_device(state, true);
-		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
-		if (status == GS_STATUS_FULL && gs_sort_may_spill(state))
-			status = gs_sort_merge_runs(state);
+		status = sort_or_merge(state);
 		if (status == GS_STATUS_FAILED)
 			return false;
 		if (status != GS_STATUS_OK &&

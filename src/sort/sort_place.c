@@ -51,15 +51,19 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 	switch (status)
 	{
 		case GS_STATUS_FULL:
-			if (state->refuted)
-				return gs_key_encoder_disproof(state->key);
 			return state->engine->stats.full != NULL ?
 				state->engine->stats.full : "the rows outgrew work_mem";
 		case GS_STATUS_OOM:
 			return "out of memory";
-		default:
+		case GS_STATUS_DISPROVED:
+			return gs_key_encoder_disproof(state->key);
+		case GS_STATUS_FAILED:
 			return "the engine failed";
+		case GS_STATUS_OK:
+		case GS_STATUS_REFUSED: /* by an engine that was not opened */
+			break;
 	}
+	elog(ERROR, "unexpected status of a sort engine: %d", (int) status);
 }
 
 /* Moves the rows to a device, if there is one and it has room.  One try only. */
@@ -77,7 +81,7 @@ move_to_device(GsSortState *state)
 		return false;
 	state->engine = engine;
 	gs_key_encoder_keep_full(state->key);
-	state->top.may_prune = false;
+	state->top.may_prune &= engine->capabilities->can_prune;
 	state->device_reason = NULL;
 	return true;
 }
@@ -196,7 +200,7 @@ gs_sort_verify_order(GsSortState *state)
 	}
 	else if (needs_verification(state))
 		status = gs_sort_verify_rows(state->engine, state->key, state->compare, &verification);
-	if (!verification.succeeded && !gs_sort_is_device(state->engine) &&
+	if (!verification.succeeded && state->engine->capabilities->can_compare &&
 		gs_engine_cpu_resort(state->engine, compare_rows, state) == GS_STATUS_OK)
 	{
 		verification.succeeded = true;
@@ -207,8 +211,7 @@ gs_sort_verify_order(GsSortState *state)
 	state->verification.us += verification.us;
 	state->verification.compared = verification.compared;
 	state->verification.checksum = verification.checksum;
-	state->refuted = !verification.succeeded;
-	return status == GS_STATUS_OK && state->refuted ? GS_STATUS_FULL : status;
+	return status == GS_STATUS_OK && !verification.succeeded ? GS_STATUS_DISPROVED : status;
 }
 
 /*
@@ -238,7 +241,7 @@ merge_order(GsSortState *state)
 bool
 gs_sort_may_spill(const GsSortState *state)
 {
-	return state->role == GS_ROLE_PRODUCER || (!state->random_access && !state->refuted &&
+	return state->role == GS_ROLE_PRODUCER || (!state->random_access &&
 		!(gs_sort_is_device(state->engine) && gs_key_encoder_is_approximate(state->key)));
 }
 
@@ -268,8 +271,7 @@ gs_sort_append_run(GsSortState *state)
 
 /*
  * Sorts the rows that the engine has taken, and writes them as a run, if there
- * are any.  FULL: a device has no memory to sort them, or their order was
- * disproved.
+ * are any.  FULL: a device has no memory to sort them.
  */
 static GsStatus
 write_run(GsSortState *state)
@@ -397,7 +399,7 @@ gs_sort_spill(GsSortState *state, Size row_bytes)
 	(void) gs_sort_end_shared_input(state);
 	status = write_run(state);
 	if (status == GS_STATUS_OK ||
-		(status == GS_STATUS_FULL && gs_sort_is_device(state->engine) && !state->refuted))
+		(status == GS_STATUS_FULL && gs_sort_is_device(state->engine)))
 		status = open_next_engine(state, row_bytes, status == GS_STATUS_FULL);
 	return status;
 }

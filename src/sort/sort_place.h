@@ -61,7 +61,7 @@ extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
 /*
  * Proves the order that the engine found, if its keys are only a hint, unless the rows
  * came in order, or all were compared.  If it does not hold, the CPU engine sorts by
- * comparisons what is mostly in order.  FULL: only a tuplesort will do.
+ * comparisons what is mostly in order.  DISPROVED: only a tuplesort will do.
  */
 extern GsStatus gs_sort_verify_order(GsSortState *state);
 

@@ -95,7 +95,6 @@ typedef struct GsSortState
 	bool		presorted;		/* no row was below the one before, and none has
 								 * a key, nor has the run: see sort_presorted.c */
 	GsSortVerification verification;			/* of the order, where the key needs one */
-	bool		refuted;		/* it failed */
 	uint64		nread;			/* rows that came */
 	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
 	uint64		nrows;			/* in all, once sorted; not those that top has
@@ -139,7 +138,7 @@ gs_sort_row_bytes(const GsSortState *state)
 static inline bool
 gs_sort_is_device(const GsEngine *engine)
 {
-	return engine->stats.device != NULL;
+	return engine->capabilities->on_device;
 }
 
 /* Has the engine lost its rows? */

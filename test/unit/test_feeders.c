@@ -563,7 +563,7 @@ check_joins(const TestTable *table, Dice *dice)
 		if (i == 1)
 			feeder.driver.layout.nwords++;
 		CHECK(gs_engine_gpu_join(&job, &feeder.link->base, token, 1,
-									 &feeder.driver.engine) == GS_STATUS_FULL);
+									 &feeder.driver.engine) == GS_STATUS_REFUSED);
 		CHECK(feeder.driver.engine->stats.full != NULL);
 		driver_close(&feeder.driver);
 		CHECK(feeder.link->reusable);
@@ -575,7 +575,7 @@ check_joins(const TestTable *table, Dice *dice)
 	begin_driver(&sharing, &feeder, &job);
 	CHECK(gs_engine_gpu_join(&job, &feeder.link->base,
 								 gs_engine_gpu_token(consumer->driver.engine), 1,
-								 &feeder.driver.engine) == GS_STATUS_FULL);
+								 &feeder.driver.engine) == GS_STATUS_REFUSED);
 	driver_close(&feeder.driver);
 	unit_link_close(feeder.link);
 
@@ -589,7 +589,7 @@ check_joins(const TestTable *table, Dice *dice)
 	unit_link_close(feeder.link);
 	load(&sharing);
 	CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_OK);
-	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_FULL);
+	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_REFUSED);
 	driver_close(&feeder.driver);
 	unit_link_close(feeder.link);
 	consumer->driver.npushed = table->nrows;
