@@ -20,9 +20,11 @@
 #include "index/index_sort.h"
 #include "key/key_bytes.h"
 #include "key/key_order.h"
-#include "sort/sort_output.h"
+#include "sort/sort_external.h"
 #include "sort/sort_input.h"
+#include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
+#include "sort/sort_place.h"
 
 #include "access/htup_details.h"
 #include "access/parallel.h"
@@ -168,28 +170,31 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	GsIndexSort *sort = palloc0(sizeof(GsIndexSort));
-	GsSortState *state = &sort->sort;
+	const TupleDesc desc = entry_type(index);
+	GsSortSpec	spec = {
+		.desc = desc,
+		.expected_rows = expected_rows,
+		.expected_width = expected_width(desc),
+		.checked = gpusort_verify,
+		.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple),
+		.merged_elsewhere = gather != NULL,
+		.parent_context = context
+	};
 
+	spec.columns = gs_index_sort_columns(index, &spec.ncolumns);
+	if (shared != NULL)
+		spec.ncolumns++;
+	else
+		spec.nstable = 1;
+	if (IsParallelWorker())
+		spec.run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
 	sort->context = context;
 	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
-	state->desc = entry_type(index);
-	state->columns = gs_index_sort_columns(index, &state->ncolumns);
-	state->expected_rows = expected_rows;
-	state->expected_width = expected_width(state->desc);
-	state->verified = gpusort_verify;
-	state->parent_context = context;
-	if (shared != NULL)
-		state->ncolumns++;
-	else
-		state->nstable = 1;
-	state->shared = shared;
 	sort->gather = gather;
-	state->merged_elsewhere = gather != NULL;
-	if (IsParallelWorker())
-		state->run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
-	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	gs_sort_begin(state, memory_kb);
+	sort->row = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
+	gs_sort_init(&sort->sort, &spec);
+	gs_sort_parallel_set_shared(&sort->sort, shared);
+	gs_sort_begin(&sort->sort, memory_kb);
 	MemoryContextSwitchTo(old);
 	return sort;
 }
@@ -201,18 +206,14 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 static void
 fail_entries(GsIndexSort *sort)
 {
-	const bool	is_producer = sort->sort.role == GS_ROLE_PRODUCER;
-
 	sort->entries_lost = true;
-	gs_sort_parallel_leave(&sort->sort);
-	if (!is_producer)
-		gs_sort_log_failure(&sort->sort);	/* else the owner does */
+	gs_sort_abandon(&sort->sort);
 }
 
 void
 gs_index_sort_disable_device(GsIndexSort *sort)
 {
-	sort->sort.may_use_device = false;
+	gs_sort_disable_device(&sort->sort);
 }
 
 /* A GsIndexScanEmit. */
@@ -230,7 +231,7 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 				   ParallelTableScanDesc parallel, bool progress)
 {
 	const GsIndexScanTarget target = {
-		.put = put,.arg = sort,.desc = sort->sort.desc,.any_order = sort->sort.nstable == 0
+		.put = put,.arg = sort,.desc = sort->sort.spec.desc,.any_order = sort->sort.spec.nstable == 0
 	};
 
 	return gs_index_scan(heap, index, info, parallel, progress, &target);
@@ -239,7 +240,7 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 bool
 gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
 {
-	sort->sort.merge_limit = (Size) merge_kb * 1024;
+	gs_sort_limit_merge(&sort->sort, merge_kb);
 	if (!sort->entries_lost && !gs_sort_perform(&sort->sort))
 		fail_entries(sort);
 	return !sort->entries_lost;
@@ -248,17 +249,7 @@ gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
 int
 gs_index_sort_memory_kb(const GsIndexSort *sort)
 {
-	const GsSortState *state = &sort->sort;
-
-	switch (state->phase)
-	{
-		case GS_SORT_ENGINE:
-			return (gs_engine_stats(state->engine)->peak_bytes + 1023) / 1024;
-		case GS_SORT_MERGE:
-			return state->merge_limit / 1024;
-		default:
-			return state->memory_limit / 1024;
-	}
+	return gs_sort_memory_kb(&sort->sort);
 }
 
 bool
@@ -281,7 +272,7 @@ gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 	/* nobody else has any, and what it has, if anything, is not in runs */
 	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
 		return true;
-	sort->sort.merge_limit = (Size) merge_kb * 1024;
+	gs_sort_limit_merge(&sort->sort, merge_kb);
 	merged = gs_index_gather_merge(sort->gather, &sort->sort);
 	if (!merged)
 		fail_entries(sort);
@@ -292,7 +283,7 @@ gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 static void
 check_end(const GsIndexSort *sort)
 {
-	if (sort->order_verified && sort->checksum != sort->sort.verification.checksum)
+	if (sort->order_verified && sort->checksum != sort->sort.input.verification.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("rows left a sort in the wrong order"),
@@ -323,12 +314,7 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 bool
 gs_index_sort_is_verified(GsIndexSort *sort)
 {
-	const GsSortState *state = &sort->sort;
-
-	/* neither what is merged, nor what is to be looked at as it leaves */
-	sort->order_verified = state->verification.compared && !state->verified &&
-		(state->phase == GS_SORT_ENGINE ||
-		 (state->phase == GS_SORT_MERGE && state->presorted && sort->gather == NULL));
+	sort->order_verified = gs_sort_is_verified(&sort->sort);
 	return sort->order_verified;
 }
 
@@ -351,14 +337,14 @@ gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
-	return sort->sort.nread;
+	return sort->sort.input.nread;
 }
 
 void
 gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_reset(&sort->sort);
-	ExecDropSingleTupleTableSlot(sort->sort.slot);
+	ExecDropSingleTupleTableSlot(sort->sort.spec.slot);
 	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);
 }

@@ -77,9 +77,9 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
 	List	   *columns = NIL;
 
-	for (int i = 0; i < state->ncolumns; i++)
+	for (int i = 0; i < state->spec.ncolumns; i++)
 	{
-		const GsSortColumn *column = &state->columns[i];
+		const GsSortColumn *column = &state->spec.columns[i];
 		TargetEntry *entry = get_tle_by_resno(plan->targetlist, column->attno);
 
 		if (entry == NULL)
@@ -146,12 +146,12 @@ explain_verification(const GsSortVerification *verification, ExplainState *es)
 static void
 explain_texts(const GsSortState *state, ExplainState *es)
 {
-	const int	ntexts = gs_key_encoder_dictionary_texts(state->key);
+	const int	ntexts = gs_key_encoder_dictionary_texts(state->input.key);
 
 	if (ntexts > 0)
 		ExplainPropertyInteger("Dictionary Texts", NULL, ntexts, es);
-	if (gs_key_encoder_is_approximate(state->key))
-		explain_verification(&state->verification, es);
+	if (gs_key_encoder_is_approximate(state->input.key))
+		explain_verification(&state->input.verification, es);
 }
 
 /* What a device did, and how long it took: all of it beside the rest of the query. */
@@ -175,8 +175,8 @@ explain_device(const GsEngineStats *stats, ExplainState *es)
 static const char *
 core_method(const GsSortState *state)
 {
-	bool		is_heap = state->top.bound < PG_INT64_MAX / 2 &&
-		state->nrows + state->top.dropped > 2 * (uint64) state->top.bound;
+	bool		is_heap = state->input.top.bound < PG_INT64_MAX / 2 &&
+		state->output.nrows + state->input.top.dropped > 2 * (uint64) state->input.top.bound;
 
 	return is_heap ? "top-N heapsort" : "quicksort";
 }
@@ -186,8 +186,8 @@ static const char *
 engine_reason(const GsSortState *state)
 {
 	if (state->phase == GS_SORT_FALLBACK)
-		return state->fallback_reason;
-	return gpusort_engine == GS_ENGINE_CUDA || state->restarted ? state->device_reason : NULL;
+		return state->input.fallback_reason;
+	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->input.device_reason : NULL;
 }
 
 static void
@@ -200,7 +200,7 @@ explain_reason(const char *reason, ExplainState *es)
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
-	const GsEngineStats *stats = gs_engine_stats(state->engine);
+	const GsEngineStats *stats = gs_engine_stats(state->input.engine);
 
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
@@ -211,20 +211,20 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyBool("Key Tails", true, es);
 	if (stats->tied_rows > 0)
 		ExplainPropertyInteger("Tied Rows", NULL, stats->tied_rows, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_texts(state, es);
-	if (state->top.dropped > 0)
-		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
+	if (state->input.top.dropped > 0)
+		ExplainPropertyInteger("Dropped Rows", NULL, state->input.top.dropped, es);
 	if (stats->device != NULL)
 		explain_device(stats, es);
-	if (state->wait_us > 0 && es->timing)
-		ExplainPropertyFloat("Wait for Workers", "ms", state->wait_us / 1000.0, 3, es);
+	if (state->participants.wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Wait for Workers", "ms", state->participants.wait_us / 1000.0, 3, es);
 }
 
 static void
 explain_merge(const GsSortState *state, ExplainState *es)
 {
-	const GsRunSetStats *stats = gs_run_set_stats(state->spill);
+	const GsRunSetStats *stats = gs_run_set_stats(state->input.runs);
 
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
@@ -235,7 +235,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
 	if (stats->nmerges > 0)
 		ExplainPropertyInteger("Merges", NULL, stats->nmerges, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_texts(state, es);
 }
 
@@ -243,8 +243,8 @@ static void
 explain_fallback(const GsSortState *state, ExplainState *es)
 {
 	explain_reason(engine_reason(state), es);
-	if (state->verification.ncomparisons > 0)
-		explain_verification(&state->verification, es);
+	if (state->input.verification.ncomparisons > 0)
+		explain_verification(&state->input.verification, es);
 }
 
 void
@@ -254,26 +254,26 @@ gs_node_summarize(const GsSortState *state, GsSortSummary *summary)
 
 	memset(summary, 0, sizeof(*summary));
 	summary->any = true;
-	summary->nrows = state->nrows;
-	summary->nsent = state->nsent;
+	summary->nrows = state->output.nrows;
+	summary->nsent = state->participants.nsent;
 	if (state->phase == GS_SORT_FEW)
 	{
 		strlcpy(summary->method, "insertion sort", sizeof(summary->method));
 		strlcpy(summary->engine, "none", sizeof(summary->engine));
-		summary->kilobytes = (gs_few_bytes(state->few) + 1023) / 1024;
+		summary->kilobytes = (gs_few_bytes(state->input.few) + 1023) / 1024;
 	}
 	else if (state->phase == GS_SORT_ENGINE)
 	{
-		const GsEngineStats *stats = gs_engine_stats(state->engine);
+		const GsEngineStats *stats = gs_engine_stats(state->input.engine);
 
 		snprintf(summary->method, sizeof(summary->method), "%s%s",
-				 state->top.dropped > 0 ? "top-N " : "", method_name(stats->method));
+				 state->input.top.dropped > 0 ? "top-N " : "", method_name(stats->method));
 		strlcpy(summary->engine, stats->engine, sizeof(summary->engine));
 		summary->kilobytes = (stats->peak_bytes + 1023) / 1024;
 	}
 	else if (state->phase == GS_SORT_MERGE)
 	{
-		const GsRunSetStats *stats = gs_run_set_stats(state->spill);
+		const GsRunSetStats *stats = gs_run_set_stats(state->input.runs);
 
 		strlcpy(summary->method, "external merge", sizeof(summary->method));
 		strlcpy(summary->engine, stats->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
@@ -284,7 +284,7 @@ gs_node_summarize(const GsSortState *state, GsSortSummary *summary)
 	{
 		TuplesortInstrumentation stats;
 
-		tuplesort_get_stats(state->fallback.state, &stats);
+		tuplesort_get_stats(state->input.fallback.state, &stats);
 		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
 		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
 		summary->kilobytes = stats.spaceUsed;
@@ -369,14 +369,14 @@ explain_worker(const GsSortSummary *summary, ExplainState *es)
 static void
 explain_workers(const GsSortState *state, ExplainState *es)
 {
-	if (es->workers_state == NULL || state->summaries == NULL)
+	if (es->workers_state == NULL || state->participants.summaries == NULL)
 		return;
-	for (int n = 0; n < es->workers_state->num_workers && n + 1 < state->nparticipants; n++)
+	for (int n = 0; n < es->workers_state->num_workers && n + 1 < state->participants.nparticipants; n++)
 	{
-		if (!state->summaries[n + 1].any)
+		if (!state->participants.summaries[n + 1].any)
 			continue;
 		open_worker(n, es);
-		explain_worker(&state->summaries[n + 1], es);
+		explain_worker(&state->participants.summaries[n + 1], es);
 		close_worker(n, es);
 	}
 }
@@ -486,7 +486,7 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (!gpusort_explain_as_sort)
 	{
 		if (state->phase == GS_SORT_FEW)
-			ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+			ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 		else if (state->phase == GS_SORT_ENGINE)
 			explain_engine(state, es);
 		else if (state->phase == GS_SORT_MERGE)

@@ -1,40 +1,43 @@
 /*-------------------------------------------------------------------------
  *
- * sort_place.c
- *	  Room for the rows of a sort: in an engine, on a device, in runs on disk.
+ * sort_external.c
+ *	  A sort of more rows than memory holds: runs are written, then merged.
  *
- * The engine is the CPU's at first; once there are rows enough for a device,
- * or memory is at its end, they move there (sort_device.h).  When an engine can
- * take no more, it sorts the rows that it has, they are written to a temporary
- * file as a run, and a fresh engine goes on:
+ * When an engine has no memory for another row, it sorts the rows that it has.
+ * They are written to a temporary file as a run, and an empty CPU engine takes
+ * its place (run_set.h):
  *
  *		CPU engine ---> device ---> run		or		CPU engine ---> run
  *			 ^						 |					  ^			 |
  *			 +-----------------------+					  +----------+
  *
- * In the end the runs are merged as rows are asked for (run_set.h).
+ * A device that is full has not taken its last batches.  They are still in the
+ * shared buffers, and are copied to the next engine first.
  *
- * In a parallel plan the engine can be a device's from the first row on, fed by
- * several participants.  Those that do not own it leave it when it can take no more.
+ * After the last row the runs are merged while rows are returned.  In a parallel
+ * index build each process writes runs, and the leader merges all of them.
+ *
+ * A producer of a shared job does not write runs when the device is full: the
+ * rows that the device took belong to the consumer, and the producer sorts the
+ * rest (sort_parallel.c).
+ *
+ * Temporary files belong to the resource owner, which removes them after ERROR
+ * and cancel.  Loops over rows check for interrupts.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "sort/sort_device.h"
-#include "guc.h"
+#include "sort/sort_external.h"
+#include "sort/sort_order.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_place.h"
 
-#include "executor/executor.h"
 #include "miscadmin.h"
+#include "utils/memutils.h"
 
-/* What an engine needs beside its one row, and some more. */
+/* What an engine needs for itself, to hold one row. */
 #define LEAST_ENGINE_BYTES	((Size) 32 << 10)
-
-static GsStatus reserve(GsSortState *state, Size row_bytes, GsBatch **batch);
-
-/* ------------------------------------------------------------------ devices */
 
 static void
 report_no_memory(void)
@@ -42,241 +45,63 @@ report_no_memory(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("out of memory"),
-			 errdetail("A sort has no memory to go on.")));
-}
-
-const char *
-gs_sort_status_reason(const GsSortState *state, GsStatus status)
-{
-	switch (status)
-	{
-		case GS_STATUS_FULL:
-			return state->engine->stats.full != NULL ?
-				state->engine->stats.full : "the rows outgrew work_mem";
-		case GS_STATUS_OOM:
-			return "out of memory";
-		case GS_STATUS_DISPROVED:
-			return gs_key_encoder_disproof(state->key);
-		case GS_STATUS_FAILED:
-			return "the engine failed";
-		case GS_STATUS_OK:
-		case GS_STATUS_REFUSED: /* by an engine that was not opened */
-			break;
-	}
-	elog(ERROR, "unexpected status of a sort engine: %d", (int) status);
-}
-
-/* Moves the rows to a device, if there is one and it has room.  One try only. */
-static bool
-move_to_device(GsSortState *state)
-{
-	double		nrows = gs_topn_expected_rows(&state->top, state->expected_rows);
-	GsEngine   *engine;
-
-	state->may_use_device = false;
-	engine = gs_device_move(state->engine, state->context,
-									  Max(nrows, (double) gs_topn_rows_of_engine(state->engine)),
-									  gs_sort_row_bytes(state), &state->device_reason);
-	if (engine == NULL)
-		return false;
-	state->engine = engine;
-	gs_key_encoder_keep_full(state->key);
-	state->top.may_prune &= engine->capabilities->can_prune;
-	state->device_reason = NULL;
-	return true;
-}
-
-/*
- * Would a device take it from here?  Not as long as most of the rows will be
- * dropped before long.
- */
-static bool
-device_pays(const GsSortState *state, bool loaded)
-{
-	uint64		nrows;
-
-	if (!state->may_use_device)
-		return false;
-	nrows = gs_topn_rows_of_engine(state->engine);
-	return gs_device_pays(nrows) &&
-		(loaded || !gs_topn_will_prune(&state->top, state->expected_rows));
-}
-
-bool
-gs_sort_device_is_likely(const GsSortState *state)
-{
-	return state->may_use_device && gs_device_is_likely(state->expected_rows);
-}
-
-void
-gs_sort_consider_device(GsSortState *state, bool loaded)
-{
-	if (device_pays(state, loaded))
-		(void) move_to_device(state);
-}
-
-/* ------------------------------------------------------------------- orders */
-
-/* By the columns from `first` on. */
-static int
-compare_from(GsSortState *state, const void *a, const void *b, int first)
-{
-	return gs_sort_compare_rows(state->compare, (MinimalTuple) unconstify(void *, a),
-								(MinimalTuple) unconstify(void *, b), first);
-}
-
-/* A GsRowCompare of any rows; the argument is the state. */
-static int
-compare_rows(void *arg, const void *a, const void *b)
-{
-	return compare_from(arg, a, b, 0);
-}
-
-int
-gs_sort_compare_tied(void *arg, const void *a, const void *b)
-{
-	GsSortState *state = arg;
-
-	return compare_from(state, a, b, gs_key_encoder_first_tied(state->key));
-}
-
-/* Has a comparator at hand. */
-static void
-prepare_to_compare(GsSortState *state)
-{
-	MemoryContext old = MemoryContextSwitchTo(state->context);
-
-	if (state->compare == NULL)
-		state->compare = gs_sort_compare_create(state->columns, state->ncolumns,
-												state->desc);
-	MemoryContextSwitchTo(old);
-}
-
-void
-gs_sort_compare_ties(GsSortState *state)
-{
-	prepare_to_compare(state);
-	if (state->engine != NULL)
-	{
-		state->engine->job.compare = gs_sort_compare_tied;
-		state->engine->job.compare_arg = state;
-	}
-	if (state->spill != NULL)
-		gs_run_set_compare_ties(state->spill, gs_sort_compare_tied, state);
-}
-
-GsMergeOrder
-gs_sort_compared_order(GsSortState *state)
-{
-	static const GsKeyLayout no_keys = {0};
-
-	prepare_to_compare(state);
-	return (GsMergeOrder) {
-		.layout = &no_keys,.compare = compare_rows,.compare_arg = state
-	};
-}
-
-/* Is the engine's order still to be proven? */
-static bool
-needs_verification(const GsSortState *state)
-{
-	return gs_key_encoder_is_approximate(state->key) &&
-		!(state->engine->stats.all_compared && gs_key_encoder_first_tied(state->key) == 0);
-}
-
-GsStatus
-gs_sort_verify_order(GsSortState *state)
-{
-	MemoryContext old = MemoryContextSwitchTo(state->context);
-	GsSortVerification verification = {.succeeded = true};
-	GsStatus	status = GS_STATUS_OK;
-
-	if (state->presorted)
-	{
-		verification.ncomparisons = state->engine->stats.nrows -
-			(state->spill == NULL && state->engine->stats.nrows > 0 ? 1 : 0);
-		verification.compared = gs_key_encoder_is_approximate(state->key);
-		verification.checksum = state->verification.checksum; /* of all so far */
-	}
-	else if (needs_verification(state))
-		status = gs_sort_verify_rows(state->engine, state->key, state->compare, &verification);
-	if (!verification.succeeded && state->engine->capabilities->can_compare &&
-		gs_engine_cpu_resort(state->engine, compare_rows, state) == GS_STATUS_OK)
-	{
-		verification.succeeded = true;
-		state->verification.ncorrected++;
-	}
-	MemoryContextSwitchTo(old);
-	state->verification.ncomparisons += verification.ncomparisons;
-	state->verification.us += verification.us;
-	state->verification.compared = verification.compared;
-	state->verification.checksum = verification.checksum;
-	return status == GS_STATUS_OK && !verification.succeeded ? GS_STATUS_DISPROVED : status;
-}
-
-/*
- * The order in which runs are merged.  Where keys are a hint, the first run's rows
- * came in order and have none, or a tuplesort has dropped them, only comparisons decide.
- */
-static GsMergeOrder
-merge_order(GsSortState *state)
-{
-	GsMergeOrder order = {.compare_arg = state};
-
-	if (state->presorted || state->phase == GS_SORT_FALLBACK || gs_key_encoder_is_approximate(state->key))
-		return gs_sort_compared_order(state);
-	order.keys_decide = true;
-	order.layout = gs_key_encoder_layout(state->key);
-	order.compare = gs_key_encoder_first_tied(state->key) >= 0 ? gs_sort_compare_tied : NULL;
-	return order;
+			 errdetail("Failed while allocating memory for a sort.")));
 }
 
 /* --------------------------------------------------------------------- runs */
 
 /*
- * May the rows become a run?  A merge gives them once, so they may not where
- * they may be asked for again; nor where a device can take some of them only, which
- * are to be proven.  A feeder's are the owner's to prove.
+ * A merge returns its rows once, so runs are no use where rows may be returned twice.
+ * Nor may a device's rows become a run if the keys are approximate: they would have to be verified,
+ * and the device has only some of the rows.  A producer's rows are verified by the consumer.
  */
 bool
 gs_sort_may_spill(const GsSortState *state)
 {
-	return state->role == GS_ROLE_PRODUCER || (!state->random_access &&
-		!(gs_sort_is_device(state->engine) && gs_key_encoder_is_approximate(state->key)));
+	const GsSortInput *input = &state->input;
+
+	if (state->participants.role == GS_ROLE_PRODUCER)
+		return true;
+	return !state->spec.random_access &&
+		!(input->engine->capabilities->on_device && gs_key_encoder_is_approximate(input->key));
 }
 
-void
-gs_sort_begin_runs(GsSortState *state)
+static void
+begin_runs(GsSortState *state)
 {
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
 	MemoryContext old;
 	GsMergeOrder order;
 
-	if (state->spill != NULL)
+	if (input->runs != NULL)
 		return;
 	old = MemoryContextSwitchTo(state->context);
-	order = merge_order(state);
-	state->spill = gs_run_set_create(state->columns, state->ncolumns, state->desc, state->key,
-								   &order, state->memory_limit, &state->run_files);
+	order = gs_sort_merge_order(state);
+	input->runs = gs_run_set_create(spec->columns, spec->ncolumns, spec->desc, input->key,
+									&order, input->memory_limit, &spec->run_files);
 	MemoryContextSwitchTo(old);
 }
 
-GsStatus
-gs_sort_append_run(GsSortState *state)
+/* Writes the rows that the engine has sorted as a run, if there are any. */
+static GsStatus
+write_sorted(GsSortState *state)
 {
-	if (state->engine->stats.nrows == 0)
+	GsSortInput *input = &state->input;
+
+	if (input->engine->stats.nrows == 0)
 		return GS_STATUS_OK;
-	gs_sort_begin_runs(state);
-	return gs_run_set_write_run(state->spill, state->engine, state->presorted);
+	begin_runs(state);
+	return gs_run_set_write_run(input->runs, input->engine, input->presorted);
 }
 
 /*
- * Sorts the rows that the engine has taken, and writes them as a run, if there
- * are any.  FULL: a device has no memory to sort them.
+ * Sorts the rows of the engine and writes them as a run.  FULL: a device has no memory to sort them.
  */
 static GsStatus
 write_run(GsSortState *state)
 {
-	GsEngine   *engine = state->engine;
+	GsEngine   *engine = state->input.engine;
 	GsStatus	status;
 
 	/* rows shorter than those before can need a little more than was left for them */
@@ -286,106 +111,110 @@ write_run(GsSortState *state)
 		status = gs_engine_sort(engine);	/* without those that it did not take */
 	if (status == GS_STATUS_OK)
 		status = gs_sort_verify_order(state);
-	return status == GS_STATUS_OK ? gs_sort_append_run(state) : status;
+	return status == GS_STATUS_OK ? write_sorted(state) : status;
 }
 
-/* Copies the rows that another engine has not written, in input order. */
+/* Copies rows that a device returns unsorted to the engine, in input order. */
 static GsStatus
-copy_rest(GsSortState *state, GsEngine *from)
+copy_returned(GsSortState *state, GsEngine *device)
 {
-	const GsKeyLayout *layout = from->job.layout;
-	const GsBatch *rest;
-	GsBatch    *batch = NULL;
+	const GsKeyLayout *layout = device->job.layout;
+	GsSortInput *input = &state->input;
+	const GsBatch *from;
 	GsStatus	status;
 
-	while ((status = gs_engine_next_batch(from, &rest)) == GS_STATUS_OK && rest != NULL)
+	input->batch = NULL;
+	while ((status = gs_engine_next_batch(device, &from)) == GS_STATUS_OK && from != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		for (size_t i = 0; i < rest->nrows; i++)
+		for (size_t i = 0; i < from->nrows; i++)
 		{
-			Size		row_bytes = gs_batch_row_bytes(rest, layout, i);
+			Size		row_bytes = gs_batch_row_bytes(from, layout, i);
 
-			if ((batch == NULL || !gs_engine_has_space(batch, row_bytes)) &&
-				reserve(state, row_bytes, &batch) != GS_STATUS_OK)
+			if ((input->batch == NULL || !gs_engine_has_space(input->batch, row_bytes)) &&
+				gs_sort_reserve(state, row_bytes) != GS_STATUS_OK)
 				report_no_memory();
-			gs_batch_push_copy(batch, rest, layout, i, row_bytes);
+			gs_batch_push_copy(input->batch, from, layout, i, row_bytes);
 		}
 	}
 	return status;
 }
 
-/* Rows that come in order leave some of the memory for keys, should they be needed. */
-#define PRESORTED_SHARE	0.75
-
-Size
-gs_sort_engine_limit(const GsSortState *state)
+/* An empty CPU engine, which allows a row of row_bytes. */
+static void
+open_cpu_engine(GsSortInput *input, const GsJob *last, Size row_bytes)
 {
-	Size		limit = state->memory_limit;
+	GsJob		job = *last;
 
-	if (state->spill != NULL)
-		limit -= gs_run_set_writer_bytes(limit);
-	return state->presorted ? limit * PRESORTED_SHARE : limit;
+	job.memory_limit = Max(gs_sort_engine_limit(input), row_bytes + LEAST_ENGINE_BYTES);
+	input->engine = gs_engine_cpu_open(&job);
+	if (input->engine == NULL)
+		report_no_memory();
 }
 
 /*
- * Puts a CPU engine, with room for a row of row_bytes, in the place of one whose
- * rows were written as a run, but for those that it did not take; it did not
- * even sort if it is to be drained.
+ * Replaces the engine, whose rows are in a run or, if `unsorted`, still in the device because it has
+ * no memory to sort them.  Copies all rows that are in no run.
  */
 static GsStatus
-open_next_engine(GsSortState *state, Size row_bytes, bool return_input)
+replace_engine(GsSortState *state, Size row_bytes, bool unsorted)
 {
-	GsEngine   *device = gs_sort_is_device(state->engine) ? state->engine : NULL;
-	GsJob		job = state->engine->job;
+	GsSortInput *input = &state->input;
+	GsEngine   *last = input->engine;
+	const GsJob job = last->job;
 	GsStatus	status = GS_STATUS_OK;
 
-	if (device == NULL)
-		gs_engine_close(state->engine);
-	job.memory_limit = Max(gs_sort_engine_limit(state), row_bytes + LEAST_ENGINE_BYTES);
-	state->engine = gs_engine_cpu_open(&job);
-	if (state->engine == NULL)
-		report_no_memory();
-	if (device == NULL)
+	if (!last->capabilities->on_device)
+	{
+		gs_engine_close(last);
+		open_cpu_engine(input, &job, row_bytes);
 		return GS_STATUS_OK;
-
-	state->may_use_device = false;
-	if (return_input)
-		status = gs_engine_return_input(device);
+	}
+	open_cpu_engine(input, &job, row_bytes);
+	input->may_use_device = false;
+	if (unsorted)
+		status = gs_engine_return_input(last);
 	if (status == GS_STATUS_OK)
-		status = copy_rest(state, device);
+		status = copy_returned(state, last);
 	if (status != GS_STATUS_OK)
 	{
-		gs_engine_close(state->engine);
-		state->engine = device;
+		gs_engine_close(input->engine);
+		input->engine = last;
 		return status;
 	}
-	/* the next rows go to the device again, if it took more than we can */
-	state->may_use_device = !return_input && device->stats.nrows > 0 &&
-		device->stats.bytes_up >= state->memory_limit;
-	state->device_reason = device->stats.full;
-	gs_engine_close(device);
+	/* the next rows go to the device again, if it holds more than memory does */
+	input->may_use_device = !unsorted && last->stats.nrows > 0 &&
+		last->stats.bytes_up >= input->memory_limit;
+	input->device_reason = last->stats.full;
+	gs_engine_close(last);
 	return GS_STATUS_OK;
 }
 
-/* A feeder ends its feed, and goes on with what the device did not take of it. */
+/* A producer sends no more rows, and continues with those that the device did not take. */
 static GsStatus
 end_producer(GsSortState *state, Size row_bytes)
 {
 	GsStatus	status = gs_sort_parallel_end_producer(state);
 
 	if (status == GS_STATUS_OK)
-		status = open_next_engine(state, row_bytes, false);
-	state->may_use_device = false;	/* it is this very sort that the device is full of */
+		status = replace_engine(state, row_bytes, false);
+	state->input.may_use_device = false;	/* the consumer's sort fills it */
 	return status;
 }
 
 GsStatus
 gs_sort_end_shared_input(GsSortState *state)
 {
-	if (state->role == GS_ROLE_PRODUCER)
-		return end_producer(state, 0);
-	if (state->role == GS_ROLE_CONSUMER)
-		gs_sort_parallel_end_input(state);
+	switch (state->participants.role)
+	{
+		case GS_ROLE_SERIAL:
+			break;
+		case GS_ROLE_PRODUCER:
+			return end_producer(state, 0);
+		case GS_ROLE_CONSUMER:
+			gs_sort_parallel_end_input(state);
+			break;
+	}
 	return GS_STATUS_OK;
 }
 
@@ -394,66 +223,143 @@ gs_sort_spill(GsSortState *state, Size row_bytes)
 {
 	GsStatus	status;
 
-	if (state->role == GS_ROLE_PRODUCER)
+	if (state->participants.role == GS_ROLE_PRODUCER)
 		return end_producer(state, row_bytes);
 	(void) gs_sort_end_shared_input(state);
 	status = write_run(state);
-	if (status == GS_STATUS_OK ||
-		(status == GS_STATUS_FULL && gs_sort_is_device(state->engine)))
-		status = open_next_engine(state, row_bytes, status == GS_STATUS_FULL);
+	if (status == GS_STATUS_OK)
+		return replace_engine(state, row_bytes, false);
+	if (status == GS_STATUS_FULL && state->input.engine->capabilities->on_device)
+		return replace_engine(state, row_bytes, true);
 	return status;
 }
 
-/* Begins another batch for a row, whatever it takes. */
-static GsStatus
-reserve(GsSortState *state, Size row_bytes, GsBatch **batch)
+/* -------------------------------------------------------------------- merge */
+
+/* The rows are in runs only. */
+static void
+close_engine(GsSortState *state)
 {
-	GsStatus	status = gs_engine_reserve(state->engine, row_bytes, batch);
-
-	if (status == GS_STATUS_FULL &&
-		(gs_topn_prune(&state->top, state->engine, state->context, true) ||
-		 (state->may_use_device && gpusort_engine != GS_ENGINE_CPU && move_to_device(state))))
-		status = gs_engine_reserve(state->engine, row_bytes, batch);
-	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && gs_sort_may_spill(state))
-	{
-		status = gs_sort_spill(state, row_bytes);
-		if (status == GS_STATUS_OK)
-			status = gs_engine_reserve(state->engine, row_bytes, batch);
-	}
-	return status;
-}
-
-const char *
-gs_sort_begin_batch(GsSortState *state, Size row_bytes, GsBatch **batch)
-{
-	GsStatus	status;
-
-	(void) gs_topn_prune(&state->top, state->engine, state->context, false);
-	gs_sort_consider_device(state, false);
-	status = reserve(state, row_bytes, batch);
-	return status == GS_STATUS_OK ? NULL : gs_sort_status_reason(state, status);
-}
-
-void
-gs_sort_begin_merge(GsSortState *state)
-{
-	gs_run_set_begin_merge(state->spill, state->merge_limit);
-	state->nrows = gs_run_set_stats(state->spill)->nrows + state->nnulls;
+	if (state->input.engine != NULL)
+		gs_engine_close(state->input.engine);
+	state->input.engine = NULL;
+	state->output.window_rows = 0;
+	state->phase = GS_SORT_MERGE;
 }
 
 GsStatus
 gs_sort_merge_runs(GsSortState *state)
 {
-	GsStatus	status = gs_sort_is_device(state->engine) ? gs_sort_spill(state, 0) : GS_STATUS_OK;
+	GsStatus	status = GS_STATUS_OK;
 
+	/* the rows that a device did not take become a run of their own */
+	if (state->input.engine->capabilities->on_device)
+		status = gs_sort_spill(state, 0);
 	if (status == GS_STATUS_OK)
 		status = write_run(state);
 	if (status != GS_STATUS_OK)
 		return status;
-	gs_engine_close(state->engine);
-	state->engine = NULL;
-	state->phase = GS_SORT_MERGE;
-	if (!state->merged_elsewhere)
+	close_engine(state);
+	if (!state->spec.merged_elsewhere)
 		gs_sort_begin_merge(state);
 	return GS_STATUS_OK;
+}
+
+void
+gs_sort_begin_merge(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+
+	gs_run_set_begin_merge(input->runs, input->merge_limit);
+	state->output.nrows = gs_run_set_stats(input->runs)->nrows + input->nnulls;
+}
+
+void
+gs_sort_limit_merge(GsSortState *state, int memory_kb)
+{
+	state->input.merge_limit = (Size) memory_kb * 1024;
+}
+
+/* --------------------------------------------------- the runs of several sorts */
+
+/* Writes the rows of a tuplesort as a run. */
+static void
+write_fallback(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+	TupleTableSlot *slot = state->spec.slot;
+
+	for (;;)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gs_fallback_get(&input->fallback, true, slot);
+		if (TupIsNull(slot))
+			break;
+		gs_run_set_write_tuple(input->runs, ((MinimalTupleTableSlot *) slot)->mintuple);
+	}
+	gs_fallback_end(&input->fallback);
+}
+
+bool
+gs_sort_make_runs(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+
+	if (state->phase == GS_SORT_MERGE)
+		return true;
+	if (input->nread == 0)
+		input->presorted = false;	/* without rows no row lacks a key */
+	begin_runs(state);
+	if (state->phase == GS_SORT_FALLBACK)
+		write_fallback(state);
+	else if (write_sorted(state) != GS_STATUS_OK)
+		return false;
+	close_engine(state);
+	return true;
+}
+
+void
+gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs)
+{
+	const GsSortInput *input = &state->input;
+
+	gs_run_set_share(input->runs, runs);
+	if (gs_run_set_has_keys(input->runs))
+	{
+		runs->form = gs_key_encoder_fingerprint(input->key);
+		runs->first_tied = gs_key_encoder_first_tied(input->key);
+	}
+	runs->nread = input->nread;
+}
+
+/* Do both have keys, and do these mean the same in both processes? */
+static bool
+have_equal_keys(const GsSortInput *input, const GsSharedRuns *runs)
+{
+	return gs_run_set_has_keys(input->runs) && runs->layout.ncolumns > 0 &&
+		runs->form == gs_key_encoder_fingerprint(input->key);
+}
+
+void
+gs_sort_adopt_runs(GsSortState *state, const GsSharedRuns *runs, const GsRunFiles *where)
+{
+	GsSortInput *input = &state->input;
+
+	if (have_equal_keys(input, runs))
+	{
+		gs_key_layout_merge(gs_key_encoder_layout(input->key), &runs->layout);
+		if (runs->first_tied >= 0)
+		{
+			gs_key_encoder_tie_from(input->key, runs->first_tied);
+			gs_sort_compare_ties(state);
+		}
+	}
+	else
+	{
+		const GsMergeOrder order = gs_sort_compared_order(state);
+
+		gs_run_set_drop_keys(input->runs, &order);
+	}
+	gs_run_set_adopt(input->runs, runs, where);
+	input->nread += runs->nread;
 }

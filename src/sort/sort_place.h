@@ -1,0 +1,44 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_place.h
+ *	  Where the next row goes: an engine is opened, memory for a row reserved.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_PLACE_H
+#define GPUSORT_SORT_PLACE_H
+
+#include "sort/sort_state.h"
+
+/* What an engine that opens now is to sort, and how much memory it may take. */
+extern GsJob gs_sort_make_job(GsSortState *state);
+extern Size gs_sort_engine_limit(const GsSortInput *input);
+
+/* Opens the CPU engine; input.engine is NULL if there is no memory for it. */
+extern void gs_sort_open_engine(GsSortState *state);
+
+/*
+ * Begins a batch with space for a row of row_bytes, in input.batch: in the CPU engine, on a device, or
+ * after the rows so far were written as a run.  Returns NULL, or the reason why there is no space.
+ */
+extern const char *gs_sort_begin_batch(GsSortState *state, Size row_bytes);
+
+/* The same without asking first whether a device is faster. */
+extern GsStatus gs_sort_reserve(GsSortState *state, Size row_bytes);
+
+/* Moves the rows to a device if that pays; all_read: no more rows follow. */
+extern void gs_sort_consider_device(GsSortState *state, bool all_read);
+
+/* Will the rows probably move to a device?  It compares nothing but keys, so these must be full. */
+extern bool gs_sort_device_is_likely(const GsSortState *state);
+
+/* No device is to sort these rows.  To be called before the first one. */
+extern void gs_sort_disable_device(GsSortState *state);
+
+/* Why a status is not OK, for EXPLAIN. */
+extern const char *gs_sort_status_reason(const GsSortInput *input, GsStatus status);
+
+/* Bytes of a row and its key record, as estimated. */
+extern double gs_sort_row_bytes(const GsSortState *state);
+
+#endif							/* GPUSORT_SORT_PLACE_H */
