@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * sort_tuplesort.c
- *	  PostgreSQL's own sort, for what no engine can take.
+ *	  PostgreSQL's tuplesort, for rows that no engine can sort.
  *
- * Nothing of tuplesort is repeated here; this only chooses between its two
- * forms as the stock Sort node of PostgreSQL 15 does: a single by-value column
- * is sorted without forming tuples.
+ * This chooses between two forms as PostgreSQL's Sort node does: a single column
+ * that is passed by value is sorted without tuples.
  *
  *-------------------------------------------------------------------------
  */
