@@ -58,7 +58,7 @@
 
 /* ---------------------------------------------------------------- one row */
 
-/* Has the batch space for a row, or does another one?  Returns NULL, or why not. */
+/* Ensures that the batch has space for a row.  Returns NULL, or why there is none. */
 static inline const char *
 reserve_space(GsSortState *state, Size row_bytes)
 {
@@ -182,6 +182,13 @@ fall_back(GsSortState *state, const char *reason)
 	return gs_sort_end_shared_input(state) == GS_STATUS_OK && gs_sort_fall_back(state, reason);
 }
 
+/* Did a call return GS_STATUS_FAILED? */
+static inline bool
+has_failed(const GsEngine *engine)
+{
+	return engine->stats.detail != NULL;
+}
+
 /* Adds the slot's row to the engine or, after a fallback, to the tuplesort.  False: the engine failed. */
 static pg_attribute_always_inline bool
 add_row(GsSortState *state, TupleTableSlot *slot)
@@ -195,7 +202,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 
 		if (why_not == NULL)
 			return true;
-		if (input->engine->stats.detail != NULL)
+		if (has_failed(input->engine))
 			return false;
 		if (gs_key_encoder_texts_are_many(input->key))
 			return gs_sort_reload(state) && gs_sort_add_again(state, slot);
@@ -450,40 +457,38 @@ sort_or_merge(GsSortState *state)
 	return gs_sort_may_spill(state) ? gs_sort_merge_runs(state) : GS_STATUS_FULL;
 }
 
-/* Presorted rows that are all in memory need no more than this.  False: there is no memory to sort. */
+/* Sorts all rows, or falls back to a tuplesort.  False: the engine failed. */
 static bool
-sort_if_presorted(GsSortState *state)
+sort_rows(GsSortState *state)
 {
-	return state->input.presorted && state->input.runs == NULL &&
-		sort_in_engine(state) == GS_STATUS_OK;
+	GsStatus	status = gs_sort_end_shared_input(state);
+
+	if (status != GS_STATUS_OK)
+		return false;
+	gs_sort_consider_device(state, true);
+	status = sort_or_merge(state);
+	if (status == GS_STATUS_OK || status == GS_STATUS_FAILED)
+		return status == GS_STATUS_OK;
+	return gs_sort_fall_back(state, gs_sort_status_reason(&state->input, status));
 }
 
 bool
 gs_sort_perform(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
-	GsStatus	status;
 
 	if (gs_sort_wants_other_keys(state, true) && !gs_sort_reload(state))
 		return false;
-	if (sort_if_presorted(state))
-		return true;
-	if (input->presorted && input->runs == NULL && !gs_sort_reload(state))
-		return false;
-
-	if (state->phase == GS_SORT_ENGINE)
+	if (input->presorted && input->runs == NULL)
 	{
-		status = gs_sort_end_shared_input(state);
-		if (status != GS_STATUS_OK)
-			return false;
-		gs_sort_consider_device(state, true);
-		status = sort_or_merge(state);
-		if (status == GS_STATUS_FAILED)
-			return false;
-		if (status != GS_STATUS_OK &&
-			!gs_sort_fall_back(state, gs_sort_status_reason(input, status)))
+		if (sort_in_engine(state) == GS_STATUS_OK)
+			return true;
+		/* memory is full; rows that have keys can also move to a device */
+		if (!gs_sort_reload(state))
 			return false;
 	}
+	if (state->phase == GS_SORT_ENGINE && !sort_rows(state))
+		return false;
 	if (state->phase == GS_SORT_FALLBACK)
 		gs_fallback_perform(&input->fallback);
 	return true;

@@ -85,7 +85,7 @@ spill(GsSortState *state, Size row_bytes, MinimalTuple *last)
 	return gs_sort_spill(state, row_bytes) == GS_STATUS_OK;
 }
 
-/* Has the batch space for a row, or does another one?  False: memory is full. */
+/* Ensures that the batch has space for a row.  False: memory is full. */
 static bool
 reserve_space(GsSortState *state, Size row_bytes, MinimalTuple *last)
 {
