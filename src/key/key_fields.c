@@ -74,8 +74,20 @@ gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			break;
-		default:
-			elog(ERROR, "key kind %d is not of fixed width", (int) kind);
+		case GS_KEY_TEXT:
+		case GS_KEY_BPCHAR:
+		case GS_KEY_NAME:
+			gs_key_layout_add_bytes(layout, true);
+			break;
+		case GS_KEY_BYTEA:
+		case GS_KEY_NUMERIC:
+		case GS_KEY_BIT:
+		case GS_KEY_OIDVECTOR:
+		case GS_KEY_ARRAY:
+		case GS_KEY_RANGE:
+		case GS_KEY_MULTIRANGE:
+			gs_key_layout_add_bytes(layout, false);
+			break;
 	}
 }
 

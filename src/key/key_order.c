@@ -189,6 +189,23 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	return false;
 }
 
+bool
+gs_key_order_uses_libc(const GsKeyOrder *order)
+{
+	for (; order != NULL; order = order->element)
+	{
+		if (OidIsValid(order->collation) && gs_key_collation_is_approximate(order->collation))
+			return true;
+	}
+	return false;
+}
+
+bool
+gs_key_order_is_approximate(const GsKeyOrder *order)
+{
+	return order->approximate || gs_key_order_uses_libc(order);
+}
+
 TypeCacheEntry *
 gs_key_order_range(const GsKeyOrder *order)
 {

@@ -61,6 +61,12 @@ typedef struct GsKeyOrder
 extern bool gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 									 GsKeyOrder *order, bool *descending, char **why_not);
 
+/* Does the order, or that of its elements, use a collation of the C library? */
+extern bool gs_key_order_uses_libc(const GsKeyOrder *order);
+
+/* Does an order by these keys have to be verified?  So it does if it uses the C library. */
+extern bool gs_key_order_is_approximate(const GsKeyOrder *order);
+
 /* The type cache's entry of the type of ranges: the order's own, or of its multiranges. */
 extern TypeCacheEntry *gs_key_order_range(const GsKeyOrder *order);
 

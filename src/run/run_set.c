@@ -273,8 +273,8 @@ is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
 			const uint64 tail = record[layout->columns[i].tail_word];
 			const Size	len = gs_tail_len(tail);
 
-			if (len == GS_SORT_KEY_CUT ||
-				(len < GS_SORT_KEY_CUT && gs_tail_offset(tail) + len > row_len))
+			if (len == GS_TRUNCATED_KEY_BYTES ||
+				(len < GS_TRUNCATED_KEY_BYTES && gs_tail_offset(tail) + len > row_len))
 				return false;
 		}
 	}
@@ -301,11 +301,11 @@ write_without_record(GsRunSet *spill, GsRunWriter *writer, const char *tuple)
 
 	if (spill->key == NULL)
 		make_own_key(spill);
-	if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
+	if (!gs_key_record_read_row(spill->key, &source, &extra_bytes, &why_not))
 		elog(ERROR, "a row that had a key has none: %s", why_not);
 	if (extra_bytes > 0)
 		row = copy_row(spill, row, source.nbytes, extra_bytes);
-	nulls = gs_key_encoder_write(spill->key, &source, row, source.nbytes, spill->record);
+	nulls = gs_key_record_write(spill->key, &source, row, source.nbytes, spill->record);
 	spill->record[spill->layout->nwords] = nulls;
 	write_row(spill, writer, spill->record, row, source.nbytes);
 }
@@ -409,14 +409,14 @@ make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 	uint32		nulls;
 
 	if (gs_key_encoder_is_direct(spill->key))
-		nulls = gs_key_encoder_write_direct_row(spill->key, &source, record);
+		nulls = gs_key_record_write_direct_row(spill->key, &source, record);
 	else
 	{
 		for (;;)
 		{
 			Size		nbytes = sizeof(uint64) * nwords + row_len;
 
-			if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
+			if (!gs_key_record_read_row(spill->key, &source, &extra_bytes, &why_not))
 				elog(ERROR, "a row that had a key has none: %s", why_not);
 			nbytes += extra_bytes;
 			if (likely(gs_run_reader_has_room(reader, nbytes)))
@@ -426,7 +426,7 @@ make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 			record = gs_run_reader_reserve(reader, nbytes);
 			source.body = (char *) (record + nwords);
 		}
-		nulls = gs_key_encoder_write(spill->key, &source, (char *) (record + nwords), row_len, record);
+		nulls = gs_key_record_write(spill->key, &source, (char *) (record + nwords), row_len, record);
 		if (extra_bytes > 0)
 			CHECK_FOR_INTERRUPTS();
 	}

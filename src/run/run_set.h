@@ -20,7 +20,7 @@
 
 #include "engine/engine.h"
 #include "engine/run_merge.h"
-#include "key/key_encoder.h"
+#include "key/key_record.h"
 #include "run/run_file.h"
 
 typedef struct GsRunSetStats

@@ -77,7 +77,7 @@ drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 		MemoryContextSwitchTo(old);
 		return drops;
 	}
-	return gs_key_encoder_read_first(state->key, slot, &is_null, &code) &&
+	return gs_key_record_read_first(state->key, slot, &is_null, &code) &&
 		gs_topn_drops_first(&state->top,
 						   gs_topn_first(state->engine->job.layout, is_null, code));
 }
@@ -103,7 +103,7 @@ add_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	gs_row_source_init(&source, slot);
 	if (!state->direct_key)
 	{
-		if (!gs_key_encoder_read(state->key, slot, &source, &extra_bytes, &why_not))
+		if (!gs_key_record_read(state->key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
 		if (gs_key_encoder_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
 			gs_sort_compare_ties(state);
@@ -118,11 +118,11 @@ add_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	row = gs_batch_next_row(*batch);
 	record = gs_batch_next_record(*batch);
 	if (state->direct_key)
-		nulls = gs_key_encoder_write_direct(state->key, slot, &source, record);
+		nulls = gs_key_record_write_direct(state->key, slot, &source, record);
 	else
 	{
 		gs_row_store(&source, slot, row);
-		nulls = gs_key_encoder_write(state->key, &source, row, source.nbytes, record);
+		nulls = gs_key_record_write(state->key, &source, row, source.nbytes, record);
 	}
 	record[job->layout->nwords] = gs_batch_next_place(*batch, nulls);
 	if (state->top.has_cutoff && gs_topn_drops(&state->top, job, record, row))
@@ -147,7 +147,7 @@ add_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	}
 	if ((why_not = reserve_space(state, 0, batch)) != NULL)
 		return why_not;
-	if (!gs_key_encoder_write_value(state->key, slot->tts_values[0],
+	if (!gs_key_record_write_value(state->key, slot->tts_values[0],
 								 gs_batch_next_record(*batch), &why_not))
 		return why_not;
 	if (state->top.has_cutoff &&
@@ -231,7 +231,7 @@ begin_engine(GsSortState *state)
 		state->key = gs_key_encoder_create(state->columns, state->ncolumns, desc,
 										state->role != GS_ROLE_SERIAL || gs_sort_device_is_likely(state));
 		if (state->role == GS_ROLE_SERIAL && !state->merged_elsewhere)
-			gs_key_encoder_look_for_few(state->key);
+			gs_key_encoder_count_texts(state->key);
 		if (gs_key_encoder_is_approximate(state->key))
 			gs_topn_begin(&state->top, GS_UNBOUNDED);	/* what is dropped is never compared */
 		state->direct_key = gs_key_encoder_is_direct(state->key);
@@ -292,7 +292,7 @@ add_slot(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 			return true;
 		if (gs_sort_engine_failed(state))
 			return false;
-		if (gs_key_encoder_texts_are_many(state->key))
+		if (gs_key_encoder_dictionary_overflowed(state->key))
 			return reload(state, batch) && put_row_again(state, slot, batch);
 		if (!fall_back(state, why_not))
 			return false;
@@ -323,8 +323,8 @@ wants_other_keys(GsSortState *state, bool loaded)
 		return false;
 	nbytes = gs_engine_stats(state->engine)->peak_bytes;
 	return nbytes < state->memory_limit / 4 &&
-		(gs_key_encoder_texts_are_few(state->key) ||
-		 gs_key_encoder_prefix_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8));
+		(gs_key_encoder_wants_dictionary(state->key) ||
+		 gs_key_encoder_wants_full_keys(state->key, loaded || nbytes >= state->memory_limit / 8));
 }
 
 /* Has other keys from now on.  Those of rows in runs are of no use then. */

@@ -52,7 +52,7 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 	{
 		case GS_STATUS_FULL:
 			if (state->refuted)
-				return gs_key_encoder_disproof(state->key);
+				return gs_key_encoder_mismatch_reason(state->key);
 			return state->engine->stats.full != NULL ?
 				state->engine->stats.full : "the rows outgrew work_mem";
 		case GS_STATUS_OOM:

@@ -20,7 +20,7 @@
 #include "sort/sort_limit.h"
 #include "sort/sort_compare.h"
 #include "sort/sort_few.h"
-#include "key/key_encoder.h"
+#include "key/key_record.h"
 #include "sort/sort_shared.h"
 #include "run/run_set.h"
 #include "sort/sort_tuplesort.h"
@@ -169,7 +169,7 @@ gs_sort_store_value(const GsSortState *state, const void *record, TupleTableSlot
 {
 	ExecClearTuple(slot);
 	slot->tts_isnull[0] = record == NULL;
-	slot->tts_values[0] = record == NULL ? (Datum) 0 : gs_key_encoder_decode(state->key, record);
+	slot->tts_values[0] = record == NULL ? (Datum) 0 : gs_key_record_decode(state->key, record);
 	ExecStoreVirtualTuple(slot);
 }
 

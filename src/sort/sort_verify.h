@@ -13,6 +13,7 @@
 #include "port/pg_crc32c.h"
 
 #include "engine/engine.h"
+#include "key/key_encoder.h"
 #include "sort/sort_compare.h"
 
 /* ------------------------------------------------- before the first row leaves */
