@@ -22,6 +22,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "common/min_max.h"
 #include "common/radix_sort.h"
 
 #include <stdbool.h>
@@ -36,8 +37,6 @@
 
 /* Words between two interrupt checks: about 0.2 ms of a pass. */
 #define CHECK_EVERY		((size_t) 1 << 14)
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
 
 static void
 count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,

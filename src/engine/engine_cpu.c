@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "engine/word_sort.h"
+#include "common/min_max.h"
 #include "common/radix_sort.h"
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
@@ -43,9 +44,6 @@
 #define CHECK_EVERY			((size_t) 1 << 12)
 
 #define FIRST_BATCHES		8	/* batches that the engine itself has room for */
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
 
 typedef struct CpuEngine
 {

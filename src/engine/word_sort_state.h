@@ -13,10 +13,8 @@
 #define GPUSORT_WORD_SORT_STATE_H
 
 #include "common/key_pack.h"
+#include "common/min_max.h"
 #include "engine/word_sort.h"
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
 
 /* Rows between two interrupt checks: about 0.5 ms if every access misses. */
 #define CHECK_EVERY		((size_t) 1 << 12)
