@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "common/key_level.h"
+#include "common/key_chunk.h"
 #include "common/min_max.h"
 #include "common/radix_sort.h"
 

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * key_level.h
+ * key_chunk.h
  *	  A level's bits of one record: the packing, carried out.
  *
  * key_pack.c makes loops of it for processors, the device kernels of it for
@@ -10,8 +10,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_KEY_LEVEL_H
-#define GPUSORT_KEY_LEVEL_H
+#ifndef GPUSORT_KEY_CHUNK_H
+#define GPUSORT_KEY_CHUNK_H
 
 #include "common/batch.h"
 #include "common/host_device.h"
@@ -99,4 +99,4 @@ gs_key_chunk_value(const GsKeyPacking *packing, const GsKeyChunk *chunk,
 	return bits;
 }
 
-#endif							/* GPUSORT_KEY_LEVEL_H */
+#endif							/* GPUSORT_KEY_CHUNK_H */
