@@ -1,10 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * key_chunk.h
- *	  A level's bits of one record: the packing, carried out.
+ *	  Computes the bits of one key chunk of a record (key_pack.h).
  *
- * key_pack.c makes loops of it for processors, the device kernels of it for
- * themselves.
+ * key_pack.c instantiates these functions for processors, cuda/ for devices.
  *
  * ISO C, no PostgreSQL; CUDA too.
  *
@@ -19,8 +18,8 @@
 #include "common/key_pack.h"
 
 /*
- * Always inlined, with the squeeze function a constant: so each function made
- * of these gets its own copy of everything.
+ * Always inlined with a constant extract_bits, so that each instance is compiled
+ * for its way to extract bits.
  */
 #ifdef __CUDACC__
 #define GS_KEY_CHUNK_FUNCTION	static __host__ __device__ __forceinline__
@@ -28,30 +27,30 @@
 #define GS_KEY_CHUNK_FUNCTION	static inline __attribute__((always_inline))
 #endif
 
-/* Moves the bits under the mask together. */
+/* Moves the bits of value that are set in varying to the low end, as pext does. */
 GS_KEY_CHUNK_FUNCTION uint64_t
 gs_extract_bits(uint64_t value, uint64_t varying)
 {
 	uint64_t	result = 0;
 
-	/* one run of mask bits after the other, from the top */
+	/* one group of adjacent mask bits after the other, from the top */
 	while (varying != 0)
 	{
-		int			top = gs_bit_width(varying);	/* one past the run */
+		int			top = gs_bit_width(varying);	/* one past the group */
 		uint64_t	below = top == 64 ? ~varying : ~varying & ((UINT64_C(1) << top) - 1);
 		int			bottom = gs_bit_width(below);
 		int			width = top - bottom;
-		uint64_t	run = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
+		uint64_t	group = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
 
 		if (width == 64)
 			return value;
-		result = (result << width) | ((value >> bottom) & run);
-		varying &= ~(run << bottom);
+		result = (result << width) | ((value >> bottom) & group);
+		varying &= ~(group << bottom);
 	}
 	return result;
 }
 
-/* What a component contributes. */
+/* The bits that a component contributes. */
 GS_KEY_CHUNK_FUNCTION uint64_t
 gs_component_value(const GsComponent *component, int nwords, const uint64_t *record,
 				GsExtractBitsFunction extract_bits)
@@ -78,7 +77,7 @@ gs_component_value(const GsComponent *component, int nwords, const uint64_t *rec
 	return extract_bits(component->descending ? ~code : code, component->varying);
 }
 
-/* The bits of a bit level. */
+/* The bits of a chunk that is not a tail. */
 GS_KEY_CHUNK_FUNCTION uint64_t
 gs_key_chunk_value(const GsKeyPacking *packing, const GsKeyChunk *chunk,
 			const uint64_t *record, GsExtractBitsFunction extract_bits)
