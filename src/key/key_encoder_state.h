@@ -69,7 +69,6 @@ struct GsKeyEncoder
 	int			ncolumns;		/* that are encoded: those after are compared */
 	AttrNumber	last_attno;
 	TupleDesc	desc;
-	GsKeyLayout layout;
 	KeyColumn  *columns;
 	bool		direct;			/* see gs_key_encoder_is_direct() */
 	int			first_tied;		/* see gs_key_encoder_first_tied() */
@@ -96,6 +95,8 @@ struct GsKeyEncoder
 	bool	   *nulls;
 	MemoryContext value_context;	/* its detoasted values and codes */
 	bool		value_context_used;
+
+	GsKeyLayout layout;			/* of 4 kB: behind what each row needs */
 };
 
 /* Is the beginning of a value also the beginning of its key? */
