@@ -19,9 +19,9 @@
  *
  * Under ICU, the abbreviated key of a text is the first 8 bytes of its sort key.
  * Tables give these in a tenth of the time (collation_icu.h), but only those of
- * the first level, because what follows when ICU makes a key in parts is not
+ * the primary level, because what follows when ICU makes a key in parts is not
  * specified.  If these have few distinct values, because the texts begin alike,
- * the whole first level may be the better key (key_collation.h).
+ * the whole primary level may be the better key (key_collation.h).
  *
  * Whether abbreviation pays depends on the values.  A tuplesort asks the type at
  * 10 rows, 20, 40 and so on (abbrev_abort); so does this file, except for texts
@@ -42,7 +42,7 @@
 #include "utils/sortsupport.h"
 
 /*
- * The sample of texts: the first ones, then every 64th.  It is evaluated at 40
+ * The sample of texts: the first 640, then every 64th.  It is evaluated at 40
  * texts, 80 and so on.
  */
 #define FIRST_SAMPLES	640
@@ -50,7 +50,7 @@
 #define FIRST_CHECK		40
 
 /*
- * Texts up to this many bytes: their first level costs less than comparing ties,
+ * Texts up to this many bytes: their primary level costs less than comparing ties,
  * in each of which a row takes part about twenty times.  ICU makes the level in
  * 10 ns a byte, tables in an eighth of that.
  */

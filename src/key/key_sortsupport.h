@@ -47,7 +47,7 @@ extern uint64 gs_key_sortsupport_code(GsKeySortSupport *abbreviation, Datum valu
 extern const char *gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation);
 
 /*
- * Would the first level of the texts' sort keys have so many more distinct values
+ * Would the primary level of the texts' sort keys have so many more distinct values
  * that it is worth its cost?  To be called after each code.
  */
 extern bool gs_key_sortsupport_prefix_is_short(GsKeySortSupport *abbreviation);
