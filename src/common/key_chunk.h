@@ -14,7 +14,6 @@
 
 #include "common/batch.h"
 #include "common/host_device.h"
-#include "common/key_codec.h"
 #include "common/key_pack.h"
 
 /*
@@ -67,11 +66,7 @@ gs_component_value(const GsComponent *component, int nwords, const uint64_t *rec
 			return 0;
 	}
 	code = (record[component->word] >> component->shift) & component->field_mask;
-	if (component->canonical == GS_CANONICAL_FLOAT8)
-		code = gs_float8_canonical(code);
-	else if (component->canonical == GS_CANONICAL_FLOAT4)
-		code = gs_float4_canonical(code);
-
+	code = gs_canonical_code(component->canonical, code);
 	if (component->kind == GS_COMPONENT_RANGE)
 		return component->descending ? component->base - code : code - component->base;
 	return extract_bits(component->descending ? ~code : code, component->varying);

@@ -15,20 +15,14 @@
 #define GPUSORT_KEY_COMPARE_H
 
 #include "common/batch.h"
-#include "common/key_codec.h"
 #include "common/key_layout.h"
 
 /* The canonical code of a field. */
 static inline uint64_t
 gs_key_field_code(const GsKeyField *field, const uint64_t *record)
 {
-	uint64_t	code = (record[field->word] >> field->shift) & gs_key_field_mask(field);
-
-	if (field->canonical == GS_CANONICAL_FLOAT8)
-		code = gs_float8_canonical(code);
-	else if (field->canonical == GS_CANONICAL_FLOAT4)
-		code = gs_float4_canonical(code);
-	return code;
+	return gs_canonical_code(field->canonical,
+							 (record[field->word] >> field->shift) & gs_key_field_mask(field));
 }
 
 /* Compares byte strings that are equal in their first eight bytes, given their tail words. */

@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "common/host_device.h"
+#include "common/key_codec.h"
 
 #define GS_MAX_COLUMNS	32		/* one NULL bit each in a uint32 */
 #define GS_MAX_FIELDS	64
@@ -239,6 +240,17 @@ gs_key_layout_merge(GsKeyLayout *into, const GsKeyLayout *from)
 		field->ever_set |= other->ever_set;
 		field->always_set &= other->always_set;
 	}
+}
+
+/* A code as it is compared; canonical is a GsCanonical. */
+GS_HOST_DEVICE uint64_t
+gs_canonical_code(uint8_t canonical, uint64_t code)
+{
+	if (canonical == GS_CANONICAL_FLOAT8)
+		return gs_float8_canonical(code);
+	if (canonical == GS_CANONICAL_FLOAT4)
+		return gs_float4_canonical(code);
+	return code;
 }
 
 GS_HOST_DEVICE uint64_t

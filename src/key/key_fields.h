@@ -69,12 +69,8 @@ extern uint64 gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed);
 static inline uint64
 gs_key_field_write(GsKeyField *field, uint64 *record, uint64 code)
 {
-	uint64		canonical = code;
+	const uint64 canonical = gs_canonical_code(field->canonical, code);
 
-	if (field->canonical == GS_CANONICAL_FLOAT8)
-		canonical = gs_float8_canonical(code);
-	else if (field->canonical == GS_CANONICAL_FLOAT4)
-		canonical = gs_float4_canonical(code);
 	gs_key_field_update_range(field, canonical);
 	record[field->word] |= code << field->shift;
 	return canonical;
