@@ -52,7 +52,7 @@ gs_extract_bits(uint64_t value, uint64_t varying)
 /* The bits that a component contributes. */
 GS_KEY_CHUNK_FUNCTION uint64_t
 gs_component_value(const GsComponent *component, int nwords, const uint64_t *record,
-				GsExtractBitsFunction extract_bits)
+				   GsExtractBitsFunction extract_bits)
 {
 	uint64_t	code;
 
@@ -75,7 +75,7 @@ gs_component_value(const GsComponent *component, int nwords, const uint64_t *rec
 /* The bits of a chunk that is not a tail. */
 GS_KEY_CHUNK_FUNCTION uint64_t
 gs_key_chunk_value(const GsKeyPacking *packing, const GsKeyChunk *chunk,
-			const uint64_t *record, GsExtractBitsFunction extract_bits)
+				   const uint64_t *record, GsExtractBitsFunction extract_bits)
 {
 	const GsPiece *piece = &packing->pieces[chunk->first_piece];
 	uint64_t	bits = 0;
@@ -83,7 +83,7 @@ gs_key_chunk_value(const GsKeyPacking *packing, const GsKeyChunk *chunk,
 	for (int i = 0; i < chunk->npieces; i++, piece++)
 	{
 		uint64_t	value = gs_component_value(&packing->components[piece->component],
-											packing->nwords, record, extract_bits);
+											   packing->nwords, record, extract_bits);
 
 		if (piece->bits == 64)
 			return value;

@@ -66,9 +66,10 @@ typedef struct GsKeyColumn
 {
 	bool		descending;
 	bool		nulls_first;
-	bool		variable;		/* a byte string: one prefix field and a tail word */
-	bool		nul_free;		/* no byte is zero (text), so that padding with
-								 * zeros orders as a terminator does */
+	bool		variable;		/* a byte string: one prefix field and a tail
+								 * word */
+	bool		nul_free;		/* no byte is zero (text), so that padding
+								 * with zeros orders as a terminator does */
 	uint8_t		first_field;
 	uint8_t		nfields;
 	uint8_t		tail_word;		/* if variable */
@@ -85,8 +86,9 @@ typedef struct GsKeyLayout
 	int			nfields;
 	int			nwords;
 	bool		keys_only;		/* the only word is the whole row (batch.h) */
-	bool		ascending;		/* if keys_only: no code was below the previous
-								 * one; see gs_key_layout_update_order() */
+	bool		ascending;		/* if keys_only: no code was below the
+								 * previous one; see
+								 * gs_key_layout_update_order() */
 	uint64_t	last_code;		/* the previous one */
 	uint64_t	nrows;			/* of which the statistics are */
 	GsKeyColumn columns[GS_MAX_COLUMNS];

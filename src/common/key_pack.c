@@ -117,7 +117,7 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 static GsKeyChunk *
 add_chunk(GsKeyPacking *packing)
 {
-	GsKeyChunk    *chunk = &packing->chunks[packing->nchunks++];
+	GsKeyChunk *chunk = &packing->chunks[packing->nchunks++];
 
 	chunk->is_tail = false;
 	chunk->tail_component = 0;
@@ -131,7 +131,7 @@ add_chunk(GsKeyPacking *packing)
 static void
 split_chunks(GsKeyPacking *packing, int chunk_bits)
 {
-	GsKeyChunk    *chunk = NULL;	/* the last one, unless it is a tail */
+	GsKeyChunk *chunk = NULL;	/* the last one, unless it is a tail */
 
 	for (int c = 0; c < packing->ncomponents; c++)
 	{
@@ -208,7 +208,8 @@ detect_fast_pext(void)
 static bool
 pext_is_fast(void)
 {
-	static int	fast = -1;		/* not known yet; concurrent threads store the same value */
+	static int	fast = -1;		/* not known yet; concurrent threads store the
+								 * same value */
 
 	if (__atomic_load_n(&fast, __ATOMIC_RELAXED) < 0)
 		__atomic_store_n(&fast, detect_fast_pext(), __ATOMIC_RELAXED);
@@ -272,7 +273,7 @@ KEY_CHUNK_FUNCTIONS(range,, range_value(packing, chunk, record))
 KEY_CHUNK_FUNCTIONS(portable,, gs_key_chunk_value(packing, chunk, record, gs_extract_bits_portable))
 #ifdef GS_HAVE_PEXT
 KEY_CHUNK_FUNCTIONS(pext, __attribute__((target("bmi2"))),
-				gs_key_chunk_value(packing, chunk, record, extract_bits_pext))
+					gs_key_chunk_value(packing, chunk, record, extract_bits_pext))
 #endif
 
 GsKeyChunkFunction

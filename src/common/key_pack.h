@@ -108,7 +108,7 @@ typedef struct GsKeyPacking
 	int			total_bits;		/* without tails */
 	bool		has_tails;
 	GsComponent components[GS_MAX_COMPONENTS];
-	GsKeyChunk		chunks[GS_MAX_KEY_CHUNKS];
+	GsKeyChunk	chunks[GS_MAX_KEY_CHUNKS];
 	GsPiece		pieces[GS_MAX_PIECES];
 } GsKeyPacking;
 
@@ -125,10 +125,10 @@ extern void gs_key_packing_init(GsKeyPacking *packing, const GsKeyLayout *layout
  * and this processor.
  */
 typedef uint64_t (*GsKeyChunkFunction) (const GsKeyPacking *packing,
-									 const GsKeyChunk *chunk, const uint64_t *record);
+										const GsKeyChunk *chunk, const uint64_t *record);
 typedef void (*GsKeyChunksFunction) (const GsKeyPacking *packing,
-								  const GsKeyChunk *chunk, const uint64_t *record,
-								  ptrdiff_t stride, size_t n, uint64_t *bits);
+									 const GsKeyChunk *chunk, const uint64_t *record,
+									 ptrdiff_t stride, size_t n, uint64_t *bits);
 
 extern GsKeyChunkFunction gs_key_chunk_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);
 extern GsKeyChunksFunction gs_key_chunks_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);

@@ -109,13 +109,14 @@
 #include "common/key_layout.h"
 
 #define GS_WIRE_MAGIC	UINT32_C(0x47505553)	/* "GPUS" */
-#define GS_WIRE_VERSION	UINT32_C(4)	/* of FAILED and the beginning of HELLO */
+#define GS_WIRE_VERSION	UINT32_C(4) /* of FAILED and the beginning of HELLO */
 
 /* Limits that the service enforces. */
 #define GS_MIN_BUFFER_BYTES	((uint32_t) 64 << 10)
 #define GS_MAX_BUFFER_BYTES	((uint32_t) 16 << 20)
 #define GS_MAX_BUFFERS		64
-#define GS_MAX_JOB_ROWS		(UINT64_C(0xFFFFFFFE))	/* a row number has 32 bits */
+#define GS_MAX_JOB_ROWS		(UINT64_C(0xFFFFFFFE))	/* a row number has 32
+													 * bits */
 #define GS_MAX_PARTICIPANTS	1024	/* of a job */
 
 /* The longest stored row: a batch of sorted rows has room for at least two. */
@@ -157,9 +158,10 @@ typedef struct GsHello
 	GsMessage	message;
 	uint32_t	magic;
 	uint32_t	version;
-	char		build[GS_BUILD_ID_BYTES];	/* as in build_id.h, without the zero */
+	char		build[GS_BUILD_ID_BYTES];	/* as in build_id.h, without the
+											 * zero */
 	uint64_t	buffer_pool_bytes;	/* nbuffers * buffer_bytes, or 0 */
-	uint32_t	buffer_bytes;		/* a multiple of 4096 */
+	uint32_t	buffer_bytes;	/* a multiple of 4096 */
 	uint32_t	nbuffers;
 } GsHello;
 
@@ -180,14 +182,14 @@ typedef struct GsWelcome
 	uint64_t	memory_total;	/* bytes of the device */
 	uint64_t	memory_limit;	/* that jobs may use */
 	uint64_t	memory_used;	/* by jobs */
-	uint64_t	memory_reserved;	/* allocated, including free blocks for the
-									 * next job */
+	uint64_t	memory_reserved;	/* allocated, including free blocks for
+									 * the next job */
 	uint32_t	njobs;			/* open */
 	uint32_t	nwaiting;		/* waiting for admission */
 	uint64_t	jobs_done;		/* since the service started */
 	uint32_t	pid;			/* of the service */
-	uint32_t	stalled_ms;		/* how long a call of the device has blocked all
-								 * jobs; 0 if none does */
+	uint32_t	stalled_ms;		/* how long a call of the device has blocked
+								 * all jobs; 0 if none does */
 } GsWelcome;
 
 typedef struct GsJobOpen
@@ -200,8 +202,8 @@ typedef struct GsJobOpen
 	uint32_t	shared;			/* 0 or 1: producers may join */
 	uint32_t	participant;	/* below GS_MAX_PARTICIPANTS */
 	uint32_t	reserved;
-	uint64_t	session_bytes;	/* limit of the device memory of all jobs of this
-								 * process; 0: only the service's limit */
+	uint64_t	session_bytes;	/* limit of the device memory of all jobs of
+								 * this process; 0: only the service's limit */
 } GsJobOpen;
 
 /* Records must have the job's layout, and buffers be no larger than the leader's. */
@@ -264,8 +266,8 @@ typedef struct GsSortRequest
 	GsMessage	message;
 	uint32_t	algorithm;		/* a GsAlgorithm */
 	uint32_t	partial;		/* 0 or 1: although a batch was not uploaded */
-	GsKeyLayout layout;			/* with statistics of these and perhaps of other
-								 * rows */
+	GsKeyLayout layout;			/* with statistics of these and perhaps of
+								 * other rows */
 } GsSortRequest;
 
 typedef struct GsSorted
@@ -343,8 +345,8 @@ typedef union GsAnyMessage
 	GsJobJoin	job_join;
 	GsJobReady	job_ready;
 	GsBatchFilled filled;
-	GsProducerEnd	producer_end;
-	GsProducerDone		producer_done;
+	GsProducerEnd producer_end;
+	GsProducerDone producer_done;
 	GsBufferMessage buffer;
 	GsSortRequest sort;
 	GsSorted	sorted;

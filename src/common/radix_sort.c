@@ -118,8 +118,8 @@ gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 
 		/*
 		 * Turn the counts into the start of each list.  The top place may be
-		 * narrower than the others; then bits above the key were counted with its
-		 * digits, and these counts are added to the digit under the mask.
+		 * narrower than the others; then bits above the key were counted with
+		 * its digits, and these counts are added to the digit under the mask.
 		 */
 		for (size_t digit = (size_t) mask + 1; digit < ((size_t) 1 << digit_bits); digit++)
 			next[digit & mask] += next[digit];

@@ -169,7 +169,7 @@ GsStatus
 gs_word_sort_by_comparison(GsWordSort *sort)
 {
 	const GsRuntime *host = sort->host;
-	GsWordSortState  *state = host->allocate(host->arg, sizeof(GsWordSortState));
+	GsWordSortState *state = host->allocate(host->arg, sizeof(GsWordSortState));
 	uint64_t   *scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
 
 	if (state != NULL && scratch != NULL)

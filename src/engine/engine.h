@@ -67,9 +67,10 @@ typedef struct GsJob
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything else that the sort needs */
 	GsRuntime	host;
-	GsRowCompare compare;		/* orders rows with equal keys; NULL: they keep
-								 * their input order.  Only for the engine in
-								 * this process, and not for keys_only layouts */
+	GsRowCompare compare;		/* orders rows with equal keys; NULL: they
+								 * keep their input order.  Only for the
+								 * engine in this process, and not for
+								 * keys_only layouts */
 	void	   *compare_arg;
 } GsJob;
 
@@ -91,8 +92,8 @@ typedef struct GsEngineStats
 	uint64_t	nrows;
 	int			key_bits;		/* packed width of the key, without tails */
 	bool		key_tails;		/* and it has tails */
-	bool		all_compared;	/* all keys were equal, and the driver's comparison
-								 * function ordered the rows */
+	bool		all_compared;	/* all keys were equal, and the driver's
+								 * comparison function ordered the rows */
 	int			passes;			/* digit places of the first radix sort */
 	uint64_t	tied_rows;		/* rows that tied in it */
 	size_t		peak_bytes;		/* of host memory */
@@ -152,7 +153,7 @@ extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
  * FULL and OOM leave the order as it was.
  */
 extern GsStatus gs_engine_cpu_resort(GsEngine *engine, GsRowCompare compare,
-									void *compare_arg);
+									 void *compare_arg);
 
 /*
  * Opens the engine at the other end of a link (engine_link.h), which belongs to the
@@ -162,8 +163,10 @@ struct GsEngineLink;
 
 typedef struct GsGpuOptions
 {
-	uint64_t	expected_bytes; /* estimate of rows and keys of all participants */
-	uint64_t	session_bytes;	/* limit for all sorts of this process; 0: none */
+	uint64_t	expected_bytes; /* estimate of rows and keys of all
+								 * participants */
+	uint64_t	session_bytes;	/* limit for all sorts of this process; 0:
+								 * none */
 	uint32_t	wait_ms;		/* for device memory */
 	int			algorithm;		/* a GsAlgorithm (protocol.h) */
 	bool		shared;			/* producers may join it */

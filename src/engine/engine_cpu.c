@@ -39,7 +39,8 @@
 #define PREFETCH_ROWS		32	/* how far ahead rows are prefetched */
 #define PREFETCH_RECORDS	16	/* the same for records, if they are returned */
 #define CACHE_LINE			64
-#define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the rest */
+#define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the
+								 * rest */
 
 /* Rows between two interrupt checks. */
 #define CHECK_EVERY			((size_t) 1 << 12)
@@ -108,7 +109,7 @@ hold(CpuEngine *engine, size_t nbytes)
 	}
 	engine->held_bytes += nbytes;
 	engine->base.stats.peak_bytes = Max(engine->base.stats.peak_bytes,
-										  engine->held_bytes - untouched);
+										engine->held_bytes - untouched);
 }
 
 GsEngine *
@@ -286,7 +287,7 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 static void
 free_batches(CpuEngine *engine)
 {
-	GsRuntime	   *host = &engine->base.job.host;
+	GsRuntime  *host = &engine->base.job.host;
 
 	for (size_t i = 0; i < engine->nbatches; i++)
 	{
@@ -344,7 +345,7 @@ static GsStatus
 use_presorted_keys(CpuEngine *engine)
 {
 	const GsRuntime *host = &engine->base.job.host;
-	GsEngineStats  *stats = &engine->base.stats;
+	GsEngineStats *stats = &engine->base.stats;
 	const GsKeyField *field = &engine->base.job.layout->fields[0];
 	uint64_t   *word = host->allocate(host->arg, stats->nrows * sizeof(uint64_t));
 
@@ -684,7 +685,7 @@ static void
 cpu_close(GsEngine *base)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	GsRuntime		host = base->job.host;
+	GsRuntime	host = base->job.host;
 
 	free_batches(engine);
 	if (engine->batches != engine->first_batches)

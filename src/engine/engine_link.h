@@ -29,15 +29,15 @@ struct GsEngineLink
 	bool		(*send) (GsEngineLink *link, const GsMessage *message);
 
 	/*
-	 * Receives the next message.  Waits up to timeout_ms, or without limit if -1,
-	 * and may exit through check_interrupts meanwhile; type 0 means that none has
-	 * arrived.  Returns false if the connection is broken.
+	 * Receives the next message.  Waits up to timeout_ms, or without limit if
+	 * -1, and may exit through check_interrupts meanwhile; type 0 means that
+	 * none has arrived.  Returns false if the connection is broken.
 	 */
 	bool		(*receive) (GsEngineLink *link, int timeout_ms, GsAnyMessage *message);
 
 	/*
-	 * Releases the link.  reusable: its job was closed, and another one may follow.
-	 * Otherwise the connection is closed, which ends the job.
+	 * Releases the link.  reusable: its job was closed, and another one may
+	 * follow. Otherwise the connection is closed, which ends the job.
 	 */
 	void		(*release) (GsEngineLink *link, bool reusable);
 };

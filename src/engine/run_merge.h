@@ -47,7 +47,8 @@
 typedef struct GsMergeNode
 {
 	uint64_t	word;			/* the first bits of the key */
-	uint32_t	source;			/* number of the run; with the top bit at its end */
+	uint32_t	source;			/* number of the run; with the top bit at its
+								 * end */
 } GsMergeNode;
 
 /* What orders the rows. */

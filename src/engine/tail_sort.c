@@ -213,7 +213,10 @@ gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *po
 	if (!ascending)
 		gs_sort_words(state, start, end, __builtin_popcountll(varying));
 
-	/* rows that still tie are equal in the bytes whose varying bits were all used */
+	/*
+	 * rows that still tie are equal in the bytes whose varying bits were all
+	 * used
+	 */
 	{
 		uint64_t	left = (ever_set & ~always_set) & ~varying;
 

@@ -106,7 +106,7 @@ GsStatus
 gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 {
 	const GsRuntime *host = sort->host;
-	GsWordSortState  *state = host->allocate(host->arg, sizeof(GsWordSortState));
+	GsWordSortState *state = host->allocate(host->arg, sizeof(GsWordSortState));
 	GsStatus	status;
 
 	if (state == NULL)
@@ -168,7 +168,7 @@ gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits)
 static GsStatus
 sort_all(GsWordSortState *state)
 {
-	GsWordSort  *sort = state->sort;
+	GsWordSort *sort = state->sort;
 	const GsRuntime *host = sort->host;
 	bool		refine;
 	InputOrder	order;

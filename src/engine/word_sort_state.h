@@ -24,8 +24,8 @@
 
 typedef struct GsWordSortState
 {
-	GsWordSort  *sort;
-	GsEngineStats  *stats;
+	GsWordSort *sort;
+	GsEngineStats *stats;
 	GsKeyPacking packing;
 	GsExtractBitsFunction extract_bits;
 	int			number_bits;

@@ -112,10 +112,12 @@ typedef struct Character
 	unsigned char kind;
 } Character;
 
-#define KIND_STARTS_CONTRACTION		1	/* if a character of the next kind follows */
+#define KIND_STARTS_CONTRACTION		1	/* if a character of the next kind
+										 * follows */
 #define KIND_CONTINUES_CONTRACTION	2
 #define KIND_UNKNOWN				4
-#define KIND_SECONDARY				8	/* has a weight that is not the common one */
+#define KIND_SECONDARY				8	/* has a weight that is not the common
+										 * one */
 #define KIND_TERTIARY				16
 
 /* Combining marks, which ICU may reorder or combine with other characters. */
@@ -140,11 +142,13 @@ struct GsIcuKeys
 	bool		usable;
 	int			ntexts;			/* left to ICU before the tables are made */
 	int			nstrengths;
-	Character  *chars;			/* NCHARS; the first is unknown.  NULL: no tables */
+	Character  *chars;			/* NCHARS; the first is unknown.  NULL: no
+								 * tables */
 	Element    *elements;
 	int			nces;
-	unsigned char plain[256];	/* of an ASCII character: its only primary byte, if
-								 * nothing else is special about it; else 0 */
+	unsigned char plain[256];	/* of an ASCII character: its only primary
+								 * byte, if nothing else is special about it;
+								 * else 0 */
 };
 
 /* --------------------------------------------------------------- building keys */
@@ -158,7 +162,7 @@ next_character(const GsIcuKeys *icu_keys, const unsigned char **at,
 	if (c >= 0x80)
 	{
 		if (c - MIN_LEAD > MAX_LEAD - MIN_LEAD || *at == end || (**at & 0xC0) != 0x80)
-			return &icu_keys->chars[0];	/* not in the tables */
+			return &icu_keys->chars[0]; /* not in the tables */
 		c = (c & 0x1F) << 6 | (*(*at)++ & 0x3F);
 	}
 	return &icu_keys->chars[c];
@@ -191,12 +195,13 @@ put_compressed(const Element *element, unsigned char *before, unsigned char *out
  */
 static pg_attribute_always_inline unsigned char *
 put_primary(const GsIcuKeys *icu_keys, const char *string, Size len, Size enough,
-				unsigned char *out, unsigned int *kinds, Size *nces)
+			unsigned char *out, unsigned int *kinds, Size *nces)
 {
 	const unsigned char *at = (const unsigned char *) string;
 	const unsigned char *end = at + len;
 	const unsigned char *start = out;
-	unsigned char before = 0;	/* the first byte that is not repeated; 0: none */
+	unsigned char before = 0;	/* the first byte that is not repeated; 0:
+								 * none */
 	unsigned int last = 0;
 	unsigned int all = 0;
 	Size		n = 0;
@@ -220,7 +225,8 @@ put_primary(const GsIcuKeys *icu_keys, const char *string, Size len, Size enough
 		if (unlikely((c->kind & KIND_UNKNOWN) != 0 || (last & KIND_STARTS_CONTRACTION & c->kind >> 1) != 0))
 			return NULL;
 		if (out - start >= enough)
-			break;				/* no contraction starts with the last character */
+			break;				/* no contraction starts with the last
+								 * character */
 		for (int i = 0; i < c->nces; i++, element++)
 		{
 			if (unlikely(before != 0 || element->compressible))
@@ -458,7 +464,10 @@ read_element(Probe *probe, int32_t *ahead, Element *element)
 	if (*ahead == UCOL_NULLORDER)
 		return false;
 	half = (uint32) *ahead;
-	*element = (Element) {.original = half & 0xFFFF0000, .secondary = half & 0xFF00, .tertiary = (half & 0x3F) << 8};
+	*element = (Element)
+	{
+		.original = half & 0xFFFF0000,.secondary = half & 0xFF00,.tertiary = (half & 0x3F) << 8
+	};
 	*ahead = ucol_next(probe->iterator, &probe->status);
 	if (*ahead != UCOL_NULLORDER && (*ahead & 0xC0) == 0xC0)
 	{
@@ -543,7 +552,8 @@ add_character(GsIcuKeys *icu_keys, Probe *probe, UChar c)
 
 	make_key(probe, &c, 1);
 	if (primary_len(probe) == 0)
-		n = c < 0x80 && n >= 0 ? 0 : -1;	/* it has none, or an option ignores it */
+		n = c < 0x80 && n >= 0 ? 0 : -1;	/* it has none, or an option
+											 * ignores it */
 	for (int i = 0; i < n; i++)
 	{
 		if (found[i].original != 0)
@@ -652,7 +662,8 @@ fill_tables(GsIcuKeys *icu_keys, Probe *probe)
 	for (int c = 0; c < NCHARS; c++)
 		icu_keys->chars[c].kind = KIND_UNKNOWN;
 	mark_contractions(icu_keys, probe);
-	for (int pass = 1; pass <= 2; pass++)	/* characters with several weights need those of others */
+	for (int pass = 1; pass <= 2; pass++)	/* characters with several weights
+											 * need those of others */
 	{
 		for (UChar c = 1; c < nchars; c++)
 		{
@@ -694,7 +705,7 @@ gs_icu_keys_lookup(Oid collation)
 {
 #ifdef USE_ICU
 	static HTAB *known = NULL;
-	GsIcuKeys *icu_keys;
+	GsIcuKeys  *icu_keys;
 	bool		found;
 
 	if (!has_icu() || gs_collation_is_bytewise(collation) ||
@@ -754,13 +765,16 @@ gs_icu_keys_is_unmapped(const char *string, Size len)
 Size
 gs_icu_keys_max_bytes(Size len)
 {
-	/* 2 bytes of text have 3 elements, of up to 5 primary, 3 secondary and 3 tertiary bytes */
+	/*
+	 * 2 bytes of text have 3 elements, of up to 5 primary, 3 secondary and 3
+	 * tertiary bytes
+	 */
 	return 17 * Min(len, LONG_TEXT) + 32;
 }
 
 bool
 gs_icu_keys_key(GsIcuKeys *icu_keys, const char *string, Size len, bool full,
-					char *out, Size *out_len)
+				char *out, Size *out_len)
 {
 	unsigned char *end;
 

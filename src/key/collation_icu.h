@@ -22,7 +22,7 @@ extern GsIcuKeys *gs_icu_keys_lookup(Oid collation);
  * to be left to ICU.  out has gs_icu_keys_max_bytes() bytes.
  */
 extern bool gs_icu_keys_key(GsIcuKeys *icu_keys, const char *string, Size len,
-								bool full, char *out, Size *out_len);
+							bool full, char *out, Size *out_len);
 
 /* Does the text have characters that are not in the tables? */
 extern bool gs_icu_keys_is_unmapped(const char *string, Size len);
@@ -41,7 +41,7 @@ extern Size gs_icu_keys_primary(const char *key, Size len);
  * Returns false if the text has to be left to ICU.
  */
 extern bool gs_icu_keys_prefix(GsIcuKeys *icu_keys, const char *string, Size len,
-								  uint64 *code);
+							   uint64 *code);
 
 /* The same number, from the first 8 bytes of a sort key, which may have other levels. */
 extern uint64 gs_icu_keys_prefix_of_datum(uint64 key);

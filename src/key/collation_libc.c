@@ -90,7 +90,10 @@ struct GsLibcKeys
 	bool		simple[NCHARS]; /* all its weights are in chars[] */
 	unsigned char kinds[NCHARS];	/* of a simple one: KIND_ bits */
 
-	/* [previous][character]: is the pair a contraction, on the primary or any level? */
+	/*
+	 * [previous][character]: is the pair a contraction, on the primary or any
+	 * level?
+	 */
 	bool		contracts_primary[NCHARS + 1][NCHARS];
 	bool		contracts[NCHARS + 1][NCHARS];
 };
@@ -259,7 +262,8 @@ probe_primary(GsLibcKeys *libc_keys, locale_t locale)
 		uint64		weights[2] = {0, 0};
 
 		if (probe(FIRST_CHAR + i, '\0', locale, weights) > 1)
-			weights[0] = 0;		/* as if it had none; all its pairs are contractions */
+			weights[0] = 0;		/* as if it had none; all its pairs are
+								 * contractions */
 		libc_keys->chars[i].primary = weights[0];
 		if (weights[0] != 0)
 			add_weight(libc_keys, weights[0]);
@@ -422,14 +426,17 @@ gs_libc_keys_are_full(const GsLibcKeys *libc_keys)
 Size
 gs_libc_keys_max_ascii_bytes(Size len, bool full)
 {
-	/* a letter has 1 primary and 1 tertiary byte, punctuation 5 and a weight of 6 */
+	/*
+	 * a letter has 1 primary and 1 tertiary byte, punctuation 5 and a weight
+	 * of 6
+	 */
 	return full ? 11 * len + 16 : len;
 }
 
 /* Writes the second to the fourth level. */
 static char *
 encode_ascii_rest(const GsLibcKeys *libc_keys, const char *string, Size len, unsigned int kinds,
-				char *out)
+				  char *out)
 {
 	const bool	any_tertiary = kinds & KIND_NOT_LOWEST;
 	const bool	any_punctuation = kinds & KIND_PUNCTUATION;
@@ -465,9 +472,9 @@ encode_ascii_rest(const GsLibcKeys *libc_keys, const char *string, Size len, uns
 
 bool
 gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size len,
-						 bool full, char *out, Size *out_len)
+						  bool full, char *out, Size *out_len)
 {
-	const bool (*contraction)[NCHARS] = full ? libc_keys->contracts : libc_keys->contracts_primary;
+	const bool	(*contraction)[NCHARS] = full ? libc_keys->contracts : libc_keys->contracts_primary;
 	char	   *start = out;
 	unsigned int before = NO_CHAR;
 	unsigned int kinds = 0;
@@ -496,7 +503,10 @@ gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size 
 Size
 gs_libc_keys_max_key_bytes(Size len, bool full)
 {
-	/* a primary weight of 1 byte can become 2; a quaternary weight and its separator 11 */
+	/*
+	 * a primary weight of 1 byte can become 2; a quaternary weight and its
+	 * separator 11
+	 */
 	return full ? 6 * len + 16 : 2 * len;
 }
 
@@ -510,7 +520,7 @@ typedef struct StrengthProperties
 /* Writes the secondary or tertiary level, which should have a weight for each primary one. */
 static char *
 encode_strength(const unsigned char **at, const unsigned char *end, uint64 lowest, Size nprimary,
-		   StrengthProperties *properties, char *out)
+				StrengthProperties *properties, char *out)
 {
 	const unsigned char *start = *at;
 	uint64		weight;
@@ -552,7 +562,7 @@ next_quaternary(const unsigned char **at, const unsigned char *end, bool *far)
 /* Do all letters have a quaternary weight? */
 static bool
 quaternary_is_full(const GsLibcKeys *libc_keys, const unsigned char *at, const unsigned char *end,
-			   Size nletters)
+				   Size nletters)
 {
 	bool		far;
 	uint64		weight;
@@ -611,7 +621,7 @@ is_less_than_without(const char *string, Size len)
 
 Size
 gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
-					   const char *string, Size string_len, bool full, char *out)
+					const char *string, Size string_len, bool full, char *out)
 {
 	const unsigned char *at = (const unsigned char *) key;
 	const unsigned char *end = at + len;
@@ -631,9 +641,10 @@ gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
 	out = encode_strength(&at, end, libc_keys->tertiary, nprimary, &tertiary, out);
 
 	/*
-	 * Letters with accents, with several weights or without a quaternary weight
-	 * can be equal on the previous levels.  Of texts that are equal on those, all or
-	 * none have such letters, so the quaternary level is copied as it is.
+	 * Letters with accents, with several weights or without a quaternary
+	 * weight can be equal on the previous levels.  Of texts that are equal on
+	 * those, all or none have such letters, so the quaternary level is copied
+	 * as it is.
 	 */
 	if (!secondary.all_lowest || tertiary.nweights != nprimary || !quaternary_is_full(libc_keys, at, end, nprimary))
 	{

@@ -31,7 +31,7 @@ extern Size gs_libc_keys_max_key_bytes(Size len, bool full);
  * needed.  Full codes of different texts are different.
  */
 extern bool gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size len,
-									 bool full, char *out, Size *out_len);
+									  bool full, char *out, Size *out_len);
 
 /*
  * Writes the code of a key that strxfrm() made of a text; returns its length.  A code of
@@ -39,6 +39,6 @@ extern bool gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *s
  * the text.
  */
 extern Size gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
-								   const char *string, Size string_len, bool full, char *out);
+								const char *string, Size string_len, bool full, char *out);
 
 #endif							/* GPUSORT_COLLATION_LIBC_H */

@@ -85,9 +85,10 @@ typedef struct Encoder
 	char		align;
 	GsKeyLayout *layout;		/* fixed width: of one value */
 	GsKeyLabels labels;			/* enum */
-	uint8		word_bytes[MAX_WORDS];	/* fixed width: used bytes of each word */
-	Oid			type;			/* the element type in an array's header, or the
-								 * type in a range's */
+	uint8		word_bytes[MAX_WORDS];	/* fixed width: used bytes of each
+										 * word */
+	Oid			type;			/* the element type in an array's header, or
+								 * the type in a range's */
 	TypeCacheEntry *range;		/* ranges and multiranges */
 	GsKeyCollation *collation;	/* text; NULL if compared byte by byte */
 	int			fixed_weight;	/* numeric */
@@ -386,7 +387,7 @@ put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const c
 		return false;
 	if (gs_key_kind_is_by_value(encoder->kind))
 		gs_key_field_write(fields, record,
-						 gs_key_value_code(encoder->kind, fields, &encoder->labels, value));
+						   gs_key_value_code(encoder->kind, fields, &encoder->labels, value));
 	else
 		gs_key_fields_write(encoder->kind, fields, value, record);
 	for (int i = 0; i < encoder->layout->nwords; i++)

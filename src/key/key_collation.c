@@ -60,7 +60,7 @@
 
 extern __typeof__(ucol_getSortKey) ucol_getSortKey __attribute__((weak));
 extern __typeof__(u_strFromUTF8) u_strFromUTF8 __attribute__((weak));
-extern __typeof__(icu_to_uchar) icu_to_uchar __attribute__((weak));	/* a server without ICU */
+extern __typeof__(icu_to_uchar) icu_to_uchar __attribute__((weak)); /* a server without ICU */
 #endif
 
 /* Longer texts and keys cannot be encoded; the length of a tail is below 2^30 (key_pack.h). */
@@ -171,7 +171,8 @@ double
 gs_key_collation_expansion(Oid collation, bool full)
 {
 	if (is_libc(collation))
-		return is_c_utf8(collation) ? 0 : full ? 2 : 1;	/* en_US.UTF-8: 1.3 to 2.3, 1.0 */
+		return is_c_utf8(collation) ? 0 : full ? 2 : 1; /* en_US.UTF-8: 1.3 to
+														 * 2.3, 1.0 */
 	return gs_collation_is_bytewise(collation) ? 0 : 2.5;	/* en-x-icu: 2.2 to 2.5 */
 }
 
@@ -282,7 +283,7 @@ make_libc_key(GsKeyCollation *collation, const char *string, Size len)
 	key_len = transform(collation, string, len, &collation->transformed);
 	reserve(&collation->key, gs_libc_keys_max_key_bytes(key_len, full));
 	return gs_libc_keys_encode(libc_keys, collation->transformed.data, key_len, string, len, full,
-								  collation->key.data);
+							   collation->key.data);
 }
 
 #ifdef USE_ICU
@@ -333,7 +334,7 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 	{
 		reserve(&collation->key, gs_icu_keys_max_bytes(len));
 		if (gs_icu_keys_key(collation->icu_keys, string, len, collation->full,
-								collation->key.data, &key_len))
+							collation->key.data, &key_len))
 			return key_len;
 	}
 	utf16_len = to_utf16(collation, string, len);
@@ -388,11 +389,11 @@ static void
 add_text(GsKeyCollation *collation, const char *string, Size len)
 {
 	Size		start = collation->sort_key_len + 1;
-	ByteBuffer	   *key = &collation->key;
+	ByteBuffer *key = &collation->key;
 
 	if (start + len > key->size)
 	{
-		ByteBuffer		larger = {.context = key->context};
+		ByteBuffer	larger = {.context = key->context};
 
 		reserve(&larger, start + len);
 		memcpy(larger.data, key->data, collation->sort_key_len);
@@ -415,7 +416,8 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 		if (!collation->any || len != collation->text_len ||
 			memcmp(collation->key.data + collation->sort_key_len + 1, string, len) != 0)
 		{
-			collation->any = false; /* until the key is complete: what follows can raise an error */
+			collation->any = false; /* until the key is complete: what follows
+									 * can raise an error */
 			collation->with_text = collation->deterministic && collation->full;
 			collation->sort_key_len = make_sort_key(collation, string, len);
 			add_text(collation, string, len);

@@ -30,7 +30,10 @@ gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descen
 								 order, descending, why_not))
 		return true;
 
-	/* PostgreSQL abbreviates no text of the C library, and asking would open the locale */
+	/*
+	 * PostgreSQL abbreviates no text of the C library, and asking would open
+	 * the locale
+	 */
 	if (OidIsValid(column->collation) ? gs_key_collation_is_approximate(column->collation) :
 		type_is_collatable(column->type))
 		return false;

@@ -93,7 +93,7 @@ gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 	for (int i = 0; i < deform->nattributes; i++)
 	{
 		Form_pg_attribute form = TupleDescAttr(desc, i);
-		GsDeformAttribute  *attribute = &deform->attributes[i];
+		GsDeformAttribute *attribute = &deform->attributes[i];
 
 		attribute->len = form->attlen;
 		attribute->align_mask = align_mask(form->attalign);

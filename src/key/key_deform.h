@@ -51,8 +51,8 @@ typedef struct GsDeformSegment
 typedef struct GsDeform
 {
 	int			nattributes;
-	GsDeformSegment    *segments;
-	GsDeformAttribute  *attributes;
+	GsDeformSegment *segments;
+	GsDeformAttribute *attributes;
 } GsDeform;
 
 /*

@@ -52,7 +52,8 @@ struct GsKeyDictionary
 	SortSupportData support;
 	bool		is_name;
 	int			ntexts;
-	uint16		places[NPLACES];	/* by hash: index in texts, plus 1; 0: free */
+	uint16		places[NPLACES];	/* by hash: index in texts, plus 1; 0:
+									 * free */
 	uint16		order[GS_DICTIONARY_TEXTS]; /* indexes in texts, in order */
 	DictionaryEntry texts[GS_DICTIONARY_TEXTS]; /* in order of arrival */
 };

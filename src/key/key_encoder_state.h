@@ -46,9 +46,11 @@ typedef struct KeyBytes
 typedef struct KeyColumn
 {
 	GsKeyKind	kind;
-	GsKeyKind	value_kind;		/* of the value, if kind is ABBREVIATED; else the same */
+	GsKeyKind	value_kind;		/* of the value, if kind is ABBREVIATED; else
+								 * the same */
 	bool		by_value;		/* passed by value, and one field */
-	bool		is_integer;		/* by_value, and the code is (value ^ flip) & mask */
+	bool		is_integer;		/* by_value, and the code is (value ^ flip) &
+								 * mask */
 	uint64		flip;			/* the sign bit of signed integers */
 	uint64		mask;
 	AttrNumber	attno;
@@ -57,10 +59,13 @@ typedef struct KeyColumn
 	GsKeySortSupport *abbreviation; /* makes abbreviated keys; else NULL */
 	GsKeyCollation *collation;	/* makes collation keys; else NULL */
 	GsKeyDictionary *dictionary;	/* has the codes of its texts; else NULL */
-	GsKeyMaker *maker;			/* makes other codes of variable width; else NULL */
+	GsKeyMaker *maker;			/* makes other codes of variable width; else
+								 * NULL */
 	int			fixed_weight;	/* numeric: as the maker has it */
-	bool		needs_verification; /* text whose collation keys are approximate */
-	GsDistinct *texts;			/* counts its first texts; NULL if not or no longer */
+	bool		needs_verification; /* text whose collation keys are
+									 * approximate */
+	GsDistinct *texts;			/* counts its first texts; NULL if not or no
+								 * longer */
 	KeyBytes	bytes;			/* variable width: of the current row */
 } KeyColumn;
 
@@ -79,17 +84,19 @@ struct GsKeyEncoder
 
 	/* dictionaries */
 	bool		can_have_dictionaries;	/* and would need no verification then */
-	int			nuncounted;		/* columns whose texts are still counted;
-								 * -1: dictionaries are not wanted */
+	int			nuncounted;		/* columns whose texts are still counted; -1:
+								 * dictionaries are not wanted */
 	bool		dictionary_overflowed;
 
 	/* abbreviated and truncated keys */
-	bool		may_be_low_cardinality; /* see gs_key_encoder_keep_low_cardinality() */
+	bool		may_be_low_cardinality; /* see
+										 * gs_key_encoder_keep_low_cardinality() */
 	bool		may_truncate;	/* keys, to GS_TRUNCATED_KEY_BYTES */
 	GsDistinct	truncated_keys; /* initialized with the first of them */
 
 	/* the current row */
-	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the slot does */
+	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the
+								 * slot does */
 	GsDeform   *first_deform;	/* the same, the first column only */
 	Datum	   *values;			/* its sort columns */
 	bool	   *nulls;

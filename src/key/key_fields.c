@@ -165,7 +165,7 @@ static void
 write_timetz(GsKeyField *fields, uint64 *record, const TimeTzADT *value)
 {
 	gs_key_field_write(&fields[0], record,
-					 gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
+					   gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
 	gs_key_field_write(&fields[1], record, gs_encode_int32(value->zone));
 }
 
@@ -223,8 +223,8 @@ gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *rec
 				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
 
 				gs_key_field_write(fields, record,
-						  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
-						  ItemPointerGetOffsetNumberNoCheck(tid));
+								   (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
+								   ItemPointerGetOffsetNumberNoCheck(tid));
 				break;
 			}
 		case GS_KEY_TIMETZ:
@@ -243,11 +243,11 @@ gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *rec
 			}
 		case GS_KEY_MACADDR:
 			gs_key_field_write(fields, record,
-					  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
+							   gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
 			break;
 		case GS_KEY_MACADDR8:
 			gs_key_field_write(fields, record,
-					  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
+							   gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
 			break;
 		case GS_KEY_INET:
 			write_inet(fields, record, DatumGetInetPP(value));

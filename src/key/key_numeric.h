@@ -17,7 +17,8 @@
  * the weight, and digits of base 10000, of 16 bits each.  PostgreSQL does not export
  * these definitions (numeric.c), but cannot change them, as they are in its data files.
  */
-#define GS_NUMERIC_FORM				0xC000	/* the upper two bits of the header */
+#define GS_NUMERIC_FORM				0xC000	/* the upper two bits of the
+											 * header */
 #define GS_NUMERIC_SHORT			0x8000	/* no weight follows the header */
 #define GS_NUMERIC_SHORT_NEGATIVE	0x2000
 #define GS_NUMERIC_SHORT_WEIGHT		0x007F	/* two's complement */
@@ -43,7 +44,7 @@ extern int	gs_numeric_fixed_weight(int32 typmod);
 
 /* Writes the code of a value, given the bytes of its varlena; returns its length. */
 extern size_t gs_numeric_write_code(const char *data, size_t nbytes, int fixed_weight,
-								  unsigned char *to);
+									unsigned char *to);
 
 /* The i-th digit. */
 static inline uint16

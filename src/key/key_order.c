@@ -160,7 +160,8 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	Oid			type;
 	char	   *reason;
 
-	check_stack_depth();		/* an element can be a domain over an array, and so on */
+	check_stack_depth();		/* an element can be a domain over an array,
+								 * and so on */
 	if (order->kind == GS_KEY_ARRAY)
 	{
 		TypeCacheEntry *element;

@@ -22,7 +22,8 @@ typedef enum GsKeyKind
 	GS_KEY_UINT64,				/* xid8, pg_lsn */
 	GS_KEY_FLOAT4,
 	GS_KEY_FLOAT8,
-	GS_KEY_ABBREVIATED,			/* abbreviated keys of any type: key_sortsupport.h */
+	GS_KEY_ABBREVIATED,			/* abbreviated keys of any type:
+								 * key_sortsupport.h */
 	GS_KEY_ENUM,
 	GS_KEY_TID,
 	GS_KEY_TIMETZ,
@@ -49,7 +50,8 @@ typedef struct GsKeyOrder
 	Oid			type;			/* of the values; the base type of a domain */
 	Oid			collation;		/* of text, if it is not compared byte by byte
 								 * (key_collation.h); else InvalidOid */
-	struct GsKeyOrder *element; /* of array elements or range bounds; else NULL */
+	struct GsKeyOrder *element; /* of array elements or range bounds; else
+								 * NULL */
 	bool		approximate;	/* GS_KEY_ABBREVIATED: see key_sortsupport.h */
 } GsKeyOrder;
 

@@ -265,9 +265,9 @@ truncate_key(GsKeyEncoder *key, int colno)
 		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(key));
 
 		/*
-		 * Where values are detoasted only in part, decide late: that costs little,
-		 * and full keys can cost three times PostgreSQL's sort if only the first few
-		 * values begin alike.
+		 * Where values are detoasted only in part, decide late: that costs
+		 * little, and full keys can cost three times PostgreSQL's sort if
+		 * only the first few values begin alike.
 		 */
 		gs_distinct_init(distinct, gs_key_column_is_prefix(key, column) ?
 						 LAST_TRUNCATION_CHECK : FIRST_TRUNCATION_CHECK);
@@ -311,7 +311,7 @@ read_columns(GsKeyEncoder *key, size_t *extra_bytes, const char **why_not)
 
 bool
 gs_key_record_read(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source,
-				 size_t *extra_bytes, const char **why_not)
+				   size_t *extra_bytes, const char **why_not)
 {
 	locate_values(key, slot, source);
 	return read_columns(key, extra_bytes, why_not);
@@ -335,7 +335,7 @@ locate_values_of_row(GsKeyEncoder *key, const GsRowSource *source)
 
 bool
 gs_key_record_read_row(GsKeyEncoder *key, const GsRowSource *source, size_t *extra_bytes,
-					 const char **why_not)
+					   const char **why_not)
 {
 	locate_values_of_row(key, source);
 	return read_columns(key, extra_bytes, why_not);
@@ -349,7 +349,7 @@ gs_key_record_read_row(GsKeyEncoder *key, const GsRowSource *source, size_t *ext
  */
 static void
 write_value_bytes(GsKeyEncoder *key, int colno, const GsRowSource *source,
-		  char *row, char **extra, uint64 *record)
+				  char *row, char **extra, uint64 *record)
 {
 	KeyColumn  *column = &key->columns[colno];
 	GsKeyColumn *layout = &key->layout.columns[colno];
@@ -374,7 +374,10 @@ write_value_bytes(GsKeyEncoder *key, int colno, const GsRowSource *source,
 		stored = row + (bytes->data - source->body);
 	else
 	{
-		/* the row was formed from the slot's values: locate the copy of this one */
+		/*
+		 * the row was formed from the slot's values: locate the copy of this
+		 * one
+		 */
 		HeapTupleData tuple;
 		Datum		value;
 		bool		is_null;
@@ -489,7 +492,7 @@ count_null(GsKeyLayout *layout, int column)
 
 uint32
 gs_key_record_write(GsKeyEncoder *key, const GsRowSource *source, char *row,
-				  size_t row_bytes, uint64 *record)
+					size_t row_bytes, uint64 *record)
 {
 	char	   *extra = row + row_bytes;
 	uint32		nulls = 0;
@@ -537,7 +540,7 @@ write_visiting(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
 
 uint32
 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source,
-						 uint64 *record)
+						   uint64 *record)
 {
 	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record)))
 		return 0;
@@ -566,8 +569,8 @@ gs_key_record_write_value(GsKeyEncoder *key, Datum value, uint64 *record, const 
 	key->layout.nrows++;
 	record[0] = 0;
 	gs_key_layout_update_order(&key->layout,
-								gs_key_field_write(column->field, record,
-												 value_code(column, value)));
+							   gs_key_field_write(column->field, record,
+												  value_code(column, value)));
 	return true;
 }
 

@@ -65,8 +65,8 @@ gs_row_form_init(GsRowForm *form, TupleDesc desc)
 		form->columns[i] = (GsRowFormColumn)
 		{
 			.len = attribute->attlen,
-			.by_value = attribute->attbyval,
-			.align_mask = att_align_nominal(1, attribute->attalign) - 1
+				.by_value = attribute->attbyval,
+				.align_mask = att_align_nominal(1, attribute->attalign) - 1
 		};
 		if (attribute->attlen == -1)
 			form->infomask = HEAP_HASVARWIDTH;

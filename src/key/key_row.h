@@ -19,8 +19,8 @@
 /* The source of a stored row. */
 typedef struct GsRowSource
 {
-	const char *body;			/* the MinimalTuple, except its t_len; NULL if it
-								 * has to be formed */
+	const char *body;			/* the MinimalTuple, except its t_len; NULL if
+								 * it has to be formed */
 	Size		nbytes;			/* of the stored row */
 	Size		data_bytes;		/* if it has to be formed: of the values */
 	bool		has_nulls;		/* if it has to be formed */
@@ -95,7 +95,8 @@ typedef struct GsRowFormColumn
 typedef struct GsRowForm
 {
 	int			ncolumns;
-	GsRowFormColumn *columns;	/* NULL: the type has columns that are not supported */
+	GsRowFormColumn *columns;	/* NULL: the type has columns that are not
+								 * supported */
 	uint16		infomask;
 } GsRowForm;
 

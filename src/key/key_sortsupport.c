@@ -80,7 +80,8 @@ typedef struct TextCodes
 	GsDistinct	texts;			/* of the sample */
 	GsDistinct	codes;
 	Size		nbytes;
-	Size		nunmapped;		/* of these, in texts that the tables do not cover */
+	Size		nunmapped;		/* of these, in texts that the tables do not
+								 * cover */
 	bool		low_cardinality;
 } TextCodes;
 
@@ -152,7 +153,7 @@ gs_key_sortsupport_create(Oid sort_operator, Oid collation)
 void
 gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation, bool blank_padded)
 {
-	GsIcuKeys *icu_keys = gs_icu_keys_lookup(collation);
+	GsIcuKeys  *icu_keys = gs_icu_keys_lookup(collation);
 	TextCodes  *texts;
 
 	if (icu_keys == NULL)
