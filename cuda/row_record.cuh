@@ -16,7 +16,7 @@
 #include "gpusortd/device.h"
 #include "device_sort.h"
 #include "key_compare.cuh"
-#include "common/key_level.h"
+#include "common/key_chunk.h"
 
 /* Which of the batches low .. high is the last that begins at or before row? */
 static __device__ __forceinline__ uint32_t

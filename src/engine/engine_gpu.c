@@ -23,13 +23,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/min_max.h"
 #include "common/protocol.h"
 #include "engine/engine_link.h"
 
 /* How long the service may take to answer, beside what it was told to wait. */
 #define ANSWER_MS	2000
-
-#define Min(a, b)	((a) < (b) ? (a) : (b))
 
 typedef enum ServicePhase
 {

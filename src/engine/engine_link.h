@@ -3,7 +3,7 @@
  * engine_link.h
  *	  A connection to gpusortd, as the engine sees it.
  *
- * Plain ISO C: the backend's is in gpu_client.c, and tests have others.
+ * ISO C.  The implementation of backends is in client/gpu_client.c; tests have others.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,24 +20,24 @@ typedef struct GsEngineLink GsEngineLink;
 
 struct GsEngineLink
 {
-	char	   *buffer_pool;			/* nslots of slot_bytes each, all the client's */
+	char	   *buffer_pool;	/* all buffers, which belong to the client */
 	uint32_t	buffer_bytes;
 	uint32_t	nbuffers;
-	GsWelcome	welcome;		/* what the service said of itself */
+	GsWelcome	welcome;		/* the state of the service */
 
-	/* False: the connection is broken. */
+	/* Sends a message.  Returns false if the connection is broken. */
 	bool		(*send) (GsEngineLink *link, const GsMessage *message);
 
 	/*
-	 * The next message, whole, into *message.  Waits for it so long, for ever if
-	 * timeout_ms is -1, and may then leave through check_interrupts; type 0 says
-	 * that none has come.  False: the connection is broken.
+	 * Receives the next message.  Waits up to timeout_ms, or without limit if
+	 * -1, and may exit through check_interrupts meanwhile; type 0 means that
+	 * none has arrived.  Returns false if the connection is broken.
 	 */
 	bool		(*receive) (GsEngineLink *link, int timeout_ms, GsAnyMessage *message);
 
 	/*
-	 * Gives the link back.  Reusable: its job is closed in good order, and the
-	 * next one may follow.  Otherwise the connection is cut, which ends the job.
+	 * Releases the link.  reusable: its job was closed, and another one may
+	 * follow. Otherwise the connection is closed, which ends the job.
 	 */
 	void		(*release) (GsEngineLink *link, bool reusable);
 };

@@ -28,6 +28,7 @@
 
 #include "gpusortd/connection.h"
 #include "gpusortd/log.h"
+#include "common/min_max.h"
 
 #define REST_US		250000
 #define AGED_US		500000
@@ -38,8 +39,6 @@
 
 /* A parking that failed is not tried again at once. */
 #define PARK_AGAIN_US	1000000
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
 
 /* ----------------------------------------------------------------- sessions */
 

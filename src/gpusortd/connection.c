@@ -62,11 +62,10 @@
 #include "gpusortd/admission.h"
 #include "gpusortd/log.h"
 #include "gpusortd/buffer_pool.h"
+#include "common/min_max.h"
 
 /* Messages taken in one turn: other clients wait too. */
 #define READ_MESSAGES	32
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
 
 /* The shortest row: the header of a stored tuple. */
 #define MIN_ROW_BYTES	16

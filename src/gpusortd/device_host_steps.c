@@ -12,10 +12,9 @@
 
 #include <string.h>
 
-#include "common/key_level.h"
+#include "common/key_chunk.h"
+#include "common/min_max.h"
 #include "common/radix_sort.h"
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
 
 static inline uint64_t
 row_of_word(uint64_t word, int row_bits)

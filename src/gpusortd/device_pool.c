@@ -16,6 +16,7 @@
  *-------------------------------------------------------------------------
  */
 #include "gpusortd/device_pool.h"
+#include "common/min_max.h"
 
 #include <stdlib.h>
 
@@ -24,9 +25,6 @@
 
 #define MIN_BLOCK_BYTES		((uint64_t) 64 << 10)
 #define SIZES_PER_DOUBLING	4
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
 
 typedef struct GsPoolBlock GsPoolBlock;
 

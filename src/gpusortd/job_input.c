@@ -23,12 +23,10 @@
 
 #include "gpusortd/job_internal.h"
 #include "gpusortd/log.h"
+#include "common/min_max.h"
 
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
 
 /* ------------------------------------------------------------------- feeders */
 

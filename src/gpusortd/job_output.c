@@ -18,11 +18,10 @@
 #include "gpusortd/job.h"
 
 #include "gpusortd/job_internal.h"
+#include "common/min_max.h"
 
 /* Other jobs want their turn. */
 #define BUFFERS_PER_POLL	4
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
 
 /* -------------------------------------------------------------------- slots */
 

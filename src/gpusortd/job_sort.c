@@ -33,8 +33,7 @@
 
 #include "gpusortd/job_internal.h"
 #include "gpusortd/log.h"
-
-#define Max(a, b)		((a) > (b) ? (a) : (b))
+#include "common/min_max.h"
 
 /* Digits of the radix sort, for the number of its passes. */
 #define DIGIT_BITS		8

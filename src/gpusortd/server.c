@@ -48,6 +48,7 @@
 #include "gpusortd/connection.h"
 #include "gpusortd/greeter.h"
 #include "gpusortd/log.h"
+#include "common/min_max.h"
 
 #define BACKLOG				1024	/* workers connect all at once */
 #define EVENTS				64	/* in one turn */
@@ -67,9 +68,6 @@
 
 /* How long the device may take to let go of clients' memory in the end. */
 #define SHUTDOWN_WAIT_US			3000000
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
 
 struct GsServer
 {

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "gpusortd/log.h"
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
+#include "common/min_max.h"
 
 /* For how long the loop has been busy with one thing; 0: it is not. */
 static uint32_t

@@ -20,7 +20,7 @@
 #include "utils/relcache.h"
 
 #include "index/index_gather.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 #include "sort/sort_shared.h"
 
 typedef struct GsIndexSort GsIndexSort;

@@ -44,7 +44,7 @@ gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *
 
 	if (!gs_key_columns_can_encode(columns, ncolumns, &why_not))
 		return why_not;
-	if (settings->libc_collations == GS_LIBC_OFF && gs_key_encoder_uses_libc(columns, ncolumns))
+	if (settings->libc_collations == GS_LIBC_OFF && gs_key_columns_use_libc(columns, ncolumns))
 		return "a collation is of libc, and gpusort.libc_collations is off";
 	if (bound->bounded && !bound->computable)
 		return "a LIMIT bounds it, by a value that is not known here";

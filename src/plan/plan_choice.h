@@ -9,7 +9,7 @@
 #define GPUSORT_PLAN_CHOICE_H
 
 #include "plan/plan_limit.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 /* The settings that decide. */
 typedef struct GsChoiceSettings

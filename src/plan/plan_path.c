@@ -25,7 +25,7 @@
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 #include "plan/plan_path.h"
 
 #include "miscadmin.h"

@@ -29,7 +29,7 @@
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 #include "node/node_gpusort.h"
 #include "plan/plan_rewrite.h"
 

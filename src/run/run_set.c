@@ -1,21 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * run_set.c
- *	  A sort of more rows than memory holds: sorted runs, merged.
+ *	  The runs of a sort that exceeds memory, and their merge.
  *
- * What fills the memory is sorted and written as a run; the runs are merged
- * while the rows are handed out, with a buffer for each.  Runs and their
- * order:
+ * When memory is full, its rows are sorted and written as a run.  The runs are merged
+ * while rows are returned, with a buffer for each:
  *
  *	  engine		| run 0 | run 1 | run 2 | run 3 | run 4 | run 5 |
  *	  a merge		| run 0 | run 1 |	  run 2		| run 4 | run 5 |
- *	  the last one	|		 rows as they are handed out		   |
+ *	  the last one	|		 rows as they are returned			   |
  *
- * Memory has room for so many buffers and no more.  Where there are more runs,
- * some are merged to one first: neighbours, so that rows with equal keys stay
- * in input order; those that have the fewest bytes together, and so few that
- * all merges after this one have as many runs as there are buffers.  So a row
- * is moved again only if it must be.
+ * Memory limits the number of buffers.  If there are more runs, some are merged to one
+ * first: adjacent ones, so that rows with equal keys stay in input order; those with the
+ * fewest bytes in total; and just so many that each later merge has as many runs as
+ * there are buffers (Knuth, TAOCP vol. 3, 5.4.9).  So rows are moved again only if
+ * necessary.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,17 +26,17 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Rows taken from an engine at a time. */
+/* Rows fetched from an engine at a time. */
 #define WINDOW			64
 
-/* What is read or written at a time, given the memory there is. */
+/* The bytes of a buffer, depending on memory. */
 #define LEAST_READ_BYTES	((Size) 4 << 10)
-#define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* more runs are better now */
+#define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* beyond this, prefer to merge more runs */
 #define MOST_READ_BYTES		((Size) 256 << 10)
 #define LEAST_WRITE_BYTES	((Size) 8 << 10)
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
-/* Runs merged at once, at least; and at most: more would not fit the processor's cache. */
+/* Runs that are merged at once; more would not fit the processor's cache. */
 #define LEAST_SOURCES	6
 #define MOST_SOURCES	512
 
@@ -56,42 +55,42 @@ struct GsRunSet
 	MemoryContext context;
 	Size		memory_limit;
 
-	/* makes records again, where an engine or a run has them no more */
+	/* makes records again if an engine or a run does not have them */
 	const GsSortColumn *columns;
 	int			ncolumns;
 	TupleDesc	desc;
 	const GsKeyEncoder *driver_key;
-	GsKeyEncoder  *key;			/* NULL before the first */
-	bool		cheap_key;		/* so that runs need not have most of them */
+	GsKeyEncoder *key;			/* NULL before the first */
+	bool		cheap_key;		/* runs do not have most records */
 	uint64	   *record;
-	char	   *row;			/* a copy, if keys go behind it */
+	char	   *row;			/* a copy, if keys are stored behind it */
 	Size		row_allocated;
 
 	GsRunSetStats stats;
 	GsRunStore *store;
 
-	GsRunWriter writer;			/* of the last run, which may get longer */
+	GsRunWriter writer;			/* of the last run, which can be appended to */
 	bool		writing;
 
-	/* in input order, all but that one */
-	SetRun   *runs;
+	/* the other runs, in input order */
+	SetRun	   *runs;
 	int			nruns;
 	int			runs_allocated;
-	Size		longest;		/* of all rows, with their keys */
-	List	   *owned_elsewhere;		/* stores of adopted runs */
+	Size		longest;		/* bytes of the longest row and its keys */
+	List	   *owned_elsewhere;	/* stores of adopted runs */
 
 	/* a merge */
 	GsRunMerge	merge;
 	void	   *merge_memory;
-	GsRunReader *readers;		/* NULL if none is going on */
+	GsRunReader *readers;		/* NULL if there is none */
 	int			nreaders;
 	char	   *buffers;		/* of the readers */
-	bool		begun;			/* the winner was handed out */
+	bool		begun;			/* the winner was returned */
 };
 
 /*
- * Has a key that makes records again, since the driver's has observed the rows already, and may have
- * another at hand.
+ * Creates the encoder that makes records again.  The driver's has counted the rows
+ * already, and may be in use for another row.
  */
 static void
 make_own_key(GsRunSet *spill)
@@ -129,7 +128,7 @@ void
 gs_run_set_compare_ties(GsRunSet *spill, GsRowCompare compare, void *compare_arg)
 {
 	if (!spill->order.keys_decide)
-		return;					/* they are already */
+		return;					/* all rows are compared */
 	spill->order.compare = compare;
 	spill->order.compare_arg = compare_arg;
 }
@@ -149,7 +148,7 @@ clamp(Size least, Size wanted, Size most)
 	return Min(Max(wanted, least), most);
 }
 
-/* What is written at once: a power of two. */
+/* The bytes of an extent: a power of two. */
 Size
 gs_run_set_writer_bytes(Size memory_limit)
 {
@@ -161,9 +160,9 @@ gs_run_set_writer_bytes(Size memory_limit)
 }
 
 /*
- * How many runs can be merged at once.  The row in front of each is in memory,
- * however long it is; with rows so long that memory has few of them, it is
- * better exceeded than all rows be moved many times.
+ * How many runs can be merged at once.  The next row of each is in memory, however long
+ * it is.  If rows are so long that only few fit, exceeding the limit is better than
+ * moving all rows many times.
  */
 static int
 most_sources(const GsRunSet *spill)
@@ -177,7 +176,7 @@ most_sources(const GsRunSet *spill)
 		clamp(LEAST_SOURCES, (spill->memory_limit - besides) / each, MOST_SOURCES);
 }
 
-/* The buffer of each. */
+/* The bytes of the buffer of each run. */
 static Size
 read_bytes(const GsRunSet *spill, int nsources)
 {
@@ -216,7 +215,7 @@ add_run(GsRunSet *spill, const GsRun *run, GsRunStore *store, const GsKeyLayout 
 	spill->runs[spill->nruns++] = (SetRun) {.run = *run,.store = store,.layout = layout};
 }
 
-/* The last run gets no longer. */
+/* Completes the last run. */
 static void
 end_last_run(GsRunSet *spill)
 {
@@ -239,7 +238,7 @@ begin_next_run(GsRunSet *spill)
 	spill->stats.nruns++;
 }
 
-/* A copy of a row, with room behind it. */
+/* Copies a row; there is space for extra_bytes after the copy. */
 static char *
 copy_row(GsRunSet *spill, const char *row, Size row_bytes, Size extra_bytes)
 {
@@ -257,9 +256,9 @@ copy_row(GsRunSet *spill, const char *row, Size row_bytes, Size extra_bytes)
 }
 
 /*
- * Is a row's record better made again?  Ours does not cut keys (make_own_key()), and of one that was cut
- * it would be another.  And what is behind the row was made or fetched, for more than it takes
- * to keep it, unless it is long.
+ * Is the record of a row made again when the row is read?  Not if a key is truncated,
+ * because our encoder truncates none (make_own_key()); and not if bytes of a short key are
+ * stored behind the row, because fetching or computing these again costs more.
  */
 static inline bool
 is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
@@ -273,15 +272,15 @@ is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
 			const uint64 tail = record[layout->columns[i].tail_word];
 			const Size	len = gs_tail_len(tail);
 
-			if (len == GS_SORT_KEY_CUT ||
-				(len < GS_SORT_KEY_CUT && gs_tail_offset(tail) + len > row_len))
+			if (len == GS_TRUNCATED_KEY_BYTES ||
+				(len < GS_TRUNCATED_KEY_BYTES && gs_tail_offset(tail) + len > row_len))
 				return false;
 		}
 	}
 	return spill->cheap_key;
 }
 
-/* Writes a row to a run, with its record if it is to have it. */
+/* Writes a row to a run, with its record unless that is made again. */
 static inline void
 write_row(GsRunSet *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
 {
@@ -289,7 +288,7 @@ write_row(GsRunSet *spill, GsRunWriter *writer, const uint64 *record, const char
 					 spill->layout->ncolumns > 0 && !is_remade(spill, record, row_len));
 }
 
-/* Writes a row whose record stayed with a device: makes it again. */
+/* Writes a row whose record a device has not returned: makes it again. */
 static void
 write_without_record(GsRunSet *spill, GsRunWriter *writer, const char *tuple)
 {
@@ -301,16 +300,16 @@ write_without_record(GsRunSet *spill, GsRunWriter *writer, const char *tuple)
 
 	if (spill->key == NULL)
 		make_own_key(spill);
-	if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
+	if (!gs_key_record_read_row(spill->key, &source, &extra_bytes, &why_not))
 		elog(ERROR, "a row that had a key has none: %s", why_not);
 	if (extra_bytes > 0)
 		row = copy_row(spill, row, source.nbytes, extra_bytes);
-	nulls = gs_key_encoder_write(spill->key, &source, row, source.nbytes, spill->record);
+	nulls = gs_key_record_write(spill->key, &source, row, source.nbytes, spill->record);
 	spill->record[spill->layout->nwords] = nulls;
 	write_row(spill, writer, spill->record, row, source.nbytes);
 }
 
-/* Writes rows that an engine has sorted, with their keys. */
+/* Writes sorted rows of an engine, with their keys. */
 static void
 write_with_key(GsRunSet *spill, const void **rows, const uint64_t **records, size_t nrows)
 {
@@ -324,7 +323,7 @@ write_with_key(GsRunSet *spill, const void **rows, const uint64_t **records, siz
 	}
 }
 
-/* The same without. */
+/* Writes rows without keys. */
 static void
 write_without_key(GsRunSet *spill, const void **rows, size_t nrows)
 {
@@ -335,7 +334,7 @@ write_without_key(GsRunSet *spill, const void **rows, size_t nrows)
 						 ((const MinimalTupleData *) rows[i])->t_len, false);
 }
 
-/* Writes all rows of an engine to the last run; counts them. */
+/* Writes all rows of an engine to the last run, and counts them. */
 static GsStatus
 write_rows(GsRunSet *spill, GsEngine *engine)
 {
@@ -397,7 +396,7 @@ gs_run_set_write_tuple(GsRunSet *spill, MinimalTuple row)
 
 /* ------------------------------------------------------------------- merges */
 
-/* Makes the record of a row that a reader has read; where it is then, with what goes behind the row. */
+/* Makes the record of a row that was read; returns where it is, as it may have been moved. */
 static uint64 *
 make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 {
@@ -409,24 +408,24 @@ make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 	uint32		nulls;
 
 	if (gs_key_encoder_is_direct(spill->key))
-		nulls = gs_key_encoder_write_direct_row(spill->key, &source, record);
+		nulls = gs_key_record_write_direct_row(spill->key, &source, record);
 	else
 	{
 		for (;;)
 		{
 			Size		nbytes = sizeof(uint64) * nwords + row_len;
 
-			if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
+			if (!gs_key_record_read_row(spill->key, &source, &extra_bytes, &why_not))
 				elog(ERROR, "a row that had a key has none: %s", why_not);
 			nbytes += extra_bytes;
 			if (likely(gs_run_reader_has_room(reader, nbytes)))
 				break;
-			/* what was loaded may point into the row, which is elsewhere then */
+			/* repeat, because values may point into the row, which is moved */
 			CHECK_FOR_INTERRUPTS();
 			record = gs_run_reader_reserve(reader, nbytes);
 			source.body = (char *) (record + nwords);
 		}
-		nulls = gs_key_encoder_write(spill->key, &source, (char *) (record + nwords), row_len, record);
+		nulls = gs_key_record_write(spill->key, &source, (char *) (record + nwords), row_len, record);
 		if (extra_bytes > 0)
 			CHECK_FOR_INTERRUPTS();
 	}
@@ -434,7 +433,7 @@ make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 	return record;
 }
 
-/* The next record of a run, made again if it has none; without its keys, if none count. */
+/* The next record of a run, made again if it has none; only the row if keys are not used. */
 static inline const uint64 *
 read_next(GsRunSet *spill, GsRunReader *reader)
 {
@@ -448,7 +447,7 @@ read_next(GsRunSet *spill, GsRunReader *reader)
 	return has_record ? record : make_record(spill, reader, record);
 }
 
-/* Begins to merge some of the runs, which may or may not be wanted any more. */
+/* Begins to merge some of the runs; consume: frees their extents. */
 static void
 begin_merge(GsRunSet *spill, int first, int nruns, bool consume)
 {
@@ -483,14 +482,14 @@ end_merge(GsRunSet *spill)
 	spill->readers = NULL;
 }
 
-/* The record of the next row, which stands behind it. */
+/* The record of the next row, followed by the row. */
 static const uint64 *
 next_record(GsRunSet *spill)
 {
 	GsRunMerge *merge = &spill->merge;
 	const uint64 *record = gs_run_merge_record(merge);
 
-	/* what was handed out had to stay in place until now */
+	/* the previous row had to stay in place until now */
 	if (spill->begun && record != NULL)
 	{
 		gs_run_merge_replace(merge,
@@ -511,8 +510,8 @@ gs_run_set_next(GsRunSet *spill)
 }
 
 /*
- * How many runs to merge next: so many that all later merges, the last one
- * included, can be of `most`.
+ * How many runs to merge next, so that all later merges, including the last one, can have
+ * `most` runs.
  */
 static int
 next_merge_runs(int nruns, int most)
@@ -522,7 +521,7 @@ next_merge_runs(int nruns, int most)
 	return rest == 0 ? most : rest + 1;
 }
 
-/* The first of that many neighbours with the fewest bytes. */
+/* The first of `count` adjacent runs with the fewest bytes in total. */
 static int
 smallest_runs(const GsRunSet *spill, int count)
 {
@@ -544,7 +543,7 @@ smallest_runs(const GsRunSet *spill, int count)
 	return best;
 }
 
-/* Merges neighbours into one run, which takes their place. */
+/* Merges adjacent runs to one, which replaces them. */
 static void
 merge_runs(GsRunSet *spill, int first, int count)
 {
@@ -571,7 +570,7 @@ merge_runs(GsRunSet *spill, int first, int count)
 	spill->stats.nmerges++;
 }
 
-/* Merges runs until there are so few. */
+/* Merges runs until there are at most `most`. */
 static void
 merge_down_to(GsRunSet *spill, int most)
 {

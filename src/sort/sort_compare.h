@@ -11,7 +11,7 @@
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
 
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 typedef struct GsSortCompare GsSortCompare;
 

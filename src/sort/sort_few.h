@@ -15,7 +15,7 @@
 #include "access/tupdesc.h"
 #include "executor/tuptable.h"
 
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 typedef struct GsFew GsFew;
 

@@ -90,7 +90,7 @@ drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 		MemoryContextSwitchTo(old);
 		return drops;
 	}
-	return gs_key_encoder_read_first(input->key, slot, &is_null, &code) &&
+	return gs_key_record_read_first(input->key, slot, &is_null, &code) &&
 		gs_topn_drops_first(&input->top,
 							gs_topn_first(input->engine->job.layout, is_null, code));
 }
@@ -118,7 +118,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	gs_row_source_init(&source, slot);
 	if (!input->direct_key)
 	{
-		if (!gs_key_encoder_read(input->key, slot, &source, &extra_bytes, &why_not))
+		if (!gs_key_record_read(input->key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
 		if (gs_key_encoder_first_tied(input->key) >= 0 && input->engine->job.compare == NULL)
 			gs_sort_compare_ties(state);
@@ -134,11 +134,11 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	row = gs_batch_next_row(batch);
 	record = gs_batch_next_record(batch);
 	if (input->direct_key)
-		nulls = gs_key_encoder_write_direct(input->key, slot, &source, record);
+		nulls = gs_key_record_write_direct(input->key, slot, &source, record);
 	else
 	{
 		gs_row_store(&source, slot, row);
-		nulls = gs_key_encoder_write(input->key, &source, row, source.nbytes, record);
+		nulls = gs_key_record_write(input->key, &source, row, source.nbytes, record);
 	}
 	record[job->layout->nwords] = gs_batch_next_place(batch, nulls);
 	if (input->top.has_cutoff && gs_topn_drops(&input->top, job, record, row))
@@ -166,7 +166,7 @@ store_value(GsSortState *state, TupleTableSlot *slot)
 	if ((why_not = reserve_space(state, 0)) != NULL)
 		return why_not;
 	record = gs_batch_next_record(input->batch);
-	if (!gs_key_encoder_write_value(input->key, slot->tts_values[0], record, &why_not))
+	if (!gs_key_record_write_value(input->key, slot->tts_values[0], record, &why_not))
 		return why_not;
 	if (input->top.has_cutoff &&
 		gs_topn_drops(&input->top, &input->engine->job, record, NULL))
@@ -204,7 +204,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 			return true;
 		if (has_failed(input->engine))
 			return false;
-		if (gs_key_encoder_texts_are_many(input->key))
+		if (gs_key_encoder_dictionary_overflowed(input->key))
 			return gs_sort_reload(state) && gs_sort_add_again(state, slot);
 		if (!fall_back(state, why_not))
 			return false;
@@ -284,7 +284,7 @@ begin_keys(GsSortState *state)
 	input->key = gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
 									   !serial || gs_sort_device_is_likely(state));
 	if (serial && !spec->merged_elsewhere)
-		gs_key_encoder_look_for_few(input->key);
+		gs_key_encoder_count_texts(input->key);
 	if (gs_key_encoder_is_approximate(input->key))
 		gs_topn_begin(&input->top, GS_UNBOUNDED);	/* a dropped row would not be verified */
 	input->direct_key = gs_key_encoder_is_direct(input->key);

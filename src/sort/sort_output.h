@@ -77,7 +77,7 @@ gs_sort_store_row(const GsSortInput *input, const void *row, TupleTableSlot *slo
 	}
 	ExecClearTuple(slot);
 	slot->tts_isnull[0] = row == NULL;
-	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_encoder_decode(input->key, row);
+	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_record_decode(input->key, row);
 	ExecStoreVirtualTuple(slot);
 }
 

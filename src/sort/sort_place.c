@@ -84,7 +84,7 @@ gs_sort_status_reason(const GsSortInput *input, GsStatus status)
 		case GS_STATUS_OOM:
 			return "out of memory";
 		case GS_STATUS_DISPROVED:
-			return gs_key_encoder_disproof(input->key);
+			return gs_key_encoder_mismatch_reason(input->key);
 		case GS_STATUS_FAILED:
 			return "the engine failed";
 		case GS_STATUS_OK:

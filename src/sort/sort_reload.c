@@ -48,8 +48,8 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 		return false;
 	nbytes = gs_engine_stats(input->engine)->peak_bytes;
 	return nbytes < input->memory_limit / 4 &&
-		(gs_key_encoder_texts_are_few(input->key) ||
-		 gs_key_encoder_prefix_is_poor(input->key,
+		(gs_key_encoder_wants_dictionary(input->key) ||
+		 gs_key_encoder_wants_full_keys(input->key,
 									   all_read || nbytes >= input->memory_limit / 8));
 }
 

@@ -15,7 +15,7 @@
 
 #include "engine/engine.h"
 #include "common/key_compare.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 /* A top-N sort while it reads rows. */
 typedef struct GsTopN

@@ -18,7 +18,7 @@
 #include "executor/tuptable.h"
 #include "utils/tuplesort.h"
 
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 typedef struct GsFallbackSort
 {

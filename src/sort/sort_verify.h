@@ -14,6 +14,7 @@
 #include "port/pg_crc32c.h"
 
 #include "engine/engine.h"
+#include "key/key_encoder.h"
 #include "sort/sort_compare.h"
 
 /* ---------------------------- verification, before the first row is returned */
