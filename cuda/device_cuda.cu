@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_cuda.cu
- *	  A CUDA device, as src/gpusortd/device.h wants one.
+ *	  A CUDA device, as src/device/device.h wants one.
  *
  * Nothing here waits for the device but stream_close and close; each call
  * queues what kernel_*.cu have, or what the CUDA runtime has, on the stream.
@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "device_sort.h"
 #include "device_steps.cuh"
 

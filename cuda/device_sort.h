@@ -2,7 +2,7 @@
  *
  * device_sort.h
  *	  Sorts arrays that lie in device memory: the public header of cuda/, beside
- *	  src/gpusortd/device.h, which device_cuda.cu implements with it.
+ *	  src/device/device.h, which device_cuda.cu implements with it.
  *
  * ISO C; nothing of CUDA is needed to include it.  A stream is a void pointer
  * (a cudaStream_t), a device pointer a plain pointer that the host must not

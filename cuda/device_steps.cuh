@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_steps.cuh
- *	  The steps of src/gpusortd/device.h that are no plain sorts, each queued on a
+ *	  The steps of src/device/device.h that are no plain sorts, each queued on a
  *	  stream (a cudaStream_t).
  *
  * What they do and what their arguments mean is said there.  As in
@@ -13,7 +13,7 @@
 #ifndef GPUSORT_DEVICE_STEPS_CUH
 #define GPUSORT_DEVICE_STEPS_CUH
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "device_sort.h"
 
 /* kernel_pack.cu.  d_temp, if not NULL, becomes what GS_RADIX_COUNTED asks for. */

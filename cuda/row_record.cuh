@@ -13,7 +13,7 @@
 #ifndef GPUSORT_ROW_RECORD_CUH
 #define GPUSORT_ROW_RECORD_CUH
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "device_sort.h"
 #include "key_compare.cuh"
 #include "common/key_level.h"

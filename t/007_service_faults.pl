@@ -1,7 +1,7 @@
 # Sorts by gpusortd, when it dies, breaks, is slow or has no memory, in every
 # phase: rows are right or there is an error, at once, and nothing is left
 # behind.  The device is the host's processor; where it fails is told by
-# gpusort.service_fault (src/gpusortd/device_fault.h).
+# gpusort.service_fault (src/device/device_fault.h).
 
 use strict;
 use warnings;

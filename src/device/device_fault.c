@@ -14,7 +14,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device_fault.h"
+#include "device/device_fault.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/log.h"
+#include "common/clock.h"
 
 /* The calls that can go wrong, in the order of GsDeviceOps. */
 #define FAULT_OPS(OP) \

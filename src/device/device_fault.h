@@ -8,7 +8,7 @@
 #ifndef GPUSORT_DEVICE_FAULT_H
 #define GPUSORT_DEVICE_FAULT_H
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 
 /*
  * Puts faults before a device, which belongs to the result from now on.  The

@@ -17,14 +17,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/device_host_steps.h"
+#include "device/device_host_steps.h"
 
 #define DEVICE_ALIGNMENT	((size_t) 256)
 #define UNINITIALIZED_BYTE				0xA5

@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device_host_steps.h"
+#include "device/device_host_steps.h"
 
 #include <string.h>
 

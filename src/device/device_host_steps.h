@@ -15,7 +15,7 @@
 #ifndef GPUSORT_DEVICE_HOST_STEPS_H
 #define GPUSORT_DEVICE_HOST_STEPS_H
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 
 extern void gs_host_pack(const GsDeviceRows *rows, int chunk, int row_bits,
 						 uint64_t *words, GsPackResults *results);

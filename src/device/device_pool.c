@@ -15,7 +15,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device_pool.h"
+#include "device/device_pool.h"
 
 #include <stdlib.h>
 

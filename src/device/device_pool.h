@@ -18,7 +18,7 @@
 #ifndef GPUSORT_DEVICE_POOL_H
 #define GPUSORT_DEVICE_POOL_H
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 
 typedef struct GsDevicePool GsDevicePool;
 

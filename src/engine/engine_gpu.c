@@ -21,8 +21,8 @@
 
 #include <limits.h>
 #include <string.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "common/protocol.h"
 #include "engine/engine_link.h"
 
@@ -274,15 +274,6 @@ wait_for(GpuEngine *engine, uint32_t wanted, GsAnyMessage *message)
 			return status;
 	}
 	return GS_STATUS_OK;
-}
-
-static uint64_t
-now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
 /* ---------------------------------------------------------------------- open */
@@ -683,14 +674,14 @@ seek(GpuEngine *engine, uint64_t position)
 		status = release_first(engine);
 	else
 		status = begin_stream(engine, position);
-	start = now_us();
+	start = gs_clock_us();
 	while (status == GS_STATUS_OK && engine->nready == 0)
 	{
 		uint32_t	type;
 
 		status = receive_message(engine, true, &type, &message);
 	}
-	engine->base.stats.stream_us += now_us() - start;
+	engine->base.stats.stream_us += gs_clock_us() - start;
 	if (status == GS_STATUS_OK && !has_position(&engine->ready[0], position))
 		status = fail(engine, "gpusortd sent other rows than were asked for");
 	return status;

@@ -27,7 +27,7 @@
 #include <stdlib.h>
 
 #include "gpusortd/connection.h"
-#include "gpusortd/log.h"
+#include "common/clock.h"
 
 #define REST_US		250000
 #define AGED_US		500000

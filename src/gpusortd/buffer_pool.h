@@ -8,7 +8,7 @@
 #ifndef GPUSORT_BUFFER_POOL_H
 #define GPUSORT_BUFFER_POOL_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 /*
  * Maps and pins the ring that a HELLO tells of.  NULL, or what is wrong; *failure

@@ -60,7 +60,8 @@
 #include <unistd.h>
 
 #include "gpusortd/admission.h"
-#include "gpusortd/log.h"
+#include "common/clock.h"
+#include "job/log.h"
 #include "gpusortd/buffer_pool.h"
 
 /* Messages taken in one turn: other clients wait too. */

@@ -19,7 +19,7 @@
 #ifndef GPUSORT_CONNECTION_H
 #define GPUSORT_CONNECTION_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 #include "gpusortd/service.h"
 
 typedef struct GsConnection GsConnection;

@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/device.h"
-#include "gpusortd/device_fault.h"
-#include "gpusortd/park_file.h"
-#include "gpusortd/log.h"
+#include "device/device.h"
+#include "device/device_fault.h"
+#include "job/park_file.h"
+#include "job/log.h"
 #include "gpusortd/server.h"
 
 #define DEFAULT_IDLE_SECONDS	60

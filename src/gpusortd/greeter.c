@@ -29,7 +29,8 @@
 #include <unistd.h>
 
 #include "gpusortd/list.h"
-#include "gpusortd/log.h"
+#include "common/clock.h"
+#include "job/log.h"
 
 /* In one turn. */
 #define ACCEPTS		64

@@ -47,7 +47,8 @@
 #include "gpusortd/admission.h"
 #include "gpusortd/connection.h"
 #include "gpusortd/greeter.h"
-#include "gpusortd/log.h"
+#include "common/clock.h"
+#include "job/log.h"
 
 #define BACKLOG				1024	/* workers connect all at once */
 #define EVENTS				64	/* in one turn */

@@ -10,8 +10,8 @@
 #ifndef GPUSORT_SERVER_H
 #define GPUSORT_SERVER_H
 
-#include "gpusortd/device.h"
-#include "gpusortd/park_file.h"
+#include "device/device.h"
+#include "job/park_file.h"
 
 typedef struct GsServer GsServer;
 

@@ -11,12 +11,12 @@
 #ifndef GPUSORT_SERVICE_H
 #define GPUSORT_SERVICE_H
 
-#include "gpusortd/device.h"
-#include "gpusortd/park_file.h"
+#include "device/device.h"
+#include "job/park_file.h"
 #include "gpusortd/service_stats.h"
 #include "gpusortd/list.h"
 #include "common/protocol.h"
-#include "gpusortd/device_pool.h"
+#include "device/device_pool.h"
 
 struct GsConnection;
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/log.h"
+#include "common/clock.h"
 
 #define Min(a, b)		((a) < (b) ? (a) : (b))
 

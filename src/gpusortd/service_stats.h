@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "common/protocol.h"
 
 typedef struct GsServiceStats

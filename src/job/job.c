@@ -15,12 +15,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 #include <stdlib.h>
 
-#include "gpusortd/job_internal.h"
-#include "gpusortd/log.h"
+#include "job/job_internal.h"
+#include "common/clock.h"
 
 /* -------------------------------------------------------------------- life */
 

@@ -24,9 +24,9 @@
 #ifndef GPUSORT_JOB_H
 #define GPUSORT_JOB_H
 
-#include "gpusortd/device.h"
-#include "gpusortd/park_file.h"
-#include "gpusortd/device_pool.h"
+#include "device/device.h"
+#include "job/park_file.h"
+#include "device/device_pool.h"
 
 /* The ring of a connection, pinned. */
 typedef struct GsBufferPool

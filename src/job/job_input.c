@@ -17,12 +17,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 #include <stdlib.h>
 
-#include "gpusortd/job_internal.h"
-#include "gpusortd/log.h"
+#include "job/job_internal.h"
+#include "common/clock.h"
 
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64

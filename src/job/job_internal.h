@@ -15,7 +15,7 @@
 #ifndef GPUSORT_JOB_INTERNAL_H
 #define GPUSORT_JOB_INTERNAL_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 typedef enum GsJobPhase
 {

@@ -15,9 +15,9 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
-#include "gpusortd/job_internal.h"
+#include "job/job_internal.h"
 
 /* Other jobs want their turn. */
 #define BUFFERS_PER_POLL	4

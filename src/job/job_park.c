@@ -22,14 +22,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/job_internal.h"
-#include "gpusortd/log.h"
+#include "job/job_internal.h"
+#include "job/log.h"
 
 /* The device gathers into some while the disk writes others. */
 #define NBUFFERS	4

@@ -26,13 +26,13 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "gpusortd/job_internal.h"
-#include "gpusortd/log.h"
+#include "job/job_internal.h"
+#include "common/clock.h"
 
 #define Max(a, b)		((a) > (b) ? (a) : (b))
 

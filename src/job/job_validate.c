@@ -10,7 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 /* Anything else in a bool is no value that C knows. */
 static bool

@@ -5,14 +5,15 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/log.h"
+#include "job/log.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/clock.h"
 
 #define LINE_BYTES			512
 
@@ -70,13 +71,4 @@ gs_log_limited(const char *format,...)
 	va_start(args, format);
 	write_line(format, args);
 	va_end(args);
-}
-
-uint64_t
-gs_clock_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }

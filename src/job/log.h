@@ -8,8 +8,6 @@
 #ifndef GPUSORT_LOG_H
 #define GPUSORT_LOG_H
 
-#include <stdint.h>
-
 /* Writes "gpusortd: ", the text and a newline, in one piece. */
 extern void gs_log(const char *format,...) __attribute__((format(printf, 1, 2)));
 
@@ -18,8 +16,5 @@ extern void gs_log(const char *format,...) __attribute__((format(printf, 1, 2)))
  * first few are written.
  */
 extern void gs_log_limited(const char *format,...) __attribute__((format(printf, 1, 2)));
-
-/* Microseconds since some fixed point; never goes back. */
-extern uint64_t gs_clock_us(void);
 
 #endif							/* GPUSORT_LOG_H */

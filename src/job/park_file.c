@@ -9,7 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/park_file.h"
+#include "job/park_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "gpusortd/log.h"
+#include "job/log.h"
 
 typedef struct Request
 {

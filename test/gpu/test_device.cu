@@ -23,7 +23,7 @@
 
 #include "test_common.h"
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "common/key_codec.h"
 
 #define ROW_ID_OFFSET 8 /* of the row's number, for the tests */

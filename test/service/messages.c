@@ -24,7 +24,7 @@
 
 #include "gpusortd/admission.h"
 #include "gpusortd/connection.h"
-#include "gpusortd/log.h"
+#include "common/clock.h"
 #include "unit_check.h"
 
 #define NCLIENTS		4

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "gpusortd/device_pool.h"
+#include "device/device_pool.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/device_fault.h"
+#include "device/device_fault.h"
 #include "unit_check.h"
 
 #define RUBBISH			0x5A

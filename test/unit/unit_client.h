@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.h
- *	  A client of a job (src/gpusortd/job.h) over a random table, and the
+ *	  A client of a job (src/job/job.h) over a random table, and the
  *	  connection between them.
  *
  * It keeps a client's side of protocol.h and watches the job's: a slot is
@@ -13,7 +13,7 @@
 #ifndef GPUSORT_UNIT_CLIENT_H
 #define GPUSORT_UNIT_CLIENT_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 #include "unit_random.h"
 #include "unit_table.h"
 

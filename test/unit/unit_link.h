@@ -11,7 +11,7 @@
 #ifndef GPUSORT_UNIT_LINK_H
 #define GPUSORT_UNIT_LINK_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 #include "engine/engine_link.h"
 
 #define UNIT_LINK_QUEUE	256
