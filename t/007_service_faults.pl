@@ -204,7 +204,7 @@ my @faults = (
 foreach (@faults)
 {
 	my ($fault, $expected) = @$_;
-	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device is broken';
+	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device failed';
 	my $traces = count_in_log($node, $trace);
 	my $outcome;
 

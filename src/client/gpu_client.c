@@ -467,7 +467,7 @@ make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 
 void
 gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
-						const char **state, const char **why_not)
+					 const char **state, const char **why_not)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
 												  ALLOCSET_SMALL_SIZES);

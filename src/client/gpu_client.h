@@ -32,7 +32,7 @@ typedef enum GsLinkUse
  * does not wait for it.
  */
 extern GsEngineLink *gs_gpu_client_link(MemoryContext context, GsLinkUse use,
-											 const char **why_not);
+										const char **why_not);
 
 /*
  * The same question, for planning: is there a service, and is it one that the
@@ -48,7 +48,7 @@ extern bool gs_gpu_client_is_usable(const char **why_not);
  * "not answering" or "other build", and why_not says more.
  */
 extern void gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
-									const char **state, const char **why_not);
+								 const char **state, const char **why_not);
 
 /* Of the service at the other end: would gpusort.engine have it sort? */
 extern bool gs_gpu_client_accepts(const GsWelcome *welcome, const char **why_not);

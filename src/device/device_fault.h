@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_fault.h
- *	  A device that breaks when it is told to: for tests.
+ *	  A device that fails on request, for tests.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,19 +11,20 @@
 #include "device/device.h"
 
 /*
- * Puts faults before a device, which belongs to the result from now on.  The
- * spec is a list, with commas, of op:call:what, the op being named as in
- * GsDeviceOps and its calls being counted from 1:
+ * Wraps a device, which the result owns from now on, and injects faults.  The
+ * spec is a comma-separated list of op:call:kind, where op is a member of
+ * GsDeviceOps whose calls are counted from 1:
  *
- *	  pack:3:fail			the third call finds the device broken
- *	  allocate:5:none		from the fifth call on there is no memory
+ *	  pack:3:fail			the device fails at the third call
+ *	  allocate:5:none		out of memory from the fifth call on
  *	  gather:2:kill			the second call kills the process
  *	  pack:1:hang			the first call does not return
- *	  copy_in:4:delay=500	what the fourth call queues takes 500 ms
+ *	  copy_in:4:delay=500	the work that the fourth call queues takes 500 ms
  *	  release:1:block=500	the first call itself takes 500 ms
- *	  gather:3:first		the third call gets the first rows, whichever are asked for
+ *	  gather:3:first		the third call gathers from row 0 instead
  *
- * NULL if the spec is wrong: why_not says how, and the device is as it was.
+ * NULL if the spec is invalid: why_not has the reason, and the caller still owns
+ * the device.
  */
 extern GsDevice *gs_device_fault_open(GsDevice *device, const char *spec,
 									  char *why_not, size_t size);

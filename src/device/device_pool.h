@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * device_pool.h
- *	  The device's memory, shared out among the jobs.
+ *	  Device memory in blocks, shared by all jobs.
  *
- * Jobs grow while rows arrive, so they take memory in *slabs* of a few sizes,
- * which are kept for the next job when they come back: asking the driver takes
- * long and may wait for all streams.  Slabs that nobody has wanted for some
- * time are given back, so that an idle service holds no memory.
+ * Jobs grow while rows arrive, so they allocate memory in *blocks* of a few
+ * sizes.  Freed blocks are kept for the next job, because calls of the driver
+ * take long and may wait for all streams.  Blocks that are not used for some
+ * time are released, so that an idle gpusortd holds no memory.
  *
- * Admission: a job says what it expects to take, and is let in if that is left
- * of the limit.  What it takes counts against the limit, whatever it said; a
- * job that outgrows what it said may find nothing left.  The same holds for what
- * the jobs of one session take together, if that has a limit of its own.
+ * Admission: a job states how much memory it expects to need.  It is admitted,
+ * with a reservation of this size, if the limit permits.  All its allocations
+ * count against the limit; a job that exceeds its reservation may run out of
+ * memory.  The jobs of a session may have a common limit, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,77 +22,78 @@
 
 typedef struct GsDevicePool GsDevicePool;
 
-/* What is taken, by all jobs or by those of one session, and how much may be. */
+/* The memory of all jobs, or of the jobs of a session, and its limit. */
 typedef struct GsMemoryAccount
 {
-	struct GsMemoryAccount *next;	/* these three are admission's */
-	int			session;		/* process id of its client */
+	struct GsMemoryAccount *next; /* the first three belong to admission.c */
+	int			session;		/* process ID of the client */
 	uint32_t	nusers;
 	uint64_t	limit;
-	uint64_t	committed;		/* sum of what jobs were promised or have */
+	uint64_t	committed;		/* sum of the commitments of its jobs */
 } GsMemoryAccount;
 
-/* What one job has: a list of slabs.  Zero it before the first use. */
+/* The memory of a job.  gs_device_pool_admit() initializes it. */
 typedef struct GsJobMemory
 {
 	GsDevicePool *pool;
-	GsMemoryAccount *session;	/* NULL: no limit but the pool's */
-	uint64_t	admitted_bytes;		/* admitted for so many bytes */
-	uint64_t	used;			/* has so many */
-	uint64_t	peak;			/* had so many at most */
+	GsMemoryAccount *session;	/* NULL: no limit of its own */
+	uint64_t	admitted_bytes; /* its reservation */
+	uint64_t	used;			/* bytes in blocks */
+	uint64_t	peak;			/* maximum of used */
 	struct GsPoolBlock *blocks;
 } GsJobMemory;
 
-/* limit 0: nine tenths of the device's memory.  NULL if out of host memory. */
+/* limit 0: nine tenths of the device memory.  NULL if out of host memory. */
 extern GsDevicePool *gs_device_pool_create(GsDevice *device, uint64_t limit);
 
-/* All jobs' memory must be back. */
+/* All jobs must have freed their memory. */
 extern void gs_device_pool_destroy(GsDevicePool *pool);
 
 /*
- * Lets a job in: true if the bytes are left of the limit, besides what other
- * jobs were promised or have, whichever is more.  A job that expects more than the whole limit is let in
- * only if there is no other, since its estimate may be wrong.
+ * Admits a job if its reservation fits the limit in addition to the commitments
+ * of all other jobs.  A job that expects more than the limit itself is admitted
+ * only if it is the only one, because its estimate may be wrong.  False: not
+ * admitted.
  */
 extern bool gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
-						  GsJobMemory *memory);
+								 GsJobMemory *memory);
 
-/* What a job that expects so much would be promised. */
-extern uint64_t gs_device_pool_promise(const GsDevicePool *pool, const GsMemoryAccount *session,
-								uint64_t expected_bytes);
+/* The reservation that a job would get, in bytes. */
+extern uint64_t gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *session,
+										   uint64_t expected_bytes);
 
-/* What it was promised or has, whichever is more. */
+/* The commitment of a job: its reservation or its memory, whichever is larger. */
 extern uint64_t gs_device_pool_commitment(const GsJobMemory *memory);
 
-/* The sum of that. */
+/* The sum of all commitments. */
 extern uint64_t gs_device_pool_committed(const GsDevicePool *pool);
 
-/* What a slab for so many bytes takes. */
+/* The size of a block for nbytes. */
 extern uint64_t gs_device_pool_block_bytes(uint64_t nbytes);
 
-/* Bytes that the job can take yet, if the device has them. */
+/* Bytes that the job can still allocate, if the device has them. */
 extern uint64_t gs_device_pool_available(const GsJobMemory *memory);
 
-/* NULL if there is none; idle slabs are given back to the device first. */
+/* NULL if out of memory, even after all idle blocks have been released. */
 extern void *gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes);
 
-/* One piece back, before the job ends. */
+/* Frees one allocation. */
 extern void gs_device_pool_free(GsJobMemory *memory, void *d_memory);
 
-/* The job needs no more than it has: the rest of the promise is for others. */
+/* Reduces the reservation to what the job has, since it needs no more. */
 extern void gs_device_pool_release_reservation(GsJobMemory *memory);
 
-/* All of it, and the promise. */
+/* Frees all memory and the reservation. */
 extern void gs_device_pool_free_all(GsJobMemory *memory);
 
 /*
- * Gives back to the device what no job has wanted since idle_us before now_us,
- * some of it at a time.  True: there is more.
+ * Releases blocks that have been idle for idle_us, a limited number in one call.
+ * True: there are more.
  */
 extern bool gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us);
 
 extern uint64_t gs_device_pool_limit(const GsDevicePool *pool);
 extern uint64_t gs_device_pool_used(const GsDevicePool *pool);	/* by jobs */
-extern uint64_t gs_device_pool_reserved(const GsDevicePool *pool);	/* with idle slabs */
+extern uint64_t gs_device_pool_reserved(const GsDevicePool *pool);	/* including idle blocks */
 
 #endif							/* GPUSORT_DEVICE_POOL_H */

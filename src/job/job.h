@@ -1,23 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * job.h
- *	  One sort: batches up, the steps of device.h, batches of sorted rows down.
+ *	  One sort on the device: uploads batches, sorts them by the steps of
+ *	  device.h, and returns batches of sorted rows.
  *
- * What a connection gives to a job is a *feed*: its ring, and the batches in
- * it.  A job has its owner's feed, through which it also hands out, and those
- * of feeders that joined it (protocol.h).  The connections pass on what the
- * clients say and send what the job reports.  Nothing here waits: calls queue
- * work on the job's stream, poll() looks what is done and goes on.  The legal
- * calls, in order:
+ * A job has one *consumer*, which opens it and gets the sorted rows, and any
+ * number of *producers*, which join it and only send rows (protocol.h).  The
+ * consumer sends rows, too, so struct GsProducer represents the input side of
+ * each participant.  The connections pass on the messages of their clients and
+ * send what the job reports.  Nothing here blocks: calls queue work on the
+ * stream of the job, and poll() checks what has finished and continues.  The
+ * legal calls, in order:
  *
- *	  open { batch_filled } ( sort { fetch | slot_released }
- *							| { slot_released } drain ) close
- *	  join { batch_filled } [feed_end] [leave]
+ *	  open { batch_filled } ( sort { fetch | buffer_released }
+ *							| { buffer_released } return_input ) close
+ *	  join { batch_filled } [producer_end] [leave]
  *
- * with poll at any time, and close and leave at any time; neither sort nor
- * drain as long as a feeder is there.  The connection has checked that calls
- * come in a legal order and that slots are the side's whose they must be; the
- * job checks what is in them.
+ * poll, close and leave are legal at any time; sort and return_input only when
+ * no producer is left.  The connection has checked the order of calls and the
+ * ownership of buffers; the job checks the contents of buffers.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,7 +29,7 @@
 #include "job/park_file.h"
 #include "device/device_pool.h"
 
-/* The ring of a connection, pinned. */
+/* The shared buffers of a connection, pinned. */
 typedef struct GsBufferPool
 {
 	char	   *base;
@@ -37,25 +38,25 @@ typedef struct GsBufferPool
 } GsBufferPool;
 
 /*
- * What a job reports to a connection; never from within open, join, close or
- * leave of its own.
+ * What a job reports to a connection.  It is never called from within gs_job_open(),
+ * join, close or leave of the same connection.
  */
 typedef struct GsJobEvents
 {
 	void	   *arg;
-	void		(*batch_free) (void *arg, uint32_t buffer);	/* uploaded */
+	void		(*batch_free) (void *arg, uint32_t buffer);	/* has been uploaded */
 
-	/* to a feeder, after feed_end: its feed is gone */
+	/* To a producer, after producer_end: its GsProducer has been freed. */
 	void		(*producer_done) (void *arg, uint64_t nrows);
 
-	/* to the owner; but for their messages' heads */
+	/* To the consumer: the messages, without their headers. */
 	void		(*sorted) (void *arg, const GsSorted *sorted);
 	void		(*batch_ready) (void *arg, const GsBatchReady *ready);
 
 	/*
-	 * MEMORY before sorted: the job can be drained, or the feed be ended.  Else
-	 * it can only be closed, or left.  DEVICE, which the owner alone is told: so
-	 * are all jobs of the device.
+	 * GS_FAILED_MEMORY before sorted: the input can be returned, or the producer
+	 * ended.  Otherwise the job can only be closed, or left.  GS_FAILED_DEVICE
+	 * is reported to the consumer only; all jobs of the device have failed.
 	 */
 	void		(*failed) (void *arg, GsFailure failure, const char *text);
 } GsJobEvents;
@@ -63,47 +64,48 @@ typedef struct GsJobEvents
 typedef struct GsSortJob GsSortJob;
 typedef struct GsProducer GsProducer;
 
-/* A connection, as a job sees it. */
+/* A connection as a participant of a job. */
 typedef struct GsParticipant
 {
-	GsBufferPool		buffer_pool;
-	uint32_t	number;			/* input order is by it */
+	GsBufferPool buffer_pool;
+	uint32_t	number;			/* determines the input order */
 	GsJobEvents events;
 } GsParticipant;
 
 /*
- * The memory is admitted (device_pool.h), and the job's from now on.  NULL if there
- * is no host memory or no stream: then the memory stays the caller's.
+ * Opens a job, which takes over the admitted memory (device_pool.h).  NULL if out
+ * of host memory or streams; then the caller keeps the memory.
  */
 extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory,
 							  uint32_t nwords, bool keys_only, const GsParticipant *consumer);
 
-/* The owner's feed, as long as the job is. */
+/* The input side of the consumer, which lives as long as the job. */
 extern GsProducer *gs_job_consumer(GsSortJob *job);
 
-/* One more; NULL, and why_not, if it cannot be. */
+/* Adds a producer; NULL, with the reason in *why_not, if that is not possible. */
 extern GsProducer *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
-						   const GsParticipant *feeder, const char **why_not);
+							   const GsParticipant *participant, const char **why_not);
 
-/* Is any of them there that has not been told that it is fed? */
+/* Are there producers that have not been reported as done? */
 extern bool gs_job_has_producers(const GsSortJob *job);
 
-/* A slot is a batch now; the connection has checked that it fits the slot. */
+/* A buffer has a batch; the connection has checked that it fits the buffer. */
 extern void gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows,
-								 uint32_t rows_bytes);
+									 uint32_t rows_bytes);
 
-/* A feeder has no more batches; those that were not taken are left out. */
+/* The producer has no more batches; those refused for lack of memory are not in the job. */
 extern void gs_producer_end(GsProducer *producer);
 
 /*
- * A feeder goes, and the job fails, unless it has already.  False: the device
- * still uses its ring; call again later.  True: the feed is freed.
+ * A producer leaves before its end, and the job fails, unless it has already.
+ * False: the device still uses its buffers; call again later.  True: it has been
+ * freed.
  */
 extern bool gs_producer_leave(GsProducer *producer);
 
 /*
- * No more batches; if partial, those that were not taken, for want of memory,
- * are left out.  The layout is as the client sent it: it is checked here.
+ * Ends the input and sorts; partial: without the batches that were refused for
+ * lack of memory.  The layout is as the client sent it and is validated here.
  */
 extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial,
 						const GsKeyLayout *layout);
@@ -111,44 +113,44 @@ extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial,
 /* Starts a stream of sorted batches: see protocol.h. */
 extern void gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position);
 
-/* The slot may be filled by the job. */
+/* The job may fill the buffer. */
 extern void gs_job_buffer_released(GsSortJob *job, uint32_t buffer);
 
-/* Starts to give the batches back: see protocol.h. */
+/* Starts to return the input: see protocol.h. */
 extern void gs_job_return_input(GsSortJob *job);
 
-/* Is there work on the device whose end poll() should look for soon? */
+/* Is work on the device in progress, so that poll() should be called soon? */
 extern bool gs_job_busy(const GsSortJob *job);
 
-/* Goes on; reports events.  Queues a few slots' work at most: others wait too. */
+/* Proceeds and reports events.  Queues the work of a few buffers only, for fairness. */
 extern void gs_job_poll(GsSortJob *job);
 
-/* Device memory that it was promised or has. */
+/* See gs_device_pool_commitment(); 0 if parked. */
 extern uint64_t gs_job_commitment(const GsSortJob *job);
 
-/* Since when there has been nothing to do for it; 0: there is something. */
-extern uint64_t gs_job_rests_since(const GsSortJob *job);
+/* Since when the job has had nothing to do; 0: it has. */
+extern uint64_t gs_job_idle_since(const GsSortJob *job);
 
 /*
- * A sorted job that rests can be *parked*: its batches of sorted rows are
- * written to a file, its device memory is given back, and it goes on from
- * there.  Nobody notices.  Where that fails, or the client comes back before it is
- * done, the job keeps its memory.
+ * An idle sorted job can be *parked*: its batches of sorted rows are written to a
+ * file and its device memory is freed; later it reads them from the file.  The
+ * client does not notice.  If that fails, or the client returns before it is
+ * complete, the job keeps its memory.
  */
 extern bool gs_job_can_be_parked(const GsSortJob *job);
 extern bool gs_job_is_being_parked(const GsSortJob *job);
 
-/* Begins it; false: there is no room for the file, say. */
-extern bool gs_job_park(GsSortJob *job, GsParkFile *disk);
+/* Starts parking; false: that is not possible, for example because of the limit of files. */
+extern bool gs_job_park(GsSortJob *job, GsParkFolder *folder);
 
 /*
- * Ends the job; feeders are told at once.  False: the device still uses a
- * ring; call again later.  True: it is freed, with all its memory; feeders
- * have yet to leave.
+ * Ends the job and reports that to producers.  False: the device still uses
+ * buffers; call again later.  True: the job and its memory have been freed;
+ * producers still have to leave.
  */
 extern bool gs_job_close(GsSortJob *job);
 
-/* Can the packing be made of this layout, whoever sent it? */
+/* Is the layout, which a client sent, safe to use? */
 extern bool gs_job_layout_is_valid(const GsKeyLayout *layout, uint32_t nwords, bool keys_only);
 
 #endif							/* GPUSORT_JOB_H */

@@ -4,11 +4,11 @@
  *	  What the files of a job share; only they include it.
  *
  *	  job			opens, closes, polls
- *	  job_feed		who feeds it; slots, and batches up
- *	  job_layout	is a layout sound?
+ *	  job_input		participants, their buffers, and the upload of batches
+ *	  job_validate	validates key layouts
  *	  job_sort		the steps from batches to an order
- *	  job_stream	batches down: sorted, or as they came
- *	  job_park		a sorted job that moves from the device to a file
+ *	  job_output	batches to the client: sorted, or the input
+ *	  job_park		moves a sorted job from the device to a file
  *
  *-------------------------------------------------------------------------
  */
@@ -22,31 +22,31 @@ typedef enum GsJobPhase
 	GS_JOB_INPUT,
 	GS_JOB_SORTING,
 	GS_JOB_SORTED,
-	GS_JOB_FULL,				/* out of memory: can be drained */
+	GS_JOB_FULL,				/* out of memory: can return the input */
 	GS_JOB_RETURNING,
-	GS_JOB_FAILED,				/* can be closed */
+	GS_JOB_FAILED,				/* can only be closed */
 	GS_JOB_CLOSING
 } GsJobPhase;
 
-/* A batch that was taken, and whose it was. */
+/* A batch on the device, and the participant that sent it. */
 typedef struct GsJobBatch
 {
 	GsDeviceBatch device;
 	uint32_t	participant;
 } GsJobBatch;
 
-/* A slot that the device reads or writes, until the ticket is reached. */
+/* A buffer that the device reads or writes until it passes the fence. */
 typedef struct GsTransfer
 {
 	uint64_t	fence;
 	uint32_t	buffer;
 	bool		upload;
-	uint64_t	fetch;			/* down: which FETCH wanted it */
-	uint64_t	batch;			/* down: its number */
+	uint64_t	fetch;			/* download: number of the FETCH */
+	uint64_t	batch;			/* download: number of the batch */
 	GsBatchReady ready;
 } GsTransfer;
 
-/* What the device finds out on the way. */
+/* Results of the steps that the job needs to continue. */
 typedef struct GsSortResults
 {
 	GsTieCount	ties;
@@ -54,36 +54,36 @@ typedef struct GsSortResults
 	uint32_t	selector;
 } GsSortResults;
 
-/* The same on the device and, pinned, on the host: what is small and goes to and fro. */
+/* The control block of a sort, on the device and, pinned, on the host. */
 typedef struct GsSortControl
 {
-	GsKeyPacking packing;		/* up */
-	GsSortResults results;			/* down */
+	GsKeyPacking packing;		/* copied to the device */
+	GsSortResults results;		/* copied from the device */
 } GsSortControl;
 
-/* Units of 4 bytes: where the rows of a batch on its way down begin and end. */
+/* Where the rows of a batch begin and end, in units of 4 bytes: see row_end_offsets. */
 typedef struct GsBatchSpan
 {
 	uint64_t	start;
 	uint64_t	end;
 } GsBatchSpan;
 
-/* Memory that a device writes beside its other work. */
+/* Pinned memory that the device writes asynchronously. */
 typedef struct GsJobPinned
 {
 	GsSortControl control;
-	GsBatchSpan spans[GS_MAX_BUFFERS];	/* of each slot */
+	GsBatchSpan spans[GS_MAX_BUFFERS]; /* by buffer */
 } GsJobPinned;
 
-/* A job on its way from the device to a file, or there: job_park.c. */
+/* The state of a job that is being parked, or is parked: job_park.c. */
 typedef struct GsParking GsParking;
 
 typedef void (*GsSortContinuation) (GsSortJob *job);
 
-/* The sort: what it is made of, and where it stands. */
+/* The state of the sort. */
 typedef struct GsSortContext
 {
-	GsSortContinuation go_on;	/* when the ticket is reached; NULL: nothing */
+	GsSortContinuation continuation; /* when the fence has passed; NULL: none */
 	uint64_t	fence;
 	uint64_t	start_us;
 	GsAlgorithm algorithm;
@@ -91,47 +91,47 @@ typedef struct GsSortContext
 	GsDeviceRows rows;
 	GsDeviceBatch *batches;		/* in input order, pinned */
 	int			row_bits;
-	int			chunk;			/* the next one */
+	int			chunk;			/* the next key chunk */
 	GsSortControl *d_control;
 	uint64_t   *d_words[2];
-	int			sorted;			/* which of them has the order */
+	int			sorted;			/* which of d_words has the order */
 	void	   *d_temp;
 	size_t		temp_bytes;
 
-	/* ties: two pieces of memory, which change roles; see job_sort.c */
-	char	   *d_lists[2];		/* NULL as long as there were none */
+	/* ties: two allocations, whose roles alternate; see job_sort.c */
+	char	   *d_lists[2];		/* NULL: no ties so far */
 	void	   *d_tie_temp;
 	size_t		tie_temp_bytes;
 	GsTies		ties;			/* the list so far */
-	int			list;			/* which piece has it */
+	int			list;			/* which of d_lists has it */
 
 	/* batches of sorted rows */
-	uint64_t	step;			/* 4-byte units from one to the next */
+	uint64_t	step;			/* between boundaries, in units of 4 bytes */
 	uint32_t	nboundaries;
 	uint64_t   *d_boundaries;
-	uint64_t   *boundaries;			/* pinned */
+	uint64_t   *boundaries;		/* pinned */
 } GsSortContext;
 
-/* A feed, as long as its job is loaded. */
+/* The input side of a participant, during the input. */
 typedef enum GsProducerState
 {
 	GS_PRODUCER_INPUT,
-	GS_PRODUCER_FULL,				/* a batch was refused for want of memory */
-	GS_PRODUCER_ENDING,				/* of a feeder, which has no more batches */
-	GS_PRODUCER_FAILED				/* of a feeder, which knows, or is not there any more */
+	GS_PRODUCER_FULL,				/* a batch was refused for lack of memory */
+	GS_PRODUCER_ENDING,				/* a producer without more batches */
+	GS_PRODUCER_FAILED				/* a producer that knows of a failure, or has left */
 } GsProducerState;
 
 struct GsProducer
 {
-	GsSortJob  *job;			/* NULL: it is over */
-	GsProducer	   *next;			/* of the job's feeders */
+	GsSortJob  *job;			/* NULL: the job has been freed */
+	GsProducer *next;			/* in job->producers */
 	GsParticipant participant;
 	GsProducerState state;
-	uint64_t	nrows;			/* taken */
+	uint64_t	nrows;			/* on the device */
 
-	/* slots: the client's, in a transfer, or free (of the owner) */
+	/* a buffer is the client's, in a transfer, or free (only of the consumer) */
 	bool		buffer_is_ours[GS_MAX_BUFFERS];
-	GsTransfer	transfers[GS_MAX_BUFFERS];	/* a ring, in the order of tickets */
+	GsTransfer	transfers[GS_MAX_BUFFERS]; /* a circular queue, in the order of fences */
 	uint32_t	first_transfer;
 	uint32_t	ntransfers;
 };
@@ -140,132 +140,133 @@ struct GsSortJob
 {
 	GsDevice   *device;
 	GsJobMemory memory;
-	GsProducer		consumer;
-	GsProducer	   *producers;
+	GsProducer	consumer;
+	GsProducer *producers;
 	bool		keys_only;
 	int			nwords;
 	uint32_t	record_bytes;
 	GsJobPhase	phase;
-	bool		device_lost;			/* the device broke */
+	bool		device_failed;
 
-	/* the stream, and how far it is; or the file, once the job is parked */
+	/* fences of the stream; or requests of the file, if the job is parked */
 	GsStream   *stream;
-	uint64_t	marked;
+	uint64_t	last_fence;
 	uint64_t	passed_fence;
 	GsJobPinned *pinned;
 
-	/* batches, as they arrived, and their input order */
+	/* batches in order of arrival, and their input order */
 	GsJobBatch *batches;
-	uint32_t   *order;			/* numbers of batches, once arranged */
+	uint32_t   *order;			/* numbers of batches; see gs_job_order_batches() */
 	uint32_t	nbatches;
 	uint32_t	batches_allocated;
 	uint64_t	nrows;
-	uint64_t	nunits;			/* of all rows, 8 bytes each */
-	char	   *d_next;			/* room in the last slab */
+	uint64_t	nunits;			/* size of all rows, in units of 8 bytes */
+	char	   *d_next;			/* free space in the last block */
 	size_t		left;
 	size_t		next_block_bytes;
-	uint32_t	nuploads;		/* on their way */
+	uint32_t	nuploads;		/* in progress */
 	uint64_t	upload_start_us;
 	uint64_t	upload_us;
 
-	GsSortContext	sort;
-	GsParking  *parking;		/* NULL: it is all on the device */
-	bool		parked;			/* nothing of it is there any more */
-	uint64_t	rests_since;	/* 0: it does not */
+	GsSortContext sort;
+	GsParking  *parking;		/* NULL: not being parked */
+	bool		parked;			/* all data is in the file */
+	uint64_t	idle_since_us;	/* 0: not idle */
 
-	/* batches down, through the owner's ring */
+	/* output, through the buffers of the consumer */
 	uint32_t	free_buffers[GS_MAX_BUFFERS];
 	uint32_t	nfree;
 	uint64_t	fetch;			/* number of the latest FETCH */
-	uint32_t	stream_number;	/* the client's for it */
-	uint64_t	next_out;		/* batch to be sent */
-	uint64_t	nout;			/* batches to send in all */
-	char	   *d_staging;		/* a slot's worth */
-	bool		input_returned;		/* the end was reported */
+	uint32_t	stream_number;	/* its number in the messages */
+	uint64_t	next_out;		/* next batch to send */
+	uint64_t	nout;			/* number of batches */
+	char	   *d_staging;		/* as large as a buffer */
+	bool		input_returned; /* the end has been reported */
 };
 
-/* Of the owner's slots, through which batches go down. */
+/* The size of the consumer's buffers. */
 static inline uint32_t
 gs_job_buffer_bytes(const GsSortJob *job)
 {
 	return job->consumer.participant.buffer_pool.buffer_bytes;
 }
 
-/* Of rows and records; each slab is twice as large as the one before. */
+/* The first block for rows and records; each one is twice as large as the one before. */
 #define GS_FIRST_BLOCK_BYTES	((size_t) 1 << 20)
 
-/* Device memory begins at such addresses. */
+/* Allocations of device memory are aligned to this. */
 #define GS_DEVICE_ALIGN(nbytes) (((size_t) (nbytes) + 255) & ~(size_t) 255)
 
 /* The longest row that a client may send, in units of 8 bytes. */
 #define GS_MAX_ROW_UNITS(buffer_bytes) (GS_MAX_ROW_BYTES(buffer_bytes) / GS_ROW_ALIGN)
 
-/* The job goes no further; see job.h for what is left. */
+/* Reports a failure and stops; job.h says which calls are still legal. */
 extern void gs_job_fail(GsSortJob *job, GsFailure failure, const char *text);
 
-/* The same if a call of the device returned false; gives what it is given. */
+/* Fails the job if a call of the device returned false.  Returns its argument. */
 extern bool gs_job_check(GsSortJob *job, bool device_is_fine);
 
-/* Puts a mark behind what was queued. */
+/* Puts a fence behind the queued work.  False: the device failed. */
 extern bool gs_job_record_fence(GsSortJob *job, uint64_t *fence);
 
-/* Notes which tickets were reached. */
+/* Updates passed_fence. */
 extern void gs_job_check_fence(GsSortJob *job);
 
-/* Remembers that a free slot or a batch is on its way; the mark is behind it. */
+/* Adds a transfer, with a fence behind it.  False: the device failed. */
 extern bool gs_producer_add_transfer(GsProducer *producer, GsTransfer *transfer);
 
-/* Ends the transfers that are through, and the feeds that wait for theirs. */
+/* Ends transfers whose fence has passed, and producers without transfers. */
 extern void gs_job_end_transfers(GsSortJob *job);
 
-extern bool gs_job_has_to_end_producers(const GsSortJob *job);
+/* Are there producers that gs_job_end_transfers() would end? */
+extern bool gs_job_has_ended_producers(const GsSortJob *job);
 
-/* Tells the feeders that the job is over for them. */
+/* Reports a failure of the job to its producers. */
 extern void gs_job_fail_producers(GsSortJob *job, const char *text);
 
-/* The job is freed: what is left of its feeders are feeds of none. */
+/* Detaches the remaining producers, before the job is freed. */
 extern void gs_job_detach_producers(GsSortJob *job);
 
-/* Puts the batches into input order: participant by participant, first_row too. */
+/* Computes the input order of the batches, by participant and arrival, and their first rows. */
 extern void gs_job_order_batches(GsSortJob *job);
 
-/* Device memory that sorting so many rows, of so many units, will take. */
+/* Device memory to sort nrows rows of nunits units. */
 extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits);
 
-/* The first row of a batch of sorted rows; of the one past the last, nrows. */
+/* The first row of a batch of sorted rows; of the one after the last, nrows. */
 extern uint64_t gs_job_first_row(const GsSortJob *job, uint64_t batch);
 
 /*
- * Queues a batch of sorted rows for a piece of memory as large as a slot, and where it
- * begins and ends for *span, which is pinned.
+ * Queues the copy of a batch of sorted rows to memory as large as a buffer, and of
+ * its span to *span, which is pinned.
  */
 extern bool gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatchSpan *span);
 
-/* How long the rows are, once they have come. */
+/* Size of the rows of a batch that has been copied. */
 extern uint32_t gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span);
 
-/* The same of a job that is parked: queues a batch, or says how long its rows are. */
+/* The same for a parked job. */
 extern bool gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to);
 extern uint32_t gs_job_parked_bytes(const GsSortJob *job, uint64_t batch);
 
-/* The last request of a file, and the last one that is done. */
-extern uint64_t gs_job_parked_mark(const GsSortJob *job);
-extern uint64_t gs_job_parked_reached(GsSortJob *job);
+/* The number of requests of the file so far, and of completed ones. */
+extern uint64_t gs_job_parked_last_fence(const GsSortJob *job);
+extern uint64_t gs_job_parked_passed_fence(GsSortJob *job);
 
-/* The client is back: there is no point in going on. */
-extern void gs_job_stop_parking(GsSortJob *job);
+/* Cancels parking, because the client is not idle any more. */
+extern void gs_job_cancel_parking(GsSortJob *job);
 
-/* Goes on with what has been begun. */
-extern void gs_job_go_on_parking(GsSortJob *job);
+/* Proceeds with parking, if it is in progress. */
+extern void gs_job_continue_parking(GsSortJob *job);
 
-/* Frees what there is; false: the disk still uses it. */
+/* Frees the file and buffers; false: they are still in use. */
 extern bool gs_job_end_parking(GsSortJob *job);
 
-/* The transfer of a batch down is through. */
-extern void gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer);
+/* A batch has been copied to its buffer. */
+extern void gs_job_end_download(GsSortJob *job, GsTransfer *transfer);
 
-/* Queues what free slots allow, a few at a time. */
-extern void gs_job_emit(GsSortJob *job);
-extern bool gs_job_has_to_emit(const GsSortJob *job);
+/* Queues batches for free buffers, a few at a time. */
+extern void gs_job_send_output(GsSortJob *job);
+extern bool gs_job_has_output(const GsSortJob *job);
 
 #endif							/* GPUSORT_JOB_INTERNAL_H */

@@ -3,22 +3,23 @@
  * job_park.c
  *	  One sort: a sorted job that moves from the device to a file.
  *
- * A cursor may rest for hours on device memory that others wait for, and its
- * backend sleeps until its client says something.  So the service does it
- * alone: all batches of sorted rows, since a FETCH may ask for any, are gathered
- * as they are for the client, one after the other through a few buffers:
+ * A cursor may be idle for hours while others wait for its device memory, and its
+ * backend sleeps until its client sends something.  So gpusortd parks the job by
+ * itself.  All batches of sorted rows, because a FETCH may ask for any, are
+ * gathered as for the client, one after the other through a few buffers:
  *
- *	  gather and copy out, on the job's stream		as far as there are buffers
- *	  write, by the disk's thread					once that is through
- *	  the buffer is free							once that is
+ *	  gather and copy to a buffer, on the job's stream	while buffers are free
+ *	  write the buffer, by the thread of park_file.c	after the copy
+ *	  free the buffer									after the write
  *
- * When all are written the device memory goes back, and from then on tickets
- * are those of the file (gs_job_record_fence, gs_job_check_fence): batches are read into the
- * slots as they were copied there.  A batch takes as much of the file as a slot.
+ * When all batches have been written, the device memory is freed.  From then on
+ * the fences of the job are the numbers of requests of the file
+ * (gs_job_record_fence(), gs_job_check_fence()): batches are read into the shared
+ * buffers in the same form.  A batch occupies the size of a buffer in the file.
  *
- * Until then nothing is lost: a write that fails, a full disk for one, or a client
- * that comes back in the middle, ends it, and the device has everything.  A read that
- * fails later is the end of the job.
+ * Until then the device has all data.  A write that fails, or a client that
+ * requests something, only cancels parking.  A read that fails later fails the
+ * job.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,24 +32,24 @@
 #include "job/job_internal.h"
 #include "job/log.h"
 
-/* The device gathers into some while the disk writes others. */
+/* The device fills some of them while others are written. */
 #define NBUFFERS	4
 
 struct GsParking
 {
-	GsDiskFile *file;
-	bool		stops;			/* no more batches: it ends as soon as it can */
-	uint32_t   *rows_bytes;		/* of each batch that was gathered */
+	GsParkFile *file;
+	bool		canceled;		/* wait for what is in progress, then end */
+	uint32_t   *rows_bytes;		/* of each batch whose write was requested */
 
-	/* batches from the first on are: in the file, in the writer's hands, gathered */
+	/* numbers of batches whose gather, and whose write, has been queued */
 	uint64_t	ngathered;
-	uint64_t	nasked;
-	uint64_t	tickets[NBUFFERS];	/* of batch i in i % NBUFFERS */
+	uint64_t	nrequested;
+	uint64_t	fences[NBUFFERS]; /* of batch i in [i % NBUFFERS] */
 	GsBatchSpan *spans;			/* the same; pinned, as are the buffers */
 	char	   *buffers[NBUFFERS];
 };
 
-/* ------------------------------------------------------------ on the way there */
+/* ---------------------------------------------------------------- being parked */
 
 bool
 gs_job_is_being_parked(const GsSortJob *job)
@@ -59,8 +60,8 @@ gs_job_is_being_parked(const GsSortJob *job)
 bool
 gs_job_can_be_parked(const GsSortJob *job)
 {
-	return job->phase == GS_JOB_SORTED && job->rests_since != 0 && job->parking == NULL &&
-		!job->device_lost && job->nrows > 0;
+	return job->phase == GS_JOB_SORTED && job->idle_since_us != 0 && job->parking == NULL &&
+		!job->device_failed && job->nrows > 0;
 }
 
 static void
@@ -94,7 +95,7 @@ free_parking(GsSortJob *job)
 }
 
 bool
-gs_job_park(GsSortJob *job, GsParkFile *disk)
+gs_job_park(GsSortJob *job, GsParkFolder *folder)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	GsParking  *parking = calloc(1, sizeof(GsParking));
@@ -103,7 +104,7 @@ gs_job_park(GsSortJob *job, GsParkFile *disk)
 	if (parking == NULL)
 		return false;
 	job->parking = parking;
-	parking->file = gs_park_file_open(disk, job->nout * gs_job_buffer_bytes(job));
+	parking->file = gs_park_file_open(folder, job->nout * gs_job_buffer_bytes(job));
 	parking->rows_bytes = malloc(job->nout * sizeof(uint32_t));
 	complete = parking->file != NULL && parking->rows_bytes != NULL;
 	if (complete)
@@ -120,82 +121,82 @@ gs_job_park(GsSortJob *job, GsParkFile *disk)
 }
 
 void
-gs_job_stop_parking(GsSortJob *job)
+gs_job_cancel_parking(GsSortJob *job)
 {
 	if (gs_job_is_being_parked(job))
-		job->parking->stops = true;
+		job->parking->canceled = true;
 }
 
-/* Queues batches for the buffers that are free. */
+/* Queues gathers for free buffers. */
 static void
-gather(GsSortJob *job)
+queue_gathers(GsSortJob *job)
 {
 	GsParking  *parking = job->parking;
 
-	while (!parking->stops && parking->ngathered < job->nout &&
-		   parking->ngathered - gs_park_file_done(parking->file) < NBUFFERS)
+	while (!parking->canceled && parking->ngathered < job->nout &&
+		   parking->ngathered - gs_park_file_ncompleted(parking->file) < NBUFFERS)
 	{
 		uint64_t	batch = parking->ngathered;
 		int			i = (int) (batch % NBUFFERS);
 
 		if (!gs_job_queue_sorted(job, batch, parking->buffers[i], &parking->spans[i]) ||
-			!gs_job_record_fence(job, &parking->tickets[i]))
+			!gs_job_record_fence(job, &parking->fences[i]))
 			return;
 		parking->ngathered++;
 	}
 }
 
-/* Has those written that have come. */
+/* Requests writes of the batches that have been copied. */
 static void
-write_gathered(GsSortJob *job)
+queue_writes(GsSortJob *job)
 {
 	GsParking  *parking = job->parking;
 	uint32_t	buffer_bytes = gs_job_buffer_bytes(job);
 
-	while (!parking->stops && parking->nasked < parking->ngathered &&
-		   parking->tickets[parking->nasked % NBUFFERS] <= job->passed_fence)
+	while (!parking->canceled && parking->nrequested < parking->ngathered &&
+		   parking->fences[parking->nrequested % NBUFFERS] <= job->passed_fence)
 	{
-		uint64_t	batch = parking->nasked;
+		uint64_t	batch = parking->nrequested;
 		int			i = (int) (batch % NBUFFERS);
 
 		parking->rows_bytes[batch] = gs_job_rows_bytes(job, batch, &parking->spans[i]);
 		if (gs_park_file_write(parking->file, parking->buffers[i], buffer_bytes, batch * buffer_bytes))
-			parking->nasked++;
+			parking->nrequested++;
 		else
-			parking->stops = true;
+			parking->canceled = true;
 	}
 }
 
-/* All is in the file: the device is done with the job. */
+/* All batches are in the file: frees the device memory. */
 static void
-leave_device(GsSortJob *job)
+release_device(GsSortJob *job)
 {
 	free_buffers(job);
 	gs_device_pool_free_all(&job->memory);
 	job->parked = true;
-	job->marked = job->passed_fence = gs_park_file_asked(job->parking->file);
+	job->last_fence = job->passed_fence = gs_park_file_nrequested(job->parking->file);
 }
 
 void
-gs_job_go_on_parking(GsSortJob *job)
+gs_job_continue_parking(GsSortJob *job)
 {
 	GsParking  *parking = job->parking;
 
-	if (!gs_job_is_being_parked(job) || job->device_lost)
+	if (!gs_job_is_being_parked(job) || job->device_failed)
 		return;
-	if (gs_park_file_error(parking->file) != 0 && !parking->stops)
+	if (gs_park_file_error(parking->file) != 0 && !parking->canceled)
 	{
-		gs_log_limited("a sort keeps its device memory, since no temporary file can be written: %s",
+		gs_log_limited("could not write a temporary file, so a sort keeps its device memory: %s",
 					   strerror(gs_park_file_error(parking->file)));
-		parking->stops = true;
+		parking->canceled = true;
 	}
-	write_gathered(job);
-	gather(job);
-	if (gs_park_file_done(parking->file) == job->nout && !parking->stops)
-		leave_device(job);
-	else if (parking->stops && gs_park_file_done(parking->file) == parking->nasked &&
+	queue_writes(job);
+	queue_gathers(job);
+	if (gs_park_file_ncompleted(parking->file) == job->nout && !parking->canceled)
+		release_device(job);
+	else if (parking->canceled && gs_park_file_ncompleted(parking->file) == parking->nrequested &&
 			 (parking->ngathered == 0 ||
-			  parking->tickets[(parking->ngathered - 1) % NBUFFERS] <= job->passed_fence))
+			  parking->fences[(parking->ngathered - 1) % NBUFFERS] <= job->passed_fence))
 		free_parking(job);
 }
 
@@ -206,13 +207,13 @@ gs_job_end_parking(GsSortJob *job)
 
 	if (parking == NULL)
 		return true;
-	if (gs_park_file_done(parking->file) < gs_park_file_asked(parking->file))
+	if (gs_park_file_ncompleted(parking->file) < gs_park_file_nrequested(parking->file))
 		return false;
 	free_parking(job);
 	return true;
 }
 
-/* ----------------------------------------------------------------------- there */
+/* ---------------------------------------------------------------------- parked */
 
 bool
 gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to)
@@ -221,7 +222,7 @@ gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to)
 
 	if (gs_park_file_read(job->parking->file, to, buffer_bytes, batch * buffer_bytes))
 		return true;
-	gs_job_fail(job, GS_FAILED_JOB, "the service has no memory to read sorted rows");
+	gs_job_fail(job, GS_FAILED_JOB, "gpusortd is out of memory");
 	return false;
 }
 
@@ -232,22 +233,22 @@ gs_job_parked_bytes(const GsSortJob *job, uint64_t batch)
 }
 
 uint64_t
-gs_job_parked_mark(const GsSortJob *job)
+gs_job_parked_last_fence(const GsSortJob *job)
 {
-	return gs_park_file_asked(job->parking->file);
+	return gs_park_file_nrequested(job->parking->file);
 }
 
 uint64_t
-gs_job_parked_reached(GsSortJob *job)
+gs_job_parked_passed_fence(GsSortJob *job)
 {
-	/* in this order: what is done by then has left its error */
-	uint64_t	passed_fence = gs_park_file_done(job->parking->file);
+	/* in this order: a completed request has stored its error */
+	uint64_t	passed_fence = gs_park_file_ncompleted(job->parking->file);
 	int			error = gs_park_file_error(job->parking->file);
 	char		text[GS_FAILED_TEXT_BYTES];
 
 	if (error != 0 && job->phase != GS_JOB_FAILED && job->phase != GS_JOB_CLOSING)
 	{
-		snprintf(text, sizeof(text), "cannot read a temporary file of sorted rows: %s",
+		snprintf(text, sizeof(text), "could not read a temporary file of sorted rows: %s",
 				 strerror(error));
 		gs_job_fail(job, GS_FAILED_JOB, text);
 	}

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * log.c
- *	  Log lines on stderr, and the clock that the service goes by.
+ *	  Log lines of gpusortd, on stderr.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,10 +17,10 @@
 
 #define LINE_BYTES			512
 
-/* Of the lines that clients cause, so many a second are enough. */
+/* Of the lines that clients cause. */
 #define LINES_PER_SECOND	5
 
-/* One write a line: what several processes write to one pipe stays in lines. */
+/* One write() for each line, so that lines of several processes do not mix. */
 static void
 write_line(const char *format, va_list args)
 {
@@ -33,7 +33,7 @@ write_line(const char *format, va_list args)
 	nbytes = strlen(line);
 	line[nbytes++] = '\n';
 	if (write(STDERR_FILENO, line, nbytes) < 0)
-		return;					/* nobody to tell */
+		return;					/* there is no other place to report it */
 }
 
 void
@@ -60,7 +60,7 @@ gs_log_limited(const char *format,...)
 	if (now != second)
 	{
 		if (nlines > LINES_PER_SECOND)
-			gs_log("%u more lines of this kind were left out", nlines - LINES_PER_SECOND);
+			gs_log("suppressed %u more messages", nlines - LINES_PER_SECOND);
 		second = now;
 		nlines = 0;
 	}

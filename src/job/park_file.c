@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * park_file.c
- *	  Temporary files for the sorted rows of jobs that are parked.
+ *	  Temporary files for the sorted rows of parked jobs.
  *
- * One queue, one thread.  The two threads share the queue, under its lock, and
- * of each file how much is done and the first error, which are atomic: what the
- * thread has read is seen by whoever has seen that it is done.
+ * There is one queue of requests and one thread that performs them.  The two
+ * threads share the queue, which a lock protects, and the completed requests
+ * and the first error of each file, which are atomic.  A thread that sees a
+ * read as completed also sees the data.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,52 +25,52 @@
 typedef struct Request
 {
 	struct Request *next;
-	GsDiskFile *file;
+	GsParkFile *file;
 	char	   *buffer;
 	size_t		nbytes;
 	uint64_t	offset;
-	bool		writes;
+	bool		is_write;
 } Request;
 
-struct GsParkFile
+struct GsParkFolder
 {
-	char	   *folder;
+	char	   *path;
 	uint64_t	limit;
 	uint64_t	used;			/* by files, whether written yet or not */
 	bool		has_thread;
 	pthread_t	thread;
 
-	pthread_mutex_t lock;		/* of what follows */
-	pthread_cond_t wakes;
-	Request    *first;
-	Request   **end;
-	bool		ends;
+	pthread_mutex_t lock;		/* protects what follows */
+	pthread_cond_t wakeup;
+	Request	   *first;
+	Request	  **end;
+	bool		stopping;
 };
 
-struct GsDiskFile
+struct GsParkFile
 {
-	GsParkFile	   *disk;
+	GsParkFolder *folder;
 	int			fd;
 	uint64_t	nbytes;
-	uint64_t	nasked;
-	_Atomic uint64_t ndone;
+	uint64_t	nrequested;
+	_Atomic uint64_t ncompleted;
 	_Atomic int error;
 };
 
 /* -------------------------------------------------------------- the thread */
 
-/* All of it.  Returns 0 or an errno; a file that ends too early is damaged. */
+/* Performs a request.  Returns 0 or an errno; EIO if the file is too short. */
 static int
 transfer(const Request *request)
 {
-	size_t		ndone = 0;
+	size_t		ncompleted = 0;
 
-	while (ndone < request->nbytes)
+	while (ncompleted < request->nbytes)
 	{
-		char	   *at = request->buffer + ndone;
-		size_t		left = request->nbytes - ndone;
-		off_t		offset = (off_t) (request->offset + ndone);
-		ssize_t		n = request->writes ? pwrite(request->file->fd, at, left, offset) :
+		char	   *at = request->buffer + ncompleted;
+		size_t		left = request->nbytes - ncompleted;
+		off_t		offset = (off_t) (request->offset + ncompleted);
+		ssize_t		n = request->is_write ? pwrite(request->file->fd, at, left, offset) :
 			pread(request->file->fd, at, left, offset);
 
 		if (n < 0 && errno == EINTR)
@@ -78,195 +79,196 @@ transfer(const Request *request)
 			return errno;
 		if (n == 0)
 			return EIO;
-		ndone += (size_t) n;
+		ncompleted += (size_t) n;
 	}
 	return 0;
 }
 
-/* The next request; NULL: there is none, and will be none. */
+/* Waits for the next request; NULL: the thread is to end. */
 static Request *
-next_request(GsParkFile *disk)
+next_request(GsParkFolder *folder)
 {
-	Request    *request;
+	Request	   *request;
 
-	pthread_mutex_lock(&disk->lock);
-	while (disk->first == NULL && !disk->ends)
-		pthread_cond_wait(&disk->wakes, &disk->lock);
-	request = disk->first;
+	pthread_mutex_lock(&folder->lock);
+	while (folder->first == NULL && !folder->stopping)
+		pthread_cond_wait(&folder->wakeup, &folder->lock);
+	request = folder->first;
 	if (request != NULL)
 	{
-		disk->first = request->next;
-		if (disk->first == NULL)
-			disk->end = &disk->first;
+		folder->first = request->next;
+		if (folder->first == NULL)
+			folder->end = &folder->first;
 	}
-	pthread_mutex_unlock(&disk->lock);
+	pthread_mutex_unlock(&folder->lock);
 	return request;
 }
 
 static void *
-disk_main(void *arg)
+thread_main(void *arg)
 {
-	GsParkFile	   *disk = arg;
-	Request    *request;
+	GsParkFolder *folder = arg;
+	Request	   *request;
 
-	while ((request = next_request(disk)) != NULL)
+	while ((request = next_request(folder)) != NULL)
 	{
-		GsDiskFile *file = request->file;
+		GsParkFile *file = request->file;
 		int			error = atomic_load(&file->error) == 0 ? transfer(request) : 0;
 
 		if (error != 0)
 			atomic_store(&file->error, error);
 		free(request);
 
-		/* the last use of the file: its owner may close it now */
-		atomic_fetch_add(&file->ndone, 1);
+		/* last, because the file may be closed from now on */
+		atomic_fetch_add(&file->ncompleted, 1);
 	}
 	return NULL;
 }
 
 /* ---------------------------------------------------------------- the files */
 
-GsParkFile *
-gs_park_file_create(const char *folder, uint64_t limit)
+GsParkFolder *
+gs_park_folder_create(const char *path, uint64_t limit)
 {
-	GsParkFile	   *disk = calloc(1, sizeof(GsParkFile));
-	size_t		nbytes = snprintf(NULL, 0, "%s", folder) + 1;
+	GsParkFolder *folder = calloc(1, sizeof(GsParkFolder));
+	size_t		nbytes = snprintf(NULL, 0, "%s", path) + 1;
 
-	if (disk == NULL)
+	if (folder == NULL)
 		return NULL;
-	disk->folder = malloc(nbytes);
-	if (disk->folder == NULL)
+	folder->path = malloc(nbytes);
+	if (folder->path == NULL)
 	{
-		free(disk);
+		free(folder);
 		return NULL;
 	}
-	snprintf(disk->folder, nbytes, "%s", folder);
-	disk->limit = limit;
-	disk->end = &disk->first;
-	pthread_mutex_init(&disk->lock, NULL);
-	pthread_cond_init(&disk->wakes, NULL);
-	return disk;
+	snprintf(folder->path, nbytes, "%s", path);
+	folder->limit = limit;
+	folder->end = &folder->first;
+	pthread_mutex_init(&folder->lock, NULL);
+	pthread_cond_init(&folder->wakeup, NULL);
+	return folder;
 }
 
 void
-gs_park_file_destroy(GsParkFile *disk)
+gs_park_folder_destroy(GsParkFolder *folder)
 {
-	if (disk->has_thread)
+	if (folder->has_thread)
 	{
-		pthread_mutex_lock(&disk->lock);
-		disk->ends = true;
-		pthread_cond_signal(&disk->wakes);
-		pthread_mutex_unlock(&disk->lock);
-		pthread_join(disk->thread, NULL);
+		pthread_mutex_lock(&folder->lock);
+		folder->stopping = true;
+		pthread_cond_signal(&folder->wakeup);
+		pthread_mutex_unlock(&folder->lock);
+		pthread_join(folder->thread, NULL);
 	}
-	pthread_cond_destroy(&disk->wakes);
-	pthread_mutex_destroy(&disk->lock);
-	free(disk->folder);
-	free(disk);
+	pthread_cond_destroy(&folder->wakeup);
+	pthread_mutex_destroy(&folder->lock);
+	free(folder->path);
+	free(folder);
 }
 
 /*
- * A file without a name.  Where the file system has no such thing it has one for
- * a moment, by which the server would know it for a temporary file and remove it.
+ * Creates a file without a name.  If the file system does not support that, the
+ * file has a name for a moment, which the server recognizes as a temporary file
+ * and removes if we crash.
  */
 static int
-make_file(const char *folder)
+make_file(const char *path)
 {
-	int			fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	char		path[4096];
+	int			fd = open(path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char		name[4096];
 
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
 		return fd;
-	if (snprintf(path, sizeof(path), "%s/pgsql_tmp_gpusortd_XXXXXX", folder) >= (int) sizeof(path))
+	if (snprintf(name, sizeof(name), "%s/pgsql_tmp_gpusortd_XXXXXX", path) >= (int) sizeof(name))
 		return -1;
-	fd = mkostemp(path, O_CLOEXEC);
+	fd = mkostemp(name, O_CLOEXEC);
 	if (fd >= 0)
-		unlink(path);
+		unlink(name);
 	return fd;
 }
 
-GsDiskFile *
-gs_park_file_open(GsParkFile *disk, uint64_t nbytes)
+GsParkFile *
+gs_park_file_open(GsParkFolder *folder, uint64_t nbytes)
 {
-	GsDiskFile *file;
+	GsParkFile *file;
 
-	if (nbytes > disk->limit - disk->used)
+	if (nbytes > folder->limit - folder->used)
 		return NULL;
-	if (!disk->has_thread)
-		disk->has_thread = pthread_create(&disk->thread, NULL, disk_main, disk) == 0;
-	file = disk->has_thread ? calloc(1, sizeof(GsDiskFile)) : NULL;
+	if (!folder->has_thread)
+		folder->has_thread = pthread_create(&folder->thread, NULL, thread_main, folder) == 0;
+	file = folder->has_thread ? calloc(1, sizeof(GsParkFile)) : NULL;
 	if (file == NULL)
 		return NULL;
-	file->fd = make_file(disk->folder);
+	file->fd = make_file(folder->path);
 	if (file->fd < 0)
 	{
-		gs_log_limited("cannot make a temporary file in %s: %m", disk->folder);
+		gs_log_limited("could not create a temporary file in \"%s\": %m", folder->path);
 		free(file);
 		return NULL;
 	}
-	file->disk = disk;
+	file->folder = folder;
 	file->nbytes = nbytes;
-	disk->used += nbytes;
+	folder->used += nbytes;
 	return file;
 }
 
 void
-gs_park_file_close(GsDiskFile *file)
+gs_park_file_close(GsParkFile *file)
 {
 	close(file->fd);
-	file->disk->used -= file->nbytes;
+	file->folder->used -= file->nbytes;
 	free(file);
 }
 
 /* ------------------------------------------------------------- the requests */
 
 static bool
-ask(GsDiskFile *file, bool writes, void *buffer, size_t nbytes, uint64_t offset)
+add_request(GsParkFile *file, bool is_write, void *buffer, size_t nbytes, uint64_t offset)
 {
-	GsParkFile	   *disk = file->disk;
-	Request    *request = malloc(sizeof(Request));
+	GsParkFolder *folder = file->folder;
+	Request	   *request = malloc(sizeof(Request));
 
 	if (request == NULL)
 		return false;
 	*request = (Request)
 	{
-		.file = file,.buffer = buffer,.nbytes = nbytes,.offset = offset,.writes = writes
+		.file = file,.buffer = buffer,.nbytes = nbytes,.offset = offset,.is_write = is_write
 	};
-	file->nasked++;
-	pthread_mutex_lock(&disk->lock);
-	*disk->end = request;
-	disk->end = &request->next;
-	pthread_cond_signal(&disk->wakes);
-	pthread_mutex_unlock(&disk->lock);
+	file->nrequested++;
+	pthread_mutex_lock(&folder->lock);
+	*folder->end = request;
+	folder->end = &request->next;
+	pthread_cond_signal(&folder->wakeup);
+	pthread_mutex_unlock(&folder->lock);
 	return true;
 }
 
 bool
-gs_park_file_write(GsDiskFile *file, const void *from, size_t nbytes, uint64_t offset)
+gs_park_file_write(GsParkFile *file, const void *from, size_t nbytes, uint64_t offset)
 {
-	return ask(file, true, (void *) from, nbytes, offset);
+	return add_request(file, true, (void *) from, nbytes, offset);
 }
 
 bool
-gs_park_file_read(GsDiskFile *file, void *to, size_t nbytes, uint64_t offset)
+gs_park_file_read(GsParkFile *file, void *to, size_t nbytes, uint64_t offset)
 {
-	return ask(file, false, to, nbytes, offset);
+	return add_request(file, false, to, nbytes, offset);
 }
 
 uint64_t
-gs_park_file_asked(const GsDiskFile *file)
+gs_park_file_nrequested(const GsParkFile *file)
 {
-	return file->nasked;
+	return file->nrequested;
 }
 
 uint64_t
-gs_park_file_done(GsDiskFile *file)
+gs_park_file_ncompleted(GsParkFile *file)
 {
-	return atomic_load(&file->ndone);
+	return atomic_load(&file->ncompleted);
 }
 
 int
-gs_park_file_error(GsDiskFile *file)
+gs_park_file_error(GsParkFile *file)
 {
 	return atomic_load(&file->error);
 }

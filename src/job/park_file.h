@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * park_file.h
- *	  Temporary files for the sorted rows of jobs that are parked.
+ *	  Temporary files for the sorted rows of parked jobs.
  *
- * A file has no name, so it is gone when it is closed, or when the process
- * ends however it does.  Reads and writes are done by a thread, in the order in
- * which they were asked for; nothing here waits but destroy.  The thread is
- * started with the first file.
+ * A file has no name, so it disappears when it is closed or the process ends in
+ * any way.  A thread reads and writes, in the order of the requests.  Only
+ * gs_park_folder_destroy() blocks.  The first file starts the thread.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,33 +16,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
+typedef struct GsParkFolder GsParkFolder;
 typedef struct GsParkFile GsParkFile;
-typedef struct GsDiskFile GsDiskFile;
 
-/* All files together take limit bytes at most.  NULL: out of memory. */
-extern GsParkFile *gs_park_file_create(const char *folder, uint64_t limit);
+/* All files together have at most limit bytes.  NULL: out of memory. */
+extern GsParkFolder *gs_park_folder_create(const char *path, uint64_t limit);
 
-/* All files are closed. */
-extern void gs_park_file_destroy(GsParkFile *disk);
+/* All files must have been closed. */
+extern void gs_park_folder_destroy(GsParkFolder *folder);
 
-/* A file that will have so many bytes; NULL if it cannot be. */
-extern GsDiskFile *gs_park_file_open(GsParkFile *disk, uint64_t nbytes);
+/* Creates a file for nbytes; NULL if the limit or an error prevents it. */
+extern GsParkFile *gs_park_file_open(GsParkFolder *folder, uint64_t nbytes);
 
-/* All that was asked for is done. */
-extern void gs_park_file_close(GsDiskFile *file);
+/* All requests must have been completed. */
+extern void gs_park_file_close(GsParkFile *file);
 
 /*
- * Asks for a write or a read of all the bytes; the buffer is the thread's until
- * it is done.  False: out of memory.
+ * Requests a write or a read of nbytes.  The buffer must stay until the request
+ * has been completed.  False: out of memory.
  */
-extern bool gs_park_file_write(GsDiskFile *file, const void *from, size_t nbytes, uint64_t offset);
-extern bool gs_park_file_read(GsDiskFile *file, void *to, size_t nbytes, uint64_t offset);
+extern bool gs_park_file_write(GsParkFile *file, const void *from, size_t nbytes, uint64_t offset);
+extern bool gs_park_file_read(GsParkFile *file, void *to, size_t nbytes, uint64_t offset);
 
-/* How many times it was asked, and how many of these are done, well or not. */
-extern uint64_t gs_park_file_asked(const GsDiskFile *file);
-extern uint64_t gs_park_file_done(GsDiskFile *file);
+/* Number of requests so far, and of those completed, with or without success. */
+extern uint64_t gs_park_file_nrequested(const GsParkFile *file);
+extern uint64_t gs_park_file_ncompleted(GsParkFile *file);
 
-/* The errno of the first one that failed; 0: none. */
-extern int	gs_park_file_error(GsDiskFile *file);
+/* The errno of the first request that failed; 0: none. */
+extern int	gs_park_file_error(GsParkFile *file);
 
 #endif							/* GPUSORT_PARK_FILE_H */

@@ -17,7 +17,7 @@ typedef struct MessagesReached
 	unsigned	joined;
 	unsigned	producer_done;
 	unsigned	sorted;
-	unsigned	batches;		/* of sorted rows, or drained */
+	unsigned	batches;		/* of sorted rows, or returned */
 	unsigned	memory_failures;
 	unsigned	other_failures;
 	unsigned	dropped;

@@ -60,7 +60,7 @@ extern int	service_wait(Service *service);
 /* Removes the folder of one that was waited for. */
 extern void service_remove(Service *service);
 
-/* How it is now, by a client without a ring. */
+/* How it is now, by a client without a buffers. */
 extern GsWelcome service_status(const Service *service);
 
 /* Waits until no client but the one that asks has left anything behind. */
@@ -83,11 +83,11 @@ extern void sleep_ms(int ms);
 typedef struct Client
 {
 	int			socket;
-	int			memfd;			/* of the ring; -1: closed */
-	char	   *buffer_pool;			/* NULL: none */
+	int			memfd;			/* of the buffers; -1: closed */
+	char	   *buffer_pool;	/* NULL: none */
 	uint32_t	buffer_bytes;
 	uint32_t	nbuffers;
-	uint64_t	free_buffers;		/* a bit each: the client's */
+	uint64_t	free_buffers;	/* a bit each: the client's */
 } Client;
 
 /* How a HELLO may be wrong; all zero: it is not. */
@@ -96,12 +96,12 @@ typedef struct HelloOptions
 	uint32_t	magic;			/* XORed to what is right */
 	uint32_t	version;
 	char		build;			/* its last digit */
-	int64_t		buffer_pool_bytes;		/* added to what is right */
+	int64_t		buffer_pool_bytes; /* added to what is right */
 	int64_t		memfd_bytes;
 	bool		unsealed;
 	bool		no_memfd;
 	bool		two_memfds;
-	bool		no_ring;
+	bool		no_buffers;
 } HelloOptions;
 
 extern Client client_connect(const Service *service);
@@ -109,18 +109,18 @@ extern Client client_connect(const Service *service);
 /* connect() as it is: false if it is refused. */
 extern bool client_try_connect(const Service *service, Client *client);
 
-/* Makes a ring and sends HELLO; does not wait for the answer. */
+/* Makes a buffers and sends HELLO; does not wait for the answer. */
 extern void client_send_hello(Client *client, uint32_t buffer_bytes, uint32_t nbuffers,
 							  const HelloOptions *options);
 
-/* Connects, says HELLO with a good ring, and takes WELCOME. */
+/* Connects, says HELLO with a good buffers, and takes WELCOME. */
 extern Client client_open(const Service *service, uint32_t buffer_bytes, uint32_t nbuffers);
 extern void client_close(Client *client);
 
 /* Sends a message that begins with a GsMessage, which is filled in. */
 extern void client_send(Client *client, void *message, GsMessageType type, size_t nbytes);
 extern void client_send_plain(Client *client, GsMessageType type);
-extern void client_send_slot(Client *client, GsMessageType type, uint32_t buffer);
+extern void client_send_buffer(Client *client, GsMessageType type, uint32_t buffer);
 
 /* Sends whatever bytes, with whatever descriptors. False: it cannot be sent. */
 extern bool client_send_bytes(Client *client, const void *bytes, size_t nbytes,
@@ -165,7 +165,7 @@ extern uint64_t job_session_bytes;
 /* JOB_OPEN, without waiting for the answer. */
 extern void job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms);
 
-/* The same of a job that others may join, and waits for the answer: its ticket. */
+/* The same of a job that others may join, and waits for the answer: its token. */
 extern uint64_t job_share(Client *client, const Table *table, uint32_t participant);
 
 /* JOB_JOIN, without waiting for the answer. */
@@ -176,10 +176,10 @@ extern void job_send_join(Client *client, const Table *table, uint64_t token,
 extern void job_join(Client *client, const Table *table, uint64_t token, uint32_t participant);
 
 /* FEED_END, and FED: how many rows were taken. */
-extern void job_send_feed_end(Client *client, bool partial);
-extern uint64_t job_end_feed(Client *client, bool partial);
+extern void job_send_producer_end(Client *client, bool partial);
+extern uint64_t job_end_producer(Client *client, bool partial);
 
-/* Fills slots up to that row.  False: FAILED(MEMORY) came. */
+/* Fills buffers up to that row.  False: FAILED(MEMORY) came. */
 extern bool job_load(Client *client, Table *table, uint64_t end);
 
 /* SORT, and SORTED. */
@@ -194,9 +194,9 @@ extern void job_send_fetch(Client *client, uint32_t stream, uint64_t position);
 extern void job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position);
 
 /* DRAIN, and checks that what was loaded comes back as it was. */
-extern void job_drain(Client *client, Table *table);
+extern void job_return_input(Client *client, Table *table);
 
-extern void job_release_slots(Client *client);
+extern void job_release_buffers(Client *client);
 extern void job_close(Client *client);
 
 /* All of it, from JOB_OPEN to JOB_CLOSE. */

@@ -14,8 +14,8 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		4
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		4
 #define MB			(UINT64_C(1) << 20)
 
 /* Longer than it takes to be seen at rest, or to be the oldest (admission.c). */
@@ -33,7 +33,7 @@ check_ready(Client *client)
 static Client
 open_job(const Service *service, uint64_t expected_bytes, uint32_t wait_ms)
 {
-	Client		client = client_open(service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 1000, false);
 
 	job_open(&client, &table, expected_bytes, wait_ms);
@@ -52,7 +52,7 @@ test_queue(void **unused)
 	uint64_t	start = now_ms();
 
 	for (int i = 0; i < 5; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
+		clients[i] = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_open(&clients[0], &table, 80 * MB, 0);
 	check_ready(&clients[0]);
 
@@ -201,7 +201,7 @@ test_mixed_sizes(void **unused)
 			continue;
 		for (int n = 0; n < NJOBS; n++)
 		{
-			Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+			Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 			uint64_t	megabytes = sizes[(i + n) % 5];
 			Table		table = table_make((uint64_t) i, megabytes * 300, false);
 			uint64_t	start = now_ms();
@@ -237,11 +237,11 @@ test_mixed_sizes(void **unused)
 
 /* ------------------------------------------------------------------- parking */
 
-/* A sort whose client has taken nothing yet: all its slots are full. */
+/* A sort whose client has taken nothing yet: all its buffers are full. */
 static Client
 open_cursor(const Service *service, Table *table)
 {
-	Client		client = client_open(service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(service, BUFFER_BYTES, NBUFFERS);
 
 	job_open(&client, table, 0, 0);
 	check_ready(&client);

@@ -14,8 +14,8 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		4
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		4
 #define NROWS		4000
 
 /*
@@ -43,13 +43,13 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 				client->free_buffers |= UINT64_C(1) << message->buffer.buffer;
 				break;
 			case GS_MESSAGE_SORTED:
-				job_release_slots(client);
+				job_release_buffers(client);
 				client_send(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 				break;
 			case GS_MESSAGE_BATCH_READY:
 				if (message->ready.position + message->ready.nrows == table.nloaded)
 					return type;
-				client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
+				client_send_buffer(client, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
 				break;
 			default:
 				return type;
@@ -67,7 +67,7 @@ check_ended_broken(Service *service)
 
 	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %#x: see %s",
 			  (unsigned) status, service->log);
-	CHECK(service_logged(service, "the device is broken"));
+	CHECK(service_logged(service, "the device failed"));
 	CHECK(access(service->socket, F_OK) != 0);
 	service_remove(service);
 }
@@ -86,8 +86,8 @@ check_broken(const char *op, bool keys_only)
 	unit_case("%s", op);
 	snprintf(spec, sizeof(spec), "%s:1:fail", op);
 	service = service_start((const char *[]) {"--fault", spec, NULL});
-	bystander = client_open(&service, SLOT_BYTES, NSLOTS);
-	worker = client_open(&service, SLOT_BYTES, NSLOTS);
+	bystander = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	worker = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	type = run_job(&worker, &message, keys_only);
 	CHECK_MSG(type == GS_MESSAGE_FAILED, "message %d came", type);
 	CHECK_MSG(message.failed.failure == GS_FAILED_DEVICE, "failure %u: %s",
@@ -131,8 +131,8 @@ check_broken_in_close(const char *op, bool says_close)
 	unit_case("%s, %s", op, says_close ? "JOB_CLOSE" : "gone");
 	snprintf(spec, sizeof(spec), "%s:1:fail", op);
 	service = service_start((const char *[]) {"--fault", spec, NULL});
-	bystander = client_open(&service, SLOT_BYTES, NSLOTS);
-	worker = client_open(&service, SLOT_BYTES, NSLOTS);
+	bystander = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	worker = client_open(&service, BUFFER_BYTES, NBUFFERS);
 
 	/* nothing is loaded: the first mark, and the first look at it, are those of the end */
 	job_open(&worker, &table, 0, 0);
@@ -190,7 +190,7 @@ test_no_memory(void **unused)
 		unit_case("call %d", call);
 		snprintf(spec, sizeof(spec), "allocate:%d:none", call);
 		service = service_start((const char *[]) {"--fault", spec, NULL});
-		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		job_open(&client, &table, 0, 0);
 		client_expect(&client, GS_MESSAGE_JOB_READY, &message);
 		if (job_load(&client, &table, NROWS))
@@ -200,7 +200,7 @@ test_no_memory(void **unused)
 				client.free_buffers |= UINT64_C(1) << message.buffer.buffer;
 		}
 		if (type == GS_MESSAGE_FAILED)
-			job_drain(&client, &table);
+			job_return_input(&client, &table);
 		else
 			CHECK_MSG(type == GS_MESSAGE_SORTED && call > 2, "message %d came", type);
 		client_close(&client);
@@ -210,7 +210,7 @@ test_no_memory(void **unused)
 	}
 }
 
-/* No pinned memory: for a ring, the client cannot stay; for a job, it can. */
+/* No pinned memory: for a buffers, the client cannot stay; for a job, it can. */
 static void
 test_no_pinned_memory(void **unused)
 {
@@ -218,12 +218,12 @@ test_no_pinned_memory(void **unused)
 										{
 										"--fault", "pin:2:none,allocate_host:1:none", NULL
 										});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Client		other = client_connect(&service);
 	HelloOptions options = {0};
 	Table		table = table_make(1, NROWS, false);
 
-	client_send_hello(&other, SLOT_BYTES, NSLOTS, &options);
+	client_send_hello(&other, BUFFER_BYTES, NBUFFERS, &options);
 	client_expect_dropped(&other, GS_FAILED_MEMORY);
 	client_close(&other);
 	for (int i = 0; i < 3; i++)
@@ -241,7 +241,7 @@ static void
 test_killed_service(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--fault", "gather:1:kill", NULL});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	GsAnyMessage message;
 	int			status;
 
@@ -250,7 +250,7 @@ test_killed_service(void **unused)
 	status = service_wait(&service);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	service_start_again(&service, NULL);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	CHECK(run_job(&client, &message, false) == GS_MESSAGE_BATCH_READY);
 	client_close(&client);
 	service_stop(&service);
@@ -264,7 +264,7 @@ test_slow_device(void **unused)
 										{
 										"--fault", "copy_in:1:delay=600", NULL
 										});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 100, false);
 	GsAnyMessage message;
 	uint64_t	cpu_us = service_cpu_us(&service);
@@ -313,11 +313,11 @@ test_blocked_device(void **unused)
 								{
 								"--idle-seconds", "0", "--fault", specs[i], NULL
 								});
-		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		other = client_connect(&service);
 		start = now_ms();
 		if (i == 0)
-			client_send_hello(&other, SLOT_BYTES, NSLOTS, &options);
+			client_send_hello(&other, BUFFER_BYTES, NBUFFERS, &options);
 		else if (i == 1)
 			client_close(&client);
 		else
@@ -355,7 +355,7 @@ test_blocked_device(void **unused)
 	}
 }
 
-/* JOB_OPEN behind JOB_CLOSE waits until the device has let go of the ring. */
+/* JOB_OPEN behind JOB_CLOSE waits until the device has let go of the buffers. */
 static void
 test_close_waits(void **unused)
 {
@@ -363,7 +363,7 @@ test_close_waits(void **unused)
 										{
 										"--fault", "copy_in:1:delay=300", NULL
 										});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 100, false);
 	GsAnyMessage message;
 	uint64_t	start;
@@ -394,7 +394,7 @@ test_end_of_slow_device(void **unused)
 	for (int i = 0; i < 2; i++)
 	{
 		Service		service = service_start((const char *[]) {"--fault", specs[i], NULL});
-		Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		Table		table = table_make(1, 100, false);
 		GsAnyMessage message;
 		int			status;
@@ -448,7 +448,7 @@ live_until(const Service *service, Death death)
 
 	if (death == DIES_CONNECTED)
 		return;
-	client_send_hello(&client, SLOT_BYTES, NSLOTS, &options);
+	client_send_hello(&client, BUFFER_BYTES, NBUFFERS, &options);
 	if (death == DIES_HELLO_SENT)
 		return;
 	client_expect(&client, GS_MESSAGE_WELCOME, &message);
@@ -465,7 +465,7 @@ live_until(const Service *service, Death death)
 		CHECK(!job_load(&client, &table, table.nrows));
 		if (death == DIES_DRAINABLE)
 			return;
-		job_release_slots(&client);
+		job_release_buffers(&client);
 		client_send_plain(&client, GS_MESSAGE_RETURN_INPUT);
 		return;
 	}
@@ -487,7 +487,7 @@ live_until(const Service *service, Death death)
 	job_sort(&client, &table, GS_ALGORITHM_AUTO);
 	if (death == DIES_SORTED)
 		return;
-	job_release_slots(&client);
+	job_release_buffers(&client);
 	client_send(&client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 	if (death == DIES_FETCHED)
 		client_expect(&client, GS_MESSAGE_BATCH_READY, &message);
@@ -533,7 +533,7 @@ test_dead_clients(void **unused)
 		for (Death death = DIES_CONNECTED; death < DEATHS; death++)
 			if (death != DIES_WAITING)
 				check_death(&service, death);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_run(&client, 1, 1000, false);
 	client_close(&client);
 	service_check_idle(&service);
@@ -545,8 +545,8 @@ static void
 test_dead_waiting_client(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--memory-limit", "10", NULL});
-	Client		first = client_open(&service, SLOT_BYTES, NSLOTS);
-	Client		last = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		first = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Client		last = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, NROWS, false);
 	GsAnyMessage message;
 	pid_t		child;
@@ -584,10 +584,10 @@ test_memory_of_dead_client(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--memory-limit", "10", NULL});
 
-	for (uint64_t nbatches = 1; nbatches < NSLOTS; nbatches++)
+	for (uint64_t nbatches = 1; nbatches < NBUFFERS; nbatches++)
 	{
-		Client		dead = client_open(&service, SLOT_BYTES, NSLOTS);
-		Client		waiter = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		dead = client_open(&service, BUFFER_BYTES, NBUFFERS);
+		Client		waiter = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		Table		table = table_make(1, NROWS, false);
 		GsAnyMessage message;
 		int			status;
@@ -615,7 +615,7 @@ test_memory_of_dead_client(void **unused)
 	service_stop(&service);
 }
 
-/* The same while the device is at work with the client's ring. */
+/* The same while the device is at work with the client's buffers. */
 static void
 test_dead_clients_of_slow_device(void **unused)
 {
@@ -641,7 +641,7 @@ test_dead_clients_of_slow_device(void **unused)
 		Client		client;
 
 		check_death(&service, cases[i].death);
-		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		job_run(&client, 1, 1000, false);
 		client_close(&client);
 		service_check_idle(&service);

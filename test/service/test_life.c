@@ -20,8 +20,8 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		3
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		3
 
 /* ------------------------------------------------------------------ options */
 
@@ -45,15 +45,15 @@ test_options(void **unused)
 	RUN(0, "Exit codes: 0", "--help");
 	RUN(0, " MB, of which ", "--check", "--device", "host");
 	RUN(2, "--socket is missing", "--device", "host");
-	RUN(2, "--device is", "--socket", "x", "--device", "abacus");
+	RUN(2, "--device must be", "--socket", "x", "--device", "abacus");
 	RUN(2, "unknown", "--sockets");
 	RUN(2, "unknown", "--socket");
 	RUN(2, "too many", "--socket", "x", "y");
-	RUN(2, "--memory-limit takes", "--socket", "x", "--memory-limit", "-1");
-	RUN(2, "--memory-limit takes", "--socket", "x", "--memory-limit", "1k");
-	RUN(2, "--park-limit takes", "--socket", "x", "--park-limit", "-1");
-	RUN(2, "--idle-seconds takes", "--socket", "x", "--idle-seconds", "");
-	RUN(2, "--ready-fd takes", "--socket", "x", "--ready-fd", "99999999999");
+	RUN(2, "--memory-limit requires", "--socket", "x", "--memory-limit", "-1");
+	RUN(2, "--memory-limit requires", "--socket", "x", "--memory-limit", "1k");
+	RUN(2, "--park-limit requires", "--socket", "x", "--park-limit", "-1");
+	RUN(2, "--idle-seconds requires", "--socket", "x", "--idle-seconds", "");
+	RUN(2, "--ready-fd requires", "--socket", "x", "--ready-fd", "99999999999");
 }
 
 static void
@@ -97,9 +97,9 @@ test_socket_paths(void **unused)
 	memset(path, 'a', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	memcpy(path, "/tmp/", 5);
-	RUN(4, "name", "--device", "host", "--socket", path);
-	RUN(4, "name", "--device", "host", "--socket", "");
-	RUN(4, "cannot open", "--device", "host", "--socket", "/tmp/no such folder/socket");
+	RUN(4, "path", "--device", "host", "--socket", path);
+	RUN(4, "path", "--device", "host", "--socket", "");
+	RUN(4, "could not open", "--device", "host", "--socket", "/tmp/no such folder/socket");
 }
 
 /* What is there and no socket is not replaced. */
@@ -111,7 +111,7 @@ test_other_file(void **unused)
 
 	CHECK(fd >= 0 && write(fd, "text", 4) == 4);
 	close(fd);
-	RUN(4, "cannot make the socket", "--device", "host", "--socket", path);
+	RUN(4, "could not create the socket", "--device", "host", "--socket", path);
 	CHECK(access(path, F_OK) == 0);
 	unlink(path);
 }
@@ -134,13 +134,13 @@ static void
 test_second_instance(void **unused)
 {
 	Service		service = service_start(NULL);
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 
 	CHECK(service_exit_code(&service, NULL) == 4);
 	CHECK(service_exit_code(&service, NULL) == 4);
 	job_run(&client, 1, 1000, false);
 	client_close(&client);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	client_close(&client);
 	service_check_idle(&service);
 	service_stop(&service);
@@ -158,7 +158,7 @@ test_stale_socket(void **unused)
 	CHECK(access(service.socket, F_OK) == 0);
 	CHECK(!client_try_connect(&service, &client));
 	service_start_again(&service, NULL);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_run(&client, 1, 1000, false);
 	client_close(&client);
 	service_stop(&service);
@@ -231,7 +231,7 @@ check_signal(int signal_number)
 	/* connected, welcome, loading, sorted, waiting */
 	clients[0] = client_connect(&service);
 	for (int i = 1; i < 5; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
+		clients[i] = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	for (int i = 2; i < 4; i++)
 	{
 		table = table_make(1, 5000, false);
@@ -281,7 +281,7 @@ test_many_clients(void **unused)
 	Service		service = service_start(NULL);
 
 	for (int i = 0; i < NCLIENTS; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, 2);
+		clients[i] = client_open(&service, BUFFER_BYTES, 2);
 	for (int i = 0; i < NCLIENTS; i++)
 		job_run(&clients[i], (uint64_t) i, 100, i % 2 == 0);
 	for (int i = 0; i < NCLIENTS; i++)
@@ -300,7 +300,7 @@ test_no_descriptors(void **unused)
 		LIMIT = 25
 	};
 	Client		clients[NCLIENTS];
-	HelloOptions options = {.no_ring = true};
+	HelloOptions options = {.no_buffers = true};
 	Service		service;
 	GsAnyMessage message;
 	uint64_t	cpu_us;
@@ -318,7 +318,7 @@ test_no_descriptors(void **unused)
 	while (nserved < NCLIENTS && client_receive(&clients[nserved], &message, 500) > 0)
 		nserved++;
 	CHECK_MSG(nserved > 10 && nserved < LIMIT, "%d clients were served", nserved);
-	CHECK(service_logged(&service, "cannot accept clients"));
+	CHECK(service_logged(&service, "could not accept clients"));
 
 	/* it does not burn time over those that wait */
 	cpu_us = service_cpu_us(&service);
@@ -340,9 +340,9 @@ test_no_descriptors(void **unused)
 	service_stop(&service);
 }
 
-/* A ring whose descriptor finds no place any more. */
+/* A buffers whose descriptor finds no place any more. */
 static void
-test_no_descriptor_for_ring(void **unused)
+test_no_descriptor_for_buffers(void **unused)
 {
 	enum
 	{
@@ -364,7 +364,7 @@ test_no_descriptor_for_ring(void **unused)
 	do
 	{
 		clients[nclients] = client_connect(&service);
-		client_send_hello(&clients[nclients], SLOT_BYTES, 1, &options);
+		client_send_hello(&clients[nclients], BUFFER_BYTES, 1, &options);
 		type = client_receive(&clients[nclients++], &message, PATIENCE_MS);
 	} while (type == GS_MESSAGE_WELCOME && nclients < NCLIENTS);
 	CHECK_MSG(type == GS_MESSAGE_FAILED, "message %d came to client %d", type, nclients);
@@ -420,12 +420,12 @@ test_idle_clients(void **unused)
 			  (int) limit.rlim_max);
 
 	service = service_start((const char *[]) {"--fault", "copy_in:1000000:fail", NULL});
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	cost_of_jobs(&service, &client);
 	alone = cost_of_jobs(&service, &client);
 	for (int i = 0; i < NIDLE; i++)
 	{
-		idle[i] = client_open(&service, SLOT_BYTES, 1);
+		idle[i] = client_open(&service, BUFFER_BYTES, 1);
 		close(idle[i].memfd);
 		idle[i].memfd = -1;
 	}
@@ -450,7 +450,7 @@ test_idle(void **unused)
 	uint64_t	cpu_us;
 
 	for (int i = 0; i < 4; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
+		clients[i] = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_open(&clients[1], &table, 0, 0);
 	client_expect(&clients[1], GS_MESSAGE_JOB_READY, &message);
 	job_load(&clients[1], &table, 5000);
@@ -489,7 +489,7 @@ main(void)
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_many_clients),
 		cmocka_unit_test(test_no_descriptors),
-		cmocka_unit_test(test_no_descriptor_for_ring),
+		cmocka_unit_test(test_no_descriptor_for_buffers),
 		cmocka_unit_test(test_idle_clients),
 		cmocka_unit_test(test_idle),
 	};

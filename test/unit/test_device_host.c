@@ -177,7 +177,7 @@ test_temporary_storage(void **unused)
 typedef struct Fixture
 {
 	uint64_t   *rows;
-	uint64_t   *records;		/* slot i's is at 2 * (3 - i) */
+	uint64_t   *records;		/* buffer i's is at 2 * (3 - i) */
 	uint64_t	locations[4];
 	GsDeviceBatch batch;
 	GsKeyLayout layout;

@@ -154,7 +154,7 @@ test_sizes(void **unused)
 }
 
 static void
-test_idle_slabs(void **unused)
+test_idle_blocks(void **unused)
 {
 	GsDevice   *device = open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 50 * MB);
@@ -218,9 +218,9 @@ test_release_many(void **unused)
 	end(device, pool, 100 * MB);
 }
 
-/* Idle slabs are in nobody's way: neither under the limit nor on the device. */
+/* Idle blocks are in nobody's way: neither under the limit nor on the device. */
 static void
-test_idle_slabs_make_room(void **unused)
+test_idle_blocks_make_space(void **unused)
 {
 	GsDevice   *device = open_device(40 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 30 * MB);
@@ -253,7 +253,7 @@ test_idle_slabs_make_room(void **unused)
 	end(device, pool, 20 * MB);
 }
 
-/* Any calls in any order: the sums stay right, and no two slabs overlap. */
+/* Any calls in any order: the sums stay right, and no two blocks overlap. */
 static void
 test_random(void **unused)
 {
@@ -335,11 +335,11 @@ main(void)
 		cmocka_unit_test(test_admission),
 		cmocka_unit_test(test_promises_are_kept),
 		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_idle_slabs),
+		cmocka_unit_test(test_idle_blocks),
 		cmocka_unit_test(test_release_many),
-		cmocka_unit_test(test_idle_slabs_make_room),
+		cmocka_unit_test(test_idle_blocks_make_space),
 		cmocka_unit_test(test_random)
 	};
 
-	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("block", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_job.c
- *	  A job on the host device: order, streams, drain, memory, and what a
+ *	  A job on the host device: order, streams, return_input, memory, and what a
  *	  hostile client can do.
  *
  * Most tests make random tables (unit_table.h) and compare with a stable
@@ -72,7 +72,7 @@ test_keys_only(void **unused)
 	driver_check_tables(50000, 10, &options, client_check_table);
 }
 
-/* Tails, and rows of up to half a slot. */
+/* Tails, and rows of up to half a buffer. */
 static void
 test_strings(void **unused)
 {
@@ -219,11 +219,11 @@ test_many_jobs(void **unused)
 	unit_case("%s", "");
 }
 
-/* -------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------- return_input */
 
 /* Before all rows are sent, with batches on their way. */
 static void
-test_drain_of_load(void **unused)
+test_return_input(void **unused)
 {
 	TableOptions options = table_defaults;
 
@@ -241,7 +241,7 @@ test_drain_of_load(void **unused)
 		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES,
 						  2 + (uint32_t) dice_below(&dice, 5)));
 		CHECK(client_load(&client, &dice));
-		client_check_drain(&client);
+		client_check_return(&client);
 		client_close(&client);
 		service_stop(&service);
 		table_free(table);
@@ -260,7 +260,7 @@ typedef enum Outcome
 
 /* Whatever becomes of it, all rows are there. */
 static Outcome
-sort_or_drain(Service *service, const TestTable *table, Dice *dice)
+sort_or_return(Service *service, const TestTable *table, Dice *dice)
 {
 	Client		client;
 	Outcome		outcome = OUTCOME_SORTED;
@@ -282,7 +282,7 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 	else
 	{
 		CHECK_MSG(client.failure == GS_FAILED_MEMORY, "it failed: %s", client.text);
-		client_check_drain(&client);
+		client_check_return(&client);
 	}
 	client_close(&client);
 	return outcome;
@@ -306,7 +306,7 @@ test_too_many_rows(void **unused)
 	CHECK(client_load(&client, NULL));
 	gs_producer_batch_filled(gs_job_consumer(client.job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
 	CHECK(client.failed && client.failure == GS_FAILED_MEMORY);
-	client_check_drain(&client);
+	client_check_return(&client);
 	client_close(&client);
 	service_stop(&service);
 	table_free(table);
@@ -332,7 +332,7 @@ test_memory_limits(void **unused)
 		options.kind = seed % 2 == 0 && !options.keys_only ? TEST_BYTEA : -1;
 		table = table_of_seed(seed, &options, &dice);
 		service_start(&service, ((uint64_t) 64 << 10) + dice_below(&dice, 5 << 20), NULL);
-		outcomes[sort_or_drain(&service, table, &dice)]++;
+		outcomes[sort_or_return(&service, table, &dice)]++;
 		service_stop(&service);
 		table_free(table);
 	}
@@ -346,7 +346,7 @@ test_memory_limits(void **unused)
 
 /*
  * Few ties: then whether the memory will do is known while rows come, to a
- * slab.
+ * block.
  */
 static void
 test_refused_early(void **unused)
@@ -367,7 +367,7 @@ test_refused_early(void **unused)
 		for (size_t row = 0; row < nrows; row++)
 			table_set_number(table, row, 0, (int64_t) dice_word(&dice));
 		service_start(&service, ((uint64_t) 1 << 20) + dice_below(&dice, 3 << 20), NULL);
-		outcomes[sort_or_drain(&service, table, &dice)]++;
+		outcomes[sort_or_return(&service, table, &dice)]++;
 		service_stop(&service);
 		table_free(table);
 	}
@@ -390,7 +390,7 @@ run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *
 		snprintf(fault, sizeof(fault), "%s:%d:none", op, call);
 		unit_case("%s", fault);
 		service_start(&service, (uint64_t) 1 << 30, fault);
-		outcomes[sort_or_drain(&service, table, dice)]++;
+		outcomes[sort_or_return(&service, table, dice)]++;
 		service_stop(&service);
 	}
 	unit_case("%s", "");
@@ -442,17 +442,17 @@ test_after_full(void **unused)
 	CHECK(!client_load(&client, NULL) && client.failure == GS_FAILED_MEMORY);
 	while (gs_job_busy(client.job))
 		client_poll(&client);
-	while (client.buffers[buffer] != SLOT_MINE)
+	while (client.buffers[buffer] != BUFFER_MINE)
 		buffer++;
-	client.buffers[buffer] = SLOT_FILLED;
+	client.buffers[buffer] = BUFFER_FILLED;
 	gs_producer_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);
-	CHECK(client.buffers[buffer] == SLOT_FILLED && !client.sorted);
+	CHECK(client.buffers[buffer] == BUFFER_FILLED && !client.sorted);
 
 	/* what it took can be sorted */
-	client.buffers[buffer] = SLOT_MINE;
+	client.buffers[buffer] = BUFFER_MINE;
 	client.failed = false;
 	client.npushed = client.nuploaded;
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, true, &client.layout);
@@ -536,7 +536,7 @@ test_close_of_load(void **unused)
 	CHECK(gs_job_busy(client.job));
 	CHECK(client.npushed > client.filled[0].nrows);
 
-	/* the device reads the ring yet */
+	/* the device reads the buffers yet */
 	CHECK(!gs_job_close(client.job));
 	client_close(&client);
 	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
@@ -592,7 +592,7 @@ test_device_breaks(void **unused)
 			if (client.failed)
 			{
 				CHECK_MSG(client.failure == GS_FAILED_DEVICE, "it failed: %s", client.text);
-				CHECK(strstr(client.text, "broken as told") != NULL);
+				CHECK(strstr(client.text, "injected failure") != NULL);
 				CHECK(!gs_job_busy(client.job));
 				gs_job_poll(client.job);
 				nfailed[i]++;
@@ -1016,7 +1016,7 @@ test_layout_of_other_rows(void **unused)
 	unit_case("%s", "");
 }
 
-/* A row has to leave room for another in its slot. */
+/* A row has to leave room for another in its buffer. */
 static void
 test_row_too_long(void **unused)
 {
@@ -1096,7 +1096,7 @@ main(void)
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_many_jobs),
-		cmocka_unit_test(test_drain_of_load),
+		cmocka_unit_test(test_return_input),
 		cmocka_unit_test(test_too_many_rows),
 		cmocka_unit_test(test_memory_limits),
 		cmocka_unit_test(test_refused_early),

@@ -4,7 +4,7 @@
  *	  A client of a job (src/job/job.h) over a random table, and the
  *	  connection between them.
  *
- * It keeps a client's side of protocol.h and watches the job's: a slot is
+ * It keeps a client's side of protocol.h and watches the job's: a buffer is
  * touched only while it is the client's, and is filled with rubbish when it
  * changes hands; the job may wait for nothing while it says that it is not busy.
  *
@@ -32,12 +32,12 @@ extern void service_stop(Service *service);
 
 typedef enum SlotState
 {
-	SLOT_MINE,
-	SLOT_FILLED,				/* given away with a batch */
-	SLOT_RELEASED				/* given away to be filled */
+	BUFFER_MINE,
+	BUFFER_FILLED,				/* given away with a batch */
+	BUFFER_RELEASED				/* given away to be filled */
 } SlotState;
 
-/* What a slot was filled with. */
+/* What a buffer was filled with. */
 typedef struct FilledBatch
 {
 	size_t		first_row;
@@ -50,9 +50,9 @@ typedef struct Client Client;
 struct Client
 {
 	const TestTable *table;
-	Service    *service;
+	Service	   *service;
 	GsSortJob  *job;
-	GsBufferPool		buffer_pool;
+	GsBufferPool buffer_pool;
 	GsKeyLayout layout;
 	SlotState	buffers[GS_MAX_BUFFERS];
 	FilledBatch filled[GS_MAX_BUFFERS];
@@ -92,20 +92,20 @@ extern bool client_load(Client *client, Dice *dice);
 /* False if it failed. */
 extern bool client_sort(Client *client, GsAlgorithm algorithm);
 
-/* Starts a stream; all slots are the job's then. */
+/* Starts a stream; all buffers are the job's then. */
 extern void client_fetch(Client *client, uint64_t position);
 
-/* The next batch, when it has come; its slot is the client's. */
+/* The next batch, when it has come; its buffer is the client's. */
 extern GsBatchReady client_take_batch(Client *client);
 
-/* Gives a slot to the job. */
+/* Gives a buffer to the job. */
 extern void client_release(Client *client, uint32_t buffer);
 
 /* Takes and checks so many batches, or up to the last row. */
 extern void client_check_batches(Client *client, uint64_t position, int nbatches);
 
-/* Drains and checks: all rows that were sent are there, in the ring or on the way back. */
-extern void client_check_drain(Client *client);
+/* Drains and checks: all rows that were sent are there, in the buffers or on the way back. */
+extern void client_check_return(Client *client);
 
 /* Everything: open, load, sort, streams from anywhere, close. */
 extern void client_check_table(const TestTable *table, Dice *dice);
