@@ -22,7 +22,7 @@
  *-------------------------------------------------------------------------
  */
 #include "bench_common.cuh"
-#include "../../cuda/device_sort.h"
+#include "../../cuda/general/device_sort_general.h"
 
 #define BANDWIDTH_TB  4.27
 #define MOST_TRANSFER (UINT64_C(1) << 28)
@@ -120,11 +120,11 @@ run_ours(const Job *job, uint64_t n)
 			sort.d_keys[i] = (uint64_t *) d_keys[i];
 			sort.d_values[i] = d_values[i];
 		}
-		status = gs_device_merge_sort(&sort, d_temp, temp_bytes, NULL);
+		status = gs_device_merge_general_sort(&sort, d_temp, temp_bytes, NULL);
 	}
 	else
 	{
-		GsRadixSort sort = {};
+		GsRadixSortGeneral sort = {};
 
 		sort.nitems = n;
 		sort.key_bytes = job->key_bytes;
@@ -143,7 +143,7 @@ run_ours(const Job *job, uint64_t n)
 			sort.d_values[i] = sort.value_bytes ? d_values[i] : NULL;
 		}
 		sort.d_selector = d_selector;
-		status = gs_device_radix_sort(&sort, d_temp, temp_bytes, NULL);
+		status = gs_device_radix_general_sort(&sort, d_temp, temp_bytes, NULL);
 	}
 	if (status != GS_DEVICE_OK)
 	{

@@ -51,9 +51,9 @@ sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const Gs
 	CHECK(cudaMemcpy(sort.d_keys[0], keys->data(), n * 8, cudaMemcpyHostToDevice));
 	if (values != NULL)
 		CHECK(cudaMemcpy(sort.d_values[0], values->data(), n * sizeof(Value), cudaMemcpyHostToDevice));
-	temp_bytes = gs_device_merge_temp_bytes(&sort);
+	temp_bytes = gs_device_merge_general_temp_bytes(&sort);
 	temp = guarded_alloc(temp_bytes);
-	status = gs_device_merge_sort(&sort, guarded_data(&temp), temp_bytes, NULL);
+	status = gs_device_merge_general_sort(&sort, guarded_data(&temp), temp_bytes, NULL);
 	if (status == GS_DEVICE_OK && cudaDeviceSynchronize() != cudaSuccess)
 		status = GS_DEVICE_CUDA_ERROR;
 	if (status != GS_DEVICE_OK)
