@@ -219,7 +219,7 @@ sub engine_of
 	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
 }
 
-is(service_status($node, 'state, detail'), 'not started|it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor',
+is(service_status($node, 'state, detail'), 'not started|it starts when a sort needs a device, if max_worker_processes permits its supervisor',
 	'not yet started');
 is($node->safe_psql('postgres', "SET gpusort.engine = cpu; $digest"), $right, 'a sort of the CPU');
 is(service_status($node, 'state'), 'not started', 'does not start it');

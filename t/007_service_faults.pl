@@ -269,7 +269,7 @@ foreach my $work_mem ('256MB', '64kB')
 	}
 }
 restart_service($node, 'gpusort.service_fault' => 'allocate:1:none');
-is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows outgrew the device's memory",
+is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows exceed the device memory",
 	'without memory the CPU engine sorts');
 
 restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');

@@ -484,17 +484,13 @@ gs_connection_open(GsService *service, int socket)
 GsConnection *
 gs_connection_first_active(const GsService *service)
 {
-	GsListNode *node = service->active.next;
-
-	return node == &service->active ? NULL : GS_LIST_OWNER(GsConnection, active, node);
+	return GS_LIST_NEXT(GsConnection, active, &service->active, &service->active);
 }
 
 GsConnection *
 gs_connection_next_active(const GsConnection *connection)
 {
-	GsListNode *node = connection->active.next;
-
-	return node == &connection->service->active ? NULL : GS_LIST_OWNER(GsConnection, active, node);
+	return GS_LIST_NEXT(GsConnection, active, &connection->service->active, &connection->active);
 }
 
 void
@@ -540,18 +536,13 @@ gs_connection_arrival(const GsConnection *connection)
 GsConnection *
 gs_connection_first_waiting(const GsService *service)
 {
-	GsListNode *node = service->waiting.next;
-
-	return node == &service->waiting ? NULL : GS_LIST_OWNER(GsConnection, waiting, node);
+	return GS_LIST_NEXT(GsConnection, waiting, &service->waiting, &service->waiting);
 }
 
 GsConnection *
 gs_connection_next_waiting(const GsConnection *connection)
 {
-	GsListNode *node = connection->waiting.next;
-
-	return node == &connection->service->waiting ? NULL :
-		GS_LIST_OWNER(GsConnection, waiting, node);
+	return GS_LIST_NEXT(GsConnection, waiting, &connection->service->waiting, &connection->waiting);
 }
 
 uint64_t

@@ -84,7 +84,7 @@ extern void gs_connection_fail(GsConnection *connection, GsFailure failure, cons
 /* The same for a violation of the protocol, which is also logged. */
 extern void gs_connection_reject(GsConnection *connection, const char *text);
 
-/* Reports that there is no job, or none any more; the connection goes on. */
+/* Reports that there is no job; the connection stays open. */
 extern void gs_connection_refuse_job(GsConnection *connection, GsFailure failure, const char *text);
 
 /* The client has a job: it owns all buffers and may fill them. */

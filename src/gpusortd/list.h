@@ -24,6 +24,10 @@ typedef struct GsListNode
 #define GS_LIST_OWNER(type, member, node) \
 	((type *) ((char *) (node) - offsetof(type, member)))
 
+/* The struct after a node, or, given the list itself, the first one; NULL: none. */
+#define GS_LIST_NEXT(type, member, list, node) \
+	((node)->next == (list) ? NULL : GS_LIST_OWNER(type, member, (node)->next))
+
 static inline void
 gs_list_init(GsListNode *list)
 {

@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * messages.c
- *	  Clients that say what the dice say, to connections in this process.
+ *	  Random messages of several clients, to connections in this process.
  *
- * A client keeps a rough idea of where it stands, so that most of what it does
- * is what a client should do next and jobs come to their end.  The rest is not:
- * messages out of order, wrong fields, wrong lengths, bytes of no meaning,
- * descriptors, and buffers whose contents change at any time.
+ * A client keeps track of its state approximately, so that most of its
+ * messages are legal and jobs complete.  The others are not: messages out of
+ * order, wrong fields, wrong lengths, random bytes, descriptors, and buffers
+ * whose contents change at any time.
  *
- * What comes back is checked as far as it holds whatever the client does:
- * messages are whole, and buffers come back only if they were given away.
+ * The answers are checked as far as possible for any behavior of clients:
+ * messages are complete, and only buffers that were given to gpusortd are
+ * returned.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,12 +61,11 @@ typedef struct RandomClient
 	char	   *buffer_pool;
 	int			memfd;
 	uint32_t	nbuffers;
-	unsigned	given[GS_MAX_BUFFERS]; /* how often each buffer was given away and
-										 * did not come back */
+	unsigned	given[GS_MAX_BUFFERS]; /* how often each buffer was given to gpusortd and not returned */
 	GsKeyLayout layout;
 	uint64_t	nrows;			/* sent, those of producers too */
-	uint64_t	token;			/* of its job, if others may join; else 0 */
-	uint64_t	joined;			/* token of the job that it feeds; else 0 */
+	uint64_t	token;			/* of its job if shared; otherwise 0 */
+	uint64_t	joined;			/* of the job that it joined; otherwise 0 */
 } RandomClient;
 
 typedef struct World
@@ -108,7 +108,7 @@ client_leave(RandomClient *client)
 	client->joined = 0;
 }
 
-/* Sends with as many descriptors as are said.  What cannot be sent is lost. */
+/* Sends bytes with ndescriptors descriptors.  Ignores errors. */
 static void
 client_send(RandomClient *client, void *bytes, size_t nbytes, int descriptor, int ndescriptors)
 {
@@ -157,7 +157,7 @@ take_buffer(RandomClient *client, uint32_t buffer)
 	client->given[buffer]--;
 }
 
-/* Whose job it feeds; NULL if that is over. */
+/* The consumer of the job that it joined; NULL if that has ended. */
 static RandomClient *
 consumer_of(World *world, const RandomClient *client)
 {
@@ -176,7 +176,7 @@ has_producers(const World *world, const RandomClient *client)
 	return false;
 }
 
-/* Its rows are the consumer's now. */
+/* Its rows belong to the consumer from now on. */
 static void
 end_as_producer(World *world, RandomClient *client)
 {
@@ -188,7 +188,7 @@ end_as_producer(World *world, RandomClient *client)
 	client->stage = STAGE_IDLE;
 }
 
-/* Reads all that has come, and believes it. */
+/* Reads all messages and updates the state of the client. */
 static void
 client_read(World *world, RandomClient *client)
 {
@@ -200,7 +200,7 @@ client_read(World *world, RandomClient *client)
 		return;
 	while ((nbytes = recv(client->socket, &message, sizeof(message), MSG_DONTWAIT)) > 0)
 	{
-		/* a message of the job before, which was closed when it was sent? */
+		/* a message of the previous job, sent before it was closed? */
 		bool		closed = client->stage == STAGE_IDLE ||
 			client->stage == STAGE_OPENING || client->stage == STAGE_JOINING;
 
@@ -380,7 +380,7 @@ say_open(World *world, RandomClient *client, bool sane)
 	send_message(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 }
 
-/* Joins the job of whoever has one that can be joined; false if nobody has. */
+/* Joins a job that can be joined; false if there is none. */
 static bool
 say_join(World *world, RandomClient *client, bool sane)
 {
@@ -432,7 +432,7 @@ send_producer_end(World *world, RandomClient *client, bool sane)
 	send_message(client, &end, GS_MESSAGE_PRODUCER_END, sizeof(end));
 }
 
-/* Rows of 16 to 64 bytes; what they hold is left to chance. */
+/* Rows of 16 to 64 random bytes. */
 static void
 fill_buffer(World *world, RandomClient *client, uint32_t buffer, GsBatchFilled *filled)
 {
@@ -471,7 +471,7 @@ fill_buffer(World *world, RandomClient *client, uint32_t buffer, GsBatchFilled *
 	filled->rows_bytes = (uint32_t) (batch.rows_end - batch.base);
 }
 
-/* What may come out in the end. */
+/* How a job may end. */
 static void
 add_rows(World *world, RandomClient *client, uint64_t nrows)
 {
@@ -529,7 +529,7 @@ say_sort(World *world, RandomClient *client, bool sane)
 	{
 		unsigned char *bytes = (unsigned char *) &request.layout;
 
-		/* the head and the first column and field matter most */
+		/* the header and the first column and field matter most */
 		for (uint64_t n = 1 + dice_below(dice, 8); n > 0; n--)
 			bytes[dice_below(dice, dice_one_in(dice, 2) ? 64 : sizeof(request.layout))] ^=
 				(unsigned char) dice_below(dice, 256);
@@ -581,7 +581,7 @@ say_plain(RandomClient *client, GsMessageType type, Stage stage)
 	send_message(client, &message, type, sizeof(message));
 }
 
-/* Bytes of no meaning, or of some. */
+/* Random bytes, sometimes with a valid beginning. */
 static void
 say_anything(World *world, RandomClient *client)
 {
@@ -611,7 +611,7 @@ scribble(World *world, RandomClient *client)
 			(char) dice_below(world->dice, 256);
 }
 
-/* What a client should do next. */
+/* A legal next step of a client. */
 static void
 act_sanely(World *world, RandomClient *client)
 {
@@ -733,7 +733,7 @@ act_badly(World *world, RandomClient *client)
 
 /* ---------------------------------------------------------------- the world */
 
-/* A turn of the server's loop. */
+/* A turn of the server loop. */
 static void
 turn(World *world)
 {
@@ -818,7 +818,7 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 		for (int j = 0; j < NCLIENTS; j++)
 			any |= world.clients[j].connection != NULL;
 
-		/* the disk is another thread's */
+		/* another thread reads and writes files */
 		if (any && i > 100)
 			usleep(1000);
 	}

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * service_driver.c
- *	  Runs gpusortd, and talks to it.
+ *	  Runs gpusortd, and communicates with it.
  *
  *-------------------------------------------------------------------------
  */
@@ -67,7 +67,7 @@ device_name(void)
 	return name == NULL ? "host" : name;
 }
 
-/* Forks and executes the program.  A descriptor that is -1 stays as it is. */
+/* Forks and executes the program; descriptors of -1 are not replaced. */
 static pid_t
 execute(const char *const *arguments, int out, int err, int fd3)
 {
@@ -81,7 +81,7 @@ execute(const char *const *arguments, int out, int err, int fd3)
 	if (pid > 0)
 		return pid;
 
-	/* a test that fails leaves none behind */
+	/* so that a failed test leaves none behind */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (service_descriptor_limit > 0)
 	{
@@ -101,7 +101,7 @@ execute(const char *const *arguments, int out, int err, int fd3)
 	_exit(127);
 }
 
-/* Reads all that comes; closes the descriptor. */
+/* Reads up to the end of the file; closes the descriptor. */
 static void
 read_all(int fd, char *text, size_t size)
 {
@@ -130,7 +130,7 @@ program_run(const char *const *arguments, char *output, size_t size)
 	return WEXITSTATUS(status);
 }
 
-/* The arguments that all tests have, and then more. */
+/* The arguments of all tests, and further ones. */
 static void
 make_arguments(const char **arguments, const Service *service, const char *const *options)
 {
@@ -397,7 +397,7 @@ client_send(Client *client, void *message, GsMessageType type, size_t nbytes)
 	header->type = type;
 	header->nbytes = (uint32_t) nbytes;
 
-	/* who was dropped finds out why when it reads the answer */
+	/* a client that was disconnected gets the reason when it reads the answer */
 	CHECK_MSG(client_send_bytes(client, message, nbytes, NULL, 0) ||
 			  errno == EPIPE || errno == ECONNRESET,
 			  "cannot send message %d: %s", type, strerror(errno));
@@ -556,7 +556,7 @@ write_row(const Table *table, uint64_t i, char *row)
 	memcpy(row + 16, &i, sizeof(i));
 }
 
-/* Checks a row, but for the bytes that are the batch's; returns its number. */
+/* Checks a row, without the bytes that the batch owns; returns its number. */
 static uint64_t
 check_row(const Table *table, const char *row, uint64_t nbytes)
 {
@@ -702,7 +702,7 @@ send_batch(Client *client, Table *table, uint32_t buffer, uint64_t end)
 	client_send(client, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 }
 
-/* Takes a BATCH_FREE, or that memory is out: false. */
+/* Waits for BATCH_FREE; false: out of memory. */
 static bool
 take_free(Client *client, int timeout_ms)
 {
@@ -728,7 +728,7 @@ job_load(Client *client, Table *table, uint64_t end)
 {
 	while (table->nloaded < end)
 	{
-		/* one is kept, to return_input through */
+		/* one is kept, to return the input */
 		while ((client->free_buffers & (client->free_buffers - 1)) == 0)
 			if (!take_free(client, PATIENCE_MS))
 				return false;
@@ -768,13 +768,13 @@ job_release_buffers(Client *client)
 						   (uint32_t) __builtin_ctzll(client->free_buffers));
 }
 
-/* What was handed out so far. */
+/* What has been returned so far. */
 typedef struct Order
 {
 	bool		any;
 	int64_t		key;
 	uint64_t	number;
-	uint64_t	sum;			/* of row numbers, mixed: which rows there were */
+	uint64_t	sum;			/* a hash of row numbers: which rows there were */
 } Order;
 
 static void
@@ -901,7 +901,7 @@ job_return_input(Client *client, Table *table)
 		client_send_buffer(client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
 	}
 
-	/* what did not come back was never taken: it is in the buffers yet */
+	/* rows that were not returned were never taken; they are still in the buffers */
 	CHECK(next <= table->nloaded);
 	kept = table->nloaded - next;
 	CHECK(kept * record_bytes <= (uint64_t) client->buffer_bytes * client->nbuffers);
@@ -921,7 +921,7 @@ job_run(Client *client, uint64_t seed, uint64_t nrows, bool keys_only)
 
 	job_open(client, &table, 0, 1000);
 
-	/* buffers of the job before may come yet */
+	/* buffers of the previous job may still be reported */
 	do
 		CHECK(client_receive(client, &message, PATIENCE_MS) > 0);
 	while (message.message.type == GS_MESSAGE_BATCH_READY ||

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_faults.c
- *	  Devices that break, and clients that die, at every point of a job.
+ *	  Devices that fail, and clients that die, at every point of a job.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,8 +19,8 @@
 #define NROWS		4000
 
 /*
- * Does all of a job, as far as it comes.  Returns what came in the end: FAILED,
- * 0 if the connection ended, or BATCH_READY with the last row.
+ * Runs a job as far as possible.  Returns the last message: FAILED, 0 if the
+ * connection ended, or BATCH_READY with the last row.
  */
 static int
 run_job(Client *client, GsAnyMessage *message, bool keys_only)
@@ -59,7 +59,7 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 
 /* ------------------------------------------------------------- the device */
 
-/* The service has ended since the device broke. */
+/* Checks that gpusortd ended because the device failed. */
 static void
 check_ended_broken(Service *service)
 {
@@ -72,7 +72,7 @@ check_ended_broken(Service *service)
 	service_remove(service);
 }
 
-/* It breaks: all clients hear of it, and the service ends with code 1. */
+/* The device fails: all clients get an error, and gpusortd exits with code 1. */
 static void
 check_broken(const char *op, bool keys_only)
 {
@@ -115,8 +115,8 @@ test_broken_device(void **unused)
 }
 
 /*
- * It breaks while a job closes, by JOB_CLOSE or since its client is gone.  No
- * job is left to report it, and yet all hear of it.
+ * The device fails while a job closes, by JOB_CLOSE or because its client
+ * disconnected.  No job can report that, but all clients get the error.
  */
 static void
 check_broken_in_close(const char *op, bool says_close)
@@ -134,7 +134,7 @@ check_broken_in_close(const char *op, bool says_close)
 	bystander = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	worker = client_open(&service, BUFFER_BYTES, NBUFFERS);
 
-	/* nothing is loaded: the first mark, and the first look at it, are those of the end */
+	/* without input, the first fence is that of the end */
 	job_open(&worker, &table, 0, 0);
 	client_expect(&worker, GS_MESSAGE_JOB_READY, &message);
 	if (says_close)
@@ -161,7 +161,7 @@ test_broken_in_close(void **unused)
 	}
 }
 
-/* Broken from the start: there is nothing to serve with. */
+/* The device has failed from the start. */
 static void
 test_broken_at_start(void **unused)
 {
@@ -174,7 +174,7 @@ test_broken_at_start(void **unused)
 	service_remove(&service);
 }
 
-/* No memory on the device: the rows come back. */
+/* Out of device memory: the input is returned. */
 static void
 test_no_memory(void **unused)
 {
@@ -210,7 +210,10 @@ test_no_memory(void **unused)
 	}
 }
 
-/* No pinned memory: for a buffers, the client cannot stay; for a job, it can. */
+/*
+ * No pinned memory: without buffers the client is disconnected; without a job
+ * it is not.
+ */
 static void
 test_no_pinned_memory(void **unused)
 {
@@ -256,7 +259,7 @@ test_killed_service(void **unused)
 	service_stop(&service);
 }
 
-/* A slow device: who waits for it waits, and nobody else. */
+/* A slow device: only its jobs wait. */
 static void
 test_slow_device(void **unused)
 {
@@ -291,7 +294,7 @@ test_slow_device(void **unused)
 	service_stop(&service);
 }
 
-/* A call of the device that blocks: who only asks how the service is gets an answer all the same. */
+/* A call of the device blocks: requests for the status are answered nevertheless. */
 static void
 test_blocked_device(void **unused)
 {
@@ -342,7 +345,7 @@ test_blocked_device(void **unused)
 		CHECK_MSG(now_ms() - start < 2500, "20 answers came after %d ms", (int) (now_ms() - start));
 		CHECK(service_status(&service).stalled_ms >= status.stalled_ms);
 
-		/* what waited for the device goes on */
+		/* the job that waited for the device continues */
 		if (i == 0)
 			client_expect(&other, GS_MESSAGE_WELCOME, &message);
 		client_close(&other);
@@ -355,7 +358,7 @@ test_blocked_device(void **unused)
 	}
 }
 
-/* JOB_OPEN behind JOB_CLOSE waits until the device has let go of the buffers. */
+/* JOB_OPEN after JOB_CLOSE waits until the device has finished with the buffers. */
 static void
 test_close_waits(void **unused)
 {
@@ -385,7 +388,7 @@ test_close_waits(void **unused)
 	service_stop(&service);
 }
 
-/* A clean end waits for the device, but not for ever. */
+/* A shutdown waits for the device, but not forever. */
 static void
 test_end_of_slow_device(void **unused)
 {
@@ -435,7 +438,7 @@ typedef enum Death
 	DEATHS
 } Death;
 
-/* A client that comes that far. */
+/* A client that performs a job up to a phase. */
 static void
 live_until(const Service *service, Death death)
 {
@@ -493,7 +496,7 @@ live_until(const Service *service, Death death)
 		client_expect(&client, GS_MESSAGE_BATCH_READY, &message);
 }
 
-/* Kills a client that has come that far. */
+/* Kills a client in a phase. */
 static void
 check_death(const Service *service, Death death)
 {
@@ -540,7 +543,7 @@ test_dead_clients(void **unused)
 	service_stop(&service);
 }
 
-/* One that waits for memory is forgotten, and keeps nobody waiting while it lives. */
+/* A client that waits for memory is removed, and delays no other one. */
 static void
 test_dead_waiting_client(void **unused)
 {
@@ -576,8 +579,8 @@ test_dead_waiting_client(void **unused)
 }
 
 /*
- * What a dead client leaves is had at once by who waits for it, in whichever
- * part of the service's turn the device lets go.
+ * A waiting client gets the memory of a dead client at once, in whichever part
+ * of the turn of the loop the device finishes.
  */
 static void
 test_memory_of_dead_client(void **unused)
@@ -598,7 +601,7 @@ test_memory_of_dead_client(void **unused)
 		job_open(&waiter, &table, UINT64_C(10) << 20, PATIENCE_MS);
 		service_check_waiting(&service, 1);
 
-		/* the last batches and the end have to be found in one turn */
+		/* the last batches and the end must be handled in one turn */
 		kill(service.pid, SIGSTOP);
 		CHECK(waitpid(service.pid, &status, WUNTRACED) == service.pid && WIFSTOPPED(status));
 		for (uint64_t batch = 1; batch <= nbatches; batch++)
@@ -615,7 +618,7 @@ test_memory_of_dead_client(void **unused)
 	service_stop(&service);
 }
 
-/* The same while the device is at work with the client's buffers. */
+/* The same while the device uses the buffers of the client. */
 static void
 test_dead_clients_of_slow_device(void **unused)
 {

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_hostile.c
- *	  Clients that break the rules are told so and dropped, and nobody else
- *	  notices.
+ *	  Clients that violate the protocol get an error and are disconnected,
+ *	  without effect on others.
  *
- * One service serves all tests; beside it, a well-behaved job is open all the
- * time, and is finished in the end.
+ * One gpusortd serves all tests.  A correct job is open all the time, and
+ * finishes at the end.
  *
  *-------------------------------------------------------------------------
  */
@@ -79,7 +79,7 @@ test_version(void **unused)
 	check_bad_hello(BUFFER_BYTES, NBUFFERS, (HelloOptions) {.magic = 1}, GS_FAILED_VERSION);
 	check_bad_hello(BUFFER_BYTES, NBUFFERS, (HelloOptions) {.version = 2}, GS_FAILED_VERSION);
 
-	/* another version's HELLO may be of another length; the text has both versions */
+	/* HELLO of another version may have another length; the text has both versions */
 	client = client_connect(&service);
 	client_send(&client, &longer, GS_MESSAGE_HELLO, sizeof(longer));
 	client_expect(&client, GS_MESSAGE_FAILED, &message);
@@ -91,7 +91,7 @@ test_version(void **unused)
 	client_close(&client);
 }
 
-/* How many lines of the log have a text. */
+/* Number of lines of the log with a text. */
 static int
 count_logged(const char *text)
 {
@@ -106,7 +106,7 @@ count_logged(const char *text)
 	return nlines;
 }
 
-/* Clients of other builds are told, and the log once for each build. */
+/* Clients of other builds get an error, which is logged once for each build. */
 static void
 test_build(void **unused)
 {
@@ -146,13 +146,13 @@ test_buffer_pools(void **unused)
 	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.no_memfd = true}, GS_FAILED_PROTOCOL);
 	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.two_memfds = true}, GS_FAILED_PROTOCOL);
 
-	/* parts of a buffers, but no buffers */
+	/* some, but not all sizes of buffers */
 	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = -4 * (int64_t) BUFFER_BYTES},
 					GS_FAILED_PROTOCOL);
 	check_bad_hello(0, 0, fine, GS_FAILED_PROTOCOL);
 }
 
-/* A descriptor that is no memfd at all. */
+/* A descriptor that is not a memfd. */
 static void
 test_other_descriptors(void **unused)
 {
@@ -184,7 +184,7 @@ test_other_descriptors(void **unused)
 
 /* ----------------------------------------------------------------- messages */
 
-/* How far a client is when it misbehaves. */
+/* The phase in which a client misbehaves. */
 typedef enum Phase
 {
 	CONNECTED,
@@ -196,7 +196,7 @@ typedef enum Phase
 	PHASES
 } Phase;
 
-/* The consumer of a job for the next producer to spoil. */
+/* The consumer of a job that the next producer will violate. */
 static Client sharer = {.socket = -1};
 
 static void
@@ -247,7 +247,7 @@ client_in(Phase phase)
 	return client;
 }
 
-/* Sends it in that phase, and expects to be dropped. */
+/* Sends a message in a phase, and expects to be disconnected. */
 static void
 check_bad_bytes(Phase phase, const void *bytes, size_t nbytes)
 {
@@ -329,7 +329,7 @@ test_unknown_types(void **unused)
 			check_bad(phase, &message, types[i], sizeof(message));
 }
 
-/* Each message where it has no business, though well formed. */
+/* Well-formed messages in phases where they are not legal. */
 static void
 test_order(void **unused)
 {
@@ -436,7 +436,7 @@ test_filled(void **unused)
 	}
 }
 
-/* A batch of keys alone: no rows beside them. */
+/* A batch with rows in a keys-only job. */
 static void
 test_filled_keys_only(void **unused)
 {
@@ -460,7 +460,7 @@ test_filled_keys_only(void **unused)
 	}
 }
 
-/* A buffer that the client has given away already. */
+/* A buffer that the client does not own any more. */
 static void
 test_buffers(void **unused)
 {
@@ -477,7 +477,7 @@ test_buffers(void **unused)
 	client_close(&client);
 }
 
-/* The same buffer twice, before the service can have freed it. */
+/* The same buffer twice, before gpusortd can have freed it. */
 static void
 test_filled_twice(void **unused)
 {
@@ -510,7 +510,7 @@ test_fetch(void **unused)
 	check_bad(SORTED, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 }
 
-/* SORT with a layout that cannot be, or is not that of the rows. */
+/* SORT with a layout that is invalid, or not that of the rows. */
 static void
 check_bad_layout(const GsKeyLayout *layout)
 {
@@ -563,7 +563,7 @@ test_layouts(void **unused)
 	check_bad_layout(&layout);
 }
 
-/* Records that point out of their batch: the job fails, the connection stays. */
+/* Records that point outside their batch: the job fails, the connection stays open. */
 static void
 test_bad_rows(void **unused)
 {
@@ -572,7 +572,7 @@ test_bad_rows(void **unused)
 	GsBatchFilled filled = {.buffer = 0,.nrows = 100,.rows_bytes = 2400};
 	GsAnyMessage message;
 
-	/* its buffer is filled right, and then spoilt */
+	/* its buffer is filled correctly, then modified */
 	job_load(&client, &table, 100);
 	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
 	CHECK(message.buffer.buffer == 0);
@@ -587,7 +587,7 @@ test_bad_rows(void **unused)
 	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
 	client_expect_failed(&client, GS_FAILED_ROWS);
 
-	/* what crosses the failure is borne */
+	/* messages that were sent before the failure arrived are ignored */
 	client_send_buffer(&client, GS_MESSAGE_BATCH_RELEASED, 1);
 	job_close(&client);
 	job_run(&client, 1, 100, false);
@@ -612,7 +612,7 @@ test_no_rows(void **unused)
 	client_close(&client);
 }
 
-/* Descriptors beside messages that have none, as many as a message can carry here. */
+/* Descriptors with messages that must have none, up to the maximum of the kernel. */
 static void
 test_stuffed_descriptors(void **unused)
 {
@@ -645,7 +645,10 @@ test_deaf(void **unused)
 
 	memcpy(hello.build, gs_build_id, sizeof(hello.build));
 
-	/* such lines are few in a second, and others have been written in this one */
+	/*
+	 * the number of such lines per second is limited, and others were written
+	 * in this second
+	 */
 	sleep_ms(1100);
 	while (n < 100000 && client_send_bytes(&client, &hello, sizeof(hello), NULL, 0))
 		n++;
@@ -654,7 +657,7 @@ test_deaf(void **unused)
 	CHECK(service_logged(&service, "does not read its messages"));
 }
 
-/* Nothing is left of any of them. */
+/* Nothing of them is left. */
 static void
 test_nothing_is_left(void **unused)
 {

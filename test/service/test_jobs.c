@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_jobs.c
- *	  Jobs from HELLO to JOB_CLOSE: one, many one after the other, many at once;
- *	  memory that runs out, and jobs that wait for it.
+ *	  Jobs from HELLO to JOB_CLOSE: one, many in sequence, many at the same
+ *	  time; lack of memory, and jobs that wait for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -39,7 +39,7 @@ test_welcome(void **unused)
 	CHECK_MSG(strcmp(service.ready, expected) == 0, "it said %s", service.ready);
 	client_close(&client);
 
-	/* without a buffers, as often as it likes */
+	/* without buffers, any number of times */
 	client = client_connect(&service);
 	options.no_buffers = true;
 	for (int i = 0; i < 3; i++)
@@ -71,7 +71,7 @@ test_one_after_the_other(void **unused)
 	service_stop(&service);
 }
 
-/* Every size of a buffers that is allowed, at its edges. */
+/* The limits of the sizes of buffers. */
 static void
 test_buffer_pools(void **unused)
 {
@@ -92,7 +92,7 @@ test_buffer_pools(void **unused)
 	service_stop(&service);
 }
 
-/* Rows of a stream that is not read to its end, and of the one after. */
+/* A stream that is not read to its end, and the next one. */
 static void
 test_streams(void **unused)
 {
@@ -120,7 +120,7 @@ test_streams(void **unused)
 	service_stop(&service);
 }
 
-/* Slots that the service may fill are none to fill before there is a FETCH. */
+/* Released buffers are not filled before FETCH. */
 static void
 test_no_fetch(void **unused)
 {
@@ -196,7 +196,7 @@ test_many_at_once(void **unused)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Too many rows for the device: all come back as they were. */
+/* Too many rows for the device: the input is returned. */
 static void
 test_return_input(void **unused)
 {
@@ -230,7 +230,7 @@ check_ready(Client *client)
 	client_expect(client, GS_MESSAGE_JOB_READY, &message);
 }
 
-/* What a job was promised and did not need is for others once it is sorted. */
+/* The unused reservation of a sorted job is available to others. */
 static void
 test_promise(void **unused)
 {
@@ -240,7 +240,7 @@ test_promise(void **unused)
 	Client		second = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table;
 
-	/* all that there is, and more than there is */
+	/* all of the memory, and more */
 	for (uint64_t expected = limit; expected <= 2 * limit; expected += limit)
 	{
 		table = table_make(1, 1000, false);
@@ -254,13 +254,13 @@ test_promise(void **unused)
 		job_open(&second, &table, limit / 2, 0);
 		check_ready(&second);
 
-		/* what it needed it has yet */
+		/* it still has what it needed */
 		job_fetch(&first, &table, 1, 0);
 		job_close(&first);
 		job_close(&second);
 	}
 
-	/* no more and no less than the limit is left */
+	/* exactly the rest of the limit is available */
 	job_open(&first, &table, limit, PATIENCE_MS);
 	check_ready(&first);
 	job_open(&second, &table, 1, 0);
@@ -271,7 +271,7 @@ test_promise(void **unused)
 	service_stop(&service);
 }
 
-/* Many jobs that fit only one after the other all get their turn. */
+/* Many jobs that only fit one after the other all complete. */
 static void
 test_turns(void **unused)
 {
@@ -292,7 +292,7 @@ test_turns(void **unused)
 			job_load(&client, &table, 3000);
 			job_sort(&client, &table, GS_ALGORITHM_AUTO);
 			job_fetch(&client, &table, 1, 0);
-			_exit(0);			/* without a word */
+			_exit(0);			/* without a message */
 		}
 	}
 	for (int i = 0; i < 12; i++)
@@ -306,7 +306,7 @@ test_turns(void **unused)
 	service_stop(&service);
 }
 
-/* What nobody has wanted for a second goes back to the device. */
+/* Memory that has been idle for a second is released. */
 static void
 test_idle_memory(void **unused)
 {

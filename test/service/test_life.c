@@ -2,7 +2,7 @@
  *
  * test_life.c
  *	  The program itself: options, its socket and its lock, signals, many
- *	  clients, no descriptors left, and what it does when there is nothing to do.
+ *	  clients, exhausted descriptors, and the cost of being idle.
  *
  *-------------------------------------------------------------------------
  */
@@ -68,14 +68,14 @@ test_fault_specs(void **unused)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 	{
-		/* a comma at the end is a matter of taste */
+		/* a comma at the end is accepted */
 		int			code = strcmp(wrong[i], "pack:1:fail,") == 0 ? 0 : 2;
 
 		RUN(code, "", "--check", "--device", "host", "--fault", wrong[i]);
 	}
 }
 
-/* The program under test may well know CUDA, but not here. */
+/* The program may support CUDA, but there is no device. */
 static void
 test_no_device(void **unused)
 {
@@ -102,7 +102,7 @@ test_socket_paths(void **unused)
 	RUN(4, "could not open", "--device", "host", "--socket", "/tmp/no such folder/socket");
 }
 
-/* What is there and no socket is not replaced. */
+/* A file that is not a socket is not replaced. */
 static void
 test_other_file(void **unused)
 {
@@ -146,7 +146,7 @@ test_second_instance(void **unused)
 	service_stop(&service);
 }
 
-/* A killed one leaves its socket behind, which the next one replaces. */
+/* The next gpusortd replaces the socket of one that was killed. */
 static void
 test_stale_socket(void **unused)
 {
@@ -183,7 +183,7 @@ test_relative_path(void **unused)
 	service_stop(&service);
 }
 
-/* Another user is turned away even where the file system would let it in. */
+/* Another user is rejected even if the file system would permit access. */
 static void
 test_other_user(void **unused)
 {
@@ -228,7 +228,7 @@ check_signal(int signal_number)
 	GsAnyMessage message;
 	int			status;
 
-	/* connected, welcome, loading, sorted, waiting */
+	/* connected, after WELCOME, in the input, sorted, waiting */
 	clients[0] = client_connect(&service);
 	for (int i = 1; i < 5; i++)
 		clients[i] = client_open(&service, BUFFER_BYTES, NBUFFERS);
@@ -290,7 +290,7 @@ test_many_clients(void **unused)
 	service_stop(&service);
 }
 
-/* Clients that come when no descriptor is left are served when one is. */
+/* Clients that connect while descriptors are exhausted are served later. */
 static void
 test_no_descriptors(void **unused)
 {
@@ -320,7 +320,7 @@ test_no_descriptors(void **unused)
 	CHECK_MSG(nserved > 10 && nserved < LIMIT, "%d clients were served", nserved);
 	CHECK(service_logged(&service, "could not accept clients"));
 
-	/* it does not burn time over those that wait */
+	/* it uses no CPU time for those that wait */
 	cpu_us = service_cpu_us(&service);
 	sleep_ms(500);
 	cpu_us = service_cpu_us(&service) - cpu_us;
@@ -340,7 +340,7 @@ test_no_descriptors(void **unused)
 	service_stop(&service);
 }
 
-/* A buffers whose descriptor finds no place any more. */
+/* Buffers whose descriptor cannot be received any more. */
 static void
 test_no_descriptor_for_buffers(void **unused)
 {
@@ -376,9 +376,9 @@ test_no_descriptor_for_buffers(void **unused)
 }
 
 /*
- * What a thousand idle clients cost the others: a sort is served with as many
- * system calls and as much processor time as without them, since nobody looks at
- * them.  Processor time counts here; a look at each took ten times as much.
+ * A thousand idle clients cost nothing: a sort takes as many system calls and
+ * as much CPU time as without them.  Polling each of them took ten times as
+ * much CPU time.
  */
 static uint64_t
 cost_of_jobs(const Service *service, Client *client)
@@ -412,7 +412,7 @@ test_idle_clients(void **unused)
 	uint64_t	together;
 	struct rlimit limit;
 
-	/* a client is a socket here, and one there */
+	/* a client is a socket on either side */
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	limit.rlim_cur = limit.rlim_max;
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -439,7 +439,7 @@ test_idle_clients(void **unused)
 	service_stop(&service);
 }
 
-/* With clients, and with jobs that wait for their clients: nothing to do is nothing done. */
+/* With idle clients and idle jobs, gpusortd does nothing. */
 static void
 test_idle(void **unused)
 {

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_producers.c
- *	  Jobs that several connections feed: who may join, what comes out, and
- *	  what is left when one of them goes.
+ *	  Jobs with several producers: who may join, the result, and what is left
+ *	  when one of them disconnects.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@
 #define FEED_BYTES	((uint32_t) 64 << 10)
 #define NBUFFERS		4
 
-/* Rows of one participant: a stretch of the table's. */
+/* The rows of one participant: a part of the table. */
 static Table
 table_from(uint64_t seed, uint64_t nrows, uint64_t first, bool keys_only)
 {
@@ -31,7 +31,7 @@ table_from(uint64_t seed, uint64_t nrows, uint64_t first, bool keys_only)
 	return table;
 }
 
-/* The consumer's table becomes that of all: what was observed, how many there are. */
+/* Makes the table of the consumer that of all: statistics and number of rows. */
 static void
 merge(Table *consumer, const Table *producer, uint64_t nloaded)
 {
@@ -39,7 +39,7 @@ merge(Table *consumer, const Table *producer, uint64_t nloaded)
 	consumer->nloaded = nloaded;
 }
 
-/* A service with an consumer that shares its job, and a producer that has joined it. */
+/* A gpusortd, a consumer with a shared job, and a producer that has joined it. */
 typedef struct Pair
 {
 	Service		service;
@@ -52,7 +52,7 @@ typedef struct Pair
 
 #define NROWS	20000
 
-/* The producer has the rows from there on, and the higher number. */
+/* The producer has the rows from first on, and the higher number. */
 static Pair
 pair_begin(const char *const *options, uint64_t first_of_producer)
 {
@@ -76,7 +76,7 @@ pair_end(Pair *pair)
 	service_stop(&pair->service);
 }
 
-/* Messages up to the failure, which has to be GS_FAILED_JOB. */
+/* Receives messages up to the failure, which must be GS_FAILED_JOB. */
 static void
 expect_job_failed(Client *client)
 {
@@ -90,7 +90,7 @@ expect_job_failed(Client *client)
 			  message.failed.failure, message.failed.text);
 }
 
-/* The client broke the rules; what was on its way comes before it hears of it. */
+/* The client violated the protocol; messages in transit arrive before the error. */
 static void
 expect_dropped(Client *client)
 {
@@ -104,7 +104,7 @@ expect_dropped(Client *client)
 	CHECK(client_receive(client, &message, PATIENCE_MS) == 0);
 }
 
-/* The connection is good for a job of its own. */
+/* The connection can be used for a job of its own. */
 static void
 check_next_job(Client *client)
 {
@@ -114,7 +114,7 @@ check_next_job(Client *client)
 
 /* ---------------------------------------------------------------- idle buffers */
 
-/* How much memory a client's buffers takes, whoever has it mapped. */
+/* Memory of the buffers of a client, in all processes. */
 static uint64_t
 buffer_memory(const Client *client)
 {
@@ -139,8 +139,9 @@ expect_dropped_as_idle(Client *client)
 }
 
 /*
- * A buffers that has not been used for a second is nobody's.  But whoever has a job
- * keeps it, and so does who has fed one: what was not taken may be in there yet.
+ * Buffers that have not been used for a second are freed, except those of a
+ * client with a job, or of a former producer, because they may have rows that
+ * were not taken.
  */
 static void
 test_idle_buffers(void **unused)
@@ -182,8 +183,9 @@ test_idle_buffers(void **unused)
 /* --------------------------------------------------------------------- order */
 
 /*
- * Rows come in turns, and in the end those of a producer that came last; after FED
- * a producer's connection is free, while the consumer sorts.
+ * Participants send in turns, and at the end a late producer.  After
+ * PRODUCER_DONE the connection of a producer is free, while the consumer
+ * sorts.
  */
 static void
 check_turns(bool keys_only)
@@ -229,7 +231,7 @@ test_order(void **unused)
 	check_turns(true);
 }
 
-/* The producer's number is the lower one: its rows are first, whenever they came. */
+/* The producer has the lower number, so its rows are first, whenever they arrive. */
 static void
 test_return_input(void **unused)
 {
@@ -252,7 +254,7 @@ test_return_input(void **unused)
 	service_stop(&service);
 }
 
-/* One feeds two jobs, one after the other, and then has one of its own. */
+/* A client joins two jobs in sequence, and then opens its own. */
 static void
 test_reuse(void **unused)
 {
@@ -285,7 +287,7 @@ test_reuse(void **unused)
 
 /* ---------------------------------------------------------------------- join */
 
-/* A job that cannot be joined; the connection stays. */
+/* A job that cannot be joined; the connection stays open. */
 static void
 check_cannot_join(Client *client, const Table *table, uint64_t token)
 {
@@ -313,13 +315,13 @@ test_tokens(void **unused)
 	client_expect_failed(&client, GS_FAILED_JOB);
 	job_close(&client);
 
-	/* that of a job that nobody may join is 0 */
+	/* the token of a job that is not shared is 0 */
 	job_open(&large, &table, 0, 0);
 	client_expect(&large, GS_MESSAGE_JOB_READY, &message);
 	CHECK(message.job_ready.token == 0);
 	check_cannot_join(&client, &table, 0);
 
-	/* sorted, then over */
+	/* sorted, then closed */
 	job_load(&pair.producer, &pair.producers, NROWS);
 	job_end_producer(&pair.producer, false);
 	merge(&pair.consumers, &pair.producers, NROWS / 2);
@@ -333,7 +335,7 @@ test_tokens(void **unused)
 	pair_end(&pair);
 }
 
-/* SORT and DRAIN are too early as long as a producer is there. */
+/* SORT and RETURN_INPUT are not legal while there is a producer. */
 static void
 test_too_early(void **unused)
 {
@@ -357,8 +359,8 @@ test_too_early(void **unused)
 /* -------------------------------------------------------------------- memory */
 
 /*
- * The producer gets no memory for its rows; what the device took of them is sorted
- * with the consumer's.
+ * The device is out of memory for the producer; the rows that it took are
+ * sorted with those of the consumer.
  */
 static void
 test_no_memory(void **unused)
@@ -377,14 +379,14 @@ test_no_memory(void **unused)
 		uint64_t	token = job_share(&consumer, &consumers, 0);
 		uint64_t	nrows;
 
-		/* said while there is memory yet, or it might not be taken */
+		/* sent while there is memory */
 		job_join(&other, &others, token, 1);
 		job_load(&other, &others, 2000);
 		job_load(&consumer, &consumers, 1000);
 		job_join(&producer, &producers, token, 2);
 		CHECK_MSG(!job_load(&producer, &producers, many), "there was no end to 8 MB");
 
-		/* who has not heard of it says so, and is not heard */
+		/* a client that does not know of it yet sends this, which is ignored */
 		job_send_producer_end(&producer, false);
 		nrows = job_end_producer(&producer, true);
 		CHECK(nrows > 0 && nrows < producers.nloaded - 2000);
@@ -431,7 +433,7 @@ go(Client *client, HowToGo how)
 		client_send(client, &message, GS_MESSAGE_HELLO, sizeof(message));
 }
 
-/* A producer goes, with or without rows: so does the job, and nothing is left. */
+/* A producer disconnects, with or without rows: the job fails, and nothing is left. */
 static void
 test_producer_leaves(void **unused)
 {
@@ -449,7 +451,7 @@ test_producer_leaves(void **unused)
 			expect_job_failed(&pair.consumer);
 			expect_job_failed(&other);
 
-			/* what crosses the failure is borne */
+			/* messages that were sent before the failure arrived are ignored */
 			job_send_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
 			job_send_producer_end(&other, false);
 			check_next_job(&other);
@@ -494,8 +496,9 @@ test_producer_dies(void **unused)
 }
 
 /*
- * The consumer goes while the device reads the producer's buffers, and the producer does
- * this or that: it hears of it at once, the buffers is let go of when the device has.
+ * The consumer disconnects while the device reads the buffers of the producer,
+ * which then acts in several ways.  It gets the error at once; its buffers are
+ * freed when the device has finished.
  */
 static void
 test_consumer_leaves(void **unused)
@@ -529,7 +532,7 @@ test_consumer_leaves(void **unused)
 				if (state == FEEDER_CLOSES)
 				{
 					check_next_job(&pair.producer);
-					CHECK_MSG(now_ms() - start >= 400, "the buffers is used after %d ms",
+					CHECK_MSG(now_ms() - start >= 400, "the buffers are used after %d ms",
 							  (int) (now_ms() - start));
 				}
 			}
@@ -538,7 +541,7 @@ test_consumer_leaves(void **unused)
 	unit_case("%s", "");
 }
 
-/* The producer goes while the device reads its buffers. */
+/* The producer disconnects while the device reads its buffers. */
 static void
 test_producer_of_slow_device(void **unused)
 {
@@ -563,7 +566,7 @@ test_producer_of_slow_device(void **unused)
 	}
 }
 
-/* FED comes no sooner than the rows are there. */
+/* PRODUCER_DONE is sent only after the rows have been uploaded. */
 static void
 test_fed_waits(void **unused)
 {
@@ -582,7 +585,7 @@ test_fed_waits(void **unused)
 	pair_end(&pair);
 }
 
-/* The device breaks: all hear of it. */
+/* The device fails: all clients get an error. */
 static void
 test_broken_device(void **unused)
 {
@@ -604,7 +607,7 @@ test_broken_device(void **unused)
 #define NSESSIONS	16
 #define NFEEDERS	8
 
-/* A producer, in a process of its own: its rows are those of one stretch. */
+/* A producer in its own process, with a part of the rows. */
 static void
 producer(const Service *service, Table *table, uint64_t token, uint32_t participant, uint64_t end)
 {
@@ -618,7 +621,7 @@ producer(const Service *service, Table *table, uint64_t token, uint32_t particip
 	_exit(0);
 }
 
-/* All of a sort with its producers. */
+/* A complete sort with producers. */
 static void
 run_session(const Service *service, uint64_t seed, uint64_t nrows)
 {

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_device_pool.c
- *	  Slabs: who is let in, what can be taken, and when the device has its
- *	  memory back.
+ *	  Pool blocks: admission, allocation, and release to the device.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,7 +33,7 @@ open_device(uint64_t nbytes)
 	return device;
 }
 
-/* The end of every test: all memory is where it was. */
+/* The end of every test: all memory has been freed. */
 static void
 end(GsDevice *device, GsDevicePool *pool, uint64_t nbytes)
 {
@@ -77,7 +76,7 @@ test_admission(void **unused)
 	gs_device_pool_free_all(&a);
 	gs_device_pool_free_all(&b);
 
-	/* c is there, though it was promised nothing */
+	/* c was admitted, without a reservation */
 	assert_false(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
 	gs_device_pool_free_all(&c);
 	assert_true(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
@@ -101,7 +100,7 @@ test_promises_are_kept(void **unused)
 	assert_int_equal(gs_device_pool_available(&a), 9 * MB);
 	assert_int_equal(gs_device_pool_available(&b), 4 * MB);
 
-	/* b outgrows its promise, up to that of a */
+	/* b exceeds its reservation, up to that of a */
 	assert_non_null(gs_device_pool_allocate(&b, 4 * MB));
 	assert_null(gs_device_pool_allocate(&b, 1));
 	assert_int_equal(gs_device_pool_available(&b), 0);
@@ -113,7 +112,7 @@ test_promises_are_kept(void **unused)
 	assert_int_equal(a.used, 6 * MB);
 	assert_int_equal(b.peak, 4 * MB);
 
-	/* and what b gives back, a may have */
+	/* and a can have what b frees */
 	gs_device_pool_free_all(&b);
 	assert_int_equal(gs_device_pool_available(&a), 4 * MB);
 	assert_non_null(gs_device_pool_allocate(&a, 4 * MB));
@@ -145,7 +144,7 @@ test_sizes(void **unused)
 		gs_device_pool_free(&memory, d_memory);
 		assert_int_equal(memory.used, before);
 
-		/* whatever of this size comes next gets the same one */
+		/* the next allocation of this size gets the same block */
 		assert_ptr_equal(gs_device_pool_allocate(&memory, (size_t) taken), d_memory);
 		assert_int_equal(memory.used - before, taken);
 	}
@@ -191,7 +190,7 @@ test_idle_blocks(void **unused)
 	end(device, pool, 100 * MB);
 }
 
-/* Many are given back some at a time: the driver may take long over each. */
+/* Many blocks are released a few at a time, because each may take long. */
 static void
 test_release_many(void **unused)
 {
@@ -218,7 +217,7 @@ test_release_many(void **unused)
 	end(device, pool, 100 * MB);
 }
 
-/* Idle blocks are in nobody's way: neither under the limit nor on the device. */
+/* Idle blocks are released if the limit or the device requires it. */
 static void
 test_idle_blocks_make_space(void **unused)
 {

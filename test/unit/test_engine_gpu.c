@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_gpu.c
- *	  The engine at the far end of a link, from engine.h down to the host
- *	  device: order, hand-out, return_input, and links that break.
+ *	  The GPU engine, on the host device: order, output, return of the input,
+ *	  and links that break.
  *
- * The same random tables and the same checks as for the in-process engine.
+ * It uses the same random tables and checks as the tests of the CPU engine.
  *
  *-------------------------------------------------------------------------
  */
@@ -115,7 +115,7 @@ test_strings(void **unused)
 
 /* ---------------------------------------------------------------- the move */
 
-/* What a node does past gpusort.device_min_rows: the CPU engine's rows move. */
+/* Moves rows from the CPU engine, as a node does at gpusort.device_min_rows. */
 static void
 check_move(const TestTable *table, Dice *dice)
 {
@@ -168,7 +168,7 @@ test_move(void **unused)
 
 /* -------------------------------------------------------------------- return_input */
 
-/* A device too small: whatever it says, all rows come back, in input order. */
+/* A device that is too small: all rows are returned, in input order. */
 static void
 check_return(const TestTable *table, Dice *dice)
 {
@@ -234,10 +234,11 @@ check_part(Driver *driver, const uint32_t *order, size_t nsorted)
 }
 
 /*
- * A device too small: it sorts what it took, and the rest comes back in input
- * order.  It may have no memory for the sort; then all of it can be returned.
+ * A device that is too small: it sorts the rows that it took, and the others
+ * are returned in input order.  If it has no memory for the sort, all rows can
+ * be returned.
  */
-static int	nparts = 0;			/* sorts that were of a part indeed */
+static int	nparts = 0;			/* sorts of only a part */
 
 static void
 check_partial(const TestTable *table, Dice *dice)
@@ -332,7 +333,7 @@ check_break(const TestTable *table, Dice *dice)
 		CHECK(driver.engine->stats.detail != NULL && driver.engine->stats.detail[0] != '\0');
 		CHECK(link->released && !link->reusable);
 
-		/* and so it stays */
+		/* and it stays so */
 		CHECK(gs_engine_reserve(driver.engine, 100000, &batch) != GS_STATUS_OK);
 		CHECK(gs_engine_sort(driver.engine) == GS_STATUS_FAILED);
 		CHECK(gs_engine_return_input(driver.engine) == GS_STATUS_FAILED);

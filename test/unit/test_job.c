@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_job.c
- *	  A job on the host device: order, streams, return_input, memory, and what a
- *	  hostile client can do.
+ *	  A job on the host device: order, streams, return of the input, memory,
+ *	  and hostile clients.
  *
- * Most tests make random tables (unit_table.h) and compare with a stable
- * reference sort; a case that fails names its seed.
+ * Most tests create random tables (unit_table.h) and compare with a stable
+ * reference sort.  A failed case reports its seed.
  *
  *-------------------------------------------------------------------------
  */
@@ -95,9 +95,9 @@ test_strings(void **unused)
 }
 
 /*
- * Numbers that repeat, and then the least or the greatest bigint: so many bits
- * and 64.  The rows leave 47 bits to the first sort, which finds out all that
- * there is to know, but leaves the last bits to be compared where rows tie.
+ * Numbers with duplicates, and then the least or the greatest bigint, so keys
+ * have more than 64 bits.  The first sort uses 47 bits; the last bits are
+ * compared among ties.
  */
 static void
 test_figures(void **unused)
@@ -127,7 +127,7 @@ test_figures(void **unused)
 		assert_int_equal(client.result.passes, 6);
 		assert_int_equal(client.result.tied_rows, distinct < nrows ? nrows : 0);
 
-		/* what only ties took, twice 16 bytes each, is back */
+		/* the memory of ties, twice 16 bytes for each, has been freed */
 		CHECK(client.result.device_bytes >=
 			  gs_device_pool_used(service.pool) + 2 * 16 * client.result.tied_rows);
 		client_close(&client);
@@ -157,7 +157,7 @@ test_no_rows(void **unused)
 	table_free(table);
 }
 
-/* Several jobs of one device take turns, and take each other's memory over. */
+/* Several jobs of one device alternate, and reuse the memory of each other. */
 static void
 test_many_jobs(void **unused)
 {
@@ -221,7 +221,7 @@ test_many_jobs(void **unused)
 
 /* -------------------------------------------------------------------- return_input */
 
-/* Before all rows are sent, with batches on their way. */
+/* Before all rows are sent, with batches in transit. */
 static void
 test_return_input(void **unused)
 {
@@ -258,7 +258,7 @@ typedef enum Outcome
 	NOUTCOMES
 } Outcome;
 
-/* Whatever becomes of it, all rows are there. */
+/* In any case, all rows are returned. */
 static Outcome
 sort_or_return(Service *service, const TestTable *table, Dice *dice)
 {
@@ -268,7 +268,7 @@ sort_or_return(Service *service, const TestTable *table, Dice *dice)
 	CHECK(client_open(&client, service, table, GS_MIN_BUFFER_BYTES, 4));
 	if (!client_load(&client, dice))
 	{
-		/* a client says this before it has heard; it is too late */
+		/* a client that does not know of the failure yet; too late */
 		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 		outcome = OUTCOME_FULL_IN_LOAD;
 	}
@@ -345,8 +345,7 @@ test_memory_limits(void **unused)
 }
 
 /*
- * Few ties: then whether the memory will do is known while rows come, to a
- * block.
+ * With few ties, lack of memory is detected during the input, up to one block.
  */
 static void
 test_refused_early(void **unused)
@@ -377,7 +376,7 @@ test_refused_early(void **unused)
 	assert_int_equal(outcomes[OUTCOME_FULL_IN_SORT], 0);
 }
 
-/* Each allocation of one kind fails in its turn; how the sorts came out. */
+/* Lets each allocation of one kind fail, one after the other. */
 static void
 run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *dice,
 				  int outcomes[NOUTCOMES])
@@ -423,8 +422,8 @@ test_memory_runs_out(void **unused)
 }
 
 /*
- * After a batch was refused, none is taken, however small, and no sort of all
- * rows is begun: the client may have said so before it knew.
+ * After a batch was refused, none is taken, however small, and a sort of all
+ * rows is not started: the client may have requested it before it knew.
  */
 static void
 test_after_full(void **unused)
@@ -466,7 +465,7 @@ test_after_full(void **unused)
 
 /* -------------------------------------------------------------------- close */
 
-/* Lets a job do npolls polls and leaves; what it had is back. */
+/* Closes a job after npolls polls; all its memory must be freed. */
 static bool
 close_after(const TestTable *table, int npolls)
 {
@@ -515,7 +514,7 @@ test_close_in_every_phase(void **unused)
 	unit_case("%s", "");
 }
 
-/* While batches are on their way up, and nobody polled. */
+/* While batches are being uploaded, without a poll. */
 static void
 test_close_of_load(void **unused)
 {
@@ -536,7 +535,7 @@ test_close_of_load(void **unused)
 	CHECK(gs_job_busy(client.job));
 	CHECK(client.npushed > client.filled[0].nrows);
 
-	/* the device reads the buffers yet */
+	/* the device still reads the buffers */
 	CHECK(!gs_job_close(client.job));
 	client_close(&client);
 	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
@@ -607,7 +606,7 @@ test_device_breaks(void **unused)
 		CHECK_MSG(nfailed[i] > 0, "%s was never called", ops[i]);
 }
 
-/* Nobody is there any more to be told. */
+/* There is no client any more to report to. */
 static void
 test_device_breaks_at_close(void **unused)
 {
@@ -686,7 +685,7 @@ tamper_with_records(Client *client, const GsBatch *batch)
 	}
 }
 
-/* Whatever came down: as many rows as there were, each within its batch. */
+/* Checks any output: the number of rows, each within its batch. */
 static void
 check_any_order(Client *client)
 {
@@ -893,7 +892,7 @@ make_layout(GsKeyLayout *layout)
 	}
 }
 
-/* Each rule by itself; nothing may hang on the others. */
+/* Each rule by itself, independent of the others. */
 static void
 test_layout_rules(void **unused)
 {

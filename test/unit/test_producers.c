@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * test_producers.c
- *	  Engines that feed one sort (engine.h), from there down to the host
- *	  device: order, memory that runs out for some, and some that go.
+ *	  Engines with several producers (engine.h), on the host device: order,
+ *	  lack of memory for some, and some that disconnect.
  *
- * The rows of a random table are shared out: each participant has a stretch of
- * them.  Participants' numbers ascend with the stretches, so the table's order is
- * the input order of the whole, in whatever order the participants push.
+ * The rows of a random table are divided: each participant has a contiguous
+ * part, in the order of their numbers.  So the order of the table is the input
+ * order, in whatever order the participants send.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,13 +26,13 @@ typedef struct Participant
 {
 	Driver		driver;
 	UnitLink   *link;
-	bool		waits;			/* the service takes its time */
+	bool		waits;			/* the answer is delayed */
 	uint32_t	number;
 	size_t		first;			/* of its rows */
 	size_t		end;
-	bool		full;			/* it can push no more */
+	bool		full;			/* the device takes no more rows */
 	bool		producer_done;
-	size_t		ntaken;			/* rows that the device has, once it is fed or sorted */
+	size_t		ntaken;			/* rows on the device, after the end or the sort */
 } Participant;
 
 typedef struct Sharing
@@ -161,7 +161,7 @@ end(Sharing *sharing)
 
 /* ---------------------------------------------------------------------- load */
 
-/* A producer's last word, whatever it takes. */
+/* Ends a producer, however long it takes. */
 static void
 end_producer(Participant *producer)
 {
@@ -209,7 +209,7 @@ push_some(Sharing *sharing)
 	return false;
 }
 
-/* All that the node does up to the sort. */
+/* Everything up to the sort. */
 static void
 load(Sharing *sharing)
 {
@@ -286,7 +286,7 @@ test_keys_only(void **unused)
 
 /* ------------------------------------------------------- memory that runs out */
 
-/* Has the device this row?  It took the first ones of each participant. */
+/* Is this row on the device?  It took the first ones of each participant. */
 static bool
 is_taken(const Sharing *sharing, size_t row)
 {
@@ -300,7 +300,7 @@ is_taken(const Sharing *sharing, size_t row)
 	return false;
 }
 
-/* What the device took comes in order. */
+/* The rows on the device are returned in order. */
 static void
 check_taken(Sharing *sharing)
 {
@@ -341,8 +341,8 @@ check_rest(Participant *participant, size_t from)
 }
 
 /*
- * A return_input gives what the device took, in input order, and then what it did not
- * take of the consumer's.
+ * return_input() returns the rows on the device, in input order, and then
+ * those of the consumer that were not taken.
  */
 static void
 check_return(Sharing *sharing)
@@ -382,7 +382,7 @@ check_return(Sharing *sharing)
 
 static struct
 {
-	int			of_producers;	/* producers of which a part was taken */
+	int			of_producers;	/* producers whose rows were taken in part */
 	int			of_consumers;
 	int			input_returned;
 }			parts;
@@ -449,7 +449,7 @@ test_partial(void **unused)
 
 /* ------------------------------------------------------------------ who goes */
 
-/* A producer goes before it is fed: the consumer and the other producers fail. */
+/* A producer disconnects before its end: the consumer and the other producers fail. */
 static void
 check_producer_leaves(const TestTable *table, Dice *dice)
 {
@@ -503,7 +503,7 @@ test_producer_leaves(void **unused)
 	driver_check_tables(240000, 200, &options, check_producer_leaves);
 }
 
-/* The consumer goes: producers that are not fed yet fail, the others have been. */
+/* The consumer disconnects: producers that have not ended fail. */
 static void
 check_consumer_leaves(const TestTable *table, Dice *dice)
 {
@@ -539,7 +539,7 @@ test_consumer_leaves(void **unused)
 
 /* ---------------------------------------------------------------------- join */
 
-/* A link is good for another job, whether one was fed or could not be joined. */
+/* A link can be used for another job after producing, or after a failed join. */
 static void
 check_joins(const TestTable *table, Dice *dice)
 {
@@ -553,7 +553,7 @@ check_joins(const TestTable *table, Dice *dice)
 	consumer = consumer_of(&sharing);
 	CHECK(gs_engine_gpu_token(consumer->driver.engine) != 0);
 
-	/* a wrong token; rows of another form */
+	/* a wrong token; rows of another layout */
 	for (int i = 0; i < 2; i++)
 	{
 		uint64_t	token = gs_engine_gpu_token(consumer->driver.engine) + (i == 0);
@@ -570,7 +570,7 @@ check_joins(const TestTable *table, Dice *dice)
 		unit_link_close(producer.link);
 	}
 
-	/* batches that are too large to come back */
+	/* batches that are too large to be returned */
 	producer.link = unit_link_open_producer(consumer->link, 3 * BUFFER_BYTES, 2);
 	begin_driver(&sharing, &producer, &job);
 	CHECK(gs_engine_gpu_join(&job, &producer.link->base,

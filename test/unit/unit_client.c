@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.c
- *	  A client of a job over a random table.
+ *	  A client of a job with a random table.
  *
  *-------------------------------------------------------------------------
  */
@@ -165,8 +165,8 @@ client_poll(Client *client)
 /* -------------------------------------------------------------------- load */
 
 /*
- * A buffer to write to, as soon as there is one; -1 if the job failed.  One buffer
- * is kept back if there are several, or there would be none to return_input through.
+ * Waits for a buffer to fill; -1 if the job failed.  One buffer is kept if
+ * there are several, for the return of the input.
  */
 static int
 wait_for_buffer(Client *client)
@@ -302,7 +302,7 @@ client_take_batch(Client *client)
 void
 client_fetch(Client *client, uint64_t position)
 {
-	/* before or after: what was ready in the old stream comes back either way */
+	/* before or after: batches of the previous stream are released in either case */
 	if (client->stream % 2 == 0)
 		release_all(client);
 	client->nready = 0;

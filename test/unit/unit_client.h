@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.h
- *	  A client of a job (src/job/job.h) over a random table, and the
+ *	  A client of a job (src/job/job.h) with a random table, and the
  *	  connection between them.
  *
- * It keeps a client's side of protocol.h and watches the job's: a buffer is
- * touched only while it is the client's, and is filled with rubbish when it
- * changes hands; the job may wait for nothing while it says that it is not busy.
+ * It implements the client side of protocol.h and checks the job: a buffer
+ * must only be accessed by its owner, and is filled with garbage when the
+ * owner changes; a job that reports not to be busy must not wait for anything.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,17 +27,17 @@ typedef struct Service
 /* limit 0: as much as it takes.  fault: see device_fault.h; NULL for none. */
 extern void service_start(Service *service, uint64_t limit, const char *fault);
 
-/* Insists that no memory is left with jobs, nor on the device. */
+/* Checks that no job and no device has memory left. */
 extern void service_stop(Service *service);
 
 typedef enum SlotState
 {
 	BUFFER_MINE,
-	BUFFER_FILLED,				/* given away with a batch */
-	BUFFER_RELEASED				/* given away to be filled */
+	BUFFER_FILLED,				/* given to the job with a batch */
+	BUFFER_RELEASED				/* given to the job to be filled */
 } SlotState;
 
-/* What a buffer was filled with. */
+/* The contents of a buffer. */
 typedef struct FilledBatch
 {
 	size_t		first_row;
@@ -84,8 +84,8 @@ extern void client_close(Client *client);
 extern void client_poll(Client *client);
 
 /*
- * Sends all rows, in batches of any size if dice, else in full ones; false if
- * the job failed.
+ * Sends all rows, in batches of random sizes with dice, otherwise in full
+ * ones; false if the job failed.
  */
 extern bool client_load(Client *client, Dice *dice);
 
@@ -101,10 +101,10 @@ extern GsBatchReady client_take_batch(Client *client);
 /* Gives a buffer to the job. */
 extern void client_release(Client *client, uint32_t buffer);
 
-/* Takes and checks so many batches, or up to the last row. */
+/* Receives and checks nbatches batches, or up to the last row. */
 extern void client_check_batches(Client *client, uint64_t position, int nbatches);
 
-/* Drains and checks: all rows that were sent are there, in the buffers or on the way back. */
+/* Returns the input and checks that all rows are there, in buffers or returned. */
 extern void client_check_return(Client *client);
 
 /* Everything: open, load, sort, streams from anywhere, close. */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_link.c
- *	  A link (engine_link.h) to a job in this process: no socket between.
+ *	  A link (engine_link.h) to a job in this process, without a socket.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,10 +14,10 @@
 
 #define DEVICE_BYTES	((uint64_t) 4 << 30)
 
-/* Of every job that is shared: there is one of an consumer. */
+/* The consumer of each shared job. */
 #define TICKET			UINT64_C(0xFEED)
 
-/* A job that is busy has a message at last, after so many looks. */
+/* A busy job must have a message after this number of polls. */
 #define MAX_POLLS	1000000
 
 /* ----------------------------------------------------------- from the job */
@@ -142,7 +142,7 @@ close_job(UnitLink *link)
 	link->producer = NULL;
 }
 
-/* The end of the connection that a test has asked for. */
+/* The end of the connection that a test requested. */
 static bool
 breaks(UnitLink *link)
 {
@@ -169,7 +169,7 @@ unit_send(GsEngineLink *base, const GsMessage *message)
 			join_job(link, &copy.job_join);
 			break;
 		case GS_MESSAGE_PRODUCER_END:
-			/* a producer that had no more room was told so, and may not have heard it yet */
+			/* a producer that is out of memory may not have received the failure yet */
 			if (copy.producer_end.partial || link->failure != GS_FAILED_MEMORY)
 				gs_producer_end(link->producer);
 			break;
