@@ -42,10 +42,10 @@ typedef struct Job
 	const char *name;
 	int key_bytes;
 	int value_bytes;
-	int bits;       /* that the keys have */
-	int cub_bits;   /* that CUB sorts by */
+	int bits;       /* of the keys */
+	int cub_bits;   /* by which CUB sorts */
 	uint32_t flags; /* ours */
-	bool packed;    /* ours is key and row number in one word */
+	bool packed;    /* ours sorts key and row number in one word */
 	bool merge;
 } Job;
 
@@ -82,7 +82,7 @@ prepare(const Job *job, uint64_t n)
 	CHECK(cudaGetLastError());
 }
 
-/* CUB; returns where the result is. */
+/* Sorts with CUB; returns the index of the result. */
 static int
 run_cub(const Job *job, uint64_t n)
 {
@@ -161,7 +161,7 @@ count_wrong_rows(const uint64_t *d_packed, const uint32_t *d_rows, uint64_t n, u
 			atomicAdd(d_nwrong, 1ull);
 }
 
-/* Against CUB's result of the same input. */
+/* Compares with the result of CUB for the same input. */
 static bool
 is_right(const Job *job, uint64_t n)
 {
@@ -187,7 +187,7 @@ is_right(const Job *job, uint64_t n)
 	return nwrong == 0;
 }
 
-/* The bytes that the sort has to move through device memory. */
+/* The bytes that the sort must read and write in device memory. */
 static double
 least_bytes(const Job *job, uint64_t n)
 {
@@ -202,7 +202,7 @@ least_bytes(const Job *job, uint64_t n)
 	return bytes;
 }
 
-/* From pinned host memory and back. */
+/* From and to pinned host memory. */
 static void
 run_with_transfer(const Job *job, uint64_t n)
 {

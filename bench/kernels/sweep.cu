@@ -2,7 +2,7 @@
  *
  * sweep.cu
  *	  Tries tile sizes, occupancies, look-back widths and rank methods of the
- *	  radix pass, and takes parts of it out (kernels.md 3.6): what chose
+ *	  radix pass, and takes parts of it out: what chose
  *	  cuda/tuning.cuh.
  *
  * usage: sweep [n]		(default 100 million)
@@ -99,14 +99,14 @@ begin_type(const char *name)
 	print_line("cub", name, ",,,,", "", times, 0, ",,,yes");
 }
 
-/* One choice of the radix pass, and what is known of its kernel. */
+/* One configuration of the radix pass, and the properties of its kernel. */
 template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged, int ablate = 0>
 struct Choice
 {
 	typedef GsRadixShared<Key, Value, nthreads, nitems, staged> Shared;
 
 	const void *kernel;
-	size_t shared_bytes; /* so many that no more than nblocks fit */
+	size_t shared_bytes; /* increased so that no more than nblocks fit */
 	uint32_t grid;
 	cudaFuncAttributes attributes;
 	char shape[64];
@@ -159,7 +159,7 @@ try_one(const char *name)
 	print_line("sort", name, choice.shape, "", times, 0, choice.attributes_text(wrong ? "NO" : "yes").c_str());
 }
 
-/* One pass alone, with parts left out. */
+/* A single pass, with parts left out. */
 template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged, int ablate>
 static void
 ablate_one(const char *name)

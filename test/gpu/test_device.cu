@@ -26,7 +26,7 @@
 #include "device/device.h"
 #include "common/key_codec.h"
 
-#define ROW_ID_OFFSET 8 /* of the row's number, for the tests */
+#define ROW_ID_OFFSET 8 /* of the row number, for the tests */
 #define ROW_HEADER    16
 
 typedef std::vector<char> Bytes;
@@ -70,7 +70,7 @@ public:
 		ops->close(device);
 	}
 
-	/* ok is what a call returned */
+	/* ok is the result of a call */
 	void need(bool ok)
 	{
 		if (!ok)
@@ -138,7 +138,7 @@ public:
 		return data;
 	}
 
-	/* Gives everything back since that many pieces were taken. */
+	/* Frees all allocations after the first ones. */
 	void release(size_t ntaken)
 	{
 		while (taken.size() > ntaken)
@@ -190,10 +190,10 @@ typedef struct Column
 	bool descending;
 	bool nulls_first;
 	unsigned null_percent;
-	uint64_t range;      /* distinct values; 0: all there are */
-	uint64_t mask;       /* of the bits that may vary; 0: all */
+	uint64_t range;      /* number of distinct values; 0: any */
+	uint64_t mask;       /* mask of the bits that may vary; 0: all */
 	unsigned max_len;    /* of a string */
-	unsigned prefix_len; /* of it, the same for all */
+	unsigned prefix_len; /* part of it that is the same for all */
 	unsigned nletters;
 } Column;
 
@@ -520,7 +520,7 @@ private:
 	}
 };
 
-/* A table in a device's memory. */
+/* A table in the memory of a device. */
 typedef struct Uploaded
 {
 	GsDeviceRows rows;
@@ -539,7 +539,10 @@ upload_table(Machine *machine, const Table &table)
 	{
 		GsDeviceBatch batch = {};
 		const size_t records_words = from.nrows * table.record_bytes / 8;
-		/* rows and records end where their memory does: what reads beyond is seen */
+		/*
+		 * rows and records end at the end of their memory, so reads beyond it
+		 * are detected
+		 */
 		std::vector<uint64_t> rows(from.block.begin(), from.block.begin() + from.nunits);
 		std::vector<uint64_t> records(from.block.end() - records_words, from.block.end());
 
@@ -584,7 +587,7 @@ leave(Trace *trace, const char *what, const std::vector<T> &data)
 	trace->push_back({what, Bytes(bytes, bytes + data.size() * sizeof(T))});
 }
 
-/* Locations as batch and unit in it, which are the same everywhere. */
+/* Locations as batch and unit, which are the same on all devices. */
 static void
 leave_locations(Trace *trace, Machine *machine, const Uploaded &up)
 {
@@ -642,7 +645,7 @@ take_temp(Machine *machine, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n
 	return temp;
 }
 
-/* From flags to the next list of ties; false if there are none. */
+/* Makes the next list of ties from flags; false if there are none. */
 static bool
 next_ties(Machine *machine, Trace *trace, uint64_t n, const uint8_t *d_same, const uint64_t *d_words,
 		  int row_bits, const GsTies *from, GsTies *out, uint64_t *ngroups)
@@ -718,7 +721,7 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 	}
 }
 
-/* The whole of a sort, as a job does it. */
+/* A complete sort, as in a job. */
 static Result
 run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool count_in_pack,
 		  size_t buffer_bytes)
@@ -804,7 +807,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 		uint64_t *d_keys = machine->take_array<uint64_t>(n);
 		const uint64_t half = n / 2;
 
-		/* in two pieces: one from the middle */
+		/* in two parts: one from the middle */
 		machine->need(ops->gather_keys(machine->stream, &up.rows, d_sorted, table.row_bits, half,
 									   (uint32_t) (n - half), d_keys + half));
 		machine->need(ops->gather_keys(machine->stream, &up.rows, d_sorted, table.row_bits, 0,
@@ -933,7 +936,7 @@ test_large(void)
 	try_table("many equal", Table(1200000, {column_of(INT4, 2), column_of(INT4, 2)}, 4 << 20, 0), 4 << 20);
 }
 
-/* Records that say what cannot be: counted, and never followed. */
+/* Invalid records: they are counted, and never followed. */
 static void
 test_faults(bool quick)
 {
@@ -1103,7 +1106,7 @@ test_runtime(void)
 			break;
 	}
 	expect(ok && passed == last, "all fences pass at last");
-	/* what was passed was done */
+	/* work before a passed fence has been done */
 	for (size_t i = 0; i < buffer_pool.size(); i++)
 		buffer_pool[i] = i;
 	ok = ops->copy_in(stream, d_memory, buffer_pool.data(), 1 << 20) &&
@@ -1118,7 +1121,7 @@ test_runtime(void)
 	expect(device->error[0] == '\0', "no error");
 }
 
-/* Last: it breaks a device. */
+/* Must be last, because the device fails. */
 static void
 test_broken(void)
 {
@@ -1156,7 +1159,7 @@ seconds(void)
 	return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/* Milliseconds of some steps: the first time, and the best of five more. */
+/* Milliseconds of some steps: the first run, and the best of five more. */
 static double
 time_steps(const char *what, double bytes, const std::function<void()> &queue)
 {
@@ -1355,7 +1358,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	m->release(ntaken);
 }
 
-/* Strings: ORDER BY text, of which first bytes tie. */
+/* Strings: ORDER BY text with equal first bytes. */
 static void
 time_tails(uint64_t n, unsigned max_len, unsigned prefix_len)
 {

@@ -297,7 +297,7 @@ try_arguments(void)
 	REFUSED(sort.nitems = GS_DEVICE_MAX_ITEMS + 1, GS_DEVICE_TOO_MANY_ITEMS);
 	REFUSED(sort.nitems = 1 << 20, GS_DEVICE_TEMP_TOO_SMALL);
 
-	/* the same for the types of gpusortd, whose checks are its own */
+	/* the same for the types of gpusortd, which have their own checks */
 	good.key_bytes = 8;
 	good.end_bit = 64;
 	good.nitems = 5000;
@@ -351,7 +351,7 @@ check_pairs(const Key *d_keys, const Value *d_values, uint64_t n, unsigned long 
 	}
 }
 
-/* Ascending, and each byte value as often as before. */
+/* Must be ascending, with the same counts of each byte value. */
 static __global__ void
 check_bytes(const uint8_t *d_keys, uint64_t n, unsigned long long *d_nwrong, unsigned long long *d_counts, bool sorted)
 {

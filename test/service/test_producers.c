@@ -18,7 +18,7 @@
 #include "unit_cmocka.h"
 
 #define BUFFER_BYTES	((uint32_t) 128 << 10)
-#define FEED_BYTES	((uint32_t) 64 << 10)
+#define PRODUCER_BYTES	((uint32_t) 64 << 10)
 #define NBUFFERS		4
 
 /* The rows of one participant: a part of the table. */
@@ -59,7 +59,7 @@ pair_begin(const char *const *options, uint64_t first_of_producer)
 	Pair		pair = {.service = service_start(options)};
 
 	pair.consumer = client_open(&pair.service, BUFFER_BYTES, NBUFFERS);
-	pair.producer = client_open(&pair.service, FEED_BYTES, NBUFFERS);
+	pair.producer = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
 	pair.consumers = table_from(3, NROWS, 0, false);
 	pair.producers = table_from(3, NROWS, first_of_producer, false);
 	pair.token = job_share(&pair.consumer, &pair.consumers, 4);
@@ -148,7 +148,7 @@ test_idle_buffers(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--idle-seconds", "1", NULL});
 	Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
-	Client		producer = client_open(&service, FEED_BYTES, NBUFFERS);
+	Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
 	Client		idle = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		consumers = table_from(3, NROWS, 0, false);
 	Table		producers = table_from(3, NROWS, NROWS / 2, false);
@@ -193,8 +193,8 @@ check_turns(bool keys_only)
 	const uint64_t third = NROWS / 3;
 	Service		service = service_start(NULL);
 	Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
-	Client		producer = client_open(&service, FEED_BYTES, NBUFFERS);
-	Client		last = client_open(&service, FEED_BYTES, 2);
+	Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
+	Client		last = client_open(&service, PRODUCER_BYTES, 2);
 	Table		consumers = table_from(3, NROWS, 0, keys_only);
 	Table		producers = table_from(3, NROWS, third, keys_only);
 	Table		lasts = table_from(3, NROWS, 2 * third, keys_only);
@@ -237,7 +237,7 @@ test_return_input(void **unused)
 {
 	Service		service = service_start(NULL);
 	Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
-	Client		producer = client_open(&service, FEED_BYTES, NBUFFERS);
+	Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
 	Table		consumers = table_from(3, NROWS, NROWS / 2, false);
 	Table		producers = table_from(3, NROWS, 0, false);
 	uint64_t	token = job_share(&consumer, &consumers, 1);
@@ -300,7 +300,7 @@ static void
 test_tokens(void **unused)
 {
 	Pair		pair = pair_begin(NULL, NROWS / 2);
-	Client		client = client_open(&pair.service, FEED_BYTES, NBUFFERS);
+	Client		client = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
 	Client		large = client_open(&pair.service, 2 * BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(3, NROWS, false);
 	Table		keys = table_make(3, NROWS, true);
@@ -371,8 +371,8 @@ test_no_memory(void **unused)
 	{
 		Service		service = service_start((const char *[]) {"--memory-limit", "8", NULL});
 		Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
-		Client		producer = client_open(&service, FEED_BYTES, NBUFFERS);
-		Client		other = client_open(&service, FEED_BYTES, NBUFFERS);
+		Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
+		Client		other = client_open(&service, PRODUCER_BYTES, NBUFFERS);
 		Table		consumers = table_from(3, many, 0, false);
 		Table		producers = table_from(3, many, 2000, false);
 		Table		others = table_from(3, many, 1000, false);
@@ -441,7 +441,7 @@ test_producer_leaves(void **unused)
 		for (uint64_t nrows = 0; nrows <= NROWS / 2; nrows += NROWS / 2)
 		{
 			Pair		pair = pair_begin(NULL, NROWS / 2);
-			Client		other = client_open(&pair.service, FEED_BYTES, NBUFFERS);
+			Client		other = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
 
 			unit_case("way %d, %llu rows", how, (unsigned long long) nrows);
 			job_load(&pair.consumer, &pair.consumers, NROWS / 2);
@@ -478,7 +478,7 @@ test_producer_dies(void **unused)
 	CHECK(child >= 0);
 	if (child == 0)
 	{
-		Client		client = client_open(&pair.service, FEED_BYTES, NBUFFERS);
+		Client		client = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
 
 		job_join(&client, &pair.producers, pair.token, 9);
 		job_load(&client, &pair.producers, NROWS);
@@ -611,7 +611,7 @@ test_broken_device(void **unused)
 static void
 producer(const Service *service, Table *table, uint64_t token, uint32_t participant, uint64_t end)
 {
-	Client		client = client_open(service, FEED_BYTES, 2);
+	Client		client = client_open(service, PRODUCER_BYTES, 2);
 	uint64_t	nrows = end - table->nloaded;
 
 	job_join(&client, table, token, participant);
