@@ -6,7 +6,9 @@
 
 MODULE_big = gpusort
 EXTENSION = gpusort
-DATA = gpusort--1.0.sql
+# gpusort.control has the version; gpusortd derives its own, scripts/check-includes checks META.json
+EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/gpusort.control)
+DATA = gpusort--$(EXTVERSION).sql
 PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
 
 # the folders of the library, from the entry points down (DESIGN.md); src/gpusortd/ is a program of its own

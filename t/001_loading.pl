@@ -126,7 +126,7 @@ $node->safe_psql('postgres', 'DROP EXTENSION gpusort');
 
 		poll(sub { ask($psql, $digest); ($state = ask($psql, 'SELECT state || detail FROM pg_temp.status()')) =~ /more than/ || ask($psql, 'SELECT state FROM pg_temp.status()') eq 'running' });
 		$path eq $folder ? is(ask($psql, 'SELECT state FROM pg_temp.status()'), 'running', 'loaded by path: gpusortd runs')
-		  : like($state, qr/^not startedthe supervisor cannot be started, since the library's name ".*gpusort.so" has more than 95 bytes$/, 'by a path too long: it says why not');
+		  : like($state, qr/^not startedthe supervisor cannot be started because the library name ".*gpusort.so" has more than 95 bytes$/, 'by a path too long: it says why not');
 		$psql->quit;
 		$node->append_conf('postgresql.conf', 'log_min_messages = warning');
 		$node->restart;

@@ -1,7 +1,7 @@
 # Sorts by gpusortd, when it dies, breaks, is slow or has no memory, in every
 # phase: rows are right or there is an error, at once, and nothing is left
 # behind.  The device is the host's processor; where it fails is told by
-# gpusort.service_fault (src/gpusortd/device_fault.h).
+# gpusort.service_fault (src/device/device_fault.h).
 
 use strict;
 use warnings;
@@ -204,7 +204,7 @@ my @faults = (
 foreach (@faults)
 {
 	my ($fault, $expected) = @$_;
-	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device is broken';
+	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device failed';
 	my $traces = count_in_log($node, $trace);
 	my $outcome;
 
@@ -269,7 +269,7 @@ foreach my $work_mem ('256MB', '64kB')
 	}
 }
 restart_service($node, 'gpusort.service_fault' => 'allocate:1:none');
-is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows outgrew the device's memory",
+is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows exceed the device memory",
 	'without memory the CPU engine sorts');
 
 restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');

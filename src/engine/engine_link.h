@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * engine_link.h
- *	  A connection to gpusortd, as the engine sees it.
+ *	  A connection to gpusortd, as the GPU engine uses it.
  *
- * ISO C.  The implementation of backends is in client/gpu_client.c; tests have others.
+ * ISO C: gpu_client.c implements it for backends, and tests have their own.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,24 +20,24 @@ typedef struct GsEngineLink GsEngineLink;
 
 struct GsEngineLink
 {
-	char	   *buffer_pool;	/* all buffers, which belong to the client */
+	char	   *buffer_pool;	/* nbuffers of buffer_bytes each; all belong to the client */
 	uint32_t	buffer_bytes;
 	uint32_t	nbuffers;
-	GsWelcome	welcome;		/* the state of the service */
+	GsWelcome	welcome;		/* of gpusortd */
 
-	/* Sends a message.  Returns false if the connection is broken. */
+	/* Sends a message.  False: the connection is closed. */
 	bool		(*send) (GsEngineLink *link, const GsMessage *message);
 
 	/*
-	 * Receives the next message.  Waits up to timeout_ms, or without limit if
-	 * -1, and may exit through check_interrupts meanwhile; type 0 means that
-	 * none has arrived.  Returns false if the connection is broken.
+	 * Receives the next message.  Waits up to timeout_ms, forever if that is -1, and
+	 * may leave by longjmp() through check_interrupts meanwhile.  Type 0: timeout.
+	 * False: the connection is closed.
 	 */
 	bool		(*receive) (GsEngineLink *link, int timeout_ms, GsAnyMessage *message);
 
 	/*
-	 * Releases the link.  reusable: its job was closed, and another one may
-	 * follow. Otherwise the connection is closed, which ends the job.
+	 * Releases the link.  reusable: the job has been closed in good order, so another
+	 * one may follow.  Otherwise the link is disconnected, which ends the job.
 	 */
 	void		(*release) (GsEngineLink *link, bool reusable);
 };

@@ -3,7 +3,7 @@
  * fuzz_engine.c
  *	  libFuzzer drives the engine: make fuzz.
  *
- * The first bytes say what is to happen (sort, drain, a small memory limit, a
+ * The first bytes say what is to happen (sort, return_input, a small memory limit, a
  * failing allocation, an interrupt that does not return), the others make the
  * table, choice by choice (unit_random.h).  The checks are those of the tests.
  *
@@ -32,8 +32,8 @@ drive(TestTable *table, UnitHost *host, Dice *dice, size_t limit, bool return_in
 	if (status == GS_STATUS_OK && !return_input)
 		driver_check_sorted(&driver, dice);
 	else
-		driver_check_drain(&driver, dice_one_in(dice, 4) ?
-						   dice_below(dice, table->nrows + 1) : SIZE_MAX);
+		driver_check_return(&driver, dice_one_in(dice, 4) ?
+							dice_below(dice, table->nrows + 1) : SIZE_MAX);
 	driver_close(&driver);
 }
 

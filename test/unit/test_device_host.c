@@ -4,15 +4,15 @@
  *	  The host device, the reference of all others: streams, memory, and each
  *	  step by itself.
  *
- * test_job.c has the steps work together; here are the corners that a sound
- * job does not get to, and what hostile records may not do.
+ * test_job.c tests the steps together; this tests corner cases that a correct
+ * job does not reach, and hostile records.
  *
  *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/device_host_steps.h"
+#include "device/device_host_steps.h"
 #include "common/key_pack.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
@@ -68,7 +68,7 @@ test_memory(void **unused)
 	device->ops->close(device);
 }
 
-/* Nothing is done before its mark is looked for, and no more than up to it. */
+/* Work is only done when a fence is queried, and only up to the next fence. */
 static void
 test_streams(void **unused)
 {
@@ -89,7 +89,7 @@ test_streams(void **unused)
 	assert_true(ops->copy_out(a, to, d_memory, sizeof(to)));
 	assert_true(ops->record_fence(a, &fence));
 	assert_int_equal(fence, 2);
-	strcpy(from, "second");		/* nobody was told that it was read */
+	strcpy(from, "second");		/* its fence has not passed */
 
 	assert_true(ops->record_fence(b, &fence));
 	assert_int_equal(fence, 1);
@@ -106,7 +106,7 @@ test_streams(void **unused)
 	assert_true(ops->passed_fence(a, &fence));
 	assert_int_equal(fence, 2);
 
-	/* what no mark is behind is done at the close */
+	/* work without a fence is done at the close */
 	strcpy(from, "third");
 	assert_true(ops->copy_in(a, d_memory, from, sizeof(from)));
 	assert_true(ops->passed_fence(a, &fence));
@@ -119,7 +119,7 @@ test_streams(void **unused)
 	ops->close(device);
 }
 
-/* Temporary storage too small, or of something else, breaks the device. */
+/* Temporary storage that is too small, or of another step, fails the device. */
 static void
 test_temporary_storage(void **unused)
 {
@@ -171,13 +171,13 @@ test_temporary_storage(void **unused)
 /* ------------------------------------------------------------------ records */
 
 /*
- * One batch in memory of just its size: rows of 3, 1, 1 and 2 units, and their
- * records of one key word.  What is read beyond, the sanitizers see.
+ * One batch in memory of exactly its size: rows of 3, 1, 1 and 2 units, and
+ * their records of one key word.  Sanitizers detect reads beyond it.
  */
 typedef struct Fixture
 {
 	uint64_t   *rows;
-	uint64_t   *records;		/* slot i's is at 2 * (3 - i) */
+	uint64_t   *records;		/* buffer i's is at 2 * (3 - i) */
 	uint64_t	locations[4];
 	GsDeviceBatch batch;
 	GsKeyLayout layout;
@@ -264,7 +264,7 @@ test_pack(void **unused)
 	fixture_end(&fixture);
 }
 
-/* Whatever units the records say, each location is within the batch. */
+/* For any records, each location is within the batch. */
 static void
 test_pack_faults(void **unused)
 {
@@ -307,7 +307,7 @@ test_pack_faults(void **unused)
 	fixture_end(&fixture);
 }
 
-/* Tails that point out of their rows are cut to what is in them. */
+/* Tails that extend beyond their rows are truncated. */
 static void
 test_tails_are_cut(void **unused)
 {
@@ -413,7 +413,7 @@ test_ties(void **unused)
 	assert_int_equal(rest.d_groups[1], 0);
 }
 
-/* Keys of any width, as an insertion sort has them. */
+/* Keys of any width, compared with an insertion sort. */
 static void
 test_sort_ties(void **unused)
 {

@@ -1,14 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * test_device_pool.c
- *	  Slabs: who is let in, what can be taken, and when the device has its
- *	  memory back.
+ *	  Pool blocks: admission, allocation, and release to the device.
  *
  *-------------------------------------------------------------------------
  */
 #include <string.h>
 
-#include "gpusortd/device_pool.h"
+#include "device/device_pool.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 
@@ -34,7 +33,7 @@ open_device(uint64_t nbytes)
 	return device;
 }
 
-/* The end of every test: all memory is where it was. */
+/* The end of every test: all memory has been freed. */
 static void
 end(GsDevice *device, GsDevicePool *pool, uint64_t nbytes)
 {
@@ -77,7 +76,7 @@ test_admission(void **unused)
 	gs_device_pool_free_all(&a);
 	gs_device_pool_free_all(&b);
 
-	/* c is there, though it was promised nothing */
+	/* c was admitted, without a reservation */
 	assert_false(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
 	gs_device_pool_free_all(&c);
 	assert_true(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
@@ -101,7 +100,7 @@ test_promises_are_kept(void **unused)
 	assert_int_equal(gs_device_pool_available(&a), 9 * MB);
 	assert_int_equal(gs_device_pool_available(&b), 4 * MB);
 
-	/* b outgrows its promise, up to that of a */
+	/* b exceeds its reservation, up to that of a */
 	assert_non_null(gs_device_pool_allocate(&b, 4 * MB));
 	assert_null(gs_device_pool_allocate(&b, 1));
 	assert_int_equal(gs_device_pool_available(&b), 0);
@@ -113,7 +112,7 @@ test_promises_are_kept(void **unused)
 	assert_int_equal(a.used, 6 * MB);
 	assert_int_equal(b.peak, 4 * MB);
 
-	/* and what b gives back, a may have */
+	/* and a can have what b frees */
 	gs_device_pool_free_all(&b);
 	assert_int_equal(gs_device_pool_available(&a), 4 * MB);
 	assert_non_null(gs_device_pool_allocate(&a, 4 * MB));
@@ -145,7 +144,7 @@ test_sizes(void **unused)
 		gs_device_pool_free(&memory, d_memory);
 		assert_int_equal(memory.used, before);
 
-		/* whatever of this size comes next gets the same one */
+		/* the next allocation of this size gets the same block */
 		assert_ptr_equal(gs_device_pool_allocate(&memory, (size_t) taken), d_memory);
 		assert_int_equal(memory.used - before, taken);
 	}
@@ -154,7 +153,7 @@ test_sizes(void **unused)
 }
 
 static void
-test_idle_slabs(void **unused)
+test_idle_blocks(void **unused)
 {
 	GsDevice   *device = open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 50 * MB);
@@ -191,7 +190,7 @@ test_idle_slabs(void **unused)
 	end(device, pool, 100 * MB);
 }
 
-/* Many are given back some at a time: the driver may take long over each. */
+/* Many blocks are released a few at a time, because each may take long. */
 static void
 test_release_many(void **unused)
 {
@@ -218,9 +217,9 @@ test_release_many(void **unused)
 	end(device, pool, 100 * MB);
 }
 
-/* Idle slabs are in nobody's way: neither under the limit nor on the device. */
+/* Idle blocks are released if the limit or the device requires it. */
 static void
-test_idle_slabs_make_room(void **unused)
+test_idle_blocks_make_space(void **unused)
 {
 	GsDevice   *device = open_device(40 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 30 * MB);
@@ -253,7 +252,7 @@ test_idle_slabs_make_room(void **unused)
 	end(device, pool, 20 * MB);
 }
 
-/* Any calls in any order: the sums stay right, and no two slabs overlap. */
+/* Any calls in any order: the sums stay right, and no two blocks overlap. */
 static void
 test_random(void **unused)
 {
@@ -335,11 +334,11 @@ main(void)
 		cmocka_unit_test(test_admission),
 		cmocka_unit_test(test_promises_are_kept),
 		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_idle_slabs),
+		cmocka_unit_test(test_idle_blocks),
 		cmocka_unit_test(test_release_many),
-		cmocka_unit_test(test_idle_slabs_make_room),
+		cmocka_unit_test(test_idle_blocks_make_space),
 		cmocka_unit_test(test_random)
 	};
 
-	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("block", tests, NULL, NULL);
 }

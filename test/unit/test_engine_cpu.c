@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_cpu.c
- *	  The in-process engine, from engine.h down: order, hand-out, drain,
+ *	  The in-process engine, from engine.h down: order, hand-out, return_input,
  *	  memory, and what is left when an allocation fails or an interrupt does
  *	  not return.
  *
@@ -184,7 +184,7 @@ test_zeros(void **unused)
 	unit_case("%s", "");
 }
 
-/* ------------------------------------------------------------------- figures */
+/* ------------------------------------------------------------------- stats */
 
 static GsMethod
 method_of(size_t nrows, bool reversed, bool mixed)
@@ -224,13 +224,13 @@ test_methods(void **unused)
 	CHECK(method_of(1000, false, true) == GS_METHOD_RADIX);
 }
 
-/* Sorts a table and returns its figures. */
+/* Sorts a table and returns its stats. */
 static GsEngineStats
 figures_of(const TestTable *table)
 {
 	UnitHost	host;
 	Driver		driver;
-	GsEngineStats	stats;
+	GsEngineStats stats;
 
 	unit_host_init(&host);
 	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
@@ -247,7 +247,7 @@ test_figures(void **unused)
 {
 	const TestKind kinds[] = {TEST_INT64, TEST_TEXT};
 	TestTable  *table = table_make_empty(kinds, 2, 1024);
-	GsEngineStats	stats;
+	GsEngineStats stats;
 
 	/* 10 bits tell all rows apart; the texts do not vary */
 	for (size_t row = 0; row < 1024; row++)
@@ -281,10 +281,10 @@ test_figures(void **unused)
 	table_free(table);
 }
 
-/* ----------------------------------------------------------------- the drain */
+/* ----------------------------------------------------------------- the return_input */
 
 static void
-test_drain(void **unused)
+test_return_input(void **unused)
 {
 	TableOptions options = table_defaults;
 
@@ -308,11 +308,11 @@ test_drain(void **unused)
 		/* all of it, and memory comes back; or only a part, and close */
 		if (seed % 3 != 0)
 		{
-			driver_check_drain(&driver, SIZE_MAX);
+			driver_check_return(&driver, SIZE_MAX);
 			CHECK(table->nrows == 0 || host.held_bytes < held);
 		}
 		else
-			driver_check_drain(&driver, dice_below(&dice, table->nrows + 1));
+			driver_check_return(&driver, dice_below(&dice, table->nrows + 1));
 		driver_close(&driver);
 		unit_host_end(&host);
 		table_free(table);
@@ -325,7 +325,7 @@ test_drain(void **unused)
 /*
  * Lets one allocation after the other fail, alone or with all that follow it,
  * until a sort needs no more than that.  Whatever the engine was doing, the
- * rows it has taken can be drained, or the call be made again.
+ * rows it has taken can be returned, or the call be made again.
  */
 static void
 check_out_of_memory(const TestTable *table, Dice *dice, bool all_after)
@@ -358,7 +358,7 @@ check_out_of_memory(const TestTable *table, Dice *dice, bool all_after)
 			status = gs_engine_sort(driver.engine);
 		CHECK(status == GS_STATUS_OK || status == GS_STATUS_OOM);
 		if (status == GS_STATUS_OOM)
-			driver_check_drain(&driver, SIZE_MAX);
+			driver_check_return(&driver, SIZE_MAX);
 		else
 		{
 			driver_check_sorted(&driver, dice);
@@ -565,7 +565,7 @@ test_interrupts_of_long_prefix(void **unused)
 	GsKeyLayout layout;
 	GsJob		job = {0};
 	GsEngine   *engine;
-	GsBatch    *batch;
+	GsBatch	   *batch;
 	const void *rows[2];
 	char	   *first_row;
 
@@ -652,7 +652,7 @@ check_tied_by(TiedRows *tied, bool descending, bool undecisive)
 	GsKeyLayout layout;
 	GsJob		job = {0};
 	GsEngine   *engine;
-	GsBatch    *batch = NULL;
+	GsBatch	   *batch = NULL;
 	const void *rows[1];
 	size_t		before = 0;
 
@@ -728,7 +728,7 @@ test_no_columns(void **unused)
 	GsKeyLayout layout;
 	GsJob		job = {0};
 	GsEngine   *engine;
-	GsBatch    *batch = NULL;
+	GsBatch	   *batch = NULL;
 	const void *rows[1];
 
 	unit_host_init(&host);
@@ -794,7 +794,7 @@ test_sort_again(void **unused)
 		GsKeyLayout layout;
 		GsJob		job = {0};
 		GsEngine   *engine;
-		GsBatch    *batch = NULL;
+		GsBatch	   *batch = NULL;
 		const void *rows[1];
 		size_t		before = 0;
 
@@ -1020,7 +1020,7 @@ fill(size_t limit, WidthFunction width)
 	GsKeyLayout layout;
 	GsJob		job = {0};
 	GsEngine   *engine;
-	GsBatch    *batch = NULL;
+	GsBatch	   *batch = NULL;
 	size_t		row_bytes = 0;
 	size_t		record_bytes;
 	size_t		allocated;
@@ -1158,7 +1158,7 @@ test_limit_tiny(void **unused)
 }
 
 /*
- * After FULL the rows taken are all there, drained or sorted, and a narrower
+ * After FULL the rows taken are all there, returned or sorted, and a narrower
  * row may still be asked for.
  */
 static void
@@ -1193,7 +1193,7 @@ test_full(void **unused)
 		if (status == GS_STATUS_OK)
 			driver_check_sorted(&driver, &dice);
 		else
-			driver_check_drain(&driver, SIZE_MAX);
+			driver_check_return(&driver, SIZE_MAX);
 		driver_close(&driver);
 		unit_host_end(&host);
 		table->nrows = all_rows;
@@ -1214,7 +1214,7 @@ check_many_batches(size_t nrows, uint64_t fail_at)
 	GsKeyLayout layout;
 	GsJob		job = {0};
 	GsEngine   *engine;
-	GsBatch    *batch;
+	GsBatch	   *batch;
 	const void *rows[64];
 
 	unit_host_init(&host);
@@ -1370,7 +1370,7 @@ test_numbering_limit(void **unused)
 	GsKeyLayout layout;
 	GsJob		job = {0};
 	GsEngine   *engine;
-	GsBatch    *batch;
+	GsBatch	   *batch;
 	GsStatus	status;
 	size_t		nrows = 0;
 	const void **rows;
@@ -1626,7 +1626,7 @@ main(void)
 		cmocka_unit_test(test_zeros),
 		cmocka_unit_test(test_methods),
 		cmocka_unit_test(test_figures),
-		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_return_input),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_interrupts),
 		cmocka_unit_test(test_interrupts_of_ties),

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_gpu.c
- *	  The engine at the far end of a link, from engine.h down to the host
- *	  device: order, hand-out, drain, and links that break.
+ *	  The GPU engine, on the host device: order, output, return of the input,
+ *	  and links that break.
  *
- * The same random tables and the same checks as for the in-process engine.
+ * It uses the same random tables and checks as the tests of the CPU engine.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 #include "unit_driver.h"
 #include "unit_link.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
 #define MEMORY		((uint64_t) 1 << 30)
 
 /* Opens the engine on a new link. */
@@ -24,7 +24,7 @@ static UnitLink *
 open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, uint64_t memory)
 {
 	GsGpuOptions options = {0};
-	UnitLink   *link = unit_link_open(SLOT_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
+	UnitLink   *link = unit_link_open(BUFFER_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
 	GsJob		job = {0};
 
 	options.algorithm = (int) dice_below(dice, 3);
@@ -115,7 +115,7 @@ test_strings(void **unused)
 
 /* ---------------------------------------------------------------- the move */
 
-/* What a node does past gpusort.device_min_rows: the CPU engine's rows move. */
+/* Moves rows from the CPU engine, as a node does at gpusort.device_min_rows. */
 static void
 check_move(const TestTable *table, Dice *dice)
 {
@@ -166,11 +166,11 @@ test_move(void **unused)
 	driver_check_tables(80000, 200, &options, check_move);
 }
 
-/* -------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------- return_input */
 
-/* A device too small: whatever it says, all rows come back, in input order. */
+/* A device that is too small: all rows are returned, in input order. */
 static void
-check_drain(const TestTable *table, Dice *dice)
+check_return(const TestTable *table, Dice *dice)
 {
 	UnitHost	host;
 	Driver		driver;
@@ -187,20 +187,20 @@ check_drain(const TestTable *table, Dice *dice)
 	if (status == GS_STATUS_OK && driver.engine->stats.method != GS_METHOD_NONE)
 		driver_check_sorted(&driver, dice);
 	else
-		driver_check_drain(&driver, dice_one_in(dice, 4) ? dice_below(dice, driver.npushed + 1) : SIZE_MAX);
+		driver_check_return(&driver, dice_one_in(dice, 4) ? dice_below(dice, driver.npushed + 1) : SIZE_MAX);
 	driver_close(&driver);
 	unit_link_close(link);
 	unit_host_end(&host);
 }
 
 static void
-test_drain(void **unused)
+test_return_input(void **unused)
 {
 	TableOptions options = table_defaults;
 
 	options.max_rows = 8000;
 	options.max_payload = 1000;
-	driver_check_tables(90000, 150, &options, check_drain);
+	driver_check_tables(90000, 150, &options, check_return);
 }
 
 /* --------------------------------------------------------- a part of the rows */
@@ -234,10 +234,11 @@ check_part(Driver *driver, const uint32_t *order, size_t nsorted)
 }
 
 /*
- * A device too small: it sorts what it took, and the rest comes back in input
- * order.  It may have no memory for the sort; then all of it can be drained.
+ * A device that is too small: it sorts the rows that it took, and the others
+ * are returned in input order.  If it has no memory for the sort, all rows can
+ * be returned.
  */
-static int	nparts = 0;			/* sorts that were of a part indeed */
+static int	nparts = 0;			/* sorts of only a part */
 
 static void
 check_partial(const TestTable *table, Dice *dice)
@@ -277,7 +278,7 @@ check_partial(const TestTable *table, Dice *dice)
 	else
 	{
 		CHECK(status == GS_STATUS_FULL);
-		driver_check_drain(&driver, SIZE_MAX);
+		driver_check_return(&driver, SIZE_MAX);
 	}
 	free(order);
 	driver_close(&driver);
@@ -326,13 +327,13 @@ check_break(const TestTable *table, Dice *dice)
 	}
 	if (status != GS_STATUS_OK)
 	{
-		GsBatch    *batch;
+		GsBatch	   *batch;
 
 		CHECK(status == GS_STATUS_FAILED);
 		CHECK(driver.engine->stats.detail != NULL && driver.engine->stats.detail[0] != '\0');
 		CHECK(link->released && !link->reusable);
 
-		/* and so it stays */
+		/* and it stays so */
 		CHECK(gs_engine_reserve(driver.engine, 100000, &batch) != GS_STATUS_OK);
 		CHECK(gs_engine_sort(driver.engine) == GS_STATUS_FAILED);
 		CHECK(gs_engine_return_input(driver.engine) == GS_STATUS_FAILED);
@@ -362,7 +363,7 @@ main(void)
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_move),
-		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_return_input),
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_break),
 	};

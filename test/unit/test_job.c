@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_job.c
- *	  A job on the host device: order, streams, drain, memory, and what a
- *	  hostile client can do.
+ *	  A job on the host device: order, streams, return of the input, memory,
+ *	  and hostile clients.
  *
- * Most tests make random tables (unit_table.h) and compare with a stable
- * reference sort; a case that fails names its seed.
+ * Most tests create random tables (unit_table.h) and compare with a stable
+ * reference sort.  A failed case reports its seed.
  *
  *-------------------------------------------------------------------------
  */
@@ -72,7 +72,7 @@ test_keys_only(void **unused)
 	driver_check_tables(50000, 10, &options, client_check_table);
 }
 
-/* Tails, and rows of up to half a slot. */
+/* Tails, and rows of up to half a buffer. */
 static void
 test_strings(void **unused)
 {
@@ -95,9 +95,9 @@ test_strings(void **unused)
 }
 
 /*
- * Numbers that repeat, and then the least or the greatest bigint: so many bits
- * and 64.  The rows leave 47 bits to the first sort, which finds out all that
- * there is to know, but leaves the last bits to be compared where rows tie.
+ * Numbers with duplicates, and then the least or the greatest bigint, so keys
+ * have more than 64 bits.  The first sort uses 47 bits; the last bits are
+ * compared among ties.
  */
 static void
 test_figures(void **unused)
@@ -127,7 +127,7 @@ test_figures(void **unused)
 		assert_int_equal(client.result.passes, 6);
 		assert_int_equal(client.result.tied_rows, distinct < nrows ? nrows : 0);
 
-		/* what only ties took, twice 16 bytes each, is back */
+		/* the memory of ties, twice 16 bytes for each, has been freed */
 		CHECK(client.result.device_bytes >=
 			  gs_device_pool_used(service.pool) + 2 * 16 * client.result.tied_rows);
 		client_close(&client);
@@ -157,7 +157,7 @@ test_no_rows(void **unused)
 	table_free(table);
 }
 
-/* Several jobs of one device take turns, and take each other's memory over. */
+/* Several jobs of one device alternate, and reuse the memory of each other. */
 static void
 test_many_jobs(void **unused)
 {
@@ -219,11 +219,11 @@ test_many_jobs(void **unused)
 	unit_case("%s", "");
 }
 
-/* -------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------- return_input */
 
-/* Before all rows are sent, with batches on their way. */
+/* Before all rows are sent, with batches in transit. */
 static void
-test_drain_of_load(void **unused)
+test_return_input(void **unused)
 {
 	TableOptions options = table_defaults;
 
@@ -241,7 +241,7 @@ test_drain_of_load(void **unused)
 		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES,
 						  2 + (uint32_t) dice_below(&dice, 5)));
 		CHECK(client_load(&client, &dice));
-		client_check_drain(&client);
+		client_check_return(&client);
 		client_close(&client);
 		service_stop(&service);
 		table_free(table);
@@ -258,9 +258,9 @@ typedef enum Outcome
 	NOUTCOMES
 } Outcome;
 
-/* Whatever becomes of it, all rows are there. */
+/* In any case, all rows are returned. */
 static Outcome
-sort_or_drain(Service *service, const TestTable *table, Dice *dice)
+sort_or_return(Service *service, const TestTable *table, Dice *dice)
 {
 	Client		client;
 	Outcome		outcome = OUTCOME_SORTED;
@@ -268,7 +268,7 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 	CHECK(client_open(&client, service, table, GS_MIN_BUFFER_BYTES, 4));
 	if (!client_load(&client, dice))
 	{
-		/* a client says this before it has heard; it is too late */
+		/* a client that does not know of the failure yet; too late */
 		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 		outcome = OUTCOME_FULL_IN_LOAD;
 	}
@@ -282,7 +282,7 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 	else
 	{
 		CHECK_MSG(client.failure == GS_FAILED_MEMORY, "it failed: %s", client.text);
-		client_check_drain(&client);
+		client_check_return(&client);
 	}
 	client_close(&client);
 	return outcome;
@@ -306,7 +306,7 @@ test_too_many_rows(void **unused)
 	CHECK(client_load(&client, NULL));
 	gs_producer_batch_filled(gs_job_consumer(client.job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
 	CHECK(client.failed && client.failure == GS_FAILED_MEMORY);
-	client_check_drain(&client);
+	client_check_return(&client);
 	client_close(&client);
 	service_stop(&service);
 	table_free(table);
@@ -332,7 +332,7 @@ test_memory_limits(void **unused)
 		options.kind = seed % 2 == 0 && !options.keys_only ? TEST_BYTEA : -1;
 		table = table_of_seed(seed, &options, &dice);
 		service_start(&service, ((uint64_t) 64 << 10) + dice_below(&dice, 5 << 20), NULL);
-		outcomes[sort_or_drain(&service, table, &dice)]++;
+		outcomes[sort_or_return(&service, table, &dice)]++;
 		service_stop(&service);
 		table_free(table);
 	}
@@ -345,8 +345,7 @@ test_memory_limits(void **unused)
 }
 
 /*
- * Few ties: then whether the memory will do is known while rows come, to a
- * slab.
+ * With few ties, lack of memory is detected during the input, up to one block.
  */
 static void
 test_refused_early(void **unused)
@@ -367,7 +366,7 @@ test_refused_early(void **unused)
 		for (size_t row = 0; row < nrows; row++)
 			table_set_number(table, row, 0, (int64_t) dice_word(&dice));
 		service_start(&service, ((uint64_t) 1 << 20) + dice_below(&dice, 3 << 20), NULL);
-		outcomes[sort_or_drain(&service, table, &dice)]++;
+		outcomes[sort_or_return(&service, table, &dice)]++;
 		service_stop(&service);
 		table_free(table);
 	}
@@ -377,7 +376,7 @@ test_refused_early(void **unused)
 	assert_int_equal(outcomes[OUTCOME_FULL_IN_SORT], 0);
 }
 
-/* Each allocation of one kind fails in its turn; how the sorts came out. */
+/* Lets each allocation of one kind fail, one after the other. */
 static void
 run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *dice,
 				  int outcomes[NOUTCOMES])
@@ -390,7 +389,7 @@ run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *
 		snprintf(fault, sizeof(fault), "%s:%d:none", op, call);
 		unit_case("%s", fault);
 		service_start(&service, (uint64_t) 1 << 30, fault);
-		outcomes[sort_or_drain(&service, table, dice)]++;
+		outcomes[sort_or_return(&service, table, dice)]++;
 		service_stop(&service);
 	}
 	unit_case("%s", "");
@@ -423,8 +422,8 @@ test_memory_runs_out(void **unused)
 }
 
 /*
- * After a batch was refused, none is taken, however small, and no sort of all
- * rows is begun: the client may have said so before it knew.
+ * After a batch was refused, none is taken, however small, and a sort of all
+ * rows is not started: the client may have requested it before it knew.
  */
 static void
 test_after_full(void **unused)
@@ -442,17 +441,17 @@ test_after_full(void **unused)
 	CHECK(!client_load(&client, NULL) && client.failure == GS_FAILED_MEMORY);
 	while (gs_job_busy(client.job))
 		client_poll(&client);
-	while (client.buffers[buffer] != SLOT_MINE)
+	while (client.buffers[buffer] != BUFFER_MINE)
 		buffer++;
-	client.buffers[buffer] = SLOT_FILLED;
+	client.buffers[buffer] = BUFFER_FILLED;
 	gs_producer_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);
-	CHECK(client.buffers[buffer] == SLOT_FILLED && !client.sorted);
+	CHECK(client.buffers[buffer] == BUFFER_FILLED && !client.sorted);
 
 	/* what it took can be sorted */
-	client.buffers[buffer] = SLOT_MINE;
+	client.buffers[buffer] = BUFFER_MINE;
 	client.failed = false;
 	client.npushed = client.nuploaded;
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, true, &client.layout);
@@ -466,7 +465,7 @@ test_after_full(void **unused)
 
 /* -------------------------------------------------------------------- close */
 
-/* Lets a job do npolls polls and leaves; what it had is back. */
+/* Closes a job after npolls polls; all its memory must be freed. */
 static bool
 close_after(const TestTable *table, int npolls)
 {
@@ -515,7 +514,7 @@ test_close_in_every_phase(void **unused)
 	unit_case("%s", "");
 }
 
-/* While batches are on their way up, and nobody polled. */
+/* While batches are being uploaded, without a poll. */
 static void
 test_close_of_load(void **unused)
 {
@@ -536,7 +535,7 @@ test_close_of_load(void **unused)
 	CHECK(gs_job_busy(client.job));
 	CHECK(client.npushed > client.filled[0].nrows);
 
-	/* the device reads the ring yet */
+	/* the device still reads the buffers */
 	CHECK(!gs_job_close(client.job));
 	client_close(&client);
 	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
@@ -592,7 +591,7 @@ test_device_breaks(void **unused)
 			if (client.failed)
 			{
 				CHECK_MSG(client.failure == GS_FAILED_DEVICE, "it failed: %s", client.text);
-				CHECK(strstr(client.text, "broken as told") != NULL);
+				CHECK(strstr(client.text, "injected failure") != NULL);
 				CHECK(!gs_job_busy(client.job));
 				gs_job_poll(client.job);
 				nfailed[i]++;
@@ -607,7 +606,7 @@ test_device_breaks(void **unused)
 		CHECK_MSG(nfailed[i] > 0, "%s was never called", ops[i]);
 }
 
-/* Nobody is there any more to be told. */
+/* There is no client any more to report to. */
 static void
 test_device_breaks_at_close(void **unused)
 {
@@ -686,7 +685,7 @@ tamper_with_records(Client *client, const GsBatch *batch)
 	}
 }
 
-/* Whatever came down: as many rows as there were, each within its batch. */
+/* Checks any output: the number of rows, each within its batch. */
 static void
 check_any_order(Client *client)
 {
@@ -893,7 +892,7 @@ make_layout(GsKeyLayout *layout)
 	}
 }
 
-/* Each rule by itself; nothing may hang on the others. */
+/* Each rule by itself, independent of the others. */
 static void
 test_layout_rules(void **unused)
 {
@@ -1016,7 +1015,7 @@ test_layout_of_other_rows(void **unused)
 	unit_case("%s", "");
 }
 
-/* A row has to leave room for another in its slot. */
+/* A row has to leave room for another in its buffer. */
 static void
 test_row_too_long(void **unused)
 {
@@ -1096,7 +1095,7 @@ main(void)
 		cmocka_unit_test(test_figures),
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_many_jobs),
-		cmocka_unit_test(test_drain_of_load),
+		cmocka_unit_test(test_return_input),
 		cmocka_unit_test(test_too_many_rows),
 		cmocka_unit_test(test_memory_limits),
 		cmocka_unit_test(test_refused_early),

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.c
- *	  A client of a job over a random table.
+ *	  A client of a job with a random table.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/device_fault.h"
+#include "device/device_fault.h"
 #include "unit_check.h"
 
 #define RUBBISH			0x5A
@@ -50,17 +50,17 @@ service_stop(Service *service)
 /* ------------------------------------------------------------------ events */
 
 static char *
-slot_start(const Client *client, uint32_t buffer)
+buffer_start(const Client *client, uint32_t buffer)
 {
 	return client->buffer_pool.base + (size_t) buffer * client->buffer_pool.buffer_bytes;
 }
 
 static void
-get_slot(Client *client, uint32_t buffer, SlotState from)
+get_buffer(Client *client, uint32_t buffer, SlotState from)
 {
 	CHECK(buffer < client->buffer_pool.nbuffers);
-	CHECK_MSG(client->buffers[buffer] == from, "slot %u comes back, but was not given away so", buffer);
-	client->buffers[buffer] = SLOT_MINE;
+	CHECK_MSG(client->buffers[buffer] == from, "buffer %u comes back, but was not given away so", buffer);
+	client->buffers[buffer] = BUFFER_MINE;
 }
 
 static void
@@ -68,11 +68,11 @@ batch_free(void *arg, uint32_t buffer)
 {
 	Client	   *client = arg;
 
-	get_slot(client, buffer, SLOT_FILLED);
+	get_buffer(client, buffer, BUFFER_FILLED);
 	CHECK_MSG(client->filled[buffer].first_row == client->nuploaded,
 			  "batches are freed out of order");
 	client->nuploaded += client->filled[buffer].nrows;
-	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	memset(buffer_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
 }
 
 static void
@@ -81,7 +81,7 @@ sorted(void *arg, const GsSorted *result)
 	Client	   *client = arg;
 
 	CHECK(!client->sorted && !client->failed);
-	CHECK_MSG(client->nuploaded == client->npushed, "sorted before all slots were free");
+	CHECK_MSG(client->nuploaded == client->npushed, "sorted before all buffers were free");
 	client->sorted = true;
 	client->result = *result;
 }
@@ -94,7 +94,7 @@ batch_ready(void *arg, const GsBatchReady *ready)
 	CHECK_MSG(ready->stream == client->stream, "a batch of stream %u, but %u is asked for",
 			  ready->stream, client->stream);
 	if (ready->nrows > 0)
-		get_slot(client, ready->buffer, SLOT_RELEASED);
+		get_buffer(client, ready->buffer, BUFFER_RELEASED);
 	CHECK(client->nready <= GS_MAX_BUFFERS);
 	client->ready[client->nready++] = *ready;
 }
@@ -165,11 +165,11 @@ client_poll(Client *client)
 /* -------------------------------------------------------------------- load */
 
 /*
- * A slot to write to, as soon as there is one; -1 if the job failed.  One slot
- * is kept back if there are several, or there would be none to drain through.
+ * Waits for a buffer to fill; -1 if the job failed.  One buffer is kept if
+ * there are several, for the return of the input.
  */
 static int
-wait_for_slot(Client *client)
+wait_for_buffer(Client *client)
 {
 	for (int npolls = 0; !client->failed; npolls++)
 	{
@@ -178,7 +178,7 @@ wait_for_slot(Client *client)
 		CHECK(npolls < MANY_POLLS);
 		for (uint32_t buffer = 0; buffer < client->buffer_pool.nbuffers; buffer++)
 		{
-			if (client->buffers[buffer] != SLOT_MINE)
+			if (client->buffers[buffer] != BUFFER_MINE)
 				continue;
 			if (may_take)
 				return (int) buffer;
@@ -221,7 +221,7 @@ send_batch(Client *client, uint32_t buffer, const GsBatch *batch)
 	filled->nrows = (uint32_t) batch->nrows;
 	filled->first_row = client->npushed - filled->nrows;
 	filled->rows_bytes = (uint32_t) (batch->rows_end - batch->base);
-	client->buffers[buffer] = SLOT_FILLED;
+	client->buffers[buffer] = BUFFER_FILLED;
 	gs_producer_batch_filled(gs_job_consumer(client->job), buffer, filled->nrows, filled->rows_bytes);
 }
 
@@ -230,14 +230,14 @@ client_load(Client *client, Dice *dice)
 {
 	while (client->npushed < client->table->nrows)
 	{
-		int			buffer = wait_for_slot(client);
+		int			buffer = wait_for_buffer(client);
 		uint64_t	most = dice != NULL && dice_one_in(dice, 2) ?
 			1 + dice_below(dice, 200) : UINT64_MAX;
 		GsBatch		batch;
 
 		if (buffer < 0)
 			return false;
-		gs_batch_init(&batch, slot_start(client, (uint32_t) buffer), client->buffer_pool.buffer_bytes,
+		gs_batch_init(&batch, buffer_start(client, (uint32_t) buffer), client->buffer_pool.buffer_bytes,
 					  gs_record_bytes(&client->layout));
 		while (client->npushed < client->table->nrows && batch.nrows < most &&
 			   push(client, &batch))
@@ -267,8 +267,8 @@ client_sort(Client *client, GsAlgorithm algorithm)
 void
 client_release(Client *client, uint32_t buffer)
 {
-	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
-	client->buffers[buffer] = SLOT_RELEASED;
+	memset(buffer_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	client->buffers[buffer] = BUFFER_RELEASED;
 	gs_job_buffer_released(client->job, buffer);
 }
 
@@ -277,7 +277,7 @@ release_all(Client *client)
 {
 	for (uint32_t buffer = 0; buffer < client->buffer_pool.nbuffers; buffer++)
 	{
-		if (client->buffers[buffer] == SLOT_MINE)
+		if (client->buffers[buffer] == BUFFER_MINE)
 			client_release(client, buffer);
 	}
 }
@@ -302,7 +302,7 @@ client_take_batch(Client *client)
 void
 client_fetch(Client *client, uint64_t position)
 {
-	/* before or after: what was ready in the old stream comes back either way */
+	/* before or after: batches of the previous stream are released in either case */
 	if (client->stream % 2 == 0)
 		release_all(client);
 	client->nready = 0;
@@ -313,7 +313,7 @@ client_fetch(Client *client, uint64_t position)
 static void
 check_keys(const Client *client, const GsBatchReady *ready)
 {
-	const char *keys = slot_start(client, ready->buffer);
+	const char *keys = buffer_start(client, ready->buffer);
 
 	CHECK(ready->rows_bytes == ready->nrows * sizeof(uint64_t));
 	for (uint32_t i = 0; i < ready->nrows; i++)
@@ -327,7 +327,7 @@ static void
 check_rows(const Client *client, const GsBatchReady *ready)
 {
 	const TestTable *table = client->table;
-	const char *start = slot_start(client, ready->buffer);
+	const char *start = buffer_start(client, ready->buffer);
 	const uint32_t *offset = (const uint32_t *) (start + client->buffer_pool.buffer_bytes);
 	size_t		at = 0;
 
@@ -373,7 +373,7 @@ client_check_batches(Client *client, uint64_t position, int nbatches)
 	}
 }
 
-/* -------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------- return_input */
 
 /* A batch has the table's next rows and their records, as they were written. */
 static void
@@ -414,7 +414,7 @@ check_batch(Client *client, const char *start, size_t first_row, uint32_t nrows,
 }
 
 void
-client_check_drain(Client *client)
+client_check_return(Client *client)
 {
 	size_t		next = 0;
 	int			nkept = 0;
@@ -431,7 +431,7 @@ client_check_drain(Client *client)
 		if (ready.nrows == 0)
 			break;
 		CHECK(ready.position == next);
-		check_batch(client, slot_start(client, ready.buffer), next, ready.nrows, ready.rows_bytes);
+		check_batch(client, buffer_start(client, ready.buffer), next, ready.nrows, ready.rows_bytes);
 		next += ready.nrows;
 		client_release(client, ready.buffer);
 	}
@@ -446,9 +446,9 @@ client_check_drain(Client *client)
 		{
 			const FilledBatch *filled = &client->filled[buffer];
 
-			if (client->buffers[buffer] != SLOT_FILLED || filled->first_row != next)
+			if (client->buffers[buffer] != BUFFER_FILLED || filled->first_row != next)
 				continue;
-			check_batch(client, slot_start(client, buffer), next, filled->nrows,
+			check_batch(client, buffer_start(client, buffer), next, filled->nrows,
 						filled->rows_bytes);
 			next += filled->nrows;
 			nkept++;
@@ -477,7 +477,7 @@ client_check_table(const TestTable *table, Dice *dice)
 	CHECK_MSG(client_sort(&client, algorithm), "it failed: %s", client.text);
 	CHECK(client.result.nrows == nrows);
 	CHECK(client.result.algorithm == (algorithm == GS_ALGORITHM_MERGE ?
-									   GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX));
+									  GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX));
 	CHECK(client.result.tied_rows <= nrows);
 	CHECK(nrows == 0 || client.result.device_bytes >= 2 * nrows * sizeof(uint64_t));
 

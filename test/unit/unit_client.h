@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.h
- *	  A client of a job (src/gpusortd/job.h) over a random table, and the
+ *	  A client of a job (src/job/job.h) with a random table, and the
  *	  connection between them.
  *
- * It keeps a client's side of protocol.h and watches the job's: a slot is
- * touched only while it is the client's, and is filled with rubbish when it
- * changes hands; the job may wait for nothing while it says that it is not busy.
+ * It implements the client side of protocol.h and checks the job: a buffer
+ * must only be accessed by its owner, and is filled with garbage when the
+ * owner changes; a job that reports not to be busy must not wait for anything.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_UNIT_CLIENT_H
 #define GPUSORT_UNIT_CLIENT_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 #include "unit_random.h"
 #include "unit_table.h"
 
@@ -27,17 +27,17 @@ typedef struct Service
 /* limit 0: as much as it takes.  fault: see device_fault.h; NULL for none. */
 extern void service_start(Service *service, uint64_t limit, const char *fault);
 
-/* Insists that no memory is left with jobs, nor on the device. */
+/* Checks that no job and no device has memory left. */
 extern void service_stop(Service *service);
 
 typedef enum SlotState
 {
-	SLOT_MINE,
-	SLOT_FILLED,				/* given away with a batch */
-	SLOT_RELEASED				/* given away to be filled */
+	BUFFER_MINE,
+	BUFFER_FILLED,				/* given to the job with a batch */
+	BUFFER_RELEASED				/* given to the job to be filled */
 } SlotState;
 
-/* What a slot was filled with. */
+/* The contents of a buffer. */
 typedef struct FilledBatch
 {
 	size_t		first_row;
@@ -50,9 +50,9 @@ typedef struct Client Client;
 struct Client
 {
 	const TestTable *table;
-	Service    *service;
+	Service	   *service;
 	GsSortJob  *job;
-	GsBufferPool		buffer_pool;
+	GsBufferPool buffer_pool;
 	GsKeyLayout layout;
 	SlotState	buffers[GS_MAX_BUFFERS];
 	FilledBatch filled[GS_MAX_BUFFERS];
@@ -84,28 +84,28 @@ extern void client_close(Client *client);
 extern void client_poll(Client *client);
 
 /*
- * Sends all rows, in batches of any size if dice, else in full ones; false if
- * the job failed.
+ * Sends all rows, in batches of random sizes with dice, otherwise in full
+ * ones; false if the job failed.
  */
 extern bool client_load(Client *client, Dice *dice);
 
 /* False if it failed. */
 extern bool client_sort(Client *client, GsAlgorithm algorithm);
 
-/* Starts a stream; all slots are the job's then. */
+/* Starts a stream; all buffers are the job's then. */
 extern void client_fetch(Client *client, uint64_t position);
 
-/* The next batch, when it has come; its slot is the client's. */
+/* The next batch, when it has come; its buffer is the client's. */
 extern GsBatchReady client_take_batch(Client *client);
 
-/* Gives a slot to the job. */
+/* Gives a buffer to the job. */
 extern void client_release(Client *client, uint32_t buffer);
 
-/* Takes and checks so many batches, or up to the last row. */
+/* Receives and checks nbatches batches, or up to the last row. */
 extern void client_check_batches(Client *client, uint64_t position, int nbatches);
 
-/* Drains and checks: all rows that were sent are there, in the ring or on the way back. */
-extern void client_check_drain(Client *client);
+/* Returns the input and checks that all rows are there, in buffers or returned. */
+extern void client_check_return(Client *client);
 
 /* Everything: open, load, sort, streams from anywhere, close. */
 extern void client_check_table(const TestTable *table, Dice *dice);

@@ -51,7 +51,7 @@ driver_push(Driver *driver)
 	/* node_gpusort.c asks only when it must; asking always is legal too */
 	if (driver->batch == NULL || (row & 1) || !gs_batch_has_space(driver->batch, row_bytes))
 	{
-		GsBatch    *batch = NULL;
+		GsBatch	   *batch = NULL;
 		GsStatus	status = gs_engine_reserve(driver->engine, row_bytes, &batch);
 
 		if (status != GS_STATUS_OK)
@@ -177,7 +177,7 @@ driver_check_sorted(Driver *driver, Dice *dice)
 }
 
 void
-driver_check_drain(Driver *driver, size_t max_rows)
+driver_check_return(Driver *driver, size_t max_rows)
 {
 	const TestTable *table = driver->table;
 	const GsBatch *batch = NULL;

@@ -19,7 +19,7 @@ typedef struct Driver
 	UnitHost   *host;
 	GsKeyLayout layout;
 	GsEngine   *engine;
-	GsBatch    *batch;
+	GsBatch	   *batch;
 	size_t		npushed;		/* rows 0 to npushed - 1 of the table */
 	size_t		engine_bytes;	/* of the engine itself, as allocated */
 } Driver;
@@ -50,7 +50,7 @@ extern void driver_check_sorted(Driver *driver, Dice *dice);
  * Drains, up to max_rows: the rows pushed come in input order and intact,
  * each once.
  */
-extern void driver_check_drain(Driver *driver, size_t max_rows);
+extern void driver_check_return(Driver *driver, size_t max_rows);
 
 /* Everything: open, load, sort, check, close, nothing left. */
 extern void driver_check_table(const TestTable *table, Dice *dice);

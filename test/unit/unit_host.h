@@ -40,7 +40,7 @@ typedef struct UnitHost
 	uint64_t	ninterrupts;	/* calls of check_interrupts */
 	uint64_t	jump_at;		/* the call that leaves, from 1; 0 for none */
 	jmp_buf		jump;			/* where to */
-	GsRuntime		callbacks;		/* what the engine gets */
+	GsRuntime	callbacks;		/* what the engine gets */
 } UnitHost;
 
 extern void unit_host_init(UnitHost *host);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_link.c
- *	  A link (engine_link.h) to a job in this process: no socket between.
+ *	  A link (engine_link.h) to a job in this process, without a socket.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,10 +14,10 @@
 
 #define DEVICE_BYTES	((uint64_t) 4 << 30)
 
-/* Of every job that is shared: there is one of an owner. */
+/* The consumer of each shared job. */
 #define TICKET			UINT64_C(0xFEED)
 
-/* A job that is busy has a message at last, after so many looks. */
+/* A busy job must have a message after this number of polls. */
 #define MAX_POLLS	1000000
 
 /* ----------------------------------------------------------- from the job */
@@ -42,7 +42,7 @@ on_batch_free(void *arg, uint32_t buffer)
 }
 
 static void
-on_fed(void *arg, uint64_t nrows)
+on_producer_done(void *arg, uint64_t nrows)
 {
 	UnitLink   *link = arg;
 
@@ -86,7 +86,7 @@ participant_of(UnitLink *link, uint32_t number)
 	GsParticipant participant = {
 		.buffer_pool = link->buffer_pool,
 		.number = number,
-		.events = {link, on_batch_free, on_fed, on_sorted, on_batch_ready, on_failed}
+		.events = {link, on_batch_free, on_producer_done, on_sorted, on_batch_ready, on_failed}
 	};
 
 	return participant;
@@ -116,13 +116,13 @@ open_job(UnitLink *link, const GsJobOpen *open)
 static void
 join_job(UnitLink *link, const GsJobJoin *join)
 {
-	GsParticipant feeder = participant_of(link, join->participant);
+	GsParticipant producer = participant_of(link, join->participant);
 	const char *why_not = "no such job";
 
 	CHECK(link->producer == NULL && link->consumer != NULL);
 	if (link->consumer->job != NULL && join->token == link->consumer->token)
-		link->producer = gs_job_join(link->consumer->job, join->nwords, join->keys_only != 0, &feeder,
-								 &why_not);
+		link->producer = gs_job_join(link->consumer->job, join->nwords, join->keys_only != 0, &producer,
+									 &why_not);
 	if (link->producer == NULL)
 		on_failed(link, GS_FAILED_JOB, why_not);
 	else
@@ -142,7 +142,7 @@ close_job(UnitLink *link)
 	link->producer = NULL;
 }
 
-/* The end of the connection that a test has asked for. */
+/* The end of the connection that a test requested. */
 static bool
 breaks(UnitLink *link)
 {
@@ -169,13 +169,13 @@ unit_send(GsEngineLink *base, const GsMessage *message)
 			join_job(link, &copy.job_join);
 			break;
 		case GS_MESSAGE_PRODUCER_END:
-			/* a feeder that had no more room was told so, and may not have heard it yet */
+			/* a producer that is out of memory may not have received the failure yet */
 			if (copy.producer_end.partial || link->failure != GS_FAILED_MEMORY)
 				gs_producer_end(link->producer);
 			break;
 		case GS_MESSAGE_BATCH_FILLED:
 			gs_producer_batch_filled(link->producer, copy.filled.buffer, copy.filled.nrows,
-								copy.filled.rows_bytes);
+									 copy.filled.rows_bytes);
 			break;
 		case GS_MESSAGE_SORT:
 			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_producers(link->job));
@@ -278,7 +278,7 @@ unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit)
 }
 
 UnitLink *
-unit_link_open_feeder(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers)
+unit_link_open_producer(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers)
 {
 	UnitLink   *link = make_link(buffer_bytes, nbuffers);
 

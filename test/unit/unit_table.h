@@ -13,7 +13,7 @@
  * are longer than eight bytes, one after the other at any alignment, and a
  * payload:
  *
- *	  | number | slot | 'a longer string' | 'another one' | payload |
+ *	  | number | buffer | 'a longer string' | 'another one' | payload |
  *
  *-------------------------------------------------------------------------
  */
@@ -53,7 +53,7 @@ typedef struct TestColumn
 	int			style;			/* of the values: see unit_table.c */
 	int			nfields;
 	int			bits[TEST_MAX_FIELDS];
-	uint64_t	base[TEST_MAX_FIELDS];	/* the style's own */
+	uint64_t	base[TEST_MAX_FIELDS]; /* the style's own */
 	uint64_t	mask[TEST_MAX_FIELDS];
 	unsigned char *base_bytes;
 	uint32_t	base_len;

@@ -3,39 +3,39 @@
  * job_sort.c
  *	  One sort: the steps from batches to an order.
  *
- * The steps are those of device.h.  The job queues as many as it can without
- * knowing what comes out, asks for what it must know to go on, and returns;
- * poll() calls the next *continuation* once that has come:
+ * The steps are those of device.h.  The job queues as many steps as it can,
+ * copies the results that it needs to continue, and returns; poll() calls the
+ * next *continuation* when they have arrived:
  *
- *	  gs_job_sort()		pack, sort
- *	  after_first()		  are the records sound, which array has the order?
- *						same, count
- *	  after_count()		  how many ties?
- *						list, sort these by the next level, place them
- *						same, count ... after_count() again, or
- *						row_ends, cut
- *	  after_all()		  where to cut; the job is sorted
+ *	  gs_job_sort()		queues pack, sort
+ *	  after_first()		  results: are the records valid, which array has the order
+ *						queues same, count
+ *	  after_count()		  result: the number of ties
+ *						queues list, sort these by the next chunk, place; then
+ *						same, count, and after_count() again; or, at last,
+ *						row_end_offsets, find_boundaries
+ *	  after_all()		  result: the boundaries of batches; the job is sorted
  *
- * Ties take the most memory, though seldom.  Of n words sorted, of which T are
- * tied, one array has the order and the other 8 n bytes are scratch: for the
- * flags of "same" while there are ties, for the ends of rows at last.  Ties
- * have two pieces of 16 T bytes.  One has the list (12 T), the other the keys
- * (2 * 8 T), until the flags are made of these: then the next list, which is
- * part of the one before, takes the place of the keys, and the keys of the
- * next level that of the old list.
+ * Ties need the most memory, though rarely.  When n words are sorted, one array
+ * has the order, and the other 8 n bytes are scratch: for the flags of "same"
+ * while there are ties, for the row end offsets at the end.  For T ties there are
+ * two allocations of 16 T bytes.  One has the list (12 T), the other the keys
+ * (2 * 8 T).  After the flags have been computed from the keys, the next list,
+ * which is a subset of the previous one, replaces the keys, and the keys of the
+ * next chunk replace the previous list.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "gpusortd/job_internal.h"
-#include "gpusortd/log.h"
+#include "job/job_internal.h"
+#include "common/clock.h"
 #include "common/min_max.h"
 
-/* Digits of the radix sort, for the number of its passes. */
+/* Of the radix sort, for the number of its passes. */
 #define DIGIT_BITS		8
 
 static void after_first(GsSortJob *job);
@@ -56,7 +56,7 @@ temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nrows)
 	return Max(Max(sort, ties), ends);
 }
 
-/* The same of all steps over so many ties. */
+/* The same for all steps over nties ties. */
 static size_t
 tie_temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nties)
 {
@@ -67,7 +67,7 @@ tie_temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nties)
 	return Max(keys, tails);
 }
 
-/* Cuts into batches of sorted rows: one more than there can be batches. */
+/* Boundaries of batches of sorted rows: one more than there can be batches. */
 static uint32_t
 max_boundaries(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t step)
 {
@@ -75,8 +75,8 @@ max_boundaries(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t s
 }
 
 /*
- * All that is taken below, as slabs: with ties of one row in eight, which is
- * more than most keys have.  A sort with more may be refused when it gets there.
+ * The blocks that are allocated below, if one row in eight is tied, which is more
+ * than with most keys.  A sort with more ties may run out of memory later.
  */
 uint64_t
 gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
@@ -94,9 +94,9 @@ gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
 		gs_device_pool_block_bytes(tie_temp_bytes(job, GS_ALGORITHM_RADIX, nrows / 8));
 }
 
-/* Takes device memory; false if there is none. */
+/* Allocates device memory and stores its address in *d_memory; false: out of memory. */
 static bool
-add_from_child(GsSortJob *job, void *d_memory, size_t nbytes)
+allocate(GsSortJob *job, void *d_memory, size_t nbytes)
 {
 	void	   *d_taken = gs_device_pool_allocate(&job->memory, nbytes);
 
@@ -104,24 +104,24 @@ add_from_child(GsSortJob *job, void *d_memory, size_t nbytes)
 	return d_taken != NULL;
 }
 
-/* All that is needed whatever the rows are. */
+/* Allocates everything but the memory for ties. */
 static bool
 allocate_memory(GsSortJob *job)
 {
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 	size_t		words_bytes = (size_t) job->nrows * sizeof(uint64_t);
 
 	sort->temp_bytes = temp_bytes(job, sort->algorithm, job->nrows);
-	return add_from_child(job, &sort->d_words[0], words_bytes) &&
-		add_from_child(job, &sort->d_words[1], words_bytes) &&
-		(job->keys_only || add_from_child(job, &sort->rows.d_locations, words_bytes)) &&
-		add_from_child(job, &sort->rows.d_batches, job->nbatches * sizeof(GsDeviceBatch)) &&
-		add_from_child(job, &sort->d_control, sizeof(GsSortControl)) &&
-		add_from_child(job, &sort->d_temp, sort->temp_bytes) &&
-		add_from_child(job, &job->d_staging, gs_job_buffer_bytes(job));
+	return allocate(job, &sort->d_words[0], words_bytes) &&
+		allocate(job, &sort->d_words[1], words_bytes) &&
+		(job->keys_only || allocate(job, &sort->rows.d_locations, words_bytes)) &&
+		allocate(job, &sort->rows.d_batches, job->nbatches * sizeof(GsDeviceBatch)) &&
+		allocate(job, &sort->d_control, sizeof(GsSortControl)) &&
+		allocate(job, &sort->d_temp, sort->temp_bytes) &&
+		allocate(job, &job->d_staging, gs_job_buffer_bytes(job));
 }
 
-/* The batches in input order, where copies are fast from. */
+/* Lists the batches in input order, in pinned memory. */
 static bool
 list_batches(GsSortJob *job)
 {
@@ -147,7 +147,7 @@ release_block(GsSortJob *job, void *d_memory)
 static void
 fail_for_memory(GsSortJob *job)
 {
-	gs_job_fail(job, GS_FAILED_MEMORY, "the device has no memory left to sort these rows");
+	gs_job_fail(job, GS_FAILED_MEMORY, "out of device memory while sorting");
 }
 
 /* -------------------------------------------------------------- first sort */
@@ -158,31 +158,31 @@ packing_of(const GsSortJob *job)
 	return &job->pinned->control.packing;
 }
 
-/* Has poll() call go_on once all that was queued is done. */
+/* poll() is to call the continuation when all queued work is done. */
 static bool
-wait_for(GsSortJob *job, GsSortContinuation go_on)
+set_continuation(GsSortJob *job, GsSortContinuation continuation)
 {
 	if (!gs_job_record_fence(job, &job->sort.fence))
 		return false;
-	job->sort.go_on = go_on;
+	job->sort.continuation = continuation;
 	return true;
 }
 
-/* Has the facts come out, and goes on with them. */
+/* Queues the copy of the results, and the continuation. */
 static bool
-ask(GsSortJob *job, GsSortContinuation go_on)
+copy_results(GsSortJob *job, GsSortContinuation continuation)
 {
 	return gs_job_check(job, job->device->ops->copy_out(job->stream, &job->pinned->control.results,
 														&job->sort.d_control->results,
 														sizeof(GsSortResults))) &&
-		wait_for(job, go_on);
+		set_continuation(job, continuation);
 }
 
 static bool
 queue_first_sort(GsSortJob *job)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 	GsSortResults *d_results = &sort->d_control->results;
 	const GsKeyPacking *packing = packing_of(job);
 	bool		has_bits = packing->nchunks > 0 && !packing->chunks[0].is_tail;
@@ -202,9 +202,9 @@ queue_first_sort(GsSortJob *job)
 						counts, sort->d_temp, sort->temp_bytes);
 }
 
-/* What SORTED says of the key. */
+/* Stores the statistics of the key for SORTED. */
 static void
-save_stats(GsSortJob *job)
+save_key_stats(GsSortJob *job)
 {
 	GsSorted   *result = &job->sort.result;
 	const GsKeyPacking *packing = packing_of(job);
@@ -232,7 +232,7 @@ report_sorted(GsSortJob *job)
 	events->sorted(events->arg, result);
 }
 
-/* Bits that hold any of the row numbers. */
+/* Bits of a row number. */
 static int
 bits_of_rows(uint64_t nrows)
 {
@@ -242,22 +242,22 @@ bits_of_rows(uint64_t nrows)
 void
 gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayout *layout)
 {
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 	bool		is_full = job->phase == GS_JOB_FULL ||
 		(job->phase == GS_JOB_INPUT && job->consumer.state == GS_PRODUCER_FULL);
 
-	/* a client that wants all rows sorted may not know yet that not all are here */
+	/* a client that wants all rows sorted may not have learned yet that some were refused */
 	if (is_full ? !partial : job->phase != GS_JOB_INPUT)
 		return;
 	if (sort->start_us > 0)
 	{
-		fail_for_memory(job);	/* as the first time */
+		fail_for_memory(job);	/* as at the first attempt */
 		return;
 	}
 	if (!gs_job_layout_is_valid(layout, (uint32_t) job->nwords, job->keys_only) ||
 		layout->nrows < job->nrows)
 	{
-		gs_job_fail(job, GS_FAILED_PROTOCOL, "the layout of the keys says what cannot be");
+		gs_job_fail(job, GS_FAILED_PROTOCOL, "invalid key layout");
 		return;
 	}
 	job->phase = GS_JOB_SORTING;
@@ -265,7 +265,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 	sort->algorithm = algorithm == GS_ALGORITHM_MERGE ? GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX;
 	sort->row_bits = bits_of_rows(job->nrows);
 	gs_key_packing_init(&job->pinned->control.packing, layout, 64 - sort->row_bits);
-	save_stats(job);
+	save_key_stats(job);
 	if (job->nrows == 0)
 	{
 		report_sorted(job);
@@ -283,7 +283,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 	sort->rows.keys_only = job->keys_only;
 	sort->rows.d_packing = &sort->d_control->packing;
 	if (gs_job_check(job, queue_first_sort(job)))
-		ask(job, after_first);
+		copy_results(job, after_first);
 }
 
 /* --------------------------------------------------------------------- ties */
@@ -294,7 +294,7 @@ sorted_words(const GsSortJob *job)
 	return job->sort.d_words[job->sort.sorted];
 }
 
-/* 8 bytes a row. */
+/* 8 bytes for each row. */
 static void *
 scratch_words(const GsSortJob *job)
 {
@@ -307,7 +307,7 @@ has_chunks_left(const GsSortJob *job)
 	return job->sort.chunk < packing_of(job)->nchunks;
 }
 
-/* Where the arrays of a list are in a piece of memory; each has room for n. */
+/* The arrays of a list of n ties in an allocation. */
 static GsTies
 ties_at(char *d_list, uint64_t n)
 {
@@ -322,7 +322,7 @@ ties_at(char *d_list, uint64_t n)
 	return ties;
 }
 
-/* Room for a list of n ties, or for their keys twice. */
+/* Size of an allocation for a list of n ties, or for two arrays of their keys. */
 static size_t
 list_bytes(uint64_t n)
 {
@@ -330,45 +330,45 @@ list_bytes(uint64_t n)
 			   2 * GS_DEVICE_ALIGN(n * sizeof(uint64_t)));
 }
 
-/* The two arrays of keys are in the piece that has not the list. */
+/* The two arrays of keys are in the allocation without the list. */
 static void
 find_tie_keys(const GsSortJob *job, uint64_t *d_keys[2])
 {
-	char	   *d_piece = job->sort.d_lists[!job->sort.list];
+	char	   *d_result = job->sort.d_lists[!job->sort.list];
 
-	d_keys[0] = (uint64_t *) d_piece;
-	d_keys[1] = (uint64_t *) (d_piece + GS_DEVICE_ALIGN(job->sort.ties.nties * sizeof(uint64_t)));
+	d_keys[0] = (uint64_t *) d_result;
+	d_keys[1] = (uint64_t *) (d_result + GS_DEVICE_ALIGN(job->sort.ties.nties * sizeof(uint64_t)));
 }
 
-/* Memory for n ties; there will be no more of them later. */
+/* Allocates memory for n ties; there are never more of them later. */
 static bool
 allocate_tie_memory(GsSortJob *job, uint64_t n)
 {
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 
 	sort->tie_temp_bytes = tie_temp_bytes(job, sort->algorithm, n);
-	return add_from_child(job, &sort->d_lists[0], list_bytes(n)) &&
-		add_from_child(job, &sort->d_lists[1], list_bytes(n)) &&
-		add_from_child(job, &sort->d_tie_temp, sort->tie_temp_bytes);
+	return allocate(job, &sort->d_lists[0], list_bytes(n)) &&
+		allocate(job, &sort->d_lists[1], list_bytes(n)) &&
+		allocate(job, &sort->d_tie_temp, sort->tie_temp_bytes);
 }
 
-/* Counts the ties among n elements whose flags are made, and asks how many. */
+/* Queues the count of ties among n elements, whose flags have been queued. */
 static bool
 queue_count(GsSortJob *job, uint64_t n)
 {
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 
 	return gs_job_check(job, job->device->ops->count_ties(job->stream, n, scratch_words(job),
 														  &sort->d_control->results.ties,
 														  sort->d_temp, sort->temp_bytes)) &&
-		ask(job, after_count);
+		copy_results(job, after_count);
 }
 
-/* Makes a list of the ties, out of all words or out of the list before. */
+/* Queues the list of ties, from all words or from the previous list. */
 static bool
 queue_list(GsSortJob *job, uint64_t nties)
 {
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 	bool		is_first = sort->ties.nties == 0;
 	int			list = is_first ? 0 : !sort->list;
 	GsTies		out = ties_at(sort->d_lists[list], nties);
@@ -385,12 +385,12 @@ queue_list(GsSortJob *job, uint64_t nties)
 	return true;
 }
 
-/* Sorts the list by the next level, and has the flags made of what ties still. */
+/* Queues the sort of the list by the next chunk, and the flags of the remaining ties. */
 static bool
 queue_chunk(GsSortJob *job, uint64_t ngroups)
 {
 	const GsDeviceOps *ops = job->device->ops;
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 	const GsKeyChunk *chunk = &packing_of(job)->chunks[sort->chunk];
 	int			key_bits = gs_bit_width(ngroups - 1) + chunk->bits;
 	uint64_t   *d_keys[2];
@@ -420,55 +420,55 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 /* ------------------------------------------------------------------ the end */
 
 /*
- * Where to cut the sorted rows into batches.  A batch takes less than a step
- * and the longest row, which is a slot.  There is one cut more than batches,
- * or some more: the bytes of all rows are not known that well.
+ * Queues the computation of the boundaries of batches.  A batch is smaller than a
+ * step and the longest row together, which is the size of a buffer.  There may be
+ * more boundaries than necessary, because nunits is an upper bound.
  */
 static void
 queue_boundaries(GsSortJob *job)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	GsDevice   *device = job->device;
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 	uint64_t   *d_end_offsets = scratch_words(job);
-	size_t		cuts_bytes;
+	size_t		boundaries_bytes;
 
 	sort->step = gs_job_buffer_bytes(job) / sizeof(uint32_t) -
 		(2 * (uint64_t) job->pinned->control.results.pack.max_row_units + 1);
 	sort->nboundaries = max_boundaries(job, job->nrows, job->nunits, sort->step);
-	cuts_bytes = sort->nboundaries * sizeof(uint64_t);
-	sort->boundaries = ops->allocate_host(device, cuts_bytes);
-	if (sort->boundaries == NULL || !add_from_child(job, &sort->d_boundaries, cuts_bytes))
+	boundaries_bytes = sort->nboundaries * sizeof(uint64_t);
+	sort->boundaries = ops->allocate_host(device, boundaries_bytes);
+	if (sort->boundaries == NULL || !allocate(job, &sort->d_boundaries, boundaries_bytes))
 		fail_for_memory(job);
 	else if (gs_job_check(job,
 						  ops->row_end_offsets(job->stream, &sort->rows, sorted_words(job),
-										sort->row_bits, d_end_offsets, sort->d_temp, sort->temp_bytes) &&
+											   sort->row_bits, d_end_offsets, sort->d_temp, sort->temp_bytes) &&
 						  ops->find_boundaries(job->stream, job->nrows, d_end_offsets, sort->step, sort->nboundaries,
-								   sort->d_boundaries) &&
-						  ops->copy_out(job->stream, sort->boundaries, sort->d_boundaries, cuts_bytes)))
-		wait_for(job, after_all);
+											   sort->d_boundaries) &&
+						  ops->copy_out(job->stream, sort->boundaries, sort->d_boundaries, boundaries_bytes)))
+		set_continuation(job, after_all);
 }
 
 static void
 finish(GsSortJob *job)
 {
 	if (job->keys_only)
-		wait_for(job, after_all);
+		set_continuation(job, after_all);
 	else
 		queue_boundaries(job);
 }
 
-/* The order is there, but perhaps for ties. */
+/* The rows are sorted by the first chunk. */
 static void
 after_first(GsSortJob *job)
 {
 	const GsSortResults *results = &job->pinned->control.results;
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 	char		text[GS_FAILED_TEXT_BYTES];
 
 	if (results->pack.nfaults > 0)
 	{
-		snprintf(text, sizeof(text), "%u rows are not where their records say",
+		snprintf(text, sizeof(text), "%u rows have invalid records",
 				 results->pack.nfaults);
 		gs_job_fail(job, GS_FAILED_ROWS, text);
 		return;
@@ -486,7 +486,7 @@ static void
 after_count(GsSortJob *job)
 {
 	const GsTieCount *count = &job->pinned->control.results.ties;
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 
 	if (count->nties == 0)
 	{
@@ -513,7 +513,7 @@ after_count(GsSortJob *job)
 static void
 after_all(GsSortJob *job)
 {
-	GsSortContext  *sort = &job->sort;
+	GsSortContext *sort = &job->sort;
 
 	release_block(job, sort->d_temp);
 	release_block(job, sort->d_lists[0]);

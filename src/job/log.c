@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * log.c
- *	  Log lines on stderr, and the clock that the service goes by.
+ *	  Log lines of gpusortd, on stderr.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/log.h"
+#include "job/log.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "common/clock.h"
 
 #define LINE_BYTES			512
 
-/* Of the lines that clients cause, so many a second are enough. */
+/* Of the lines that clients cause. */
 #define LINES_PER_SECOND	5
 
-/* One write a line: what several processes write to one pipe stays in lines. */
+/* One write() for each line, so that lines of several processes do not mix. */
 static void
 write_line(const char *format, va_list args)
 {
@@ -32,7 +33,7 @@ write_line(const char *format, va_list args)
 	nbytes = strlen(line);
 	line[nbytes++] = '\n';
 	if (write(STDERR_FILENO, line, nbytes) < 0)
-		return;					/* nobody to tell */
+		return;					/* there is no other place to report it */
 }
 
 void
@@ -59,7 +60,7 @@ gs_log_limited(const char *format,...)
 	if (now != second)
 	{
 		if (nlines > LINES_PER_SECOND)
-			gs_log("%u more lines of this kind were left out", nlines - LINES_PER_SECOND);
+			gs_log("suppressed %u more messages", nlines - LINES_PER_SECOND);
 		second = now;
 		nlines = 0;
 	}
@@ -70,13 +71,4 @@ gs_log_limited(const char *format,...)
 	va_start(args, format);
 	write_line(format, args);
 	va_end(args);
-}
-
-uint64_t
-gs_clock_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * test_feeders.c
- *	  Engines that feed one sort (engine.h), from there down to the host
- *	  device: order, memory that runs out for some, and some that go.
+ * test_producers.c
+ *	  Engines with several producers (engine.h), on the host device: order,
+ *	  lack of memory for some, and some that disconnect.
  *
- * The rows of a random table are shared out: each participant has a stretch of
- * them.  Participants' numbers ascend with the stretches, so the table's order is
- * the input order of the whole, in whatever order the participants push.
+ * The rows of a random table are divided: each participant has a contiguous
+ * part, in the order of their numbers.  So the order of the table is the input
+ * order, in whatever order the participants send.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include "unit_driver.h"
 #include "unit_link.h"
 
-#define SLOT_BYTES			((uint32_t) 64 << 10)
+#define BUFFER_BYTES			((uint32_t) 64 << 10)
 #define MEMORY				((uint64_t) 1 << 30)
 #define MAX_PARTICIPANTS	6
 
@@ -26,13 +26,13 @@ typedef struct Participant
 {
 	Driver		driver;
 	UnitLink   *link;
-	bool		waits;			/* the service takes its time */
+	bool		waits;			/* the answer is delayed */
 	uint32_t	number;
 	size_t		first;			/* of its rows */
 	size_t		end;
-	bool		full;			/* it can push no more */
+	bool		full;			/* the device takes no more rows */
 	bool		producer_done;
-	size_t		ntaken;			/* rows that the device has, once it is fed or sorted */
+	size_t		ntaken;			/* rows on the device, after the end or the sort */
 } Participant;
 
 typedef struct Sharing
@@ -41,7 +41,7 @@ typedef struct Sharing
 	Dice	   *dice;
 	UnitHost	host;
 	int			nparticipants;
-	int			consumer;			/* which of them */
+	int			consumer;		/* which of them */
 	Participant participants[MAX_PARTICIPANTS];
 } Sharing;
 
@@ -85,7 +85,7 @@ begin_driver(Sharing *sharing, Participant *participant, GsJob *job)
 }
 
 static void
-open_owner(Sharing *sharing, uint64_t memory)
+open_consumer(Sharing *sharing, uint64_t memory)
 {
 	Participant *consumer = &sharing->participants[sharing->consumer];
 	GsGpuOptions options = {
@@ -95,26 +95,26 @@ open_owner(Sharing *sharing, uint64_t memory)
 	};
 	GsJob		job;
 
-	consumer->link = unit_link_open(2 * SLOT_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
-								 memory);
+	consumer->link = unit_link_open(2 * BUFFER_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
+									memory);
 	begin_driver(sharing, consumer, &job);
 	CHECK(gs_engine_gpu_open(&job, &consumer->link->base, &options,
-								 &consumer->driver.engine) == GS_STATUS_OK);
+							 &consumer->driver.engine) == GS_STATUS_OK);
 }
 
 static GsStatus
-open_feeder(Sharing *sharing, Participant *feeder)
+open_producer(Sharing *sharing, Participant *producer)
 {
 	Participant *consumer = &sharing->participants[sharing->consumer];
 	GsJob		job;
 
-	feeder->link = unit_link_open_feeder(consumer->link, SLOT_BYTES,
-										 1 + (uint32_t) dice_below(sharing->dice, 6));
-	feeder->link->slow = feeder->waits;
-	begin_driver(sharing, feeder, &job);
-	return gs_engine_gpu_join(&job, &feeder->link->base,
-								  gs_engine_gpu_token(consumer->driver.engine),
-								  feeder->number, &feeder->driver.engine);
+	producer->link = unit_link_open_producer(consumer->link, BUFFER_BYTES,
+											 1 + (uint32_t) dice_below(sharing->dice, 6));
+	producer->link->slow = producer->waits;
+	begin_driver(sharing, producer, &job);
+	return gs_engine_gpu_join(&job, &producer->link->base,
+							  gs_engine_gpu_token(consumer->driver.engine),
+							  producer->number, &producer->driver.engine);
 }
 
 static void
@@ -127,14 +127,14 @@ begin(Sharing *sharing, const TestTable *table, Dice *dice, uint64_t memory)
 	sharing->nparticipants = 1 + (int) dice_below(dice, MAX_PARTICIPANTS);
 	sharing->consumer = (int) dice_below(dice, (uint64_t) sharing->nparticipants);
 	share_out_rows(sharing);
-	open_owner(sharing, memory);
+	open_consumer(sharing, memory);
 	for (int i = 0; i < sharing->nparticipants; i++)
 		if (i != sharing->consumer)
-			CHECK(open_feeder(sharing, &sharing->participants[i]) == GS_STATUS_OK);
+			CHECK(open_producer(sharing, &sharing->participants[i]) == GS_STATUS_OK);
 }
 
 static Participant *
-owner_of(Sharing *sharing)
+consumer_of(Sharing *sharing)
 {
 	return &sharing->participants[sharing->consumer];
 }
@@ -155,28 +155,28 @@ end(Sharing *sharing)
 	for (int i = 0; i < sharing->nparticipants; i++)
 		if (i != sharing->consumer)
 			unit_link_close(sharing->participants[i].link);
-	unit_link_close(owner_of(sharing)->link);
+	unit_link_close(consumer_of(sharing)->link);
 	unit_host_end(&sharing->host);
 }
 
 /* ---------------------------------------------------------------------- load */
 
-/* A feeder's last word, whatever it takes. */
+/* Ends a producer, however long it takes. */
 static void
-end_feed(Participant *feeder)
+end_producer(Participant *producer)
 {
 	uint64_t	nrows;
-	GsStatus	status = gs_engine_end_producer(feeder->driver.engine, &nrows);
+	GsStatus	status = gs_engine_end_producer(producer->driver.engine, &nrows);
 
 	if (status == GS_STATUS_FULL)
 	{
 		CHECK(nrows == 0);
-		status = gs_engine_end_producer(feeder->driver.engine, &nrows);
+		status = gs_engine_end_producer(producer->driver.engine, &nrows);
 	}
 	CHECK_MSG(status == GS_STATUS_OK, "status %d", (int) status);
-	CHECK(nrows <= feeder->driver.npushed - feeder->first);
-	feeder->ntaken = (size_t) nrows;
-	feeder->producer_done = true;
+	CHECK(nrows <= producer->driver.npushed - producer->first);
+	producer->ntaken = (size_t) nrows;
+	producer->producer_done = true;
 }
 
 /* Pushes some rows of any participant; false if nobody has any left. */
@@ -203,29 +203,29 @@ push_some(Sharing *sharing)
 		}
 		participant->full |= driver->npushed == participant->end;
 		if (participant->full && n != sharing->consumer)
-			end_feed(participant);
+			end_producer(participant);
 		return true;
 	}
 	return false;
 }
 
-/* All that the node does up to the sort. */
+/* Everything up to the sort. */
 static void
 load(Sharing *sharing)
 {
-	Participant *consumer = owner_of(sharing);
+	Participant *consumer = consumer_of(sharing);
 	uint64_t	nrows = 0;
 
 	while (push_some(sharing))
 		;
 	for (int i = 0; i < sharing->nparticipants; i++)
 	{
-		const Participant *feeder = &sharing->participants[i];
+		const Participant *producer = &sharing->participants[i];
 
 		if (i == sharing->consumer)
 			continue;
-		gs_key_layout_merge(&consumer->driver.layout, &feeder->driver.layout);
-		nrows += feeder->ntaken;
+		gs_key_layout_merge(&consumer->driver.layout, &producer->driver.layout);
+		nrows += producer->ntaken;
 	}
 	gs_engine_gpu_expect(consumer->driver.engine, nrows);
 }
@@ -240,7 +240,7 @@ check_table(const TestTable *table, Dice *dice)
 
 	begin(&sharing, table, dice, MEMORY);
 	load(&sharing);
-	consumer = &owner_of(&sharing)->driver;
+	consumer = &consumer_of(&sharing)->driver;
 	CHECK(consumer->layout.nrows == table->nrows);
 	CHECK(gs_engine_sort(consumer->engine) == GS_STATUS_OK);
 	consumer->npushed = table->nrows;
@@ -286,7 +286,7 @@ test_keys_only(void **unused)
 
 /* ------------------------------------------------------- memory that runs out */
 
-/* Has the device this row?  It took the first ones of each participant. */
+/* Is this row on the device?  It took the first ones of each participant. */
 static bool
 is_taken(const Sharing *sharing, size_t row)
 {
@@ -300,11 +300,11 @@ is_taken(const Sharing *sharing, size_t row)
 	return false;
 }
 
-/* What the device took comes in order. */
+/* The rows on the device are returned in order. */
 static void
 check_taken(Sharing *sharing)
 {
-	Driver	   *consumer = &owner_of(sharing)->driver;
+	Driver	   *consumer = &consumer_of(sharing)->driver;
 	uint32_t   *order = table_order(sharing->table);
 	uint64_t	position = 0;
 
@@ -341,15 +341,15 @@ check_rest(Participant *participant, size_t from)
 }
 
 /*
- * A drain gives what the device took, in input order, and then what it did not
- * take of the owner's.
+ * return_input() returns the rows on the device, in input order, and then
+ * those of the consumer that were not taken.
  */
 static void
-check_drain(Sharing *sharing)
+check_return(Sharing *sharing)
 {
-	Participant *consumer = owner_of(sharing);
+	Participant *consumer = consumer_of(sharing);
 	uint32_t   *input_returned = malloc(sizeof(uint32_t) * (sharing->table->nrows + 1));
-	size_t		ndrained = 0;
+	size_t		nreturned = 0;
 	size_t		at = 0;
 	size_t		own = consumer->first;
 	const GsBatch *batch;
@@ -361,29 +361,29 @@ check_drain(Sharing *sharing)
 		{
 			const void *row = gs_batch_pushed(batch, &consumer->driver.layout, entry);
 
-			CHECK(ndrained < sharing->table->nrows);
-			input_returned[ndrained] = table_row_number(row);
-			CHECK(table_row_is(sharing->table, input_returned[ndrained++], &consumer->driver.layout, row));
+			CHECK(nreturned < sharing->table->nrows);
+			input_returned[nreturned] = table_row_number(row);
+			CHECK(table_row_is(sharing->table, input_returned[nreturned++], &consumer->driver.layout, row));
 		}
 	for (int i = 0; i < sharing->nparticipants; i++)
 	{
 		const Participant *participant = &sharing->participants[i];
 
 		for (size_t n = 0; i != sharing->consumer && n < participant->ntaken; n++)
-			CHECK(at < ndrained && input_returned[at++] == participant->first + n);
-		while (i == sharing->consumer && at < ndrained && own < consumer->end && input_returned[at] == own)
+			CHECK(at < nreturned && input_returned[at++] == participant->first + n);
+		while (i == sharing->consumer && at < nreturned && own < consumer->end && input_returned[at] == own)
 			at++, own++;
 	}
 	while (own < consumer->driver.npushed)
-		CHECK(at < ndrained && input_returned[at++] == own++);
-	CHECK(at == ndrained);
+		CHECK(at < nreturned && input_returned[at++] == own++);
+	CHECK(at == nreturned);
 	free(input_returned);
 }
 
 static struct
 {
-	int			of_feeders;		/* feeders of which a part was taken */
-	int			of_owners;
+	int			of_producers;	/* producers whose rows were taken in part */
+	int			of_consumers;
 	int			input_returned;
 }			parts;
 
@@ -397,7 +397,7 @@ check_partial(const TestTable *table, Dice *dice)
 
 	begin(&sharing, table, dice, 1 + dice_below(dice, UINT64_C(1) << (20 + dice_below(dice, 6))));
 	load(&sharing);
-	consumer = owner_of(&sharing);
+	consumer = consumer_of(&sharing);
 	for (int i = 0; i < 2 && sorts && status == GS_STATUS_FULL; i++)
 		status = gs_engine_sort(consumer->driver.engine);
 	if (status == GS_STATUS_OK)
@@ -407,12 +407,12 @@ check_partial(const TestTable *table, Dice *dice)
 			if (i != sharing.consumer)
 				consumer->ntaken -= sharing.participants[i].ntaken;
 		check_taken(&sharing);
-		parts.of_owners += consumer->ntaken < consumer->driver.npushed - consumer->first;
+		parts.of_consumers += consumer->ntaken < consumer->driver.npushed - consumer->first;
 	}
 	else if (!table->keys_only)
 	{
 		CHECK(status == GS_STATUS_FULL);
-		check_drain(&sharing);
+		check_return(&sharing);
 		parts.input_returned++;
 	}
 	for (int i = 0; i < sharing.nparticipants; i++)
@@ -422,7 +422,7 @@ check_partial(const TestTable *table, Dice *dice)
 
 		if (i == sharing.consumer && status != GS_STATUS_OK)
 			continue;
-		parts.of_feeders += i != sharing.consumer &&
+		parts.of_producers += i != sharing.consumer &&
 			participant->ntaken < driver->npushed - participant->first;
 		CHECK(check_rest(participant, participant->first + participant->ntaken) == driver->npushed);
 	}
@@ -442,16 +442,16 @@ test_partial(void **unused)
 	options.keys_only = true;
 	options.max_rows = 60000;
 	driver_check_tables(231000, 50, &options, check_partial);
-	print_message("# feeders %d, owners %d in part; drained %d\n",
-				  parts.of_feeders, parts.of_owners, parts.input_returned);
-	CHECK(parts.of_feeders > 20 && parts.of_owners > 20 && parts.input_returned > 20);
+	print_message("# producers %d, consumers %d in part; returned %d\n",
+				  parts.of_producers, parts.of_consumers, parts.input_returned);
+	CHECK(parts.of_producers > 20 && parts.of_consumers > 20 && parts.input_returned > 20);
 }
 
 /* ------------------------------------------------------------------ who goes */
 
-/* A feeder goes before it is fed: the owner and the other feeders fail. */
+/* A producer disconnects before its end: the consumer and the other producers fail. */
 static void
-check_feeder_goes(const TestTable *table, Dice *dice)
+check_producer_leaves(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	Participant *consumer;
@@ -459,7 +459,7 @@ check_feeder_goes(const TestTable *table, Dice *dice)
 	int			nsteps = (int) dice_below(dice, 20);
 
 	begin(&sharing, table, dice, MEMORY);
-	consumer = owner_of(&sharing);
+	consumer = consumer_of(&sharing);
 	gone = &sharing.participants[dice_below(dice, (uint64_t) sharing.nparticipants)];
 	while (nsteps-- > 0 && push_some(&sharing))
 		;
@@ -478,7 +478,7 @@ check_feeder_goes(const TestTable *table, Dice *dice)
 		}
 		CHECK(gone->link->released && !gone->link->reusable);
 		CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_FAILED);
-		CHECK_MSG(strstr(consumer->driver.engine->stats.detail, "gone") != NULL, "%s",
+		CHECK_MSG(strstr(consumer->driver.engine->stats.detail, "disconnected") != NULL, "%s",
 				  consumer->driver.engine->stats.detail);
 		CHECK(gs_engine_fetch(consumer->driver.engine, 0, 1, &row, &fetched) != GS_STATUS_OK ||
 			  fetched == 0);
@@ -494,18 +494,18 @@ check_feeder_goes(const TestTable *table, Dice *dice)
 }
 
 static void
-test_feeder_goes(void **unused)
+test_producer_leaves(void **unused)
 {
 	TableOptions options = table_defaults;
 
 	options.max_rows = 3000;
 	options.max_payload = 500;
-	driver_check_tables(240000, 200, &options, check_feeder_goes);
+	driver_check_tables(240000, 200, &options, check_producer_leaves);
 }
 
-/* The owner goes: feeders that are not fed yet fail, the others have been. */
+/* The consumer disconnects: producers that have not ended fail. */
 static void
-check_owner_goes(const TestTable *table, Dice *dice)
+check_consumer_leaves(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	int			nsteps = (int) dice_below(dice, 20);
@@ -513,85 +513,85 @@ check_owner_goes(const TestTable *table, Dice *dice)
 	begin(&sharing, table, dice, MEMORY);
 	while (nsteps-- > 0 && push_some(&sharing))
 		;
-	driver_close(&owner_of(&sharing)->driver);
+	driver_close(&consumer_of(&sharing)->driver);
 	for (int i = 0; i < sharing.nparticipants; i++)
 	{
-		Participant *feeder = &sharing.participants[i];
+		Participant *producer = &sharing.participants[i];
 		uint64_t	nrows;
 
-		if (i == sharing.consumer || feeder->producer_done)
+		if (i == sharing.consumer || producer->producer_done)
 			continue;
-		CHECK(gs_engine_end_producer(feeder->driver.engine, &nrows) == GS_STATUS_FAILED);
-		CHECK(feeder->driver.engine->stats.detail[0] != '\0');
+		CHECK(gs_engine_end_producer(producer->driver.engine, &nrows) == GS_STATUS_FAILED);
+		CHECK(producer->driver.engine->stats.detail[0] != '\0');
 	}
 	end(&sharing);
 }
 
 static void
-test_owner_goes(void **unused)
+test_consumer_leaves(void **unused)
 {
 	TableOptions options = table_defaults;
 
 	options.max_rows = 3000;
 	options.max_payload = 500;
-	driver_check_tables(250000, 200, &options, check_owner_goes);
+	driver_check_tables(250000, 200, &options, check_consumer_leaves);
 }
 
 /* ---------------------------------------------------------------------- join */
 
-/* A link is good for another job, whether one was fed or could not be joined. */
+/* A link can be used for another job after producing, or after a failed join. */
 static void
 check_joins(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	Participant *consumer;
-	Participant feeder = {0};
+	Participant producer = {0};
 	uint64_t	nrows;
 	GsJob		job;
 
 	begin(&sharing, table, dice, MEMORY);
-	consumer = owner_of(&sharing);
+	consumer = consumer_of(&sharing);
 	CHECK(gs_engine_gpu_token(consumer->driver.engine) != 0);
 
-	/* a wrong ticket; rows of another form */
+	/* a wrong token; rows of another layout */
 	for (int i = 0; i < 2; i++)
 	{
 		uint64_t	token = gs_engine_gpu_token(consumer->driver.engine) + (i == 0);
 
-		feeder.link = unit_link_open_feeder(consumer->link, SLOT_BYTES, 2);
-		begin_driver(&sharing, &feeder, &job);
+		producer.link = unit_link_open_producer(consumer->link, BUFFER_BYTES, 2);
+		begin_driver(&sharing, &producer, &job);
 		if (i == 1)
-			feeder.driver.layout.nwords++;
-		CHECK(gs_engine_gpu_join(&job, &feeder.link->base, token, 1,
-									 &feeder.driver.engine) == GS_STATUS_REFUSED);
-		CHECK(feeder.driver.engine->stats.full != NULL);
-		driver_close(&feeder.driver);
-		CHECK(feeder.link->reusable);
-		unit_link_close(feeder.link);
+			producer.driver.layout.nwords++;
+		CHECK(gs_engine_gpu_join(&job, &producer.link->base, token, 1,
+								 &producer.driver.engine) == GS_STATUS_REFUSED);
+		CHECK(producer.driver.engine->stats.full != NULL);
+		driver_close(&producer.driver);
+		CHECK(producer.link->reusable);
+		unit_link_close(producer.link);
 	}
 
-	/* batches that are too large to come back */
-	feeder.link = unit_link_open_feeder(consumer->link, 3 * SLOT_BYTES, 2);
-	begin_driver(&sharing, &feeder, &job);
-	CHECK(gs_engine_gpu_join(&job, &feeder.link->base,
-								 gs_engine_gpu_token(consumer->driver.engine), 1,
-								 &feeder.driver.engine) == GS_STATUS_REFUSED);
-	driver_close(&feeder.driver);
-	unit_link_close(feeder.link);
+	/* batches that are too large to be returned */
+	producer.link = unit_link_open_producer(consumer->link, 3 * BUFFER_BYTES, 2);
+	begin_driver(&sharing, &producer, &job);
+	CHECK(gs_engine_gpu_join(&job, &producer.link->base,
+							 gs_engine_gpu_token(consumer->driver.engine), 1,
+							 &producer.driver.engine) == GS_STATUS_REFUSED);
+	driver_close(&producer.driver);
+	unit_link_close(producer.link);
 
-	/* no rows at all, of a feeder that had to wait; then the sort, and it is too late */
-	feeder.waits = true;
-	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_OK);
-	feeder.waits = false;
-	CHECK(gs_engine_end_producer(feeder.driver.engine, &nrows) == GS_STATUS_OK && nrows == 0);
-	driver_close(&feeder.driver);
-	CHECK(feeder.link->reusable);
-	unit_link_close(feeder.link);
+	/* no rows at all, of a producer that had to wait; then the sort, and it is too late */
+	producer.waits = true;
+	CHECK(open_producer(&sharing, &producer) == GS_STATUS_OK);
+	producer.waits = false;
+	CHECK(gs_engine_end_producer(producer.driver.engine, &nrows) == GS_STATUS_OK && nrows == 0);
+	driver_close(&producer.driver);
+	CHECK(producer.link->reusable);
+	unit_link_close(producer.link);
 	load(&sharing);
 	CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_OK);
-	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_REFUSED);
-	driver_close(&feeder.driver);
-	unit_link_close(feeder.link);
+	CHECK(open_producer(&sharing, &producer) == GS_STATUS_REFUSED);
+	driver_close(&producer.driver);
+	unit_link_close(producer.link);
 	consumer->driver.npushed = table->nrows;
 	driver_check_sorted(&consumer->driver, dice);
 	end(&sharing);
@@ -668,11 +668,11 @@ main(void)
 		cmocka_unit_test(test_large_tables),
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_partial),
-		cmocka_unit_test(test_feeder_goes),
-		cmocka_unit_test(test_owner_goes),
+		cmocka_unit_test(test_producer_leaves),
+		cmocka_unit_test(test_consumer_leaves),
 		cmocka_unit_test(test_joins),
 		cmocka_unit_test(test_merge),
 	};
 
-	return cmocka_run_group_tests_name("feeders", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("producers", tests, NULL, NULL);
 }

@@ -1,20 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * device_fault.c
- *	  A device that breaks when it is told to: for tests.
+ *	  A device that fails on request, for tests.
  *
- * Every call is counted and passed on to the device behind, unless a fault is
- * due.  Once broken, nothing that uses the device is passed on any more; what gives
- * something back always is.
+ * Every call is counted and forwarded to the inner device, unless a fault is
+ * due.  After a failure only calls that release something are forwarded.
  *
- * A delay does not block, as no queued work does.  Tickets are held back
- * instead: those that were not given out when the slow call came are not
- * reached before its time is over.  Calls that queue nothing can block instead,
- * as those do that give memory back to a device at work.
+ * A delay does not block, because queued work does not.  Instead, fences that
+ * were not yet recorded at the time of the slow call are not reported as passed
+ * before the delay is over.  Calls that queue nothing can block, as releasing
+ * memory does while a device works.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device_fault.h"
+#include "device/device_fault.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -22,9 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/log.h"
+#include "common/clock.h"
 
-/* The calls that can go wrong, in the order of GsDeviceOps. */
+/* The calls that can fail, in the order of GsDeviceOps. */
 #define FAULT_OPS(OP) \
 	OP(memory, false, false) \
 	OP(allocate, true, false) \
@@ -64,8 +63,8 @@ typedef enum FaultOp
 static const struct
 {
 	const char *name;
-	bool		may_have_none;	/* to be out of memory is no fault: it cannot fail */
-	bool		queues;			/* work on a stream, which may take long */
+	bool		may_have_none;	/* can be out of memory instead of failing */
+	bool		queues;			/* queues work on a stream */
 }			fault_ops[NFAULT_OPS] = {
 #define OP(name, may_have_none, queues) {#name, may_have_none, queues},
 	FAULT_OPS(OP)
@@ -107,13 +106,13 @@ struct GsStream
 {
 	FaultDevice *device;
 	GsStream   *inner;
-	uint64_t	last_fence;	/* given out */
-	uint64_t	held_fence;	/* none after this one is reached .. */
+	uint64_t	last_fence;		/* recorded */
+	uint64_t	held_fence;		/* later ones have not passed .. */
 	uint64_t	held_until_us;	/* .. before this time */
 };
 
 static void
-hold(GsStream *stream, uint64_t delay_us)
+delay_fences(GsStream *stream, uint64_t delay_us)
 {
 	uint64_t	now = gs_clock_us();
 
@@ -125,9 +124,9 @@ hold(GsStream *stream, uint64_t delay_us)
 	stream->held_until_us += delay_us;
 }
 
-/* Counts a call, and says whether it goes on to the device. */
+/* Counts a call and applies its faults; true: it is to be forwarded. */
 static bool
-passes(FaultDevice *device, GsStream *stream, FaultOp op)
+count_call(FaultDevice *device, GsStream *stream, FaultOp op)
 {
 	uint64_t	call = ++device->ncalls[op];
 
@@ -149,23 +148,23 @@ passes(FaultDevice *device, GsStream *stream, FaultOp op)
 				pause();
 		}
 		else if (fault->kind == FAULT_DELAY)
-			hold(stream, fault->delay_us);
+			delay_fences(stream, fault->delay_us);
 		else if (fault->kind == FAULT_BLOCK)
 			usleep((useconds_t) fault->delay_us);
 		else if (fault->kind == FAULT_FAIL)
 		{
 			device->failed = true;
 			snprintf(device->base.error, sizeof(device->base.error),
-					 "%s, call %llu: broken as told", fault_ops[op].name,
+					 "%s, call %llu: injected failure", fault_ops[op].name,
 					 (unsigned long long) call);
 		}
 	}
 	return !device->failed;
 }
 
-/* What the device behind said; if it broke, this one has. */
+/* Takes over a failure of the inner device. */
 static bool
-said(FaultDevice *device, bool fine)
+check_inner(FaultDevice *device, bool fine)
 {
 	if (!fine)
 	{
@@ -175,9 +174,9 @@ said(FaultDevice *device, bool fine)
 	return fine;
 }
 
-#define PASS(name, ...) \
-	(passes(stream->device, stream, FAULT_OP_##name) && \
-	 said(stream->device, \
+#define FORWARD(name, ...) \
+	(count_call(stream->device, stream, FAULT_OP_##name) && \
+	 check_inner(stream->device, \
 		  stream->device->inner->ops->name(stream->inner, __VA_ARGS__)))
 
 /* ----------------------------------------------------- memory and streams */
@@ -187,8 +186,8 @@ fault_memory(GsDevice *base, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
-	return passes(device, NULL, FAULT_OP_memory) &&
-		said(device, device->inner->ops->memory(device->inner, free_bytes, total_bytes));
+	return count_call(device, NULL, FAULT_OP_memory) &&
+		check_inner(device, device->inner->ops->memory(device->inner, free_bytes, total_bytes));
 }
 
 static void *
@@ -196,7 +195,7 @@ fault_allocate(GsDevice *base, size_t nbytes)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
-	if (!passes(device, NULL, FAULT_OP_allocate))
+	if (!count_call(device, NULL, FAULT_OP_allocate))
 		return NULL;
 	return device->inner->ops->allocate(device->inner, nbytes);
 }
@@ -206,7 +205,7 @@ fault_release(GsDevice *base, void *d_memory)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
-	passes(device, NULL, FAULT_OP_release);
+	count_call(device, NULL, FAULT_OP_release);
 	device->inner->ops->release(device->inner, d_memory);
 }
 
@@ -215,7 +214,7 @@ fault_allocate_host(GsDevice *base, size_t nbytes)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
-	if (!passes(device, NULL, FAULT_OP_allocate_host))
+	if (!count_call(device, NULL, FAULT_OP_allocate_host))
 		return NULL;
 	return device->inner->ops->allocate_host(device->inner, nbytes);
 }
@@ -233,7 +232,7 @@ fault_pin(GsDevice *base, void *memory, size_t nbytes)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
-	return passes(device, NULL, FAULT_OP_pin) &&
+	return count_call(device, NULL, FAULT_OP_pin) &&
 		device->inner->ops->pin(device->inner, memory, nbytes);
 }
 
@@ -242,7 +241,7 @@ fault_unpin(GsDevice *base, void *memory)
 {
 	FaultDevice *device = (FaultDevice *) base;
 
-	passes(device, NULL, FAULT_OP_unpin);
+	count_call(device, NULL, FAULT_OP_unpin);
 	device->inner->ops->unpin(device->inner, memory);
 }
 
@@ -252,14 +251,14 @@ fault_stream_open(GsDevice *base)
 	FaultDevice *device = (FaultDevice *) base;
 	GsStream   *stream;
 
-	if (!passes(device, NULL, FAULT_OP_stream_open))
+	if (!count_call(device, NULL, FAULT_OP_stream_open))
 		return NULL;
 	stream = calloc(1, sizeof(GsStream));
 	if (stream == NULL)
 		return NULL;
 	stream->device = device;
 	stream->inner = device->inner->ops->stream_open(device->inner);
-	if (!said(device, stream->inner != NULL))
+	if (!check_inner(device, stream->inner != NULL))
 	{
 		free(stream);
 		return NULL;
@@ -277,16 +276,16 @@ fault_stream_close(GsStream *stream)
 static bool
 fault_record_fence(GsStream *stream, uint64_t *fence)
 {
-	if (!PASS(record_fence, fence))
+	if (!FORWARD(record_fence, fence))
 		return false;
 	stream->last_fence = *fence;
 	return true;
 }
 
 static bool
-fault_reached(GsStream *stream, uint64_t *fence)
+fault_passed_fence(GsStream *stream, uint64_t *fence)
 {
-	if (!PASS(passed_fence, fence))
+	if (!FORWARD(passed_fence, fence))
 		return false;
 	if (*fence > stream->held_fence && gs_clock_us() < stream->held_until_us)
 		*fence = stream->held_fence;
@@ -315,20 +314,20 @@ fault_close(GsDevice *base)
 static bool
 fault_copy_in(GsStream *stream, void *d_to, const void *from, size_t nbytes)
 {
-	return PASS(copy_in, d_to, from, nbytes);
+	return FORWARD(copy_in, d_to, from, nbytes);
 }
 
 static bool
 fault_copy_out(GsStream *stream, void *to, const void *d_from, size_t nbytes)
 {
-	return PASS(copy_out, to, d_from, nbytes);
+	return FORWARD(copy_out, to, d_from, nbytes);
 }
 
 static bool
 fault_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits,
 		   uint64_t *d_words, GsPackResults *d_results, void *d_temp, size_t temp_bytes)
 {
-	return PASS(pack, rows, chunk, row_bits, d_words, d_results, d_temp, temp_bytes);
+	return FORWARD(pack, rows, chunk, row_bits, d_words, d_results, d_temp, temp_bytes);
 }
 
 static bool
@@ -336,86 +335,86 @@ fault_sort_words(GsStream *stream, GsAlgorithm algorithm, uint64_t n, int low_bi
 				 uint64_t *const d_words[2], uint32_t *d_selector, bool counted,
 				 void *d_temp, size_t temp_bytes)
 {
-	return PASS(sort_words, algorithm, n, low_bit, nbits, d_words, d_selector, counted,
-				d_temp, temp_bytes);
+	return FORWARD(sort_words, algorithm, n, low_bit, nbits, d_words, d_selector, counted,
+				   d_temp, temp_bytes);
 }
 
 static bool
 fault_same_words(GsStream *stream, uint64_t n, const uint64_t *d_words, int low_bit,
 				 uint8_t *d_same)
 {
-	return PASS(same_words, n, d_words, low_bit, d_same);
+	return FORWARD(same_words, n, d_words, low_bit, d_same);
 }
 
 static bool
 fault_same_keys(GsStream *stream, uint64_t n, const uint64_t *d_keys, uint8_t *d_same)
 {
-	return PASS(same_keys, n, d_keys, d_same);
+	return FORWARD(same_keys, n, d_keys, d_same);
 }
 
 static bool
 fault_same_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties,
 				 int component, uint8_t *d_same)
 {
-	return PASS(same_tails, rows, ties, component, d_same);
+	return FORWARD(same_tails, rows, ties, component, d_same);
 }
 
 static bool
 fault_count_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, GsTieCount *d_count,
 				 void *d_temp, size_t temp_bytes)
 {
-	return PASS(count_ties, n, d_same, d_count, d_temp, temp_bytes);
+	return FORWARD(count_ties, n, d_same, d_count, d_temp, temp_bytes);
 }
 
 static bool
 fault_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64_t *d_words,
 				int row_bits, const GsTies *from, GsTies *out, void *d_temp, size_t temp_bytes)
 {
-	return PASS(list_ties, n, d_same, d_words, row_bits, from, out, d_temp, temp_bytes);
+	return FORWARD(list_ties, n, d_same, d_words, row_bits, from, out, d_temp, temp_bytes);
 }
 
 static bool
 fault_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk,
 			   uint64_t *d_keys)
 {
-	return PASS(tie_keys, rows, ties, chunk, d_keys);
+	return FORWARD(tie_keys, rows, ties, chunk, d_keys);
 }
 
 static bool
 fault_sort_ties(GsStream *stream, GsAlgorithm algorithm, const GsTies *ties, int nbits,
 				uint64_t *const d_keys[2], void *d_temp, size_t temp_bytes)
 {
-	return PASS(sort_ties, algorithm, ties, nbits, d_keys, d_temp, temp_bytes);
+	return FORWARD(sort_ties, algorithm, ties, nbits, d_keys, d_temp, temp_bytes);
 }
 
 static bool
 fault_sort_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties,
 				 int component, void *d_temp, size_t temp_bytes)
 {
-	return PASS(sort_tails, rows, ties, component, d_temp, temp_bytes);
+	return FORWARD(sort_tails, rows, ties, component, d_temp, temp_bytes);
 }
 
 static bool
 fault_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 {
-	return PASS(place_ties, ties, d_words);
+	return FORWARD(place_ties, ties, d_words);
 }
 
 static bool
 fault_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
-			   int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
+					  int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
-	return PASS(row_end_offsets, rows, d_words, row_bits, d_end_offsets, d_temp, temp_bytes);
+	return FORWARD(row_end_offsets, rows, d_words, row_bits, d_end_offsets, d_temp, temp_bytes);
 }
 
 static bool
 fault_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-		  uint32_t nboundaries, uint64_t *d_boundaries)
+					  uint32_t nboundaries, uint64_t *d_boundaries)
 {
-	return PASS(find_boundaries, nrows, d_end_offsets, step, nboundaries, d_boundaries);
+	return FORWARD(find_boundaries, nrows, d_end_offsets, step, nboundaries, d_boundaries);
 }
 
-/* Is the next call to get other rows than it asks for? */
+/* Is the next call to gather the first rows instead? */
 static bool
 gets_first_rows(const FaultDevice *device)
 {
@@ -434,14 +433,14 @@ fault_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words
 {
 	if (gets_first_rows(stream->device))
 		first = 0;
-	return PASS(gather, rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes);
+	return FORWARD(gather, rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes);
 }
 
 static bool
 fault_gather_keys(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
 				  int row_bits, uint64_t first, uint32_t nrows, uint64_t *d_to)
 {
-	return PASS(gather_keys, rows, d_words, row_bits, first, nrows, d_to);
+	return FORWARD(gather_keys, rows, d_words, row_bits, first, nrows, d_to);
 }
 
 static const GsDeviceOps ops = {
@@ -455,7 +454,7 @@ static const GsDeviceOps ops = {
 	.stream_open = fault_stream_open,
 	.stream_close = fault_stream_close,
 	.record_fence = fault_record_fence,
-	.passed_fence = fault_reached,
+	.passed_fence = fault_passed_fence,
 	.copy_in = fault_copy_in,
 	.copy_out = fault_copy_out,
 	.temp_bytes = fault_temp_bytes,
@@ -477,13 +476,13 @@ static const GsDeviceOps ops = {
 	.close = fault_close
 };
 
-/* A call that is new in device.h has to be passed on here too: 4 cannot be told to fail. */
+/* New members of GsDeviceOps must be forwarded here; 4 members cannot fail. */
 _Static_assert(sizeof(GsDeviceOps) == (NFAULT_OPS + 4) * sizeof(void (*) (void)),
-			   "all of GsDeviceOps are passed on");
+			   "all members of GsDeviceOps are forwarded");
 
 /* -------------------------------------------------------------------- spec */
 
-/* Reads one op:call:what.  NULL, or what is wrong with it. */
+/* Parses one op:call:kind.  Returns NULL, or an error text. */
 static const char *
 parse_fault(const char *text, Fault *fault)
 {
@@ -496,7 +495,7 @@ parse_fault(const char *text, Fault *fault)
 
 	if (sscanf(text, "%31[a-z_]:%llu:%31[a-z0-9=]%n", op, &call, what, &end) != 3 ||
 		text[end] != '\0' || call == 0)
-		return "it is not of the form op:call:what";
+		return "it is not of the form op:call:kind";
 	while (i < NFAULT_OPS && strcmp(fault_ops[i].name, op) != 0)
 		i++;
 	if (i == NFAULT_OPS)
@@ -530,7 +529,7 @@ parse_fault(const char *text, Fault *fault)
 		fault->delay_us = (uint64_t) delay_ms * 1000;
 	}
 	else
-		return "this op cannot do that";
+		return "this op does not support this kind";
 	return NULL;
 }
 

@@ -1,26 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * job.c
- *	  One sort: its life.
+ *	  One sort: opens, closes and polls it.
  *
- * All work of a job goes through one stream, so it is done in the order in
- * which it was queued, and memory may be used again by what is queued later
- * without a look at the clock.  Only what the host does waits for tickets: it
- * reads what was copied out, tells the client that a slot is its own again,
- * gives memory back to the pool.
+ * All work of a job goes through one stream and is done in the order in which it
+ * was queued.  So memory can be reused by later work without waiting.  Only
+ * actions of the host wait for fences: reading copied results, returning a
+ * buffer to the client, and freeing memory.
  *
- * Copies up and down do not overlap within a job, which has either to do; a
- * gather takes a twentieth of the time of the copy behind it, so a second
- * stream would gain no more than that.
+ * A second stream would gain little: uploads and downloads do not overlap within
+ * a job, and a gather takes a twentieth of the time of the copy that follows.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 #include <stdlib.h>
 
-#include "gpusortd/job_internal.h"
-#include "gpusortd/log.h"
+#include "job/job_internal.h"
+#include "common/clock.h"
 
 /* -------------------------------------------------------------------- life */
 
@@ -42,7 +40,7 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 	job->record_bytes = (uint32_t) sizeof(uint64_t) * (nwords + (keys_only ? 0 : 1));
 	job->phase = GS_JOB_INPUT;
 	job->next_block_bytes = GS_FIRST_BLOCK_BYTES;
-	job->rests_since = gs_clock_us();
+	job->idle_since_us = gs_clock_us();
 	job->pinned = ops->allocate_host(device, sizeof(GsJobPinned));
 	if (job->pinned != NULL)
 		job->stream = ops->stream_open(device);
@@ -56,13 +54,12 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 	return job;
 }
 
-/* A broken device has nothing left to do. */
 void
 gs_job_check_fence(GsSortJob *job)
 {
 	if (job->parked)
-		job->passed_fence = gs_job_parked_reached(job);
-	else if (!job->device_lost && job->passed_fence < job->marked)
+		job->passed_fence = gs_job_parked_passed_fence(job);
+	else if (!job->device_failed && job->passed_fence < job->last_fence)
 		gs_job_check(job, job->device->ops->passed_fence(job->stream, &job->passed_fence));
 }
 
@@ -72,16 +69,16 @@ gs_job_close(GsSortJob *job)
 	const GsDeviceOps *ops = job->device->ops;
 	uint64_t	fence;
 
-	/* the first time; what was being queued when the job failed is behind no mark yet */
+	/* work that was being queued when the job failed has no fence yet */
 	if (job->phase != GS_JOB_CLOSING)
 	{
 		job->phase = GS_JOB_CLOSING;
-		gs_job_fail_producers(job, "the process that owned the sort has ended it");
-		if (!job->device_lost)
+		gs_job_fail_producers(job, "the leader has ended the sort");
+		if (!job->device_failed)
 			gs_job_record_fence(job, &fence);
 	}
 	gs_job_check_fence(job);
-	if (!job->device_lost && job->passed_fence < job->marked)
+	if (!job->device_failed && job->passed_fence < job->last_fence)
 		return false;
 	if (!gs_job_end_parking(job))
 		return false;
@@ -108,7 +105,7 @@ gs_job_fail(GsSortJob *job, GsFailure failure, const char *text)
 	if (job->phase == GS_JOB_CLOSING)
 		return;
 	job->phase = failure == GS_FAILED_MEMORY ? GS_JOB_FULL : GS_JOB_FAILED;
-	job->sort.go_on = NULL;
+	job->sort.continuation = NULL;
 	events->failed(events->arg, failure, text);
 	if (failure == GS_FAILED_JOB)
 		gs_job_fail_producers(job, text);
@@ -117,9 +114,9 @@ gs_job_fail(GsSortJob *job, GsFailure failure, const char *text)
 bool
 gs_job_check(GsSortJob *job, bool device_is_fine)
 {
-	if (!device_is_fine && !job->device_lost)
+	if (!device_is_fine && !job->device_failed)
 	{
-		job->device_lost = true;
+		job->device_failed = true;
 		gs_job_fail(job, GS_FAILED_DEVICE, job->device->error);
 	}
 	return device_is_fine;
@@ -129,57 +126,57 @@ bool
 gs_job_record_fence(GsSortJob *job, uint64_t *fence)
 {
 	if (job->parked)
-		*fence = gs_job_parked_mark(job);
+		*fence = gs_job_parked_last_fence(job);
 	else if (!gs_job_check(job, job->device->ops->record_fence(job->stream, fence)))
 		return false;
-	job->marked = *fence;
+	job->last_fence = *fence;
 	return true;
 }
 
 /* -------------------------------------------------------------------- poll */
 
-/* Is there anything to do for the client? */
+/* Is there anything to do? */
 static bool
 has_work(const GsSortJob *job)
 {
-	return job->passed_fence < job->marked || gs_job_has_to_end_producers(job) || gs_job_has_to_emit(job);
+	return job->passed_fence < job->last_fence || gs_job_has_ended_producers(job) || gs_job_has_output(job);
 }
 
 bool
 gs_job_busy(const GsSortJob *job)
 {
-	return !job->device_lost && (has_work(job) || gs_job_is_being_parked(job));
+	return !job->device_failed && (has_work(job) || gs_job_is_being_parked(job));
 }
 
-/* Between two calls everything that the client wanted may have been done. */
+/* A job that had work at the previous call may have finished it meanwhile. */
 static void
-note_rest(GsSortJob *job, bool worked)
+update_idle_since(GsSortJob *job, bool had_work)
 {
 	if (has_work(job))
-		job->rests_since = 0;
-	else if (worked || job->rests_since == 0)
-		job->rests_since = gs_clock_us();
+		job->idle_since_us = 0;
+	else if (had_work || job->idle_since_us == 0)
+		job->idle_since_us = gs_clock_us();
 }
 
 void
 gs_job_poll(GsSortJob *job)
 {
-	bool		worked = has_work(job);
+	bool		had_work = has_work(job);
 
 	gs_job_check_fence(job);
-	if (job->device_lost)
+	if (job->device_failed)
 		return;
 	gs_job_end_transfers(job);
-	if (job->sort.go_on != NULL && job->sort.fence <= job->passed_fence)
+	if (job->sort.continuation != NULL && job->sort.fence <= job->passed_fence)
 	{
-		GsSortContinuation go_on = job->sort.go_on;
+		GsSortContinuation continuation = job->sort.continuation;
 
-		job->sort.go_on = NULL;
-		go_on(job);
+		job->sort.continuation = NULL;
+		continuation(job);
 	}
-	gs_job_emit(job);
-	gs_job_go_on_parking(job);
-	note_rest(job, worked);
+	gs_job_send_output(job);
+	gs_job_continue_parking(job);
+	update_idle_since(job, had_work);
 }
 
 uint64_t
@@ -189,7 +186,7 @@ gs_job_commitment(const GsSortJob *job)
 }
 
 uint64_t
-gs_job_rests_since(const GsSortJob *job)
+gs_job_idle_since(const GsSortJob *job)
 {
-	return job->rests_since;
+	return job->idle_since_us;
 }

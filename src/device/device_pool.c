@@ -1,26 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * device_pool.c
- *	  The device's memory, shared out among the jobs.
+ *	  Device memory in blocks, shared by all jobs.
  *
- * Slabs come in four sizes for each power of two, so that at most a fifth of
- * one (or 64 kB) is not asked for, and so that what one job gave back is likely
- * to suit the next.  A slab is never split: a size that is not idle is
- * allocated, after idle slabs of other sizes have made room if they must.
+ * There are four block sizes for each power of two.  So at most a fifth of a
+ * block (or 64 kB) is wasted, and a freed block is likely to fit the next job.
+ * Blocks are never split: if no idle block has the right size, a new one is
+ * allocated, after releasing idle blocks of other sizes if necessary.
  *
- * The limit is held by one sum, of what each job was promised or has,
- * whichever is more.  Within its promise a job finds room for certain, as far
- * as the device has it; beyond, if others leave any.  Sessions have such sums,
- * too.
+ * The limit applies to the sum of all commitments.  Within its reservation a job
+ * can always allocate, as far as the device has the memory; beyond, only what
+ * others leave.  Sessions have such sums, too.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device_pool.h"
-#include "common/min_max.h"
+#include "device/device_pool.h"
 
 #include <stdlib.h>
 
-/* Slabs given back in one go: the driver may wait for all streams each time. */
+#include "common/min_max.h"
+
+/* Blocks released in one call, because the driver may wait for all streams each time. */
 #define MAX_RELEASES	16
 
 #define MIN_BLOCK_BYTES		((uint64_t) 64 << 10)
@@ -30,7 +30,7 @@ typedef struct GsPoolBlock GsPoolBlock;
 
 struct GsPoolBlock
 {
-	GsPoolBlock	   *next;			/* of the job's, or of the idle ones */
+	GsPoolBlock *next;			/* of the job, or of the idle blocks */
 	void	   *d_memory;
 	uint64_t	nbytes;
 	uint64_t	idle_since;		/* 0: release_idle() has not seen it idle */
@@ -40,10 +40,10 @@ struct GsDevicePool
 {
 	GsDevice   *device;
 	GsMemoryAccount all;		/* of all jobs */
-	uint64_t	used;			/* sum of what they have */
+	uint64_t	used;			/* in blocks of jobs */
 	uint64_t	idle_bytes;
 	uint32_t	njobs;			/* admitted */
-	GsPoolBlock	   *idle;			/* latest first */
+	GsPoolBlock *idle;			/* latest first */
 };
 
 GsDevicePool *
@@ -62,25 +62,25 @@ gs_device_pool_create(GsDevice *device, uint64_t limit)
 	return pool;
 }
 
-/* Gives one slab, out of any list, back to the device. */
+/* Releases a block, which is in no list any more. */
 static void
-free_block(GsDevicePool *pool, GsPoolBlock *slab)
+free_block(GsDevicePool *pool, GsPoolBlock *block)
 {
-	pool->device->ops->release(pool->device, slab->d_memory);
-	free(slab);
+	pool->device->ops->release(pool->device, block->d_memory);
+	free(block);
 }
 
-/* Gives idle slabs back until no more than so many bytes are idle. */
+/* Releases idle blocks until at most idle_bytes are left in them. */
 static void
 release_idle_blocks(GsDevicePool *pool, uint64_t idle_bytes)
 {
 	while (pool->idle_bytes > idle_bytes)
 	{
-		GsPoolBlock	   *slab = pool->idle;
+		GsPoolBlock *block = pool->idle;
 
-		pool->idle = slab->next;
-		pool->idle_bytes -= slab->nbytes;
-		free_block(pool, slab);
+		pool->idle = block->next;
+		pool->idle_bytes -= block->nbytes;
+		free_block(pool, block);
 	}
 }
 
@@ -105,7 +105,7 @@ gs_device_pool_committed(const GsDevicePool *pool)
 	return pool->all.committed;
 }
 
-/* What is left of an account for new jobs. */
+/* What an account has left for new jobs. */
 static uint64_t
 uncommitted(const GsMemoryAccount *account)
 {
@@ -113,16 +113,16 @@ uncommitted(const GsMemoryAccount *account)
 }
 
 uint64_t
-gs_device_pool_promise(const GsDevicePool *pool, const GsMemoryAccount *session, uint64_t expected_bytes)
+gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *session, uint64_t expected_bytes)
 {
-	uint64_t	promise = Min(expected_bytes, pool->all.limit);
+	uint64_t	reservation = Min(expected_bytes, pool->all.limit);
 
-	return session == NULL ? promise : Min(promise, uncommitted(session));
+	return session == NULL ? reservation : Min(reservation, uncommitted(session));
 }
 
-/* A job's memory is not what it was: the sums follow. */
+/* Updates the sums after a change of a job's commitment. */
 static void
-recommit(GsJobMemory *memory, uint64_t before)
+update_committed(GsJobMemory *memory, uint64_t before)
 {
 	uint64_t	now = gs_device_pool_commitment(memory);
 
@@ -133,9 +133,9 @@ recommit(GsJobMemory *memory, uint64_t before)
 
 bool
 gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
-			  GsJobMemory *memory)
+					 GsJobMemory *memory)
 {
-	uint64_t	admitted_bytes = gs_device_pool_promise(pool, session, expected_bytes);
+	uint64_t	admitted_bytes = gs_device_pool_reservation(pool, session, expected_bytes);
 
 	if (admitted_bytes > uncommitted(&pool->all) ||
 		(admitted_bytes == pool->all.limit && expected_bytes > admitted_bytes && pool->njobs > 0))
@@ -144,12 +144,12 @@ gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expe
 	{
 		.pool = pool,.session = session,.admitted_bytes = admitted_bytes
 	};
-	recommit(memory, 0);
+	update_committed(memory, 0);
 	pool->njobs++;
 	return true;
 }
 
-/* -------------------------------------------------------------------- slabs */
+/* ------------------------------------------------------------------- blocks */
 
 uint64_t
 gs_device_pool_block_bytes(uint64_t nbytes)
@@ -161,53 +161,53 @@ gs_device_pool_block_bytes(uint64_t nbytes)
 	return (Max(nbytes, 1) + step - 1) / step * step;
 }
 
-/* An idle slab of just that size, out of its list; or NULL. */
+/* Removes an idle block of exactly this size from the list; NULL: there is none. */
 static GsPoolBlock *
 reuse_idle(GsDevicePool *pool, uint64_t nbytes)
 {
 	for (GsPoolBlock **link = &pool->idle; *link != NULL; link = &(*link)->next)
 	{
-		GsPoolBlock	   *slab = *link;
+		GsPoolBlock *block = *link;
 
-		if (slab->nbytes == nbytes)
+		if (block->nbytes == nbytes)
 		{
-			*link = slab->next;
+			*link = block->next;
 			pool->idle_bytes -= nbytes;
-			return slab;
+			return block;
 		}
 	}
 	return NULL;
 }
 
-/* A new one; idle ones make room under the limit, and on the device. */
+/* Allocates a block, after releasing idle ones if the limit or the device requires it. */
 static GsPoolBlock *
 new_block(GsDevicePool *pool, uint64_t nbytes)
 {
 	const GsDeviceOps *ops = pool->device->ops;
-	GsPoolBlock	   *slab = malloc(sizeof(GsPoolBlock));
+	GsPoolBlock *block = malloc(sizeof(GsPoolBlock));
 
-	if (slab == NULL)
+	if (block == NULL)
 		return NULL;
 	if (pool->idle_bytes > pool->all.limit - pool->used - nbytes)
 		release_idle_blocks(pool, pool->all.limit - pool->used - nbytes);
-	slab->nbytes = nbytes;
-	slab->d_memory = ops->allocate(pool->device, nbytes);
-	if (slab->d_memory == NULL && pool->idle != NULL)
+	block->nbytes = nbytes;
+	block->d_memory = ops->allocate(pool->device, nbytes);
+	if (block->d_memory == NULL && pool->idle != NULL)
 	{
 		release_idle_blocks(pool, 0);
-		slab->d_memory = ops->allocate(pool->device, nbytes);
+		block->d_memory = ops->allocate(pool->device, nbytes);
 	}
-	if (slab->d_memory == NULL)
+	if (block->d_memory == NULL)
 	{
-		free(slab);
+		free(block);
 		return NULL;
 	}
-	return slab;
+	return block;
 }
 
-/* What others have and were promised stays theirs. */
+/* What a job can still allocate, without the commitments of others. */
 static uint64_t
-left_of(const GsMemoryAccount *account, const GsJobMemory *memory)
+left_for(const GsMemoryAccount *account, const GsJobMemory *memory)
 {
 	uint64_t	taken = account->committed - gs_device_pool_commitment(memory) + memory->used;
 
@@ -217,9 +217,9 @@ left_of(const GsMemoryAccount *account, const GsJobMemory *memory)
 uint64_t
 gs_device_pool_available(const GsJobMemory *memory)
 {
-	uint64_t	left = left_of(&memory->pool->all, memory);
+	uint64_t	left = left_for(&memory->pool->all, memory);
 
-	return memory->session == NULL ? left : Min(left, left_of(memory->session, memory));
+	return memory->session == NULL ? left : Min(left, left_for(memory->session, memory));
 }
 
 void *
@@ -229,49 +229,49 @@ gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes)
 	uint64_t	before = gs_device_pool_commitment(memory);
 	uint64_t	left = gs_device_pool_available(memory);
 	uint64_t	wanted;
-	GsPoolBlock	   *slab;
+	GsPoolBlock *block;
 
 	if (nbytes > left)
 		return NULL;
 	wanted = gs_device_pool_block_bytes(nbytes);
 	if (wanted > left)
 		return NULL;
-	slab = reuse_idle(pool, wanted);
-	if (slab == NULL)
-		slab = new_block(pool, wanted);
-	if (slab == NULL)
+	block = reuse_idle(pool, wanted);
+	if (block == NULL)
+		block = new_block(pool, wanted);
+	if (block == NULL)
 		return NULL;
-	slab->next = memory->blocks;
-	memory->blocks = slab;
+	block->next = memory->blocks;
+	memory->blocks = block;
 	memory->used += wanted;
 	memory->peak = Max(memory->peak, memory->used);
 	pool->used += wanted;
-	recommit(memory, before);
-	return slab->d_memory;
+	update_committed(memory, before);
+	return block->d_memory;
 }
 
-/* Makes a job's slab an idle one; link is where the job's list has it. */
+/* Moves a block, which *link points to, from the list of its job to that of idle ones. */
 static void
 release_block(GsJobMemory *memory, GsPoolBlock **link)
 {
 	GsDevicePool *pool = memory->pool;
 	uint64_t	before = gs_device_pool_commitment(memory);
-	GsPoolBlock	   *slab = *link;
+	GsPoolBlock *block = *link;
 
-	*link = slab->next;
-	slab->next = pool->idle;
-	slab->idle_since = 0;
-	pool->idle = slab;
-	pool->idle_bytes += slab->nbytes;
-	pool->used -= slab->nbytes;
-	memory->used -= slab->nbytes;
-	recommit(memory, before);
+	*link = block->next;
+	block->next = pool->idle;
+	block->idle_since = 0;
+	pool->idle = block;
+	pool->idle_bytes += block->nbytes;
+	pool->used -= block->nbytes;
+	memory->used -= block->nbytes;
+	update_committed(memory, before);
 }
 
 void
 gs_device_pool_free(GsJobMemory *memory, void *d_memory)
 {
-	GsPoolBlock	  **link = &memory->blocks;
+	GsPoolBlock **link = &memory->blocks;
 
 	while ((*link)->d_memory != d_memory)
 		link = &(*link)->next;
@@ -284,7 +284,7 @@ gs_device_pool_release_reservation(GsJobMemory *memory)
 	uint64_t	before = gs_device_pool_commitment(memory);
 
 	memory->admitted_bytes = Min(memory->admitted_bytes, memory->used);
-	recommit(memory, before);
+	update_committed(memory, before);
 }
 
 void
@@ -299,25 +299,25 @@ gs_device_pool_free_all(GsJobMemory *memory)
 bool
 gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us)
 {
-	GsPoolBlock	  **link = &pool->idle;
+	GsPoolBlock **link = &pool->idle;
 	int			nreleased = 0;
 
 	while (*link != NULL)
 	{
-		GsPoolBlock	   *slab = *link;
+		GsPoolBlock *block = *link;
 
-		if (slab->idle_since == 0)
-			slab->idle_since = now_us;
-		if (now_us - slab->idle_since >= idle_us)
+		if (block->idle_since == 0)
+			block->idle_since = now_us;
+		if (now_us - block->idle_since >= idle_us)
 		{
 			if (nreleased++ == MAX_RELEASES)
 				return true;
-			*link = slab->next;
-			pool->idle_bytes -= slab->nbytes;
-			free_block(pool, slab);
+			*link = block->next;
+			pool->idle_bytes -= block->nbytes;
+			free_block(pool, block);
 		}
 		else
-			link = &slab->next;
+			link = &block->next;
 	}
 	return false;
 }

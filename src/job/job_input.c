@@ -1,34 +1,33 @@
 /*-------------------------------------------------------------------------
  *
  * job_input.c
- *	  One sort: who feeds it, their slots, and their batches on their way up.
+ *	  One sort: participants, their buffers, and the upload of batches.
  *
- * A feeder's feed and the job know each other until one of them is over.  The
- * device reads a feeder's ring after the job has failed, even after its owner
- * has gone; so a feed is freed no sooner than its last transfer is through,
- * and a job no sooner than all are.  Whoever is left then is a feed without a
- * job, or a job with a feed less.
+ * A producer and its job refer to each other until one of them ends.  The device
+ * may read a producer's buffers after the job failed, and even after its client
+ * disconnected.  Therefore a producer is freed only after its last transfer, and
+ * a job only after all transfers.
  *
- * Batches are put one behind the other in slabs, rows and records each in one
- * piece.  The slabs grow, so that a small job takes little and a large one few.
- * They arrive from all feeds in any order, and are put into input order at the
- * end of the load: row numbers are given only then, and so the sort is
- * stable by what it was told of its participants.
+ * Batches are stored one after the other in blocks; the rows of a batch are
+ * contiguous, and so are its records.  The block size grows, so that a small job
+ * needs little memory and a large one few blocks.  Batches arrive from all
+ * participants in any order.  Row numbers are assigned at the end of the input,
+ * by participant and arrival, so the sort is stable by both.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
 #include <stdlib.h>
 
-#include "gpusortd/job_internal.h"
-#include "gpusortd/log.h"
+#include "job/job_internal.h"
+#include "common/clock.h"
 #include "common/min_max.h"
 
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64
 
-/* ------------------------------------------------------------------- feeders */
+/* ------------------------------------------------------------- participants */
 
 GsProducer *
 gs_job_consumer(GsSortJob *job)
@@ -43,27 +42,27 @@ gs_job_has_producers(const GsSortJob *job)
 }
 
 GsProducer *
-gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant *feeder,
+gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant *participant,
 			const char **why_not)
 {
-	GsProducer	   *producer;
+	GsProducer *producer;
 
 	if (job->phase != GS_JOB_INPUT)
 		*why_not = "the sort takes no more rows";
 	else if ((int) nwords != job->nwords || keys_only != job->keys_only)
-		*why_not = "the rows of the sort have another form";
-	else if (feeder->buffer_pool.buffer_bytes > job->consumer.participant.buffer_pool.buffer_bytes)
-		*why_not = "batches of this ring could not go through the owner's";
+		*why_not = "the rows of the sort have another layout";
+	else if (participant->buffer_pool.buffer_bytes > job->consumer.participant.buffer_pool.buffer_bytes)
+		*why_not = "the buffers are larger than those of the leader";
 	else
 	{
 		producer = calloc(1, sizeof(GsProducer));
 		if (producer == NULL)
 		{
-			*why_not = "the service has no memory for a feeder";
+			*why_not = "gpusortd is out of memory";
 			return NULL;
 		}
 		producer->job = job;
-		producer->participant = *feeder;
+		producer->participant = *participant;
 		producer->next = job->producers;
 		job->producers = producer;
 		return producer;
@@ -71,11 +70,11 @@ gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant
 	return NULL;
 }
 
-/* Takes a feed out of its job's list. */
+/* Removes a producer from its job. */
 static void
 unlink_producer(GsProducer *producer)
 {
-	GsProducer	  **link = &producer->job->producers;
+	GsProducer **link = &producer->job->producers;
 
 	while (*link != producer)
 		link = &(*link)->next;
@@ -110,15 +109,15 @@ gs_job_detach_producers(GsSortJob *job)
 		producer->job = NULL;
 }
 
-/* Does the device read the feed's ring? */
+/* Does the device still read the buffers? */
 static bool
-is_read(GsProducer *producer)
+is_being_read(GsProducer *producer)
 {
 	GsSortJob  *job = producer->job;
 	uint32_t	last = (producer->first_transfer + producer->ntransfers - 1) % GS_MAX_BUFFERS;
 
 	gs_job_check_fence(job);
-	return !job->device_lost && producer->ntransfers > 0 && producer->transfers[last].fence > job->passed_fence;
+	return !job->device_failed && producer->ntransfers > 0 && producer->transfers[last].fence > job->passed_fence;
 }
 
 bool
@@ -131,8 +130,8 @@ gs_producer_leave(GsProducer *producer)
 		producer->state = GS_PRODUCER_FAILED;
 		if (job->phase == GS_JOB_INPUT)
 			gs_job_fail(job, GS_FAILED_JOB,
-						"a process that fed the sort has gone, and its rows with it");
-		if (is_read(producer))
+						"a process disconnected before all its rows were sent");
+		if (is_being_read(producer))
 			return false;
 		unlink_producer(producer);
 	}
@@ -179,14 +178,14 @@ end_transfers(GsProducer *producer)
 		if (transfer.upload)
 			end_upload(producer, transfer.buffer);
 		else
-			gs_job_batch_arrived(job, &transfer);
+			gs_job_end_download(job, &transfer);
 	}
 }
 
 void
 gs_job_end_transfers(GsSortJob *job)
 {
-	GsProducer	   *next;
+	GsProducer *next;
 
 	end_transfers(&job->consumer);
 	for (GsProducer *producer = job->producers; producer != NULL; producer = next)
@@ -205,7 +204,7 @@ gs_job_end_transfers(GsSortJob *job)
 }
 
 bool
-gs_job_has_to_end_producers(const GsSortJob *job)
+gs_job_has_ended_producers(const GsSortJob *job)
 {
 	for (const GsProducer *producer = job->producers; producer != NULL; producer = producer->next)
 		if (producer->state == GS_PRODUCER_ENDING && producer->ntransfers == 0)
@@ -213,43 +212,43 @@ gs_job_has_to_end_producers(const GsSortJob *job)
 	return false;
 }
 
-/* -------------------------------------------------------------- batches up */
+/* -------------------------------------------------------------- uploads */
 
 /*
- * A piece of device memory for part of a batch, out of a slab as large as all
- * before, or of a smaller one where no more than spare bytes are to be taken.
+ * Allocates device memory for part of a batch.  A new block is as large as all
+ * before together, or only as large as needed if that exceeds available.
  */
 static char *
-allocate_space(GsSortJob *job, size_t nbytes, uint64_t unused)
+allocate_space(GsSortJob *job, size_t nbytes, uint64_t available)
 {
-	size_t		taken = GS_DEVICE_ALIGN(nbytes);
-	char	   *d_piece;
+	size_t		nbytes_aligned = GS_DEVICE_ALIGN(nbytes);
+	char	   *d_result;
 
-	if (taken > job->left)
+	if (nbytes_aligned > job->left)
 	{
-		size_t		slab_bytes = Max(taken, job->next_block_bytes);
-		char	   *d_slab = NULL;
+		size_t		block_bytes = Max(nbytes_aligned, job->next_block_bytes);
+		char	   *d_block = NULL;
 
-		if (gs_device_pool_block_bytes(slab_bytes) <= unused)
-			d_slab = gs_device_pool_allocate(&job->memory, slab_bytes);
-		if (d_slab == NULL && gs_device_pool_block_bytes(taken) <= unused)
+		if (gs_device_pool_block_bytes(block_bytes) <= available)
+			d_block = gs_device_pool_allocate(&job->memory, block_bytes);
+		if (d_block == NULL && gs_device_pool_block_bytes(nbytes_aligned) <= available)
 		{
-			slab_bytes = taken;
-			d_slab = gs_device_pool_allocate(&job->memory, slab_bytes);
+			block_bytes = nbytes_aligned;
+			d_block = gs_device_pool_allocate(&job->memory, block_bytes);
 		}
-		if (d_slab == NULL)
+		if (d_block == NULL)
 			return NULL;
-		job->d_next = d_slab;
-		job->left = slab_bytes;
+		job->d_next = d_block;
+		job->left = block_bytes;
 		job->next_block_bytes = Min(job->next_block_bytes * 2, MAX_BLOCK_BYTES);
 	}
-	d_piece = job->d_next;
-	job->d_next += taken;
-	job->left -= taken;
-	return d_piece;
+	d_result = job->d_next;
+	job->d_next += nbytes_aligned;
+	job->left -= nbytes_aligned;
+	return d_result;
 }
 
-/* Room for one more entry in batches[], and in order[]. */
+/* Reserves one more entry in batches[] and order[]. */
 static bool
 reserve_space(GsSortJob *job)
 {
@@ -270,9 +269,9 @@ reserve_space(GsSortJob *job)
 	return true;
 }
 
-/* What there is beyond the bytes that the sort will need. */
+/* Memory that the job can allocate beyond what the sort will need. */
 static uint64_t
-unused_bytes(const GsSortJob *job, uint64_t sort_bytes)
+available_bytes(const GsSortJob *job, uint64_t sort_bytes)
 {
 	uint64_t	left = gs_device_pool_available(&job->memory);
 
@@ -280,8 +279,8 @@ unused_bytes(const GsSortJob *job, uint64_t sort_bytes)
 }
 
 /*
- * Makes room on the device for a batch.  A load that would not leave room for
- * its own sort is refused while the sort can still be done elsewhere.
+ * Allocates device memory for a batch.  A batch is refused if not enough memory
+ * would be left for the sort, while the rows can still be sorted elsewhere.
  */
 static GsDeviceBatch *
 place_batch(GsProducer *producer, uint32_t nrows, size_t rows_bytes, size_t records_bytes)
@@ -297,11 +296,11 @@ place_batch(GsProducer *producer, uint32_t nrows, size_t rows_bytes, size_t reco
 		return NULL;
 	if (rows_bytes > 0)
 	{
-		d_rows = allocate_space(job, rows_bytes, unused_bytes(job, sort_bytes));
+		d_rows = allocate_space(job, rows_bytes, available_bytes(job, sort_bytes));
 		if (d_rows == NULL)
 			return NULL;
 	}
-	d_records = allocate_space(job, records_bytes, unused_bytes(job, sort_bytes));
+	d_records = allocate_space(job, records_bytes, available_bytes(job, sort_bytes));
 	if (d_records == NULL)
 		return NULL;
 	batch = &job->batches[job->nbatches++];
@@ -316,9 +315,9 @@ place_batch(GsProducer *producer, uint32_t nrows, size_t rows_bytes, size_t reco
 	return &batch->device;
 }
 
-/* The device has no memory for a batch of this feed; other feeds may go on. */
+/* Refuses a batch for lack of memory; other participants may continue. */
 static void
-refuse(GsProducer *producer, const char *text)
+report_full(GsProducer *producer, const char *text)
 {
 	const GsJobEvents *events = &producer->participant.events;
 
@@ -337,13 +336,13 @@ gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, 
 	size_t		records_bytes;
 	GsDeviceBatch *batch;
 
-	/* the client may not know yet that the job failed */
+	/* the client may not have learned yet that the job failed */
 	if (job == NULL || job->phase != GS_JOB_INPUT || producer->state != GS_PRODUCER_INPUT ||
 		producer->buffer_is_ours[buffer])
 		return;
 	if (job->nrows + nrows > GS_MAX_JOB_ROWS)
 	{
-		refuse(producer, "there are more rows than the device can number");
+		report_full(producer, "the sort has too many rows for the device");
 		return;
 	}
 	ops = job->device->ops;
@@ -351,7 +350,7 @@ gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, 
 	batch = place_batch(producer, nrows, rows_bytes, records_bytes);
 	if (batch == NULL)
 	{
-		refuse(producer, "the device has no memory left for these rows");
+		report_full(producer, "out of device memory");
 		return;
 	}
 	producer->nrows += nrows;
@@ -380,7 +379,7 @@ gs_job_order_batches(GsSortJob *job)
 	uint32_t	nbefore = 0;
 	uint64_t	nrows = 0;
 
-	/* how many batches each has; then, where its next one goes */
+	/* first the number of batches of each, then the place of its next one */
 	for (uint32_t i = 0; i < job->nbatches; i++)
 		next[job->batches[i].participant]++;
 	for (int i = 0; i < GS_MAX_PARTICIPANTS; i++)

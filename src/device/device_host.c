@@ -1,30 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * device_host.c
- *	  This processor as a device.
+ *	  The CPU as a device, for tests.
  *
- * It is what the service runs on where there is no other device, in tests
- * above all; so it behaves as a device does where that can go wrong.  A call
- * with a stream does nothing but queue a *work* there:
+ * It imitates a real device so that tests notice errors of its caller.  A call
+ * with a stream only queues a work item:
  *
- *	  copy_in, copy_in, mark 1, pack, sort_words, copy_out, mark 2, cut ...
+ *	  copy_in, copy_in, fence 1, pack, sort_words, copy_out, fence 2, ...
  *
- * Only reached() carries works out, up to the next mark and no further.  Who
- * uses a result, or takes memory back, before the mark behind it was reached
- * sees so at once.
+ * Only passed_fence() performs work items, up to the next fence and no further.
+ * A caller that uses a result, or frees memory, before the fence behind it has
+ * passed gets wrong results at once.
  *
- * Its memory is limited, and comes filled with rubbish.
+ * Memory is limited, and is filled with garbage when it is allocated.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/device_host_steps.h"
+#include "device/device_host_steps.h"
 
 #define DEVICE_ALIGNMENT	((size_t) 256)
 #define UNINITIALIZED_BYTE				0xA5
@@ -32,12 +31,12 @@
 typedef struct HostDevice
 {
 	GsDevice	base;
-	uint64_t	memory_bytes;	/* that it has */
+	uint64_t	memory_bytes;	/* total */
 	uint64_t	used_bytes;
 	bool		failed;
 } HostDevice;
 
-/* Before each piece of device memory. */
+/* Precedes each allocation of device memory. */
 typedef struct Allocation
 {
 	size_t		nbytes;
@@ -46,20 +45,20 @@ typedef struct Allocation
 typedef struct Work Work;
 typedef void (*WorkFunction) (HostDevice *device, const Work *work);
 
-/* Every kind of work starts with this. */
+/* The base of every work item. */
 struct Work
 {
 	Work	   *next;
-	WorkFunction run;			/* NULL: a mark */
+	WorkFunction run;			/* NULL: a fence */
 };
 
 struct GsStream
 {
 	HostDevice *device;
 	Work	   *first;			/* of the queue */
-	Work	  **end;			/* where the next one goes */
-	uint64_t	marked;			/* tickets given out */
-	uint64_t	passed_fence;		/* and passed */
+	Work	  **end;			/* where the next one is linked */
+	uint64_t	last_fence;		/* recorded */
+	uint64_t	passed_fence;
 };
 
 /* ------------------------------------------------------------------ memory */
@@ -110,7 +109,7 @@ host_release_host(GsDevice *base, void *memory)
 	free(memory);
 }
 
-/* All host memory is as near as any. */
+/* Host memory needs no pinning. */
 static bool
 host_pin(GsDevice *base, void *memory, size_t nbytes)
 {
@@ -124,7 +123,7 @@ host_unpin(GsDevice *base, void *memory)
 
 /* ----------------------------------------------------------------- streams */
 
-/* The call that finds the device broken says so; why is said once. */
+/* Marks the device as failed; the first reason stays.  Returns false. */
 static bool
 break_device(HostDevice *device, const char *why)
 {
@@ -134,7 +133,7 @@ break_device(HostDevice *device, const char *why)
 	return false;
 }
 
-/* Queues a copy of the work. */
+/* Queues a copy of the work item. */
 static bool
 enqueue(GsStream *stream, WorkFunction run, Work *work, size_t nbytes)
 {
@@ -153,18 +152,18 @@ enqueue(GsStream *stream, WorkFunction run, Work *work, size_t nbytes)
 	return true;
 }
 
-/* For works of type T, which start with "Work work". */
+/* For types of work items, whose first member is "Work work". */
 #define ENQUEUE(stream, run, work_of_t) \
 	enqueue(stream, run, &(work_of_t)->work, sizeof(*(work_of_t)))
 
-/* Carries out the first work and says whether it was a mark. */
+/* Performs the first work item; true: it was a fence. */
 static bool
 run_first(GsStream *stream)
 {
 	Work	   *work = stream->first;
-	bool		is_mark = work->run == NULL;
+	bool		is_fence = work->run == NULL;
 
-	if (is_mark)
+	if (is_fence)
 		stream->passed_fence++;
 	else if (!stream->device->failed)
 		work->run(stream->device, work);
@@ -172,7 +171,7 @@ run_first(GsStream *stream)
 	if (stream->first == NULL)
 		stream->end = &stream->first;
 	free(work);
-	return is_mark;
+	return is_fence;
 }
 
 static GsStream *
@@ -206,15 +205,15 @@ host_record_fence(GsStream *stream, uint64_t *fence)
 
 	if (!enqueue(stream, NULL, &record_fence, sizeof(record_fence)))
 		return false;
-	*fence = ++stream->marked;
+	*fence = ++stream->last_fence;
 	return true;
 }
 
 static bool
-host_reached(GsStream *stream, uint64_t *fence)
+host_passed_fence(GsStream *stream, uint64_t *fence)
 {
-	/* works behind the last mark stay where they are */
-	while (stream->passed_fence < stream->marked && !run_first(stream))
+	/* work items behind the last fence stay queued */
+	while (stream->passed_fence < stream->last_fence && !run_first(stream))
 		;
 	*fence = stream->passed_fence;
 	return !stream->device->failed;
@@ -252,7 +251,7 @@ host_copy_out(GsStream *stream, void *to, const void *d_from, size_t nbytes)
 
 /* -------------------------------------------------------- temporary storage */
 
-/* What pack() leaves for the sort_words() that follows: of what it has counted. */
+/* What pack() stores for the following sort_words(): which words were counted. */
 typedef struct Counted
 {
 	uint64_t	nrows;
@@ -261,7 +260,7 @@ typedef struct Counted
 	int			nbits;
 } Counted;
 
-/* What count_ties() leaves for list_ties(). */
+/* What count_ties() stores for list_ties(). */
 typedef struct TieScan
 {
 	uint64_t	n;
@@ -287,14 +286,14 @@ host_temp_bytes(GsDevice *base, GsDeviceStep step, GsAlgorithm algorithm, uint64
 	return 0;
 }
 
-/* A step that is given too little would write past it. */
+/* A real device would write beyond temporary storage that is too small. */
 static bool
 has_temp(GsStream *stream, GsDeviceStep step, uint64_t n, const void *d_temp, size_t temp_bytes)
 {
 	size_t		needed = host_temp_bytes(&stream->device->base, step, GS_ALGORITHM_AUTO, n);
 
 	if (temp_bytes < needed || (needed > 0 && d_temp == NULL))
-		return break_device(stream->device, "a step was given too little temporary storage");
+		return break_device(stream->device, "temporary storage of a step is too small");
 	return true;
 }
 
@@ -308,7 +307,7 @@ typedef struct PackWork
 	int			row_bits;
 	uint64_t   *d_words;
 	GsPackResults *d_results;
-	Counted    *counted;
+	Counted	   *counted;
 } PackWork;
 
 static void
@@ -355,11 +354,11 @@ run_sort_words(HostDevice *device, const Work *work)
 	const SortWordsWork *sort = (const SortWordsWork *) work;
 	const Counted *counted = sort->counted;
 
-	/* a device that counted other words would lose some of these */
+	/* with counts of other words, a real device would lose words */
 	if (counted != NULL &&
 		(counted->nrows != sort->n || counted->d_words != sort->d_words[0] ||
 		 counted->low_bit != sort->low_bit || counted->nbits != sort->nbits))
-		break_device(device, "what was counted are not the words to sort");
+		break_device(device, "the words to sort are not those that were counted");
 	else
 		gs_host_sort_words(sort->n, sort->low_bit, sort->nbits, sort->d_words,
 						   sort->d_selector);
@@ -386,11 +385,11 @@ typedef struct SameWork
 	uint64_t	n;
 	const uint64_t *d_words;
 	int			low_bit;
-	uint8_t    *d_same;
+	uint8_t	   *d_same;
 } SameWork;
 
 static void
-run_same(HostDevice *device, const Work *work)
+run_same_words(HostDevice *device, const Work *work)
 {
 	const SameWork *same = (const SameWork *) work;
 
@@ -403,7 +402,7 @@ host_same_words(GsStream *stream, uint64_t n, const uint64_t *d_words, int low_b
 {
 	SameWork	same = {.n = n,.d_words = d_words,.low_bit = low_bit,.d_same = d_same};
 
-	return ENQUEUE(stream, run_same, &same);
+	return ENQUEUE(stream, run_same_words, &same);
 }
 
 static bool
@@ -412,14 +411,14 @@ host_same_keys(GsStream *stream, uint64_t n, const uint64_t *d_keys, uint8_t *d_
 	return host_same_words(stream, n, d_keys, 0, d_same);
 }
 
-/* Any step over a list of ties. */
+/* A step over a list of ties. */
 typedef struct TiesWork
 {
 	Work		work;
 	GsDeviceRows rows;
 	GsTies		ties;
-	int			number;			/* of a level or component, or of bits */
-	uint8_t    *d_same;
+	int			number;			/* of a chunk, a component or bits */
+	uint8_t	   *d_same;
 	uint64_t   *d_keys[2];		/* or words */
 	uint32_t   *scratch;
 } TiesWork;
@@ -452,7 +451,7 @@ typedef struct ListWork
 	bool		from_ties;		/* and not from d_words */
 	GsTies		from;
 	GsTies		out;
-	TieScan    *scan;
+	TieScan	   *scan;
 } ListWork;
 
 static void
@@ -484,7 +483,7 @@ run_list_ties(HostDevice *device, const Work *work)
 
 	if (list->scan->n != list->n || list->scan->d_same != list->d_same ||
 		list->scan->nties != list->out.nties)
-		break_device(device, "what was counted are not the ties to list");
+		break_device(device, "the ties to list are not those that were counted");
 	else
 		gs_host_list_ties(list->n, list->d_same, list->d_words, list->row_bits,
 						  list->from_ties ? &list->from : NULL, &list->out);
@@ -575,7 +574,7 @@ host_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 
 /* ------------------------------------------------- batches of sorted rows */
 
-/* Any step over the rows in order. */
+/* A step over the rows in order. */
 typedef struct OrderWork
 {
 	Work		work;
@@ -598,7 +597,7 @@ run_row_end_offsets(HostDevice *device, const Work *work)
 
 static bool
 host_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			  uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
+					 uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
 	OrderWork	step = {.rows = *rows,.d_words = d_words,.row_bits = row_bits,.d_to = d_end_offsets};
 
@@ -619,19 +618,20 @@ typedef struct BoundaryWork
 static void
 run_find_boundaries(HostDevice *device, const Work *work)
 {
-	const BoundaryWork *find_boundaries = (const BoundaryWork *) work;
+	const BoundaryWork *step = (const BoundaryWork *) work;
 
-	gs_host_find_boundaries(find_boundaries->nrows, find_boundaries->d_end_offsets, find_boundaries->step, find_boundaries->nboundaries, find_boundaries->d_boundaries);
+	gs_host_find_boundaries(step->nrows, step->d_end_offsets, step->step, step->nboundaries,
+							step->d_boundaries);
 }
 
 static bool
 host_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-		 uint32_t nboundaries, uint64_t *d_boundaries)
+					 uint32_t nboundaries, uint64_t *d_boundaries)
 {
-	BoundaryWork		find_boundaries = {.nrows = nrows,.d_end_offsets = d_end_offsets,.step = step,.nboundaries = nboundaries,
-	.d_boundaries = d_boundaries};
+	BoundaryWork work = {.nrows = nrows,.d_end_offsets = d_end_offsets,.step = step,
+		.nboundaries = nboundaries,.d_boundaries = d_boundaries};
 
-	return ENQUEUE(stream, run_find_boundaries, &find_boundaries);
+	return ENQUEUE(stream, run_find_boundaries, &work);
 }
 
 static void
@@ -641,7 +641,7 @@ run_gather(HostDevice *device, const Work *work)
 
 	if (!gs_host_gather(&step->rows, step->d_words, step->row_bits, step->first, step->nrows,
 						step->d_to, step->to_bytes))
-		break_device(device, "a batch of sorted rows does not fit its place");
+		break_device(device, "a batch of sorted rows exceeds its buffer");
 }
 
 static bool
@@ -692,7 +692,7 @@ static const GsDeviceOps host_ops = {
 	.stream_open = host_stream_open,
 	.stream_close = host_stream_close,
 	.record_fence = host_record_fence,
-	.passed_fence = host_reached,
+	.passed_fence = host_passed_fence,
 	.copy_in = host_copy_in,
 	.copy_out = host_copy_out,
 	.temp_bytes = host_temp_bytes,

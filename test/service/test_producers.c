@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
- * test_feeders.c
- *	  Jobs that several connections feed: who may join, what comes out, and
- *	  what is left when one of them goes.
+ * test_producers.c
+ *	  Jobs with several producers: who may join, the result, and what is left
+ *	  when one of them disconnects.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,11 +17,11 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 128 << 10)
-#define FEED_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		4
+#define BUFFER_BYTES	((uint32_t) 128 << 10)
+#define PRODUCER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		4
 
-/* Rows of one participant: a stretch of the table's. */
+/* The rows of one participant: a part of the table. */
 static Table
 table_from(uint64_t seed, uint64_t nrows, uint64_t first, bool keys_only)
 {
@@ -31,39 +31,39 @@ table_from(uint64_t seed, uint64_t nrows, uint64_t first, bool keys_only)
 	return table;
 }
 
-/* The owner's table becomes that of all: what was observed, how many there are. */
+/* Makes the table of the consumer that of all: statistics and number of rows. */
 static void
-merge(Table *consumer, const Table *feeder, uint64_t nloaded)
+merge(Table *consumer, const Table *producer, uint64_t nloaded)
 {
-	gs_key_layout_merge(&consumer->layout, &feeder->layout);
+	gs_key_layout_merge(&consumer->layout, &producer->layout);
 	consumer->nloaded = nloaded;
 }
 
-/* A service with an owner that shares its job, and a feeder that has joined it. */
+/* A gpusortd, a consumer with a shared job, and a producer that has joined it. */
 typedef struct Pair
 {
 	Service		service;
 	Client		consumer;
-	Client		feeder;
+	Client		producer;
 	uint64_t	token;
-	Table		owners;
+	Table		consumers;
 	Table		producers;
 } Pair;
 
 #define NROWS	20000
 
-/* The feeder has the rows from there on, and the higher number. */
+/* The producer has the rows from first on, and the higher number. */
 static Pair
-pair_begin(const char *const *options, uint64_t first_of_feeder)
+pair_begin(const char *const *options, uint64_t first_of_producer)
 {
 	Pair		pair = {.service = service_start(options)};
 
-	pair.consumer = client_open(&pair.service, SLOT_BYTES, NSLOTS);
-	pair.feeder = client_open(&pair.service, FEED_BYTES, NSLOTS);
-	pair.owners = table_from(3, NROWS, 0, false);
-	pair.producers = table_from(3, NROWS, first_of_feeder, false);
-	pair.token = job_share(&pair.consumer, &pair.owners, 4);
-	job_join(&pair.feeder, &pair.producers, pair.token, 5);
+	pair.consumer = client_open(&pair.service, BUFFER_BYTES, NBUFFERS);
+	pair.producer = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
+	pair.consumers = table_from(3, NROWS, 0, false);
+	pair.producers = table_from(3, NROWS, first_of_producer, false);
+	pair.token = job_share(&pair.consumer, &pair.consumers, 4);
+	job_join(&pair.producer, &pair.producers, pair.token, 5);
 	return pair;
 }
 
@@ -71,12 +71,12 @@ static void
 pair_end(Pair *pair)
 {
 	client_close(&pair->consumer);
-	client_close(&pair->feeder);
+	client_close(&pair->producer);
 	service_check_idle(&pair->service);
 	service_stop(&pair->service);
 }
 
-/* Messages up to the failure, which has to be GS_FAILED_JOB. */
+/* Receives messages up to the failure, which must be GS_FAILED_JOB. */
 static void
 expect_job_failed(Client *client)
 {
@@ -90,7 +90,7 @@ expect_job_failed(Client *client)
 			  message.failed.failure, message.failed.text);
 }
 
-/* The client broke the rules; what was on its way comes before it hears of it. */
+/* The client violated the protocol; messages in transit arrive before the error. */
 static void
 expect_dropped(Client *client)
 {
@@ -104,7 +104,7 @@ expect_dropped(Client *client)
 	CHECK(client_receive(client, &message, PATIENCE_MS) == 0);
 }
 
-/* The connection is good for a job of its own. */
+/* The connection can be used for a job of its own. */
 static void
 check_next_job(Client *client)
 {
@@ -112,11 +112,11 @@ check_next_job(Client *client)
 	job_run(client, 9, 3000, false);
 }
 
-/* ---------------------------------------------------------------- idle rings */
+/* ---------------------------------------------------------------- idle buffers */
 
-/* How much memory a client's ring takes, whoever has it mapped. */
+/* Memory of the buffers of a client, in all processes. */
 static uint64_t
-ring_memory(const Client *client)
+buffer_memory(const Client *client)
 {
 	struct stat status;
 
@@ -129,51 +129,52 @@ expect_dropped_as_idle(Client *client)
 {
 	GsAnyMessage message;
 
-	CHECK(ring_memory(client) > 0);
+	CHECK(buffer_memory(client) > 0);
 	CHECK(client_receive(client, &message, PATIENCE_MS) == GS_MESSAGE_FAILED);
 	CHECK(message.failed.failure == GS_FAILED_SHUTDOWN);
 	CHECK(client_receive(client, &message, PATIENCE_MS) == 0);
-	for (uint64_t until = now_ms() + PATIENCE_MS; ring_memory(client) > 0 && now_ms() < until;)
+	for (uint64_t until = now_ms() + PATIENCE_MS; buffer_memory(client) > 0 && now_ms() < until;)
 		sleep_ms(5);
-	CHECK(ring_memory(client) == 0);
+	CHECK(buffer_memory(client) == 0);
 }
 
 /*
- * A ring that has not been used for a second is nobody's.  But whoever has a job
- * keeps it, and so does who has fed one: what was not taken may be in there yet.
+ * Buffers that have not been used for a second are freed, except those of a
+ * client with a job, or of a former producer, because they may have rows that
+ * were not taken.
  */
 static void
-test_idle_rings(void **unused)
+test_idle_buffers(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--idle-seconds", "1", NULL});
-	Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
-	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
-	Client		idle = client_open(&service, SLOT_BYTES, NSLOTS);
-	Table		owners = table_from(3, NROWS, 0, false);
+	Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
+	Client		idle = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Table		consumers = table_from(3, NROWS, 0, false);
 	Table		producers = table_from(3, NROWS, NROWS / 2, false);
-	uint64_t	token = job_share(&consumer, &owners, 0);
+	uint64_t	token = job_share(&consumer, &consumers, 0);
 	char		kept[64];
 	GsAnyMessage message;
 
-	job_join(&feeder, &producers, token, 1);
-	job_load(&feeder, &producers, NROWS);
-	CHECK(job_end_feed(&feeder, false) == NROWS - NROWS / 2);
-	memcpy(kept, feeder.buffer_pool, sizeof(kept));
-	job_load(&consumer, &owners, NROWS / 2);
+	job_join(&producer, &producers, token, 1);
+	job_load(&producer, &producers, NROWS);
+	CHECK(job_end_producer(&producer, false) == NROWS - NROWS / 2);
+	memcpy(kept, producer.buffer_pool, sizeof(kept));
+	job_load(&consumer, &consumers, NROWS / 2);
 	job_run(&idle, 9, 3000, false);
 
 	expect_dropped_as_idle(&idle);
-	CHECK(client_receive(&feeder, &message, 500) == -1);
-	CHECK(ring_memory(&consumer) > 0 && ring_memory(&feeder) > 0);
-	CHECK(memcmp(kept, feeder.buffer_pool, sizeof(kept)) == 0);
+	CHECK(client_receive(&producer, &message, 500) == -1);
+	CHECK(buffer_memory(&consumer) > 0 && buffer_memory(&producer) > 0);
+	CHECK(memcmp(kept, producer.buffer_pool, sizeof(kept)) == 0);
 
-	merge(&owners, &producers, NROWS);
-	job_sort(&consumer, &owners, GS_ALGORITHM_AUTO);
-	job_fetch(&consumer, &owners, 1, 0);
-	job_run(&feeder, 8, 1000, false);
-	expect_dropped_as_idle(&feeder);
+	merge(&consumers, &producers, NROWS);
+	job_sort(&consumer, &consumers, GS_ALGORITHM_AUTO);
+	job_fetch(&consumer, &consumers, 1, 0);
+	job_run(&producer, 8, 1000, false);
+	expect_dropped_as_idle(&producer);
 	client_close(&consumer);
-	client_close(&feeder);
+	client_close(&producer);
 	client_close(&idle);
 	service_check_idle(&service);
 	service_stop(&service);
@@ -182,41 +183,42 @@ test_idle_rings(void **unused)
 /* --------------------------------------------------------------------- order */
 
 /*
- * Rows come in turns, and in the end those of a feeder that came last; after FED
- * a feeder's connection is free, while the owner sorts.
+ * Participants send in turns, and at the end a late producer.  After
+ * PRODUCER_DONE the connection of a producer is free, while the consumer
+ * sorts.
  */
 static void
 check_turns(bool keys_only)
 {
 	const uint64_t third = NROWS / 3;
 	Service		service = service_start(NULL);
-	Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
-	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
-	Client		last = client_open(&service, FEED_BYTES, 2);
-	Table		owners = table_from(3, NROWS, 0, keys_only);
+	Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
+	Client		last = client_open(&service, PRODUCER_BYTES, 2);
+	Table		consumers = table_from(3, NROWS, 0, keys_only);
 	Table		producers = table_from(3, NROWS, third, keys_only);
 	Table		lasts = table_from(3, NROWS, 2 * third, keys_only);
-	uint64_t	token = job_share(&consumer, &owners, 0);
+	uint64_t	token = job_share(&consumer, &consumers, 0);
 
-	job_join(&feeder, &producers, token, 1);
+	job_join(&producer, &producers, token, 1);
 	for (uint64_t n = 500; n < third; n += 500)
 	{
-		job_load(&feeder, &producers, third + n);
-		job_load(&consumer, &owners, n);
+		job_load(&producer, &producers, third + n);
+		job_load(&consumer, &consumers, n);
 	}
 	job_join(&last, &lasts, token, GS_MAX_PARTICIPANTS - 1);
 	job_load(&last, &lasts, NROWS);
-	CHECK(job_end_feed(&last, false) == NROWS - 2 * third);
-	job_load(&consumer, &owners, third);
-	job_load(&feeder, &producers, 2 * third);
-	CHECK(job_end_feed(&feeder, false) == third);
-	merge(&owners, &producers, NROWS);
-	merge(&owners, &lasts, NROWS);
-	job_sort(&consumer, &owners, GS_ALGORITHM_AUTO);
-	job_run(&feeder, 8, 1000, keys_only);
-	job_fetch(&consumer, &owners, 1, 0);
+	CHECK(job_end_producer(&last, false) == NROWS - 2 * third);
+	job_load(&consumer, &consumers, third);
+	job_load(&producer, &producers, 2 * third);
+	CHECK(job_end_producer(&producer, false) == third);
+	merge(&consumers, &producers, NROWS);
+	merge(&consumers, &lasts, NROWS);
+	job_sort(&consumer, &consumers, GS_ALGORITHM_AUTO);
+	job_run(&producer, 8, 1000, keys_only);
+	job_fetch(&consumer, &consumers, 1, 0);
 	client_close(&consumer);
-	client_close(&feeder);
+	client_close(&producer);
 	client_close(&last);
 	service_check_idle(&service);
 	service_stop(&service);
@@ -229,55 +231,55 @@ test_order(void **unused)
 	check_turns(true);
 }
 
-/* The feeder's number is the lower one: its rows are first, whenever they came. */
+/* The producer has the lower number, so its rows are first, whenever they arrive. */
 static void
-test_drain(void **unused)
+test_return_input(void **unused)
 {
 	Service		service = service_start(NULL);
-	Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
-	Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
-	Table		owners = table_from(3, NROWS, NROWS / 2, false);
+	Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
+	Table		consumers = table_from(3, NROWS, NROWS / 2, false);
 	Table		producers = table_from(3, NROWS, 0, false);
-	uint64_t	token = job_share(&consumer, &owners, 1);
+	uint64_t	token = job_share(&consumer, &consumers, 1);
 
-	job_load(&consumer, &owners, NROWS);
-	job_join(&feeder, &producers, token, 0);
-	job_load(&feeder, &producers, NROWS / 2);
-	CHECK(job_end_feed(&feeder, false) == NROWS / 2);
-	job_drain(&consumer, &owners);
+	job_load(&consumer, &consumers, NROWS);
+	job_join(&producer, &producers, token, 0);
+	job_load(&producer, &producers, NROWS / 2);
+	CHECK(job_end_producer(&producer, false) == NROWS / 2);
+	job_return_input(&consumer, &consumers);
 	job_close(&consumer);
 	client_close(&consumer);
-	client_close(&feeder);
+	client_close(&producer);
 	service_check_idle(&service);
 	service_stop(&service);
 }
 
-/* One feeds two jobs, one after the other, and then has one of its own. */
+/* A client joins two jobs in sequence, and then opens its own. */
 static void
 test_reuse(void **unused)
 {
 	Pair		pair = pair_begin(NULL, NROWS / 2);
-	Client		other = client_open(&pair.service, SLOT_BYTES, NSLOTS);
+	Client		other = client_open(&pair.service, BUFFER_BYTES, NBUFFERS);
 	Table		others = table_from(6, NROWS, 0, false);
 	Table		second = table_from(6, NROWS, NROWS / 4, false);
 	uint64_t	token = job_share(&other, &others, 0);
 
 	CHECK(token != pair.token);
-	job_load(&pair.feeder, &pair.producers, NROWS);
-	CHECK(job_end_feed(&pair.feeder, false) == NROWS / 2);
-	job_join(&pair.feeder, &second, token, 1);
-	job_load(&pair.feeder, &second, NROWS);
-	CHECK(job_end_feed(&pair.feeder, false) == NROWS - NROWS / 4);
-	job_run(&pair.feeder, 7, 5000, false);
+	job_load(&pair.producer, &pair.producers, NROWS);
+	CHECK(job_end_producer(&pair.producer, false) == NROWS / 2);
+	job_join(&pair.producer, &second, token, 1);
+	job_load(&pair.producer, &second, NROWS);
+	CHECK(job_end_producer(&pair.producer, false) == NROWS - NROWS / 4);
+	job_run(&pair.producer, 7, 5000, false);
 
 	job_load(&other, &others, NROWS / 4);
 	merge(&others, &second, NROWS);
 	job_sort(&other, &others, GS_ALGORITHM_AUTO);
 	job_fetch(&other, &others, 1, 0);
-	job_load(&pair.consumer, &pair.owners, NROWS / 2);
-	merge(&pair.owners, &pair.producers, NROWS);
-	job_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
-	job_fetch(&pair.consumer, &pair.owners, 1, 0);
+	job_load(&pair.consumer, &pair.consumers, NROWS / 2);
+	merge(&pair.consumers, &pair.producers, NROWS);
+	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+	job_fetch(&pair.consumer, &pair.consumers, 1, 0);
 	client_close(&other);
 	CHECK(service_status(&pair.service).jobs_done >= 1);
 	pair_end(&pair);
@@ -285,7 +287,7 @@ test_reuse(void **unused)
 
 /* ---------------------------------------------------------------------- join */
 
-/* A job that cannot be joined; the connection stays. */
+/* A job that cannot be joined; the connection stays open. */
 static void
 check_cannot_join(Client *client, const Table *table, uint64_t token)
 {
@@ -295,11 +297,11 @@ check_cannot_join(Client *client, const Table *table, uint64_t token)
 }
 
 static void
-test_tickets(void **unused)
+test_tokens(void **unused)
 {
 	Pair		pair = pair_begin(NULL, NROWS / 2);
-	Client		client = client_open(&pair.service, FEED_BYTES, NSLOTS);
-	Client		large = client_open(&pair.service, 2 * SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
+	Client		large = client_open(&pair.service, 2 * BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(3, NROWS, false);
 	Table		keys = table_make(3, NROWS, true);
 	GsJobJoin	join = {.token = pair.token,.nwords = 2};
@@ -313,17 +315,17 @@ test_tickets(void **unused)
 	client_expect_failed(&client, GS_FAILED_JOB);
 	job_close(&client);
 
-	/* that of a job that nobody may join is 0 */
+	/* the token of a job that is not shared is 0 */
 	job_open(&large, &table, 0, 0);
 	client_expect(&large, GS_MESSAGE_JOB_READY, &message);
 	CHECK(message.job_ready.token == 0);
 	check_cannot_join(&client, &table, 0);
 
-	/* sorted, then over */
-	job_load(&pair.feeder, &pair.producers, NROWS);
-	job_end_feed(&pair.feeder, false);
-	merge(&pair.owners, &pair.producers, NROWS / 2);
-	job_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
+	/* sorted, then closed */
+	job_load(&pair.producer, &pair.producers, NROWS);
+	job_end_producer(&pair.producer, false);
+	merge(&pair.consumers, &pair.producers, NROWS / 2);
+	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
 	check_cannot_join(&client, &table, pair.token);
 	job_close(&pair.consumer);
 	check_cannot_join(&client, &table, pair.token);
@@ -333,23 +335,23 @@ test_tickets(void **unused)
 	pair_end(&pair);
 }
 
-/* SORT and DRAIN are too early as long as a feeder is there. */
+/* SORT and RETURN_INPUT are not legal while there is a producer. */
 static void
 test_too_early(void **unused)
 {
-	for (int drains = 0; drains < 2; drains++)
+	for (int returns_input = 0; returns_input < 2; returns_input++)
 	{
 		Pair		pair = pair_begin(NULL, NROWS / 2);
 
-		job_load(&pair.consumer, &pair.owners, 10);
-		job_load(&pair.feeder, &pair.producers, NROWS);
-		if (drains)
+		job_load(&pair.consumer, &pair.consumers, 10);
+		job_load(&pair.producer, &pair.producers, NROWS);
+		if (returns_input)
 			client_send_plain(&pair.consumer, GS_MESSAGE_RETURN_INPUT);
 		else
-			job_send_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
+			job_send_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
 		expect_dropped(&pair.consumer);
-		expect_job_failed(&pair.feeder);
-		check_next_job(&pair.feeder);
+		expect_job_failed(&pair.producer);
+		check_next_job(&pair.producer);
 		pair_end(&pair);
 	}
 }
@@ -357,51 +359,51 @@ test_too_early(void **unused)
 /* -------------------------------------------------------------------- memory */
 
 /*
- * The feeder gets no memory for its rows; what the device took of them is sorted
- * with the owner's.
+ * The device is out of memory for the producer; the rows that it took are
+ * sorted with those of the consumer.
  */
 static void
 test_no_memory(void **unused)
 {
 	const uint64_t many = 1000000;
 
-	for (int drains = 0; drains < 2; drains++)
+	for (int returns_input = 0; returns_input < 2; returns_input++)
 	{
 		Service		service = service_start((const char *[]) {"--memory-limit", "8", NULL});
-		Client		consumer = client_open(&service, SLOT_BYTES, NSLOTS);
-		Client		feeder = client_open(&service, FEED_BYTES, NSLOTS);
-		Client		other = client_open(&service, FEED_BYTES, NSLOTS);
-		Table		owners = table_from(3, many, 0, false);
+		Client		consumer = client_open(&service, BUFFER_BYTES, NBUFFERS);
+		Client		producer = client_open(&service, PRODUCER_BYTES, NBUFFERS);
+		Client		other = client_open(&service, PRODUCER_BYTES, NBUFFERS);
+		Table		consumers = table_from(3, many, 0, false);
 		Table		producers = table_from(3, many, 2000, false);
 		Table		others = table_from(3, many, 1000, false);
-		uint64_t	token = job_share(&consumer, &owners, 0);
+		uint64_t	token = job_share(&consumer, &consumers, 0);
 		uint64_t	nrows;
 
-		/* said while there is memory yet, or it might not be taken */
+		/* sent while there is memory */
 		job_join(&other, &others, token, 1);
 		job_load(&other, &others, 2000);
-		job_load(&consumer, &owners, 1000);
-		job_join(&feeder, &producers, token, 2);
-		CHECK_MSG(!job_load(&feeder, &producers, many), "there was no end to 8 MB");
+		job_load(&consumer, &consumers, 1000);
+		job_join(&producer, &producers, token, 2);
+		CHECK_MSG(!job_load(&producer, &producers, many), "there was no end to 8 MB");
 
-		/* who has not heard of it says so, and is not heard */
-		job_send_feed_end(&feeder, false);
-		nrows = job_end_feed(&feeder, true);
+		/* a client that does not know of it yet sends this, which is ignored */
+		job_send_producer_end(&producer, false);
+		nrows = job_end_producer(&producer, true);
 		CHECK(nrows > 0 && nrows < producers.nloaded - 2000);
-		CHECK(job_end_feed(&other, false) == 1000);
-		merge(&owners, &others, 2000);
-		merge(&owners, &producers, 2000 + nrows);
-		if (drains)
-			job_drain(&consumer, &owners);
+		CHECK(job_end_producer(&other, false) == 1000);
+		merge(&consumers, &others, 2000);
+		merge(&consumers, &producers, 2000 + nrows);
+		if (returns_input)
+			job_return_input(&consumer, &consumers);
 		else
 		{
-			job_sort(&consumer, &owners, GS_ALGORITHM_AUTO);
-			job_fetch(&consumer, &owners, 1, 0);
+			job_sort(&consumer, &consumers, GS_ALGORITHM_AUTO);
+			job_fetch(&consumer, &consumers, 1, 0);
 		}
 		job_close(&consumer);
-		job_run(&feeder, 5, 1000, false);
+		job_run(&producer, 5, 1000, false);
 		client_close(&consumer);
-		client_close(&feeder);
+		client_close(&producer);
 		client_close(&other);
 		service_check_idle(&service);
 		service_stop(&service);
@@ -431,29 +433,29 @@ go(Client *client, HowToGo how)
 		client_send(client, &message, GS_MESSAGE_HELLO, sizeof(message));
 }
 
-/* A feeder goes, with or without rows: so does the job, and nothing is left. */
+/* A producer disconnects, with or without rows: the job fails, and nothing is left. */
 static void
-test_feeder_goes(void **unused)
+test_producer_leaves(void **unused)
 {
 	for (int how = 0; how < WAYS_TO_GO; how++)
 		for (uint64_t nrows = 0; nrows <= NROWS / 2; nrows += NROWS / 2)
 		{
 			Pair		pair = pair_begin(NULL, NROWS / 2);
-			Client		other = client_open(&pair.service, FEED_BYTES, NSLOTS);
+			Client		other = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
 
 			unit_case("way %d, %llu rows", how, (unsigned long long) nrows);
-			job_load(&pair.consumer, &pair.owners, NROWS / 2);
-			job_load(&pair.feeder, &pair.producers, pair.producers.nloaded + nrows);
-			job_join(&other, &pair.owners, pair.token, 7);
-			go(&pair.feeder, how);
+			job_load(&pair.consumer, &pair.consumers, NROWS / 2);
+			job_load(&pair.producer, &pair.producers, pair.producers.nloaded + nrows);
+			job_join(&other, &pair.consumers, pair.token, 7);
+			go(&pair.producer, how);
 			expect_job_failed(&pair.consumer);
 			expect_job_failed(&other);
 
-			/* what crosses the failure is borne */
-			job_send_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
-			job_send_feed_end(&other, false);
+			/* messages that were sent before the failure arrived are ignored */
+			job_send_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+			job_send_producer_end(&other, false);
 			check_next_job(&other);
-			check_cannot_join(&other, &pair.owners, pair.token);
+			check_cannot_join(&other, &pair.consumers, pair.token);
 			check_next_job(&pair.consumer);
 			client_close(&other);
 			pair_end(&pair);
@@ -461,9 +463,9 @@ test_feeder_goes(void **unused)
 	unit_case("%s", "");
 }
 
-/* The feeder is a process that is killed. */
+/* The producer is a process that is killed. */
 static void
-test_feeder_dies(void **unused)
+test_producer_dies(void **unused)
 {
 	Pair		pair = pair_begin(NULL, NROWS / 2);
 	int			ends[2];
@@ -476,7 +478,7 @@ test_feeder_dies(void **unused)
 	CHECK(child >= 0);
 	if (child == 0)
 	{
-		Client		client = client_open(&pair.service, FEED_BYTES, NSLOTS);
+		Client		client = client_open(&pair.service, PRODUCER_BYTES, NBUFFERS);
 
 		job_join(&client, &pair.producers, pair.token, 9);
 		job_load(&client, &pair.producers, NROWS);
@@ -487,18 +489,19 @@ test_feeder_dies(void **unused)
 	kill(child, SIGKILL);
 	CHECK(waitpid(child, &status, 0) == child);
 	expect_job_failed(&pair.consumer);
-	expect_job_failed(&pair.feeder);
+	expect_job_failed(&pair.producer);
 	close(ends[0]);
 	close(ends[1]);
 	pair_end(&pair);
 }
 
 /*
- * The owner goes while the device reads the feeder's ring, and the feeder does
- * this or that: it hears of it at once, the ring is let go of when the device has.
+ * The consumer disconnects while the device reads the buffers of the producer,
+ * which then acts in several ways.  It gets the error at once; its buffers are
+ * freed when the device has finished.
  */
 static void
-test_owner_goes(void **unused)
+test_consumer_leaves(void **unused)
 {
 	enum
 	{
@@ -515,21 +518,21 @@ test_owner_goes(void **unused)
 			uint64_t	start = now_ms();
 
 			unit_case("way %d, state %d", how, state);
-			job_load(&pair.feeder, &pair.producers, NROWS / 2 + 500);
+			job_load(&pair.producer, &pair.producers, NROWS / 2 + 500);
 			if (state == FEEDER_ENDS)
-				job_send_feed_end(&pair.feeder, false);
+				job_send_producer_end(&pair.producer, false);
 			go(&pair.consumer, how);
 			if (state == FEEDER_LEAVES)
-				shutdown(pair.feeder.socket, SHUT_RDWR);
+				shutdown(pair.producer.socket, SHUT_RDWR);
 			else
 			{
-				expect_job_failed(&pair.feeder);
+				expect_job_failed(&pair.producer);
 				CHECK_MSG(now_ms() - start < 300, "it heard of it after %d ms",
 						  (int) (now_ms() - start));
 				if (state == FEEDER_CLOSES)
 				{
-					check_next_job(&pair.feeder);
-					CHECK_MSG(now_ms() - start >= 400, "the ring is used after %d ms",
+					check_next_job(&pair.producer);
+					CHECK_MSG(now_ms() - start >= 400, "the buffers are used after %d ms",
 							  (int) (now_ms() - start));
 				}
 			}
@@ -538,9 +541,9 @@ test_owner_goes(void **unused)
 	unit_case("%s", "");
 }
 
-/* The feeder goes while the device reads its ring. */
+/* The producer disconnects while the device reads its buffers. */
 static void
-test_feeder_of_slow_device(void **unused)
+test_producer_of_slow_device(void **unused)
 {
 	for (int how = 0; how < WAYS_TO_GO; how++)
 	{
@@ -550,20 +553,20 @@ test_feeder_of_slow_device(void **unused)
 									  }, NROWS / 2);
 		uint64_t	start = now_ms();
 
-		job_load(&pair.feeder, &pair.producers, NROWS / 2 + 500);
-		go(&pair.feeder, how);
+		job_load(&pair.producer, &pair.producers, NROWS / 2 + 500);
+		go(&pair.producer, how);
 		expect_job_failed(&pair.consumer);
 		CHECK(now_ms() - start < 300);
 		if (how == GO_CLOSE_JOB)
 		{
-			job_run(&pair.feeder, 9, 3000, false);
+			job_run(&pair.producer, 9, 3000, false);
 			CHECK(now_ms() - start >= 400);
 		}
 		pair_end(&pair);
 	}
 }
 
-/* FED comes no sooner than the rows are there. */
+/* PRODUCER_DONE is sent only after the rows have been uploaded. */
 static void
 test_fed_waits(void **unused)
 {
@@ -573,27 +576,27 @@ test_fed_waits(void **unused)
 								  }, 0);
 	uint64_t	start = now_ms();
 
-	job_load(&pair.feeder, &pair.producers, 500);
-	CHECK(job_end_feed(&pair.feeder, false) == 500);
+	job_load(&pair.producer, &pair.producers, 500);
+	CHECK(job_end_producer(&pair.producer, false) == 500);
 	CHECK_MSG(now_ms() - start >= 300, "FED came after %d ms", (int) (now_ms() - start));
-	merge(&pair.owners, &pair.producers, 500);
-	job_sort(&pair.consumer, &pair.owners, GS_ALGORITHM_AUTO);
-	job_fetch(&pair.consumer, &pair.owners, 1, 0);
+	merge(&pair.consumers, &pair.producers, 500);
+	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+	job_fetch(&pair.consumer, &pair.consumers, 1, 0);
 	pair_end(&pair);
 }
 
-/* The device breaks: all hear of it. */
+/* The device fails: all clients get an error. */
 static void
 test_broken_device(void **unused)
 {
 	Pair		pair = pair_begin((const char *[]) {"--fault", "copy_in:1:fail", NULL}, 0);
 	int			status;
 
-	job_load(&pair.feeder, &pair.producers, 100);
-	client_expect_dropped(&pair.feeder, GS_FAILED_DEVICE);
+	job_load(&pair.producer, &pair.producers, 100);
+	client_expect_dropped(&pair.producer, GS_FAILED_DEVICE);
 	client_expect_dropped(&pair.consumer, GS_FAILED_DEVICE);
 	client_close(&pair.consumer);
-	client_close(&pair.feeder);
+	client_close(&pair.producer);
 	status = service_wait(&pair.service);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 	service_remove(&pair.service);
@@ -604,25 +607,25 @@ test_broken_device(void **unused)
 #define NSESSIONS	16
 #define NFEEDERS	8
 
-/* A feeder, in a process of its own: its rows are those of one stretch. */
+/* A producer in its own process, with a part of the rows. */
 static void
 producer(const Service *service, Table *table, uint64_t token, uint32_t participant, uint64_t end)
 {
-	Client		client = client_open(service, FEED_BYTES, 2);
+	Client		client = client_open(service, PRODUCER_BYTES, 2);
 	uint64_t	nrows = end - table->nloaded;
 
 	job_join(&client, table, token, participant);
 	job_load(&client, table, end);
-	CHECK(job_end_feed(&client, false) == nrows);
+	CHECK(job_end_producer(&client, false) == nrows);
 	client_close(&client);
 	_exit(0);
 }
 
-/* All of a sort with its feeders. */
+/* A complete sort with producers. */
 static void
 run_session(const Service *service, uint64_t seed, uint64_t nrows)
 {
-	Client		consumer = client_open(service, SLOT_BYTES, NSLOTS);
+	Client		consumer = client_open(service, BUFFER_BYTES, NBUFFERS);
 	Table	   *tables = mmap(NULL, sizeof(Table) * NFEEDERS, PROT_READ | PROT_WRITE,
 							  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t	share = nrows / (NFEEDERS + 1);
@@ -638,7 +641,7 @@ run_session(const Service *service, uint64_t seed, uint64_t nrows)
 		CHECK(children[i] >= 0);
 		if (children[i] == 0)
 			producer(service, &tables[i], token, i + 1,
-				 i + 1 == NFEEDERS ? nrows : share * (i + 2));
+					 i + 1 == NFEEDERS ? nrows : share * (i + 2));
 	}
 	job_load(&consumer, &own, share);
 	for (int i = 0; i < NFEEDERS; i++)
@@ -646,7 +649,7 @@ run_session(const Service *service, uint64_t seed, uint64_t nrows)
 		int			status;
 
 		CHECK(waitpid(children[i], &status, 0) == children[i]);
-		CHECK_MSG(status == 0, "feeder %d failed", i);
+		CHECK_MSG(status == 0, "producer %d failed", i);
 		merge(&own, &tables[i], nrows);
 	}
 	job_sort(&consumer, &own, GS_ALGORITHM_AUTO);
@@ -688,20 +691,20 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_return_input),
 		cmocka_unit_test(test_reuse),
-		cmocka_unit_test(test_tickets),
+		cmocka_unit_test(test_tokens),
 		cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_idle_rings),
-		cmocka_unit_test(test_feeder_goes),
-		cmocka_unit_test(test_feeder_dies),
-		cmocka_unit_test(test_owner_goes),
-		cmocka_unit_test(test_feeder_of_slow_device),
+		cmocka_unit_test(test_idle_buffers),
+		cmocka_unit_test(test_producer_leaves),
+		cmocka_unit_test(test_producer_dies),
+		cmocka_unit_test(test_consumer_leaves),
+		cmocka_unit_test(test_producer_of_slow_device),
 		cmocka_unit_test(test_fed_waits),
 		cmocka_unit_test(test_broken_device),
 		cmocka_unit_test(test_many_at_once),
 	};
 
-	return cmocka_run_group_tests_name("feeders", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("producers", tests, NULL, NULL);
 }

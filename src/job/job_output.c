@@ -1,38 +1,35 @@
 /*-------------------------------------------------------------------------
  *
  * job_output.c
- *	  One sort: batches on their way down, sorted or as they came.
+ *	  One sort: batches to the client, either sorted or the input.
  *
- * Batches go out in order, each through the first slot that is free.  Sorted
- * rows are put together in a staging buffer on the device and copied from
- * there; one buffer serves all, since the stream does one after the other.
+ * Batches are sent in order, each through a free buffer.  Sorted rows are
+ * gathered in a staging buffer on the device and copied from there.  One staging
+ * buffer suffices, because the stream processes one batch after the other.
  *
- * A new FETCH starts from another batch.  What is on its way for the one
- * before comes to its end, but nobody is told: its slots are free again.
+ * A new FETCH starts from another batch.  Transfers for the previous FETCH
+ * finish, but are not reported; their buffers become free.
  *
- * A job that is parked has its batches in a file, each as it would come from the
- * device, and what is said here of the stream goes for the file.
+ * If the job is parked, the batches are read from a file instead.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
-#include "gpusortd/job_internal.h"
 #include "common/min_max.h"
+#include "job/job_internal.h"
 
-/* Other jobs want their turn. */
+/* A limit, for fairness. */
 #define BUFFERS_PER_POLL	4
 
-/* -------------------------------------------------------------------- slots */
+/* ------------------------------------------------------------------ buffers */
 
-/* It may be filled. */
 static void
-next_free_buffer(GsSortJob *job, uint32_t buffer)
+add_free_buffer(GsSortJob *job, uint32_t buffer)
 {
 	job->free_buffers[job->nfree++] = buffer;
 }
 
-/* Where a slot of the owner's ring is. */
 static char *
 buffer_start(const GsSortJob *job, uint32_t buffer)
 {
@@ -43,13 +40,13 @@ void
 gs_job_buffer_released(GsSortJob *job, uint32_t buffer)
 {
 	if (job->consumer.buffer_is_ours[buffer])
-		return;					/* a batch on its way up, which the client cannot mean */
+		return;					/* an upload in progress: the client is wrong */
 	job->consumer.buffer_is_ours[buffer] = true;
-	gs_job_stop_parking(job);
-	next_free_buffer(job, buffer);
+	gs_job_cancel_parking(job);
+	add_free_buffer(job, buffer);
 }
 
-/* ------------------------------------------------------ batches in order */
+/* ------------------------------------------------------------- sorted rows */
 
 uint64_t
 gs_job_first_row(const GsSortJob *job, uint64_t batch)
@@ -61,7 +58,7 @@ gs_job_first_row(const GsSortJob *job, uint64_t batch)
 	return Min(batch * keys, job->nrows);
 }
 
-/* Which batch has the row? */
+/* The batch that has the row. */
 static uint64_t
 batch_of(const GsSortJob *job, uint64_t position)
 {
@@ -85,15 +82,15 @@ gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position)
 {
 	if (job->phase != GS_JOB_SORTED)
 		return;
-	gs_job_stop_parking(job);
+	gs_job_cancel_parking(job);
 	job->fetch++;
 	job->stream_number = stream;
 	job->next_out = position < job->nrows ? batch_of(job, position) : job->nout;
 }
 
 /*
- * The most that the rows of a batch take in bytes, without the words that say
- * where they begin.  How much it is exactly comes down with them.
+ * The maximum size of the rows of a batch, in bytes, without their offsets.  The
+ * exact size is only known after the copy.
  */
 static size_t
 most_rows_bytes(const GsSortJob *job, uint64_t batch, uint32_t nrows)
@@ -159,7 +156,7 @@ gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span)
 	return (uint32_t) (span->end - span->start - nrows) * (uint32_t) sizeof(uint32_t);
 }
 
-/* --------------------------------------------------- batches as they came */
+/* -------------------------------------------------------------- the input */
 
 void
 gs_job_return_input(GsSortJob *job)
@@ -173,7 +170,7 @@ gs_job_return_input(GsSortJob *job)
 }
 
 static bool
-queue_batch(GsSortJob *job, uint64_t number, char *buffer, GsTransfer *transfer)
+queue_input_batch(GsSortJob *job, uint64_t number, char *buffer, GsTransfer *transfer)
 {
 	const GsDeviceOps *ops = job->device->ops;
 	const GsDeviceBatch *batch = &job->batches[job->order[number]].device;
@@ -190,9 +187,9 @@ queue_batch(GsSortJob *job, uint64_t number, char *buffer, GsTransfer *transfer)
 
 /* -------------------------------------------------------------------- both */
 
-/* Queues the next batch through a free slot. */
+/* Queues the next batch for a free buffer. */
 static bool
-send_next(GsSortJob *job)
+queue_next(GsSortJob *job)
 {
 	uint64_t	batch = job->next_out++;
 	uint32_t	number = job->free_buffers[--job->nfree];
@@ -203,7 +200,7 @@ send_next(GsSortJob *job)
 	bool		queued;
 
 	if (job->phase == GS_JOB_RETURNING)
-		queued = gs_job_check(job, queue_batch(job, batch, buffer, &transfer));
+		queued = gs_job_check(job, queue_input_batch(job, batch, buffer, &transfer));
 	else
 	{
 		transfer.ready.stream = job->stream_number;
@@ -217,7 +214,7 @@ send_next(GsSortJob *job)
 }
 
 bool
-gs_job_has_to_emit(const GsSortJob *job)
+gs_job_has_output(const GsSortJob *job)
 {
 	if (job->phase == GS_JOB_RETURNING && job->next_out == job->nout && !job->input_returned)
 		return job->consumer.ntransfers == 0;
@@ -226,33 +223,33 @@ gs_job_has_to_emit(const GsSortJob *job)
 }
 
 void
-gs_job_emit(GsSortJob *job)
+gs_job_send_output(GsSortJob *job)
 {
 	const GsJobEvents *events = &job->consumer.participant.events;
 	const GsBatchReady end = {0};
 
-	for (int i = 0; i < BUFFERS_PER_POLL && gs_job_has_to_emit(job); i++)
+	for (int i = 0; i < BUFFERS_PER_POLL && gs_job_has_output(job); i++)
 	{
 		if (job->next_out == job->nout)
 		{
 			job->input_returned = true;
 			events->batch_ready(events->arg, &end);
 		}
-		else if (!send_next(job))
+		else if (!queue_next(job))
 			return;
 	}
 }
 
 void
-gs_job_batch_arrived(GsSortJob *job, GsTransfer *transfer)
+gs_job_end_download(GsSortJob *job, GsTransfer *transfer)
 {
 	const GsJobEvents *events = &job->consumer.participant.events;
 	GsBatchReady *ready = &transfer->ready;
 
-	/* of a stream given up, or of a file that cannot be read */
+	/* for a previous FETCH, or from a file that cannot be read */
 	if (transfer->fetch != job->fetch || job->phase == GS_JOB_FAILED)
 	{
-		next_free_buffer(job, transfer->buffer);
+		add_free_buffer(job, transfer->buffer);
 		return;
 	}
 	if (job->parked)

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * no_value.cuh
- *	  The value type of a sort of keys alone.
+ * keys_only.cuh
+ *	  The value type of a sort without values.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_NO_VALUE_CUH
-#define GPUSORT_NO_VALUE_CUH
+#ifndef GPUSORT_KEYS_ONLY_CUH
+#define GPUSORT_KEYS_ONLY_CUH
 
 typedef struct GsNoValue
 {
@@ -24,4 +24,4 @@ struct GsHasValue<GsNoValue>
 	static const bool yes = false;
 };
 
-#endif /* GPUSORT_NO_VALUE_CUH */
+#endif /* GPUSORT_KEYS_ONLY_CUH */

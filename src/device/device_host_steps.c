@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * device_host_steps.c
- *	  The steps of a sort on this processor.
+ *	  The steps of a sort on the CPU.
  *
- * A kernel that is in doubt is compared with what stands here, so a step here
- * says what is meant and nothing about how it could be fast.
+ * These are the reference of the kernels, so they are written for clarity, not
+ * speed.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/device_host_steps.h"
+#include "device/device_host_steps.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ record_in(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t entry)
 							   ((size_t) entry + 1) * rows->record_bytes);
 }
 
-/* The last batch that begins at or before the row. */
+/* The record of a row: searches the last batch that begins at or before the row. */
 static const uint64_t *
 record_of(const GsDeviceRows *rows, uint64_t row)
 {
@@ -69,7 +69,7 @@ chunk_value(const GsKeyPacking *packing, int chunk, const uint64_t *record)
 	return gs_key_chunk_value(packing, &packing->chunks[chunk], record, gs_extract_bits);
 }
 
-/* Where the row of a slot is; counts a fault and gives the batch's first unit. */
+/* The location of an entry's row; if its record is invalid, counts it and returns the first unit. */
 static uint64_t
 locate(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t entry,
 	   GsPackResults *results)
@@ -130,14 +130,14 @@ gs_host_sort_words(uint64_t n, int low_bit, int nbits, uint64_t *const words[2],
 
 /* ------------------------------------------------------------------ tails */
 
-/* The bytes of a variable-width value from the ninth on, and its length. */
+/* A variable-width value in a row. */
 typedef struct Tail
 {
 	const char *bytes;
-	uint32_t	len;			/* of the whole value */
+	uint32_t	len;
 } Tail;
 
-#define TAIL_START	8			/* the prefix field held the bytes before */
+#define TAIL_START	8			/* the prefix field has the bytes before */
 
 static Tail
 tail_of(const GsDeviceRows *rows, const GsComponent *component, uint32_t row)
@@ -243,7 +243,7 @@ gs_host_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64
 			chunk_value(rows->d_packing, chunk, record_of(rows, ties->d_rows[k]));
 }
 
-/* One pass of a radix sort of pairs: by the byte at shift. */
+/* One pass of a radix sort of pairs, by the byte at shift. */
 static void
 distribute(uint64_t n, int shift, const uint64_t *keys, const uint32_t *rows,
 		   uint64_t *keys_to, uint32_t *rows_to)
@@ -266,7 +266,7 @@ distribute(uint64_t n, int shift, const uint64_t *keys, const uint32_t *rows,
 void
 gs_host_sort_ties(const GsTies *ties, int nbits, uint64_t *const keys[2], uint32_t *scratch)
 {
-	/* two passes at a time, so that the result is where it is wanted */
+	/* two passes at a time, so that the result is in keys[0] */
 	for (int shift = 0; shift < nbits; shift += 16)
 	{
 		distribute(ties->nties, shift, keys[0], ties->d_rows, keys[1], scratch);
@@ -274,7 +274,7 @@ gs_host_sort_ties(const GsTies *ties, int nbits, uint64_t *const keys[2], uint32
 	}
 }
 
-/* Merges the sorted from[start..mid) and from[mid..end). */
+/* Merges the sorted from[start..mid) and from[mid..end) into to[start..end). */
 static void
 merge_tails(const GsDeviceRows *rows, int component, const uint32_t *from,
 			uint64_t start, uint64_t mid, uint64_t end, uint32_t *to)
@@ -348,7 +348,7 @@ gs_host_gather(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
 			   uint64_t first, uint32_t nrows, char *to, size_t to_bytes)
 {
 	size_t		at = 0;
-	size_t		room = to_bytes;
+	size_t		left = to_bytes;
 
 	for (uint32_t k = 0; k < nrows; k++)
 	{
@@ -356,12 +356,12 @@ gs_host_gather(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
 		size_t		nbytes = row_bytes(location);
 		uint32_t	unit = (uint32_t) (at / GS_ROW_ALIGN);
 
-		if (room < nbytes + sizeof(unit))
+		if (left < nbytes + sizeof(unit))
 			return false;
 		memcpy(to + at, row_at(location), nbytes);
 		memcpy(to + to_bytes - ((size_t) k + 1) * sizeof(unit), &unit, sizeof(unit));
 		at += nbytes;
-		room -= nbytes + sizeof(unit);
+		left -= nbytes + sizeof(unit);
 	}
 	return true;
 }

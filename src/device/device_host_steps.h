@@ -1,12 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * device_host_steps.h
- *	  The steps of a sort on this processor, each as device.h says and in the
- *	  plainest way.
+ *	  The steps of a sort on the CPU, as specified in device.h.
  *
- * Each does its work before it returns; device_host.c makes a stream of them.
- * "Device memory" is memory.  What records say is checked as on any device:
- * they come from a client.
+ * Each step has finished when it returns; device_host.c queues them.  Device
+ * memory is host memory.  Records are validated as on any device, because they
+ * come from a client.
  *
  * ISO C.
  *
@@ -15,7 +14,7 @@
 #ifndef GPUSORT_DEVICE_HOST_STEPS_H
 #define GPUSORT_DEVICE_HOST_STEPS_H
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 
 extern void gs_host_pack(const GsDeviceRows *rows, int chunk, int row_bits,
 						 uint64_t *words, GsPackResults *results);
@@ -27,13 +26,13 @@ extern void gs_host_same_tails(const GsDeviceRows *rows, const GsTies *ties, int
 							   uint8_t *same);
 extern void gs_host_count_ties(uint64_t n, const uint8_t *same, GsTieCount *count);
 
-/* from is NULL, or the list of which words is not. */
+/* from is NULL, or the list that replaces words. */
 extern void gs_host_list_ties(uint64_t n, const uint8_t *same, const uint64_t *words,
 							  int row_bits, const GsTies *from, const GsTies *out);
 extern void gs_host_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk,
 							 uint64_t *keys);
 
-/* Both with room for ties->nties row numbers. */
+/* scratch has space for ties->nties row numbers. */
 extern void gs_host_sort_ties(const GsTies *ties, int nbits, uint64_t *const keys[2],
 							  uint32_t *scratch);
 extern void gs_host_sort_tails(const GsDeviceRows *rows, const GsTies *ties, int component,
@@ -41,11 +40,11 @@ extern void gs_host_sort_tails(const GsDeviceRows *rows, const GsTies *ties, int
 extern void gs_host_place_ties(const GsTies *ties, uint64_t *words);
 
 extern void gs_host_row_end_offsets(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
-							 uint64_t *ends);
+									uint64_t *ends);
 extern void gs_host_find_boundaries(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t nboundaries,
-						uint64_t *boundaries);
+									uint64_t *boundaries);
 
-/* False: the rows do not fit. */
+/* False: the rows exceed to_bytes. */
 extern bool gs_host_gather(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
 						   uint64_t first, uint32_t nrows, char *to, size_t to_bytes);
 extern void gs_host_gather_keys(const GsDeviceRows *rows, const uint64_t *words, int row_bits,

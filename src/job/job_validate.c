@@ -1,18 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * job_validate.c
- *	  Is a layout sound, whoever sent it?
+ *	  Validates the key layout that a client sent.
  *
- * Of a layout that is, gs_key_packing_init() makes a packing within its
- * arrays, and the packing takes from a record nothing but its words, shifts
- * nothing too far and gives no more bits than it says.  What is observed need
- * not be true of the rows: then their order is another one, and that is all.
+ * From a valid layout, gs_key_packing_init() creates a packing that stays within
+ * its arrays, reads only the words of a record, shifts by less than 64 bits, and
+ * yields no more bits than it states.  The statistics in a layout may contradict
+ * the rows; then only their order is wrong.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/job.h"
+#include "job/job.h"
 
-/* Anything else in a bool is no value that C knows. */
+/* Any other value of a bool is undefined behavior in C. */
 static bool
 bool_is_valid(const bool *value)
 {
@@ -37,7 +37,7 @@ field_is_valid(const GsKeyField *field, int nwords)
 	return false;
 }
 
-/* Is what was observed of a field with values something that can be? */
+/* Are the statistics of a field consistent? */
 static bool
 statistics_are_valid(const GsKeyField *field)
 {
@@ -65,7 +65,7 @@ column_is_valid(const GsKeyLayout *layout, const GsKeyColumn *column, int first_
 		if (!field_is_valid(field, layout->nwords))
 			return false;
 
-		/* if all are NULL, nothing was observed */
+		/* there are no statistics if all values are NULL */
 		if (column->nnulls < layout->nrows && !statistics_are_valid(field))
 			return false;
 	}
@@ -93,7 +93,7 @@ gs_job_layout_is_valid(const GsKeyLayout *layout, uint32_t nwords, bool keys_onl
 	if (nfields != layout->nfields)
 		return false;
 
-	/* such a record has neither a word of NULL bits nor a row with a tail */
+	/* a record of a keys-only job has no NULL bits and no tail */
 	return !keys_only || (layout->ncolumns == 1 && layout->nfields == 1 && layout->nwords == 1 &&
 						  !layout->columns[0].variable && layout->columns[0].nnulls == 0);
 }

@@ -1,25 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * log.h
- *	  Log lines on stderr, and the clock that the service goes by.
+ *	  Log lines of gpusortd, on stderr.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_LOG_H
 #define GPUSORT_LOG_H
 
-#include <stdint.h>
-
-/* Writes "gpusortd: ", the text and a newline, in one piece. */
+/* Writes "gpusortd: ", the text and a newline, by one write(). */
 extern void gs_log(const char *format,...) __attribute__((format(printf, 1, 2)));
 
 /*
- * The same for what a client can cause at will: of many in a second only the
- * first few are written.
+ * The same for messages that a client can cause at will: only a few are written
+ * each second.
  */
 extern void gs_log_limited(const char *format,...) __attribute__((format(printf, 1, 2)));
-
-/* Microseconds since some fixed point; never goes back. */
-extern uint64_t gs_clock_us(void);
 
 #endif							/* GPUSORT_LOG_H */
