@@ -78,7 +78,6 @@ PG_FUNCTION_INFO_V1(gpusort_version);
 /* Settings: guc.h. */
 bool		gpusort_enabled = true;
 bool		gpusort_enable_create_index = true;
-int			gpusort_index_loader = GS_INDEX_LOADER_AUTO;
 int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
 int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
@@ -119,13 +118,6 @@ static const struct config_enum_entry algorithm_options[] = {
 	{"auto", GS_ALGORITHM_AUTO, false},
 	{"radix", GS_ALGORITHM_RADIX, false},
 	{"merge", GS_ALGORITHM_MERGE, false},
-	{NULL, 0, false}
-};
-
-static const struct config_enum_entry index_loader_options[] = {
-	{"auto", GS_INDEX_LOADER_AUTO, false},
-	{"native", GS_INDEX_LOADER_NATIVE, false},
-	{"direct", GS_INDEX_LOADER_DIRECT, false},
 	{NULL, 0, false}
 };
 
@@ -217,12 +209,6 @@ define_settings(void)
 							 "Lets gpusort sort for btree indexes that are built.",
 							 NULL,
 							 &gpusort_enable_create_index, true,
-							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomEnumVariable("gpusort.index_loader",
-							 "Chooses what writes the pages of an index that gpusort has sorted for.",
-							 "\"native\" gives the entries in order to PostgreSQL's own build; "
-							 "\"direct\" writes the same pages without it, which \"auto\" does, too.",
-							 &gpusort_index_loader, GS_INDEX_LOADER_AUTO, index_loader_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomEnumVariable("gpusort.engine",
 							 "Chooses what sorts the rows.",

@@ -27,16 +27,8 @@ typedef enum GsLibcChoice
 	GS_LIBC_OFF
 } GsLibcChoice;
 
-typedef enum GsIndexLoader
-{
-	GS_INDEX_LOADER_AUTO,
-	GS_INDEX_LOADER_NATIVE,
-	GS_INDEX_LOADER_DIRECT
-} GsIndexLoader;
-
 extern bool gpusort_enabled;
 extern bool gpusort_enable_create_index;
-extern int	gpusort_index_loader;	/* a GsIndexLoader */
 extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
 extern int	gpusort_device_min_rows;

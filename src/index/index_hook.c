@@ -78,10 +78,8 @@ expected_rows(Relation heap)
 
 /* Why PostgreSQL builds the index; NULL: it is ours. */
 static char *
-reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
+reason_not(Relation heap, Relation index, double nrows)
 {
-	GsSortColumn *columns;
-	int			ncolumns;
 	char	   *reason;
 
 	if (heap->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
@@ -94,11 +92,7 @@ reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
 	if (nrows < gpusort_min_rows)
 		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
 						nrows, gpusort_min_rows);
-	columns = gs_index_sort_columns(index, &ncolumns);
-	if (gs_key_columns_are_approximate(columns, ncolumns) ||
-		gs_sort_parallel_pays(columns, ncolumns, info->ii_ParallelWorkers + 1, nrows))
-		return NULL;
-	return gs_index_build_reason_not(index, info, nrows);
+	return NULL;
 }
 
 /*
@@ -143,7 +137,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	if (!is_enabled() || IsSystemRelation(heap))
 		return btbuild(heap, index, info);
 	nrows = expected_rows(heap);
-	reason = reason_not(heap, index, info, nrows);
+	reason = reason_not(heap, index, nrows);
 	if (gpusort_debug_plan)
 	{
 		if (reason == NULL)

@@ -81,7 +81,7 @@ report_wrong_order(GsIndexLeafBuilder *load)
 			 errmsg("rows left a sort in the wrong order"),
 			 errdetail("Index tuple " INT64_FORMAT " is not above the one before it in index \"%s\".",
 					   load->ntuples + 1, RelationGetRelationName(load->index)),
-			 errhint("This is a bug in gpusort. Set gpusort.index_loader to native to build the index without it.")));
+			 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
 /* Two tuples that are alive have the same key: as PostgreSQL's sort reports it. */

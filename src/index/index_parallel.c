@@ -101,7 +101,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	sorted = gs_index_sort_perform(sort, build->memory_kb) && gs_index_sort_make_runs(sort);
+	sorted = gs_index_sort_perform(sort) && gs_index_sort_make_runs(sort);
 
 	SpinLockAcquire(&build->mutex);
 	build->ndone++;

@@ -18,8 +18,6 @@
 #include "index/index_row.h"
 #include "index/index_scan.h"
 #include "index/index_sort.h"
-#include "key/key_bytes.h"
-#include "key/key_order.h"
 #include "sort/sort_output.h"
 #include "sort/sort_input.h"
 #include "sort/sort_parallel.h"
@@ -38,14 +36,12 @@
 struct GsIndexSort
 {
 	GsSortState sort;
-	int			ncolumns;		/* of the index */
 	MemoryContext context;		/* of all this */
 	GsIndexGather *gather;		/* where workers' entries are; NULL: it is alone */
 	bool		entries_lost;			/* by a device that failed: there are none */
 	uint64		nleft;
 	bool		order_verified;			/* their order: by the sort's proof */
 	uint32		checksum;		/* of those that left, then */
-	TupleTableSlot *row;		/* of one that left */
 };
 
 /* --------------------------------------------------------------- the columns */
@@ -137,27 +133,6 @@ expected_width(TupleDesc desc)
 	return width;
 }
 
-double
-gs_index_sort_entry_bytes(Relation index)
-{
-	/* a word each for a key, where the row is, and the sort, which takes two of them */
-	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(expected_width(entry_type(index))) +
-		4 * sizeof(uint64);
-}
-
-bool
-gs_index_sort_makes_keys(Relation index)
-{
-	const GsSortColumn column = index_column(index, 0);
-	GsKeyOrder	order;
-	bool		descending;
-	char	   *why_not;
-
-	return !gs_key_order_of_operator(column.sort_operator, column.type, column.collation,
-									 &order, &descending, &why_not) ||
-		gs_key_kind_is_made(order.kind) || OidIsValid(order.collation);
-}
-
 /* -------------------------------------------------------------------- the sort */
 
 GsIndexSort *
@@ -171,7 +146,6 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	GsSortState *state = &sort->sort;
 
 	sort->context = context;
-	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
 	state->desc = entry_type(index);
 	state->columns = gs_index_sort_columns(index, &state->ncolumns);
 	state->expected_rows = expected_rows;
@@ -188,7 +162,6 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	if (IsParallelWorker())
 		state->run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
 	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
 	gs_sort_begin(state, memory_kb);
 	MemoryContextSwitchTo(old);
 	return sort;
@@ -237,28 +210,11 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 }
 
 bool
-gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
+gs_index_sort_perform(GsIndexSort *sort)
 {
-	sort->sort.merge_limit = (Size) merge_kb * 1024;
 	if (!sort->entries_lost && !gs_sort_perform(&sort->sort))
 		fail_entries(sort);
 	return !sort->entries_lost;
-}
-
-int
-gs_index_sort_memory_kb(const GsIndexSort *sort)
-{
-	const GsSortState *state = &sort->sort;
-
-	switch (state->phase)
-	{
-		case GS_SORT_ENGINE:
-			return (gs_engine_stats(state->engine)->peak_bytes + 1023) / 1024;
-		case GS_SORT_MERGE:
-			return state->merge_limit / 1024;
-		default:
-			return state->memory_limit / 1024;
-	}
 }
 
 bool
@@ -332,22 +288,6 @@ gs_index_sort_is_verified(GsIndexSort *sort)
 	return sort->order_verified;
 }
 
-bool
-gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
-{
-	TupleTableSlot *slot = sort->row;
-	MinimalTuple row;
-
-	if (gs_index_sort_next_rows(sort, 1, &row) == 0)
-		return false;
-	ExecStoreMinimalTuple(row, slot, false);
-	slot_getallattrs(slot);
-	gs_index_row_get_tid(DatumGetInt64(slot->tts_values[sort->ncolumns]), &entry->tid, &entry->alive);
-	entry->values = slot->tts_values;
-	entry->nulls = slot->tts_isnull;
-	return true;
-}
-
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
@@ -359,6 +299,5 @@ gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_reset(&sort->sort);
 	ExecDropSingleTupleTableSlot(sort->sort.slot);
-	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);
 }

@@ -13,10 +13,9 @@
 #ifndef GPUSORT_INDEX_SORT_H
 #define GPUSORT_INDEX_SORT_H
 
-#include "access/itup.h"
+#include "access/htup.h"
 #include "access/tableam.h"
 #include "nodes/execnodes.h"
-#include "storage/itemptr.h"
 #include "utils/relcache.h"
 
 #include "index/index_gather.h"
@@ -25,26 +24,11 @@
 
 typedef struct GsIndexSort GsIndexSort;
 
-/* A row of the table, as an index build sees it. */
-typedef struct GsIndexEntry
-{
-	ItemPointerData tid;
-	bool		alive;			/* else it is dead to all but some old snapshots */
-	Datum	   *values;			/* of all the index's columns, as they are stored */
-	bool	   *nulls;
-} GsIndexEntry;
-
 /* What an index is sorted by, and behind these its heap TIDs. */
 extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 
 /* Why the entries of an index cannot be sorted here, for people; NULL: they can. */
 extern char *gs_index_sort_reason_not(Relation index);
-
-/* The memory that an entry takes while it is sorted, about. */
-extern double gs_index_sort_entry_bytes(Relation index);
-
-/* Has the first column's key to be made of its values, byte by byte? */
-extern bool gs_index_sort_makes_keys(Relation index);
 
 /*
  * In the current memory context, where it makes one of its own.  shared: it is one of several
@@ -64,10 +48,9 @@ extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation inde
 extern void gs_index_sort_disable_device(GsIndexSort *sort);
 
 /*
- * Sorts.  merge_kb is what it may hold from now on, where it does not have to hold more.  False:
- * a device failed, and has lost the entries; end is the only call left.
+ * Sorts.  False: a device failed, and has lost the entries; end is the only call left.
  */
-extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
+extern bool gs_index_sort_perform(GsIndexSort *sort);
 
 /*
  * Has its entries ready to be merged with those of others: as runs, unless a device has them all.  A
@@ -88,18 +71,9 @@ extern bool gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merg
  */
 extern bool gs_index_sort_is_verified(GsIndexSort *sort);
 
-/* What it holds while entries leave. */
-extern int	gs_index_sort_memory_kb(const GsIndexSort *sort);
-
 /*
- * The next entry, there until the next call; false after the last.  ERROR if as many
- * have not left as came.
- */
-extern bool gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry);
-
-/*
- * The next ones as rows (index_row.h), up to so many; returns how many, 0 after the last.  For some
- * sorts it is one at a time.
+ * The next entries as rows (index_row.h), up to so many, there until the next call; returns how many,
+ * 0 after the last.  For some sorts it is one at a time.  ERROR if as many have not left as came.
  */
 #define GS_INDEX_ROWS	8
 
