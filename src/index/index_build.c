@@ -3,7 +3,7 @@
  * index_build.c
  *	  Builds a btree of entries that gpusort has sorted.
  *
- *		table scan ---> sort (index_sort.c) ---> index_load.c ---> index
+ *		table scan ---> sort (index_sort.c) ---> index_leaf.c ---> index
  *
  * The table is scanned as for every index build, so visibility, HOT chains,
  * expressions and predicates are PostgreSQL's, by as many workers as PostgreSQL
@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "index/index_build.h"
-#include "index/index_load.h"
+#include "index/index_leaf.h"
 #include "index/index_parallel.h"
 #include "index/index_sort.h"
 

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * index_load.c
+ * index_leaf.c
  *	  Builds a btree from rows in order.
  *
  * Each row's index tuple is formed where it is to stand (index_pages.c), and compared with the one
@@ -28,7 +28,7 @@
  */
 #include "postgres.h"
 
-#include "index/index_load.h"
+#include "index/index_leaf.h"
 #include "index/index_compare.h"
 #include "index/index_row.h"
 #include "index/index_pages.h"
@@ -182,7 +182,7 @@ end_posting_list(GsIndexLeafBuilder *load)
 GsIndexLeafBuilder *
 gs_index_leaf_begin(Relation heap, Relation index, const IndexInfo *info, bool verified)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index load",
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	GsIndexLeafBuilder *load = palloc0(sizeof(GsIndexLeafBuilder));

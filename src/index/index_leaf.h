@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * index_load.h
+ * index_leaf.h
  *	  Builds a btree from rows in order.
  *
  *		load = gs_index_leaf_begin(heap, index, info);
@@ -15,8 +15,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_INDEX_LOAD_H
-#define GPUSORT_INDEX_LOAD_H
+#ifndef GPUSORT_INDEX_LEAF_H
+#define GPUSORT_INDEX_LEAF_H
 
 #include "access/htup_details.h"
 #include "nodes/execnodes.h"
@@ -41,4 +41,4 @@ extern void gs_index_leaf_add(GsIndexLeafBuilder *load, MinimalTuple row);
 /* The rest of the pages, the metapage; and on disk, if that is the loader's duty. */
 extern void gs_index_leaf_end(GsIndexLeafBuilder *load);
 
-#endif							/* GPUSORT_INDEX_LOAD_H */
+#endif							/* GPUSORT_INDEX_LEAF_H */

@@ -44,7 +44,7 @@ gs_index_row_last(const MinimalTupleData *row)
  * The index tuple of a row, as index_form_tuple() would have it.  It has the same columns in the
  * same layout behind another header.  The row's last column is 8 bytes at a multiple of 8: up to
  * there the row is what the tuple is, padding included.  Not so a long one, some values of
- * which an index may have to compress (index_load.c).
+ * which an index may have to compress (index_leaf.c).
  */
 static inline bool
 gs_index_row_is_long(const MinimalTupleData *row)
