@@ -32,12 +32,12 @@
 #include "index/index_compare.h"
 #include "index/index_row.h"
 #include "index/index_pages.h"
-#include "pg_compat.h"
 
 #include "access/genam.h"
 #include "access/nbtree.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"

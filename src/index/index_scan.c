@@ -36,6 +36,7 @@
 #include "access/htup_details.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"

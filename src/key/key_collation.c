@@ -50,11 +50,14 @@
 #include "key/collation_libc.h"
 #include "pg_compat.h"
 
+#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
+#include "utils/syscache.h"
 
 #ifdef USE_ICU
 #include <unicode/ucol.h>

@@ -38,7 +38,6 @@
 #include "key/key_fields.h"
 #include "key/key_numeric.h"
 #include "key/key_order.h"
-#include "pg_compat.h"
 #include "key/key_deform.h"
 #include "key/key_encoder.h"
 
