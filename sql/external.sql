@@ -22,7 +22,7 @@ DECLARE
 BEGIN
 	method := f ->> 'Sort Method';
 	runs := CASE WHEN (f -> 'Runs')::int > 100 THEN '> 100' WHEN (f -> 'Runs')::int > 12 THEN '> 12' WHEN (f -> 'Runs')::int > 1 THEN '> 1' ELSE f ->> 'Runs' END
-		|| CASE WHEN (f -> 'Merges')::int > 0 THEN ', merges' ELSE '' END;
+		|| CASE WHEN (f -> 'Intermediate Merges')::int > 0 THEN ', merges' ELSE '' END;
 	ok := pg_temp.same(query, oracle);
 	RETURN NEXT;
 END $$;

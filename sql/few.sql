@@ -21,7 +21,7 @@ DECLARE
 BEGIN
 	engine := CASE f ->> 'Engine' WHEN 'none' THEN 'none' ELSE 'some' END;
 	method := CASE WHEN engine = 'none' THEN f ->> 'Sort Method' END;
-	has_keys := f ? 'Key Bits';
+	has_keys := f ? 'Packed Key Bits';
 	nrows := f -> 'Sorted Rows';
 END $$;
 

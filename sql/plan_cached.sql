@@ -16,7 +16,7 @@ EXECUTE q(3);
 
 -- switched off, the cached node sorts as PostgreSQL does; and on again
 CREATE FUNCTION pg_temp.engine(query text) RETURNS text LANGUAGE sql AS $$
-	SELECT CASE WHEN f ->> 'Engine' = 'postgres' THEN 'postgres: ' || (f ->> 'Engine Reason') ELSE 'gpusort' END FROM pg_temp.figures(query) f
+	SELECT CASE WHEN f ->> 'Engine' = 'postgres' THEN 'postgres: ' || (f ->> 'Fallback Reason') ELSE 'gpusort' END FROM pg_temp.figures(query) f
 $$;
 SELECT pg_temp.engine('EXECUTE q(20)'), pg_temp.engine('EXECUTE keys(20)');
 SET gpusort.enabled = off;

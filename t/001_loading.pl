@@ -286,7 +286,7 @@ my $cached = $node->safe_psql('postgres', qq{
 });
 is(scalar(() = $cached =~ /^\Q$stock_digest\E$/mg), 3,
 	'a cached plan gives the same rows before, without, and after gpusort.enabled');
-like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Engine Reason: gpusort.enabled is off/s,
+like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Fallback Reason: gpusort.enabled is off/s,
 	'switched off, its rows go to PostgreSQL');
 like($cached, qr/Engine: cpu(?!.*Engine: postgres)/s, 'switched on, back to the engine');
 

@@ -128,7 +128,7 @@ sub engine_of
 	my ($query, $settings) = @_;
 	my $plan = $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 
-	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
+	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
 }
 
 sub nfiles
@@ -269,7 +269,7 @@ foreach my $work_mem ('256MB', '64kB')
 	}
 }
 restart_service($node, 'gpusort.service_fault' => 'allocate:1:none');
-is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows outgrew the device's memory",
+is(engine_of($by_text), "Engine: cpu; Fallback Reason: the rows outgrew the device's memory",
 	'without memory the CPU engine sorts');
 
 restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
@@ -294,7 +294,7 @@ like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COST
 
 	is(outcome($few_in_runs, $settings), 'right rows', 'runs with codes of a dictionary: right rows');
 	like($node->safe_psql('postgres', "${settings}EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $few_in_runs"),
-		qr/Device Runs: ([2-9]|\d\d).*Dictionary Texts: 7/s, 'the device sorts by them');
+		qr/Device Runs: ([2-9]|\d\d).*Dictionary Entries: 7/s, 'the device sorts by them');
 }
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {

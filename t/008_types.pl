@@ -194,7 +194,7 @@ SKIP:
 			ELSE st_buffer(st_makepoint(hashint4(i) % 500, hashint4(-i) % 500), 1, CASE WHEN i % 50 = 0 THEN 200 ELSE 1 END) END AS shape
 		FROM generate_series(1, 5000) i});
 	like($node->safe_psql('postgres', "$plan SELECT * FROM shapes ORDER BY shape"),
-		qr/GpuSort.*radix sort.*Engine: cpu.*Compared Neighbors: 1\b/s, 'geometry: abbreviated keys are verified, and only what they do not decide is compared');
+		qr/GpuSort.*radix sort.*Engine: cpu.*Verification Comparisons: 1\b/s, 'geometry: abbreviated keys are verified, and only what they do not decide is compared');
 	like($node->safe_psql('postgres', "SET work_mem = '256kB'; $plan SELECT * FROM shapes ORDER BY shape DESC"),
 		qr/GpuSort.*external merge.*Engine: cpu/s, 'geometry: runs');
 	is($node->safe_psql('postgres', q{

@@ -74,7 +74,7 @@ def explain(session, case, contender):
     if node["Node Type"] == "Limit":
         node = node["Plans"][0]
     engine = node.get("Engine", "")
-    reason = node.get("Engine Reason", "")
+    reason = node.get("Fallback Reason", "")
     if node["Node Type"] == "Sort":
         engine = "postgres"
         if contender == "gpusort":

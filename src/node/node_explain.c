@@ -125,7 +125,6 @@ method_name(GsMethod method)
 		case GS_METHOD_RADIX:
 			return "radix sort";
 		case GS_METHOD_WARP_MERGE:
-			return "warp merge sort";
 		default:
 			return "merge sort";
 	}
@@ -135,11 +134,11 @@ method_name(GsMethod method)
 static void
 explain_verification(const GsSortVerification *verification, ExplainState *es)
 {
-	ExplainPropertyInteger("Compared Neighbors", NULL, verification->ncomparisons, es);
+	ExplainPropertyInteger("Verification Comparisons", NULL, verification->ncomparisons, es);
 	if (verification->ncorrected > 0)
-		ExplainPropertyInteger("Repaired Orders", NULL, verification->ncorrected, es);
+		ExplainPropertyInteger("Verification Retries", NULL, verification->ncorrected, es);
 	if (es->timing)
-		ExplainPropertyFloat("Proof Time", "ms", verification->us / 1000.0, 3, es);
+		ExplainPropertyFloat("Verification Time", "ms", verification->us / 1000.0, 3, es);
 }
 
 /* How the order of texts is known to be right. */
@@ -149,7 +148,7 @@ explain_texts(const GsSortState *state, ExplainState *es)
 	const int	ntexts = gs_key_encoder_dictionary_texts(state->key);
 
 	if (ntexts > 0)
-		ExplainPropertyInteger("Dictionary Texts", NULL, ntexts, es);
+		ExplainPropertyInteger("Dictionary Entries", NULL, ntexts, es);
 	if (gs_key_encoder_is_approximate(state->key))
 		explain_verification(&state->verification, es);
 }
@@ -159,15 +158,15 @@ static void
 explain_device(const GsEngineStats *stats, ExplainState *es)
 {
 	if (stats->method == GS_METHOD_RADIX)
-		ExplainPropertyInteger("Passes", NULL, stats->passes, es);
-	ExplainPropertyInteger("Device Memory", "kB", (stats->device_bytes + 1023) / 1024, es);
-	ExplainPropertyInteger("Sent to Device", "kB", (stats->bytes_up + 1023) / 1024, es);
-	ExplainPropertyInteger("Sent Back", "kB", (stats->bytes_down + 1023) / 1024, es);
+		ExplainPropertyInteger("Radix Passes", NULL, stats->passes, es);
+	ExplainPropertyInteger("Device Peak Memory Usage", "kB", (stats->device_bytes + 1023) / 1024, es);
+	ExplainPropertyInteger("Data Sent to Device", "kB", (stats->bytes_up + 1023) / 1024, es);
+	ExplainPropertyInteger("Data Received from Device", "kB", (stats->bytes_down + 1023) / 1024, es);
 	if (es->timing)
 	{
-		ExplainPropertyFloat("Upload Time", "ms", stats->upload_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Transfer Time to Device", "ms", stats->upload_us / 1000.0, 3, es);
 		ExplainPropertyFloat("Device Sort Time", "ms", stats->sort_us / 1000.0, 3, es);
-		ExplainPropertyFloat("Wait for Rows", "ms", stats->stream_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Device Wait Time", "ms", stats->stream_us / 1000.0, 3, es);
 	}
 }
 
@@ -194,7 +193,7 @@ static void
 explain_reason(const char *reason, ExplainState *es)
 {
 	if (reason != NULL && reason[0] != '\0')
-		ExplainPropertyText("Engine Reason", reason, es);
+		ExplainPropertyText("Fallback Reason", reason, es);
 }
 
 static void
@@ -206,19 +205,19 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyText("Device", stats->device, es);
 	else
 		explain_reason(engine_reason(state), es);
-	ExplainPropertyInteger("Key Bits", NULL, stats->key_bits, es);
+	ExplainPropertyInteger("Packed Key Bits", NULL, stats->key_bits, es);
 	if (stats->key_tails)
-		ExplainPropertyBool("Key Tails", true, es);
+		ExplainPropertyBool("Truncated Keys", true, es);
 	if (stats->tied_rows > 0)
-		ExplainPropertyInteger("Tied Rows", NULL, stats->tied_rows, es);
+		ExplainPropertyInteger("Rows Tied in First Pass", NULL, stats->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
 	explain_texts(state, es);
 	if (state->top.dropped > 0)
-		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
+		ExplainPropertyInteger("Rows Removed by Limit", NULL, state->top.dropped, es);
 	if (stats->device != NULL)
 		explain_device(stats, es);
 	if (state->wait_us > 0 && es->timing)
-		ExplainPropertyFloat("Wait for Workers", "ms", state->wait_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Worker Wait Time", "ms", state->wait_us / 1000.0, 3, es);
 }
 
 static void
@@ -234,7 +233,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	if (stats->device != NULL)
 		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
 	if (stats->nmerges > 0)
-		ExplainPropertyInteger("Merges", NULL, stats->nmerges, es);
+		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
 	explain_texts(state, es);
 }
@@ -361,7 +360,7 @@ explain_worker(const GsSortSummary *summary, ExplainState *es)
 		return;
 	explain_reason(summary->reason, es);
 	if (summary->nsent > 0)
-		ExplainPropertyInteger("Fed Rows", NULL, summary->nsent, es);
+		ExplainPropertyInteger("Rows Sent to Shared Sort", NULL, summary->nsent, es);
 	if (summary->nrows > 0)
 		ExplainPropertyInteger("Sorted Rows", NULL, summary->nrows, es);
 }
