@@ -97,7 +97,7 @@ static bool
 is_queued(GsStream *stream, const char *what, GsDeviceStatus status)
 {
 	GsDevice *device = &stream->device->device;
-	const char *text = "it was asked for what it cannot do";
+	const char *text = "unsupported operation";
 
 	if (status == GS_DEVICE_CUDA_ERROR)
 		text = gs_device_last_error();

@@ -67,7 +67,8 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 		gs_engine_reserve(engine, ROW_BYTES, batch) != GS_STATUS_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory while measuring")));
+				 errmsg("out of memory"),
+				 errdetail("Failed while measuring the speed of the engines.")));
 	memset(gs_batch_next_row(*batch), (int) key, ROW_BYTES);
 	record = gs_batch_next_record(*batch);
 	record[0] = key;
@@ -106,7 +107,8 @@ measure(uint64 nrows, bool on_device)
 	if (engine == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory while measuring")));
+				 errmsg("out of memory"),
+				 errdetail("Failed while measuring the speed of the engines.")));
 	for (uint64 i = 0; i < nrows; i++)
 		push_row(engine, &batch, pg_prng_uint64(&random));
 	if (on_device)
@@ -118,9 +120,9 @@ measure(uint64 nrows, bool on_device)
 		if (engine == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("there is no device to measure"),
+					 errmsg("no device is available"),
 					 errdetail_internal("%s", why_not),
-					 errhint("See gpusort_service_status(), and call again once it says \"running\".")));
+					 errhint("Call gpusort_calibrate() again when gpusort_service_status() shows state \"running\".")));
 	}
 	status = gs_engine_sort(engine);
 	for (uint64 at = 0; status == GS_STATUS_OK && at < nrows; at += fetched)
@@ -133,7 +135,7 @@ measure(uint64 nrows, bool on_device)
 	if (status != GS_STATUS_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_SYSTEM_ERROR),
-				 errmsg("the %s sort engine failed", engine->stats.engine),
+				 errmsg("sort engine \"%s\" failed", engine->stats.engine),
 				 engine->stats.detail ? errdetail_internal("%s", engine->stats.detail) : 0));
 	gs_engine_close(engine);
 	INSTR_TIME_SET_CURRENT(elapsed);
@@ -179,8 +181,8 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	value = psprintf(UINT64_FORMAT, min_rows);
 	SetConfigOption("gpusort.device_min_rows", value, PGC_USERSET, PGC_S_SESSION);
 	ereport(NOTICE,
-			(errmsg("gpusort.device_min_rows is %s now in this session", value),
-			 min_rows == INT_MAX ? errdetail("The device was never the faster.") : 0,
-			 errhint("To keep it: ALTER SYSTEM SET gpusort.device_min_rows = %s;", value)));
+			(errmsg("gpusort.device_min_rows is set to %s in this session", value),
+			 min_rows == INT_MAX ? errdetail("The device was never faster than the CPU engine.") : 0,
+			 errhint("To keep this value, run ALTER SYSTEM SET gpusort.device_min_rows = %s.", value)));
 	return (Datum) 0;
 }

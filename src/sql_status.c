@@ -49,7 +49,7 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
 		descriptor->natts != NCOLUMNS)
-		elog(ERROR, "gpusort_service_status() is declared otherwise");
+		elog(ERROR, "gpusort_service_status() must return a row of %d columns", NCOLUMNS);
 	memset(nulls, true, sizeof(nulls));
 	nulls[COLUMN_STATE] = false;
 

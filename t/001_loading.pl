@@ -126,7 +126,7 @@ $node->safe_psql('postgres', 'DROP EXTENSION gpusort');
 
 		poll(sub { ask($psql, $digest); ($state = ask($psql, 'SELECT state || detail FROM pg_temp.status()')) =~ /more than/ || ask($psql, 'SELECT state FROM pg_temp.status()') eq 'running' });
 		$path eq $folder ? is(ask($psql, 'SELECT state FROM pg_temp.status()'), 'running', 'loaded by path: gpusortd runs')
-		  : like($state, qr/^not startedthe supervisor cannot be started, since the library's name ".*gpusort.so" has more than 95 bytes$/, 'by a path too long: it says why not');
+		  : like($state, qr/^not startedthe library path ".*gpusort.so" is longer than 95 bytes$/, 'by a path too long: it says why not');
 		$psql->quit;
 		$node->append_conf('postgresql.conf', 'log_min_messages = warning');
 		$node->restart;
@@ -203,7 +203,7 @@ like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001; SET g
 like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.enabled = off;"), $stock_plan,
 	'gpusort.enabled = off: stock');
 like(stderr_of("LOAD 'gpusort'; SET gpusort.debug_plan = on; SET gpusort.min_rows = 20001; EXPLAIN $query"),
-	qr/NOTICE:  gpusort leaves a Sort to PostgreSQL: 20000 rows are fewer than gpusort.min_rows = 20001/,
+	qr/NOTICE:  Sort not replaced by gpusort\nDETAIL:  The estimated number of rows, 20000, is less than gpusort.min_rows \(20001\)\./,
 	'gpusort.debug_plan says why');
 
 # --------------------------------------- beside a planner hook that sets settings

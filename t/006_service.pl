@@ -219,7 +219,7 @@ sub engine_of
 	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
 }
 
-is(service_status($node, 'state, detail'), 'not started|it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor',
+is(service_status($node, 'state, detail'), 'not started|the first large sort starts it, if max_worker_processes allows another worker',
 	'not yet started');
 is($node->safe_psql('postgres', "SET gpusort.engine = cpu; $digest"), $right, 'a sort of the CPU');
 is(service_status($node, 'state'), 'not started', 'does not start it');
@@ -329,11 +329,11 @@ ok(wait_for_service($node, 'running'), 'now it does');
 	is((service_processes($node))[0], $before, 'a reload that finds the same program lets it run');
 	ok($install->($own =~ s/\Q$id\E/$other_id/gr), 'a reload that finds another program in its place starts that');
 	is(service_status($node, 'state, detail'),
-		"other build|gpusortd is of another build: the client is of build $id, the service of build $other_id", 'which is of another build');
-	is(engine_of(), "Engine: cpu; Fallback Reason: gpusortd is of another build: the client is of build $id, the service of build $other_id",
+		"other build|gpusortd is of a different build: the client has build $id, gpusortd has build $other_id", 'which is of another build');
+	is(engine_of(), "Engine: cpu; Fallback Reason: gpusortd is of a different build: the client has build $id, gpusortd has build $other_id",
 		'so a sort goes without');
 	is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
-	is(count_in_log($node, "sort without the device: the client is of build $id"), 1, 'one line in the log says so');
+	is(count_in_log($node, "sort without the device: the client has build $id"), 1, 'one line in the log says so');
 	ok($install->($own), 'the right one again');
 	like(engine_of(), qr/^Engine: cuda/, 'sorts');
 }

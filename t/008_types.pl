@@ -205,7 +205,7 @@ SKIP:
 		SELECT count(*) FROM ours JOIN stock USING (row_number, id)}), 5000, 'geometry: the order of many');
 	$node->psql('postgres', q{SET gpusort.debug_plan = on; CREATE INDEX shapes_by_shape ON shapes (shape) WHERE id % 50 > 0;
 		SELECT bt_index_parent_check('shapes_by_shape', true, true)}, stdout => \$stdout, stderr => \$stderr);
-	is($stderr, 'psql:<stdin>:1: NOTICE:  gpusort sorts for index "shapes_by_shape"', 'geometry: an index');
+	is($stderr, 'psql:<stdin>:1: NOTICE:  building index "shapes_by_shape" with gpusort', 'geometry: an index');
 }
 
 diag('sorted by ', join(', ', map { "$_: $sorted{$_}" } sort keys %sorted));

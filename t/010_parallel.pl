@@ -352,7 +352,7 @@ foreach my $fault ('copy_in:1:kill', 'copy_in:9:kill', 'copy_in:9:fail', 'pack:1
 		($status, $rows, $error) = $node->psql('postgres',
 			"\\set VERBOSITY verbose\nSET parallel_leader_participation = $leader; " . digest_of('SELECT * FROM rows ORDER BY word, id'));
 		isnt($status, 0, "$fault, leader $leader: an error");
-		like($error, qr/ERROR:  58000: the cuda sort engine failed.*HINT: /s, 'that says what');
+		like($error, qr/ERROR:  58000: sort engine "cuda" failed.*HINT: /s, 'that says what');
 	}
 }
 restart_service($node, 'gpusort.service_fault' => '');

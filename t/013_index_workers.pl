@@ -176,7 +176,7 @@ foreach my $fault ('allocate:1:none', 'allocate:2:none', 'pin:1:none', 'pin:3:no
 
 # ------------------------------------------------------------ gpusortd is lost
 
-my $lost = qr/the cuda sort engine failed: sorting again without it/;
+my $lost = qr/sort engine "cuda" failed, sorting again without it/;
 
 foreach my $fault ('copy_in:1:kill', 'copy_in:4:kill', 'copy_in:4:fail', 'pack:1:kill', 'sort_words:1:fail')
 {
@@ -192,7 +192,7 @@ foreach my $fault ('gather:1:kill', 'copy_out:2:kill')
 
 	restart_service($node, 'gpusort.service_fault' => $fault);
 	($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\nCREATE INDEX never ON input (s, id)");
-	like($error, qr/^$|ERROR:  58000: the cuda sort engine failed.*HINT: /s, "$fault: all is well, or an error that says what");
+	like($error, qr/^$|ERROR:  58000: sort engine "cuda" failed.*HINT: /s, "$fault: all is well, or an error that says what");
 	$node->safe_psql('postgres', 'DROP INDEX IF EXISTS never');
 }
 restart_service($node, 'gpusort.service_fault' => '');

@@ -315,7 +315,7 @@ connect_socket(ClientLink *link)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) <= sizeof(address.sun_path),
-					 "the socket's name is too long");
+					 "the socket path is too long");
 	strlcpy(address.sun_path, GS_SERVICE_SOCKET, sizeof(address.sun_path));
 	if (!AcquireExternalFD())
 		return false;
@@ -383,7 +383,7 @@ receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
 		link->other_build = message.failed.failure == GS_FAILED_VERSION;
 		if (link->other_build)
-			*why_not = psprintf("gpusortd is of another build: %s", message.failed.text);
+			*why_not = psprintf("gpusortd is of a different build: %s", message.failed.text);
 		else
 			*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
 		return false;
@@ -448,7 +448,7 @@ make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 	if (!connect_socket(link))
 		*why_not = reason_of_supervisor(errno);
 	else if (use != GS_LINK_ASK && (buffer_pool = make_buffers(link)) < 0)
-		*why_not = psprintf("no shared memory for rows: %m");
+		*why_not = psprintf("could not create shared memory: %m");
 	else
 	{
 		sent = send_hello(link, buffer_pool);
@@ -553,7 +553,7 @@ gs_gpu_client_link(MemoryContext context, GsLinkUse use, const char **why_not)
 
 	if (nin_use >= gpusort_device_session_sorts)
 	{
-		*why_not = "this session sorts on the device as often as it may at a time";
+		*why_not = "too many concurrent device sorts in this session";
 		return NULL;
 	}
 	link = reuse_idle(context, use);

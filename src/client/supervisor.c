@@ -260,9 +260,9 @@ name_library(char *name)
 }
 
 static char *
-name_is_too_long(void)
+path_is_too_long(void)
 {
-	return psprintf("the supervisor cannot be started, since the library's name \"%s\" has more than %d bytes",
+	return psprintf("the library path \"%s\" is longer than %d bytes",
 					gs_library_path(), BGW_MAXLEN - 1);
 }
 
@@ -289,7 +289,7 @@ gs_supervisor_register(void)
 		return;
 	if (!describe_worker(&worker))
 	{
-		ereport(LOG, (errmsg("gpusort sorts without a device: %s", name_is_too_long())));
+		ereport(LOG, (errmsg("could not start the supervisor of gpusortd: %s", path_is_too_long())));
 		return;
 	}
 	worker.bgw_restart_time = BGW_DEFAULT_RESTART_INTERVAL;
@@ -324,13 +324,13 @@ gs_supervisor_status(char **state, char **why)
 		char		name[BGW_MAXLEN];
 
 		*state = pstrdup(STATE_NOT_STARTED);
-		*why = !name_library(name) ? name_is_too_long() :
-			pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
+		*why = !name_library(name) ? path_is_too_long() :
+			pstrdup("the first large sort starts it, if max_worker_processes allows another worker");
 	}
 	else if (!failed_for_good(&status) && !lock_is_held())
 	{
 		*state = pstrdup(STATE_STOPPED);
-		*why = pstrdup("it starts again when a sort wants a device");
+		*why = pstrdup("the next large sort starts it again");
 	}
 	else
 	{
@@ -482,11 +482,11 @@ start_service(Service *service)
 	MemoryContextSwitchTo(context);
 
 	if (pipe(ends) != 0)
-		ereport(FATAL, (errmsg("could not create a pipe: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create pipe: %m")));
 	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
-		ereport(FATAL, (errmsg("could not set up a pipe: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not configure pipe: %m")));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, watch) != 0)
-		ereport(FATAL, (errmsg("could not create a pair of sockets: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create socket pair: %m")));
 
 	/* the server makes it with its first temporary file; gpusortd needs it, too */
 	(void) MakePGDirectory(PARK_FOLDER);
@@ -513,7 +513,7 @@ start_service(Service *service)
 	service->output = ends[0];
 	service->watch = watch[0];
 	if (service->pid < 0)
-		ereport(FATAL, (errmsg("could not fork: %m")));
+		ereport(FATAL, (errmsg("could not fork gpusortd: %m")));
 }
 
 /* ------------------------------------------------------- watching gpusortd */
@@ -632,7 +632,7 @@ watch_service(Service *service)
 		return (long) interval_ms + 1;
 
 	/* in an uninterruptible call of a driver it lives on: its clients find out themselves */
-	ereport(LOG, (errmsg("killing gpusortd, process %d, which does not answer", (int) service->pid)));
+	ereport(LOG, (errmsg("terminating gpusortd (PID %d) because it does not answer", (int) service->pid)));
 	write_status(STATE_FAILED, why_killed());
 	kill(service->pid, SIGKILL);
 	service->hangs = true;
@@ -670,7 +670,7 @@ plan_restart(Service *service, int exit_status)
 					   *why == '\0' ? "" : ": ", why);
 	ereport(LOG,
 			(errmsg("gpusortd %s", why),
-			 errdetail("It is started again in %d ms.", service->delay_ms)));
+			 errdetail("It will be restarted in %d ms.", service->delay_ms)));
 	write_status(STATE_FAILED, why);
 	service->delay_ms = Min(2 * service->delay_ms, LAST_DELAY_MS);
 	return true;
@@ -712,7 +712,7 @@ stop_service(Service *service)
 		}
 	}
 	if (service->pid != 0)
-		ereport(FATAL, (errmsg("gpusortd, process %d, cannot be killed", (int) service->pid)));
+		ereport(FATAL, (errmsg("could not kill gpusortd (PID %d)", (int) service->pid)));
 }
 
 /* The settings have been read again. */

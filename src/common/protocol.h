@@ -310,7 +310,7 @@ typedef enum GsFailure
 								 * its owner or a feeder */
 	GS_FAILED_ROWS,				/* the rows say what cannot be */
 	GS_FAILED_DEVICE,			/* the device is broken; the service ends */
-	GS_FAILED_SHUTDOWN			/* the service is ending */
+	GS_FAILED_SHUTDOWN			/* gpusortd is shutting down */
 } GsFailure;
 
 #define GS_FAILED_TEXT_BYTES	240

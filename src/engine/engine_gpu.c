@@ -220,7 +220,7 @@ receive_message(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mess
 	if (engine->phase == SERVICE_CLOSED)
 		return GS_STATUS_FAILED;
 	if (!engine->link->receive(engine->link, wait ? -1 : 0, message))
-		return fail(engine, "gpusortd ended, or closed the connection");
+		return fail(engine, "gpusortd ended or closed the connection");
 	*type = message->message.type;
 	switch (*type)
 	{
@@ -247,7 +247,7 @@ receive_message(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mess
 			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == GPU_INPUT)
 			{
 				engine->memory_failed = true;
-				return full(engine, "the rows outgrew the device's memory");
+				return full(engine, "the rows exceed device memory");
 			}
 
 			/* said before the service knew that it is to drain */
@@ -257,7 +257,7 @@ receive_message(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *mess
 		default:
 			fine = false;
 	}
-	return fine ? GS_STATUS_OK : fail(engine, "gpusortd sent what it should not");
+	return fine ? GS_STATUS_OK : fail(engine, "unexpected message from gpusortd");
 }
 
 /* Deals with messages until one of a type has come. */
@@ -308,7 +308,7 @@ wait_until_ready(GpuEngine *engine, int timeout_ms)
 	do
 	{
 		if (!engine->link->receive(engine->link, timeout_ms, &message))
-			return fail(engine, "gpusortd ended, or closed the connection");
+			return fail(engine, "gpusortd ended or closed the connection");
 		if (message.message.type == 0)
 			return fail(engine, "gpusortd does not answer");
 		if (message.message.type == GS_MESSAGE_FAILED)
@@ -484,7 +484,7 @@ service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	if (row_bytes > GS_MAX_ROW_BYTES(engine->link->buffer_bytes))
 		return full(engine, "a row is too long for the device");
 	if (engine->nrows + engine->batch.nrows >= GS_MAX_JOB_ROWS)
-		return full(engine, "there are more rows than the device can number");
+		return full(engine, "too many rows for the device");
 	if (!engine->batch_open || !gs_batch_has_space(&engine->batch, row_bytes))
 	{
 		status = send_batch(engine);
@@ -559,7 +559,7 @@ gs_engine_end_producer(GsEngine *base, uint64_t *nrows)
 	if (status != GS_STATUS_OK)
 		return status;
 	if (!all_rows_are_there(engine, message.producer_done.nrows))
-		return fail(engine, "gpusortd lost rows");
+		return fail(engine, "gpusortd has a wrong number of rows");
 	engine->phase = GPU_PRODUCED;
 	base->stats.nrows = message.producer_done.nrows;
 	*nrows = message.producer_done.nrows;
@@ -625,7 +625,7 @@ service_sort(GsEngine *base)
 	if (status != GS_STATUS_OK)
 		return status;
 	if (!all_rows_are_there(engine, message.sorted.nrows))
-		return fail(engine, "gpusortd lost rows");
+		return fail(engine, "gpusortd has a wrong number of rows");
 	save_stats(&base->stats, &message.sorted);
 	engine->phase = GPU_SORTED;
 	return release_free_buffers(engine);
@@ -692,7 +692,7 @@ seek(GpuEngine *engine, uint64_t position)
 	}
 	engine->base.stats.stream_us += now_us() - start;
 	if (status == GS_STATUS_OK && !has_position(&engine->ready[0], position))
-		status = fail(engine, "gpusortd sent other rows than were asked for");
+		status = fail(engine, "gpusortd sent rows that were not requested");
 	return status;
 }
 
@@ -733,7 +733,7 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 			size_t		offset = (size_t) *offsets-- * GS_ROW_ALIGN;
 
 			if (offset >= ready->rows_bytes)
-				return fail(engine, "gpusortd sent a row that is not there");
+				return fail(engine, "gpusortd sent an invalid row offset");
 			rows[i] = start + offset;
 		}
 	}

@@ -140,11 +140,11 @@ let_in(GsService *service, uint64_t now)
 
 		next = gs_connection_next_waiting(connection);
 		if (gs_connection_is_over_share(connection))
-			gs_connection_refuse(connection, "this session has all the device memory that it may have");
+			gs_connection_refuse(connection, "gpusort.device_session_memory is used up");
 		else if (!held && gs_connection_admit(connection))
 			spare -= spare == UINT64_MAX ? 0 : Min(need, spare);
 		else if (gs_connection_deadline_us(connection) <= now)
-			gs_connection_refuse(connection, "other sorts have the device's memory");
+			gs_connection_refuse(connection, "other sorts use the device memory");
 		else if (oldest == NULL)
 		{
 			oldest = connection;

@@ -24,17 +24,17 @@ gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device, const GsHello *h
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
 		fstat(memfd, &status) != 0 || !S_ISREG(status.st_mode))
-		return "the ring is not a memfd that is sealed against shrinking";
+		return "the buffer pool is not a memfd sealed against shrinking";
 	if ((uint64_t) status.st_size != hello->buffer_pool_bytes)
-		return "the ring is not as long as said";
+		return "the buffer pool has a different size than announced";
 	*failure = GS_FAILED_MEMORY;
 	base = mmap(NULL, hello->buffer_pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (base == MAP_FAILED)
-		return "the ring cannot be mapped";
+		return "could not map the buffer pool";
 	if (!device->ops->pin(device, base, hello->buffer_pool_bytes))
 	{
 		munmap(base, hello->buffer_pool_bytes);
-		return "the ring cannot be pinned";
+		return "could not pin the buffer pool";
 	}
 	*buffer_pool = (GsBufferPool)
 	{

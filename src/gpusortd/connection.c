@@ -196,7 +196,7 @@ enter(GsConnection *connection, ConnectionState state)
 	list_if(&service->waiting, &connection->waiting, state == STATE_WAITING);
 	if (state != STATE_CLOSED && !watch(connection, !ends))
 	{
-		gs_log_limited("client %d cannot be listened to: %s", connection->pid, strerror(errno));
+		gs_log_limited("could not wait for client %d: %s", connection->pid, strerror(errno));
 		drop(connection);
 	}
 }
@@ -236,9 +236,9 @@ send_message(GsConnection *connection, GsMessage *message, GsMessageType type, s
 		return;
 	}
 	if (errno == EAGAIN)
-		gs_log_limited("client %d does not read what it is sent: dropped", connection->pid);
+		gs_log_limited("client %d does not read its messages, disconnecting it", connection->pid);
 	else if (errno != EPIPE && errno != ECONNRESET)
-		gs_log_limited("client %d cannot be sent to: %s", connection->pid, strerror(errno));
+		gs_log_limited("could not send to client %d: %s", connection->pid, strerror(errno));
 	drop(connection);
 }
 
@@ -270,7 +270,7 @@ gs_connection_fail_all(GsService *service)
 		if (service->device_failed)
 			fail(connection, GS_FAILED_DEVICE, service->device_error);
 		else
-			fail(connection, GS_FAILED_SHUTDOWN, "the service is ending");
+			fail(connection, GS_FAILED_SHUTDOWN, "gpusortd is shutting down");
 	}
 }
 
@@ -284,7 +284,7 @@ gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us)
 
 		if (now_us < end_us)
 			return end_us;
-		fail(longest, GS_FAILED_SHUTDOWN, "the connection was not used");
+		fail(longest, GS_FAILED_SHUTDOWN, "the connection was idle");
 	}
 	return UINT64_MAX;
 }
@@ -293,7 +293,7 @@ gs_connection_drop_idle(GsService *service, uint64_t now_us, uint64_t idle_us)
 static void
 reject(GsConnection *connection, const char *text)
 {
-	gs_log_limited("client %d broke the protocol: %s", connection->pid, text);
+	gs_log_limited("protocol violation by client %d: %s", connection->pid, text);
 	fail(connection, GS_FAILED_PROTOCOL, text);
 }
 
@@ -372,7 +372,7 @@ report_failed(void *arg, GsFailure failure, const char *text)
 	if (connection->state == STATE_CLOSED)
 		return;
 	if (failure == GS_FAILED_ROWS)
-		gs_log_limited("client %d sent bad rows: %s", connection->pid, text);
+		gs_log_limited("invalid rows from client %d: %s", connection->pid, text);
 	if (failure == GS_FAILED_MEMORY &&
 		(connection->state == STATE_INPUT || connection->state == STATE_SORTING))
 		enter(connection, STATE_DRAINABLE);
@@ -515,13 +515,13 @@ gs_connection_admit(GsConnection *connection)
 			gs_service_broke(service, service->device->error);
 		}
 		else
-			refuse_job(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
+			refuse_job(connection, GS_FAILED_MEMORY, "gpusortd is out of memory");
 		return true;
 	}
 	connection->producer = gs_job_consumer(connection->job);
 	service->njobs++;
 	if (open->shared && !share_job(connection))
-		refuse_job(connection, GS_FAILED_JOB, "the service has no random numbers for a ticket");
+		refuse_job(connection, GS_FAILED_JOB, "gpusortd could not generate a job token");
 	else
 		begin_job(connection, STATE_INPUT);
 	return true;
@@ -581,12 +581,12 @@ handle_hello(GsConnection *connection, const GsHello *hello, int memfd)
 		hello->nbuffers < 1 || hello->nbuffers > GS_MAX_BUFFERS ||
 		hello->buffer_pool_bytes != (uint64_t) hello->buffer_bytes * hello->nbuffers)
 	{
-		reject(connection, "HELLO has a ring that cannot be");
+		reject(connection, "HELLO has an invalid buffer pool");
 		return;
 	}
 	if (memfd < 0)
 	{
-		reject(connection, "HELLO has a ring, but no descriptor of it");
+		reject(connection, "HELLO has no file descriptor of the buffer pool");
 		return;
 	}
 	if (!map_buffers(connection, hello, memfd))
@@ -602,9 +602,9 @@ static bool
 job_can_be(GsConnection *connection, uint32_t nwords, uint32_t keys_only, uint32_t participant)
 {
 	if (nwords < 1 || nwords > 2 * GS_MAX_FIELDS || keys_only > 1 || (keys_only && nwords != 1))
-		reject(connection, "the job has records that cannot be");
+		reject(connection, "the job has invalid records");
 	else if (participant >= GS_MAX_PARTICIPANTS)
-		reject(connection, "the job has not so many participants");
+		reject(connection, "invalid participant number");
 	else
 		return true;
 	return false;
@@ -637,12 +637,12 @@ handle_job_open(GsConnection *connection, const GsJobOpen *open)
 		return;
 	if (open->shared > 1)
 	{
-		reject(connection, "JOB_OPEN is neither shared nor not");
+		reject(connection, "JOB_OPEN has an invalid flag");
 		return;
 	}
 	if (!join_session(connection, open->session_bytes))
 	{
-		refuse_job(connection, GS_FAILED_MEMORY, "the service has no memory for a job");
+		refuse_job(connection, GS_FAILED_MEMORY, "gpusortd is out of memory");
 		return;
 	}
 	connection->open = *open;
@@ -658,7 +658,7 @@ handle_job_join(GsConnection *connection, const GsJobJoin *join)
 {
 	GsSortJob  *job = find_job(connection->service, join->token);
 	GsParticipant feeder = participant_of(connection, join->participant);
-	const char *why_not = "there is no such sort, or no more";
+	const char *why_not = "there is no such job";
 
 	if (!job_can_be(connection, join->nwords, join->keys_only, join->participant))
 		return;
@@ -682,7 +682,7 @@ buffer_is_clients(GsConnection *connection, uint32_t buffer)
 {
 	if (buffer < connection->buffer_pool.nbuffers && connection->owners[buffer] == BUFFER_CLIENT)
 		return true;
-	reject(connection, "the slot is not the client's");
+	reject(connection, "the buffer does not belong to the client");
 	return false;
 }
 
@@ -699,7 +699,7 @@ handle_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 		filled->rows_bytes < min_rows_bytes || (open->keys_only && filled->rows_bytes != 0) ||
 		filled->rows_bytes + filled->nrows * record_bytes > connection->buffer_pool.buffer_bytes)
 	{
-		reject(connection, "BATCH_FILLED does not fit its slot");
+		reject(connection, "BATCH_FILLED does not fit its buffer");
 		return;
 	}
 	connection->owners[filled->buffer] = BUFFER_FILLED;
@@ -712,7 +712,7 @@ handle_producer_end(GsConnection *connection, const GsProducerEnd *end)
 {
 	if (end->partial > 1)
 	{
-		reject(connection, "FEED_END is neither partial nor not");
+		reject(connection, "PRODUCER_END has an invalid flag");
 		return;
 	}
 	if (connection->state != STATE_PRODUCING &&
@@ -728,7 +728,7 @@ all_producers_done(GsConnection *connection)
 {
 	if (!gs_job_has_producers(connection->job))
 		return true;
-	reject(connection, "the job has feeders yet");
+	reject(connection, "the job has active producers");
 	return false;
 }
 
@@ -737,7 +737,7 @@ handle_sort(GsConnection *connection, const GsSortRequest *request)
 {
 	if (request->algorithm > GS_ALGORITHM_MERGE || request->partial > 1)
 	{
-		reject(connection, "SORT asks for what there is not");
+		reject(connection, "SORT has an invalid algorithm or flag");
 		return;
 	}
 	if (connection->state != STATE_INPUT &&
@@ -757,7 +757,7 @@ handle_fetch(GsConnection *connection, const GsFetch *fetch)
 		return;
 	if (fetch->position >= connection->nrows)
 	{
-		reject(connection, "FETCH has no such row");
+		reject(connection, "FETCH has an invalid row number");
 		return;
 	}
 	gs_job_fetch(connection->job, fetch->stream, fetch->position);
@@ -794,7 +794,7 @@ is_of_this_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 	if (hello->magic != GS_WIRE_MAGIC || hello->version != GS_WIRE_VERSION)
 	{
 		snprintf(text, sizeof(text),
-				 "the client speaks version %u (magic %08X), the service version %u (magic %08X)",
+				 "the client has protocol version %u (magic %08X), gpusortd has version %u (magic %08X)",
 				 hello->version, hello->magic, GS_WIRE_VERSION, GS_WIRE_MAGIC);
 		gs_log_limited("client %d: %s", connection->pid, text);
 		fail(connection, GS_FAILED_VERSION, text);
@@ -805,12 +805,12 @@ is_of_this_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 		return true;
 	for (int i = 0; i < GS_BUILD_ID_BYTES; i++)
 		build[i] = isxdigit((unsigned char) hello->build[i]) ? hello->build[i] : '?';
-	snprintf(text, sizeof(text), "the client is of build %s, the service of build %s",
+	snprintf(text, sizeof(text), "the client has build %s, gpusortd has build %s",
 			 build, gs_build_id);
 
 	/* many sessions may be, and each asks again and again */
 	if (memcmp(hello->build, connection->service->refused_build, sizeof(hello->build)) != 0)
-		gs_log("client %d, and those like it, sort without the device: %s", connection->pid, text);
+		gs_log("client %d and others of its build sort without the device: %s", connection->pid, text);
 	memcpy(connection->service->refused_build, hello->build, sizeof(hello->build));
 	fail(connection, GS_FAILED_VERSION, text);
 	return false;
@@ -826,12 +826,12 @@ receive_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes
 	if (nbytes < sizeof(GsMessage) || message->nbytes != nbytes ||
 		message->type >= NMESSAGE_RULES || message_rules[message->type].nbytes == 0)
 	{
-		reject(connection, "a message is truncated, too long or of no known type");
+		reject(connection, "invalid message type or length");
 		return;
 	}
 	if (!(message_rules[message->type].states & (1u << connection->state)))
 	{
-		reject(connection, "a message is out of order");
+		reject(connection, "unexpected message");
 		return;
 	}
 
@@ -840,12 +840,12 @@ receive_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes
 		return;
 	if (nbytes != message_rules[message->type].nbytes)
 	{
-		reject(connection, "a message has not the length of its type");
+		reject(connection, "invalid message length");
 		return;
 	}
 	if (memfd >= 0 && message->type != GS_MESSAGE_HELLO)
 	{
-		reject(connection, "a descriptor came that was not asked for");
+		reject(connection, "unexpected file descriptor");
 		return;
 	}
 
@@ -940,14 +940,14 @@ read_message(GsConnection *connection)
 	if (nbytes == 0)
 		drop(connection);
 	else if (header.msg_flags & MSG_TRUNC)
-		reject(connection, "a message is longer than any");
+		reject(connection, "message too long");
 	else if (ndescriptors > 1)
-		reject(connection, "more than one descriptor came");
+		reject(connection, "more than one file descriptor");
 	else if (header.msg_flags & MSG_CTRUNC)
 	{
 		/* none could be made of what was sent */
-		gs_log_limited("client %d: no descriptor is left for its ring", connection->pid);
-		fail(connection, GS_FAILED_MEMORY, "the service has no descriptor left");
+		gs_log_limited("client %d: too many open files", connection->pid);
+		fail(connection, GS_FAILED_MEMORY, "gpusortd has too many open files");
 	}
 	else
 	{

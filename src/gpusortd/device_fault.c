@@ -156,7 +156,7 @@ passes(FaultDevice *device, GsStream *stream, FaultOp op)
 		{
 			device->failed = true;
 			snprintf(device->base.error, sizeof(device->base.error),
-					 "%s, call %llu: broken as told", fault_ops[op].name,
+					 "%s, call %llu: injected failure", fault_ops[op].name,
 					 (unsigned long long) call);
 		}
 	}
@@ -496,11 +496,11 @@ parse_fault(const char *text, Fault *fault)
 
 	if (sscanf(text, "%31[a-z_]:%llu:%31[a-z0-9=]%n", op, &call, what, &end) != 3 ||
 		text[end] != '\0' || call == 0)
-		return "it is not of the form op:call:what";
+		return "it must have the form op:call:what";
 	while (i < NFAULT_OPS && strcmp(fault_ops[i].name, op) != 0)
 		i++;
 	if (i == NFAULT_OPS)
-		return "there is no such op, or it cannot fail";
+		return "unknown op, or one that cannot fail";
 
 	*fault = (Fault)
 	{
@@ -530,7 +530,7 @@ parse_fault(const char *text, Fault *fault)
 		fault->delay_us = (uint64_t) delay_ms * 1000;
 	}
 	else
-		return "this op cannot do that";
+		return "unknown failure, or one that this op does not support";
 	return NULL;
 }
 
@@ -543,14 +543,14 @@ parse_faults(FaultDevice *device, const char *spec, char *why_not, size_t size)
 
 	if (spec[0] == '\0' || strlen(spec) >= sizeof(copy))
 	{
-		snprintf(why_not, size, "the fault is empty or too long");
+		snprintf(why_not, size, "it is empty or too long");
 		return false;
 	}
 	strcpy(copy, spec);
 	for (char *one = strtok_r(copy, ",", &rest); one != NULL; one = strtok_r(NULL, ",", &rest))
 	{
 		if (device->nfaults == MAX_FAULTS)
-			wrong = "there are too many faults";
+			wrong = "too many faults";
 		else
 			wrong = parse_fault(one, &device->faults[device->nfaults++]);
 		if (wrong != NULL)

@@ -294,7 +294,7 @@ has_temp(GsStream *stream, GsDeviceStep step, uint64_t n, const void *d_temp, si
 	size_t		needed = host_temp_bytes(&stream->device->base, step, GS_ALGORITHM_AUTO, n);
 
 	if (temp_bytes < needed || (needed > 0 && d_temp == NULL))
-		return break_device(stream->device, "a step was given too little temporary storage");
+		return break_device(stream->device, "a step has too little temporary storage");
 	return true;
 }
 
@@ -359,7 +359,7 @@ run_sort_words(HostDevice *device, const Work *work)
 	if (counted != NULL &&
 		(counted->nrows != sort->n || counted->d_words != sort->d_words[0] ||
 		 counted->low_bit != sort->low_bit || counted->nbits != sort->nbits))
-		break_device(device, "what was counted are not the words to sort");
+		break_device(device, "the histogram does not match the words to sort");
 	else
 		gs_host_sort_words(sort->n, sort->low_bit, sort->nbits, sort->d_words,
 						   sort->d_selector);
@@ -484,7 +484,7 @@ run_list_ties(HostDevice *device, const Work *work)
 
 	if (list->scan->n != list->n || list->scan->d_same != list->d_same ||
 		list->scan->nties != list->out.nties)
-		break_device(device, "what was counted are not the ties to list");
+		break_device(device, "the tie count does not match the ties to list");
 	else
 		gs_host_list_ties(list->n, list->d_same, list->d_words, list->row_bits,
 						  list->from_ties ? &list->from : NULL, &list->out);
@@ -641,7 +641,7 @@ run_gather(HostDevice *device, const Work *work)
 
 	if (!gs_host_gather(&step->rows, step->d_words, step->row_bits, step->first, step->nrows,
 						step->d_to, step->to_bytes))
-		break_device(device, "a batch of sorted rows does not fit its place");
+		break_device(device, "a batch of sorted rows exceeds its buffer");
 }
 
 static bool

@@ -49,35 +49,34 @@ typedef struct Options
 } Options;
 
 static const char usage[] =
-"gpusortd sorts rows on a device, for the backends of a PostgreSQL server.\n"
+"gpusortd sorts rows on a GPU for the backends of a PostgreSQL server.\n"
 "\n"
 "Usage: gpusortd --socket PATH [OPTION]...\n"
 "       gpusortd --check [--device NAME]\n"
 "\n"
-"  --socket PATH       listen here; only the same user may connect\n"
-"  --device NAME       cuda (default), or host: this processor, for tests\n"
-"  --memory-limit MB   of device memory; 0 (default): nine tenths of it\n"
-"  --park-folder DIR   write the sorted rows of clients that rest to files here, if\n"
-"                      others wait for their memory (default: do not)\n"
-"  --park-limit MB     of such files; 0: none (no limit)\n"
-"  --idle-seconds N    give memory back that nobody wanted for so long, and drop\n"
-"                      clients that had no rows for so long (60)\n"
-"  --ready-fd N        write the line that says it is ready there, and close it\n"
-"  --watch-fd N        a socket: send back each byte that comes, while all is well\n"
-"  --check             say what device there is, and exit\n"
-"  --version           say what version and build this is, and exit\n"
-"  --help              say this, and exit\n"
+"  --socket PATH       listen on this socket; only the same user may connect\n"
+"  --device NAME       cuda (default), or host: sort on the CPU, for tests\n"
+"  --memory-limit MB   maximum device memory; 0 (default): nine tenths of it\n"
+"  --park-folder DIR   write sorted rows of idle clients to files in this folder\n"
+"                      when other sorts wait for memory (default: none)\n"
+"  --park-limit MB     maximum size of these files; 0: none (default: no limit)\n"
+"  --idle-seconds N    release memory, and disconnect clients, not used for this\n"
+"                      long (default: 60)\n"
+"  --ready-fd N        file descriptor: write a line when ready, and close it\n"
+"  --watch-fd N        socket: send back each byte received, as a sign of life\n"
+"  --check             print the device and exit\n"
+"  --version           print the version and the build ID, and exit\n"
+"  --help              print this help and exit\n"
 "\n"
 "For tests:\n"
-"  --fault SPEC        go wrong at some calls of the device (device.h):\n"
-"                      op:call:what, with commas between, where what is fail,\n"
-"                      none (no memory from then on), kill, hang (it does not\n"
-"                      return), delay=MS (what it queues) or block=MS (the call\n"
-"                      itself), as in\n"
+"  --fault SPEC        fail at some calls of the device (device.h).  SPEC is a\n"
+"                      list op:call:what,... where what is fail, none (no memory\n"
+"                      from then on), kill, hang (the call does not return),\n"
+"                      delay=MS (of queued work) or block=MS (of the call itself):\n"
 "                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
 "\n"
-"Exit codes: 0 ended by SIGTERM or SIGINT, 1 the device broke, 2 wrong usage,\n"
-"3 no such device, 4 no socket could be made there or another gpusortd has it.\n";
+"Exit codes: 0 ended by SIGTERM or SIGINT, 1 device failure, 2 wrong usage,\n"
+"3 no such device, 4 socket cannot be created or is used by another gpusortd.\n";
 
 enum
 {
@@ -114,7 +113,7 @@ static const struct option long_options[] = {
 static void
 wrong_usage(const char *why)
 {
-	gs_log("%s; try gpusortd --help", why);
+	gs_log("%s; try \"gpusortd --help\" for more information", why);
 	exit(EXIT_USAGE);
 }
 
@@ -131,7 +130,7 @@ number_argument(const char *name, uint64_t max)
 	{
 		char		why[100];
 
-		snprintf(why, sizeof(why), "--%s takes a number from 0 to %llu", name,
+		snprintf(why, sizeof(why), "--%s must be a number from 0 to %llu", name,
 				 (unsigned long long) max);
 		wrong_usage(why);
 	}
@@ -192,13 +191,13 @@ parse_options(int argc, char **argv)
 				fputs(usage, stdout);
 				exit(EXIT_ENDED);
 			default:
-				wrong_usage("there is an option that is unknown, or lacks its argument");
+				wrong_usage("unknown option, or missing argument of an option");
 		}
 	}
 	if (optind < argc)
-		wrong_usage("there is an argument too many");
+		wrong_usage("too many arguments");
 	if (strcmp(options.device, "cuda") != 0 && strcmp(options.device, "host") != 0)
-		wrong_usage("--device is cuda or host");
+		wrong_usage("--device must be cuda or host");
 	if (options.socket == NULL && !options.check)
 		wrong_usage("--socket is missing");
 	return options;
@@ -272,7 +271,7 @@ say_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
 
 	if (ready == NULL)
 	{
-		gs_log("cannot write to descriptor %d: %s", ready_fd, strerror(errno));
+		gs_log("could not write to file descriptor %d: %s", ready_fd, strerror(errno));
 		return;
 	}
 	fprintf(ready, "gpusortd: ready: %s, %llu MB\n", device->name,

@@ -184,7 +184,7 @@ listen_to(GsGreeter *greeter, Asker *asker)
 		send(asker->socket, &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return;
 	if (errno == EAGAIN)
-		gs_log_limited("a client does not read what it is told: dropped");
+		gs_log_limited("a client does not read its reply, disconnecting it");
 	drop(asker);
 }
 
@@ -200,7 +200,7 @@ is_same_user(int socket)
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) == 0 &&
 		peer.uid == geteuid())
 		return true;
-	gs_log_limited("a client of another user is turned away");
+	gs_log_limited("connection of another user rejected");
 	return false;
 }
 
@@ -238,7 +238,7 @@ static void
 pause_accepting(GsGreeter *greeter)
 {
 	if (!greeter->accept_failed)
-		gs_log_limited("cannot accept clients for now: %s", strerror(errno));
+		gs_log_limited("could not accept a connection: %s", strerror(errno));
 	greeter->accept_failed = true;
 	greeter->accept_again_us = gs_clock_us() + ACCEPT_AGAIN_MS * 1000;
 	epoll_ctl(greeter->epoll, EPOLL_CTL_DEL, greeter->listener, NULL);
@@ -320,7 +320,7 @@ gs_greeter_start(int listener, GsServiceStats *figures)
 		if (errno == 0)
 			return greeter;
 	}
-	gs_log("cannot start the thread that takes clients: %s", strerror(errno));
+	gs_log("could not create the thread that accepts connections: %s", strerror(errno));
 	gs_greeter_free(greeter);
 	return NULL;
 }
@@ -332,7 +332,7 @@ gs_greeter_stop(GsGreeter *greeter)
 
 	/* a counter at its end cannot be: this is its only write */
 	if (write(greeter->stops, &one, sizeof(one)) < 0)
-		gs_log("cannot stop the thread that takes clients: %s", strerror(errno));
+		gs_log("could not join the thread that accepts connections: %s", strerror(errno));
 	pthread_join(greeter->thread, NULL);
 	for (GsListNode *node = greeter->askers.next, *next; node != &greeter->askers; node = next)
 	{

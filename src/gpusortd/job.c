@@ -76,7 +76,7 @@ gs_job_close(GsSortJob *job)
 	if (job->phase != GS_JOB_CLOSING)
 	{
 		job->phase = GS_JOB_CLOSING;
-		gs_job_fail_producers(job, "the process that owned the sort has ended it");
+		gs_job_fail_producers(job, "the leader of the sort has ended it");
 		if (!job->device_lost)
 			gs_job_record_fence(job, &fence);
 	}

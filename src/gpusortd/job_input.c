@@ -133,7 +133,7 @@ gs_producer_leave(GsProducer *producer)
 		producer->state = GS_PRODUCER_FAILED;
 		if (job->phase == GS_JOB_INPUT)
 			gs_job_fail(job, GS_FAILED_JOB,
-						"a process that fed the sort has gone, and its rows with it");
+						"a producer of the sort disconnected before it had sent all its rows");
 		if (is_read(producer))
 			return false;
 		unlink_producer(producer);
@@ -345,7 +345,7 @@ gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, 
 		return;
 	if (job->nrows + nrows > GS_MAX_JOB_ROWS)
 	{
-		refuse(producer, "there are more rows than the device can number");
+		refuse(producer, "too many rows for the device");
 		return;
 	}
 	ops = job->device->ops;
@@ -353,7 +353,7 @@ gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, 
 	batch = place_batch(producer, nrows, rows_bytes, records_bytes);
 	if (batch == NULL)
 	{
-		refuse(producer, "the device has no memory left for these rows");
+		refuse(producer, "not enough device memory for these rows");
 		return;
 	}
 	producer->nrows += nrows;

@@ -185,7 +185,7 @@ gs_job_go_on_parking(GsSortJob *job)
 		return;
 	if (gs_park_file_error(parking->file) != 0 && !parking->stops)
 	{
-		gs_log_limited("a sort keeps its device memory, since no temporary file can be written: %s",
+		gs_log_limited("could not write a temporary file, so a sort keeps its device memory: %s",
 					   strerror(gs_park_file_error(parking->file)));
 		parking->stops = true;
 	}
@@ -221,7 +221,7 @@ gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to)
 
 	if (gs_park_file_read(job->parking->file, to, buffer_bytes, batch * buffer_bytes))
 		return true;
-	gs_job_fail(job, GS_FAILED_JOB, "the service has no memory to read sorted rows");
+	gs_job_fail(job, GS_FAILED_JOB, "gpusortd is out of memory");
 	return false;
 }
 
@@ -247,7 +247,7 @@ gs_job_parked_reached(GsSortJob *job)
 
 	if (error != 0 && job->phase != GS_JOB_FAILED && job->phase != GS_JOB_CLOSING)
 	{
-		snprintf(text, sizeof(text), "cannot read a temporary file of sorted rows: %s",
+		snprintf(text, sizeof(text), "could not read a temporary file of sorted rows: %s",
 				 strerror(error));
 		gs_job_fail(job, GS_FAILED_JOB, text);
 	}

@@ -148,7 +148,7 @@ release_block(GsSortJob *job, void *d_memory)
 static void
 fail_for_memory(GsSortJob *job)
 {
-	gs_job_fail(job, GS_FAILED_MEMORY, "the device has no memory left to sort these rows");
+	gs_job_fail(job, GS_FAILED_MEMORY, "not enough device memory to sort these rows");
 }
 
 /* -------------------------------------------------------------- first sort */
@@ -258,7 +258,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 	if (!gs_job_layout_is_valid(layout, (uint32_t) job->nwords, job->keys_only) ||
 		layout->nrows < job->nrows)
 	{
-		gs_job_fail(job, GS_FAILED_PROTOCOL, "the layout of the keys says what cannot be");
+		gs_job_fail(job, GS_FAILED_PROTOCOL, "invalid key layout");
 		return;
 	}
 	job->phase = GS_JOB_SORTING;
@@ -469,7 +469,7 @@ after_first(GsSortJob *job)
 
 	if (results->pack.nfaults > 0)
 	{
-		snprintf(text, sizeof(text), "%u rows are not where their records say",
+		snprintf(text, sizeof(text), "%u records have invalid row positions",
 				 results->pack.nfaults);
 		gs_job_fail(job, GS_FAILED_ROWS, text);
 		return;

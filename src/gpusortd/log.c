@@ -59,7 +59,7 @@ gs_log_limited(const char *format,...)
 	if (now != second)
 	{
 		if (nlines > LINES_PER_SECOND)
-			gs_log("%u more lines of this kind were left out", nlines - LINES_PER_SECOND);
+			gs_log("%u similar messages were suppressed", nlines - LINES_PER_SECOND);
 		second = now;
 		nlines = 0;
 	}

@@ -200,7 +200,7 @@ gs_park_file_open(GsParkFile *disk, uint64_t nbytes)
 	file->fd = make_file(disk->folder);
 	if (file->fd < 0)
 	{
-		gs_log_limited("cannot make a temporary file in %s: %m", disk->folder);
+		gs_log_limited("could not create a temporary file in %s: %m", disk->folder);
 		free(file);
 		return NULL;
 	}

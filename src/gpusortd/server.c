@@ -105,15 +105,15 @@ acquire_lock(GsServer *server)
 		server->lock = open(server->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (server->lock < 0)
 		{
-			gs_log("cannot open %s: %s", server->lock_path, strerror(errno));
+			gs_log("could not open %s: %s", server->lock_path, strerror(errno));
 			return false;
 		}
 		if (flock(server->lock, LOCK_EX | LOCK_NB) != 0)
 		{
 			if (errno == EWOULDBLOCK)
-				gs_log("another gpusortd is at %s", server->address.sun_path);
+				gs_log("another gpusortd is using %s", server->address.sun_path);
 			else
-				gs_log("cannot lock %s: %s", server->lock_path, strerror(errno));
+				gs_log("could not lock %s: %s", server->lock_path, strerror(errno));
 			break;
 		}
 		if (fstat(server->lock, &locked) == 0 && stat(server->lock_path, &found) == 0 &&
@@ -159,7 +159,7 @@ gs_server_create(const char *path)
 	server->address.sun_family = AF_UNIX;
 	if (path[0] == '\0' || strlen(path) >= sizeof(server->address.sun_path))
 	{
-		gs_log("a socket's name has 1 to %zu bytes", sizeof(server->address.sun_path) - 1);
+		gs_log("the socket path must have 1 to %zu bytes", sizeof(server->address.sun_path) - 1);
 		gs_server_destroy(server);
 		return NULL;
 	}
@@ -172,7 +172,7 @@ gs_server_create(const char *path)
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	server->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (server->signals < 0)
-		gs_log("cannot wait for signals: %s", strerror(errno));
+		gs_log("could not wait for signals: %s", strerror(errno));
 	if (server->signals < 0 || !acquire_lock(server))
 	{
 		gs_server_destroy(server);
@@ -233,31 +233,31 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsPa
 		!watch(server, server->signals, &server->signals) ||
 		(server->watch >= 0 && !watch(server, server->watch, &server->watch)))
 	{
-		gs_log("cannot wait for clients: %s", strerror(errno));
+		gs_log("could not wait for clients: %s", strerror(errno));
 		return false;
 	}
 	if (device->error[0] != '\0')
 	{
-		gs_log("the device is broken: %s", device->error);
+		gs_log("the device failed: %s", device->error);
 		return false;
 	}
 
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (listener < 0)
 	{
-		gs_log("cannot make a socket: %s", strerror(errno));
+		gs_log("could not create socket: %s", strerror(errno));
 		return false;
 	}
 	if (!remove_stale_socket(path) || !bind_private(listener, &server->address))
 	{
-		gs_log("cannot make the socket %s: %s", path, strerror(errno));
+		gs_log("could not bind socket %s: %s", path, strerror(errno));
 		close(listener);
 		return false;
 	}
 	server->listener = listener;
 	if (listen(listener, BACKLOG) != 0)
 	{
-		gs_log("cannot listen at %s: %s", path, strerror(errno));
+		gs_log("could not listen on %s: %s", path, strerror(errno));
 		return false;
 	}
 	server->greeter = gs_greeter_start(listener, &server->service.figures);
@@ -458,7 +458,7 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 		gs_service_look(service);
 		gs_service_publish(service);
 	}
-	gs_log("the device is broken: %s", service->device_error);
+	gs_log("the device failed: %s", service->device_error);
 	return false;
 }
 
@@ -480,7 +480,7 @@ end_connections(GsServer *server)
 			return true;
 		if (gs_clock_us() >= end)
 		{
-			gs_log("the device does not let go of its work");
+			gs_log("the device did not finish its work");
 			return false;
 		}
 		nanosleep(&pause, NULL);

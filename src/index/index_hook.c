@@ -83,14 +83,14 @@ reason_not(Relation heap, Relation index, double nrows)
 	char	   *reason;
 
 	if (heap->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		return "its table is temporary";
+		return "the table is temporary";
 	if (!gs_is_heap(heap))
-		return "its table is not a heap";
+		return "the table is not a heap";
 	reason = gs_index_sort_reason_not(index);
 	if (reason != NULL || gpusort_force)
 		return reason;
 	if (nrows < gpusort_min_rows)
-		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
+		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
 						nrows, gpusort_min_rows);
 	return NULL;
 }
@@ -142,11 +142,13 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	{
 		if (reason == NULL)
 			ereport(NOTICE,
-					(errmsg("gpusort sorts for index \"%s\"", RelationGetRelationName(index))));
+					(errmsg("building index \"%s\" with gpusort",
+							RelationGetRelationName(index))));
 		else
 			ereport(NOTICE,
-					(errmsg("gpusort leaves index \"%s\" to PostgreSQL: %s",
-							RelationGetRelationName(index), reason)));
+					(errmsg("building index \"%s\" without gpusort",
+							RelationGetRelationName(index)),
+					 errdetail("%c%s.", pg_toupper(reason[0]), reason + 1)));
 	}
 	if (reason != NULL)
 		return btbuild(heap, index, info);

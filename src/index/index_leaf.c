@@ -78,8 +78,8 @@ report_wrong_order(GsIndexLeafBuilder *load)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
-			 errmsg("rows left a sort in the wrong order"),
-			 errdetail("Index tuple " INT64_FORMAT " is not above the one before it in index \"%s\".",
+			 errmsg("sort returned rows in wrong order"),
+			 errdetail("Index tuple " INT64_FORMAT " does not sort after the previous one in index \"%s\".",
 					   load->ntuples + 1, RelationGetRelationName(load->index)),
 			 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }

@@ -104,7 +104,7 @@ gs_index_sort_reason_not(Relation index)
 	for (int i = 0; i < ncolumns; i++)
 	{
 		if (!OidIsValid(columns[i].sort_operator))
-			return psprintf("sort column %d: its operator has the order of another operator family",
+			return psprintf("sort column %d: the operator has the order of another operator family",
 							i + 1);
 	}
 	return gs_key_columns_can_encode(columns, ncolumns, &reason) ? NULL : reason;
@@ -251,15 +251,14 @@ check_end(const GsIndexSort *sort)
 	if (sort->order_verified && sort->checksum != sort->sort.verification.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows left a sort in the wrong order"),
-				 errdetail("They are not as they were when they were compared."),
+				 errmsg("sort returned rows in wrong order"),
+				 errdetail("The checksum of the rows differs from the checksum computed at verification."),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 	if (sort->nleft != gs_index_sort_count(sort))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows got lost or doubled in a sort"),
-				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-						   gs_index_sort_count(sort), sort->nleft),
+				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
+						sort->nleft, gs_index_sort_count(sort)),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 

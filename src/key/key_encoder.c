@@ -169,7 +169,7 @@ gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_
 
 	if (ncolumns > GS_MAX_COLUMNS)
 	{
-		*why_not = psprintf("more than %d sort columns", GS_MAX_COLUMNS);
+		*why_not = psprintf("more than %d sort columns are not supported", GS_MAX_COLUMNS);
 		return false;
 	}
 	for (int i = 0; i < ncolumns; i++)
@@ -189,7 +189,7 @@ gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
-		*why_not = psprintf("the keys have more than %d fields", GS_MAX_FIELDS);
+		*why_not = psprintf("more than %d key fields are not supported", GS_MAX_FIELDS);
 		return false;
 	}
 	return true;
@@ -460,7 +460,7 @@ create_key(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool whole
 		char	   *why_not;
 
 		if (!column_order(&columns[i], &order, &descending, &why_not))
-			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
+			elog(ERROR, "could not encode sort column %d: %s", i + 1, why_not);
 		choose_code(key, column, &order, &columns[i], whole || i + 1 < ncolumns,
 					use_dictionaries);
 		if (leaves_ties(column))
@@ -866,7 +866,7 @@ load_dictionary_code(GsKeyEncoder *key, KeyColumn *column, Datum *value, const c
 		return false;
 	if (!gs_key_dictionary_code(column->dictionary, column->bytes.data, column->bytes.len, &code))
 	{
-		*why_not = "there are too many texts for a dictionary";
+		*why_not = "too many distinct texts for a dictionary";
 		key->texts_are_many = true;
 		return false;
 	}

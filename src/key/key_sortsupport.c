@@ -266,7 +266,7 @@ gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->contradicted)
 		return "the type does not compare abbreviated keys as unsigned numbers";
-	return is_poor(abbreviation) ? "the beginnings of the values tell few of them apart" : NULL;
+	return is_poor(abbreviation) ? "abbreviated keys have too few distinct values" : NULL;
 }
 
 bool

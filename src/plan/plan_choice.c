@@ -45,15 +45,15 @@ gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *
 	if (!gs_key_columns_can_encode(columns, ncolumns, &why_not))
 		return why_not;
 	if (settings->libc_collations == GS_LIBC_OFF && gs_key_encoder_uses_libc(columns, ncolumns))
-		return "a collation is of libc, and gpusort.libc_collations is off";
+		return "a sort column has a collation of the C library, and gpusort.libc_collations is off";
 	if (bound->bounded && !bound->computable)
-		return "a LIMIT bounds it, by a value that is not known here";
+		return "the LIMIT cannot be computed at execution time";
 	if (settings->force)
 		return NULL;
 	if (bound->bounded && gs_key_columns_are_approximate(columns, ncolumns))
-		return "a LIMIT bounds it, and the order of its keys has to be verified";
+		return "keys that need verification are not supported below a LIMIT";
 	if (nrows < settings->min_rows)
-		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
+		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
 						nrows, settings->min_rows);
 	return NULL;
 }

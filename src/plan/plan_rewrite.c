@@ -228,7 +228,8 @@ rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
 			return replace_sort(sort, columns, &bound, rewrite->repeatable);
 		if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
-					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));
+					(errmsg("Sort not replaced by gpusort"),
+					 errdetail("%c%s.", pg_toupper(reason[0]), reason + 1)));
 	}
 	return plan;
 }

@@ -110,7 +110,7 @@ add_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
-		return "a row and its keys take more than 4 GB";
+		return "a row and its sort key exceed 4 GB";
 	if ((why_not = reserve_space(state, row_bytes, batch)) != NULL)
 		return why_not;
 
@@ -601,16 +601,16 @@ gs_sort_report_failure(const GsSortState *state)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the %s sort engine failed", state->engine->stats.engine),
+			 errmsg("sort engine \"%s\" failed", state->engine->stats.engine),
 			 errdetail_internal("%s", state->engine->stats.detail),
-			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
+			 errhint("Run the query again, or set gpusort.engine to \"cpu\" to sort without a device.")));
 }
 
 void
 gs_sort_log_failure(const GsSortState *state)
 {
 	ereport(LOG,
-			(errmsg("the %s sort engine failed: sorting again without it",
+			(errmsg("sort engine \"%s\" failed, sorting again without it",
 					state->engine->stats.engine),
 			 errdetail_internal("%s", state->engine->stats.detail)));
 }

@@ -67,7 +67,7 @@ gs_sort_find_next(GsSortState *state, bool forward)
 	else if (state->position >= 0)
 		state->position--;
 	if (state->position >= gs_topn_nrows(&state->top))
-		elog(ERROR, "more rows wanted of a sort than the LIMIT above it");
+		elog(ERROR, "more rows requested from a sort than its LIMIT allows");
 	if (state->position < 0 || state->position >= (int64) state->nrows)
 		return ExecClearTuple(slot);
 

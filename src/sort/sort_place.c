@@ -42,7 +42,7 @@ report_no_memory(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_OUT_OF_MEMORY),
 			 errmsg("out of memory"),
-			 errdetail("A sort has no memory to go on.")));
+			 errdetail("Failed while allocating sort memory.")));
 }
 
 const char *
@@ -54,7 +54,7 @@ gs_sort_status_reason(const GsSortState *state, GsStatus status)
 			if (state->refuted)
 				return gs_key_encoder_disproof(state->key);
 			return state->engine->stats.full != NULL ?
-				state->engine->stats.full : "the rows outgrew work_mem";
+				state->engine->stats.full : "the rows exceed work_mem";
 		case GS_STATUS_OOM:
 			return "out of memory";
 		default:

@@ -201,11 +201,11 @@ report_wrong_order(const GsSortVerify *verify)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
-			 errmsg("rows left a sort in the wrong order"),
+			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?
-			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s and collation \"%s\".",
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s and collation \"%s\".",
 					   verify->nleft, i + 1, type, collation) :
-			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s.",
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s.",
 					   verify->nleft, i + 1, type),
 			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }
@@ -235,8 +235,7 @@ gs_sort_verify_end(GsSortVerify *verify, uint64 ncame)
 	if (verify->all && verify->nleft != ncame)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows got lost or doubled in a sort"),
-				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-						   ncame, verify->nleft),
+				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
+						verify->nleft, ncame),
 				 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }

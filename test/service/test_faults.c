@@ -67,7 +67,7 @@ check_ended_broken(Service *service)
 
 	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %#x: see %s",
 			  (unsigned) status, service->log);
-	CHECK(service_logged(service, "the device is broken"));
+	CHECK(service_logged(service, "the device failed"));
 	CHECK(access(service->socket, F_OK) != 0);
 	service_remove(service);
 }

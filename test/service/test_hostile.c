@@ -47,7 +47,7 @@ end(void **unused)
 	job_fetch(&good, &good_table, 1, 0);
 	client_close(&good);
 	service_check_idle(&service);
-	CHECK(service_logged(&service, "broke the protocol"));
+	CHECK(service_logged(&service, "protocol violation"));
 	service_stop(&service);
 	return 0;
 }
@@ -120,12 +120,12 @@ test_build(void **unused)
 		client_send_hello(&client, SLOT_BYTES, NSLOTS, &(HelloOptions) {.build = i < 4 ? 1 : 2});
 		client_expect(&client, GS_MESSAGE_FAILED, &message);
 		CHECK(message.failed.failure == GS_FAILED_VERSION);
-		snprintf(expected, sizeof(expected), "the service of build %s", gs_build_id);
+		snprintf(expected, sizeof(expected), "gpusortd has build %s", gs_build_id);
 		CHECK_MSG(strstr(message.failed.text, expected) != NULL, "it says %s", message.failed.text);
 		CHECK(client_receive(&client, &message, PATIENCE_MS) == 0);
 		client_close(&client);
 	}
-	CHECK(count_logged("sort without the device: the client is of build") == 2);
+	CHECK(count_logged("sort without the device: the client has build") == 2);
 }
 
 static void
@@ -651,7 +651,7 @@ test_deaf(void **unused)
 		n++;
 	CHECK_MSG(n < 100000, "the service keeps a client that does not read");
 	client_close(&client);
-	CHECK(service_logged(&service, "does not read what it is told"));
+	CHECK(service_logged(&service, "does not read its reply"));
 }
 
 /* Nothing is left of any of them. */

@@ -45,15 +45,15 @@ test_options(void **unused)
 	RUN(0, "Exit codes: 0", "--help");
 	RUN(0, " MB, of which ", "--check", "--device", "host");
 	RUN(2, "--socket is missing", "--device", "host");
-	RUN(2, "--device is", "--socket", "x", "--device", "abacus");
+	RUN(2, "--device must be", "--socket", "x", "--device", "abacus");
 	RUN(2, "unknown", "--sockets");
 	RUN(2, "unknown", "--socket");
 	RUN(2, "too many", "--socket", "x", "y");
-	RUN(2, "--memory-limit takes", "--socket", "x", "--memory-limit", "-1");
-	RUN(2, "--memory-limit takes", "--socket", "x", "--memory-limit", "1k");
-	RUN(2, "--park-limit takes", "--socket", "x", "--park-limit", "-1");
-	RUN(2, "--idle-seconds takes", "--socket", "x", "--idle-seconds", "");
-	RUN(2, "--ready-fd takes", "--socket", "x", "--ready-fd", "99999999999");
+	RUN(2, "--memory-limit must be", "--socket", "x", "--memory-limit", "-1");
+	RUN(2, "--memory-limit must be", "--socket", "x", "--memory-limit", "1k");
+	RUN(2, "--park-limit must be", "--socket", "x", "--park-limit", "-1");
+	RUN(2, "--idle-seconds must be", "--socket", "x", "--idle-seconds", "");
+	RUN(2, "--ready-fd must be", "--socket", "x", "--ready-fd", "99999999999");
 }
 
 static void
@@ -97,9 +97,9 @@ test_socket_paths(void **unused)
 	memset(path, 'a', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	memcpy(path, "/tmp/", 5);
-	RUN(4, "name", "--device", "host", "--socket", path);
-	RUN(4, "name", "--device", "host", "--socket", "");
-	RUN(4, "cannot open", "--device", "host", "--socket", "/tmp/no such folder/socket");
+	RUN(4, "path", "--device", "host", "--socket", path);
+	RUN(4, "path", "--device", "host", "--socket", "");
+	RUN(4, "could not open", "--device", "host", "--socket", "/tmp/no such folder/socket");
 }
 
 /* What is there and no socket is not replaced. */
@@ -111,7 +111,7 @@ test_other_file(void **unused)
 
 	CHECK(fd >= 0 && write(fd, "text", 4) == 4);
 	close(fd);
-	RUN(4, "cannot make the socket", "--device", "host", "--socket", path);
+	RUN(4, "could not bind socket", "--device", "host", "--socket", path);
 	CHECK(access(path, F_OK) == 0);
 	unlink(path);
 }
@@ -318,7 +318,7 @@ test_no_descriptors(void **unused)
 	while (nserved < NCLIENTS && client_receive(&clients[nserved], &message, 500) > 0)
 		nserved++;
 	CHECK_MSG(nserved > 10 && nserved < LIMIT, "%d clients were served", nserved);
-	CHECK(service_logged(&service, "cannot accept clients"));
+	CHECK(service_logged(&service, "could not accept a connection"));
 
 	/* it does not burn time over those that wait */
 	cpu_us = service_cpu_us(&service);
