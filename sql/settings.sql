@@ -6,7 +6,7 @@ SELECT gpusort_version() = default_version AS version_ok FROM pg_available_exten
 SELECT name, vartype, CASE WHEN vartype <> 'integer' THEN boot_val END AS boot_val, min_val, max_val, enumvals, context
 FROM pg_settings
 WHERE name IN ('gpusort.enabled', 'gpusort.enable_create_index', 'gpusort.engine', 'gpusort.min_rows', 'gpusort.force',
-			   'gpusort.debug_plan', 'gpusort.explain_as_sort', 'gpusort.libc_collations', 'gpusort.verify')
+			   'gpusort.debug_plan', 'gpusort.libc_collations', 'gpusort.verify')
 ORDER BY name COLLATE "C";
 
 -- refused by the settings themselves

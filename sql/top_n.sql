@@ -181,11 +181,6 @@ SELECT f -> 'Rows Removed by Limit' AS dropped FROM pg_temp.figures('EXECUTE cac
 RESET plan_cache_mode;
 SET gpusort.enabled = on;
 
--- under another name
-SET gpusort.explain_as_sort = on;
-SELECT line FROM unnest('{10,14999,15000}'::int[]) n, LATERAL (SELECT substring(p FROM 'Sort Method: (.*)  Memory') AS line FROM pg_temp.lines('SELECT * FROM t ORDER BY k LIMIT ' || n) p) x WHERE line IS NOT NULL;
-RESET gpusort.explain_as_sort;
-
 -- rows that are much wider than those before: memory is full where no more can be dropped
 SET work_mem = '4MB';
 CREATE TEMP TABLE uneven AS SELECT id, 1000000 + id AS k, '' AS pad FROM generate_series(1, 50000) id

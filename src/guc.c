@@ -69,7 +69,6 @@ bool		gpusort_verify = false;
 bool		gpusort_planner_cost = true;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
-bool		gpusort_explain_as_sort = false;
 bool		gpusort_collation_fault = false;
 
 int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
@@ -168,11 +167,6 @@ define_session_settings(void)
 							 "Reports sorts that are not replaced, and index builds.",
 							 "A NOTICE shows the reason.",
 							 &gpusort_debug_plan, false,
-							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.explain_as_sort",
-							 "Has EXPLAIN print a GpuSort as if it were a Sort.",
-							 "For tests that compare plans with PostgreSQL's own.",
-							 &gpusort_explain_as_sort, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.collation_fault",
 							 "Creates wrong sort keys for text that is not compared byte by byte.",

@@ -43,7 +43,6 @@ extern bool gpusort_verify;
 extern bool gpusort_planner_cost;
 extern bool gpusort_force;
 extern bool gpusort_debug_plan;
-extern bool gpusort_explain_as_sort;
 extern bool gpusort_collation_fault;
 
 /* settings of gpusortd */
