@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * sql_status.c
- *	  gpusort_service_status(): how gpusortd is.
+ *	  gpusort_service_status(): the state of gpusortd.
  *
- * gpusortd is asked itself, by the greeting that every client sends.  Where it
- * does not answer, its supervisor has noted why.
+ * gpusortd answers with the welcome message that every client gets.  If it does not
+ * answer, the supervisor has saved the reason.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@
 extern PGDLLEXPORT Datum gpusort_service_status(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_service_status);
 
-/* The columns of its row. */
+/* The columns of the result. */
 enum
 {
 	COLUMN_STATE,

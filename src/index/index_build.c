@@ -3,7 +3,7 @@
  * index_build.c
  *	  Builds a btree of entries that gpusort has sorted.
  *
- *		table scan ---> sort (index_sort.c) ---> index_leaf.c ---> index
+ *		table scan ---> sort (index_sort.c) ---> leaf pages (index_leaf.c) ---> index
  *
  * The table is scanned as for every index build, so visibility, HOT chains,
  * expressions and predicates are PostgreSQL's, by as many workers as PostgreSQL
@@ -34,18 +34,18 @@ write_index(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, d
 	};
 	const int64 values[] = {gs_index_sort_count(sort), 0, 0};
 	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
-	GsIndexLeafBuilder *load;
+	GsIndexLeafBuilder *builder;
 	MinimalTuple rows[GS_INDEX_ROWS];
 	int			nrows;
 
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
-	load = gs_index_leaf_begin(heap, index, info, gs_index_sort_is_verified(sort));
+	builder = gs_index_leaf_begin(heap, index, info, gs_index_sort_is_verified(sort));
 	while ((nrows = gs_index_sort_next_rows(sort, GS_INDEX_ROWS, rows)) > 0)
 	{
 		for (int i = 0; i < nrows; i++)
-			gs_index_leaf_add(load, rows[i]);
+			gs_index_leaf_add(builder, rows[i]);
 	}
-	gs_index_leaf_end(load);
+	gs_index_leaf_end(builder);
 	result->heap_tuples = ntuples;
 	result->index_tuples = gs_index_sort_count(sort);
 	return result;

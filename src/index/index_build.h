@@ -11,10 +11,7 @@
 #include "access/genam.h"
 #include "nodes/execnodes.h"
 
-/*
- * Does what btbuild() does, for an index whose entries can be sorted here
- * (index_sort.h).
- */
+/* Does what btbuild() does, for an index whose entries gpusort can sort (index_sort.h). */
 extern IndexBuildResult *gs_index_build(Relation heap, Relation index, IndexInfo *info,
 										double expected_rows);
 

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * index_gather.c
- *	  The entries that workers of an index build have sorted, on their way to the leader.
+ *	  Passes entries that workers of an index build have sorted to the leader.
  *
- * They travel as those of PostgreSQL's own builds do: as sorted runs in files that all may open,
- * which the leader merges; by keys here (run_set.h).  It makes runs of its own entries,
- * too.  Where all entries are in one job of a device there is nothing to gather
- * (index_parallel.c).
+ * As in PostgreSQL's own builds, a worker leaves them as sorted runs in files that
+ * all processes can open, and the leader merges them; here by their keys (run_set.h).
+ * The leader makes runs of its own entries, too.  If all entries are in one job of a
+ * device, there is nothing to merge (index_parallel.c).
  *
- * Keys of two processes can be merged if they are of the same form (key_encoder.h).  If not, for
- * one has met values that are better compared, or none that was out of order, all are merged by
- * comparisons.
+ * Keys of two processes can be merged if they have the same form (key_encoder.h).  If
+ * not, because one process has met values that are better compared, or none that was
+ * out of order, all runs are merged by comparisons.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@ struct GsIndexGather
 {
 	SharedFileSet files;
 	int			nworkers;
-	GsSharedRuns runs[FLEXIBLE_ARRAY_MEMBER];	/* of each; none yet: no rows */
+	GsSharedRuns runs[FLEXIBLE_ARRAY_MEMBER];	/* of each worker; nread = 0: none */
 };
 
 Size
@@ -71,12 +71,12 @@ write_tuplesort_run(GsSortState *sort)
 	gs_fallback_end(&sort->fallback);
 }
 
-/* Makes runs of all rows of a sort that is performed, none of which has left.  False: they are lost. */
+/* Makes runs of all rows of a performed sort, none of which was returned.  False: they are lost. */
 static bool
 make_runs(GsSortState *sort)
 {
 	if (sort->nread == 0)
-		sort->presorted = false; /* no row has no key */
+		sort->presorted = false; /* without rows the form of the keys is not known */
 	gs_sort_begin_runs(sort);
 	if (sort->phase == GS_SORT_FALLBACK)
 		write_tuplesort_run(sort);
@@ -112,14 +112,14 @@ gs_index_gather_emit(GsIndexGather *gather, int worker, GsSortState *sort)
 bool
 gs_index_gather_prepare(GsSortState *sort)
 {
-	/* workers write theirs meanwhile, if they have any, which is as good as sure without a device */
+	/* meanwhile the workers write theirs; without a device they almost certainly have some */
 	return sort->nread == 0 ||
 		(sort->phase == GS_SORT_ENGINE && gs_sort_is_device(sort->engine)) || make_runs(sort);
 }
 
-/* --------------------------------------------------------------- others' runs */
+/* ---------------------------------------------------------- runs of workers */
 
-/* Has the merge compare others' keys with those of our runs, or rows if it cannot. */
+/* Prepares a merge of runs by keys, or by comparisons of rows if the keys have another form. */
 static void
 match_keys(GsSortState *sort, const GsSharedRuns *runs)
 {

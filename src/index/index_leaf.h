@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * index_leaf.h
- *	  Builds a btree from rows in order.
+ *	  Builds the leaf level of a btree from rows in order.
  *
- *		load = gs_index_leaf_begin(heap, index, info);
+ *		builder = gs_index_leaf_begin(heap, index, info, verified);
  *		for each row, in index order:
- *			gs_index_leaf_add(load, row);
- *		gs_index_leaf_end(load);
+ *			gs_index_leaf_add(builder, row);
+ *		gs_index_leaf_end(builder);
  *
- * What comes out is byte by byte what PostgreSQL's own build makes of the same
- * rows.  All three may ereport, and a cancel is heard within a tuple.  After an
- * ERROR nothing is to be undone: memory goes with the context that was current
- * at the beginning, the file with the transaction.
+ * The result is byte for byte what PostgreSQL builds from the same rows.  All
+ * three functions may ereport, and check for interrupts with each tuple.  After an
+ * ERROR nothing needs to be undone: memory belongs to the context that was current
+ * at the beginning, the file to the transaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,20 +25,20 @@
 typedef struct GsIndexLeafBuilder GsIndexLeafBuilder;
 
 /*
- * For a btree without a page, open and locked as for ambuild.  proven: the order of the tuples
- * has been proven by the index's comparators.
+ * For an empty btree, open and locked as for ambuild.  verified: the order of the
+ * rows has been verified by the comparators of the index.
  */
-extern GsIndexLeafBuilder *gs_index_leaf_begin(Relation heap, Relation index, const IndexInfo *info,
-										bool verified);
+extern GsIndexLeafBuilder *gs_index_leaf_begin(Relation heap, Relation index,
+											   const IndexInfo *info, bool verified);
 
 /*
- * The next row (index_row.h): above the one before by the key, or equal to it with a higher
- * heap TID; an ERROR if not, as it would be a corrupt index.  In a unique index no two that are
- * alive may be equal.
+ * Adds the next row (index_row.h).  It must be greater than the previous one by the
+ * key, or equal with a higher heap TID; otherwise it is an ERROR, as the index
+ * would be corrupt.  In a unique index no two live rows may be equal.
  */
-extern void gs_index_leaf_add(GsIndexLeafBuilder *load, MinimalTuple row);
+extern void gs_index_leaf_add(GsIndexLeafBuilder *builder, MinimalTuple row);
 
-/* The rest of the pages, the metapage; and on disk, if that is the loader's duty. */
-extern void gs_index_leaf_end(GsIndexLeafBuilder *load);
+/* Writes the remaining pages and the metapage, and syncs the file if it is WAL-logged. */
+extern void gs_index_leaf_end(GsIndexLeafBuilder *builder);
 
 #endif							/* GPUSORT_INDEX_LEAF_H */

@@ -3,11 +3,12 @@
  * index_sort.c
  *	  Sorts the entries of a btree that is built.
  *
- * An entry is sorted as a row (index_row.h).  Entries with equal keys are to be in the order of
- * their heap TIDs.  Our sorts are stable, so it does if they come in that order (index_scan.c).
- * To have the TID in the sort's keys would cost a third of their memory, and of an index with
- * few distinct keys two passes of a radix sort.  It is there only where several processes scan
- * the heap (index_parallel.c): blocks come in no order then.
+ * An entry is sorted as a row (index_row.h).  Entries with equal keys must come in
+ * the order of their heap TIDs.  The sort is stable, so that is true if they are
+ * added in that order (index_scan.c).  The TID as a sort key would cost a third of the
+ * keys' memory, and for an index with few distinct keys two passes of a radix sort.
+ * It is a key only if several processes scan the heap (index_parallel.c), because
+ * blocks then come in no order.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,20 +37,19 @@
 struct GsIndexSort
 {
 	GsSortState sort;
-	MemoryContext context;		/* of all this */
-	GsIndexGather *gather;		/* where workers' entries are; NULL: it is alone */
-	bool		entries_lost;			/* by a device that failed: there are none */
-	uint64		nleft;
-	bool		order_verified;			/* their order: by the sort's proof */
-	uint32		checksum;		/* of those that left, then */
+	MemoryContext context;		/* of the sort */
+	GsIndexGather *gather;		/* runs of workers; NULL: serial build */
+	bool		entries_lost;	/* a device failed */
+	uint64		nreturned;
+	bool		order_verified; /* the sort has verified the order */
+	uint32		checksum;		/* then: of the rows returned */
 };
 
 /* --------------------------------------------------------------- the columns */
 
 /*
- * Key column i of an index, as an ORDER BY would have it.  The operator is
- * Invalid if an ORDER BY by it would not be the index's order, as it is in another
- * family, too.
+ * Key column i of an index as a column of an ORDER BY.  The operator is invalid if
+ * ORDER BY with it would have the order of another operator family.
  */
 static GsSortColumn
 index_column(Relation index, int i)
@@ -110,7 +110,7 @@ gs_index_sort_reason_not(Relation index)
 	return gs_key_columns_can_encode(columns, ncolumns, &reason) ? NULL : reason;
 }
 
-/* The rows' type. */
+/* The row type. */
 static TupleDesc
 entry_type(Relation index)
 {
@@ -168,8 +168,8 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 }
 
 /*
- * The engine failed, and has lost the entries.  The scan cannot be ended before its end but by
- * an ERROR, so what still comes is dropped.
+ * The engine failed and lost the entries.  Only an ERROR could stop the scan early,
+ * so further entries are ignored.
  */
 static void
 fail_entries(GsIndexSort *sort)
@@ -179,7 +179,7 @@ fail_entries(GsIndexSort *sort)
 	sort->entries_lost = true;
 	gs_sort_parallel_leave(&sort->sort);
 	if (!is_producer)
-		gs_sort_log_failure(&sort->sort);	/* else the owner does */
+		gs_sort_log_failure(&sort->sort);	/* else the consumer does */
 }
 
 void
@@ -190,7 +190,7 @@ gs_index_sort_disable_device(GsIndexSort *sort)
 
 /* A GsIndexScanEmit. */
 static void
-put(void *arg, TupleTableSlot *row)
+add_row(void *arg, TupleTableSlot *row)
 {
 	GsIndexSort *sort = arg;
 
@@ -203,7 +203,7 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 				   ParallelTableScanDesc parallel, bool progress)
 {
 	const GsIndexScanTarget target = {
-		.put = put,.arg = sort,.desc = sort->sort.desc,.any_order = sort->sort.nstable == 0
+		.emit = add_row,.arg = sort,.desc = sort->sort.desc,.any_order = sort->sort.nstable == 0
 	};
 
 	return gs_index_scan(heap, index, info, parallel, progress, &target);
@@ -234,7 +234,7 @@ gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 {
 	bool		merged;
 
-	/* nobody else has any, and what it has, if anything, is not in runs */
+	/* no worker has entries, and those of the leader are not in runs */
 	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
 		return true;
 	sort->sort.merge_limit = (Size) merge_kb * 1024;
@@ -244,7 +244,7 @@ gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 	return merged;
 }
 
-/* All have left, or it is an ERROR. */
+/* Raises an ERROR if rows were changed, lost or duplicated. */
 static void
 check_end(const GsIndexSort *sort)
 {
@@ -254,11 +254,11 @@ check_end(const GsIndexSort *sort)
 				 errmsg("sort returned rows in wrong order"),
 				 errdetail("The checksum of the rows differs from the checksum computed at verification."),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-	if (sort->nleft != gs_index_sort_count(sort))
+	if (sort->nreturned != gs_index_sort_count(sort))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
-						sort->nleft, gs_index_sort_count(sort)),
+						sort->nreturned, gs_index_sort_count(sort)),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
@@ -269,7 +269,7 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 
 	for (int i = 0; i < nrows && sort->order_verified; i++)
 		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
-	sort->nleft += nrows;
+	sort->nreturned += nrows;
 	if (nrows == 0)
 		check_end(sort);
 	return nrows;
@@ -280,7 +280,7 @@ gs_index_sort_is_verified(GsIndexSort *sort)
 {
 	const GsSortState *state = &sort->sort;
 
-	/* neither what is merged, nor what is to be looked at as it leaves */
+	/* not if rows are merged, or compared as they are returned anyway */
 	sort->order_verified = state->verification.compared && !state->verified &&
 		(state->phase == GS_SORT_ENGINE ||
 		 (state->phase == GS_SORT_MERGE && state->presorted && sort->gather == NULL));
