@@ -63,8 +63,8 @@ INSERT INTO toasted SELECT id, CASE WHEN id % 5 = 0 THEN s || repeat('x', 3000) 
 SELECT * FROM pg_temp.check_collations('toasted', 's COLLATE @');
 
 -- codes that are alike give way to the first level, unless that would be dear
-SELECT f ->> 'Engine Reason' AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''beginning '', 9) || s) COLLATE gs_elements_2') f;
-SELECT (coalesce(f ->> 'Engine Reason', '') ~ 'tell few') = (:'engine' = 'cpu') AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''日本'', 99) || s) COLLATE gs_elements_2') f;
+SELECT f ->> 'Fallback Reason' AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''beginning '', 9) || s) COLLATE gs_elements_2') f;
+SELECT (coalesce(f ->> 'Fallback Reason', '') ~ 'few distinct') = (:'engine' = 'cpu') AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''日本'', 99) || s) COLLATE gs_elements_2') f;
 
 DO $$
 DECLARE

@@ -92,7 +92,7 @@ FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted','gs_numeric','gs_cz
 
 -- below a LIMIT: dropped by comparisons, which decide ties too
 SELECT c, k, count(*) AS checked, count(*) FILTER (WHERE NOT pg_temp.same(format(q, c, '', n), format(q, c, ', id', n))) AS wrong,
-	   bool_and(n = 700 OR pg_temp.figures(format(q, c, '', n)) ? 'Dropped Rows') AS drops
+	   bool_and(n = 700 OR pg_temp.figures(format(q, c, '', n)) ? 'Rows Removed by Limit') AS drops
 FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted_nd']) c, unnest(ARRAY['%s', '%s DESC', '%s NULLS FIRST, -id', 'id / 1000, %s DESC']) k,
 	 LATERAL (SELECT 'SELECT * FROM many ORDER BY ' || replace(k, '%s', 's COLLATE %s') || '%s LIMIT %s' AS q) l, unnest('{1,20,700}'::int[]) n
 GROUP BY c, k ORDER BY c COLLATE "C", k COLLATE "C";

@@ -77,14 +77,14 @@ SET LOCAL gpusort.debug_plan = off;
 
 -- numeric's function turns them around: PostgreSQL's sort takes over at once, but where runs are
 -- written already, because the first rows were in order, each engine's order is put right
-SELECT f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason
+SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason
 FROM pg_temp.figures('SELECT * FROM t ORDER BY num USING <#') f;
 SELECT pg_temp.rows_ok('t', 'num USING <#, id'), pg_temp.rows_ok('t', 'k, num USING ># NULLS LAST, id');
 SET LOCAL gpusort.engine = cpu;
 SET LOCAL work_mem = '128kB';
 CREATE TEMP TABLE numbers AS SELECT id, CASE WHEN id % 40 > 0 THEN (CASE WHEN id < 3000 THEN id / 2 ELSE (id * 7919) % 1999 END) * 1.5 END AS num, id % 3 AS k
 FROM generate_series(1, 6000) id;
-SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method, (f -> 'Repaired Orders')::int > 0 AS put_right
+SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method, (f -> 'Verification Retries')::int > 0 AS put_right
 FROM pg_temp.figures('SELECT * FROM numbers WHERE num IS NOT NULL ORDER BY num USING <#') f;
 SELECT pg_temp.rows_ok('(SELECT * FROM numbers WHERE num IS NOT NULL) x', o) FROM unnest(ARRAY['num USING <#', 'num USING <#, id']) o;
 SELECT pg_temp.rows_ok('numbers', o || ', id') FROM unnest(ARRAY['num USING >#', 'k, num USING ># NULLS LAST']) o;
@@ -93,12 +93,12 @@ SET LOCAL gpusort.engine = :engine;
 
 -- more and more values that begin alike: PostgreSQL's sort takes over
 CREATE TEMP TABLE alike AS SELECT id, 'the same beginning ' || md5(id::text) AS s FROM generate_series(1, 20000) id;
-SELECT f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason
+SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason
 FROM pg_temp.figures('SELECT * FROM alike ORDER BY s COLLATE "C" USING <#') f;
 SELECT pg_temp.rows_ok('alike', 's COLLATE "C" USING <#'), pg_temp.rows_ok('alike', 'id % 3, s COLLATE "C" USING ># NULLS LAST');
 
 -- devices cannot compare
 SET LOCAL gpusort.engine = cuda;
-SELECT f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY m USING <#, k') f;
+SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY m USING <#, k') f;
 SELECT pg_temp.left_behind();
 ROLLBACK;

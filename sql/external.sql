@@ -22,7 +22,7 @@ DECLARE
 BEGIN
 	method := f ->> 'Sort Method';
 	runs := CASE WHEN (f -> 'Runs')::int > 100 THEN '> 100' WHEN (f -> 'Runs')::int > 12 THEN '> 12' WHEN (f -> 'Runs')::int > 1 THEN '> 1' ELSE f ->> 'Runs' END
-		|| CASE WHEN (f -> 'Merges')::int > 0 THEN ', merges' ELSE '' END;
+		|| CASE WHEN (f -> 'Intermediate Merges')::int > 0 THEN ', merges' ELSE '' END;
 	ok := pg_temp.same(query, oracle);
 	RETURN NEXT;
 END $$;
@@ -127,9 +127,6 @@ END $$;
 SELECT pg_temp.explain('BUFFERS OFF', 'SELECT * FROM t ORDER BY k');
 SELECT f - '{Sort Space Used,Runs,Plans}'::text[] AS figures, (f -> 'Sort Space Used')::int BETWEEN 150 AND 200 AS disk, (f -> 'Runs')::int > 5 AS runs
 FROM pg_temp.figures('SELECT k FROM t ORDER BY k') f;
-SET gpusort.explain_as_sort = on;
-SELECT pg_temp.explain('BUFFERS OFF', 'SELECT * FROM t ORDER BY k');
-RESET gpusort.explain_as_sort;
 -- temporary blocks are counted as a BufFile's are
 CREATE FUNCTION pg_temp.blocks(query text) RETURNS TABLE (read bool, written bool) LANGUAGE plpgsql AS $$
 DECLARE

@@ -21,7 +21,7 @@ DECLARE
 BEGIN
 	engine := CASE f ->> 'Engine' WHEN 'none' THEN 'none' ELSE 'some' END;
 	method := CASE WHEN engine = 'none' THEN f ->> 'Sort Method' END;
-	has_keys := f ? 'Key Bits';
+	has_keys := f ? 'Packed Key Bits';
 	nrows := f -> 'Sorted Rows';
 END $$;
 
@@ -45,10 +45,6 @@ BEGIN
 END $$;
 SELECT pg_temp.analyze('SELECT * FROM t WHERE id <= 3 ORDER BY k, s DESC');
 SELECT pg_temp.analyze('SELECT g, (SELECT count(*) FROM (SELECT id FROM t WHERE id <= g ORDER BY k OFFSET 0) x) FROM generate_series(63, 64) g');
-SET gpusort.explain_as_sort = on;
-SELECT pg_temp.analyze('SELECT * FROM t WHERE id <= 3 ORDER BY k, s DESC');
-SELECT pg_temp.analyze('SELECT * FROM t WHERE id <= 30 ORDER BY k LIMIT 2');
-SET gpusort.explain_as_sort = off;
 
 -- the rows and their order, equal ones as they came, up to the last that are few and beyond
 CREATE FUNCTION pg_temp.check(keys text[], sizes int[]) RETURNS text LANGUAGE plpgsql AS $$

@@ -18,7 +18,7 @@ CREATE FUNCTION pg_temp.source(n int, low int DEFAULT 0, nulls int DEFAULT 0) RE
 $$;
 -- not one key bit where all came in order
 CREATE FUNCTION pg_temp.unkeyed(query text) RETURNS boolean LANGUAGE sql AS $$
-	SELECT f ->> 'Sort Method' = 'presorted' AND f -> 'Key Bits' = '0' FROM pg_temp.figures(query) f
+	SELECT f ->> 'Sort Method' = 'presorted' AND f -> 'Packed Key Bits' = '0' FROM pg_temp.figures(query) f
 $$;
 
 CREATE TEMP TABLE cases (what text, n int, low int, nulls int);
@@ -33,7 +33,7 @@ FROM cases, pg_temp.source(n, low, nulls) AS source,
 	 format('SELECT * FROM %s ORDER BY ', source) AS q;
 
 -- n rows, n - 1 comparisons
-SELECT f -> 'Compared Neighbors' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
+SELECT f -> 'Verification Comparisons' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
 -- a LIMIT; cursors that go back
 SELECT o, low, pg_temp.same(format('SELECT * FROM %s ORDER BY %s LIMIT 10 OFFSET 5', source, o), format('SELECT * FROM %s ORDER BY %s, id LIMIT 10 OFFSET 5', source, o))
 FROM unnest('{s,"s DESC, k","s COLLATE \"und-x-icu\", k"}'::text[]) o, unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;

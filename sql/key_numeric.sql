@@ -48,7 +48,7 @@ SELECT pg_temp.check_column('beginnings', 'n');
 CREATE TEMP TABLE money AS SELECT id, ((random() - 0.3) * 10.0 ^ (id % 13))::numeric(14,2) AS n, (random() * 1000)::numeric(6,3) AS k,
 	-trunc(random()::numeric * 999999999999.99, 2) AS low FROM generate_series(1, 2000) id;
 SELECT pg_temp.check_column('money', col) FROM unnest('{n,k,low}'::text[]) col;
-SELECT pg_temp.figures('SELECT * FROM money ORDER BY ' || col) -> 'Key Tails' AS tails FROM unnest('{n,low,"n, k DESC"}'::text[]) col;
+SELECT pg_temp.figures('SELECT * FROM money ORDER BY ' || col) -> 'Truncated Keys' AS tails FROM unnest('{n,low,"n, k DESC"}'::text[]) col;
 SELECT pg_temp.rows_ok('money', 'k, n DESC'), pg_temp.rows_ok('money', 'trunc(n, -3), k DESC, id % 2'),
 	   pg_temp.rows_ok('(SELECT id, n * k AS nk, k FROM money OFFSET 0) x', 'nk DESC, k');
 
@@ -79,7 +79,7 @@ SELECT pg_temp.check_column('declared', col) FROM unnest('{few,five,price,round,
 SELECT pg_temp.rows_ok('declared', 'price, few DESC'), pg_temp.rows_ok('declared', 'a DESC, r');
 
 -- how many bits the same values take, by what is declared of them
-SELECT type, pg_temp.figures(format('SELECT id, (id - 1500)::%s AS n FROM generate_series(1, 3000) id ORDER BY n', type)) -> 'Key Bits' AS bits
+SELECT type, pg_temp.figures(format('SELECT id, (id - 1500)::%s AS n FROM generate_series(1, 3000) id ORDER BY n', type)) -> 'Packed Key Bits' AS bits
 FROM unnest('{"numeric","numeric(14,0)","numeric(14,2)","numeric(14,4)","numeric(14,5)"}'::text[]) type;
 
 -- compressed and out of line

@@ -47,9 +47,9 @@ BEGIN
 	RETURN (SELECT count(*) FROM regexp_matches(plan, pattern, 'g')) || ' of ' || substring(plan FROM 'Workers.Launched\D*(\d+)');
 END $$;
 SELECT format, pg_temp.workers_told(format, pattern) FROM (VALUES
-	('text', 'Worker \d:  actual[^\n]*\n +(Sort Method|Fed Rows): '),
-	('json', '"Worker Number": \d,[^}]*"(Engine|Fed Rows)": '),
-	('yaml', 'Worker Number: \d\n[^-]* (Engine|Fed Rows): '),
+	('text', 'Worker \d:  actual[^\n]*\n +(Sort Method|Rows Sent to Shared Sort): '),
+	('json', '"Worker Number": \d,[^}]*"(Engine|Rows Sent to Shared Sort)": '),
+	('yaml', 'Worker Number: \d\n[^-]* (Engine|Rows Sent to Shared Sort): '),
 	('xml', '<Worker-Number>\d</Worker-Number>\s*(<Actual-[^\n]*\s*)*<(Sort-Method|Fed-Rows)>')) f (format, pattern);
 
 -- in plans of several stages

@@ -5,8 +5,8 @@ SET max_parallel_workers_per_gather = 0;
 SELECT gpusort_version() = default_version AS version_ok FROM pg_available_extensions WHERE name = 'gpusort';
 SELECT name, vartype, CASE WHEN vartype <> 'integer' THEN boot_val END AS boot_val, min_val, max_val, enumvals, context
 FROM pg_settings
-WHERE name IN ('gpusort.enabled', 'gpusort.enable_create_index', 'gpusort.index_loader', 'gpusort.engine', 'gpusort.min_rows', 'gpusort.force',
-			   'gpusort.debug_plan', 'gpusort.explain_as_sort', 'gpusort.libc_collations', 'gpusort.verify')
+WHERE name IN ('gpusort.enabled', 'gpusort.enable_create_index', 'gpusort.engine', 'gpusort.min_rows', 'gpusort.force',
+			   'gpusort.debug_plan', 'gpusort.libc_collations', 'gpusort.verify')
 ORDER BY name COLLATE "C";
 
 -- refused by the settings themselves

@@ -14,7 +14,7 @@ ANALYZE t;
 
 -- Were rows dropped, and few kept?
 CREATE FUNCTION pg_temp.drops(query text, bound int) RETURNS boolean LANGUAGE sql AS $$
-	SELECT coalesce((f -> 'Dropped Rows')::int, 0) > 0 AND f ->> 'Sort Method' LIKE 'top-N %' AND
+	SELECT coalesce((f -> 'Rows Removed by Limit')::int, 0) > 0 AND f ->> 'Sort Method' LIKE 'top-N %' AND
 		   (f -> 'Sorted Rows')::int BETWEEN bound AND greatest(8 * bound, 16384)
 	FROM pg_temp.figures(query) f
 $$;
@@ -34,9 +34,9 @@ SELECT l, pg_temp.same(q || l, o || l) FROM unnest(ARRAY['LIMIT 10 OFFSET 5', 'L
 	'LIMIT NULL', 'LIMIT ALL', 'LIMIT 5 OFFSET NULL', 'LIMIT 9223372036854775807', 'LIMIT 9223372036854775807 OFFSET 29990',
 	'FETCH FIRST 10 ROWS WITH TIES', 'LIMIT (SELECT 5)', 'LIMIT 3 + 4 OFFSET (SELECT 2)', 'LIMIT length(''four'')']) l,
 	(VALUES ('SELECT id, k FROM t ORDER BY k, id ', 'SELECT id, k FROM t ORDER BY k, id ')) v(q, o);
-SELECT pg_temp.figures('SELECT * FROM t ORDER BY few, k FETCH FIRST 10 ROWS WITH TIES') -> 'Dropped Rows' AS with_ties,
-	   pg_temp.figures('SELECT * FROM t ORDER BY few, k LIMIT NULL') -> 'Dropped Rows' AS no_limit,
-	   pg_temp.figures('SELECT * FROM t ORDER BY few, k OFFSET 10') -> 'Dropped Rows' AS no_count;
+SELECT pg_temp.figures('SELECT * FROM t ORDER BY few, k FETCH FIRST 10 ROWS WITH TIES') -> 'Rows Removed by Limit' AS with_ties,
+	   pg_temp.figures('SELECT * FROM t ORDER BY few, k LIMIT NULL') -> 'Rows Removed by Limit' AS no_limit,
+	   pg_temp.figures('SELECT * FROM t ORDER BY few, k OFFSET 10') -> 'Rows Removed by Limit' AS no_count;
 SELECT * FROM t ORDER BY k LIMIT 0;
 SELECT * FROM t ORDER BY k LIMIT -1;
 SELECT * FROM t ORDER BY k LIMIT 1 OFFSET -1;
@@ -110,7 +110,7 @@ SELECT m, cardinality(pg_temp.first_ids(m)), (pg_temp.first_ids(m))[m - 1:m] FRO
 -- bounds that change from one rescan to the next: the same rows will do for fewer
 CREATE TEMP TABLE bounds AS SELECT i, m FROM unnest('{3,5,2,8000,NULL,1,8001,4,20000,6}'::int[]) WITH ORDINALITY b(m, i);
 CREATE FUNCTION pg_temp.check(query text) RETURNS TABLE (loops int, drops boolean, ok boolean) LANGUAGE sql AS $$
-	SELECT (f -> 'Actual Loops')::int, (f -> 'Dropped Rows') IS NOT NULL, pg_temp.same(query, query) FROM pg_temp.figures(query) f
+	SELECT (f -> 'Actual Loops')::int, (f -> 'Rows Removed by Limit') IS NOT NULL, pg_temp.same(query, query) FROM pg_temp.figures(query) f
 $$;
 SELECT c.* FROM (VALUES
 	('SELECT * FROM bounds, LATERAL (SELECT id, k FROM t ORDER BY k, id LIMIT m) x'),
@@ -177,14 +177,9 @@ EXECUTE cached(4);
 SET gpusort.enabled = off;
 EXECUTE cached(4);
 SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method FROM pg_temp.figures('EXECUTE cached(4)') f;
-SELECT f -> 'Dropped Rows' AS dropped FROM pg_temp.figures('EXECUTE cached(4)') f;
+SELECT f -> 'Rows Removed by Limit' AS dropped FROM pg_temp.figures('EXECUTE cached(4)') f;
 RESET plan_cache_mode;
 SET gpusort.enabled = on;
-
--- under another name
-SET gpusort.explain_as_sort = on;
-SELECT line FROM unnest('{10,14999,15000}'::int[]) n, LATERAL (SELECT substring(p FROM 'Sort Method: (.*)  Memory') AS line FROM pg_temp.lines('SELECT * FROM t ORDER BY k LIMIT ' || n) p) x WHERE line IS NOT NULL;
-RESET gpusort.explain_as_sort;
 
 -- rows that are much wider than those before: memory is full where no more can be dropped
 SET work_mem = '4MB';

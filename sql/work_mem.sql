@@ -13,7 +13,7 @@ DECLARE
 	f jsonb := pg_temp.figures(query);
 BEGIN
 	engine := f ->> 'Engine';
-	reason := f ->> 'Engine Reason';
+	reason := f ->> 'Fallback Reason';
 	ok := pg_temp.same(query, coalesce(oracle, query));
 	RETURN NEXT;
 END $$;

@@ -126,7 +126,7 @@ $node->safe_psql('postgres', 'DROP EXTENSION gpusort');
 
 		poll(sub { ask($psql, $digest); ($state = ask($psql, 'SELECT state || detail FROM pg_temp.status()')) =~ /more than/ || ask($psql, 'SELECT state FROM pg_temp.status()') eq 'running' });
 		$path eq $folder ? is(ask($psql, 'SELECT state FROM pg_temp.status()'), 'running', 'loaded by path: gpusortd runs')
-		  : like($state, qr/^not startedthe supervisor cannot be started because the library name ".*gpusort.so" has more than 95 bytes$/, 'by a path too long: it says why not');
+		  : like($state, qr/^not startedthe library path ".*gpusort.so" is longer than 95 bytes$/, 'by a path too long: it says why not');
 		$psql->quit;
 		$node->append_conf('postgresql.conf', 'log_min_messages = warning');
 		$node->restart;
@@ -160,7 +160,7 @@ is($node->safe_psql('postgres', q{
 		SELECT context, string_agg(substr(name, 9), ' ' ORDER BY name)
 		FROM pg_settings WHERE name LIKE 'gpusort.%' GROUP BY context ORDER BY context}),
 	"sighup|device device_idle device_memory_limit device_park_limit service_fault service_path service_timeout\nsuperuser|collation_fault device_session_memory device_session_sorts device_wait\n"
-	  . 'user|algorithm debug_plan device_min_rows enable_create_index enabled engine explain_as_sort force index_loader libc_collations min_rows planner_cost verify',
+	  . 'user|algorithm debug_plan device_min_rows enable_create_index enabled engine force libc_collations min_rows planner_cost verify',
 	'the settings are there, and any user may set those of a session, but not what it takes of what all share');
 
 # What was set before the library came is checked when it comes.
@@ -203,7 +203,7 @@ like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001; SET g
 like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.enabled = off;"), $stock_plan,
 	'gpusort.enabled = off: stock');
 like(stderr_of("LOAD 'gpusort'; SET gpusort.debug_plan = on; SET gpusort.min_rows = 20001; EXPLAIN $query"),
-	qr/NOTICE:  gpusort leaves a Sort to PostgreSQL: 20000 rows are fewer than gpusort.min_rows = 20001/,
+	qr/NOTICE:  Sort not replaced by gpusort\nDETAIL:  The estimated number of rows, 20000, is less than gpusort.min_rows \(20001\)\./,
 	'gpusort.debug_plan says why');
 
 # --------------------------------------- beside a planner hook that sets settings
@@ -286,7 +286,7 @@ my $cached = $node->safe_psql('postgres', qq{
 });
 is(scalar(() = $cached =~ /^\Q$stock_digest\E$/mg), 3,
 	'a cached plan gives the same rows before, without, and after gpusort.enabled');
-like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Engine Reason: gpusort.enabled is off/s,
+like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Fallback Reason: gpusort.enabled is off/s,
 	'switched off, its rows go to PostgreSQL');
 like($cached, qr/Engine: cpu(?!.*Engine: postgres)/s, 'switched on, back to the engine');
 

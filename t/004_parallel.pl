@@ -140,7 +140,7 @@ $node->safe_psql('postgres', q{
 });
 my $joined = 'SELECT count(*) FROM rows a JOIN inner_side b ON a.id::text = long_in_worker(b.id)';
 my $by_merge = "SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off; SET work_mem = '512kB';";
-my $differing = qr/->  Custom Scan \(GpuSort\) [^\n]*\n +Sort Key: [^\n]*long_in_worker[^\n]*\n +Sort Method: [^\n]*\n +Engine: cpu\n(?: +[A-Z][^\n]*\n)*? +Worker \d:  Sort Method: [^\n]*\n +Engine: postgres\n +Engine Reason: the rows outgrew work_mem\n/;
+my $differing = qr/->  Custom Scan \(GpuSort\) [^\n]*\n +Sort Key: [^\n]*long_in_worker[^\n]*\n +Sort Method: [^\n]*\n +Engine: cpu\n(?: +[A-Z][^\n]*\n)*? +Worker \d:  Sort Method: [^\n]*\n +Engine: postgres\n +Fallback Reason: the rows exceed work_mem\n/;
 my $plan;
 
 # on a busy machine one of them may have read all of the outer side before the other comes

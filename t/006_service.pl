@@ -216,17 +216,17 @@ sub engine_of
 {
 	my $plan = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 
-	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
+	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
 }
 
-is(service_status($node, 'state, detail'), 'not started|it starts when a sort needs a device, if max_worker_processes permits its supervisor',
+is(service_status($node, 'state, detail'), 'not started|the first large sort starts it, if max_worker_processes allows another worker',
 	'not yet started');
 is($node->safe_psql('postgres', "SET gpusort.engine = cpu; $digest"), $right, 'a sort of the CPU');
 is(service_status($node, 'state'), 'not started', 'does not start it');
 is($node->safe_psql('postgres', $digest), $right, 'a sort that wants a device need not have one');
 ok(wait_for_service($node, 'no device'), 'but starts the service, which finds none');
 isnt(service_status($node, 'detail'), '', 'and says why: ' . service_status($node, 'detail'));
-is(engine_of(), 'Engine: cpu; Engine Reason: gpusortd: no device: ' . service_status($node, 'detail'),
+is(engine_of(), 'Engine: cpu; Fallback Reason: gpusortd: no device: ' . service_status($node, 'detail'),
 	'which EXPLAIN ANALYZE says too');
 is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
 
@@ -262,12 +262,12 @@ SKIP:
 	chmod 0, $socket;
 	is(service_status($node, 'state, detail'),
 		'not answering|could not connect to pg_stat_tmp/gpusort.sock: Permission denied', 'no permission');
-	like(engine_of(), qr/^Engine: cpu; Engine Reason: .*Permission denied/, 'a sort goes without');
+	like(engine_of(), qr/^Engine: cpu; Fallback Reason: .*Permission denied/, 'a sort goes without');
 }
 unlink $socket;
 is(service_status($node, 'state, detail'),
 	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory', 'the socket is gone');
-like(engine_of(), qr/^Engine: cpu; Engine Reason: .*No such file/, 'a sort goes without');
+like(engine_of(), qr/^Engine: cpu; Fallback Reason: .*No such file/, 'a sort goes without');
 is((service_processes($node))[0], $number, 'it runs all the same');
 
 # It is stopped in its tracks: it has the connection, but does not answer.
@@ -288,7 +288,7 @@ foreach (1 .. 2)
 	my $start = time;
 
 	like(ask($hung, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"),
-		qr/Engine: cpu\n +Engine Reason: gpusortd does not answer/, 'then the CPU engine sorts');
+		qr/Engine: cpu\n +Fallback Reason: gpusortd does not answer/, 'then the CPU engine sorts');
 	push @seconds, time - $start;
 }
 cmp_ok($seconds[0], '<', 5, 'after some waiting');
@@ -329,11 +329,11 @@ ok(wait_for_service($node, 'running'), 'now it does');
 	is((service_processes($node))[0], $before, 'a reload that finds the same program lets it run');
 	ok($install->($own =~ s/\Q$id\E/$other_id/gr), 'a reload that finds another program in its place starts that');
 	is(service_status($node, 'state, detail'),
-		"other build|gpusortd is of another build: the client is of build $id, gpusortd of build $other_id", 'which is of another build');
-	is(engine_of(), "Engine: cpu; Engine Reason: gpusortd is of another build: the client is of build $id, gpusortd of build $other_id",
+		"other build|gpusortd is of a different build: the client has build $id, gpusortd has build $other_id", 'which is of another build');
+	is(engine_of(), "Engine: cpu; Fallback Reason: gpusortd is of a different build: the client has build $id, gpusortd has build $other_id",
 		'so a sort goes without');
 	is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
-	is(count_in_log($node, "sort without the device: the client is of build $id"), 1, 'one line in the log says so');
+	is(count_in_log($node, "sort without the device: the client has build $id"), 1, 'one line in the log says so');
 	ok($install->($own), 'the right one again');
 	like(engine_of(), qr/^Engine: cuda/, 'sorts');
 }

@@ -128,7 +128,7 @@ sub engine_of
 	my ($query, $settings) = @_;
 	my $plan = $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 
-	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
+	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
 }
 
 sub nfiles
@@ -182,7 +182,7 @@ is_idle($node, '32 sessions');
 	ask($psql, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY g, v; FETCH 10 FROM c');
 	kill 'KILL', service_processes($node);
 	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"),
-		qr/ERROR:  58000: the cuda sort engine failed\nDETAIL:  .*\nHINT:  /, 'killed after the first rows: an error');
+		qr/ERROR:  58000: sort engine "cuda" failed\nDETAIL:  .*\nHINT:  /, 'killed after the first rows: an error');
 	ask($psql, 'ROLLBACK');
 	wait_for_service($node, 'running');
 	is(ask($psql, $by_text), $right{$by_text}, 'the session goes on');
@@ -249,8 +249,8 @@ foreach my $column ('i', 's COLLATE of_libc')
 			CREATE INDEX of_swapped ON swapped ($column); SELECT bt_index_parent_check('of_swapped', true, true); DROP INDEX of_swapped");
 		$errors{$err =~ /DETAIL:  (\w+)/ ? $1 : $err}++;
 	}
-	# "Index tuple .. is not above the one before it", "They are not as they were when they were compared"
-	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index' : 'They', "($column): of wrong rows there is no index");
+	# "Index tuple .. does not sort after the previous one", "The checksum of the rows differs"
+	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index' : 'The', "($column): of wrong rows there is no index");
 }
 restart_service($node, 'gpusort.service_fault' => '');
 
@@ -269,7 +269,7 @@ foreach my $work_mem ('256MB', '64kB')
 	}
 }
 restart_service($node, 'gpusort.service_fault' => 'allocate:1:none');
-is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows exceed the device memory",
+is(engine_of($by_text), "Engine: cpu; Fallback Reason: the rows exceed device memory",
 	'without memory the CPU engine sorts');
 
 restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
@@ -294,7 +294,7 @@ like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COST
 
 	is(outcome($few_in_runs, $settings), 'right rows', 'runs with codes of a dictionary: right rows');
 	like($node->safe_psql('postgres', "${settings}EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $few_in_runs"),
-		qr/Device Runs: ([2-9]|\d\d).*Dictionary Texts: 7/s, 'the device sorts by them');
+		qr/Device Runs: ([2-9]|\d\d).*Dictionary Entries: 7/s, 'the device sorts by them');
 }
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {
@@ -412,7 +412,7 @@ diag("slowest interrupt: $slowest_ms ms");
 	}
 	kill 'STOP', service_processes($node);
 	my $start = time;
-	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"), qr/ERROR:  58000: the cuda sort engine failed\n/, 'stopped while a cursor fetches: an error');
+	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"), qr/ERROR:  58000: sort engine "cuda" failed\n/, 'stopped while a cursor fetches: an error');
 	cmp_ok(time - $start, '<', 20 * $limit_ms / 1000, 'stopped while a cursor fetches: in time');
 	$psql->quit;
 	wait_for_service($node, 'running');

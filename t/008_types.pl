@@ -194,7 +194,7 @@ SKIP:
 			ELSE st_buffer(st_makepoint(hashint4(i) % 500, hashint4(-i) % 500), 1, CASE WHEN i % 50 = 0 THEN 200 ELSE 1 END) END AS shape
 		FROM generate_series(1, 5000) i});
 	like($node->safe_psql('postgres', "$plan SELECT * FROM shapes ORDER BY shape"),
-		qr/GpuSort.*radix sort.*Engine: cpu.*Compared Neighbors: 1\b/s, 'geometry: abbreviated keys are verified, and only what they do not decide is compared');
+		qr/GpuSort.*radix sort.*Engine: cpu.*Verification Comparisons: 1\b/s, 'geometry: abbreviated keys are verified, and only what they do not decide is compared');
 	like($node->safe_psql('postgres', "SET work_mem = '256kB'; $plan SELECT * FROM shapes ORDER BY shape DESC"),
 		qr/GpuSort.*external merge.*Engine: cpu/s, 'geometry: runs');
 	is($node->safe_psql('postgres', q{
@@ -205,7 +205,7 @@ SKIP:
 		SELECT count(*) FROM ours JOIN stock USING (row_number, id)}), 5000, 'geometry: the order of many');
 	$node->psql('postgres', q{SET gpusort.debug_plan = on; CREATE INDEX shapes_by_shape ON shapes (shape) WHERE id % 50 > 0;
 		SELECT bt_index_parent_check('shapes_by_shape', true, true)}, stdout => \$stdout, stderr => \$stderr);
-	is($stderr, 'psql:<stdin>:1: NOTICE:  gpusort sorts for index "shapes_by_shape"', 'geometry: an index');
+	is($stderr, 'psql:<stdin>:1: NOTICE:  building index "shapes_by_shape" with gpusort', 'geometry: an index');
 }
 
 diag('sorted by ', join(', ', map { "$_: $sorted{$_}" } sort keys %sorted));

@@ -77,14 +77,13 @@ sub plan_in
 	my ($node) = @_;
 
 	return $node->safe_psql('btree_gist',
-		'SET gpusort.explain_as_sort = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM int4tmp ORDER BY a');
+		'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM int4tmp ORDER BY a');
 }
 
 sub check_modules
 {
 	my ($name, $engine, @settings) = @_;
-	my ($node, $folder) = run_modules($name, "shared_preload_libraries = 'gpusort'", 'gpusort.force = on',
-		'gpusort.explain_as_sort = on', @settings);
+	my ($node, $folder) = run_modules($name, "shared_preload_libraries = 'gpusort'", 'gpusort.force = on', @settings);
 	my @differing;
 
 	like(plan_in($node), qr/Custom Scan \(GpuSort\).*Engine: $engine/s, "$name: the sessions of the tests had GpuSorts");

@@ -148,7 +148,7 @@ sub is_shared
 	my ($query, $settings, $what, $shared) = @_;
 	my $plan;
 
-	$shared //= qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Fed Rows: /s;
+	$shared //= qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Rows Sent to Shared Sort: /s;
 	foreach (1 .. 20)
 	{
 		$plan = analyzed($query, $settings);
@@ -231,8 +231,8 @@ foreach my $nworkers (0 .. 2)
 
 # Nobody waits for anybody where there is no device.
 is($node->safe_psql('postgres', 'SET gpusort.engine = cpu; ' . digest_of($by_text)), right_digest($by_text), 'by the CPU');
-unlike(analyzed($by_text, 'SET gpusort.engine = cpu; '), qr/Fed Rows/, 'each sorts its own');
-unlike(analyzed($by_text, 'SET gpusort.device_min_rows = 1000000; '), qr/Fed Rows/, 'too few rows: each sorts its own');
+unlike(analyzed($by_text, 'SET gpusort.engine = cpu; '), qr/Rows Sent to Shared Sort/, 'each sorts its own');
+unlike(analyzed($by_text, 'SET gpusort.device_min_rows = 1000000; '), qr/Rows Sent to Shared Sort/, 'too few rows: each sorts its own');
 
 # ------------------------------------------------------------- what it costs
 
@@ -330,7 +330,7 @@ foreach my $limit ('4MB', '6MB', '9MB')
 	is_idle($node, "$limit of device memory");
 }
 is_shared('SELECT * FROM rows ORDER BY few, word, id', '', 'what a worker cannot give it sorts itself',
-	qr/Fed Rows: \d+\n +Sorted Rows: \d+/);
+	qr/Rows Sent to Shared Sort: \d+\n +Sorted Rows: \d+/);
 restart_service($node, 'gpusort.device_memory_limit' => '0');
 
 foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'pin:1:none', 'pin:3:none')
@@ -352,7 +352,7 @@ foreach my $fault ('copy_in:1:kill', 'copy_in:9:kill', 'copy_in:9:fail', 'pack:1
 		($status, $rows, $error) = $node->psql('postgres',
 			"\\set VERBOSITY verbose\nSET parallel_leader_participation = $leader; " . digest_of('SELECT * FROM rows ORDER BY word, id'));
 		isnt($status, 0, "$fault, leader $leader: an error");
-		like($error, qr/ERROR:  58000: the cuda sort engine failed.*HINT: /s, 'that says what');
+		like($error, qr/ERROR:  58000: sort engine "cuda" failed.*HINT: /s, 'that says what');
 	}
 }
 restart_service($node, 'gpusort.service_fault' => '');

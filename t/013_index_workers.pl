@@ -67,10 +67,9 @@ foreach my $nrows (0, 12000)
 }
 fill(30000, 3000, 5);
 is_same($_, 'of options')
-  foreach '(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', 'unique (s, id) INCLUDE (k)',
+  foreach '(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', '(s, k)', 'unique (s, id) INCLUDE (k)',
   'unique ((nullif(id, id)))';
 is_same($_, 'of compressed values') foreach "((repeat('q', 20000) || s)) WHERE id <= 4000", "(k, (repeat('q', 20000)), s) WHERE id < 999";
-is_same($_, 'by PostgreSQL of sorted entries', 'SET gpusort.index_loader = native; ') foreach 'unique (id)', '(s, k)';
 is_same($_, 'in little memory', "SET maintenance_work_mem = '1MB'; ") foreach '(k)', '(long COLLATE "en-x-icu", k)', '(n, s) INCLUDE (long)';
 is_same('(k, s)', 'without a worker to be had', 'SET max_parallel_workers = 0; ');
 $node->safe_psql('postgres', 'UPDATE input SET id = id + 1 WHERE id = 777');
@@ -177,7 +176,7 @@ foreach my $fault ('allocate:1:none', 'allocate:2:none', 'pin:1:none', 'pin:3:no
 
 # ------------------------------------------------------------ gpusortd is lost
 
-my $lost = qr/the cuda sort engine failed: sorting again without it/;
+my $lost = qr/sort engine "cuda" failed, sorting again without it/;
 
 foreach my $fault ('copy_in:1:kill', 'copy_in:4:kill', 'copy_in:4:fail', 'pack:1:kill', 'sort_words:1:fail')
 {
@@ -193,7 +192,7 @@ foreach my $fault ('gather:1:kill', 'copy_out:2:kill')
 
 	restart_service($node, 'gpusort.service_fault' => $fault);
 	($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\nCREATE INDEX never ON input (s, id)");
-	like($error, qr/^$|ERROR:  58000: the cuda sort engine failed.*HINT: /s, "$fault: all is well, or an error that says what");
+	like($error, qr/^$|ERROR:  58000: sort engine "cuda" failed.*HINT: /s, "$fault: all is well, or an error that says what");
 	$node->safe_psql('postgres', 'DROP INDEX IF EXISTS never');
 }
 restart_service($node, 'gpusort.service_fault' => '');

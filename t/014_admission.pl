@@ -34,7 +34,7 @@ sub engine_of
 {
 	my ($psql, $query) = @_;
 
-	return join('; ', ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query") =~ /^ +((?:Engine|Engine Reason): .*)$/mg);
+	return join('; ', ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query") =~ /^ +((?:Engine|Fallback Reason): .*)$/mg);
 }
 
 # A session that rests on a cursor, one row into it.
@@ -98,7 +98,7 @@ is_idle($node, 'parked');
 restart_service($node, 'gpusort.device_park_limit' => '5MB');
 rest($cursor);
 ask($waiter, "SET gpusort.device_wait = '700ms'");
-is(engine_of($waiter, $all), "Engine: cpu; Engine Reason: other sorts hold the device memory",
+is(engine_of($waiter, $all), "Engine: cpu; Fallback Reason: other sorts use the device memory",
 	'no room in files: the cursor keeps its memory');
 ask($cursor, 'MOVE ALL FROM c; COMMIT');
 is_idle($node, 'not parked');
@@ -113,14 +113,14 @@ my ($user) = session($node, "SET gpusort.device_session_sorts = 2; SET ROLE plai
 ask($user, 'BEGIN');
 ask($user, "DECLARE c$_ CURSOR FOR SELECT * FROM few ORDER BY k; FETCH 1 FROM c$_") foreach 1 .. 2;
 is(engine_of($user, 'SELECT * FROM few ORDER BY k'),
-	'Engine: cpu; Engine Reason: too many concurrent device sorts in this session', 'so many sorts');
+	'Engine: cpu; Fallback Reason: too many concurrent device sorts in this session', 'so many sorts');
 ask($user, 'COMMIT');
 $user->quit;
 
 ($user) = session($node, "SET gpusort.device_session_memory = '30MB'; SET ROLE plain");
 rest($user);
 is(engine_of($user, $all),
-	'Engine: cpu; Engine Reason: this session has reached gpusort.device_session_memory', 'so much memory');
+	'Engine: cpu; Fallback Reason: gpusort.device_session_memory is used up', 'so much memory');
 is(engine_of($user, 'SELECT * FROM few ORDER BY k'), 'Engine: cuda', 'but no more than that');
 ask($user, 'COMMIT');
 is(engine_of($user, $all), 'Engine: cuda', 'until it gives some back');

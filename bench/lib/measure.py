@@ -74,7 +74,7 @@ def explain(session, case, contender):
     if node["Node Type"] == "Limit":
         node = node["Plans"][0]
     engine = node.get("Engine", "")
-    reason = node.get("Engine Reason", "")
+    reason = node.get("Fallback Reason", "")
     if node["Node Type"] == "Sort":
         engine = "postgres"
         if contender == "gpusort":
@@ -93,7 +93,7 @@ def why_kept(session, sql):
     session.run("SET gpusort.debug_plan = on; SET client_min_messages = notice")
     answer = session.run(f"EXPLAIN {sql}")
     session.run("SET gpusort.debug_plan = off; SET client_min_messages = warning")
-    reason = re.search(r"NOTICE: +gpusort leaves a Sort to PostgreSQL: (.*)", answer)
+    reason = re.search(r"NOTICE: +Sort not replaced by gpusort\s+DETAIL: +(.*)\.", answer)
     return reason.group(1) if reason else ""
 
 

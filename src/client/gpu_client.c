@@ -313,7 +313,7 @@ connect_socket(ClientLink *link)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) <= sizeof(address.sun_path),
-					 "the path of the socket is too long");
+					 "the socket path is too long");
 	strlcpy(address.sun_path, GS_SERVICE_SOCKET, sizeof(address.sun_path));
 	if (!AcquireExternalFD())
 		return false;
@@ -381,7 +381,7 @@ receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
 		link->other_build = message.failed.failure == GS_FAILED_VERSION;
 		if (link->other_build)
-			*why_not = psprintf("gpusortd is of another build: %s", message.failed.text);
+			*why_not = psprintf("gpusortd is of a different build: %s", message.failed.text);
 		else
 			*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
 		return false;

@@ -133,9 +133,9 @@ name_library(char *name)
 }
 
 static char *
-name_is_too_long(void)
+path_is_too_long(void)
 {
-	return psprintf("the supervisor cannot be started because the library name \"%s\" has more than %d bytes",
+	return psprintf("the library path \"%s\" is longer than %d bytes",
 					gs_library_path(), BGW_MAXLEN - 1);
 }
 
@@ -162,7 +162,7 @@ gs_supervisor_register(void)
 		return;
 	if (!describe_worker(&worker))
 	{
-		ereport(LOG, (errmsg("gpusort sorts without a device: %s", name_is_too_long())));
+		ereport(LOG, (errmsg("could not start the supervisor of gpusortd: %s", path_is_too_long())));
 		return;
 	}
 	worker.bgw_restart_time = BGW_DEFAULT_RESTART_INTERVAL;
@@ -197,13 +197,13 @@ gs_supervisor_status(char **state, char **why)
 		char		name[BGW_MAXLEN];
 
 		*state = pstrdup(GS_SUPERVISOR_NOT_STARTED);
-		*why = !name_library(name) ? name_is_too_long() :
-			pstrdup("it starts when a sort needs a device, if max_worker_processes permits its supervisor");
+		*why = !name_library(name) ? path_is_too_long() :
+			pstrdup("the first large sort starts it, if max_worker_processes allows another worker");
 	}
 	else if (!gs_supervisor_gave_up(&status) && !gs_supervisor_is_locked())
 	{
 		*state = pstrdup(GS_SUPERVISOR_STOPPED);
-		*why = pstrdup("it starts again when a sort needs a device");
+		*why = pstrdup("the next large sort starts it again");
 	}
 	else
 	{
@@ -365,11 +365,11 @@ start_service(Service *service)
 	MemoryContextSwitchTo(context);
 
 	if (pipe(ends) != 0)
-		ereport(FATAL, (errmsg("could not create a pipe: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create pipe: %m")));
 	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
-		ereport(FATAL, (errmsg("could not set up a pipe: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not configure pipe: %m")));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, watch) != 0)
-		ereport(FATAL, (errmsg("could not create a pair of sockets: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create socket pair: %m")));
 
 	/* the server creates the folder with its first temporary file */
 	(void) MakePGDirectory(PARK_FOLDER);
@@ -396,7 +396,7 @@ start_service(Service *service)
 	service->output = ends[0];
 	service->watch = watch[0];
 	if (service->pid < 0)
-		ereport(FATAL, (errmsg("could not fork: %m")));
+		ereport(FATAL, (errmsg("could not fork gpusortd: %m")));
 }
 
 /* ------------------------------------------------------- watching gpusortd */
@@ -514,7 +514,7 @@ watch_service(Service *service)
 		return (long) interval_ms + 1;
 
 	/* it survives in an uninterruptible call of the driver; then its clients time out */
-	ereport(LOG, (errmsg("killing gpusortd (PID %d), which does not answer", (int) service->pid)));
+	ereport(LOG, (errmsg("terminating gpusortd (PID %d) because it does not answer", (int) service->pid)));
 	gs_supervisor_write_status(GS_SUPERVISOR_FAILED, why_killed());
 	kill(service->pid, SIGKILL);
 	service->hangs = true;

@@ -499,7 +499,7 @@ parse_fault(const char *text, Fault *fault)
 	while (i < NFAULT_OPS && strcmp(fault_ops[i].name, op) != 0)
 		i++;
 	if (i == NFAULT_OPS)
-		return "there is no such op, or it cannot fail";
+		return "unknown op, or one that cannot fail";
 
 	*fault = (Fault)
 	{
@@ -542,14 +542,14 @@ parse_faults(FaultDevice *device, const char *spec, char *why_not, size_t size)
 
 	if (spec[0] == '\0' || strlen(spec) >= sizeof(copy))
 	{
-		snprintf(why_not, size, "the fault is empty or too long");
+		snprintf(why_not, size, "it is empty or too long");
 		return false;
 	}
 	strcpy(copy, spec);
 	for (char *one = strtok_r(copy, ",", &rest); one != NULL; one = strtok_r(NULL, ",", &rest))
 	{
 		if (device->nfaults == MAX_FAULTS)
-			wrong = "there are too many faults";
+			wrong = "too many faults";
 		else
 			wrong = parse_fault(one, &device->faults[device->nfaults++]);
 		if (wrong != NULL)

@@ -74,7 +74,7 @@ wait_until_ready(GpuEngine *engine, int timeout_ms)
 	do
 	{
 		if (!engine->link->receive(engine->link, timeout_ms, &message))
-			return gs_gpu_fail(engine, "gpusortd ended, or closed the connection");
+			return gs_gpu_fail(engine, "gpusortd ended or closed the connection");
 		if (message.message.type == 0)
 			return gs_gpu_fail(engine, "gpusortd does not answer");
 		if (message.message.type == GS_MESSAGE_FAILED)
@@ -326,7 +326,7 @@ gs_engine_end_producer(GsEngine *base, uint64_t *nrows)
 	if (status != GS_STATUS_OK)
 		return status;
 	if (!rows_are_complete(engine, message.producer_done.nrows))
-		return gs_gpu_fail(engine, "gpusortd lost rows");
+		return gs_gpu_fail(engine, "gpusortd has a wrong number of rows");
 	engine->phase = GPU_PRODUCED;
 	base->stats.nrows = message.producer_done.nrows;
 	*nrows = message.producer_done.nrows;
@@ -392,7 +392,7 @@ gpu_sort(GsEngine *base)
 	if (status != GS_STATUS_OK)
 		return status;
 	if (!rows_are_complete(engine, message.sorted.nrows))
-		return gs_gpu_fail(engine, "gpusortd lost rows");
+		return gs_gpu_fail(engine, "gpusortd has a wrong number of rows");
 	save_stats(&base->stats, &message.sorted);
 	engine->phase = GPU_SORTED;
 	return release_free_buffers(engine);

@@ -123,7 +123,7 @@ gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *messa
 	if (engine->phase == GPU_CLOSED)
 		return GS_STATUS_FAILED;
 	if (!engine->link->receive(engine->link, wait ? -1 : 0, message))
-		return gs_gpu_fail(engine, "gpusortd ended, or closed the connection");
+		return gs_gpu_fail(engine, "gpusortd ended or closed the connection");
 	*type = message->message.type;
 	switch (*type)
 	{
@@ -150,7 +150,7 @@ gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *messa
 			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == GPU_INPUT)
 			{
 				engine->memory_failed = true;
-				return gs_gpu_full(engine, "the rows exceed the device memory");
+				return gs_gpu_full(engine, "the rows exceed device memory");
 			}
 
 			/* sent before gpusortd received RETURN_INPUT */

@@ -140,11 +140,11 @@ admit_waiting(GsService *service, uint64_t now)
 
 		next = gs_connection_next_waiting(connection);
 		if (gs_connection_is_over_share(connection))
-			gs_connection_refuse(connection, "this session has reached gpusort.device_session_memory");
+			gs_connection_refuse(connection, "gpusort.device_session_memory is used up");
 		else if (!held && gs_connection_admit(connection))
 			spare -= spare == UINT64_MAX ? 0 : Min(need, spare);
 		else if (gs_connection_deadline_us(connection) <= now)
-			gs_connection_refuse(connection, "other sorts hold the device memory");
+			gs_connection_refuse(connection, "other sorts use the device memory");
 		else if (oldest == NULL)
 		{
 			oldest = connection;

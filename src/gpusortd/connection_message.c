@@ -319,7 +319,7 @@ validate_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 		return true;
 	for (int i = 0; i < GS_BUILD_ID_BYTES; i++)
 		build[i] = isxdigit((unsigned char) hello->build[i]) ? hello->build[i] : '?';
-	snprintf(text, sizeof(text), "the client is of build %s, gpusortd of build %s",
+	snprintf(text, sizeof(text), "the client has build %s, gpusortd has build %s",
 			 build, gs_build_id);
 
 	/* once for each build, because each session tries again and again */

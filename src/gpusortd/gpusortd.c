@@ -49,7 +49,7 @@ typedef struct Options
 } Options;
 
 static const char usage[] =
-"gpusortd sorts rows on a device, for the backends of a PostgreSQL server.\n"
+"gpusortd sorts rows on a GPU for the backends of a PostgreSQL server.\n"
 "\n"
 "Usage: gpusortd --socket PATH [OPTION]...\n"
 "       gpusortd --check [--device NAME]\n"

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * index_gather.c
- *	  The entries that workers of an index build have sorted, on their way to the leader.
+ *	  Passes entries that workers of an index build have sorted to the leader.
  *
- * They travel as those of PostgreSQL's own builds do: as sorted runs in files that all may open,
- * which the leader merges; by keys here (run_set.h).  It makes runs of its own entries,
- * too.  Where all entries are in one job of a device there is nothing to gather
- * (index_parallel.c).
+ * As in PostgreSQL's own builds, a worker leaves them as sorted runs in files that
+ * all processes can open, and the leader merges them; here by their keys (run_set.h).
+ * The leader makes runs of its own entries, too.  If all entries are in one job of a
+ * device, there is nothing to merge (index_parallel.c).
  *
- * Keys of two processes can be merged if they are of the same form (key_encoder.h).  If not, for
- * one has met values that are better compared, or none that was out of order, all are merged by
- * comparisons.
+ * Keys of two processes can be merged if they have the same form (key_encoder.h).  If
+ * not, because one process has met values that are better compared, or none that was
+ * out of order, all runs are merged by comparisons.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,7 +23,7 @@ struct GsIndexGather
 {
 	SharedFileSet files;
 	int			nworkers;
-	GsSharedRuns runs[FLEXIBLE_ARRAY_MEMBER];	/* of each; none yet: no rows */
+	GsSharedRuns runs[FLEXIBLE_ARRAY_MEMBER];	/* of each worker; nread = 0: none */
 };
 
 Size

@@ -3,11 +3,12 @@
  * index_sort.c
  *	  Sorts the entries of a btree that is built.
  *
- * An entry is sorted as a row (index_row.h).  Entries with equal keys are to be in the order of
- * their heap TIDs.  Our sorts are stable, so it does if they come in that order (index_scan.c).
- * To have the TID in the sort's keys would cost a third of their memory, and of an index with
- * few distinct keys two passes of a radix sort.  It is there only where several processes scan
- * the heap (index_parallel.c): blocks come in no order then.
+ * An entry is sorted as a row (index_row.h).  Entries with equal keys must come in
+ * the order of their heap TIDs.  The sort is stable, so that is true if they are
+ * added in that order (index_scan.c).  The TID as a sort key would cost a third of the
+ * keys' memory, and for an index with few distinct keys two passes of a radix sort.
+ * It is a key only if several processes scan the heap (index_parallel.c), because
+ * blocks then come in no order.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,22 +41,19 @@
 struct GsIndexSort
 {
 	GsSortState sort;
-	int			ncolumns;		/* of the index */
-	MemoryContext context;		/* of all this */
-	GsIndexGather *gather;		/* where workers' entries are; NULL: it is alone */
-	bool		entries_lost;			/* by a device that failed: there are none */
-	uint64		nleft;
-	bool		order_verified;			/* their order: by the sort's proof */
-	uint32		checksum;		/* of those that left, then */
-	TupleTableSlot *row;		/* of one that left */
+	MemoryContext context;		/* of the sort */
+	GsIndexGather *gather;		/* runs of workers; NULL: serial build */
+	bool		entries_lost;	/* a device failed */
+	uint64		nreturned;
+	bool		order_verified; /* the sort has verified the order */
+	uint32		checksum;		/* then: of the rows returned */
 };
 
 /* --------------------------------------------------------------- the columns */
 
 /*
- * Key column i of an index, as an ORDER BY would have it.  The operator is
- * Invalid if an ORDER BY by it would not be the index's order, as it is in another
- * family, too.
+ * Key column i of an index as a column of an ORDER BY.  The operator is invalid if
+ * ORDER BY with it would have the order of another operator family.
  */
 static GsSortColumn
 index_column(Relation index, int i)
@@ -110,13 +108,13 @@ gs_index_sort_reason_not(Relation index)
 	for (int i = 0; i < ncolumns; i++)
 	{
 		if (!OidIsValid(columns[i].sort_operator))
-			return psprintf("sort column %d: its operator has the order of another operator family",
+			return psprintf("sort column %d: the operator has the order of another operator family",
 							i + 1);
 	}
 	return gs_key_columns_can_encode(columns, ncolumns, &reason) ? NULL : reason;
 }
 
-/* The rows' type. */
+/* The row type. */
 static TupleDesc
 entry_type(Relation index)
 {
@@ -137,27 +135,6 @@ expected_width(TupleDesc desc)
 	for (int i = 0; i < desc->natts; i++)
 		width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid, TupleDescAttr(desc, i)->atttypmod);
 	return width;
-}
-
-double
-gs_index_sort_entry_bytes(Relation index)
-{
-	/* a word each for a key, where the row is, and the sort, which takes two of them */
-	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(expected_width(entry_type(index))) +
-		4 * sizeof(uint64);
-}
-
-bool
-gs_index_sort_makes_keys(Relation index)
-{
-	const GsSortColumn column = index_column(index, 0);
-	GsKeyOrder	order;
-	bool		descending;
-	char	   *why_not;
-
-	return !gs_key_order_of_operator(column.sort_operator, column.type, column.collation,
-									 &order, &descending, &why_not) ||
-		gs_key_kind_is_made(order.kind) || OidIsValid(order.collation);
 }
 
 /* -------------------------------------------------------------------- the sort */
@@ -189,9 +166,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	if (IsParallelWorker())
 		spec.run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
 	sort->context = context;
-	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
 	sort->gather = gather;
-	sort->row = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	gs_sort_init(&sort->sort, &spec);
 	gs_sort_parallel_set_shared(&sort->sort, shared);
 	gs_sort_begin(&sort->sort, memory_kb);
@@ -200,8 +175,8 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 }
 
 /*
- * The engine failed, and has lost the entries.  The scan cannot be ended before its end but by
- * an ERROR, so what still comes is dropped.
+ * The engine failed and lost the entries.  Only an ERROR could stop the scan early,
+ * so further entries are ignored.
  */
 static void
 fail_entries(GsIndexSort *sort)
@@ -218,7 +193,7 @@ gs_index_sort_disable_device(GsIndexSort *sort)
 
 /* A GsIndexScanEmit. */
 static void
-put(void *arg, TupleTableSlot *row)
+add_row(void *arg, TupleTableSlot *row)
 {
 	GsIndexSort *sort = arg;
 
@@ -231,25 +206,18 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 				   ParallelTableScanDesc parallel, bool progress)
 {
 	const GsIndexScanTarget target = {
-		.put = put,.arg = sort,.desc = sort->sort.spec.desc,.any_order = sort->sort.spec.nstable == 0
+		.emit = add_row,.arg = sort,.desc = sort->sort.spec.desc,.any_order = sort->sort.spec.nstable == 0
 	};
 
 	return gs_index_scan(heap, index, info, parallel, progress, &target);
 }
 
 bool
-gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
+gs_index_sort_perform(GsIndexSort *sort)
 {
-	gs_sort_limit_merge(&sort->sort, merge_kb);
 	if (!sort->entries_lost && !gs_sort_perform(&sort->sort))
 		fail_entries(sort);
 	return !sort->entries_lost;
-}
-
-int
-gs_index_sort_memory_kb(const GsIndexSort *sort)
-{
-	return gs_sort_memory_kb(&sort->sort);
 }
 
 bool
@@ -269,7 +237,7 @@ gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 {
 	bool		merged;
 
-	/* nobody else has any, and what it has, if anything, is not in runs */
+	/* no worker has entries, and those of the leader are not in runs */
 	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
 		return true;
 	gs_sort_limit_merge(&sort->sort, merge_kb);
@@ -279,22 +247,21 @@ gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 	return merged;
 }
 
-/* All have left, or it is an ERROR. */
+/* Raises an ERROR if rows were changed, lost or duplicated. */
 static void
 check_end(const GsIndexSort *sort)
 {
 	if (sort->order_verified && sort->checksum != sort->sort.input.verification.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows left a sort in the wrong order"),
-				 errdetail("They are not as they were when they were compared."),
+				 errmsg("sort returned rows in wrong order"),
+				 errdetail("The checksum of the rows differs from the checksum computed at verification."),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-	if (sort->nleft != gs_index_sort_count(sort))
+	if (sort->nreturned != gs_index_sort_count(sort))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows got lost or doubled in a sort"),
-				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-						   gs_index_sort_count(sort), sort->nleft),
+				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
+						sort->nreturned, gs_index_sort_count(sort)),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
@@ -305,7 +272,7 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 
 	for (int i = 0; i < nrows && sort->order_verified; i++)
 		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
-	sort->nleft += nrows;
+	sort->nreturned += nrows;
 	if (nrows == 0)
 		check_end(sort);
 	return nrows;
@@ -316,22 +283,6 @@ gs_index_sort_is_verified(GsIndexSort *sort)
 {
 	sort->order_verified = gs_sort_is_verified(&sort->sort);
 	return sort->order_verified;
-}
-
-bool
-gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
-{
-	TupleTableSlot *slot = sort->row;
-	MinimalTuple row;
-
-	if (gs_index_sort_next_rows(sort, 1, &row) == 0)
-		return false;
-	ExecStoreMinimalTuple(row, slot, false);
-	slot_getallattrs(slot);
-	gs_index_row_get_tid(DatumGetInt64(slot->tts_values[sort->ncolumns]), &entry->tid, &entry->alive);
-	entry->values = slot->tts_values;
-	entry->nulls = slot->tts_isnull;
-	return true;
 }
 
 uint64
@@ -345,6 +296,5 @@ gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_reset(&sort->sort);
 	ExecDropSingleTupleTableSlot(sort->sort.spec.slot);
-	ExecDropSingleTupleTableSlot(sort->row);
 	MemoryContextDelete(sort->context);
 }

@@ -44,6 +44,7 @@
 #include "key/collation_icu.h"
 #include "pg_compat.h"
 
+#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "port/pg_bswap.h"
 #include "utils/hsearch.h"

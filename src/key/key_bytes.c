@@ -102,7 +102,7 @@ struct GsKeyMaker
 };
 
 /* Comparison functions use the type in the header of a value. */
-static const char other_type[] = "a value is of another type than its column";
+static const char other_type[] = "a value has a different type than its column";
 
 static bool put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value,
 					  const char **why_not);
@@ -456,7 +456,7 @@ put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **
 	}
 	if (likely(buffer->len < MAX_CODE_BYTES))
 		return true;
-	*why_not = "a key takes more than 1 GB";
+	*why_not = "a sort key exceeds 1 GB";
 	return false;
 }
 

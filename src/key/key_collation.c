@@ -48,11 +48,14 @@
 #include "key/collation_libc.h"
 #include "pg_compat.h"
 
+#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
+#include "utils/syscache.h"
 
 #ifdef USE_ICU
 #include <unicode/ucol.h>
@@ -156,7 +159,7 @@ gs_key_collation_can_encode(Oid collation, char **why_not)
 	else if (gpusort_libc_collations != GS_LIBC_OFF)
 		return true;
 	else
-		*why_not = psprintf("collation \"%s\" is of libc, and gpusort.libc_collations is off",
+		*why_not = psprintf("collation \"%s\" belongs to the C library, and gpusort.libc_collations is off",
 							get_collation_name(collation));
 	return false;
 }
@@ -315,7 +318,7 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 			if (U_FAILURE(status))
 				ereport(ERROR,
 						(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
-						 errmsg("could not convert a text for ICU: error %d", (int) status)));
+						 errmsg("could not convert text to UTF-16: ICU error %d", (int) status)));
 			return i + out_len;
 		}
 		out[i] = string[i];
@@ -348,7 +351,7 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 		if (needed <= 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
-					 errmsg("ICU could not make a sort key")));
+					 errmsg("ICU sort key generation failed")));
 		if (needed <= size)
 			return collation->full ? needed - 1 :
 				gs_icu_keys_primary(collation->key.data, needed - 1);
@@ -427,7 +430,7 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 	}
 	if (total >= MAX_KEY_BYTES)
 	{
-		*why_not = "a text is too long for a key of its collation";
+		*why_not = "a text is too long for a sort key of its collation";
 		return false;
 	}
 	*key = collation->key.data;

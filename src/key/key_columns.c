@@ -66,7 +66,7 @@ gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_
 
 	if (ncolumns > GS_MAX_COLUMNS)
 	{
-		*why_not = psprintf("more than %d sort columns", GS_MAX_COLUMNS);
+		*why_not = psprintf("more than %d sort columns are not supported", GS_MAX_COLUMNS);
 		return false;
 	}
 	for (int i = 0; i < ncolumns; i++)
@@ -86,7 +86,7 @@ gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
-		*why_not = psprintf("the keys have more than %d fields", GS_MAX_FIELDS);
+		*why_not = psprintf("more than %d key fields are not supported", GS_MAX_FIELDS);
 		return false;
 	}
 	return true;

@@ -195,7 +195,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 		char	   *why_not;
 
 		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not))
-			elog(ERROR, "sort column %d cannot be encoded: %s", i + 1, why_not);
+			elog(ERROR, "could not encode sort column %d: %s", i + 1, why_not);
 		choose_encoding(key, column, &order, &columns[i], full || i + 1 < ncolumns,
 						use_dictionaries);
 		if (leaves_ties(column))

@@ -134,7 +134,7 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 	{
 		char	   *name = get_func_name(function->fn_oid);
 
-		*why_not = psprintf("type %s has no order-preserving code yet where %s compares it",
+		*why_not = psprintf("type %s is not supported with comparison function %s",
 							format_type_be(type), name != NULL ? name : "?");
 		return false;
 	}
@@ -180,7 +180,7 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	}
 	if (!OidIsValid(function->fn_oid))
 	{
-		*why_not = psprintf("type %s has no order", format_type_be(type));
+		*why_not = psprintf("type %s has no btree operator class", format_type_be(type));
 		return false;
 	}
 	order->element = palloc(sizeof(GsKeyOrder));

@@ -181,7 +181,7 @@ read_dictionary_code(GsKeyEncoder *key, KeyColumn *column, Datum *value, const c
 		return false;
 	if (!gs_key_dictionary_code(column->dictionary, column->bytes.data, column->bytes.len, &code))
 	{
-		*why_not = "there are too many texts for a dictionary";
+		*why_not = "too many distinct texts for a dictionary";
 		key->dictionary_overflowed = true;
 		return false;
 	}

@@ -269,7 +269,7 @@ gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->contradicted)
 		return "the type does not compare abbreviated keys as unsigned numbers";
-	return has_low_cardinality(abbreviation) ? "the beginnings of the values tell few of them apart" : NULL;
+	return has_low_cardinality(abbreviation) ? "abbreviated keys have too few distinct values" : NULL;
 }
 
 bool

@@ -196,7 +196,7 @@ read_extent(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes)
 		if (got == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("could not read file \"%s\": it is shorter than what was written to it",
+					 errmsg("could not read file \"%s\": unexpected end of file",
 							FilePathName(file))));
 		end_io(&start, &pgBufferUsage.temp_blk_read_time);
 		pgBufferUsage.temp_blks_read += blocks_of(got);
@@ -368,7 +368,7 @@ take_bytes_slowly(GsRunReader *reader, char *to, Size nbytes)
 		else if (!fill(reader))
 			ereport(ERROR,
 					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg_internal("a sorted run ends in the middle of a row")));
+					 errmsg_internal("unexpected end of sorted run")));
 		to += piece;
 		nbytes -= piece;
 	}

@@ -301,7 +301,7 @@ write_without_record(GsRunSet *spill, GsRunWriter *writer, const char *tuple)
 	if (spill->key == NULL)
 		make_own_key(spill);
 	if (!gs_key_record_read_row(spill->key, &source, &extra_bytes, &why_not))
-		elog(ERROR, "a row that had a key has none: %s", why_not);
+		elog(ERROR, "could not re-encode sort key: %s", why_not);
 	if (extra_bytes > 0)
 		row = copy_row(spill, row, source.nbytes, extra_bytes);
 	nulls = gs_key_record_write(spill->key, &source, row, source.nbytes, spill->record);
@@ -416,7 +416,7 @@ make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 			Size		nbytes = sizeof(uint64) * nwords + row_len;
 
 			if (!gs_key_record_read_row(spill->key, &source, &extra_bytes, &why_not))
-				elog(ERROR, "a row that had a key has none: %s", why_not);
+				elog(ERROR, "could not re-encode sort key: %s", why_not);
 			nbytes += extra_bytes;
 			if (likely(gs_run_reader_has_room(reader, nbytes)))
 				break;

@@ -73,7 +73,7 @@ open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **w
 
 	if (job->compare != NULL && !gs_engine_gpu_capabilities.can_compare)
 	{
-		*why_not = "ties are left to a comparison function";
+		*why_not = "ties require a comparison function";
 		return NULL;
 	}
 	link = gs_gpu_client_link(context, use, why_not);

@@ -125,7 +125,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
-		return "a row and its keys take more than 4 GB";
+		return "a row and its sort key exceed 4 GB";
 	if ((why_not = reserve_space(state, row_bytes)) != NULL)
 		return why_not;
 

@@ -80,7 +80,7 @@ gs_sort_status_reason(const GsSortInput *input, GsStatus status)
 	{
 		case GS_STATUS_FULL:
 			return input->engine->stats.full != NULL ?
-				input->engine->stats.full : "the rows outgrew work_mem";
+				input->engine->stats.full : "the rows exceed work_mem";
 		case GS_STATUS_OOM:
 			return "out of memory";
 		case GS_STATUS_DISPROVED:

@@ -65,9 +65,9 @@ gs_sort_report_failure(const GsSortState *state)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the %s sort engine failed", stats->engine),
+			 errmsg("sort engine \"%s\" failed", stats->engine),
 			 errdetail_internal("%s", stats->detail),
-			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
+			 errhint("Run the query again, or set gpusort.engine to \"cpu\" to sort without a device.")));
 }
 
 void
@@ -76,6 +76,6 @@ gs_sort_log_failure(const GsSortState *state)
 	const GsEngineStats *stats = gs_engine_stats(state->input.engine);
 
 	ereport(LOG,
-			(errmsg("the %s sort engine failed: sorting again without it", stats->engine),
+			(errmsg("sort engine \"%s\" failed, sorting again without it", stats->engine),
 			 errdetail_internal("%s", stats->detail)));
 }

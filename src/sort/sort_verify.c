@@ -203,11 +203,11 @@ report_wrong_order(const GsOutputCheck *check)
 
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
-			 errmsg("rows left a sort in the wrong order"),
+			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?
-			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s and collation \"%s\".",
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s and collation \"%s\".",
 					   check->nreturned, i + 1, type, collation) :
-			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s.",
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s.",
 					   check->nreturned, i + 1, type),
 			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }
@@ -237,8 +237,7 @@ gs_output_check_end(GsOutputCheck *check, uint64 nread)
 	if (check->all && check->nreturned != nread)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows got lost or doubled in a sort"),
-				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-						   nread, check->nreturned),
+				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
+						check->nreturned, nread),
 				 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }

@@ -90,7 +90,7 @@ BEGIN
 		'gpusorts', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort")."Custom Plan Provider"'),
 		'engines', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Engine"))."Engine"'),
 		'methods', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Sort Method"))."Sort Method"'),
-		'reasons', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Engine Reason"))."Engine Reason"'),
+		'reasons', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Fallback Reason"))."Fallback Reason"'),
 		'sorts', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Sort" || @."Node Type" == "Incremental Sort")."Node Type"'),
 		'gathers', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Gather Merge" || @."Node Type" == "Gather")."Node Type"'));
 	PERFORM set_config('gpusort.enabled', 'off', false);

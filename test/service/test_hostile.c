@@ -120,12 +120,12 @@ test_build(void **unused)
 		client_send_hello(&client, BUFFER_BYTES, NBUFFERS, &(HelloOptions) {.build = i < 4 ? 1 : 2});
 		client_expect(&client, GS_MESSAGE_FAILED, &message);
 		CHECK(message.failed.failure == GS_FAILED_VERSION);
-		snprintf(expected, sizeof(expected), "gpusortd of build %s", gs_build_id);
+		snprintf(expected, sizeof(expected), "gpusortd has build %s", gs_build_id);
 		CHECK_MSG(strstr(message.failed.text, expected) != NULL, "it says %s", message.failed.text);
 		CHECK(client_receive(&client, &message, PATIENCE_MS) == 0);
 		client_close(&client);
 	}
-	CHECK(count_logged("sort without the device: the client is of build") == 2);
+	CHECK(count_logged("sort without the device: the client has build") == 2);
 }
 
 static void

@@ -1,6 +1,5 @@
-# gpusort.index_loader: the pages that are written directly must be those that
-# PostgreSQL's own build would have written, byte by byte but for LSN and checksum,
-# whatever decides about them: fillfactor, the lengths and the number of equal keys,
+# The pages of an index must be those that PostgreSQL's own build would have
+# written, byte by byte but for LSN and checksum, whatever decides about them: fillfactor, the lengths and the number of equal keys,
 # where keys are cut, how high the tree is.  And they must survive a crash.
 
 use strict;
@@ -14,14 +13,14 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = gpusort_node('index_loader', 'gpusort.force = on', 'gpusort.engine = cpu', 'max_parallel_maintenance_workers = 0');
+my $node = gpusort_node('index_pages', 'gpusort.force = on', 'gpusort.engine = cpu', 'max_parallel_maintenance_workers = 0');
 
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 create_compared($node);
 $node->safe_psql('postgres', <<'SQL');
--- By both loaders and by PostgreSQL alone: the same?  Then how high the tree is, or the error.
+-- By gpusort and by PostgreSQL: the same?  Then how high the tree is, or the error.
 CREATE FUNCTION same(index text) RETURNS text LANGUAGE sql AS $$
-	SELECT coalesce(difference, error, 'same, ' || height) FROM compared(index, 'gpusort.index_loader', '{direct,native}')
+	SELECT coalesce(difference, error, 'same, ' || height) FROM compared(index, 'gpusort.enable_create_index', '{on}')
 $$;
 -- The rows are shuffled.
 CREATE FUNCTION fill(n int, columns text) RETURNS void LANGUAGE plpgsql AS $$
@@ -131,9 +130,9 @@ is($node->safe_psql('postgres', 'SELECT same($x$unique (longer(i) DESC)$x$)'), '
 $node->safe_psql('postgres', q{CREATE TABLE wrong AS SELECT CASE WHEN i % 2 = 0 THEN 'A' ELSE 'b' END || i % 4 AS s FROM generate_series(1, 20) i});
 my ($rc, $out, $err) = $node->psql('postgres', qq{\\set VERBOSITY verbose
 	SET gpusort.verify = off; SET gpusort.collation_fault = on; CREATE INDEX ON wrong (s COLLATE "en-x-icu")});
-like($err, qr/XX000: rows left a sort in the wrong order.*is not above the one before it in index/s, 'a wrong order is an internal error');
-is($node->safe_psql('postgres', q{SET gpusort.verify = off; SET gpusort.collation_fault = on; SET gpusort.index_loader = native;
-	CREATE INDEX wrong_s ON wrong (s COLLATE "en-x-icu"); SELECT bt_index_parent_check('wrong_s', true, true)}), '', 'the native loader sorts again');
+like($err, qr/XX000: sort returned rows in wrong order.*does not sort after the previous one in index.*HINT: .*Set gpusort.enable_create_index to off/s, 'a wrong order is an internal error');
+is($node->safe_psql('postgres', q{SET gpusort.verify = off; SET gpusort.collation_fault = on; SET gpusort.enable_create_index = off;
+	CREATE INDEX wrong_s ON wrong (s COLLATE "en-x-icu"); SELECT bt_index_parent_check('wrong_s', true, true)}), '', 'the hint avoids it');
 
 # -------------------------------------------------------------------- a crash
 
