@@ -71,6 +71,23 @@ BEGIN
 	RETURN places;
 END $$;
 
+-- The pages of an index but for their LSN and checksum, or the SQLSTATE of the error.
+CREATE FUNCTION differential.index_pages(statement text, indexed regclass, workers int) RETURNS bytea[] LANGUAGE plpgsql AS $$
+DECLARE
+	pages bytea[];
+BEGIN
+	PERFORM set_config('max_parallel_maintenance_workers', workers::text, true);
+	EXECUTE format('ALTER TABLE %s SET (parallel_workers = 2)', indexed);
+	EXECUTE statement;
+	SELECT array_agg(substr(get_raw_page('tested', block::int), 11) ORDER BY block) INTO pages
+	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
+	DROP INDEX tested;
+	EXECUTE format('ALTER TABLE %s RESET (parallel_workers)', indexed);
+	RETURN pages;
+EXCEPTION WHEN OTHERS THEN
+	RETURN ARRAY[SQLSTATE::bytea];
+END $$;
+
 -- Asks with gpusort and without; the plan, and what differs.
 CREATE FUNCTION differential.check(query text, got text, want text, loose_got text, loose_want text)
 RETURNS jsonb LANGUAGE plpgsql AS $$
@@ -104,7 +121,7 @@ BEGIN
 	by_postgres := result->'sorts' != '[]' OR result->'gathers' != '[]' OR result->'engines' @> '["postgres"]';
 	-- where memory was little PostgreSQL's sort may have had a part unseen: EXPLAIN knows the last engine only of
 	-- a sort that ran more than once, and does not run a cursor as if it might go backward
-	IF current_setting('work_mem') != '64MB' THEN
+	IF current_setting('work_mem') != '64MB' OR current_setting('gpusort.device_session_memory') != '0' THEN
 		by_postgres := by_postgres OR query LIKE 'DECLARE%'
 			OR jsonb_path_exists(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && @."Actual Loops" > 1)');
 	END IF;

@@ -18,6 +18,9 @@ Case = namedtuple("Case", "wrapper settings before explain got want loose_got lo
 
 WORK_MEMS = ["64kB", "100kB", "256kB", "1MB", "4MB", "64MB"]
 
+PARALLEL = [("max_parallel_workers_per_gather", "2"), ("parallel_setup_cost", "0"), ("parallel_tuple_cost", "0"),
+            ("min_parallel_table_scan_size", "0"), ("enable_indexscan", "off")]
+
 Item = namedtuple("Item", "expression direction column")
 
 
@@ -73,7 +76,7 @@ def _expression(rng, column, collations):
 
 def _direction(rng, column, expression):
     nulls = rng.choice(["", "", "NULLS FIRST", "NULLS LAST"])
-    if rng.random() < 0.1:
+    if rng.random() < 0.1 and column.type != "hstore":  # which has no such operators
         operators = ["<", ">"]
         if column.kind == "text" and column.type != "name" and expression.startswith(column.name + " COLLATE"):
             operators = ["~<~", "~>~"]
@@ -81,6 +84,21 @@ def _direction(rng, column, expression):
             operators = ["*<", "*>"]
         return f"USING {rng.choice(operators)} {nulls}".rstrip()
     return f"{rng.choice(['', 'ASC', 'DESC', 'DESC'])} {nulls}".strip()
+
+
+def _index_column(rng, item):
+    """A column of an index: expressions must be immutable, and there is no USING."""
+    column = item.column
+    choices = [column.name] * 6 + [f"(coalesce({column.name}, {column.name}))", f"(CASE WHEN id % 5 > 0 THEN {column.name} END)"]
+    if column.type in ("text", "varchar"):
+        choices += [f"{column.name} text_pattern_ops"] * 2
+    elif column.type == "bpchar":
+        choices += [f"{column.name} bpchar_pattern_ops"] * 2
+    elif column.kind == "record":
+        choices += [f"{column.name} record_image_ops"] * 3
+    if column.type == "name":  # whose NULL has a collation of its own
+        choices = choices[:7]
+    return f"{rng.choice(choices)} {'' if 'USING' in item.direction else item.direction}".rstrip()
 
 
 def random_items(rng, table, collations):
@@ -249,19 +267,45 @@ def _prepared(rng, table, order):
                  before=["DEALLOCATE ALL", prepare, f"EXECUTE asked({n // 2}, NULL)"])
 
 
+def _locked(rng, table, order):
+    """Rows are locked in the order of the sort, which therefore keeps their TIDs."""
+    order.source = table.name
+    selected = _selected(rng, order)
+    got, want = order.asked(f"SELECT {selected} FROM {{0}} ORDER BY {{1}}")
+    return _case("for update", order, selected, _rows(got + " FOR UPDATE"), _rows(want))
+
+
 def _parallel(rng, table, order):
     order.source = table.name
-    return _plain(rng, table, order, wrapper="parallel", settings=[
-        ("max_parallel_workers_per_gather", "2"), ("parallel_setup_cost", "0"), ("parallel_tuple_cost", "0"),
-        ("min_parallel_table_scan_size", "0"), ("enable_indexscan", "off")])
+    case = rng.choice([_plain, _plain, _key_alone, _limit, _joined, _window, _distinct_on, _group, _prepared])(rng, table, order)
+    return case._replace(wrapper="parallel", settings=case.settings + PARALLEL + [
+        ("force_parallel_mode", rng.choice(["off", "off", "off", "on"])),
+        ("parallel_leader_participation", rng.choice(["on", "on", "off"]))])
 
 
-WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_joined, _window, _window, _distinct_on, _distinct_on,
-                                                            _group, _merge_join, _lateral, _lateral, _prepared, _prepared, _parallel]
+def _index(rng, table, order):
+    """CREATE INDEX: every page must be the one that PostgreSQL writes."""
+    columns = ", ".join(_index_column(rng, item) for item in order.items)
+    unique = rng.random() < 0.2
+    if unique and rng.random() < 0.8:
+        columns += ", id"
+    kind = "UNIQUE INDEX" if unique else "INDEX"
+    include = f" INCLUDE ({rng.choice(['id'] + [column.name for column in table.columns])})" if rng.random() < 0.2 else ""
+    options = rng.choice([""] * 4 + [" WITH (fillfactor = 40)", " WITH (deduplicate_items = off)"])
+    where = rng.choice([""] * 5 + [" WHERE id % 3 = 0", f" WHERE {order.items[0].column.name} IS NOT NULL"])
+    build = (f"SELECT differential.index_pages({_quoted(f'CREATE {kind} tested ON {table.name} ({columns}){include}{options}{where}')},"
+             f" '{table.name}', {rng.choice([0, 0, 2])})")
+    settings = [("maintenance_work_mem", rng.choice(["1MB", "4MB", "64MB"])), ("min_parallel_table_scan_size", "0"),
+                ("gpusort.index_loader", rng.choice(["auto", "auto", "direct", "native"]))]
+    return Case("create index", settings, [], "SELECT", build, build, build, build, order.items)
+
+
+WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _index] * 2 + [
+    _joined, _group, _merge_join, _locked]
 
 
 # Of large tables, those that need no more of it.
-LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared]
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index]
 
 
 def random_settings(rng):
@@ -269,7 +313,9 @@ def random_settings(rng):
     settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine), ("gpusort.verify", rng.choice(["on", "off"]))]
     if engine == "cuda":
         settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
-                     ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"]))]
+                     ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"])),
+                     ("gpusort.device_session_memory", rng.choice(["0", "0", "0", "1"])),
+                     ("gpusort.device_session_sorts", rng.choice(["32", "32", "32", "1"]))]
     if rng.random() < 0.3:
         settings += [("gpusort.force", "off"), ("gpusort.min_rows", "0")]  # few rows get no engine
     return settings

@@ -101,7 +101,15 @@ TYPES = SCALARS + ARRAYS + RANGES + [
     Type("gs_pair", "ROW(({v}) >> 58, to_hex({v}))::gs_pair", "record"),
 ]
 
-# Wished for; only those that the server has are used.
+# Types without an expression: their values are the literals of values.sql.  Those of
+# EXTENSIONS are used if the server has the extension.  isn and seg have no binary output,
+# which rows are compared by, and the order of a cube with a NaN is not a total one.
+EXTENSIONS = ["citext", "hstore", "ltree", "postgis"]
+TYPES += [Type(name, None, "other") for name in [
+    "tsrange", "datemultirange", "tsmultirange", "tstzmultirange", "gs_positive[]",
+    "citext", "geography", "geometry", "hstore", "ltree"]]
+
+# Only the collations that the server has are used.
 COLLATIONS = ["C", "POSIX", "default", "C.utf8", "en_US.utf8", "de_DE.utf8", "en-x-icu", "de-x-icu", "sv-x-icu",
               "cs-x-icu", "da-x-icu", "ru-x-icu", "gs_nocase", "gs_digits", "gs_shifted"]
 TEXTS = ["text", "varchar", "bpchar", "name"]
@@ -172,6 +180,12 @@ def _toasted(rng, type_name):
     return f"convert_to({big}, 'UTF8')" if type_name == "bytea" else big
 
 
+def _literal(literals):
+    """An expression for one of these."""
+    quoted = ", ".join("'" + literal.replace("'", "''") + "'" for literal in literals)
+    return f"(ARRAY[{quoted}])[1 + mod(({{v}}) & 9223372036854775807, {len(literals)})]"
+
+
 def _value(rng, type_name, expression, literals):
     """The whole expression of a column, over g."""
     number = _number(rng, rng.choice(DISTRIBUTIONS))
@@ -200,8 +214,8 @@ def _column(rng, name, collations, literals, may_toast):
         expression = _toasted(rng, type_name) if toasted else _text(rng, type_name)
         return Column(name, type_name, collation, "text",
                       _value(rng, type_name, expression, literals.get(type_name, [])))
-    chosen = rng.choice(TYPES)
-    expression = chosen.expression
+    chosen = rng.choice([choice for choice in TYPES if choice.expression or choice.name in literals])
+    expression = chosen.expression or _literal(literals[chosen.name])
     if chosen.name == "bytea" and may_toast and rng.random() < 0.4:
         expression = _toasted(rng, "bytea")
     return Column(name, chosen.name, None, chosen.kind,
