@@ -60,57 +60,32 @@ check_table(const TestTable *table, Dice *dice)
 static void
 test_small_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	driver_check_tables(1, 1500, &options, check_table);
+	driver_check_tables(1, 1500, &(TableOptions) {0}, check_table);
 }
 
 static void
 test_large_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 500;
-	options.max_rows = 12000;
-	driver_check_tables(20000, 100, &options, check_table);
+	driver_check_tables(20000, 100, &(TableOptions) {.min_rows = 500, .max_rows = 12000}, check_table);
 }
 
 static void
 test_shapes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 2000;
-	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		driver_check_tables(30000 + (uint64_t) options.shape * 100, 20, &options, check_table);
+	driver_check_shapes(30000, 20, 2000, check_table);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	options.max_rows = 20000;
-	driver_check_tables(40000, 150, &options, check_table);
+	driver_check_tables(40000, 150, &(TableOptions) {.keys_only = true, .max_rows = 20000}, check_table);
 }
 
 static void
 test_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
-	{
-		options.ncolumns = 1;
-		options.max_rows = 1500;
-		options.max_len = 40;
-		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 100, &options, check_table);
-		options.ncolumns = 2;
-		options.max_rows = 300;
-		options.max_len = 1100;
-		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 50, &options, check_table);
-	}
+	driver_check_strings(60000, 100, &(TableOptions) {.ncolumns = 1, .max_rows = 1500, .max_len = 40}, check_table);
+	driver_check_strings(70000, 50, &(TableOptions) {.ncolumns = 2, .max_rows = 300, .max_len = 1100}, check_table);
 }
 
 /* ---------------------------------------------------------------- the move */
@@ -160,10 +135,7 @@ check_move(const TestTable *table, Dice *dice)
 static void
 test_move(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	driver_check_tables(80000, 200, &options, check_move);
+	driver_check_tables(80000, 200, &(TableOptions) {.max_rows = 3000}, check_move);
 }
 
 /* -------------------------------------------------------------------- drain */
@@ -196,11 +168,7 @@ check_drain(const TestTable *table, Dice *dice)
 static void
 test_drain(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(90000, 150, &options, check_drain);
+	driver_check_tables(90000, 150, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_drain);
 }
 
 /* --------------------------------------------------------- a part of the rows */
@@ -288,14 +256,8 @@ check_partial(const TestTable *table, Dice *dice)
 static void
 test_partial(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(95000, 150, &options, check_partial);
-	options.keys_only = true;
-	options.max_rows = 60000;
-	driver_check_tables(96000, 50, &options, check_partial);
+	driver_check_tables(95000, 150, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_partial);
+	driver_check_tables(96000, 50, &(TableOptions) {.max_rows = 60000, .max_payload = 1000, .keys_only = true}, check_partial);
 	CHECK_MSG(nparts > 20, "only %d were", nparts);
 }
 
@@ -345,11 +307,7 @@ check_break(const TestTable *table, Dice *dice)
 static void
 test_break(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	options.max_payload = 500;
-	driver_check_tables(100000, 300, &options, check_break);
+	driver_check_tables(100000, 300, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_break);
 }
 
 int

@@ -253,35 +253,21 @@ check_table(const TestTable *table, Dice *dice)
 static void
 test_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	driver_check_tables(200000, 400, &options, check_table);
-	options.shape = SHAPE_FEW;
-	driver_check_tables(201000, 100, &options, check_table);
-	options.shape = SHAPE_EQUAL;
-	driver_check_tables(202000, 20, &options, check_table);
+	driver_check_tables(200000, 400, &(TableOptions) {.max_rows = 3000}, check_table);
+	driver_check_tables(201000, 100, &(TableOptions) {.max_rows = 3000, .shape = SHAPE_FEW}, check_table);
+	driver_check_tables(202000, 20, &(TableOptions) {.max_rows = 3000, .shape = SHAPE_EQUAL}, check_table);
 }
 
 static void
 test_large_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 3000;
-	options.max_rows = 20000;
-	options.max_payload = 300;
-	driver_check_tables(210000, 30, &options, check_table);
+	driver_check_tables(210000, 30, &(TableOptions) {.min_rows = 3000, .max_rows = 20000, .max_payload = 300}, check_table);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	options.max_rows = 60000;
-	driver_check_tables(220000, 60, &options, check_table);
+	driver_check_tables(220000, 60, &(TableOptions) {.keys_only = true, .max_rows = 60000}, check_table);
 }
 
 /* ------------------------------------------------------- memory that runs out */
@@ -434,14 +420,8 @@ check_partial(const TestTable *table, Dice *dice)
 static void
 test_partial(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(230000, 200, &options, check_partial);
-	options.keys_only = true;
-	options.max_rows = 60000;
-	driver_check_tables(231000, 50, &options, check_partial);
+	driver_check_tables(230000, 200, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_partial);
+	driver_check_tables(231000, 50, &(TableOptions) {.max_rows = 60000, .max_payload = 1000, .keys_only = true}, check_partial);
 	print_message("# feeders %d, owners %d in part; drained %d\n",
 				  parts.of_feeders, parts.of_owners, parts.input_returned);
 	CHECK(parts.of_feeders > 20 && parts.of_owners > 20 && parts.input_returned > 20);
@@ -496,11 +476,7 @@ check_feeder_goes(const TestTable *table, Dice *dice)
 static void
 test_feeder_goes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	options.max_payload = 500;
-	driver_check_tables(240000, 200, &options, check_feeder_goes);
+	driver_check_tables(240000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_feeder_goes);
 }
 
 /* The owner goes: feeders that are not fed yet fail, the others have been. */
@@ -530,11 +506,7 @@ check_owner_goes(const TestTable *table, Dice *dice)
 static void
 test_owner_goes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	options.max_payload = 500;
-	driver_check_tables(250000, 200, &options, check_owner_goes);
+	driver_check_tables(250000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_owner_goes);
 }
 
 /* ---------------------------------------------------------------------- join */
@@ -600,10 +572,7 @@ check_joins(const TestTable *table, Dice *dice)
 static void
 test_joins(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 500;
-	driver_check_tables(260000, 20, &options, check_joins);
+	driver_check_tables(260000, 20, &(TableOptions) {.max_rows = 500}, check_joins);
 }
 
 /* ------------------------------------------------------------------- layouts */
@@ -654,10 +623,7 @@ check_merge(const TestTable *table, Dice *dice)
 static void
 test_merge(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 100;
-	driver_check_tables(270000, 300, &options, check_merge);
+	driver_check_tables(270000, 300, &(TableOptions) {.max_rows = 100}, check_merge);
 }
 
 int

@@ -160,13 +160,11 @@ test_layout(void **unused)
 	for (uint64_t seed = 0; seed < 2000; seed++)
 	{
 		Dice		dice = dice_of_seed(seed);
-		TableOptions options = table_defaults;
-		TestTable  *table;
+		TestTable  *table = table_make(&dice, &(TableOptions) {
+			.max_rows = 1, .ncolumns = 1 + (int) (seed % GS_MAX_COLUMNS)
+		});
 		GsKeyLayout layout;
 
-		options.max_rows = 0;
-		options.ncolumns = 1 + (int) (seed % GS_MAX_COLUMNS);
-		table = table_make(&dice, &options);
 		table_layout(table, &layout);
 		check_layout(&layout);
 		CHECK(gs_record_bytes(&layout) == sizeof(uint64_t) * ((size_t) layout.nwords + 1));
@@ -521,30 +519,19 @@ check_random_packings(uint64_t first_seed, int ntables, const TableOptions *opti
 static void
 test_pack(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 100;
-	check_random_packings(1000, 1500, &options);
+	check_random_packings(1000, 1500, &(TableOptions) {.max_rows = 100});
 }
 
 static void
 test_pack_long_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 50;
-	options.max_len = 1000;
-	options.kind = TEST_BYTEA;
-	check_random_packings(3000, 200, &options);
+	check_random_packings(3000, 200, &(TableOptions) {.max_rows = 50, .max_len = 1000, .kind = TEST_BYTEA});
 }
 
 static void
 test_pack_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	check_random_packings(4000, 400, &options);
+	check_random_packings(4000, 400, &(TableOptions) {.keys_only = true});
 }
 
 /* The same table at every width of a level. */
@@ -554,14 +541,11 @@ test_pack_all_widths(void **unused)
 	for (uint64_t seed = 5000; seed < 5040; seed++)
 	{
 		Dice		dice = dice_of_seed(seed);
-		TableOptions options = table_defaults;
-		TestTable  *table;
-		Packed	   *packed;
+		TestTable  *table = table_make(&dice, &(TableOptions) {
+			.max_rows = 60, .ncolumns = 1 + (int) (seed % 7)
+		});
+		Packed	   *packed = pack_rows(table);
 
-		options.max_rows = 60;
-		options.ncolumns = 1 + (int) (seed % 7);
-		table = table_make(&dice, &options);
-		packed = pack_rows(table);
 		unit_case("seed %llu", (unsigned long long) seed);
 		for (int chunk_bits = GS_MIN_KEY_CHUNK_BITS; chunk_bits <= 64; chunk_bits++)
 			check_packing(packed, &dice, chunk_bits);

@@ -129,45 +129,26 @@ check_merge(const TestTable *table, Dice *dice)
 static void
 test_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 400;
-	driver_check_tables(1, 1500, &options, check_merge);
+	driver_check_tables(1, 1500, &(TableOptions) {.max_rows = 400}, check_merge);
 }
 
 static void
 test_shapes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 600;
-	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		driver_check_tables(20000 + (uint64_t) options.shape * 100, 60, &options, check_merge);
+	driver_check_shapes(20000, 60, 600, check_merge);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	options.max_rows = 2000;
-	driver_check_tables(30000, 300, &options, check_merge);
+	driver_check_tables(30000, 300, &(TableOptions) {.keys_only = true, .max_rows = 2000}, check_merge);
 }
 
 static void
 test_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 300;
-	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
-	{
-		options.ncolumns = 1;
-		driver_check_tables(40000 + (uint64_t) options.kind * 1000, 150, &options, check_merge);
-		options.ncolumns = 3;
-		driver_check_tables(50000 + (uint64_t) options.kind * 1000, 150, &options, check_merge);
-	}
+	driver_check_strings(40000, 150, &(TableOptions) {.max_rows = 300, .ncolumns = 1}, check_merge);
+	driver_check_strings(50000, 150, &(TableOptions) {.max_rows = 300, .ncolumns = 3}, check_merge);
 }
 
 /* Words of all ones, which a run at its end has too. */

@@ -20,17 +20,6 @@
 #include "common/key_codec.h"
 #include "unit_check.h"
 
-const TableOptions table_defaults = {
-	.min_rows = 0,
-	.max_rows = 300,
-	.max_payload = 40,
-	.max_len = 40,
-	.keys_only = false,
-	.ncolumns = 0,
-	.shape = -1,
-	.kind = -1
-};
-
 /* How the numbers of a column are drawn. */
 enum
 {
@@ -256,8 +245,8 @@ draw_column(Dice *dice, TestTable *table, TestColumn *column,
 		column->all_null = dice_one_in(dice, 20);
 		column->null_one_in = dice_one_in(dice, 2) ? 0 : 1 << dice_below(dice, 8);
 	}
-	column->kind = first && options->kind >= 0 ? (TestKind) options->kind :
-		(TestKind) dice_below(dice, options->keys_only ? TEST_TEXT : TEST_KINDS);
+	column->kind = first && options->kind != TEST_ANY ? options->kind :
+		1 + (TestKind) dice_below(dice, (options->keys_only ? TEST_TEXT : TEST_KINDS) - 1);
 	column->nfields = 1;
 	if (column->kind == TEST_UNSIGNED && !options->keys_only)
 		column->nfields += (int) dice_below(dice, TEST_MAX_FIELDS);
@@ -287,7 +276,7 @@ draw_column(Dice *dice, TestTable *table, TestColumn *column,
 	if (column->kind == TEST_TEXT || column->kind == TEST_BYTEA)
 	{
 		column->style = (int) dice_below(dice, BYTES_STYLES);
-		column->base_len = (uint32_t) dice_below(dice, (uint64_t) options->max_len + 1);
+		column->base_len = (uint32_t) dice_below(dice, (options->max_len != 0 ? options->max_len : 40) + 1);
 		column->base_bytes = new_bytes(table, column->base_len);
 		for (uint32_t i = 0; i < column->base_len; i++)
 			column->base_bytes[i] = any_byte(dice, column->kind);
@@ -351,6 +340,7 @@ table_make(Dice *dice, const TableOptions *options)
 	TestTable  *table = calloc(1, sizeof(TestTable));
 	int			ncolumns = options->ncolumns;
 	int			fields_left = GS_MAX_FIELDS;
+	size_t		max_rows = options->max_rows != 0 ? options->max_rows : 300;
 	size_t		ndistinct;
 
 	CHECK(table != NULL);
@@ -360,9 +350,9 @@ table_make(Dice *dice, const TableOptions *options)
 		ncolumns = 1 + (int) dice_below(dice, dice_one_in(dice, 10) ? GS_MAX_COLUMNS : 4);
 	table->keys_only = options->keys_only;
 	table->late_fold = options->keys_only || dice_one_in(dice, 4);
-	table->shape = options->shape >= 0 ? (TestShape) options->shape :
-		(TestShape) dice_below(dice, SHAPES);
-	table->max_payload = (uint32_t) dice_below(dice, (uint64_t) options->max_payload + 1);
+	table->shape = options->shape != SHAPE_ANY ? options->shape :
+		1 + (TestShape) dice_below(dice, SHAPES - 1);
+	table->max_payload = (uint32_t) dice_below(dice, (options->max_payload != 0 ? options->max_payload : 40) + 1);
 	table->salt = dice_bytes(dice, 2);
 	while (table->ncolumns < ncolumns && fields_left > 0)
 	{
@@ -373,7 +363,7 @@ table_make(Dice *dice, const TableOptions *options)
 	}
 
 	table->nrows = options->min_rows +
-		dice_below(dice, options->max_rows - options->min_rows + 1);
+		dice_below(dice, max_rows - options->min_rows + 1);
 	table->values = malloc(sizeof(TestValue) * (size_t) table->ncolumns * table->nrows + 1);
 	CHECK(table->values != NULL);
 	ndistinct = table->shape == SHAPE_EQUAL ? 1 :

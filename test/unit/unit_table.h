@@ -29,6 +29,7 @@
 
 typedef enum TestKind
 {
+	TEST_ANY,
 	TEST_INT16,
 	TEST_INT32,
 	TEST_INT64,
@@ -75,6 +76,7 @@ typedef struct TestValue
 
 typedef enum TestShape
 {
+	SHAPE_ANY,
 	SHAPE_RANDOM,
 	SHAPE_FEW,					/* distinct rows */
 	SHAPE_EQUAL,				/* all rows are the same */
@@ -99,19 +101,18 @@ typedef struct TestTable
 	size_t		chunk_left;
 } TestTable;
 
+/* What is zero has the default. */
 typedef struct TableOptions
 {
 	size_t		min_rows;
-	size_t		max_rows;
-	uint32_t	max_payload;
-	uint32_t	max_len;		/* of strings, about */
+	size_t		max_rows;		/* default 300 */
+	uint32_t	max_payload;	/* default 40 */
+	uint32_t	max_len;		/* of strings, about; default 40 */
 	bool		keys_only;
-	int			ncolumns;		/* 0: any */
-	int			shape;			/* a TestShape, -1: any */
-	int			kind;			/* of the first column: a TestKind, -1: any */
+	int			ncolumns;		/* default: any number */
+	TestShape	shape;
+	TestKind	kind;			/* of the first column */
 } TableOptions;
-
-extern const TableOptions table_defaults;
 
 extern TestTable *table_make(Dice *dice, const TableOptions *options);
 extern void table_free(TestTable *table);
