@@ -121,7 +121,8 @@ BEGIN
 	by_postgres := result->'sorts' != '[]' OR result->'gathers' != '[]' OR result->'engines' @> '["postgres"]';
 	-- where memory was little PostgreSQL's sort may have had a part unseen: EXPLAIN knows the last engine only of
 	-- a sort that ran more than once, and does not run a cursor as if it might go backward
-	IF current_setting('work_mem') != '64MB' OR current_setting('gpusort.device_session_memory') != '0' THEN
+	IF current_setting('work_mem') != '64MB' OR current_setting('gpusort.device_session_memory') != '0'
+		OR current_setting('gpusort.device_memory_limit') != '0' THEN
 		by_postgres := by_postgres OR query LIKE 'DECLARE%'
 			OR jsonb_path_exists(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && @."Actual Loops" > 1)');
 	END IF;
