@@ -1,4 +1,4 @@
--- Cursors over a GpuSort, in both directions and over both ends.
+-- Cursors over a GpuSort, in both directions and beyond both ends.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -43,7 +43,7 @@ FETCH BACKWARD 1 FROM c;
 FETCH LAST FROM c;
 CLOSE c;
 
--- neither SCROLL nor NO SCROLL: a sort can be read backward, and so can this
+-- neither SCROLL nor NO SCROLL: a Sort can be read backward, and so can a GpuSort
 DECLARE c CURSOR FOR SELECT id FROM gs_cursor ORDER BY k DESC;
 FETCH 3 FROM c;
 FETCH BACKWARD 1 FROM c;
@@ -58,8 +58,8 @@ FETCH ABSOLUTE 1 FROM c;
 CLOSE c;
 COMMIT;
 
--- every step between any two places, forward and backward, against a stock sort;
--- more rows than are fetched from the engine at a time
+-- every step between any two positions, forward and backward, against PostgreSQL's sort;
+-- more rows than one fetch from the engine returns
 CREATE FUNCTION pg_temp.walk(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	c refcursor;

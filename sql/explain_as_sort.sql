@@ -1,13 +1,13 @@
 -- gpusort.explain_as_sort prints the node as a Sort, so that plans can be compared
--- with PostgreSQL's own, character by character, in all formats.
+-- with PostgreSQL's, character by character, in all formats.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
-SET gpusort.planner_cost = off;	-- costs are printed, too
+SET gpusort.planner_cost = off;	-- with costs
 CREATE TEMP TABLE t AS SELECT id, (id * 37) % 100 AS k, ('word ' || id % 7) COLLATE "C" AS s FROM generate_series(1, 1000) id;
--- names that are those of the node itself
+-- tables and columns with the name of the node
 CREATE TEMP TABLE odd AS SELECT id AS "GpuSort", -id AS "Custom Scan" FROM t;
 ANALYZE t;
 ANALYZE odd;
@@ -19,7 +19,7 @@ BEGIN
 	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
 		plan := plan || line || E'\n';
 	END LOOP;
-	-- what the two sorts need differs
+	-- memory and methods of the two sorts differ
 	plan := regexp_replace(plan, '(Memory: )\d+', '\1N', 'g');
 	plan := regexp_replace(plan, '(Space.Used\W{1,3})\d+', '\1N', 'g');
 	RETURN regexp_replace(plan, '((Peak|Average) .{0,20}Memory.{0,10}?|Peak Memory Usage: |Memory Usage: )\d+', '\1N', 'g');
