@@ -15,9 +15,8 @@ our @EXPORT = qw(
   supervisors title_of restart_service is_idle create_linger create_compared create_index_input @index_columns
 );
 
-# A running cluster with the library preloaded in every session; the other
-# settings make times and figures repeatable.  Every sort is checked while its
-# rows leave it.
+# A running cluster with the library preloaded in every session; the other settings
+# make results repeatable.  gpusort.verify is on.
 sub gpusort_node
 {
 	my ($name, @settings) = @_;
@@ -43,7 +42,7 @@ sub plan_of
 	return $node->safe_psql('postgres', ($before // '') . "EXPLAIN (COSTS OFF) $query");
 }
 
-# A figure of /proc/PID/status, in kB.
+# A field of /proc/PID/status, in kB.
 sub memory_kb
 {
 	my ($pid, $field) = @_;
@@ -53,7 +52,7 @@ sub memory_kb
 	return $1;
 }
 
-# A session that goes on after errors, and its process.
+# A session that continues after errors, and its process.
 sub session
 {
 	my ($node, $settings) = @_;
@@ -65,7 +64,7 @@ sub session
 	return ($psql, $pid);
 }
 
-# Runs a statement that must succeed; its output.
+# Runs a statement that must succeed; returns its output.
 sub ask
 {
 	my ($psql, $query) = @_;
@@ -74,7 +73,7 @@ sub ask
 	return $psql->query_safe($query);
 }
 
-# Runs a statement that may fail; what it wrote to stderr.
+# Runs a statement that may fail; returns its messages.
 sub ask_error
 {
 	my ($psql, $query) = @_;
@@ -133,7 +132,7 @@ sub wait_for_service
 	return $node->poll_query_until('postgres', 'SELECT state FROM gpusort_service_status()', $state);
 }
 
-# Changes settings of the service, which starts again for them.
+# Changes settings of gpusortd, which restarts for them.
 sub restart_service
 {
 	my ($node, %settings) = @_;
@@ -147,19 +146,18 @@ sub restart_service
 	return;
 }
 
-# gpusortd has nothing to do, and nothing of those that had.
+# gpusortd has no job, and no memory of earlier ones.
 sub is_idle
 {
 	my ($node, $what) = @_;
-	my $figures;
+	my $status;
 
-	poll(sub { $figures = service_status($node, 'jobs, waiting, memory_used'); $figures eq '0|0|0' });
-	is($figures, '0|0|0', "$what: no job is left, and no memory");
+	poll(sub { $status = service_status($node, 'jobs, waiting, memory_used'); $status eq '0|0|0' });
+	is($status, '0|0|0', "$what: no job is left, and no memory");
 	return;
 }
 
-# Of the processes that work in the server's folder: those that are not its
-# own programs, and its supervisors of such.
+# Of the processes in the server's folder: gpusortd, and its supervisors.
 sub service_processes
 {
 	my ($node) = @_;
@@ -181,7 +179,7 @@ sub processes_in
 	return grep { (readlink("/proc/$_/cwd") // '') eq $folder } map { m{(\d+)$} } glob '/proc/[0-9]*';
 }
 
-# A process as ps shows it; '' if it is gone.
+# A process title as shown by ps; '' if the process is gone.
 sub title_of
 {
 	my ($pid) = @_;
@@ -190,8 +188,7 @@ sub title_of
 	return join(' ', split(/\0/, <$file> // ''));
 }
 
-# A function that waits in a worker, or in the leader, at the row that is asked for,
-# until it is shot.
+# A function that waits at a given row, in a worker or the leader, until it is interrupted.
 sub create_linger
 {
 	my ($node) = @_;
@@ -208,9 +205,9 @@ sub create_linger
 	return;
 }
 
-# A function that builds an index of the table input by PostgreSQL alone, and by gpusort
-# under each choice of a setting: what differs if anything does, how high the tree is, or the
-# error.  Pages count but for LSN and checksum.
+# A function that builds an index of the table input by PostgreSQL, and by gpusort with each
+# value of a setting.  It returns the difference, if any, the height of the tree, or the error.
+# LSN and checksum of pages are ignored.
 sub create_compared
 {
 	my ($node) = @_;
@@ -235,20 +232,20 @@ END $$;
 CREATE FUNCTION compared(index text, setting text, choices text[], OUT difference text, OUT height int, OUT error text)
 LANGUAGE plpgsql AS $$
 DECLARE
-	stock record;
+	expected record;
 	ours record;
 	choice text;
 BEGIN
 	PERFORM set_config('gpusort.enable_create_index', 'off', true);
-	stock := built(index);
-	height := stock.height;
-	error := stock.error;
+	expected := built(index);
+	height := expected.height;
+	error := expected.error;
 	PERFORM set_config('gpusort.enable_create_index', 'on', true);
 	FOREACH choice IN ARRAY choices LOOP
 		PERFORM set_config(setting, choice, true);
 		ours := built(index);
-		IF ours IS DISTINCT FROM stock THEN
-			difference := format('%s: %s instead of %s', choice, ours, stock);
+		IF ours IS DISTINCT FROM expected THEN
+			difference := format('%s: %s instead of %s', choice, ours, expected);
 			RETURN;
 		END IF;
 	END LOOP;
