@@ -38,11 +38,11 @@ sub stderr_of
 
 # ---------------------------------------------------------- how it is loaded
 
-my $stock_digest = $node->safe_psql('postgres', $digest);
+my $right_digest = $node->safe_psql('postgres', $digest);
 
 like(plan_of($node, $query), $sort_plan, 'not loaded: a Sort');
 like(plan_of($node, $query, "LOAD 'gpusort';"), $gpu_plan, 'LOAD gives a GpuSort');
-is($node->safe_psql('postgres', "LOAD 'gpusort'; $digest"), $stock_digest,
+is($node->safe_psql('postgres', "LOAD 'gpusort'; $digest"), $right_digest,
 	'and it sorts as PostgreSQL does');
 like(plan_of($node, $query), $sort_plan, 'a Sort in the next session');
 
@@ -62,7 +62,7 @@ $node->append_conf('postgresql.conf',
 $node->restart;
 like(plan_of($node, $query), $gpu_plan, 'shared_preload_libraries gives a GpuSort');
 like(plan_of($node, $query, "LOAD 'gpusort';"), $gpu_plan, 'loading it twice does no harm');
-is($node->safe_psql('postgres', $digest), $stock_digest, 'preloaded, it sorts as PostgreSQL does');
+is($node->safe_psql('postgres', $digest), $right_digest, 'preloaded, it sorts as PostgreSQL does');
 
 # ------------------------------------------------------------- the extension
 
@@ -78,7 +78,7 @@ like($node->safe_psql('postgres', 'SELECT gpusort_version()'), qr/^\d+\.\d+$/,
 is($node->safe_psql('postgres', 'SELECT gpusort_version()'),
 	$node->safe_psql('postgres', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"),
 	'library and extension have the same version');
-is($node->safe_psql('postgres', "DROP EXTENSION gpusort; $digest"), $stock_digest,
+is($node->safe_psql('postgres', "DROP EXTENSION gpusort; $digest"), $right_digest,
 	'DROP EXTENSION leaves sorting working');
 like(plan_of($node, $query), $gpu_plan, 'by GpuSort');
 
@@ -252,7 +252,7 @@ foreach my $libraries ("'$hint'; LOAD 'gpusort'", "'gpusort'; LOAD '$hint'")
 	}
 	like($hinted->('gpusort.enabled off', 'SET gpusort.min_rows = 1000;', "SELECT * FROM rows WHERE i > planned('$query') ORDER BY k"), qr/^Sort\n/,
 		"a hint $name: a function plans without one");
-	is($node->safe_psql('postgres', "LOAD $libraries; /*+ gpusort.enabled off */ $digest"), $stock_digest, "a hint $name: the rows");
+	is($node->safe_psql('postgres', "LOAD $libraries; /*+ gpusort.enabled off */ $digest"), $right_digest, "a hint $name: the rows");
 }
 
 # ------------------------------------------------------- parallel workers
@@ -267,7 +267,7 @@ my $workers = q{
 like(plan_of($node, "$query, i", "LOAD 'gpusort'; $workers"),
 	qr/Gather Merge\n  Workers Planned: 2\n  ->  Parallel Custom Scan \(GpuSort\)/,
 	'a GpuSort below Gather Merge');
-is($node->safe_psql('postgres', "LOAD 'gpusort'; $workers $digest"), $stock_digest,
+is($node->safe_psql('postgres', "LOAD 'gpusort'; $workers $digest"), $right_digest,
 	'workers of a session that has only LOADed the library sort');
 
 # ------------------------------------------------------------ cached plans
@@ -284,7 +284,7 @@ my $cached = $node->safe_psql('postgres', qq{
 	EXECUTE cached;
 	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE cached;
 });
-is(scalar(() = $cached =~ /^\Q$stock_digest\E$/mg), 3,
+is(scalar(() = $cached =~ /^\Q$right_digest\E$/mg), 3,
 	'a cached plan gives the same rows before, without, and after gpusort.enabled');
 like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Engine Reason: gpusort.enabled is off/s,
 	'switched off, its rows go to PostgreSQL');
