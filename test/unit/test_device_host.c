@@ -106,7 +106,7 @@ test_streams(void **unused)
 	assert_true(ops->passed_fence(a, &fence));
 	assert_int_equal(fence, 2);
 
-	/* what no mark is behind is done at the close */
+	/* operations after the last fence are done at the close */
 	strcpy(from, "third");
 	assert_true(ops->copy_in(a, d_memory, from, sizeof(from)));
 	assert_true(ops->passed_fence(a, &fence));
@@ -177,7 +177,7 @@ test_temporary_storage(void **unused)
 typedef struct Fixture
 {
 	uint64_t   *rows;
-	uint64_t   *records;		/* slot i's is at 2 * (3 - i) */
+	uint64_t   *records;		/* that of entry i is at 2 * (3 - i) */
 	uint64_t	locations[4];
 	GsDeviceBatch batch;
 	GsKeyLayout layout;
@@ -307,7 +307,7 @@ test_pack_faults(void **unused)
 	fixture_end(&fixture);
 }
 
-/* Tails that point out of their rows are cut to what is in them. */
+/* Tails that point outside their rows are truncated. */
 static void
 test_tails_are_cut(void **unused)
 {
@@ -482,7 +482,7 @@ test_row_ends_and_gather(void **unused)
 	gs_host_find_boundaries(4, ends, 4, 7, boundaries);
 	assert_memory_equal(boundaries, expected_cuts, sizeof(boundaries));
 
-	/* rows 3 and 2, in the least room that does, and in one word less */
+	/* rows 3 and 2, in the smallest space, and in one word less */
 	for (size_t room = 32; room >= 28; room -= 4)
 	{
 		char	   *to = malloc(room);

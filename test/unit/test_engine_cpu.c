@@ -1,9 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_cpu.c
- *	  The in-process engine, from engine.h down: order, hand-out, drain,
- *	  memory, and what is left when an allocation fails or an interrupt does
- *	  not return.
+ *	  The CPU engine, from engine.h down: order, output, return of the input,
+ *	  memory, failed allocations and interrupts that do not return.
  *
  * Most tests make random tables (unit_table.h) and compare with a stable
  * reference sort; a case that fails names its seed.
@@ -57,9 +56,9 @@ test_strings(void **unused)
 }
 
 /*
- * All byte strings of up to 4 of {00, 01, FF} behind a prefix, for prefixes
- * that end anywhere about the eighth, sixteenth and twenty-fourth byte: there
- * codes of eight bytes meet zeros that are data and zeros that are padding.
+ * All byte strings of up to 4 of {00, 01, FF} after a prefix that ends near the
+ * eighth, sixteenth or twenty-fourth byte, where an eight-byte code contains zeros
+ * that are data and zeros that are padding.
  */
 static void
 check_all_strings(TestKind kind, uint32_t prefix_len, bool zero_prefix, bool descending)
@@ -99,7 +98,7 @@ check_all_strings(TestKind kind, uint32_t prefix_len, bool zero_prefix, bool des
 	}
 	CHECK(row == table->nrows);
 
-	/* mixed up, since in this order it would be a presorted input */
+	/* shuffled, since this order is that of a presorted input */
 	for (size_t i = row - 1; i > 0; i--)
 	{
 		size_t		other = dice_below(&dice, i + 1);
@@ -130,7 +129,7 @@ test_all_strings(void **unused)
 	}
 }
 
-/* Strings of zeros only: nothing but their lengths tells them apart. */
+/* Strings of zeros, which differ only in length. */
 static void
 test_zeros(void **unused)
 {
@@ -157,7 +156,7 @@ test_zeros(void **unused)
 	unit_case("%s", "");
 }
 
-/* ------------------------------------------------------------------- figures */
+/* ------------------------------------------------------------------- statistics */
 
 static GsMethod
 method_of(size_t nrows, bool reversed, bool mixed)
@@ -195,9 +194,9 @@ test_methods(void **unused)
 	CHECK(method_of(1000, false, true) == GS_METHOD_RADIX);
 }
 
-/* Sorts a table and returns its figures. */
+/* Sorts a table and returns the statistics. */
 static GsEngineStats
-figures_of(const TestTable *table)
+statistics_of(const TestTable *table)
 {
 	UnitHost	host;
 	Driver		driver;
@@ -211,25 +210,25 @@ figures_of(const TestTable *table)
 }
 
 static void
-test_figures(void **unused)
+test_statistics(void **unused)
 {
 	const TestKind kinds[] = {TEST_INT64, TEST_TEXT};
 	TestTable  *table = table_make_empty(kinds, 2, 1024);
 	GsEngineStats	stats;
 
-	/* 10 bits tell all rows apart; the texts do not vary */
+	/* 10 bits distinguish all rows; the texts are equal */
 	for (size_t row = 0; row < 1024; row++)
 	{
 		table_set_number(table, row, 0, (int64_t) (row * 5 % 1024) - 77);
 		table_set_bytes(table, row, 1, "gpu", 3);
 	}
-	stats = figures_of(table);
+	stats = statistics_of(table);
 	CHECK(stats.nrows == 1024);
 	CHECK(stats.key_bits == 10 && !stats.key_tails);
 	CHECK(stats.passes > 0 && stats.tied_rows == 0);
 	CHECK(stats.peak_bytes > 1024 * 32);
 
-	/* texts that differ past the eighth byte decide among equal numbers */
+	/* texts that differ after the eighth byte decide between equal numbers */
 	for (size_t row = 0; row < 1024; row++)
 	{
 		char		text[] = "the same prefix, and a digit";
@@ -238,18 +237,18 @@ test_figures(void **unused)
 		text[20] = (char) ('0' + row % 10);
 		table_set_bytes(table, row, 1, text, sizeof(text) - 1);
 	}
-	stats = figures_of(table);
+	stats = statistics_of(table);
 	CHECK(stats.key_bits == 9 && stats.key_tails);
 	CHECK(stats.tied_rows == 1024);
 
-	/* what is reported as used leaves out what no row reached */
+	/* memory that no row reached is not reported as used */
 	table->nrows = 1;
-	CHECK(figures_of(table).peak_bytes < 8192 + GS_WORD_SORT_STATE_BYTES);
+	CHECK(statistics_of(table).peak_bytes < 8192 + GS_WORD_SORT_STATE_BYTES);
 	table->nrows = 1024;
 	table_free(table);
 }
 
-/* ----------------------------------------------------------------- the drain */
+/* ----------------------------------------------------------------- return of the input */
 
 /* All of it, and memory comes back; or only a part, and close. */
 static void
@@ -282,9 +281,9 @@ test_drain(void **unused)
 /* --------------------------------------------------------- failed allocations */
 
 /*
- * Lets one allocation after the other fail, alone or with all that follow it,
- * until a sort needs no more than that.  Whatever the engine was doing, the
- * rows it has taken can be drained, or the call be made again.
+ * Each allocation fails in turn, alone or with all that follow it, until a sort
+ * needs no more allocations.  After any failure the engine can return the rows that
+ * it has, or the call can be repeated.
  */
 static void
 check_out_of_memory(const TestTable *table, Dice *dice)
@@ -340,9 +339,8 @@ test_out_of_memory(void **unused)
 /* ----------------------------------------------------------------- interrupts */
 
 /*
- * Leaves by longjmp from one check_interrupts call after the other, as a
- * cancelled query does; then the context is reset, and nothing else may be
- * needed.
+ * Leaves each check_interrupts call in turn by longjmp, as a canceled query does.
+ * A reset of the memory context must be enough to clean up.
  */
 static void
 check_interrupted(const TestTable *table, Dice *dice)
@@ -396,7 +394,7 @@ calls_of_table(const TestTable *table)
 }
 
 /*
- * Telling ties apart is a pass over them, or several, beside the one that
+ * Resolving ties takes one or more passes over them, in addition to the one that
  * makes the words of all rows: by more bits, and by the bytes of a string.
  */
 static void
@@ -420,7 +418,7 @@ test_interrupts_of_ties(void **unused)
 	one_pass = calls_of_table(table);
 	CHECK(one_pass >= each_pass);
 
-	/* in order too, but the first values differ in more bits than a level has */
+	/* in order too, but the first values differ in more bits than a key chunk has */
 	for (size_t row = 0; row < nrows; row++)
 	{
 		table_set_number(table, row, 0,
@@ -533,11 +531,10 @@ raw_end(RawSort *sort)
 }
 
 /*
- * Rows that agree in a long prefix: the comparison of all these bytes has to
- * look for interrupts, also when it takes few rows to make many bytes.  All
- * rows share one copy of the bytes, which the records permit; the first row
- * differs, so that the others do not begin at a place where there is a check
- * anyway.
+ * Rows with a long common prefix: the comparison of all these bytes has to check
+ * for interrupts, even if they are many bytes of few rows.  All rows share one copy
+ * of the bytes, which the records permit.  The first row differs, so that the others
+ * do not start where there is a check anyway.
  */
 static void
 test_interrupts_of_long_prefix(void **unused)
@@ -554,7 +551,7 @@ test_interrupts_of_long_prefix(void **unused)
 	gs_key_layout_add_bytes(&sort.layout, true);
 	raw_open(&sort);
 
-	/* one batch with room for all, and the bytes behind its last row */
+	/* one batch with space for all, and the bytes after its last row */
 	CHECK(gs_engine_reserve(sort.engine, len + nrows * 32, &sort.batch) == GS_STATUS_OK);
 	first_row = gs_batch_next_row(sort.batch);
 	memset(first_row + 8 * nrows, 'x', len);
@@ -581,11 +578,11 @@ test_interrupts_of_long_prefix(void **unused)
 			  (unsigned long long) expected);
 }
 
-/* --------------------------------------------------------- ties of a driver's */
+/* --------------------------------------------------------- ties that the driver compares */
 
 #define lengthof(array)	(sizeof(array) / sizeof((array)[0]))
 
-/* Rows of which the key has only a part; the rest is known to the driver. */
+/* Rows with incomplete keys; the driver compares the remaining values. */
 typedef struct TiedRows
 {
 	size_t		nrows;
@@ -642,8 +639,8 @@ tied_at(RawSort *sort, size_t position)
 }
 
 /*
- * Sorts them; they come in the order of (key, rest, input).  Where there is a column
- * that is not decisive, records say the opposite of the rests there.
+ * Sorts them; the order is (key, rest, input).  If there is a column that is not
+ * decisive, records have it in the opposite order of the rests.
  */
 static void
 check_tied_by(TiedRows *tied, bool descending, bool undecisive)
@@ -686,7 +683,7 @@ check_tied(TiedRows *tied, bool descending)
 	check_tied_by(tied, descending, true);
 }
 
-/* Without a column all rows are equal, and stay as they came. */
+/* Without a column all rows are equal, and stay in input order. */
 static void
 test_no_columns(void **unused)
 {
@@ -725,8 +722,8 @@ compare_all(void *arg, const void *a, const void *b)
 }
 
 /*
- * Keys that are only a hint: what they have wrong is put right, and the less
- * that is, the fewer comparisons it takes.
+ * Approximate keys: wrong orders are corrected, with fewer comparisons if fewer rows
+ * are wrong.
  */
 static void
 test_sort_again(void **unused)
@@ -754,7 +751,7 @@ test_sort_again(void **unused)
 			tied.rests[i] = (uint32_t) dice_below(&dice, UINT32_MAX) / 4 * 4;
 			tied.keys[i] = tied.rests[i];
 		}
-		/* next to its place, or anywhere */
+		/* near its position, or anywhere */
 		for (size_t i = 0; i < nwrong[w]; i++)
 			tied.keys[i] = nwrong[w] == NROWS ? dice_word(&dice) : tied.keys[i] + 1000000;
 
@@ -783,8 +780,8 @@ test_sort_again(void **unused)
 }
 
 /*
- * Keys of no bits, of a level, of more than one, in any order; rests of which
- * few or many are the same; runs of all lengths.
+ * Keys of no bits, of one chunk and of several, in any order; rests with few or many
+ * distinct values; ties of all lengths.
  */
 static void
 test_comparison(void **unused)
@@ -822,7 +819,7 @@ test_comparison(void **unused)
 		free(tied.rests);
 	}
 
-	/* what is in order takes little more than a comparison a row; few different ones take few */
+	/* rows in order take little more than one comparison each; few distinct values take few comparisons */
 	{
 		TiedRows	tied = {.nrows = 20000};
 
@@ -846,10 +843,10 @@ test_comparison(void **unused)
 }
 
 /*
- * Many short strings of zeros, and a long one: the work must be in proportion
- * to the bytes of the input, 2 MB, which takes a few ms, and not to the rows
- * times the longest of them, 16 GB, which takes a second.  Processor time does
- * not depend on what else the machine does.
+ * Many short strings of zeros, and a long one: the work must be proportional to the
+ * bytes of the input, 2 MB, which takes a few ms, and not to the rows times the longest
+ * of them, 16 GB, which takes a second.  Processor time is measured, since it does not
+ * depend on the load of the machine.
  */
 static void
 test_work_of_zeros(void **unused)
@@ -904,7 +901,7 @@ wide_rows(size_t row)
 	return 3000 + mix64(row) % 5000;
 }
 
-/* One row in ten is wide, and it is mostly such a one that needs a new batch. */
+/* One row in ten is wide, and most new batches are needed for such a row. */
 static size_t
 uneven_rows(size_t row)
 {
@@ -923,8 +920,8 @@ no_rows(size_t row)
 	return 0;					/* keys_only */
 }
 
-/* What a load that ran into its limit came to. */
-typedef struct LimitFigures
+/* The result of a load that reached its limit. */
+typedef struct LimitResult
 {
 	size_t		nrows;
 	size_t		used_bytes;		/* of rows, records and words */
@@ -932,16 +929,16 @@ typedef struct LimitFigures
 	size_t		reported_peak;	/* as the engine has it */
 	GsStatus	load_status;
 	GsStatus	sort_status;
-} LimitFigures;
+} LimitResult;
 
 /*
  * Loads rows of the given widths until the engine is full, or 3 M of them,
  * and sorts.
  */
-static LimitFigures
+static LimitResult
 fill(size_t limit, WidthFunction width)
 {
-	LimitFigures stats = {0};
+	LimitResult stats = {0};
 	RawSort		sort;
 	size_t		row_bytes = 0;
 	size_t		record_bytes;
@@ -969,7 +966,7 @@ fill(size_t limit, WidthFunction width)
 	}
 
 	/*
-	 * It was not refused too early: one more row and its words would not have
+	 * It did not report FULL too early: one more row and its words would not have
 	 * fitted, nor perhaps the longer list of batches for it.
 	 */
 	if (stats.load_status == GS_STATUS_FULL)
@@ -992,13 +989,13 @@ fill(size_t limit, WidthFunction width)
 	{
 		CHECK(stats.sort_status == GS_STATUS_OK);
 
-		/* the words came; keys that are rows stand in them, the batches went */
+		/* words have been allocated; if keys are rows, they replace the batches */
 		if (sort.layout.keys_only && stats.nrows > 0)
 			CHECK(sort.host.nlive <= 3);
 		else
 			CHECK(sort.host.nlive == allocated + (stats.nrows > 0));
 
-		/* the books of the sort.engine are right, but for memory nobody touched */
+		/* the engine's account is right, except for memory that was never used */
 		CHECK_MSG(stats.reported_peak >= stats.used_bytes &&
 				  stats.reported_peak <= stats.peak + 64,
 				  "%zu bytes used, peak %zu, reported %zu", stats.used_bytes,
@@ -1013,7 +1010,7 @@ check_limit(const char *name, WidthFunction width, bool even)
 {
 	for (size_t limit = (size_t) 64 << 10; limit <= (size_t) 64 << 20; limit *= 4)
 	{
-		LimitFigures stats = fill(limit, width);
+		LimitResult stats = fill(limit, width);
 
 		unit_case("%s rows, limit %zu", name, limit);
 		print_message("# %-7s limit %8zu: %7zu rows, %5.1f %% used, peak %5.1f %%, "
@@ -1040,9 +1037,9 @@ test_limit(void **unused)
 }
 
 /*
- * Rows of uneven widths.  How many a batch will take is not known when it is
- * allocated, nor how many words their sort will need; a sort that would not
- * keep the limit has to say so.
+ * Rows of uneven widths.  The number of rows in a batch, and so the number of words
+ * of the sort, is not known when the batch is allocated; a sort that would exceed
+ * the limit has to report that.
  */
 static void
 test_limit_uneven(void **unused)
@@ -1050,13 +1047,13 @@ test_limit_uneven(void **unused)
 	check_limit("uneven", uneven_rows, false);
 }
 
-/* Limits too small for anything, and those at which something just fits. */
+/* Limits too small for any row, and those at which something just fits. */
 static void
 test_limit_tiny(void **unused)
 {
 	for (size_t limit = 0; limit < 40000; limit += 61)
 	{
-		LimitFigures stats = fill(limit, limit & 1 ? narrow_rows : no_rows);
+		LimitResult stats = fill(limit, limit & 1 ? narrow_rows : no_rows);
 
 		unit_case("limit %zu", limit);
 		CHECK(stats.load_status == GS_STATUS_FULL);
@@ -1067,8 +1064,8 @@ test_limit_tiny(void **unused)
 }
 
 /*
- * After FULL the rows taken are all there, drained or sorted, and a narrower
- * row may still be asked for.
+ * After FULL the rows are all there, returned or sorted, and a shorter row may still
+ * be reserved.
  */
 static void
 check_full(const TestTable *table, Dice *dice)
@@ -1102,8 +1099,8 @@ test_full(void **unused)
 }
 
 /*
- * More batches than the engine has room for in itself, several times over: the
- * list of them grows, and may fail to.
+ * Several times more batches than the engine has space for in itself: the list of
+ * batches grows, and may fail to.
  */
 static void
 check_many_batches(size_t nrows, uint64_t fail_at)
@@ -1360,7 +1357,7 @@ check_first(Driver *driver, const uint32_t *order, size_t bound, size_t nrows)
 	}
 }
 
-/* Drained after it, rows still come in input order, each once. */
+/* Rows returned after it are still in input order, each once. */
 static void
 check_rest(Driver *driver, size_t nrows)
 {
@@ -1386,7 +1383,7 @@ check_rest(Driver *driver, size_t nrows)
 	CHECK(nrows == 0);
 }
 
-/* A load during which rows are dropped, now and then, and what comes after it. */
+/* A load during which rows are dropped now and then, and the sort or return after it. */
 static void
 check_keep_first(const TestTable *table, Dice *dice)
 {
@@ -1425,7 +1422,7 @@ test_keep_first(void **unused)
 	driver_check_tables(96000, 200, &(TableOptions) {.min_rows = 1, .max_rows = 6000, .max_payload = 3000, .keys_only = true}, check_keep_first);
 }
 
-/* Rows without end in the memory of some; none is lost when there is no more of it. */
+/* Many rows in the memory of few; none is lost when memory is full. */
 static void
 test_keep_first_in_limit(void **unused)
 {
@@ -1488,7 +1485,7 @@ main(void)
 		cmocka_unit_test(test_all_strings),
 		cmocka_unit_test(test_zeros),
 		cmocka_unit_test(test_methods),
-		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_statistics),
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_interrupts),

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_gpu.c
- *	  The engine at the far end of a link, from engine.h down to the host
- *	  device: order, hand-out, drain, and links that break.
+ *	  The GPU engine, from engine.h down to the host device: order, output,
+ *	  return of the input, and links that break.
  *
- * The same random tables and the same checks as for the in-process engine.
+ * The same random tables and the same checks as for the CPU engine.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 #include "unit_driver.h"
 #include "unit_link.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
 #define MEMORY		((uint64_t) 1 << 30)
 
 /* Opens the engine on a new link. */
@@ -24,7 +24,7 @@ static UnitLink *
 open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, uint64_t memory)
 {
 	GsGpuOptions options = {0};
-	UnitLink   *link = unit_link_open(SLOT_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
+	UnitLink   *link = unit_link_open(BUFFER_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
 	GsJob		job = {0};
 
 	options.algorithm = (int) dice_below(dice, 3);
@@ -90,7 +90,7 @@ test_strings(void **unused)
 
 /* ---------------------------------------------------------------- the move */
 
-/* What a node does past gpusort.device_min_rows: the CPU engine's rows move. */
+/* As a node does after gpusort.device_min_rows rows: the CPU engine's rows move. */
 static void
 check_move(const TestTable *table, Dice *dice)
 {
@@ -140,7 +140,7 @@ test_move(void **unused)
 
 /* -------------------------------------------------------------------- drain */
 
-/* A device too small: whatever it says, all rows come back, in input order. */
+/* A device that is too small: all rows are returned, in input order. */
 static void
 check_drain(const TestTable *table, Dice *dice)
 {
@@ -202,10 +202,11 @@ check_part(Driver *driver, const uint32_t *order, size_t nsorted)
 }
 
 /*
- * A device too small: it sorts what it took, and the rest comes back in input
- * order.  It may have no memory for the sort; then all of it can be drained.
+ * A device that is too small: it sorts the rows that it has, and the other rows are
+ * returned in input order.  It may have no memory for the sort; then all rows can be
+ * returned.
  */
-static int	nparts = 0;			/* sorts that were of a part indeed */
+static int	nparts = 0;			/* sorts of a part of the rows */
 
 static void
 check_partial(const TestTable *table, Dice *dice)
@@ -294,7 +295,7 @@ check_break(const TestTable *table, Dice *dice)
 		CHECK(driver.engine->stats.detail != NULL && driver.engine->stats.detail[0] != '\0');
 		CHECK(link->released && !link->reusable);
 
-		/* and so it stays */
+		/* permanently */
 		CHECK(gs_engine_reserve(driver.engine, 100000, &batch) != GS_STATUS_OK);
 		CHECK(gs_engine_sort(driver.engine) == GS_STATUS_FAILED);
 		CHECK(gs_engine_return_input(driver.engine) == GS_STATUS_FAILED);
@@ -325,5 +326,5 @@ main(void)
 		cmocka_unit_test(test_break),
 	};
 
-	return cmocka_run_group_tests_name("engine_service", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engine_gpu", tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_job.c
- *	  A job on the host device: order, streams, drain, memory, and what a
- *	  hostile client can do.
+ *	  A job on the host device: order, streams, return of the input, memory, and
+ *	  hostile clients.
  *
  * Most tests make random tables (unit_table.h) and compare with a stable
  * reference sort; a case that fails names its seed.
@@ -56,7 +56,7 @@ test_small_tables(void **unused)
 	driver_check_tables(10000, 600, &(TableOptions) {.max_rows = 4}, client_check_table);
 }
 
-/* So many rows that a stream has many batches. */
+/* Enough rows for streams of many batches. */
 static void
 test_large_tables(void **unused)
 {
@@ -76,7 +76,7 @@ test_keys_only(void **unused)
 	driver_check_tables(50000, 10, &(TableOptions) {.keys_only = true, .min_rows = 8000, .max_rows = 50000}, client_check_table);
 }
 
-/* Tails, and rows of up to half a slot. */
+/* Tails, and rows of up to half a buffer. */
 static void
 test_strings(void **unused)
 {
@@ -86,12 +86,12 @@ test_strings(void **unused)
 }
 
 /*
- * Numbers that repeat, and then the least or the greatest bigint: so many bits
- * and 64.  The rows leave 47 bits to the first sort, which finds out all that
- * there is to know, but leaves the last bits to be compared where rows tie.
+ * Numbers that repeat, followed by the smallest or the largest bigint: so many bits and
+ * 64.  Next to row numbers the first sort has 47 bits, which decide, but ties are
+ * compared by the remaining bits.
  */
 static void
-test_figures(void **unused)
+test_statistics(void **unused)
 {
 	const TestKind kinds[] = {TEST_INT32, TEST_INT64};
 	const int	nrows = 100000;
@@ -117,7 +117,7 @@ test_figures(void **unused)
 		assert_int_equal(client->result.passes, 6);
 		assert_int_equal(client->result.tied_rows, distinct < nrows ? nrows : 0);
 
-		/* what only ties took, twice 16 bytes each, is back */
+		/* memory for ties, twice 16 bytes each, has been released */
 		CHECK(client->result.device_bytes >=
 			  gs_device_pool_used(session.service.pool) + 2 * 16 * client->result.tied_rows);
 		session_end(&session);
@@ -204,7 +204,7 @@ test_many_jobs(void **unused)
 	unit_case("%s", "");
 }
 
-/* -------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------- return of the input */
 
 /* Before all rows are sent, with batches on their way. */
 static void
@@ -225,7 +225,7 @@ test_drain_of_load(void **unused)
 	driver_check_tables(91000, 20, &(TableOptions) {.max_rows = 6000, .keys_only = true}, check_drain_of_load);
 }
 
-/* How a sort under a limit, or with a device out of memory, came out. */
+/* The outcome of a sort with a limit, or with a device out of memory. */
 typedef enum Outcome
 {
 	OUTCOME_SORTED,
@@ -234,7 +234,7 @@ typedef enum Outcome
 	NOUTCOMES
 } Outcome;
 
-/* Whatever becomes of it, all rows are there. */
+/* All rows are there, whatever the outcome. */
 static Outcome
 sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 {
@@ -244,7 +244,7 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 	CHECK(client_open(&client, service, table, GS_MIN_BUFFER_BYTES, 4));
 	if (!client_load(&client, dice))
 	{
-		/* a client says this before it has heard; it is too late */
+		/* a client sends this before it knows of the failure */
 		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 		outcome = OUTCOME_FULL_IN_LOAD;
 	}
@@ -315,8 +315,8 @@ test_memory_limits(void **unused)
 }
 
 /*
- * Few ties: then whether the memory will do is known while rows come, to a
- * slab.
+ * Few ties: whether memory suffices is known while rows arrive, to within a pool
+ * block.
  */
 static void
 test_refused_early(void **unused)
@@ -347,7 +347,7 @@ test_refused_early(void **unused)
 	assert_int_equal(outcomes[OUTCOME_FULL_IN_SORT], 0);
 }
 
-/* Each allocation of one kind fails in its turn; how the sorts came out. */
+/* Each allocation of one kind fails in turn; counts the outcomes. */
 static void
 run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *dice,
 				  int outcomes[NOUTCOMES])
@@ -366,7 +366,7 @@ run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *
 	unit_case("%s", "");
 }
 
-/* The device has less memory than the limit, or the host none that is pinned. */
+/* The device has less memory than the limit, or the host has no pinned memory. */
 static void
 test_memory_runs_out(void **unused)
 {
@@ -390,8 +390,8 @@ test_memory_runs_out(void **unused)
 }
 
 /*
- * After a batch was refused, none is taken, however small, and no sort of all
- * rows is begun: the client may have said so before it knew.
+ * After a batch was rejected, none is accepted, however small, and no sort of all rows
+ * is started: the client may have sent the request before it knew.
  */
 static void
 test_after_full(void **unused)
@@ -409,17 +409,17 @@ test_after_full(void **unused)
 	CHECK(!client_load(&client, NULL) && client.failure == GS_FAILED_MEMORY);
 	while (gs_job_busy(client.job))
 		client_poll(&client);
-	while (client.buffers[buffer] != SLOT_MINE)
+	while (client.buffers[buffer] != BUFFER_MINE)
 		buffer++;
-	client.buffers[buffer] = SLOT_FILLED;
+	client.buffers[buffer] = BUFFER_FILLED;
 	gs_producer_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);
-	CHECK(client.buffers[buffer] == SLOT_FILLED && !client.sorted);
+	CHECK(client.buffers[buffer] == BUFFER_FILLED && !client.sorted);
 
-	/* what it took can be sorted */
-	client.buffers[buffer] = SLOT_MINE;
+	/* the accepted rows can be sorted */
+	client.buffers[buffer] = BUFFER_MINE;
 	client.failed = false;
 	client.npushed = client.nuploaded;
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, true, &client.layout);
@@ -433,7 +433,7 @@ test_after_full(void **unused)
 
 /* -------------------------------------------------------------------- close */
 
-/* Lets a job do npolls polls and leaves; what it had is back. */
+/* Closes a job after npolls polls; its memory is released. */
 static bool
 close_after(const TestTable *table, int npolls)
 {
@@ -480,7 +480,7 @@ test_close_in_every_phase(void **unused)
 	driver_check_tables(123000, 1, &options, check_close_in_every_phase);
 }
 
-/* While batches are on their way up, and nobody polled. */
+/* While batches are being uploaded, without a poll. */
 static void
 test_close_of_load(void **unused)
 {
@@ -500,7 +500,7 @@ test_close_of_load(void **unused)
 	CHECK(gs_job_busy(client.job));
 	CHECK(client.npushed > client.filled[0].nrows);
 
-	/* the device reads the ring yet */
+	/* the device still reads the buffer pool */
 	CHECK(!gs_job_close(client.job));
 	client_close(&client);
 	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
@@ -530,7 +530,7 @@ test_device_breaks(void **unused)
 		Dice		dice;
 		TestTable  *table;
 
-		/* so many that each has some batches */
+		/* enough rows for several batches */
 		options.keys_only = seed % 4 == 0;
 		options.min_rows = options.max_rows = options.keys_only ? 30000 : 3000;
 		options.kind = options.keys_only ? TEST_FLOAT8 : TEST_TEXT;
@@ -647,7 +647,7 @@ tamper_with_records(Client *client, const GsBatch *batch)
 	}
 }
 
-/* Whatever came down: as many rows as there were, each within its batch. */
+/* Whatever the order: as many rows as were sent, each within its batch. */
 static void
 check_any_order(Client *client)
 {
@@ -727,7 +727,7 @@ test_hostile_records(void **unused)
 	check_hostile_outcomes();
 }
 
-/* Changes a layout in some place, mostly where it counts. */
+/* Changes a layout somewhere, mostly in relevant fields. */
 static void
 tamper_with_layout(Dice *dice, GsKeyLayout *layout)
 {
@@ -831,7 +831,7 @@ test_hostile_layouts(void **unused)
 	check_hostile_outcomes();
 }
 
-/* A float4 with NULLs, a text and a float8, as a driver would observe them. */
+/* A float4 with NULLs, a text and a float8, with statistics as a driver would have them. */
 static void
 make_layout(GsKeyLayout *layout)
 {
@@ -856,7 +856,7 @@ make_layout(GsKeyLayout *layout)
 	}
 }
 
-/* Each rule by itself; nothing may hang on the others. */
+/* Each rule by itself; none may depend on the others. */
 static void
 test_layout_rules(void **unused)
 {
@@ -923,7 +923,7 @@ test_layout_rules(void **unused)
 	REFUSED(layout.fields[0].ever_set |= UINT64_C(1) << 32);
 	REFUSED(layout.fields[0].always_set = 16);
 
-	/* of a column that has only NULLs, nothing was observed */
+	/* a column that has only NULLs has no statistics */
 	make_layout(&good);
 	good.columns[0].nnulls = good.nrows;
 	ACCEPTED(layout.fields[0].min = UINT64_MAX);
@@ -954,7 +954,7 @@ test_layout_rules(void **unused)
 #undef ACCEPTED
 }
 
-/* A layout that says how many rows there are, but not so many were sent. */
+/* A layout with another number of rows than were sent. */
 static void
 test_layout_of_other_rows(void **unused)
 {
@@ -976,7 +976,7 @@ test_layout_of_other_rows(void **unused)
 	unit_case("%s", "");
 }
 
-/* A row has to leave room for another in its slot. */
+/* A row takes at most half a buffer. */
 static void
 test_row_too_long(void **unused)
 {
@@ -1009,7 +1009,7 @@ test_row_too_long(void **unused)
 	free(bytes);
 }
 
-/* The widest layout that can be: all arrays of the packing full. */
+/* The widest possible layout: all arrays of the packing are full. */
 static void
 test_largest_layout(void **unused)
 {
@@ -1051,7 +1051,7 @@ main(void)
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_statistics),
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_many_jobs),
 		cmocka_unit_test(test_drain_of_load),

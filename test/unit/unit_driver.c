@@ -43,7 +43,7 @@ driver_push(Driver *driver)
 	uint64_t   *record;
 	uint32_t	nulls;
 
-	/* too much room leaves empty batches behind */
+	/* reserving too much space leaves empty batches */
 	if (row % 97 == 96 && !table->keys_only &&
 		gs_engine_reserve(driver->engine, row_bytes + 10000, &driver->batch) != GS_STATUS_OK)
 		driver->batch = NULL;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_host.c
- *	  A GsRuntime that keeps books and can fail on demand.
+ *	  A GsRuntime that tracks allocations and can fail on demand.
  *
  * The books are kept apart from the memory: every allocation is one malloc()
  * of exactly what was asked for, so that the address sanitizer sees an

@@ -27,7 +27,7 @@ enum
 	NUMBERS_ANY_WIDTH,			/* small ones and large ones */
 	NUMBERS_NEAR,				/* a few steps up from a base */
 	NUMBERS_EXTREME,			/* the ends of the range, and around zero */
-	NUMBERS_SPARSE,				/* few bits vary, far apart */
+	NUMBERS_SPARSE,				/* few bits vary, with large gaps */
 	NUMBERS_CONSTANT,
 	NUMBERS_STYLES
 };
@@ -38,7 +38,7 @@ enum
 	BYTES_SHORT,				/* of 0 to 20 */
 	BYTES_AFTER_PREFIX,			/* short, after a long one that all share */
 	BYTES_ZEROS_BEHIND,			/* a base and zeros */
-	BYTES_CUT,					/* a base, cut anywhere */
+	BYTES_CUT,					/* a base, truncated anywhere */
 	BYTES_CHANGED,				/* a base with one byte changed */
 	BYTES_SAME_LENGTH,
 	BYTES_AT_EIGHTS,			/* lengths around multiples of eight */
@@ -599,8 +599,8 @@ last_stored(const TestTable *table, size_t row)
 }
 
 /*
- * In half of the tables the payload goes on as the last string would if it
- * were not cut: whoever reads past its end finds what they look for.
+ * In half of the tables the payload continues the last string as if it were not
+ * truncated, so that reading past its end finds matching bytes.
  */
 static void
 make_payload(const TestTable *table, size_t row, char *to, size_t nbytes)

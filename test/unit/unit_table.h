@@ -13,7 +13,7 @@
  * are longer than eight bytes, one after the other at any alignment, and a
  * payload:
  *
- *	  | number | slot | 'a longer string' | 'another one' | payload |
+ *	  | number | entry | 'a longer string' | 'another one' | payload |
  *
  *-------------------------------------------------------------------------
  */
@@ -143,7 +143,7 @@ extern size_t table_row_bytes(const TestTable *table, size_t row);
 /* Writes a row; offsets[] becomes where each column's bytes stand in it. */
 extern void table_put_row(const TestTable *table, size_t row, char *to, uint32_t *offsets);
 
-/* Writes the words of its record and observes them; returns the NULL bits. */
+/* Writes the words of its record and updates the statistics; returns the NULL bits. */
 extern uint32_t table_put_key(const TestTable *table, size_t row, GsKeyLayout *layout,
 							  const uint32_t *offsets, uint64_t *record);
 

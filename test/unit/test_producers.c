@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * test_feeders.c
- *	  Engines that feed one sort (engine.h), from there down to the host
- *	  device: order, memory that runs out for some, and some that go.
+ * test_producers.c
+ *	  Several engines that send rows to one sort (engine.h), down to the host
+ *	  device: order, memory that runs out for some, and disconnects.
  *
- * The rows of a random table are shared out: each participant has a stretch of
- * them.  Participants' numbers ascend with the stretches, so the table's order is
- * the input order of the whole, in whatever order the participants push.
+ * Each participant has a segment of the rows of a random table.  The numbers of
+ * participants ascend with the segments, so the order of the table is the input order
+ * of the sort, in whatever order the participants push.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include "unit_driver.h"
 #include "unit_link.h"
 
-#define SLOT_BYTES			((uint32_t) 64 << 10)
+#define BUFFER_BYTES			((uint32_t) 64 << 10)
 #define MEMORY				((uint64_t) 1 << 30)
 #define MAX_PARTICIPANTS	6
 
@@ -30,9 +30,9 @@ typedef struct Participant
 	uint32_t	number;
 	size_t		first;			/* of its rows */
 	size_t		end;
-	bool		full;			/* it can push no more */
+	bool		full;			/* it can push no more rows */
 	bool		producer_done;
-	size_t		ntaken;			/* rows that the device has, once it is fed or sorted */
+	size_t		ntaken;			/* rows that the device has, after the end of the producer or the sort */
 } Participant;
 
 typedef struct Sharing
@@ -85,7 +85,7 @@ begin_driver(Sharing *sharing, Participant *participant, GsJob *job)
 }
 
 static void
-open_owner(Sharing *sharing, uint64_t memory)
+open_consumer(Sharing *sharing, uint64_t memory)
 {
 	Participant *consumer = &sharing->participants[sharing->consumer];
 	GsGpuOptions options = {
@@ -95,7 +95,7 @@ open_owner(Sharing *sharing, uint64_t memory)
 	};
 	GsJob		job;
 
-	consumer->link = unit_link_open(2 * SLOT_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
+	consumer->link = unit_link_open(2 * BUFFER_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
 								 memory);
 	begin_driver(sharing, consumer, &job);
 	CHECK(gs_engine_gpu_open(&job, &consumer->link->base, &options,
@@ -103,18 +103,18 @@ open_owner(Sharing *sharing, uint64_t memory)
 }
 
 static GsStatus
-open_feeder(Sharing *sharing, Participant *feeder)
+open_producer(Sharing *sharing, Participant *producer)
 {
 	Participant *consumer = &sharing->participants[sharing->consumer];
 	GsJob		job;
 
-	feeder->link = unit_link_open_feeder(consumer->link, SLOT_BYTES,
+	producer->link = unit_link_open_producer(consumer->link, BUFFER_BYTES,
 										 1 + (uint32_t) dice_below(sharing->dice, 6));
-	feeder->link->slow = feeder->waits;
-	begin_driver(sharing, feeder, &job);
-	return gs_engine_gpu_join(&job, &feeder->link->base,
+	producer->link->slow = producer->waits;
+	begin_driver(sharing, producer, &job);
+	return gs_engine_gpu_join(&job, &producer->link->base,
 								  gs_engine_gpu_token(consumer->driver.engine),
-								  feeder->number, &feeder->driver.engine);
+								  producer->number, &producer->driver.engine);
 }
 
 static void
@@ -127,14 +127,14 @@ begin(Sharing *sharing, const TestTable *table, Dice *dice, uint64_t memory)
 	sharing->nparticipants = 1 + (int) dice_below(dice, MAX_PARTICIPANTS);
 	sharing->consumer = (int) dice_below(dice, (uint64_t) sharing->nparticipants);
 	share_out_rows(sharing);
-	open_owner(sharing, memory);
+	open_consumer(sharing, memory);
 	for (int i = 0; i < sharing->nparticipants; i++)
 		if (i != sharing->consumer)
-			CHECK(open_feeder(sharing, &sharing->participants[i]) == GS_STATUS_OK);
+			CHECK(open_producer(sharing, &sharing->participants[i]) == GS_STATUS_OK);
 }
 
 static Participant *
-owner_of(Sharing *sharing)
+consumer_of(Sharing *sharing)
 {
 	return &sharing->participants[sharing->consumer];
 }
@@ -155,28 +155,28 @@ end(Sharing *sharing)
 	for (int i = 0; i < sharing->nparticipants; i++)
 		if (i != sharing->consumer)
 			unit_link_close(sharing->participants[i].link);
-	unit_link_close(owner_of(sharing)->link);
+	unit_link_close(consumer_of(sharing)->link);
 	unit_host_end(&sharing->host);
 }
 
 /* ---------------------------------------------------------------------- load */
 
-/* A feeder's last word, whatever it takes. */
+/* Ends a producer, however many tries it takes. */
 static void
-end_feed(Participant *feeder)
+end_feed(Participant *producer)
 {
 	uint64_t	nrows;
-	GsStatus	status = gs_engine_end_producer(feeder->driver.engine, &nrows);
+	GsStatus	status = gs_engine_end_producer(producer->driver.engine, &nrows);
 
 	if (status == GS_STATUS_FULL)
 	{
 		CHECK(nrows == 0);
-		status = gs_engine_end_producer(feeder->driver.engine, &nrows);
+		status = gs_engine_end_producer(producer->driver.engine, &nrows);
 	}
 	CHECK_MSG(status == GS_STATUS_OK, "status %d", (int) status);
-	CHECK(nrows <= feeder->driver.npushed - feeder->first);
-	feeder->ntaken = (size_t) nrows;
-	feeder->producer_done = true;
+	CHECK(nrows <= producer->driver.npushed - producer->first);
+	producer->ntaken = (size_t) nrows;
+	producer->producer_done = true;
 }
 
 /* Pushes some rows of any participant; false if nobody has any left. */
@@ -213,19 +213,19 @@ push_some(Sharing *sharing)
 static void
 load(Sharing *sharing)
 {
-	Participant *consumer = owner_of(sharing);
+	Participant *consumer = consumer_of(sharing);
 	uint64_t	nrows = 0;
 
 	while (push_some(sharing))
 		;
 	for (int i = 0; i < sharing->nparticipants; i++)
 	{
-		const Participant *feeder = &sharing->participants[i];
+		const Participant *producer = &sharing->participants[i];
 
 		if (i == sharing->consumer)
 			continue;
-		gs_key_layout_merge(&consumer->driver.layout, &feeder->driver.layout);
-		nrows += feeder->ntaken;
+		gs_key_layout_merge(&consumer->driver.layout, &producer->driver.layout);
+		nrows += producer->ntaken;
 	}
 	gs_engine_gpu_expect(consumer->driver.engine, nrows);
 }
@@ -240,7 +240,7 @@ check_table(const TestTable *table, Dice *dice)
 
 	begin(&sharing, table, dice, MEMORY);
 	load(&sharing);
-	consumer = &owner_of(&sharing)->driver;
+	consumer = &consumer_of(&sharing)->driver;
 	CHECK(consumer->layout.nrows == table->nrows);
 	CHECK(gs_engine_sort(consumer->engine) == GS_STATUS_OK);
 	consumer->npushed = table->nrows;
@@ -272,7 +272,7 @@ test_keys_only(void **unused)
 
 /* ------------------------------------------------------- memory that runs out */
 
-/* Has the device this row?  It took the first ones of each participant. */
+/* Does the device have this row?  It has the first ones of each participant. */
 static bool
 is_taken(const Sharing *sharing, size_t row)
 {
@@ -290,7 +290,7 @@ is_taken(const Sharing *sharing, size_t row)
 static void
 check_taken(Sharing *sharing)
 {
-	Driver	   *consumer = &owner_of(sharing)->driver;
+	Driver	   *consumer = &consumer_of(sharing)->driver;
 	uint32_t   *order = table_order(sharing->table);
 	uint64_t	position = 0;
 
@@ -328,12 +328,12 @@ check_rest(Participant *participant, size_t from)
 
 /*
  * A drain gives what the device took, in input order, and then what it did not
- * take of the owner's.
+ * take of the consumer's.
  */
 static void
 check_drain(Sharing *sharing)
 {
-	Participant *consumer = owner_of(sharing);
+	Participant *consumer = consumer_of(sharing);
 	uint32_t   *input_returned = malloc(sizeof(uint32_t) * (sharing->table->nrows + 1));
 	size_t		ndrained = 0;
 	size_t		at = 0;
@@ -368,8 +368,8 @@ check_drain(Sharing *sharing)
 
 static struct
 {
-	int			of_feeders;		/* feeders of which a part was taken */
-	int			of_owners;
+	int			of_producers;		/* producers of which a part was taken */
+	int			of_consumers;
 	int			input_returned;
 }			parts;
 
@@ -383,7 +383,7 @@ check_partial(const TestTable *table, Dice *dice)
 
 	begin(&sharing, table, dice, 1 + dice_below(dice, UINT64_C(1) << (20 + dice_below(dice, 6))));
 	load(&sharing);
-	consumer = owner_of(&sharing);
+	consumer = consumer_of(&sharing);
 	for (int i = 0; i < 2 && sorts && status == GS_STATUS_FULL; i++)
 		status = gs_engine_sort(consumer->driver.engine);
 	if (status == GS_STATUS_OK)
@@ -393,7 +393,7 @@ check_partial(const TestTable *table, Dice *dice)
 			if (i != sharing.consumer)
 				consumer->ntaken -= sharing.participants[i].ntaken;
 		check_taken(&sharing);
-		parts.of_owners += consumer->ntaken < consumer->driver.npushed - consumer->first;
+		parts.of_consumers += consumer->ntaken < consumer->driver.npushed - consumer->first;
 	}
 	else if (!table->keys_only)
 	{
@@ -408,7 +408,7 @@ check_partial(const TestTable *table, Dice *dice)
 
 		if (i == sharing.consumer && status != GS_STATUS_OK)
 			continue;
-		parts.of_feeders += i != sharing.consumer &&
+		parts.of_producers += i != sharing.consumer &&
 			participant->ntaken < driver->npushed - participant->first;
 		CHECK(check_rest(participant, participant->first + participant->ntaken) == driver->npushed);
 	}
@@ -422,16 +422,16 @@ test_partial(void **unused)
 {
 	driver_check_tables(230000, 200, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_partial);
 	driver_check_tables(231000, 50, &(TableOptions) {.max_rows = 60000, .max_payload = 1000, .keys_only = true}, check_partial);
-	print_message("# feeders %d, owners %d in part; drained %d\n",
-				  parts.of_feeders, parts.of_owners, parts.input_returned);
-	CHECK(parts.of_feeders > 20 && parts.of_owners > 20 && parts.input_returned > 20);
+	print_message("# producers %d, consumers %d in part; drained %d\n",
+				  parts.of_producers, parts.of_consumers, parts.input_returned);
+	CHECK(parts.of_producers > 20 && parts.of_consumers > 20 && parts.input_returned > 20);
 }
 
-/* ------------------------------------------------------------------ who goes */
+/* ------------------------------------------------------------------ disconnects */
 
-/* A feeder goes before it is fed: the owner and the other feeders fail. */
+/* A producer disconnects before its end: the consumer and the other producers fail. */
 static void
-check_feeder_goes(const TestTable *table, Dice *dice)
+check_producer_disconnects(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	Participant *consumer;
@@ -439,7 +439,7 @@ check_feeder_goes(const TestTable *table, Dice *dice)
 	int			nsteps = (int) dice_below(dice, 20);
 
 	begin(&sharing, table, dice, MEMORY);
-	consumer = owner_of(&sharing);
+	consumer = consumer_of(&sharing);
 	gone = &sharing.participants[dice_below(dice, (uint64_t) sharing.nparticipants)];
 	while (nsteps-- > 0 && push_some(&sharing))
 		;
@@ -474,14 +474,14 @@ check_feeder_goes(const TestTable *table, Dice *dice)
 }
 
 static void
-test_feeder_goes(void **unused)
+test_producer_disconnects(void **unused)
 {
-	driver_check_tables(240000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_feeder_goes);
+	driver_check_tables(240000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_producer_disconnects);
 }
 
-/* The owner goes: feeders that are not fed yet fail, the others have been. */
+/* The consumer disconnects: producers that have not ended fail. */
 static void
-check_owner_goes(const TestTable *table, Dice *dice)
+check_consumer_disconnects(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	int			nsteps = (int) dice_below(dice, 20);
@@ -489,81 +489,81 @@ check_owner_goes(const TestTable *table, Dice *dice)
 	begin(&sharing, table, dice, MEMORY);
 	while (nsteps-- > 0 && push_some(&sharing))
 		;
-	driver_close(&owner_of(&sharing)->driver);
+	driver_close(&consumer_of(&sharing)->driver);
 	for (int i = 0; i < sharing.nparticipants; i++)
 	{
-		Participant *feeder = &sharing.participants[i];
+		Participant *producer = &sharing.participants[i];
 		uint64_t	nrows;
 
-		if (i == sharing.consumer || feeder->producer_done)
+		if (i == sharing.consumer || producer->producer_done)
 			continue;
-		CHECK(gs_engine_end_producer(feeder->driver.engine, &nrows) == GS_STATUS_FAILED);
-		CHECK(feeder->driver.engine->stats.detail[0] != '\0');
+		CHECK(gs_engine_end_producer(producer->driver.engine, &nrows) == GS_STATUS_FAILED);
+		CHECK(producer->driver.engine->stats.detail[0] != '\0');
 	}
 	end(&sharing);
 }
 
 static void
-test_owner_goes(void **unused)
+test_consumer_disconnects(void **unused)
 {
-	driver_check_tables(250000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_owner_goes);
+	driver_check_tables(250000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_consumer_disconnects);
 }
 
 /* ---------------------------------------------------------------------- join */
 
-/* A link is good for another job, whether one was fed or could not be joined. */
+/* A link can be reused, whether its producer ended or could not join. */
 static void
 check_joins(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	Participant *consumer;
-	Participant feeder = {0};
+	Participant producer = {0};
 	uint64_t	nrows;
 	GsJob		job;
 
 	begin(&sharing, table, dice, MEMORY);
-	consumer = owner_of(&sharing);
+	consumer = consumer_of(&sharing);
 	CHECK(gs_engine_gpu_token(consumer->driver.engine) != 0);
 
-	/* a wrong ticket; rows of another form */
+	/* a wrong job token; rows of another layout */
 	for (int i = 0; i < 2; i++)
 	{
 		uint64_t	token = gs_engine_gpu_token(consumer->driver.engine) + (i == 0);
 
-		feeder.link = unit_link_open_feeder(consumer->link, SLOT_BYTES, 2);
-		begin_driver(&sharing, &feeder, &job);
+		producer.link = unit_link_open_producer(consumer->link, BUFFER_BYTES, 2);
+		begin_driver(&sharing, &producer, &job);
 		if (i == 1)
-			feeder.driver.layout.nwords++;
-		CHECK(gs_engine_gpu_join(&job, &feeder.link->base, token, 1,
-									 &feeder.driver.engine) == GS_STATUS_FULL);
-		CHECK(feeder.driver.engine->stats.full != NULL);
-		driver_close(&feeder.driver);
-		CHECK(feeder.link->reusable);
-		unit_link_close(feeder.link);
+			producer.driver.layout.nwords++;
+		CHECK(gs_engine_gpu_join(&job, &producer.link->base, token, 1,
+									 &producer.driver.engine) == GS_STATUS_FULL);
+		CHECK(producer.driver.engine->stats.full != NULL);
+		driver_close(&producer.driver);
+		CHECK(producer.link->reusable);
+		unit_link_close(producer.link);
 	}
 
-	/* batches that are too large to come back */
-	feeder.link = unit_link_open_feeder(consumer->link, 3 * SLOT_BYTES, 2);
-	begin_driver(&sharing, &feeder, &job);
-	CHECK(gs_engine_gpu_join(&job, &feeder.link->base,
+	/* batches that are too large to be returned */
+	producer.link = unit_link_open_producer(consumer->link, 3 * BUFFER_BYTES, 2);
+	begin_driver(&sharing, &producer, &job);
+	CHECK(gs_engine_gpu_join(&job, &producer.link->base,
 								 gs_engine_gpu_token(consumer->driver.engine), 1,
-								 &feeder.driver.engine) == GS_STATUS_FULL);
-	driver_close(&feeder.driver);
-	unit_link_close(feeder.link);
+								 &producer.driver.engine) == GS_STATUS_FULL);
+	driver_close(&producer.driver);
+	unit_link_close(producer.link);
 
-	/* no rows at all, of a feeder that had to wait; then the sort, and it is too late */
-	feeder.waits = true;
-	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_OK);
-	feeder.waits = false;
-	CHECK(gs_engine_end_producer(feeder.driver.engine, &nrows) == GS_STATUS_OK && nrows == 0);
-	driver_close(&feeder.driver);
-	CHECK(feeder.link->reusable);
-	unit_link_close(feeder.link);
+	/* no rows, of a producer that had to wait; after the sort it is too late to join */
+	producer.waits = true;
+	CHECK(open_producer(&sharing, &producer) == GS_STATUS_OK);
+	producer.waits = false;
+	CHECK(gs_engine_end_producer(producer.driver.engine, &nrows) == GS_STATUS_OK && nrows == 0);
+	driver_close(&producer.driver);
+	CHECK(producer.link->reusable);
+	unit_link_close(producer.link);
 	load(&sharing);
 	CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_OK);
-	CHECK(open_feeder(&sharing, &feeder) == GS_STATUS_FULL);
-	driver_close(&feeder.driver);
-	unit_link_close(feeder.link);
+	CHECK(open_producer(&sharing, &producer) == GS_STATUS_FULL);
+	driver_close(&producer.driver);
+	unit_link_close(producer.link);
 	consumer->driver.npushed = table->nrows;
 	driver_check_sorted(&consumer->driver, dice);
 	end(&sharing);
@@ -577,7 +577,7 @@ test_joins(void **unused)
 
 /* ------------------------------------------------------------------- layouts */
 
-/* Observed by parts and merged, a layout is what it is observed at once. */
+/* The statistics of a layout, collected in parts and merged, are those of all rows. */
 static void
 check_merge(const TestTable *table, Dice *dice)
 {
@@ -600,7 +600,7 @@ check_merge(const TestTable *table, Dice *dice)
 		table_put_key(table, n, &parts_of[dice_below(dice, 2)], offsets, record);
 	}
 
-	/* one of them has seen none */
+	/* one of them has no rows */
 	gs_key_layout_merge(&parts_of[2], &parts_of[0]);
 	gs_key_layout_merge(&parts_of[2], &parts_of[1]);
 	CHECK(parts_of[2].nrows == whole.nrows && !parts_of[2].ascending);
@@ -634,11 +634,11 @@ main(void)
 		cmocka_unit_test(test_large_tables),
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_partial),
-		cmocka_unit_test(test_feeder_goes),
-		cmocka_unit_test(test_owner_goes),
+		cmocka_unit_test(test_producer_disconnects),
+		cmocka_unit_test(test_consumer_disconnects),
 		cmocka_unit_test(test_joins),
 		cmocka_unit_test(test_merge),
 	};
 
-	return cmocka_run_group_tests_name("feeders", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("producers", tests, NULL, NULL);
 }
