@@ -100,10 +100,11 @@ sub poll
 	my ($condition) = @_;
 	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
 
-	until ($condition->())
+	# a condition may be a query, which takes more time than it waits
+	for (my $pause = 0.01; !$condition->(); $pause *= 1.5)
 	{
 		return 0 if time > $deadline;
-		sleep 0.01;
+		sleep($pause < 0.1 ? $pause : 0.1);
 	}
 	return 1;
 }
