@@ -63,14 +63,6 @@ EXPLAIN (COSTS OFF, VERBOSE) SELECT s, 1 AS one, f FROM t ORDER BY lower(s) DESC
 EXPLAIN (COSTS OFF) SELECT a.i FROM t a, t b WHERE a.id = b.id ORDER BY a.s COLLATE "POSIX" DESC, b.d USING > NULLS LAST;
 
 -- with ANALYZE; memory and engine depend on the machine
-CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		RETURN NEXT regexp_replace(line, '\d+kB', 'NkB');
-	END LOOP;
-END $$;
 SELECT pg_temp.analyze('SELECT * FROM t ORDER BY id DESC');
 SELECT pg_temp.analyze('SELECT * FROM t ORDER BY id % 3, md5(id::text)::uuid, (id % 2)::text || repeat(''x'', 30) COLLATE "C"');
 SELECT pg_temp.analyze('SELECT i FROM t WHERE id < 0 ORDER BY i');

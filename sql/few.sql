@@ -35,14 +35,6 @@ SET gpusort.force = on;
 SELECT * FROM pg_temp.sorter('SELECT * FROM t WHERE id <= 3 ORDER BY k');
 SET gpusort.force = off;
 
-CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		RETURN NEXT regexp_replace(line, '\d+kB', 'NkB');
-	END LOOP;
-END $$;
 SELECT pg_temp.analyze('SELECT * FROM t WHERE id <= 3 ORDER BY k, s DESC');
 SELECT pg_temp.analyze('SELECT g, (SELECT count(*) FROM (SELECT id FROM t WHERE id <= g ORDER BY k OFFSET 0) x) FROM generate_series(63, 64) g');
 SET gpusort.explain_as_sort = on;

@@ -36,6 +36,7 @@ my $allowed_kb = 8 * 1024;
 my $node = gpusort_node('interrupts', 'shared_buffers = 16MB', 'work_mem = 1GB',
 	'fsync = off', 'trace_sort = off');
 
+create_interrupt($node);
 $node->safe_psql('postgres', q{
 	CREATE UNLOGGED TABLE words AS
 		SELECT g AS id, 'https://www.example.org/articles/' || md5(g::text) AS v
@@ -63,10 +64,9 @@ $node->safe_psql('postgres', q{
 
 	-- Waits until a session has reached a phase, and has temporary files if
 	-- wanted; interrupts it; returns after how many milliseconds it was done.
-	CREATE FUNCTION interrupt(session int, how text, phase int, with_files bool, delay_ms float8)
+	CREATE FUNCTION interrupt_in(session int, how text, phase int, with_files bool, delay_ms float8)
 	RETURNS numeric LANGUAGE plpgsql AS $$
 	DECLARE
-		start timestamptz;
 		deadline timestamptz := clock_timestamp() + '100 s';
 	BEGIN
 		WHILE phases(session) !~ ('\y' || phase || '\y') OR
@@ -77,19 +77,7 @@ $node->safe_psql('postgres', q{
 			PERFORM pg_sleep(0.001);
 		END LOOP;
 		PERFORM pg_sleep(delay_ms / 1000);
-		start := clock_timestamp();
-		IF how = 'cancel' THEN
-			PERFORM pg_cancel_backend(session);
-		ELSE
-			PERFORM pg_terminate_backend(session);
-		END IF;
-		LOOP
-			PERFORM pg_stat_clear_snapshot();
-			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-				WHERE pid = session AND state = 'active');
-			PERFORM pg_sleep(0.0005);
-		END LOOP;
-		RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
+		RETURN interrupt(session, how);
 	END $$;
 
 	-- How many milliseconds are between two phases of a session.
@@ -164,7 +152,7 @@ my $sort_ms;
 	$sort_ms = ask($control, "SELECT lasted($pid, $sort, $output)");
 	foreach my $try (0 .. 3)
 	{
-		my $ms = ask($control, "SELECT interrupt($pid, 'cancel', $sort, false, 0)");
+		my $ms = ask($control, "SELECT interrupt_in($pid, 'cancel', $sort, false, 0)");
 
 		# the first one interrupts the query that was timed
 		$best_ms = $ms if $try > 0 && (!defined $best_ms || $ms < $best_ms);
@@ -199,7 +187,7 @@ foreach my $case (@cases)
 
 		$psql->query_until(qr/started/, "\\echo started\n$query;\n");
 		my $ms = ask($control,
-			"SELECT interrupt($pid, '$how', $phase, $with_files, $delay_ms)");
+			"SELECT interrupt_in($pid, '$how', $phase, $with_files, $delay_ms)");
 		cmp_ok($ms, '<', $allowed_ms, "$what: took effect in $ms ms");
 		$slowest_ms = $ms if $ms > $slowest_ms;
 
@@ -263,7 +251,7 @@ $node->safe_psql('postgres', q{
 	(my $long_query = $query) =~ s/FROM words/FROM long_values/;
 
 	$psql->query_until(qr/started/, "\\echo started\n$long_query;\n");
-	my $ms = ask($control, "SELECT interrupt($pid, 'cancel', $sort, false, 0)");
+	my $ms = ask($control, "SELECT interrupt_in($pid, 'cancel', $sort, false, 0)");
 	cmp_ok($ms, '<', $allowed_ms, "cancel among long values: took effect in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	$psql->quit;

@@ -38,7 +38,7 @@ $node->append_conf('postgresql.conf', q{
 	log_temp_files = 0
 });
 $node->start;
-
+create_interrupt($node);
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION gpusort;
 	CREATE TABLE rows (i int, g int, k int, v text);
@@ -56,9 +56,8 @@ $node->safe_psql('postgres', q{
 
 	-- Waits until a session waits for gpusortd, for a while; interrupts it;
 	-- returns after how many milliseconds it was done.
-	CREATE FUNCTION interrupt(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
+	CREATE FUNCTION interrupt_waiting(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
 	DECLARE
-		start timestamptz;
 		deadline timestamptz := clock_timestamp() + '100 s';
 		looks int := 0;
 	BEGIN
@@ -71,19 +70,7 @@ $node->safe_psql('postgres', q{
 			END IF;
 			PERFORM pg_sleep(0.01);
 		END LOOP;
-		start := clock_timestamp();
-		IF how = 'cancel' THEN
-			PERFORM pg_cancel_backend(session);
-		ELSE
-			PERFORM pg_terminate_backend(session);
-		END IF;
-		LOOP
-			PERFORM pg_stat_clear_snapshot();
-			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-				WHERE pid = session AND state = 'active');
-			PERFORM pg_sleep(0.0005);
-		END LOOP;
-		RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
+		RETURN interrupt(session, how);
 	END $$;
 });
 
@@ -321,7 +308,7 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gathe
 
 		restart_service($node, 'gpusort.service_fault' => "$where:delay=" . ($how eq 'cancel' ? 1000 : 1001));
 		$psql->query_until(qr/started/, "\\echo started\n$by_text;\n");
-		my $ms = ask($control, "SELECT interrupt($pid, '$how')");
+		my $ms = ask($control, "SELECT interrupt_waiting($pid, '$how')");
 		cmp_ok($ms, '<', $allowed_ms, "$what: took effect in $ms ms");
 		$slowest_ms = $ms if $ms > $slowest_ms;
 		isnt(service_status($node, 'jobs'), '', "$what: it answers");

@@ -93,24 +93,9 @@ $node->safe_psql('postgres', q{
 		END LOOP;
 		RETURN CASE WHEN id = at THEN label WHEN id % 3 = 0 THEN 'm' ELSE 'l' END;
 	END $$;
-
-	-- Interrupts a session; returns after how many milliseconds it was done.
-	CREATE FUNCTION interrupt(session int) RETURNS numeric LANGUAGE plpgsql AS $$
-	DECLARE
-		start timestamptz := clock_timestamp();
-	BEGIN
-		PERFORM pg_cancel_backend(session);
-		LOOP
-			PERFORM pg_stat_clear_snapshot();
-			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-				WHERE pid = session AND state = 'active' OR leader_pid = session AND pid <> session);
-			EXIT WHEN clock_timestamp() > start + interval '1 minute';
-			PERFORM pg_sleep(0.001);
-		END LOOP;
-		RETURN round(1000 * extract(epoch FROM clock_timestamp() - start), 1);
-	END $$;
 });
 create_linger($node);
+create_interrupt($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 
 # A checksum of all rows in order.
@@ -375,7 +360,7 @@ foreach my $leader ('on', 'off')
 		$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, $row)) . ";\n");
 		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: a participant waits at row $row");
 		sleep 0.3;
-		my $ms = ask($control, "SELECT interrupt($pid)");
+		my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
 		cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
 		$slowest_ms = $ms if $ms > $slowest_ms;
 		like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query is canceled');
@@ -393,7 +378,7 @@ foreach my $leader ('on', 'off')
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND leader_pid = $pid AND pid <> $pid");
 		if ($worker eq '')
 		{
-			ask($control, "SELECT interrupt($pid)");
+			ask($control, "SELECT interrupt($pid, 'cancel')");
 			ask_error($psql, 'SELECT 1');
 			next;
 		}
@@ -454,7 +439,7 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:
 	restart_service($node, 'gpusort.service_fault' => "$where:delay=3000");
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
 	sleep 0.7;
-	my $ms = ask($control, "SELECT interrupt($pid)");
+	my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
 	cmp_ok($ms, '<', $allowed_ms, "canceled in $where, in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
@@ -472,7 +457,7 @@ foreach my $leader ('on', 'off')
 	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
 	ok($node->poll_query_until('postgres', 'SELECT waiting FROM gpusort_service_status()', '1'), "leader $leader: a sort waits for memory");
-	my $ms = ask($control, "SELECT interrupt($pid)");
+	my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
 	cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');

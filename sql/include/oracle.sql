@@ -64,6 +64,16 @@ BEGIN
 	RETURN jsonb_path_query_first(plan, '$.**{0 to last} ? (@."Custom Plan Provider" == "GpuSort")');
 END $$;
 
+-- The text of EXPLAIN ANALYZE, without what differs from run to run.
+CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		RETURN NEXT regexp_replace(line, '\d+kB', 'NkB');
+	END LOOP;
+END $$;
+
 -- Does a query, run through at least one GpuSort, give the rows that another
 -- one gives without, in that order?  Says where they differ.
 CREATE FUNCTION pg_temp.same(query text, oracle text) RETURNS boolean LANGUAGE plpgsql AS $$

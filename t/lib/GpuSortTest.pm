@@ -12,7 +12,8 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   gpusort_node plan_of contexts_of memory_kb session ask ask_error
   poll count_in_log service_status wait_for_service service_processes
-  supervisors title_of restart_service is_idle create_linger create_compared create_index_input @index_columns
+  supervisors title_of restart_service is_idle create_linger create_interrupt create_compared
+  create_index_input @index_columns
 );
 
 # A running cluster with the library preloaded in every session; the other settings
@@ -201,6 +202,35 @@ sub create_linger
 				PERFORM pg_sleep(100);
 			END IF;
 			RETURN id;
+		END $$;
+	});
+	return;
+}
+
+# A function that cancels or terminates a session, and returns after how many milliseconds it
+# and its workers were done.
+sub create_interrupt
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION interrupt(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
+		DECLARE
+			start timestamptz := clock_timestamp();
+		BEGIN
+			IF how = 'cancel' THEN
+				PERFORM pg_cancel_backend(session);
+			ELSE
+				PERFORM pg_terminate_backend(session);
+			END IF;
+			LOOP
+				PERFORM pg_stat_clear_snapshot();
+				EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
+					WHERE pid = session AND state = 'active' OR leader_pid = session AND pid <> session);
+				EXIT WHEN clock_timestamp() > start + interval '1 minute';
+				PERFORM pg_sleep(0.0005);
+			END LOOP;
+			RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
 		END $$;
 	});
 	return;

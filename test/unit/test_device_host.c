@@ -14,27 +14,18 @@
 
 #include "gpusortd/device_host_steps.h"
 #include "common/key_pack.h"
+#include "unit_client.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 
 #define MB	((uint64_t) 1 << 20)
-
-static GsDevice *
-open_device(uint64_t nbytes)
-{
-	char		why_not[100];
-	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
-
-	CHECK(device != NULL);
-	return device;
-}
 
 /* ------------------------------------------------------- streams and memory */
 
 static void
 test_memory(void **unused)
 {
-	GsDevice   *device = open_device(10 * MB);
+	GsDevice   *device = unit_open_device(10 * MB);
 	uint64_t	nfree;
 	uint64_t	total;
 	void	   *d_a = device->ops->allocate(device, 6 * MB);
@@ -62,7 +53,7 @@ test_memory(void **unused)
 	device->ops->release_host(device, host);
 	device->ops->close(device);
 
-	device = open_device(0);
+	device = unit_open_device(0);
 	assert_true(device->ops->memory(device, &nfree, &total));
 	assert_true(total >= 64 * MB && nfree == total);
 	device->ops->close(device);
@@ -72,7 +63,7 @@ test_memory(void **unused)
 static void
 test_streams(void **unused)
 {
-	GsDevice   *device = open_device(MB);
+	GsDevice   *device = unit_open_device(MB);
 	const GsDeviceOps *ops = device->ops;
 	GsStream   *a = ops->stream_open(device);
 	GsStream   *b = ops->stream_open(device);
@@ -135,7 +126,7 @@ test_temporary_storage(void **unused)
 
 	for (int mistake = 0; mistake < 5; mistake++)
 	{
-		GsDevice   *device = open_device(MB);
+		GsDevice   *device = unit_open_device(MB);
 		const GsDeviceOps *ops = device->ops;
 		GsStream   *stream = ops->stream_open(device);
 		bool		fine;

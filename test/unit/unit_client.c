@@ -13,18 +13,27 @@
 #include "gpusortd/device_fault.h"
 #include "unit_check.h"
 
-#define RUBBISH			0x5A
+#define GARBAGE			0x5A
 #define MANY_POLLS		1000000
 
 /* ----------------------------------------------------------------- service */
+
+GsDevice *
+unit_open_device(uint64_t nbytes)
+{
+	char		why_not[200];
+	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
+
+	CHECK_MSG(device != NULL, "%s", why_not);
+	return device;
+}
 
 void
 service_start(Service *service, uint64_t limit, const char *fault)
 {
 	char		why_not[200] = "";
 
-	service->device = gs_device_host_open((uint64_t) 1 << 32, why_not, sizeof(why_not));
-	CHECK_MSG(service->device != NULL, "%s", why_not);
+	service->device = unit_open_device((uint64_t) 1 << 32);
 	if (fault != NULL)
 	{
 		service->device = gs_device_fault_open(service->device, fault, why_not, sizeof(why_not));
@@ -72,7 +81,7 @@ batch_free(void *arg, uint32_t buffer)
 	CHECK_MSG(client->filled[buffer].first_row == client->nuploaded,
 			  "batches are freed out of order");
 	client->nuploaded += client->filled[buffer].nrows;
-	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	memset(slot_start(client, buffer), GARBAGE, client->buffer_pool.buffer_bytes);
 }
 
 static void
@@ -130,7 +139,7 @@ client_open(Client *client, Service *service, const TestTable *table,
 	client->buffer_pool.nbuffers = nbuffers;
 	client->buffer_pool.base = malloc((size_t) buffer_bytes * nbuffers);
 	CHECK(client->buffer_pool.base != NULL);
-	memset(client->buffer_pool.base, RUBBISH, (size_t) buffer_bytes * nbuffers);
+	memset(client->buffer_pool.base, GARBAGE, (size_t) buffer_bytes * nbuffers);
 	CHECK(gs_device_pool_admit(service->pool, NULL, 0, &memory));
 	consumer.buffer_pool = client->buffer_pool;
 	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
@@ -267,7 +276,7 @@ client_sort(Client *client, GsAlgorithm algorithm)
 void
 client_release(Client *client, uint32_t buffer)
 {
-	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	memset(slot_start(client, buffer), GARBAGE, client->buffer_pool.buffer_bytes);
 	client->buffers[buffer] = BUFFER_RELEASED;
 	gs_job_buffer_released(client->job, buffer);
 }

@@ -17,6 +17,9 @@
 #include "unit_random.h"
 #include "unit_table.h"
 
+/* A host device with so much memory. */
+extern GsDevice *unit_open_device(uint64_t nbytes);
+
 /* A device and its memory, for any number of jobs. */
 typedef struct Service
 {

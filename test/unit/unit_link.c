@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "unit_check.h"
+#include "unit_client.h"
 
 #define DEVICE_BYTES	((uint64_t) 4 << 30)
 
@@ -268,10 +269,8 @@ UnitLink *
 unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit)
 {
 	UnitLink   *link = make_link(buffer_bytes, nbuffers);
-	char		why_not[200];
 
-	link->device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
-	CHECK_MSG(link->device != NULL, "%s", why_not);
+	link->device = unit_open_device(DEVICE_BYTES);
 	link->pool = gs_device_pool_create(link->device, memory_limit);
 	CHECK(link->pool != NULL);
 	return link;

@@ -12,13 +12,13 @@
  */
 #include "unit_table.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/batch.h"
 #include "common/key_codec.h"
 #include "unit_check.h"
+#include "unit_floats.h"
 
 /* How the numbers of a column are drawn. */
 enum
@@ -443,44 +443,17 @@ table_free(TestTable *table)
 
 /* ---------------------------------------------------------- reference order */
 
-/* PostgreSQL's: NaNs are equal to each other and above everything else. */
-static int
-compare_floats(double a, double b)
-{
-	if (isnan(a) || isnan(b))
-		return (isnan(a) != 0) - (isnan(b) != 0);
-	return (a > b) - (a < b);
-}
-
-static double
-float4_value(uint32_t bits)
-{
-	float		v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-static double
-float8_value(uint64_t bits)
-{
-	double		v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
 static int
 compare_values(const TestColumn *column, const TestValue *a, const TestValue *b)
 {
 	switch (column->kind)
 	{
 		case TEST_FLOAT4:
-			return compare_floats(float4_value(a->u.float4_bits),
-								  float4_value(b->u.float4_bits));
+			return compare_floats(float_of_bits(a->u.float4_bits),
+								  float_of_bits(b->u.float4_bits));
 		case TEST_FLOAT8:
-			return compare_floats(float8_value(a->u.float8_bits),
-								  float8_value(b->u.float8_bits));
+			return compare_floats(double_of_bits(a->u.float8_bits),
+								  double_of_bits(b->u.float8_bits));
 		case TEST_UNSIGNED:
 			for (int i = 0; i < column->nfields; i++)
 			{
