@@ -1,19 +1,18 @@
-"""Random questions to a table: an ORDER BY, and what is around it.
+"""Random queries of a table: an ORDER BY, and what is around it.
 
-A Case is asked with gpusort and without it.  What gpusort promises is stock's
-order with ties in the order of the input, so the expected answer is stock's to
-the same ORDER BY with the rows' place in the input behind it.  Where PostgreSQL's
-sort had a part in it ties may come in any order, and the loose pair of statements
-is compared, which does not show their order.
+A Case runs with gpusort and without it.  gpusort is stable, so the expected result
+is PostgreSQL's for the same ORDER BY followed by the position of the row in the
+input.  If a tuplesort or a Gather Merge took part, ties may be in any order, and the
+loose pair of statements is compared, which does not show their order.
 """
 
 from collections import namedtuple
 
 from tables import LARGE
 
-# settings: of the session.  before: statements to run first.  explain: what
-# EXPLAIN ANALYZE is asked.  got and want: statements that give one bytea[];
-# loose_got and loose_want: ones that give one text.  columns: those sorted by.
+# settings: of the session.  before: statements to run first.  explain: the query for
+# EXPLAIN ANALYZE.  got and want: statements that return one bytea[]; loose_got and
+# loose_want: statements that return one text.  columns: the sort columns.
 Case = namedtuple("Case", "wrapper settings before explain got want loose_got loose_want columns")
 
 WORK_MEMS = ["64kB", "100kB", "256kB", "1MB", "4MB", "64MB"]
@@ -27,8 +26,8 @@ Item = namedtuple("Item", "expression direction column")
 class Order:
     """A list of items, and the source whose rows they order.
 
-    numbered is the same source with each row's place in it: not its id, as a heap
-    puts small rows into what larger ones left free.
+    numbered is the same source with the position of each row, which is not its id, as a
+    heap places small rows in the free space of earlier pages.
     """
 
     def __init__(self, rng, items, table):
@@ -44,7 +43,7 @@ class Order:
         return ", ".join(f"{item.expression} {item.direction}".rstrip() for item in self.items)
 
     def asked(self, query):
-        """What is asked, and what is expected, of a query with a source {0} and an ORDER BY {1}."""
+        """The query and the expected one, with a source {0} and an ORDER BY {1}."""
         return query.format(self.source, self.keys()), query.format(self.numbered, self.keys() + ", place")
 
     def equality(self):
@@ -52,7 +51,7 @@ class Order:
 
 
 def _quoted(sql):
-    """What quotes something is longer than it, so that quotes can be nested."""
+    """The tag is unique among nested quotes, since outer ones are longer."""
     tag = f"$quote{len(sql)}$"
     return f"{tag}{sql}{tag}"
 
@@ -123,7 +122,7 @@ def _source(rng, table):
 
 
 def _selected(rng, order):
-    """The columns to read; id is always among them, so that rows can be told apart."""
+    """The columns to read, always with id, which identifies rows."""
     names = [column.name for column in order.columns]
     return ", ".join(rng.choice([["id"] + names, ["id"], ["id"] + names[:1], names[::-1] + ["id"]]))
 
@@ -133,12 +132,12 @@ def _rows(query, by=""):
 
 
 def _ranks(selected, order):
-    """Each row that may come out and its place in the order, which ties share."""
+    """Each possible row and its rank in the order."""
     return f"SELECT record_send(ROW({selected})), dense_rank() OVER (ORDER BY {order.keys()}) FROM {order.source}"
 
 
 def _case(wrapper, order, selected, got, want, ranks=None, whole=True, explain=None, settings=(), before=()):
-    """A case whose rows come in order.  whole: the rows of ties, too, are the same."""
+    """A case whose rows are in order.  whole: all rows are returned, so ties are the same rows."""
     loose = [f"SELECT differential.places({_quoted(statement)}, {_quoted(ranks or _ranks(selected, order))}, {whole})"
              for statement in (got, want)]
     return Case(wrapper, list(settings), list(before), explain or got, got, want, *loose, order.items)
@@ -153,7 +152,7 @@ def _plain(rng, table, order, settings=(), wrapper="plain"):
 
 
 def _key_alone(rng, table, order):
-    """One column, which is the key: it may be all that is kept of a row."""
+    """One column, which is the key, so that the key can be the whole row."""
     order.items = order.items[:1]
     name = order.items[0].column.name
     order.items[0] = order.items[0]._replace(expression=name, direction=rng.choice(["", "DESC", "NULLS FIRST", "DESC NULLS LAST"]))
@@ -218,7 +217,7 @@ def _distinct_on(rng, table, order):
 
 
 def _group(rng, table, order):
-    """Groups made by sorting, each with its rows in the order they came in."""
+    """Groups by sorting, each with its rows in input order."""
     by = order.equality()
     got = f"SELECT array_agg(id) AS ids FROM {order.source} GROUP BY {by}"
     want = f"SELECT array_agg(id ORDER BY place) AS ids FROM {order.numbered} GROUP BY {by}"
@@ -229,7 +228,7 @@ def _group(rng, table, order):
 
 
 def _merge_join(rng, table, order):
-    """Both sides sorted; ties on both, so that the inner side is marked and restored."""
+    """Both sides are sorted, with ties, so that the inner side is marked and restored."""
     name = order.items[0].column.name
     kind = rng.choice(["", "LEFT", "FULL"])
     query = (f"SELECT a.id AS a, b.id AS b FROM {table.name} a {kind} JOIN"
@@ -241,7 +240,7 @@ def _merge_join(rng, table, order):
 
 
 def _lateral(rng, table, order):
-    """The sort runs again and again: other rows each time, another bound, or just rewound."""
+    """The sort is executed repeatedly: with other rows, another bound, or rescanned."""
     selected = _selected(rng, order)
     where = rng.choice(["WHERE id % (o.x + 1) = 0 AND id <= 1500", "WHERE id <= 1500"])
     limit, whole = rng.choice([("", True), ("LIMIT o.x * 20", False)])
@@ -268,7 +267,7 @@ def _prepared(rng, table, order):
 
 
 def _locked(rng, table, order):
-    """Rows are locked in the order of the sort, which therefore keeps their TIDs."""
+    """Rows are locked in sorted order, so the sort keeps their TIDs."""
     order.source = table.name
     selected = _selected(rng, order)
     got, want = order.asked(f"SELECT {selected} FROM {{0}} ORDER BY {{1}}")
@@ -304,7 +303,7 @@ WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_wi
     _joined, _group, _merge_join, _locked]
 
 
-# Of large tables, those that need no more of it.
+# For large tables: those that do not take long.
 LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index]
 
 
@@ -317,7 +316,7 @@ def random_settings(rng):
                      ("gpusort.device_session_memory", rng.choice(["0", "0", "0", "1"])),
                      ("gpusort.device_session_sorts", rng.choice(["32", "32", "32", "1"]))]
     if rng.random() < 0.3:
-        settings += [("gpusort.force", "off"), ("gpusort.min_rows", "0")]  # few rows get no engine
+        settings += [("gpusort.force", "off"), ("gpusort.min_rows", "0")]  # few rows are sorted without an engine
     return settings
 
 
