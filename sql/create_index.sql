@@ -118,15 +118,15 @@ END $$ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = of
 CREATE FUNCTION pg_temp.same_index(columns text, predicate text DEFAULT 'true', ordering text DEFAULT NULL) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	ours record;
-	stock record;
+	plain record;
 BEGIN
 	ordering := coalesce(ordering, columns);
 	SET LOCAL gpusort.enable_create_index = on;
 	ours := pg_temp.entries(columns, predicate, ordering);
 	SET LOCAL gpusort.enable_create_index = off;
-	stock := pg_temp.entries(columns, predicate, ordering);
+	plain := pg_temp.entries(columns, predicate, ordering);
 	SET LOCAL gpusort.enable_create_index = on;
-	RETURN ours = stock AND cardinality(ours.ctids) > 1000;
+	RETURN ours = plain AND cardinality(ours.ctids) > 1000;
 END $$;
 ALTER TABLE ix DROP CONSTRAINT ix_pkey, DROP CONSTRAINT ix_unique;
 DROP INDEX ix_k, ix_f;

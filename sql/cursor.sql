@@ -87,13 +87,13 @@ END $$;
 CREATE FUNCTION pg_temp.walk_ok(query text, oracle text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	ours text[] := ARRAY(SELECT pg_temp.walk(query));
-	stock text[];
+	plain text[];
 BEGIN
 	ASSERT pg_temp.gpusorts(query) = 1;
 	SET gpusort.enabled = off;
-	stock := ARRAY(SELECT pg_temp.walk(oracle));
+	plain := ARRAY(SELECT pg_temp.walk(oracle));
 	SET gpusort.enabled = on;
-	RETURN ours = stock AND 'none' = ANY (ours);
+	RETURN ours = plain AND 'none' = ANY (ours);
 END $$;
 CREATE TEMP TABLE t AS SELECT id, id % 9 AS k, CASE WHEN id % 10 > 0 THEN (id * 37) % 101 END AS v FROM generate_series(1, 100) id;
 SELECT pg_temp.walk_ok('SELECT * FROM t ORDER BY k', 'SELECT * FROM t ORDER BY k, id'),

@@ -27,7 +27,7 @@ END $$;
 CREATE FUNCTION pg_temp.as_sort(options text, query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	ours text;
-	stock text;
+	plain text;
 	line text;
 BEGIN
 	IF pg_temp.gpusorts(query) = 0 THEN
@@ -37,9 +37,9 @@ BEGIN
 	ours := pg_temp.plan(options, query);
 	SET gpusort.explain_as_sort = off;
 	SET gpusort.enabled = off;
-	stock := pg_temp.plan(options, query);
+	plain := pg_temp.plan(options, query);
 	SET gpusort.enabled = on;
-	RETURN CASE WHEN ours = stock THEN 'same' ELSE 'another plan' END;
+	RETURN CASE WHEN ours = plain THEN 'same' ELSE 'another plan' END;
 END $$;
 
 CREATE TEMP TABLE queries (n int GENERATED ALWAYS AS IDENTITY, q text);

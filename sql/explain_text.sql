@@ -10,7 +10,7 @@ CREATE FUNCTION pg_temp.differences(options text, query text) RETURNS SETOF text
 DECLARE
 	line text;
 	ours text[] := '{}';
-	stock text[] := '{}';
+	plain text[] := '{}';
 BEGIN
 	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
 		ours := ours || replace(line, 'Custom Scan (GpuSort)', 'Sort');
@@ -20,10 +20,10 @@ BEGIN
 	END IF;
 	PERFORM set_config('gpusort.enabled', 'off', false);
 	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
-		stock := stock || line;
+		plain := plain || line;
 	END LOOP;
 	PERFORM set_config('gpusort.enabled', 'on', false);
-	RETURN QUERY SELECT format('%s instead of %s', o, s) FROM unnest(ours, stock) x(o, s) WHERE o IS DISTINCT FROM s;
+	RETURN QUERY SELECT format('%s instead of %s', o, s) FROM unnest(ours, plain) x(o, s) WHERE o IS DISTINCT FROM s;
 END $$;
 
 CREATE TEMP TABLE t (id int, i int, f float8, s text COLLATE "C", v varchar(10) COLLATE "POSIX", c char(3) COLLATE "C",

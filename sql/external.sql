@@ -159,15 +159,15 @@ CREATE FUNCTION pg_temp.takes_as_little(o text) RETURNS bool LANGUAGE plpgsql AS
 DECLARE
 	query text := 'SELECT * FROM short_rows ORDER BY ' || o;
 	kb int := pg_temp.disk_kb(query);
-	stock_kb int;
+	plain_kb int;
 BEGIN
 	SET LOCAL gpusort.enabled = off;
-	stock_kb := pg_temp.disk_kb(query);
+	plain_kb := pg_temp.disk_kb(query);
 	SET LOCAL gpusort.enabled = on;
-	IF kb > 1.1 * stock_kb THEN
-		RAISE NOTICE '% kB for % kB', kb, stock_kb;
+	IF kb > 1.1 * plain_kb THEN
+		RAISE NOTICE '% kB for % kB', kb, plain_kb;
 	END IF;
-	RETURN kb <= 1.1 * stock_kb;
+	RETURN kb <= 1.1 * plain_kb;
 END $$;
 SELECT o, pg_temp.takes_as_little(o) FROM unnest('{b,s,"d, id, s","d DESC, b, u",icu,few,n,"n, k DESC, s","u, b"}'::text[]) o;
 SELECT o, pg_temp.rows_ok('short_rows', o) FROM unnest('{b,"d DESC, b, u","n, k DESC, s"}'::text[]) o;

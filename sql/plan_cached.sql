@@ -45,12 +45,12 @@ SET gpusort.enabled = on;
 
 -- a plan made without gpusort stays the same until it is made again
 SET gpusort.enabled = off;
-PREPARE stock AS SELECT id, k FROM gs_cached ORDER BY k, id;
-EXPLAIN (COSTS OFF) EXECUTE stock;
+PREPARE plain AS SELECT id, k FROM gs_cached ORDER BY k, id;
+EXPLAIN (COSTS OFF) EXECUTE plain;
 SET gpusort.enabled = on;
-EXPLAIN (COSTS OFF) EXECUTE stock;
+EXPLAIN (COSTS OFF) EXECUTE plain;
 DISCARD PLANS;
-EXPLAIN (COSTS OFF) EXECUTE stock;
+EXPLAIN (COSTS OFF) EXECUTE plain;
 
 -- the table changes: rows, columns, the column's own type
 DELETE FROM gs_cached WHERE id > 4;

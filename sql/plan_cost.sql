@@ -36,14 +36,14 @@ END $$;
 -- The plan with and without gpusort.planner_cost; is it cheaper?
 CREATE FUNCTION pg_temp.compare(query text, OUT untold text, OUT told text, OUT cheaper boolean) LANGUAGE plpgsql AS $$
 DECLARE
-	stock_cost numeric;
+	plain_cost numeric;
 	told_cost numeric;
 BEGIN
 	PERFORM set_config('gpusort.planner_cost', 'off', false);
-	SELECT nodes, cost INTO untold, stock_cost FROM pg_temp.plan(query);
+	SELECT nodes, cost INTO untold, plain_cost FROM pg_temp.plan(query);
 	PERFORM set_config('gpusort.planner_cost', 'on', false);
 	SELECT nodes, cost INTO told, told_cost FROM pg_temp.plan(query);
-	cheaper := told_cost < stock_cost;
+	cheaper := told_cost < plain_cost;
 	told := CASE WHEN told = untold THEN 'the same' ELSE told END;
 END $$;
 

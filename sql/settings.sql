@@ -56,11 +56,11 @@ SET LOCAL gpusort.enabled = off;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 10) k ORDER BY k DESC;
 ROLLBACK;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 10) k ORDER BY k DESC;
-CREATE FUNCTION pg_temp.stock_plan() RETURNS SETOF text LANGUAGE plpgsql SET gpusort.enabled = off AS $$
+CREATE FUNCTION pg_temp.plain_plan() RETURNS SETOF text LANGUAGE plpgsql SET gpusort.enabled = off AS $$
 BEGIN
 	RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 10) k ORDER BY k DESC';
 END $$;
-SELECT pg_temp.stock_plan();
+SELECT pg_temp.plain_plan();
 SHOW gpusort.enabled;
 
 -- every engine returns the same rows; without a device, "cuda" sorts too and shows

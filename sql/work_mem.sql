@@ -73,9 +73,9 @@ DECLARE
 	ours text[] := ARRAY(SELECT pg_temp.walk(query));
 BEGIN
 	ASSERT pg_temp.gpusorts(query) = 1;
-	RETURN ours = pg_temp.stock_walk(query) AND (SELECT count(DISTINCT x) > 50 FROM unnest(ours) x);
+	RETURN ours = pg_temp.plain_walk(query) AND (SELECT count(DISTINCT x) > 50 FROM unnest(ours) x);
 END $$;
-CREATE FUNCTION pg_temp.stock_walk(query text) RETURNS text[] LANGUAGE plpgsql SET gpusort.enabled = off AS $$
+CREATE FUNCTION pg_temp.plain_walk(query text) RETURNS text[] LANGUAGE plpgsql SET gpusort.enabled = off AS $$
 BEGIN
 	RETURN ARRAY(SELECT pg_temp.walk(query));
 END $$;
