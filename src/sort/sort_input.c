@@ -187,10 +187,14 @@ open_engine(GsSortState *state)
 static void
 begin_sort(GsSortState *state, int memory_kb)
 {
-	/* small blocks: batches are pieces of their own then, which can be given back */
+	/*
+	 * Small blocks, so that larger allocations are separate and can be freed.  Not
+	 * ALLOCSET_SMALL_SIZES: such contexts are recycled, with the allocation limit of
+	 * their last use, which may be larger.
+	 */
 	if (state->context == NULL)
 		state->context = AllocSetContextCreate(state->parent_context, "GpuSort",
-											   ALLOCSET_SMALL_SIZES);
+											   0, 2 * 1024, 8 * 1024);
 	state->memory_limit = (Size) memory_kb * 1024;
 	state->merge_limit = state->memory_limit;
 	state->engine = NULL;
