@@ -231,6 +231,8 @@ def _merge_join(rng, table, order):
     """Both sides are sorted, with ties, so that the inner side is marked and restored."""
     name = order.items[0].column.name
     kind = rng.choice(["", "LEFT", "FULL"])
+    if order.items[0].column.type == "geography":  # whose = has no merge join, which FULL needs
+        kind = ""
     query = (f"SELECT a.id AS a, b.id AS b FROM {table.name} a {kind} JOIN"
              f" (SELECT * FROM {table.name} WHERE id % 50 < 2 AND id <= 500) b ON a.{name} = b.{name}")
     same = f"SELECT array_agg(ROW(a, b) ORDER BY a, b)::text FROM ({query}) r"
