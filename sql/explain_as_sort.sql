@@ -5,9 +5,9 @@
 \set ECHO none
 \i :include
 
-SET gpusort.planner_cost = off;	-- costs are printed, too
+SET gpusort.planner_cost = off;	-- with costs
 CREATE TEMP TABLE t AS SELECT id, (id * 37) % 100 AS k, ('word ' || id % 7) COLLATE "C" AS s FROM generate_series(1, 1000) id;
--- names that are those of the node itself
+-- tables and columns with the name of the node
 CREATE TEMP TABLE odd AS SELECT id AS "GpuSort", -id AS "Custom Scan" FROM t;
 ANALYZE t;
 ANALYZE odd;
@@ -33,7 +33,7 @@ END $$;
 CREATE FUNCTION pg_temp.as_sort(options text, query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	ours text;
-	stock text;
+	plain text;
 	line text;
 BEGIN
 	IF pg_temp.gpusorts(query) = 0 THEN
@@ -41,9 +41,9 @@ BEGIN
 	END IF;
 	ours := pg_temp.plan(options, query);
 	SET gpusort.enabled = off;
-	stock := pg_temp.plan(options, query);
+	plain := pg_temp.plan(options, query);
 	SET gpusort.enabled = on;
-	RETURN CASE WHEN ours = stock THEN 'same' ELSE 'another plan' END;
+	RETURN CASE WHEN ours = plain THEN 'same' ELSE 'another plan' END;
 END $$;
 
 CREATE TEMP TABLE queries (n int GENERATED ALWAYS AS IDENTITY, q text);

@@ -1,6 +1,7 @@
-# The pages of an index must be those that PostgreSQL's own build would have
-# written, byte by byte but for LSN and checksum, whatever decides about them: fillfactor, the lengths and the number of equal keys,
-# where keys are cut, how high the tree is.  And they must survive a crash.
+# The pages that gpusort writes must be those that PostgreSQL's
+# build would have written, byte by byte except for LSN and checksum, whatever they
+# depend on: fillfactor, the lengths and the number of equal keys, suffix truncation,
+# the height of the tree.  And they must survive a crash.
 
 use strict;
 use warnings;
@@ -44,7 +45,7 @@ sub fill
 
 # ------------------------------------------------------------------ the pages
 
-# around what fills a page, and of many levels
+# numbers of rows around a full page, and of many levels
 foreach my $nrows (0, 1, 2, 366, 367, 368, 407, 408)
 {
 	fill($nrows || 1, 'i, i % 7 AS k');
@@ -85,7 +86,7 @@ is_same($_, 'of nulls and several columns')
 fill(29989, 'i, md5((i % 500)::text) AS e');
 like($node->safe_psql('postgres', "SET maintenance_work_mem = '1MB'; SELECT same('$_')"), qr/^same, \d$/, "$_ of runs on disk") foreach ('(i)', '(e, i)', '(e)');
 
-# without gpusort.verify: entries leave by eights then, and texts whose order was proven are compared no more
+# without gpusort.verify: entries are returned eight at a time, and verified texts are not compared again
 fill(9973, q{i, nullif(i % 77, 0) AS k, CASE WHEN i % 3 = 0 THEN 'Zebra ' WHEN i % 3 = 1 THEN 'aal-' ELSE 'Äpfel' END || i % 1500 AS s,
 	CASE i % 5 WHEN 0 THEN i * 0.37 WHEN 1 THEN -i / 7.0 WHEN 2 THEN (i % 40) * 1e10 WHEN 3 THEN (i % 9)::numeric(10, 4) ELSE nullif('NaN'::numeric, i % 20) END AS n,
 	repeat('long ', 50 + (i % 97)::int) || i % 300 AS long});
@@ -97,12 +98,12 @@ like($node->safe_psql('postgres', "SET gpusort.verify = off; SELECT same(\$x\$$_
 	map { "$_ WHERE i < 2500" } '(long COLLATE of_libc)', '(long COLLATE of_libc, i)', 'unique (long COLLATE of_libc, i)');
 like($node->safe_psql('postgres', "SET gpusort.verify = off; SELECT same('unique ($_)')"), qr/23505.* of \(,,"23505|^23505/, "unique ($_) without gpusort.verify") foreach ('s COLLATE of_libc', 'n', 'k', 'long COLLATE of_libc');
 
-# values that are too long but for being compressed, and files of what they take then
+# values that are too long unless compressed, and the size of their files
 fill(251, 'i, i % 3 AS k');
 is_same($_, 'of compressed values') foreach ("((repeat('q', 100000) || i::text))", "((repeat('q', (9000 * k)::int) || i::text) DESC, k) INCLUDE (i)", "(k, (repeat('q', 100000)))", "unique ((repeat('q', 3000)), i)");
-like($node->safe_psql('postgres', q{SET temp_file_limit = '4MB'; SET maintenance_work_mem = '1MB'; SELECT same($$((i::text || repeat('q', 100000)))$$)}), qr/^same, \d$/, 'they take no more in files');
+like($node->safe_psql('postgres', q{SET temp_file_limit = '4MB'; SET maintenance_work_mem = '1MB'; SELECT same($$((i::text || repeat('q', 100000)))$$)}), qr/^same, \d$/, 'they take no more space in files');
 
-# a text that is compressed in one row and not in the other
+# the same text compressed in one row and not in the other
 fill(1009, q{i::text || repeat('z', 400) AS s, CASE WHEN i = 5 THEN (SELECT string_agg(md5(j::text), '') FROM generate_series(1, 58) j) END AS pad});
 $node->safe_psql('postgres', q{ALTER TABLE input ALTER pad SET STORAGE MAIN; INSERT INTO input SELECT s || '', 'x' FROM input WHERE pad IS NOT NULL});
 is($node->safe_psql('postgres', q{SELECT count(DISTINCT pg_column_size(s)) FROM input WHERE s LIKE '5z%'}), '2', 'one text, stored in two ways');
@@ -126,7 +127,7 @@ is($node->safe_psql('postgres', "SELECT same('(long(i))') = same('(long(i)) WITH
 $node->safe_psql('postgres', q{CREATE FUNCTION longer(i bigint) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT CASE WHEN i = 77 THEN string_agg(md5(j::text), '') ELSE 'x' || i END FROM generate_series(1, 300) j $$});
 is($node->safe_psql('postgres', 'SELECT same($x$unique (longer(i) DESC)$x$)'), '54000 / index row requires 9616 bytes, maximum size is 8191 / ', 'a key of more than a page comes before a duplicate');
 
-# an order that is wrong, as no proof is asked for: capitals behind all others
+# a wrong order, under a collation that is not verified: capitals after all others
 $node->safe_psql('postgres', q{CREATE TABLE wrong AS SELECT CASE WHEN i % 2 = 0 THEN 'A' ELSE 'b' END || i % 4 AS s FROM generate_series(1, 20) i});
 my ($rc, $out, $err) = $node->psql('postgres', qq{\\set VERBOSITY verbose
 	SET gpusort.verify = off; SET gpusort.collation_fault = on; CREATE INDEX ON wrong (s COLLATE "en-x-icu")});

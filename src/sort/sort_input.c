@@ -252,10 +252,14 @@ begin_sort(GsSortState *state, int memory_kb)
 	const Size	memory_limit = (Size) memory_kb * 1024;
 	MemoryContext old;
 
-	/* small blocks, so that each batch is a block of its own that can be freed */
+	/*
+	 * Small blocks, so that larger allocations are separate and can be freed.  Not
+	 * ALLOCSET_SMALL_SIZES: such contexts are recycled, with the allocation limit of
+	 * their last use, which may be larger.
+	 */
 	if (state->context == NULL)
 		state->context = AllocSetContextCreate(spec->parent_context, "GpuSort",
-											   ALLOCSET_SMALL_SIZES);
+											   0, 2 * 1024, 8 * 1024);
 	state->input = (GsSortInput) {
 		.few = state->input.few,
 		.memory_limit = memory_limit,

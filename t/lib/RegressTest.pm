@@ -1,14 +1,14 @@
-# What the tests that run PostgreSQL's own regression tests share: pg_regress, and
-# a comparison of what a stock server and one with gpusort print.
+# Shared by the tests that run PostgreSQL's own regression tests: pg_regress, and a
+# comparison of the output with and without gpusort.
 #
-# GpuSort is stable and stock sorts are not, so rows with equal keys may come in
-# another order.  The tests where that shows are named by their file, and in them
-# too a difference is accepted only if
+# GpuSort is stable and Sort is not, so rows with equal keys may be in another order.
+# Each test file names the tests that show this, and even in these a difference is
+# accepted only if
 #
 #	- it is in the rows of a result, not in a plan, a message, a header or the
 #	  number of rows; plans are compared with each GpuSort as a Sort;
-#	- both runs give the same rows, in another order, but for the columns of
-#	  such statements as pick a value by the order of ties;
+#	- both runs return the same rows, in another order, except for columns of
+#	  statements that select a value by the order of ties;
 #	- one column, the sort key or a part of it, reads the same from top to
 #	  bottom in both, unless the statement does not show its sort key.
 #
@@ -37,7 +37,7 @@ sub config_of
 	return $value;
 }
 
-# A running cluster as the regression tests want it.
+# A running cluster with the settings of the regression tests.
 sub regress_node
 {
 	my ($name, @settings) = @_;
@@ -51,7 +51,7 @@ sub regress_node
 	return $node;
 }
 
-# Runs pg_regress in the folder of its tests; gives each test's result, ok or
+# Runs pg_regress in the folder of its tests; returns each test's result, ok or
 # FAILED.
 sub run_pg_regress
 {
@@ -175,20 +175,20 @@ sub column_agrees
 	return 0;
 }
 
-# What is wrong with the differences between two outputs of a test; '' if
-# they are those that its entry in %ties allows.
+# The differences between two outputs of a test that its entry in %ties does not
+# allow, or ''.
 sub wrong_in
 {
-	my ($stock_file, $file, $spec) = @_;
-	my @stock = parse($stock_file);
+	my ($core_file, $file, $spec) = @_;
+	my @core = parse($core_file);
 	my @gpu = parse($file);
 	my $statement = '';
 	my $after_result = 0;
 
-	return 'another number of lines or results' if @stock != @gpu;
-	foreach my $n (0 .. $#stock)
+	return 'another number of lines or results' if @core != @gpu;
+	foreach my $n (0 .. $#core)
 	{
-		my ($a, $b) = ($stock[$n], $gpu[$n]);
+		my ($a, $b) = ($core[$n], $gpu[$n]);
 
 		if (defined $a->{line})
 		{
@@ -219,18 +219,18 @@ sub wrong_in
 	return '';
 }
 
-# One test for each pair of outputs of two runs of pg_regress; gives the names of
+# One test for each pair of outputs of two runs of pg_regress; returns the names of
 # those that differ.
 sub check_outputs
 {
-	my ($name, $stock_folder, $folder, $ties, @tests) = @_;
+	my ($name, $core_folder, $folder, $ties, @tests) = @_;
 	my @differing;
 
 	foreach my $test (@tests)
 	{
-		my ($stock, $gpu) = map { "$_/results/$test.out" } $stock_folder, $folder;
-		my $same = as_text($stock) eq as_text($gpu);
-		my $wrong = $same ? '' : wrong_in($stock, $gpu, $ties->{$test} // {});
+		my ($core, $gpu) = map { "$_/results/$test.out" } $core_folder, $folder;
+		my $same = as_text($core) eq as_text($gpu);
+		my $wrong = $same ? '' : wrong_in($core, $gpu, $ties->{$test} // {});
 
 		push @differing, $test unless $same;
 		if (!$same && !$ties->{$test})

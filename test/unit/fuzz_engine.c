@@ -3,7 +3,7 @@
  * fuzz_engine.c
  *	  libFuzzer drives the engine: make fuzz.
  *
- * The first bytes say what is to happen (sort, return_input, a small memory limit, a
+ * The first bytes say what is to happen (sort, drain, a small memory limit, a
  * failing allocation, an interrupt that does not return), the others make the
  * table, choice by choice (unit_random.h).  The checks are those of the tests.
  *
@@ -32,8 +32,8 @@ drive(TestTable *table, UnitHost *host, Dice *dice, size_t limit, bool return_in
 	if (status == GS_STATUS_OK && !return_input)
 		driver_check_sorted(&driver, dice);
 	else
-		driver_check_return(&driver, dice_one_in(dice, 4) ?
-							dice_below(dice, table->nrows + 1) : SIZE_MAX);
+		driver_check_drain(&driver, dice_one_in(dice, 4) ?
+						   dice_below(dice, table->nrows + 1) : SIZE_MAX);
 	driver_close(&driver);
 }
 
@@ -43,7 +43,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	Dice		dice = dice_of_bytes(data, nbytes);
 	uint64_t	mode = dice_bytes(&dice, 1);
 	uint64_t	event = dice_bytes(&dice, 1);
-	TableOptions options = table_defaults;
+	TableOptions options = {0};
 	TestTable  *table;
 	UnitHost	host;
 	size_t		limit = (size_t) 1 << 40;

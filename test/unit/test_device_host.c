@@ -4,8 +4,8 @@
  *	  The host device, the reference of all others: streams, memory, and each
  *	  step by itself.
  *
- * test_job.c tests the steps together; this tests corner cases that a correct
- * job does not reach, and hostile records.
+ * test_job.c has the steps work together; here are the corners that a sound
+ * job does not get to, and what hostile records may not do.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,27 +14,18 @@
 
 #include "device/device_host_steps.h"
 #include "common/key_pack.h"
+#include "unit_client.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 
 #define MB	((uint64_t) 1 << 20)
-
-static GsDevice *
-open_device(uint64_t nbytes)
-{
-	char		why_not[100];
-	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
-
-	CHECK(device != NULL);
-	return device;
-}
 
 /* ------------------------------------------------------- streams and memory */
 
 static void
 test_memory(void **unused)
 {
-	GsDevice   *device = open_device(10 * MB);
+	GsDevice   *device = unit_open_device(10 * MB);
 	uint64_t	nfree;
 	uint64_t	total;
 	void	   *d_a = device->ops->allocate(device, 6 * MB);
@@ -62,17 +53,17 @@ test_memory(void **unused)
 	device->ops->release_host(device, host);
 	device->ops->close(device);
 
-	device = open_device(0);
+	device = unit_open_device(0);
 	assert_true(device->ops->memory(device, &nfree, &total));
 	assert_true(total >= 64 * MB && nfree == total);
 	device->ops->close(device);
 }
 
-/* Work is only done when a fence is queried, and only up to the next fence. */
+/* Nothing is done before its mark is looked for, and no more than up to it. */
 static void
 test_streams(void **unused)
 {
-	GsDevice   *device = open_device(MB);
+	GsDevice   *device = unit_open_device(MB);
 	const GsDeviceOps *ops = device->ops;
 	GsStream   *a = ops->stream_open(device);
 	GsStream   *b = ops->stream_open(device);
@@ -89,7 +80,7 @@ test_streams(void **unused)
 	assert_true(ops->copy_out(a, to, d_memory, sizeof(to)));
 	assert_true(ops->record_fence(a, &fence));
 	assert_int_equal(fence, 2);
-	strcpy(from, "second");		/* its fence has not passed */
+	strcpy(from, "second");		/* nobody was told that it was read */
 
 	assert_true(ops->record_fence(b, &fence));
 	assert_int_equal(fence, 1);
@@ -106,7 +97,7 @@ test_streams(void **unused)
 	assert_true(ops->passed_fence(a, &fence));
 	assert_int_equal(fence, 2);
 
-	/* work without a fence is done at the close */
+	/* operations after the last fence are done at the close */
 	strcpy(from, "third");
 	assert_true(ops->copy_in(a, d_memory, from, sizeof(from)));
 	assert_true(ops->passed_fence(a, &fence));
@@ -119,7 +110,7 @@ test_streams(void **unused)
 	ops->close(device);
 }
 
-/* Temporary storage that is too small, or of another step, fails the device. */
+/* Temporary storage too small, or of something else, breaks the device. */
 static void
 test_temporary_storage(void **unused)
 {
@@ -135,7 +126,7 @@ test_temporary_storage(void **unused)
 
 	for (int mistake = 0; mistake < 5; mistake++)
 	{
-		GsDevice   *device = open_device(MB);
+		GsDevice   *device = unit_open_device(MB);
 		const GsDeviceOps *ops = device->ops;
 		GsStream   *stream = ops->stream_open(device);
 		bool		fine;
@@ -171,13 +162,13 @@ test_temporary_storage(void **unused)
 /* ------------------------------------------------------------------ records */
 
 /*
- * One batch in memory of exactly its size: rows of 3, 1, 1 and 2 units, and
- * their records of one key word.  Sanitizers detect reads beyond it.
+ * One batch in memory of just its size: rows of 3, 1, 1 and 2 units, and their
+ * records of one key word.  What is read beyond, the sanitizers see.
  */
 typedef struct Fixture
 {
 	uint64_t   *rows;
-	uint64_t   *records;		/* buffer i's is at 2 * (3 - i) */
+	uint64_t   *records;		/* that of entry i is at 2 * (3 - i) */
 	uint64_t	locations[4];
 	GsDeviceBatch batch;
 	GsKeyLayout layout;
@@ -264,7 +255,7 @@ test_pack(void **unused)
 	fixture_end(&fixture);
 }
 
-/* For any records, each location is within the batch. */
+/* Whatever units the records say, each location is within the batch. */
 static void
 test_pack_faults(void **unused)
 {
@@ -307,7 +298,7 @@ test_pack_faults(void **unused)
 	fixture_end(&fixture);
 }
 
-/* Tails that extend beyond their rows are truncated. */
+/* Tails that point outside their rows are truncated. */
 static void
 test_tails_are_cut(void **unused)
 {
@@ -413,7 +404,7 @@ test_ties(void **unused)
 	assert_int_equal(rest.d_groups[1], 0);
 }
 
-/* Keys of any width, compared with an insertion sort. */
+/* Keys of any width, as an insertion sort has them. */
 static void
 test_sort_ties(void **unused)
 {
@@ -482,7 +473,7 @@ test_row_ends_and_gather(void **unused)
 	gs_host_find_boundaries(4, ends, 4, 7, boundaries);
 	assert_memory_equal(boundaries, expected_cuts, sizeof(boundaries));
 
-	/* rows 3 and 2, in the least room that does, and in one word less */
+	/* rows 3 and 2, in the smallest space, and in one word less */
 	for (size_t room = 32; room >= 28; room -= 4)
 	{
 		char	   *to = malloc(room);

@@ -1,13 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * test_device_pool.c
- *	  Pool blocks: admission, allocation, and release to the device.
+ *	  Slabs: who is let in, what can be taken, and when the device has its
+ *	  memory back.
  *
  *-------------------------------------------------------------------------
  */
 #include <string.h>
 
 #include "device/device_pool.h"
+#include "unit_client.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 
@@ -23,17 +25,7 @@ free_bytes(GsDevice *device)
 	return nfree;
 }
 
-static GsDevice *
-open_device(uint64_t nbytes)
-{
-	char		why_not[100];
-	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
-
-	CHECK(device != NULL);
-	return device;
-}
-
-/* The end of every test: all memory has been freed. */
+/* The end of every test: all memory is where it was. */
 static void
 end(GsDevice *device, GsDevicePool *pool, uint64_t nbytes)
 {
@@ -46,7 +38,7 @@ end(GsDevice *device, GsDevicePool *pool, uint64_t nbytes)
 static void
 test_limit(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 0);
 
 	assert_int_equal(gs_device_pool_limit(pool), 90 * MB);
@@ -59,7 +51,7 @@ test_limit(void **unused)
 static void
 test_admission(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 10 * MB);
 	GsJobMemory a = {0};
 	GsJobMemory b = {0};
@@ -76,7 +68,7 @@ test_admission(void **unused)
 	gs_device_pool_free_all(&a);
 	gs_device_pool_free_all(&b);
 
-	/* c was admitted, without a reservation */
+	/* c is there, though it was promised nothing */
 	assert_false(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
 	gs_device_pool_free_all(&c);
 	assert_true(gs_device_pool_admit(pool, NULL, 11 * MB, &a));
@@ -90,7 +82,7 @@ test_admission(void **unused)
 static void
 test_promises_are_kept(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 10 * MB);
 	GsJobMemory a = {0};
 	GsJobMemory b = {0};
@@ -100,7 +92,7 @@ test_promises_are_kept(void **unused)
 	assert_int_equal(gs_device_pool_available(&a), 9 * MB);
 	assert_int_equal(gs_device_pool_available(&b), 4 * MB);
 
-	/* b exceeds its reservation, up to that of a */
+	/* b outgrows its promise, up to that of a */
 	assert_non_null(gs_device_pool_allocate(&b, 4 * MB));
 	assert_null(gs_device_pool_allocate(&b, 1));
 	assert_int_equal(gs_device_pool_available(&b), 0);
@@ -112,7 +104,7 @@ test_promises_are_kept(void **unused)
 	assert_int_equal(a.used, 6 * MB);
 	assert_int_equal(b.peak, 4 * MB);
 
-	/* and a can have what b frees */
+	/* and what b gives back, a may have */
 	gs_device_pool_free_all(&b);
 	assert_int_equal(gs_device_pool_available(&a), 4 * MB);
 	assert_non_null(gs_device_pool_allocate(&a, 4 * MB));
@@ -125,7 +117,7 @@ test_promises_are_kept(void **unused)
 static void
 test_sizes(void **unused)
 {
-	GsDevice   *device = open_device((uint64_t) 1 << 40);
+	GsDevice   *device = unit_open_device((uint64_t) 1 << 40);
 	GsDevicePool *pool = gs_device_pool_create(device, (uint64_t) 1 << 40);
 	GsJobMemory memory = {0};
 
@@ -144,7 +136,7 @@ test_sizes(void **unused)
 		gs_device_pool_free(&memory, d_memory);
 		assert_int_equal(memory.used, before);
 
-		/* the next allocation of this size gets the same block */
+		/* whatever of this size comes next gets the same one */
 		assert_ptr_equal(gs_device_pool_allocate(&memory, (size_t) taken), d_memory);
 		assert_int_equal(memory.used - before, taken);
 	}
@@ -153,9 +145,9 @@ test_sizes(void **unused)
 }
 
 static void
-test_idle_blocks(void **unused)
+test_idle_slabs(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 50 * MB);
 	GsJobMemory memory = {0};
 	void	   *d_first;
@@ -190,11 +182,11 @@ test_idle_blocks(void **unused)
 	end(device, pool, 100 * MB);
 }
 
-/* Many blocks are released a few at a time, because each may take long. */
+/* Many are given back some at a time: the driver may take long over each. */
 static void
 test_release_many(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 100 * MB);
 	GsJobMemory memory = {0};
 	uint64_t	held = 40 * MB;
@@ -217,11 +209,11 @@ test_release_many(void **unused)
 	end(device, pool, 100 * MB);
 }
 
-/* Idle blocks are released if the limit or the device requires it. */
+/* Idle slabs are in nobody's way: neither under the limit nor on the device. */
 static void
-test_idle_blocks_make_space(void **unused)
+test_idle_slabs_make_room(void **unused)
 {
-	GsDevice   *device = open_device(40 * MB);
+	GsDevice   *device = unit_open_device(40 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 30 * MB);
 	GsJobMemory memory = {0};
 
@@ -239,7 +231,7 @@ test_idle_blocks_make_space(void **unused)
 	end(device, pool, 40 * MB);
 
 	/* a device that has less than the limit */
-	device = open_device(20 * MB);
+	device = unit_open_device(20 * MB);
 	pool = gs_device_pool_create(device, 100 * MB);
 	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
 	assert_non_null(gs_device_pool_allocate(&memory, 10 * MB));
@@ -252,7 +244,7 @@ test_idle_blocks_make_space(void **unused)
 	end(device, pool, 20 * MB);
 }
 
-/* Any calls in any order: the sums stay right, and no two blocks overlap. */
+/* Any calls in any order: the sums stay right, and no two slabs overlap. */
 static void
 test_random(void **unused)
 {
@@ -262,7 +254,7 @@ test_random(void **unused)
 		NPIECES = 20
 	};
 	const uint64_t limit = 20 * MB;
-	GsDevice   *device = open_device(30 * MB);
+	GsDevice   *device = unit_open_device(30 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, limit);
 	GsJobMemory memories[NJOBS] = {{0}};
 	struct
@@ -334,11 +326,11 @@ main(void)
 		cmocka_unit_test(test_admission),
 		cmocka_unit_test(test_promises_are_kept),
 		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_idle_blocks),
+		cmocka_unit_test(test_idle_slabs),
 		cmocka_unit_test(test_release_many),
-		cmocka_unit_test(test_idle_blocks_make_space),
+		cmocka_unit_test(test_idle_slabs_make_room),
 		cmocka_unit_test(test_random)
 	};
 
-	return cmocka_run_group_tests_name("block", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
 }

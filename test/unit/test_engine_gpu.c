@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_gpu.c
- *	  The GPU engine, on the host device: order, output, return of the input,
- *	  and links that break.
+ *	  The GPU engine, from engine.h down to the host device: order, output,
+ *	  return of the input, and links that break.
  *
- * It uses the same random tables and checks as the tests of the CPU engine.
+ * The same random tables and the same checks as for the CPU engine.
  *
  *-------------------------------------------------------------------------
  */
@@ -60,62 +60,37 @@ check_table(const TestTable *table, Dice *dice)
 static void
 test_small_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	driver_check_tables(1, 1500, &options, check_table);
+	driver_check_tables(1, 1500, &(TableOptions) {0}, check_table);
 }
 
 static void
 test_large_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 500;
-	options.max_rows = 12000;
-	driver_check_tables(20000, 100, &options, check_table);
+	driver_check_tables(20000, 100, &(TableOptions) {.min_rows = 500, .max_rows = 12000}, check_table);
 }
 
 static void
 test_shapes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 2000;
-	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		driver_check_tables(30000 + (uint64_t) options.shape * 100, 20, &options, check_table);
+	driver_check_shapes(30000, 20, 2000, check_table);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	options.max_rows = 20000;
-	driver_check_tables(40000, 150, &options, check_table);
+	driver_check_tables(40000, 150, &(TableOptions) {.keys_only = true, .max_rows = 20000}, check_table);
 }
 
 static void
 test_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
-	{
-		options.ncolumns = 1;
-		options.max_rows = 1500;
-		options.max_len = 40;
-		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 100, &options, check_table);
-		options.ncolumns = 2;
-		options.max_rows = 300;
-		options.max_len = 1100;
-		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 50, &options, check_table);
-	}
+	driver_check_strings(60000, 100, &(TableOptions) {.ncolumns = 1, .max_rows = 1500, .max_len = 40}, check_table);
+	driver_check_strings(70000, 50, &(TableOptions) {.ncolumns = 2, .max_rows = 300, .max_len = 1100}, check_table);
 }
 
 /* ---------------------------------------------------------------- the move */
 
-/* Moves rows from the CPU engine, as a node does at gpusort.device_min_rows. */
+/* As a node does after gpusort.device_min_rows rows: the CPU engine's rows move. */
 static void
 check_move(const TestTable *table, Dice *dice)
 {
@@ -160,17 +135,14 @@ check_move(const TestTable *table, Dice *dice)
 static void
 test_move(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	driver_check_tables(80000, 200, &options, check_move);
+	driver_check_tables(80000, 200, &(TableOptions) {.max_rows = 3000}, check_move);
 }
 
-/* -------------------------------------------------------------------- return_input */
+/* -------------------------------------------------------------------- drain */
 
 /* A device that is too small: all rows are returned, in input order. */
 static void
-check_return(const TestTable *table, Dice *dice)
+check_drain(const TestTable *table, Dice *dice)
 {
 	UnitHost	host;
 	Driver		driver;
@@ -187,20 +159,16 @@ check_return(const TestTable *table, Dice *dice)
 	if (status == GS_STATUS_OK && driver.engine->stats.method != GS_METHOD_NONE)
 		driver_check_sorted(&driver, dice);
 	else
-		driver_check_return(&driver, dice_one_in(dice, 4) ? dice_below(dice, driver.npushed + 1) : SIZE_MAX);
+		driver_check_drain(&driver, dice_one_in(dice, 4) ? dice_below(dice, driver.npushed + 1) : SIZE_MAX);
 	driver_close(&driver);
 	unit_link_close(link);
 	unit_host_end(&host);
 }
 
 static void
-test_return_input(void **unused)
+test_drain(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(90000, 150, &options, check_return);
+	driver_check_tables(90000, 150, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_drain);
 }
 
 /* --------------------------------------------------------- a part of the rows */
@@ -234,11 +202,11 @@ check_part(Driver *driver, const uint32_t *order, size_t nsorted)
 }
 
 /*
- * A device that is too small: it sorts the rows that it took, and the others
- * are returned in input order.  If it has no memory for the sort, all rows can
- * be returned.
+ * A device that is too small: it sorts the rows that it has, and the other rows are
+ * returned in input order.  It may have no memory for the sort; then all rows can be
+ * returned.
  */
-static int	nparts = 0;			/* sorts of only a part */
+static int	nparts = 0;			/* sorts of a part of the rows */
 
 static void
 check_partial(const TestTable *table, Dice *dice)
@@ -278,7 +246,7 @@ check_partial(const TestTable *table, Dice *dice)
 	else
 	{
 		CHECK(status == GS_STATUS_FULL);
-		driver_check_return(&driver, SIZE_MAX);
+		driver_check_drain(&driver, SIZE_MAX);
 	}
 	free(order);
 	driver_close(&driver);
@@ -289,14 +257,8 @@ check_partial(const TestTable *table, Dice *dice)
 static void
 test_partial(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(95000, 150, &options, check_partial);
-	options.keys_only = true;
-	options.max_rows = 60000;
-	driver_check_tables(96000, 50, &options, check_partial);
+	driver_check_tables(95000, 150, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_partial);
+	driver_check_tables(96000, 50, &(TableOptions) {.max_rows = 60000, .max_payload = 1000, .keys_only = true}, check_partial);
 	CHECK_MSG(nparts > 20, "only %d were", nparts);
 }
 
@@ -327,13 +289,13 @@ check_break(const TestTable *table, Dice *dice)
 	}
 	if (status != GS_STATUS_OK)
 	{
-		GsBatch	   *batch;
+		GsBatch    *batch;
 
 		CHECK(status == GS_STATUS_FAILED);
 		CHECK(driver.engine->stats.detail != NULL && driver.engine->stats.detail[0] != '\0');
 		CHECK(link->released && !link->reusable);
 
-		/* and it stays so */
+		/* permanently */
 		CHECK(gs_engine_reserve(driver.engine, 100000, &batch) != GS_STATUS_OK);
 		CHECK(gs_engine_sort(driver.engine) == GS_STATUS_FAILED);
 		CHECK(gs_engine_return_input(driver.engine) == GS_STATUS_FAILED);
@@ -346,11 +308,7 @@ check_break(const TestTable *table, Dice *dice)
 static void
 test_break(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	options.max_payload = 500;
-	driver_check_tables(100000, 300, &options, check_break);
+	driver_check_tables(100000, 300, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_break);
 }
 
 int
@@ -363,10 +321,10 @@ main(void)
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_move),
-		cmocka_unit_test(test_return_input),
+		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_partial),
 		cmocka_unit_test(test_break),
 	};
 
-	return cmocka_run_group_tests_name("engine_service", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engine_gpu", tests, NULL, NULL);
 }

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * test_producers.c
- *	  Engines with several producers (engine.h), on the host device: order,
- *	  lack of memory for some, and some that disconnect.
+ *	  Several engines that send rows to one sort (engine.h), down to the host
+ *	  device: order, memory that runs out for some, and disconnects.
  *
- * The rows of a random table are divided: each participant has a contiguous
- * part, in the order of their numbers.  So the order of the table is the input
- * order, in whatever order the participants send.
+ * Each participant has a segment of the rows of a random table.  The numbers of
+ * participants ascend with the segments, so the order of the table is the input order
+ * of the sort, in whatever order the participants push.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,13 +26,13 @@ typedef struct Participant
 {
 	Driver		driver;
 	UnitLink   *link;
-	bool		waits;			/* the answer is delayed */
+	bool		waits;			/* the service takes its time */
 	uint32_t	number;
 	size_t		first;			/* of its rows */
 	size_t		end;
-	bool		full;			/* the device takes no more rows */
+	bool		full;			/* it can push no more rows */
 	bool		producer_done;
-	size_t		ntaken;			/* rows on the device, after the end or the sort */
+	size_t		ntaken;			/* rows that the device has, after the end of the producer or the sort */
 } Participant;
 
 typedef struct Sharing
@@ -41,7 +41,7 @@ typedef struct Sharing
 	Dice	   *dice;
 	UnitHost	host;
 	int			nparticipants;
-	int			consumer;		/* which of them */
+	int			consumer;			/* which of them */
 	Participant participants[MAX_PARTICIPANTS];
 } Sharing;
 
@@ -96,10 +96,10 @@ open_consumer(Sharing *sharing, uint64_t memory)
 	GsJob		job;
 
 	consumer->link = unit_link_open(2 * BUFFER_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
-									memory);
+								 memory);
 	begin_driver(sharing, consumer, &job);
 	CHECK(gs_engine_gpu_open(&job, &consumer->link->base, &options,
-							 &consumer->driver.engine) == GS_STATUS_OK);
+								 &consumer->driver.engine) == GS_STATUS_OK);
 }
 
 static GsStatus
@@ -109,12 +109,12 @@ open_producer(Sharing *sharing, Participant *producer)
 	GsJob		job;
 
 	producer->link = unit_link_open_producer(consumer->link, BUFFER_BYTES,
-											 1 + (uint32_t) dice_below(sharing->dice, 6));
+										 1 + (uint32_t) dice_below(sharing->dice, 6));
 	producer->link->slow = producer->waits;
 	begin_driver(sharing, producer, &job);
 	return gs_engine_gpu_join(&job, &producer->link->base,
-							  gs_engine_gpu_token(consumer->driver.engine),
-							  producer->number, &producer->driver.engine);
+								  gs_engine_gpu_token(consumer->driver.engine),
+								  producer->number, &producer->driver.engine);
 }
 
 static void
@@ -161,9 +161,9 @@ end(Sharing *sharing)
 
 /* ---------------------------------------------------------------------- load */
 
-/* Ends a producer, however long it takes. */
+/* Ends a producer, however many tries it takes. */
 static void
-end_producer(Participant *producer)
+end_feed(Participant *producer)
 {
 	uint64_t	nrows;
 	GsStatus	status = gs_engine_end_producer(producer->driver.engine, &nrows);
@@ -203,13 +203,13 @@ push_some(Sharing *sharing)
 		}
 		participant->full |= driver->npushed == participant->end;
 		if (participant->full && n != sharing->consumer)
-			end_producer(participant);
+			end_feed(participant);
 		return true;
 	}
 	return false;
 }
 
-/* Everything up to the sort. */
+/* All that the node does up to the sort. */
 static void
 load(Sharing *sharing)
 {
@@ -253,40 +253,26 @@ check_table(const TestTable *table, Dice *dice)
 static void
 test_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	driver_check_tables(200000, 400, &options, check_table);
-	options.shape = SHAPE_FEW;
-	driver_check_tables(201000, 100, &options, check_table);
-	options.shape = SHAPE_EQUAL;
-	driver_check_tables(202000, 20, &options, check_table);
+	driver_check_tables(200000, 400, &(TableOptions) {.max_rows = 3000}, check_table);
+	driver_check_tables(201000, 100, &(TableOptions) {.max_rows = 3000, .shape = SHAPE_FEW}, check_table);
+	driver_check_tables(202000, 20, &(TableOptions) {.max_rows = 3000, .shape = SHAPE_EQUAL}, check_table);
 }
 
 static void
 test_large_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 3000;
-	options.max_rows = 20000;
-	options.max_payload = 300;
-	driver_check_tables(210000, 30, &options, check_table);
+	driver_check_tables(210000, 30, &(TableOptions) {.min_rows = 3000, .max_rows = 20000, .max_payload = 300}, check_table);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	options.max_rows = 60000;
-	driver_check_tables(220000, 60, &options, check_table);
+	driver_check_tables(220000, 60, &(TableOptions) {.keys_only = true, .max_rows = 60000}, check_table);
 }
 
 /* ------------------------------------------------------- memory that runs out */
 
-/* Is this row on the device?  It took the first ones of each participant. */
+/* Does the device have this row?  It has the first ones of each participant. */
 static bool
 is_taken(const Sharing *sharing, size_t row)
 {
@@ -300,7 +286,7 @@ is_taken(const Sharing *sharing, size_t row)
 	return false;
 }
 
-/* The rows on the device are returned in order. */
+/* What the device took comes in order. */
 static void
 check_taken(Sharing *sharing)
 {
@@ -341,15 +327,15 @@ check_rest(Participant *participant, size_t from)
 }
 
 /*
- * return_input() returns the rows on the device, in input order, and then
- * those of the consumer that were not taken.
+ * A drain gives what the device took, in input order, and then what it did not
+ * take of the consumer's.
  */
 static void
-check_return(Sharing *sharing)
+check_drain(Sharing *sharing)
 {
 	Participant *consumer = consumer_of(sharing);
 	uint32_t   *input_returned = malloc(sizeof(uint32_t) * (sharing->table->nrows + 1));
-	size_t		nreturned = 0;
+	size_t		ndrained = 0;
 	size_t		at = 0;
 	size_t		own = consumer->first;
 	const GsBatch *batch;
@@ -361,28 +347,28 @@ check_return(Sharing *sharing)
 		{
 			const void *row = gs_batch_pushed(batch, &consumer->driver.layout, entry);
 
-			CHECK(nreturned < sharing->table->nrows);
-			input_returned[nreturned] = table_row_number(row);
-			CHECK(table_row_is(sharing->table, input_returned[nreturned++], &consumer->driver.layout, row));
+			CHECK(ndrained < sharing->table->nrows);
+			input_returned[ndrained] = table_row_number(row);
+			CHECK(table_row_is(sharing->table, input_returned[ndrained++], &consumer->driver.layout, row));
 		}
 	for (int i = 0; i < sharing->nparticipants; i++)
 	{
 		const Participant *participant = &sharing->participants[i];
 
 		for (size_t n = 0; i != sharing->consumer && n < participant->ntaken; n++)
-			CHECK(at < nreturned && input_returned[at++] == participant->first + n);
-		while (i == sharing->consumer && at < nreturned && own < consumer->end && input_returned[at] == own)
+			CHECK(at < ndrained && input_returned[at++] == participant->first + n);
+		while (i == sharing->consumer && at < ndrained && own < consumer->end && input_returned[at] == own)
 			at++, own++;
 	}
 	while (own < consumer->driver.npushed)
-		CHECK(at < nreturned && input_returned[at++] == own++);
-	CHECK(at == nreturned);
+		CHECK(at < ndrained && input_returned[at++] == own++);
+	CHECK(at == ndrained);
 	free(input_returned);
 }
 
 static struct
 {
-	int			of_producers;	/* producers whose rows were taken in part */
+	int			of_producers;		/* producers of which a part was taken */
 	int			of_consumers;
 	int			input_returned;
 }			parts;
@@ -412,7 +398,7 @@ check_partial(const TestTable *table, Dice *dice)
 	else if (!table->keys_only)
 	{
 		CHECK(status == GS_STATUS_FULL);
-		check_return(&sharing);
+		check_drain(&sharing);
 		parts.input_returned++;
 	}
 	for (int i = 0; i < sharing.nparticipants; i++)
@@ -434,24 +420,18 @@ check_partial(const TestTable *table, Dice *dice)
 static void
 test_partial(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(230000, 200, &options, check_partial);
-	options.keys_only = true;
-	options.max_rows = 60000;
-	driver_check_tables(231000, 50, &options, check_partial);
-	print_message("# producers %d, consumers %d in part; returned %d\n",
+	driver_check_tables(230000, 200, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_partial);
+	driver_check_tables(231000, 50, &(TableOptions) {.max_rows = 60000, .max_payload = 1000, .keys_only = true}, check_partial);
+	print_message("# producers %d, consumers %d in part; drained %d\n",
 				  parts.of_producers, parts.of_consumers, parts.input_returned);
 	CHECK(parts.of_producers > 20 && parts.of_consumers > 20 && parts.input_returned > 20);
 }
 
-/* ------------------------------------------------------------------ who goes */
+/* ------------------------------------------------------------------ disconnects */
 
 /* A producer disconnects before its end: the consumer and the other producers fail. */
 static void
-check_producer_leaves(const TestTable *table, Dice *dice)
+check_producer_disconnects(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	Participant *consumer;
@@ -478,7 +458,7 @@ check_producer_leaves(const TestTable *table, Dice *dice)
 		}
 		CHECK(gone->link->released && !gone->link->reusable);
 		CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_FAILED);
-		CHECK_MSG(strstr(consumer->driver.engine->stats.detail, "disconnected") != NULL, "%s",
+		CHECK_MSG(strstr(consumer->driver.engine->stats.detail, "gone") != NULL, "%s",
 				  consumer->driver.engine->stats.detail);
 		CHECK(gs_engine_fetch(consumer->driver.engine, 0, 1, &row, &fetched) != GS_STATUS_OK ||
 			  fetched == 0);
@@ -494,18 +474,14 @@ check_producer_leaves(const TestTable *table, Dice *dice)
 }
 
 static void
-test_producer_leaves(void **unused)
+test_producer_disconnects(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	options.max_payload = 500;
-	driver_check_tables(240000, 200, &options, check_producer_leaves);
+	driver_check_tables(240000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_producer_disconnects);
 }
 
 /* The consumer disconnects: producers that have not ended fail. */
 static void
-check_consumer_leaves(const TestTable *table, Dice *dice)
+check_consumer_disconnects(const TestTable *table, Dice *dice)
 {
 	Sharing		sharing;
 	int			nsteps = (int) dice_below(dice, 20);
@@ -528,18 +504,14 @@ check_consumer_leaves(const TestTable *table, Dice *dice)
 }
 
 static void
-test_consumer_leaves(void **unused)
+test_consumer_disconnects(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	options.max_payload = 500;
-	driver_check_tables(250000, 200, &options, check_consumer_leaves);
+	driver_check_tables(250000, 200, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_consumer_disconnects);
 }
 
 /* ---------------------------------------------------------------------- join */
 
-/* A link can be used for another job after producing, or after a failed join. */
+/* A link can be reused, whether its producer ended or could not join. */
 static void
 check_joins(const TestTable *table, Dice *dice)
 {
@@ -553,7 +525,7 @@ check_joins(const TestTable *table, Dice *dice)
 	consumer = consumer_of(&sharing);
 	CHECK(gs_engine_gpu_token(consumer->driver.engine) != 0);
 
-	/* a wrong token; rows of another layout */
+	/* a wrong job token; rows of another layout */
 	for (int i = 0; i < 2; i++)
 	{
 		uint64_t	token = gs_engine_gpu_token(consumer->driver.engine) + (i == 0);
@@ -563,7 +535,7 @@ check_joins(const TestTable *table, Dice *dice)
 		if (i == 1)
 			producer.driver.layout.nwords++;
 		CHECK(gs_engine_gpu_join(&job, &producer.link->base, token, 1,
-								 &producer.driver.engine) == GS_STATUS_REFUSED);
+									 &producer.driver.engine) == GS_STATUS_REFUSED);
 		CHECK(producer.driver.engine->stats.full != NULL);
 		driver_close(&producer.driver);
 		CHECK(producer.link->reusable);
@@ -574,12 +546,12 @@ check_joins(const TestTable *table, Dice *dice)
 	producer.link = unit_link_open_producer(consumer->link, 3 * BUFFER_BYTES, 2);
 	begin_driver(&sharing, &producer, &job);
 	CHECK(gs_engine_gpu_join(&job, &producer.link->base,
-							 gs_engine_gpu_token(consumer->driver.engine), 1,
-							 &producer.driver.engine) == GS_STATUS_REFUSED);
+								 gs_engine_gpu_token(consumer->driver.engine), 1,
+								 &producer.driver.engine) == GS_STATUS_REFUSED);
 	driver_close(&producer.driver);
 	unit_link_close(producer.link);
 
-	/* no rows at all, of a producer that had to wait; then the sort, and it is too late */
+	/* no rows, of a producer that had to wait; after the sort it is too late to join */
 	producer.waits = true;
 	CHECK(open_producer(&sharing, &producer) == GS_STATUS_OK);
 	producer.waits = false;
@@ -600,15 +572,12 @@ check_joins(const TestTable *table, Dice *dice)
 static void
 test_joins(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 500;
-	driver_check_tables(260000, 20, &options, check_joins);
+	driver_check_tables(260000, 20, &(TableOptions) {.max_rows = 500}, check_joins);
 }
 
 /* ------------------------------------------------------------------- layouts */
 
-/* Observed by parts and merged, a layout is what it is observed at once. */
+/* The statistics of a layout, collected in parts and merged, are those of all rows. */
 static void
 check_merge(const TestTable *table, Dice *dice)
 {
@@ -631,7 +600,7 @@ check_merge(const TestTable *table, Dice *dice)
 		table_put_key(table, n, &parts_of[dice_below(dice, 2)], offsets, record);
 	}
 
-	/* one of them has seen none */
+	/* one of them has no rows */
 	gs_key_layout_merge(&parts_of[2], &parts_of[0]);
 	gs_key_layout_merge(&parts_of[2], &parts_of[1]);
 	CHECK(parts_of[2].nrows == whole.nrows && !parts_of[2].ascending);
@@ -654,10 +623,7 @@ check_merge(const TestTable *table, Dice *dice)
 static void
 test_merge(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 100;
-	driver_check_tables(270000, 300, &options, check_merge);
+	driver_check_tables(270000, 300, &(TableOptions) {.max_rows = 100}, check_merge);
 }
 
 int
@@ -668,8 +634,8 @@ main(void)
 		cmocka_unit_test(test_large_tables),
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_partial),
-		cmocka_unit_test(test_producer_leaves),
-		cmocka_unit_test(test_consumer_leaves),
+		cmocka_unit_test(test_producer_disconnects),
+		cmocka_unit_test(test_consumer_disconnects),
 		cmocka_unit_test(test_joins),
 		cmocka_unit_test(test_merge),
 	};

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.c
- *	  A client of a job with a random table.
+ *	  A client of a job over a random table.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,18 +13,27 @@
 #include "device/device_fault.h"
 #include "unit_check.h"
 
-#define RUBBISH			0x5A
+#define GARBAGE			0x5A
 #define MANY_POLLS		1000000
 
 /* ----------------------------------------------------------------- service */
+
+GsDevice *
+unit_open_device(uint64_t nbytes)
+{
+	char		why_not[200];
+	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
+
+	CHECK_MSG(device != NULL, "%s", why_not);
+	return device;
+}
 
 void
 service_start(Service *service, uint64_t limit, const char *fault)
 {
 	char		why_not[200] = "";
 
-	service->device = gs_device_host_open((uint64_t) 1 << 32, why_not, sizeof(why_not));
-	CHECK_MSG(service->device != NULL, "%s", why_not);
+	service->device = unit_open_device((uint64_t) 1 << 32);
 	if (fault != NULL)
 	{
 		service->device = gs_device_fault_open(service->device, fault, why_not, sizeof(why_not));
@@ -50,16 +59,16 @@ service_stop(Service *service)
 /* ------------------------------------------------------------------ events */
 
 static char *
-buffer_start(const Client *client, uint32_t buffer)
+slot_start(const Client *client, uint32_t buffer)
 {
 	return client->buffer_pool.base + (size_t) buffer * client->buffer_pool.buffer_bytes;
 }
 
 static void
-get_buffer(Client *client, uint32_t buffer, SlotState from)
+get_slot(Client *client, uint32_t buffer, BufferState from)
 {
 	CHECK(buffer < client->buffer_pool.nbuffers);
-	CHECK_MSG(client->buffers[buffer] == from, "buffer %u comes back, but was not given away so", buffer);
+	CHECK_MSG(client->buffers[buffer] == from, "buffer %u is returned in the wrong state", buffer);
 	client->buffers[buffer] = BUFFER_MINE;
 }
 
@@ -68,11 +77,11 @@ batch_free(void *arg, uint32_t buffer)
 {
 	Client	   *client = arg;
 
-	get_buffer(client, buffer, BUFFER_FILLED);
+	get_slot(client, buffer, BUFFER_FILLED);
 	CHECK_MSG(client->filled[buffer].first_row == client->nuploaded,
 			  "batches are freed out of order");
 	client->nuploaded += client->filled[buffer].nrows;
-	memset(buffer_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	memset(slot_start(client, buffer), GARBAGE, client->buffer_pool.buffer_bytes);
 }
 
 static void
@@ -94,7 +103,7 @@ batch_ready(void *arg, const GsBatchReady *ready)
 	CHECK_MSG(ready->stream == client->stream, "a batch of stream %u, but %u is asked for",
 			  ready->stream, client->stream);
 	if (ready->nrows > 0)
-		get_buffer(client, ready->buffer, BUFFER_RELEASED);
+		get_slot(client, ready->buffer, BUFFER_RELEASED);
 	CHECK(client->nready <= GS_MAX_BUFFERS);
 	client->ready[client->nready++] = *ready;
 }
@@ -130,7 +139,7 @@ client_open(Client *client, Service *service, const TestTable *table,
 	client->buffer_pool.nbuffers = nbuffers;
 	client->buffer_pool.base = malloc((size_t) buffer_bytes * nbuffers);
 	CHECK(client->buffer_pool.base != NULL);
-	memset(client->buffer_pool.base, RUBBISH, (size_t) buffer_bytes * nbuffers);
+	memset(client->buffer_pool.base, GARBAGE, (size_t) buffer_bytes * nbuffers);
 	CHECK(gs_device_pool_admit(service->pool, NULL, 0, &memory));
 	consumer.buffer_pool = client->buffer_pool;
 	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
@@ -162,14 +171,14 @@ client_poll(Client *client)
 	gs_job_poll(client->job);
 }
 
-/* -------------------------------------------------------------------- load */
+/* -------------------------------------------------------------------- upload */
 
 /*
- * Waits for a buffer to fill; -1 if the job failed.  One buffer is kept if
- * there are several, for the return of the input.
+ * A buffer to write to, as soon as there is one; -1 if the job failed.  If there are
+ * several, one is kept for the return of the input.
  */
 static int
-wait_for_buffer(Client *client)
+wait_for_slot(Client *client)
 {
 	for (int npolls = 0; !client->failed; npolls++)
 	{
@@ -230,14 +239,14 @@ client_load(Client *client, Dice *dice)
 {
 	while (client->npushed < client->table->nrows)
 	{
-		int			buffer = wait_for_buffer(client);
+		int			buffer = wait_for_slot(client);
 		uint64_t	most = dice != NULL && dice_one_in(dice, 2) ?
 			1 + dice_below(dice, 200) : UINT64_MAX;
 		GsBatch		batch;
 
 		if (buffer < 0)
 			return false;
-		gs_batch_init(&batch, buffer_start(client, (uint32_t) buffer), client->buffer_pool.buffer_bytes,
+		gs_batch_init(&batch, slot_start(client, (uint32_t) buffer), client->buffer_pool.buffer_bytes,
 					  gs_record_bytes(&client->layout));
 		while (client->npushed < client->table->nrows && batch.nrows < most &&
 			   push(client, &batch))
@@ -267,7 +276,7 @@ client_sort(Client *client, GsAlgorithm algorithm)
 void
 client_release(Client *client, uint32_t buffer)
 {
-	memset(buffer_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	memset(slot_start(client, buffer), GARBAGE, client->buffer_pool.buffer_bytes);
 	client->buffers[buffer] = BUFFER_RELEASED;
 	gs_job_buffer_released(client->job, buffer);
 }
@@ -302,7 +311,7 @@ client_take_batch(Client *client)
 void
 client_fetch(Client *client, uint64_t position)
 {
-	/* before or after: batches of the previous stream are released in either case */
+	/* before or after: what was ready in the old stream comes back either way */
 	if (client->stream % 2 == 0)
 		release_all(client);
 	client->nready = 0;
@@ -313,7 +322,7 @@ client_fetch(Client *client, uint64_t position)
 static void
 check_keys(const Client *client, const GsBatchReady *ready)
 {
-	const char *keys = buffer_start(client, ready->buffer);
+	const char *keys = slot_start(client, ready->buffer);
 
 	CHECK(ready->rows_bytes == ready->nrows * sizeof(uint64_t));
 	for (uint32_t i = 0; i < ready->nrows; i++)
@@ -327,7 +336,7 @@ static void
 check_rows(const Client *client, const GsBatchReady *ready)
 {
 	const TestTable *table = client->table;
-	const char *start = buffer_start(client, ready->buffer);
+	const char *start = slot_start(client, ready->buffer);
 	const uint32_t *offset = (const uint32_t *) (start + client->buffer_pool.buffer_bytes);
 	size_t		at = 0;
 
@@ -373,7 +382,7 @@ client_check_batches(Client *client, uint64_t position, int nbatches)
 	}
 }
 
-/* -------------------------------------------------------------------- return_input */
+/* -------------------------------------------------------------------- return of the input */
 
 /* A batch has the table's next rows and their records, as they were written. */
 static void
@@ -414,7 +423,7 @@ check_batch(Client *client, const char *start, size_t first_row, uint32_t nrows,
 }
 
 void
-client_check_return(Client *client)
+client_check_drain(Client *client)
 {
 	size_t		next = 0;
 	int			nkept = 0;
@@ -431,7 +440,7 @@ client_check_return(Client *client)
 		if (ready.nrows == 0)
 			break;
 		CHECK(ready.position == next);
-		check_batch(client, buffer_start(client, ready.buffer), next, ready.nrows, ready.rows_bytes);
+		check_batch(client, slot_start(client, ready.buffer), next, ready.nrows, ready.rows_bytes);
 		next += ready.nrows;
 		client_release(client, ready.buffer);
 	}
@@ -448,7 +457,7 @@ client_check_return(Client *client)
 
 			if (client->buffers[buffer] != BUFFER_FILLED || filled->first_row != next)
 				continue;
-			check_batch(client, buffer_start(client, buffer), next, filled->nrows,
+			check_batch(client, slot_start(client, buffer), next, filled->nrows,
 						filled->rows_bytes);
 			next += filled->nrows;
 			nkept++;
@@ -477,7 +486,7 @@ client_check_table(const TestTable *table, Dice *dice)
 	CHECK_MSG(client_sort(&client, algorithm), "it failed: %s", client.text);
 	CHECK(client.result.nrows == nrows);
 	CHECK(client.result.algorithm == (algorithm == GS_ALGORITHM_MERGE ?
-									  GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX));
+									   GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX));
 	CHECK(client.result.tied_rows <= nrows);
 	CHECK(nrows == 0 || client.result.device_bytes >= 2 * nrows * sizeof(uint64_t));
 

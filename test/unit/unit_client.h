@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.h
- *	  A client of a job (src/job/job.h) with a random table, and the
+ *	  A client of a job (src/gpusortd/job.h) over a random table, and the
  *	  connection between them.
  *
- * It implements the client side of protocol.h and checks the job: a buffer
- * must only be accessed by its owner, and is filled with garbage when the
- * owner changes; a job that reports not to be busy must not wait for anything.
+ * It implements the client's side of protocol.h and checks the job's: a buffer is used
+ * only by its owner, and is filled with garbage when its owner changes; the job may
+ * not wait for anything while it reports that it is not busy.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +16,9 @@
 #include "job/job.h"
 #include "unit_random.h"
 #include "unit_table.h"
+
+/* A host device with so much memory. */
+extern GsDevice *unit_open_device(uint64_t nbytes);
 
 /* A device and its memory, for any number of jobs. */
 typedef struct Service
@@ -27,17 +30,17 @@ typedef struct Service
 /* limit 0: as much as it takes.  fault: see device_fault.h; NULL for none. */
 extern void service_start(Service *service, uint64_t limit, const char *fault);
 
-/* Checks that no job and no device has memory left. */
+/* Insists that no memory is left with jobs, nor on the device. */
 extern void service_stop(Service *service);
 
-typedef enum SlotState
+typedef enum BufferState
 {
 	BUFFER_MINE,
-	BUFFER_FILLED,				/* given to the job with a batch */
-	BUFFER_RELEASED				/* given to the job to be filled */
-} SlotState;
+	BUFFER_FILLED,				/* the job's, with a batch */
+	BUFFER_RELEASED				/* the job's, to be filled */
+} BufferState;
 
-/* The contents of a buffer. */
+/* The batch in a buffer. */
 typedef struct FilledBatch
 {
 	size_t		first_row;
@@ -50,11 +53,11 @@ typedef struct Client Client;
 struct Client
 {
 	const TestTable *table;
-	Service	   *service;
+	Service    *service;
 	GsSortJob  *job;
-	GsBufferPool buffer_pool;
+	GsBufferPool		buffer_pool;
 	GsKeyLayout layout;
-	SlotState	buffers[GS_MAX_BUFFERS];
+	BufferState	buffers[GS_MAX_BUFFERS];
 	FilledBatch filled[GS_MAX_BUFFERS];
 	size_t		npushed;		/* rows 0 to npushed - 1 of the table */
 	size_t		nuploaded;		/* of which so many are freed */
@@ -84,28 +87,28 @@ extern void client_close(Client *client);
 extern void client_poll(Client *client);
 
 /*
- * Sends all rows, in batches of random sizes with dice, otherwise in full
- * ones; false if the job failed.
+ * Sends all rows, in batches of any size if dice, else in full ones; false if
+ * the job failed.
  */
 extern bool client_load(Client *client, Dice *dice);
 
 /* False if it failed. */
 extern bool client_sort(Client *client, GsAlgorithm algorithm);
 
-/* Starts a stream; all buffers are the job's then. */
+/* Starts a stream; all buffers then belong to the job. */
 extern void client_fetch(Client *client, uint64_t position);
 
-/* The next batch, when it has come; its buffer is the client's. */
+/* Waits for the next batch; its buffer belongs to the client. */
 extern GsBatchReady client_take_batch(Client *client);
 
 /* Gives a buffer to the job. */
 extern void client_release(Client *client, uint32_t buffer);
 
-/* Receives and checks nbatches batches, or up to the last row. */
+/* Takes and checks so many batches, or up to the last row. */
 extern void client_check_batches(Client *client, uint64_t position, int nbatches);
 
-/* Returns the input and checks that all rows are there, in buffers or returned. */
-extern void client_check_return(Client *client);
+/* Has the input returned, and checks that all rows that were sent are there. */
+extern void client_check_drain(Client *client);
 
 /* Everything: open, load, sort, streams from anywhere, close. */
 extern void client_check_table(const TestTable *table, Dice *dice);

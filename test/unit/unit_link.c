@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_link.c
- *	  A link (engine_link.h) to a job in this process, without a socket.
+ *	  A link (engine_link.h) to a job in this process: no socket between.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,13 +11,14 @@
 #include <string.h>
 
 #include "unit_check.h"
+#include "unit_client.h"
 
 #define DEVICE_BYTES	((uint64_t) 4 << 30)
 
-/* The consumer of each shared job. */
+/* The token of every shared job; there is only one. */
 #define TICKET			UINT64_C(0xFEED)
 
-/* A busy job must have a message after this number of polls. */
+/* A job that is busy has a message at last, after so many looks. */
 #define MAX_POLLS	1000000
 
 /* ----------------------------------------------------------- from the job */
@@ -42,7 +43,7 @@ on_batch_free(void *arg, uint32_t buffer)
 }
 
 static void
-on_producer_done(void *arg, uint64_t nrows)
+on_fed(void *arg, uint64_t nrows)
 {
 	UnitLink   *link = arg;
 
@@ -86,7 +87,7 @@ participant_of(UnitLink *link, uint32_t number)
 	GsParticipant participant = {
 		.buffer_pool = link->buffer_pool,
 		.number = number,
-		.events = {link, on_batch_free, on_producer_done, on_sorted, on_batch_ready, on_failed}
+		.events = {link, on_batch_free, on_fed, on_sorted, on_batch_ready, on_failed}
 	};
 
 	return participant;
@@ -122,7 +123,7 @@ join_job(UnitLink *link, const GsJobJoin *join)
 	CHECK(link->producer == NULL && link->consumer != NULL);
 	if (link->consumer->job != NULL && join->token == link->consumer->token)
 		link->producer = gs_job_join(link->consumer->job, join->nwords, join->keys_only != 0, &producer,
-									 &why_not);
+								 &why_not);
 	if (link->producer == NULL)
 		on_failed(link, GS_FAILED_JOB, why_not);
 	else
@@ -142,7 +143,7 @@ close_job(UnitLink *link)
 	link->producer = NULL;
 }
 
-/* The end of the connection that a test requested. */
+/* The end of the connection that a test has asked for. */
 static bool
 breaks(UnitLink *link)
 {
@@ -169,13 +170,13 @@ unit_send(GsEngineLink *base, const GsMessage *message)
 			join_job(link, &copy.job_join);
 			break;
 		case GS_MESSAGE_PRODUCER_END:
-			/* a producer that is out of memory may not have received the failure yet */
+			/* a producer that had no more room was told so, and may not have heard it yet */
 			if (copy.producer_end.partial || link->failure != GS_FAILED_MEMORY)
 				gs_producer_end(link->producer);
 			break;
 		case GS_MESSAGE_BATCH_FILLED:
 			gs_producer_batch_filled(link->producer, copy.filled.buffer, copy.filled.nrows,
-									 copy.filled.rows_bytes);
+								copy.filled.rows_bytes);
 			break;
 		case GS_MESSAGE_SORT:
 			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_producers(link->job));
@@ -268,10 +269,8 @@ UnitLink *
 unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit)
 {
 	UnitLink   *link = make_link(buffer_bytes, nbuffers);
-	char		why_not[200];
 
-	link->device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
-	CHECK_MSG(link->device != NULL, "%s", why_not);
+	link->device = unit_open_device(DEVICE_BYTES);
 	link->pool = gs_device_pool_create(link->device, memory_limit);
 	CHECK(link->pool != NULL);
 	return link;

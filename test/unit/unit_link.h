@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * unit_link.h
- *	  A link (engine_link.h) to a job in this process, without a socket.
+ *	  A link (engine_link.h) to a job in this process: no socket between.
  *
- * Messages are passed directly to the functions of job.h, as connection.c
- * does, and the events of the job wait in a queue.
+ * Messages go straight to job.h's calls, which is what connection.c does with
+ * them, and what the job reports waits in a queue.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,16 +21,16 @@ typedef struct UnitLink UnitLink;
 struct UnitLink
 {
 	GsEngineLink base;
-	UnitLink   *consumer;		/* NULL: it may open a job itself */
+	UnitLink   *consumer;			/* NULL: it may open a job itself */
 	GsDevice   *device;
 	GsDevicePool *pool;
 	GsSortJob  *job;			/* that it opened; NULL: none is open */
-	GsProducer *producer;		/* of that one, or of its consumer's */
+	GsProducer	   *producer;			/* of that one, or of its consumer's */
 	uint64_t	token;
 	GsFailure	failure;		/* the last one that the job reported */
-	GsBufferPool buffer_pool;
-	bool		released;		/* the engine released the link */
-	bool		reusable;		/* as reusable */
+	GsBufferPool		buffer_pool;
+	bool		released;		/* the engine gave the link back */
+	bool		reusable;		/* and so it said */
 	int			break_after;	/* messages sent or received; < 0: never */
 	bool		slow;			/* who does not wait for ever waits in vain */
 	int			nmessages;
@@ -45,7 +45,7 @@ extern UnitLink *unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64
 /* One more on the same device, whose engine may join the consumer's. */
 extern UnitLink *unit_link_open_producer(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers);
 
-/* Checks that the job has ended and its memory is free. */
+/* Checks that the job is over and the device's memory back. */
 extern void unit_link_close(UnitLink *link);
 
 #endif							/* GPUSORT_UNIT_LINK_H */
