@@ -176,7 +176,10 @@ extern bool gs_key_encoder_load_row(GsKeyEncoder *key, const GsRowSource *source
 /* As long are those that are cut. */
 #define GS_SORT_KEY_CUT		1024
 
-/* Does it cost less to make a record again than to keep it, if none of its keys was cut? */
+/*
+ * Is a record better made again by a twin than kept, if none of its keys was cut?  To be asked once
+ * there were rows, as the texts of a collation decide.
+ */
 extern bool gs_key_encoder_is_cheap(const GsKeyEncoder *key);
 
 /* Does the first sort column's code cost more than a comparison of two values? */

@@ -14,9 +14,9 @@
  *
  * Most records are made again from the row when that is read (run_set.c): so a run takes no more
  * disk than a tape of PostgreSQL's.  That of a bigint takes 5 ns, and 8 bytes less are written and read.
- * A long value that had to be fetched is fetched again, as it would fill the disk with bytes that PostgreSQL
- * does not write, and the kernel takes 0.25 s to delete 1 GB of them, which a cancel would wait for.  What takes long to
- * make, as a collation's keys do, is kept.
+ * A value that had to be fetched is fetched again, as it would fill the disk with bytes that PostgreSQL
+ * does not write, and the kernel takes 0.25 s to delete 1 GB of them, which a cancel would wait for.  Records
+ * with a truncated or approximate key are kept, and those with keys that only ICU can make.
  * In a layout without columns there are no records: those are runs that only comparisons merge.
  *
  * As a reader hands a row out, it stands behind its record, whose last word (batch.h) is in the place

@@ -257,12 +257,11 @@ copy_row(GsRunSet *spill, const char *row, Size row_bytes, Size extra_bytes)
 }
 
 /*
- * Is a row's record better made again?  Ours does not cut keys (make_own_key()), and of one that was cut
- * it would be another.  And what is behind the row was made or fetched, for more than it takes
- * to keep it, unless it is long.
+ * Is a row's record made again when it is read?  Ours does not cut keys (make_own_key()), and of one
+ * that was cut it would be another.
  */
 static inline bool
-is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
+is_remade(const GsRunSet *spill, const uint64 *record)
 {
 	const GsKeyLayout *layout = spill->layout;
 
@@ -270,11 +269,7 @@ is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
 	{
 		if (layout->columns[i].variable)
 		{
-			const uint64 tail = record[layout->columns[i].tail_word];
-			const Size	len = gs_tail_len(tail);
-
-			if (len == GS_SORT_KEY_CUT ||
-				(len < GS_SORT_KEY_CUT && gs_tail_offset(tail) + len > row_len))
+			if (gs_tail_len(record[layout->columns[i].tail_word]) == GS_SORT_KEY_CUT)
 				return false;
 		}
 	}
@@ -286,7 +281,7 @@ static inline void
 write_row(GsRunSet *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
 {
 	gs_run_write_row(writer, record, row, row_len,
-					 spill->layout->ncolumns > 0 && !is_remade(spill, record, row_len));
+					 spill->layout->ncolumns > 0 && !is_remade(spill, record));
 }
 
 /* Writes a row whose record stayed with a device: makes it again. */
@@ -621,6 +616,8 @@ gs_run_set_adopt(GsRunSet *spill, const GsSharedRuns *shared, const GsRunFiles *
 	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
 
 	end_last_run(spill);
+	if (spill->layout->ncolumns > 0 && spill->key == NULL)
+		make_own_key(spill);	/* that process may have written no records */
 	for (int i = 0; i < shared->nruns; i++)
 		add_run(spill, &shared->runs[i], store, &shared->layout);
 	spill->owned_elsewhere = lappend(spill->owned_elsewhere, store);
