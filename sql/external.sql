@@ -152,9 +152,9 @@ BEGIN
 	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
 	RETURN jsonb_path_query_first(plan, '$.**{0 to last} ? (@."Sort Space Type" == "Disk")."Sort Space Used"');
 END $$;
-CREATE FUNCTION pg_temp.takes_as_little(o text) RETURNS bool LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.takes_as_little(o text, source text DEFAULT 'short_rows') RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
-	query text := 'SELECT * FROM short_rows ORDER BY ' || o;
+	query text := format('SELECT * FROM %s ORDER BY %s', source, o);
 	kb int := pg_temp.disk_kb(query);
 	plain_kb int;
 BEGIN
@@ -168,3 +168,13 @@ BEGIN
 END $$;
 SELECT o, pg_temp.takes_as_little(o) FROM unnest('{b,s,"d, id, s","d DESC, b, u",icu,few,n,"n, k DESC, s","u, b"}'::text[]) o;
 SELECT o, pg_temp.rows_ok('short_rows', o) FROM unnest('{b,"d DESC, b, u","n, k DESC, s"}'::text[]) o;
+
+-- the same where keys of variable width are made again as a run is read, and where they are kept
+CREATE TEMP TABLE made_keys AS SELECT id, left(md5(id::text), 12) COLLATE "und-x-icu" AS icu, (hashint8extended(id, 3)::numeric * 1000 + id % 1000) / 1000000 AS long_n,
+	ARRAY[id % 100, hashint4(id)] AS ints, ARRAY[left(md5(id::text), 6), NULL] COLLATE "und-x-icu" AS texts, int4range(hashint4(id) % 1000, 1000 + id) AS r, hashint4(id)::bit(32)::varbit AS v
+	FROM generate_series(1, 30000) id;
+SELECT o, pg_temp.takes_as_little(o, 'made_keys'), pg_temp.rows_ok('made_keys', o) FROM unnest('{"icu, id","icu DESC, long_n","long_n, id","ints, id","texts DESC, id","r, id","v, id"}'::text[]) o;
+-- characters of which ICU makes the keys: kept; only later ones
+CREATE TEMP TABLE mixed AS SELECT id, CASE WHEN id BETWEEN low AND 20000 THEN chr(19968 + hashint4(id) % 2000) ELSE '' END || left(md5(id::text), 6) COLLATE "und-x-icu" AS icu, k
+	FROM generate_series(1, 30000) id, (VALUES (1), (10000)) v(low), LATERAL (SELECT low AS k) x;
+SELECT k, pg_temp.rows_ok('(SELECT * FROM mixed WHERE k = ' || k || ') x', 'icu DESC, k') FROM unnest('{1,10000}'::int[]) k;

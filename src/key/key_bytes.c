@@ -535,6 +535,17 @@ gs_key_maker_labels(const GsKeyMaker *maker, uint64 seed)
 }
 
 bool
+gs_key_maker_is_cheap(const GsKeyMaker *maker)
+{
+	for (const Encoder *encoder = maker->encoder; encoder != NULL; encoder = encoder->element)
+	{
+		if (encoder->collation != NULL && !gs_key_collation_is_cheap(encoder->collation))
+			return false;
+	}
+	return true;
+}
+
+bool
 gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
 				  const char **why_not)
 {

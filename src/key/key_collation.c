@@ -89,7 +89,9 @@ struct GsKeyCollation
 	UCollator  *collator;		/* NULL: of libc */
 	GsIcuKeys  *icu_keys;		/* NULL: ICU makes all keys */
 	ByteBuffer	utf16;			/* the text for ICU */
+	uint64		nunmapped;		/* keys that tables cannot make */
 #endif
+	uint64		nkeys;			/* that were made */
 	ByteBuffer	terminated;		/* the text for libc */
 	ByteBuffer	key;			/* sort key, 0, text: of the previous text */
 	Size		sort_key_len;
@@ -245,6 +247,18 @@ gs_key_collation_is_full(const GsKeyCollation *collation)
 	return collation->full;
 }
 
+/* A sixteenth of the keys may take ten times as long as the others. */
+bool
+gs_key_collation_is_cheap(const GsKeyCollation *collation)
+{
+#ifdef USE_ICU
+	return collation->icu_keys != NULL && collation->nunmapped <= collation->nkeys / 16 &&
+		gs_icu_keys_are_ready(collation->icu_keys);
+#else
+	return false;
+#endif
+}
+
 /*
  * Calls strxfrm() for a text; the result is in the buffer.  Returns its length,
  * without the terminator.
@@ -340,6 +354,7 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 							collation->key.data, &key_len))
 			return key_len;
 	}
+	collation->nunmapped += gs_icu_keys_is_unmapped(string, len);
 	utf16_len = to_utf16(collation, string, len);
 	for (;;)
 	{
@@ -422,6 +437,7 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 			collation->any = false; /* until the key is complete: what follows
 									 * can raise an error */
 			collation->with_text = collation->deterministic && collation->full;
+			collation->nkeys++;
 			collation->sort_key_len = make_sort_key(collation, string, len);
 			add_text(collation, string, len);
 			collation->any = true;

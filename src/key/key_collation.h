@@ -42,6 +42,12 @@ extern bool gs_key_collation_is_full(const GsKeyCollation *collation);
 extern bool gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 								 const char **key, uint32 *key_len, const char **why_not);
 
+/*
+ * Does it take less time to make such a key again than to write and read it?  So it does
+ * with ICU's where tables have the characters of most texts so far; it makes the tables, if need be.
+ */
+extern bool gs_key_collation_is_cheap(const GsKeyCollation *collation);
+
 /* The estimated bytes of key for each byte of text; 0 if the text is the key. */
 extern double gs_key_collation_expansion(Oid collation, bool full);
 

@@ -304,8 +304,9 @@ gs_key_encoder_is_cheap(const GsKeyEncoder *key)
 	{
 		const KeyColumn *column = &key->columns[i];
 
-		if (column->abbreviation != NULL || column->collation != NULL ||
-			(column->maker != NULL && column->kind != GS_KEY_NUMERIC))
+		if (leaves_ties(column) || column->needs_verification ||
+			(column->collation != NULL && !gs_key_collation_is_cheap(column->collation)) ||
+			(column->maker != NULL && !gs_key_maker_is_cheap(column->maker)))
 			return false;
 	}
 	return true;

@@ -73,7 +73,10 @@ extern uint64 gs_key_encoder_fingerprint(const GsKeyEncoder *key);
 /* Can rows be encoded by gs_key_record_write_direct()? */
 extern bool gs_key_encoder_is_direct(const GsKeyEncoder *key);
 
-/* Does it cost less to encode a row again than to store its record, if no key is truncated? */
+/*
+ * Does it cost less to encode a row again, with a twin, than to store its record, if no key is
+ * truncated?  Call it after rows were encoded, because the texts of a collation decide.
+ */
 extern bool gs_key_encoder_is_cheap(const GsKeyEncoder *key);
 
 /* Does encoding the first column cost more than comparing two of its values? */

@@ -17,9 +17,10 @@
  * takes no more disk than a tape of PostgreSQL.  The record of a bigint takes 5 ns, and 8
  * bytes less are written and read.  A long value that had to be fetched is fetched
  * again: otherwise the files would contain bytes that PostgreSQL does not write, and a
- * cancel would wait for the kernel, which takes 0.25 s to delete 1 GB.  Keys that are
- * expensive, as those of a collation, are stored.  If the layout has no columns there
- * are no records: such runs are merged by comparisons only.
+ * cancel would wait for the kernel, which takes 0.25 s to delete 1 GB.  Records
+ * with a truncated or approximate key are stored, and those with keys that only ICU can
+ * make.  If the layout has no columns there are no records: such runs are merged by
+ * comparisons only.
  *
  * A reader returns a record followed by its row.  The place word of the record (batch.h)
  * overlaps the length and four bytes of padding of the row, and has that length and the

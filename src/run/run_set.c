@@ -257,11 +257,10 @@ copy_row(GsRunSet *spill, const char *row, Size row_bytes, Size extra_bytes)
 
 /*
  * Is the record of a row made again when the row is read?  Not if a key is truncated,
- * because our encoder truncates none (make_own_key()); and not if bytes of a short key are
- * stored behind the row, because fetching or computing these again costs more.
+ * because our encoder truncates none (make_own_key()).
  */
 static inline bool
-is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
+is_remade(const GsRunSet *spill, const uint64 *record)
 {
 	const GsKeyLayout *layout = spill->layout;
 
@@ -269,11 +268,7 @@ is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
 	{
 		if (layout->columns[i].variable)
 		{
-			const uint64 tail = record[layout->columns[i].tail_word];
-			const Size	len = gs_tail_len(tail);
-
-			if (len == GS_TRUNCATED_KEY_BYTES ||
-				(len < GS_TRUNCATED_KEY_BYTES && gs_tail_offset(tail) + len > row_len))
+			if (gs_tail_len(record[layout->columns[i].tail_word]) == GS_TRUNCATED_KEY_BYTES)
 				return false;
 		}
 	}
@@ -285,7 +280,7 @@ static inline void
 write_row(GsRunSet *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
 {
 	gs_run_write_row(writer, record, row, row_len,
-					 spill->layout->ncolumns > 0 && !is_remade(spill, record, row_len));
+					 spill->layout->ncolumns > 0 && !is_remade(spill, record));
 }
 
 /* Writes a row whose record a device has not returned: makes it again. */
@@ -620,6 +615,8 @@ gs_run_set_adopt(GsRunSet *spill, const GsSharedRuns *shared, const GsRunFiles *
 	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
 
 	end_last_run(spill);
+	if (spill->layout->ncolumns > 0 && spill->key == NULL)
+		make_own_key(spill);	/* that process may have written no records */
 	for (int i = 0; i < shared->nruns; i++)
 		add_run(spill, &shared->runs[i], store, &shared->layout);
 	spill->owned_elsewhere = lappend(spill->owned_elsewhere, store);
