@@ -25,7 +25,6 @@
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_place.h"
 
 #include "access/htup_details.h"
 #include "access/parallel.h"

@@ -30,6 +30,7 @@
 
 #include "sort/sort_external.h"
 #include "sort/sort_order.h"
+#include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_place.h"
 
@@ -243,7 +244,6 @@ close_engine(GsSortState *state)
 	if (state->input.engine != NULL)
 		gs_engine_close(state->input.engine);
 	state->input.engine = NULL;
-	state->output.window_rows = 0;
 	state->phase = GS_SORT_MERGE;
 }
 
@@ -271,7 +271,7 @@ gs_sort_begin_merge(GsSortState *state)
 	GsSortInput *input = &state->input;
 
 	gs_run_set_begin_merge(input->runs, input->merge_limit);
-	state->output.nrows = gs_run_set_stats(input->runs)->nrows + input->nnulls;
+	gs_sort_begin_output(state, gs_run_set_stats(input->runs)->nrows + input->nnulls);
 }
 
 void

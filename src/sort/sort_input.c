@@ -266,7 +266,7 @@ begin_sort(GsSortState *state, int memory_kb)
 		.merge_limit = memory_limit,
 		.may_use_device = gpusort_engine != GS_ENGINE_CPU
 	};
-	state->output = (GsSortOutput) {.position = -1};
+	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
 	gs_topn_begin(&state->input.top, gs_limit_compute(spec->limit, spec->econtext));
 	if (spec->checked)
@@ -364,6 +364,12 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 	begin_engine(state);
 }
 
+void
+gs_sort_disable_device(GsSortState *state)
+{
+	state->input.may_use_device = false;
+}
+
 /* ---------------------------------------------------------------- few rows */
 
 /*
@@ -406,7 +412,7 @@ sort_few(GsSortState *state)
 
 	gs_few_sort(state->input.few);
 	MemoryContextSwitchTo(old);
-	state->output.nrows = gs_few_count(state->input.few);
+	gs_sort_begin_output(state, gs_few_count(state->input.few));
 }
 
 /* Begins an engine and adds the rows that were kept.  False: it failed. */
@@ -442,7 +448,7 @@ sort_in_engine(GsSortState *state)
 
 	if (status != GS_STATUS_OK)
 		return status;
-	state->output.nrows = engine->stats.nrows + state->input.nnulls;
+	gs_sort_begin_output(state, engine->stats.nrows + state->input.nnulls);
 	status = gs_sort_verify_order(state);
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }

@@ -9,7 +9,7 @@
  *
  * or rows that the caller has, one at a time:
  *
- *	  init { begin { add } perform { next } reset }
+ *	  init { begin [ disable_device ] { add } perform { next } reset }
  *
  * reset is legal after any of these.
  *
@@ -31,6 +31,7 @@ extern void gs_sort_read_input(GsSortState *state);
  * gs_sort_abandon() or gs_sort_reset().
  */
 extern void gs_sort_begin(GsSortState *state, int memory_kb);
+extern void gs_sort_disable_device(GsSortState *state);
 extern bool gs_sort_add(GsSortState *state, TupleTableSlot *slot);
 extern bool gs_sort_perform(GsSortState *state);
 

@@ -21,6 +21,16 @@
 
 /* ------------------------------------------------------------------- window */
 
+void
+gs_sort_begin_output(GsSortState *state, uint64 nrows)
+{
+	GsSortOutput *output = &state->output;
+
+	output->nrows = nrows;
+	output->position = -1;
+	output->window_rows = 0;
+}
+
 GsStatus
 gs_sort_fill_window(GsSortState *state, int64 position)
 {

@@ -63,6 +63,9 @@ extern bool gs_sort_is_verified(const GsSortState *state);
 
 /* ------------------------------------------------------- within src/sort/ */
 
+/* The rows are sorted, nrows of them: the first one is returned next. */
+extern void gs_sort_begin_output(GsSortState *state, uint64 nrows);
+
 /* Fetches rows from the engine to the window, from a position on: GS_SORT_WINDOW rows or fewer. */
 extern GsStatus gs_sort_fill_window(GsSortState *state, int64 position);
 

@@ -152,12 +152,6 @@ gs_sort_device_is_likely(const GsSortState *state)
 	return state->input.may_use_device && gs_device_is_likely(state->spec.expected_rows);
 }
 
-void
-gs_sort_disable_device(GsSortState *state)
-{
-	state->input.may_use_device = false;
-}
-
 /* ------------------------------------------------------------------- memory */
 
 /* Memory is full: makes space in the engine, or moves to one that has it. */

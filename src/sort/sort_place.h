@@ -32,9 +32,6 @@ extern void gs_sort_consider_device(GsSortState *state, bool all_read);
 /* Will the rows probably move to a device?  It compares nothing but keys, so these must be full. */
 extern bool gs_sort_device_is_likely(const GsSortState *state);
 
-/* No device is to sort these rows.  To be called before the first one. */
-extern void gs_sort_disable_device(GsSortState *state);
-
 /* Why a status is not OK, for EXPLAIN. */
 extern const char *gs_sort_status_reason(const GsSortInput *input, GsStatus status);
 

@@ -8,8 +8,9 @@
  *	  input			rows come in: keys, the engine, memory, runs
  *	  output		rows are returned: positions, the window
  *
- * Only the files of src/sort/ change them; callers use the functions of
- * sort_input.h, sort_output.h and sort_external.h, and may read.
+ * Only the files of src/sort/ change them (scripts/check-includes).  Callers use
+ * the functions of sort_input.h, sort_output.h, sort_parallel.h and
+ * sort_external.h, and may read.
  *
  * Everything that a sort allocates is in its memory context.  ERROR, cancel and
  * the end of the query need no other cleanup: files belong to the resource
