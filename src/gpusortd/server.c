@@ -45,10 +45,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "gpusortd/admission.h"
 #include "gpusortd/connection_message.h"
 #include "gpusortd/greeter.h"
-#include "common/clock.h"
 #include "job/log.h"
 
 #define BACKLOG				1024	/* parallel workers connect at the same time */

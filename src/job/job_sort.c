@@ -31,8 +31,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/job_internal.h"
 #include "common/clock.h"
+#include "job/job_internal.h"
 
 #define Max(a, b)		((a) > (b) ? (a) : (b))
 
