@@ -19,8 +19,8 @@
 #ifndef GPUSORT_CONNECTION_H
 #define GPUSORT_CONNECTION_H
 
-#include "job/job.h"
 #include "gpusortd/service.h"
+#include "job/job.h"
 
 typedef struct GsConnection GsConnection;
 

@@ -18,9 +18,9 @@
 
 #include "device/device.h"
 #include "device/device_fault.h"
-#include "job/park_file.h"
-#include "job/log.h"
 #include "gpusortd/server.h"
+#include "job/log.h"
+#include "job/park_file.h"
 
 #define DEFAULT_IDLE_SECONDS	60
 

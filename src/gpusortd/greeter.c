@@ -27,8 +27,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gpusortd/list.h"
 #include "common/clock.h"
+#include "gpusortd/list.h"
 #include "job/log.h"
 
 /* Per turn. */

@@ -45,11 +45,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/min_max.h"
 #include "gpusortd/admission.h"
 #include "gpusortd/connection_message.h"
 #include "gpusortd/greeter.h"
-#include "common/clock.h"
-#include "common/min_max.h"
 #include "job/log.h"
 
 #define BACKLOG				1024	/* parallel workers connect at the same time */

@@ -11,12 +11,12 @@
 #ifndef GPUSORT_SERVICE_H
 #define GPUSORT_SERVICE_H
 
-#include "device/device.h"
-#include "job/park_file.h"
-#include "gpusortd/service_stats.h"
-#include "gpusortd/list.h"
 #include "common/protocol.h"
+#include "device/device.h"
 #include "device/device_pool.h"
+#include "gpusortd/list.h"
+#include "gpusortd/service_stats.h"
+#include "job/park_file.h"
 
 struct GsConnection;
 

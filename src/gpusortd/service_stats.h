@@ -15,8 +15,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "device/device.h"
 #include "common/protocol.h"
+#include "device/device.h"
 
 typedef struct GsServiceStats
 {

@@ -17,8 +17,8 @@
 
 #include <stdlib.h>
 
-#include "job/job_internal.h"
 #include "common/clock.h"
+#include "job/job_internal.h"
 
 /* -------------------------------------------------------------------- life */
 

@@ -26,8 +26,8 @@
 #define GPUSORT_JOB_H
 
 #include "device/device.h"
-#include "job/park_file.h"
 #include "device/device_pool.h"
+#include "job/park_file.h"
 
 /* The shared buffers of a connection, pinned. */
 typedef struct GsBufferPool

@@ -20,9 +20,9 @@
 
 #include <stdlib.h>
 
-#include "job/job_internal.h"
 #include "common/clock.h"
 #include "common/min_max.h"
+#include "job/job_internal.h"
 
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64

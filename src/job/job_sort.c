@@ -31,9 +31,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/job_internal.h"
 #include "common/clock.h"
 #include "common/min_max.h"
+#include "job/job_internal.h"
 
 /* Of the radix sort, for the number of its passes. */
 #define DIGIT_BITS		8
