@@ -119,6 +119,7 @@ my $query = qq{
 		ORDER BY v OFFSET 0) s};
 
 my $control = $node->background_psql('postgres');
+$control->set_query_timer_restart;
 
 # Nothing is left of a sort that did not end, in a session that goes on.
 sub check_remains
