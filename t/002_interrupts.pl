@@ -106,6 +106,7 @@ my $query = qq{
 		ORDER BY v OFFSET 0) s};
 
 my $control = $node->background_psql('postgres');
+$control->set_query_timer_restart;
 
 # Nothing is left of an interrupted sort, in a session that continues.
 sub check_remains
