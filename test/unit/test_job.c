@@ -554,7 +554,7 @@ test_device_breaks(void **unused)
 			if (client.failed)
 			{
 				CHECK_MSG(client.failure == GS_FAILED_DEVICE, "it failed: %s", client.text);
-				CHECK(strstr(client.text, "broken as told") != NULL);
+				CHECK(strstr(client.text, "injected failure") != NULL);
 				CHECK(!gs_job_busy(client.job));
 				gs_job_poll(client.job);
 				nfailed[i]++;

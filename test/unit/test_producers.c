@@ -458,7 +458,7 @@ check_producer_disconnects(const TestTable *table, Dice *dice)
 		}
 		CHECK(gone->link->released && !gone->link->reusable);
 		CHECK(gs_engine_sort(consumer->driver.engine) == GS_STATUS_FAILED);
-		CHECK_MSG(strstr(consumer->driver.engine->stats.detail, "gone") != NULL, "%s",
+		CHECK_MSG(strstr(consumer->driver.engine->stats.detail, "disconnected") != NULL, "%s",
 				  consumer->driver.engine->stats.detail);
 		CHECK(gs_engine_fetch(consumer->driver.engine, 0, 1, &row, &fetched) != GS_STATUS_OK ||
 			  fetched == 0);
