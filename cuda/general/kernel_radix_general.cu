@@ -11,7 +11,7 @@
 static bool
 gs_radix_is_simple(const GsRadixSortGeneral *sort, GsRadixSort *simple)
 {
-	if (sort->key_bytes != 8 || sort->value_bytes > 4 || sort->flags != 0 || sort->d_keys_in != NULL)
+	if (sort->key_bytes != 8 || (sort->value_bytes != 0 && sort->value_bytes != 4) || sort->flags != 0 || sort->d_keys_in != NULL)
 		return false;
 	*simple = GsRadixSort();
 	simple->nitems = sort->nitems;

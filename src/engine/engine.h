@@ -50,9 +50,9 @@
 typedef enum GsStatus
 {
 	GS_STATUS_OK = 0,
-	GS_STATUS_FULL,				/* neither the memory limit nor the device allows
-								 * more rows: sort or drain */
-	GS_STATUS_OOM,				/* the host's allocator had no more: drain */
+	GS_STATUS_FULL,				/* the memory limit, or the device, does not
+								 * allow more rows: sort, or return_input */
+	GS_STATUS_OOM,				/* the allocator had no more: return_input */
 	GS_STATUS_REFUSED,			/* gpusortd did not accept the job, or did not
 								 * let it be joined; see stats.full */
 	GS_STATUS_DISPROVED,		/* the driver's verification found rows in the

@@ -4,7 +4,7 @@
  *	  The program that owns the device and sorts for PostgreSQL's backends.
  *
  * This file has the options and the exit codes.  server.c has the loop,
- * connection.c the protocol, src/job/ the sorts.
+ * connection.c and connection_message.c the protocol, src/job/ the sorts.
  *
  *-------------------------------------------------------------------------
  */

@@ -20,7 +20,7 @@
  * So a code never changes, and rows that are on disk or on a device keep theirs.  Texts
  * that arrive in order would halve the gap each time, so a text next to the previous one
  * uses only an eighth.  If a gap is too small, or there are too many texts, the row
- * cannot be encoded, and all rows are read again with other keys (sort/sort_input.c).
+ * cannot be encoded, and all rows are read again with other keys (sort/sort_reload.c).
  *
  *-------------------------------------------------------------------------
  */

@@ -304,7 +304,7 @@ gs_key_encoder_is_cheap(const GsKeyEncoder *key)
 	{
 		const KeyColumn *column = &key->columns[i];
 
-		if (leaves_ties(column) || column->needs_verification ||
+		if (leaves_ties(column) || (column->needs_verification && column->dictionary == NULL) ||
 			(column->collation != NULL && !gs_key_collation_is_cheap(column->collation)) ||
 			(column->maker != NULL && !gs_key_maker_is_cheap(column->maker)))
 			return false;
@@ -366,8 +366,12 @@ gs_key_encoder_wants_full_keys(GsKeyEncoder *key, bool at_end)
 		return true;
 	if (check > LAST_TRUNCATION_CHECK)
 		return false;
-	if (!gs_distinct_check_is_due(distinct) && !(at_end && check == LAST_TRUNCATION_CHECK))
-		return false;
+	if (!gs_distinct_check_is_due(distinct))
+	{
+		if (!at_end || check != LAST_TRUNCATION_CHECK)
+			return false;
+		distinct->next_check *= 2;	/* decided once, here */
+	}
 	return gs_distinct_estimate(distinct) < distinct->nvalues / 2.0;
 }
 

@@ -224,7 +224,7 @@ rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
 		if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
 					(errmsg("Sort not replaced by gpusort"),
-					 errdetail("%c%s.", pg_toupper(reason[0]), reason + 1)));
+					 errdetail_internal("%c%s.", pg_toupper(reason[0]), reason + 1)));
 	}
 	return plan;
 }

@@ -314,6 +314,8 @@ open_engine(GsSortState *state)
 		input->presorted = gs_presorted_pays(input);
 		gs_sort_open_engine(state);
 	}
+	if (input->engine == NULL)
+		input->presorted = false;
 	return input->engine != NULL;
 }
 

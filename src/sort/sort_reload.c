@@ -121,7 +121,8 @@ gs_sort_reload(GsSortState *state)
 	ExecDropSingleTupleTableSlot(slot);
 	if (status != GS_STATUS_OK)
 	{
-		gs_engine_close(input->engine);
+		if (input->engine != NULL)	/* a fallback closes it */
+			gs_engine_close(input->engine);
 		input->engine = from;
 		return false;
 	}

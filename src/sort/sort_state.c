@@ -39,25 +39,6 @@ gs_sort_reset(GsSortState *state)
 	state->phase = GS_SORT_IDLE;
 }
 
-int
-gs_sort_memory_kb(const GsSortState *state)
-{
-	const GsSortInput *input = &state->input;
-
-	switch (state->phase)
-	{
-		case GS_SORT_ENGINE:
-			return (gs_engine_stats(input->engine)->peak_bytes + 1023) / 1024;
-		case GS_SORT_MERGE:
-			return input->merge_limit / 1024;
-		case GS_SORT_IDLE:
-		case GS_SORT_FEW:
-		case GS_SORT_FALLBACK:
-			break;
-	}
-	return input->memory_limit / 1024;
-}
-
 void
 gs_sort_report_failure(const GsSortState *state)
 {

@@ -143,9 +143,6 @@ extern void gs_sort_init(GsSortState *state, const GsSortSpec *spec);
 /* Back to IDLE: frees what a sort holds, after which it can begin again.  Legal at any time. */
 extern void gs_sort_reset(GsSortState *state);
 
-/* What the sort holds while rows are returned, of memory in this process. */
-extern int	gs_sort_memory_kb(const GsSortState *state);
-
 /* The engine failed and has lost the rows: raises the ERROR; or only logs it, as they come again. */
 extern void gs_sort_report_failure(const GsSortState *state) pg_attribute_noreturn();
 extern void gs_sort_log_failure(const GsSortState *state);

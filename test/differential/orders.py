@@ -296,8 +296,7 @@ def _index(rng, table, order):
     where = rng.choice([""] * 5 + [" WHERE id % 3 = 0", f" WHERE {order.items[0].column.name} IS NOT NULL"])
     build = (f"SELECT differential.index_pages({_quoted(f'CREATE {kind} tested ON {table.name} ({columns}){include}{options}{where}')},"
              f" '{table.name}', {rng.choice([0, 0, 2])})")
-    settings = [("maintenance_work_mem", rng.choice(["1MB", "4MB", "64MB"])), ("min_parallel_table_scan_size", "0"),
-                ("gpusort.index_loader", rng.choice(["auto", "auto", "direct", "native"]))]
+    settings = [("maintenance_work_mem", rng.choice(["1MB", "4MB", "64MB"])), ("min_parallel_table_scan_size", "0")]
     return Case("create index", settings, [], "SELECT", build, build, build, build, order.items)
 
 

@@ -301,6 +301,7 @@ try_arguments(void)
 	good.key_bytes = 8;
 	good.end_bit = 64;
 	good.nitems = 5000;
+	REFUSED(sort.value_bytes = 2, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.value_bytes = 4, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.end_bit = 65, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.begin_bit = 65, GS_DEVICE_BAD_ARGUMENT);

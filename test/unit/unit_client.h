@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.h
- *	  A client of a job (src/gpusortd/job.h) over a random table, and the
+ *	  A client of a job (src/job/job.h) over a random table, and the
  *	  connection between them.
  *
  * It implements the client's side of protocol.h and checks the job's: a buffer is used

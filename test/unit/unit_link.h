@@ -3,7 +3,7 @@
  * unit_link.h
  *	  A link (engine_link.h) to a job in this process: no socket between.
  *
- * Messages go straight to job.h's calls, which is what connection.c does with
+ * Messages go straight to job.h's calls, which is what connection_message.c does with
  * them, and what the job reports waits in a queue.
  *
  *-------------------------------------------------------------------------
