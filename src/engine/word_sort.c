@@ -14,25 +14,16 @@
  * wider, otherwise up to ties.  Row numbers ascend in input order, so any correct
  * sort of the words is a stable sort of the rows, and no two words are equal.
  *
- * Ties are then resolved chunk by chunk (key_pack.h): a tie group, rows with equal
- * keys, is sorted again by words with the bits of the next chunk, its ties by the
- * chunk after that.  For a random bigint, 36 bits leave almost no ties; for a text,
- * some.  The bytes of a text after the eighth are a tail chunk: tail_sort.c.
- *
- * Most tie groups have 2 rows.  The packing is computed once for all of them, so a
- * group of 2 costs two record reads and a comparison.
+ * Ties are then resolved by tie_sort.c.  For a random bigint, 36 bits leave almost no
+ * ties; for a text, some.
  *
  * With few distinct keys, all rows would tie in the first bits, and would be sorted
  * again by bits that are equal as well.  So while the first words are computed, a
  * small hash table has one record for each first word.  If all rows with the same
  * first word have the same record, ties are equal keys and need no further sort.
  *
- * If keys only begin an order, the driver's comparison function (engine.h) resolves
- * the ties of the last chunk: compare_sort.c.
- *
- * Each tie group is checked for being in order before it is sorted, which costs
- * little compared with computing its words; the whole input also for being in
- * descending order.
+ * Before it is sorted, the input is checked for being in ascending or descending
+ * order, which costs little compared with computing the words.
  *
  *-------------------------------------------------------------------------
  */
@@ -76,7 +67,6 @@ _Static_assert(sizeof(GsWordSortState) <= GS_WORD_SORT_STATE_BYTES, "GsWordSortS
 static bool make_first_words(GsWordSortState *state, InputOrder *order, RecordSamples *samples);
 static GsStatus sort_all(GsWordSortState *state);
 static void reverse_all(GsWordSortState *state);
-static void refine_ties(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position);
 
 bool
 gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
@@ -224,7 +214,7 @@ sort_all(GsWordSortState *state)
 	{
 		if (state->packing.nchunks > 0 && !state->packing.chunks[0].is_tail)
 			next.chunk = 1;
-		refine_ties(state, 0, sort->nrows, next);
+		gs_tie_sort(state, 0, sort->nrows, next);
 	}
 	return GS_STATUS_OK;
 }
@@ -341,21 +331,6 @@ reverse_range(GsWordSortState *state, size_t start, size_t end)
 	}
 }
 
-/* Where the group of equal keys that starts at `start` ends. */
-static size_t
-tie_group_end(const GsWordSortState *state, size_t start, size_t end)
-{
-	uint64_t	key = state->words[start] >> state->number_bits;
-	size_t		i = start + 1;
-
-	while (i < end && state->words[i] >> state->number_bits == key)
-	{
-		check_interrupts(state, i);
-		i++;
-	}
-	return i;
-}
-
 static void
 reverse_all(GsWordSortState *state)
 {
@@ -367,126 +342,5 @@ reverse_all(GsWordSortState *state)
 		check_interrupts(state, start);
 		end = tie_group_end(state, start, n);
 		reverse_range(state, start, end);
-	}
-}
-
-/* ------------------------------------------------------------------- ties */
-
-/* Sorts a tie group by the bits of one chunk. */
-static void
-sort_by_bits(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *position)
-{
-	const GsKeyChunk *chunk = &state->packing.chunks[position->chunk];
-	GsKeyChunkFunction bits_of = gs_key_chunk_function(&state->packing, chunk);
-	uint64_t	previous = 0;
-	bool		ascending = true;
-
-	for (size_t i = start; i < end; i++)
-	{
-		check_interrupts(state, i);
-		prefetch(state, i, end);
-		set_key(state, i, bits_of(&state->packing, chunk, record_of(state, state->words[i])),
-				&previous, &ascending);
-	}
-	if (!ascending)
-		gs_sort_words(state, start, end, chunk->bits);
-	position->chunk++;
-	position->depth = TAIL_START;
-}
-
-/*
- * Sorts words[start..end), which are equal before position, by the rest of the key.
- * Recurses into all groups of remaining ties but the largest, so that the depth is
- * at most log2 of the number of rows.
- */
-static void
-sort_tie_group(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position)
-{
-	while (end - start > 1)
-	{
-		size_t		largest = start;
-		size_t		largest_end = start + 1;
-
-		if (position.chunk == state->packing.nchunks)
-		{
-			if (state->sort->compare != NULL)
-			{
-				gs_compare_sort(state, start, end);
-				state->stats->all_compared = end - start == state->sort->nrows;
-			}
-			return;
-		}
-		if (state->packing.chunks[position.chunk].is_tail)
-			gs_tail_sort(state, start, end, &position);
-		else
-			sort_by_bits(state, start, end, &position);
-		if (position.chunk == state->packing.nchunks && state->sort->compare == NULL)
-			return;
-
-		for (size_t group = start, next; group < end; group = next)
-		{
-			next = tie_group_end(state, group, end);
-			if (next - group > largest_end - largest)
-			{
-				if (largest_end - largest > 1)
-					sort_tie_group(state, largest, largest_end, position);
-				largest = group;
-				largest_end = next;
-			}
-			else if (next - group > 1)
-				sort_tie_group(state, group, next, position);
-		}
-		start = largest;
-		end = largest_end;
-	}
-}
-
-/* Is words[i] equal to the next one? */
-static inline bool
-is_tied(const GsWordSortState *state, size_t i)
-{
-	return state->words[i] >> state->number_bits ==
-		state->words[i + 1] >> state->number_bits;
-}
-
-/*
- * Most tie groups are short, and their records are far from each other.  Prefetches
- * for the groups further on: first the row, which leads to its record, then the
- * record.
- */
-static inline void
-prefetch_ties(const GsWordSortState *state, size_t i, size_t end)
-{
-	size_t		row = i + 4 * PREFETCH_DISTANCE;
-	size_t		record = i + 2 * PREFETCH_DISTANCE;
-
-	if (row + 1 >= end)
-		return;
-	if (!state->sort->layout->keys_only && is_tied(state, row))
-	{
-		__builtin_prefetch(row_of(state, state->words[row]));
-		__builtin_prefetch(row_of(state, state->words[row + 1]));
-	}
-	if (is_tied(state, record))
-	{
-		__builtin_prefetch(record_of(state, state->words[record]));
-		__builtin_prefetch(record_of(state, state->words[record + 1]));
-	}
-}
-
-/* Sorts each group of equal words by the rest of the key, from position on. */
-static void
-refine_ties(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position)
-{
-	for (size_t group = start, next; group < end; group = next)
-	{
-		check_interrupts(state, group);
-		prefetch_ties(state, group, end);
-		next = tie_group_end(state, group, end);
-		if (next - group > 1)
-		{
-			state->stats->tied_rows += next - group;
-			sort_tie_group(state, group, next, position);
-		}
 	}
 }

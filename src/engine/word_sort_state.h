@@ -3,7 +3,7 @@
  * word_sort_state.h
  *	  The state of the sorts of words, and how a word leads to its row.
  *
- * Only for word_sort.c, tail_sort.c and compare_sort.c.
+ * Only for word_sort.c, tie_sort.c, tail_sort.c and compare_sort.c.
  *
  * ISO C, no PostgreSQL.
  *
@@ -46,6 +46,9 @@ typedef struct GsKeyPosition
 
 /* Sorts words[start..end) by their keys of key_bits bits; row numbers break ties. */
 extern void gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits);
+
+/* Sorts each group of equal words in words[start..end) by the rest of the key, from position on. */
+extern void gs_tie_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position);
 
 /*
  * Sorts a tie group by the next bytes of a tail.  *position advances by the bytes
@@ -110,6 +113,21 @@ set_key(GsWordSortState *state, size_t i, uint64_t key, uint64_t *previous, bool
 	*ascending &= key >= *previous;
 	*previous = key;
 	*word = key << state->number_bits | (*word & state->number_mask);
+}
+
+/* Where the group of equal keys that starts at `start` ends. */
+static inline size_t
+tie_group_end(const GsWordSortState *state, size_t start, size_t end)
+{
+	uint64_t	key = state->words[start] >> state->number_bits;
+	size_t		i = start + 1;
+
+	while (i < end && state->words[i] >> state->number_bits == key)
+	{
+		check_interrupts(state, i);
+		i++;
+	}
+	return i;
 }
 
 #endif							/* GPUSORT_WORD_SORT_STATE_H */

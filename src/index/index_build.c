@@ -3,7 +3,7 @@
  * index_build.c
  *	  Builds a btree of entries that gpusort has sorted.
  *
- *		table scan ---> sort (index_sort.c) ---> leaf pages (index_leaf.c) ---> index
+ *		table scan ---> sort (index_sort.c) ---> leaf pages (index_tuples.c) ---> index
  *
  * The table is scanned as for every index build, so visibility, HOT chains,
  * expressions and predicates are PostgreSQL's, by as many workers as PostgreSQL
@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "index/index_build.h"
-#include "index/index_leaf.h"
+#include "index/index_tuples.h"
 #include "index/index_parallel.h"
 #include "index/index_sort.h"
 
@@ -39,13 +39,13 @@ write_index(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, d
 	int			nrows;
 
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
-	builder = gs_index_leaf_begin(heap, index, info, gs_index_sort_is_verified(sort));
+	builder = gs_index_tuples_begin(heap, index, info, gs_index_sort_is_verified(sort));
 	while ((nrows = gs_index_sort_next_rows(sort, GS_INDEX_ROWS, rows)) > 0)
 	{
 		for (int i = 0; i < nrows; i++)
-			gs_index_leaf_add(builder, rows[i]);
+			gs_index_tuples_add(builder, rows[i]);
 	}
-	gs_index_leaf_end(builder);
+	gs_index_tuples_end(builder);
 	result->heap_tuples = ntuples;
 	result->index_tuples = gs_index_sort_count(sort);
 	return result;

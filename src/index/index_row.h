@@ -44,7 +44,7 @@ gs_index_row_last(const MinimalTupleData *row)
  * The index tuple of a row has the same columns in the same layout behind another
  * header.  As the last column of the row has 8 bytes at a multiple of 8, the body of
  * the tuple is that of the row up to there, padding included.  A long row is
- * different, as an index may have to compress its values (index_leaf.c).
+ * different, as an index may have to compress its values (index_tuples.c).
  */
 static inline bool
 gs_index_row_is_long(const MinimalTupleData *row)

@@ -63,7 +63,7 @@ extern GsRunSet *gs_run_set_create(const GsSortColumn *columns, int ncolumns, Tu
 								Size memory_limit, const GsRunFiles *where);
 
 /* Compares rows with equal keys from now on, if keys decide. */
-extern void gs_run_set_compare_ties(GsRunSet *spill, GsRowCompare compare, void *compare_arg);
+extern void gs_run_set_compare_ties(GsRunSet *set, GsRowCompare compare, void *compare_arg);
 
 /* Bytes of the memory limit that the engine must not use, because writing a run needs them. */
 extern Size gs_run_set_writer_bytes(Size memory_limit);
@@ -72,43 +72,43 @@ extern Size gs_run_set_writer_bytes(Size memory_limit);
  * Writes the sorted rows of an engine as the next run.  lengthen: appends them to the last
  * run, because none sorts before its rows.  Returns OK or FAILED.
  */
-extern GsStatus gs_run_set_write_run(GsRunSet *spill, GsEngine *engine, bool lengthen);
+extern GsStatus gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen);
 
 /* Appends a row to the last run, without keys; the order must have none. */
-extern void gs_run_set_write_tuple(GsRunSet *spill, MinimalTuple row);
+extern void gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row);
 
 /*
  * Completes the runs, and describes them for the process that merges them.  The driver
  * sets nread, form and first_tied.
  */
-extern void gs_run_set_share(GsRunSet *spill, GsSharedRuns *shared);
+extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared);
 
 /*
  * Adds the runs of another process to the merge.  Their keys are ignored if the order has
  * none; otherwise they must have the same fingerprint, and the statistics of the order's
  * layout must cover their rows.  Merging them does not free their extents.
  */
-extern void gs_run_set_adopt(GsRunSet *spill, const GsSharedRuns *shared, const GsRunFiles *where);
+extern void gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunFiles *where);
 
 /* Do its runs have keys that are used? */
-extern bool gs_run_set_has_keys(const GsRunSet *spill);
+extern bool gs_run_set_has_keys(const GsRunSet *set);
 
 /* Ignores the keys that runs have, from now on: rows are merged by comparisons only. */
-extern void gs_run_set_drop_keys(GsRunSet *spill, const GsMergeOrder *order);
+extern void gs_run_set_drop_keys(GsRunSet *set, const GsMergeOrder *order);
 
 /*
  * Completes the runs, merges some of them until the rest can be merged at once within
  * memory_limit bytes, and begins that merge.
  */
-extern void gs_run_set_begin_merge(GsRunSet *spill, Size memory_limit);
+extern void gs_run_set_begin_merge(GsRunSet *set, Size memory_limit);
 
 /*
  * Returns the next row, or its record if keys_only, or NULL at the end.  It is valid until
  * the next call.
  */
-extern const void *gs_run_set_next(GsRunSet *spill);
+extern const void *gs_run_set_next(GsRunSet *set);
 
-extern const GsRunSetStats *gs_run_set_stats(GsRunSet *spill);
-extern void gs_run_set_close(GsRunSet *spill);
+extern const GsRunSetStats *gs_run_set_stats(GsRunSet *set);
+extern void gs_run_set_close(GsRunSet *set);
 
 #endif							/* GPUSORT_RUN_SET_H */

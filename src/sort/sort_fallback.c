@@ -43,7 +43,7 @@ move_row(GsSortState *state, const void *row)
 	TupleTableSlot *slot = state->spec.slot;
 
 	CHECK_FOR_INTERRUPTS();
-	gs_sort_store_row(&state->input, row, slot);
+	gs_sort_row_to_slot(&state->input, row, slot);
 	gs_fallback_put(&state->input.fallback, slot);
 }
 

@@ -27,6 +27,7 @@
  *	  reload	rows in the engine need other keys			(sort_reload.c)
  *	  fallback	a tuplesort takes all rows					(sort_fallback.c)
  *	  restart	a device failed: the child runs again, for the CPU engine
+ *															(sort_restart.c)
  *
  * If the only column is also the sort key, and can be decoded from the key, no
  * row is stored at all (keys_only).  NULLs are then only counted.
@@ -49,6 +50,7 @@
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
 #include "sort/sort_reload.h"
+#include "sort/sort_restart.h"
 #include "sort/sort_seqscan.h"
 
 #include "executor/executor.h"
@@ -540,48 +542,24 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	return gs_sort_perform(state);
 }
 
-static bool
-is_shared(PlanState *node, void *context)
-{
-	return gs_sort_parallel_is_shared(node) || planstate_tree_walker(node, is_shared, context);
-}
-
-/*
- * The engine failed and has lost the rows: prepares to read them again, without a device.  A scan or a
- * sort that is shared with other processes cannot run again.
- */
-static void
-restart(GsSortState *state)
-{
-	PlanState  *child = state->spec.child;
-	char	   *reason;
-
-	gs_sort_parallel_wait_for_error(state);
-	if (!state->spec.repeatable || is_shared(child, NULL))
-		gs_sort_report_failure(state);
-	gs_sort_log_failure(state);
-	reason = MemoryContextStrdup(state->spec.parent_context, state->input.engine->stats.detail);
-	gs_sort_reset(state);
-	ExecReScan(child);
-	begin_sort(state, work_mem);
-	gs_sort_disable_device(state);
-	state->input.device_reason = reason;
-	state->input.restarted = true;
-}
-
 void
 gs_sort_read_input(GsSortState *state)
 {
 	EState	   *estate = state->spec.child->state;
 	ScanDirection direction = estate->es_direction;
 	bool		begin_with_few;
+	const char *reason;
 
 	estate->es_direction = ForwardScanDirection;
 	begin_sort(state, work_mem);
 	begin_with_few = may_be_few(state);
 	while (!read_and_sort(state, begin_with_few))
 	{
-		restart(state);
+		reason = gs_sort_restart(state);
+		begin_sort(state, work_mem);
+		gs_sort_disable_device(state);
+		state->input.device_reason = reason;
+		state->input.restarted = true;
 		begin_with_few = false;
 	}
 	estate->es_direction = direction;

@@ -124,7 +124,7 @@ gs_sort_find_next(GsSortState *state, bool forward)
 	if (state->phase == GS_SORT_FEW)
 		gs_few_get(input->few, position, slot);
 	else
-		gs_sort_store_row(input, input->keys_only ? value_at(state, position, forward) :
+		gs_sort_row_to_slot(input, input->keys_only ? value_at(state, position, forward) :
 						  row_at(state, position, forward), slot);
 	return slot;
 }

@@ -71,7 +71,7 @@ extern GsStatus gs_sort_fill_window(GsSortState *state, int64 position);
 
 /* Puts a stored row into a slot; NULL is a counted NULL. */
 static inline void
-gs_sort_store_row(const GsSortInput *input, const void *row, TupleTableSlot *slot)
+gs_sort_row_to_slot(const GsSortInput *input, const void *row, TupleTableSlot *slot)
 {
 	if (!input->keys_only)
 	{

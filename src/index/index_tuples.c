@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * index_leaf.c
- *	  Builds the leaf level of a btree from rows in order.
+ * index_tuples.c
+ *	  Forms the tuples of the leaf pages of a btree, from rows in order.
  *
  * The index tuple of each row is formed at its place on the page (index_pages.c), and
  * compared with the previous one by the comparators of the index.  That checks the
@@ -29,7 +29,7 @@
  */
 #include "postgres.h"
 
-#include "index/index_leaf.h"
+#include "index/index_tuples.h"
 #include "index/index_compare.h"
 #include "index/index_row.h"
 #include "index/index_pages.h"
@@ -181,7 +181,7 @@ finish_posting_list(GsIndexLeafBuilder *builder)
 /* ------------------------------------------------------------ the interface */
 
 GsIndexLeafBuilder *
-gs_index_leaf_begin(Relation heap, Relation index, const IndexInfo *info, bool verified)
+gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool verified)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -262,7 +262,7 @@ keep_too_long(GsIndexLeafBuilder *builder, IndexTuple tuple)
 }
 
 void
-gs_index_leaf_add(GsIndexLeafBuilder *builder, MinimalTuple row)
+gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
 	IndexTuple	tuple = form_tuple(builder, row);
@@ -290,7 +290,7 @@ gs_index_leaf_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 }
 
 void
-gs_index_leaf_end(GsIndexLeafBuilder *builder)
+gs_index_tuples_end(GsIndexLeafBuilder *builder)
 {
 	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
 
