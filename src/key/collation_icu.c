@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * collation_icu.c
- *	  Sort keys of ICU, built from the collation elements of characters.
+ *	  Sort keys as ICU makes them, from tables of the collation elements of characters.
  *
  * A collation maps each character to a few collation elements (CEs) of three
  * weights: primary (which letter), secondary (which accent) and tertiary (which

@@ -292,12 +292,12 @@ write_fallback(GsSortState *state)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		gs_fallback_get(&input->fallback, true, slot);
+		gs_tuplesort_get(&input->fallback, true, slot);
 		if (TupIsNull(slot))
 			break;
 		gs_run_set_write_tuple(input->runs, ((MinimalTupleTableSlot *) slot)->mintuple);
 	}
-	gs_fallback_end(&input->fallback);
+	gs_tuplesort_end(&input->fallback);
 }
 
 bool

@@ -30,7 +30,7 @@ gs_sort_begin_fallback(GsSortState *state, int memory_kb, const char *reason)
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
 	input->fallback_reason = pstrdup(reason);
-	gs_fallback_begin(&input->fallback, spec->columns, spec->ncolumns + spec->nstable,
+	gs_tuplesort_begin(&input->fallback, spec->columns, spec->ncolumns + spec->nstable,
 					  spec->desc, memory_kb, input->top.bound, spec->random_access);
 	MemoryContextSwitchTo(old);
 	state->phase = GS_SORT_FALLBACK;
@@ -44,7 +44,7 @@ move_row(GsSortState *state, const void *row)
 
 	CHECK_FOR_INTERRUPTS();
 	gs_sort_row_to_slot(&state->input, row, slot);
-	gs_fallback_put(&state->input.fallback, slot);
+	gs_tuplesort_put(&state->input.fallback, slot);
 }
 
 /* Moves the rows that the engine has not sorted. */

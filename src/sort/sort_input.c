@@ -211,7 +211,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 		if (!fall_back(state, why_not))
 			return false;
 	}
-	gs_fallback_put(&input->fallback, slot);
+	gs_tuplesort_put(&input->fallback, slot);
 	return true;
 }
 
@@ -504,7 +504,7 @@ gs_sort_perform(GsSortState *state)
 	if (state->phase == GS_SORT_ENGINE && !sort_rows(state))
 		return false;
 	if (state->phase == GS_SORT_FALLBACK)
-		gs_fallback_perform(&input->fallback);
+		gs_tuplesort_perform(&input->fallback);
 	return true;
 }
 

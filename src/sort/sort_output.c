@@ -115,7 +115,7 @@ gs_sort_find_next(GsSortState *state, bool forward)
 
 	if (state->phase == GS_SORT_FALLBACK)
 	{
-		gs_fallback_get(&input->fallback, forward, slot);
+		gs_tuplesort_get(&input->fallback, forward, slot);
 		return slot;
 	}
 	if (!step(state, forward))

@@ -24,7 +24,7 @@ gs_sort_reset(GsSortState *state)
 
 	ExecClearTuple(state->spec.slot);
 	if (state->phase == GS_SORT_FALLBACK)
-		gs_fallback_end(&input->fallback);	/* may own files */
+		gs_tuplesort_end(&input->fallback);	/* may own files */
 	if (input->runs != NULL)
 		gs_run_set_close(input->runs);	/* owns files */
 	if (input->engine != NULL)

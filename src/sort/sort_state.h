@@ -68,7 +68,7 @@ typedef struct GsSortInput
 	GsEngine   *engine;
 	GsBatch    *batch;			/* of the engine, being filled; NULL: none */
 	GsRunSet   *runs;			/* NULL: none */
-	GsFallbackSort fallback;
+	GsTuplesort fallback;
 	const char *fallback_reason;
 
 	/* their keys and order */

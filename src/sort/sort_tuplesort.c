@@ -14,7 +14,7 @@
 #include "sort/sort_tuplesort.h"
 
 void
-gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns, int ncolumns,
+gs_tuplesort_begin(GsTuplesort *fallback, const GsSortColumn *columns, int ncolumns,
 			   TupleDesc desc, int memory_kb, int64 bound, bool random_access)
 {
 	int			options = random_access ? TUPLESORT_RANDOMACCESS : TUPLESORT_NONE;
@@ -54,7 +54,7 @@ gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns, int nco
 }
 
 void
-gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot)
+gs_tuplesort_put(GsTuplesort *fallback, TupleTableSlot *slot)
 {
 	if (fallback->datum_sort)
 	{
@@ -66,13 +66,13 @@ gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot)
 }
 
 void
-gs_fallback_perform(GsFallbackSort *fallback)
+gs_tuplesort_perform(GsTuplesort *fallback)
 {
 	tuplesort_performsort(fallback->state);
 }
 
 void
-gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot)
+gs_tuplesort_get(GsTuplesort *fallback, bool forward, TupleTableSlot *slot)
 {
 	if (!fallback->datum_sort)
 	{
@@ -86,7 +86,7 @@ gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot)
 }
 
 void
-gs_fallback_end(GsFallbackSort *fallback)
+gs_tuplesort_end(GsTuplesort *fallback)
 {
 	tuplesort_end(fallback->state);
 	fallback->state = NULL;

@@ -20,29 +20,29 @@
 
 #include "key/key_columns.h"
 
-typedef struct GsFallbackSort
+typedef struct GsTuplesort
 {
 	Tuplesortstate *state;
 	bool		datum_sort;		/* one column, passed by value: no tuples */
-} GsFallbackSort;
+} GsTuplesort;
 
 /*
  * Begins a sort of rows of type desc with memory_kb, in the current memory
  * context.  No more than the first `bound` rows are read; GS_UNBOUNDED: all.
  */
-extern void gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns,
+extern void gs_tuplesort_begin(GsTuplesort *fallback, const GsSortColumn *columns,
 						   int ncolumns, TupleDesc desc, int memory_kb,
 						   int64 bound, bool random_access);
 
 /* Adds the slot's row. */
-extern void gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot);
+extern void gs_tuplesort_put(GsTuplesort *fallback, TupleTableSlot *slot);
 
 /* Sorts. */
-extern void gs_fallback_perform(GsFallbackSort *fallback);
+extern void gs_tuplesort_perform(GsTuplesort *fallback);
 
 /* Puts the next row in the given direction into the minimal-tuple slot, or clears it. */
-extern void gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot);
+extern void gs_tuplesort_get(GsTuplesort *fallback, bool forward, TupleTableSlot *slot);
 
-extern void gs_fallback_end(GsFallbackSort *fallback);
+extern void gs_tuplesort_end(GsTuplesort *fallback);
 
 #endif							/* GPUSORT_SORT_TUPLESORT_H */
