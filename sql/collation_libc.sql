@@ -134,6 +134,8 @@ SELECT pg_temp.codes('(SELECT * FROM few LIMIT 500) x', 'p');
 SET work_mem = '512kB';
 CREATE TEMP TABLE more_of_few AS SELECT id + g * 3000 AS id, p, n, k, letter FROM few, generate_series(0, 3) g ORDER BY 1;
 SELECT o, c.* FROM unnest('{"p, k","letter DESC"}'::text[]) o, pg_temp.codes('more_of_few', o) c;
+-- the codes are not in the files: they are made again
+SELECT (pg_temp.figures('SELECT * FROM more_of_few ORDER BY p') ->> 'Sort Space Used')::int <= 1.02 * (pg_temp.figures('SELECT * FROM more_of_few ORDER BY k') ->> 'Sort Space Used')::int AS no_codes_on_disk;
 CREATE TEMP TABLE much_later AS SELECT id, repeat('x', 100) AS pad, CASE WHEN id < 8000 THEN id % 7 ELSE id END::text COLLATE gs_en AS s FROM generate_series(1, 10000) id;
 SELECT o, c.* FROM unnest('{s,"s DESC, id"}'::text[]) o, pg_temp.codes('much_later', o) c;
 RESET work_mem;
