@@ -24,7 +24,7 @@ AS 'MODULE_PATHNAME', 'gpusort_service_status'
 LANGUAGE C VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION gpusort_service_status() IS
-	'the process that sorts on the device: how it is, and what it has to do';
+	'state and load of gpusortd, the process that owns the device';
 
 CREATE FUNCTION gpusort_calibrate(
 	OUT rows bigint,
@@ -34,8 +34,8 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpusort_calibrate'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 
--- it takes all the device for seconds
+-- it uses the whole device for seconds
 REVOKE ALL ON FUNCTION gpusort_calibrate() FROM PUBLIC;
 
 COMMENT ON FUNCTION gpusort_calibrate() IS
-	'measures from how many rows on the device is the faster, and sets gpusort.device_min_rows to it for the session';
+	'measures the number of rows from which the device is faster, and sets gpusort.device_min_rows to it for the session';

@@ -1,43 +1,42 @@
 /*-------------------------------------------------------------------------
  *
  * block_lookback.cuh
- *	  How many keys with my digit lie in the tiles before this one?
+ *	  Decoupled look-back: the number of keys with each digit in the tiles before
+ *	  a tile.
  *
- * The problem: a prefix sum over all tiles, within the one kernel that also
- * moves the keys, so that keys are read once and written once.
+ * The problem: a prefix sum over all tiles, in the same kernel that moves the
+ * keys, so that keys are read once and written once.
  *
- * The idea (decoupled look-back: Merrill & Garland 2016; for radix sorts,
- * Adinets & Merrill 2022): each tile has a row of 256 words, one a digit, each
- * a count and two flag bits.  A tile first publishes what it holds itself
- * (COUNT), then walks back over its predecessors' rows, adding their counts,
- * until it meets one that knows the sum over all tiles up to and including
- * itself (SUM); then it publishes its own SUM.
+ * The idea (Merrill & Garland 2016; for radix sorts, Adinets & Merrill 2022): each
+ * tile has a row of 256 words, one for each digit, with a count and two flag bits.
+ * A tile first publishes its own counts (COUNT).  Then it goes back over the rows
+ * of its predecessors and adds their counts, until it finds one that has the sum
+ * over all tiles up to itself (SUM), and publishes its own SUM.
  *
- * Example, one digit, tiles holding 3, 1, 4, 1:
+ * Example, one digit, tiles with 3, 1, 4, 1 keys:
  *		tile 0: SUM 3
- *		tile 1: COUNT 1			still looking
- *		tile 2: COUNT 4			still looking
- *		tile 3: reads tile 2 (COUNT 4), tile 1 (COUNT 1), tile 0 (SUM 3): there
- *				are 8 before it, and it publishes SUM 9.
+ *		tile 1: COUNT 1			still looking back
+ *		tile 2: COUNT 4			still looking back
+ *		tile 3: reads tile 2 (COUNT 4), tile 1 (COUNT 1), tile 0 (SUM 3): 8 keys
+ *				precede it, and it publishes SUM 9.
  *
- * Width.  Tiles follow each other faster than one step back takes: a pass
- * over 100 million 64-bit keys on an H200 finishes one of its 8,900 tiles
- * every 60 ns, against some 600 ns for a read that misses the first-level
- * cache.  Reading one predecessor at a time, the walk has to catch up with
- * SUMs that advance ahead of it; so each step reads several.  Too many only
- * load the memory (tuning.cuh).  A block that finds its nearest predecessor
- * without a COUNT sleeps a little: before it did, waiting blocks slowed down
- * those that they waited for.
+ * Width.  Tiles follow each other faster than one step back takes: a pass over 100
+ * million 64-bit keys on an H200 finishes one of its 8,900 tiles every 60 ns, and
+ * a read that misses the first-level cache takes about 600 ns.  If it read one
+ * predecessor at a time, the walk would have to catch up with SUMs that advance
+ * ahead of it.  So each step reads several; too many only load the memory
+ * (tuning.cuh).  A block whose nearest predecessor has no COUNT yet sleeps for a
+ * short time, because waiting blocks would slow down those they wait for.
  *
  * Invariants:
- *	- a word is written by one thread, COUNT then SUM, and carries all there is
- *	  to know: so relaxed accesses suffice and no fence is needed.  They must
- *	  go to the second-level cache (never a cached read, which could spin
- *	  on a stale line for ever);
- *	- tiles are handed out by a ticket counter, so every predecessor belongs to
- *	  a block that already runs: the wait ends;
- *	- rows are zero when the pass starts; the pass before clears them.
- *	- a portion has fewer than 2^30 keys.
+ *	- A word is written by one thread, first COUNT, then SUM, and is complete by
+ *	  itself.  So relaxed accesses suffice and no fence is needed.  They must go to
+ *	  the second-level cache, because a cached read could spin on a stale line
+ *	  forever.
+ *	- Tile IDs are assigned dynamically, so every predecessor belongs to a block
+ *	  that runs already, and the wait ends.
+ *	- Rows are zero when the pass starts; the previous pass clears them.
+ *	- A portion has fewer than 2^30 keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -69,16 +68,14 @@ gs_load_relaxed(const uint32_t *d_word)
 	return value;
 }
 
-/*
- * The nearest predecessor has not counted yet: leave the memory to it.
- */
+/* Waits a moment if the nearest predecessor has not counted yet. */
 static __device__ __forceinline__ void
 gs_lookback_pause(void)
 {
 	__nanosleep(64);
 }
 
-/* Thread d publishes what this tile holds of digit d. */
+/* Thread d publishes the number of keys with digit d in this tile. */
 static __device__ __forceinline__ void
 gs_lookback_publish(uint32_t *d_rows, uint32_t tile, uint32_t count)
 {
@@ -87,15 +84,15 @@ gs_lookback_publish(uint32_t *d_rows, uint32_t tile, uint32_t count)
 }
 
 /*
- * Thread d learns the sum of digit d over the tiles before this one, and
- * publishes the sum that includes it.
+ * Thread d returns the number of keys with digit d in the tiles before this one,
+ * and publishes the sum that includes this tile.
  */
 template <int width>
 static __device__ __forceinline__ uint32_t
 gs_lookback(uint32_t *d_rows, uint32_t tile, uint32_t count)
 {
 	uint32_t sum = 0;
-	uint32_t end = tile; /* tiles from here on are accounted for */
+	uint32_t end = tile; /* tiles from here on have been added */
 	bool found = tile == 0;
 
 	if (found)
@@ -114,7 +111,7 @@ gs_lookback(uint32_t *d_rows, uint32_t tile, uint32_t count)
 #pragma unroll
 		for (int i = 0; i < width; i++)
 		{
-			/* a word not yet published ends this step, not the walk */
+			/* an unpublished word ends this step, but not the walk */
 			more = more && !found && words[i] != 0;
 			if (more)
 			{

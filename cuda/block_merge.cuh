@@ -1,22 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * block_merge.cuh
- *	  A block merges sorted sequences that lie side by side in shared memory.
+ *	  A block merges adjacent sorted sequences in shared memory.
  *
- * The idea: levels of pairwise merging.  At each level every thread makes the
- * same number of consecutive outputs; where its piece begins in the two
- * sequences of its pair, it finds by binary search on a diagonal (merge path:
- * Odeh, Green et al. 2012).  Outputs go to registers first, then, past a
- * barrier, back to shared memory; so one buffer is enough.
+ * The idea: levels of pairwise merging.  At each level every thread produces the
+ * same number of consecutive outputs.  It finds the start of its part in the two
+ * sequences by binary search on a diagonal (merge path: Odeh, Green et al. 2012).
+ * Outputs go to registers first and, after a barrier, back to shared memory, so
+ * one buffer suffices.
  *
- * Keys move; of the values only 16-bit numbers do: where in the tile's first
- * order the element was.  The values follow once, at the end.  Keys alone have
- * no numbers.
+ * Keys are moved.  Instead of values, 16-bit numbers are moved: the original place
+ * of the element in the tile.  The values are moved once, at the end.  Sorts of
+ * keys alone have no numbers.
  *
- * Where sequences lie is the caller's: begins(i) is the place of the first
- * element of sequence i, for i up to and including the number of sequences.
+ * The caller defines the sequences: begins(i) is the place of the first element of
+ * sequence i, for i up to and including the number of sequences.
  *
- * Stable: of equal keys, those of the sequence further left go first.
+ * The merge is stable: of equal keys, those of the left sequence come first.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,8 +27,8 @@
 #include "warp_match.cuh"
 
 /*
- * How many of the first diagonal elements of the merged sequence come from a.
- * b_before_a(i, j): does b's element i go before a's element j?
+ * The number of elements of a among the first "diagonal" elements of the merged
+ * sequence.  b_before_a(i, j): does element i of b precede element j of a?
  */
 template <typename Before>
 static __device__ __forceinline__ uint32_t
@@ -50,13 +50,13 @@ gs_merge_path(uint32_t na, uint32_t nb, uint32_t diagonal, Before b_before_a)
 }
 
 /*
- * One level: sequences 2i * width .. (2i + 1) * width - 1, already one, and
- * the next width ones become one.  All threads call it; s_keys has room for
- * one element past the end; nvalid elements count.  tie_less(a, b) orders two
- * places of the tile with equal keys.  Ends with a barrier.
+ * One level: merges sequences 2i * width .. (2i + 1) * width - 1, which have been
+ * merged already, with the next width sequences.  All threads call it.  s_keys has
+ * space for one element past the end; only nvalid elements are used.  tie_less(a, b)
+ * orders two places of the tile with equal keys.  Ends with a barrier.
  *
- * What bounds it is reads of shared memory, at places as random as the data:
- * so of the two keys in hand only the one that went out is read anew.
+ * The bottleneck is reads of shared memory at random places.  So of the two current
+ * keys, only the one that was output is replaced by a read.
  */
 template <int nthreads, int nitems, bool has_numbers, typename Begins, typename TieLess>
 static __device__ __forceinline__ void
@@ -69,7 +69,7 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 
 	if (start < nvalid)
 	{
-		/* the last pair that begins at or before start: it is not empty */
+		/* the last pair that begins at or before start; it is not empty */
 		uint32_t pair = 0;
 		uint32_t last = (nsequences + 2 * width - 1) / (2 * width) - 1;
 

@@ -1,27 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * block_rank.cuh
- *	  The place of each key of a tile among the tile's keys, by one digit.
+ *	  The rank of each key of a tile among the keys of the tile, by one digit.
  *
  * The problem: a stable counting sort of some thousand keys in shared memory.
  *
- * The idea (multi-scan of Merrill & Grimshaw 2010, with the warp-wide match
- * of later radix sorts): warp w owns the w-th contiguous slice of the tile,
- * lane l of it the elements l, l + 32, ... of the slice, and a row of 256
- * counters.
- *	1. gs_warp_rank(): item by item, the lanes with equal digits find each
- *	   other; each takes the counter plus the number of peers below it, and
- *	   the highest peer leaves the counter behind itself.  So each key knows
- *	   how many keys with its digit come before it in its slice.
- *	2. gs_digit_column(): thread d adds up the counters of digit d over the
- *	   warps, a prefix sum over the digits follows, and gs_digit_rows() turns
- *	   each counter into the place of the first such key of that warp.
- *	3. rank = counter of (warp, digit) + what 1 found.
+ * The idea (the multi-scan of Merrill & Grimshaw 2010, with the warp-wide match of
+ * later radix sorts): warp w has the w-th contiguous slice of the tile and a row of
+ * 256 counters; lane l has the elements l, l + 32, ... of the slice.
+ *	1. gs_warp_rank(): for each item, the lanes with equal digits find each other.
+ *	   Each lane takes the counter plus the number of lower lanes with its digit,
+ *	   and the highest lane stores the increased counter.  So each key gets the
+ *	   number of keys with its digit that precede it in the slice.
+ *	2. gs_digit_column(): thread d adds the counters of digit d over the warps.  A
+ *	   prefix sum over the digits follows, and gs_digit_rows() replaces each counter
+ *	   by the place of the first such key of that warp.
+ *	3. rank = counter of (warp, digit) + the number of step 1.
  *
- * Counters and ranks are 16 bits wide: a tile has at most 65535 keys.
+ * Counters and ranks have 16 bits: a tile has at most 65535 keys.
  *
- * Invariant: within a warp all accesses to a row are ordered by __syncwarp();
- * between warps, by the caller's barrier after 1 and after 2.
+ * Synchronization: __syncwarp() orders all accesses of a warp to its row; between
+ * warps, the caller needs a barrier after step 1 and after step 2.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,17 +43,14 @@ gs_digit(Key key, GsPlace place)
 	return (uint32_t) (key >> place.shift) & place.mask;
 }
 
-/* How the lanes of a warp with equal digits find each other. */
+/* Methods to find the lanes with equal digits (warp_match.cuh). */
 typedef enum GsRankMethod
 {
 	GS_RANK_BALLOT,
 	GS_RANK_MATCH,
 } GsRankMethod;
 
-/*
- * Step 1.  s_counters is the warp's row, all zero; ranks holds two items a
- * word.
- */
+/* Step 1.  s_counters is the row of the warp and must be zero.  A word of ranks has two items. */
 template <typename Key, int nitems, int method>
 static __device__ __forceinline__ void
 gs_warp_rank(const Key *s_slice, uint16_t *s_counters, GsPlace place,
@@ -84,8 +80,8 @@ gs_warp_rank(const Key *s_slice, uint16_t *s_counters, GsPlace place,
 }
 
 /*
- * Step 2, first half, by thread d of the first 256: the counters of digit d
- * warp by warp, and their sum.
+ * Step 2, first half, by thread d of the first 256: stores the counters of digit d
+ * of all warps and returns their sum.
  */
 template <int nwarps>
 static __device__ __forceinline__ uint32_t
@@ -102,7 +98,7 @@ gs_digit_column(const uint16_t *s_counters, uint32_t (&column)[nwarps])
 	return total;
 }
 
-/* Step 2, second half: first is the place of the tile's first key with d. */
+/* Step 2, second half: first is the place of the first key of the tile with digit d. */
 template <int nwarps>
 static __device__ __forceinline__ void
 gs_digit_rows(uint16_t *s_counters, const uint32_t (&column)[nwarps], uint32_t first)
@@ -115,7 +111,7 @@ gs_digit_rows(uint16_t *s_counters, const uint32_t (&column)[nwarps], uint32_t f
 	}
 }
 
-/* All counters of the calling warp become zero. */
+/* Clears the counters of the calling warp. */
 static __device__ __forceinline__ void
 gs_warp_clear_counters(uint16_t *s_counters)
 {
@@ -129,7 +125,7 @@ gs_half(const uint32_t *halves, int item)
 	return item % 2 == 0 ? halves[item / 2] & 0xffff : halves[item / 2] >> 16;
 }
 
-/* Step 3: ranks become places in the tile. */
+/* Step 3: computes the places in the tile. */
 template <typename Key, int nitems>
 static __device__ __forceinline__ void
 gs_finish_ranks(const Key (&keys)[nitems], const uint16_t *s_counters, GsPlace place,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * block_scan.cuh
- *	  Prefix sums over the first 256 threads of a block: one a digit.
+ *	  Prefix sums over the first 256 threads of a block, one for each digit.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,12 +14,12 @@
 #define GS_DIGIT_WARPS (GS_NDIGITS / GS_WARP_SIZE)
 
 /*
- * Exclusive sum over threads 0..255, in two steps with a barrier of the block
- * between them.  Those threads alone call both; s_sums has GS_DIGIT_WARPS
+ * Exclusive prefix sum over threads 0 .. 255, in two steps with a barrier of the
+ * block between them.  Only these threads call both.  s_sums has GS_DIGIT_WARPS
  * elements.
  *
- * (A barrier of just the 256 threads in between, so that other warps go on,
- * gains nothing, and racecheck of CUDA 13.0 loses track of all barriers.)
+ * (A barrier of only the 256 threads, so that other warps can go on, gains nothing,
+ * and racecheck of CUDA 13.0 does not support it.)
  */
 template <typename T>
 static __device__ __forceinline__ T
@@ -32,7 +32,7 @@ gs_digit_sum_begin(T x, T *s_sums)
 	return inclusive - x;
 }
 
-/* begun is what the first step returned. */
+/* begun is the result of the first step. */
 template <typename T>
 static __device__ __forceinline__ T
 gs_digit_sum_end(T begun, const T *s_sums)

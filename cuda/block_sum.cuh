@@ -11,9 +11,9 @@
 #include "warp_scan.cuh"
 
 /*
- * The sum of x over this thread and those before it; *total is the sum over
- * all.  s_sums has an element for each warp, and is free again after the
- * caller's next barrier.  All threads call it; at most 32 warps.
+ * Inclusive prefix sum of x over the threads of the block; *total becomes the sum
+ * over all threads.  s_sums has an element for each warp and can be reused after
+ * the next barrier of the caller.  All threads call it; at most 32 warps.
  */
 template <int nthreads, typename T>
 static __device__ __forceinline__ T
@@ -28,7 +28,7 @@ gs_block_inclusive_sum(T x, T *s_sums, T *total)
 		s_sums[warp] = x;
 	__syncthreads();
 
-	/* every warp adds up all warps' sums: cheaper than a second barrier */
+	/* every warp adds the sums of all warps, which is cheaper than a second barrier */
 	T sums = gs_warp_inclusive_sum(gs_lane() < nwarps ? s_sums[gs_lane()] : (T) 0);
 	T before = __shfl_sync(GS_ALL_LANES, sums, warp == 0 ? 0 : warp - 1);
 

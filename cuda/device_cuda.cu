@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * device_cuda.cu
- *	  A CUDA device, as src/gpusortd/device.h wants one.
+ *	  A CUDA device (src/device/device.h).
  *
- * Nothing here waits for the device but stream_close and close; each call
- * queues what kernel_*.cu have, or what the CUDA runtime has, on the stream.
+ * Only stream_close and close wait for the device.  Each other call queues kernels
+ * of kernel_*.cu, or operations of the CUDA runtime, on the stream.
  *
- * Tickets are events, of which a stream has a few that it uses again and
- * again.  Where more are wanted than there are, the last one moves behind the
- * new work: it then stands for its ticket and all since.  So a ticket may show
- * late, never early, and the first ones show in time.
+ * Fences are CUDA events.  A stream has a few events, which it reuses.  If more are
+ * needed, the last event is recorded again and then stands for its fence and all
+ * later ones.  So a fence may be reported late, but never early, and the first
+ * ones are reported in time.
  *
- * Kernels are loaded when the device is opened, all at once; the runtime would
- * else load each when it is first used, within the first sort.
+ * All kernels are loaded when the device is opened; otherwise the runtime would
+ * load each at its first use, within the first sort.
  *
- * Streams and pinned memory are kept for the next who wants some: making them
- * takes half a millisecond a job, and giving memory back waits for all streams.
+ * Streams and pinned memory are cached: creating them takes half a millisecond for
+ * each job, and releasing pinned memory waits for all streams.
  *
- * A CUDA error is final: the first one's text is kept, and every later call
- * fails.  What only says that there is no memory is none.
+ * A CUDA error is final: its text is stored, and all later calls fail.  Being out
+ * of memory is not such an error.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,43 +27,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "device_sort.h"
 #include "device_steps.cuh"
 
 #define GS_STREAM_EVENTS 32
 
-/* Kept at most: streams, and pieces of pinned memory of at most so many bytes. */
-#define GS_KEPT       64
-#define GS_KEPT_BYTES ((size_t) 256 << 10)
+/* Maximum number of cached streams, and of cached allocations of pinned memory, and their size. */
+#define GS_MAX_CACHED       64
+#define GS_MAX_CACHED_BYTES ((size_t) 256 << 10)
 
-/* Before each piece of pinned memory. */
+/* Precedes each allocation of pinned memory. */
 typedef struct GsPinned
 {
-	size_t nbytes;         /* behind it */
-	struct GsPinned *next; /* kept */
+	size_t nbytes;         /* of the memory after it */
+	struct GsPinned *next; /* in the cache */
 } GsPinned;
 
-/* So that what is behind it is aligned as cudaHostAlloc() aligns. */
+/* Keeps the alignment of cudaHostAlloc(). */
 #define GS_PINNED_HEADER 256
 
 typedef struct GsCudaDevice
 {
-	GsDevice device; /* first */
+	GsDevice device; /* must be first */
 	int number;
-	GsPinned *kept_pinned;
-	int nkept_pinned;
-	GsStream *kept_streams[GS_KEPT];
-	int nkept_streams;
+	GsPinned *cached_pinned;
+	int ncached_pinned;
+	GsStream *cached_streams[GS_MAX_CACHED];
+	int ncached_streams;
 } GsCudaDevice;
 
-/* The events that the stream has not been seen to pass are a ring. */
+/* Events of fences that are not known to have passed are in a circular queue. */
 struct GsStream
 {
 	GsCudaDevice *device;
 	cudaStream_t stream;
 	cudaEvent_t events[GS_STREAM_EVENTS];
-	uint64_t tickets[GS_STREAM_EVENTS];
+	uint64_t fences[GS_STREAM_EVENTS];
 	uint32_t oldest;
 	uint32_t npending;
 	uint64_t last_fence;
@@ -77,57 +77,57 @@ cuda_device(GsDevice *device)
 }
 
 static bool
-is_broken(const GsDevice *device)
+has_failed(const GsDevice *device)
 {
 	return device->error[0] != '\0';
 }
 
-/* Keeps the first error's text; false if there was any, ever. */
+/* Stores the text of the first error; false if there was one at any time. */
 static bool
-is_done(GsCudaDevice *device, const char *what, cudaError_t error)
+check(GsCudaDevice *device, const char *what, cudaError_t error)
 {
-	if (error != cudaSuccess && !is_broken(&device->device))
+	if (error != cudaSuccess && !has_failed(&device->device))
 		snprintf(device->device.error, sizeof(device->device.error), "%s: %s", what,
 				 cudaGetErrorString(error));
-	return !is_broken(&device->device);
+	return !has_failed(&device->device);
 }
 
-/* The same of a step. */
+/* The same for a step. */
 static bool
-is_queued(GsStream *stream, const char *what, GsDeviceStatus status)
+check_step(GsStream *stream, const char *what, GsDeviceStatus status)
 {
 	GsDevice *device = &stream->device->device;
-	const char *text = "it was asked for what it cannot do";
+	const char *text = "invalid argument";
 
 	if (status == GS_DEVICE_CUDA_ERROR)
 		text = gs_device_last_error();
 	else if (status == GS_DEVICE_TEMP_TOO_SMALL)
-		text = "too little temporary storage";
-	if (status != GS_DEVICE_OK && !is_broken(device))
+		text = "temporary storage is too small";
+	if (status != GS_DEVICE_OK && !has_failed(device))
 		snprintf(device->error, sizeof(device->error), "%s: %s", what, text);
-	return !is_broken(device);
+	return !has_failed(device);
 }
 
-/* The thread's current device becomes this one, if it still works. */
+/* Makes this the current device of the thread; false if it failed. */
 static bool
 enter(GsCudaDevice *device)
 {
-	return !is_broken(&device->device) &&
-		is_done(device, "cudaSetDevice", cudaSetDevice(device->number));
+	return !has_failed(&device->device) &&
+		check(device, "cudaSetDevice", cudaSetDevice(device->number));
 }
 
 /*
- * A call failed that may, for want of memory or of what can be pinned.  A broken
- * device fails it too, and then any other call shows that.
+ * After a call that may fail for lack of memory: checks if it failed because the
+ * device did, by another call.
  */
 static void
-look_if_broken(GsCudaDevice *device)
+check_for_failure(GsCudaDevice *device)
 {
 	size_t free_bytes;
 	size_t total_bytes;
 
-	cudaGetLastError(); /* not to be met again */
-	is_done(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total_bytes));
+	cudaGetLastError(); /* clears the error */
+	check(device, "cudaMemGetInfo", cudaMemGetInfo(&free_bytes, &total_bytes));
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -138,7 +138,7 @@ cuda_memory(GsDevice *device, uint64_t *free_bytes, uint64_t *total_bytes)
 	size_t free_now = 0;
 	size_t total = 0;
 	bool ok = enter(cuda_device(device)) &&
-		is_done(cuda_device(device), "cudaMemGetInfo", cudaMemGetInfo(&free_now, &total));
+		check(cuda_device(device), "cudaMemGetInfo", cudaMemGetInfo(&free_now, &total));
 
 	*free_bytes = free_now;
 	*total_bytes = total;
@@ -156,9 +156,9 @@ cuda_allocate(GsDevice *device, size_t nbytes)
 	error = cudaMalloc(&d_memory, nbytes);
 	if (error == cudaSuccess)
 		return d_memory;
-	cudaGetLastError(); /* not to be met again */
+	cudaGetLastError(); /* clears the error */
 	if (error != cudaErrorMemoryAllocation)
-		is_done(cuda_device(device), "cudaMalloc", error);
+		check(cuda_device(device), "cudaMalloc", error);
 	return NULL;
 }
 
@@ -166,21 +166,21 @@ static void
 cuda_release(GsDevice *device, void *d_memory)
 {
 	if (enter(cuda_device(device)))
-		is_done(cuda_device(device), "cudaFree", cudaFree(d_memory));
+		check(cuda_device(device), "cudaFree", cudaFree(d_memory));
 }
 
-/* A kept piece that is large enough and not much larger; NULL if there is none. */
+/* A cached allocation that is large enough and not much larger; NULL: there is none. */
 static GsPinned *
-take_kept_pinned(GsCudaDevice *device, size_t nbytes)
+take_cached_pinned(GsCudaDevice *device, size_t nbytes)
 {
-	for (GsPinned **link = &device->kept_pinned; *link != NULL; link = &(*link)->next)
+	for (GsPinned **link = &device->cached_pinned; *link != NULL; link = &(*link)->next)
 	{
 		GsPinned *pinned = *link;
 
 		if (pinned->nbytes >= nbytes && pinned->nbytes / 4 <= nbytes)
 		{
 			*link = pinned->next;
-			device->nkept_pinned--;
+			device->ncached_pinned--;
 			return pinned;
 		}
 	}
@@ -194,14 +194,14 @@ cuda_allocate_host(GsDevice *device, size_t nbytes)
 
 	if (!enter(cuda_device(device)))
 		return NULL;
-	pinned = take_kept_pinned(cuda_device(device), nbytes);
+	pinned = take_cached_pinned(cuda_device(device), nbytes);
 	if (pinned == NULL)
 	{
 		void *memory;
 
 		if (cudaHostAlloc(&memory, GS_PINNED_HEADER + nbytes, cudaHostAllocPortable) != cudaSuccess)
 		{
-			look_if_broken(cuda_device(device));
+			check_for_failure(cuda_device(device));
 			return NULL;
 		}
 		pinned = (GsPinned *) memory;
@@ -217,14 +217,14 @@ cuda_release_host(GsDevice *base, void *memory)
 	GsCudaDevice *device = cuda_device(base);
 	GsPinned *pinned = (GsPinned *) ((char *) memory - GS_PINNED_HEADER);
 
-	if (pinned->nbytes <= GS_KEPT_BYTES && device->nkept_pinned < GS_KEPT)
+	if (pinned->nbytes <= GS_MAX_CACHED_BYTES && device->ncached_pinned < GS_MAX_CACHED)
 	{
-		pinned->next = device->kept_pinned;
-		device->kept_pinned = pinned;
-		device->nkept_pinned++;
+		pinned->next = device->cached_pinned;
+		device->cached_pinned = pinned;
+		device->ncached_pinned++;
 	}
 	else if (enter(device))
-		is_done(device, "cudaFreeHost", cudaFreeHost(pinned));
+		check(device, "cudaFreeHost", cudaFreeHost(pinned));
 }
 
 static bool
@@ -234,7 +234,7 @@ cuda_pin(GsDevice *device, void *memory, size_t nbytes)
 		return false;
 	if (cudaHostRegister(memory, nbytes, cudaHostRegisterPortable) == cudaSuccess)
 		return true;
-	look_if_broken(cuda_device(device));
+	check_for_failure(cuda_device(device));
 	return false;
 }
 
@@ -242,7 +242,7 @@ static void
 cuda_unpin(GsDevice *device, void *memory)
 {
 	if (enter(cuda_device(device)))
-		is_done(cuda_device(device), "cudaHostUnregister", cudaHostUnregister(memory));
+		check(cuda_device(device), "cudaHostUnregister", cudaHostUnregister(memory));
 }
 
 /* ----------------------------------------------------------------- streams */
@@ -266,9 +266,9 @@ cuda_stream_close(GsStream *stream)
 	GsCudaDevice *device = stream->device;
 
 	if (enter(device) &&
-		is_done(device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream)) &&
-		device->nkept_streams < GS_KEPT)
-		device->kept_streams[device->nkept_streams++] = stream;
+		check(device, "cudaStreamSynchronize", cudaStreamSynchronize(stream->stream)) &&
+		device->ncached_streams < GS_MAX_CACHED)
+		device->cached_streams[device->ncached_streams++] = stream;
 	else
 		destroy_stream(stream);
 }
@@ -280,9 +280,9 @@ cuda_stream_open(GsDevice *device)
 
 	if (!enter(cuda_device(device)))
 		return NULL;
-	if (cuda_device(device)->nkept_streams > 0)
+	if (cuda_device(device)->ncached_streams > 0)
 	{
-		stream = cuda_device(device)->kept_streams[--cuda_device(device)->nkept_streams];
+		stream = cuda_device(device)->cached_streams[--cuda_device(device)->ncached_streams];
 		stream->npending = 0;
 		stream->last_fence = 0;
 		stream->passed = 0;
@@ -294,7 +294,7 @@ cuda_stream_open(GsDevice *device)
 	stream->device = cuda_device(device);
 	if (cudaStreamCreateWithFlags(&stream->stream, cudaStreamNonBlocking) != cudaSuccess)
 	{
-		look_if_broken(stream->device);
+		check_for_failure(stream->device);
 		free(stream);
 		return NULL;
 	}
@@ -303,7 +303,7 @@ cuda_stream_open(GsDevice *device)
 		if (cudaEventCreateWithFlags(&stream->events[i], cudaEventDisableTiming) != cudaSuccess)
 		{
 			stream->events[i] = NULL;
-			look_if_broken(stream->device);
+			check_for_failure(stream->device);
 			destroy_stream(stream);
 			return NULL;
 		}
@@ -311,9 +311,9 @@ cuda_stream_open(GsDevice *device)
 	return stream;
 }
 
-/* The oldest events that the stream has passed leave the ring. */
+/* Removes the events that the stream has passed from the queue. */
 static bool
-look_what_passed(GsStream *stream)
+update_passed(GsStream *stream)
 {
 	while (stream->npending > 0)
 	{
@@ -321,9 +321,9 @@ look_what_passed(GsStream *stream)
 
 		if (error == cudaErrorNotReady)
 			return true;
-		if (!is_done(stream->device, "cudaEventQuery", error))
+		if (!check(stream->device, "cudaEventQuery", error))
 			return false;
-		stream->passed = stream->tickets[stream->oldest];
+		stream->passed = stream->fences[stream->oldest];
 		stream->oldest = (stream->oldest + 1) % GS_STREAM_EVENTS;
 		stream->npending--;
 	}
@@ -331,25 +331,25 @@ look_what_passed(GsStream *stream)
 }
 
 static bool
-cuda_mark(GsStream *stream, uint64_t *fence)
+cuda_record_fence(GsStream *stream, uint64_t *fence)
 {
 	uint32_t newest;
 
-	if (!enter(stream->device) || !look_what_passed(stream))
+	if (!enter(stream->device) || !update_passed(stream))
 		return false;
 	if (stream->npending < GS_STREAM_EVENTS)
 		stream->npending++;
 	newest = (stream->oldest + stream->npending - 1) % GS_STREAM_EVENTS;
-	stream->tickets[newest] = ++stream->last_fence;
+	stream->fences[newest] = ++stream->last_fence;
 	*fence = stream->last_fence;
-	return is_done(stream->device, "cudaEventRecord",
-				   cudaEventRecord(stream->events[newest], stream->stream));
+	return check(stream->device, "cudaEventRecord",
+				 cudaEventRecord(stream->events[newest], stream->stream));
 }
 
 static bool
-cuda_reached(GsStream *stream, uint64_t *fence)
+cuda_passed_fence(GsStream *stream, uint64_t *fence)
 {
-	const bool ok = enter(stream->device) && look_what_passed(stream);
+	const bool ok = enter(stream->device) && update_passed(stream);
 
 	*fence = stream->passed;
 	return ok;
@@ -359,16 +359,16 @@ static bool
 cuda_copy_in(GsStream *stream, void *d_to, const void *from, size_t nbytes)
 {
 	return enter(stream->device) &&
-		is_done(stream->device, "copy to the device",
-				cudaMemcpyAsync(d_to, from, nbytes, cudaMemcpyHostToDevice, stream->stream));
+		check(stream->device, "copy to the device",
+			  cudaMemcpyAsync(d_to, from, nbytes, cudaMemcpyHostToDevice, stream->stream));
 }
 
 static bool
 cuda_copy_out(GsStream *stream, void *to, const void *d_from, size_t nbytes)
 {
 	return enter(stream->device) &&
-		is_done(stream->device, "copy from the device",
-				cudaMemcpyAsync(to, d_from, nbytes, cudaMemcpyDeviceToHost, stream->stream));
+		check(stream->device, "copy from the device",
+			  cudaMemcpyAsync(to, d_from, nbytes, cudaMemcpyDeviceToHost, stream->stream));
 }
 
 /* ------------------------------------------------------------------- steps */
@@ -379,7 +379,6 @@ radix_sort_of_words(uint64_t n)
 	GsRadixSort sort = {};
 
 	sort.nitems = n;
-	sort.key_bytes = sizeof(uint64_t);
 	sort.end_bit = 64;
 	return sort;
 }
@@ -411,7 +410,7 @@ step_temp_bytes(GsDeviceStep step, GsAlgorithm algorithm, uint64_t n)
 		case GS_STEP_SORT_TAILS:
 			return gs_sort_tails_temp_bytes(n);
 		case GS_STEP_ROW_END_OFFSETS:
-			return gs_row_ends_temp_bytes(n);
+			return gs_row_end_offsets_temp_bytes(n);
 	}
 	return 0;
 }
@@ -429,12 +428,12 @@ cuda_temp_bytes(GsDevice *device, GsDeviceStep step, GsAlgorithm algorithm, uint
 	return nbytes;
 }
 
-/* Is the storage as large as cuda_temp_bytes() said? */
+/* Is the temporary storage large enough? */
 static bool
 has_temp(GsStream *stream, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n, size_t temp_bytes)
 {
 	return temp_bytes >= cuda_temp_bytes(&stream->device->device, step, algorithm, n) ||
-		is_queued(stream, "temporary storage", GS_DEVICE_TEMP_TOO_SMALL);
+		check_step(stream, "temporary storage", GS_DEVICE_TEMP_TOO_SMALL);
 }
 
 static bool
@@ -444,14 +443,13 @@ cuda_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits, u
 	if (!enter(stream->device))
 		return false;
 	if (d_temp != NULL && temp_bytes < gs_pack_temp_bytes())
-		return is_queued(stream, "pack", GS_DEVICE_TEMP_TOO_SMALL);
-	return is_queued(stream, "pack", gs_device_pack(rows, chunk, row_bits, d_words, d_results, d_temp, stream->stream));
+		return check_step(stream, "pack", GS_DEVICE_TEMP_TOO_SMALL);
+	return check_step(stream, "pack", gs_device_pack(rows, chunk, row_bits, d_words, d_results, d_temp, stream->stream));
 }
 
 /*
- * The row numbers in the words ascend before the sort.  So if bits up to the
- * highest that is set count, whole words are in the order that a stable sort
- * gives.
+ * Compares complete words, which gives the order of a stable sort, because the row
+ * numbers in the words ascend before the sort.
  */
 static bool
 merge_sort_words(GsStream *stream, uint64_t n, uint64_t *const d_words[2], uint32_t *d_selector,
@@ -461,10 +459,10 @@ merge_sort_words(GsStream *stream, uint64_t n, uint64_t *const d_words[2], uint3
 
 	sort.d_keys[0] = d_words[0];
 	sort.d_keys[1] = d_words[1];
-	return is_queued(stream, "merge sort",
-					 gs_device_merge_sort(&sort, d_temp, temp_bytes, stream->stream)) &&
-		is_done(stream->device, "merge sort",
-				cudaMemsetAsync(d_selector, 0, sizeof(*d_selector), stream->stream));
+	return check_step(stream, "merge sort",
+					  gs_device_merge_sort(&sort, d_temp, temp_bytes, stream->stream)) &&
+		check(stream->device, "merge sort",
+			  cudaMemsetAsync(d_selector, 0, sizeof(*d_selector), stream->stream));
 }
 
 static bool
@@ -480,19 +478,19 @@ cuda_sort_words(GsStream *stream, GsAlgorithm algorithm, uint64_t n, int low_bit
 		return merge_sort_words(stream, n, d_words, d_selector, d_temp, temp_bytes);
 	sort.begin_bit = low_bit;
 	sort.end_bit = low_bit + nbits;
-	sort.flags = counted ? GS_RADIX_COUNTED : 0;
+	sort.counted = counted;
 	sort.d_keys[0] = d_words[0];
 	sort.d_keys[1] = d_words[1];
 	sort.d_selector = d_selector;
-	return is_queued(stream, "radix sort",
-					 gs_device_radix_sort(&sort, d_temp, temp_bytes, stream->stream));
+	return check_step(stream, "radix sort",
+					  gs_device_radix_sort(&sort, d_temp, temp_bytes, stream->stream));
 }
 
 static bool
 cuda_same_words(GsStream *stream, uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "same_words", gs_device_same_words(n, d_words, low_bit, d_same, stream->stream));
+		check_step(stream, "same_words", gs_device_same_words(n, d_words, low_bit, d_same, stream->stream));
 }
 
 static bool
@@ -506,8 +504,8 @@ cuda_same_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, 
 				uint8_t *d_same)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "same_tails",
-				  gs_device_same_tails(rows, ties, component, d_same, stream->stream));
+		check_step(stream, "same_tails",
+				   gs_device_same_tails(rows, ties, component, d_same, stream->stream));
 }
 
 static bool
@@ -516,7 +514,7 @@ cuda_count_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, GsTieCount 
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n, temp_bytes) &&
-		is_queued(stream, "count_ties", gs_device_count_ties(n, d_same, d_count, d_temp, stream->stream));
+		check_step(stream, "count_ties", gs_device_count_ties(n, d_same, d_count, d_temp, stream->stream));
 }
 
 static bool
@@ -525,14 +523,14 @@ cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n, temp_bytes) &&
-		is_queued(stream, "list_ties", gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp, stream->stream));
+		check_step(stream, "list_ties", gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp, stream->stream));
 }
 
 static bool
 cuda_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "tie_keys", gs_device_tie_keys(rows, ties, chunk, d_keys, stream->stream));
+		check_step(stream, "tie_keys", gs_device_tie_keys(rows, ties, chunk, d_keys, stream->stream));
 }
 
 static bool
@@ -541,8 +539,8 @@ cuda_sort_ties(GsStream *stream, GsAlgorithm algorithm, const GsTies *ties, int 
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_SORT_TIES, algorithm, ties->nties, temp_bytes) &&
-		is_queued(stream, "sort_ties",
-				  gs_device_sort_ties(algorithm, ties, nbits, d_keys, d_temp, stream->stream));
+		check_step(stream, "sort_ties",
+				   gs_device_sort_ties(algorithm, ties, nbits, d_keys, d_temp, stream->stream));
 }
 
 static bool
@@ -551,33 +549,33 @@ cuda_sort_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, 
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_SORT_TAILS, GS_ALGORITHM_MERGE, ties->nties, temp_bytes) &&
-		is_queued(stream, "sort_tails",
-				  gs_device_sort_tails(rows, ties, component, d_temp, stream->stream));
+		check_step(stream, "sort_tails",
+				   gs_device_sort_tails(rows, ties, component, d_temp, stream->stream));
 }
 
 static bool
 cuda_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "place_ties", gs_device_place_ties(ties, d_words, stream->stream));
+		check_step(stream, "place_ties", gs_device_place_ties(ties, d_words, stream->stream));
 }
 
 static bool
-cuda_row_ends(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			  uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
+cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+					 uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_AUTO, rows->nrows, temp_bytes) &&
-		is_queued(stream, "row_ends",
-				  gs_device_row_ends(rows, d_words, row_bits, d_end_offsets, d_temp, stream->stream));
+		check_step(stream, "row_end_offsets",
+				   gs_device_row_end_offsets(rows, d_words, row_bits, d_end_offsets, d_temp, stream->stream));
 }
 
 static bool
-cuda_cut(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries,
-		 uint64_t *d_boundaries)
+cuda_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries,
+					 uint64_t *d_boundaries)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "cut", gs_device_cut(nrows, d_end_offsets, step, nboundaries, d_boundaries, stream->stream));
+		check_step(stream, "find_boundaries", gs_device_find_boundaries(nrows, d_end_offsets, step, nboundaries, d_boundaries, stream->stream));
 }
 
 static bool
@@ -585,7 +583,7 @@ cuda_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
 			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes, stream->stream));
+		check_step(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes, stream->stream));
 }
 
 static bool
@@ -593,7 +591,7 @@ cuda_gather_keys(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_w
 				 uint64_t first, uint32_t nrows, uint64_t *d_to)
 {
 	return enter(stream->device) &&
-		is_queued(stream, "gather_keys", gs_device_gather_keys(rows, d_words, row_bits, first, nrows, d_to, stream->stream));
+		check_step(stream, "gather_keys", gs_device_gather_keys(rows, d_words, row_bits, first, nrows, d_to, stream->stream));
 }
 
 /* -------------------------------------------------------------- open, close */
@@ -605,13 +603,13 @@ cuda_close(GsDevice *base)
 
 	if (enter(device))
 		cudaDeviceSynchronize();
-	while (device->nkept_streams > 0)
-		destroy_stream(device->kept_streams[--device->nkept_streams]);
-	while (device->kept_pinned != NULL)
+	while (device->ncached_streams > 0)
+		destroy_stream(device->cached_streams[--device->ncached_streams]);
+	while (device->cached_pinned != NULL)
 	{
-		GsPinned *pinned = device->kept_pinned;
+		GsPinned *pinned = device->cached_pinned;
 
-		device->kept_pinned = pinned->next;
+		device->cached_pinned = pinned->next;
 		if (enter(device))
 			cudaFreeHost(pinned);
 	}
@@ -628,8 +626,8 @@ static const GsDeviceOps cuda_ops = {
 	cuda_unpin,
 	cuda_stream_open,
 	cuda_stream_close,
-	cuda_mark,
-	cuda_reached,
+	cuda_record_fence,
+	cuda_passed_fence,
 	cuda_copy_in,
 	cuda_copy_out,
 	cuda_temp_bytes,
@@ -644,20 +642,20 @@ static const GsDeviceOps cuda_ops = {
 	cuda_sort_ties,
 	cuda_sort_tails,
 	cuda_place_ties,
-	cuda_row_ends,
-	cuda_cut,
+	cuda_row_end_offsets,
+	cuda_find_boundaries,
 	cuda_gather,
 	cuda_gather_keys,
 	cuda_close};
 
-/* What is said where cudaGetDeviceCount() finds nothing. */
+/* The reason why cudaGetDeviceCount() failed. */
 static const char *
 why_no_device(cudaError_t error)
 {
 	switch (error)
 	{
 		case cudaErrorInsufficientDriver:
-			/* also said where there is none at all */
+			/* also reported if there is no driver */
 			return "no NVIDIA driver, or one that is too old";
 		case cudaErrorNoDevice:
 			return "no CUDA device";
@@ -674,7 +672,7 @@ gs_device_cuda_open(int number, char *why_not, size_t size)
 	cudaError_t error;
 	int ndevices = 0;
 
-	/* must be said before the runtime starts; whoever set it knows better */
+	/* before the runtime starts; keeps a value that the user has set */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	error = cudaGetDeviceCount(&ndevices);
 	if (error == cudaSuccess && ndevices == 0)
@@ -698,10 +696,10 @@ gs_device_cuda_open(int number, char *why_not, size_t size)
 	device->device.ops = &cuda_ops;
 	device->device.kind = GS_DEVICE_KIND_CUDA;
 	device->number = number;
-	/* the first call that needs the device starts it */
+	/* cudaFree() creates the context */
 	if (!enter(device) ||
-		!is_done(device, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number)) ||
-		!is_done(device, "start", cudaFree(NULL)))
+		!check(device, "cudaGetDeviceProperties", cudaGetDeviceProperties(&properties, number)) ||
+		!check(device, "start", cudaFree(NULL)))
 	{
 		snprintf(why_not, size, "%s", device->device.error);
 		free(device);

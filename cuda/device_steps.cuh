@@ -1,22 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * device_steps.cuh
- *	  The steps of src/gpusortd/device.h that are no plain sorts, each queued on a
- *	  stream (a cudaStream_t).
+ *	  The steps of src/device/device.h that are not plain sorts, queued on a stream
+ *	  (a cudaStream_t).
  *
- * What they do and what their arguments mean is said there.  As in
- * device_sort.h, nothing blocks or allocates, and d_temp has at least
- * gs_*_temp_bytes().
+ * device.h specifies them and their arguments.  As in device_sort.h, nothing blocks
+ * or allocates, and d_temp has at least gs_*_temp_bytes().
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_DEVICE_STEPS_CUH
 #define GPUSORT_DEVICE_STEPS_CUH
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "device_sort.h"
 
-/* kernel_pack.cu.  d_temp, if not NULL, becomes what GS_RADIX_COUNTED asks for. */
+/* kernel_pack.cu.  d_temp, if not NULL, gets what GsRadixSort.counted requires. */
 extern size_t gs_pack_temp_bytes(void);
 extern GsDeviceStatus gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits,
 									 uint64_t *d_words, GsPackResults *d_results, void *d_temp,
@@ -47,11 +46,11 @@ extern GsDeviceStatus gs_device_sort_tails(const GsDeviceRows *rows, const GsTie
 										   int component, void *d_temp, void *stream);
 
 /* kernel_rows.cu */
-extern size_t gs_row_ends_temp_bytes(uint64_t n);
-extern GsDeviceStatus gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words,
-										 int row_bits, uint64_t *d_end_offsets, void *d_temp, void *stream);
-extern GsDeviceStatus gs_device_cut(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-									uint32_t nboundaries, uint64_t *d_boundaries, void *stream);
+extern size_t gs_row_end_offsets_temp_bytes(uint64_t n);
+extern GsDeviceStatus gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words,
+												int row_bits, uint64_t *d_end_offsets, void *d_temp, void *stream);
+extern GsDeviceStatus gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
+												uint32_t nboundaries, uint64_t *d_boundaries, void *stream);
 extern GsDeviceStatus gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words,
 									   int row_bits, const uint64_t *d_end_offsets, uint64_t first,
 									   uint32_t nrows, char *d_to, size_t to_bytes, void *stream);
@@ -60,9 +59,8 @@ extern GsDeviceStatus gs_device_gather_keys(const GsDeviceRows *rows, const uint
 											uint64_t *d_to, void *stream);
 
 /*
- * kernel_scan.cu: narrays arrays of n numbers each, one behind the other: each
- * number becomes the sum of those before it in its array; d_totals, if not
- * NULL, gets the sums of the arrays.
+ * kernel_scan.cu: exclusive prefix sums of narrays contiguous arrays of n numbers
+ * each; d_totals, if not NULL, gets the sums of the arrays.
  */
 extern GsDeviceStatus gs_device_scan(uint64_t n, uint32_t narrays, uint64_t *d_sums,
 									 uint64_t *d_totals, void *stream);

@@ -3,33 +3,32 @@
  * kernel_merge.cuh
  *	  The kernels of the merge sort: sort tiles, split runs, merge pieces.
  *
- * The problem: a comparison sort, for keys that no fixed number of bits
- * holds, that reads and writes memory as few times as possible.
+ * The problem: a comparison sort, for keys of any length, that reads and writes
+ * memory as few times as possible.
  *
- * The idea (GPU-Warpsort, Ye et al. 2010; what is ours is marked):
+ * The idea (GPU-Warpsort, Ye et al. 2010, with differences):
  *	1. Warps sort 128 keys each by a bitonic network in registers
- *	   (warp_bitonic.cuh), and a block merges those in shared memory into one
- *	   sorted tile (block_merge.cuh): a run.
- *	2. Rounds: GS_MERGE_WAYS neighbouring runs become one.  The paper merges
- *	   pairs of runs until pairs run out, and only then splits all runs by
- *	   sampled splitters into pieces that are merged independently.  Here
- *	   every round splits so: a round reads and writes all rows once, whatever
- *	   the number of runs it merges, and its pieces fit in shared memory.
- *	3. The splitters: every stride-th element of a run is a sample;
- *	   of the samples of a group of runs in order every k-th is
- *	   a splitter.  Regular samples bound a piece (Shi & Schaeffer, 1992): of w
- *	   runs it has at most k * stride + w * (stride
- *	   - 1) elements.  So no piece overflows a tile, whatever the data, and
- *	   nothing random is needed.
+ *	   (warp_bitonic.cuh), and a block merges them in shared memory into a sorted
+ *	   tile (block_merge.cuh), which is a run.
+ *	2. Each round merges groups of GS_MERGE_WAYS adjacent runs.  (The paper merges
+ *	   pairs of runs until there are few, and only then splits all runs by sampled
+ *	   splitters into pieces that are merged independently.)  Here every round
+ *	   splits, so a round reads and writes all rows once for any number of ways,
+ *	   and pieces fit in shared memory.
+ *	3. The splitters: every stride-th element of a run is a sample, and every k-th
+ *	   of the ordered samples of a group is a splitter.  (The paper samples at
+ *	   random.)  Regular samples bound the size of a piece (Shi & Schaeffer 1992):
+ *	   with w runs, k * stride + w * (stride - 1) elements.  So no piece exceeds a
+ *	   tile, for any data.
  *
- * Example, two runs, stride 2, splitters every 2 samples (stars mark samples):
+ * Example, two runs, stride 2, a splitter every 2 samples (stars mark samples):
  *		run 0: *1  4 *6  9		run 1: *2  3 *5  7
  *		samples in order 1 2 5 6; splitters 1 and 5
- *		pieces: {1 4 | 2 3} and {6 9 | 5 7}, merged on their own.
+ *		pieces {1 4 | 2 3} and {6 9 | 5 7}, merged independently.
  *
- * Ties: elements are ordered by key, then run, then place; so equal keys are
- * split consistently, and the sort is stable.  Of keys alone, equal ones are
- * one as good as the other, and places in a tile are not kept.
+ * Ties: elements are ordered by key, then run, then place.  So equal keys are split
+ * consistently, and the sort is stable.  Without values, equal keys cannot be told
+ * apart, and places in a tile are not kept.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,21 +36,21 @@
 #define GPUSORT_KERNEL_MERGE_CUH
 
 #include "block_merge.cuh"
-#include "no_value.cuh"
+#include "keys_only.cuh"
 #include "tuning.cuh"
 #include "warp_bitonic.cuh"
 
-/* One round: the runs of from become GS_MERGE_WAYS times longer ones in to. */
+/* One round: merges runs of from into runs of to, which are GS_MERGE_WAYS times as long. */
 typedef struct GsMergeRound
 {
 	uint64_t nitems;
-	uint64_t run;          /* elements in a run; the last may have fewer */
-	uint64_t group_pieces; /* pieces of a whole group of runs */
+	uint64_t run;          /* elements in a run; the last run may have fewer */
+	uint64_t group_pieces; /* pieces of a complete group of runs */
 	const uint64_t *d_keys_from;
 	const void *d_values_from;
 	uint64_t *d_keys_to;
 	void *d_values_to;
-	uint64_t *d_splits; /* [piece][GS_MERGE_WAYS]: where it begins in
+	uint64_t *d_splits; /* [piece][GS_MERGE_WAYS]: its begin in
 								 * each run of its group */
 	GsTails tails;
 } GsMergeRound;
@@ -84,7 +83,7 @@ template <typename Shape>
 static __host__ __device__ __forceinline__ uint64_t
 gs_group_pieces(GsGroup group)
 {
-	/* all runs but the last are whole strides */
+	/* all runs but the last consist of complete strides */
 	uint64_t nsamples = (group.nitems + Shape::stride - 1) / Shape::stride;
 
 	return (nsamples + Shape::samples - 1) / Shape::samples;
@@ -95,15 +94,15 @@ struct GsMergeShared
 {
 	static const bool has_values = GsHasValue<Value>::yes;
 
-	uint64_t keys[Shape::tile + 2]; /* two are read in vain */
+	uint64_t keys[Shape::tile + 2]; /* two more are read, but not used */
 	Value values[has_values ? Shape::tile : 1];
 	uint32_t begins[GS_MERGE_WAYS + 1];
-	uint64_t source[GS_MERGE_WAYS]; /* begins[i] there, in device memory */
+	uint64_t source[GS_MERGE_WAYS]; /* of begins[i], in device memory */
 	uint64_t target;
 	uint16_t numbers[has_values ? Shape::tile : 1];
 };
 
-/* Of two places of the tile with equal keys: do the strings say that a goes first? */
+/* Of two places of the tile with equal keys: is the string of a less? */
 template <bool has_tails, typename Value, typename Shape>
 static __device__ __forceinline__ bool
 gs_merge_tie_less(const GsMergeShared<Value, Shape> &s, const GsTails &tails, uint32_t a, uint32_t b)
@@ -113,7 +112,7 @@ gs_merge_tie_less(const GsMergeShared<Value, Shape> &s, const GsTails &tails, ui
 	return false;
 }
 
-/* What is in shared memory in order goes out; values follow their numbers. */
+/* Writes the sorted keys of shared memory, and the values by their numbers. */
 template <typename Value, typename Shape>
 static __device__ __forceinline__ void
 gs_merge_write(const GsMergeShared<Value, Shape> &s, uint32_t nvalid,
@@ -133,7 +132,7 @@ gs_merge_write(const GsMergeShared<Value, Shape> &s, uint32_t nvalid,
 	}
 }
 
-/* Step 1: tile by tile, in place or not. */
+/* Step 1: sorts tiles, in place or not. */
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
 __launch_bounds__(Shape::threads, Shape::blocks)
@@ -177,7 +176,7 @@ __launch_bounds__(Shape::threads, Shape::blocks)
 		{
 			uint32_t i = first + item * GS_WARP_SIZE + gs_lane();
 
-			/* what pads the last sequence goes to its end, by its number */
+			/* padding sorts to the end of the last sequence, by its number */
 			elements[item].number = i;
 			elements[item].key = i < nvalid ? d_keys_from[start + i] : ~UINT64_C(0);
 		}
@@ -216,7 +215,7 @@ __launch_bounds__(Shape::threads, Shape::blocks)
 	gs_merge_write<Value, Shape>(s, nvalid, d_keys_to + start, d_values_to + start);
 }
 
-/* Only strings need the value. */
+/* Only comparing strings needs the value. */
 template <bool has_tails, typename Value>
 static __device__ __forceinline__ uint64_t
 gs_merge_value(const Value *d_values, uint64_t i)
@@ -227,8 +226,8 @@ gs_merge_value(const Value *d_values, uint64_t i)
 }
 
 /*
- * Step 3: one thread a sample.  It finds how many samples of its group come
- * before its own; if that makes it a splitter, where it falls in each run.
+ * Step 3: one thread for each sample.  It finds the number of samples of its group
+ * that precede its own, and if that makes it a splitter, its place in each run.
  */
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
@@ -250,7 +249,7 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 	uint64_t nbefore[GS_MERGE_WAYS]; /* samples of each run */
 	uint64_t rank = 0;
 
-	/* is element i of the run at first before mine? */
+	/* does element i of the run at first precede this sample? */
 	auto before = [&](uint64_t first, uint64_t i, uint32_t other) {
 		uint64_t its_key = round.d_keys_from[first + i];
 		uint64_t its_value = gs_merge_value<has_tails>(d_values, first + i);
@@ -300,7 +299,7 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 			split = in_run;
 		else if (other < group.nruns && nbefore[other] > 0)
 		{
-			/* between the last sample before mine and the next one */
+			/* between the last preceding sample and the next one */
 			const uint64_t first = group.start + other * round.run;
 			uint64_t low = (nbefore[other] - 1) * Shape::stride + 1;
 			uint64_t high = min(nbefore[other] * Shape::stride,
@@ -321,7 +320,7 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 	}
 }
 
-/* Step 2: one block a piece. */
+/* Step 2: one block for each piece. */
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
 __launch_bounds__(Shape::threads, Shape::blocks)

@@ -1,23 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_pack.cu
- *	  Records become sort words, and what is wrong with them shows.
+ *	  Converts records to sort words, and validates them.
  *
- * The problem: before the first sort each row's record must be read once, to
- * make its word, to learn where its row is, and to check that; and the sort
- * then wants to know how often each digit occurs.  All of that in one read of
- * the records and one write of the words.
+ * The problem: before the first sort, the record of each row must be read to
+ * compute its word, to locate its row, and to validate it; and the sort needs the
+ * counts of digits.  All of this is done in one read of the records and one write
+ * of the words.
  *
- * Records of a batch stand in descending slots, so neighbouring threads read
- * neighbouring records, in the one order or the other.  A block takes tile
- * after tile of rows; two searches find the batches of its first and its last
- * row, which mostly are one, so that threads have nothing to search.
+ * The records of a batch are in descending order of entries, so adjacent threads
+ * read adjacent records.  A block processes tile after tile of rows.  Two searches
+ * find the batches of the first and the last row of a tile, which are mostly the
+ * same; then threads need not search.
  *
- * Digits are counted in shared memory, as kernel_radix_count.cuh does, at the
- * places that a sort of the level's bits will have: both ask
- * gs_radix_places().
+ * Digits are counted in shared memory, as in kernel_radix_count.cuh, at the places
+ * of a sort by the bits of the chunk, which gs_radix_places() determines for both.
  *
- * The same bits of single rows, by their numbers, are the keys of ties.
+ * The keys of ties are the same bits for single rows, by row number.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,11 +29,11 @@
 typedef struct GsPack
 {
 	GsDeviceRows rows;
-	int chunk; /* below 0: none */
+	int chunk; /* less than 0: none */
 	int row_bits;
 	uint64_t *d_words;
 	GsPackResults *d_results;
-	GsRadixControl *d_control; /* NULL: digits are not counted */
+	GsRadixControl *d_control; /* NULL: does not count digits */
 } GsPack;
 
 typedef struct GsPackShared
@@ -43,11 +42,11 @@ typedef struct GsPackShared
 	uint32_t counts[GS_MAX_PLACES][GS_NDIGITS];
 	GsPlace places[GS_MAX_PLACES];
 	uint32_t nplaces;
-	uint32_t batches[2]; /* of the tile's first row and of its last */
+	uint32_t batches[2]; /* of the first and the last row of the tile */
 	GsPackResults properties;
 } GsPackShared;
 
-/* Where a row is, whatever its record says. */
+/* The location of a row; a valid one even if the record is invalid. */
 static __device__ __forceinline__ uint64_t
 gs_locate_row(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row,
 			  const uint64_t *record, GsPackResults *properties)
@@ -58,7 +57,7 @@ gs_locate_row(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row
 	uint32_t end = batch.nunits;
 	uint32_t length;
 
-	/* the next slot's record stands below this one */
+	/* the record of the next entry precedes this one in memory */
 	if (entry + 1 < batch.nrows)
 		end = (uint32_t) (*(record - 1) >> 32);
 	length = end - start;
@@ -127,7 +126,7 @@ __launch_bounds__(GS_PACK_THREADS)
 	if (threadIdx.x == 0)
 		s.properties = properties;
 	__syncthreads();
-	is_range = pack.chunk >= 0 && gs_level_is_range(s.packing, s.packing.chunks[pack.chunk]);
+	is_range = pack.chunk >= 0 && gs_chunk_is_range(s.packing, s.packing.chunks[pack.chunk]);
 	if (threadIdx.x == 0)
 		s.nplaces = pack.chunk < 0 ? 0 :
 									 gs_radix_places(s.places, pack.row_bits, pack.row_bits + s.packing.chunks[pack.chunk].bits);
@@ -171,7 +170,7 @@ __launch_bounds__(GS_PACK_THREADS)
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_tie_keys_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
-					   const int level_number, uint64_t *d_keys)
+					   const int chunk_number, uint64_t *d_keys)
 {
 	__shared__ GsKeyPacking s_packing;
 	const uint64_t stride = (uint64_t) gridDim.x * GS_STEP_THREADS;
@@ -179,14 +178,14 @@ __launch_bounds__(GS_STEP_THREADS)
 	gs_share_packing(&s_packing, rows.d_packing);
 	__syncthreads();
 
-	const GsKeyChunk &chunk = s_packing.chunks[level_number];
+	const GsKeyChunk &chunk = s_packing.chunks[chunk_number];
 
 	for (uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x; k < ties.nties; k += stride)
 	{
 		const uint64_t bits = gs_key_chunk_value(&s_packing, &chunk, gs_record_of(rows, ties.d_rows[k]),
 												 gs_extract_bits);
 
-		/* 64 bits leave room for no group but the first */
+		/* a chunk of 64 bits leaves no bits for the group, so there is only one */
 		d_keys[k] = chunk.bits == 64 ? bits : (uint64_t) ties.d_groups[k] << chunk.bits | bits;
 	}
 }
@@ -201,18 +200,18 @@ GsDeviceStatus
 gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_words,
 			   GsPackResults *d_results, void *d_temp, void *stream)
 {
-	static GsKernelFacts known[2];
+	static GsKernelOccupancy known[2];
 	const bool counted = d_temp != NULL && chunk >= 0;
 	const void *kernel = counted ? (const void *) gs_pack_kernel<true> : (const void *) gs_pack_kernel<false>;
 	const uint64_t ntile = GS_PACK_THREADS * GS_PACK_ITEMS;
 	const uint64_t ntiles = (rows->nrows + ntile - 1) / ntile;
 	GsPack pack = {*rows, chunk, row_bits, d_words, d_results, (GsRadixControl *) d_temp};
-	GsDeviceFacts properties;
+	GsDeviceProperties properties;
 	GsDeviceStatus status;
 	uint32_t nblocks;
 	void *args[] = {&pack};
 
-	status = gs_device_facts(&properties);
+	status = gs_device_properties(&properties);
 	if (status == GS_DEVICE_OK && d_temp != NULL)
 		status = gs_cuda_status(cudaMemsetAsync(d_temp, 0, sizeof(GsRadixControl), (cudaStream_t) stream));
 	if (status == GS_DEVICE_OK)
@@ -226,17 +225,17 @@ gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_wo
 GsDeviceStatus
 gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys, void *stream)
 {
-	static GsKernelFacts known;
+	static GsKernelOccupancy known;
 	const void *kernel = (const void *) gs_tie_keys_kernel;
 	const uint64_t needed = (ties->nties + GS_STEP_THREADS - 1) / GS_STEP_THREADS;
-	GsDeviceFacts properties;
+	GsDeviceProperties properties;
 	GsDeviceStatus status;
 	uint32_t nblocks;
 	void *args[] = {(void *) rows, (void *) ties, &chunk, &d_keys};
 
 	if (ties->nties == 0)
 		return GS_DEVICE_OK;
-	status = gs_device_facts(&properties);
+	status = gs_device_properties(&properties);
 	if (status == GS_DEVICE_OK)
 		status = gs_kernel_resident_blocks(&known, &properties, kernel, GS_STEP_THREADS, 0, &nblocks);
 	if (status != GS_DEVICE_OK)

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_radix_block.cuh
- *	  The radix sort of what fits in one block's shared memory: one launch.
+ *	  Radix sort of keys that fit the shared memory of one block, in one launch.
  *
- * The passes are those of kernel_radix_pass.cuh without look-back, and the
- * keys never leave shared memory in between (back40computing's small sort).
- * A place varies if some key has a bit there that another has not: the
- * exclusive or of all keys' AND and all keys' OR tells, before any pass.
+ * The passes are those of kernel_radix_pass.cuh without look-back, and the keys
+ * stay in shared memory between passes (as in the small sort of
+ * back40computing).  The bits that vary are the exclusive or of the AND and the
+ * OR of all keys, which is computed before the first pass.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +15,7 @@
 
 #include "kernel_radix_pass.cuh"
 
-template <typename Key, typename Value, int nthreads, int nitems>
+template <bool general, typename Key, typename Value, int nthreads, int nitems>
 static __global__ void
 __launch_bounds__(nthreads)
 	gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
@@ -29,8 +29,8 @@ __launch_bounds__(nthreads)
 	__shared__ unsigned long long s_any;
 	Shared &s = *(Shared *) s_memory;
 
-	const bool pack = plan.flags & GS_RADIX_PACK_ROWS;
-	const bool make_rows = plan.flags & GS_RADIX_ROW_NUMBERS;
+	const bool pack = general && (plan.flags & GS_RADIX_PACK_ROWS);
+	const bool make_rows = general && (plan.flags & GS_RADIX_ROW_NUMBERS);
 	const uint32_t nvalid = (uint32_t) plan.nitems;
 	const uint32_t warp = threadIdx.x / GS_WARP_SIZE;
 	const uint32_t slice = warp * nitems * GS_WARP_SIZE;
@@ -124,7 +124,7 @@ __launch_bounds__(nthreads)
 
 	for (uint32_t i = threadIdx.x; i < nvalid; i += nthreads)
 	{
-		if (!(plan.flags & GS_RADIX_NO_KEYS_OUT))
+		if (!general || !(plan.flags & GS_RADIX_NO_KEYS_OUT))
 			((Key *) plan.d_keys[0])[i] = s.keys[i];
 		if constexpr (has_values)
 			((Value *) plan.d_values[0])[i] = s.values[i];

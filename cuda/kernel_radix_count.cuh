@@ -1,15 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_radix_count.cuh
- *	  How many keys have each digit, at each digit place, in one read.
+ *	  Counts the digits of the keys at all digit places, in one read.
  *
- * A pass does not change how often a digit occurs at any place; so all places
- * are counted before the first pass.  Each block counts in shared memory, adds
- * to the counts in device memory, and the last block to do so turns them into
- * what the passes need: where the first key of each digit goes, and the list
- * of places that vary.  A place where one digit has all the keys is left out
- * of the list (early exit of back40computing, here before the pass, not in
- * it).
+ * A pass does not change how often a digit occurs at a place, so all places are
+ * counted before the first pass.  Each block counts in shared memory and adds to
+ * the counts in device memory.  The last block to do so computes what the passes
+ * need: the output place of the first key of each digit, and the list of places
+ * that vary.  A place where all keys have the same digit is not in the list
+ * (the early exit of back40computing, but before the pass instead of in it).
  *
  *-------------------------------------------------------------------------
  */
@@ -29,9 +28,9 @@ gs_count_key(const GsRadixPlan &plan, uint32_t (*s_counts)[GS_NDIGITS], Key key)
 }
 
 /*
- * The last block: counts to first places, and the list of passes.  All places
- * at once, since a small sort would feel one memory latency for each: the
- * threads form groups of 256, one a digit, that share the places out.
+ * The last block: prefix sums of the counts, and the list of passes.  All places
+ * are processed at the same time, because one memory latency for each would slow
+ * small sorts down: groups of 256 threads, one for each digit, share the places.
  */
 template <int nthreads>
 static __device__ __forceinline__ void
@@ -95,11 +94,11 @@ gs_plan_passes(const GsRadixPlan &plan)
 				control->place_of[npasses++] = place;
 		control->npasses = npasses;
 		if (plan.d_selector != NULL)
-			*plan.d_selector = plan.input_apart ? 0 : npasses % 2;
+			*plan.d_selector = plan.separate_input ? 0 : npasses % 2;
 	}
 }
 
-template <typename Key, int nthreads>
+template <bool general, typename Key, int nthreads>
 static __global__ void
 __launch_bounds__(nthreads)
 	gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
@@ -113,10 +112,10 @@ __launch_bounds__(nthreads)
 	const uint4 *d_vectors = (const uint4 *) plan.d_keys_in;
 	const uint64_t nvectors = plan.nitems / nvector;
 	const uint64_t step = (uint64_t) nthreads * nunroll;
-	const bool pack = plan.flags & GS_RADIX_PACK_ROWS;
+	const bool pack = general && (plan.flags & GS_RADIX_PACK_ROWS);
 
 #if __CUDA_ARCH__ >= 900
-	/* the first pass may be made ready, and waits by itself */
+	/* lets the first pass start early; it waits for this kernel itself */
 	cudaTriggerProgrammaticLaunchCompletion();
 #endif
 	for (uint32_t i = threadIdx.x; i < sizeof(Key) * GS_NDIGITS; i += nthreads)
@@ -149,7 +148,7 @@ __launch_bounds__(nthreads)
 				{
 					Key key = loaded[i].keys[j];
 
-					/* no place that counts reaches into the row number */
+					/* the places to sort by do not include the row number, so 0 will do */
 					gs_count_key<Key>(plan, s_counts, pack ? gs_pack_row<Key>(plan, key, 0) : key);
 				}
 			}
@@ -182,7 +181,7 @@ __launch_bounds__(nthreads)
 	}
 }
 
-/* One block, where another kernel has counted (kernel_pack.cu). */
+/* For one block, if another kernel has counted (kernel_pack.cu). */
 template <int nthreads>
 static __global__ void
 __launch_bounds__(nthreads)

@@ -1,10 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_radix_launch.cuh
- *	  Plans a radix sort for given tile sizes, and queues its kernels.
+ *	  Plans a radix sort of one pair of types, and queues its kernels.
  *
- * A template, so that bench/kernels can try other tile sizes than those of
- * tuning.cuh.
+ * Depending on the number of keys, a sort is
+ *	- one block and one launch (kernel_radix_block.cuh), or
+ *	- a count (kernel_radix_count.cuh) and one pass for each digit place
+ *	  (kernel_radix_pass.cuh), with tiles of three sizes (tuning.cuh).
+ *
+ * These are templates, so that each translation unit instantiates the types that
+ * it needs, and bench/kernels can try other tile sizes.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,7 +22,9 @@
 #include "launch.cuh"
 #include "tuning.cuh"
 
-/* Temporary memory as kernel_radix_plan.cuh draws it, for tiles of ntile. */
+#define GS_BLOCK_SORT (GS_BLOCK_SORT_THREADS * GS_BLOCK_SORT_ITEMS)
+
+/* The layout of temporary memory (kernel_radix_plan.cuh), for tiles of ntile keys. */
 typedef struct GsRadixTemp
 {
 	uint32_t portion_tiles;
@@ -35,14 +42,15 @@ gs_radix_temp(GsRadixTemp *temp, uint64_t nitems, uint32_t ntile)
 	size_t rows_bytes;
 
 	/*
-	 * Portions of equal size: each also clears its successor's rows, and a
-	 * small last one would take long for that (0.6 ms a pass at 2^28 keys).
+	 * Portions have equal sizes, because each also clears the rows of its
+	 * successor, which would take long in a small last one (0.6 ms for each pass
+	 * at 2^28 keys).
 	 */
 	temp->nportions = (uint32_t) (ntiles / (GS_PORTION_KEYS / ntile) + 1);
 	temp->portion_tiles = (uint32_t) ((ntiles + temp->nportions - 1) / temp->nportions);
 	temp->nportions = (uint32_t) ((ntiles + temp->portion_tiles - 1) / temp->portion_tiles);
 	temp->nrows = temp->portion_tiles;
-	/* as of the largest portion, so that more items never need less */
+	/* for the largest portion, so that more items never need less */
 	rows_bytes = (size_t) (temp->nportions > 1 ? GS_PORTION_KEYS / ntile : temp->nrows) *
 		GS_NDIGITS * sizeof(uint32_t);
 	temp->rows_offset[0] = control_bytes;
@@ -50,85 +58,64 @@ gs_radix_temp(GsRadixTemp *temp, uint64_t nitems, uint32_t ntile)
 	temp->nbytes = control_bytes + 2 * rows_bytes;
 }
 
-static inline void
-gs_radix_plan(GsRadixPlan *plan, const GsRadixSort *sort)
-{
-	*plan = GsRadixPlan();
-	plan->nitems = sort->nitems;
-	plan->input_apart = sort->d_keys_in != NULL;
-	plan->d_keys_in = plan->input_apart ? sort->d_keys_in : sort->d_keys[0];
-	plan->d_values_in = plan->input_apart ? sort->d_values_in : sort->d_values[0];
-	for (int i = 0; i < 2; i++)
-	{
-		plan->d_keys[i] = sort->d_keys[i];
-		plan->d_values[i] = sort->d_values[i];
-	}
-	plan->d_selector = sort->d_selector;
-	plan->flags = sort->flags;
-	plan->row_bits = sort->row_bits;
-	plan->key_min = sort->key_min;
-	plan->nplaces = gs_radix_places(plan->places, sort->begin_bit, sort->end_bit);
-}
-
-/* All in one block; its tile holds sort->nitems. */
-template <typename Key, typename Value, int nthreads, int nitems>
+/* One block sorts all keys; plan->nitems must not exceed its tile. */
+template <bool general, typename Key, typename Value, int nthreads, int nitems>
 static GsDeviceStatus
-gs_radix_launch_block(const GsRadixSort *sort, const GsDeviceFacts *properties, void *stream)
+gs_radix_launch_block(GsRadixPlan *plan, const GsDeviceProperties *properties, void *stream)
 {
-	static GsKernelFacts known;
-	const void *kernel = (const void *) gs_radix_block_kernel<Key, Value, nthreads, nitems>;
+	static GsKernelOccupancy known;
+	const void *kernel = (const void *) gs_radix_block_kernel<general, Key, Value, nthreads, nitems>;
 	const size_t shared_bytes = sizeof(GsRadixShared<Key, Value, nthreads, nitems, true>);
-	GsRadixPlan plan;
 	GsDeviceStatus status;
 	uint32_t nblocks;
-	void *args[] = {&plan};
+	void *args[] = {plan};
 
-	gs_radix_plan(&plan, sort);
 	status = gs_kernel_resident_blocks(&known, properties, kernel, nthreads, shared_bytes, &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	return gs_launch(kernel, 1, nthreads, shared_bytes, stream, false, args);
 }
 
-template <typename Key, typename Value, int nthreads, int nitems, int nblocks_sm,
+/*
+ * Queues a sort with tiles of a given size.  counted: the digits have been counted
+ * in d_temp (kernel_pack.cu).
+ */
+template <bool general, typename Key, typename Value, int nthreads, int nitems, int nblocks_sm,
 		  int lookback_width, bool staged, int rank_method>
 static GsDeviceStatus
-gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *properties, void *d_temp,
+gs_radix_launch(GsRadixPlan *plan, bool counted, const GsDeviceProperties *properties, void *d_temp,
 				size_t temp_bytes, void *stream)
 {
-	static GsKernelFacts count_known;
-	static GsKernelFacts pass_known;
-	const void *count_kernel = (const void *) gs_radix_count_kernel<Key, GS_COUNT_THREADS>;
+	static GsKernelOccupancy count_known;
+	static GsKernelOccupancy pass_known;
+	const void *count_kernel = (const void *) gs_radix_count_kernel<general, Key, GS_COUNT_THREADS>;
 	const void *plan_kernel = (const void *) gs_radix_plan_kernel<GS_COUNT_THREADS>;
 	const void *pass_kernel = (const void *)
-		gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks_sm, lookback_width, staged,
+		gs_radix_pass_kernel<general, Key, Value, nthreads, nitems, nblocks_sm, lookback_width, staged,
 							 rank_method>;
 	const size_t shared_bytes = sizeof(GsRadixShared<Key, Value, nthreads, nitems, staged>);
 	const uint64_t count_step = (uint64_t) GS_COUNT_THREADS * 4 * 16 / sizeof(Key);
-	const uint64_t nsteps = (sort->nitems + count_step - 1) / count_step;
-	const bool counted = sort->flags & GS_RADIX_COUNTED;
-	const bool early = properties->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
-	GsRadixPlan plan;
+	const uint64_t nsteps = (plan->nitems + count_step - 1) / count_step;
+	const bool early = properties->capability >= 90 && plan->nitems <= GS_EARLY_LAUNCH_KEYS;
 	GsRadixTemp temp;
 	GsDeviceStatus status;
 	size_t cleared;
 	uint32_t nblocks;
 	uint32_t pass;
 	uint32_t portion;
-	void *args[] = {&plan, &pass, &portion};
+	void *args[] = {plan, &pass, &portion};
 
-	gs_radix_temp(&temp, sort->nitems, nthreads * nitems);
+	gs_radix_temp(&temp, plan->nitems, nthreads * nitems);
 	if (temp_bytes < temp.nbytes)
 		return GS_DEVICE_TEMP_TOO_SMALL;
-	gs_radix_plan(&plan, sort);
-	plan.d_control = (GsRadixControl *) d_temp;
+	plan->d_control = (GsRadixControl *) d_temp;
 	for (int i = 0; i < 2; i++)
-		plan.d_rows[i] = (uint32_t *) ((char *) d_temp + temp.rows_offset[i]);
-	plan.nrows = temp.nrows;
-	plan.portion_tiles = temp.portion_tiles;
-	plan.nportions = temp.nportions;
+		plan->d_rows[i] = (uint32_t *) ((char *) d_temp + temp.rows_offset[i]);
+	plan->nrows = temp.nrows;
+	plan->portion_tiles = temp.portion_tiles;
+	plan->nportions = temp.nportions;
 
-	/* the control block was cleared before what is counted already */
+	/* the control block was cleared before the digits were counted */
 	cleared = counted ? temp.rows_offset[0] : 0;
 	status = gs_cuda_status(cudaMemsetAsync((char *) d_temp + cleared, 0,
 											temp.rows_offset[1] - cleared, (cudaStream_t) stream));
@@ -151,8 +138,8 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *properties, void *
 		return status;
 	if (temp.nrows < nblocks)
 		nblocks = temp.nrows;
-	/* pass 0 also brings the input to the output where nothing is to sort by */
-	for (pass = 0; pass < plan.nplaces || pass == 0; pass++)
+	/* without places there is still pass 0, which may have to copy the input */
+	for (pass = 0; pass < plan->nplaces || pass == 0; pass++)
 		for (portion = 0; portion < temp.nportions; portion++)
 		{
 			status = gs_launch(pass_kernel, nblocks, nthreads, shared_bytes, stream, early, args);
@@ -160,6 +147,93 @@ gs_radix_launch(const GsRadixSort *sort, const GsDeviceFacts *properties, void *
 				return status;
 		}
 	return GS_DEVICE_OK;
+}
+
+/*
+ * Queues a sort with the tile size for the number of keys; or, if temp_needed is
+ * not NULL, only stores the size of its temporary storage.
+ */
+template <bool general, typename Key, typename Value>
+static GsDeviceStatus
+gs_radix_by_size(GsRadixPlan *plan, bool counted, const GsDeviceProperties *properties, void *d_temp,
+				 size_t temp_bytes, void *stream, size_t *temp_needed)
+{
+	typedef GsRadixTile<sizeof(Key), GsHasValue<Value>::yes ? sizeof(Value) : 0> Tile;
+	const size_t shared_bytes = properties->shared_bytes;
+	const bool many = plan->nitems > GS_SOME_KEYS &&
+		sizeof(GsRadixShared<Key, Value, Tile::threads, Tile::items, Tile::staged>) <= shared_bytes;
+	const bool some = !many && plan->nitems > GS_FEW_KEYS &&
+		sizeof(GsRadixShared<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_FEW_STAGED>) <= shared_bytes;
+
+	if (temp_needed != NULL)
+	{
+		GsRadixTemp temp = {};
+		uint32_t ntile = GS_FEW_THREADS * GS_FEW_ITEMS;
+
+		if (many)
+			ntile = Tile::threads * Tile::items;
+		else if (some)
+			ntile = GS_SOME_THREADS * GS_SOME_ITEMS;
+
+		/* never 0, which means wrong arguments */
+		temp.nbytes = 256;
+		if (plan->nitems > GS_BLOCK_SORT)
+			gs_radix_temp(&temp, plan->nitems, ntile);
+		*temp_needed = temp.nbytes;
+		return GS_DEVICE_OK;
+	}
+	if (plan->nitems <= GS_BLOCK_SORT)
+		return gs_radix_launch_block<general, Key, Value, GS_BLOCK_SORT_THREADS,
+									 GS_BLOCK_SORT_ITEMS>(plan, properties, stream);
+	if (many)
+		return gs_radix_launch<general, Key, Value, Tile::threads, Tile::items, Tile::blocks, Tile::lookback,
+							   Tile::staged, GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes, stream);
+	if (some)
+		return gs_radix_launch<general, Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_SOME_BLOCKS,
+							   GS_SOME_LOOKBACK, GS_FEW_STAGED,
+							   GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes, stream);
+	return gs_radix_launch<general, Key, Value, GS_FEW_THREADS, GS_FEW_ITEMS, 1, GS_FEW_LOOKBACK, GS_FEW_STAGED,
+						   GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes, stream);
+}
+
+/*
+ * Temporary storage for nitems or fewer items; 0 if the arguments are wrong.
+ * needed(nitems, &nbytes) computes it for exactly nitems.  Tiles become smaller
+ * below some limits, so fewer items may need more.
+ */
+template <typename Needed>
+static size_t
+gs_radix_most_temp_bytes(uint64_t nitems, Needed needed)
+{
+	const uint64_t limits[] = {GS_DEVICE_MAX_ITEMS, GS_SOME_KEYS, GS_FEW_KEYS};
+	size_t most = 0;
+
+	for (uint64_t limit : limits)
+	{
+		size_t nbytes = 0;
+
+		if (needed(nitems < limit ? nitems : limit, &nbytes) != GS_DEVICE_OK)
+			return 0;
+		if (nbytes > most)
+			most = nbytes;
+	}
+	return most;
+}
+
+/* Arrays must be aligned to 16 bytes. */
+static inline bool
+gs_is_misaligned(const void *pointer)
+{
+	return (uintptr_t) pointer % 16 != 0;
+}
+
+/* Without items only the selector is set. */
+static inline GsDeviceStatus
+gs_radix_sort_nothing(uint32_t *d_selector, void *stream)
+{
+	if (d_selector == NULL)
+		return GS_DEVICE_OK;
+	return gs_cuda_status(cudaMemsetAsync(d_selector, 0, sizeof(uint32_t), (cudaStream_t) stream));
 }
 
 #endif /* GPUSORT_KERNEL_RADIX_LAUNCH_CUH */

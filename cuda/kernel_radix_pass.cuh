@@ -1,45 +1,45 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_radix_pass.cuh
- *	  One pass of the radix sort: all keys move to their place by one digit.
+ *	  One pass of the radix sort: moves all keys to their place by one digit.
  *
- * The problem: a stable partition of n keys (and values) by 256 digits at the
- * speed of memory, reading each once and writing each once.
+ * The problem: a stable partition of n keys (and values) by 256 digits at memory
+ * speed, reading each once and writing each once.
  *
- * The idea (Merrill & Grimshaw's scan-and-scatter, in one kernel since
- * Onesweep, Adinets & Merrill 2022): where the first key of each digit goes in
- * all is known from the counts (kernel_radix_count.cuh).  A block takes tile
- * after tile of some thousand keys by ticket:
+ * The idea (the scan-and-scatter of Merrill & Grimshaw, in one kernel since
+ * Onesweep, Adinets & Merrill 2022): the counts give the output place of the
+ * first key of each digit (kernel_radix_count.cuh).  Blocks process tiles of some
+ * thousand keys, which they get by a dynamic tile ID:
  *
  *	A copy the tile's keys to shared memory			(warp_copy.cuh)
  *	B rank the keys by digit within the tile		(block_rank.cuh)
  *	  publish the tile's count of each digit		(block_lookback.cuh)
  *	C scatter the keys in shared memory by rank
- *	D look back: how many of each digit came before?
- *	E write runs of equal digits to where they belong.
+ *	D look back: how many keys with each digit precede?
+ *	E write runs of equal digits to their output places
  *
- * After C neighbours in shared memory are neighbours in the output, but for
- * the borders between digits: E's writes are coalesced, the better the larger
- * the tile.  Keys pass through registers only in C, when little else lives
- * there, so a thread can have many.
+ * After C, neighbors in shared memory are neighbors in the output, except at the
+ * borders between digits.  So the writes of E are coalesced, the better the larger
+ * the tile is.  Keys are in registers only in C, when few other registers are in
+ * use, so a thread can have many keys.
  *
- * Values take one of two ways (GsRadixTile::staged): with the keys, through
- * shared memory of their own; or from device memory into registers before D
- * and then, once the keys are out, through the keys' shared memory, which
- * allows larger tiles.
+ * Values take one of two paths (GsRadixTile::staged): with the keys, through
+ * shared memory of their own; or *deferred*, from device memory to registers
+ * before D, and after the keys have been written through the shared memory of
+ * the keys, which allows larger tiles.
  *
- * The grid has as many blocks as the device holds at once.  So a pass over a
- * place that does not vary costs the launch of that many blocks that end at
- * once, not of one block a tile.
+ * The grid has as many blocks as the device can hold at the same time.  So a pass
+ * over a place that does not vary costs the launch of these blocks, which end at
+ * once, not of one block for each tile.
  *
- * A block takes its next ticket only after E.  To take it earlier, while E
- * still writes, hides its latency and loses far more: all later tiles wait
- * until this one has counted (u64 keys on an H200: 7.2 ms against 5.2).
+ * A block takes its next tile ID only after E.  Taking it earlier, while E still
+ * writes, hides the latency but costs more: all later tiles wait until this one
+ * has counted (u64 keys on an H200: 7.2 ms instead of 5.2).
  *
- * Invariants: stable, since slices, warps, tiles and portions are ranked in
- * input order.  Padding keys of the last tile have all bits set: they are the
- * last of the last digit, and only places below the number of valid keys are
- * written.  Offsets in the output are 64 bits wide.
+ * Invariants: the partition is stable, because slices, warps, tiles and portions
+ * are ranked in input order.  Padding keys of the last tile have all bits set;
+ * they are the last of the last digit, and only places below the number of valid
+ * keys are written.  Output offsets have 64 bits.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,10 +51,10 @@
 #include "tuning.cuh"
 #include "warp_copy.cuh"
 
-/* For bench/kernels alone: leave out a part, to see what it costs. */
-#define GS_ABLATE_LOOKBACK 0x01 /* sums as a full pass left them in the rows */
-#define GS_ABLATE_RANK     0x02 /* keys stay where they are */
-#define GS_ABLATE_SCATTER  0x04 /* tiles stay where they are */
+/* For bench/kernels: leaves out a part to measure its cost. */
+#define GS_ABLATE_LOOKBACK 0x01 /* uses the sums that a full pass left in the rows */
+#define GS_ABLATE_RANK     0x02 /* keys stay at their places in the tile */
+#define GS_ABLATE_SCATTER  0x04 /* tiles stay at their places */
 
 template <typename Key, typename Value, int nthreads, int nitems, bool staged>
 struct GsRadixShared
@@ -65,17 +65,17 @@ struct GsRadixShared
 	union
 	{
 		alignas(16) Key keys[ntile];
-		alignas(16) Value late_values[has_values && !staged ? ntile : 1];
+		alignas(16) Value deferred_values[has_values && !staged ? ntile : 1];
 	};
 	alignas(16) Value values[has_values && staged ? ntile : 1];
 	alignas(16) uint16_t counters[nthreads / GS_WARP_SIZE][GS_NDIGITS];
 	uint32_t counts[GS_NDIGITS]; /* of the tile */
-	uint64_t first[GS_NDIGITS];  /* output place of tile place 0, by digit */
+	uint64_t first[GS_NDIGITS];  /* by digit: output place minus place in the tile */
 	uint32_t sums[GS_DIGIT_WARPS];
 	uint32_t tile_id;
 };
 
-/* No place varies: the output is the input. */
+/* No place varies, so the output is the input: applies the options. */
 template <typename Key, typename Value>
 static __device__ void
 gs_radix_copy_input(const GsRadixPlan &plan)
@@ -87,7 +87,7 @@ gs_radix_copy_input(const GsRadixPlan &plan)
 
 	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < plan.nitems; i += stride)
 	{
-		if (plan.input_apart || pack)
+		if (plan.separate_input || pack)
 		{
 			Key key = ((const Key *) plan.d_keys_in)[i];
 
@@ -97,13 +97,13 @@ gs_radix_copy_input(const GsRadixPlan &plan)
 		{
 			if (rows)
 				((Value *) plan.d_values[0])[i] = (Value) i;
-			else if (plan.input_apart)
+			else if (plan.separate_input)
 				((Value *) plan.d_values[0])[i] = ((const Value *) plan.d_values_in)[i];
 		}
 	}
 }
 
-template <typename Key, typename Value, int nthreads, int nitems, int nblocks,
+template <bool general, typename Key, typename Value, int nthreads, int nitems, int nblocks,
 		  int lookback_width, bool staged, int rank_method, int ablate = 0>
 static __global__ void
 __launch_bounds__(nthreads, nblocks)
@@ -118,52 +118,53 @@ __launch_bounds__(nthreads, nblocks)
 	static_assert(nthreads >= GS_NDIGITS && ntile <= 65535, "");
 
 	/*
-	 * A small sort feels every wait for memory, in every pass; a large one feels the
-	 * registers that it takes not to wait (tuning.cuh).
+	 * In small sorts the memory latencies of each pass matter; avoiding them needs
+	 * registers, which matter in large sorts (tuning.cuh).
 	 */
-	constexpr bool hasty = nitems <= GS_FEW_ITEMS;
+	constexpr bool low_latency = nitems <= GS_FEW_ITEMS;
 
 	extern __shared__ __align__(16) unsigned char s_memory[];
 	Shared &s = *(Shared *) s_memory;
 
 #if __CUDA_ARCH__ >= 900
-	/* the next pass may be made ready as soon as it finds room ... */
+	/* the next pass may start as soon as there is space for its blocks ... */
 	cudaTriggerProgrammaticLaunchCompletion();
 #endif
-	/* tickets were cleared before anything of this sort began */
-	if (hasty && threadIdx.x == 0)
-		s.tile_id = atomicAdd(&plan.d_control->tickets[pass][portion], 1);
+	/* next_tile was cleared before any kernel of this sort */
+	if (low_latency && threadIdx.x == 0)
+		s.tile_id = atomicAdd(&plan.d_control->next_tile[pass][portion], 1);
 #if __CUDA_ARCH__ >= 900
-	/* ... and, like this one, waits here until its predecessor is done */
+	/* ... and, like this one, waits here for its predecessor */
 	cudaGridDependencySynchronize();
 #endif
 
 	GsRadixControl *control = plan.d_control;
 	const uint32_t npasses = control->npasses;
-	const uint32_t hasty_place = hasty ? control->place_of[pass] : 0;
+	const uint32_t early_place = low_latency ? control->place_of[pass] : 0;
 
 	if (pass >= npasses)
 	{
-		if (pass == 0 && portion == 0)
-			gs_radix_copy_input<Key, Value>(plan);
+		if constexpr (general)
+			if (pass == 0 && portion == 0)
+				gs_radix_copy_input<Key, Value>(plan);
 		return;
 	}
 
-	const uint32_t place_number = hasty ? hasty_place : control->place_of[pass];
+	const uint32_t place_number = low_latency ? early_place : control->place_of[pass];
 	const GsPlace place = plan.places[place_number];
-	const uint32_t output = gs_pass_output(plan, pass, npasses);
+	const uint32_t output = gs_pass_output<general>(plan, pass, npasses);
 	const Key *d_keys_from = (const Key *) (pass == 0 ? plan.d_keys_in : plan.d_keys[1 - output]);
 	const Value *d_values_from = (const Value *) (pass == 0 ? plan.d_values_in : plan.d_values[1 - output]);
 	Key *d_keys_to = (Key *) plan.d_keys[output];
 	Value *d_values_to = (Value *) plan.d_values[output];
-	const bool pack = pass == 0 && (plan.flags & GS_RADIX_PACK_ROWS);
-	const bool make_rows = pass == 0 && (plan.flags & GS_RADIX_ROW_NUMBERS);
-	const bool write_keys = !(pass + 1 == npasses && (plan.flags & GS_RADIX_NO_KEYS_OUT));
+	const bool pack = general && pass == 0 && (plan.flags & GS_RADIX_PACK_ROWS);
+	const bool make_rows = general && pass == 0 && (plan.flags & GS_RADIX_ROW_NUMBERS);
+	const bool write_keys = !(general && pass + 1 == npasses && (plan.flags & GS_RADIX_NO_KEYS_OUT));
 
 	const uint32_t launch = pass * plan.nportions + portion;
 	uint32_t *d_rows = plan.d_rows[launch % 2];
 	uint32_t *d_next_rows = plan.d_rows[(launch + 1) % 2];
-	uint32_t *d_ticket = &control->tickets[pass][portion];
+	uint32_t *d_next_tile = &control->next_tile[pass][portion];
 	const uint64_t *d_first = control->first[place_number][portion % 2];
 
 	const uint64_t portion_start = (uint64_t) portion * plan.portion_tiles * ntile;
@@ -178,8 +179,8 @@ __launch_bounds__(nthreads, nblocks)
 	Key *s_slice = &s.keys[slice];
 	uint16_t *s_counters = s.counters[warp];
 
-	if (!hasty && threadIdx.x == 0)
-		s.tile_id = atomicAdd(d_ticket, 1);
+	if (!low_latency && threadIdx.x == 0)
+		s.tile_id = atomicAdd(d_next_tile, 1);
 	__syncthreads();
 
 	for (;;)
@@ -211,7 +212,7 @@ __launch_bounds__(nthreads, nblocks)
 		gs_warp_copy_wait<1>();
 		if (pack)
 		{
-			/* each lane writes only what it will read itself */
+			/* each lane writes only what it will read */
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
 			{
@@ -244,11 +245,11 @@ __launch_bounds__(nthreads, nblocks)
 		{
 			uint32_t column[nwarps];
 
-			/* read again: cheaper than to keep it */
+			/* reading it again is cheaper than keeping it */
 			gs_digit_column<nwarps>(&s.counters[0][0], column);
 			before = gs_digit_sum_end(before, s.sums);
 			gs_digit_rows<nwarps>(&s.counters[0][0], column, before);
-			/* kept for D, without a register */
+			/* kept for D without a register */
 			s.first[threadIdx.x] = before;
 		}
 
@@ -292,7 +293,7 @@ __launch_bounds__(nthreads, nblocks)
 				s.values[gs_half(ranks, item)] = values[item];
 		}
 
-		Value late_values[has_values && !staged ? nitems : 1];
+		Value deferred_values[has_values && !staged ? nitems : 1];
 
 		if constexpr (has_values && !staged)
 		{
@@ -301,7 +302,7 @@ __launch_bounds__(nthreads, nblocks)
 			{
 				uint32_t i = slice + item * GS_WARP_SIZE + gs_lane();
 
-				late_values[item] = make_rows     ? (Value) (tile_start + i) :
+				deferred_values[item] = make_rows ? (Value) (tile_start + i) :
 					nvalid == ntile || i < nvalid ? d_values_from[tile_start + i] :
 													(Value) 0;
 			}
@@ -357,7 +358,7 @@ __launch_bounds__(nthreads, nblocks)
 			__syncthreads();
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
-				s.late_values[gs_half(ranks, item)] = late_values[item];
+				s.deferred_values[gs_half(ranks, item)] = deferred_values[item];
 			__syncthreads();
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
@@ -368,14 +369,14 @@ __launch_bounds__(nthreads, nblocks)
 				{
 					uint32_t digit = digits[item / 4] >> (item % 4 * 8) & 0xff;
 
-					d_values_to[s.first[digit] + i] = s.late_values[i];
+					d_values_to[s.first[digit] + i] = s.deferred_values[i];
 				}
 			}
 		}
-		if (hasty && ntiles <= gridDim.x)
-			break; /* one for each block */
+		if (low_latency && ntiles <= gridDim.x)
+			break; /* there is one tile for each block */
 		if (threadIdx.x == 0)
-			s.tile_id = atomicAdd(d_ticket, 1);
+			s.tile_id = atomicAdd(d_next_tile, 1);
 		__syncthreads();
 	}
 }

@@ -1,18 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_radix_plan.cuh
- *	  What the kernels of one radix sort know of each other.
+ *	  What the kernels of one radix sort share.
  *
- * The host decides what depends on sizes (the plan, passed by value); the
- * device decides what depends on the data (the control block in temporary
- * memory): which digit places vary, and so how many passes run, and which
- * buffer each reads.  The host launches a pass for each place; passes beyond
+ * The host decides what depends on sizes: the plan, which is passed by value.
+ * The device decides what depends on the data: the control block in temporary
+ * memory, with the digit places that vary and hence the number of passes and the
+ * array that each reads.  The host launches a pass for each place; passes beyond
  * control.npasses end at once.
  *
  * Temporary memory: | GsRadixControl | look-back rows 0 | look-back rows 1 |.
- * Launch number s of a sort (passes x portions) uses rows s % 2 and clears
- * the others for its successor; so one memset at the start, over the control
- * block and rows 0, is all the clearing there is.
+ * Launch number s of a sort (passes x portions) uses rows s % 2 and clears the
+ * others for its successor.  So only one memset is necessary, at the start, for
+ * the control block and rows 0.
+ *
+ * Kernels have a template parameter "general".  gpusortd uses those with false;
+ * those with true support the additional options of general/, which the others
+ * ignore.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,14 +24,15 @@
 #define GPUSORT_KERNEL_RADIX_PLAN_CUH
 
 #include "block_rank.cuh"
-#include "device_sort.h"
-#include "no_value.cuh"
+#include "general/device_sort_general.h"
+#include "keys_only.cuh"
 
 #define GS_MAX_PLACES 8
 
 /*
- * One launch of a pass works on one portion of the input: look-back counts
- * have 30 bits.  Portions are whole tiles and at most this many keys.
+ * One launch of a pass processes one portion of the input, because look-back
+ * counts have 30 bits.  Portions consist of complete tiles and have at most this
+ * many keys.
  */
 #ifndef GS_PORTION_KEYS /* tests make it small */
 #define GS_PORTION_KEYS (UINT64_C(1) << 29)
@@ -37,18 +42,18 @@
 typedef struct GsRadixControl
 {
 	uint64_t counts[GS_MAX_PLACES][GS_NDIGITS];
-	/* where the first key of a digit goes: this portion's and the next's */
+	/* output place of the first key of a digit, in this portion and the next */
 	uint64_t first[GS_MAX_PLACES][2][GS_NDIGITS];
-	uint32_t tickets[GS_MAX_PLACES][GS_MAX_PORTIONS];
-	uint32_t ncounted;                /* blocks that have added their counts */
-	uint32_t npasses;                 /* places that vary */
-	uint32_t place_of[GS_MAX_PLACES]; /* pass to place */
+	uint32_t next_tile[GS_MAX_PLACES][GS_MAX_PORTIONS]; /* dynamic tile IDs */
+	uint32_t ncounted;                                  /* blocks that have added their counts */
+	uint32_t npasses;                                   /* number of places that vary */
+	uint32_t place_of[GS_MAX_PLACES];                   /* pass to place */
 } GsRadixControl;
 
 typedef struct GsRadixPlan
 {
 	uint64_t nitems;
-	const void *d_keys_in; /* what pass 0 reads */
+	const void *d_keys_in; /* input of pass 0 */
 	const void *d_values_in;
 	void *d_keys[2];
 	void *d_values[2];
@@ -59,26 +64,28 @@ typedef struct GsRadixPlan
 	uint32_t portion_tiles;
 	uint32_t nportions;
 	uint32_t nplaces;
-	uint32_t flags;       /* GS_RADIX_* */
-	uint32_t input_apart; /* d_keys_in is none of d_keys */
+	GsPlace places[GS_MAX_PLACES];
+	/* of general sorts only, otherwise 0 */
+	uint32_t flags;          /* GS_RADIX_* */
+	uint32_t separate_input; /* d_keys_in is none of d_keys */
 	uint32_t row_bits;
 	uint64_t key_min;
-	GsPlace places[GS_MAX_PLACES];
 } GsRadixPlan;
 
 /*
- * The buffer that a pass writes.  With the input in d_keys[0] the buffers
- * simply take turns; with an input apart, the last pass must write d_keys[0].
+ * The index of the arrays that a pass writes.  They alternate if the input is in
+ * d_keys[0]; with a separate input, the last pass must write d_keys[0].
  */
+template <bool general>
 static __device__ __forceinline__ uint32_t
 gs_pass_output(const GsRadixPlan &plan, uint32_t pass, uint32_t npasses)
 {
-	return plan.input_apart ? (npasses - 1 - pass) % 2 : (pass + 1) % 2;
+	return general && plan.separate_input ? (npasses - 1 - pass) % 2 : (pass + 1) % 2;
 }
 
 /*
- * The places for some bits: as few as 8 bits each allow, and as even as
- * possible.  Returns how many.
+ * Divides a range of bits into digit places of at most 8 bits: as few as possible,
+ * and of similar width.  Returns their number.
  */
 static __host__ __device__ inline uint32_t
 gs_radix_places(GsPlace *places, uint32_t begin_bit, uint32_t end_bit)
@@ -98,7 +105,7 @@ gs_radix_places(GsPlace *places, uint32_t begin_bit, uint32_t end_bit)
 	return nplaces;
 }
 
-/* The key of row number row as it is sorted, from what the input holds. */
+/* GS_RADIX_PACK_ROWS: the key to sort, from the input word and the row number. */
 template <typename Key>
 static __device__ __forceinline__ Key
 gs_pack_row(const GsRadixPlan &plan, Key raw, uint64_t row)

@@ -1,28 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_rows.cu
- *	  The rows themselves, in their order, as batches for the client.
+ *	  Gathers rows in sorted order into batches for the client.
  *
- * row_ends: a prefix sum over the rows' lengths in their order.  Each block
- * sums its tile, one scan (kernel_scan.cu) says what stands before each tile,
- * and that is added: lengths, which lie at random places, are read once.
+ * row_end_offsets is a prefix sum over the lengths of the rows in sorted order.
+ * Each block sums its tile, one scan (kernel_scan.cu) computes the sum before each
+ * tile, which is then added.  So the lengths, which are at random places, are read
+ * once.
  *
- * gather: rows may have 8 bytes or 2 megabytes, so no part of the device can
- * have a fixed number of rows.  Instead each block has a fixed part of the
- * output, GS_GATHER_TILE units of 8 bytes:
+ * gather: rows have between 8 bytes and 2 megabytes, so threads or blocks cannot
+ * have a fixed number of rows.  Instead each block has a fixed part of the output,
+ * GS_GATHER_TILE units of 8 bytes:
  *
  *	rows		|  a   |    b     |c|      d       |
  *	blocks		|   0     |    1     |    2     |
  *
- * All its threads together search the rows' ends for the first row in its part:
- * first those around the row that would be it, were all rows of one length,
- * and if it is not there, 256 places spread over the rest, until it is found.
- * Then they take up to 256 rows at a time, one a thread: where it begins in the
- * output and where it comes from.  Then each thread fills pieces of 16 bytes, the
- * warp's side by side, and finds the row of each by a search in shared memory.
- * So writes are whole and coalesced whatever the rows, and reads are but for
- * the rows' borders.  Rows begin on 8 bytes on both sides, so one of 16 may
- * take its halves from two rows.
+ * All threads of a block search the row end offsets for the first row of its part:
+ * first near the row that it would be if all rows had the same length, and if it
+ * is not there, at 256 places spread over the rest, until it is found.  Then they
+ * process up to 256 rows at a time, one for each thread: its offset in the output
+ * and its source.  Then each thread fills pieces of 16 bytes, adjacent within a
+ * warp, and finds the row of each by a search in shared memory.  So writes are
+ * complete and coalesced for all row lengths, and reads are except at row borders.
+ * Rows are aligned to 8 bytes on both sides, so a piece of 16 bytes may have halves
+ * of two rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,28 +33,28 @@
 #include "row_record.cuh"
 #include "tuning.cuh"
 
-#define GS_ENDS_TILE   (GS_STEP_THREADS * GS_ENDS_ITEMS)
+#define GS_ENDS_TILE   (GS_STEP_THREADS * GS_END_OFFSETS_ITEMS)
 #define GS_GATHER_TILE (2 * GS_GATHER_ITEMS * GS_GATHER_THREADS)
 
-/* ------------------------------------------------------------------------- where rows end */
+/* ------------------------------------------------------------------------- row end offsets */
 
-/* Ends within each tile, and the tiles' sums. */
+/* End offsets within each tile, and the sums of tiles. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_tile_ends_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits,
 						const uint64_t *d_locations, uint64_t *d_end_offsets, uint64_t *d_sums)
 {
-	/* a tile's sum fits: 2 * 2^18 for each of its rows at most */
+	/* the sum of a tile fits: at most 2 * 2^18 for each row */
 	__shared__ uint32_t s_ends[GS_ENDS_TILE];
 	__shared__ uint32_t s_sums[GS_STEP_THREADS / GS_WARP_SIZE];
 	const uint64_t start = (uint64_t) blockIdx.x * GS_ENDS_TILE;
-	uint32_t mine[GS_ENDS_ITEMS];
+	uint32_t mine[GS_END_OFFSETS_ITEMS];
 	uint32_t sum = 0;
 	uint32_t total;
 
 	static_assert((UINT64_C(2) << GS_LOCATION_LENGTH_BITS) * GS_ENDS_TILE <= UINT64_C(1) << 32, "");
 #pragma unroll
-	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	for (uint32_t item = 0; item < GS_END_OFFSETS_ITEMS; item++)
 	{
 		const uint32_t i = item * GS_STEP_THREADS + threadIdx.x;
 
@@ -62,21 +63,21 @@ __launch_bounds__(GS_STEP_THREADS)
 	}
 	__syncthreads();
 #pragma unroll
-	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	for (uint32_t item = 0; item < GS_END_OFFSETS_ITEMS; item++)
 	{
-		mine[item] = s_ends[threadIdx.x * GS_ENDS_ITEMS + item];
+		mine[item] = s_ends[threadIdx.x * GS_END_OFFSETS_ITEMS + item];
 		sum += mine[item];
 	}
 	sum = gs_block_inclusive_sum<GS_STEP_THREADS>(sum, s_sums, &total) - sum;
 #pragma unroll
-	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	for (uint32_t item = 0; item < GS_END_OFFSETS_ITEMS; item++)
 	{
 		sum += mine[item];
-		s_ends[threadIdx.x * GS_ENDS_ITEMS + item] = sum;
+		s_ends[threadIdx.x * GS_END_OFFSETS_ITEMS + item] = sum;
 	}
 	__syncthreads();
 #pragma unroll
-	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	for (uint32_t item = 0; item < GS_END_OFFSETS_ITEMS; item++)
 	{
 		const uint32_t i = item * GS_STEP_THREADS + threadIdx.x;
 
@@ -95,7 +96,7 @@ __launch_bounds__(GS_STEP_THREADS)
 	const uint64_t before = d_before[blockIdx.x];
 
 #pragma unroll
-	for (uint32_t item = 0; item < GS_ENDS_ITEMS; item++)
+	for (uint32_t item = 0; item < GS_END_OFFSETS_ITEMS; item++)
 	{
 		const uint64_t i = start + item * GS_STEP_THREADS + threadIdx.x;
 
@@ -104,11 +105,11 @@ __launch_bounds__(GS_STEP_THREADS)
 	}
 }
 
-/* One thread a border between batches. */
+/* One thread for each boundary. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_cut_kernel(const uint64_t nrows, const uint64_t *d_end_offsets, const uint64_t step, const uint32_t nboundaries,
-				  uint64_t *d_boundaries)
+	gs_find_boundaries_kernel(const uint64_t nrows, const uint64_t *d_end_offsets, const uint64_t step, const uint32_t nboundaries,
+							  uint64_t *d_boundaries)
 {
 	const uint64_t b = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 	uint64_t low = 0;
@@ -138,19 +139,19 @@ typedef struct GsGather
 	const uint64_t *d_end_offsets;
 	uint64_t first;
 	uint32_t nrows;
-	uint32_t max_units; /* there is no room for more */
+	uint32_t max_units; /* size of the output */
 	uint64_t *d_to;
-	uint32_t *d_offsets_top; /* the first row's stands below it */
+	uint32_t *d_offsets_top; /* that of the first row is below it */
 } GsGather;
 
-/* Units of all rows before row i of the order. */
+/* Size in units of the rows before row i in sorted order. */
 static __device__ __forceinline__ uint64_t
 gs_units_before(const uint64_t *d_end_offsets, uint64_t i)
 {
 	return i == 0 ? 0 : (d_end_offsets[i - 1] - i) / 2;
 }
 
-/* The first row that ends behind a unit; all threads call it. */
+/* The first row that ends after a unit; all threads call it. */
 static __device__ __forceinline__ uint32_t
 gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint32_t unit)
 {
@@ -166,7 +167,7 @@ gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint
 		const uint32_t nbefore = __syncthreads_count(asked < high &&
 													 gs_units_before(gather.d_end_offsets, gather.first + asked + 1) - base <= unit);
 
-		/* it is behind the last of these, and not behind the next one asked */
+		/* it is between the last such place and the next one */
 		if (nbefore > 0)
 			low = first + (nbefore - 1) * step + 1;
 		if (nbefore < GS_GATHER_THREADS)
@@ -177,7 +178,7 @@ gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint
 	return low;
 }
 
-/* Which of the rows begins last, at or before the unit? */
+/* The last row that begins at or before the unit. */
 static __device__ __forceinline__ uint32_t
 gs_row_of_unit(const uint32_t *s_starts, uint32_t unit)
 {
@@ -194,14 +195,14 @@ static __global__ void
 __launch_bounds__(GS_GATHER_THREADS)
 	gs_gather_kernel(const __grid_constant__ GsGather gather)
 {
-	/* rows that there are none of begin behind everything */
+	/* rows that do not exist begin after everything */
 	__shared__ uint32_t s_starts[GS_GATHER_THREADS + 1];
-	/* what unit 0 of the output would be, were it this row's */
+	/* the address of unit 0 of the output if it belonged to this row */
 	__shared__ uint64_t s_sources[GS_GATHER_THREADS];
 	__shared__ uint32_t s_end;
 
 #if __CUDA_ARCH__ >= 900
-	/* the next batch's blocks may take the place of this one's that end */
+	/* blocks of the next batch may start when blocks of this one end */
 	cudaTriggerProgrammaticLaunchCompletion();
 	cudaGridDependencySynchronize();
 #endif
@@ -290,17 +291,17 @@ __launch_bounds__(GS_STEP_THREADS)
 		d_to[i] = *gs_record_of(rows, gs_row_of_word(d_words[first + i], row_bits));
 }
 
-/* -------------------------------------------------------------------------------- the host */
+/* -------------------------------------------------------------------------------- host */
 
 size_t
-gs_row_ends_temp_bytes(uint64_t n)
+gs_row_end_offsets_temp_bytes(uint64_t n)
 {
 	return sizeof(uint64_t) * gs_blocks(n, GS_ENDS_TILE);
 }
 
 GsDeviceStatus
-gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t *d_end_offsets,
-				   void *d_temp, void *stream)
+gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t *d_end_offsets,
+						  void *d_temp, void *stream)
 {
 	uint64_t n = rows->nrows;
 	const uint64_t *d_locations = rows->d_locations;
@@ -320,14 +321,14 @@ gs_device_row_ends(const GsDeviceRows *rows, const uint64_t *d_words, int row_bi
 }
 
 GsDeviceStatus
-gs_device_cut(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries, uint64_t *d_boundaries,
-			  void *stream)
+gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries, uint64_t *d_boundaries,
+						  void *stream)
 {
 	void *args[] = {&nrows, &d_end_offsets, &step, &nboundaries, &d_boundaries};
 
 	if (nboundaries == 0)
 		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_cut_kernel, gs_blocks(nboundaries, GS_STEP_THREADS), GS_STEP_THREADS, 0,
+	return gs_launch((const void *) gs_find_boundaries_kernel, gs_blocks(nboundaries, GS_STEP_THREADS), GS_STEP_THREADS, 0,
 					 stream, false, args);
 }
 
@@ -336,7 +337,7 @@ gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits
 				 uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes, void *stream)
 {
 	const size_t offsets_bytes = nrows * sizeof(uint32_t);
-	GsDeviceFacts properties;
+	GsDeviceProperties properties;
 	GsDeviceStatus status;
 	GsGather gather = {d_words, row_bits, rows->d_locations, d_end_offsets, first, nrows, 0,
 					   (uint64_t *) d_to, (uint32_t *) (d_to + to_bytes)};
@@ -347,7 +348,7 @@ gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits
 	if (to_bytes < offsets_bytes || to_bytes > UINT32_MAX)
 		return GS_DEVICE_BAD_ARGUMENT;
 	gather.max_units = (uint32_t) ((to_bytes - offsets_bytes) / sizeof(uint64_t));
-	status = gs_device_facts(&properties);
+	status = gs_device_properties(&properties);
 	if (status != GS_DEVICE_OK || gather.max_units == 0)
 		return status;
 	return gs_launch((const void *) gs_gather_kernel, gs_blocks(gather.max_units, GS_GATHER_TILE),

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_scan.cu
- *	  Prefix sums over what the tiles of a large array come to.
+ *	  Prefix sums over the sums of tiles of a large array.
  *
- * Tiles of some thousand elements have a number each; so even of 2^32
- * elements there are few enough for one block, which takes about a
- * microsecond for every GS_SCAN_THREADS * GS_SCAN_ITEMS of them.  The steps
- * that use it (reduce, scan, then each tile by itself) need no block to wait
- * for another.
+ * Tiles of some thousand elements have one number each.  So even 2^32 elements have
+ * few enough tiles for one block, which takes about a microsecond for each
+ * GS_SCAN_THREADS * GS_SCAN_ITEMS of them.  Steps that use it (reduce, scan, then
+ * each tile independently) need no block to wait for another.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +15,7 @@
 #include "launch.cuh"
 #include "tuning.cuh"
 
-/* One block an array. */
+/* One block for each array. */
 static __global__ void
 __launch_bounds__(GS_SCAN_THREADS)
 	gs_scan_kernel(const uint64_t n, uint64_t *d_sums, uint64_t *d_totals)

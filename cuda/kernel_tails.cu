@@ -1,25 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_tails.cu
- *	  Ties of strings whose first bytes are equal: which are equal altogether,
- *	  and their order.
+ *	  Ties of strings with equal first bytes: which are equal, and their order.
  *
- * Where a string stands takes three dependent reads at random places: the
- * row's location, its batch, and its record.  A comparison must not do that
- * again and again; so the sort first makes a list of the strings, and moves
- * their numbers in it.
+ * Locating a string takes three dependent reads at random places: the location of
+ * the row, its batch, and its record.  A comparison must not repeat that, so the
+ * sort first makes a list of the strings and moves their numbers.
  *
- * Its key is the group, and the next 4 bytes behind those that are known to be
- * equal, zero padded:
+ * The sort key is the tie group and the next 4 bytes after those that are known to
+ * be equal, padded with zeros:
  *
  *	   63                   32 31                    0
  *	  | group                 | next 4 bytes          |		complemented if DESC
  *
- * Where those decide, as for most rows they do, no string is looked at.  Known
- * to be equal are the first 8, and what all strings of each group have in
- * common behind them: as many bytes as the fewest that any string has in
- * common with the one before it.  Addresses of web pages, or names made of a
- * word and a number, begin with more than 8 such bytes.
+ * If these differ, as for most rows, no string is read.  Known to be equal are the
+ * first 8 bytes, and the common prefix within each group after them: the minimum
+ * of the number of bytes that each string has in common with the previous one.
+ * URLs, for example, or names of a word and a number, have more than 8 common
+ * bytes.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +27,7 @@
 #include "tuning.cuh"
 #include "warp_match.cuh"
 
-/* Each element needs its own string and that of the one before. */
+/* Each element needs its own string and the previous one. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_same_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
@@ -64,7 +62,7 @@ __launch_bounds__(GS_STEP_THREADS)
 		d_tails[k] = gs_row_tail(rows, component, ties.d_rows[k]);
 }
 
-/* d_order->skip is above all lengths before. */
+/* d_order->skip is initially greater than all lengths. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_tail_order_kernel(const __grid_constant__ GsTies ties, const GsTail *d_tails,
@@ -136,7 +134,7 @@ gs_device_same_tails(const GsDeviceRows *rows, const GsTies *ties, int component
 					 GS_STEP_THREADS, 0, stream, false, args);
 }
 
-/* Temporary storage, in pieces that are each aligned to 256 bytes. */
+/* The layout of temporary storage, aligned to 256 bytes. */
 typedef struct GsTailsTemp
 {
 	size_t keys[2];

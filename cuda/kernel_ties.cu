@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * kernel_ties.cu
- *	  Which rows are still equal, the list of them, and the list sorted.
+ *	  Finds rows that are still equal, lists them, and sorts the list.
  *
- * The list is made in three steps: each block counts the ties of its tile, one
- * scan (kernel_scan.cu) says how many stand before each tile, and each block
- * writes its tile's.  A tile's list is put together in shared memory, so that
- * neighbours write to neighbouring places, however few of the rows are tied.
+ * The list is made in three steps: each block counts the ties of its tile, one scan
+ * (kernel_scan.cu) computes the number before each tile, and each block writes its
+ * part.  A block assembles its part in shared memory, so that adjacent threads
+ * write to adjacent places even if few rows are tied.
  *
- * A thread takes 16 elements, whose flags it has as bits of one number, flag i
- * at bit i, and that of the element behind them at bit 16:
+ * A thread has 16 elements, whose flags are the bits of one number: flag i is bit
+ * i, and bit 16 is the flag of the next element:
  *
- *		same		0 0 1 1 0 1 0 | 0		equal to the one before
+ *		same		0 0 1 1 0 1 0 | 0		equal to the previous one
  *		tied		0 1 1 1 1 1 0			same, or the next one is
- *		starts		0 1 0 0 1 0 0			tied, and not the same: a group begins
+ *		starts		0 1 0 0 1 0 0			tied and not same: a group begins
  *
  *-------------------------------------------------------------------------
  */
@@ -23,16 +23,16 @@
 #include "row_record.cuh"
 #include "tuning.cuh"
 
-#define GS_FLAGS     16 /* of a thread */
+#define GS_FLAGS     16 /* for each thread */
 #define GS_TIES_TILE (GS_STEP_THREADS * GS_FLAGS)
 
-/* ------------------------------------------------------------ equal to the one before? */
+/* ------------------------------------------------------------ flags */
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bit, uint8_t *d_same)
 {
-	constexpr uint32_t nitems = 4; /* four flags are one write */
+	constexpr uint32_t nitems = 4; /* one write of four flags */
 	const uint64_t start = ((uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x) * nitems;
 
 	if (start + nitems <= n)
@@ -54,9 +54,9 @@ __launch_bounds__(GS_STEP_THREADS)
 	}
 }
 
-/* ----------------------------------------------------------------------------- the list */
+/* ----------------------------------------------------------------------------- list */
 
-/* The flags of elements start .. start + 16; beyond n there are none. */
+/* The flags of elements start .. start + 16; 0 from n on. */
 static __device__ __forceinline__ uint32_t
 gs_load_flags(uint64_t n, const uint8_t *d_same, uint64_t start)
 {
@@ -67,7 +67,7 @@ gs_load_flags(uint64_t n, const uint8_t *d_same, uint64_t start)
 		const uint4 bytes = *(const uint4 *) (d_same + start);
 		const uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
 
-		/* the product has byte i's lowest bit at 24 + i */
+		/* the product has the lowest bit of byte i at 24 + i */
 #pragma unroll
 		for (int i = 0; i < 4; i++)
 			flags |= (words[i] * 0x01020408u >> 24 & 0xf) << (4 * i);
@@ -93,7 +93,7 @@ gs_group_starts(uint32_t same)
 	return (~same & same >> 1) & 0xffff;
 }
 
-/* d_sums: of each tile, its ties; then of each its groups. */
+/* d_sums: the number of ties of each tile, then the number of groups of each. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_count_ties_kernel(const uint64_t n, const uint8_t *d_same, uint64_t *d_sums)
@@ -117,8 +117,8 @@ typedef struct GsTieList
 {
 	uint64_t n;
 	const uint8_t *d_same;
-	const uint64_t *d_sums;  /* before each tile: ties, groups */
-	const uint64_t *d_words; /* the elements: these words ... */
+	const uint64_t *d_sums;  /* number of ties, and of groups, before each tile */
+	const uint64_t *d_words; /* the elements are these words ... */
 	int row_bits;
 	bool is_list; /* ... or this list */
 	GsTies from;
@@ -129,7 +129,7 @@ static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_list_ties_kernel(const __grid_constant__ GsTieList list)
 {
-	/* element of the tile, and its group's number in the tile, from 1 */
+	/* element of the tile, and the number of its group in the tile, from 1 */
 	__shared__ uint32_t s_ties[GS_TIES_TILE];
 	__shared__ uint32_t s_sums[GS_STEP_THREADS / GS_WARP_SIZE];
 	const uint64_t start = (uint64_t) blockIdx.x * GS_TIES_TILE;
@@ -165,13 +165,13 @@ __launch_bounds__(GS_STEP_THREADS)
 	}
 }
 
-/* --------------------------------------------------------------------------- the order */
+/* --------------------------------------------------------------------------- order */
 
-/* If a radix sort left its result in the second arrays. */
+/* Copies the result of a radix sort if it is in the second arrays. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_bring_back_kernel(const uint64_t n, const uint32_t *d_selector, const uint64_t *d_keys_from,
-						 const uint32_t *d_rows_from, uint64_t *d_keys, uint32_t *d_rows)
+	gs_copy_back_kernel(const uint64_t n, const uint32_t *d_selector, const uint64_t *d_keys_from,
+						const uint32_t *d_rows_from, uint64_t *d_keys, uint32_t *d_rows)
 {
 	const uint64_t i = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -192,7 +192,7 @@ __launch_bounds__(GS_STEP_THREADS)
 		d_words[ties.d_places[k]] = ties.d_rows[k];
 }
 
-/* ----------------------------------------------------------------------------- the host */
+/* ----------------------------------------------------------------------------- host */
 
 GsDeviceStatus
 gs_device_same_words(uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same, void *stream)
@@ -242,7 +242,7 @@ gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, 
 					 stream, false, args);
 }
 
-/* Temporary storage of a sort of the list: | selector | row numbers | the sort's |. */
+/* Temporary storage of a sort of the list: | selector | row numbers | that of the sort |. */
 #define GS_SELECTOR_BYTES 256
 
 static size_t
@@ -257,8 +257,7 @@ gs_radix_sort_of_ties(uint64_t n, int nbits)
 	GsRadixSort sort = {};
 
 	sort.nitems = n;
-	sort.key_bytes = sizeof(uint64_t);
-	sort.value_bytes = sizeof(uint32_t);
+	sort.has_values = true;
 	sort.end_bit = nbits;
 	return sort;
 }
@@ -322,7 +321,7 @@ gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *ties, int nbits, uint64
 		void *args[] = {&n, &d_selector, &sort.d_keys[1], &sort.d_values[1],
 						&sort.d_keys[0], &sort.d_values[0]};
 
-		status = gs_launch((const void *) gs_bring_back_kernel, gs_blocks(n, GS_STEP_THREADS),
+		status = gs_launch((const void *) gs_copy_back_kernel, gs_blocks(n, GS_STEP_THREADS),
 						   GS_STEP_THREADS, 0, stream, false, args);
 	}
 	return status;

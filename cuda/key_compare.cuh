@@ -1,16 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * key_compare.cuh
- *	  The order of two keys of a merge sort, tails included.
+ *	  The order of two keys of a merge sort, including tails.
  *
- * A key is a 64-bit word.  Without tails the word is all; with tails equal
- * words ask the strings themselves, which the keys' values name
- * (device_sort.h).
+ * A key is a 64-bit word.  With tails, equal words are resolved by comparing the
+ * strings that the values of the keys refer to (device_sort.h).
  *
- * Strings are compared eight bytes at a time, as big-endian numbers: that is
- * memcmp's order.  A string begins anywhere, loads are aligned: so a number is
- * put together from one or two aligned words.  Words that hold no byte of the
- * string are never read, so nothing outside the memory that the string is in.
+ * Strings are compared eight bytes at a time, as big-endian numbers, which is the
+ * order of memcmp().  A string may begin anywhere but loads are aligned, so a number
+ * is assembled from one or two aligned words.  Words without a byte of the string
+ * are never read, so nothing outside its memory is.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +20,7 @@
 
 #include "device_sort.h"
 
-/* Bytes of a string that its prefix holds; a tail begins behind them. */
+/* Bytes of a string in its prefix; the tail begins after them. */
 #define GS_PREFIX_BYTES 8
 
 typedef struct GsTails
@@ -39,7 +38,7 @@ gs_swap_bytes(uint64_t word)
 	return (uint64_t) __byte_perm(low, 0, 0x0123) << 32 | __byte_perm(high, 0, 0x0123);
 }
 
-/* The nbytes (1 or more; 8 count) at address as a number, zero padded. */
+/* The first 8 of nbytes (1 or more) at address as a number, padded with zeros. */
 static __device__ __forceinline__ uint64_t
 gs_load_string(uint64_t address, uint32_t nbytes)
 {
@@ -56,9 +55,9 @@ gs_load_string(uint64_t address, uint32_t nbytes)
 }
 
 /*
- * Strings whose first skip bytes, 8 or more, are equal: below, at or above 0 as
- * a sorts before, with or after b.  Beyond the shorter one's end nothing is
- * compared, so zero padding never passes for content.  *common becomes the
+ * Compares two strings whose first skip bytes, 8 or more, are equal.  Returns a
+ * number less than, equal to, or greater than 0, as memcmp().  Compares only up to
+ * the end of the shorter one, so the padding does not matter.  *common becomes the
  * number of equal bytes, at least skip.
  */
 static __device__ __forceinline__ int
@@ -81,7 +80,7 @@ gs_compare_tails(const GsTail &a, const GsTail &b, uint32_t skip, uint32_t *comm
 	return a.length < b.length ? -1 : a.length > b.length;
 }
 
-/* The order of the strings that two values name, as they are to be sorted. */
+/* The sort order of the strings that two values refer to. */
 static __device__ inline int
 gs_tails_order(const GsTails &tails, uint64_t value_a, uint64_t value_b)
 {

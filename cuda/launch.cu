@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * launch.cu
- *	  What the host knows of the device and of each kernel, and how it starts
- *	  them.
+ *	  Properties of the device and of kernels, and kernel launches.
  *
- * Asking the runtime costs microseconds, which a sort of 100 thousand keys
- * would feel: answers are kept by device.
+ * Queries of the runtime take microseconds, which matters for sorts of 100 thousand
+ * keys, so the results are cached for each device.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,9 +28,9 @@ gs_cuda_status(cudaError_t error)
 }
 
 GsDeviceStatus
-gs_device_facts(GsDeviceFacts *properties)
+gs_device_properties(GsDeviceProperties *properties)
 {
-	static GsDeviceFacts known[GS_MAX_DEVICES];
+	static GsDeviceProperties known[GS_MAX_DEVICES];
 	cudaError_t error;
 	int device;
 	int major;
@@ -61,20 +60,20 @@ gs_device_facts(GsDeviceFacts *properties)
 	properties->capability = major * 10 + minor;
 	if (device < GS_MAX_DEVICES)
 	{
-		/* nmultiprocessors says that the rest is there: it comes last */
-		GsDeviceFacts *kept = &known[device];
+		/* nmultiprocessors is stored last, because it marks the entry as valid */
+		GsDeviceProperties *cached = &known[device];
 
-		kept->number = properties->number;
-		kept->shared_bytes = properties->shared_bytes;
-		kept->shared_bytes_sm = properties->shared_bytes_sm;
-		kept->capability = properties->capability;
-		__atomic_store_n(&kept->nmultiprocessors, properties->nmultiprocessors, __ATOMIC_RELEASE);
+		cached->number = properties->number;
+		cached->shared_bytes = properties->shared_bytes;
+		cached->shared_bytes_sm = properties->shared_bytes_sm;
+		cached->capability = properties->capability;
+		__atomic_store_n(&cached->nmultiprocessors, properties->nmultiprocessors, __ATOMIC_RELEASE);
 	}
 	return GS_DEVICE_OK;
 }
 
 GsDeviceStatus
-gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *properties, const void *kernel,
+gs_kernel_resident_blocks(GsKernelOccupancy *known, const GsDeviceProperties *properties, const void *kernel,
 						  int nthreads, size_t shared_bytes, uint32_t *nblocks)
 {
 	int resident = 0;

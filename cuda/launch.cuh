@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * launch.cuh
- *	  What the host knows of the device and of each kernel, and how it starts
- *	  them.
+ *	  Properties of the device and of kernels, and kernel launches.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,42 +14,42 @@
 
 #include "device_sort.h"
 
-/* Devices past that number are asked anew each time. */
+/* Results for devices with higher numbers are not cached. */
 #define GS_MAX_DEVICES 16
 
-typedef struct GsDeviceFacts
+typedef struct GsDeviceProperties
 {
 	int number;
 	int nmultiprocessors;
-	int shared_bytes;    /* that a block can have */
-	int shared_bytes_sm; /* that a multiprocessor has */
+	int shared_bytes;    /* maximum for a block */
+	int shared_bytes_sm; /* of a multiprocessor */
 	int capability;      /* 90 is 9.0 */
-} GsDeviceFacts;
+} GsDeviceProperties;
 
-/* The current device.  Errors are kept for gs_device_last_error(). */
-extern GsDeviceStatus gs_device_facts(GsDeviceFacts *properties);
+/* Properties of the current device. */
+extern GsDeviceStatus gs_device_properties(GsDeviceProperties *properties);
 
+/* Converts an error, and stores it for gs_device_last_error(). */
 extern GsDeviceStatus gs_cuda_status(cudaError_t error);
 
 /*
- * What a kernel was found to need, by device.  One static of these stands
- * beside each launch; several threads may fill it at once, with the same
- * values.
+ * A cache of the occupancy of a kernel, by device.  Each launch has a static one;
+ * several threads may fill it at the same time, with the same values.
  */
-typedef struct GsKernelFacts
+typedef struct GsKernelOccupancy
 {
-	int nblocks[GS_MAX_DEVICES]; /* a multiprocessor holds; 0: not asked */
-} GsKernelFacts;
+	int nblocks[GS_MAX_DEVICES]; /* per multiprocessor; 0: unknown */
+} GsKernelOccupancy;
 
 /*
- * Allows the kernel its dynamic shared memory and tells how many blocks the
- * whole device holds at once.
+ * Permits the kernel its dynamic shared memory and stores the number of blocks that
+ * the whole device can hold at the same time.
  */
-extern GsDeviceStatus gs_kernel_resident_blocks(GsKernelFacts *known, const GsDeviceFacts *properties,
+extern GsDeviceStatus gs_kernel_resident_blocks(GsKernelOccupancy *known, const GsDeviceProperties *properties,
 												const void *kernel, int nthreads,
 												size_t shared_bytes, uint32_t *nblocks);
 
-/* Blocks for n elements. */
+/* Number of blocks for n elements. */
 static inline uint32_t
 gs_blocks(uint64_t n, uint32_t ntile)
 {
@@ -58,8 +57,8 @@ gs_blocks(uint64_t n, uint32_t ntile)
 }
 
 /*
- * With early, the kernel may start before its predecessor on the stream ends:
- * it waits by itself (cudaGridDependencySynchronize).
+ * Launches a kernel.  early: it may start before its predecessor on the stream ends,
+ * and waits itself, by cudaGridDependencySynchronize().
  */
 extern GsDeviceStatus gs_launch(const void *kernel, uint32_t nblocks, uint32_t nthreads,
 								size_t shared_bytes, void *stream, bool early, void **args);

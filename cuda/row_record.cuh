@@ -1,24 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * row_record.cuh
- *	  From a row's number to its record, its bits of a level, and its bytes.
+ *	  From a row number to its record, the bits of a key chunk, and its bytes.
  *
- * Records come from a client, and nothing in them is trusted: what points
- * somewhere is checked where it is read, or was by pack (kernel_pack.cu),
- * which leaves no location that is not within its batch.  The packing is the
- * service's own.
+ * Records come from a client and are not trusted.  Every reference in them is
+ * checked where it is read, or has been checked by kernel_pack.cu, after which each
+ * location is within its batch.  The packing was computed by gpusortd.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_ROW_RECORD_CUH
 #define GPUSORT_ROW_RECORD_CUH
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "device_sort.h"
 #include "key_compare.cuh"
-#include "common/key_level.h"
+#include "common/key_chunk.h"
 
-/* Which of the batches low .. high is the last that begins at or before row? */
+/* The last of the batches low .. high that begins at or before row. */
 static __device__ __forceinline__ uint32_t
 gs_find_batch(const GsDeviceBatch *d_batches, uint32_t low, uint32_t high, uint64_t row)
 {
@@ -40,7 +39,7 @@ gs_record_in(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row)
 	return (const uint64_t *) (batch.d_records_top - (row - batch.first_row + 1) * rows.record_bytes);
 }
 
-/* Of any row. */
+/* The record of any row. */
 static __device__ __forceinline__ const uint64_t *
 gs_record_of(const GsDeviceRows &rows, uint64_t row)
 {
@@ -55,8 +54,8 @@ gs_row_of_word(uint64_t word, int row_bits)
 }
 
 /*
- * The packing in shared memory, since each row of a block asks it the same
- * questions.  All threads call it; the caller's barrier comes before its use.
+ * Copies the packing to shared memory, because every row of a block uses it.  All
+ * threads call it; a barrier of the caller must precede its use.
  */
 static __device__ __forceinline__ void
 gs_share_packing(GsKeyPacking *s_packing, const GsKeyPacking *d_packing)
@@ -66,9 +65,9 @@ gs_share_packing(GsKeyPacking *s_packing, const GsKeyPacking *d_packing)
 		((uint64_t *) s_packing)[i] = ((const uint64_t *) d_packing)[i];
 }
 
-/* The most frequent level by far: one number that is never NULL. */
+/* By far the most frequent kind of chunk: one number that is never NULL. */
 static __device__ __forceinline__ bool
-gs_level_is_range(const GsKeyPacking &packing, const GsKeyChunk &chunk)
+gs_chunk_is_range(const GsKeyPacking &packing, const GsKeyChunk &chunk)
 {
 	const GsComponent &first = packing.components[packing.pieces[chunk.first_piece].component];
 
@@ -88,8 +87,8 @@ gs_range_value(const GsKeyPacking &packing, const GsKeyChunk &chunk, const uint6
 }
 
 /*
- * The string of a tail component, cut to what is in the row.  A NULL's is
- * empty: its group has NULLs only.
+ * The string of a tail component, truncated to the row.  That of a NULL is empty;
+ * its tie group has only NULLs.
  */
 static __device__ __forceinline__ GsTail
 gs_row_tail(const GsDeviceRows &rows, int component_number, uint32_t row)

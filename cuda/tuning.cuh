@@ -4,10 +4,10 @@
  *	  Every tile size, with the measurement that chose it.
  *
  * Measured on one NVIDIA H200 (132 multiprocessors, CUDA 13.0, driver 580),
- * 2026-11-21, 100 million uniform random keys over their full width, medians
- * of 5, against CUB (CCCL of CUDA 13.0) with double buffers in the same
- * process.  bench/kernels/run sweep repeats the last of several rounds; what it
- * no longer tries is from earlier ones, with up to 3 % slower kernels.
+ * 2026-11-21, with 100 million uniform random keys of full width, medians of 5,
+ * compared with CUB (CCCL of CUDA 13.0) with double buffers in the same process.
+ * bench/kernels/run sweep repeats the last of several rounds; choices that it does
+ * not try are from earlier ones, with kernels that were up to 3 % slower.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,17 +16,17 @@
 
 #include "block_rank.cuh"
 
-/* Runs that a round of the merge sort makes into one. */
+/* Number of runs that a round of the merge sort merges into one. */
 #define GS_MERGE_WAYS 8
 
 /*
- * A pass's tile is threads x items keys; blocks is how many shall fit on one
- * multiprocessor, which bounds the registers of a thread; lookback is how many
- * predecessors one step of the look-back reads; staged says which way values
- * take (kernel_radix_pass.cuh).
+ * The tile of a pass has threads x items keys.  blocks is how many must fit on a
+ * multiprocessor, which limits the registers of a thread.  lookback is the number
+ * of predecessors that a step of the look-back reads.  staged is the path of
+ * values (kernel_radix_pass.cuh).
  *
- * More keys in a tile make longer runs and fewer look-backs; more threads a
- * multiprocessor hide more latency; shared memory bounds the product.
+ * More keys in a tile make longer runs and fewer look-backs.  More threads on a
+ * multiprocessor hide more latency.  Shared memory limits the product.
  *
  *	u64 keys only, 64 bits, CUB 6.19 ms:
  *		512x22 b2 4.77	512x20 b2 4.88	384x16 b3 5.14	640x16 b2 4.89
@@ -50,7 +50,7 @@
  *	u64 + u64, 64 bits, CUB 9.26 ms:
  *		384x16 b2 9.01 through registers, 9.26 staged
  *		384x14 b2 9.33 staged	512x12 b2 9.02 through registers
- * The rest were not measured: they follow their nearest neighbour.
+ * The others were not measured; they have the values of the most similar types.
  */
 template <int key_bytes, int value_bytes>
 struct GsRadixTile /* 1, 2 or 4 + 4 */
@@ -103,8 +103,8 @@ struct GsRadixTile<8, 4>
 };
 
 /*
- * For few keys, so that all multiprocessors have some and a tile takes little
- * time; the smaller one also where a large tile does not fit (sm_75).
+ * For few keys, so that all multiprocessors get some and a tile takes little time.
+ * The smallest is also for devices where a large tile does not fit (sm_75).
  *
  *	u64 + u32, 64 bits, microseconds:	100 K	200 K	500 K
  *		512x4, look-back 16				66		75		120
@@ -119,8 +119,8 @@ struct GsRadixTile<8, 4>
  *				512x4				64		65		74		79
  *				384x4				60		65		74		95
  *	(CUB's radix sort 111 113 120 125, its merge sort 56 64 - 76)
- *	u64 + u32, 512x4, as few waits for memory a pass as there can be: 60 at both 65 K
- *	and 100 K.  The same of large tiles costs registers: 100 M u64 + u32 8.65 ms for 7.09.
+ *	u64 + u32, 512x4, low latency (kernel_radix_pass.cuh): 60 at both 65 K and 100 K.
+ *	The same with large tiles costs registers: 100 M u64 + u32 8.65 ms instead of 7.09.
  *									500 K	1 M		2 M		3 M
  *	u64 + u32	512x8 staged		112		137		221		324
  *				512x8				110		131		216		315
@@ -130,7 +130,7 @@ struct GsRadixTile<8, 4>
  *	u64			512x8				97		115		179		244
  *				512x9				97		114		175		227
  *
- * From how many keys on the large tiles win, milliseconds:
+ * From which number of keys large tiles are faster, milliseconds:
  *									2 M		3 M		4 M		8 M
  *	u64 + u32	512x8 b2			0.217	0.321	0.409	0.747
  *				512x8 b1			0.257	0.363	0.462	0.855
@@ -153,7 +153,7 @@ struct GsRadixTile<8, 4>
 #define GS_SOME_LOOKBACK 8
 #define GS_FEW_STAGED    false /* both */
 
-/* One block sorts that many keys at most, in one launch. */
+/* One block sorts at most this many keys, in one launch. */
 #define GS_BLOCK_SORT_THREADS 256
 #define GS_BLOCK_SORT_ITEMS   8
 
@@ -161,15 +161,14 @@ struct GsRadixTile<8, 4>
 
 #define GS_COUNT_THREADS 512
 
-/* Kernels of a sort start early (programmatic dependent launch) up to here. */
+/* Up to this number of keys, kernels start early (programmatic dependent launch). */
 #define GS_EARLY_LAUNCH_KEYS (1 << 24)
 
 /*
- * Merge sort.  A tile is sorted by one block, and is also what a block merges
- * at once; the runs of a round are sampled every stride elements, and pieces
- * have as many samples as never overflow a tile (kernel_merge.cuh).  Items are
- * odd: then threads that walk neighbouring pieces of shared memory meet
- * different banks.
+ * Merge sort.  A block sorts a tile, and also merges pieces of at most this size.
+ * Runs are sampled every stride elements, and pieces have as many samples as never
+ * exceed a tile (kernel_merge.cuh).  The number of items is odd, so that threads that
+ * read adjacent parts of shared memory access different banks.
  */
 template <int threads_, int items_, int blocks_, int stride_>
 struct GsMergeShape
@@ -183,8 +182,8 @@ struct GsMergeShape
 };
 
 /*
- * Two blocks shall fit on a multiprocessor, so the more bytes the values have
- * the smaller the tile.  Milliseconds, stride 128 unless said:
+ * Two blocks must fit on a multiprocessor, so larger values need smaller tiles.
+ * Milliseconds, stride 128 unless stated:
  *						2 M		4.2 M	10 M	67 M	100 M
  *	u64
  *		640x15			0.240	0.439	0.960	6.31	9.53
@@ -215,7 +214,7 @@ struct GsMergeLarge<8> : GsMergeShape<640, 9, 2, 128>
 };
 
 /*
- * For few keys, and for devices where the large one does not fit.  u64 + u32,
+ * For few keys, and for devices where the large tile does not fit.  u64 + u32,
  * microseconds:
  *						65 K	100 K	262 K	500 K	700 K	1 M
  *		512x5 s32		72		77		102		131		-		195
@@ -229,8 +228,8 @@ typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
 #endif
 
 /*
- * The steps of device.h around the sorts, milliseconds (test/gpu/test_device
- * time), sorts beside them:
+ * The steps of device.h, and for comparison the sorts, milliseconds
+ * (test/gpu/test_device time):
  *
  *								10 M rows		10 M rows		100 M keys
  *								of 160..224 B	of 24..40 B		only
@@ -239,35 +238,35 @@ typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
  *	radix sort, of its own		0.372			0.370			3.01
  *	radix sort, counted			0.333			0.331			2.73
  *	merge sort					0.98			0.98			9.90
- *	row_ends					0.255			0.256
- *	cut							0.013			0.013
+ *	row_end_offsets				0.255			0.256
+ *	find_boundaries				0.013			0.013
  *	gather						1.90			0.82			2.96 (keys)
  *
- * Pack moves 3.0 to 3.3 TB/s; to count digits in it saves a third of what
- * counting costs.  Ties of 10 M rows of two columns, 1.4 M and all of them:
+ * Pack moves 3.0 to 3.3 TB/s; counting digits in it saves a third of the cost of
+ * counting.  Ties of 10 M rows of two columns, 1.4 M and all of them:
  * same_words 0.03, 0.03; count_ties 0.02, 0.02; list_ties 0.03, 0.10; tie_keys
  * 0.08, 0.45; sort_ties 0.15, 0.64; place_ties 0.03, 0.05.  2 M strings in one
  * group: sort_tails below 3.0, of which a third is the test's own copy;
- * same_tails 0.13.  Not to skip what all strings have in common, 4 bytes behind
- * the first 8: 9.5.
+ * same_tails 0.13.  Without skipping the bytes that all strings have in common,
+ * 4 after the first 8: 9.5.
  */
 #define GS_STEP_THREADS 256
 
-/* Pack: a block's tile is so many rows a thread. */
+/* Pack: rows per thread in a tile. */
 #define GS_PACK_THREADS 256
 #define GS_PACK_ITEMS   8
 
-/* Row ends: the same. */
-#define GS_ENDS_ITEMS 8
+/* Row end offsets: the same. */
+#define GS_END_OFFSETS_ITEMS 8
 
-/* The scan of the tiles' sums, by one block. */
+/* The scan of the sums of tiles, by one block. */
 #define GS_SCAN_THREADS 1024
 #define GS_SCAN_ITEMS   4
 
 /*
- * Gather: a block writes so many pieces of 16 bytes a thread.  A batch of 16 MB
- * is one wave of blocks, so what counts is how many steps there are from its
- * first read to its last write.  GB/s written, batch after batch:
+ * Gather: pieces of 16 bytes that each thread writes.  A batch of 16 MB is one wave
+ * of blocks, so the number of dependent steps from the first read to the last write
+ * matters.  GB/s written, batch after batch:
  *
  *	rows of 160 to 224 bytes	875		one search over all rows
  *								1012	the first row is guessed, early launch

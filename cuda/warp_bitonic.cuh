@@ -3,18 +3,19 @@
  * warp_bitonic.cuh
  *	  A warp sorts 128 keys in registers, without a barrier.
  *
- * Batcher's bitonic network, a warp to a sequence, as GPU-Warpsort has it (Ye
- * et al., 2010, step 1).  There the warp's lockstep took the place of
- * barriers and shared memory held the keys; lockstep is no longer promised
- * (sm_70), so lanes exchange by shuffles, and keys stay in registers.
+ * This is a bitonic network (Batcher), one warp for each sequence, as in
+ * GPU-Warpsort (Ye et al. 2010, step 1).  There, the lockstep of a warp replaced
+ * barriers, and keys were in shared memory.  Since sm_70 there is no lockstep, so
+ * lanes exchange keys by shuffles, and keys stay in registers.
  *
  * Element e of the sequence is item e / 32 of lane e % 32.  So of the seven
- * distances 1 .. 64 the upper two are between items of the same lane, which
- * costs no exchange.  All 32 lanes do the same number of compare-exchanges at
- * every step (two pairs each), none diverges: that is why 128 is the least.
+ * distances 1 .. 64, the upper two are between items of the same lane and need no
+ * exchange.  In every step all 32 lanes perform the same number of
+ * compare-exchanges (two pairs each) without divergence; therefore 128 keys are the
+ * minimum.
  *
- * Bitonic networks are not stable: the element's number, its place in the
- * input, is the last key, and makes all elements different.
+ * Bitonic networks are not stable.  Therefore the number of an element, its place
+ * in the input, is the last sort key, so that all elements differ.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,9 +34,7 @@ typedef struct GsElement
 	uint32_t number;
 } GsElement;
 
-/*
- * less(a, b) is a strict total order of elements.  All lanes call it.
- */
+/* less(a, b) must be a strict total order.  All lanes call it. */
 template <typename Less>
 static __device__ __forceinline__ void
 gs_warp_bitonic_sort(GsElement (&elements)[GS_BITONIC_ITEMS], Less less)
@@ -49,22 +48,22 @@ gs_warp_bitonic_sort(GsElement (&elements)[GS_BITONIC_ITEMS], Less less)
 			if (distance >= GS_WARP_SIZE)
 			{
 				constexpr uint32_t lanes = GS_WARP_SIZE;
-				const uint32_t apart = distance / lanes;
+				const uint32_t step = distance / lanes;
 
 #pragma unroll
 				for (uint32_t item = 0; item < GS_BITONIC_ITEMS; item++)
 				{
-					if ((item & apart) == 0)
+					if ((item & step) == 0)
 					{
-						/* both in this lane; up is the same for all lanes */
+						/* both are in this lane; up is the same for all lanes */
 						const bool up = (item * lanes & length) == 0;
 						GsElement low = elements[item];
-						GsElement high = elements[item + apart];
+						GsElement high = elements[item + step];
 
 						if (less(high, low) == up)
 						{
 							elements[item] = high;
-							elements[item + apart] = low;
+							elements[item + step] = low;
 						}
 					}
 				}
@@ -81,7 +80,7 @@ gs_warp_bitonic_sort(GsElement (&elements)[GS_BITONIC_ITEMS], Less less)
 
 					other.key = __shfl_xor_sync(GS_ALL_LANES, elements[item].key, distance);
 					other.number = __shfl_xor_sync(GS_ALL_LANES, elements[item].number, distance);
-					/* the lower place keeps the smaller if the order is up */
+					/* the lower place gets the smaller element if up */
 					if (less(other, elements[item]) == (lower == up))
 						elements[item] = other;
 				}

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * warp_copy.cuh
- *	  A warp brings its slice of a tile from device to shared memory.
+ *	  A warp copies its slice of a tile from device memory to shared memory.
  *
- * The slice goes straight to shared memory (cp.async, sm_80 and later) and
- * passes through no register: registers, not shared memory, bound the number
- * of blocks that a multiprocessor holds in a radix pass.  Each warp copies
- * what it alone reads next, so no block barrier is needed, only
- * gs_warp_copy_wait().
+ * The copy is asynchronous (cp.async, sm_80 and later) and needs no registers:
+ * registers, not shared memory, limit the number of blocks on a multiprocessor in
+ * a radix pass.  Each warp copies what only itself reads next, so no block barrier
+ * is needed, only gs_warp_copy_wait().
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +26,7 @@ gs_copy_16_bytes(void *s_to, const void *d_from)
 #endif
 }
 
-/* What was started since the last call becomes one group. */
+/* Ends a group: the copies started since the last call. */
 static __device__ __forceinline__ void
 gs_warp_copy_commit(void)
 {
@@ -50,8 +49,8 @@ gs_warp_copy_wait(void)
 }
 
 /*
- * Starts the copy of nitems elements a lane.  Both sides are aligned to 16
- * bytes.  Elements from nvalid on do not exist: their places get padding.
+ * Starts the copy of nitems elements for each lane.  Both sides are aligned to 16
+ * bytes.  Elements from nvalid on do not exist; their places get the padding.
  */
 template <typename T, int nitems>
 static __device__ __forceinline__ void

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * warp_match.cuh
- *	  Which lanes of a warp hold the same digit?
+ *	  Which lanes of a warp have the same digit?
  *
- * The answer is a mask of peers for each lane.  Two ways:
- *	- ballots: one vote a bit; a lane keeps the votes that agree with its own
- *	  bit.  Cost: bits, whatever the data.
- *	- match.any: one instruction, which the hardware works off one distinct
- *	  value after another.
- * tuning.cuh says which won where.  The ballots go back to the split of
- * Merrill & Grimshaw's local sorts; the peer mask to Ashkiani's multisplit
- * (2016) and to Onesweep (Adinets & Merrill, 2022).
+ * The result is a mask of lanes.  There are two methods:
+ *	- ballots: one vote for each bit; a lane keeps the votes that agree with its own
+ *	  bit.  The cost is the number of bits, independent of the data.
+ *	- match.any: one instruction, which the hardware executes one distinct value
+ *	  after another.
+ * tuning.cuh has the comparison.  Ballots derive from the split of the local sorts
+ * of Merrill & Grimshaw, the mask of lanes from Ashkiani's multisplit (2016) and
+ * Onesweep (Adinets & Merrill, 2022).
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +48,7 @@ gs_lanes_above(void)
 	return mask;
 }
 
-/* The lanes whose low nbits bits of digit equal mine.  All lanes call it. */
+/* The lanes with the same low nbits bits of digit as this one.  All lanes call it. */
 template <int nbits>
 static __device__ __forceinline__ uint32_t
 gs_warp_peers_ballot(uint32_t digit)
@@ -61,8 +61,8 @@ gs_warp_peers_ballot(uint32_t digit)
 		uint32_t agree;
 
 		/*
-		 * Spelled out: this loop is most of what a pass issues.  From C the
-		 * compiler makes seven instructions a bit, of this four.
+		 * Assembly, because most instructions of a pass are in this loop: four for
+		 * each bit, and seven when compiled from C.
 		 */
 		asm volatile("{\n"
 					 "	.reg .pred mine;\n"

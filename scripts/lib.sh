@@ -1,26 +1,25 @@
-# lib.sh - what scripts/demo and scripts/test share.  Sourced, not run.
+# lib.sh - functions of scripts/demo and scripts/test.  Sourced, not run.
 #
-#	install_packages PACKAGE...		those Debian packages that are missing
-#	install_optional_packages PACKAGE...	those that some tests skip without
-#	make_locales LOCALE...			those that are missing, in UTF-8
-#	make_workdir					a temporary folder, gone at exit
-#	make_cache						a folder that stays: $TMPDIR/gpusort-test-UID
-#	copy_tree FOLDER				the sources, to there; $tree is the folder
-#	build_and_install [OPTION...]	gpusort, from $tree, by default a copy in the
-#									temporary folder; make's options
-#	start_cluster SETTING...		a throw-away PostgreSQL in the temporary folder, or
-#									in its folder $cluster if that is set
+#	install_packages PACKAGE...		installs missing Debian packages
+#	install_optional_packages PACKAGE...	the same, for tests that can be skipped
+#	make_locales LOCALE...			creates missing locales, in UTF-8
+#	make_workdir					makes a temporary folder, removed at exit
+#	make_cache						makes a permanent folder: $TMPDIR/gpusort-test-UID
+#	copy_tree FOLDER				copies the sources; $tree is the folder
+#	build_and_install [OPTION...]	builds $tree, by default a copy in the temporary
+#									folder, with options of make, and installs gpusort
+#	start_cluster SETTING...		starts a temporary cluster in the temporary folder,
+#									or in its subfolder $cluster if that is set
 #
-# To be called in that order.  Outside of these folders only three things
-# change: packages, locales, and gpusort's files in PostgreSQL's folders.  No existing
-# cluster is started, stopped or asked anything.
+# They are called in that order.  Outside of these folders only packages, locales and
+# gpusort's files in PostgreSQL's folders change.  Existing clusters are not touched.
 #
-# PostgreSQL refuses to run as root.  When we are root, everything but the
-# installation is done as an unprivileged user (as_user); when we are not, the
-# installation needs sudo (as_root).
+# PostgreSQL refuses to run as root.  If root runs the script, everything but the
+# installation is done as an unprivileged user (as_user); otherwise the installation
+# needs sudo (as_root).
 #
-# At exit the caller's function at_exit is called, if there is one, after the
-# clean-up; it may look at $exit_status.
+# After the cleanup at exit, the caller's function at_exit is called if it exists;
+# $exit_status is the exit status.
 #
 # Environment: PG_CONFIG, the pg_config of the PostgreSQL 15 to use; TMPDIR;
 # KEEP=1 keeps the temporary folder; WITH_CUDA and CUDA_ARCHS as for make, by
@@ -32,8 +31,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 workdir=
 cache=
 tree=			# the copy of $top
-cluster=		# which of several
-run_user=		# who runs PostgreSQL
+cluster=		# the subfolder of a cluster
+run_user=		# the user that runs PostgreSQL
 bindir=
 pgxs_dir=
 
@@ -48,9 +47,9 @@ die()
 	exit 1
 }
 
-# ------------------------------------------------------------------- clean-up
+# ------------------------------------------------------------------- cleanup
 
-# Also finds the clusters of tests that were killed.
+# Also stops the clusters of tests that were killed.
 remove_workdir()
 {
 	local pid_file
@@ -87,7 +86,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# ----------------------------------------------------------------- who does it
+# ----------------------------------------------------------------- users
 
 as_root()
 {
@@ -128,7 +127,7 @@ quietly()
 
 # -------------------------------------------------------------------- packages
 
-# Debian's postgresql-15 makes a cluster and starts it, unless told not to.
+# Keeps Debian's postgresql-15 from creating and starting a cluster.
 readonly no_cluster=/etc/postgresql-common/createcluster.d/gpusort.conf
 
 install_packages()
@@ -140,12 +139,12 @@ install_packages()
 		die "the installation needs root, or sudo"
 	fi
 	if ! command -v dpkg-query >/dev/null; then
-		say "Packages: this is no Debian; what is missing will show."
+		say "Packages: this is not Debian; nothing is installed."
 		return
 	fi
 	for package; do
 		if [[ $package == postgresql-* && -n ${PG_CONFIG:-} ]]; then
-			continue			# the user has one
+			continue			# the user's PostgreSQL
 		fi
 		if ! dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed; then
 			missing+=("$package")
@@ -169,11 +168,11 @@ install_packages()
 	as_root rm -f "$no_cluster"
 }
 
-# The same, but goes on without what cannot be installed.
+# The same, but continues without packages that cannot be installed.
 install_optional_packages()
 {
 	if ! (install_packages "$@"); then
-		say "Packages: going on without $*; the tests that need them are skipped."
+		say "Packages: continuing without $*; the tests that need them are skipped."
 	fi
 }
 
@@ -214,7 +213,7 @@ make_workdir()
 	pgxs_dir=$(cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." && pwd) ||
 		die "$PG_CONFIG knows no PGXS: install postgresql-server-dev-15"
 
-	# nothing of the caller's settings for clients reaches ours
+	# the caller's client settings do not affect our clients
 	for variable in "${!PG@}"; do
 		[[ $variable == PG_* ]] || unset "$variable"
 	done
@@ -229,8 +228,6 @@ make_workdir()
 	fi
 }
 
-# The architectures of this machine's devices; where there is none but a
-# compiler, one, to see that it builds.
 has_nvcc()
 {
 	command -v nvcc >/dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]
@@ -241,6 +238,7 @@ has_device()
 	nvidia-smi -L >/dev/null 2>&1
 }
 
+# The architectures of this machine's GPUs, or one to test the build.
 device_archs()
 {
 	local archs
@@ -250,7 +248,7 @@ device_archs()
 	echo $archs
 }
 
-# What others could write to is no place for programs that we run.
+# Programs are run from there, so other users must not be able to write to it.
 make_cache()
 {
 	cache=${TMPDIR:-/tmp}/gpusort-test-$UID
@@ -258,8 +256,8 @@ make_cache()
 	[[ -O $cache && ! -L $cache ]] || die "$cache belongs to somebody else"
 }
 
-# Copies what has changed, with its times, so that make in there builds what has
-# changed.  Files that are gone here go there, too.
+# Copies files with their modification times, so that make rebuilds only what has
+# changed.  Files that no longer exist are removed from the copy.
 copy_tree()
 {
 	tree=$1
@@ -278,7 +276,7 @@ copy_tree()
 	fi
 }
 
-# Options that make a difference to objects are those of the caller for all of a tree.
+# Options that affect objects must be the same for all builds of a tree.
 build_and_install()
 {
 	local options=(PG_CONFIG="$PG_CONFIG" COPT=-Werror
@@ -290,13 +288,13 @@ build_and_install()
 	quietly as_root make -C "$tree" "${options[@]}" install
 }
 
-# Arguments are lines for postgresql.conf.  Afterwards psql finds the cluster.
+# Arguments are lines for postgresql.conf.  Sets the environment for psql.
 start_cluster()
 {
 	local folder=$workdir${cluster:+/$cluster}
 	local datadir=$folder/data
 
-	say "Starting a throw-away cluster in $folder."
+	say "Starting a temporary cluster in $folder."
 	as_user mkdir -p "$folder"
 	quietly as_user "$bindir/initdb" -D "$datadir" -U postgres -A trust -N --locale=C.UTF-8 -E UTF8
 	{

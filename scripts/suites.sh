@@ -1,17 +1,16 @@
-# suites.sh - runs suites of tests and counts.  Sourced after lib.sh, not run.
+# suites.sh - runs suites of tests and counts results.  Sourced after lib.sh, not run.
 #
 #	run_suite NAME regress|tap COMMAND...
-#	run_jobs						the functions in the array jobs, some at a time
+#	run_jobs						the functions in the array jobs, several at a time
 #	run_installcheck [TITLE]		pg_regress, in the cluster of start_cluster
-#	show_files FILE...				their ends, those that there are
+#	show_files FILE...				the ends of files that exist
 #
-# At exit the last lines are a table of the suites with their times, and "N passed,
-# N failed".  A suite without tests counts as failed; what a test skips counts as
-# neither.  The caller sets complete=1 when it is through: else something counts
-# as failed.
+# At exit it prints a table of the suites with their times, and "N passed, N failed".
+# A suite without tests counts as failed; skipped tests count as neither.  The caller
+# sets complete=1 at the end; otherwise one failure is counted.
 #
 # Environment: JOBS, how many jobs run at a time: by default one more than there are
-# processors, since tests wait a good part of their time.
+# processors, since tests wait much of their time.
 
 passed=0
 failed=0
@@ -42,7 +41,7 @@ count_lines()
 	grep -cE "$1" || true
 }
 
-# Tests in the output of pg_regress: ok, FAILED, nothing skipped.  From PostgreSQL 16 on
+# Counts the tests in the output of pg_regress.  From PostgreSQL 16 on
 # that is TAP.
 count_regress()
 {
@@ -53,8 +52,8 @@ count_regress()
 	skipped=0
 }
 
-# Tests in TAP; subtests are part of a test.  Those that a program planned but
-# did not come to have failed, and so has a file that died without one failing.
+# Counts the tests in TAP, without subtests.  Planned tests that did not run have
+# failed, and so has a file that died without a failed test.
 count_tap()
 {
 	local skip='^(not )?ok [0-9]+.*# *[Ss][Kk][Ii][Pp]|\.\. skipped: '
@@ -134,7 +133,7 @@ show_job()
 	cat "$folder/output"
 	[[ ! -e $folder/counts ]] || mapfile -t counts <"$folder/counts"
 	if ((${#counts[@]} == 0)); then
-		say "${jobs[$1]}: did not come to its end"
+		say "${jobs[$1]}: did not finish"
 		counts=(0 1)
 	fi
 	passed=$((passed + counts[0]))
@@ -143,7 +142,7 @@ show_job()
 	rm -rf "$folder"
 }
 
-# Their outputs come in the order of the jobs, each as soon as it is complete.
+# Shows their outputs in the order of the jobs, each when it is complete.
 run_jobs()
 {
 	local started=0
@@ -171,7 +170,7 @@ run_jobs()
 	jobs=()
 }
 
-# Before the temporary folder goes.
+# Called before the temporary folder is removed.
 end_jobs()
 {
 	local pid
@@ -181,7 +180,7 @@ end_jobs()
 	done
 }
 
-# Shows the end of files, those that there are.
+# Shows the ends of files that exist.
 show_files()
 {
 	local file
@@ -195,9 +194,9 @@ show_files()
 	done
 }
 
-# make installcheck, once for each of its two halves, so that both run.  TITLE tells
-# several of them apart.  Not all tests are run if the arrays regress_tests and
-# isolation_tests are there.
+# make installcheck, once for regression and once for isolation tests, so that both
+# run.  TITLE distinguishes several of them.  If the arrays regress_tests and
+# isolation_tests exist, only these tests are run.
 run_installcheck()
 {
 	local title=${1:+ $1}

@@ -1,5 +1,6 @@
--- Text under collations of ICU whose sort keys are put together from tables, which
--- there are after many texts, or some that begin alike.  Needs a server built with ICU.
+-- Text under ICU collations, with sort keys assembled from tables of collation elements.
+-- A session builds the tables after many texts, or after a few with a common prefix.
+-- Needs a server built with ICU.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -10,7 +11,7 @@ SELECT count(*) = 0 AS no_icu FROM pg_collation WHERE collname = 'und-x-icu' \gs
 \quit
 \endif
 
--- sequences of characters (cs to cy), letters of their own (sv, da), another order of scripts (ru, el), options of all kinds
+-- contractions (cs to cy), additional letters (sv, da), reordered scripts (ru, el), options of all kinds
 CREATE TEMP TABLE collations AS SELECT l AS locale, 'gs_elements_' || n AS name, l !~ '-ks-level[12]' AS deterministic FROM unnest(ARRAY[
 	'und', 'en', 'de', 'de-u-co-phonebk', 'cs', 'sk', 'hu', 'hr', 'cy', 'da', 'da-u-kf-false', 'es-u-co-trad', 'sv', 'fr-CA', 'fr-u-kb-true', 'ru', 'el', 'tr', 'lt', 'vi', 'th', 'ja', 'zh-u-co-stroke',
 	'und-u-kn-true', 'und-u-ka-shifted', 'th-u-ka-shifted', 'und-u-kf-upper', 'und-u-kf-lower', 'und-u-kc-true', 'und-u-kk-true', 'und-u-kr-grek-digit-latn',
@@ -36,7 +37,7 @@ CREATE FUNCTION pg_temp.check_collations(source text, ordering text) RETURNS TAB
 	SELECT count(*), string_agg(locale, ', ') FILTER (WHERE NOT pg_temp.rows_ok(source, replace(ordering, '@', name))) FROM collations
 $$;
 
--- before there are tables, and with them; the last sort column, and one before it
+-- without tables, and with them; as the last sort column, and before another one
 SELECT * FROM pg_temp.check_collations('texts', 's COLLATE @');
 DO $$
 DECLARE
@@ -51,7 +52,7 @@ SELECT o, c.* FROM unnest(ARRAY['s COLLATE @', 's COLLATE @ DESC', 's COLLATE @,
 	'(repeat(''beginning '', 9) || s) COLLATE @', '(repeat(''日本 '', 30) || s) COLLATE @', 'lower(s) COLLATE @, s COLLATE @']) o, pg_temp.check_collations('texts', o) c;
 SELECT k, c.* FROM alphabets, pg_temp.check_collations(format('(SELECT id, s FROM texts WHERE k = %s) x', k), 's COLLATE @') c ORDER BY k;
 
--- past work_mem; below a LIMIT; toasted values
+-- more than work_mem; below a LIMIT; toasted values
 SET work_mem = '64kB';
 SELECT o, c.* FROM unnest(ARRAY['s COLLATE @', 's COLLATE @, k']) o, pg_temp.check_collations('texts', o) c;
 RESET work_mem;
@@ -62,9 +63,9 @@ ALTER TABLE toasted ALTER s SET STORAGE EXTERNAL;
 INSERT INTO toasted SELECT id, CASE WHEN id % 5 = 0 THEN s || repeat('x', 3000) || s ELSE s END FROM texts WHERE id % 3 = 0;
 SELECT * FROM pg_temp.check_collations('toasted', 's COLLATE @');
 
--- codes that are alike give way to the first level, unless that would be dear
-SELECT f ->> 'Engine Reason' AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''beginning '', 9) || s) COLLATE gs_elements_2') f;
-SELECT (coalesce(f ->> 'Engine Reason', '') ~ 'tell few') = (:'engine' = 'cpu') AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''日本'', 99) || s) COLLATE gs_elements_2') f;
+-- prefix codes with few distinct values are replaced by primary weights, unless that costs too much
+SELECT f ->> 'Fallback Reason' AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''beginning '', 9) || s) COLLATE gs_elements_2') f;
+SELECT (coalesce(f ->> 'Fallback Reason', '') ~ 'few distinct') = (:'engine' = 'cpu') AS reason FROM pg_temp.figures('SELECT * FROM texts ORDER BY (repeat(''日本'', 99) || s) COLLATE gs_elements_2') f;
 
 DO $$
 DECLARE

@@ -1,5 +1,5 @@
--- Text under collations of ICU: deterministic, where ties go to the bytes, and
--- nondeterministic, where they are ties.  Needs a server built with ICU.
+-- Text under ICU collations: deterministic ones, which compare bytes if the collation
+-- finds no difference, and nondeterministic ones.  Needs a server built with ICU.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -45,7 +45,7 @@ SELECT pg_temp.sorts('SELECT i, count(*) FROM t GROUP BY i'), pg_temp.sorts('SEL
 SELECT i, count(*) FROM t GROUP BY i ORDER BY i;
 SELECT a.i, b.i FROM t a JOIN t b ON a.i = b.i WHERE a.id < b.id ORDER BY a.i;
 
--- words that the levels of the collations tell apart, or not
+-- words that differ, or do not, at the strengths of the collations
 CREATE TEMP TABLE words AS SELECT w FROM unnest(ARRAY[
 	'', ' ', 'a', 'A', 'ä', 'Ä', 'á', 'a ', ' a', 'a-b', 'ab', 'a b', 'Ab', 'aB', 'AB', 'a_b', 'æ', 'ae', 'aé', 'ae' || chr(769), 'ß', 'ss', 'SS', 'ſ',
 	'cote', 'coté', 'côte', 'côté', 'c', 'ch', 'cz', 'd', 'h', 'CH', 'hi', 'résumé', 'Resume', 'resume', 'RÉSUMÉ',
@@ -62,14 +62,14 @@ FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_numeric']) c;
 SELECT c, pg_temp.check_column(format('(SELECT id, left(w, 60)::name COLLATE %s AS s FROM texts) x', c), 's')
 FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case']) c;
 
--- bounds of ranges, whose types have the collation
+-- bounds of ranges; the collation belongs to the range type
 CREATE TYPE gs_text_range AS RANGE (subtype = text, collation = "en-x-icu");
 CREATE TEMP TABLE ranges AS SELECT id, gs_text_range(left(w, 1), CASE WHEN id % 5 > 0 THEN w || 'zz' END) AS r FROM texts
 WHERE left(w, 1) COLLATE "en-x-icu" <= w || 'zz';
 SELECT pg_temp.check_column('ranges', 'r'), pg_temp.check_column('(SELECT id, gs_text_multirange(r) AS m FROM ranges) x', 'm'),
 	   pg_temp.check_column('(SELECT id, ARRAY[r, gs_text_range(lower(r), NULL)] AS a FROM ranges) x', 'a');
 
--- before and after other columns; twice the same; a domain; toasted values
+-- before and after other columns; the same column twice; a domain; toasted values
 CREATE DOMAIN gs_word AS text COLLATE "en-x-icu";
 CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE "en-x-icu" AS few, left(w, 2) COLLATE gs_ignore_case AS two,
 	w::gs_word AS d, CASE WHEN id % 6 = 0 THEN repeat(w, 400) ELSE w END COLLATE "en-x-icu" AS long, w COLLATE gs_shifted_nd AS n FROM texts;
@@ -78,7 +78,7 @@ FROM unnest(ARRAY['k, few', 'few, k DESC', 'few DESC NULLS LAST, two, k', 'two, 
 				  'long, id', 'long DESC, k, id', 'k, long, id', 'n', 'n DESC, k', 'ARRAY[few, d]', 'k, ARRAY[two, NULL, n] COLLATE gs_ignore_case DESC', 'ARRAY[few::name, d::name] COLLATE gs_shifted_nd']) o;
 SELECT pg_temp.rows_ok('(SELECT id, (upper(few) || two) COLLATE "en-x-icu" AS s, d FROM more OFFSET 0) x', 's DESC, d');
 
--- many rows, random characters; few of them; a long beginning that all have
+-- many rows: random characters, few different characters, a long common prefix
 SELECT setseed(0.42);
 CREATE TEMP TABLE many AS SELECT id,
 	(SELECT coalesce(string_agg(chr(32 + (random() * random() * CASE id % 3 WHEN 0 THEN 60 WHEN 1 THEN 400 ELSE 9000 END)::int + g % 1), ''), '')
@@ -90,9 +90,9 @@ SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s', c)), pg_temp.rows_ok('m
 	   pg_temp.rows_ok('many', format('(repeat(''beginning '', 9) || s) COLLATE %s, id', c))
 FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted','gs_numeric','gs_czech']) c;
 
--- below a LIMIT: dropped by comparisons, which decide ties too
+-- below a LIMIT: rows are dropped by comparisons, which also decide ties
 SELECT c, k, count(*) AS checked, count(*) FILTER (WHERE NOT pg_temp.same(format(q, c, '', n), format(q, c, ', id', n))) AS wrong,
-	   bool_and(n = 700 OR pg_temp.figures(format(q, c, '', n)) ? 'Dropped Rows') AS drops
+	   bool_and(n = 700 OR pg_temp.figures(format(q, c, '', n)) ? 'Rows Removed by Limit') AS drops
 FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted_nd']) c, unnest(ARRAY['%s', '%s DESC', '%s NULLS FIRST, -id', 'id / 1000, %s DESC']) k,
 	 LATERAL (SELECT 'SELECT * FROM many ORDER BY ' || replace(k, '%s', 's COLLATE %s') || '%s LIMIT %s' AS q) l, unnest('{1,20,700}'::int[]) n
 GROUP BY c, k ORDER BY c COLLATE "C", k COLLATE "C";

@@ -1,4 +1,4 @@
--- Text under collations of libc: sorted by strxfrm(), proven by strcoll().
+-- Text under collations of the C library: sorted by strxfrm(), verified by strcoll().
 -- Needs the locales en_US.UTF-8, de_DE.UTF-8 and cs_CZ.UTF-8, and a database in UTF8.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
@@ -36,7 +36,7 @@ SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY s OFFSET 0) x;
 SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY c DESC, id OFFSET 0) x;
 SELECT string_agg(b, ' ') FROM (SELECT b FROM t ORDER BY b OFFSET 0) x;
 
--- words that the levels of the collations tell apart, or not
+-- words that differ, or do not, at the strengths of the collations
 CREATE TEMP TABLE words AS SELECT w FROM unnest(ARRAY[
 	'', ' ', 'a', 'A', 'ä', 'Ä', 'á', 'a ', ' a', 'a-b', 'ab', 'a b', 'Ab', 'aB', 'AB', 'a_b', 'æ', 'ae', 'aé', 'ae' || chr(769), 'ß', 'ss', 'SS', 'ſ',
 	'cote', 'coté', 'côte', 'côté', 'c', 'ch', 'cz', 'd', 'h', 'CH', 'hi', 'cH', 'ach', 'ac', 'ah', 'chch', 'č', 'ř',
@@ -52,14 +52,14 @@ SELECT c, pg_temp.check_column(format('(SELECT id, w::char(12) COLLATE %s AS s F
 	   pg_temp.check_column(format('(SELECT id, left(w, 60)::name COLLATE %s AS s FROM texts) x', c), 's')
 FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
 
--- bounds of ranges, whose types have the collation
+-- bounds of ranges; the collation belongs to the range type
 CREATE TYPE gs_text_range AS RANGE (subtype = text, collation = gs_en);
 CREATE TEMP TABLE ranges AS SELECT id, gs_text_range(left(w, 1), CASE WHEN id % 5 > 0 THEN w || 'zz' END) AS r FROM texts
 WHERE left(w, 1) COLLATE gs_en <= w || 'zz';
 SELECT pg_temp.check_column('ranges', 'r'), pg_temp.check_column('(SELECT id, gs_text_multirange(r) AS m FROM ranges) x', 'm'),
 	   pg_temp.check_column('(SELECT id, ARRAY[r, gs_text_range(lower(r), NULL)] AS a FROM ranges) x', 'a');
 
--- before and after other columns; twice the same; a domain; toasted values
+-- before and after other columns; the same column twice; a domain; toasted values
 CREATE DOMAIN gs_word AS text COLLATE gs_en;
 CREATE TEMP TABLE more AS SELECT id, id % 7 AS k, left(w, 1) COLLATE gs_en AS few, left(w, 2) COLLATE gs_de AS two,
 	w::gs_word AS d, CASE WHEN id % 6 = 0 THEN repeat(w, 400) ELSE w END COLLATE gs_en AS long FROM texts;
@@ -68,7 +68,7 @@ FROM unnest(ARRAY['k, few', 'few, k DESC', 'few DESC NULLS LAST, two, k', 'two, 
 				  'long, id', 'long DESC, k, id', 'k, long, id', 'd COLLATE gs_bytes, d', 'ARRAY[few, two, d] COLLATE gs_en', 'k, ARRAY[two, NULL, few] COLLATE gs_cs DESC, id', 'ARRAY[d::bpchar, few::bpchar] COLLATE gs_bytes']) o;
 SELECT pg_temp.rows_ok('(SELECT id, (upper(few) || two) COLLATE gs_en AS s, d FROM more OFFSET 0) x', 's DESC, d');
 
--- many rows, random characters; a long beginning that all have
+-- many rows: random characters, a long common prefix
 SELECT setseed(0.44);
 CREATE TEMP TABLE many AS SELECT id,
 	(SELECT coalesce(string_agg(chr(32 + (random() * random() * CASE id % 3 WHEN 0 THEN 60 WHEN 1 THEN 400 ELSE 9000 END)::int + g % 1), ''), '')
@@ -80,12 +80,12 @@ SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s', c)), pg_temp.rows_ok('m
 	   pg_temp.rows_ok('many', format('(repeat(''beginning '', 9) || s) COLLATE %s', c))
 FROM unnest('{gs_en,gs_de,gs_cs,gs_bytes}'::text[]) c;
 
--- some that strxfrm() of glibc 2.36 puts the other way round
+-- texts that strxfrm() of glibc 2.36 orders differently than strcoll()
 CREATE TEMP TABLE disagreed AS SELECT row_number() OVER () AS id, w COLLATE gs_en AS w
 FROM unnest(ARRAY['[/$=C]', '[ /$''=C#-,!#,]', '[0!I]', '[:-"+0I /]', '[5#F#!]', '[5F]']) w, generate_series(1, 9) g;
 SELECT pg_temp.rows_ok('disagreed', 'w, id'), pg_temp.rows_ok('disagreed', 'w DESC, id'), pg_temp.rows_ok('disagreed', 'id % 2, w, id');
 
--- more than memory holds
+-- more than work_mem
 CREATE TEMP TABLE hex AS SELECT id, md5((id % 3000)::text) AS s FROM generate_series(1, 5000) id;
 SET work_mem = '256kB';
 SELECT c, pg_temp.rows_ok('hex', format('s COLLATE %s, id %% 10', c)), pg_temp.rows_ok('hex', format('id %% 10, s COLLATE %s DESC', c))
@@ -96,60 +96,62 @@ SELECT pg_temp.rows_ok('many', 's COLLATE gs_en, id'), pg_temp.rows_ok('many', '
 SET gpusort.collation_fault = off;
 RESET work_mem;
 
--- the proof: of n rows n - 1 neighbours; none where bytes are compared
-SELECT c, f -> 'Compared Neighbors' AS compared, f ->> 'Engine' <> 'postgres' AS taken_over
+-- verification: n - 1 comparisons of n rows; none where bytes are compared
+SELECT c, f -> 'Verification Comparisons' AS compared, f ->> 'Engine' <> 'postgres' AS taken_over
 FROM unnest(ARRAY['gs_en','gs_bytes','"C"']) c, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
-SELECT f -> 'Compared Neighbors' AS compared FROM pg_temp.figures('SELECT s FROM t WHERE id = 1 ORDER BY s') f;
-SELECT f -> 'Compared Neighbors' AS compared FROM pg_temp.figures('SELECT s FROM t WHERE id = 0 ORDER BY s') f;
+SELECT f -> 'Verification Comparisons' AS compared FROM pg_temp.figures('SELECT s FROM t WHERE id = 1 ORDER BY s') f;
+SELECT f -> 'Verification Comparisons' AS compared FROM pg_temp.figures('SELECT s FROM t WHERE id = 0 ORDER BY s') f;
 
--- keys put together from those of characters: short words of capitals, accents, digraphs,
--- punctuation and characters without weight, in an order that strcoll() has nothing against
+-- keys assembled from those of characters: short words of capitals, accents, digraphs,
+-- punctuation and ignored characters, in an order that strcoll() confirms
 CREATE TEMP TABLE alphabets AS SELECT n, l AS letters FROM (VALUES
 	(1, ARRAY['a', 'A', 'z', 'Z', '-', '_', ' ', '']), (2, ARRAY['e', 'é', 'E', 'É', '-', '.', '"', 'x']),
 	(3, ARRAY['c', 'h', 'C', 'H', 'x', 'z', 'ě', ' ']), (4, ARRAY['a', 'ß', 'ss', 'ae', 'ä', E'\x01', E'\x7f', '–'])) x(n, l);
 CREATE TEMP TABLE spelt AS SELECT row_number() OVER (ORDER BY hashtext(w)) AS id, n, w
 FROM (SELECT DISTINCT n, a || b || c || d AS w FROM alphabets, unnest(letters) a, unnest(letters) b, unnest(letters) c, unnest('{"",A,-}'::text[]) d) x;
-SELECT n, c, f ->> 'Engine' <> 'postgres' AND NOT f ? 'Repaired Orders' AS agrees, pg_temp.rows_ok(format('(SELECT * FROM spelt WHERE n = %s) x', n), format('w COLLATE %s', c))
+SELECT n, c, f ->> 'Engine' <> 'postgres' AND NOT f ? 'Verification Retries' AS agrees, pg_temp.rows_ok(format('(SELECT * FROM spelt WHERE n = %s) x', n), format('w COLLATE %s', c))
 FROM generate_series(1, 4) n, unnest('{gs_en,gs_de,gs_cs}'::text[]) c,
 	pg_temp.figures(format('SELECT * FROM spelt WHERE n = %s ORDER BY w COLLATE %s', n, c)) f;
 
--- few different texts have codes of a dictionary, and are in order without a proof;
--- a device gets the rows later than that is known
+-- few different texts get dictionary codes and need no verification;
+-- this is known before rows move to a device
 SET gpusort.device_min_rows = 1000;
 CREATE FUNCTION pg_temp.codes(from_what text, o text, OUT dictionary_texts text, OUT proven boolean, OUT ok text) LANGUAGE sql AS $$
-	SELECT f ->> 'Dictionary Texts', f ? 'Compared Neighbors', pg_temp.rows_ok(from_what, o) FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY %s', from_what, o)) f
+	SELECT f ->> 'Dictionary Entries', f ? 'Verification Comparisons', pg_temp.rows_ok(from_what, o) FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY %s', from_what, o)) f
 $$;
 CREATE TEMP TABLE few AS SELECT id, p COLLATE gs_en AS p, p::char(20) COLLATE gs_de AS c, p::name COLLATE gs_en AS n, p COLLATE gs_bytes AS b,
 	CASE WHEN id % 9 > 0 THEN repeat(p, id % 2 * 400 + 1) END COLLATE gs_cs AS long, id % 4 AS k, chr(97 + id * 7 % 26) COLLATE gs_en AS letter
 FROM generate_series(1, 3000) id, LATERAL (SELECT (ARRAY['1-URGENT', '2-high', '2-HIGH', '3 medium', '3-MEDIUM', 'ä', '', 'a', 'A'])[1 + id % 1009 * 31 % 9] AS p) x;
 SELECT o, c.* FROM unnest(ARRAY['p', 'p DESC, id', 'c', 'n DESC', 'b', 'long', 'long DESC NULLS LAST', 'letter, p', 'k, p DESC', 'p, k, id DESC', 'k DESC, letter DESC, c',
 								'p, md5(id::text) COLLATE gs_en', 'p, ARRAY[p]', 'p, letter COLLATE "en-x-icu"']) o, pg_temp.codes('few', o) c;
--- more of them later than there are codes for; not in random order; in order; too few rows to tell
+-- more distinct texts later than there are codes; not in random order; in order; too few rows
 CREATE TEMP TABLE later AS SELECT id, CASE WHEN id < 2000 THEN id % 7 ELSE id END::text COLLATE gs_en AS s FROM generate_series(1, 3000) id;
 SELECT o, c.* FROM unnest('{s,s DESC}'::text[]) o, pg_temp.codes('later', o) c;
 SELECT pg_temp.codes(format('(SELECT id, lpad((%s)::text, 3, ''0'') COLLATE gs_en AS s FROM generate_series(1, 3000) id) x', e), 's') AS codes, e
 FROM unnest(ARRAY['id * 7 % 200', 'id % 200', '200 - id % 200', 'CASE id % 2 WHEN 0 THEN id / 2 % 8 ELSE 16 - id / 2 % 8 END', 'CASE id % 2 WHEN 0 THEN id / 2 % 60 ELSE 120 - id / 2 % 60 END', 'id / 20']) e;
 SELECT pg_temp.codes('(SELECT * FROM few LIMIT 500) x', 'p');
--- in runs, with codes; and without, as soon as there are too many
+-- in runs, with dictionary codes; without them once there are too many
 SET work_mem = '512kB';
 CREATE TEMP TABLE more_of_few AS SELECT id + g * 3000 AS id, p, n, k, letter FROM few, generate_series(0, 3) g ORDER BY 1;
 SELECT o, c.* FROM unnest('{"p, k","letter DESC"}'::text[]) o, pg_temp.codes('more_of_few', o) c;
+-- the codes are not in the files: they are made again
+SELECT (pg_temp.figures('SELECT * FROM more_of_few ORDER BY p') ->> 'Sort Space Used')::int <= 1.02 * (pg_temp.figures('SELECT * FROM more_of_few ORDER BY k') ->> 'Sort Space Used')::int AS no_codes_on_disk;
 CREATE TEMP TABLE much_later AS SELECT id, repeat('x', 100) AS pad, CASE WHEN id < 8000 THEN id % 7 ELSE id END::text COLLATE gs_en AS s FROM generate_series(1, 10000) id;
 SELECT o, c.* FROM unnest('{s,"s DESC, id"}'::text[]) o, pg_temp.codes('much_later', o) c;
 RESET work_mem;
 SET gpusort.device_min_rows = 0;
 
--- keys that have nothing to do with strcoll(): found, and put right
+-- keys that do not agree with strcoll(): detected and corrected
 SET gpusort.collation_fault = on;
--- by the CPU engine itself, after a device by PostgreSQL's sort
-SELECT c, CASE :'engine' WHEN 'cpu' THEN f -> 'Repaired Orders' = '1' ELSE f ->> 'Engine Reason' = 'strxfrm() and strcoll() disagree' END AS put_right,
-	   (f -> 'Compared Neighbors')::int BETWEEN 1 AND 598 AS compared
+-- by the CPU engine; after a device, by a tuplesort
+SELECT c, CASE :'engine' WHEN 'cpu' THEN f -> 'Verification Retries' = '1' ELSE f ->> 'Fallback Reason' = 'strxfrm() and strcoll() disagree' END AS put_right,
+	   (f -> 'Verification Comparisons')::int BETWEEN 1 AND 598 AS compared
 FROM unnest('{gs_en,gs_bytes}'::text[]) c, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
-SELECT f ->> 'Engine' <> 'postgres' AND NOT f ? 'Repaired Orders' AS proven FROM pg_temp.figures('SELECT * FROM texts WHERE w ~ ''^[0-9]*$'' ORDER BY w COLLATE gs_en') f;
+SELECT f ->> 'Engine' <> 'postgres' AND NOT f ? 'Verification Retries' AS proven FROM pg_temp.figures('SELECT * FROM texts WHERE w ~ ''^[0-9]*$'' ORDER BY w COLLATE gs_en') f;
 SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id","ARRAY[d, few], id"}'::text[]) o;
 SELECT o, pg_temp.rows_ok('ranges', o) FROM unnest('{"r, id","r DESC, id"}'::text[]) o;
 SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s, id', c)) FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
--- backward and from the start again
+-- backward, and again from the start
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT s FROM t ORDER BY s, id;
 FETCH 3 FROM c;
@@ -157,14 +159,14 @@ FETCH BACKWARD 2 FROM c;
 MOVE ABSOLUTE 0 FROM c;
 FETCH 1 FROM c;
 ROLLBACK;
--- in little memory
+-- with little memory
 SET work_mem = '64kB';
 SELECT pg_temp.rows_ok('many', 's COLLATE gs_en, id');
 RESET work_mem;
 SET gpusort.collation_fault = off;
 SELECT pg_temp.left_behind();
 
--- an index of texts: by one process, whatever PostgreSQL would have
+-- an index of texts: built by one process
 SET gpusort.force = off;
 SET gpusort.min_rows = 100;
 SET gpusort.engine = cpu;
@@ -184,7 +186,7 @@ SELECT set_config('gs_test.leader', pg_backend_pid()::text, false) IS NULL AS ha
 SET max_parallel_maintenance_workers = 2;
 CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
 CREATE INDEX ON gs_ordered (s DESC) WHERE gs_alone(s);
-SET gpusort.force = on;					-- all that can be is
+SET gpusort.force = on;					-- all supported sorts are replaced
 CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
 DROP TABLE gs_ordered;
 DROP FUNCTION gs_alone;

@@ -1,8 +1,8 @@
--- Orders that gpusort knows only by their SortSupport: the abbreviation makes the
--- key, and the comparator decides ties, with all columns after.
+-- Orders that gpusort knows only by their SortSupport: the abbreviated key is the
+-- key, and the comparator decides ties, together with all following columns.
 --
--- Operator classes with comparison functions of their own, so that nothing
--- gives away what they compare, and the support functions of built-in types.
+-- Operator classes with comparison functions that gpusort does not know, and the
+-- sort support functions of built-in types.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -36,7 +36,7 @@ SELECT pg_temp.make_class('numeric', 'numeric_cmp', 'numeric_sortsupport');
 SELECT pg_temp.make_class('float8', 'btfloat8cmp', 'btfloat8sortsupport');
 SELECT pg_temp.make_class('date', 'date_cmp', NULL);
 
--- values of which many begin alike
+-- values of which many share a prefix
 SELECT setseed(0.45);
 CREATE TEMP TABLE t AS SELECT id, id % 5 AS k,
 	pg_temp.pick('{"",a,12345678,123456789,1234567,"12345678 ",abcdefghijk,abcdefghi,ABCDEFGHI,äbcdefgh,zz}'::text[]) AS s,
@@ -53,52 +53,52 @@ FROM generate_series(1, 900) id;
 SELECT c, pg_temp.check_column(format('(SELECT id, %s AS c FROM t) x', c), 'c', '{USING <#,USING >#}')
 FROM unnest(ARRAY['s COLLATE "C"', 's COLLATE "und-x-icu"', 'tied', 's::bpchar COLLATE "C"', 'b', 'u', 'n', 'n6', 'm', 'i', 'l']) c;
 
--- columns before, and columns after, which need no code
+-- columns before, and columns after, which need no key
 SELECT o, pg_temp.rows_ok('t', o)
 FROM unnest(ARRAY['s COLLATE "C" USING <#, k', 'k, s COLLATE "C" USING ># NULLS FIRST, d', 'tied USING <#, num USING ># NULLS FIRST, s COLLATE "C" DESC',
 				  'k DESC, u USING ># NULLS LAST, ROW(i, d), s COLLATE "POSIX"', 'n USING <#, n6 USING >#, m USING <#, d USING <# NULLS FIRST',
 				  'i USING >#, l, s COLLATE "C" USING <#', 'l USING <#, to_jsonb(k) DESC', 's COLLATE "C" USING <#, s COLLATE "und-x-icu", k', 'k, m USING >#, k, m USING >#']) o;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k, m USING >#, to_jsonb(i) DESC;
 
--- all equal, and equal in all that the key has
+-- all equal, and equal abbreviated keys
 CREATE TEMP TABLE same AS SELECT id, 'the same beginning'::bytea AS one, ('12345678' || (id * 7) % 13)::bytea AS tail FROM generate_series(1, 90) id;
 SELECT pg_temp.check_column('same', c, '{USING <#,USING >#}') FROM unnest('{one,tail}'::text[]) c;
 
--- no abbreviations at all
+-- no abbreviated keys
 SET LOCAL gpusort.debug_plan = on;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY d USING <#;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY k, num::float8 USING >#;
--- abbreviations compared by a function of the type's own: what a LIMIT drops would not be verified
+-- abbreviated keys with a comparator of the type: not below a LIMIT, since dropped rows would not be verified
 SET LOCAL gpusort.force = off;
 SET LOCAL gpusort.min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT num FROM t ORDER BY num USING <# LIMIT 3;
 SET LOCAL gpusort.force = on;
 SET LOCAL gpusort.debug_plan = off;
 
--- numeric's function turns them around: PostgreSQL's sort takes over at once, but where runs are
--- written already, because the first rows were in order, each engine's order is put right
-SELECT f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason
+-- numeric's comparator reverses them: falls back to a tuplesort at once; if runs have been
+-- written already, because the first rows were in order, each engine corrects its order
+SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason
 FROM pg_temp.figures('SELECT * FROM t ORDER BY num USING <#') f;
 SELECT pg_temp.rows_ok('t', 'num USING <#, id'), pg_temp.rows_ok('t', 'k, num USING ># NULLS LAST, id');
 SET LOCAL gpusort.engine = cpu;
 SET LOCAL work_mem = '128kB';
 CREATE TEMP TABLE numbers AS SELECT id, CASE WHEN id % 40 > 0 THEN (CASE WHEN id < 3000 THEN id / 2 ELSE (id * 7919) % 1999 END) * 1.5 END AS num, id % 3 AS k
 FROM generate_series(1, 6000) id;
-SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method, (f -> 'Repaired Orders')::int > 0 AS put_right
+SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method, (f -> 'Verification Retries')::int > 0 AS put_right
 FROM pg_temp.figures('SELECT * FROM numbers WHERE num IS NOT NULL ORDER BY num USING <#') f;
 SELECT pg_temp.rows_ok('(SELECT * FROM numbers WHERE num IS NOT NULL) x', o) FROM unnest(ARRAY['num USING <#', 'num USING <#, id']) o;
 SELECT pg_temp.rows_ok('numbers', o || ', id') FROM unnest(ARRAY['num USING >#', 'k, num USING ># NULLS LAST']) o;
 RESET work_mem;
 SET LOCAL gpusort.engine = :engine;
 
--- more and more values that begin alike: PostgreSQL's sort takes over
+-- an increasing share of values with a common prefix: falls back to a tuplesort
 CREATE TEMP TABLE alike AS SELECT id, 'the same beginning ' || md5(id::text) AS s FROM generate_series(1, 20000) id;
-SELECT f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason
+SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason
 FROM pg_temp.figures('SELECT * FROM alike ORDER BY s COLLATE "C" USING <#') f;
 SELECT pg_temp.rows_ok('alike', 's COLLATE "C" USING <#'), pg_temp.rows_ok('alike', 'id % 3, s COLLATE "C" USING ># NULLS LAST');
 
 -- devices cannot compare
 SET LOCAL gpusort.engine = cuda;
-SELECT f ->> 'Engine' AS engine, f ->> 'Engine Reason' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY m USING <#, k') f;
+SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY m USING <#, k') f;
 SELECT pg_temp.left_behind();
 ROLLBACK;

@@ -1,4 +1,4 @@
--- Index builds: which are ours, and what comes of them, against PostgreSQL's own.
+-- Index builds: which ones gpusort sorts, and their results, against PostgreSQL's own.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -9,7 +9,7 @@ CREATE TABLE ix WITH (autovacuum_enabled = off) AS SELECT id, (id * 7919) % 1009
 	(id % 100)::float8 AS f, 'a rather long common prefix ' || id % 50 AS p, to_jsonb(id % 7) AS j FROM generate_series(1, 5000) id;
 ANALYZE ix;
 
--- who builds which, and why
+-- who builds which index, and why
 SET gpusort.force = off;
 SET gpusort.min_rows = 100000;
 CREATE INDEX ix_few ON ix (k);
@@ -21,17 +21,11 @@ CREATE INDEX ix_in_order ON ix (id);
 CREATE INDEX ix_equal ON ix ((id * 0));
 CREATE INDEX ix_descending ON ix (id DESC);
 CREATE INDEX ix_json ON ix (j);
-SET gpusort.engine = cpu;
-SET gpusort.index_loader = native;		-- what two sorts would do twice
-CREATE INDEX ix_numeric ON ix ((k::numeric));
 SET maintenance_work_mem = '1MB';
 INSERT INTO ix SELECT i, i, i, i FROM generate_series(1, 20000) i;
 ANALYZE ix;
+CREATE INDEX ix_numeric ON ix ((k::numeric));
 CREATE INDEX ix_outgrows ON ix (k);
-RESET gpusort.index_loader;
-RESET gpusort.engine;
-CREATE INDEX ix_numeric_2 ON ix ((k::numeric));
-CREATE INDEX ix_outgrows_2 ON ix (k);
 DELETE FROM ix WHERE s IS NULL OR length(s) < 10;
 VACUUM (ANALYZE) ix;
 RESET maintenance_work_mem;
@@ -46,9 +40,6 @@ SET gpusort.engine = cpu;
 SET max_parallel_maintenance_workers = 2;
 ALTER TABLE ix SET (parallel_workers = 2);
 CREATE INDEX ix_parallel ON ix ((k::numeric));
-SET gpusort.index_loader = native;
-CREATE INDEX ix_parallel_2 ON ix (k);
-RESET gpusort.index_loader;
 SET max_parallel_maintenance_workers = 0;
 CREATE FUNCTION ix_setting(int) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN current_setting('max_parallel_maintenance_workers'); END $$;
 CREATE INDEX ix_serial ON ix (k, ix_setting(k)) WHERE ix_setting(k) = '0';
@@ -60,7 +51,7 @@ ALTER TABLE ix RESET (parallel_workers);
 SET gpusort.force = on;
 CREATE TEMP TABLE ix_temp AS SELECT * FROM ix;
 CREATE INDEX ON ix_temp (k);
--- int4's operators in a family of another order: an ORDER BY could not mean it
+-- int4's operators in an operator family with another order, which no ORDER BY could use
 CREATE FUNCTION ix_backward(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS 'SELECT btint4cmp($2, $1)';
 CREATE OPERATOR CLASS ix_backward FOR TYPE int4 USING btree AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 ix_backward(int, int);
@@ -69,9 +60,9 @@ DROP TABLE ix_temp;
 DROP INDEX ix_family;
 DROP OPERATOR FAMILY ix_backward USING btree;
 DROP FUNCTION ix_backward;
-DROP INDEX ix_few, ix_in_order, ix_equal, ix_descending, ix_json, ix_numeric, ix_outgrows, ix_numeric_2, ix_outgrows_2, ix_hash, ix_off, ix_off_2, ix_parallel, ix_parallel_2, ix_serial;
+DROP INDEX ix_few, ix_in_order, ix_equal, ix_descending, ix_json, ix_numeric, ix_outgrows, ix_hash, ix_off, ix_off_2, ix_parallel, ix_serial;
 
--- every statement that builds one
+-- every statement that builds an index
 CREATE INDEX CONCURRENTLY ix_f ON ix (f DESC, id);
 ALTER TABLE ix ADD PRIMARY KEY (id), ADD CONSTRAINT ix_unique UNIQUE (k, id) INCLUDE (n);
 REINDEX INDEX ix_k;
@@ -96,7 +87,7 @@ CREATE INDEX ix_parted_s ON ix_parted (s);
 CREATE UNLOGGED TABLE ix_unlogged AS SELECT k, s FROM ix;
 CREATE INDEX ix_unlogged_s ON ix_unlogged (s);
 
--- the index is PostgreSQL's: entries in the same order, of the same size
+-- the index is the same as PostgreSQL's: order of the entries, and size
 SET gpusort.debug_plan = off;
 SET max_parallel_maintenance_workers = 0;
 CREATE FUNCTION pg_temp.entries(columns text, predicate text, ordering text, OUT ctids text[], OUT bytes bigint) LANGUAGE plpgsql AS $$
@@ -118,19 +109,19 @@ END $$ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = of
 CREATE FUNCTION pg_temp.same_index(columns text, predicate text DEFAULT 'true', ordering text DEFAULT NULL) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	ours record;
-	stock record;
+	plain record;
 BEGIN
 	ordering := coalesce(ordering, columns);
 	SET LOCAL gpusort.enable_create_index = on;
 	ours := pg_temp.entries(columns, predicate, ordering);
 	SET LOCAL gpusort.enable_create_index = off;
-	stock := pg_temp.entries(columns, predicate, ordering);
+	plain := pg_temp.entries(columns, predicate, ordering);
 	SET LOCAL gpusort.enable_create_index = on;
-	RETURN ours = stock AND cardinality(ours.ctids) > 1000;
+	RETURN ours = plain AND cardinality(ours.ctids) > 1000;
 END $$;
 ALTER TABLE ix DROP CONSTRAINT ix_pkey, DROP CONSTRAINT ix_unique;
 DROP INDEX ix_k, ix_f;
--- HOT chains whose entries are not in the order of their TIDs
+-- HOT chains: entries are not in TID order
 ALTER TABLE ix SET (fillfactor = 50);
 VACUUM FULL ix;
 UPDATE ix SET j = '1' WHERE id % 3 = 0;
@@ -153,7 +144,7 @@ SELECT pg_column_size(p) AS bytes, length(p) > 2000 AS long FROM ix WHERE id IN 
 SELECT pg_temp.same_index('p'), pg_temp.same_index('n, p'), pg_temp.same_index('k) INCLUDE (p', 'true', 'k');
 RESET maintenance_work_mem;
 
--- uniqueness: what PostgreSQL says, too
+-- uniqueness: the same errors as PostgreSQL's
 CREATE FUNCTION pg_temp.says(statement text, enabled bool) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	detail text;
@@ -172,7 +163,7 @@ FROM unnest(ARRAY['CREATE UNIQUE INDEX ix_u ON ix_dup (a)', 'CREATE UNIQUE INDEX
 	'CREATE UNIQUE INDEX ix_u ON ix_dup (b) NULLS NOT DISTINCT', 'ALTER TABLE ix_dup ADD PRIMARY KEY (a)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (s) INCLUDE (a)',
 	'CREATE UNIQUE INDEX ix_u ON ix_dup (lower(s), (a * 0))', 'ALTER TABLE ix_dup ADD UNIQUE (a, b)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (a) WHERE b <= 3000',
 	'CREATE INDEX ix_u ON ix_dup ((1 / (a + 1)))', 'CREATE INDEX ix_u ON ix (id, (repeat(md5(k::text), 1000) || p)) WHERE id % 1000 = 10']) c;
--- dead tuples are in the index, and do not count
+-- dead tuples are in the index, but do not violate uniqueness
 BEGIN;
 DELETE FROM ix_dup WHERE a = 7919 OR a = -1;
 INSERT INTO ix_dup VALUES (7919, 5, 'y');
@@ -180,7 +171,7 @@ CREATE UNIQUE INDEX ix_dup_a ON ix_dup (a);
 SELECT count(*) FROM ix_dup WHERE a = 7919;
 COMMIT;
 INSERT INTO ix_dup VALUES (7919, 6, 'z');
--- an entry too long for a page, and a duplicate behind it: PostgreSQL finds that first
+-- an entry too long for a page, and a duplicate after it, which PostgreSQL reports first
 CREATE TABLE ix_long (id int, k text COLLATE "C", n int);
 ALTER TABLE ix_long ALTER k SET STORAGE EXTERNAL;
 INSERT INTO ix_long SELECT id, 'k' || lpad(id::text, 5, '0'), id FROM generate_series(1, 3000) id;

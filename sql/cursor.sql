@@ -1,4 +1,4 @@
--- Cursors over a GpuSort, in both directions and over both ends.
+-- Cursors over a GpuSort, in both directions and beyond both ends.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -43,7 +43,7 @@ FETCH BACKWARD 1 FROM c;
 FETCH LAST FROM c;
 CLOSE c;
 
--- neither SCROLL nor NO SCROLL: a sort can be read backward, and so can this
+-- neither SCROLL nor NO SCROLL: a Sort can be read backward, and so can a GpuSort
 DECLARE c CURSOR FOR SELECT id FROM gs_cursor ORDER BY k DESC;
 FETCH 3 FROM c;
 FETCH BACKWARD 1 FROM c;
@@ -58,8 +58,8 @@ FETCH ABSOLUTE 1 FROM c;
 CLOSE c;
 COMMIT;
 
--- every step between any two places, forward and backward, against a stock sort;
--- more rows than are fetched from the engine at a time
+-- every step between any two positions, forward and backward, against PostgreSQL's sort;
+-- more rows than one fetch from the engine returns
 CREATE FUNCTION pg_temp.walk(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	c refcursor;
@@ -87,13 +87,13 @@ END $$;
 CREATE FUNCTION pg_temp.walk_ok(query text, oracle text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	ours text[] := ARRAY(SELECT pg_temp.walk(query));
-	stock text[];
+	plain text[];
 BEGIN
 	ASSERT pg_temp.gpusorts(query) = 1;
 	SET gpusort.enabled = off;
-	stock := ARRAY(SELECT pg_temp.walk(oracle));
+	plain := ARRAY(SELECT pg_temp.walk(oracle));
 	SET gpusort.enabled = on;
-	RETURN ours = stock AND 'none' = ANY (ours);
+	RETURN ours = plain AND 'none' = ANY (ours);
 END $$;
 CREATE TEMP TABLE t AS SELECT id, id % 9 AS k, CASE WHEN id % 10 > 0 THEN (id * 37) % 101 END AS v FROM generate_series(1, 100) id;
 SELECT pg_temp.walk_ok('SELECT * FROM t ORDER BY k', 'SELECT * FROM t ORDER BY k, id'),

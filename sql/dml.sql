@@ -1,11 +1,11 @@
--- Sorts that feed INSERT, UPDATE and MERGE, tables whose rows have fewer columns
--- than the table, generated and dropped ones.
+-- Sorts below INSERT, UPDATE and MERGE; tables whose tuples have fewer columns
+-- than the table; generated and dropped columns.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
--- columns that were dropped, and such that were added when rows were there already
+-- dropped columns, and columns added to a table with rows
 CREATE TEMP TABLE old (id int, gone text, k int, also_gone int, s text COLLATE "C");
 INSERT INTO old SELECT id, 'gone ' || id, id % 5, id, 'word ' || id % 3 FROM generate_series(1, 20) id;
 ALTER TABLE old DROP COLUMN gone, DROP COLUMN also_gone;
@@ -21,7 +21,7 @@ SELECT k, pg_temp.keys_ok('old', k, k) FROM unnest(ARRAY['d', 'n', 'f', 'g', 'b'
 SELECT pg_temp.same('SELECT old FROM old ORDER BY t, d', 'SELECT old FROM old ORDER BY t, d, id'),
 	   pg_temp.same('SELECT a, b.n FROM old a JOIN old b USING (id) ORDER BY b.t DESC, a.d', 'SELECT a, b.n FROM old a JOIN old b USING (id) ORDER BY b.t DESC, a.d, id');
 
--- into tables with such columns; the order shows in what the table's own sequence gave
+-- into tables with such columns; the serial column shows the order
 CREATE TEMP TABLE target (nr serial, gone int, id int, s text COLLATE "C", also_gone text, d int);
 ALTER TABLE target DROP COLUMN gone, DROP COLUMN also_gone;
 EXPLAIN (COSTS OFF, VERBOSE) INSERT INTO target (id, s, d) SELECT id, s, d FROM old ORDER BY s DESC, id;
@@ -59,7 +59,7 @@ WITH d AS (DELETE FROM acc WHERE k > 4 RETURNING *), i AS (INSERT INTO acc SELEC
 SELECT * FROM i UNION ALL SELECT * FROM d ORDER BY 1, 2;
 SELECT * FROM acc ORDER BY log COLLATE "C" DESC, k FOR UPDATE;
 
--- rows as the executor passes them to triggers, and their transition tables
+-- rows passed to triggers, and transition tables
 CREATE FUNCTION pg_temp.show() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	RAISE NOTICE '%: %', TG_OP, (SELECT array_agg(id) FROM (SELECT id FROM changed ORDER BY t DESC, d, n, id DESC OFFSET 0) x);

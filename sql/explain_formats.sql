@@ -1,4 +1,4 @@
--- EXPLAIN in its other formats: every figure a value of its own.
+-- EXPLAIN in its other formats: each number is a separate value.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -11,11 +11,11 @@ EXPLAIN (COSTS OFF, FORMAT JSON) SELECT * FROM t ORDER BY s COLLATE "POSIX" DESC
 EXPLAIN (COSTS OFF, FORMAT YAML) SELECT * FROM t ORDER BY s, k NULLS FIRST;
 EXPLAIN (COSTS OFF, FORMAT XML) SELECT * FROM t ORDER BY s, k DESC;
 
--- the figures of a sort
+-- the properties of a sort
 CREATE FUNCTION pg_temp.show_figures(query text) RETURNS TABLE (method text, used bool, space text, engine text, bits int, tails bool, tied bool, rows int)
 LANGUAGE sql AS $$
-	SELECT f ->> 'Sort Method', f -> 'Sort Space Used' > '0', f ->> 'Sort Space Type', f ->> 'Engine', (f -> 'Key Bits')::int,
-		   (f -> 'Key Tails')::bool, f -> 'Tied Rows' > '0', (f -> 'Sorted Rows')::int
+	SELECT f ->> 'Sort Method', f -> 'Sort Space Used' > '0', f ->> 'Sort Space Type', f ->> 'Engine', (f -> 'Packed Key Bits')::int,
+		   (f -> 'Truncated Keys')::bool, f -> 'Rows Tied in First Pass' > '0', (f -> 'Sorted Rows')::int
 	FROM pg_temp.figures(query) f
 $$;
 SELECT q, f.* FROM unnest(ARRAY['id', 'id DESC', 'k', 'k, id', 'd', 'd DESC, k', 's', 's, id', 'id WHERE id < 0', 'nullif(d, 0)',
@@ -24,11 +24,11 @@ SELECT q, f.* FROM unnest(ARRAY['id', 'id DESC', 'k', 'k, id', 'd', 'd DESC, k',
 SELECT q, f.* FROM unnest(ARRAY['id', 'd', 'nullif(d, 0)', 'd::float8']) q, pg_temp.show_figures(format('SELECT %s FROM t ORDER BY %s', q, q)) f;
 SELECT f.* FROM pg_temp.show_figures('SELECT * FROM t WHERE id <= 100 ORDER BY k') f;
 
--- each property once and of one value
+-- each property once, with one value
 SELECT key, jsonb_typeof(value) FROM pg_temp.figures('SELECT * FROM t ORDER BY md5(s) COLLATE "C", k') f, jsonb_each(f)
-WHERE key NOT IN ('Plans', 'Engine Reason') ORDER BY key COLLATE "C";
+WHERE key NOT IN ('Plans', 'Fallback Reason') ORDER BY key COLLATE "C";
 
--- a plan that was not run has no figures
+-- no properties of the execution in a plan that was not run
 SELECT f - 'Plans' FROM pg_temp.figures('SELECT * FROM (SELECT * FROM t ORDER BY d OFFSET 0) x WHERE (SELECT false)') f;
 EXPLAIN (COSTS OFF, FORMAT JSON) SELECT k FROM t ORDER BY k;
 

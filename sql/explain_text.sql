@@ -1,16 +1,16 @@
--- EXPLAIN, which must read as it does of a stock Sort, but for the node's name.
+-- EXPLAIN, which differs from that of a Sort only in the name of the node.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \set engine cpu
 \i :include
 
--- the two plans of a query, line by line; nothing if they differ in the name only
+-- the two plans of a query, line by line; nothing if only the name differs
 CREATE FUNCTION pg_temp.differences(options text, query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
 	ours text[] := '{}';
-	stock text[] := '{}';
+	plain text[] := '{}';
 BEGIN
 	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
 		ours := ours || replace(line, 'Custom Scan (GpuSort)', 'Sort');
@@ -20,10 +20,10 @@ BEGIN
 	END IF;
 	PERFORM set_config('gpusort.enabled', 'off', false);
 	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
-		stock := stock || line;
+		plain := plain || line;
 	END LOOP;
 	PERFORM set_config('gpusort.enabled', 'on', false);
-	RETURN QUERY SELECT format('%s instead of %s', o, s) FROM unnest(ours, stock) x(o, s) WHERE o IS DISTINCT FROM s;
+	RETURN QUERY SELECT format('%s instead of %s', o, s) FROM unnest(ours, plain) x(o, s) WHERE o IS DISTINCT FROM s;
 END $$;
 
 CREATE TEMP TABLE t (id int, i int, f float8, s text COLLATE "C", v varchar(10) COLLATE "POSIX", c char(3) COLLATE "C",
@@ -57,26 +57,18 @@ SELECT options, q, d
 FROM unnest('{COSTS OFF,"COSTS OFF, VERBOSE","FORMAT TEXT"}'::text[]) options, queries, pg_temp.differences(options, q) d;
 SELECT count(*) FROM queries;
 
--- in full
+-- the whole plan
 EXPLAIN SELECT id FROM generate_series(1, 10) id ORDER BY id;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT s, 1 AS one, f FROM t ORDER BY lower(s) DESC, i NULLS FIRST;
 EXPLAIN (COSTS OFF) SELECT a.i FROM t a, t b WHERE a.id = b.id ORDER BY a.s COLLATE "POSIX" DESC, b.d USING > NULLS LAST;
 
--- under ANALYZE; the memory and what is said of the engine depend on the machine
-CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		RETURN NEXT regexp_replace(line, '\d+kB', 'NkB');
-	END LOOP;
-END $$;
+-- with ANALYZE; memory and engine depend on the machine
 SELECT pg_temp.analyze('SELECT * FROM t ORDER BY id DESC');
 SELECT pg_temp.analyze('SELECT * FROM t ORDER BY id % 3, md5(id::text)::uuid, (id % 2)::text || repeat(''x'', 30) COLLATE "C"');
 SELECT pg_temp.analyze('SELECT i FROM t WHERE id < 0 ORDER BY i');
 SELECT pg_temp.analyze('SELECT * FROM (SELECT * FROM t ORDER BY i OFFSET 0) x WHERE (SELECT false)');
 SELECT pg_temp.analyze('SELECT g, (SELECT count(*) FROM (SELECT id FROM t WHERE id > g ORDER BY id DESC OFFSET 0) x) FROM generate_series(1, 3) g');
 
--- gpusort.engine = cuda without a device says who sorted instead, and why
+-- gpusort.engine = cuda without a device: shows the engine that sorted instead, and the reason
 SET gpusort.engine = cuda;
 SELECT count(*) > 0 AS says FROM pg_temp.analyze('SELECT * FROM t ORDER BY id DESC') a WHERE a ~ 'Engine';

@@ -1,4 +1,4 @@
--- Sorted runs in temporary files, and their merge.  The rows are not many; memory is less.
+-- Sorted runs in temporary files, and their merge: few rows, and even less memory.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -22,7 +22,7 @@ DECLARE
 BEGIN
 	method := f ->> 'Sort Method';
 	runs := CASE WHEN (f -> 'Runs')::int > 100 THEN '> 100' WHEN (f -> 'Runs')::int > 12 THEN '> 12' WHEN (f -> 'Runs')::int > 1 THEN '> 1' ELSE f ->> 'Runs' END
-		|| CASE WHEN (f -> 'Merges')::int > 0 THEN ', merges' ELSE '' END;
+		|| CASE WHEN (f -> 'Intermediate Merges')::int > 0 THEN ', merges' ELSE '' END;
 	ok := pg_temp.same(query, oracle);
 	RETURN NEXT;
 END $$;
@@ -33,30 +33,30 @@ SELECT k, d, r.* FROM unnest('{id,k,n,s,f,b,d,u,z,i,o,p,c,a}'::text[]) k, unnest
 SELECT k, r.* FROM unnest('{"n, s DESC, b","o DESC, p, f DESC NULLS LAST","p DESC, z, a","d, u, k","c, z DESC, n NULLS FIRST"}'::text[]) k,
 	pg_temp.runs(format('SELECT * FROM t ORDER BY %s', k), format('SELECT * FROM t ORDER BY %s, id', k)) r;
 
--- one column alone, where the key is all there is of a row
+-- one column alone, where the key is the whole row
 SELECT k, d, r.* FROM unnest('{id,k,b,d,f,n}'::text[]) k, unnest('{ASC,DESC,ASC NULLS FIRST,DESC NULLS LAST}'::text[]) d,
 	pg_temp.runs(format('SELECT %s FROM t ORDER BY %1$s %s', k, d), format('SELECT %s FROM t ORDER BY %1$s %s, id', k, d)) r;
 SELECT r.* FROM pg_temp.runs('SELECT nullif(id, id) AS n FROM t ORDER BY 1', 'SELECT nullif(id, id) AS n FROM t') r;
 SELECT r.* FROM pg_temp.runs('SELECT CASE WHEN id = 17 THEN id END AS n FROM generate_series(1, 20000) id ORDER BY 1',
 							 'SELECT CASE WHEN id = 17 THEN id END AS n FROM generate_series(1, 20000) id ORDER BY 1') r;
 
--- input in order, in reverse, in order but for its end; all equal
+-- input in order, in reverse order, in order except for the end; all equal
 SELECT k, r.* FROM unnest('{id,-id,"CASE id WHEN 20000 THEN 1 ELSE id END","7","id / 100","-(id / 100)"}'::text[]) k,
 	pg_temp.runs(format('SELECT * FROM (SELECT id, %s AS k, s FROM t OFFSET 0) x ORDER BY k', k),
 				 format('SELECT * FROM (SELECT id, %s AS k, s FROM t OFFSET 0) x ORDER BY k, id', k)) r;
 
--- the number of rows around that of a run, of two, of as many as can be merged at once
+-- numbers of rows around one run, two runs, and as many runs as one merge takes
 SELECT count(*), array_agg(n) FILTER (WHERE NOT pg_temp.rows_ok(format('(SELECT id, k, b FROM t WHERE id <= %s) x', n), 'k DESC')) AS wrong
 FROM (SELECT generate_series(900, 1100, 5) UNION ALL SELECT generate_series(1800, 2000, 10) UNION ALL SELECT generate_series(10000, 12000, 100)) v(n);
 
--- rows of all lengths, some of them longer than memory; keys longer than memory
+-- rows of all lengths, some of them longer than work_mem; keys longer than work_mem
 CREATE TEMP TABLE lengths AS SELECT id, hashint4(id) % 100 AS k,
 	repeat('x', CASE id % 50 WHEN 0 THEN 50000 WHEN 1 THEN 100000 WHEN 2 THEN 4000 + id WHEN 3 THEN 8100 + id % 100 ELSE id % 300 END) AS w
 	FROM generate_series(1, 1000) id;
 SELECT k, r.* FROM unnest('{k,"k DESC, id","length(w), k"}'::text[]) k,
 	pg_temp.runs(format('SELECT id, k, length(w), w || '''' AS w FROM lengths ORDER BY %s', k), format('SELECT id, k, length(w), w || '''' AS w FROM lengths ORDER BY %s, id', k)) r;
 SELECT r.* FROM pg_temp.runs('SELECT id, (w || k) COLLATE "C" AS w FROM lengths ORDER BY 2 DESC', 'SELECT id, (w || k) COLLATE "C" AS w FROM lengths ORDER BY 2 DESC, id') r;
--- keys that are fetched to be compared, out of line and compressed
+-- keys that are detoasted for comparisons, out of line and compressed
 CREATE TABLE gs_external (id int, s text COLLATE "C", c text COLLATE "C");
 ALTER TABLE gs_external ALTER s SET STORAGE EXTERNAL;
 INSERT INTO gs_external SELECT id, repeat('x', 3000) || hashint4(id) % 50, repeat('y' || hashint4(id) % 30, 3000) FROM generate_series(1, 500) id;
@@ -64,7 +64,7 @@ SELECT k, r.* FROM unnest('{"s, c DESC","c DESC, s","c, id DESC"}'::text[]) k,
 	pg_temp.runs('SELECT * FROM gs_external ORDER BY ' || k, 'SELECT * FROM gs_external ORDER BY ' || k || ', id') r;
 DROP TABLE gs_external;
 
--- from memory to runs and back, as the parameter says; abandoned; none at all
+-- in memory or in runs, depending on a parameter; abandoned; no rows
 SELECT g, (SELECT md5(string_agg(x::text, ',')) = (SELECT md5(string_agg(t::text, ',' ORDER BY n, id)) FROM t WHERE id <= g)
 		   FROM (SELECT * FROM t WHERE id <= g ORDER BY n OFFSET 0) x) AS ok
 FROM unnest('{10,9000,0,20,20000,8000}'::int[]) g;
@@ -100,7 +100,7 @@ SELECT q, pg_temp.same(q, q) FROM unnest(ARRAY['SELECT u, count(*) FROM t GROUP 
 	'SELECT k FROM t INTERSECT SELECT id FROM t']) q;
 RESET enable_hashagg;
 
--- temp_file_limit; nothing is left behind, and the next sort is as before
+-- temp_file_limit; nothing is left behind, and the next sort succeeds
 \set VERBOSITY sqlstate
 SET temp_file_limit = '100kB';
 SELECT count(x) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
@@ -108,14 +108,14 @@ SELECT pg_temp.left_behind();
 SET temp_file_limit = '2MB';
 SELECT count(x) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
 RESET temp_file_limit;
--- an error in the middle of the load, and of the hand-out
+-- an error while rows are read, and while rows are returned
 SELECT count(x) FROM (SELECT 1 / (id - 15000) AS d, * FROM t ORDER BY k OFFSET 0) x;
 SELECT count(1 / (id - 15000)) FROM (SELECT * FROM t ORDER BY k OFFSET 0) x;
 \set VERBOSITY default
 SELECT pg_temp.left_behind();
 SELECT count(*) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
 
--- EXPLAIN: as PostgreSQL says it, and what there is to say beside
+-- EXPLAIN: PostgreSQL's properties, and additional ones
 CREATE FUNCTION pg_temp.explain(options text, query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -127,10 +127,7 @@ END $$;
 SELECT pg_temp.explain('BUFFERS OFF', 'SELECT * FROM t ORDER BY k');
 SELECT f - '{Sort Space Used,Runs,Plans}'::text[] AS figures, (f -> 'Sort Space Used')::int BETWEEN 150 AND 200 AS disk, (f -> 'Runs')::int > 5 AS runs
 FROM pg_temp.figures('SELECT k FROM t ORDER BY k') f;
-SET gpusort.explain_as_sort = on;
-SELECT pg_temp.explain('BUFFERS OFF', 'SELECT * FROM t ORDER BY k');
-RESET gpusort.explain_as_sort;
--- temporary blocks are counted as a BufFile's are
+-- temporary blocks are counted as those of BufFiles
 CREATE FUNCTION pg_temp.blocks(query text) RETURNS TABLE (read bool, written bool) LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
@@ -143,7 +140,7 @@ END $$;
 SELECT b.* FROM pg_temp.blocks('SELECT * FROM t ORDER BY k') b;
 SELECT pg_temp.left_behind();
 
--- no more disk than a tenth above PostgreSQL's, of rows of 70 bytes
+-- at most a tenth more disk space than PostgreSQL's sort, for rows of 70 bytes
 SET work_mem = '1MB';
 CREATE TEMP TABLE short_rows AS SELECT hashint8extended(id, 1) AS b, id, date '2000-01-01' + hashint4(id) % 300 AS d, left(md5(id::text), 12) COLLATE "C" AS s,
 	left(md5(id::text), 12) COLLATE "und-x-icu" AS icu, (id % 7)::text AS few, hashint4(id) % 1000000 / 100.0 AS n, md5(id::text)::uuid AS u, NULLIF(id % 3, 0) AS k
@@ -155,19 +152,29 @@ BEGIN
 	EXECUTE 'EXPLAIN (ANALYZE, FORMAT JSON) ' || query INTO plan;
 	RETURN jsonb_path_query_first(plan, '$.**{0 to last} ? (@."Sort Space Type" == "Disk")."Sort Space Used"');
 END $$;
-CREATE FUNCTION pg_temp.takes_as_little(o text) RETURNS bool LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.takes_as_little(o text, source text DEFAULT 'short_rows') RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
-	query text := 'SELECT * FROM short_rows ORDER BY ' || o;
+	query text := format('SELECT * FROM %s ORDER BY %s', source, o);
 	kb int := pg_temp.disk_kb(query);
-	stock_kb int;
+	plain_kb int;
 BEGIN
 	SET LOCAL gpusort.enabled = off;
-	stock_kb := pg_temp.disk_kb(query);
+	plain_kb := pg_temp.disk_kb(query);
 	SET LOCAL gpusort.enabled = on;
-	IF kb > 1.1 * stock_kb THEN
-		RAISE NOTICE '% kB for % kB', kb, stock_kb;
+	IF kb > 1.1 * plain_kb THEN
+		RAISE NOTICE '% kB for % kB', kb, plain_kb;
 	END IF;
-	RETURN kb <= 1.1 * stock_kb;
+	RETURN kb <= 1.1 * plain_kb;
 END $$;
 SELECT o, pg_temp.takes_as_little(o) FROM unnest('{b,s,"d, id, s","d DESC, b, u",icu,few,n,"n, k DESC, s","u, b"}'::text[]) o;
 SELECT o, pg_temp.rows_ok('short_rows', o) FROM unnest('{b,"d DESC, b, u","n, k DESC, s"}'::text[]) o;
+
+-- the same where keys of variable width are made again as a run is read, and where they are kept
+CREATE TEMP TABLE made_keys AS SELECT id, left(md5(id::text), 12) COLLATE "und-x-icu" AS icu, (hashint8extended(id, 3)::numeric * 1000 + id % 1000) / 1000000 AS long_n,
+	ARRAY[id % 100, hashint4(id)] AS ints, ARRAY[left(md5(id::text), 6), NULL] COLLATE "und-x-icu" AS texts, int4range(hashint4(id) % 1000, 1000 + id) AS r, hashint4(id)::bit(32)::varbit AS v
+	FROM generate_series(1, 30000) id;
+SELECT o, pg_temp.takes_as_little(o, 'made_keys'), pg_temp.rows_ok('made_keys', o) FROM unnest('{"icu, id","icu DESC, long_n","long_n, id","ints, id","texts DESC, id","r, id","v, id"}'::text[]) o;
+-- characters of which ICU makes the keys: kept; only later ones
+CREATE TEMP TABLE mixed AS SELECT id, CASE WHEN id BETWEEN low AND 20000 THEN chr(19968 + hashint4(id) % 2000) ELSE '' END || left(md5(id::text), 6) COLLATE "und-x-icu" AS icu, k
+	FROM generate_series(1, 30000) id, (VALUES (1), (10000)) v(low), LATERAL (SELECT low AS k) x;
+SELECT k, pg_temp.rows_ok('(SELECT * FROM mixed WHERE k = ' || k || ') x', 'icu DESC, k') FROM unnest('{1,10000}'::int[]) k;

@@ -1,4 +1,4 @@
--- Sorts of few rows, by comparisons: no engine is set up for them.
+-- Sorts of few rows by comparisons, without an engine.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -21,36 +21,24 @@ DECLARE
 BEGIN
 	engine := CASE f ->> 'Engine' WHEN 'none' THEN 'none' ELSE 'some' END;
 	method := CASE WHEN engine = 'none' THEN f ->> 'Sort Method' END;
-	has_keys := f ? 'Key Bits';
+	has_keys := f ? 'Packed Key Bits';
 	nrows := f -> 'Sorted Rows';
 END $$;
 
--- as many as are few; those that are long are fewer
+-- the largest number of rows that counts as few; it is smaller for long rows
 SELECT n, s.* FROM unnest('{0,1,2,3,64,65,200}'::int[]) n, pg_temp.sorter(format('SELECT * FROM t WHERE id <= %s ORDER BY k', n)) s;
 SELECT n, s.* FROM unnest('{0,1,64,65}'::int[]) n, pg_temp.sorter(format('SELECT n FROM t WHERE id <= %s ORDER BY n', n)) s;
 SELECT nbytes, s.* FROM unnest('{200,1000,10000,100000}'::int[]) nbytes, pg_temp.sorter(format('SELECT id, repeat(''x'', %s) FROM t WHERE id <= 10 ORDER BY k', nbytes)) s;
 SELECT l, s.* FROM unnest(ARRAY['LIMIT 1', 'LIMIT 3 OFFSET 2', 'LIMIT 1000']) l, pg_temp.sorter('SELECT * FROM t WHERE id <= 20 ORDER BY k ' || l) s;
--- what tests want of the engines is theirs
+-- gpusort.force always uses an engine
 SET gpusort.force = on;
 SELECT * FROM pg_temp.sorter('SELECT * FROM t WHERE id <= 3 ORDER BY k');
 SET gpusort.force = off;
 
-CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		RETURN NEXT regexp_replace(line, '\d+kB', 'NkB');
-	END LOOP;
-END $$;
 SELECT pg_temp.analyze('SELECT * FROM t WHERE id <= 3 ORDER BY k, s DESC');
 SELECT pg_temp.analyze('SELECT g, (SELECT count(*) FROM (SELECT id FROM t WHERE id <= g ORDER BY k OFFSET 0) x) FROM generate_series(63, 64) g');
-SET gpusort.explain_as_sort = on;
-SELECT pg_temp.analyze('SELECT * FROM t WHERE id <= 3 ORDER BY k, s DESC');
-SELECT pg_temp.analyze('SELECT * FROM t WHERE id <= 30 ORDER BY k LIMIT 2');
-SET gpusort.explain_as_sort = off;
 
--- the rows and their order, equal ones as they came, up to the last that are few and beyond
+-- the rows and their order, ties in input order, up to the largest such number and beyond
 CREATE FUNCTION pg_temp.check(keys text[], sizes int[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	key text;
@@ -78,14 +66,14 @@ SELECT key, bool_and(pg_temp.rows_ok(format('(SELECT * FROM t WHERE id <= %s OFF
 FROM unnest('{"k, n","n DESC, s","yes, num DESC NULLS FIRST, d","s, s COLLATE \"POSIX\" DESC, k","f, arr, u","d, b DESC, f","d COLLATE \"C\", a DESC"}'::text[]) key,
 	 unnest('{2,20,64,65}'::int[]) size
 GROUP BY key ORDER BY key COLLATE "C";
--- values that a comparison would have to fetch are none of it
+-- not for toasted values, which each comparison would have to fetch
 CREATE TEMP TABLE long (id int, k int, s text COLLATE "C", n numeric, e text COLLATE "C");
 ALTER TABLE long ALTER e SET STORAGE EXTERNAL;
 INSERT INTO long SELECT id, id % 3, repeat(chr(97 + id % 5), 5000), repeat('9', 1000 + id % 3)::numeric, repeat(chr(97 + id % 4), 5000) FROM generate_series(1, 20) id;
 SELECT key, pg_temp.rows_ok('long', key), (SELECT engine FROM pg_temp.sorter('SELECT * FROM long ORDER BY ' || key)) AS engine
 FROM unnest('{s,e,k,n,"k, s DESC","k DESC, e","left(s, 4), n"}'::text[]) key;
 
--- again and again, with few rows and many in turns
+-- repeatedly, with few and many rows alternating
 SELECT q, pg_temp.same(q, q) FROM unnest(ARRAY[
 	'SELECT g, (SELECT array_agg(id) FROM (SELECT id FROM t WHERE id <= g * 37 % 130 ORDER BY k, id DESC OFFSET 0) x) FROM generate_series(1, 50) g',
 	'SELECT g, (SELECT array_agg(s) FROM (SELECT s FROM t WHERE id <= g * 37 % 130 ORDER BY s OFFSET 0) x) FROM generate_series(1, 50) g',
@@ -139,7 +127,7 @@ SET gpusort.engine = :engine;
 RESET max_parallel_workers_per_gather;
 DROP TABLE gs_few;
 
--- switched off under a plan that is kept
+-- switched off under a cached plan
 SET plan_cache_mode = force_generic_plan;
 PREPARE few(int) AS SELECT id FROM t WHERE id <= $1 ORDER BY k, id;
 EXECUTE few(3);
@@ -150,7 +138,7 @@ SET gpusort.enabled = on;
 EXECUTE few(3);
 RESET plan_cache_mode;
 
--- nothing is left, and no more memory taken by the last of many sorts than by those before
+-- nothing is left, and the last of many sorts takes no more memory than those before
 CREATE FUNCTION pg_temp.used() RETURNS bigint VOLATILE LANGUAGE sql AS $$
 	SELECT sum(total_bytes)::bigint FROM pg_backend_memory_contexts WHERE name ~ 'GpuSort|ExecutorState|ExprContext|TupleSort|Caller tuples'
 $$;

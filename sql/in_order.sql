@@ -1,12 +1,12 @@
--- Rows that come in the order asked for are compared as they come, and get no keys,
--- until one is below the one before.  Needs the locale en_US.UTF-8, and a database in UTF8.
+-- Rows that arrive in order are only compared with the previous row, and get no keys
+-- until a row is out of order.  Needs the locale en_US.UTF-8, and a database in UTF8.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
 CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
--- in order by s: ties of three rows; where given, one row is out of order
+-- in order by s: ties of three rows; if given, one row is out of order
 CREATE FUNCTION pg_temp.rows_in_order(n int, low int DEFAULT 0, nulls int DEFAULT 0)
 RETURNS TABLE (id int, s text, k int) LANGUAGE sql AS $$
 	SELECT id, s, id % 7 FROM (
@@ -16,9 +16,9 @@ $$;
 CREATE FUNCTION pg_temp.source(n int, low int DEFAULT 0, nulls int DEFAULT 0) RETURNS text LANGUAGE sql AS $$
 	SELECT format('(SELECT id, s COLLATE gs_en AS s, k FROM pg_temp.rows_in_order(%s, %s, %s)) x', n, low, nulls)
 $$;
--- not one key bit where all came in order
+-- no key bits if all rows arrived in order
 CREATE FUNCTION pg_temp.unkeyed(query text) RETURNS boolean LANGUAGE sql AS $$
-	SELECT f ->> 'Sort Method' = 'presorted' AND f -> 'Key Bits' = '0' FROM pg_temp.figures(query) f
+	SELECT f ->> 'Sort Method' = 'presorted' AND f -> 'Packed Key Bits' = '0' FROM pg_temp.figures(query) f
 $$;
 
 CREATE TEMP TABLE cases (what text, n int, low int, nulls int);
@@ -33,8 +33,8 @@ FROM cases, pg_temp.source(n, low, nulls) AS source,
 	 format('SELECT * FROM %s ORDER BY ', source) AS q;
 
 -- n rows, n - 1 comparisons
-SELECT f -> 'Compared Neighbors' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
--- a LIMIT; cursors that go back
+SELECT f -> 'Verification Comparisons' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
+-- a LIMIT; cursors that move backward
 SELECT o, low, pg_temp.same(format('SELECT * FROM %s ORDER BY %s LIMIT 10 OFFSET 5', source, o), format('SELECT * FROM %s ORDER BY %s, id LIMIT 10 OFFSET 5', source, o))
 FROM unnest('{s,"s DESC, k","s COLLATE \"und-x-icu\", k"}'::text[]) o, unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
 CREATE TEMP TABLE t AS SELECT id, s COLLATE gs_en AS s FROM pg_temp.rows_in_order(6000);
@@ -45,13 +45,13 @@ FETCH 2 FROM c;
 FETCH BACKWARD 3 FROM c;
 FETCH LAST FROM c;
 ROLLBACK;
--- rows that outgrow memory: in order to the end, or not
+-- more rows than memory: in order to the end, or not
 SET work_mem = '128kB';
 SELECT what, :'engine' <> 'cpu' OR f ->> 'Sort Method' = 'external merge' AS merged, pg_temp.rows_ok(source, 's'), pg_temp.rows_ok(source, 's, k DESC')
 FROM (VALUES ('in order', 6000, 0), ('last row', 6000, 6000), ('in the middle', 6000, 3000), ('just before memory ends', 6000, 900)) AS cases (what, n, low),
 	 pg_temp.source(n, low) AS source, pg_temp.figures(format('SELECT * FROM %s ORDER BY s', source)) f;
--- without keys they are one run; with the rows after one that is below the one before there are more, whatever that
--- one is below: a row in memory, or the last one that went to disk
+-- without keys they are one run; after a row that is out of order there are more runs, whether it is
+-- below a row in memory or below the last one that was written
 CREATE FUNCTION pg_temp.runs(query text) RETURNS int LANGUAGE sql AS $$ SELECT (pg_temp.figures(query) ->> 'Runs')::int $$;
 CREATE TEMP TABLE orders AS SELECT row_number() OVER () AS i, o
 FROM unnest(ARRAY['s', 's COLLATE "und-x-icu"', 's || repeat(''x'', 150), s', 'repeat(''x'', 150 + k * 0) COLLATE gs_en, s COLLATE "und-x-icu"']) o;
@@ -60,8 +60,8 @@ FROM orders, unnest('{0,5999,6000}'::int[]) low, pg_temp.source(6000, low) AS so
 ORDER BY i, low;
 SELECT bool_and(pg_temp.rows_ok(source, 's, k') AND pg_temp.rows_ok(source, 's COLLATE "und-x-icu", k')) AS right
 FROM generate_series(900, 1700, 8) low, pg_temp.source(2000, low) AS source;
--- NULLs, rows of all lengths, one of which is more than memory, and too long for a device, after which a tuplesort goes
--- on; else equal ones stay as they came
+-- NULLs; rows of all lengths, one of which exceeds memory and is too long for a device, so that a tuplesort takes
+-- over; otherwise ties stay in input order
 CREATE TEMP TABLE lengths AS SELECT id, CASE WHEN id < 3900 THEN lpad((id / 50)::text, 5, '0') END COLLATE gs_en AS s,
 	repeat('l', CASE WHEN id = 3000 THEN 300000 ELSE id % 97 * 5 END) AS long, id % 3 AS k FROM generate_series(1, 4000) id;
 SELECT o, pg_temp.rows_ok('(SELECT id, s, k, long || k AS long FROM lengths OFFSET 0) x', CASE :'engine' WHEN 'cpu' THEN o ELSE o || ', id' END) AS right
@@ -72,7 +72,7 @@ FETCH LAST FROM c;
 FETCH ABSOLUTE 3 FROM c;
 ROLLBACK;
 RESET work_mem;
--- keys that are wrong are not made, or are made and found out
+-- wrong keys are not made, or are made and detected
 SET gpusort.collation_fault = on;
 SELECT low, pg_temp.unkeyed(format('SELECT * FROM %s ORDER BY s', source)), pg_temp.rows_ok(source, 's') FROM unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
 SET gpusort.collation_fault = off;

@@ -1,5 +1,5 @@
 -- What PostgreSQL sorts without a Sort node, with gpusort on: index builds, CLUSTER,
--- aggregates with ORDER BY.  All of it must be as ever.
+-- aggregates with ORDER BY.  Results must not change.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -19,7 +19,7 @@ ALTER TABLE gs_index ADD PRIMARY KEY (id), ADD UNIQUE (k, id);
 INSERT INTO gs_index SELECT 3001, k, n, s, f FROM gs_index WHERE id = 7;
 INSERT INTO gs_index SELECT * FROM gs_index WHERE id = 7;
 
--- what the indexes give is what a sort gives
+-- index scans return the same as sorts
 ANALYZE gs_index;
 CREATE FUNCTION pg_temp.by_index(query text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
@@ -51,7 +51,7 @@ REINDEX INDEX CONCURRENTLY gs_index_k;
 CREATE INDEX CONCURRENTLY gs_index_f ON gs_index (f DESC, id);
 SELECT pg_temp.by_index('SELECT f, id FROM gs_index ORDER BY f DESC, id'), pg_temp.by_index('SELECT k FROM gs_index ORDER BY k');
 
--- CLUSTER, also on an expression; the order shows in where the rows are
+-- CLUSTER, also on an expression; ctid shows the order
 CREATE FUNCTION pg_temp.physical(order_by text) RETURNS bool LANGUAGE plpgsql AS $$
 DECLARE
 	ok bool;

@@ -1,6 +1,6 @@
--- Compiled expressions and compiled tuple deforming above and below the node: the
--- kind of slot that it promises is the kind that is compiled for.  Without JIT in the
--- server the results are the same.
+-- JIT-compiled expressions and tuple deforming above and below the node: the node's
+-- slots must be of the kind that the code is compiled for.  Results are the same on a
+-- server without JIT.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -38,7 +38,7 @@ SET enable_hashagg = off;
 SELECT pg_temp.same(q, q) FROM unnest(ARRAY[
 	'SELECT k, n, s, count(*), sum(f) FROM t GROUP BY GROUPING SETS ((k, n), (k), (s), ())',
 	'SELECT k, b, count(DISTINCT n) FROM t GROUP BY ROLLUP (k, b)']) q;
--- optimised as well, once
+-- once with optimization
 SET jit_optimize_above_cost = 0;
 SET jit_inline_above_cost = 0;
 SELECT pg_temp.same('SELECT k + 1, n * 2, s, f FROM (SELECT * FROM t ORDER BY k, f OFFSET 0) x WHERE n > 1',

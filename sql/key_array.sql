@@ -1,11 +1,11 @@
--- Keys that are arrays: their elements, a NULL above any other, then how many,
--- then the dimensions.
+-- Keys that are arrays: by their elements, NULL above all others, then by the number
+-- of elements, then by the dimensions.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
--- some elements of an array, or none, or no array
+-- some elements of an array, none, or NULL
 CREATE FUNCTION pg_temp.some(anyarray) RETURNS anyarray LANGUAGE sql VOLATILE AS $$
 	SELECT CASE WHEN random() < 0.95 THEN coalesce(array_agg(pg_temp.pick($1)), '{}') END
 	FROM generate_series(1, (random() * 4)::int)
@@ -68,7 +68,7 @@ INSERT INTO toast SELECT 30 + id, a || NULL, s || 'a'::text FROM toast;
 SELECT pg_temp.check_column('toast', col) FROM unnest('{a,s}'::text[]) col;
 SELECT pg_temp.rows_ok('toast', 's DESC, a');
 
--- a label that was added after the plan was made
+-- an enum label added after the plan was made
 PREPARE by_moods AS SELECT id FROM (SELECT id, a_enum FROM t WHERE id <= 2 ORDER BY a_enum OFFSET 0) x;
 UPDATE t SET a_enum = CASE id WHEN 1 THEN '{ok,sad}' ELSE '{ok,happy}' END::gs_mood[] WHERE id <= 2;
 EXECUTE by_moods;
@@ -76,7 +76,7 @@ ALTER TYPE gs_mood ADD VALUE 'gloomy' BEFORE 'sad';
 UPDATE t SET a_enum = '{ok,gloomy}' WHERE id = 2;
 EXECUTE by_moods;
 
--- elements without a code
+-- elements without an encoding
 SET gpusort.debug_plan = on;
 CREATE TYPE gs_pair AS (a int, b int);
 SELECT count(*) FROM (SELECT ARRAY[ROW(id, 1)::gs_pair] AS a FROM t ORDER BY a OFFSET 0) x;

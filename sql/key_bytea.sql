@@ -1,5 +1,5 @@
--- Keys that are bytea: zero bytes are bytes like all others, and a value is less
--- than the same with more of them.
+-- Keys that are bytea: zero bytes are significant, and a value is less than the same
+-- value with more of them.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -18,7 +18,7 @@ CREATE TEMP TABLE t AS SELECT id, pg_temp.pick(b) AS b, pg_temp.pick(b) || '\x61
 FROM generate_series(1, 600) id, (SELECT array_agg(b) AS b FROM bytes) x;
 SELECT pg_temp.check_column('t', col) FROM unnest('{b,c}'::text[]) col;
 
--- nothing but zero bytes: length alone decides, for DESC too
+-- zero bytes only: the length decides, for DESC too
 CREATE TEMP TABLE zeros AS SELECT id, decode(repeat('00', (id * 37) % 83), 'hex') AS z,
 	decode('61' || repeat('00', (id * 37) % 3), 'hex') AS a,
 	decode(repeat('61', 20) || repeat('00', (id * 37) % 83) || CASE id % 4 WHEN 0 THEN '01' ELSE '' END, 'hex') AS tail,
@@ -28,7 +28,7 @@ SELECT pg_temp.check_column('zeros', col) FROM unnest('{z,a,tail,few}'::text[]) 
 SELECT b FROM bytes WHERE b < '\x61ff' AND b >= '\x61' ORDER BY b;
 SELECT b FROM bytes WHERE b < '\x61ff' AND b >= '\x61' ORDER BY b DESC;
 
--- what follows such a key decides only between equals
+-- following columns decide only between equal values
 SELECT pg_temp.rows_ok('t', 'b, c DESC'), pg_temp.rows_ok('t', 'b DESC, c'),
 	   pg_temp.rows_ok('zeros', 'z, few DESC, a'), pg_temp.rows_ok('zeros', 'few DESC NULLS LAST, tail, z DESC');
 

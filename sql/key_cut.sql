@@ -1,5 +1,5 @@
--- Keys longer than 1 kB are cut where the engine can compare, and their ties compared;
--- where most of them tie, they are whole.
+-- Keys longer than 1 kB are truncated if the engine can compare, and ties are compared;
+-- if most of them tie, keys are not truncated.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -8,7 +8,7 @@
 -- out of line or compressed, and next to others of them that are neither
 CREATE TABLE gs_cut (id int, k int, few text COLLATE "C", x text COLLATE "C", b bytea, c bpchar COLLATE "C", en text COLLATE "en-x-icu", n numeric, v varbit, a int[]);
 ALTER TABLE gs_cut ALTER x SET STORAGE EXTERNAL, ALTER n SET STORAGE EXTERNAL, ALTER a SET STORAGE EXTERNAL;
--- lengths around the cut, and the same beginning for some of each; equal values; values that others begin with
+-- lengths around the limit, some with a common prefix; equal values; values that are prefixes of others
 CREATE FUNCTION pg_temp.long(seed int, beginning text, len int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 	SELECT left(beginning || repeat(md5(seed::text), 1 + len / 32), len)
 $$;
@@ -19,19 +19,19 @@ FROM (SELECT id, pg_temp.long(id * 7 % 40, CASE id % 3 WHEN 0 THEN repeat('ab', 
 							  CASE id % 8 WHEN 0 THEN 1023 WHEN 1 THEN 1024 WHEN 2 THEN 1025 WHEN 3 THEN 1026 WHEN 4 THEN 40 ELSE 2000 + 500 * (id % 4) END) AS x
 	  FROM generate_series(1, 120) id) y;
 INSERT INTO gs_cut (id, k) VALUES (121, 1), (122, 2), (123, 1);
--- where there is room in an earlier page, a row goes there
+-- rows are placed in earlier pages with free space
 CREATE TEMP VIEW cut AS SELECT * FROM gs_cut ORDER BY id OFFSET 0;
 SELECT count(DISTINCT x) AS x, count(DISTINCT left(x, 1024)) AS beginnings, count(DISTINCT n) AS n, max(pg_column_size(n)) > 1024 AS long FROM cut;
 SELECT pg_temp.check_column('cut', col) FROM unnest('{x,b,c,en,n,v,a}'::text[]) col;
--- other columns before and after, which a cut one leaves to comparisons
+-- other columns before and after, which are compared after a truncated key
 SELECT o, pg_temp.rows_ok('cut', o)
 FROM unnest('{"k, x","x, k DESC","k DESC, x DESC, n","few, x","few DESC, k, b","few, id DESC","c, en DESC, k","n NULLS FIRST, x","v, a, k","a DESC, few, k DESC","length(x), few, k, x"}'::text[]) o;
--- rows that are formed; nothing but the key; a LIMIT
+-- computed rows; the key alone; a LIMIT
 SELECT pg_temp.rows_ok('(SELECT id, k, (x || ''y'') COLLATE "C" AS x FROM cut OFFSET 0) z', 'x, k'),
 	   pg_temp.keys_ok('cut', 'x', 'x'), pg_temp.keys_ok('cut', 'n DESC', 'n');
 SELECT o, n, pg_temp.same(format('SELECT * FROM cut ORDER BY %s LIMIT %s', o, n), format('SELECT * FROM cut ORDER BY %s, id LIMIT %s', o, n))
 FROM unnest('{x,"x DESC NULLS LAST, k","few, x","k, n",en}'::text[]) o, unnest('{1,10,100}'::int[]) n;
--- long ones come late, after runs were written; cursors that go back
+-- long values after runs have been written; cursors that move backward
 CREATE TEMP TABLE late AS SELECT id, few, k, CASE WHEN id > 3000 THEN x ELSE md5((id % 1000)::text) END COLLATE "C" AS x
 FROM (SELECT row_number() OVER (ORDER BY y.id % 17, g, y.id)::int AS id, few, k, x FROM cut y, generate_series(1, 50) g WHERE few IS NOT NULL) z;
 SET work_mem = '256kB';
@@ -44,7 +44,7 @@ MOVE ABSOLUTE 100 FROM c;
 FETCH BACKWARD 2 FROM c;
 ROLLBACK;
 
--- what is kept: 200 texts of 30 kB that begin in as many ways, but for the first, or in two
+-- memory: 200 texts of 30 kB that share a prefix in pairs, or with 200 prefixes, or with two
 CREATE TABLE gs_docs (id int, x text COLLATE "C");
 ALTER TABLE gs_docs ALTER x SET STORAGE EXTERNAL;
 INSERT INTO gs_docs SELECT id, repeat(md5(greatest(id, 40)::text), 940) FROM generate_series(1, 200) id;
@@ -55,7 +55,7 @@ SET work_mem = '64MB';
 SELECT name, :'engine' <> 'cpu' OR kept < most AND kept > least AS kept, pg_temp.rows_ok(name, 'x'), pg_temp.rows_ok(name, 'x DESC, id')
 FROM (VALUES ('gs_docs', 200, 600), ('gs_alike', 5500, 7000)) AS cases (name, least, most),
 	 pg_temp.figures(format('SELECT id FROM %s ORDER BY x', name)) f, CAST(f ->> 'Sort Space Used' AS int) AS kept;
--- what is written: nothing that is out of line, however long keys are; PostgreSQL does not, either
+-- temporary files: out-of-line values are not written, however long the keys; nor does PostgreSQL
 SET work_mem = '1MB';
 SELECT name, :'engine' <> 'cpu' OR (f ->> 'Sort Space Used')::int < 800 AS little, pg_temp.rows_ok(name, 'x'), pg_temp.rows_ok(name, 'x DESC, id')
 FROM unnest('{gs_docs,gs_alike}'::text[]) name, pg_temp.figures(format('SELECT id FROM %s ORDER BY x', name)) f;

@@ -19,7 +19,7 @@ CREATE TEMP TABLE t AS SELECT id,
 FROM generate_series(1, 300) id;
 SELECT pg_temp.check_column('t', col) FROM unnest('{d,tm,tz,ts,tstz,iv}'::text[]) col;
 
--- the widest intervals have spans beyond 64 bits, some just so
+-- the span of the widest intervals exceeds 64 bits, of some just so
 CREATE TEMP TABLE spans AS SELECT id, i FROM unnest(ARRAY[
 	make_interval(months => 2147483647, days => 2147483647, secs => 9223372036854),
 	make_interval(months => 2147483647, days => 2147483647),
@@ -35,7 +35,7 @@ CREATE TEMP TABLE spans AS SELECT id, i FROM unnest(ARRAY[
 	make_interval(months => -2147483648, days => -2147483648, secs => -9223372036854)]) WITH ORDINALITY x(i, id);
 SELECT pg_temp.check_column('spans', 'i');
 
--- what is equal stays in input order: a month of 30 days of 24 hours
+-- equal values stay in input order: a month is 30 days of 24 hours
 SELECT string_agg(i::text, ', ') FROM (SELECT i FROM unnest(
 	'{720 hours,1 mon,30 days,29 days 24 hours,31 days,1 mon -1 day}'::interval[]) i ORDER BY i OFFSET 0) x;
 SELECT string_agg(i::text, ', ') FROM (SELECT i FROM unnest(
@@ -45,7 +45,7 @@ SELECT string_agg(i::text, ', ') FROM (SELECT i FROM unnest(
 SELECT string_agg(z::text, ', ') FROM (SELECT z FROM unnest(
 	'{12:00+00,13:00+01,11:00-01,02:00-10,12:00:00.000001+00}'::timetz[]) z ORDER BY z OFFSET 0) x;
 
--- microseconds of many years: the bits of a timestamp past what a sort word holds
+-- microseconds over many years: timestamps that vary in more bits than a sort word has
 SELECT setseed(0.6);
 CREATE TEMP TABLE moments AS SELECT id,
 	'2000-01-01'::timestamptz + make_interval(secs => (random() * 4e11 - 2e11)::int8) + (id % 5) * '1 us'::interval AS at,

@@ -1,4 +1,4 @@
--- Keys over domains: an order belongs to its operator, not to a column's type.
+-- Keys over domains: the order is that of the operator, not of the column's type.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -33,7 +33,7 @@ SELECT pg_temp.rows_ok('t', 'b, i DESC, s, f, d');
 SELECT pg_temp.check_column('(SELECT id, ARRAY[i, id]::gs_ints AS a FROM t) x', 'a');
 SELECT pg_temp.check_column('(SELECT id, ARRAY[i, 7] AS a FROM t) x', 'a');
 
--- a check that fails while the sort runs; nothing is left behind
+-- a CHECK constraint that fails while the sort runs; nothing is left behind
 SELECT (id * -10)::gs_int AS k FROM t ORDER BY k;
 SELECT (id * -10)::gs_int AS k, id FROM t ORDER BY k;
 SELECT pg_temp.left_behind();

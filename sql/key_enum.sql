@@ -1,5 +1,5 @@
--- Keys that are enums.  Labels of a new type have OIDs in their order; one that
--- was added between two others later does not, and then all go by their place.
+-- Keys that are enums.  Labels of a new type have ascending OIDs; after a label was
+-- added between two others, labels are compared by their sort position.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -12,7 +12,7 @@ FROM generate_series(1, 60) id;
 SELECT pg_temp.check_column('t', 'm');
 SELECT string_agg(m::text, ' ') FROM (SELECT DISTINCT m FROM t ORDER BY m) x;
 
--- a label added behind all
+-- a label added at the end
 ALTER TYPE gs_mood ADD VALUE 'ecstatic';
 INSERT INTO t SELECT 60 + id, 'ecstatic', id % 3 FROM generate_series(1, 10) id;
 SELECT pg_temp.check_column('t', 'm');
@@ -27,7 +27,7 @@ SELECT pg_temp.check_column('t', 'm');
 SELECT string_agg(m::text, ' ') FROM (SELECT DISTINCT m FROM t ORDER BY m) x;
 SELECT string_agg(m::text, ' ') FROM (SELECT DISTINCT m FROM t ORDER BY m DESC) x;
 
--- so many that their places are fractions
+-- so many that sort positions are fractions
 DO $$
 BEGIN
 	FOR i IN 1 .. 30 LOOP
@@ -42,7 +42,7 @@ SELECT pg_temp.same('SELECT DISTINCT m FROM t WHERE m IS NOT NULL ORDER BY m',
 					'SELECT unnest(enum_range(NULL::gs_mood))');
 SELECT pg_temp.rows_ok('t', 'm DESC, k'), pg_temp.rows_ok('t', 'k, m NULLS FIRST');
 
--- a new name does not move a label
+-- renaming a label does not change the order
 ALTER TYPE gs_mood RENAME VALUE 'happy' TO 'a bit happy';
 SELECT pg_temp.rows_ok('t', 'm');
 

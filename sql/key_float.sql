@@ -5,8 +5,8 @@
 \set ECHO none
 \i :include
 
--- floats by their bits: a type that an integer's functions read and that casts
--- to a float as it is
+-- floats by their bits: a type with the input function of an integer and a binary
+-- cast to a float
 SET client_min_messages = warning;
 CREATE TYPE pg_temp.bits8;
 CREATE FUNCTION pg_temp.bits8_in(cstring) RETURNS pg_temp.bits8 IMMUTABLE STRICT LANGUAGE internal AS 'int8in';
@@ -39,7 +39,7 @@ UNION ALL SELECT b::text::pg_temp.bits4::float4 FROM unnest(ARRAY[
 	x'7f800001'::int4, x'7fc00001'::int4, x'7fffffff'::int4,
 	x'ff800001'::int4, x'ffc00000'::int4, x'ffffffff'::int4]) b;
 
--- the bits are there
+-- the bits are preserved
 SELECT count(*), count(DISTINCT float8send(f)), count(DISTINCT f) FROM doubles;
 SELECT count(*), count(DISTINCT float4send(f)), count(DISTINCT f) FROM singles;
 
@@ -56,7 +56,7 @@ SELECT pg_temp.check_column('t', col) FROM unnest('{f8,f4,r8,r4,z8,z4,n8}'::text
 SELECT string_agg(coalesce(f8::text, '-'), ' ') FROM (SELECT DISTINCT f8 FROM t WHERE f8 <> 0 ORDER BY f8) x;
 SELECT string_agg(f8::text, ' ') FROM (SELECT f8 FROM t WHERE f8 > 1e308 AND id < 60 ORDER BY f8 DESC) x;
 
--- zeros, ties in input order: of rows, of values alone, presorted, reversed
+-- zeros, ties in input order: rows, values alone, presorted, reversed
 CREATE TEMP TABLE zeros (id int, f float8);
 INSERT INTO zeros VALUES (1, '0'), (2, '-0'), (3, '-0'), (4, '0'), (5, '-1e-320'), (6, '-0'), (7, '1e-320');
 SELECT string_agg(id::text, ' ') FROM (SELECT * FROM zeros ORDER BY f OFFSET 0) x;
@@ -65,12 +65,12 @@ SELECT string_agg(f::text, ' ') FROM (SELECT f FROM zeros ORDER BY f OFFSET 0) x
 SELECT string_agg(f::text, ' ') FROM (SELECT f FROM zeros ORDER BY f DESC OFFSET 0) x;
 SELECT string_agg(f::text, ' ') FROM (SELECT f FROM zeros WHERE f = 0 ORDER BY f OFFSET 0) x;
 
--- a NaN does not unsort the others, nor tie with them (a second key decides
--- only between equals)
+-- a NaN does not disturb the order of the others, nor tie with them (a second key
+-- decides only between equal values)
 SELECT pg_temp.rows_ok('t', 'f8, r4 DESC'), pg_temp.rows_ok('t', 'f4 DESC, f8, r8'),
 	   pg_temp.rows_ok('t', 'n8, z8 DESC, z4 NULLS FIRST, r8');
 
--- keys wider than a sort word leaves room for, alone
+-- keys wider than a sort word, alone
 SELECT setseed(0.4);
 CREATE TEMP TABLE alone AS SELECT id, CASE WHEN id % 97 = 0 THEN pg_temp.pick(d) ELSE exp(random() * 1400 - 700) * (id % 2 * 2 - 1) END AS f
 	FROM generate_series(1, 5000) id, (SELECT array_agg(f) AS d FROM doubles) x;

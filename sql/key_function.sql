@@ -1,12 +1,12 @@
--- An order is known by its comparison function, whatever type or operator
--- family asks for it: what compares like a built-in type is sorted like it,
--- and what only looks like one is not.
+-- An order is identified by its comparison function, whatever the type or operator
+-- family: what compares like a built-in type is sorted like it, and what only looks
+-- like one is not.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
--- a type of its own with the functions of another: its default order is the other's
+-- a new type with the functions of another: its default order is the other's
 SET client_min_messages = warning;
 CREATE FUNCTION pg_temp.make_type(name text, like_type text, prefix text, cmp text, settings text DEFAULT '', collatable text DEFAULT 'false')
 RETURNS void LANGUAGE plpgsql AS $$
@@ -54,7 +54,7 @@ CREATE OPERATOR ># (LEFTARG = text, RIGHTARG = text, FUNCTION = gs_text_bytes_gt
 CREATE OPERATOR CLASS gs_text_bytes_ops FOR TYPE text USING btree AS OPERATOR 1 <#, OPERATOR 3 =, OPERATOR 5 >#, FUNCTION 1 gs_text_bytes_cmp(text, text);
 SELECT pg_temp.check_column('(SELECT id, w::text COLLATE "default" AS w FROM t) x', 'w', '{USING <#,USING >#}');
 
--- orders of their own
+-- unknown orders
 CREATE FUNCTION gs_abs_cmp(int, int) RETURNS int IMMUTABLE STRICT LANGUAGE sql AS 'SELECT btint4cmp(abs($1), abs($2))';
 CREATE FUNCTION gs_abs_lt(int, int) RETURNS bool IMMUTABLE STRICT LANGUAGE sql AS 'SELECT abs($1) < abs($2)';
 CREATE FUNCTION gs_abs_gt(int, int) RETURNS bool IMMUTABLE STRICT LANGUAGE sql AS 'SELECT abs($1) > abs($2)';
@@ -68,17 +68,17 @@ RESET client_min_messages;
 EXPLAIN (COSTS OFF) SELECT id FROM t ORDER BY k USING <#;
 SELECT array_agg(abs(k)) FROM (SELECT k FROM t WHERE id < 13 ORDER BY k USING >#, k OFFSET 0) x;
 
--- the operators of another family the other way round
+-- the operators of another family, reversed
 BEGIN;
 CREATE FUNCTION gs_reverse_cmp(int, int) RETURNS int IMMUTABLE STRICT LANGUAGE sql AS 'SELECT btint4cmp($2, $1)';
 CREATE OPERATOR CLASS gs_reverse_ops FOR TYPE int4 USING btree AS
 	OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 gs_reverse_cmp(int, int);
-SET client_min_messages = warning;	-- which family is asked depends on OIDs
+SET client_min_messages = warning;	-- OIDs decide which family is used
 SELECT array_agg(id) FROM (SELECT id FROM t WHERE id < 21 ORDER BY id % 7, id OFFSET 0) x;
 SELECT array_agg(id) FROM (SELECT id FROM t WHERE id < 21 ORDER BY id % 7 DESC, id USING < OFFSET 0) x;
 ROLLBACK;
 
--- operators that contradict the function: a stock sort believes the function
+-- operators that contradict the function: PostgreSQL's sort uses the function
 BEGIN;
 CREATE FUNCTION gs_down_lt(int, int) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4gt';
 CREATE FUNCTION gs_down_gt(int, int) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4lt';
@@ -88,7 +88,7 @@ CREATE OPERATOR CLASS gs_down_ops FOR TYPE int4 USING btree AS OPERATOR 1 <##, O
 SELECT pg_temp.check_column('t', 'k', '{USING <##,USING >##}');
 ROLLBACK;
 
--- known functions, but not called as they are, or on values of another kind
+-- known functions that are wrapped, or called for values of another type
 BEGIN;
 SET LOCAL client_min_messages = warning;
 SELECT pg_temp.make_type('gs_definer', 'int4', 'int4', 'btint4cmp', 'SECURITY DEFINER');

@@ -1,5 +1,5 @@
--- Keys that are integers at heart: the extremes of each type beside NULLs, which
--- no value may stand for, and beside neighbours that differ in the last bit.
+-- Keys stored as integers: the extremes of each type with NULLs, which no value
+-- may represent, and with adjacent values that differ in the last bit.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -23,12 +23,12 @@ FROM generate_series(1, 200) id;
 SELECT pg_temp.check_column('t', col)
 FROM unnest('{b,c,i2,i4,i8,o,x8,lsn,m,rc}'::text[]) col;
 
--- an oid has no sign, "char" and bool have none either
+-- oid, "char" and bool are unsigned
 SELECT DISTINCT o FROM t ORDER BY o;
 SELECT string_agg(c::int::text, ' ') FROM (SELECT DISTINCT c FROM t ORDER BY c) x;
 SELECT string_agg(coalesce(b::text, '-'), ' ') FROM (SELECT DISTINCT b FROM t ORDER BY b DESC) x;
 
--- wide and narrow ranges, which are packed into as many bits as they need
+-- wide and narrow ranges of values, packed into as many bits as needed
 SELECT setseed(0.2);
 CREATE TEMP TABLE ranges AS SELECT id,
 	(random() * 18446744073709551615 - 9223372036854775808)::numeric::int8 & -4096 | (id & 7) AS all_bits,

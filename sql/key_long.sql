@@ -1,5 +1,5 @@
--- Keys of 100 kB of each type that can be as long, which differ at their beginning,
--- their end, or in how long they are; many rows whose keys agree in all or most of it.
+-- Keys of 100 kB of each type that can be that long, which differ at the start, at
+-- the end, or in length; many rows whose keys are equal, or nearly so.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -41,8 +41,8 @@ SELECT type, what, c.* FROM long_values, pg_temp.check_long(type, value) c ORDER
 SELECT pg_temp.rows_ok('(SELECT id, (repeat(''x'', 100000) || id % 3) COLLATE "C" AS s, array_fill(7, ARRAY[25000]) || id % 4 AS a FROM generate_series(1, 20) id OFFSET 0) x', k)
 FROM unnest('{"s, a DESC, id","a, s DESC, id","s, s DESC, a, id DESC"}'::text[]) k;
 
--- thirty thousand rows whose first 200 bytes are the same; whose keys are all
--- the same; that differ in one row only
+-- thirty thousand rows: with a common prefix of 200 bytes; with equal keys; with
+-- keys of which only one differs
 CREATE TEMP TABLE many AS SELECT id, (repeat('the same for all ', 12) || hashint4(id) % 50000) COLLATE "C" AS differ, repeat('all the same', 20) COLLATE "C" AS same,
 	repeat('all the same', 20 - (id = 17777)::int) COLLATE "C" AS but_one, ARRAY[1, 2, id % 100] AS a, (id % 1000)::numeric / 8 AS n
 FROM generate_series(1, 30000) id;

@@ -1,10 +1,10 @@
--- Keys of several columns, each with its own direction and place for NULLs.
+-- Keys of several columns, each with its own direction and placement of NULLs.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
--- two columns, their extremes beside NULLs, all combinations, all input orders
+-- two columns, their extremes with NULLs, all combinations, all input orders
 SELECT setseed(0.41);
 CREATE TEMP TABLE pairs AS SELECT id,
 	pg_temp.pick('{-9223372036854775808,-9223372036854775807,0,9223372036854775806,9223372036854775807}'::int8[]) AS a,
@@ -38,7 +38,7 @@ SELECT k, pg_temp.rows_ok('t', k) FROM unnest(ARRAY[
 	'b DESC, s DESC, i DESC, t DESC, u DESC, y DESC, f DESC, n DESC, v DESC, z DESC, g DESC',
 	't, b, u, s, y, i, f NULLS FIRST, n DESC NULLS LAST, v, z DESC, g', 'length(t), t, u', 'coalesce(t, u), y, i']) k;
 
--- columns that are constant or all NULL take part without deciding anything
+-- constant and all-NULL columns
 CREATE TEMP TABLE idle AS SELECT id, 1 AS one, NULL::int AS none, 'x'::text COLLATE "C" AS x, NULL::text COLLATE "C" AS nothing,
 	'constant and long' COLLATE "C" AS c, (id * 7) % 10 AS k FROM generate_series(1, 100) id;
 SELECT k, pg_temp.rows_ok('idle', k) FROM unnest(ARRAY[

@@ -18,8 +18,8 @@ CREATE TEMP TABLE t AS SELECT id,
 FROM generate_series(1, 200) id;
 SELECT pg_temp.check_column('t', col) FROM unnest('{u,random_u,m,m8,p}'::text[]) col;
 
--- networks: by family, the bits that both prefixes have, the shorter prefix,
--- then the rest of the address
+-- networks: by family, then the bits common to both prefix lengths, then the prefix
+-- length, then the rest of the address
 SELECT setseed(0.8);
 CREATE TEMP TABLE nets AS SELECT id,
 	pg_temp.pick('{0.0.0.0/0,0.0.0.0/1,0.0.0.0/32,0.0.0.1/0,128.0.0.0/0,128.0.0.0/1,10.0.0.0/8,10.1.2.3/8,10.0.0.1/8,
@@ -35,7 +35,7 @@ SELECT pg_temp.check_column('nets', col) FROM unnest('{i,c}'::text[]) col;
 SELECT string_agg(i::text, ' ') FROM (SELECT DISTINCT i FROM nets WHERE family(i) = 4 ORDER BY i) x;
 SELECT string_agg(i::text, ' ') FROM (SELECT DISTINCT i FROM nets WHERE family(i) = 6 ORDER BY i DESC) x;
 
--- any address under any prefix; IPv4 alone, too
+-- any address with any prefix length; also IPv4 alone
 CREATE TEMP TABLE random_nets AS SELECT id,
 	set_masklen(('10.' || (random() * 1)::int || '.' || (random() * 255)::int || '.' || (random() * 255)::int)::inet, (random() * 32)::int) AS v4,
 	set_masklen((CASE id % 3 WHEN 0 THEN '2001:db8::' ELSE 'fe80:' || (id % 4) || '::' END || to_hex((random() * 65535)::int))::inet, (random() * 128)::int) AS v6

@@ -1,13 +1,12 @@
--- Keys that are numeric.  Four digits of base 10000 and a usual weight fit the
--- eight bytes that are sorted first: values around that border, in both forms in
--- which PostgreSQL stores them, of every weight that there is; and where digits
--- begin depends on what a column declares.
+-- Keys that are numeric.  Four digits of base 10000 and a common weight fit into the
+-- eight-byte prefix: values around that limit, in both storage formats of PostgreSQL,
+-- of every weight; a column with a declared scale has digits at fixed positions.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
--- what has no digits, and forms of one value that only show another scale
+-- values without digits, and equal values with different display scales
 SELECT setseed(0.51);
 CREATE TEMP TABLE special AS SELECT id, pg_temp.pick('{NaN,Infinity,-Infinity,0,-0,0.0,0.000000000000000000000000000000000000000000000000000000000000000000000000000000,
 	1,1.0,1.00000,-1,-1.000,10000,10000.0,0.0001,0.00010,0.3,-0.3}'::numeric[]) AS n,
@@ -22,7 +21,7 @@ FROM generate_series(-90, 90) e, unnest('{1,-1}'::int[]) sign, unnest('{0,0.0000
 SELECT count(*), count(DISTINCT n) FROM powers;
 SELECT pg_temp.check_column('powers', 'n');
 
--- the greatest and the smallest, and all weights between
+-- the largest and the smallest, and all weights between
 CREATE TEMP TABLE extremes AS SELECT row_number() OVER (ORDER BY md5(t || sign)) AS id, (sign || t)::numeric AS n
 FROM unnest('{"","-"}'::text[]) sign, (
 	SELECT unnest('{1e131071,9.99e131071,1e-16383,2e-16383,1e127,1e128,1e255,1e256,1e-252,1e-253,1e-256,1e-257,1e80,1e79,1e-32,1e-33,1e-36,1e-37}'::text[])
@@ -30,8 +29,8 @@ FROM unnest('{"","-"}'::text[]) sign, (
 	UNION ALL SELECT '0.' || repeat('9', 16383) UNION ALL SELECT repeat('9', 20000) UNION ALL SELECT repeat('9', 19999) || '8') x(t);
 SELECT pg_temp.check_column('extremes', 'n');
 
--- digits of base 10000 that are 0, 1, 9999 or random, one to nine of them, of
--- either sign: some begin others
+-- one to nine digits of base 10000 that are 0, 1, 9999 or random, of either sign;
+-- some are prefixes of others
 CREATE FUNCTION pg_temp.some_digits(n int) RETURNS numeric LANGUAGE sql VOLATILE AS $$
 	SELECT ((CASE WHEN random() < 0.5 THEN '-' ELSE '' END) || string_agg(lpad(pg_temp.pick(ARRAY['0', '0', '1', '9999', '9998', '5000', (random() * 9999)::int::text]), 4, '0'), ''))::numeric
 	FROM generate_series(1, n)
@@ -44,16 +43,16 @@ CREATE TEMP TABLE beginnings AS SELECT row_number() OVER (ORDER BY md5(i || sign
 FROM generate_series(-40, 24) i, unnest('{1,-1}'::int[]) sign;
 SELECT pg_temp.check_column('beginnings', 'n');
 
--- values of one scale, as money has them; four digits or fewer are decided by the record
+-- values of one scale, as amounts of money; the record decides between values of up to four digits
 CREATE TEMP TABLE money AS SELECT id, ((random() - 0.3) * 10.0 ^ (id % 13))::numeric(14,2) AS n, (random() * 1000)::numeric(6,3) AS k,
 	-trunc(random()::numeric * 999999999999.99, 2) AS low FROM generate_series(1, 2000) id;
 SELECT pg_temp.check_column('money', col) FROM unnest('{n,k,low}'::text[]) col;
-SELECT pg_temp.figures('SELECT * FROM money ORDER BY ' || col) -> 'Key Tails' AS tails FROM unnest('{n,low,"n, k DESC"}'::text[]) col;
+SELECT pg_temp.figures('SELECT * FROM money ORDER BY ' || col) -> 'Truncated Keys' AS tails FROM unnest('{n,low,"n, k DESC"}'::text[]) col;
 SELECT pg_temp.rows_ok('money', 'k, n DESC'), pg_temp.rows_ok('money', 'trunc(n, -3), k DESC, id % 2'),
 	   pg_temp.rows_ok('(SELECT id, n * k AS nk, k FROM money OFFSET 0) x', 'nk DESC, k');
 
--- Scales decide what is of fixed point.  Values that are not as declared, which no
--- statement puts there, are in order all the same.
+-- A declared scale makes keys fixed-point.  Values with another scale, which no
+-- statement can store, are still in order.
 CREATE FUNCTION pg_temp.declare_numeric(tab text, col text, digits int, scale int) RETURNS void LANGUAGE sql AS $$
 	UPDATE pg_attribute SET atttypmod = (digits << 16) + (scale & 2047) + 4 WHERE attrelid = tab::regclass AND attname = col
 $$;
@@ -67,7 +66,7 @@ FROM unnest('{special,powers,extremes,digits,beginnings}'::text[]) tab, unnest('
 GROUP BY 1, 2 ORDER BY 1, 2;
 SELECT format_type('numeric'::regtype, atttypmod) FROM pg_attribute WHERE attrelid = 'extremes'::regclass AND attname = 'n';
 
--- all that four digits of the declared scale can hold, next to what they cannot
+-- around the largest values for four digits of the declared scale
 CREATE DOMAIN pg_temp.price AS numeric(20,3);
 CREATE TEMP TABLE declared AS SELECT id, s * x AS few, (s * x)::numeric(22,5) AS five, (s * x)::pg_temp.price AS price, (s * x * 1e9)::numeric(30,-2) AS round,
 	ARRAY[s * x, id % 3]::numeric(20,4)[] AS a, numrange(least(s * x, 5), NULL) AS r
@@ -78,8 +77,8 @@ ALTER TABLE declared ALTER few TYPE numeric(20,4);
 SELECT pg_temp.check_column('declared', col) FROM unnest('{few,five,price,round,a,r}'::text[]) col;
 SELECT pg_temp.rows_ok('declared', 'price, few DESC'), pg_temp.rows_ok('declared', 'a DESC, r');
 
--- how many bits the same values take, by what is declared of them
-SELECT type, pg_temp.figures(format('SELECT id, (id - 1500)::%s AS n FROM generate_series(1, 3000) id ORDER BY n', type)) -> 'Key Bits' AS bits
+-- how many bits the same values take, by their declared type
+SELECT type, pg_temp.figures(format('SELECT id, (id - 1500)::%s AS n FROM generate_series(1, 3000) id ORDER BY n', type)) -> 'Packed Key Bits' AS bits
 FROM unnest('{"numeric","numeric(14,0)","numeric(14,2)","numeric(14,4)","numeric(14,5)"}'::text[]) type;
 
 -- compressed and out of line

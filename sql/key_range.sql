@@ -1,5 +1,5 @@
--- Keys that are ranges and multiranges: the empty one first, then by the lower
--- bound, then by the upper.
+-- Keys that are ranges and multiranges: empty first, then by the lower bound, then
+-- by the upper bound.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -15,7 +15,7 @@ CREATE TYPE gs_range_range AS RANGE (subtype = int4range);
 CREATE TYPE gs_inet_range AS RANGE (subtype = inet);
 CREATE TYPE gs_mood_range AS RANGE (subtype = gs_mood);
 
--- all ranges whose bounds are some values, given in order, or none
+-- all ranges with bounds from a list of ascending values, or unbounded
 CREATE FUNCTION pg_temp.ranges(bounds text[]) RETURNS TABLE (literal text) LANGUAGE sql AS $$
 	SELECT 'empty'
 	UNION ALL
@@ -24,7 +24,7 @@ CREATE FUNCTION pg_temp.ranges(bounds text[]) RETURNS TABLE (literal text) LANGU
 		 unnest('{[,(}'::text[]) opening, unnest('{],)}'::text[]) closing
 	WHERE l <= u
 $$;
--- orders of these ranges, each of them twice, and of multiranges of up to four of them
+-- these ranges, each of them twice, and multiranges of up to four of them
 CREATE FUNCTION pg_temp.check_ranges(type regtype, bounds text[]) RETURNS TABLE (checked text, "values" bigint) LANGUAGE plpgsql AS $$
 DECLARE
 	multirange regtype := (SELECT rngmultitypid FROM pg_range WHERE rngtypid = type);
@@ -54,7 +54,7 @@ SELECT * FROM pg_temp.check_ranges('gs_range_range', '{empty,"(,5)","[1,5)","[1,
 SELECT * FROM pg_temp.check_ranges('gs_inet_range', '{10.0.0.0/8,10.0.0.1/8,10.0.0.1,::1}');
 SELECT * FROM pg_temp.check_ranges('gs_mood_range', '{sad,ok,fine,happy}');
 
--- beside other columns; not in the output; under a domain; longer than others
+-- with other columns; not in the output; as a domain; of different lengths
 CREATE DOMAIN gs_days AS daterange;
 SELECT setseed(0.56);
 CREATE TEMP TABLE t AS SELECT id, int4range(nullif(id % 4, 0), 4 + nullif(id % 3, 0)) AS i, daterange('2026-01-01', '2026-01-02'::date + id % 5)::gs_days AS d,
@@ -70,7 +70,7 @@ CREATE TEMP TABLE toast AS SELECT id, gs_text_range(repeat('a', 9000) || id % 4,
 SELECT bool_and(pg_column_size(r) < 1000) AS compressed FROM toast;
 SELECT pg_temp.check_column('toast', 'r');
 
--- bounds without a code, alone and in a multirange
+-- bounds without an encoding, alone and in a multirange
 SET gpusort.debug_plan = on;
 CREATE TYPE gs_json_range AS RANGE (subtype = jsonb);
 SELECT count(*) FROM (SELECT gs_json_range(to_jsonb(id), NULL) AS r FROM t ORDER BY r OFFSET 0) x;

@@ -1,6 +1,6 @@
--- Keys that are text under a collation that compares bytes.  Eight bytes are
--- sorted first, the rest in steps of eight: lengths around these borders, values
--- that begin others, the lowest and the highest bytes.
+-- Keys that are text under a collation that compares bytes.  The first eight bytes
+-- are sorted first, the rest in steps of eight: lengths around these limits, values
+-- that are prefixes of others, the lowest and the highest bytes.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -32,7 +32,7 @@ CREATE TEMP TABLE same AS SELECT id, 'x'::text COLLATE "C" AS one, repeat('x', 1
 FROM generate_series(1, 200) id;
 SELECT pg_temp.check_column('same', col) FROM unnest('{one,long,none,shorter,other}'::text[]) col;
 
--- long common prefixes, few distinct values, differences in any place behind them
+-- long common prefixes, few distinct values, differences at any position after the prefix
 SELECT setseed(0.22);
 CREATE TEMP TABLE urls AS SELECT id,
 	(repeat('http://www.example.org/', 9) || (random() * 1000)::int) COLLATE "C" AS s,
@@ -55,7 +55,7 @@ SELECT pg_temp.check_column('random_text', 's');
 SELECT pg_temp.check_column('(SELECT id, s COLLATE "default" AS s, v COLLATE "default" AS v FROM t) x', col, '{USING ~<~,USING ~>~}')
 FROM unnest('{s,v}'::text[]) col;
 
--- expressions, and columns of rows that are formed on the way
+-- expressions, and columns of computed rows
 SELECT pg_temp.rows_ok('(SELECT id, s || v9 AS sv, upper(s) AS u, s FROM t OFFSET 0) x', 'sv, u DESC'),
 	   pg_temp.keys_ok('(SELECT id, repeat(s, 3) AS r FROM t OFFSET 0) x', 'r DESC', 'r'),
 	   pg_temp.rows_ok('(SELECT a.id * 1000 + b.id AS id, a.s, b.n FROM t a, t b WHERE a.id <= 40 AND b.id <= 40 OFFSET 0) x', 's, n DESC');

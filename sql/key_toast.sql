@@ -1,5 +1,5 @@
--- Keys that are compressed or stored out of line.  The row keeps only a pointer; the
--- bytes that decide are fetched once and kept beside it.
+-- Keys that are compressed or stored out of line.  The row keeps the toast pointer;
+-- the bytes of the key are fetched once and kept next to it.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -8,8 +8,8 @@
 CREATE FUNCTION pg_temp.noise(seed int, len int) RETURNS text LANGUAGE sql AS $$
 	SELECT string_agg(md5(seed || ' ' || i), '') FROM generate_series(1, len / 32) i
 $$;
--- a, e, f are compressed, b is stored out of line as it is, c both, d neither;
--- they differ only in their last bytes, and are NULL here and there
+-- a, e, f are compressed, b is stored out of line, c both, d neither;
+-- they differ only in their last bytes, and some are NULL
 CREATE TABLE gs_toast (id int, a text COLLATE "C", b text COLLATE "C", c text COLLATE "C", d text COLLATE "C",
 					   e bytea, f bpchar COLLATE "C");
 ALTER TABLE gs_toast ALTER b SET STORAGE EXTERNAL, ALTER d SET STORAGE PLAIN, ALTER a SET STORAGE MAIN;
@@ -23,7 +23,7 @@ INSERT INTO gs_toast SELECT id,
 FROM generate_series(1, 40) id;
 INSERT INTO gs_toast VALUES (41), (42);
 INSERT INTO gs_toast VALUES (43, '', '', '', '', '', ''), (44, 'b', 'b', 'b', 'b', 'b', 'b');
--- they are what they are said to be
+-- the storage is as described
 SELECT bool_and(pg_column_size(a) < 1000) AS a_compressed,
 	   bool_and(pg_column_size(b) >= octet_length(b)) AS b_not_compressed,
 	   bool_and(pg_column_size(c) BETWEEN 3000 AND 6000) AS c_compressed,
@@ -31,7 +31,7 @@ SELECT bool_and(pg_column_size(a) < 1000) AS a_compressed,
 FROM gs_toast, pg_class WHERE oid = 'gs_toast'::regclass AND id <= 40;
 SELECT pg_temp.check_column('gs_toast', col) FROM unnest('{a,b,c,d,e,f}'::text[]) col;
 
--- several in one row; beside others; not in the output; in a row that is formed
+-- several in one row; with other columns; not in the output; in a computed row
 SELECT pg_temp.rows_ok('gs_toast', 'a, b DESC, c'), pg_temp.rows_ok('gs_toast', 'e DESC, f, c NULLS FIRST, d'),
 	   pg_temp.rows_ok('gs_toast', 'length(a), b, id % 3 DESC, c'),
 	   pg_temp.same('SELECT id FROM gs_toast ORDER BY c, b', 'SELECT id FROM gs_toast ORDER BY c, b, id'),

@@ -13,7 +13,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY i USING <, f USING >, s USING ~<~ N
 SELECT pg_temp.check_column('t', col, '{USING <,USING >}') FROM unnest('{i,f,s,c,v}'::text[]) col;
 SELECT pg_temp.check_column('t', col, '{USING ~<~,USING ~>~}') FROM unnest('{s,c}'::text[]) col;
 
--- operators that do not order are PostgreSQL's to refuse
+-- PostgreSQL rejects operators without a btree order
 SELECT * FROM t ORDER BY i USING <=;
 SELECT * FROM t ORDER BY i USING =;
 

@@ -4,14 +4,14 @@
 \set ECHO none
 \i :include
 
--- zeros, ones and a one among zeros, of every length around bytes and groups of seven
+-- zeros, ones, and a one among zeros, of all lengths around multiples of seven and eight
 CREATE TEMP TABLE lengths AS SELECT row_number() OVER (ORDER BY md5(n || b)) AS id, b::varbit AS v
 FROM generate_series(0, 180) n,
 	 LATERAL (VALUES (repeat('0', n)), (repeat('1', n)), (repeat('0', n) || '1'), (repeat('10', n / 2)), (repeat('1', n) || '00000000')) x(b);
 SELECT count(*), count(DISTINCT v) FROM lengths;
 SELECT pg_temp.check_column('lengths', 'v');
 
--- of one length, short and long; random ones; many with a common beginning
+-- of one length, short and long; random; many with a common prefix
 SELECT setseed(0.54);
 CREATE TEMP TABLE t AS SELECT id,
 	nullif(id % 11, 0)::bit(3) AS b3, ((random() * 1e9)::int % 70)::bit(32) AS b32,
@@ -22,7 +22,7 @@ CREATE TEMP TABLE t AS SELECT id,
 FROM generate_series(1, 800) id;
 SELECT pg_temp.check_column('t', col) FROM unnest('{b3,b32,b64,v,w,few}'::text[]) col;
 SELECT pg_temp.rows_ok('t', 'few, b3 DESC, v'), pg_temp.rows_ok('t', 'w DESC, b32 NULLS FIRST, few'), pg_temp.rows_ok('t', 'few || b3, v DESC');
-SELECT pg_temp.figures('SELECT * FROM t ORDER BY ' || col) -> 'Key Tails' AS tails FROM unnest('{b3,b32,few,b64}'::text[]) col;
+SELECT pg_temp.figures('SELECT * FROM t ORDER BY ' || col) -> 'Truncated Keys' AS tails FROM unnest('{b3,b32,few,b64}'::text[]) col;
 
 -- compressed and out of line
 CREATE TEMP TABLE toast AS SELECT id, (repeat('01', 50000) || repeat('1', id % 10))::varbit AS v, repeat(md5('x'), 1000)::text::bytea::text AS other

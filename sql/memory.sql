@@ -1,4 +1,4 @@
--- Memory: within work_mem, in one context that goes with the query, and no more of it
+-- Memory: within work_mem, in one context that ends with the query, and no more of it
 -- after the thousandth sort than after the first.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
@@ -11,7 +11,7 @@ CREATE TEMP TABLE few AS SELECT * FROM t WHERE id < 30;
 ANALYZE t;
 ANALYZE few;
 CREATE FUNCTION pg_temp.used(name_like text DEFAULT '%') RETURNS bigint VOLATILE LANGUAGE sql AS $$
-	SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts	-- of the executor, without caches and buffers
+	SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts	-- memory of the executor, without caches and buffers
 	WHERE name LIKE name_like AND name ~ 'GpuSort|ExecutorState|ExprContext|TupleSort|Caller tuples|PortalContext|SPI'
 $$;
 
@@ -28,7 +28,7 @@ SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%';
 CLOSE c;
 SELECT pg_temp.left_behind();
 
--- values that are fetched to be compared are given back row by row
+-- detoasted values are freed row by row
 CREATE TABLE gs_memory (id int, s text COLLATE "C", k int);
 ALTER TABLE gs_memory ALTER s SET STORAGE EXTERNAL;
 INSERT INTO gs_memory SELECT id, repeat('x', 8000) || id, id FROM generate_series(1, 500) id;
@@ -38,7 +38,7 @@ SELECT pg_temp.used('GpuSort key') < 100000 AS small, pg_temp.used('GpuSort') BE
 ROLLBACK;
 SELECT pg_temp.left_behind();
 
--- what EXPLAIN says was needed is within work_mem, or the rows went to disk
+-- the memory that EXPLAIN shows is within work_mem, or the rows went to disk
 CREATE FUNCTION pg_temp.within(work_mem int, query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	f jsonb;
@@ -54,7 +54,7 @@ CREATE TEMP TABLE within AS SELECT work_mem, query, pg_temp.within(work_mem, que
 SELECT query, array_agg(DISTINCT within COLLATE "C") FROM within GROUP BY query ORDER BY query COLLATE "C";
 SET work_mem = '64MB';
 
--- and so it is in truth: what the backend has more of than before
+-- and so is the additional memory of the backend
 CREATE FUNCTION pg_temp.growth(work_mem text, query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	before bigint;

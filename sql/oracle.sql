@@ -1,5 +1,5 @@
--- The functions that the other tests rest on can fail: each must notice what
--- it is there to notice.
+-- The functions that the other tests use can fail: each must detect what it is
+-- meant to detect.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -12,7 +12,7 @@ SET gpusort.enabled = off;
 SELECT pg_temp.gpusorts('SELECT * FROM t ORDER BY k') AS off;
 SET gpusort.enabled = on;
 
--- the same, another order, other rows, one row less, not taken over
+-- the same, another order, other rows, one row less, not replaced
 SELECT pg_temp.same('SELECT * FROM t ORDER BY k', 'SELECT * FROM t ORDER BY k, id');
 SELECT pg_temp.same('SELECT * FROM t ORDER BY k', 'SELECT * FROM t ORDER BY k, id DESC');
 SELECT pg_temp.same('SELECT * FROM t ORDER BY k', 'SELECT id, k, -f FROM t ORDER BY k, id');

@@ -15,7 +15,7 @@ SET min_parallel_table_scan_size = 0;
 
 EXPLAIN (COSTS OFF) SELECT * FROM gs_parallel ORDER BY k, id;
 EXPLAIN (COSTS OFF) SELECT n FROM gs_parallel ORDER BY n DESC;
--- participants sort together, unless they had better share what is computed of sorted rows
+-- participants sort together, unless it is cheaper that they share computations on sorted rows
 CREATE FUNCTION gs_after(id int) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS 'BEGIN RETURN id; END';
 EXPLAIN (COSTS OFF) SELECT gs_after(id) FROM gs_parallel ORDER BY k;
 ALTER FUNCTION gs_after COST 100;
@@ -32,7 +32,7 @@ SELECT pg_temp.same('SELECT * FROM gs_parallel ORDER BY n NULLS FIRST, id', 'SEL
 RESET parallel_leader_participation;
 SELECT f ? 'Engine' AS engine FROM pg_temp.figures('SELECT * FROM gs_parallel ORDER BY k, id') f;
 
--- EXPLAIN ANALYZE tells of each worker what it did, as of core's nodes
+-- EXPLAIN ANALYZE has details for each worker, as for PostgreSQL's nodes
 CREATE FUNCTION pg_temp.workers_told(format text, pattern text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	line text;
@@ -47,12 +47,12 @@ BEGIN
 	RETURN (SELECT count(*) FROM regexp_matches(plan, pattern, 'g')) || ' of ' || substring(plan FROM 'Workers.Launched\D*(\d+)');
 END $$;
 SELECT format, pg_temp.workers_told(format, pattern) FROM (VALUES
-	('text', 'Worker \d:  actual[^\n]*\n +(Sort Method|Fed Rows): '),
-	('json', '"Worker Number": \d,[^}]*"(Engine|Fed Rows)": '),
-	('yaml', 'Worker Number: \d\n[^-]* (Engine|Fed Rows): '),
+	('text', 'Worker \d:  actual[^\n]*\n +(Sort Method|Rows Sent to Shared Sort): '),
+	('json', '"Worker Number": \d,[^}]*"(Engine|Rows Sent to Shared Sort)": '),
+	('yaml', 'Worker Number: \d\n[^-]* (Engine|Rows Sent to Shared Sort): '),
 	('xml', '<Worker-Number>\d</Worker-Number>\s*(<Actual-[^\n]*\s*)*<(Sort-Method|Fed-Rows)>')) f (format, pattern);
 
--- in plans of several stages
+-- in nested plans
 SET enable_hashagg = off;
 EXPLAIN (COSTS OFF) SELECT s, count(*), sum(id) FROM gs_parallel GROUP BY s;
 SELECT pg_temp.same(q, q) FROM unnest(ARRAY[
@@ -66,7 +66,7 @@ SELECT pg_temp.gpusorts('SELECT count(*) FROM gs_parallel a JOIN gs_parallel b U
 RESET enable_hashjoin;
 RESET enable_nestloop;
 
--- a small work_mem in each of them; a limit above the merge; settings reach the workers
+-- a small work_mem in each participant; a LIMIT above the merge; settings reach the workers
 SET work_mem = '64kB';
 SELECT pg_temp.same('SELECT * FROM gs_parallel ORDER BY k DESC, id', 'SELECT * FROM gs_parallel ORDER BY k DESC, id'),
 	   pg_temp.same('SELECT n FROM gs_parallel ORDER BY n', 'SELECT n FROM gs_parallel ORDER BY n');
@@ -75,7 +75,7 @@ SET work_mem = '64MB';
 SELECT pg_temp.sorts('SELECT * FROM gs_parallel ORDER BY k, id LIMIT 10'), pg_temp.sorts('SELECT * FROM gs_parallel ORDER BY k, id LIMIT 19000');
 SELECT pg_temp.same('SELECT * FROM gs_parallel ORDER BY k, id LIMIT 19000', 'SELECT * FROM gs_parallel ORDER BY k, id LIMIT 19000');
 
--- below a nested loop, executed again; left before the end; with an error in a worker
+-- below a nested loop, executed again; ended early; with an error in a worker
 SET enable_material = off;
 SELECT count(*), sum(id) FROM generate_series(1, 3) g, LATERAL (SELECT id FROM (SELECT * FROM gs_parallel ORDER BY k, id OFFSET 0) x WHERE x.n <> g) y;
 BEGIN;

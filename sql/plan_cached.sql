@@ -1,4 +1,4 @@
--- Plans that are kept: they outlive the settings and the tables they were made for.
+-- Cached plans: settings and tables change after they were made.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -14,9 +14,9 @@ EXECUTE q(5);
 EXECUTE q(0);
 EXECUTE q(3);
 
--- switched off, the cached node sorts as PostgreSQL does; and on again
+-- switched off, the cached node uses a tuplesort; and on again
 CREATE FUNCTION pg_temp.engine(query text) RETURNS text LANGUAGE sql AS $$
-	SELECT CASE WHEN f ->> 'Engine' = 'postgres' THEN 'postgres: ' || (f ->> 'Engine Reason') ELSE 'gpusort' END FROM pg_temp.figures(query) f
+	SELECT CASE WHEN f ->> 'Engine' = 'postgres' THEN 'postgres: ' || (f ->> 'Fallback Reason') ELSE 'gpusort' END FROM pg_temp.figures(query) f
 $$;
 SELECT pg_temp.engine('EXECUTE q(20)'), pg_temp.engine('EXECUTE keys(20)');
 SET gpusort.enabled = off;
@@ -24,9 +24,6 @@ EXPLAIN (COSTS OFF) EXECUTE q(5);
 SELECT pg_temp.engine('EXECUTE q(20)'), pg_temp.engine('EXECUTE keys(20)');
 EXECUTE q(5);
 EXECUTE keys(20);
-SET gpusort.explain_as_sort = on;
-EXPLAIN (COSTS OFF) EXECUTE q(5);
-RESET gpusort.explain_as_sort;
 SET gpusort.enabled = on;
 SELECT pg_temp.engine('EXECUTE q(20)'), pg_temp.engine('EXECUTE keys(20)');
 EXECUTE q(5);
@@ -43,14 +40,14 @@ FROM (SELECT g, pg_temp.switch(g) AS switched FROM generate_series(1, 6) g OFFSE
 SHOW gpusort.enabled;
 SET gpusort.enabled = on;
 
--- a plan made without gpusort stays without until it is made anew
+-- a plan made without gpusort stays the same until it is made again
 SET gpusort.enabled = off;
-PREPARE stock AS SELECT id, k FROM gs_cached ORDER BY k, id;
-EXPLAIN (COSTS OFF) EXECUTE stock;
+PREPARE plain AS SELECT id, k FROM gs_cached ORDER BY k, id;
+EXPLAIN (COSTS OFF) EXECUTE plain;
 SET gpusort.enabled = on;
-EXPLAIN (COSTS OFF) EXECUTE stock;
+EXPLAIN (COSTS OFF) EXECUTE plain;
 DISCARD PLANS;
-EXPLAIN (COSTS OFF) EXECUTE stock;
+EXPLAIN (COSTS OFF) EXECUTE plain;
 
 -- the table changes: rows, columns, the column's own type
 DELETE FROM gs_cached WHERE id > 4;

@@ -1,4 +1,4 @@
--- The planner knows what a GpuSort at the top of a query costs.
+-- The planner knows the cost of a GpuSort at the top of a query.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -20,7 +20,7 @@ CREATE INDEX t_slow ON t (slow);
 CREATE INDEX t_few ON t (few);
 ANALYZE t;
 
--- The plan's nodes, from the top, and what its sort costs beside its input.
+-- The plan's nodes, from the top, and the cost of its sort without its input.
 CREATE FUNCTION pg_temp.plan(query text, OUT nodes text, OUT cost numeric) LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
@@ -33,21 +33,21 @@ BEGIN
 	cost := (sort -> 'Startup Cost')::numeric - (sort #> '{Plans,0,Total Cost}')::numeric;
 END $$;
 
--- The plan as the planner makes it knowing and not knowing; is it cheaper?
+-- The plan with and without gpusort.planner_cost; is it cheaper?
 CREATE FUNCTION pg_temp.compare(query text, OUT untold text, OUT told text, OUT cheaper boolean) LANGUAGE plpgsql AS $$
 DECLARE
-	stock_cost numeric;
+	plain_cost numeric;
 	told_cost numeric;
 BEGIN
 	PERFORM set_config('gpusort.planner_cost', 'off', false);
-	SELECT nodes, cost INTO untold, stock_cost FROM pg_temp.plan(query);
+	SELECT nodes, cost INTO untold, plain_cost FROM pg_temp.plan(query);
 	PERFORM set_config('gpusort.planner_cost', 'on', false);
 	SELECT nodes, cost INTO told, told_cost FROM pg_temp.plan(query);
-	cheaper := told_cost < stock_cost;
+	cheaper := told_cost < plain_cost;
 	told := CASE WHEN told = untold THEN 'the same' ELSE told END;
 END $$;
 
--- the cost is less where a GpuSort will sort, and nowhere else
+-- the cost is lower where a GpuSort will sort
 SELECT q, c.* FROM unnest(ARRAY[
 	'SELECT * FROM t ORDER BY k', 'SELECT k FROM t ORDER BY k', 'SELECT * FROM t ORDER BY c DESC, k', 'SELECT id, k + 1 FROM t ORDER BY 2', 'SELECT random() FROM t ORDER BY 1',
 	'SELECT DISTINCT ON (c) c, k FROM t ORDER BY c, k', 'SELECT k, count(*) FROM t GROUP BY k ORDER BY count(*), k',
@@ -57,7 +57,7 @@ SELECT q, c.* FROM unnest(ARRAY[
 	'SELECT * FROM t ORDER BY k LIMIT 10', 'SELECT * FROM t ORDER BY k LIMIT (random() * 1e6)::int', 'SELECT unnest(ARRAY[1, 2]), k FROM t ORDER BY k']) q,
 	pg_temp.compare(q) c;
 
--- nor where it may not
+-- and the same where a Sort stays
 CREATE FUNCTION pg_temp.cheaper_with(setting text, value text) RETURNS boolean LANGUAGE sql AS $$
 	SELECT set_config(setting, value, true);
 	SELECT cheaper FROM pg_temp.compare('SELECT * FROM t ORDER BY k')
@@ -68,8 +68,8 @@ SELECT pg_temp.cheaper_with('gpusort.min_rows', '300001');
 SELECT pg_temp.cheaper_with('work_mem', '64kB');
 SELECT pg_temp.cheaper_with('enable_sort', 'off');
 
--- so a plan can be another, where a sort costs more than an index or a sort in
--- parts if it is PostgreSQL's, and less if not; not where a LIMIT wants a few rows
+-- so the plan can change, where PostgreSQL's sort costs more than an index scan or an
+-- incremental sort, and a GpuSort less; but not below a small LIMIT
 SELECT p, q, c.* FROM (VALUES ('2', 'SELECT * FROM t ORDER BY few'), ('8.2', 'SELECT * FROM t ORDER BY few'), ('20', 'SELECT * FROM t ORDER BY few'),
 	('8.2', 'SELECT * FROM t ORDER BY few LIMIT 10'), ('8.2', 'SELECT few FROM t ORDER BY few'),
 	('4', 'SELECT * FROM t ORDER BY slow, k'), ('4', 'SELECT * FROM t ORDER BY slow, k LIMIT 10')) v(p, q),
@@ -87,7 +87,7 @@ EXPLAIN (COSTS OFF) EXECUTE sorted(10);
 EXPLAIN (COSTS OFF) EXECUTE bounded(10);
 RESET plan_cache_mode;
 
--- workers: what all of them sort, each its part, is merged as before
+-- workers: each sorts its part, and the parts are merged
 CREATE TABLE gs_plan_cost AS SELECT * FROM t;
 ANALYZE gs_plan_cost;
 SET max_parallel_workers_per_gather = 2;

@@ -1,5 +1,5 @@
--- A LIMIT above a Sort: the GpuSort computes the bound for itself, where it can.
--- What it does with it is in top_n.sql.
+-- A LIMIT above a Sort: the GpuSort computes the bound itself if possible.
+-- top_n.sql tests its use.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -21,12 +21,12 @@ SET client_min_messages = warning;
 SELECT q, pg_temp.sorts('SELECT * FROM t ORDER BY k ' || q) FROM unnest(ARRAY[
 	'OFFSET 10', 'OFFSET 0', 'FETCH FIRST 10 ROWS WITH TIES', 'LIMIT NULL', 'LIMIT ALL', 'LIMIT NULL OFFSET 3',
 	'LIMIT 9223372036854775807', 'LIMIT 9223372036854775807 OFFSET 9223372036854775807']) q;
--- a bound: known, known only at run time, not to be computed twice
+-- a bound: constant, known only at run time, volatile
 SELECT q, pg_temp.sorts('SELECT * FROM t ORDER BY k ' || q) FROM unnest(ARRAY[
 	'LIMIT 1', 'LIMIT 10 OFFSET NULL', 'LIMIT 10 OFFSET 0', 'FETCH FIRST ROW ONLY', 'LIMIT (SELECT 900)',
 	'LIMIT 1 OFFSET (SELECT 900)', 'LIMIT 5 + 5', 'LIMIT (random() * 1000)::int', 'LIMIT 5 OFFSET (random() * 1000)::int', 'LIMIT CASE WHEN 3 IN (SELECT id FROM t) THEN 3 END', 'FOR UPDATE LIMIT 10']) q;
 
--- a bound passes through what keeps the number of rows, and through no more
+-- a bound passes through nodes that keep the number of rows, and no others
 SELECT n, pg_temp.sorts(q) FROM (VALUES
 	('subquery', 'SELECT * FROM (SELECT * FROM t ORDER BY k OFFSET 0) x LIMIT 10'),
 	('its expressions', 'SELECT k + id FROM (SELECT *, random() AS r FROM t ORDER BY k OFFSET 0) x LIMIT 10'),

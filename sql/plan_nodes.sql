@@ -1,5 +1,5 @@
--- Every node that can stand above a Sort, on a GpuSort: the plan, and the same rows
--- as without.
+-- Every node that can be above a Sort, above a GpuSort: the plan, and the same rows
+-- as without gpusort.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -38,7 +38,7 @@ SELECT c.* FROM unnest(ARRAY[
 	'SELECT t.k, t.id FROM t WHERE EXISTS (SELECT FROM u WHERE u.k = t.k AND u.id > 100)',
 	'SELECT t.n, t.id FROM t WHERE NOT EXISTS (SELECT FROM u WHERE u.n = t.n)']) q,
 	pg_temp.check(format('SELECT * FROM (%s) x ORDER BY x::text COLLATE "C"', q)) c;
--- equal keys of another type, and keys that are pushed past each other
+-- equal keys of another type, and keys in another order
 SELECT c.* FROM pg_temp.check('SELECT t.k, u.k AS uk FROM t JOIN (SELECT k::int8 FROM u) u ON t.k = u.k ORDER BY t.k') c;
 SELECT c.* FROM pg_temp.check('SELECT count(*), sum(a.id), sum(b.id) FROM t a JOIN t b ON a.k = b.k JOIN u ON b.k = u.k AND a.n = u.n') c;
 RESET enable_hashjoin;

@@ -1,4 +1,4 @@
--- What keeps its stock Sort whatever its size, and the reason that is given.
+-- Sorts that are not replaced, whatever their size, and the reason given.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -11,12 +11,12 @@ CREATE TEMP TABLE t AS SELECT id, id % 3 AS k, ROW(id % 5, id)::gs_pair AS r, AR
 	to_jsonb(id % 5) AS j, gs_pair_range(ROW(id % 5, id)::gs_pair, NULL) AS pr, to_tsvector('simple', 'w' || id % 5) AS v
 FROM generate_series(1, 20) id;
 
--- types without a code, alone or beside others
+-- types without an encoding, alone or with others
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY j;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k, id, r DESC;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY a;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY pr DESC;
--- an operator of a family that has no comparison function, by its name
+-- an operator, by its name, of a family without a comparison function
 CREATE SCHEMA gs_family;
 CREATE OPERATOR gs_family.<# (LEFTARG = int, RIGHTARG = int, FUNCTION = int4lt);
 CREATE OPERATOR <# (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = int8lt);
@@ -33,8 +33,7 @@ SET client_min_messages = warning;
 SELECT col, pg_temp.sorts('SELECT * FROM t ORDER BY ' || col)
 FROM unnest('{a,r,j,pr,v,t,"ROW(k, id)",j::text::tsquery,gs_pair_multirange(pr),"ARRAY[t]","ARRAY[ARRAY[j]]"}'::text[]) col;
 
--- as many columns as a key has bits for NULLs, as many fields as it has room for:
--- a network address has six of them
+-- the largest number of columns, and of fields: a network address has six of them
 \set ECHO none
 SELECT 'CREATE TEMP TABLE wide AS SELECT id, ' ||
 	   string_agg(format('(id * %s) %% 2 AS c%s, ''10.0.0.0''::inet + (id * %s) %% 2 AS i%s, '
@@ -57,7 +56,7 @@ EXPLAIN (COSTS OFF) SELECT c1 FROM wide
 			 c18, c19, c20, c21, c22, c23, c24, c25, c26, c27, c28, c29, c30, c31, c32, c33;
 EXPLAIN (COSTS OFF) SELECT c1 FROM wide ORDER BY i1, i2, i3, i4, i5, i6, i7, i8, i9, i10, i11;
 
--- input that is sorted by some of the columns already: an Incremental Sort
+-- input that is already sorted by some of the columns: an Incremental Sort
 SET client_min_messages = warning;
 CREATE INDEX ON t (id);
 ANALYZE t;

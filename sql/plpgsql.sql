@@ -1,5 +1,5 @@
--- Sorts inside functions: loops over them, errors in the middle of them, and what
--- both leave behind.
+-- Sorts inside functions: loops over them, errors in the middle of them, and that
+-- neither leaves anything behind.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -14,7 +14,7 @@ BEGIN
 	RETURN i;
 END $$;
 
--- a loop over a sort, left at the end, before it, by an error, and by one that is caught
+-- a loop over a sort that ends normally, early, by an error, and by a caught error
 CREATE FUNCTION pg_temp.loop(stop_at int, fail_at int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	r record;
@@ -54,7 +54,7 @@ SELECT pg_temp.retry();
 SELECT pg_temp.left_behind();
 
 \set SHOW_CONTEXT never
--- errors that are not caught: reading, in the key, above the sort, in a subtransaction
+-- errors that are not caught: while reading, in the key, above the sort, in a subtransaction
 SELECT k, pg_temp.fail_at(id, 400) FROM t ORDER BY k;
 SELECT pg_temp.fail_at(id, 400) AS k FROM t ORDER BY k;
 SELECT pg_temp.fail_at(id, 10) FROM (SELECT id FROM t ORDER BY k DESC, id OFFSET 0) x;
@@ -76,7 +76,7 @@ FETCH 2 FROM d;
 COMMIT;
 SELECT pg_temp.left_behind();
 
--- sorts within sorts: a function in the key that sorts itself, and fails in the end
+-- nested sorts: a function in the key that sorts, and finally fails
 CREATE FUNCTION pg_temp.nested(depth int) RETURNS int VOLATILE LANGUAGE plpgsql AS $$
 DECLARE
 	a int[];
@@ -124,7 +124,7 @@ BEGIN
 		i := r.k;
 		n := n + 1;
 		IF n % 70 = 0 THEN
-			COMMIT;		-- which materialises the rest of the rows
+			COMMIT;		-- materializes the remaining rows
 		END IF;
 	END LOOP;
 	RAISE NOTICE '% rows up to %', n, i;

@@ -29,7 +29,7 @@ CREATE TABLE gs_random AS SELECT id,
 FROM generate_series(1, 700) id;
 ANALYZE gs_random;
 
--- an ORDER BY of up to six columns, each with its own direction
+-- ORDER BY of up to six columns, each with its own direction
 CREATE FUNCTION pg_temp.random_order(ncolumns int, max_column int) RETURNS text VOLATILE LANGUAGE sql AS $$
 	SELECT string_agg('c' || (1 + floor(random() * max_column)::int)
 					  || (ARRAY['', ' ASC', ' DESC', ' DESC'])[1 + floor(random() * 4)::int]
@@ -46,7 +46,7 @@ SELECT count(*), count(DISTINCT order_by) > 300 AS many FROM clauses;
 SELECT count(*) AS wrong FROM clauses
 WHERE NOT pg_temp.rows_ok(format('(SELECT * FROM gs_random WHERE id <= %s) x', n), order_by, coalesce(columns, 'c5, id, c33'));
 
--- the same with the rows formed on the way, and with input in the order of another clause
+-- the same with computed rows, and with input in the order of another clause
 SELECT count(*) AS wrong FROM clauses
 WHERE i <= 60 AND NOT pg_temp.rows_ok(format('(SELECT id, %s FROM gs_random WHERE id > %s OFFSET 0) x',
 											  (SELECT string_agg(format('coalesce(c%s, NULL) AS c%s', c, c), ', ') FROM generate_series(1, 33) c), n / 2), order_by);
@@ -66,7 +66,7 @@ BEGIN
 	RAISE NOTICE '% wrong', wrong;
 END $$;
 
--- one column alone, each of them in each way
+-- each column alone, in each direction
 SELECT count(*) AS checked, count(*) FILTER (WHERE NOT pg_temp.keys_ok('gs_random', format('c%s %s %s', c, d, n), 'c' || c)) AS wrong
 FROM generate_series(1, 33) c, unnest('{ASC,DESC}'::text[]) d, unnest('{NULLS FIRST,NULLS LAST}'::text[]) n;
 SELECT pg_temp.left_behind();

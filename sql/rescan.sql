@@ -1,5 +1,5 @@
 -- A GpuSort that is executed again: with the same rows, with others, with another
--- number of them.
+-- number of rows.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -10,7 +10,7 @@ CREATE TEMP TABLE o AS SELECT g AS outer_id, (g * 37) % 200 AS m FROM generate_s
 ANALYZE t;
 ANALYZE o;
 
--- the number of times that the sort was done over is the number of loops
+-- loops counts the executions of the sort
 CREATE FUNCTION pg_temp.check(query text, oracle text DEFAULT NULL) RETURNS TABLE (plan text, loops int, ok bool) LANGUAGE plpgsql AS $$
 BEGIN
 	plan := pg_temp.sorts(query);
@@ -30,7 +30,7 @@ SELECT c.* FROM (VALUES
 	('SELECT outer_id, (SELECT id FROM t WHERE id > m ORDER BY k DESC, id OFFSET 2 FETCH FIRST ROW WITH TIES) FROM o', NULL)) v(q, n),
 	pg_temp.check(q) c;
 
--- LATERAL, with rows that come and go
+-- LATERAL, with a varying number of rows
 SELECT c.* FROM (VALUES
 	('SELECT o.*, x.* FROM o, LATERAL (SELECT * FROM t WHERE id > m ORDER BY k, id OFFSET 5) x'),
 	('SELECT o.*, x.* FROM o LEFT JOIN LATERAL (SELECT s, id FROM t WHERE id > m + 190 ORDER BY s, id OFFSET 1) x ON true'),
@@ -39,7 +39,7 @@ SELECT c.* FROM (VALUES
 	('SELECT g, x.* FROM generate_series(0, 3) g, LATERAL (SELECT n FROM t WHERE id <= g * 60 ORDER BY n DESC OFFSET 1) x')) v(q),
 	pg_temp.check(q) c;
 
--- the inner side of a nested loop: the same rows each time, sorted once and rewound
+-- the inner side of a nested loop: the same rows each time, sorted once and rescanned
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_material = off;
@@ -53,7 +53,7 @@ RESET enable_material;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 
--- a merge join that is executed again, with its marks
+-- a merge join with mark and restore that is executed again
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SELECT c.* FROM pg_temp.check('SELECT outer_id, (SELECT count(*) FROM t a JOIN t b USING (k) WHERE a.id > m AND b.id < m + 50) FROM o WHERE outer_id < 8') c;

@@ -1,5 +1,5 @@
--- The rows themselves: whatever their columns and the slots that they come in, they
--- must come out as they went in.
+-- The rows themselves: whatever their columns and tuple slots, they are returned
+-- unchanged.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -14,7 +14,7 @@ CREATE TABLE gs_rows AS SELECT id, (id * 37) % 20 AS k,
 	md5(id::text)::uuid AS u, ('10.0.0.' || id)::inet AS ip, ('0/' || to_hex(id))::pg_lsn AS lsn, (id % 128)::bit(7) AS bits, point(id, id) AS pt,
 	int4range(id, id + 5) AS r, decode(repeat('00', id), 'hex') AS y, (id::text)::char(10) AS bp, '12:00+00'::timetz + id * '1 s'::interval AS tz
 FROM generate_series(1, 60) id;
--- the same with NULLs here and there, from one to all but the first
+-- the same with NULLs, from one to all but the first
 SELECT format('INSERT INTO gs_rows SELECT id + 60, k, %s FROM gs_rows',
 			  string_agg(format('CASE WHEN (id * %s) %% 7 > id %% 7 OR id = 60 THEN %I END', attnum, attname), ', ' ORDER BY attnum))
 FROM pg_attribute WHERE attrelid = 'gs_rows'::regclass AND attnum > 2 \gset insert_
@@ -24,7 +24,7 @@ FROM pg_attribute WHERE attrelid = 'gs_rows'::regclass AND attnum > 2 \gset inse
 SELECT count(*), count(b1) BETWEEN 61 AND 119 AS some FROM gs_rows;
 ANALYZE gs_rows;
 
--- from the table; from a projection; from other nodes
+-- from a table; from a projection; from other nodes
 SELECT pg_temp.rows_ok(source, k)
 FROM unnest(ARRAY['gs_rows', '(SELECT *, id + 1 AS one_more FROM gs_rows OFFSET 0) x', '(SELECT DISTINCT ON (id) * FROM gs_rows ORDER BY id) x',
 				  '(SELECT x.* FROM gs_rows x JOIN gs_rows y USING (id) OFFSET 0) x', '(SELECT * FROM gs_rows UNION ALL SELECT * FROM gs_rows WHERE false) x',
@@ -37,8 +37,7 @@ SELECT pg_temp.same('SELECT k, x FROM (SELECT k, id, gs_rows AS x FROM gs_rows) 
 					'SELECT (x).* FROM (SELECT gs_rows AS x FROM gs_rows OFFSET 0) y ORDER BY (x).k, (x).id'),
 	   pg_temp.same('SELECT tableoid, ctid, xmin, * FROM gs_rows ORDER BY k', 'SELECT tableoid, ctid, xmin, * FROM gs_rows ORDER BY k, id');
 
--- loose values: constants, functions, arrays and records that a function has in
--- another form than a table
+-- values that are not in a table: constants, functions, expanded arrays and records
 CREATE FUNCTION pg_temp.array_of(n int) RETURNS int[] LANGUAGE plpgsql AS $$
 DECLARE
 	a int[];
@@ -65,13 +64,13 @@ SELECT pg_temp.rows_ok(source, 'k') FROM unnest(ARRAY[
 SELECT pg_temp.rows_ok('(SELECT id, id % 5 AS k, (pg_temp.array_of(id)::text || repeat(''long'', 20)) COLLATE "C" AS s
 						  FROM generate_series(1, 50) id OFFSET 0) x', 's DESC, k');
 
--- no more than the key; a column that is key and output; the same column twice
+-- the key alone; a column that is both key and output; the same column twice
 SELECT pg_temp.same('SELECT FROM gs_rows ORDER BY k', 'SELECT FROM gs_rows ORDER BY k'),
 	   pg_temp.same('SELECT k, k FROM gs_rows ORDER BY k', 'SELECT k, k FROM gs_rows ORDER BY k'),
 	   pg_temp.same('SELECT 1 AS one FROM gs_rows ORDER BY k DESC', 'SELECT 1 AS one FROM gs_rows ORDER BY k DESC'),
 	   pg_temp.same('SELECT i8 FROM gs_rows ORDER BY i8 DESC, i8', 'SELECT i8 FROM gs_rows ORDER BY i8 DESC, i8');
 
--- as many columns as a table can have, NULL but for some
+-- as many columns as a table can have, most of them NULL
 SELECT format('CREATE TABLE gs_wide (id int, %s)', string_agg(format('c%s %s', i, (ARRAY['int', 'bool', 'float8', 'text COLLATE "C"'])[1 + i % 4]), ', '))
 FROM generate_series(1, 1500) i \gset create_
 \set ECHO none

@@ -1,11 +1,11 @@
--- Sequential scans below a sort are read a page at a time: the rows, and all that is
--- counted, must be as if they had come one by one.
+-- Sequential scans below a sort are read a page at a time: the rows, and all
+-- statistics, must be the same as for single rows.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
--- what EXPLAIN ANALYZE counts below the sort, one line a node
+-- the counters of EXPLAIN ANALYZE below the sort, one line a node
 CREATE FUNCTION pg_temp.counts(query text) RETURNS SETOF text LANGUAGE plpgsql AS
 $$
 DECLARE
@@ -36,7 +36,7 @@ SELECT pg_temp.rows_ok('rows', 'k, id'), pg_temp.rows_ok('rows WHERE id % 3 = 0'
 	pg_temp.rows_ok('(SELECT ctid AS place, * FROM rows) x', 'place DESC'),
 	pg_temp.rows_ok('rows WHERE id IN (SELECT id / 2 FROM rows)', 'k, id');
 
--- what the statistics count: all rows read, whether the filter let them pass or not
+-- cumulative statistics: all rows read, including those that the filter removed
 CREATE FUNCTION pg_temp.rows_read(query text) RETURNS bigint LANGUAGE plpgsql AS
 $$
 DECLARE
@@ -52,7 +52,7 @@ SELECT pg_temp.rows_read(q) FROM unnest('{SELECT * FROM rows ORDER BY k,SELECT i
 SELECT pg_temp.rows_read('SELECT * FROM rows ORDER BY k') = (SELECT count(*) FROM rows);
 COMMIT;
 
--- partitions, of which one has its columns in another order, one is empty, and one was never analysed
+-- partitions: one with columns in another order, one empty, one never analyzed
 CREATE TABLE parts (id int, k int, t text) PARTITION BY RANGE (id);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (1000);
 CREATE TABLE parts_2 (t text, gone int, k int, id int);
@@ -66,13 +66,13 @@ SELECT * FROM pg_temp.counts('SELECT * FROM parts WHERE k % 2 = 0 ORDER BY k, id
 SELECT pg_temp.rows_ok('parts', 'k, id'), pg_temp.rows_ok('parts WHERE k % 2 = 0', 'k, id'),
 	pg_temp.rows_ok('(SELECT * FROM parts UNION ALL SELECT id, k, late::text FROM rows) x', 'id, k, t');
 
--- a scan that is run again, with another parameter; one that reads what its own query changes
+-- a rescan with another parameter; a scan of rows that its own query changes
 SELECT sum(x.n) FROM generate_series(1, 20) g, LATERAL (SELECT count(*) AS n FROM (SELECT * FROM rows WHERE id % g = 0 ORDER BY k, id OFFSET 1) r) x;
 CREATE FUNCTION pg_temp.change(i int) RETURNS int LANGUAGE plpgsql AS 'BEGIN UPDATE rows SET late = late + 1 WHERE id = i; RETURN i; END';
 SELECT count(*), sum(late), count(DISTINCT c) FROM (SELECT *, pg_temp.change(id) AS c FROM rows WHERE id < 500 ORDER BY k, c) x;
 SELECT sum(late) FROM rows WHERE id < 500;
 
--- cursors: fetched in part, beside changes; and under SERIALIZABLE
+-- cursors: fetched in part, with concurrent changes; and under SERIALIZABLE
 BEGIN ISOLATION LEVEL SERIALIZABLE;
 DECLARE c CURSOR FOR SELECT id, k FROM rows ORDER BY k NULLS FIRST, id;
 FETCH 2 FROM c;
@@ -85,7 +85,7 @@ DECLARE c CURSOR FOR SELECT id, k FROM rows ORDER BY k, id FOR UPDATE;
 FETCH 2 FROM c;
 UPDATE rows SET k = -1 WHERE CURRENT OF c;
 ROLLBACK;
--- a filter may take its time: a cancel is heard at the next row, not at the next page
+-- a slow filter: a cancel takes effect at the next row, not at the next page
 CREATE TEMP SEQUENCE evaluated;
 SELECT id FROM rows WHERE nextval('evaluated') > 0 AND pg_cancel_backend(pg_backend_pid()) ORDER BY k;
 SELECT last_value <= 2 AS heard FROM evaluated;

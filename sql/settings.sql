@@ -1,12 +1,12 @@
--- The settings: their ranges, and what each does to a plan.
+-- The settings: their ranges, and their effect on plans.
 LOAD 'gpusort';
 SET max_parallel_workers_per_gather = 0;
 
 SELECT gpusort_version() = default_version AS version_ok FROM pg_available_extensions WHERE name = 'gpusort';
 SELECT name, vartype, CASE WHEN vartype <> 'integer' THEN boot_val END AS boot_val, min_val, max_val, enumvals, context
 FROM pg_settings
-WHERE name IN ('gpusort.enabled', 'gpusort.enable_create_index', 'gpusort.index_loader', 'gpusort.engine', 'gpusort.min_rows', 'gpusort.force',
-			   'gpusort.debug_plan', 'gpusort.explain_as_sort', 'gpusort.libc_collations', 'gpusort.verify')
+WHERE name IN ('gpusort.enabled', 'gpusort.enable_create_index', 'gpusort.engine', 'gpusort.min_rows', 'gpusort.force',
+			   'gpusort.debug_plan', 'gpusort.libc_collations', 'gpusort.verify')
 ORDER BY name COLLATE "C";
 
 -- refused by the settings themselves
@@ -32,7 +32,7 @@ SET gpusort.min_rows = 1001;
 SET gpusort.debug_plan = on;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000) k ORDER BY k DESC;
 
--- force does not look at the size, enabled is above it
+-- force ignores the size, enabled overrides it
 SET gpusort.force = on;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000) k ORDER BY k DESC;
 SET gpusort.enabled = off;
@@ -43,7 +43,7 @@ SET gpusort.min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1) k ORDER BY k DESC;
 RESET gpusort.debug_plan;
 
--- an input that would not fit work_mem is taken, too
+-- an input that exceeds work_mem is sorted, too
 SET work_mem = '1MB';
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000) k ORDER BY k DESC;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 1000000) k ORDER BY k DESC;
@@ -56,15 +56,15 @@ SET LOCAL gpusort.enabled = off;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 10) k ORDER BY k DESC;
 ROLLBACK;
 EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 10) k ORDER BY k DESC;
-CREATE FUNCTION pg_temp.stock_plan() RETURNS SETOF text LANGUAGE plpgsql SET gpusort.enabled = off AS $$
+CREATE FUNCTION pg_temp.plain_plan() RETURNS SETOF text LANGUAGE plpgsql SET gpusort.enabled = off AS $$
 BEGIN
 	RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) SELECT k FROM generate_series(1, 10) k ORDER BY k DESC';
 END $$;
-SELECT pg_temp.stock_plan();
+SELECT pg_temp.plain_plan();
 SHOW gpusort.enabled;
 
--- every engine gives the same rows; without a device, "cuda" sorts too and says
--- why it was not the device
+-- every engine returns the same rows; without a device, "cuda" sorts too and shows
+-- the reason
 SET gpusort.force = on;
 SET gpusort.engine = cuda;
 SELECT array_agg(k) FROM (SELECT k % 7 AS k FROM generate_series(1, 20) k ORDER BY 1 OFFSET 0) x;

@@ -1,5 +1,5 @@
--- Numbers of rows: none, one, few, and those around the borders between ways to sort
--- and between batches of rows, which start with 8 kB and double.
+-- Numbers of rows: none, one, few, and around the limits between sort methods and
+-- between batches of rows, which start with 8 kB and double.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -35,7 +35,7 @@ BEGIN
 	RETURN got_ids IS NOT DISTINCT FROM want_ids AND got_keys IS NOT DISTINCT FROM want_keys;
 END $$;
 
--- every number up to where a few hundred rows begin to be sorted in another way
+-- every number up to a few hundred, from which another method is used
 SELECT name, count(*) AS checked, array_agg(n ORDER BY n) FILTER (WHERE NOT pg_temp.check_size(n, k, 'ASC')) AS wrong
 FROM patterns, generate_series(0, 300) n WHERE name IN ('random', 'reversed, ties', 'few values') GROUP BY name ORDER BY name COLLATE "C";
 SELECT name, direction, array_agg(n ORDER BY n) FILTER (WHERE NOT pg_temp.check_size(n, k, direction)) AS wrong
@@ -43,7 +43,7 @@ FROM patterns, unnest('{0,1,2,3,4,15,16,17,31,32,33,63,64,65,127,128,129,159,160
 	 unnest('{ASC,DESC NULLS LAST}'::text[]) direction
 GROUP BY name, direction ORDER BY name COLLATE "C", direction COLLATE "C";
 
--- borders of batches: rows of 40 bytes with their keys, of 8 bytes of keys alone, of more
+-- limits of batches: rows of 40 bytes with their keys, keys alone of 8 bytes, and longer rows
 SELECT name, array_agg(n ORDER BY n) FILTER (WHERE NOT pg_temp.check_size(n, k, 'DESC')) AS wrong
 FROM patterns, unnest('{203,204,205,613,614,615,1023,1024,1025,3071,3072,3073,3074,7167,7168,7169}'::int[]) n
 WHERE name IN ('random', 'wide', 'reversed', 'NULLs', 'few values') GROUP BY name ORDER BY name COLLATE "C";

@@ -1,4 +1,4 @@
--- Some ten and some hundred thousand rows, in many orders and of several types.
+-- Ten thousand to some hundred thousand rows, in many orders and of several types.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -35,7 +35,7 @@ FROM unnest(ARRAY['d, i DESC, s', 'n, d DESC', 's, n NULLS FIRST', 'n DESC, s DE
 SELECT pg_temp.rows_ok('t', 'd, n'), pg_temp.keys_ok('t', 'n', 'n'), pg_temp.keys_ok('t', 'd DESC', 'd'), pg_temp.keys_ok('t', 's', 's');
 SELECT pg_temp.left_behind();
 
--- rows too long for a device, in a statement that cannot begin again
+-- rows too long for a device, in a statement that cannot be restarted
 CREATE TEMP TABLE long_rows (place serial, k int, len int);
 INSERT INTO long_rows (k, len)
 	SELECT k, length(w) FROM (

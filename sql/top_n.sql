@@ -12,9 +12,9 @@ CREATE TEMP TABLE t AS SELECT id, (random() * 1e6)::int AS k, id % 7 AS few, NUL
 FROM generate_series(1, 30000) id;
 ANALYZE t;
 
--- Were rows dropped, and few kept?
+-- Were rows dropped, and only few kept?
 CREATE FUNCTION pg_temp.drops(query text, bound int) RETURNS boolean LANGUAGE sql AS $$
-	SELECT coalesce((f -> 'Dropped Rows')::int, 0) > 0 AND f ->> 'Sort Method' LIKE 'top-N %' AND
+	SELECT coalesce((f -> 'Rows Removed by Limit')::int, 0) > 0 AND f ->> 'Sort Method' LIKE 'top-N %' AND
 		   (f -> 'Sorted Rows')::int BETWEEN bound AND greatest(8 * bound, 16384)
 	FROM pg_temp.figures(query) f
 $$;
@@ -25,7 +25,7 @@ BEGIN
 	RETURN QUERY EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query;
 END $$;
 
--- bounds from one row to all and more
+-- bounds from one row to more than all
 SELECT n, pg_temp.same(q || n, o || n), pg_temp.drops(q || n, n) AS drops
 FROM unnest('{1,2,10,999,3000,14999,29999,30000,30001,1000000}'::int[]) n,
 	 (VALUES ('SELECT * FROM t ORDER BY k LIMIT ', 'SELECT * FROM t ORDER BY k, id LIMIT ')) v(q, o);
@@ -34,21 +34,21 @@ SELECT l, pg_temp.same(q || l, o || l) FROM unnest(ARRAY['LIMIT 10 OFFSET 5', 'L
 	'LIMIT NULL', 'LIMIT ALL', 'LIMIT 5 OFFSET NULL', 'LIMIT 9223372036854775807', 'LIMIT 9223372036854775807 OFFSET 29990',
 	'FETCH FIRST 10 ROWS WITH TIES', 'LIMIT (SELECT 5)', 'LIMIT 3 + 4 OFFSET (SELECT 2)', 'LIMIT length(''four'')']) l,
 	(VALUES ('SELECT id, k FROM t ORDER BY k, id ', 'SELECT id, k FROM t ORDER BY k, id ')) v(q, o);
-SELECT pg_temp.figures('SELECT * FROM t ORDER BY few, k FETCH FIRST 10 ROWS WITH TIES') -> 'Dropped Rows' AS with_ties,
-	   pg_temp.figures('SELECT * FROM t ORDER BY few, k LIMIT NULL') -> 'Dropped Rows' AS no_limit,
-	   pg_temp.figures('SELECT * FROM t ORDER BY few, k OFFSET 10') -> 'Dropped Rows' AS no_count;
+SELECT pg_temp.figures('SELECT * FROM t ORDER BY few, k FETCH FIRST 10 ROWS WITH TIES') -> 'Rows Removed by Limit' AS with_ties,
+	   pg_temp.figures('SELECT * FROM t ORDER BY few, k LIMIT NULL') -> 'Rows Removed by Limit' AS no_limit,
+	   pg_temp.figures('SELECT * FROM t ORDER BY few, k OFFSET 10') -> 'Rows Removed by Limit' AS no_count;
 SELECT * FROM t ORDER BY k LIMIT 0;
 SELECT * FROM t ORDER BY k LIMIT -1;
 SELECT * FROM t ORDER BY k LIMIT 1 OFFSET -1;
 
--- ties: the rows that came first, in the order in which they came
+-- ties: the first rows of the input, in input order
 SELECT k, n, pg_temp.same(format('SELECT * FROM t ORDER BY %s LIMIT %s', k, n), format('SELECT * FROM t ORDER BY %s, id LIMIT %s', k, n))
 FROM unnest('{few,none,n,n DESC,n DESC NULLS LAST,n NULLS FIRST,few,"few, n DESC","none, n, p",p,p DESC,"n, c",c DESC,length(pad)}'::text[]) k,
 	 unnest('{1,100,2500}'::int[]) n;
 SELECT k, n, pg_temp.same(q, q) FROM unnest('{few,none,n,n DESC,n NULLS FIRST,n DESC NULLS LAST}'::text[]) k, unnest('{1,100,7000}'::int[]) n,
 	LATERAL (SELECT format('SELECT %s AS v FROM t ORDER BY %s LIMIT %s', split_part(k, ' ', 1), k, n) AS q) l;
 
--- input in order, in the opposite order, with the winners last
+-- input in order, in reverse order, with the first rows at the end
 SELECT o, n, pg_temp.same(format(q, o, 'x.k DESC', n), format(q, o, 'x.k DESC, x.id', n))
 FROM unnest('{k,k DESC,id,id DESC,k > 500000}'::text[]) o, unnest('{10,2500}'::int[]) n,
 	 (VALUES ('SELECT k, pad FROM (SELECT k, pad, row_number() OVER () AS id FROM (SELECT * FROM t ORDER BY %s, id OFFSET 0) y OFFSET 0) x ORDER BY %s LIMIT %s')) v(q);
@@ -78,7 +78,7 @@ SELECT n, f ->> 'Engine' AS engine, (f -> 'Sort Space Used')::int <= 1024 AS wit
 FROM unnest('{10,1000,3000}'::int[]) n, (VALUES ('SELECT * FROM t ORDER BY k LIMIT ', 'SELECT * FROM t ORDER BY k, id LIMIT ')) v(q, o), pg_temp.figures(q || n) f;
 SELECT o, n, pg_temp.same(q, q) FROM unnest('{k DESC,id DESC,"p, id","n DESC, id"}'::text[]) o, unnest('{10,2000,20000}'::int[]) n,
 	LATERAL (SELECT format('SELECT * FROM t ORDER BY %s, id LIMIT %s', o, n) AS q) l;
--- rows as large as a tenth of it
+-- rows of a tenth of work_mem
 SELECT n, pg_temp.same(q || n, o || n) FROM unnest('{1,5,8,30}'::int[]) n,
 	(VALUES ('SELECT id, repeat(c, 3000) FROM t WHERE id <= 400 ORDER BY k DESC LIMIT ', 'SELECT id, repeat(c, 3000) FROM t WHERE id <= 400 ORDER BY k DESC, id LIMIT ')) v(q, o);
 -- toasted keys, long and with ties
@@ -107,10 +107,10 @@ RESET plan_cache_mode;
 CREATE FUNCTION pg_temp.first_ids(m int) RETURNS int[] LANGUAGE plpgsql AS $$ BEGIN RETURN ARRAY(SELECT id FROM t ORDER BY k, id LIMIT m); END $$;
 SELECT m, cardinality(pg_temp.first_ids(m)), (pg_temp.first_ids(m))[m - 1:m] FROM generate_series(1, 12) m;
 
--- bounds that change from one rescan to the next: the same rows will do for fewer
+-- bounds that change between rescans: a lower bound reuses the sorted rows
 CREATE TEMP TABLE bounds AS SELECT i, m FROM unnest('{3,5,2,8000,NULL,1,8001,4,20000,6}'::int[]) WITH ORDINALITY b(m, i);
 CREATE FUNCTION pg_temp.check(query text) RETURNS TABLE (loops int, drops boolean, ok boolean) LANGUAGE sql AS $$
-	SELECT (f -> 'Actual Loops')::int, (f -> 'Dropped Rows') IS NOT NULL, pg_temp.same(query, query) FROM pg_temp.figures(query) f
+	SELECT (f -> 'Actual Loops')::int, (f -> 'Rows Removed by Limit') IS NOT NULL, pg_temp.same(query, query) FROM pg_temp.figures(query) f
 $$;
 SELECT c.* FROM (VALUES
 	('SELECT * FROM bounds, LATERAL (SELECT id, k FROM t ORDER BY k, id LIMIT m) x'),
@@ -120,7 +120,7 @@ SELECT c.* FROM (VALUES
 	('SELECT * FROM bounds, LATERAL (SELECT id, few FROM (SELECT * FROM t ORDER BY k, id OFFSET 0) y LIMIT m) x'),
 	('SELECT i, (SELECT max(k) FROM (SELECT * FROM t ORDER BY k, id LIMIT m) x) FROM bounds'),
 	('SELECT i, (SELECT id FROM t ORDER BY k, id LIMIT 1 OFFSET m) FROM bounds')) v(q), pg_temp.check(q) c;
--- the same rows again and again
+-- the same rows repeatedly
 SET enable_material = off;
 SELECT c.* FROM (VALUES ('SELECT * FROM bounds LEFT JOIN (SELECT * FROM t ORDER BY k, id LIMIT 3) x ON true')) v(q), pg_temp.check(q) c;
 RESET enable_material;
@@ -141,7 +141,7 @@ FETCH ALL FROM c;
 COMMIT;
 SELECT array_agg(id ORDER BY k, id) FROM (SELECT * FROM t ORDER BY k, id LIMIT 7) x;
 
--- through what passes a bound on
+-- through nodes that pass the bound down
 CREATE TEMP TABLE parts (id int, k int) PARTITION BY LIST ((id % 3));
 CREATE TEMP TABLE part0 PARTITION OF parts FOR VALUES IN (0);
 CREATE TEMP TABLE part1 PARTITION OF parts FOR VALUES IN (1);
@@ -177,16 +177,11 @@ EXECUTE cached(4);
 SET gpusort.enabled = off;
 EXECUTE cached(4);
 SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method FROM pg_temp.figures('EXECUTE cached(4)') f;
-SELECT f -> 'Dropped Rows' AS dropped FROM pg_temp.figures('EXECUTE cached(4)') f;
+SELECT f -> 'Rows Removed by Limit' AS dropped FROM pg_temp.figures('EXECUTE cached(4)') f;
 RESET plan_cache_mode;
 SET gpusort.enabled = on;
 
--- under another name
-SET gpusort.explain_as_sort = on;
-SELECT line FROM unnest('{10,14999,15000}'::int[]) n, LATERAL (SELECT substring(p FROM 'Sort Method: (.*)  Memory') AS line FROM pg_temp.lines('SELECT * FROM t ORDER BY k LIMIT ' || n) p) x WHERE line IS NOT NULL;
-RESET gpusort.explain_as_sort;
-
--- rows that are much wider than those before: memory is full where no more can be dropped
+-- rows that are much wider than those before: memory is full, and no more rows can be dropped
 SET work_mem = '4MB';
 CREATE TEMP TABLE uneven AS SELECT id, 1000000 + id AS k, '' AS pad FROM generate_series(1, 50000) id
 	UNION ALL SELECT 50000 + id, 1000000 - id, repeat('x', 1500) FROM generate_series(1, 2000) id;
@@ -196,7 +191,7 @@ MOVE FORWARD ALL IN c;
 FETCH BACKWARD 2 FROM c;
 FETCH ABSOLUTE 1 FROM c;
 COMMIT;
--- a run with NULLs, and then rows that are dropped down to some without
+-- a run with NULLs, followed by rows of which only those without NULLs are kept
 CREATE TEMP TABLE run_with_nulls AS SELECT id, CASE WHEN id % 100 = 0 THEN NULL WHEN id = 1 THEN 0 ELSE id * 1000 END AS k, repeat('x', 1500) AS pad
 	FROM generate_series(1, 3000) id
 	UNION ALL SELECT id, id, '' FROM generate_series(3001, 203000) id;

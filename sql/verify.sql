@@ -1,5 +1,5 @@
--- gpusort.verify: an order that is wrong is noticed when the row leaves, in
--- every way that rows can leave.
+-- gpusort.verify: a wrong order is detected when a row is returned, in every way
+-- that rows can be returned.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -7,7 +7,7 @@
 
 CREATE TEMP TABLE t AS SELECT id, id % 3 AS k, CASE WHEN id % 2 = 0 THEN 'A' ELSE 'b' END || id % 4 AS s FROM generate_series(1, 20) id;
 
--- wrong keys of a collation that needs no proof: capitals behind all others
+-- wrong keys of a collation that is not verified: capitals after all others
 SET gpusort.collation_fault = on;
 SET gpusort.verify = off;
 SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x;
@@ -18,7 +18,7 @@ SELECT s FROM t ORDER BY k, s COLLATE "und-x-icu" DESC NULLS LAST OFFSET 0;
 SELECT s FROM t ORDER BY s::char(5) COLLATE "und-x-icu" OFFSET 0;
 -- the first rows are in order
 SELECT s FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x FETCH FIRST 10 ROWS ONLY;
--- only steps forward are looked at
+-- only forward steps are checked
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT s FROM t ORDER BY s COLLATE "und-x-icu";
 FETCH 2 FROM c;
@@ -34,8 +34,8 @@ ROLLBACK;
 SET gpusort.collation_fault = off;
 SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x;
 
--- nothing wrong: rewinds, steps back, mark and restore, NULLs that are counted only,
--- a sort that PostgreSQL took over, parameters, rows that nobody fetches
+-- no error: rescans, backward steps, mark and restore, NULLs, a fallback to a
+-- tuplesort, parameters, rows that are never fetched
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
 SELECT count(*), sum(a.id + b.id) FROM t a JOIN t b USING (k);

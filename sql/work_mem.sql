@@ -1,6 +1,5 @@
--- An input that outgrows work_mem becomes sorted runs on disk, or, where rows may be asked
--- for backward or again, is handed to PostgreSQL's sort, all of it: what was read before
--- and what follows.
+-- An input that exceeds work_mem becomes sorted runs on disk, or, if rows may be fetched
+-- backward or again, goes to a tuplesort, including the rows read before.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
@@ -13,7 +12,7 @@ DECLARE
 	f jsonb := pg_temp.figures(query);
 BEGIN
 	engine := f ->> 'Engine';
-	reason := f ->> 'Engine Reason';
+	reason := f ->> 'Fallback Reason';
 	ok := pg_temp.same(query, coalesce(oracle, query));
 	RETURN NEXT;
 END $$;
@@ -25,19 +24,19 @@ SELECT q, c.* FROM unnest(ARRAY[
 	'SELECT n FROM t ORDER BY n', 'SELECT n FROM t ORDER BY n DESC', 'SELECT n FROM t ORDER BY n DESC NULLS LAST', 'SELECT f FROM t ORDER BY f',
 	'SELECT f FROM t WHERE f IS NULL ORDER BY f', 'SELECT nullif(f, f) AS f FROM t ORDER BY 1 DESC', 'SELECT s FROM t ORDER BY s',
 	'SELECT id, md5(k::text)::uuid AS u FROM t ORDER BY u', 'SELECT -k AS k FROM t ORDER BY 1']) q, pg_temp.check(q) c;
--- which keep the order of ties
+-- ties keep their order
 SELECT pg_temp.rows_ok('t', k) FROM unnest('{n,"n DESC","s DESC","f NULLS FIRST"}'::text[]) k;
 SELECT f ->> 'Engine', f ->> 'Sort Space Type' AS space FROM pg_temp.figures('SELECT * FROM t ORDER BY n') f;
 SELECT f ->> 'Engine', f ->> 'Sort Space Type' AS space, f ->> 'Sort Method' AS method FROM pg_temp.figures('SELECT * FROM t ORDER BY s, k') f;
 SELECT bool_and(n >= before OR before IS NULL OR n IS NULL) AS in_order, count(*), count(n), sum(id)
 FROM (SELECT n, id, lag(n) OVER () AS before FROM (SELECT * FROM t ORDER BY n OFFSET 0) x) y;
 
--- the sign of a zero and that of a NaN go along
+-- the signs of zeros and NaNs are preserved
 SELECT x.bits, count(*) = (SELECT count(*) FROM t) / 4 AS ok
 FROM (SELECT float8send(f) AS bits FROM (SELECT CASE id % 4 WHEN 0 THEN '-0' WHEN 1 THEN '0' WHEN 2 THEN 'NaN' ELSE -float8 'NaN' END::float8 AS f
 	  FROM t ORDER BY f OFFSET 0) y) x GROUP BY 1 ORDER BY 1;
 
--- the number of rows at which the first run begins; rows that do not fit at all
+-- numbers of rows around the first run; rows larger than work_mem
 SELECT n, c.ok FROM unnest('{100,500,1000,1500,2000,2500,3000,4000,8000}'::int[]) n,
 	pg_temp.check(format('SELECT * FROM t WHERE id <= %s ORDER BY k', n)) c;
 SELECT n, c.ok FROM unnest('{100,1000,2000,2200,2400,2600,2800,3000,4000,8000}'::int[]) n,
@@ -48,7 +47,7 @@ SELECT c.* FROM pg_temp.check('SELECT (id % 3 || repeat(''k'', 30000) || id) COL
 SELECT n, c.* FROM unnest('{1,20}'::int[]) n,
 	pg_temp.check(format('SELECT -id AS k, repeat(''w'', CASE id WHEN %s THEN 100000 ELSE 10 END) AS w FROM generate_series(1, 20) id ORDER BY k', n)) c;
 
--- backward, rewound, marked, executed again after the hand-over
+-- backward, rescanned, marked, executed again after the fallback
 CREATE FUNCTION pg_temp.walk(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
 	c refcursor;
@@ -74,9 +73,9 @@ DECLARE
 	ours text[] := ARRAY(SELECT pg_temp.walk(query));
 BEGIN
 	ASSERT pg_temp.gpusorts(query) = 1;
-	RETURN ours = pg_temp.stock_walk(query) AND (SELECT count(DISTINCT x) > 50 FROM unnest(ours) x);
+	RETURN ours = pg_temp.plain_walk(query) AND (SELECT count(DISTINCT x) > 50 FROM unnest(ours) x);
 END $$;
-CREATE FUNCTION pg_temp.stock_walk(query text) RETURNS text[] LANGUAGE plpgsql SET gpusort.enabled = off AS $$
+CREATE FUNCTION pg_temp.plain_walk(query text) RETURNS text[] LANGUAGE plpgsql SET gpusort.enabled = off AS $$
 BEGIN
 	RETURN ARRAY(SELECT pg_temp.walk(query));
 END $$;
@@ -95,7 +94,7 @@ SELECT g, (SELECT md5(string_agg(x::text, ',')) = (SELECT md5(string_agg(t::text
 		   FROM (SELECT * FROM t WHERE id <= g ORDER BY k OFFSET 0) x) AS ok
 FROM unnest('{10,9000,0,20,10000,8000}'::int[]) g;
 
--- other engines' limits are PostgreSQL's here: temporary files, which are gone at the end
+-- the tuplesort's temporary files count and are removed at the end
 SET temp_file_limit = '100kB';
 SELECT count(*) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
 RESET temp_file_limit;

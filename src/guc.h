@@ -1,7 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * guc.h
- *	  The settings, which gpusort.c defines and documents; and where the library is.
+ *	  The settings, and the path of the library.
+ *
+ * docs/settings.md documents the settings.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,43 +29,37 @@ typedef enum GsLibcChoice
 	GS_LIBC_OFF
 } GsLibcChoice;
 
-typedef enum GsIndexLoader
-{
-	GS_INDEX_LOADER_AUTO,
-	GS_INDEX_LOADER_NATIVE,
-	GS_INDEX_LOADER_DIRECT
-} GsIndexLoader;
-
 extern bool gpusort_enabled;
 extern bool gpusort_enable_create_index;
-extern int	gpusort_index_loader;	/* a GsIndexLoader */
 extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
 extern int	gpusort_device_min_rows;
 extern int	gpusort_device_wait;	/* ms */
-extern int	gpusort_device_session_memory;	/* MB; 0: no limit of its own */
-extern int	gpusort_device_session_sorts;	/* each has a link: a descriptor, pinned memory */
+extern int	gpusort_device_session_memory;	/* MB; 0: no limit */
+extern int	gpusort_device_session_sorts;	/* each has a socket and pinned memory */
 extern int	gpusort_algorithm;	/* a GsAlgorithm: src/common/protocol.h */
 extern int	gpusort_libc_collations;	/* a GsLibcChoice */
 extern bool gpusort_verify;
 extern bool gpusort_planner_cost;
 extern bool gpusort_force;
 extern bool gpusort_debug_plan;
-extern bool gpusort_explain_as_sort;
 extern bool gpusort_collation_fault;
 
-/* of gpusortd */
+/* settings of gpusortd */
 extern int	gpusort_device;		/* a GsDeviceChoice */
-extern int	gpusort_device_memory_limit;	/* MB; 0: most of it */
-extern int	gpusort_device_park_limit;	/* MB; 0: none, -1: no limit */
+extern int	gpusort_device_memory_limit;	/* MB; 0: nine tenths */
+extern int	gpusort_device_park_limit;	/* MB; 0: no files, -1: no limit */
 extern int	gpusort_device_idle;	/* s */
 extern int	gpusort_service_timeout;	/* ms; 0: none */
-extern char *gpusort_service_path;	/* "": in the server's folder */
+extern char *gpusort_service_path;	/* "": in the server's directory */
 extern char *gpusort_service_fault; /* "": none */
 
+/* From _PG_init(). */
+extern void gs_guc_define(void);
+
 /*
- * The file that this library was loaded from.  Other processes must load that
- * one: another copy would define the settings once more, which is an ERROR.
+ * The file that this library was loaded from.  Other processes must load
+ * the same file, because a second copy would define the settings again, which is an ERROR.
  */
 extern const char *gs_library_path(void);
 

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * sql_calibrate.c
- *	  gpusort_calibrate(): from how many rows on a device is the faster.
+ *	  gpusort_calibrate(): the number of rows from which a device is faster.
  *
- * Sorts rows that it makes up, by both engines, through the frontier and so
- * with everything that a sort consists of but the child plan: rows copied in,
- * the transfer, the sort, rows handed out.  The device's share begins as it does in
- * a query that has just got so many rows: they are with the CPU engine and
- * move.
+ * Sorts generated rows with both engines through engine.h, and so measures all of a
+ * sort but its child plan: copying rows in, transfer, sort, and returning rows.  The
+ * device starts as in a query that has reached the same number of rows: they are in
+ * the CPU engine, and move.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,18 +33,18 @@
 extern PGDLLEXPORT Datum gpusort_calibrate(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_calibrate);
 
-/* The made-up rows: their width, and the numbers of them that are tried. */
+/* The generated rows: their width, and the numbers that are tried. */
 #define ROW_BYTES	104
 #define FIRST_NROWS	((uint64) 1 << 10)
 #define LAST_NROWS	((uint64) 1 << 21)
 
-/* Each is tried so often, in turns; the best counts. */
+/* How often each number is tried, by both engines in turn; the best time counts. */
 #define NRUNS		3
 
-/* What the CPU engine may need for the most of them. */
+/* Memory of the CPU engine for the largest number. */
 #define MEMORY_BYTES	((size_t) 1 << 30)
 
-/* Rows fetched at a time, as the node does. */
+/* Rows fetched at a time, as in the node. */
 #define WINDOW		8
 
 /* A layout with one 64-bit column. */
@@ -67,7 +66,8 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 		gs_engine_reserve(engine, ROW_BYTES, batch) != GS_STATUS_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory while measuring")));
+				 errmsg("out of memory"),
+				 errdetail("Failed while measuring the speed of the engines.")));
 	memset(gs_batch_next_row(*batch), (int) key, ROW_BYTES);
 	record = gs_batch_next_record(*batch);
 	record[0] = key;
@@ -77,7 +77,7 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 	gs_batch_push(*batch, ROW_BYTES);
 }
 
-/* Milliseconds of one sort.  on_device: the rows move there once loaded. */
+/* Measures one sort, in ms.  on_device: the rows then move to the device. */
 static double
 measure(uint64 nrows, bool on_device)
 {
@@ -106,7 +106,8 @@ measure(uint64 nrows, bool on_device)
 	if (engine == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory while measuring")));
+				 errmsg("out of memory"),
+				 errdetail("Failed while measuring the speed of the engines.")));
 	for (uint64 i = 0; i < nrows; i++)
 		push_row(engine, &batch, pg_prng_uint64(&random));
 	if (on_device)
@@ -114,13 +115,13 @@ measure(uint64 nrows, bool on_device)
 		const char *why_not;
 
 		engine = gs_device_move(engine, context, (double) nrows,
-										  ROW_BYTES + gs_record_bytes(&layout), &why_not);
+								ROW_BYTES + gs_record_bytes(&layout), &why_not);
 		if (engine == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("there is no device to measure"),
+					 errmsg("no device is available"),
 					 errdetail_internal("%s", why_not),
-					 errhint("See gpusort_service_status(), and call again once it says \"running\".")));
+					 errhint("Call gpusort_calibrate() again when gpusort_service_status() shows state \"running\".")));
 	}
 	status = gs_engine_sort(engine);
 	for (uint64 at = 0; status == GS_STATUS_OK && at < nrows; at += fetched)
@@ -133,7 +134,7 @@ measure(uint64 nrows, bool on_device)
 	if (status != GS_STATUS_OK)
 		ereport(ERROR,
 				(errcode(ERRCODE_SYSTEM_ERROR),
-				 errmsg("the %s sort engine failed", engine->stats.engine),
+				 errmsg("sort engine \"%s\" failed", engine->stats.engine),
 				 engine->stats.detail ? errdetail_internal("%s", engine->stats.detail) : 0));
 	gs_engine_close(engine);
 	INSTR_TIME_SET_CURRENT(elapsed);
@@ -144,8 +145,8 @@ measure(uint64 nrows, bool on_device)
 
 /*
  * gpusort_calibrate() returns setof (rows bigint, cpu_ms float8, device_ms
- * float8).  Sets gpusort.device_min_rows for the session: to the fewest rows
- * tried from which on the device was never slower.
+ * float8).  Sets gpusort.device_min_rows for the session to the smallest number
+ * tried from which the device was never slower.
  */
 Datum
 gpusort_calibrate(PG_FUNCTION_ARGS)
@@ -156,7 +157,7 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 
-	/* make the connection, and have the kernels loaded */
+	/* connect, and load the kernels */
 	measure(FIRST_NROWS, true);
 	for (uint64 nrows = FIRST_NROWS; nrows <= LAST_NROWS; nrows *= 2)
 	{
@@ -179,8 +180,8 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	value = psprintf(UINT64_FORMAT, min_rows);
 	SetConfigOption("gpusort.device_min_rows", value, PGC_USERSET, PGC_S_SESSION);
 	ereport(NOTICE,
-			(errmsg("gpusort.device_min_rows is %s now in this session", value),
-			 min_rows == INT_MAX ? errdetail("The device was never the faster.") : 0,
-			 errhint("To keep it: ALTER SYSTEM SET gpusort.device_min_rows = %s;", value)));
+			(errmsg("gpusort.device_min_rows is set to %s in this session", value),
+			 min_rows == INT_MAX ? errdetail("The device was never faster than the CPU engine.") : 0,
+			 errhint("To keep this value, run ALTER SYSTEM SET gpusort.device_min_rows = %s.", value)));
 	return (Datum) 0;
 }

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * sql_status.c
- *	  gpusort_service_status(): how gpusortd is.
+ *	  gpusort_service_status(): the state of gpusortd.
  *
- * gpusortd is asked itself, by the greeting that every client sends.  Where it
- * does not answer, its supervisor has noted why.
+ * gpusortd answers with the welcome message that every client gets.  If it does not
+ * answer, the supervisor has saved the reason.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@
 extern PGDLLEXPORT Datum gpusort_service_status(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_service_status);
 
-/* The columns of its row. */
+/* The columns of the result. */
 enum
 {
 	COLUMN_STATE,
@@ -50,7 +50,7 @@ gpusort_service_status(PG_FUNCTION_ARGS)
 
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE ||
 		descriptor->natts != NCOLUMNS)
-		elog(ERROR, "gpusort_service_status() is declared otherwise");
+		elog(ERROR, "gpusort_service_status() must return a row of %d columns", NCOLUMNS);
 	memset(nulls, true, sizeof(nulls));
 	nulls[COLUMN_STATE] = false;
 

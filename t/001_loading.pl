@@ -25,7 +25,7 @@ $node->safe_psql('postgres', q{
 
 my $query = 'SELECT * FROM rows ORDER BY k';
 my $digest = "SELECT md5(string_agg(i::text, ',')) FROM ($query, i OFFSET 0) s";
-my $stock_plan = qr/^Sort\n/;
+my $sort_plan = qr/^Sort\n/;
 my $gpu_plan = qr/^Custom Scan \(GpuSort\)\n  Sort Key: k\n  ->  Seq Scan on rows$/;
 
 sub stderr_of
@@ -38,18 +38,18 @@ sub stderr_of
 
 # ---------------------------------------------------------- how it is loaded
 
-my $stock_digest = $node->safe_psql('postgres', $digest);
+my $right_digest = $node->safe_psql('postgres', $digest);
 
-like(plan_of($node, $query), $stock_plan, 'not loaded: the plan is stock');
+like(plan_of($node, $query), $sort_plan, 'not loaded: a Sort');
 like(plan_of($node, $query, "LOAD 'gpusort';"), $gpu_plan, 'LOAD gives a GpuSort');
-is($node->safe_psql('postgres', "LOAD 'gpusort'; $digest"), $stock_digest,
+is($node->safe_psql('postgres', "LOAD 'gpusort'; $digest"), $right_digest,
 	'and it sorts as PostgreSQL does');
-like(plan_of($node, $query), $stock_plan, 'the next session is stock again');
+like(plan_of($node, $query), $sort_plan, 'a Sort in the next session');
 
 $node->safe_psql('postgres', "ALTER DATABASE postgres SET session_preload_libraries = 'gpusort'");
 like(plan_of($node, $query), $gpu_plan, 'session_preload_libraries of a database gives a GpuSort');
 $node->safe_psql('postgres', 'ALTER DATABASE postgres RESET session_preload_libraries');
-like(plan_of($node, $query), $stock_plan, 'reset: stock again');
+like(plan_of($node, $query), $sort_plan, 'reset: a Sort again');
 
 $node->append_conf('postgresql.conf', "session_preload_libraries = 'gpusort'");
 $node->reload;
@@ -62,7 +62,7 @@ $node->append_conf('postgresql.conf',
 $node->restart;
 like(plan_of($node, $query), $gpu_plan, 'shared_preload_libraries gives a GpuSort');
 like(plan_of($node, $query, "LOAD 'gpusort';"), $gpu_plan, 'loading it twice does no harm');
-is($node->safe_psql('postgres', $digest), $stock_digest, 'preloaded, it sorts as PostgreSQL does');
+is($node->safe_psql('postgres', $digest), $right_digest, 'preloaded, it sorts as PostgreSQL does');
 
 # ------------------------------------------------------------- the extension
 
@@ -78,16 +78,16 @@ like($node->safe_psql('postgres', 'SELECT gpusort_version()'), qr/^\d+\.\d+$/,
 is($node->safe_psql('postgres', 'SELECT gpusort_version()'),
 	$node->safe_psql('postgres', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"),
 	'library and extension have the same version');
-is($node->safe_psql('postgres', "DROP EXTENSION gpusort; $digest"), $stock_digest,
+is($node->safe_psql('postgres', "DROP EXTENSION gpusort; $digest"), $right_digest,
 	'DROP EXTENSION leaves sorting working');
 like(plan_of($node, $query), $gpu_plan, 'by GpuSort');
 
-# The extension is a matter of the database, loading one of the session.
+# The extension belongs to the database, loading to the session.
 # (PostgreSQL loads the library to check the functions that it creates.)
 $node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
 $node->restart;
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
-like(plan_of($node, $query), $stock_plan, 'with the extension, not loaded: the plan is stock');
+like(plan_of($node, $query), $sort_plan, 'with the extension, not loaded: a Sort');
 like(plan_of($node, $query, 'DO $$ BEGIN PERFORM gpusort_version(); END $$;'), $gpu_plan, 'calling its function loads the library');
 $node->safe_psql('postgres', 'DROP EXTENSION gpusort');
 
@@ -126,7 +126,7 @@ $node->safe_psql('postgres', 'DROP EXTENSION gpusort');
 
 		poll(sub { ask($psql, $digest); ($state = ask($psql, 'SELECT state || detail FROM pg_temp.status()')) =~ /more than/ || ask($psql, 'SELECT state FROM pg_temp.status()') eq 'running' });
 		$path eq $folder ? is(ask($psql, 'SELECT state FROM pg_temp.status()'), 'running', 'loaded by path: gpusortd runs')
-		  : like($state, qr/^not startedthe supervisor cannot be started, since the library's name ".*gpusort.so" has more than 95 bytes$/, 'by a path too long: it says why not');
+		  : like($state, qr/^not startedthe library path ".*gpusort.so" is longer than 95 bytes$/, 'a path that is too long: the status shows the reason');
 		$psql->quit;
 		$node->append_conf('postgresql.conf', 'log_min_messages = warning');
 		$node->restart;
@@ -160,26 +160,26 @@ is($node->safe_psql('postgres', q{
 		SELECT context, string_agg(substr(name, 9), ' ' ORDER BY name)
 		FROM pg_settings WHERE name LIKE 'gpusort.%' GROUP BY context ORDER BY context}),
 	"sighup|device device_idle device_memory_limit device_park_limit service_fault service_path service_timeout\nsuperuser|collation_fault device_session_memory device_session_sorts device_wait\n"
-	  . 'user|algorithm debug_plan device_min_rows enable_create_index enabled engine explain_as_sort force index_loader libc_collations min_rows planner_cost verify',
+	  . 'user|algorithm debug_plan device_min_rows enable_create_index enabled engine force libc_collations min_rows planner_cost verify',
 	'the settings are there, and any user may set those of a session, but not what it takes of what all share');
 
-# What was set before the library came is checked when it comes.
+# Settings from before the load are checked when the library is loaded.
 like(stderr_of("SET gpusort.min_rows = -1; LOAD 'gpusort'"),
 	qr/WARNING:  -1 is outside the valid range for parameter "gpusort.min_rows"/,
-	'a value from before the load is checked');
+	'a value set before the load is checked');
 is($node->safe_psql('postgres', q{
 		SET gpusort.min_rows = -1;
 		LOAD 'gpusort';
 		SELECT setting = boot_val FROM pg_settings WHERE name = 'gpusort.min_rows'}),
 	't', 'and replaced by the default');
 is($node->safe_psql('postgres', "SET gpusort.min_rows = 7; LOAD 'gpusort'; SHOW gpusort.min_rows"),
-	'7', 'a good one is kept');
+	'7', 'a valid one is kept');
 like(stderr_of("SET gpusort.nonsense = 1; LOAD 'gpusort'"),
 	qr/WARNING:  invalid configuration parameter name "gpusort.nonsense", removing it/,
-	'an unknown name from before the load is removed');
+	'an unknown setting from before the load is removed');
 
-# Settings of other extensions, on either side of ours in the server's array, are found
-# after the load, and after one that fails.
+# Settings of other extensions, before and after gpusort's in the server's array, are
+# found after the load, and after a load that fails.
 my $others = "SET gpu.one = 1; SET GPUsort_x.one = 2; SET gpusortx.one = 3; SET \x{c3}\x{a9}.one = 4; SET zz.one = 5; SET GPUSORT.Engine = 'cpu';";
 my $find_all = "SELECT count(*) > 300, count(current_setting(name)) = count(*) FROM pg_settings;"
   . "SELECT string_agg(current_setting(n), ' ') FROM unnest('{gpu.one,gpusort_x.one,gpusortx.one,\x{c3}\x{a9}.one,zz.one,gpusort.engine}'::text[]) n";
@@ -190,25 +190,25 @@ chmod 0755, $copy;
 is($node->safe_psql('postgres', "$others LOAD 'gpusort'; $find_all"), "t|t\n1 2 3 4 5 cpu",
 	'all settings are found after the load');
 my ($rc, $out, $err) = $node->psql('postgres', "$others LOAD 'gpusort'; LOAD '$copy'; $find_all", on_error_stop => 0);
-like($err, qr/attempt to redefine parameter "gpusort.enabled"/, 'a copy cannot define them again');
+like($err, qr/attempt to redefine parameter "gpusort.algorithm"/, 'a copy cannot define them again');
 is($out, "t|t\n1 2 3 4 5 cpu", 'and all are found after that');
 
-# min_rows, enabled and debug_plan do what they say
-like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001;"), $stock_plan,
-	'fewer rows than gpusort.min_rows: stock');
+# min_rows, enabled and debug_plan
+like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001;"), $sort_plan,
+	'fewer rows than gpusort.min_rows: a Sort');
 like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20000;"), $gpu_plan,
 	'as many as gpusort.min_rows: GpuSort');
 like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.min_rows = 20001; SET gpusort.force = on;"),
 	$gpu_plan, 'gpusort.force does not ask for rows');
-like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.enabled = off;"), $stock_plan,
-	'gpusort.enabled = off: stock');
+like(plan_of($node, $query, "LOAD 'gpusort'; SET gpusort.enabled = off;"), $sort_plan,
+	'gpusort.enabled = off: a Sort');
 like(stderr_of("LOAD 'gpusort'; SET gpusort.debug_plan = on; SET gpusort.min_rows = 20001; EXPLAIN $query"),
-	qr/NOTICE:  gpusort leaves a Sort to PostgreSQL: 20000 rows are fewer than gpusort.min_rows = 20001/,
-	'gpusort.debug_plan says why');
+	qr/NOTICE:  Sort not replaced by gpusort\nDETAIL:  The estimated number of rows, 20000, is less than gpusort.min_rows \(20001\)\./,
+	'gpusort.debug_plan shows the reason');
 
-# --------------------------------------- beside a planner hook that sets settings
+# --------------------------------------- with a planner hook that changes settings
 
-# It puts them back when the planner is done, before or after our own hook sees the plan.
+# It restores them after planning, before or after gpusort's hook sees the plan.
 my $hint = PostgreSQL::Test::Utils::tempdir() . '/hint.so';
 my @cflags = split(' ', $node->config_data('--cflags'));
 
@@ -237,11 +237,11 @@ foreach my $libraries ("'$hint'; LOAD 'gpusort'", "'gpusort'; LOAD '$hint'")
 	};
 	my $by_name = 'SELECT * FROM names ORDER BY name';
 
-	like($hinted->('gpusort.enabled off', ''), $stock_plan, "a hint $name: gpusort.enabled off");
-	like($hinted->('gpusort.min_rows 20001', ''), $stock_plan, "a hint $name: gpusort.min_rows, more rows");
+	like($hinted->('gpusort.enabled off', ''), $sort_plan, "a hint $name: gpusort.enabled off");
+	like($hinted->('gpusort.min_rows 20001', ''), $sort_plan, "a hint $name: gpusort.min_rows, more rows");
 	like($hinted->('gpusort.min_rows 20000', 'SET gpusort.min_rows = 20001;'), $gpu_plan, "a hint $name: gpusort.min_rows, fewer");
 	like($hinted->('gpusort.force on', 'SET gpusort.min_rows = 20001;'), $gpu_plan, "a hint $name: gpusort.force");
-	like($hinted->('gpusort.libc_collations off', '', $by_name), $stock_plan, "a hint $name: gpusort.libc_collations off");
+	like($hinted->('gpusort.libc_collations off', '', $by_name), $sort_plan, "a hint $name: gpusort.libc_collations off");
 	like($hinted->('work_mem 8MB', '', $by_name), qr/GpuSort/, "a hint $name: another setting");
 
 	# planned while another query is
@@ -252,12 +252,12 @@ foreach my $libraries ("'$hint'; LOAD 'gpusort'", "'gpusort'; LOAD '$hint'")
 	}
 	like($hinted->('gpusort.enabled off', 'SET gpusort.min_rows = 1000;', "SELECT * FROM rows WHERE i > planned('$query') ORDER BY k"), qr/^Sort\n/,
 		"a hint $name: a function plans without one");
-	is($node->safe_psql('postgres', "LOAD $libraries; /*+ gpusort.enabled off */ $digest"), $stock_digest, "a hint $name: the rows");
+	is($node->safe_psql('postgres', "LOAD $libraries; /*+ gpusort.enabled off */ $digest"), $right_digest, "a hint $name: the rows");
 }
 
 # ------------------------------------------------------- parallel workers
 
-# The leader has only LOADed the library: workers get it with the leader's state.
+# Only the leader's session has LOADed the library; workers load it with the leader's state.
 my $workers = q{
 	SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0;
 	SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
@@ -267,7 +267,7 @@ my $workers = q{
 like(plan_of($node, "$query, i", "LOAD 'gpusort'; $workers"),
 	qr/Gather Merge\n  Workers Planned: 2\n  ->  Parallel Custom Scan \(GpuSort\)/,
 	'a GpuSort below Gather Merge');
-is($node->safe_psql('postgres', "LOAD 'gpusort'; $workers $digest"), $stock_digest,
+is($node->safe_psql('postgres', "LOAD 'gpusort'; $workers $digest"), $right_digest,
 	'workers of a session that has only LOADed the library sort');
 
 # ------------------------------------------------------------ cached plans
@@ -284,9 +284,9 @@ my $cached = $node->safe_psql('postgres', qq{
 	EXECUTE cached;
 	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE cached;
 });
-is(scalar(() = $cached =~ /^\Q$stock_digest\E$/mg), 3,
+is(scalar(() = $cached =~ /^\Q$right_digest\E$/mg), 3,
 	'a cached plan gives the same rows before, without, and after gpusort.enabled');
-like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Engine Reason: gpusort.enabled is off/s,
+like($cached, qr/Custom Scan \(GpuSort\).*Engine: postgres\s+Fallback Reason: gpusort.enabled is off/s,
 	'switched off, its rows go to PostgreSQL');
 like($cached, qr/Engine: cpu(?!.*Engine: postgres)/s, 'switched on, back to the engine');
 
@@ -297,12 +297,12 @@ like($node->safe_psql('postgres', qq{
 		EXPLAIN (COSTS OFF) EXECUTE cached;
 		LOAD 'gpusort';
 		EXPLAIN (COSTS OFF) EXECUTE cached}),
-	qr/^Sort\n.*^Sort\n/ms, 'a plan from before the load stays stock');
+	qr/^Sort\n.*^Sort\n/ms, 'a plan from before the load keeps its Sorts');
 
-# ---------------------------------------------------------- what a load costs
+# ---------------------------------------------------------- the cost of loading
 
-# Processor time of 60 connections that do next to nothing, in clock ticks: the
-# postmaster counts what its children took.
+# Processor time of 60 connections that do almost nothing, in clock ticks, as the
+# postmaster accounts for its children.
 my $nothing = PostgreSQL::Test::Utils::tempdir() . '/nothing.sql';
 append_to_file($nothing, 'SELECT 1');
 
@@ -328,7 +328,7 @@ sub ticks_of_connections
 	return ended_ticks() - $before;
 }
 
-# a third and more as long as settings were sorted in one by one; a tenth since
+# it was a third or more while settings were inserted one by one, and is a tenth now
 my ($without, $with) = (0, 0);
 foreach (1 .. 5)
 {

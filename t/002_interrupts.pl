@@ -1,12 +1,11 @@
 # Cancel, termination, statement_timeout and errors, in every phase of a sort:
-# they come through at once, and leave no memory, file or lock behind.
+# they take effect at once, and leave no memory, file or lock behind.
 #
-# The phases are told apart by advisory locks.  The query under test calls
-# reached(PHASE) where a phase begins, which takes the lock PHASE; another
-# session sees that and interrupts; and which locks the session has afterwards
-# proves in which phase it was hit:
+# Advisory locks show the phase.  The query calls reached(PHASE) at the start of a
+# phase, which takes the lock PHASE.  Another session sees the lock and interrupts.
+# The locks of the session afterwards show in which phase it was interrupted:
 #
-#	count(reached(HAND_OUT))					the first sorted row
+#	count(reached(OUTPUT))						the first sorted row
 #	  sort
 #		  reached(LOAD)							the first row of the input
 #		  the rows of the table words
@@ -23,13 +22,13 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-# An interrupt takes effect within 100 ms; on a busy machine the figure is
-# that of the machine, so the test allows ten times as much, and prints it.
+# An interrupt takes effect within 100 ms.  A busy machine takes longer, so the
+# test allows ten times as much, and prints the longest.
 my $allowed_ms = 1000;
 my $slowest_ms = 0;
 
-# glibc's malloc keeps up to 64 MB of what is given back to it, more the more it
-# has seen; told where its limits are, it keeps little, and a leak shows.
+# glibc's malloc keeps up to 64 MB of freed memory, and adapts this limit to the
+# program.  With fixed limits it keeps little, so a leak shows.
 $ENV{MALLOC_MMAP_THRESHOLD_} = 1024 * 1024;
 $ENV{MALLOC_TRIM_THRESHOLD_} = 1024 * 1024;
 my $allowed_kb = 8 * 1024;
@@ -37,6 +36,7 @@ my $allowed_kb = 8 * 1024;
 my $node = gpusort_node('interrupts', 'shared_buffers = 16MB', 'work_mem = 1GB',
 	'fsync = off', 'trace_sort = off');
 
+create_interrupt($node);
 $node->safe_psql('postgres', q{
 	CREATE UNLOGGED TABLE words AS
 		SELECT g AS id, 'https://www.example.org/articles/' || md5(g::text) AS v
@@ -64,10 +64,9 @@ $node->safe_psql('postgres', q{
 
 	-- Waits until a session has reached a phase, and has temporary files if
 	-- wanted; interrupts it; returns after how many milliseconds it was done.
-	CREATE FUNCTION interrupt(session int, how text, phase int, with_files bool, delay_ms float8)
+	CREATE FUNCTION interrupt_in(session int, how text, phase int, with_files bool, delay_ms float8)
 	RETURNS numeric LANGUAGE plpgsql AS $$
 	DECLARE
-		start timestamptz;
 		deadline timestamptz := clock_timestamp() + '100 s';
 	BEGIN
 		WHILE phases(session) !~ ('\y' || phase || '\y') OR
@@ -78,19 +77,7 @@ $node->safe_psql('postgres', q{
 			PERFORM pg_sleep(0.001);
 		END LOOP;
 		PERFORM pg_sleep(delay_ms / 1000);
-		start := clock_timestamp();
-		IF how = 'cancel' THEN
-			PERFORM pg_cancel_backend(session);
-		ELSE
-			PERFORM pg_terminate_backend(session);
-		END IF;
-		LOOP
-			PERFORM pg_stat_clear_snapshot();
-			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-				WHERE pid = session AND state = 'active');
-			PERFORM pg_sleep(0.0005);
-		END LOOP;
-		RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
+		RETURN interrupt(session, how);
 	END $$;
 
 	-- How many milliseconds are between two phases of a session.
@@ -109,9 +96,9 @@ $node->safe_psql('postgres', q{
 	END $$;
 });
 
-my ($load, $sort, $hand_out) = (41, 42, 43);
+my ($load, $sort, $output) = (41, 42, 43);
 my $query = qq{
-	SELECT count(reached($hand_out)) FROM (
+	SELECT count(reached($output)) FROM (
 		SELECT * FROM (
 			SELECT reached($load) AS id, '' AS v
 			UNION ALL SELECT * FROM words
@@ -119,8 +106,9 @@ my $query = qq{
 		ORDER BY v OFFSET 0) s};
 
 my $control = $node->background_psql('postgres');
+$control->set_query_timer_restart;
 
-# Nothing is left of a sort that did not end, in a session that goes on.
+# Nothing is left of an interrupted sort, in a session that continues.
 sub check_remains
 {
 	my ($what, $psql, $pid, $start_kb) = @_;
@@ -135,11 +123,11 @@ sub check_remains
 	is($remains, 'contexts=0 files=0 locks=0 state=idle', "$what: no memory, file or lock is left");
 
 	my $kb = memory_kb($pid, 'RssAnon') - $start_kb;
-	cmp_ok($kb, '<', $allowed_kb, "$what: the memory went back to the system (all but $kb kB)");
+	cmp_ok($kb, '<', $allowed_kb, "$what: the memory was returned to the system (except for $kb kB)");
 }
 
-# A session ready for the query, and its memory: what catalogs and plans take
-# is there already.
+# A session ready for the query, and its memory, which includes catalog caches
+# and plans.
 sub fresh_session
 {
 	my ($settings) = @_;
@@ -154,20 +142,20 @@ sub fresh_session
 
 # ------------------------------------------------ cancel, terminate, time out
 
-# How long the sort takes; and that in the best of three tries, at its start, it
-# is interrupted long before its end, however fast or busy the machine.
+# How long the sort takes; and in the best of three tries at its start it is
+# interrupted long before its end, however fast or busy the machine.
 my $sort_ms;
 {
 	my ($psql, $pid) = fresh_session('SET gpusort.force = on');
 	my $best_ms;
 
 	$psql->query_until(qr/started/, "\\echo started\n$query;\n");
-	$sort_ms = ask($control, "SELECT lasted($pid, $sort, $hand_out)");
+	$sort_ms = ask($control, "SELECT lasted($pid, $sort, $output)");
 	foreach my $try (0 .. 3)
 	{
-		my $ms = ask($control, "SELECT interrupt($pid, 'cancel', $sort, false, 0)");
+		my $ms = ask($control, "SELECT interrupt_in($pid, 'cancel', $sort, false, 0)");
 
-		# the first was of the query that was being timed
+		# the first one interrupts the query that was timed
 		$best_ms = $ms if $try > 0 && (!defined $best_ms || $ms < $best_ms);
 		ask_error($psql, 'SELECT pg_advisory_unlock_all()');
 		$psql->query_until(qr/started/, "\\echo started\n$query;\n") if $try < 3;
@@ -178,16 +166,16 @@ my $sort_ms;
 }
 my $later_ms = int($sort_ms / 4);
 
-# Small work_mem: the rows are in runs, which are in files; very small: runs are
-# merged to runs before the hand-out.
+# Small work_mem: sorted runs in files; very small: runs are merged to longer runs
+# before the first row is returned.
 my @cases = (
 	[ 'load', "work_mem = '1GB'", $load, 'false', 30, "$load" ],
 	[ 'sort', "work_mem = '1GB'", $sort, 'false', 0, "$load $sort" ],
 	[ 'later in the sort', "work_mem = '1GB'", $sort, 'false', $later_ms, "$load $sort" ],
-	[ 'hand-out', "work_mem = '1GB'", $hand_out, 'false', 0, "$load $sort $hand_out" ],
+	[ 'output', "work_mem = '1GB'", $output, 'false', 0, "$load $sort $output" ],
 	[ 'load into runs', "work_mem = '32MB'", $load, 'true', 0, "$load" ],
 	[ 'merges of runs', "work_mem = '64kB'", $sort, 'true', 0, "$load $sort" ],
-	[ 'the last merge', "work_mem = '32MB'", $hand_out, 'true', 0, "$load $sort $hand_out" ]);
+	[ 'the last merge', "work_mem = '32MB'", $output, 'true', 0, "$load $sort $output" ]);
 
 foreach my $case (@cases)
 {
@@ -200,8 +188,8 @@ foreach my $case (@cases)
 
 		$psql->query_until(qr/started/, "\\echo started\n$query;\n");
 		my $ms = ask($control,
-			"SELECT interrupt($pid, '$how', $phase, $with_files, $delay_ms)");
-		cmp_ok($ms, '<', $allowed_ms, "$what: came through in $ms ms");
+			"SELECT interrupt_in($pid, '$how', $phase, $with_files, $delay_ms)");
+		cmp_ok($ms, '<', $allowed_ms, "$what: took effect in $ms ms");
 		$slowest_ms = $ms if $ms > $slowest_ms;
 
 		if ($how eq 'cancel')
@@ -224,8 +212,8 @@ foreach my $case (@cases)
 	}
 }
 
-# The timeout is set to fire soon after the phase has begun: reached() waits
-# for that.  A machine that needs longer to get there is given longer.
+# The timeout fires soon after the start of the phase: reached() waits for that.
+# If the machine is too slow to get there, the next try waits longer.
 foreach my $case (grep { $_->[0] !~ /later|load into/ } @cases)
 {
 	my ($name, $settings, $phase, $with_files, $delay_ms, $phases) = @$case;
@@ -254,7 +242,7 @@ foreach my $case (grep { $_->[0] !~ /later|load into/ } @cases)
 	$psql->quit;
 }
 
-# Long values that differ at the end only: a sort of few rows and many bytes.
+# Long values that differ only at the end: few rows and many bytes.
 $node->safe_psql('postgres', q{
 	CREATE UNLOGGED TABLE long_values AS
 		SELECT g AS id, repeat('x', 400000) || lpad((g * 7919 % 1000)::text, 4, '0') AS v
@@ -264,12 +252,12 @@ $node->safe_psql('postgres', q{
 	(my $long_query = $query) =~ s/FROM words/FROM long_values/;
 
 	$psql->query_until(qr/started/, "\\echo started\n$long_query;\n");
-	my $ms = ask($control, "SELECT interrupt($pid, 'cancel', $sort, false, 0)");
-	cmp_ok($ms, '<', $allowed_ms, "cancel among long values: came through in $ms ms");
+	my $ms = ask($control, "SELECT interrupt_in($pid, 'cancel', $sort, false, 0)");
+	cmp_ok($ms, '<', $allowed_ms, "cancel among long values: took effect in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	$psql->quit;
 
-	# The values stay where they are: to delete 400 MB of them would take the kernel 100 ms.
+	# The values are not written to files: to delete 400 MB would take the kernel 100 ms.
 	($psql, $pid) = session($node, 'SET gpusort.force = on; SET work_mem = \'32MB\'');
 	ask($psql, "BEGIN; DECLARE c NO SCROLL CURSOR FOR SELECT * FROM long_values ORDER BY v; FETCH 1 FROM c");
 	like(ask($control, "SELECT sum(size) FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp$pid.%'"), qr/^\d{1,8}$/,
@@ -282,7 +270,7 @@ diag("slowest interrupt: $slowest_ms ms");
 
 # ------------------------------------------------------------------- errors
 
-# The child of the sort fails at its last but one row; later, the parent does.
+# The child of the sort fails at its second to last row, then the parent.
 my $child_fails = q{
 	SELECT count(x) FROM (SELECT id, 1 / (id - 199999) AS x, k FROM rows ORDER BY k OFFSET 0) s};
 my $parent_fails = q{
@@ -302,7 +290,7 @@ foreach my $work_mem ('1GB', '1MB')
 		like(ask_error($psql, $failing), qr/ERROR:  division by zero/, "$what$where: is reported");
 		check_remains("$what$where", $psql, $pid, $start_kb);
 
-		# Within a transaction, what a caught error leaves is visible at once.
+		# What a caught error leaves is visible in the same transaction.
 		is( ask($psql, qq{
 				BEGIN;
 				DO \$\$
@@ -359,7 +347,7 @@ foreach my $work_mem ('1GB', '1MB')
 	ask($psql, 'FETCH 10 FROM c');
 	is(ask($psql, $remains), $work_mem eq '1MB' ? '1|t' : '1|f', "a sort in a savepoint$where");
 	ask($psql, 'ROLLBACK TO before');
-	is(ask($psql, $remains), '0|f', "goes with it$where");
+	is(ask($psql, $remains), '0|f', "ends with it$where");
 	ask($psql, 'COMMIT');
 	check_remains("a cursor of a savepoint$where", $psql, $pid, $start_kb);
 
@@ -370,8 +358,8 @@ foreach my $work_mem ('1GB', '1MB')
 	ask($psql, 'COMMIT');
 	check_remains("a cursor never read$where", $psql, $pid, $start_kb);
 
-	# A sort that is run again and again, each time with another parameter: the
-	# one before is gone when the next begins.
+	# A sort that is executed repeatedly with other parameters: each one frees the
+	# previous one.
 	ask($psql, 'BEGIN');
 	ask($psql, q{
 		DECLARE c CURSOR FOR SELECT id FROM generate_series(1, 20) g,
@@ -385,7 +373,7 @@ foreach my $work_mem ('1GB', '1MB')
 	$psql->quit;
 }
 
-# --------------------------------------------------------- the server is well
+# --------------------------------------------------------- the server afterwards
 
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_ls_tmpdir()"), '0', 'no temporary file at the end');
 ok(!$node->log_contains('terminated by signal|server process .* exited with exit code 2'),

@@ -1,8 +1,8 @@
-# Peak memory: no higher than PostgreSQL's own at the same work_mem, whether
-# the rows fit or not; and temp_file_limit holds where they do not.
+# Peak memory: not higher than PostgreSQL's at the same work_mem, whether the rows
+# fit or not; and temp_file_limit is enforced if they do not.
 #
-# Each figure is that of a process of its own: what its resident memory was at
-# its highest (VmHWM), less what it was before the query.
+# Each measurement has a process of its own: its peak resident memory (VmHWM) less
+# its resident memory before the query.
 
 use strict;
 use warnings;
@@ -17,10 +17,10 @@ use Test::More;
 
 my $node = gpusort_node('memory', 'shared_buffers = 16MB', 'fsync = off', 'gpusort.verify = off');
 
-# Rows of about 200 bytes.
-# Memory comes in huge pages, of which the last may be hardly used.
+# Memory is allocated in huge pages, of which the last may be hardly used.
 my $huge_pages_kb = 2 * 2048;
 
+# Rows of about 200 bytes.
 my $nrows = 600000;
 $node->safe_psql('postgres', qq{
 	CREATE UNLOGGED TABLE rows AS
@@ -32,8 +32,8 @@ $node->safe_psql('postgres', qq{
 	ANALYZE rows;
 });
 
-# The peak in kB of a query that only sorts; how many rows the sort gave; and
-# who sorted: an engine, or PostgreSQL by which method.
+# The peak in kB of a query that only sorts, the number of rows that the sort
+# returned, and the engine, or PostgreSQL's method.
 sub peak_of
 {
 	my ($columns, $order, $enabled, $work_mem) = @_;
@@ -43,7 +43,7 @@ sub peak_of
 	my ($psql, $pid) = session($node,
 		"SET gpusort.enabled = $enabled; SET gpusort.force = on; SET work_mem = '$work_mem'");
 
-	# what the scan and the catalogs take is there before
+	# memory of the scan and of catalog caches is not counted
 	ask($psql, 'SELECT count(*) FROM rows');
 	ask($psql, "EXPLAIN $query");
 
@@ -58,7 +58,7 @@ sub peak_of
 	return ($peak_kb, $given, $who);
 }
 
-# Every row and its place, in one figure.
+# A checksum of all rows and their positions.
 sub digest_of
 {
 	my ($order, $settings) = @_;
@@ -88,13 +88,13 @@ my @cases = (
 foreach my $case (@cases)
 {
 	my ($name, $columns, $order) = @$case;
-	my ($stock_kb, $stock_given, $stock_method) = peak_of($columns, $order, 'off', '1GB');
+	my ($core_kb, $core_given, $core_method) = peak_of($columns, $order, 'off', '1GB');
 	my ($kb, $given, $engine) = peak_of($columns, $order, 'on', '1GB');
 
 	is("$given $engine", "$nrows cpu", "$name: all rows, by the engine");
-	is("$stock_given $stock_method", "$nrows quicksort", "$name: stock sorts in memory");
-	cmp_ok($kb, '<=', int($stock_kb * 1.02) + $huge_pages_kb, sprintf('%s: peak %d kB, stock %d kB (%.2f)',
-		$name, $kb, $stock_kb, $kb / $stock_kb));
+	is("$core_given $core_method", "$nrows quicksort", "$name: PostgreSQL sorts in memory");
+	cmp_ok($kb, '<=', int($core_kb * 1.02) + $huge_pages_kb, sprintf('%s: peak %d kB, PostgreSQL %d kB (%.2f)',
+		$name, $kb, $core_kb, $kb / $core_kb));
 }
 
 # ---------------------------------------------------- rows that do not fit
@@ -106,28 +106,28 @@ foreach my $case (
 	[ '(date, int DESC, text "C")', 'day, num DESC, word' ])
 {
 	my ($name, $order) = @$case;
-	my ($stock_kb, $stock_given, $stock_method) = peak_of('*', $order, 'off', '48MB');
+	my ($core_kb, $core_given, $core_method) = peak_of('*', $order, 'off', '48MB');
 	my ($kb, $given, $engine) = peak_of('*', $order, 'on', '48MB');
 
 	is("$given $engine", "$nrows cpu", "$name in 48 MB: all rows, by the engine");
-	is("$stock_given $stock_method", "$nrows external merge", "$name in 48 MB: stock sorts on disk");
-	cmp_ok($kb, '<=', int($stock_kb * 1.1) + $huge_pages_kb, sprintf('%s in 48 MB: peak %d kB, stock %d kB (%.2f)',
-		$name, $kb, $stock_kb, $kb / $stock_kb));
+	is("$core_given $core_method", "$nrows external merge", "$name in 48 MB: PostgreSQL sorts on disk");
+	cmp_ok($kb, '<=', int($core_kb * 1.1) + $huge_pages_kb, sprintf('%s in 48 MB: peak %d kB, PostgreSQL %d kB (%.2f)',
+		$name, $kb, $core_kb, $kb / $core_kb));
 	is( digest_of($order, "SET gpusort.force = on; SET work_mem = '48MB'"),
 		digest_of($order, "SET gpusort.enabled = off; SET work_mem = '48MB'"),
 		"$name in 48 MB: in the right order");
 }
 
-# Around the point from which on they fit.
+# Around the work_mem at which they fit.
 foreach my $work_mem_mb (110, 120, 130)
 {
-	my ($stock_kb) = peak_of('*', 'big', 'off', "${work_mem_mb}MB");
+	my ($core_kb) = peak_of('*', 'big', 'off', "${work_mem_mb}MB");
 	my ($kb, $given, $engine) = peak_of('*', 'big', 'on', "${work_mem_mb}MB");
 
 	is($given, $nrows, "in $work_mem_mb MB: all rows");
-	cmp_ok($kb, '<=', int($stock_kb * 1.1) + $huge_pages_kb,
-		sprintf('in %d MB: peak %d kB, stock %d kB (%.2f), sorted by %s', $work_mem_mb,
-			$kb, $stock_kb, $kb / $stock_kb, $engine));
+	cmp_ok($kb, '<=', int($core_kb * 1.1) + $huge_pages_kb,
+		sprintf('in %d MB: peak %d kB, PostgreSQL %d kB (%.2f), sorted by %s', $work_mem_mb,
+			$kb, $core_kb, $kb / $core_kb, $engine));
 }
 
 # ---------------------------------------------- temp_file_limit, log_temp_files
@@ -148,7 +148,7 @@ foreach my $enabled ('off', 'on')
 	is(ask($psql, "SET temp_file_limit = -1; $query"), $nrows,
 		"enabled $enabled: the session can sort");
 
-	# log_temp_files: each file with its size, once it goes
+	# log_temp_files: each file with its size, when it is deleted
 	my $offset = -s $node->logfile;
 	is(ask($psql, "SET log_temp_files = 0; $query"), $nrows, "enabled $enabled: files are logged");
 	$psql->quit;
@@ -160,7 +160,7 @@ foreach my $enabled ('off', 'on')
 
 # ------------------------------------------------------------- no memory left
 
-# The system gives the process some more memory, and then no more.
+# The system provides some more memory to the process, and then no more.
 {
 	my ($psql, $pid) = session($node, "SET gpusort.force = on; SET work_mem = '1GB'");
 	my $query = 'SELECT count(s) FROM (SELECT * FROM rows ORDER BY big OFFSET 0) s';
@@ -179,20 +179,20 @@ foreach my $enabled ('off', 'on')
 
 # ------------------------------------------------------------- idle sessions
 
-# What a session keeps to itself when it does nothing: its own memory, and the ring that it shares
-# with gpusortd.  (Pages of shared buffers may look like its own, too, and are not.)
+# The memory of an idle session: its private memory, and the buffer pool that it shares with
+# gpusortd.  (Pages of shared_buffers can be reported as private and are left out.)
 sub kept_kb
 {
 	my ($pid) = @_;
-	my ($kb, $ring_kb, $file) = (0, 0, '');
+	my ($kb, $pool_kb, $file) = (0, 0, '');
 
 	foreach (split(/\n/, slurp_file("/proc/$pid/smaps")))
 	{
 		$file = $1 if /^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+\s*(.*)$/;
-		$ring_kb += $1 if $file =~ /memfd:gpusort/ && /^Rss:\s+(\d+) kB/;
+		$pool_kb += $1 if $file =~ /memfd:gpusort/ && /^Rss:\s+(\d+) kB/;
 		$kb += $1 if $file =~ m{^(\[heap\]|\[stack\]||.*\.so.*)$} && /^Private_Dirty:\s+(\d+) kB/;
 	}
-	return ($kb + $ring_kb, $ring_kb);
+	return ($kb + $pool_kb, $pool_kb);
 }
 
 {
@@ -206,29 +206,29 @@ sub kept_kb
 	$node->safe_psql('postgres', "$gpusort cuda; CREATE EXTENSION gpusort; $query");
 	ok(wait_for_service($node, 'running'), 'gpusortd runs');
 
-	my %sessions = map { $_ => [ session($node, $_ eq 'stock' ? '' : "$gpusort $_") ] } 'stock', 'cpu', 'cuda';
+	my %sessions = map { $_ => [ session($node, $_ eq 'core' ? '' : "$gpusort $_") ] } 'core', 'cpu', 'cuda';
 	my ($psql, $pid) = @{ $sessions{cuda} };
 
 	ask($_->[0], "EXPLAIN $query") foreach values %sessions;
-	my ($stock_kb) = kept_kb($sessions{stock}[1]);
+	my ($core_kb) = kept_kb($sessions{core}[1]);
 	foreach ('cpu', 'cuda')
 	{
-		my ($kb, $ring_kb) = kept_kb($sessions{$_}[1]);
+		my ($kb, $pool_kb) = kept_kb($sessions{$_}[1]);
 
-		cmp_ok($kb, '<', $stock_kb + $allowed_kb, "a session that has planned, engine $_: $kb kB, PostgreSQL's $stock_kb kB");
-		is($ring_kb, 0, 'no ring');
+		cmp_ok($kb, '<', $core_kb + $allowed_kb, "a session that has planned, engine $_: $kb kB, PostgreSQL's $core_kb kB");
+		is($pool_kb, 0, 'no buffer pool');
 	}
 
 	like(ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"), qr/Engine: cuda/, 'a sort on the device');
-	is((kept_kb($pid))[1], 4096, 'has a ring');
+	is((kept_kb($pid))[1], 4096, 'uses a buffer pool');
 	ask($_->[0], $query) foreach values %sessions;
-	ok(poll(sub { (kept_kb($pid))[1] == 0 }), 'which goes while the session sleeps');
-	($stock_kb) = kept_kb($sessions{stock}[1]);
+	ok(poll(sub { (kept_kb($pid))[1] == 0 }), 'which is released while the session is idle');
+	($core_kb) = kept_kb($sessions{core}[1]);
 	foreach ('cpu', 'cuda')
 	{
 		my ($kb) = kept_kb($sessions{$_}[1]);
 
-		cmp_ok($kb, '<', $stock_kb + $allowed_kb, "a session that has sorted, engine $_: $kb kB, PostgreSQL's $stock_kb kB");
+		cmp_ok($kb, '<', $core_kb + $allowed_kb, "a session that has sorted, engine $_: $kb kB, PostgreSQL's $core_kb kB");
 	}
 	foreach my $what ('again', 'at once')
 	{

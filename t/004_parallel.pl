@@ -18,7 +18,7 @@ my $node = gpusort_node('parallel',
 	'parallel_tuple_cost = 0', 'min_parallel_table_scan_size = 0',
 	'gpusort.force = on', 'restart_after_crash = on', 'fsync = off');
 
-# id makes every order below total; word is NULL here and there.
+# id makes every order below total; some words are NULL.
 $node->safe_psql('postgres', q{
 	CREATE TABLE rows AS
 		SELECT g AS id, hashint4(g) AS k, CASE WHEN g % 11 > 0 THEN md5(g::text) END COLLATE "C" AS word,
@@ -33,7 +33,7 @@ $node->safe_psql('postgres', q{
 });
 create_linger($node);
 
-# All rows in order, in one figure.
+# A checksum of all rows in order.
 sub digest_of
 {
 	my ($query) = @_;
@@ -77,12 +77,12 @@ foreach my $case (@cases)
 	is( $node->safe_psql('postgres', "$settings " . digest_of($query)),
 		$node->safe_psql('postgres',
 			'SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; ' . digest_of($query)),
-		"$name: the rows of a serial stock sort");
+		"$name: the rows of a serial Sort");
 	$node->safe_psql('postgres', $reset);
 }
 
-# A Gather Merge that is run again and again, with other parameters; its
-# workers start anew each time.
+# A Gather Merge that is executed repeatedly with other parameters; its workers
+# start again each time.
 my $rescans = q{
 	SET max_parallel_workers = %d; SET gpusort.enabled = %s;
 	SELECT g, (SELECT string_agg(id::text, ',') FROM
@@ -102,13 +102,13 @@ foreach my $query ('SELECT id FROM rows ORDER BY k, id', 'SELECT k AS id FROM ro
 		"a worker does it all: $query");
 	is( $node->safe_psql('postgres', "$settings " . digest_of($query)),
 		$node->safe_psql('postgres', 'SET gpusort.enabled = off; ' . digest_of($query)),
-		'and gives the rows of a serial stock sort');
+		'and returns the rows of a serial Sort');
 	$node->safe_psql('postgres', 'ALTER TABLE rows RESET (parallel_workers)');
 }
 
 # ----------------------------------------------------------- EXPLAIN ANALYZE
 
-# What it says of a query.
+# Its output for a query.
 sub analyzed
 {
 	my ($query, $settings, $format) = @_;
@@ -128,7 +128,7 @@ like(analyzed($bounded, $one_worker, 'JSON'),
 	'the same in JSON');
 unlike(analyzed($bounded, 'SET max_parallel_workers = 0;', 'TEXT'), qr/Worker \d/, 'no worker');
 
-# Of the inner side, which each reads whole and may be asked to go back in, workers have long keys.
+# The inner side, which each worker reads whole and may rescan, has long keys in workers.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION long_in_worker(id int) RETURNS text STABLE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
 	BEGIN
@@ -140,7 +140,7 @@ $node->safe_psql('postgres', q{
 });
 my $joined = 'SELECT count(*) FROM rows a JOIN inner_side b ON a.id::text = long_in_worker(b.id)';
 my $by_merge = "SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off; SET work_mem = '512kB';";
-my $differing = qr/->  Custom Scan \(GpuSort\) [^\n]*\n +Sort Key: [^\n]*long_in_worker[^\n]*\n +Sort Method: [^\n]*\n +Engine: cpu\n(?: +[A-Z][^\n]*\n)*? +Worker \d:  Sort Method: [^\n]*\n +Engine: postgres\n +Engine Reason: the rows outgrew work_mem\n/;
+my $differing = qr/->  Custom Scan \(GpuSort\) [^\n]*\n +Sort Key: [^\n]*long_in_worker[^\n]*\n +Sort Method: [^\n]*\n +Engine: cpu\n(?: +[A-Z][^\n]*\n)*? +Worker \d:  Sort Method: [^\n]*\n +Engine: postgres\n +Fallback Reason: the rows exceed work_mem\n/;
 my $plan;
 
 # on a busy machine one of them may have read all of the outer side before the other comes
@@ -151,7 +151,7 @@ foreach (1 .. 20)
 }
 like($plan, $differing, 'participants whose engines differ');
 
-# Shared memory that is used again, and some that is not there any more.
+# Shared memory that is reused, and some that is gone.
 foreach my $again ('LIMIT 3', 'OFFSET 3')
 {
 	like(analyzed("SELECT count(*) FROM generate_series(1, 3) g, LATERAL (SELECT id FROM (SELECT * FROM rows ORDER BY k, id $again) x WHERE x.few <> g) y",
@@ -165,12 +165,12 @@ my $lingering = 'SELECT linger(id, %d) AS id FROM rows ORDER BY k, id';
 my $workers_of = q{SELECT pid FROM pg_stat_activity WHERE leader_pid = %d AND
 	wait_event = 'PgSleep' AND backend_type = 'parallel worker'};
 
-# A worker is told to end while it loads: an error for the query, no more.
+# A worker is terminated while it reads: an error of the query, nothing else.
 {
 	my ($psql, $pid) = session($node, 'SET parallel_leader_participation = off');
 
 	like(ask($psql, 'EXPLAIN (COSTS OFF) ' . sprintf($lingering, 50000)),
-		qr/Gather Merge.*GpuSort.*Parallel Seq Scan/s, 'a worker that lingers while it loads');
+		qr/Gather Merge.*GpuSort.*Parallel Seq Scan/s, 'a worker that waits while it reads');
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, 50000)) . ";\n");
 	ok($node->poll_query_until('postgres', 'SELECT EXISTS (' . sprintf($workers_of, $pid) . ')'),
 		'it is there');
@@ -187,10 +187,10 @@ my $workers_of = q{SELECT pid FROM pg_stat_activity WHERE leader_pid = %d AND
 			  . digest_of('SELECT id FROM rows ORDER BY k, id')),
 		'and the session sorts with new ones');
 
-	# canceled while workers load
+	# canceled while workers read
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, 50000)) . ";\n");
 	ok($node->poll_query_until('postgres', 'SELECT EXISTS (' . sprintf($workers_of, $pid) . ')'),
-		'another one lingers');
+		'another one waits');
 	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)");
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/,
 		'the query is canceled');
@@ -204,14 +204,14 @@ my $workers_of = q{SELECT pid FROM pg_stat_activity WHERE leader_pid = %d AND
 	$psql->quit;
 }
 
-# A worker is killed outright: PostgreSQL restarts all its processes, and
-# sorting goes on after that; no files are left.
+# A worker is killed: PostgreSQL restarts all its processes, and sorts succeed
+# afterwards; no files are left.
 {
 	my ($psql, $pid) = session($node, "SET parallel_leader_participation = off; SET work_mem = '64kB'");
 
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, 99000)) . ";\n");
 	ok($node->poll_query_until('postgres', 'SELECT EXISTS (' . sprintf($workers_of, $pid) . ')'),
-		'a worker lingers, its rows on disk');
+		'a worker waits with its rows on disk');
 	my ($worker) = split(/\n/, $node->safe_psql('postgres', sprintf($workers_of, $pid)));
 	kill('KILL', $worker);
 	$psql->{timeout}->start(60);

@@ -3,14 +3,14 @@
 #
 # Set PG_REGRESS_DIR to src/test/regress of the sources of the server's major
 # version; nothing is written there.  The suite runs three times: on a stock
-# server, and on two with gpusort.force, where EXPLAIN prints a GpuSort as a
-# Sort: one sorts by the CPU engine, the other by gpusortd, from the first row.
-# What they print must be the same.  (Comparing with what the sources expect
+# server, and on two with gpusort.force: one sorts by the CPU engine, the other by
+# gpusortd, from the first row.  What they print must be the same, but that plans
+# have a GpuSort in place of a Sort.  (Comparing with what the sources expect
 # would blame gpusort for the difference between the sources' minor version
 # and the server's; a test that fails without gpusort, too, says nothing.)
 #
-# Rows with equal keys may come in another order: RegressTest.pm says how that is
-# told from errors.
+# Rows with equal keys may be in another order: RegressTest.pm distinguishes that
+# from errors.
 
 use strict;
 use warnings;
@@ -32,7 +32,7 @@ foreach ('parallel_schedule', 'sql', 'expected', 'regress.c')
 	BAIL_OUT("PG_REGRESS_DIR = $source has no $_") unless -e "$source/$_";
 }
 
-# Tests where the order of ties shows, or what sorts cost.
+# Tests that show the order of ties, or the cost of sorts.
 my %ties = (
 	# ORDER BY f1 <-> '0,1': two points at an infinite distance
 	create_index => { unseen => [qr/ORDER BY f1 <-> '0,1'/] },
@@ -94,11 +94,11 @@ sub run_suite
 my $ntests = 0;
 $ntests += split(' ', $_) foreach slurp_file("$source/parallel_schedule") =~ /^test:(.*)$/mg;
 
-my ($stock_node, $stock_result, $stock_folder) = run_suite('stock');
-is(scalar(keys %$stock_result), $ntests, "stock: all $ntests tests ran");
-$stock_node->stop;
+my ($core_node, $core_result, $core_folder) = run_suite('core');
+is(scalar(keys %$core_result), $ntests, "without gpusort: all $ntests tests ran");
+$core_node->stop;
 
-# Has amcheck look at all btrees that the suite has left; how many.
+# Checks all btrees that the suite has left by amcheck; returns their number.
 sub check_btrees
 {
 	my ($node, $name) = @_;
@@ -119,24 +119,23 @@ sub check_suite
 {
 	my ($name, @settings) = @_;
 	my ($node, $result, $folder) = run_suite($name,
-		"shared_preload_libraries = 'gpusort'", 'gpusort.force = on', 'gpusort.verify = on',
-		'gpusort.explain_as_sort = on', @settings);
+		"shared_preload_libraries = 'gpusort'", 'gpusort.force = on', 'gpusort.verify = on', @settings);
 
 	is(scalar(keys %$result), $ntests, "$name: all $ntests tests ran");
 	like($node->safe_psql('regression',
-			'SET gpusort.explain_as_sort = off; EXPLAIN (COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
+			'EXPLAIN (COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
 		qr/Custom Scan \(GpuSort\)/, "$name: the sessions of the suite had GpuSorts");
 	ok(!$node->log_contains('terminated by signal|TRAP: |PANIC: '), "$name: no process has crashed");
 	like($node->safe_psql('regression',
-			'SET gpusort.explain_as_sort = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
+			'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM tenk1 ORDER BY two'),
 		qr/Engine: cuda/, "$name: they were sorted by gpusortd") if $name eq 'service';
 	my ($rc, $out, $notices) = $node->psql('regression',
 		'SET gpusort.debug_plan = on; REINDEX INDEX tenk1_unique1');
-	like($notices, qr/gpusort sorts for index "tenk1_unique1"/, "$name: the suite's indexes were built by gpusort");
+	like($notices, qr/building index "tenk1_unique1" with gpusort/, "$name: the suite's indexes were built by gpusort");
 	my $nindexes = check_btrees($node, $name);
 
 	$node->stop;
-	my @differing = check_outputs($name, $stock_folder, $folder, \%ties, sort keys %$result);
+	my @differing = check_outputs($name, $core_folder, $folder, \%ties, sort keys %$result);
 
 	diag("core regression suite, $name: $ntests tests; $nindexes btrees checked; ", scalar(@differing),
 		' differ in the order of ties (', join(', ', @differing), ')');
@@ -145,7 +144,7 @@ sub check_suite
 check_suite('cpu', 'gpusort.engine = cpu');
 check_suite('service', 'gpusort.engine = cuda', 'gpusort.device = host', 'gpusort.device_min_rows = 0');
 
-my @failing = sort grep { $stock_result->{$_} ne 'ok' } keys %$stock_result;
+my @failing = sort grep { $core_result->{$_} ne 'ok' } keys %$core_result;
 diag('without gpusort, too, ', scalar(@failing), ' differ from what these sources expect',
 	@failing ? ' (' . join(', ', @failing) . ')' : '');
 

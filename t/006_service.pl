@@ -1,5 +1,5 @@
-# How gpusortd is started, watched and ended, whatever it does itself: at first
-# it is a shell script that does as it is told.
+# How gpusortd is started, supervised and stopped.  In the first tests it is a shell
+# script.
 
 use strict;
 use warnings;
@@ -18,8 +18,8 @@ my $program = "$folder/gpusortd";
 my $starts = "$folder/starts";
 my $ready = 'echo "gpusortd: ready: Fake Device, 7 MB" >&3';
 
-# Makes the program anew: it notes when and how it was started, and then does
-# what is given.
+# Replaces the program: it records when and how it was started, and then does what
+# is given.
 sub write_program
 {
 	my ($what) = @_;
@@ -86,8 +86,8 @@ like($proc_status, qr/^SigIgn:\s+0+$/m, 'no signal is ignored');
 # --------------------------------------------------------------- it is killed
 
 kill 'KILL', $pid;
-ok(poll(sub { lines_of($starts) == 2 }), 'killed: it is started again');
-ok($node->log_contains('gpusortd terminated by signal 9'), 'and the log says so');
+ok(poll(sub { lines_of($starts) == 2 }), 'killed: it is restarted');
+ok($node->log_contains('gpusortd terminated by signal 9'), 'and the log shows it');
 is(scalar(service_processes($node)), 1, 'there is one');
 
 # ------------------------------------------------------------------- settings
@@ -103,7 +103,7 @@ ok(poll(sub { lines_of($starts) == 1 }), 'a new program');
 set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '3GB',
 	'gpusort.device_park_limit' => '0', 'gpusort.device_idle' => '2min', 'gpusort.service_fault' => 'pack:1:fail');
 ok(poll(sub { lines_of($starts) == 3 }), 'settings of its own: it is started again');
-is((lines_of($starts))[1], 'ended', 'having been told to end');
+is((lines_of($starts))[1], 'ended', 'after a request to end');
 is((lines_of($starts))[2] =~ s/^\S+ //r,
 	'--socket pg_stat_tmp/gpusort.sock --device host --memory-limit 3072 --idle-seconds 120 --ready-fd 3 --watch-fd 4 '
 	  . '--fault pack:1:fail',
@@ -149,7 +149,7 @@ foreach my $how ('fast', 'immediate', 'kill9')
 	ok(poll(sub { lines_of($starts) == 1 }), "$how: and comes back with it");
 }
 
-# It does not want to end.
+# It ignores the request to end.
 write_program("trap '' TERM\n$ready\nwhile :; do sleep 0.05; done");
 kill 'KILL', service_processes($node);
 ok(poll(sub { lines_of($starts) == 1 }), 'a program that ignores SIGTERM');
@@ -158,7 +158,7 @@ ok(poll(sub { service_processes($node) == 0 }), 'is killed when the server stops
 write_program("$ready\nexec sleep 1000");
 $node->start;
 
-# A backend crashes: the server starts anew, and so does the service.
+# A backend crashes: the server restarts, and so does gpusortd.
 ok(poll(sub { service_processes($node) == 1 }), 'before a crash it runs');
 ($pid) = service_processes($node);
 my ($psql, $backend) = session($node);
@@ -168,7 +168,7 @@ ok(poll(sub { my ($now) = service_processes($node); $now && $now != $pid }), 'af
 ok($node->poll_query_until('postgres', 'SELECT true'), 'and the server is back');
 ok(poll(sub { service_processes($node) == 1 }), 'there is one');
 
-# ------------------------------------------------------- there is no use in it
+# ------------------------------------------------------- it is of no use
 
 write_program('echo "gpusortd: no device: no CUDA driver here" >&2; exit 3');
 kill 'KILL', service_processes($node);
@@ -183,7 +183,7 @@ $node->restart;
 ok(wait_for_service($node, 'no program'), 'no program');
 is(service_status($node, 'detail'), "$folder/nowhere: No such file or directory", 'and why');
 
-# Nobody wants a device.
+# No session wants a device.
 write_program("$ready\nexec sleep 1000");
 set($node, 'gpusort.service_path' => $program, 'gpusort.engine' => 'cpu');
 $node->restart;
@@ -211,23 +211,23 @@ my $query = 'SELECT * FROM rows ORDER BY k';
 my $digest = "SELECT md5(string_agg(i::text, ',')) FROM ($query OFFSET 0) s";
 my $right = $node->safe_psql('postgres', "SET gpusort.enabled = off; $digest");
 
-# What EXPLAIN ANALYZE says of the engine.
+# What EXPLAIN ANALYZE shows of the engine.
 sub engine_of
 {
 	my $plan = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 
-	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
+	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
 }
 
-is(service_status($node, 'state, detail'), 'not started|it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor',
+is(service_status($node, 'state, detail'), 'not started|the first large sort starts it, if max_worker_processes allows another worker',
 	'not yet started');
 is($node->safe_psql('postgres', "SET gpusort.engine = cpu; $digest"), $right, 'a sort of the CPU');
 is(service_status($node, 'state'), 'not started', 'does not start it');
 is($node->safe_psql('postgres', $digest), $right, 'a sort that wants a device need not have one');
 ok(wait_for_service($node, 'no device'), 'but starts the service, which finds none');
-isnt(service_status($node, 'detail'), '', 'and says why: ' . service_status($node, 'detail'));
-is(engine_of(), 'Engine: cpu; Engine Reason: gpusortd: no device: ' . service_status($node, 'detail'),
-	'which EXPLAIN ANALYZE says too');
+isnt(service_status($node, 'detail'), '', 'and the reason: ' . service_status($node, 'detail'));
+is(engine_of(), 'Engine: cpu; Fallback Reason: gpusortd: no device: ' . service_status($node, 'detail'),
+	'which EXPLAIN ANALYZE shows too');
 is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
 
 is(count_in_log($node, 'gpusortd: no device'), 1, 'the device was looked for once');
@@ -246,14 +246,14 @@ ok(wait_for_service($node, 'running'), 'another device: it runs');
 is(engine_of(), 'Engine: cuda; Device: host processor', 'and sorts');
 is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
 is(service_status($node, 'detail, device, device_kind, memory_limit, jobs, waiting, jobs_done'),
-	'|host processor|host|52428800|0|0|2', 'its figures');
+	'|host processor|host|52428800|0|0|2', 'its status');
 is(service_status($node, 'pid'), (service_processes($node))[0], 'its process');
 is($node->safe_psql('postgres', "CREATE ROLE someone; SET ROLE someone; SELECT state FROM gpusort_service_status()"),
 	'running', 'which everyone may see');
 isnt($node->psql('postgres', "SET ROLE someone; SHOW gpusort.service_path"), 0, 'but not which program that is');
-isnt($node->psql('postgres', "SET gpusort.service_path = '/bin/true'"), 0, 'which nobody can set in a session');
+isnt($node->psql('postgres', "SET gpusort.service_path = '/bin/true'"), 0, 'which cannot be set in a session');
 
-# Nobody can reach it.
+# No session can reach it.
 my $socket = $node->data_dir . '/pg_stat_tmp/gpusort.sock';
 my $number = (service_processes($node))[0];
 SKIP:
@@ -262,15 +262,15 @@ SKIP:
 	chmod 0, $socket;
 	is(service_status($node, 'state, detail'),
 		'not answering|could not connect to pg_stat_tmp/gpusort.sock: Permission denied', 'no permission');
-	like(engine_of(), qr/^Engine: cpu; Engine Reason: .*Permission denied/, 'a sort goes without');
+	like(engine_of(), qr/^Engine: cpu; Fallback Reason: .*Permission denied/, 'a sort goes without');
 }
 unlink $socket;
 is(service_status($node, 'state, detail'),
 	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory', 'the socket is gone');
-like(engine_of(), qr/^Engine: cpu; Engine Reason: .*No such file/, 'a sort goes without');
+like(engine_of(), qr/^Engine: cpu; Fallback Reason: .*No such file/, 'a sort goes without');
 is((service_processes($node))[0], $number, 'it runs all the same');
 
-# It is stopped in its tracks: it has the connection, but does not answer.
+# It is stopped by a signal: it has the connection, but does not answer.
 $node->restart;
 engine_of();
 ok(wait_for_service($node, 'running'), 'it runs again');
@@ -288,7 +288,7 @@ foreach (1 .. 2)
 	my $start = time;
 
 	like(ask($hung, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"),
-		qr/Engine: cpu\n +Engine Reason: gpusortd does not answer/, 'then the CPU engine sorts');
+		qr/Engine: cpu\n +Fallback Reason: gpusortd does not answer/, 'then the CPU engine sorts');
 	push @seconds, time - $start;
 }
 cmp_ok($seconds[0], '<', 5, 'after some waiting');
@@ -299,14 +299,14 @@ ok(wait_for_service($node, 'running'), 'now it does');
 
 # ---------------------------------------------------------- of another build
 
-# A program of other sources, but for its id the same.  A reload has the supervisor find it in the
-# place of the one before.
+# The program of another build: the same except for its build ID.  A reload makes the supervisor
+# notice that the program has been replaced.
 {
 	my $own = slurp_file($node->config_data('--bindir') . '/gpusortd');
 	my ($id) = `'@{[ $node->config_data('--bindir') ]}/gpusortd' --version` =~ /build ([0-9a-f]{16})$/;
 	my $other_id = reverse $id;
 
-	ok(defined $id, 'gpusortd says of which build it is') or die;
+	ok(defined $id, 'gpusortd has a build ID') or die;
 
 	# installs a program, reloads, and waits for it
 	my $install = sub {
@@ -329,18 +329,18 @@ ok(wait_for_service($node, 'running'), 'now it does');
 	is((service_processes($node))[0], $before, 'a reload that finds the same program lets it run');
 	ok($install->($own =~ s/\Q$id\E/$other_id/gr), 'a reload that finds another program in its place starts that');
 	is(service_status($node, 'state, detail'),
-		"other build|gpusortd is of another build: the client is of build $id, the service of build $other_id", 'which is of another build');
-	is(engine_of(), "Engine: cpu; Engine Reason: gpusortd is of another build: the client is of build $id, the service of build $other_id",
+		"other build|gpusortd is of a different build: the client has build $id, gpusortd has build $other_id", 'which is of another build');
+	is(engine_of(), "Engine: cpu; Fallback Reason: gpusortd is of a different build: the client has build $id, gpusortd has build $other_id",
 		'so a sort goes without');
 	is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
-	is(count_in_log($node, "sort without the device: the client is of build $id"), 1, 'one line in the log says so');
+	is(count_in_log($node, "sort without the device: the client has build $id"), 1, 'one line in the log');
 	ok($install->($own), 'the right one again');
 	like(engine_of(), qr/^Engine: cuda/, 'sorts');
 }
 $node->stop;
 ok(poll(sub { service_processes($node) == 0 }), 'it ends with the server');
 
-# Many sessions want it at once: one is started.
+# Many sessions request it at the same time: one is started.
 my $readies = count_in_log($node, 'gpusortd: ready');
 $node->start;
 $node->pgbench('-n -c 32 -j 2 -t 5', 0, [qr{actually processed: 160/160}], [qr{^$}],
@@ -362,7 +362,7 @@ $standby->start;
 is($standby->safe_psql('postgres', $digest), $right, 'a standby sorts');
 ok(wait_for_service($standby, 'running'), 'and has a service of its own');
 is($standby->safe_psql('postgres', $digest), $right, 'that sorts');
-is(service_status($standby, 'jobs_done'), 1, 'as it says');
+is(service_status($standby, 'jobs_done'), 1, 'according to its status');
 $standby->stop;
 $node->stop;
 

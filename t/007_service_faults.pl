@@ -1,7 +1,7 @@
-# Sorts by gpusortd, when it dies, breaks, is slow or has no memory, in every
-# phase: rows are right or there is an error, at once, and nothing is left
-# behind.  The device is the host's processor; where it fails is told by
-# gpusort.service_fault (src/gpusortd/device_fault.h).
+# Sorts by gpusortd when it dies, fails, is slow or has no memory, in every phase:
+# rows are right or there is an error, at once, and nothing is left behind.  The
+# device is the host's processor; gpusort.service_fault says where it fails
+# (src/device/device_fault.h).
 
 use strict;
 use warnings;
@@ -15,8 +15,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# An interrupt takes effect within 100 ms; on a busy machine the figure is that
-# of the machine, so the test allows ten times as much, and prints it.
+# An interrupt takes effect within 100 ms.  A busy machine takes longer, so the
+# test allows ten times as much, and prints the longest.
 my $allowed_ms = 1000;
 my $slowest_ms = 0;
 
@@ -38,7 +38,7 @@ $node->append_conf('postgresql.conf', q{
 	log_temp_files = 0
 });
 $node->start;
-
+create_interrupt($node);
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION gpusort;
 	CREATE TABLE rows (i int, g int, k int, v text);
@@ -56,9 +56,8 @@ $node->safe_psql('postgres', q{
 
 	-- Waits until a session waits for gpusortd, for a while; interrupts it;
 	-- returns after how many milliseconds it was done.
-	CREATE FUNCTION interrupt(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
+	CREATE FUNCTION interrupt_waiting(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
 	DECLARE
-		start timestamptz;
 		deadline timestamptz := clock_timestamp() + '100 s';
 		looks int := 0;
 	BEGIN
@@ -71,23 +70,11 @@ $node->safe_psql('postgres', q{
 			END IF;
 			PERFORM pg_sleep(0.01);
 		END LOOP;
-		start := clock_timestamp();
-		IF how = 'cancel' THEN
-			PERFORM pg_cancel_backend(session);
-		ELSE
-			PERFORM pg_terminate_backend(session);
-		END IF;
-		LOOP
-			PERFORM pg_stat_clear_snapshot();
-			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-				WHERE pid = session AND state = 'active');
-			PERFORM pg_sleep(0.0005);
-		END LOOP;
-		RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
+		RETURN interrupt(session, how);
 	END $$;
 });
 
-# More rows than the ring has room for.
+# More rows than the shared buffer pool holds.
 sub fill
 {
 	my ($nrows, $pad) = @_;
@@ -104,13 +91,13 @@ my $of_few = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM few ORD
 my $in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM (SELECT * FROM rows ORDER BY k, v, g OFFSET 0) s';
 my $volatile_in_runs = $volatile =~ s/ORDER BY g, v, k/ORDER BY k, v, g/r;
 
-# by texts that have codes of a dictionary, known before the rows move
+# by texts with dictionary codes, which are known before the rows move
 my $few_in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM '
   . '(SELECT *, chr(97 + i % 7) COLLATE "en_US" AS letter FROM rows ORDER BY letter, k, v, g OFFSET 0) s';
 my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
   $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs;
 
-# What comes of a query: "right rows", "wrong rows", or its error.
+# The outcome of a query: "right rows", "wrong rows", or its error.
 sub outcome
 {
 	my ($query, $settings) = @_;
@@ -122,13 +109,13 @@ sub outcome
 	return $error;
 }
 
-# What EXPLAIN ANALYZE says of the engine.
+# What EXPLAIN ANALYZE shows of the engine.
 sub engine_of
 {
 	my ($query, $settings) = @_;
 	my $plan = $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 
-	return join('; ', $plan =~ /^ +((?:Engine|Engine Reason|Device): .*)$/mg);
+	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
 }
 
 sub nfiles
@@ -148,11 +135,11 @@ sub is_idle_with
 	ok(poll(sub { nfiles($pid) == $files }), "$what: and no file");
 }
 
-# A session that goes on through all of it.
+# A session that lives through all of it.
 my ($witness, $witness_pid) = session($node, 'CREATE TEMP TABLE mine AS SELECT 42 AS a; BEGIN');
 my ($control) = session($node);
 
-# ------------------------------------------------------------------- all well
+# ------------------------------------------------------------------- no faults
 
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 foreach ($by_text, $by_key, $volatile, $of_few)
@@ -178,20 +165,20 @@ is_idle($node, '32 sessions');
 	is(ask($psql, $by_key), $right{$by_key}, 'and sorts for that session');
 	is(service_status($node, 'jobs_done'), 1, 'itself');
 
-	# Handed out half-way: these rows cannot come again.
+	# Half of the rows have been returned: the sort cannot be restarted.
 	ask($psql, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY g, v; FETCH 10 FROM c');
 	kill 'KILL', service_processes($node);
 	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"),
-		qr/ERROR:  58000: the cuda sort engine failed\nDETAIL:  .*\nHINT:  /, 'killed after the first rows: an error');
+		qr/ERROR:  58000: sort engine "cuda" failed\nDETAIL:  .*\nHINT:  /, 'killed after the first rows: an error');
 	ask($psql, 'ROLLBACK');
 	wait_for_service($node, 'running');
-	is(ask($psql, $by_text), $right{$by_text}, 'the session goes on');
+	is(ask($psql, $by_text), $right{$by_text}, 'the session continues');
 	$psql->quit;
 }
 
-# ------------------------------------------------------ it goes wrong in a sort
+# ------------------------------------------------------ faults in a sort
 
-# Up to the first row handed out the sort begins again, without the device.
+# Before the first row is returned the sort is restarted without the device.
 my @faults = (
 	map({ [ $_, 'right rows' ] }
 		'copy_in:1:kill', 'copy_in:20:kill', 'copy_in:20:fail', 'pack:1:kill', 'pack:1:fail',
@@ -204,7 +191,7 @@ my @faults = (
 foreach (@faults)
 {
 	my ($fault, $expected) = @$_;
-	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device is broken';
+	my $trace = $fault =~ /kill/ ? 'gpusortd terminated by signal 9' : 'the device failed';
 	my $traces = count_in_log($node, $trace);
 	my $outcome;
 
@@ -216,7 +203,7 @@ foreach (@faults)
 restart_service($node, 'gpusort.service_fault' => 'gather_keys:1:kill');
 like(outcome($by_key), qr/^right rows$|^error 58000 with a hint$/, 'keys only');
 
-# Rows that cannot be read again.
+# Rows that differ when they are read again.
 foreach my $fault ('copy_in:5:kill', 'pack:1:fail')
 {
 	restart_service($node, 'gpusort.service_fault' => $fault);
@@ -224,13 +211,13 @@ foreach my $fault ('copy_in:5:kill', 'pack:1:fail')
 }
 
 restart_service($node, 'gpusort.service_fault' => '');
-is(outcome($by_text), 'right rows', 'it is well again');
+is(outcome($by_text), 'right rows', 'the device sorts again');
 
-# ------------------------------------------------------- it hands out wrong rows
+# ------------------------------------------------------- it returns wrong rows
 
-# An index is built of rows that are as they should be, or not at all: integers are compared as
-# they leave; texts of libc are compared before, and leave as often as the first time.  All are of
-# one length, so that any may come in the place of others.
+# An index is built of the right rows or not at all: integers are compared as they are returned;
+# texts of the C library are compared before, and the returned rows must be the same.  All are of
+# one length, so that any row can replace another.
 $node->safe_psql('postgres', q{
 	CREATE TABLE swapped AS SELECT 100000 + (x * 7919::bigint) % 40009 AS i, 'text number ' || 100000 + (x * 7919::bigint) % 40009 AS s FROM generate_series(1, 40000) x;
 	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8');
@@ -249,8 +236,8 @@ foreach my $column ('i', 's COLLATE of_libc')
 			CREATE INDEX of_swapped ON swapped ($column); SELECT bt_index_parent_check('of_swapped', true, true); DROP INDEX of_swapped");
 		$errors{$err =~ /DETAIL:  (\w+)/ ? $1 : $err}++;
 	}
-	# "Index tuple .. is not above the one before it", "They are not as they were when they were compared"
-	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index' : 'They', "($column): of wrong rows there is no index");
+	# "Index tuple .. does not sort after the previous one", "The checksum of the rows differs"
+	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index' : 'The', "($column): no index of wrong rows");
 }
 restart_service($node, 'gpusort.service_fault' => '');
 
@@ -269,7 +256,7 @@ foreach my $work_mem ('256MB', '64kB')
 	}
 }
 restart_service($node, 'gpusort.service_fault' => 'allocate:1:none');
-is(engine_of($by_text), "Engine: cpu; Engine Reason: the rows outgrew the device's memory",
+is(engine_of($by_text), "Engine: cpu; Fallback Reason: the rows exceed device memory",
 	'without memory the CPU engine sorts');
 
 restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
@@ -284,17 +271,17 @@ $node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^
 	{ '007_share' => "SET gpusort.device_wait = 50; SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
 is_idle($node, '32 sessions sharing');
 
-# It sorts in runs, by a key of few ties, as those take memory; it is lost, or has
-# no more memory, in a later one.
+# It sorts in runs, by a key with few ties, since ties take memory; it is lost, or out
+# of memory, in a later run.
 restart_service($node, 'gpusort.device_memory_limit' => '12MB');
 like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $in_runs"),
 	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
 {
 	my $settings = "SET work_mem = '1MB'; SET gpusort.device_min_rows = 1000; ";
 
-	is(outcome($few_in_runs, $settings), 'right rows', 'runs with codes of a dictionary: right rows');
+	is(outcome($few_in_runs, $settings), 'right rows', 'runs with dictionary codes: right rows');
 	like($node->safe_psql('postgres', "${settings}EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $few_in_runs"),
-		qr/Device Runs: ([2-9]|\d\d).*Dictionary Texts: 7/s, 'the device sorts by them');
+		qr/Device Runs: ([2-9]|\d\d).*Dictionary Entries: 7/s, 'the device sorts by them');
 }
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {
@@ -309,7 +296,7 @@ restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_lim
 
 # ----------------------------------------------------------------- it is slow
 
-# its files without those of clients, of whom the last may just be leaving
+# its files without those of clients, of which the last may be about to disconnect
 my ($files) = sort { $a <=> $b } map { sleep 0.02; nfiles((service_processes($node))[0]) } 1 .. 25;
 
 foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gather:1', 'copy_out:5')
@@ -321,8 +308,8 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gathe
 
 		restart_service($node, 'gpusort.service_fault' => "$where:delay=" . ($how eq 'cancel' ? 1000 : 1001));
 		$psql->query_until(qr/started/, "\\echo started\n$by_text;\n");
-		my $ms = ask($control, "SELECT interrupt($pid, '$how')");
-		cmp_ok($ms, '<', $allowed_ms, "$what: came through in $ms ms");
+		my $ms = ask($control, "SELECT interrupt_waiting($pid, '$how')");
+		cmp_ok($ms, '<', $allowed_ms, "$what: took effect in $ms ms");
 		$slowest_ms = $ms if $ms > $slowest_ms;
 		isnt(service_status($node, 'jobs'), '', "$what: it answers");
 		if ($how eq 'cancel')
@@ -352,14 +339,14 @@ diag("slowest interrupt: $slowest_ms ms");
 
 # ------------------------------------------------------------------- it hangs
 
-# Stopped in its tracks, or in a call that never returns: nothing goes on in it, and no socket is
-# closed.  Its supervisor kills it, or, if that is stopped too, the session finds out.
+# Stopped by a signal, or in a call that never returns: it does nothing, and closes no socket.
+# Its supervisor kills it, or, if that is stopped too, the session notices.
 {
 	my $limit_ms = 1000;
 	my $hung = 'did not answer for 1000 ms and was killed';
 
-	# Runs a statement up to where it waits for gpusortd, stops processes, and returns what came of
-	# the statement, and after how many milliseconds.
+	# Runs a statement until it waits for gpusortd, stops processes, and returns the outcome of the
+	# statement, and after how many milliseconds.
 	my $when_stopped = sub {
 		my ($sql, @supervisors) = @_;
 		my ($psql, $pid) = session($node, 'SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0');
@@ -394,11 +381,11 @@ diag("slowest interrupt: $slowest_ms ms");
 	$is_ended->($by_text, $right{$by_text}, 'while a query loads');
 	$is_ended->($volatile, 'error 58000', 'while a query loads that cannot begin again');
 	$is_ended->('CREATE INDEX of_rows ON rows (v)', '', 'in CREATE INDEX');
-	is(count_in_log($node, $hung), $kills + 3, 'each time it was killed, and the log says why');
+	is(count_in_log($node, $hung), $kills + 3, 'it was killed each time, and the log shows the reason');
 	is($node->safe_psql('postgres', 'SELECT bt_index_parent_check($$of_rows$$, true, true); DROP INDEX of_rows'), '', 'the index is right');
 	$is_ended->($by_text, $right{$by_text}, 'and its supervisor', supervisors($node));
 
-	# rows that have been handed out cannot come again
+	# after the first row the sort cannot be restarted
 	restart_service($node, 'gpusort.service_fault' => '');
 	my ($psql) = session($node);
 
@@ -412,7 +399,7 @@ diag("slowest interrupt: $slowest_ms ms");
 	}
 	kill 'STOP', service_processes($node);
 	my $start = time;
-	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"), qr/ERROR:  58000: the cuda sort engine failed\n/, 'stopped while a cursor fetches: an error');
+	like(ask_error($psql, "\\set VERBOSITY verbose\nMOVE ALL FROM c"), qr/ERROR:  58000: sort engine "cuda" failed\n/, 'stopped while a cursor fetches: an error');
 	cmp_ok(time - $start, '<', 20 * $limit_ms / 1000, 'stopped while a cursor fetches: in time');
 	$psql->quit;
 	wait_for_service($node, 'running');
@@ -424,25 +411,25 @@ diag("slowest interrupt: $slowest_ms ms");
 	}
 	restart_service($node, 'gpusort.service_fault' => '');
 
-	# so may the first one of all, for which there is ten times as long
+	# a call while it starts may take ten times as long
 	$kills = count_in_log($node, 'did not answer for 100 ms');
 	$node->append_conf('postgresql.conf', "gpusort.service_timeout = 100\ngpusort.service_fault = 'memory:1:hang'");
 	$node->reload;
 	ok(poll(sub { count_in_log($node, 'did not answer for 100 ms') > $kills }), 'it hangs as it starts');
 
-	# or it may take as long as it likes
+	# without a limit it may take any time
 	restart_service($node, 'gpusort.service_timeout' => 0, 'gpusort.service_fault' => '');
 	my ($pid) = service_processes($node);
 	kill 'STOP', $pid;
 	sleep 1;
 	kill 'CONT', $pid;
-	is(outcome($by_text), 'right rows', 'without a limit it goes on');
+	is(outcome($by_text), 'right rows', 'without a limit it continues');
 	is((service_processes($node))[0], $pid, 'the same');
 	$node->append_conf('postgresql.conf', 'gpusort.service_timeout = 10s');
 	$node->reload;
 }
 
-# A slow device is waited for.
+# Sessions wait for a slow device.
 restart_service($node, 'gpusort.service_fault' => 'copy_in:3:delay=300,pack:1:delay=300,gather:2:delay=300');
 is(outcome($by_text), 'right rows', 'a slow device: right rows');
 
@@ -489,7 +476,7 @@ fill(1000000, '');
 	cmp_ok(count_in_log($node, 'temporary file'), '>', $temporary, 'there are some');
 }
 
-# -------------------------------------------------------- again and again
+# -------------------------------------------------------- repeatedly
 
 {
 	my ($psql, $pid) = session($node);
@@ -531,7 +518,7 @@ fill(1000000, '');
 {
 	my ($psql) = session($node);
 
-	# more than a session has connections for; each sort stays half read
+	# more than a session may have; each sort stays half read
 	ask($psql, q{
 		DO $do$
 		DECLARE
@@ -550,7 +537,7 @@ fill(1000000, '');
 			FOR n IN 1 .. 100 LOOP
 				c := names[n];
 				FETCH c INTO r;
-				ASSERT r.k = second, 'each goes on';
+				ASSERT r.k = second, 'each continues';
 			END LOOP;
 		END $do$});
 	pass('a hundred sorts at a time in one session, 32 of them on the device');

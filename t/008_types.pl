@@ -1,11 +1,11 @@
-# Every type that has a btree order, in the server and in each contrib module
-# that is there: all its operator classes, default or not, in both directions,
-# NULLs at either end, under several collations, by both engines.
+# Every type with a btree order, in the server and in each installed contrib module:
+# all its operator classes, default or not, in both directions, with NULLs first and
+# last, under several collations, by both engines.
 #
-# The types are asked of the catalogs, so that none can be forgotten; the values
-# are those of test/values.sql.  A type without values there fails, unless it is
-# named below with a reason.  What comes out is compared with PostgreSQL's sort,
-# and pair by pair with the type's own operator.
+# The types are read from the catalogs, so that none can be forgotten; the values are
+# those of test/values.sql.  A type without values there fails, unless it is named
+# below with a reason.  The result is compared with PostgreSQL's sort, and pair by
+# pair with the type's operator.
 
 use strict;
 use warnings;
@@ -21,14 +21,14 @@ use Test::More;
 # Operator classes that are not tested, and why.
 my %untested = ();
 
-# Those whose sorts PostgreSQL keeps, and why; that it keeps any other is an error.
-my $no_abbreviation = 'a comparison function and no abbreviation: nothing could order the bulk';
+# Those whose sorts are not replaced, and why; any other must be replaced.
+my $no_abbreviation = 'a comparison function and no abbreviated keys';
 my %left = map { $_ => $no_abbreviation } (
 	'btree_geography_ops of geography', 'btree_hstore_ops of hstore', 'citext_ops of citext', 'citext_pattern_ops of citext', 'cube_ops of cube', 'jsonb_ops of jsonb',
 	'ltree_ops of ltree', 'record_image_ops of record', 'record_ops of record', 'seg_ops of seg', 'tsquery_ops of tsquery',
 	'tsvector_ops of tsvector');
 
-# Those whose abbreviated keys leave ties to a comparator, which no device can call.
+# Those whose ties need a comparator, which a device cannot call.
 my %compared = map { $_ => 1 } ('btree_geometry_ops of geometry');
 
 my $node = gpusort_node('types', 'gpusort.force = on', 'gpusort.device = host', 'gpusort.device_min_rows = 0');
@@ -43,8 +43,8 @@ foreach my $extension (split(/\n/, $node->safe_psql('postgres', 'SELECT name FRO
 $node->safe_psql('postgres', slurp_file('test/values.sql'));
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 
-# Each value of a type a dozen times, and NULLs, in no particular order; the
-# first rows are each value once.
+# Each value of a type a dozen times, and NULLs, in random order; the first rows
+# are each value once.
 $node->safe_psql('postgres', <<'SQL');
 CREATE FUNCTION fill(type text, literals text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -181,7 +181,7 @@ foreach my $line (split(/\n/, $classes))
 	diag($_) foreach @wrong;
 }
 
-# The one type whose abbreviated keys are compared by a function of its own, with many values.
+# The only type whose abbreviated keys have their own comparator, with many values.
 SKIP:
 {
 	skip 'PostGIS is not installed in this server', 4
@@ -194,18 +194,18 @@ SKIP:
 			ELSE st_buffer(st_makepoint(hashint4(i) % 500, hashint4(-i) % 500), 1, CASE WHEN i % 50 = 0 THEN 200 ELSE 1 END) END AS shape
 		FROM generate_series(1, 5000) i});
 	like($node->safe_psql('postgres', "$plan SELECT * FROM shapes ORDER BY shape"),
-		qr/GpuSort.*radix sort.*Engine: cpu.*Compared Neighbors: 1\b/s, 'geometry: abbreviated keys are verified, and only what they do not decide is compared');
+		qr/GpuSort.*radix sort.*Engine: cpu.*Verification Comparisons: 1\b/s, 'geometry: abbreviated keys are verified, and only ties of them are compared');
 	like($node->safe_psql('postgres', "SET work_mem = '256kB'; $plan SELECT * FROM shapes ORDER BY shape DESC"),
 		qr/GpuSort.*external merge.*Engine: cpu/s, 'geometry: runs');
 	is($node->safe_psql('postgres', q{
 		SET work_mem = '256kB';
 		CREATE TABLE ours AS SELECT row_number() OVER (), id FROM (SELECT * FROM shapes ORDER BY shape DESC, id) x;
 		SET gpusort.enabled = off;
-		CREATE TABLE stock AS SELECT row_number() OVER (), id FROM (SELECT * FROM shapes ORDER BY shape DESC, id) x;
-		SELECT count(*) FROM ours JOIN stock USING (row_number, id)}), 5000, 'geometry: the order of many');
+		CREATE TABLE expected AS SELECT row_number() OVER (), id FROM (SELECT * FROM shapes ORDER BY shape DESC, id) x;
+		SELECT count(*) FROM ours JOIN expected USING (row_number, id)}), 5000, 'geometry: the order of many');
 	$node->psql('postgres', q{SET gpusort.debug_plan = on; CREATE INDEX shapes_by_shape ON shapes (shape) WHERE id % 50 > 0;
 		SELECT bt_index_parent_check('shapes_by_shape', true, true)}, stdout => \$stdout, stderr => \$stderr);
-	is($stderr, 'psql:<stdin>:1: NOTICE:  gpusort sorts for index "shapes_by_shape"', 'geometry: an index');
+	is($stderr, 'psql:<stdin>:1: NOTICE:  building index "shapes_by_shape" with gpusort', 'geometry: an index');
 }
 
 diag('sorted by ', join(', ', map { "$_: $sorted{$_}" } sort keys %sorted));

@@ -1,10 +1,10 @@
-# The regression tests of contrib modules with orders of their own, with every
+# The regression tests of contrib modules that define btree orders, with every
 # possible Sort replaced.
 #
 # Set PG_CONTRIB_DIR to contrib of the sources of the server's major version;
 # nothing is written there.  The modules are those that are installed.  Their
-# tests run on a stock server and on two with gpusort.force, by the CPU engine and
-# by gpusortd; what the three print must be the same: see RegressTest.pm.
+# tests run on a server without gpusort and on two with gpusort.force, by the CPU
+# engine and by gpusortd; the output of the three must be the same: see RegressTest.pm.
 
 use strict;
 use warnings;
@@ -28,7 +28,7 @@ foreach (@modules)
 	BAIL_OUT("PG_CONTRIB_DIR = $source has no $_/Makefile") unless -e "$source/$_/Makefile";
 }
 
-# Tests where the order of ties shows.
+# Tests that show the order of ties.
 my %ties = (
 	# ORDER BY c~>1 LIMIT 15: two cubes have the same bound
 	cube => {});
@@ -58,7 +58,7 @@ sub run_modules
 		my $result = run_pg_regress($node, "$source/$module", "$folder/$module", "--dbname=$module", @tests);
 
 		is(scalar(keys %$result), scalar(@tests), "$name: all " . @tests . " tests of $module ran");
-		if ($name eq 'stock')
+		if ($name eq 'core')
 		{
 			my @failing = grep { $result->{$_} ne 'ok' } sort keys %$result;
 
@@ -68,8 +68,8 @@ sub run_modules
 	return ($node, $folder);
 }
 
-my ($stock_node, $stock_folder) = run_modules('stock');
-$stock_node->stop;
+my ($core_node, $core_folder) = run_modules('core');
+$core_node->stop;
 
 # What sorts, in a database that a module has left.
 sub plan_in
@@ -77,20 +77,19 @@ sub plan_in
 	my ($node) = @_;
 
 	return $node->safe_psql('btree_gist',
-		'SET gpusort.explain_as_sort = off; EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM int4tmp ORDER BY a');
+		'EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM int4tmp ORDER BY a');
 }
 
 sub check_modules
 {
 	my ($name, $engine, @settings) = @_;
-	my ($node, $folder) = run_modules($name, "shared_preload_libraries = 'gpusort'", 'gpusort.force = on',
-		'gpusort.explain_as_sort = on', @settings);
+	my ($node, $folder) = run_modules($name, "shared_preload_libraries = 'gpusort'", 'gpusort.force = on', @settings);
 	my @differing;
 
 	like(plan_in($node), qr/Custom Scan \(GpuSort\).*Engine: $engine/s, "$name: the sessions of the tests had GpuSorts");
 	ok(!$node->log_contains('terminated by signal|TRAP: |PANIC: '), "$name: no process has crashed");
 	$node->stop;
-	push @differing, check_outputs("$name, $_", "$stock_folder/$_", "$folder/$_", \%ties, tests_of($_)) foreach @modules;
+	push @differing, check_outputs("$name, $_", "$core_folder/$_", "$folder/$_", \%ties, tests_of($_)) foreach @modules;
 	diag("contrib modules, $name: ", scalar(@differing), ' tests differ in the order of ties',
 		@differing ? " (@differing)" : '');
 }

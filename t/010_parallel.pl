@@ -1,6 +1,6 @@
-# Participants of a parallel plan feed one sort by gpusortd: any number of them,
-# in every kind of plan, with what can go wrong with each.  The device is the
-# host's processor.
+# Participants of a parallel plan send their rows to one sort of gpusortd: any number
+# of participants, every kind of plan, and failures of each.  The device is the host's
+# processor.
 
 use strict;
 use warnings;
@@ -14,8 +14,8 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# An interrupt takes effect within 100 ms; on a busy machine the figure is that
-# of the machine, so the test allows ten times as much, and prints it.
+# An interrupt takes effect within 100 ms.  A busy machine takes longer, so the
+# test allows ten times as much, and prints the longest.
 my $allowed_ms = 1000;
 my $slowest_ms = 0;
 
@@ -44,7 +44,7 @@ $node->append_conf('postgresql.conf', q{
 });
 $node->start;
 
-# id makes every order below total; n and word are NULL here and there.
+# id makes every order below total; some n and words are NULL.
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION gpusort;
 	CREATE TYPE size AS ENUM ('s', 'l');
@@ -93,27 +93,12 @@ $node->safe_psql('postgres', q{
 		END LOOP;
 		RETURN CASE WHEN id = at THEN label WHEN id % 3 = 0 THEN 'm' ELSE 'l' END;
 	END $$;
-
-	-- Interrupts a session; returns after how many milliseconds it was done.
-	CREATE FUNCTION interrupt(session int) RETURNS numeric LANGUAGE plpgsql AS $$
-	DECLARE
-		start timestamptz := clock_timestamp();
-	BEGIN
-		PERFORM pg_cancel_backend(session);
-		LOOP
-			PERFORM pg_stat_clear_snapshot();
-			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-				WHERE pid = session AND state = 'active' OR leader_pid = session AND pid <> session);
-			EXIT WHEN clock_timestamp() > start + interval '1 minute';
-			PERFORM pg_sleep(0.001);
-		END LOOP;
-		RETURN round(1000 * extract(epoch FROM clock_timestamp() - start), 1);
-	END $$;
 });
 create_linger($node);
+create_interrupt($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 
-# All rows in order, in one figure.
+# A checksum of all rows in order.
 sub digest_of
 {
 	my ($query) = @_;
@@ -132,7 +117,7 @@ sub right_digest
 		'SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; ' . digest_of($query));
 }
 
-# What EXPLAIN ANALYZE says.
+# EXPLAIN ANALYZE.
 sub analyzed
 {
 	my ($query, $settings) = @_;
@@ -142,19 +127,19 @@ sub analyzed
 }
 
 # One job with rows of several participants, as EXPLAIN ANALYZE shows it.  On a
-# busy machine one may have read them all before the others come.
+# busy machine one may have read them all before the others start.
 sub is_shared
 {
 	my ($query, $settings, $what, $shared) = @_;
 	my $plan;
 
-	$shared //= qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Fed Rows: /s;
+	$shared //= qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Rows Sent to Shared Sort: /s;
 	foreach (1 .. 20)
 	{
 		$plan = analyzed($query, $settings);
 		last if $plan =~ $shared;
 	}
-	like($plan, $shared, "$what: several feed one sort");
+	like($plan, $shared, "$what: several send rows to one sort");
 }
 
 # ----------------------------------------------------------- all kinds of keys
@@ -175,8 +160,8 @@ my %keys = (
 	'numeric' => 'SELECT num, id FROM rows ORDER BY num, id',
 	'an enum whose labels are placed' => 'SELECT size, id FROM rows ORDER BY size, id',
 	'an array of such' => 'SELECT sizes, id FROM rows ORDER BY sizes, size DESC, id',
-	'text by C.UTF-8, proven' => 'SELECT word, id FROM rows ORDER BY word COLLATE "C.utf8", id',
-	'rows longer than a feeder can give away' =>
+	'text by C.UTF-8, verified' => 'SELECT word, id FROM rows ORDER BY word COLLATE "C.utf8", id',
+	'rows longer than a worker can send' =>
 		'SELECT id, CASE WHEN id % 997 = 0 THEN repeat(md5(id::text), 4000) END AS long FROM rows ORDER BY k, id',
 	'an expression above the sort' => 'SELECT upper(word), id FROM rows ORDER BY id',
 	'no rows' => 'SELECT * FROM none ORDER BY k, id');
@@ -190,8 +175,8 @@ foreach my $what (sort keys %keys)
 }
 is_idle($node, 'keys');
 
-# Ties in the order of the participants, each's as it read them: what each read is in
-# order, so wherever id falls the next participant begins.
+# Ties in the order of the participants, and within each in input order: each reads in
+# order, so wherever id descends the next participant begins.
 my $stable = q{SELECT few, count(*) FILTER (WHERE id < before) AS steps_back
 	FROM (SELECT few, id, lag(id) OVER (PARTITION BY few ORDER BY place) AS before
 		FROM (SELECT few, id, row_number() OVER () AS place FROM (SELECT few, id, word FROM rows ORDER BY few OFFSET 0) a) b) c
@@ -229,21 +214,21 @@ foreach my $nworkers (0 .. 2)
 	}
 }
 
-# Nobody waits for anybody where there is no device.
+# Without a device no participant waits for another.
 is($node->safe_psql('postgres', 'SET gpusort.engine = cpu; ' . digest_of($by_text)), right_digest($by_text), 'by the CPU');
-unlike(analyzed($by_text, 'SET gpusort.engine = cpu; '), qr/Fed Rows/, 'each sorts its own');
-unlike(analyzed($by_text, 'SET gpusort.device_min_rows = 1000000; '), qr/Fed Rows/, 'too few rows: each sorts its own');
+unlike(analyzed($by_text, 'SET gpusort.engine = cpu; '), qr/Rows Sent to Shared Sort/, 'each sorts its own');
+unlike(analyzed($by_text, 'SET gpusort.device_min_rows = 1000000; '), qr/Rows Sent to Shared Sort/, 'too few rows: each sorts its own');
 
-# ------------------------------------------------------------- what it costs
+# ------------------------------------------------------------- costs
 
-# With the settings as they come, workers are worth it where nothing is merged.
+# With default settings, workers are worth their cost if nothing is merged.
 my $of_more = 'SELECT * FROM more ORDER BY k, id';
 my $costs = 'SET parallel_setup_cost = 1000; SET parallel_tuple_cost = 0.1; ';
-like(plan_of($node, $of_more, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/s, 'the planner takes workers for a sort that they feed');
+like(plan_of($node, $of_more, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/s, 'the planner chooses workers for a shared sort');
 unlike(plan_of($node, $of_more, $costs . $_), qr/Gather/, "but not with $_")
   foreach 'SET gpusort.engine = cpu; ', 'SET parallel_leader_participation = off; ', 'SET gpusort.planner_cost = off; ';
 
-# The device counts from gpusort.device_min_rows on, whatever that is.
+# The planner counts on the device from gpusort.device_min_rows on.
 my $of_some = 'SELECT * FROM more WHERE id <= 40000 ORDER BY k, id';
 my $serial = 'SET max_parallel_workers_per_gather = 0; ';
 sub startup_cost
@@ -251,13 +236,13 @@ sub startup_cost
 	my ($plan) = $node->safe_psql('postgres', "$_[0]EXPLAIN $of_some") =~ /cost=([\d.]+)/;
 	return $plan;
 }
-like(plan_of($node, $of_some, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/s, 'workers feed a device that takes few rows');
-unlike(plan_of($node, $of_some, "${costs}SET gpusort.device_min_rows = 200000; "), qr/Gather/, 'but not one that takes more rows only');
-cmp_ok(startup_cost($serial), '<', startup_cost("${serial}SET gpusort.device_min_rows = 200000; "), 'a sort by a device that takes few rows costs less');
+like(plan_of($node, $of_some, $costs), qr/^Gather Merge\n.*Parallel Custom Scan/s, 'workers send rows to a device from a low number of rows on');
+unlike(plan_of($node, $of_some, "${costs}SET gpusort.device_min_rows = 200000; "), qr/Gather/, 'but not from a higher one on');
+cmp_ok(startup_cost($serial), '<', startup_cost("${serial}SET gpusort.device_min_rows = 200000; "), 'the cost is lower with a device from a low number of rows on');
 
 # ------------------------------------------------------------ all kinds of plans
 
-# A Gather Merge that is run again and again, with other parameters.
+# A Gather Merge that is executed repeatedly with other parameters.
 foreach my $leader ('on', 'off')
 {
 	my $rescans = "SET parallel_leader_participation = $leader; SET gpusort.enabled = %s; " . q{
@@ -330,7 +315,7 @@ foreach my $limit ('4MB', '6MB', '9MB')
 	is_idle($node, "$limit of device memory");
 }
 is_shared('SELECT * FROM rows ORDER BY few, word, id', '', 'what a worker cannot give it sorts itself',
-	qr/Fed Rows: \d+\n +Sorted Rows: \d+/);
+	qr/Rows Sent to Shared Sort: \d+\n +Sorted Rows: \d+/);
 restart_service($node, 'gpusort.device_memory_limit' => '0');
 
 foreach ('allocate:1:none', 'allocate:2:none', 'allocate:4:none', 'pin:1:none', 'pin:3:none')
@@ -352,11 +337,11 @@ foreach my $fault ('copy_in:1:kill', 'copy_in:9:kill', 'copy_in:9:fail', 'pack:1
 		($status, $rows, $error) = $node->psql('postgres',
 			"\\set VERBOSITY verbose\nSET parallel_leader_participation = $leader; " . digest_of('SELECT * FROM rows ORDER BY word, id'));
 		isnt($status, 0, "$fault, leader $leader: an error");
-		like($error, qr/ERROR:  58000: the cuda sort engine failed.*HINT: /s, 'that says what');
+		like($error, qr/ERROR:  58000: sort engine "cuda" failed.*HINT: /s, 'with the reason');
 	}
 }
 restart_service($node, 'gpusort.service_fault' => '');
-is($node->safe_psql('postgres', digest_of($by_text)), right_digest($by_text), 'it is well again');
+is($node->safe_psql('postgres', digest_of($by_text)), right_digest($by_text), 'the device sorts again');
 
 # ------------------------------------------------- participants that end, errors
 
@@ -369,13 +354,13 @@ foreach my $leader ('on', 'off')
 	my ($psql, $pid) = session($node, "SET parallel_leader_participation = $leader");
 	my @rows = map { $_ * 7919 % 100000 } 1 .. 3;
 
-	# canceled, whoever lingers; then the owner waits for it
+	# canceled, whichever participant waits; the leader then waits for it
 	foreach my $row (@rows)
 	{
 		$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, $row)) . ";\n");
-		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: one lingers at row $row");
+		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: a participant waits at row $row");
 		sleep 0.3;
-		my $ms = ask($control, "SELECT interrupt($pid)");
+		my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
 		cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
 		$slowest_ms = $ms if $ms > $slowest_ms;
 		like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query is canceled');
@@ -383,17 +368,17 @@ foreach my $leader ('on', 'off')
 		is_idle($node, 'canceled');
 	}
 
-	# a worker that is told to end
+	# a worker that is terminated
 	my $done = 0;
 	foreach my $row (1 .. 20)
 	{
 		$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, $row * 4999)) . ";\n");
-		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: one lingers");
+		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: a participant waits");
 		my $worker = $node->safe_psql('postgres',
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND leader_pid = $pid AND pid <> $pid");
 		if ($worker eq '')
 		{
-			ask($control, "SELECT interrupt($pid)");
+			ask($control, "SELECT interrupt($pid, 'cancel')");
 			ask_error($psql, 'SELECT 1');
 			next;
 		}
@@ -416,17 +401,17 @@ foreach my $leader ('on', 'off')
 		is_idle($node, 'an error in the leader');
 	}
 
-	# what the others say, whose job is lost by it, does not hide it
+	# errors of the other participants, whose job fails because of it, do not hide it
 	my @hidden = grep { !/ERROR:  row \d+ fails/ }
 	  map { ask_error($psql, 'SELECT fail_at(id, ' . $_ * 331 . ') FROM rows ORDER BY k, 1') } 1 .. 150;
-	is_deeply(\@hidden, [], "leader $leader: the error of one is that of the query, not that of those who lose their job by it");
+	is_deeply(\@hidden, [], "leader $leader: the error of one is that of the query, not those of the others, whose job fails because of it");
 	is_idle($node, 'errors of one');
 	is(ask($psql, digest_of($by_key)), right_digest($by_key), 'the session sorts again');
 	$psql->quit;
 }
 
-# A label that is added to an enum meanwhile: whoever finds it goes on with a
-# tuplesort, a feeder with the rows that it has not given away, the owner with all.
+# A label that is added to an enum meanwhile: the participant that reads it falls back to
+# a tuplesort, a worker with the rows that it has not sent, the leader with all.
 foreach my $try (1 .. 6)
 {
 	my $leader = $try % 2 ? 'on' : 'off';
@@ -434,19 +419,19 @@ foreach my $try (1 .. 6)
 	my ($psql, $pid) = session($node, "SET parallel_leader_participation = $leader");
 
 	$psql->query_until(qr/started/, "\\echo started\n$query;\n\\echo done\n");
-	ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: one waits for a label");
+	ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: a participant waits for a label");
 	sleep 0.3;
 	$node->safe_psql('postgres', "ALTER TYPE size ADD VALUE 'late $try' BEFORE 's'");
 	my $got = $psql->query('SELECT 1');
 	$got =~ s/\s*\b1\s*$//;
 	$got =~ s/\s*done\s*//;
 	is($got, $node->safe_psql('postgres', "SET gpusort.enabled = off; SET max_parallel_workers_per_gather = 0; $query"),
-		'it is in its place');
+		'it is in its position');
 	$psql->quit;
 	is_idle($node, 'a late label');
 }
 
-# Canceled while the device is slow: loading, sorting, handing out.
+# Canceled while the device is slow: uploading, sorting, returning rows.
 foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:5')
 {
 	my ($psql, $pid) = session($node);
@@ -454,7 +439,7 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:
 	restart_service($node, 'gpusort.service_fault' => "$where:delay=3000");
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
 	sleep 0.7;
-	my $ms = ask($control, "SELECT interrupt($pid)");
+	my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
 	cmp_ok($ms, '<', $allowed_ms, "canceled in $where, in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
@@ -462,7 +447,7 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:
 	$psql->quit;
 }
 
-# Canceled while the owner waits for the device, and everyone else for the owner.
+# Canceled while the leader waits for the device, and all others for the leader.
 restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '30MB', 'gpusort.device_park_limit' => 0);
 foreach my $leader ('on', 'off')
 {
@@ -472,7 +457,7 @@ foreach my $leader ('on', 'off')
 	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
 	ok($node->poll_query_until('postgres', 'SELECT waiting FROM gpusort_service_status()', '1'), "leader $leader: a sort waits for memory");
-	my $ms = ask($control, "SELECT interrupt($pid)");
+	my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
 	cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
 	$slowest_ms = $ms if $ms > $slowest_ms;
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');

@@ -1,7 +1,7 @@
-# Index builds: the pages of an index must be those that PostgreSQL alone would have
-# made, whatever its columns; and what else a server does with an index or to
-# a build must be as ever: concurrent writers, old snapshots, progress,
-# cancel, limits, a crash, a standby, a server without the library.
+# Index builds: the pages of an index must be those that PostgreSQL would have written,
+# whatever its columns.  Everything else about an index or a build must be unchanged:
+# concurrent writers, old snapshots, progress, cancel, limits, a crash, a standby, a
+# server without the library.
 
 use strict;
 use warnings;
@@ -28,7 +28,7 @@ create_compared($node);
 create_index_input($node);
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
 
-# ------------------------------------------------------ the same pages as stock's
+# ------------------------------------------------------ the same pages as PostgreSQL's
 
 # By two engines and by PostgreSQL alone.
 $node->safe_psql('postgres', <<'SQL');
@@ -56,7 +56,7 @@ is($node->safe_psql('postgres', "SELECT same('unique ((nullif(id, id))) NULLS NO
 $node->safe_psql('postgres', 'UPDATE input SET id = id + 1 WHERE id = 777');
 is($node->safe_psql('postgres', "SELECT same('unique (id)')"), 'same error', 'a duplicate');
 
-# more than maintenance_work_mem holds: runs on disk
+# more than maintenance_work_mem: runs on disk
 foreach my $columns ('(k)', '(s)', '(long COLLATE "en-x-icu", k)', '(n, s) INCLUDE (long)')
 {
 	is($node->safe_psql('postgres', "SET maintenance_work_mem = '1MB'; SELECT same(\$x\$$columns\$x\$)"), 'same', "$columns, runs on disk");
@@ -66,11 +66,11 @@ foreach my $columns ('(k)', '(s)', '(long COLLATE "en-x-icu", k)', '(n, s) INCLU
 $node->safe_psql('postgres', 'CALL fill_hot_chains(10000)');
 is($node->safe_psql('postgres', "SELECT same(\$x\$$_\$x\$)"), 'same', "$_ of HOT chains") foreach ('(few)', '(few DESC, id)', 'unique (id)');
 
-# the same where all is visible to everybody, and chains have lost their dead members
+# the same after VACUUM, when all tuples are visible and chains have no dead members
 $node->safe_psql('postgres', 'VACUUM input');
-is($node->safe_psql('postgres', "SELECT same(\$x\$$_\$x\$)"), 'same', "$_ of what was vacuumed") foreach ('(few)', '(few DESC, id)', 'unique (id)');
+is($node->safe_psql('postgres', "SELECT same(\$x\$$_\$x\$)"), 'same', "$_ after VACUUM") foreach ('(few)', '(few DESC, id)', 'unique (id)');
 
-# columns that tuples are too old for, a column twice, values out of line, dropped columns
+# columns added later than tuples, a column twice, values out of line, dropped columns
 $node->safe_psql('postgres', q{
 	ALTER TABLE input ADD COLUMN late int DEFAULT 7, ADD COLUMN later text;
 	UPDATE input SET late = id % 5, later = 'x' WHERE id % 1000 < 9;
@@ -88,7 +88,7 @@ foreach my $vacuum ('', 'VACUUM input; ')
 }
 $node->safe_psql('postgres', 'ALTER TABLE input DROP COLUMN late, DROP COLUMN later, DROP COLUMN long');
 
-# dead tuples that an old snapshot sees: in the index, but not for its uniqueness
+# dead tuples that an old snapshot sees: in the index, but they do not violate uniqueness
 my ($old) = session($node);
 
 ask($old, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
@@ -125,8 +125,8 @@ $builder->query_until(qr/^$/, "SET statement_timeout = '60s';\nCREATE INDEX watc
 ok($node->poll_query_until('postgres', $waits, '1'), 'a build waits in its scan');
 is($node->safe_psql('postgres', $progress), 'building index: scanning table|t|0', 'its progress');
 $node->safe_psql('postgres', "SELECT pg_cancel_backend($builder_pid)");
-ok($node->poll_query_until('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $builder_pid", 'idle'), 'it can be cancelled');
-like(ask_error($builder, 'SELECT 1'), qr/canceling statement due to user request/, 'with the usual message');
+ok($node->poll_query_until('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $builder_pid", 'idle'), 'it can be canceled');
+like(ask_error($builder, 'SELECT 1'), qr/canceling statement due to user request/, 'with the standard message');
 is(ask($builder, 'SHOW max_parallel_maintenance_workers'), '0', 'and leaves no setting behind');
 is(ask($builder, 'SHOW maintenance_work_mem'), '64MB', 'neither of these two');
 is(ask($builder, "SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'"), '0', 'nor memory');
@@ -154,7 +154,7 @@ ok(IPC::Run::finish($pgbench), 'writers wrote all the while') or diag($bench_err
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'written'::regclass AND indisvalid"),
 	'3', 'indexes built CONCURRENTLY have all entries');
 
-# max_parallel_maintenance_workers is the user's: functions that run meanwhile see it, and set it
+# max_parallel_maintenance_workers is not changed: functions that run meanwhile can read and set it
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION sees(at text) RETURNS void IMMUTABLE LANGUAGE plpgsql AS $$
 	BEGIN
@@ -197,7 +197,7 @@ foreach my $case ([ '', '0 0 0 0' ], [ '2 true', '0 2 2 0' ], [ '3 false', '0 3 
 }
 $node->safe_psql('postgres', 'DROP EVENT TRIGGER sees_start; DROP EVENT TRIGGER sees_end; DROP TABLE one_row');
 
-# an index that was created CONCURRENTLY and not built is nobody's
+# an index that CREATE INDEX CONCURRENTLY created but did not build
 my ($writer) = session($node, 'BEGIN');
 my ($waits_for_writer) = session($node, "SET lock_timeout = '10ms'");
 
@@ -209,7 +209,7 @@ $writer->quit;
 is(ask_error($waits_for_writer, 'REINDEX INDEX not_built; DROP INDEX not_built'), '', 'the session can build and drop it');
 $waits_for_writer->quit;
 
-# gpusortd dies with the entries that it has
+# gpusortd dies while it has entries
 my ($holds) = session($node, 'SELECT pg_advisory_lock(1)');
 my ($loses) = session($node);
 
@@ -226,7 +226,7 @@ $loses->quit;
 # temp_file_limit
 my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.engine = cpu; SET maintenance_work_mem = '1MB'; SET temp_file_limit = 500;
 	\\set VERBOSITY verbose\nCREATE INDEX too_large ON written (s)");
-like($err, qr/53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit is honoured');
+like($err, qr/53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit is enforced');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left behind');
 
 # ------------------------------------------------------------- afterwards
@@ -261,7 +261,7 @@ $node->safe_psql('postgres', 'CREATE UNLOGGED TABLE unlogged AS SELECT * FROM in
 $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', "INSERT INTO unlogged SELECT * FROM input WHERE id <= 10; SELECT count(*) FROM unlogged, LATERAL bt_index_parent_check('unlogged_k', true, true)"),
-	'10', 'an unlogged index begins anew');
+	'10', 'an unlogged index is reset');
 
 # without the library
 $node->safe_psql('postgres', 'DROP EXTENSION gpusort');

@@ -1,6 +1,6 @@
 # Index builds whose table several processes scan, for one job of gpusortd or each for
-# itself: the pages must be those that PostgreSQL alone would have made, and what can go
-# wrong with each of the processes must end well.  The device is the host's processor.
+# itself: the pages must be those that PostgreSQL would have written, and failures of
+# each process must be handled.  The device is the host's processor.
 
 use strict;
 use warnings;
@@ -48,7 +48,7 @@ sub fill
 	$node->safe_psql('postgres', "SELECT fill($_[0], $_[1], $_[2])");
 }
 
-# --------------------------------------------------- the same pages as stock's
+# --------------------------------------------------- the same pages as PostgreSQL's
 
 foreach my $input ([ 1, 1, 0 ], [ 700, 3, 10 ], [ 12000, 40, 5 ], [ 12000, 30000, 0 ])
 {
@@ -57,7 +57,7 @@ foreach my $input ([ 1, 1, 0 ], [ 700, 3, 10 ], [ 12000, 40, 5 ], [ 12000, 30000
 	is_same("($_)", "of (@$input)") foreach @index_columns;
 }
 
-# so many columns that there is no key with the TID behind them: tuplesorts have the rows
+# so many columns that the key has no space for the TID: tuplesorts sort the rows
 my $most_columns = '(' . join(', ', ('k', 's') x 16) . ')';
 
 foreach my $nrows (0, 12000)
@@ -67,10 +67,9 @@ foreach my $nrows (0, 12000)
 }
 fill(30000, 3000, 5);
 is_same($_, 'of options')
-  foreach '(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', 'unique (s, id) INCLUDE (k)',
+  foreach '(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', '(s, k)', 'unique (s, id) INCLUDE (k)',
   'unique ((nullif(id, id)))';
 is_same($_, 'of compressed values') foreach "((repeat('q', 20000) || s)) WHERE id <= 4000", "(k, (repeat('q', 20000)), s) WHERE id < 999";
-is_same($_, 'by PostgreSQL of sorted entries', 'SET gpusort.index_loader = native; ') foreach 'unique (id)', '(s, k)';
 is_same($_, 'in little memory', "SET maintenance_work_mem = '1MB'; ") foreach '(k)', '(long COLLATE "en-x-icu", k)', '(n, s) INCLUDE (long)';
 is_same('(k, s)', 'without a worker to be had', 'SET max_parallel_workers = 0; ');
 $node->safe_psql('postgres', 'UPDATE input SET id = id + 1 WHERE id = 777');
@@ -93,7 +92,7 @@ $old->quit;
 
 # ------------------------------------------------- runs that the leader merges
 
-# Who has the first row sleeps, and others read the rest.
+# The process with the first row sleeps, and others read the remaining rows.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION dawdle(id int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 	BEGIN
@@ -112,13 +111,16 @@ sub fill_with
 }
 
 fill_with(q{CASE WHEN i < 4 OR i > 29997 THEN i % 2 || repeat('long ', 300) || i ELSE (i * 7919 % 30011)::text END}, 30000);
-is_same("$_ WHERE dawdle(id)", 'of a few keys that are cut') foreach '(s)', '(s COLLATE "C" DESC, id)';
+is_same("$_ WHERE dawdle(id)", 'of a few truncated keys') foreach '(s)', '(s COLLATE "C" DESC, id)';
 fill_with(q{CASE WHEN i < 300 THEN repeat('long ', 300) || i % 200 ELSE (i * 7919 % 30011)::text END}, 30000);
-is_same("$_ WHERE dawdle(id)", 'of many cut keys that are alike, of one') foreach '(s)', '(s COLLATE "C" DESC, id)';
+is_same("$_ WHERE dawdle(id)", 'of many equal truncated keys') foreach '(s)', '(s COLLATE "C" DESC, id)';
 fill_with(q{CASE WHEN i < 15000 THEN lpad(i::text, 8, '0') ELSE md5(i::text) END COLLATE "en-x-icu"}, 30000);
 is_same("$_ WHERE dawdle(id)", 'of texts in order, and others') foreach '(s)', '(s DESC)';
 fill_with(q{lpad(i::text, 8, '0') COLLATE "en-x-icu"}, 30000);
 is_same('(s) WHERE dawdle(id)', 'of texts in order');
+# keys of Han are kept in runs, those of Latin are made again: the leader has the few of the first kind
+fill_with(q{(CASE WHEN i < 60 THEN chr(20000 + i) ELSE '' END || md5(i::text)) COLLATE "en-x-icu"}, 60000);
+is_same('(s, id) WHERE dawdle(id)', 'of runs with keys and others without', "SET maintenance_work_mem = '1MB'; ");
 fill_with(q{CASE WHEN i = 20000 THEN 'the only one' END}, 30000);
 is_same("(s) WHERE dawdle(id)$_", 'of one value') foreach '', ' AND s IS NOT NULL';
 SKIP:
@@ -134,8 +136,8 @@ my (undef, undef, $full) = $node->psql('postgres', "\\set VERBOSITY verbose\nSET
 like($full, qr/ERROR:  53400: temporary file size exceeds temp_file_limit/, 'temp_file_limit holds for each participant');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left');
 
-# The leader has its share of the memory while workers have theirs: all but a few rows are the
-# leader's here, in runs, and workers wait.
+# The leader uses only its share of the memory while workers run: here the leader has all but a
+# few rows, in runs, and workers wait.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION wait_in_worker(id int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 	BEGIN
@@ -160,7 +162,7 @@ my @held = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /GpuSort: (\d+
 cmp_ok($held[-1], '<', 400 * 1024, 'the leader held no more than its share, about');
 $_->quit foreach $keeper, $leads;
 
-# ------------------------------------------------------- what the device leaves
+# ------------------------------------------------------- what the device does not take
 
 foreach my $limit ('1MB', '3MB', '6MB')
 {
@@ -177,7 +179,7 @@ foreach my $fault ('allocate:1:none', 'allocate:2:none', 'pin:1:none', 'pin:3:no
 
 # ------------------------------------------------------------ gpusortd is lost
 
-my $lost = qr/the cuda sort engine failed: sorting again without it/;
+my $lost = qr/sort engine "cuda" failed, sorting again without it/;
 
 foreach my $fault ('copy_in:1:kill', 'copy_in:4:kill', 'copy_in:4:fail', 'pack:1:kill', 'sort_words:1:fail')
 {
@@ -193,7 +195,7 @@ foreach my $fault ('gather:1:kill', 'copy_out:2:kill')
 
 	restart_service($node, 'gpusort.service_fault' => $fault);
 	($status, $out, $error) = $node->psql('postgres', "\\set VERBOSITY verbose\nCREATE INDEX never ON input (s, id)");
-	like($error, qr/^$|ERROR:  58000: the cuda sort engine failed.*HINT: /s, "$fault: all is well, or an error that says what");
+	like($error, qr/^$|ERROR:  58000: sort engine "cuda" failed.*HINT: /s, "$fault: success, or an error with the reason");
 	$node->safe_psql('postgres', 'DROP INDEX IF EXISTS never');
 }
 restart_service($node, 'gpusort.service_fault' => '');
@@ -245,7 +247,7 @@ foreach my $engine ('cuda', 'cpu')
 		is_idle($node, 'canceled');
 	}
 
-	# a worker that is told to end
+	# a worker that is terminated
 	$builder->query_until(qr/started/, "\\echo started\nCREATE INDEX lingers ON input (linger(id, 0));\n");
 	ok($node->poll_query_until('postgres', $waits, '4'), 'all wait');
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> $pid LIMIT 1");
@@ -261,7 +263,7 @@ foreach my $engine ('cuda', 'cpu')
 		is_idle($node, 'an error');
 	}
 	my @hidden = grep { !/ERROR:  row \d+ fails/ } map { ask_error($builder, "CREATE INDEX fails ON input (fail(id, $_))") } map { $_ * 1999 } 1 .. 20;
-	is_deeply(\@hidden, [], 'what others say, whose job is lost by it, does not hide it');
+	is_deeply(\@hidden, [], 'errors of the others, whose job fails because of it, do not hide it');
 	is_idle($node, 'errors of one');
 }
 ask($holder, 'SELECT pg_advisory_unlock(1)');
@@ -278,17 +280,17 @@ usleep(300_000);
 ask($holds, 'SELECT pg_advisory_unlock(1)');
 $holds->quit;
 is(ask_error($builder, 'SELECT 1'), '', 'it needs no gpusortd');
-is(ask($builder, "SELECT count(*) FROM bt_index_parent_check('lost', true, true)"), '1', 'and has its index');
+is(ask($builder, "SELECT count(*) FROM bt_index_parent_check('lost', true, true)"), '1', 'and the index is complete');
 is(contexts_of($builder), '0', 'nothing is left');
 ok(wait_for_service($node, 'running'), 'gpusortd runs again');
 $builder->quit;
 
-# ---------------------------------------------------------- who falls behind
+# ---------------------------------------------------------- a late worker
 
-# Blocks are taken two at a time, and one by one where others are near the end of the
-# table; but one that is late takes two where there is only one.  A value out of line in
-# the first block and one in the last but one wait for their index, and then who has the
-# first goes on while the other is stopped.
+# Blocks are assigned two at a time, and one at a time when others are near the end of the
+# table; but a late process takes two where only one is left.  A toasted value in the first
+# block and one in the second to last wait for their index; then the process with the first
+# continues while the other is stopped.
 $node->safe_psql('postgres', q{
 	CREATE TABLE late (k text, wide text) WITH (parallel_workers = 1);
 	ALTER TABLE late ALTER k SET STORAGE EXTERNAL, ALTER wide SET STORAGE PLAIN;
@@ -312,7 +314,7 @@ foreach my $engine ('cuda', 'cpu')
 	usleep(500_000);
 	kill 'CONT', $ahead;
 	is(ask_error($builds, 'SELECT 1'), '', 'no block is read twice');
-	is(ask($builds, "SELECT reltuples, (SELECT count(*) FROM bt_index_parent_check('late_k', true, true)) FROM pg_class WHERE relname = 'late_k'"), '4097|1', 'nor none');
+	is(ask($builds, "SELECT reltuples, (SELECT count(*) FROM bt_index_parent_check('late_k', true, true)) FROM pg_class WHERE relname = 'late_k'"), '4097|1', 'and none is missed');
 	ask($builds, 'DROP INDEX late_k');
 	$_->quit foreach $reindexes, $builds;
 }

@@ -1,5 +1,5 @@
-# Sessions that share the device's memory: who waits for it, for how long, who
-# gives it back while its client rests, and what a plain user may have.
+# Sessions that share the device's memory: which sort waits for it and for how long,
+# which one releases it while its client is idle, and the limits of a plain user.
 
 use strict;
 use warnings;
@@ -17,7 +17,7 @@ my $node = gpusort_node('admission', 'gpusort.device = host', 'gpusort.engine = 
 	'gpusort.device_min_rows = 0', 'gpusort.min_rows = 0', 'gpusort.device_memory_limit = 40MB',
 	'gpusort.device_park_limit = 0', 'work_mem = 64MB');
 
-# Two sorts of rows do not fit beside each other; one of few fits beside either.
+# Two sorts of the table rows do not fit at the same time; one of few fits with either.
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION gpusort;
 	CREATE TABLE rows AS SELECT i, hashint4(i) AS k, repeat('x', 300) AS pad FROM generate_series(1, 60000) i;
@@ -29,16 +29,16 @@ my $all = 'SELECT * FROM rows ORDER BY k, i';
 my $digest = "SELECT md5(string_agg(i::text, ',')) || max(length(pad)) FROM ($all OFFSET 0) s";
 my $right = $node->safe_psql('postgres', "SET gpusort.enabled = off; $digest");
 
-# What EXPLAIN ANALYZE says of the engine.
+# What EXPLAIN ANALYZE shows of the engine.
 sub engine_of
 {
 	my ($psql, $query) = @_;
 
-	return join('; ', ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query") =~ /^ +((?:Engine|Engine Reason): .*)$/mg);
+	return join('; ', ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query") =~ /^ +((?:Engine|Fallback Reason): .*)$/mg);
 }
 
-# A session that rests on a cursor, one row into it.
-sub rest
+# Opens a cursor in a session and fetches one row.
+sub open_cursor
 {
 	my ($psql) = @_;
 
@@ -51,7 +51,7 @@ ok(wait_for_service($node, 'running'), 'gpusortd runs');
 # ---------------------------------------------- one that fits does not wait
 
 my ($cursor) = session($node);
-my $first = rest($cursor);
+my $first = open_cursor($cursor);
 my ($waiter, $waiter_pid) = session($node, "SET gpusort.device_wait = '1h'");
 
 $waiter->query_until(qr/started/, "\\echo started\n$digest;\n");
@@ -68,12 +68,12 @@ ask($small, "SELECT pg_cancel_backend($waiter_pid)");
 like(ask_error($waiter, 'SELECT 1'), qr/canceling statement/, 'until it is canceled');
 ask($cursor, 'COMMIT');
 
-# ------------------------------------------------ an idle cursor makes room
+# ------------------------------------------------ an idle cursor releases its memory
 
 restart_service($node, 'gpusort.device_park_limit' => '1GB');
-$first = rest($cursor);
-is(ask($waiter, $digest), $right, 'an idle cursor gives its memory to a large sort that waits');
-is(service_status($node, 'jobs, waiting, memory_used'), '1|0|0', 'which it has not got any more');
+$first = open_cursor($cursor);
+is(ask($waiter, $digest), $right, 'an idle cursor releases its memory for a large sort that waits');
+is(service_status($node, 'jobs, waiting, memory_used'), '1|0|0', 'which it no longer has');
 is(engine_of($waiter, $all), 'Engine: cuda', 'the device is free');
 
 ask($cursor, q{
@@ -90,16 +90,16 @@ ask($cursor, q{
 		END LOOP;
 	END $$});
 is(ask($cursor, "SELECT md5('" . (split(/\|/, $first))[0] . ",' || string_agg(i::text, ',' ORDER BY place)) || 300 FROM fetched"),
-	$right, 'and it goes on, with all rows');
+	$right, 'and it continues, with all rows');
 ask($cursor, 'COMMIT');
 is_idle($node, 'parked');
 
-# More than there may be in files: it keeps its memory, and the other one goes on without.
+# More than gpusort.device_park_limit: it keeps its memory, and the other one continues without.
 restart_service($node, 'gpusort.device_park_limit' => '5MB');
-rest($cursor);
+open_cursor($cursor);
 ask($waiter, "SET gpusort.device_wait = '700ms'");
-is(engine_of($waiter, $all), "Engine: cpu; Engine Reason: other sorts have the device's memory",
-	'no room in files: the cursor keeps its memory');
+is(engine_of($waiter, $all), "Engine: cpu; Fallback Reason: other sorts use the device memory",
+	'above the limit of files: the cursor keeps its memory');
 ask($cursor, 'MOVE ALL FROM c; COMMIT');
 is_idle($node, 'not parked');
 
@@ -113,14 +113,14 @@ my ($user) = session($node, "SET gpusort.device_session_sorts = 2; SET ROLE plai
 ask($user, 'BEGIN');
 ask($user, "DECLARE c$_ CURSOR FOR SELECT * FROM few ORDER BY k; FETCH 1 FROM c$_") foreach 1 .. 2;
 is(engine_of($user, 'SELECT * FROM few ORDER BY k'),
-	'Engine: cpu; Engine Reason: this session sorts on the device as often as it may at a time', 'so many sorts');
+	'Engine: cpu; Fallback Reason: too many concurrent device sorts in this session', 'so many sorts');
 ask($user, 'COMMIT');
 $user->quit;
 
 ($user) = session($node, "SET gpusort.device_session_memory = '30MB'; SET ROLE plain");
-rest($user);
+open_cursor($user);
 is(engine_of($user, $all),
-	'Engine: cpu; Engine Reason: this session has all the device memory that it may have', 'so much memory');
+	'Engine: cpu; Fallback Reason: gpusort.device_session_memory is used up', 'so much memory');
 is(engine_of($user, 'SELECT * FROM few ORDER BY k'), 'Engine: cuda', 'but no more than that');
 ask($user, 'COMMIT');
 is(engine_of($user, $all), 'Engine: cuda', 'until it gives some back');

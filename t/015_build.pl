@@ -1,5 +1,5 @@
-# The build of gpusortd: what is compiled, and for which GPUs.  The compiler of
-# CUDA is a script that counts its calls.
+# The build of gpusortd: what is compiled, and for which GPUs.  nvcc is a script that
+# counts its calls.
 
 use strict;
 use warnings;
@@ -30,13 +30,13 @@ program("$temp/cuda/bin/nvcc", qq{
 	echo | cc -x c -c - -o "\$2"});
 system_or_bail('ar', 'rcs', "$temp/cuda/lib64/libcudart_static.a");
 
-# Neither this machine's GPUs nor its compiler count, nor what the tests were built with.
+# This machine's GPUs, its compiler and the options of this build are ignored.
 delete @ENV{qw(MAKEFLAGS MAKELEVEL MFLAGS CUDA_ARCHS WITH_CUDA NVCC COPT)};
 $ENV{PATH} = "$temp/bin:$ENV{PATH}";
 program("$temp/bin/nvidia-smi", 'exit 9');
 symlink "$temp/cuda/bin/nvcc", "$temp/bin/nvcc";
 
-# Runs make; gives its calls of nvcc, and of the C compiler, and for which GPUs.
+# Runs make; returns its calls of nvcc and of the C compiler, and for which GPUs.
 sub built
 {
 	my ($folder, @arguments) = @_;
@@ -69,7 +69,7 @@ is(built('cuda'), "$all by nvcc, 0 by cc, for 75 80 86 90", 'no GPU: all kinds t
 built('cuda', 'clean');
 program("$temp/bin/nvidia-smi", q{printf '8.6\n9.0\n8.6\n'});
 is(built('cuda'), "$all by nvcc, 0 by cc, for 86 90", 'two kinds of GPU: both');
-is(built('cuda', 'CUDA_ARCHS=all'), "$all by nvcc, 0 by cc, for 75 80 86 90", 'all, beside a GPU');
+is(built('cuda', 'CUDA_ARCHS=all'), "$all by nvcc, 0 by cc, for 75 80 86 90", 'all, with a GPU');
 built('cuda', 'clean');
 program("$temp/bin/nvidia-smi", q{printf '13.7\n'});
 is(built('cuda'), "$all by nvcc, 0 by cc, for 75 80 86 90", 'a GPU that the compiler does not know: all');

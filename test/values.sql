@@ -1,14 +1,13 @@
 -- values.sql
---     Hostile values of every type that has a btree order, as literals: the
---     ends of its range, infinities, values that are equal but not the same,
---     empty ones, ones that differ only behind a long common prefix.
+--     Hostile values of every type with a btree order, as literals: the ends of its
+--     range, infinities, equal values with different bytes, empty values, values
+--     that differ only after a long common prefix.
 --
--- For tests, which load it into a schema of their own.  The types of contrib
--- modules are named, too, whether the module is there or not.  The test of the
--- types fails if a type with a btree order is missing here.
+-- Tests load it into a schema of their own.  Types of contrib modules are included,
+-- whether the module is installed or not.  t/008_types.pl fails if a type with a btree
+-- order is missing here.
 --
--- A type's name is what casts to it without a length: bpchar and "bit", since
--- character is character(1).
+-- Type names have no length: bpchar and "bit", since character is character(1).
 
 CREATE TYPE gs_color AS ENUM ('red', 'green', 'blue');
 ALTER TYPE gs_color ADD VALUE 'orange' AFTER 'red';
@@ -68,7 +67,7 @@ INSERT INTO type_values VALUES
 	'\x00000000000000ff', '\xffffffffffffffff', '\xffffffffffffffffff']),
 ('"bit"', ARRAY['', '0', '1', '00', '01', '10', '00000000', '000000000', '11111111', '111111110', '111111111', repeat('1', 64), repeat('1', 65)]),
 ('bit varying', ARRAY['', '0', '1', '00', '01', '10', '00000000', '000000000', '11111111', '111111110', '111111111', repeat('1', 64), repeat('1', 65)]),
--- made of others
+-- composed of others
 ('integer[]', ARRAY['{}', '{NULL}', '{0}', '{1}', '{-1}', '{1,NULL}', '{1,2}', '{1,2,3}', '{2}', '{{1,2},{3,4}}', '{1,2,3,4}', '{{1},{2},{3},{4}}', '[0:1]={1,2}', '[5:5]={1}',
 	'{-2147483648}', '{2147483647}']),
 ('bigint[]', ARRAY['{}', '{NULL}', '{0}', '{-1}', '{1,NULL}', '{1,2}', '{NULL,1}', '{9223372036854775807}', '{-9223372036854775808}', '[-3:-2]={1,2}']),
@@ -115,7 +114,7 @@ INSERT INTO type_values VALUES
 ('issn13', '{977-1436-4525-10,977-0317-8471-00,977-1050-1240-08}'),
 ('issn', '{1436-4522,0317-8471,1050-124X}'),
 ('upc', '{220356483481,036000291452,012345678905}'),
--- PostGIS: what is empty has no abbreviated key, and what has the same bounding box has the same one
+-- PostGIS: empty values have no abbreviated key, values with the same bounding box have equal ones
 ('geometry', ARRAY['POINT EMPTY', 'POLYGON EMPTY', 'SRID=4326;POINT EMPTY', 'POINT(0 0)', 'SRID=4326;POINT(0 0)', 'POINT(-1 -1)', 'POINT(1 1)', 'POINT(1 1.0000000001)',
 	'POINT(-180 90)', 'POINT(1e300 -1e300)', 'POINT(5e-324 0)', 'POINT Z (1 1 1)', 'POINT M (1 1 1)', 'LINESTRING(0 0,1 1)', 'LINESTRING(1 1,0 0)', 'LINESTRING(0 1,1 0)',
 	'LINESTRING(0 0,1 0,1 1)', 'POLYGON((0 0,0 1,1 1,1 0,0 0))', 'POLYGON((0 0,1 0,1 1,0 1,0 0))', 'MULTIPOINT(0 0,1 1)', 'GEOMETRYCOLLECTION(POINT(0 0),LINESTRING(0 0,1 1))',

@@ -1,4 +1,4 @@
-"""The orders asked for, and how to tell that one was kept."""
+"""The orders, and how to check a result."""
 
 from collections import namedtuple
 
@@ -47,5 +47,5 @@ def order_check(query, rows):
 
 
 def contents(rows):
-    """What order_check() should give."""
+    """The expected result of order_check()."""
     return f"SELECT count(*), 0, sum(hash_record_extended(s, 0)) FROM {TABLE}_{rows} s"

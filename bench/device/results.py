@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From the runs of bench/device/run to what was asked for: results.py RESULTS.csv [PLOT.png]"""
+"""The report of the runs of bench/device/run: results.py RESULTS.csv [PLOT.png]"""
 
 import csv
 import os
@@ -44,13 +44,13 @@ def largest(runs, part):
 
 
 def sweep(runs, query, contender):
-    """Rows and figure, ascending; the largest size is the part main's."""
+    """Rows and medians, ascending; the largest size is that of the part main."""
     found = [run for run in select(runs, query=query, contender=contender) if run.part in ("sizes", "main")]
     return [(rows, figure(found, rows=rows)) for rows in sorted({run.rows for run in found})]
 
 
 def crossover(runs, query):
-    """The least size from which on the device is never behind the CPU engine; None if there is none."""
+    """The smallest size from which on the device is never slower than the CPU engine, or None."""
     cpu = dict(sweep(runs, query, "cpu"))
     wins = [(rows, figure.median < cpu[rows].median) for rows, figure in sweep(runs, query, "cuda") if rows in cpu]
     while wins and wins[-1][1]:
@@ -61,7 +61,7 @@ def crossover(runs, query):
 
 
 def asked(runs):
-    """What is asked for, and whether it is reached."""
+    """The requirements, and whether they are reached."""
     rows = largest(runs, "main")
     lines = []
     for query, bar in STOCK_BARS:

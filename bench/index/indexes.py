@@ -1,4 +1,4 @@
-"""The indexes built, and the table for the one whose rows come in order."""
+"""The indexes, and the table for the one with rows in order."""
 
 from collections import namedtuple
 

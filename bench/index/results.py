@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From the runs of bench/index/run to what must be reached: results.py RESULTS.csv"""
+"""The report of the runs of bench/index/run: results.py RESULTS.csv"""
 
 import csv
 import os
@@ -36,7 +36,7 @@ CLEAN = "clean"
 
 
 def contender_name(engine, device, forced):
-    """What a device on the processor is measured with counts for no GPU."""
+    """Measurements with gpusort.device = host are not those of a GPU."""
     return ("host" if (engine, device) == ("cuda", "host") else engine) + (FORCED if forced else "")
 
 
@@ -66,7 +66,7 @@ def compare(runs):
 
 
 def is_default(comparison):
-    """By default settings, and gpusort sorted?"""
+    """With default settings, and sorted by gpusort?"""
     return not comparison.reason and not comparison.contender.endswith(FORCED)
 
 
@@ -75,7 +75,7 @@ def with_workers(workers):
 
 
 def other_engine(comparison):
-    """The engine that sorted in another's place, if one did."""
+    """The engine that sorted instead of the requested one, or None."""
     other = comparison.engines - {"cpu" if comparison.contender.startswith("cpu") else "cuda"}
     return f", sorted by {' and '.join(sorted(other))}" if other else ""
 
@@ -131,7 +131,7 @@ def _amcheck_line(runs):
 
 
 def asked(runs):
-    """What must be reached, and whether it is."""
+    """The requirements, and whether they are reached."""
     comparisons = compare(runs)
     rows = runs[0].rows if runs else 0
     return [
@@ -199,7 +199,7 @@ def _left_table(comparisons):
 
 
 def _repetitions(runs):
-    """Of each case by each contender: a run that is out of time has fewer than it was to have."""
+    """The repetitions of each case by each contender: fewer if the time was over."""
     counts = Counter(run[:1] + run[2:5] for run in runs).values()
     return " to ".join(str(n) for n in sorted({min(counts, default=0), max(counts, default=0)}))
 

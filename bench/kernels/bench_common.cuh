@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * bench_common.cuh
- *	  What the kernel benchmarks share: data, clocks, errors, the yardstick.
+ *	  What the kernel benchmarks share: data, clocks, errors, and the sorts of
+ *	  CUB.
  *
  *-------------------------------------------------------------------------
  */
@@ -55,7 +56,7 @@ random_key(int ndraws, uint64_t mask, uint64_t seed, uint64_t i)
 
 #define KEY_SEED 7
 
-/* How many bits a number of n rows has. */
+/* Bits of a row number among n rows. */
 static inline int
 row_bits(uint64_t n)
 {
@@ -96,7 +97,7 @@ count_differences(const uint32_t *a, const uint32_t *b, uint64_t nwords, unsigne
 		atomicAdd(count, mine);
 }
 
-/* How many 32-bit words of two arrays on the device differ. */
+/* Number of 32-bit words that differ in two arrays on the device. */
 static inline unsigned long long
 differences(const void *a, const void *b, uint64_t nbytes)
 {
@@ -173,9 +174,9 @@ time_runs(int nwarm, int nruns, Prepare prepare, Run run)
 }
 
 /*
- * The yardstick (cub_sorts.cu): CUB's radix sort with double buffers, its
- * fastest form, and its merge sort, in place.  d_temp NULL asks for *temp_bytes.  selector says
- * where the result is.
+ * CUB (cub_sorts.cu): its radix sort with double buffers, which is its fastest
+ * form, and its merge sort in place.  With d_temp NULL, only sets *temp_bytes.
+ * selector is the index of the result.
  */
 extern void cub_radix_sort(int key_bytes, int value_bytes, void *d_temp, size_t *temp_bytes,
 						   void **d_keys, void **d_values, uint64_t n, int begin_bit, int end_bit,

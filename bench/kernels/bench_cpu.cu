@@ -100,7 +100,7 @@ main(int argc, char **argv)
 
 	for (int i = 0; i < 2; i++)
 	{
-		/* touched: the sort is not to pay for the kernel's zeroing */
+		/* touched, so that page faults are not measured */
 		words[i] = (uint64_t *) malloc(most * sizeof(uint64_t));
 		if (words[i] == NULL)
 			return 3;

@@ -22,7 +22,7 @@
  *-------------------------------------------------------------------------
  */
 #include "bench_common.cuh"
-#include "../../cuda/device_sort.h"
+#include "../../cuda/general/device_sort_general.h"
 
 #define BANDWIDTH_TB  4.27
 #define MOST_TRANSFER (UINT64_C(1) << 28)
@@ -42,10 +42,10 @@ typedef struct Job
 	const char *name;
 	int key_bytes;
 	int value_bytes;
-	int bits;       /* that the keys have */
-	int cub_bits;   /* that CUB sorts by */
+	int bits;       /* of the keys */
+	int cub_bits;   /* by which CUB sorts */
 	uint32_t flags; /* ours */
-	bool packed;    /* ours is key and row number in one word */
+	bool packed;    /* ours sorts key and row number in one word */
 	bool merge;
 } Job;
 
@@ -82,7 +82,7 @@ prepare(const Job *job, uint64_t n)
 	CHECK(cudaGetLastError());
 }
 
-/* CUB; returns where the result is. */
+/* Sorts with CUB; returns the index of the result. */
 static int
 run_cub(const Job *job, uint64_t n)
 {
@@ -120,11 +120,11 @@ run_ours(const Job *job, uint64_t n)
 			sort.d_keys[i] = (uint64_t *) d_keys[i];
 			sort.d_values[i] = d_values[i];
 		}
-		status = gs_device_merge_sort(&sort, d_temp, temp_bytes, NULL);
+		status = gs_device_merge_general_sort(&sort, d_temp, temp_bytes, NULL);
 	}
 	else
 	{
-		GsRadixSort sort = {};
+		GsRadixSortGeneral sort = {};
 
 		sort.nitems = n;
 		sort.key_bytes = job->key_bytes;
@@ -143,7 +143,7 @@ run_ours(const Job *job, uint64_t n)
 			sort.d_values[i] = sort.value_bytes ? d_values[i] : NULL;
 		}
 		sort.d_selector = d_selector;
-		status = gs_device_radix_sort(&sort, d_temp, temp_bytes, NULL);
+		status = gs_device_radix_general_sort(&sort, d_temp, temp_bytes, NULL);
 	}
 	if (status != GS_DEVICE_OK)
 	{
@@ -161,7 +161,7 @@ count_wrong_rows(const uint64_t *d_packed, const uint32_t *d_rows, uint64_t n, u
 			atomicAdd(d_nwrong, 1ull);
 }
 
-/* Against CUB's result of the same input. */
+/* Compares with the result of CUB for the same input. */
 static bool
 is_right(const Job *job, uint64_t n)
 {
@@ -187,7 +187,7 @@ is_right(const Job *job, uint64_t n)
 	return nwrong == 0;
 }
 
-/* The bytes that the sort has to move through device memory. */
+/* The bytes that the sort must read and write in device memory. */
 static double
 least_bytes(const Job *job, uint64_t n)
 {
@@ -202,7 +202,7 @@ least_bytes(const Job *job, uint64_t n)
 	return bytes;
 }
 
-/* From pinned host memory and back. */
+/* From and to pinned host memory. */
 static void
 run_with_transfer(const Job *job, uint64_t n)
 {

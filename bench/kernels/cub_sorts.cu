@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cub_sorts.cu
- *	  The yardstick: CUB's device sorts, as the CUDA toolkit ships them.
+ *	  The device sorts of CUB, as the CUDA toolkit has them, for comparison.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@ pairs(void *d_temp, size_t *temp_bytes, void **d_keys, void **d_values, uint64_t
 	cub::DoubleBuffer<Key> keys((Key *) d_keys[0], (Key *) d_keys[1]);
 	cub::DoubleBuffer<Value> values((Value *) d_values[0], (Value *) d_values[1]);
 
-	/* the type of n decides about 32- or 64-bit offsets, as for any caller */
+	/* the type of n determines whether offsets have 32 or 64 bits */
 	if (n < UINT64_C(1) << 31)
 		CHECK(cub::DeviceRadixSort::SortPairs(d_temp, *temp_bytes, keys, values, (uint32_t) n,
 											  begin_bit, end_bit));

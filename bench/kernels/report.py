@@ -52,7 +52,7 @@ def percent(value):
 
 
 def losses(lines):
-    """Where CUB is ahead, the worst first; its merge sort counts as a rival of our radix sort too."""
+    """Configurations in which CUB is faster, the worst first; its merge sort is also compared with our radix sort."""
     best = {}
     for line in lines:
         if line["sort"].startswith("merge "):
@@ -140,7 +140,7 @@ def draw(lines, sweep, path):
 
 
 def draw_parts(axis, sweep, colours):
-    """One pass of the tile that the sweep took apart: the first of each type."""
+    """One pass with parts left out, with the first tile of each type."""
     types = [name for name in ("u64", "u64+u32") if any(line["type"] == name for line in sweep)]
     for number, name in enumerate(types):
         tile = next(line for line in sweep if line["what"] == "pass" and line["type"] == name)

@@ -2,7 +2,7 @@
  *
  * sweep.cu
  *	  Tries tile sizes, occupancies, look-back widths and rank methods of the
- *	  radix pass, and takes parts of it out (kernels.md 3.6): what chose
+ *	  radix pass, and takes parts of it out: what chose
  *	  cuda/tuning.cuh.
  *
  * usage: sweep [n]		(default 100 million)
@@ -28,7 +28,7 @@ static void *d_values[2];
 static void *d_temp;
 static size_t temp_bytes;
 static uint32_t *d_selector;
-static GsDeviceFacts properties;
+static GsDeviceProperties properties;
 
 template <typename Key, typename Value>
 static void
@@ -43,22 +43,22 @@ prepare(void)
 }
 
 template <typename Key, typename Value>
-static GsRadixSort
-describe(void)
+static GsRadixPlan
+make_plan(void)
 {
-	GsRadixSort sort = {};
+	GsRadixPlan plan = {};
 
-	sort.nitems = n;
-	sort.key_bytes = sizeof(Key);
-	sort.value_bytes = GsHasValue<Value>::yes ? sizeof(Value) : 0;
-	sort.end_bit = 8 * sizeof(Key);
-	sort.d_selector = d_selector;
+	plan.nitems = n;
+	plan.d_keys_in = d_keys[0];
+	plan.d_values_in = GsHasValue<Value>::yes ? d_values[0] : NULL;
+	plan.d_selector = d_selector;
 	for (int i = 0; i < 2; i++)
 	{
-		sort.d_keys[i] = d_keys[i];
-		sort.d_values[i] = GsHasValue<Value>::yes ? d_values[i] : NULL;
+		plan.d_keys[i] = d_keys[i];
+		plan.d_values[i] = GsHasValue<Value>::yes ? d_values[i] : NULL;
 	}
-	return sort;
+	plan.nplaces = gs_radix_places(plan.places, 0, 8 * sizeof(Key));
+	return plan;
 }
 
 static void *d_expected_keys;
@@ -99,23 +99,23 @@ begin_type(const char *name)
 	print_line("cub", name, ",,,,", "", times, 0, ",,,yes");
 }
 
-/* One choice of the radix pass, and what is known of its kernel. */
+/* One configuration of the radix pass, and the properties of its kernel. */
 template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged, int ablate = 0>
 struct Choice
 {
 	typedef GsRadixShared<Key, Value, nthreads, nitems, staged> Shared;
 
 	const void *kernel;
-	size_t shared_bytes; /* so many that no more than nblocks fit */
+	size_t shared_bytes; /* increased so that no more than nblocks fit */
 	uint32_t grid;
 	cudaFuncAttributes attributes;
 	char shape[64];
 
 	Choice()
 	{
-		GsKernelFacts none = {};
+		GsKernelOccupancy none = {};
 
-		kernel = (const void *) gs_radix_pass_kernel<Key, Value, nthreads, nitems, nblocks, width, staged, 0, ablate>;
+		kernel = (const void *) gs_radix_pass_kernel<false, Key, Value, nthreads, nitems, nblocks, width, staged, 0, ablate>;
 		shared_bytes = std::max(sizeof(Shared), (size_t) properties.shared_bytes_sm / (nblocks + 1));
 		if (gs_kernel_resident_blocks(&none, &properties, kernel, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
 		{
@@ -127,7 +127,7 @@ struct Choice
 	}
 
 	std::string
-	facts_text(const char *right) const
+	attributes_text(const char *right) const
 	{
 		return std::to_string(attributes.numRegs) + "," + std::to_string(attributes.localSizeBytes) + "," +
 			std::to_string(grid / properties.nmultiprocessors) + "," + right;
@@ -139,12 +139,12 @@ static void
 try_one(const char *name)
 {
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> choice;
-	GsRadixSort sort = describe<Key, Value>();
+	GsRadixPlan plan = make_plan<Key, Value>();
 	GsDeviceStatus status = GS_DEVICE_OK;
 	uint32_t selector;
 	unsigned long long wrong;
 	Times times = time_runs(1, 5, prepare<Key, Value>, [&] {
-		status = gs_radix_launch<Key, Value, nthreads, nitems, nblocks, width, staged, 0>(&sort, &properties, d_temp, temp_bytes, NULL);
+		status = gs_radix_launch<false, Key, Value, nthreads, nitems, nblocks, width, staged, 0>(&plan, false, &properties, d_temp, temp_bytes, NULL);
 	});
 
 	if (status != GS_DEVICE_OK)
@@ -156,10 +156,10 @@ try_one(const char *name)
 	wrong = differences(d_keys[selector], d_expected_keys, n * sizeof(Key));
 	if (GsHasValue<Value>::yes)
 		wrong += differences(d_values[selector], d_expected_values, n * sizeof(Value));
-	print_line("sort", name, choice.shape, "", times, 0, choice.facts_text(wrong ? "NO" : "yes").c_str());
+	print_line("sort", name, choice.shape, "", times, 0, choice.attributes_text(wrong ? "NO" : "yes").c_str());
 }
 
-/* One pass alone, with parts left out. */
+/* A single pass, with parts left out. */
 template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged, int ablate>
 static void
 ablate_one(const char *name)
@@ -168,17 +168,15 @@ ablate_one(const char *name)
 										  "look-back and scatter"};
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> full;
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged, ablate> part;
-	const void *count = (const void *) gs_radix_count_kernel<Key, GS_COUNT_THREADS>;
-	GsRadixSort sort = describe<Key, Value>();
-	GsRadixPlan plan;
+	const void *count = (const void *) gs_radix_count_kernel<false, Key, GS_COUNT_THREADS>;
+	GsRadixPlan plan = make_plan<Key, Value>();
 	GsRadixTemp temp;
-	GsKernelFacts none = {};
+	GsKernelOccupancy none = {};
 	uint32_t resident_count;
 	uint32_t zero = 0;
 	void *args[] = {&plan, &zero, &zero};
 
 	gs_radix_temp(&temp, n, nthreads * nitems);
-	gs_radix_plan(&plan, &sort);
 	plan.d_control = (GsRadixControl *) d_temp;
 	for (int i = 0; i < 2; i++)
 		plan.d_rows[i] = (uint32_t *) ((char *) d_temp + temp.rows_offset[i]);
@@ -200,7 +198,7 @@ ablate_one(const char *name)
 		if (ablate & GS_ABLATE_LOOKBACK)
 		{
 			gs_launch(full.kernel, full.grid, nthreads, full.shared_bytes, NULL, false, args);
-			CHECK(cudaMemset(plan.d_control->tickets, 0, sizeof(plan.d_control->tickets)));
+			CHECK(cudaMemset(plan.d_control->next_tile, 0, sizeof(plan.d_control->next_tile)));
 		}
 	};
 	auto the_pass = [&] {
@@ -210,7 +208,7 @@ ablate_one(const char *name)
 
 	print_line("pass", name, part.shape, without[ablate], times,
 			   2.0 * n * (sizeof(Key) + (GsHasValue<Value>::yes ? sizeof(Value) : 0)) / 1e9,
-			   part.facts_text("").c_str());
+			   part.attributes_text("").c_str());
 	if (ablate == 0)
 		print_line("count", name, ",,,,", "", time_runs(1, 5, begin, count_digits), n * sizeof(Key) / 1e9, ",,,");
 }
@@ -225,7 +223,7 @@ main(int argc, char **argv)
 {
 	if (argc > 1)
 		n = strtoull(argv[1], NULL, 10);
-	if (gs_device_facts(&properties) != GS_DEVICE_OK)
+	if (gs_device_properties(&properties) != GS_DEVICE_OK)
 	{
 		fprintf(stderr, "%s\n", gs_device_last_error());
 		return 2;

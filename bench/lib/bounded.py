@@ -1,4 +1,4 @@
-"""A bench on a throw-away server, within a time."""
+"""A benchmark on a temporary server, with a time limit."""
 
 import os
 import signal
@@ -25,13 +25,13 @@ class Deadline:
         return time.time() - self.start
 
     def check(self):
-        """To be called before each run."""
+        """Must be called before each run."""
         if self.elapsed() > self.minutes * 60:
             raise OutOfTime
 
 
 def run(program, deadline, start_server, measure):
-    """Measures on a server that is started for it, and stopped however it ends.  Returns the exit status."""
+    """Measures on a temporary server, which is always stopped.  Returns the exit status."""
     def overdue(*_):
         raise Failure("a run did not end in time")
 
@@ -58,7 +58,7 @@ def run(program, deadline, start_server, measure):
 
 
 def tell(results, path, about):
-    """Prints what results, the bench's module, makes of its runs, and writes it beside them.  Is all reached?"""
+    """Prints the report that the module results makes of the runs, and writes it.  Are all requirements reached?"""
     runs = results.read(path)
     text = results.markdown(runs, about)
     print(text)

@@ -63,7 +63,7 @@ def columns(case):
 
 
 def floor_query(case):
-    """Reads all the rows; no LIMIT, as a sort has to see them all."""
+    """Reads all rows, without LIMIT, as a sort has to."""
     return f"SELECT {columns(case)} FROM {table(case)}"
 
 
@@ -111,7 +111,7 @@ def _hash(seed):
 
 
 def _letters(hex):
-    """Digits made letters too, some of them capitals: so that a language's order differs from that of bytes."""
+    """Letters for digits, some of them capitals, so that a language's order differs from that of bytes."""
     return f"translate({hex}, '0123456789', 'GhIjKlMnOp')"
 
 
@@ -185,5 +185,5 @@ def create_table(kind, rows, missing=()):
 
 
 def table_bytes(rows):
-    """About what a table takes: to set up a server before there is one."""
+    """The approximate size of a table, for the configuration of the server."""
     return 232 * rows

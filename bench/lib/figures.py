@@ -1,4 +1,4 @@
-"""From runs, which have fields and seconds, to figures and whether a bar is reached."""
+"""Medians of runs, which have fields and seconds, and whether requirements are reached."""
 
 import csv
 from collections import namedtuple
@@ -20,7 +20,7 @@ def select(runs, **fields):
 
 
 def figure(runs, **fields):
-    """Of the runs with these fields; None if there are none."""
+    """The median of the runs with these fields; None if there are none."""
     found = select(runs, **fields)
     if not found:
         return None
@@ -33,7 +33,7 @@ def ratio(base, other):
 
 
 def at_least(what, value, least, rows, asked_rows):
-    """Is a ratio, of so many rows, at least what is asked for?"""
+    """Is a ratio, for a number of rows, at least the required one?"""
     if value is None:
         return Line(what, NOT_MEASURED, "")
     text = f"{value:.2f}x"

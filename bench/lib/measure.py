@@ -7,15 +7,14 @@ from collections import namedtuple
 
 import cases
 
-# Up to here a sort is timed in a loop inside the server, past it by EXPLAIN
-# ANALYZE.
+# Up to this number of rows a sort is timed in a loop inside the server, above it by
+# EXPLAIN ANALYZE.
 LOOP_ROWS = 10_000
 
-# Of so many short loops, the fastest counts: others on the machine only ever
-# make one slower.
+# The fastest of so many short loops counts: other processes only make one slower.
 LOOP_SLICES = 5
 
-# Sorts of less than this take no memory worth warming.
+# Smaller sorts take too little memory to be worth warming.
 WARM_FROM_BYTES = 16 << 20
 
 CONTENDERS = {
@@ -25,9 +24,8 @@ CONTENDERS = {
     "floor": [("gpusort.enabled", "off"), ("gpusort.force", "off")],
 }
 
-# One line of the results.  cpu_seconds is what the backend spent on a
-# processor, and empty where the kernel does not tell; reason is why PostgreSQL
-# sorted what gpusort might have.
+# One line of the results.  cpu_seconds is the processor time of the backend, or empty
+# if unknown; reason is why a sort was not replaced.
 Measurement = namedtuple(
     "Measurement", "case rows key distribution shape contender repetition seconds cpu_seconds engine method memory_kb reason",
     defaults=("",))
@@ -43,7 +41,7 @@ def statement(case, contender):
 
 
 def warm_memory(nbytes):
-    """Touches memory and frees it again, so that the host backs it.
+    """Touches memory and frees it again, so that the host provides it.
 
     Where the host takes back what the guest has freed, the first touch of a
     page costs 50 times the second, and hits whoever happens to get that page.
@@ -74,7 +72,7 @@ def explain(session, case, contender):
     if node["Node Type"] == "Limit":
         node = node["Plans"][0]
     engine = node.get("Engine", "")
-    reason = node.get("Engine Reason", "")
+    reason = node.get("Fallback Reason", "")
     if node["Node Type"] == "Sort":
         engine = "postgres"
         if contender == "gpusort":
@@ -89,16 +87,16 @@ def explain(session, case, contender):
 
 
 def why_kept(session, sql):
-    """Why the plan of a statement keeps its Sort, as gpusort says it; "" if it does not."""
+    """gpusort's reason why the plan of a statement keeps its Sort; "" if it does not."""
     session.run("SET gpusort.debug_plan = on; SET client_min_messages = notice")
     answer = session.run(f"EXPLAIN {sql}")
     session.run("SET gpusort.debug_plan = off; SET client_min_messages = warning")
-    reason = re.search(r"NOTICE: +gpusort leaves a Sort to PostgreSQL: (.*)", answer)
+    reason = re.search(r"NOTICE: +Sort not replaced by gpusort\s+DETAIL: +(.*)\.", answer)
     return reason.group(1) if reason else ""
 
 
 def _create_loop(session, case, contender):
-    """A function that runs the statement n times, its rows thrown away, and returns the seconds.
+    """A function that runs the statement n times, discards the rows, and returns the seconds.
 
     Its plan is made under the function's own settings, once.  A cursor with
     no backward scan, moved to its end, runs the executor as EXPLAIN ANALYZE

@@ -1,4 +1,4 @@
-"""From measurements to figures: summaries, Markdown, and what must be reached."""
+"""Summaries of measurements, Markdown, and requirements."""
 
 import csv
 import os
@@ -84,7 +84,7 @@ def ratio(summary, contender="gpusort"):
 
 
 def left_to_postgres(summary):
-    """The settings left the Sort in the plan: the ratio is of two equal plans."""
+    """Did the Sort stay in the plan, so that both plans are equal?"""
     return summary.timings["gpusort"].engine == "postgres"
 
 
@@ -202,7 +202,7 @@ def _read(path, default=""):
 
 
 def machine(session, settings):
-    """What any figures depend on: a list of (what, value)."""
+    """What all results depend on: a list of (what, value)."""
     model = re.search(r"model name\s*:\s*(.*)", _read("/proc/cpuinfo"))
     memory = re.search(r"MemTotal:\s*(\d+)", _read("/proc/meminfo"))
     huge = re.search(r"\[(\w+)\]", _read("/sys/kernel/mm/transparent_hugepage/enabled"))
@@ -228,7 +228,7 @@ def machine(session, settings):
 
 
 class Noise:
-    """How much others used the machine meanwhile."""
+    """How much other processes used the machine meanwhile."""
 
     def __init__(self):
         self.load = os.getloadavg()[0]

@@ -12,7 +12,7 @@ CONNECTION_VARIABLES = ["PGHOST", "PGHOSTADDR", "PGPORT", "PGSERVICE"]
 
 
 class Failure(Exception):
-    """Something the user can do something about."""
+    """An error that the user can fix."""
 
 
 def memory_total():
@@ -38,7 +38,7 @@ def _find(program):
 
 
 class ExistingServer:
-    """The server that PGHOST and the like name."""
+    """The server that PGHOST and similar variables name."""
 
     owned = False
 
@@ -50,13 +50,13 @@ class ExistingServer:
 
 
 class ThrowAwayServer:
-    """A cluster in a temporary folder, gone when stop() is called."""
+    """A cluster in a temporary folder, removed by stop()."""
 
     owned = True
 
     def __init__(self, largest_table, folder=None, settings={}):
-        # a table of more than a quarter of shared_buffers is read through a
-        # small ring of buffers, again and again from the kernel
+        # a table of more than a quarter of shared_buffers is read through a small set
+        # of buffers, from the kernel each time
         shared_buffers = max(256 << 20, int(largest_table * 4.6))
         total = memory_total()
         if total and shared_buffers + 3 * largest_table > total:
@@ -151,7 +151,7 @@ class Session:
         self.close()
 
     def run(self, sql):
-        """Runs SQL; returns what psql prints, less the last newline."""
+        """Runs SQL; returns psql's output without the last newline."""
         try:
             self.process.stdin.write(f"{sql}\n;\n\\echo {self._END}\n")
             self.process.stdin.flush()
@@ -176,7 +176,7 @@ class Session:
 
 
 def wait_for_service(session):
-    """The device, as gpusortd names it."""
+    """The name of the device."""
     deadline = time.time() + 60
     while True:
         state, detail, device = session.run(

@@ -1,4 +1,4 @@
-"""The table of the benches that a GPU takes part in, and how it is filled."""
+"""The table of the benchmarks with a GPU, and how it is filled."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -2,15 +2,15 @@
 --     What most tests need: gpusort switched on for sorts of any size, and
 --     functions that compare it with PostgreSQL's own sort.
 --
--- A sort by gpusort is stable, one by PostgreSQL is not.  So the oracle of
+-- A sort by gpusort is stable, one by PostgreSQL is not.  So the expected result of
 -- ORDER BY keys is PostgreSQL's ORDER BY keys, id, where id numbers the rows of
--- the input.  Rows are compared by their binary form, which shows what their
--- text hides: the sign of a zero, the bits of a NaN, trailing blanks.
+-- the input.  Rows are compared in binary format, which shows what the text format
+-- hides: the sign of a zero, the bits of a NaN, trailing blanks.
 --
--- The engine is the one that the test has \set, or else what the environment's
--- GPUSORT_TEST_ENGINE says, or else the CPU's.
+-- The engine is that of the psql variable engine if a test sets it, else that of the
+-- environment variable GPUSORT_TEST_ENGINE, else the CPU engine.
 --
--- Every sort is checked while its rows leave it.
+-- gpusort.verify is on.
 --
 -- Everything is temporary, so that files do not depend on each other.
 
@@ -62,6 +62,16 @@ DECLARE
 BEGIN
 	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, FORMAT JSON) ' || query INTO plan;
 	RETURN jsonb_path_query_first(plan, '$.**{0 to last} ? (@."Custom Plan Provider" == "GpuSort")');
+END $$;
+
+-- The text of EXPLAIN ANALYZE, without what differs from run to run.
+CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
+		RETURN NEXT regexp_replace(line, '\d+kB', 'NkB');
+	END LOOP;
 END $$;
 
 -- Does a query, run through at least one GpuSort, give the rows that another

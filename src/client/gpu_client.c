@@ -1,21 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_client.c
- *	  This backend's connections to gpusortd.
+ *	  The connections of this backend to gpusortd.
  *
- * The ring is a memfd of this backend, sealed so that it cannot shrink under the
- * service's feet.  Its pages stay for the next sort, up to gpusort.device_idle: then
- * the service frees them, also of a session that sleeps, which lets go of what is left
- * of the link when it looks for one.  Planning only asks, and has a link without a ring.
+ * The shared buffers are a memfd of this backend, sealed so that it cannot shrink
+ * while gpusortd maps it.  Its pages are kept for the next sort, up to
+ * gpusort.device_idle.  Then gpusortd frees them, even if the session sleeps; the
+ * session frees the rest of the link when it looks for one.  Planning only asks for
+ * the status and uses a link without buffers.
  *
- * A link is in one of two lists of this process: idle, or in use by a memory
- * context.  An ERROR, a cancel or a backend's end leaves nothing to be done:
- * the context's reset callback closes the socket, or the kernel does.
+ * A link is in the list of idle links, or tied to a memory context that uses it.
+ * ERROR, cancel and the end of the backend need no code: the reset callback of the
+ * context closes the socket, or the kernel does.
  *
- * A service that hangs is killed by its supervisor, and that is how a session
- * that waits for it hears of it.  Only where that does not help, as a call of
- * a driver may not even end with its process, or the supervisor itself hangs,
- * the session finds out: whoever has waited long asks whether anybody is there.
+ * If gpusortd hangs, its supervisor kills it, and waiting sessions notice that.
+ * Only if that does not help, because the process is in an uninterruptible call of
+ * the driver or the supervisor hangs itself, the session must notice: after waiting
+ * for gpusort.service_timeout it asks for the status by another connection.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,57 +43,57 @@
 #include "utils/wait_event.h"
 
 /*
- * The ring: large enough that the device and the backend work side by side,
- * small enough to stay in the processor's cache.  10 M rows of 166 bytes by a
- * bigint take 0.85 to 0.88 s through 16 slots of 1 MB, 0.76 to 0.82 s through 8
- * of 512 kB, no less through 8 of 256 kB (Xeon with 2 MB of L2 a core, H200,
+ * The shared buffers: large enough that device and backend work concurrently, and
+ * small enough to stay in the CPU cache.  A sort of 10 M rows of 166 bytes by a
+ * bigint takes 0.85 to 0.88 s with 16 buffers of 1 MB, 0.76 to 0.82 s with 8 of
+ * 512 kB, and no less with 8 of 256 kB (Xeon with 2 MB of L2 per core, H200,
  * 2026-11).
  */
 #define BUFFER_BYTES		((uint32) 512 << 10)
 #define NBUFFERS			8
 
 /*
- * A feeder's ring is a worker's, and pinned anew for each query: by the
- * service's one thread, for all the workers.  That thread handles every batch
- * as well, so slots are few rather than small.  Not measured on a GPU yet.
+ * The buffers of a producer, a parallel worker, are pinned for each query, by one
+ * thread of gpusortd for all workers.  This thread also handles every batch, so
+ * there are few buffers rather than small ones.  Not measured on a GPU yet.
  */
 #define PRODUCER_BUFFER_BYTES	((uint32) 256 << 10)
 #define PRODUCER_NBUFFERS		4
 
-/* Idle links kept of each use: what a query with a merge join of two sorts uses. */
+/* Idle links kept for each use; a merge join of two sorts uses two. */
 #define MAX_IDLE		2
 
 /*
- * An idle link is not used any more so long before the service may drop it: what
- * it is sent is read by then.
+ * An idle link is not reused within this time before gpusortd may close it, so that
+ * gpusortd reads the next message in time.
  */
 #define IDLE_MARGIN_MS	1000
 
-/* How long the service is left alone if it does not answer HELLO. */
+/* Delay before the next connection after HELLO was not answered. */
 #define RETRY_DELAY_MS		10000
 
-/* Planning asks a service that was not there only so often. */
-#define RETRY_MS		2000
+/* Delay before planning asks again after a failure. */
+#define PLANNING_RETRY_MS		2000
 
-/* Looks at the socket before it sleeps: an answer often takes that long. */
-#define SPINS			50
+/* Attempts to receive before sleeping, because answers often take that long. */
+#define RECEIVE_SPINS			50
 
 typedef struct ClientLink
 {
 	GsEngineLink base;			/* must be first */
 	GsLinkUse	use;
-	dlist_node	node;			/* of idle_links, if idle */
-	instr_time	last_sent;		/* when it was last sent anything */
+	dlist_node	node;			/* in idle_links, if idle */
+	instr_time	last_sent;		/* time of the last message */
 	int			socket;
-	bool		other_build;	/* it was refused for that */
-	struct ClientLink **place;	/* in the context whose it is; NULL if idle */
+	bool		other_build;	/* gpusortd is of another build */
+	struct ClientLink **holder; /* in the memory context; NULL if idle */
 } ClientLink;
 
 static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
-static int	nidle[GS_LINK_ASK + 1];
+static int	nidle[GS_LINK_STATUS + 1];
 static int	nin_use = 0;
 static TimestampTz retry_after = 0;
-static const char no_answer[] = "gpusortd does not answer";
+static const char not_answering[] = "gpusortd does not answer";
 
 static Size
 buffer_pool_bytes(const ClientLink *link)
@@ -100,7 +101,7 @@ buffer_pool_bytes(const ClientLink *link)
 	return (Size) link->base.buffer_bytes * link->base.nbuffers;
 }
 
-/* ------------------------------------------------------------- cutting a link */
+/* ------------------------------------------------------- links and contexts */
 
 static void
 disconnect(ClientLink *link)
@@ -115,35 +116,35 @@ disconnect(ClientLink *link)
 	pfree(link);
 }
 
-/* The context that a link was made for goes, and nobody released the link. */
+/* A memory context is reset before its link was released. */
 static void
 disconnect_with_context(void *arg)
 {
-	ClientLink **place = arg;
+	ClientLink **holder = arg;
 
-	if (*place != NULL)
+	if (*holder != NULL)
 	{
 		nin_use--;
-		disconnect(*place);
+		disconnect(*holder);
 	}
 }
 
 /*
- * Ties a link to a context.  The callback's argument is in the context itself,
- * since the link may be someone else's by the time when it is called.
+ * Ties a link to a memory context.  The argument of the callback is in the context,
+ * because the link may belong to another context when it is called.
  */
 static void
-own(ClientLink *link, MemoryContext context)
+tie_to_context(ClientLink *link, MemoryContext context)
 {
 	MemoryContextCallback *callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
-	ClientLink **place = MemoryContextAlloc(context, sizeof(ClientLink *));
+	ClientLink **holder = MemoryContextAlloc(context, sizeof(ClientLink *));
 
-	*place = link;
+	*holder = link;
 	nin_use++;
 	callback->func = disconnect_with_context;
-	callback->arg = place;
+	callback->arg = holder;
 	MemoryContextRegisterResetCallback(context, callback);
-	link->place = place;
+	link->holder = holder;
 }
 
 /* ------------------------------------------------------------------- messages */
@@ -161,7 +162,7 @@ link_send(GsEngineLink *base, const GsMessage *message)
 	return sent == (ssize_t) message->nbytes;
 }
 
-/* -1: the connection is broken; 0: no message yet; 1: one. */
+/* Returns -1 if the connection is closed, 0 without a message, otherwise 1. */
 static int
 try_receive(ClientLink *link, GsAnyMessage *message)
 {
@@ -176,10 +177,7 @@ try_receive(ClientLink *link, GsAnyMessage *message)
 		message->message.nbytes == (uint32) received ? 1 : -1;
 }
 
-/*
- * Waits for something to read, for timeout_ms or, if that is -1, for ever.
- * False: in vain.
- */
+/* Waits until the socket is readable; timeout_ms -1: forever.  False: timeout. */
 static bool
 wait_readable(ClientLink *link, long timeout_ms)
 {
@@ -196,10 +194,7 @@ wait_readable(ClientLink *link, long timeout_ms)
 	return (events & WL_TIMEOUT) == 0;
 }
 
-/*
- * The next message; type 0 if none has come in timeout_ms.  False: the
- * connection is broken.
- */
+/* Receives the next message; type 0 after timeout_ms.  False: the connection is closed. */
 static bool
 receive(ClientLink *link, int timeout_ms, GsAnyMessage *message)
 {
@@ -225,12 +220,15 @@ receive(ClientLink *link, int timeout_ms, GsAnyMessage *message)
 			message->message.type = 0;
 			return true;
 		}
-		if (tries >= SPINS)
+		if (tries >= RECEIVE_SPINS)
 			wait_readable(link, left);
 	}
 }
 
-/* By another connection, as this one may be busy: does anybody answer, and look after jobs, in such a time? */
+/*
+ * Asks by another connection, because this one may be busy: does gpusortd answer,
+ * and is its loop alive?
+ */
 static bool
 service_answers(int timeout_ms)
 {
@@ -267,8 +265,8 @@ link_release(GsEngineLink *base, bool reusable)
 {
 	ClientLink *link = (ClientLink *) base;
 
-	*link->place = NULL;
-	link->place = NULL;
+	*link->holder = NULL;
+	link->holder = NULL;
 	nin_use--;
 	if (!reusable || nidle[link->use] >= MAX_IDLE)
 	{
@@ -279,15 +277,15 @@ link_release(GsEngineLink *base, bool reusable)
 	nidle[link->use]++;
 }
 
-/* ------------------------------------------------------------- making a link */
+/* ------------------------------------------------------------ opening a link */
 
 /*
- * Makes the ring; returns its descriptor, or -1.  Its pages come to be here,
- * since else the service's one thread would have to clear them, for all the
- * workers of a query, when it pins the ring.
+ * Creates the shared buffers; returns the descriptor, or -1.  The pages are
+ * allocated here, because otherwise one thread of gpusortd would have to clear
+ * them, for all workers of a query, when it pins the buffers.
  */
 static int
-make_buffers(ClientLink *link)
+create_buffers(ClientLink *link)
 {
 	int			buffer_pool = memfd_create("gpusort", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -315,7 +313,7 @@ connect_socket(ClientLink *link)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) <= sizeof(address.sun_path),
-					 "the socket's name is too long");
+					 "the socket path is too long");
 	strlcpy(address.sun_path, GS_SERVICE_SOCKET, sizeof(address.sun_path));
 	if (!AcquireExternalFD())
 		return false;
@@ -328,7 +326,7 @@ connect_socket(ClientLink *link)
 	return connect(link->socket, (struct sockaddr *) &address, sizeof(address)) == 0;
 }
 
-/* ring: the descriptor; -1: none, only to be told how the service is. */
+/* buffer_pool: the descriptor; -1: none, to ask for the status only. */
 static bool
 send_hello(ClientLink *link, int buffer_pool)
 {
@@ -375,7 +373,7 @@ receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 		return false;
 	if (message.message.type == 0)
 	{
-		*why_not = no_answer;
+		*why_not = not_answering;
 		return false;
 	}
 	if (message.message.type == GS_MESSAGE_FAILED)
@@ -383,7 +381,7 @@ receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
 		link->other_build = message.failed.failure == GS_FAILED_VERSION;
 		if (link->other_build)
-			*why_not = psprintf("gpusortd is of another build: %s", message.failed.text);
+			*why_not = psprintf("gpusortd is of a different build: %s", message.failed.text);
 		else
 			*why_not = psprintf("gpusortd refused the connection: %s", message.failed.text);
 		return false;
@@ -397,14 +395,14 @@ receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 	return true;
 }
 
-/* Why there is nobody at the socket: what the supervisor last wrote. */
+/* Why nothing listens at the socket, according to the supervisor. */
 static const char *
-reason_of_supervisor(int connect_errno)
+supervisor_reason(int connect_errno)
 {
 	char	   *state;
 	char	   *why;
 
-	gs_supervisor_want();
+	gs_supervisor_request();
 	gs_supervisor_status(&state, &why);
 	if (strcmp(state, "running") == 0)
 	{
@@ -416,8 +414,8 @@ reason_of_supervisor(int connect_errno)
 }
 
 /*
- * A link that is not connected yet.  It belongs to the context from its first
- * moment: waiting may not return.
+ * Allocates a link, which is not connected yet.  It is tied to the context at once,
+ * because waiting may raise an error.
  */
 static ClientLink *
 new_link(MemoryContext context, GsLinkUse use)
@@ -425,7 +423,7 @@ new_link(MemoryContext context, GsLinkUse use)
 	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
 
 	link->use = use;
-	if (use != GS_LINK_ASK)
+	if (use != GS_LINK_STATUS)
 	{
 		link->base.buffer_bytes = use == GS_LINK_PRODUCER ? PRODUCER_BUFFER_BYTES : BUFFER_BYTES;
 		link->base.nbuffers = use == GS_LINK_PRODUCER ? PRODUCER_NBUFFERS : NBUFFERS;
@@ -434,21 +432,21 @@ new_link(MemoryContext context, GsLinkUse use)
 	link->base.receive = link_receive;
 	link->base.release = link_release;
 	link->socket = -1;
-	own(link, context);
+	tie_to_context(link, context);
 	return link;
 }
 
 static ClientLink *
-make_link(MemoryContext context, GsLinkUse use, const char **why_not)
+open_link(MemoryContext context, GsLinkUse use, const char **why_not)
 {
 	ClientLink *link = new_link(context, use);
 	int			buffer_pool = -1;
 	bool		sent;
 
 	if (!connect_socket(link))
-		*why_not = reason_of_supervisor(errno);
-	else if (use != GS_LINK_ASK && (buffer_pool = make_buffers(link)) < 0)
-		*why_not = psprintf("no shared memory for rows: %m");
+		*why_not = supervisor_reason(errno);
+	else if (use != GS_LINK_STATUS && (buffer_pool = create_buffers(link)) < 0)
+		*why_not = psprintf("could not create shared memory: %m");
 	else
 	{
 		sent = send_hello(link, buffer_pool);
@@ -458,7 +456,7 @@ make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 			*why_not = "gpusortd closed the connection";
 		else if (receive_welcome(link, GS_WELCOME_MS, why_not))
 			return link;
-		else if (*why_not == no_answer)
+		else if (*why_not == not_answering)
 			retry_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_DELAY_MS);
 	}
 	link_release(&link->base, false);
@@ -467,17 +465,17 @@ make_link(MemoryContext context, GsLinkUse use, const char **why_not)
 
 void
 gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
-						const char **state, const char **why_not)
+					 const char **state, const char **why_not)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
 												  ALLOCSET_SMALL_SIZES);
-	ClientLink *link = new_link(context, GS_LINK_ASK);
+	ClientLink *link = new_link(context, GS_LINK_STATUS);
 
 	*state = "not answering";
 	if (!connect_socket(link))
 		*why_not = psprintf("could not connect to %s: %m", GS_SERVICE_SOCKET);
 	else if (!send_hello(link, -1))
-		*why_not = no_answer;
+		*why_not = not_answering;
 	else if (receive_welcome(link, timeout_ms, why_not))
 		*state = "running";
 	else if (link->other_build)
@@ -487,7 +485,7 @@ gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
 	MemoryContextDelete(context);
 }
 
-/* An idle link of that use, out of the list; or NULL. */
+/* Removes an idle link for this use from the list; NULL: there is none. */
 static ClientLink *
 pop_idle(GsLinkUse use)
 {
@@ -507,7 +505,7 @@ pop_idle(GsLinkUse use)
 	return NULL;
 }
 
-/* Its ring may be gone, or go any time. */
+/* Has gpusortd closed the link for being idle, or may it do so soon? */
 static bool
 was_idle_too_long(const ClientLink *link)
 {
@@ -515,13 +513,13 @@ was_idle_too_long(const ClientLink *link)
 
 	INSTR_TIME_SET_CURRENT(idle);
 	INSTR_TIME_SUBTRACT(idle, link->last_sent);
-	return link->use != GS_LINK_ASK &&
+	return link->use != GS_LINK_STATUS &&
 		INSTR_TIME_GET_MILLISEC(idle) > gpusort_device_idle * 1000.0 - IDLE_MARGIN_MS;
 }
 
 /*
- * Takes an idle link.  What the service said meanwhile, at most that it ends or
- * has closed the connection, shows that the link is no good any more.
+ * Reuses an idle link; NULL: there is none.  Links whose connection gpusortd has
+ * closed meanwhile are freed.
  */
 static ClientLink *
 reuse_idle(MemoryContext context, GsLinkUse use)
@@ -533,9 +531,9 @@ reuse_idle(MemoryContext context, GsLinkUse use)
 		GsAnyMessage message;
 		int			received;
 
-		own(link, context);
+		tie_to_context(link, context);
 
-		/* what was on its way when its last job was closed */
+		/* messages that were in transit when the last job was closed */
 		while ((received = try_receive(link, &message)) > 0 &&
 			   message.message.type != GS_MESSAGE_FAILED)
 			;
@@ -553,14 +551,14 @@ gs_gpu_client_link(MemoryContext context, GsLinkUse use, const char **why_not)
 
 	if (nin_use >= gpusort_device_session_sorts)
 	{
-		*why_not = "this session sorts on the device as often as it may at a time";
+		*why_not = "too many concurrent device sorts in this session";
 		return NULL;
 	}
 	link = reuse_idle(context, use);
 	if (link == NULL && GetCurrentTimestamp() < retry_after)
-		*why_not = no_answer;
+		*why_not = not_answering;
 	else if (link == NULL)
-		link = make_link(context, use, why_not);
+		link = open_link(context, use, why_not);
 	return link == NULL ? NULL : &link->base;
 }
 
@@ -573,13 +571,13 @@ gs_gpu_client_accepts(const GsWelcome *welcome, const char **why_not)
 	return false;
 }
 
-/* A link that says what the service is; it need not have a ring. */
+/* A link to ask for the status, with or without buffers. */
 static GsEngineLink *
-find_service(MemoryContext context, const char **why_not)
+status_link(MemoryContext context, const char **why_not)
 {
 	ClientLink *link = reuse_idle(context, GS_LINK_SORT);
 
-	return link != NULL ? &link->base : gs_gpu_client_link(context, GS_LINK_ASK, why_not);
+	return link != NULL ? &link->base : gs_gpu_client_link(context, GS_LINK_STATUS, why_not);
 }
 
 bool
@@ -595,7 +593,7 @@ gs_gpu_client_is_usable(const char **why_not)
 	if (dlist_is_empty(&idle_links) && GetCurrentTimestamp() < next_try)
 		return false;
 	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link", ALLOCSET_SMALL_SIZES);
-	link = find_service(context, why_not);
+	link = status_link(context, why_not);
 	usable = link != NULL && gs_gpu_client_accepts(&link->welcome, why_not);
 	if (link != NULL)
 		link->release(link, true);
@@ -606,7 +604,7 @@ gs_gpu_client_is_usable(const char **why_not)
 		strlcpy(reason, *why_not, sizeof(reason));
 		last_reason = reason;
 		*why_not = reason;
-		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_MS);
+		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PLANNING_RETRY_MS);
 	}
 	MemoryContextDelete(context);
 	return usable;

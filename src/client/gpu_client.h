@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_client.h
- *	  This backend's connections to gpusortd.
+ *	  The connections of this backend to gpusortd.
  *
- * A connection with its ring takes some milliseconds to make, so it is kept
- * for the next sort when one ends in good order.  One that does not is cut,
- * which ends its job at the other side, whatever state that is in.
+ * Creating a connection and its buffers takes some milliseconds, so it is kept for
+ * the next sort if a sort ends in good order.  Otherwise the connection is closed,
+ * which ends its job in any state.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,42 +15,39 @@
 #include "engine/engine_link.h"
 
 /*
- * What a link is for, which decides on its ring.  A worker's is new each time:
- * the service has to pin it before the first row can go up, so it is small.
+ * The use of a link, which determines its buffers.  Those of a producer are new each
+ * time and must be pinned before the first row can be sent, so they are small.
  */
 typedef enum GsLinkUse
 {
-	GS_LINK_SORT,				/* a job of its own, that others may feed */
-	GS_LINK_PRODUCER,				/* somebody else's job, to be fed */
-	GS_LINK_ASK					/* none: it only asks, and has no ring */
+	GS_LINK_SORT,				/* for a job of its own, which producers may join */
+	GS_LINK_PRODUCER,				/* to join a job */
+	GS_LINK_STATUS					/* only for the status; without buffers */
 } GsLinkUse;
 
 /*
- * A connection for one job; NULL, and why_not a constant or palloc'd text, if
- * there is none.  When the memory context goes before the link was released,
- * it is cut.  Asks for the service to be started where it does not run, but
- * does not wait for it.
+ * Returns a connection for one job; NULL, with a constant or palloc'd text in
+ * why_not, if there is none.  If the memory context is reset before the link is
+ * released, the link is disconnected.  If gpusortd does not run, requests its start,
+ * but does not wait for it.
  */
 extern GsEngineLink *gs_gpu_client_link(MemoryContext context, GsLinkUse use,
-											 const char **why_not);
+										const char **why_not);
 
-/*
- * The same question, for planning: is there a service, and is it one that the
- * setting gpusort.engine would have sort?
- */
+/* For planning: does gpusortd run, with a device that gpusort.engine permits? */
 extern bool gs_gpu_client_is_usable(const char **why_not);
 
-/* How long the service may take to answer HELLO, where rows can go without it. */
+/* Timeout for the answer to HELLO. */
 #define GS_WELCOME_MS	1000
 
 /*
- * Asks the service how it is, and nothing else: *state is "running", or
- * "not answering" or "other build", and why_not says more.
+ * Asks gpusortd for its status.  *state becomes "running", "not answering" or
+ * "other build"; *why_not has details unless running.
  */
 extern void gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
-									const char **state, const char **why_not);
+								 const char **state, const char **why_not);
 
-/* Of the service at the other end: would gpusort.engine have it sort? */
+/* Does gpusort.engine permit the device that WELCOME describes? */
 extern bool gs_gpu_client_accepts(const GsWelcome *welcome, const char **why_not);
 
 #endif							/* GPUSORT_GPU_CLIENT_H */

@@ -3,39 +3,36 @@
  * supervisor.c
  *	  The background worker that keeps gpusortd running.
  *
- * The device is driven by gpusortd, a program of its own.  When a process of
- * the server crashes, PostgreSQL ends all the others and goes through
- * recovery, and a device driver is nothing to stake that on.  So the worker
- * is only a parent: it has no database, no shared memory of ours and no device.
+ * A process of its own, gpusortd, drives the device.  If a process of the server
+ * crashes, PostgreSQL restarts all of them and goes through recovery, which a bug of
+ * a device driver must not cause.  So this worker is only a parent process; it uses
+ * no database, no shared memory of gpusort and no device.
  *
- *	  no device, no program		the worker ends; the first sort after the next
- *								reload of the settings asks for a new one
- *	  gpusortd ends				it is started again: after 0.1 s, then twice as
- *								long each time, up to 30 s; from the beginning
- *								once it has lived for a minute
- *	  gpusortd does not answer	it is killed, as a call of the driver may never
- *								return, and started again
- *	  a setting has changed, or	it is ended and started again, at a reload
- *	  its program's file
+ *	  no device or no program	the worker ends; the first sort after the next
+ *								reload of the settings requests a new one
+ *	  gpusortd ends				it is restarted: after 0.1 s, then after twice the
+ *								time, up to 30 s; from the beginning if it has run
+ *								for a minute
+ *	  gpusortd does not answer	it is killed, because a call of the driver may
+ *								never return, and restarted
+ *	  a setting, or the file	it is ended and restarted, at a reload
+ *	  of the program, changes
  *	  the server stops			it is ended, by SIGKILL if it takes too long
  *	  the worker dies			the kernel kills it: PR_SET_PDEATHSIG
  *
- * So nothing stays behind, however the server ends: when the postmaster is
- * gone the worker leaves WaitLatch() for good, and gpusortd with it.
+ * So gpusortd never outlives the server: if the postmaster dies, WaitLatch() ends
+ * the worker, and gpusortd ends with it.
  *
- * The worker is started with the server if shared_preload_libraries has
- * gpusort, and else by the first sort that wants a device.  Only one works: it
- * holds the lock on a file, which the kernel gives back whatever happens.
- * What it knows is in another file, for the backends; a new version replaces
- * it as a whole.  It names the start of its server, so that what an earlier
- * one left tells nobody anything.
+ * The worker is started with the server if shared_preload_libraries includes
+ * gpusort, otherwise by the first sort that needs a device.
  *
- * Whether it answers is asked by a socket, four times in the time that it may
- * take, and its loop answers itself.  What counts is how often it was asked in
- * vain and not the clock: a machine that stood still is no reason.
+ * The worker checks that gpusortd is alive by sending a byte over a socket, four
+ * times in gpusort.service_timeout; the server loop of gpusortd sends it back.  It
+ * counts unanswered bytes instead of time, because a suspended machine is no reason
+ * to kill gpusortd.
  *
- * gpusortd writes what it has to say to a pipe; the worker passes it on to
- * the server's log, and notes the last line as the reason if gpusortd ends.
+ * gpusortd writes its log to a pipe.  The worker copies it to the log of the server,
+ * and keeps the last line as the reason if gpusortd ends.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,11 +43,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "guc.h"
 #include "client/supervisor.h"
+#include "client/supervisor_status.h"
 
 #include "common/file_utils.h"
 #include "lib/stringinfo.h"
@@ -64,13 +63,9 @@
 #include "storage/latch.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/ps_status.h"
 #include "utils/timestamp.h"
 
-#define LOCK_FILE		PG_STAT_TMP_DIR "/gpusort.supervisor.lock"
-#define STATUS_FILE		PG_STAT_TMP_DIR "/gpusort.status"
-
-/* Where gpusortd may write: the files of the server's own sorts are there, too. */
+/* The folder for files of gpusortd, where those of the server's sorts are, too. */
 #define PARK_FOLDER		"base/" PG_TEMP_FILES_DIR
 
 #define FIRST_DELAY_MS	100
@@ -78,177 +73,55 @@
 #define GOOD_LIFE_MS	60000
 
 /*
- * So often it is asked in gpusort.service_timeout whether it is well; and so many
- * times as long it may take to start, which is to make a device's context.
+ * Number of bytes that are sent in gpusort.service_timeout, and the factor by which
+ * the timeout is longer while gpusortd starts, which includes creating the context
+ * of the device.
  */
-#define ASKS			4
+#define PINGS			4
 #define START_PATIENCE	10
 
-/* How long it may take to end when it is told to. */
+/* Time to end after a signal. */
 #define STOP_MS			5000
 
-/* A backend looks for a supervisor no more often than that. */
-#define WANT_INTERVAL_MS	1000
+/* Minimum time between two requests of a backend. */
+#define REQUEST_INTERVAL_MS	1000
 
-/* gpusortd's exit status if there is no such device; and execv()'s failure. */
+/* Exit codes: of gpusortd if there is no device, and of a failed execv(). */
 #define EXIT_NO_DEVICE	3
 #define EXIT_NO_PROGRAM	127
 
-/* The line that it writes to that descriptor once it listens begins so. */
+/* gpusortd writes a line with this prefix to this descriptor when it is ready. */
 #define READY_PREFIX	"gpusortd: ready: "
 #define READY_FD		3
 
-/* Where it answers. */
+/* The descriptor of the socket that gpusortd answers. */
 #define WATCH_FD		4
 
-#define LINE_BYTES		1024
-
-/* What backends are told. */
-#define STATE_STARTING		"starting"
-#define STATE_RUNNING		"running"
-#define STATE_FAILED		"failed"
-#define STATE_NO_DEVICE		"no device"
-#define STATE_NO_PROGRAM	"no program"
-#define STATE_STOPPED		"stopped"
-#define STATE_NOT_STARTED	"not started"
-
-typedef struct Status
-{
-	TimestampTz server_start;
-	TimestampTz written;
-	char		state[64];
-	char		why[LINE_BYTES];
-} Status;
-
-/* gpusortd, as the worker knows it. */
+/* The state of gpusortd in the worker. */
 typedef struct Service
 {
-	char	   *command;		/* as started; NULL before the first time */
+	char	   *command;		/* the command line; NULL before the first start */
 	char	   *program;		/* the file that was started, likewise */
-	pid_t		pid;			/* 0: it does not run */
-	int			output;			/* the pipe's end; -1: none */
-	int			watch;			/* the socket's, by which it is asked; -1: none */
-	bool		ready;			/* it has said so */
-	bool		hangs;			/* and has been killed for it */
-	int			nmissed;		/* so often it was asked in vain */
-	double		asked_ms;		/* when */
+	pid_t		pid;			/* 0: not running */
+	int			output;			/* of the pipe; -1: none */
+	int			watch;			/* the socket; -1: none */
+	bool		ready;			/* it has reported that */
+	bool		hangs;			/* and has been killed */
+	int			nmissed;		/* unanswered bytes */
+	double		pinged_ms;		/* time of the last one */
 	TimestampTz started;
 	TimestampTz next_start;
-	int			delay_ms;		/* before the start after the next end */
-	int			line_bytes;		/* of what is no whole line yet */
-	char		line[LINE_BYTES];
-	char		last_line[LINE_BYTES];
+	int			delay_ms;		/* before the next restart */
+	int			line_bytes;		/* of an incomplete line */
+	char		line[GS_SUPERVISOR_LINE_BYTES];
+	char		last_line[GS_SUPERVISOR_LINE_BYTES];
 } Service;
 
 PGDLLEXPORT void gs_supervisor_main(Datum main_arg);
 
-/* ---------------------------------------------------------- the two files */
-
-static struct flock
-lock_of_file(void)
-{
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-	return lock;
-}
-
-/* The lock is held up to the end of this process; false if another has it. */
-static bool
-acquire_lock(void)
-{
-	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR | O_CREAT);
-	struct flock lock = lock_of_file();
-
-	if (fd < 0)
-		ereport(FATAL,
-				(errcode_for_file_access(),
-				 errmsg("could not open file \"%s\": %m", LOCK_FILE)));
-
-	/* a worker of the server before this one may just be leaving */
-	for (int tries = 0; fcntl(fd, F_SETLK, &lock) != 0; tries++)
-	{
-		if (tries == 20)
-			return false;
-		pg_usleep(10000);
-	}
-	return true;
-}
-
-static bool
-lock_is_held(void)
-{
-	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR);
-	struct flock lock = lock_of_file();
-	bool		taken;
-
-	if (fd < 0)
-		return false;
-	taken = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-	close(fd);
-	return taken;
-}
-
-static void
-write_status(const char *state, const char *why)
-{
-	FILE	   *file = AllocateFile(STATUS_FILE ".new", PG_BINARY_W);
-
-	set_ps_display(state);
-	if (file != NULL)
-	{
-		fprintf(file, INT64_FORMAT " " INT64_FORMAT "\n%s\n%s\n",
-				PgStartTime, GetCurrentTimestamp(), state, why);
-		if (FreeFile(file) == 0 && rename(STATUS_FILE ".new", STATUS_FILE) == 0)
-			return;
-	}
-	ereport(LOG,
-			(errcode_for_file_access(),
-			 errmsg("could not write file \"%s\": %m", STATUS_FILE)));
-}
-
-/* A line without its end. */
-static bool
-read_line(FILE *file, char *line, int size)
-{
-	if (fgets(line, size, file) == NULL)
-		return false;
-	line[strcspn(line, "\n")] = '\0';
-	return true;
-}
-
-/* False if nothing was written since the server started. */
-static bool
-read_status(Status *status)
-{
-	FILE	   *file = AllocateFile(STATUS_FILE, PG_BINARY_R);
-	char		times[64];
-	bool		whole;
-
-	if (file == NULL)
-		return false;
-	whole = read_line(file, times, sizeof(times)) &&
-		sscanf(times, INT64_FORMAT " " INT64_FORMAT,
-			   &status->server_start, &status->written) == 2 &&
-		read_line(file, status->state, sizeof(status->state)) &&
-		read_line(file, status->why, sizeof(status->why));
-	FreeFile(file);
-	return whole && status->server_start == PgStartTime;
-}
-
-/* Did the supervisor end because it was no use to go on? */
-static bool
-failed_for_good(const Status *status)
-{
-	return strcmp(status->state, STATE_NO_DEVICE) == 0 ||
-		strcmp(status->state, STATE_NO_PROGRAM) == 0;
-}
-
 /* ------------------------------------------------------------ for backends */
 
-/*
- * The library's name, for a background worker: as short as it can be told.
- * False: it has no room for it.
- */
+/* The name of the library for a background worker; false: it is too long. */
 static bool
 name_library(char *name)
 {
@@ -261,9 +134,9 @@ name_library(char *name)
 }
 
 static char *
-name_is_too_long(void)
+path_is_too_long(void)
 {
-	return psprintf("the supervisor cannot be started, since the library's name \"%s\" has more than %d bytes",
+	return psprintf("the library path \"%s\" is longer than %d bytes",
 					gs_library_path(), BGW_MAXLEN - 1);
 }
 
@@ -276,7 +149,7 @@ describe_worker(BackgroundWorker *worker)
 	strlcpy(worker->bgw_function_name, "gs_supervisor_main", BGW_MAXLEN);
 	worker->bgw_flags = BGWORKER_SHMEM_ACCESS;
 	worker->bgw_start_time = BgWorkerStart_PostmasterStart;
-	worker->bgw_restart_time = BGW_NEVER_RESTART;	/* backends ask again */
+	worker->bgw_restart_time = BGW_NEVER_RESTART;	/* backends request it again */
 	return name_library(worker->bgw_library_name);
 }
 
@@ -290,7 +163,7 @@ gs_supervisor_register(void)
 		return;
 	if (!describe_worker(&worker))
 	{
-		ereport(LOG, (errmsg("gpusort sorts without a device: %s", name_is_too_long())));
+		ereport(LOG, (errmsg("could not start the supervisor of gpusortd: %s", path_is_too_long())));
 		return;
 	}
 	worker.bgw_restart_time = BGW_DEFAULT_RESTART_INTERVAL;
@@ -298,18 +171,18 @@ gs_supervisor_register(void)
 }
 
 void
-gs_supervisor_want(void)
+gs_supervisor_request(void)
 {
 	static TimestampTz last_look = 0;
 	TimestampTz now = GetCurrentTimestamp();
 	BackgroundWorker worker;
-	Status		status;
+	GsSupervisorStatus status;
 
-	if (!TimestampDifferenceExceeds(last_look, now, WANT_INTERVAL_MS))
+	if (!TimestampDifferenceExceeds(last_look, now, REQUEST_INTERVAL_MS))
 		return;
 	last_look = now;
-	if (lock_is_held() ||
-		(read_status(&status) && failed_for_good(&status) && status.written >= PgReloadTime))
+	if (gs_supervisor_is_locked() ||
+		(gs_supervisor_read_status(&status) && gs_supervisor_gave_up(&status) && status.written >= PgReloadTime))
 		return;
 	if (describe_worker(&worker))
 		(void) RegisterDynamicBackgroundWorker(&worker, NULL);
@@ -318,20 +191,20 @@ gs_supervisor_want(void)
 void
 gs_supervisor_status(char **state, char **why)
 {
-	Status		status;
+	GsSupervisorStatus status;
 
-	if (!read_status(&status))
+	if (!gs_supervisor_read_status(&status))
 	{
 		char		name[BGW_MAXLEN];
 
-		*state = pstrdup(STATE_NOT_STARTED);
-		*why = !name_library(name) ? name_is_too_long() :
-			pstrdup("it starts when a sort wants a device, if max_worker_processes leaves room for its supervisor");
+		*state = pstrdup(GS_SUPERVISOR_NOT_STARTED);
+		*why = !name_library(name) ? path_is_too_long() :
+			pstrdup("the first large sort starts it, if max_worker_processes allows another worker");
 	}
-	else if (!failed_for_good(&status) && !lock_is_held())
+	else if (!gs_supervisor_gave_up(&status) && !gs_supervisor_is_locked())
 	{
-		*state = pstrdup(STATE_STOPPED);
-		*why = pstrdup("it starts again when a sort wants a device");
+		*state = pstrdup(GS_SUPERVISOR_STOPPED);
+		*why = pstrdup("the next large sort starts it again");
 	}
 	else
 	{
@@ -342,7 +215,7 @@ gs_supervisor_status(char **state, char **why)
 
 /* ------------------------------------------------------- starting gpusortd */
 
-/* Its command line, as the settings are now; ends with NULL. */
+/* Its command line for the current settings, terminated by NULL. */
 static char **
 make_arguments(void)
 {
@@ -391,7 +264,7 @@ make_arguments(void)
 	return argv;
 }
 
-/* The command line as one string, to tell whether it has changed. */
+/* The command line as one string, for comparison. */
 static char *
 join_arguments(char *const *argv)
 {
@@ -404,8 +277,8 @@ join_arguments(char *const *argv)
 }
 
 /*
- * Tells a file from those that were under its name before, and from what it
- * was itself: whoever installs a program makes a new file.  NULL: there is none.
+ * Identifies a file and its version, because installing a program creates a new file
+ * or changes it.  NULL: there is none.
  */
 static char *
 identify_file(const char *path)
@@ -419,27 +292,38 @@ identify_file(const char *path)
 					(long long) file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
 }
 
-/*
- * The child, up to execv(): system calls only, since everything else in this
- * process belongs to its parent.
- */
+/* Closes all descriptors from first on. */
+static void
+close_descriptors(int first)
+{
+	long		nfds = sysconf(_SC_OPEN_MAX);
+
+#ifdef SYS_close_range
+	/* by its number, because glibc has it from 2.34 on, and Linux from 5.9 on */
+	if (syscall(SYS_close_range, (unsigned) first, ~0U, 0) == 0)
+		return;
+#endif
+	if (nfds < 0 || nfds > 65536)
+		nfds = 65536;
+	for (int fd = first; fd < nfds; fd++)
+		close(fd);
+}
+
+/* The child, up to execv().  Only system calls are safe after fork(). */
 static void
 exec_service(char *const *argv, int output, int watch, pid_t parent)
 {
 	struct sigaction action = {.sa_handler = SIG_DFL};
 	sigset_t	none;
-	long		nfds = sysconf(_SC_OPEN_MAX);
 	int			null = open("/dev/null", O_RDONLY);
 	const char *error;
 
-	if (nfds < 0 || nfds > 65536)
-		nfds = 65536;
 	for (int signo = 1; signo < NSIG; signo++)
 		(void) sigaction(signo, &action, NULL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-		_exit(EXIT_FAILURE);	/* the parent is gone already */
+		_exit(EXIT_FAILURE);	/* the parent has ended already */
 
-	/* out of the way of those that it gets */
+	/* away from the descriptors that it will have */
 	null = fcntl(null, F_DUPFD, WATCH_FD + 1);
 	output = fcntl(output, F_DUPFD, WATCH_FD + 1);
 	watch = fcntl(watch, F_DUPFD, WATCH_FD + 1);
@@ -448,8 +332,7 @@ exec_service(char *const *argv, int output, int watch, pid_t parent)
 	dup2(output, STDERR_FILENO);
 	dup2(output, READY_FD);
 	dup2(watch, WATCH_FD);
-	for (int fd = WATCH_FD + 1; fd < nfds; fd++)
-		close(fd);
+	close_descriptors(WATCH_FD + 1);
 
 	sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
@@ -483,25 +366,25 @@ start_service(Service *service)
 	MemoryContextSwitchTo(context);
 
 	if (pipe(ends) != 0)
-		ereport(FATAL, (errmsg("could not create a pipe: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create pipe: %m")));
 	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0)
-		ereport(FATAL, (errmsg("could not set up a pipe: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not configure pipe: %m")));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, watch) != 0)
-		ereport(FATAL, (errmsg("could not create a pair of sockets: %m")));
+		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create socket pair: %m")));
 
-	/* the server makes it with its first temporary file; gpusortd needs it, too */
+	/* the server creates the folder with its first temporary file */
 	(void) MakePGDirectory(PARK_FOLDER);
 
-	write_status(STATE_STARTING, "");
+	gs_supervisor_write_status(GS_SUPERVISOR_STARTING, "");
 	service->line_bytes = 0;
 	service->last_line[0] = '\0';
 	service->ready = false;
 	service->hangs = false;
 	service->nmissed = 0;
-	service->asked_ms = 0;
+	service->pinged_ms = 0;
 	service->started = GetCurrentTimestamp();
 
-	/* no handler of ours runs in the child */
+	/* our signal handlers must not run in the child */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	service->pid = fork();
@@ -514,7 +397,7 @@ start_service(Service *service)
 	service->output = ends[0];
 	service->watch = watch[0];
 	if (service->pid < 0)
-		ereport(FATAL, (errmsg("could not fork: %m")));
+		ereport(FATAL, (errmsg("could not fork gpusortd: %m")));
 }
 
 /* ------------------------------------------------------- watching gpusortd */
@@ -539,18 +422,18 @@ forward_line(Service *service)
 	if (ready_text != service->line)
 	{
 		service->ready = true;
-		service->nmissed = 0;	/* of those that it may miss no more */
-		write_status(STATE_RUNNING, ready_text);
+		service->nmissed = 0;	/* the timeout is shorter from now on */
+		gs_supervisor_write_status(GS_SUPERVISOR_RUNNING, ready_text);
 	}
 	else
-		strlcpy(service->last_line, service->line, LINE_BYTES);
+		strlcpy(service->last_line, service->line, GS_SUPERVISOR_LINE_BYTES);
 }
 
-/* Takes what gpusortd has written so far, line by line. */
+/* Forwards the lines that gpusortd has written. */
 static void
 read_output(Service *service)
 {
-	char		buffer[LINE_BYTES];
+	char		buffer[GS_SUPERVISOR_LINE_BYTES];
 	ssize_t		nread;
 
 	if (service->output < 0)
@@ -559,7 +442,7 @@ read_output(Service *service)
 	{
 		for (ssize_t i = 0; i < nread; i++)
 		{
-			if (buffer[i] == '\n' || service->line_bytes == LINE_BYTES - 1)
+			if (buffer[i] == '\n' || service->line_bytes == GS_SUPERVISOR_LINE_BYTES - 1)
 				forward_line(service);
 			if (buffer[i] != '\n')
 				service->line[service->line_bytes++] = buffer[i];
@@ -572,7 +455,7 @@ read_output(Service *service)
 	service->output = -1;
 }
 
-/* Has it ended?  True once, and *exit_status is as waitpid() has it. */
+/* Has it ended?  True once; *exit_status is that of waitpid(). */
 static bool
 service_ended(Service *service, int *exit_status)
 {
@@ -604,43 +487,42 @@ why_killed(void)
 }
 
 /*
- * Asks it whether it is well, if it is time to; kills it if it has not said so for
- * too long.  Returns after how many milliseconds to do so again; -1: not before
- * something happens.
+ * Sends a byte if it is time to; kills gpusortd if too many were not answered.
+ * Returns the milliseconds until the next call; -1: not before something happens.
  */
 static long
 watch_service(Service *service)
 {
-	const double interval_ms = Max(gpusort_service_timeout / ASKS, 1);
+	const double interval_ms = Max(gpusort_service_timeout / PINGS, 1);
 	double		left_ms;
 	char		byte = 0;
 
 	if (service->pid == 0 || service->hangs || gpusort_service_timeout == 0)
 		return -1;
-	left_ms = service->asked_ms + interval_ms - clock_ms();
+	left_ms = service->pinged_ms + interval_ms - clock_ms();
 	if (left_ms > 0 && left_ms <= interval_ms)
 		return (long) left_ms + 1;
 
-	if (service->asked_ms == 0 || recv(service->watch, &byte, 1, MSG_DONTWAIT) == 1)
+	if (service->pinged_ms == 0 || recv(service->watch, &byte, 1, MSG_DONTWAIT) == 1)
 	{
 		(void) send(service->watch, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		service->nmissed = 0;
 	}
 	else
 		service->nmissed++;
-	service->asked_ms = clock_ms();
-	if (service->nmissed < (service->ready ? ASKS : ASKS * START_PATIENCE))
+	service->pinged_ms = clock_ms();
+	if (service->nmissed < (service->ready ? PINGS : PINGS * START_PATIENCE))
 		return (long) interval_ms + 1;
 
-	/* in an uninterruptible call of a driver it lives on: its clients find out themselves */
-	ereport(LOG, (errmsg("killing gpusortd, process %d, which does not answer", (int) service->pid)));
-	write_status(STATE_FAILED, why_killed());
+	/* it survives in an uninterruptible call of the driver; then its clients time out */
+	ereport(LOG, (errmsg("terminating gpusortd (PID %d) because it does not answer", (int) service->pid)));
+	gs_supervisor_write_status(GS_SUPERVISOR_FAILED, why_killed());
 	kill(service->pid, SIGKILL);
 	service->hangs = true;
 	return -1;
 }
 
-/* Decides what follows when it has ended by itself; false: nothing. */
+/* Plans the restart after it has ended by itself; false: none. */
 static bool
 plan_restart(Service *service, int exit_status)
 {
@@ -649,12 +531,12 @@ plan_restart(Service *service, int exit_status)
 
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_DEVICE)
 	{
-		write_status(STATE_NO_DEVICE, skip_prefix(why, "no device: "));
+		gs_supervisor_write_status(GS_SUPERVISOR_NO_DEVICE, skip_prefix(why, "no device: "));
 		return false;
 	}
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_PROGRAM)
 	{
-		write_status(STATE_NO_PROGRAM, why);
+		gs_supervisor_write_status(GS_SUPERVISOR_NO_PROGRAM, why);
 		return false;
 	}
 
@@ -671,13 +553,13 @@ plan_restart(Service *service, int exit_status)
 					   *why == '\0' ? "" : ": ", why);
 	ereport(LOG,
 			(errmsg("gpusortd %s", why),
-			 errdetail("It is started again in %d ms.", service->delay_ms)));
-	write_status(STATE_FAILED, why);
+			 errdetail("It will be restarted in %d ms.", service->delay_ms)));
+	gs_supervisor_write_status(GS_SUPERVISOR_FAILED, why);
 	service->delay_ms = Min(2 * service->delay_ms, LAST_DELAY_MS);
 	return true;
 }
 
-/* Until something happens, or timeout_ms have passed if not negative. */
+/* Waits until something happens; at most timeout_ms unless negative. */
 static void
 wait_for_events(Service *service, long timeout_ms)
 {
@@ -692,7 +574,7 @@ wait_for_events(Service *service, long timeout_ms)
 	ResetLatch(MyLatch);
 }
 
-/* Ends it, politely at first. */
+/* Ends it, by SIGTERM first. */
 static void
 stop_service(Service *service)
 {
@@ -713,17 +595,17 @@ stop_service(Service *service)
 		}
 	}
 	if (service->pid != 0)
-		ereport(FATAL, (errmsg("gpusortd, process %d, cannot be killed", (int) service->pid)));
+		ereport(FATAL, (errmsg("could not kill gpusortd (PID %d)", (int) service->pid)));
 }
 
-/* The settings have been read again. */
+/* After a reload of the settings: ends gpusortd if it must be restarted. */
 static void
 apply_settings(Service *service)
 {
 	char	  **argv = make_arguments();
 	char	   *program = identify_file(argv[0]);
 
-	/* a program that is not there now cannot be started: what runs may stay */
+	/* if the program does not exist now, it could not be restarted, so it continues */
 	if (service->command != NULL && strcmp(service->command, join_arguments(argv)) == 0 &&
 		(program == NULL ||
 		 (service->program != NULL && strcmp(service->program, program) == 0)))
@@ -753,8 +635,8 @@ gs_supervisor_main(Datum main_arg)
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 
-	if (!acquire_lock())
-		proc_exit(0);			/* another is at work */
+	if (!gs_supervisor_lock())
+		proc_exit(0);			/* there is another supervisor */
 
 	loop_context = AllocSetContextCreate(TopMemoryContext, "GpuSort supervisor",
 										 ALLOCSET_DEFAULT_SIZES);
@@ -785,6 +667,6 @@ gs_supervisor_main(Datum main_arg)
 		wait_for_events(&service, wait_ms);
 	}
 	stop_service(&service);
-	write_status(STATE_STOPPED, "the server is stopping");
+	gs_supervisor_write_status(GS_SUPERVISOR_STOPPED, "the server is stopping");
 	proc_exit(0);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * supervisor.h
- *	  Keeps gpusortd running: what backends see of it.
+ *	  Keeps gpusortd running: the functions for backends.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,24 +9,24 @@
 #define GPUSORT_SUPERVISOR_H
 
 /*
- * Where gpusortd listens.  Relative, like all paths of a server: a socket's
- * path has 107 bytes, and the data directory is every server process's own.
- * This folder is in no backup.
+ * The socket of gpusortd.  The path is relative to the data directory, the working
+ * directory of all processes of the server, because it may have 107 bytes only.
+ * Backups do not include this folder.
  */
 #define GS_SERVICE_SOCKET	"pg_stat_tmp/gpusort.sock"
 
-/* From _PG_init: starts the supervisor with the server, if that loads us. */
+/* From _PG_init(): starts the supervisor with the server, if it preloads the library. */
 extern void gs_supervisor_register(void);
 
 /*
- * To be called when a sort finds no gpusortd: sees to it that a supervisor
- * is there soon.  Does not wait; cheap to call for every sort.
+ * Requests a supervisor if there is none, for a sort that finds no gpusortd.  Does
+ * not wait; cheap enough for every sort.
  */
-extern void gs_supervisor_want(void);
+extern void gs_supervisor_request(void);
 
 /*
- * What became of gpusortd, as its supervisor has noted: in a word or two, and
- * why; both palloc'd.  "running" means that it listened when that was noted.
+ * The status of gpusortd, as the supervisor has recorded it, and the reason; both
+ * palloc'd.  "running" means that gpusortd listened at that time.
  */
 extern void gs_supervisor_status(char **state, char **why);
 

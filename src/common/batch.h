@@ -5,26 +5,27 @@
  *
  * The layout is that of a slotted page.  Rows grow upwards from the start,
  * fixed-size records downwards from the end, and the batch is full when they
- * meet; so neither the width nor the number of the rows needs to be known:
+ * meet.  So neither the width nor the number of rows needs to be known:
  *
  *	  base                rows_end        records                       top
  *	  | row 0 | row 1 | row 2 |    free    | record 2 | record 1 | record 0 |
  *
- * A row is opaque here but for its bytes 4 to 7: the node puts a MinimalTuple
- * there, followed by bytes of keys that do not stand in the tuple itself, and a
- * MinimalTuple has padding where the batch keeps the row's slot, its place
- * among the records.  Rows start on 8 bytes and have at least 8.
+ * Rows are opaque, except for bytes 4 to 7, which are the batch's: the number of
+ * the row's *entry* in the batch.  The driver stores a MinimalTuple, which has
+ * padding there, followed by the bytes of keys that are not part of the tuple.
+ * Rows are aligned to 8 bytes and have at least 8.
  *
- * A record is `nwords` key words (key_layout.h), and one last word with the
- * row's *unit*, its offset from base in units of 8 bytes (upper half), and the
- * NULL bits of its columns (lower half).  So row and record find each other.
+ * A record is `nwords` key words (key_layout.h) and a *place word*: the row's
+ * *unit*, its offset from base in units of 8 bytes (upper half), and the NULL bits
+ * of its columns (lower half).  So a row leads to its record, and a record to its
+ * row.
  *
- * In a `keys_only` layout the one key word is the row itself, and there is
- * neither a row nor a last word: that is how `SELECT k ... ORDER BY k` takes 8
- * bytes a row.  The unit is then the slot.
+ * In a `keys_only` layout the only key word is the row itself, and there is
+ * neither a row nor a place word: `SELECT k ... ORDER BY k` takes 8 bytes a row.
+ * The unit is then the entry.
  *
- * The writer asks for room, writes row and record in place, then calls
- * gs_batch_push().  A row that was not pushed does not exist.
+ * The writer asks for space, writes the row and the record in place, then calls
+ * gs_batch_push().  Without that call, the row is not part of the batch.
  *
  * ISO C, no PostgreSQL.
  *
@@ -41,7 +42,7 @@
 #include "common/key_layout.h"
 
 #define GS_ROW_ALIGN	8
-#define GS_ROW_ENTRY_OFFSET	4	/* of the uint32 in a row that is the batch's */
+#define GS_ROW_ENTRY_OFFSET	4	/* of the entry number in a row, a uint32 */
 #define GS_ALIGN_ROW(nbytes) \
 	(((size_t) (nbytes) + (GS_ROW_ALIGN - 1)) & ~(size_t) (GS_ROW_ALIGN - 1))
 
@@ -50,19 +51,19 @@ typedef struct GsBatch
 	char	   *base;			/* the block */
 	char	   *top;			/* its end */
 	char	   *rows_end;		/* where the next row goes */
-	char	   *records;		/* the lowest record; the next goes below */
+	char	   *records;		/* the lowest record; the next goes below it */
 	size_t		record_bytes;
 	size_t		nrows;
 } GsBatch;
 
-/* Bytes of one record. */
+/* Bytes of a record. */
 GS_HOST_DEVICE size_t
 gs_record_bytes(const GsKeyLayout *layout)
 {
 	return sizeof(uint64_t) * ((size_t) layout->nwords + (layout->keys_only ? 0 : 1));
 }
 
-/* Has it no rows, all its room free. */
+/* Removes all rows. */
 static inline void
 gs_batch_clear(GsBatch *batch)
 {
@@ -80,7 +81,7 @@ gs_batch_init(GsBatch *batch, void *block, size_t nbytes, size_t record_bytes)
 	gs_batch_clear(batch);
 }
 
-/* Can a row of that many bytes and its record still be pushed? */
+/* Is there space for a row of that many bytes and its record? */
 static inline int
 gs_batch_has_space(const GsBatch *batch, size_t row_bytes)
 {
@@ -88,7 +89,7 @@ gs_batch_has_space(const GsBatch *batch, size_t row_bytes)
 		GS_ALIGN_ROW(row_bytes) + batch->record_bytes;
 }
 
-/* Where the next row and its record are to be written. */
+/* Where the next row and its record are written. */
 static inline char *
 gs_batch_next_row(const GsBatch *batch)
 {
@@ -101,14 +102,14 @@ gs_batch_next_record(const GsBatch *batch)
 	return (uint64_t *) (batch->records - batch->record_bytes);
 }
 
-/* The last word of the next record, unless keys_only. */
+/* The place word of the next record; not for keys_only. */
 static inline uint64_t
 gs_batch_next_place(const GsBatch *batch, uint32_t nulls)
 {
 	return ((uint64_t) (batch->rows_end - batch->base) / GS_ROW_ALIGN) << 32 | nulls;
 }
 
-/* Makes what was written the batch's next row; row_bytes is 0 if keys_only. */
+/* Appends the row that was written; row_bytes is 0 if keys_only. */
 static inline void
 gs_batch_push(GsBatch *batch, size_t row_bytes)
 {
@@ -136,7 +137,7 @@ gs_batch_row(const GsBatch *batch, size_t unit)
 	return batch->base + unit * GS_ROW_ALIGN;
 }
 
-/* A stored row's place among the records of its batch. */
+/* The entry of a stored row. */
 static inline size_t
 gs_batch_entry_of_row(const char *row)
 {
@@ -167,9 +168,9 @@ gs_record_nulls(const uint64_t *record, int nwords)
 }
 
 /*
- * Pushes what is in a slot of another batch of the same layout; it has room.
- * row_bytes is gs_batch_row_bytes() of it.  Both may be one block of memory, as
- * long as nothing is pushed behind where it was.
+ * Appends a copy of an entry of another batch of the same layout; there must be
+ * space.  row_bytes is gs_batch_row_bytes() of the entry.  Both batches may be in the
+ * same block, as long as no entry is copied to a later position than it had.
  */
 static inline void
 gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layout,
@@ -188,7 +189,7 @@ gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layou
 	gs_batch_push(batch, row_bytes);
 }
 
-/* What was pushed: the row, or if keys_only its record. */
+/* The row of an entry, or its record if keys_only. */
 static inline const void *
 gs_batch_pushed(const GsBatch *batch, const GsKeyLayout *layout, size_t entry)
 {
@@ -198,7 +199,7 @@ gs_batch_pushed(const GsBatch *batch, const GsKeyLayout *layout, size_t entry)
 		gs_batch_row(batch, gs_record_unit(record, layout->nwords));
 }
 
-/* Bytes of a row as stored, with what aligns it; 0 if keys_only. */
+/* Bytes of a stored row, including alignment padding; 0 if keys_only. */
 static inline size_t
 gs_batch_row_bytes(const GsBatch *batch, const GsKeyLayout *layout, size_t entry)
 {

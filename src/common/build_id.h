@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * build_id.h
- *	  Which sources this program was built of.
+ *	  The build ID: a hash of all sources (scripts/build-id).
  *
- * What passes between gpusort.so and gpusortd lies in memory as the compiler
- * laid it out, and means what both sources say.  So they work together only if
- * both are of one build.  The id is a hash of all sources (scripts/build-id).
+ * gpusort.so and gpusortd exchange structs as the compiler lays them out, so they
+ * work together only if both are of the same build.
  *
  * ISO C.
  *
@@ -16,7 +15,7 @@
 
 #define GS_BUILD_ID_BYTES	16
 
-/* Hexadecimal digits, and a zero. */
+/* Hexadecimal digits and a terminating zero. */
 extern const char gs_build_id[GS_BUILD_ID_BYTES + 1];
 
 #endif							/* GPUSORT_BUILD_ID_H */

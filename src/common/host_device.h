@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * host_device.h
- *	  Functions that both the C compiler and nvcc make something of.
+ *	  Marks functions that are compiled for the host, and by nvcc for devices too.
  *
  *-------------------------------------------------------------------------
  */

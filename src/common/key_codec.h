@@ -5,17 +5,16 @@
  *
  * Every function maps a value to an unsigned integer whose unsigned order is
  * the SQL order of the type's default btree operator class, ascending and
- * without NULLs.  Direction and NULLs are no business of the codec: the key
- * packing (key_pack.h) complements and flags them once the observed ranges
- * are known.
+ * without NULLs.  The key packing (key_pack.h) adds direction and NULLs, once the
+ * ranges of the codes are known.
  *
  * Codes are as narrow as the type (an int4 gives 32 bits), so that several
- * columns fit one 64-bit key word.  The integer and float codes are
- * bijective; gs_float8_canonical() folds the values that SQL calls equal
- * (-0 and +0, every NaN) without which a stable sort would not keep ties in
- * input order.
+ * columns fit one 64-bit key word.  The integer and float codes are bijective.
+ * gs_float8_canonical() maps the values that SQL considers equal (-0 and +0; all
+ * NaNs) to one code; without it, a stable sort would not keep such ties in input
+ * order.
  *
- * ISO C, no PostgreSQL: the device side shares this file.
+ * ISO C, no PostgreSQL; CUDA too.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,7 +32,7 @@ extern "C"
 {
 #endif
 
-/* Signed integers: moving the sign bit makes INT_MIN the smallest code. */
+/* Signed integers: inverting the sign bit makes INT_MIN the smallest code. */
 static inline uint64_t
 gs_encode_int16(int16_t v)
 {
@@ -71,9 +70,9 @@ gs_decode_int64(uint64_t code)
 }
 
 /*
- * IEEE 754: the bits of non-negative numbers already ascend, those of
- * negative ones descend.  So negatives are complemented and the others get
- * the top bit.  All bit patterns, NaNs and -0 among them, keep their own code.
+ * IEEE 754: the bits of non-negative numbers ascend, those of negative numbers
+ * descend.  So negative numbers are complemented, and the others get the top bit.
+ * Each bit pattern has a code of its own, including NaNs and -0.
  */
 static inline uint64_t
 gs_encode_float8_bits(uint64_t bits)
@@ -101,7 +100,7 @@ gs_decode_float4_bits(uint64_t code)
 	return (c >> 31) ? c & ~UINT32_C(0x80000000) : ~c;
 }
 
-/* Codes of the landmarks of the two float orders. */
+/* Codes of the special values of both types. */
 #define GS_FLOAT8_NEG_INF	UINT64_C(0x000FFFFFFFFFFFFF)
 #define GS_FLOAT8_NEG_ZERO	UINT64_C(0x7FFFFFFFFFFFFFFF)
 #define GS_FLOAT8_POS_ZERO	UINT64_C(0x8000000000000000)
@@ -134,7 +133,7 @@ gs_float4_canonical(uint64_t code)
 	return code == GS_FLOAT4_NEG_ZERO ? GS_FLOAT4_POS_ZERO : code;
 }
 
-/* The nbytes (at most 8) at p as a big-endian number: memcmp order. */
+/* Loads nbytes (at most 8) as a big-endian number, which compares as memcmp() does. */
 GS_HOST_DEVICE uint64_t
 gs_load_be(const unsigned char *p, size_t nbytes)
 {
@@ -145,7 +144,7 @@ gs_load_be(const unsigned char *p, size_t nbytes)
 	return v;
 }
 
-/* Eight bytes, the common case, in one load. */
+/* The same for eight bytes, in one load. */
 static inline uint64_t
 gs_load_be64(const unsigned char *p)
 {
@@ -169,10 +168,9 @@ gs_store_be64(unsigned char *p, uint64_t v)
 }
 
 /*
- * Up to eight bytes of a longer string, zero-padded on the right: two strings
- * whose prefixes differ compare as their prefixes do.  Equal prefixes say
- * nothing, also of strings shorter than eight bytes when they may contain
- * zero bytes.
+ * Loads the first eight bytes of a string, or all of them, padded with zeros.  Two
+ * strings with different prefixes compare as these do.  Strings with equal prefixes
+ * may differ: after the eighth byte, or, if they may contain zero bytes, in length.
  */
 static inline uint64_t
 gs_load_prefix(const unsigned char *p, size_t len)

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * key_compare.h
- *	  Which of two key records comes first.
+ *	  Compares two key records.
  *
- * By the records as they were written, whatever was observed of other rows: so
- * rows of different runs, or a row and a bound, can be compared.  Sorts do not
- * use it: they pack first (key_pack.h).
+ * Records are compared as they were written, without the statistics of other
+ * rows.  So rows of different runs can be compared, or a row and a bound.  Sorts
+ * pack keys first (key_pack.h), which is faster.
  *
  * ISO C, no PostgreSQL.
  *
@@ -15,23 +15,17 @@
 #define GPUSORT_KEY_COMPARE_H
 
 #include "common/batch.h"
-#include "common/key_codec.h"
 #include "common/key_layout.h"
 
-/* A field's code, folded where SQL calls codes equal. */
+/* The canonical code of a field. */
 static inline uint64_t
 gs_key_field_code(const GsKeyField *field, const uint64_t *record)
 {
-	uint64_t	code = (record[field->word] >> field->shift) & gs_key_field_mask(field);
-
-	if (field->canonical == GS_CANONICAL_FLOAT8)
-		code = gs_float8_canonical(code);
-	else if (field->canonical == GS_CANONICAL_FLOAT4)
-		code = gs_float4_canonical(code);
-	return code;
+	return gs_canonical_code(field->canonical,
+							 (record[field->word] >> field->shift) & gs_key_field_mask(field));
 }
 
-/* Byte strings with the same first eight bytes; tails as in key_layout.h. */
+/* Compares byte strings that are equal in their first eight bytes, given their tail words. */
 static inline int
 gs_key_compare_tails(const char *row_a, uint64_t tail_a, const char *row_b, uint64_t tail_b)
 {
@@ -52,8 +46,8 @@ gs_key_compare_tails(const char *row_a, uint64_t tail_a, const char *row_b, uint
 }
 
 /*
- * < 0, 0 or > 0 as record a sorts before, like or after record b.  The rows are
- * where the tails count from; not looked at if the layout has none.
+ * Returns < 0, 0 or > 0 as record a sorts before, with or after record b.  Tail
+ * words are offsets from the rows, which are not used if the layout has no tails.
  */
 static inline int
 gs_key_compare(const GsKeyLayout *layout, const uint64_t *a, const char *row_a,

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * key_layout.h
- *	  Where the sort columns of a row stand in its key record, and what was
- *	  observed of them.
+ *	  Where the sort columns of a row are in its key record, and statistics of
+ *	  their codes.
  *
  * A sort column becomes one or more *fields* of at most 64 bits: an int4 one
  * of 32, a uuid two of 64.  Fields are placed one after the other in 64-bit
  * *words*; a field never crosses a word.  A variable-width column (text,
- * bytea) becomes a 64-bit field with its first eight bytes and a *tail word*
- * that says where all its bytes stand.
+ * bytea) becomes a 64-bit field with its first eight bytes, and a *tail word*
+ * that says where all its bytes are.
  *
  * The record of `ORDER BY date, int4 DESC, text`:
  *
@@ -16,15 +16,15 @@
  *	  | date code | int4 code |   | text bytes 0..7 |  | offset  | length |
  *	   63 ..    32 31 ..     0     63 ..           0    63 ..  32 31 ..  0
  *
- * offset counts from the start of the row, so that the bytes of a text that
- * stands in the row anyway are not stored twice.  NULLs have their own bit
- * mask beside the words (batch.h); the fields of a NULL hold zero.
+ * The offset counts from the start of the row, so the bytes of a text that are
+ * part of the row are not stored twice.  NULLs are bits of the place word, which
+ * follows the key words (batch.h); the fields of a NULL are zero.
  *
- * While rows are encoded, each field's smallest and largest code, the bits
- * that were ever set and ever clear, and each column's NULLs are observed.
- * key_pack.h turns the observation into the fewest bits that still order the
- * rows.  Words keep the values as they came, ascending and unpacked: DESC and
- * NULLS FIRST/LAST are applied by the packing.
+ * While rows are encoded, the layout records statistics: the smallest and the
+ * largest code of each field, the bits that were set and clear in any code, and
+ * the NULLs of each column.  key_pack.h derives from them the fewest bits that
+ * order the rows.  Records have the codes ascending and unpacked: the packing
+ * applies DESC and NULLS FIRST/LAST.
  *
  * ISO C, no PostgreSQL.  Nothing here fails or allocates.
  *
@@ -37,15 +37,16 @@
 #include <stdint.h>
 
 #include "common/host_device.h"
+#include "common/key_codec.h"
 
 #define GS_MAX_COLUMNS	32		/* one NULL bit each in a uint32 */
 #define GS_MAX_FIELDS	64
 
-/* How codes that SQL calls equal are folded before they are compared. */
+/* How codes of values that SQL considers equal are made equal before they are compared. */
 typedef enum GsCanonical
 {
-	GS_CANONICAL_NONE = 0,		/* the code is the order */
-	GS_CANONICAL_FLOAT4,		/* NaNs are one, -0 is +0 */
+	GS_CANONICAL_NONE = 0,		/* equal values have equal codes */
+	GS_CANONICAL_FLOAT4,		/* all NaNs are equal, and so are -0 and +0 */
 	GS_CANONICAL_FLOAT8
 } GsCanonical;
 
@@ -55,39 +56,41 @@ typedef struct GsKeyField
 	uint8_t		shift;			/* lowest bit within it */
 	uint8_t		bits;			/* width, 1..64 */
 	uint8_t		canonical;		/* a GsCanonical */
-	uint64_t	min;			/* observed, of canonical non-NULL codes */
+	uint64_t	min;			/* statistics of canonical non-NULL codes */
 	uint64_t	max;
-	uint64_t	ever_set;		/* OR of all */
-	uint64_t	always_set;		/* AND of all */
+	uint64_t	ever_set;		/* OR of all codes */
+	uint64_t	always_set;		/* AND of all codes */
 } GsKeyField;
 
 typedef struct GsKeyColumn
 {
 	bool		descending;
 	bool		nulls_first;
-	bool		variable;		/* a byte string: one prefix field and a tail word */
-	bool		nul_free;		/* the bytes are never zero (text): padding with
-								 * zeros then is as good as a terminator */
+	bool		variable;		/* a byte string: one prefix field and a tail
+								 * word */
+	bool		nul_free;		/* no byte is zero (text), so that padding
+								 * with zeros orders as a terminator does */
 	uint8_t		first_field;
 	uint8_t		nfields;
 	uint8_t		tail_word;		/* if variable */
-	uint32_t	min_len;		/* observed lengths, non-NULL, if variable */
+	uint32_t	min_len;		/* statistics of non-NULL lengths, if variable */
 	uint32_t	max_len;
-	uint64_t	nnulls;			/* observed */
+	uint64_t	nnulls;
 } GsKeyColumn;
 
 typedef struct GsKeyLayout
 {
 	int			ncolumns;
-	int			ndecisive;		/* so many of them order the rows; those after
-								 * are left to a comparison function */
+	int			ndecisive;		/* the number of columns that the keys order
+								 * rows by; a function compares the others */
 	int			nfields;
 	int			nwords;
-	bool		keys_only;		/* the one word is the whole row (batch.h) */
-	bool		ascending;		/* observed, if keys_only and a driver cares to:
-								 * no code was below the one before */
-	uint64_t	last_code;		/* the one before */
-	uint64_t	nrows;			/* observed */
+	bool		keys_only;		/* the only word is the whole row (batch.h) */
+	bool		ascending;		/* if keys_only: no code was below the
+								 * previous one; see
+								 * gs_key_layout_update_order() */
+	uint64_t	last_code;		/* the previous one */
+	uint64_t	nrows;			/* of which the statistics are */
 	GsKeyColumn columns[GS_MAX_COLUMNS];
 	GsKeyField	fields[GS_MAX_FIELDS];
 } GsKeyLayout;
@@ -105,7 +108,7 @@ gs_key_layout_init(GsKeyLayout *layout)
 	layout->nrows = 0;
 }
 
-/* Adds a column without fields; its place in the sort is its position. */
+/* Adds a column without fields, less significant than those before it. */
 static inline GsKeyColumn *
 gs_key_layout_add_column(GsKeyLayout *layout, bool descending, bool nulls_first)
 {
@@ -126,8 +129,8 @@ gs_key_layout_add_column(GsKeyLayout *layout, bool descending, bool nulls_first)
 }
 
 /*
- * Gives the last column another field, the less significant the later, in the
- * last word if it still has the room.
+ * Adds a field to the last column, less significant than those before it.  It is
+ * placed in the last word if that has enough free bits.
  */
 static inline GsKeyField *
 gs_key_layout_add_field(GsKeyLayout *layout, int bits, GsCanonical canonical)
@@ -156,7 +159,7 @@ gs_key_layout_add_field(GsKeyLayout *layout, int bits, GsCanonical canonical)
 	return field;
 }
 
-/* Makes the last column a byte string: prefix field and tail word. */
+/* Makes the last column a byte string: adds a prefix field and a tail word. */
 static inline void
 gs_key_layout_add_bytes(GsKeyLayout *layout, bool nul_free)
 {
@@ -168,7 +171,7 @@ gs_key_layout_add_bytes(GsKeyLayout *layout, bool nul_free)
 	column->tail_word = (uint8_t) layout->nwords++;
 }
 
-/* Notes a canonical, non-NULL code. */
+/* Adds a canonical, non-NULL code to the statistics of its field. */
 static inline void
 gs_key_field_update_range(GsKeyField *field, uint64_t code)
 {
@@ -180,7 +183,7 @@ gs_key_field_update_range(GsKeyField *field, uint64_t code)
 	field->always_set &= code;
 }
 
-/* Notes whether canonical codes keep ascending. */
+/* Records whether canonical codes are in ascending order. */
 static inline void
 gs_key_layout_update_order(GsKeyLayout *layout, uint64_t code)
 {
@@ -188,7 +191,7 @@ gs_key_layout_update_order(GsKeyLayout *layout, uint64_t code)
 	layout->last_code = code;
 }
 
-/* Counts one NULL more, or one less, in each of the columns of these bits. */
+/* Adds `by` (1 or -1) to the NULLs of each column whose bit is set. */
 static inline void
 gs_key_layout_count_nulls(GsKeyLayout *layout, uint32_t nulls, int by)
 {
@@ -197,8 +200,8 @@ gs_key_layout_count_nulls(GsKeyLayout *layout, uint32_t nulls, int by)
 }
 
 /*
- * Takes back that a row with these NULL bits was observed, as far as it was
- * counted: ranges stay as wide as they are.
+ * Removes a row with these NULL bits from the counts.  The ranges of the fields
+ * stay as they are.
  */
 static inline void
 gs_key_layout_remove_row(GsKeyLayout *layout, uint32_t nulls)
@@ -208,8 +211,8 @@ gs_key_layout_remove_row(GsKeyLayout *layout, uint32_t nulls)
 }
 
 /*
- * Adds what was observed of other rows by a layout of the same shape.  Rows of
- * both, one after the other, are in no order that anybody has seen.
+ * Adds the statistics of another layout of the same shape.  The order in which
+ * rows of both arrive is not known, so the result is not ascending.
  */
 static inline void
 gs_key_layout_merge(GsKeyLayout *into, const GsKeyLayout *from)
@@ -241,13 +244,24 @@ gs_key_layout_merge(GsKeyLayout *into, const GsKeyLayout *from)
 	}
 }
 
+/* A code as it is compared; canonical is a GsCanonical. */
+GS_HOST_DEVICE uint64_t
+gs_canonical_code(uint8_t canonical, uint64_t code)
+{
+	if (canonical == GS_CANONICAL_FLOAT8)
+		return gs_float8_canonical(code);
+	if (canonical == GS_CANONICAL_FLOAT4)
+		return gs_float4_canonical(code);
+	return code;
+}
+
 GS_HOST_DEVICE uint64_t
 gs_key_field_mask(const GsKeyField *field)
 {
 	return UINT64_MAX >> (64 - field->bits);
 }
 
-/* The tail word: where the bytes of a variable-width value stand. */
+/* The tail word: the offset and the length of a variable-width value, in bytes. */
 GS_HOST_DEVICE uint64_t
 gs_tail_make(uint32_t row_offset, uint32_t len)
 {

@@ -3,14 +3,13 @@
  * key_pack.c
  *	  The fewest bits that order the rows.
  *
- * Range or squeeze: both keep the order.  Subtracting the minimum keeps it
- * since codes are unsigned; dropping the bits in which all codes agree keeps
- * it since such bits decide no comparison.  Numbers usually pack best by
- * range, text by squeezing: hexadecimal digits differ in 6 bits of each byte,
- * decimal ones in 4, so 40 bits hold the first 6 or 10 characters.
+ * Both ways to shorten a code keep its order: subtracting the minimum, because
+ * codes are unsigned; and removing the bits in which all codes agree, because
+ * such bits decide no comparison.  Numbers are usually shorter as a range, text by
+ * extraction: hexadecimal digits differ in 6 bits of each byte, decimal ones in
+ * 4, so 40 bits hold the first 6 or 10 characters.
  *
- * A NULL contributes zeros after its flag, and so do the fields of all NULLs
- * of the column: they tie, as SQL wants.
+ * A NULL contributes zeros after its flag, so NULLs of a column tie, as in SQL.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +17,7 @@
 
 #include <string.h>
 
-#include "common/key_level.h"
+#include "common/key_chunk.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define GS_HAVE_PEXT 1
@@ -67,7 +66,7 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 	const GsKeyColumn *column = &layout->columns[colno];
 
 	if (column->nnulls == layout->nrows)
-		return;					/* all NULL, or no rows: nothing to tell apart */
+		return;					/* all NULL, or no rows: nothing varies */
 	if (column->nnulls > 0)
 		add_component(packing, GS_COMPONENT_NULL_FLAG, 1, column, colno);
 
@@ -76,12 +75,12 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 		const GsKeyField *field = &layout->fields[column->first_field + i];
 		uint64_t	varying = field->ever_set & ~field->always_set;
 		int			range_bits = gs_bit_width(field->max - field->min);
-		int			squeezed_bits = __builtin_popcountll(varying);
+		int			extracted_bits = __builtin_popcountll(varying);
 		GsComponent *component;
 
 		if (varying == 0)
 			continue;
-		if (range_bits <= squeezed_bits)
+		if (range_bits <= extracted_bits)
 		{
 			component = add_component(packing, GS_COMPONENT_RANGE, range_bits,
 									  column, colno);
@@ -89,7 +88,7 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 		}
 		else
 		{
-			component = add_component(packing, GS_COMPONENT_EXTRACTED, squeezed_bits,
+			component = add_component(packing, GS_COMPONENT_EXTRACTED, extracted_bits,
 									  column, colno);
 			component->varying = varying;
 		}
@@ -100,8 +99,8 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 	}
 
 	/*
-	 * Eight bytes decide all when no value is longer, unless one value may be
-	 * another and more zero bytes.
+	 * Eight bytes resolve the order if no value is longer, unless one value
+	 * can be another one followed by zero bytes.
 	 */
 	if (column->variable &&
 		(column->max_len > 8 ||
@@ -118,7 +117,7 @@ add_components(GsKeyPacking *packing, const GsKeyLayout *layout, int colno)
 static GsKeyChunk *
 add_chunk(GsKeyPacking *packing)
 {
-	GsKeyChunk    *chunk = &packing->chunks[packing->nchunks++];
+	GsKeyChunk *chunk = &packing->chunks[packing->nchunks++];
 
 	chunk->is_tail = false;
 	chunk->tail_component = 0;
@@ -128,14 +127,11 @@ add_chunk(GsKeyPacking *packing)
 	return chunk;
 }
 
-/*
- * Cuts the components into levels: full ones, except before a tail and at the
- * end.
- */
+/* Splits the components into chunks, which are complete except before a tail and at the end. */
 static void
 split_chunks(GsKeyPacking *packing, int chunk_bits)
 {
-	GsKeyChunk    *chunk = NULL;	/* the bit level with room, if any */
+	GsKeyChunk *chunk = NULL;	/* the last one, unless it is a tail */
 
 	for (int c = 0; c < packing->ncomponents; c++)
 	{
@@ -171,7 +167,7 @@ split_chunks(GsKeyPacking *packing, int chunk_bits)
 	}
 }
 
-/* ---------------------------------------------------------------- squeeze */
+/* --------------------------------------------------------- extracting bits */
 
 uint64_t
 gs_extract_bits_portable(uint64_t value, uint64_t varying)
@@ -187,9 +183,9 @@ extract_bits_pext(uint64_t value, uint64_t varying)
 	return _pext_u64(value, varying);
 }
 
-/* Zen 1 and 2 (AMD's family 17h, Hygon's 18h) have the instruction, in microcode and slower than the loop. */
+/* On Zen 1 and 2 (AMD's family 17h, Hygon's 18h), microcode executes pext, slower than the loop. */
 static bool
-ask_whether_pext_is_fast(void)
+detect_fast_pext(void)
 {
 	unsigned int eax;
 	unsigned int ebx;
@@ -205,16 +201,18 @@ ask_whether_pext_is_fast(void)
 }
 
 /*
- * Asked once, and only by who sorts: a virtual machine's processor takes 20 to 70 us to
- * answer.  __builtin_cpu_supports() would ask some twenty times as the library is loaded.
+ * cpuid is executed once, by the first sort: in a virtual machine it takes 20 to
+ * 70 us.  __builtin_cpu_supports() would execute it about twenty times when the
+ * library is loaded.
  */
 static bool
 pext_is_fast(void)
 {
-	static int	fast = -1;		/* not asked; threads that ask at a time get the same answer */
+	static int	fast = -1;		/* not known yet; concurrent threads store the
+								 * same value */
 
 	if (__atomic_load_n(&fast, __ATOMIC_RELAXED) < 0)
-		__atomic_store_n(&fast, ask_whether_pext_is_fast(), __ATOMIC_RELAXED);
+		__atomic_store_n(&fast, detect_fast_pext(), __ATOMIC_RELAXED);
 	return __atomic_load_n(&fast, __ATOMIC_RELAXED);
 }
 #endif
@@ -229,9 +227,9 @@ gs_extract_bits_function(void)
 	return gs_extract_bits_portable;
 }
 
-/* ----------------------------------------------------------- a level's bits */
+/* --------------------------------------------------------- chunk functions */
 
-/* The most frequent level by far: one ascending or descending number. */
+/* The most frequent chunk by far: part of one range, without NULLs. */
 static inline __attribute__((always_inline)) uint64_t
 range_value(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record)
 {
@@ -253,15 +251,15 @@ is_range(const GsKeyPacking *packing, const GsKeyChunk *chunk)
 		!first->nullable && first->canonical == GS_CANONICAL_NONE;
 }
 
-/* A level function of each kind, for one record and for many. */
+/* The functions of each kind, for one record and for many. */
 #define KEY_CHUNK_FUNCTIONS(name, attributes, value) \
 attributes static uint64_t \
-level_##name(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record) \
+chunk_##name(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record) \
 { \
 	return value; \
 } \
 attributes static void \
-levels_##name(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record, \
+chunks_##name(const GsKeyPacking *packing, const GsKeyChunk *chunk, const uint64_t *record, \
 			  ptrdiff_t stride, size_t n, uint64_t *bits) \
 { \
 	for (size_t i = 0; i < n; i++) \
@@ -275,29 +273,29 @@ KEY_CHUNK_FUNCTIONS(range,, range_value(packing, chunk, record))
 KEY_CHUNK_FUNCTIONS(portable,, gs_key_chunk_value(packing, chunk, record, gs_extract_bits_portable))
 #ifdef GS_HAVE_PEXT
 KEY_CHUNK_FUNCTIONS(pext, __attribute__((target("bmi2"))),
-				gs_key_chunk_value(packing, chunk, record, extract_bits_pext))
+					gs_key_chunk_value(packing, chunk, record, extract_bits_pext))
 #endif
 
 GsKeyChunkFunction
 gs_key_chunk_function(const GsKeyPacking *packing, const GsKeyChunk *chunk)
 {
 	if (is_range(packing, chunk))
-		return level_range;
+		return chunk_range;
 #ifdef GS_HAVE_PEXT
 	if (pext_is_fast())
-		return level_pext;
+		return chunk_pext;
 #endif
-	return level_portable;
+	return chunk_portable;
 }
 
 GsKeyChunksFunction
 gs_key_chunks_function(const GsKeyPacking *packing, const GsKeyChunk *chunk)
 {
 	if (is_range(packing, chunk))
-		return levels_range;
+		return chunks_range;
 #ifdef GS_HAVE_PEXT
 	if (pext_is_fast())
-		return levels_pext;
+		return chunks_pext;
 #endif
-	return levels_portable;
+	return chunks_portable;
 }

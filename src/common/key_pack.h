@@ -3,29 +3,28 @@
  * key_pack.h
  *	  The fewest bits that order the rows.
  *
- * Once all rows are seen, most bits of a key turn out to be idle: a bigint
+ * When all rows are known, most bits of a key turn out to be constant: a bigint
  * that counts to a million needs 20 of its 64 bits, a date column of one year
- * 9 of 32, eight hexadecimal digits 48 of 64.  The packing strings together,
- * from the most significant sort column to the least, only the bits that vary:
+ * 9 of 32, eight hexadecimal digits 48 of 64.  The packing concatenates, from the
+ * most significant sort column to the least, only what varies:
  *
- *	  NULL flag	  1 bit, only where the column has both NULLs and values
+ *	  NULL flag	  1 bit, if the column has both NULLs and values
  *	  range		  code - min, or max - code for DESC
- *	  squeezed	  the bits of the code that were ever set and ever clear,
- *				  moved together (bits that never vary never decide)
+ *	  extracted	  the bits of the code that are not the same in all codes
  *
- * whichever of the last two is shorter.  Variable-width columns end the
- * string of bits with a *tail* where eight bytes cannot decide.
+ * whichever of the last two is shorter.  A variable-width column ends with a
+ * *tail* if its first eight bytes do not resolve the order.
  *
- * The string is consumed in *levels*, each as wide as one sort can take: bits
- * first, then perhaps a tail, then the bits of the columns after it.  For
- * `(date, text, int4)` over rows with NULL dates, at 40 bits a level:
+ * The bits are consumed in *chunks*, each as wide as one sort can take: bits
+ * first, then perhaps a tail, then the bits of the following columns.  For
+ * `(date, text, int4)` with NULL dates, in chunks of 40 bits:
  *
- *	  level 0	bits: flag(date) range(date) squeezed(text[0..7]), first 40
- *	  level 1	bits: the rest of squeezed(text[0..7])
- *	  level 2	tail: text[8..]
- *	  level 3	bits: range(int4)
+ *	  chunk 0	bits: flag(date) range(date) extracted(text[0..7]), first 40
+ *	  chunk 1	bits: the rest of extracted(text[0..7])
+ *	  chunk 2	tail: text[8..]
+ *	  chunk 3	bits: range(int4)
  *
- * Rows that a level leaves equal are told apart by the next one.
+ * Rows that are equal in one chunk are ordered by the next one.
  *
  * ISO C, no PostgreSQL.  Nothing here fails or allocates.
  *
@@ -46,7 +45,7 @@ extern "C"
 {
 #endif
 
-/* What a component contributes. */
+/* What a component of the key contributes to its bits. */
 typedef enum GsComponentKind
 {
 	GS_COMPONENT_NULL_FLAG,
@@ -65,16 +64,16 @@ typedef struct GsComponent
 	uint8_t		bits;			/* contributed; 0 for a tail */
 	bool		descending;
 	bool		nulls_first;
-	bool		nullable;		/* NULLs were seen: they contribute zeros */
-	bool		nul_free;		/* tail: no zero bytes in it */
+	bool		nullable;		/* there are NULLs, which contribute zeros */
+	bool		nul_free;		/* tail: no byte is zero */
 	uint64_t	field_mask;
 	uint64_t	base;			/* range: the code that becomes 0 */
-	uint64_t	varying;		/* squeezed: the bits to keep */
+	uint64_t	varying;		/* extracted: the bits to keep */
 } GsComponent;
 
 #define GS_MAX_COMPONENTS	(GS_MAX_FIELDS + 2 * GS_MAX_COLUMNS)
 
-/* Part of one component within a level: (value >> shift) & mask. */
+/* Part of a component within a chunk: (value >> shift) & mask. */
 typedef struct GsPiece
 {
 	uint8_t		component;
@@ -86,15 +85,15 @@ typedef struct GsKeyChunk
 {
 	bool		is_tail;
 	uint8_t		tail_component;
-	uint8_t		bits;			/* width of the level; 0 for a tail */
+	uint8_t		bits;			/* width; 0 for a tail */
 	uint16_t	first_piece;
 	uint16_t	npieces;
 } GsKeyChunk;
 
 /*
- * The narrowest level still has room for the length of any value, which is
- * below 2^30.  A column ends at most 64 / 30 levels a field, one more where a
- * tail cuts them short, and the tail.
+ * The narrowest chunk can hold the length of any value, which is below 2^30.  The
+ * number of chunks: at most 64 / 30, rounded up, for each field, and for each
+ * column a tail and the incomplete chunk before it.
  */
 #define GS_MIN_KEY_CHUNK_BITS	30
 #define GS_MAX_KEY_CHUNKS	(3 * GS_MAX_FIELDS + 2 * GS_MAX_COLUMNS)
@@ -109,37 +108,37 @@ typedef struct GsKeyPacking
 	int			total_bits;		/* without tails */
 	bool		has_tails;
 	GsComponent components[GS_MAX_COMPONENTS];
-	GsKeyChunk		chunks[GS_MAX_KEY_CHUNKS];
+	GsKeyChunk	chunks[GS_MAX_KEY_CHUNKS];
 	GsPiece		pieces[GS_MAX_PIECES];
 } GsKeyPacking;
 
 /*
- * Works out the packing from what was observed.  level_bits, at least
- * GS_MIN_KEY_CHUNK_BITS and at most 64, is the width of a level.
+ * Computes the packing from the statistics of a layout.  chunk_bits, from
+ * GS_MIN_KEY_CHUNK_BITS to 64, is the width of a chunk.
  */
 extern void gs_key_packing_init(GsKeyPacking *packing, const GsKeyLayout *layout,
 								int chunk_bits);
 
 /*
- * Functions that give the bits of a bit level: for one record, and for n of
- * them, stride bytes from one to the next.  Chosen once for the level and the
- * processor at hand.
+ * Functions that compute the bits of a chunk that is not a tail: for one record,
+ * and for n records that are stride bytes apart.  They are chosen once for a chunk
+ * and this processor.
  */
 typedef uint64_t (*GsKeyChunkFunction) (const GsKeyPacking *packing,
-									 const GsKeyChunk *chunk, const uint64_t *record);
+										const GsKeyChunk *chunk, const uint64_t *record);
 typedef void (*GsKeyChunksFunction) (const GsKeyPacking *packing,
-								  const GsKeyChunk *chunk, const uint64_t *record,
-								  ptrdiff_t stride, size_t n, uint64_t *bits);
+									 const GsKeyChunk *chunk, const uint64_t *record,
+									 ptrdiff_t stride, size_t n, uint64_t *bits);
 
 extern GsKeyChunkFunction gs_key_chunk_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);
 extern GsKeyChunksFunction gs_key_chunks_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);
 
-/* Squeezes a number: moves the bits under the mask together. */
+/* Moves the bits of value that are set in varying to the low end, as pext does. */
 typedef uint64_t (*GsExtractBitsFunction) (uint64_t value, uint64_t varying);
 
 extern GsExtractBitsFunction gs_extract_bits_function(void);
 
-/* Its reference. */
+/* The implementation without pext. */
 extern uint64_t gs_extract_bits_portable(uint64_t value, uint64_t varying);
 
 GS_HOST_DEVICE int

@@ -1,91 +1,100 @@
 /*-------------------------------------------------------------------------
  *
  * protocol.h
- *	  What a backend and gpusortd say to each other.
+ *	  The messages between a backend and gpusortd.
  *
- * A connection is a SOCK_SEQPACKET unix socket, so a message arrives whole or
- * not at all, and a piece of shared memory that the client made, the *ring*,
- * in equal *slots*.  Rows pass through the slots only; messages say which slot
- * holds what.  A slot belongs to one side at a time and changes hands by
- * message.  At first all are the client's.
+ * A connection is a SOCK_SEQPACKET Unix socket, so a message arrives complete or
+ * not at all, and a *buffer pool*: shared memory that the client creates, divided
+ * into *buffers* of equal size.  Rows are only in the buffers; messages say which
+ * buffer has what.  A buffer belongs to one side at a time, and a message passes it
+ * to the other.  At first all belong to the client.
  *
- * A connection carries one job at a time, and may carry many one after the
- * other.  C is the client, S the service:
+ * A connection carries one job at a time, and any number one after the other.  C is
+ * the client, S the service:
  *
- *	  C HELLO (with the ring's memfd)		S WELCOME
+ *	  C HELLO (with the memfd of the pool)	S WELCOME
  *	  C JOB_OPEN							S JOB_READY, perhaps after a wait
- *	  C BATCH_FILLED slot					S BATCH_FREE slot, once uploaded
+ *	  C BATCH_FILLED buffer					S BATCH_FREE buffer, once uploaded
  *	  ...
  *	  C SORT								S SORTED
- *	  C FETCH stream, position				S BATCH_READY stream, slot ...
- *	  C BATCH_RELEASED slot					  (as many as slots are free)
+ *	  C FETCH stream, position				S BATCH_READY stream, buffer ...
+ *	  C BATCH_RELEASED buffer				  (as many as buffers are free)
  *	  C JOB_CLOSE
  *
- * Several connections can feed one job.  The one that opened it as `shared` is
- * its *owner*: it alone sorts, fetches, drains and closes.  JOB_READY gives it
- * the job's *ticket*, which it passes on by other ways; whoever shows the ticket
- * on a connection that carries no job becomes a *feeder*:
+ * Shared jobs
+ * -----------
+ * Several connections can send rows to one job.  The connection that opens it as
+ * `shared` is its *leader*: only the leader sorts, fetches, gets the input back and
+ * closes.  JOB_READY tells it the job's *token*, which it passes on by other means.
+ * A connection that carries no job and sends that token becomes a *producer*:
  *
- *	  C JOB_JOIN ticket						S JOB_READY
- *	  C BATCH_FILLED slot					S BATCH_FREE slot, once uploaded
+ *	  C JOB_JOIN token						S JOB_READY
+ *	  C BATCH_FILLED buffer					S BATCH_FREE buffer, once uploaded
  *	  ...
- *	  C FEED_END							S FED, once all is uploaded
+ *	  C PRODUCER_END						S PRODUCER_DONE, once all are uploaded
  *
- * After FED the connection carries no job any more, and all its slots are the
- * client's.  SORT and DRAIN may not be sent while a feeder is attached: the
- * owner hears from the feeders that they have got their FED.  Owner and feeders
- * have numbers, as *participants*; input order is by these, and for each
- * participant as its batches were filled.  A feeder that goes before its FED
- * takes rows with it: the job fails (GS_FAILED_JOB), for the owner and for the
- * other feeders.  When the owner goes, so does the job, and its feeders are told
- * the same.
+ * After PRODUCER_DONE the connection carries no job, and all its buffers belong to
+ * the client.  The leader may send SORT and RETURN_INPUT only when no producer is
+ * connected: the producers tell it, by other means, that they are done.
  *
- * S FAILED may come instead of any reply and ends the job (the client then
- * closes it); but for GS_FAILED_MEMORY before SORTED, after which the job can
- * still be drained, as it can at any time before SORT:
+ * Leader and producers are *participants* with numbers.  The input order of the job
+ * is by participant, and for each participant the order of its batches.  If a
+ * producer disconnects before its PRODUCER_DONE, its rows are lost and the job fails
+ * (GS_FAILED_JOB), for the leader and the other producers.  If the leader
+ * disconnects, the job ends, and its producers get the same message.
  *
- *	  C DRAIN								S BATCH_READY ... BATCH_READY of no rows
+ * If memory runs out for a producer, only that producer is told: it gets
+ * GS_FAILED_MEMORY, sends PRODUCER_END with `partial` set, and keeps the batches that
+ * were not uploaded in its buffers (see below).  The job continues without them.
  *
- * gives the batches back as they were filled, in order: those that were
- * uploaded.  Uploads on their way are finished first, each with its BATCH_FREE;
- * what was filled and not freed when the batch of no rows comes is still in its
- * slot and not among those given back.  A client keeps one slot back while it fills the others, so that
- * there is always one to drain through.
+ * Failures
+ * --------
+ * S FAILED can come instead of any reply and ends the job, which the client then
+ * closes.  After GS_FAILED_MEMORY before SORTED, the client has two more choices.
  *
- * Or it sends SORT with `partial` set, and goes on as if the batches that were
- * uploaded had been all.  The others stay in their slots until JOB_CLOSE; uploads on their
- * way are finished, each with its BATCH_FREE, before SORTED comes.  A sort for
- * which there is no memory ends with GS_FAILED_MEMORY and can be drained, but not
- * tried again.
+ * It can get its input back, as it can at any time before SORT:
  *
- * Memory that runs out for a feeder is its own matter: it gets
- * GS_FAILED_MEMORY, says FEED_END with `partial` set, and keeps the batches that
- * were not taken in their slots, as above.  The job goes on without them.
+ *	  C RETURN_INPUT						S BATCH_READY ... BATCH_READY of no rows
  *
- * When JOB_CLOSE was sent, all slots are the client's as soon as the next
- * job's JOB_READY has come: only then has the device let go of them.
- * Closing the socket ends everything, at any time.
+ * returns the batches that were uploaded, in the order in which they were filled.
+ * Uploads in progress are completed first, each with its BATCH_FREE.  A batch that
+ * was filled and not freed when the batch of no rows arrives is still in its buffer,
+ * and is not returned.  A client leaves one buffer unfilled, so that batches can
+ * always be returned through it.
  *
- * FETCH starts a new *stream* of sorted batches and ends the one before: the
- * service sends slots of the new one as they are filled, in order, up to the
- * last row.  Slots that were ready in the old stream are released by the
- * client like any other.  After FETCH, the slots that the service may fill are
- * those that it holds: the client released them, or sent them as BATCH_FILLED
- * and did not get them back.  So before its first FETCH a client gives away
- * all its slots by BATCH_RELEASED, and so it does before DRAIN.
+ * Or it sends SORT with `partial` set, and continues as if the batches that were
+ * uploaded were all.  The others stay in their buffers until JOB_CLOSE.  Uploads in
+ * progress are completed, each with its BATCH_FREE, before SORTED arrives.  If there
+ * is no memory for the sort, it ends with GS_FAILED_MEMORY: the input can be
+ * returned, but not sorted again.
  *
- * The service drops a connection with a ring that has carried no job for long, and
- * frees the ring's memory: so from WELCOME or JOB_CLOSE on nothing in it is safe
- * until the next JOB_READY.  (After FED it is: slots may have been kept.)  A client
- * lets go of such a connection before the service does.
+ * Buffers
+ * -------
+ * FETCH starts a new *stream* of sorted batches and ends the previous one.  The
+ * service sends the new stream's buffers as they are filled, in order, up to the
+ * last row.  Buffers of the previous stream that were already sent are released by
+ * the client like any other.  The service may fill the buffers that it holds: those
+ * that the client released, or sent with BATCH_FILLED and did not get back.  So
+ * before its first FETCH, and before RETURN_INPUT, a client passes all its buffers
+ * to the service with BATCH_RELEASED.
  *
- * A client without a ring (ring_bytes 0, no memfd) is told by WELCOME how the
- * service is, as often as it says HELLO, and at once, whatever the device does.
+ * After JOB_CLOSE, all buffers belong to the client when JOB_READY of the next job
+ * arrives: only then has the device stopped using them.  Closing the socket ends
+ * everything, at any time.
  *
- * Structs go as they lie in memory: both sides are of one build, which HELLO's
- * build makes sure of.  The service refuses any other with GS_FAILED_VERSION;
- * HELLO up to there, and FAILED, are the same in all builds of one version.
- * The service trusts nothing that it reads.
+ * The service closes connections that have a pool and have been without a job for
+ * long, and frees the memory of the pool.  So the contents of the pool are undefined
+ * from WELCOME or JOB_CLOSE to the next JOB_READY.  (Not after PRODUCER_DONE: batches
+ * may have been kept in buffers.)  A client closes such a connection before the
+ * service does.
+ *
+ * A client without a pool (buffer_pool_bytes 0, no memfd) gets the state of the
+ * service in a WELCOME for each HELLO, without delay, even if the device is busy.
+ *
+ * Structs are sent as they are in memory: both sides are of the same build, which
+ * the build ID in HELLO ensures.  The service rejects any other with
+ * GS_FAILED_VERSION; the beginning of HELLO, up to the build ID, and FAILED are the
+ * same in all builds of one version.  The service validates everything it reads.
  *
  * ISO C.
  *
@@ -100,16 +109,17 @@
 #include "common/key_layout.h"
 
 #define GS_WIRE_MAGIC	UINT32_C(0x47505553)	/* "GPUS" */
-#define GS_WIRE_VERSION	UINT32_C(4)	/* of HELLO's beginning and FAILED */
+#define GS_WIRE_VERSION	UINT32_C(4) /* of FAILED and the beginning of HELLO */
 
-/* Limits that the service holds a client to. */
+/* Limits that the service enforces. */
 #define GS_MIN_BUFFER_BYTES	((uint32_t) 64 << 10)
 #define GS_MAX_BUFFER_BYTES	((uint32_t) 16 << 20)
 #define GS_MAX_BUFFERS		64
-#define GS_MAX_JOB_ROWS		(UINT64_C(0xFFFFFFFE))	/* a row number has 32 bits */
-#define GS_MAX_PARTICIPANTS	1024	/* in a job */
+#define GS_MAX_JOB_ROWS		(UINT64_C(0xFFFFFFFE))	/* a row number has 32
+													 * bits */
+#define GS_MAX_PARTICIPANTS	1024	/* of a job */
 
-/* A stored row is at most so long: a batch of sorted rows holds two or more. */
+/* The longest stored row: a batch of sorted rows has room for at least two. */
 #define GS_MAX_ROW_BYTES(buffer_bytes) \
 	((buffer_bytes) / 2 < ((uint32_t) 2 << 20) ? (buffer_bytes) / 2 - 16 : ((uint32_t) 2 << 20) - 16)
 
@@ -148,9 +158,10 @@ typedef struct GsHello
 	GsMessage	message;
 	uint32_t	magic;
 	uint32_t	version;
-	char		build[GS_BUILD_ID_BYTES];	/* as in build_id.h, without the zero */
-	uint64_t	buffer_pool_bytes;		/* nslots * slot_bytes, or 0 */
-	uint32_t	buffer_bytes;		/* a multiple of 4096 */
+	char		build[GS_BUILD_ID_BYTES];	/* as in build_id.h, without the
+											 * zero */
+	uint64_t	buffer_pool_bytes;	/* nbuffers * buffer_bytes, or 0 */
+	uint32_t	buffer_bytes;	/* a multiple of 4096 */
 	uint32_t	nbuffers;
 } GsHello;
 
@@ -169,15 +180,16 @@ typedef struct GsWelcome
 	uint32_t	device_kind;	/* a GsDeviceKind */
 	char		device_name[GS_DEVICE_NAME_BYTES];
 	uint64_t	memory_total;	/* bytes of the device */
-	uint64_t	memory_limit;	/* what jobs may take of it */
-	uint64_t	memory_used;	/* what they have now */
-	uint64_t	memory_reserved;	/* with what is kept for the next job */
-	uint32_t	njobs;			/* open now */
-	uint32_t	nwaiting;		/* not yet admitted */
+	uint64_t	memory_limit;	/* that jobs may use */
+	uint64_t	memory_used;	/* by jobs */
+	uint64_t	memory_reserved;	/* allocated, including free blocks for
+									 * the next job */
+	uint32_t	njobs;			/* open */
+	uint32_t	nwaiting;		/* waiting for admission */
 	uint64_t	jobs_done;		/* since the service started */
 	uint32_t	pid;			/* of the service */
-	uint32_t	stalled_ms;		/* for how long jobs have not been looked after, since a
-								 * call of the device blocks */
+	uint32_t	stalled_ms;		/* how long a call of the device has blocked
+								 * all jobs; 0 if none does */
 } GsWelcome;
 
 typedef struct GsJobOpen
@@ -185,16 +197,16 @@ typedef struct GsJobOpen
 	GsMessage	message;
 	uint32_t	nwords;			/* of a record (key_layout.h) */
 	uint32_t	keys_only;		/* 0 or 1 */
-	uint64_t	expected_bytes; /* of device memory, as estimated; may be 0 */
-	uint32_t	wait_ms;		/* for admission; then FAILED */
-	uint32_t	shared;			/* 0 or 1: others may join */
+	uint64_t	expected_bytes; /* estimate of device memory; may be 0 */
+	uint32_t	wait_ms;		/* for admission; after that FAILED */
+	uint32_t	shared;			/* 0 or 1: producers may join */
 	uint32_t	participant;	/* below GS_MAX_PARTICIPANTS */
 	uint32_t	reserved;
-	uint64_t	session_bytes;	/* of device memory that all jobs of this process may have;
-								 * 0: no limit but the service's */
+	uint64_t	session_bytes;	/* limit of the device memory of all jobs of
+								 * this process; 0: only the service's limit */
 } GsJobOpen;
 
-/* The records are of the job's form, and slots not larger than its owner's. */
+/* Records must have the job's layout, and buffers be no larger than the leader's. */
 typedef struct GsJobJoin
 {
 	GsMessage	message;
@@ -208,10 +220,10 @@ typedef struct GsJobJoin
 typedef struct GsJobReady
 {
 	GsMessage	message;
-	uint64_t	token;			/* of a shared job, to its owner; else 0 */
+	uint64_t	token;			/* of a shared job, to its leader; else 0 */
 } GsJobReady;
 
-/* The slot is a batch as batch.h draws it, its block the whole slot. */
+/* The buffer is the block of a batch (batch.h). */
 typedef struct GsBatchFilled
 {
 	GsMessage	message;
@@ -224,14 +236,14 @@ typedef struct GsBatchFilled
 typedef struct GsProducerEnd
 {
 	GsMessage	message;
-	uint32_t	partial;		/* 0 or 1: although a batch was not taken */
+	uint32_t	partial;		/* 0 or 1: although a batch was not uploaded */
 	uint32_t	reserved;
 } GsProducerEnd;
 
 typedef struct GsProducerDone
 {
 	GsMessage	message;
-	uint64_t	nrows;			/* of the feeder, that were taken */
+	uint64_t	nrows;			/* of the producer, that were uploaded */
 } GsProducerDone;
 
 /* BATCH_FREE and BATCH_RELEASED. */
@@ -253,9 +265,9 @@ typedef struct GsSortRequest
 {
 	GsMessage	message;
 	uint32_t	algorithm;		/* a GsAlgorithm */
-	uint32_t	partial;		/* 0 or 1: although a batch was not taken */
-	GsKeyLayout layout;			/* with all that was observed, of these and
-								 * perhaps of other rows */
+	uint32_t	partial;		/* 0 or 1: although a batch was not uploaded */
+	GsKeyLayout layout;			/* with statistics of these and perhaps of
+								 * other rows */
 } GsSortRequest;
 
 typedef struct GsSorted
@@ -266,51 +278,51 @@ typedef struct GsSorted
 	uint32_t	key_bits;		/* packed, without tails */
 	uint32_t	key_tails;		/* 0 or 1 */
 	uint32_t	passes;			/* digit places of the first sort */
-	uint64_t	tied_rows;		/* that took more than the first sort */
-	uint64_t	device_bytes;	/* most device memory that the job held */
-	uint64_t	upload_us;		/* time in which a batch was on its way */
+	uint64_t	tied_rows;		/* rows that tied in the first sort */
+	uint64_t	device_bytes;	/* peak device memory of the job */
+	uint64_t	upload_us;		/* time in which any batch was being uploaded */
 	uint64_t	sort_us;		/* from SORT to SORTED */
 } GsSorted;
 
 typedef struct GsFetch
 {
 	GsMessage	message;
-	uint64_t	position;		/* of a row that is to be in the first batch */
-	uint32_t	stream;			/* a number that the client chose */
+	uint64_t	position;		/* of a row that the first batch must have */
+	uint32_t	stream;			/* a number that the client chooses */
 	uint32_t	reserved;
 } GsFetch;
 
 /*
- * Sorted rows: from the slot's start on row after row, each aligned to 8
- * bytes; from its end downwards, for each row, a uint32 that says where it
- * begins, in units of 8 bytes: that of row i at slot_end - 4 * (i + 1).  If
- * keys_only, the uint64 keys in order from the start, and nothing else.
+ * Sorted rows: from the start of the buffer, the rows, each aligned to 8 bytes; from
+ * its end downwards, the offset of each row as a uint32 in units of 8 bytes, that of
+ * row i at the end of the buffer - 4 * (i + 1).  If keys_only, only the uint64 keys
+ * in order, from the start.
  *
- * In answer to DRAIN, a batch as it was filled; position counts input rows,
- * and a batch of no rows, with no slot, is the end.
+ * In reply to RETURN_INPUT, a batch as it was filled; position counts input rows.
+ * A batch of no rows, with no buffer, is the end.
  */
 typedef struct GsBatchReady
 {
 	GsMessage	message;
-	uint32_t	stream;			/* of the FETCH; 0 for DRAIN */
+	uint32_t	stream;			/* of the FETCH; 0 for RETURN_INPUT */
 	uint32_t	buffer;
 	uint64_t	position;		/* of its first row */
 	uint32_t	nrows;
 	uint32_t	rows_bytes;
 } GsBatchReady;
 
-/* SORT's, DRAIN's and JOB_CLOSE's plain form is a GsMessage alone. */
+/* RETURN_INPUT and JOB_CLOSE are a GsMessage alone. */
 
 typedef enum GsFailure
 {
-	GS_FAILED_PROTOCOL = 1,		/* the client broke the rules; the connection ends */
-	GS_FAILED_VERSION,			/* the two are of different builds */
-	GS_FAILED_MEMORY,			/* no device memory: drain, or close */
-	GS_FAILED_JOB,				/* there is no such job to join, or it has lost
-								 * its owner or a feeder */
-	GS_FAILED_ROWS,				/* the rows say what cannot be */
-	GS_FAILED_DEVICE,			/* the device is broken; the service ends */
-	GS_FAILED_SHUTDOWN			/* the service is ending */
+	GS_FAILED_PROTOCOL = 1,		/* invalid message; the service disconnects */
+	GS_FAILED_VERSION,			/* client and service are of different builds */
+	GS_FAILED_MEMORY,			/* no device memory; see Failures above */
+	GS_FAILED_JOB,				/* there is no such job to join, or its leader
+								 * or a producer disconnected */
+	GS_FAILED_ROWS,				/* invalid rows or records */
+	GS_FAILED_DEVICE,			/* the device failed; the service exits */
+	GS_FAILED_SHUTDOWN			/* the service is shutting down */
 } GsFailure;
 
 #define GS_FAILED_TEXT_BYTES	240
@@ -323,7 +335,7 @@ typedef struct GsFailed
 	char		text[GS_FAILED_TEXT_BYTES]; /* ends with a zero */
 } GsFailed;
 
-/* Room for any of them. */
+/* Any message. */
 typedef union GsAnyMessage
 {
 	GsMessage	message;
@@ -333,8 +345,8 @@ typedef union GsAnyMessage
 	GsJobJoin	job_join;
 	GsJobReady	job_ready;
 	GsBatchFilled filled;
-	GsProducerEnd	producer_end;
-	GsProducerDone		producer_done;
+	GsProducerEnd producer_end;
+	GsProducerDone producer_done;
 	GsBufferMessage buffer;
 	GsSortRequest sort;
 	GsSorted	sorted;

@@ -3,25 +3,25 @@
  * radix_sort.c
  *	  Sorts 64-bit words by some of their bits: least significant digit first.
  *
- * Each pass distributes the words over 2^d lists by one d-bit digit, keeping
- * the order within a list; after the pass over the most significant digit the
- * words are sorted.  As every pass is stable, so is the sort.
+ * Each pass distributes the words over 2^d lists by a d-bit digit and keeps the
+ * order within a list.  Every pass is stable, so after the pass over the most
+ * significant digit the words are sorted (Knuth, TAOCP vol. 3, 5.2.5).
  *
- * One reading of the input counts the digits of all places at once.  A place
- * where all words have the same digit costs nothing more: its pass would copy
- * the words as they are.
+ * The digits of all places are counted in one reading of the input.  A place in
+ * which all words have the same digit is skipped: its pass would copy the words as
+ * they are.
  *
- * Digits are 8 bits wide: the 256 lists then have their current lines in the
- * first-level cache and their pages in the TLB.  9 bits cost about as much and
- * are taken where they save a pass; so are 10 where one pass is then all.
- * Wider digits lose more than they save, and so do narrower ones than asked
- * for: 64 lists of 5 M words lie at such distances that they displace each
- * other (ns a word, 5 M random words: 36 bits as 5 x 8: 6.3, as 4 x 9: 5.1; 20
- * bits as 8 + 8 + 4: 4.2, as 7 + 7 + 6: 5.5; 11 bits as one digit: 3.6, as
- * 8 + 3: 2.9; Zen 5, 2026-11).
+ * Digits have 8 bits: the current cache lines of 256 lists fit the first-level
+ * cache, and their pages the TLB.  9 bits cost about as much and are used if they
+ * save a pass, and 10 if one pass is then enough.  Wider digits lose more than
+ * they save.  Fewer lists can be slower too: 64 lists of 5 M words are at
+ * distances at which they displace each other in the cache (ns a word, 5 M random
+ * words: 36 bits as 5 x 8: 6.3, as 4 x 9: 5.1; 20 bits as 8 + 8 + 4: 4.2, as
+ * 7 + 7 + 6: 5.5; 11 bits as one digit: 3.6, as 8 + 3: 2.9; Zen 5, 2026-11).
  *
  *-------------------------------------------------------------------------
  */
+#include "common/min_max.h"
 #include "common/radix_sort.h"
 
 #include <stdbool.h>
@@ -29,15 +29,13 @@
 
 #define DIGIT_BITS		8
 #define WIDE_DIGIT_BITS	9		/* if it saves a pass */
-#define ONLY_DIGIT_BITS	10		/* if it is the whole key */
+#define ONLY_DIGIT_BITS	10		/* if it is the only one */
 
-/* 8 places of 8 bits, or at most 7 of 9: those that are fewer */
+/* up to 8 places of 8 bits, or 7 of 9 */
 #define MAX_COUNTS		(7 << WIDE_DIGIT_BITS)
 
 /* Words between two interrupt checks: about 0.2 ms of a pass. */
 #define CHECK_EVERY		((size_t) 1 << 14)
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
 
 static void
 count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
@@ -119,9 +117,9 @@ gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 		uint64_t   *swap;
 
 		/*
-		 * Turn the counts into where each list starts.  The top place may be
-		 * narrower than the others: what the counting saw above the key then
-		 * belongs to the digit below its mask.
+		 * Turn the counts into the start of each list.  The top place may be
+		 * narrower than the others; then bits above the key were counted with
+		 * its digits, and these counts are added to the digit under the mask.
 		 */
 		for (size_t digit = (size_t) mask + 1; digit < ((size_t) 1 << digit_bits); digit++)
 			next[digit & mask] += next[digit];
@@ -147,6 +145,7 @@ gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 	return words;
 }
 
+/* Words that are sorted by insertion before merging. */
 #define RUN_LENGTH	16
 
 void

@@ -16,9 +16,9 @@
 #include "common/runtime.h"
 
 /*
- * Stably sorts words[0..n) by the nbits bits (1..64) from low_bit up; scratch
- * has room for n words.  Returns the one of the two arrays that holds the
- * result.  *passes, if not NULL, becomes the number of digit places sorted by.
+ * Stably sorts words[0..n) by nbits bits (1..64), the lowest of which is low_bit.
+ * scratch has room for n words.  Returns that of the two arrays that has the
+ * result.  *passes, if not NULL, becomes the number of passes over the words.
  * Calls host->check_interrupts every few hundred microseconds.
  */
 extern uint64_t *gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n,
@@ -26,12 +26,11 @@ extern uint64_t *gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n,
 							   int *passes);
 
 /*
- * Sorts words[0..n) as whole numbers, in place; scratch as above.  For few
- * words, or words whose low bits make each of them different.
+ * Sorts words[0..n) as whole numbers, in place; scratch as above.  For few words.
  */
 extern void gs_merge_sort(uint64_t *words, uint64_t *scratch, size_t n);
 
-/* Up to here gs_merge_sort() is the faster: see radix_sort.c. */
+/* Up to this number of words, gs_merge_sort() is faster than gs_radix_sort(). */
 #define GS_MERGE_SORT_MAX	160
 
 #endif							/* GPUSORT_RADIX_SORT_H */

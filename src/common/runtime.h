@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * runtime.h
- *	  What sorting code needs of the program that it runs in.
+ *	  What sorting code needs from the program that it runs in.
  *
  * ISO C, no PostgreSQL.
  *
@@ -13,13 +13,13 @@
 #include <stddef.h>
 
 /*
- * check_interrupts may leave by longjmp: it is called only where nothing would
- * be left behind but memory from allocate, which the program frees by itself.
+ * check_interrupts may exit by longjmp.  It is called only where nothing but
+ * memory of allocate would be leaked, which the program frees by itself.
  */
 typedef struct GsRuntime
 {
 	void	   *arg;			/* passed to every callback */
-	void	   *(*allocate) (void *arg, size_t nbytes); /* NULL if there is none */
+	void	   *(*allocate) (void *arg, size_t nbytes); /* NULL if out of memory */
 	void		(*release) (void *arg, void *memory);
 	void		(*check_interrupts) (void *arg);	/* may not return */
 } GsRuntime;

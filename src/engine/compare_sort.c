@@ -3,8 +3,9 @@
  * compare_sort.c
  *	  Sorts rows by the driver's comparison function: a merge sort of their words.
  *
- * It takes the fewest comparisons, is stable, and of few different rows it takes
- * fewer where it merges them many at a time (count_before()).
+ * Comparisons are expensive here.  A merge sort needs nearly the fewest possible
+ * and is stable; if rows are few distinct ones, it skips equal rows with
+ * exponential search, as Timsort's galloping mode does (count_before()).
  *
  *-------------------------------------------------------------------------
  */
@@ -12,10 +13,10 @@
 
 #include <string.h>
 
-/* Runs of so many rows are sorted by insertion, then merged. */
+/* Rows that are sorted by insertion before merging. */
 #define INSERTION_ROWS	6
 
-/* Rows that are compared next to each other are prefetched, and so much of them. */
+/* How many rows ahead are prefetched, and how many cache lines of each. */
 #define ROWS_AHEAD		6
 #define LINES_AHEAD		4
 #define CACHE_LINE		64
@@ -23,7 +24,7 @@
 /* See count_before(). */
 #define FIRST_FEW		3
 
-/* The columns of rows are compared: brings the beginning of one further on into the cache. */
+/* Prefetches the beginning of a row, where most of its columns are. */
 static inline void
 prefetch_row(const GsWordSortState *state, const uint64_t *words, size_t i, size_t n)
 {
@@ -45,14 +46,14 @@ is_above(const GsWordSortState *state, uint64_t a, uint64_t b)
 	return sort->compare(sort->compare_arg, row_of(state, a), row_of(state, b)) > 0;
 }
 
-/* Does the first of two rows come before the second, or is it equal if that will do? */
+/* Does row a sort before row b, or, if or_equal, with it? */
 static inline bool
 comes_before(const GsWordSortState *state, uint64_t a, uint64_t b, bool or_equal)
 {
 	return or_equal ? !is_above(state, a, b) : is_above(state, b, a);
 }
 
-/* How many of the words in order come before another, given the least and the most. */
+/* The number of words in order that sort before another: at least low, at most high. */
 static size_t
 search(const GsWordSortState *state, const uint64_t *words, size_t low, size_t high, uint64_t word,
 	   bool or_equal)
@@ -69,7 +70,7 @@ search(const GsWordSortState *state, const uint64_t *words, size_t low, size_t h
 	return low;
 }
 
-/* Sorts the first n words of nall. */
+/* Sorts the first n of nall words. */
 static void
 insertion_sort(const GsWordSortState *state, uint64_t *words, size_t n, size_t nall)
 {
@@ -89,9 +90,9 @@ insertion_sort(const GsWordSortState *state, uint64_t *words, size_t n, size_t n
 }
 
 /*
- * How many of n words in order come before another; so many of the first are known to.
- * Where the first few do, more are looked for at distances that double: equal
- * rows stand together, so merges of few different ones take few comparisons.
+ * The number of words in order, of n, that sort before another; the first nknown are
+ * known to.  If the first few do, searches at distances that double: equal rows are
+ * adjacent, so merging few distinct ones takes few comparisons.
  */
 static size_t
 count_before(const GsWordSortState *state, const uint64_t *words, size_t n, uint64_t word,
@@ -112,8 +113,8 @@ count_before(const GsWordSortState *state, const uint64_t *words, size_t n, uint
 }
 
 /*
- * Merges [0..mid) and [mid..n) of words; scratch has room for the first of them.
- * What is in its place already takes next to no comparisons.
+ * Merges words[0..mid) with words[mid..n); scratch has room for mid words.  If they
+ * are in order already, that takes one comparison.
  */
 static void
 merge(const GsWordSortState *state, uint64_t *words, uint64_t *scratch, size_t mid, size_t n)
@@ -130,7 +131,7 @@ merge(const GsWordSortState *state, uint64_t *words, uint64_t *scratch, size_t m
 	nmoved = mid - out;
 	memcpy(scratch, words + out, nmoved * sizeof(uint64_t));
 
-	/* the right one's first row comes before the left one's, then the other way round */
+	/* move words of the right half, then of the left half, and so on */
 	for (;;)
 	{
 		ntaken = count_before(state, words + b, n - b, scratch[a], false, 1);
@@ -168,7 +169,7 @@ GsStatus
 gs_word_sort_by_comparison(GsWordSort *sort)
 {
 	const GsRuntime *host = sort->host;
-	GsWordSortState  *state = host->allocate(host->arg, sizeof(GsWordSortState));
+	GsWordSortState *state = host->allocate(host->arg, sizeof(GsWordSortState));
 	uint64_t   *scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
 
 	if (state != NULL && scratch != NULL)

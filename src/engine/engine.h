@@ -1,36 +1,36 @@
 /*-------------------------------------------------------------------------
  *
  * engine.h
- *	  The frontier between the drivers (a sort node, an index build) and the
- *	  engines that sort.
+ *	  The interface between drivers (a sort node, an index build) and the engines
+ *	  that sort.
  *
- * A driver puts rows with their keys into batches and takes them back in key
- * order.  It knows nothing of how or where they are sorted; an engine knows
- * nothing of PostgreSQL.  The legal calls, in order:
+ * A driver puts rows with their keys into batches and gets them back in key order.  It
+ * does not know how or where they are sorted; an engine does not know PostgreSQL.  The
+ * legal calls, in order:
  *
- *	  sort    := open load (sort hand-out [rest] | drain) close
- *	  load    := { reserve push* }
- *	  hand-out:= { fetch }			any position, any number of times
- *	  rest    := { next_batch }		after FULL: what the engine did not take
- *	  drain   := { next_batch }		input order, each row once; gives memory
- *									back as it goes
+ *	  sort    := open input (sort output [rest] | return_input input_back) close
+ *	  input   := { reserve push* }
+ *	  output  := { fetch }			any position, any number of times
+ *	  rest    := { next_batch }		after FULL: rows that the engine did not accept
+ *	  input_back := { next_batch }	each row once, in input order; frees memory as
+ *									it proceeds
  *
- * Several engines, of as many processes, can feed one sort of a device (see
- * gs_engine_gpu_join).  One of them, the owner, goes as above; the others:
+ * Several engines, of as many processes, can send rows to one sort on a device (see
+ * gs_engine_gpu_join()).  One of them, the leader, is used as above; the others are
+ * producers:
  *
- *	  feed    := join load end_feed [rest] close
+ *	  produce := join input end_producer [rest] close
  *
- * close is legal after any of them.  `push` is gs_batch_push() on the batch
- * that reserve returned; that batch is valid until the next reserve, sort or
- * drain, and for as many rows as gs_engine_has_space() says.  Order is ascending by the key (key_layout.h); rows with equal keys
- * keep the order in which they were pushed.
+ * close is legal after any of them.  `push` is gs_batch_push() on the batch that reserve
+ * returned.  That batch is valid until the next reserve, sort or return_input, for as
+ * many rows as gs_engine_has_space() permits.  Order is ascending by the key
+ * (key_layout.h); rows with equal keys keep the order in which they were pushed.
  *
- * Nothing here throws.  Calls that can fail return a GsStatus, and after any
- * status an engine can still be drained or closed, except after
- * GS_STATUS_FAILED, when the rows may be lost and only close is left.  The
- * host's check_interrupts callback may leave by longjmp: engines call it only
- * where nothing would be left behind but memory from the host's allocator,
- * which the host frees with its context.
+ * Nothing here throws.  Calls that can fail return a GsStatus.  After any status except
+ * GS_STATUS_FAILED, the input can be returned, or the engine closed; after
+ * GS_STATUS_FAILED rows may be lost, and the engine can only be closed.  The host's
+ * check_interrupts callback may exit by longjmp: engines call it only where nothing but
+ * memory of the host's allocator would be leaked, which the host frees with its context.
  *
  * ISO C, no PostgreSQL and no CUDA.
  *
@@ -39,6 +39,7 @@
 #ifndef GPUSORT_ENGINE_H
 #define GPUSORT_ENGINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,31 +50,37 @@
 typedef enum GsStatus
 {
 	GS_STATUS_OK = 0,
-	GS_STATUS_FULL,				/* the memory limit does not allow it: drain */
-	GS_STATUS_OOM,				/* the host's allocator had no more: drain */
-	GS_STATUS_FAILED			/* the engine broke; see figures.detail */
+	GS_STATUS_FULL,				/* the memory limit, or the device, does not
+								 * allow more rows: sort, or return_input */
+	GS_STATUS_OOM,				/* the allocator had no more: return_input */
+	GS_STATUS_REFUSED,			/* gpusortd did not accept the job, or did not
+								 * let it be joined; see stats.full */
+	GS_STATUS_DISPROVED,		/* the driver's verification found rows in the
+								 * wrong order; no engine returns it */
+	GS_STATUS_FAILED			/* the engine broke; see stats.detail */
 } GsStatus;
 
 /*
- * Which of two rows that the driver pushed comes first: < 0, 0 or > 0.  May
- * leave as check_interrupts may.
+ * Compares two rows that the driver pushed: < 0, 0 or > 0.  May exit as check_interrupts
+ * may.
  */
 typedef int (*GsRowCompare) (void *arg, const void *a, const void *b);
 
 typedef struct GsJob
 {
-	GsKeyLayout *layout;		/* owned and observed by the driver; the engine
-								 * reads the observations in sort */
+	GsKeyLayout *layout;		/* owned by the driver, which updates its
+								 * statistics; sort reads them */
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
-								 * everything the sort needs besides */
-	GsRuntime		host;
-	GsRowCompare compare;		/* orders rows with equal keys; NULL: nothing
-								 * does.  For the engine in this process only,
-								 * and not for keys_only layouts */
+								 * everything else that the sort needs */
+	GsRuntime	host;
+	GsRowCompare compare;		/* orders rows with equal keys; NULL: they
+								 * keep their input order.  Only for the
+								 * engine in this process, and not for
+								 * keys_only layouts */
 	void	   *compare_arg;
 } GsJob;
 
-/* How the order was found. */
+/* How the rows were sorted. */
 typedef enum GsMethod
 {
 	GS_METHOD_NONE = 0,			/* not sorted yet */
@@ -91,28 +98,46 @@ typedef struct GsEngineStats
 	uint64_t	nrows;
 	int			key_bits;		/* packed width of the key, without tails */
 	bool		key_tails;		/* and it has tails */
-	bool		all_compared;	/* but all rows had the same, and the driver's
-								 * comparison ordered them */
+	bool		all_compared;	/* all keys were equal, and the driver's
+								 * comparison function ordered the rows */
 	int			passes;			/* digit places of the first radix sort */
-	uint64_t	tied_rows;		/* rows whose order took more than that */
-	size_t		peak_bytes;		/* most memory ever held */
+	uint64_t	tied_rows;		/* rows that tied in it */
+	size_t		peak_bytes;		/* of host memory */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */
 	const char *full;			/* after GS_STATUS_FULL, why, if it is not the
-								 * memory limit; else NULL */
+								 * memory limit; after GS_STATUS_REFUSED, why;
+								 * else NULL */
 
 	/* of a device; NULL and zeros without one */
 	const char *device;			/* its name */
-	size_t		device_bytes;	/* most of its memory ever held */
-	uint64_t	bytes_up;		/* rows and keys sent to it */
-	uint64_t	bytes_down;		/* and back */
-	uint64_t	upload_us;		/* time in which any were on their way up */
-	uint64_t	sort_us;		/* in which the device sorted */
-	uint64_t	stream_us;		/* in which sorted rows were waited for */
+	size_t		device_bytes;	/* peak of device memory */
+	uint64_t	bytes_up;		/* of rows and keys sent to it */
+	uint64_t	bytes_down;		/* of rows returned by it */
+	uint64_t	upload_us;		/* time in which any batch was being uploaded */
+	uint64_t	sort_us;		/* time in which the device sorted */
+	uint64_t	stream_us;		/* time spent waiting for sorted rows */
 } GsEngineStats;
 
 typedef struct GsEngine GsEngine;
 
-/* One engine.  See the wrappers below for what each call promises. */
+/*
+ * What an engine can do that others cannot.  A driver decides by these, never by an
+ * engine's name or its stats.
+ */
+typedef struct GsEngineCapabilities
+{
+	bool		can_compare;	/* calls job.compare; gs_engine_cpu_resort() */
+	bool		can_prune;		/* gs_engine_cpu_keep_first() */
+	bool		on_device;		/* rows leave this process: they do not count
+								 * against the memory limit, are lost if the
+								 * device fails, and after FULL the device has
+								 * only some of them */
+} GsEngineCapabilities;
+
+extern const GsEngineCapabilities gs_engine_cpu_capabilities;
+extern const GsEngineCapabilities gs_engine_gpu_capabilities;
+
+/* The calls of an engine.  See the wrappers below for their contracts. */
 typedef struct GsEngineOps
 {
 	GsStatus	(*reserve) (GsEngine *engine, size_t row_bytes, GsBatch **batch);
@@ -128,85 +153,87 @@ typedef struct GsEngineOps
 struct GsEngine
 {
 	const GsEngineOps *ops;
+	const GsEngineCapabilities *capabilities;
 	GsJob		job;
-	GsEngineStats	stats;
+	GsEngineStats stats;
 };
 
-/* Opens the engine that runs in this process; NULL if out of memory. */
+/* Opens the engine that sorts in this process; NULL if out of memory. */
 extern GsEngine *gs_engine_cpu_open(const GsJob *job);
 
-/* The batches that it has so far, in input order; only while it is loaded. */
+/* The batches that it has so far, in input order; only before sort. */
 extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbatches);
 
 /*
- * Drops all rows but the first nrows in order, of which there are more, in the
- * middle of the load, which then goes on with another reserve.  In *batch and
- * *slot is then the last of those kept, until the next call of any kind.  FULL
- * and OOM leave all the rows in place.
+ * During the input, discards all rows but the first nrows in order; there must be more.
+ * The input continues with reserve.  *batch and *entry become the position of the last
+ * row that was kept, valid until the next call of any kind.  FULL and OOM leave all rows
+ * in place.
  */
 extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
 										 const GsBatch **batch, size_t *entry);
 
 /*
- * Has sorted rows sorted once more, by a comparison function alone, as if the keys
- * had only been a hint; not of keys_only layouts.  FULL or OOM leave the order as it was.
+ * Sorts sorted rows again, by a comparison function alone; not for keys_only layouts.
+ * FULL and OOM leave the order as it was.
  */
 extern GsStatus gs_engine_cpu_resort(GsEngine *engine, GsRowCompare compare,
-										 void *compare_arg);
+									 void *compare_arg);
 
 /*
- * Opens the engine at the other end of a link (engine_link.h), which is the
- * engine's from now on, to the time of its close.  FULL: the device has no
- * memory for it.
+ * Opens the engine at the other end of a link (engine_link.h), which belongs to the
+ * engine until it is closed.  REFUSED: the device has no memory for it.
  */
 struct GsEngineLink;
 
 typedef struct GsGpuOptions
 {
-	uint64_t	expected_bytes; /* that rows and keys may come to, of all feeders */
-	uint64_t	session_bytes;	/* that all sorts of this process may have; 0: any */
-	uint32_t	wait_ms;		/* for the device to have room */
+	uint64_t	expected_bytes; /* estimate of rows and keys of all
+								 * participants */
+	uint64_t	session_bytes;	/* limit for all sorts of this process; 0:
+								 * none */
+	uint32_t	wait_ms;		/* for device memory */
 	int			algorithm;		/* a GsAlgorithm (protocol.h) */
-	bool		shared;			/* others may feed it */
+	bool		shared;			/* producers may join it */
 	uint32_t	participant;	/* number of this one, if shared */
 } GsGpuOptions;
 
 extern GsStatus gs_engine_gpu_open(const GsJob *job, struct GsEngineLink *link,
-									   const GsGpuOptions *options,
-									   GsEngine **engine);
+								   const GsGpuOptions *options,
+								   GsEngine **engine);
 
-/* What others join a shared engine by; never 0. */
+/* The token with which producers join a shared engine; never 0. */
 extern uint64_t gs_engine_gpu_token(const GsEngine *engine);
 
 /*
- * Opens a feeder of a shared engine, mostly that of another process: its link's
- * slots are not larger than the owner's, its layout has the same shape.  Input
- * order of the whole is by participant, below GS_MAX_PARTICIPANTS, and then as
- * each pushed.  FULL: it cannot be joined, or no more; figures.full says why.
+ * Opens a producer of a shared engine, usually one of another process.  The buffers of its
+ * link must not be larger than the leader's, and its layout must have the same shape.
+ * Input order is by participant, a number below GS_MAX_PARTICIPANTS, and then by the
+ * order in which each participant pushed.  REFUSED: it cannot be joined; see stats.full.
  */
 extern GsStatus gs_engine_gpu_join(const GsJob *job, struct GsEngineLink *link,
-									   uint64_t token, uint32_t participant,
-									   GsEngine **engine);
+								   uint64_t token, uint32_t participant,
+								   GsEngine **engine);
 
 /*
- * A feeder's last word: *nrows becomes how many of its rows the device took, all
- * or the first ones pushed.  Waits until they are there; only when this has
- * returned in every feeder may the owner sort, or drain.  FULL: the last rows
- * cannot be taken; call it again.  After FULL, from reserve or from here,
- * next_batch() gives those that were not taken, up to *batch NULL.  A feeder
- * that is closed before this has said OK makes the whole sort fail.
+ * Ends the input of a producer.  Waits until the device has its rows; *nrows becomes
+ * their number, all or the first ones pushed.  The leader may sort, or return the input,
+ * only when this has returned in every producer.  FULL: the last rows cannot be accepted;
+ * call it again.  After FULL, from reserve or from here, next_batch() returns the rows
+ * that were not accepted, up to *batch NULL.  If a producer is closed before this has
+ * returned OK, the whole sort fails.
  */
 extern GsStatus gs_engine_end_producer(GsEngine *engine, uint64_t *nrows);
 
 /*
- * Tells the owner, before it sorts, what end_feed() told all feeders
- * together.  Its layout has been merged with theirs by then.
+ * Tells the leader, before it sorts, the sum of *nrows of all producers.  The statistics
+ * of their layouts must have been merged into its layout.
  */
 extern void gs_engine_gpu_expect(GsEngine *consumer, uint64_t nrows_of_producers);
 
 /*
- * Has the batch that reserve gave room for another row?  Long rows are always
- * asked for: an engine may take none of that length.
+ * Does the batch of the last reserve have space for another row?  Long rows always need
+ * another reserve, because an engine may not accept their length.
  */
 #define GS_SHORT_ROW_BYTES	((size_t) 16 << 10)
 
@@ -217,8 +244,8 @@ gs_engine_has_space(const GsBatch *batch, size_t row_bytes)
 }
 
 /*
- * Gives a batch with room for at least one row of row_bytes.  FULL or OOM
- * leave everything pushed so far in place.
+ * Returns a batch with space for at least one row of row_bytes.  FULL and OOM leave
+ * everything that was pushed in place.
  */
 static inline GsStatus
 gs_engine_reserve(GsEngine *engine, size_t row_bytes, GsBatch **batch)
@@ -227,9 +254,9 @@ gs_engine_reserve(GsEngine *engine, size_t row_bytes, GsBatch **batch)
 }
 
 /*
- * Sorts what was pushed.  Calls check_interrupts at least every few ms.  After
- * FULL, from reserve or from sort, it sorts what the engine had taken by then, which is figures.nrows
- * rows, the first ones pushed; next_batch() gives the others, up to *batch NULL, while the sorted
+ * Sorts what was pushed.  Calls check_interrupts at least every few ms.  After FULL, from
+ * reserve or from sort, it sorts the rows that the engine has accepted, the first
+ * stats.nrows pushed; next_batch() returns the others, up to *batch NULL, while the sorted
  * ones can still be fetched.
  */
 static inline GsStatus
@@ -239,10 +266,10 @@ gs_engine_sort(GsEngine *engine)
 }
 
 /*
- * Fills rows[] with up to nrows sorted rows from position on (0-based);
- * *fetched becomes how many, 0 only at or past the end.  A row is what the
- * driver pushed, or in a keys_only layout its key word; it stays valid and in
- * place until the next fetch.  OK or FAILED.
+ * Sets rows[] to up to nrows sorted rows from position on (0-based); *fetched becomes
+ * their number, 0 only at or after the end.  A row is what the driver pushed, or in a
+ * keys_only layout its key word.  It is valid until the next fetch.  Returns OK or
+ * FAILED.
  */
 static inline GsStatus
 gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **rows,
@@ -251,10 +278,7 @@ gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **
 	return engine->ops->fetch(engine, position, nrows, rows, NULL, fetched);
 }
 
-/*
- * The same, with the rows' records, which are NULL if the engine has them no
- * more.
- */
+/* The same with the records of the rows, which are NULL if the engine no longer has them. */
 static inline GsStatus
 gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,
 						const void **rows, const uint64_t **records, size_t *fetched)
@@ -263,8 +287,8 @@ gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,
 }
 
 /*
- * Ends the load without a sort: next_batch() then gives the batches in input
- * order, *batch NULL at the end, and frees each once past it.  Both OK or
+ * Ends the input without a sort: next_batch() then returns the batches in input order,
+ * with *batch NULL at the end, and frees each at the next call.  Both return OK or
  * FAILED.
  */
 static inline GsStatus
@@ -285,7 +309,7 @@ gs_engine_stats(const GsEngine *engine)
 	return &engine->stats;
 }
 
-/* Frees everything, the engine too. */
+/* Frees everything, including the engine. */
 static inline void
 gs_engine_close(GsEngine *engine)
 {

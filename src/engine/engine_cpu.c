@@ -1,24 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * engine_cpu.c
- *	  The engine that sorts in this process: batches in memory, word_sort.c.
+ *	  The engine that sorts in this process.
  *
- * Rows stay where the driver wrote them; only 8-byte words are sorted.  The
- * rows of consecutive words are scattered over all the batches, and reading
- * them one after the other would miss every cache each time, which is where a
- * stock sort loses 15 to 45 % of its time.  So fetch() hands rows out some at
- * a time, and while it does, has the records of those a little further on
- * brought into the cache, and the rows of those in between:
+ * Rows stay where the driver wrote them; only 8-byte words are sorted (word_sort.h).
+ * The rows of consecutive words are scattered over all batches, and reading them one
+ * after the other would cause a cache miss each time, which costs PostgreSQL's sort
+ * 15 to 45 % of its time.  So fetch() returns rows a few at a time, and prefetches
+ * rows and records further on:
  *
- *	  words:	.. | handed out | rows prefetched | records prefetched | ..
+ *	  words:	.. | returned | rows prefetched | records prefetched | ..
  *
- * The batches double in size from 8 kB, so that ten rows cost one small
- * allocation and a million cost few large ones, which the host can back with
- * huge pages.  None is larger than a small part of the limit, since a drain
- * gives back whole batches while the rows go to someone else's memory.  The limit counts batches as allocated, and two words for every
- * row, which is what sorting them will take: a load that would not leave room
- * for its own sort is refused while the sort can still be done elsewhere.  What
- * is reported as used leaves out what no row reached, which takes no memory.
+ * The size of batches doubles from 8 kB, so that ten rows take one small allocation
+ * and a million take few large ones, which can be backed by huge pages.  None is
+ * larger than a small part of the memory limit, because next_batch() returns the
+ * input in whole batches while the driver stores the rows elsewhere.
+ *
+ * The memory limit covers batches as allocated, and the two words that each row needs
+ * to be sorted.  So an engine that is full can still sort what it has.  The
+ * memory that is reported as used does not include the part of the last batch that
+ * has not been written.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,24 +29,23 @@
 #include <string.h>
 
 #include "engine/word_sort.h"
+#include "common/min_max.h"
 #include "common/radix_sort.h"
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
 #define MAX_BATCH_BYTES		((size_t) 32 << 20)
 #define BATCHES_PER_LIMIT	32
 
-#define PREFETCH_ROWS		32	/* brought into the cache ahead */
-#define PREFETCH_RECORDS	16	/* the same, where they are wanted */
+#define PREFETCH_ROWS		32	/* how far ahead rows are prefetched */
+#define PREFETCH_RECORDS	16	/* the same for records, if they are returned */
 #define CACHE_LINE			64
-#define PREFETCH_BYTES		192 /* of a row, at most; the hardware follows after that */
+#define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the
+								 * rest */
 
 /* Rows between two interrupt checks. */
 #define CHECK_EVERY			((size_t) 1 << 12)
 
-#define FIRST_BATCHES		8	/* batches that the engine itself has room for */
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
+#define FIRST_BATCHES		8	/* whose headers are part of CpuEngine */
 
 typedef struct CpuEngine
 {
@@ -56,16 +56,16 @@ typedef struct CpuEngine
 	size_t		record_bytes;
 	size_t		full_rows;		/* rows of all batches but the last */
 	size_t		full_bytes;		/* of these rows and their records */
-	size_t		held_bytes;		/* of all memory now held */
+	size_t		held_bytes;		/* of all memory that is allocated */
 	size_t		next_batch_bytes;
 
 	/* sorted */
 	GsRowNumbering numbering;
 	uint64_t   *words;
 	uint64_t	number_mask;
-	size_t		prefetch_bytes; /* of a row that is fetched before long */
+	size_t		prefetch_bytes; /* of each row */
 
-	size_t		input_returned;		/* batches that next_batch() has given */
+	size_t		input_returned; /* batches that next_batch() has returned */
 
 	GsBatch		first_batches[FIRST_BATCHES];
 } CpuEngine;
@@ -87,7 +87,12 @@ static const GsEngineOps cpu_ops = {
 	.close = cpu_close
 };
 
-/* Bytes of a batch that rows and records have taken. */
+const GsEngineCapabilities gs_engine_cpu_capabilities = {
+	.can_compare = true,
+	.can_prune = true
+};
+
+/* Bytes of a batch that have rows and records. */
 static size_t
 batch_used_bytes(const GsBatch *batch)
 {
@@ -95,6 +100,7 @@ batch_used_bytes(const GsBatch *batch)
 		(size_t) (batch->top - batch->records);
 }
 
+/* Adds allocated bytes to the statistics. */
 static void
 hold(CpuEngine *engine, size_t nbytes)
 {
@@ -108,7 +114,7 @@ hold(CpuEngine *engine, size_t nbytes)
 	}
 	engine->held_bytes += nbytes;
 	engine->base.stats.peak_bytes = Max(engine->base.stats.peak_bytes,
-										  engine->held_bytes - untouched);
+										engine->held_bytes - untouched);
 }
 
 GsEngine *
@@ -119,6 +125,7 @@ gs_engine_cpu_open(const GsJob *job)
 	if (engine == NULL)
 		return NULL;
 	engine->base.ops = &cpu_ops;
+	engine->base.capabilities = &gs_engine_cpu_capabilities;
 	engine->base.job = *job;
 	engine->base.stats = (GsEngineStats)
 	{
@@ -145,8 +152,8 @@ count_rows(const CpuEngine *engine)
 }
 
 /*
- * What a row and its record usually take, and a little less; the given bytes
- * if there is no row yet.
+ * The average bytes of a row and its record, less 3 %; first_bytes if there is no row
+ * yet.
  */
 static size_t
 usual_bytes(const CpuEngine *engine, size_t first_bytes)
@@ -161,7 +168,7 @@ usual_bytes(const CpuEngine *engine, size_t first_bytes)
 	return nbytes - nbytes / 32;
 }
 
-/* What one more entry in batches[] will take. */
+/* The bytes that have to be allocated for one more entry of batches[]. */
 static size_t
 growth_bytes(const CpuEngine *engine)
 {
@@ -169,7 +176,7 @@ growth_bytes(const CpuEngine *engine)
 		2 * engine->batches_allocated * sizeof(GsBatch);
 }
 
-/* Makes room for it. */
+/* Makes space for one more entry of batches[]. */
 static GsStatus
 grow_batches(CpuEngine *engine)
 {
@@ -195,11 +202,11 @@ grow_batches(CpuEngine *engine)
 }
 
 /*
- * How large the next batch may be for a row of row_bytes: as large as is
- * wanted, or as the limit leaves.  0 if not even the row fits.
+ * The size of the next batch, given a row of row_bytes: next_batch_bytes, or what the
+ * limit leaves.  0 if not even the row fits.
  *
- * Each row put there will need its words too: so many as if all rows were like
- * the ones before.  Should there be more, cpu_sort() notices.
+ * The words of the batch's rows count too; their number is estimated from the average
+ * row.  If there are more, sort_words() notices.
  */
 static size_t
 next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
@@ -248,7 +255,7 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	if (nbytes == 0)
 		return GS_STATUS_FULL;
 
-	/* row numbers have so many bits and no more */
+	/* the number of bits of a row number is limited */
 	if (!gs_row_numbering(&numbering, engine->nbatches + 1,
 						  Max(MAX_BATCH_BYTES, nbytes) / GS_ROW_ALIGN))
 		return GS_STATUS_FULL;
@@ -272,7 +279,7 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	return GS_STATUS_OK;
 }
 
-/* One more than the greatest unit of a row in a batch. */
+/* One more than the highest unit of a row in a batch. */
 static size_t
 units_of(const CpuEngine *engine, const GsBatch *batch)
 {
@@ -286,7 +293,7 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 static void
 free_batches(CpuEngine *engine)
 {
-	GsRuntime	   *host = &engine->base.job.host;
+	GsRuntime  *host = &engine->base.job.host;
 
 	for (size_t i = 0; i < engine->nbatches; i++)
 	{
@@ -309,8 +316,8 @@ row_of(const CpuEngine *engine, uint64_t word)
 }
 
 /*
- * Keys that are rows take no more room than their words: they are put in
- * place of them, in order, and the batches freed.
+ * For keys_only layouts: replaces the words by the keys, which take the same space,
+ * and frees the batches.
  */
 static void
 gather_keys(CpuEngine *engine)
@@ -331,8 +338,8 @@ gather_keys(CpuEngine *engine)
 }
 
 /*
- * Keys that are rows and came in order: they only change places.  A stock sort
- * of them costs 16 ns a row, so every pass counts.
+ * Did the rows of a keys_only layout arrive in order?  Then they are only copied:
+ * PostgreSQL's sort takes 16 ns a row for these, so each pass counts.
  */
 static bool
 keys_are_presorted(const GsKeyLayout *layout)
@@ -344,7 +351,7 @@ static GsStatus
 use_presorted_keys(CpuEngine *engine)
 {
 	const GsRuntime *host = &engine->base.job.host;
-	GsEngineStats  *stats = &engine->base.stats;
+	GsEngineStats *stats = &engine->base.stats;
 	const GsKeyField *field = &engine->base.job.layout->fields[0];
 	uint64_t   *word = host->allocate(host->arg, stats->nrows * sizeof(uint64_t));
 
@@ -366,9 +373,9 @@ use_presorted_keys(CpuEngine *engine)
 	return GS_STATUS_OK;
 }
 
-/* Prepares a sort of the engine's rows, but for its words. */
+/* Prepares a sort of all rows. */
 static void
-init_key_sort(const CpuEngine *engine, GsWordSort *sort)
+init_word_sort(const CpuEngine *engine, GsWordSort *sort)
 {
 	const GsEngine *base = &engine->base;
 
@@ -383,7 +390,7 @@ init_key_sort(const CpuEngine *engine, GsWordSort *sort)
 	sort->words = NULL;
 }
 
-/* Puts the words of all rows in order; the batches stay as they are. */
+/* Sorts the words of all rows; the batches stay as they are. */
 static GsStatus
 sort_words(CpuEngine *engine)
 {
@@ -398,7 +405,7 @@ sort_words(CpuEngine *engine)
 		return GS_STATUS_FULL;
 	engine->number_mask = (UINT64_C(1) << engine->numbering.number_bits) - 1;
 
-	init_key_sort(engine, &sort);
+	init_word_sort(engine, &sort);
 	if (engine->held_bytes + gs_word_sort_bytes(sort.nrows) > base->job.memory_limit)
 		return GS_STATUS_FULL;
 	hold(engine, gs_word_sort_bytes(sort.nrows));
@@ -410,11 +417,11 @@ sort_words(CpuEngine *engine)
 		hold(engine, sort.nrows * sizeof(uint64_t));
 	}
 	else
-		base->stats.method = GS_METHOD_NONE;	/* it can be drained */
+		base->stats.method = GS_METHOD_NONE;	/* the input can be returned */
 	return status;
 }
 
-/* The record of a word's row, which says where it is; not for keys_only. */
+/* The record of a word's row; reads the row.  Not for keys_only. */
 static inline const uint64_t *
 record_of(const CpuEngine *engine, uint64_t word)
 {
@@ -425,8 +432,8 @@ record_of(const CpuEngine *engine, uint64_t word)
 }
 
 /*
- * The records of the first n of nleft words, others being brought into the
- * cache when their rows have come there.
+ * The records of the first n of nleft words.  Prefetches records whose rows have been
+ * prefetched by previous calls.
  */
 static void
 find_records(const CpuEngine *engine, const uint64_t *words, size_t n, uint64_t nleft,
@@ -467,7 +474,7 @@ gs_engine_cpu_resort(GsEngine *base, GsRowCompare compare, void *compare_arg)
 
 	if (engine->held_bytes + nbytes > base->job.memory_limit)
 		return GS_STATUS_FULL;
-	init_key_sort(engine, &sort);
+	init_word_sort(engine, &sort);
 	sort.compare = compare;
 	sort.compare_arg = compare_arg;
 	sort.words = engine->words;
@@ -477,7 +484,7 @@ gs_engine_cpu_resort(GsEngine *base, GsRowCompare compare, void *compare_arg)
 	return status;
 }
 
-/* Gives back the words of nrows rows. */
+/* Frees the words of nrows rows. */
 static void
 free_words(CpuEngine *engine, size_t nrows)
 {
@@ -491,8 +498,8 @@ free_words(CpuEngine *engine, size_t nrows)
 }
 
 /*
- * Gives back the batches behind the last one that has rows, and counts anew.
- * The next batches begin as small as that one.
+ * Frees the batches after the last one that has rows, and counts rows and bytes
+ * again.  The next batch will be as small as that one.
  */
 static void
 free_batches_behind(CpuEngine *engine, size_t last)
@@ -519,14 +526,14 @@ free_batches_behind(CpuEngine *engine, size_t last)
 }
 
 /*
- * Moves the rows of these ascending numbers together, in place: a row never
- * moves behind where it was, as all that is before it was before it already.
- * *cutoff_batch and *cutoff_slot become where the row of the number `cutoff`
- * is now.
+ * Compacts the batches to the rows of these ascending numbers, in place: no row moves
+ * to a later position, because only rows that were before it remain before it.
+ * *cutoff_batch and *cutoff_entry become the position of the row whose number is
+ * cutoff.
  */
 static void
-move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutoff,
-			  const GsBatch **cutoff_batch, size_t *cutoff_slot)
+compact(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutoff,
+		const GsBatch **cutoff_batch, size_t *cutoff_entry)
 {
 	const GsRuntime *host = &engine->base.job.host;
 	const GsKeyLayout *layout = engine->base.job.layout;
@@ -561,7 +568,7 @@ move_together(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t
 		if (numbers[i] == cutoff)
 		{
 			*cutoff_batch = to;
-			*cutoff_slot = to->nrows - 1;
+			*cutoff_entry = to->nrows - 1;
 		}
 	}
 	free_batches_behind(engine, to_index);
@@ -592,10 +599,10 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 	for (size_t i = 0; i < nrows; i++)
 		engine->words[i] &= engine->number_mask;
 	cutoff = engine->words[nrows - 1];
-	move_together(engine,
-				  gs_radix_sort(engine->words, scratch, nrows, 0,
-								engine->numbering.number_bits, host, NULL),
-				  nrows, cutoff, batch, entry);
+	compact(engine,
+			gs_radix_sort(engine->words, scratch, nrows, 0,
+						  engine->numbering.number_bits, host, NULL),
+			nrows, cutoff, batch, entry);
 	host->release(host->arg, scratch);
 	engine->held_bytes -= nrows * sizeof(uint64_t);
 	free_words(engine, total);
@@ -610,7 +617,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	uint64_t	total = base->stats.nrows;
 	const uint64_t *words;
 	size_t		n;
-	size_t		nfollowing;		/* rows to prefetch, behind PREFETCH_ROWS others */
+	size_t		nfollowing;		/* rows to prefetch, from PREFETCH_ROWS on */
 
 	*fetched = 0;
 	if (position >= total)
@@ -657,7 +664,7 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 
 	*batch = NULL;
 	if (engine->words != NULL)
-		return GS_STATUS_OK;	/* sorted, and what was pushed was taken */
+		return GS_STATUS_OK;	/* sorted: no row was left out */
 	if (engine->input_returned > 0)
 	{
 		GsBatch    *last = &engine->batches[engine->input_returned - 1];
@@ -684,7 +691,7 @@ static void
 cpu_close(GsEngine *base)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	GsRuntime		host = base->job.host;
+	GsRuntime	host = base->job.host;
 
 	free_batches(engine);
 	if (engine->batches != engine->first_batches)

@@ -1,19 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * engine_gpu.c
- *	  The engine at the other end of a link: rows are sorted by gpusortd.
+ *	  The GPU engine: rows are sorted by gpusortd, through a link.
  *
- * A batch is written straight into a slot of the ring, sent off by a message
- * when it is full, and the next slot is begun.  The device reads it from there.
- * Sorted rows come back the same way, whole batches in order, ahead of the
- * driver as far as there are slots.  So each side copies a row once, and the
- * ring stays in the processor's cache: the lowest free slot is always taken.
+ * Rows are written directly to a batch in a shared buffer.  A full batch is sent by
+ * a message, and the next buffer is begun.  The device reads from the buffer.
+ * Sorted rows return the same way, in complete batches, as far ahead of the caller
+ * as there are buffers.  So each side copies a row once.  The lowest free buffer is
+ * used first, so that few buffers are in use and stay in the CPU cache.
  *
- * Nothing of the rows stays here.  Memory on this side is the ring, however
- * many rows there are.
+ * This side stores no rows.  Its memory is that of the buffers, independent of the
+ * number of rows.
  *
- * A feeder is the first half of this engine: it loads somebody else's job, and
- * has nothing to hand out but what the device did not take.
+ * A producer uses the first half of this engine: it sends rows to the job of
+ * another process, and returns only batches that the device did not take.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,284 +21,50 @@
 
 #include <limits.h>
 #include <string.h>
-#include <time.h>
 
-#include "common/protocol.h"
-#include "engine/engine_link.h"
+#include "common/clock.h"
+#include "common/min_max.h"
+#include "engine/engine_gpu_internal.h"
 
-/* How long the service may take to answer, beside what it was told to wait. */
+/* Timeout for answers, in addition to the time that a job may wait. */
 #define ANSWER_MS	2000
 
-#define Min(a, b)	((a) < (b) ? (a) : (b))
-
-typedef enum ServicePhase
-{
-	GPU_INPUT,
-	GPU_SORTED,
-	GPU_RETURNING,			/* batches come back from the service */
-	GPU_RETURNED,			/* those that it did not take follow */
-	GPU_PRODUCED,				/* a feeder's end: the same */
-	SERVICE_CLOSED				/* the link is gone */
-} ServicePhase;
-
-/* Slots in the order in which something happened to them. */
-typedef struct BufferQueue
-{
-	uint32_t	nbuffers;
-	uint32_t	buffers[GS_MAX_BUFFERS];
-} BufferQueue;
-
-typedef struct GpuEngine
-{
-	GsEngine	base;
-	GsEngineLink *link;
-	int			algorithm;
-	uint64_t	token;			/* of a shared job that is its own */
-	bool		is_producer;
-	ServicePhase phase;
-	size_t		record_bytes;
-	uint64_t	nrows;			/* pushed, but for those in the open batch */
-	uint64_t	nrows_of_producers;	/* that the device took */
-	bool		memory_failed;	/* the device had no more */
-	bool		loaded;			/* a batch was sent; or it has joined a job, which
-								 * hangs on it */
-
-	/*
-	 * Each slot is free, or filled, or ready, or being read, or the service's.
-	 */
-	uint64_t	free_buffers;		/* a bit each: may be filled */
-	BufferQueue	filled;			/* sent, and not freed yet */
-	GsBatch		filled_batches[GS_MAX_BUFFERS];	/* by slot */
-
-	/* loading: the batch being filled; draining: the one being read */
-	GsBatch		batch;
-	bool		batch_open;
-	uint32_t	batch_buffer;
-
-	/* sorted: batches of rows, in order, the first one being read */
-	uint32_t	stream;
-	uint32_t	nready;
-	GsBatchReady ready[GS_MAX_BUFFERS];
-	uint64_t	next_position;	/* of the row after the last ready batch */
-
-	char		detail[GS_FAILED_TEXT_BYTES];
-} GpuEngine;
-
-static GsStatus service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
-static GsStatus service_sort(GsEngine *base);
-static GsStatus service_fetch(GsEngine *base, uint64_t position, size_t nrows,
-							  const void **rows, const uint64_t **records, size_t *fetched);
+static GsStatus gpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch);
+static GsStatus gpu_sort(GsEngine *base);
+static GsStatus gpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
+						  const void **rows, const uint64_t **records, size_t *fetched);
 static GsStatus gpu_return_input(GsEngine *base);
-static GsStatus service_next_batch(GsEngine *base, const GsBatch **batch);
-static void service_close(GsEngine *base);
+static GsStatus gpu_next_batch(GsEngine *base, const GsBatch **batch);
+static void gpu_close(GsEngine *base);
 
-static const GsEngineOps service_ops = {
-	.reserve = service_reserve,
-	.sort = service_sort,
-	.fetch = service_fetch,
+static const GsEngineOps gpu_ops = {
+	.reserve = gpu_reserve,
+	.sort = gpu_sort,
+	.fetch = gpu_fetch,
 	.return_input = gpu_return_input,
-	.next_batch = service_next_batch,
-	.close = service_close
+	.next_batch = gpu_next_batch,
+	.close = gpu_close
 };
 
-/* ------------------------------------------------------------------ messages */
-
-/* A text that is the engine's to keep. */
-static const char *
-save_text(GpuEngine *engine, const char *text)
-{
-	size_t		len = strlen(text);
-
-	if (len >= sizeof(engine->detail))
-		len = sizeof(engine->detail) - 1;
-	memcpy(engine->detail, text, len);
-	engine->detail[len] = '\0';
-	return engine->detail;
-}
-
-/* The engine is broken; the link with it. */
-static GsStatus
-fail(GpuEngine *engine, const char *detail)
-{
-	engine->base.stats.detail = save_text(engine, detail);
-	if (engine->phase != SERVICE_CLOSED)
-		engine->link->release(engine->link, false);
-	engine->phase = SERVICE_CLOSED;
-	return GS_STATUS_FAILED;
-}
-
-static GsStatus
-full(GpuEngine *engine, const char *why)
-{
-	engine->base.stats.full = why;
-	return GS_STATUS_FULL;
-}
-
-static GsStatus
-send_message(GpuEngine *engine, GsMessage *message, uint32_t type, size_t nbytes)
-{
-	if (engine->phase == SERVICE_CLOSED)
-		return GS_STATUS_FAILED;
-	message->type = type;
-	message->nbytes = (uint32_t) nbytes;
-	if (!engine->link->send(engine->link, message))
-		return fail(engine, "gpusortd closed the connection");
-	return GS_STATUS_OK;
-}
-
-static GsStatus
-send_buffer(GpuEngine *engine, uint32_t type, uint32_t buffer)
-{
-	GsBufferMessage message = {.buffer = buffer};
-
-	return send_message(engine, &message.message, type, sizeof(message));
-}
-
-static GsStatus
-send_plain(GpuEngine *engine, uint32_t type)
-{
-	GsMessage	message;
-
-	return send_message(engine, &message, type, sizeof(message));
-}
-
-/* A slot that was filled is free again. */
-static bool
-receive_freed(GpuEngine *engine, uint32_t buffer)
-{
-	BufferQueue  *filled = &engine->filled;
-
-	for (uint32_t i = 0; i < filled->nbuffers; i++)
-	{
-		if (filled->buffers[i] != buffer)
-			continue;
-		filled->nbuffers--;
-		memmove(&filled->buffers[i], &filled->buffers[i + 1],
-				sizeof(filled->buffers[0]) * (filled->nbuffers - i));
-		engine->free_buffers |= UINT64_C(1) << buffer;
-		return true;
-	}
-	return false;
-}
-
-/* Sorted rows, or a batch that comes back. */
-static bool
-receive_ready(GpuEngine *engine, const GsBatchReady *ready)
-{
-	uint64_t	used = ready->rows_bytes;
-
-	if (engine->nready == GS_MAX_BUFFERS)
-		return false;
-	if (ready->nrows > 0)
-	{
-		if (engine->phase == GPU_RETURNING)
-			used += (uint64_t) ready->nrows * engine->record_bytes;
-		else if (!engine->base.job.layout->keys_only)
-			used += (uint64_t) ready->nrows * sizeof(uint32_t);
-		if (ready->buffer >= engine->link->nbuffers || used > engine->link->buffer_bytes)
-			return false;
-		if (engine->phase == GPU_SORTED && ready->stream == engine->stream &&
-			engine->nready > 0 && ready->position != engine->next_position)
-			return false;
-	}
-	engine->ready[engine->nready++] = *ready;
-	engine->next_position = ready->position + ready->nrows;
-	engine->base.stats.bytes_down += used;
-	return true;
-}
-
-/*
- * Deals with the next message.  Without wait, there may be none: *type 0.
- * FULL: the device has no more memory.
- */
-static GsStatus
-receive_message(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *message)
-{
-	bool		fine = true;
-
-	*type = 0;
-	if (engine->phase == SERVICE_CLOSED)
-		return GS_STATUS_FAILED;
-	if (!engine->link->receive(engine->link, wait ? -1 : 0, message))
-		return fail(engine, "gpusortd ended, or closed the connection");
-	*type = message->message.type;
-	switch (*type)
-	{
-		case 0:
-		case GS_MESSAGE_SORTED:
-		case GS_MESSAGE_PRODUCER_DONE:
-			break;
-		case GS_MESSAGE_BATCH_FREE:
-			fine = receive_freed(engine, message->buffer.buffer);
-			break;
-		case GS_MESSAGE_BATCH_READY:
-			if (message->ready.stream != engine->stream)
-			{
-				/* of a stream given up: only the slot matters */
-				*type = 0;
-				if (message->ready.nrows > 0)
-					return send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
-				break;
-			}
-			fine = receive_ready(engine, &message->ready);
-			break;
-		case GS_MESSAGE_FAILED:
-			message->failed.text[sizeof(message->failed.text) - 1] = '\0';
-			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == GPU_INPUT)
-			{
-				engine->memory_failed = true;
-				return full(engine, "the rows outgrew the device's memory");
-			}
-
-			/* said before the service knew that it is to drain */
-			if (message->failed.failure == GS_FAILED_MEMORY && engine->phase == GPU_RETURNING)
-				break;
-			return fail(engine, message->failed.text);
-		default:
-			fine = false;
-	}
-	return fine ? GS_STATUS_OK : fail(engine, "gpusortd sent what it should not");
-}
-
-/* Deals with messages until one of a type has come. */
-static GsStatus
-wait_for(GpuEngine *engine, uint32_t wanted, GsAnyMessage *message)
-{
-	uint32_t	type = 0;
-
-	while (type != wanted)
-	{
-		GsStatus	status = receive_message(engine, true, &type, message);
-
-		if (status != GS_STATUS_OK)
-			return status;
-	}
-	return GS_STATUS_OK;
-}
-
-static uint64_t
-now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
-}
+const GsEngineCapabilities gs_engine_gpu_capabilities = {
+	.on_device = true
+};
 
 /* ---------------------------------------------------------------------- open */
 
-/* No job, or none that can be joined.  FULL: the link is good for another one. */
+/* There is no job, or none to join.  REFUSED: the link can be used again. */
 static GsStatus
-refused(GpuEngine *engine, const GsFailed *failed)
+handle_refusal(GpuEngine *engine, const GsFailed *failed)
 {
-	if (failed->failure == GS_FAILED_JOB || failed->failure == GS_FAILED_MEMORY)
-		return full(engine, save_text(engine, failed->text));
-	return fail(engine, failed->text);
+	if (failed->failure != GS_FAILED_JOB && failed->failure != GS_FAILED_MEMORY)
+		return gs_gpu_fail(engine, failed->text);
+	engine->base.stats.full = gs_gpu_save_text(engine, failed->text);
+	return GS_STATUS_REFUSED;
 }
 
 /*
- * What the job before left on its way to us, slots that it gave back or filled,
- * means nothing any more.
+ * Waits for JOB_READY.  Messages of the previous job, about its buffers, may still
+ * arrive and are ignored.
  */
 static GsStatus
 wait_until_ready(GpuEngine *engine, int timeout_ms)
@@ -308,24 +74,24 @@ wait_until_ready(GpuEngine *engine, int timeout_ms)
 	do
 	{
 		if (!engine->link->receive(engine->link, timeout_ms, &message))
-			return fail(engine, "gpusortd ended, or closed the connection");
+			return gs_gpu_fail(engine, "gpusortd ended or closed the connection");
 		if (message.message.type == 0)
-			return fail(engine, "gpusortd does not answer");
+			return gs_gpu_fail(engine, "gpusortd does not answer");
 		if (message.message.type == GS_MESSAGE_FAILED)
 		{
 			message.failed.text[sizeof(message.failed.text) - 1] = '\0';
-			return refused(engine, &message.failed);
+			return handle_refusal(engine, &message.failed);
 		}
 	} while (message.message.type != GS_MESSAGE_JOB_READY);
 	engine->token = message.job_ready.token;
 	return GS_STATUS_OK;
 }
 
-/* An engine that has no job yet.  NULL if out of memory; the link is given back. */
+/* Allocates an engine, which has no job yet.  NULL: out of memory; releases the link. */
 static GpuEngine *
 new_engine(const GsJob *job, GsEngineLink *link)
 {
-	GpuEngine *engine = job->host.allocate(job->host.arg, sizeof(GpuEngine));
+	GpuEngine  *engine = job->host.allocate(job->host.arg, sizeof(GpuEngine));
 
 	if (engine == NULL)
 	{
@@ -333,7 +99,8 @@ new_engine(const GsJob *job, GsEngineLink *link)
 		return NULL;
 	}
 	memset(engine, 0, sizeof(*engine));
-	engine->base.ops = &service_ops;
+	engine->base.ops = &gpu_ops;
+	engine->base.capabilities = &gs_engine_gpu_capabilities;
 	engine->base.job = *job;
 	engine->base.stats.engine = "cuda";
 	engine->base.stats.device = link->welcome.device_name;
@@ -346,9 +113,9 @@ new_engine(const GsJob *job, GsEngineLink *link)
 
 GsStatus
 gs_engine_gpu_open(const GsJob *job, GsEngineLink *link,
-					   const GsGpuOptions *options, GsEngine **result)
+				   const GsGpuOptions *options, GsEngine **result)
 {
-	GpuEngine *engine = new_engine(job, link);
+	GpuEngine  *engine = new_engine(job, link);
 	GsJobOpen	open = {
 		.nwords = (uint32_t) job->layout->nwords,
 		.keys_only = job->layout->keys_only,
@@ -364,7 +131,7 @@ gs_engine_gpu_open(const GsJob *job, GsEngineLink *link,
 	if (engine == NULL)
 		return GS_STATUS_OOM;
 	engine->algorithm = options->algorithm;
-	status = send_message(engine, &open.message, GS_MESSAGE_JOB_OPEN, sizeof(open));
+	status = gs_gpu_send(engine, &open.message, GS_MESSAGE_JOB_OPEN, sizeof(open));
 	if (status == GS_STATUS_OK)
 		status = wait_until_ready(engine, (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS);
 	return status;
@@ -378,9 +145,9 @@ gs_engine_gpu_token(const GsEngine *base)
 
 GsStatus
 gs_engine_gpu_join(const GsJob *job, GsEngineLink *link, uint64_t token,
-					   uint32_t participant, GsEngine **result)
+				   uint32_t participant, GsEngine **result)
 {
-	GpuEngine *engine = new_engine(job, link);
+	GpuEngine  *engine = new_engine(job, link);
 	GsJobJoin	join = {
 		.token = token,
 		.nwords = (uint32_t) job->layout->nwords,
@@ -395,17 +162,17 @@ gs_engine_gpu_join(const GsJob *job, GsEngineLink *link, uint64_t token,
 	engine->is_producer = true;
 
 	/*
-	 * However long it takes: whoever gave up would leave a job that the service
-	 * has it join when it comes to it, and the job would fail.
+	 * Waits without a timeout: if we left, gpusortd would later add us to the job,
+	 * which would then fail.
 	 */
-	status = send_message(engine, &join.message, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	status = gs_gpu_send(engine, &join.message, GS_MESSAGE_JOB_JOIN, sizeof(join));
 	if (status == GS_STATUS_OK)
 		status = wait_until_ready(engine, -1);
-	engine->loaded = status == GS_STATUS_OK;
+	engine->has_input = status == GS_STATUS_OK;
 	return status;
 }
 
-/* ---------------------------------------------------------------------- load */
+/* --------------------------------------------------------------------- input */
 
 static char *
 buffer_start(const GpuEngine *engine, uint32_t buffer)
@@ -413,7 +180,7 @@ buffer_start(const GpuEngine *engine, uint32_t buffer)
 	return engine->link->buffer_pool + (size_t) buffer * engine->link->buffer_bytes;
 }
 
-/* Sends the open batch off, unless it is empty. */
+/* Sends the open batch, unless it is empty. */
 static GsStatus
 send_batch(GpuEngine *engine)
 {
@@ -428,7 +195,7 @@ send_batch(GpuEngine *engine)
 		engine->free_buffers |= UINT64_C(1) << buffer;
 		return GS_STATUS_OK;
 	}
-	engine->loaded = true;
+	engine->has_input = true;
 	filled.buffer = buffer;
 	filled.nrows = (uint32_t) engine->batch.nrows;
 	filled.rows_bytes = (uint32_t) (engine->batch.rows_end - engine->batch.base);
@@ -437,12 +204,12 @@ send_batch(GpuEngine *engine)
 	engine->nrows += engine->batch.nrows;
 	engine->base.stats.bytes_up += filled.rows_bytes +
 		engine->batch.nrows * engine->record_bytes;
-	return send_message(engine, &filled.message, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
+	return gs_gpu_send(engine, &filled.message, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 }
 
 /*
- * Is there a slot to fill?  The last one is left free, to drain through; nothing
- * comes back to a feeder.
+ * Is there a buffer to fill?  One is left free, through which the input can be
+ * returned, except in a producer.
  */
 static bool
 can_fill(const GpuEngine *engine)
@@ -452,7 +219,7 @@ can_fill(const GpuEngine *engine)
 	return (engine->free_buffers & (engine->free_buffers - 1)) != 0;
 }
 
-/* Begins a batch in the lowest free slot, waiting for one if there is none. */
+/* Begins a batch in the lowest free buffer; waits if there is none. */
 static GsStatus
 begin_batch(GpuEngine *engine)
 {
@@ -461,7 +228,7 @@ begin_batch(GpuEngine *engine)
 	uint32_t	type;
 
 	do
-		status = receive_message(engine, !can_fill(engine), &type, &message);
+		status = gs_gpu_receive(engine, !can_fill(engine), &type, &message);
 	while (status == GS_STATUS_OK && (type != 0 || !can_fill(engine)));
 	if (status != GS_STATUS_OK)
 		return status;
@@ -474,17 +241,17 @@ begin_batch(GpuEngine *engine)
 }
 
 static GsStatus
-service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
+gpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
-	GpuEngine *engine = (GpuEngine *) base;
+	GpuEngine  *engine = (GpuEngine *) base;
 	GsStatus	status;
 
 	if (engine->memory_failed)
 		return GS_STATUS_FULL;
 	if (row_bytes > GS_MAX_ROW_BYTES(engine->link->buffer_bytes))
-		return full(engine, "a row is too long for the device");
+		return gs_gpu_full(engine, "a row is too long for the device");
 	if (engine->nrows + engine->batch.nrows >= GS_MAX_JOB_ROWS)
-		return full(engine, "there are more rows than the device can number");
+		return gs_gpu_full(engine, "the sort has too many rows for the device");
 	if (!engine->batch_open || !gs_batch_has_space(&engine->batch, row_bytes))
 	{
 		status = send_batch(engine);
@@ -497,11 +264,11 @@ service_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	return GS_STATUS_OK;
 }
 
-/* -------------------------------------------------------------- end of load */
+/* -------------------------------------------------------------- end of input */
 
-/* The open batch is not sent off: it joins those that the service did not take. */
+/* Adds the open batch to those that gpusortd did not take. */
 static void
-retain_batch(GpuEngine *engine)
+keep_batch(GpuEngine *engine)
 {
 	if (!engine->batch_open)
 		return;
@@ -510,9 +277,9 @@ retain_batch(GpuEngine *engine)
 	engine->filled_batches[engine->batch_buffer] = engine->batch;
 }
 
-/* Rows in slots that were filled and not freed. */
+/* Number of rows in buffers that were filled and not freed. */
 static uint64_t
-count_filled(const GpuEngine *engine)
+count_filled_rows(const GpuEngine *engine)
 {
 	uint64_t	nrows = 0;
 
@@ -522,8 +289,8 @@ count_filled(const GpuEngine *engine)
 }
 
 /*
- * The last batch: sent off, or, if the device has no memory for more, one of those
- * that it did not take.
+ * Ends the open batch: sends it, or, if the device is out of memory, adds it to
+ * those that gpusortd did not take.
  */
 static GsStatus
 end_batches(GpuEngine *engine)
@@ -532,34 +299,34 @@ end_batches(GpuEngine *engine)
 		return send_batch(engine);
 	if (engine->batch_open)
 		engine->nrows += engine->batch.nrows;
-	retain_batch(engine);
+	keep_batch(engine);
 	return GS_STATUS_OK;
 }
 
-/* Are the rows that the device took, and those in the slots, all that there are? */
+/* Are the rows on the device and in buffers all the rows? */
 static bool
-all_rows_are_there(const GpuEngine *engine, uint64_t ntaken)
+rows_are_complete(const GpuEngine *engine, uint64_t ntaken)
 {
-	return ntaken + count_filled(engine) == engine->nrows + engine->nrows_of_producers;
+	return ntaken + count_filled_rows(engine) == engine->nrows + engine->nrows_of_producers;
 }
 
 GsStatus
 gs_engine_end_producer(GsEngine *base, uint64_t *nrows)
 {
-	GpuEngine *engine = (GpuEngine *) base;
-	GsProducerEnd	end = {.partial = engine->memory_failed};
+	GpuEngine  *engine = (GpuEngine *) base;
+	GsProducerEnd end = {.partial = engine->memory_failed};
 	GsAnyMessage message;
 	GsStatus	status = end_batches(engine);
 
 	*nrows = 0;
 	if (status == GS_STATUS_OK)
-		status = send_message(engine, &end.message, GS_MESSAGE_PRODUCER_END, sizeof(end));
+		status = gs_gpu_send(engine, &end.message, GS_MESSAGE_PRODUCER_END, sizeof(end));
 	if (status == GS_STATUS_OK)
-		status = wait_for(engine, GS_MESSAGE_PRODUCER_DONE, &message);
+		status = gs_gpu_wait_for_message(engine, GS_MESSAGE_PRODUCER_DONE, &message);
 	if (status != GS_STATUS_OK)
 		return status;
-	if (!all_rows_are_there(engine, message.producer_done.nrows))
-		return fail(engine, "gpusortd lost rows");
+	if (!rows_are_complete(engine, message.producer_done.nrows))
+		return gs_gpu_fail(engine, "gpusortd has a wrong number of rows");
 	engine->phase = GPU_PRODUCED;
 	base->stats.nrows = message.producer_done.nrows;
 	*nrows = message.producer_done.nrows;
@@ -574,14 +341,14 @@ gs_engine_gpu_expect(GsEngine *consumer, uint64_t nrows_of_producers)
 
 /* ---------------------------------------------------------------------- sort */
 
-/* All slots go to the service. */
+/* Releases all free buffers to gpusortd. */
 static GsStatus
 release_free_buffers(GpuEngine *engine)
 {
 	while (engine->free_buffers != 0)
 	{
 		uint32_t	buffer = (uint32_t) __builtin_ctzll(engine->free_buffers);
-		GsStatus	status = send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer);
+		GsStatus	status = gs_gpu_send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer);
 
 		if (status != GS_STATUS_OK)
 			return status;
@@ -606,9 +373,9 @@ save_stats(GsEngineStats *stats, const GsSorted *sorted)
 }
 
 static GsStatus
-service_sort(GsEngine *base)
+gpu_sort(GsEngine *base)
 {
-	GpuEngine *engine = (GpuEngine *) base;
+	GpuEngine  *engine = (GpuEngine *) base;
 	GsSortRequest request = {
 		.algorithm = (uint32_t) engine->algorithm,.partial = engine->memory_failed
 	};
@@ -618,46 +385,46 @@ service_sort(GsEngine *base)
 	if (status == GS_STATUS_OK)
 	{
 		request.layout = *base->job.layout;
-		status = send_message(engine, &request.message, GS_MESSAGE_SORT, sizeof(request));
+		status = gs_gpu_send(engine, &request.message, GS_MESSAGE_SORT, sizeof(request));
 	}
 	if (status == GS_STATUS_OK)
-		status = wait_for(engine, GS_MESSAGE_SORTED, &message);
+		status = gs_gpu_wait_for_message(engine, GS_MESSAGE_SORTED, &message);
 	if (status != GS_STATUS_OK)
 		return status;
-	if (!all_rows_are_there(engine, message.sorted.nrows))
-		return fail(engine, "gpusortd lost rows");
+	if (!rows_are_complete(engine, message.sorted.nrows))
+		return gs_gpu_fail(engine, "gpusortd has a wrong number of rows");
 	save_stats(&base->stats, &message.sorted);
 	engine->phase = GPU_SORTED;
 	return release_free_buffers(engine);
 }
 
-/* ------------------------------------------------------------------ hand-out */
+/* -------------------------------------------------------------------- output */
 
-/* Gives back the first of the ready batches. */
+/* Releases the first of the ready batches. */
 static GsStatus
-release_first(GpuEngine *engine)
+release_first_batch(GpuEngine *engine)
 {
 	uint32_t	buffer = engine->ready[0].buffer;
-	bool		has_slot = engine->ready[0].nrows > 0;
+	bool		has_buffer = engine->ready[0].nrows > 0;
 
 	engine->nready--;
 	memmove(&engine->ready[0], &engine->ready[1], sizeof(engine->ready[0]) * engine->nready);
-	return has_slot ? send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer) : GS_STATUS_OK;
+	return has_buffer ? gs_gpu_send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer) : GS_STATUS_OK;
 }
 
-/* Gives all of them back and has the rows come from a position on. */
+/* Releases all ready batches and requests the rows from a position on. */
 static GsStatus
-begin_stream(GpuEngine *engine, uint64_t position)
+request_rows(GpuEngine *engine, uint64_t position)
 {
 	GsFetch		fetch = {.position = position};
 	GsStatus	status = GS_STATUS_OK;
 
 	while (engine->nready > 0 && status == GS_STATUS_OK)
-		status = release_first(engine);
+		status = release_first_batch(engine);
 	if (status != GS_STATUS_OK)
 		return status;
 	fetch.stream = ++engine->stream;
-	return send_message(engine, &fetch.message, GS_MESSAGE_FETCH, sizeof(fetch));
+	return gs_gpu_send(engine, &fetch.message, GS_MESSAGE_FETCH, sizeof(fetch));
 }
 
 static bool
@@ -666,7 +433,7 @@ has_position(const GsBatchReady *ready, uint64_t position)
 	return position >= ready->position && position < ready->position + ready->nrows;
 }
 
-/* Makes the first ready batch the one with the position. */
+/* Makes the batch with the position the first ready one. */
 static GsStatus
 seek(GpuEngine *engine, uint64_t position)
 {
@@ -677,30 +444,30 @@ seek(GpuEngine *engine, uint64_t position)
 	if (engine->nready > 0 && has_position(&engine->ready[0], position))
 		return GS_STATUS_OK;
 
-	/* a step forward is the rule; anything else is a new stream */
+	/* usually it is in the next batch; otherwise, a new FETCH is necessary */
 	if (engine->stream > 0 && engine->nready > 0 &&
 		position == engine->ready[0].position + engine->ready[0].nrows)
-		status = release_first(engine);
+		status = release_first_batch(engine);
 	else
-		status = begin_stream(engine, position);
-	start = now_us();
+		status = request_rows(engine, position);
+	start = gs_clock_us();
 	while (status == GS_STATUS_OK && engine->nready == 0)
 	{
 		uint32_t	type;
 
-		status = receive_message(engine, true, &type, &message);
+		status = gs_gpu_receive(engine, true, &type, &message);
 	}
-	engine->base.stats.stream_us += now_us() - start;
+	engine->base.stats.stream_us += gs_clock_us() - start;
 	if (status == GS_STATUS_OK && !has_position(&engine->ready[0], position))
-		status = fail(engine, "gpusortd sent other rows than were asked for");
+		status = gs_gpu_fail(engine, "gpusortd sent other rows than requested");
 	return status;
 }
 
 static GsStatus
-service_fetch(GsEngine *base, uint64_t position, size_t nrows,
-			  const void **rows, const uint64_t **records, size_t *fetched)
+gpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
+		  const void **rows, const uint64_t **records, size_t *fetched)
 {
-	GpuEngine *engine = (GpuEngine *) base;
+	GpuEngine  *engine = (GpuEngine *) base;
 	const GsBatchReady *ready = &engine->ready[0];
 	const char *start;
 	const uint32_t *offsets;
@@ -733,7 +500,7 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 			size_t		offset = (size_t) *offsets-- * GS_ROW_ALIGN;
 
 			if (offset >= ready->rows_bytes)
-				return fail(engine, "gpusortd sent a row that is not there");
+				return gs_gpu_fail(engine, "gpusortd sent an invalid row offset");
 			rows[i] = start + offset;
 		}
 	}
@@ -743,29 +510,29 @@ service_fetch(GsEngine *base, uint64_t position, size_t nrows,
 	return GS_STATUS_OK;
 }
 
-/* --------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------- return of input */
 
 static GsStatus
 gpu_return_input(GsEngine *base)
 {
-	GpuEngine *engine = (GpuEngine *) base;
+	GpuEngine  *engine = (GpuEngine *) base;
 	GsStatus	status = GS_STATUS_OK;
 
-	/* an open batch is read in its turn, after those that were sent */
-	if (engine->phase == SERVICE_CLOSED)
+	/* the open batch is returned last */
+	if (engine->phase == GPU_CLOSED)
 		return GS_STATUS_FAILED;
-	retain_batch(engine);
+	keep_batch(engine);
 	engine->phase = GPU_RETURNING;
 	status = release_free_buffers(engine);
 	if (status == GS_STATUS_OK)
-		status = send_plain(engine, GS_MESSAGE_RETURN_INPUT);
+		status = gs_gpu_send_plain(engine, GS_MESSAGE_RETURN_INPUT);
 	return status;
 }
 
 static GsStatus
-service_next_batch(GsEngine *base, const GsBatch **batch)
+gpu_next_batch(GsEngine *base, const GsBatch **batch)
 {
-	GpuEngine *engine = (GpuEngine *) base;
+	GpuEngine  *engine = (GpuEngine *) base;
 	GsAnyMessage message;
 	GsStatus	status = GS_STATUS_OK;
 
@@ -773,15 +540,15 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 	if (engine->phase == GPU_RETURNING)
 	{
 		if (engine->batch_open)
-			status = release_first(engine);
+			status = release_first_batch(engine);
 		engine->batch_open = false;
 		while (status == GS_STATUS_OK && engine->nready == 0)
 		{
 			uint32_t	type;
 
-			status = receive_message(engine, true, &type, &message);
+			status = gs_gpu_receive(engine, true, &type, &message);
 
-			/* an upload that was on its way is through */
+			/* an upload in progress has finished */
 			if (status == GS_STATUS_OK && type == GS_MESSAGE_BATCH_FREE)
 				status = release_free_buffers(engine);
 		}
@@ -806,7 +573,7 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 		engine->phase != GPU_PRODUCED)
 		return GS_STATUS_FAILED;
 
-	/* what the service did not take */
+	/* batches that gpusortd did not take */
 	if (engine->filled.nbuffers > 0)
 	{
 		uint32_t	buffer = engine->filled.buffers[0];
@@ -820,18 +587,18 @@ service_next_batch(GsEngine *base, const GsBatch **batch)
 }
 
 static void
-service_close(GsEngine *base)
+gpu_close(GsEngine *base)
 {
-	GpuEngine *engine = (GpuEngine *) base;
-	GsRuntime		host = base->job.host;
-	bool		is_fed = engine->phase == GPU_PRODUCED;
+	GpuEngine  *engine = (GpuEngine *) base;
+	GsRuntime	host = base->job.host;
+	bool		is_done_producer = engine->phase == GPU_PRODUCED;
 
-	/* of a job that was left in the middle, more than slots may be on its way */
-	bool		orderly = is_fed || engine->phase == GPU_SORTED ||
-		engine->phase == GPU_RETURNED || !engine->loaded;
+	/* if a job ends in the middle, more messages than those of buffers may arrive */
+	bool		reusable = is_done_producer || engine->phase == GPU_SORTED ||
+		engine->phase == GPU_RETURNED || !engine->has_input;
 
-	if (engine->phase != SERVICE_CLOSED &&
-		(is_fed || send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK))
-		engine->link->release(engine->link, orderly);
+	if (engine->phase != GPU_CLOSED &&
+		(is_done_producer || gs_gpu_send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK))
+		engine->link->release(engine->link, reusable);
 	host.release(host.arg, engine);
 }

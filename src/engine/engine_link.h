@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * engine_link.h
- *	  A connection to gpusortd, as the engine sees it.
+ *	  A connection to gpusortd, as the GPU engine uses it.
  *
- * Plain ISO C: the backend's is in gpu_client.c, and tests have others.
+ * ISO C: gpu_client.c implements it for backends, and tests have their own.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,24 +20,24 @@ typedef struct GsEngineLink GsEngineLink;
 
 struct GsEngineLink
 {
-	char	   *buffer_pool;			/* nslots of slot_bytes each, all the client's */
+	char	   *buffer_pool;	/* nbuffers of buffer_bytes each; all belong to the client */
 	uint32_t	buffer_bytes;
 	uint32_t	nbuffers;
-	GsWelcome	welcome;		/* what the service said of itself */
+	GsWelcome	welcome;		/* of gpusortd */
 
-	/* False: the connection is broken. */
+	/* Sends a message.  False: the connection is closed. */
 	bool		(*send) (GsEngineLink *link, const GsMessage *message);
 
 	/*
-	 * The next message, whole, into *message.  Waits for it so long, for ever if
-	 * timeout_ms is -1, and may then leave through check_interrupts; type 0 says
-	 * that none has come.  False: the connection is broken.
+	 * Receives the next message.  Waits up to timeout_ms, forever if that is -1, and
+	 * may leave by longjmp() through check_interrupts meanwhile.  Type 0: timeout.
+	 * False: the connection is closed.
 	 */
 	bool		(*receive) (GsEngineLink *link, int timeout_ms, GsAnyMessage *message);
 
 	/*
-	 * Gives the link back.  Reusable: its job is closed in good order, and the
-	 * next one may follow.  Otherwise the connection is cut, which ends the job.
+	 * Releases the link.  reusable: the job has been closed in good order, so another
+	 * one may follow.  Otherwise the link is disconnected, which ends the job.
 	 */
 	void		(*release) (GsEngineLink *link, bool reusable);
 };

@@ -3,8 +3,8 @@
  * run_merge.c
  *	  Merges sorted runs of rows by their key records: see run_merge.h.
  *
- * A run at its end takes part with a row above all others: all bits of its
- * word are set, and its number is above those of all runs that go on.
+ * A run at its end is represented by a row that sorts after all others: all bits of
+ * its word are set, and its number is above those of all other runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@ gs_run_merge_bytes(uint32_t nsources)
 	return nsources * (sizeof(const uint64_t *) + sizeof(GsMergeNode));
 }
 
-/* The node of a source with that record in front. */
+/* The node of a source whose next record is given. */
 static inline GsMergeNode
 make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
 {
@@ -40,7 +40,7 @@ make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
 	return node;
 }
 
-/* By all that orders rows but their words, which are equal. */
+/* Compares rows whose words are equal. */
 static int
 compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
 {
@@ -56,7 +56,7 @@ compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
 	return order;
 }
 
-/* Does a come before b, their words being equal? */
+/* Does a sort before b, if their words are equal? */
 static bool
 tie_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
@@ -77,7 +77,7 @@ comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b
 	return a->word != b->word ? a->word < b->word : tie_comes_before(merge, a, b);
 }
 
-/* Plays all matches below a node, and returns the winner. */
+/* Plays all matches in the subtree of a node, and returns the winner. */
 static GsMergeNode
 play_match(GsRunMerge *merge, uint32_t at)
 {

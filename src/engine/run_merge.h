@@ -3,9 +3,10 @@
  * run_merge.h
  *	  Merges sorted runs of rows by their key records.
  *
- * A tree of losers: each node keeps the loser of the match between the winners
- * of its two halves, so that once the smallest row has been taken, its run's
- * next one has to play one match a level and no more.  With five runs:
+ * A tree of losers (Knuth, TAOCP vol. 3, 5.4.1): each node has the loser of the
+ * match between the winners of its two subtrees.  So when the smallest row has been
+ * returned, the next row of its run plays only one match at each level of the tree.
+ * With five runs:
  *
  *					 winner
  *					   |
@@ -17,17 +18,18 @@
  *			 / \
  *			0	4
  *
- * A match compares two integers: the first 64 bits of the packed keys
- * (key_pack.h), made once when a row comes to the front of its run.  The
- * records are looked at only where these bits agree and do not say it all.
- * Rows with equal keys come in the order of their runs, so the merge is stable,
- * unless a driver's comparison function orders them.  Where keys are only a hint
- * that function alone decides.
+ * A match compares two integers, the first 64 bits of the packed keys (key_pack.h),
+ * which are computed once for each row.  Records are compared only if these bits are
+ * equal and are not the whole key.  Rows with equal keys are ordered by the
+ * driver's comparison function, if there is one, and then by the number of their
+ * run, so the merge is stable.  If keys are approximate, the function alone orders
+ * rows.
  *
- * A record here is followed by its row, as a reader of a run has it (run_file.h): the row
- * begins with the record's last word, and tails count from there.
+ * A record is followed by its row, as a reader of a run has it (run/run_file.h): the
+ * row begins with the place word of the record, and tail words are offsets from it.
  *
- * ISO C, no PostgreSQL.  Nothing here fails or allocates, but for what compare does.
+ * ISO C, no PostgreSQL.  Nothing here fails or allocates, except the comparison
+ * function.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,15 +47,16 @@
 typedef struct GsMergeNode
 {
 	uint64_t	word;			/* the first bits of the key */
-	uint32_t	source;			/* a run that is at its end has the top bit, too */
+	uint32_t	source;			/* number of the run; with the top bit at its
+								 * end */
 } GsMergeNode;
 
-/* What decides. */
+/* What orders the rows. */
 typedef struct GsMergeOrder
 {
 	const GsKeyLayout *layout;
-	bool		keys_decide;	/* false: only compare does */
-	GsRowCompare compare;		/* of rows with equal keys; may be NULL */
+	bool		keys_decide;	/* false: only compare orders rows */
+	GsRowCompare compare;		/* orders rows with equal keys; may be NULL */
 	void	   *compare_arg;
 } GsMergeOrder;
 
@@ -61,33 +64,33 @@ typedef struct GsRunMerge
 {
 	GsMergeOrder order;
 	uint32_t	nsources;
-	bool		words_decide;	/* the first bits are all there is to compare */
-	GsKeyChunkFunction word_of;	/* NULL if there are none */
-	const uint64_t **records;	/* at the front of each source; NULL at its end */
+	bool		words_decide;	/* the first bits are the whole key */
+	GsKeyChunkFunction word_of; /* computes them; NULL if there are none */
+	const uint64_t **records;	/* the next of each source; NULL at its end */
 	GsMergeNode *nodes;			/* [0] the winner, [1 .. nsources - 1] losers */
 	GsKeyPacking packing;
 } GsRunMerge;
 
-/* Bytes that so many sources need. */
+/* Bytes of memory for a merge of nsources runs. */
 extern size_t gs_run_merge_bytes(uint32_t nsources);
 
 /*
- * Begins a merge.  The order's layout has observed every row that will come.  memory
- * is gs_run_merge_bytes() of 8-aligned memory, records[] the first record of each source or
- * NULL, in the order that ties are to have.
+ * Begins a merge.  The statistics of the order's layout must cover all rows.  memory
+ * has gs_run_merge_bytes() bytes, 8-aligned.  records[] are the first record of each
+ * source, or NULL, in the order of ties.
  */
 extern void gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
 							   const uint64_t *const *records, uint32_t nsources,
 							   void *memory);
 
-/* The source of the smallest row; there is one. */
+/* The source of the smallest row; there must be one. */
 static inline uint32_t
 gs_run_merge_winner(const GsRunMerge *merge)
 {
 	return merge->nodes[0].source;
 }
 
-/* Its record; NULL if all sources are at their end. */
+/* The record of the smallest row; NULL if all sources are at their end. */
 static inline const uint64_t *
 gs_run_merge_record(const GsRunMerge *merge)
 {
@@ -95,7 +98,7 @@ gs_run_merge_record(const GsRunMerge *merge)
 		merge->records[merge->nodes[0].source];
 }
 
-/* The winner's next record, or NULL, takes its place. */
+/* Replaces the smallest row by the next record of its source, or NULL at its end. */
 extern void gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record);
 
 #endif							/* GPUSORT_RUN_MERGE_H */

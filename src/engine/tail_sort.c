@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * tail_sort.c
- *	  Sorts ties by the bytes of a variable-width value past the eighth.
+ *	  Sorts ties by the bytes of a variable-width value after the eighth.
  *
- * A tail level takes what the rows of the tie group have in common for granted and
- * loads the next eight bytes:
+ * A tail chunk skips what all rows of the tie group have in common, loads the next
+ * eight bytes, and sorts by the bits that vary in them:
  *
  *	  http://www.example.org/a/001		common: "http://www.example.org/"
  *	  http://www.example.org/a/002		eight bytes: "a/001", padded with 0
@@ -18,7 +18,7 @@
 
 #include "common/key_codec.h"
 
-/* Bytes of tails compared between two: a few ms. */
+/* Bytes that are compared between two interrupt checks: a few ms. */
 #define CHECK_BYTES		((size_t) 16 << 20)
 
 /* The bytes of a variable-width value. */
@@ -46,7 +46,7 @@ bytes_at(Bytes bytes, uint32_t depth)
 	return bytes.len <= depth ? 0 : gs_load_prefix(bytes.data + depth, bytes.len - depth);
 }
 
-/* The first place from `at` to `end` where a and b differ, or end. */
+/* The first offset from `at` to `end` at which a and b differ, or end. */
 static uint32_t
 first_difference(const unsigned char *a, const unsigned char *b, uint32_t at, uint32_t end)
 {
@@ -57,7 +57,7 @@ first_difference(const unsigned char *a, const unsigned char *b, uint32_t at, ui
 	return at;
 }
 
-/* The first byte from `at` to `end` that is not zero, or end. */
+/* The offset of the first byte from `at` to `end` that is not zero, or end. */
 static uint32_t
 first_nonzero(const unsigned char *a, uint32_t at, uint32_t end)
 {
@@ -70,7 +70,7 @@ first_nonzero(const unsigned char *a, uint32_t at, uint32_t end)
 	return at;
 }
 
-/* A stretch of a value in which all bytes are zero; what is behind it is not known. */
+/* A segment of a value that is known to be zero; the byte after it is not known. */
 typedef struct ZeroSegment
 {
 	uint32_t	start;
@@ -78,8 +78,7 @@ typedef struct ZeroSegment
 } ZeroSegment;
 
 /*
- * first_nonzero() for many places in one value, each byte of which is looked
- * at about once.
+ * first_nonzero() for many offsets in the same value; reads each byte about once.
  */
 static uint32_t
 zeros_end(const unsigned char *a, uint32_t at, uint32_t end, ZeroSegment *known)
@@ -100,9 +99,9 @@ zeros_end(const unsigned char *a, uint32_t at, uint32_t end, ZeroSegment *known)
 }
 
 /*
- * How many bytes all values of a run have in common, the shorter ones padded
- * with zeros, given that depth of them are.  The work is in proportion to the
- * bytes of the values.
+ * The number of bytes that all values of a tie group have in common, the shorter
+ * ones padded with zeros; at least depth.  Takes time in proportion to the bytes of
+ * the values.
  */
 static uint32_t
 common_length(const GsWordSortState *state, const GsComponent *tail,
@@ -155,7 +154,7 @@ gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *po
 	uint64_t	previous = 0;
 	bool		ascending = true;
 
-	/* the next eight bytes of each, kept in the scratch */
+	/* load the next eight bytes of each into the scratch */
 	for (size_t i = start; i < end; i++)
 	{
 		Bytes		bytes = tail_bytes(state, tail, state->words[i]);
@@ -175,14 +174,14 @@ gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *po
 
 	if (varying == 0 && position->depth + 8 < max_len)
 	{
-		/* nothing to tell: skip all that they have in common */
+		/* these eight bytes are equal: skip all bytes in common */
 		position->depth = common_length(state, tail, start, end,
 										position->depth + 8, max_len);
 		return;
 	}
 	if (varying == 0)
 	{
-		/* equal but for zeros at the end: the shorter value is the smaller */
+		/* equal except for zeros at the end: the shorter value sorts first */
 		position->chunk++;
 		position->depth = TAIL_START;
 		if (min_len == max_len)
@@ -200,7 +199,7 @@ gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *po
 		return;
 	}
 
-	/* as many of the varying bits as fit, from the first byte on */
+	/* use the most significant varying bits, as many as fit */
 	while (__builtin_popcountll(varying) > key_bits)
 		varying &= varying - 1;
 	for (size_t i = start; i < end; i++)
@@ -214,7 +213,10 @@ gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *po
 	if (!ascending)
 		gs_sort_words(state, start, end, __builtin_popcountll(varying));
 
-	/* bytes whose varying bits were all used are equal in what ties now */
+	/*
+	 * rows that still tie are equal in the bytes whose varying bits were all
+	 * used
+	 */
 	{
 		uint64_t	left = (ever_set & ~always_set) & ~varying;
 

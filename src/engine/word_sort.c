@@ -1,42 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * word_sort.c
- *	  Sorts the records of a set of batches: on this processor, in memory.
+ *	  Sorts the rows of a set of batches by their key records, in memory.
  *
- * The idea is to move as little as possible: what is sorted are 64-bit
- * *words*, the first bits of the packed key above the number of the row.
+ * Only 64-bit *words* are moved: the first bits of the packed key, and below them
+ * the number of the row.
  *
  *	   63                        number_bits              0
- *	  | first level of the key  | batch no. | unit in batch |
+ *	  | first chunk of the key  | batch no. | unit in batch |
  *
- * 5 M rows of 200 bytes have numbers of 28 bits and leave 36 for the key, so
- * five radix passes over 8-byte words order them: by everything, if the packed
- * key is no wider; otherwise up to ties.  Row numbers ascend in input order and stay
- * with their words, so any correct sort of the words is a stable sort of the
- * rows, and a word never equals another.
+ * 5 M rows of 200 bytes have numbers of 28 bits and leave 36 for the key, so five
+ * radix passes over 8-byte words order them: completely, if the packed key is no
+ * wider, otherwise up to ties.  Row numbers ascend in input order, so any correct
+ * sort of the words is a stable sort of the rows, and no two words are equal.
  *
- * Ties are then refined level by level (key_pack.h): a run of equal words is
- * sorted again by words that hold the next level's bits, its ties by the level
- * after.  For a random bigint the first 36 bits leave next to no ties; for a
- * text, some.
+ * Ties are then resolved by tie_sort.c.  For a random bigint, 36 bits leave almost no
+ * ties; for a text, some.
  *
- * The bytes of a text past the eighth are a tail level: tail_sort.c.
+ * With few distinct keys, all rows would tie in the first bits, and would be sorted
+ * again by bits that are equal as well.  So while the first words are computed, a
+ * small hash table has one record for each first word.  If all rows with the same
+ * first word have the same record, ties are equal keys and need no further sort.
  *
- * Runs of 2 are the most frequent by far; all runs of one level share its
- * precomputed pieces, so a small one costs two record reads and a comparison.
- *
- * Few distinct keys, each many times, would make all rows ties of the first
- * bits, to be sorted again by bits that say nothing new.  So while the first
- * words are made, a small table remembers one record for each first word; as
- * long as every row with that word has that very record, ties are equal keys,
- * and nothing is left to refine.
- *
- * Where a key only begins an order, the driver's comparison function (engine.h)
- * decides the ties that its last level leaves, as one more level: compare_sort.c.
- *
- * Before every sort a run is checked for being in order already, which costs
- * nothing beside making its words; the whole input also for being in the
- * opposite order.
+ * Before it is sorted, the input is checked for being in ascending or descending
+ * order, which costs little compared with computing the words.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,38 +33,40 @@
 
 #include "common/radix_sort.h"
 
-/* Bits beyond log2(rows) that leave random keys few ties: 1 row in 2^n. */
+/* With this many bits more than log2(rows), one random key in 2^14 ties. */
 #define DISTINGUISHING_BITS	14
 
 /*
- * A hash table with one record for each first word seen, while first words
- * decide records.  A row with another record ends it, and so does a table half
- * full: it costs next to nothing where keys are many.
+ * A hash table with one record for each first word.  It is abandoned at the first
+ * row with another record, and when it is half full, so it costs little if there are
+ * many distinct keys.
+ *
+ * This is not an estimate of distinct values as in key/key_distinct.h: every row has
+ * to be checked, because the result is relied on.
  */
 #define SAMPLE_BITS		12
 #define NSAMPLES		((size_t) 1 << SAMPLE_BITS)
 
 typedef struct RecordSamples
 {
-	bool		decisive;		/* so far, equal words had equal records */
+	bool		decisive;		/* so far, equal words have equal records */
 	size_t		nkeys;
 	uint64_t	keys[NSAMPLES];
-	const uint64_t *records[NSAMPLES];	/* NULL if the place is free */
+	const uint64_t *records[NSAMPLES];	/* NULL: free */
 } RecordSamples;
 
-/* What making the words of a run found out. */
-typedef struct TieGroupOrder
+/* In which order the first words are. */
+typedef struct InputOrder
 {
-	bool		ascending;		/* no key is below the one before */
-	bool		descending;		/* none is above */
-} TieGroupOrder;
+	bool		ascending;		/* no key is below the previous one */
+	bool		descending;		/* no key is above the previous one */
+} InputOrder;
 
-_Static_assert(sizeof(GsWordSortState) <= GS_WORD_SORT_STATE_BYTES, "SortState has grown");
+_Static_assert(sizeof(GsWordSortState) <= GS_WORD_SORT_STATE_BYTES, "GsWordSortState has grown");
 
-static bool make_first_words(GsWordSortState *state, TieGroupOrder *order, RecordSamples *samples);
+static bool make_first_words(GsWordSortState *state, InputOrder *order, RecordSamples *samples);
 static GsStatus sort_all(GsWordSortState *state);
 static void reverse_all(GsWordSortState *state);
-static void refine_ties(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position);
 
 bool
 gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
@@ -90,24 +79,24 @@ gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits)
 }
 
 /*
- * How wide a level is: what the row number leaves, but for few rows no more
- * than it should take to tell most of them apart.  Bits of a level cost passes
- * over all rows; the next level costs only where there are ties.
+ * The width of a chunk: what the row number leaves, but no more than should resolve
+ * most ties.  More bits cost passes over all rows, while the next chunk costs only
+ * for rows that tie.
  */
 static int
 chunk_bits(const GsWordSort *sort)
 {
-	int			most = 64 - sort->numbering.number_bits;
+	int			available = 64 - sort->numbering.number_bits;
 	int			enough = gs_bit_width(sort->nrows) + DISTINGUISHING_BITS;
 
-	return Min(most, Max(enough, GS_MIN_KEY_CHUNK_BITS));
+	return Min(available, Max(enough, GS_MIN_KEY_CHUNK_BITS));
 }
 
 GsStatus
 gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 {
 	const GsRuntime *host = sort->host;
-	GsWordSortState  *state = host->allocate(host->arg, sizeof(GsWordSortState));
+	GsWordSortState *state = host->allocate(host->arg, sizeof(GsWordSortState));
 	GsStatus	status;
 
 	if (state == NULL)
@@ -150,7 +139,7 @@ gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits)
 	uint64_t   *scratch = state->scratch + start;
 	size_t		n = end - start;
 
-	/* in order by its first bits, perhaps, but not by the rest */
+	/* the input may have been in order by its first bits, but not by these */
 	if (state->stats->method != GS_METHOD_RADIX)
 		state->stats->method = n <= GS_MERGE_SORT_MAX ? GS_METHOD_MERGE : GS_METHOD_RADIX;
 	if (n <= GS_MERGE_SORT_MAX)
@@ -165,18 +154,18 @@ gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits)
 	}
 }
 
-/* The whole input, from records to an order. */
+/* Sorts all rows: from records to words in order. */
 static GsStatus
 sort_all(GsWordSortState *state)
 {
-	GsWordSort  *sort = state->sort;
+	GsWordSort *sort = state->sort;
 	const GsRuntime *host = sort->host;
 	bool		refine;
-	TieGroupOrder	order;
+	InputOrder	order;
 	RecordSamples *samples = NULL;
 	GsKeyPosition next = {0, TAIL_START};
 
-	/* the words' scratch is not in use yet */
+	/* the scratch of the words is not used yet: put the table there */
 	if (state->packing.nchunks > 1 && !state->packing.has_tails && sort->compare == NULL &&
 		sort->nrows * sizeof(uint64_t) >= sizeof(RecordSamples))
 	{
@@ -225,12 +214,12 @@ sort_all(GsWordSortState *state)
 	{
 		if (state->packing.nchunks > 0 && !state->packing.chunks[0].is_tail)
 			next.chunk = 1;
-		refine_ties(state, 0, sort->nrows, next);
+		gs_tie_sort(state, 0, sort->nrows, next);
 	}
 	return GS_STATUS_OK;
 }
 
-/* Does the record agree with that of the rows before with the same key? */
+/* Is the record the same as that of the previous rows with this key? */
 static inline bool
 agrees(RecordSamples *samples, uint64_t key, const uint64_t *record, size_t nbytes)
 {
@@ -245,7 +234,7 @@ agrees(RecordSamples *samples, uint64_t key, const uint64_t *record, size_t nbyt
 	return ++samples->nkeys <= NSAMPLES / 2;
 }
 
-/* The same for n records of a batch; a NULL ends it, being in no key word. */
+/* The same for n records of a batch.  A NULL is not in the key words, so it ends the check. */
 static void
 sample_records(RecordSamples *samples, const GsBatch *batch, size_t start, size_t n,
 			   const uint64_t *keys, const GsKeyLayout *layout)
@@ -261,17 +250,17 @@ sample_records(RecordSamples *samples, const GsBatch *batch, size_t start, size_
 }
 
 /*
- * Makes the words of all rows, in input order.  Returns whether equal words
- * can still belong to different keys; samples, if given, help to tell.
+ * Computes the words of all rows, in input order.  Returns whether equal words can
+ * belong to different keys, which samples (may be NULL) can rule out.
  */
 static bool
-make_first_words(GsWordSortState *state, TieGroupOrder *order, RecordSamples *samples)
+make_first_words(GsWordSortState *state, InputOrder *order, RecordSamples *samples)
 {
 	const GsWordSort *sort = state->sort;
 	const GsKeyPacking *packing = &state->packing;
 	bool		keys_only = sort->layout->keys_only;
 	const GsKeyChunk *chunk = NULL;
-	GsKeyChunksFunction levels_values = NULL;
+	GsKeyChunksFunction chunk_bits_of = NULL;
 	uint64_t   *out = state->words;
 	uint64_t	previous = 0;
 	bool		ascending = true;
@@ -280,7 +269,7 @@ make_first_words(GsWordSortState *state, TieGroupOrder *order, RecordSamples *sa
 	if (packing->nchunks > 0 && !packing->chunks[0].is_tail)
 	{
 		chunk = &packing->chunks[0];
-		levels_values = gs_key_chunks_function(packing, chunk);
+		chunk_bits_of = gs_key_chunks_function(packing, chunk);
 	}
 
 	for (size_t b = 0; b < sort->nbatches; b++)
@@ -293,7 +282,7 @@ make_first_words(GsWordSortState *state, TieGroupOrder *order, RecordSamples *sa
 
 			sort->host->check_interrupts(sort->host->arg);
 			if (chunk != NULL)
-				levels_values(packing, chunk, gs_batch_record(batch, start),
+				chunk_bits_of(packing, chunk, gs_batch_record(batch, start),
 							  -(ptrdiff_t) batch->record_bytes, end - start, out);
 			else
 				memset(out, 0, (end - start) * sizeof(uint64_t));
@@ -324,8 +313,8 @@ make_first_words(GsWordSortState *state, TieGroupOrder *order, RecordSamples *sa
 }
 
 /*
- * Input in descending order: reversed as a whole, then each run of equal keys
- * once more, since equal keys stay in input order.
+ * Input in descending order is reversed as a whole, and then each group of equal
+ * keys once more, because equal keys keep their input order.
  */
 static void
 reverse_range(GsWordSortState *state, size_t start, size_t end)
@@ -342,20 +331,6 @@ reverse_range(GsWordSortState *state, size_t start, size_t end)
 	}
 }
 
-static size_t
-tie_group_end(const GsWordSortState *state, size_t start, size_t end)
-{
-	uint64_t	key = state->words[start] >> state->number_bits;
-	size_t		i = start + 1;
-
-	while (i < end && state->words[i] >> state->number_bits == key)
-	{
-		check_interrupts(state, i);
-		i++;
-	}
-	return i;
-}
-
 static void
 reverse_all(GsWordSortState *state)
 {
@@ -367,125 +342,5 @@ reverse_all(GsWordSortState *state)
 		check_interrupts(state, start);
 		end = tie_group_end(state, start, n);
 		reverse_range(state, start, end);
-	}
-}
-
-/* ------------------------------------------------------------------- ties */
-
-/* Sorts a run by the bits of one level. */
-static void
-sort_by_bits(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *position)
-{
-	const GsKeyChunk *chunk = &state->packing.chunks[position->chunk];
-	GsKeyChunkFunction level_value = gs_key_chunk_function(&state->packing, chunk);
-	uint64_t	previous = 0;
-	bool		ascending = true;
-
-	for (size_t i = start; i < end; i++)
-	{
-		check_interrupts(state, i);
-		prefetch(state, i, end);
-		set_key(state, i, level_value(&state->packing, chunk, record_of(state, state->words[i])),
-				&previous, &ascending);
-	}
-	if (!ascending)
-		gs_sort_words(state, start, end, chunk->bits);
-	position->chunk++;
-	position->depth = TAIL_START;
-}
-
-/*
- * Sorts words[start..end), equal in everything before position, by the rest
- * of the key.  Recurses into all runs of ties but the largest, so that the
- * depth stays within log2 of the rows.
- */
-static void
-sort_tie_group(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position)
-{
-	while (end - start > 1)
-	{
-		size_t		largest = start;
-		size_t		largest_end = start + 1;
-
-		if (position.chunk == state->packing.nchunks)
-		{
-			if (state->sort->compare != NULL)
-			{
-				gs_compare_sort(state, start, end);
-				state->stats->all_compared = end - start == state->sort->nrows;
-			}
-			return;
-		}
-		if (state->packing.chunks[position.chunk].is_tail)
-			gs_tail_sort(state, start, end, &position);
-		else
-			sort_by_bits(state, start, end, &position);
-		if (position.chunk == state->packing.nchunks && state->sort->compare == NULL)
-			return;
-
-		for (size_t run = start, next; run < end; run = next)
-		{
-			next = tie_group_end(state, run, end);
-			if (next - run > largest_end - largest)
-			{
-				if (largest_end - largest > 1)
-					sort_tie_group(state, largest, largest_end, position);
-				largest = run;
-				largest_end = next;
-			}
-			else if (next - run > 1)
-				sort_tie_group(state, run, next, position);
-		}
-		start = largest;
-		end = largest_end;
-	}
-}
-
-/*
- * Most runs are short, and their records are nowhere near each other: so those
- * of runs further on are brought into the cache, the row first, which knows its
- * record.
- */
-static inline bool
-is_tied(const GsWordSortState *state, size_t i)
-{
-	return state->words[i] >> state->number_bits ==
-		state->words[i + 1] >> state->number_bits;
-}
-
-static inline void
-prefetch_ties(const GsWordSortState *state, size_t i, size_t end)
-{
-	size_t		row = i + 4 * PREFETCH_DISTANCE;
-	size_t		record = i + 2 * PREFETCH_DISTANCE;
-
-	if (row + 1 >= end)
-		return;
-	if (!state->sort->layout->keys_only && is_tied(state, row))
-	{
-		__builtin_prefetch(row_of(state, state->words[row]));
-		__builtin_prefetch(row_of(state, state->words[row + 1]));
-	}
-	if (is_tied(state, record))
-	{
-		__builtin_prefetch(record_of(state, state->words[record]));
-		__builtin_prefetch(record_of(state, state->words[record + 1]));
-	}
-}
-
-/* Sorts every run of equal words by what position says comes next. */
-static void
-refine_ties(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position)
-{
-	for (size_t run = start, next; run < end; run = next)
-	{
-		check_interrupts(state, run);
-		prefetch_ties(state, run, end);
-		next = tie_group_end(state, run, end);
-		if (next - run > 1)
-		{
-			state->stats->tied_rows += next - run;
-			sort_tie_group(state, run, next, position);
-		}
 	}
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * word_sort.h
- *	  Sorts the records of a set of batches: on this processor, in memory.
+ *	  Sorts the rows of a set of batches by their key records, in memory.
  *
  * ISO C, no PostgreSQL.
  *
@@ -19,10 +19,10 @@
 #include "common/key_pack.h"
 
 /*
- * A row's number: its batch and its unit there (batch.h), side by side.  So
- * numbers ascend in input order, and a number is all it takes to find a row,
- * without a look at anything else in memory.  They take number_bits, the bits
- * below the key in a sort word.
+ * A row's number is its batch and its unit in the batch (batch.h), side by side.  So
+ * numbers ascend in input order, and the address of a row is computed from its
+ * number without reading memory.  In a sort word, the number has the low
+ * number_bits bits, and the key the others.
  */
 typedef struct GsRowNumbering
 {
@@ -30,12 +30,12 @@ typedef struct GsRowNumbering
 	int			number_bits;
 } GsRowNumbering;
 
-/* So that a sort word keeps GS_MIN_KEY_CHUNK_BITS for the key: 128 GB of rows. */
+/* Leaves GS_MIN_KEY_CHUNK_BITS for the key; enough for 128 GB of rows. */
 #define GS_MAX_NUMBER_BITS	(64 - GS_MIN_KEY_CHUNK_BITS)
 
 /*
- * The numbering for nbatches batches of at most nunits units each.  False if
- * it would take more than GS_MAX_NUMBER_BITS.
+ * Sets the numbering for nbatches batches of at most nunits units each.  Returns
+ * false if numbers would take more than GS_MAX_NUMBER_BITS.
  */
 extern bool gs_row_numbering(GsRowNumbering *numbering, size_t nbatches, size_t nunits);
 
@@ -70,23 +70,24 @@ typedef struct GsWordSort
 	void	   *compare_arg;
 
 	/*
-	 * out: words[i] holds, in its low number_bits, the number of the i-th row
-	 * in order.  Allocated from the host: the caller releases it.
+	 * out: the low number_bits of words[i] are the number of the i-th row in
+	 * order.  Allocated from the host; the caller releases it.
 	 */
 	uint64_t   *words;
 } GsWordSort;
 
 /*
- * Sorts; adds to the figures what it finds (method, key bits, passes, ties).
- * Needs at most gs_word_sort_bytes(nrows) bytes, of which the words stay.  May
- * leave through host->check_interrupts.
+ * Sorts, and sets the method, key bits, passes and ties in stats.  Allocates at most
+ * gs_word_sort_bytes(nrows) bytes, of which the words remain allocated.  Returns OK
+ * or OOM.  May exit through host->check_interrupts.
  */
 extern GsStatus gs_word_sort(GsWordSort *sort, GsEngineStats *stats);
 
 /*
- * Sorts the words that gs_word_sort() left once more, by the comparison function
- * alone: what is nearly in order takes little more than a comparison a row.
- * Needs gs_word_sort_bytes(nrows) bytes, of which the words are there.
+ * Sorts the words of gs_word_sort() again, by the comparison function alone.  Rows
+ * that are nearly in order take little more than one comparison each.  Needs
+ * gs_word_sort_bytes(nrows) bytes, including the words.  Returns OK or OOM; OOM
+ * leaves the words as they were.
  */
 extern GsStatus gs_word_sort_by_comparison(GsWordSort *sort);
 

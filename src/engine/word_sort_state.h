@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * word_sort_state.h
- *	  What the sorts of words share: their state, and where a word's row is.
+ *	  The state of the sorts of words, and how a word leads to its row.
  *
- * For word_sort.c, tail_sort.c and compare_sort.c only.
+ * Only for word_sort.c, tie_sort.c, tail_sort.c and compare_sort.c.
  *
  * ISO C, no PostgreSQL.
  *
@@ -13,10 +13,8 @@
 #define GPUSORT_WORD_SORT_STATE_H
 
 #include "common/key_pack.h"
+#include "common/min_max.h"
 #include "engine/word_sort.h"
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
 
 /* Rows between two interrupt checks: about 0.5 ms if every access misses. */
 #define CHECK_EVERY		((size_t) 1 << 12)
@@ -26,39 +24,42 @@
 
 typedef struct GsWordSortState
 {
-	GsWordSort  *sort;
-	GsEngineStats  *stats;
+	GsWordSort *sort;
+	GsEngineStats *stats;
 	GsKeyPacking packing;
 	GsExtractBitsFunction extract_bits;
 	int			number_bits;
 	int			chunk_bits;
 	uint64_t	number_mask;
 	uint64_t   *words;
-	uint64_t   *scratch;		/* NULL until something must be sorted */
+	uint64_t   *scratch;		/* as long as words; NULL until needed */
 } GsWordSortState;
 
-/* Where a run is in the key. */
+/* Up to where in the key the rows of a tie group are equal. */
 typedef struct GsKeyPosition
 {
 	int			chunk;
-	uint32_t	depth;			/* in a tail level: bytes known to be equal */
+	uint32_t	depth;			/* in a tail chunk: bytes known to be equal */
 } GsKeyPosition;
 
-#define TAIL_START	8			/* the prefix field held the bytes before */
+#define TAIL_START	8			/* the prefix field has the bytes before it */
 
-/* Sorts words[start..end) as whole numbers, whose keys have so many bits. */
+/* Sorts words[start..end) by their keys of key_bits bits; row numbers break ties. */
 extern void gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits);
 
+/* Sorts each group of equal words in words[start..end) by the rest of the key, from position on. */
+extern void gs_tie_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition position);
+
 /*
- * Sorts a tie group by the next bytes of a tail.  position moves on by the bytes
- * consumed, or to the next level when the tail is done with.
+ * Sorts a tie group by the next bytes of a tail.  *position advances by the bytes
+ * consumed, or to the next chunk at the end of the tail.
  */
 extern void gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *position);
 
-/* Sorts a tie group by the driver's comparison function. */
+/* Sorts a tie group by the driver's comparison function.  Stable. */
 extern void gs_compare_sort(GsWordSortState *state, size_t start, size_t end);
 
-/* For loops over words: checks at every CHECK_EVERY-th. */
+/* For loops over words: checks for interrupts at every CHECK_EVERY-th. */
 static inline void
 check_interrupts(const GsWordSortState *state, size_t i)
 {
@@ -91,8 +92,8 @@ record_of(const GsWordSortState *state, uint64_t word)
 }
 
 /*
- * Brings what is needed of the rows further on in a run into the cache: first
- * the row, which knows its record, then the record.
+ * Prefetches for a loop over a tie group: first the row, which leads to its record,
+ * then the record.
  */
 static inline void
 prefetch(const GsWordSortState *state, size_t i, size_t end)
@@ -103,7 +104,7 @@ prefetch(const GsWordSortState *state, size_t i, size_t end)
 		__builtin_prefetch(record_of(state, state->words[i + PREFETCH_DISTANCE]));
 }
 
-/* Puts another key over the number of words[i]; notes if that breaks the order. */
+/* Replaces the key of words[i]; clears *ascending if it is below the previous one. */
 static inline void
 set_key(GsWordSortState *state, size_t i, uint64_t key, uint64_t *previous, bool *ascending)
 {
@@ -112,6 +113,21 @@ set_key(GsWordSortState *state, size_t i, uint64_t key, uint64_t *previous, bool
 	*ascending &= key >= *previous;
 	*previous = key;
 	*word = key << state->number_bits | (*word & state->number_mask);
+}
+
+/* Where the group of equal keys that starts at `start` ends. */
+static inline size_t
+tie_group_end(const GsWordSortState *state, size_t start, size_t end)
+{
+	uint64_t	key = state->words[start] >> state->number_bits;
+	size_t		i = start + 1;
+
+	while (i < end && state->words[i] >> state->number_bits == key)
+	{
+		check_interrupts(state, i);
+		i++;
+	}
+	return i;
 }
 
 #endif							/* GPUSORT_WORD_SORT_STATE_H */

@@ -1,24 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * admission.c
- *	  Which jobs get device memory, which wait, and which give theirs back.
+ *	  Which jobs get device memory, which wait, and which are parked.
  *
  * The policy:
  *
- *	- In the order of arrival, each job that fits is let in.  One that does not
- *	  fit keeps nobody waiting.
- *	- Once the oldest has waited for AGED_US, what the jobs at work give back is
- *	  kept for it: a later one is let in only if the oldest will fit all the same
- *	  when these have ended.  Nobody is held back so for longer than HELD_US, nor
- *	  for a job that would not fit even then, since others rest on the memory.
- *	- A sorted job that rests for REST_US, as its client does not ask for more, is
- *	  parked (job_park.c) if that makes room for one that waits: the one that has
- *	  rested longest, and one at a time.
- *	- A job waits as long as its client says, and not at all if it is its own
- *	  session that has the memory.
+ *	- Each job that fits is admitted, in the order of arrival.  A job that does
+ *	  not fit does not make later ones wait.
+ *	- After the oldest waiting job has waited for RESERVE_AFTER_US, the memory
+ *	  that active jobs will release is reserved for it: a later job is admitted
+ *	  only if the oldest will still fit when the active jobs have ended.  This
+ *	  delays no job by more than MAX_HELD_US, and it is not done if the oldest
+ *	  would not fit even then because idle jobs hold the memory.
+ *	- A sorted job whose client has requested nothing for IDLE_US is parked
+ *	  (job_park.c) if that makes a waiting job fit.  The job that has been idle
+ *	  longest goes first, one at a time.
+ *	- A job waits as long as its client allows, and not at all if its own
+ *	  session holds the memory.
  *
- * A job that rests in the middle of its load keeps its memory, and counts as one
- * that will not give it back.
+ * A job that is idle in the middle of its input keeps its memory and is assumed
+ * not to release it.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,25 +27,24 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
+#include "common/min_max.h"
 #include "gpusortd/connection.h"
-#include "gpusortd/log.h"
 
-#define REST_US		250000
-#define AGED_US		500000
-#define HELD_US		1000000
+#define IDLE_US		250000
+#define RESERVE_AFTER_US		500000
+#define MAX_HELD_US		1000000
 
-/* While someone waits, time passes for all of this; it need not be exact. */
-#define LOOK_US		10000
+/* While a job waits, the times above are checked this often. */
+#define CHECK_INTERVAL_US		10000
 
-/* A parking that failed is not tried again at once. */
-#define PARK_AGAIN_US	1000000
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
+/* Delay before parking is tried again after a failure. */
+#define PARK_RETRY_US	1000000
 
 /* ----------------------------------------------------------------- sessions */
 
 GsMemoryAccount *
-gs_admission_session(GsService *service, int session)
+gs_admission_acquire_session(GsService *service, int session)
 {
 	GsMemoryAccount *account = service->sessions;
 
@@ -64,7 +64,7 @@ gs_admission_session(GsService *service, int session)
 }
 
 void
-gs_admission_leave(GsService *service, GsMemoryAccount *account)
+gs_admission_release_session(GsService *service, GsMemoryAccount *account)
 {
 	GsMemoryAccount **link = &service->sessions;
 
@@ -76,20 +76,20 @@ gs_admission_leave(GsService *service, GsMemoryAccount *account)
 	free(account);
 }
 
-/* ------------------------------------------------------------------ letting in */
+/* ------------------------------------------------------------------- admission */
 
-/* Has it rested for so long? */
+/* Has the job been idle for IDLE_US? */
 static bool
-rests(const GsSortJob *job, uint64_t now)
+is_idle(const GsSortJob *job, uint64_t now)
 {
-	uint64_t	since = gs_job_rests_since(job);
+	uint64_t	since = gs_job_idle_since(job);
 
-	return since != 0 && now - Min(since, now) >= REST_US;
+	return since != 0 && now - Min(since, now) >= IDLE_US;
 }
 
 /*
- * Of what the oldest does not need once the jobs at work have ended: how much
- * later jobs may take now.  UINT64_MAX: whatever there is.
+ * How much memory jobs after the oldest may get now, so that the oldest will fit
+ * when the active jobs have ended.  UINT64_MAX: no limit.
  */
 static uint64_t
 spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t now)
@@ -97,35 +97,35 @@ spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t n
 	uint64_t	limit = gs_device_pool_limit(service->pool);
 	uint64_t	taken = gs_connection_need(oldest);
 
-	if (now - Min(gs_connection_waits_since(oldest), now) < AGED_US)
+	if (now - Min(gs_connection_waiting_since(oldest), now) < RESERVE_AFTER_US)
 		return UINT64_MAX;
 	for (const GsConnection *connection = gs_connection_first_active(service);
 		 connection != NULL; connection = gs_connection_next_active(connection))
 	{
 		const GsSortJob *job = gs_connection_job(connection);
 
-		if (job != NULL && rests(job, now))
+		if (job != NULL && is_idle(job, now))
 			taken += gs_job_commitment(job);
 	}
 	if (taken > limit)
 		return UINT64_MAX;
 
-	/* those that were let in before it did */
+	/* later jobs that were admitted before */
 	for (const GsConnection *connection = gs_connection_first_active(service);
 		 connection != NULL; connection = gs_connection_next_active(connection))
 	{
 		const GsSortJob *job = gs_connection_job(connection);
 
-		if (job != NULL && !rests(job, now) &&
+		if (job != NULL && !is_idle(job, now) &&
 			gs_connection_arrival(connection) > gs_connection_arrival(oldest))
 			taken += gs_job_commitment(job);
 	}
 	return limit - Min(taken, limit);
 }
 
-/* Lets in who may be; sends away those whose time is over. */
+/* Admits waiting jobs; refuses those whose time is over. */
 static void
-let_in(GsService *service, uint64_t now)
+admit_waiting(GsService *service, uint64_t now)
 {
 	GsConnection *next;
 	GsConnection *oldest = NULL;
@@ -136,15 +136,15 @@ let_in(GsService *service, uint64_t now)
 	{
 		uint64_t	need = gs_connection_need(connection);
 		bool		held = need > spare &&
-			now - Min(gs_connection_waits_since(connection), now) < HELD_US;
+			now - Min(gs_connection_waiting_since(connection), now) < MAX_HELD_US;
 
 		next = gs_connection_next_waiting(connection);
 		if (gs_connection_is_over_share(connection))
-			gs_connection_refuse(connection, "this session has all the device memory that it may have");
+			gs_connection_refuse(connection, "gpusort.device_session_memory is used up");
 		else if (!held && gs_connection_admit(connection))
 			spare -= spare == UINT64_MAX ? 0 : Min(need, spare);
 		else if (gs_connection_deadline_us(connection) <= now)
-			gs_connection_refuse(connection, "other sorts have the device's memory");
+			gs_connection_refuse(connection, "other sorts use the device memory");
 		else if (oldest == NULL)
 		{
 			oldest = connection;
@@ -160,17 +160,17 @@ can_be_parked(const GsConnection *connection, uint64_t now)
 {
 	const GsSortJob *job = gs_connection_job(connection);
 
-	return job != NULL && gs_job_can_be_parked(job) && rests(job, now) &&
-		gs_connection_park_again_us(connection) <= now;
+	return job != NULL && gs_job_can_be_parked(job) && is_idle(job, now) &&
+		gs_connection_park_retry_us(connection) <= now;
 }
 
-/* Has one job parked, if that helps one that waits and none is on its way. */
+/* Starts to park a job if that makes a waiting one fit, and none is being parked. */
 static void
-make_room(GsService *service, uint64_t now)
+park_one(GsService *service, uint64_t now)
 {
 	uint64_t	limit = gs_device_pool_limit(service->pool);
-	uint64_t	now_free = limit - Min(limit, gs_device_pool_committed(service->pool));
-	uint64_t	room = now_free;
+	uint64_t	free_now = limit - Min(limit, gs_device_pool_committed(service->pool));
+	uint64_t	free_after = free_now;
 	GsConnection *longest = NULL;
 
 	for (GsConnection *connection = gs_connection_first_active(service);
@@ -182,9 +182,9 @@ make_room(GsService *service, uint64_t now)
 			return;
 		if (!can_be_parked(connection, now))
 			continue;
-		room += gs_job_commitment(job);
+		free_after += gs_job_commitment(job);
 		if (longest == NULL ||
-			gs_job_rests_since(job) < gs_job_rests_since(gs_connection_job(longest)))
+			gs_job_idle_since(job) < gs_job_idle_since(gs_connection_job(longest)))
 			longest = connection;
 	}
 	if (longest == NULL)
@@ -194,16 +194,16 @@ make_room(GsService *service, uint64_t now)
 	{
 		uint64_t	need = gs_connection_need(connection);
 
-		if (need > now_free && need <= room)
+		if (need > free_now && need <= free_after)
 		{
-			if (!gs_job_park(gs_connection_job(longest), service->disk))
-				gs_connection_set_park_again(longest, now + PARK_AGAIN_US);
+			if (!gs_job_park(gs_connection_job(longest), service->park_folder))
+				gs_connection_set_park_retry(longest, now + PARK_RETRY_US);
 			return;
 		}
 	}
 }
 
-/* -------------------------------------------------------------------- a look */
+/* -------------------------------------------------------------------- check */
 
 uint64_t
 gs_admission_run(GsAdmission *admission, GsService *service)
@@ -217,12 +217,12 @@ gs_admission_run(GsAdmission *admission, GsService *service)
 		admission->committed == gs_device_pool_committed(service->pool))
 		return admission->next_us;
 
-	let_in(service, now);
-	if (service->disk != NULL && service->nwaiting > 0)
-		make_room(service, now);
+	admit_waiting(service, now);
+	if (service->park_folder != NULL && service->nwaiting > 0)
+		park_one(service, now);
 	admission->narrivals = service->narrivals;
 	admission->committed = gs_device_pool_committed(service->pool);
-	admission->next_us = now + LOOK_US;
+	admission->next_us = now + CHECK_INTERVAL_US;
 	for (const GsConnection *connection = gs_connection_first_waiting(service);
 		 connection != NULL; connection = gs_connection_next_waiting(connection))
 		admission->next_us = Min(admission->next_us, gs_connection_deadline_us(connection));

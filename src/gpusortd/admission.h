@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * admission.h
- *	  Which jobs get device memory, which wait, and which give theirs back.
+ *	  Which jobs get device memory, which wait, and which are parked.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,23 +12,26 @@
 
 #define GS_NEVER	UINT64_MAX
 
-/* What the last look at the queue was at.  Zero it before the first one. */
+/* The state at the last check of the queue.  Must be zero at first. */
 typedef struct GsAdmission
 {
 	uint64_t	committed;
 	uint64_t	narrivals;
-	uint64_t	next_us;		/* when it is time again */
+	uint64_t	next_us;		/* of the next check */
 } GsAdmission;
 
 /*
- * Lets jobs in, has those parked whose memory is waited for, and sends away
- * those that have waited long enough; says when to come again at the latest.
- * Cheap where nobody waits, or nothing has happened.
+ * Admits jobs, starts to park one if others wait for its memory, and refuses
+ * those that have waited long enough.  Returns the time of the next call, or
+ * GS_NEVER.  Cheap if no job waits or nothing has changed.
  */
 extern uint64_t gs_admission_run(GsAdmission *admission, GsService *service);
 
-/* The account of a session, made if need be; one reference more.  NULL: out of memory. */
-extern GsMemoryAccount *gs_admission_session(GsService *service, int session);
-extern void gs_admission_leave(GsService *service, GsMemoryAccount *account);
+/*
+ * Acquires a reference to the memory account of a session (a process ID), which
+ * is created if it does not exist.  NULL: out of memory.
+ */
+extern GsMemoryAccount *gs_admission_acquire_session(GsService *service, int session);
+extern void gs_admission_release_session(GsService *service, GsMemoryAccount *account);
 
 #endif							/* GPUSORT_ADMISSION_H */

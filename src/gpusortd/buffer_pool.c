@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * buffer_pool.c
- *	  The shared memory that a client's rows go through.
+ *	  The memory that gpusortd shares with a client, for batches of rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 /*
- * Sealed against shrinking, or the client could cut it under our feet, and
- * whoever touches it gets SIGBUS.
+ * The file must be sealed against shrinking: if the client truncated it, access
+ * to it would raise SIGBUS here.
  */
 const char *
 gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device, const GsHello *hello, int memfd, GsFailure *failure)
@@ -24,17 +24,17 @@ gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device, const GsHello *h
 
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) ||
 		fstat(memfd, &status) != 0 || !S_ISREG(status.st_mode))
-		return "the ring is not a memfd that is sealed against shrinking";
+		return "the shared buffers are not a memfd sealed against shrinking";
 	if ((uint64_t) status.st_size != hello->buffer_pool_bytes)
-		return "the ring is not as long as said";
+		return "the shared buffers have another size than HELLO says";
 	*failure = GS_FAILED_MEMORY;
 	base = mmap(NULL, hello->buffer_pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
 	if (base == MAP_FAILED)
-		return "the ring cannot be mapped";
+		return "could not map the shared buffers";
 	if (!device->ops->pin(device, base, hello->buffer_pool_bytes))
 	{
 		munmap(base, hello->buffer_pool_bytes);
-		return "the ring cannot be pinned";
+		return "could not pin the shared buffers";
 	}
 	*buffer_pool = (GsBufferPool)
 	{

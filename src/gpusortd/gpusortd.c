@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * gpusortd.c
- *	  The program that owns the device, and sorts for PostgreSQL's backends.
+ *	  The program that owns the device and sorts for PostgreSQL's backends.
  *
- * Here are its options and its exit codes; server.c has the loop, connection.c
- * what a client may say, job.c what becomes of its rows.
+ * This file has the options and the exit codes.  server.c has the loop,
+ * connection.c and connection_message.c the protocol, src/job/ the sorts.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,22 +16,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/device.h"
-#include "gpusortd/device_fault.h"
-#include "gpusortd/park_file.h"
-#include "gpusortd/log.h"
+#include "device/device.h"
+#include "device/device_fault.h"
 #include "gpusortd/server.h"
+#include "job/log.h"
+#include "job/park_file.h"
 
 #define DEFAULT_IDLE_SECONDS	60
 
-/* Whoever starts the program may rely on them. */
+/* The supervisor relies on these. */
 typedef enum ExitCode
 {
 	EXIT_ENDED = 0,				/* by SIGTERM or SIGINT */
-	EXIT_BROKEN = 1,			/* the device broke: start again */
+	EXIT_DEVICE_FAILED = 1,		/* start again */
 	EXIT_USAGE = 2,
 	EXIT_NO_DEVICE = 3,
-	EXIT_NO_SOCKET = 4			/* or another service is there */
+	EXIT_NO_SOCKET = 4			/* or another gpusortd has it */
 } ExitCode;
 
 typedef struct Options
@@ -49,35 +49,34 @@ typedef struct Options
 } Options;
 
 static const char usage[] =
-"gpusortd sorts rows on a device, for the backends of a PostgreSQL server.\n"
+"gpusortd sorts rows on a GPU for the backends of a PostgreSQL server.\n"
 "\n"
 "Usage: gpusortd --socket PATH [OPTION]...\n"
 "       gpusortd --check [--device NAME]\n"
 "\n"
-"  --socket PATH       listen here; only the same user may connect\n"
-"  --device NAME       cuda (default), or host: this processor, for tests\n"
-"  --memory-limit MB   of device memory; 0 (default): nine tenths of it\n"
-"  --park-folder DIR   write the sorted rows of clients that rest to files here, if\n"
-"                      others wait for their memory (default: do not)\n"
-"  --park-limit MB     of such files; 0: none (no limit)\n"
-"  --idle-seconds N    give memory back that nobody wanted for so long, and drop\n"
-"                      clients that had no rows for so long (60)\n"
-"  --ready-fd N        write the line that says it is ready there, and close it\n"
-"  --watch-fd N        a socket: send back each byte that comes, while all is well\n"
-"  --check             say what device there is, and exit\n"
-"  --version           say what version and build this is, and exit\n"
-"  --help              say this, and exit\n"
+"  --socket PATH       listen on this socket; only the same user may connect\n"
+"  --device NAME       cuda (default), or host: the CPU, for tests\n"
+"  --memory-limit MB   limit of device memory; 0 (default): nine tenths of it\n"
+"  --park-folder DIR   write sorted rows of idle clients to files in DIR if other\n"
+"                      clients wait for their memory (default: do not)\n"
+"  --park-limit MB     limit of these files; 0: write none (default: no limit)\n"
+"  --idle-seconds N    release device memory and close connections after this\n"
+"                      time without use (default: 60)\n"
+"  --ready-fd N        write a line to this descriptor when ready, and close it\n"
+"  --watch-fd N        send back each byte that this socket receives\n"
+"  --check             print the device, then exit\n"
+"  --version           print version and build, then exit\n"
+"  --help              print this help, then exit\n"
 "\n"
 "For tests:\n"
-"  --fault SPEC        go wrong at some calls of the device (device.h):\n"
-"                      op:call:what, with commas between, where what is fail,\n"
-"                      none (no memory from then on), kill, hang (it does not\n"
-"                      return), delay=MS (what it queues) or block=MS (the call\n"
-"                      itself), as in\n"
+"  --fault SPEC        inject faults into calls of the device (device.h): a\n"
+"                      comma-separated list of op:call:kind, where kind is fail,\n"
+"                      none (out of memory from then on), kill, hang, delay=MS\n"
+"                      (the queued work) or block=MS (the call), for example\n"
 "                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
 "\n"
-"Exit codes: 0 ended by SIGTERM or SIGINT, 1 the device broke, 2 wrong usage,\n"
-"3 no such device, 4 no socket could be made there or another gpusortd has it.\n";
+"Exit codes: 0 ended by SIGTERM or SIGINT, 1 device failed, 2 wrong usage,\n"
+"3 no such device, 4 could not create the socket or another gpusortd uses it.\n";
 
 enum
 {
@@ -114,11 +113,11 @@ static const struct option long_options[] = {
 static void
 wrong_usage(const char *why)
 {
-	gs_log("%s; try gpusortd --help", why);
+	gs_log("%s; try \"gpusortd --help\"", why);
 	exit(EXIT_USAGE);
 }
 
-/* The argument of an option, which is a number from 0 to max. */
+/* Parses the argument of an option as a number from 0 to max. */
 static uint64_t
 number_argument(const char *name, uint64_t max)
 {
@@ -131,7 +130,7 @@ number_argument(const char *name, uint64_t max)
 	{
 		char		why[100];
 
-		snprintf(why, sizeof(why), "--%s takes a number from 0 to %llu", name,
+		snprintf(why, sizeof(why), "--%s requires a number from 0 to %llu", name,
 				 (unsigned long long) max);
 		wrong_usage(why);
 	}
@@ -192,19 +191,19 @@ parse_options(int argc, char **argv)
 				fputs(usage, stdout);
 				exit(EXIT_ENDED);
 			default:
-				wrong_usage("there is an option that is unknown, or lacks its argument");
+				wrong_usage("unknown option or missing argument");
 		}
 	}
 	if (optind < argc)
-		wrong_usage("there is an argument too many");
+		wrong_usage("too many arguments");
 	if (strcmp(options.device, "cuda") != 0 && strcmp(options.device, "host") != 0)
-		wrong_usage("--device is cuda or host");
+		wrong_usage("--device must be cuda or host");
 	if (options.socket == NULL && !options.check)
 		wrong_usage("--socket is missing");
 	return options;
 }
 
-/* NULL: the log says why, and *code is the exit code. */
+/* NULL: the log has the reason, and *code the exit code. */
 static GsDevice *
 open_device(const Options *options, int *code)
 {
@@ -241,7 +240,7 @@ open_device(const Options *options, int *code)
 	return faulty;
 }
 
-/* Says what device there is.  Returns the exit code. */
+/* Prints the device.  Returns the exit code. */
 static int
 check_device(const Options *options)
 {
@@ -264,15 +263,15 @@ check_device(const Options *options)
 	return code;
 }
 
-/* One line, to whoever waits for it. */
+/* Writes the line that the supervisor waits for. */
 static void
-say_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
+report_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
 {
 	FILE	   *ready = ready_fd < 0 ? stderr : fdopen(ready_fd, "w");
 
 	if (ready == NULL)
 	{
-		gs_log("cannot write to descriptor %d: %s", ready_fd, strerror(errno));
+		gs_log("could not write to descriptor %d: %s", ready_fd, strerror(errno));
 		return;
 	}
 	fprintf(ready, "gpusortd: ready: %s, %llu MB\n", device->name,
@@ -281,16 +280,16 @@ say_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
 		fclose(ready);
 }
 
-/* Serves as long as all goes well.  Returns the exit code. */
+/* Serves clients.  Returns the exit code. */
 static int
-serve(const Options *options, GsServer *server, GsDevice *device, GsParkFile *disk)
+serve(const Options *options, GsServer *server, GsDevice *device, GsParkFolder *park_folder)
 {
-	if (gs_server_listen(server, device, options->memory_limit, disk))
+	if (gs_server_listen(server, device, options->memory_limit, park_folder))
 	{
-		say_ready(device, gs_server_memory_limit(server), options->ready_fd);
-		return gs_server_run(server, options->idle_us) ? EXIT_ENDED : EXIT_BROKEN;
+		report_ready(device, gs_server_memory_limit(server), options->ready_fd);
+		return gs_server_run(server, options->idle_us) ? EXIT_ENDED : EXIT_DEVICE_FAILED;
 	}
-	return device->error[0] != '\0' ? EXIT_BROKEN : EXIT_NO_SOCKET;
+	return device->error[0] != '\0' ? EXIT_DEVICE_FAILED : EXIT_NO_SOCKET;
 }
 
 int
@@ -299,14 +298,14 @@ main(int argc, char **argv)
 	Options		options = parse_options(argc, argv);
 	GsServer   *server;
 	GsDevice   *device;
-	GsParkFile	   *disk = NULL;
+	GsParkFolder *park_folder = NULL;
 	int			code;
 
 	signal(SIGPIPE, SIG_IGN);
 	if (options.check)
 		return check_device(&options);
 
-	/* before the device, which takes seconds to open, often in vain */
+	/* before the device, which takes seconds to open */
 	server = gs_server_create(options.socket);
 	if (server == NULL)
 		return EXIT_NO_SOCKET;
@@ -314,15 +313,15 @@ main(int argc, char **argv)
 		gs_server_watch(server, options.watch_fd);
 	device = open_device(&options, &code);
 	if (options.park_folder != NULL && options.park_limit > 0)
-		disk = gs_park_file_create(options.park_folder, options.park_limit);
+		park_folder = gs_park_folder_create(options.park_folder, options.park_limit);
 	if (device != NULL)
-		code = serve(&options, server, device, disk);
+		code = serve(&options, server, device, park_folder);
 
-	/* a device that does not let go of memory cannot be closed either */
+	/* a device that still uses memory cannot be closed */
 	if (!gs_server_destroy(server))
-		_exit(EXIT_BROKEN);
-	if (disk != NULL)
-		gs_park_file_destroy(disk);
+		_exit(EXIT_DEVICE_FAILED);
+	if (park_folder != NULL)
+		gs_park_folder_destroy(park_folder);
 	if (device != NULL)
 		device->ops->close(device);
 	return code;

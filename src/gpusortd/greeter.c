@@ -1,18 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * greeter.c
- *	  The thread that takes clients, and tells those who only ask how the
- *	  service is.
+ *	  The thread that accepts clients and answers requests for the status.
  *
- * The loop calls the device, and some calls block: cudaFree() until all streams
- * are through, cudaHostRegister() as long as it takes to pin a ring.  Other
- * threads' calls wait for those, so whoever calls the device has to be counted on
- * to be late.  Planning a query must not wait for that.  So this thread never
- * calls it: it answers out of the figures, whatever the loop does.
+ * The server loop calls the device, and some calls block: cudaFree() until all
+ * streams are idle, cudaHostRegister() until the pages are pinned.  Calls of
+ * other threads wait for them, too.  Planning a query must not wait for that, so
+ * this thread never calls the device; it answers from the stats that the loop
+ * publishes.
  *
- * It looks at a client's first message without taking it.  A plain question is
- * answered here, as often as it comes; anything else, good or bad, is the
- * loop's to read, and the client with it.
+ * The thread peeks at the first message of a client.  It answers a HELLO
+ * without buffers, any number of times.  With any other message, valid or not,
+ * the client is passed to the server loop, which reads the message.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,49 +27,50 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "gpusortd/list.h"
-#include "gpusortd/log.h"
+#include "job/log.h"
 
-/* In one turn. */
+/* Per turn. */
 #define ACCEPTS		64
 #define EVENTS		64
 
-/* After an accept that found no descriptor left. */
+/* Delay after accept() failed, for example because descriptors were exhausted. */
 #define ACCEPT_AGAIN_MS	100
 
-/* A client that has not been handed over. */
-typedef struct Asker
+/* A client that has not been passed to the server. */
+typedef struct NewClient
 {
 	GsListNode	node;
 	int			socket;
-} Asker;
+} NewClient;
 
 struct GsGreeter
 {
 	pthread_t	thread;
-	GsServiceStats *figures;
+	GsServiceStats *stats;
 	int			listener;
 	int			epoll;
-	int			stops;			/* an eventfd: the thread is to end */
-	bool		accept_failed;	/* the listener is not looked at for now .. */
-	uint64_t	accept_again_us;	/* .. but again at this time */
-	GsListNode	askers;
+	int			stop_event;		/* an eventfd: the thread must end */
+	bool		accept_failed;	/* the listener is not watched .. */
+	uint64_t	accept_again_us; /* .. before this time */
+	GsListNode	clients;
 
-	int			wakes;			/* an eventfd: some were handed over */
-	pthread_mutex_t lock;		/* of what follows */
-	int		   *sockets;		/* handed over, oldest first */
+	int			event;			/* an eventfd: there are sockets */
+	pthread_mutex_t lock;		/* protects what follows */
+	int		   *sockets;		/* for the server, oldest first */
 	size_t		first;
 	size_t		end;
 	size_t		nallocated;
 };
 
-/* ------------------------------------------------------------- handing over */
+/* ------------------------------------------------------- clients for the server */
 
 static void
-hand_over(GsGreeter *greeter, int socket)
+enqueue_socket(GsGreeter *greeter, int socket)
 {
 	const uint64_t one = 1;
-	bool		has_room = true;
+	bool		has_space = true;
 
 	pthread_mutex_lock(&greeter->lock);
 	if (greeter->end == greeter->nallocated)
@@ -78,20 +78,20 @@ hand_over(GsGreeter *greeter, int socket)
 		size_t		n = greeter->nallocated == 0 ? 64 : 2 * greeter->nallocated;
 		int		   *grown = realloc(greeter->sockets, n * sizeof(int));
 
-		has_room = grown != NULL;
-		if (has_room)
+		has_space = grown != NULL;
+		if (has_space)
 		{
 			greeter->sockets = grown;
 			greeter->nallocated = n;
 		}
 	}
-	if (has_room)
+	if (has_space)
 		greeter->sockets[greeter->end++] = socket;
 	pthread_mutex_unlock(&greeter->lock);
-	if (!has_room)
+	if (!has_space)
 		close(socket);
-	else if (write(greeter->wakes, &one, sizeof(one)) < 0)
-		return;					/* it is awake already */
+	else if (write(greeter->event, &one, sizeof(one)) < 0)
+		return;					/* the event is set already */
 }
 
 int
@@ -106,9 +106,9 @@ gs_greeter_next(GsGreeter *greeter)
 	{
 		uint64_t	count;
 
-		/* under the lock, so that no wake of what comes later is lost */
+		/* under the lock, so that the event of a later socket is not lost */
 		greeter->first = greeter->end = 0;
-		if (read(greeter->wakes, &count, sizeof(count)) < 0)
+		if (read(greeter->event, &count, sizeof(count)) < 0)
 			socket = -1;
 	}
 	pthread_mutex_unlock(&greeter->lock);
@@ -116,37 +116,37 @@ gs_greeter_next(GsGreeter *greeter)
 }
 
 int
-gs_greeter_wakes(const GsGreeter *greeter)
+gs_greeter_event_fd(const GsGreeter *greeter)
 {
-	return greeter->wakes;
+	return greeter->event;
 }
 
 static void
-forget(Asker *asker)
+remove_client(NewClient *client)
 {
-	gs_list_remove(&asker->node);
-	free(asker);
+	gs_list_remove(&client->node);
+	free(client);
 }
 
 static void
-drop(Asker *asker)
+drop(NewClient *client)
 {
-	close(asker->socket);
-	forget(asker);
+	close(client->socket);
+	remove_client(client);
 }
 
 static void
-pass_on(GsGreeter *greeter, Asker *asker)
+pass_to_server(GsGreeter *greeter, NewClient *client)
 {
-	epoll_ctl(greeter->epoll, EPOLL_CTL_DEL, asker->socket, NULL);
-	hand_over(greeter, asker->socket);
-	forget(asker);
+	epoll_ctl(greeter->epoll, EPOLL_CTL_DEL, client->socket, NULL);
+	enqueue_socket(greeter, client->socket);
+	remove_client(client);
 }
 
-/* ---------------------------------------------------------------- questions */
+/* ---------------------------------------------------------- status requests */
 
 static bool
-is_question(const GsHello *hello, ssize_t nbytes)
+is_status_request(const GsHello *hello, ssize_t nbytes)
 {
 	return nbytes == sizeof(GsHello) && hello->message.type == GS_MESSAGE_HELLO &&
 		hello->message.nbytes == sizeof(GsHello) && hello->magic == GS_WIRE_MAGIC &&
@@ -155,42 +155,42 @@ is_question(const GsHello *hello, ssize_t nbytes)
 		hello->buffer_bytes == 0 && hello->nbuffers == 0;
 }
 
-/* Looks at what the client says. */
+/* Answers a status request, or passes the client on. */
 static void
-listen_to(GsGreeter *greeter, Asker *asker)
+read_hello(GsGreeter *greeter, NewClient *client)
 {
 	GsHello		hello;
 	struct iovec piece = {.iov_base = &hello,.iov_len = sizeof(hello)};
 	struct msghdr header = {.msg_iov = &piece,.msg_iovlen = 1};
-	ssize_t		nbytes = recvmsg(asker->socket, &header, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t		nbytes = recvmsg(client->socket, &header, MSG_PEEK | MSG_DONTWAIT);
 	GsWelcome	welcome;
 
 	if (nbytes < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (nbytes <= 0)
 	{
-		drop(asker);
+		drop(client);
 		return;
 	}
 
-	/* MSG_CTRUNC: with a descriptor; MSG_TRUNC: it is longer */
-	if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 || !is_question(&hello, nbytes))
+	/* MSG_CTRUNC: there is a descriptor; MSG_TRUNC: the message is longer */
+	if ((header.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0 || !is_status_request(&hello, nbytes))
 	{
-		pass_on(greeter, asker);
+		pass_to_server(greeter, client);
 		return;
 	}
-	welcome = gs_service_stats_welcome(greeter->figures);
-	if (recv(asker->socket, &hello, sizeof(hello), MSG_DONTWAIT) == sizeof(hello) &&
-		send(asker->socket, &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	welcome = gs_service_stats_welcome(greeter->stats);
+	if (recv(client->socket, &hello, sizeof(hello), MSG_DONTWAIT) == sizeof(hello) &&
+		send(client->socket, &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return;
 	if (errno == EAGAIN)
-		gs_log_limited("a client does not read what it is told: dropped");
-	drop(asker);
+		gs_log_limited("a client does not read its messages, disconnecting it");
+	drop(client);
 }
 
 /* ------------------------------------------------------------------- clients */
 
-/* Who connects is the user that runs the service, or nobody. */
+/* Only the user that runs gpusortd may connect. */
 static bool
 is_same_user(int socket)
 {
@@ -200,45 +200,45 @@ is_same_user(int socket)
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &nbytes) == 0 &&
 		peer.uid == geteuid())
 		return true;
-	gs_log_limited("a client of another user is turned away");
+	gs_log_limited("rejected a client of another user");
 	return false;
 }
 
-/* Looks at a descriptor; what is found there comes with its events. */
+/* Adds a descriptor to the epoll set; its events carry data. */
 static bool
-watch(GsGreeter *greeter, int fd, void *what)
+watch(GsGreeter *greeter, int fd, void *data)
 {
-	struct epoll_event event = {.events = EPOLLIN,.data.ptr = what};
+	struct epoll_event event = {.events = EPOLLIN,.data.ptr = data};
 
 	return epoll_ctl(greeter->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 static void
-add_asker(GsGreeter *greeter, int socket)
+add_client(GsGreeter *greeter, int socket)
 {
-	Asker	   *asker = is_same_user(socket) ? calloc(1, sizeof(Asker)) : NULL;
+	NewClient  *client = is_same_user(socket) ? calloc(1, sizeof(NewClient)) : NULL;
 
-	if (asker == NULL)
+	if (client == NULL)
 	{
 		close(socket);
 		return;
 	}
-	asker->socket = socket;
-	gs_list_append(&greeter->askers, &asker->node);
-	if (!watch(greeter, socket, asker))
+	client->socket = socket;
+	gs_list_append(&greeter->clients, &client->node);
+	if (!watch(greeter, socket, client))
 	{
-		drop(asker);
+		drop(client);
 		return;
 	}
-	listen_to(greeter, asker);
+	read_hello(greeter, client);
 }
 
-/* Where no descriptor is left the listener stays readable: it is left alone for a while. */
+/* The listener stays readable without descriptors, so it is not watched for a while. */
 static void
 pause_accepting(GsGreeter *greeter)
 {
 	if (!greeter->accept_failed)
-		gs_log_limited("cannot accept clients for now: %s", strerror(errno));
+		gs_log_limited("could not accept clients: %s", strerror(errno));
 	greeter->accept_failed = true;
 	greeter->accept_again_us = gs_clock_us() + ACCEPT_AGAIN_MS * 1000;
 	epoll_ctl(greeter->epoll, EPOLL_CTL_DEL, greeter->listener, NULL);
@@ -253,7 +253,7 @@ accept_clients(GsGreeter *greeter)
 									 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (socket >= 0)
-			add_asker(greeter, socket);
+			add_client(greeter, socket);
 		else if (errno == EAGAIN)
 			break;
 		else if (errno != ECONNABORTED && errno != EINTR)
@@ -280,12 +280,12 @@ greeter_main(void *arg)
 		{
 			void	   *what = events[i].data.ptr;
 
-			if (what == &greeter->stops)
+			if (what == &greeter->stop_event)
 				return NULL;
 			if (what == &greeter->listener)
 				accept_clients(greeter);
 			else
-				listen_to(greeter, what);
+				read_hello(greeter, what);
 		}
 		if (greeter->accept_failed && gs_clock_us() >= greeter->accept_again_us &&
 			watch(greeter, greeter->listener, &greeter->listener))
@@ -296,7 +296,7 @@ greeter_main(void *arg)
 /* -------------------------------------------------------------------- life */
 
 GsGreeter *
-gs_greeter_start(int listener, GsServiceStats *figures)
+gs_greeter_start(int listener, GsServiceStats *stats)
 {
 	GsGreeter  *greeter = calloc(1, sizeof(GsGreeter));
 
@@ -305,22 +305,22 @@ gs_greeter_start(int listener, GsServiceStats *figures)
 		gs_log("out of memory");
 		return NULL;
 	}
-	greeter->figures = figures;
+	greeter->stats = stats;
 	greeter->listener = listener;
-	gs_list_init(&greeter->askers);
+	gs_list_init(&greeter->clients);
 	pthread_mutex_init(&greeter->lock, NULL);
 	greeter->epoll = epoll_create1(EPOLL_CLOEXEC);
-	greeter->stops = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	greeter->wakes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (greeter->epoll >= 0 && greeter->stops >= 0 && greeter->wakes >= 0 &&
-		watch(greeter, greeter->stops, &greeter->stops) &&
+	greeter->stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	greeter->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (greeter->epoll >= 0 && greeter->stop_event >= 0 && greeter->event >= 0 &&
+		watch(greeter, greeter->stop_event, &greeter->stop_event) &&
 		watch(greeter, listener, &greeter->listener))
 	{
 		errno = pthread_create(&greeter->thread, NULL, greeter_main, greeter);
 		if (errno == 0)
 			return greeter;
 	}
-	gs_log("cannot start the thread that takes clients: %s", strerror(errno));
+	gs_log("could not start the thread that accepts clients: %s", strerror(errno));
 	gs_greeter_free(greeter);
 	return NULL;
 }
@@ -330,14 +330,14 @@ gs_greeter_stop(GsGreeter *greeter)
 {
 	const uint64_t one = 1;
 
-	/* a counter at its end cannot be: this is its only write */
-	if (write(greeter->stops, &one, sizeof(one)) < 0)
-		gs_log("cannot stop the thread that takes clients: %s", strerror(errno));
+	/* the counter cannot overflow, because this is the only write */
+	if (write(greeter->stop_event, &one, sizeof(one)) < 0)
+		gs_log("could not stop the thread that accepts clients: %s", strerror(errno));
 	pthread_join(greeter->thread, NULL);
-	for (GsListNode *node = greeter->askers.next, *next; node != &greeter->askers; node = next)
+	for (GsListNode *node = greeter->clients.next, *next; node != &greeter->clients; node = next)
 	{
 		next = node->next;
-		pass_on(greeter, GS_LIST_OWNER(Asker, node, node));
+		pass_to_server(greeter, GS_LIST_OWNER(NewClient, node, node));
 	}
 }
 
@@ -346,14 +346,14 @@ gs_greeter_free(GsGreeter *greeter)
 {
 	int			socket;
 
-	while (greeter->wakes >= 0 && (socket = gs_greeter_next(greeter)) >= 0)
+	while (greeter->event >= 0 && (socket = gs_greeter_next(greeter)) >= 0)
 		close(socket);
 	if (greeter->epoll >= 0)
 		close(greeter->epoll);
-	if (greeter->stops >= 0)
-		close(greeter->stops);
-	if (greeter->wakes >= 0)
-		close(greeter->wakes);
+	if (greeter->stop_event >= 0)
+		close(greeter->stop_event);
+	if (greeter->event >= 0)
+		close(greeter->event);
 	pthread_mutex_destroy(&greeter->lock);
 	free(greeter->sockets);
 	free(greeter);

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * greeter.h
- *	  The thread that takes clients, and tells those who only ask how the
- *	  service is.
+ *	  The thread that accepts clients and answers requests for the status.
  *
- * A client that wants more is handed over to the loop, with its first message
- * unread.
+ * Clients that want more are passed to the server loop, with their first
+ * message unread.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,21 +16,22 @@
 typedef struct GsGreeter GsGreeter;
 
 /*
- * Starts it.  The socket listens and does not block; it and the figures are the
- * caller's and outlive the greeter.  NULL: the log says why.
+ * Starts the thread.  The listening socket must not block.  The caller owns the
+ * socket and the stats and keeps them until gs_greeter_stop().  NULL: the log has
+ * the reason.
  */
-extern GsGreeter *gs_greeter_start(int listener, GsServiceStats *figures);
+extern GsGreeter *gs_greeter_start(int listener, GsServiceStats *stats);
 
-/* Readable when sockets have been handed over. */
-extern int	gs_greeter_wakes(const GsGreeter *greeter);
+/* A descriptor that is readable when gs_greeter_next() has sockets. */
+extern int	gs_greeter_event_fd(const GsGreeter *greeter);
 
-/* The next one that was handed over, non-blocking and the caller's; -1: none. */
+/* The next client's socket, which does not block and becomes the caller's; -1: none. */
 extern int	gs_greeter_next(GsGreeter *greeter);
 
-/* Ends the thread.  All its clients are handed over. */
+/* Ends the thread.  gs_greeter_next() then has all its clients. */
 extern void gs_greeter_stop(GsGreeter *greeter);
 
-/* It has been stopped. */
+/* Frees a stopped greeter, and closes the sockets it still has. */
 extern void gs_greeter_free(GsGreeter *greeter);
 
 #endif							/* GPUSORT_GREETER_H */

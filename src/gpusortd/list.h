@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * list.h
- *	  Doubly linked lists whose nodes are members of what they list.
+ *	  Doubly linked lists whose nodes are embedded in the listed structs.
  *
  * ISO C, all inline.
  *
@@ -13,16 +13,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A member of a list, or the list itself, which is a circle. */
+/* A node, or the head of a list; the list is circular. */
 typedef struct GsListNode
 {
 	struct GsListNode *previous;
-	struct GsListNode *next;	/* NULL: in no list */
+	struct GsListNode *next;	/* NULL: not in a list */
 } GsListNode;
 
-/* What the node is a member of. */
+/* The struct that contains the node. */
 #define GS_LIST_OWNER(type, member, node) \
 	((type *) ((char *) (node) - offsetof(type, member)))
+
+/* The struct after a node, or, given the list itself, the first one; NULL: none. */
+#define GS_LIST_NEXT(type, member, list, node) \
+	((node)->next == (list) ? NULL : GS_LIST_OWNER(type, member, (node)->next))
 
 static inline void
 gs_list_init(GsListNode *list)

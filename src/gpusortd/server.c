@@ -3,24 +3,25 @@
  * server.c
  *	  The socket that clients connect to, and the loop that serves them.
  *
- * One loop.  A turn of it:
+ * A turn of the loop:
  *
- *	  wait		for a message, a client, a signal, or the end of some time
+ *	  wait		for a message, a client, a signal or a timeout
  *	  read		some messages of each client that has sent any
- *	  poll		every job, which starts with another one in each turn
- *	  sweep		connections that are gone, or have not been used for long
- *	  admit		the jobs that wait for memory (admission.c)
+ *	  poll		every job, beginning with another one in each turn
+ *	  remove	closed and idle connections
+ *	  admit		jobs that wait for memory (admission.c)
  *
- * The greeter's thread takes clients and answers those who only ask (greeter.c);
- * the others come here.  A connection without a job costs a turn nothing.
+ * The greeter accepts clients, answers status requests, and passes other
+ * clients to the loop (greeter.c).  A turn costs nothing for connections without
+ * a job.
  *
- * The device tells nobody when it is done; it has to be asked.  So while it
- * works for someone, waits are short: 20 us at first, longer as long as nothing
- * moves.  While it does not, the loop sleeps until something happens.
+ * The device does not notify; it must be polled.  While it works for a job,
+ * waits are short: 20 us at first, longer while nothing happens.  Otherwise the
+ * loop sleeps until something happens.
  *
- * Whose socket it is, is decided by a lock on a file beside it: the
- * kernel takes the lock off a dead process, and a socket file whose lock is
- * free is a dead one's, to be replaced.
+ * A lock on a file next to the socket decides which process owns the socket.
+ * The kernel releases the lock of a dead process, so a socket whose lock is free
+ * is stale and can be replaced.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,32 +45,31 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+#include "common/min_max.h"
 #include "gpusortd/admission.h"
-#include "gpusortd/connection.h"
+#include "gpusortd/connection_message.h"
 #include "gpusortd/greeter.h"
-#include "gpusortd/log.h"
+#include "job/log.h"
 
-#define BACKLOG				1024	/* workers connect all at once */
-#define EVENTS				64	/* in one turn */
+#define BACKLOG				1024	/* parallel workers connect at the same time */
+#define EVENTS				64		/* per turn */
 
-/* How long to wait while the device works: see above. */
+/* Waits while the device works: see above. */
 #define FIRST_WAIT_US		20
 #define LAST_WAIT_US		200
 
-/* PostgreSQL has fewer backends. */
+/* More than the backends of any server. */
 #define ENOUGH_DESCRIPTORS	((rlim_t) 1 << 16)
 
-/* Idle memory is looked at no more often than this. */
+/* Minimum time between two checks for idle memory. */
 #define MIN_IDLE_CHECK_US	100000
 
-/* A client that has just made a ring is about to open a job. */
-#define LEAST_CLIENT_IDLE_US 1000000
+/* A connection is not closed sooner, because a new one is about to open a job. */
+#define MIN_CLIENT_IDLE_US	1000000
 
-/* How long the device may take to let go of clients' memory in the end. */
-#define SHUTDOWN_WAIT_US			3000000
-
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-#define Max(a, b)		((a) > (b) ? (a) : (b))
+/* How long to wait at shutdown until the device has finished. */
+#define SHUTDOWN_WAIT_US	3000000
 
 struct GsServer
 {
@@ -78,21 +78,21 @@ struct GsServer
 	char		lock_path[sizeof(((struct sockaddr_un *) 0)->sun_path) + sizeof(".lock")];
 	int			lock;
 	int			signals;
-	int			watch;			/* where it is asked whether it still turns; -1: by nobody */
+	int			watch;			/* from the supervisor; -1: none */
 	int			listener;		/* -1: not yet */
 	GsGreeter  *greeter;		/* NULL: not yet */
 	GsAdmission admission;
 
 	uint64_t	wait_us;		/* while the device works */
 	uint64_t	idle_us;
-	uint64_t	idle_check_us;	/* when; GS_NEVER: no memory is idle */
+	uint64_t	idle_check_us;	/* GS_NEVER: no memory is idle */
 };
 
 /* -------------------------------------------------------------- the socket */
 
 /*
- * Locks the file beside the socket.  A file that its owner has removed between
- * our open and our lock is not the one that others will find: try again.
+ * Locks the file next to the socket.  If its owner removed it between our open()
+ * and flock(), others will find another file, so try again.
  */
 static bool
 acquire_lock(GsServer *server)
@@ -105,15 +105,15 @@ acquire_lock(GsServer *server)
 		server->lock = open(server->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (server->lock < 0)
 		{
-			gs_log("cannot open %s: %s", server->lock_path, strerror(errno));
+			gs_log("could not open \"%s\": %s", server->lock_path, strerror(errno));
 			return false;
 		}
 		if (flock(server->lock, LOCK_EX | LOCK_NB) != 0)
 		{
 			if (errno == EWOULDBLOCK)
-				gs_log("another gpusortd is at %s", server->address.sun_path);
+				gs_log("another gpusortd uses the socket \"%s\"", server->address.sun_path);
 			else
-				gs_log("cannot lock %s: %s", server->lock_path, strerror(errno));
+				gs_log("could not lock \"%s\": %s", server->lock_path, strerror(errno));
 			break;
 		}
 		if (fstat(server->lock, &locked) == 0 && stat(server->lock_path, &found) == 0 &&
@@ -126,7 +126,7 @@ acquire_lock(GsServer *server)
 	return false;
 }
 
-/* Each client takes a descriptor, and backends may be more than the usual 1024. */
+/* Each client needs a descriptor, and there may be more backends than the usual 1024. */
 static void
 raise_descriptor_limit(void)
 {
@@ -159,7 +159,7 @@ gs_server_create(const char *path)
 	server->address.sun_family = AF_UNIX;
 	if (path[0] == '\0' || strlen(path) >= sizeof(server->address.sun_path))
 	{
-		gs_log("a socket's name has 1 to %zu bytes", sizeof(server->address.sun_path) - 1);
+		gs_log("the path of a socket has 1 to %zu bytes", sizeof(server->address.sun_path) - 1);
 		gs_server_destroy(server);
 		return NULL;
 	}
@@ -172,7 +172,7 @@ gs_server_create(const char *path)
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	server->signals = signalfd(-1, &ends, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (server->signals < 0)
-		gs_log("cannot wait for signals: %s", strerror(errno));
+		gs_log("could not wait for signals: %s", strerror(errno));
 	if (server->signals < 0 || !acquire_lock(server))
 	{
 		gs_server_destroy(server);
@@ -181,7 +181,7 @@ gs_server_create(const char *path)
 	return server;
 }
 
-/* The lock is ours, so what is there is nobody's; unless it is no socket. */
+/* We hold the lock, so an existing socket is stale.  Anything else is an error. */
 static bool
 remove_stale_socket(const char *path)
 {
@@ -197,7 +197,7 @@ remove_stale_socket(const char *path)
 	return unlink(path) == 0;
 }
 
-/* Nobody else may connect, from the first moment on. */
+/* Creates the socket without permissions for other users. */
 static bool
 bind_private(int listener, const struct sockaddr_un *address)
 {
@@ -208,17 +208,17 @@ bind_private(int listener, const struct sockaddr_un *address)
 	return bound;
 }
 
-/* Has the loop woken by it; what is found there comes with the event. */
+/* Adds a descriptor to the epoll set; its events carry data. */
 static bool
-watch(GsServer *server, int fd, void *what)
+watch(GsServer *server, int fd, void *data)
 {
-	struct epoll_event event = {.events = EPOLLIN,.data.ptr = what};
+	struct epoll_event event = {.events = EPOLLIN,.data.ptr = data};
 
 	return epoll_ctl(server->service.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 bool
-gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsParkFile *disk)
+gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsParkFolder *park_folder)
 {
 	const char *path = server->address.sun_path;
 	GsDevicePool *pool = gs_device_pool_create(device, memory_limit);
@@ -229,40 +229,40 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsPa
 		gs_log("out of memory");
 		return false;
 	}
-	if (!gs_service_open(&server->service, device, pool, disk) ||
+	if (!gs_service_open(&server->service, device, pool, park_folder) ||
 		!watch(server, server->signals, &server->signals) ||
 		(server->watch >= 0 && !watch(server, server->watch, &server->watch)))
 	{
-		gs_log("cannot wait for clients: %s", strerror(errno));
+		gs_log("could not wait for clients: %s", strerror(errno));
 		return false;
 	}
 	if (device->error[0] != '\0')
 	{
-		gs_log("the device is broken: %s", device->error);
+		gs_log("the device failed: %s", device->error);
 		return false;
 	}
 
 	listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (listener < 0)
 	{
-		gs_log("cannot make a socket: %s", strerror(errno));
+		gs_log("could not create a socket: %s", strerror(errno));
 		return false;
 	}
 	if (!remove_stale_socket(path) || !bind_private(listener, &server->address))
 	{
-		gs_log("cannot make the socket %s: %s", path, strerror(errno));
+		gs_log("could not create the socket \"%s\": %s", path, strerror(errno));
 		close(listener);
 		return false;
 	}
 	server->listener = listener;
 	if (listen(listener, BACKLOG) != 0)
 	{
-		gs_log("cannot listen at %s: %s", path, strerror(errno));
+		gs_log("could not listen on \"%s\": %s", path, strerror(errno));
 		return false;
 	}
-	server->greeter = gs_greeter_start(listener, &server->service.figures);
+	server->greeter = gs_greeter_start(listener, &server->service.stats);
 	return server->greeter != NULL &&
-		watch(server, gs_greeter_wakes(server->greeter), server->greeter);
+		watch(server, gs_greeter_event_fd(server->greeter), server->greeter);
 }
 
 void
@@ -291,14 +291,14 @@ any_is_busy(const GsServer *server)
 }
 
 /*
- * Waits until there is something to do, or next_us at the latest; takes what
- * has happened and returns how much that is.  The epoll set is asked by way of
- * ppoll(), which knows waits of less than a millisecond.
+ * Waits until there is something to do, at most until next_us.  Stores the
+ * events and returns their number.  ppoll() waits for the epoll set because its
+ * timeout is not limited to whole milliseconds.
  */
 static int
 wait_for_events(GsServer *server, bool moved, uint64_t next_us, struct epoll_event *events)
 {
-	_Atomic uint64_t *turn_us = &server->service.figures.turn_us;
+	_Atomic uint64_t *turn_us = &server->service.stats.turn_us;
 	struct pollfd polled = {.fd = server->service.epoll,.events = POLLIN};
 	uint64_t	now = gs_clock_us();
 	uint64_t	wait_us = next_us == GS_NEVER ? GS_NEVER : next_us > now ? next_us - now : 0;
@@ -324,7 +324,7 @@ wait_for_events(GsServer *server, bool moved, uint64_t next_us, struct epoll_eve
 
 /* --------------------------------------------------------------- connections */
 
-/* Those that the greeter has handed over. */
+/* Takes the clients of the greeter. */
 static void
 take_clients(GsServer *server)
 {
@@ -335,7 +335,7 @@ take_clients(GsServer *server)
 			close(socket);
 }
 
-/* Polls every job; the first one is another one in each turn. */
+/* Polls every job, beginning with another one in each turn. */
 static void
 poll_connections(GsServer *server)
 {
@@ -350,7 +350,7 @@ poll_connections(GsServer *server)
 	gs_connection_rotate_active(&server->service);
 }
 
-/* Frees the connections that are gone, once the device has let go of them. */
+/* Frees closed connections that the device does not use any more. */
 static void
 remove_closed(GsServer *server)
 {
@@ -367,7 +367,7 @@ remove_closed(GsServer *server)
 
 /* ----------------------------------------------------------------- memory */
 
-/* Gives back what has been idle for too long, and says when to look again. */
+/* Releases memory that has been idle for too long, and sets the time of the next check. */
 static void
 release_idle_memory(GsServer *server)
 {
@@ -389,8 +389,8 @@ release_idle_memory(GsServer *server)
 /* -------------------------------------------------------------------- life */
 
 /*
- * Whoever watches is answered by the loop itself, so that it hears nothing
- * while a call of the device does not return.
+ * The loop itself answers the supervisor, so that there is no answer while a call
+ * of the device does not return.
  */
 static void
 answer_watch(GsServer *server)
@@ -402,22 +402,22 @@ answer_watch(GsServer *server)
 		return;
 	if (errno == EAGAIN || errno == EINTR)
 		return;
-	close(server->watch);		/* nobody watches any more */
+	close(server->watch);		/* the supervisor has ended */
 	server->watch = -1;
 }
 
-/* Does what an event says; true: the end was asked for. */
+/* Handles an event; true: a signal asks for shutdown. */
 static bool
-take_event(GsServer *server, void *what)
+handle_event(GsServer *server, void *source)
 {
-	if (what == &server->signals)
+	if (source == &server->signals)
 		return true;
-	if (what == &server->watch)
+	if (source == &server->watch)
 		answer_watch(server);
-	else if (what == server->greeter)
+	else if (source == server->greeter)
 		take_clients(server);
 	else if (!server->service.device_failed)
-		gs_connection_read(what);
+		gs_connection_read(source);
 	return false;
 }
 
@@ -431,7 +431,7 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 	server->idle_us = idle_us;
 	server->wait_us = FIRST_WAIT_US;
 
-	/* the kernel else makes 20 us 70 */
+	/* with the default, the kernel turns 20 us into 70 */
 	prctl(PR_SET_TIMERSLACK, 1000UL);
 
 	while (!service->device_failed)
@@ -442,29 +442,29 @@ gs_server_run(GsServer *server, uint64_t idle_us)
 
 		nmessages = service->nmessages;
 		for (int i = 0; i < nevents; i++)
-			if (take_event(server, events[i].data.ptr))
+			if (handle_event(server, events[i].data.ptr))
 				return true;
 		poll_connections(server);
 
 		next_us = gs_connection_drop_idle(service, gs_clock_us(),
-										  Max(server->idle_us, LEAST_CLIENT_IDLE_US));
+										  Max(server->idle_us, MIN_CLIENT_IDLE_US));
 
-		/* first those that go: they may leave memory for those that wait */
+		/* before admission, because this may release memory */
 		remove_closed(server);
 		if (!service->device_failed)
 			next_us = Min(next_us, gs_admission_run(&server->admission, service));
 		release_idle_memory(server);
 		next_us = Min(next_us, server->idle_check_us);
-		gs_service_look(service);
+		gs_service_check_device(service);
 		gs_service_publish(service);
 	}
-	gs_log("the device is broken: %s", service->device_error);
+	gs_log("the device failed: %s", service->device_error);
 	return false;
 }
 
 /*
- * Tells all clients, and waits until the device has let go of what is theirs.
- * False: it does not.
+ * Disconnects all clients, and waits until the device has finished with their
+ * memory.  False: it did not in time.
  */
 static bool
 end_connections(GsServer *server)
@@ -480,7 +480,7 @@ end_connections(GsServer *server)
 			return true;
 		if (gs_clock_us() >= end)
 		{
-			gs_log("the device does not let go of its work");
+			gs_log("the device did not finish its work in time");
 			return false;
 		}
 		nanosleep(&pause, NULL);
@@ -492,7 +492,7 @@ gs_server_destroy(GsServer *server)
 {
 	bool		ended = true;
 
-	/* first, so that nobody connects to what is ending */
+	/* first, so that no more clients connect */
 	if (server->listener >= 0)
 		unlink(server->address.sun_path);
 	if (server->greeter != NULL)

@@ -10,45 +10,47 @@
 #ifndef GPUSORT_SERVER_H
 #define GPUSORT_SERVER_H
 
-#include "gpusortd/device.h"
-#include "gpusortd/park_file.h"
+#include "device/device.h"
+#include "job/park_file.h"
 
 typedef struct GsServer GsServer;
 
 /*
- * Takes the socket's name, so that no other service can listen there as long
- * as this one lives.  Blocks SIGTERM and SIGINT from now on, which are the
- * server's to wait for.  NULL: the log says why.
+ * Reserves the path of the socket, so that no other gpusortd can use it.  Blocks
+ * SIGTERM and SIGINT, which gs_server_run() waits for.  NULL: the log has the
+ * reason.
  */
 extern GsServer *gs_server_create(const char *path);
 
 /*
- * Opens the socket.  The device and the disk are the caller's and outlive the
- * server; without a disk no job is parked.  A limit of 0: most of the device's
- * memory.  False: the log says why.
+ * Opens the socket.  The caller owns the device and the park folder and keeps
+ * them until gs_server_destroy().  Without a park folder no job is parked.
+ * memory_limit 0: nine tenths of the device memory.  False: the log has the
+ * reason.
  */
 extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
-							 GsParkFile *disk);
+							 GsParkFolder *park_folder);
 
 /*
- * Has the loop answer whoever wants to know whether it still turns: each byte
- * that comes by this socket goes back.  The descriptor is the server's from now on.
+ * The loop sends back each byte that it receives from this socket, which shows
+ * the supervisor that it is alive.  The server owns the descriptor from now on.
+ * Must be called before gs_server_listen().
  */
 extern void gs_server_watch(GsServer *server, int fd);
 
-/* Bytes of device memory that jobs may take. */
+/* Bytes of device memory for all jobs. */
 extern uint64_t gs_server_memory_limit(const GsServer *server);
 
 /*
- * Serves until SIGTERM or SIGINT, then returns true; or until the device
- * breaks, then false.  Device memory that nobody has wanted for idle_us is
- * given back.
+ * Serves clients until SIGTERM or SIGINT, then returns true; or until the device
+ * fails, then false.  Device memory and connections that are unused for idle_us
+ * are released.
  */
 extern bool gs_server_run(GsServer *server, uint64_t idle_us);
 
 /*
- * Takes leave of the clients, frees everything, removes the socket.  False:
- * the device still uses memory after all patience, and the process can only exit.
+ * Disconnects all clients, removes the socket and frees everything.  False: the
+ * device did not finish in time and still uses memory, so the process must exit.
  */
 extern bool gs_server_destroy(GsServer *server);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * service.c
- *	  What all connections share.
+ *	  The state that all connections share.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,22 +13,22 @@
 #include <unistd.h>
 
 bool
-gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFile *disk)
+gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFolder *park_folder)
 {
-	GsServiceStats *figures = &service->figures;
+	GsServiceStats *stats = &service->stats;
 	uint64_t	free_bytes;
 
 	service->device = device;
 	service->pool = pool;
-	service->disk = disk;
+	service->park_folder = park_folder;
 	gs_list_init(&service->all);
 	gs_list_init(&service->active);
 	gs_list_init(&service->idle);
 	gs_list_init(&service->waiting);
-	figures->device_kind = device->kind;
-	memcpy(figures->device_name, device->name, sizeof(figures->device_name));
-	device->ops->memory(device, &free_bytes, &figures->memory_total);
-	figures->memory_limit = gs_device_pool_limit(pool);
+	stats->device_kind = device->kind;
+	memcpy(stats->device_name, device->name, sizeof(stats->device_name));
+	device->ops->memory(device, &free_bytes, &stats->memory_total);
+	stats->memory_limit = gs_device_pool_limit(pool);
 	service->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return service->epoll >= 0;
 }
@@ -42,7 +42,7 @@ gs_service_close(GsService *service)
 }
 
 void
-gs_service_broke(GsService *service, const char *text)
+gs_service_fail_device(GsService *service, const char *text)
 {
 	if (service->device_failed)
 		return;
@@ -51,22 +51,22 @@ gs_service_broke(GsService *service, const char *text)
 }
 
 void
-gs_service_look(GsService *service)
+gs_service_check_device(GsService *service)
 {
 	if (service->device->error[0] != '\0')
-		gs_service_broke(service, service->device->error);
+		gs_service_fail_device(service, service->device->error);
 }
 
 void
 gs_service_publish(GsService *service)
 {
-	GsServiceStats *figures = &service->figures;
+	GsServiceStats *stats = &service->stats;
 
-	atomic_store_explicit(&figures->memory_used, gs_device_pool_used(service->pool),
+	atomic_store_explicit(&stats->memory_used, gs_device_pool_used(service->pool),
 						  memory_order_relaxed);
-	atomic_store_explicit(&figures->memory_reserved, gs_device_pool_reserved(service->pool),
+	atomic_store_explicit(&stats->memory_reserved, gs_device_pool_reserved(service->pool),
 						  memory_order_relaxed);
-	atomic_store_explicit(&figures->jobs_done, service->jobs_done, memory_order_relaxed);
-	atomic_store_explicit(&figures->njobs, service->njobs, memory_order_relaxed);
-	atomic_store_explicit(&figures->nwaiting, service->nwaiting, memory_order_relaxed);
+	atomic_store_explicit(&stats->jobs_done, service->jobs_done, memory_order_relaxed);
+	atomic_store_explicit(&stats->njobs, service->njobs, memory_order_relaxed);
+	atomic_store_explicit(&stats->nwaiting, service->nwaiting, memory_order_relaxed);
 }

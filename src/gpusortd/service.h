@@ -1,22 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * service.h
- *	  What all connections share.
+ *	  The state that all connections share.
  *
- * Connections that have nothing under way are in no list, and cost nothing but
- * their place in the epoll set.
+ * Connections are in several lists, so that the loop visits only those that
+ * need it: active, idle, or waiting for admission.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_SERVICE_H
 #define GPUSORT_SERVICE_H
 
-#include "gpusortd/device.h"
-#include "gpusortd/park_file.h"
-#include "gpusortd/service_stats.h"
-#include "gpusortd/list.h"
 #include "common/protocol.h"
-#include "gpusortd/device_pool.h"
+#include "device/device.h"
+#include "device/device_pool.h"
+#include "gpusortd/list.h"
+#include "gpusortd/service_stats.h"
+#include "job/park_file.h"
 
 struct GsConnection;
 
@@ -24,42 +24,42 @@ typedef struct GsService
 {
 	GsDevice   *device;
 	GsDevicePool *pool;
-	GsParkFile	   *disk;			/* where jobs are parked; NULL: nowhere */
-	GsServiceStats figures;
-	int			epoll;			/* sockets to be read; a connection each */
-	GsListNode	all;			/* connections */
-	GsListNode	active;			/* those with a job of their own, or gone */
-	GsListNode	idle;			/* those whose rings nobody uses, the longest first */
+	GsParkFolder *park_folder;	/* for parked jobs; NULL: none */
+	GsServiceStats stats;
+	int			epoll;			/* of all sockets */
+	GsListNode	all;			/* all connections */
+	GsListNode	active;			/* that own a job, or are closing */
+	GsListNode	idle;			/* with buffers but without a job, longest first */
 	GsListNode	waiting;		/* for admission, in the order of arrival */
-	struct GsConnection *shared;	/* those whose jobs others may join */
-	GsMemoryAccount *sessions;	/* of sessions whose memory is limited */
-	bool		device_failed;			/* the device is: nothing is left but to end */
+	struct GsConnection *shared; /* whose jobs others may join */
+	GsMemoryAccount *sessions;	/* of sessions with a limit */
+	bool		device_failed;	/* gpusortd must end */
 	char		device_error[GS_FAILED_TEXT_BYTES];
 	uint32_t	njobs;			/* open */
 	uint32_t	nwaiting;		/* for admission */
 	uint64_t	jobs_done;
-	uint64_t	narrivals;		/* of jobs so far: their order in the queue */
-	uint64_t	nmessages;		/* in and out so far: does anything move? */
-	char		refused_build[GS_BUILD_ID_BYTES];	/* of the last client of another build */
+	uint64_t	narrivals;		/* of jobs so far */
+	uint64_t	nmessages;		/* sent and received so far */
+	char		refused_build[GS_BUILD_ID_BYTES]; /* that was refused last */
 } GsService;
 
 /*
- * The device, the pool and the disk are the caller's, and outlive the service.
- * False: there is no epoll set to be had, errno says why.
+ * The caller owns the device, the pool and the park folder and keeps them until
+ * gs_service_close().  False: errno has the error of epoll_create1().
  */
-extern bool gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFile *disk);
+extern bool gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFolder *park_folder);
 extern void gs_service_close(GsService *service);
 
-/* The device has broken. */
-extern void gs_service_broke(GsService *service, const char *text);
+/* Records that the device failed. */
+extern void gs_service_fail_device(GsService *service, const char *text);
 
 /*
- * Has it broken where no job could report it: while one was closed, or memory
- * went back?  Then all clients are told.
+ * Records a failure of the device that no job reported, because it happened
+ * while a job was closed or memory was released.
  */
-extern void gs_service_look(GsService *service);
+extern void gs_service_check_device(GsService *service);
 
-/* The figures are those of now. */
+/* Updates the stats that the greeter reads. */
 extern void gs_service_publish(GsService *service);
 
 #endif							/* GPUSORT_SERVICE_H */

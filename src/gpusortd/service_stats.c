@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * service_stats.c
- *	  How the service is, as WELCOME says it.
+ *	  The status of gpusortd, as WELCOME reports it.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,11 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpusortd/log.h"
+#include "common/clock.h"
+#include "common/min_max.h"
 
-#define Min(a, b)		((a) < (b) ? (a) : (b))
-
-/* For how long the loop has been busy with one thing; 0: it is not. */
+/* How long the current turn of the loop has taken; 0: the loop waits. */
 static uint32_t
 stalled_ms(uint64_t turn_us)
 {
@@ -25,23 +24,23 @@ stalled_ms(uint64_t turn_us)
 }
 
 GsWelcome
-gs_service_stats_welcome(GsServiceStats *figures)
+gs_service_stats_welcome(GsServiceStats *stats)
 {
 	GsWelcome	welcome = {
 		.message = {.type = GS_MESSAGE_WELCOME,.nbytes = sizeof(GsWelcome)},
 		.version = GS_WIRE_VERSION,
-		.device_kind = figures->device_kind,
-		.memory_total = figures->memory_total,
-		.memory_limit = figures->memory_limit,
-		.memory_used = atomic_load(&figures->memory_used),
-		.memory_reserved = atomic_load(&figures->memory_reserved),
-		.njobs = atomic_load(&figures->njobs),
-		.nwaiting = atomic_load(&figures->nwaiting),
-		.jobs_done = atomic_load(&figures->jobs_done),
+		.device_kind = stats->device_kind,
+		.memory_total = stats->memory_total,
+		.memory_limit = stats->memory_limit,
+		.memory_used = atomic_load(&stats->memory_used),
+		.memory_reserved = atomic_load(&stats->memory_reserved),
+		.njobs = atomic_load(&stats->njobs),
+		.nwaiting = atomic_load(&stats->nwaiting),
+		.jobs_done = atomic_load(&stats->jobs_done),
 		.pid = (uint32_t) getpid(),
-		.stalled_ms = stalled_ms(atomic_load(&figures->turn_us))
+		.stalled_ms = stalled_ms(atomic_load(&stats->turn_us))
 	};
 
-	memcpy(welcome.device_name, figures->device_name, sizeof(welcome.device_name));
+	memcpy(welcome.device_name, stats->device_name, sizeof(welcome.device_name));
 	return welcome;
 }

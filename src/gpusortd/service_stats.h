@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * service_stats.h
- *	  How the service is, as WELCOME says it.
+ *	  The status of gpusortd, as WELCOME reports it.
  *
- * The thread that serves the jobs writes the figures, before each message that
- * it sends, so that no client knows more than they say; the greeter's thread
- * reads them at any time.  Each is right, but they may be of different moments.
+ * The server loop updates the stats before each message that it sends, so they
+ * are never behind what a client knows.  The greeter's thread reads them at any
+ * time.  Each value is consistent; they may be of different moments.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,12 +15,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "gpusortd/device.h"
 #include "common/protocol.h"
+#include "device/device.h"
 
 typedef struct GsServiceStats
 {
-	/* once and for all, before there is another thread */
+	/* constant; set before the greeter starts */
 	uint32_t	device_kind;
 	char		device_name[GS_DEVICE_NAME_BYTES];
 	uint64_t	memory_total;
@@ -31,10 +31,10 @@ typedef struct GsServiceStats
 	_Atomic uint64_t jobs_done;
 	_Atomic uint32_t njobs;
 	_Atomic uint32_t nwaiting;
-	_Atomic uint64_t turn_us;	/* since when the loop has been in this turn; 0:
-								 * it sleeps */
+	_Atomic uint64_t turn_us;	/* when the turn of the loop began; 0: the loop
+								 * waits */
 } GsServiceStats;
 
-extern GsWelcome gs_service_stats_welcome(GsServiceStats *figures);
+extern GsWelcome gs_service_stats_welcome(GsServiceStats *stats);
 
 #endif							/* GPUSORT_SERVICE_STATS_H */

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * index_compare.c
- *	  Which of two index tuples comes first, by the index's own comparators.
+ *	  Compares index tuples by the comparators of the index.
  *
- * What sort_compare is to rows, this is to index tuples: SortSupport without
- * abbreviation, one for each key column, in the order that a search of the index
- * will expect.
+ * This is to index tuples what sort_compare is to rows: SortSupport without
+ * abbreviation for each key column, in the order that index searches expect.
  *
- * It is asked of each tuple of an index that is built, in order, so it pays to ask less of
- * the comparators.  The three that PostgreSQL has for integers of Datums are known by their
- * addresses, as its own sort does it.  Values of the same bytes are equal.  And a value behind a
- * header of one byte, as short ones are stored, is put behind one of four first:
- * many types' comparators else do that in memory which they allocate.
+ * It is called for each tuple of an index that is built, so it avoids calls of
+ * comparators.  It recognizes the addresses of PostgreSQL's three comparators for
+ * integer Datums, as PostgreSQL's sort does.  Values with the same bytes are equal.
+ * And values with a one-byte header, as short ones are stored, are copied behind a
+ * four-byte header, because the comparators of many types would otherwise allocate
+ * memory for that.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,32 +29,32 @@
 #include "utils/sortsupport.h"
 
 /* How two values of a column are compared. */
-typedef enum CompareWay
+typedef enum CompareMethod
 {
 	COMPARE_INT32,
 	COMPARE_SIGNED,
 	COMPARE_UNSIGNED,
-	COMPARE_OTHER,				/* by a comparator, as those that follow */
+	COMPARE_OTHER,				/* by a comparator, like those below */
 	COMPARE_VARLENA,
 	COMPARE_NUMERIC,
-	COMPARE_TEXT,				/* varlena whose comparators take them as they are */
-	COMPARE_VERIFIED_TEXT			/* equal if the same, else in order */
-} CompareWay;
+	COMPARE_TEXT,				/* a varlena whose comparator accepts short headers */
+	COMPARE_VERIFIED_TEXT		/* equal if the same text, else in order */
+} CompareMethod;
 
-typedef struct OrderColumn
+typedef struct CompareColumn
 {
-	CompareWay	way;
+	CompareMethod method;
 	SortSupportData comparator;
-} OrderColumn;
+} CompareColumn;
 
 struct GsIndexCompare
 {
 	TupleDesc	desc;
-	int			ncolumns;		/* of the key: not those of INCLUDE */
-	OrderColumn columns[FLEXIBLE_ARRAY_MEMBER];
+	int			ncolumns;		/* key columns, without those of INCLUDE */
+	CompareColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
-/* A value behind a header of four bytes. */
+/* A value with a four-byte header. */
 typedef union LongHeader
 {
 	int32		header;
@@ -62,7 +62,7 @@ typedef union LongHeader
 	char		bytes[VARHDRSZ + VARATT_SHORT_MAX];
 } LongHeader;
 
-/* Is that the function of a column's operator class? */
+/* Is that the comparison function of a column? */
 static bool
 is_compared_by(Relation index, int i, Oid function)
 {
@@ -81,8 +81,8 @@ is_plain_text(Relation index, int i)
 		gs_collation_is_deterministic(collation);
 }
 
-static CompareWay
-way_of(Relation index, int i, const SortSupportData *comparator)
+static CompareMethod
+compare_method(Relation index, int i, const SortSupportData *comparator)
 {
 	Form_pg_attribute column = TupleDescAttr(RelationGetDescr(index), i);
 
@@ -103,14 +103,14 @@ GsIndexCompare *
 gs_index_compare_create(Relation index, bool verified)
 {
 	int			ncolumns = IndexRelationGetNumberOfKeyAttributes(index);
-	GsIndexCompare *order = palloc0(offsetof(GsIndexCompare, columns) +
-								  sizeof(OrderColumn) * ncolumns);
+	GsIndexCompare *compare = palloc0(offsetof(GsIndexCompare, columns) +
+								  sizeof(CompareColumn) * ncolumns);
 
-	order->desc = RelationGetDescr(index);
-	order->ncolumns = ncolumns;
+	compare->desc = RelationGetDescr(index);
+	compare->ncolumns = ncolumns;
 	for (int i = 0; i < ncolumns; i++)
 	{
-		SortSupport comparator = &order->columns[i].comparator;
+		SortSupport comparator = &compare->columns[i].comparator;
 		int16		option = index->rd_indoption[i];
 
 		comparator->ssup_cxt = CurrentMemoryContext;
@@ -118,13 +118,13 @@ gs_index_compare_create(Relation index, bool verified)
 		comparator->ssup_nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
 		comparator->ssup_attno = i + 1;
 		gs_prepare_index_comparator(index, (option & INDOPTION_DESC) != 0, comparator);
-		order->columns[i].way = verified && is_plain_text(index, i) ? COMPARE_VERIFIED_TEXT :
-			way_of(index, i, comparator);
+		compare->columns[i].method = verified && is_plain_text(index, i) ? COMPARE_VERIFIED_TEXT :
+			compare_method(index, i, comparator);
 	}
-	return order;
+	return compare;
 }
 
-/* The value with a header of four bytes, in the buffer if need be. */
+/* Returns the value with a four-byte header, in the buffer if necessary. */
 static inline Datum
 with_long_header(Datum value, LongHeader *buffer)
 {
@@ -150,7 +150,7 @@ have_same_bytes(Datum a, Datum b)
 	return nbytes == VARSIZE_ANY(b_bytes) && memcmp(a_bytes, b_bytes, nbytes) == 0;
 }
 
-/* The same text, however it is stored? */
+/* Are they the same text, however it is stored? */
 static inline bool
 are_same_text(Datum a, Datum b)
 {
@@ -174,8 +174,9 @@ compare_varlenas(Datum a, Datum b, SortSupport comparator)
 }
 
 /*
- * Which of two numerics, both behind a header of one byte, comes first; 0: it does not show.  Of
- * two with the same sign and weight the first digits that differ decide.
+ * Compares two numerics with one-byte headers.  If they have the same sign and
+ * weight, the first digits that differ decide; otherwise returns 0, which means
+ * unknown.
  */
 static inline int
 compare_short_numerics(const char *a, const char *b)
@@ -215,12 +216,12 @@ compare_int64(int64 a, int64 b)
 }
 
 static inline int
-compare_values(const OrderColumn *column, Datum a, Datum b)
+compare_values(const CompareColumn *column, Datum a, Datum b)
 {
 	SortSupport comparator = unconstify(SortSupportData *, &column->comparator);
 	int			result;
 
-	switch (column->way)
+	switch (column->method)
 	{
 		case COMPARE_INT32:
 			result = compare_int64(DatumGetInt32(a), DatumGetInt32(b));
@@ -251,17 +252,17 @@ compare_values(const OrderColumn *column, Datum a, Datum b)
 	return result;
 }
 
-/* Compares from a column on. */
+/* Compares the columns from the first one given. */
 static pg_noinline int
-compare_columns(GsIndexCompare *order, IndexTuple a, IndexTuple b, int first)
+compare_columns(GsIndexCompare *compare, IndexTuple a, IndexTuple b, int first)
 {
-	for (int i = first; i < order->ncolumns; i++)
+	for (int i = first; i < compare->ncolumns; i++)
 	{
-		OrderColumn *column = &order->columns[i];
+		CompareColumn *column = &compare->columns[i];
 		bool		a_null;
 		bool		b_null;
-		Datum		a_value = index_getattr(a, i + 1, order->desc, &a_null);
-		Datum		b_value = index_getattr(b, i + 1, order->desc, &b_null);
+		Datum		a_value = index_getattr(a, i + 1, compare->desc, &a_null);
+		Datum		b_value = index_getattr(b, i + 1, compare->desc, &b_null);
 		int			result;
 
 		if (likely(!a_null && !b_null))
@@ -276,19 +277,19 @@ compare_columns(GsIndexCompare *order, IndexTuple a, IndexTuple b, int first)
 	return 0;
 }
 
-/* The first column of tuples without NULLs stands at the beginning of their data. */
+/* The offset of the first column of a tuple without NULLs. */
 #define FIRST_OFFSET	MAXALIGN(sizeof(IndexTupleData))
 
 int
-gs_index_compare_entries(GsIndexCompare *order, IndexTuple a, IndexTuple b)
+gs_index_compare_entries(GsIndexCompare *compare, IndexTuple a, IndexTuple b)
 {
 	const char *a_first = (const char *) a + FIRST_OFFSET;
 	const char *b_first = (const char *) b + FIRST_OFFSET;
 	int			result;
 
 	if (unlikely(IndexTupleHasNulls(a) || IndexTupleHasNulls(b)))
-		return compare_columns(order, a, b, 0);
-	switch (order->columns[0].way)
+		return compare_columns(compare, a, b, 0);
+	switch (compare->columns[0].method)
 	{
 		case COMPARE_INT32:
 			result = compare_int64(*(const int32 *) a_first, *(const int32 *) b_first);
@@ -297,21 +298,21 @@ gs_index_compare_entries(GsIndexCompare *order, IndexTuple a, IndexTuple b)
 			result = compare_int64(*(const int64 *) a_first, *(const int64 *) b_first);
 			break;
 		default:
-			return compare_columns(order, a, b, 0);
+			return compare_columns(compare, a, b, 0);
 	}
 	if (result == 0)
-		return order->ncolumns == 1 ? 0 : compare_columns(order, a, b, 1);
-	return order->columns[0].comparator.ssup_reverse ? -result : result;
+		return compare->ncolumns == 1 ? 0 : compare_columns(compare, a, b, 1);
+	return compare->columns[0].comparator.ssup_reverse ? -result : result;
 }
 
 bool
-gs_index_compare_has_null(const GsIndexCompare *order, IndexTuple tuple)
+gs_index_compare_has_null(const GsIndexCompare *compare, IndexTuple tuple)
 {
-	for (int i = 0; i < order->ncolumns; i++)
+	for (int i = 0; i < compare->ncolumns; i++)
 	{
 		bool		null;
 
-		(void) index_getattr(tuple, i + 1, order->desc, &null);
+		(void) index_getattr(tuple, i + 1, compare->desc, &null);
 		if (null)
 			return true;
 	}

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * index_compare.h
- *	  Which of two index tuples comes first, by the index's own comparators.
+ *	  Compares index tuples by the comparators of the index.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,19 +14,19 @@
 typedef struct GsIndexCompare GsIndexCompare;
 
 /*
- * For a btree that is open, in the current memory context.  proven: no tuple that is compared
- * with another comes before it, so that it is enough to tell whether they are equal.
+ * For an open btree; allocates in the current memory context.  verified: the tuples
+ * are in order, so a comparison needs to find out only whether they are equal.
  */
 extern GsIndexCompare *gs_index_compare_create(Relation index, bool verified);
 
 /*
- * < 0, 0 or > 0 as the key of a is below, equal to or above that of b.  The heap
- * TID is none of the key, and NULLs are equal.  May ereport what comparators
- * report, and leave memory behind in the current context.
+ * Returns < 0, 0 or > 0 if the key of a is less than, equal to or greater than that
+ * of b.  The heap TID is not part of the key, and NULLs are equal.  Comparators may
+ * ereport, and allocate in the current context.
  */
-extern int	gs_index_compare_entries(GsIndexCompare *order, IndexTuple a, IndexTuple b);
+extern int	gs_index_compare_entries(GsIndexCompare *compare, IndexTuple a, IndexTuple b);
 
 /* Is one of the key columns NULL? */
-extern bool gs_index_compare_has_null(const GsIndexCompare *order, IndexTuple tuple);
+extern bool gs_index_compare_has_null(const GsIndexCompare *compare, IndexTuple tuple);
 
 #endif							/* GPUSORT_INDEX_COMPARE_H */

@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.c
- *	  Which index builds are gpusort's.
+ *	  Decides whether gpusort builds an index.
  *
- * There is no hook for index builds.  So an index that is about to be built gets another ambuild
- * function in its relcache entry, which stays as it is while the index is open.  An entry that has
- * it longer than needed does no harm, since for others it calls btbuild().  There are two ways
+ * PostgreSQL has no hook for index builds.  Therefore the relcache entry of an index
+ * that is about to be built gets another ambuild function.  An entry stays as it is
+ * while the index is open.  One that keeps the function longer than needed does no
+ * harm, because the function calls btbuild() for other indexes.  There are two ways
  * to such an entry:
  *
- *	- Before the access method is called, index_build() asks the planner how many parallel
- *	  workers a btree is worth, whatever statement it is built for; the planner makes itself a
- *	  query without FROM for that, and asks a hook about the table.
+ *	- Before index_build() calls the access method, it asks the planner how many
+ *	  parallel workers a btree is worth.  For that the planner makes a query without
+ *	  FROM, and calls a hook for the table.
  *
- *	- The planner is not asked where max_parallel_maintenance_workers is 0.  But a statement that
- *	  creates an index, or a new file for one, changes the catalogs while it has the index open and
- *	  locked, and relcache callbacks hear of that.
+ *	- With max_parallel_maintenance_workers = 0 the planner is not asked.  But a
+ *	  statement that creates an index, or a new file for one, changes the catalogs
+ *	  while it has the index open and locked, which calls relcache callbacks.
  *
- * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index in one transaction and build
- * it in another, which changes nothing before it builds.  The entry would be gone by then, so it is
- * kept from the end of the first transaction to the build, or to the next ERROR: as an open one is,
- * by its reference count.
+ * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index in one
+ * transaction and build it in another one, which changes no catalog before that.
+ * The entry would be gone by then, so its reference count is raised, as if it were
+ * open, from the end of the first transaction to the build, or to the next ERROR.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,8 +52,9 @@
 static GsTableHook next_table_hook = NULL;
 
 /*
- * Entries of indexes that are created, and yet to be built by another transaction.  The first
- * nkept are kept until then; this transaction has created the others.  In TopMemoryContext.
+ * Relcache entries of indexes that have been created, and that another transaction
+ * will build.  The reference counts of the first nkept are raised; the others were
+ * created by this transaction.  In TopMemoryContext.
  */
 static List *unbuilt = NIL;
 static int	nkept = 0;
@@ -76,36 +78,31 @@ expected_rows(Relation heap)
 	return ntuples;
 }
 
-/* Why PostgreSQL builds the index; NULL: it is ours. */
+/* Why gpusort does not build the index; NULL: it does. */
 static char *
-reason_not(Relation heap, Relation index, IndexInfo *info, double nrows)
+reason_not(Relation heap, Relation index, double nrows)
 {
-	GsSortColumn *columns;
-	int			ncolumns;
 	char	   *reason;
 
 	if (heap->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		return "its table is temporary";
+		return "the table is temporary";
 	if (!gs_is_heap(heap))
-		return "its table is not a heap";
+		return "the table is not a heap";
 	reason = gs_index_sort_reason_not(index);
 	if (reason != NULL || gpusort_force)
 		return reason;
 	if (nrows < gpusort_min_rows)
-		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
+		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
 						nrows, gpusort_min_rows);
-	columns = gs_index_sort_columns(index, &ncolumns);
-	if (gs_key_columns_are_approximate(columns, ncolumns) ||
-		gs_sort_parallel_pays(columns, ncolumns, info->ii_ParallelWorkers + 1, nrows))
-		return NULL;
-	return gs_index_build_reason_not(index, info, nrows);
+	return NULL;
 }
 
 /*
- * Had the workers better stay away?  Where strcoll() decides and no device sorts, one process
- * compares each entry once, to prove its order; to merge what several have sorted takes some three
- * comparisons of each.  5 M random texts of en_US.UTF-8: alone 2.1 s, with two workers 5.2 s,
- * PostgreSQL's 16.9 s (2 cores, 2026-11-22).
+ * Is one process faster than several?  Where strcoll() decides and no device sorts,
+ * the verification by one process compares each entry once, but a merge of the
+ * entries of several processes takes about three comparisons of each.  5 M random
+ * texts of en_US.UTF-8: one process 2.1 s, with two workers 5.2 s, PostgreSQL 16.9 s
+ * (2 cores, 2026-11-22).
  */
 static bool
 is_faster_serial(Relation index, const IndexInfo *info, double nrows)
@@ -117,7 +114,7 @@ is_faster_serial(Relation index, const IndexInfo *info, double nrows)
 		!gs_sort_parallel_pays(columns, ncolumns, info->ii_ParallelWorkers + 1, nrows);
 }
 
-/* The index is open for its build, which was not to be missed. */
+/* The index is open now: its reference count need not be raised any longer. */
 static void
 forget_unbuilt(Relation index)
 {
@@ -143,16 +140,18 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	if (!is_enabled() || IsSystemRelation(heap))
 		return btbuild(heap, index, info);
 	nrows = expected_rows(heap);
-	reason = reason_not(heap, index, info, nrows);
+	reason = reason_not(heap, index, nrows);
 	if (gpusort_debug_plan)
 	{
 		if (reason == NULL)
 			ereport(NOTICE,
-					(errmsg("gpusort sorts for index \"%s\"", RelationGetRelationName(index))));
+					(errmsg("building index \"%s\" with gpusort",
+							RelationGetRelationName(index))));
 		else
 			ereport(NOTICE,
-					(errmsg("gpusort leaves index \"%s\" to PostgreSQL: %s",
-							RelationGetRelationName(index), reason)));
+					(errmsg("building index \"%s\" without gpusort",
+							RelationGetRelationName(index)),
+					 errdetail_internal("%c%s.", pg_toupper(reason[0]), reason + 1)));
 	}
 	if (reason != NULL)
 		return btbuild(heap, index, info);
@@ -163,9 +162,9 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 
 /* --------------------------------------------------------------------- hooks */
 
-/* An open index is built by us, if it is a btree. */
+/* Sets the ambuild function of an open index, if it is a btree. */
 static bool
-take_over(Relation index)
+set_ambuild(Relation index)
 {
 	if (index->rd_rel->relam != BTREE_AM_OID || index->rd_rel->relkind != RELKIND_INDEX)
 		return false;
@@ -173,9 +172,9 @@ take_over(Relation index)
 	return true;
 }
 
-/* The table's open btrees are built by us. */
+/* Sets the ambuild functions of the table's open btrees. */
 static void
-intercept_indexes(Oid table)
+set_ambuild_of_table(Oid table)
 {
 	Relation	heap = table_open(table, NoLock);
 	List	   *indexes = RelationGetIndexList(heap);
@@ -188,7 +187,7 @@ intercept_indexes(Oid table)
 		if (index == NULL)
 			continue;
 		if (index->rd_refcnt > 1)
-			(void) take_over(index);
+			(void) set_ambuild(index);
 		RelationClose(index);
 	}
 	list_free(indexes);
@@ -201,10 +200,10 @@ gpusort_table(GS_TABLE_HOOK_PARAMS)
 	if (next_table_hook)
 		next_table_hook(GS_TABLE_HOOK_ARGS);
 	if (is_enabled() && root->parse->jointree == NULL && GS_TABLE_HOOK_INHERITS)
-		intercept_indexes(GS_TABLE_HOOK_TABLE);
+		set_ambuild_of_table(GS_TABLE_HOOK_TABLE);
 }
 
-/* Does the statement that runs have the relation for itself, as it has an index that it builds? */
+/* Does this transaction have the lock on the relation that a statement has on an index that it builds? */
 static bool
 is_locked(Oid relation)
 {
@@ -223,7 +222,7 @@ remember_unbuilt(Relation index)
 	MemoryContextSwitchTo(old);
 }
 
-/* A RelcacheCallbackFunction: the entry is gone, or was made anew as it is open. */
+/* A RelcacheCallbackFunction: the entry was removed, or rebuilt if it is open. */
 static void
 gpusort_relation_changed(Datum arg, Oid relation)
 {
@@ -236,13 +235,13 @@ gpusort_relation_changed(Datum arg, Oid relation)
 	index = RelationIdGetRelation(relation);
 	if (index == NULL)
 		return;
-	if (take_over(index) && !index->rd_index->indisready &&
+	if (set_ambuild(index) && !index->rd_index->indisready &&
 		index->rd_createSubid != InvalidSubTransactionId)
 		remember_unbuilt(index);
 	RelationClose(index);
 }
 
-/* A ResourceReleaseCallback: a transaction has ended, and so have the entries of what it undid. */
+/* A ResourceReleaseCallback: after an abort the entries of its relations are gone. */
 static void
 gpusort_transaction_end(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
 {

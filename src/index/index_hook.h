@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.h
- *	  Which index builds are gpusort's.
+ *	  Decides whether gpusort builds an index.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_INDEX_HOOK_H
 #define GPUSORT_INDEX_HOOK_H
 
-/* To be called once, when the library is loaded. */
+/* From _PG_init(). */
 extern void gs_index_hook_install(void);
 
 #endif							/* GPUSORT_INDEX_HOOK_H */

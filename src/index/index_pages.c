@@ -3,8 +3,8 @@
  * index_pages.c
  *	  Builds the pages of a btree from items in order.
  *
- * The tree grows from below.  Each level has one page being filled; a page that
- * is full gets its high key and is written, and its downlink goes to the level
+ * The tree grows from the leaves.  Each level has one page being filled.  A full
+ * page gets its high key and is written, and its downlink is added to the level
  * above, where it may fill a page in turn:
  *
  *		root level							 [ page being filled ]
@@ -13,24 +13,24 @@
  *											   ^ downlink
  *		leaf level		   written, written, [ page being filled ] <- items
  *
- * Pages are numbered as they are begun, so those of upper levels lie between the
- * leaves, and are written after leaves of higher numbers.
+ * Pages are numbered when they are started, so those of upper levels lie between
+ * the leaves, and are written after leaves of higher numbers.
  *
- * When a page is full, its last item moves on: it becomes the first of the next
- * page, and what is left of it on the page is the high key, cut to as many
- * columns as tell the two pages apart (_bt_truncate).  While a page is filled its
- * first line pointer is kept free for that.  The last page of a level has no high
- * key, and its line pointers slide down by one.  A high key is also the lower
- * bound of the next page, and as such its downlink.  The first item of a page
- * above the leaves is cut to its downlink, as it has nothing to its left.
+ * When a page is full, its last item becomes the first of the next page.  A copy of
+ * it becomes the high key, truncated to as many columns as distinguish the two pages
+ * (_bt_truncate).  While a page is filled, its first line pointer is kept free for
+ * that.  The last page of a level has no high key, so its line pointers move down
+ * by one.  A high key is also the lower bound of the next page, and as such its
+ * downlink.  The first item of a page above the leaves is truncated to its downlink,
+ * as there is nothing to its left.
  *
- * When a page is full and how a key is cut is as PostgreSQL has it: _bt_truncate() is its
- * own, is_full() is a rule of its nbtsort.c.  The reasons for it are there, and in nbtree's
- * README.
+ * When a page is full and how a key is truncated must be as in PostgreSQL:
+ * _bt_truncate() is its own, is_full() follows its nbtsort.c.  The reasons are there,
+ * and in the README of nbtree.
  *
- * Pages do not pass through shared buffers.  They are logged as full images, and
- * the file is synced at the end: a checkpoint that began meanwhile knows nothing
- * of it.  A relation that needs no WAL is left to the end of the transaction.
+ * Pages do not go through shared buffers.  They are logged as full images, and the
+ * file is synced at the end, because a checkpoint that began meanwhile does not know
+ * of it.  A relation that needs no WAL is synced at the end of the transaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,34 +51,34 @@ typedef struct Level
 {
 	uint32		height;			/* 0: the leaves */
 	Page		page;
-	Page		reserved_bytes;			/* the memory of the next one */
-	BlockNumber block;			/* the page's */
-	OffsetNumber last;			/* of the last item, P_HIKEY if there is none */
+	Page		next_page;		/* memory of the next one */
+	BlockNumber block;			/* of the page */
+	OffsetNumber last;			/* the last item, P_HIKEY if there is none */
 	Size		last_posting;	/* bytes of its posting list */
-	Size		posting_before; /* of the item's before that */
-	Size		reserve;		/* a page is full with less space than that */
-	IndexTuple	low_key;		/* the page's lower bound, its downlink to be */
-	LocationIndex lowest;		/* byte of the page that was written; pd_upper may be above */
-	struct Level *parent;		/* NULL: not begun */
+	Size		posting_before; /* the same of the item before */
+	Size		reserve;		/* a page with less space is full */
+	IndexTuple	low_key;		/* lower bound of the page, its future downlink */
+	LocationIndex lowest;		/* lowest byte of the page written so far; pd_upper may be above it */
+	struct Level *parent;		/* NULL: not started */
 } Level;
 
 struct GsIndexPages
 {
 	Relation	heap;
 	Relation	index;
-	BTScanInsert key;			/* what keys are cut by */
+	BTScanInsert key;			/* for the truncation of keys */
 	Level	   *leaves;			/* NULL: no item yet */
-	BlockNumber nopened;			/* pages that have a number */
+	BlockNumber nstarted;		/* pages that have a number */
 	BlockNumber nwritten;		/* pages of the file */
 	char	   *zeroes;			/* a page of them */
-	IndexTuple	spare_tuple;			/* room for a tuple that does not fit its page */
-	Size		longest;		/* that an item may be */
+	IndexTuple	spare_tuple;	/* memory for a tuple that may not fit its page */
+	Size		longest;		/* allowed size of an item */
 	MemoryContext context;
 };
 
 /* ------------------------------------------------------------------- pages */
 
-/* Writes a page, which is complete. */
+/* Writes a complete page. */
 static void
 write_page(GsIndexPages *tree, Page page, BlockNumber block)
 {
@@ -87,7 +87,7 @@ write_page(GsIndexPages *tree, Page page, BlockNumber block)
 	if (RelationNeedsWAL(tree->index))
 		gs_log_index_page(tree->index, block, page);
 	file = RelationGetSmgr(tree->index);
-	/* an upper page's place, until it is full: zeroes, which nobody reads */
+	/* upper pages that are not full yet: zeroes, which nobody reads */
 	while (tree->nwritten < block)
 		smgrextend(file, MAIN_FORKNUM, tree->nwritten++, tree->zeroes, true);
 	gs_set_page_checksum(page, block);
@@ -100,11 +100,11 @@ write_page(GsIndexPages *tree, Page page, BlockNumber block)
 		smgrwrite(file, MAIN_FORKNUM, block, page, true);
 }
 
-/* Begins a level's next page, in its spare memory. */
+/* Starts the next page of a level. */
 static void
 begin_page(GsIndexPages *tree, Level *level)
 {
-	Page		page = level->reserved_bytes;
+	Page		page = level->next_page;
 	BTPageOpaque opaque;
 
 	_bt_pageinit(page, BLCKSZ);
@@ -116,9 +116,9 @@ begin_page(GsIndexPages *tree, Level *level)
 	opaque->btpo_cycleid = 0;
 	((PageHeader) page)->pd_lower += sizeof(ItemIdData);	/* for the high key */
 
-	level->reserved_bytes = level->page;
+	level->next_page = level->page;
 	level->page = page;
-	level->block = tree->nopened++;
+	level->block = tree->nstarted++;
 	level->last = P_HIKEY;
 	level->lowest = ((PageHeader) page)->pd_upper;
 }
@@ -130,10 +130,10 @@ begin_level(GsIndexPages *tree, uint32 height)
 
 	level->height = height;
 	level->page = gs_alloc_page(tree->context);
-	level->reserved_bytes = gs_alloc_page(tree->context);
+	level->next_page = gs_alloc_page(tree->context);
 	level->reserve = height == 0 ? BTGetTargetPageFreeSpace(tree->index) :
 		BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
-	/* below everything: a key of no columns */
+	/* minus infinity: a key without columns */
 	level->low_key = MemoryContextAllocZero(tree->context, sizeof(IndexTupleData));
 	level->low_key->t_info = sizeof(IndexTupleData);
 	BTreeTupleSetNAtts(level->low_key, 0, false);
@@ -149,7 +149,7 @@ begin_leaf_level(GsIndexPages *tree)
 	return tree->leaves;
 }
 
-/* Puts an item behind the last one of a page that has room for it.  Returns where. */
+/* Adds an item to a page that has space for it.  Returns its place. */
 static inline IndexTuple
 place_item(Level *level, IndexTuple item, Size size)
 {
@@ -179,7 +179,7 @@ place_item(Level *level, IndexTuple item, Size size)
 	return (IndexTuple) place;
 }
 
-/* The reverse. */
+/* Reverses place_item(). */
 static void
 remove_last_item(Level *level)
 {
@@ -195,7 +195,7 @@ remove_last_item(Level *level)
 	level->last_posting = level->posting_before;
 }
 
-/* Clears what was written where no item is. */
+/* Clears bytes of the free space that were written. */
 static void
 clear_hole(Level *level)
 {
@@ -222,7 +222,7 @@ make_high_key(GsIndexPages *tree, const Level *level)
 		high_key = _bt_truncate(tree->index, (IndexTuple) PageGetItem(page, before),
 								high_key, tree->key);
 		if (!PageIndexTupleOverwrite(page, P_HIKEY, (void *) high_key, IndexTupleSize(high_key)))
-			elog(ERROR, "no room for the high key of block %u of index \"%s\"",
+			elog(ERROR, "no space for the high key of block %u of index \"%s\"",
 				 level->block, RelationGetRelationName(tree->index));
 	}
 	return high_key;
@@ -230,7 +230,7 @@ make_high_key(GsIndexPages *tree, const Level *level)
 
 static IndexTuple add_item(GsIndexPages *tree, Level *level, IndexTuple item, Size posting);
 
-/* Links a page into the level above. */
+/* Adds the downlink of a page to the level above. */
 static void
 add_downlink(GsIndexPages *tree, Level *level, BlockNumber block)
 {
@@ -264,14 +264,14 @@ finish_page(GsIndexPages *tree, Level *level)
 	write_page(tree, full.page, full.block);
 }
 
-/* Is there no room for an item of the size, or is the page as full as it should be? */
+/* Is there no space for an item of the size, or is the fill factor reached? */
 static inline bool
 is_full(const Level *level, Size size)
 {
 	const PageHeaderData *header = (const PageHeaderData *) level->page;
 	Size		space = header->pd_upper - header->pd_lower;
 
-	/* of a line pointer, too */
+	/* an item needs a line pointer, too */
 	if (space < sizeof(ItemIdData))
 		return true;
 	space -= sizeof(ItemIdData);
@@ -283,7 +283,7 @@ is_full(const Level *level, Size size)
 		(space + level->last_posting < level->reserve && level->last > P_FIRSTKEY);
 }
 
-/* The page is full.  Returns the item, which does not stay on it if it was formed there. */
+/* Starts a page for an item that does not fit.  Returns the item, which moves if it was formed on the page. */
 static pg_noinline IndexTuple
 begin_page_for(GsIndexPages *tree, Level *level, IndexTuple item, Size size)
 {
@@ -297,8 +297,8 @@ begin_page_for(GsIndexPages *tree, Level *level, IndexTuple item, Size size)
 }
 
 /*
- * Adds an item, of which the last `posting` bytes are a posting list, to a level.  Returns where
- * it stands.
+ * Adds an item, whose last `posting` bytes are a posting list, to a level.  Returns
+ * its place.
  */
 static IndexTuple
 add_item(GsIndexPages *tree, Level *level, IndexTuple item, Size posting)
@@ -314,9 +314,9 @@ add_item(GsIndexPages *tree, Level *level, IndexTuple item, Size posting)
 	return place_item(level, item, size);
 }
 
-/* The last page of a level: no high key, so there is a line pointer too much. */
+/* The last page of a level has no high key: removes its line pointer. */
 static void
-slide_line_pointers(Page page)
+remove_high_key_pointer(Page page)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(page);
 
@@ -325,7 +325,7 @@ slide_line_pointers(Page page)
 	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
 }
 
-/* Completes the last page of each level; the last of all is the root. */
+/* Completes the last page of each level, the last of which is the root. */
 static void
 finish_levels(GsIndexPages *tree)
 {
@@ -344,7 +344,7 @@ finish_levels(GsIndexPages *tree)
 			height = level->height;
 		}
 		clear_hole(level);
-		slide_line_pointers(level->page);
+		remove_high_key_pointer(level->page);
 		write_page(tree, level->page, level->block);
 	}
 	_bt_initmetapage(metapage, root, height, tree->key->allequalimage);
@@ -364,7 +364,7 @@ gs_index_pages_begin(Relation heap, Relation index, bool allequalimage)
 	tree->index = index;
 	tree->key = _bt_mkscankey(index, NULL);
 	tree->key->allequalimage = allequalimage;
-	tree->nopened = BTREE_METAPAGE + 1;
+	tree->nstarted = BTREE_METAPAGE + 1;
 	tree->spare_tuple = palloc(INDEX_SIZE_MASK + 1);
 	tree->context = CurrentMemoryContext;
 	tree->zeroes = gs_alloc_page(tree->context);
@@ -389,7 +389,7 @@ gs_index_pages_reserve(GsIndexPages *tree, Size nbytes, bool last_may_grow)
 }
 
 bool
-gs_index_tree_is_too_long(const GsIndexPages *tree, IndexTuple tuple)
+gs_index_pages_is_too_long(const GsIndexPages *tree, IndexTuple tuple)
 {
 	return MAXALIGN(IndexTupleSize(tuple)) > tree->longest;
 }

@@ -3,9 +3,9 @@
  * index_pages.h
  *	  Builds the pages of a btree from items in order.
  *
- * An item is an index tuple, plain or with a posting list.  All functions may ereport.  What is
- * left behind then is memory of the context that was current at the beginning, and the file,
- * which goes with the transaction.
+ * An item is an index tuple, with or without a posting list.  All functions may
+ * ereport.  Memory then belongs to the context that was current at the beginning,
+ * the file to the transaction.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,30 +18,32 @@
 typedef struct GsIndexPages GsIndexPages;
 
 /*
- * For a btree without a page, open and locked as for ambuild; in the current memory context.
- * allequalimage: keys that are equal have the same bytes, as the metapage will say.
+ * For an empty btree, open and locked as for ambuild; allocates in the current
+ * memory context.  allequalimage: equal keys have the same bytes; goes to the
+ * metapage.
  */
 extern GsIndexPages *gs_index_pages_begin(Relation heap, Relation index, bool allequalimage);
 
 /*
- * Where to form the next tuple, of that many bytes, a multiple of 8.  last_may_grow: the last one may
- * be replaced before.
+ * Returns memory to form the next tuple in, of that many bytes, a multiple of 8.
+ * last_may_grow: the last tuple may be replaced before the next is added.
  */
 extern IndexTuple gs_index_pages_reserve(GsIndexPages *tree, Size nbytes, bool last_may_grow);
 
-/* Is the tuple that was formed there longer than a leaf takes?  To add it is an ERROR then. */
-extern bool gs_index_tree_is_too_long(const GsIndexPages *tree, IndexTuple tuple);
+/* Is the tuple too long for a leaf?  Then adding it is an ERROR. */
+extern bool gs_index_pages_is_too_long(const GsIndexPages *tree, IndexTuple tuple);
 
 /*
- * Adds the tuple that was formed there.  Returns where it stands, until this or the next function is
- * called.  Both may leave memory behind in the current context.
+ * Adds the tuple that was formed there.  Returns its place on the page, valid until
+ * the next call of this or the next function.  Both may allocate in the current
+ * context.
  */
 extern IndexTuple gs_index_pages_add(GsIndexPages *tree, IndexTuple tuple);
 
-/* Puts the same tuple, with a posting list, in the place of the last one. */
+/* Replaces the last tuple by the same one with a posting list. */
 extern IndexTuple gs_index_pages_replace_last(GsIndexPages *tree, IndexTuple tuple);
 
-/* The rest of the pages, the metapage; and on disk, if that is its duty. */
+/* Writes the remaining pages and the metapage, and syncs the file if it is WAL-logged. */
 extern void gs_index_pages_end(GsIndexPages *tree);
 
 #endif							/* GPUSORT_INDEX_PAGES_H */

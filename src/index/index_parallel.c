@@ -3,21 +3,21 @@
  * index_parallel.c
  *	  Several processes scan the table of an index that is built.
  *
- * The leader and its workers take pages of one parallel scan, as they do for PostgreSQL's own
- * builds, and each puts the entries of its pages into a sort of its own.  These are one job
- * of a device where there is one: the leader owns it, workers feed it (sort_parallel.c),
- * and the leader finds all entries in its sort.
+ * The leader and its workers read pages of one parallel scan, as in PostgreSQL's own
+ * builds, and each adds the entries of its pages to a sort of its own.  With a
+ * device these sorts are one job: workers are producers, the leader is the
+ * consumer (sort_parallel.c) and finds all entries in its sort.
  *
- * What a worker cannot give away it sorts itself, and leaves it to the leader in sorted runs
- * (index_gather.c): all it has where there is no device, and nothing as a rule where
- * there is one.
+ * A worker sorts the entries that it cannot send, and leaves them to the leader as
+ * sorted runs (index_gather.c).  Without a device these are all its entries, with a
+ * device usually none.
  *
- *		leader	 begin: launch   scan ---> perform ---> wait ---> gather { next } ---> end
- *										  ^ fed entries  ^ runs
- *		worker	   scan ---> perform -----+-------> put -+
+ *		leader	 begin: launch   scan ---> perform ---> wait ---> merge { next } ---> end
+ *										  ^ sent entries ^ runs
+ *		worker	   scan ---> perform -----+------> emit -+
  *
- * Entries with equal keys come in the order of participants then, not of their TIDs, so the
- * sort's last key is the TID.
+ * Entries with equal keys then come in the order of participants, not of their TIDs,
+ * so the TID is the last key of the sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,7 +44,7 @@
 #include "utils/snapmgr.h"
 #include "utils/wait_event.h"
 
-/* What is where in shared memory. */
+/* Keys of the shared memory segment. */
 #define KEY_BUILD			UINT64CONST(0x6770757300000001)
 #define KEY_SCAN			UINT64CONST(0x6770757300000002)
 #define KEY_SORT			UINT64CONST(0x6770757300000003)
@@ -53,7 +53,7 @@
 #define KEY_WAL_USAGE		UINT64CONST(0x6770757300000006)
 #define KEY_BUFFER_USAGE	UINT64CONST(0x6770757300000007)
 
-/* What the participants of a build know of each other. */
+/* Shared state of the participants of a build. */
 typedef struct SharedBuild
 {
 	Oid			heap;
@@ -62,14 +62,14 @@ typedef struct SharedBuild
 	double		expected_rows;	/* of each worker */
 	int			memory_kb;		/* of each participant */
 
-	slock_t		mutex;			/* of these */
+	slock_t		mutex;			/* protects the following fields */
 	int			ndone;			/* participants whose sort is performed */
-	double		ntuples;		/* that their scans found */
+	double		ntuples;		/* tuples that their scans found */
 	uint64		nkept;			/* entries that workers have left to the leader */
 	bool		corrupt_hot_chain;
 	bool		entries_lost;			/* by a device that failed */
 
-	ConditionVariable done;		/* ndone */
+	ConditionVariable done;		/* signaled when ndone changes */
 } SharedBuild;
 
 struct GsIndexParallel
@@ -86,9 +86,9 @@ struct GsIndexParallel
 	BufferUsage *buffer_usage;
 };
 
-/* -------------------------------------------------------- what all of them do */
+/* ------------------------------------------------------------ participants */
 
-/* Scans a part of the table, sorts, and says what came of it.  False: a device lost the entries. */
+/* Scans a part of the table, sorts, and reports.  False: a device lost the entries. */
 static bool
 scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation index,
 			  IndexInfo *info, ParallelTableScanDesc scan)
@@ -101,7 +101,7 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 	if (leads)
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	sorted = gs_index_sort_perform(sort, build->memory_kb) && gs_index_sort_make_runs(sort);
+	sorted = gs_index_sort_perform(sort) && gs_index_sort_make_runs(sort);
 
 	SpinLockAcquire(&build->mutex);
 	build->ndone++;
@@ -158,7 +158,7 @@ gs_index_parallel_main(dsm_segment *segment, shm_toc *toc)
 
 /* ------------------------------------------------------------------ the leader */
 
-/* A copy of the statement, for whoever looks at what the workers do. */
+/* A copy of the statement, for pg_stat_activity. */
 static void
 estimate_query(ParallelContext *context)
 {
@@ -198,7 +198,7 @@ allocate(ParallelContext *context, uint64 key, Size nbytes)
 	return place;
 }
 
-/* Makes room for all that is shared.  False: there is none. */
+/* Allocates shared memory.  False: there is none. */
 static bool
 allocate_shared(GsIndexParallel *parallel)
 {
@@ -270,7 +270,7 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 	EnterParallelMode();
 	parallel->context = CreateParallelContext(gs_library_path(), "gs_index_parallel_main",
 											  info->ii_ParallelWorkers);
-	/* as PostgreSQL does: all there is, and the scan tells the dead; or what a snapshot sees */
+	/* as PostgreSQL does: all tuples, and the scan recognizes dead ones; or those of a snapshot */
 	parallel->snapshot = info->ii_Concurrent ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 	if (allocate_shared(parallel))
@@ -294,7 +294,7 @@ wait_for_workers(GsIndexParallel *parallel)
 	SharedBuild *build = parallel->build;
 	int			ndone;
 
-	/* ERROR if one could not be started: nobody would wait for it for ever */
+	/* ERROR if a worker failed to start, instead of waiting forever */
 	WaitForParallelWorkersToAttach(parallel->context);
 	ConditionVariablePrepareToSleep(&build->done);
 	for (;;)

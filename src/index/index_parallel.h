@@ -5,7 +5,7 @@
  *
  *		begin sort end
  *
- * After an ERROR the transaction's end does what end does.
+ * After an ERROR the end of the transaction cleans up.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,22 +20,24 @@
 typedef struct GsIndexParallel GsIndexParallel;
 
 /*
- * Starts info->ii_ParallelWorkers workers; memory_kb is for all participants.  NULL: none came.
+ * Starts info->ii_ParallelWorkers workers; memory_kb is for all participants.
+ * NULL: none could be started.
  */
 extern GsIndexParallel *gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info,
 												double expected_rows, int memory_kb);
 
 /*
- * Scans and sorts with them.  Returns a sort that is performed, and gives the entries of all;
- * *ntuples becomes how many tuples the scans found.  NULL: a device failed, and has lost them.
+ * Scans and sorts with the workers.  Returns a performed sort that returns the
+ * entries of all, and in *ntuples the number of tuples that the scans found.  NULL: a
+ * device failed and lost entries.
  */
 extern GsIndexSort *gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info,
 										   int merge_kb, double *ntuples);
 
-/* The sort was ended.  The workers are gone after it. */
+/* After the end of the sort.  Waits for the workers. */
 extern void gs_index_parallel_end(GsIndexParallel *parallel);
 
-/* What a worker runs. */
+/* The main function of a worker. */
 extern PGDLLEXPORT void gs_index_parallel_main(dsm_segment *segment, shm_toc *toc);
 
 #endif							/* GPUSORT_INDEX_PARALLEL_H */

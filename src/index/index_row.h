@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * index_row.h
- *	  An entry of a btree that is built, as a row to be sorted.
+ *	  An entry of an index as a row to be sorted.
  *
- * All columns of the index, INCLUDE columns too, and a last one of type bigint that is the
- * heap TID and whether the tuple is alive:
+ * A row has all columns of the index, INCLUDE columns too, and a last column of type
+ * bigint with the heap TID, and whether the tuple is live:
  *
  *	   63   49 48			17 16	   1   0
- *	  |   0	  |   block number | offset | alive |
+ *	  |   0	  |   block number | offset | live |
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +25,7 @@ gs_index_row_tid(BlockNumber block, OffsetNumber offset, bool alive)
 	return (int64) block << 17 | (int64) offset << 1 | alive;
 }
 
-/* The same backwards. */
+/* Reverses gs_index_row_tid(). */
 static inline void
 gs_index_row_get_tid(int64 code, ItemPointer tid, bool *alive)
 {
@@ -41,10 +41,10 @@ gs_index_row_last(const MinimalTupleData *row)
 }
 
 /*
- * The index tuple of a row, as index_form_tuple() would have it.  It has the same columns in the
- * same layout behind another header.  The row's last column is 8 bytes at a multiple of 8: up to
- * there the row is what the tuple is, padding included.  Not so a long one, some values of
- * which an index may have to compress (index_load.c).
+ * The index tuple of a row has the same columns in the same layout behind another
+ * header.  As the last column of the row has 8 bytes at a multiple of 8, the body of
+ * the tuple is that of the row up to there, padding included.  A long row is
+ * different, as an index may have to compress its values (index_tuples.c).
  */
 static inline bool
 gs_index_row_is_long(const MinimalTupleData *row)
@@ -64,7 +64,7 @@ gs_index_row_data_bytes(const MinimalTupleData *row)
 	return row->t_len - (row->t_hoff - MINIMAL_TUPLE_OFFSET) - sizeof(int64);
 }
 
-/* Bytes of the tuple, a multiple of 8. */
+/* The size of the tuple, a multiple of 8. */
 static inline Size
 gs_index_row_tuple_bytes(const MinimalTupleData *row)
 {
@@ -72,8 +72,8 @@ gs_index_row_tuple_bytes(const MinimalTupleData *row)
 }
 
 /*
- * Copies a multiple of 8 bytes, word by word, as they are few: where the compiler knows so, it
- * makes of memcpy() an instruction that takes longer to begin than this to end.
+ * Copies a multiple of 8 bytes by words.  For few bytes, this is faster than the
+ * string instruction that the compiler makes of memcpy().
  */
 static inline void
 gs_copy_words(char *to, const char *from, Size nbytes)
@@ -84,7 +84,7 @@ gs_copy_words(char *to, const char *from, Size nbytes)
 		*(uint64 *) to = *(const uint64 *) from;
 }
 
-/* All of the tuple but its heap TID. */
+/* Forms the tuple, except for its heap TID. */
 static inline void
 gs_index_row_form_tuple(const MinimalTupleData *row, int ncolumns, IndexTuple tuple)
 {
@@ -101,7 +101,7 @@ gs_index_row_form_tuple(const MinimalTupleData *row, int ncolumns, IndexTuple tu
 		info |= INDEX_NULL_MASK;
 		memset(bits, 0, header - sizeof(IndexTupleData));
 		memcpy(bits, row->t_bits, BITMAPLEN(ncolumns));
-		/* the row's bitmap has one bit more */
+		/* the bitmap of the row has one more bit */
 		if (ncolumns % BITS_PER_BYTE != 0)
 			bits[ncolumns / BITS_PER_BYTE] &= (1 << ncolumns % BITS_PER_BYTE) - 1;
 	}

@@ -1,24 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * index_scan.c
- *	  The rows of a table whose index is built.
+ *	  Scans the table of an index that is built.
  *
- * The table is scanned as it is for every index build: table_index_build_scan() knows about
+ * The table is scanned as for every index build: table_index_build_scan() handles
  * visibility, HOT chains, expressions and predicates, and calls back for each entry.
  *
- * That takes 100 ns a row, most of it to find out one by one what is true of a whole page.
- * Where all tuples of a page are live, or the scan's snapshot has found those it sees, and the
- * index is one of plain columns, the rest of the page is read here as soon as the scan has
- * given the first of it; and then the pages behind it, as long as they are such.  The scan goes
- * on where that ends.
+ * That takes 100 ns a row, most of it to determine for each tuple what is true of
+ * its whole page.  If all tuples of a page are live, or the snapshot of the scan has
+ * determined which are visible, and the index has only plain columns, the rest of
+ * the page is read here as soon as the scan has returned its first tuple.  The same
+ * goes for the following pages, as long as they are like that.  Then the scan
+ * continues.
  *
- * Entries with equal keys are to be in the order of their TIDs.  A scan from the first block on
- * gives them block by block, but within one an entry of a HOT chain has the TID of the
- * chain's root.  So rows of such a block are collected, and put in order first.
+ * Entries with equal keys must come in the order of their TIDs.  A scan from the
+ * first block on returns them block by block, but within a block an entry of a HOT
+ * chain has the TID of the root of the chain.  So the rows of such a block are
+ * collected and put in order first.
  *
- * Values that are stored out of line are fetched when they come, as an index never has
- * pointers to them, and what they point to may be gone by the time that the rows leave.  Those
- * that are too long for a btree as they are, as an expression can make them, are compressed.
+ * Values stored out of line are fetched when they come, because an index never
+ * contains pointers to them, and their target may be gone when the rows are
+ * returned.  Values of an expression that are too long for a btree are compressed.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,16 +38,17 @@
 #include "access/htup_details.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
 
-/* A btree has no tuple that is longer: a third of a page. */
-#define LONGEST_TUPLE	(BLCKSZ / 3)
+/* The longest tuple of a btree: a third of a page. */
+#define MAX_TUPLE_BYTES	(BLCKSZ / 3)
 
-/* A row of the block whose rows come. */
+/* A row of the current block. */
 typedef struct BlockRow
 {
 	OffsetNumber offset;
@@ -57,38 +60,38 @@ typedef struct EntryScan
 	GsIndexScanTarget target;
 	IndexInfo  *info;
 	HeapScanDesc heap;
-	TupleDesc	table;			/* the type of its tuples */
-	TupleDesc	index;			/* of the index's */
+	TupleDesc	table;			/* row type of the table */
+	TupleDesc	index;			/* row type of the index */
 	int			ncolumns;		/* of the index */
-	int			nvariable;		/* of them: of variable width */
-	int		   *variable;		/* which */
-	TupleTableSlot *values;		/* virtual: a row */
-	MemoryContext fetched;		/* values that were stored out of line, or were too long */
+	int			nvariable;		/* columns of variable width */
+	int		   *variable;		/* their numbers */
+	TupleTableSlot *values;		/* virtual slot: a row */
+	MemoryContext fetched;		/* values that were stored out of line, or compressed here */
 	bool		any_fetched;
-	GsRowForm	form;			/* of a row that is short */
-	char	   *formed;			/* one of them */
+	GsRowForm	form;			/* the layout of short rows */
+	char	   *formed;			/* a short row */
 
 	/* pages that are read here */
-	bool		by_page;		/* are there any? */
-	bool		progress;		/* is reported */
-	GsDeform   *deform;			/* NULL: a column twice, heap_getattr() then */
-	TransactionId oldest_xmin;	/* that somebody may want to see, unless there is a snapshot */
-	BlockNumber asked;			/* the latest page that the scan was at, and its rest asked for */
-	OffsetNumber offsets[MaxHeapTuplesPerPage];		/* of its tuples to be read */
+	bool		by_page;		/* may pages be read here? */
+	bool		progress;		/* report progress */
+	GsDeform   *deform;			/* NULL: a column occurs twice; use heap_getattr() */
+	TransactionId oldest_xmin;	/* horizon of live tuples, without a snapshot */
+	BlockNumber asked;			/* the last page of the scan whose rest was tried */
+	OffsetNumber offsets[MaxHeapTuplesPerPage];		/* listed tuples, to be read */
 	int			noffsets;
-	double		ntaken;			/* tuples read so far, in all */
+	double		nread;			/* tuples read here so far */
 
-	/* rows of a block, before they are put */
+	/* rows of a block, before they are emitted */
 	BlockNumber block;
 	BlockRow   *rows;
 	int			nrows;
 	int			rows_allocated;
-	bool		in_order;		/* of their TIDs */
-	bool		in_chains;		/* one that the scan gave is part of a HOT chain */
-	char	   *bytes;			/* of the rows, 8-aligned each */
+	bool		in_order;		/* they are in the order of their TIDs */
+	bool		in_chains;		/* a tuple of the scan is part of a HOT chain */
+	char	   *bytes;			/* the rows, each 8-aligned */
 	Size		nbytes;
 	Size		bytes_allocated;
-	TupleTableSlot *row;		/* of one of them */
+	TupleTableSlot *row;		/* one of the rows */
 } EntryScan;
 
 /* ------------------------------------------------------- rows until their block ends */
@@ -99,7 +102,7 @@ compare_offsets(const void *a, const void *b)
 	return (int) ((const BlockRow *) a)->offset - (int) ((const BlockRow *) b)->offset;
 }
 
-/* All rows of a block have come, or what still comes is behind them: they are put. */
+/* Emits the rows of a block, all of which have come, or the rest of which are greater. */
 static void
 emit_block(EntryScan *scan)
 {
@@ -108,7 +111,7 @@ emit_block(EntryScan *scan)
 	for (int i = 0; i < scan->nrows; i++)
 	{
 		ExecStoreMinimalTuple((MinimalTuple) (scan->bytes + scan->rows[i].at), scan->row, false);
-		scan->target.put(scan->target.arg, scan->row);
+		scan->target.emit(scan->target.arg, scan->row);
 	}
 	ExecClearTuple(scan->row);
 	scan->nrows = 0;
@@ -116,7 +119,7 @@ emit_block(EntryScan *scan)
 	scan->in_order = true;
 }
 
-/* Rows of another block come. */
+/* Starts another block. */
 static void
 begin_block(EntryScan *scan, BlockNumber block)
 {
@@ -125,7 +128,7 @@ begin_block(EntryScan *scan, BlockNumber block)
 	scan->in_chains = false;
 }
 
-/* Room for another row of the block. */
+/* Allocates another row of the block. */
 static char *
 next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
 {
@@ -146,8 +149,8 @@ next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
 }
 
 /*
- * Puts the row in the slot of values: as a tuple, which goes through the sort faster, if that
- * is made easily.
+ * Emits the row in the slot of values; if it is short, as a tuple, which the sort
+ * handles faster.
  */
 static inline void
 emit_now(EntryScan *scan)
@@ -156,15 +159,15 @@ emit_now(EntryScan *scan)
 
 	if (nbytes == 0)
 	{
-		scan->target.put(scan->target.arg, scan->values);
+		scan->target.emit(scan->target.arg, scan->values);
 		return;
 	}
 	((MinimalTuple) scan->formed)->t_len = nbytes;
 	ExecStoreMinimalTuple((MinimalTuple) scan->formed, scan->row, false);
-	scan->target.put(scan->target.arg, scan->row);
+	scan->target.emit(scan->target.arg, scan->row);
 }
 
-/* The same, but at the end of its block if order matters. */
+/* Emits the row at once, or with its block if the order matters. */
 static void
 add_slot(EntryScan *scan, OffsetNumber offset)
 {
@@ -194,8 +197,9 @@ fetch_value(EntryScan *scan, Datum value)
 }
 
 /*
- * Has the values of the row in the slot be those of its index tuple, compressed.  If there can
- * be none it is an ERROR, as early as in PostgreSQL's own builds.
+ * Replaces the values of the row in the slot by the compressed ones of its index
+ * tuple.  If no tuple can be formed it is an ERROR, as early as in PostgreSQL's own
+ * builds.
  */
 static pg_noinline void
 compress_values(EntryScan *scan)
@@ -209,7 +213,7 @@ compress_values(EntryScan *scan)
 	MemoryContextSwitchTo(old);
 }
 
-/* Has values of the row in the slot be such as an index can store. */
+/* Converts values of the row in the slot to those that an index can store. */
 static inline void
 fetch_values(EntryScan *scan)
 {
@@ -227,7 +231,7 @@ fetch_values(EntryScan *scan)
 			values[column] = fetch_value(scan, values[column]);
 		nbytes += VARSIZE_ANY(DatumGetPointer(values[column]));
 	}
-	if (unlikely(nbytes > LONGEST_TUPLE))
+	if (unlikely(nbytes > MAX_TUPLE_BYTES))
 		compress_values(scan);
 }
 
@@ -253,7 +257,7 @@ tuple_at(Page page, OffsetNumber offset)
 	return (HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offset));
 }
 
-/* Is a tuple live, as the scan would find it?  Its page is locked. */
+/* Would the scan find that the tuple is live?  Its page is locked. */
 static bool
 is_live(const EntryScan *scan, Buffer buffer, OffsetNumber offset)
 {
@@ -268,7 +272,7 @@ is_live(const EntryScan *scan, Buffer buffer, OffsetNumber offset)
 	return HeapTupleSatisfiesVacuum(&tuple, scan->oldest_xmin, buffer) == HEAPTUPLE_LIVE;
 }
 
-/* Lists the tuples of a page from an offset on.  False: not all of them are live. */
+/* Lists the tuples of a page from an offset on.  False if not all of them are live. */
 static bool
 list_live_tuples(EntryScan *scan, Buffer buffer, OffsetNumber first)
 {
@@ -292,7 +296,7 @@ list_live_tuples(EntryScan *scan, Buffer buffer, OffsetNumber first)
 	return live;
 }
 
-/* Lists the tuples of the scan's page behind the one that it is at.  False: they are the scan's. */
+/* Lists the tuples of the scan's page after the current one.  False: the scan must read them. */
 static bool
 list_remaining(EntryScan *scan)
 {
@@ -307,7 +311,7 @@ list_remaining(EntryScan *scan)
 	return true;
 }
 
-/* Has the scan go to its next page, and lists the tuples there.  False: it has to go itself. */
+/* Moves the scan to its next page, and lists the tuples there.  False: the scan must read it. */
 static bool
 list_next_page(EntryScan *scan)
 {
@@ -325,7 +329,7 @@ list_next_page(EntryScan *scan)
 	return false;
 }
 
-/* Is one of the listed tuples part of a HOT chain?  All their memory is asked for on the way. */
+/* Is one of the listed tuples part of a HOT chain?  Prefetches the tuples. */
 static bool
 has_chains(const EntryScan *scan, Page page)
 {
@@ -356,7 +360,7 @@ set_columns(EntryScan *scan, Page page, OffsetNumber offset)
 										   &slot->tts_isnull[i]);
 }
 
-/* Takes the listed tuples, which lie in the order of their TIDs. */
+/* Emits the listed tuples, which are in the order of their TIDs. */
 static void
 add_presorted(EntryScan *scan, Page page, BlockNumber block)
 {
@@ -370,7 +374,7 @@ add_presorted(EntryScan *scan, Page page, BlockNumber block)
 	}
 }
 
-/* Takes the listed tuples, whose TIDs are those of their chains' roots. */
+/* Adds the listed tuples with the TIDs of the roots of their chains. */
 static void
 read_chains(EntryScan *scan, Page page, BlockNumber block)
 {
@@ -398,7 +402,7 @@ read_chains(EntryScan *scan, Page page, BlockNumber block)
 	}
 }
 
-/* Takes the listed tuples, the last of the scan's page. */
+/* Reads the listed tuples, the last of the scan's page. */
 static void
 read_listed(EntryScan *scan)
 {
@@ -413,11 +417,11 @@ read_listed(EntryScan *scan)
 		add_presorted(scan, page, heap->rs_cblock);
 	}
 	gs_skip_tuples(heap);
-	scan->ntaken += scan->noffsets;
+	scan->nread += scan->noffsets;
 	gs_count_heap_rows(heap->rs_base.rs_rd, scan->noffsets);
 }
 
-/* Takes the rest of the scan's page, and the pages behind it, as far as they can be read here. */
+/* Reads the rest of the scan's page, and the following pages, as far as possible. */
 static void
 read_pages(EntryScan *scan)
 {
@@ -437,7 +441,7 @@ read_pages(EntryScan *scan)
 
 /* -------------------------------------------------------------------- the scan */
 
-/* An IndexBuildCallback: the scan has come to a tuple. */
+/* An IndexBuildCallback, called for each tuple of the scan. */
 static void
 collect(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive, void *arg)
 {
@@ -459,14 +463,14 @@ collect(Relation index, ItemPointer tid, Datum *values, bool *nulls, bool alive,
 		read_pages(scan);
 }
 
-/* Are all columns of the index plain ones, of any tuple? */
+/* Does the index have only plain columns, and no predicate? */
 static bool
 is_plain(const IndexInfo *info)
 {
 	return info->ii_Expressions == NIL && info->ii_Predicate == NIL;
 }
 
-/* A row in it has no NULLs but those that are set; the last column never is one. */
+/* No column is NULL at first; the last one never is. */
 static TupleTableSlot *
 make_values(TupleDesc desc)
 {
@@ -513,7 +517,7 @@ init_scan(EntryScan *scan, Relation heap, Relation index, IndexInfo *info, bool 
 	scan->bytes = palloc(scan->bytes_allocated);
 }
 
-/* As table_index_build_scan() would begin it, but from the first block on. */
+/* Like table_index_build_scan(), but without a synchronized scan. */
 static TableScanDesc
 begin_scan(Relation heap, const IndexInfo *info, ParallelTableScanDesc parallel, Snapshot *registered)
 {
@@ -545,7 +549,7 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	scan->heap = (HeapScanDesc) table_scan;
 	ntuples = table_index_build_scan(heap, index, info, true, progress, collect, scan, table_scan);
 	emit_block(scan);
-	ntuples += scan->ntaken;
+	ntuples += scan->nread;
 	if (registered != InvalidSnapshot)
 		UnregisterSnapshot(registered);
 	ExecDropSingleTupleTableSlot(scan->values);

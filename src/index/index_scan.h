@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * index_scan.h
- *	  The rows of a table whose index is built.
+ *	  Scans the table of an index that is built.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,20 +12,20 @@
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 
-/* Takes a row (index_row.h), which is in the slot until it returns. */
+/* Receives a row (index_row.h), which is in the slot until it returns. */
 typedef void (*GsIndexScanEmit) (void *arg, TupleTableSlot *row);
 
 typedef struct GsIndexScanTarget
 {
-	GsIndexScanEmit put;
+	GsIndexScanEmit emit;
 	void	   *arg;
-	TupleDesc	desc;			/* of the rows */
-	bool		any_order;		/* rows need not come in the order of their heap TIDs */
+	TupleDesc	desc;			/* type of the rows */
+	bool		any_order;		/* else rows come in the order of their heap TIDs */
 } GsIndexScanTarget;
 
 /*
- * Scans the table, a heap; or, if that is not NULL, the share that falls to this process of a
- * parallel scan.  Returns how many tuples there were.
+ * Scans a heap, or, if parallel is not NULL, this process's share of a parallel
+ * scan.  Returns the number of tuples.
  */
 extern double gs_index_scan(Relation heap, Relation index, IndexInfo *info,
 							ParallelTableScanDesc parallel, bool progress,

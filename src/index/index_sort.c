@@ -3,11 +3,12 @@
  * index_sort.c
  *	  Sorts the entries of a btree that is built.
  *
- * An entry is sorted as a row (index_row.h).  Entries with equal keys are to be in the order of
- * their heap TIDs.  Our sorts are stable, so it does if they come in that order (index_scan.c).
- * To have the TID in the sort's keys would cost a third of their memory, and of an index with
- * few distinct keys two passes of a radix sort.  It is there only where several processes scan
- * the heap (index_parallel.c): blocks come in no order then.
+ * An entry is sorted as a row (index_row.h).  Entries with equal keys must come in
+ * the order of their heap TIDs.  The sort is stable, so that is true if they are
+ * added in that order (index_scan.c).  The TID as a sort key would cost a third of the
+ * keys' memory, and for an index with few distinct keys two passes of a radix sort.
+ * It is a key only if several processes scan the heap (index_parallel.c), because
+ * blocks then come in no order.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,20 +19,17 @@
 #include "index/index_row.h"
 #include "index/index_scan.h"
 #include "index/index_sort.h"
-#include "key/key_bytes.h"
-#include "key/key_order.h"
 #include "pg_compat.h"
-#include "sort/sort_output.h"
+#include "sort/sort_external.h"
 #include "sort/sort_input.h"
+#include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
 
-#include "access/htup_details.h"
 #include "access/parallel.h"
 #include "access/stratnum.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
-#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -39,22 +37,19 @@
 struct GsIndexSort
 {
 	GsSortState sort;
-	int			ncolumns;		/* of the index */
-	MemoryContext context;		/* of all this */
-	GsIndexGather *gather;		/* where workers' entries are; NULL: it is alone */
-	bool		entries_lost;			/* by a device that failed: there are none */
-	uint64		nleft;
-	bool		order_verified;			/* their order: by the sort's proof */
-	uint32		checksum;		/* of those that left, then */
-	TupleTableSlot *row;		/* of one that left */
+	MemoryContext context;		/* of the sort */
+	GsIndexGather *gather;		/* runs of workers; NULL: serial build */
+	bool		entries_lost;	/* a device failed */
+	uint64		nreturned;
+	bool		order_verified; /* the sort has verified the order */
+	uint32		checksum;		/* then: of the rows returned */
 };
 
 /* --------------------------------------------------------------- the columns */
 
 /*
- * Key column i of an index, as an ORDER BY would have it.  The operator is
- * Invalid if an ORDER BY by it would not be the index's order, as it is in another
- * family, too.
+ * Key column i of an index as a column of an ORDER BY.  The operator is invalid if
+ * ORDER BY with it would have the order of another operator family.
  */
 static GsSortColumn
 index_column(Relation index, int i)
@@ -109,13 +104,13 @@ gs_index_sort_reason_not(Relation index)
 	for (int i = 0; i < ncolumns; i++)
 	{
 		if (!OidIsValid(columns[i].sort_operator))
-			return psprintf("sort column %d: its operator has the order of another operator family",
+			return psprintf("sort column %d: the operator has the order of another operator family",
 							i + 1);
 	}
 	return gs_key_columns_can_encode(columns, ncolumns, &reason) ? NULL : reason;
 }
 
-/* The rows' type. */
+/* The row type. */
 static TupleDesc
 entry_type(Relation index)
 {
@@ -139,27 +134,6 @@ expected_width(TupleDesc desc)
 	return width;
 }
 
-double
-gs_index_sort_entry_bytes(Relation index)
-{
-	/* a word each for a key, where the row is, and the sort, which takes two of them */
-	return MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(expected_width(entry_type(index))) +
-		4 * sizeof(uint64);
-}
-
-bool
-gs_index_sort_makes_keys(Relation index)
-{
-	const GsSortColumn column = index_column(index, 0);
-	GsKeyOrder	order;
-	bool		descending;
-	char	   *why_not;
-
-	return !gs_key_order_of_operator(column.sort_operator, column.type, column.collation,
-									 &order, &descending, &why_not) ||
-		gs_key_kind_is_made(order.kind) || OidIsValid(order.collation);
-}
-
 /* -------------------------------------------------------------------- the sort */
 
 GsIndexSort *
@@ -170,56 +144,53 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	GsIndexSort *sort = palloc0(sizeof(GsIndexSort));
-	GsSortState *state = &sort->sort;
+	const TupleDesc desc = entry_type(index);
+	GsSortSpec	spec = {
+		.desc = desc,
+		.expected_rows = expected_rows,
+		.expected_width = expected_width(desc),
+		.checked = gpusort_verify,
+		.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple),
+		.merged_elsewhere = gather != NULL,
+		.parent_context = context
+	};
 
-	sort->context = context;
-	sort->ncolumns = IndexRelationGetNumberOfAttributes(index);
-	state->desc = entry_type(index);
-	state->columns = gs_index_sort_columns(index, &state->ncolumns);
-	state->expected_rows = expected_rows;
-	state->expected_width = expected_width(state->desc);
-	state->verified = gpusort_verify;
-	state->parent_context = context;
+	spec.columns = gs_index_sort_columns(index, &spec.ncolumns);
 	if (shared != NULL)
-		state->ncolumns++;
+		spec.ncolumns++;
 	else
-		state->nstable = 1;
-	state->shared = shared;
-	sort->gather = gather;
-	state->merged_elsewhere = gather != NULL;
+		spec.nstable = 1;
 	if (IsParallelWorker())
-		state->run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
-	state->slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	sort->row = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	gs_sort_begin(state, memory_kb);
+		spec.run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
+	sort->context = context;
+	sort->gather = gather;
+	gs_sort_init(&sort->sort, &spec);
+	gs_sort_parallel_set_shared(&sort->sort, shared);
+	gs_sort_begin(&sort->sort, memory_kb);
 	MemoryContextSwitchTo(old);
 	return sort;
 }
 
 /*
- * The engine failed, and has lost the entries.  The scan cannot be ended before its end but by
- * an ERROR, so what still comes is dropped.
+ * The engine failed and lost the entries.  Only an ERROR could stop the scan early,
+ * so further entries are ignored.
  */
 static void
 fail_entries(GsIndexSort *sort)
 {
-	const bool	is_producer = sort->sort.role == GS_ROLE_PRODUCER;
-
 	sort->entries_lost = true;
-	gs_sort_parallel_leave(&sort->sort);
-	if (!is_producer)
-		gs_sort_log_failure(&sort->sort);	/* else the owner does */
+	gs_sort_abandon(&sort->sort);
 }
 
 void
 gs_index_sort_disable_device(GsIndexSort *sort)
 {
-	sort->sort.may_use_device = false;
+	gs_sort_disable_device(&sort->sort);
 }
 
 /* A GsIndexScanEmit. */
 static void
-put(void *arg, TupleTableSlot *row)
+add_row(void *arg, TupleTableSlot *row)
 {
 	GsIndexSort *sort = arg;
 
@@ -232,35 +203,18 @@ gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *
 				   ParallelTableScanDesc parallel, bool progress)
 {
 	const GsIndexScanTarget target = {
-		.put = put,.arg = sort,.desc = sort->sort.desc,.any_order = sort->sort.nstable == 0
+		.emit = add_row,.arg = sort,.desc = sort->sort.spec.desc,.any_order = sort->sort.spec.nstable == 0
 	};
 
 	return gs_index_scan(heap, index, info, parallel, progress, &target);
 }
 
 bool
-gs_index_sort_perform(GsIndexSort *sort, int merge_kb)
+gs_index_sort_perform(GsIndexSort *sort)
 {
-	sort->sort.merge_limit = (Size) merge_kb * 1024;
 	if (!sort->entries_lost && !gs_sort_perform(&sort->sort))
 		fail_entries(sort);
 	return !sort->entries_lost;
-}
-
-int
-gs_index_sort_memory_kb(const GsIndexSort *sort)
-{
-	const GsSortState *state = &sort->sort;
-
-	switch (state->phase)
-	{
-		case GS_SORT_ENGINE:
-			return (gs_engine_stats(state->engine)->peak_bytes + 1023) / 1024;
-		case GS_SORT_MERGE:
-			return state->merge_limit / 1024;
-		default:
-			return state->memory_limit / 1024;
-	}
 }
 
 bool
@@ -280,32 +234,31 @@ gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
 {
 	bool		merged;
 
-	/* nobody else has any, and what it has, if anything, is not in runs */
+	/* no worker has entries, and those of the leader are not in runs */
 	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
 		return true;
-	sort->sort.merge_limit = (Size) merge_kb * 1024;
+	gs_sort_limit_merge(&sort->sort, merge_kb);
 	merged = gs_index_gather_merge(sort->gather, &sort->sort);
 	if (!merged)
 		fail_entries(sort);
 	return merged;
 }
 
-/* All have left, or it is an ERROR. */
+/* Raises an ERROR if rows were changed, lost or duplicated. */
 static void
 check_end(const GsIndexSort *sort)
 {
-	if (sort->order_verified && sort->checksum != sort->sort.verification.checksum)
+	if (sort->order_verified && sort->checksum != sort->sort.input.verification.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows left a sort in the wrong order"),
-				 errdetail("They are not as they were when they were compared."),
+				 errmsg("sort returned rows in wrong order"),
+				 errdetail("The checksum of the rows differs from the checksum computed at verification."),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-	if (sort->nleft != gs_index_sort_count(sort))
+	if (sort->nreturned != gs_index_sort_count(sort))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows got lost or doubled in a sort"),
-				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-						   gs_index_sort_count(sort), sort->nleft),
+				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
+						sort->nreturned, gs_index_sort_count(sort)),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
@@ -316,7 +269,7 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 
 	for (int i = 0; i < nrows && sort->order_verified; i++)
 		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
-	sort->nleft += nrows;
+	sort->nreturned += nrows;
 	if (nrows == 0)
 		check_end(sort);
 	return nrows;
@@ -325,42 +278,20 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 bool
 gs_index_sort_is_verified(GsIndexSort *sort)
 {
-	const GsSortState *state = &sort->sort;
-
-	/* neither what is merged, nor what is to be looked at as it leaves */
-	sort->order_verified = state->verification.compared && !state->verified &&
-		(state->phase == GS_SORT_ENGINE ||
-		 (state->phase == GS_SORT_MERGE && state->presorted && sort->gather == NULL));
+	sort->order_verified = gs_sort_is_verified(&sort->sort);
 	return sort->order_verified;
-}
-
-bool
-gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry)
-{
-	TupleTableSlot *slot = sort->row;
-	MinimalTuple row;
-
-	if (gs_index_sort_next_rows(sort, 1, &row) == 0)
-		return false;
-	ExecStoreMinimalTuple(row, slot, false);
-	slot_getallattrs(slot);
-	gs_index_row_get_tid(DatumGetInt64(slot->tts_values[sort->ncolumns]), &entry->tid, &entry->alive);
-	entry->values = slot->tts_values;
-	entry->nulls = slot->tts_isnull;
-	return true;
 }
 
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
-	return sort->sort.nread;
+	return sort->sort.input.nread;
 }
 
 void
 gs_index_sort_end(GsIndexSort *sort)
 {
 	gs_sort_reset(&sort->sort);
-	ExecDropSingleTupleTableSlot(sort->sort.slot);
-	ExecDropSingleTupleTableSlot(sort->row);
+	ExecDropSingleTupleTableSlot(sort->sort.spec.slot);
 	MemoryContextDelete(sort->context);
 }

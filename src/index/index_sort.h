@@ -3,109 +3,81 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  begin [ stay_here ] { scan } perform [ make_runs [ gather ] ] { next } end
+ *	  begin [ disable_device ] { scan } perform [ make_runs [ merge_shared ] ] { next_rows } end
  *
- * Their order is the index's: by its key columns, and then by heap TID, so no two of
- * them are equal.  After an ERROR the memory contexts and resource owners do what end does.
+ * The order is that of the index: by the key columns, then by heap TID, so no two
+ * entries are equal.  After an ERROR the memory contexts and resource owners clean up.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_INDEX_SORT_H
 #define GPUSORT_INDEX_SORT_H
 
-#include "access/itup.h"
+#include "access/htup.h"
 #include "access/tableam.h"
 #include "nodes/execnodes.h"
-#include "storage/itemptr.h"
 #include "utils/relcache.h"
 
 #include "index/index_gather.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 #include "sort/sort_shared.h"
 
 typedef struct GsIndexSort GsIndexSort;
 
-/* A row of the table, as an index build sees it. */
-typedef struct GsIndexEntry
-{
-	ItemPointerData tid;
-	bool		alive;			/* else it is dead to all but some old snapshots */
-	Datum	   *values;			/* of all the index's columns, as they are stored */
-	bool	   *nulls;
-} GsIndexEntry;
-
-/* What an index is sorted by, and behind these its heap TIDs. */
+/* The sort columns of an index, followed by the heap TID, which *nkeys does not count. */
 extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 
-/* Why the entries of an index cannot be sorted here, for people; NULL: they can. */
+/* Why gpusort cannot sort the entries of an index; NULL: it can. */
 extern char *gs_index_sort_reason_not(Relation index);
 
-/* The memory that an entry takes while it is sorted, about. */
-extern double gs_index_sort_entry_bytes(Relation index);
-
-/* Has the first column's key to be made of its values, byte by byte? */
-extern bool gs_index_sort_makes_keys(Relation index);
-
 /*
- * In the current memory context, where it makes one of its own.  shared: it is one of several
- * that may feed one job, and has others' runs, or its own for the leader, in these files;
- * expected_rows are those of each of the others.
+ * Creates a memory context below the current one.  shared: it is one of several sorts
+ * that may share one job; gather: the files of their runs.  expected_rows is then the
+ * number of each worker.
  */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
 										GsShared *shared, GsIndexGather *gather);
 
-/*
- * Takes the entries of the index's table, or of a share of it: as gs_index_scan().
- */
+/* Adds the entries of the table, or of a share of it, like gs_index_scan(). */
 extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
 								 ParallelTableScanDesc parallel, bool progress);
 
-/* Before the first entry: no device is to sort them. */
+/* Before the scan: no device may sort the entries. */
 extern void gs_index_sort_disable_device(GsIndexSort *sort);
 
-/*
- * Sorts.  merge_kb is what it may hold from now on, where it does not have to hold more.  False:
- * a device failed, and has lost the entries; end is the only call left.
- */
-extern bool gs_index_sort_perform(GsIndexSort *sort, int merge_kb);
+/* Sorts.  False: a device failed and lost the entries; only end may be called then. */
+extern bool gs_index_sort_perform(GsIndexSort *sort);
 
 /*
- * Has its entries ready to be merged with those of others: as runs, unless a device has them all.  A
- * worker leaves them to the leader: end is the only call left there.  False as before.
+ * Makes runs of the entries for a merge with those of others, unless a device has
+ * them all.  A worker leaves them to the leader, and may only call end then.  False as
+ * above.
  */
 extern bool gs_index_sort_make_runs(GsIndexSort *sort);
 
 /*
- * In the leader: workers have left it so many, which leave among its own.  They are through, so it
- * may hold merge_kb from now on.  False as before.
+ * In the leader, when all workers have finished: adds the nkept entries that they
+ * left.  The merge may use merge_kb.  False as above.
  */
 extern bool gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb);
 
 /*
- * Has the order of the entries been proven by the index's comparators?  Then nobody needs to do
- * that again: from now on it is checked that they leave as they were compared, with an ERROR at
- * the end if not.  To be asked before the first entry leaves.
+ * Has the order of the entries been verified by the comparators of the index?  Then
+ * next_rows only checks that it returns the verified rows in the verified order, and
+ * raises an ERROR at the end if not.  To be called before the first next_rows.
  */
 extern bool gs_index_sort_is_verified(GsIndexSort *sort);
 
-/* What it holds while entries leave. */
-extern int	gs_index_sort_memory_kb(const GsIndexSort *sort);
-
 /*
- * The next entry, there until the next call; false after the last.  ERROR if as many
- * have not left as came.
- */
-extern bool gs_index_sort_next(GsIndexSort *sort, GsIndexEntry *entry);
-
-/*
- * The next ones as rows (index_row.h), up to so many; returns how many, 0 after the last.  For some
- * sorts it is one at a time.
+ * Gets up to nwanted entries as rows (index_row.h), valid until the next call.
+ * Returns their number, 0 after the last; some sorts return one at a time.  ERROR at
+ * the end if the number of all is wrong.
  */
 #define GS_INDEX_ROWS	8
 
 extern int	gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows);
 
-/* How many entries there are, those gathered too. */
+/* The number of entries, including those of workers. */
 extern uint64 gs_index_sort_count(const GsIndexSort *sort);
 
 extern void gs_index_sort_end(GsIndexSort *sort);

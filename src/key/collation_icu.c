@@ -1,39 +1,41 @@
 /*-------------------------------------------------------------------------
  *
  * collation_icu.c
- *	  ICU's sort keys, put together from the collation elements of characters.
+ *	  Sort keys as ICU makes them, from tables of the collation elements of characters.
  *
- * A collation maps each character to a few elements of three weights: which letter,
- * which accent, which case.  A sort key is the weights of all elements, level by level,
- * the levels parted by bytes of 1.  In en:
+ * A collation maps each character to a few collation elements (CEs) of three
+ * weights: primary (which letter), secondary (which accent) and tertiary (which
+ * case).  A sort key is the weights of all elements, level by level, separated by
+ * bytes of 1.  In en:
  *
  *	  "ab"		2a 2c			01 06			01 06
  *	  "aB"		2a 2c			01 06			01 c5 dc
  *	  "ä"		2a				01 45 96		01 06			a letter, an accent
  *	  "жд"		61 2c 1a		01 06			01 06			61 2c, 61 1a
  *
- * Most weights of the second and the third level are the common one, of which a
- * run is written as a byte that says how long it is, up to 33 or 97, and whether what
- * follows is less.  Weights of the first level have up to 4 bytes; where the first one is
- * that of a large script, it is not repeated, and a byte of 3 or ff ends such a
- * sequence (Unicode Technical Standard 10; ICU's design of collation v2, "Sort keys").
+ * Most secondary and tertiary weights are the *common* one.  A run of it is written as
+ * one byte, which says how long the run is, up to 33 or 97, and whether the next weight
+ * is less.  Primary weights have up to 4 bytes.  If the first byte is that of a large
+ * script, it is not repeated, and a byte of 3 or ff ends such a sequence (Unicode
+ * Technical Standard 10; ICU's design of collation v2, "Sort keys").
  *
- * So a key of characters whose elements are known is put together from them in less than a tenth of
- * the time that ucol_getSortKey() takes, which looks for much that is not there: characters
- * that have other elements together (Czech "ch"), numbers, accents to be put
- * in order.  The keys are ICU's to the byte, so texts of other characters
- * have theirs made by ICU, and both can be compared.
+ * So the key of characters whose elements are known can be built in less than a tenth
+ * of the time of ucol_getSortKey(), which has to handle much that rarely occurs:
+ * contractions, which are characters that have other elements together (Czech "ch"),
+ * numbers, and accents that have to be reordered.  The keys are ICU's to the byte, so
+ * keys that ICU makes of texts with other characters compare with them.
  *
- * That they are the same is no guess.  The elements of a character come from the
- * collator, and so does the list of all sequences that have elements of their own: a text in
- * which one may begin is left to ICU, as is one with a combining mark, or with any character
- * that is not in the tables.  What the collator does beside (options, another format of
- * keys in another version) is found out by trying: each character alone, with itself and between others,
- * all pairs of ASCII's, and runs of all lengths.  A character that is not as expected is
- * not in the tables then, and if runs are not, none is: so it is with Danish, which has capitals first.
+ * That they are ICU's is ensured as follows.  The elements of each character come from
+ * the collator, and so does the list of contractions.  A text in which a contraction
+ * may start is left to ICU, and so is one with a combining mark or a character that is
+ * not in the tables.  Other properties of the collator (options, another format of keys
+ * in another version) are found by tests: each character alone, twice and between
+ * others, all pairs of ASCII characters, and runs of the common weight of all lengths.
+ * A character whose keys are not as expected is removed from the tables.  If runs are
+ * not as expected, there are no tables: so it is in Danish, which sorts capitals first.
  *
- * The tables take as long to make as tens of thousands of keys (7 to 10 ms), so a session begins with
- * ICU, and makes them once there were that many.
+ * Making the tables takes as long as tens of thousands of keys (7 to 10 ms), so a
+ * session starts with ICU, and makes the tables after 131,072 texts.
  *
  *-------------------------------------------------------------------------
  */
@@ -42,6 +44,7 @@
 #include "key/collation_icu.h"
 #include "pg_compat.h"
 
+#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "port/pg_bswap.h"
 #include "utils/hsearch.h"
@@ -53,7 +56,7 @@
 #include <unicode/uiter.h>
 #include <unicode/uset.h>
 
-/* the server's, if they are of the same version (key_collation.c) */
+/* weak: those of the server, if it has the same version of ICU (key_collation.c) */
 extern __typeof__(ucol_getSortKey) ucol_getSortKey __attribute__((weak));
 extern __typeof__(ucol_nextSortKeyPart) ucol_nextSortKeyPart __attribute__((weak));
 extern __typeof__(ucol_getStrength) ucol_getStrength __attribute__((weak));
@@ -69,40 +72,40 @@ extern __typeof__(uset_getItem) uset_getItem __attribute__((weak));
 extern __typeof__(uset_close) uset_close __attribute__((weak));
 #endif
 
-/* Characters in the tables: as far as U+053F, a byte or two of UTF-8. */
+/* Characters in the tables: up to U+053F, one or two bytes of UTF-8. */
 #define NCHARS			0x540
-#define LEAST_LEAD		0xC2
-#define MOST_LEAD		0xD4
+#define MIN_LEAD		0xC2
+#define MAX_LEAD		0xD4
 
 #define FIRST_PRINTABLE	' '
 #define LAST_PRINTABLE	'~'
 
-/* Elements that a character may have: u, diaeresis, macron. */
-#define MAX_CES	3
+/* Elements of a character: u, diaeresis, macron. */
+#define MAX_CES			3
 
-/* Texts that ICU makes keys of before we do, and those that it always does: for want of room. */
+/* How many texts are left to ICU at first, and texts of how many bytes always are. */
 #define TEXTS_BEFORE	131072
 #define LONG_TEXT		65536
 
-/* Bytes of a key that are in no weight of the first level. */
+/* Bytes of the primary level that are in no weight. */
 #define LEVEL_END		1
 #define LESS_FOLLOWS	3
 #define MORE_FOLLOWS	0xFF
 
-/* Weights of the other levels: a byte, and another one if it is not 0. */
+/* Secondary and tertiary weights: a byte, and another one if that is not 0. */
 #define COMMON_WEIGHT	0x0500
 
 typedef struct Element
 {
-	uint32		original;		/* weight of the first level, as the collator has it */
-	unsigned char first[4];		/* as it is in keys */
+	uint32		original;		/* primary weight, as the collator returns it */
+	unsigned char primary[4];	/* as it is in keys */
 	unsigned char len;
-	bool		compressible;	/* the first byte of it need not be repeated */
-	uint16		second;
-	uint16		third;
+	bool		compressible;	/* its first byte is not repeated */
+	uint16		secondary;
+	uint16		tertiary;
 } Element;
 
-/* A character: its elements, and KIND_ bits. */
+/* A character: its elements, from elements[at] on, and KIND_ bits. */
 typedef struct Character
 {
 	uint16		at;
@@ -110,23 +113,25 @@ typedef struct Character
 	unsigned char kind;
 } Character;
 
-#define KIND_STARTS		1		/* a sequence, which one that goes on would go on with */
-#define KIND_GOES_ON	2
-#define KIND_UNKNOWN	4
-#define KIND_SECOND		8		/* has a weight that is not the common one */
-#define KIND_THIRD		16
+#define KIND_STARTS_CONTRACTION		1	/* if a character of the next kind
+										 * follows */
+#define KIND_CONTINUES_CONTRACTION	2
+#define KIND_UNKNOWN				4
+#define KIND_SECONDARY				8	/* has a weight that is not the common
+										 * one */
+#define KIND_TERTIARY				16
 
-/* Combining marks: what they are part of, and in which order, is ICU's to say. */
+/* Combining marks, which ICU may reorder or combine with other characters. */
 #define IS_MARK(c)		(((c) >= 0x300 && (c) <= 0x36F) || ((c) >= 0x483 && (c) <= 0x489))
 
-/* How a level is written. */
+/* How runs of the common weight, and other weights, are written. */
 typedef struct Level
 {
-	unsigned char sequence_before_less;	/* a run of 1; of more: more */
-	unsigned char sequence_before_more;	/* a run of 1; of more: less */
-	unsigned char longest_sequence;
-	unsigned char part_of_sequence;	/* which is as long as that */
-	uint16		raised;			/* what is added to weights above the common one */
+	unsigned char run_before_less;	/* a run of 1; longer ones are higher */
+	unsigned char run_before_more;	/* a run of 1; longer ones are lower */
+	unsigned char longest_run;
+	unsigned char part_of_run;	/* longest_run weights of a longer run */
+	uint16		raised;			/* is added to weights above the common one */
 } Level;
 
 static const Level secondary_level = {0x05, 0x45, 0x21, 0x25, 0};
@@ -136,15 +141,18 @@ struct GsIcuKeys
 {
 	Oid			collation;		/* hash key */
 	bool		usable;
-	int			ntexts;			/* that were left to ICU before there were tables */
+	int			ntexts;			/* left to ICU before the tables are made */
 	int			nstrengths;
-	Character  *chars;			/* NCHARS; the first is unknown */
-	Element    *icu_keys;
+	Character  *chars;			/* NCHARS; the first is unknown.  NULL: no
+								 * tables */
+	Element    *elements;
 	int			nces;
-	unsigned char plain[256];	/* by a byte of text: all that is to be known of it, or 0 */
+	unsigned char plain[256];	/* of an ASCII character: its only primary
+								 * byte, if nothing else is special about it;
+								 * else 0 */
 };
 
-/* ------------------------------------------------------------------ making keys */
+/* --------------------------------------------------------------- building keys */
 
 static inline const Character *
 next_character(const GsIcuKeys *icu_keys, const unsigned char **at,
@@ -154,45 +162,47 @@ next_character(const GsIcuKeys *icu_keys, const unsigned char **at,
 
 	if (c >= 0x80)
 	{
-		if (c - LEAST_LEAD > MOST_LEAD - LEAST_LEAD || *at == end || (**at & 0xC0) != 0x80)
-			return &icu_keys->chars[0];	/* no character of a text, so unknown */
+		if (c - MIN_LEAD > MAX_LEAD - MIN_LEAD || *at == end || (**at & 0xC0) != 0x80)
+			return &icu_keys->chars[0]; /* not in the tables */
 		c = (c & 0x1F) << 6 | (*(*at)++ & 0x3F);
 	}
 	return &icu_keys->chars[c];
 }
 
-/* A weight of the first level where first bytes may be left out. */
+/* Writes a primary weight whose first byte, or that of the previous one, is compressible. */
 static unsigned char *
 put_compressed(const Element *element, unsigned char *before, unsigned char *out)
 {
-	const unsigned char lead = element->first[0];
+	const unsigned char lead = element->primary[0];
 
 	if (element->len == 0)
 		return out;
 	if (element->compressible && lead == *before)
 	{
-		memcpy(out, element->first + 1, element->len - 1);
+		memcpy(out, element->primary + 1, element->len - 1);
 		return out + element->len - 1;
 	}
 	if (*before != 0)
 		*out++ = lead < *before ? LESS_FOLLOWS : MORE_FOLLOWS;
 	*before = element->compressible ? lead : 0;
-	memcpy(out, element->first, element->len);
+	memcpy(out, element->primary, element->len);
 	return out + element->len;
 }
 
 /*
- * The first level, or so much of it that there are `enough` bytes.  Returns NULL if it is for
- * ICU to make; *kinds and *nelements become those of all characters.
+ * Writes the primary level, or at least its first `enough` bytes.  Returns its end, or
+ * NULL if the text has to be left to ICU.  *kinds becomes the kinds of all characters,
+ * *nces the number of their elements.
  */
 static pg_attribute_always_inline unsigned char *
 put_primary(const GsIcuKeys *icu_keys, const char *string, Size len, Size enough,
-				unsigned char *out, unsigned int *kinds, Size *nces)
+			unsigned char *out, unsigned int *kinds, Size *nces)
 {
 	const unsigned char *at = (const unsigned char *) string;
 	const unsigned char *end = at + len;
 	const unsigned char *start = out;
-	unsigned char before = 0;	/* the first byte that may be left out now */
+	unsigned char before = 0;	/* the first byte that is not repeated; 0:
+								 * none */
 	unsigned int last = 0;
 	unsigned int all = 0;
 	Size		n = 0;
@@ -212,18 +222,19 @@ put_primary(const GsIcuKeys *icu_keys, const char *string, Size len, Size enough
 			continue;
 		}
 		c = next_character(icu_keys, &at, end);
-		element = &icu_keys->icu_keys[c->at];
-		if (unlikely((c->kind & KIND_UNKNOWN) != 0 || (last & KIND_STARTS & c->kind >> 1) != 0))
+		element = &icu_keys->elements[c->at];
+		if (unlikely((c->kind & KIND_UNKNOWN) != 0 || (last & KIND_STARTS_CONTRACTION & c->kind >> 1) != 0))
 			return NULL;
 		if (out - start >= enough)
-			break;				/* having looked at the one behind */
+			break;				/* no contraction starts with the last
+								 * character */
 		for (int i = 0; i < c->nces; i++, element++)
 		{
 			if (unlikely(before != 0 || element->compressible))
 				out = put_compressed(element, &before, out);
 			else
 			{
-				memcpy(out, element->first, sizeof(element->first));
+				memcpy(out, element->primary, sizeof(element->primary));
 				out += element->len;
 			}
 		}
@@ -236,21 +247,21 @@ put_primary(const GsIcuKeys *icu_keys, const char *string, Size len, Size enough
 	return out;
 }
 
-/* A run of the common weight, before a weight that is less, or the end, or one that is more. */
+/* Writes a run of n common weights; less_follows: the next weight is less, or it is the end. */
 static inline unsigned char *
-put_sequence(const Level *ce_level, Size n, bool less_follows, unsigned char *out)
+put_common_run(const Level *level, Size n, bool less_follows, unsigned char *out)
 {
 	if (n == 0)
 		return out;
-	for (n--; n >= ce_level->longest_sequence; n -= ce_level->longest_sequence)
-		*out++ = ce_level->part_of_sequence;
-	*out++ = less_follows ? ce_level->sequence_before_less + n : ce_level->sequence_before_more - n;
+	for (n--; n >= level->longest_run; n -= level->longest_run)
+		*out++ = level->part_of_run;
+	*out++ = less_follows ? level->run_before_less + n : level->run_before_more - n;
 	return out;
 }
 
-/* The second or the third level, of which not all weights are the common one. */
+/* Writes the secondary or tertiary level, of which not all weights are common. */
 static unsigned char *
-put_level(const GsIcuKeys *icu_keys, const char *string, Size len, const Level *ce_level,
+put_level(const GsIcuKeys *icu_keys, const char *string, Size len, const Level *level,
 		  unsigned char *out)
 {
 	const unsigned char *at = (const unsigned char *) string;
@@ -263,26 +274,27 @@ put_level(const GsIcuKeys *icu_keys, const char *string, Size len, const Level *
 
 		for (int i = 0; i < c->nces; i++)
 		{
-			const Element *element = &icu_keys->icu_keys[c->at + i];
-			uint16		weight = ce_level == &secondary_level ? element->second : element->third;
+			const Element *element = &icu_keys->elements[c->at + i];
+			uint16		weight = level == &secondary_level ? element->secondary : element->tertiary;
 
 			if (weight == COMMON_WEIGHT)
 			{
 				ncommon++;
 				continue;
 			}
-			out = put_sequence(ce_level, ncommon, weight < COMMON_WEIGHT, out);
+			out = put_common_run(level, ncommon, weight < COMMON_WEIGHT, out);
 			ncommon = 0;
 			if (weight > COMMON_WEIGHT)
-				weight += ce_level->raised;
+				weight += level->raised;
 			*out++ = weight >> 8;
 			if ((weight & 0xFF) != 0)
 				*out++ = weight & 0xFF;
 		}
 	}
-	return put_sequence(ce_level, ncommon, true, out);
+	return put_common_run(level, ncommon, true, out);
 }
 
+/* Writes a key of nstrengths levels.  Returns its end, or NULL if it has to be left to ICU. */
 static unsigned char *
 put_key(const GsIcuKeys *icu_keys, const char *string, Size len, int nstrengths,
 		unsigned char *out)
@@ -294,15 +306,16 @@ put_key(const GsIcuKeys *icu_keys, const char *string, Size len, int nstrengths,
 	if (out == NULL || nstrengths == 1)
 		return out;
 	*out++ = LEVEL_END;
-	out = (kinds & KIND_SECOND) == 0 ? put_sequence(&secondary_level, nces, true, out) :
+	out = (kinds & KIND_SECONDARY) == 0 ? put_common_run(&secondary_level, nces, true, out) :
 		put_level(icu_keys, string, len, &secondary_level, out);
 	if (nstrengths == 2)
 		return out;
 	*out++ = LEVEL_END;
-	return (kinds & KIND_THIRD) == 0 ? put_sequence(&tertiary_level, nces, true, out) :
+	return (kinds & KIND_TERTIARY) == 0 ? put_common_run(&tertiary_level, nces, true, out) :
 		put_level(icu_keys, string, len, &tertiary_level, out);
 }
 
+/* The first 8 bytes of the primary level.  Returns false if the text has to be left to ICU. */
 static bool
 put_prefix(const GsIcuKeys *icu_keys, const char *string, Size len, uint64 *code)
 {
@@ -317,11 +330,11 @@ put_prefix(const GsIcuKeys *icu_keys, const char *string, Size len, uint64 *code
 	return true;
 }
 
-/* ------------------------------------------------------- made once in a session */
+/* --------------------------------------------- tables, made once in a session */
 
 #ifdef USE_ICU
 
-/* Are ICU's functions those that this was built for? */
+/* Does the server have the version of ICU that this was built for? */
 static bool
 has_icu(void)
 {
@@ -332,7 +345,7 @@ has_icu(void)
 		uset_getItem != NULL && uset_close != NULL;
 }
 
-/* What characters are tried with. */
+/* What characters are tested with. */
 typedef struct Probe
 {
 	UCollator  *collator;
@@ -349,14 +362,14 @@ make_key(Probe *probe, const UChar *string, int32_t len)
 									 sizeof(probe->key)) - 1;
 }
 
-/* How long the first level of the key is. */
+/* The length of the primary level of the key. */
 static int
 primary_len(const Probe *probe)
 {
 	return gs_icu_keys_primary((const char *) probe->key, probe->key_len);
 }
 
-/* Characters of the tables as UTF-8; returns how many bytes. */
+/* Converts characters of the tables to UTF-8; returns the number of bytes. */
 static Size
 to_utf8(const UChar *string, int32_t len, char *out)
 {
@@ -375,7 +388,7 @@ to_utf8(const UChar *string, int32_t len, char *out)
 	return out - start;
 }
 
-/* Is a key that we make what ICU makes?  One that we do not make is. */
+/* Is the key of a text ICU's?  True if the text has to be left to ICU. */
 static bool
 key_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 {
@@ -390,7 +403,7 @@ key_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_
 	return end - key == probe->key_len && memcmp(key, probe->key, probe->key_len) == 0;
 }
 
-/* The same of its first bytes, as PostgreSQL asks for them (varstr_abbrev_convert()). */
+/* The same for the first 8 bytes, as PostgreSQL gets them (varstr_abbrev_convert()). */
 static bool
 prefix_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 {
@@ -409,20 +422,20 @@ prefix_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int
 	return gs_icu_keys_prefix_of_datum(pg_ntoh64(part)) == code;
 }
 
-/* Two characters may have other elements together. */
+/* Records that two characters may start a contraction. */
 static void
-link_characters(GsIcuKeys *icu_keys, UChar first, UChar second)
+mark_contraction(GsIcuKeys *icu_keys, UChar first, UChar second)
 {
 	if (first < NCHARS && second < NCHARS)
 	{
-		icu_keys->chars[first].kind |= KIND_STARTS;
-		icu_keys->chars[second].kind |= KIND_GOES_ON;
+		icu_keys->chars[first].kind |= KIND_STARTS_CONTRACTION;
+		icu_keys->chars[second].kind |= KIND_CONTINUES_CONTRACTION;
 	}
 }
 
-/* Those that do, by the collator's list of sequences. */
+/* Records all contractions of the collator. */
 static void
-link_sequences(GsIcuKeys *icu_keys, Probe *probe)
+mark_contractions(GsIcuKeys *icu_keys, Probe *probe)
 {
 	USet	   *set = uset_openEmpty();
 	int32_t		nitems;
@@ -438,58 +451,61 @@ link_sequences(GsIcuKeys *icu_keys, Probe *probe)
 									   &probe->status);
 
 		if (len >= 2)
-			link_characters(icu_keys, string[0], string[1]);
+			mark_contraction(icu_keys, string[0], string[1]);
 	}
 	uset_close(set);
 }
 
-/* Takes the next element; false if there is none.  An element can be two of the iterator's. */
+/* Reads the next element, one or two of the iterator's.  Returns false at the end. */
 static bool
-next_element(Probe *probe, int32_t *ahead, Element *element)
+read_element(Probe *probe, int32_t *ahead, Element *element)
 {
 	uint32		half;
 
 	if (*ahead == UCOL_NULLORDER)
 		return false;
 	half = (uint32) *ahead;
-	*element = (Element) {.original = half & 0xFFFF0000, .second = half & 0xFF00, .third = (half & 0x3F) << 8};
+	*element = (Element)
+	{
+		.original = half & 0xFFFF0000,.secondary = half & 0xFF00,.tertiary = (half & 0x3F) << 8
+	};
 	*ahead = ucol_next(probe->iterator, &probe->status);
 	if (*ahead != UCOL_NULLORDER && (*ahead & 0xC0) == 0xC0)
 	{
 		half = (uint32) *ahead;
 		element->original |= half >> 16;
-		element->second |= half >> 8 & 0xFF;
-		element->third |= half & 0x3F;
+		element->secondary |= half >> 8 & 0xFF;
+		element->tertiary |= half & 0x3F;
 		*ahead = ucol_next(probe->iterator, &probe->status);
 	}
 	return true;
 }
 
-/* The elements of a character: how many, or -1 if too many or not to be had by a table. */
+/* The elements of a character.  Returns how many, or -1 if a table cannot have them. */
 static int
 collation_elements_of(Probe *probe, UChar c, Element *found)
 {
-	const int	most = c < 0x80 ? 1 : MAX_CES;
+	const int	max = c < 0x80 ? 1 : MAX_CES;
 	Element		element;
 	int32_t		ahead;
 	int			n = 0;
 
 	ucol_setText(probe->iterator, &c, 1, &probe->status);
 	ahead = ucol_next(probe->iterator, &probe->status);
-	while (next_element(probe, &ahead, &element))
+	while (read_element(probe, &ahead, &element))
 	{
-		if (element.original == 0 && element.second == 0 && element.third == 0)
+		if (element.original == 0 && element.secondary == 0 && element.tertiary == 0)
 			continue;
-		if (n == most || element.second == 0 || element.third == 0)
+		if (n == max || element.secondary == 0 || element.tertiary == 0)
 			return -1;
 		found[n++] = element;
 	}
 	return n;
 }
 
-/* How a weight of the first level is in keys: as in those of a character with no other such weight. */
+/* Reads a primary weight, as it is in keys, from the key of a character that has only this one. */
 static bool
-take_first_weight(Probe *probe, UChar c, Element *element)
+read_primary_weight(Probe *probe, UChar c, Element *element)
 {
 	const UChar twice[2] = {c, c};
 	int			len_of_two;
@@ -499,22 +515,22 @@ take_first_weight(Probe *probe, UChar c, Element *element)
 	make_key(probe, twice, 2);
 	len_of_two = primary_len(probe);
 	make_key(probe, twice, 1);
-	memcpy(element->first, probe->key, element->len);
+	memcpy(element->primary, probe->key, element->len);
 	element->compressible = len_of_two == 2 * element->len - 1;
 	return primary_len(probe) == element->len;
 }
 
-/* The same of a weight that another character has. */
+/* Copies a primary weight that another character has too. */
 static bool
-copy_first_weight(const GsIcuKeys *icu_keys, Element *element)
+copy_primary_weight(const GsIcuKeys *icu_keys, Element *element)
 {
 	for (int i = 0; i < icu_keys->nces; i++)
 	{
-		const Element *other = &icu_keys->icu_keys[i];
+		const Element *other = &icu_keys->elements[i];
 
 		if (other->original != element->original)
 			continue;
-		memcpy(element->first, other->first, sizeof(element->first));
+		memcpy(element->primary, other->primary, sizeof(element->primary));
 		element->len = other->len;
 		element->compressible = other->compressible;
 		return true;
@@ -523,39 +539,40 @@ copy_first_weight(const GsIcuKeys *icu_keys, Element *element)
 }
 
 /*
- * Adds a character that has a weight of the first level, or several of those that are known
- * already.  Of ASCII, one without any is added too: no accent is among them.
+ * Adds a character that has one primary weight, or several that are known already.
+ * ASCII characters without any are added too, because none of them is an accent.
  */
 static void
 add_character(GsIcuKeys *icu_keys, Probe *probe, UChar c)
 {
 	Character  *character = &icu_keys->chars[c];
-	Element    *found = &icu_keys->icu_keys[icu_keys->nces];
+	Element    *found = &icu_keys->elements[icu_keys->nces];
 	int			n = collation_elements_of(probe, c, found);
-	int			nfirst = 0;
+	int			nprimary = 0;
 	int			last = 0;
 
 	make_key(probe, &c, 1);
 	if (primary_len(probe) == 0)
-		n = c < 0x80 && n >= 0 ? 0 : -1;	/* none, or one that an option ignores */
+		n = c < 0x80 && n >= 0 ? 0 : -1;	/* it has none, or an option
+											 * ignores it */
 	for (int i = 0; i < n; i++)
 	{
 		if (found[i].original != 0)
 		{
-			nfirst++;
+			nprimary++;
 			last = i;
 		}
-		if (found[i].second != COMMON_WEIGHT)
-			character->kind |= KIND_SECOND;
-		if (found[i].third != COMMON_WEIGHT)
-			character->kind |= KIND_THIRD;
+		if (found[i].secondary != COMMON_WEIGHT)
+			character->kind |= KIND_SECONDARY;
+		if (found[i].tertiary != COMMON_WEIGHT)
+			character->kind |= KIND_TERTIARY;
 	}
 	if (n < 0 || (n > 0 && found[0].original == 0) ||
-		(nfirst == 1 && !take_first_weight(probe, c, &found[last])))
+		(nprimary == 1 && !read_primary_weight(probe, c, &found[last])))
 		return;
-	for (int i = 0; i < n && nfirst > 1; i++)
+	for (int i = 0; i < n && nprimary > 1; i++)
 	{
-		if (found[i].original != 0 && !copy_first_weight(icu_keys, &found[i]))
+		if (found[i].original != 0 && !copy_primary_weight(icu_keys, &found[i]))
 			return;
 	}
 	character->at = icu_keys->nces;
@@ -564,7 +581,7 @@ add_character(GsIcuKeys *icu_keys, Probe *probe, UChar c)
 	icu_keys->nces += n;
 }
 
-/* Are the keys of a character as ICU has them: alone, with itself, and between others? */
+/* Are keys with this character ICU's: alone, twice, and between others? */
 static bool
 character_matches(const GsIcuKeys *icu_keys, Probe *probe, UChar c)
 {
@@ -577,7 +594,7 @@ character_matches(const GsIcuKeys *icu_keys, Probe *probe, UChar c)
 }
 
 static void
-try_pairs(GsIcuKeys *icu_keys, Probe *probe)
+test_pairs(GsIcuKeys *icu_keys, Probe *probe)
 {
 	for (UChar i = FIRST_PRINTABLE; i <= LAST_PRINTABLE; i++)
 	{
@@ -586,12 +603,12 @@ try_pairs(GsIcuKeys *icu_keys, Probe *probe)
 			const UChar pair[2] = {i, j};
 
 			if (!key_matches(icu_keys, probe, pair, 2))
-				link_characters(icu_keys, i, j);
+				mark_contraction(icu_keys, i, j);
 		}
 	}
 }
 
-/* A character of a kind; 0 if there is none. */
+/* The first character of a kind; 0 if there is none. */
 static UChar
 any_character(const GsIcuKeys *icu_keys, unsigned char kind)
 {
@@ -603,9 +620,9 @@ any_character(const GsIcuKeys *icu_keys, unsigned char kind)
 	return 0;
 }
 
-/* Are runs of the common weight as expected, from none on: before the end, and before a character? */
+/* Are runs of the common weight as expected, of any length, at the end and before `last`? */
 static bool
-sequences_match(const GsIcuKeys *icu_keys, Probe *probe, UChar last)
+common_runs_match(const GsIcuKeys *icu_keys, Probe *probe, UChar last)
 {
 	UChar		string[210];
 
@@ -619,18 +636,18 @@ sequences_match(const GsIcuKeys *icu_keys, Probe *probe, UChar last)
 	return true;
 }
 
-/* ASCII characters of one element, whose one byte of the first level is all that is unusual. */
+/* ASCII characters of one element with a primary weight of one byte and common others. */
 static void
 find_plain(GsIcuKeys *icu_keys)
 {
 	for (int c = 0; c < 0x80; c++)
 	{
 		const Character *character = &icu_keys->chars[c];
-		const Element *element = &icu_keys->icu_keys[character->at];
+		const Element *element = &icu_keys->elements[character->at];
 
 		if (character->kind == 0 && character->nces == 1 && element->len == 1 &&
 			!element->compressible)
-			icu_keys->plain[c] = element->first[0];
+			icu_keys->plain[c] = element->primary[0];
 	}
 }
 
@@ -645,8 +662,9 @@ fill_tables(GsIcuKeys *icu_keys, Probe *probe)
 	icu_keys->nstrengths = strength - UCOL_PRIMARY + 1;
 	for (int c = 0; c < NCHARS; c++)
 		icu_keys->chars[c].kind = KIND_UNKNOWN;
-	link_sequences(icu_keys, probe);
-	for (int pass = 1; pass <= 2; pass++)	/* those of several weights find these the second time */
+	mark_contractions(icu_keys, probe);
+	for (int pass = 1; pass <= 2; pass++)	/* characters with several weights
+											 * need those of others */
 	{
 		for (UChar c = 1; c < nchars; c++)
 		{
@@ -659,11 +677,11 @@ fill_tables(GsIcuKeys *icu_keys, Probe *probe)
 		if (!character_matches(icu_keys, probe, c))
 			icu_keys->chars[c].kind |= KIND_UNKNOWN;
 	}
-	try_pairs(icu_keys, probe);
+	test_pairs(icu_keys, probe);
 	find_plain(icu_keys);
 	return (icu_keys->chars['a'].kind & KIND_UNKNOWN) == 0 &&
-		sequences_match(icu_keys, probe, any_character(icu_keys, KIND_SECOND)) &&
-		sequences_match(icu_keys, probe, any_character(icu_keys, KIND_THIRD)) &&
+		common_runs_match(icu_keys, probe, any_character(icu_keys, KIND_SECONDARY)) &&
+		common_runs_match(icu_keys, probe, any_character(icu_keys, KIND_TERTIARY)) &&
 		U_SUCCESS(probe->status);
 }
 
@@ -674,7 +692,7 @@ make_tables(GsIcuKeys *icu_keys)
 
 	probe.status = U_ZERO_ERROR;
 	icu_keys->chars = MemoryContextAllocZero(TopMemoryContext, sizeof(Character) * NCHARS);
-	icu_keys->icu_keys = MemoryContextAllocZero(TopMemoryContext,
+	icu_keys->elements = MemoryContextAllocZero(TopMemoryContext,
 												sizeof(Element) * MAX_CES * (NCHARS + 1));
 	probe.iterator = ucol_openElements(probe.collator, NULL, 0, &probe.status);
 	icu_keys->usable = U_SUCCESS(probe.status) && fill_tables(icu_keys, &probe);
@@ -688,7 +706,7 @@ gs_icu_keys_lookup(Oid collation)
 {
 #ifdef USE_ICU
 	static HTAB *known = NULL;
-	GsIcuKeys *icu_keys;
+	GsIcuKeys  *icu_keys;
 	bool		found;
 
 	if (!has_icu() || gs_collation_is_bytewise(collation) ||
@@ -722,9 +740,9 @@ gs_icu_keys_are_ready(GsIcuKeys *icu_keys)
 	return icu_keys->usable;
 }
 
-/* ---------------------------------------------------------------- what is asked */
+/* -------------------------------------------------------------------- interface */
 
-/* Are there tables?  They are made once they are worth it. */
+/* Are there tables?  Makes them after TEXTS_BEFORE texts. */
 static inline bool
 has_tables(GsIcuKeys *icu_keys)
 {
@@ -739,7 +757,7 @@ gs_icu_keys_is_unmapped(const char *string, Size len)
 {
 	for (Size i = 0; i < len; i++)
 	{
-		if ((unsigned char) string[i] > MOST_LEAD)
+		if ((unsigned char) string[i] > MAX_LEAD)
 			return true;
 	}
 	return false;
@@ -748,19 +766,22 @@ gs_icu_keys_is_unmapped(const char *string, Size len)
 Size
 gs_icu_keys_max_bytes(Size len)
 {
-	/* an element has up to 5 bytes of the first level and 3 each of the others; 2 bytes have 3 */
+	/*
+	 * 2 bytes of text have 3 elements, of up to 5 primary, 3 secondary and 3
+	 * tertiary bytes
+	 */
 	return 17 * Min(len, LONG_TEXT) + 32;
 }
 
 bool
-gs_icu_keys_key(GsIcuKeys *icu_keys, const char *string, Size len, bool whole,
-					char *out, Size *out_len)
+gs_icu_keys_key(GsIcuKeys *icu_keys, const char *string, Size len, bool full,
+				char *out, Size *out_len)
 {
 	unsigned char *end;
 
 	if (len > LONG_TEXT || !has_tables(icu_keys))
 		return false;
-	end = put_key(icu_keys, string, len, whole ? icu_keys->nstrengths : 1, (unsigned char *) out);
+	end = put_key(icu_keys, string, len, full ? icu_keys->nstrengths : 1, (unsigned char *) out);
 	if (end == NULL)
 		return false;
 	*out_len = end - (unsigned char *) out;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * collation_icu.h
- *	  ICU's sort keys, put together from the collation elements of characters.
+ *	  Sort keys of ICU, built from the collation elements of characters.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,34 +10,40 @@
 
 typedef struct GsIcuKeys GsIcuKeys;
 
-/* Of a collation, for as long as the session lasts.  NULL: ICU's functions are not to be had. */
+/*
+ * The keys of a collation, which exist until the session ends.  Returns NULL if ICU's
+ * functions are not available or the collation is not of ICU.
+ */
 extern GsIcuKeys *gs_icu_keys_lookup(Oid collation);
 
 /*
- * Makes the sort key of a text in out, or its first level: the bytes that ucol_getSortKey()
- * would give, without the one that ends them.  False if that is for ICU to do, which must
- * then be asked.
+ * Writes the sort key of a text to out, or its primary level: the bytes that
+ * ucol_getSortKey() returns, without the terminating one.  Returns false if the text has
+ * to be left to ICU.  out has gs_icu_keys_max_bytes() bytes.
  */
 extern bool gs_icu_keys_key(GsIcuKeys *icu_keys, const char *string, Size len,
-								bool whole, char *out, Size *out_len);
+							bool full, char *out, Size *out_len);
 
-/* Is that likely to be false, for the characters of the text? */
+/* Does the text have characters that are not in the tables? */
 extern bool gs_icu_keys_is_unmapped(const char *string, Size len);
 
-/* Are there tables, made now if need be? */
+/* Are there tables?  Makes them if necessary. */
 extern bool gs_icu_keys_are_ready(GsIcuKeys *icu_keys);
 
-/* Room that it may take. */
+/* The most bytes of the sort key of a text of len bytes. */
 extern Size gs_icu_keys_max_bytes(Size len);
 
-/* How long the first level of a key is. */
+/* The length of the primary level of a key. */
 extern Size gs_icu_keys_primary(const char *key, Size len);
 
-/* The first 8 bytes of the sort key's first level, as a number; likewise. */
+/*
+ * Returns the first 8 bytes of the primary level as a number that compares as they do.
+ * Returns false if the text has to be left to ICU.
+ */
 extern bool gs_icu_keys_prefix(GsIcuKeys *icu_keys, const char *string, Size len,
-								  uint64 *code);
+							   uint64 *code);
 
-/* The same of what ICU gave: the first 8 bytes of a sort key. */
+/* The same number, from the first 8 bytes of a sort key, which may have other levels. */
 extern uint64 gs_icu_keys_prefix_of_datum(uint64 key);
 
 #endif							/* GPUSORT_COLLATION_ICU_H */

@@ -1,48 +1,46 @@
 /*-------------------------------------------------------------------------
  *
  * collation_libc.c
- *	  libc's sort keys, densely coded: the first level, or all.
+ *	  Sort keys of the C library in a shorter code: the primary level, or all.
  *
- * A sort key of glibc is a string of weights for each level, the levels
- * parted by bytes of 1; weights are written as UTF-8 writes numbers.  In
- * en_US.UTF-8:
+ * A sort key of glibc has a string of weights for each of four levels, separated by
+ * bytes of 1.  Weights are numbers in the encoding of UTF-8.  In en_US.UTF-8:
  *
  *	  "ab"		51 5e   01 02 02   01 02 02   01 01 e2 94 92 01 e2 95 ae
  *	  "aB"		51 5e   01 02 02   01 02 07   01 01 e2 94 92 01 e2 ac 8e
  *	  "a-b"		51 5e   01 02 02   01 02 02   01 01 e2 94 92 01 c7 9c 01 e2 95 ae
  *
- * Letters and digits have a weight on each level: which letter, which accent, which case,
- * and on the fourth, where the bytes of 1 part weights, once more all of that.
- * Punctuation has one on the fourth only, less than any letter's.
+ * Letters and digits have a weight on each level: which letter, which accent, which
+ * case, and on the fourth, where bytes of 1 separate weights, all of that again.
+ * Punctuation has a weight on the fourth level only, less than that of any letter.
  *
- * Of the many weights of the first level most texts have those of ASCII characters
- * only.  So these are numbered, and a weight becomes one byte: 2 n for the n-th of
- * them; 2 n + 1, and the weight itself, for one between it and the next.  The
- * codes order as the weights do, and their bytes have few bits that vary, which
- * is what packing wants (key_pack.h).  Where an engine can compare, that will do as
- * a key; what it leaves open is left to strcoll().
+ * Most texts have only the primary weights of ASCII characters.  These are numbered,
+ * and the code of the n-th of them is one byte, 2 n; that of a weight between the n-th
+ * and the next one is 2 n + 1 and the weight itself.  The codes have the order of the
+ * weights, and few of their bits vary, so they pack well (key_pack.h).  If the engine
+ * can compare, they are the key, and strcoll() resolves ties.
  *
- * A whole key goes on behind a byte of 0, which is in no code.  For the second and the
- * third level there is one of 2 if all weights are the least (no accents, no
- * capitals); else one of 3, the level, and 0.  Where these levels agree so do the letters,
- * and only punctuation is left of the fourth: for each piece of it how many letters are
- * before it, and its weight.  As it is less than a letter, the fewer the
- * sooner; but a text that ends there comes before one that goes on with punctuation.
+ * A full key continues after a byte of 0, which is in no code.  The secondary and the
+ * tertiary level are one byte of 2 if all their weights are the lowest (no accents, no
+ * capitals); otherwise a byte of 3, the level, and 0.  Keys that are equal up to there
+ * have the same letters, so of the fourth level only punctuation is left: for each
+ * punctuation character the number of letters before it, and its weight.  Because
+ * punctuation sorts before letters, a smaller number sorts first; but a text that
+ * ends sorts before one that continues with punctuation.
  *
  *	  "ab"		codes of a and b, 0 2 2 ENDED			of 15 bytes and the text
  *	  "aB"		codes of a and b, 0 2 3 02 07 0 ENDED
  *	  "a-b"		codes of a and b, 0 2 2 2 c7 9c ENDED	2 is 1 letter
  *
- * Characters that have no weight at all are left to the text, which goes behind the key of any
- * that has other characters than those of ASCII; whether it comes before what it
- * would be without them depends on where the first one is.
+ * Characters without any weight are compared by the text, which follows the key if
+ * there are other characters than ASCII.  Whether such a text sorts before the same
+ * text without them depends on where the first of them is.
  *
- * The code of an ASCII text is put together from those of its characters, in
- * a twentieth of the time that strxfrm() takes.  Two characters may have other
- * weights together (Czech "ch"), so all pairs are tried beforehand.  All
- * this is a guess about a library whose
- * tables are not ours to read; sorts whose keys rest on it prove their order
- * (key_collation.c).
+ * The code of an ASCII text is composed of those of its characters, in a twentieth of
+ * the time that strxfrm() takes.  Two characters may be a contraction, with other
+ * weights than each has alone (Czech "ch"), so all pairs are tested beforehand.
+ * glibc documents none of this, and its tables cannot be read, so the order by these
+ * keys is verified (key_collation.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -55,62 +53,65 @@
 #define FIRST_CHAR	' '
 #define NCHARS		('~' - FIRST_CHAR + 1)
 
-/* A byte of a key that is in no weight. */
+/* The byte of a key that ends a level; it is in no weight. */
 #define LEVEL_END	1
 
-/* Bytes of a code behind the first level. */
+/* Bytes of a code after the primary level. */
 #define PART_END	0
-#define ALL_LEAST	2
-#define NOT_LEAST	3
+#define ALL_LOWEST	2
+#define NOT_LOWEST	3
 
-/* The same in its last part: letters before a piece of punctuation, plus one; more than that; ... */
+/* Bytes in its last part; up to MOST_LETTERS, the number of letters plus one. */
 #define MOST_LETTERS	0xE0
 #define MANY_LETTERS	0xE1	/* 4 bytes follow */
 #define ENDED_BEFORE	0xEF
 #define ENDED		0xF0
 #define AFTER_ALL	0xF1
 
-/* Of a character whose weights are too many or too long. */
-#define NO_WEIGHTS	-1
-
 typedef struct CharWeights
 {
-	uint64		first;			/* 0: none, and none on the next two */
-	uint64		third;
-	uint64		fourth;
+	uint64		primary;		/* 0: none, and none on the next two levels */
+	uint64		tertiary;
+	uint64		quaternary;
 } CharWeights;
 
 struct GsLibcKeys
 {
 	Oid			collation;		/* hash key */
-	bool		usable;			/* the first level is as expected */
-	bool		whole;			/* the others too */
+	bool		usable;			/* the primary level is as expected */
+	bool		full;			/* the others too */
 	int			nweights;
-	uint64		weights[NCHARS];	/* of the first level: ascending, no two the same */
-	uint64		second;			/* of all characters that have one */
-	uint64		third;			/* the least */
-	uint64		letters;		/* on the fourth, no letter has less */
+	uint64		weights[NCHARS];	/* primary: ascending, no two the same */
+	uint64		secondary;		/* of all characters that have one */
+	uint64		tertiary;		/* the lowest */
+	uint64		letters;		/* the lowest quaternary weight of a letter */
 	CharWeights chars[NCHARS];
-	char		codes[NCHARS];	/* of the first level; 0: none */
+	char		codes[NCHARS];	/* of primary weights; 0: none */
 	bool		simple[NCHARS]; /* all its weights are in chars[] */
 	unsigned char kinds[NCHARS];	/* of a simple one: KIND_ bits */
 
-	/* by the one before: have the two others together, on the first level, and on any? */
-	bool		together[NCHARS + 1][NCHARS];
-	bool		linked[NCHARS + 1][NCHARS];
+	/*
+	 * [previous][character]: is the pair a contraction, on the primary or any
+	 * level?
+	 */
+	bool		contracts_primary[NCHARS + 1][NCHARS];
+	bool		contracts[NCHARS + 1][NCHARS];
 };
 
-/* The one before the first: together with none; linked with those that are not simple. */
+/*
+ * The previous character of the first one.  contracts[NO_CHAR][] is true for
+ * characters that are not simple.
+ */
 #define NO_CHAR		NCHARS
 
 #define KIND_PUNCTUATION	1
-#define KIND_NOT_LEAST		2	/* on the third level */
+#define KIND_NOT_LOWEST		2	/* has another tertiary weight than the lowest */
 
 /* ------------------------------------------------------------------ weights */
 
 /*
- * Takes the next weight of a level; its bytes are a number that compares as
- * they do.  0 at the end of the level.
+ * Reads the next weight of a level as a number that compares as its bytes do.
+ * Returns 0 at the end of the level.
  */
 static inline uint64
 next_weight(const unsigned char **at, const unsigned char *end)
@@ -137,7 +138,7 @@ put_weight(char *out, uint64 weight)
 	return out;
 }
 
-/* Steps over what ends a level. */
+/* Skips the end of a level. */
 static inline void
 next_level(const unsigned char **at, const unsigned char *end)
 {
@@ -145,7 +146,7 @@ next_level(const unsigned char **at, const unsigned char *end)
 		(*at)++;
 }
 
-/* How many of the numbered weights are below one, and whether it is one of them. */
+/* The number of numbered weights below a weight, and whether it is one of them. */
 static inline int
 count_below(const GsLibcKeys *libc_keys, uint64 weight, bool *found)
 {
@@ -165,7 +166,7 @@ count_below(const GsLibcKeys *libc_keys, uint64 weight, bool *found)
 	return low;
 }
 
-/* Codes a weight; returns behind the code, which is no more than a byte longer. */
+/* Writes the code of a primary weight; returns its end.  It is at most a byte longer. */
 static inline char *
 code_weight(const GsLibcKeys *libc_keys, uint64 weight, char *out)
 {
@@ -176,11 +177,11 @@ code_weight(const GsLibcKeys *libc_keys, uint64 weight, char *out)
 	return found ? out : put_weight(out, weight);
 }
 
-/* Punctuation, with so many letters before it. */
+/* Writes the code of a punctuation character that has nletters letters before it. */
 static inline char *
-code_punctuation(char *out, uint32 nletters, bool behind_all, uint64 weight)
+code_punctuation(char *out, uint32 nletters, bool after_all, uint64 weight)
 {
-	if (behind_all)
+	if (after_all)
 		*out++ = (char) AFTER_ALL;
 	else if (nletters + 1 <= MOST_LETTERS)
 		*out++ = (char) (nletters + 1);
@@ -193,7 +194,7 @@ code_punctuation(char *out, uint32 nletters, bool behind_all, uint64 weight)
 	return put_weight(out, weight);
 }
 
-/* ----------------------------------------------------------- made once in a session */
+/* --------------------------------------------- tables, made once in a session */
 
 static Size
 transform(const char *string, unsigned char *key, Size size, locale_t locale)
@@ -202,7 +203,7 @@ transform(const char *string, unsigned char *key, Size size, locale_t locale)
 		strxfrm_l((char *) key, string, size, locale);
 }
 
-/* The weights of the first level of a text of one or two characters: how many, -1 if too many. */
+/* The primary weights of one or two characters.  Returns how many, -1 if too many. */
 static int
 probe(char first, char second, locale_t locale, uint64 weights[2])
 {
@@ -238,7 +239,7 @@ add_weight(GsLibcKeys *libc_keys, uint64 weight)
 	libc_keys->nweights++;
 }
 
-/* Has a pair of characters the weights of the first level that each has alone? */
+/* Does a pair of characters have the primary weights that each has alone? */
 static bool
 is_context_free(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 {
@@ -246,9 +247,9 @@ is_context_free(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 	int			n = probe(FIRST_CHAR + i, FIRST_CHAR + j, locale, weights);
 	int			at = 0;
 
-	if (libc_keys->chars[i].first != 0 && (at >= n || weights[at++] != libc_keys->chars[i].first))
+	if (libc_keys->chars[i].primary != 0 && (at >= n || weights[at++] != libc_keys->chars[i].primary))
 		return false;
-	if (libc_keys->chars[j].first != 0 && (at >= n || weights[at++] != libc_keys->chars[j].first))
+	if (libc_keys->chars[j].primary != 0 && (at >= n || weights[at++] != libc_keys->chars[j].primary))
 		return false;
 	return at == n;
 }
@@ -261,8 +262,9 @@ probe_primary(GsLibcKeys *libc_keys, locale_t locale)
 		uint64		weights[2] = {0, 0};
 
 		if (probe(FIRST_CHAR + i, '\0', locale, weights) > 1)
-			weights[0] = 0;		/* as if it had none: it differs in pairs then */
-		libc_keys->chars[i].first = weights[0];
+			weights[0] = 0;		/* as if it had none; all its pairs are
+								 * contractions */
+		libc_keys->chars[i].primary = weights[0];
 		if (weights[0] != 0)
 			add_weight(libc_keys, weights[0]);
 	}
@@ -270,71 +272,71 @@ probe_primary(GsLibcKeys *libc_keys, locale_t locale)
 		return false;
 	for (int i = 0; i < NCHARS; i++)
 	{
-		if (libc_keys->chars[i].first != 0)
-			(void) code_weight(libc_keys, libc_keys->chars[i].first, &libc_keys->codes[i]);
+		if (libc_keys->chars[i].primary != 0)
+			(void) code_weight(libc_keys, libc_keys->chars[i].primary, &libc_keys->codes[i]);
 		for (int j = 0; j < NCHARS; j++)
-			libc_keys->together[i][j] = !is_context_free(libc_keys, i, j, locale);
+			libc_keys->contracts_primary[i][j] = !is_context_free(libc_keys, i, j, locale);
 	}
 	return true;
 }
 
-/* Takes the weights of all levels from the key of one character, if they are as is expected. */
+/* Reads the weights of one character from its key.  Returns false if they are not as expected. */
 static bool
-take_weights(GsLibcKeys *libc_keys, int i, const unsigned char *key, Size len)
+read_weights(GsLibcKeys *libc_keys, int i, const unsigned char *key, Size len)
 {
 	const unsigned char *at = key;
 	const unsigned char *end = key + len;
 	CharWeights *weights = &libc_keys->chars[i];
-	uint64		second;
+	uint64		secondary;
 
-	if (next_weight(&at, end) != weights->first)
+	if (next_weight(&at, end) != weights->primary)
 		return false;
 	next_level(&at, end);
-	second = next_weight(&at, end);
+	secondary = next_weight(&at, end);
 	next_level(&at, end);
-	weights->third = next_weight(&at, end);
+	weights->tertiary = next_weight(&at, end);
 	next_level(&at, end);
 	next_level(&at, end);
-	weights->fourth = next_weight(&at, end);
-	if (at != end || weights->fourth == 0 || (weights->first == 0) != (second == 0) ||
-		(weights->first == 0) != (weights->third == 0) || weights->third << 8 != 0)
+	weights->quaternary = next_weight(&at, end);
+	if (at != end || weights->quaternary == 0 || (weights->primary == 0) != (secondary == 0) ||
+		(weights->primary == 0) != (weights->tertiary == 0) || weights->tertiary << 8 != 0)
 		return false;
-	if (weights->first != 0)
+	if (weights->primary != 0)
 	{
-		if (libc_keys->second == 0)
-			libc_keys->second = second;
-		if (libc_keys->third == 0 || weights->third < libc_keys->third)
-			libc_keys->third = weights->third;
+		if (libc_keys->secondary == 0)
+			libc_keys->secondary = secondary;
+		if (libc_keys->tertiary == 0 || weights->tertiary < libc_keys->tertiary)
+			libc_keys->tertiary = weights->tertiary;
 	}
-	return second == 0 || second == libc_keys->second;
+	return secondary == 0 || secondary == libc_keys->secondary;
 }
 
-/* The key of two simple characters as it should be. */
+/* The expected key of two simple characters. */
 static Size
 make_key(const GsLibcKeys *libc_keys, const int chars[2], unsigned char *key)
 {
 	char	   *out = (char *) key;
 
 	for (int i = 0; i < 2; i++)
-		out = put_weight(out, libc_keys->chars[chars[i]].first);
+		out = put_weight(out, libc_keys->chars[chars[i]].primary);
 	*out++ = LEVEL_END;
 	for (int i = 0; i < 2; i++)
-		out = put_weight(out, libc_keys->chars[chars[i]].first == 0 ? 0 : libc_keys->second);
+		out = put_weight(out, libc_keys->chars[chars[i]].primary == 0 ? 0 : libc_keys->secondary);
 	*out++ = LEVEL_END;
 	for (int i = 0; i < 2; i++)
-		out = put_weight(out, libc_keys->chars[chars[i]].third);
+		out = put_weight(out, libc_keys->chars[chars[i]].tertiary);
 	*out++ = LEVEL_END;
 	for (int i = 0; i < 2; i++)
 	{
 		*out++ = LEVEL_END;
-		out = put_weight(out, libc_keys->chars[chars[i]].fourth);
+		out = put_weight(out, libc_keys->chars[chars[i]].quaternary);
 	}
 	return out - (char *) key;
 }
 
-/* Have two simple characters other weights together than each alone? */
+/* Do two simple characters have other weights together than each alone? */
 static bool
-are_linked(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
+is_contraction(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 {
 	const int	chars[2] = {i, j};
 	char		terminated[3] = {FIRST_CHAR + i, FIRST_CHAR + j, '\0'};
@@ -345,18 +347,18 @@ are_linked(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 	return len != make_key(libc_keys, chars, expected) || memcmp(key, expected, len) != 0;
 }
 
-/* Are two simple characters told apart by their codes? */
+/* Do two simple characters have different codes? */
 static bool
 differ(const CharWeights *a, const CharWeights *b)
 {
-	return a->first != b->first || (a->first == 0 ? a->fourth != b->fourth : a->third != b->third);
+	return a->primary != b->primary || (a->primary == 0 ? a->quaternary != b->quaternary : a->tertiary != b->tertiary);
 }
 
-/* Punctuation has to be less than all letters, on the fourth level. */
+/* Fails unless the quaternary weights of punctuation are below those of letters. */
 static bool
 probe_full(GsLibcKeys *libc_keys, locale_t locale)
 {
-	uint64		most_punctuation = 0;
+	uint64		max_punctuation = 0;
 
 	libc_keys->letters = PG_UINT64_MAX;
 	for (int i = 0; i < NCHARS; i++)
@@ -365,26 +367,26 @@ probe_full(GsLibcKeys *libc_keys, locale_t locale)
 		unsigned char key[256];
 		Size		len = transform(terminated, key, sizeof(key), locale);
 
-		libc_keys->simple[i] = len < sizeof(key) && take_weights(libc_keys, i, key, len);
+		libc_keys->simple[i] = len < sizeof(key) && read_weights(libc_keys, i, key, len);
 		for (int j = 0; j < i && libc_keys->simple[i]; j++)
 			libc_keys->simple[i] = !libc_keys->simple[j] || differ(&libc_keys->chars[i], &libc_keys->chars[j]);
 		if (!libc_keys->simple[i])
 			continue;
-		if (libc_keys->chars[i].first != 0)
-			libc_keys->letters = Min(libc_keys->letters, libc_keys->chars[i].fourth);
+		if (libc_keys->chars[i].primary != 0)
+			libc_keys->letters = Min(libc_keys->letters, libc_keys->chars[i].quaternary);
 		else
-			most_punctuation = Max(most_punctuation, libc_keys->chars[i].fourth);
+			max_punctuation = Max(max_punctuation, libc_keys->chars[i].quaternary);
 	}
-	if (libc_keys->second == 0 || most_punctuation >= libc_keys->letters)
+	if (libc_keys->secondary == 0 || max_punctuation >= libc_keys->letters)
 		return false;
 	for (int i = 0; i < NCHARS; i++)
 	{
-		libc_keys->kinds[i] = libc_keys->chars[i].first == 0 ? KIND_PUNCTUATION :
-			libc_keys->chars[i].third != libc_keys->third ? KIND_NOT_LEAST : 0;
-		libc_keys->linked[NO_CHAR][i] = !libc_keys->simple[i];
+		libc_keys->kinds[i] = libc_keys->chars[i].primary == 0 ? KIND_PUNCTUATION :
+			libc_keys->chars[i].tertiary != libc_keys->tertiary ? KIND_NOT_LOWEST : 0;
+		libc_keys->contracts[NO_CHAR][i] = !libc_keys->simple[i];
 		for (int j = 0; j < NCHARS; j++)
-			libc_keys->linked[i][j] = !libc_keys->simple[i] || !libc_keys->simple[j] ||
-				are_linked(libc_keys, i, j, locale);
+			libc_keys->contracts[i][j] = !libc_keys->simple[i] || !libc_keys->simple[j] ||
+				is_contraction(libc_keys, i, j, locale);
 	}
 	return true;
 }
@@ -408,7 +410,7 @@ gs_libc_keys_lookup(Oid collation, locale_t locale)
 		memset(libc_keys, 0, sizeof(*libc_keys));
 		libc_keys->collation = collation;
 		libc_keys->usable = probe_primary(libc_keys, locale);
-		libc_keys->whole = libc_keys->usable && probe_full(libc_keys, locale);
+		libc_keys->full = libc_keys->usable && probe_full(libc_keys, locale);
 	}
 	return libc_keys->usable ? libc_keys : NULL;
 }
@@ -416,50 +418,53 @@ gs_libc_keys_lookup(Oid collation, locale_t locale)
 bool
 gs_libc_keys_are_full(const GsLibcKeys *libc_keys)
 {
-	return libc_keys->whole;
+	return libc_keys->full;
 }
 
-/* ---------------------------------------------------------- of an ASCII text */
+/* -------------------------------------------------- the code of an ASCII text */
 
 Size
-gs_libc_keys_max_ascii_bytes(Size len, bool whole)
+gs_libc_keys_max_ascii_bytes(Size len, bool full)
 {
-	/* a character has 1 byte of the first level, 1 of the third, or 5 and 6 of punctuation */
-	return whole ? 11 * len + 16 : len;
+	/*
+	 * a letter has 1 primary and 1 tertiary byte, punctuation 5 and a weight
+	 * of 6
+	 */
+	return full ? 11 * len + 16 : len;
 }
 
-/* The second to the fourth level. */
+/* Writes the second to the fourth level. */
 static char *
 encode_ascii_rest(const GsLibcKeys *libc_keys, const char *string, Size len, unsigned int kinds,
-				char *out)
+				  char *out)
 {
-	const bool	any_third = kinds & KIND_NOT_LEAST;
+	const bool	any_tertiary = kinds & KIND_NOT_LOWEST;
 	const bool	any_punctuation = kinds & KIND_PUNCTUATION;
 	Size		letters_end = 0;
 	uint32		nletters = 0;
 
 	*out++ = PART_END;
-	*out++ = ALL_LEAST;
-	*out++ = any_third ? NOT_LEAST : ALL_LEAST;
-	for (Size i = 0; i < len && (any_third || any_punctuation); i++)
+	*out++ = ALL_LOWEST;
+	*out++ = any_tertiary ? NOT_LOWEST : ALL_LOWEST;
+	for (Size i = 0; i < len && (any_tertiary || any_punctuation); i++)
 	{
 		const CharWeights *weights = &libc_keys->chars[string[i] - FIRST_CHAR];
 
-		if (weights->first != 0)
+		if (weights->primary != 0)
 			letters_end = i + 1;
-		if (any_third && weights->first != 0)
-			*out++ = weights->third >> 56;
+		if (any_tertiary && weights->primary != 0)
+			*out++ = weights->tertiary >> 56;
 	}
-	if (any_third)
+	if (any_tertiary)
 		*out++ = PART_END;
 	for (Size i = 0; i < len && any_punctuation; i++)
 	{
 		const CharWeights *weights = &libc_keys->chars[string[i] - FIRST_CHAR];
 
-		if (weights->first != 0)
+		if (weights->primary != 0)
 			nletters++;
 		else
-			out = code_punctuation(out, nletters, i >= letters_end, weights->fourth);
+			out = code_punctuation(out, nletters, i >= letters_end, weights->quaternary);
 	}
 	*out++ = (char) ENDED;
 	return out;
@@ -467,9 +472,9 @@ encode_ascii_rest(const GsLibcKeys *libc_keys, const char *string, Size len, uns
 
 bool
 gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size len,
-						 bool whole, char *out, Size *out_len)
+						  bool full, char *out, Size *out_len)
 {
-	const bool (*apart)[NCHARS] = whole ? libc_keys->linked : libc_keys->together;
+	const bool	(*contraction)[NCHARS] = full ? libc_keys->contracts : libc_keys->contracts_primary;
 	char	   *start = out;
 	unsigned int before = NO_CHAR;
 	unsigned int kinds = 0;
@@ -479,7 +484,7 @@ gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size 
 		unsigned int c = (unsigned char) string[i] - (unsigned int) FIRST_CHAR;
 		char		code;
 
-		if (c >= NCHARS || apart[before][c])
+		if (c >= NCHARS || contraction[before][c])
 			return false;
 		code = libc_keys->codes[c];
 		*out = code;
@@ -487,48 +492,51 @@ gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size 
 		kinds |= libc_keys->kinds[c];
 		before = c;
 	}
-	if (whole)
+	if (full)
 		out = encode_ascii_rest(libc_keys, string, len, kinds, out);
 	*out_len = out - start;
 	return true;
 }
 
-/* ------------------------------------------------------- of what strxfrm() gave */
+/* --------------------------------------------- the code of a key of strxfrm() */
 
 Size
-gs_libc_keys_max_key_bytes(Size len, bool whole)
+gs_libc_keys_max_key_bytes(Size len, bool full)
 {
-	/* a weight of one byte may become two; one of the fourth level, with what parts it, 11 */
-	return whole ? 6 * len + 16 : 2 * len;
+	/*
+	 * a primary weight of 1 byte can become 2; a quaternary weight and its
+	 * separator 11
+	 */
+	return full ? 6 * len + 16 : 2 * len;
 }
 
-/* What a level has. */
+/* The weights of a level. */
 typedef struct StrengthProperties
 {
 	Size		nweights;
-	bool		all_least;
+	bool		all_lowest;
 } StrengthProperties;
 
-/* The second or the third level, which should have a weight for each of the first. */
+/* Writes the secondary or tertiary level, which should have a weight for each primary one. */
 static char *
-encode_strength(const unsigned char **at, const unsigned char *end, uint64 least, Size nfirst,
-		   StrengthProperties *properties, char *out)
+encode_strength(const unsigned char **at, const unsigned char *end, uint64 lowest, Size nprimary,
+				StrengthProperties *properties, char *out)
 {
 	const unsigned char *start = *at;
 	uint64		weight;
 
 	*properties = (StrengthProperties)
 	{
-		.all_least = true
+		.all_lowest = true
 	};
 	for (; (weight = next_weight(at, end)) != 0; properties->nweights++)
-		properties->all_least &= weight == least;
-	properties->all_least &= properties->nweights == nfirst;
-	if (properties->all_least)
-		*out++ = ALL_LEAST;
+		properties->all_lowest &= weight == lowest;
+	properties->all_lowest &= properties->nweights == nprimary;
+	if (properties->all_lowest)
+		*out++ = ALL_LOWEST;
 	else
 	{
-		*out++ = NOT_LEAST;
+		*out++ = NOT_LOWEST;
 		memcpy(out, start, *at - start);
 		out += *at - start;
 		*out++ = PART_END;
@@ -538,11 +546,12 @@ encode_strength(const unsigned char **at, const unsigned char *end, uint64 least
 }
 
 /*
- * Takes the next weight of the fourth level, before which stands how far it is from the
- * one before, written as a weight: 1, unless a character between them has no weight there.
+ * Reads the next quaternary weight.  Before it is its distance from the previous one,
+ * written as a weight: 1, unless there are characters without a quaternary weight
+ * between them; then *far becomes true.
  */
 static inline uint64
-next_fourth(const unsigned char **at, const unsigned char *end, bool *far)
+next_quaternary(const unsigned char **at, const unsigned char *end, bool *far)
 {
 	*far = *at < end && **at != LEVEL_END;
 	if (*at < end)
@@ -550,15 +559,15 @@ next_fourth(const unsigned char **at, const unsigned char *end, bool *far)
 	return next_weight(at, end);
 }
 
-/* Have all letters a weight on the fourth level? */
+/* Do all letters have a quaternary weight? */
 static bool
-fourth_is_full(const GsLibcKeys *libc_keys, const unsigned char *at, const unsigned char *end,
-			   Size nletters)
+quaternary_is_full(const GsLibcKeys *libc_keys, const unsigned char *at, const unsigned char *end,
+				   Size nletters)
 {
 	bool		far;
 	uint64		weight;
 
-	while ((weight = next_fourth(&at, end, &far)) != 0)
+	while ((weight = next_quaternary(&at, end, &far)) != 0)
 	{
 		if (far)
 			return false;
@@ -567,6 +576,7 @@ fourth_is_full(const GsLibcKeys *libc_keys, const unsigned char *at, const unsig
 	return nletters == 0 && at == end;
 }
 
+/* Writes the punctuation of the quaternary level. */
 static char *
 encode_quaternary(const GsLibcKeys *libc_keys, const unsigned char *at, const unsigned char *end,
 				  Size nall, bool before, char *out)
@@ -575,7 +585,7 @@ encode_quaternary(const GsLibcKeys *libc_keys, const unsigned char *at, const un
 	bool		far;
 	uint64		weight;
 
-	while ((weight = next_fourth(&at, end, &far)) != 0)
+	while ((weight = next_quaternary(&at, end, &far)) != 0)
 	{
 		if (weight >= libc_keys->letters)
 			nletters++;
@@ -587,9 +597,9 @@ encode_quaternary(const GsLibcKeys *libc_keys, const unsigned char *at, const un
 }
 
 /*
- * If a text's other characters than ASCII's have no weight, is the text less by its bytes than it would be
- * without them?  Only if the first is a control character, which is less than what comes
- * after it, if anything does.
+ * If the characters of a text that are not ASCII have no weight, does the text sort
+ * by its bytes before the same text without them?  Only if the first of them is a
+ * control character, which is less than what follows it, and something follows.
  */
 static bool
 is_less_than_without(const char *string, Size len)
@@ -611,35 +621,36 @@ is_less_than_without(const char *string, Size len)
 
 Size
 gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
-					   const char *string, Size string_len, bool whole, char *out)
+					const char *string, Size string_len, bool full, char *out)
 {
 	const unsigned char *at = (const unsigned char *) key;
 	const unsigned char *end = at + len;
 	char	   *start = out;
-	Size		nfirst = 0;
-	StrengthProperties	second;
-	StrengthProperties	third;
+	Size		nprimary = 0;
+	StrengthProperties secondary;
+	StrengthProperties tertiary;
 	uint64		weight;
 
-	for (; (weight = next_weight(&at, end)) != 0; nfirst++)
+	for (; (weight = next_weight(&at, end)) != 0; nprimary++)
 		out = code_weight(libc_keys, weight, out);
-	if (!whole)
+	if (!full)
 		return out - start;
 	next_level(&at, end);
 	*out++ = PART_END;
-	out = encode_strength(&at, end, libc_keys->second, nfirst, &second, out);
-	out = encode_strength(&at, end, libc_keys->third, nfirst, &third, out);
+	out = encode_strength(&at, end, libc_keys->secondary, nprimary, &secondary, out);
+	out = encode_strength(&at, end, libc_keys->tertiary, nprimary, &tertiary, out);
 
 	/*
-	 * Letters that have accents, or several weights, or none on the fourth level,
-	 * are not all told apart by the levels before.  Texts that agree on
-	 * those are all of this kind or none: it is taken as it is.
+	 * Letters with accents, with several weights or without a quaternary
+	 * weight can be equal on the previous levels.  Of texts that are equal on
+	 * those, all or none have such letters, so the quaternary level is copied
+	 * as it is.
 	 */
-	if (!second.all_least || third.nweights != nfirst || !fourth_is_full(libc_keys, at, end, nfirst))
+	if (!secondary.all_lowest || tertiary.nweights != nprimary || !quaternary_is_full(libc_keys, at, end, nprimary))
 	{
 		memcpy(out, at, end - at);
 		return out + (end - at) - start;
 	}
-	out = encode_quaternary(libc_keys, at, end, nfirst, is_less_than_without(string, string_len), out);
+	out = encode_quaternary(libc_keys, at, end, nprimary, is_less_than_without(string, string_len), out);
 	return out - start;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * collation_libc.h
- *	  libc's sort keys, densely coded: the first level, or all.
+ *	  Sort keys of the C library in a shorter code: the primary level, or all.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,31 +13,32 @@
 typedef struct GsLibcKeys GsLibcKeys;
 
 /*
- * Of a collation, whose locale is given (NULL: the process's own).  Made once
- * in a session.  NULL: its keys are not as is expected of them.
+ * The tables of a collation and its locale (NULL: the process's), which are made once
+ * in a session.  Returns NULL if the keys of the locale are not as expected.
  */
 extern const GsLibcKeys *gs_libc_keys_lookup(Oid collation, locale_t locale);
 
-/* The same where only the first level is; the codes of all are then no use. */
+/* Can full keys be encoded?  Otherwise only the primary level can. */
 extern bool gs_libc_keys_are_full(const GsLibcKeys *libc_keys);
 
-/* Room that codes may take. */
-extern Size gs_libc_keys_max_ascii_bytes(Size len, bool whole);
-extern Size gs_libc_keys_max_key_bytes(Size len, bool whole);
+/* The most bytes of a code, for a text of len bytes, and for a key of len bytes. */
+extern Size gs_libc_keys_max_ascii_bytes(Size len, bool full);
+extern Size gs_libc_keys_max_key_bytes(Size len, bool full);
 
 /*
- * Codes a text of ASCII characters into out; *out_len becomes the code's
- * length.  False if it must go through strxfrm() first.  Whole codes of two such
- * texts differ if the texts do.
+ * Writes the code of a text to out and its length to *out_len.  Returns false if the
+ * text has other characters than printable ASCII or contractions, so that strxfrm() is
+ * needed.  Full codes of different texts are different.
  */
 extern bool gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size len,
-									 bool whole, char *out, Size *out_len);
+									  bool full, char *out, Size *out_len);
 
 /*
- * Codes what strxfrm() gave for a text.  Returns the length of the code, which if of the first
- * level has no byte of zero.  Behind a whole one belong a zero and the text.
+ * Writes the code of a key that strxfrm() made of a text; returns its length.  A code of
+ * the primary level has no zero byte.  A full code has to be followed by a zero byte and
+ * the text.
  */
 extern Size gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
-								   const char *string, Size string_len, bool whole, char *out);
+								const char *string, Size string_len, bool full, char *out);
 
 #endif							/* GPUSORT_COLLATION_LIBC_H */

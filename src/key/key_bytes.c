@@ -5,43 +5,42 @@
  *
  * bit, varbit
  * -----------
- * The bits are compared as bytes, then their number.  They are cut into groups
- * of seven bytes, the last one padded with zeros, and each group is followed by
- * a byte that says how many of its bits are the value's, or that more groups
- * follow: which is more than any number.  A string of up to 56 bits is decided
- * by the prefix.
+ * The bits are compared as bytes, then their number.  They are split into groups of
+ * seven bytes, the last one padded with zeros.  Each group is followed by a byte: the
+ * number of its bits, or 0xFF if more groups follow, which is more than any number.
+ * Bit strings of up to 56 bits fit the prefix.
  *
  * arrays
  * ------
- * The elements, each announced by a byte, their end, and what decides between
+ * The elements, each after a byte that announces it, the end, and what distinguishes
  * arrays of the same elements.  {7,NULL} of int4:
  *
  *	  01 80000007	02		00		01			80000001
  *	  element		NULL	end		dimensions	lower bound
  *
- * A NULL is above any element, the end below.  With one dimension its length
- * is known from the elements; with more, all lengths stand before the lower bounds.
+ * A NULL sorts above any element, the end below.  With one dimension, its length
+ * follows from the elements; with more, all lengths precede the lower bounds.
  *
  * ranges, multiranges
  * -------------------
- * 00 if empty, or both bounds; a multirange is the bounds of its ranges and 00.
+ * 00 if empty, otherwise both bounds; a multirange is the bounds of its ranges and 00.
  * [7,9) of int4, and (,9):
  *
  *	  02 80000007 00   01 80000009 00		01   01 80000009 00
  *	  lower       [	   upper       )		none
  *
- * The byte before a bound says that there is one: without, a lower bound is
- * below all, 01, and an upper one above, 02.  The byte behind it orders
- * inclusive and exclusive: of lower bounds the inclusive is the smaller, of upper
- * ones the exclusive.
+ * The byte before a bound says that there is one.  No lower bound sorts below all lower
+ * bounds, 01, no upper bound above all upper bounds, 02.  The byte after a bound orders
+ * inclusive and exclusive ones: of lower bounds the inclusive is less, of upper bounds
+ * the exclusive.
  *
  * elements
  * --------
- * Those of fixed width are the fields of their key record (key_fields.h), in
- * big-endian order.  Text ends with a zero byte, which it has nowhere else, or its
- * key under a collation (key_collation.h) does, which has another one at most,
- * between the two parts that every such key has; bytea is cut into groups as bit
- * strings are.
+ * Those of fixed width are the fields of their key record (key_fields.h), big-endian.
+ * Text ends with a zero byte, which it does not contain.  So does its key under a
+ * collation (key_collation.h), which contains at most one zero byte, between the two
+ * parts that each key of the collation has.  bytea is split into groups like bit
+ * strings.
  *
  *-------------------------------------------------------------------------
  */
@@ -64,13 +63,13 @@
 #include "utils/multirangetypes.h"
 #include "utils/rangetypes.h"
 
-/* A record's tails are shorter (key_pack.h). */
+/* The length of a tail is below this (key_pack.h). */
 #define MAX_CODE_BYTES	((size_t) 1 << 30)
 
-/* Words of a value of fixed width. */
+/* Words of the record of a value of fixed width. */
 #define MAX_WORDS		6
 
-/* Where a code is written to.  Kept for the next one. */
+/* Where codes are written.  Reused for the next code. */
 typedef struct CodeBuffer
 {
 	unsigned char *data;
@@ -78,7 +77,7 @@ typedef struct CodeBuffer
 	size_t		size;
 } CodeBuffer;
 
-/* How values of an order are encoded where they are elements. */
+/* How the values of an order are encoded as elements. */
 typedef struct Encoder
 {
 	GsKeyKind	kind;
@@ -87,11 +86,12 @@ typedef struct Encoder
 	char		align;
 	GsKeyLayout *layout;		/* fixed width: of one value */
 	GsKeyLabels labels;			/* enum */
-	uint8		word_bytes[MAX_WORDS];	/* fixed width: how many of each count */
-	Oid			type;			/* that an array says its elements are of, or a
-								 * range that it is of */
-	TypeCacheEntry *range;		/* of ranges and multiranges */
-	GsKeyCollation *collation;	/* text: if its bytes are not the key */
+	uint8		word_bytes[MAX_WORDS];	/* fixed width: used bytes of each
+										 * word */
+	Oid			type;			/* the element type in an array's header, or
+								 * the type in a range's */
+	TypeCacheEntry *range;		/* ranges and multiranges */
+	GsKeyCollation *collation;	/* text; NULL if compared byte by byte */
 	int			fixed_weight;	/* numeric */
 	struct Encoder *element;
 } Encoder;
@@ -102,15 +102,15 @@ struct GsKeyMaker
 	CodeBuffer	buffer;
 };
 
-/* Comparison functions go by what values say of themselves. */
-static const char other_type[] = "a value is of another type than its column";
+/* Comparison functions use the type in the header of a value. */
+static const char other_type[] = "a value has a different type than its column";
 
 static bool put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value,
 					  const char **why_not);
 
 /* ------------------------------------------------------------- the buffer */
 
-/* Makes room for so many more bytes and returns where they go. */
+/* Makes space for nbytes more, and returns where they go. */
 static inline unsigned char *
 reserve(CodeBuffer *buffer, size_t nbytes)
 {
@@ -130,13 +130,13 @@ put_byte(CodeBuffer *buffer, unsigned char byte)
 }
 
 static void
-write_value_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
+put_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
 {
 	memcpy(reserve(buffer, nbytes), data, nbytes);
 	buffer->len += nbytes;
 }
 
-/* The upper bytes of a word. */
+/* Writes the upper nbytes of a word. */
 static inline void
 put_word(CodeBuffer *buffer, uint64 word, size_t nbytes)
 {
@@ -189,7 +189,7 @@ put_groups(CodeBuffer *buffer, const char *data, size_t nbits)
 static void
 put_bit(CodeBuffer *buffer, const char *data)
 {
-	int32		nbits;			/* the first part of a VarBit */
+	int32		nbits;			/* VarBit.bit_len */
 
 	memcpy(&nbits, data, sizeof(nbits));
 	put_groups(buffer, data + sizeof(nbits), nbits);
@@ -204,7 +204,7 @@ enum
 	ARRAY_NULL
 };
 
-/* Numbers without NULLs: they stand side by side. */
+/* Elements passed by value, without NULLs: they are adjacent in the array. */
 static void
 put_numbers(CodeBuffer *buffer, const Encoder *element, const char *numbers, int nitems)
 {
@@ -273,7 +273,7 @@ put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const ch
 	return true;
 }
 
-/* An array of another kind: compared by its length first. */
+/* Unlike arrays, oidvectors are compared by their length first. */
 static void
 put_oidvector(CodeBuffer *buffer, const oidvector *vector)
 {
@@ -374,7 +374,7 @@ put_text(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nb
 			return false;
 		nbytes = key_len;
 	}
-	write_value_bytes(buffer, data, nbytes);
+	put_bytes(buffer, data, nbytes);
 	put_byte(buffer, 0);
 	return true;
 }
@@ -389,7 +389,7 @@ put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const c
 		return false;
 	if (gs_key_kind_is_by_value(encoder->kind))
 		gs_key_field_write(fields, record,
-						 gs_key_value_code(encoder->kind, fields, &encoder->labels, value));
+						   gs_key_value_code(encoder->kind, fields, &encoder->labels, value));
 	else
 		gs_key_fields_write(encoder->kind, fields, value, record);
 	for (int i = 0; i < encoder->layout->nwords; i++)
@@ -399,7 +399,7 @@ put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const c
 
 /* ----------------------------------------------------------------- values */
 
-/* Values that are looked at as structures have to be aligned. */
+/* Values that are read as structs must be aligned. */
 static inline void *
 aligned(Datum value)
 {
@@ -458,11 +458,11 @@ put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **
 	}
 	if (likely(buffer->len < MAX_CODE_BYTES))
 		return true;
-	*why_not = "a key takes more than 1 GB";
+	*why_not = "a sort key exceeds 1 GB";
 	return false;
 }
 
-/* ------------------------------------------------------------- the outside */
+/* --------------------------------------------------------------- interface */
 
 static bool
 is_of_fixed_width(GsKeyKind kind)
@@ -534,6 +534,17 @@ gs_key_maker_labels(const GsKeyMaker *maker, uint64 seed)
 	for (const Encoder *encoder = maker->encoder; encoder != NULL; encoder = encoder->element)
 		seed = gs_key_labels_hash(&encoder->labels, seed);
 	return seed;
+}
+
+bool
+gs_key_maker_is_cheap(const GsKeyMaker *maker)
+{
+	for (const Encoder *encoder = maker->encoder; encoder != NULL; encoder = encoder->element)
+	{
+		if (encoder->collation != NULL && !gs_key_collation_is_cheap(encoder->collation))
+			return false;
+	}
+	return true;
 }
 
 bool

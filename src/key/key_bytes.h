@@ -3,8 +3,8 @@
  * key_bytes.h
  *	  Order-preserving codes of values of variable width.
  *
- * A code is a string of bytes: of two codes of one order, the one that memcmp()
- * finds smaller is of the smaller value, and no code begins another.
+ * A code is a string of bytes.  memcmp() of two codes of one order compares their
+ * values, and no code is the beginning of another one.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,7 @@
 
 #include "key/key_order.h"
 
-/* Has the kind such a code?  (Else its bytes stand in the value itself.) */
+/* Does the kind have such a code?  Otherwise the bytes of the value itself are compared. */
 static inline bool
 gs_key_kind_is_made(GsKeyKind kind)
 {
@@ -24,22 +24,25 @@ gs_key_kind_is_made(GsKeyKind kind)
 typedef struct GsKeyMaker GsKeyMaker;
 
 /*
- * In the current memory context, where it keeps what it needs for the longest code.  typmod
- * is what a column declares of its values (pg_attribute.atttypmod), which makes codes short:
- * makers of codes that are to be compared are given the same.
+ * Creates a maker in the current memory context; its memory grows with the longest
+ * code.  typmod is the column's type modifier (pg_attribute.atttypmod, or -1), which can
+ * shorten codes.  Codes can be compared only if they are made with the same typmod.
  */
 extern GsKeyMaker *gs_key_maker_create(const GsKeyOrder *order, int32 typmod);
 
-/* Has enum labels placed as another maker of the same order does. */
+/* Uses the enum labels of another maker of the same order. */
 extern void gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with);
 
-/* As gs_key_labels_hash(), of all of them. */
+/* gs_key_labels_hash() of all its enum labels. */
 extern uint64 gs_key_maker_labels(const GsKeyMaker *maker, uint64 seed);
 
+/* As gs_key_collation_is_cheap(), of whatever elements there are. */
+extern bool gs_key_maker_is_cheap(const GsKeyMaker *maker);
+
 /*
- * Makes the code of a value that is neither compressed nor out of line.  It is
- * valid until the next.  Returns false, and sets *why_not, if this value has
- * none.  May leave garbage in the current memory context.
+ * Makes the code of a value that is neither compressed nor out of line.  The code is
+ * valid until the next call.  Returns false, and sets *why_not, if this value cannot be
+ * encoded.  May leak into the current memory context.
  */
 extern bool gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
 							  const char **why_not);

@@ -1,42 +1,40 @@
 /*-------------------------------------------------------------------------
  *
  * key_collation.c
- *	  How text of a collation becomes bytes whose order is the collation's.
+ *	  Keys of text under a collation: bytes whose order is the collation's.
  *
- *	  collation			key										proof
- *	  C, POSIX			the text								none needed
- *	  ICU				sort key, 0, text						none needed
- *	  nondeterministic	sort key								none needed
- *	  ICU, in part		first level of the sort key				none needed
- *	  libc				what strxfrm() makes of it, 0, text		neighbours
- *	  the same, in part	its first level							neighbours
- *	  libc's C.UTF-8	the text								neighbours
+ *	  collation			key										verification
+ *	  C, POSIX			the text								no
+ *	  ICU				sort key, 0, text						no
+ *	  nondeterministic	sort key								no
+ *	  ICU, not full		primary level of the sort key			no
+ *	  libc				result of strxfrm(), 0, text			of neighbors
+ *	  libc, not full	its primary level						of neighbors
+ *	  libc's C.UTF-8	the text								of neighbors
  *
- * The text behind the key is PostgreSQL's tie-break: texts that a collation
- * calls equal are told apart by their bytes, unless it is nondeterministic.
- * Neither sort keys nor texts have zero bytes, so the one between them ends the
- * shorter of two keys, of which one begins the other, as a terminator does; and
- * no two keys differ by zeros at their ends only (nul_free in key_layout.h).
+ * The text after the sort key is PostgreSQL's tie-break: texts that a deterministic
+ * collation considers equal are ordered by their bytes.  Neither sort keys nor texts
+ * have zero bytes, so the zero between them works as a terminator if one sort key is
+ * the beginning of another; and no two keys differ only in zeros at their ends
+ * (nul_free in key_layout.h).
  *
- * ICU's sort keys compare as its collator does; PostgreSQL rests its
- * abbreviated keys on that.  It does not rest any on strxfrm(), as in many
- * locales of several versions of glibc strcoll() disagrees with it.  So do we
- * not: what is sorted by such keys is compared with strcoll() before it is
- * handed out (sort_verify.h).  The same holds for C.UTF-8, of which only the name
- * says that it orders by bytes, which is ten times as fast as asking
- * strcoll().
+ * ICU's sort keys compare as its collator does; PostgreSQL's abbreviated keys rely on
+ * that.  PostgreSQL does not rely on strxfrm(), because in many locales of several
+ * versions of glibc it disagrees with strcoll().  So a sort by these keys is verified
+ * with strcoll() before a row is returned (sort/sort_verify.h).  The same applies to
+ * C.UTF-8: only its name says that it orders by bytes, but comparing bytes is ten times
+ * as fast as strcoll().
  *
- * Making a key takes longer than sorting it (0.5 us for 32 letters, by ICU as
- * by libc), so a text that equals the one before keeps its key, and those of most
- * characters are put together from tables (collation_icu.h, collation_libc.h).  And where an
- * engine can compare, as the CPU's can, the first level will do, of ICU's keys even
- * its beginning (key_sortsupport.h).
+ * Computing a key takes longer than sorting it (0.5 us for 32 letters, by ICU as well
+ * as by libc).  So the key of the previous text is kept in case the next one is equal,
+ * and keys of the most frequent characters are built from tables (collation_icu.h,
+ * collation_libc.h).  If the engine can compare, the primary level suffices, and of
+ * ICU's keys even its beginning (key_sortsupport.h).
  *
- * ICU's functions are those that the server is linked with.  To link with them
- * here once more could bring in another version, to which the server's
- * collators mean nothing; as it is, a library built for another version
- * finds none of its functions (their names have the version in them), which
- * are weak references, and ICU sorts stay with PostgreSQL.
+ * ICU's functions are those that the server is linked with.  Linking this library with
+ * ICU could load another version, which cannot use the server's collators.  So the
+ * functions are weak references: a library built for another version finds none of
+ * them, because their names contain the version, and ICU sorts stay with PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */
@@ -50,11 +48,14 @@
 #include "key/collation_libc.h"
 #include "pg_compat.h"
 
+#include "catalog/pg_collation.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/pg_locale.h"
+#include "utils/syscache.h"
 
 #ifdef USE_ICU
 #include <unicode/ucol.h>
@@ -64,11 +65,11 @@ extern __typeof__(ucol_getSortKey) ucol_getSortKey __attribute__((weak));
 extern __typeof__(u_strFromUTF8) u_strFromUTF8 __attribute__((weak));
 #endif
 
-/* Longer ones are left to a sort that needs no keys: no tail is that long (key_pack.h). */
+/* Longer texts and keys cannot be encoded; the length of a tail is below 2^30 (key_pack.h). */
 #define MAX_STRING_BYTES	((Size) 1 << 26)
 #define MAX_KEY_BYTES	((Size) 1 << 30)
 
-/* A buffer that grows; what is in it is lost then. */
+/* A buffer that grows, and loses its contents then. */
 typedef struct ByteBuffer
 {
 	MemoryContext context;
@@ -80,25 +81,27 @@ struct GsKeyCollation
 {
 	bool		deterministic;
 	locale_t	libc_locale;	/* NULL: the process's own */
-	bool		whole;			/* else the key has the first level only */
-	const GsLibcKeys *libc_keys;	/* how it is coded; NULL: not at all */
-	ByteBuffer	transformed;	/* what it is coded of */
+	bool		full;			/* else the key has the primary level only */
+	const GsLibcKeys *libc_keys;	/* encodes keys of libc; NULL: none does */
+	ByteBuffer	transformed;	/* the result of strxfrm() */
 #ifdef USE_ICU
 	UCollator  *collator;		/* NULL: of libc */
-	GsIcuKeys *icu_keys;	/* NULL: it makes all keys */
+	GsIcuKeys  *icu_keys;		/* NULL: ICU makes all keys */
 	ByteBuffer	utf16;			/* the text for ICU */
+	uint64		nunmapped;		/* keys that tables cannot make */
 #endif
+	uint64		nkeys;			/* that were made */
 	ByteBuffer	terminated;		/* the text for libc */
-	ByteBuffer	key;			/* sort key, 0, text: of the last text */
+	ByteBuffer	key;			/* sort key, 0, text: of the previous text */
 	Size		sort_key_len;
 	Size		text_len;
-	bool		with_text;		/* the text belongs to the key */
-	bool		any;			/* is there a last text? */
+	bool		with_text;		/* the text is part of the key */
+	bool		any;			/* there is a previous text */
 };
 
 /* ------------------------------------------------------- what can be encoded */
 
-/* Is it C.UTF-8, however it is spelt? */
+/* Is it C.UTF-8, in any spelling? */
 static bool
 is_c_utf8(Oid collation)
 {
@@ -143,7 +146,7 @@ gs_key_collation_can_encode(Oid collation, char **why_not)
 	else if (gpusort_libc_collations != GS_LIBC_OFF)
 		return true;
 	else
-		*why_not = psprintf("collation \"%s\" is of libc, and gpusort.libc_collations is off",
+		*why_not = psprintf("collation \"%s\" belongs to the C library, and gpusort.libc_collations is off",
 							get_collation_name(collation));
 	return false;
 }
@@ -155,10 +158,11 @@ gs_key_collation_is_approximate(Oid collation)
 }
 
 double
-gs_key_collation_expansion(Oid collation, bool whole)
+gs_key_collation_expansion(Oid collation, bool full)
 {
 	if (is_libc(collation))
-		return is_c_utf8(collation) ? 0 : whole ? 2 : 1;	/* en_US.UTF-8: 1.3 to 2.3, 1.0 */
+		return is_c_utf8(collation) ? 0 : full ? 2 : 1; /* en_US.UTF-8: 1.3 to
+														 * 2.3, 1.0 */
 	return gs_collation_is_bytewise(collation) ? 0 : 2.5;	/* en-x-icu: 2.2 to 2.5 */
 }
 
@@ -186,7 +190,7 @@ reserve(ByteBuffer *buffer, Size nbytes)
 }
 
 GsKeyCollation *
-gs_key_collation_create(Oid collation, bool whole)
+gs_key_collation_create(Oid collation, bool full)
 {
 	GsKeyCollation *result;
 	bool		libc = is_libc(collation);
@@ -196,13 +200,13 @@ gs_key_collation_create(Oid collation, bool whole)
 		return NULL;
 	result = palloc0(sizeof(GsKeyCollation));
 	result->deterministic = gs_collation_is_deterministic(collation);
-	result->whole = whole;
+	result->full = full;
 	if (libc)
 	{
 		result->libc_locale = gs_collation_libc_locale(collation);
 		if (!gpusort_collation_fault)
 			result->libc_keys = gs_libc_keys_lookup(collation, result->libc_locale);
-		if (whole && result->libc_keys != NULL && !gs_libc_keys_are_full(result->libc_keys))
+		if (full && result->libc_keys != NULL && !gs_libc_keys_are_full(result->libc_keys))
 			result->libc_keys = NULL;
 	}
 #ifdef USE_ICU
@@ -214,7 +218,7 @@ gs_key_collation_create(Oid collation, bool whole)
 	init_buffer(&result->utf16);
 #endif
 	if (libc ? result->libc_keys == NULL : gpusort_collation_fault)
-		result->whole = true;
+		result->full = true;
 	init_buffer(&result->transformed);
 	init_buffer(&result->terminated);
 	init_buffer(&result->key);
@@ -225,12 +229,24 @@ gs_key_collation_create(Oid collation, bool whole)
 bool
 gs_key_collation_is_full(const GsKeyCollation *collation)
 {
-	return collation->whole;
+	return collation->full;
+}
+
+/* A sixteenth of the keys may take ten times as long as the others. */
+bool
+gs_key_collation_is_cheap(const GsKeyCollation *collation)
+{
+#ifdef USE_ICU
+	return collation->icu_keys != NULL && collation->nunmapped <= collation->nkeys / 16 &&
+		gs_icu_keys_are_ready(collation->icu_keys);
+#else
+	return false;
+#endif
 }
 
 /*
- * Has strxfrm() make a sort key of a text in a buffer; returns its length, without
- * what ends it.
+ * Calls strxfrm() for a text; the result is in the buffer.  Returns its length,
+ * without the terminator.
  */
 static Size
 transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *key)
@@ -250,31 +266,31 @@ transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *k
 	}
 }
 
-/* Makes the sort key by libc, as much of it as is wanted; returns its length. */
+/* Makes the key of libc, full or not; returns its length. */
 static Size
 make_libc_key(GsKeyCollation *collation, const char *string, Size len)
 {
 	const GsLibcKeys *libc_keys = collation->libc_keys;
-	bool		whole = collation->whole;
+	bool		full = collation->full;
 	Size		key_len;
 
 	if (libc_keys == NULL)
 		return transform(collation, string, len, &collation->key);
-	reserve(&collation->key, gs_libc_keys_max_ascii_bytes(len, whole));
-	if (gs_libc_keys_encode_ascii(libc_keys, string, len, whole, collation->key.data, &key_len))
+	reserve(&collation->key, gs_libc_keys_max_ascii_bytes(len, full));
+	if (gs_libc_keys_encode_ascii(libc_keys, string, len, full, collation->key.data, &key_len))
 	{
 		collation->with_text = false;
 		return key_len;
 	}
 	key_len = transform(collation, string, len, &collation->transformed);
-	reserve(&collation->key, gs_libc_keys_max_key_bytes(key_len, whole));
-	return gs_libc_keys_encode(libc_keys, collation->transformed.data, key_len, string, len, whole,
-								  collation->key.data);
+	reserve(&collation->key, gs_libc_keys_max_key_bytes(key_len, full));
+	return gs_libc_keys_encode(libc_keys, collation->transformed.data, key_len, string, len, full,
+							   collation->key.data);
 }
 
 #ifdef USE_ICU
 
-/* Puts a text in UTF-8 into the UTF-16 buffer; returns its length there. */
+/* Converts a text in UTF-8 to UTF-16 in its buffer; returns the number of code units. */
 static int32_t
 utf8_to_utf16(GsKeyCollation *collation, const char *string, Size len)
 {
@@ -292,7 +308,7 @@ utf8_to_utf16(GsKeyCollation *collation, const char *string, Size len)
 			if (U_FAILURE(status))
 				ereport(ERROR,
 						(errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE),
-						 errmsg("could not convert a text for ICU: error %d", (int) status)));
+						 errmsg("could not convert text to UTF-16: ICU error %d", (int) status)));
 			return i + out_len;
 		}
 		out[i] = string[i];
@@ -315,7 +331,7 @@ to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	return utf16_len;
 }
 
-/* Makes the sort key of ICU, if it can without it; returns its length, as far as it is wanted. */
+/* Makes the key of ICU, from tables if possible; returns its length. */
 static Size
 make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 {
@@ -325,10 +341,11 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 	if (collation->icu_keys != NULL)
 	{
 		reserve(&collation->key, gs_icu_keys_max_bytes(len));
-		if (gs_icu_keys_key(collation->icu_keys, string, len, collation->whole,
-								collation->key.data, &key_len))
+		if (gs_icu_keys_key(collation->icu_keys, string, len, collation->full,
+							collation->key.data, &key_len))
 			return key_len;
 	}
+	collation->nunmapped += gs_icu_keys_is_unmapped(string, len);
 	utf16_len = to_utf16(collation, string, len);
 	for (;;)
 	{
@@ -340,16 +357,16 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 		if (needed <= 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_EXTERNAL_ROUTINE_EXCEPTION),
-					 errmsg("ICU could not make a sort key")));
+					 errmsg("ICU sort key generation failed")));
 		if (needed <= size)
-			return collation->whole ? needed - 1 :
+			return collation->full ? needed - 1 :
 				gs_icu_keys_primary(collation->key.data, needed - 1);
 		reserve(&collation->key, (Size) needed + len);
 	}
 }
 #endif
 
-/* Makes keys as a locale might that disagrees with strcoll(): by bytes, capitals last. */
+/* For tests: makes the key of a locale that disagrees with strcoll(), with capitals last. */
 static Size
 make_wrong_key(GsKeyCollation *collation, const char *string, Size len)
 {
@@ -376,16 +393,16 @@ make_sort_key(GsKeyCollation *collation, const char *string, Size len)
 	return make_libc_key(collation, string, len);
 }
 
-/* Puts 0 and the text behind the sort key. */
+/* Appends 0 and the text to the sort key. */
 static void
 add_text(GsKeyCollation *collation, const char *string, Size len)
 {
 	Size		start = collation->sort_key_len + 1;
-	ByteBuffer	   *key = &collation->key;
+	ByteBuffer *key = &collation->key;
 
 	if (start + len > key->size)
 	{
-		ByteBuffer		larger = {.context = key->context};
+		ByteBuffer	larger = {.context = key->context};
 
 		reserve(&larger, start + len);
 		memcpy(larger.data, key->data, collation->sort_key_len);
@@ -408,8 +425,10 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 		if (!collation->any || len != collation->text_len ||
 			memcmp(collation->key.data + collation->sort_key_len + 1, string, len) != 0)
 		{
-			collation->any = false; /* until all is there: what follows may throw */
-			collation->with_text = collation->deterministic && collation->whole;
+			collation->any = false; /* until the key is complete: what follows
+									 * can raise an error */
+			collation->with_text = collation->deterministic && collation->full;
+			collation->nkeys++;
 			collation->sort_key_len = make_sort_key(collation, string, len);
 			add_text(collation, string, len);
 			collation->any = true;
@@ -418,7 +437,7 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 	}
 	if (total >= MAX_KEY_BYTES)
 	{
-		*why_not = "a text is too long for a key of its collation";
+		*why_not = "a text is too long for a sort key of its collation";
 		return false;
 	}
 	*key = collation->key.data;

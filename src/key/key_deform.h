@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_deform.h
- *	  Finds some columns of a tuple, and nothing else.
+ *	  Locates some columns of a tuple, and no others.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,37 +12,38 @@
 #include "access/tupdesc.h"
 #include "access/tupmacs.h"
 
-/* An attribute on the way to the last one wanted. */
+/* An attribute up to the last one that is wanted. */
 typedef struct GsDeformAttribute
 {
 	int16		len;			/* as pg_type.typlen */
 	uint8		align_mask;		/* bits of an offset that must be zero */
 	bool		by_value;
-	int16		column;			/* which of the wanted ones; -1: none of them */
+	int16		column;			/* its index in attnos; -1: not wanted */
 } GsDeformAttribute;
 
 /*
- * A wanted attribute of a run.  Where it is depends on where the run begins,
- * but only on the last three bits of that: nothing is aligned to more than 8.
+ * A wanted attribute of fixed width in a segment.  Its distance from the start of the
+ * segment depends only on the last three bits of the segment's offset, because no type
+ * is aligned to more than 8 bytes.
  */
 typedef struct GsDeformWanted
 {
 	int16		column;
 	int16		len;
 	bool		by_value;
-	uint32		at[MAXIMUM_ALIGNOF];	/* from the start of the run */
+	uint32		at[MAXIMUM_ALIGNOF];	/* offset in the segment */
 } GsDeformWanted;
 
 /*
- * A stretch of a tuple without NULLs: a run of attributes of fixed width, then a
- * run of variable width.  Either may be empty.
+ * A segment of a tuple without NULLs: attributes of fixed width, then attributes of
+ * variable width.  There may be none of either.
  */
 typedef struct GsDeformSegment
 {
 	int			nwanted;
 	GsDeformWanted *wanted;
-	uint32		end[MAXIMUM_ALIGNOF];	/* of the run, from its start */
-	const GsDeformAttribute *variable;	/* the first of the second run */
+	uint32		end[MAXIMUM_ALIGNOF];	/* of fixed width: offset of their end */
+	const GsDeformAttribute *variable;	/* the first of variable width */
 	int			nvariable;
 	bool		is_last;
 } GsDeformSegment;
@@ -50,20 +51,20 @@ typedef struct GsDeformSegment
 typedef struct GsDeform
 {
 	int			nattributes;
-	GsDeformSegment    *segments;
-	GsDeformAttribute  *attributes;
+	GsDeformSegment *segments;
+	GsDeformAttribute *attributes;
 } GsDeform;
 
 /*
- * Made once for a row type and some of its columns, in the current context.
- * NULL if a column is wanted twice.
+ * Prepares to locate some columns of a row type; allocates in the current memory
+ * context.  Returns NULL if a column is in attnos twice.
  */
 extern GsDeform *gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns);
 
 /*
- * The wanted columns of a tuple, in the order of attnos: values point into it
- * unless they are passed by value.  False if the tuple does not have them all:
- * one that is older than a column has not, and only its slot knows the value.
+ * Locates the wanted columns of a tuple, in the order of attnos.  Values point into the
+ * tuple unless they are passed by value.  Returns false if the tuple lacks some of them
+ * because they were added to the table later; then the slot knows their values.
  */
 extern bool gs_deform(const GsDeform *deform, HeapTupleHeader tuple, Datum *values, bool *nulls);
 
@@ -74,8 +75,8 @@ gs_deform_align(uint32 offset, uint8 mask)
 }
 
 /*
- * Where a value of variable width begins: a byte that is not padding is the
- * short header of one that is not aligned.
+ * Where a value of variable width begins: a byte that is not zero is the short header
+ * of a value that is not aligned.
  */
 static inline uint32
 gs_deform_start(const GsDeformAttribute *attribute, const char *data, uint32 offset)
@@ -91,7 +92,7 @@ gs_deform_bytes(const GsDeformAttribute *attribute, const char *value)
 	return attribute->len == -1 ? VARSIZE_ANY(value) : strlen(value) + 1;
 }
 
-/* The same for one with a short header, as most are; 0 if it has none. */
+/* The same for a value with a short header, as most have; 0 if it has none. */
 static inline uint32
 gs_deform_min_bytes(const GsDeformAttribute *attribute, const char *value)
 {
@@ -99,14 +100,13 @@ gs_deform_min_bytes(const GsDeformAttribute *attribute, const char *value)
 		VARSIZE_1B(value) : 0;
 }
 
-/* What is done with a wanted column; see gs_deform_visit(). */
+/* The callback of gs_deform_visit(). */
 typedef void (*GsDeformVisit) (void *arg, int column, Datum value);
 
 /*
- * Visits the wanted columns of a tuple without NULLs, in the order in which
- * they stand there; columns are numbered as in attnos.  Values point into the
- * tuple unless they are passed by value.  Inlined with the visit, so that a
- * value goes from the tuple to where it is wanted in registers.
+ * Calls visit() for the wanted columns of a tuple without NULLs, in physical order, with
+ * their index in attnos.  Values point into the tuple unless they are passed by value.
+ * Inlined together with visit(), so that values stay in registers.
  */
 static pg_attribute_always_inline void
 gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit visit, void *arg)
@@ -114,18 +114,18 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 	const char *data = (const char *) tuple + tuple->t_hoff;
 	uint32		offset = 0;
 
-	for (const GsDeformSegment *stretch = deform->segments;; stretch++)
+	for (const GsDeformSegment *segment = deform->segments;; segment++)
 	{
 		const int	residue = offset % MAXIMUM_ALIGNOF;
-		const GsDeformWanted *wanted = stretch->wanted;
-		const GsDeformWanted *wanted_end = wanted + stretch->nwanted;
-		const GsDeformAttribute *variable = stretch->variable;
-		const GsDeformAttribute *variable_end = variable + stretch->nvariable;
+		const GsDeformWanted *wanted = segment->wanted;
+		const GsDeformWanted *wanted_end = wanted + segment->nwanted;
+		const GsDeformAttribute *variable = segment->variable;
+		const GsDeformAttribute *variable_end = variable + segment->nvariable;
 
 		for (; wanted < wanted_end; wanted++)
 			visit(arg, wanted->column, fetch_att(data + offset + wanted->at[residue],
 												 wanted->by_value, wanted->len));
-		offset += stretch->end[residue];
+		offset += segment->end[residue];
 		for (; variable < variable_end; variable++)
 		{
 			uint32		nbytes = gs_deform_min_bytes(variable, data + offset);
@@ -139,12 +139,12 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 				visit(arg, variable->column, PointerGetDatum(data + offset));
 			offset += nbytes;
 		}
-		if (stretch->is_last)
+		if (segment->is_last)
 			return;
 	}
 }
 
-/* May gs_deform_visit() be called? */
+/* Can gs_deform_visit() be called for this tuple? */
 static inline bool
 gs_deform_can_visit(const GsDeform *deform, HeapTupleHeader tuple)
 {

@@ -1,26 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * key_dictionary.c
- *	  Codes of texts of which there are few different ones.
+ *	  Codes for texts with few distinct values.
  *
- * A column of states or countries has few texts, each in many rows.  PostgreSQL's sort
- * compares few of them by strcoll(), since texts with the same bytes are equal.  A key of
- * strxfrm() for each row, ties for the comparator and a proof of the order (key_collation.c)
- * cost more than that.  A dictionary costs a hash and a memcmp() a row: strcoll() is
- * called once for each step of a binary search, and only for a text that is new.
+ * A column of states or countries has few distinct texts, each in many rows.
+ * PostgreSQL's sort calls strcoll() for few pairs of them, because texts with the same
+ * bytes are equal.  A key of strxfrm() for each row, comparing ties, and verifying the
+ * order (key_collation.c) cost more than that.  A dictionary costs a hash and a
+ * memcmp() for each row: strcoll() is called only for a new text, in a binary search.
  *
- * A new text stands between two others, each of which it was compared with by then, so all
- * neighbors are in the order of the comparator, and codes need no proof.  Its code
- * is a number between theirs:
+ * The binary search compares a new text with both its neighbors, so all neighbors are
+ * in the order of the comparator and the codes need no verification.  The code is a
+ * number between those of the neighbors:
  *
  *	  texts in order	'HIGH'	'LOW'	'MEDIUM'	'URGENT'
- *	  came as			3		4		1			2
- *	  code				1/4		9/32	1/2			9/16	of the room for codes
+ *	  order of arrival	3		4		1			2
+ *	  code				1/4		9/32	1/2			9/16	of the range of codes
  *
- * So a code never changes, and rows that are on disk or on a device by then keep theirs.  Half
- * of the gap would be used up by texts that come in order, so a text next to the one
- * before it takes an eighth.  Where a gap is too small there is no code, as where there
- * are too many texts: the rows are loaded again with other keys (sort_input.c).
+ * So a code never changes, and rows that are on disk or on a device keep theirs.  Texts
+ * that arrive in order would halve the gap each time, so a text next to the previous one
+ * uses only an eighth.  If a gap is too small, or there are too many texts, the row
+ * cannot be encoded, and all rows are read again with other keys (sort/sort_reload.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -33,10 +33,10 @@
 #include "utils/builtins.h"
 #include "utils/sortsupport.h"
 
-/* Places of the hash table: a power of two, most of them free. */
+/* Places of the hash table; most are free. */
 #define NPLACES		(4 * GS_DICTIONARY_TEXTS)
 
-/* Codes are below; few of their bits vary, as they are sums of few powers of two. */
+/* All codes are below.  They are sums of few powers of two, so few of their bits vary. */
 #define CODES_END	(UINT64CONST(1) << 63)
 
 typedef struct DictionaryEntry
@@ -44,7 +44,7 @@ typedef struct DictionaryEntry
 	uint32		hash;
 	uint32		len;
 	const char *data;
-	Datum		value;			/* has the data, for the comparator */
+	Datum		value;			/* contains the data, for the comparator */
 	uint64		code;
 } DictionaryEntry;
 
@@ -53,9 +53,10 @@ struct GsKeyDictionary
 	SortSupportData support;
 	bool		is_name;
 	int			ntexts;
-	uint16		places[NPLACES];	/* by hash: 1 + which text; 0: free */
-	uint16		order[GS_DICTIONARY_TEXTS]; /* which text, ascending */
-	DictionaryEntry texts[GS_DICTIONARY_TEXTS];	/* as they came */
+	uint16		places[NPLACES];	/* by hash: index in texts, plus 1; 0:
+									 * free */
+	uint16		order[GS_DICTIONARY_TEXTS]; /* indexes in texts, in order */
+	DictionaryEntry texts[GS_DICTIONARY_TEXTS]; /* in order of arrival */
 };
 
 GsKeyDictionary *
@@ -77,7 +78,7 @@ gs_key_dictionary_count(const GsKeyDictionary *dictionary)
 	return dictionary->ntexts;
 }
 
-/* A value that has a copy of the text. */
+/* Copies a text to a value of its type. */
 static void
 make_value(const GsKeyDictionary *dictionary, DictionaryEntry *entry, const char *string)
 {
@@ -101,7 +102,7 @@ make_value(const GsKeyDictionary *dictionary, DictionaryEntry *entry, const char
 	MemoryContextSwitchTo(old);
 }
 
-/* How many texts sort before a new one, having been compared with both of its neighbors. */
+/* The number of texts that sort before a new one.  Compares it with both its neighbors. */
 static int
 count_before(GsKeyDictionary *dictionary, const DictionaryEntry *entry)
 {
@@ -121,11 +122,11 @@ count_before(GsKeyDictionary *dictionary, const DictionaryEntry *entry)
 	return low;
 }
 
-/* A code for a text with so many before it; 0: there is none. */
+/* A code for a text that has nbefore texts before it; 0 if there is none. */
 static uint64
 choose_code(const GsKeyDictionary *dictionary, int nbefore)
 {
-	const int	last = dictionary->ntexts - 1;	/* the one that came before this one */
+	const int	last = dictionary->ntexts - 1;	/* the previous one to arrive */
 	const uint16 *next = &dictionary->order[nbefore];
 	const bool	is_first = nbefore == 0;
 	const bool	is_last = nbefore == dictionary->ntexts;
@@ -141,7 +142,7 @@ choose_code(const GsKeyDictionary *dictionary, int nbefore)
 	return step == 0 || step == gap ? 0 : low + step;
 }
 
-/* Puts a new text at a place of the hash table.  False: there are too many. */
+/* Adds a text at a place of the hash table.  Returns false if there is no code for it. */
 static bool
 add_text(GsKeyDictionary *dictionary, int place, uint32 hash, const char *string, Size len,
 		 uint64 *code)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_fields.c
- *	  Codes of values of fixed width: the fields of a key record.
+ *	  The fields of a key record, and codes of values of fixed width.
  *
  *-------------------------------------------------------------------------
  */
@@ -74,8 +74,20 @@ gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			break;
-		default:
-			elog(ERROR, "key kind %d is not of fixed width", (int) kind);
+		case GS_KEY_TEXT:
+		case GS_KEY_BPCHAR:
+		case GS_KEY_NAME:
+			gs_key_layout_add_bytes(layout, true);
+			break;
+		case GS_KEY_BYTEA:
+		case GS_KEY_NUMERIC:
+		case GS_KEY_BIT:
+		case GS_KEY_OIDVECTOR:
+		case GS_KEY_ARRAY:
+		case GS_KEY_RANGE:
+		case GS_KEY_MULTIRANGE:
+			gs_key_layout_add_bytes(layout, false);
+			break;
 	}
 }
 
@@ -150,16 +162,16 @@ gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed)
 /* --------------------------------------------------------------- encoding */
 
 static void
-put_timetz(GsKeyField *fields, uint64 *record, const TimeTzADT *value)
+write_timetz(GsKeyField *fields, uint64 *record, const TimeTzADT *value)
 {
 	gs_key_field_write(&fields[0], record,
-					 gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
+					   gs_encode_int64(value->time + value->zone * USECS_PER_SEC));
 	gs_key_field_write(&fields[1], record, gs_encode_int32(value->zone));
 }
 
-/* As interval's comparison has it: a month is 30 days, a day 24 hours. */
+/* As interval_cmp() does: a month is 30 days, a day 24 hours. */
 static void
-put_interval(GsKeyField *fields, uint64 *record, const Interval *value)
+write_interval(GsKeyField *fields, uint64 *record, const Interval *value)
 {
 	int64		days = value->month * INT64CONST(30) + value->day;
 	int128		span = (int128) days * USECS_PER_DAY + value->time;
@@ -169,17 +181,17 @@ put_interval(GsKeyField *fields, uint64 *record, const Interval *value)
 }
 
 /*
- * Networks sort by family, then by the bits that both prefixes have, then the
- * shorter prefix first, then by the whole address.  Comparing the addresses
- * masked to their own prefixes gives the first two: where one masked address
- * differs within the common bits the order is the same, and where it does not,
- * the one with the shorter prefix has zeros and is the smaller or equal one.
+ * network_cmp() orders by family, then by the bits that both prefixes cover, then by
+ * the length of the prefix, then by the whole address.  Instead of the common bits, the
+ * addresses masked to their own prefixes can be compared: if they differ in the common
+ * bits, the order is the same; if not, the one with the shorter prefix has zeros after
+ * these bits, so it sorts first or with the other one.
  *
- * IPv4 addresses go to the low ends of the fields, so that a column without
- * IPv6 has no idle bits to pack.
+ * IPv4 addresses are in the low bits of the fields, so that the other bits do not vary
+ * in a column without IPv6.
  */
 static void
-put_inet(GsKeyField *fields, uint64 *record, inet *value)
+write_inet(GsKeyField *fields, uint64 *record, inet *value)
 {
 	int			nbytes = ip_addrsize(value);
 	int			prefix = ip_bits(value);
@@ -211,15 +223,15 @@ gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *rec
 				ItemPointer tid = (ItemPointer) DatumGetPointer(value);
 
 				gs_key_field_write(fields, record,
-						  (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
-						  ItemPointerGetOffsetNumberNoCheck(tid));
+								   (uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16 |
+								   ItemPointerGetOffsetNumberNoCheck(tid));
 				break;
 			}
 		case GS_KEY_TIMETZ:
-			put_timetz(fields, record, DatumGetTimeTzADTP(value));
+			write_timetz(fields, record, DatumGetTimeTzADTP(value));
 			break;
 		case GS_KEY_INTERVAL:
-			put_interval(fields, record, DatumGetIntervalP(value));
+			write_interval(fields, record, DatumGetIntervalP(value));
 			break;
 		case GS_KEY_UUID:
 			{
@@ -231,14 +243,14 @@ gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *rec
 			}
 		case GS_KEY_MACADDR:
 			gs_key_field_write(fields, record,
-					  gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
+							   gs_load_be((unsigned char *) DatumGetMacaddrP(value), 6));
 			break;
 		case GS_KEY_MACADDR8:
 			gs_key_field_write(fields, record,
-					  gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
+							   gs_load_be64((unsigned char *) DatumGetMacaddr8P(value)));
 			break;
 		case GS_KEY_INET:
-			put_inet(fields, record, DatumGetInetPP(value));
+			write_inet(fields, record, DatumGetInetPP(value));
 			break;
 		default:
 			elog(ERROR, "key kind %d is not passed by reference", (int) kind);

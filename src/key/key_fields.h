@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * key_fields.h
- *	  Codes of values of fixed width: the fields of a key record.
+ *	  The fields of a key record, and codes of values of fixed width.
  *
- * What key_codec.h and key_layout.h do for numbers, for PostgreSQL's types.
- * Values of one field that are passed by value are the frequent ones, so they
- * are encoded inline.
+ * Applies key_codec.h and key_layout.h to PostgreSQL's types.  Values that are passed by
+ * value are the most frequent, so they are encoded inline.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,10 +17,13 @@
 
 #include "utils/pg_lsn.h"
 
-/* Gives the layout's last column the fields of a kind of fixed width. */
+/*
+ * Adds the fields of a kind to the layout's last column.  bijective_floats: codes of floats
+ * can be decoded, and are made canonical only when they are compared.
+ */
 extern void gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats);
 
-/* Are values of this kind Datums in themselves?  They have one field. */
+/* Are values of this kind passed by value?  Then they have one field. */
 static inline bool
 gs_key_kind_is_by_value(GsKeyKind kind)
 {
@@ -30,7 +32,7 @@ gs_key_kind_is_by_value(GsKeyKind kind)
 
 /* ----------------------------------------------------------------- enums */
 
-/* A label and its place in the order. */
+/* A label and its position in the order. */
 typedef struct GsKeyLabel
 {
 	Oid			oid;
@@ -38,40 +40,37 @@ typedef struct GsKeyLabel
 } GsKeyLabel;
 
 /*
- * Labels whose OID is even were given OIDs in their order when the type was
- * made.  One added between two others later has an odd OID, and then all
- * labels are placed by their pg_enum.enumsortorder.
+ * Labels with even OIDs are in the order of their OIDs.  A label that was added later and
+ * is not in that order has an odd OID; then all labels are *placed*, that is, encoded as
+ * their pg_enum.enumsortorder (see enum_cmp_internal() in PostgreSQL).
  */
 typedef struct GsKeyLabels
 {
-	bool		placed;			/* else a label's OID is its place */
-	int			nlabels;		/* if placed */
-	GsKeyLabel *labels;			/* by OID */
+	bool		placed;			/* else the code is the OID */
+	int			nlabels;
+	GsKeyLabel *labels;			/* in the order of OIDs */
 } GsKeyLabels;
 
+/* Reads the labels of a type from the catalog, into the current memory context. */
 extern void gs_key_labels_read(GsKeyLabels *labels, Oid enum_type);
 
 /*
- * Puts its place for a label.  Returns false, and sets *why_not, if it was
- * added after the labels were loaded.
+ * Replaces a label by its enumsortorder if the labels are placed.  Returns false, and
+ * sets *why_not, if it was added after the labels were read.
  */
 extern bool gs_key_labels_find(const GsKeyLabels *labels, Datum *value, const char **why_not);
 
-/* A hash of the places, beginning with another one; that one itself if OIDs are the places. */
+/* Adds the positions to a hash; returns seed if the labels are not placed. */
 extern uint64 gs_key_labels_hash(const GsKeyLabels *labels, uint64 seed);
 
 /* --------------------------------------------------------------- encoding */
 
-/* Notes a code of a field and puts it in its place in the record; returns it canonical. */
+/* Writes a code to its field of the record, and updates the statistics; returns it canonical. */
 static inline uint64
 gs_key_field_write(GsKeyField *field, uint64 *record, uint64 code)
 {
-	uint64		canonical = code;
+	const uint64 canonical = gs_canonical_code(field->canonical, code);
 
-	if (field->canonical == GS_CANONICAL_FLOAT8)
-		canonical = gs_float8_canonical(code);
-	else if (field->canonical == GS_CANONICAL_FLOAT4)
-		canonical = gs_float4_canonical(code);
 	gs_key_field_update_range(field, canonical);
 	record[field->word] |= code << field->shift;
 	return canonical;
@@ -101,7 +100,7 @@ gs_float4_code(Datum value, bool bijective)
 	return bijective ? code : gs_float4_canonical(code);
 }
 
-/* The code of a value that is passed by value; a label has been found. */
+/* The code of a value that is passed by value; labels as gs_key_labels_find() returns them. */
 static inline uint64
 gs_key_value_code(GsKeyKind kind, const GsKeyField *field, const GsKeyLabels *labels,
 				  Datum value)
@@ -136,10 +135,10 @@ gs_key_value_code(GsKeyKind kind, const GsKeyField *field, const GsKeyLabels *la
 	}
 }
 
-/* Puts a value of fixed width that is passed by reference in its place in the record. */
+/* Writes a value of fixed width that is passed by reference to its fields of the record. */
 extern void gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *record);
 
-/* The value, passed by value, that a code was made from; not of placed labels. */
+/* Decodes a value that is passed by value; not for placed labels. */
 extern Datum gs_key_value_decode(GsKeyKind kind, uint64 code);
 
 #endif							/* GPUSORT_KEY_FIELDS_H */

@@ -3,35 +3,35 @@
  * key_numeric.c
  *	  Order-preserving codes of numerics.
  *
- * A value is digits of base 10000 and the weight of the first.  Its code is a
- * word, and where that has not room for all digits, a string of bits:
+ * A value has digits of base 10000, and the weight of the first.  Its code is a word,
+ * and if that cannot hold all digits, a string of bits:
  *
  *	  | 1 | magnitude | four digits | more |   | digit | digit | .. | 00 | zeros to a whole byte |
  *		1	   8		   54			1		   14	   14			 2
  *
- * and all of it complemented if the value is negative.
+ * and the complement of all that if the value is negative.
  *
- * The four digits are one number, which leaves no bit idle: the fewer bits keys
- * vary in, the fewer rows tie in the first of them (key_pack.h).  For the same sake
- * values up to a weight, the *fixed* one, are of fixed point: their four digits are those of
- * that weight and the next three, and their magnitude 0.  So codes go on from
- * negative to positive ones without a gap, and those of integers have the
- * distances of integers.  With the digits that numeric(14,2) declares behind the point, one, the
- * fixed weight is 2, and what is of fixed point ends at 10^12: 1234567.89 is
+ * The four digits are one number, which leaves no bit unused: the fewer bits vary in
+ * keys, the fewer rows tie in the first bits (key_pack.h).  For the same reason, values
+ * up to a *fixed weight* are fixed-point: their four digits are those of that weight and
+ * the next three, and their magnitude is 0.  So there is no gap between the codes of
+ * negative and positive values, and the codes of integers are as far apart as the
+ * integers.  numeric(14,2) declares 2 decimal digits, which take one digit of base
+ * 10000; so the fixed weight is 2, and fixed-point values are those below 10^12.
+ * 1234567.89 is
  *
  *	  1 00000000   0000 0123 4567 8900	 0
  *
- * Above, magnitudes are weights above the fixed one, and the four digits
- * begin with the first, as in IEEE 754, whose smallest numbers are of fixed point, too.
- * Where nothing is declared only very small ones are.
+ * Larger values have a magnitude, which is their weight minus the fixed weight, and
+ * their four digits begin with the first one.  IEEE 754 is similar: its subnormal numbers
+ * are fixed-point too.  Without a declared scale, only very small values are fixed-point.
  *
- * Of values that are too small for any of the four digits, or too large for a
- * magnitude, the four digits are zero, and before all digits their weight follows in 17
- * bits.  Infinity and NaN have magnitudes of their own.
+ * If a value is too small for any of the four digits, or too large for a magnitude, the
+ * four digits are zero, and its weight precedes the digits in 17 bits.  Infinity and NaN
+ * have magnitudes of their own.
  *
- * A further digit has 2^12 added, so that its first two bits are never 00: that
- * ends the digits, below any further one.  The number of digits shown after the
- * point plays no part.
+ * 2^12 is added to each further digit, so that its first two bits are not 00, which ends
+ * the digits and sorts before any further one.  The display scale is not encoded.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,15 +46,15 @@
 #define NUMERIC_NAN				0xC000
 #define NUMERIC_MINUS_INFINITY	0xF000
 
-#define MAGNITUDE_LARGE			253		/* and the weight follows */
+#define MAGNITUDE_LARGE			253 /* the weight follows */
 #define MAGNITUDE_INFINITE		254
 #define MAGNITUDE_NAN			255
 
-/* Without a declared scale: numbers below 10^-12. */
+/* Without a declared scale, values below 10^-12 are fixed-point. */
 #define UNDECLARED_FIXED_WEIGHT	(-4)
 
-/* So that every weight of the short form, up to 63, has a magnitude. */
-#define LEAST_FIXED_WEIGHT		(-128)
+/* With this, all weights of the short form, up to 63, have a magnitude. */
+#define MIN_FIXED_WEIGHT		(-128)
 
 #define WEIGHT_BITS				17
 #define WEIGHT_BIAS				(1 << (WEIGHT_BITS - 1))
@@ -82,9 +82,9 @@ gs_numeric_fixed_weight(int32 typmod)
 		return UNDECLARED_FIXED_WEIGHT;
 	scale = (((typmod - VARHDRSZ) & 0x7FF) ^ 0x400) - 0x400;	/* 11 bits, signed */
 
-	/* the last of the four digits is the last that the scale has */
+	/* the last of the four digits is the last one of the scale */
 	weight = GS_NUMERIC_WORD_DIGITS - 1 - (scale > 0 ? (scale + 3) / 4 : scale / 4);
-	return Max(weight, LEAST_FIXED_WEIGHT);
+	return Max(weight, MIN_FIXED_WEIGHT);
 }
 
 static Number
@@ -107,7 +107,7 @@ read_number(uint16 header, const char *data, size_t nbytes)
 	number.digits = data + header_bytes;
 	number.ndigits = (int) ((nbytes - header_bytes) / sizeof(uint16));
 
-	/* the server stores no zeros at the ends; they would not count */
+	/* ignore leading and trailing zeros, which the server does not store */
 	while (number.ndigits > 0 && gs_numeric_digit(number.digits, number.ndigits - 1) == 0)
 		number.ndigits--;
 	while (number.ndigits > 0 && gs_numeric_digit(number.digits, 0) == 0)
@@ -119,34 +119,34 @@ read_number(uint16 header, const char *data, size_t nbytes)
 	return number;
 }
 
-/* The code's word, as of a positive number; *ntaken becomes how many digits are in it. */
+/* The word of the code of the absolute value; *nwritten becomes the number of digits in it. */
 static uint64
-first_word(const Number *number, int fixed_weight, int *ntaken)
+first_word(const Number *number, int fixed_weight, int *nwritten)
 {
 	int			magnitude = Max(number->weight - fixed_weight, 0);
-	int			room = GS_NUMERIC_WORD_DIGITS - Max(fixed_weight - number->weight, 0);
+	int			nplaces = GS_NUMERIC_WORD_DIGITS - Max(fixed_weight - number->weight, 0);
 	uint64		digits = 0;
 
-	*ntaken = 0;
+	*nwritten = 0;
 	if (number->ndigits == 0)
 		return gs_numeric_word(0, 0, false);
 	if (magnitude >= MAGNITUDE_LARGE)
 		magnitude = MAGNITUDE_LARGE;
-	else if (room > 0)
+	else if (nplaces > 0)
 	{
-		*ntaken = Min(number->ndigits, room);
-		digits = gs_numeric_digits(number->digits, *ntaken, room);
+		*nwritten = Min(number->ndigits, nplaces);
+		digits = gs_numeric_digits(number->digits, *nwritten, nplaces);
 	}
-	return gs_numeric_word(magnitude, digits, *ntaken < number->ndigits);
+	return gs_numeric_word(magnitude, digits, *nwritten < number->ndigits);
 }
 
-/* Bits on their way to bytes. */
+/* Writes bits to bytes. */
 typedef struct BitWriter
 {
 	unsigned char *to;
-	uint64		complement;		/* what is written is xored with it */
-	int			nbits;			/* not written yet: fewer than 8 */
-	uint64		bits;			/* the lowest of them; above, written ones */
+	uint64		complement;		/* bytes are xored with it */
+	int			nbits;			/* pending, fewer than 8 */
+	uint64		bits;			/* the pending ones; above them, written ones */
 } BitWriter;
 
 static inline void
@@ -168,8 +168,8 @@ biased_digit(const Number *number, int i)
 }
 
 /*
- * Four digits, of as many bits as seven bytes have: so what is not written yet
- * is as many bits as before.
+ * Writes four digits.  They have as many bits as seven bytes, so the number of pending
+ * bits does not change.
  */
 static inline void
 write_four_digits(BitWriter *writer, const Number *number, int i)
@@ -183,7 +183,7 @@ write_four_digits(BitWriter *writer, const Number *number, int i)
 	writer->bits = bits;
 }
 
-/* The digits from the i-th on; returns where their code ends. */
+/* Writes the digits from the i-th on; returns the end of their code. */
 static unsigned char *
 put_more_digits(const Number *number, int i, unsigned char *to)
 {
@@ -218,12 +218,12 @@ gs_numeric_write_code(const char *data, size_t nbytes, int fixed_weight, unsigne
 	else
 	{
 		Number		number = read_number(header, data, nbytes);
-		int			ntaken;
+		int			nwritten;
 
-		word = first_word(&number, fixed_weight, &ntaken);
+		word = first_word(&number, fixed_weight, &nwritten);
 		negative = number.negative && number.ndigits > 0;
-		if (ntaken < number.ndigits)
-			end = put_more_digits(&number, ntaken, end);
+		if (nwritten < number.ndigits)
+			end = put_more_digits(&number, nwritten, end);
 	}
 	gs_store_be64(to, negative ? ~word : word);
 	return end - to;

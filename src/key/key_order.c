@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * key_order.c
- *	  What an ordering compares values by, and so which code keeps it.
+ *	  The order of a sort operator, and the kind of code that preserves it.
  *
- * An order is what the comparison function of its btree operator family says,
- * support function 1.  So it is known by that function, not by types or
- * families: a domain over int4 is compared by int4's function, a varchar by
- * text's, an ISBN of contrib/isn by int8's; text's pattern operators have a
- * function of their own, and an operator class that turns int4 around has one
- * that is not known here.  A stock sort asks the same function.
+ * An order is defined by the comparison function of its btree operator family, support
+ * function 1, which PostgreSQL's sort calls too.  So it is recognized by that function,
+ * not by type or operator family: a domain over int4 is compared by int4's function, a
+ * varchar by text's, an ISBN of contrib/isn by int8's; text's pattern operators have a
+ * function of their own, and an operator class that reverses int4 has one that is not
+ * known here.
  *
- * Functions are told apart by their address.  One that the server calls
- * through something else (SQL, SECURITY DEFINER, SET) has another address.
+ * Functions are recognized by their address.  If the server calls one indirectly (SQL,
+ * SECURITY DEFINER, SET), its address is another one.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,14 +28,14 @@
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
 
-/* A comparison function, the values that it reads, and their order. */
+/* A comparison function, the representation of its arguments, and their order. */
 typedef struct KnownFunction
 {
 	PGFunction	function;
 	GsKeyKind	kind;
 	int16		len;			/* as pg_type.typlen */
 	bool		by_value;
-	bool		collated;		/* it looks at the collation */
+	bool		collated;		/* it uses the collation */
 } KnownFunction;
 
 static const KnownFunction known_functions[] =
@@ -96,8 +96,8 @@ find_function(PGFunction function)
 }
 
 /*
- * Are the type's values what the function reads?  One that serves many types
- * also asks what else the type is.
+ * Do the type's values have the representation that the function expects?  A function
+ * for many types also needs a type of the right class.
  */
 static bool
 suits_type(const KnownFunction *known, Oid type)
@@ -123,7 +123,7 @@ suits_type(const KnownFunction *known, Oid type)
 	}
 }
 
-/* The order of a base type's values by a comparison function. */
+/* The order of the values of a base type by a comparison function. */
 static bool
 order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 				  GsKeyOrder *order, char **why_not)
@@ -134,7 +134,7 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 	{
 		char	   *name = get_func_name(function->fn_oid);
 
-		*why_not = psprintf("type %s has no order-preserving code yet where %s compares it",
+		*why_not = psprintf("type %s is not supported with comparison function %s",
 							format_type_be(type), name != NULL ? name : "?");
 		return false;
 	}
@@ -150,8 +150,8 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 }
 
 /*
- * An array's elements are compared by their type's default order under the
- * array's collation, a range's bounds as its type says.
+ * Array elements are compared by the default order of their type under the array's
+ * collation, range bounds as the range type defines.
  */
 static bool
 order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
@@ -160,7 +160,8 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	Oid			type;
 	char	   *reason;
 
-	check_stack_depth();		/* there are domains over arrays */
+	check_stack_depth();		/* an element can be a domain over an array,
+								 * and so on */
 	if (order->kind == GS_KEY_ARRAY)
 	{
 		TypeCacheEntry *element;
@@ -179,7 +180,7 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	}
 	if (!OidIsValid(function->fn_oid))
 	{
-		*why_not = psprintf("type %s has no order", format_type_be(type));
+		*why_not = psprintf("type %s has no btree operator class", format_type_be(type));
 		return false;
 	}
 	order->element = palloc(sizeof(GsKeyOrder));
@@ -187,6 +188,23 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 		return true;
 	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
 	return false;
+}
+
+bool
+gs_key_order_uses_libc(const GsKeyOrder *order)
+{
+	for (; order != NULL; order = order->element)
+	{
+		if (OidIsValid(order->collation) && gs_key_collation_is_approximate(order->collation))
+			return true;
+	}
+	return false;
+}
+
+bool
+gs_key_order_is_approximate(const GsKeyOrder *order)
+{
+	return order->approximate || gs_key_order_uses_libc(order);
 }
 
 TypeCacheEntry *

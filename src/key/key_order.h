@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_order.h
- *	  What an ordering compares values by, and so which code keeps it.
+ *	  The order of a sort operator, and the kind of code that preserves it.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,7 +10,7 @@
 
 #include "utils/typcache.h"
 
-/* How values become codes; one per order, not per type. */
+/* How values are encoded: one kind for each order, not for each type. */
 typedef enum GsKeyKind
 {
 	GS_KEY_BOOL,
@@ -22,7 +22,8 @@ typedef enum GsKeyKind
 	GS_KEY_UINT64,				/* xid8, pg_lsn */
 	GS_KEY_FLOAT4,
 	GS_KEY_FLOAT8,
-	GS_KEY_ABBREVIATED,			/* a code of any type's: key_sortsupport.h */
+	GS_KEY_ABBREVIATED,			/* abbreviated keys of any type:
+								 * key_sortsupport.h */
 	GS_KEY_ENUM,
 	GS_KEY_TID,
 	GS_KEY_TIMETZ,
@@ -35,7 +36,7 @@ typedef enum GsKeyKind
 	GS_KEY_BPCHAR,
 	GS_KEY_NAME,
 	GS_KEY_BYTEA,
-	GS_KEY_NUMERIC,				/* from here on, bytes that are made: key_bytes.h */
+	GS_KEY_NUMERIC,				/* from here on, codes of key_bytes.h */
 	GS_KEY_BIT,					/* bit, varbit */
 	GS_KEY_OIDVECTOR,
 	GS_KEY_ARRAY,
@@ -47,21 +48,29 @@ typedef struct GsKeyOrder
 {
 	GsKeyKind	kind;
 	Oid			type;			/* of the values; the base type of a domain */
-	Oid			collation;		/* of text that it does not compare byte by byte
-								 * (key_collation.h), else InvalidOid */
-	struct GsKeyOrder *element; /* of an array's elements, of a range's bounds */
+	Oid			collation;		/* of text, if it is not compared byte by byte
+								 * (key_collation.h); else InvalidOid */
+	struct GsKeyOrder *element; /* of array elements or range bounds; else
+								 * NULL */
 	bool		approximate;	/* GS_KEY_ABBREVIATED: see key_sortsupport.h */
 } GsKeyOrder;
 
 /*
- * The order that a sort operator gives to the values of a type under a
- * collation.  If it can be encoded, fills in order (in the current memory
- * context) and descending; if not, sets *why_not to a reason for people (palloc'd or constant).
+ * Finds the order of a sort operator for the values of a type under a collation, and
+ * whether it is descending.  Returns false, and sets *why_not to a reason for the user
+ * (palloc'd or constant), if it cannot be encoded.  Allocates in the current memory
+ * context.
  */
 extern bool gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 									 GsKeyOrder *order, bool *descending, char **why_not);
 
-/* The type cache's entry of the type of ranges: the order's own, or of its multiranges. */
+/* Does the order, or that of its elements, use a collation of the C library? */
+extern bool gs_key_order_uses_libc(const GsKeyOrder *order);
+
+/* Does a sort by these keys have to be verified? */
+extern bool gs_key_order_is_approximate(const GsKeyOrder *order);
+
+/* The type cache entry of a range type, or of the range type of a multirange type. */
 extern TypeCacheEntry *gs_key_order_range(const GsKeyOrder *order);
 
 #endif							/* GPUSORT_KEY_ORDER_H */

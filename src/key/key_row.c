@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * key_row.c
- *	  From a slot to a stored row and back.
+ *	  Converts the row of a slot to a stored row.
  *
- * The stored rows are what tuplesort would have stored: the same bytes, with
- * TOAST pointers left as they are.  A tuple of a table to which columns were
- * added later may have fewer columns than the slot; like tuplesort, nothing
- * is done about it here, as the scan below projects where that would matter.
+ * Stored rows have the same bytes as those of tuplesort, with TOAST pointers as they
+ * are.  A tuple of a table to which columns were added later may have fewer columns than
+ * the slot.  As in tuplesort, nothing is done about that, because the scan projects if it
+ * matters.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,7 +43,7 @@ gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row)
 	TupleDesc	desc = slot->tts_tupleDescriptor;
 	Size		header = source->nbytes - source->data_bytes;
 
-	/* heap_fill_tuple counts on zeros in the header and the padding */
+	/* heap_fill_tuple() expects zeros in the header and the padding */
 	memset(row, 0, source->nbytes);
 	HeapTupleHeaderSetNatts(tuple, desc->natts);
 	tuple->t_hoff = header + MINIMAL_TUPLE_OFFSET;
@@ -65,8 +65,8 @@ gs_row_form_init(GsRowForm *form, TupleDesc desc)
 		form->columns[i] = (GsRowFormColumn)
 		{
 			.len = attribute->attlen,
-			.by_value = attribute->attbyval,
-			.align_mask = att_align_nominal(1, attribute->attalign) - 1
+				.by_value = attribute->attbyval,
+				.align_mask = att_align_nominal(1, attribute->attalign) - 1
 		};
 		if (attribute->attlen == -1)
 			form->infomask = HEAP_HASVARWIDTH;
@@ -78,7 +78,7 @@ gs_row_form_init(GsRowForm *form, TupleDesc desc)
 	}
 }
 
-/* Puts zeros up to where a value may begin. */
+/* Writes zeros up to the next aligned address. */
 static inline char *
 pad(char *at, uint8 align_mask)
 {

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * key_row.h
- *	  From a slot to a stored row and back.
+ *	  Converts the row of a slot to a stored row.
  *
- * A stored row is a MinimalTuple.  A slot that holds a heap or minimal tuple
- * gives its body in one memcpy, whatever the number of columns; deforming and
- * forming it again would cost several times the rest of the sort.  Only a
- * slot of loose values (the output of a projection) is formed, straight into
- * the batch.
+ * A stored row is a MinimalTuple.  If a slot has a heap or minimal tuple, its body is
+ * copied in one memcpy, whatever the number of columns; deforming it and forming it
+ * again would cost several times the rest of the sort.  Only a slot that has just
+ * values, such as the result of a projection, is formed, directly in the batch.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,21 +16,23 @@
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
 
-/* Where the next row comes from. */
+/* The source of a stored row. */
 typedef struct GsRowSource
 {
-	const char *body;			/* the MinimalTuple to be, but for its t_len;
-								 * NULL if it must be formed */
+	const char *body;			/* the MinimalTuple, except its t_len; NULL if
+								 * it has to be formed */
 	Size		nbytes;			/* of the stored row */
-	Size		data_bytes;		/* of the values, if it must be formed */
-	bool		has_nulls;		/* the same */
+	Size		data_bytes;		/* if it has to be formed: of the values */
+	bool		has_nulls;		/* if it has to be formed */
 } GsRowSource;
 
-/* The same for a slot of loose values, which it deforms wholly. */
+/* gs_row_source_init() for a slot that has only values; deforms all of it. */
 extern void gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot);
+
+/* gs_row_store() for such a slot. */
 extern void gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row);
 
-/* The tuple that a slot holds, as GsRowSource.body; *nbytes is of the stored row. */
+/* The tuple of a slot, as GsRowSource.body; *nbytes becomes the length of the stored row. */
 static inline const char *
 gs_row_body(const TupleTableSlot *slot, Size *nbytes)
 {
@@ -58,7 +59,7 @@ gs_row_body(const TupleTableSlot *slot, Size *nbytes)
 	return NULL;
 }
 
-/* Looks at a slot. */
+/* Sets the source to the row of a slot. */
 static inline void
 gs_row_source_init(GsRowSource *source, TupleTableSlot *slot)
 {
@@ -67,7 +68,7 @@ gs_row_source_init(GsRowSource *source, TupleTableSlot *slot)
 		gs_row_source_init_values(source, slot);
 }
 
-/* Stores the row at the 8-aligned row, source->nbytes of it. */
+/* Writes the stored row, source->nbytes bytes, to an 8-aligned address. */
 static inline void
 gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
 {
@@ -79,7 +80,8 @@ gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
 }
 
 /*
- * How rows of a type are formed where none of the values is NULL and all are short, in one go.
+ * How short rows of a type, of at most GS_ROW_SHORT bytes and without NULLs, are formed
+ * in one pass.
  */
 #define GS_ROW_SHORT	256
 
@@ -93,20 +95,22 @@ typedef struct GsRowFormColumn
 typedef struct GsRowForm
 {
 	int			ncolumns;
-	GsRowFormColumn *columns;	/* NULL: there are columns that are not formed here */
+	GsRowFormColumn *columns;	/* NULL: the type has columns that are not
+								 * supported */
 	uint16		infomask;
 } GsRowForm;
 
-/* In the current memory context. */
+/* Allocates in the current memory context. */
 extern void gs_row_form_init(GsRowForm *form, TupleDesc desc);
 
 /*
- * Forms a row in at most GS_ROW_SHORT bytes, 8-aligned; as gs_row_store() would, but for
- * t_len.  Returns its length; 0: it has NULLs, or is not short.
+ * Forms a stored row as gs_row_store() does, except its t_len, at an 8-aligned address
+ * with space for GS_ROW_SHORT bytes.  Returns its length, or 0 if the row has NULLs or is
+ * not short.
  */
 extern Size gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row);
 
-/* Does an address that a slot handed out lie in what gs_row_store copies? */
+/* Is an address of a slot's value in what gs_row_store() copies? */
 static inline bool
 gs_row_source_contains(const GsRowSource *source, const void *address)
 {

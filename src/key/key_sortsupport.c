@@ -1,66 +1,69 @@
 /*-------------------------------------------------------------------------
  *
  * key_sortsupport.c
- *	  What a type's SortSupport makes of a value: the beginning of an order.
+ *	  Abbreviated keys of a type's SortSupport.
  *
- * A type tells a tuplesort how to turn a value into a Datum, and which function
- * compares these.  Where that is one of the three that compare Datums as plain
- * numbers, the Datum is a key that any engine can sort by, up to ties; those
- * are for the type's comparator.  So a type needs no code of ours.
+ * A type's SortSupport tells a tuplesort how to abbreviate a value to a Datum,
+ * and which function compares such Datums.  If that is one of PostgreSQL's three
+ * functions for plain numbers, any engine can sort by the Datums, and the type's
+ * comparator resolves ties.  So a type needs no encoding of ours.  A type whose
+ * values themselves are compared by one of the three is not even abbreviated.
  *
- * A type can also compare these Datums by a function of its own, as PostGIS's geometry
- * does, where 0 stands for a value that only the full comparison can place.  Its order is not
- * known, but nearly always that of unsigned numbers.  So the Datum is an approximate
- * key: before the first row leaves, the type's function compares the Datums of neighbors, and the
- * type's comparator those that it does not decide (sort_verify.h).  Where it contradicts two
- * Datums as they come, the attempt ends there.
+ * A type can also compare abbreviated keys by a function of its own, as PostGIS
+ * geometry does, where 0 means that only the full comparison can decide.  That
+ * order is not known, but is nearly always the one of unsigned numbers.  So the
+ * Datum is an approximate key: before the first row is returned, the type's
+ * function compares the Datums of neighbors, and the type's comparator the rows
+ * for which that is undecided (sort/sort_verify.h).  If the type contradicts two
+ * Datums as they arrive, the attempt ends there.
  *
- * A type whose values are compared by one of the three themselves needs not
- * even be turned into something.
+ * Under ICU, the abbreviated key of a text is the first 8 bytes of its sort key.
+ * Tables give these in a tenth of the time (collation_icu.h), but only those of
+ * the primary level, because what follows when ICU makes a key in parts is not
+ * specified.  If these have few distinct values, because the texts begin alike,
+ * the whole primary level may be the better key (key_collation.h).
  *
- * Under ICU a text becomes the first 8 bytes of its sort key.  Where these can be had from
- * tables, in a tenth of the time (collation_icu.h), they are; but only those of the first level,
- * since how ICU goes on when it makes a key piece by piece is its own affair.  Where
- * that tells few texts apart (they begin alike), their whole first level may be a better
- * key (key_collation.h).
- *
- * Whether it pays depends on the values.  The type counts the distinct ones, and
- * a tuplesort asks it at 10 rows, 20, 40 and so on; so do we, unless we count ourselves.
+ * Whether abbreviation pays depends on the values.  A tuplesort asks the type at
+ * 10 rows, 20, 40 and so on (abbrev_abort); so does this file, except for texts
+ * under ICU, for which it has its own samples.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "key/key_sortsupport.h"
 #include "common/key_codec.h"
 #include "key/collation_icu.h"
+#include "key/key_distinct.h"
+#include "key/key_sortsupport.h"
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
-#include "common/hashfn.h"
-#include "lib/hyperloglog.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/sortsupport.h"
 
 /*
- * Texts that are looked at: the first ones, then one of so many.  What was seen is thought
- * about at 40 of them, 80 and so on.
+ * The sample of texts: the first 640, then every 64th.  It is evaluated at 40
+ * texts, 80 and so on.
  */
-#define FIRST_SAMPLES		640
+#define FIRST_SAMPLES	640
 #define SAMPLE_EVERY	64
-#define FIRST_CHECK	40
+#define FIRST_CHECK		40
 
 /*
- * Bytes of a text up to which its first level costs less than to compare ties, of which a row takes
- * part in some twenty: ICU makes it at 10 ns a byte, tables give it in an eighth of that.
+ * Texts up to this many bytes: their primary level costs less than comparing ties,
+ * in each of which a row takes part about twenty times.  ICU makes the level in
+ * 10 ns a byte, tables in an eighth of that.
  */
 #define CHEAP_BYTES		256
 #define TABLES_SHARE	8
 
-/* With fewer distinct codes than that of the texts, codes are too short; or had better not be made. */
-#define SHORT_SHARE		0.5
-#define LOW_CARDINALITY_SHARE		0.2
+/*
+ * Distinct codes as a share of distinct texts: below the first, codes are too
+ * short; below the second, they do not pay at all.
+ */
+#define SHORT_SHARE				0.5
+#define LOW_CARDINALITY_SHARE	0.2
 
 /* How the Datums compare. */
 typedef enum DatumOrder
@@ -70,17 +73,16 @@ typedef enum DatumOrder
 	DATUM_INT32
 } DatumOrder;
 
-/* Texts under ICU, and what was seen of some. */
+/* Texts under ICU, and a sample of them. */
 typedef struct TextCodes
 {
-	GsIcuKeys *icu_keys;
+	GsIcuKeys  *icu_keys;
 	bool		blank_padded;
-	int64		nsampled;
-	int64		next_check;	/* at so many of them */
-	hyperLogLogState distinct_texts;
-	hyperLogLogState distinct_codes;
+	GsDistinct	texts;			/* of the sample */
+	GsDistinct	codes;
 	Size		nbytes;
-	Size		nunmapped;		/* of these, in texts that are not for tables */
+	Size		nunmapped;		/* of these, in texts that the tables do not
+								 * cover */
 	bool		low_cardinality;
 } TextCodes;
 
@@ -89,13 +91,14 @@ struct GsKeySortSupport
 	SortSupportData support;
 	DatumOrder	order;
 	int64		ncodes;
-	int64		next_check;	/* at so many codes */
-	TextCodes  *texts;			/* of texts under ICU; else NULL */
+	int64		next_check;		/* abbrev_abort: at this number of codes */
+	TextCodes  *texts;			/* texts under ICU; else NULL */
 	bool		approximate;	/* see gs_key_sortsupport_is_approximate() */
-	bool		contradicted;	/* by the type's comparator */
-	Datum		last;			/* of the last value, if approximate */
+	bool		contradicted;	/* by the type's function */
+	Datum		last;			/* the previous Datum, if approximate */
 };
 
+/* Finds out how abbreviated keys compare.  Returns false if there are none. */
 static bool
 find_order(GsKeySortSupport *abbreviation)
 {
@@ -111,7 +114,10 @@ find_order(GsKeySortSupport *abbreviation)
 	return !abbreviation->approximate || support->abbrev_converter != NULL;
 }
 
-/* Has the operator's family the functions that are asked?  Without, the server reports an error. */
+/*
+ * Does the operator's family have the support functions?  Without them,
+ * PrepareSortSupportFromOrderingOp() would raise an error.
+ */
 static bool
 has_support(Oid sort_operator)
 {
@@ -148,7 +154,7 @@ gs_key_sortsupport_create(Oid sort_operator, Oid collation)
 void
 gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation, bool blank_padded)
 {
-	GsIcuKeys *icu_keys = gs_icu_keys_lookup(collation);
+	GsIcuKeys  *icu_keys = gs_icu_keys_lookup(collation);
 	TextCodes  *texts;
 
 	if (icu_keys == NULL)
@@ -156,26 +162,23 @@ gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation, bool 
 	texts = palloc0(sizeof(TextCodes));
 	texts->icu_keys = icu_keys;
 	texts->blank_padded = blank_padded;
-	texts->next_check = FIRST_CHECK;
-	initHyperLogLog(&texts->distinct_texts, 10);
-	initHyperLogLog(&texts->distinct_codes, 10);
+	gs_distinct_init(&texts->texts, FIRST_CHECK);
+	gs_distinct_init(&texts->codes, FIRST_CHECK);
 	abbreviation->texts = texts;
 }
 
-/* Looks at a text and its code. */
+/* Adds a text and its code to the sample. */
 static void
 sample_text(TextCodes *texts, const char *string, int len, uint64 code)
 {
-	addHyperLogLog(&texts->distinct_texts, hash_bytes((const unsigned char *) string, len));
-	addHyperLogLog(&texts->distinct_codes,
-				   hash_bytes((const unsigned char *) &code, sizeof(code)));
-	texts->nsampled++;
+	gs_distinct_add(&texts->texts, string, len);
+	gs_distinct_add(&texts->codes, &code, sizeof(code));
 	texts->nbytes += len;
 	if (gs_icu_keys_is_unmapped(string, len))
 		texts->nunmapped += len;
 }
 
-/* The code of a text: from tables, or by its type. */
+/* The code of a text under ICU, from tables if they cover it. */
 static uint64
 text_code(GsKeySortSupport *abbreviation, Datum value)
 {
@@ -213,7 +216,7 @@ gs_key_sortsupport_compare(GsKeySortSupport *abbreviation, uint64 a, uint64 b)
 	return support->comparator(UInt64GetDatum(a), UInt64GetDatum(b), support);
 }
 
-/* Does the type find a Datum and the last one in another order than numbers? */
+/* Notes if the type orders a Datum and the previous one otherwise than as numbers. */
 static inline void
 check_order(GsKeySortSupport *abbreviation, Datum datum)
 {
@@ -250,7 +253,7 @@ gs_key_sortsupport_code(GsKeySortSupport *abbreviation, Datum value)
 
 /* Do the codes have too few distinct values? */
 static bool
-is_poor(GsKeySortSupport *abbreviation)
+has_low_cardinality(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->texts != NULL)
 		return abbreviation->texts->low_cardinality;
@@ -267,7 +270,7 @@ gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->contradicted)
 		return "the type does not compare abbreviated keys as unsigned numbers";
-	return is_poor(abbreviation) ? "the beginnings of the values tell few of them apart" : NULL;
+	return has_low_cardinality(abbreviation) ? "abbreviated keys have too few distinct values" : NULL;
 }
 
 bool
@@ -278,17 +281,16 @@ gs_key_sortsupport_prefix_is_short(GsKeySortSupport *abbreviation)
 	double		ntexts;
 	Size		cost;
 
-	if (texts == NULL || texts->nsampled < texts->next_check)
+	if (texts == NULL || !gs_distinct_check_is_due(&texts->texts))
 		return false;
-	texts->next_check *= 2;
-	ncodes = estimateHyperLogLog(&texts->distinct_codes);
-	ntexts = estimateHyperLogLog(&texts->distinct_texts);
+	ncodes = gs_distinct_estimate(&texts->codes);
+	ntexts = gs_distinct_estimate(&texts->texts);
 	if (ncodes > ntexts * SHORT_SHARE)
 		return false;
-	cost = texts->nbytes;
+	cost = texts->nbytes;		/* in bytes that ICU would process */
 	if (gs_icu_keys_are_ready(texts->icu_keys))
 		cost = texts->nunmapped + (texts->nbytes - texts->nunmapped) / TABLES_SHARE;
-	if (cost <= texts->nsampled * CHEAP_BYTES)
+	if (cost <= texts->texts.nvalues * CHEAP_BYTES)
 		return true;
 	texts->low_cardinality = ncodes <= ntexts * LOW_CARDINALITY_SHARE;
 	return false;

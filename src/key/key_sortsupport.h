@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_sortsupport.h
- *	  What a type's SortSupport makes of a value: the beginning of an order.
+ *	  Abbreviated keys of a type's SortSupport.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,43 +11,44 @@
 typedef struct GsKeySortSupport GsKeySortSupport;
 
 /*
- * For the values of a sort operator under a collation; in the current memory
- * context.  NULL if there is none.
+ * Creates the abbreviation for a sort operator under a collation, in the current
+ * memory context.  Returns NULL if the type has none.
  */
 extern GsKeySortSupport *gs_key_sortsupport_create(Oid sort_operator, Oid collation);
 
 /*
- * Does the type compare abbreviated keys by a function of its own, so that the order of the codes
- * has to be verified?
+ * Declares that the values are texts of a collation that does not compare bytes;
+ * blank_padded: trailing blanks do not count.  To be called before the first code.
+ */
+extern void gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation,
+										bool blank_padded);
+
+/*
+ * Does the type compare abbreviated keys by a function of its own, so that the
+ * order of the codes has to be verified?
  */
 extern bool gs_key_sortsupport_is_approximate(const GsKeySortSupport *abbreviation);
 
-/* < 0 or > 0 as the type compares two codes if approximate, 0 if it does not say. */
+/* Compares two approximate codes as the type does: < 0 or > 0, or 0 if that is undecided. */
 extern int	gs_key_sortsupport_compare(GsKeySortSupport *abbreviation, uint64 a, uint64 b);
 
 /*
- * The values are texts of a collation that does not compare bytes: trailing blanks may
- * not count.  Before the first code.
- */
-extern void gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation,
-										 bool blank_padded);
-
-/*
- * The code of a value that is not NULL: codes ascend with the values, and equal
- * codes say nothing.
+ * Returns the code of a value that is not NULL.  Codes ascend with the values;
+ * equal codes mean that the values have to be compared.  May ereport what the
+ * type's function reports.
  */
 extern uint64 gs_key_sortsupport_code(GsKeySortSupport *abbreviation, Datum value);
 
 /*
- * Why the codes had better be abandoned, NULL as long as they need not: they have too few distinct
- * values, as the type estimates at 10 codes, 20 and so on, and of texts under ICU is_short(); or
- * the type has contradicted an approximate order.  To be asked after each code.
+ * Returns why the codes should be abandoned, or NULL: they have too few distinct
+ * values, or the type has contradicted an approximate order.  To be called after
+ * each code.
  */
 extern const char *gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation);
 
 /*
- * Would the first level of the texts' sort keys tell far more of them apart, at a price that is
- * worth it?  To be asked after each code.
+ * Would the primary level of the texts' sort keys have so many more distinct values
+ * that it is worth its cost?  To be called after each code.
  */
 extern bool gs_key_sortsupport_prefix_is_short(GsKeySortSupport *abbreviation);
 

@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * node_explain.c
- *	  What EXPLAIN says of a GpuSort.
+ *	  What EXPLAIN shows of a GpuSort.
  *
- * Sort Key must read as it does under a Sort, since people and tests compare
- * plans.  Core has the code for that but does not export it, so it is written
- * here once more, from the documented behaviour: the expression, then COLLATE
- * where it is not the type's own, DESC or USING where the operator is not the
- * type's "<", and NULLS FIRST/LAST where it is not what the direction implies.
+ * The Sort Key must read as below a Sort, since people and tests compare plans.
+ * PostgreSQL does not export its code for that, so this is another implementation of
+ * the documented behavior: the expression, then COLLATE if the collation is not
+ * that of the type, DESC or USING if the operator is not the type's "<", and NULLS
+ * FIRST/LAST if it is not what the direction implies.
  *
- * Under ANALYZE, all figures of this process, and a few of each worker (sort_parallel.c).
+ * With ANALYZE, it shows all statistics of this process, and some of each worker
+ * (sort_parallel.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -28,8 +29,6 @@
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
 #include "utils/typcache.h"
-
-#define NODE_NAME		"Custom Scan (GpuSort)"
 
 static char *
 describe_column(const GsSortColumn *column, Expr *expr, List *context, bool use_prefix)
@@ -78,9 +77,9 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	bool		use_prefix = gs_explain_uses_prefixes(es);
 	List	   *columns = NIL;
 
-	for (int i = 0; i < state->ncolumns; i++)
+	for (int i = 0; i < state->spec.ncolumns; i++)
 	{
-		const GsSortColumn *column = &state->columns[i];
+		const GsSortColumn *column = &state->spec.columns[i];
 		TargetEntry *entry = get_tle_by_resno(plan->targetlist, column->attno);
 
 		if (entry == NULL)
@@ -90,7 +89,7 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	ExplainPropertyList("Sort Key", columns, es);
 }
 
-/* Core's three properties of a finished sort, in core's form, and what sorted. */
+/* PostgreSQL's three properties of a finished sort, in its format, and the engine. */
 static void
 explain_summary(const GsSortSummary *summary, ExplainState *es)
 {
@@ -98,7 +97,7 @@ explain_summary(const GsSortSummary *summary, ExplainState *es)
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
-		/* a worker's first line has begun */
+		/* the first line of a worker has been started */
 		if (es->str->len == 0 || es->str->data[es->str->len - 1] == '\n')
 			appendStringInfoSpaces(es->str, es->indent * 2);
 		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",
@@ -110,8 +109,7 @@ explain_summary(const GsSortSummary *summary, ExplainState *es)
 		ExplainPropertyInteger("Sort Space Used", "kB", summary->kilobytes, es);
 		ExplainPropertyText("Sort Space Type", space, es);
 	}
-	if (!gpusort_explain_as_sort)
-		ExplainPropertyText("Engine", summary->engine, es);
+	ExplainPropertyText("Engine", summary->engine, es);
 }
 
 static const char *
@@ -126,106 +124,95 @@ method_name(GsMethod method)
 		case GS_METHOD_RADIX:
 			return "radix sort";
 		case GS_METHOD_WARP_MERGE:
-			return "warp merge sort";
 		default:
 			return "merge sort";
 	}
 }
 
-/* The proof of an order, whether it held or not. */
+/* The verification of an order, successful or not. */
 static void
 explain_verification(const GsSortVerification *verification, ExplainState *es)
 {
-	ExplainPropertyInteger("Compared Neighbors", NULL, verification->ncomparisons, es);
+	ExplainPropertyInteger("Verification Comparisons", NULL, verification->ncomparisons, es);
 	if (verification->ncorrected > 0)
-		ExplainPropertyInteger("Repaired Orders", NULL, verification->ncorrected, es);
+		ExplainPropertyInteger("Verification Retries", NULL, verification->ncorrected, es);
 	if (es->timing)
-		ExplainPropertyFloat("Proof Time", "ms", verification->us / 1000.0, 3, es);
+		ExplainPropertyFloat("Verification Time", "ms", verification->us / 1000.0, 3, es);
 }
 
-/* How the order of texts is known to be right. */
+/* How the order of texts was made certain. */
 static void
 explain_texts(const GsSortState *state, ExplainState *es)
 {
-	const int	ntexts = gs_key_encoder_dictionary_texts(state->key);
+	const int	ntexts = gs_key_encoder_dictionary_texts(state->input.key);
 
 	if (ntexts > 0)
-		ExplainPropertyInteger("Dictionary Texts", NULL, ntexts, es);
-	if (gs_key_encoder_is_approximate(state->key))
-		explain_verification(&state->verification, es);
+		ExplainPropertyInteger("Dictionary Entries", NULL, ntexts, es);
+	if (gs_key_encoder_is_approximate(state->input.key))
+		explain_verification(&state->input.verification, es);
 }
 
-/* What a device did, and how long it took: all of it beside the rest of the query. */
+/* The statistics of a device, which works at the same time as the rest of the query. */
 static void
 explain_device(const GsEngineStats *stats, ExplainState *es)
 {
 	if (stats->method == GS_METHOD_RADIX)
-		ExplainPropertyInteger("Passes", NULL, stats->passes, es);
-	ExplainPropertyInteger("Device Memory", "kB", (stats->device_bytes + 1023) / 1024, es);
-	ExplainPropertyInteger("Sent to Device", "kB", (stats->bytes_up + 1023) / 1024, es);
-	ExplainPropertyInteger("Sent Back", "kB", (stats->bytes_down + 1023) / 1024, es);
+		ExplainPropertyInteger("Radix Passes", NULL, stats->passes, es);
+	ExplainPropertyInteger("Device Peak Memory Usage", "kB", (stats->device_bytes + 1023) / 1024, es);
+	ExplainPropertyInteger("Data Sent to Device", "kB", (stats->bytes_up + 1023) / 1024, es);
+	ExplainPropertyInteger("Data Received from Device", "kB", (stats->bytes_down + 1023) / 1024, es);
 	if (es->timing)
 	{
-		ExplainPropertyFloat("Upload Time", "ms", stats->upload_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Transfer Time to Device", "ms", stats->upload_us / 1000.0, 3, es);
 		ExplainPropertyFloat("Device Sort Time", "ms", stats->sort_us / 1000.0, 3, es);
-		ExplainPropertyFloat("Wait for Rows", "ms", stats->stream_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Device Wait Time", "ms", stats->stream_us / 1000.0, 3, es);
 	}
 }
 
-/* What a stock sort in memory would have said: of more than twice the bound it makes a heap. */
-static const char *
-core_method(const GsSortState *state)
-{
-	bool		is_heap = state->top.bound < PG_INT64_MAX / 2 &&
-		state->nrows + state->top.dropped > 2 * (uint64) state->top.bound;
-
-	return is_heap ? "top-N heapsort" : "quicksort";
-}
-
-/* Why it was no device, where one was asked for; or why it was PostgreSQL's sort.  NULL: it was not. */
+/* Why PostgreSQL's sort was used, or no device although one was requested; NULL: neither. */
 static const char *
 engine_reason(const GsSortState *state)
 {
 	if (state->phase == GS_SORT_FALLBACK)
-		return state->fallback_reason;
-	return gpusort_engine == GS_ENGINE_CUDA || state->restarted ? state->device_reason : NULL;
+		return state->input.fallback_reason;
+	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->input.device_reason : NULL;
 }
 
 static void
 explain_reason(const char *reason, ExplainState *es)
 {
 	if (reason != NULL && reason[0] != '\0')
-		ExplainPropertyText("Engine Reason", reason, es);
+		ExplainPropertyText("Fallback Reason", reason, es);
 }
 
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
-	const GsEngineStats *stats = gs_engine_stats(state->engine);
+	const GsEngineStats *stats = gs_engine_stats(state->input.engine);
 
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
 	else
 		explain_reason(engine_reason(state), es);
-	ExplainPropertyInteger("Key Bits", NULL, stats->key_bits, es);
+	ExplainPropertyInteger("Packed Key Bits", NULL, stats->key_bits, es);
 	if (stats->key_tails)
-		ExplainPropertyBool("Key Tails", true, es);
+		ExplainPropertyBool("Truncated Keys", true, es);
 	if (stats->tied_rows > 0)
-		ExplainPropertyInteger("Tied Rows", NULL, stats->tied_rows, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+		ExplainPropertyInteger("Rows Tied in First Pass", NULL, stats->tied_rows, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_texts(state, es);
-	if (state->top.dropped > 0)
-		ExplainPropertyInteger("Dropped Rows", NULL, state->top.dropped, es);
+	if (state->input.top.dropped > 0)
+		ExplainPropertyInteger("Rows Removed by Limit", NULL, state->input.top.dropped, es);
 	if (stats->device != NULL)
 		explain_device(stats, es);
-	if (state->wait_us > 0 && es->timing)
-		ExplainPropertyFloat("Wait for Workers", "ms", state->wait_us / 1000.0, 3, es);
+	if (state->participants.wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
 }
 
 static void
 explain_merge(const GsSortState *state, ExplainState *es)
 {
-	const GsRunSetStats *stats = gs_run_set_stats(state->spill);
+	const GsRunSetStats *stats = gs_run_set_stats(state->input.runs);
 
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
@@ -235,8 +222,8 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	if (stats->device != NULL)
 		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
 	if (stats->nmerges > 0)
-		ExplainPropertyInteger("Merges", NULL, stats->nmerges, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
+		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_texts(state, es);
 }
 
@@ -244,8 +231,8 @@ static void
 explain_fallback(const GsSortState *state, ExplainState *es)
 {
 	explain_reason(engine_reason(state), es);
-	if (state->verification.ncomparisons > 0)
-		explain_verification(&state->verification, es);
+	if (state->input.verification.ncomparisons > 0)
+		explain_verification(&state->input.verification, es);
 }
 
 void
@@ -255,26 +242,26 @@ gs_node_summarize(const GsSortState *state, GsSortSummary *summary)
 
 	memset(summary, 0, sizeof(*summary));
 	summary->any = true;
-	summary->nrows = state->nrows;
-	summary->nsent = state->nsent;
+	summary->nrows = state->output.nrows;
+	summary->nsent = state->participants.nsent;
 	if (state->phase == GS_SORT_FEW)
 	{
 		strlcpy(summary->method, "insertion sort", sizeof(summary->method));
 		strlcpy(summary->engine, "none", sizeof(summary->engine));
-		summary->kilobytes = (gs_few_bytes(state->few) + 1023) / 1024;
+		summary->kilobytes = (gs_few_bytes(state->input.few) + 1023) / 1024;
 	}
 	else if (state->phase == GS_SORT_ENGINE)
 	{
-		const GsEngineStats *stats = gs_engine_stats(state->engine);
+		const GsEngineStats *stats = gs_engine_stats(state->input.engine);
 
 		snprintf(summary->method, sizeof(summary->method), "%s%s",
-				 state->top.dropped > 0 ? "top-N " : "", method_name(stats->method));
+				 state->input.top.dropped > 0 ? "top-N " : "", method_name(stats->method));
 		strlcpy(summary->engine, stats->engine, sizeof(summary->engine));
 		summary->kilobytes = (stats->peak_bytes + 1023) / 1024;
 	}
 	else if (state->phase == GS_SORT_MERGE)
 	{
-		const GsRunSetStats *stats = gs_run_set_stats(state->spill);
+		const GsRunSetStats *stats = gs_run_set_stats(state->input.runs);
 
 		strlcpy(summary->method, "external merge", sizeof(summary->method));
 		strlcpy(summary->engine, stats->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
@@ -285,14 +272,12 @@ gs_node_summarize(const GsSortState *state, GsSortSummary *summary)
 	{
 		TuplesortInstrumentation stats;
 
-		tuplesort_get_stats(state->fallback.state, &stats);
+		tuplesort_get_stats(state->input.fallback.state, &stats);
 		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
 		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
 		summary->kilobytes = stats.spaceUsed;
 		summary->on_disk = stats.spaceType == SORT_SPACE_TYPE_DISK;
 	}
-	if (gpusort_explain_as_sort && (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE))
-		strlcpy(summary->method, core_method(state), sizeof(summary->method));
 	if (reason != NULL && strcmp(summary->engine, "cuda") != 0)
 		memcpy(summary->reason, reason,
 			   pg_mbcliplen(reason, strlen(reason), sizeof(summary->reason) - 1));
@@ -301,10 +286,11 @@ gs_node_summarize(const GsSortState *state, GsSortSummary *summary)
 /* ------------------------------------------------------------------- workers */
 
 /*
- * EXPLAIN prints what there is to say of each worker to a buffer of its own, and in
- * the end puts them all behind the node.  Core has code to go there and back, but
- * does not export it.  Whatever the format, a worker's properties are two levels
- * further in; the stack says whether a group has members yet.
+ * EXPLAIN prints the properties of each worker to a buffer of the worker, and
+ * appends all buffers to the node at the end.  PostgreSQL does not export the
+ * functions that switch to a buffer and back.  In every format but text, the
+ * properties of a worker are two levels further in; the stack says whether a group
+ * has members yet.
  */
 static void
 open_worker(int n, ExplainState *es)
@@ -352,17 +338,15 @@ close_worker(int n, ExplainState *es)
 	es->str = workers->prev_str;
 }
 
-/* A worker that gave away all its rows has sorted none. */
+/* A worker that sent all its rows to the shared sort has sorted none. */
 static void
 explain_worker(const GsSortSummary *summary, ExplainState *es)
 {
-	if (gpusort_explain_as_sort || summary->nrows > 0 || summary->nsent == 0)
+	if (summary->nrows > 0 || summary->nsent == 0)
 		explain_summary(summary, es);
-	if (gpusort_explain_as_sort)
-		return;
 	explain_reason(summary->reason, es);
 	if (summary->nsent > 0)
-		ExplainPropertyInteger("Fed Rows", NULL, summary->nsent, es);
+		ExplainPropertyInteger("Rows Sent to Shared Sort", NULL, summary->nsent, es);
 	if (summary->nrows > 0)
 		ExplainPropertyInteger("Sorted Rows", NULL, summary->nrows, es);
 }
@@ -370,102 +354,16 @@ explain_worker(const GsSortSummary *summary, ExplainState *es)
 static void
 explain_workers(const GsSortState *state, ExplainState *es)
 {
-	if (es->workers_state == NULL || state->summaries == NULL)
+	if (es->workers_state == NULL || state->participants.summaries == NULL)
 		return;
-	for (int n = 0; n < es->workers_state->num_workers && n + 1 < state->nparticipants; n++)
+	for (int n = 0; n < es->workers_state->num_workers && n + 1 < state->participants.nparticipants; n++)
 	{
-		if (!state->summaries[n + 1].any)
+		if (!state->participants.summaries[n + 1].any)
 			continue;
 		open_worker(n, es);
-		explain_worker(&state->summaries[n + 1], es);
+		explain_worker(&state->participants.summaries[n + 1], es);
 		close_worker(n, es);
 	}
-}
-
-/* -------------------------------------------------- as if it were a Sort */
-
-/*
- * The last line before `before` that begins with `wanted`, not counting what
- * the formats put before a name: indentation, arrows, quotes, brackets.
- * Returns where `wanted` is, or NULL.
- */
-static char *
-find_last_line(char *start, char *before, const char *wanted)
-{
-	size_t		len = strlen(wanted);
-	char	   *line = before;
-
-	while (line > start)
-	{
-		char	   *name;
-
-		do
-			line--;
-		while (line > start && line[-1] != '\n');
-		name = line + strspn(line, " -><\"");
-		if (name < before && strncmp(name, wanted, len) == 0)
-			return name;
-	}
-	return NULL;
-}
-
-/* Replaces n bytes at `at` of what EXPLAIN has printed. */
-static void
-replace_output(StringInfo out, char *at, size_t n, const char *by)
-{
-	char	   *rest = pstrdup(at + n);
-
-	out->len = at - out->data;
-	out->data[out->len] = '\0';
-	appendStringInfoString(out, by);
-	appendStringInfoString(out, rest);
-	pfree(rest);
-}
-
-/*
- * For tests that compare plans with PostgreSQL's own: calls the node, whose
- * name EXPLAIN has just printed, a Sort.
- */
-static void
-rename_to_sort(bool parallel_aware, ExplainState *es)
-{
-	static const char custom_scan[] = "Custom Scan";
-	const char *text_name = parallel_aware ? "Parallel " NODE_NAME : NODE_NAME;
-	StringInfo	out = es->str;
-	bool		xml = es->format == EXPLAIN_FORMAT_XML;
-	char	   *name = out->data + out->len;
-
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		name = find_last_line(out->data, name, text_name);
-		if (name != NULL)
-			replace_output(out, name, strlen(text_name), "Sort");
-		return;
-	}
-
-	/* a Sort is not aware of anything */
-	if (parallel_aware)
-	{
-		name = find_last_line(out->data, name, xml ? "Parallel-Aware" : "Parallel Aware");
-		if (name != NULL && (name = strstr(name, "true")) != NULL)
-			replace_output(out, name, strlen("true"), "false");
-		name = out->data + out->len;
-	}
-
-	/* one line names the provider: it goes; one before it the type */
-	name = find_last_line(out->data, name, xml ? "Custom-Plan-Provider" : "Custom Plan Provider");
-	if (name != NULL)
-	{
-		char	   *line_end = strchr(name, '\n');
-
-		while (name > out->data && name[-1] != '\n')
-			name--;
-		if (line_end != NULL && name > out->data)
-			replace_output(out, name - 1, line_end - name + 1, "");
-		name = find_last_line(out->data, name, xml ? "Node-Type" : "Node Type");
-	}
-	if (name != NULL && (name = strstr(name, custom_scan)) != NULL)
-		replace_output(out, name, strlen(custom_scan), "Sort");
 }
 
 void
@@ -474,8 +372,6 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	GsSortState *state = gs_node_sort(node);
 	GsSortSummary summary;
 
-	if (gpusort_explain_as_sort)
-		rename_to_sort(node->ss.ps.plan->parallel_aware, es);
 	explain_sort_key(state, node->ss.ps.plan, ancestors, es);
 	if (!es->analyze)
 		return;
@@ -484,16 +380,13 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		gs_node_summarize(state, &summary);
 		explain_summary(&summary, es);
 	}
-	if (!gpusort_explain_as_sort)
-	{
-		if (state->phase == GS_SORT_FEW)
-			ExplainPropertyInteger("Sorted Rows", NULL, state->nrows, es);
-		else if (state->phase == GS_SORT_ENGINE)
-			explain_engine(state, es);
-		else if (state->phase == GS_SORT_MERGE)
-			explain_merge(state, es);
-		else if (state->phase == GS_SORT_FALLBACK)
-			explain_fallback(state, es);
-	}
+	if (state->phase == GS_SORT_FEW)
+		ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
+	else if (state->phase == GS_SORT_ENGINE)
+		explain_engine(state, es);
+	else if (state->phase == GS_SORT_MERGE)
+		explain_merge(state, es);
+	else if (state->phase == GS_SORT_FALLBACK)
+		explain_fallback(state, es);
 	explain_workers(state, es);
 }

@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * node_explain.h
- *	  What EXPLAIN says of a GpuSort.
+ *	  What EXPLAIN shows of a GpuSort.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_NODE_EXPLAIN_H
 #define GPUSORT_NODE_EXPLAIN_H
 
-#include "pg_compat.h"
+#include "nodes/extensible.h"
 
 #include "sort/sort_state.h"
 
 /*
- * Sort Key, as core prints it; under ANALYZE also how the sort went.  Without
- * ANALYZE nothing depends on the machine.
+ * The Sort Key, as PostgreSQL prints it, and with ANALYZE the statistics of the
+ * sort.  Without ANALYZE the output is the same on every machine.
  */
-extern void gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es);
+extern void gs_node_explain(CustomScanState *node, List *ancestors, struct ExplainState *es);
 
-/* How a sort went that is done: what EXPLAIN says of it in another process. */
+/* The statistics of a finished sort that EXPLAIN shows in another process. */
 extern void gs_node_summarize(const GsSortState *state, GsSortSummary *summary);
 
 #endif							/* GPUSORT_NODE_EXPLAIN_H */

@@ -1,28 +1,29 @@
 /*-------------------------------------------------------------------------
  *
  * node_gpusort.c
- *	  The GpuSort executor node: a driver of the engine frontier.
+ *	  The GpuSort executor node.
  *
- * A GpuSort stands where a Sort stood and keeps all its promises: it can be
- * rescanned, rewound, read backward, marked and restored, and it hands out
- * MinimalTuples in a slot that says so.  Two promises are its own, as long as
- * an engine sorts: the sort is stable, and every row is copied once on its way
- * in and not at all on its way out.
+ * A GpuSort replaces a Sort and keeps all that it guarantees: it can be rescanned,
+ * rewound, read backward, marked and restored, and it returns MinimalTuples in a
+ * slot of that type.  In addition, while an engine sorts, the sort is stable, and
+ * each row is copied once on its way in and not at all on its way out.
  *
- *				 first row wanted	  few? ------> FEW
- *		IDLE ------------------------> load ------> ENGINE
+ * Where the rows are (GsSortPhase):
+ *
+ *				 first row requested	few? -----> FEW
+ *		IDLE ------------------------> read ------> ENGINE
  *		 ^							 ^	|  \
  *		 | rescan		 memory is	 |	|	`-----> MERGE
  *		 |				 full: a run +--+
- *		 |								 | no code for a value, gpusort
- *		 |								 v switched off
- *		 +------------------------- drain and load ---> STOCK
+ *		 |								 | a value without a code,
+ *		 |								 v gpusort was turned off
+ *		 +------------------------- fall back ----> FALLBACK
  *
- * sort_input.c reads the child and sorts, sort_output.c hands out; here are the executor's calls.
+ * sort_input.c reads the child and sorts, sort_output.c returns the rows; this
+ * file has the executor's callbacks.
  *
- * Everything a sort holds is in one memory context below the query's.  An
- * ERROR, a cancel, or the end of the query frees it; the engine has nothing
- * that would need more.
+ * All that a sort allocates is in one memory context below the query's, which
+ * ERROR, cancel and the end of the query free.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,11 +31,11 @@
 
 #include "guc.h"
 #include "node/node_explain.h"
-#include "sort/sort_output.h"
-#include "sort/sort_input.h"
 #include "node/node_gpusort.h"
+#include "sort/sort_input.h"
+#include "sort/sort_limit.h"
+#include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_state.h"
 
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
@@ -60,7 +61,7 @@ enum
 static Node *sort_create_state(CustomScan *scan);
 static void sort_begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *sort_exec(CustomScanState *node);
-static TupleTableSlot *sort_exec_verified(CustomScanState *node);
+static TupleTableSlot *sort_exec_checked(CustomScanState *node);
 static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
@@ -89,7 +90,7 @@ const CustomScanMethods gs_node_scan_methods = {
 	}
 
 static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
-static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
+static const CustomExecMethods sort_exec_methods_checked = SORT_METHODS(sort_exec_checked);
 
 /* ----------------------------------------------------------- plan and state */
 
@@ -144,53 +145,70 @@ sort_create_state(CustomScan *scan)
 	GsSortNode *node = palloc0(sizeof(GsSortNode));
 
 	NodeSetTag(node, T_CustomScanState);
-	node->sort.verified = gpusort_verify;
-	node->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
+	node->css.methods = gpusort_verify ? &sort_exec_methods_checked : &sort_exec_methods;
 	return (Node *) node;
+}
+
+/* What the plan node asks of its sort. */
+static GsSortSpec
+spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
+{
+	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
+	PlanState  *ps = &node->ss.ps;
+	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
+	GsSortSpec	spec = {
+		.desc = ExecGetResultType(child),
+		.expected_rows = scan->scan.plan.plan_rows,
+		.expected_width = scan->scan.plan.plan_width,
+		.child = child,
+		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0,
+		.limit = gs_limit_init(scan->custom_exprs, ps),
+		.econtext = ps->ps_ExprContext,
+		.checked = node->methods == &sort_exec_methods_checked,
+		.slot = ps->ps_ResultTupleSlot,
+		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
+		.parent_context = ps->state->es_query_cxt
+	};
+
+	spec.columns = columns_of_plan(scan, &spec.ncolumns);
+	/* if a Gather Merge is rewound, its workers and the leader read and sort again */
+	spec.random_access = !spec.may_share &&
+		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
+	return spec;
 }
 
 static void
 sort_begin(CustomScanState *node, EState *estate, int eflags)
 {
-	GsSortState *state = gs_node_sort(node);
-	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
 	PlanState  *ps = &node->ss.ps;
-	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
+	PlanState  *child;
+	GsSortSpec	spec;
 
-	state->columns = columns_of_plan(scan, &state->ncolumns);
-	state->repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0;
-	state->may_share = list_nth_int(flags, FLAG_SHARED) != 0;
-	gs_sort_parallel_begin(node);
-	/* a Gather Merge that is rewound has its workers load once more, and the leader */
-	state->random_access = !state->may_share &&
-		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
-	state->bound = gs_limit_init(scan->custom_exprs, ps);
-	state->econtext = ps->ps_ExprContext;
-	state->expected_rows = scan->scan.plan.plan_rows;
-	state->expected_width = scan->scan.plan.plan_width;
-	state->parent_context = estate->es_query_cxt;
-
-	/* we shield the child from all of these */
-	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
-	state->child = outerPlanState(node) = ExecInitNode(outerPlan(scan), estate, eflags);
-	state->desc = ExecGetResultType(state->child);
+	/* the sort keeps the rows, so the child needs none of these */
+	child = ExecInitNode(outerPlan(ps->plan), estate,
+						 eflags & ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK));
+	outerPlanState(node) = child;
 
 	/*
 	 * The executor has set up the node as one that projects to virtual slots.
-	 * It does neither, and nodes above must know: they compile how a tuple is
-	 * deformed for the kind of slot that is promised here.
+	 * It does not, and the nodes above must know, because they compile how a
+	 * tuple is deformed for the type of slot that is announced here.
 	 */
 	ps->ps_ProjInfo = NULL;
-	state->slot = ps->ps_ResultTupleSlot =
+	ps->ps_ResultTupleSlot =
 		ExecInitExtraTupleSlot(estate, ps->ps_ResultTupleDesc, &TTSOpsMinimalTuple);
 	ps->resultops = &TTSOpsMinimalTuple;
 	ps->resultopsfixed = true;
 	ps->resultopsset = true;
+
+	spec = spec_of_plan(node, child, eflags);
+	gs_sort_init(gs_node_sort(node), &spec);
+	gs_sort_parallel_begin(node);
 }
 
-/* ----------------------------------------------------------------- hand-out */
+/* -------------------------------------------------------------------- rows */
 
-/* Tells the leader how the sort went, for EXPLAIN. */
+/* Reports how the sort went to the leader, for EXPLAIN. */
 static void
 report(GsSortState *state)
 {
@@ -200,7 +218,7 @@ report(GsSortState *state)
 	gs_sort_parallel_report(state, &summary);
 }
 
-/* The sort of a node, its rows loaded. */
+/* The sort of a node, after its input. */
 static inline GsSortState *
 sort_with_input(CustomScanState *node)
 {
@@ -209,7 +227,7 @@ sort_with_input(CustomScanState *node)
 	if (unlikely(state->phase == GS_SORT_IDLE))
 	{
 		gs_sort_read_input(state);
-		if (state->shared != NULL)
+		if (state->participants.shared != NULL)
 			report(state);
 	}
 	return state;
@@ -224,13 +242,13 @@ sort_exec(CustomScanState *node)
 
 /* The same under gpusort.verify. */
 static TupleTableSlot *
-sort_exec_verified(CustomScanState *node)
+sort_exec_checked(CustomScanState *node)
 {
-	return gs_sort_next_verified(sort_with_input(node),
+	return gs_sort_next_checked(sort_with_input(node),
 								 ScanDirectionIsForward(node->ss.ps.state->es_direction));
 }
 
-/* ------------------------------------------------------ the rest of the life */
+/* --------------------------------------------------------- end, rescan, mark */
 
 static void
 sort_end(CustomScanState *node)
@@ -239,67 +257,33 @@ sort_end(CustomScanState *node)
 	ExecEndNode(outerPlanState(node));
 }
 
-/* Will the rows that were kept do for the bound as it is now? */
-static bool
-bound_is_kept(const GsSortState *state)
-{
-	int64		bound = gs_limit_compute(state->bound, state->econtext);
-
-	if (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE)
-		return bound <= gs_topn_nrows(&state->top);
-	return bound <= state->top.bound;
-}
-
 static void
 sort_rescan(CustomScanState *node)
 {
 	GsSortState *state = gs_node_sort(node);
 	PlanState  *child = outerPlanState(node);
 
-	/* ExecReScan() of a child with changed parameters happens by itself */
 	if (state->phase == GS_SORT_IDLE)
 		return;
-
-	/*
-	 * The rows can be handed out again if the child would give the same ones,
-	 * and no more of them are wanted.  Without random_access nobody promised
-	 * that it would.
-	 */
-	if (child->chgParam != NULL || !state->random_access || !bound_is_kept(state))
+	if (child->chgParam == NULL && gs_sort_can_rewind(state))
 	{
-		gs_sort_reset(state);
-		if (child->chgParam == NULL)
-			ExecReScan(child);
+		gs_sort_rewind(state);
 		return;
 	}
-	ExecClearTuple(state->slot);
-	if (state->phase == GS_SORT_FALLBACK)
-		tuplesort_rescan(state->fallback.state);
-	if (state->verify != NULL)
-		gs_sort_verify_restart(state->verify, true);
-	state->position = -1;
+	/* the child returns other rows, or more of them are needed */
+	gs_sort_reset(state);
+	if (child->chgParam == NULL)
+		ExecReScan(child);		/* otherwise ExecProcNode() does this */
 }
 
 static void
 sort_mark(CustomScanState *node)
 {
-	GsSortState *state = gs_node_sort(node);
-
-	if (state->phase == GS_SORT_FALLBACK)
-		tuplesort_markpos(state->fallback.state);
-	else
-		state->mark = state->position;
+	gs_sort_mark(gs_node_sort(node));
 }
 
 static void
 sort_restore(CustomScanState *node)
 {
-	GsSortState *state = gs_node_sort(node);
-
-	if (state->phase == GS_SORT_FALLBACK)
-		tuplesort_restorepos(state->fallback.state);
-	else
-		state->position = state->mark;
-	if (state->verify != NULL)
-		gs_sort_verify_restart(state->verify, false);
+	gs_sort_restore(gs_node_sort(node));
 }

@@ -10,7 +10,7 @@
 
 #include "nodes/extensible.h"
 
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 extern const CustomScanMethods gs_node_scan_methods;
 

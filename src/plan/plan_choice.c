@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * plan_choice.c
- *	  Which sorts are gpusort's.
+ *	  Decides whether a sort is replaced by a GpuSort.
  *
- * Asked twice: when the planner weighs a path (plan_path.c), and when its plan
- * is rewritten (plan_rewrite.c).  The answers have to agree, or a plan would be
- * chosen for a GpuSort that then is none.  So the settings are those of the first time: a hint may
- * set some while a query is planned, and they are as before when its plan is rewritten.
+ * This is asked twice: when the planner compares paths (plan_path.c), and when
+ * its plan is rewritten (plan_rewrite.c).  The answers must agree, or a plan would
+ * be chosen for a GpuSort that is then not made.  Therefore both use the settings
+ * of the first time: a hint may change settings while a query is planned and
+ * restore them before its plan is rewritten.
  *
- * A sort is PostgreSQL's when
+ * A sort is left to PostgreSQL if
  *
  *	- its keys have no order-preserving code;
- *	- a LIMIT above bounds it, by a value that the node cannot compute
- *	  (plan_limit.c);
- *	- a LIMIT bounds it, and its keys are only a hint: what is dropped would
- *	  never be compared;
- *	- it is too small to win.
+ *	- a LIMIT bounds it, by a value that the node cannot compute (plan_limit.c);
+ *	- a LIMIT bounds it, and its keys are approximate: the rows that are dropped
+ *	  would never be compared;
+ *	- it is too small to be faster.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,16 +44,16 @@ gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *
 
 	if (!gs_key_columns_can_encode(columns, ncolumns, &why_not))
 		return why_not;
-	if (settings->libc_collations == GS_LIBC_OFF && gs_key_encoder_uses_libc(columns, ncolumns))
-		return "a collation is of libc, and gpusort.libc_collations is off";
+	if (settings->libc_collations == GS_LIBC_OFF && gs_key_columns_use_libc(columns, ncolumns))
+		return "a sort column has a collation of the C library, and gpusort.libc_collations is off";
 	if (bound->bounded && !bound->computable)
-		return "a LIMIT bounds it, by a value that is not known here";
+		return "the LIMIT cannot be computed at execution time";
 	if (settings->force)
 		return NULL;
 	if (bound->bounded && gs_key_columns_are_approximate(columns, ncolumns))
-		return "a LIMIT bounds it, and the order of its keys has to be verified";
+		return "keys that need verification are not supported below a LIMIT";
 	if (nrows < settings->min_rows)
-		return psprintf("%.0f rows are fewer than gpusort.min_rows = %d",
+		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
 						nrows, settings->min_rows);
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_choice.h
- *	  Which sorts are gpusort's.
+ *	  Decides whether a sort is replaced by a GpuSort.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,9 +9,9 @@
 #define GPUSORT_PLAN_CHOICE_H
 
 #include "plan/plan_limit.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
-/* The settings that decide. */
+/* The settings that the decision depends on. */
 typedef struct GsChoiceSettings
 {
 	bool		enabled;
@@ -21,10 +21,13 @@ typedef struct GsChoiceSettings
 	int			libc_collations;	/* a GsLibcChoice */
 } GsChoiceSettings;
 
-/* As they are now. */
+/* Their current values. */
 extern GsChoiceSettings gs_choice_settings(void);
 
-/* NULL if the sort is gpusort's, else why it is not, for people. */
+/*
+ * Returns NULL if the sort is replaced, else the reason, a phrase that starts
+ * in lower case.
+ */
 extern char *gs_plan_choice_reason_not(const GsChoiceSettings *settings,
 									   const GsSortColumn *columns, int ncolumns,
 									   double nrows, const GsLimit *bound);

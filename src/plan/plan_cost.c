@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_cost.c
- *	  When a GpuSort can win: pure arithmetic, no state.
+ *	  The cost model of a GpuSort: arithmetic without state.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,10 +15,10 @@
 #include "access/htup_details.h"
 #include "optimizer/optimizer.h"
 
-/* A LIMIT that is not known yet: the planner takes the same share of the rows. */
+/* The share of the rows for a LIMIT that is not known yet; the planner assumes the same. */
 #define UNKNOWN_BOUND_SHARE	0.1
 
-/* Rows that the engine has to hold at least. */
+/* The number of rows that the engine must hold at least. */
 static double
 rows_held(const GsPlanEstimate *estimate)
 {
@@ -46,11 +46,11 @@ gs_plan_cost_bytes(const GsPlanEstimate *estimate)
 }
 
 /*
- * The planner takes two operators for a comparison, of which a stock sort of n
- * rows makes n log2 n: 33 operators a row of 100 k rows, 43 of 3 M.  A GpuSort
- * takes each row once.  How many operators that is comes from the processor
- * time of whole rows of 150 bytes beside that of the scan below, in ns a row,
- * of PostgreSQL and gpusort:
+ * The planner counts two operators for a comparison, and n log2 n comparisons for
+ * PostgreSQL's sort of n rows: 33 operators for each of 100 k rows, 43 for each of
+ * 3 M.  A GpuSort handles each row once.  The number of operators for that follows
+ * from the processor time of whole rows of 150 bytes, without that of the scan
+ * below, in ns a row, of PostgreSQL and gpusort:
  *
  *				100 k rows		1 M rows		3 M rows		gain by this cost
  *	 bigint		251	  116		380	  213		471	  222		1.2, 1.4, 1.5
@@ -59,24 +59,25 @@ gs_plan_cost_bytes(const GsPlanEstimate *estimate)
  *	 the key alone
  *				166	  113		183	  114		178	   88		1.2, 1.4, 1.5
  *
- * (Zen 5, 2 cores, busy, PostgreSQL 15.20, 2026-11).  It is the larger number
- * where there was a choice: a plan is to change only for what is sure.  As a
- * stock sort costs the same for any number of columns, so may this one, nearly.
+ * (Zen 5, 2 cores, busy, PostgreSQL 15.20, 2026-11).  Where there was a choice it
+ * is the larger number: a plan should change only for a gain that is certain.  The
+ * number of columns has little influence, as it has none on the cost of
+ * PostgreSQL's sort.
  *
  * A device took 0.4 of the CPU engine's time for 10 M rows, 0.8 for 100 k, and
- * more than all of it for few: those that gpusort.device_min_rows keeps away from it.
+ * more than all of it for fewer rows than gpusort.device_min_rows.
  *
- * Of 0.84 s for 10 M rows by a bigint, 0.11 s were the hand-out, and some 0.35 s
- * the scan below (H200, 16 cores of a Xeon, PostgreSQL 15.20, 2026-11): a fifth or a
- * quarter of what is the sort's, taken for more.  The rest is what several participants
- * do at a time.
+ * Of 0.84 s for 10 M rows by a bigint, 0.11 s were spent on returning rows, and
+ * about 0.35 s on the scan below (H200, 16 cores of a Xeon, PostgreSQL 15.20,
+ * 2026-11).  That is a fifth to a quarter of the sort; EMIT_SHARE is larger.  Several
+ * participants divide the rest among them.
  */
 #define ROW_OPERATORS		28
 #define COLUMN_OPERATORS	2
 #define DEVICE_SHARE		0.7
 #define EMIT_SHARE		0.3
 
-/* What the planner calls expensive, and so computes after a sort. */
+/* The planner computes more expensive expressions after a sort. */
 #define EXPENSIVE_OPERATORS		10
 
 static double

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_cost.h
- *	  When a GpuSort can win: pure arithmetic, no state.
+ *	  The cost model of a GpuSort: arithmetic without state.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,31 +14,31 @@ typedef struct GsPlanEstimate
 	double		nrows;
 	int			width;			/* bytes of a row's values */
 	int			ncolumns;		/* of the ORDER BY */
-	double		key_bytes;		/* of keys that go behind a row */
+	double		key_bytes;		/* of keys that are stored behind a row */
 	bool		keys_only;		/* no row beside the key */
-	bool		bounded;		/* a LIMIT asks for the first rows only ... */
-	double		bound;			/* so many; < 0 if not known yet */
+	bool		bounded;		/* a LIMIT needs only the first rows, ... */
+	double		bound;			/* ... this many; < 0 if not known yet */
 } GsPlanEstimate;
 
-/* Bytes that the CPU engine will need. */
+/* Bytes that the CPU engine needs. */
 extern double gs_plan_cost_bytes(const GsPlanEstimate *estimate);
 
 /*
- * What the sort costs beside its input, until the first row can leave, in the
+ * The cost until the first row is returned, without that of the input, in the
  * planner's units.  on_device: gs_device_is_likely().
  */
 extern double gs_plan_cost_startup(const GsPlanEstimate *estimate, bool on_device);
 
 /*
- * The same of one participant of several that feed a device's sort; and what it
- * costs the one that hands all rows out until the last has left.
+ * The same for one of several participants that send rows to one sort on a
+ * device; and the cost, for the one that returns all rows, of returning them.
  */
 extern double gs_plan_cost_shared_input(const GsPlanEstimate *estimate);
 extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
 
 /*
- * What is computed of each row after the sort: does it cost so much that the
- * participants of a parallel plan had better share it?
+ * Is what is computed from each row after the sort so expensive that the
+ * participants of a parallel plan should share it?
  */
 extern bool gs_plan_cost_is_expensive(double per_row);
 

@@ -1,21 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * plan_limit.c
- *	  Which LIMIT bounds a sort, as the plan has it.
+ *	  The LIMIT above a sort, as expressions for the node.
  *
- * A Limit tells a Sort below it, by ExecSetTupleBound(), each time that it
- * begins to run; it does not tell a CustomScan.  So the plan node gets copies
- * of the LIMIT and OFFSET expressions and computes the bound for itself, when
- * it loads rows or is asked whether those that it has will do once more.  The
- * Limit has computed the same values just before, and has raised the errors
- * that there are.
+ * A Limit tells a Sort below it how many rows it needs, by ExecSetTupleBound(),
+ * each time that it starts; it does not tell a CustomScan.  Therefore the plan node
+ * gets copies of the LIMIT and OFFSET expressions, and computes the bound when it
+ * reads its input, or when it is asked whether its rows can be returned again.
+ * The Limit has just computed the same values, and has raised any errors.
  *
- * That goes for expressions that give the same value twice.  The node cannot
- * compute volatile ones; nor stable ones, which another setting changes between two sorts
- * of a cursor's query; nor those with subplans, as their executor state
- * belongs to the Limit; nor, in a parallel worker, parameters of the executor,
- * since a Gather hands down those that the plan below it had when the planner
- * was done, and no others.
+ * This requires expressions that give the same value twice.  The node cannot
+ * compute volatile ones; nor stable ones, which a changed setting can change
+ * between two sorts of a cursor's query; nor those with subplans, as their executor
+ * state belongs to the Limit; nor, in a parallel worker, executor parameters,
+ * since a Gather passes on only those that the plan below it had when the planner
+ * finished.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +28,7 @@
 
 const GsLimit gs_no_limit = {.rows = -1};
 
-/* An expression's value if it is known: that of a constant, or if NULL or not there, `absent`. */
+/* Gets the value of a constant, or `absent` if it is NULL or there is no expression. */
 static bool
 is_known(Node *expr, double absent, double *value)
 {
@@ -49,7 +48,7 @@ is_computable(Node *expr)
 	return !contain_subplans(expr) && !contain_mutable_functions(expr);
 }
 
-/* WITH TIES gives none, as nobody knows how many ties there will be. */
+/* WITH TIES sets no bound, as the number of ties is not known. */
 GsLimit
 gs_limit_of_clauses(LimitOption option, Node *count, Node *offset)
 {

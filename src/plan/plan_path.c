@@ -1,21 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * plan_path.c
- *	  What the planner is told of a GpuSort: its cost.
+ *	  Adds paths with the cost of a GpuSort.
  *
- * For the ORDER BY of a query the planner weighs a sort of all rows against
- * reading them in order, by an index or sorted in part, alone or with workers.
- * Here it gets the same sorts once more, at the cost of a GpuSort: that of the
- * cheapest path, and that of the cheapest path of each worker, for a Gather
- * Merge, which has nothing to merge if they sort together.  They are ordinary paths of a Sort, and what becomes of them an
- * ordinary Sort, which plan_rewrite.c then replaces.
+ * For the ORDER BY of a query, the planner compares a sort of all rows with
+ * reading them in order, by an index or by an incremental sort, with or without
+ * workers.  This file adds the same sorts again, at the cost of a GpuSort: that of
+ * the cheapest path, and that of the cheapest partial path below a Gather Merge,
+ * which has nothing to merge if the participants sort together.  They are
+ * ordinary Sort paths, so they become ordinary Sorts, which plan_rewrite.c then
+ * replaces.
  *
- * For that it has to be sure now that it will: by the same function of the same
- * estimates (plan_choice.c).  Not in sight from here is a LIMIT of a query
- * around this one; it only ever makes the sort cheaper.
+ * It must be certain now that they will be replaced, so both files call the same
+ * function with the same estimates (plan_choice.c).  A LIMIT of a query around this
+ * one is not visible here; it only makes the sort cheaper.
  *
- * A sort that needs disk is left at its stock cost, and so is one whose stock
- * cost is the lower.
+ * A sort that needs disk, or whose cost would not be lower, is not added.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +26,7 @@
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 #include "plan/plan_path.h"
 
 #include "miscadmin.h"
@@ -56,7 +56,7 @@ find_member(PlannerInfo *root, EquivalenceClass *class, const PathTarget *target
 	return find_computable_ec_member(root, class, target->exprs, NULL, false);
 }
 
-/* The columns of the ORDER BY; NULL if there is no telling. */
+/* The columns of the ORDER BY; NULL if they cannot be determined. */
 static GsSortColumn *
 sort_columns(PlannerInfo *root, const PathTarget *target)
 {
@@ -82,7 +82,7 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 	return columns;
 }
 
-/* What the sort of a path will be, by a GpuSort; false if it will be none. */
+/* Estimates the sort of a path by a GpuSort; false if it will not be replaced. */
 static bool
 estimate_sort(PlannerInfo *root, Path *input, const GsLimit *bound, GsSortColumn **columns,
 			  GsPlanEstimate *estimate)
@@ -104,23 +104,23 @@ estimate_sort(PlannerInfo *root, Path *input, const GsLimit *bound, GsSortColumn
 	return true;
 }
 
-/* The sort of a path at a cost beside its input's; NULL if a stock sort's is not higher. */
+/* The sort of a path at the given cost; NULL if that of PostgreSQL's sort is not higher. */
 static Path *
 make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound,
 			 Cost startup)
 {
 	SortPath   *path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
 										bound->bounded && bound->rows > 0 ? bound->rows : -1);
-	Cost		stock_startup = path->path.startup_cost - input->total_cost;
+	Cost		sort_startup = path->path.startup_cost - input->total_cost;
 
-	if (startup >= stock_startup)
+	if (startup >= sort_startup)
 		return NULL;
-	path->path.startup_cost -= stock_startup - startup;
-	path->path.total_cost -= stock_startup - startup;
+	path->path.startup_cost -= sort_startup - startup;
+	path->path.total_cost -= sort_startup - startup;
 	return (Path *) path;
 }
 
-/* The sort of a path, by a GpuSort; NULL if it will be none, or is not cheaper. */
+/* The sort of a path by a GpuSort; NULL if it will not be replaced, or is not cheaper. */
 static Path *
 make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound)
 {
@@ -136,7 +136,7 @@ make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit
 	return make_sort_at(root, ordered_rel, input, bound, gs_plan_cost_startup(&estimate, on_device));
 }
 
-/* The merge of what each participant has sorted. */
+/* A Gather Merge of the rows that each participant has sorted. */
 static Path *
 make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 {
@@ -147,9 +147,10 @@ make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 }
 
 /*
- * The same where a device will have the rows of all participants
- * (sort_parallel.c), and the leader hands them out: nothing goes through a queue, nothing
- * is merged.  NULL if that is not to be expected.  The target is what is made of the rows then.
+ * The same if one sort on a device will have the rows of all participants
+ * (sort_parallel.c): the leader returns them, without a queue and without a merge.
+ * NULL if that is not expected.  The target is what is computed from the rows
+ * afterward.
  */
 static Path *
 make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound,
@@ -175,7 +176,7 @@ make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const
 	return path;
 }
 
-/* Adds a path that is in order, with the projection that the query ends with. */
+/* Adds a path in the required order, with the final projection of the query. */
 static void
 add_ordered(PlannerInfo *root, RelOptInfo *ordered_rel, Path *path, PathTarget *target)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_path.h
- *	  What the planner is told of a GpuSort: its cost.
+ *	  Adds paths with the cost of a GpuSort.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,8 +11,8 @@
 #include "nodes/pathnodes.h"
 
 /*
- * Adds to the relation of a query's ordered rows the paths whose sorts will be
- * GpuSorts, if they are cheaper than as they are.
+ * Adds paths whose sorts will be GpuSorts to the relation of a query's ordered
+ * rows, if they are cheaper than with PostgreSQL's sort.
  */
 extern void gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel,
 							 RelOptInfo *ordered_rel);

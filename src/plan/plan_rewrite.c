@@ -1,26 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * plan_rewrite.c
- *	  Which Sort of a plan becomes a GpuSort.
+ *	  Replaces the Sort nodes of a finished plan.
  *
- * The plan is rewritten when the planner is done with it.  That is the only
- * place from which all sorts can be seen: those below merge joins, unique,
- * grouping and window nodes are made while the plan is created and were never
- * paths.  For them the planner counts what a stock sort costs; for the sort at
- * the top of a query it knows better (plan_path.c).
+ * Only after the planner has finished can all sorts be seen: those below merge
+ * joins, unique, grouping and window nodes are created with the plan and never were
+ * paths.  For them the planner counts the cost of PostgreSQL's sort; for the sort
+ * at the top of a query it has the cost of a GpuSort (plan_path.c).
  *
- * Which Sort is kept as it is: see plan_choice.c.
+ * plan_choice.c decides which Sorts are replaced.
  *
- * What the rewritten node looks like is dictated by set_plan_references(),
- * which has run: the target list of a Sort holds Vars that refer to its child
- * (OUTER_VAR).  A CustomScan without a relation refers to its own
- * custom_scan_tlist (INDEX_VAR), so the old list becomes that one and the new
- * list refers to it, entry by entry.  EXPLAIN and the executor then find
- * their way through both.  Constants stay constants in both lists: the
- * executor checks them where the node feeds an INSERT.
+ * set_plan_references() has run, and determines the form of the new node.  The
+ * target list of a Sort holds Vars that refer to its child (OUTER_VAR).  A
+ * CustomScan without a relation refers to its own custom_scan_tlist (INDEX_VAR), so
+ * the old list becomes that one, and the new list refers to it, entry by entry.
+ * EXPLAIN and the executor follow both.  Constants stay constants in both lists,
+ * because the executor checks them where the node feeds an INSERT.
  *
- * The child stays in lefttree, since rescans with changed parameters and
- * EXPLAIN look for it there.
+ * The child stays in lefttree, where EXPLAIN and rescans with changed parameters
+ * look for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,7 +27,7 @@
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 #include "node/node_gpusort.h"
 #include "plan/plan_rewrite.h"
 
@@ -40,7 +38,7 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 
-/* What holds for the whole plan. */
+/* Constants of the rewrite of a plan. */
 typedef struct Rewrite
 {
 	const GsChoiceSettings *settings;
@@ -49,10 +47,7 @@ typedef struct Rewrite
 
 static Plan *rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite);
 
-/*
- * Nothing but reads, and nothing volatile: then a part of the plan may run
- * twice.
- */
+/* A query that only reads, without volatile functions. */
 bool
 gs_plan_is_repeatable(Query *query)
 {
@@ -89,7 +84,7 @@ sort_columns(const Sort *sort)
 	return columns;
 }
 
-/* The GpuSort that does what the Sort would have done. */
+/* Makes the GpuSort that replaces a Sort. */
 static Plan *
 replace_sort(Sort *sort, const GsSortColumn *columns, const GsLimit *bound, bool repeatable)
 {
@@ -132,7 +127,7 @@ rewrite_list(List *plans, GsLimit bound, const Rewrite *rewrite)
 		lfirst(lc) = rewrite_plan(lfirst(lc), bound, rewrite);
 }
 
-/* Is what a Result computes as well computed by one participant for all rows? */
+/* Is it cheap enough that one participant computes a Result for all rows? */
 static bool
 may_emit_from_one(const Plan *result)
 {
@@ -143,10 +138,10 @@ may_emit_from_one(const Plan *result)
 }
 
 /*
- * Has the participants below a Gather Merge sort their rows together, if it is
- * their sort that it merges: then it does not matter who hands which rows out.  Not
- * for a LIMIT, where each of them drops most of its own; nor where much is to be done
- * with each row yet, by whoever hands it out.
+ * Makes the participants below a Gather Merge sort their rows together if it
+ * merges their sorts: then it does not matter which of them returns which rows.
+ * Not below a LIMIT, where each drops most of its own rows; nor if much is computed
+ * from each row afterward, which one participant would have to do alone.
  */
 static void
 share_sort(Plan *plan)
@@ -160,12 +155,12 @@ share_sort(Plan *plan)
 }
 
 /*
- * Rewrites a tree and returns its root.  A bound passes through the nodes
- * through which the executor passes it down to a Sort.
+ * Rewrites a tree and returns its root.  A bound passes through the same nodes
+ * as ExecSetTupleBound().
  *
- * Not visited: the Sorts in Agg.chain, which are parameters of the Agg and
- * never run; a foreign scan's local join plan; the children of other
- * extensions' nodes, which may count on their kind.
+ * Not visited: the Sorts in Agg.chain, which are parameters of the Agg and are
+ * never executed; the local join plan of a foreign scan; the children of other
+ * extensions' nodes, which may depend on their type.
  */
 static Plan *
 rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
@@ -228,7 +223,8 @@ rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
 			return replace_sort(sort, columns, &bound, rewrite->repeatable);
 		if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
-					(errmsg("gpusort leaves a Sort to PostgreSQL: %s", reason)));
+					(errmsg("Sort not replaced by gpusort"),
+					 errdetail_internal("%c%s.", pg_toupper(reason[0]), reason + 1)));
 	}
 	return plan;
 }

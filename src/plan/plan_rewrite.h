@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_rewrite.h
- *	  Which Sort of a plan becomes a GpuSort.
+ *	  Replaces the Sort nodes of a finished plan.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,17 +13,14 @@
 #include "nodes/plannodes.h"
 
 /*
- * Replaces Sort nodes of a finished plan, subplans included, in place.  With
- * gpusort.debug_plan, reports the others and why they were left.
- */
-/*
- * settings: as they were while the query was planned.  repeatable: what gs_plan_is_repeatable()
- * said of the query before.
+ * Replaces Sort nodes of a finished plan in place, subplans included.  With
+ * gpusort.debug_plan, reports the others and the reasons.  settings: those of the
+ * planner.  repeatable: gs_plan_is_repeatable() of the query before it was planned.
  */
 extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
 								 bool repeatable);
 
-/* May parts of the query run twice, without anybody noticing? */
+/* May parts of the query run twice without visible effects? */
 extern bool gs_plan_is_repeatable(Query *query);
 
 #endif							/* GPUSORT_PLAN_REWRITE_H */

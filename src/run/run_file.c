@@ -18,14 +18,14 @@
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
-/* At most so much in one system call, between two interrupt checks. */
+/* The most bytes of one system call, between two interrupt checks. */
 #define MAX_TRANSFER_BYTES	((Size) 1 << 20)
 
 #define FILE_BYTES		((int64) 1 << 30)
 
 #define LINK_BYTES		sizeof(int64)
 
-/* Of a length with a bit beside it, or of NULL bits. */
+/* The most bytes of a length and its bit, or of NULL bits. */
 #define MOST_NUMBER_BYTES	5
 
 /* ------------------------------------------------------------------ the store */
@@ -103,7 +103,7 @@ open_file(const GsRunStore *store)
 	return file;
 }
 
-/* The file with an extent, and where it begins there. */
+/* The file that has an extent, and the offset of the extent in it. */
 static File
 locate(GsRunStore *store, int64 extent, off_t *start)
 {
@@ -120,14 +120,14 @@ locate(GsRunStore *store, int64 extent, off_t *start)
 	return store->files[number];
 }
 
-/* As a BufFile counts: in blocks. */
+/* Counts a transfer as BufFiles do, in blocks. */
 static int64
 blocks_of(Size nbytes)
 {
 	return (nbytes + BLCKSZ - 1) / BLCKSZ;
 }
 
-/* Begins and ends the time of a transfer, if anyone wants to know. */
+/* Measures the time of a transfer, if track_io_timing is on. */
 static void
 begin_io(instr_time *start)
 {
@@ -197,7 +197,7 @@ read_extent(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes)
 		if (got == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("could not read file \"%s\": it is shorter than what was written to it",
+					 errmsg("could not read file \"%s\": unexpected end of file",
 							FilePathName(file))));
 		end_io(&start, &pgBufferUsage.temp_blk_read_time);
 		pgBufferUsage.temp_blks_read += blocks_of(got);
@@ -224,7 +224,7 @@ gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, const GsKeyLayout *l
 	writer->run.nbytes = 0;
 }
 
-/* The buffer is full: begins the next extent. */
+/* Writes the full buffer and begins the next extent. */
 static void
 next_extent(GsRunWriter *writer)
 {
@@ -237,7 +237,7 @@ next_extent(GsRunWriter *writer)
 	writer->used = 0;
 }
 
-/* Adds bytes, however many. */
+/* Writes any number of bytes. */
 static void
 write_bytes(GsRunWriter *writer, const void *data, Size nbytes)
 {
@@ -255,7 +255,7 @@ write_bytes(GsRunWriter *writer, const void *data, Size nbytes)
 	}
 }
 
-/* Puts a number at the end of a header: seven bits a byte, the last ones first. */
+/* Appends a number to a header: seven bits a byte, the lowest ones first. */
 static inline char *
 put_number(char *to, uint64 number)
 {
@@ -318,7 +318,7 @@ gs_run_reader_begin(GsRunReader *reader, GsRunStore *store, const GsKeyLayout *l
 	reader->entry_bytes = 0;
 }
 
-/* Reads on, up to nbytes; a link may be written behind them. */
+/* Reads up to nbytes of the run; overwrites up to a link after them. */
 static Size
 read_on(GsRunReader *reader, char *to, Size nbytes)
 {
@@ -341,7 +341,7 @@ read_on(GsRunReader *reader, char *to, Size nbytes)
 	return piece;
 }
 
-/* Has something at hand, if the run has any more. */
+/* Fills the empty buffer.  Returns false at the end of the run. */
 static pg_noinline bool
 fill(GsRunReader *reader)
 {
@@ -351,7 +351,7 @@ fill(GsRunReader *reader)
 	return reader->limit > reader->at;
 }
 
-/* Takes what is not all at hand; there is room for a link behind it. */
+/* Reads bytes of which some are not in the buffer; overwrites up to a link after them. */
 static pg_noinline void
 take_bytes_slowly(GsRunReader *reader, char *to, Size nbytes)
 {
@@ -369,7 +369,7 @@ take_bytes_slowly(GsRunReader *reader, char *to, Size nbytes)
 		else if (!fill(reader))
 			ereport(ERROR,
 					(errcode(ERRCODE_INTERNAL_ERROR),
-					 errmsg_internal("a sorted run ends in the middle of a row")));
+					 errmsg_internal("unexpected end of sorted run")));
 		to += piece;
 		nbytes -= piece;
 	}

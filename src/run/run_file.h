@@ -3,41 +3,47 @@
  * run_file.h
  *	  Sorted runs in temporary files.
  *
- * A run is its rows in order, without what any row has in front and without padding:
+ * A run is its rows in order, without what precedes the data of a row and without
+ * padding:
  *
  *	  | length, is there a record? | row, from its 11th byte on |
  *	  | length, is there a record? | NULL bits, key words | row, from its 11th byte on | its keys |
  *
- * Lengths and NULL bits are numbers of as many bytes as they need, mostly one.  Behind
- * the row are the bytes of keys that do not stand in it, such as those of a value that had to be
- * fetched.  In a keys_only layout there is the one key word and nothing else.
+ * Lengths and NULL bits are numbers of variable length, mostly one byte.  After the row
+ * are the bytes of its keys that are not part of it, such as those of a value that had
+ * to be fetched.  In a keys_only layout there is only the key word.
  *
- * Most records are made again from the row when that is read (run_set.c): so a run takes no more
- * disk than a tape of PostgreSQL's.  That of a bigint takes 5 ns, and 8 bytes less are written and read.
- * A long value that had to be fetched is fetched again, as it would fill the disk with bytes that PostgreSQL
- * does not write, and the kernel takes 0.25 s to delete 1 GB of them, which a cancel would wait for.  What takes long to
- * make, as a collation's keys do, is kept.
- * In a layout without columns there are no records: those are runs that only comparisons merge.
+ * Most records are not stored, but made again when the row is read (run_set.c), so a run
+ * takes no more disk than a tape of PostgreSQL.  The record of a bigint takes 5 ns, and 8
+ * bytes less are written and read.  A long value that had to be fetched is fetched
+ * again: otherwise the files would contain bytes that PostgreSQL does not write, and a
+ * cancel would wait for the kernel, which takes 0.25 s to delete 1 GB.  Records
+ * with a truncated or approximate key are stored, and those with keys that only ICU can
+ * make.  If the layout has no columns there are no records: such runs are merged by
+ * comparisons only.
  *
- * As a reader hands a row out, it stands behind its record, whose last word (batch.h) is in the place
- * of the row's length and four bytes of padding, and has that length beside the NULL bits.
+ * A reader returns a record followed by its row.  The place word of the record (batch.h)
+ * overlaps the length and four bytes of padding of the row, and has that length and the
+ * NULL bits.
  *
- * All runs of a sort share a *store* of extents, pieces of some kB to some 100 kB that are
- * written at once.  A run is a chain of extents, each of which ends with the number of
- * the next one:
+ * All runs of a sort share a *store* of extents, of some kB to some 100 kB, each of which
+ * is written at once.  A run is a chain of extents; each ends with the number of the next
+ * one:
  *
  *	  | rows .. | 7 |	   7: | rows .. | 9 |	   9: | rows .. end |
  *
- * A merge of runs to a run gives extents back as it has read them and puts its
- * rows there, so that it takes no more disk than the rows do, and no fresh pages of the
- * kernel's.  That is what PostgreSQL's logical tapes do with blocks of 8 kB;
- * they and BufFiles would be in the way of large transfers: the kernel takes 600 MB
- * in pieces of 256 kB in 0.13 s, in pieces of 8 kB in 0.34 s (Zen 5, Linux 6.18,
- * ext4, 2026-11).
+ * A merge of runs to a run frees extents as it reads them and writes its rows there, so
+ * it takes no more disk than the rows, and no new pages of the kernel.  PostgreSQL's
+ * logical tapes do the same with blocks of 8 kB; neither they nor BufFiles can transfer
+ * larger ones.  The kernel takes 600 MB in pieces of 256 kB in 0.13 s, in pieces of 8 kB
+ * in 0.34 s (Zen 5, Linux 6.18, ext4, 2026-11).
  *
- * The files are PostgreSQL's temporary files: temp_tablespaces, temp_file_limit
- * and log_temp_files apply, and they go with the query however it ends.  A store can be in a
- * shared set of files; then another process may open it and read the runs that are ended.
+ * The files are PostgreSQL's temporary files: temp_tablespaces, temp_file_limit and
+ * log_temp_files apply, and they are removed when the query ends for any reason.  A store
+ * can be in a shared file set; then another process can open it and read the complete
+ * runs.
+ *
+ * All functions may ereport what temporary files report.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,31 +57,31 @@
 #include "common/batch.h"
 #include "common/key_layout.h"
 
-/* Where the files of a store are that others may open. */
+/* Where the files of a store are, if other processes can open them. */
 typedef struct GsRunFiles
 {
-	SharedFileSet *set;			/* NULL: nobody may */
-	int			owner;			/* tells its stores apart */
+	SharedFileSet *set;			/* NULL: they cannot */
+	int			owner;			/* distinguishes the stores of a set */
 } GsRunFiles;
 
 typedef struct GsRunStore
 {
 	MemoryContext context;
 	GsRunFiles	where;
-	bool		owned_elsewhere;		/* another process has made it */
+	bool		owned_elsewhere;	/* another process has created it */
 	Size		extent_bytes;
-	int64		nextents;		/* ever used, and so its size on disk */
-	int64	   *free_extents;	/* given back */
+	int64		nextents;		/* ever used: its size on disk */
+	int64	   *free_extents;	/* that can be reused */
 	int64		nfree;
 	int64		free_allocated;
-	File	   *files;			/* of 1 GB each, so that all temp_tablespaces have their share */
+	File	   *files;			/* of 1 GB each, to use all temp_tablespaces */
 	int			nfiles;
 } GsRunStore;
 
-/* In the current memory context.  extent_bytes is a power of two. */
+/* Creates a store in the current memory context.  extent_bytes is a power of two. */
 extern GsRunStore *gs_run_store_create(Size extent_bytes, const GsRunFiles *where);
 
-/* The same to read another process's, of which all runs are ended. */
+/* Opens the store of another process to read its runs, which must be complete. */
 extern GsRunStore *gs_run_store_open(Size extent_bytes, const GsRunFiles *where);
 
 /* Closes the files; those in a shared set stay as long as the set. */
@@ -90,19 +96,19 @@ gs_run_store_bytes(const GsRunStore *store)
 typedef struct GsRun
 {
 	int64		first_extent;
-	uint64		nbytes;			/* without what links the extents */
+	uint64		nbytes;			/* without the links of extents */
 } GsRun;
 
 /* ------------------------------------------------------------ rows of a run */
 
-/* The row behind a record's key words. */
+/* The row after the key words of a record. */
 static inline const char *
 gs_run_row(const GsKeyLayout *layout, const uint64 *record)
 {
 	return (const char *) (record + layout->nwords);
 }
 
-/* Bytes of a row and the keys behind it, given the row's own. */
+/* Bytes of a row and the keys after it, given the length of the row. */
 static inline Size
 gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
 {
@@ -122,7 +128,7 @@ gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
 	return nbytes;
 }
 
-/* The length of the row behind a record; and has a row of that length and these NULLs. */
+/* The length of the row of a record; and the place word with a length and NULL bits. */
 static inline Size
 gs_run_row_len(const GsKeyLayout *layout, const uint64 *record)
 {
@@ -135,7 +141,7 @@ gs_run_last_word(Size row_len, uint32 nulls)
 	return (uint64) row_len << 32 | nulls;
 }
 
-/* The row as a tuple again, in place; its record loses the NULL bits. */
+/* Turns the row of a record into a tuple, in place.  The record loses its NULL bits. */
 static inline MinimalTuple
 gs_run_tuple(const GsKeyLayout *layout, const uint64 *record)
 {
@@ -151,19 +157,19 @@ typedef struct GsRunWriter
 {
 	GsRunStore *store;
 	const GsKeyLayout *layout;
-	int64		extent;			/* which the buffer will fill */
+	int64		extent;			/* where the buffer will be written */
 	char	   *buffer;
-	Size		room;			/* bytes of an extent but for its link */
+	Size		room;			/* bytes of an extent without its link */
 	Size		used;
 	GsRun		run;			/* so far */
 	Size		longest;		/* of its rows, with their keys */
 } GsRunWriter;
 
-/* Begins a run.  The buffer is of the size of an extent, and 8-aligned. */
+/* Begins a run.  The buffer has the size of an extent and is 8-aligned. */
 extern void gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store,
 								const GsKeyLayout *layout, char *buffer);
 
-/* Adds a row, with its record or without; if keys_only, the record. */
+/* Writes a row with or without its record; if keys_only, only the record. */
 extern void gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row,
 							 Size row_len, bool with_record);
 
@@ -176,30 +182,34 @@ typedef struct GsRunReader
 {
 	GsRunStore *store;
 	const GsKeyLayout *layout;
-	bool		consume;		/* the store gets back what was read */
-	int64		extent;			/* where to read on */
-	Size		offset;			/* in it */
-	uint64		left;			/* bytes of the run that were not read */
+	bool		consume;		/* extents are freed when they have been read */
+	int64		extent;			/* to be read next */
+	Size		offset;			/* in that extent */
+	uint64		left;			/* bytes of the run that have not been read */
 	char	   *buffer;
 	Size		buffer_bytes;
-	char	   *at;				/* what comes next */
-	char	   *limit;			/* the end of what was read */
-	char	   *entry;			/* the last record, and its row */
-	Size		entry_bytes;	/* that there is room for */
+	char	   *at;				/* the next byte in the buffer */
+	char	   *limit;			/* the end of the bytes in the buffer */
+	char	   *entry;			/* the current record and its row */
+	Size		entry_bytes;	/* allocated */
 } GsRunReader;
 
-/* A buffer must have room for more than a link. */
+/* Begins to read a run.  The buffer must be larger than a link. */
 extern void gs_run_reader_begin(GsRunReader *reader, GsRunStore *store,
 								const GsKeyLayout *layout, const GsRun *run, bool consume,
 								char *buffer, Size buffer_bytes);
 
 /*
- * The next record, its row behind it; NULL at the end.  Valid until the next call.  Where there
- * is none, there is room for it, and its last word has no NULL bits.
+ * Returns the next record, followed by its row, or NULL at the end.  It is valid until the
+ * next call.  If the run has no record for the row (*has_record is false), there is space
+ * for it, and its place word has no NULL bits.
  */
 extern uint64 *gs_run_reader_next(GsRunReader *reader, bool *has_record);
 
-/* Room for so many bytes of a record, its row and its keys: where they are then. */
+/*
+ * Is there space for nbytes of the current record, its row and its keys?  Otherwise
+ * gs_run_reader_reserve() makes it, and returns where they are then.
+ */
 static inline bool
 gs_run_reader_has_room(const GsRunReader *reader, Size nbytes)
 {
@@ -208,7 +218,7 @@ gs_run_reader_has_room(const GsRunReader *reader, Size nbytes)
 
 extern uint64 *gs_run_reader_reserve(GsRunReader *reader, Size nbytes);
 
-/* Frees what it holds beside the buffer. */
+/* Frees all memory of the reader except the buffer. */
 extern void gs_run_reader_end(GsRunReader *reader);
 
 #endif							/* GPUSORT_RUN_FILE_H */

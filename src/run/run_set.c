@@ -1,21 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * run_set.c
- *	  A sort of more rows than memory holds: sorted runs, merged.
+ *	  The runs of a sort that exceeds memory, and their merge.
  *
- * What fills the memory is sorted and written as a run; the runs are merged
- * while the rows are handed out, with a buffer for each.  Runs and their
- * order:
+ * When memory is full, its rows are sorted and written as a run.  The runs are merged
+ * while rows are returned, with a buffer for each:
  *
  *	  engine		| run 0 | run 1 | run 2 | run 3 | run 4 | run 5 |
  *	  a merge		| run 0 | run 1 |	  run 2		| run 4 | run 5 |
- *	  the last one	|		 rows as they are handed out		   |
+ *	  the last one	|		 rows as they are returned			   |
  *
- * Memory has room for so many buffers and no more.  Where there are more runs,
- * some are merged to one first: neighbours, so that rows with equal keys stay
- * in input order; those that have the fewest bytes together, and so few that
- * all merges after this one have as many runs as there are buffers.  So a row
- * is moved again only if it must be.
+ * Memory limits the number of buffers.  If there are more runs, some are merged to one
+ * first: adjacent ones, so that rows with equal keys stay in input order; those with the
+ * fewest bytes in total; and just so many that each later merge has as many runs as
+ * there are buffers (Knuth, TAOCP vol. 3, 5.4.9).  So rows are moved again only if
+ * necessary.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,17 +26,17 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* Rows taken from an engine at a time. */
+/* Rows fetched from an engine at a time. */
 #define WINDOW			64
 
-/* What is read or written at a time, given the memory there is. */
+/* The bytes of a buffer, depending on memory. */
 #define LEAST_READ_BYTES	((Size) 4 << 10)
-#define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* more runs are better now */
+#define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* beyond this, prefer to merge more runs */
 #define MOST_READ_BYTES		((Size) 256 << 10)
 #define LEAST_WRITE_BYTES	((Size) 8 << 10)
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
-/* Runs merged at once, at least; and at most: more would not fit the processor's cache. */
+/* Runs that are merged at once; more would not fit the processor's cache. */
 #define LEAST_SOURCES	6
 #define MOST_SOURCES	512
 
@@ -56,49 +55,49 @@ struct GsRunSet
 	MemoryContext context;
 	Size		memory_limit;
 
-	/* makes records again, where an engine or a run has them no more */
+	/* makes records again if an engine or a run does not have them */
 	const GsSortColumn *columns;
 	int			ncolumns;
 	TupleDesc	desc;
 	const GsKeyEncoder *driver_key;
-	GsKeyEncoder  *key;			/* NULL before the first */
-	bool		cheap_key;		/* so that runs need not have most of them */
+	GsKeyEncoder *key;			/* NULL before the first */
+	bool		cheap_key;		/* runs do not have most records */
 	uint64	   *record;
-	char	   *row;			/* a copy, if keys go behind it */
+	char	   *row;			/* a copy, if keys are stored behind it */
 	Size		row_allocated;
 
 	GsRunSetStats stats;
 	GsRunStore *store;
 
-	GsRunWriter writer;			/* of the last run, which may get longer */
+	GsRunWriter writer;			/* of the last run, which can be appended to */
 	bool		writing;
 
-	/* in input order, all but that one */
-	SetRun   *runs;
+	/* the other runs, in input order */
+	SetRun	   *runs;
 	int			nruns;
 	int			runs_allocated;
-	Size		longest;		/* of all rows, with their keys */
-	List	   *owned_elsewhere;		/* stores of adopted runs */
+	Size		longest;		/* bytes of the longest row and its keys */
+	List	   *owned_elsewhere;	/* stores of adopted runs */
 
 	/* a merge */
 	GsRunMerge	merge;
 	void	   *merge_memory;
-	GsRunReader *readers;		/* NULL if none is going on */
+	GsRunReader *readers;		/* NULL if there is none */
 	int			nreaders;
 	char	   *buffers;		/* of the readers */
-	bool		begun;			/* the winner was handed out */
+	bool		begun;			/* the winner was returned */
 };
 
 /*
- * Has a key that makes records again, since the driver's has observed the rows already, and may have
- * another at hand.
+ * Creates the encoder that makes records again.  The driver's has counted the rows
+ * already, and may be in use for another row.
  */
 static void
-make_own_key(GsRunSet *spill)
+make_own_key(GsRunSet *set)
 {
-	spill->key = gs_key_encoder_create_twin(spill->columns, spill->ncolumns, spill->desc,
-										 spill->driver_key);
-	spill->record = palloc(gs_record_bytes(spill->layout));
+	set->key = gs_key_encoder_create_twin(set->columns, set->ncolumns, set->desc,
+										 set->driver_key);
+	set->record = palloc(gs_record_bytes(set->layout));
 }
 
 GsRunSet *
@@ -106,39 +105,39 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 				const GsKeyEncoder *key, const GsMergeOrder *order, Size memory_limit,
 				const GsRunFiles *where)
 {
-	GsRunSet    *spill = palloc0(sizeof(GsRunSet));
+	GsRunSet    *set = palloc0(sizeof(GsRunSet));
 
-	spill->columns = columns;
-	spill->ncolumns = ncolumns;
-	spill->desc = desc;
-	spill->driver_key = key;
-	spill->order = *order;
-	spill->layout = order->layout;
-	spill->context = CurrentMemoryContext;
-	spill->memory_limit = memory_limit;
-	spill->store = gs_run_store_create(gs_run_set_writer_bytes(memory_limit), where);
-	spill->runs_allocated = 16;
-	spill->runs = palloc(sizeof(SetRun) * spill->runs_allocated);
-	spill->cheap_key = spill->layout->ncolumns > 0 && gs_key_encoder_is_cheap(key);
-	if (spill->cheap_key)
-		make_own_key(spill);
-	return spill;
+	set->columns = columns;
+	set->ncolumns = ncolumns;
+	set->desc = desc;
+	set->driver_key = key;
+	set->order = *order;
+	set->layout = order->layout;
+	set->context = CurrentMemoryContext;
+	set->memory_limit = memory_limit;
+	set->store = gs_run_store_create(gs_run_set_writer_bytes(memory_limit), where);
+	set->runs_allocated = 16;
+	set->runs = palloc(sizeof(SetRun) * set->runs_allocated);
+	set->cheap_key = set->layout->ncolumns > 0 && gs_key_encoder_is_cheap(key);
+	if (set->cheap_key)
+		make_own_key(set);
+	return set;
 }
 
 void
-gs_run_set_compare_ties(GsRunSet *spill, GsRowCompare compare, void *compare_arg)
+gs_run_set_compare_ties(GsRunSet *set, GsRowCompare compare, void *compare_arg)
 {
-	if (!spill->order.keys_decide)
-		return;					/* they are already */
-	spill->order.compare = compare;
-	spill->order.compare_arg = compare_arg;
+	if (!set->order.keys_decide)
+		return;					/* all rows are compared */
+	set->order.compare = compare;
+	set->order.compare_arg = compare_arg;
 }
 
 const GsRunSetStats *
-gs_run_set_stats(GsRunSet *spill)
+gs_run_set_stats(GsRunSet *set)
 {
-	spill->stats.disk_bytes = gs_run_store_bytes(spill->store);
-	return &spill->stats;
+	set->stats.disk_bytes = gs_run_store_bytes(set->store);
+	return &set->stats;
 }
 
 /* ------------------------------------------------------------------ memory */
@@ -149,7 +148,7 @@ clamp(Size least, Size wanted, Size most)
 	return Min(Max(wanted, least), most);
 }
 
-/* What is written at once: a power of two. */
+/* The bytes of an extent: a power of two. */
 Size
 gs_run_set_writer_bytes(Size memory_limit)
 {
@@ -161,27 +160,27 @@ gs_run_set_writer_bytes(Size memory_limit)
 }
 
 /*
- * How many runs can be merged at once.  The row in front of each is in memory,
- * however long it is; with rows so long that memory has few of them, it is
- * better exceeded than all rows be moved many times.
+ * How many runs can be merged at once.  The next row of each is in memory, however long
+ * it is.  If rows are so long that only few fit, exceeding the limit is better than
+ * moving all rows many times.
  */
 static int
-most_sources(const GsRunSet *spill)
+most_sources(const GsRunSet *set)
 {
-	Size		read_at_once = clamp(LEAST_READ_BYTES, spill->memory_limit / 16, ENOUGH_READ_BYTES);
-	Size		each = read_at_once + spill->longest +
+	Size		read_at_once = clamp(LEAST_READ_BYTES, set->memory_limit / 16, ENOUGH_READ_BYTES);
+	Size		each = read_at_once + set->longest +
 		gs_run_merge_bytes(1) + sizeof(GsRunReader);
-	Size		besides = spill->store->extent_bytes + sizeof(GsRunSet);
+	Size		besides = set->store->extent_bytes + sizeof(GsRunSet);
 
-	return spill->memory_limit <= besides ? LEAST_SOURCES :
-		clamp(LEAST_SOURCES, (spill->memory_limit - besides) / each, MOST_SOURCES);
+	return set->memory_limit <= besides ? LEAST_SOURCES :
+		clamp(LEAST_SOURCES, (set->memory_limit - besides) / each, MOST_SOURCES);
 }
 
-/* The buffer of each. */
+/* The bytes of the buffer of each run. */
 static Size
-read_bytes(const GsRunSet *spill, int nsources)
+read_bytes(const GsRunSet *set, int nsources)
 {
-	Size		left = spill->memory_limit - Min(spill->memory_limit, spill->store->extent_bytes);
+	Size		left = set->memory_limit - Min(set->memory_limit, set->store->extent_bytes);
 
 	return TYPEALIGN_DOWN(LEAST_READ_BYTES,
 						  clamp(LEAST_READ_BYTES, left / nsources, MOST_READ_BYTES));
@@ -190,10 +189,10 @@ read_bytes(const GsRunSet *spill, int nsources)
 /* -------------------------------------------------------------------- runs */
 
 static void
-begin_run(GsRunSet *spill, GsRunWriter *writer)
+begin_run(GsRunSet *set, GsRunWriter *writer)
 {
-	gs_run_writer_begin(writer, spill->store, spill->layout,
-						palloc(spill->store->extent_bytes));
+	gs_run_writer_begin(writer, set->store, set->layout,
+						palloc(set->store->extent_bytes));
 }
 
 static GsRun
@@ -206,92 +205,87 @@ end_run(GsRunWriter *writer)
 }
 
 static void
-add_run(GsRunSet *spill, const GsRun *run, GsRunStore *store, const GsKeyLayout *layout)
+add_run(GsRunSet *set, const GsRun *run, GsRunStore *store, const GsKeyLayout *layout)
 {
-	if (spill->nruns == spill->runs_allocated)
+	if (set->nruns == set->runs_allocated)
 	{
-		spill->runs_allocated *= 2;
-		spill->runs = repalloc_huge(spill->runs, sizeof(SetRun) * spill->runs_allocated);
+		set->runs_allocated *= 2;
+		set->runs = repalloc_huge(set->runs, sizeof(SetRun) * set->runs_allocated);
 	}
-	spill->runs[spill->nruns++] = (SetRun) {.run = *run,.store = store,.layout = layout};
+	set->runs[set->nruns++] = (SetRun) {.run = *run,.store = store,.layout = layout};
 }
 
-/* The last run gets no longer. */
+/* Completes the last run. */
 static void
-end_last_run(GsRunSet *spill)
+end_last_run(GsRunSet *set)
 {
 	GsRun		run;
 
-	if (!spill->writing)
+	if (!set->writing)
 		return;
-	run = end_run(&spill->writer);
-	add_run(spill, &run, spill->store, spill->layout);
-	spill->longest = Max(spill->longest, spill->writer.longest);
-	spill->writing = false;
+	run = end_run(&set->writer);
+	add_run(set, &run, set->store, set->layout);
+	set->longest = Max(set->longest, set->writer.longest);
+	set->writing = false;
 }
 
 static void
-begin_next_run(GsRunSet *spill)
+begin_next_run(GsRunSet *set)
 {
-	end_last_run(spill);
-	begin_run(spill, &spill->writer);
-	spill->writing = true;
-	spill->stats.nruns++;
+	end_last_run(set);
+	begin_run(set, &set->writer);
+	set->writing = true;
+	set->stats.nruns++;
 }
 
-/* A copy of a row, with room behind it. */
+/* Copies a row; there is space for extra_bytes after the copy. */
 static char *
-copy_row(GsRunSet *spill, const char *row, Size row_bytes, Size extra_bytes)
+copy_row(GsRunSet *set, const char *row, Size row_bytes, Size extra_bytes)
 {
 	Size		nbytes = GS_ALIGN_ROW(row_bytes + extra_bytes);
 
-	if (nbytes > spill->row_allocated)
+	if (nbytes > set->row_allocated)
 	{
-		if (spill->row != NULL)
-			pfree(spill->row);
-		spill->row_allocated = nbytes + nbytes / 4;
-		spill->row = MemoryContextAllocHuge(spill->context, spill->row_allocated);
+		if (set->row != NULL)
+			pfree(set->row);
+		set->row_allocated = nbytes + nbytes / 4;
+		set->row = MemoryContextAllocHuge(set->context, set->row_allocated);
 	}
-	memcpy(spill->row, row, row_bytes);
-	return spill->row;
+	memcpy(set->row, row, row_bytes);
+	return set->row;
 }
 
 /*
- * Is a row's record better made again?  Ours does not cut keys (make_own_key()), and of one that was cut
- * it would be another.  And what is behind the row was made or fetched, for more than it takes
- * to keep it, unless it is long.
+ * Is the record of a row made again when the row is read?  Not if a key is truncated,
+ * because our encoder truncates none (make_own_key()).
  */
 static inline bool
-is_remade(const GsRunSet *spill, const uint64 *record, Size row_len)
+is_remade(const GsRunSet *set, const uint64 *record)
 {
-	const GsKeyLayout *layout = spill->layout;
+	const GsKeyLayout *layout = set->layout;
 
-	for (int i = 0; i < layout->ncolumns && spill->cheap_key; i++)
+	for (int i = 0; i < layout->ncolumns && set->cheap_key; i++)
 	{
 		if (layout->columns[i].variable)
 		{
-			const uint64 tail = record[layout->columns[i].tail_word];
-			const Size	len = gs_tail_len(tail);
-
-			if (len == GS_SORT_KEY_CUT ||
-				(len < GS_SORT_KEY_CUT && gs_tail_offset(tail) + len > row_len))
+			if (gs_tail_len(record[layout->columns[i].tail_word]) == GS_TRUNCATED_KEY_BYTES)
 				return false;
 		}
 	}
-	return spill->cheap_key;
+	return set->cheap_key;
 }
 
-/* Writes a row to a run, with its record if it is to have it. */
+/* Writes a row to a run, with its record unless that is made again. */
 static inline void
-write_row(GsRunSet *spill, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
+write_row(GsRunSet *set, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
 {
 	gs_run_write_row(writer, record, row, row_len,
-					 spill->layout->ncolumns > 0 && !is_remade(spill, record, row_len));
+					 set->layout->ncolumns > 0 && !is_remade(set, record));
 }
 
-/* Writes a row whose record stayed with a device: makes it again. */
+/* Writes a row whose record a device has not returned: makes it again. */
 static void
-write_without_record(GsRunSet *spill, GsRunWriter *writer, const char *tuple)
+write_without_record(GsRunSet *set, GsRunWriter *writer, const char *tuple)
 {
 	char	   *row = unconstify(char *, tuple);
 	const GsRowSource source = {.body = row,.nbytes = ((MinimalTuple) row)->t_len};
@@ -299,47 +293,47 @@ write_without_record(GsRunSet *spill, GsRunWriter *writer, const char *tuple)
 	Size		extra_bytes;
 	uint32		nulls;
 
-	if (spill->key == NULL)
-		make_own_key(spill);
-	if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
-		elog(ERROR, "a row that had a key has none: %s", why_not);
+	if (set->key == NULL)
+		make_own_key(set);
+	if (!gs_key_record_read_row(set->key, &source, &extra_bytes, &why_not))
+		elog(ERROR, "could not re-encode sort key: %s", why_not);
 	if (extra_bytes > 0)
-		row = copy_row(spill, row, source.nbytes, extra_bytes);
-	nulls = gs_key_encoder_write(spill->key, &source, row, source.nbytes, spill->record);
-	spill->record[spill->layout->nwords] = nulls;
-	write_row(spill, writer, spill->record, row, source.nbytes);
+		row = copy_row(set, row, source.nbytes, extra_bytes);
+	nulls = gs_key_record_write(set->key, &source, row, source.nbytes, set->record);
+	set->record[set->layout->nwords] = nulls;
+	write_row(set, writer, set->record, row, source.nbytes);
 }
 
-/* Writes rows that an engine has sorted, with their keys. */
+/* Writes sorted rows of an engine, with their keys. */
 static void
-write_with_key(GsRunSet *spill, const void **rows, const uint64_t **records, size_t nrows)
+write_with_key(GsRunSet *set, const void **rows, const uint64_t **records, size_t nrows)
 {
 	for (size_t i = 0; i < nrows; i++)
 	{
 		if (records[i] != NULL)
-			write_row(spill, &spill->writer, records[i], rows[i],
-					  spill->layout->keys_only ? 0 : ((const MinimalTupleData *) rows[i])->t_len);
+			write_row(set, &set->writer, records[i], rows[i],
+					  set->layout->keys_only ? 0 : ((const MinimalTupleData *) rows[i])->t_len);
 		else
-			write_without_record(spill, &spill->writer, rows[i]);
+			write_without_record(set, &set->writer, rows[i]);
 	}
 }
 
-/* The same without. */
+/* Writes rows without keys. */
 static void
-write_without_key(GsRunSet *spill, const void **rows, size_t nrows)
+write_without_key(GsRunSet *set, const void **rows, size_t nrows)
 {
 	static const uint64 no_nulls = 0;
 
 	for (size_t i = 0; i < nrows; i++)
-		gs_run_write_row(&spill->writer, &no_nulls, rows[i],
+		gs_run_write_row(&set->writer, &no_nulls, rows[i],
 						 ((const MinimalTupleData *) rows[i])->t_len, false);
 }
 
-/* Writes all rows of an engine to the last run; counts them. */
+/* Writes all rows of an engine to the last run, and counts them. */
 static GsStatus
-write_rows(GsRunSet *spill, GsEngine *engine)
+write_rows(GsRunSet *set, GsEngine *engine)
 {
-	const bool	keyed = spill->layout->ncolumns > 0;
+	const bool	keyed = set->layout->ncolumns > 0;
 	const void *rows[WINDOW];
 	const uint64_t *records[WINDOW];
 	uint64		position = 0;
@@ -355,78 +349,78 @@ write_rows(GsRunSet *spill, GsEngine *engine)
 			break;
 		CHECK_FOR_INTERRUPTS();
 		if (keyed)
-			write_with_key(spill, rows, records, fetched);
+			write_with_key(set, rows, records, fetched);
 		else
-			write_without_key(spill, rows, fetched);
+			write_without_key(set, rows, fetched);
 		position += fetched;
 	}
-	spill->stats.nrows += position;
+	set->stats.nrows += position;
 	return status;
 }
 
 GsStatus
-gs_run_set_write_run(GsRunSet *spill, GsEngine *engine, bool lengthen)
+gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen)
 {
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	MemoryContext old = MemoryContextSwitchTo(set->context);
 	GsStatus	status;
 
-	if (!(lengthen && spill->writing))
-		begin_next_run(spill);
-	status = write_rows(spill, engine);
-	if (engine->stats.device != NULL)
+	if (!(lengthen && set->writing))
+		begin_next_run(set);
+	status = write_rows(set, engine);
+	if (engine->capabilities->on_device)
 	{
-		if (spill->stats.device_runs++ == 0)
-			spill->stats.device = MemoryContextStrdup(spill->context, engine->stats.device);
+		if (set->stats.device_runs++ == 0)
+			set->stats.device = MemoryContextStrdup(set->context, engine->stats.device);
 	}
 	MemoryContextSwitchTo(old);
 	return status;
 }
 
 void
-gs_run_set_write_tuple(GsRunSet *spill, MinimalTuple row)
+gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 {
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	MemoryContext old = MemoryContextSwitchTo(set->context);
 	const void *rows[] = {row};
 
-	if (!spill->writing)
-		begin_next_run(spill);
-	write_without_key(spill, rows, 1);
-	spill->stats.nrows++;
+	if (!set->writing)
+		begin_next_run(set);
+	write_without_key(set, rows, 1);
+	set->stats.nrows++;
 	MemoryContextSwitchTo(old);
 }
 
 /* ------------------------------------------------------------------- merges */
 
-/* Makes the record of a row that a reader has read; where it is then, with what goes behind the row. */
+/* Makes the record of a row that was read; returns where it is, as it may have been moved. */
 static uint64 *
-make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
+make_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
 {
-	const int	nwords = spill->layout->nwords;
-	const Size	row_len = gs_run_row_len(spill->layout, record);
+	const int	nwords = set->layout->nwords;
+	const Size	row_len = gs_run_row_len(set->layout, record);
 	GsRowSource source = {.body = (char *) (record + nwords),.nbytes = row_len};
 	const char *why_not;
 	Size		extra_bytes;
 	uint32		nulls;
 
-	if (gs_key_encoder_is_direct(spill->key))
-		nulls = gs_key_encoder_write_direct_row(spill->key, &source, record);
+	if (gs_key_encoder_is_direct(set->key))
+		nulls = gs_key_record_write_direct_row(set->key, &source, record);
 	else
 	{
 		for (;;)
 		{
 			Size		nbytes = sizeof(uint64) * nwords + row_len;
 
-			if (!gs_key_encoder_load_row(spill->key, &source, &extra_bytes, &why_not))
-				elog(ERROR, "a row that had a key has none: %s", why_not);
+			if (!gs_key_record_read_row(set->key, &source, &extra_bytes, &why_not))
+				elog(ERROR, "could not re-encode sort key: %s", why_not);
 			nbytes += extra_bytes;
 			if (likely(gs_run_reader_has_room(reader, nbytes)))
 				break;
-			/* what was loaded may point into the row, which is elsewhere then */
+			/* repeat, because values may point into the row, which is moved */
 			CHECK_FOR_INTERRUPTS();
 			record = gs_run_reader_reserve(reader, nbytes);
 			source.body = (char *) (record + nwords);
 		}
-		nulls = gs_key_encoder_write(spill->key, &source, (char *) (record + nwords), row_len, record);
+		nulls = gs_key_record_write(set->key, &source, (char *) (record + nwords), row_len, record);
 		if (extra_bytes > 0)
 			CHECK_FOR_INTERRUPTS();
 	}
@@ -434,85 +428,85 @@ make_record(GsRunSet *spill, GsRunReader *reader, uint64 *record)
 	return record;
 }
 
-/* The next record of a run, made again if it has none; without its keys, if none count. */
+/* The next record of a run, made again if it has none; only the row if keys are not used. */
 static inline const uint64 *
-read_next(GsRunSet *spill, GsRunReader *reader)
+read_next(GsRunSet *set, GsRunReader *reader)
 {
 	bool		has_record;
 	uint64	   *record = gs_run_reader_next(reader, &has_record);
 
 	if (record == NULL)
 		return NULL;
-	if (spill->layout->ncolumns == 0)
+	if (set->layout->ncolumns == 0)
 		return record + reader->layout->nwords;
-	return has_record ? record : make_record(spill, reader, record);
+	return has_record ? record : make_record(set, reader, record);
 }
 
-/* Begins to merge some of the runs, which may or may not be wanted any more. */
+/* Begins to merge some of the runs; consume: frees their extents. */
 static void
-begin_merge(GsRunSet *spill, int first, int nruns, bool consume)
+begin_merge(GsRunSet *set, int first, int nruns, bool consume)
 {
-	Size		nbytes = read_bytes(spill, nruns);
+	Size		nbytes = read_bytes(set, nruns);
 	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
 
-	spill->nreaders = nruns;
-	spill->readers = palloc(sizeof(GsRunReader) * nruns);
-	spill->buffers = MemoryContextAllocHuge(spill->context, nbytes * nruns);
-	spill->merge_memory = palloc(gs_run_merge_bytes(nruns));
+	set->nreaders = nruns;
+	set->readers = palloc(sizeof(GsRunReader) * nruns);
+	set->buffers = MemoryContextAllocHuge(set->context, nbytes * nruns);
+	set->merge_memory = palloc(gs_run_merge_bytes(nruns));
 	for (int i = 0; i < nruns; i++)
 	{
-		const SetRun *run = &spill->runs[first + i];
+		const SetRun *run = &set->runs[first + i];
 
-		gs_run_reader_begin(&spill->readers[i], run->store, run->layout, &run->run, consume,
-							spill->buffers + i * nbytes, nbytes);
-		records[i] = read_next(spill, &spill->readers[i]);
+		gs_run_reader_begin(&set->readers[i], run->store, run->layout, &run->run, consume,
+							set->buffers + i * nbytes, nbytes);
+		records[i] = read_next(set, &set->readers[i]);
 	}
-	gs_run_merge_begin(&spill->merge, &spill->order, records, nruns, spill->merge_memory);
-	spill->begun = false;
+	gs_run_merge_begin(&set->merge, &set->order, records, nruns, set->merge_memory);
+	set->begun = false;
 	pfree(records);
 }
 
 static void
-end_merge(GsRunSet *spill)
+end_merge(GsRunSet *set)
 {
-	for (int i = 0; i < spill->nreaders; i++)
-		gs_run_reader_end(&spill->readers[i]);
-	pfree(spill->readers);
-	pfree(spill->buffers);
-	pfree(spill->merge_memory);
-	spill->readers = NULL;
+	for (int i = 0; i < set->nreaders; i++)
+		gs_run_reader_end(&set->readers[i]);
+	pfree(set->readers);
+	pfree(set->buffers);
+	pfree(set->merge_memory);
+	set->readers = NULL;
 }
 
-/* The record of the next row, which stands behind it. */
+/* The record of the next row, followed by the row. */
 static const uint64 *
-next_record(GsRunSet *spill)
+next_record(GsRunSet *set)
 {
-	GsRunMerge *merge = &spill->merge;
+	GsRunMerge *merge = &set->merge;
 	const uint64 *record = gs_run_merge_record(merge);
 
-	/* what was handed out had to stay in place until now */
-	if (spill->begun && record != NULL)
+	/* the previous row had to stay in place until now */
+	if (set->begun && record != NULL)
 	{
 		gs_run_merge_replace(merge,
-							 read_next(spill, &spill->readers[gs_run_merge_winner(merge)]));
+							 read_next(set, &set->readers[gs_run_merge_winner(merge)]));
 		record = gs_run_merge_record(merge);
 	}
-	spill->begun = true;
+	set->begun = true;
 	return record;
 }
 
 const void *
-gs_run_set_next(GsRunSet *spill)
+gs_run_set_next(GsRunSet *set)
 {
-	const uint64 *record = next_record(spill);
+	const uint64 *record = next_record(set);
 
-	return record == NULL || spill->layout->keys_only ? (const void *) record :
-		gs_run_tuple(spill->layout, record);
+	return record == NULL || set->layout->keys_only ? (const void *) record :
+		gs_run_tuple(set->layout, record);
 }
 
 /*
- * How many runs to merge next: so many that all later merges, the last one
- * included, can be of `most`.
+ * How many runs to merge next, so that all later merges, including the last one, can have
+ * `most` runs.
  */
 static int
 next_merge_runs(int nruns, int most)
@@ -522,19 +516,19 @@ next_merge_runs(int nruns, int most)
 	return rest == 0 ? most : rest + 1;
 }
 
-/* The first of that many neighbours with the fewest bytes. */
+/* The first of `count` adjacent runs with the fewest bytes in total. */
 static int
-smallest_runs(const GsRunSet *spill, int count)
+smallest_runs(const GsRunSet *set, int count)
 {
 	int			best = 0;
 	int64		best_bytes = PG_INT64_MAX;
 	int64		nbytes = 0;
 
-	for (int i = 0; i < spill->nruns; i++)
+	for (int i = 0; i < set->nruns; i++)
 	{
-		nbytes += spill->runs[i].run.nbytes;
+		nbytes += set->runs[i].run.nbytes;
 		if (i >= count)
-			nbytes -= spill->runs[i - count].run.nbytes;
+			nbytes -= set->runs[i - count].run.nbytes;
 		if (i >= count - 1 && nbytes < best_bytes)
 		{
 			best = i - (count - 1);
@@ -544,119 +538,121 @@ smallest_runs(const GsRunSet *spill, int count)
 	return best;
 }
 
-/* Merges neighbours into one run, which takes their place. */
+/* Merges adjacent runs to one, which replaces them. */
 static void
-merge_runs(GsRunSet *spill, int first, int count)
+merge_runs(GsRunSet *set, int first, int count)
 {
 	const uint64 *record;
 	GsRunWriter writer;
 	uint64		nrows = 0;
 
-	begin_run(spill, &writer);
-	begin_merge(spill, first, count, true);
-	while ((record = next_record(spill)) != NULL)
+	begin_run(set, &writer);
+	begin_merge(set, first, count, true);
+	while ((record = next_record(set)) != NULL)
 	{
 		if ((nrows++ & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
-		write_row(spill, &writer, record, gs_run_row(spill->layout, record),
-				  spill->layout->keys_only ? 0 : gs_run_row_len(spill->layout, record));
+		write_row(set, &writer, record, gs_run_row(set->layout, record),
+				  set->layout->keys_only ? 0 : gs_run_row_len(set->layout, record));
 	}
-	end_merge(spill);
-	spill->runs[first] = (SetRun) {
-		.run = end_run(&writer),.store = spill->store,.layout = spill->layout
+	end_merge(set);
+	set->runs[first] = (SetRun) {
+		.run = end_run(&writer),.store = set->store,.layout = set->layout
 	};
-	memmove(&spill->runs[first + 1], &spill->runs[first + count],
-			sizeof(SetRun) * (spill->nruns - first - count));
-	spill->nruns -= count - 1;
-	spill->stats.nmerges++;
+	memmove(&set->runs[first + 1], &set->runs[first + count],
+			sizeof(SetRun) * (set->nruns - first - count));
+	set->nruns -= count - 1;
+	set->stats.nmerges++;
 }
 
-/* Merges runs until there are so few. */
+/* Merges runs until there are at most `most`. */
 static void
-merge_down_to(GsRunSet *spill, int most)
+merge_down_to(GsRunSet *set, int most)
 {
-	while (spill->nruns > most)
+	while (set->nruns > most)
 	{
-		int			count = next_merge_runs(spill->nruns, most);
+		int			count = next_merge_runs(set->nruns, most);
 
-		merge_runs(spill, smallest_runs(spill, count), count);
+		merge_runs(set, smallest_runs(set, count), count);
 	}
 }
 
 void
-gs_run_set_begin_merge(GsRunSet *spill, Size memory_limit)
+gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
 {
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	MemoryContext old = MemoryContextSwitchTo(set->context);
 
-	end_last_run(spill);
-	spill->memory_limit = memory_limit;
-	merge_down_to(spill, most_sources(spill));
-	begin_merge(spill, 0, spill->nruns, false);
+	end_last_run(set);
+	set->memory_limit = memory_limit;
+	merge_down_to(set, most_sources(set));
+	begin_merge(set, 0, set->nruns, false);
 	MemoryContextSwitchTo(old);
 }
 
 /* ------------------------------------------------- runs of several processes */
 
 void
-gs_run_set_share(GsRunSet *spill, GsSharedRuns *shared)
+gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
 {
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	MemoryContext old = MemoryContextSwitchTo(set->context);
 
-	end_last_run(spill);
-	merge_down_to(spill, Min(most_sources(spill), GS_MAX_SHARED_RUNS));
-	shared->nrows = spill->stats.nrows;
-	shared->longest = spill->longest;
-	shared->extent_bytes = spill->store->extent_bytes;
-	shared->layout = *spill->layout;
-	shared->nruns = spill->nruns;
-	for (int i = 0; i < spill->nruns; i++)
-		shared->runs[i] = spill->runs[i].run;
+	end_last_run(set);
+	merge_down_to(set, Min(most_sources(set), GS_MAX_SHARED_RUNS));
+	shared->nrows = set->stats.nrows;
+	shared->longest = set->longest;
+	shared->extent_bytes = set->store->extent_bytes;
+	shared->layout = *set->layout;
+	shared->nruns = set->nruns;
+	for (int i = 0; i < set->nruns; i++)
+		shared->runs[i] = set->runs[i].run;
 	MemoryContextSwitchTo(old);
 }
 
 void
-gs_run_set_adopt(GsRunSet *spill, const GsSharedRuns *shared, const GsRunFiles *where)
+gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunFiles *where)
 {
-	MemoryContext old = MemoryContextSwitchTo(spill->context);
+	MemoryContext old = MemoryContextSwitchTo(set->context);
 	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
 
-	end_last_run(spill);
+	end_last_run(set);
+	if (set->layout->ncolumns > 0 && set->key == NULL)
+		make_own_key(set);	/* that process may have written no records */
 	for (int i = 0; i < shared->nruns; i++)
-		add_run(spill, &shared->runs[i], store, &shared->layout);
-	spill->owned_elsewhere = lappend(spill->owned_elsewhere, store);
-	spill->longest = Max(spill->longest, shared->longest);
-	spill->stats.nruns += shared->nruns;
-	spill->stats.nrows += shared->nrows;
+		add_run(set, &shared->runs[i], store, &shared->layout);
+	set->owned_elsewhere = lappend(set->owned_elsewhere, store);
+	set->longest = Max(set->longest, shared->longest);
+	set->stats.nruns += shared->nruns;
+	set->stats.nrows += shared->nrows;
 	MemoryContextSwitchTo(old);
 }
 
 bool
-gs_run_set_has_keys(const GsRunSet *spill)
+gs_run_set_has_keys(const GsRunSet *set)
 {
-	return spill->layout->ncolumns > 0;
+	return set->layout->ncolumns > 0;
 }
 
 void
-gs_run_set_drop_keys(GsRunSet *spill, const GsMergeOrder *order)
+gs_run_set_drop_keys(GsRunSet *set, const GsMergeOrder *order)
 {
-	end_last_run(spill);
-	spill->order = *order;
-	spill->layout = order->layout;
+	end_last_run(set);
+	set->order = *order;
+	set->layout = order->layout;
 }
 
 void
-gs_run_set_close(GsRunSet *spill)
+gs_run_set_close(GsRunSet *set)
 {
 	ListCell   *lc;
 
-	if (spill->readers != NULL)
-		end_merge(spill);
-	if (spill->writing)
-		pfree(spill->writer.buffer);
-	foreach(lc, spill->owned_elsewhere)
+	if (set->readers != NULL)
+		end_merge(set);
+	if (set->writing)
+		pfree(set->writer.buffer);
+	foreach(lc, set->owned_elsewhere)
 		gs_run_store_close(lfirst(lc));
-	gs_run_store_close(spill->store);
-	list_free(spill->owned_elsewhere);
-	pfree(spill->runs);
-	pfree(spill);
+	gs_run_store_close(set->store);
+	list_free(set->owned_elsewhere);
+	pfree(set->runs);
+	pfree(set);
 }

@@ -1,15 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * sort_compare.c
- *	  Which of two stored rows comes first, by PostgreSQL's own comparators.
+ *	  Compares two stored rows by PostgreSQL's comparators.
  *
- * This is what a tuplesort would say of the two, and so the last word on every
- * order: it knows nothing of keys.  SortSupport without abbreviation, one for
- * each column.
+ * The result is that of a tuplesort, so it decides every order.  It does not use
+ * keys: there is a SortSupport without abbreviation for each column.
  *
- * A value that is compressed or out of line is fetched here, when a comparison comes
- * to its column, and kept as long as its row is one of the two: rows that are compared with the
- * next and the one before have theirs fetched once.
+ * A value that is compressed or out of line is fetched when a comparison reaches
+ * its column.  It is kept as long as its row is one of the two rows, so a row that
+ * is compared with both its neighbors fetches its values once.
+ *
+ * Comparators may raise errors and be canceled; all memory is in the context in
+ * which the comparator was created.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +29,7 @@ typedef struct RowColumns
 {
 	Datum	   *values;
 	bool	   *nulls;
-	MemoryContext context;		/* of values that were fetched; NULL before the first */
+	MemoryContext context;		/* of fetched values; NULL before the first */
 	bool		any_fetched;
 } RowColumns;
 
@@ -35,13 +37,13 @@ struct GsSortCompare
 {
 	int			ncolumns;
 	SortSupport columns;
-	bool	   *variable;		/* may values have to be fetched? */
+	bool	   *variable;		/* values may have to be fetched */
 	TupleDesc	desc;
-	GsDeform   *deform;			/* NULL: a column twice, heap_getattr() then */
+	GsDeform   *deform;			/* NULL: a column occurs twice, use heap_getattr() */
 	RowColumns	before;
 	RowColumns	row;
 	int			decisive;
-	MemoryContext context;		/* comparators may keep what they allocate */
+	MemoryContext context;		/* in which comparators run; they may keep memory */
 };
 
 static void
@@ -117,7 +119,7 @@ fetch_value(RowColumns *row, int i)
 	MemoryContextSwitchTo(old);
 }
 
-/* Has a column's value at hand. */
+/* Fetches a column's value if necessary. */
 static inline void
 prepare_value(const GsSortCompare *compare, RowColumns *row, int i)
 {
@@ -128,7 +130,7 @@ prepare_value(const GsSortCompare *compare, RowColumns *row, int i)
 		fetch_value(row, i);
 }
 
-/* Compares what was found, from column `first` on. */
+/* Compares the two rows from column `first` on. */
 static inline int
 compare_columns(GsSortCompare *compare, int first)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_compare.h
- *	  Which of two stored rows comes first, by PostgreSQL's own comparators.
+ *	  Compares two stored rows by PostgreSQL's comparators.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,25 +11,25 @@
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
 
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 typedef struct GsSortCompare GsSortCompare;
 
-/* In the current memory context, where comparators run, too. */
+/* In the current memory context, in which the comparators also run. */
 extern GsSortCompare *gs_sort_compare_create(const GsSortColumn *columns, int ncolumns,
 											 TupleDesc desc);
 
 /*
- * < 0, 0 or > 0 as row a sorts before, like or after row b; columns before
- * `first` are taken for equal.  May ereport what comparators report.
+ * < 0, 0 or > 0 as row a sorts before, like or after row b; the columns before
+ * `first` are known to be equal.  Comparators may raise errors.
  */
 extern int	gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b,
 								 int first);
 
 /*
- * A stream of rows: begin with one, then compare each with the one before,
- * which must still be there.  The same result as gs_sort_compare_rows(before, row, 0),
- * for half of its work.
+ * For a sequence of rows: begin with the first, then compare each row with the
+ * one before, which must still be valid.  The same result as
+ * gs_sort_compare_rows(before, row, 0), for half of the work.
  */
 extern void gs_sort_compare_begin(GsSortCompare *compare, MinimalTuple row);
 extern int	gs_sort_compare_next(GsSortCompare *compare, MinimalTuple row);

@@ -1,15 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * sort_device.c
- *	  Which engine sorts the rows: the CPU's at first, then perhaps a device's.
+ *	  When a sort uses a device, and how its rows get there.
  *
- * Every sort starts on the CPU engine, so that one whose size was estimated
- * wrong never waits for a device.  Past
- * gpusort.device_min_rows, or when memory is at its end, the rows move: a copy
- * of what there is by then, in input order, and all further rows go straight
- * to the device's ring.
+ * A serial sort starts in the CPU engine, so one whose size was estimated wrong
+ * never waits for a device.  At gpusort.device_min_rows rows, or when memory is
+ * full, its rows are copied to the buffers that are shared with gpusortd, in
+ * input order.  The following rows are written there directly.
  *
- * A job that several processes feed is a device's from the first row on.
+ * A job that participants of a parallel plan share is on a device from the first
+ * row on.
+ *
+ * If anything fails before all rows are copied, the sort stays in the CPU engine,
+ * and EXPLAIN shows the reason.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +24,7 @@
 
 #include "miscadmin.h"
 
-/* Device memory that a row takes beside itself and its record: engine and ties. */
+/* Device memory for a row in addition to the row and its record: sort and ties. */
 #define DEVICE_ROW_BYTES	32
 
 bool
@@ -38,7 +41,7 @@ gs_device_is_likely(double nrows)
 	return gs_device_pays((uint64) Min(nrows, 1e18)) && gs_gpu_client_is_usable(&why_not);
 }
 
-/* Copies a batch's rows.  FULL or FAILED as reserve. */
+/* Copies the rows of a batch.  FULL or FAILED: see gs_engine_reserve(). */
 static GsStatus
 copy_batch(GsEngine *engine, const GsBatch *from)
 {
@@ -62,18 +65,15 @@ copy_batch(GsEngine *engine, const GsBatch *from)
 	return GS_STATUS_OK;
 }
 
-/*
- * A link to a device that gpusort.engine would have sort such a job; NULL, and
- * why_not, if there is none.
- */
+/* Connects to a device that can sort such a job.  NULL and *why_not: there is none. */
 static GsEngineLink *
 open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **why_not)
 {
 	GsEngineLink *link;
 
-	if (job->compare != NULL)
+	if (job->compare != NULL && !gs_engine_gpu_capabilities.can_compare)
 	{
-		*why_not = "ties are left to a comparison function";
+		*why_not = "ties require a comparison function";
 		return NULL;
 	}
 	link = gs_gpu_client_link(context, use, why_not);
@@ -86,7 +86,7 @@ open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **w
 }
 
 static GsGpuOptions
-service_options(double expected_rows, double expected_bytes)
+gpu_options(double expected_rows, double expected_bytes)
 {
 	GsGpuOptions options = {
 		.wait_ms = gpusort_device_wait,.algorithm = gpusort_algorithm,
@@ -97,17 +97,27 @@ service_options(double expected_rows, double expected_bytes)
 	return options;
 }
 
-/* The engine, if all is well with it; else closes it, and says why. */
+/* Returns the engine if its status is OK; otherwise closes it and sets *why_not. */
 static GsEngine *
 engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
 {
-	if (status == GS_STATUS_OK)
-		return engine;
-	if (status == GS_STATUS_FULL)
-		*why_not = pstrdup(engine->stats.full);
-	else
-		*why_not = engine != NULL && engine->stats.detail != NULL ?
-			pstrdup(engine->stats.detail) : "out of memory";
+	switch (status)
+	{
+		case GS_STATUS_OK:
+			return engine;
+		case GS_STATUS_FULL:
+		case GS_STATUS_REFUSED:
+			*why_not = pstrdup(engine->stats.full);
+			break;
+		case GS_STATUS_OOM:
+			*why_not = "out of memory";
+			break;
+		case GS_STATUS_FAILED:
+			*why_not = pstrdup(engine->stats.detail);
+			break;
+		case GS_STATUS_DISPROVED:
+			elog(ERROR, "unexpected status of a sort engine: %d", (int) status);
+	}
 	if (engine != NULL)
 		gs_engine_close(engine);
 	return NULL;
@@ -118,7 +128,7 @@ gs_device_move(GsEngine *cpu, MemoryContext context,
 						 double expected_rows, double expected_bytes,
 						 const char **why_not)
 {
-	GsGpuOptions options = service_options(expected_rows, expected_bytes);
+	GsGpuOptions options = gpu_options(expected_rows, expected_bytes);
 	GsEngineLink *link = open_link(&cpu->job, context, GS_LINK_SORT, why_not);
 	GsEngine   *engine;
 	const GsBatch *batches;
@@ -141,7 +151,7 @@ GsEngine *
 gs_device_open_shared(const GsJob *job, MemoryContext context, uint32 participant,
 					  double expected_rows, double expected_bytes, const char **why_not)
 {
-	GsGpuOptions options = service_options(expected_rows, expected_bytes);
+	GsGpuOptions options = gpu_options(expected_rows, expected_bytes);
 	GsEngineLink *link = open_link(job, context, GS_LINK_SORT, why_not);
 	GsEngine   *engine;
 	GsStatus	status;

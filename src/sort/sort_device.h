@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_device.h
- *	  Which engine sorts the rows: the CPU's at first, then perhaps a device's.
+ *	  When a sort uses a device, and how its rows get there.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,25 +10,24 @@
 
 #include "engine/engine.h"
 
-/* Are so many rows enough for the device, where there is one? */
+/* Are nrows rows enough for a device, if there is one? */
 extern bool gs_device_pays(uint64 nrows);
 
-/* Will a device sort so many rows, as far as one can know? */
+/* Will a device probably sort nrows rows? */
 extern bool gs_device_is_likely(double nrows);
 
 /*
- * Opens the device's engine and copies to it the rows that the CPU engine has.
- * Returns NULL, and why_not, if that cannot be: then nothing has happened.  Else the CPU engine is
- * closed.  The new engine's memory, and its connection, are the context's.
- * expected_rows, of expected_bytes each, is what the planner thinks.
+ * Opens the GPU engine, copies the rows of the CPU engine to it, and closes the CPU engine.  Waits up
+ * to gpusort.device_wait, and can be interrupted.  NULL: it is not possible for the reason in *why_not,
+ * and nothing has changed.  The memory and the connection of the new engine belong to the context.
+ * expected_rows, of expected_bytes each, are estimates.
  */
 extern GsEngine *gs_device_move(GsEngine *cpu, MemoryContext context,
 										  double expected_rows, double expected_bytes,
 										  const char **why_not);
 
 /*
- * Opens the engine of a device for a job that other processes may feed, or joins
- * such a job by its ticket.  NULL, and why_not, if that cannot be.  Otherwise as above.
+ * Opens a job that other processes may join, or joins it with its token.  NULL and *why_not as above.
  */
 extern GsEngine *gs_device_open_shared(const GsJob *job, MemoryContext context,
 									   uint32 participant, double expected_rows,

@@ -1,19 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * sort_fallback.c
- *	  Gives a sort's rows up to PostgreSQL's tuplesort.
+ *	  Falls back to PostgreSQL's tuplesort.
  *
- * Where gpusort cannot go on: a value has no code, the rows are more than
- * memory holds and may be asked for again, an order was disproved.  The rows
- * taken so far go to the tuplesort, the engine's memory being freed on the
- * way; what the child still has follows them (sort_input.c).  Nothing was handed out yet, so
- * nobody can tell.
+ * This happens where gpusort cannot continue: a value has no code, more rows
+ * than memory holds may be returned twice, an order was disproved.  The rows so
+ * far move to the tuplesort, while the engine frees its memory batch by batch;
+ * the child's following rows are added to the tuplesort (sort_input.c).  No row
+ * was returned yet, so the result is the same.
+ *
+ * After ERROR and cancel the memory context and the resource owner free what
+ * both hold.  Loops over rows check for interrupts.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "sort/sort_fallback.h"
+#include "sort/sort_output.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -21,119 +25,112 @@
 void
 gs_sort_begin_fallback(GsSortState *state, int memory_kb, const char *reason)
 {
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
-	state->fallback_reason = pstrdup(reason);
-	gs_fallback_begin(&state->fallback, state->columns, state->ncolumns + state->nstable,
-				   state->desc, memory_kb,
-				   state->top.bound, state->random_access);
+	input->fallback_reason = pstrdup(reason);
+	gs_tuplesort_begin(&input->fallback, spec->columns, spec->ncolumns + spec->nstable,
+					  spec->desc, memory_kb, input->top.bound, spec->random_access);
 	MemoryContextSwitchTo(old);
 	state->phase = GS_SORT_FALLBACK;
 }
 
-/* Moves the rows of all runs to a tuplesort. */
+/* Moves one row; NULL is a counted NULL. */
 static void
-move_runs(GsSortState *state, TupleTableSlot *slot)
+move_row(GsSortState *state, const void *row)
 {
-	const void *row;
+	TupleTableSlot *slot = state->spec.slot;
 
-	/* the tuplesort has the rest */
-	gs_run_set_begin_merge(state->spill, state->memory_limit / 4);
-	while ((row = gs_run_set_next(state->spill)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gs_sort_store_row(state, row, slot);
-		gs_fallback_put(&state->fallback, slot);
-	}
-	ExecClearTuple(slot);
-	gs_run_set_close(state->spill);
-	state->spill = NULL;
+	CHECK_FOR_INTERRUPTS();
+	gs_sort_row_to_slot(&state->input, row, slot);
+	gs_tuplesort_put(&state->input.fallback, slot);
 }
 
-/* Moves the rows that the engine has not sorted to a tuplesort, its memory being freed on the way. */
+/* Moves the rows that the engine has not sorted. */
 static GsStatus
-move_unsorted(GsSortState *state, TupleTableSlot *slot)
+move_unsorted(GsSortState *state)
 {
-	const GsKeyLayout *layout = state->engine->job.layout;
+	GsEngine   *engine = state->input.engine;
 	const GsBatch *batch;
-	GsStatus	status = gs_engine_return_input(state->engine);
+	GsStatus	status = gs_engine_return_input(engine);
 
 	while (status == GS_STATUS_OK &&
-		   (status = gs_engine_next_batch(state->engine, &batch)) == GS_STATUS_OK &&
-		   batch != NULL)
+		   (status = gs_engine_next_batch(engine, &batch)) == GS_STATUS_OK && batch != NULL)
 	{
 		for (size_t i = 0; i < batch->nrows; i++)
-		{
-			CHECK_FOR_INTERRUPTS();
-			gs_sort_store_row(state, gs_batch_pushed(batch, layout, i), slot);
-			gs_fallback_put(&state->fallback, slot);
-		}
+			move_row(state, gs_batch_pushed(batch, engine->job.layout, i));
 	}
 	return status;
 }
 
-/* Moves those that it has sorted. */
+/* Moves the rows that it has sorted.  A top-N sort has more rows than its bound; the tuplesort drops them. */
 static GsStatus
-move_sorted(GsSortState *state, TupleTableSlot *slot)
+move_sorted(GsSortState *state)
 {
+	const void *rows[GS_SORT_WINDOW];
 	uint64		position = 0;
+	size_t		nrows;
+	GsStatus	status;
 
-	do
+	while ((status = gs_engine_fetch(state->input.engine, position, GS_SORT_WINDOW, rows,
+									 &nrows)) == GS_STATUS_OK && nrows > 0)
 	{
-		GsStatus	status = gs_sort_fill_window(state, position);
+		for (size_t i = 0; i < nrows; i++)
+			move_row(state, rows[i]);
+		position += nrows;
+	}
+	return status;
+}
 
-		if (status != GS_STATUS_OK)
-			return status;
-		CHECK_FOR_INTERRUPTS();
-		for (int i = 0; i < state->window_rows; i++)
-		{
-			gs_sort_store_row(state, state->window[i], slot);
-			gs_fallback_put(&state->fallback, slot);
-		}
-		position += state->window_rows;
-	} while (state->window_rows > 0);
-	return GS_STATUS_OK;
+static void
+move_runs(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+	const void *row;
+
+	/* the tuplesort has the rest of the memory */
+	gs_run_set_begin_merge(input->runs, input->memory_limit / 4);
+	while ((row = gs_run_set_next(input->runs)) != NULL)
+		move_row(state, row);
+	ExecClearTuple(state->spec.slot);
+	gs_run_set_close(input->runs);
+	input->runs = NULL;
 }
 
 /*
- * Moves the rows taken so far from the engine, and from runs, to a tuplesort.
- * The tuplesort gets three quarters of the memory, as it fills up while the
- * engine still has some of the rows; or what is left, and a quarter in any case, where the
- * engine gives no memory back on the way, having sorted.  False if the engine
- * failed over it.
+ * The tuplesort gets three quarters of the memory, because it fills while the engine still has some of
+ * the rows.  An engine that has sorted frees no memory meanwhile: then the tuplesort gets what is left,
+ * and at least a quarter.
  */
+static int
+fallback_memory_kb(const GsSortInput *input)
+{
+	const GsEngineStats *stats = gs_engine_stats(input->engine);
+	const int	limit_kb = input->memory_limit / 1024;
+
+	if (stats->method == GS_METHOD_NONE)
+		return limit_kb - limit_kb / 4;
+	return Max(limit_kb - (int) Min(stats->peak_bytes / 1024, limit_kb), limit_kb / 4);
+}
+
 bool
 gs_sort_fall_back(GsSortState *state, const char *reason)
 {
-	TupleTableSlot *slot = state->slot;
-	const GsEngineStats *stats = gs_engine_stats(state->engine);
-	const int	limit_kb = state->memory_limit / 1024;
-	int			memory_kb = limit_kb - limit_kb / 4;
+	GsSortInput *input = &state->input;
+	const bool	sorted = gs_engine_stats(input->engine)->method != GS_METHOD_NONE;
 	GsStatus	status;
 
-	if (stats->method == GS_METHOD_NONE)
-	{
-		gs_sort_begin_fallback(state, memory_kb, reason);
-		status = move_unsorted(state, slot);
-	}
-	else
-	{
-		memory_kb = limit_kb - Min(stats->peak_bytes / 1024, limit_kb);
-		gs_sort_begin_fallback(state, Max(memory_kb, limit_kb / 4), reason);
-		status = move_sorted(state, slot);
-	}
-	for (uint64 i = 0; i < state->nnulls && status == GS_STATUS_OK; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gs_sort_store_row(state, NULL, slot);
-		gs_fallback_put(&state->fallback, slot);
-	}
-	ExecClearTuple(slot);
+	gs_sort_begin_fallback(state, fallback_memory_kb(input), reason);
+	status = sorted ? move_sorted(state) : move_unsorted(state);
+	for (uint64 i = 0; i < input->nnulls && status == GS_STATUS_OK; i++)
+		move_row(state, NULL);
+	ExecClearTuple(state->spec.slot);
 	if (status != GS_STATUS_OK)
 		return false;
-	gs_engine_close(state->engine);
-	state->engine = NULL;
-	if (state->spill != NULL)
-		move_runs(state, slot);
+	gs_engine_close(input->engine);
+	input->engine = NULL;
+	if (input->runs != NULL)
+		move_runs(state);
 	return true;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_fallback.h
- *	  Gives a sort's rows up to PostgreSQL's tuplesort.
+ *	  Falls back to PostgreSQL's tuplesort.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,12 +10,12 @@
 
 #include "sort/sort_state.h"
 
-/* Opens a tuplesort, which gets all rows from now on.  The reason is for people. */
+/* Begins a tuplesort, which gets all rows from now on.  EXPLAIN shows the reason. */
 extern void gs_sort_begin_fallback(GsSortState *state, int memory_kb, const char *reason);
 
 /*
- * Moves the rows taken so far, the engine's and those of runs, to a tuplesort.  Nothing
- * may have been handed out.  False if the engine failed over it.
+ * The same, and moves all rows so far to it, those of runs too.  None may have been returned.  False: the
+ * engine failed and has lost them.
  */
 extern bool gs_sort_fall_back(GsSortState *state, const char *reason);
 

@@ -1,24 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * sort_few.c
- *	  A sort of few rows: without keys and without an engine.
+ *	  Sorts few rows by comparisons, without keys and without an engine.
  *
  * Estimates can be wrong by any factor, and a sort below a nested loop runs again
- * for each row above it.  An encoder, a layout, an engine and its memory take more
- * time to set up than three rows take to sort.  So the first rows of a sort are kept
- * here.  If there are no more of them they are sorted here, too; else they go to an
- * engine, in the order in which they came, and what follows goes there at once
+ * for each row above it.  To set up an encoder, an engine and its memory takes
+ * more time than to sort three rows.  So the first rows of a sort are kept here.
+ * If there are no more, they are also sorted here; otherwise they go to an
+ * engine, in input order, and the following rows go there directly
  * (sort_input.c).
  *
- * Rows lie one behind the other in a small piece of memory.  Each has an entry with
- * its first sort column, abbreviated where the type can, as in a tuplesort; columns are
- * looked up where these are equal.  A binary insertion sort puts the entries in order by
- * PostgreSQL's comparators: it makes fewer comparisons than a quicksort, and is stable.
+ * Rows are stored one after the other in a small block.  Each has an entry with
+ * its first sort column, abbreviated if the type supports that, as in a tuplesort;
+ * if these are equal, the columns are extracted from the rows.  A binary
+ * insertion sort by PostgreSQL's comparators orders the entries.  It makes fewer
+ * comparisons than a quicksort, and is stable.
  *
- * Rows with a sort column that is compressed or out of line count as too many: a
- * comparison would fetch the value each time, and an encoder does it once.
+ * A row with a sort column that is compressed or out of line does not fit: each
+ * comparison would fetch the value, while an encoder fetches it once.
  *
- * CPU time of a sort below a nested loop, rows of 90 bytes, us, of PostgreSQL and this:
+ * CPU time of a sort below a nested loop, rows of 90 bytes, in us, of PostgreSQL
+ * and of this:
  *
  *				 3 rows			10				60
  *	 int		1.5  1.2		2.6  2.2		10.2   9.8
@@ -26,11 +28,11 @@
  *	 text "C"	1.7  1.3		3.0  2.6		12.2  12.0
  *	 en_US		1.7  1.4		3.5  3.2		22.5  21.3
  *
- * With an engine from the first row on, 3 rows took 2.2 to 2.9, and from some 40 rows on
- * it was as fast as PostgreSQL (Zen 5, PostgreSQL 15.20, 2026-11).
+ * With an engine from the first row on, 3 rows took 2.2 to 2.9, and from about 40
+ * rows on it was as fast as PostgreSQL (Zen 5, PostgreSQL 15.20, 2026-11).
  *
- * All of it stays for the next sort of the node: neither memory nor comparators are
- * looked for again.  There is nothing to clean up after an ERROR but memory.
+ * Memory and comparators are kept for the next sort of the node.  After an ERROR
+ * there is nothing to clean up but memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,10 +48,10 @@
 #define FEW_ROWS	64
 #define FEW_BYTES	((Size) 32 << 10)
 
-/* A row, and its first sort column: the value, from the sort on abbreviated. */
+/* A row and its first sort column, which the sort abbreviates. */
 typedef struct Entry
 {
-	MinimalTuple row;			/* NULL: the value is all of it */
+	MinimalTuple row;			/* NULL: the value is the whole row */
 	Datum		value;			/* may point into the row */
 	bool		is_null;
 } Entry;
@@ -59,13 +61,13 @@ struct GsFew
 	const GsSortColumn *columns;
 	int			ncolumns;
 	TupleDesc	desc;
-	bool		values_only;	/* rows are one column that is passed by value */
+	bool		values_only;	/* rows have one column, passed by value */
 	bool		variable;		/* a sort column is of variable width */
 	SortSupport orders;			/* of the columns; NULL before the first sort */
-	bool		abbreviated;	/* is the first one of abbreviated values? */
-	MemoryContext context;		/* where this is */
+	bool		abbreviated;	/* the first one compares abbreviated values */
+	MemoryContext context;		/* of this */
 	int			nrows;
-	Size		nbytes;			/* that rows have taken */
+	Size		nbytes;			/* of the rows */
 	Entry		entries[FEW_ROWS];
 	char		bytes[FEW_BYTES] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 };
@@ -105,9 +107,9 @@ column_of(const GsFew *few, MinimalTuple row, int column, bool *is_null)
 	return heap_getattr(&tuple, few->columns[column].attno, few->desc, is_null);
 }
 
-/* Does a row have a sort column that has to be fetched or decompressed? */
+/* Does a row have a sort column that must be fetched or decompressed? */
 static bool
-has_to_be_fetched(const GsFew *few, const Entry *entry)
+must_be_fetched(const GsFew *few, const Entry *entry)
 {
 	for (int i = 0; i < few->ncolumns; i++)
 	{
@@ -125,7 +127,7 @@ has_to_be_fetched(const GsFew *few, const Entry *entry)
 	return false;
 }
 
-/* Stores the slot's row, if there is room for it, and its values are at hand. */
+/* Stores the slot's row.  False: there is no space, or a value must be fetched. */
 static inline bool
 store_row(GsFew *few, TupleTableSlot *slot, Entry *entry)
 {
@@ -137,7 +139,7 @@ store_row(GsFew *few, TupleTableSlot *slot, Entry *entry)
 	entry->row = (MinimalTuple) (few->bytes + few->nbytes);
 	gs_row_store(&source, slot, (char *) entry->row);
 	entry->value = column_of(few, entry->row, 0, &entry->is_null);
-	if (few->variable && has_to_be_fetched(few, entry))
+	if (few->variable && must_be_fetched(few, entry))
 		return false;
 	few->nbytes += MAXALIGN(source.nbytes);
 	return true;
@@ -161,7 +163,7 @@ gs_few_put(GsFew *few, TupleTableSlot *slot)
 	return true;
 }
 
-/* Looks the comparators up. */
+/* Looks up the comparators. */
 static pg_noinline void
 find_orders(GsFew *few)
 {
@@ -183,7 +185,7 @@ find_orders(GsFew *few)
 	MemoryContextSwitchTo(old);
 }
 
-/* Replaces the first sort column of each row by what its type abbreviates it to. */
+/* Abbreviates the first sort column of each row. */
 static void
 abbreviate(GsFew *few)
 {
@@ -198,7 +200,7 @@ abbreviate(GsFew *few)
 	}
 }
 
-/* Compares two rows by a sort column's whole values. */
+/* Compares two rows by the full values of a sort column. */
 static int
 compare_column(const GsFew *few, MinimalTuple a, MinimalTuple b, int column)
 {
@@ -226,15 +228,15 @@ compare(const GsFew *few, const Entry *a, const Entry *b)
 	return order;
 }
 
-/* Where an entry belongs among those before it, which are in order: behind its equals. */
+/* The position of an entry among those before it, which are in order; after equal ones. */
 static int
-place_of(const GsFew *few, int entry)
+position_of(const GsFew *few, int entry)
 {
 	const Entry *entries = few->entries;
 	int			low = 0;
 	int			high = entry - 1;
 
-	/* many rows come in order */
+	/* many rows arrive in order */
 	if (compare(few, &entries[high], &entries[entry]) <= 0)
 		return entry;
 	while (low < high)
@@ -261,10 +263,11 @@ gs_few_sort(GsFew *few)
 	for (int i = 1; i < few->nrows; i++)
 	{
 		const Entry entry = few->entries[i];
-		int			place = place_of(few, i);
+		int			position = position_of(few, i);
 
-		memmove(&few->entries[place + 1], &few->entries[place], sizeof(Entry) * (i - place));
-		few->entries[place] = entry;
+		memmove(&few->entries[position + 1], &few->entries[position],
+				sizeof(Entry) * (i - position));
+		few->entries[position] = entry;
 	}
 }
 
@@ -275,9 +278,9 @@ gs_few_count(const GsFew *few)
 }
 
 void
-gs_few_get(const GsFew *few, int place, TupleTableSlot *slot)
+gs_few_get(const GsFew *few, int position, TupleTableSlot *slot)
 {
-	const Entry *entry = &few->entries[place];
+	const Entry *entry = &few->entries[position];
 
 	if (entry->row != NULL)
 	{

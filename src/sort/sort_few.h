@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_few.h
- *	  A sort of few rows: without keys and without an engine.
+ *	  Sorts few rows by comparisons, without keys and without an engine.
  *
  * The legal calls, in order, any number of times:
  *
@@ -15,34 +15,34 @@
 #include "access/tupdesc.h"
 #include "executor/tuptable.h"
 
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
 typedef struct GsFew GsFew;
 
-/* In the current memory context, all of it.  The columns and the type must live as long. */
+/* In the current memory context, with all memory that it needs.  columns and desc must live as long. */
 extern GsFew *gs_few_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc);
 
-/* Stores the slot's row behind the others; false: they are no longer few. */
+/* Stores the slot's row.  False: it does not fit. */
 extern bool gs_few_put(GsFew *few, TupleTableSlot *slot);
 
 /*
- * Sorts the rows; equal ones stay as they came.  Comparators run in the current memory context, and
- * may leave memory there.  May ereport what they report.
+ * Sorts the rows; the sort is stable.  Comparators run in the current memory context, may leave memory
+ * there, and may raise errors.
  */
 extern void gs_few_sort(GsFew *few);
 
 extern int	gs_few_count(const GsFew *few);
 
 /*
- * Puts one of the rows into a minimal-tuple slot, by its place in the order, or if they were not
- * sorted, as they came; from 0.  The slot's row is valid until clear.
+ * Stores a row in a minimal-tuple slot, by its position in the order or, before the sort, in the input,
+ * from 0.  It is valid until clear.
  */
-extern void gs_few_get(const GsFew *few, int place, TupleTableSlot *slot);
+extern void gs_few_get(const GsFew *few, int position, TupleTableSlot *slot);
 
 /* Bytes that the rows take. */
 extern Size gs_few_bytes(const GsFew *few);
 
-/* Forgets the rows, and keeps the memory for others. */
+/* Removes the rows, and keeps the memory. */
 extern void gs_few_clear(GsFew *few);
 
 #endif							/* GPUSORT_SORT_FEW_H */

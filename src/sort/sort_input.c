@@ -1,44 +1,56 @@
 /*-------------------------------------------------------------------------
  *
  * sort_input.c
- *	  Takes the rows of a sort, those of a child to its end, and sorts them.
+ *	  Reads the rows of a sort and sorts them.
  *
- * For each row the sort columns are taken from the slot, the stored row is
- * written to a batch, and the key record beside it (sort_place.c has the batches).  A LIMIT
- * above has the rows dropped that cannot be among those that it wants
- * (sort_topn.c), most of them before they are stored.
+ * The way of a serial sort, in read_and_sort() from top to bottom:
  *
- * The first rows of a child are kept as they are, and if there are no more, sorted by
- * comparisons (sort_few.c).  Otherwise an engine is opened, and gets them first.
+ *	  few		the first rows are kept as they are; if there are no more,
+ *				comparisons sort them, and that is all		(sort_few.c)
+ *	  engine	otherwise the CPU engine opens, and gets them first
+ *	  rows		each row, in add_row_from_child():
+ *		presorted	as long as rows that have to be compared anyway arrive in
+ *					order, they get no keys					(sort_presorted.c)
+ *		top-N		a row that the LIMIT above cannot return is dropped
+ *															(sort_topn.c)
+ *		place		a batch with space for the row			(sort_place.c)
+ *		store		the row is copied into the batch, and its key record
+ *					encoded beside it						(key_row.h, key_encoder.c)
+ *	  sort		the engine sorts, and the order is verified where keys are
+ *				approximate									(sort_order.c)
  *
- * A device can be lost, with all the rows that it has: as long as nothing was
- * handed out, and if the child can be run again unnoticed, the sort starts once
- * more and stays with the CPU.
+ * Then sort_output.c returns the rows.  The branches:
  *
- * Where rows are compared anyway, none get keys as long as they come in order
- * (sort_presorted.c).  When one does not, those in memory are loaded again.
+ *	  parallel	rows go to a job that participants share	(sort_parallel.c)
+ *	  device	rows move from the CPU engine to a device	(sort_place.c)
+ *	  external	memory is full: rows are written as runs	(sort_external.c)
+ *	  reload	rows in the engine need other keys			(sort_reload.c)
+ *	  fallback	a tuplesort takes all rows					(sort_fallback.c)
+ *	  restart	a device failed: the child runs again, for the CPU engine
+ *															(sort_restart.c)
  *
- * Where keys are only a hint (key_encoder.h) the sorted rows are fetched once
- * before the first one leaves, to prove their order; if it does not hold the CPU
- * engine sorts once more, by comparisons, and a device's rows go to a tuplesort.
+ * If the only column is also the sort key, and can be decoded from the key, no
+ * row is stored at all (keys_only).  NULLs are then only counted.
  *
- * Where the one sort column is the whole row and can be had back from its
- * code, no row is stored at all, and NULLs are only counted: one is as good as
- * another.
+ * ERROR and cancel need no cleanup (sort_state.h).  The scan checks for
+ * interrupts at each page, and engines while they sort.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "sort/sort_device.h"
-#include "sort/sort_runtime.h"
 #include "guc.h"
+#include "key/key_row.h"
+#include "sort/sort_external.h"
 #include "sort/sort_fallback.h"
-#include "sort/sort_presorted.h"
 #include "sort/sort_input.h"
+#include "sort/sort_order.h"
+#include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_place.h"
-#include "key/key_row.h"
+#include "sort/sort_presorted.h"
+#include "sort/sort_reload.h"
+#include "sort/sort_restart.h"
 #include "sort/sort_seqscan.h"
 
 #include "executor/executor.h"
@@ -46,50 +58,55 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
-/* ---------------------------------------------------------------- row by row */
+/* ---------------------------------------------------------------- one row */
 
-/* Sees to it that the batch has room for a row.  Returns NULL, or why it has none. */
+/* Ensures that the batch has space for a row.  Returns NULL, or why there is none. */
 static inline const char *
-reserve_space(GsSortState *state, Size row_bytes, GsBatch **batch)
+reserve_space(GsSortState *state, Size row_bytes)
 {
-	return *batch != NULL && gs_engine_has_space(*batch, row_bytes) ? NULL :
-		gs_sort_begin_batch(state, row_bytes, batch);
+	GsBatch    *batch = state->input.batch;
+
+	return batch != NULL && gs_engine_has_space(batch, row_bytes) ? NULL :
+		gs_sort_begin_batch(state, row_bytes);
 }
 
-/* Is a row not wanted, as its first sort column tells? */
+/* Is a row not needed for a top-N sort, as its first sort column tells? */
 static inline bool
 drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 {
-	ExprContext *econtext = state->econtext;
+	GsSortInput *input = &state->input;
 	bool		is_null;
 	uint64		code = 0;
 
-	if (state->top.order != NULL)
+	if (input->top.order != NULL)
 	{
+		ExprContext *econtext = state->spec.econtext;
 		MemoryContext old;
 		Datum		value;
 		bool		drops;
 
 		ResetExprContext(econtext);
 		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
-		value = slot_getattr(slot, state->columns[0].attno, &is_null);
-		drops = gs_topn_drops_value(&state->top, value, is_null);
+		value = slot_getattr(slot, state->spec.columns[0].attno, &is_null);
+		drops = gs_topn_drops_value(&input->top, value, is_null);
 		MemoryContextSwitchTo(old);
 		return drops;
 	}
-	return gs_key_encoder_read_first(state->key, slot, &is_null, &code) &&
-		gs_topn_drops_first(&state->top,
-						   gs_topn_first(state->engine->job.layout, is_null, code));
+	return gs_key_record_read_first(input->key, slot, &is_null, &code) &&
+		gs_topn_drops_first(&input->top,
+							gs_topn_first(input->engine->job.layout, is_null, code));
 }
 
 /*
- * Takes the slot's row into the engine, unless it is known not to be wanted.
- * Returns NULL, or why it cannot be taken.
+ * Stores the slot's row and its key record in the engine, unless top-N drops it.
+ * Returns NULL, or why the engine cannot take it.
  */
 static const char *
-add_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+store_row(GsSortState *state, TupleTableSlot *slot)
 {
+	GsSortInput *input = &state->input;
 	const GsJob *job;
+	GsBatch    *batch;
 	GsRowSource source;
 	Size		extra_bytes = 0;
 	Size		row_bytes;
@@ -98,165 +115,247 @@ add_row(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
 	uint64	   *record;
 	uint32		nulls;
 
-	if (state->top.has_cutoff && drop_by_first_column(state, slot))
+	if (input->top.has_cutoff && drop_by_first_column(state, slot))
 		return NULL;
 	gs_row_source_init(&source, slot);
-	if (!state->direct_key)
+	if (!input->direct_key)
 	{
-		if (!gs_key_encoder_read(state->key, slot, &source, &extra_bytes, &why_not))
+		if (!gs_key_record_read(input->key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
-		if (gs_key_encoder_first_tied(state->key) >= 0 && state->engine->job.compare == NULL)
+		if (gs_key_encoder_first_tied(input->key) >= 0 && input->engine->job.compare == NULL)
 			gs_sort_compare_ties(state);
 	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
-		return "a row and its keys take more than 4 GB";
-	if ((why_not = reserve_space(state, row_bytes, batch)) != NULL)
+		return "a row and its sort key exceed 4 GB";
+	if ((why_not = reserve_space(state, row_bytes)) != NULL)
 		return why_not;
 
-	job = &state->engine->job;	/* of the engine that is there by now */
-	row = gs_batch_next_row(*batch);
-	record = gs_batch_next_record(*batch);
-	if (state->direct_key)
-		nulls = gs_key_encoder_write_direct(state->key, slot, &source, record);
+	job = &input->engine->job;	/* reserve_space() may have replaced the engine */
+	batch = input->batch;
+	row = gs_batch_next_row(batch);
+	record = gs_batch_next_record(batch);
+	if (input->direct_key)
+		nulls = gs_key_record_write_direct(input->key, slot, &source, record);
 	else
 	{
 		gs_row_store(&source, slot, row);
-		nulls = gs_key_encoder_write(state->key, &source, row, source.nbytes, record);
+		nulls = gs_key_record_write(input->key, &source, row, source.nbytes, record);
 	}
-	record[job->layout->nwords] = gs_batch_next_place(*batch, nulls);
-	if (state->top.has_cutoff && gs_topn_drops(&state->top, job, record, row))
+	record[job->layout->nwords] = gs_batch_next_place(batch, nulls);
+	if (input->top.has_cutoff && gs_topn_drops(&input->top, job, record, row))
 		return NULL;
-	if (state->direct_key)
+	if (input->direct_key)
 		gs_row_store(&source, slot, row);
-	gs_batch_push(*batch, row_bytes);
+	gs_batch_push(batch, row_bytes);
 	return NULL;
 }
 
-/* The same where the one value is both key and row. */
+/* The same if the key record is all there is to store. */
 static const char *
-add_value(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
+store_value(GsSortState *state, TupleTableSlot *slot)
 {
+	GsSortInput *input = &state->input;
 	const char *why_not;
+	uint64	   *record;
 
 	slot_getsomeattrs(slot, 1);
 	if (slot->tts_isnull[0])
 	{
-		state->nnulls++;
+		input->nnulls++;
 		return NULL;
 	}
-	if ((why_not = reserve_space(state, 0, batch)) != NULL)
+	if ((why_not = reserve_space(state, 0)) != NULL)
 		return why_not;
-	if (!gs_key_encoder_write_value(state->key, slot->tts_values[0],
-								 gs_batch_next_record(*batch), &why_not))
+	record = gs_batch_next_record(input->batch);
+	if (!gs_key_record_write_value(input->key, slot->tts_values[0], record, &why_not))
 		return why_not;
-	if (state->top.has_cutoff &&
-		gs_topn_drops(&state->top, &state->engine->job, gs_batch_next_record(*batch), NULL))
+	if (input->top.has_cutoff &&
+		gs_topn_drops(&input->top, &input->engine->job, record, NULL))
 		return NULL;
-	gs_batch_push(*batch, 0);
+	gs_batch_push(input->batch, 0);
 	return NULL;
 }
 
-/* --------------------------------------------------------------- all of them */
-
-static GsJob
-make_job(GsSortState *state)
+/* A tuplesort takes the rows so far; other participants keep theirs.  False: the engine failed. */
+static bool
+fall_back(GsSortState *state, const char *reason)
 {
-	GsJob		job = {.layout = gs_key_encoder_layout(state->key)};
+	return gs_sort_end_shared_input(state) == GS_STATUS_OK && gs_sort_fall_back(state, reason);
+}
 
-	job.memory_limit = gs_sort_engine_limit(state);
-	gs_sort_runtime_init(&job.host, state->context);
-	if (gs_key_encoder_first_tied(state->key) >= 0)
+/* Did a call return GS_STATUS_FAILED? */
+static inline bool
+has_failed(const GsEngine *engine)
+{
+	return engine->stats.detail != NULL;
+}
+
+/* Adds the slot's row to the engine or, after a fallback, to the tuplesort.  False: the engine failed. */
+static pg_attribute_always_inline bool
+add_row(GsSortState *state, TupleTableSlot *slot)
+{
+	GsSortInput *input = &state->input;
+
+	if (state->phase == GS_SORT_ENGINE)
 	{
-		job.compare = gs_sort_compare_tied;
-		job.compare_arg = state;
+		const char *why_not = input->keys_only ?
+			store_value(state, slot) : store_row(state, slot);
+
+		if (why_not == NULL)
+			return true;
+		if (has_failed(input->engine))
+			return false;
+		if (gs_key_encoder_dictionary_overflowed(input->key))
+			return gs_sort_reload(state) && gs_sort_add_again(state, slot);
+		if (!fall_back(state, why_not))
+			return false;
 	}
-	return job;
+	gs_tuplesort_put(&input->fallback, slot);
+	return true;
 }
 
-/* Opens the CPU engine; engine stays NULL if it is out of memory. */
-static void
-open_engine(GsSortState *state)
+pg_noinline bool
+gs_sort_add_again(GsSortState *state, TupleTableSlot *slot)
 {
-	GsJob		job = make_job(state);
-
-	state->engine = state->presorted ? gs_presorted_open(&job) : gs_engine_cpu_open(&job);
+	return add_row(state, slot);
 }
 
-/* What a sort begins with, whoever sorts. */
+/* Adds the child's next row, without a key as long as rows arrive in order.  False: the engine failed. */
+static pg_attribute_always_inline bool
+add_row_from_child(GsSortState *state, TupleTableSlot *slot)
+{
+	GsSortInput *input = &state->input;
+
+	input->nread++;
+	if (input->compare != NULL)
+	{
+		if (input->presorted && gs_presorted_add(state, slot))
+			return true;
+		if ((input->presorted || gs_sort_wants_other_keys(state, false)) &&
+			!gs_sort_reload(state))
+			return false;
+	}
+	return add_row(state, slot);
+}
+
+bool
+gs_sort_add(GsSortState *state, TupleTableSlot *slot)
+{
+	return add_row_from_child(state, slot);
+}
+
+/* ----------------------------------------------------------------- begin */
+
 static void
 begin_sort(GsSortState *state, int memory_kb)
 {
-	/* small blocks: batches are pieces of their own then, which can be given back */
-	if (state->context == NULL)
-		state->context = AllocSetContextCreate(state->parent_context, "GpuSort",
-											   ALLOCSET_SMALL_SIZES);
-	state->memory_limit = (Size) memory_kb * 1024;
-	state->merge_limit = state->memory_limit;
-	state->engine = NULL;
-	state->batch = NULL;
-	state->spill = NULL;
-	state->may_use_device = gpusort_engine != GS_ENGINE_CPU;
-	gs_sort_parallel_join(state);
-	state->device_reason = NULL;
-	state->verification = (GsSortVerification) {0};
-	state->refuted = false;
-	state->presorted = false;
-	state->nread = 0;
-	state->nnulls = 0;
-	state->window_rows = 0;
-	gs_topn_begin(&state->top, gs_limit_compute(state->bound, state->econtext));
-	if (state->verified)
-	{
-		MemoryContext old = MemoryContextSwitchTo(state->context);
+	const GsSortSpec *spec = &state->spec;
+	const Size	memory_limit = (Size) memory_kb * 1024;
+	MemoryContext old;
 
-		state->verify = gs_sort_verify_create(state->columns, state->ncolumns, state->desc);
+	/*
+	 * Small blocks, so that larger allocations are separate and can be freed.  Not
+	 * ALLOCSET_SMALL_SIZES: such contexts are recycled, with the allocation limit of
+	 * their last use, which may be larger.
+	 */
+	if (state->context == NULL)
+		state->context = AllocSetContextCreate(spec->parent_context, "GpuSort",
+											   0, 2 * 1024, 8 * 1024);
+	state->input = (GsSortInput) {
+		.few = state->input.few,
+		.memory_limit = memory_limit,
+		.merge_limit = memory_limit,
+		.may_use_device = gpusort_engine != GS_ENGINE_CPU
+	};
+	state->output = (GsSortOutput) {0};
+	gs_sort_parallel_join(state);
+	gs_topn_begin(&state->input.top, gs_limit_compute(spec->limit, spec->econtext));
+	if (spec->checked)
+	{
+		old = MemoryContextSwitchTo(state->context);
+		state->output.check = gs_output_check_create(spec->columns, spec->ncolumns, spec->desc);
 		MemoryContextSwitchTo(old);
 	}
 }
 
-/* Opens the engine, unless the rows had better go to a tuplesort at once. */
+/* Chooses how keys are encoded. */
+static void
+begin_keys(GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
+	const bool	serial = state->participants.role == GS_ROLE_SERIAL;
+
+	input->key = gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
+									   !serial || gs_sort_device_is_likely(state));
+	if (serial && !spec->merged_elsewhere)
+		gs_key_encoder_count_texts(input->key);
+	if (gs_key_encoder_is_approximate(input->key))
+		gs_topn_begin(&input->top, GS_UNBOUNDED);	/* a dropped row would not be verified */
+	input->direct_key = gs_key_encoder_is_direct(input->key);
+	input->keys_only = gs_key_encoder_layout(input->key)->keys_only;
+	if (gs_key_encoder_is_approximate(input->key) || gs_key_encoder_first_tied(input->key) >= 0)
+		input->compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
+}
+
+/* Opens the engine of a shared job, or the CPU engine.  False: out of memory. */
+static bool
+open_engine(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+
+	if (state->participants.role != GS_ROLE_SERIAL)
+	{
+		const GsJob job = gs_sort_make_job(state);
+
+		input->engine = gs_sort_parallel_open(state, &job);
+	}
+	if (input->engine == NULL)
+	{
+		input->presorted = gs_presorted_pays(input);
+		gs_sort_open_engine(state);
+	}
+	if (input->engine == NULL)
+		input->presorted = false;
+	return input->engine != NULL;
+}
+
+/* Why a sort of these columns cannot use an engine; NULL: it can. */
+static char *
+reason_for_fallback(const GsSortSpec *spec)
+{
+	char	   *reason;
+
+	if (!gpusort_enabled)
+		return "gpusort.enabled is off";
+	return gs_key_columns_can_encode(spec->columns, spec->ncolumns, &reason) ? NULL : reason;
+}
+
+/* Begins an engine, or a tuplesort if no engine can sort. */
 static void
 begin_engine(GsSortState *state)
 {
-	TupleDesc	desc = state->desc;
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
 	MemoryContext old = MemoryContextSwitchTo(state->context);
-	char	   *why_not = NULL;
-	GsJob		job;
+	char	   *why_not = reason_for_fallback(spec);
 
-	if (!gpusort_enabled)
-		why_not = "gpusort.enabled is off";
-	else if (gs_key_columns_can_encode(state->columns, state->ncolumns, &why_not))
+	if (why_not == NULL)
 	{
-		state->key = gs_key_encoder_create(state->columns, state->ncolumns, desc,
-										state->role != GS_ROLE_SERIAL || gs_sort_device_is_likely(state));
-		if (state->role == GS_ROLE_SERIAL && !state->merged_elsewhere)
-			gs_key_encoder_look_for_few(state->key);
-		if (gs_key_encoder_is_approximate(state->key))
-			gs_topn_begin(&state->top, GS_UNBOUNDED);	/* what is dropped is never compared */
-		state->direct_key = gs_key_encoder_is_direct(state->key);
-		state->keys_only = gs_key_encoder_layout(state->key)->keys_only;
-		if (gs_key_encoder_is_approximate(state->key) || gs_key_encoder_first_tied(state->key) >= 0)
-			state->compare = gs_sort_compare_create(state->columns, state->ncolumns, desc);
-		job = make_job(state);
-		state->engine = gs_sort_parallel_open(state, &job);
-		if (state->engine == NULL)
-		{
-			state->presorted = gs_presorted_pays(state);
-			open_engine(state);
-		}
-		if (state->engine == NULL)
+		begin_keys(state);
+		if (!open_engine(state))
 			why_not = "out of memory";
+		else if (input->top.bound != GS_UNBOUNDED &&
+				 gs_key_encoder_first_is_expensive(input->key))
+			gs_topn_compare_values(&input->top, spec->columns, spec->ncolumns, spec->desc);
 	}
-	if (state->engine != NULL && state->top.bound != GS_UNBOUNDED &&
-		gs_key_encoder_first_is_expensive(state->key))
-		gs_topn_compare_values(&state->top, state->columns, state->ncolumns, desc);
 	MemoryContextSwitchTo(old);
 
-	if (state->engine == NULL)
+	if (why_not != NULL)
 	{
 		gs_sort_parallel_leave(state);
-		gs_sort_begin_fallback(state, state->memory_limit / 1024, why_not);
+		gs_sort_begin_fallback(state, input->memory_limit / 1024, why_not);
 	}
 	else
 		state->phase = GS_SORT_ENGINE;
@@ -269,394 +368,209 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 	begin_engine(state);
 }
 
-/* Has a tuplesort go on with this sort's rows.  False: the engine failed. */
-static bool
-fall_back(GsSortState *state, const char *reason)
+void
+gs_sort_disable_device(GsSortState *state)
 {
-	return gs_sort_end_shared_input(state) == GS_STATUS_OK && gs_sort_fall_back(state, reason);
+	state->input.may_use_device = false;
 }
 
-static bool reload(GsSortState *state, GsBatch **batch);
-static bool put_row_again(GsSortState *state, TupleTableSlot *slot, GsBatch **batch);
-
-/* Takes the slot's row wherever rows go by now.  False: the engine failed. */
-static pg_attribute_always_inline bool
-add_slot(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
-{
-	if (state->phase == GS_SORT_ENGINE)
-	{
-		const char *why_not = state->keys_only ?
-			add_value(state, slot, batch) : add_row(state, slot, batch);
-
-		if (why_not == NULL)
-			return true;
-		if (gs_sort_engine_failed(state))
-			return false;
-		if (gs_key_encoder_texts_are_many(state->key))
-			return reload(state, batch) && put_row_again(state, slot, batch);
-		if (!fall_back(state, why_not))
-			return false;
-	}
-	gs_fallback_put(&state->fallback, slot);
-	return true;
-}
-
-/* The same with other keys. */
-static pg_noinline bool
-put_row_again(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
-{
-	return add_slot(state, slot, batch);
-}
+/* ---------------------------------------------------------------- few rows */
 
 /*
- * Are the rows so far to be loaded once more, with other keys?  Not if some are
- * elsewhere, or were dropped; nor if they are so many that memory may not have
- * them twice: shortly before is the last time to ask, as it is when all are loaded.
+ * Are the first rows kept without an engine?  Not in a job that participants share, nor if settings
+ * send all sorts through an engine, or none.
  */
 static bool
-wants_other_keys(GsSortState *state, bool loaded)
+may_be_few(const GsSortState *state)
 {
-	Size		nbytes;
-
-	if (state->phase != GS_SORT_ENGINE || gs_sort_is_device(state->engine) ||
-		state->spill != NULL || state->top.has_cutoff)
-		return false;
-	nbytes = gs_engine_stats(state->engine)->peak_bytes;
-	return nbytes < state->memory_limit / 4 &&
-		(gs_key_encoder_texts_are_few(state->key) ||
-		 gs_key_encoder_prefix_is_poor(state->key, loaded || nbytes >= state->memory_limit / 8));
+	return gpusort_enabled && !gpusort_force && state->participants.role == GS_ROLE_SERIAL;
 }
 
-/* Has other keys from now on.  Those of rows in runs are of no use then. */
-static void
-begin_other_keys(GsSortState *state)
+/* Keeps the child's first rows.  Returns the first one that is not kept; empty or NULL: there is none. */
+static TupleTableSlot *
+read_few(GsSortState *state, GsSeqScan *scan)
 {
-	MemoryContext old = MemoryContextSwitchTo(state->context);
-	GsMergeOrder order;
-
-	state->key = gs_key_encoder_create_next(state->columns, state->ncolumns, state->desc,
-										 state->key);
-	if (state->spill != NULL)
-	{
-		order = gs_sort_compared_order(state);
-		gs_run_set_drop_keys(state->spill, &order);
-	}
-	MemoryContextSwitchTo(old);
-}
-
-/*
- * Loads the rows in the engine once more: those without keys, since not all come in
- * order, or there is no room for them; those with keys that were cut too short; or those
- * whose texts are few, or too many.  Those of a device may be many, and stay here.
- * False: the engine failed.
- */
-static bool
-reload(GsSortState *state, GsBatch **batch)
-{
-	GsEngine   *from = state->engine;
-	const GsBatch *rest;
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
 	TupleTableSlot *slot;
-	GsStatus	status;
-	bool		loaded = true;
 
-	if (!state->presorted)
-		begin_other_keys(state);
-	else if (state->spill != NULL)
-		gs_key_encoder_keep_low_cardinality(state->key);	/* a tuplesort would have to read the run */
-	state->presorted = false;
-	state->may_use_device &= !gs_sort_is_device(from);
-	*batch = NULL;
-	open_engine(state);
-	if (state->engine == NULL)
+	if (input->few == NULL)
 	{
-		state->engine = from;
-		return gs_sort_fall_back(state, "out of memory");
-	}
+		MemoryContext old = MemoryContextSwitchTo(spec->parent_context);
 
-	slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	status = gs_engine_return_input(from);
-	while (loaded && status == GS_STATUS_OK &&
-		   (status = gs_engine_next_batch(from, &rest)) == GS_STATUS_OK && rest != NULL)
-	{
-		for (size_t i = 0; i < rest->nrows && loaded; i++)
-		{
-			const void *row = gs_batch_pushed(rest, from->job.layout, i);
-
-			CHECK_FOR_INTERRUPTS();
-			ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
-			loaded = add_slot(state, slot, batch);
-		}
-	}
-	ExecDropSingleTupleTableSlot(slot);
-	if (status != GS_STATUS_OK)
-	{
-		gs_engine_close(state->engine);
-		state->engine = from;
-		return false;
-	}
-	gs_engine_close(from);
-	return loaded;
-}
-
-/* The next row came.  False: the engine failed. */
-static pg_attribute_always_inline bool
-add_from_child(GsSortState *state, TupleTableSlot *slot, GsBatch **batch)
-{
-	state->nread++;
-	if (state->compare != NULL)
-	{
-		if (state->presorted && gs_presorted_add(state, slot, batch))
-			return true;
-		if ((state->presorted || wants_other_keys(state, false)) && !reload(state, batch))
-			return false;
-	}
-	return add_slot(state, slot, batch);
-}
-
-bool
-gs_sort_add(GsSortState *state, TupleTableSlot *slot)
-{
-	return add_from_child(state, slot, &state->batch);
-}
-
-/*
- * Do the first rows wait for more before an engine is opened?  Not those of a job that
- * participants share; nor if all sorts are to go through the engines.
- */
-static bool
-begins_with_few(const GsSortState *state)
-{
-	return gpusort_enabled && !gpusort_force && state->role == GS_ROLE_SERIAL;
-}
-
-static void
-begin_few(GsSortState *state)
-{
-	if (state->few == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(state->parent_context);
-
-		state->few = gs_few_create(state->columns, state->ncolumns, state->desc);
+		input->few = gs_few_create(spec->columns, spec->ncolumns, spec->desc);
 		MemoryContextSwitchTo(old);
 	}
 	state->phase = GS_SORT_FEW;
-}
-
-/* Reads the child's first rows; returns the first one that is too many, or an empty slot or NULL. */
-static TupleTableSlot *
-load_few(GsSortState *state, GsSeqScan *scan)
-{
-	TupleTableSlot *slot;
-
 	do
 		slot = gs_seqscan_next(scan);
-	while (!TupIsNull(slot) && gs_few_put(state->few, slot));
-	state->nread = gs_few_count(state->few);
+	while (!TupIsNull(slot) && gs_few_put(input->few, slot));
+	input->nread = gs_few_count(input->few);
 	return slot;
 }
 
-/* Has an engine go on, which gets the first rows.  False: it failed. */
-static bool
-leave_few(GsSortState *state, GsBatch **batch)
+static void
+sort_few(GsSortState *state)
 {
-	const int	nrows = gs_few_count(state->few);
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	gs_few_sort(state->input.few);
+	MemoryContextSwitchTo(old);
+	gs_sort_begin_output(state, gs_few_count(state->input.few));
+}
+
+/* Begins an engine and adds the rows that were kept.  False: it failed. */
+static bool
+move_few_to_engine(GsSortState *state)
+{
+	GsFew	   *few = state->input.few;
+	const int	nrows = gs_few_count(few);
 	TupleTableSlot *slot;
-	bool		loaded = true;
+	bool		added = true;
 
 	begin_engine(state);
-	state->nread = 0;
-	slot = MakeSingleTupleTableSlot(state->desc, &TTSOpsMinimalTuple);
-	for (int i = 0; i < nrows && loaded; i++)
+	state->input.nread = 0;
+	slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
+	for (int i = 0; i < nrows && added; i++)
 	{
-		gs_few_get(state->few, i, slot);
-		loaded = add_from_child(state, slot, batch);
+		gs_few_get(few, i, slot);
+		added = add_row_from_child(state, slot);
 	}
 	ExecDropSingleTupleTableSlot(slot);
-	gs_few_clear(state->few);
-	return loaded;
+	gs_few_clear(few);
+	return added;
 }
 
-/* Reads the child to its end.  False: the engine failed. */
-static bool
-read_input(GsSortState *state)
-{
-	GsBatch    *batch = NULL;
-	GsSeqScan		scan;
+/* --------------------------------------------------------------------- sort */
 
-	gs_seqscan_begin(&scan, state->child);
-	if (state->phase == GS_SORT_FEW)
-	{
-		TupleTableSlot *slot = load_few(state, &scan);
-
-		if (TupIsNull(slot))
-			return true;
-		if (!leave_few(state, &batch) || !add_from_child(state, slot, &batch))
-			return false;
-	}
-	for (;;)
-	{
-		TupleTableSlot *slot = gs_seqscan_next(&scan);
-
-		if (TupIsNull(slot))
-			return true;
-		if (!add_from_child(state, slot, &batch))
-			return false;
-	}
-}
-
-/* Sorts what was loaded, proves the order if need be, and fetches the first rows. */
+/* Sorts the engine's rows, verifies their order, and fetches the first of them. */
 static GsStatus
 sort_in_engine(GsSortState *state)
 {
-	GsStatus	status = gs_engine_sort(state->engine);
+	GsEngine   *engine = state->input.engine;
+	GsStatus	status = gs_engine_sort(engine);
 
 	if (status != GS_STATUS_OK)
 		return status;
-	state->nrows = state->engine->stats.nrows + state->nnulls;
+	gs_sort_begin_output(state, engine->stats.nrows + state->input.nnulls);
 	status = gs_sort_verify_order(state);
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
-/* Sorts the first rows, which are all. */
-static void
-sort_few_rows(GsSortState *state)
+/* Sorts in the engine, or merges runs if memory does not hold all rows. */
+static GsStatus
+sort_or_merge(GsSortState *state)
 {
-	MemoryContext old = MemoryContextSwitchTo(state->context);
+	if (state->input.runs == NULL)
+	{
+		GsStatus	status = sort_in_engine(state);
 
-	gs_few_sort(state->few);
-	MemoryContextSwitchTo(old);
-	state->nrows = gs_few_count(state->few);
+		if (status != GS_STATUS_FULL)
+			return status;
+	}
+	return gs_sort_may_spill(state) ? gs_sort_merge_runs(state) : GS_STATUS_FULL;
 }
 
-/* In whichever way. */
+/* Sorts all rows, or falls back to a tuplesort.  False: the engine failed. */
+static bool
+sort_rows(GsSortState *state)
+{
+	GsStatus	status = gs_sort_end_shared_input(state);
+
+	if (status != GS_STATUS_OK)
+		return false;
+	gs_sort_consider_device(state, true);
+	status = sort_or_merge(state);
+	if (status == GS_STATUS_OK || status == GS_STATUS_FAILED)
+		return status == GS_STATUS_OK;
+	return gs_sort_fall_back(state, gs_sort_status_reason(&state->input, status));
+}
+
 bool
 gs_sort_perform(GsSortState *state)
 {
-	GsBatch    *batch = NULL;
+	GsSortInput *input = &state->input;
 
-	state->position = -1;
-	if (state->phase == GS_SORT_FEW)
-	{
-		sort_few_rows(state);
-		return true;
-	}
-	if (wants_other_keys(state, true) && !reload(state, &batch))
+	if (gs_sort_wants_other_keys(state, true) && !gs_sort_reload(state))
 		return false;
-	if (state->presorted && state->spill == NULL)
+	if (input->presorted && input->runs == NULL)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)
 			return true;
-		if (!reload(state, &batch))
+		/* memory is full; rows that have keys can also move to a device */
+		if (!gs_sort_reload(state))
 			return false;
 	}
-	if (state->phase == GS_SORT_ENGINE)
-	{
-		GsStatus	status = gs_sort_end_shared_input(state);
-
-		if (status != GS_STATUS_OK)
-			return false;
-		gs_sort_consider_device(state, true);
-		status = state->spill == NULL ? sort_in_engine(state) : GS_STATUS_FULL;
-		if (status == GS_STATUS_FULL && gs_sort_may_spill(state))
-			status = gs_sort_merge_runs(state);
-		if (status == GS_STATUS_FAILED)
-			return false;
-		if (status != GS_STATUS_OK &&
-			!gs_sort_fall_back(state, gs_sort_status_reason(state, status)))
-			return false;
-	}
+	if (state->phase == GS_SORT_ENGINE && !sort_rows(state))
+		return false;
 	if (state->phase == GS_SORT_FALLBACK)
-		gs_fallback_perform(&state->fallback);
+		gs_tuplesort_perform(&input->fallback);
 	return true;
 }
 
-/* ------------------------------------------------------------------ failures */
+/* --------------------------------------------------------- from first to last */
 
-void
-gs_sort_reset(GsSortState *state)
-{
-	ExecClearTuple(state->slot);
-	if (state->phase == GS_SORT_FALLBACK)
-		gs_fallback_end(&state->fallback);	/* may own files */
-	if (state->spill != NULL)
-		gs_run_set_close(state->spill);	/* owns files */
-	if (state->engine != NULL)
-		gs_engine_close(state->engine); /* may own a connection */
-	if (state->few != NULL)
-		gs_few_clear(state->few);
-	if (state->context != NULL)
-		MemoryContextReset(state->context);
-	state->key = NULL;
-	state->compare = NULL;
-	state->verify = NULL;
-	state->engine = NULL;
-	state->spill = NULL;
-	state->window_rows = 0;
-	state->phase = GS_SORT_IDLE;
-	state->role = GS_ROLE_SERIAL;
-}
-
-void
-gs_sort_report_failure(const GsSortState *state)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_SYSTEM_ERROR),
-			 errmsg("the %s sort engine failed", state->engine->stats.engine),
-			 errdetail_internal("%s", state->engine->stats.detail),
-			 errhint("Run the query again. Set gpusort.engine to cpu to sort without a device.")));
-}
-
-void
-gs_sort_log_failure(const GsSortState *state)
-{
-	ereport(LOG,
-			(errmsg("the %s sort engine failed: sorting again without it",
-					state->engine->stats.engine),
-			 errdetail_internal("%s", state->engine->stats.detail)));
-}
-
+/* Reads the child's rows to the end, and sorts them.  False: the engine failed and has lost the rows. */
 static bool
-is_parallel(PlanState *node, void *context)
+read_and_sort(GsSortState *state, bool begin_with_few)
 {
-	return gs_sort_parallel_is_shared(node) || planstate_tree_walker(node, is_parallel, context);
-}
+	TupleTableSlot *slot;
+	GsSeqScan	scan;
 
-/*
- * The engine failed and has lost the rows: begins again, if the child can.  A
- * scan, or a sort, that is shared with other processes cannot.
- */
-static void
-restart(GsSortState *state)
-{
-	char	   *reason;
-
-	gs_sort_parallel_wait_for_error(state);
-	if (!state->repeatable || is_parallel(state->child, NULL))
-		gs_sort_report_failure(state);
-	gs_sort_log_failure(state);
-	reason = MemoryContextStrdup(state->parent_context, state->engine->stats.detail);
-	gs_sort_reset(state);
-	ExecReScan(state->child);
-	gs_sort_begin(state, work_mem);
-	state->may_use_device = false;
-	state->device_reason = reason;
-	state->restarted = true;
+	gs_seqscan_begin(&scan, state->spec.child);
+	if (begin_with_few)
+	{
+		slot = read_few(state, &scan);
+		if (TupIsNull(slot))
+		{
+			sort_few(state);
+			return true;
+		}
+		if (!move_few_to_engine(state))
+			return false;
+	}
+	else
+	{
+		begin_engine(state);
+		slot = gs_seqscan_next(&scan);
+	}
+	for (; !TupIsNull(slot); slot = gs_seqscan_next(&scan))
+	{
+		if (!add_row_from_child(state, slot))
+			return false;
+	}
+	return gs_sort_perform(state);
 }
 
 void
 gs_sort_read_input(GsSortState *state)
 {
-	EState	   *estate = state->child->state;
+	EState	   *estate = state->spec.child->state;
 	ScanDirection direction = estate->es_direction;
+	bool		begin_with_few;
+	const char *reason;
 
 	estate->es_direction = ForwardScanDirection;
-	state->restarted = false;
 	begin_sort(state, work_mem);
-	if (begins_with_few(state))
-		begin_few(state);
-	else
-		begin_engine(state);
-	while (!read_input(state) || !gs_sort_perform(state))
-		restart(state);
+	begin_with_few = may_be_few(state);
+	while (!read_and_sort(state, begin_with_few))
+	{
+		reason = gs_sort_restart(state);
+		begin_sort(state, work_mem);
+		gs_sort_disable_device(state);
+		state->input.device_reason = reason;
+		state->input.restarted = true;
+		begin_with_few = false;
+	}
 	estate->es_direction = direction;
+}
+
+void
+gs_sort_abandon(GsSortState *state)
+{
+	const bool	is_producer = state->participants.role == GS_ROLE_PRODUCER;
+
+	gs_sort_parallel_leave(state);
+	if (!is_producer)
+		gs_sort_log_failure(state); /* the consumer logs it for all producers */
 }

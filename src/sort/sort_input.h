@@ -1,15 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * sort_input.h
- *	  Takes the rows of a sort and sorts them.
+ *	  Reads the rows of a sort and sorts them.
  *
- * An executor node has its child read.  Who comes by rows in another way puts
- * them, one after the other:
+ * The rows of an executor node's child, all at once:
  *
- *	  begin { put } perform { next } forget		(gs_sort_next(): sort_output.h)
+ *	  init { read_input { next } reset }		(gs_sort_next(): sort_output.h)
  *
- * forget is legal after any of them; after an ERROR the memory contexts and
- * resource owners do.
+ * or rows that the caller has, one at a time:
+ *
+ *	  init { begin [ disable_device ] { add } perform { next } reset }
+ *
+ * reset is legal after any of these.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,22 +20,30 @@
 
 #include "sort/sort_state.h"
 
-/* From IDLE to one of the other phases, positioned before the first of the child's rows. */
+/*
+ * Reads all rows of spec.child and sorts them, with work_mem.  If a device fails, starts again or raises
+ * an ERROR.
+ */
 extern void gs_sort_read_input(GsSortState *state);
 
 /*
- * The same step by step, for rows that the caller has.  put takes the slot's row, perform sorts.
- * False: the engine failed and has lost the rows; forget them, or report it.
+ * The same in steps; add takes the slot's row.  False: the engine failed and has lost the rows.  Call
+ * gs_sort_abandon() or gs_sort_reset().
  */
 extern void gs_sort_begin(GsSortState *state, int memory_kb);
+extern void gs_sort_disable_device(GsSortState *state);
 extern bool gs_sort_add(GsSortState *state, TupleTableSlot *slot);
 extern bool gs_sort_perform(GsSortState *state);
 
-/* Back to IDLE: frees what a sort holds; it is as if it had never begun. */
-extern void gs_sort_reset(GsSortState *state);
+/*
+ * After a failure, where the caller has to read its rows to the end: leaves a job that is shared, and logs
+ * the failure.  The caller must not add more rows.
+ */
+extern void gs_sort_abandon(GsSortState *state);
 
-/* The engine failed, and has lost the rows: an ERROR; or for the log only, as they come again. */
-extern void gs_sort_report_failure(const GsSortState *state);
-extern void gs_sort_log_failure(const GsSortState *state);
+/* ------------------------------------------------------- within src/sort/ */
+
+/* gs_sort_add() without a test of the order; for rows that were added before. */
+extern bool gs_sort_add_again(GsSortState *state, TupleTableSlot *slot);
 
 #endif							/* GPUSORT_SORT_INPUT_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_limit.c
- *	  How many rows a LIMIT above a sort asks it for, computed as the sort runs.
+ *	  How many rows the LIMIT above a sort asks for, computed at execution time.
  *
  * plan_limit.c says which expressions these are, and why the sort computes them.
  *
@@ -23,17 +23,17 @@ struct GsLimitState
 GsLimitState *
 gs_limit_init(List *exprs, PlanState *parent)
 {
-	GsLimitState *bound;
+	GsLimitState *limit;
 
 	if (exprs == NIL)
 		return NULL;
-	bound = palloc(sizeof(GsLimitState));
-	bound->count = ExecInitExpr(linitial(exprs), parent);
-	bound->offset = ExecInitExpr(lsecond(exprs), parent);
-	return bound;
+	limit = palloc(sizeof(GsLimitState));
+	limit->count = ExecInitExpr(linitial(exprs), parent);
+	limit->offset = ExecInitExpr(lsecond(exprs), parent);
+	return limit;
 }
 
-/* The value of an expression that may be NULL or not there: `absent` then. */
+/* The value of an expression; `absent` if there is none, or if it is NULL. */
 static int64
 compute(ExprState *expr, ExprContext *econtext, int64 absent)
 {
@@ -47,16 +47,16 @@ compute(ExprState *expr, ExprContext *econtext, int64 absent)
 }
 
 int64
-gs_limit_compute(GsLimitState *bound, ExprContext *econtext)
+gs_limit_compute(GsLimitState *limit, ExprContext *econtext)
 {
 	int64		count;
 	int64		offset;
 	int64		rows;
 
-	if (bound == NULL)
+	if (limit == NULL)
 		return GS_UNBOUNDED;
-	count = compute(bound->count, econtext, -1);
-	offset = compute(bound->offset, econtext, 0);
+	count = compute(limit->count, econtext, -1);
+	offset = compute(limit->offset, econtext, 0);
 	ResetExprContext(econtext);
 	if (count < 0 || offset < 0 || pg_add_s64_overflow(count, offset, &rows))
 		return GS_UNBOUNDED;

@@ -1,16 +1,51 @@
 /*-------------------------------------------------------------------------
  *
  * sort_output.c
- *	  Hands the rows of a sort out in order.
+ *	  Returns the rows of a sort in order.
+ *
+ * Where the rows are decides how they are found (GsSortPhase):
+ *
+ *	  FEW		by position
+ *	  ENGINE	by position, through a window: rows of the engine are fetched a
+ *				few at a time, so that it can prefetch the following ones
+ *	  MERGE		forward only, each row once
+ *	  FALLBACK	as the tuplesort returns them; it also keeps position and mark
+ *
+ * A sort of keys only has stored no NULLs.  They come before or after the values.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "sort/sort_output.h"
-#include "sort/sort_input.h"
 
-/* Has the window hold a position, and what comes next in the given direction. */
+/* ------------------------------------------------------------------- window */
+
+void
+gs_sort_begin_output(GsSortState *state, uint64 nrows)
+{
+	GsSortOutput *output = &state->output;
+
+	output->nrows = nrows;
+	output->position = -1;
+	output->window_rows = 0;
+}
+
+GsStatus
+gs_sort_fill_window(GsSortState *state, int64 position)
+{
+	GsSortOutput *output = &state->output;
+	size_t		fetched;
+	GsStatus	status = gs_engine_fetch(state->input.engine, position, GS_SORT_WINDOW,
+										 output->window, &fetched);
+
+	output->window_start = position;
+	output->window_rows = status != GS_STATUS_OK ? 0 :
+		(int) Min((int64) fetched, gs_topn_nrows(&state->input.top) - position);
+	return status;
+}
+
+/* Moves the window to a position; backward, to what comes before it, too. */
 static pg_noinline void
 move_window(GsSortState *state, int64 position, bool forward)
 {
@@ -20,106 +55,186 @@ move_window(GsSortState *state, int64 position, bool forward)
 	{
 		if (gs_sort_fill_window(state, start) != GS_STATUS_OK)
 			gs_sort_report_failure(state);
-		start += state->window_rows;
+		start += state->output.window_rows;
 	} while (position >= start);
 }
 
-/* The row at a position, from the window, or from a merge, where it is the next one. */
+/* -------------------------------------------------------------------- slots */
+
+/* The row at a position; of a merge, the next one. */
 static inline const void *
 row_at(GsSortState *state, int64 position, bool forward)
 {
+	const GsSortOutput *output = &state->output;
+
 	if (state->phase == GS_SORT_MERGE)
-		return gs_run_set_next(state->spill);
-	if (position < state->window_start ||
-		position >= state->window_start + state->window_rows)
+		return gs_run_set_next(state->input.runs);
+	if (position < output->window_start ||
+		position >= output->window_start + output->window_rows)
 		move_window(state, position, forward);
-	return state->window[position - state->window_start];
+	return output->window[position - output->window_start];
 }
 
-/* The same over all rows of a keys_only sort: NULL where a NULL belongs. */
+/* The same where NULLs were counted; returns NULL for them. */
 static const void *
 value_at(GsSortState *state, int64 position, bool forward)
 {
-	uint64		stored = state->nrows - state->nnulls;
+	const int64 nnulls = state->input.nnulls;
+	const int64 nvalues = state->output.nrows - nnulls;
 
-	if (state->columns[0].nulls_first)
-		position -= state->nnulls;
-	return position < 0 || position >= stored ? NULL : row_at(state, position, forward);
+	if (state->spec.columns[0].nulls_first)
+		position -= nnulls;
+	return position < 0 || position >= nvalues ? NULL : row_at(state, position, forward);
 }
 
-/* A row that is not in the window yet, or not in an engine, or no row but a value. */
-pg_noinline TupleTableSlot *
-gs_sort_find_next(GsSortState *state, bool forward)
+/* Moves the position by a row.  Returns false if no row is there. */
+static bool
+step(GsSortState *state, bool forward)
 {
-	TupleTableSlot *slot = state->slot;
-
-	if (state->phase == GS_SORT_FALLBACK)
-	{
-		gs_fallback_get(&state->fallback, forward, slot);
-		return slot;
-	}
+	GsSortOutput *output = &state->output;
+	const int64 nrows = output->nrows;
 
 	if (forward)
 	{
-		if (state->position < (int64) state->nrows)
-			state->position++;
+		if (output->position < nrows)
+			output->position++;
 	}
-	else if (state->position >= 0)
-		state->position--;
-	if (state->position >= gs_topn_nrows(&state->top))
-		elog(ERROR, "more rows wanted of a sort than the LIMIT above it");
-	if (state->position < 0 || state->position >= (int64) state->nrows)
-		return ExecClearTuple(slot);
+	else if (output->position >= 0)
+		output->position--;
+	if (output->position >= gs_topn_nrows(&state->input.top))
+		elog(ERROR, "more rows were requested from a sort than its LIMIT allows");
+	return output->position >= 0 && output->position < nrows;
+}
 
+pg_noinline TupleTableSlot *
+gs_sort_find_next(GsSortState *state, bool forward)
+{
+	GsSortInput *input = &state->input;
+	TupleTableSlot *slot = state->spec.slot;
+	int64		position;
+
+	if (state->phase == GS_SORT_FALLBACK)
+	{
+		gs_tuplesort_get(&input->fallback, forward, slot);
+		return slot;
+	}
+	if (!step(state, forward))
+		return ExecClearTuple(slot);
+	position = state->output.position;
 	if (state->phase == GS_SORT_FEW)
-		gs_few_get(state->few, state->position, slot);
-	else if (state->keys_only)
-		gs_sort_store_value(state, value_at(state, state->position, forward), slot);
+		gs_few_get(input->few, position, slot);
 	else
-		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row_at(state, state->position, forward)),
-							  slot, false);
+		gs_sort_row_to_slot(input, input->keys_only ? value_at(state, position, forward) :
+						  row_at(state, position, forward), slot);
 	return slot;
 }
 
 TupleTableSlot *
-gs_sort_next_verified(GsSortState *state, bool forward)
+gs_sort_next_checked(GsSortState *state, bool forward)
 {
+	GsOutputCheck *check = state->output.check;
 	TupleTableSlot *slot = gs_sort_next(state, forward);
 
 	if (!forward)
-		gs_sort_verify_restart(state->verify, false);
+		gs_output_check_restart(check, false);
 	else if (!TupIsNull(slot))
-		gs_sort_verify_row(state->verify, slot);
-	else if (state->top.bound == GS_UNBOUNDED)
-		gs_sort_verify_end(state->verify, state->nread);
+		gs_output_check_row(check, slot);
+	else if (state->input.top.bound == GS_UNBOUNDED)
+		gs_output_check_end(check, state->input.nread);
 	return slot;
+}
+
+/* --------------------------------------------------------------- stored rows */
+
+/* Rows of the window after the one just returned, up to nwanted. */
+static int
+take_from_window(GsSortOutput *output, int nwanted, MinimalTuple *rows)
+{
+	int64		next = output->position + 1 - output->window_start;
+	int			nrows = 0;
+
+	while (nrows < nwanted && (uint64) next < (uint64) output->window_rows)
+		rows[nrows++] = (MinimalTuple) unconstify(void *, output->window[next++]);
+	output->position += nrows;
+	return nrows;
 }
 
 int
 gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 {
+	const bool	checked = state->spec.checked;
 	TupleTableSlot *slot;
-	int			nrows = 0;
 
-	if (state->phase == GS_SORT_MERGE && !state->verified)
+	if (state->phase == GS_SORT_MERGE && !checked)
 	{
-		/* a slot for each would cost a tenth of the merge */
-		rows[0] = (MinimalTuple) unconstify(void *, gs_run_set_next(state->spill));
-		nrows = rows[0] != NULL;
-		state->position += nrows;
-		return nrows;
+		/* a slot for each row would cost a tenth of the merge */
+		rows[0] = (MinimalTuple) unconstify(void *, gs_run_set_next(state->input.runs));
+		if (rows[0] == NULL)
+			return 0;
+		state->output.position++;
+		return 1;
 	}
-	slot = gs_sort_next_checked(state);
+	slot = checked ? gs_sort_next_checked(state, true) : gs_sort_next(state, true);
 	if (TupIsNull(slot))
 		return 0;
-	rows[nrows++] = ((MinimalTupleTableSlot *) slot)->mintuple;
-	/* and what the window has behind it, if it has that row, unless each is to be looked at */
-	for (int64 next = state->position + 1 - state->window_start;
-		 nrows < nwanted && (uint64) next < (uint64) state->window_rows && !state->verified;
-		 next++)
-	{
-		rows[nrows++] = (MinimalTuple) unconstify(void *, state->window[next]);
-		state->position++;
-	}
-	return nrows;
+	rows[0] = ((MinimalTupleTableSlot *) slot)->mintuple;
+	return checked ? 1 : 1 + take_from_window(&state->output, nwanted - 1, rows + 1);
+}
+
+/* ---------------------------------------------------------------- positions */
+
+bool
+gs_sort_can_rewind(const GsSortState *state)
+{
+	const GsTopN *top = &state->input.top;
+	int64		bound;
+
+	if (!state->spec.random_access)
+		return false;
+	bound = gs_limit_compute(state->spec.limit, state->spec.econtext);
+	if (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE)
+		return bound <= gs_topn_nrows(top);
+	return bound <= top->bound;
+}
+
+void
+gs_sort_rewind(GsSortState *state)
+{
+	ExecClearTuple(state->spec.slot);
+	if (state->phase == GS_SORT_FALLBACK)
+		tuplesort_rescan(state->input.fallback.state);
+	if (state->output.check != NULL)
+		gs_output_check_restart(state->output.check, true);
+	state->output.position = -1;
+}
+
+void
+gs_sort_mark(GsSortState *state)
+{
+	if (state->phase == GS_SORT_FALLBACK)
+		tuplesort_markpos(state->input.fallback.state);
+	else
+		state->output.mark = state->output.position;
+}
+
+void
+gs_sort_restore(GsSortState *state)
+{
+	if (state->phase == GS_SORT_FALLBACK)
+		tuplesort_restorepos(state->input.fallback.state);
+	else
+		state->output.position = state->output.mark;
+	if (state->output.check != NULL)
+		gs_output_check_restart(state->output.check, false);
+}
+
+bool
+gs_sort_is_verified(const GsSortState *state)
+{
+	const GsSortInput *input = &state->input;
+
+	/* rows of several runs are merged after verification; of a presorted one they are as verified */
+	return input->verification.compared && !state->spec.checked &&
+		(state->phase == GS_SORT_ENGINE ||
+		 (state->phase == GS_SORT_MERGE && input->presorted && !state->spec.merged_elsewhere));
 }

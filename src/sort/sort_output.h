@@ -1,7 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * sort_output.h
- *	  Hands the rows of a sort out in order.
+ *	  Returns the rows of a sort in order.
+ *
+ * The functions may raise an ERROR if the engine fails, which loses its rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,42 +12,76 @@
 
 #include "sort/sort_state.h"
 
-/* Not for others: what gs_sort_next() does where it has to look for the row. */
+/* Not for callers: gs_sort_next() for all but the usual case. */
 extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
 
 /*
- * The next row in the given direction in the sort's slot, which is empty after the
- * last.  It is there until the next call.  ERROR: the engine failed, and has lost the rows.
+ * The next row in the given direction, in the sort's slot, which is empty after the last row.  Valid
+ * until the next call.
  */
 static inline TupleTableSlot *
 gs_sort_next(GsSortState *state, bool forward)
 {
-	int64		next = state->position + 1 - state->window_start;
+	GsSortOutput *output = &state->output;
+	int64		next = output->position + 1 - output->window_start;
 
-	/* nearly always: the next row of the window */
-	if ((uint64) next < (uint64) state->window_rows && !state->keys_only && forward)
+	/* usually: the next row of the window */
+	if ((uint64) next < (uint64) output->window_rows && !state->input.keys_only && forward)
 	{
-		state->position++;
-		return ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, state->window[next]),
-									 state->slot, false);
+		output->position++;
+		return ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, output->window[next]),
+									 state->spec.slot, false);
 	}
 	return gs_sort_find_next(state, forward);
 }
 
-/* The same, and the row is compared with the one before, if the sort was made to. */
-extern TupleTableSlot *gs_sort_next_verified(GsSortState *state, bool forward);
-
-/* The next row, either way. */
-static inline TupleTableSlot *
-gs_sort_next_checked(GsSortState *state)
-{
-	return state->verified ? gs_sort_next_verified(state, true) : gs_sort_next(state, true);
-}
+/* The same, and the row is compared with the one before.  Only with spec.checked. */
+extern TupleTableSlot *gs_sort_next_checked(GsSortState *state, bool forward);
 
 /*
- * The next rows forward, up to so many, as they are stored, and checked; returns how many, 0 after
- * the last.  They are there until the next call.  Not of a keys_only sort.
+ * The next rows, forward, up to nwanted of them, as they are stored; returns how many, 0 after the last.
+ * Valid until the next call.  Compared with spec.checked.  Not with keys_only.
  */
 extern int	gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows);
+
+/*
+ * Can the rows be returned from the first one again?  Not if no one asked for random access, or if the
+ * LIMIT asks for more rows than were kept.
+ */
+extern bool gs_sort_can_rewind(const GsSortState *state);
+extern void gs_sort_rewind(GsSortState *state);
+
+/* Remembers the position, and returns to it. */
+extern void gs_sort_mark(GsSortState *state);
+extern void gs_sort_restore(GsSortState *state);
+
+/*
+ * Did verification find this very order right?  Then its checksum (sort_verify.h) tells whether the
+ * rows that are returned are those that were verified.
+ */
+extern bool gs_sort_is_verified(const GsSortState *state);
+
+/* ------------------------------------------------------- within src/sort/ */
+
+/* The rows are sorted, nrows of them: the first one is returned next. */
+extern void gs_sort_begin_output(GsSortState *state, uint64 nrows);
+
+/* Fetches rows from the engine to the window, from a position on: GS_SORT_WINDOW rows or fewer. */
+extern GsStatus gs_sort_fill_window(GsSortState *state, int64 position);
+
+/* Puts a stored row into a slot; NULL is a counted NULL. */
+static inline void
+gs_sort_row_to_slot(const GsSortInput *input, const void *row, TupleTableSlot *slot)
+{
+	if (!input->keys_only)
+	{
+		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+		return;
+	}
+	ExecClearTuple(slot);
+	slot->tts_isnull[0] = row == NULL;
+	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_record_decode(input->key, row);
+	ExecStoreVirtualTuple(slot);
+}
 
 #endif							/* GPUSORT_SORT_OUTPUT_H */

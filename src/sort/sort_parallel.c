@@ -1,39 +1,46 @@
 /*-------------------------------------------------------------------------
  *
  * sort_parallel.c
- *	  A GpuSort in a parallel plan: one job for the rows of all participants.
+ *	  A GpuSort in a parallel plan: one device job for the rows of all participants.
  *
  * A Sort below a Gather Merge sorts in each participant, and the leader merges
- * the streams: a row goes through a queue and a heap before it leaves.  Here one
- * participant, the owner, has a job on a device, all feed it, and the owner
- * hands all rows out.  Where that is the leader, as it mostly is, no row goes
- * through a queue.  The Gather Merge stays where it is: it gets one stream with
- * all rows, and others with none.
+ * their rows: each row passes a queue and a heap.  Here one participant, the
+ * consumer, opens a job on a device.  The others, the producers, send their rows
+ * to it, and the consumer returns all rows.  If it is the leader, as it usually
+ * is, no row passes a queue.  The Gather Merge remains in the plan: it gets one
+ * stream with all rows and others without any.
  *
- * Equal rows come in the order of participants and, of each, as it read them.
+ * Equal rows come in the order of participants, and for each participant as it
+ * read them.
  *
- * Whatever a feeder cannot give away it sorts itself, as every participant does
- * where there is no such job: the Gather Merge merges it with the rest.  That is
- * the way out wherever something is not as expected.
+ * What a producer cannot send it sorts itself, and the Gather Merge merges it
+ * with the rest, as it does without a shared job.  So every irregularity has the
+ * same answer.
  *
- * Codes mean the same in all participants: what decides them are the columns,
- * settings, which workers have from the leader, and enum labels, which are
- * compared.
+ * Keys mean the same in all participants: they depend on the columns, on
+ * settings, which workers have from the leader, and on enum labels, which are
+ * compared (gs_key_encoder_fingerprint()).
  *
- * EXPLAIN ANALYZE shows how each participant sorted, also where they do not share a sort: below a
- * merge join, say.  PostgreSQL gives a Sort shared memory for that, but a custom node only while
- * its plan says parallel_aware.  So the plan of a query that is to be explained is copied before
- * it starts, each of its GpuSorts says so from there until it is shut down, and workers have it
- * from the leader.  EXPLAIN, which comes after that, prints the node as it was planned.
+ * EXPLAIN ANALYZE shows how each participant sorted, also where they share no
+ * job, such as below a merge join.  PostgreSQL gives a Sort shared memory for
+ * this, but a custom node only if its plan is parallel_aware.  So the plan of a
+ * query that runs instrumented is copied before it starts, and its GpuSorts are
+ * parallel_aware until they are shut down; workers get this from the leader.
+ * EXPLAIN comes after that, and prints the node as it was planned.
+ *
+ * A participant that ends with an error closes its connection, which makes the
+ * job fail for the others (gs_sort_parallel_wait_for_error()).  Waits can be
+ * interrupted.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "sort/sort_device.h"
-#include "guc.h"
 #include "common/protocol.h"
+#include "guc.h"
+#include "sort/sort_device.h"
 #include "sort/sort_parallel.h"
+#include "sort/sort_place.h"
 #include "sort/sort_shared.h"
 
 #include "access/parallel.h"
@@ -46,7 +53,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-/* How long another participant's error has to end the query, and this one with it. */
+/* How long to wait for another participant's error, which ends the query. */
 #define ERROR_WAIT_MS	1000
 
 /* The leader is the first. */
@@ -58,7 +65,7 @@ participant_number(void)
 
 /* ------------------------------------------------------------------- reports */
 
-/* The memory of plans that are ours to change. */
+/* The memory context of plans that are copies. */
 #define PLAN_CONTEXT	"GpuSort plan"
 
 void
@@ -91,14 +98,14 @@ gs_sort_parallel_begin(CustomScanState *node)
 		plan->parallel_aware = true;
 }
 
-/* The reports are in, and whoever sorts again does it without. */
+/* The reports are complete; a sort that runs again makes none. */
 static void
 end_reports(CustomScanState *node)
 {
 	Plan	   *plan = node->ss.ps.plan;
 
 	if (is_prepared(plan))
-		plan->parallel_aware = gs_node_sort(node)->may_share;
+		plan->parallel_aware = gs_node_sort(node)->spec.may_share;
 }
 
 bool
@@ -106,18 +113,18 @@ gs_sort_parallel_is_shared(const PlanState *node)
 {
 	if (IsA(node, CustomScanState) &&
 		((const CustomScanState *) node)->methods->ShutdownCustomScan == gs_sort_parallel_shutdown)
-		return gs_node_sort((CustomScanState *) unconstify(PlanState *, node))->may_share;
+		return gs_node_sort((CustomScanState *) unconstify(PlanState *, node))->spec.may_share;
 	return node->plan->parallel_aware;
 }
 
-/* ------------------------------------------------------ the executor's calls */
+/* ------------------------------------------------------- executor callbacks */
 
-/* As the planner estimates it for a Gather Merge. */
+/* Of all participants, as the planner estimates it for a Gather Merge. */
 static double
 expected_rows(const GsSortState *state)
 {
-	return state->expected_rows *
-		Max(gs_shared_nparticipants(state->shared) - 1, 1);
+	return state->spec.expected_rows *
+		Max(gs_shared_nparticipants(state->participants.shared) - 1, 1);
 }
 
 bool
@@ -127,13 +134,14 @@ gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipan
 		!gs_key_columns_leave_ties(columns, ncolumns) && gs_device_is_likely(nrows);
 }
 
-/* Is a shared job worth a try?  If not nobody has to wait for one. */
+/* Is a shared job worth a try?  If not, no participant waits for one. */
 static bool
 wants_job(const GsSortState *state)
 {
-	return state->may_share &&
-		gs_sort_parallel_pays(state->columns, state->ncolumns,
-							  gs_shared_nparticipants(state->shared), expected_rows(state));
+	return state->spec.may_share &&
+		gs_sort_parallel_pays(state->spec.columns, state->spec.ncolumns,
+							  gs_shared_nparticipants(state->participants.shared),
+							  expected_rows(state));
 }
 
 Size
@@ -145,107 +153,124 @@ gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
 void
 gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	GsSortState *state = gs_node_sort(node);
-
-	state->shared = coordinate;
-	gs_shared_init(state->shared, pcxt->nworkers + 1);
+	gs_sort_parallel_set_shared(gs_node_sort(node), coordinate);
+	gs_shared_init(coordinate, pcxt->nworkers + 1);
 	gs_sort_parallel_reinitialize(node, pcxt, coordinate);
 }
 
 void
 gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	GsSortState *state = gs_node_sort(node);
-
-	gs_shared_reset(state->shared, wants_job(state), parallel_leader_participation);
+	gs_shared_reset(coordinate, wants_job(gs_node_sort(node)), parallel_leader_participation);
 }
 
 void
 gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
-	gs_node_sort(node)->shared = coordinate;
+	gs_sort_parallel_set_shared(gs_node_sort(node), coordinate);
 }
 
-/* The shared memory goes before EXPLAIN asks. */
+/* The shared memory is released before EXPLAIN runs. */
 void
 gs_sort_parallel_shutdown(CustomScanState *node)
 {
-	GsSortState *state = gs_node_sort(node);
+	GsSortParticipants *participants = &gs_node_sort(node)->participants;
 	MemoryContext old;
 
 	if (IsParallelWorker())
 		return;
 	end_reports(node);
-	if (state->shared == NULL)
+	if (participants->shared == NULL)
 		return;
 	old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
-	if (state->summaries != NULL)
-		pfree(state->summaries);
-	state->nparticipants = gs_shared_nparticipants(state->shared);
-	state->summaries = gs_shared_copy_summaries(state->shared);
-	state->shared = NULL;
+	if (participants->summaries != NULL)
+		pfree(participants->summaries);
+	participants->nparticipants = gs_shared_nparticipants(participants->shared);
+	participants->summaries = gs_shared_copy_summaries(participants->shared);
+	participants->shared = NULL;
 	MemoryContextSwitchTo(old);
 }
 
 void
 gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary)
 {
-	gs_shared_put_summary(state->shared, participant_number(), summary);
+	gs_shared_put_summary(state->participants.shared, participant_number(), summary);
 }
 
 /* ------------------------------------------------------------------- the job */
 
 void
+gs_sort_parallel_set_shared(GsSortState *state, GsShared *shared)
+{
+	state->participants.shared = shared;
+}
+
+void
 gs_sort_parallel_join(GsSortState *state)
 {
-	state->role = state->shared == NULL ? GS_ROLE_SERIAL :
-		gs_shared_join(state->shared, participant_number(), &state->shared_job);
-	state->nsent = 0;
-	state->wait_us = 0;
+	GsSortParticipants *participants = &state->participants;
+	GsShared   *shared = participants->shared;
+
+	participants->role = shared == NULL ? GS_ROLE_SERIAL :
+		gs_shared_join(shared, participant_number(), &participants->job);
+	participants->nsent = 0;
+	participants->wait_us = 0;
 
 	/* all of them try it once, and wait once for the device */
-	if (state->shared != NULL && gs_shared_is_wanted(state->shared))
-		state->may_use_device = false;
+	if (shared != NULL && gs_shared_is_wanted(shared))
+		state->input.may_use_device = false;
 }
 
 void
 gs_sort_parallel_leave(GsSortState *state)
 {
-	if (state->role == GS_ROLE_CONSUMER)
-		gs_shared_close(state->shared);
-	else if (state->role == GS_ROLE_PRODUCER)
-		gs_shared_leave(state->shared, participant_number(), NULL);
-	state->role = GS_ROLE_SERIAL;
+	GsSortParticipants *participants = &state->participants;
+
+	switch (participants->role)
+	{
+		case GS_ROLE_SERIAL:
+			break;
+		case GS_ROLE_CONSUMER:
+			gs_shared_close(participants->shared);
+			break;
+		case GS_ROLE_PRODUCER:
+			gs_shared_leave(participants->shared, participant_number(), NULL);
+			break;
+	}
+	participants->role = GS_ROLE_SERIAL;
 }
 
-/* Opens a job and has the others join it. */
+/* Opens a job and publishes it, so that others can join. */
 static GsEngine *
 open_job(GsSortState *state, const GsJob *job)
 {
+	GsSortParticipants *participants = &state->participants;
 	GsEngine   *engine;
 
 	engine = gs_device_open_shared(job, state->context, participant_number(), expected_rows(state),
-								   gs_sort_row_bytes(state), &state->device_reason);
+								   gs_sort_row_bytes(state), &state->input.device_reason);
 	if (engine != NULL)
 	{
-		state->shared_job.token = gs_engine_gpu_token(engine);
-		state->shared_job.form = gs_key_encoder_fingerprint(state->key);
-		gs_shared_open(state->shared, &state->shared_job);
+		participants->job.token = gs_engine_gpu_token(engine);
+		participants->job.form = gs_key_encoder_fingerprint(state->input.key);
+		gs_shared_open(participants->shared, &participants->job);
 	}
 	return engine;
 }
 
-/* Joins the owner's job, if keys mean the same there. */
+/* Joins the consumer's job, if keys mean the same there. */
 static GsEngine *
 join_job(GsSortState *state, const GsJob *job)
 {
-	if (gs_key_encoder_fingerprint(state->key) != state->shared_job.form)
+	const GsSharedJob *shared_job = &state->participants.job;
+
+	if (gs_key_encoder_fingerprint(state->input.key) != shared_job->form)
 	{
-		state->device_reason = "an enum label was added while the sort began";
+		state->input.device_reason = "an enum label was added while the sort began";
 		return NULL;
 	}
-	return gs_device_join_shared(job, state->context, state->shared_job.token,
-								 participant_number(), &state->device_reason);
+	return gs_device_join_shared(job, state->context, shared_job->token,
+								 participant_number(), &state->input.device_reason);
 }
 
 GsEngine *
@@ -253,9 +278,9 @@ gs_sort_parallel_open(GsSortState *state, const GsJob *job)
 {
 	GsEngine   *engine;
 
-	if (state->role == GS_ROLE_SERIAL)
-		return NULL;
-	engine = state->role == GS_ROLE_CONSUMER ? open_job(state, job) : join_job(state, job);
+	Assert(state->participants.role != GS_ROLE_SERIAL);
+	engine = state->participants.role == GS_ROLE_CONSUMER ?
+		open_job(state, job) : join_job(state, job);
 	if (engine == NULL)
 		gs_sort_parallel_leave(state);
 	return engine;
@@ -264,56 +289,69 @@ gs_sort_parallel_open(GsSortState *state, const GsJob *job)
 GsStatus
 gs_sort_parallel_end_producer(GsSortState *state)
 {
-	GsProduced produced;
-	GsStatus	status = gs_engine_end_producer(state->engine, &produced.nrows);
+	GsSortParticipants *participants = &state->participants;
+	GsSortInput *input = &state->input;
+	GsProduced	produced;
+	GsStatus	status = gs_engine_end_producer(input->engine, &produced.nrows);
 
-	if (status == GS_STATUS_FULL)
-		status = gs_engine_end_producer(state->engine, &produced.nrows);	/* without what it did not take */
+	if (status == GS_STATUS_FULL)	/* again, without the rows that the device did not take */
+		status = gs_engine_end_producer(input->engine, &produced.nrows);
 	if (status != GS_STATUS_OK)
 		return status;
-	produced.nnulls = state->nnulls;
-	produced.nbytes = state->engine->stats.bytes_up;
-	produced.layout = *gs_key_encoder_layout(state->key);
-	gs_shared_leave(state->shared, participant_number(), &produced);
-	state->nnulls = 0;
-	state->nsent = produced.nrows + produced.nnulls;
-	state->nread -= state->nsent;
-	state->role = GS_ROLE_SERIAL;
+	produced.nnulls = input->nnulls;
+	produced.nbytes = input->engine->stats.bytes_up;
+	produced.layout = *gs_key_encoder_layout(input->key);
+	gs_shared_leave(participants->shared, participant_number(), &produced);
+	participants->role = GS_ROLE_SERIAL;
+	participants->nsent = produced.nrows + produced.nnulls;
+	input->nnulls = 0;
+	input->nread -= participants->nsent;
 	return GS_STATUS_OK;
+}
+
+/* The rows of producers count as read by the consumer. */
+static void
+add_produced(GsSortState *state)
+{
+	GsShared   *shared = state->participants.shared;
+	GsSortInput *input = &state->input;
+	uint64		nrows = 0;
+
+	for (int i = 0; i < gs_shared_nparticipants(shared); i++)
+	{
+		const GsProduced *produced = gs_shared_produced(shared, i);
+
+		if (produced == NULL)
+			continue;
+		gs_key_layout_merge(gs_key_encoder_layout(input->key), &produced->layout);
+		nrows += produced->nrows;
+		input->engine->stats.bytes_up += produced->nbytes;
+		input->nnulls += produced->nnulls;
+		input->nread += produced->nrows + produced->nnulls;
+	}
+	gs_engine_gpu_expect(input->engine, nrows);
 }
 
 void
 gs_sort_parallel_end_input(GsSortState *state)
 {
-	uint64		nrows = 0;
+	GsSortParticipants *participants = &state->participants;
 	instr_time	start;
 	instr_time	end;
 
 	INSTR_TIME_SET_CURRENT(start);
-	gs_shared_wait(state->shared);
+	gs_shared_wait(participants->shared);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
-	state->wait_us = INSTR_TIME_GET_MICROSEC(end);
-	for (int i = 0; i < gs_shared_nparticipants(state->shared); i++)
-	{
-		const GsProduced *produced = gs_shared_produced(state->shared, i);
-
-		if (produced == NULL)
-			continue;
-		gs_key_layout_merge(gs_key_encoder_layout(state->key), &produced->layout);
-		nrows += produced->nrows;
-		state->engine->stats.bytes_up += produced->nbytes;
-		state->nnulls += produced->nnulls;
-		state->nread += produced->nrows + produced->nnulls;
-	}
-	gs_engine_gpu_expect(state->engine, nrows);
-	state->role = GS_ROLE_SERIAL;
+	participants->wait_us = INSTR_TIME_GET_MICROSEC(end);
+	add_produced(state);
+	participants->role = GS_ROLE_SERIAL;
 }
 
 /*
- * Who goes with an error has sent it before the job is lost, so the leader finds it at
- * once.  But of the errors that workers have sent it takes that of the first worker,
- * not the one that came first; so this one is not sent yet.
+ * A worker sends its error before its connection closes, so the leader finds it at once.  But among
+ * the errors of workers the leader reports the one of the first worker, not the first error.  So a
+ * worker that only notices the failure waits before it reports it.
  */
 void
 gs_sort_parallel_wait_for_error(GsSortState *state)
@@ -322,7 +360,7 @@ gs_sort_parallel_wait_for_error(GsSortState *state)
 	long		left = ERROR_WAIT_MS;
 
 	CHECK_FOR_INTERRUPTS();
-	while (IsParallelWorker() && state->role != GS_ROLE_SERIAL && left > 0)
+	while (IsParallelWorker() && state->participants.role != GS_ROLE_SERIAL && left > 0)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left,
 						 PG_WAIT_EXTENSION);

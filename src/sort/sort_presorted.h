@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_presorted.h
- *	  Rows that come in the order that is asked for.
+ *	  Rows that arrive in the requested order.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,16 +10,16 @@
 
 #include "sort/sort_state.h"
 
-/* May this sort count on it?  Not where it would drop rows by their keys. */
-extern bool gs_presorted_pays(const GsSortState *state);
+/* Is it worth a try?  Only if rows are compared anyway, and none would be dropped by its key. */
+extern bool gs_presorted_pays(const GsSortInput *input);
 
-/* Opens an engine whose rows have no keys, and which keeps them as they come; NULL if out of memory. */
+/* Opens an engine for rows without keys, which it keeps as they arrive; NULL: out of memory. */
 extern GsEngine *gs_presorted_open(const GsJob *job);
 
 /*
- * Takes the slot's row into that engine.  False if it was not taken, being below the
- * one before, or since there is no room for it.
+ * Adds the slot's row to that engine.  False: it was not added, because it sorts before the last row, or
+ * because memory is full; gs_sort_reload() is to follow.
  */
-extern bool gs_presorted_add(GsSortState *state, TupleTableSlot *slot, GsBatch **batch);
+extern bool gs_presorted_add(GsSortState *state, TupleTableSlot *slot);
 
 #endif							/* GPUSORT_SORT_PRESORTED_H */

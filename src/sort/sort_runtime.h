@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_runtime.h
- *	  What a backend offers to an engine: memory of a context, interrupts.
+ *	  What a backend lends to an engine: memory of a context, interrupts.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,10 +11,10 @@
 #include "engine/engine.h"
 
 /*
- * The memory comes from the context, so that resetting it frees everything an
- * engine holds, after an ERROR too; large pieces ask for huge pages.
- * check_interrupts is CHECK_FOR_INTERRUPTS.
+ * Memory is allocated in the context, so resetting it frees all that an engine
+ * holds, also after an ERROR.  Large blocks use huge pages.  check_interrupts is
+ * CHECK_FOR_INTERRUPTS().
  */
-extern void gs_sort_runtime_init(GsRuntime *host, MemoryContext context);
+extern void gs_sort_runtime_init(GsRuntime *runtime, MemoryContext context);
 
 #endif							/* GPUSORT_SORT_RUNTIME_H */

@@ -1,12 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * sort_seqscan.c
- *	  The rows of a GpuSort's child; those of a sequential scan page by page.
+ *	  Reads the rows of a GpuSort's child; those of a sequential scan page by page.
  *
- * What is left out between two rows of a page is ExecProcNode(), ExecScan(), the
- * table's and the heap's way to the next tuple, and the check for interrupts, which
- * comes with each page, unless there is a filter or a projection: they are the scan's
- * own, and may take their time.  What is counted of all that is counted here.
+ * Between two rows of a page this leaves out ExecProcNode(), ExecScan(), the table
+ * access method, and the check for interrupts, which is made once a page.  With a
+ * filter or a projection, which are the scan's own and may take long, it is made
+ * for each row.  What these functions count is counted here: rows and filtered
+ * rows for EXPLAIN ANALYZE, and tuples for the statistics.
+ *
+ * The scan's state is as if it had read each row itself, so that it can be read
+ * on, rescanned or ended at any row, also after an ERROR.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +31,7 @@ gs_seqscan_begin(GsSeqScan *scan, PlanState *child)
 	};
 }
 
-/* The scan that gave the child's latest row; NULL if another node did, or had a hand in it. */
+/* The scan that returned the child's last row; NULL: another node did, or changed the row. */
 static SeqScanState *
 find_scan(PlanState *node)
 {
@@ -42,7 +46,7 @@ find_scan(PlanState *node)
 	return IsA(node, SeqScanState) ? (SeqScanState *) node : NULL;
 }
 
-/* Counts rows that nodes from the child down to the scan gave. */
+/* Counts rows in the nodes from the child down to the scan. */
 static void
 count_rows(const GsSeqScan *scan, double nrows)
 {
@@ -59,8 +63,8 @@ count_rows(const GsSeqScan *scan, double nrows)
 }
 
 /*
- * Takes over the page that the child's row is on, if it is a heap's, and the
- * scan had all its visible tuples looked up.
+ * Takes over the page of the child's last row, if it is a heap's page of which the
+ * scan knows all visible tuples.
  */
 static void
 read_page(GsSeqScan *scan, const TupleTableSlot *row)

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * sort_seqscan.h
- *	  The rows of a GpuSort's child; those of a sequential scan page by page.
+ *	  Reads the rows of a GpuSort's child; those of a sequential scan page by page.
  *
- * The executor asks a node for one row at a time, through five functions down to
- * the heap.  For a sequential scan that is a third of all that loading a row
- * costs, and hardly any of it is about the row: the scan has the page, and knows
- * which tuples of it are visible.  So the child is asked for the first row of a
- * page only, and the rest of the page is read here, as the heap would have.
- * Whatever the child is, its rows come in the same order and in the same slot.
+ * The executor reads one row at a time, through five functions down to the heap.
+ * For a sequential scan this is a third of the time in which a sort reads a row,
+ * although the scan has the page and knows which of its tuples are visible.  So
+ * the child returns only the first row of a page, and the other rows are read
+ * here, as the heap would do.  Whatever the child is, its rows come in the same
+ * order and in the same slot.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,10 +21,10 @@
 #include "storage/bufpage.h"
 
 /*
- * How many tuples ahead memory is asked for, and how much of each.  A scan
- * meets its tuples in an order that the processor does not foresee, from the end of
- * a page to its front.  10 M rows of 166 bytes to a device, seconds until the
- * first one comes back: not ahead 0.62, two 0.47, six 0.47 to 0.50; the whole
+ * How many tuples ahead memory is prefetched, and how many bytes of each.  A scan
+ * reads tuples from the end of a page to its start, which the processor does not
+ * predict.  10 M rows of 166 bytes to a device, seconds until the first row
+ * returns: without prefetching 0.62, two tuples 0.47, six 0.47 to 0.50; the whole
  * sort 0.88, 0.68, 0.64 (16-core Xeon with an H200, 2026-11-21).
  */
 #define GS_SEQSCAN_PREFETCH_ROWS		6
@@ -35,25 +35,25 @@ typedef struct GsSeqScan
 {
 	PlanState  *child;
 
-	/* a page being read; next == end: ask the child */
+	/* the page being read; next == end: none */
 	const OffsetNumber *next;	/* of its visible tuples */
 	const OffsetNumber *end;
 	Page		page;
-	SeqScanState *seq;			/* the scan whose page it is */
-	HeapScanDesc heap;			/* the same */
-	bool		plain;			/* its tuples are its rows */
+	SeqScanState *seq;			/* the scan that reads the page */
+	HeapScanDesc heap;			/* its heap scan */
+	bool		plain;			/* it has no filter and no projection */
 } GsSeqScan;
 
-/* Begins to read a child, from where it is. */
+/* Begins to read a child, from its current position. */
 extern void gs_seqscan_begin(GsSeqScan *scan, PlanState *child);
 
-/* Not for others: the child's next row, and the rest of its page if it is on one. */
+/* Not for callers: the child's next row; following ones are read from its page, if it is on one. */
 extern TupleTableSlot *gs_seqscan_next_page(GsSeqScan *scan);
 
-/* Not for others: the next row of the page that the scan's filter lets pass, projected. */
+/* Not for callers: the next row of the page that passes the filter, projected. */
 extern TupleTableSlot *gs_seqscan_next_computed(GsSeqScan *scan);
 
-/* Asks for the memory of a page's tuple. */
+/* Prefetches a tuple of a page. */
 static inline void
 gs_seqscan_prefetch(Page page, OffsetNumber offset)
 {
@@ -63,7 +63,7 @@ gs_seqscan_prefetch(Page page, OffsetNumber offset)
 		__builtin_prefetch(tuple + at);
 }
 
-/* Has the scan's slot hold the next tuple of the page. */
+/* Stores the next tuple of the page in the scan's slot. */
 static inline TupleTableSlot *
 gs_seqscan_next_tuple(GsSeqScan *scan)
 {
@@ -72,7 +72,7 @@ gs_seqscan_next_tuple(GsSeqScan *scan)
 	OffsetNumber offset = *scan->next++;
 	ItemId		item = PageGetItemId(scan->page, offset);
 
-	/* the slot holds rs_ctup and a pin of its page already */
+	/* the slot already refers to rs_ctup, and pins its page */
 	tuple->t_data = (HeapTupleHeader) PageGetItem(scan->page, item);
 	tuple->t_len = ItemIdGetLength(item);
 	ItemPointerSetOffsetNumber(&tuple->t_self, offset);
@@ -85,7 +85,7 @@ gs_seqscan_next_tuple(GsSeqScan *scan)
 	return slot;
 }
 
-/* The next row; an empty slot or NULL after the last. */
+/* The next row; an empty slot or NULL after the last.  Checks for interrupts once a page or more. */
 static inline TupleTableSlot *
 gs_seqscan_next(GsSeqScan *scan)
 {

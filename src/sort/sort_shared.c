@@ -4,23 +4,23 @@
  *	  What the participants of a parallel sort know of each other, in shared
  *	  memory.
  *
- * One of them, the owner, has a job on a device, and the others feed it:
+ * One of them, the consumer, has a job on a device, and the others send rows to it:
  *
  *					   open					 wait
  *		UNDECIDED ------------> OPEN ------------------> CLOSED
- *			 |													  ^
- *			 +----------------------- close ----------------------+
+ *			 |											   ^
+ *			 +------------------- close -------------------+
  *
- * Whoever comes while the job is open feeds it, and is waited for.  Whoever comes
- * later sorts its own rows, as all do where there is no job: of a scan that has
- * been read to its end those are none, and they are the right ones in any case.
- * So it does not matter how many workers come, nor when.
+ * A participant that joins while the job is open is a producer, and the consumer
+ * waits for it.  One that joins later sorts its own rows, as all do without a
+ * job.  After the end of a parallel scan it finds no rows, and that is correct.
+ * So it does not matter how many workers start, or when.
  *
- * Nobody waits for a participant that has not come.  One that came and ends with
- * an error takes the query along, and the wait with it.
+ * No one waits for a participant that has not joined.  If one that has joined
+ * ends with an error, the error ends the query, and with it the wait.
  *
- * Each writes what it has to say in a place of its own before it says that it
- * is through; so the lock guards four numbers only.
+ * Each participant writes its results to an entry of its own before it leaves;
+ * so the lock protects four numbers only.
  *
  *-------------------------------------------------------------------------
  */
@@ -54,11 +54,11 @@ struct GsShared
 
 	slock_t		mutex;			/* of these */
 	JobState	state;
-	bool		has_consumer;			/* somebody decides, or has decided */
-	int			nproducers;		/* that are loading */
+	bool		has_consumer;	/* a participant opens the job, or has */
+	int			nproducers;		/* that have joined and not left */
 	GsSharedJob job;			/* once it is open */
 
-	ConditionVariable changed;	/* the state, or nfeeders */
+	ConditionVariable changed;	/* the state, or nproducers */
 	Participant participants[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -102,7 +102,7 @@ gs_shared_is_wanted(const GsShared *shared)
 	return shared->wanted;
 }
 
-/* The role of one who comes now; false if that is not known yet. */
+/* The role of a participant that joins now; false: not known yet. */
 static bool
 try_join(GsShared *shared, int participant, GsSharedJob *job, GsRole *role)
 {
@@ -174,14 +174,14 @@ gs_shared_leave(GsShared *shared, int participant, const GsProduced *produced)
 }
 
 static bool
-is_anyone_loading(GsShared *shared)
+has_producers(GsShared *shared)
 {
-	bool		loading;
+	bool		any;
 
 	SpinLockAcquire(&shared->mutex);
-	loading = shared->nproducers > 0;
+	any = shared->nproducers > 0;
 	SpinLockRelease(&shared->mutex);
-	return loading;
+	return any;
 }
 
 void
@@ -189,7 +189,7 @@ gs_shared_wait(GsShared *shared)
 {
 	gs_shared_close(shared);
 	ConditionVariablePrepareToSleep(&shared->changed);
-	while (is_anyone_loading(shared))
+	while (has_producers(shared))
 		ConditionVariableSleep(&shared->changed, PG_WAIT_EXTENSION);
 	ConditionVariableCancelSleep();
 }

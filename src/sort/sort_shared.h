@@ -7,11 +7,12 @@
  * Participant 0 is the leader, n is worker n - 1.  The legal calls of each, in
  * order:
  *
- *	  owner	 := enter ( close | open wait { feed } )
- *	  feeder := enter leave
- *	  alone	 := enter
+ *	  consumer := join ( close | open wait { produced } )
+ *	  producer := join leave
+ *	  serial   := join
  *
- * Before them init, once, and reset, in the leader, while no worker runs.
+ * Before these the leader calls init once, and reset before each sort, while no
+ * worker runs.  join and wait may block, and can be interrupted.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,41 +21,41 @@
 
 #include "common/key_layout.h"
 
-/* Whose job a participant's rows go to. */
+/* Where a participant's rows go. */
 typedef enum GsRole
 {
-	GS_ROLE_SERIAL,				/* it sorts them itself, and hands them out */
-	GS_ROLE_CONSUMER,				/* it has a job, and others' rows come to it, too */
-	GS_ROLE_PRODUCER				/* the owner's */
+	GS_ROLE_SERIAL,				/* it sorts and returns its own rows */
+	GS_ROLE_CONSUMER,			/* it has a job, and gets the producers' rows, too */
+	GS_ROLE_PRODUCER			/* to the consumer's job */
 } GsRole;
 
-/* The owner's job, as far as feeders must know. */
+/* What a producer must know of the consumer's job. */
 typedef struct GsSharedJob
 {
-	uint64		token;			/* to join it by */
+	uint64		token;			/* to join it with */
 	uint64		form;			/* gs_key_encoder_fingerprint() of its key */
 } GsSharedJob;
 
-/* What a feeder's rows were. */
+/* What a producer has sent. */
 typedef struct GsProduced
 {
-	uint64		nrows;			/* that are the owner's now */
-	uint64		nnulls;			/* keys_only: NULLs beside them */
-	uint64		nbytes;			/* sent to the device, keys and all */
-	GsKeyLayout layout;			/* as observed */
+	uint64		nrows;
+	uint64		nnulls;			/* keys_only: in addition to nrows */
+	uint64		nbytes;			/* sent to the device, with keys */
+	GsKeyLayout layout;			/* with the minimum and maximum of each key */
 } GsProduced;
 
-/* How a participant's sort went, for EXPLAIN. */
+/* How a participant sorted, for EXPLAIN. */
 typedef struct GsSortSummary
 {
 	bool		any;			/* it sorted */
 	bool		on_disk;
 	char		method[32];
 	char		engine[16];
-	char		reason[128];	/* why it is that one; "" where there is nothing to say */
+	char		reason[128];	/* for this engine; "": none */
 	int64		kilobytes;
 	uint64		nrows;			/* sorted */
-	uint64		nsent;			/* given to the owner */
+	uint64		nsent;			/* to the consumer */
 } GsSortSummary;
 
 typedef struct GsShared GsShared;
@@ -63,36 +64,33 @@ extern Size gs_shared_bytes(int nparticipants);
 extern void gs_shared_init(GsShared *shared, int nparticipants);
 
 /*
- * Begins anew.  wanted: there is to be a shared job.  Its owner is the leader,
- * or else whoever comes first.
+ * Begins another sort.  wanted: with a shared job, whose consumer is the leader or, if leader_consumes
+ * is false, the first participant that joins.
  */
 extern void gs_shared_reset(GsShared *shared, bool wanted, bool leader_consumes);
 
-/* Is there to be one, or was there? */
+/* Was a shared job wanted when the sort began? */
 extern bool gs_shared_is_wanted(const GsShared *shared);
 
-/*
- * A participant is about to load.  Waits until it is known where its rows go; a
- * feeder is given the job.
- */
+/* A participant is about to read rows.  Waits until its role is known; *job is set for a producer. */
 extern GsRole gs_shared_join(GsShared *shared, int participant, GsSharedJob *job);
 
-/* The owner has a job, which others may join; or it has none. */
+/* The consumer has a job, which others may join; or it has none. */
 extern void gs_shared_open(GsShared *shared, const GsSharedJob *job);
 extern void gs_shared_close(GsShared *shared);
 
-/* A feeder will give no more rows; NULL: it gave none. */
+/* A producer sends no more rows; NULL: it sent none. */
 extern void gs_shared_leave(GsShared *shared, int participant, const GsProduced *produced);
 
-/* The owner's input ends: nobody may join any more, and all feeders are waited for. */
+/* The consumer has read its rows: no one may join any more.  Waits for all producers. */
 extern void gs_shared_wait(GsShared *shared);
 
-/* What a participant gave; NULL if nothing. */
+/* What a participant has sent; NULL: nothing. */
 extern const GsProduced *gs_shared_produced(const GsShared *shared, int participant);
 
 extern int	gs_shared_nparticipants(const GsShared *shared);
 
-/* A participant's own, or those of all of them: a palloc'd copy. */
+/* Stores the summary of one participant; copies those of all to palloc'd memory. */
 extern void gs_shared_put_summary(GsShared *shared, int participant, const GsSortSummary *summary);
 extern GsSortSummary *gs_shared_copy_summaries(const GsShared *shared);
 

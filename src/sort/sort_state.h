@@ -1,114 +1,120 @@
 /*-------------------------------------------------------------------------
  *
  * sort_state.h
- *	  The state of a sort: what its parts share.
+ *	  The state of a sort, in four parts.
  *
- * Rows come from the child of an executor node (node_gpusort.c), or from an index build
- * (index_sort.c), each of which fills in what is sorted.  sort_input.c takes them,
- * sort_place.c finds room for them, sort_fallback.c gives them up to PostgreSQL's
- * sort, sort_parallel.c to another participant; sort_output.c hands them out in order.
+ *	  spec			what is sorted, and how; does not change
+ *	  participants	the other processes of a parallel plan
+ *	  input			rows come in: keys, the engine, memory, runs
+ *	  output		rows are returned: positions, the window
+ *
+ * Only the files of src/sort/ change them (scripts/check-includes).  Callers use
+ * the functions of sort_input.h, sort_output.h, sort_parallel.h and
+ * sort_external.h, and may read.
+ *
+ * Everything that a sort allocates is in its memory context.  ERROR, cancel and
+ * the end of the query need no other cleanup: files belong to the resource
+ * owner, and a callback of the context closes the connection to gpusortd.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_SORT_STATE_H
 #define GPUSORT_SORT_STATE_H
 
-#include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 
 #include "engine/engine.h"
-#include "sort/sort_limit.h"
+#include "key/key_encoder.h"
+#include "run/run_set.h"
 #include "sort/sort_compare.h"
 #include "sort/sort_few.h"
-#include "key/key_encoder.h"
 #include "sort/sort_shared.h"
-#include "run/run_set.h"
-#include "sort/sort_tuplesort.h"
+#include "sort/sort_spec.h"
 #include "sort/sort_topn.h"
+#include "sort/sort_tuplesort.h"
 #include "sort/sort_verify.h"
 
 /* Where the rows are: see node_gpusort.c. */
 typedef enum GsSortPhase
 {
-	GS_SORT_IDLE,				/* nowhere: nothing was read yet */
-	GS_SORT_FEW,				/* here, being few, sorted */
-	GS_SORT_ENGINE,				/* in the engine, sorted */
-	GS_SORT_MERGE,				/* in sorted runs that are being merged */
-	GS_SORT_FALLBACK				/* in a tuplesort, sorted */
+	GS_SORT_IDLE,				/* nowhere: none was read yet */
+	GS_SORT_FEW,				/* in input.few */
+	GS_SORT_ENGINE,				/* in input.engine, earlier ones in input.runs */
+	GS_SORT_MERGE,				/* in input.runs, being merged */
+	GS_SORT_FALLBACK			/* in input.fallback */
 } GsSortPhase;
 
-/* Rows taken from the engine at a time. */
+/* The other participants of a parallel plan (sort_parallel.c). */
+typedef struct GsSortParticipants
+{
+	GsShared   *shared;			/* NULL: there are none */
+	GsRole		role;			/* SERIAL again once the rows are where they belong */
+	GsSharedJob job;			/* of a consumer or producer */
+	uint64		nsent;			/* rows sent to the consumer */
+	uint64		wait_us;		/* that the consumer waited for producers */
+	int			nparticipants;	/* in the leader, after shutdown */
+	GsSortSummary *summaries;	/* of each of these */
+} GsSortParticipants;
+
+/* Rows come in and are sorted (sort_input.c). */
+typedef struct GsSortInput
+{
+	/* memory */
+	Size		memory_limit;	/* for rows, keys, and the sort itself */
+	Size		merge_limit;	/* for a merge of runs, while rows are returned */
+
+	/* where the rows are */
+	GsFew	   *few;			/* in parent_context, kept for the next sort */
+	GsEngine   *engine;
+	GsBatch    *batch;			/* of the engine, being filled; NULL: none */
+	GsRunSet   *runs;			/* NULL: none */
+	GsTuplesort fallback;
+	const char *fallback_reason;
+
+	/* their keys and order */
+	GsKeyEncoder *key;
+	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
+	bool		keys_only;		/* its layout's: the key is the row */
+	GsSortCompare *compare;		/* where keys do not decide; NULL: they do */
+	bool		presorted;		/* all rows arrived in order so far, and have no
+								 * keys: see sort_presorted.c */
+	GsTopN		top;
+	GsSortVerification verification;
+
+	/* the device */
+	bool		may_use_device; /* rows may move there from the CPU engine */
+	const char *device_reason;	/* why they did not; NULL: not tried */
+	bool		restarted;		/* a device failed, and the child ran twice */
+
+	uint64		nread;			/* rows that came in */
+	uint64		nnulls;			/* keys_only: NULLs, which are counted, not stored */
+} GsSortInput;
+
+/* Rows fetched from an engine at a time. */
 #define GS_SORT_WINDOW	8
+
+/* Rows are returned (sort_output.c). */
+typedef struct GsSortOutput
+{
+	uint64		nrows;			/* without those that top-N has dropped */
+	int64		position;		/* of the row last returned, from 0; -1 before the
+								 * first, nrows after the last */
+	int64		mark;			/* a position */
+	int64		window_start;	/* position of window[0] */
+	int			window_rows;	/* 0: the window is empty */
+	const void *window[GS_SORT_WINDOW];
+	GsOutputCheck *check;		/* NULL unless spec.checked */
+} GsSortOutput;
 
 typedef struct GsSortState
 {
-	/* what is sorted */
-	TupleDesc	desc;			/* of the rows */
-	GsSortColumn *columns;
-	int			ncolumns;
-	int			nstable;		/* further columns, by which ties come: a sort that
-								 * is stable need not look at them */
-	double		expected_rows;
-	int			expected_width; /* of a row's values, in bytes */
-	bool		random_access;	/* may be rewound, marked, read backward */
-	GsLimitState *bound;		/* NULL: no LIMIT */
-	ExprContext *econtext;		/* of the bound */
-	bool		verified;		/* rows are looked at as they leave */
-	PlanState  *child;			/* gives the rows; NULL: gs_sort_add() does */
-	bool		repeatable;		/* it may run again, for the same rows */
-	MemoryContext parent_context;	/* of the sort's own */
-	bool		merged_elsewhere;		/* its runs are merged with others', by who says when */
-	GsRunFiles	run_files;		/* where they go, if another process does that */
-	TupleTableSlot *slot;		/* of a minimal tuple: rows are handed out in it */
-
-	/* the other participants of a parallel plan: sort_parallel.c */
-	bool		may_share;		/* a job with them */
-	GsShared   *shared;			/* NULL: there are none */
-	GsRole		role;			/* until all rows are where they belong: ALONE then */
-	GsSharedJob shared_job;		/* unless ALONE */
-	uint64		nsent;			/* rows that are the owner's */
-	uint64		wait_us;		/* that the owner waited for feeders */
-	int			nparticipants;	/* once they are through */
-	GsSortSummary *summaries;	/* of each, in the leader */
-
-	/* the sort */
+	GsSortSpec	spec;
+	GsSortParticipants participants;
 	GsSortPhase phase;
-	GsFew	   *few;			/* the first rows, in parent_context, where it stays
-								 * for the next sort; NULL before the first */
-	MemoryContext context;		/* of everything below; empty if idle, NULL before
+	MemoryContext context;		/* of what input and output refer to; NULL before
 								 * the first sort */
-	GsKeyEncoder  *key;
-	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
-	bool		keys_only;		/* its layout's */
-	Size		memory_limit;	/* for rows, keys, and to sort them */
-	Size		merge_limit;	/* for a merge of runs, while rows leave */
-	GsEngine   *engine;			/* once past FEW, unless all went elsewhere */
-	GsBatch    *batch;			/* of it, that rows are put in; NULL before the first */
-	GsTopN		top;			/* if a LIMIT asks for the first rows only */
-	GsRunSet    *spill;			/* runs of those before it; NULL if there are none */
-	GsFallbackSort fallback;
-	bool		may_use_device;		/* from the CPU engine to a device */
-	const char *device_reason;	/* why they did not; NULL if not tried */
-	bool		restarted;	/* a device was lost, and the child ran twice */
-	const char *fallback_reason;	/* why the rows are in a tuplesort */
-	GsSortCompare *compare;		/* decides where the key does not; NULL if it does */
-	bool		presorted;		/* no row was below the one before, and none has
-								 * a key, nor has the run: see sort_presorted.c */
-	GsSortVerification verification;			/* of the order, where the key needs one */
-	bool		refuted;		/* it failed */
-	uint64		nread;			/* rows that came */
-	uint64		nnulls;			/* keys_only: rows that are a NULL, not stored */
-	uint64		nrows;			/* in all, once sorted; not those that top has
-								 * dropped */
-
-	/* the hand-out */
-	int64		position;		/* of the row last handed out, from 0; -1
-								 * before the first, nrows after the last */
-	int64		mark;			/* a position */
-	int64		window_start;	/* position of window[0] */
-	int			window_rows;	/* 0 if the window is empty */
-	const void *window[GS_SORT_WINDOW];
-	GsSortVerify *verify;		/* looks on; NULL if gpusort.verify is off */
+	GsSortInput input;
+	GsSortOutput output;
 } GsSortState;
 
 /* The executor node of a sort. */
@@ -124,63 +130,21 @@ gs_node_sort(CustomScanState *node)
 	return &((GsSortNode *) node)->sort;
 }
 
-/* Bytes of a row and its record, as estimated. */
-static inline double
-gs_sort_row_bytes(const GsSortState *state)
-{
-	const GsKeyLayout *layout = gs_key_encoder_layout(state->key);
-	double		row_bytes = gs_record_bytes(layout);
-
-	if (!layout->keys_only)
-		row_bytes += MAXALIGN(SizeofMinimalTupleHeader) + MAXALIGN(state->expected_width);
-	return row_bytes;
-}
-
+/* Are the rows, or the last of them, in the memory of a device? */
 static inline bool
-gs_sort_is_device(const GsEngine *engine)
+gs_sort_is_on_device(const GsSortState *state)
 {
-	return engine->stats.device != NULL;
+	return state->phase == GS_SORT_ENGINE && state->input.engine->capabilities->on_device;
 }
 
-/* Has the engine lost its rows? */
-static inline bool
-gs_sort_engine_failed(const GsSortState *state)
-{
-	return state->engine != NULL && state->engine->stats.detail != NULL;
-}
+/* Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long. */
+extern void gs_sort_init(GsSortState *state, const GsSortSpec *spec);
 
-/* Has the window begin with the row at a position; it may get fewer than there are. */
-static inline GsStatus
-gs_sort_fill_window(GsSortState *state, int64 position)
-{
-	size_t		fetched;
-	GsStatus	status = gs_engine_fetch(state->engine, position, GS_SORT_WINDOW,
-										 state->window, &fetched);
+/* Back to IDLE: frees what a sort holds, after which it can begin again.  Legal at any time. */
+extern void gs_sort_reset(GsSortState *state);
 
-	state->window_start = position;
-	state->window_rows = status != GS_STATUS_OK ? 0 :
-		(int) Min((int64) fetched, gs_topn_nrows(&state->top) - position);
-	return status;
-}
-
-/* Puts one value that was kept as a key only into the result slot. */
-static inline void
-gs_sort_store_value(const GsSortState *state, const void *record, TupleTableSlot *slot)
-{
-	ExecClearTuple(slot);
-	slot->tts_isnull[0] = record == NULL;
-	slot->tts_values[0] = record == NULL ? (Datum) 0 : gs_key_encoder_decode(state->key, record);
-	ExecStoreVirtualTuple(slot);
-}
-
-/* Puts a stored row into the result slot; NULL is a counted NULL. */
-static inline void
-gs_sort_store_row(const GsSortState *state, const void *row, TupleTableSlot *slot)
-{
-	if (state->keys_only)
-		gs_sort_store_value(state, row, slot);
-	else
-		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
-}
+/* The engine failed and has lost the rows: raises the ERROR; or only logs it, as they come again. */
+extern void gs_sort_report_failure(const GsSortState *state) __attribute__((noreturn));
+extern void gs_sort_log_failure(const GsSortState *state);
 
 #endif							/* GPUSORT_SORT_STATE_H */

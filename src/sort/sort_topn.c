@@ -1,40 +1,42 @@
 /*-------------------------------------------------------------------------
  *
  * sort_topn.c
- *	  The rows that can still be among the first so many.
+ *	  A top-N sort: rows that a LIMIT cannot return are dropped.
  *
- * A LIMIT wants the first N rows in order, of many.  They are loaded as for any
- * sort.  Once there are several times N, the engine sorts what it has and drops
- * all but the first N; the last of these is the *cutoff*.  From then on a row
- * that does not come before the cutoff is dropped as soon as its key is known,
- * before it is stored: ties lose, as they came later, so the sort stays stable.
- * When there are several times N again, the same is done again:
+ * A LIMIT asks for the first N rows in order, of many.  They go to the engine as
+ * in any sort.  Once there are several times N, the engine sorts what it has and
+ * drops all but the first N; the last of these is the *cutoff*.  From then on a
+ * row that does not sort before the cutoff is dropped as soon as its key is
+ * known, before it is stored.  Ties are dropped, because they arrived later, so
+ * the sort is stable.  When there are several times N rows again, this repeats:
  *
  *	  rows read		0 ........ 4N ................ 16N .............
  *	  in the engine	0 ........ 4N -> N ........... 4N -> N .........
  *
- * Of rows in random order, each round reads four times as many as the one
- * before, so there are few rounds.  Of rows in the opposite order, which is the
- * worst case, each row is sorted 4/3 times.  Memory stays at some 4N rows,
- * whatever the number of rows, and below the limit as for any sort: if that is
- * reached earlier, the round is.
+ * With rows in random order, each round reads four times as many rows as the
+ * last, so there are few rounds.  With rows in the opposite order, the worst
+ * case, each row is sorted 4/3 times.  Memory stays at 4N rows, whatever the
+ * number of rows, and below the memory limit: if that is reached first, the
+ * round begins earlier.
  *
  * Keys of a collation cost more than one comparison of two texts, which mostly
- * ends at their first letters: there the first column's values are compared, by
- * PostgreSQL's comparator, before any key is made.
+ * ends at their first letters.  There the values of the first column are
+ * compared by PostgreSQL's comparator before a key is made.
  *
- * PostgreSQL keeps a heap of N rows instead and compares each row with the top
- * of it, but only once the row is copied.  So this wins for any N, and nobody
- * has to choose.  Processor time of stock and of this, 3 M rows of 150 bytes in
- * random order, whole queries of which the scan is 105 ms:
+ * PostgreSQL keeps a heap of N rows, and compares each row with the top of it
+ * after it has copied the row.  This is faster for any N, so there is nothing to
+ * choose.  Processor time of PostgreSQL and of this, 3 M rows of 150 bytes in
+ * random order, whole queries, of which the scan takes 105 ms:
  *
  *	  LIMIT			1			100			10 k		100 k
  *	  bigint		245  210	244  214	285  227	612  327
  *	  text "C"		250  210	258  213	326  236	995  402
  *	  2 columns		249  232	246  231	315  235	786  343
  *
- * It is as clear for 20 k rows (1.1 to 1.5 times), and for rows in the opposite
- * order (1.3 to 1.8 times).  (Zen 5, PostgreSQL 15.20, 2026-11.)
+ * The result is similar for 20 k rows (1.1 to 1.5 times as fast) and for rows in
+ * the opposite order (1.3 to 1.8 times).  (Zen 5, PostgreSQL 15.20, 2026-11.)
+ *
+ * After rows have moved to a device, the cutoff stays as it is.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,7 +49,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* A round begins at so many times the bound, and at no fewer rows. */
+/* A round begins at ROUND_FACTOR times the bound, but not below ROUND_MIN_ROWS. */
 #define ROUND_FACTOR	4
 #define ROUND_MIN_ROWS	256
 
@@ -55,7 +57,7 @@ void
 gs_topn_begin(GsTopN *top, int64 bound)
 {
 	memset(top, 0, sizeof(GsTopN));
-	/* the first row is there to compare with, wanted or not */
+	/* the cutoff is a row, so one is kept even for LIMIT 0 */
 	top->bound = Max(bound, 1);
 	top->may_prune = bound != GS_UNBOUNDED;
 }
@@ -106,7 +108,7 @@ gs_topn_rows_of_engine(const GsEngine *engine)
 	return nrows;
 }
 
-/* Has the layout count the engine's rows, and no others. */
+/* Counts the engine's rows, and no others, in the layout. */
 static void
 count_again(const GsEngine *engine)
 {
@@ -120,19 +122,19 @@ count_again(const GsEngine *engine)
 	for (size_t b = 0; b < nbatches && !layout->keys_only; b++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		for (size_t slot = 0; slot < batches[b].nrows; slot++)
+		for (size_t entry = 0; entry < batches[b].nrows; entry++)
 			gs_key_layout_count_nulls(layout,
-									  gs_record_nulls(gs_batch_record(&batches[b], slot),
+									  gs_record_nulls(gs_batch_record(&batches[b], entry),
 													  layout->nwords), 1);
 	}
 }
 
-/* Makes a row of the engine's the cutoff. */
+/* Makes a row of the engine the cutoff. */
 static void
-set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t slot,
+set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t entry,
 		   MemoryContext context)
 {
-	Size		row_bytes = gs_batch_row_bytes(batch, layout, slot);
+	Size		row_bytes = gs_batch_row_bytes(batch, layout, entry);
 
 	if (top->has_cutoff)
 	{
@@ -141,8 +143,8 @@ set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t 
 	}
 	top->record = MemoryContextAlloc(context, batch->record_bytes);
 	top->row = MemoryContextAllocHuge(context, row_bytes + 1);
-	memcpy(top->record, gs_batch_record(batch, slot), batch->record_bytes);
-	memcpy(top->row, gs_batch_pushed(batch, layout, slot), row_bytes);
+	memcpy(top->record, gs_batch_record(batch, entry), batch->record_bytes);
+	memcpy(top->row, gs_batch_pushed(batch, layout, entry), row_bytes);
 	top->first = gs_topn_first_of_record(layout, top->record);
 	top->has_cutoff = true;
 	if (top->order != NULL)
@@ -159,7 +161,7 @@ bool
 gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context, bool memory_is_short)
 {
 	const GsBatch *batch;
-	size_t		slot;
+	size_t		entry;
 	double		nrows;
 	double		least;
 
@@ -169,15 +171,15 @@ gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context, bool memory_
 	least = memory_is_short ? gs_topn_min_rows((double) top->bound) : round_rows(top);
 	if (nrows <= least)
 		return false;
-	if (gs_engine_cpu_keep_first(engine, top->bound, &batch, &slot) != GS_STATUS_OK)
+	if (gs_engine_cpu_keep_first(engine, top->bound, &batch, &entry) != GS_STATUS_OK)
 	{
 		top->may_prune = false;
 		return false;
 	}
 	top->dropped += nrows - top->bound;
-	set_cutoff(top, engine->job.layout, batch, slot, context);
+	set_cutoff(top, engine->job.layout, batch, entry, context);
 
-	/* rows in runs are still to be merged by what was observed of them */
+	/* rows in runs stay in the layout's statistics, by which they are merged */
 	if (engine->job.layout->nrows == (uint64) nrows)
 		count_again(engine);
 	return true;

@@ -1,7 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * sort_topn.h
- *	  The rows that can still be among the first so many.
+ *	  A top-N sort: rows that a LIMIT cannot return are dropped.
+ *
+ * Nothing here blocks or fails, but comparators may raise errors.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,22 +15,22 @@
 
 #include "engine/engine.h"
 #include "common/key_compare.h"
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
-/* A top-N sort while it loads. */
+/* A top-N sort while it reads rows. */
 typedef struct GsTopN
 {
 	int64		bound;			/* N; GS_UNBOUNDED (sort_limit.h): no top-N */
-	bool		may_prune;		/* the engine is one that can drop rows */
+	bool		may_prune;		/* the engine can drop rows */
 	uint64		dropped;		/* rows */
 
-	/* the bound-th of the rows so far: none like it or after it is wanted */
+	/* the bound-th of the rows so far: rows equal to it or after it are dropped */
 	bool		has_cutoff;
 	uint64		first;			/* gs_topn_first_of_record() of it */
 	uint64	   *record;
 	char	   *row;
 
-	/* the same, as values of the first sort column; NULL if that is not asked for */
+	/* its value of the first sort column; order is NULL unless values are compared */
 	SortSupport order;
 	bool		order_decides;	/* there is no other sort column */
 	TupleDesc	desc;
@@ -39,34 +41,33 @@ typedef struct GsTopN
 extern void gs_topn_begin(GsTopN *top, int64 bound);
 
 /*
- * Has rows dropped by a comparison of their first sort column, for those whose
- * key costs more than that.  In the current memory context.
+ * Compares the values of the first sort column before keys are made, for keys that cost more than a
+ * comparison.  In the current memory context.
  */
 extern void gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int ncolumns,
 								  TupleDesc desc);
 
-/* So many rows have to fit in memory to find the first `bound` of them. */
+/* How many rows memory must hold to find the first `bound` of all rows. */
 #define gs_topn_min_rows(bound)	((bound) * 1.25)
 
 /*
- * Has the engine, which is the CPU's, and is loading, drop the rows that are
- * behind the bound, if that is worth while: if there are enough of them, or,
- * when memory is at its end, if there are some.  True if it did: a batch that
- * was reserved is then no longer valid.  The cutoff is kept in the context.
+ * Drops the rows of the engine, which can prune, that are after the bound, if there are enough of them;
+ * if memory_is_short, fewer are enough.  True: it did, and a batch that was reserved is no longer valid.
+ * The cutoff is stored in the context.
  */
 extern bool gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context,
 					   bool memory_is_short);
 
-/* Will it, of so many rows to come in all?  Not if it has already. */
+/* Will it do so for the first time, if there are expected_rows rows in all? */
 extern bool gs_topn_will_prune(const GsTopN *top, double expected_rows);
 
-/* How many of so many rows the engine gets to keep. */
+/* How many of expected_rows rows will be in the engine at most. */
 extern double gs_topn_expected_rows(const GsTopN *top, double expected_rows);
 
-/* How many rows have been loaded into a CPU engine and are still there. */
+/* How many rows a CPU engine has, before it sorts. */
 extern uint64 gs_topn_rows_of_engine(const GsEngine *engine);
 
-/* How many of the sorted rows are right, counted from the first. */
+/* How many of the sorted rows are the first ones of all rows. */
 static inline int64
 gs_topn_nrows(const GsTopN *top)
 {
@@ -74,9 +75,8 @@ gs_topn_nrows(const GsTopN *top)
 }
 
 /*
- * A word of the first sort column: rows with a smaller one come first, and
- * among rows with the same anything can follow.  code is that of the column's
- * first field.
+ * A word of the first sort column: rows with a smaller word sort first; equal words do not decide.
+ * code is that of the column's first field.
  */
 static inline uint64
 gs_topn_first(const GsKeyLayout *layout, bool is_null, uint64 code)
@@ -94,10 +94,7 @@ gs_topn_first_of_record(const GsKeyLayout *layout, const uint64 *record)
 	return gs_topn_first(layout, is_null, gs_key_field_code(&layout->fields[0], record));
 }
 
-/*
- * Is a row not wanted, as far as its first word tells?  Counts it if not.
- * There must be a cutoff.
- */
+/* Is a row after the cutoff by its first word?  Then it is counted as dropped.  There must be a cutoff. */
 static inline bool
 gs_topn_drops_first(GsTopN *top, uint64 first)
 {
@@ -107,7 +104,7 @@ gs_topn_drops_first(GsTopN *top, uint64 first)
 	return true;
 }
 
-/* The same, as far as the value of its first column tells, which may leave memory behind. */
+/* The same by the value of its first column; comparators may leave memory behind. */
 static inline bool
 gs_topn_drops_value(GsTopN *top, Datum value, bool is_null)
 {
@@ -119,7 +116,7 @@ gs_topn_drops_value(GsTopN *top, Datum value, bool is_null)
 	return true;
 }
 
-/* Does a row come before the cutoff?  Ties do not, if nothing decides them. */
+/* Does a row sort before the cutoff?  Rows equal to it do not. */
 static inline bool
 gs_topn_is_before(const GsTopN *top, const GsJob *job, const uint64 *record, const char *row)
 {
@@ -134,7 +131,7 @@ gs_topn_is_before(const GsTopN *top, const GsJob *job, const uint64 *record, con
 	return order < 0;
 }
 
-/* Is a row not wanted?  The same, with its whole key, which was observed already. */
+/* Drops a row that does not.  Its key is in the layout's statistics already. */
 static inline bool
 gs_topn_drops(GsTopN *top, const GsJob *job, const uint64 *record, const char *row)
 {

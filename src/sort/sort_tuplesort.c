@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * sort_tuplesort.c
- *	  PostgreSQL's own sort, for what no engine can take.
+ *	  PostgreSQL's tuplesort, for rows that no engine can sort.
  *
- * Nothing of tuplesort is repeated here; this only chooses between its two
- * forms as the stock Sort node of PostgreSQL 15 does: a single by-value column
- * is sorted without forming tuples.
+ * This chooses between two forms as PostgreSQL's Sort node does: a single column
+ * that is passed by value is sorted without tuples.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +15,7 @@
 #include "sort/sort_tuplesort.h"
 
 void
-gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns, int ncolumns,
+gs_tuplesort_begin(GsTuplesort *fallback, const GsSortColumn *columns, int ncolumns,
 			   TupleDesc desc, int memory_kb, int64 bound, bool random_access)
 {
 	int			options = random_access ? TUPLESORT_RANDOMACCESS : TUPLESORT_NONE;
@@ -56,7 +55,7 @@ gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns, int nco
 }
 
 void
-gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot)
+gs_tuplesort_put(GsTuplesort *fallback, TupleTableSlot *slot)
 {
 	if (fallback->datum_sort)
 	{
@@ -68,13 +67,13 @@ gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot)
 }
 
 void
-gs_fallback_perform(GsFallbackSort *fallback)
+gs_tuplesort_perform(GsTuplesort *fallback)
 {
 	tuplesort_performsort(fallback->state);
 }
 
 void
-gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot)
+gs_tuplesort_get(GsTuplesort *fallback, bool forward, TupleTableSlot *slot)
 {
 	if (!fallback->datum_sort)
 	{
@@ -82,13 +81,13 @@ gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot)
 		return;
 	}
 	ExecClearTuple(slot);
-	if (gs_tuplesort_getdatum(fallback->state, forward, &slot->tts_values[0],
+	if (gs_get_tuplesort_datum(fallback->state, forward, &slot->tts_values[0],
 							  &slot->tts_isnull[0]))
 		ExecStoreVirtualTuple(slot);
 }
 
 void
-gs_fallback_end(GsFallbackSort *fallback)
+gs_tuplesort_end(GsTuplesort *fallback)
 {
 	tuplesort_end(fallback->state);
 	fallback->state = NULL;

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * sort_tuplesort.h
- *	  PostgreSQL's own sort, for what no engine can take.
+ *	  PostgreSQL's tuplesort, for rows that no engine can sort.
  *
- * An input that outgrows the engine's memory, a value without a code, a
- * cached plan executed after gpusort was switched off: the rows go to a
- * tuplesort, all of them and in input order, and the node hands out what that
- * returns.  The results and the limits (work_mem, temp_file_limit) are then
- * PostgreSQL's.
+ * All rows go to it, in input order.  The results and the limits (work_mem,
+ * temp_file_limit) are then those of PostgreSQL.  The legal calls, in order:
+ *
+ *	  begin { put } perform { get } end
+ *
+ * After an ERROR, memory contexts and the resource owner do what end does.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,31 +18,31 @@
 #include "executor/tuptable.h"
 #include "utils/tuplesort.h"
 
-#include "key/key_encoder.h"
+#include "key/key_columns.h"
 
-typedef struct GsFallbackSort
+typedef struct GsTuplesort
 {
 	Tuplesortstate *state;
-	bool		datum_sort;		/* the one column is by value: no tuples */
-} GsFallbackSort;
+	bool		datum_sort;		/* one column, passed by value: no tuples */
+} GsTuplesort;
 
 /*
- * Begins a sort of rows of the given type within memory_kb, in the current
- * memory context.  No more than the first `bound` rows will be asked for.
+ * Begins a sort of rows of type desc with memory_kb, in the current memory
+ * context.  No more than the first `bound` rows are read; GS_UNBOUNDED: all.
  */
-extern void gs_fallback_begin(GsFallbackSort *fallback, const GsSortColumn *columns,
+extern void gs_tuplesort_begin(GsTuplesort *fallback, const GsSortColumn *columns,
 						   int ncolumns, TupleDesc desc, int memory_kb,
 						   int64 bound, bool random_access);
 
 /* Adds the slot's row. */
-extern void gs_fallback_put(GsFallbackSort *fallback, TupleTableSlot *slot);
+extern void gs_tuplesort_put(GsTuplesort *fallback, TupleTableSlot *slot);
 
 /* Sorts. */
-extern void gs_fallback_perform(GsFallbackSort *fallback);
+extern void gs_tuplesort_perform(GsTuplesort *fallback);
 
 /* Puts the next row in the given direction into the minimal-tuple slot, or clears it. */
-extern void gs_fallback_get(GsFallbackSort *fallback, bool forward, TupleTableSlot *slot);
+extern void gs_tuplesort_get(GsTuplesort *fallback, bool forward, TupleTableSlot *slot);
 
-extern void gs_fallback_end(GsFallbackSort *fallback);
+extern void gs_tuplesort_end(GsTuplesort *fallback);
 
 #endif							/* GPUSORT_SORT_TUPLESORT_H */

@@ -1,21 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * sort_verify.c
- *	  Is the order right?  Two checks by PostgreSQL's own comparators.
+ *	  Two tests of the order, by PostgreSQL's comparators: verification of the
+ *	  sorted rows, and a check of the rows that are returned.
  *
- * A proof, for sorts whose keys are only a hint (texts under collations of
- * libc: key_collation.c): n - 1 comparisons where sorting by them would take
- * n log n, each of rows that come one after the other.  If it fails nothing has
- * left, and a tuplesort takes the rows.  Where the keys are a type's abbreviated keys, these are
- * compared, and the rows of those that are not decided: no value is looked at, let alone fetched.
+ * Verification is for sorts whose keys are approximate (collations of the C
+ * library: key_collation.c).  It takes n - 1 comparisons, where sorting by
+ * comparisons takes n log n, each of two rows that are neighbors in memory.  It
+ * ends before the first row is returned, so if it fails the rows can be sorted
+ * in another way (sort_order.c).  Where keys are the abbreviated keys of a type,
+ * these are compared first, and only the rows that they do not decide.
  *
- * And a check that a user or a test asks for (gpusort.verify), of any sort: row
- * by row as they leave.  It holds the hand-out to the promise, the way out of
- * an engine included; what it finds is a bug, and an ERROR.  It looks at steps
- * forward only, those after a step back or a jump from there on.
+ * The check is requested with gpusort.verify, for any sort.  Each returned row is
+ * compared with the last one, and rows are counted.  This also tests what comes
+ * after the engine.  What it finds is a bug of gpusort, and an ERROR.  Only steps
+ * forward are checked, after a step back or a jump from the new position on.
  *
- * Rows of an engine may be gone once it is asked for more: what is needed of
- * them later is copied.
+ * Rows of an engine are valid until the next call, so those that are compared
+ * with later ones are copied.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,7 +33,7 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* A row that is ours. */
+/* A copy of a row. */
 typedef struct RowCopy
 {
 	MemoryContext context;
@@ -54,12 +56,12 @@ copy_row(RowCopy *copy, MinimalTuple row)
 	memcpy(copy->row, row, row->t_len);
 }
 
-/* ------------------------------------------------- before the first row leaves */
+/* ------------------------------------------------------------- verification */
 
-/* Rows fetched at a time: as in the hand-out, which engines are made for. */
+/* Rows fetched at a time: as many as sort_output.c does, for which engines are tuned. */
 #define WINDOW	8
 
-/* Compares the rows of a window, before which `last` came unless it is the first. */
+/* Compares the rows of a window with each other, and the first of them with `last`, if there is one. */
 static bool
 verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *last,
 			 GsSortVerification *verification)
@@ -84,7 +86,7 @@ verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *
 
 /* Compares all rows. */
 static GsStatus
-prove_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortVerification *verification)
+verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortVerification *verification)
 {
 	RowCopy		last = {.context = CurrentMemoryContext};
 	const void *rows[WINDOW];
@@ -105,9 +107,9 @@ prove_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortVerification *veri
 	return status;
 }
 
-/* Compares records, and rows where these do not decide.  The last of a window is in the next. */
+/* Compares records, and rows where these do not decide.  Windows overlap by a row. */
 static GsStatus
-prove_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
+verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
 				 GsSortVerification *verification)
 {
 	const void *rows[WINDOW];
@@ -147,96 +149,95 @@ gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *co
 	verification->succeeded = true;
 	INSTR_TIME_SET_CURRENT(start);
 	status = gs_key_encoder_can_confirm(key) ?
-		prove_by_records(engine, key, compare, verification) : prove_by_rows(engine, compare, verification);
+		verify_by_records(engine, key, compare, verification) : verify_by_rows(engine, compare, verification);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	verification->us = INSTR_TIME_GET_MICROSEC(end);
 	return status;
 }
 
-/* ----------------------------------------------------------- while rows leave */
+/* ---------------------------------------------------------------- the check */
 
-struct GsSortVerify
+struct GsOutputCheck
 {
 	GsSortCompare *compare;
 	const GsSortColumn *columns;
 	TupleDesc	desc;
-	RowCopy		rows[2];		/* the last one and the one before, in turns */
+	RowCopy		rows[2];		/* the last row and the one before, alternately */
 	int			last;
-	bool		any;			/* is there a last one? */
-	bool		all;			/* have all before it been seen, from the first on? */
-	uint64		nleft;
+	bool		any;			/* is there a last row? */
+	bool		all;			/* nreturned counts from the first row */
+	uint64		nreturned;
 };
 
-GsSortVerify *
-gs_sort_verify_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+GsOutputCheck *
+gs_output_check_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 {
-	GsSortVerify *verify = palloc0(sizeof(GsSortVerify));
+	GsOutputCheck *check = palloc0(sizeof(GsOutputCheck));
 
-	verify->compare = gs_sort_compare_create(columns, ncolumns, desc);
-	verify->columns = columns;
-	verify->desc = desc;
-	verify->rows[0].context = CurrentMemoryContext;
-	verify->rows[1].context = CurrentMemoryContext;
-	gs_sort_verify_restart(verify, true);
-	return verify;
+	check->compare = gs_sort_compare_create(columns, ncolumns, desc);
+	check->columns = columns;
+	check->desc = desc;
+	check->rows[0].context = CurrentMemoryContext;
+	check->rows[1].context = CurrentMemoryContext;
+	gs_output_check_restart(check, true);
+	return check;
 }
 
 void
-gs_sort_verify_restart(GsSortVerify *verify, bool at_first_row)
+gs_output_check_restart(GsOutputCheck *check, bool at_first_row)
 {
-	verify->any = false;
-	verify->all = at_first_row;
-	verify->nleft = 0;
+	check->any = false;
+	check->all = at_first_row;
+	check->nreturned = 0;
 }
 
 static void
-report_wrong_order(const GsSortVerify *verify)
+report_wrong_order(const GsOutputCheck *check)
 {
-	int			i = gs_sort_compare_decisive(verify->compare);
-	const GsSortColumn *column = &verify->columns[i];
-	char	   *type = format_type_be(TupleDescAttr(verify->desc, column->attno - 1)->atttypid);
+	int			i = gs_sort_compare_decisive(check->compare);
+	const GsSortColumn *column = &check->columns[i];
+	char	   *type = format_type_be(TupleDescAttr(check->desc, column->attno - 1)->atttypid);
 	char	   *collation = OidIsValid(column->collation) ?
 		get_collation_name(column->collation) : NULL;
 
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
-			 errmsg("rows left a sort in the wrong order"),
+			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?
-			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s and collation \"%s\".",
-					   verify->nleft, i + 1, type, collation) :
-			 errdetail("Row " UINT64_FORMAT " is below the one before by sort column %d, of type %s.",
-					   verify->nleft, i + 1, type),
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s and collation \"%s\".",
+					   check->nreturned, i + 1, type, collation) :
+			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s.",
+					   check->nreturned, i + 1, type),
 			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }
 
 void
-gs_sort_verify_row(GsSortVerify *verify, TupleTableSlot *slot)
+gs_output_check_row(GsOutputCheck *check, TupleTableSlot *slot)
 {
 	bool		should_free;
 	MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &should_free);
-	RowCopy    *row = &verify->rows[1 - verify->last];
+	RowCopy    *row = &check->rows[1 - check->last];
 
 	copy_row(row, tuple);
 	if (should_free)
 		pfree(tuple);
-	verify->last = 1 - verify->last;
-	verify->nleft++;
-	if (!verify->any)
-		gs_sort_compare_begin(verify->compare, row->row);
-	else if (gs_sort_compare_next(verify->compare, row->row) > 0)
-		report_wrong_order(verify);
-	verify->any = true;
+	check->last = 1 - check->last;
+	check->nreturned++;
+	if (!check->any)
+		gs_sort_compare_begin(check->compare, row->row);
+	else if (gs_sort_compare_next(check->compare, row->row) > 0)
+		report_wrong_order(check);
+	check->any = true;
 }
 
 void
-gs_sort_verify_end(GsSortVerify *verify, uint64 ncame)
+gs_output_check_end(GsOutputCheck *check, uint64 nread)
 {
-	if (verify->all && verify->nleft != ncame)
+	if (check->all && check->nreturned != nread)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("rows got lost or doubled in a sort"),
-				 errdetail(UINT64_FORMAT " rows came, and " UINT64_FORMAT " left.",
-						   ncame, verify->nleft),
+				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
+						check->nreturned, nread),
 				 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sort_verify.h
- *	  Is the order right?  Two checks by PostgreSQL's own comparators.
+ *	  Two tests of the order, by PostgreSQL's comparators: verification of the
+ *	  sorted rows, and a check of the rows that are returned.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,33 +14,34 @@
 #include "port/pg_crc32c.h"
 
 #include "engine/engine.h"
+#include "key/key_encoder.h"
 #include "sort/sort_compare.h"
 
-/* ------------------------------------------------- before the first row leaves */
+/* ---------------------------- verification, before the first row is returned */
 
 typedef struct GsSortVerification
 {
-	bool		succeeded;			/* no row is below the one before */
-	uint64		ncomparisons;	/* made, up to the first that is */
+	bool		succeeded;		/* no row sorts before its predecessor */
+	uint64		ncomparisons;	/* up to the first row that does */
 	uint64		us;				/* time that they took */
-	uint64		ncorrected;		/* orders that did not hold, and were put right */
-	bool		compared;		/* the order is one that comparisons found right */
-	uint32		checksum;		/* of the rows in that order, then */
+	uint64		ncorrected;		/* orders that were wrong, and sorted again */
+	bool		compared;		/* all rows were compared, in this order */
+	uint32		checksum;		/* of the rows in this order, if compared */
 } GsSortVerification;
 
 /*
- * Compares all neighbours of an engine that has sorted by a key, once: a comparator
- * whose order is total and which finds no inversion there would find none
- * anywhere.  Works in the current memory context.  OK or FAILED; may ereport what
- * comparators report.
+ * Compares all neighbors of the rows that an engine has sorted.  An order that holds between all
+ * neighbors holds everywhere.  Works in the current memory context; checks for interrupts.  OK or FAILED;
+ * comparators may raise errors.
  */
-extern GsStatus gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
-							  GsSortVerification *verification);
+extern GsStatus gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key,
+									GsSortCompare *compare, GsSortVerification *verification);
 
 /*
- * A row goes into a checksum of rows and their order, which is 0 before the first.  If rows leave
- * with the checksum of a proof, they are those compared, in that order.  Beside its length a batch
- * keeps something else while the row is there (batch.h), and runs do not keep what is there (run_file.h).
+ * Adds a row to a checksum of rows and their order, which is 0 before the first row.  Rows that are
+ * returned with the checksum of their verification are those that were compared, in that order.  The
+ * header of the tuple does not count: a batch uses part of it (batch.h), and runs do not keep it
+ * (run_file.h).
  */
 static inline uint32
 gs_sort_checksum(uint32 checksum, MinimalTuple row)
@@ -49,21 +51,21 @@ gs_sort_checksum(uint32 checksum, MinimalTuple row)
 	return checksum;
 }
 
-/* ----------------------------------------------------------- while rows leave */
+/* -------------------------------- the check, while rows are returned */
 
-typedef struct GsSortVerify GsSortVerify;
+typedef struct GsOutputCheck GsOutputCheck;
 
-/* In the current memory context.  The columns and the type must live as long. */
-extern GsSortVerify *gs_sort_verify_create(const GsSortColumn *columns, int ncolumns,
-										   TupleDesc desc);
+/* In the current memory context.  The columns and desc must live as long. */
+extern GsOutputCheck *gs_output_check_create(const GsSortColumn *columns, int ncolumns,
+											 TupleDesc desc);
 
-/* The slot's row leaves, as the next one forward: an ERROR if it is below the last. */
-extern void gs_sort_verify_row(GsSortVerify *verify, TupleTableSlot *slot);
+/* The slot's row is returned next, forward: an ERROR if it sorts before the last one. */
+extern void gs_output_check_row(GsOutputCheck *check, TupleTableSlot *slot);
 
-/* All have left: an ERROR unless they are as many as came. */
-extern void gs_sort_verify_end(GsSortVerify *verify, uint64 ncame);
+/* All rows were returned: an ERROR unless they are as many as were read. */
+extern void gs_output_check_end(GsOutputCheck *check, uint64 nread);
 
-/* Begins anew, at the first row or somewhere. */
-extern void gs_sort_verify_restart(GsSortVerify *verify, bool at_first_row);
+/* Forgets the last row: the next one is the first row, or follows a step back or a jump. */
+extern void gs_output_check_restart(GsOutputCheck *check, bool at_first_row);
 
 #endif							/* GPUSORT_SORT_VERIFY_H */

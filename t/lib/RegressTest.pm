@@ -1,14 +1,14 @@
-# What the tests that run PostgreSQL's own regression tests share: pg_regress, and
-# a comparison of what a stock server and one with gpusort print.
+# Shared by the tests that run PostgreSQL's own regression tests: pg_regress, and a
+# comparison of the output with and without gpusort.
 #
-# GpuSort is stable and stock sorts are not, so rows with equal keys may come in
-# another order.  The tests where that shows are named by their file, and in them
-# too a difference is accepted only if
+# GpuSort is stable and Sort is not, so rows with equal keys may be in another order.
+# Each test file names the tests that show this, and even in these a difference is
+# accepted only if
 #
 #	- it is in the rows of a result, not in a plan, a message, a header or the
-#	  number of rows;
-#	- both runs give the same rows, in another order, but for the columns of
-#	  such statements as pick a value by the order of ties;
+#	  number of rows; plans are compared with each GpuSort as a Sort;
+#	- both runs return the same rows, in another order, except for columns of
+#	  statements that select a value by the order of ties;
 #	- one column, the sort key or a part of it, reads the same from top to
 #	  bottom in both, unless the statement does not show its sort key.
 #
@@ -37,7 +37,7 @@ sub config_of
 	return $value;
 }
 
-# A running cluster as the regression tests want it.
+# A running cluster with the settings of the regression tests.
 sub regress_node
 {
 	my ($name, @settings) = @_;
@@ -51,7 +51,7 @@ sub regress_node
 	return $node;
 }
 
-# Runs pg_regress in the folder of its tests; gives each test's result, ok or
+# Runs pg_regress in the folder of its tests; returns each test's result, ok or
 # FAILED.
 sub run_pg_regress
 {
@@ -77,6 +77,34 @@ sub run_pg_regress
 	return \%result;
 }
 
+# What EXPLAIN prints of a GpuSort and not of a Sort.
+my @own_properties = ('Custom Plan Provider', 'Engine', 'Fallback Reason', 'Device', 'Packed Key Bits', 'Truncated Keys', 'Rows Tied in First Pass',
+	'Sorted Rows', 'Dictionary Entries', 'Verification Comparisons', 'Verification Retries', 'Verification Time', 'Rows Removed by Limit',
+	'Runs', 'Device Runs', 'Intermediate Merges', 'Radix Passes', 'Device Peak Memory Usage', 'Data Sent to Device', 'Data Received from Device',
+	'Transfer Time to Device', 'Device Sort Time', 'Device Wait Time', 'Worker Wait Time', 'Rows Sent to Shared Sort');
+my $own_property = qr/^\s*"?(?:@{[ join '|', @own_properties ]})"?: /;
+my $method = qr/(?:top-N )?(?:insertion sort|presorted|reversed|radix sort|merge sort|quicksort|heapsort)/;
+
+# The rows of a result of one column, such as a plan, without its width, and with each
+# GpuSort as a Sort.
+sub as_sort
+{
+	my @rows = grep { !/$own_property/ } map { s/\s*\+?$//r } @_;
+	my $is_json = grep { /"Node Type": / } @rows;
+	my $is_ours;
+
+	foreach (@rows)
+	{
+		s/^(\s*(?:->  )?)(?:Parallel )?Custom Scan \(GpuSort\)/$1Sort/;
+		s/(Sort Method"?: "?)$method/$1quicksort/;
+		next if !$is_json;
+		s/,$//;    # which the last property of a node does not have
+		$is_ours = s/("Node Type": )"Custom Scan"/$1"Sort"/ if /"Node Type": /;
+		s/("Parallel Aware": )true/$1false/ if $is_ours;
+	}
+	return \@rows;
+}
+
 # A test's output as a list of lines, and results with their columns and rows.
 sub parse
 {
@@ -88,16 +116,19 @@ sub parse
 	{
 		my $end = $i + 2;
 
-		if ($i + 1 < @lines && $lines[ $i + 1 ] =~ /^-+(\+-+)*$/ && $lines[$i] !~ /^--/)
+		if ($i + 1 < @lines && $lines[ $i + 1 ] =~ /^-+(\+-+)*$/ && $lines[$i] =~ /\S/ && $lines[$i] !~ /^--/)
 		{
 			$end++ while $end < @lines && $lines[$end] !~ /^\(\d+ rows?\)$/;
 		}
 		if ($end < @lines && $lines[$end] =~ /^\(\d+ rows?\)$/ && $lines[ $i + 1 ] =~ /^-+(\+-+)*$/)
 		{
+			my @columns = map { s/^ +| +$//gr } split(/\|/, $lines[$i]);
+			my @rows = @lines[ $i + 2 .. $end - 1 ];
+
 			push @parts, {
-				header => $lines[$i],
-				columns => [ map { s/^ +| +$//gr } split(/\|/, $lines[$i]) ],
-				rows => [ @lines[ $i + 2 .. $end - 1 ] ] };
+				header => @columns == 1 ? $columns[0] : $lines[$i],
+				columns => \@columns,
+				rows => @columns == 1 ? as_sort(@rows) : \@rows };
 			$i = $end;
 		}
 		else
@@ -106,6 +137,12 @@ sub parse
 		}
 	}
 	return @parts;
+}
+
+# The same as text.
+sub as_text
+{
+	return join("\n", map { $_->{line} // ($_->{header}, @{ $_->{rows} }) } parse($_[0]));
 }
 
 # A row without some columns.
@@ -138,20 +175,20 @@ sub column_agrees
 	return 0;
 }
 
-# What is wrong with the differences between two outputs of a test; '' if
-# they are those that its entry in %ties allows.
+# The differences between two outputs of a test that its entry in %ties does not
+# allow, or ''.
 sub wrong_in
 {
-	my ($stock_file, $file, $spec) = @_;
-	my @stock = parse($stock_file);
+	my ($core_file, $file, $spec) = @_;
+	my @core = parse($core_file);
 	my @gpu = parse($file);
 	my $statement = '';
 	my $after_result = 0;
 
-	return 'another number of lines or results' if @stock != @gpu;
-	foreach my $n (0 .. $#stock)
+	return 'another number of lines or results' if @core != @gpu;
+	foreach my $n (0 .. $#core)
 	{
-		my ($a, $b) = ($stock[$n], $gpu[$n]);
+		my ($a, $b) = ($core[$n], $gpu[$n]);
 
 		if (defined $a->{line})
 		{
@@ -182,18 +219,18 @@ sub wrong_in
 	return '';
 }
 
-# One test for each pair of outputs of two runs of pg_regress; gives the names of
+# One test for each pair of outputs of two runs of pg_regress; returns the names of
 # those that differ.
 sub check_outputs
 {
-	my ($name, $stock_folder, $folder, $ties, @tests) = @_;
+	my ($name, $core_folder, $folder, $ties, @tests) = @_;
 	my @differing;
 
 	foreach my $test (@tests)
 	{
-		my ($stock, $gpu) = map { "$_/results/$test.out" } $stock_folder, $folder;
-		my $same = slurp_file($stock) eq slurp_file($gpu);
-		my $wrong = $same ? '' : wrong_in($stock, $gpu, $ties->{$test} // {});
+		my ($core, $gpu) = map { "$_/results/$test.out" } $core_folder, $folder;
+		my $same = as_text($core) eq as_text($gpu);
+		my $wrong = $same ? '' : wrong_in($core, $gpu, $ties->{$test} // {});
 
 		push @differing, $test unless $same;
 		if (!$same && !$ties->{$test})

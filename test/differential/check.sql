@@ -1,12 +1,12 @@
 -- check.sql
---     What is done inside the server: a question asked with gpusort and without.
+--     Runs a case with and without gpusort, inside the server.
 --
--- Rows are compared by their binary form, which shows what their text hides: the
--- sign of a zero, the bits of a NaN, trailing blanks, a numeric's scale.
+-- Rows are compared in binary format, which shows what the text format hides: the
+-- sign of a zero, the bits of a NaN, trailing blanks, the scale of a numeric.
 
 CREATE SCHEMA differential;
 
--- Has a session sort texts that begin alike by each collation of ICU, so that it makes itself tables of it.
+-- Sorts texts with a common prefix by each ICU collation, so that the session builds its tables of collation elements.
 CREATE FUNCTION differential.warm_up(collations text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	name text;
@@ -17,8 +17,8 @@ BEGIN
 	END LOOP;
 END $$;
 
--- The rows that fetches from a cursor give.  A step is {kind, n}: 0 fetches
--- RELATIVE n, 1 ABSOLUTE n, 2 the next n rows, or the -n before.
+-- The rows that a cursor returns.  A step is {kind, n}: 0 fetches RELATIVE n, 1
+-- ABSOLUTE n, 2 the next n rows, or the previous -n.
 CREATE FUNCTION differential.walk(query text, steps int[]) RETURNS bytea[] LANGUAGE plpgsql AS $$
 DECLARE
 	sorted refcursor;
@@ -50,10 +50,9 @@ BEGIN
 	RETURN rows;
 END $$;
 
--- The places in the order of the rows that a statement gives; a row that has
--- none is NULL.  With ranks as what ties share, this does not show their order.
--- Behind them, all the rows if they are to be the same, or how many of them were
--- there more than once.
+-- The ranks of the rows that a statement returns; NULL for an unknown row.  This does not
+-- show the order of ties.  Followed by all the rows if they must be the same, or the number
+-- of rows that were returned more than once.
 CREATE FUNCTION differential.places(statement text, ranks text, whole boolean) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	rows bytea[];
@@ -71,7 +70,24 @@ BEGIN
 	RETURN places;
 END $$;
 
--- Asks with gpusort and without; the plan, and what differs.
+-- The pages of an index but for their LSN and checksum, or the SQLSTATE of the error.
+CREATE FUNCTION differential.index_pages(statement text, indexed regclass, workers int) RETURNS bytea[] LANGUAGE plpgsql AS $$
+DECLARE
+	pages bytea[];
+BEGIN
+	PERFORM set_config('max_parallel_maintenance_workers', workers::text, true);
+	EXECUTE format('ALTER TABLE %s SET (parallel_workers = 2)', indexed);
+	EXECUTE statement;
+	SELECT array_agg(substr(get_raw_page('tested', block::int), 11) ORDER BY block) INTO pages
+	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
+	DROP INDEX tested;
+	EXECUTE format('ALTER TABLE %s RESET (parallel_workers)', indexed);
+	RETURN pages;
+EXCEPTION WHEN OTHERS THEN
+	RETURN ARRAY[SQLSTATE::bytea];
+END $$;
+
+-- Runs a case with and without gpusort; returns the plan, and the difference.
 CREATE FUNCTION differential.check(query text, got text, want text, loose_got text, loose_want text)
 RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
@@ -90,7 +106,7 @@ BEGIN
 		'gpusorts', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort")."Custom Plan Provider"'),
 		'engines', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Engine"))."Engine"'),
 		'methods', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Sort Method"))."Sort Method"'),
-		'reasons', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Engine Reason"))."Engine Reason"'),
+		'reasons', jsonb_path_query_array(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && exists(@."Fallback Reason"))."Fallback Reason"'),
 		'sorts', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Sort" || @."Node Type" == "Incremental Sort")."Node Type"'),
 		'gathers', jsonb_path_query_array(plan, 'strict $.** ? (@."Node Type" == "Gather Merge" || @."Node Type" == "Gather")."Node Type"'));
 	PERFORM set_config('gpusort.enabled', 'off', false);
@@ -102,9 +118,10 @@ BEGIN
 		RETURN result || jsonb_build_object('differs', format('%s rows instead of %s', cardinality(got_rows), cardinality(want_rows)));
 	END IF;
 	by_postgres := result->'sorts' != '[]' OR result->'gathers' != '[]' OR result->'engines' @> '["postgres"]';
-	-- where memory was little PostgreSQL's sort may have had a part unseen: EXPLAIN knows the last engine only of
-	-- a sort that ran more than once, and does not run a cursor as if it might go backward
-	IF current_setting('work_mem') != '64MB' THEN
+	-- with little memory a tuplesort may have run unseen: EXPLAIN shows only the last engine of a sort that was executed
+	-- repeatedly, and does not run a cursor as if it could move backward
+	IF current_setting('work_mem') != '64MB' OR current_setting('gpusort.device_session_memory') != '0'
+		OR current_setting('gpusort.device_memory_limit') != '0' THEN
 		by_postgres := by_postgres OR query LIKE 'DECLARE%'
 			OR jsonb_path_exists(plan, 'strict $.** ? (@."Custom Plan Provider" == "GpuSort" && @."Actual Loops" > 1)');
 	END IF;

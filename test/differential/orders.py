@@ -1,22 +1,24 @@
-"""Random questions to a table: an ORDER BY, and what is around it.
+"""Random queries of a table: an ORDER BY, and what is around it.
 
-A Case is asked with gpusort and without it.  What gpusort promises is stock's
-order with ties in the order of the input, so the expected answer is stock's to
-the same ORDER BY with the rows' place in the input behind it.  Where PostgreSQL's
-sort had a part in it ties may come in any order, and the loose pair of statements
-is compared, which does not show their order.
+A Case runs with gpusort and without it.  gpusort is stable, so the expected result
+is PostgreSQL's for the same ORDER BY followed by the position of the row in the
+input.  If a tuplesort or a Gather Merge took part, ties may be in any order, and the
+loose pair of statements is compared, which does not show their order.
 """
 
 from collections import namedtuple
 
 from tables import LARGE
 
-# settings: of the session.  before: statements to run first.  explain: what
-# EXPLAIN ANALYZE is asked.  got and want: statements that give one bytea[];
-# loose_got and loose_want: ones that give one text.  columns: those sorted by.
+# settings: of the session.  before: statements to run first.  explain: the query for
+# EXPLAIN ANALYZE.  got and want: statements that return one bytea[]; loose_got and
+# loose_want: statements that return one text.  columns: the sort columns.
 Case = namedtuple("Case", "wrapper settings before explain got want loose_got loose_want columns")
 
 WORK_MEMS = ["64kB", "100kB", "256kB", "1MB", "4MB", "64MB"]
+
+PARALLEL = [("max_parallel_workers_per_gather", "2"), ("parallel_setup_cost", "0"), ("parallel_tuple_cost", "0"),
+            ("min_parallel_table_scan_size", "0"), ("enable_indexscan", "off")]
 
 Item = namedtuple("Item", "expression direction column")
 
@@ -24,8 +26,8 @@ Item = namedtuple("Item", "expression direction column")
 class Order:
     """A list of items, and the source whose rows they order.
 
-    numbered is the same source with each row's place in it: not its id, as a heap
-    puts small rows into what larger ones left free.
+    numbered is the same source with the position of each row, which is not its id, as a
+    heap places small rows in the free space of earlier pages.
     """
 
     def __init__(self, rng, items, table):
@@ -41,7 +43,7 @@ class Order:
         return ", ".join(f"{item.expression} {item.direction}".rstrip() for item in self.items)
 
     def asked(self, query):
-        """What is asked, and what is expected, of a query with a source {0} and an ORDER BY {1}."""
+        """The query and the expected one, with a source {0} and an ORDER BY {1}."""
         return query.format(self.source, self.keys()), query.format(self.numbered, self.keys() + ", place")
 
     def equality(self):
@@ -49,7 +51,7 @@ class Order:
 
 
 def _quoted(sql):
-    """What quotes something is longer than it, so that quotes can be nested."""
+    """The tag is unique among nested quotes, since outer ones are longer."""
     tag = f"$quote{len(sql)}$"
     return f"{tag}{sql}{tag}"
 
@@ -73,7 +75,7 @@ def _expression(rng, column, collations):
 
 def _direction(rng, column, expression):
     nulls = rng.choice(["", "", "NULLS FIRST", "NULLS LAST"])
-    if rng.random() < 0.1:
+    if rng.random() < 0.1 and column.type != "hstore":  # which has no such operators
         operators = ["<", ">"]
         if column.kind == "text" and column.type != "name" and expression.startswith(column.name + " COLLATE"):
             operators = ["~<~", "~>~"]
@@ -81,6 +83,21 @@ def _direction(rng, column, expression):
             operators = ["*<", "*>"]
         return f"USING {rng.choice(operators)} {nulls}".rstrip()
     return f"{rng.choice(['', 'ASC', 'DESC', 'DESC'])} {nulls}".strip()
+
+
+def _index_column(rng, item):
+    """A column of an index: expressions must be immutable, and there is no USING."""
+    column = item.column
+    choices = [column.name] * 6 + [f"(coalesce({column.name}, {column.name}))", f"(CASE WHEN id % 5 > 0 THEN {column.name} END)"]
+    if column.type in ("text", "varchar"):
+        choices += [f"{column.name} text_pattern_ops"] * 2
+    elif column.type == "bpchar":
+        choices += [f"{column.name} bpchar_pattern_ops"] * 2
+    elif column.kind == "record":
+        choices += [f"{column.name} record_image_ops"] * 3
+    if column.type == "name":  # whose NULL has a collation of its own
+        choices = choices[:7]
+    return f"{rng.choice(choices)} {'' if 'USING' in item.direction else item.direction}".rstrip()
 
 
 def random_items(rng, table, collations):
@@ -105,7 +122,7 @@ def _source(rng, table):
 
 
 def _selected(rng, order):
-    """The columns to read; id is always among them, so that rows can be told apart."""
+    """The columns to read, always with id, which identifies rows."""
     names = [column.name for column in order.columns]
     return ", ".join(rng.choice([["id"] + names, ["id"], ["id"] + names[:1], names[::-1] + ["id"]]))
 
@@ -115,12 +132,12 @@ def _rows(query, by=""):
 
 
 def _ranks(selected, order):
-    """Each row that may come out and its place in the order, which ties share."""
+    """Each possible row and its rank in the order."""
     return f"SELECT record_send(ROW({selected})), dense_rank() OVER (ORDER BY {order.keys()}) FROM {order.source}"
 
 
 def _case(wrapper, order, selected, got, want, ranks=None, whole=True, explain=None, settings=(), before=()):
-    """A case whose rows come in order.  whole: the rows of ties, too, are the same."""
+    """A case whose rows are in order.  whole: all rows are returned, so ties are the same rows."""
     loose = [f"SELECT differential.places({_quoted(statement)}, {_quoted(ranks or _ranks(selected, order))}, {whole})"
              for statement in (got, want)]
     return Case(wrapper, list(settings), list(before), explain or got, got, want, *loose, order.items)
@@ -135,7 +152,7 @@ def _plain(rng, table, order, settings=(), wrapper="plain"):
 
 
 def _key_alone(rng, table, order):
-    """One column, which is the key: it may be all that is kept of a row."""
+    """One column, which is the key, so that the key can be the whole row."""
     order.items = order.items[:1]
     name = order.items[0].column.name
     order.items[0] = order.items[0]._replace(expression=name, direction=rng.choice(["", "DESC", "NULLS FIRST", "DESC NULLS LAST"]))
@@ -200,7 +217,7 @@ def _distinct_on(rng, table, order):
 
 
 def _group(rng, table, order):
-    """Groups made by sorting, each with its rows in the order they came in."""
+    """Groups by sorting, each with its rows in input order."""
     by = order.equality()
     got = f"SELECT array_agg(id) AS ids FROM {order.source} GROUP BY {by}"
     want = f"SELECT array_agg(id ORDER BY place) AS ids FROM {order.numbered} GROUP BY {by}"
@@ -211,9 +228,11 @@ def _group(rng, table, order):
 
 
 def _merge_join(rng, table, order):
-    """Both sides sorted; ties on both, so that the inner side is marked and restored."""
+    """Both sides are sorted, with ties, so that the inner side is marked and restored."""
     name = order.items[0].column.name
     kind = rng.choice(["", "LEFT", "FULL"])
+    if order.items[0].column.type == "geography":  # whose = has no merge join, which FULL needs
+        kind = ""
     query = (f"SELECT a.id AS a, b.id AS b FROM {table.name} a {kind} JOIN"
              f" (SELECT * FROM {table.name} WHERE id % 50 < 2 AND id <= 500) b ON a.{name} = b.{name}")
     same = f"SELECT array_agg(ROW(a, b) ORDER BY a, b)::text FROM ({query}) r"
@@ -223,7 +242,7 @@ def _merge_join(rng, table, order):
 
 
 def _lateral(rng, table, order):
-    """The sort runs again and again: other rows each time, another bound, or just rewound."""
+    """The sort is executed repeatedly: with other rows, another bound, or rescanned."""
     selected = _selected(rng, order)
     where = rng.choice(["WHERE id % (o.x + 1) = 0 AND id <= 1500", "WHERE id <= 1500"])
     limit, whole = rng.choice([("", True), ("LIMIT o.x * 20", False)])
@@ -249,19 +268,44 @@ def _prepared(rng, table, order):
                  before=["DEALLOCATE ALL", prepare, f"EXECUTE asked({n // 2}, NULL)"])
 
 
+def _locked(rng, table, order):
+    """Rows are locked in sorted order, so the sort keeps their TIDs."""
+    order.source = table.name
+    selected = _selected(rng, order)
+    got, want = order.asked(f"SELECT {selected} FROM {{0}} ORDER BY {{1}}")
+    return _case("for update", order, selected, _rows(got + " FOR UPDATE"), _rows(want))
+
+
 def _parallel(rng, table, order):
     order.source = table.name
-    return _plain(rng, table, order, wrapper="parallel", settings=[
-        ("max_parallel_workers_per_gather", "2"), ("parallel_setup_cost", "0"), ("parallel_tuple_cost", "0"),
-        ("min_parallel_table_scan_size", "0"), ("enable_indexscan", "off")])
+    case = rng.choice([_plain, _plain, _key_alone, _limit, _joined, _window, _distinct_on, _group, _prepared])(rng, table, order)
+    return case._replace(wrapper="parallel", settings=case.settings + PARALLEL + [
+        ("force_parallel_mode", rng.choice(["off", "off", "off", "on"])),
+        ("parallel_leader_participation", rng.choice(["on", "on", "off"]))])
 
 
-WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_joined, _window, _window, _distinct_on, _distinct_on,
-                                                            _group, _merge_join, _lateral, _lateral, _prepared, _prepared, _parallel]
+def _index(rng, table, order):
+    """CREATE INDEX: every page must be the one that PostgreSQL writes."""
+    columns = ", ".join(_index_column(rng, item) for item in order.items)
+    unique = rng.random() < 0.2
+    if unique and rng.random() < 0.8:
+        columns += ", id"
+    kind = "UNIQUE INDEX" if unique else "INDEX"
+    include = f" INCLUDE ({rng.choice(['id'] + [column.name for column in table.columns])})" if rng.random() < 0.2 else ""
+    options = rng.choice([""] * 4 + [" WITH (fillfactor = 40)", " WITH (deduplicate_items = off)"])
+    where = rng.choice([""] * 5 + [" WHERE id % 3 = 0", f" WHERE {order.items[0].column.name} IS NOT NULL"])
+    build = (f"SELECT differential.index_pages({_quoted(f'CREATE {kind} tested ON {table.name} ({columns}){include}{options}{where}')},"
+             f" '{table.name}', {rng.choice([0, 0, 2])})")
+    settings = [("maintenance_work_mem", rng.choice(["1MB", "4MB", "64MB"])), ("min_parallel_table_scan_size", "0")]
+    return Case("create index", settings, [], "SELECT", build, build, build, build, order.items)
 
 
-# Of large tables, those that need no more of it.
-LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared]
+WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _index] * 2 + [
+    _joined, _group, _merge_join, _locked]
+
+
+# For large tables: those that do not take long.
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index]
 
 
 def random_settings(rng):
@@ -269,9 +313,11 @@ def random_settings(rng):
     settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine), ("gpusort.verify", rng.choice(["on", "off"]))]
     if engine == "cuda":
         settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
-                     ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"]))]
+                     ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"])),
+                     ("gpusort.device_session_memory", rng.choice(["0", "0", "0", "1"])),
+                     ("gpusort.device_session_sorts", rng.choice(["32", "32", "32", "1"]))]
     if rng.random() < 0.3:
-        settings += [("gpusort.force", "off"), ("gpusort.min_rows", "0")]  # few rows get no engine
+        settings += [("gpusort.force", "off"), ("gpusort.min_rows", "0")]  # few rows are sorted without an engine
     return settings
 
 

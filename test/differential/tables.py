@@ -1,14 +1,13 @@
-"""Random tables: which types, how many rows, how the values are distributed.
+"""Random tables: types, numbers of rows, distributions of values.
 
-A value is made inside the server, from a hash of the row's number: the same
-seed gives the same table anywhere, and nothing but SQL is sent.  In a type's
-expression, {v} stands for a bigint that uses all its bits; how often a value
-occurs is decided by which numbers are hashed.
+The server makes the values from hashes of row numbers, so a seed makes the same
+table anywhere.  In the expression of a type, {v} is a bigint in which all bits vary;
+the numbers that are hashed determine how often a value occurs.
 """
 
 from collections import namedtuple
 
-# kind: what expressions over such a column make sense (orders.py).
+# kind: which expressions orders.py makes of such a column.
 Type = namedtuple("Type", "name expression kind")
 
 _MICROSECONDS = "* interval '1 microsecond'"
@@ -96,17 +95,25 @@ RANGES += [
     for name, expression, _ in RANGES[:3]
 ]
 
-# Types of any kind, beside text, which comes in as many kinds as collations.
+# All types except texts, which also have collations.
 TYPES = SCALARS + ARRAYS + RANGES + [
     Type("gs_pair", "ROW(({v}) >> 58, to_hex({v}))::gs_pair", "record"),
 ]
 
-# Wished for; only those that the server has are used.
+# Types without an expression: their values are the literals of values.sql.  Those of
+# EXTENSIONS are used if the server has the extension.  isn and seg have no binary output,
+# which rows are compared by, and the order of a cube with a NaN is not a total one.
+EXTENSIONS = ["citext", "hstore", "ltree", "postgis"]
+TYPES += [Type(name, None, "other") for name in [
+    "tsrange", "datemultirange", "tsmultirange", "tstzmultirange", "gs_positive[]",
+    "citext", "geography", "geometry", "hstore", "ltree"]]
+
+# Only the collations that the server has are used.
 COLLATIONS = ["C", "POSIX", "default", "C.utf8", "en_US.utf8", "de_DE.utf8", "en-x-icu", "de-x-icu", "sv-x-icu",
               "cs-x-icu", "da-x-icu", "ru-x-icu", "gs_nocase", "gs_digits", "gs_shifted"]
 TEXTS = ["text", "varchar", "bpchar", "name"]
 
-# What literals are looked up for; a length would not take all of its type's.
+# Types with literals; those with a length could not store all of them.
 TYPE_NAMES = TEXTS + [chosen.name for chosen in TYPES if "(" not in chosen.name]
 
 DISTRIBUTIONS = ["uniform", "uniform", "few", "few", "few", "zipf", "equal"]
@@ -139,7 +146,7 @@ def _fraction(number, seed):
 
 
 def _number(rng, distribution):
-    """SQL that says which number is hashed for row g."""
+    """SQL for the number that is hashed for row g."""
     hashed = f"({_hash('g', rng.getrandbits(40))} & 9223372036854775807)"
     if distribution == "equal":
         return "0::bigint"
@@ -151,7 +158,7 @@ def _number(rng, distribution):
 
 
 def _text(rng, type_name):
-    """An expression for text: how long, and what all values have in common."""
+    """An expression for texts of some lengths, with or without a common prefix."""
     if type_name == "name":
         return "left(" + _WORD.replace("{length}", "(({v}) & 15)::int") + ", 60)"
     prefix = rng.choice(["", "", "", "https://www.example.org/articles/", "a" * rng.choice([7, 8, 9, 200])])
@@ -170,6 +177,12 @@ def _toasted(rng, type_name):
     else:
         big = "(SELECT string_agg(md5((i + (({v}) & 1))::text), '') FROM generate_series(1, 90) i) || to_hex(({v}) >> 8)"
     return f"convert_to({big}, 'UTF8')" if type_name == "bytea" else big
+
+
+def _literal(literals):
+    """An expression for one of these."""
+    quoted = ", ".join("'" + literal.replace("'", "''") + "'" for literal in literals)
+    return f"(ARRAY[{quoted}])[1 + mod(({{v}}) & 9223372036854775807, {len(literals)})]"
 
 
 def _value(rng, type_name, expression, literals):
@@ -192,7 +205,7 @@ def _value(rng, type_name, expression, literals):
 
 
 def _column(rng, name, collations, literals, may_toast):
-    """A random column; texts are as likely as a third of all other types together."""
+    """A random column; one in four is a text."""
     if rng.random() < 0.25:
         type_name = rng.choice(TEXTS)
         collation = rng.choice(collations)
@@ -200,15 +213,15 @@ def _column(rng, name, collations, literals, may_toast):
         expression = _toasted(rng, type_name) if toasted else _text(rng, type_name)
         return Column(name, type_name, collation, "text",
                       _value(rng, type_name, expression, literals.get(type_name, [])))
-    chosen = rng.choice(TYPES)
-    expression = chosen.expression
+    chosen = rng.choice([choice for choice in TYPES if choice.expression or choice.name in literals])
+    expression = chosen.expression or _literal(literals[chosen.name])
     if chosen.name == "bytea" and may_toast and rng.random() < 0.4:
         expression = _toasted(rng, "bytea")
     return Column(name, chosen.name, None, chosen.kind,
                   _value(rng, chosen.name, expression, literals.get(chosen.name, [])))
 
 
-# From here on memory and a LIMIT leave out much of a table.
+# From this size on a table exceeds work_mem several times, and a LIMIT drops many rows.
 LARGE = 15_000
 
 
@@ -226,10 +239,10 @@ def _insert(table, columns, first, last, order):
 
 
 def random_table(rng, name, collations, literals, nrows=None):
-    """A table; the same one, but for its size, whatever nrows is."""
+    """A table, of nrows rows if given; otherwise the same."""
     size = _size(rng)
     nrows = size if nrows is None else nrows
-    # kilobytes take long to compare under some collations
+    # long texts take long to compare under some collations
     columns = [_column(rng, f"c{i}", collations, literals, may_toast=size <= 500) for i in range(1, rng.randint(1, 6 if size < LARGE else 2) + 1)]
     added = columns[-1] if len(columns) > 1 and rng.random() < 0.25 else None
     order = ""

@@ -157,7 +157,7 @@ def sort_outcome(settings=""):
 
 def engine(query="SELECT * FROM gs_rows ORDER BY k", settings=""):
     plan = json.loads(sql(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {query}", settings))[0]["Plan"]
-    return plan.get("Engine", plan["Node Type"]) + (f" ({plan['Engine Reason']})" if "Engine Reason" in plan else "")
+    return plan.get("Engine", plan["Node Type"]) + (f" ({plan['Fallback Reason']})" if "Fallback Reason" in plan else "")
 
 
 def make_tables():

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <vector>
 
-#include "../../cuda/device_sort.h"
+#include "../../cuda/general/device_sort_general.h"
 
 #define CANARY_BYTES 256
 #define CANARY       0xc5
@@ -80,7 +80,7 @@ guarded_alloc(size_t nbytes)
 	return memory;
 }
 
-/* Frees it; true if the canaries live. */
+/* Frees it; true if the canaries are intact. */
 static inline bool
 guarded_free(Guarded *memory)
 {
@@ -97,9 +97,8 @@ guarded_free(Guarded *memory)
 }
 
 /*
- * The reference of the radix sort: row numbers in the stable order of the
- * keys' bits [begin_bit, end_bit).  Least significant digit first, one
- * digit of 16 bits after another, nothing clever.
+ * The reference of the radix sort: row numbers in stable order of the bits
+ * [begin_bit, end_bit) of the keys.  A plain LSD sort with digits of 16 bits.
  */
 static inline std::vector<uint32_t>
 host_radix_order(const std::vector<uint64_t> &keys, unsigned begin_bit, unsigned end_bit)
@@ -134,14 +133,14 @@ host_radix_order(const std::vector<uint64_t> &keys, unsigned begin_bit, unsigned
 
 enum Distribution
 {
-	RANDOM, /* entropy 1.0 a bit */
+	RANDOM, /* entropy 1.0 for each bit */
 	ENTROPY_544,
 	ENTROPY_201,
 	SORTED,
 	REVERSED,
 	ALL_EQUAL,
 	FEW_DISTINCT,
-	ONE_DIGIT, /* only bits 8 .. 15 vary, or all of a byte */
+	ONE_DIGIT, /* only bits 8 .. 15 vary, or all bits of a byte */
 	NDISTRIBUTIONS
 };
 

@@ -23,10 +23,10 @@
 
 #include "test_common.h"
 
-#include "gpusortd/device.h"
+#include "device/device.h"
 #include "common/key_codec.h"
 
-#define ROW_ID_OFFSET 8 /* of the row's number, for the tests */
+#define ROW_ID_OFFSET 8 /* of the row number, for the tests */
 #define ROW_HEADER    16
 
 typedef std::vector<char> Bytes;
@@ -70,7 +70,7 @@ public:
 		ops->close(device);
 	}
 
-	/* ok is what a call returned */
+	/* ok is the result of a call */
 	void need(bool ok)
 	{
 		if (!ok)
@@ -86,7 +86,7 @@ public:
 		while (passed < fence)
 			need(ops->passed_fence(stream, &passed));
 		if (passed > fence)
-			bail_out("a ticket that was never given was passed");
+			bail_out("a fence that was never recorded has passed");
 	}
 
 	void *take(size_t nbytes)
@@ -138,7 +138,7 @@ public:
 		return data;
 	}
 
-	/* Gives everything back since that many pieces were taken. */
+	/* Frees all allocations after the first ones. */
 	void release(size_t ntaken)
 	{
 		while (taken.size() > ntaken)
@@ -190,10 +190,10 @@ typedef struct Column
 	bool descending;
 	bool nulls_first;
 	unsigned null_percent;
-	uint64_t range;      /* distinct values; 0: all there are */
-	uint64_t mask;       /* of the bits that may vary; 0: all */
+	uint64_t range;      /* number of distinct values; 0: any */
+	uint64_t mask;       /* mask of the bits that may vary; 0: all */
 	unsigned max_len;    /* of a string */
-	unsigned prefix_len; /* of it, the same for all */
+	unsigned prefix_len; /* part of it that is the same for all */
 	unsigned nletters;
 } Column;
 
@@ -520,7 +520,7 @@ private:
 	}
 };
 
-/* A table in a device's memory. */
+/* A table in the memory of a device. */
 typedef struct Uploaded
 {
 	GsDeviceRows rows;
@@ -539,7 +539,10 @@ upload_table(Machine *machine, const Table &table)
 	{
 		GsDeviceBatch batch = {};
 		const size_t records_words = from.nrows * table.record_bytes / 8;
-		/* rows and records end where their memory does: what reads beyond is seen */
+		/*
+		 * rows and records end at the end of their memory, so reads beyond it
+		 * are detected
+		 */
 		std::vector<uint64_t> rows(from.block.begin(), from.block.begin() + from.nunits);
 		std::vector<uint64_t> records(from.block.end() - records_words, from.block.end());
 
@@ -584,7 +587,7 @@ leave(Trace *trace, const char *what, const std::vector<T> &data)
 	trace->push_back({what, Bytes(bytes, bytes + data.size() * sizeof(T))});
 }
 
-/* Locations as batch and unit in it, which are the same everywhere. */
+/* Locations as batch and unit, which are the same on all devices. */
 static void
 leave_locations(Trace *trace, Machine *machine, const Uploaded &up)
 {
@@ -642,7 +645,7 @@ take_temp(Machine *machine, GsDeviceStep step, GsAlgorithm algorithm, uint64_t n
 	return temp;
 }
 
-/* From flags to the next list of ties; false if there are none. */
+/* Makes the next list of ties from flags; false if there are none. */
 static bool
 next_ties(Machine *machine, Trace *trace, uint64_t n, const uint8_t *d_same, const uint64_t *d_words,
 		  int row_bits, const GsTies *from, GsTies *out, uint64_t *ngroups)
@@ -691,34 +694,34 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 	d_boundaries = machine->take_array<uint64_t>(nboundaries);
 	machine->need(ops->find_boundaries(machine->stream, n, d_end_offsets, step, nboundaries, d_boundaries));
 	boundaries = machine->download(d_boundaries, nboundaries);
-	leave(&result->trace, "cuts", boundaries);
+	leave(&result->trace, "boundaries", boundaries);
 	for (uint32_t b = 0; b + 1 < nboundaries; b++)
 	{
 		const uint32_t nrows = (uint32_t) (boundaries[b + 1] - boundaries[b]);
-		Bytes slot(buffer_bytes, (char) POISON);
+		Bytes entry(buffer_bytes, (char) POISON);
 
 		if (nrows == 0)
 			continue;
-		machine->put(d_to, slot.data(), buffer_bytes);
+		machine->put(d_to, entry.data(), buffer_bytes);
 		machine->need(ops->gather(machine->stream, &up.rows, d_words, table.row_bits, d_end_offsets, boundaries[b], nrows,
 								  d_to, buffer_bytes));
-		slot = machine->download(d_to, buffer_bytes);
-		leave(&result->trace, "a batch of sorted rows", slot);
+		entry = machine->download(d_to, buffer_bytes);
+		leave(&result->trace, "a batch of sorted rows", entry);
 		for (uint32_t i = 0; i < nrows; i++)
 		{
 			uint32_t unit;
 			uint32_t id;
 
-			memcpy(&unit, &slot[buffer_bytes - 4 * (i + 1)], sizeof(unit));
+			memcpy(&unit, &entry[buffer_bytes - 4 * (i + 1)], sizeof(unit));
 			if ((size_t) unit * 8 + ROW_HEADER > buffer_bytes)
 				bail_out("a row begins outside its batch");
-			memcpy(&id, &slot[(size_t) unit * 8 + ROW_ID_OFFSET], sizeof(id));
+			memcpy(&id, &entry[(size_t) unit * 8 + ROW_ID_OFFSET], sizeof(id));
 			result->order.push_back(id);
 		}
 	}
 }
 
-/* The whole of a sort, as a job does it. */
+/* A complete sort, as in a job. */
 static Result
 run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool count_in_pack,
 		  size_t buffer_bytes)
@@ -744,7 +747,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 	machine->need(ops->pack(machine->stream, &up.rows, has_bits ? 0 : -1, table.row_bits, d_words[0], d_results,
 							count_in_pack ? temp.d_temp : NULL, count_in_pack ? temp.nbytes : 0));
 	leave(&result.trace, "packed words", machine->download(d_words[0], n));
-	leave(&result.trace, "facts", machine->download(d_results, 1));
+	leave(&result.trace, "results", machine->download(d_results, 1));
 	leave_locations(&result.trace, machine, up);
 	if (has_bits)
 	{
@@ -804,7 +807,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 		uint64_t *d_keys = machine->take_array<uint64_t>(n);
 		const uint64_t half = n / 2;
 
-		/* in two pieces: one from the middle */
+		/* in two parts: one from the middle */
 		machine->need(ops->gather_keys(machine->stream, &up.rows, d_sorted, table.row_bits, half,
 									   (uint32_t) (n - half), d_keys + half));
 		machine->need(ops->gather_keys(machine->stream, &up.rows, d_sorted, table.row_bits, 0,
@@ -860,7 +863,7 @@ try_table(const char *name, const Table &table, size_t buffer_bytes = 65536)
 		Result result;
 
 		context = std::string(name) + ", " + std::to_string(table.nrows) + " rows, " +
-			std::to_string(table.packing->nchunks) + " levels, " + std::to_string(table.batches.size()) +
+			std::to_string(table.packing->nchunks) + " chunks, " + std::to_string(table.batches.size()) +
 			" batches, " + variants[variant];
 		if (buffer_bytes / 4 < 4 * (size_t) table.max_row_units + 4)
 			buffer_bytes = 16 * (table.max_row_units + 64);
@@ -887,7 +890,7 @@ test_tables(bool quick)
 		try_table("keys only", Table(n, {column_of(INT8)}, 65536, 0, true));
 		try_table("text", Table(n, {string_of(TEXT, 40, 0, 3)}, 65536, 9));
 		try_table("common prefix", Table(n, {string_of(TEXT, 20, 30, 2)}, 65536, 9));
-		try_table("nullable, several levels",
+		try_table("nullable, several chunks",
 				  Table(n, {column_of(INT4, 10, 20), string_of(BYTEA, 12, 6, 2, 10, true), column_of(FLOAT8, 0, 10, true, true), column_of(INT8)}, 65536, 30, false, 30));
 	}
 
@@ -919,7 +922,7 @@ test_tables(bool quick)
 	try_table("keys, descending", Table(n, {column_of(FLOAT8, 0, 0, true)}, 65536, 0, true));
 	try_table("wide rows", Table(quick ? 20 : 200, {column_of(INT8)}, 1 << 20, 100000), 1 << 20);
 	try_table("rows of all widths", Table(n / 10, {column_of(INT8)}, 1 << 20, 5000), 1 << 20);
-	try_table("short rows, large slots", Table(n, {column_of(INT4)}, 1 << 20, 0), 1 << 20);
+	try_table("short rows, large buffers", Table(n, {column_of(INT4)}, 1 << 20, 0), 1 << 20);
 	for (uint64_t rows : {(uint64_t) 1, (uint64_t) 500})
 		try_table("64 bits", Table(rows, {column_of(INT8)}, 65536, 10, false, 40));
 }
@@ -933,7 +936,7 @@ test_large(void)
 	try_table("many equal", Table(1200000, {column_of(INT4, 2), column_of(INT4, 2)}, 4 << 20, 0), 4 << 20);
 }
 
-/* Records that say what cannot be: counted, and never followed. */
+/* Invalid records: they are counted, and never followed. */
 static void
 test_faults(bool quick)
 {
@@ -946,10 +949,10 @@ test_faults(bool quick)
 		context = "faulty records, kind " + std::to_string(kind);
 		for (HostBatch &batch : table.batches)
 		{
-			for (uint32_t slot = 0; slot < batch.nrows; slot++)
+			for (uint32_t entry = 0; entry < batch.nrows; entry++)
 			{
 				uint64_t *record = batch.block.data() + batch.block.size() -
-					(slot + 1) * (table.record_bytes / 8);
+					(entry + 1) * (table.record_bytes / 8);
 				uint64_t *place = &record[table.layout.nwords];
 				const uint64_t nulls = *place & UINT32_MAX;
 
@@ -989,7 +992,7 @@ test_faults(bool quick)
 			Uploaded up = upload_table(machine, table);
 			uint64_t *d_words = machine->take_array<uint64_t>(table.nrows);
 			GsPackResults *d_results = machine->upload(std::vector<GsPackResults>(1, GsPackResults{0, 0}));
-			GsPackResults properties;
+			GsPackResults results;
 			GsTies ties = take_ties(machine, table.nrows);
 			uint8_t *d_same = machine->take_array<uint8_t>(table.nrows);
 			Temp temp = take_temp(machine, GS_STEP_SORT_TAILS, GS_ALGORITHM_RADIX, table.nrows);
@@ -999,13 +1002,13 @@ test_faults(bool quick)
 
 			machine->need(machine->ops->pack(machine->stream, &up.rows, 0, table.row_bits, d_words, d_results,
 											 NULL, 0));
-			properties = machine->download(d_results, 1)[0];
+			results = machine->download(d_results, 1)[0];
 			leave(&traces[i], "packed words", machine->download(d_words, table.nrows));
-			leave(&traces[i], "facts", std::vector<GsPackResults>(1, properties));
+			leave(&traces[i], "results", std::vector<GsPackResults>(1, results));
 			leave_locations(&traces[i], machine, up);
-			expect((properties.nfaults > 0) == (kind < 4 && nfaulty > 0), "faults are found");
+			expect((results.nfaults > 0) == (kind < 4 && nfaulty > 0), "faults are found");
 
-			/* locations are sound all the same, and strings are cut */
+			/* locations are valid nevertheless, and strings are truncated */
 			for (uint64_t row = 0; row < table.nrows; row++)
 			{
 				numbers[row] = (uint32_t) row;
@@ -1079,12 +1082,12 @@ test_runtime(void)
 	expect(ops->allocate(device, (size_t) total_bytes * 4) == NULL && device->error[0] == '\0',
 		   "no memory is no fault");
 	expect(!ops->pin(device, (void *) 4096, 4096) && device->error[0] == '\0', "what cannot be pinned is no fault");
-	expect(ops->pin(device, buffer_pool.data(), buffer_pool.size() * 8), "a ring can be pinned");
+	expect(ops->pin(device, buffer_pool.data(), buffer_pool.size() * 8), "buffers can be pinned");
 	for (size_t i = 0; i < 1 << 20; i++)
 		ok = ok && h_memory[i] == 0;
 	expect(ok, "host memory is zeroed");
 
-	/* more marks than there are events, nobody looking */
+	/* more fences than there are events, without a query */
 	ok = true;
 	for (int i = 0; i < 1000; i++)
 	{
@@ -1092,7 +1095,7 @@ test_runtime(void)
 			fence == last + 1;
 		last = fence;
 	}
-	expect(ok, "tickets ascend by one");
+	expect(ok, "fences are numbered consecutively");
 	ok = true;
 	while (passed < last)
 	{
@@ -1102,15 +1105,15 @@ test_runtime(void)
 		if (!ok)
 			break;
 	}
-	expect(ok && passed == last, "all tickets are passed at last");
-	/* what was passed was done */
+	expect(ok && passed == last, "all fences pass at last");
+	/* work before a passed fence has been done */
 	for (size_t i = 0; i < buffer_pool.size(); i++)
 		buffer_pool[i] = i;
 	ok = ops->copy_in(stream, d_memory, buffer_pool.data(), 1 << 20) &&
 		ops->copy_out(stream, h_memory, d_memory, 1 << 20) && ops->record_fence(stream, &fence);
 	while (ok && passed < fence)
 		ok = ops->passed_fence(stream, &passed);
-	expect(ok && memcmp(h_memory, buffer_pool.data(), 1 << 20) == 0, "copies are done when their ticket is passed");
+	expect(ok && memcmp(h_memory, buffer_pool.data(), 1 << 20) == 0, "copies are done when their fence has passed");
 	ops->unpin(device, buffer_pool.data());
 	ops->release_host(device, h_memory);
 	ops->release(device, d_memory);
@@ -1118,7 +1121,7 @@ test_runtime(void)
 	expect(device->error[0] == '\0', "no error");
 }
 
-/* Last: it breaks a device. */
+/* Must be last, because the device fails. */
 static void
 test_broken(void)
 {
@@ -1156,7 +1159,7 @@ seconds(void)
 	return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/* Milliseconds of some steps: the first time, and the best of five more. */
+/* Milliseconds of some steps: the first run, and the best of five more. */
 static double
 time_steps(const char *what, double bytes, const std::function<void()> &queue)
 {
@@ -1355,7 +1358,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	m->release(ntaken);
 }
 
-/* Strings: ORDER BY text, of which first bytes tie. */
+/* Strings: ORDER BY text with equal first bytes. */
 static void
 time_tails(uint64_t n, unsigned max_len, unsigned prefix_len)
 {

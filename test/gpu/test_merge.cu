@@ -23,7 +23,10 @@ to_device(const std::vector<T> &data)
 	return d_data;
 }
 
-/* Sorts keys and rows on the device, in guarded memory; NULL or what is wrong. */
+/*
+ * Sorts keys and rows on the device, in guarded memory; returns NULL or what
+ * is wrong.
+ */
 template <typename Value>
 static const char *
 sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const GsTail *d_tails,
@@ -51,9 +54,9 @@ sort_on_device(std::vector<uint64_t> *keys, std::vector<Value> *values, const Gs
 	CHECK(cudaMemcpy(sort.d_keys[0], keys->data(), n * 8, cudaMemcpyHostToDevice));
 	if (values != NULL)
 		CHECK(cudaMemcpy(sort.d_values[0], values->data(), n * sizeof(Value), cudaMemcpyHostToDevice));
-	temp_bytes = gs_device_merge_temp_bytes(&sort);
+	temp_bytes = gs_device_merge_general_temp_bytes(&sort);
 	temp = guarded_alloc(temp_bytes);
-	status = gs_device_merge_sort(&sort, guarded_data(&temp), temp_bytes, NULL);
+	status = gs_device_merge_general_sort(&sort, guarded_data(&temp), temp_bytes, NULL);
 	if (status == GS_DEVICE_OK && cudaDeviceSynchronize() != cudaSuccess)
 		status = GS_DEVICE_CUDA_ERROR;
 	if (status != GS_DEVICE_OK)
@@ -99,7 +102,7 @@ try_words(size_t n, int distribution)
 	report(wrong == NULL, what);
 }
 
-/* No values: whole words. */
+/* No values: complete words. */
 static void
 try_keys(size_t n, int distribution)
 {
@@ -117,7 +120,7 @@ try_keys(size_t n, int distribution)
 	report(wrong == NULL, what);
 }
 
-/* Strings over few letters, NUL among them, so that many share prefixes. */
+/* Strings of few letters, including NUL, so that many have common prefixes. */
 static void
 try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix, bool descend)
 {
@@ -159,7 +162,7 @@ try_strings(size_t n, unsigned longest, unsigned nletters, bool common_prefix, b
 		return descend ? order > 0 : order < 0;
 	});
 
-	/* whole words, and not a byte more */
+	/* complete words, and not a byte more */
 	bytes.resize((bytes.size() + 7) / 8 * 8);
 
 	uint8_t *d_bytes = to_device(bytes);

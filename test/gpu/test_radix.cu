@@ -22,7 +22,7 @@ typedef struct Case
 	unsigned end_bit;
 	unsigned flags;
 	unsigned row_bits;
-	bool apart; /* the input in memory of its own */
+	bool separate; /* the input is in separate memory */
 	int distribution;
 	uint64_t mask;
 } Case;
@@ -46,7 +46,7 @@ same(const void *d_data, const std::vector<uint8_t> &expected)
 	return got == expected;
 }
 
-/* Sorts on both sides and compares; NULL or what is wrong. */
+/* Sorts on device and host and compares; returns NULL or what is wrong. */
 static const char *
 run_case(const Case *c)
 {
@@ -67,7 +67,7 @@ run_case(const Case *c)
 	Guarded d_values[2] = {guarded_alloc(value_size), guarded_alloc(value_size)};
 	Guarded selector = guarded_alloc(sizeof(uint32_t));
 	Guarded temp;
-	GsRadixSort sort = {};
+	GsRadixSortGeneral sort = {};
 	GsDeviceStatus status;
 	size_t temp_bytes;
 	uint32_t selected;
@@ -105,7 +105,7 @@ run_case(const Case *c)
 		sort.d_values[i] = c->value_bytes ? guarded_data(&d_values[i]) : NULL;
 	}
 	sort.d_selector = (uint32_t *) guarded_data(&selector);
-	if (c->apart)
+	if (c->separate)
 	{
 		sort.d_keys_in = guarded_data(&keys_in);
 		if (c->value_bytes && !(c->flags & GS_RADIX_ROW_NUMBERS))
@@ -113,15 +113,15 @@ run_case(const Case *c)
 	}
 	std::vector<uint8_t> narrow_raw = narrow(raw, c->key_bytes);
 	std::vector<uint8_t> narrow_values = narrow(values, c->value_bytes);
-	CHECK(cudaMemcpy((void *) (c->apart ? sort.d_keys_in : sort.d_keys[0]), narrow_raw.data(), key_size,
+	CHECK(cudaMemcpy((void *) (c->separate ? sort.d_keys_in : sort.d_keys[0]), narrow_raw.data(), key_size,
 					 cudaMemcpyHostToDevice));
 	if (c->value_bytes && !(c->flags & GS_RADIX_ROW_NUMBERS))
-		CHECK(cudaMemcpy((void *) (c->apart ? sort.d_values_in : sort.d_values[0]), narrow_values.data(),
+		CHECK(cudaMemcpy((void *) (c->separate ? sort.d_values_in : sort.d_values[0]), narrow_values.data(),
 						 value_size, cudaMemcpyHostToDevice));
 
-	temp_bytes = gs_device_radix_temp_bytes(&sort);
+	temp_bytes = gs_device_radix_general_temp_bytes(&sort);
 	temp = guarded_alloc(temp_bytes);
-	status = gs_device_radix_sort(&sort, guarded_data(&temp), temp_bytes, NULL);
+	status = gs_device_radix_general_sort(&sort, guarded_data(&temp), temp_bytes, NULL);
 	if (status == GS_DEVICE_OK && cudaDeviceSynchronize() != cudaSuccess)
 		status = GS_DEVICE_CUDA_ERROR;
 	if (status != GS_DEVICE_OK)
@@ -130,15 +130,15 @@ run_case(const Case *c)
 		exit(1);
 	}
 	CHECK(cudaMemcpy(&selected, sort.d_selector, sizeof(selected), cudaMemcpyDeviceToHost));
-	if (selected > 1 || (c->apart && selected != 0))
+	if (selected > 1 || (c->separate && selected != 0))
 		wrong = "selector";
 	else if (!(c->flags & GS_RADIX_NO_KEYS_OUT) &&
 			 !same(sort.d_keys[selected], narrow(sorted_keys, c->key_bytes)))
 		wrong = "keys";
 	else if (c->value_bytes && !same(sort.d_values[selected], narrow(sorted_values, c->value_bytes)))
 		wrong = "values";
-	else if (c->apart && !same(sort.d_keys_in, narrow_raw))
-		wrong = "input keys were touched";
+	else if (c->separate && !same(sort.d_keys_in, narrow_raw))
+		wrong = "input keys were changed";
 	for (int i = 0; i < 2; i++)
 		intact = guarded_free(&d_keys[i]) & guarded_free(&d_values[i]) & intact;
 	intact = guarded_free(&keys_in) & guarded_free(&values_in) & guarded_free(&selector) &
@@ -155,7 +155,7 @@ try_case(Case c)
 
 	snprintf(what, sizeof(what), "n %zu key %d value %d bits %u..%u flags %u rows %u %s %s mask %llx: %s", c.n,
 			 c.key_bytes, c.value_bytes, c.begin_bit, c.end_bit, c.flags, c.row_bits,
-			 c.apart ? "apart" : "in place", distribution_names[c.distribution],
+			 c.separate ? "separate" : "in place", distribution_names[c.distribution],
 			 (unsigned long long) c.mask, wrong ? wrong : "fine");
 	report(wrong == NULL, what);
 }
@@ -183,7 +183,7 @@ try_sizes(const std::vector<size_t> &sizes)
 				Case c = whole(n, key_bytes, value_bytes);
 
 				try_case(c);
-				c.apart = true;
+				c.separate = true;
 				c.distribution = FEW_DISTINCT;
 				try_case(c);
 			}
@@ -199,12 +199,12 @@ try_data(size_t n)
 
 			c.distribution = distribution;
 			try_case(c);
-			c.apart = true;
+			c.separate = true;
 			c.flags = GS_RADIX_ROW_NUMBERS;
 			try_case(c);
 			c.flags |= GS_RADIX_NO_KEYS_OUT;
 			try_case(c);
-			c.apart = false;
+			c.separate = false;
 			try_case(c);
 			c = whole(n, key_bytes, 0);
 			c.distribution = distribution;
@@ -230,7 +230,7 @@ try_bits(size_t n)
 					try_case(c);
 					if (value_bytes)
 						c.flags = GS_RADIX_ROW_NUMBERS;
-					c.apart = true;
+					c.separate = true;
 					try_case(c);
 				}
 }
@@ -240,7 +240,7 @@ try_packed(size_t n)
 {
 	for (unsigned row_bits = 26; row_bits <= 48; row_bits += 11)
 		for (int distribution = 0; distribution < NDISTRIBUTIONS; distribution++)
-			for (int apart = 0; apart < 2; apart++)
+			for (int separate = 0; separate < 2; separate++)
 			{
 				Case c = whole(n, 8, 0);
 
@@ -248,22 +248,22 @@ try_packed(size_t n)
 				c.row_bits = c.begin_bit = row_bits;
 				c.end_bit = 64;
 				c.distribution = distribution;
-				c.apart = apart;
+				c.separate = separate;
 				try_case(c);
-				/* fewer bits than there is room for */
+				/* fewer bits than there is space for */
 				c.mask = 0xffff;
 				c.end_bit = row_bits + 16;
 				try_case(c);
 			}
 }
 
-/* Arguments that the header forbids, and none at all. */
+/* Arguments that the headers do not allow. */
 static void
 try_arguments(void)
 {
 	uint64_t *d_memory;
-	GsRadixSort good = {};
-	GsRadixSort sort;
+	GsRadixSortGeneral good = {};
+	GsRadixSortGeneral sort;
 	size_t nbytes;
 
 	CHECK(cudaMalloc((void **) &d_memory, 1 << 20));
@@ -273,14 +273,14 @@ try_arguments(void)
 	good.d_keys[0] = d_memory;
 	good.d_keys[1] = (char *) d_memory + 65536;
 	good.d_selector = (uint32_t *) d_memory + 50000;
-	nbytes = gs_device_radix_temp_bytes(&good);
+	nbytes = gs_device_radix_general_temp_bytes(&good);
 	report(nbytes > 0, "temp bytes");
 #define REFUSED(change, expected) \
 	do \
 	{ \
 		sort = good; \
 		change; \
-		report(gs_device_radix_sort(&sort, (char *) d_memory + 262144, nbytes, NULL) == expected, #change); \
+		report(gs_device_radix_general_sort(&sort, (char *) d_memory + 262144, nbytes, NULL) == expected, #change); \
 	} while (0)
 	REFUSED(sort.key_bytes = 3, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.value_bytes = 2, GS_DEVICE_BAD_ARGUMENT);
@@ -288,9 +288,23 @@ try_arguments(void)
 	REFUSED(sort.end_bit = 33, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.begin_bit = 33, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.flags = 16, GS_DEVICE_BAD_ARGUMENT);
-	REFUSED(sort.flags = GS_RADIX_PACK_ROWS | GS_RADIX_COUNTED, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.flags = GS_RADIX_PACK_ROWS | 8, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.flags = GS_RADIX_ROW_NUMBERS, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.flags = GS_RADIX_PACK_ROWS, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.d_keys[1] = NULL, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.d_keys[1] = (char *) d_memory + 65540, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.d_selector = NULL, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.nitems = GS_DEVICE_MAX_ITEMS + 1, GS_DEVICE_TOO_MANY_ITEMS);
+	REFUSED(sort.nitems = 1 << 20, GS_DEVICE_TEMP_TOO_SMALL);
+
+	/* the same for the types of gpusortd, which have their own checks */
+	good.key_bytes = 8;
+	good.end_bit = 64;
+	good.nitems = 5000;
+	REFUSED(sort.value_bytes = 2, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.value_bytes = 4, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.end_bit = 65, GS_DEVICE_BAD_ARGUMENT);
+	REFUSED(sort.begin_bit = 65, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.d_keys[1] = NULL, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.d_keys[1] = (char *) d_memory + 65540, GS_DEVICE_BAD_ARGUMENT);
 	REFUSED(sort.d_selector = NULL, GS_DEVICE_BAD_ARGUMENT);
@@ -300,7 +314,7 @@ try_arguments(void)
 }
 
 /* ------------------------------------------------------------------------
- * More rows than 32 bits count: made, sorted and checked on the device.
+ * More rows than 2^32: created, sorted and checked on the device.
  */
 
 static __host__ __device__ uint64_t
@@ -320,8 +334,8 @@ make_huge(Key *d_keys, uint64_t n)
 }
 
 /*
- * Keys and rows are in strictly ascending order, and each key is what its row
- * was given: then rows are a permutation, and the sort is right and stable.
+ * (key, row) must be in strictly ascending order, and each key must be that of its
+ * row.  Then the rows are a permutation, and the sort is correct and stable.
  */
 template <typename Key, typename Value>
 static __global__ void
@@ -338,7 +352,7 @@ check_pairs(const Key *d_keys, const Value *d_values, uint64_t n, unsigned long 
 	}
 }
 
-/* Ascending, and each byte value as often as before. */
+/* Must be ascending, with the same counts of each byte value. */
 static __global__ void
 check_bytes(const uint8_t *d_keys, uint64_t n, unsigned long long *d_nwrong, unsigned long long *d_counts, bool sorted)
 {
@@ -360,7 +374,7 @@ template <typename Key, typename Value>
 static void
 try_huge(uint64_t n, const char *what)
 {
-	GsRadixSort sort = {};
+	GsRadixSortGeneral sort = {};
 	void *d_temp;
 	unsigned long long *d_counts;
 	unsigned long long counts[1 + 512] = {0};
@@ -382,12 +396,12 @@ try_huge(uint64_t n, const char *what)
 	CHECK(cudaMalloc((void **) &sort.d_selector, 4));
 	CHECK(cudaMalloc((void **) &d_counts, sizeof(counts)));
 	CHECK(cudaMemset(d_counts, 0, sizeof(counts)));
-	temp_bytes = gs_device_radix_temp_bytes(&sort);
+	temp_bytes = gs_device_radix_general_temp_bytes(&sort);
 	CHECK(cudaMalloc(&d_temp, temp_bytes));
 	make_huge<Key><<<1024, 256>>>((Key *) sort.d_keys[0], n);
 	if (sort.value_bytes == 0)
 		check_bytes<<<1024, 256>>>((uint8_t *) sort.d_keys[0], n, d_counts, d_counts + 1, false);
-	ok = gs_device_radix_sort(&sort, d_temp, temp_bytes, NULL) == GS_DEVICE_OK;
+	ok = gs_device_radix_general_sort(&sort, d_temp, temp_bytes, NULL) == GS_DEVICE_OK;
 	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaMemcpy(&selector, sort.d_selector, 4, cudaMemcpyDeviceToHost));
 	if (sort.value_bytes == 0)

@@ -3,7 +3,8 @@
  * fuzz_messages.c
  *	  libFuzzer sends messages: make fuzz.
  *
- * Its bytes are the dice of messages.c: choice by choice, what each client does next.
+ * Its bytes replace the random numbers of messages.c, and so choose what each
+ * client does next.
  *
  *-------------------------------------------------------------------------
  */

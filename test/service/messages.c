@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * messages.c
- *	  Clients that say what the dice say, to connections in this process.
+ *	  Random messages of several clients, to connections in this process.
  *
- * A client keeps a rough idea of where it stands, so that most of what it does
- * is what a client should do next and jobs come to their end.  The rest is not:
- * messages out of order, wrong fields, wrong lengths, bytes of no meaning,
- * descriptors, and rings whose contents change at any time.
+ * A client keeps track of its state approximately, so that most of its
+ * messages are legal and jobs complete.  The others are not: messages out of
+ * order, wrong fields, wrong lengths, random bytes, descriptors, and buffers
+ * whose contents change at any time.
  *
- * What comes back is checked as far as it holds whatever the client does:
- * messages are whole, and slots come back only if they were given away.
+ * The answers are checked as far as possible for any behavior of clients:
+ * messages are complete, and only buffers that were given to gpusortd are
+ * returned.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,12 +24,12 @@
 #include <unistd.h>
 
 #include "gpusortd/admission.h"
-#include "gpusortd/connection.h"
-#include "gpusortd/log.h"
+#include "gpusortd/connection_message.h"
+#include "common/clock.h"
 #include "unit_check.h"
 
 #define NCLIENTS		4
-#define SLOT_BYTES		GS_MIN_BUFFER_BYTES
+#define BUFFER_BYTES		GS_MIN_BUFFER_BYTES
 #define DEVICE_BYTES	((uint64_t) 16 << 20)
 #define LIMIT_BYTES		((uint64_t) 4 << 20)
 
@@ -60,12 +61,11 @@ typedef struct RandomClient
 	char	   *buffer_pool;
 	int			memfd;
 	uint32_t	nbuffers;
-	unsigned	given[GS_MAX_BUFFERS];	/* how often each slot was given away and
-										 * did not come back */
+	unsigned	given[GS_MAX_BUFFERS]; /* how often each buffer was given to gpusortd and not returned */
 	GsKeyLayout layout;
-	uint64_t	nrows;			/* sent, those of feeders too */
-	uint64_t	token;			/* of its job, if others may join; else 0 */
-	uint64_t	joined;			/* ticket of the job that it feeds; else 0 */
+	uint64_t	nrows;			/* sent, those of producers too */
+	uint64_t	token;			/* of its job if shared; otherwise 0 */
+	uint64_t	joined;			/* of the job that it joined; otherwise 0 */
 } RandomClient;
 
 typedef struct World
@@ -100,7 +100,7 @@ client_leave(RandomClient *client)
 	if (client->memfd >= 0)
 		close(client->memfd);
 	if (client->buffer_pool != NULL)
-		munmap(client->buffer_pool, (size_t) SLOT_BYTES * client->nbuffers);
+		munmap(client->buffer_pool, (size_t) BUFFER_BYTES * client->nbuffers);
 	client->socket = -1;
 	client->memfd = -1;
 	client->buffer_pool = NULL;
@@ -108,7 +108,7 @@ client_leave(RandomClient *client)
 	client->joined = 0;
 }
 
-/* Sends with as many descriptors as are said.  What cannot be sent is lost. */
+/* Sends bytes with ndescriptors descriptors.  Ignores errors. */
 static void
 client_send(RandomClient *client, void *bytes, size_t nbytes, int descriptor, int ndescriptors)
 {
@@ -150,16 +150,16 @@ send_message(RandomClient *client, void *message, GsMessageType type, size_t nby
 }
 
 static void
-take_slot(RandomClient *client, uint32_t buffer)
+take_buffer(RandomClient *client, uint32_t buffer)
 {
 	CHECK(buffer < client->nbuffers);
-	CHECK_MSG(client->given[buffer] > 0, "slot %u comes back, and was not given away", buffer);
+	CHECK_MSG(client->given[buffer] > 0, "buffer %u comes back, and was not given away", buffer);
 	client->given[buffer]--;
 }
 
-/* Whose job it feeds; NULL if that is over. */
+/* The consumer of the job that it joined; NULL if that has ended. */
 static RandomClient *
-owner_of(World *world, const RandomClient *client)
+consumer_of(World *world, const RandomClient *client)
 {
 	for (int i = 0; i < NCLIENTS; i++)
 		if (client->joined != 0 && world->clients[i].token == client->joined)
@@ -168,7 +168,7 @@ owner_of(World *world, const RandomClient *client)
 }
 
 static bool
-has_feeders(const World *world, const RandomClient *client)
+has_producers(const World *world, const RandomClient *client)
 {
 	for (int i = 0; i < NCLIENTS; i++)
 		if (client->token != 0 && world->clients[i].joined == client->token)
@@ -176,11 +176,11 @@ has_feeders(const World *world, const RandomClient *client)
 	return false;
 }
 
-/* Its rows are the owner's now. */
+/* Its rows belong to the consumer from now on. */
 static void
-be_fed(World *world, RandomClient *client)
+end_as_producer(World *world, RandomClient *client)
 {
-	RandomClient *consumer = owner_of(world, client);
+	RandomClient *consumer = consumer_of(world, client);
 
 	if (consumer != NULL)
 		gs_key_layout_merge(&consumer->layout, &client->layout);
@@ -188,7 +188,7 @@ be_fed(World *world, RandomClient *client)
 	client->stage = STAGE_IDLE;
 }
 
-/* Reads all that has come, and believes it. */
+/* Reads all messages and updates the state of the client. */
 static void
 client_read(World *world, RandomClient *client)
 {
@@ -200,7 +200,7 @@ client_read(World *world, RandomClient *client)
 		return;
 	while ((nbytes = recv(client->socket, &message, sizeof(message), MSG_DONTWAIT)) > 0)
 	{
-		/* a message of the job before, which was closed when it was sent? */
+		/* a message of the previous job, sent before it was closed? */
 		bool		closed = client->stage == STAGE_IDLE ||
 			client->stage == STAGE_OPENING || client->stage == STAGE_JOINING;
 
@@ -230,11 +230,11 @@ client_read(World *world, RandomClient *client)
 				if (closed)
 					break;
 				CHECK(message.producer_done.nrows <= client->nrows);
-				be_fed(world, client);
+				end_as_producer(world, client);
 				break;
 			case GS_MESSAGE_BATCH_FREE:
 				if (!closed)
-					take_slot(client, message.buffer.buffer);
+					take_buffer(client, message.buffer.buffer);
 				break;
 			case GS_MESSAGE_SORTED:
 				reached->sorted++;
@@ -249,8 +249,8 @@ client_read(World *world, RandomClient *client)
 				reached->batches++;
 				if (closed)
 					break;
-				take_slot(client, message.ready.buffer);
-				CHECK(message.ready.rows_bytes <= SLOT_BYTES);
+				take_buffer(client, message.ready.buffer);
+				CHECK(message.ready.rows_bytes <= BUFFER_BYTES);
 				CHECK(message.ready.position + message.ready.nrows <= client->nrows);
 				break;
 			case GS_MESSAGE_FAILED:
@@ -289,17 +289,17 @@ say_hello(World *world, RandomClient *client, bool sane)
 	if (client->buffer_pool == NULL)
 	{
 		client->nbuffers = 1 + (uint32_t) dice_below(dice, 4);
-		client->memfd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		CHECK(client->memfd >= 0 && ftruncate(client->memfd, SLOT_BYTES * client->nbuffers) == 0);
+		client->memfd = memfd_create("buffers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		CHECK(client->memfd >= 0 && ftruncate(client->memfd, BUFFER_BYTES * client->nbuffers) == 0);
 		if (sane || dice_one_in(dice, 2))
 			CHECK(fcntl(client->memfd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-		client->buffer_pool = mmap(NULL, (size_t) SLOT_BYTES * client->nbuffers, PROT_READ | PROT_WRITE,
-							MAP_SHARED, client->memfd, 0);
+		client->buffer_pool = mmap(NULL, (size_t) BUFFER_BYTES * client->nbuffers, PROT_READ | PROT_WRITE,
+								   MAP_SHARED, client->memfd, 0);
 		CHECK(client->buffer_pool != MAP_FAILED);
 	}
-	hello.buffer_bytes = SLOT_BYTES;
+	hello.buffer_bytes = BUFFER_BYTES;
 	hello.nbuffers = client->nbuffers;
-	hello.buffer_pool_bytes = (uint64_t) SLOT_BYTES * client->nbuffers;
+	hello.buffer_pool_bytes = (uint64_t) BUFFER_BYTES * client->nbuffers;
 	hello.message = (GsMessage)
 	{
 		.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)
@@ -380,7 +380,7 @@ say_open(World *world, RandomClient *client, bool sane)
 	send_message(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 }
 
-/* Joins the job of whoever has one that can be joined; false if nobody has. */
+/* Joins a job that can be joined; false if there is none. */
 static bool
 say_join(World *world, RandomClient *client, bool sane)
 {
@@ -422,9 +422,9 @@ say_join(World *world, RandomClient *client, bool sane)
 }
 
 static void
-say_feed_end(World *world, RandomClient *client, bool sane)
+send_producer_end(World *world, RandomClient *client, bool sane)
 {
-	GsProducerEnd	end = {.partial = client->stage == STAGE_FEED_FULL};
+	GsProducerEnd end = {.partial = client->stage == STAGE_FEED_FULL};
 
 	if (!sane)
 		end.partial = (uint32_t) dice_below(world->dice, 3);
@@ -432,16 +432,16 @@ say_feed_end(World *world, RandomClient *client, bool sane)
 	send_message(client, &end, GS_MESSAGE_PRODUCER_END, sizeof(end));
 }
 
-/* Rows of 16 to 64 bytes; what they hold is left to chance. */
+/* Rows of 16 to 64 random bytes. */
 static void
-fill_slot(World *world, RandomClient *client, uint32_t buffer, GsBatchFilled *filled)
+fill_buffer(World *world, RandomClient *client, uint32_t buffer, GsBatchFilled *filled)
 {
 	Dice	   *dice = world->dice;
 	uint64_t	nrows = 1 + dice_below(dice, dice_one_in(dice, 4) ? 2000 : 20);
 	bool		spoilt = dice_one_in(dice, 6);
 	GsBatch		batch;
 
-	gs_batch_init(&batch, client->buffer_pool + (size_t) buffer * SLOT_BYTES, SLOT_BYTES,
+	gs_batch_init(&batch, client->buffer_pool + (size_t) buffer * BUFFER_BYTES, BUFFER_BYTES,
 				  gs_record_bytes(&client->layout));
 	for (uint64_t i = 0; i < nrows; i++)
 	{
@@ -471,11 +471,11 @@ fill_slot(World *world, RandomClient *client, uint32_t buffer, GsBatchFilled *fi
 	filled->rows_bytes = (uint32_t) (batch.rows_end - batch.base);
 }
 
-/* What may come out in the end. */
+/* How a job may end. */
 static void
 add_rows(World *world, RandomClient *client, uint64_t nrows)
 {
-	RandomClient *consumer = owner_of(world, client);
+	RandomClient *consumer = consumer_of(world, client);
 
 	client->nrows += nrows;
 	if (consumer != NULL && consumer != client)
@@ -492,7 +492,7 @@ say_filled(World *world, RandomClient *client, bool sane)
 		return;
 	if (sane && client->given[filled.buffer] > 0)
 		return;
-	fill_slot(world, client, filled.buffer, &filled);
+	fill_buffer(world, client, filled.buffer, &filled);
 	client->layout.nrows += filled.nrows;
 	add_rows(world, client, filled.nrows);
 	if (!sane)
@@ -529,7 +529,7 @@ say_sort(World *world, RandomClient *client, bool sane)
 	{
 		unsigned char *bytes = (unsigned char *) &request.layout;
 
-		/* the head and the first column and field matter most */
+		/* the header and the first column and field matter most */
 		for (uint64_t n = 1 + dice_below(dice, 8); n > 0; n--)
 			bytes[dice_below(dice, dice_one_in(dice, 2) ? 64 : sizeof(request.layout))] ^=
 				(unsigned char) dice_below(dice, 256);
@@ -581,7 +581,7 @@ say_plain(RandomClient *client, GsMessageType type, Stage stage)
 	send_message(client, &message, type, sizeof(message));
 }
 
-/* Bytes of no meaning, or of some. */
+/* Random bytes, sometimes with a valid beginning. */
 static void
 say_anything(World *world, RandomClient *client)
 {
@@ -607,11 +607,11 @@ scribble(World *world, RandomClient *client)
 	if (client->buffer_pool == NULL)
 		return;
 	for (int i = 0; i < 8; i++)
-		client->buffer_pool[dice_below(world->dice, (uint64_t) SLOT_BYTES * client->nbuffers)] ^=
+		client->buffer_pool[dice_below(world->dice, (uint64_t) BUFFER_BYTES * client->nbuffers)] ^=
 			(char) dice_below(world->dice, 256);
 }
 
-/* What a client should do next. */
+/* A legal next step of a client. */
 static void
 act_sanely(World *world, RandomClient *client)
 {
@@ -631,12 +631,12 @@ act_sanely(World *world, RandomClient *client)
 			if (closes && dice_one_in(dice, 4))
 				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
 			else if (dice_one_in(dice, 6))
-				say_feed_end(world, client, true);
+				send_producer_end(world, client, true);
 			else
 				say_filled(world, client, true);
 			break;
 		case STAGE_FEED_FULL:
-			say_feed_end(world, client, true);
+			send_producer_end(world, client, true);
 			break;
 		case STAGE_JOINING:
 		case STAGE_ENDING:
@@ -650,7 +650,7 @@ act_sanely(World *world, RandomClient *client)
 				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
 			else if (dice_one_in(dice, 6))
 			{
-				if (!has_feeders(world, client))
+				if (!has_producers(world, client))
 					say_sort(world, client, true);
 			}
 			else
@@ -665,7 +665,7 @@ act_sanely(World *world, RandomClient *client)
 				say_released(world, client, true);
 			break;
 		case STAGE_FULL:
-			if (dice_one_in(dice, 3) && !has_feeders(world, client))
+			if (dice_one_in(dice, 3) && !has_producers(world, client))
 				say_plain(client, GS_MESSAGE_RETURN_INPUT, STAGE_DRAINING);
 			else
 				say_released(world, client, true);
@@ -724,7 +724,7 @@ act_badly(World *world, RandomClient *client)
 			say_join(world, client, dice_one_in(dice, 2));
 			break;
 		case 11:
-			say_feed_end(world, client, false);
+			send_producer_end(world, client, false);
 			break;
 		default:
 			scribble(world, client);
@@ -733,7 +733,7 @@ act_badly(World *world, RandomClient *client)
 
 /* ---------------------------------------------------------------- the world */
 
-/* A turn of the server's loop. */
+/* A turn of the server loop. */
 static void
 turn(World *world)
 {
@@ -749,7 +749,7 @@ turn(World *world)
 		gs_connection_poll(connection);
 		if (gs_connection_job(connection) != NULL &&
 			gs_job_can_be_parked(gs_connection_job(connection)) && dice_one_in(world->dice, 10))
-			gs_job_park(gs_connection_job(connection), service->disk);
+			gs_job_park(gs_connection_job(connection), service->park_folder);
 	}
 	CHECK((gs_connection_first_waiting(service) != NULL) == (service->nwaiting > 0));
 	gs_admission_run(&world->admission, service);
@@ -791,7 +791,7 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	GsService  *service = &world.service;
 	GsDevice   *device;
 	GsDevicePool *pool;
-	GsParkFile	   *disk;
+	GsParkFolder *disk;
 	char		why_not[GS_FAILED_TEXT_BYTES];
 	int			lowest_before = dup(STDERR_FILENO);
 	int			lowest_after;
@@ -801,7 +801,7 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
 	CHECK(device != NULL);
 	pool = gs_device_pool_create(device, LIMIT_BYTES);
-	disk = gs_park_file_create("/tmp", DISK_BYTES);
+	disk = gs_park_folder_create("/tmp", DISK_BYTES);
 	CHECK(pool != NULL && disk != NULL && gs_service_open(service, device, pool, disk));
 	for (int i = 0; i < NCLIENTS; i++)
 		client_arrive(&world, &world.clients[i]);
@@ -818,7 +818,7 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 		for (int j = 0; j < NCLIENTS; j++)
 			any |= world.clients[j].connection != NULL;
 
-		/* the disk is another thread's */
+		/* another thread reads and writes files */
 		if (any && i > 100)
 			usleep(1000);
 	}
@@ -831,7 +831,7 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 		;
 	CHECK(gs_device_pool_reserved(pool) == 0);
 	gs_device_pool_destroy(pool);
-	gs_park_file_destroy(disk);
+	gs_park_folder_destroy(disk);
 	device->ops->close(device);
 
 	lowest_after = dup(STDERR_FILENO);

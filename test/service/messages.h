@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * messages.h
- *	  Clients that say what the dice say, to connections in this process.
+ *	  Random messages of several clients, to connections in this process.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,22 +10,22 @@
 
 #include "unit_random.h"
 
-/* What the clients of some cases came to, for tests of the test. */
+/* What the clients achieved, so that a test can check the test itself. */
 typedef struct MessagesReached
 {
 	unsigned	jobs;			/* opened */
 	unsigned	joined;
 	unsigned	producer_done;
 	unsigned	sorted;
-	unsigned	batches;		/* of sorted rows, or drained */
+	unsigned	batches;		/* of sorted rows, or returned */
 	unsigned	memory_failures;
 	unsigned	other_failures;
 	unsigned	dropped;
 } MessagesReached;
 
 /*
- * Up to max_steps messages of a few clients, on a device of this processor.
- * Checks that nothing is left in the end.
+ * Runs up to max_steps messages of a few clients, on the host device.  Checks
+ * that everything has been freed at the end.
  */
 extern void messages_run(Dice *dice, int max_steps, MessagesReached *reached);
 

@@ -2,7 +2,7 @@
  *
  * service_check.c
  *	  A failed check fails the running cmocka test; in a child process of it,
- *	  it ends the child.
+ *	  the check ends the child.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * service_driver.c
- *	  Runs gpusortd, and talks to it.
+ *	  Runs gpusortd, and communicates with it.
  *
  *-------------------------------------------------------------------------
  */
@@ -67,7 +67,7 @@ device_name(void)
 	return name == NULL ? "host" : name;
 }
 
-/* Forks and executes the program.  A descriptor that is -1 stays as it is. */
+/* Forks and executes the program; descriptors of -1 are not replaced. */
 static pid_t
 execute(const char *const *arguments, int out, int err, int fd3)
 {
@@ -81,7 +81,7 @@ execute(const char *const *arguments, int out, int err, int fd3)
 	if (pid > 0)
 		return pid;
 
-	/* a test that fails leaves none behind */
+	/* so that a failed test leaves none behind */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (service_descriptor_limit > 0)
 	{
@@ -101,7 +101,7 @@ execute(const char *const *arguments, int out, int err, int fd3)
 	_exit(127);
 }
 
-/* Reads all that comes; closes the descriptor. */
+/* Reads up to the end of the file; closes the descriptor. */
 static void
 read_all(int fd, char *text, size_t size)
 {
@@ -130,7 +130,7 @@ program_run(const char *const *arguments, char *output, size_t size)
 	return WEXITSTATUS(status);
 }
 
-/* The arguments that all tests have, and then more. */
+/* The arguments of all tests, and further ones. */
 static void
 make_arguments(const char **arguments, const Service *service, const char *const *options)
 {
@@ -246,7 +246,7 @@ GsWelcome
 service_status(const Service *service)
 {
 	Client		client = client_connect(service);
-	HelloOptions options = {.no_ring = true};
+	HelloOptions options = {.no_buffers = true};
 	GsAnyMessage message;
 
 	client_send_hello(&client, 0, 0, &options);
@@ -397,7 +397,7 @@ client_send(Client *client, void *message, GsMessageType type, size_t nbytes)
 	header->type = type;
 	header->nbytes = (uint32_t) nbytes;
 
-	/* who was dropped finds out why when it reads the answer */
+	/* a client that was disconnected gets the reason when it reads the answer */
 	CHECK_MSG(client_send_bytes(client, message, nbytes, NULL, 0) ||
 			  errno == EPIPE || errno == ECONNRESET,
 			  "cannot send message %d: %s", type, strerror(errno));
@@ -412,7 +412,7 @@ client_send_plain(Client *client, GsMessageType type)
 }
 
 void
-client_send_slot(Client *client, GsMessageType type, uint32_t buffer)
+client_send_buffer(Client *client, GsMessageType type, uint32_t buffer)
 {
 	GsBufferMessage message = {.buffer = buffer};
 
@@ -432,21 +432,21 @@ client_send_hello(Client *client, uint32_t buffer_bytes, uint32_t nbuffers,
 		.buffer_bytes = buffer_bytes,
 		.nbuffers = nbuffers
 	};
-	int			ndescriptors = options->no_memfd || options->no_ring ? 0 :
+	int			ndescriptors = options->no_memfd || options->no_buffers ? 0 :
 		options->two_memfds ? 2 : 1;
 
 	memcpy(hello.build, gs_build_id, sizeof(hello.build));
 	hello.build[GS_BUILD_ID_BYTES - 1] ^= options->build;
-	if (!options->no_ring)
+	if (!options->no_buffers)
 	{
-		client->memfd = memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		client->memfd = memfd_create("buffers", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		CHECK(client->memfd >= 0);
 		CHECK(ftruncate(client->memfd, (off_t) ((int64_t) buffer_pool_bytes + options->memfd_bytes)) == 0);
 		if (!options->unsealed)
 			CHECK(fcntl(client->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0);
 		if (buffer_pool_bytes > 0)
 			client->buffer_pool = mmap(NULL, buffer_pool_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-								client->memfd, 0);
+									   client->memfd, 0);
 		CHECK(client->buffer_pool != MAP_FAILED);
 		client->buffer_bytes = buffer_bytes;
 		client->nbuffers = nbuffers;
@@ -527,7 +527,7 @@ client_expect_dropped(Client *client, GsFailure failure)
 
 /* --------------------------------------------------------------------- a job */
 
-#define ROW_HEADER_BYTES	24	/* length, slot, key, number */
+#define ROW_HEADER_BYTES	24	/* length, buffer, key, number */
 #define MAX_PADDING			5	/* words */
 
 static int64_t
@@ -556,7 +556,7 @@ write_row(const Table *table, uint64_t i, char *row)
 	memcpy(row + 16, &i, sizeof(i));
 }
 
-/* Checks a row, but for the bytes that are the batch's; returns its number. */
+/* Checks a row, without the bytes that the batch owns; returns its number. */
 static uint64_t
 check_row(const Table *table, const char *row, uint64_t nbytes)
 {
@@ -646,20 +646,20 @@ job_join(Client *client, const Table *table, uint64_t token, uint32_t participan
 }
 
 void
-job_send_feed_end(Client *client, bool partial)
+job_send_producer_end(Client *client, bool partial)
 {
-	GsProducerEnd	end = {.partial = partial};
+	GsProducerEnd end = {.partial = partial};
 
 	client_send(client, &end, GS_MESSAGE_PRODUCER_END, sizeof(end));
 }
 
 uint64_t
-job_end_feed(Client *client, bool partial)
+job_end_producer(Client *client, bool partial)
 {
 	GsAnyMessage message;
 	int			type;
 
-	job_send_feed_end(client, partial);
+	job_send_producer_end(client, partial);
 	while ((type = client_receive(client, &message, PATIENCE_MS)) == GS_MESSAGE_BATCH_FREE)
 		client->free_buffers |= UINT64_C(1) << message.buffer.buffer;
 	CHECK_MSG(type == GS_MESSAGE_PRODUCER_DONE, "message %d came instead of FED: %s", type,
@@ -667,7 +667,7 @@ job_end_feed(Client *client, bool partial)
 	return message.producer_done.nrows;
 }
 
-/* Fills a slot with the next rows, and sends it. */
+/* Fills a buffer with the next rows, and sends it. */
 static void
 send_batch(Client *client, Table *table, uint32_t buffer, uint64_t end)
 {
@@ -702,7 +702,7 @@ send_batch(Client *client, Table *table, uint32_t buffer, uint64_t end)
 	client_send(client, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 }
 
-/* Takes a BATCH_FREE, or that memory is out: false. */
+/* Waits for BATCH_FREE; false: out of memory. */
 static bool
 take_free(Client *client, int timeout_ms)
 {
@@ -728,7 +728,7 @@ job_load(Client *client, Table *table, uint64_t end)
 {
 	while (table->nloaded < end)
 	{
-		/* one is kept, to drain through */
+		/* one is kept, to return the input */
 		while ((client->free_buffers & (client->free_buffers - 1)) == 0)
 			if (!take_free(client, PATIENCE_MS))
 				return false;
@@ -761,20 +761,20 @@ job_sort(Client *client, Table *table, GsAlgorithm algorithm)
 }
 
 void
-job_release_slots(Client *client)
+job_release_buffers(Client *client)
 {
 	for (; client->free_buffers != 0; client->free_buffers &= client->free_buffers - 1)
-		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED,
-						 (uint32_t) __builtin_ctzll(client->free_buffers));
+		client_send_buffer(client, GS_MESSAGE_BATCH_RELEASED,
+						   (uint32_t) __builtin_ctzll(client->free_buffers));
 }
 
-/* What was handed out so far. */
+/* What has been returned so far. */
 typedef struct Order
 {
 	bool		any;
 	int64_t		key;
 	uint64_t	number;
-	uint64_t	sum;			/* of row numbers, mixed: which rows there were */
+	uint64_t	sum;			/* a hash of row numbers: which rows there were */
 } Order;
 
 static void
@@ -821,7 +821,7 @@ job_send_fetch(Client *client, uint32_t stream, uint64_t position)
 {
 	GsFetch		fetch = {.position = position,.stream = stream};
 
-	job_release_slots(client);
+	job_release_buffers(client);
 	client_send(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 }
 
@@ -854,7 +854,7 @@ job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position
 			next = message.ready.position + message.ready.nrows;
 			check_sorted_batch(client, table, &message.ready, &order);
 		}
-		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
+		client_send_buffer(client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
 	}
 	if (position > 0)
 		return;
@@ -864,14 +864,14 @@ job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position
 }
 
 void
-job_drain(Client *client, Table *table)
+job_return_input(Client *client, Table *table)
 {
 	uint64_t	next = 0;
 	uint64_t	kept = 0;
 	GsAnyMessage message;
 	uint32_t	record_bytes = (uint32_t) gs_record_bytes(&table->layout);
 
-	job_release_slots(client);
+	job_release_buffers(client);
 	client_send_plain(client, GS_MESSAGE_RETURN_INPUT);
 	for (;;)
 	{
@@ -880,10 +880,10 @@ job_drain(Client *client, Table *table)
 
 		if (type == GS_MESSAGE_BATCH_FREE)
 		{
-			client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.buffer.buffer);
+			client_send_buffer(client, GS_MESSAGE_BATCH_RELEASED, message.buffer.buffer);
 			continue;
 		}
-		CHECK_MSG(type == GS_MESSAGE_BATCH_READY, "message %d came while draining", type);
+		CHECK_MSG(type == GS_MESSAGE_BATCH_READY, "message %d came while returning the input", type);
 		if (message.ready.nrows == 0)
 			break;
 		CHECK(message.ready.position == next);
@@ -898,10 +898,10 @@ job_drain(Client *client, Table *table)
 				CHECK(check_row(table, gs_batch_row(&batch, gs_record_unit(record, 1)),
 								row_bytes(table, next)) == next);
 		}
-		client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
+		client_send_buffer(client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
 	}
 
-	/* what did not come back was never taken: it is in the slots yet */
+	/* rows that were not returned were never taken; they are still in the buffers */
 	CHECK(next <= table->nloaded);
 	kept = table->nloaded - next;
 	CHECK(kept * record_bytes <= (uint64_t) client->buffer_bytes * client->nbuffers);
@@ -921,7 +921,7 @@ job_run(Client *client, uint64_t seed, uint64_t nrows, bool keys_only)
 
 	job_open(client, &table, 0, 1000);
 
-	/* slots of the job before may come yet */
+	/* buffers of the previous job may still be reported */
 	do
 		CHECK(client_receive(client, &message, PATIENCE_MS) > 0);
 	while (message.message.type == GS_MESSAGE_BATCH_READY ||

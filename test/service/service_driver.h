@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * service_driver.h
- *	  Runs gpusortd, and talks to it as a client would, or as none should.
+ *	  Runs gpusortd, and communicates with it as a correct or a hostile
+ *	  client.
  *
- * The program is that of the environment's GPUSORTD, on the device of
- * GPUSORTD_DEVICE (host, if that is not set).  What must not happen fails the
- * running test, or ends the child process that it happens in.
+ * The environment variable GPUSORTD has the program, GPUSORTD_DEVICE the
+ * device (host by default).  Failed checks fail the running test, or end the
+ * child process in which they occur.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,45 +29,51 @@
 
 typedef struct Service
 {
-	pid_t		pid;			/* 0: it has been waited for */
-	int			nfds;			/* open descriptors once it was ready */
-	char		dir[40];		/* a folder of its own */
+	pid_t		pid;			/* 0: it has ended */
+	int			nfds;			/* open descriptors when it was ready */
+	char		dir[40];		/* its own folder */
 	char		socket[60];
 	char		log[60];		/* its stderr */
-	char		ready[200];		/* its line */
+	char		ready[200];		/* the line in which it reports that */
 } Service;
 
-/* Descriptors that a gpusortd started from now on may have; 0: as many as this process. */
+/*
+ * Limit of descriptors for a gpusortd that is started from now on; 0: that of
+ * this process.
+ */
 extern int	service_descriptor_limit;
 
-/* Starts gpusortd with more options, up to a NULL, and waits until it is ready. */
+/*
+ * Starts gpusortd with further options, terminated by NULL, and waits until it
+ * is ready.
+ */
 extern Service service_start(const char *const *options);
 
-/* The same in the folder of one that was waited for, at its socket. */
+/* The same in the folder of one that has ended, with the same socket. */
 extern void service_start_again(Service *service, const char *const *options);
 
-/* Starts one more at the same socket; returns its exit code. */
+/* Starts another one with the same socket; returns its exit code. */
 extern int	service_exit_code(const Service *service, const char *const *options);
 
-/* Runs the program alone; returns its exit code, and its stdout and stderr. */
+/* Runs only the program; returns its exit code, and its stdout and stderr. */
 extern int	program_run(const char *const *arguments, char *output, size_t size);
 
-/* Ends it by SIGTERM, checks that it ends well, and removes the folder. */
+/* Ends it by SIGTERM, checks the exit code, and removes the folder. */
 extern void service_stop(Service *service);
 
-/* Waits for its end; returns what waitpid() says of it. */
+/* Waits until it ends; returns the status of waitpid(). */
 extern int	service_wait(Service *service);
 
-/* Removes the folder of one that was waited for. */
+/* Removes the folder of one that has ended. */
 extern void service_remove(Service *service);
 
-/* How it is now, by a client without a ring. */
+/* Its status, by a client without buffers. */
 extern GsWelcome service_status(const Service *service);
 
-/* Waits until no client but the one that asks has left anything behind. */
+/* Waits until everything of all other clients has been freed. */
 extern void service_check_idle(const Service *service);
 
-/* Waits until so many jobs wait for memory. */
+/* Waits until this number of jobs wait for memory. */
 extern void service_check_waiting(const Service *service, uint32_t nwaiting);
 
 extern bool service_logged(const Service *service, const char *text);
@@ -83,70 +90,70 @@ extern void sleep_ms(int ms);
 typedef struct Client
 {
 	int			socket;
-	int			memfd;			/* of the ring; -1: closed */
-	char	   *buffer_pool;			/* NULL: none */
+	int			memfd;			/* of the buffers; -1: closed */
+	char	   *buffer_pool;	/* NULL: none */
 	uint32_t	buffer_bytes;
 	uint32_t	nbuffers;
-	uint64_t	free_buffers;		/* a bit each: the client's */
+	uint64_t	free_buffers;	/* a bit for each: owned by the client */
 } Client;
 
-/* How a HELLO may be wrong; all zero: it is not. */
+/* Errors in HELLO; all zero: none. */
 typedef struct HelloOptions
 {
-	uint32_t	magic;			/* XORed to what is right */
+	uint32_t	magic;			/* XORed to the correct value */
 	uint32_t	version;
-	char		build;			/* its last digit */
-	int64_t		buffer_pool_bytes;		/* added to what is right */
+	char		build;			/* XORed to its last digit */
+	int64_t		buffer_pool_bytes; /* added to the correct value */
 	int64_t		memfd_bytes;
 	bool		unsealed;
 	bool		no_memfd;
 	bool		two_memfds;
-	bool		no_ring;
+	bool		no_buffers;
 } HelloOptions;
 
 extern Client client_connect(const Service *service);
 
-/* connect() as it is: false if it is refused. */
+/* Only connect(); false if it is refused. */
 extern bool client_try_connect(const Service *service, Client *client);
 
-/* Makes a ring and sends HELLO; does not wait for the answer. */
+/* Creates the buffers and sends HELLO; does not wait for the answer. */
 extern void client_send_hello(Client *client, uint32_t buffer_bytes, uint32_t nbuffers,
 							  const HelloOptions *options);
 
-/* Connects, says HELLO with a good ring, and takes WELCOME. */
+/* Connects, sends HELLO with valid buffers, and waits for WELCOME. */
 extern Client client_open(const Service *service, uint32_t buffer_bytes, uint32_t nbuffers);
 extern void client_close(Client *client);
 
-/* Sends a message that begins with a GsMessage, which is filled in. */
+/* Sends a message, whose GsMessage it fills in. */
 extern void client_send(Client *client, void *message, GsMessageType type, size_t nbytes);
 extern void client_send_plain(Client *client, GsMessageType type);
-extern void client_send_slot(Client *client, GsMessageType type, uint32_t buffer);
+extern void client_send_buffer(Client *client, GsMessageType type, uint32_t buffer);
 
-/* Sends whatever bytes, with whatever descriptors. False: it cannot be sent. */
+/* Sends any bytes and descriptors.  False: an error. */
 extern bool client_send_bytes(Client *client, const void *bytes, size_t nbytes,
 							  const int *descriptors, int ndescriptors);
 
 /*
- * The next message's type; 0: the connection has ended; -1: none came in time.
+ * Receives the next message and returns its type; 0: the connection has ended;
+ * -1: timeout.
  */
 extern int	client_receive(Client *client, GsAnyMessage *message, int timeout_ms);
 
-/* The next message has to be of this type. */
+/* Expects a message of this type. */
 extern void client_expect(Client *client, GsMessageType type, GsAnyMessage *message);
 
-/* The next message has to be this failure. */
+/* Expects this failure. */
 extern void client_expect_failed(Client *client, GsFailure failure);
 
-/* The same, and then the connection ends. */
+/* Expects this failure, and then the end of the connection. */
 extern void client_expect_dropped(Client *client, GsFailure failure);
 
 /* --------------------------------------------------------------------- a job */
 
 /*
- * A table with a bigint that comes more than once, and rows of several widths.
- * Keys take few bits if the seed is even, and more than a first sort can take if
- * it is odd.
- * Row i can be made anew at any time, so none is kept.
+ * A table with a bigint that has duplicates, and rows of several widths.  Keys
+ * have few bits if the seed is even, and more than the first sort can use if
+ * it is odd.  Row i can be computed at any time, so rows are not stored.
  */
 typedef struct Table
 {
@@ -159,47 +166,47 @@ typedef struct Table
 
 extern Table table_make(uint64_t seed, uint64_t nrows, bool keys_only);
 
-/* What the next JOB_OPENs say of all jobs of the process; 0: nothing. */
+/* session_bytes in the following JOB_OPENs; 0: no limit. */
 extern uint64_t job_session_bytes;
 
-/* JOB_OPEN, without waiting for the answer. */
+/* Sends JOB_OPEN, without waiting for the answer. */
 extern void job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms);
 
-/* The same of a job that others may join, and waits for the answer: its ticket. */
+/* The same for a shared job; waits for the answer and returns the token. */
 extern uint64_t job_share(Client *client, const Table *table, uint32_t participant);
 
-/* JOB_JOIN, without waiting for the answer. */
+/* Sends JOB_JOIN, without waiting for the answer. */
 extern void job_send_join(Client *client, const Table *table, uint64_t token,
 						  uint32_t participant);
 
-/* The same, and it can be joined. */
+/* The same, and expects success. */
 extern void job_join(Client *client, const Table *table, uint64_t token, uint32_t participant);
 
-/* FEED_END, and FED: how many rows were taken. */
-extern void job_send_feed_end(Client *client, bool partial);
-extern uint64_t job_end_feed(Client *client, bool partial);
+/* Sends PRODUCER_END and waits for PRODUCER_DONE; returns the number of rows taken. */
+extern void job_send_producer_end(Client *client, bool partial);
+extern uint64_t job_end_producer(Client *client, bool partial);
 
-/* Fills slots up to that row.  False: FAILED(MEMORY) came. */
+/* Sends rows up to this one.  False: out of memory. */
 extern bool job_load(Client *client, Table *table, uint64_t end);
 
-/* SORT, and SORTED. */
+/* Sends SORT, waits for SORTED. */
 extern void job_sort(Client *client, Table *table, GsAlgorithm algorithm);
 extern void job_send_sort(Client *client, Table *table, GsAlgorithm algorithm);
 
-/* FETCH, and checks all rows from that position on, and the order of all. */
+/* Sends FETCH, and checks all rows from this position on, and their order. */
 extern void job_fetch(Client *client, Table *table, uint32_t stream, uint64_t position);
 
-/* The two halves of it; position is that of the FETCH. */
+/* The two halves of it; position is that of FETCH. */
 extern void job_send_fetch(Client *client, uint32_t stream, uint64_t position);
 extern void job_read_stream(Client *client, Table *table, uint32_t stream, uint64_t position);
 
-/* DRAIN, and checks that what was loaded comes back as it was. */
-extern void job_drain(Client *client, Table *table);
+/* Sends RETURN_INPUT, and checks that the input is returned unchanged. */
+extern void job_return_input(Client *client, Table *table);
 
-extern void job_release_slots(Client *client);
+extern void job_release_buffers(Client *client);
 extern void job_close(Client *client);
 
-/* All of it, from JOB_OPEN to JOB_CLOSE. */
+/* A complete job, from JOB_OPEN to JOB_CLOSE. */
 extern void job_run(Client *client, uint64_t seed, uint64_t nrows, bool keys_only);
 
 #endif							/* GPUSORT_SERVICE_DRIVER_H */

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_admission.c
- *	  Which jobs get device memory, which wait and how long, which give theirs
- *	  back while their clients rest, and what a session may have.
+ *	  Which jobs get device memory, which wait and for how long, which are
+ *	  parked while their clients are idle, and the limits of a session.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,11 +14,11 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		4
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		4
 #define MB			(UINT64_C(1) << 20)
 
-/* Longer than it takes to be seen at rest, or to be the oldest (admission.c). */
+/* Longer than IDLE_US and RESERVE_AFTER_US (admission.c). */
 #define REST_MS		400
 #define AGED_MS		700
 
@@ -33,7 +33,7 @@ check_ready(Client *client)
 static Client
 open_job(const Service *service, uint64_t expected_bytes, uint32_t wait_ms)
 {
-	Client		client = client_open(service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 1000, false);
 
 	job_open(&client, &table, expected_bytes, wait_ms);
@@ -42,7 +42,7 @@ open_job(const Service *service, uint64_t expected_bytes, uint32_t wait_ms)
 
 /* ------------------------------------------------------------------ the queue */
 
-/* One that fits does not wait for one that does not; and nobody waits for ever. */
+/* A job that fits does not wait for one that does not, and no job waits forever. */
 static void
 test_queue(void **unused)
 {
@@ -52,11 +52,11 @@ test_queue(void **unused)
 	uint64_t	start = now_ms();
 
 	for (int i = 0; i < 5; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
+		clients[i] = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_open(&clients[0], &table, 80 * MB, 0);
 	check_ready(&clients[0]);
 
-	/* waits in vain, then the connection is good for the next one */
+	/* is refused; then the connection can be used for the next job */
 	job_open(&clients[1], &table, 30 * MB, 0);
 	client_expect_failed(&clients[1], GS_FAILED_MEMORY);
 	job_close(&clients[1]);
@@ -67,7 +67,7 @@ test_queue(void **unused)
 	job_open(&clients[1], &table, 10 * MB, 0);
 	check_ready(&clients[1]);
 
-	/* 2 waits, and so does 3 behind it; 4 fits, now and when 2 has waited for long */
+	/* 2 waits, and 3 after it; 4 fits, now and after 2 has waited for long */
 	job_open(&clients[2], &table, 60 * MB, PATIENCE_MS);
 	service_check_waiting(&service, 1);
 	job_open(&clients[3], &table, 20 * MB, PATIENCE_MS);
@@ -84,7 +84,7 @@ test_queue(void **unused)
 	check_ready(&clients[2]);
 	check_ready(&clients[3]);
 
-	/* more than there is at all: alone or never */
+	/* more than the limit: only if it is alone */
 	job_open(&clients[0], &table, 200 * MB, PATIENCE_MS);
 	service_check_waiting(&service, 1);
 	for (int i = 1; i < 4; i++)
@@ -103,7 +103,10 @@ test_queue(void **unused)
 	service_stop(&service);
 }
 
-/* A job of half of the memory that is at work for some time, and one that waits for nearly all. */
+/*
+ * A job with half of the memory that works for some time, and one that waits
+ * for nearly all.
+ */
 static Service
 start_with_worker(const char *fault, Client *worker, Client *oldest)
 {
@@ -121,7 +124,7 @@ start_with_worker(const char *fault, Client *worker, Client *oldest)
 	return service;
 }
 
-/* Later ones are held back if they would keep the oldest from its memory, but not for long. */
+/* Later jobs are delayed if they would take memory from the oldest, but not for long. */
 static void
 test_held_back(void **unused)
 {
@@ -154,7 +157,10 @@ test_held_back(void **unused)
 	service_stop(&service);
 }
 
-/* So the oldest gets what the worker gives back, which is enough for the others, too. */
+/*
+ * So the oldest gets the memory of the working job, which suffices for the
+ * others, too.
+ */
 static void
 test_oldest(void **unused)
 {
@@ -177,9 +183,9 @@ test_oldest(void **unused)
 }
 
 /*
- * Sessions of all sizes that sort one after the other: none waits for longer
- * than twice its own time and a second.  Its own time is what it takes here, where
- * all of them share two processors.
+ * Sessions of all sizes that sort repeatedly: none waits longer than twice its
+ * own time plus a second.  Its own time is what it takes on this machine,
+ * where all share the CPUs.
  */
 static void
 test_mixed_sizes(void **unused)
@@ -201,7 +207,7 @@ test_mixed_sizes(void **unused)
 			continue;
 		for (int n = 0; n < NJOBS; n++)
 		{
-			Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+			Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 			uint64_t	megabytes = sizes[(i + n) % 5];
 			Table		table = table_make((uint64_t) i, megabytes * 300, false);
 			uint64_t	start = now_ms();
@@ -216,8 +222,8 @@ test_mixed_sizes(void **unused)
 			job_fetch(&client, &table, 1, 0);
 			took = now_ms() - start - waited;
 
-			/* the large ones can have the device only one after the other */
-			if (megabytes <= 4)
+			/* the largest jobs can only run one after the other */
+			if (megabytes <= 30)
 				CHECK_MSG(waited <= 2 * took + 1500, "%d MB waited for %d ms and took %d",
 						  (int) megabytes, (int) waited, (int) took);
 			client_close(&client);
@@ -237,11 +243,11 @@ test_mixed_sizes(void **unused)
 
 /* ------------------------------------------------------------------- parking */
 
-/* A sort whose client has taken nothing yet: all its slots are full. */
+/* A sort whose client has released no batch yet, so all its buffers are full. */
 static Client
 open_cursor(const Service *service, Table *table)
 {
-	Client		client = client_open(service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(service, BUFFER_BYTES, NBUFFERS);
 
 	job_open(&client, table, 0, 0);
 	check_ready(&client);
@@ -251,7 +257,10 @@ open_cursor(const Service *service, Table *table)
 	return client;
 }
 
-/* Waits until so many descriptors are open: those of clients go when they are seen to be gone. */
+/*
+ * Waits until this number of descriptors is open, which are closed after
+ * clients disconnect.
+ */
 static void
 check_fds(const Service *service, int nfds)
 {
@@ -287,7 +296,7 @@ start_with_disk(const char *folder, const char *limit, const char *fault)
 
 #define NO_FAULT	"copy_in:1000000:fail"
 
-/* The memory of a client that rests is had by another, and it gets all its rows. */
+/* Another client gets the memory of an idle one, which still gets all its rows. */
 static void
 test_parking(void **unused)
 {
@@ -305,7 +314,7 @@ test_parking(void **unused)
 		CHECK(service_status(&service).memory_used == 0);
 		check_fds(&service, nfds + 1);	/* the file */
 
-		/* goes on where it was, begins again, from anywhere */
+		/* continues, starts again, from any position */
 		job_read_stream(&cursor, &table, 1, 0);
 		job_fetch(&cursor, &table, 2, 0);
 		job_fetch(&cursor, &table, 3, 39999);
@@ -315,7 +324,7 @@ test_parking(void **unused)
 		job_run(&cursor, 1, 1000, false);
 		check_fds(&service, nfds);
 
-		/* gone, with batches on their way */
+		/* disconnected, with batches in transit */
 		client_close(&cursor);
 		table = table_make(2, 40000, keys_only);
 		cursor = open_cursor(&service, &table);
@@ -327,7 +336,7 @@ test_parking(void **unused)
 	}
 }
 
-/* Several rest; the one for which there is room in the file gives its memory. */
+/* Several are idle; the one that fits the file limit is parked. */
 static void
 test_parking_of_several(void **unused)
 {
@@ -350,7 +359,7 @@ test_parking_of_several(void **unused)
 	service_stop(&service);
 }
 
-/* Where it cannot be, nothing is lost. */
+/* If parking is not possible, nothing is lost. */
 static void
 test_no_parking(void **unused)
 {
@@ -381,8 +390,8 @@ test_no_parking(void **unused)
 }
 
 /*
- * The client comes back, or goes, while the job is on its way to the file, which
- * takes some time here: the delays are those of gathers for the file.
+ * The client sends a request, or disconnects, while the job is being parked.
+ * The delays are in the gathers for the file.
  */
 static void
 test_parking_in_vain(void **unused)
@@ -410,7 +419,7 @@ test_parking_in_vain(void **unused)
 			CHECK(service_status(&service).nwaiting == 1);
 		}
 
-		/* it rests again, and is parked again, or it is gone */
+		/* it is idle and parked again, or it has disconnected */
 		check_ready(&waiter);
 		client_close(&waiter);
 		if (!goes)
@@ -425,7 +434,7 @@ test_parking_in_vain(void **unused)
 
 /* ------------------------------------------------------------------ sessions */
 
-/* All jobs of a process share what it may have; other processes do not care. */
+/* All jobs of a process share its limit; other processes are not affected. */
 static void
 test_session(void **unused)
 {
@@ -441,7 +450,7 @@ test_session(void **unused)
 	first = open_job(&service, 6 * MB, 0);
 	check_ready(&first);
 
-	/* most of what it wants, or nothing, and it does not wait for that */
+	/* most of what it wants, or nothing, without waiting */
 	second = open_job(&service, 9 * MB, PATIENCE_MS);
 	client_expect_failed(&second, GS_FAILED_MEMORY);
 	job_close(&second);
@@ -460,7 +469,7 @@ test_session(void **unused)
 	}
 	CHECK(waitpid(child, &status, 0) == child && status == 0);
 
-	/* the limit may change, or go */
+	/* the limit may change, or be removed */
 	job_session_bytes = 40 * MB;
 	third = open_job(&service, 30 * MB, 0);
 	check_ready(&third);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_faults.c
- *	  Devices that break, and clients that die, at every point of a job.
+ *	  Devices that fail, and clients that die, at every point of a job.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,13 +14,13 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		4
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		4
 #define NROWS		4000
 
 /*
- * Does all of a job, as far as it comes.  Returns what came in the end: FAILED,
- * 0 if the connection ended, or BATCH_READY with the last row.
+ * Runs a job as far as possible.  Returns the last message: FAILED, 0 if the
+ * connection ended, or BATCH_READY with the last row.
  */
 static int
 run_job(Client *client, GsAnyMessage *message, bool keys_only)
@@ -43,13 +43,13 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 				client->free_buffers |= UINT64_C(1) << message->buffer.buffer;
 				break;
 			case GS_MESSAGE_SORTED:
-				job_release_slots(client);
+				job_release_buffers(client);
 				client_send(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 				break;
 			case GS_MESSAGE_BATCH_READY:
 				if (message->ready.position + message->ready.nrows == table.nloaded)
 					return type;
-				client_send_slot(client, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
+				client_send_buffer(client, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
 				break;
 			default:
 				return type;
@@ -59,7 +59,7 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 
 /* ------------------------------------------------------------- the device */
 
-/* The service has ended since the device broke. */
+/* Checks that gpusortd ended because the device failed. */
 static void
 check_ended_broken(Service *service)
 {
@@ -67,12 +67,12 @@ check_ended_broken(Service *service)
 
 	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %#x: see %s",
 			  (unsigned) status, service->log);
-	CHECK(service_logged(service, "the device is broken"));
+	CHECK(service_logged(service, "the device failed"));
 	CHECK(access(service->socket, F_OK) != 0);
 	service_remove(service);
 }
 
-/* It breaks: all clients hear of it, and the service ends with code 1. */
+/* The device fails: all clients get an error, and gpusortd exits with code 1. */
 static void
 check_broken(const char *op, bool keys_only)
 {
@@ -86,8 +86,8 @@ check_broken(const char *op, bool keys_only)
 	unit_case("%s", op);
 	snprintf(spec, sizeof(spec), "%s:1:fail", op);
 	service = service_start((const char *[]) {"--fault", spec, NULL});
-	bystander = client_open(&service, SLOT_BYTES, NSLOTS);
-	worker = client_open(&service, SLOT_BYTES, NSLOTS);
+	bystander = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	worker = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	type = run_job(&worker, &message, keys_only);
 	CHECK_MSG(type == GS_MESSAGE_FAILED, "message %d came", type);
 	CHECK_MSG(message.failed.failure == GS_FAILED_DEVICE, "failure %u: %s",
@@ -115,8 +115,8 @@ test_broken_device(void **unused)
 }
 
 /*
- * It breaks while a job closes, by JOB_CLOSE or since its client is gone.  No
- * job is left to report it, and yet all hear of it.
+ * The device fails while a job closes, by JOB_CLOSE or because its client
+ * disconnected.  No job can report that, but all clients get the error.
  */
 static void
 check_broken_in_close(const char *op, bool says_close)
@@ -131,10 +131,10 @@ check_broken_in_close(const char *op, bool says_close)
 	unit_case("%s, %s", op, says_close ? "JOB_CLOSE" : "gone");
 	snprintf(spec, sizeof(spec), "%s:1:fail", op);
 	service = service_start((const char *[]) {"--fault", spec, NULL});
-	bystander = client_open(&service, SLOT_BYTES, NSLOTS);
-	worker = client_open(&service, SLOT_BYTES, NSLOTS);
+	bystander = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	worker = client_open(&service, BUFFER_BYTES, NBUFFERS);
 
-	/* nothing is loaded: the first mark, and the first look at it, are those of the end */
+	/* without input, the first fence is that of the end */
 	job_open(&worker, &table, 0, 0);
 	client_expect(&worker, GS_MESSAGE_JOB_READY, &message);
 	if (says_close)
@@ -161,7 +161,7 @@ test_broken_in_close(void **unused)
 	}
 }
 
-/* Broken from the start: there is nothing to serve with. */
+/* The device has failed from the start. */
 static void
 test_broken_at_start(void **unused)
 {
@@ -174,7 +174,7 @@ test_broken_at_start(void **unused)
 	service_remove(&service);
 }
 
-/* No memory on the device: the rows come back. */
+/* Out of device memory: the input is returned. */
 static void
 test_no_memory(void **unused)
 {
@@ -190,7 +190,7 @@ test_no_memory(void **unused)
 		unit_case("call %d", call);
 		snprintf(spec, sizeof(spec), "allocate:%d:none", call);
 		service = service_start((const char *[]) {"--fault", spec, NULL});
-		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		job_open(&client, &table, 0, 0);
 		client_expect(&client, GS_MESSAGE_JOB_READY, &message);
 		if (job_load(&client, &table, NROWS))
@@ -200,7 +200,7 @@ test_no_memory(void **unused)
 				client.free_buffers |= UINT64_C(1) << message.buffer.buffer;
 		}
 		if (type == GS_MESSAGE_FAILED)
-			job_drain(&client, &table);
+			job_return_input(&client, &table);
 		else
 			CHECK_MSG(type == GS_MESSAGE_SORTED && call > 2, "message %d came", type);
 		client_close(&client);
@@ -210,7 +210,10 @@ test_no_memory(void **unused)
 	}
 }
 
-/* No pinned memory: for a ring, the client cannot stay; for a job, it can. */
+/*
+ * No pinned memory: without buffers the client is disconnected; without a job
+ * it is not.
+ */
 static void
 test_no_pinned_memory(void **unused)
 {
@@ -218,12 +221,12 @@ test_no_pinned_memory(void **unused)
 										{
 										"--fault", "pin:2:none,allocate_host:1:none", NULL
 										});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Client		other = client_connect(&service);
 	HelloOptions options = {0};
 	Table		table = table_make(1, NROWS, false);
 
-	client_send_hello(&other, SLOT_BYTES, NSLOTS, &options);
+	client_send_hello(&other, BUFFER_BYTES, NBUFFERS, &options);
 	client_expect_dropped(&other, GS_FAILED_MEMORY);
 	client_close(&other);
 	for (int i = 0; i < 3; i++)
@@ -241,7 +244,7 @@ static void
 test_killed_service(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--fault", "gather:1:kill", NULL});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	GsAnyMessage message;
 	int			status;
 
@@ -250,13 +253,13 @@ test_killed_service(void **unused)
 	status = service_wait(&service);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	service_start_again(&service, NULL);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	CHECK(run_job(&client, &message, false) == GS_MESSAGE_BATCH_READY);
 	client_close(&client);
 	service_stop(&service);
 }
 
-/* A slow device: who waits for it waits, and nobody else. */
+/* A slow device: only its jobs wait. */
 static void
 test_slow_device(void **unused)
 {
@@ -264,7 +267,7 @@ test_slow_device(void **unused)
 										{
 										"--fault", "copy_in:1:delay=600", NULL
 										});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 100, false);
 	GsAnyMessage message;
 	uint64_t	cpu_us = service_cpu_us(&service);
@@ -291,7 +294,7 @@ test_slow_device(void **unused)
 	service_stop(&service);
 }
 
-/* A call of the device that blocks: who only asks how the service is gets an answer all the same. */
+/* A call of the device blocks: requests for the status are answered nevertheless. */
 static void
 test_blocked_device(void **unused)
 {
@@ -313,11 +316,11 @@ test_blocked_device(void **unused)
 								{
 								"--idle-seconds", "0", "--fault", specs[i], NULL
 								});
-		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		other = client_connect(&service);
 		start = now_ms();
 		if (i == 0)
-			client_send_hello(&other, SLOT_BYTES, NSLOTS, &options);
+			client_send_hello(&other, BUFFER_BYTES, NBUFFERS, &options);
 		else if (i == 1)
 			client_close(&client);
 		else
@@ -342,7 +345,7 @@ test_blocked_device(void **unused)
 		CHECK_MSG(now_ms() - start < 2500, "20 answers came after %d ms", (int) (now_ms() - start));
 		CHECK(service_status(&service).stalled_ms >= status.stalled_ms);
 
-		/* what waited for the device goes on */
+		/* the job that waited for the device continues */
 		if (i == 0)
 			client_expect(&other, GS_MESSAGE_WELCOME, &message);
 		client_close(&other);
@@ -355,7 +358,7 @@ test_blocked_device(void **unused)
 	}
 }
 
-/* JOB_OPEN behind JOB_CLOSE waits until the device has let go of the ring. */
+/* JOB_OPEN after JOB_CLOSE waits until the device has finished with the buffers. */
 static void
 test_close_waits(void **unused)
 {
@@ -363,7 +366,7 @@ test_close_waits(void **unused)
 										{
 										"--fault", "copy_in:1:delay=300", NULL
 										});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 100, false);
 	GsAnyMessage message;
 	uint64_t	start;
@@ -385,7 +388,7 @@ test_close_waits(void **unused)
 	service_stop(&service);
 }
 
-/* A clean end waits for the device, but not for ever. */
+/* A shutdown waits for the device, but not forever. */
 static void
 test_end_of_slow_device(void **unused)
 {
@@ -394,7 +397,7 @@ test_end_of_slow_device(void **unused)
 	for (int i = 0; i < 2; i++)
 	{
 		Service		service = service_start((const char *[]) {"--fault", specs[i], NULL});
-		Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		Table		table = table_make(1, 100, false);
 		GsAnyMessage message;
 		int			status;
@@ -435,7 +438,7 @@ typedef enum Death
 	DEATHS
 } Death;
 
-/* A client that comes that far. */
+/* A client that performs a job up to a phase. */
 static void
 live_until(const Service *service, Death death)
 {
@@ -448,7 +451,7 @@ live_until(const Service *service, Death death)
 
 	if (death == DIES_CONNECTED)
 		return;
-	client_send_hello(&client, SLOT_BYTES, NSLOTS, &options);
+	client_send_hello(&client, BUFFER_BYTES, NBUFFERS, &options);
 	if (death == DIES_HELLO_SENT)
 		return;
 	client_expect(&client, GS_MESSAGE_WELCOME, &message);
@@ -465,7 +468,7 @@ live_until(const Service *service, Death death)
 		CHECK(!job_load(&client, &table, table.nrows));
 		if (death == DIES_DRAINABLE)
 			return;
-		job_release_slots(&client);
+		job_release_buffers(&client);
 		client_send_plain(&client, GS_MESSAGE_RETURN_INPUT);
 		return;
 	}
@@ -487,13 +490,13 @@ live_until(const Service *service, Death death)
 	job_sort(&client, &table, GS_ALGORITHM_AUTO);
 	if (death == DIES_SORTED)
 		return;
-	job_release_slots(&client);
+	job_release_buffers(&client);
 	client_send(&client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 	if (death == DIES_FETCHED)
 		client_expect(&client, GS_MESSAGE_BATCH_READY, &message);
 }
 
-/* Kills a client that has come that far. */
+/* Kills a client in a phase. */
 static void
 check_death(const Service *service, Death death)
 {
@@ -533,20 +536,20 @@ test_dead_clients(void **unused)
 		for (Death death = DIES_CONNECTED; death < DEATHS; death++)
 			if (death != DIES_WAITING)
 				check_death(&service, death);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_run(&client, 1, 1000, false);
 	client_close(&client);
 	service_check_idle(&service);
 	service_stop(&service);
 }
 
-/* One that waits for memory is forgotten, and keeps nobody waiting while it lives. */
+/* A client that waits for memory is removed, and delays no other one. */
 static void
 test_dead_waiting_client(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--memory-limit", "10", NULL});
-	Client		first = client_open(&service, SLOT_BYTES, NSLOTS);
-	Client		last = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		first = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Client		last = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, NROWS, false);
 	GsAnyMessage message;
 	pid_t		child;
@@ -576,18 +579,18 @@ test_dead_waiting_client(void **unused)
 }
 
 /*
- * What a dead client leaves is had at once by who waits for it, in whichever
- * part of the service's turn the device lets go.
+ * A waiting client gets the memory of a dead client at once, in whichever part
+ * of the turn of the loop the device finishes.
  */
 static void
 test_memory_of_dead_client(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--memory-limit", "10", NULL});
 
-	for (uint64_t nbatches = 1; nbatches < NSLOTS; nbatches++)
+	for (uint64_t nbatches = 1; nbatches < NBUFFERS; nbatches++)
 	{
-		Client		dead = client_open(&service, SLOT_BYTES, NSLOTS);
-		Client		waiter = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		dead = client_open(&service, BUFFER_BYTES, NBUFFERS);
+		Client		waiter = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		Table		table = table_make(1, NROWS, false);
 		GsAnyMessage message;
 		int			status;
@@ -598,7 +601,7 @@ test_memory_of_dead_client(void **unused)
 		job_open(&waiter, &table, UINT64_C(10) << 20, PATIENCE_MS);
 		service_check_waiting(&service, 1);
 
-		/* the last batches and the end have to be found in one turn */
+		/* the last batches and the end must be handled in one turn */
 		kill(service.pid, SIGSTOP);
 		CHECK(waitpid(service.pid, &status, WUNTRACED) == service.pid && WIFSTOPPED(status));
 		for (uint64_t batch = 1; batch <= nbatches; batch++)
@@ -615,7 +618,7 @@ test_memory_of_dead_client(void **unused)
 	service_stop(&service);
 }
 
-/* The same while the device is at work with the client's ring. */
+/* The same while the device uses the buffers of the client. */
 static void
 test_dead_clients_of_slow_device(void **unused)
 {
@@ -641,7 +644,7 @@ test_dead_clients_of_slow_device(void **unused)
 		Client		client;
 
 		check_death(&service, cases[i].death);
-		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		job_run(&client, 1, 1000, false);
 		client_close(&client);
 		service_check_idle(&service);

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_hostile.c
- *	  Clients that break the rules are told so and dropped, and nobody else
- *	  notices.
+ *	  Clients that violate the protocol get an error and are disconnected,
+ *	  without effect on others.
  *
- * One service serves all tests; beside it, a well-behaved job is open all the
- * time, and is finished in the end.
+ * One gpusortd serves all tests.  A correct job is open all the time, and
+ * finishes at the end.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,8 +17,8 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		4
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		4
 #define NROWS		10000
 
 static Service service;
@@ -31,7 +31,7 @@ begin(void **unused)
 	GsAnyMessage message;
 
 	service = service_start(NULL);
-	good = client_open(&service, SLOT_BYTES, NSLOTS);
+	good = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	good_table = table_make(77, NROWS, false);
 	job_open(&good, &good_table, 0, 0);
 	client_expect(&good, GS_MESSAGE_JOB_READY, &message);
@@ -47,7 +47,7 @@ end(void **unused)
 	job_fetch(&good, &good_table, 1, 0);
 	client_close(&good);
 	service_check_idle(&service);
-	CHECK(service_logged(&service, "broke the protocol"));
+	CHECK(service_logged(&service, "protocol violation"));
 	service_stop(&service);
 	return 0;
 }
@@ -76,10 +76,10 @@ test_version(void **unused)
 	GsAnyMessage message;
 	char		expected[50];
 
-	check_bad_hello(SLOT_BYTES, NSLOTS, (HelloOptions) {.magic = 1}, GS_FAILED_VERSION);
-	check_bad_hello(SLOT_BYTES, NSLOTS, (HelloOptions) {.version = 2}, GS_FAILED_VERSION);
+	check_bad_hello(BUFFER_BYTES, NBUFFERS, (HelloOptions) {.magic = 1}, GS_FAILED_VERSION);
+	check_bad_hello(BUFFER_BYTES, NBUFFERS, (HelloOptions) {.version = 2}, GS_FAILED_VERSION);
 
-	/* another version's HELLO may be of another length; the text has both versions */
+	/* HELLO of another version may have another length; the text has both versions */
 	client = client_connect(&service);
 	client_send(&client, &longer, GS_MESSAGE_HELLO, sizeof(longer));
 	client_expect(&client, GS_MESSAGE_FAILED, &message);
@@ -91,7 +91,7 @@ test_version(void **unused)
 	client_close(&client);
 }
 
-/* How many lines of the log have a text. */
+/* Number of lines of the log with a text. */
 static int
 count_logged(const char *text)
 {
@@ -106,7 +106,7 @@ count_logged(const char *text)
 	return nlines;
 }
 
-/* Clients of other builds are told, and the log once for each build. */
+/* Clients of other builds get an error, which is logged once for each build. */
 static void
 test_build(void **unused)
 {
@@ -117,42 +117,42 @@ test_build(void **unused)
 	{
 		Client		client = client_connect(&service);
 
-		client_send_hello(&client, SLOT_BYTES, NSLOTS, &(HelloOptions) {.build = i < 4 ? 1 : 2});
+		client_send_hello(&client, BUFFER_BYTES, NBUFFERS, &(HelloOptions) {.build = i < 4 ? 1 : 2});
 		client_expect(&client, GS_MESSAGE_FAILED, &message);
 		CHECK(message.failed.failure == GS_FAILED_VERSION);
-		snprintf(expected, sizeof(expected), "the service of build %s", gs_build_id);
+		snprintf(expected, sizeof(expected), "gpusortd has build %s", gs_build_id);
 		CHECK_MSG(strstr(message.failed.text, expected) != NULL, "it says %s", message.failed.text);
 		CHECK(client_receive(&client, &message, PATIENCE_MS) == 0);
 		client_close(&client);
 	}
-	CHECK(count_logged("sort without the device: the client is of build") == 2);
+	CHECK(count_logged("sort without the device: the client has build") == 2);
 }
 
 static void
-test_rings(void **unused)
+test_buffer_pools(void **unused)
 {
 	const HelloOptions fine = {0};
 
 	check_bad_hello(GS_MIN_BUFFER_BYTES - 4096, 4, fine, GS_FAILED_PROTOCOL);
 	check_bad_hello(GS_MAX_BUFFER_BYTES + 4096, 1, fine, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES + 8, 4, fine, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, GS_MAX_BUFFERS + 1, fine, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 0, (HelloOptions) {.buffer_pool_bytes = SLOT_BYTES}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = 4096}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = -4096}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.memfd_bytes = 4096}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.memfd_bytes = -4096}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.unsealed = true}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.no_memfd = true}, GS_FAILED_PROTOCOL);
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.two_memfds = true}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES + 8, 4, fine, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, GS_MAX_BUFFERS + 1, fine, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 0, (HelloOptions) {.buffer_pool_bytes = BUFFER_BYTES}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = 4096}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = -4096}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.memfd_bytes = 4096}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.memfd_bytes = -4096}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.unsealed = true}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.no_memfd = true}, GS_FAILED_PROTOCOL);
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.two_memfds = true}, GS_FAILED_PROTOCOL);
 
-	/* parts of a ring, but no ring */
-	check_bad_hello(SLOT_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = -4 * (int64_t) SLOT_BYTES},
+	/* some, but not all sizes of buffers */
+	check_bad_hello(BUFFER_BYTES, 4, (HelloOptions) {.buffer_pool_bytes = -4 * (int64_t) BUFFER_BYTES},
 					GS_FAILED_PROTOCOL);
 	check_bad_hello(0, 0, fine, GS_FAILED_PROTOCOL);
 }
 
-/* A descriptor that is no memfd at all. */
+/* A descriptor that is not a memfd. */
 static void
 test_other_descriptors(void **unused)
 {
@@ -160,8 +160,8 @@ test_other_descriptors(void **unused)
 		.message = {.type = GS_MESSAGE_HELLO,.nbytes = sizeof(hello)},
 		.magic = GS_WIRE_MAGIC,
 		.version = GS_WIRE_VERSION,
-		.buffer_pool_bytes = SLOT_BYTES,
-		.buffer_bytes = SLOT_BYTES,
+		.buffer_pool_bytes = BUFFER_BYTES,
+		.buffer_bytes = BUFFER_BYTES,
 		.nbuffers = 1
 	};
 	int			ends[2];
@@ -184,7 +184,7 @@ test_other_descriptors(void **unused)
 
 /* ----------------------------------------------------------------- messages */
 
-/* How far a client is when it misbehaves. */
+/* The phase in which a client misbehaves. */
 typedef enum Phase
 {
 	CONNECTED,
@@ -196,7 +196,7 @@ typedef enum Phase
 	PHASES
 } Phase;
 
-/* The owner of a job for the next feeder to spoil. */
+/* The consumer of a job that the next producer will violate. */
 static Client sharer = {.socket = -1};
 
 static void
@@ -208,23 +208,23 @@ end_sharing(void)
 }
 
 static void
-feed_a_job(Client *client, const Table *table)
+join_a_job(Client *client, const Table *table)
 {
 	end_sharing();
-	sharer = client_open(&service, SLOT_BYTES, NSLOTS);
+	sharer = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_join(client, table, job_share(&sharer, table, 0), 1);
 }
 
 static Client
 client_in(Phase phase)
 {
-	HelloOptions options = {.no_ring = true};
+	HelloOptions options = {.no_buffers = true};
 	Table		table = table_make(1, 100, false);
 	Client		client;
 	GsAnyMessage message;
 
 	if (phase >= IDLE)
-		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	else
 		client = client_connect(&service);
 	if (phase == WATCHING)
@@ -233,7 +233,7 @@ client_in(Phase phase)
 		client_expect(&client, GS_MESSAGE_WELCOME, &message);
 	}
 	if (phase == FEEDING)
-		feed_a_job(&client, &table);
+		join_a_job(&client, &table);
 	else if (phase >= LOADING)
 	{
 		job_open(&client, &table, 0, 0);
@@ -247,7 +247,7 @@ client_in(Phase phase)
 	return client;
 }
 
-/* Sends it in that phase, and expects to be dropped. */
+/* Sends a message in a phase, and expects to be disconnected. */
 static void
 check_bad_bytes(Phase phase, const void *bytes, size_t nbytes)
 {
@@ -329,7 +329,7 @@ test_unknown_types(void **unused)
 			check_bad(phase, &message, types[i], sizeof(message));
 }
 
-/* Each message where it has no business, though well formed. */
+/* Well-formed messages in phases where they are not legal. */
 static void
 test_order(void **unused)
 {
@@ -396,7 +396,7 @@ test_join(void **unused)
 		{.nwords = 1,.participant = GS_MAX_PARTICIPANTS},
 		{.nwords = 1,.participant = UINT32_MAX},
 	};
-	GsProducerEnd	producer_end = {.partial = 2};
+	GsProducerEnd producer_end = {.partial = 2};
 
 	for (size_t i = 0; i < sizeof(joins) / sizeof(joins[0]); i++)
 	{
@@ -412,17 +412,17 @@ test_filled(void **unused)
 {
 	/* records are of 16 bytes here */
 	static const GsBatchFilled batches[] = {
-		{.buffer = NSLOTS,.nrows = 1,.rows_bytes = 24},
+		{.buffer = NBUFFERS,.nrows = 1,.rows_bytes = 24},
 		{.buffer = UINT32_MAX,.nrows = 1,.rows_bytes = 24},
 		{.nrows = 0,.rows_bytes = 24},
 		{.nrows = 1,.rows_bytes = 28},
 		{.nrows = 1,.rows_bytes = 0},
 		{.nrows = 1,.rows_bytes = 8},
 		{.nrows = 2,.rows_bytes = 24},
-		{.nrows = 1,.rows_bytes = SLOT_BYTES},
-		{.nrows = 1,.rows_bytes = SLOT_BYTES - 8},
+		{.nrows = 1,.rows_bytes = BUFFER_BYTES},
+		{.nrows = 1,.rows_bytes = BUFFER_BYTES - 8},
 		{.nrows = 1,.rows_bytes = UINT32_MAX - 7},
-		{.nrows = SLOT_BYTES / 16,.rows_bytes = SLOT_BYTES},
+		{.nrows = BUFFER_BYTES / 16,.rows_bytes = BUFFER_BYTES},
 		{.nrows = UINT32_MAX,.rows_bytes = UINT32_MAX - 7},
 		{.nrows = UINT32_C(1) << 28,.rows_bytes = 1024},
 	};
@@ -436,18 +436,18 @@ test_filled(void **unused)
 	}
 }
 
-/* A batch of keys alone: no rows beside them. */
+/* A batch with rows in a keys-only job. */
 static void
 test_filled_keys_only(void **unused)
 {
 	static const GsBatchFilled batches[] = {
 		{.nrows = 1,.rows_bytes = 8},
-		{.nrows = SLOT_BYTES / 8 + 1},
+		{.nrows = BUFFER_BYTES / 8 + 1},
 	};
 
 	for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++)
 	{
-		Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+		Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		Table		table = table_make(1, 100, true);
 		GsBatchFilled filled = batches[i];
 		GsAnyMessage message;
@@ -460,24 +460,24 @@ test_filled_keys_only(void **unused)
 	}
 }
 
-/* A slot that the client has given away already. */
+/* A buffer that the client does not own any more. */
 static void
-test_slots(void **unused)
+test_buffers(void **unused)
 {
 	Client		client = client_in(SORTED);
 
-	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, 1);
-	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, 1);
+	client_send_buffer(&client, GS_MESSAGE_BATCH_RELEASED, 1);
+	client_send_buffer(&client, GS_MESSAGE_BATCH_RELEASED, 1);
 	client_expect_dropped(&client, GS_FAILED_PROTOCOL);
 	client_close(&client);
 
 	client = client_in(SORTED);
-	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, NSLOTS);
+	client_send_buffer(&client, GS_MESSAGE_BATCH_RELEASED, NBUFFERS);
 	client_expect_dropped(&client, GS_FAILED_PROTOCOL);
 	client_close(&client);
 }
 
-/* The same slot twice, before the service can have freed it. */
+/* The same buffer twice, before gpusortd can have freed it. */
 static void
 test_filled_twice(void **unused)
 {
@@ -485,7 +485,7 @@ test_filled_twice(void **unused)
 									 {
 									 "--fault", "copy_in:1:delay=300", NULL
 									 });
-	Client		client = client_open(&slow, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&slow, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 10, false);
 	GsBatchFilled filled = {.buffer = 0,.nrows = 1,.rows_bytes = 24};
 	GsAnyMessage message;
@@ -510,7 +510,7 @@ test_fetch(void **unused)
 	check_bad(SORTED, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 }
 
-/* SORT with a layout that cannot be, or is not that of the rows. */
+/* SORT with a layout that is invalid, or not that of the rows. */
 static void
 check_bad_layout(const GsKeyLayout *layout)
 {
@@ -563,7 +563,7 @@ test_layouts(void **unused)
 	check_bad_layout(&layout);
 }
 
-/* Records that point out of their batch: the job fails, the connection stays. */
+/* Records that point outside their batch: the job fails, the connection stays open. */
 static void
 test_bad_rows(void **unused)
 {
@@ -572,11 +572,11 @@ test_bad_rows(void **unused)
 	GsBatchFilled filled = {.buffer = 0,.nrows = 100,.rows_bytes = 2400};
 	GsAnyMessage message;
 
-	/* its slot is filled right, and then spoilt */
+	/* its buffer is filled correctly, then modified */
 	job_load(&client, &table, 100);
 	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
 	CHECK(message.buffer.buffer == 0);
-	memset(client.buffer_pool, 0xEE, SLOT_BYTES);
+	memset(client.buffer_pool, 0xEE, BUFFER_BYTES);
 	client_send(&client, &filled, GS_MESSAGE_BATCH_FILLED, sizeof(filled));
 	table.layout.nrows += 100;
 	table.layout.fields[0].ever_set = UINT64_MAX;
@@ -587,8 +587,8 @@ test_bad_rows(void **unused)
 	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
 	client_expect_failed(&client, GS_FAILED_ROWS);
 
-	/* what crosses the failure is borne */
-	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, 1);
+	/* messages that were sent before the failure arrived are ignored */
+	client_send_buffer(&client, GS_MESSAGE_BATCH_RELEASED, 1);
 	job_close(&client);
 	job_run(&client, 1, 100, false);
 	client_close(&client);
@@ -612,7 +612,7 @@ test_no_rows(void **unused)
 	client_close(&client);
 }
 
-/* Descriptors beside messages that have none, as many as a message can carry here. */
+/* Descriptors with messages that must have none, up to the maximum of the kernel. */
 static void
 test_stuffed_descriptors(void **unused)
 {
@@ -645,16 +645,19 @@ test_deaf(void **unused)
 
 	memcpy(hello.build, gs_build_id, sizeof(hello.build));
 
-	/* such lines are few in a second, and others have been written in this one */
+	/*
+	 * the number of such lines per second is limited, and others were written
+	 * in this second
+	 */
 	sleep_ms(1100);
 	while (n < 100000 && client_send_bytes(&client, &hello, sizeof(hello), NULL, 0))
 		n++;
 	CHECK_MSG(n < 100000, "the service keeps a client that does not read");
 	client_close(&client);
-	CHECK(service_logged(&service, "does not read what it is told"));
+	CHECK(service_logged(&service, "does not read its messages"));
 }
 
-/* Nothing is left of any of them. */
+/* Nothing of them is left. */
 static void
 test_nothing_is_left(void **unused)
 {
@@ -678,7 +681,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_build),
-		cmocka_unit_test(test_rings),
+		cmocka_unit_test(test_buffer_pools),
 		cmocka_unit_test(test_other_descriptors),
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_unknown_types),
@@ -687,7 +690,7 @@ main(void)
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_filled),
 		cmocka_unit_test(test_filled_keys_only),
-		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_buffers),
 		cmocka_unit_test(test_filled_twice),
 		cmocka_unit_test(test_fetch),
 		cmocka_unit_test(test_layouts),

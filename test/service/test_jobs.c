@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_jobs.c
- *	  Jobs from HELLO to JOB_CLOSE: one, many one after the other, many at once;
- *	  memory that runs out, and jobs that wait for it.
+ *	  Jobs from HELLO to JOB_CLOSE: one, many in sequence, many at the same
+ *	  time; lack of memory, and jobs that wait for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,8 +14,8 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		6
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		6
 
 static void
 test_welcome(void **unused)
@@ -26,7 +26,7 @@ test_welcome(void **unused)
 	GsAnyMessage message;
 	char		expected[GS_DEVICE_NAME_BYTES + 50];
 
-	client_send_hello(&client, SLOT_BYTES, NSLOTS, &options);
+	client_send_hello(&client, BUFFER_BYTES, NBUFFERS, &options);
 	client_expect(&client, GS_MESSAGE_WELCOME, &message);
 	CHECK(message.welcome.version == GS_WIRE_VERSION);
 	CHECK(message.welcome.memory_limit == UINT64_C(64) << 20);
@@ -39,9 +39,9 @@ test_welcome(void **unused)
 	CHECK_MSG(strcmp(service.ready, expected) == 0, "it said %s", service.ready);
 	client_close(&client);
 
-	/* without a ring, as often as it likes */
+	/* without buffers, any number of times */
 	client = client_connect(&service);
-	options.no_ring = true;
+	options.no_buffers = true;
 	for (int i = 0; i < 3; i++)
 	{
 		client_send_hello(&client, 0, 0, &options);
@@ -57,7 +57,7 @@ test_one_after_the_other(void **unused)
 {
 	static const uint64_t sizes[] = {1, 2, 100, 3000, 40000, 7, 5000};
 	Service		service = service_start(NULL);
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 	{
@@ -71,9 +71,9 @@ test_one_after_the_other(void **unused)
 	service_stop(&service);
 }
 
-/* Every size of a ring that is allowed, at its edges. */
+/* The limits of the sizes of buffers. */
 static void
-test_rings(void **unused)
+test_buffer_pools(void **unused)
 {
 	static const uint32_t buffers[][2] = {
 		{GS_MIN_BUFFER_BYTES, 2}, {GS_MIN_BUFFER_BYTES, GS_MAX_BUFFERS}, {GS_MIN_BUFFER_BYTES + 4096, 3},
@@ -92,12 +92,12 @@ test_rings(void **unused)
 	service_stop(&service);
 }
 
-/* Rows of a stream that is not read to its end, and of the one after. */
+/* A stream that is not read to its end, and the next one. */
 static void
 test_streams(void **unused)
 {
 	Service		service = service_start(NULL);
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(5, 20000, false);
 	GsFetch		fetch = {.stream = 7,.position = 11};
 	GsAnyMessage message;
@@ -106,11 +106,11 @@ test_streams(void **unused)
 	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
 	job_load(&client, &table, 20000);
 	job_sort(&client, &table, GS_ALGORITHM_RADIX);
-	job_release_slots(&client);
+	job_release_buffers(&client);
 	client_send(&client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
 	client_expect(&client, GS_MESSAGE_BATCH_READY, &message);
 	CHECK(message.ready.stream == 7 && message.ready.position <= 11);
-	client_send_slot(&client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
+	client_send_buffer(&client, GS_MESSAGE_BATCH_RELEASED, message.ready.buffer);
 	job_fetch(&client, &table, 8, 19999);
 	job_fetch(&client, &table, 9, 0);
 	job_close(&client);
@@ -120,12 +120,12 @@ test_streams(void **unused)
 	service_stop(&service);
 }
 
-/* Slots that the service may fill are none to fill before there is a FETCH. */
+/* Released buffers are not filled before FETCH. */
 static void
 test_no_fetch(void **unused)
 {
 	Service		service = service_start(NULL);
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	GsAnyMessage message;
 
 	for (int keys_only = 0; keys_only < 2; keys_only++)
@@ -137,9 +137,9 @@ test_no_fetch(void **unused)
 		job_load(&client, &table, 20000);
 
 		/* some before SORT, all others once it is SORTED */
-		job_release_slots(&client);
+		job_release_buffers(&client);
 		job_sort(&client, &table, GS_ALGORITHM_AUTO);
-		job_release_slots(&client);
+		job_release_buffers(&client);
 		CHECK_MSG(client_receive(&client, &message, 200) == -1,
 				  "message %u came, and nobody has asked", message.message.type);
 		job_fetch(&client, &table, 1, 0);
@@ -162,7 +162,7 @@ run_at_once(int nclients, uint64_t nrows)
 		CHECK(children[i] >= 0);
 		if (children[i] == 0)
 		{
-			Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+			Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 
 			for (uint64_t job = 0; job < 3; job++)
 				job_run(&client, (uint64_t) i * 10 + job, nrows, job == 1);
@@ -196,12 +196,12 @@ test_many_at_once(void **unused)
 
 /* ------------------------------------------------------------------ memory */
 
-/* Too many rows for the device: all come back as they were. */
+/* Too many rows for the device: the input is returned. */
 static void
-test_drain(void **unused)
+test_return_input(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--memory-limit", "8", NULL});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	GsAnyMessage message;
 
 	for (int keys_only = 0; keys_only < 2; keys_only++)
@@ -213,7 +213,7 @@ test_drain(void **unused)
 			CHECK(client_receive(&client, &message, PATIENCE_MS) > 0);
 		while (message.message.type != GS_MESSAGE_JOB_READY);
 		CHECK_MSG(!job_load(&client, &table, table.nrows), "there was no end to 8 MB");
-		job_drain(&client, &table);
+		job_return_input(&client, &table);
 		job_close(&client);
 	}
 	job_run(&client, 3, 1000, false);
@@ -230,17 +230,17 @@ check_ready(Client *client)
 	client_expect(client, GS_MESSAGE_JOB_READY, &message);
 }
 
-/* What a job was promised and did not need is for others once it is sorted. */
+/* The unused reservation of a sorted job is available to others. */
 static void
 test_promise(void **unused)
 {
 	const uint64_t limit = UINT64_C(64) << 20;
 	Service		service = service_start((const char *[]) {"--memory-limit", "64", NULL});
-	Client		first = client_open(&service, SLOT_BYTES, NSLOTS);
-	Client		second = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		first = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Client		second = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table;
 
-	/* all that there is, and more than there is */
+	/* all of the memory, and more */
 	for (uint64_t expected = limit; expected <= 2 * limit; expected += limit)
 	{
 		table = table_make(1, 1000, false);
@@ -254,13 +254,13 @@ test_promise(void **unused)
 		job_open(&second, &table, limit / 2, 0);
 		check_ready(&second);
 
-		/* what it needed it has yet */
+		/* it still has what it needed */
 		job_fetch(&first, &table, 1, 0);
 		job_close(&first);
 		job_close(&second);
 	}
 
-	/* no more and no less than the limit is left */
+	/* exactly the rest of the limit is available */
 	job_open(&first, &table, limit, PATIENCE_MS);
 	check_ready(&first);
 	job_open(&second, &table, 1, 0);
@@ -271,7 +271,7 @@ test_promise(void **unused)
 	service_stop(&service);
 }
 
-/* Many jobs that fit only one after the other all get their turn. */
+/* Many jobs that only fit one after the other all complete. */
 static void
 test_turns(void **unused)
 {
@@ -284,7 +284,7 @@ test_turns(void **unused)
 		CHECK(children[i] >= 0);
 		if (children[i] == 0)
 		{
-			Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+			Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 			Table		table = table_make((uint64_t) i, 3000, false);
 
 			job_open(&client, &table, UINT64_C(30) << 20, PATIENCE_MS);
@@ -292,7 +292,7 @@ test_turns(void **unused)
 			job_load(&client, &table, 3000);
 			job_sort(&client, &table, GS_ALGORITHM_AUTO);
 			job_fetch(&client, &table, 1, 0);
-			_exit(0);			/* without a word */
+			_exit(0);			/* without a message */
 		}
 	}
 	for (int i = 0; i < 12; i++)
@@ -306,12 +306,12 @@ test_turns(void **unused)
 	service_stop(&service);
 }
 
-/* What nobody has wanted for a second goes back to the device. */
+/* Memory that has been idle for a second is released. */
 static void
 test_idle_memory(void **unused)
 {
 	Service		service = service_start((const char *[]) {"--idle-seconds", "1", NULL});
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	uint64_t	end;
 	GsWelcome	status;
 
@@ -337,12 +337,12 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_welcome),
 		cmocka_unit_test(test_one_after_the_other),
-		cmocka_unit_test(test_rings),
+		cmocka_unit_test(test_buffer_pools),
 		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_no_fetch),
 		cmocka_unit_test(test_three_at_once),
 		cmocka_unit_test(test_many_at_once),
-		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_return_input),
 		cmocka_unit_test(test_promise),
 		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_idle_memory),

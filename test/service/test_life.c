@@ -2,7 +2,7 @@
  *
  * test_life.c
  *	  The program itself: options, its socket and its lock, signals, many
- *	  clients, no descriptors left, and what it does when there is nothing to do.
+ *	  clients, exhausted descriptors, and the cost of being idle.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,8 +20,8 @@
 #include "service_driver.h"
 #include "unit_cmocka.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
-#define NSLOTS		3
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
+#define NBUFFERS		3
 
 /* ------------------------------------------------------------------ options */
 
@@ -45,15 +45,15 @@ test_options(void **unused)
 	RUN(0, "Exit codes: 0", "--help");
 	RUN(0, " MB, of which ", "--check", "--device", "host");
 	RUN(2, "--socket is missing", "--device", "host");
-	RUN(2, "--device is", "--socket", "x", "--device", "abacus");
+	RUN(2, "--device must be", "--socket", "x", "--device", "abacus");
 	RUN(2, "unknown", "--sockets");
 	RUN(2, "unknown", "--socket");
 	RUN(2, "too many", "--socket", "x", "y");
-	RUN(2, "--memory-limit takes", "--socket", "x", "--memory-limit", "-1");
-	RUN(2, "--memory-limit takes", "--socket", "x", "--memory-limit", "1k");
-	RUN(2, "--park-limit takes", "--socket", "x", "--park-limit", "-1");
-	RUN(2, "--idle-seconds takes", "--socket", "x", "--idle-seconds", "");
-	RUN(2, "--ready-fd takes", "--socket", "x", "--ready-fd", "99999999999");
+	RUN(2, "--memory-limit requires", "--socket", "x", "--memory-limit", "-1");
+	RUN(2, "--memory-limit requires", "--socket", "x", "--memory-limit", "1k");
+	RUN(2, "--park-limit requires", "--socket", "x", "--park-limit", "-1");
+	RUN(2, "--idle-seconds requires", "--socket", "x", "--idle-seconds", "");
+	RUN(2, "--ready-fd requires", "--socket", "x", "--ready-fd", "99999999999");
 }
 
 static void
@@ -68,14 +68,14 @@ test_fault_specs(void **unused)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 	{
-		/* a comma at the end is a matter of taste */
+		/* a comma at the end is accepted */
 		int			code = strcmp(wrong[i], "pack:1:fail,") == 0 ? 0 : 2;
 
 		RUN(code, "", "--check", "--device", "host", "--fault", wrong[i]);
 	}
 }
 
-/* The program under test may well know CUDA, but not here. */
+/* The program may support CUDA, but there is no device. */
 static void
 test_no_device(void **unused)
 {
@@ -97,12 +97,12 @@ test_socket_paths(void **unused)
 	memset(path, 'a', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
 	memcpy(path, "/tmp/", 5);
-	RUN(4, "name", "--device", "host", "--socket", path);
-	RUN(4, "name", "--device", "host", "--socket", "");
-	RUN(4, "cannot open", "--device", "host", "--socket", "/tmp/no such folder/socket");
+	RUN(4, "path", "--device", "host", "--socket", path);
+	RUN(4, "path", "--device", "host", "--socket", "");
+	RUN(4, "could not open", "--device", "host", "--socket", "/tmp/no such folder/socket");
 }
 
-/* What is there and no socket is not replaced. */
+/* A file that is not a socket is not replaced. */
 static void
 test_other_file(void **unused)
 {
@@ -111,7 +111,7 @@ test_other_file(void **unused)
 
 	CHECK(fd >= 0 && write(fd, "text", 4) == 4);
 	close(fd);
-	RUN(4, "cannot make the socket", "--device", "host", "--socket", path);
+	RUN(4, "could not create the socket", "--device", "host", "--socket", path);
 	CHECK(access(path, F_OK) == 0);
 	unlink(path);
 }
@@ -134,19 +134,19 @@ static void
 test_second_instance(void **unused)
 {
 	Service		service = service_start(NULL);
-	Client		client = client_open(&service, SLOT_BYTES, NSLOTS);
+	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 
 	CHECK(service_exit_code(&service, NULL) == 4);
 	CHECK(service_exit_code(&service, NULL) == 4);
 	job_run(&client, 1, 1000, false);
 	client_close(&client);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	client_close(&client);
 	service_check_idle(&service);
 	service_stop(&service);
 }
 
-/* A killed one leaves its socket behind, which the next one replaces. */
+/* The next gpusortd replaces the socket of one that was killed. */
 static void
 test_stale_socket(void **unused)
 {
@@ -158,7 +158,7 @@ test_stale_socket(void **unused)
 	CHECK(access(service.socket, F_OK) == 0);
 	CHECK(!client_try_connect(&service, &client));
 	service_start_again(&service, NULL);
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_run(&client, 1, 1000, false);
 	client_close(&client);
 	service_stop(&service);
@@ -183,7 +183,7 @@ test_relative_path(void **unused)
 	service_stop(&service);
 }
 
-/* Another user is turned away even where the file system would let it in. */
+/* Another user is rejected even if the file system would permit access. */
 static void
 test_other_user(void **unused)
 {
@@ -228,10 +228,10 @@ check_signal(int signal_number)
 	GsAnyMessage message;
 	int			status;
 
-	/* connected, welcome, loading, sorted, waiting */
+	/* connected, after WELCOME, in the input, sorted, waiting */
 	clients[0] = client_connect(&service);
 	for (int i = 1; i < 5; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
+		clients[i] = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	for (int i = 2; i < 4; i++)
 	{
 		table = table_make(1, 5000, false);
@@ -281,7 +281,7 @@ test_many_clients(void **unused)
 	Service		service = service_start(NULL);
 
 	for (int i = 0; i < NCLIENTS; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, 2);
+		clients[i] = client_open(&service, BUFFER_BYTES, 2);
 	for (int i = 0; i < NCLIENTS; i++)
 		job_run(&clients[i], (uint64_t) i, 100, i % 2 == 0);
 	for (int i = 0; i < NCLIENTS; i++)
@@ -290,7 +290,7 @@ test_many_clients(void **unused)
 	service_stop(&service);
 }
 
-/* Clients that come when no descriptor is left are served when one is. */
+/* Clients that connect while descriptors are exhausted are served later. */
 static void
 test_no_descriptors(void **unused)
 {
@@ -300,7 +300,7 @@ test_no_descriptors(void **unused)
 		LIMIT = 25
 	};
 	Client		clients[NCLIENTS];
-	HelloOptions options = {.no_ring = true};
+	HelloOptions options = {.no_buffers = true};
 	Service		service;
 	GsAnyMessage message;
 	uint64_t	cpu_us;
@@ -318,9 +318,9 @@ test_no_descriptors(void **unused)
 	while (nserved < NCLIENTS && client_receive(&clients[nserved], &message, 500) > 0)
 		nserved++;
 	CHECK_MSG(nserved > 10 && nserved < LIMIT, "%d clients were served", nserved);
-	CHECK(service_logged(&service, "cannot accept clients"));
+	CHECK(service_logged(&service, "could not accept clients"));
 
-	/* it does not burn time over those that wait */
+	/* it uses no CPU time for those that wait */
 	cpu_us = service_cpu_us(&service);
 	sleep_ms(500);
 	cpu_us = service_cpu_us(&service) - cpu_us;
@@ -340,9 +340,9 @@ test_no_descriptors(void **unused)
 	service_stop(&service);
 }
 
-/* A ring whose descriptor finds no place any more. */
+/* Buffers whose descriptor cannot be received any more. */
 static void
-test_no_descriptor_for_ring(void **unused)
+test_no_descriptor_for_buffers(void **unused)
 {
 	enum
 	{
@@ -364,7 +364,7 @@ test_no_descriptor_for_ring(void **unused)
 	do
 	{
 		clients[nclients] = client_connect(&service);
-		client_send_hello(&clients[nclients], SLOT_BYTES, 1, &options);
+		client_send_hello(&clients[nclients], BUFFER_BYTES, 1, &options);
 		type = client_receive(&clients[nclients++], &message, PATIENCE_MS);
 	} while (type == GS_MESSAGE_WELCOME && nclients < NCLIENTS);
 	CHECK_MSG(type == GS_MESSAGE_FAILED, "message %d came to client %d", type, nclients);
@@ -376,9 +376,9 @@ test_no_descriptor_for_ring(void **unused)
 }
 
 /*
- * What a thousand idle clients cost the others: a sort is served with as many
- * system calls and as much processor time as without them, since nobody looks at
- * them.  Processor time counts here; a look at each took ten times as much.
+ * A thousand idle clients cost nothing: a sort takes as many system calls and
+ * as much CPU time as without them.  Polling each of them took ten times as
+ * much CPU time.
  */
 static uint64_t
 cost_of_jobs(const Service *service, Client *client)
@@ -412,7 +412,7 @@ test_idle_clients(void **unused)
 	uint64_t	together;
 	struct rlimit limit;
 
-	/* a client is a socket here, and one there */
+	/* a client is a socket on either side */
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	limit.rlim_cur = limit.rlim_max;
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
@@ -420,12 +420,12 @@ test_idle_clients(void **unused)
 			  (int) limit.rlim_max);
 
 	service = service_start((const char *[]) {"--fault", "copy_in:1000000:fail", NULL});
-	client = client_open(&service, SLOT_BYTES, NSLOTS);
+	client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	cost_of_jobs(&service, &client);
 	alone = cost_of_jobs(&service, &client);
 	for (int i = 0; i < NIDLE; i++)
 	{
-		idle[i] = client_open(&service, SLOT_BYTES, 1);
+		idle[i] = client_open(&service, BUFFER_BYTES, 1);
 		close(idle[i].memfd);
 		idle[i].memfd = -1;
 	}
@@ -439,7 +439,7 @@ test_idle_clients(void **unused)
 	service_stop(&service);
 }
 
-/* With clients, and with jobs that wait for their clients: nothing to do is nothing done. */
+/* With idle clients and idle jobs, gpusortd does nothing. */
 static void
 test_idle(void **unused)
 {
@@ -450,7 +450,7 @@ test_idle(void **unused)
 	uint64_t	cpu_us;
 
 	for (int i = 0; i < 4; i++)
-		clients[i] = client_open(&service, SLOT_BYTES, NSLOTS);
+		clients[i] = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	job_open(&clients[1], &table, 0, 0);
 	client_expect(&clients[1], GS_MESSAGE_JOB_READY, &message);
 	job_load(&clients[1], &table, 5000);
@@ -489,7 +489,7 @@ main(void)
 		cmocka_unit_test(test_signals),
 		cmocka_unit_test(test_many_clients),
 		cmocka_unit_test(test_no_descriptors),
-		cmocka_unit_test(test_no_descriptor_for_ring),
+		cmocka_unit_test(test_no_descriptor_for_buffers),
 		cmocka_unit_test(test_idle_clients),
 		cmocka_unit_test(test_idle),
 	};

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_messages.c
- *	  Random messages of random clients: the same ones every time.
+ *	  Random messages of random clients, the same in each run.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +26,7 @@ test_random_messages(void **unused)
 	unit_case("%s", "");
 }
 
-/* Random clients that never come far would test little. */
+/* Checks that the clients get far enough. */
 static void
 test_they_came_far(void **unused)
 {

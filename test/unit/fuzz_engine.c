@@ -43,7 +43,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 	Dice		dice = dice_of_bytes(data, nbytes);
 	uint64_t	mode = dice_bytes(&dice, 1);
 	uint64_t	event = dice_bytes(&dice, 1);
-	TableOptions options = table_defaults;
+	TableOptions options = {0};
 	TestTable  *table;
 	UnitHost	host;
 	size_t		limit = (size_t) 1 << 40;

@@ -12,29 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/device_host_steps.h"
+#include "device/device_host_steps.h"
 #include "common/key_pack.h"
+#include "unit_client.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 
 #define MB	((uint64_t) 1 << 20)
-
-static GsDevice *
-open_device(uint64_t nbytes)
-{
-	char		why_not[100];
-	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
-
-	CHECK(device != NULL);
-	return device;
-}
 
 /* ------------------------------------------------------- streams and memory */
 
 static void
 test_memory(void **unused)
 {
-	GsDevice   *device = open_device(10 * MB);
+	GsDevice   *device = unit_open_device(10 * MB);
 	uint64_t	nfree;
 	uint64_t	total;
 	void	   *d_a = device->ops->allocate(device, 6 * MB);
@@ -62,7 +53,7 @@ test_memory(void **unused)
 	device->ops->release_host(device, host);
 	device->ops->close(device);
 
-	device = open_device(0);
+	device = unit_open_device(0);
 	assert_true(device->ops->memory(device, &nfree, &total));
 	assert_true(total >= 64 * MB && nfree == total);
 	device->ops->close(device);
@@ -72,7 +63,7 @@ test_memory(void **unused)
 static void
 test_streams(void **unused)
 {
-	GsDevice   *device = open_device(MB);
+	GsDevice   *device = unit_open_device(MB);
 	const GsDeviceOps *ops = device->ops;
 	GsStream   *a = ops->stream_open(device);
 	GsStream   *b = ops->stream_open(device);
@@ -106,7 +97,7 @@ test_streams(void **unused)
 	assert_true(ops->passed_fence(a, &fence));
 	assert_int_equal(fence, 2);
 
-	/* what no mark is behind is done at the close */
+	/* operations after the last fence are done at the close */
 	strcpy(from, "third");
 	assert_true(ops->copy_in(a, d_memory, from, sizeof(from)));
 	assert_true(ops->passed_fence(a, &fence));
@@ -135,7 +126,7 @@ test_temporary_storage(void **unused)
 
 	for (int mistake = 0; mistake < 5; mistake++)
 	{
-		GsDevice   *device = open_device(MB);
+		GsDevice   *device = unit_open_device(MB);
 		const GsDeviceOps *ops = device->ops;
 		GsStream   *stream = ops->stream_open(device);
 		bool		fine;
@@ -177,7 +168,7 @@ test_temporary_storage(void **unused)
 typedef struct Fixture
 {
 	uint64_t   *rows;
-	uint64_t   *records;		/* slot i's is at 2 * (3 - i) */
+	uint64_t   *records;		/* that of entry i is at 2 * (3 - i) */
 	uint64_t	locations[4];
 	GsDeviceBatch batch;
 	GsKeyLayout layout;
@@ -307,7 +298,7 @@ test_pack_faults(void **unused)
 	fixture_end(&fixture);
 }
 
-/* Tails that point out of their rows are cut to what is in them. */
+/* Tails that point outside their rows are truncated. */
 static void
 test_tails_are_cut(void **unused)
 {
@@ -482,7 +473,7 @@ test_row_ends_and_gather(void **unused)
 	gs_host_find_boundaries(4, ends, 4, 7, boundaries);
 	assert_memory_equal(boundaries, expected_cuts, sizeof(boundaries));
 
-	/* rows 3 and 2, in the least room that does, and in one word less */
+	/* rows 3 and 2, in the smallest space, and in one word less */
 	for (size_t room = 32; room >= 28; room -= 4)
 	{
 		char	   *to = malloc(room);

@@ -8,7 +8,8 @@
  */
 #include <string.h>
 
-#include "gpusortd/device_pool.h"
+#include "device/device_pool.h"
+#include "unit_client.h"
 #include "unit_cmocka.h"
 #include "unit_random.h"
 
@@ -24,16 +25,6 @@ free_bytes(GsDevice *device)
 	return nfree;
 }
 
-static GsDevice *
-open_device(uint64_t nbytes)
-{
-	char		why_not[100];
-	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
-
-	CHECK(device != NULL);
-	return device;
-}
-
 /* The end of every test: all memory is where it was. */
 static void
 end(GsDevice *device, GsDevicePool *pool, uint64_t nbytes)
@@ -47,7 +38,7 @@ end(GsDevice *device, GsDevicePool *pool, uint64_t nbytes)
 static void
 test_limit(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 0);
 
 	assert_int_equal(gs_device_pool_limit(pool), 90 * MB);
@@ -60,7 +51,7 @@ test_limit(void **unused)
 static void
 test_admission(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 10 * MB);
 	GsJobMemory a = {0};
 	GsJobMemory b = {0};
@@ -91,7 +82,7 @@ test_admission(void **unused)
 static void
 test_promises_are_kept(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 10 * MB);
 	GsJobMemory a = {0};
 	GsJobMemory b = {0};
@@ -126,7 +117,7 @@ test_promises_are_kept(void **unused)
 static void
 test_sizes(void **unused)
 {
-	GsDevice   *device = open_device((uint64_t) 1 << 40);
+	GsDevice   *device = unit_open_device((uint64_t) 1 << 40);
 	GsDevicePool *pool = gs_device_pool_create(device, (uint64_t) 1 << 40);
 	GsJobMemory memory = {0};
 
@@ -156,7 +147,7 @@ test_sizes(void **unused)
 static void
 test_idle_slabs(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 50 * MB);
 	GsJobMemory memory = {0};
 	void	   *d_first;
@@ -195,7 +186,7 @@ test_idle_slabs(void **unused)
 static void
 test_release_many(void **unused)
 {
-	GsDevice   *device = open_device(100 * MB);
+	GsDevice   *device = unit_open_device(100 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 100 * MB);
 	GsJobMemory memory = {0};
 	uint64_t	held = 40 * MB;
@@ -222,7 +213,7 @@ test_release_many(void **unused)
 static void
 test_idle_slabs_make_room(void **unused)
 {
-	GsDevice   *device = open_device(40 * MB);
+	GsDevice   *device = unit_open_device(40 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, 30 * MB);
 	GsJobMemory memory = {0};
 
@@ -240,7 +231,7 @@ test_idle_slabs_make_room(void **unused)
 	end(device, pool, 40 * MB);
 
 	/* a device that has less than the limit */
-	device = open_device(20 * MB);
+	device = unit_open_device(20 * MB);
 	pool = gs_device_pool_create(device, 100 * MB);
 	assert_true(gs_device_pool_admit(pool, NULL, 0, &memory));
 	assert_non_null(gs_device_pool_allocate(&memory, 10 * MB));
@@ -263,7 +254,7 @@ test_random(void **unused)
 		NPIECES = 20
 	};
 	const uint64_t limit = 20 * MB;
-	GsDevice   *device = open_device(30 * MB);
+	GsDevice   *device = unit_open_device(30 * MB);
 	GsDevicePool *pool = gs_device_pool_create(device, limit);
 	GsJobMemory memories[NJOBS] = {{0}};
 	struct

@@ -1,9 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_cpu.c
- *	  The in-process engine, from engine.h down: order, hand-out, drain,
- *	  memory, and what is left when an allocation fails or an interrupt does
- *	  not return.
+ *	  The CPU engine, from engine.h down: order, output, return of the input,
+ *	  memory, failed allocations and interrupts that do not return.
  *
  * Most tests make random tables (unit_table.h) and compare with a stable
  * reference sort; a case that fails names its seed.
@@ -25,68 +24,41 @@
 static void
 test_small_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	driver_check_tables(1, 8000, &options, driver_check_table);
-	options.max_rows = 6;
-	driver_check_tables(10000, 8000, &options, driver_check_table);
+	driver_check_tables(1, 8000, &(TableOptions) {0}, driver_check_table);
+	driver_check_tables(10000, 8000, &(TableOptions) {.max_rows = 6}, driver_check_table);
 }
 
 /* Large enough for radix sorts of the whole and of runs of ties. */
 static void
 test_large_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 500;
-	options.max_rows = 12000;
-	driver_check_tables(20000, 150, &options, driver_check_table);
+	driver_check_tables(20000, 150, &(TableOptions) {.min_rows = 500, .max_rows = 12000}, driver_check_table);
 }
 
 static void
 test_shapes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 2000;
-	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		driver_check_tables(30000 + (uint64_t) options.shape * 100, 25, &options, driver_check_table);
+	driver_check_shapes(30000, 25, 2000, driver_check_table);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	driver_check_tables(40000, 1000, &options, driver_check_table);
-	options.min_rows = 1000;
-	options.max_rows = 20000;
-	driver_check_tables(50000, 40, &options, driver_check_table);
+	driver_check_tables(40000, 1000, &(TableOptions) {.keys_only = true}, driver_check_table);
+	driver_check_tables(50000, 40, &(TableOptions) {.keys_only = true, .min_rows = 1000, .max_rows = 20000}, driver_check_table);
 }
 
 static void
 test_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
-	{
-		options.ncolumns = 1;
-		options.max_rows = 1500;
-		options.max_len = 40;
-		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 200, &options, driver_check_table);
-		options.ncolumns = 2;
-		options.max_rows = 300;
-		options.max_len = 1100;
-		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 100, &options, driver_check_table);
-	}
+	driver_check_strings(60000, 200, &(TableOptions) {.ncolumns = 1, .max_rows = 1500, .max_len = 40}, driver_check_table);
+	driver_check_strings(70000, 100, &(TableOptions) {.ncolumns = 2, .max_rows = 300, .max_len = 1100}, driver_check_table);
 }
 
 /*
- * All byte strings of up to 4 of {00, 01, FF} behind a prefix, for prefixes
- * that end anywhere about the eighth, sixteenth and twenty-fourth byte: there
- * codes of eight bytes meet zeros that are data and zeros that are padding.
+ * All byte strings of up to 4 of {00, 01, FF} after a prefix that ends near the
+ * eighth, sixteenth or twenty-fourth byte, where an eight-byte code contains zeros
+ * that are data and zeros that are padding.
  */
 static void
 check_all_strings(TestKind kind, uint32_t prefix_len, bool zero_prefix, bool descending)
@@ -126,7 +98,7 @@ check_all_strings(TestKind kind, uint32_t prefix_len, bool zero_prefix, bool des
 	}
 	CHECK(row == table->nrows);
 
-	/* mixed up, since in this order it would be a presorted input */
+	/* shuffled, since this order is that of a presorted input */
 	for (size_t i = row - 1; i > 0; i--)
 	{
 		size_t		other = dice_below(&dice, i + 1);
@@ -157,7 +129,7 @@ test_all_strings(void **unused)
 	}
 }
 
-/* Strings of zeros only: nothing but their lengths tells them apart. */
+/* Strings of zeros, which differ only in length. */
 static void
 test_zeros(void **unused)
 {
@@ -184,7 +156,7 @@ test_zeros(void **unused)
 	unit_case("%s", "");
 }
 
-/* ------------------------------------------------------------------- figures */
+/* ------------------------------------------------------------------- statistics */
 
 static GsMethod
 method_of(size_t nrows, bool reversed, bool mixed)
@@ -198,9 +170,7 @@ method_of(size_t nrows, bool reversed, bool mixed)
 	for (size_t row = 0; row < nrows; row++)
 		table_set_number(table, row, 0, mixed ? (int64_t) mix64(row) :
 						 reversed ? -(int64_t) (row / 3) : (int64_t) (row / 3));
-	unit_host_init(&host);
-	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
-	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	driver_open_loaded(&driver, table, &host);
 	CHECK(gs_engine_stats(driver.engine)->method == GS_METHOD_NONE);
 	CHECK(strcmp(gs_engine_stats(driver.engine)->engine, "cpu") == 0);
 	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
@@ -224,18 +194,15 @@ test_methods(void **unused)
 	CHECK(method_of(1000, false, true) == GS_METHOD_RADIX);
 }
 
-/* Sorts a table and returns its figures. */
+/* Sorts a table and returns the statistics. */
 static GsEngineStats
-figures_of(const TestTable *table)
+statistics_of(const TestTable *table)
 {
 	UnitHost	host;
 	Driver		driver;
 	GsEngineStats	stats;
 
-	unit_host_init(&host);
-	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
-	CHECK(driver_load(&driver) == GS_STATUS_OK);
-	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	driver_open_sorted(&driver, table, &host);
 	stats = *gs_engine_stats(driver.engine);
 	driver_close(&driver);
 	unit_host_end(&host);
@@ -243,25 +210,25 @@ figures_of(const TestTable *table)
 }
 
 static void
-test_figures(void **unused)
+test_statistics(void **unused)
 {
 	const TestKind kinds[] = {TEST_INT64, TEST_TEXT};
 	TestTable  *table = table_make_empty(kinds, 2, 1024);
 	GsEngineStats	stats;
 
-	/* 10 bits tell all rows apart; the texts do not vary */
+	/* 10 bits distinguish all rows; the texts are equal */
 	for (size_t row = 0; row < 1024; row++)
 	{
 		table_set_number(table, row, 0, (int64_t) (row * 5 % 1024) - 77);
 		table_set_bytes(table, row, 1, "gpu", 3);
 	}
-	stats = figures_of(table);
+	stats = statistics_of(table);
 	CHECK(stats.nrows == 1024);
 	CHECK(stats.key_bits == 10 && !stats.key_tails);
 	CHECK(stats.passes > 0 && stats.tied_rows == 0);
 	CHECK(stats.peak_bytes > 1024 * 32);
 
-	/* texts that differ past the eighth byte decide among equal numbers */
+	/* texts that differ after the eighth byte decide between equal numbers */
 	for (size_t row = 0; row < 1024; row++)
 	{
 		char		text[] = "the same prefix, and a digit";
@@ -270,66 +237,58 @@ test_figures(void **unused)
 		text[20] = (char) ('0' + row % 10);
 		table_set_bytes(table, row, 1, text, sizeof(text) - 1);
 	}
-	stats = figures_of(table);
+	stats = statistics_of(table);
 	CHECK(stats.key_bits == 9 && stats.key_tails);
 	CHECK(stats.tied_rows == 1024);
 
-	/* what is reported as used leaves out what no row reached */
+	/* memory that no row reached is not reported as used */
 	table->nrows = 1;
-	CHECK(figures_of(table).peak_bytes < 8192 + GS_WORD_SORT_STATE_BYTES);
+	CHECK(statistics_of(table).peak_bytes < 8192 + GS_WORD_SORT_STATE_BYTES);
 	table->nrows = 1024;
 	table_free(table);
 }
 
-/* ----------------------------------------------------------------- the drain */
+/* ----------------------------------------------------------------- return of the input */
+
+/* All of it, and memory comes back; or only a part, and close. */
+static void
+check_drain(const TestTable *table, Dice *dice)
+{
+	UnitHost	host;
+	Driver		driver;
+	size_t		held;
+
+	driver_open_loaded(&driver, table, &host);
+	held = host.held_bytes;
+	if (!dice_one_in(dice, 3))
+	{
+		driver_check_drain(&driver, SIZE_MAX);
+		CHECK(table->nrows == 0 || host.held_bytes < held);
+	}
+	else
+		driver_check_drain(&driver, dice_below(dice, table->nrows + 1));
+	driver_close(&driver);
+	unit_host_end(&host);
+}
 
 static void
 test_drain(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 2000;
-	for (uint64_t seed = 80000; seed < 80200; seed++)
-	{
-		Dice		dice = dice_of_seed(seed);
-		TestTable  *table;
-		UnitHost	host;
-		Driver		driver;
-		size_t		held;
-
-		options.keys_only = seed % 5 == 0;
-		table = table_make(&dice, &options);
-		unit_case("seed %llu", (unsigned long long) seed);
-		unit_host_init(&host);
-		CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
-		CHECK(driver_load(&driver) == GS_STATUS_OK);
-		held = host.held_bytes;
-
-		/* all of it, and memory comes back; or only a part, and close */
-		if (seed % 3 != 0)
-		{
-			driver_check_drain(&driver, SIZE_MAX);
-			CHECK(table->nrows == 0 || host.held_bytes < held);
-		}
-		else
-			driver_check_drain(&driver, dice_below(&dice, table->nrows + 1));
-		driver_close(&driver);
-		unit_host_end(&host);
-		table_free(table);
-	}
-	unit_case("%s", "");
+	driver_check_tables(80000, 160, &(TableOptions) {.max_rows = 2000}, check_drain);
+	driver_check_tables(81000, 40, &(TableOptions) {.max_rows = 2000, .keys_only = true}, check_drain);
 }
 
 /* --------------------------------------------------------- failed allocations */
 
 /*
- * Lets one allocation after the other fail, alone or with all that follow it,
- * until a sort needs no more than that.  Whatever the engine was doing, the
- * rows it has taken can be drained, or the call be made again.
+ * Each allocation fails in turn, alone or with all that follow it, until a sort
+ * needs no more allocations.  After any failure the engine can return the rows that
+ * it has, or the call can be repeated.
  */
 static void
-check_out_of_memory(const TestTable *table, Dice *dice, bool all_after)
+check_out_of_memory(const TestTable *table, Dice *dice)
 {
+	bool		all_after = dice_one_in(dice, 2);
 	GsStatus	status = GS_STATUS_OOM;
 
 	for (uint64_t k = 1; status != GS_STATUS_OK; k++)
@@ -373,42 +332,24 @@ check_out_of_memory(const TestTable *table, Dice *dice, bool all_after)
 static void
 test_out_of_memory(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 1500;
-	options.max_payload = 400;
-	for (uint64_t seed = 90000; seed < 90200; seed++)
-	{
-		Dice		dice = dice_of_seed(seed);
-		TestTable  *table;
-
-		options.keys_only = seed % 5 == 0;
-		table = table_make(&dice, &options);
-		unit_case("seed %llu", (unsigned long long) seed);
-		check_out_of_memory(table, &dice, seed & 1);
-		table_free(table);
-	}
-	unit_case("%s", "");
+	driver_check_tables(90000, 160, &(TableOptions) {.max_rows = 1500, .max_payload = 400}, check_out_of_memory);
+	driver_check_tables(91000, 40, &(TableOptions) {.max_rows = 1500, .keys_only = true}, check_out_of_memory);
 }
 
 /* ----------------------------------------------------------------- interrupts */
 
 /*
- * Leaves by longjmp from one check_interrupts call after the other, as a
- * cancelled query does; then the context is reset, and nothing else may be
- * needed.
+ * Leaves each check_interrupts call in turn by longjmp, as a canceled query does.
+ * A reset of the memory context must be enough to clean up.
  */
 static void
-check_interrupted(const TestTable *table)
+check_interrupted(const TestTable *table, Dice *dice)
 {
 	uint64_t	ncalls;
 	UnitHost	host;
 	Driver		driver;
 
-	unit_host_init(&host);
-	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
-	CHECK(driver_load(&driver) == GS_STATUS_OK);
-	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	driver_open_sorted(&driver, table, &host);
 	ncalls = host.ninterrupts;
 	CHECK(ncalls > 0);
 	driver_close(&driver);
@@ -434,22 +375,9 @@ check_interrupted(const TestTable *table)
 static void
 test_interrupts(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 1;
-	options.max_rows = 10000;
-	for (uint64_t seed = 100000; seed < 100050; seed++)
-	{
-		Dice		dice = dice_of_seed(seed);
-		TestTable  *table;
-
-		options.keys_only = seed % 5 == 0;
-		table = table_make(&dice, &options);
-		unit_case("seed %llu", (unsigned long long) seed);
-		check_interrupted(table);
-		table_free(table);
-	}
-	unit_case("%s", "");
+	driver_check_tables(100000, 40, &(TableOptions) {.min_rows = 1, .max_rows = 10000}, check_interrupted);
+	driver_check_tables(101000, 10, &(TableOptions) {.min_rows = 1, .max_rows = 10000, .keys_only = true},
+						check_interrupted);
 }
 
 /* How often a sort of the table calls check_interrupts. */
@@ -459,17 +387,14 @@ calls_of_table(const TestTable *table)
 	UnitHost	host;
 	Driver		driver;
 
-	unit_host_init(&host);
-	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
-	CHECK(driver_load(&driver) == GS_STATUS_OK);
-	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
+	driver_open_sorted(&driver, table, &host);
 	driver_close(&driver);
 	unit_host_end(&host);
 	return host.ninterrupts;
 }
 
 /*
- * Telling ties apart is a pass over them, or several, beside the one that
+ * Resolving ties takes one or more passes over them, in addition to the one that
  * makes the words of all rows: by more bits, and by the bytes of a string.
  */
 static void
@@ -493,7 +418,7 @@ test_interrupts_of_ties(void **unused)
 	one_pass = calls_of_table(table);
 	CHECK(one_pass >= each_pass);
 
-	/* in order too, but the first values differ in more bits than a level has */
+	/* in order too, but the first values differ in more bits than a key chunk has */
 	for (size_t row = 0; row < nrows; row++)
 	{
 		table_set_number(table, row, 0,
@@ -548,12 +473,68 @@ test_interrupts_of_reversal(void **unused)
 			  (unsigned long long) reversed, (unsigned long long) presorted, nrows);
 }
 
+/* A sort whose rows and keys a test writes itself. */
+typedef struct RawSort
+{
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job;
+	GsEngine   *engine;
+	GsBatch    *batch;
+} RawSort;
+
+/* Columns may then be added, and the job changed, before it is opened. */
+static void
+raw_begin(RawSort *sort)
+{
+	memset(sort, 0, sizeof(*sort));
+	unit_host_init(&sort->host);
+	gs_key_layout_init(&sort->layout);
+	sort->job.layout = &sort->layout;
+	sort->job.memory_limit = (size_t) 1 << 40;
+	sort->job.host = sort->host.callbacks;
+}
+
+static void
+raw_add_number(RawSort *sort, bool descending)
+{
+	gs_key_layout_add_column(&sort->layout, descending, false);
+	gs_key_layout_add_field(&sort->layout, 64, GS_CANONICAL_NONE);
+}
+
+static void
+raw_open(RawSort *sort)
+{
+	sort->engine = gs_engine_cpu_open(&sort->job);
+	CHECK(sort->engine != NULL);
+}
+
+/* Pushes the row that is being written, whose record has its key words from the first on. */
+static void
+raw_push(RawSort *sort, size_t row_bytes)
+{
+	uint64_t   *record = gs_batch_next_record(sort->batch);
+
+	for (int i = 0; i < sort->layout.nfields; i++)
+		gs_key_field_update_range(&sort->layout.fields[i], record[i]);
+	if (!sort->layout.keys_only)
+		record[sort->layout.nwords] = gs_batch_next_place(sort->batch, 0);
+	sort->layout.nrows++;
+	gs_batch_push(sort->batch, row_bytes);
+}
+
+static void
+raw_end(RawSort *sort)
+{
+	gs_engine_close(sort->engine);
+	unit_host_end(&sort->host);
+}
+
 /*
- * Rows that agree in a long prefix: the comparison of all these bytes has to
- * look for interrupts, also when it takes few rows to make many bytes.  All
- * rows share one copy of the bytes, which the records permit; the first row
- * differs, so that the others do not begin at a place where there is a check
- * anyway.
+ * Rows with a long common prefix: the comparison of all these bytes has to check
+ * for interrupts, even if they are many bytes of few rows.  All rows share one copy
+ * of the bytes, which the records permit.  The first row differs, so that the others
+ * do not start where there is a check anyway.
  */
 static void
 test_interrupts_of_long_prefix(void **unused)
@@ -561,60 +542,47 @@ test_interrupts_of_long_prefix(void **unused)
 	size_t		nrows = 4000;
 	uint32_t	len = UINT32_C(256) << 10;
 	uint64_t	expected = (uint64_t) nrows * len >> 26;
-	UnitHost	host;
-	GsKeyLayout layout;
-	GsJob		job = {0};
-	GsEngine   *engine;
-	GsBatch    *batch;
+	RawSort		sort;
 	const void *rows[2];
 	char	   *first_row;
 
-	unit_host_init(&host);
-	gs_key_layout_init(&layout);
-	gs_key_layout_add_column(&layout, false, false);
-	gs_key_layout_add_bytes(&layout, true);
-	job.layout = &layout;
-	job.memory_limit = (size_t) 1 << 40;
-	job.host = host.callbacks;
-	engine = gs_engine_cpu_open(&job);
-	CHECK(engine != NULL);
+	raw_begin(&sort);
+	gs_key_layout_add_column(&sort.layout, false, false);
+	gs_key_layout_add_bytes(&sort.layout, true);
+	raw_open(&sort);
 
-	/* one batch with room for all, and the bytes behind its last row */
-	CHECK(gs_engine_reserve(engine, len + nrows * 32, &batch) == GS_STATUS_OK);
-	first_row = gs_batch_next_row(batch);
+	/* one batch with space for all, and the bytes after its last row */
+	CHECK(gs_engine_reserve(sort.engine, len + nrows * 32, &sort.batch) == GS_STATUS_OK);
+	first_row = gs_batch_next_row(sort.batch);
 	memset(first_row + 8 * nrows, 'x', len);
 	for (size_t i = 0; i < nrows; i++)
 	{
-		char	   *this_row = gs_batch_next_row(batch);
-		uint64_t   *record = gs_batch_next_record(batch);
+		char	   *this_row = gs_batch_next_row(sort.batch);
+		uint64_t   *record = gs_batch_next_record(sort.batch);
 
 		record[0] = i == 0 ? 0 : UINT64_C(0x7878787878787878);
 		record[1] = gs_tail_make((uint32_t) (first_row + 8 * nrows - this_row),
 								 len - (uint32_t) (i % 7));
-		record[2] = gs_batch_next_place(batch, 0);
-		gs_key_field_update_range(&layout.fields[0], record[0]);
-		CHECK(gs_batch_has_space(batch, 8));
-		gs_batch_push(batch, 8);
+		CHECK(gs_batch_has_space(sort.batch, 8));
+		raw_push(&sort, 8);
 	}
-	layout.nrows = nrows;
-	layout.columns[0].min_len = len - 6;
-	layout.columns[0].max_len = len;
-	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(driver_fetch(engine, 0, 2, rows) == 2);
+	sort.layout.columns[0].min_len = len - 6;
+	sort.layout.columns[0].max_len = len;
+	CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
+	CHECK(driver_fetch(sort.engine, 0, 2, rows) == 2);
 	CHECK(rows[0] == first_row && rows[1] == first_row + 8 * 6);
-	gs_engine_close(engine);
-	unit_host_end(&host);
-	CHECK_MSG(host.ninterrupts >= expected,
+	raw_end(&sort);
+	CHECK_MSG(sort.host.ninterrupts >= expected,
 			  "%llu calls in the comparison of %zu MB; one for each 64 MB would be %llu",
-			  (unsigned long long) host.ninterrupts, nrows * (len >> 10) >> 10,
+			  (unsigned long long) sort.host.ninterrupts, nrows * (len >> 10) >> 10,
 			  (unsigned long long) expected);
 }
 
-/* --------------------------------------------------------- ties of a driver's */
+/* --------------------------------------------------------- ties that the driver compares */
 
 #define lengthof(array)	(sizeof(array) / sizeof((array)[0]))
 
-/* Rows of which the key has only a part; the rest is known to the driver. */
+/* Rows with incomplete keys; the driver compares the remaining values. */
 typedef struct TiedRows
 {
 	size_t		nrows;
@@ -641,61 +609,61 @@ compare_rests(void *arg, const void *a, const void *b)
 	return (tied->rests[i] > tied->rests[j]) - (tied->rests[i] < tied->rests[j]);
 }
 
-/*
- * Sorts them; they come in the order of (key, rest, input).  Where there is a column
- * that is not decisive, records say the opposite of the rests there.
- */
+/* Opens a sort by their keys, and pushes them. */
 static void
-check_tied_by(TiedRows *tied, bool descending, bool undecisive)
+load_tied(RawSort *sort, const TiedRows *tied)
 {
-	UnitHost	host;
-	GsKeyLayout layout;
-	GsJob		job = {0};
-	GsEngine   *engine;
-	GsBatch    *batch = NULL;
-	const void *rows[1];
-	size_t		before = 0;
-
-	tied->ncompared = 0;
-	unit_host_init(&host);
-	gs_key_layout_init(&layout);
-	gs_key_layout_add_column(&layout, descending, false);
-	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
-	if (undecisive)
-	{
-		gs_key_layout_add_column(&layout, false, false);
-		gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
-		layout.ndecisive = 1;
-	}
-	job.layout = &layout;
-	job.memory_limit = (size_t) 1 << 40;
-	job.host = host.callbacks;
-	job.compare = compare_rests;
-	job.compare_arg = tied;
-	engine = gs_engine_cpu_open(&job);
-	CHECK(engine != NULL);
+	raw_open(sort);
 	for (size_t i = 0; i < tied->nrows; i++)
 	{
 		uint64_t   *record;
 
-		CHECK(gs_engine_reserve(engine, 16, &batch) == GS_STATUS_OK);
-		((uint64_t *) gs_batch_next_row(batch))[1] = i;
-		record = gs_batch_next_record(batch);
+		CHECK(gs_engine_reserve(sort->engine, 16, &sort->batch) == GS_STATUS_OK);
+		((uint64_t *) gs_batch_next_row(sort->batch))[1] = i;
+		record = gs_batch_next_record(sort->batch);
 		record[0] = tied->keys[i];
-		record[1] = ~(uint64_t) tied->rests[i];
-		record[layout.nwords] = gs_batch_next_place(batch, 0);
-		for (int f = 0; f < layout.nfields; f++)
-			gs_key_field_update_range(&layout.fields[f], record[f]);
-		layout.nrows++;
-		gs_batch_push(batch, 16);
+		if (sort->layout.nwords > 1)
+			record[1] = ~(uint64_t) tied->rests[i];
+		raw_push(sort, 16);
 	}
-	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+}
+
+/* The number of the row at a position of the result. */
+static size_t
+tied_at(RawSort *sort, size_t position)
+{
+	const void *row;
+
+	CHECK(driver_fetch(sort->engine, position, 1, &row) == 1);
+	return number_of_tied(row);
+}
+
+/*
+ * Sorts them; the order is (key, rest, input).  If there is a column that is not
+ * decisive, records have it in the opposite order of the rests.
+ */
+static void
+check_tied_by(TiedRows *tied, bool descending, bool undecisive)
+{
+	RawSort		sort;
+	size_t		before = 0;
+
+	tied->ncompared = 0;
+	raw_begin(&sort);
+	raw_add_number(&sort, descending);
+	if (undecisive)
+	{
+		raw_add_number(&sort, false);
+		sort.layout.ndecisive = 1;
+	}
+	sort.job.compare = compare_rests;
+	sort.job.compare_arg = tied;
+	load_tied(&sort, tied);
+	CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
 	for (size_t i = 0; i < tied->nrows; i++)
 	{
-		size_t		row;
+		size_t		row = tied_at(&sort, i);
 
-		CHECK(driver_fetch(engine, i, 1, rows) == 1);
-		row = number_of_tied(rows[0]);
 		if (i > 0 && tied->keys[before] != tied->keys[row])
 			CHECK((tied->keys[before] < tied->keys[row]) != descending);
 		else if (i > 0)
@@ -704,9 +672,8 @@ check_tied_by(TiedRows *tied, bool descending, bool undecisive)
 					  "row %zu comes before row %zu", before, row);
 		before = row;
 	}
-	CHECK(host.ninterrupts >= tied->ncompared);
-	gs_engine_close(engine);
-	unit_host_end(&host);
+	CHECK(sort.host.ninterrupts >= tied->ncompared);
+	raw_end(&sort);
 }
 
 static void
@@ -716,7 +683,7 @@ check_tied(TiedRows *tied, bool descending)
 	check_tied_by(tied, descending, true);
 }
 
-/* Without a column all rows are equal, and stay as they came. */
+/* Without a column all rows are equal, and stay in input order. */
 static void
 test_no_columns(void **unused)
 {
@@ -724,37 +691,22 @@ test_no_columns(void **unused)
 	{
 		NROWS = 20000
 	};
-	UnitHost	host;
-	GsKeyLayout layout;
-	GsJob		job = {0};
-	GsEngine   *engine;
-	GsBatch    *batch = NULL;
-	const void *rows[1];
+	RawSort		sort;
 
-	unit_host_init(&host);
-	gs_key_layout_init(&layout);
-	job.layout = &layout;
-	job.memory_limit = (size_t) 1 << 40;
-	job.host = host.callbacks;
-	engine = gs_engine_cpu_open(&job);
-	CHECK(engine != NULL);
+	raw_begin(&sort);
+	raw_open(&sort);
 	for (size_t i = 0; i < NROWS; i++)
 	{
-		CHECK(gs_engine_reserve(engine, 16 + i % 40, &batch) == GS_STATUS_OK);
-		((uint64_t *) gs_batch_next_row(batch))[1] = i;
-		*gs_batch_next_record(batch) = gs_batch_next_place(batch, 0);
-		gs_batch_push(batch, 16 + i % 40);
+		CHECK(gs_engine_reserve(sort.engine, 16 + i % 40, &sort.batch) == GS_STATUS_OK);
+		((uint64_t *) gs_batch_next_row(sort.batch))[1] = i;
+		raw_push(&sort, 16 + i % 40);
 	}
-	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(gs_engine_stats(engine)->method == GS_METHOD_PRESORTED);
-	CHECK(gs_engine_stats(engine)->key_bits == 0);
+	CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
+	CHECK(gs_engine_stats(sort.engine)->method == GS_METHOD_PRESORTED);
+	CHECK(gs_engine_stats(sort.engine)->key_bits == 0);
 	for (size_t i = 0; i < NROWS; i++)
-	{
-		CHECK(driver_fetch(engine, i, 1, rows) == 1);
-		CHECK(number_of_tied(rows[0]) == i);
-	}
-	gs_engine_close(engine);
-	unit_host_end(&host);
+		CHECK(tied_at(&sort, i) == i);
+	raw_end(&sort);
 }
 
 /* Compares the rests, whatever the keys. */
@@ -770,8 +722,8 @@ compare_all(void *arg, const void *a, const void *b)
 }
 
 /*
- * Keys that are only a hint: what they have wrong is put right, and the less
- * that is, the fewer comparisons it takes.
+ * Approximate keys: wrong orders are corrected, with fewer comparisons if fewer rows
+ * are wrong.
  */
 static void
 test_sort_again(void **unused)
@@ -790,12 +742,7 @@ test_sort_again(void **unused)
 	CHECK(tied.keys != NULL && tied.rests != NULL);
 	for (size_t w = 0; w < lengthof(nwrong); w++)
 	{
-		UnitHost	host;
-		GsKeyLayout layout;
-		GsJob		job = {0};
-		GsEngine   *engine;
-		GsBatch    *batch = NULL;
-		const void *rows[1];
+		RawSort		sort;
 		size_t		before = 0;
 
 		unit_case("%zu wrong", nwrong[w]);
@@ -804,50 +751,28 @@ test_sort_again(void **unused)
 			tied.rests[i] = (uint32_t) dice_below(&dice, UINT32_MAX) / 4 * 4;
 			tied.keys[i] = tied.rests[i];
 		}
-		/* next to its place, or anywhere */
+		/* near its position, or anywhere */
 		for (size_t i = 0; i < nwrong[w]; i++)
 			tied.keys[i] = nwrong[w] == NROWS ? dice_word(&dice) : tied.keys[i] + 1000000;
 
-		unit_host_init(&host);
-		gs_key_layout_init(&layout);
-		gs_key_layout_add_column(&layout, false, false);
-		gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
-		job.layout = &layout;
-		job.memory_limit = (size_t) 1 << 40;
-		job.host = host.callbacks;
-		engine = gs_engine_cpu_open(&job);
-		CHECK(engine != NULL);
-		for (size_t i = 0; i < NROWS; i++)
-		{
-			uint64_t   *record;
-
-			CHECK(gs_engine_reserve(engine, 16, &batch) == GS_STATUS_OK);
-			((uint64_t *) gs_batch_next_row(batch))[1] = i;
-			record = gs_batch_next_record(batch);
-			record[0] = tied.keys[i];
-			record[1] = gs_batch_next_place(batch, 0);
-			gs_key_field_update_range(&layout.fields[0], record[0]);
-			layout.nrows++;
-			gs_batch_push(batch, 16);
-		}
-		CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
+		raw_begin(&sort);
+		raw_add_number(&sort, false);
+		load_tied(&sort, &tied);
+		CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
 		tied.ncompared = 0;
-		CHECK(gs_engine_cpu_resort(engine, compare_all, &tied) == GS_STATUS_OK);
+		CHECK(gs_engine_cpu_resort(sort.engine, compare_all, &tied) == GS_STATUS_OK);
 		CHECK_MSG(tied.ncompared <= at_most[w], "%llu comparisons",
 				  (unsigned long long) tied.ncompared);
 		for (size_t i = 0; i < NROWS; i++)
 		{
-			size_t		row;
+			size_t		row = tied_at(&sort, i);
 
-			CHECK(driver_fetch(engine, i, 1, rows) == 1);
-			row = number_of_tied(rows[0]);
 			CHECK(i == 0 || tied.rests[before] <= tied.rests[row]);
 			before = row;
 		}
-		engine->job.memory_limit = 0;
-		CHECK(gs_engine_cpu_resort(engine, compare_all, &tied) == GS_STATUS_FULL);
-		gs_engine_close(engine);
-		unit_host_end(&host);
+		sort.engine->job.memory_limit = 0;
+		CHECK(gs_engine_cpu_resort(sort.engine, compare_all, &tied) == GS_STATUS_FULL);
+		raw_end(&sort);
 	}
 	free(tied.keys);
 	free(tied.rests);
@@ -855,8 +780,8 @@ test_sort_again(void **unused)
 }
 
 /*
- * Keys of no bits, of a level, of more than one, in any order; rests of which
- * few or many are the same; runs of all lengths.
+ * Keys of no bits, of one chunk and of several, in any order; rests with few or many
+ * distinct values; ties of all lengths.
  */
 static void
 test_comparison(void **unused)
@@ -894,7 +819,7 @@ test_comparison(void **unused)
 		free(tied.rests);
 	}
 
-	/* what is in order takes little more than a comparison a row; few different ones take few */
+	/* rows in order take little more than one comparison each; few distinct values take few comparisons */
 	{
 		TiedRows	tied = {.nrows = 20000};
 
@@ -918,10 +843,10 @@ test_comparison(void **unused)
 }
 
 /*
- * Many short strings of zeros, and a long one: the work must be in proportion
- * to the bytes of the input, 2 MB, which takes a few ms, and not to the rows
- * times the longest of them, 16 GB, which takes a second.  Processor time does
- * not depend on what else the machine does.
+ * Many short strings of zeros, and a long one: the work must be proportional to the
+ * bytes of the input, 2 MB, which takes a few ms, and not to the rows times the longest
+ * of them, 16 GB, which takes a second.  Processor time is measured, since it does not
+ * depend on the load of the machine.
  */
 static void
 test_work_of_zeros(void **unused)
@@ -939,9 +864,7 @@ test_work_of_zeros(void **unused)
 	CHECK(zeros != NULL);
 	for (size_t row = 0; row < table->nrows; row++)
 		table_set_bytes(table, row, 0, zeros, row == 100 ? longest : 9);
-	unit_host_init(&host);
-	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
-	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	driver_open_loaded(&driver, table, &host);
 	start = clock();
 	CHECK(gs_engine_sort(driver.engine) == GS_STATUS_OK);
 	seconds = (double) (clock() - start) / CLOCKS_PER_SEC;
@@ -978,7 +901,7 @@ wide_rows(size_t row)
 	return 3000 + mix64(row) % 5000;
 }
 
-/* One row in ten is wide, and it is mostly such a one that needs a new batch. */
+/* One row in ten is wide, and most new batches are needed for such a row. */
 static size_t
 uneven_rows(size_t row)
 {
@@ -997,8 +920,8 @@ no_rows(size_t row)
 	return 0;					/* keys_only */
 }
 
-/* What a load that ran into its limit came to. */
-typedef struct LimitFigures
+/* The result of a load that reached its limit. */
+typedef struct LimitResult
 {
 	size_t		nrows;
 	size_t		used_bytes;		/* of rows, records and words */
@@ -1006,96 +929,79 @@ typedef struct LimitFigures
 	size_t		reported_peak;	/* as the engine has it */
 	GsStatus	load_status;
 	GsStatus	sort_status;
-} LimitFigures;
+} LimitResult;
 
 /*
  * Loads rows of the given widths until the engine is full, or 3 M of them,
  * and sorts.
  */
-static LimitFigures
+static LimitResult
 fill(size_t limit, WidthFunction width)
 {
-	LimitFigures stats = {0};
-	UnitHost	host;
-	GsKeyLayout layout;
-	GsJob		job = {0};
-	GsEngine   *engine;
-	GsBatch    *batch = NULL;
+	LimitResult stats = {0};
+	RawSort		sort;
 	size_t		row_bytes = 0;
 	size_t		record_bytes;
 	size_t		allocated;
 	size_t		held;
 
-	unit_host_init(&host);
-	gs_key_layout_init(&layout);
-	gs_key_layout_add_column(&layout, false, false);
-	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
-	layout.keys_only = width == no_rows;
-	record_bytes = gs_record_bytes(&layout);
-	job.layout = &layout;
-	job.memory_limit = limit;
-	job.host = host.callbacks;
-	engine = gs_engine_cpu_open(&job);
-	CHECK(engine != NULL);
+	raw_begin(&sort);
+	raw_add_number(&sort, false);
+	sort.layout.keys_only = width == no_rows;
+	sort.job.memory_limit = limit;
+	raw_open(&sort);
+	record_bytes = gs_record_bytes(&sort.layout);
 
 	while (stats.nrows < 3000000)
 	{
-		uint64_t   *record;
-
 		row_bytes = width(stats.nrows);
-		if (batch == NULL || !gs_batch_has_space(batch, row_bytes))
-			stats.load_status = gs_engine_reserve(engine, row_bytes, &batch);
+		if (sort.batch == NULL || !gs_batch_has_space(sort.batch, row_bytes))
+			stats.load_status = gs_engine_reserve(sort.engine, row_bytes, &sort.batch);
 		if (stats.load_status != GS_STATUS_OK)
 			break;
-		record = gs_batch_next_record(batch);
-		record[0] = mix64(stats.nrows);
-		if (!layout.keys_only)
-			record[1] = gs_batch_next_place(batch, 0);
-		gs_key_field_update_range(&layout.fields[0], record[0]);
-		layout.nrows++;
-		gs_batch_push(batch, row_bytes);
+		*gs_batch_next_record(sort.batch) = mix64(stats.nrows);
+		raw_push(&sort, row_bytes);
 		stats.nrows++;
 		stats.used_bytes += row_bytes + record_bytes + GS_WORD_SORT_ROW_BYTES;
 	}
 
 	/*
-	 * It was not refused too early: one more row and its words would not have
+	 * It did not report FULL too early: one more row and its words would not have
 	 * fitted, nor perhaps the longer list of batches for it.
 	 */
 	if (stats.load_status == GS_STATUS_FULL)
-		CHECK_MSG(host.held_bytes + gs_word_sort_bytes(stats.nrows + 1) +
+		CHECK_MSG(sort.host.held_bytes + gs_word_sort_bytes(stats.nrows + 1) +
 				  GS_ALIGN_ROW(row_bytes) + record_bytes +
-				  (host.nlive > 8 ? 2 * host.nlive * sizeof(GsBatch) : 0) > limit,
+				  (sort.host.nlive > 8 ? 2 * sort.host.nlive * sizeof(GsBatch) : 0) > limit,
 				  "full at %zu bytes and %zu rows, with a limit of %zu",
-				  host.held_bytes, stats.nrows, limit);
-	allocated = host.nlive;
-	held = host.held_bytes;
-	stats.sort_status = gs_engine_sort(engine);
-	stats.peak = host.peak_bytes;
-	stats.reported_peak = gs_engine_stats(engine)->peak_bytes;
+				  sort.host.held_bytes, stats.nrows, limit);
+	allocated = sort.host.nlive;
+	held = sort.host.held_bytes;
+	stats.sort_status = gs_engine_sort(sort.engine);
+	stats.peak = sort.host.peak_bytes;
+	stats.reported_peak = gs_engine_stats(sort.engine)->peak_bytes;
 	if (stats.sort_status == GS_STATUS_FULL)
 	{
-		CHECK(host.nlive == allocated && host.held_bytes == held);
+		CHECK(sort.host.nlive == allocated && sort.host.held_bytes == held);
 		CHECK(held + gs_word_sort_bytes(stats.nrows) > limit);
 	}
 	else
 	{
 		CHECK(stats.sort_status == GS_STATUS_OK);
 
-		/* the words came; keys that are rows stand in them, the batches went */
-		if (layout.keys_only && stats.nrows > 0)
-			CHECK(host.nlive <= 3);
+		/* words have been allocated; if keys are rows, they replace the batches */
+		if (sort.layout.keys_only && stats.nrows > 0)
+			CHECK(sort.host.nlive <= 3);
 		else
-			CHECK(host.nlive == allocated + (stats.nrows > 0));
+			CHECK(sort.host.nlive == allocated + (stats.nrows > 0));
 
-		/* the books of the engine are right, but for memory nobody touched */
+		/* the engine's account is right, except for memory that was never used */
 		CHECK_MSG(stats.reported_peak >= stats.used_bytes &&
 				  stats.reported_peak <= stats.peak + 64,
 				  "%zu bytes used, peak %zu, reported %zu", stats.used_bytes,
 				  stats.peak, stats.reported_peak);
 	}
-	gs_engine_close(engine);
-	unit_host_end(&host);
+	raw_end(&sort);
 	return stats;
 }
 
@@ -1104,7 +1010,7 @@ check_limit(const char *name, WidthFunction width, bool even)
 {
 	for (size_t limit = (size_t) 64 << 10; limit <= (size_t) 64 << 20; limit *= 4)
 	{
-		LimitFigures stats = fill(limit, width);
+		LimitResult stats = fill(limit, width);
 
 		unit_case("%s rows, limit %zu", name, limit);
 		print_message("# %-7s limit %8zu: %7zu rows, %5.1f %% used, peak %5.1f %%, "
@@ -1131,9 +1037,9 @@ test_limit(void **unused)
 }
 
 /*
- * Rows of uneven widths.  How many a batch will take is not known when it is
- * allocated, nor how many words their sort will need; a sort that would not
- * keep the limit has to say so.
+ * Rows of uneven widths.  The number of rows in a batch, and so the number of words
+ * of the sort, is not known when the batch is allocated; a sort that would exceed
+ * the limit has to report that.
  */
 static void
 test_limit_uneven(void **unused)
@@ -1141,13 +1047,13 @@ test_limit_uneven(void **unused)
 	check_limit("uneven", uneven_rows, false);
 }
 
-/* Limits too small for anything, and those at which something just fits. */
+/* Limits too small for any row, and those at which something just fits. */
 static void
 test_limit_tiny(void **unused)
 {
 	for (size_t limit = 0; limit < 40000; limit += 61)
 	{
-		LimitFigures stats = fill(limit, limit & 1 ? narrow_rows : no_rows);
+		LimitResult stats = fill(limit, limit & 1 ? narrow_rows : no_rows);
 
 		unit_case("limit %zu", limit);
 		CHECK(stats.load_status == GS_STATUS_FULL);
@@ -1158,99 +1064,74 @@ test_limit_tiny(void **unused)
 }
 
 /*
- * After FULL the rows taken are all there, drained or sorted, and a narrower
- * row may still be asked for.
+ * After FULL the rows are all there, returned or sorted, and a shorter row may still
+ * be reserved.
  */
+static void
+check_full(const TestTable *table, Dice *dice)
+{
+	TestTable	pushed = *table;
+	UnitHost	host;
+	Driver		driver;
+	GsStatus	status;
+
+	unit_host_init(&host);
+	CHECK(driver_open(&driver, &pushed, &host, dice_below(dice, 400000)));
+	status = driver_load(&driver);
+	CHECK(status == GS_STATUS_OK || status == GS_STATUS_FULL);
+	if (status == GS_STATUS_FULL && driver.npushed > 0)
+		CHECK(driver_push(&driver) == GS_STATUS_FULL);
+	pushed.nrows = driver.npushed;	/* as if there were no more */
+	status = dice_one_in(dice, 2) ? GS_STATUS_FULL : gs_engine_sort(driver.engine);
+	if (status == GS_STATUS_OK)
+		driver_check_sorted(&driver, dice);
+	else
+		driver_check_drain(&driver, SIZE_MAX);
+	driver_close(&driver);
+	unit_host_end(&host);
+}
+
 static void
 test_full(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 300;
-	options.max_rows = 3000;
-	options.max_payload = 2000;
-	for (uint64_t seed = 110000; seed < 110200; seed++)
-	{
-		Dice		dice = dice_of_seed(seed);
-		TestTable  *table;
-		size_t		all_rows;
-		UnitHost	host;
-		Driver		driver;
-		GsStatus	status;
-
-		options.keys_only = seed % 5 == 0;
-		table = table_make(&dice, &options);
-		unit_case("seed %llu", (unsigned long long) seed);
-		all_rows = table->nrows;
-		unit_host_init(&host);
-		CHECK(driver_open(&driver, table, &host, dice_below(&dice, 400000)));
-		status = driver_load(&driver);
-		CHECK(status == GS_STATUS_OK || status == GS_STATUS_FULL);
-		if (status == GS_STATUS_FULL && driver.npushed > 0)
-			CHECK(driver_push(&driver) == GS_STATUS_FULL);
-		table->nrows = driver.npushed;	/* as if there were no more */
-		status = seed % 2 == 0 ? GS_STATUS_FULL : gs_engine_sort(driver.engine);
-		if (status == GS_STATUS_OK)
-			driver_check_sorted(&driver, &dice);
-		else
-			driver_check_drain(&driver, SIZE_MAX);
-		driver_close(&driver);
-		unit_host_end(&host);
-		table->nrows = all_rows;
-		table_free(table);
-	}
-	unit_case("%s", "");
+	driver_check_tables(110000, 160, &(TableOptions) {.min_rows = 300, .max_rows = 3000, .max_payload = 2000}, check_full);
+	driver_check_tables(111000, 40, &(TableOptions) {.min_rows = 300, .max_rows = 3000, .keys_only = true}, check_full);
 }
 
 /*
- * More batches than the engine has room for in itself, several times over: the
- * list of them grows, and may fail to.
+ * Several times more batches than the engine has space for in itself: the list of
+ * batches grows, and may fail to.
  */
 static void
 check_many_batches(size_t nrows, uint64_t fail_at)
 {
 	size_t		row_bytes = ((size_t) 32 << 20) - 200;
-	UnitHost	host;
-	GsKeyLayout layout;
-	GsJob		job = {0};
-	GsEngine   *engine;
-	GsBatch    *batch;
+	RawSort		sort;
 	const void *rows[64];
 
-	unit_host_init(&host);
-	gs_key_layout_init(&layout);
-	gs_key_layout_add_column(&layout, true, false);
-	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
-	job.layout = &layout;
-	job.memory_limit = (size_t) 1 << 40;
-	job.host = host.callbacks;
-	engine = gs_engine_cpu_open(&job);
-	CHECK(engine != NULL && nrows <= 64);
-	host.fail_at = fail_at;
+	raw_begin(&sort);
+	raw_add_number(&sort, true);
+	raw_open(&sort);
+	CHECK(nrows <= 64);
+	sort.host.fail_at = fail_at;
 	for (uint32_t row = 0; row < nrows; row++)
 	{
-		GsStatus	status = gs_engine_reserve(engine, row_bytes, &batch);
-		uint64_t   *record;
+		GsStatus	status = gs_engine_reserve(sort.engine, row_bytes, &sort.batch);
 
-		if (status == GS_STATUS_OOM && host.nallocations == fail_at)
-			status = gs_engine_reserve(engine, row_bytes, &batch);
+		if (status == GS_STATUS_OOM && sort.host.nallocations == fail_at)
+			status = gs_engine_reserve(sort.engine, row_bytes, &sort.batch);
 		CHECK(status == GS_STATUS_OK);
-		memcpy(gs_batch_next_row(batch), &row, sizeof(row));
-		record = gs_batch_next_record(batch);
-		record[0] = row;
-		record[1] = gs_batch_next_place(batch, 0);
-		gs_key_field_update_range(&layout.fields[0], row);
-		layout.nrows++;
-		gs_batch_push(batch, row_bytes);
+		memcpy(gs_batch_next_row(sort.batch), &row, sizeof(row));
+		*gs_batch_next_record(sort.batch) = row;
+		raw_push(&sort, row_bytes);
 	}
-	CHECK(host.nlive >= nrows);
-	CHECK(gs_engine_stats(engine)->peak_bytes <= host.peak_bytes);
-	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(driver_fetch(engine, 0, nrows, rows) == nrows);
+	CHECK(sort.host.nlive >= nrows);
+	CHECK(gs_engine_stats(sort.engine)->peak_bytes <= sort.host.peak_bytes);
+	CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
+	CHECK(driver_fetch(sort.engine, 0, nrows, rows) == nrows);
 	for (size_t i = 0; i < nrows; i++)
 		CHECK(table_row_number(rows[i]) == nrows - 1 - i);
-	gs_engine_close(engine);
-	unit_host_end(&host);
+	raw_end(&sort);
 }
 
 static void
@@ -1367,43 +1248,32 @@ test_numbering_limit(void **unused)
 {
 	size_t		wide = ((size_t) 32 << 20) - 2000;
 	uint64_t	ninterrupts = 0;
-	GsKeyLayout layout;
-	GsJob		job = {0};
-	GsEngine   *engine;
-	GsBatch    *batch;
+	RawSort		sort;
 	GsStatus	status;
 	size_t		nrows = 0;
 	const void **rows;
 
-	gs_key_layout_init(&layout);
-	gs_key_layout_add_column(&layout, true, false);
-	gs_key_layout_add_field(&layout, 64, GS_CANONICAL_NONE);
-	job.layout = &layout;
-	job.memory_limit = SIZE_MAX;
-	job.host.arg = &ninterrupts;
-	job.host.allocate = map_memory;
-	job.host.release = keep_memory;
-	job.host.check_interrupts = count_interrupts;
-	engine = gs_engine_cpu_open(&job);
-	CHECK(engine != NULL);
+	raw_begin(&sort);
+	raw_add_number(&sort, true);
+	sort.job.memory_limit = SIZE_MAX;
+	sort.job.host.arg = &ninterrupts;
+	sort.job.host.allocate = map_memory;
+	sort.job.host.release = keep_memory;
+	sort.job.host.check_interrupts = count_interrupts;
+	raw_open(&sort);
 
-	/* a wide row and narrow ones after it to a batch, so that units are large */
+	/* a wide row and narrow ones after it to a sort.batch, so that units are large */
 	for (;;)
 	{
 		size_t		row_bytes = nrows % 40 == 0 ? wide : 8;
-		uint64_t   *record;
 
-		status = gs_engine_reserve(engine, row_bytes, &batch);
+		status = gs_engine_reserve(sort.engine, row_bytes, &sort.batch);
 		if (status != GS_STATUS_OK)
 			break;
-		CHECK(gs_batch_has_space(batch, row_bytes));
-		memcpy(gs_batch_next_row(batch), &(uint32_t){(uint32_t) nrows}, 4);
-		record = gs_batch_next_record(batch);
-		record[0] = mix64(nrows / 4);	/* four rows tie */
-		record[1] = gs_batch_next_place(batch, 0);
-		gs_key_field_update_range(&layout.fields[0], record[0]);
-		layout.nrows++;
-		gs_batch_push(batch, row_bytes);
+		CHECK(gs_batch_has_space(sort.batch, row_bytes));
+		memcpy(gs_batch_next_row(sort.batch), &(uint32_t){(uint32_t) nrows}, 4);
+		*gs_batch_next_record(sort.batch) = mix64(nrows / 4);	/* four rows tie */
+		raw_push(&sort, row_bytes);
 		nrows++;
 		CHECK(nrows <= 200000);
 	}
@@ -1414,11 +1284,11 @@ test_numbering_limit(void **unused)
 	}
 	CHECK(status == GS_STATUS_FULL);
 	CHECK_MSG(nrows >= 40 * 4080, "%zu rows", nrows);
-	CHECK(gs_engine_sort(engine) == GS_STATUS_OK);
-	CHECK(engine->stats.nrows == nrows);
+	CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
+	CHECK(sort.engine->stats.nrows == nrows);
 	rows = malloc(sizeof(void *) * nrows);
 	CHECK(rows != NULL);
-	CHECK(driver_fetch(engine, 0, nrows, rows) == nrows);
+	CHECK(driver_fetch(sort.engine, 0, nrows, rows) == nrows);
 	for (size_t i = 0; i < nrows; i++)
 	{
 		uint32_t	number;
@@ -1434,7 +1304,7 @@ test_numbering_limit(void **unused)
 			CHECK(number == before + 1);
 	}
 	free(rows);
-	gs_engine_close(engine);
+	raw_end(&sort);
 }
 
 /* --------------------------------------------------------------- keep_first */
@@ -1487,7 +1357,7 @@ check_first(Driver *driver, const uint32_t *order, size_t bound, size_t nrows)
 	}
 }
 
-/* Drained after it, rows still come in input order, each once. */
+/* Rows returned after it are still in input order, each once. */
 static void
 check_rest(Driver *driver, size_t nrows)
 {
@@ -1513,7 +1383,7 @@ check_rest(Driver *driver, size_t nrows)
 	CHECK(nrows == 0);
 }
 
-/* A load during which rows are dropped, now and then, and what comes after it. */
+/* A load during which rows are dropped now and then, and the sort or return after it. */
 static void
 check_keep_first(const TestTable *table, Dice *dice)
 {
@@ -1547,23 +1417,15 @@ check_keep_first(const TestTable *table, Dice *dice)
 static void
 test_keep_first(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 1;
-	options.max_rows = 60;
-	driver_check_tables(90000, 4000, &options, check_keep_first);
-	options.max_rows = 6000;
-	options.max_payload = 3000;
-	driver_check_tables(95000, 60, &options, check_keep_first);
-	options.keys_only = true;
-	driver_check_tables(96000, 200, &options, check_keep_first);
+	driver_check_tables(90000, 4000, &(TableOptions) {.min_rows = 1, .max_rows = 60}, check_keep_first);
+	driver_check_tables(95000, 60, &(TableOptions) {.min_rows = 1, .max_rows = 6000, .max_payload = 3000}, check_keep_first);
+	driver_check_tables(96000, 200, &(TableOptions) {.min_rows = 1, .max_rows = 6000, .max_payload = 3000, .keys_only = true}, check_keep_first);
 }
 
-/* Rows without end in the memory of some; none is lost when there is no more of it. */
+/* Many rows in the memory of few; none is lost when memory is full. */
 static void
 test_keep_first_in_limit(void **unused)
 {
-	TableOptions options = table_defaults;
 	Dice		dice = dice_of_seed(97000);
 	TestTable  *table;
 	uint32_t   *order;
@@ -1573,11 +1435,9 @@ test_keep_first_in_limit(void **unused)
 	UnitHost	host;
 	Driver		driver;
 
-	options.min_rows = options.max_rows = 60000;
-	options.ncolumns = 2;
-	options.kind = TEST_INT64;
-	options.shape = SHAPE_REVERSED;
-	table = table_make(&dice, &options);
+	table = table_make(&dice, &(TableOptions) {
+		.min_rows = 60000, .max_rows = 60000, .ncolumns = 2, .kind = TEST_INT64, .shape = SHAPE_REVERSED
+	});
 	order = table_order(table);
 	unit_host_init(&host);
 	CHECK(driver_open(&driver, table, &host, limit));
@@ -1625,7 +1485,7 @@ main(void)
 		cmocka_unit_test(test_all_strings),
 		cmocka_unit_test(test_zeros),
 		cmocka_unit_test(test_methods),
-		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_statistics),
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_interrupts),

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * test_engine_gpu.c
- *	  The engine at the far end of a link, from engine.h down to the host
- *	  device: order, hand-out, drain, and links that break.
+ *	  The GPU engine, from engine.h down to the host device: order, output,
+ *	  return of the input, and links that break.
  *
- * The same random tables and the same checks as for the in-process engine.
+ * The same random tables and the same checks as for the CPU engine.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@
 #include "unit_driver.h"
 #include "unit_link.h"
 
-#define SLOT_BYTES	((uint32_t) 64 << 10)
+#define BUFFER_BYTES	((uint32_t) 64 << 10)
 #define MEMORY		((uint64_t) 1 << 30)
 
 /* Opens the engine on a new link. */
@@ -24,7 +24,7 @@ static UnitLink *
 open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, uint64_t memory)
 {
 	GsGpuOptions options = {0};
-	UnitLink   *link = unit_link_open(SLOT_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
+	UnitLink   *link = unit_link_open(BUFFER_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
 	GsJob		job = {0};
 
 	options.algorithm = (int) dice_below(dice, 3);
@@ -60,62 +60,37 @@ check_table(const TestTable *table, Dice *dice)
 static void
 test_small_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	driver_check_tables(1, 1500, &options, check_table);
+	driver_check_tables(1, 1500, &(TableOptions) {0}, check_table);
 }
 
 static void
 test_large_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 500;
-	options.max_rows = 12000;
-	driver_check_tables(20000, 100, &options, check_table);
+	driver_check_tables(20000, 100, &(TableOptions) {.min_rows = 500, .max_rows = 12000}, check_table);
 }
 
 static void
 test_shapes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 2000;
-	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		driver_check_tables(30000 + (uint64_t) options.shape * 100, 20, &options, check_table);
+	driver_check_shapes(30000, 20, 2000, check_table);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	options.max_rows = 20000;
-	driver_check_tables(40000, 150, &options, check_table);
+	driver_check_tables(40000, 150, &(TableOptions) {.keys_only = true, .max_rows = 20000}, check_table);
 }
 
 static void
 test_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
-	{
-		options.ncolumns = 1;
-		options.max_rows = 1500;
-		options.max_len = 40;
-		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 100, &options, check_table);
-		options.ncolumns = 2;
-		options.max_rows = 300;
-		options.max_len = 1100;
-		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 50, &options, check_table);
-	}
+	driver_check_strings(60000, 100, &(TableOptions) {.ncolumns = 1, .max_rows = 1500, .max_len = 40}, check_table);
+	driver_check_strings(70000, 50, &(TableOptions) {.ncolumns = 2, .max_rows = 300, .max_len = 1100}, check_table);
 }
 
 /* ---------------------------------------------------------------- the move */
 
-/* What a node does past gpusort.device_min_rows: the CPU engine's rows move. */
+/* As a node does after gpusort.device_min_rows rows: the CPU engine's rows move. */
 static void
 check_move(const TestTable *table, Dice *dice)
 {
@@ -160,15 +135,12 @@ check_move(const TestTable *table, Dice *dice)
 static void
 test_move(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	driver_check_tables(80000, 200, &options, check_move);
+	driver_check_tables(80000, 200, &(TableOptions) {.max_rows = 3000}, check_move);
 }
 
 /* -------------------------------------------------------------------- drain */
 
-/* A device too small: whatever it says, all rows come back, in input order. */
+/* A device that is too small: all rows are returned, in input order. */
 static void
 check_drain(const TestTable *table, Dice *dice)
 {
@@ -196,11 +168,7 @@ check_drain(const TestTable *table, Dice *dice)
 static void
 test_drain(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(90000, 150, &options, check_drain);
+	driver_check_tables(90000, 150, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_drain);
 }
 
 /* --------------------------------------------------------- a part of the rows */
@@ -234,10 +202,11 @@ check_part(Driver *driver, const uint32_t *order, size_t nsorted)
 }
 
 /*
- * A device too small: it sorts what it took, and the rest comes back in input
- * order.  It may have no memory for the sort; then all of it can be drained.
+ * A device that is too small: it sorts the rows that it has, and the other rows are
+ * returned in input order.  It may have no memory for the sort; then all rows can be
+ * returned.
  */
-static int	nparts = 0;			/* sorts that were of a part indeed */
+static int	nparts = 0;			/* sorts of a part of the rows */
 
 static void
 check_partial(const TestTable *table, Dice *dice)
@@ -288,14 +257,8 @@ check_partial(const TestTable *table, Dice *dice)
 static void
 test_partial(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 8000;
-	options.max_payload = 1000;
-	driver_check_tables(95000, 150, &options, check_partial);
-	options.keys_only = true;
-	options.max_rows = 60000;
-	driver_check_tables(96000, 50, &options, check_partial);
+	driver_check_tables(95000, 150, &(TableOptions) {.max_rows = 8000, .max_payload = 1000}, check_partial);
+	driver_check_tables(96000, 50, &(TableOptions) {.max_rows = 60000, .max_payload = 1000, .keys_only = true}, check_partial);
 	CHECK_MSG(nparts > 20, "only %d were", nparts);
 }
 
@@ -332,7 +295,7 @@ check_break(const TestTable *table, Dice *dice)
 		CHECK(driver.engine->stats.detail != NULL && driver.engine->stats.detail[0] != '\0');
 		CHECK(link->released && !link->reusable);
 
-		/* and so it stays */
+		/* permanently */
 		CHECK(gs_engine_reserve(driver.engine, 100000, &batch) != GS_STATUS_OK);
 		CHECK(gs_engine_sort(driver.engine) == GS_STATUS_FAILED);
 		CHECK(gs_engine_return_input(driver.engine) == GS_STATUS_FAILED);
@@ -345,11 +308,7 @@ check_break(const TestTable *table, Dice *dice)
 static void
 test_break(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 3000;
-	options.max_payload = 500;
-	driver_check_tables(100000, 300, &options, check_break);
+	driver_check_tables(100000, 300, &(TableOptions) {.max_rows = 3000, .max_payload = 500}, check_break);
 }
 
 int
@@ -367,5 +326,5 @@ main(void)
 		cmocka_unit_test(test_break),
 	};
 
-	return cmocka_run_group_tests_name("engine_service", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("engine_gpu", tests, NULL, NULL);
 }

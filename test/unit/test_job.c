@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * test_job.c
- *	  A job on the host device: order, streams, drain, memory, and what a
- *	  hostile client can do.
+ *	  A job on the host device: order, streams, return of the input, memory, and
+ *	  hostile clients.
  *
  * Most tests make random tables (unit_table.h) and compare with a stable
  * reference sort; a case that fails names its seed.
@@ -19,11 +19,32 @@
 #include "unit_cmocka.h"
 
 static TestTable *
-table_of_seed(uint64_t seed, const TableOptions *options, Dice *dice)
+table_of_seed(uint64_t seed, Dice *dice, const TableOptions *options)
 {
 	*dice = dice_of_seed(seed);
 	unit_case("seed %llu", (unsigned long long) seed);
 	return table_make(dice, options);
+}
+
+/* A client that is alone with a device. */
+typedef struct Session
+{
+	Service		service;
+	Client		client;
+} Session;
+
+static void
+session_begin(Session *session, const TestTable *table, uint32_t nbuffers)
+{
+	service_start(&session->service, 0, NULL);
+	CHECK(client_open(&session->client, &session->service, table, GS_MIN_BUFFER_BYTES, nbuffers));
+}
+
+static void
+session_end(Session *session)
+{
+	client_close(&session->client);
+	service_stop(&session->service);
 }
 
 /* -------------------------------------------------------------------- order */
@@ -31,76 +52,46 @@ table_of_seed(uint64_t seed, const TableOptions *options, Dice *dice)
 static void
 test_small_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	driver_check_tables(1, 600, &options, client_check_table);
-	options.max_rows = 4;
-	driver_check_tables(10000, 600, &options, client_check_table);
+	driver_check_tables(1, 600, &(TableOptions) {0}, client_check_table);
+	driver_check_tables(10000, 600, &(TableOptions) {.max_rows = 4}, client_check_table);
 }
 
-/* So many rows that a stream has many batches. */
+/* Enough rows for streams of many batches. */
 static void
 test_large_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 2000;
-	options.max_rows = 12000;
-	options.max_payload = 150;
-	driver_check_tables(20000, 40, &options, client_check_table);
+	driver_check_tables(20000, 40, &(TableOptions) {.min_rows = 2000, .max_rows = 12000, .max_payload = 150}, client_check_table);
 }
 
 static void
 test_shapes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 2000;
-	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		driver_check_tables(30000 + (uint64_t) options.shape * 100, 15, &options, client_check_table);
+	driver_check_shapes(30000, 15, 2000, client_check_table);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	driver_check_tables(40000, 200, &options, client_check_table);
-	options.min_rows = 8000;
-	options.max_rows = 50000;
-	driver_check_tables(50000, 10, &options, client_check_table);
+	driver_check_tables(40000, 200, &(TableOptions) {.keys_only = true}, client_check_table);
+	driver_check_tables(50000, 10, &(TableOptions) {.keys_only = true, .min_rows = 8000, .max_rows = 50000}, client_check_table);
 }
 
-/* Tails, and rows of up to half a slot. */
+/* Tails, and rows of up to half a buffer. */
 static void
 test_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
-	{
-		options.ncolumns = 1;
-		options.max_rows = 1500;
-		options.max_len = 40;
-		driver_check_tables(60000 + (uint64_t) options.kind * 1000, 60, &options, client_check_table);
-		options.max_rows = 200;
-		options.max_len = 30000;
-		driver_check_tables(65000 + (uint64_t) options.kind * 1000, 20, &options, client_check_table);
-		options.ncolumns = 3;
-		options.max_rows = 300;
-		options.max_len = 1100;
-		driver_check_tables(70000 + (uint64_t) options.kind * 1000, 30, &options, client_check_table);
-	}
+	driver_check_strings(60000, 60, &(TableOptions) {.ncolumns = 1, .max_rows = 1500, .max_len = 40}, client_check_table);
+	driver_check_strings(65000, 20, &(TableOptions) {.ncolumns = 1, .max_rows = 200, .max_len = 30000}, client_check_table);
+	driver_check_strings(70000, 30, &(TableOptions) {.ncolumns = 3, .max_rows = 300, .max_len = 1100}, client_check_table);
 }
 
 /*
- * Numbers that repeat, and then the least or the greatest bigint: so many bits
- * and 64.  The rows leave 47 bits to the first sort, which finds out all that
- * there is to know, but leaves the last bits to be compared where rows tie.
+ * Numbers that repeat, followed by the smallest or the largest bigint: so many bits and
+ * 64.  Next to row numbers the first sort has 47 bits, which decide, but ties are
+ * compared by the remaining bits.
  */
 static void
-test_figures(void **unused)
+test_statistics(void **unused)
 {
 	const TestKind kinds[] = {TEST_INT32, TEST_INT64};
 	const int	nrows = 100000;
@@ -108,30 +99,28 @@ test_figures(void **unused)
 	for (int distinct = 1; distinct <= nrows; distinct *= 10)
 	{
 		TestTable  *table = table_make_empty(kinds, 2, (size_t) nrows);
-		Service		service;
-		Client		client;
+		Session		session;
+		Client	   *client = &session.client;
 
 		for (int i = 0; i < nrows; i++)
 		{
 			table_set_number(table, (size_t) i, 0, (i * 7) % distinct);
 			table_set_number(table, (size_t) i, 1, i % 2 == 0 ? INT64_MIN : INT64_MAX);
 		}
-		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 2));
-		CHECK(client_load(&client, NULL));
-		CHECK(client_sort(&client, GS_ALGORITHM_AUTO));
-		assert_int_equal(client.result.nrows, nrows);
-		assert_int_equal(client.result.algorithm, GS_ALGORITHM_RADIX);
-		assert_int_equal(client.result.key_bits, gs_bit_width((uint64_t) distinct - 1) + 64);
-		assert_int_equal(client.result.key_tails, 0);
-		assert_int_equal(client.result.passes, 6);
-		assert_int_equal(client.result.tied_rows, distinct < nrows ? nrows : 0);
+		session_begin(&session, table, 2);
+		CHECK(client_load(client, NULL));
+		CHECK(client_sort(client, GS_ALGORITHM_AUTO));
+		assert_int_equal(client->result.nrows, nrows);
+		assert_int_equal(client->result.algorithm, GS_ALGORITHM_RADIX);
+		assert_int_equal(client->result.key_bits, gs_bit_width((uint64_t) distinct - 1) + 64);
+		assert_int_equal(client->result.key_tails, 0);
+		assert_int_equal(client->result.passes, 6);
+		assert_int_equal(client->result.tied_rows, distinct < nrows ? nrows : 0);
 
-		/* what only ties took, twice 16 bytes each, is back */
-		CHECK(client.result.device_bytes >=
-			  gs_device_pool_used(service.pool) + 2 * 16 * client.result.tied_rows);
-		client_close(&client);
-		service_stop(&service);
+		/* memory for ties, twice 16 bytes each, has been released */
+		CHECK(client->result.device_bytes >=
+			  gs_device_pool_used(session.service.pool) + 2 * 16 * client->result.tied_rows);
+		session_end(&session);
 		table_free(table);
 	}
 }
@@ -141,19 +130,17 @@ test_no_rows(void **unused)
 {
 	const TestKind kinds[] = {TEST_INT32};
 	TestTable  *table = table_make_empty(kinds, 1, 0);
-	Service		service;
-	Client		client;
+	Session		session;
+	Client	   *client = &session.client;
 
-	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 2));
-	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
-	CHECK(client.sorted && client.result.nrows == 0);
-	client_fetch(&client, 0);
-	CHECK(!gs_job_busy(client.job));
-	gs_job_poll(client.job);
-	CHECK(client.nready == 0);
-	client_close(&client);
-	service_stop(&service);
+	session_begin(&session, table, 2);
+	gs_job_sort(client->job, GS_ALGORITHM_AUTO, false, &client->layout);
+	CHECK(client->sorted && client->result.nrows == 0);
+	client_fetch(client, 0);
+	CHECK(!gs_job_busy(client->job));
+	gs_job_poll(client->job);
+	CHECK(client->nready == 0);
+	session_end(&session);
 	table_free(table);
 }
 
@@ -165,18 +152,16 @@ test_many_jobs(void **unused)
 	{
 		NCLIENTS = 5
 	};
-	TableOptions options = table_defaults;
 	Service		service;
 	Client		clients[NCLIENTS];
 	TestTable  *tables[NCLIENTS];
 	Dice		dice;
 
-	options.min_rows = 1000;
-	options.max_rows = 4000;
 	service_start(&service, 0, NULL);
 	for (int i = 0; i < NCLIENTS; i++)
 	{
-		tables[i] = table_of_seed(80000 + (uint64_t) i, &options, &dice);
+		tables[i] = table_of_seed(80000 + (uint64_t) i, &dice,
+								  &(TableOptions) {.min_rows = 1000, .max_rows = 4000});
 		CHECK(client_open(&clients[i], &service, tables[i], GS_MIN_BUFFER_BYTES, 3));
 	}
 	for (int round = 0; round < 30; round++)
@@ -219,37 +204,28 @@ test_many_jobs(void **unused)
 	unit_case("%s", "");
 }
 
-/* -------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------- return of the input */
 
 /* Before all rows are sent, with batches on their way. */
 static void
-test_drain_of_load(void **unused)
+check_drain_of_load(const TestTable *table, Dice *dice)
 {
-	TableOptions options = table_defaults;
+	Session		session;
 
-	options.max_rows = 6000;
-	for (uint64_t seed = 90000; seed < 90060; seed++)
-	{
-		Dice		dice;
-		TestTable  *table;
-		Service		service;
-		Client		client;
-
-		options.keys_only = seed % 3 == 0;
-		table = table_of_seed(seed, &options, &dice);
-		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES,
-						  2 + (uint32_t) dice_below(&dice, 5)));
-		CHECK(client_load(&client, &dice));
-		client_check_drain(&client);
-		client_close(&client);
-		service_stop(&service);
-		table_free(table);
-	}
-	unit_case("%s", "");
+	session_begin(&session, table, 2 + (uint32_t) dice_below(dice, 5));
+	CHECK(client_load(&session.client, dice));
+	client_check_drain(&session.client);
+	session_end(&session);
 }
 
-/* How a sort under a limit, or with a device out of memory, came out. */
+static void
+test_drain_of_load(void **unused)
+{
+	driver_check_tables(90000, 40, &(TableOptions) {.max_rows = 6000}, check_drain_of_load);
+	driver_check_tables(91000, 20, &(TableOptions) {.max_rows = 6000, .keys_only = true}, check_drain_of_load);
+}
+
+/* The outcome of a sort with a limit, or with a device out of memory. */
 typedef enum Outcome
 {
 	OUTCOME_SORTED,
@@ -258,7 +234,7 @@ typedef enum Outcome
 	NOUTCOMES
 } Outcome;
 
-/* Whatever becomes of it, all rows are there. */
+/* All rows are there, whatever the outcome. */
 static Outcome
 sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 {
@@ -268,7 +244,7 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 	CHECK(client_open(&client, service, table, GS_MIN_BUFFER_BYTES, 4));
 	if (!client_load(&client, dice))
 	{
-		/* a client says this before it has heard; it is too late */
+		/* a client sends this before it knows of the failure */
 		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 		outcome = OUTCOME_FULL_IN_LOAD;
 	}
@@ -292,61 +268,55 @@ sort_or_drain(Service *service, const TestTable *table, Dice *dice)
 static void
 test_too_many_rows(void **unused)
 {
-	TableOptions options = table_defaults;
 	Dice		dice;
 	TestTable  *table;
-	Service		service;
-	Client		client;
+	Session		session;
+	Client	   *client = &session.client;
 
-	options.min_rows = options.max_rows = 100;
-	options.keys_only = true;
-	table = table_of_seed(95000, &options, &dice);
-	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
-	CHECK(client_load(&client, NULL));
-	gs_producer_batch_filled(gs_job_consumer(client.job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
-	CHECK(client.failed && client.failure == GS_FAILED_MEMORY);
-	client_check_drain(&client);
-	client_close(&client);
-	service_stop(&service);
+	table = table_of_seed(95000, &dice, &(TableOptions) {
+		.min_rows = 100, .max_rows = 100, .keys_only = true
+	});
+	session_begin(&session, table, 3);
+	CHECK(client_load(client, NULL));
+	gs_producer_batch_filled(gs_job_consumer(client->job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
+	CHECK(client->failed && client->failure == GS_FAILED_MEMORY);
+	client_check_drain(client);
+	session_end(&session);
 	table_free(table);
 	unit_case("%s", "");
+}
+
+static int	limited[NOUTCOMES];
+
+static void
+check_memory_limit(const TestTable *table, Dice *dice)
+{
+	Service		service;
+
+	service_start(&service, ((uint64_t) 64 << 10) + dice_below(dice, 5 << 20), NULL);
+	limited[sort_or_drain(&service, table, dice)]++;
+	service_stop(&service);
 }
 
 static void
 test_memory_limits(void **unused)
 {
-	TableOptions options = table_defaults;
-	int			outcomes[NOUTCOMES] = {0};
-
-	options.min_rows = 3000;
-	options.max_rows = 20000;
-	for (uint64_t seed = 100000; seed < 100080; seed++)
-	{
-		Dice		dice;
-		TestTable  *table;
-		Service		service;
-
-		options.keys_only = seed % 5 == 0;
-		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
-		options.kind = seed % 2 == 0 && !options.keys_only ? TEST_BYTEA : -1;
-		table = table_of_seed(seed, &options, &dice);
-		service_start(&service, ((uint64_t) 64 << 10) + dice_below(&dice, 5 << 20), NULL);
-		outcomes[sort_or_drain(&service, table, &dice)]++;
-		service_stop(&service);
-		table_free(table);
-	}
-	unit_case("%s", "");
+	driver_check_tables(100000, 32, &(TableOptions) {.min_rows = 3000, .max_rows = 20000}, check_memory_limit);
+	driver_check_tables(101000, 32, &(TableOptions) {
+		.min_rows = 3000, .max_rows = 20000, .shape = SHAPE_FEW, .kind = TEST_BYTEA
+	}, check_memory_limit);
+	driver_check_tables(102000, 16, &(TableOptions) {.min_rows = 3000, .max_rows = 20000, .keys_only = true},
+						check_memory_limit);
 	print_message("# sorted %d, full in the load %d, in the sort %d\n",
-				  outcomes[OUTCOME_SORTED], outcomes[OUTCOME_FULL_IN_LOAD],
-				  outcomes[OUTCOME_FULL_IN_SORT]);
+				  limited[OUTCOME_SORTED], limited[OUTCOME_FULL_IN_LOAD],
+				  limited[OUTCOME_FULL_IN_SORT]);
 	for (int i = 0; i < NOUTCOMES; i++)
-		CHECK(outcomes[i] > 0);
+		CHECK(limited[i] > 0);
 }
 
 /*
- * Few ties: then whether the memory will do is known while rows come, to a
- * slab.
+ * Few ties: whether memory suffices is known while rows arrive, to within a pool
+ * block.
  */
 static void
 test_refused_early(void **unused)
@@ -377,7 +347,7 @@ test_refused_early(void **unused)
 	assert_int_equal(outcomes[OUTCOME_FULL_IN_SORT], 0);
 }
 
-/* Each allocation of one kind fails in its turn; how the sorts came out. */
+/* Each allocation of one kind fails in turn; counts the outcomes. */
 static void
 run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *dice,
 				  int outcomes[NOUTCOMES])
@@ -396,21 +366,18 @@ run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *
 	unit_case("%s", "");
 }
 
-/* The device has less memory than the limit, or the host none that is pinned. */
+/* The device has less memory than the limit, or the host has no pinned memory. */
 static void
 test_memory_runs_out(void **unused)
 {
-	TableOptions options = table_defaults;
 	Dice		dice;
 	TestTable  *table;
 	int			on_device[NOUTCOMES] = {0};
 	int			on_host[NOUTCOMES] = {0};
 
-	options.min_rows = options.max_rows = 12000;
-	options.kind = TEST_BYTEA;
-	options.ncolumns = 2;
-	options.max_payload = 200;
-	table = table_of_seed(110000, &options, &dice);
+	table = table_of_seed(110000, &dice, &(TableOptions) {
+		.min_rows = 12000, .max_rows = 12000, .kind = TEST_BYTEA, .ncolumns = 2, .max_payload = 200
+	});
 	run_out_of_memory(table, "allocate", 1, &dice, on_device);
 	CHECK(on_device[OUTCOME_FULL_IN_LOAD] > 0);
 	CHECK(on_device[OUTCOME_FULL_IN_SORT] > 7);
@@ -423,8 +390,8 @@ test_memory_runs_out(void **unused)
 }
 
 /*
- * After a batch was refused, none is taken, however small, and no sort of all
- * rows is begun: the client may have said so before it knew.
+ * After a batch was rejected, none is accepted, however small, and no sort of all rows
+ * is started: the client may have sent the request before it knew.
  */
 static void
 test_after_full(void **unused)
@@ -442,17 +409,17 @@ test_after_full(void **unused)
 	CHECK(!client_load(&client, NULL) && client.failure == GS_FAILED_MEMORY);
 	while (gs_job_busy(client.job))
 		client_poll(&client);
-	while (client.buffers[buffer] != SLOT_MINE)
+	while (client.buffers[buffer] != BUFFER_MINE)
 		buffer++;
-	client.buffers[buffer] = SLOT_FILLED;
+	client.buffers[buffer] = BUFFER_FILLED;
 	gs_producer_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);
-	CHECK(client.buffers[buffer] == SLOT_FILLED && !client.sorted);
+	CHECK(client.buffers[buffer] == BUFFER_FILLED && !client.sorted);
 
-	/* what it took can be sorted */
-	client.buffers[buffer] = SLOT_MINE;
+	/* the accepted rows can be sorted */
+	client.buffers[buffer] = BUFFER_MINE;
 	client.failed = false;
 	client.npushed = client.nuploaded;
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, true, &client.layout);
@@ -466,7 +433,7 @@ test_after_full(void **unused)
 
 /* -------------------------------------------------------------------- close */
 
-/* Lets a job do npolls polls and leaves; what it had is back. */
+/* Closes a job after npolls polls; its memory is released. */
 static bool
 close_after(const TestTable *table, int npolls)
 {
@@ -493,41 +460,38 @@ close_after(const TestTable *table, int npolls)
 }
 
 static void
-test_close_in_every_phase(void **unused)
+check_close_in_every_phase(const TestTable *table, Dice *dice)
 {
-	TableOptions options = table_defaults;
-
-	options.min_rows = 1500;
-	options.max_rows = 3000;
-	options.max_payload = 100;
-	for (uint64_t seed = 120000; seed < 120010; seed++)
-	{
-		Dice		dice;
-		TestTable  *table;
-
-		options.keys_only = seed % 5 == 0;
-		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
-		table = table_of_seed(seed, &options, &dice);
-		for (int npolls = 0; !close_after(table, npolls); npolls++)
-			CHECK(npolls < 1000);
-		table_free(table);
-	}
-	unit_case("%s", "");
+	for (int npolls = 0; !close_after(table, npolls); npolls++)
+		CHECK(npolls < 1000);
 }
 
-/* While batches are on their way up, and nobody polled. */
+static void
+test_close_in_every_phase(void **unused)
+{
+	TableOptions options = {.min_rows = 1500, .max_rows = 3000, .max_payload = 100};
+
+	driver_check_tables(120000, 4, &options, check_close_in_every_phase);
+	options.shape = SHAPE_FEW;
+	driver_check_tables(121000, 4, &options, check_close_in_every_phase);
+	options.keys_only = true;
+	driver_check_tables(122000, 1, &options, check_close_in_every_phase);
+	options.shape = SHAPE_ANY;
+	driver_check_tables(123000, 1, &options, check_close_in_every_phase);
+}
+
+/* While batches are being uploaded, without a poll. */
 static void
 test_close_of_load(void **unused)
 {
-	TableOptions options = table_defaults;
 	Dice		dice;
 	TestTable  *table;
 	Service		service;
 	Client		client;
 
-	options.max_rows = options.min_rows = 3000;
-	options.ncolumns = 1;
-	table = table_of_seed(130000, &options, &dice);
+	table = table_of_seed(130000, &dice, &(TableOptions) {
+		.min_rows = 3000, .max_rows = 3000, .ncolumns = 1
+	});
 	service_start(&service, 0, NULL);
 	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
 	client_close(&client);
@@ -536,7 +500,7 @@ test_close_of_load(void **unused)
 	CHECK(gs_job_busy(client.job));
 	CHECK(client.npushed > client.filled[0].nrows);
 
-	/* the device reads the ring yet */
+	/* the device still reads the buffer pool */
 	CHECK(!gs_job_close(client.job));
 	client_close(&client);
 	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 8));
@@ -558,21 +522,19 @@ test_device_breaks(void **unused)
 		"same_keys", "same_tails", "count_ties", "list_ties", "tie_keys", "sort_ties",
 		"sort_tails", "place_ties", "row_end_offsets", "find_boundaries", "gather", "gather_keys"
 	};
-	TableOptions options = table_defaults;
+	TableOptions options = {.shape = SHAPE_FEW, .ncolumns = 3};
 	int			nfailed[sizeof(ops) / sizeof(ops[0])] = {0};
 
-	options.shape = SHAPE_FEW;
 	for (uint64_t seed = 140000; seed < 140012; seed++)
 	{
 		Dice		dice;
 		TestTable  *table;
 
-		/* so many that each has some batches */
+		/* enough rows for several batches */
 		options.keys_only = seed % 4 == 0;
 		options.min_rows = options.max_rows = options.keys_only ? 30000 : 3000;
 		options.kind = options.keys_only ? TEST_FLOAT8 : TEST_TEXT;
-		options.ncolumns = 3;
-		table = table_of_seed(seed, &options, &dice);
+		table = table_of_seed(seed, &dice, &options);
 		for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		{
 			Service		service;
@@ -592,7 +554,7 @@ test_device_breaks(void **unused)
 			if (client.failed)
 			{
 				CHECK_MSG(client.failure == GS_FAILED_DEVICE, "it failed: %s", client.text);
-				CHECK(strstr(client.text, "broken as told") != NULL);
+				CHECK(strstr(client.text, "injected failure") != NULL);
 				CHECK(!gs_job_busy(client.job));
 				gs_job_poll(client.job);
 				nfailed[i]++;
@@ -612,13 +574,12 @@ static void
 test_device_breaks_at_close(void **unused)
 {
 	static const char *const faults[] = {"record_fence:2:fail", "passed_fence:1:fail"};
-	TableOptions options = table_defaults;
 	Dice		dice;
 	TestTable  *table;
 
-	options.min_rows = options.max_rows = 100;
-	options.ncolumns = 1;
-	table = table_of_seed(145000, &options, &dice);
+	table = table_of_seed(145000, &dice, &(TableOptions) {
+		.min_rows = 100, .max_rows = 100, .ncolumns = 1
+	});
 	for (int i = 0; i < 2; i++)
 	{
 		Service		service;
@@ -686,7 +647,7 @@ tamper_with_records(Client *client, const GsBatch *batch)
 	}
 }
 
-/* Whatever came down: as many rows as there were, each within its batch. */
+/* Whatever the order: as many rows as were sent, each within its batch. */
 static void
 check_any_order(Client *client)
 {
@@ -705,52 +666,68 @@ check_any_order(Client *client)
 	CHECK(next == client->npushed);
 }
 
+/* How sorts of a hostile client's rows came out. */
+static int	nsorted;
+static int	nrefused;
+
+/* A sort that a client has tampered with: rows in any order, or this failure. */
+static void
+check_hostile(Client *client, GsFailure failure)
+{
+	if (client_sort(client, GS_ALGORITHM_AUTO))
+	{
+		check_any_order(client);
+		nsorted++;
+	}
+	else
+	{
+		CHECK_MSG(client->failure == failure, "it failed: %s", client->text);
+		nrefused++;
+	}
+}
+
+/* Both occurred. */
+static void
+check_hostile_outcomes(void)
+{
+	print_message("# sorted %d, refused %d\n", nsorted, nrefused);
+	CHECK(nsorted > 0 && nrefused > 0);
+	nsorted = nrefused = 0;
+}
+
+static void
+check_hostile_records(const TestTable *table, Dice *dice)
+{
+	Session		session;
+	Client	   *client = &session.client;
+
+	session_begin(&session, table, 3);
+	client->tamper = tamper_with_records;
+	client->tamper_dice = dice;
+	CHECK(client_load(client, dice));
+	check_hostile(client, GS_FAILED_ROWS);
+	CHECK(!client->failed || !gs_job_busy(client->job));
+	session_end(&session);
+}
+
 static void
 test_hostile_records(void **unused)
 {
-	TableOptions options = table_defaults;
-	int			nsorted = 0;
-	int			nrefused = 0;
+	TableOptions options = {.min_rows = 1, .max_rows = 1000};
 
-	options.min_rows = 1;
-	options.max_rows = 1000;
-	for (uint64_t seed = 150000; seed < 150400; seed++)
-	{
-		Dice		dice;
-		TestTable  *table;
-		Service		service;
-		Client		client;
-
-		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
-		options.keys_only = seed % 10 == 0;
-		options.kind = seed % 3 != 0 && !options.keys_only ? TEST_BYTEA : -1;
-		table = table_of_seed(seed, &options, &dice);
-		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
-		client.tamper = tamper_with_records;
-		client.tamper_dice = &dice;
-		CHECK(client_load(&client, &dice));
-		if (client_sort(&client, GS_ALGORITHM_AUTO))
-		{
-			check_any_order(&client);
-			nsorted++;
-		}
-		else
-		{
-			CHECK_MSG(client.failure == GS_FAILED_ROWS, "it failed: %s", client.text);
-			CHECK(!gs_job_busy(client.job));
-			nrefused++;
-		}
-		client_close(&client);
-		service_stop(&service);
-		table_free(table);
-	}
-	unit_case("%s", "");
-	print_message("# sorted %d, refused %d\n", nsorted, nrefused);
-	CHECK(nsorted > 0 && nrefused > 0);
+	driver_check_tables(150000, 80, &options, check_hostile_records);
+	options.shape = SHAPE_FEW;
+	driver_check_tables(151000, 80, &options, check_hostile_records);
+	options.kind = TEST_BYTEA;
+	driver_check_tables(152000, 100, &options, check_hostile_records);
+	options.shape = SHAPE_ANY;
+	driver_check_tables(153000, 100, &options, check_hostile_records);
+	driver_check_tables(154000, 40, &(TableOptions) {.min_rows = 1, .max_rows = 1000, .keys_only = true},
+						check_hostile_records);
+	check_hostile_outcomes();
 }
 
-/* Changes a layout in some place, mostly where it counts. */
+/* Changes a layout somewhere, mostly in relevant fields. */
 static void
 tamper_with_layout(Dice *dice, GsKeyLayout *layout)
 {
@@ -820,55 +797,41 @@ tamper_with_layout(Dice *dice, GsKeyLayout *layout)
 }
 
 static void
-test_hostile_layouts(void **unused)
+check_hostile_layouts(const TestTable *table, Dice *dice)
 {
-	TableOptions options = table_defaults;
-	int			nsorted = 0;
-	int			nrefused = 0;
+	Session		session;
+	GsKeyLayout *layout = &session.client.layout;
 
-	options.min_rows = 1;
-	options.max_rows = 60;
-	for (uint64_t seed = 160000; seed < 164000; seed++)
+	session_begin(&session, table, 3);
+	CHECK(client_load(&session.client, NULL));
+	for (int i = 1 + (int) dice_below(dice, 3); i > 0; i--)
 	{
-		Dice		dice;
-		TestTable  *table;
-		Service		service;
-		Client		client;
-
-		options.shape = seed % 2 == 0 ? SHAPE_FEW : -1;
-		options.keys_only = seed % 10 == 0;
-		options.ncolumns = 1 + (int) (seed % 5);
-		table = table_of_seed(seed, &options, &dice);
-		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
-		CHECK(client_load(&client, NULL));
-		for (int i = 1 + (int) dice_below(&dice, 3); i > 0; i--)
-		{
-			if (client.layout.ncolumns > 0 && client.layout.nfields > 0 &&
-				client.layout.ncolumns <= GS_MAX_COLUMNS &&
-				client.layout.nfields <= GS_MAX_FIELDS)
-				tamper_with_layout(&dice, &client.layout);
-		}
-		if (client_sort(&client, GS_ALGORITHM_AUTO))
-		{
-			check_any_order(&client);
-			nsorted++;
-		}
-		else
-		{
-			CHECK_MSG(client.failure == GS_FAILED_PROTOCOL, "it failed: %s", client.text);
-			nrefused++;
-		}
-		client_close(&client);
-		service_stop(&service);
-		table_free(table);
+		if (layout->ncolumns > 0 && layout->nfields > 0 &&
+			layout->ncolumns <= GS_MAX_COLUMNS && layout->nfields <= GS_MAX_FIELDS)
+			tamper_with_layout(dice, layout);
 	}
-	unit_case("%s", "");
-	print_message("# sorted %d, refused %d\n", nsorted, nrefused);
-	CHECK(nsorted > 0 && nrefused > 0);
+	check_hostile(&session.client, GS_FAILED_PROTOCOL);
+	session_end(&session);
 }
 
-/* A float4 with NULLs, a text and a float8, as a driver would observe them. */
+static void
+test_hostile_layouts(void **unused)
+{
+	TableOptions options = {.min_rows = 1, .max_rows = 60};
+
+	for (options.ncolumns = 1; options.ncolumns <= 5; options.ncolumns++)
+	{
+		options.shape = SHAPE_ANY;
+		driver_check_tables(160000 + (uint64_t) options.ncolumns * 1000, 360, &options, check_hostile_layouts);
+		options.shape = SHAPE_FEW;
+		driver_check_tables(160500 + (uint64_t) options.ncolumns * 1000, 360, &options, check_hostile_layouts);
+	}
+	driver_check_tables(166000, 400, &(TableOptions) {.min_rows = 1, .max_rows = 60, .keys_only = true},
+						check_hostile_layouts);
+	check_hostile_outcomes();
+}
+
+/* A float4 with NULLs, a text and a float8, with statistics as a driver would have them. */
 static void
 make_layout(GsKeyLayout *layout)
 {
@@ -893,7 +856,7 @@ make_layout(GsKeyLayout *layout)
 	}
 }
 
-/* Each rule by itself; nothing may hang on the others. */
+/* Each rule by itself; none may depend on the others. */
 static void
 test_layout_rules(void **unused)
 {
@@ -960,7 +923,7 @@ test_layout_rules(void **unused)
 	REFUSED(layout.fields[0].ever_set |= UINT64_C(1) << 32);
 	REFUSED(layout.fields[0].always_set = 16);
 
-	/* of a column that has only NULLs, nothing was observed */
+	/* a column that has only NULLs has no statistics */
 	make_layout(&good);
 	good.columns[0].nnulls = good.nrows;
 	ACCEPTED(layout.fields[0].min = UINT64_MAX);
@@ -991,32 +954,29 @@ test_layout_rules(void **unused)
 #undef ACCEPTED
 }
 
-/* A layout that says how many rows there are, but not so many were sent. */
+/* A layout with another number of rows than were sent. */
 static void
 test_layout_of_other_rows(void **unused)
 {
-	TableOptions options = table_defaults;
 	Dice		dice;
 	TestTable  *table;
-	Service		service;
-	Client		client;
+	Session		session;
+	Client	   *client = &session.client;
 
-	options.min_rows = options.max_rows = 100;
-	options.keys_only = true;
-	table = table_of_seed(170000, &options, &dice);
-	service_start(&service, 0, NULL);
-	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
-	CHECK(client_load(&client, NULL));
-	client.layout.nrows--;
-	CHECK(!client_sort(&client, GS_ALGORITHM_AUTO));
-	CHECK(client.failure == GS_FAILED_PROTOCOL);
-	client_close(&client);
-	service_stop(&service);
+	table = table_of_seed(170000, &dice, &(TableOptions) {
+		.min_rows = 100, .max_rows = 100, .keys_only = true
+	});
+	session_begin(&session, table, 3);
+	CHECK(client_load(client, NULL));
+	client->layout.nrows--;
+	CHECK(!client_sort(client, GS_ALGORITHM_AUTO));
+	CHECK(client->failure == GS_FAILED_PROTOCOL);
+	session_end(&session);
 	table_free(table);
 	unit_case("%s", "");
 }
 
-/* A row has to leave room for another in its slot. */
+/* A row takes at most half a buffer. */
 static void
 test_row_too_long(void **unused)
 {
@@ -1028,30 +988,28 @@ test_row_too_long(void **unused)
 	for (uint32_t len = most; len <= most + 1; len++)
 	{
 		TestTable  *table = table_make_empty(kinds, 1, 3);
-		Service		service;
-		Client		client;
+		Session		session;
+		Client	   *client = &session.client;
 
 		for (size_t row = 0; row < 3; row++)
 			table_set_bytes(table, row, 0, bytes, row == 1 ? len : 10);
-		service_start(&service, 0, NULL);
-		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 3));
-		CHECK(client_load(&client, NULL));
-		if (client_sort(&client, GS_ALGORITHM_AUTO))
+		session_begin(&session, table, 3);
+		CHECK(client_load(client, NULL));
+		if (client_sort(client, GS_ALGORITHM_AUTO))
 		{
 			CHECK(len == most);
-			client_fetch(&client, 0);
-			client_check_batches(&client, 0, INT32_MAX);
+			client_fetch(client, 0);
+			client_check_batches(client, 0, INT32_MAX);
 		}
 		else
-			CHECK(len == most + 1 && client.failure == GS_FAILED_ROWS);
-		client_close(&client);
-		service_stop(&service);
+			CHECK(len == most + 1 && client->failure == GS_FAILED_ROWS);
+		session_end(&session);
 		table_free(table);
 	}
 	free(bytes);
 }
 
-/* The widest layout that can be: all arrays of the packing full. */
+/* The widest possible layout: all arrays of the packing are full. */
 static void
 test_largest_layout(void **unused)
 {
@@ -1093,7 +1051,7 @@ main(void)
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_figures),
+		cmocka_unit_test(test_statistics),
 		cmocka_unit_test(test_no_rows),
 		cmocka_unit_test(test_many_jobs),
 		cmocka_unit_test(test_drain_of_load),

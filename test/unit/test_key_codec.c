@@ -14,6 +14,7 @@
 
 #include "common/key_codec.h"
 #include "unit_cmocka.h"
+#include "unit_floats.h"
 #include "unit_random.h"
 
 #define NRANDOM		200000
@@ -102,51 +103,6 @@ test_int64(void **unused)
 }
 
 /* ------------------------------------------------------------------- floats */
-
-static uint64_t
-bits_of_double(double v)
-{
-	uint64_t	bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
-}
-
-static double
-double_of_bits(uint64_t bits)
-{
-	double		v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-static uint32_t
-bits_of_float(float v)
-{
-	uint32_t	bits;
-
-	memcpy(&bits, &v, sizeof(bits));
-	return bits;
-}
-
-static float
-float_of_bits(uint32_t bits)
-{
-	float		v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-/* PostgreSQL's order of floats, from its documentation. */
-static int
-compare_floats(double a, double b)
-{
-	if (isnan(a) || isnan(b))
-		return (isnan(a) != 0) - (isnan(b) != 0);
-	return (a > b) - (a < b);
-}
 
 /*
  * Bit patterns with the exponents at which something changes (zero and

@@ -3,10 +3,10 @@
  * test_key_pack.c
  *	  The packing of keys (key_pack.h).
  *
- * The packing is right if comparing two records level by level, bits as
+ * The packing is right if comparing two records chunk by chunk, bits as
  * numbers and tails as bytes, gives what comparing the values gives.  The
- * tests do so for random tables at all widths of a level, evaluating each
- * level once by the function that the sort would use and once by a naive
+ * tests do so for random tables at all widths of a chunk, evaluating each
+ * chunk once by the function that the sort would use and once by a naive
  * reading of the header.
  *
  *-------------------------------------------------------------------------
@@ -20,7 +20,7 @@
 #include "unit_cmocka.h"
 #include "unit_table.h"
 
-/* ------------------------------------------------------------------ squeeze */
+/* ------------------------------------------------------------------ extract bits */
 
 /* Bit by bit, from the top. */
 static uint64_t
@@ -160,13 +160,11 @@ test_layout(void **unused)
 	for (uint64_t seed = 0; seed < 2000; seed++)
 	{
 		Dice		dice = dice_of_seed(seed);
-		TableOptions options = table_defaults;
-		TestTable  *table;
+		TestTable  *table = table_make(&dice, &(TableOptions) {
+			.max_rows = 1, .ncolumns = 1 + (int) (seed % GS_MAX_COLUMNS)
+		});
 		GsKeyLayout layout;
 
-		options.max_rows = 0;
-		options.ncolumns = 1 + (int) (seed % GS_MAX_COLUMNS);
-		table = table_make(&dice, &options);
 		table_layout(table, &layout);
 		check_layout(&layout);
 		CHECK(gs_record_bytes(&layout) == sizeof(uint64_t) * ((size_t) layout.nwords + 1));
@@ -224,11 +222,11 @@ test_tail_word(void **unused)
 	}
 }
 
-/* ------------------------------------------------------ the levels themselves */
+/* ------------------------------------------------------ the chunks themselves */
 
 /*
- * The pieces of the levels, one after the other, are the components' bits from
- * first to last without gap or overlap, and every level is as full as it may be.
+ * The pieces of the chunks, one after the other, are the components' bits from
+ * first to last without gap or overlap, and every chunk is as full as possible.
  */
 static void
 check_levels(const GsKeyPacking *packing, int chunk_bits)
@@ -395,7 +393,7 @@ tail_of(const Packed *packed, const GsComponent *component, size_t row, uint32_t
 		gs_tail_offset(tail);
 }
 
-/* A tail level compares what is past the first eight bytes, then the lengths. */
+/* A tail chunk compares the bytes after the first eight, then the lengths. */
 static int
 compare_tails(const Packed *packed, const GsComponent *component, size_t a, size_t b)
 {
@@ -521,47 +519,33 @@ check_random_packings(uint64_t first_seed, int ntables, const TableOptions *opti
 static void
 test_pack(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 100;
-	check_random_packings(1000, 1500, &options);
+	check_random_packings(1000, 1500, &(TableOptions) {.max_rows = 100});
 }
 
 static void
 test_pack_long_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 50;
-	options.max_len = 1000;
-	options.kind = TEST_BYTEA;
-	check_random_packings(3000, 200, &options);
+	check_random_packings(3000, 200, &(TableOptions) {.max_rows = 50, .max_len = 1000, .kind = TEST_BYTEA});
 }
 
 static void
 test_pack_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	check_random_packings(4000, 400, &options);
+	check_random_packings(4000, 400, &(TableOptions) {.keys_only = true});
 }
 
-/* The same table at every width of a level. */
+/* The same table with every width of a chunk. */
 static void
 test_pack_all_widths(void **unused)
 {
 	for (uint64_t seed = 5000; seed < 5040; seed++)
 	{
 		Dice		dice = dice_of_seed(seed);
-		TableOptions options = table_defaults;
-		TestTable  *table;
-		Packed	   *packed;
+		TestTable  *table = table_make(&dice, &(TableOptions) {
+			.max_rows = 60, .ncolumns = 1 + (int) (seed % 7)
+		});
+		Packed	   *packed = pack_rows(table);
 
-		options.max_rows = 60;
-		options.ncolumns = 1 + (int) (seed % 7);
-		table = table_make(&dice, &options);
-		packed = pack_rows(table);
 		unit_case("seed %llu", (unsigned long long) seed);
 		for (int chunk_bits = GS_MIN_KEY_CHUNK_BITS; chunk_bits <= 64; chunk_bits++)
 			check_packing(packed, &dice, chunk_bits);
@@ -575,7 +559,7 @@ test_pack_all_widths(void **unused)
 
 /*
  * As many columns and fields as there may be, all of them varying in every
- * bit, with NULLs: the most components, levels and pieces there can be.
+ * bit, with NULLs: the maximum of components, chunks and pieces.
  */
 static void
 check_widest(int nvariable)
@@ -652,8 +636,8 @@ test_pack_limits(void **unused)
 }
 
 /*
- * More levels than a table of key_encoder.c can have: columns of a field and a
- * string, all nullable, so that each ends in a level that is cut short.
+ * More chunks than a table of key_encoder.c can have: columns of a field and a
+ * string, all nullable, so that each ends in a chunk that is not full.
  */
 static void
 test_pack_most_levels(void **unused)
@@ -734,7 +718,7 @@ test_pack_width(void **unused)
 		table_set_number(table, row, 0, 42);
 	CHECK(packed_bits(table) == 0);
 
-	/* two values far apart differ in a bit: squeezed */
+	/* two distant values that differ in one bit: the bit is extracted */
 	table_set_number(table, 0, 0, 42 + (INT64_C(1) << 40));
 	CHECK(packed_bits(table) == 1);
 	table_free(table);

@@ -4,8 +4,8 @@
  *	  The sorts of 64-bit words (radix_sort.h).
  *
  * The reference is qsort() on the same words with their places.  Words are
- * compared as a whole afterwards: the bits beside the key tell equal keys
- * apart, so a sort that is not stable shows.
+ * compared as a whole afterwards: the bits outside the key distinguish equal
+ * keys, so a sort that is not stable fails.
  *
  *-------------------------------------------------------------------------
  */
@@ -198,7 +198,7 @@ test_large(void **unused)
 	free(words);
 }
 
-/* A digit that is constant costs no pass, wherever it is. */
+/* A constant digit takes no pass, whatever its position. */
 static void
 test_passes(void **unused)
 {
@@ -228,7 +228,7 @@ test_passes(void **unused)
 				  passes, varying);
 	}
 
-	/* bits beside the key are no reason for a pass */
+	/* bits outside the key take no pass */
 	for (size_t i = 0; i < n; i++)
 		words[i] = (dice_word(&dice) & ~(UINT64_C(0xFFF) << 20)) | UINT64_C(0x123) << 20;
 	gs_radix_sort(words, scratch, n, 20, 12, &host.callbacks, &passes);

@@ -3,8 +3,8 @@
  * test_run_merge.c
  *	  Merges of sorted runs: order, stability, any number of runs, empty ones.
  *
- * A random table is cut into runs, each in its reference order; what the merge
- * gives must be the reference order of the whole.
+ * A random table is divided into runs, each in its reference order; the merge must
+ * return the reference order of the whole.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include "unit_cmocka.h"
 #include "unit_driver.h"
 
-/* A row of a run as it lies in a file: key words, then the row. */
+/* A row of a run as in a file: key words, then the row. */
 typedef struct Entry
 {
 	uint32_t	row;			/* its number in the table */
@@ -43,9 +43,9 @@ make_entry(const TestTable *table, uint32_t row, GsKeyLayout *layout)
 	return entry;
 }
 
-/* Cuts the rows into runs at random; some may be empty. */
+/* Divides the rows into runs at random; some may be empty. */
 static void
-cut(Dice *dice, size_t nrows, uint32_t nruns, size_t *ends)
+divide(Dice *dice, size_t nrows, uint32_t nruns, size_t *ends)
 {
 	for (uint32_t i = 0; i < nruns; i++)
 		ends[i] = i + 1 == nruns ? nrows : dice_below(dice, nrows + 1);
@@ -95,7 +95,7 @@ check_merge(const TestTable *table, Dice *dice)
 	table_layout(table, &layout);
 	for (size_t row = 0; row < nrows; row++)
 		entries[row] = make_entry(table, (uint32_t) row, &layout);
-	cut(dice, nrows, nruns, ends);
+	divide(dice, nrows, nruns, ends);
 	for (uint32_t i = 0; i < nruns; i++)
 		records[i] = next_of_run(entries, order, nrows, i == 0 ? 0 : ends[i - 1], ends[i], &at[i]);
 
@@ -129,48 +129,29 @@ check_merge(const TestTable *table, Dice *dice)
 static void
 test_tables(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 400;
-	driver_check_tables(1, 1500, &options, check_merge);
+	driver_check_tables(1, 1500, &(TableOptions) {.max_rows = 400}, check_merge);
 }
 
 static void
 test_shapes(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 600;
-	for (options.shape = 0; options.shape < SHAPES; options.shape++)
-		driver_check_tables(20000 + (uint64_t) options.shape * 100, 60, &options, check_merge);
+	driver_check_shapes(20000, 60, 600, check_merge);
 }
 
 static void
 test_keys_only(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.keys_only = true;
-	options.max_rows = 2000;
-	driver_check_tables(30000, 300, &options, check_merge);
+	driver_check_tables(30000, 300, &(TableOptions) {.keys_only = true, .max_rows = 2000}, check_merge);
 }
 
 static void
 test_strings(void **unused)
 {
-	TableOptions options = table_defaults;
-
-	options.max_rows = 300;
-	for (options.kind = TEST_TEXT; options.kind <= TEST_BYTEA; options.kind++)
-	{
-		options.ncolumns = 1;
-		driver_check_tables(40000 + (uint64_t) options.kind * 1000, 150, &options, check_merge);
-		options.ncolumns = 3;
-		driver_check_tables(50000 + (uint64_t) options.kind * 1000, 150, &options, check_merge);
-	}
+	driver_check_strings(40000, 150, &(TableOptions) {.max_rows = 300, .ncolumns = 1}, check_merge);
+	driver_check_strings(50000, 150, &(TableOptions) {.max_rows = 300, .ncolumns = 3}, check_merge);
 }
 
-/* Words of all ones, which a run at its end has too. */
+/* Words of all ones, as in a run that has ended. */
 static void
 test_largest_words(void **unused)
 {
@@ -196,5 +177,5 @@ main(void)
 		cmocka_unit_test(test_largest_words)
 	};
 
-	return cmocka_run_group_tests_name("key_merge", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("run_merge", tests, NULL, NULL);
 }

@@ -10,21 +10,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpusortd/device_fault.h"
+#include "device/device_fault.h"
 #include "unit_check.h"
 
-#define RUBBISH			0x5A
+#define GARBAGE			0x5A
 #define MANY_POLLS		1000000
 
 /* ----------------------------------------------------------------- service */
+
+GsDevice *
+unit_open_device(uint64_t nbytes)
+{
+	char		why_not[200];
+	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
+
+	CHECK_MSG(device != NULL, "%s", why_not);
+	return device;
+}
 
 void
 service_start(Service *service, uint64_t limit, const char *fault)
 {
 	char		why_not[200] = "";
 
-	service->device = gs_device_host_open((uint64_t) 1 << 32, why_not, sizeof(why_not));
-	CHECK_MSG(service->device != NULL, "%s", why_not);
+	service->device = unit_open_device((uint64_t) 1 << 32);
 	if (fault != NULL)
 	{
 		service->device = gs_device_fault_open(service->device, fault, why_not, sizeof(why_not));
@@ -56,11 +65,11 @@ slot_start(const Client *client, uint32_t buffer)
 }
 
 static void
-get_slot(Client *client, uint32_t buffer, SlotState from)
+get_slot(Client *client, uint32_t buffer, BufferState from)
 {
 	CHECK(buffer < client->buffer_pool.nbuffers);
-	CHECK_MSG(client->buffers[buffer] == from, "slot %u comes back, but was not given away so", buffer);
-	client->buffers[buffer] = SLOT_MINE;
+	CHECK_MSG(client->buffers[buffer] == from, "buffer %u is returned in the wrong state", buffer);
+	client->buffers[buffer] = BUFFER_MINE;
 }
 
 static void
@@ -68,11 +77,11 @@ batch_free(void *arg, uint32_t buffer)
 {
 	Client	   *client = arg;
 
-	get_slot(client, buffer, SLOT_FILLED);
+	get_slot(client, buffer, BUFFER_FILLED);
 	CHECK_MSG(client->filled[buffer].first_row == client->nuploaded,
 			  "batches are freed out of order");
 	client->nuploaded += client->filled[buffer].nrows;
-	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
+	memset(slot_start(client, buffer), GARBAGE, client->buffer_pool.buffer_bytes);
 }
 
 static void
@@ -81,7 +90,7 @@ sorted(void *arg, const GsSorted *result)
 	Client	   *client = arg;
 
 	CHECK(!client->sorted && !client->failed);
-	CHECK_MSG(client->nuploaded == client->npushed, "sorted before all slots were free");
+	CHECK_MSG(client->nuploaded == client->npushed, "sorted before all buffers were free");
 	client->sorted = true;
 	client->result = *result;
 }
@@ -94,7 +103,7 @@ batch_ready(void *arg, const GsBatchReady *ready)
 	CHECK_MSG(ready->stream == client->stream, "a batch of stream %u, but %u is asked for",
 			  ready->stream, client->stream);
 	if (ready->nrows > 0)
-		get_slot(client, ready->buffer, SLOT_RELEASED);
+		get_slot(client, ready->buffer, BUFFER_RELEASED);
 	CHECK(client->nready <= GS_MAX_BUFFERS);
 	client->ready[client->nready++] = *ready;
 }
@@ -130,7 +139,7 @@ client_open(Client *client, Service *service, const TestTable *table,
 	client->buffer_pool.nbuffers = nbuffers;
 	client->buffer_pool.base = malloc((size_t) buffer_bytes * nbuffers);
 	CHECK(client->buffer_pool.base != NULL);
-	memset(client->buffer_pool.base, RUBBISH, (size_t) buffer_bytes * nbuffers);
+	memset(client->buffer_pool.base, GARBAGE, (size_t) buffer_bytes * nbuffers);
 	CHECK(gs_device_pool_admit(service->pool, NULL, 0, &memory));
 	consumer.buffer_pool = client->buffer_pool;
 	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
@@ -162,11 +171,11 @@ client_poll(Client *client)
 	gs_job_poll(client->job);
 }
 
-/* -------------------------------------------------------------------- load */
+/* -------------------------------------------------------------------- upload */
 
 /*
- * A slot to write to, as soon as there is one; -1 if the job failed.  One slot
- * is kept back if there are several, or there would be none to drain through.
+ * A buffer to write to, as soon as there is one; -1 if the job failed.  If there are
+ * several, one is kept for the return of the input.
  */
 static int
 wait_for_slot(Client *client)
@@ -178,7 +187,7 @@ wait_for_slot(Client *client)
 		CHECK(npolls < MANY_POLLS);
 		for (uint32_t buffer = 0; buffer < client->buffer_pool.nbuffers; buffer++)
 		{
-			if (client->buffers[buffer] != SLOT_MINE)
+			if (client->buffers[buffer] != BUFFER_MINE)
 				continue;
 			if (may_take)
 				return (int) buffer;
@@ -221,7 +230,7 @@ send_batch(Client *client, uint32_t buffer, const GsBatch *batch)
 	filled->nrows = (uint32_t) batch->nrows;
 	filled->first_row = client->npushed - filled->nrows;
 	filled->rows_bytes = (uint32_t) (batch->rows_end - batch->base);
-	client->buffers[buffer] = SLOT_FILLED;
+	client->buffers[buffer] = BUFFER_FILLED;
 	gs_producer_batch_filled(gs_job_consumer(client->job), buffer, filled->nrows, filled->rows_bytes);
 }
 
@@ -267,8 +276,8 @@ client_sort(Client *client, GsAlgorithm algorithm)
 void
 client_release(Client *client, uint32_t buffer)
 {
-	memset(slot_start(client, buffer), RUBBISH, client->buffer_pool.buffer_bytes);
-	client->buffers[buffer] = SLOT_RELEASED;
+	memset(slot_start(client, buffer), GARBAGE, client->buffer_pool.buffer_bytes);
+	client->buffers[buffer] = BUFFER_RELEASED;
 	gs_job_buffer_released(client->job, buffer);
 }
 
@@ -277,7 +286,7 @@ release_all(Client *client)
 {
 	for (uint32_t buffer = 0; buffer < client->buffer_pool.nbuffers; buffer++)
 	{
-		if (client->buffers[buffer] == SLOT_MINE)
+		if (client->buffers[buffer] == BUFFER_MINE)
 			client_release(client, buffer);
 	}
 }
@@ -373,7 +382,7 @@ client_check_batches(Client *client, uint64_t position, int nbatches)
 	}
 }
 
-/* -------------------------------------------------------------------- drain */
+/* -------------------------------------------------------------------- return of the input */
 
 /* A batch has the table's next rows and their records, as they were written. */
 static void
@@ -446,7 +455,7 @@ client_check_drain(Client *client)
 		{
 			const FilledBatch *filled = &client->filled[buffer];
 
-			if (client->buffers[buffer] != SLOT_FILLED || filled->first_row != next)
+			if (client->buffers[buffer] != BUFFER_FILLED || filled->first_row != next)
 				continue;
 			check_batch(client, slot_start(client, buffer), next, filled->nrows,
 						filled->rows_bytes);

@@ -1,21 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * unit_client.h
- *	  A client of a job (src/gpusortd/job.h) over a random table, and the
+ *	  A client of a job (src/job/job.h) over a random table, and the
  *	  connection between them.
  *
- * It keeps a client's side of protocol.h and watches the job's: a slot is
- * touched only while it is the client's, and is filled with rubbish when it
- * changes hands; the job may wait for nothing while it says that it is not busy.
+ * It implements the client's side of protocol.h and checks the job's: a buffer is used
+ * only by its owner, and is filled with garbage when its owner changes; the job may
+ * not wait for anything while it reports that it is not busy.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_UNIT_CLIENT_H
 #define GPUSORT_UNIT_CLIENT_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 #include "unit_random.h"
 #include "unit_table.h"
+
+/* A host device with so much memory. */
+extern GsDevice *unit_open_device(uint64_t nbytes);
 
 /* A device and its memory, for any number of jobs. */
 typedef struct Service
@@ -30,14 +33,14 @@ extern void service_start(Service *service, uint64_t limit, const char *fault);
 /* Insists that no memory is left with jobs, nor on the device. */
 extern void service_stop(Service *service);
 
-typedef enum SlotState
+typedef enum BufferState
 {
-	SLOT_MINE,
-	SLOT_FILLED,				/* given away with a batch */
-	SLOT_RELEASED				/* given away to be filled */
-} SlotState;
+	BUFFER_MINE,
+	BUFFER_FILLED,				/* the job's, with a batch */
+	BUFFER_RELEASED				/* the job's, to be filled */
+} BufferState;
 
-/* What a slot was filled with. */
+/* The batch in a buffer. */
 typedef struct FilledBatch
 {
 	size_t		first_row;
@@ -54,7 +57,7 @@ struct Client
 	GsSortJob  *job;
 	GsBufferPool		buffer_pool;
 	GsKeyLayout layout;
-	SlotState	buffers[GS_MAX_BUFFERS];
+	BufferState	buffers[GS_MAX_BUFFERS];
 	FilledBatch filled[GS_MAX_BUFFERS];
 	size_t		npushed;		/* rows 0 to npushed - 1 of the table */
 	size_t		nuploaded;		/* of which so many are freed */
@@ -92,19 +95,19 @@ extern bool client_load(Client *client, Dice *dice);
 /* False if it failed. */
 extern bool client_sort(Client *client, GsAlgorithm algorithm);
 
-/* Starts a stream; all slots are the job's then. */
+/* Starts a stream; all buffers then belong to the job. */
 extern void client_fetch(Client *client, uint64_t position);
 
-/* The next batch, when it has come; its slot is the client's. */
+/* Waits for the next batch; its buffer belongs to the client. */
 extern GsBatchReady client_take_batch(Client *client);
 
-/* Gives a slot to the job. */
+/* Gives a buffer to the job. */
 extern void client_release(Client *client, uint32_t buffer);
 
 /* Takes and checks so many batches, or up to the last row. */
 extern void client_check_batches(Client *client, uint64_t position, int nbatches);
 
-/* Drains and checks: all rows that were sent are there, in the ring or on the way back. */
+/* Has the input returned, and checks that all rows that were sent are there. */
 extern void client_check_drain(Client *client);
 
 /* Everything: open, load, sort, streams from anywhere, close. */

@@ -43,7 +43,7 @@ driver_push(Driver *driver)
 	uint64_t   *record;
 	uint32_t	nulls;
 
-	/* too much room leaves empty batches behind */
+	/* reserving too much space leaves empty batches */
 	if (row % 97 == 96 && !table->keys_only &&
 		gs_engine_reserve(driver->engine, row_bytes + 10000, &driver->batch) != GS_STATUS_OK)
 		driver->batch = NULL;
@@ -87,6 +87,21 @@ driver_load(Driver *driver)
 			return status;
 	}
 	return GS_STATUS_OK;
+}
+
+void
+driver_open_loaded(Driver *driver, const TestTable *table, UnitHost *host)
+{
+	unit_host_init(host);
+	CHECK(driver_open(driver, table, host, (size_t) 1 << 40));
+	CHECK(driver_load(driver) == GS_STATUS_OK);
+}
+
+void
+driver_open_sorted(Driver *driver, const TestTable *table, UnitHost *host)
+{
+	driver_open_loaded(driver, table, host);
+	CHECK(gs_engine_sort(driver->engine) == GS_STATUS_OK);
 }
 
 void
@@ -210,9 +225,7 @@ driver_check_table(const TestTable *table, Dice *dice)
 	UnitHost	host;
 	Driver		driver;
 
-	unit_host_init(&host);
-	CHECK(driver_open(&driver, table, &host, (size_t) 1 << 40));
-	CHECK(driver_load(&driver) == GS_STATUS_OK);
+	driver_open_loaded(&driver, table, &host);
 	if (dice_one_in(dice, 4))	/* a row that never comes */
 		CHECK(gs_engine_reserve(driver.engine, table->keys_only ? 0 : 30000,
 								&driver.batch) == GS_STATUS_OK);
@@ -224,7 +237,7 @@ driver_check_table(const TestTable *table, Dice *dice)
 
 void
 driver_check_tables(uint64_t first_seed, int ntables, const TableOptions *options,
-					void (*check) (const TestTable *table, Dice *dice))
+					TableCheck check)
 {
 	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
 	{
@@ -236,4 +249,22 @@ driver_check_tables(uint64_t first_seed, int ntables, const TableOptions *option
 		table_free(table);
 	}
 	unit_case("%s", "");
+}
+
+void
+driver_check_shapes(uint64_t first_seed, int ntables, size_t max_rows, TableCheck check)
+{
+	TableOptions options = {.max_rows = max_rows};
+
+	for (options.shape = SHAPE_ANY + 1; options.shape < SHAPES; options.shape++)
+		driver_check_tables(first_seed + (uint64_t) options.shape * 100, ntables, &options, check);
+}
+
+void
+driver_check_strings(uint64_t first_seed, int ntables, const TableOptions *options, TableCheck check)
+{
+	TableOptions strings = *options;
+
+	for (strings.kind = TEST_TEXT; strings.kind <= TEST_BYTEA; strings.kind++)
+		driver_check_tables(first_seed + (uint64_t) strings.kind * 1000, ntables, &strings, check);
 }

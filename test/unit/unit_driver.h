@@ -34,6 +34,10 @@ extern GsStatus driver_push(Driver *driver);
 /* Pushes all of them, or up to the first status that is not OK. */
 extern GsStatus driver_load(Driver *driver);
 
+/* Opens an engine with a new host and no limit, loads all rows, and sorts them. */
+extern void driver_open_loaded(Driver *driver, const TestTable *table, UnitHost *host);
+extern void driver_open_sorted(Driver *driver, const TestTable *table, UnitHost *host);
+
 extern void driver_close(Driver *driver);
 
 /* gs_engine_fetch() of an engine that does not fail; returns how many. */
@@ -55,10 +59,16 @@ extern void driver_check_drain(Driver *driver, size_t max_rows);
 /* Everything: open, load, sort, check, close, nothing left. */
 extern void driver_check_table(const TestTable *table, Dice *dice);
 
-/*
- * Checks tables of consecutive seeds, and says which one if a check fails.
- */
+/* A check of a table; dice are what else is random about it. */
+typedef void (*TableCheck) (const TestTable *table, Dice *dice);
+
+/* Checks tables of consecutive seeds, and says which one if a check fails. */
 extern void driver_check_tables(uint64_t first_seed, int ntables, const TableOptions *options,
-								void (*check) (const TestTable *table, Dice *dice));
+								TableCheck check);
+
+/* The same for each shape, and for each kind of strings in the first column. */
+extern void driver_check_shapes(uint64_t first_seed, int ntables, size_t max_rows, TableCheck check);
+extern void driver_check_strings(uint64_t first_seed, int ntables, const TableOptions *options,
+								 TableCheck check);
 
 #endif							/* GPUSORT_UNIT_DRIVER_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unit_host.c
- *	  A GsRuntime that keeps books and can fail on demand.
+ *	  A GsRuntime that tracks allocations and can fail on demand.
  *
  * The books are kept apart from the memory: every allocation is one malloc()
  * of exactly what was asked for, so that the address sanitizer sees an
@@ -16,15 +16,15 @@
 
 #include "unit_check.h"
 
-#define RUBBISH_NEW		0xA5
-#define RUBBISH_OLD		0xDB
-#define RUBBISH_BYTES	((size_t) 1 << 20)	/* of an allocation: filling more
+#define GARBAGE_NEW		0xA5
+#define GARBAGE_OLD		0xDB
+#define GARBAGE_BYTES	((size_t) 1 << 20)	/* of an allocation: filling more
 											 * would take most of the time */
 
 static size_t
 rubbish_bytes(size_t nbytes)
 {
-	return nbytes < RUBBISH_BYTES ? nbytes : RUBBISH_BYTES;
+	return nbytes < GARBAGE_BYTES ? nbytes : GARBAGE_BYTES;
 }
 
 static void *
@@ -43,7 +43,7 @@ host_allocate(void *arg, size_t nbytes)
 			  "a request for %zu bytes", nbytes);
 	memory = malloc(nbytes);
 	CHECK(memory != NULL);
-	memset(memory, RUBBISH_NEW, rubbish_bytes(nbytes));
+	memset(memory, GARBAGE_NEW, rubbish_bytes(nbytes));
 
 	if (host->nlive == host->live_capacity)
 	{
@@ -69,7 +69,7 @@ host_release(void *arg, void *memory)
 	{
 		if (host->live[i].memory != memory)
 			continue;
-		memset(memory, RUBBISH_OLD, rubbish_bytes(host->live[i].nbytes));
+		memset(memory, GARBAGE_OLD, rubbish_bytes(host->live[i].nbytes));
 		host->held_bytes -= host->live[i].nbytes;
 		host->live[i] = host->live[--host->nlive];
 		free(memory);

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * unit_host.h
- *	  A GsRuntime that keeps books and can fail on demand.
+ *	  A GsRuntime that tracks allocations and can fail on demand.
  *
- * It stands for the memory context of a backend: it knows every allocation
- * that was not released, so that a test can reset it as an ERROR would, or
- * insist that nothing is left.  Memory comes filled with rubbish and is filled
- * with other rubbish when released, so that uses before and after show.
+ * It replaces the memory context of a backend: it knows every allocation that was
+ * not released, so that a test can reset it as an ERROR would, or check that nothing
+ * is left.  Memory is filled with garbage when allocated and when released, so that
+ * uses of uninitialized or released memory are detected.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +48,7 @@ extern void unit_host_init(UnitHost *host);
 /* Frees whatever is left, as the reset of a memory context would. */
 extern void unit_host_reset(UnitHost *host);
 
-/* Insists that nothing is left, and frees the books. */
+/* Checks that nothing is left, and frees the list of allocations. */
 extern void unit_host_end(UnitHost *host);
 
 #endif							/* GPUSORT_UNIT_HOST_H */

@@ -11,10 +11,11 @@
 #include <string.h>
 
 #include "unit_check.h"
+#include "unit_client.h"
 
 #define DEVICE_BYTES	((uint64_t) 4 << 30)
 
-/* Of every job that is shared: there is one of an owner. */
+/* The token of every shared job; there is only one. */
 #define TICKET			UINT64_C(0xFEED)
 
 /* A job that is busy has a message at last, after so many looks. */
@@ -116,12 +117,12 @@ open_job(UnitLink *link, const GsJobOpen *open)
 static void
 join_job(UnitLink *link, const GsJobJoin *join)
 {
-	GsParticipant feeder = participant_of(link, join->participant);
+	GsParticipant producer = participant_of(link, join->participant);
 	const char *why_not = "no such job";
 
 	CHECK(link->producer == NULL && link->consumer != NULL);
 	if (link->consumer->job != NULL && join->token == link->consumer->token)
-		link->producer = gs_job_join(link->consumer->job, join->nwords, join->keys_only != 0, &feeder,
+		link->producer = gs_job_join(link->consumer->job, join->nwords, join->keys_only != 0, &producer,
 								 &why_not);
 	if (link->producer == NULL)
 		on_failed(link, GS_FAILED_JOB, why_not);
@@ -169,7 +170,7 @@ unit_send(GsEngineLink *base, const GsMessage *message)
 			join_job(link, &copy.job_join);
 			break;
 		case GS_MESSAGE_PRODUCER_END:
-			/* a feeder that had no more room was told so, and may not have heard it yet */
+			/* a producer that had no more room was told so, and may not have heard it yet */
 			if (copy.producer_end.partial || link->failure != GS_FAILED_MEMORY)
 				gs_producer_end(link->producer);
 			break;
@@ -268,17 +269,15 @@ UnitLink *
 unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit)
 {
 	UnitLink   *link = make_link(buffer_bytes, nbuffers);
-	char		why_not[200];
 
-	link->device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
-	CHECK_MSG(link->device != NULL, "%s", why_not);
+	link->device = unit_open_device(DEVICE_BYTES);
 	link->pool = gs_device_pool_create(link->device, memory_limit);
 	CHECK(link->pool != NULL);
 	return link;
 }
 
 UnitLink *
-unit_link_open_feeder(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers)
+unit_link_open_producer(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers)
 {
 	UnitLink   *link = make_link(buffer_bytes, nbuffers);
 

@@ -3,7 +3,7 @@
  * unit_link.h
  *	  A link (engine_link.h) to a job in this process: no socket between.
  *
- * Messages go straight to job.h's calls, which is what connection.c does with
+ * Messages go straight to job.h's calls, which is what connection_message.c does with
  * them, and what the job reports waits in a queue.
  *
  *-------------------------------------------------------------------------
@@ -11,7 +11,7 @@
 #ifndef GPUSORT_UNIT_LINK_H
 #define GPUSORT_UNIT_LINK_H
 
-#include "gpusortd/job.h"
+#include "job/job.h"
 #include "engine/engine_link.h"
 
 #define UNIT_LINK_QUEUE	256
@@ -25,7 +25,7 @@ struct UnitLink
 	GsDevice   *device;
 	GsDevicePool *pool;
 	GsSortJob  *job;			/* that it opened; NULL: none is open */
-	GsProducer	   *producer;			/* of that one, or of its owner's */
+	GsProducer	   *producer;			/* of that one, or of its consumer's */
 	uint64_t	token;
 	GsFailure	failure;		/* the last one that the job reported */
 	GsBufferPool		buffer_pool;
@@ -42,8 +42,8 @@ struct UnitLink
 /* memory_limit is the device's, for jobs. */
 extern UnitLink *unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit);
 
-/* One more on the same device, whose engine may join the owner's. */
-extern UnitLink *unit_link_open_feeder(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers);
+/* One more on the same device, whose engine may join the consumer's. */
+extern UnitLink *unit_link_open_producer(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers);
 
 /* Checks that the job is over and the device's memory back. */
 extern void unit_link_close(UnitLink *link);

@@ -12,24 +12,13 @@
  */
 #include "unit_table.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/batch.h"
 #include "common/key_codec.h"
 #include "unit_check.h"
-
-const TableOptions table_defaults = {
-	.min_rows = 0,
-	.max_rows = 300,
-	.max_payload = 40,
-	.max_len = 40,
-	.keys_only = false,
-	.ncolumns = 0,
-	.shape = -1,
-	.kind = -1
-};
+#include "unit_floats.h"
 
 /* How the numbers of a column are drawn. */
 enum
@@ -38,7 +27,7 @@ enum
 	NUMBERS_ANY_WIDTH,			/* small ones and large ones */
 	NUMBERS_NEAR,				/* a few steps up from a base */
 	NUMBERS_EXTREME,			/* the ends of the range, and around zero */
-	NUMBERS_SPARSE,				/* few bits vary, far apart */
+	NUMBERS_SPARSE,				/* few bits vary, with large gaps */
 	NUMBERS_CONSTANT,
 	NUMBERS_STYLES
 };
@@ -49,7 +38,7 @@ enum
 	BYTES_SHORT,				/* of 0 to 20 */
 	BYTES_AFTER_PREFIX,			/* short, after a long one that all share */
 	BYTES_ZEROS_BEHIND,			/* a base and zeros */
-	BYTES_CUT,					/* a base, cut anywhere */
+	BYTES_CUT,					/* a base, truncated anywhere */
 	BYTES_CHANGED,				/* a base with one byte changed */
 	BYTES_SAME_LENGTH,
 	BYTES_AT_EIGHTS,			/* lengths around multiples of eight */
@@ -256,8 +245,8 @@ draw_column(Dice *dice, TestTable *table, TestColumn *column,
 		column->all_null = dice_one_in(dice, 20);
 		column->null_one_in = dice_one_in(dice, 2) ? 0 : 1 << dice_below(dice, 8);
 	}
-	column->kind = first && options->kind >= 0 ? (TestKind) options->kind :
-		(TestKind) dice_below(dice, options->keys_only ? TEST_TEXT : TEST_KINDS);
+	column->kind = first && options->kind != TEST_ANY ? options->kind :
+		1 + (TestKind) dice_below(dice, (options->keys_only ? TEST_TEXT : TEST_KINDS) - 1);
 	column->nfields = 1;
 	if (column->kind == TEST_UNSIGNED && !options->keys_only)
 		column->nfields += (int) dice_below(dice, TEST_MAX_FIELDS);
@@ -287,7 +276,7 @@ draw_column(Dice *dice, TestTable *table, TestColumn *column,
 	if (column->kind == TEST_TEXT || column->kind == TEST_BYTEA)
 	{
 		column->style = (int) dice_below(dice, BYTES_STYLES);
-		column->base_len = (uint32_t) dice_below(dice, (uint64_t) options->max_len + 1);
+		column->base_len = (uint32_t) dice_below(dice, (options->max_len != 0 ? options->max_len : 40) + 1);
 		column->base_bytes = new_bytes(table, column->base_len);
 		for (uint32_t i = 0; i < column->base_len; i++)
 			column->base_bytes[i] = any_byte(dice, column->kind);
@@ -351,6 +340,7 @@ table_make(Dice *dice, const TableOptions *options)
 	TestTable  *table = calloc(1, sizeof(TestTable));
 	int			ncolumns = options->ncolumns;
 	int			fields_left = GS_MAX_FIELDS;
+	size_t		max_rows = options->max_rows != 0 ? options->max_rows : 300;
 	size_t		ndistinct;
 
 	CHECK(table != NULL);
@@ -360,9 +350,9 @@ table_make(Dice *dice, const TableOptions *options)
 		ncolumns = 1 + (int) dice_below(dice, dice_one_in(dice, 10) ? GS_MAX_COLUMNS : 4);
 	table->keys_only = options->keys_only;
 	table->late_fold = options->keys_only || dice_one_in(dice, 4);
-	table->shape = options->shape >= 0 ? (TestShape) options->shape :
-		(TestShape) dice_below(dice, SHAPES);
-	table->max_payload = (uint32_t) dice_below(dice, (uint64_t) options->max_payload + 1);
+	table->shape = options->shape != SHAPE_ANY ? options->shape :
+		1 + (TestShape) dice_below(dice, SHAPES - 1);
+	table->max_payload = (uint32_t) dice_below(dice, (options->max_payload != 0 ? options->max_payload : 40) + 1);
 	table->salt = dice_bytes(dice, 2);
 	while (table->ncolumns < ncolumns && fields_left > 0)
 	{
@@ -373,7 +363,7 @@ table_make(Dice *dice, const TableOptions *options)
 	}
 
 	table->nrows = options->min_rows +
-		dice_below(dice, options->max_rows - options->min_rows + 1);
+		dice_below(dice, max_rows - options->min_rows + 1);
 	table->values = malloc(sizeof(TestValue) * (size_t) table->ncolumns * table->nrows + 1);
 	CHECK(table->values != NULL);
 	ndistinct = table->shape == SHAPE_EQUAL ? 1 :
@@ -453,44 +443,17 @@ table_free(TestTable *table)
 
 /* ---------------------------------------------------------- reference order */
 
-/* PostgreSQL's: NaNs are equal to each other and above everything else. */
-static int
-compare_floats(double a, double b)
-{
-	if (isnan(a) || isnan(b))
-		return (isnan(a) != 0) - (isnan(b) != 0);
-	return (a > b) - (a < b);
-}
-
-static double
-float4_value(uint32_t bits)
-{
-	float		v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
-static double
-float8_value(uint64_t bits)
-{
-	double		v;
-
-	memcpy(&v, &bits, sizeof(v));
-	return v;
-}
-
 static int
 compare_values(const TestColumn *column, const TestValue *a, const TestValue *b)
 {
 	switch (column->kind)
 	{
 		case TEST_FLOAT4:
-			return compare_floats(float4_value(a->u.float4_bits),
-								  float4_value(b->u.float4_bits));
+			return compare_floats(float_of_bits(a->u.float4_bits),
+								  float_of_bits(b->u.float4_bits));
 		case TEST_FLOAT8:
-			return compare_floats(float8_value(a->u.float8_bits),
-								  float8_value(b->u.float8_bits));
+			return compare_floats(double_of_bits(a->u.float8_bits),
+								  double_of_bits(b->u.float8_bits));
 		case TEST_UNSIGNED:
 			for (int i = 0; i < column->nfields; i++)
 			{
@@ -609,8 +572,8 @@ last_stored(const TestTable *table, size_t row)
 }
 
 /*
- * In half of the tables the payload goes on as the last string would if it
- * were not cut: whoever reads past its end finds what they look for.
+ * In half of the tables the payload continues the last string as if it were not
+ * truncated, so that reading past its end finds matching bytes.
  */
 static void
 make_payload(const TestTable *table, size_t row, char *to, size_t nbytes)

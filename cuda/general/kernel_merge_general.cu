@@ -1,0 +1,50 @@
+/*-------------------------------------------------------------------------
+ *
+ * kernel_merge_general.cu
+ *	  The merge sort also with 64-bit values.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "../kernel_merge_launch.cuh"
+#include "device_sort_general.h"
+
+static GsDeviceStatus
+gs_merge_general_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream,
+						  size_t *temp_needed)
+{
+	GsDeviceProperties properties;
+	GsDeviceStatus status = gs_device_properties(&properties);
+
+	if (sort->d_tails != NULL)
+		return GS_DEVICE_BAD_ARGUMENT;
+	if (sort->nitems > GS_DEVICE_MAX_ITEMS)
+		return GS_DEVICE_TOO_MANY_ITEMS;
+	if (status != GS_DEVICE_OK)
+		return status;
+	return gs_merge_valued<uint64_t, false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
+}
+
+size_t
+gs_device_merge_general_temp_bytes(const GsMergeSort *sort)
+{
+	size_t nbytes = 0;
+
+	if (sort->value_bytes != 8)
+		return gs_device_merge_temp_bytes(sort);
+	if (gs_merge_general_dispatch(sort, NULL, 0, NULL, &nbytes) != GS_DEVICE_OK)
+		return 0;
+	return nbytes;
+}
+
+GsDeviceStatus
+gs_device_merge_general_sort(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream)
+{
+	GsDeviceStatus status;
+
+	if (sort->value_bytes != 8)
+		return gs_device_merge_sort(sort, d_temp, temp_bytes, stream);
+	if (sort->nitems == 0)
+		return GS_DEVICE_OK;
+	status = gs_merge_check(sort, d_temp);
+	return status != GS_DEVICE_OK ? status : gs_merge_general_dispatch(sort, d_temp, temp_bytes, stream, NULL);
+}

@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * kernel_merge_launch.cuh
+ *	  Queues the kernels of a merge sort of one value type: tiles, then rounds.
+ *
+ * Rounds alternate between the two pairs of arrays.  The number of rounds is known
+ * in advance; if it is odd, the tiles are written to the other pair, so that the
+ * result is always in d_keys[0].
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KERNEL_MERGE_LAUNCH_CUH
+#define GPUSORT_KERNEL_MERGE_LAUNCH_CUH
+
+#include <algorithm>
+
+#include "kernel_merge.cuh"
+#include "launch.cuh"
+
+#define GS_SPLIT_THREADS 128
+
+/*
+ * The number of pieces of all groups in a round; *group_pieces is that of a
+ * complete group.
+ */
+template <typename Shape>
+static uint64_t
+gs_round_pieces(uint64_t nitems, uint64_t run, uint64_t *group_pieces)
+{
+	const uint64_t ngroups = (nitems + run * GS_MERGE_WAYS - 1) / (run * GS_MERGE_WAYS);
+	const GsGroup last = gs_merge_group(nitems, run, ngroups - 1);
+
+	*group_pieces = gs_group_pieces<Shape>(gs_merge_group(nitems, run, 0));
+	return (ngroups - 1) * *group_pieces + gs_group_pieces<Shape>(last);
+}
+
+template <typename Shape>
+static size_t
+gs_merge_temp(uint64_t nitems)
+{
+	uint64_t most = 0;
+
+	for (uint64_t run = Shape::tile; run < nitems; run *= GS_MERGE_WAYS)
+	{
+		uint64_t group_pieces;
+		uint64_t npieces = gs_round_pieces<Shape>(nitems, run, &group_pieces);
+
+		if (npieces > most)
+			most = npieces;
+	}
+	return (size_t) (most + 1) * GS_MERGE_WAYS * sizeof(uint64_t);
+}
+
+template <typename Value, bool has_tails, typename Shape>
+static GsDeviceStatus
+gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, void *d_temp, void *stream)
+{
+	static GsKernelOccupancy tile_known;
+	static GsKernelOccupancy piece_known;
+	const void *tile_kernel = (const void *)
+		gs_merge_tile_kernel<Value, has_tails, Shape>;
+	const void *piece_kernel = (const void *)
+		gs_merge_piece_kernel<Value, has_tails, Shape>;
+	const void *split_kernel = (const void *) gs_merge_split_kernel<Value, has_tails, Shape>;
+	const size_t shared_bytes = sizeof(GsMergeShared<Value, Shape>);
+	const uint64_t ntiles = (sort->nitems + Shape::tile - 1) / Shape::tile;
+	const uint64_t nsamples = (sort->nitems + Shape::stride - 1) / Shape::stride;
+	uint64_t nitems = sort->nitems;
+	GsTails tails = {sort->d_tails, sort->d_tail_order};
+	GsMergeRound round = {};
+	GsDeviceStatus status;
+	uint32_t resident;
+	int nrounds = 0;
+	int to;
+
+	for (uint64_t run = Shape::tile; run < nitems; run *= GS_MERGE_WAYS)
+		nrounds++;
+	to = nrounds % 2;
+
+	status = gs_kernel_resident_blocks(&tile_known, properties, tile_kernel, Shape::threads,
+									   shared_bytes, &resident);
+	if (status == GS_DEVICE_OK)
+		status = gs_kernel_resident_blocks(&piece_known, properties, piece_kernel, Shape::threads,
+										   shared_bytes, &resident);
+	if (status == GS_DEVICE_OK)
+	{
+		const uint64_t *d_keys_from = sort->d_keys[0];
+		const Value *d_values_from = (const Value *) sort->d_values[0];
+		uint64_t *d_keys_to = sort->d_keys[to];
+		Value *d_values_to = (Value *) sort->d_values[to];
+		void *args[] = {&nitems, &d_keys_from, &d_values_from, &d_keys_to, &d_values_to, &tails};
+
+		status = gs_launch(tile_kernel, (uint32_t) ntiles, Shape::threads, shared_bytes, stream,
+						   false, args);
+	}
+	round.nitems = nitems;
+	round.d_splits = (uint64_t *) d_temp;
+	round.tails = tails;
+	for (round.run = Shape::tile; status == GS_DEVICE_OK && round.run < nitems;
+		 round.run *= GS_MERGE_WAYS)
+	{
+		const uint64_t npieces = gs_round_pieces<Shape>(nitems, round.run, &round.group_pieces);
+		void *args[] = {&round};
+
+		round.d_keys_from = sort->d_keys[to];
+		round.d_values_from = sort->d_values[to];
+		to = 1 - to;
+		round.d_keys_to = sort->d_keys[to];
+		round.d_values_to = sort->d_values[to];
+		status = gs_launch(split_kernel, (uint32_t) ((nsamples + GS_SPLIT_THREADS - 1) / GS_SPLIT_THREADS),
+						   GS_SPLIT_THREADS, 0, stream, false, args);
+		if (status == GS_DEVICE_OK)
+			status = gs_launch(piece_kernel, (uint32_t) npieces, Shape::threads, shared_bytes,
+							   stream, false, args);
+	}
+	return status;
+}
+
+/*
+ * Queues a sort; or, if temp_needed is not NULL, only stores the size of its
+ * temporary storage.  Tiles are large if they fit and if there are enough for all
+ * multiprocessors.
+ */
+template <typename Value, bool has_tails>
+static GsDeviceStatus
+gs_merge_valued(const GsMergeSort *sort, const GsDeviceProperties *properties, void *d_temp,
+				size_t temp_bytes, void *stream, size_t *temp_needed)
+{
+	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
+	const bool large = sort->nitems > GS_MERGE_FEW_KEYS &&
+		sizeof(GsMergeShared<Value, Large>) <= (size_t) properties->shared_bytes;
+	const size_t nbytes = large ? gs_merge_temp<Large>(sort->nitems) :
+								  gs_merge_temp<GsMergeSmall>(sort->nitems);
+
+	if (temp_needed != NULL)
+	{
+		/* the small tiles of fewer items may need more */
+		*temp_needed = large ? std::max(nbytes, gs_merge_temp<GsMergeSmall>(GS_MERGE_FEW_KEYS)) : nbytes;
+		return GS_DEVICE_OK;
+	}
+	if (temp_bytes < nbytes)
+		return GS_DEVICE_TEMP_TOO_SMALL;
+	if (large)
+		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, stream);
+	return gs_merge_typed<Value, has_tails, GsMergeSmall>(sort, properties, d_temp, stream);
+}
+
+/* Checks everything that does not depend on the value type. */
+static inline GsDeviceStatus
+gs_merge_check(const GsMergeSort *sort, const void *d_temp)
+{
+	for (int i = 0; i < 2; i++)
+		if (sort->d_keys[i] == NULL || (sort->value_bytes != 0 && sort->d_values[i] == NULL) ||
+			(uintptr_t) sort->d_keys[i] % 16 != 0 || (uintptr_t) sort->d_values[i] % 16 != 0)
+			return GS_DEVICE_BAD_ARGUMENT;
+	if (d_temp == NULL || (uintptr_t) d_temp % 16 != 0)
+		return GS_DEVICE_BAD_ARGUMENT;
+	return sort->d_tails != NULL && sort->d_tail_order == NULL ? GS_DEVICE_BAD_ARGUMENT : GS_DEVICE_OK;
+}
+
+#endif /* GPUSORT_KERNEL_MERGE_LAUNCH_CUH */

@@ -1,0 +1,123 @@
+/*-------------------------------------------------------------------------
+ *
+ * supervisor_status.c
+ *	  What the supervisor tells backends: its lock, and the status of gpusortd.
+ *
+ * A lock on a file ensures that there is only one supervisor.  The kernel releases
+ * it when the process ends in any way.  The status is in another file, which each
+ * update replaces as a whole.  It contains the start time of the server, so that the
+ * status of a previous server is ignored.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "client/supervisor_status.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/fd.h"
+#include "utils/ps_status.h"
+#include "utils/timestamp.h"
+
+#define LOCK_FILE		PG_STAT_TMP_DIR "/gpusort.supervisor.lock"
+#define STATUS_FILE		PG_STAT_TMP_DIR "/gpusort.status"
+
+static struct flock
+lock_of_file(void)
+{
+	struct flock lock = {.l_type = F_WRLCK,.l_whence = SEEK_SET};
+
+	return lock;
+}
+
+bool
+gs_supervisor_lock(void)
+{
+	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR | O_CREAT);
+	struct flock lock = lock_of_file();
+
+	if (fd < 0)
+		ereport(FATAL,
+				(errcode_for_file_access(),
+				 errmsg("could not open file \"%s\": %m", LOCK_FILE)));
+
+	/* the worker of a previous server may be about to exit */
+	for (int tries = 0; fcntl(fd, F_SETLK, &lock) != 0; tries++)
+	{
+		if (tries == 20)
+			return false;
+		pg_usleep(10000);
+	}
+	return true;
+}
+
+bool
+gs_supervisor_is_locked(void)
+{
+	int			fd = BasicOpenFile(LOCK_FILE, O_RDWR);
+	struct flock lock = lock_of_file();
+	bool		taken;
+
+	if (fd < 0)
+		return false;
+	taken = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	close(fd);
+	return taken;
+}
+
+void
+gs_supervisor_write_status(const char *state, const char *why)
+{
+	FILE	   *file = AllocateFile(STATUS_FILE ".new", PG_BINARY_W);
+
+	set_ps_display(state);
+	if (file != NULL)
+	{
+		fprintf(file, INT64_FORMAT " " INT64_FORMAT "\n%s\n%s\n",
+				PgStartTime, GetCurrentTimestamp(), state, why);
+		if (FreeFile(file) == 0 && rename(STATUS_FILE ".new", STATUS_FILE) == 0)
+			return;
+	}
+	ereport(LOG,
+			(errcode_for_file_access(),
+			 errmsg("could not write file \"%s\": %m", STATUS_FILE)));
+}
+
+/* Reads a line, without the newline. */
+static bool
+read_line(FILE *file, char *line, int size)
+{
+	if (fgets(line, size, file) == NULL)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+bool
+gs_supervisor_read_status(GsSupervisorStatus *status)
+{
+	FILE	   *file = AllocateFile(STATUS_FILE, PG_BINARY_R);
+	char		times[64];
+	bool		whole;
+
+	if (file == NULL)
+		return false;
+	whole = read_line(file, times, sizeof(times)) &&
+		sscanf(times, INT64_FORMAT " " INT64_FORMAT,
+			   &status->server_start, &status->written) == 2 &&
+		read_line(file, status->state, sizeof(status->state)) &&
+		read_line(file, status->why, sizeof(status->why));
+	FreeFile(file);
+	return whole && status->server_start == PgStartTime;
+}
+
+bool
+gs_supervisor_gave_up(const GsSupervisorStatus *status)
+{
+	return strcmp(status->state, GS_SUPERVISOR_NO_DEVICE) == 0 ||
+		strcmp(status->state, GS_SUPERVISOR_NO_PROGRAM) == 0;
+}

@@ -1,0 +1,99 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_pool.h
+ *	  Device memory in blocks, shared by all jobs.
+ *
+ * Jobs grow while rows arrive, so they allocate memory in *blocks* of a few
+ * sizes.  Freed blocks are kept for the next job, because calls of the driver
+ * take long and may wait for all streams.  Blocks that are not used for some
+ * time are released, so that an idle gpusortd holds no memory.
+ *
+ * Admission: a job states how much memory it expects to need.  It is admitted,
+ * with a reservation of this size, if the limit permits.  All its allocations
+ * count against the limit; a job that exceeds its reservation may run out of
+ * memory.  The jobs of a session may have a common limit, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_DEVICE_POOL_H
+#define GPUSORT_DEVICE_POOL_H
+
+#include "device/device.h"
+
+typedef struct GsDevicePool GsDevicePool;
+
+/* The memory of all jobs, or of the jobs of a session, and its limit. */
+typedef struct GsMemoryAccount
+{
+	struct GsMemoryAccount *next; /* the first three belong to admission.c */
+	int			session;		/* process ID of the client */
+	uint32_t	nusers;
+	uint64_t	limit;
+	uint64_t	committed;		/* sum of the commitments of its jobs */
+} GsMemoryAccount;
+
+/* The memory of a job.  gs_device_pool_admit() initializes it. */
+typedef struct GsJobMemory
+{
+	GsDevicePool *pool;
+	GsMemoryAccount *session;	/* NULL: no limit of its own */
+	uint64_t	admitted_bytes; /* its reservation */
+	uint64_t	used;			/* bytes in blocks */
+	uint64_t	peak;			/* maximum of used */
+	struct GsPoolBlock *blocks;
+} GsJobMemory;
+
+/* limit 0: nine tenths of the device memory.  NULL if out of host memory. */
+extern GsDevicePool *gs_device_pool_create(GsDevice *device, uint64_t limit);
+
+/* All jobs must have freed their memory. */
+extern void gs_device_pool_destroy(GsDevicePool *pool);
+
+/*
+ * Admits a job if its reservation fits the limit in addition to the commitments
+ * of all other jobs.  A job that expects more than the limit itself is admitted
+ * only if it is the only one, because its estimate may be wrong.  False: not
+ * admitted.
+ */
+extern bool gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
+								 GsJobMemory *memory);
+
+/* The reservation that a job would get, in bytes. */
+extern uint64_t gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *session,
+										   uint64_t expected_bytes);
+
+/* The commitment of a job: its reservation or its memory, whichever is larger. */
+extern uint64_t gs_device_pool_commitment(const GsJobMemory *memory);
+
+/* The sum of all commitments. */
+extern uint64_t gs_device_pool_committed(const GsDevicePool *pool);
+
+/* The size of a block for nbytes. */
+extern uint64_t gs_device_pool_block_bytes(uint64_t nbytes);
+
+/* Bytes that the job can still allocate, if the device has them. */
+extern uint64_t gs_device_pool_available(const GsJobMemory *memory);
+
+/* NULL if out of memory, even after all idle blocks have been released. */
+extern void *gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes);
+
+/* Frees one allocation. */
+extern void gs_device_pool_free(GsJobMemory *memory, void *d_memory);
+
+/* Reduces the reservation to what the job has, since it needs no more. */
+extern void gs_device_pool_release_reservation(GsJobMemory *memory);
+
+/* Frees all memory and the reservation. */
+extern void gs_device_pool_free_all(GsJobMemory *memory);
+
+/*
+ * Releases blocks that have been idle for idle_us, a limited number in one call.
+ * True: there are more.
+ */
+extern bool gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us);
+
+extern uint64_t gs_device_pool_limit(const GsDevicePool *pool);
+extern uint64_t gs_device_pool_used(const GsDevicePool *pool);	/* by jobs */
+extern uint64_t gs_device_pool_reserved(const GsDevicePool *pool);	/* including idle blocks */
+
+#endif							/* GPUSORT_DEVICE_POOL_H */

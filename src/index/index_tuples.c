@@ -1,0 +1,304 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_tuples.c
+ *	  Forms the tuples of the leaf pages of a btree, from rows in order.
+ *
+ * The index tuple of each row is formed at its place on the page (index_pages.c), and
+ * compared with the previous one by the comparators of the index.  That checks the
+ * order, unless it has been verified, and finds duplicates of a unique index.  Then
+ * the tuple stays there, unless it is equal and becomes part of a posting list.
+ *
+ * Equal tuples are collected in one tuple with a posting list of their heap TIDs.
+ * The first of them is on its page already, as if it stayed alone.  It is replaced
+ * when the list is complete.  If the page before had had no space for it, it would
+ * have none for the longer tuple, so the pages are the same as if it had waited:
+ *
+ *		page	  | a | b |			  b is equal to the next b
+ *		list			 TID of b, TID of b, TID of b
+ *		page	  | a | b: TIDs | c |	when c comes
+ *
+ * PostgreSQL finds duplicates while it sorts, before it finds a tuple that is too
+ * long for a page.  So a tuple that is too long for a page of a unique index is
+ * kept, and reported only when all following tuples have been compared.
+ *
+ * Posting lists must have the same contents as PostgreSQL's: MAX_POSTING_BYTES is a
+ * rule of its nbtsort.c, is_added_to_posting() one of its nbtdedup.c, which give the
+ * reasons.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "index/index_tuples.h"
+#include "index/index_compare.h"
+#include "index/index_row.h"
+#include "index/index_pages.h"
+
+#include "access/genam.h"
+#include "access/nbtree.h"
+#include "commands/progress.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+/* The longest tuple with a posting list, as in PostgreSQL: a tenth of a page. */
+#define MAX_POSTING_BYTES	(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData))
+
+/* The interval of progress reports and memory resets, in tuples: a power of two. */
+#define TUPLES_A_ROUND		256
+
+struct GsIndexLeafBuilder
+{
+	Relation	heap;
+	Relation	index;
+	bool		unique;
+	bool		nulls_not_distinct;
+	bool		deduplicate;
+	GsIndexCompare *compare;
+	GsIndexPages *pages;
+	TupleDesc	desc;			/* the index's */
+
+	IndexTuple	last;			/* the previous tuple, or the one with its posting list, on its page */
+	ItemPointerData *tids;		/* the posting list */
+	int			ntids;			/* 0: there is no posting list yet */
+	bool		last_alive;		/* is the previous tuple live? */
+	bool		any_alive;		/* is one of those with the same key live? */
+	int64		ntuples;		/* added so far */
+	IndexTuple	too_long;		/* the first that is too long for a page; then no page is filled */
+
+	MemoryContext context;
+	MemoryContext scratch;		/* reset every TUPLES_A_ROUND tuples */
+};
+
+/* ------------------------------------------------------------------- order */
+
+static void
+report_wrong_order(GsIndexLeafBuilder *builder)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("sort returned rows in wrong order"),
+			 errdetail("Index tuple " INT64_FORMAT " does not sort after the previous one in index \"%s\".",
+					   builder->ntuples + 1, RelationGetRelationName(builder->index)),
+			 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+}
+
+/* Reports two live tuples with the same key, as PostgreSQL's sort does. */
+static void
+report_duplicate(GsIndexLeafBuilder *builder, IndexTuple tuple)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
+	char	   *key;
+
+	index_deform_tuple(tuple, RelationGetDescr(builder->index), values, nulls);
+	key = BuildIndexValueDescription(builder->index, values, nulls);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"",
+					RelationGetRelationName(builder->index)),
+			 key != NULL ? errdetail("Key %s is duplicated.", key) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(builder->heap, RelationGetRelationName(builder->index))));
+}
+
+/* The heap TID of the previous tuple. */
+static inline ItemPointer
+last_tid(GsIndexLeafBuilder *builder)
+{
+	return builder->ntids > 0 ? &builder->tids[builder->ntids - 1] : &builder->last->t_tid;
+}
+
+/* Compares a tuple with the previous one.  Returns whether the keys are equal. */
+static inline bool
+check_tuple(GsIndexLeafBuilder *builder, IndexTuple tuple, bool alive)
+{
+	int			order = gs_index_compare_entries(builder->compare, builder->last, tuple);
+
+	if (likely(order < 0))
+	{
+		builder->any_alive = alive;
+		return false;
+	}
+	if (order > 0 || ItemPointerCompare(last_tid(builder), &tuple->t_tid) >= 0)
+		report_wrong_order(builder);
+	if (builder->unique && builder->any_alive && alive &&
+		(builder->nulls_not_distinct || !gs_index_compare_has_null(builder->compare, tuple)))
+		report_duplicate(builder, builder->last_alive ? builder->last : tuple);
+	builder->any_alive |= alive;
+	return true;
+}
+
+/* ----------------------------------------------------------- equal tuples */
+
+/* Are the columns of the two byte by byte the same? */
+static inline bool
+are_same(IndexTuple a, IndexTuple b)
+{
+	return a->t_info == b->t_info &&
+		memcmp(a + 1, b + 1, IndexTupleSize(a) - sizeof(IndexTupleData)) == 0;
+}
+
+/* Are they the same, except for how a value is stored? */
+static inline bool
+have_same_image(const GsIndexLeafBuilder *builder, IndexTuple a, IndexTuple b)
+{
+	return are_same(a, b) || _bt_keep_natts_fast(builder->index, a, b) >
+		IndexRelationGetNumberOfKeyAttributes(builder->index);
+}
+
+/* Is an equal tuple added to the posting list of the previous one? */
+static inline bool
+is_added_to_posting(const GsIndexLeafBuilder *builder, IndexTuple tuple)
+{
+	const int	ntids = Max(builder->ntids, 1) + 1;
+
+	return builder->deduplicate &&
+		MAXALIGN(IndexTupleSize(builder->last) + ntids * sizeof(ItemPointerData)) <= MAX_POSTING_BYTES &&
+		have_same_image(builder, builder->last, tuple);
+}
+
+static inline void
+add_to_posting(GsIndexLeafBuilder *builder, IndexTuple tuple)
+{
+	if (builder->ntids == 0)
+		builder->tids[builder->ntids++] = builder->last->t_tid;
+	builder->tids[builder->ntids++] = tuple->t_tid;
+}
+
+/* Puts the posting list, if there is one, on the page. */
+static inline void
+finish_posting_list(GsIndexLeafBuilder *builder)
+{
+	if (builder->ntids > 0)
+		(void) gs_index_pages_replace_last(builder->pages,
+										  _bt_form_posting(builder->last, builder->tids, builder->ntids));
+	builder->ntids = 0;
+}
+
+/* ------------------------------------------------------------ the interface */
+
+GsIndexLeafBuilder *
+gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool verified)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	GsIndexLeafBuilder *builder = palloc0(sizeof(GsIndexLeafBuilder));
+	const bool	allequalimage = _bt_allequalimage(index, true);
+
+	builder->heap = heap;
+	builder->index = index;
+	builder->unique = info->ii_Unique;
+	builder->nulls_not_distinct = info->ii_NullsNotDistinct;
+	builder->deduplicate = allequalimage && !builder->unique && BTGetDeduplicateItems(index);
+	builder->compare = gs_index_compare_create(index, verified);
+	builder->pages = gs_index_pages_begin(heap, index, allequalimage);
+	builder->desc = RelationGetDescr(index);
+	builder->tids = palloc(MAX_POSTING_BYTES);
+	builder->context = context;
+	builder->scratch = AllocSetContextCreate(context, "gpusort index page", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(old);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	return builder;
+}
+
+static void
+finish_round(GsIndexLeafBuilder *builder)
+{
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, builder->ntuples);
+	MemoryContextReset(builder->scratch);
+}
+
+/* Forms a tuple some of whose values may have to be compressed. */
+static IndexTuple
+form_long_tuple(GsIndexLeafBuilder *builder, MinimalTuple row)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
+	HeapTupleData tuple;
+
+	tuple.t_len = row->t_len + MINIMAL_TUPLE_OFFSET;
+	tuple.t_data = (HeapTupleHeader) ((char *) row - MINIMAL_TUPLE_OFFSET);
+	heap_deform_tuple(&tuple, builder->desc, values, nulls);
+	return index_form_tuple(builder->desc, values, nulls);
+}
+
+/* Forms the tuple of a row, at its place on the page if possible. */
+static inline IndexTuple
+form_tuple(GsIndexLeafBuilder *builder, MinimalTuple row)
+{
+	const bool	separate = builder->ntids > 0 || builder->too_long != NULL;
+	IndexTuple	tuple;
+
+	if (likely(!gs_index_row_is_long(row)))
+	{
+		tuple = gs_index_pages_reserve(builder->pages, gs_index_row_tuple_bytes(row), separate);
+		gs_index_row_form_tuple(row, builder->desc->natts, tuple);
+	}
+	else
+	{
+		IndexTuple	formed = form_long_tuple(builder, row);
+
+		tuple = gs_index_pages_reserve(builder->pages, IndexTupleSize(formed), separate);
+		memcpy(tuple, formed, IndexTupleSize(formed));
+	}
+	return tuple;
+}
+
+/* Keeps a tuple that is too long for a page, for the comparison with the next one. */
+static pg_noinline void
+keep_too_long(GsIndexLeafBuilder *builder, IndexTuple tuple)
+{
+	if (builder->too_long == NULL)
+	{
+		builder->too_long = MemoryContextAlloc(builder->context, IndexTupleSize(tuple));
+		memcpy(builder->too_long, tuple, IndexTupleSize(tuple));
+		builder->last = MemoryContextAlloc(builder->context, INDEX_SIZE_MASK + 1);
+	}
+	memcpy(builder->last, tuple, IndexTupleSize(tuple));
+}
+
+void
+gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
+{
+	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
+	IndexTuple	tuple = form_tuple(builder, row);
+	bool		alive;
+
+	CHECK_FOR_INTERRUPTS();
+	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
+	if (unlikely(builder->last == NULL))
+		builder->any_alive = alive;
+	if (builder->last != NULL && check_tuple(builder, tuple, alive) && is_added_to_posting(builder, tuple))
+		add_to_posting(builder, tuple);
+	else
+	{
+		finish_posting_list(builder);
+		if (unlikely(builder->too_long != NULL ||
+					 (builder->unique && gs_index_pages_is_too_long(builder->pages, tuple))))
+			keep_too_long(builder, tuple);
+		else
+			builder->last = gs_index_pages_add(builder->pages, tuple);
+	}
+	builder->last_alive = alive;
+	if (unlikely(++builder->ntuples % TUPLES_A_ROUND == 0))
+		finish_round(builder);
+	MemoryContextSwitchTo(old);
+}
+
+void
+gs_index_tuples_end(GsIndexLeafBuilder *builder)
+{
+	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
+
+	finish_posting_list(builder);
+	if (builder->too_long != NULL)
+		(void) gs_index_pages_add(builder->pages, builder->too_long);	/* raises the ERROR */
+	gs_index_pages_end(builder->pages);
+	finish_round(builder);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(builder->context);
+}

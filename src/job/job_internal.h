@@ -1,0 +1,272 @@
+/*-------------------------------------------------------------------------
+ *
+ * job_internal.h
+ *	  What the files of a job share; only they include it.
+ *
+ *	  job			opens, closes, polls
+ *	  job_input		participants, their buffers, and the upload of batches
+ *	  job_validate	validates key layouts
+ *	  job_sort		the steps from batches to an order
+ *	  job_output	batches to the client: sorted, or the input
+ *	  job_park		moves a sorted job from the device to a file
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_JOB_INTERNAL_H
+#define GPUSORT_JOB_INTERNAL_H
+
+#include "job/job.h"
+
+typedef enum GsJobPhase
+{
+	GS_JOB_INPUT,
+	GS_JOB_SORTING,
+	GS_JOB_SORTED,
+	GS_JOB_FULL,				/* out of memory: can return the input */
+	GS_JOB_RETURNING,
+	GS_JOB_FAILED,				/* can only be closed */
+	GS_JOB_CLOSING
+} GsJobPhase;
+
+/* A batch on the device, and the participant that sent it. */
+typedef struct GsJobBatch
+{
+	GsDeviceBatch device;
+	uint32_t	participant;
+} GsJobBatch;
+
+/* A buffer that the device reads or writes until it passes the fence. */
+typedef struct GsTransfer
+{
+	uint64_t	fence;
+	uint32_t	buffer;
+	bool		upload;
+	uint64_t	fetch;			/* download: number of the FETCH */
+	uint64_t	batch;			/* download: number of the batch */
+	GsBatchReady ready;
+} GsTransfer;
+
+/* Results of the steps that the job needs to continue. */
+typedef struct GsSortResults
+{
+	GsTieCount	ties;
+	GsPackResults pack;
+	uint32_t	selector;
+} GsSortResults;
+
+/* The control block of a sort, on the device and, pinned, on the host. */
+typedef struct GsSortControl
+{
+	GsKeyPacking packing;		/* copied to the device */
+	GsSortResults results;		/* copied from the device */
+} GsSortControl;
+
+/* Where the rows of a batch begin and end, in units of 4 bytes: see row_end_offsets. */
+typedef struct GsBatchSpan
+{
+	uint64_t	start;
+	uint64_t	end;
+} GsBatchSpan;
+
+/* Pinned memory that the device writes asynchronously. */
+typedef struct GsJobPinned
+{
+	GsSortControl control;
+	GsBatchSpan spans[GS_MAX_BUFFERS]; /* by buffer */
+} GsJobPinned;
+
+/* The state of a job that is being parked, or is parked: job_park.c. */
+typedef struct GsParking GsParking;
+
+typedef void (*GsSortContinuation) (GsSortJob *job);
+
+/* The state of the sort. */
+typedef struct GsSortContext
+{
+	GsSortContinuation continuation; /* when the fence has passed; NULL: none */
+	uint64_t	fence;
+	uint64_t	start_us;
+	GsAlgorithm algorithm;
+	GsSorted	result;
+	GsDeviceRows rows;
+	GsDeviceBatch *batches;		/* in input order, pinned */
+	int			row_bits;
+	int			chunk;			/* the next key chunk */
+	GsSortControl *d_control;
+	uint64_t   *d_words[2];
+	int			sorted;			/* which of d_words has the order */
+	void	   *d_temp;
+	size_t		temp_bytes;
+
+	/* ties: two allocations, whose roles alternate; see job_sort.c */
+	char	   *d_lists[2];		/* NULL: no ties so far */
+	void	   *d_tie_temp;
+	size_t		tie_temp_bytes;
+	GsTies		ties;			/* the list so far */
+	int			list;			/* which of d_lists has it */
+
+	/* batches of sorted rows */
+	uint64_t	step;			/* between boundaries, in units of 4 bytes */
+	uint32_t	nboundaries;
+	uint64_t   *d_boundaries;
+	uint64_t   *boundaries;		/* pinned */
+} GsSortContext;
+
+/* The input side of a participant, during the input. */
+typedef enum GsProducerState
+{
+	GS_PRODUCER_INPUT,
+	GS_PRODUCER_FULL,				/* a batch was refused for lack of memory */
+	GS_PRODUCER_ENDING,				/* a producer without more batches */
+	GS_PRODUCER_FAILED				/* a producer that knows of a failure, or has left */
+} GsProducerState;
+
+struct GsProducer
+{
+	GsSortJob  *job;			/* NULL: the job has been freed */
+	GsProducer *next;			/* in job->producers */
+	GsParticipant participant;
+	GsProducerState state;
+	uint64_t	nrows;			/* on the device */
+
+	/* a buffer is the client's, in a transfer, or free (only of the consumer) */
+	bool		buffer_is_ours[GS_MAX_BUFFERS];
+	GsTransfer	transfers[GS_MAX_BUFFERS]; /* a circular queue, in the order of fences */
+	uint32_t	first_transfer;
+	uint32_t	ntransfers;
+};
+
+struct GsSortJob
+{
+	GsDevice   *device;
+	GsJobMemory memory;
+	GsProducer	consumer;
+	GsProducer *producers;
+	bool		keys_only;
+	int			nwords;
+	uint32_t	record_bytes;
+	GsJobPhase	phase;
+	bool		device_failed;
+
+	/* fences of the stream; or requests of the file, if the job is parked */
+	GsStream   *stream;
+	uint64_t	last_fence;
+	uint64_t	passed_fence;
+	GsJobPinned *pinned;
+
+	/* batches in order of arrival, and their input order */
+	GsJobBatch *batches;
+	uint32_t   *order;			/* numbers of batches; see gs_job_order_batches() */
+	uint32_t	nbatches;
+	uint32_t	batches_allocated;
+	uint64_t	nrows;
+	uint64_t	nunits;			/* size of all rows, in units of 8 bytes */
+	char	   *d_next;			/* free space in the last block */
+	size_t		left;
+	size_t		next_block_bytes;
+	uint32_t	nuploads;		/* in progress */
+	uint64_t	upload_start_us;
+	uint64_t	upload_us;
+
+	GsSortContext sort;
+	GsParking  *parking;		/* NULL: not being parked */
+	bool		parked;			/* all data is in the file */
+	uint64_t	idle_since_us;	/* 0: not idle */
+
+	/* output, through the buffers of the consumer */
+	uint32_t	free_buffers[GS_MAX_BUFFERS];
+	uint32_t	nfree;
+	uint64_t	fetch;			/* number of the latest FETCH */
+	uint32_t	stream_number;	/* its number in the messages */
+	uint64_t	next_out;		/* next batch to send */
+	uint64_t	nout;			/* number of batches */
+	char	   *d_staging;		/* as large as a buffer */
+	bool		input_returned; /* the end has been reported */
+};
+
+/* The size of the consumer's buffers. */
+static inline uint32_t
+gs_job_buffer_bytes(const GsSortJob *job)
+{
+	return job->consumer.participant.buffer_pool.buffer_bytes;
+}
+
+/* The first block for rows and records; each one is twice as large as the one before. */
+#define GS_FIRST_BLOCK_BYTES	((size_t) 1 << 20)
+
+/* Allocations of device memory are aligned to this. */
+#define GS_DEVICE_ALIGN(nbytes) (((size_t) (nbytes) + 255) & ~(size_t) 255)
+
+/* The longest row that a client may send, in units of 8 bytes. */
+#define GS_MAX_ROW_UNITS(buffer_bytes) (GS_MAX_ROW_BYTES(buffer_bytes) / GS_ROW_ALIGN)
+
+/* Reports a failure and stops; job.h says which calls are still legal. */
+extern void gs_job_fail(GsSortJob *job, GsFailure failure, const char *text);
+
+/* Fails the job if a call of the device returned false.  Returns its argument. */
+extern bool gs_job_check(GsSortJob *job, bool device_is_fine);
+
+/* Puts a fence behind the queued work.  False: the device failed. */
+extern bool gs_job_record_fence(GsSortJob *job, uint64_t *fence);
+
+/* Updates passed_fence. */
+extern void gs_job_check_fence(GsSortJob *job);
+
+/* Adds a transfer, with a fence behind it.  False: the device failed. */
+extern bool gs_producer_add_transfer(GsProducer *producer, GsTransfer *transfer);
+
+/* Ends transfers whose fence has passed, and producers without transfers. */
+extern void gs_job_end_transfers(GsSortJob *job);
+
+/* Are there producers that gs_job_end_transfers() would end? */
+extern bool gs_job_has_ended_producers(const GsSortJob *job);
+
+/* Reports a failure of the job to its producers. */
+extern void gs_job_fail_producers(GsSortJob *job, const char *text);
+
+/* Detaches the remaining producers, before the job is freed. */
+extern void gs_job_detach_producers(GsSortJob *job);
+
+/* Computes the input order of the batches, by participant and arrival, and their first rows. */
+extern void gs_job_order_batches(GsSortJob *job);
+
+/* Device memory to sort nrows rows of nunits units. */
+extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits);
+
+/* The first row of a batch of sorted rows; of the one after the last, nrows. */
+extern uint64_t gs_job_first_row(const GsSortJob *job, uint64_t batch);
+
+/*
+ * Queues the copy of a batch of sorted rows to memory as large as a buffer, and of
+ * its span to *span, which is pinned.
+ */
+extern bool gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatchSpan *span);
+
+/* Size of the rows of a batch that has been copied. */
+extern uint32_t gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span);
+
+/* The same for a parked job. */
+extern bool gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to);
+extern uint32_t gs_job_parked_bytes(const GsSortJob *job, uint64_t batch);
+
+/* The number of requests of the file so far, and of completed ones. */
+extern uint64_t gs_job_parked_last_fence(const GsSortJob *job);
+extern uint64_t gs_job_parked_passed_fence(GsSortJob *job);
+
+/* Cancels parking, because the client is not idle any more. */
+extern void gs_job_cancel_parking(GsSortJob *job);
+
+/* Proceeds with parking, if it is in progress. */
+extern void gs_job_continue_parking(GsSortJob *job);
+
+/* Frees the file and buffers; false: they are still in use. */
+extern bool gs_job_end_parking(GsSortJob *job);
+
+/* A batch has been copied to its buffer. */
+extern void gs_job_end_download(GsSortJob *job, GsTransfer *transfer);
+
+/* Queues batches for free buffers, a few at a time. */
+extern void gs_job_send_output(GsSortJob *job);
+extern bool gs_job_has_output(const GsSortJob *job);
+
+#endif							/* GPUSORT_JOB_INTERNAL_H */

@@ -1,0 +1,159 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_columns.c
+ *	  Which sort columns can be encoded, and what their keys will be like.
+ *
+ * A column can be encoded if the comparison function of its order is known
+ * (key_order.h).  Otherwise the abbreviated keys of its type may serve, if the
+ * type has any (key_sortsupport.h): such keys only begin an order, so rows that
+ * tie on them have to be compared.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/key_layout.h"
+#include "key/key_collation.h"
+#include "key/key_columns.h"
+#include "key/key_fields.h"
+#include "key/key_sortsupport.h"
+
+#include "utils/lsyscache.h"
+
+bool
+gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending,
+					 char **why_not)
+{
+	GsKeySortSupport *abbreviation;
+
+	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
+								 order, descending, why_not))
+		return true;
+
+	/*
+	 * PostgreSQL abbreviates no text of the C library, and asking would open
+	 * the locale
+	 */
+	if (OidIsValid(column->collation) ? gs_key_collation_is_approximate(column->collation) :
+		type_is_collatable(column->type))
+		return false;
+	abbreviation = gs_key_sortsupport_create(column->sort_operator, column->collation);
+	if (abbreviation == NULL)
+		return false;
+	order->kind = GS_KEY_ABBREVIATED;
+	order->type = column->type;
+	order->collation = InvalidOid;
+	order->element = NULL;
+	order->approximate = gs_key_sortsupport_is_approximate(abbreviation);
+	return true;
+}
+
+static int
+count_fields(GsKeyKind kind)
+{
+	GsKeyLayout layout;
+
+	gs_key_layout_init(&layout);
+	gs_key_layout_add_column(&layout, false, false);
+	gs_key_fields_add(&layout, kind, false);
+	return layout.nfields;
+}
+
+bool
+gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not)
+{
+	int			nfields = 0;
+
+	if (ncolumns > GS_MAX_COLUMNS)
+	{
+		*why_not = psprintf("more than %d sort columns are not supported", GS_MAX_COLUMNS);
+		return false;
+	}
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *reason;
+
+		if (!gs_key_columns_order(&columns[i], &order, &descending, &reason))
+		{
+			*why_not = psprintf("sort column %d: %s", i + 1, reason);
+			return false;
+		}
+		nfields += count_fields(order.kind);
+		if (order.kind == GS_KEY_ABBREVIATED)
+			break;				/* ties are compared by the columns after it */
+	}
+	if (nfields > GS_MAX_FIELDS)
+	{
+		*why_not = psprintf("more than %d key fields are not supported", GS_MAX_FIELDS);
+		return false;
+	}
+	return true;
+}
+
+/* Does one of the columns have an order for which is() is true? */
+static bool
+any_order(const GsSortColumn *columns, int ncolumns, bool (*is) (const GsKeyOrder *order))
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) && is(&order))
+			return true;
+	}
+	return false;
+}
+
+bool
+gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns)
+{
+	return any_order(columns, ncolumns, gs_key_order_is_approximate);
+}
+
+bool
+gs_key_columns_use_libc(const GsSortColumn *columns, int ncolumns)
+{
+	return any_order(columns, ncolumns, gs_key_order_uses_libc);
+}
+
+bool
+gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not) ||
+			order.kind == GS_KEY_ABBREVIATED)
+			return true;
+	}
+	return false;
+}
+
+double
+gs_key_columns_collated_bytes(const GsSortColumn *columns, int ncolumns, int width)
+{
+	double		nbytes = 0;
+
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+		const bool	full = i + 1 < ncolumns;
+
+		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not) ||
+			order.kind == GS_KEY_ABBREVIATED)
+			break;
+		if (OidIsValid(order.collation))
+			nbytes += gs_key_collation_expansion(order.collation, full) *
+				Min(width, get_typavgwidth(columns[i].type, -1));
+	}
+	return nbytes;
+}

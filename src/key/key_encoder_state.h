@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_encoder_state.h
+ *	  The state of a key encoder.
+ *
+ * For key_encoder.c, which sets it up, and key_record.c, which encodes rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KEY_ENCODER_STATE_H
+#define GPUSORT_KEY_ENCODER_STATE_H
+
+#include "key/key_bytes.h"
+#include "key/key_collation.h"
+#include "key/key_deform.h"
+#include "key/key_dictionary.h"
+#include "key/key_distinct.h"
+#include "key/key_encoder.h"
+#include "key/key_fields.h"
+#include "key/key_sortsupport.h"
+
+/*
+ * When the number of distinct truncated keys is estimated: at 10 of them, 20, 40
+ * and so on to 320.  Counting more costs about as much as sorting them.
+ */
+#define FIRST_TRUNCATION_CHECK	10
+#define LAST_TRUNCATION_CHECK	320
+
+/*
+ * The number of texts of a column that are counted, and up to how many distinct
+ * ones a dictionary pays.  That is less than it has room for, because the count
+ * is an estimate and more rows follow.
+ */
+#define COUNTED_TEXTS			512
+#define MAX_DICTIONARY_TEXTS	(GS_DICTIONARY_TEXTS - 32)
+
+/* The key of a variable-width value of the current row. */
+typedef struct KeyBytes
+{
+	uint64		prefix;			/* the first eight bytes, padded with zeros */
+	const char *data;			/* all bytes; not valid if they fit the prefix */
+	uint32		len;
+	bool		separate;		/* not part of the row: to be stored behind it */
+} KeyBytes;
+
+typedef struct KeyColumn
+{
+	GsKeyKind	kind;
+	GsKeyKind	value_kind;		/* of the value, if kind is ABBREVIATED; else
+								 * the same */
+	bool		by_value;		/* passed by value, and one field */
+	bool		is_integer;		/* by_value, and the code is (value ^ flip) &
+								 * mask */
+	uint64		flip;			/* the sign bit of signed integers */
+	uint64		mask;
+	AttrNumber	attno;
+	GsKeyField *field;			/* the first of its fields in the layout */
+	GsKeyLabels labels;			/* enum */
+	GsKeySortSupport *abbreviation; /* makes abbreviated keys; else NULL */
+	GsKeyCollation *collation;	/* makes collation keys; else NULL */
+	GsKeyDictionary *dictionary;	/* has the codes of its texts; else NULL */
+	GsKeyMaker *maker;			/* makes other codes of variable width; else
+								 * NULL */
+	int			fixed_weight;	/* numeric: as the maker has it */
+	bool		needs_verification; /* text whose collation keys are
+									 * approximate */
+	GsDistinct *texts;			/* counts its first texts; NULL if not or no
+								 * longer */
+	KeyBytes	bytes;			/* variable width: of the current row */
+} KeyColumn;
+
+struct GsKeyEncoder
+{
+	int			ncolumns;		/* that are encoded: those after are compared */
+	AttrNumber	last_attno;
+	TupleDesc	desc;
+	KeyColumn  *columns;
+	bool		direct;			/* see gs_key_encoder_is_direct() */
+	int			first_tied;		/* see gs_key_encoder_first_tied() */
+
+	/* verification */
+	bool		needs_verification; /* see gs_key_encoder_is_approximate() */
+	bool		can_confirm;	/* see gs_key_encoder_can_confirm() */
+
+	/* dictionaries */
+	bool		can_have_dictionaries;	/* and would need no verification then */
+	int			nuncounted;		/* columns whose texts are still counted; -1:
+								 * dictionaries are not wanted */
+	bool		dictionary_overflowed;
+
+	/* abbreviated and truncated keys */
+	bool		may_be_low_cardinality; /* see
+										 * gs_key_encoder_keep_low_cardinality() */
+	bool		may_truncate;	/* keys, to GS_TRUNCATED_KEY_BYTES */
+	GsDistinct	truncated_keys; /* initialized with the first of them */
+
+	/* the current row */
+	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the
+								 * slot does */
+	GsDeform   *first_deform;	/* the same, the first column only */
+	Datum	   *values;			/* its sort columns */
+	bool	   *nulls;
+	MemoryContext value_context;	/* its detoasted values and codes */
+	bool		value_context_used;
+
+	GsKeyLayout layout;			/* of 4 kB: behind what each row needs */
+};
+
+/* Is the beginning of a value also the beginning of its key? */
+static inline bool
+gs_key_column_is_prefix(const GsKeyEncoder *key, const KeyColumn *column)
+{
+	return key->may_truncate && column->maker == NULL && column->collation == NULL &&
+		(column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA);
+}
+
+#endif							/* GPUSORT_KEY_ENCODER_STATE_H */

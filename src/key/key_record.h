@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_record.h
+ *	  Encodes the sort columns of a row in its key record.
+ *
+ * For each row:
+ *
+ *	  gs_key_record_read()	locates the sort columns and computes their keys
+ *	  (the driver stores the row in a batch)
+ *	  gs_key_record_write()	writes the record
+ *
+ * These are two steps because a record refers to the bytes of a text where they
+ * are in the stored row.  Bytes that are not part of the row, because they were
+ * fetched or computed, are stored behind it, so their number must be known before.
+ *
+ * Records are as common/key_layout.h has them, without the place word (batch.h).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KEY_RECORD_H
+#define GPUSORT_KEY_RECORD_H
+
+#include "executor/tuptable.h"
+
+#include "key/key_encoder.h"
+#include "key/key_row.h"
+
+/*
+ * Reads the sort columns of the slot's row, and no column after the last of
+ * them; source is gs_row_source_init() of the slot.  *extra_bytes becomes the
+ * number of bytes to be stored behind the row.  What was read is valid until the
+ * next call.
+ *
+ * Returns false, and sets *why_not, if this value cannot be encoded although its
+ * type can: an enum label that was added while the sort runs, a key of more than
+ * 1 GB, one text too many for a dictionary, or an abbreviated key that does not
+ * pay.  May ereport what detoasting reports.
+ */
+extern bool gs_key_record_read(GsKeyEncoder *key, TupleTableSlot *slot,
+							   const GsRowSource *source, size_t *extra_bytes,
+							   const char **why_not);
+
+/* The same for a stored row, of which source is. */
+extern bool gs_key_record_read_row(GsKeyEncoder *key, const GsRowSource *source,
+								   size_t *extra_bytes, const char **why_not);
+
+/*
+ * Reads only the first sort column of the slot's row: *is_null, or the *code of
+ * its first field.  Returns false if it cannot be encoded, as gs_key_record_read()
+ * will.  Discards what was read before.
+ */
+extern bool gs_key_record_read_first(GsKeyEncoder *key, TupleTableSlot *slot, bool *is_null,
+									 uint64 *code);
+
+/*
+ * Writes the record of what was read.  row is the stored row of row_bytes bytes,
+ * followed by room for the extra bytes.  Returns the NULL bits.
+ */
+extern uint32 gs_key_record_write(GsKeyEncoder *key, const GsRowSource *source,
+								  char *row, size_t row_bytes, uint64 *record);
+
+/*
+ * Reads and writes in one step, for encoders that are direct: no value has to be
+ * fetched, looked up or stored behind the row.  These cannot fail.
+ */
+extern uint32 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot,
+										 const GsRowSource *source, uint64 *record);
+extern uint32 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source,
+											 uint64 *record);
+
+/*
+ * For keys_only layouts: writes the record of a value that is not NULL, and
+ * returns as gs_key_record_read() does; and decodes the value of a record.
+ */
+extern bool gs_key_record_write_value(GsKeyEncoder *key, Datum value, uint64 *record,
+									  const char **why_not);
+extern Datum gs_key_record_decode(const GsKeyEncoder *key, const uint64 *record);
+
+#endif							/* GPUSORT_KEY_RECORD_H */

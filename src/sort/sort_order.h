@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_order.h
+ *	  What decides the order of a sort's rows: keys, comparisons, or both.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_ORDER_H
+#define GPUSORT_SORT_ORDER_H
+
+#include "sort/sort_state.h"
+
+/* A GsRowCompare of rows whose keys are equal; the argument is the state. */
+extern int	gs_sort_compare_tied(void *arg, const void *a, const void *b);
+
+/* Rows with equal keys are compared from now on, because a key was truncated. */
+extern void gs_sort_compare_ties(GsSortState *state);
+
+/* The order in which runs are merged. */
+extern GsMergeOrder gs_sort_merge_order(GsSortState *state);
+
+/* The same where runs have no keys, or keys that do not count: only comparisons decide. */
+extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
+
+/*
+ * Verifies the order that the engine found, if its keys are approximate, unless the rows were compared
+ * as they arrived or as they were sorted.  If the order is wrong, an engine that can compare sorts
+ * again by comparisons.  DISPROVED: only a tuplesort can sort these rows.
+ */
+extern GsStatus gs_sort_verify_order(GsSortState *state);
+
+#endif							/* GPUSORT_SORT_ORDER_H */

@@ -1,0 +1,131 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_reload.c
+ *	  Gives other keys to the rows that an engine has.
+ *
+ * Which keys are best is known only after some rows:
+ *
+ *	  - presorted rows have no keys; the first row out of order, or full memory,
+ *		makes keys necessary;
+ *	  - truncated keys, or codes of a collation, are equal for too many rows:
+ *		full keys are better;
+ *	  - the texts of a column have few distinct values: a dictionary is better;
+ *	  - a dictionary is full: other keys are needed.
+ *
+ * Then the rows in the engine are added again, in input order, to a new engine.
+ * This costs a copy of each row, so it is done only while few rows are there;
+ * for presorted rows, PostgreSQL's test for sorted input costs as much.
+ *
+ * The new engine may reach its memory limit and write runs, or fall back to a
+ * tuplesort: rows that are added again go the way of all rows.  After ERROR and
+ * cancel both engines are freed with the sort's memory context.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sort/sort_fallback.h"
+#include "sort/sort_input.h"
+#include "sort/sort_order.h"
+#include "sort/sort_place.h"
+#include "sort/sort_reload.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/*
+ * Not if some rows are elsewhere or were dropped, nor if memory may not hold two copies.  Shortly before
+ * that limit is the last time to decide.
+ */
+bool
+gs_sort_wants_other_keys(GsSortState *state, bool all_read)
+{
+	const GsSortInput *input = &state->input;
+	Size		nbytes;
+
+	if (state->phase != GS_SORT_ENGINE || input->engine->capabilities->on_device ||
+		input->runs != NULL || input->top.has_cutoff)
+		return false;
+	nbytes = gs_engine_stats(input->engine)->peak_bytes;
+	return nbytes < input->memory_limit / 4 &&
+		(gs_key_encoder_wants_dictionary(input->key) ||
+		 gs_key_encoder_wants_full_keys(input->key,
+									   all_read || nbytes >= input->memory_limit / 8));
+}
+
+/* Chooses other keys.  Runs that have the old ones are merged by comparisons. */
+static void
+begin_other_keys(GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	input->key = gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc,
+											input->key);
+	if (input->runs != NULL)
+	{
+		const GsMergeOrder order = gs_sort_compared_order(state);
+
+		gs_run_set_drop_keys(input->runs, &order);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* Adds the rows of a batch again.  False: the engine failed. */
+static bool
+add_batch(GsSortState *state, const GsBatch *from, const GsKeyLayout *layout, TupleTableSlot *slot)
+{
+	for (size_t i = 0; i < from->nrows; i++)
+	{
+		const void *row = gs_batch_pushed(from, layout, i);
+
+		CHECK_FOR_INTERRUPTS();
+		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+		if (!gs_sort_add_again(state, slot))
+			return false;
+	}
+	return true;
+}
+
+bool
+gs_sort_reload(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+	GsEngine   *from = input->engine;
+	const GsBatch *batch;
+	TupleTableSlot *slot;
+	GsStatus	status;
+	bool		added = true;
+
+	if (!input->presorted)
+		begin_other_keys(state);
+	else if (input->runs != NULL)
+		gs_key_encoder_keep_low_cardinality(input->key);	/* a tuplesort would read the run again */
+	input->presorted = false;
+	/* a device's rows may be many; they stay in this process now */
+	input->may_use_device &= !from->capabilities->on_device;
+	input->batch = NULL;
+	gs_sort_open_engine(state);
+	if (input->engine == NULL)
+	{
+		input->engine = from;
+		return gs_sort_fall_back(state, "out of memory");
+	}
+
+	slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
+	status = gs_engine_return_input(from);
+	while (added && status == GS_STATUS_OK &&
+		   (status = gs_engine_next_batch(from, &batch)) == GS_STATUS_OK && batch != NULL)
+		added = add_batch(state, batch, from->job.layout, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	if (status != GS_STATUS_OK)
+	{
+		if (input->engine != NULL)	/* a fallback closes it */
+			gs_engine_close(input->engine);
+		input->engine = from;
+		return false;
+	}
+	gs_engine_close(from);
+	return added;
+}

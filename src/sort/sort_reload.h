@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_reload.h
+ *	  Gives other keys to the rows that an engine has.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_RELOAD_H
+#define GPUSORT_SORT_RELOAD_H
+
+#include "sort/sort_state.h"
+
+/* Would other keys suit the rows so far better?  all_read: no more rows follow. */
+extern bool gs_sort_wants_other_keys(GsSortState *state, bool all_read);
+
+/*
+ * Adds the rows of the engine to another engine, with keys if they have none, or with other keys.  False:
+ * the engine failed and has lost them.
+ */
+extern bool gs_sort_reload(GsSortState *state);
+
+#endif							/* GPUSORT_SORT_RELOAD_H */

@@ -1,0 +1,62 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_state.c
+ *	  The state of a sort: how it is made, reset and, if its engine failed, reported.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sort/sort_state.h"
+
+#include "utils/memutils.h"
+
+void
+gs_sort_init(GsSortState *state, const GsSortSpec *spec)
+{
+	state->spec = *spec;
+}
+
+void
+gs_sort_reset(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+
+	ExecClearTuple(state->spec.slot);
+	if (state->phase == GS_SORT_FALLBACK)
+		gs_tuplesort_end(&input->fallback);	/* may own files */
+	if (input->runs != NULL)
+		gs_run_set_close(input->runs);	/* owns files */
+	if (input->engine != NULL)
+		gs_engine_close(input->engine); /* may own a connection */
+	if (input->few != NULL)
+		gs_few_clear(input->few);
+	if (state->context != NULL)
+		MemoryContextReset(state->context);
+	*input = (GsSortInput) {.few = input->few};
+	state->output = (GsSortOutput) {0};
+	state->participants.role = GS_ROLE_SERIAL;
+	state->phase = GS_SORT_IDLE;
+}
+
+void
+gs_sort_report_failure(const GsSortState *state)
+{
+	const GsEngineStats *stats = gs_engine_stats(state->input.engine);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("sort engine \"%s\" failed", stats->engine),
+			 errdetail_internal("%s", stats->detail),
+			 errhint("Run the query again, or set gpusort.engine to \"cpu\" to sort without a device.")));
+}
+
+void
+gs_sort_log_failure(const GsSortState *state)
+{
+	const GsEngineStats *stats = gs_engine_stats(state->input.engine);
+
+	ereport(LOG,
+			(errmsg("sort engine \"%s\" failed, sorting again without it", stats->engine),
+			 errdetail_internal("%s", stats->detail)));
+}
