@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * collation_icu.c
- *	  Sort keys as ICU makes them, from tables of the collation elements of characters.
+ *	  Sort keys as ICU makes them, from tables of the collation elements of characters;
+ *	  key_collation.c calls ICU itself.
  *
  * A collation maps each character to a few collation elements (CEs) of three
  * weights: primary (which letter), secondary (which accent) and tertiary (which

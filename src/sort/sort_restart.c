@@ -7,7 +7,8 @@
  * sent are lost, but none has been returned.  So the child can run again, and the CPU
  * engine sorts, unless that could be noticed: the planner decides whether the query is
  * repeatable (gs_plan_is_repeatable()), and a scan or a sort that is shared with other
- * processes cannot run again, because they have read a part of it.
+ * processes cannot run again, because they have read a part of it.  The loop is
+ * gs_sort_read_input() of sort_input.c.
  *
  *-------------------------------------------------------------------------
  */
