@@ -1,5 +1,6 @@
 # lib.sh - functions of scripts/demo and scripts/test.  Sourced, not run.
 #
+#	use_postgres ARGUMENT...		runs the script again with the PostgreSQL of --postgres
 #	install_packages PACKAGE...		installs missing Debian packages
 #	install_optional_packages PACKAGE...	the same, for tests that can be skipped
 #	make_locales LOCALE...			creates missing locales, in UTF-8
@@ -21,8 +22,8 @@
 # After the cleanup at exit, the caller's function at_exit is called if it exists;
 # $exit_status is the exit status.
 #
-# Environment: PG_CONFIG, the pg_config of the PostgreSQL 15 to use; TMPDIR;
-# KEEP=1 keeps the temporary folder; WITH_CUDA and CUDA_ARCHS as for make, by
+# Environment: PG_CONFIG, the pg_config of the PostgreSQL to use, by default Debian's
+# PostgreSQL 15; TMPDIR; KEEP=1 keeps the temporary folder; WITH_CUDA and CUDA_ARCHS as for make, by
 # default for the devices that this machine has.
 
 set -euo pipefail
@@ -45,6 +46,14 @@ die()
 {
 	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
 	exit 1
+}
+
+# The first argument may be --postgres VERSION.
+use_postgres()
+{
+	[[ ${1:-} == --postgres ]] || return 0
+	[[ ${2:-} =~ ^[0-9]+$ ]] || die "--postgres needs a major version of PostgreSQL"
+	exec "$top/scripts/postgres" "$2" "$top/scripts/$(basename "$0")" "${@:3}"
 }
 
 # ------------------------------------------------------------------- cleanup
@@ -206,12 +215,12 @@ make_workdir()
 	if [[ -z ${PG_CONFIG:-} ]]; then
 		PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
 		[[ -x $PG_CONFIG ]] || PG_CONFIG=$(command -v pg_config) ||
-			die "no pg_config: set PG_CONFIG to that of a PostgreSQL 15"
+			die "no pg_config: set PG_CONFIG, or use --postgres"
 	fi
 	export PG_CONFIG
 	bindir=$("$PG_CONFIG" --bindir)
 	pgxs_dir=$(cd "$(dirname "$("$PG_CONFIG" --pgxs)")/../.." && pwd) ||
-		die "$PG_CONFIG knows no PGXS: install postgresql-server-dev-15"
+		die "$PG_CONFIG knows no PGXS: install the package postgresql-server-dev of its version"
 
 	# the caller's client settings do not affect our clients
 	for variable in "${!PG@}"; do

@@ -41,6 +41,7 @@
 #include "catalog/pg_am_d.h"
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #include "storage/lmgr.h"
 #include "storage/lock.h"

@@ -20,6 +20,7 @@
 #include "sort/sort_seqscan.h"
 
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "miscadmin.h"
 
 void
