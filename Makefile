@@ -32,7 +32,7 @@ ISOLATION_OPTS = --load-extension=gpusort
 PG_CONFIG ?= pg_config
 PG_MAJOR := $(shell $(PG_CONFIG) --version 2>/dev/null | sed -E 's/[^0-9]*([0-9]+).*/\1/')
 ifeq ($(PG_MAJOR),)
-$(error $(PG_CONFIG) does not run: install postgresql-server-dev-15, or set PG_CONFIG)
+$(error $(PG_CONFIG) does not run: install its package postgresql-server-dev, or set PG_CONFIG)
 endif
 ifeq ($(filter 15 16 17 18 19,$(PG_MAJOR)),)
 $(error gpusort supports PostgreSQL 15 to 19, but $(PG_CONFIG) is of PostgreSQL $(PG_MAJOR): set PG_CONFIG)
