@@ -561,6 +561,15 @@ cuda_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 }
 
 static bool
+cuda_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits, const uint32_t *d_rows,
+				 GsOrderCheck *d_check)
+{
+	return enter(stream->device) &&
+		check_step(stream, "check_order",
+				   gs_device_check_order(n, d_words, row_bits, d_rows, d_check, stream->stream));
+}
+
+static bool
 cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
 					 uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
@@ -642,6 +651,7 @@ static const GsDeviceOps cuda_ops = {
 	cuda_sort_ties,
 	cuda_sort_tails,
 	cuda_place_ties,
+	cuda_check_order,
 	cuda_row_end_offsets,
 	cuda_find_boundaries,
 	cuda_gather,
@@ -668,6 +678,7 @@ GsDevice *
 gs_device_cuda_open(int number, char *why_not, size_t size)
 {
 	cudaDeviceProp properties;
+	int driver = 0;
 	GsCudaDevice *device;
 	cudaError_t error;
 	int ndevices = 0;
@@ -687,6 +698,7 @@ gs_device_cuda_open(int number, char *why_not, size_t size)
 		snprintf(why_not, size, "no CUDA device %d: there are %d", number, ndevices);
 		return NULL;
 	}
+	(void) cudaDriverGetVersion(&driver);
 	device = (GsCudaDevice *) calloc(1, sizeof(GsCudaDevice));
 	if (device == NULL)
 	{
@@ -694,6 +706,8 @@ gs_device_cuda_open(int number, char *why_not, size_t size)
 		return NULL;
 	}
 	device->device.ops = &cuda_ops;
+	snprintf(device->device.driver, sizeof(device->device.driver), "driver for CUDA %d.%d",
+			 driver / 1000, driver % 1000 / 10);
 	device->device.kind = GS_DEVICE_KIND_CUDA;
 	device->number = number;
 	/* cudaFree() creates the context */

@@ -38,6 +38,10 @@ extern GsDeviceStatus gs_device_sort_ties(GsAlgorithm algorithm, const GsTies *t
 										  uint64_t *const d_keys[2], void *d_temp, void *stream);
 extern GsDeviceStatus gs_device_place_ties(const GsTies *ties, uint64_t *d_words, void *stream);
 
+/* kernel_check.cu */
+extern GsDeviceStatus gs_device_check_order(uint64_t n, const uint64_t *d_words, int row_bits,
+											const uint32_t *d_rows, GsOrderCheck *d_check, void *stream);
+
 /* kernel_tails.cu */
 extern GsDeviceStatus gs_device_same_tails(const GsDeviceRows *rows, const GsTies *ties,
 										   int component, uint8_t *d_same, void *stream);

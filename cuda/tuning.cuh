@@ -252,6 +252,9 @@ typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
  */
 #define GS_STEP_THREADS 256
 
+/* The check of an order: an estimate, eight blocks for each processor of an H200. */
+#define GS_CHECK_BLOCKS 1056
+
 /* Pack: rows per thread in a tile. */
 #define GS_PACK_THREADS 256
 #define GS_PACK_ITEMS   8

@@ -231,7 +231,7 @@ foreach my $column ('i', 's COLLATE of_libc')
 	{
 		my ($rc, $out, $err);
 
-		restart_service($node, 'gpusort.service_fault' => "gather:$call:first");
+		restart_service($node, 'gpusort.service_fault' => "gather:$call:wrong");
 		($rc, $out, $err) = $node->psql('postgres', "SET gpusort.force = on; SET gpusort.verify = off; SET max_parallel_maintenance_workers = 0;
 			CREATE INDEX of_swapped ON swapped ($column); SELECT bt_index_parent_check('of_swapped', true, true); DROP INDEX of_swapped");
 		$errors{$err =~ /DETAIL:  (\w+)/ ? $1 : $err}++;
@@ -240,6 +240,29 @@ foreach my $column ('i', 's COLLATE of_libc')
 	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index' : 'The', "($column): no index of wrong rows");
 }
 restart_service($node, 'gpusort.service_fault' => '');
+
+# ------------------------------------------------------------ it sorts wrongly
+
+# gpusortd checks each sort.  If a check fails it ends, and is not started again before
+# a reload; the query sorts again with the CPU engine.
+foreach ([ 'sort_words:1', $by_key ], [ 'sort_words:1', $by_text ], [ 'sort_ties:1', $by_text ], [ 'place_ties:2', $by_text ])
+{
+	my ($step, $query) = @$_;
+
+	restart_service($node, 'gpusort.service_fault' => "$step:wrong");
+	is(outcome($query, 'SET gpusort.verify = off; '), 'right rows', "$step sorts wrongly: right rows");
+	ok(wait_for_service($node, 'no device'), "$step sorts wrongly: the device is not used any more");
+	like(service_status($node, 'detail'), qr/^host processor \(no driver\) sorted wrongly: of 60000 rows, sorted by \d+ bits, \d+ are misplaced/,
+		"$step sorts wrongly: the status names the device");
+	is(engine_of($query), 'Engine: cpu; Fallback Reason: gpusortd: no device: ' . service_status($node, 'detail'),
+		"$step sorts wrongly: then the CPU engine sorts");
+
+	# the first sort after a reload starts gpusortd again
+	$node->append_conf('postgresql.conf', "gpusort.service_fault = ''\n");
+	$node->reload;
+	ok(poll(sub { outcome($query); service_status($node, 'state') eq 'running' }), "$step sorts wrongly: a reload tries the device again");
+}
+is(count_in_log($node, qr/LOG:  gpusort uses no device any more: host processor/), 4, 'the log has it');
 
 # ------------------------------------------------------------ it has no memory
 

@@ -88,6 +88,7 @@
 
 /* Exit codes: of gpusortd if there is no device, and of a failed execv(). */
 #define EXIT_NO_DEVICE	3
+#define EXIT_WRONG_ORDER	5
 #define EXIT_NO_PROGRAM	127
 
 /* gpusortd writes a line with this prefix to this descriptor when it is ready. */
@@ -532,6 +533,16 @@ plan_restart(Service *service, int exit_status)
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_DEVICE)
 	{
 		gs_supervisor_write_status(GS_SUPERVISOR_NO_DEVICE, skip_prefix(why, "no device: "));
+		return false;
+	}
+	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_WRONG_ORDER)
+	{
+		ereport(LOG,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("gpusort uses no device any more: %s", skip_prefix(why, "the device failed: ")),
+				 errdetail("Sorts continue with the CPU engine."),
+				 errhint("Check the device and its driver, then reload the configuration to use it again.")));
+		gs_supervisor_write_status(GS_SUPERVISOR_NO_DEVICE, skip_prefix(why, "the device failed: "));
 		return false;
 	}
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_PROGRAM)

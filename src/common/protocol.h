@@ -322,6 +322,7 @@ typedef enum GsFailure
 								 * or a producer disconnected */
 	GS_FAILED_ROWS,				/* invalid rows or records */
 	GS_FAILED_DEVICE,			/* the device failed; the service exits */
+	GS_FAILED_ORDER,			/* the device sorted wrongly; the service exits */
 	GS_FAILED_SHUTDOWN			/* the service is shutting down */
 } GsFailure;
 

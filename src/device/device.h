@@ -34,6 +34,7 @@
  *	  sort_ties		sorts the list by these keys; sort_tails by tie group and tail
  *	  place_ties	stores the rows back at their places
  *	  --
+ *	  check_order	after each sort, and after the last ties: is it right?
  *	  row_end_offsets	where each row ends in sorted order
  *	  find_boundaries	which rows form which batch of sorted rows
  *	  gather			copies one such batch
@@ -113,6 +114,30 @@ typedef struct GsTieCount
 	uint64_t	nties;
 	uint64_t	ngroups;
 } GsTieCount;
+
+/*
+ * Results of check_order(), added up; must be zero before.  Of a right order of n
+ * elements that have the rows 0 .. n - 1, both are 0.
+ */
+typedef struct GsOrderCheck
+{
+	uint64_t	row_sum;		/* of gs_row_hash(row) - gs_row_hash(place), modulo 2^64 */
+	uint64_t	nmisplaced;		/* elements that are not above their predecessor */
+} GsOrderCheck;
+
+/* For sums that are equal only if the rows are. */
+static inline
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+uint64_t
+gs_row_hash(uint64_t row)
+{
+	uint64_t	hash = (row + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	hash = (hash ^ (hash >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+	return hash ^ (hash >> 32);
+}
 
 /* The steps that need temporary storage, for temp_bytes(). */
 typedef enum GsDeviceStep
@@ -239,6 +264,15 @@ typedef struct GsDeviceOps
 	bool		(*place_ties) (GsStream *stream, const GsTies *ties, uint64_t *d_words);
 
 	/*
+	 * Adds to *d_check.  Element i has the key d_words[i] >> row_bits, and the row in
+	 * the low row_bits, or d_rows[i] if that is not NULL.  An element is above another
+	 * one if its key is higher, or equal and its row is higher: stable sorts of rows
+	 * in ascending order leave them so.
+	 */
+	bool		(*check_order) (GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits,
+								const uint32_t *d_rows, GsOrderCheck *d_check);
+
+	/*
 	 * d_end_offsets[i] = size of the first i + 1 rows in batches of sorted rows,
 	 * in units of 4 bytes: 2 * length + 1 for each row, which is the row and the
 	 * word with its offset.  The low row_bits of d_words[i] have the row.
@@ -277,6 +311,7 @@ struct GsDevice
 	const GsDeviceOps *ops;
 	GsDeviceKind kind;
 	char		name[GS_DEVICE_NAME_BYTES];
+	char		driver[32];
 	char		error[GS_FAILED_TEXT_BYTES]; /* empty unless failed */
 };
 

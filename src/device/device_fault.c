@@ -11,6 +11,8 @@
  * before the delay is over.  Calls that queue nothing can block, as releasing
  * memory does while a device works.
  *
+ * A wrong result is one with a row twice, instead of another one.
+ *
  *-------------------------------------------------------------------------
  */
 #include "device/device_fault.h"
@@ -25,36 +27,37 @@
 
 /* The calls that can fail, in the order of GsDeviceOps. */
 #define FAULT_OPS(OP) \
-	OP(memory, false, false) \
-	OP(allocate, true, false) \
-	OP(release, false, false) \
-	OP(allocate_host, true, false) \
-	OP(pin, true, false) \
-	OP(unpin, false, false) \
-	OP(stream_open, false, false) \
-	OP(record_fence, false, true) \
-	OP(passed_fence, false, true) \
-	OP(copy_in, false, true) \
-	OP(copy_out, false, true) \
-	OP(pack, false, true) \
-	OP(sort_words, false, true) \
-	OP(same_words, false, true) \
-	OP(same_keys, false, true) \
-	OP(same_tails, false, true) \
-	OP(count_ties, false, true) \
-	OP(list_ties, false, true) \
-	OP(tie_keys, false, true) \
-	OP(sort_ties, false, true) \
-	OP(sort_tails, false, true) \
-	OP(place_ties, false, true) \
-	OP(row_end_offsets, false, true) \
-	OP(find_boundaries, false, true) \
-	OP(gather, false, true) \
-	OP(gather_keys, false, true)
+	OP(memory, false, false, false) \
+	OP(allocate, true, false, false) \
+	OP(release, false, false, false) \
+	OP(allocate_host, true, false, false) \
+	OP(pin, true, false, false) \
+	OP(unpin, false, false, false) \
+	OP(stream_open, false, false, false) \
+	OP(record_fence, false, true, false) \
+	OP(passed_fence, false, true, false) \
+	OP(copy_in, false, true, false) \
+	OP(copy_out, false, true, false) \
+	OP(pack, false, true, false) \
+	OP(sort_words, false, true, true) \
+	OP(same_words, false, true, false) \
+	OP(same_keys, false, true, false) \
+	OP(same_tails, false, true, false) \
+	OP(count_ties, false, true, false) \
+	OP(list_ties, false, true, false) \
+	OP(tie_keys, false, true, false) \
+	OP(sort_ties, false, true, true) \
+	OP(sort_tails, false, true, false) \
+	OP(place_ties, false, true, true) \
+	OP(check_order, false, true, false) \
+	OP(row_end_offsets, false, true, false) \
+	OP(find_boundaries, false, true, false) \
+	OP(gather, false, true, true) \
+	OP(gather_keys, false, true, false)
 
 typedef enum FaultOp
 {
-#define OP(name, may_have_none, queues) FAULT_OP_##name,
+#define OP(name, may_have_none, queues, may_be_wrong) FAULT_OP_##name,
 	FAULT_OPS(OP)
 #undef OP
 	NFAULT_OPS
@@ -65,8 +68,9 @@ static const struct
 	const char *name;
 	bool		may_have_none;	/* can be out of memory instead of failing */
 	bool		queues;			/* queues work on a stream */
+	bool		may_be_wrong;	/* can have a wrong result */
 }			fault_ops[NFAULT_OPS] = {
-#define OP(name, may_have_none, queues) {#name, may_have_none, queues},
+#define OP(name, may_have_none, queues, may_be_wrong) {#name, may_have_none, queues, may_be_wrong},
 	FAULT_OPS(OP)
 #undef OP
 };
@@ -79,7 +83,7 @@ typedef enum FaultKind
 	FAULT_HANG,
 	FAULT_DELAY,
 	FAULT_BLOCK,
-	FAULT_FIRST
+	FAULT_WRONG
 } FaultKind;
 
 typedef struct Fault
@@ -330,13 +334,43 @@ fault_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits,
 	return FORWARD(pack, rows, chunk, row_bits, d_words, d_results, d_temp, temp_bytes);
 }
 
+/* Will the next call of an operation have a wrong result? */
+static bool
+is_next_wrong(const GsStream *stream, FaultOp op)
+{
+	const FaultDevice *device = stream->device;
+
+	for (int i = 0; i < device->nfaults; i++)
+	{
+		const Fault *fault = &device->faults[i];
+
+		if (fault->kind == FAULT_WRONG && fault->op == op && fault->call == device->ncalls[op] + 1)
+			return true;
+	}
+	return false;
+}
+
+/* Queues the overwriting of a word with zeros. */
+static bool
+clear_word(GsStream *stream, uint64_t *d_word)
+{
+	static const uint64_t zeros = 0;
+	FaultDevice *device = stream->device;
+
+	return check_inner(device, device->inner->ops->copy_in(stream->inner, d_word, &zeros, sizeof(zeros)));
+}
+
 static bool
 fault_sort_words(GsStream *stream, GsAlgorithm algorithm, uint64_t n, int low_bit, int nbits,
 				 uint64_t *const d_words[2], uint32_t *d_selector, bool counted,
 				 void *d_temp, size_t temp_bytes)
 {
+	bool		is_wrong = is_next_wrong(stream, FAULT_OP_sort_words);
+
+	/* either array may have the result */
 	return FORWARD(sort_words, algorithm, n, low_bit, nbits, d_words, d_selector, counted,
-				   d_temp, temp_bytes);
+				   d_temp, temp_bytes) &&
+		(!is_wrong || (clear_word(stream, &d_words[0][n / 2]) && clear_word(stream, &d_words[1][n / 2])));
 }
 
 static bool
@@ -384,7 +418,10 @@ static bool
 fault_sort_ties(GsStream *stream, GsAlgorithm algorithm, const GsTies *ties, int nbits,
 				uint64_t *const d_keys[2], void *d_temp, size_t temp_bytes)
 {
-	return FORWARD(sort_ties, algorithm, ties, nbits, d_keys, d_temp, temp_bytes);
+	bool		is_wrong = is_next_wrong(stream, FAULT_OP_sort_ties);
+
+	return FORWARD(sort_ties, algorithm, ties, nbits, d_keys, d_temp, temp_bytes) &&
+		(!is_wrong || clear_word(stream, &d_keys[0][ties->nties / 2]));
 }
 
 static bool
@@ -397,7 +434,16 @@ fault_sort_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties,
 static bool
 fault_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 {
-	return FORWARD(place_ties, ties, d_words);
+	bool		is_wrong = is_next_wrong(stream, FAULT_OP_place_ties);
+
+	return FORWARD(place_ties, ties, d_words) && (!is_wrong || clear_word(stream, d_words));
+}
+
+static bool
+fault_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits,
+				  const uint32_t *d_rows, GsOrderCheck *d_check)
+{
+	return FORWARD(check_order, n, d_words, row_bits, d_rows, d_check);
 }
 
 static bool
@@ -414,24 +460,11 @@ fault_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_of
 	return FORWARD(find_boundaries, nrows, d_end_offsets, step, nboundaries, d_boundaries);
 }
 
-/* Is the next call to gather the first rows instead? */
-static bool
-gets_first_rows(const FaultDevice *device)
-{
-	for (int i = 0; i < device->nfaults; i++)
-	{
-		if (device->faults[i].kind == FAULT_FIRST &&
-			device->faults[i].call == device->ncalls[FAULT_OP_gather] + 1)
-			return true;
-	}
-	return false;
-}
-
 static bool
 fault_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
 			 const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
 {
-	if (gets_first_rows(stream->device))
+	if (is_next_wrong(stream, FAULT_OP_gather))
 		first = 0;
 	return FORWARD(gather, rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes);
 }
@@ -469,6 +502,7 @@ static const GsDeviceOps ops = {
 	.sort_ties = fault_sort_ties,
 	.sort_tails = fault_sort_tails,
 	.place_ties = fault_place_ties,
+	.check_order = fault_check_order,
 	.row_end_offsets = fault_row_end_offsets,
 	.find_boundaries = fault_find_boundaries,
 	.gather = fault_gather,
@@ -512,8 +546,8 @@ parse_fault(const char *text, Fault *fault)
 		fault->kind = FAULT_HANG;
 	else if (strcmp(what, "fail") == 0 && !fault_ops[i].may_have_none)
 		fault->kind = FAULT_FAIL;
-	else if (strcmp(what, "first") == 0 && i == FAULT_OP_gather)
-		fault->kind = FAULT_FIRST;
+	else if (strcmp(what, "wrong") == 0 && fault_ops[i].may_be_wrong)
+		fault->kind = FAULT_WRONG;
 	else if (strcmp(what, "none") == 0 && fault_ops[i].may_have_none)
 		fault->kind = FAULT_NONE;
 	else if (sscanf(what, "delay=%u%n", &delay_ms, &end) == 1 && what[end] == '\0' &&

@@ -21,7 +21,8 @@
  *	  pack:1:hang			the first call does not return
  *	  copy_in:4:delay=500	the work that the fourth call queues takes 500 ms
  *	  release:1:block=500	the first call itself takes 500 ms
- *	  gather:3:first		the third call gathers from row 0 instead
+ *	  sort_words:1:wrong	the first result is wrong; also sort_ties, place_ties, and
+ *							gather, which returns the first rows instead
  *
  * NULL if the spec is invalid: why_not has the reason, and the caller still owns
  * the device.

@@ -572,6 +572,37 @@ host_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 	return ENQUEUE(stream, run_place_ties, &step);
 }
 
+/* ------------------------------------------------------------------- check */
+
+typedef struct CheckWork
+{
+	Work		work;
+	uint64_t	n;
+	const uint64_t *d_words;
+	int			row_bits;
+	const uint32_t *d_rows;
+	GsOrderCheck *d_check;
+} CheckWork;
+
+static void
+run_check_order(HostDevice *device, const Work *work)
+{
+	const CheckWork *step = (const CheckWork *) work;
+
+	gs_host_check_order(step->n, step->d_words, step->row_bits, step->d_rows, step->d_check);
+}
+
+static bool
+host_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits,
+				 const uint32_t *d_rows, GsOrderCheck *d_check)
+{
+	CheckWork	step = {
+		.n = n,.d_words = d_words,.row_bits = row_bits,.d_rows = d_rows,.d_check = d_check
+	};
+
+	return ENQUEUE(stream, run_check_order, &step);
+}
+
 /* ------------------------------------------------- batches of sorted rows */
 
 /* A step over the rows in order. */
@@ -707,6 +738,7 @@ static const GsDeviceOps host_ops = {
 	.sort_ties = host_sort_ties,
 	.sort_tails = host_sort_tails,
 	.place_ties = host_place_ties,
+	.check_order = host_check_order,
 	.row_end_offsets = host_row_end_offsets,
 	.find_boundaries = host_find_boundaries,
 	.gather = host_gather,
@@ -727,6 +759,7 @@ gs_device_host_open(uint64_t memory_bytes, char *why_not, size_t size)
 	device->base.ops = &host_ops;
 	device->base.kind = GS_DEVICE_KIND_HOST;
 	snprintf(device->base.name, sizeof(device->base.name), "host processor");
+	snprintf(device->base.driver, sizeof(device->base.driver), "no driver");
 	device->memory_bytes = memory_bytes > 0 ? memory_bytes :
 		(uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
 	return &device->base;

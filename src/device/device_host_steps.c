@@ -177,6 +177,25 @@ compare_tails(const GsDeviceRows *rows, int component_number, uint32_t row_a, ui
 /* ------------------------------------------------------------------- ties */
 
 void
+gs_host_check_order(uint64_t n, const uint64_t *words, int row_bits, const uint32_t *rows, GsOrderCheck *check)
+{
+	uint64_t	last_key = 0;
+	uint64_t	last_row = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+	{
+		uint64_t	key = words[i] >> row_bits;
+		uint64_t	row = rows != NULL ? rows[i] : words[i] - (key << row_bits);
+
+		check->row_sum += gs_row_hash(row) - gs_row_hash(i);
+		if (i > 0 && (key < last_key || (key == last_key && row <= last_row)))
+			check->nmisplaced++;
+		last_key = key;
+		last_row = row;
+	}
+}
+
+void
 gs_host_same_words(uint64_t n, const uint64_t *words, int low_bit, uint8_t *same)
 {
 	for (uint64_t i = 0; i < n; i++)

@@ -186,7 +186,8 @@ gs_connection_fail_all(GsService *service)
 		GsConnection *connection = GS_LIST_OWNER(GsConnection, all, node);
 
 		if (service->device_failed)
-			gs_connection_fail(connection, GS_FAILED_DEVICE, service->device_error);
+			gs_connection_fail(connection, service->device_was_wrong ? GS_FAILED_ORDER : GS_FAILED_DEVICE,
+							   service->device_error);
 		else
 			gs_connection_fail(connection, GS_FAILED_SHUTDOWN, "gpusortd is shutting down");
 	}
@@ -268,9 +269,10 @@ report_failed(void *arg, GsFailure failure, const char *text)
 {
 	GsConnection *connection = arg;
 
-	if (failure == GS_FAILED_DEVICE)
+	if (failure == GS_FAILED_DEVICE || failure == GS_FAILED_ORDER)
 	{
 		/* the server reports it to all clients, including this one */
+		connection->service->device_was_wrong |= failure == GS_FAILED_ORDER;
 		gs_service_fail_device(connection->service, text);
 		return;
 	}

@@ -31,7 +31,8 @@ typedef enum ExitCode
 	EXIT_DEVICE_FAILED = 1,		/* start again */
 	EXIT_USAGE = 2,
 	EXIT_NO_DEVICE = 3,
-	EXIT_NO_SOCKET = 4			/* or another gpusortd has it */
+	EXIT_NO_SOCKET = 4,			/* or another gpusortd has it */
+	EXIT_WRONG_ORDER = 5		/* of a sort by the device: do not start again */
 } ExitCode;
 
 typedef struct Options
@@ -71,12 +72,14 @@ static const char usage[] =
 "For tests:\n"
 "  --fault SPEC        inject faults into calls of the device (device.h): a\n"
 "                      comma-separated list of op:call:kind, where kind is fail,\n"
-"                      none (out of memory from then on), kill, hang, delay=MS\n"
-"                      (the queued work) or block=MS (the call), for example\n"
+"                      none (out of memory from then on), wrong (a wrong result),\n"
+"                      kill, hang, delay=MS (the queued work) or block=MS (the\n"
+"                      call), for example\n"
 "                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
 "\n"
 "Exit codes: 0 ended by SIGTERM or SIGINT, 1 device failed, 2 wrong usage,\n"
-"3 no such device, 4 could not create the socket or another gpusortd uses it.\n";
+"3 no such device, 4 could not create the socket or another gpusortd uses it,\n"
+"5 the device sorted wrongly.\n";
 
 enum
 {
@@ -287,7 +290,9 @@ serve(const Options *options, GsServer *server, GsDevice *device, GsParkFolder *
 	if (gs_server_listen(server, device, options->memory_limit, park_folder))
 	{
 		report_ready(device, gs_server_memory_limit(server), options->ready_fd);
-		return gs_server_run(server, options->idle_us) ? EXIT_ENDED : EXIT_DEVICE_FAILED;
+		if (gs_server_run(server, options->idle_us))
+			return EXIT_ENDED;
+		return gs_server_device_was_wrong(server) ? EXIT_WRONG_ORDER : EXIT_DEVICE_FAILED;
 	}
 	return device->error[0] != '\0' ? EXIT_DEVICE_FAILED : EXIT_NO_SOCKET;
 }

@@ -272,6 +272,12 @@ gs_server_watch(GsServer *server, int fd)
 	server->watch = fd;
 }
 
+bool
+gs_server_device_was_wrong(const GsServer *server)
+{
+	return server->service.device_was_wrong;
+}
+
 uint64_t
 gs_server_memory_limit(const GsServer *server)
 {

@@ -38,6 +38,9 @@ extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory
  */
 extern void gs_server_watch(GsServer *server, int fd);
 
+/* Did gs_server_run() end because the device sorted wrongly? */
+extern bool gs_server_device_was_wrong(const GsServer *server);
+
 /* Bytes of device memory for all jobs. */
 extern uint64_t gs_server_memory_limit(const GsServer *server);
 

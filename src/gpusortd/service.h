@@ -34,6 +34,7 @@ typedef struct GsService
 	struct GsConnection *shared; /* whose jobs others may join */
 	GsMemoryAccount *sessions;	/* of sessions with a limit */
 	bool		device_failed;	/* gpusortd must end */
+	bool		device_was_wrong;	/* and must not be used again */
 	char		device_error[GS_FAILED_TEXT_BYTES];
 	uint32_t	njobs;			/* open */
 	uint32_t	nwaiting;		/* for admission */

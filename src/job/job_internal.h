@@ -52,6 +52,9 @@ typedef struct GsSortResults
 	GsTieCount	ties;
 	GsPackResults pack;
 	uint32_t	selector;
+	GsOrderCheck words_check;	/* after the first sort */
+	GsOrderCheck ties_check;	/* after each sort of ties: nmisplaced only */
+	GsOrderCheck rows_check;	/* of the final order: row_sum only */
 } GsSortResults;
 
 /* The control block of a sort, on the device and, pinned, on the host. */

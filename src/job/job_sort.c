@@ -404,6 +404,9 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 		fine = ops->tie_keys(job->stream, &sort->rows, &sort->ties, sort->chunk, d_keys[0]) &&
 			ops->sort_ties(job->stream, sort->algorithm, &sort->ties, key_bits, d_keys,
 						   sort->d_tie_temp, sort->tie_temp_bytes);
+	if (!chunk->is_tail)
+		fine = fine && ops->check_order(job->stream, sort->ties.nties, d_keys[0], 0, sort->ties.d_rows,
+										&sort->d_control->results.ties_check);
 	fine = fine && ops->place_ties(job->stream, &sort->ties, sorted_words(job));
 	sort->chunk++;
 	if (fine && has_chunks_left(job))
@@ -417,6 +420,39 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 	return gs_job_check(job, fine);
 }
 
+/* ----------------------------------------------------------------- the check */
+
+/* Queues the check of all words, after which there are results. */
+static bool
+queue_check(GsSortJob *job, GsOrderCheck *d_check)
+{
+	return gs_job_check(job, job->device->ops->check_order(job->stream, job->nrows, sorted_words(job),
+														   job->sort.row_bits, NULL, d_check));
+}
+
+/*
+ * Did the device sort correctly?  Kernels that are right can be compiled wrongly for
+ * a new device, and memory can fail.  The order of tails is not checked, but that no
+ * row is missing or there twice.
+ */
+static bool
+order_is_right(GsSortJob *job)
+{
+	const GsSortResults *results = &job->pinned->control.results;
+	const GsSorted *sorted = &job->sort.result;
+	uint64_t	nmisplaced = results->words_check.nmisplaced + results->ties_check.nmisplaced;
+	bool		has_rows = results->words_check.row_sum == 0 && results->rows_check.row_sum == 0;
+	char		text[GS_FAILED_TEXT_BYTES];
+
+	if (nmisplaced == 0 && has_rows)
+		return true;
+	snprintf(text, sizeof(text), "%s (%s) sorted wrongly: of %llu rows, sorted by %u bits, %llu are misplaced%s",
+			 job->device->name, job->device->driver, (unsigned long long) sorted->nrows,
+			 sorted->key_bits, (unsigned long long) nmisplaced, has_rows ? "" : ", and rows are missing");
+	gs_job_fail(job, GS_FAILED_ORDER, text);
+	return false;
+}
+
 /* ------------------------------------------------------------------ the end */
 
 /*
@@ -424,7 +460,7 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
  * step and the longest row together, which is the size of a buffer.  There may be
  * more boundaries than necessary, because nunits is an upper bound.
  */
-static void
+static bool
 queue_boundaries(GsSortJob *job)
 {
 	const GsDeviceOps *ops = job->device->ops;
@@ -439,23 +475,25 @@ queue_boundaries(GsSortJob *job)
 	boundaries_bytes = sort->nboundaries * sizeof(uint64_t);
 	sort->boundaries = ops->allocate_host(device, boundaries_bytes);
 	if (sort->boundaries == NULL || !allocate(job, &sort->d_boundaries, boundaries_bytes))
+	{
 		fail_for_memory(job);
-	else if (gs_job_check(job,
-						  ops->row_end_offsets(job->stream, &sort->rows, sorted_words(job),
-											   sort->row_bits, d_end_offsets, sort->d_temp, sort->temp_bytes) &&
-						  ops->find_boundaries(job->stream, job->nrows, d_end_offsets, sort->step, sort->nboundaries,
-											   sort->d_boundaries) &&
-						  ops->copy_out(job->stream, sort->boundaries, sort->d_boundaries, boundaries_bytes)))
-		set_continuation(job, after_all);
+		return false;
+	}
+	return gs_job_check(job,
+						ops->row_end_offsets(job->stream, &sort->rows, sorted_words(job),
+											 sort->row_bits, d_end_offsets, sort->d_temp, sort->temp_bytes) &&
+						ops->find_boundaries(job->stream, job->nrows, d_end_offsets, sort->step, sort->nboundaries,
+											 sort->d_boundaries) &&
+						ops->copy_out(job->stream, sort->boundaries, sort->d_boundaries, boundaries_bytes));
 }
 
 static void
 finish(GsSortJob *job)
 {
-	if (job->keys_only)
-		set_continuation(job, after_all);
-	else
-		queue_boundaries(job);
+	if (job->sort.result.tied_rows > 0 && !queue_check(job, &job->sort.d_control->results.rows_check))
+		return;
+	if (job->keys_only || queue_boundaries(job))
+		copy_results(job, after_all);
 }
 
 /* The rows are sorted by the first chunk. */
@@ -474,6 +512,8 @@ after_first(GsSortJob *job)
 		return;
 	}
 	sort->sorted = results->selector == 1;
+	if (!queue_check(job, &sort->d_control->results.words_check))
+		return;
 	if (!has_chunks_left(job))
 		finish(job);
 	else if (gs_job_check(job, job->device->ops->same_words(job->stream, job->nrows,
@@ -488,6 +528,8 @@ after_count(GsSortJob *job)
 	const GsTieCount *count = &job->pinned->control.results.ties;
 	GsSortContext *sort = &job->sort;
 
+	if (!order_is_right(job))
+		return;
 	if (count->nties == 0)
 	{
 		finish(job);
@@ -515,6 +557,8 @@ after_all(GsSortJob *job)
 {
 	GsSortContext *sort = &job->sort;
 
+	if (!order_is_right(job))
+		return;
 	release_block(job, sort->d_temp);
 	release_block(job, sort->d_lists[0]);
 	release_block(job, sort->d_lists[1]);
