@@ -16,8 +16,8 @@
 #include <limits.h>
 
 #include "engine/engine.h"
-#include "sort/sort_device.h"
-#include "sort/sort_runtime.h"
+#include "support/sort_device.h"
+#include "support/sort_runtime.h"
 #include "guc.h"
 
 #include "common/pg_prng.h"

@@ -47,7 +47,7 @@
 #include "postgres.h"
 
 #include "key/key_bytes.h"
-#include "key/key_collation.h"
+#include "collation/key_collation.h"
 #include "key/key_fields.h"
 #include "common/key_layout.h"
 #include "key/key_numeric.h"

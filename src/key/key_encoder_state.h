@@ -11,9 +11,9 @@
 #define GPUSORT_KEY_ENCODER_STATE_H
 
 #include "key/key_bytes.h"
-#include "key/key_collation.h"
+#include "collation/key_collation.h"
 #include "key/key_deform.h"
-#include "key/key_dictionary.h"
+#include "collation/key_dictionary.h"
 #include "key/key_distinct.h"
 #include "key/key_encoder.h"
 #include "key/key_fields.h"

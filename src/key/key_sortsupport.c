@@ -32,7 +32,7 @@
 #include "postgres.h"
 
 #include "common/key_codec.h"
-#include "key/collation_icu.h"
+#include "collation/collation_icu.h"
 #include "key/key_distinct.h"
 #include "key/key_sortsupport.h"
 #include "pg_compat.h"

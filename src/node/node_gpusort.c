@@ -33,7 +33,7 @@
 #include "node/node_explain.h"
 #include "node/node_gpusort.h"
 #include "sort/sort_input.h"
-#include "sort/sort_limit.h"
+#include "support/sort_limit.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
 

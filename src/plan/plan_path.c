@@ -22,7 +22,7 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "sort/sort_device.h"
+#include "support/sort_device.h"
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"

@@ -22,12 +22,12 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "sort/sort_device.h"
+#include "support/sort_device.h"
 #include "sort/sort_external.h"
 #include "sort/sort_order.h"
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
-#include "sort/sort_runtime.h"
+#include "support/sort_runtime.h"
 
 #include "access/htup_details.h"
 

@@ -26,7 +26,7 @@
 
 #include "key/key_row.h"
 #include "sort/sort_external.h"
-#include "sort/sort_limit.h"
+#include "support/sort_limit.h"
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
 

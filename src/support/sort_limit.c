@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_limit.h"
+#include "support/sort_limit.h"
 
 #include "common/int.h"
 #include "executor/executor.h"

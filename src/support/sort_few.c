@@ -38,7 +38,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_few.h"
+#include "support/sort_few.h"
 #include "key/key_row.h"
 
 #include "access/htup_details.h"

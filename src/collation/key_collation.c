@@ -43,9 +43,9 @@
 #include <ctype.h>
 
 #include "guc.h"
-#include "key/key_collation.h"
-#include "key/collation_icu.h"
-#include "key/collation_libc.h"
+#include "collation/key_collation.h"
+#include "collation/collation_icu.h"
+#include "collation/collation_libc.h"
 #include "pg_compat.h"
 
 #include "catalog/pg_collation.h"

@@ -17,7 +17,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_compare.h"
+#include "support/sort_compare.h"
 #include "key/key_deform.h"
 
 #include "fmgr.h"

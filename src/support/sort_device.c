@@ -18,7 +18,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_device.h"
+#include "support/sort_device.h"
 #include "guc.h"
 #include "client/gpu_client.h"
 
