@@ -16,9 +16,9 @@
 #include <limits.h>
 
 #include "engine/engine.h"
+#include "guc.h"
 #include "support/sort_device.h"
 #include "support/sort_runtime.h"
-#include "guc.h"
 
 #include "common/pg_prng.h"
 #include "fmgr.h"

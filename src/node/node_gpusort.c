@@ -33,9 +33,9 @@
 #include "node/node_explain.h"
 #include "node/node_gpusort.h"
 #include "sort/sort_input.h"
-#include "support/sort_limit.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
+#include "support/sort_limit.h"
 
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"

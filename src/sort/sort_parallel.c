@@ -38,9 +38,9 @@
 
 #include "common/protocol.h"
 #include "guc.h"
-#include "support/sort_device.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_place.h"
+#include "support/sort_device.h"
 #include "support/sort_shared.h"
 
 #include "access/parallel.h"

@@ -22,11 +22,11 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "support/sort_device.h"
 #include "sort/sort_external.h"
 #include "sort/sort_order.h"
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
+#include "support/sort_device.h"
 #include "support/sort_runtime.h"
 
 #include "access/htup_details.h"
