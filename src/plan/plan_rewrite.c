@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "guc.h"
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
@@ -224,7 +225,7 @@ rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
 		if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
 					(errmsg("Sort not replaced by gpusort"),
-					 errdetail_internal("%c%s.", pg_toupper(reason[0]), reason + 1)));
+					 gs_errdetail_reason(reason)));
 	}
 	return plan;
 }
