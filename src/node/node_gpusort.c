@@ -162,7 +162,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.expected_width = scan->scan.plan.plan_width,
 		.child = child,
 		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0,
-		.limit = gs_limit_init(scan->custom_exprs, ps),
+		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
 		.checked = node->methods == &sort_exec_methods_checked,
 		.slot = ps->ps_ResultTupleSlot,
