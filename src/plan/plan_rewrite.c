@@ -194,8 +194,8 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 			}
 		case T_Limit:
 			child_bound = gs_plan_limit_of_clauses(((Limit *) plan)->limitOption,
-											((Limit *) plan)->limitCount,
-											((Limit *) plan)->limitOffset);
+												 ((Limit *) plan)->limitCount,
+												 ((Limit *) plan)->limitOffset);
 			break;
 		case T_Result:
 			child_bound = bound;
