@@ -98,7 +98,7 @@ measure(uint64 nrows, bool on_device)
 	init_layout(&layout);
 	job.layout = &layout;
 	job.memory_limit = MEMORY_BYTES;
-	gs_sort_runtime_init(&job.host, context);
+	gs_sort_runtime_init(&job.runtime, context);
 	pg_prng_seed(&random, 42);
 
 	INSTR_TIME_SET_CURRENT(start);

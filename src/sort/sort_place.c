@@ -55,7 +55,7 @@ gs_sort_make_job(GsSortState *state)
 		.memory_limit = gs_sort_engine_limit(input)
 	};
 
-	gs_sort_runtime_init(&job.host, state->context);
+	gs_sort_runtime_init(&job.runtime, state->context);
 	if (gs_key_encoder_first_tied(input->key) >= 0)
 	{
 		job.compare = gs_sort_compare_tied;

@@ -638,10 +638,10 @@ test_numbering_limit(void **unused)
 	raw_begin(&sort);
 	raw_add_number(&sort, true);
 	sort.job.memory_limit = SIZE_MAX;
-	sort.job.host.arg = &ninterrupts;
-	sort.job.host.allocate = map_memory;
-	sort.job.host.release = keep_memory;
-	sort.job.host.check_interrupts = count_interrupts;
+	sort.job.runtime.arg = &ninterrupts;
+	sort.job.runtime.allocate = map_memory;
+	sort.job.runtime.release = keep_memory;
+	sort.job.runtime.check_interrupts = count_interrupts;
 	raw_open(&sort);
 
 	/* a wide row and narrow ones after it to a sort.batch, so that units are large */

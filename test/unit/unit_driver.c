@@ -28,7 +28,7 @@ driver_open(Driver *driver, const TestTable *table, UnitHost *host, size_t memor
 	table_layout(table, &driver->layout);
 	job.layout = &driver->layout;
 	job.memory_limit = memory_limit;
-	job.host = host->callbacks;
+	job.runtime = host->callbacks;
 	driver->engine = gs_engine_cpu_open(&job);
 	driver->engine_bytes = host->last_bytes;
 	return driver->engine != NULL;
@@ -279,7 +279,7 @@ raw_begin(RawSort *sort)
 	gs_key_layout_init(&sort->layout);
 	sort->job.layout = &sort->layout;
 	sort->job.memory_limit = (size_t) 1 << 40;
-	sort->job.host = sort->host.callbacks;
+	sort->job.runtime = sort->host.callbacks;
 }
 
 void
