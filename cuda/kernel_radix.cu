@@ -5,23 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "kernel_radix_launch.cuh"
-
-static void
-gs_radix_plan(GsRadixPlan *plan, const GsRadixSort *sort)
-{
-	*plan = GsRadixPlan();
-	plan->nitems = sort->nitems;
-	plan->d_keys_in = sort->d_keys[0];
-	plan->d_values_in = sort->d_values[0];
-	for (int i = 0; i < 2; i++)
-	{
-		plan->d_keys[i] = sort->d_keys[i];
-		plan->d_values[i] = sort->d_values[i];
-	}
-	plan->d_selector = sort->d_selector;
-	plan->nplaces = gs_radix_places(plan->places, sort->begin_bit, sort->end_bit);
-}
+#include "kernel_radix_call.cuh"
 
 static GsDeviceStatus
 gs_radix_dispatch(const GsRadixSort *sort, void *d_temp, size_t temp_bytes, void *stream,
@@ -33,7 +17,7 @@ gs_radix_dispatch(const GsRadixSort *sort, void *d_temp, size_t temp_bytes, void
 
 	if (status != GS_DEVICE_OK)
 		return status;
-	gs_radix_plan(&plan, sort);
+	gs_radix_begin_plan(&plan, sort);
 	if (sort->has_values)
 		return gs_radix_by_size<false, uint64_t, uint32_t>(&plan, sort->counted, &properties, d_temp,
 														   temp_bytes, stream, temp_needed);
@@ -67,28 +51,11 @@ gs_radix_check_pointers(const GsRadixSort *sort)
 size_t
 gs_device_radix_temp_bytes(const GsRadixSort *sort)
 {
-	if (gs_radix_check_shape(sort) != GS_DEVICE_OK)
-		return 0;
-	return gs_radix_most_temp_bytes(sort->nitems, [&](uint64_t nitems, size_t *nbytes) {
-		GsRadixSort smaller = *sort;
-
-		smaller.nitems = nitems;
-		return gs_radix_dispatch(&smaller, NULL, 0, NULL, nbytes);
-	});
+	return gs_radix_most_temp_bytes(sort);
 }
 
 GsDeviceStatus
 gs_device_radix_sort(const GsRadixSort *sort, void *d_temp, size_t temp_bytes, void *stream)
 {
-	GsDeviceStatus status = gs_radix_check_shape(sort);
-
-	if (status == GS_DEVICE_OK)
-		status = gs_radix_check_pointers(sort);
-	if (status != GS_DEVICE_OK)
-		return status;
-	if (sort->nitems == 0)
-		return gs_radix_sort_nothing(sort->d_selector, stream);
-	if (d_temp == NULL || gs_is_misaligned(d_temp))
-		return GS_DEVICE_BAD_ARGUMENT;
-	return gs_radix_dispatch(sort, d_temp, temp_bytes, stream, NULL);
+	return gs_radix_check_and_sort(sort, d_temp, temp_bytes, stream);
 }

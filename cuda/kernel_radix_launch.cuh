@@ -196,44 +196,4 @@ gs_radix_by_size(GsRadixPlan *plan, bool counted, const GsDeviceProperties *prop
 						   GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes, stream);
 }
 
-/*
- * Temporary storage for nitems or fewer items; 0 if the arguments are wrong.
- * needed(nitems, &nbytes) computes it for exactly nitems.  Tiles become smaller
- * below some limits, so fewer items may need more.
- */
-template <typename Needed>
-static size_t
-gs_radix_most_temp_bytes(uint64_t nitems, Needed needed)
-{
-	const uint64_t limits[] = {GS_DEVICE_MAX_ITEMS, GS_SOME_KEYS, GS_FEW_KEYS};
-	size_t most = 0;
-
-	for (uint64_t limit : limits)
-	{
-		size_t nbytes = 0;
-
-		if (needed(nitems < limit ? nitems : limit, &nbytes) != GS_DEVICE_OK)
-			return 0;
-		if (nbytes > most)
-			most = nbytes;
-	}
-	return most;
-}
-
-/* Arrays must be aligned to 16 bytes. */
-static inline bool
-gs_is_misaligned(const void *pointer)
-{
-	return (uintptr_t) pointer % 16 != 0;
-}
-
-/* Without items only the selector is set. */
-static inline GsDeviceStatus
-gs_radix_sort_nothing(uint32_t *d_selector, void *stream)
-{
-	if (d_selector == NULL)
-		return GS_DEVICE_OK;
-	return gs_cuda_status(cudaMemsetAsync(d_selector, 0, sizeof(uint32_t), (cudaStream_t) stream));
-}
-
 #endif /* GPUSORT_KERNEL_RADIX_LAUNCH_CUH */

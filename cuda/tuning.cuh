@@ -229,7 +229,7 @@ typedef GsMergeShape<512, 5, 2, 32> GsMergeSmall;
 
 /*
  * The steps of device.h, and for comparison the sorts, milliseconds
- * (test/gpu/test_device time):
+ * (test/gpu/time_device):
  *
  *								10 M rows		10 M rows		100 M keys
  *								of 160..224 B	of 24..40 B		only

@@ -244,6 +244,12 @@ gs_guc_define(void)
 	MarkGUCPrefixReserved("gpusort");
 }
 
+int
+gs_errdetail_reason(const char *reason)
+{
+	return errdetail_internal("%c%s.", pg_toupper((unsigned char) reason[0]), reason + 1);
+}
+
 const char *
 gs_library_path(void)
 {

@@ -58,6 +58,12 @@ extern char *gpusort_service_fault; /* "": none */
 extern void gs_guc_define(void);
 
 /*
+ * The DETAIL of a message of gpusort.debug_plan: the reason why gpusort does not do something, as a
+ * sentence.  In the parameters of ereport().
+ */
+extern int	gs_errdetail_reason(const char *reason);
+
+/*
  * The file that this library was loaded from.  Other processes must load
  * the same file, because a second copy would define the settings again, which is an ERROR.
  */

@@ -128,58 +128,47 @@ gs_collation_is_bytewise(Oid collation)
 #endif
 }
 
-/* An attribute of pg_database of this database. */
-static Datum
-gs_database_attribute(AttrNumber attribute, bool *is_null)
+/* The row of a collation in pg_collation; that of the database for the default one. */
+static HeapTuple
+collation_row(Oid collation)
 {
-	HeapTuple	tuple = SearchSysCache1(DATABASEOID, ObjectIdGetDatum(MyDatabaseId));
-	Datum		value;
+	const bool	is_default = collation == DEFAULT_COLLATION_OID;
+	const Oid	oid = is_default ? MyDatabaseId : collation;
+	HeapTuple	row = SearchSysCache1(is_default ? DATABASEOID : COLLOID, ObjectIdGetDatum(oid));
 
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for database %u", MyDatabaseId);
-	value = SysCacheGetAttr(DATABASEOID, tuple, attribute, is_null);
-	if (!*is_null && attribute == Anum_pg_database_datcollate)
-		value = PointerGetDatum(DatumGetTextPCopy(value));
-	ReleaseSysCache(tuple);
-	return value;
+	if (!HeapTupleIsValid(row))
+		elog(ERROR, "cache lookup failed for %s %u", is_default ? "database" : "collation", oid);
+	return row;
 }
 
 char
 gs_collation_provider(Oid collation)
 {
-	HeapTuple	tuple;
+	HeapTuple	row = collation_row(collation);
 	char		provider;
-	bool		is_null;
 
 	if (collation == DEFAULT_COLLATION_OID)
-		return DatumGetChar(gs_database_attribute(Anum_pg_database_datlocprovider, &is_null));
-	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for collation %u", collation);
-	provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
-	ReleaseSysCache(tuple);
+		provider = ((Form_pg_database) GETSTRUCT(row))->datlocprovider;
+	else
+		provider = ((Form_pg_collation) GETSTRUCT(row))->collprovider;
+	ReleaseSysCache(row);
 	return provider;
 }
 
 char *
 gs_collation_libc_name(Oid collation)
 {
-	HeapTuple	tuple;
+	HeapTuple	row = collation_row(collation);
 	Datum		name;
 	bool		is_null;
 	char	   *result;
 
 	if (collation == DEFAULT_COLLATION_OID)
-	{
-		name = gs_database_attribute(Anum_pg_database_datcollate, &is_null);
-		return TextDatumGetCString(name);
-	}
-	tuple = SearchSysCache1(COLLOID, ObjectIdGetDatum(collation));
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for collation %u", collation);
-	name = SysCacheGetAttr(COLLOID, tuple, Anum_pg_collation_collcollate, &is_null);
+		name = SysCacheGetAttr(DATABASEOID, row, Anum_pg_database_datcollate, &is_null);
+	else
+		name = SysCacheGetAttr(COLLOID, row, Anum_pg_collation_collcollate, &is_null);
 	result = is_null ? pstrdup("") : TextDatumGetCString(name);
-	ReleaseSysCache(tuple);
+	ReleaseSysCache(row);
 	return result;
 }
 

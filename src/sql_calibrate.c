@@ -16,9 +16,9 @@
 #include <limits.h>
 
 #include "engine/engine.h"
-#include "sort/sort_device.h"
-#include "sort/sort_runtime.h"
 #include "guc.h"
+#include "support/sort_device.h"
+#include "support/sort_runtime.h"
 
 #include "common/pg_prng.h"
 #include "fmgr.h"
@@ -97,7 +97,7 @@ measure(uint64 nrows, bool on_device)
 	init_layout(&layout);
 	job.layout = &layout;
 	job.memory_limit = MEMORY_BYTES;
-	gs_sort_runtime_init(&job.host, context);
+	gs_sort_runtime_init(&job.runtime, context);
 	pg_prng_seed(&random, 42);
 
 	INSTR_TIME_SET_CURRENT(start);

@@ -44,7 +44,7 @@ now_ms(void)
 static void
 bench(const Job *job, uint64_t n, uint64_t *words[2])
 {
-	const GsRuntime host = {NULL, NULL, NULL, ignore_interrupts};
+	const GsRuntime runtime = {NULL, NULL, NULL, ignore_interrupts};
 	const int low_bit = job->rows ? row_bits(n) : 0;
 	const int nbits = std::min(job->bits, 64 - low_bit);
 	const uint64_t mask = ~UINT64_C(0) >> (64 - job->bits);
@@ -64,7 +64,7 @@ bench(const Job *job, uint64_t n, uint64_t *words[2])
 			words[0][i] = job->rows ? key << low_bit | i : key;
 		}
 		start = now_ms();
-		sorted = gs_radix_sort(words[0], words[1], n, low_bit, nbits, &host, NULL);
+		sorted = gs_radix_sort(words[0], words[1], n, low_bit, nbits, &runtime, NULL);
 		if (run >= nwarm)
 			ms.push_back(now_ms() - start);
 		for (uint64_t i = 1; i < n; i++)

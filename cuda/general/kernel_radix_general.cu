@@ -5,7 +5,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "../kernel_radix_launch.cuh"
+#include "../kernel_radix_call.cuh"
 
 /* Does device_sort.h support the sort?  Then *simple describes it. */
 static bool
@@ -30,21 +30,16 @@ gs_radix_is_simple(const GsRadixSortGeneral *sort, GsRadixSort *simple)
 static void
 gs_radix_general_plan(GsRadixPlan *plan, const GsRadixSortGeneral *sort)
 {
-	*plan = GsRadixPlan();
-	plan->nitems = sort->nitems;
+	gs_radix_begin_plan(plan, sort);
 	plan->separate_input = sort->d_keys_in != NULL;
-	plan->d_keys_in = plan->separate_input ? sort->d_keys_in : sort->d_keys[0];
-	plan->d_values_in = plan->separate_input ? sort->d_values_in : sort->d_values[0];
-	for (int i = 0; i < 2; i++)
+	if (plan->separate_input)
 	{
-		plan->d_keys[i] = sort->d_keys[i];
-		plan->d_values[i] = sort->d_values[i];
+		plan->d_keys_in = sort->d_keys_in;
+		plan->d_values_in = sort->d_values_in;
 	}
-	plan->d_selector = sort->d_selector;
 	plan->flags = sort->flags;
 	plan->row_bits = sort->row_bits;
 	plan->key_min = sort->key_min;
-	plan->nplaces = gs_radix_places(plan->places, sort->begin_bit, sort->end_bit);
 }
 
 template <typename Key>
@@ -64,8 +59,8 @@ gs_radix_general_keyed(const GsRadixSortGeneral *sort, GsRadixPlan *plan, const 
 }
 
 static GsDeviceStatus
-gs_radix_general_dispatch(const GsRadixSortGeneral *sort, void *d_temp, size_t temp_bytes, void *stream,
-						  size_t *temp_needed)
+gs_radix_dispatch(const GsRadixSortGeneral *sort, void *d_temp, size_t temp_bytes, void *stream,
+				  size_t *temp_needed)
 {
 	GsDeviceProperties properties;
 	GsDeviceStatus status = gs_device_properties(&properties);
@@ -89,7 +84,7 @@ gs_radix_general_dispatch(const GsRadixSortGeneral *sort, void *d_temp, size_t t
 
 /* Checks everything but pointers. */
 static GsDeviceStatus
-gs_radix_general_check_shape(const GsRadixSortGeneral *sort)
+gs_radix_check_shape(const GsRadixSortGeneral *sort)
 {
 	const bool pack = sort->flags & GS_RADIX_PACK_ROWS;
 	const bool rows = sort->flags & GS_RADIX_ROW_NUMBERS;
@@ -116,7 +111,7 @@ gs_radix_general_check_shape(const GsRadixSortGeneral *sort)
 }
 
 static GsDeviceStatus
-gs_radix_general_check_pointers(const GsRadixSortGeneral *sort)
+gs_radix_check_pointers(const GsRadixSortGeneral *sort)
 {
 	const bool separate = sort->d_keys_in != NULL;
 	const bool rows = sort->flags & GS_RADIX_ROW_NUMBERS;
@@ -147,32 +142,15 @@ gs_device_radix_general_temp_bytes(const GsRadixSortGeneral *sort)
 
 	if (gs_radix_is_simple(sort, &simple))
 		return gs_device_radix_temp_bytes(&simple);
-	if (gs_radix_general_check_shape(sort) != GS_DEVICE_OK)
-		return 0;
-	return gs_radix_most_temp_bytes(sort->nitems, [&](uint64_t nitems, size_t *nbytes) {
-		GsRadixSortGeneral smaller = *sort;
-
-		smaller.nitems = nitems;
-		return gs_radix_general_dispatch(&smaller, NULL, 0, NULL, nbytes);
-	});
+	return gs_radix_most_temp_bytes(sort);
 }
 
 GsDeviceStatus
 gs_device_radix_general_sort(const GsRadixSortGeneral *sort, void *d_temp, size_t temp_bytes, void *stream)
 {
 	GsRadixSort simple;
-	GsDeviceStatus status;
 
 	if (gs_radix_is_simple(sort, &simple))
 		return gs_device_radix_sort(&simple, d_temp, temp_bytes, stream);
-	status = gs_radix_general_check_shape(sort);
-	if (status == GS_DEVICE_OK)
-		status = gs_radix_general_check_pointers(sort);
-	if (status != GS_DEVICE_OK)
-		return status;
-	if (sort->nitems == 0)
-		return gs_radix_sort_nothing(sort->d_selector, stream);
-	if (d_temp == NULL || gs_is_misaligned(d_temp))
-		return GS_DEVICE_BAD_ARGUMENT;
-	return gs_radix_general_dispatch(sort, d_temp, temp_bytes, stream, NULL);
+	return gs_radix_check_and_sort(sort, d_temp, temp_bytes, stream);
 }

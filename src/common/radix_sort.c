@@ -39,7 +39,7 @@
 
 static void
 count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
-			 int nplaces, size_t *counts, const GsRuntime *host)
+			 int nplaces, size_t *counts, const GsRuntime *runtime)
 {
 	uint64_t	mask = (UINT64_C(1) << digit_bits) - 1;
 
@@ -47,7 +47,7 @@ count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
 	{
 		size_t		end = Min(start + CHECK_EVERY, n);
 
-		host->check_interrupts(host->arg);
+		runtime->check_interrupts(runtime->arg);
 		for (size_t i = start; i < end; i++)
 		{
 			uint64_t	rest = words[i] >> low_bit;
@@ -63,13 +63,13 @@ count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
 
 static void
 distribute(const uint64_t *from, uint64_t *to, size_t n, int shift,
-		   uint64_t mask, size_t *next, const GsRuntime *host)
+		   uint64_t mask, size_t *next, const GsRuntime *runtime)
 {
 	for (size_t start = 0; start < n; start += CHECK_EVERY)
 	{
 		size_t		end = Min(start + CHECK_EVERY, n);
 
-		host->check_interrupts(host->arg);
+		runtime->check_interrupts(runtime->arg);
 		for (size_t i = start; i < end; i++)
 		{
 			uint64_t	word = from[i];
@@ -96,7 +96,7 @@ choose_digit_bits(int nbits)
 
 uint64_t *
 gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
-			  int nbits, const GsRuntime *host, int *passes)
+			  int nbits, const GsRuntime *runtime, int *passes)
 {
 	int			digit_bits = choose_digit_bits(nbits);
 	int			nplaces = count_places(nbits, digit_bits);
@@ -105,7 +105,7 @@ gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 	size_t		counts[MAX_COUNTS];
 
 	memset(counts, 0, sizeof(size_t) * ((size_t) nplaces << digit_bits));
-	count_digits(words, n, low_bit, digit_bits, nplaces, counts, host);
+	count_digits(words, n, low_bit, digit_bits, nplaces, counts, runtime);
 
 	for (int place = 0; place < nplaces; place++)
 	{
@@ -134,7 +134,7 @@ gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 		}
 		if (constant)
 			continue;
-		distribute(words, scratch, n, low_bit + shift, mask, next, host);
+		distribute(words, scratch, n, low_bit + shift, mask, next, runtime);
 		swap = words;
 		words = scratch;
 		scratch = swap;

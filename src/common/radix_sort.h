@@ -19,10 +19,10 @@
  * Stably sorts words[0..n) by nbits bits (1..64), the lowest of which is low_bit.
  * scratch has room for n words.  Returns that of the two arrays that has the
  * result.  *passes, if not NULL, becomes the number of passes over the words.
- * Calls host->check_interrupts every few hundred microseconds.
+ * Calls runtime->check_interrupts every few hundred microseconds.
  */
 extern uint64_t *gs_radix_sort(uint64_t *words, uint64_t *scratch, size_t n,
-							   int low_bit, int nbits, const GsRuntime *host,
+							   int low_bit, int nbits, const GsRuntime *runtime,
 							   int *passes);
 
 /*

@@ -14,7 +14,7 @@
 
 /*
  * check_interrupts may exit by longjmp.  It is called only where nothing but
- * memory of allocate would be leaked, which the program frees by itself.
+ * memory of allocate would be leaked, which the program frees with its context.
  */
 typedef struct GsRuntime
 {

@@ -122,8 +122,8 @@ void
 gs_host_sort_words(uint64_t n, int low_bit, int nbits, uint64_t *const words[2],
 				   uint32_t *selector)
 {
-	const GsRuntime host = {NULL, NULL, NULL, check_nothing};
-	const uint64_t *sorted = gs_radix_sort(words[0], words[1], n, low_bit, nbits, &host, NULL);
+	const GsRuntime runtime = {NULL, NULL, NULL, check_nothing};
+	const uint64_t *sorted = gs_radix_sort(words[0], words[1], n, low_bit, nbits, &runtime, NULL);
 
 	*selector = sorted == words[1];
 }

@@ -42,7 +42,7 @@ is_above(const GsWordSortState *state, uint64_t a, uint64_t b)
 {
 	const GsWordSort *sort = state->sort;
 
-	sort->host->check_interrupts(sort->host->arg);
+	sort->runtime->check_interrupts(sort->runtime->arg);
 	return sort->compare(sort->compare_arg, row_of(state, a), row_of(state, b)) > 0;
 }
 
@@ -168,9 +168,9 @@ gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 GsStatus
 gs_word_sort_by_comparison(GsWordSort *sort)
 {
-	const GsRuntime *host = sort->host;
-	GsWordSortState *state = host->allocate(host->arg, sizeof(GsWordSortState));
-	uint64_t   *scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+	const GsRuntime *runtime = sort->runtime;
+	GsWordSortState *state = runtime->allocate(runtime->arg, sizeof(GsWordSortState));
+	uint64_t   *scratch = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 
 	if (state != NULL && scratch != NULL)
 	{
@@ -181,8 +181,8 @@ gs_word_sort_by_comparison(GsWordSort *sort)
 		gs_compare_sort(state, 0, sort->nrows);
 	}
 	if (scratch != NULL)
-		host->release(host->arg, scratch);
+		runtime->release(runtime->arg, scratch);
 	if (state != NULL)
-		host->release(host->arg, state);
+		runtime->release(runtime->arg, state);
 	return state != NULL && scratch != NULL ? GS_STATUS_OK : GS_STATUS_OOM;
 }

@@ -28,9 +28,9 @@
  *
  * Nothing here throws.  Calls that can fail return a GsStatus.  After any status except
  * GS_STATUS_FAILED, the input can be returned, or the engine closed; after
- * GS_STATUS_FAILED rows may be lost, and the engine can only be closed.  The host's
- * check_interrupts callback may exit by longjmp: engines call it only where nothing but
- * memory of the host's allocator would be leaked, which the host frees with its context.
+ * GS_STATUS_FAILED rows may be lost, and the engine can only be closed.  The
+ * job's check_interrupts callback may exit by longjmp (runtime.h): engines call it only where
+ * nothing but memory of its allocate callback would be leaked.
  *
  * ISO C, no PostgreSQL and no CUDA.
  *
@@ -72,7 +72,7 @@ typedef struct GsJob
 								 * statistics; sort reads them */
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything else that the sort needs */
-	GsRuntime	host;
+	GsRuntime	runtime;
 	GsRowCompare compare;		/* orders rows with equal keys; NULL: they
 								 * keep their input order.  Only for the
 								 * engine in this process, and not for

@@ -120,7 +120,7 @@ hold(CpuEngine *engine, size_t nbytes)
 GsEngine *
 gs_engine_cpu_open(const GsJob *job)
 {
-	CpuEngine  *engine = job->host.allocate(job->host.arg, sizeof(CpuEngine));
+	CpuEngine  *engine = job->runtime.allocate(job->runtime.arg, sizeof(CpuEngine));
 
 	if (engine == NULL)
 		return NULL;
@@ -180,20 +180,20 @@ growth_bytes(const CpuEngine *engine)
 static GsStatus
 grow_batches(CpuEngine *engine)
 {
-	const GsRuntime *host = &engine->base.job.host;
+	const GsRuntime *runtime = &engine->base.job.runtime;
 	size_t		nbytes = growth_bytes(engine);
 	GsBatch    *batches;
 
 	if (nbytes == 0)
 		return GS_STATUS_OK;
-	batches = host->allocate(host->arg, nbytes);
+	batches = runtime->allocate(runtime->arg, nbytes);
 	if (batches == NULL)
 		return GS_STATUS_OOM;
 	hold(engine, nbytes);
 	memcpy(batches, engine->batches, nbytes / 2);
 	if (engine->batches != engine->first_batches)
 	{
-		host->release(host->arg, engine->batches);
+		runtime->release(runtime->arg, engine->batches);
 		engine->held_bytes -= nbytes / 2;
 	}
 	engine->batches = batches;
@@ -239,7 +239,7 @@ static GsStatus
 cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsRuntime *host = &base->job.host;
+	const GsRuntime *runtime = &base->job.runtime;
 	GsBatch    *last = engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
 	size_t		nbytes;
 	GsRowNumbering numbering;
@@ -263,7 +263,7 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	status = grow_batches(engine);
 	if (status != GS_STATUS_OK)
 		return status;
-	block = host->allocate(host->arg, nbytes);
+	block = runtime->allocate(runtime->arg, nbytes);
 	if (block == NULL)
 		return GS_STATUS_OOM;
 	if (engine->nbatches > 0)
@@ -293,12 +293,12 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 static void
 free_batches(CpuEngine *engine)
 {
-	GsRuntime  *host = &engine->base.job.host;
+	GsRuntime  *runtime = &engine->base.job.runtime;
 
 	for (size_t i = 0; i < engine->nbatches; i++)
 	{
 		if (engine->batches[i].base != NULL)
-			host->release(host->arg, engine->batches[i].base);
+			runtime->release(runtime->arg, engine->batches[i].base);
 	}
 	engine->nbatches = 0;
 }
@@ -322,14 +322,14 @@ row_of(const CpuEngine *engine, uint64_t word)
 static void
 gather_keys(CpuEngine *engine)
 {
-	const GsRuntime *host = &engine->base.job.host;
+	const GsRuntime *runtime = &engine->base.job.runtime;
 	uint64_t   *words = engine->words;
 	size_t		nrows = (size_t) engine->base.stats.nrows;
 
 	for (size_t i = 0; i < nrows; i++)
 	{
 		if ((i & (CHECK_EVERY - 1)) == 0)
-			host->check_interrupts(host->arg);
+			runtime->check_interrupts(runtime->arg);
 		if (i + PREFETCH_ROWS < nrows)
 			__builtin_prefetch(row_of(engine, words[i + PREFETCH_ROWS]));
 		words[i] = *(const uint64_t *) row_of(engine, words[i]);
@@ -350,10 +350,10 @@ keys_are_presorted(const GsKeyLayout *layout)
 static GsStatus
 use_presorted_keys(CpuEngine *engine)
 {
-	const GsRuntime *host = &engine->base.job.host;
+	const GsRuntime *runtime = &engine->base.job.runtime;
 	GsEngineStats *stats = &engine->base.stats;
 	const GsKeyField *field = &engine->base.job.layout->fields[0];
-	uint64_t   *word = host->allocate(host->arg, stats->nrows * sizeof(uint64_t));
+	uint64_t   *word = runtime->allocate(runtime->arg, stats->nrows * sizeof(uint64_t));
 
 	if (word == NULL)
 		return GS_STATUS_OOM;
@@ -363,7 +363,7 @@ use_presorted_keys(CpuEngine *engine)
 	{
 		const GsBatch *batch = &engine->batches[i];
 
-		host->check_interrupts(host->arg);
+		runtime->check_interrupts(runtime->arg);
 		for (size_t entry = 0; entry < batch->nrows; entry++)
 			*word++ = *gs_batch_record(batch, entry);
 	}
@@ -384,7 +384,7 @@ init_word_sort(const CpuEngine *engine, GsWordSort *sort)
 	sort->nbatches = engine->nbatches;
 	sort->nrows = base->stats.nrows;
 	sort->numbering = engine->numbering;
-	sort->host = &base->job.host;
+	sort->runtime = &base->job.runtime;
 	sort->compare = base->job.compare;
 	sort->compare_arg = base->job.compare_arg;
 	sort->words = NULL;
@@ -488,9 +488,9 @@ gs_engine_cpu_resort(GsEngine *base, GsRowCompare compare, void *compare_arg)
 static void
 free_words(CpuEngine *engine, size_t nrows)
 {
-	const GsRuntime *host = &engine->base.job.host;
+	const GsRuntime *runtime = &engine->base.job.runtime;
 
-	host->release(host->arg, engine->words);
+	runtime->release(runtime->arg, engine->words);
 	engine->held_bytes -= nrows * sizeof(uint64_t);
 	engine->words = NULL;
 	engine->base.stats.method = GS_METHOD_NONE;
@@ -504,14 +504,14 @@ free_words(CpuEngine *engine, size_t nrows)
 static void
 free_batches_behind(CpuEngine *engine, size_t last)
 {
-	const GsRuntime *host = &engine->base.job.host;
+	const GsRuntime *runtime = &engine->base.job.runtime;
 
 	while (engine->nbatches > last + 1)
 	{
 		const GsBatch *batch = &engine->batches[--engine->nbatches];
 
 		engine->held_bytes -= (size_t) (batch->top - batch->base);
-		host->release(host->arg, batch->base);
+		runtime->release(runtime->arg, batch->base);
 	}
 	engine->next_batch_bytes = (size_t) (engine->batches[last].top - engine->batches[last].base);
 	engine->next_batch_bytes = Max(engine->next_batch_bytes, FIRST_BATCH_BYTES);
@@ -535,7 +535,7 @@ static void
 compact(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutoff,
 		const GsBatch **cutoff_batch, size_t *cutoff_entry)
 {
-	const GsRuntime *host = &engine->base.job.host;
+	const GsRuntime *runtime = &engine->base.job.runtime;
 	const GsKeyLayout *layout = engine->base.job.layout;
 	size_t		from_index = 0;
 	size_t		to_index = 0;
@@ -550,7 +550,7 @@ compact(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutof
 		size_t		row_bytes;
 
 		if ((i & (CHECK_EVERY - 1)) == 0)
-			host->check_interrupts(host->arg);
+			runtime->check_interrupts(runtime->arg);
 		if (index != from_index)
 		{
 			from_index = index;
@@ -578,7 +578,7 @@ GsStatus
 gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, size_t *entry)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsRuntime *host = &base->job.host;
+	const GsRuntime *runtime = &base->job.runtime;
 	size_t		total = count_rows(engine);
 	uint64_t	cutoff;
 	uint64_t   *scratch;
@@ -588,7 +588,7 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 	status = sort_words(engine);
 	if (status != GS_STATUS_OK)
 		return status;
-	scratch = host->allocate(host->arg, nrows * sizeof(uint64_t));
+	scratch = runtime->allocate(runtime->arg, nrows * sizeof(uint64_t));
 	if (scratch == NULL)
 	{
 		free_words(engine, total);
@@ -601,9 +601,9 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 	cutoff = engine->words[nrows - 1];
 	compact(engine,
 			gs_radix_sort(engine->words, scratch, nrows, 0,
-						  engine->numbering.number_bits, host, NULL),
+						  engine->numbering.number_bits, runtime, NULL),
 			nrows, cutoff, batch, entry);
-	host->release(host->arg, scratch);
+	runtime->release(runtime->arg, scratch);
 	engine->held_bytes -= nrows * sizeof(uint64_t);
 	free_words(engine, total);
 	return GS_STATUS_OK;
@@ -670,7 +670,7 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 		GsBatch    *last = &engine->batches[engine->input_returned - 1];
 
 		if (last->base != NULL)
-			base->job.host.release(base->job.host.arg, last->base);
+			base->job.runtime.release(base->job.runtime.arg, last->base);
 		last->base = NULL;
 	}
 	if (engine->input_returned < engine->nbatches)
@@ -691,12 +691,12 @@ static void
 cpu_close(GsEngine *base)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	GsRuntime	host = base->job.host;
+	GsRuntime	runtime = base->job.runtime;
 
 	free_batches(engine);
 	if (engine->batches != engine->first_batches)
-		host.release(host.arg, engine->batches);
+		runtime.release(runtime.arg, engine->batches);
 	if (engine->words != NULL)
-		host.release(host.arg, engine->words);
-	host.release(host.arg, engine);
+		runtime.release(runtime.arg, engine->words);
+	runtime.release(runtime.arg, engine);
 }

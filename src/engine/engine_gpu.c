@@ -91,7 +91,7 @@ wait_until_ready(GpuEngine *engine, int timeout_ms)
 static GpuEngine *
 new_engine(const GsJob *job, GsEngineLink *link)
 {
-	GpuEngine  *engine = job->host.allocate(job->host.arg, sizeof(GpuEngine));
+	GpuEngine  *engine = job->runtime.allocate(job->runtime.arg, sizeof(GpuEngine));
 
 	if (engine == NULL)
 	{
@@ -590,7 +590,7 @@ static void
 gpu_close(GsEngine *base)
 {
 	GpuEngine  *engine = (GpuEngine *) base;
-	GsRuntime	host = base->job.host;
+	GsRuntime	runtime = base->job.runtime;
 	bool		is_done_producer = engine->phase == GPU_PRODUCED;
 
 	/* if a job ends in the middle, more messages than those of buffers may arrive */
@@ -600,5 +600,5 @@ gpu_close(GsEngine *base)
 	if (engine->phase != GPU_CLOSED &&
 		(is_done_producer || gs_gpu_send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK))
 		engine->link->release(engine->link, reusable);
-	host.release(host.arg, engine);
+	runtime.release(runtime.arg, engine);
 }

@@ -127,7 +127,7 @@ common_length(const GsWordSortState *state, const GsComponent *tail,
 		compared += shared;
 		if (compared >= CHECK_BYTES)
 		{
-			state->sort->host->check_interrupts(state->sort->host->arg);
+			state->sort->runtime->check_interrupts(state->sort->runtime->arg);
 			compared = 0;
 		}
 		if (shared > depth)

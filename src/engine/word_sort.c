@@ -95,8 +95,8 @@ chunk_bits(const GsWordSort *sort)
 GsStatus
 gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 {
-	const GsRuntime *host = sort->host;
-	GsWordSortState *state = host->allocate(host->arg, sizeof(GsWordSortState));
+	const GsRuntime *runtime = sort->runtime;
+	GsWordSortState *state = runtime->allocate(runtime->arg, sizeof(GsWordSortState));
 	GsStatus	status;
 
 	if (state == NULL)
@@ -107,10 +107,10 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 	state->number_bits = sort->numbering.number_bits;
 	state->number_mask = (UINT64_C(1) << state->number_bits) - 1;
 	state->scratch = NULL;
-	state->words = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+	state->words = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 	if (state->words == NULL)
 	{
-		host->release(host->arg, state);
+		runtime->release(runtime->arg, state);
 		return GS_STATUS_OOM;
 	}
 	state->chunk_bits = chunk_bits(sort);
@@ -121,14 +121,14 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 
 	status = sort_all(state);
 	if (state->scratch != NULL)
-		host->release(host->arg, state->scratch);
+		runtime->release(runtime->arg, state->scratch);
 	sort->words = state->words;
 	if (status != GS_STATUS_OK)
 	{
-		host->release(host->arg, state->words);
+		runtime->release(runtime->arg, state->words);
 		sort->words = NULL;
 	}
-	host->release(host->arg, state);
+	runtime->release(runtime->arg, state);
 	return status;
 }
 
@@ -147,7 +147,7 @@ gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits)
 	else
 	{
 		uint64_t   *sorted = gs_radix_sort(words, scratch, n, state->number_bits,
-										   key_bits, state->sort->host, NULL);
+										   key_bits, state->sort->runtime, NULL);
 
 		if (sorted != words)
 			memcpy(words, sorted, n * sizeof(uint64_t));
@@ -159,7 +159,7 @@ static GsStatus
 sort_all(GsWordSortState *state)
 {
 	GsWordSort *sort = state->sort;
-	const GsRuntime *host = sort->host;
+	const GsRuntime *runtime = sort->runtime;
 	bool		refine;
 	InputOrder	order;
 	RecordSamples *samples = NULL;
@@ -169,7 +169,7 @@ sort_all(GsWordSortState *state)
 	if (state->packing.nchunks > 1 && !state->packing.has_tails && sort->compare == NULL &&
 		sort->nrows * sizeof(uint64_t) >= sizeof(RecordSamples))
 	{
-		state->scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+		state->scratch = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 		if (state->scratch == NULL)
 			return GS_STATUS_OOM;
 		samples = (RecordSamples *) state->scratch;
@@ -191,7 +191,7 @@ sort_all(GsWordSortState *state)
 
 	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)))
 	{
-		state->scratch = host->allocate(host->arg, sort->nrows * sizeof(uint64_t));
+		state->scratch = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 		if (state->scratch == NULL)
 			return GS_STATUS_OOM;
 	}
@@ -201,7 +201,7 @@ sort_all(GsWordSortState *state)
 	{
 		uint64_t   *sorted = gs_radix_sort(state->words, state->scratch, sort->nrows,
 										   state->number_bits,
-										   state->packing.chunks[0].bits, host,
+										   state->packing.chunks[0].bits, runtime,
 										   &state->stats->passes);
 
 		if (sorted != state->words)
@@ -280,7 +280,7 @@ make_first_words(GsWordSortState *state, InputOrder *order, RecordSamples *sampl
 		{
 			size_t		end = Min(start + CHECK_EVERY, batch->nrows);
 
-			sort->host->check_interrupts(sort->host->arg);
+			sort->runtime->check_interrupts(sort->runtime->arg);
 			if (chunk != NULL)
 				chunk_bits_of(packing, chunk, gs_batch_record(batch, start),
 							  -(ptrdiff_t) batch->record_bytes, end - start, out);

@@ -65,13 +65,13 @@ typedef struct GsWordSort
 	size_t		nbatches;
 	size_t		nrows;			/* of all batches */
 	GsRowNumbering numbering;
-	const GsRuntime *host;
+	const GsRuntime *runtime;
 	GsRowCompare compare;		/* as in GsJob */
 	void	   *compare_arg;
 
 	/*
 	 * out: the low number_bits of words[i] are the number of the i-th row in
-	 * order.  Allocated from the host; the caller releases it.
+	 * order.  Allocated by runtime->allocate; the caller releases it.
 	 */
 	uint64_t   *words;
 } GsWordSort;
@@ -79,7 +79,7 @@ typedef struct GsWordSort
 /*
  * Sorts, and sets the method, key bits, passes and ties in stats.  Allocates at most
  * gs_word_sort_bytes(nrows) bytes, of which the words remain allocated.  Returns OK
- * or OOM.  May exit through host->check_interrupts.
+ * or OOM.  May exit through runtime->check_interrupts.
  */
 extern GsStatus gs_word_sort(GsWordSort *sort, GsEngineStats *stats);
 

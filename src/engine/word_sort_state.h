@@ -64,7 +64,7 @@ static inline void
 check_interrupts(const GsWordSortState *state, size_t i)
 {
 	if ((i & (CHECK_EVERY - 1)) == 0)
-		state->sort->host->check_interrupts(state->sort->host->arg);
+		state->sort->runtime->check_interrupts(state->sort->runtime->arg);
 }
 
 static inline const GsBatch *

@@ -152,7 +152,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 			ereport(NOTICE,
 					(errmsg("building index \"%s\" without gpusort",
 							RelationGetRelationName(index)),
-					 errdetail_internal("%c%s.", pg_toupper(reason[0]), reason + 1)));
+					 gs_errdetail_reason(reason)));
 	}
 	if (reason != NULL)
 		return btbuild(heap, index, info);

@@ -46,10 +46,10 @@
  */
 #include "postgres.h"
 
-#include "key/key_bytes.h"
-#include "key/key_collation.h"
-#include "key/key_fields.h"
+#include "collation/key_collation.h"
 #include "common/key_layout.h"
+#include "key/key_bytes.h"
+#include "key/key_fields.h"
 #include "key/key_numeric.h"
 #include "pg_compat.h"
 

@@ -12,8 +12,8 @@
  */
 #include "postgres.h"
 
+#include "collation/key_collation.h"
 #include "common/key_layout.h"
-#include "key/key_collation.h"
 #include "key/key_columns.h"
 #include "key/key_fields.h"
 #include "key/key_sortsupport.h"

@@ -10,10 +10,10 @@
 #ifndef GPUSORT_KEY_ENCODER_STATE_H
 #define GPUSORT_KEY_ENCODER_STATE_H
 
+#include "collation/key_collation.h"
+#include "collation/key_dictionary.h"
 #include "key/key_bytes.h"
-#include "key/key_collation.h"
 #include "key/key_deform.h"
-#include "key/key_dictionary.h"
 #include "key/key_distinct.h"
 #include "key/key_encoder.h"
 #include "key/key_fields.h"

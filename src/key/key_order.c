@@ -17,7 +17,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_collation.h"
+#include "collation/key_collation.h"
 #include "key/key_order.h"
 #include "pg_compat.h"
 

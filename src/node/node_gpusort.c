@@ -33,9 +33,9 @@
 #include "node/node_explain.h"
 #include "node/node_gpusort.h"
 #include "sort/sort_input.h"
-#include "sort/sort_limit.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
+#include "support/sort_limit.h"
 
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
@@ -162,7 +162,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.expected_width = scan->scan.plan.plan_width,
 		.child = child,
 		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0,
-		.limit = gs_limit_init(scan->custom_exprs, ps),
+		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
 		.checked = node->methods == &sort_exec_methods_checked,
 		.slot = ps->ps_ResultTupleSlot,

@@ -38,7 +38,7 @@ gs_choice_settings(void)
 
 char *
 gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
-						  int ncolumns, double nrows, const GsLimit *bound)
+						  int ncolumns, double nrows, const GsPlanLimit *bound)
 {
 	char	   *why_not;
 

@@ -30,6 +30,6 @@ extern GsChoiceSettings gs_choice_settings(void);
  */
 extern char *gs_plan_choice_reason_not(const GsChoiceSettings *settings,
 									   const GsSortColumn *columns, int ncolumns,
-									   double nrows, const GsLimit *bound);
+									   double nrows, const GsPlanLimit *bound);
 
 #endif							/* GPUSORT_PLAN_CHOICE_H */

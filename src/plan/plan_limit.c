@@ -26,7 +26,7 @@
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 
-const GsLimit gs_no_limit = {.rows = -1};
+const GsPlanLimit gs_plan_limit_none = {.rows = -1};
 
 /* Gets the value of a constant, or `absent` if it is NULL or there is no expression. */
 static bool
@@ -49,17 +49,17 @@ is_computable(Node *expr)
 }
 
 /* WITH TIES sets no bound, as the number of ties is not known. */
-GsLimit
-gs_limit_of_clauses(LimitOption option, Node *count, Node *offset)
+GsPlanLimit
+gs_plan_limit_of_clauses(LimitOption option, Node *count, Node *offset)
 {
-	GsLimit		bound = {.bounded = true};
+	GsPlanLimit bound = {.bounded = true};
 	double		count_rows;
 	double		offset_rows;
 	bool		count_known = is_known(count, -1, &count_rows);
 	bool		offset_known = is_known(offset, 0, &offset_rows);
 
 	if (option == LIMIT_OPTION_WITH_TIES || (count_known && count_rows < 0))
-		return gs_no_limit;
+		return gs_plan_limit_none;
 	bound.count = count;
 	bound.offset = offset;
 	bound.computable = is_computable(count) && is_computable(offset);
@@ -77,8 +77,8 @@ has_executor_parameter(Node *node, void *context)
 	return expression_tree_walker(node, has_executor_parameter, context);
 }
 
-GsLimit
-gs_limit_in_worker(GsLimit bound)
+GsPlanLimit
+gs_plan_limit_in_worker(GsPlanLimit bound)
 {
 	if (has_executor_parameter(bound.count, NULL) || has_executor_parameter(bound.offset, NULL))
 		bound.computable = false;
@@ -86,7 +86,7 @@ gs_limit_in_worker(GsLimit bound)
 }
 
 List *
-gs_limit_exprs(const GsLimit *bound)
+gs_plan_limit_exprs(const GsPlanLimit *bound)
 {
 	if (!bound->bounded)
 		return NIL;

@@ -10,25 +10,25 @@
 
 #include "nodes/plannodes.h"
 
-/* How many rows of a sort are needed. */
-typedef struct GsLimit
+/* How many rows of a sort are needed, as the planner knows it. */
+typedef struct GsPlanLimit
 {
 	bool		bounded;
 	bool		computable;		/* by the node, from count and offset */
 	double		rows;			/* < 0: not known before execution */
 	Node	   *count;			/* expressions of the LIMIT; may be NULL */
 	Node	   *offset;
-} GsLimit;
+} GsPlanLimit;
 
-extern const GsLimit gs_no_limit;
+extern const GsPlanLimit gs_plan_limit_none;
 
 /* The bound that a Limit with these clauses sets for the node below it. */
-extern GsLimit gs_limit_of_clauses(LimitOption option, Node *count, Node *offset);
+extern GsPlanLimit gs_plan_limit_of_clauses(LimitOption option, Node *count, Node *offset);
 
 /* The same below a Gather or Gather Merge, in a worker. */
-extern GsLimit gs_limit_in_worker(GsLimit bound);
+extern GsPlanLimit gs_plan_limit_in_worker(GsPlanLimit bound);
 
 /* The list for custom_exprs of the plan node. */
-extern List *gs_limit_exprs(const GsLimit *bound);
+extern List *gs_plan_limit_exprs(const GsPlanLimit *bound);
 
 #endif							/* GPUSORT_PLAN_LIMIT_H */

@@ -22,12 +22,12 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "sort/sort_device.h"
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
 #include "key/key_columns.h"
 #include "plan/plan_path.h"
+#include "support/sort_device.h"
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -84,7 +84,7 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 
 /* Estimates the sort of a path by a GpuSort; false if it will not be replaced. */
 static bool
-estimate_sort(PlannerInfo *root, Path *input, const GsLimit *bound, GsSortColumn **columns,
+estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsSortColumn **columns,
 			  GsPlanEstimate *estimate)
 {
 	const GsChoiceSettings settings = gs_choice_settings();
@@ -106,7 +106,7 @@ estimate_sort(PlannerInfo *root, Path *input, const GsLimit *bound, GsSortColumn
 
 /* The sort of a path at the given cost; NULL if that of PostgreSQL's sort is not higher. */
 static Path *
-make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound,
+make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound,
 			 Cost startup)
 {
 	SortPath   *path = create_sort_path(root, ordered_rel, input, root->sort_pathkeys,
@@ -122,7 +122,7 @@ make_sort_at(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLi
 
 /* The sort of a path by a GpuSort; NULL if it will not be replaced, or is not cheaper. */
 static Path *
-make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound)
+make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound)
 {
 	GsSortColumn *columns;
 	GsPlanEstimate estimate;
@@ -153,7 +153,7 @@ make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
  * afterward.
  */
 static Path *
-make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsLimit *bound,
+make_shared_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanLimit *bound,
 				  const PathTarget *target)
 {
 	double		nrows = input->rows * input->parallel_workers;
@@ -190,7 +190,7 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 {
 	Query	   *parse = root->parse;
 	PathTarget *target;
-	GsLimit		bound = gs_no_limit;
+	GsPlanLimit bound = gs_plan_limit_none;
 	Path	   *partial;
 	Path	   *path;
 
@@ -200,7 +200,7 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 		return;
 	target = ((Path *) linitial(ordered_rel->pathlist))->pathtarget;
 	if (parse->limitCount != NULL && parse->rowMarks == NIL)
-		bound = gs_limit_of_clauses(parse->limitOption, parse->limitCount, parse->limitOffset);
+		bound = gs_plan_limit_of_clauses(parse->limitOption, parse->limitCount, parse->limitOffset);
 
 	path = make_sort(root, ordered_rel, input_rel->cheapest_total_path, &bound);
 	if (path != NULL)
@@ -208,7 +208,7 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 
 	if (!ordered_rel->consider_parallel || input_rel->partial_pathlist == NIL)
 		return;
-	bound = gs_limit_in_worker(bound);
+	bound = gs_plan_limit_in_worker(bound);
 	partial = linitial(input_rel->partial_pathlist);
 	path = make_shared_merge(root, ordered_rel, partial, &bound, target);
 	if (path == NULL)

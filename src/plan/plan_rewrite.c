@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "guc.h"
 #include "plan/plan_limit.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
@@ -45,7 +46,7 @@ typedef struct Rewrite
 	bool		repeatable;
 } Rewrite;
 
-static Plan *rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite);
+static Plan *rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite);
 
 /* A query that only reads, without volatile functions. */
 bool
@@ -61,9 +62,9 @@ gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool r
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, gs_no_limit, &rewrite);
+	statement->planTree = rewrite_plan(statement->planTree, gs_plan_limit_none, &rewrite);
 	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), gs_no_limit, &rewrite);
+		lfirst(lc) = rewrite_plan(lfirst(lc), gs_plan_limit_none, &rewrite);
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -86,7 +87,7 @@ sort_columns(const Sort *sort)
 
 /* Makes the GpuSort that replaces a Sort. */
 static Plan *
-replace_sort(Sort *sort, const GsSortColumn *columns, const GsLimit *bound, bool repeatable)
+replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, bool repeatable)
 {
 	CustomScan *scan = makeNode(CustomScan);
 	List	   *targetlist = NIL;
@@ -99,7 +100,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsLimit *bound, bool
 	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
-	scan->custom_exprs = gs_limit_exprs(bound);
+	scan->custom_exprs = gs_plan_limit_exprs(bound);
 	scan->custom_private = gs_node_private(columns, sort->numCols, repeatable);
 	scan->methods = &gs_node_scan_methods;
 
@@ -119,7 +120,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsLimit *bound, bool
 }
 
 static void
-rewrite_list(List *plans, GsLimit bound, const Rewrite *rewrite)
+rewrite_list(List *plans, GsPlanLimit bound, const Rewrite *rewrite)
 {
 	ListCell   *lc;
 
@@ -163,9 +164,9 @@ share_sort(Plan *plan)
  * extensions' nodes, which may depend on their type.
  */
 static Plan *
-rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
+rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 {
-	GsLimit		child_bound = gs_no_limit;
+	GsPlanLimit child_bound = gs_plan_limit_none;
 
 	if (plan == NULL)
 		return NULL;
@@ -187,27 +188,27 @@ rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
 				SubqueryScan *scan = (SubqueryScan *) plan;
 
 				scan->subplan = rewrite_plan(scan->subplan,
-											 plan->qual == NIL ? bound : gs_no_limit,
+											 plan->qual == NIL ? bound : gs_plan_limit_none,
 											 rewrite);
 				break;
 			}
 		case T_Limit:
-			child_bound = gs_limit_of_clauses(((Limit *) plan)->limitOption,
-											((Limit *) plan)->limitCount,
-											((Limit *) plan)->limitOffset);
+			child_bound = gs_plan_limit_of_clauses(((Limit *) plan)->limitOption,
+												 ((Limit *) plan)->limitCount,
+												 ((Limit *) plan)->limitOffset);
 			break;
 		case T_Result:
 			child_bound = bound;
 			break;
 		case T_Gather:
 		case T_GatherMerge:
-			child_bound = gs_limit_in_worker(bound);
+			child_bound = gs_plan_limit_in_worker(bound);
 			break;
 		default:
 			break;
 	}
 	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, rewrite);
-	plan->righttree = rewrite_plan(plan->righttree, gs_no_limit, rewrite);
+	plan->righttree = rewrite_plan(plan->righttree, gs_plan_limit_none, rewrite);
 	if (IsA(plan, GatherMerge))
 		share_sort(plan->lefttree);
 
@@ -224,7 +225,7 @@ rewrite_plan(Plan *plan, GsLimit bound, const Rewrite *rewrite)
 		if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
 					(errmsg("Sort not replaced by gpusort"),
-					 errdetail_internal("%c%s.", pg_toupper(reason[0]), reason + 1)));
+					 gs_errdetail_reason(reason)));
 	}
 	return plan;
 }

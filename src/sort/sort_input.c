@@ -51,7 +51,7 @@
 #include "sort/sort_presorted.h"
 #include "sort/sort_reload.h"
 #include "sort/sort_restart.h"
-#include "sort/sort_seqscan.h"
+#include "support/sort_seqscan.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -270,7 +270,7 @@ begin_sort(GsSortState *state, int memory_kb)
 	};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
-	gs_topn_begin(&state->input.top, gs_limit_compute(spec->limit, spec->econtext));
+	gs_topn_begin(&state->input.top, gs_sort_limit_compute(spec->limit, spec->econtext));
 	if (spec->checked)
 	{
 		old = MemoryContextSwitchTo(state->context);

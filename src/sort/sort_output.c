@@ -191,7 +191,7 @@ gs_sort_can_rewind(const GsSortState *state)
 
 	if (!state->spec.random_access)
 		return false;
-	bound = gs_limit_compute(state->spec.limit, state->spec.econtext);
+	bound = gs_sort_limit_compute(state->spec.limit, state->spec.econtext);
 	if (state->phase == GS_SORT_FEW || state->phase == GS_SORT_ENGINE)
 		return bound <= gs_topn_nrows(top);
 	return bound <= top->bound;

@@ -38,10 +38,10 @@
 
 #include "common/protocol.h"
 #include "guc.h"
-#include "sort/sort_device.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_place.h"
-#include "sort/sort_shared.h"
+#include "support/sort_device.h"
+#include "support/sort_shared.h"
 
 #include "access/parallel.h"
 #include "executor/executor.h"

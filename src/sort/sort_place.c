@@ -22,12 +22,12 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "sort/sort_device.h"
 #include "sort/sort_external.h"
 #include "sort/sort_order.h"
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
-#include "sort/sort_runtime.h"
+#include "support/sort_device.h"
+#include "support/sort_runtime.h"
 
 #include "access/htup_details.h"
 
@@ -55,7 +55,7 @@ gs_sort_make_job(GsSortState *state)
 		.memory_limit = gs_sort_engine_limit(input)
 	};
 
-	gs_sort_runtime_init(&job.host, state->context);
+	gs_sort_runtime_init(&job.runtime, state->context);
 	if (gs_key_encoder_first_tied(input->key) >= 0)
 	{
 		job.compare = gs_sort_compare_tied;

@@ -26,9 +26,9 @@
 
 #include "key/key_row.h"
 #include "sort/sort_external.h"
-#include "sort/sort_limit.h"
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
+#include "support/sort_limit.h"
 
 #include "utils/memutils.h"
 

@@ -17,7 +17,7 @@
 
 #include "key/key_encoder.h"
 #include "run/run_file.h"
-#include "sort/sort_limit.h"
+#include "support/sort_limit.h"
 
 typedef struct GsSortSpec
 {
@@ -36,7 +36,7 @@ typedef struct GsSortSpec
 								 * their order, so a stable sort ignores them */
 
 	/* how they are returned */
-	GsLimitState *limit;		/* only the first rows; NULL: all */
+	GsSortLimit *limit;		/* only the first rows; NULL: all */
 	ExprContext *econtext;		/* of the limit */
 	bool		random_access;	/* may be rewound, marked, read backward */
 	bool		checked;		/* gpusort.verify: see sort_verify.h */

@@ -26,13 +26,13 @@
 #include "engine/engine.h"
 #include "key/key_encoder.h"
 #include "run/run_set.h"
-#include "sort/sort_compare.h"
-#include "sort/sort_few.h"
-#include "sort/sort_shared.h"
 #include "sort/sort_spec.h"
-#include "sort/sort_topn.h"
-#include "sort/sort_tuplesort.h"
-#include "sort/sort_verify.h"
+#include "support/sort_compare.h"
+#include "support/sort_few.h"
+#include "support/sort_shared.h"
+#include "support/sort_topn.h"
+#include "support/sort_tuplesort.h"
+#include "support/sort_verify.h"
 
 /* Where the rows are: see node_gpusort.c. */
 typedef enum GsSortPhase

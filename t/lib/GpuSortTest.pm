@@ -134,15 +134,20 @@ sub wait_for_service
 	return $node->poll_query_until('postgres', 'SELECT state FROM gpusort_service_status()', $state);
 }
 
-# Changes settings of gpusortd, which restarts for them.
+# Changes settings of gpusortd and restarts it, also if they are what they were.  For that
+# gpusort.device_idle has another value each time, by which the new process is recognized:
+# after a fault, gpusortd may have been restarted before the reload, with the old settings.
+my $nrestarts = 0;
+
 sub restart_service
 {
 	my ($node, %settings) = @_;
-	my ($before) = service_processes($node);
+	my $idle = 60 + ++$nrestarts;
 
+	$settings{'gpusort.device_idle'} = $idle;
 	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
 	$node->reload;
-	poll(sub { my ($now) = service_processes($node); $now && $now != $before })
+	poll(sub { grep { title_of($_) =~ / --idle-seconds $idle / } service_processes($node) })
 	  or die 'gpusortd is not started again';
 	wait_for_service($node, 'running') or die 'gpusortd does not run';
 	return;

@@ -34,7 +34,7 @@ open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, 
 	table_layout(table, &driver->layout);
 	job.layout = &driver->layout;
 	job.memory_limit = 0;
-	job.host = host->callbacks;
+	job.runtime = host->callbacks;
 	CHECK(gs_engine_gpu_open(&job, &link->base, &options, &driver->engine) == GS_STATUS_OK);
 	return link;
 }

@@ -80,7 +80,7 @@ begin_driver(Sharing *sharing, Participant *participant, GsJob *job)
 	table_layout(sharing->table, &driver->layout);
 	*job = (GsJob)
 	{
-		.layout = &driver->layout,.host = sharing->host.callbacks
+		.layout = &driver->layout,.runtime = sharing->host.callbacks
 	};
 }
 

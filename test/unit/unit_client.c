@@ -509,3 +509,17 @@ client_check_table(const TestTable *table, Dice *dice)
 	client_close(&client);
 	service_stop(&service);
 }
+
+void
+session_begin(Session *session, const TestTable *table, uint32_t nbuffers)
+{
+	service_start(&session->service, 0, NULL);
+	CHECK(client_open(&session->client, &session->service, table, GS_MIN_BUFFER_BYTES, nbuffers));
+}
+
+void
+session_end(Session *session)
+{
+	client_close(&session->client);
+	service_stop(&session->service);
+}

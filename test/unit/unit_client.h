@@ -113,4 +113,14 @@ extern void client_check_drain(Client *client);
 /* Everything: open, load, sort, streams from anywhere, close. */
 extern void client_check_table(const TestTable *table, Dice *dice);
 
+/* A client that is alone with a device. */
+typedef struct Session
+{
+	Service		service;
+	Client		client;
+} Session;
+
+extern void session_begin(Session *session, const TestTable *table, uint32_t nbuffers);
+extern void session_end(Session *session);
+
 #endif							/* GPUSORT_UNIT_CLIENT_H */

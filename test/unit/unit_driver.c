@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * unit_driver.c
- *	  A driver of the engine frontier (engine.h) over a random table.
+ *	  A driver of the engine frontier (engine.h) over a random table, or over rows
+ *	  that a test writes itself.
  *
  * It does what node_gpusort.c does, and a little more of what engine.h allows:
  * it asks for a batch when there is still room, or for more room than it then
@@ -27,7 +28,7 @@ driver_open(Driver *driver, const TestTable *table, UnitHost *host, size_t memor
 	table_layout(table, &driver->layout);
 	job.layout = &driver->layout;
 	job.memory_limit = memory_limit;
-	job.host = host->callbacks;
+	job.runtime = host->callbacks;
 	driver->engine = gs_engine_cpu_open(&job);
 	driver->engine_bytes = host->last_bytes;
 	return driver->engine != NULL;
@@ -241,10 +242,9 @@ driver_check_tables(uint64_t first_seed, int ntables, const TableOptions *option
 {
 	for (uint64_t seed = first_seed; seed < first_seed + (uint64_t) ntables; seed++)
 	{
-		Dice		dice = dice_of_seed(seed);
-		TestTable  *table = table_make(&dice, options);
+		Dice		dice;
+		TestTable  *table = table_of_seed(seed, &dice, options);
 
-		unit_case("seed %llu", (unsigned long long) seed);
 		check(table, &dice);
 		table_free(table);
 	}
@@ -267,4 +267,51 @@ driver_check_strings(uint64_t first_seed, int ntables, const TableOptions *optio
 
 	for (strings.kind = TEST_TEXT; strings.kind <= TEST_BYTEA; strings.kind++)
 		driver_check_tables(first_seed + (uint64_t) strings.kind * 1000, ntables, &strings, check);
+}
+
+/* ------------------------------------------------------- without a table */
+
+void
+raw_begin(RawSort *sort)
+{
+	memset(sort, 0, sizeof(*sort));
+	unit_host_init(&sort->host);
+	gs_key_layout_init(&sort->layout);
+	sort->job.layout = &sort->layout;
+	sort->job.memory_limit = (size_t) 1 << 40;
+	sort->job.runtime = sort->host.callbacks;
+}
+
+void
+raw_add_number(RawSort *sort, bool descending)
+{
+	gs_key_layout_add_column(&sort->layout, descending, false);
+	gs_key_layout_add_field(&sort->layout, 64, GS_CANONICAL_NONE);
+}
+
+void
+raw_open(RawSort *sort)
+{
+	sort->engine = gs_engine_cpu_open(&sort->job);
+	CHECK(sort->engine != NULL);
+}
+
+void
+raw_push(RawSort *sort, size_t row_bytes)
+{
+	uint64_t   *record = gs_batch_next_record(sort->batch);
+
+	for (int i = 0; i < sort->layout.nfields; i++)
+		gs_key_field_update_range(&sort->layout.fields[i], record[i]);
+	if (!sort->layout.keys_only)
+		record[sort->layout.nwords] = gs_batch_next_place(sort->batch, 0);
+	sort->layout.nrows++;
+	gs_batch_push(sort->batch, row_bytes);
+}
+
+void
+raw_end(RawSort *sort)
+{
+	gs_engine_close(sort->engine);
+	unit_host_end(&sort->host);
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * unit_driver.h
- *	  A driver of the engine frontier (engine.h) over a random table.
+ *	  A driver of the engine frontier (engine.h) over a random table, or over rows
+ *	  that a test writes itself.
  *
  *-------------------------------------------------------------------------
  */
@@ -70,5 +71,27 @@ extern void driver_check_tables(uint64_t first_seed, int ntables, const TableOpt
 extern void driver_check_shapes(uint64_t first_seed, int ntables, size_t max_rows, TableCheck check);
 extern void driver_check_strings(uint64_t first_seed, int ntables, const TableOptions *options,
 								 TableCheck check);
+
+/* ------------------------------------------------------- without a table */
+
+/* A sort whose rows and keys a test writes itself. */
+typedef struct RawSort
+{
+	UnitHost	host;
+	GsKeyLayout layout;
+	GsJob		job;
+	GsEngine   *engine;
+	GsBatch    *batch;
+} RawSort;
+
+/* Columns may then be added, and the job changed, before it is opened. */
+extern void raw_begin(RawSort *sort);
+extern void raw_add_number(RawSort *sort, bool descending);
+extern void raw_open(RawSort *sort);
+
+/* Pushes the row that is being written, whose record has its key words from the first on. */
+extern void raw_push(RawSort *sort, size_t row_bytes);
+
+extern void raw_end(RawSort *sort);
 
 #endif							/* GPUSORT_UNIT_DRIVER_H */

@@ -387,6 +387,14 @@ table_make(Dice *dice, const TableOptions *options)
 }
 
 TestTable *
+table_of_seed(uint64_t seed, Dice *dice, const TableOptions *options)
+{
+	*dice = dice_of_seed(seed);
+	unit_case("seed %llu", (unsigned long long) seed);
+	return table_make(dice, options);
+}
+
+TestTable *
 table_make_empty(const TestKind *kinds, int ncolumns, size_t nrows)
 {
 	TestTable  *table = calloc(1, sizeof(TestTable));

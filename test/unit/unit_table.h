@@ -117,6 +117,9 @@ typedef struct TableOptions
 extern TestTable *table_make(Dice *dice, const TableOptions *options);
 extern void table_free(TestTable *table);
 
+/* The same with new dice; a check that fails names the seed. */
+extern TestTable *table_of_seed(uint64_t seed, Dice *dice, const TableOptions *options);
+
 /* A table to be filled by hand: columns of the given kinds, all values NULL. */
 extern TestTable *table_make_empty(const TestKind *kinds, int ncolumns, size_t nrows);
 extern void table_set_bytes(TestTable *table, size_t row, int colno,

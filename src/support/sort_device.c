@@ -18,9 +18,9 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_device.h"
-#include "guc.h"
 #include "client/gpu_client.h"
+#include "guc.h"
+#include "support/sort_device.h"
 
 #include "miscadmin.h"
 

@@ -10,17 +10,18 @@
 
 #include "nodes/execnodes.h"
 
-typedef struct GsLimitState GsLimitState;
+/* The expressions of a LIMIT, ready to be computed; the planner has GsPlanLimit (plan_limit.h). */
+typedef struct GsSortLimit GsSortLimit;
 
 /*
- * Prepares the expressions that gs_limit_exprs() (plan_limit.h) has put in the plan, in the current
+ * Prepares the expressions that gs_plan_limit_exprs() (plan_limit.h) has put in the plan, in the current
  * memory context.  Returns NULL if there are none.
  */
-extern GsLimitState *gs_limit_init(List *exprs, PlanState *parent);
+extern GsSortLimit *gs_sort_limit_init(List *exprs, PlanState *parent);
 
 /* Computes the number of rows; GS_UNBOUNDED: all rows.  May raise the errors of the expressions. */
 #define GS_UNBOUNDED	PG_INT64_MAX
 
-extern int64 gs_limit_compute(GsLimitState *limit, ExprContext *econtext);
+extern int64 gs_sort_limit_compute(GsSortLimit *limit, ExprContext *econtext);
 
 #endif							/* GPUSORT_SORT_LIMIT_H */

@@ -26,7 +26,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_shared.h"
+#include "support/sort_shared.h"
 
 #include "storage/condition_variable.h"
 #include "storage/spin.h"

@@ -46,7 +46,7 @@
  */
 #include "postgres.h"
 
-#include "key/collation_libc.h"
+#include "collation/collation_libc.h"
 
 #include "utils/hsearch.h"
 

@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "sort/sort_seqscan.h"
+#include "support/sort_seqscan.h"
 
 #include "executor/executor.h"
 #include "executor/instrument.h"

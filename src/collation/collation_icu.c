@@ -42,7 +42,7 @@
  */
 #include "postgres.h"
 
-#include "key/collation_icu.h"
+#include "collation/collation_icu.h"
 #include "pg_compat.h"
 
 #include "catalog/pg_collation.h"

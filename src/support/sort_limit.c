@@ -9,25 +9,25 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_limit.h"
+#include "support/sort_limit.h"
 
 #include "common/int.h"
 #include "executor/executor.h"
 
-struct GsLimitState
+struct GsSortLimit
 {
 	ExprState  *count;
 	ExprState  *offset;			/* NULL if there is none */
 };
 
-GsLimitState *
-gs_limit_init(List *exprs, PlanState *parent)
+GsSortLimit *
+gs_sort_limit_init(List *exprs, PlanState *parent)
 {
-	GsLimitState *limit;
+	GsSortLimit *limit;
 
 	if (exprs == NIL)
 		return NULL;
-	limit = palloc(sizeof(GsLimitState));
+	limit = palloc(sizeof(GsSortLimit));
 	limit->count = ExecInitExpr(linitial(exprs), parent);
 	limit->offset = ExecInitExpr(lsecond(exprs), parent);
 	return limit;
@@ -47,7 +47,7 @@ compute(ExprState *expr, ExprContext *econtext, int64 absent)
 }
 
 int64
-gs_limit_compute(GsLimitState *limit, ExprContext *econtext)
+gs_sort_limit_compute(GsSortLimit *limit, ExprContext *econtext)
 {
 	int64		count;
 	int64		offset;

@@ -23,8 +23,8 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_compare.h"
-#include "sort/sort_verify.h"
+#include "support/sort_compare.h"
+#include "support/sort_verify.h"
 
 #include "executor/tuptable.h"
 #include "miscadmin.h"

@@ -42,8 +42,8 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_limit.h"
-#include "sort/sort_topn.h"
+#include "support/sort_limit.h"
+#include "support/sort_topn.h"
 
 #include "access/htup_details.h"
 #include "miscadmin.h"

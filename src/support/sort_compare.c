@@ -17,8 +17,8 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_compare.h"
 #include "key/key_deform.h"
+#include "support/sort_compare.h"
 
 #include "fmgr.h"
 #include "utils/memutils.h"

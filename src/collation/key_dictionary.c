@@ -26,7 +26,7 @@
  */
 #include "postgres.h"
 
-#include "key/key_dictionary.h"
+#include "collation/key_dictionary.h"
 #include "pg_compat.h"
 
 #include "common/hashfn.h"

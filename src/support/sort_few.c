@@ -38,8 +38,8 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_few.h"
 #include "key/key_row.h"
+#include "support/sort_few.h"
 
 #include "access/htup_details.h"
 #include "miscadmin.h"
