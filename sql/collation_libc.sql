@@ -173,7 +173,8 @@ SET gpusort.engine = cpu;
 CREATE TABLE gs_ordered (s text COLLATE gs_en) WITH (parallel_workers = 2, autovacuum_enabled = off);
 INSERT INTO gs_ordered SELECT lpad(i::text, 8, '0') FROM generate_series(1, 5000) i;
 ANALYZE gs_ordered;
-CREATE FUNCTION gs_alone(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+CREATE SCHEMA gs_alone;					-- so that all versions name it in the CONTEXT
+CREATE FUNCTION gs_alone.gs_alone(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
 	IF pg_backend_pid() <> current_setting('gs_test.leader')::int THEN
 		RAISE 'a worker has a row';
@@ -184,12 +185,13 @@ BEGIN
 END $$;
 SELECT set_config('gs_test.leader', pg_backend_pid()::text, false) IS NULL AS has_none;
 SET max_parallel_maintenance_workers = 2;
-CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
-CREATE INDEX ON gs_ordered (s DESC) WHERE gs_alone(s);
+CREATE INDEX ON gs_ordered (s) WHERE gs_alone.gs_alone(s);
+CREATE INDEX ON gs_ordered (s DESC) WHERE gs_alone.gs_alone(s);
 SET gpusort.force = on;					-- all supported sorts are replaced
-CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
+CREATE INDEX ON gs_ordered (s) WHERE gs_alone.gs_alone(s);
 DROP TABLE gs_ordered;
-DROP FUNCTION gs_alone;
+DROP FUNCTION gs_alone.gs_alone;
+DROP SCHEMA gs_alone;
 
 DROP TABLE t, more, ranges, disagreed, few, more_of_few, later, much_later;
 DROP TYPE gs_text_range;
