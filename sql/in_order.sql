@@ -6,6 +6,12 @@
 \i :include
 
 CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
+-- "C", which is unicode without ICU, has keys for rows in order, too
+\if :has_icu
+\else
+DROP COLLATION pg_temp.unicode;
+CREATE COLLATION pg_temp.unicode FROM gs_en;
+\endif
 -- in order by s: ties of three rows; if given, one row is out of order
 CREATE FUNCTION pg_temp.rows_in_order(n int, low int DEFAULT 0, nulls int DEFAULT 0)
 RETURNS TABLE (id int, s text, k int) LANGUAGE sql AS $$

@@ -35,12 +35,12 @@ SET synchronize_seqscans = off;
 SET extra_float_digits = 1;
 SET default_toast_compression = pglz;	-- whose sizes are the same everywhere
 
--- pg_temp.unicode: a collation of ICU, or of the C library if the server has no ICU
+-- pg_temp.unicode: a collation of ICU, or "C" on a server without ICU
 SELECT count(*) > 0 AS has_icu FROM pg_collation WHERE collname = 'und-x-icu' \gset
 \if :has_icu
 CREATE COLLATION pg_temp.unicode (provider = icu, locale = 'und');
 \else
-CREATE COLLATION pg_temp.unicode (provider = libc, locale = 'en_US.UTF-8');
+CREATE COLLATION pg_temp.unicode FROM "C";
 \endif
 
 -- The lines of a plan.  From 18 on PostgreSQL prints rows with decimals, and in all
