@@ -5,11 +5,12 @@
 \set ECHO none
 \i :include
 
-SELECT count(*) = 0 AS no_icu FROM pg_collation WHERE collname = 'und-x-icu' \gset
-\if :no_icu
+\if :has_icu
+\else
 \quit
 \endif
 SET gpusort.debug_plan = on;
+SET client_min_messages = warning;		-- from 16 on, a NOTICE says how ICU spells a locale
 CREATE COLLATION gs_ignore_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE COLLATION gs_ignore_accents (provider = icu, locale = 'und-u-ks-level1-kc-true', deterministic = false);
 CREATE COLLATION gs_numeric (provider = icu, locale = 'en-u-kn-true');
@@ -21,6 +22,7 @@ CREATE COLLATION gs_identical (provider = icu, locale = 'und-u-ks-identic');
 CREATE COLLATION gs_backwards (provider = icu, locale = 'fr-CA-u-kb-true');
 CREATE COLLATION gs_czech (provider = icu, locale = 'cs');
 CREATE COLLATION gs_c FROM "C";
+RESET client_min_messages;
 CREATE TEMP TABLE t (id int, s text COLLATE "und-x-icu", i text COLLATE gs_ignore_case, c text COLLATE "C", b char(3) COLLATE "und-x-icu");
 INSERT INTO t SELECT id, w, w, w, w FROM unnest('{b,B,a,A,ä,z,Z,"",aa}'::text[]) WITH ORDINALITY x(w, id);
 

@@ -90,7 +90,7 @@ CREATE TEMP TABLE hex AS SELECT id, md5((id % 3000)::text) AS s FROM generate_se
 SET work_mem = '256kB';
 SELECT c, pg_temp.rows_ok('hex', format('s COLLATE %s, id %% 10', c)), pg_temp.rows_ok('hex', format('id %% 10, s COLLATE %s DESC', c))
 FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
-SELECT pg_temp.rows_ok('many', 's COLLATE "und-x-icu", id % 10');
+SELECT pg_temp.rows_ok('many', 's COLLATE pg_temp.unicode, id % 10');
 SET gpusort.collation_fault = on;
 SELECT pg_temp.rows_ok('many', 's COLLATE gs_en, id'), pg_temp.rows_ok('many', 'id % 10, s COLLATE gs_bytes, id');
 SET gpusort.collation_fault = off;
@@ -123,7 +123,7 @@ CREATE TEMP TABLE few AS SELECT id, p COLLATE gs_en AS p, p::char(20) COLLATE gs
 	CASE WHEN id % 9 > 0 THEN repeat(p, id % 2 * 400 + 1) END COLLATE gs_cs AS long, id % 4 AS k, chr(97 + id * 7 % 26) COLLATE gs_en AS letter
 FROM generate_series(1, 3000) id, LATERAL (SELECT (ARRAY['1-URGENT', '2-high', '2-HIGH', '3 medium', '3-MEDIUM', 'ä', '', 'a', 'A'])[1 + id % 1009 * 31 % 9] AS p) x;
 SELECT o, c.* FROM unnest(ARRAY['p', 'p DESC, id', 'c', 'n DESC', 'b', 'long', 'long DESC NULLS LAST', 'letter, p', 'k, p DESC', 'p, k, id DESC', 'k DESC, letter DESC, c',
-								'p, md5(id::text) COLLATE gs_en', 'p, ARRAY[p]', 'p, letter COLLATE "en-x-icu"']) o, pg_temp.codes('few', o) c;
+								'p, md5(id::text) COLLATE gs_en', 'p, ARRAY[p]', 'p, letter COLLATE pg_temp.unicode']) o, pg_temp.codes('few', o) c;
 -- more distinct texts later than there are codes; not in random order; in order; too few rows
 CREATE TEMP TABLE later AS SELECT id, CASE WHEN id < 2000 THEN id % 7 ELSE id END::text COLLATE gs_en AS s FROM generate_series(1, 3000) id;
 SELECT o, c.* FROM unnest('{s,s DESC}'::text[]) o, pg_temp.codes('later', o) c;
@@ -173,7 +173,8 @@ SET gpusort.engine = cpu;
 CREATE TABLE gs_ordered (s text COLLATE gs_en) WITH (parallel_workers = 2, autovacuum_enabled = off);
 INSERT INTO gs_ordered SELECT lpad(i::text, 8, '0') FROM generate_series(1, 5000) i;
 ANALYZE gs_ordered;
-CREATE FUNCTION gs_alone(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+CREATE SCHEMA gs_alone;					-- so that all versions name it in the CONTEXT
+CREATE FUNCTION gs_alone.gs_alone(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
 	IF pg_backend_pid() <> current_setting('gs_test.leader')::int THEN
 		RAISE 'a worker has a row';
@@ -184,12 +185,13 @@ BEGIN
 END $$;
 SELECT set_config('gs_test.leader', pg_backend_pid()::text, false) IS NULL AS has_none;
 SET max_parallel_maintenance_workers = 2;
-CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
-CREATE INDEX ON gs_ordered (s DESC) WHERE gs_alone(s);
+CREATE INDEX ON gs_ordered (s) WHERE gs_alone.gs_alone(s);
+CREATE INDEX ON gs_ordered (s DESC) WHERE gs_alone.gs_alone(s);
 SET gpusort.force = on;					-- all supported sorts are replaced
-CREATE INDEX ON gs_ordered (s) WHERE gs_alone(s);
+CREATE INDEX ON gs_ordered (s) WHERE gs_alone.gs_alone(s);
 DROP TABLE gs_ordered;
-DROP FUNCTION gs_alone;
+DROP FUNCTION gs_alone.gs_alone;
+DROP SCHEMA gs_alone;
 
 DROP TABLE t, more, ranges, disagreed, few, more_of_few, later, much_later;
 DROP TYPE gs_text_range;

@@ -51,13 +51,13 @@ CREATE TEMP TABLE t AS SELECT id, id % 5 AS k,
 FROM generate_series(1, 900) id;
 
 SELECT c, pg_temp.check_column(format('(SELECT id, %s AS c FROM t) x', c), 'c', '{USING <#,USING >#}')
-FROM unnest(ARRAY['s COLLATE "C"', 's COLLATE "und-x-icu"', 'tied', 's::bpchar COLLATE "C"', 'b', 'u', 'n', 'n6', 'm', 'i', 'l']) c;
+FROM unnest(ARRAY['s COLLATE "C"', 's COLLATE pg_temp.unicode', 'tied', 's::bpchar COLLATE "C"', 'b', 'u', 'n', 'n6', 'm', 'i', 'l']) c;
 
 -- columns before, and columns after, which need no key
 SELECT o, pg_temp.rows_ok('t', o)
 FROM unnest(ARRAY['s COLLATE "C" USING <#, k', 'k, s COLLATE "C" USING ># NULLS FIRST, d', 'tied USING <#, num USING ># NULLS FIRST, s COLLATE "C" DESC',
 				  'k DESC, u USING ># NULLS LAST, ROW(i, d), s COLLATE "POSIX"', 'n USING <#, n6 USING >#, m USING <#, d USING <# NULLS FIRST',
-				  'i USING >#, l, s COLLATE "C" USING <#', 'l USING <#, to_jsonb(k) DESC', 's COLLATE "C" USING <#, s COLLATE "und-x-icu", k', 'k, m USING >#, k, m USING >#']) o;
+				  'i USING >#, l, s COLLATE "C" USING <#', 'l USING <#, to_jsonb(k) DESC', 's COLLATE "C" USING <#, s COLLATE pg_temp.unicode, k', 'k, m USING >#, k, m USING >#']) o;
 EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k, m USING >#, to_jsonb(i) DESC;
 
 -- all equal, and equal abbreviated keys

@@ -158,7 +158,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 CREATE TABLE ix_dup AS SELECT (id * 7919) % 10007 AS a, nullif(id, 77) AS b, md5(id::text) AS s FROM generate_series(1, 3000) id;
 INSERT INTO ix_dup VALUES (7919, 3001, 'x'), (-1, NULL, md5('5'));
-SELECT c, pg_temp.says(c, true) AS ours, pg_temp.says(c, true) = pg_temp.says(c, false) AS same
+SELECT c, regexp_replace(pg_temp.says(c, true), '\(\d+,\d+\)', '(TID)') AS ours, pg_temp.says(c, true) = pg_temp.says(c, false) AS same
 FROM unnest(ARRAY['CREATE UNIQUE INDEX ix_u ON ix_dup (a)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (b)',
 	'CREATE UNIQUE INDEX ix_u ON ix_dup (b) NULLS NOT DISTINCT', 'ALTER TABLE ix_dup ADD PRIMARY KEY (a)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (s) INCLUDE (a)',
 	'CREATE UNIQUE INDEX ix_u ON ix_dup (lower(s), (a * 0))', 'ALTER TABLE ix_dup ADD UNIQUE (a, b)', 'CREATE UNIQUE INDEX ix_u ON ix_dup (a) WHERE b <= 3000',

@@ -24,7 +24,7 @@ SELECT pg_temp.same('SELECT old FROM old ORDER BY t, d', 'SELECT old FROM old OR
 -- into tables with such columns; the serial column shows the order
 CREATE TEMP TABLE target (nr serial, gone int, id int, s text COLLATE "C", also_gone text, d int);
 ALTER TABLE target DROP COLUMN gone, DROP COLUMN also_gone;
-EXPLAIN (COSTS OFF, VERBOSE) INSERT INTO target (id, s, d) SELECT id, s, d FROM old ORDER BY s DESC, id;
+SELECT pg_temp.explain('COSTS OFF, VERBOSE', 'INSERT INTO target (id, s, d) SELECT id, s, d FROM old ORDER BY s DESC, id');
 INSERT INTO target (id, s, d) SELECT id, s, d FROM old ORDER BY s DESC, id;
 SELECT array_agg(id ORDER BY nr) FROM target;
 INSERT INTO target (d, id) SELECT 1, id FROM old WHERE id < 5 ORDER BY id DESC RETURNING nr, id, s, d;
@@ -32,7 +32,7 @@ ALTER TABLE target ADD COLUMN later int DEFAULT 9;
 INSERT INTO target SELECT 100 + id, id, s, NULL, 10 FROM old WHERE id < 4 ORDER BY k DESC, id RETURNING *;
 INSERT INTO target TABLE target ORDER BY id DESC, s, nr OFFSET 42 RETURNING *;
 CREATE TEMP TABLE plain (id int, s text);
-EXPLAIN (COSTS OFF) INSERT INTO plain SELECT id, s FROM old ORDER BY s DESC, id;
+SELECT pg_temp.explain('COSTS OFF', 'INSERT INTO plain SELECT id, s FROM old ORDER BY s DESC, id');
 INSERT INTO plain SELECT id, s FROM old ORDER BY s DESC, id;
 SELECT array_agg(id ORDER BY ctid) = (SELECT array_agg(id ORDER BY s DESC, id) FROM old) AS in_order FROM plain;
 CREATE TEMP TABLE copy AS SELECT s, id, t FROM old ORDER BY s, id DESC;

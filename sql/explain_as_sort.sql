@@ -13,12 +13,8 @@ ANALYZE t;
 ANALYZE odd;
 CREATE FUNCTION pg_temp.plan(options text, query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	line text;
-	plan text := '';
+	plan text := string_agg(line || E'\n', '') FROM pg_temp.explain(options, query) line;
 BEGIN
-	FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
-		plan := plan || line || E'\n';
-	END LOOP;
 	-- a GpuSort as a Sort: its name, the property that names its provider, its own properties
 	plan := regexp_replace(plan, '^( *(?:->  )?)Custom Scan \(GpuSort\)(?=  \(|$)', '\1Sort', 'gn');
 	plan := regexp_replace(plan, '(Node.Type[^\w\n]+)Custom Scan(?="|<)(?=[^\n]*\n(?:[^\n]*\n){0,2}[^\n]*Custom.Plan.Provider[^\w\n]+GpuSort)', '\1Sort', 'g');
@@ -58,12 +54,22 @@ INSERT INTO queries (q) VALUES
 	('SELECT k, sum(id) OVER (PARTITION BY s ORDER BY k) FROM t ORDER BY 2'),
 	('SELECT *, (SELECT array_agg(id) FROM (SELECT id FROM t y WHERE y.id < 3 ORDER BY y.k) z) FROM t ORDER BY k'),
 	('SELECT * FROM t WHERE id < 0 ORDER BY k');
+CREATE TEMP VIEW different AS
 SELECT n, options, pg_temp.as_sort(options, q)
 FROM queries, unnest('{COSTS OFF,VERBOSE,"FORMAT JSON","VERBOSE, FORMAT JSON","VERBOSE, FORMAT XML","FORMAT YAML","VERBOSE, FORMAT YAML",
 	"ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF","ANALYZE, VERBOSE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT JSON",
 	"ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT XML","ANALYZE, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT YAML"}'::text[]) WITH ORDINALITY o(options, nr)
 WHERE pg_temp.as_sort(options, q) <> 'same'
 ORDER BY n, nr;
+TABLE different;
+-- from 18 on a plan says which of its nodes are disabled: the input; the sort and its input; the sort
+SET enable_seqscan = off;
+TABLE different;
+SET enable_sort = off;
+TABLE different;
+RESET enable_seqscan;
+TABLE different;
+RESET enable_sort;
 
 SELECT pg_temp.plan('COSTS OFF', 'SELECT * FROM t ORDER BY k');
 SELECT pg_temp.plan('COSTS OFF, VERBOSE, FORMAT JSON', 'SELECT k FROM t ORDER BY k');

@@ -7,9 +7,9 @@
 
 CREATE TEMP TABLE t AS SELECT id, (id * 37) % 100 AS k, id % 10 AS d, ('word ' || id % 7) COLLATE "C" AS s FROM generate_series(1, 1000) id;
 ANALYZE t;
-EXPLAIN (COSTS OFF, FORMAT JSON) SELECT * FROM t ORDER BY s COLLATE "POSIX" DESC, k;
-EXPLAIN (COSTS OFF, FORMAT YAML) SELECT * FROM t ORDER BY s, k NULLS FIRST;
-EXPLAIN (COSTS OFF, FORMAT XML) SELECT * FROM t ORDER BY s, k DESC;
+SELECT pg_temp.explain('COSTS OFF, FORMAT JSON', 'SELECT * FROM t ORDER BY s COLLATE "POSIX" DESC, k');
+SELECT pg_temp.explain('COSTS OFF, FORMAT YAML', 'SELECT * FROM t ORDER BY s, k NULLS FIRST');
+SELECT pg_temp.explain('COSTS OFF, FORMAT XML', 'SELECT * FROM t ORDER BY s, k DESC');
 
 -- the properties of a sort
 CREATE FUNCTION pg_temp.show_figures(query text) RETURNS TABLE (method text, used bool, space text, engine text, bits int, tails bool, tied bool, rows int)
@@ -30,16 +30,13 @@ WHERE key NOT IN ('Plans', 'Fallback Reason') ORDER BY key COLLATE "C";
 
 -- no properties of the execution in a plan that was not run
 SELECT f - 'Plans' FROM pg_temp.figures('SELECT * FROM (SELECT * FROM t ORDER BY d OFFSET 0) x WHERE (SELECT false)') f;
-EXPLAIN (COSTS OFF, FORMAT JSON) SELECT k FROM t ORDER BY k;
+SELECT pg_temp.explain('COSTS OFF, FORMAT JSON', 'SELECT k FROM t ORDER BY k');
 
 -- the text of XML and YAML under ANALYZE
-CREATE FUNCTION pg_temp.properties(format text, query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	plan text;
-BEGIN
-	EXECUTE format('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT %s) %s', format, query) INTO plan;
-	RETURN QUERY SELECT btrim(regexp_replace(line, '(Space.Used\W{1,3})\d+', '\1N')) FROM string_to_table(plan, E'\n') line
-				 WHERE line ~ 'Provider|Sort|Engine>|Engine:|Key|Rows' AND line !~ 'Reason';
-END $$;
+CREATE FUNCTION pg_temp.properties(format text, query text) RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT btrim(regexp_replace(line, '(Space.Used\W{1,3})\d+', '\1N'))
+	FROM pg_temp.explain('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT ' || format, query) line
+	WHERE line ~ 'Provider|Sort|Engine>|Engine:|Key|Rows' AND line !~ 'Reason'
+$$;
 SELECT pg_temp.properties('xml', 'SELECT * FROM t ORDER BY d DESC, s');
 SELECT pg_temp.properties('yaml', 'SELECT * FROM t ORDER BY d DESC, s');

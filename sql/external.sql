@@ -116,15 +116,7 @@ SELECT pg_temp.left_behind();
 SELECT count(*) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
 
 -- EXPLAIN: PostgreSQL's properties, and additional ones
-CREATE FUNCTION pg_temp.explain(options text, query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE format('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, %s) %s', options, query) LOOP
-		RETURN NEXT regexp_replace(line, '[0-9]+(kB|$|,$)', 'N\1');
-	END LOOP;
-END $$;
-SELECT pg_temp.explain('BUFFERS OFF', 'SELECT * FROM t ORDER BY k');
+SELECT regexp_replace(line, '[0-9]+(kB|$)', 'N\1') FROM pg_temp.explain('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', 'SELECT * FROM t ORDER BY k') line;
 SELECT f - '{Sort Space Used,Runs,Plans}'::text[] AS figures, (f -> 'Sort Space Used')::int BETWEEN 150 AND 200 AS disk, (f -> 'Runs')::int > 5 AS runs
 FROM pg_temp.figures('SELECT k FROM t ORDER BY k') f;
 -- temporary blocks are counted as those of BufFiles
@@ -143,7 +135,7 @@ SELECT pg_temp.left_behind();
 -- at most a tenth more disk space than PostgreSQL's sort, for rows of 70 bytes
 SET work_mem = '1MB';
 CREATE TEMP TABLE short_rows AS SELECT hashint8extended(id, 1) AS b, id, date '2000-01-01' + hashint4(id) % 300 AS d, left(md5(id::text), 12) COLLATE "C" AS s,
-	left(md5(id::text), 12) COLLATE "und-x-icu" AS icu, (id % 7)::text AS few, hashint4(id) % 1000000 / 100.0 AS n, md5(id::text)::uuid AS u, NULLIF(id % 3, 0) AS k
+	left(md5(id::text), 12) COLLATE pg_temp.unicode AS icu, (id % 7)::text AS few, hashint4(id) % 1000000 / 100.0 AS n, md5(id::text)::uuid AS u, NULLIF(id % 3, 0) AS k
 	FROM generate_series(1, 50000) id;
 CREATE FUNCTION pg_temp.disk_kb(query text) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
@@ -170,11 +162,11 @@ SELECT o, pg_temp.takes_as_little(o) FROM unnest('{b,s,"d, id, s","d DESC, b, u"
 SELECT o, pg_temp.rows_ok('short_rows', o) FROM unnest('{b,"d DESC, b, u","n, k DESC, s"}'::text[]) o;
 
 -- the same where keys of variable width are made again as a run is read, and where they are kept
-CREATE TEMP TABLE made_keys AS SELECT id, left(md5(id::text), 12) COLLATE "und-x-icu" AS icu, (hashint8extended(id, 3)::numeric * 1000 + id % 1000) / 1000000 AS long_n,
-	ARRAY[id % 100, hashint4(id)] AS ints, ARRAY[left(md5(id::text), 6), NULL] COLLATE "und-x-icu" AS texts, int4range(hashint4(id) % 1000, 1000 + id) AS r, hashint4(id)::bit(32)::varbit AS v
+CREATE TEMP TABLE made_keys AS SELECT id, left(md5(id::text), 12) COLLATE pg_temp.unicode AS icu, (hashint8extended(id, 3)::numeric * 1000 + id % 1000) / 1000000 AS long_n,
+	ARRAY[id % 100, hashint4(id)] AS ints, ARRAY[left(md5(id::text), 6), NULL] COLLATE pg_temp.unicode AS texts, int4range(hashint4(id) % 1000, 1000 + id) AS r, hashint4(id)::bit(32)::varbit AS v
 	FROM generate_series(1, 30000) id;
 SELECT o, pg_temp.takes_as_little(o, 'made_keys'), pg_temp.rows_ok('made_keys', o) FROM unnest('{"icu, id","icu DESC, long_n","long_n, id","ints, id","texts DESC, id","r, id","v, id"}'::text[]) o;
 -- characters of which ICU makes the keys: kept; only later ones
-CREATE TEMP TABLE mixed AS SELECT id, CASE WHEN id BETWEEN low AND 20000 THEN chr(19968 + hashint4(id) % 2000) ELSE '' END || left(md5(id::text), 6) COLLATE "und-x-icu" AS icu, k
+CREATE TEMP TABLE mixed AS SELECT id, CASE WHEN id BETWEEN low AND 20000 THEN chr(19968 + hashint4(id) % 2000) ELSE '' END || left(md5(id::text), 6) COLLATE pg_temp.unicode AS icu, k
 	FROM generate_series(1, 30000) id, (VALUES (1), (10000)) v(low), LATERAL (SELECT low AS k) x;
 SELECT k, pg_temp.rows_ok('(SELECT * FROM mixed WHERE k = ' || k || ') x', 'icu DESC, k') FROM unnest('{1,10000}'::int[]) k;

@@ -6,6 +6,12 @@
 \i :include
 
 CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
+-- "C", which is unicode without ICU, has keys for rows in order, too
+\if :has_icu
+\else
+DROP COLLATION pg_temp.unicode;
+CREATE COLLATION pg_temp.unicode FROM gs_en;
+\endif
 -- in order by s: ties of three rows; if given, one row is out of order
 CREATE FUNCTION pg_temp.rows_in_order(n int, low int DEFAULT 0, nulls int DEFAULT 0)
 RETURNS TABLE (id int, s text, k int) LANGUAGE sql AS $$
@@ -28,7 +34,7 @@ INSERT INTO cases VALUES ('none', 0, 0, 0), ('one', 1, 0, 0), ('two', 2, 0, 0), 
 SELECT what, pg_temp.unkeyed(q || 's') AS s, pg_temp.unkeyed(q || 's NULLS FIRST') AS nulls_first,
 	   pg_temp.rows_ok(source, 's') AND pg_temp.rows_ok(source, 's NULLS FIRST') AND pg_temp.rows_ok(source, 's DESC')
 	   AND pg_temp.rows_ok(source, 's, k') AND pg_temp.rows_ok(source, 'id / 100, s')
-	   AND pg_temp.rows_ok(source, 's COLLATE "und-x-icu", id') AND pg_temp.rows_ok(source, 's COLLATE "C.utf8"') AS right
+	   AND pg_temp.rows_ok(source, 's COLLATE pg_temp.unicode, id') AND pg_temp.rows_ok(source, 's COLLATE "C.utf8"') AS right
 FROM cases, pg_temp.source(n, low, nulls) AS source,
 	 format('SELECT * FROM %s ORDER BY ', source) AS q;
 
@@ -36,7 +42,7 @@ FROM cases, pg_temp.source(n, low, nulls) AS source,
 SELECT f -> 'Verification Comparisons' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
 -- a LIMIT; cursors that move backward
 SELECT o, low, pg_temp.same(format('SELECT * FROM %s ORDER BY %s LIMIT 10 OFFSET 5', source, o), format('SELECT * FROM %s ORDER BY %s, id LIMIT 10 OFFSET 5', source, o))
-FROM unnest('{s,"s DESC, k","s COLLATE \"und-x-icu\", k"}'::text[]) o, unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
+FROM unnest('{s,"s DESC, k","s COLLATE pg_temp.unicode, k"}'::text[]) o, unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
 CREATE TEMP TABLE t AS SELECT id, s COLLATE gs_en AS s FROM pg_temp.rows_in_order(6000);
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY s;
@@ -54,18 +60,18 @@ FROM (VALUES ('in order', 6000, 0), ('last row', 6000, 6000), ('in the middle', 
 -- below a row in memory or below the last one that was written
 CREATE FUNCTION pg_temp.runs(query text) RETURNS int LANGUAGE sql AS $$ SELECT (pg_temp.figures(query) ->> 'Runs')::int $$;
 CREATE TEMP TABLE orders AS SELECT row_number() OVER () AS i, o
-FROM unnest(ARRAY['s', 's COLLATE "und-x-icu"', 's || repeat(''x'', 150), s', 'repeat(''x'', 150 + k * 0) COLLATE gs_en, s COLLATE "und-x-icu"']) o;
+FROM unnest(ARRAY['s', 's COLLATE pg_temp.unicode', 's || repeat(''x'', 150), s', 'repeat(''x'', 150 + k * 0) COLLATE gs_en, s COLLATE pg_temp.unicode']) o;
 SELECT o, low, :'engine' <> 'cpu' OR CASE WHEN low = 0 THEN runs = 1 ELSE runs > 1 END AS runs, pg_temp.rows_ok(source, o || ', k') AS right
 FROM orders, unnest('{0,5999,6000}'::int[]) low, pg_temp.source(6000, low) AS source, pg_temp.runs(format('SELECT * FROM %s ORDER BY %s', source, o)) AS runs
 ORDER BY i, low;
-SELECT bool_and(pg_temp.rows_ok(source, 's, k') AND pg_temp.rows_ok(source, 's COLLATE "und-x-icu", k')) AS right
+SELECT bool_and(pg_temp.rows_ok(source, 's, k') AND pg_temp.rows_ok(source, 's COLLATE pg_temp.unicode, k')) AS right
 FROM generate_series(900, 1700, 8) low, pg_temp.source(2000, low) AS source;
 -- NULLs; rows of all lengths, one of which exceeds memory and is too long for a device, so that a tuplesort takes
 -- over; otherwise ties stay in input order
 CREATE TEMP TABLE lengths AS SELECT id, CASE WHEN id < 3900 THEN lpad((id / 50)::text, 5, '0') END COLLATE gs_en AS s,
 	repeat('l', CASE WHEN id = 3000 THEN 300000 ELSE id % 97 * 5 END) AS long, id % 3 AS k FROM generate_series(1, 4000) id;
 SELECT o, pg_temp.rows_ok('(SELECT id, s, k, long || k AS long FROM lengths OFFSET 0) x', CASE :'engine' WHEN 'cpu' THEN o ELSE o || ', id' END) AS right
-FROM unnest(ARRAY['s', 's, k', 's COLLATE "und-x-icu", k DESC', 's NULLS FIRST', 's, long DESC']) o;
+FROM unnest(ARRAY['s', 's, k', 's COLLATE pg_temp.unicode, k DESC', 's NULLS FIRST', 's, long DESC']) o;
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY s;
 FETCH LAST FROM c;

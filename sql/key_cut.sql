@@ -6,7 +6,7 @@
 \i :include
 
 -- out of line or compressed, and next to others of them that are neither
-CREATE TABLE gs_cut (id int, k int, few text COLLATE "C", x text COLLATE "C", b bytea, c bpchar COLLATE "C", en text COLLATE "en-x-icu", n numeric, v varbit, a int[]);
+CREATE TABLE gs_cut (id int, k int, few text COLLATE "C", x text COLLATE "C", b bytea, c bpchar COLLATE "C", en text COLLATE pg_temp.unicode, n numeric, v varbit, a int[]);
 ALTER TABLE gs_cut ALTER x SET STORAGE EXTERNAL, ALTER n SET STORAGE EXTERNAL, ALTER a SET STORAGE EXTERNAL;
 -- lengths around the limit, some with a common prefix; equal values; values that are prefixes of others
 CREATE FUNCTION pg_temp.long(seed int, beginning text, len int) RETURNS text LANGUAGE sql IMMUTABLE AS $$

@@ -16,7 +16,7 @@ SELECT pg_temp.check_column('special', col) FROM unnest('{n,sum}'::text[]) col;
 SELECT pg_temp.rows_ok('special', 'n, sum DESC'), pg_temp.rows_ok('special', 'sum NULLS FIRST, n DESC NULLS LAST, id % 3');
 
 -- every power of ten, as it is, a little more, a little less, and negative
-CREATE TEMP TABLE powers AS SELECT row_number() OVER (ORDER BY md5(e::text || sign || d)) AS id, sign * (1 + d) * 10::numeric ^ e AS n
+CREATE TEMP TABLE powers AS SELECT row_number() OVER (ORDER BY md5(e::text || sign || d)) AS id, sign * (1 + d) * ('1e' || e)::numeric AS n
 FROM generate_series(-90, 90) e, unnest('{1,-1}'::int[]) sign, unnest('{0,0.0000000000000001,-0.0000000000000001,0.5}'::numeric[]) d;
 SELECT count(*), count(DISTINCT n) FROM powers;
 SELECT pg_temp.check_column('powers', 'n');
@@ -36,7 +36,7 @@ CREATE FUNCTION pg_temp.some_digits(n int) RETURNS numeric LANGUAGE sql VOLATILE
 	FROM generate_series(1, n)
 $$;
 SELECT setseed(0.52);
-CREATE TEMP TABLE digits AS SELECT id, pg_temp.some_digits(1 + id % 9) * 10000::numeric ^ (id % 13 - 8) AS n FROM generate_series(1, 2500) id;
+CREATE TEMP TABLE digits AS SELECT id, pg_temp.some_digits(1 + id % 9) * ('1e' || 4 * (id % 13 - 8))::numeric AS n FROM generate_series(1, 2500) id;
 SELECT count(DISTINCT n) > 1500 AS many FROM digits;
 SELECT pg_temp.check_column('digits', 'n');
 CREATE TEMP TABLE beginnings AS SELECT row_number() OVER (ORDER BY md5(i || sign::text)) AS id, sign * trunc(1234567899990000000100000000000000010001.000000010000000100019999, i) AS n
@@ -93,7 +93,7 @@ SELECT pg_temp.rows_ok('toast', 'n DESC, long');
 -- random sums, products and quotients
 SELECT setseed(0.53);
 CREATE TEMP TABLE random_numbers AS SELECT id, CASE id % 3 WHEN 0 THEN a + b WHEN 1 THEN a * b ELSE a / (b + 2) END AS n
-FROM (SELECT id, trunc((random() - 0.5)::numeric * 10::numeric ^ (random() * 50 - 20)::int, (random() * 30)::int) AS a,
-			 trunc(random()::numeric * 10::numeric ^ (random() * 50 - 20)::int, (random() * 30)::int) AS b FROM generate_series(1, 4000) id) x;
+FROM (SELECT id, trunc((random() - 0.5)::numeric * ('1e' || (random() * 50 - 20)::int)::numeric, (random() * 30)::int) AS a,
+			 trunc(random()::numeric * ('1e' || (random() * 50 - 20)::int)::numeric, (random() * 30)::int) AS b FROM generate_series(1, 4000) id) x;
 SELECT pg_temp.check_column('random_numbers', 'n');
 SELECT pg_temp.left_behind();

@@ -14,13 +14,18 @@ CREATE FUNCTION pg_temp.used(name_like text DEFAULT '%') RETURNS bigint VOLATILE
 	SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts	-- memory of the executor, without caches and buffers
 	WHERE name LIKE name_like AND name ~ 'GpuSort|ExecutorState|ExprContext|TupleSort|Caller tuples|PortalContext|SPI'
 $$;
+-- with the names of their parents; since 18 there is no column with the name, but the path of the parents' numbers
+CREATE FUNCTION pg_temp.contexts() RETURNS TABLE (name text, parent text, level int) LANGUAGE sql AS $$
+	WITH c AS (SELECT c.name, c.level, to_jsonb(c) AS c FROM pg_backend_memory_contexts c)
+	SELECT name, coalesce(c.c ->> 'parent', (SELECT p.name FROM c p WHERE p.c -> 'path' = (c.c -> 'path') - -1)), level FROM c
+$$;
 
 -- one context below the executor's while the rows are there
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT * FROM t ORDER BY k;
-SELECT name, parent FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%' ORDER BY level;
+SELECT name, parent FROM pg_temp.contexts() WHERE name LIKE 'GpuSort%' ORDER BY level;
 FETCH 1 FROM c;
-SELECT name, parent FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%' ORDER BY level;
+SELECT name, parent FROM pg_temp.contexts() WHERE name LIKE 'GpuSort%' ORDER BY level;
 SELECT pg_temp.used('GpuSort%') BETWEEN 500000 AND 3000000 AS as_large_as_the_rows;
 MOVE LAST IN c;
 MOVE FIRST IN c;

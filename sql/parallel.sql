@@ -87,8 +87,8 @@ SELECT id / (id - 15000) AS d FROM gs_parallel ORDER BY d;
 \set VERBOSITY default
 SELECT pg_temp.left_behind();
 -- the whole query in a worker
-SET force_parallel_mode = on;
+SELECT set_config(name, 'on', false) AS forced FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode');	-- the name before 16
 SELECT pg_temp.same('SELECT * FROM (SELECT id % 3 AS a, id FROM generate_series(1, 9) id) x ORDER BY a',
 					'SELECT * FROM (SELECT id % 3 AS a, id FROM generate_series(1, 9) id) x ORDER BY a, id');
-RESET force_parallel_mode;
+SELECT set_config(name, 'off', false) AS forced FROM pg_settings WHERE name IN ('debug_parallel_query', 'force_parallel_mode');
 DROP TABLE gs_parallel;

@@ -6,17 +6,10 @@
 \i :include
 
 -- the counters of EXPLAIN ANALYZE below the sort, one line a node
-CREATE FUNCTION pg_temp.counts(query text) RETURNS SETOF text LANGUAGE plpgsql AS
+CREATE FUNCTION pg_temp.counts(query text) RETURNS SETOF text LANGUAGE sql AS
 $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		IF line ~ 'Scan on|Append|Removed|Sort \(|GpuSort' AND line !~ 'Sort Key' THEN
-			RETURN NEXT line;
-		END IF;
-	END LOOP;
-END
+	SELECT line FROM pg_temp.explain('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', query) line
+	WHERE line ~ 'Scan on|Append|Removed|Sort \(|GpuSort' AND line !~ 'Sort Key'
 $$;
 
 -- pages with dead tuples, tuples updated in place, NULLs, rows of all lengths

@@ -96,6 +96,8 @@ FROM unnest('{10,9000,0,20,10000,8000}'::int[]) g;
 
 -- the tuplesort's temporary files count and are removed at the end
 SET temp_file_limit = '100kB';
+\set VERBOSITY sqlstate
 SELECT count(*) FROM (SELECT * FROM t ORDER BY s, k OFFSET 0) x;
+\set VERBOSITY default
 RESET temp_file_limit;
 SELECT pg_temp.left_behind();

@@ -265,6 +265,16 @@ gs_explain_uses_prefixes(const ExplainState *es)
 #endif
 }
 
+bool
+gs_appears_disabled_by_input(const Plan *plan)
+{
+#if PG_VERSION_NUM >= 180000
+	return plan->disabled_nodes > 0 && plan->disabled_nodes <= outerPlan(plan)->disabled_nodes;
+#else
+	return false;
+#endif
+}
+
 /* ------------------------------------------------------------- index builds */
 
 void

@@ -47,6 +47,7 @@ struct HeapScanDescData;
 struct LOCKTAG;
 struct ParallelTableScanDescData;
 struct PathKey;
+struct Plan;
 struct SortSupportData;
 struct TableScanDescData;
 struct Tuplesortstate;
@@ -138,6 +139,9 @@ extern bool gs_get_tuplesort_datum(struct Tuplesortstate *state, bool forward, D
 
 /* Does EXPLAIN print the names of columns with their tables? */
 extern bool gs_explain_uses_prefixes(const struct ExplainState *es);
+
+/* Does EXPLAIN say that a custom scan is disabled, although only its outer plan is? */
+extern bool gs_appears_disabled_by_input(const struct Plan *plan);
 
 /* ------------------------------------------------------------- index builds */
 

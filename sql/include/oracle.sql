@@ -13,6 +13,9 @@
 -- gpusort.verify is on.
 --
 -- Everything is temporary, so that files do not depend on each other.
+--
+-- All versions of PostgreSQL are to print the same: explain() leaves out what differs
+-- between them.
 
 LOAD 'gpusort';
 SET gpusort.enabled = on;
@@ -30,6 +33,34 @@ SET jit = off;
 SET max_parallel_workers_per_gather = 0;
 SET synchronize_seqscans = off;
 SET extra_float_digits = 1;
+SET default_toast_compression = pglz;	-- whose sizes are the same everywhere
+
+-- pg_temp.unicode: a collation of ICU, or "C" on a server without ICU
+SELECT count(*) > 0 AS has_icu FROM pg_collation WHERE collname = 'und-x-icu' \gset
+\if :has_icu
+CREATE COLLATION pg_temp.unicode (provider = icu, locale = 'und');
+\else
+CREATE COLLATION pg_temp.unicode FROM "C";
+\endif
+
+-- The lines of a plan.  From 18 on PostgreSQL prints rows with decimals, and in all
+-- formats but text whether a node is disabled; from 19 on it names subqueries differently.
+CREATE FUNCTION pg_temp.explain(options text, query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+	part text;
+	plan text := '';
+BEGIN
+	IF options ~ 'ANALYZE' THEN
+		options := options || CASE WHEN options ~ 'BUFFERS' THEN '' ELSE ', BUFFERS OFF' END;	-- the default of 18 is on
+	END IF;
+	FOR part IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
+		plan := concat_ws(E'\n', nullif(plan, ''), part);
+	END LOOP;
+	plan := regexp_replace(plan, '((?:rows=|Actual.Rows\W{1,3})\d+)\.00', '\1', 'g');
+	plan := regexp_replace(plan, ',?\n *["<]?Disabled\W{1,3}false(?:</Disabled>)?(?=,?(?:\n|$))', '', 'g');
+	plan := replace(plan, '"*SELECT*"', 'unnamed_subquery');
+	RETURN QUERY SELECT string_to_table(plan, E'\n');
+END $$;
 
 -- How many nodes of a query's plan are GpuSorts.
 CREATE FUNCTION pg_temp.gpusorts(query text) RETURNS int LANGUAGE plpgsql AS $$
@@ -55,24 +86,33 @@ BEGIN
 	RETURN array_to_string(names, ', ');	-- which skips the other lines' NULLs
 END $$;
 
+-- The nodes of its plan, from the top.
+CREATE FUNCTION pg_temp.nodes(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	line text;
+	plan text := '';
+BEGIN
+	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+		IF line ~ '->' OR plan = '' THEN
+			plan := concat_ws(' / ', nullif(plan, ''), regexp_replace(btrim(line, ' ->'), 'Custom Scan \((GpuSort)\)| on .*', '\1'));
+		END IF;
+	END LOOP;
+	RETURN plan;
+END $$;
+
 -- What EXPLAIN ANALYZE says of a query's first GpuSort.
 CREATE FUNCTION pg_temp.figures(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
 	plan jsonb;
 BEGIN
-	EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, FORMAT JSON) ' || query INTO plan;
+	plan := string_agg(line, E'\n') FROM pg_temp.explain('ANALYZE, TIMING OFF, COSTS OFF, FORMAT JSON', query) line;
 	RETURN jsonb_path_query_first(plan, '$.**{0 to last} ? (@."Custom Plan Provider" == "GpuSort")');
 END $$;
 
 -- The text of EXPLAIN ANALYZE, without what differs from run to run.
-CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-		RETURN NEXT regexp_replace(line, '\d+kB', 'NkB');
-	END LOOP;
-END $$;
+CREATE FUNCTION pg_temp.analyze(query text) RETURNS SETOF text LANGUAGE sql AS $$
+	SELECT regexp_replace(line, '\d+kB', 'NkB') FROM pg_temp.explain('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', query) line
+$$;
 
 -- Does a query, run through at least one GpuSort, give the rows that another
 -- one gives without, in that order?  Says where they differ.
@@ -159,8 +199,9 @@ CREATE FUNCTION pg_temp.pick(anyarray) RETURNS anyelement LANGUAGE sql VOLATILE 
 	SELECT $1[1 + floor(random() * (cardinality($1) + 1))::int]
 $$;
 
--- Memory contexts and temporary files that a finished sort has left behind.
-CREATE FUNCTION pg_temp.left_behind() RETURNS text LANGUAGE sql AS $$
+-- Memory contexts and temporary files that a finished sort has left behind.  The list of
+-- contexts is not to become a temporary file itself.
+CREATE FUNCTION pg_temp.left_behind() RETURNS text LANGUAGE sql SET work_mem = '64MB' AS $$
 	SELECT format('%s contexts, %s files',
 				  (SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'),
 				  (SELECT count(*) FROM pg_ls_tmpdir()

@@ -89,6 +89,41 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	ExplainPropertyList("Sort Key", columns, es);
 }
 
+/*
+ * From version 18 on, PostgreSQL says of each node whether it is disabled.  A node above a disabled one is
+ * not, but a CustomScan appears so, since its outer plan does not count as an input.  This changes what
+ * EXPLAIN has just printed, in every format; the property's bytes are those that it prints again.
+ */
+static void
+correct_disabled(const Plan *plan, ExplainState *es)
+{
+	StringInfo	output = es->str;
+	StringInfoData wrong;
+	StringInfoData right;
+	char	   *found = NULL;
+	char	   *rest;
+
+	if (!gs_appears_disabled_by_input(plan))
+		return;
+	initStringInfo(&wrong);
+	initStringInfo(&right);
+	es->str = &wrong;
+	ExplainPropertyBool("Disabled", true, es);
+	es->str = &right;
+	if (es->format != EXPLAIN_FORMAT_TEXT)
+		ExplainPropertyBool("Disabled", false, es);
+	es->str = output;
+
+	/* the last one, which only the target list of VERBOSE follows */
+	for (char *next = output->data; (next = strstr(next, wrong.data)) != NULL; next++)
+		found = next;
+	if (found == NULL)
+		return;
+	rest = pstrdup(found + wrong.len);
+	output->len = found - output->data;
+	appendStringInfo(output, "%s%s", right.data, rest);
+}
+
 /* PostgreSQL's three properties of a finished sort, in its format, and the engine. */
 static void
 explain_summary(const GsSortSummary *summary, ExplainState *es)
@@ -372,6 +407,7 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	GsSortState *state = gs_node_sort(node);
 	GsSortSummary summary;
 
+	correct_disabled(node->ss.ps.plan, es);
 	explain_sort_key(state, node->ss.ps.plan, ancestors, es);
 	if (!es->analyze)
 		return;
