@@ -36,6 +36,7 @@
 #include "utils/sortsupport.h"
 #include "utils/syscache.h"
 #include "utils/tuplesort.h"
+#include "utils/wait_event.h"
 
 /* ----------------------------------------------------------------- settings */
 
@@ -115,6 +116,29 @@ gs_define_settings(const char *prefix, void (*define) (void))
 }
 
 #endif
+
+/* -------------------------------------------------------------- wait events */
+
+uint32
+gs_wait_event(GsWait wait)
+{
+#if PG_VERSION_NUM >= 170000
+	static const char *const names[] = {
+		[GS_WAIT_SERVICE] = "GpusortService",
+		[GS_WAIT_DEVICE_MEMORY] = "GpusortDeviceMemory",
+		[GS_WAIT_SORT] = "GpusortSort",
+		[GS_WAIT_BATCH] = "GpusortBatch",
+		[GS_WAIT_PARTICIPANTS] = "GpusortParticipants"
+	};
+	static uint32 events[lengthof(names)];	/* 0: not asked for in this process */
+
+	if (events[wait] == 0)
+		events[wait] = WaitEventExtensionNew(names[wait]);
+	return events[wait];
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
 
 /* --------------------------------------------------------------- collations */
 

@@ -56,6 +56,24 @@ struct Tuplesortstate;
 /* Defines the settings whose names start with the prefix, by calling define(). */
 extern void gs_define_settings(const char *prefix, void (*define) (void));
 
+/* -------------------------------------------------------------- wait events */
+
+/* What a process waits for. */
+typedef enum GsWait
+{
+	GS_WAIT_SERVICE,			/* gpusortd's answer to a new connection */
+	GS_WAIT_DEVICE_MEMORY,		/* admission of a sort to the device */
+	GS_WAIT_SORT,				/* gpusortd to sort */
+	GS_WAIT_BATCH,				/* gpusortd to take or send rows */
+	GS_WAIT_PARTICIPANTS		/* other participants of a parallel sort */
+} GsWait;
+
+/*
+ * The wait event for WaitLatch() and the like.  pg_stat_activity of PostgreSQL 17 and
+ * later shows its name, such as GpusortSort; others show "Extension".
+ */
+extern uint32 gs_wait_event(GsWait wait);
+
 /* --------------------------------------------------------------- collations */
 
 /* Does the collation compare byte by byte, as memcmp() does? */
