@@ -47,9 +47,18 @@ struct HeapScanDescData;
 struct LOCKTAG;
 struct ParallelTableScanDescData;
 struct PathKey;
+struct PlanState;
 struct SortSupportData;
 struct TableScanDescData;
 struct Tuplesortstate;
+
+/* Marks the library as built for this server; from PostgreSQL 18 on with its name and version. */
+#if PG_VERSION_NUM >= 180000
+#define GS_MODULE_MAGIC(library_name, library_version) \
+	PG_MODULE_MAGIC_EXT(.name = library_name, .version = library_version)
+#else
+#define GS_MODULE_MAGIC(library_name, library_version)	PG_MODULE_MAGIC
+#endif
 
 /* ----------------------------------------------------------------- settings */
 
@@ -156,6 +165,15 @@ extern bool gs_get_tuplesort_datum(struct Tuplesortstate *state, bool forward, D
 
 /* Does EXPLAIN print the names of columns with their tables? */
 extern bool gs_explain_uses_prefixes(const struct ExplainState *es);
+
+/* Prints properties of a node of a plan. */
+typedef void (*GsExplainNode) (struct PlanState *node, struct ExplainState *es);
+
+/*
+ * Adds a Boolean option to EXPLAIN, with which print is called for each node.  Called
+ * at most once.  Does nothing before PostgreSQL 18, whose EXPLAIN has fixed options.
+ */
+extern void gs_explain_add_option(const char *name, GsExplainNode print);
 
 /* ------------------------------------------------------------- index builds */
 
