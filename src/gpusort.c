@@ -9,6 +9,7 @@
  *
  *	  guc.c					the settings
  *	  plan/plan_rewrite		replaces the Sorts of a finished plan
+ *	  plan/plan_explain		shows why a Sort was not replaced
  *	  plan/plan_path		gives the planner the cost of a GpuSort
  *	  node/node_gpusort		executes a GpuSort
  *	  index/index_hook		sorts the entries of a btree index that is built
@@ -25,6 +26,7 @@
 #include "guc.h"
 #include "pg_compat.h"
 #include "plan/plan_choice.h"
+#include "plan/plan_explain.h"
 #include "plan/plan_path.h"
 #include "plan/plan_rewrite.h"
 #include "node/node_gpusort.h"
@@ -37,14 +39,14 @@
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
 
-PG_MODULE_MAGIC;
-
 extern PGDLLEXPORT void _PG_init(void);
 
 extern PGDLLEXPORT Datum gpusort_version(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_version);
 
 #define GPUSORT_VERSION "1.0"
+
+GS_MODULE_MAGIC("gpusort", GPUSORT_VERSION);
 
 static planner_hook_type next_planner_hook = NULL;
 static create_upper_paths_hook_type next_upper_paths_hook = NULL;
@@ -126,6 +128,7 @@ _PG_init(void)
 	create_upper_paths_hook = gpusort_create_upper_paths;
 	next_executor_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = gpusort_executor_start;
+	gs_plan_explain_install();
 	gs_index_hook_install();
 	gs_supervisor_register();
 }

@@ -220,7 +220,7 @@ define_settings(void)
 							   NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.service_path",
 							   "Sets the path of the program gpusortd.",
-							   "If empty, gpusortd is in the directory of the server's programs.",
+							   "If empty, gpusortd is where it was installed with the library.",
 							   &gpusort_service_path, "",
 							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.service_timeout",

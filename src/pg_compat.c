@@ -17,6 +17,7 @@
 #include "access/xloginsert.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
+#include "commands/defrem.h"
 #include "commands/explain.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
@@ -36,6 +37,7 @@
 #include "utils/sortsupport.h"
 #include "utils/syscache.h"
 #include "utils/tuplesort.h"
+#include "utils/wait_event.h"
 
 /* ----------------------------------------------------------------- settings */
 
@@ -115,6 +117,29 @@ gs_define_settings(const char *prefix, void (*define) (void))
 }
 
 #endif
+
+/* -------------------------------------------------------------- wait events */
+
+uint32
+gs_wait_event(GsWait wait)
+{
+#if PG_VERSION_NUM >= 170000
+	static const char *const names[] = {
+		[GS_WAIT_SERVICE] = "GpusortService",
+		[GS_WAIT_DEVICE_MEMORY] = "GpusortDeviceMemory",
+		[GS_WAIT_SORT] = "GpusortSort",
+		[GS_WAIT_BATCH] = "GpusortBatch",
+		[GS_WAIT_PARTICIPANTS] = "GpusortParticipants"
+	};
+	static uint32 events[lengthof(names)];	/* 0: not asked for in this process */
+
+	if (events[wait] == 0)
+		events[wait] = WaitEventExtensionNew(names[wait]);
+	return events[wait];
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
 
 /* --------------------------------------------------------------- collations */
 
@@ -274,6 +299,52 @@ gs_appears_disabled_by_input(const Plan *plan)
 	return false;
 #endif
 }
+
+#if PG_VERSION_NUM >= 180000
+
+static int	explain_id;			/* of the option's state in an ExplainState */
+static GsExplainNode explain_print;
+static explain_per_node_hook_type next_explain_node_hook;
+
+/* The option's state is not NULL if it is on. */
+static void
+set_explain_option(ExplainState *es, DefElem *option, ParseState *pstate)
+{
+	SetExplainExtensionState(es, explain_id, defGetBoolean(option) ? es : NULL);
+}
+
+static void
+explain_node(PlanState *node, List *ancestors, const char *relationship, const char *plan_name,
+			 ExplainState *es)
+{
+	if (next_explain_node_hook)
+		next_explain_node_hook(node, ancestors, relationship, plan_name, es);
+	if (GetExplainExtensionState(es, explain_id) != NULL)
+		explain_print(node, es);
+}
+
+void
+gs_explain_add_option(const char *name, GsExplainNode print)
+{
+	explain_id = GetExplainExtensionId(name);
+	explain_print = print;
+#if PG_VERSION_NUM >= 190000
+	RegisterExtensionExplainOption(name, set_explain_option, GUCCheckBooleanExplainOption);
+#else
+	RegisterExtensionExplainOption(name, set_explain_option);
+#endif
+	next_explain_node_hook = explain_per_node_hook;
+	explain_per_node_hook = explain_node;
+}
+
+#else							/* the options of EXPLAIN are fixed */
+
+void
+gs_explain_add_option(const char *name, GsExplainNode print)
+{
+}
+
+#endif
 
 /* ------------------------------------------------------------- index builds */
 

@@ -48,14 +48,41 @@ struct LOCKTAG;
 struct ParallelTableScanDescData;
 struct PathKey;
 struct Plan;
+struct PlanState;
 struct SortSupportData;
 struct TableScanDescData;
 struct Tuplesortstate;
+
+/* Marks the library as built for this server; from PostgreSQL 18 on with its name and version. */
+#if PG_VERSION_NUM >= 180000
+#define GS_MODULE_MAGIC(library_name, library_version) \
+	PG_MODULE_MAGIC_EXT(.name = library_name, .version = library_version)
+#else
+#define GS_MODULE_MAGIC(library_name, library_version)	PG_MODULE_MAGIC
+#endif
 
 /* ----------------------------------------------------------------- settings */
 
 /* Defines the settings whose names start with the prefix, by calling define(). */
 extern void gs_define_settings(const char *prefix, void (*define) (void));
+
+/* -------------------------------------------------------------- wait events */
+
+/* What a process waits for. */
+typedef enum GsWait
+{
+	GS_WAIT_SERVICE,			/* gpusortd's answer to a new connection */
+	GS_WAIT_DEVICE_MEMORY,		/* admission of a sort to the device */
+	GS_WAIT_SORT,				/* gpusortd to sort */
+	GS_WAIT_BATCH,				/* gpusortd to take or send rows */
+	GS_WAIT_PARTICIPANTS		/* other participants of a parallel sort */
+} GsWait;
+
+/*
+ * The wait event for WaitLatch() and the like.  pg_stat_activity of PostgreSQL 17 and
+ * later shows its name, such as GpusortSort; others show "Extension".
+ */
+extern uint32 gs_wait_event(GsWait wait);
 
 /* --------------------------------------------------------------- collations */
 
@@ -142,6 +169,15 @@ extern bool gs_explain_uses_prefixes(const struct ExplainState *es);
 
 /* Does EXPLAIN say that a custom scan is disabled, although only its outer plan is? */
 extern bool gs_appears_disabled_by_input(const struct Plan *plan);
+
+/* Prints properties of a node of a plan. */
+typedef void (*GsExplainNode) (struct PlanState *node, struct ExplainState *es);
+
+/*
+ * Adds a Boolean option to EXPLAIN, with which print is called for each node.  Called
+ * at most once.  Does nothing before PostgreSQL 18, whose EXPLAIN has fixed options.
+ */
+extern void gs_explain_add_option(const char *name, GsExplainNode print);
 
 /* ------------------------------------------------------------- index builds */
 

@@ -78,6 +78,12 @@ like($node->safe_psql('postgres', 'SELECT gpusort_version()'), qr/^\d+\.\d+$/,
 is($node->safe_psql('postgres', 'SELECT gpusort_version()'),
 	$node->safe_psql('postgres', "SELECT extversion FROM pg_extension WHERE extname = 'gpusort'"),
 	'library and extension have the same version');
+SKIP:
+{
+	skip 'pg_get_loaded_modules() is of PostgreSQL 18', 1 if $node->pg_version < 18;
+	is($node->safe_psql('postgres', "SELECT version = gpusort_version() FROM pg_get_loaded_modules() WHERE module_name = 'gpusort'"),
+		't', 'the server knows its name and version');
+}
 is($node->safe_psql('postgres', "DROP EXTENSION gpusort; $digest"), $right_digest,
 	'DROP EXTENSION leaves sorting working');
 like(plan_of($node, $query), $gpu_plan, 'by GpuSort');

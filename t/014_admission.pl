@@ -56,6 +56,9 @@ my ($waiter, $waiter_pid) = session($node, "SET gpusort.device_wait = '1h'");
 
 $waiter->query_until(qr/started/, "\\echo started\n$digest;\n");
 ok(poll(sub { service_status($node, 'waiting') eq '1' }), 'a large sort waits for an idle cursor');
+is($node->safe_psql('postgres', "SELECT wait_event_type, wait_event FROM pg_stat_activity WHERE pid = $waiter_pid"),
+	$node->safe_psql('postgres', 'SHOW server_version_num') >= 170000 ?
+	'Extension|GpusortDeviceMemory' : 'Extension|Extension', 'pg_stat_activity shows what it waits for');
 
 my ($small) = session($node, "SET gpusort.device_wait = 0");
 foreach my $when ('at first', 'after some time')

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "guc.h"
+#include "pg_compat.h"
 #include "client/gpu_client.h"
 #include "client/supervisor.h"
 
@@ -40,7 +41,6 @@
 #include "storage/latch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "utils/wait_event.h"
 
 /*
  * The shared buffers: large enough that device and backend work concurrently, and
@@ -84,6 +84,7 @@ typedef struct ClientLink
 	GsLinkUse	use;
 	dlist_node	node;			/* in idle_links, if idle */
 	instr_time	last_sent;		/* time of the last message */
+	uint32		last_type;		/* its type, a GsMessageType */
 	int			socket;
 	bool		other_build;	/* gpusortd is of another build */
 	struct ClientLink **holder; /* in the memory context; NULL if idle */
@@ -156,6 +157,7 @@ link_send(GsEngineLink *base, const GsMessage *message)
 	ssize_t		sent;
 
 	INSTR_TIME_SET_CURRENT(link->last_sent);
+	link->last_type = message->type;
 	do
 		sent = send(link->socket, message, message->nbytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
@@ -177,6 +179,28 @@ try_receive(ClientLink *link, GsAnyMessage *message)
 		message->message.nbytes == (uint32) received ? 1 : -1;
 }
 
+/* What the next message answers, which follows from the last request. */
+static GsWait
+next_wait(const ClientLink *link)
+{
+	switch (link->last_type)
+	{
+		case GS_MESSAGE_JOB_OPEN:
+		case GS_MESSAGE_JOB_JOIN:
+			return GS_WAIT_DEVICE_MEMORY;
+		case GS_MESSAGE_SORT:
+			return GS_WAIT_SORT;
+		case GS_MESSAGE_BATCH_FILLED:
+		case GS_MESSAGE_PRODUCER_END:
+		case GS_MESSAGE_FETCH:
+		case GS_MESSAGE_BATCH_RELEASED:
+		case GS_MESSAGE_RETURN_INPUT:
+			return GS_WAIT_BATCH;
+		default:
+			return GS_WAIT_SERVICE;
+	}
+}
+
 /* Waits until the socket is readable; timeout_ms -1: forever.  False: timeout. */
 static bool
 wait_readable(ClientLink *link, long timeout_ms)
@@ -185,7 +209,8 @@ wait_readable(ClientLink *link, long timeout_ms)
 
 	if (timeout_ms >= 0)
 		events |= WL_TIMEOUT;
-	events = WaitLatchOrSocket(MyLatch, events, link->socket, timeout_ms, PG_WAIT_EXTENSION);
+	events = WaitLatchOrSocket(MyLatch, events, link->socket, timeout_ms,
+							   gs_wait_event(next_wait(link)));
 	if (events & WL_LATCH_SET)
 	{
 		ResetLatch(MyLatch);

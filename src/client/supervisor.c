@@ -216,6 +216,30 @@ gs_supervisor_status(char **state, char **why)
 
 /* ------------------------------------------------------- starting gpusortd */
 
+/*
+ * The program that "make install" has installed with this library: in the folder of
+ * the server's programs, or, if the library is not in the server's folder, in the
+ * folder bin above or beside its own.
+ */
+static void
+find_program(char *path)
+{
+	char		folder[MAXPGPATH];
+
+	strlcpy(folder, gs_library_path(), MAXPGPATH);
+	get_parent_directory(folder);
+	for (int i = 0; i < 2 && strcmp(folder, pkglib_path) != 0; i++)
+	{
+		get_parent_directory(folder);
+		join_path_components(path, folder, "bin/gpusortd");
+		if (access(path, X_OK) == 0)
+			return;
+	}
+	strlcpy(path, my_exec_path, MAXPGPATH);
+	get_parent_directory(path);
+	join_path_components(path, path, "gpusortd");
+}
+
 /* Its command line for the current settings, terminated by NULL. */
 static char **
 make_arguments(void)
@@ -227,11 +251,7 @@ make_arguments(void)
 	if (gpusort_service_path[0] != '\0')
 		strlcpy(path, gpusort_service_path, MAXPGPATH);
 	else
-	{
-		strlcpy(path, my_exec_path, MAXPGPATH);
-		get_parent_directory(path);
-		join_path_components(path, path, "gpusortd");
-	}
+		find_program(path);
 
 	argv[argc++] = pstrdup(path);
 	argv[argc++] = "--socket";

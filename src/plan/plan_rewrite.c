@@ -44,6 +44,10 @@ typedef struct Rewrite
 {
 	const GsChoiceSettings *settings;
 	bool		repeatable;
+
+	/* not NULL: replaces nothing, but finds this Sort, and why it is not replaced */
+	const Sort *sort;
+	char	  **why_not;
 } Rewrite;
 
 static Plan *rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite);
@@ -56,15 +60,35 @@ gs_plan_is_repeatable(Query *query)
 		query->rowMarks == NIL && !contain_volatile_functions((Node *) query);
 }
 
+static void
+rewrite_statement(PlannedStmt *statement, const Rewrite *rewrite)
+{
+	ListCell   *lc;
+
+	statement->planTree = rewrite_plan(statement->planTree, gs_plan_limit_none, rewrite);
+	foreach(lc, statement->subplans)
+		lfirst(lc) = rewrite_plan(lfirst(lc), gs_plan_limit_none, rewrite);
+}
+
 void
 gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable)
 {
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
-	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, gs_plan_limit_none, &rewrite);
-	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), gs_plan_limit_none, &rewrite);
+	rewrite_statement(statement, &rewrite);
+}
+
+const char *
+gs_plan_reason_not(PlannedStmt *statement, const Sort *sort)
+{
+	const GsChoiceSettings settings = gs_choice_settings();
+	char	   *why_not = "another extension's node is above the sort";
+	const Rewrite rewrite = {.settings = &settings, .sort = sort, .why_not = &why_not};
+
+	if (!settings.enabled)
+		return "gpusort.enabled is off";
+	rewrite_statement(statement, &rewrite);
+	return why_not != NULL ? why_not : "settings of gpusort have changed since the query was planned";
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -119,6 +143,12 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, 
 	return (Plan *) scan;
 }
 
+static bool
+is_gpusort(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gs_node_scan_methods;
+}
+
 static void
 rewrite_list(List *plans, GsPlanLimit bound, const Rewrite *rewrite)
 {
@@ -150,8 +180,7 @@ share_sort(Plan *plan)
 	while (IsA(plan, Result) && plan->lefttree != NULL &&
 		   ((Result *) plan)->resconstantqual == NULL && may_emit_from_one(plan))
 		plan = plan->lefttree;
-	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &gs_node_scan_methods &&
-		((CustomScan *) plan)->custom_exprs == NIL)
+	if (is_gpusort(plan) && ((CustomScan *) plan)->custom_exprs == NIL)
 		gs_sort_node_share((CustomScan *) plan);
 }
 
@@ -175,8 +204,11 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 	switch (nodeTag(plan))
 	{
 		case T_ForeignScan:
-		case T_CustomScan:
 			return plan;
+		case T_CustomScan:
+			if (!is_gpusort(plan))
+				return plan;
+			break;
 		case T_Append:
 			rewrite_list(((Append *) plan)->appendplans, bound, rewrite);
 			break;
@@ -209,10 +241,11 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 	}
 	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, rewrite);
 	plan->righttree = rewrite_plan(plan->righttree, gs_plan_limit_none, rewrite);
-	if (IsA(plan, GatherMerge))
+	if (IsA(plan, GatherMerge) && rewrite->sort == NULL)
 		share_sort(plan->lefttree);
 
-	if (IsA(plan, Sort) && plan->lefttree != NULL)
+	if (IsA(plan, Sort) && plan->lefttree != NULL &&
+		(rewrite->sort == NULL || rewrite->sort == (Sort *) plan))
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
@@ -220,9 +253,11 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 														   sort->numCols, plan->lefttree->plan_rows,
 														   &bound);
 
-		if (reason == NULL)
+		if (rewrite->sort != NULL)
+			*rewrite->why_not = reason;
+		else if (reason == NULL)
 			return replace_sort(sort, columns, &bound, rewrite->repeatable);
-		if (rewrite->settings->debug_plan)
+		else if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
 					(errmsg("Sort not replaced by gpusort"),
 					 gs_errdetail_reason(reason)));

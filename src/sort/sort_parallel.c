@@ -38,6 +38,7 @@
 
 #include "common/protocol.h"
 #include "guc.h"
+#include "pg_compat.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_place.h"
 #include "support/sort_device.h"
@@ -51,7 +52,6 @@
 #include "storage/latch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "utils/wait_event.h"
 
 /* How long to wait for another participant's error, which ends the query. */
 #define ERROR_WAIT_MS	1000
@@ -363,7 +363,7 @@ gs_sort_parallel_wait_for_error(GsSortState *state)
 	while (IsParallelWorker() && state->participants.role != GS_ROLE_SERIAL && left > 0)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, left,
-						 PG_WAIT_EXTENSION);
+						 gs_wait_event(GS_WAIT_PARTICIPANTS));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), end);

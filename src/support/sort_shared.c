@@ -26,11 +26,11 @@
  */
 #include "postgres.h"
 
+#include "pg_compat.h"
 #include "support/sort_shared.h"
 
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
-#include "utils/wait_event.h"
 
 typedef enum JobState
 {
@@ -135,7 +135,7 @@ gs_shared_join(GsShared *shared, int participant, GsSharedJob *job)
 
 	ConditionVariablePrepareToSleep(&shared->changed);
 	while (!try_join(shared, participant, job, &role))
-		ConditionVariableSleep(&shared->changed, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&shared->changed, gs_wait_event(GS_WAIT_PARTICIPANTS));
 	ConditionVariableCancelSleep();
 	return role;
 }
@@ -190,7 +190,7 @@ gs_shared_wait(GsShared *shared)
 	gs_shared_close(shared);
 	ConditionVariablePrepareToSleep(&shared->changed);
 	while (has_producers(shared))
-		ConditionVariableSleep(&shared->changed, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&shared->changed, gs_wait_event(GS_WAIT_PARTICIPANTS));
 	ConditionVariableCancelSleep();
 }
 
