@@ -143,6 +143,22 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 	}
 }
 
+/* Are these elements in order, and rows 0 .. n - 1? */
+static bool
+leave_check(Trace *trace, Machine *machine, uint64_t n, const uint64_t *d_words, int row_bits,
+			const uint32_t *d_rows)
+{
+	const size_t ntaken = machine->ntaken();
+	GsOrderCheck *d_check = machine->upload(std::vector<GsOrderCheck>(1, GsOrderCheck{0, 0}));
+	std::vector<GsOrderCheck> check;
+
+	machine->need(machine->ops->check_order(machine->stream, n, d_words, row_bits, d_rows, d_check));
+	check = machine->download(d_check, 1);
+	leave(trace, "check of the order", check);
+	machine->release(ntaken);
+	return check[0].row_sum == 0 && check[0].nmisplaced == 0;
+}
+
 /* A complete sort, as in a job. */
 static Result
 run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool count_in_pack,
@@ -169,6 +185,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 	machine->need(ops->pack(machine->stream, &up.rows, has_bits ? 0 : -1, table.row_bits, d_words[0], d_results,
 							count_in_pack ? temp.d_temp : NULL, count_in_pack ? temp.nbytes : 0));
 	leave(&result.trace, "packed words", machine->download(d_words[0], n));
+	leave_check(&result.trace, machine, n, d_words[0], table.row_bits, NULL);
 	leave(&result.trace, "results", machine->download(d_results, 1));
 	leave_locations(&result.trace, machine, up);
 	if (has_bits)
@@ -182,6 +199,7 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 			bail_out("the selector is neither 0 nor 1");
 		d_sorted = d_words[selector];
 		leave(&result.trace, "sorted words", machine->download(d_sorted, n));
+		expect(leave_check(&result.trace, machine, n, d_sorted, table.row_bits, NULL), "sorted words pass the check");
 	}
 	if (tied)
 	{
@@ -213,11 +231,13 @@ run_steps(Machine *machine, const Table &table, GsAlgorithm algorithm, bool coun
 										 gs_bit_width(ngroups - 1) + now->bits, d_keys, tie_temp.d_temp,
 										 tie_temp.nbytes));
 			leave(&result.trace, "sorted keys of ties", machine->download(d_keys[0], ties.nties));
+			leave_check(&result.trace, machine, ties.nties, d_keys[0], 0, ties.d_rows);
 			machine->need(ops->same_keys(machine->stream, ties.nties, d_keys[0], d_same));
 		}
 		leave_ties(&result.trace, machine, ties);
 		machine->need(ops->place_ties(machine->stream, &ties, d_sorted));
 		leave(&result.trace, "words with ties in place", machine->download(d_sorted, n));
+		leave_check(&result.trace, machine, n, d_sorted, table.row_bits, NULL);
 		if (chunk + 1 == packing->nchunks)
 			break;
 		tied = next_ties(machine, &result.trace, ties.nties, d_same, d_sorted, table.row_bits, &ties, &next,

@@ -148,6 +148,11 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 
 	uint64_t *d_sorted = d_words[m->download(d_selector, 1)[0]];
 	uint64_t *d_other = d_words[d_sorted == d_words[0]];
+	GsOrderCheck *d_check = m->take_array<GsOrderCheck>(1);
+
+	time_steps("check_order", 8.0 * n, [&] {
+		m->need(ops->check_order(m->stream, n, d_sorted, row_bits, NULL, d_check));
+	});
 
 	if (packing->nchunks > 1)
 	{

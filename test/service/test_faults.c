@@ -61,15 +61,21 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 
 /* Checks that gpusortd ended because the device failed. */
 static void
-check_ended_broken(Service *service)
+check_ended(Service *service, int exit_code)
 {
 	int			status = service_wait(service);
 
-	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 1, "wait status %#x: see %s",
+	CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == exit_code, "wait status %#x: see %s",
 			  (unsigned) status, service->log);
 	CHECK(service_logged(service, "the device failed"));
 	CHECK(access(service->socket, F_OK) != 0);
 	service_remove(service);
+}
+
+static void
+check_ended_broken(Service *service)
+{
+	check_ended(service, 1);
 }
 
 /* The device fails: all clients get an error, and gpusortd exits with code 1. */
@@ -105,13 +111,37 @@ test_broken_device(void **unused)
 {
 	static const char *const ops[] = {
 		"stream_open", "record_fence", "passed_fence", "copy_in", "copy_out", "pack", "sort_words",
-		"same_words", "count_ties", "list_ties", "tie_keys", "sort_ties", "place_ties",
+		"same_words", "count_ties", "list_ties", "tie_keys", "sort_ties", "place_ties", "check_order",
 		"row_end_offsets", "find_boundaries", "gather"
 	};
 
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		check_broken(ops[i], false);
 	check_broken("gather_keys", true);
+}
+
+/* The device sorts wrongly: the same, but with code 5, so that it is not started again. */
+static void
+test_wrong_device(void **unused)
+{
+	Service		service = service_start((const char *[]) {"--fault", "sort_words:2:wrong", NULL});
+	Client		bystander = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	Client		worker = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	GsAnyMessage message;
+	int			type;
+
+	CHECK(run_job(&worker, &message, false) != GS_MESSAGE_FAILED);
+	client_close(&worker);
+	worker = client_open(&service, BUFFER_BYTES, NBUFFERS);
+	type = run_job(&worker, &message, false);
+	CHECK_MSG(type == GS_MESSAGE_FAILED, "message %d came", type);
+	CHECK_MSG(message.failed.failure == GS_FAILED_ORDER, "failure %u: %s",
+			  message.failed.failure, message.failed.text);
+	CHECK(strstr(message.failed.text, "host processor (no driver) sorted wrongly: of ") == message.failed.text);
+	client_expect_dropped(&bystander, GS_FAILED_ORDER);
+	client_close(&bystander);
+	client_close(&worker);
+	check_ended(&service, 5);
 }
 
 /*
@@ -657,6 +687,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_broken_device),
+		cmocka_unit_test(test_wrong_device),
 		cmocka_unit_test(test_broken_in_close),
 		cmocka_unit_test(test_broken_at_start),
 		cmocka_unit_test(test_no_memory),

@@ -497,6 +497,49 @@ test_row_ends_and_gather(void **unused)
 	fixture_end(&fixture);
 }
 
+static GsOrderCheck
+check_of(uint64_t n, const uint64_t *words, const uint32_t *rows)
+{
+	GsOrderCheck check = {0};
+
+	gs_host_check_order(n, words, rows == NULL ? 3 : 0, rows, &check);
+	return check;
+}
+
+/* Words of keys << 3 | row, and keys with their rows. */
+static void
+test_check_order(void **unused)
+{
+	const uint64_t right[] = {1 << 3 | 2, 1 << 3 | 4, 2 << 3 | 0, 7 << 3 | 1, 7 << 3 | 3};
+	const uint64_t unstable[] = {1 << 3 | 4, 1 << 3 | 2, 2 << 3 | 0, 7 << 3 | 1, 7 << 3 | 3};
+	const uint64_t unsorted[] = {2 << 3 | 0, 7 << 3 | 1, 1 << 3 | 2, 7 << 3 | 3, 1 << 3 | 4};
+	const uint64_t twice[] = {1 << 3 | 2, 1 << 3 | 4, 2 << 3 | 0, 7 << 3 | 0, 7 << 3 | 3};
+	const uint64_t too_large[] = {1 << 3 | 2, 1 << 3 | 4, 2 << 3 | 0, 7 << 3 | 1, 7 << 3 | 5};
+	const uint64_t keys[] = {1, 1, 2, 2, 2};
+	const uint32_t rows[] = {7, 9, 3, 4, 8};
+	const uint32_t other_rows[] = {9, 7, 3, 8, 8};
+	GsOrderCheck check;
+
+	check = check_of(5, right, NULL);
+	assert_int_equal(check.nmisplaced, 0);
+	assert_int_equal(check.row_sum, 0);
+	check = check_of(5, unstable, NULL);
+	assert_int_equal(check.nmisplaced, 1);
+	assert_int_equal(check.row_sum, 0);
+	check = check_of(5, unsorted, NULL);
+	assert_int_equal(check.nmisplaced, 2);
+	assert_int_equal(check.row_sum, 0);
+	check = check_of(5, twice, NULL);
+	assert_int_equal(check.nmisplaced, 0);
+	assert_int_not_equal(check.row_sum, 0);
+	check = check_of(5, too_large, NULL);
+	assert_int_not_equal(check.row_sum, 0);
+	assert_int_equal(check_of(1, unsorted, NULL).nmisplaced, 0);
+
+	assert_int_equal(check_of(5, keys, rows).nmisplaced, 0);
+	assert_int_equal(check_of(5, keys, other_rows).nmisplaced, 2);
+}
+
 int
 main(void)
 {
@@ -509,6 +552,7 @@ main(void)
 		cmocka_unit_test(test_tails_are_cut),
 		cmocka_unit_test(test_ties),
 		cmocka_unit_test(test_sort_ties),
+		cmocka_unit_test(test_check_order),
 		cmocka_unit_test(test_row_ends_and_gather)
 	};
 

@@ -24,7 +24,7 @@ test_device_breaks(void **unused)
 	static const char *const ops[] = {
 		"record_fence", "passed_fence", "copy_in", "copy_out", "pack", "sort_words", "same_words",
 		"same_keys", "same_tails", "count_ties", "list_ties", "tie_keys", "sort_ties",
-		"sort_tails", "place_ties", "row_end_offsets", "find_boundaries", "gather", "gather_keys"
+		"sort_tails", "place_ties", "check_order", "row_end_offsets", "find_boundaries", "gather", "gather_keys"
 	};
 	TableOptions options = {.shape = SHAPE_FEW, .ncolumns = 3};
 	int			nfailed[sizeof(ops) / sizeof(ops[0])] = {0};
@@ -71,6 +71,46 @@ test_device_breaks(void **unused)
 	unit_case("%s", "");
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		CHECK_MSG(nfailed[i] > 0, "%s was never called", ops[i]);
+}
+
+/* The last result of a step is wrong, and the check notices it. */
+static void
+test_device_sorts_wrongly(void **unused)
+{
+	static const struct
+	{
+		const char *fault;
+		bool		keys_only;
+	}			cases[] = {
+		{"sort_words:1:wrong", false}, {"sort_words:1:wrong", true},
+		{"sort_ties:1:wrong", false}, {"sort_ties:1:wrong", true},
+		{"place_ties:1:wrong", false}
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		const TableOptions options = {
+			.min_rows = 3000,.max_rows = 3000,.ncolumns = 2,.shape = SHAPE_FEW,.kind = TEST_INT64,
+			.keys_only = cases[i].keys_only
+		};
+		Dice		dice;
+		TestTable  *table = table_of_seed(146000, &dice, &options);
+		Service		service;
+		Client		client;
+
+		unit_case("%s, %s", cases[i].fault, cases[i].keys_only ? "keys only" : "rows");
+		service_start(&service, 0, cases[i].fault);
+		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 4));
+		CHECK(client_load(&client, &dice));
+		CHECK(!client_sort(&client, GS_ALGORITHM_AUTO));
+		CHECK(client.failed && client.failure == GS_FAILED_ORDER);
+		CHECK_MSG(strstr(client.text, "host processor (no driver) sorted wrongly: of 3000 rows") == client.text,
+				  "%s", client.text);
+		client_close(&client);
+		service_stop(&service);
+		table_free(table);
+	}
+	unit_case("%s", "");
 }
 
 /* Nobody is there any more to be told. */
@@ -551,6 +591,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_device_breaks),
+		cmocka_unit_test(test_device_sorts_wrongly),
 		cmocka_unit_test(test_device_breaks_at_close),
 		cmocka_unit_test(test_open_fails),
 		cmocka_unit_test(test_hostile_records),
