@@ -23,10 +23,14 @@
 #include "nodes/pathnodes.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#if PG_VERSION_NUM >= 170000
+#include "storage/bulk_write.h"
+#endif
 #include "storage/lock.h"
 #if PG_VERSION_NUM >= 170000
 #include "storage/read_stream.h"
 #endif
+#include "storage/smgr.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
@@ -399,16 +403,6 @@ gs_prepare_index_comparator(Relation index, bool descending, SortSupport column)
 #endif
 }
 
-char *
-gs_alloc_page(MemoryContext context)
-{
-#if PG_VERSION_NUM >= 160000
-	return MemoryContextAllocAligned(context, BLCKSZ, PG_IO_ALIGN_SIZE, 0);
-#else
-	return MemoryContextAlloc(context, BLCKSZ);
-#endif
-}
-
 Size
 gs_longest_btree_item(Page page)
 {
@@ -419,25 +413,103 @@ gs_longest_btree_item(Page page)
 #endif
 }
 
-void
-gs_set_page_checksum(Page page, BlockNumber block)
+#if PG_VERSION_NUM >= 170000
+
+GsPageWriter *
+gs_page_writer_begin(Relation relation)
 {
-#if PG_VERSION_NUM >= 190000
-	PageSetChecksum(page, block);
+	return smgr_bulk_start_rel(relation, MAIN_FORKNUM);
+}
+
+Page
+gs_page_writer_alloc(GsPageWriter *writer)
+{
+	return (Page) smgr_bulk_get_buf(writer);
+}
+
+void
+gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page)
+{
+	smgr_bulk_write(writer, block, (BulkWriteBuffer) page, true);
+}
+
+void
+gs_page_writer_end(GsPageWriter *writer)
+{
+	smgr_bulk_finish(writer);
+}
+
+#else							/* there are no bulk writes */
+
+struct GsPageWriter
+{
+	Relation	relation;
+	MemoryContext context;
+	BlockNumber nwritten;		/* pages of the file */
+	Page		zeroes;			/* a page of them */
+};
+
+GsPageWriter *
+gs_page_writer_begin(Relation relation)
+{
+	GsPageWriter *writer = palloc0(sizeof(GsPageWriter));
+
+	writer->relation = relation;
+	writer->context = CurrentMemoryContext;
+	writer->zeroes = gs_page_writer_alloc(writer);
+	memset(writer->zeroes, 0, BLCKSZ);
+	return writer;
+}
+
+Page
+gs_page_writer_alloc(GsPageWriter *writer)
+{
+#if PG_VERSION_NUM >= 160000
+	return MemoryContextAllocAligned(writer->context, BLCKSZ, PG_IO_ALIGN_SIZE, 0);
 #else
-	PageSetChecksumInplace(page, block);
+	return MemoryContextAlloc(writer->context, BLCKSZ);
 #endif
 }
 
 void
-gs_log_index_page(Relation index, BlockNumber block, char *page)
+gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page)
 {
+	Relation	relation = writer->relation;
+	SMgrRelation file;
+
+	if (RelationNeedsWAL(relation))
 #if PG_VERSION_NUM >= 160000
-	log_newpage(&index->rd_locator, MAIN_FORKNUM, block, page, true);
+		log_newpage(&relation->rd_locator, MAIN_FORKNUM, block, page, true);
 #else
-	log_newpage(&index->rd_node, MAIN_FORKNUM, block, page, true);
+		log_newpage(&relation->rd_node, MAIN_FORKNUM, block, page, true);
 #endif
+	file = RelationGetSmgr(relation);
+	/* pages that are not complete yet: zeroes, which nobody reads */
+	while (writer->nwritten < block)
+		smgrextend(file, MAIN_FORKNUM, writer->nwritten++, writer->zeroes, true);
+	PageSetChecksumInplace(page, block);
+	if (block == writer->nwritten)
+	{
+		smgrextend(file, MAIN_FORKNUM, block, page, true);
+		writer->nwritten++;
+	}
+	else
+		smgrwrite(file, MAIN_FORKNUM, block, page, true);
+	pfree(page);
 }
+
+/*
+ * Pages were logged, but a checkpoint that began meanwhile does not know of the file.  A
+ * relation that needs no WAL is synced at the end of the transaction.
+ */
+void
+gs_page_writer_end(GsPageWriter *writer)
+{
+	if (RelationNeedsWAL(writer->relation))
+		smgrimmedsync(RelationGetSmgr(writer->relation), MAIN_FORKNUM);
+}
+
+#endif
 
 /* --------------------------------------------------------------- heap scans */
 

@@ -197,16 +197,26 @@ extern bool gs_holds_lock(const struct LOCKTAG *tag, LOCKMODE mode);
 extern void gs_prepare_index_comparator(Relation index, bool descending,
 										struct SortSupportData *column);
 
-/* Allocates memory for a page that is written to a file as it is. */
-extern char *gs_alloc_page(MemoryContext context);
-
 /* The size of the longest item of a btree. */
 extern Size gs_longest_btree_item(Page page);
 
-extern void gs_set_page_checksum(Page page, BlockNumber block);
+/* Writes the pages of a new relation without shared buffers. */
+#if PG_VERSION_NUM >= 170000
+typedef struct BulkWriteState GsPageWriter;
+#else
+typedef struct GsPageWriter GsPageWriter;
+#endif
 
-/* WAL-logs a page of an index that is built outside of shared buffers. */
-extern void gs_log_index_page(Relation index, BlockNumber block, char *page);
+/* The writer and its pages belong to the current memory context. */
+extern GsPageWriter *gs_page_writer_begin(Relation relation);
+
+extern Page gs_page_writer_alloc(GsPageWriter *writer);
+
+/* Logs, writes and frees a page.  Blocks may come in any order, each once. */
+extern void gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page);
+
+/* Ensures that no crash after the end of the transaction loses the pages. */
+extern void gs_page_writer_end(GsPageWriter *writer);
 
 /* --------------------------------------------------------------- heap scans */
 

@@ -28,9 +28,8 @@
  * _bt_truncate() is its own, is_full() follows its nbtsort.c.  The reasons are there,
  * and in the README of nbtree.
  *
- * Pages do not go through shared buffers.  They are logged as full images, and the
- * file is synced at the end, because a checkpoint that began meanwhile does not know
- * of it.  A relation that needs no WAL is synced at the end of the transaction.
+ * Pages do not go through shared buffers, but are logged as full images and written at
+ * once, or by PostgreSQL's bulk writes (GsPageWriter in pg_compat.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -42,7 +41,6 @@
 
 #include "access/nbtree.h"
 #include "storage/bufpage.h"
-#include "storage/smgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -51,7 +49,6 @@ typedef struct Level
 {
 	uint32		height;			/* 0: the leaves */
 	Page		page;
-	Page		next_page;		/* memory of the next one */
 	BlockNumber block;			/* of the page */
 	OffsetNumber last;			/* the last item, P_HIKEY if there is none */
 	Size		last_posting;	/* bytes of its posting list */
@@ -66,11 +63,10 @@ struct GsIndexPages
 {
 	Relation	heap;
 	Relation	index;
+	GsPageWriter *writer;
 	BTScanInsert key;			/* for the truncation of keys */
 	Level	   *leaves;			/* NULL: no item yet */
 	BlockNumber nstarted;		/* pages that have a number */
-	BlockNumber nwritten;		/* pages of the file */
-	char	   *zeroes;			/* a page of them */
 	IndexTuple	spare_tuple;	/* memory for a tuple that may not fit its page */
 	Size		longest;		/* allowed size of an item */
 	MemoryContext context;
@@ -78,33 +74,11 @@ struct GsIndexPages
 
 /* ------------------------------------------------------------------- pages */
 
-/* Writes a complete page. */
-static void
-write_page(GsIndexPages *tree, Page page, BlockNumber block)
-{
-	SMgrRelation file;
-
-	if (RelationNeedsWAL(tree->index))
-		gs_log_index_page(tree->index, block, page);
-	file = RelationGetSmgr(tree->index);
-	/* upper pages that are not full yet: zeroes, which nobody reads */
-	while (tree->nwritten < block)
-		smgrextend(file, MAIN_FORKNUM, tree->nwritten++, tree->zeroes, true);
-	gs_set_page_checksum(page, block);
-	if (block == tree->nwritten)
-	{
-		smgrextend(file, MAIN_FORKNUM, block, page, true);
-		tree->nwritten++;
-	}
-	else
-		smgrwrite(file, MAIN_FORKNUM, block, page, true);
-}
-
 /* Starts the next page of a level. */
 static void
 begin_page(GsIndexPages *tree, Level *level)
 {
-	Page		page = level->next_page;
+	Page		page = gs_page_writer_alloc(tree->writer);
 	BTPageOpaque opaque;
 
 	_bt_pageinit(page, BLCKSZ);
@@ -116,7 +90,6 @@ begin_page(GsIndexPages *tree, Level *level)
 	opaque->btpo_cycleid = 0;
 	((PageHeader) page)->pd_lower += sizeof(ItemIdData);	/* for the high key */
 
-	level->next_page = level->page;
 	level->page = page;
 	level->block = tree->nstarted++;
 	level->last = P_HIKEY;
@@ -129,8 +102,6 @@ begin_level(GsIndexPages *tree, uint32 height)
 	Level	   *level = MemoryContextAllocZero(tree->context, sizeof(Level));
 
 	level->height = height;
-	level->page = gs_alloc_page(tree->context);
-	level->next_page = gs_alloc_page(tree->context);
 	level->reserve = height == 0 ? BTGetTargetPageFreeSpace(tree->index) :
 		BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
 	/* minus infinity: a key without columns */
@@ -261,7 +232,7 @@ finish_page(GsIndexPages *tree, Level *level)
 	add_downlink(tree, level, full.block);
 	level->low_key = MemoryContextAlloc(tree->context, IndexTupleSize(high_key));
 	memcpy(level->low_key, high_key, IndexTupleSize(high_key));
-	write_page(tree, full.page, full.block);
+	gs_page_writer_write(tree->writer, full.block, full.page);
 }
 
 /* Is there no space for an item of the size, or is the fill factor reached? */
@@ -329,7 +300,7 @@ remove_high_key_pointer(Page page)
 static void
 finish_levels(GsIndexPages *tree)
 {
-	Page		metapage = gs_alloc_page(tree->context);
+	Page		metapage = gs_page_writer_alloc(tree->writer);
 	BlockNumber root = P_NONE;
 	uint32		height = 0;
 
@@ -345,10 +316,10 @@ finish_levels(GsIndexPages *tree)
 		}
 		clear_hole(level);
 		remove_high_key_pointer(level->page);
-		write_page(tree, level->page, level->block);
+		gs_page_writer_write(tree->writer, level->block, level->page);
 	}
 	_bt_initmetapage(metapage, root, height, tree->key->allequalimage);
-	write_page(tree, metapage, BTREE_METAPAGE);
+	gs_page_writer_write(tree->writer, BTREE_METAPAGE, metapage);
 }
 
 /* ------------------------------------------------------------ the interface */
@@ -362,13 +333,12 @@ gs_index_pages_begin(Relation heap, Relation index, bool allequalimage)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	tree->heap = heap;
 	tree->index = index;
+	tree->writer = gs_page_writer_begin(index);
 	tree->key = _bt_mkscankey(index, NULL);
 	tree->key->allequalimage = allequalimage;
 	tree->nstarted = BTREE_METAPAGE + 1;
 	tree->spare_tuple = palloc(INDEX_SIZE_MASK + 1);
 	tree->context = CurrentMemoryContext;
-	tree->zeroes = gs_alloc_page(tree->context);
-	memset(tree->zeroes, 0, BLCKSZ);
 	return tree;
 }
 
@@ -412,6 +382,5 @@ void
 gs_index_pages_end(GsIndexPages *tree)
 {
 	finish_levels(tree);
-	if (RelationNeedsWAL(tree->index))
-		smgrimmedsync(RelationGetSmgr(tree->index), MAIN_FORKNUM);
+	gs_page_writer_end(tree->writer);
 }

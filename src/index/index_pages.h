@@ -43,7 +43,7 @@ extern IndexTuple gs_index_pages_add(GsIndexPages *tree, IndexTuple tuple);
 /* Replaces the last tuple by the same one with a posting list. */
 extern IndexTuple gs_index_pages_replace_last(GsIndexPages *tree, IndexTuple tuple);
 
-/* Writes the remaining pages and the metapage, and syncs the file if it is WAL-logged. */
+/* Writes the remaining pages and the metapage, and makes sure that the file will be synced. */
 extern void gs_index_pages_end(GsIndexPages *tree);
 
 #endif							/* GPUSORT_INDEX_PAGES_H */
