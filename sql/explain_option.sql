@@ -33,9 +33,8 @@ SET gpusort.enabled = on;
 SET enable_hashagg = off;
 SET enable_hashjoin = off;
 SET enable_nestloop = off;
-EXPLAIN (GPUSORT, COSTS OFF)
-SELECT m.i, (SELECT array_agg(f.j) FROM (SELECT j FROM few ORDER BY j) f)
-FROM many m JOIN few USING (i) ORDER BY m.j;
+SELECT pg_temp.explain('GPUSORT, COSTS OFF',
+	'SELECT m.i, (SELECT array_agg(f.j) FROM (SELECT j FROM few ORDER BY j) f) FROM many m JOIN few USING (i) ORDER BY m.j');
 EXPLAIN (GPUSORT, COSTS OFF)
 SELECT * FROM (SELECT * FROM few ORDER BY j LIMIT 5) a ORDER BY i;
 EXPLAIN (GPUSORT, COSTS OFF)

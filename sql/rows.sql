@@ -5,6 +5,8 @@
 \set ECHO none
 \i :include
 
+-- the sizes of rows, and so their physical order, which is that of the input, depend on it
+SET default_toast_compression = pglz;
 -- columns of every alignment and storage, with short and long headers
 CREATE TYPE gs_point AS (x int, y text);
 CREATE TABLE gs_rows AS SELECT id, (id * 37) % 20 AS k,

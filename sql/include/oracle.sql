@@ -56,6 +56,7 @@ BEGIN
 	FOR part IN EXECUTE format('EXPLAIN (%s) %s', options, query) LOOP
 		plan := concat_ws(E'\n', nullif(plan, ''), part);
 	END LOOP;
+	plan := regexp_replace(plan, '((?:Init|Sub)Plan )expr_', '\1', 'g');
 	plan := regexp_replace(plan, '((?:rows=|Actual.Rows\W{1,3})\d+)\.00', '\1', 'g');
 	plan := regexp_replace(plan, ',?\n *["<]?Disabled\W{1,3}false(?:</Disabled>)?(?=,?(?:\n|$))', '', 'g');
 	plan := replace(plan, '"*SELECT*"', 'unnamed_subquery');
