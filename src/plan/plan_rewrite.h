@@ -10,6 +10,7 @@
 
 #include "plan/plan_choice.h"
 
+#include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
 
 /*
