@@ -1,6 +1,5 @@
--- Nodes above GpuSorts whose plans differ between versions of PostgreSQL.  16 sorts the
--- input of an aggregate with ORDER BY below it, 17 merges the sorted inputs of UNION, and
--- 18 those of the other set operations: plan_sets.out is 15's, _1 16's, _2 17's, _3 18's.
+-- Set operations, and an aggregate with ORDER BY, above GpuSorts: each of PostgreSQL 16, 17
+-- and 18 has another plan for them, and so an expected file (CONTRIBUTING.md).
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
