@@ -15,7 +15,7 @@ SET cpu_operator_cost = 0.0025;
 SET effective_cache_size = '4GB';
 SELECT setseed(0.5);
 -- from 16 on an Incremental Sort costs less, so that a GpuSort costs less than that only for larger groups
-SELECT CASE WHEN current_setting('server_version_num')::int < 160000 THEN 300 ELSE 3000 END AS group_size \gset
+SELECT CASE WHEN current_setting('server_version_num')::int < 160000 THEN 300 ELSE 10000 END AS group_size \gset
 CREATE TEMP TABLE t AS SELECT id, (random() * 1e9)::int AS k, id / :group_size AS slow, id % 100 AS few, md5(id::text) COLLATE "C" AS c
 FROM generate_series(1, 300000) id;
 CREATE INDEX t_slow ON t (slow);
