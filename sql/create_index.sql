@@ -72,6 +72,9 @@ CLUSTER ix USING ix_k;
 VACUUM (FULL) ix;
 SET max_parallel_maintenance_workers = 0;
 VACUUM FULL ix;
+-- the same, from 19 on
+SELECT CASE WHEN current_setting('server_version_num')::int < 190000 THEN 'VACUUM FULL ix' ELSE 'REPACK ix' END AS repack \gset
+:repack;
 REINDEX TABLE CONCURRENTLY ix;
 CREATE INDEX CONCURRENTLY ix_n ON ix (n);
 DROP INDEX ix_n;
