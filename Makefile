@@ -12,7 +12,7 @@ DATA = gpusort--$(EXTVERSION).sql
 PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
 
 # the folders of the library, from the entry points down (DESIGN.md); src/gpusortd/ is a program of its own
-FOLDERS = . plan node index sort support run key collation client engine common
+FOLDERS = . plan node index sort sort_parts run key collation client engine common
 SOURCES = $(foreach folder,$(FOLDERS),$(sort $(wildcard $(srcdir)/src/$(folder)/*.c)))
 OBJS = $(patsubst $(srcdir)/%.c,%.o,$(subst /./,/,$(SOURCES)))
 

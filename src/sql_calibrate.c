@@ -17,8 +17,8 @@
 
 #include "engine/engine.h"
 #include "guc.h"
-#include "support/sort_device.h"
-#include "support/sort_runtime.h"
+#include "sort_parts/sort_device.h"
+#include "sort_parts/sort_runtime.h"
 
 #include "common/pg_prng.h"
 #include "fmgr.h"

@@ -3,6 +3,8 @@
  * admission.c
  *	  Which jobs get device memory, which wait, and which are parked.
  *
+ * device_pool.c has the sums of what is reserved and used.
+ *
  * The policy:
  *
  *	- Each job that fits is admitted, in the order of arrival.  A job that does

@@ -26,7 +26,7 @@
 #include "guc.h"
 #include "index/index_parallel.h"
 #include "sort/sort_parallel.h"
-#include "support/sort_shared.h"
+#include "sort_parts/sort_shared.h"
 
 #include "access/genam.h"
 #include "access/nbtree.h"

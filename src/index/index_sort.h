@@ -20,7 +20,7 @@
 
 #include "index/index_gather.h"
 #include "key/key_columns.h"
-#include "support/sort_shared.h"
+#include "sort_parts/sort_shared.h"
 
 typedef struct GsIndexSort GsIndexSort;
 

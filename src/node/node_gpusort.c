@@ -35,7 +35,7 @@
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
-#include "support/sort_limit.h"
+#include "sort_parts/sort_limit.h"
 
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"

@@ -10,7 +10,7 @@
 #include "common/batch.h"
 #include "engine/word_sort.h"
 #include "plan/plan_cost.h"
-#include "support/sort_topn.h"
+#include "sort_parts/sort_topn.h"
 
 #include "access/htup_details.h"
 #include "optimizer/optimizer.h"

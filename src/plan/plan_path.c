@@ -27,7 +27,7 @@
 #include "plan/plan_cost.h"
 #include "key/key_columns.h"
 #include "plan/plan_path.h"
-#include "support/sort_device.h"
+#include "sort_parts/sort_device.h"
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"

@@ -51,7 +51,7 @@
 #include "sort/sort_presorted.h"
 #include "sort/sort_reload.h"
 #include "sort/sort_restart.h"
-#include "support/sort_seqscan.h"
+#include "sort_parts/sort_seqscan.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"

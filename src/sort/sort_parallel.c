@@ -41,8 +41,8 @@
 #include "pg_compat.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_place.h"
-#include "support/sort_device.h"
-#include "support/sort_shared.h"
+#include "sort_parts/sort_device.h"
+#include "sort_parts/sort_shared.h"
 
 #include "access/parallel.h"
 #include "executor/executor.h"

@@ -26,8 +26,8 @@
 #include "sort/sort_order.h"
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
-#include "support/sort_device.h"
-#include "support/sort_runtime.h"
+#include "sort_parts/sort_device.h"
+#include "sort_parts/sort_runtime.h"
 
 #include "access/htup_details.h"
 

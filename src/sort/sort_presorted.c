@@ -28,7 +28,7 @@
 #include "sort/sort_external.h"
 #include "sort/sort_place.h"
 #include "sort/sort_presorted.h"
-#include "support/sort_limit.h"
+#include "sort_parts/sort_limit.h"
 
 #include "utils/memutils.h"
 

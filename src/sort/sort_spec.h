@@ -17,7 +17,7 @@
 
 #include "key/key_encoder.h"
 #include "run/run_file.h"
-#include "support/sort_limit.h"
+#include "sort_parts/sort_limit.h"
 
 typedef struct GsSortSpec
 {

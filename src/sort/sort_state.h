@@ -27,12 +27,12 @@
 #include "key/key_encoder.h"
 #include "run/run_set.h"
 #include "sort/sort_spec.h"
-#include "support/sort_compare.h"
-#include "support/sort_few.h"
-#include "support/sort_shared.h"
-#include "support/sort_topn.h"
-#include "support/sort_tuplesort.h"
-#include "support/sort_verify.h"
+#include "sort_parts/sort_compare.h"
+#include "sort_parts/sort_few.h"
+#include "sort_parts/sort_shared.h"
+#include "sort_parts/sort_topn.h"
+#include "sort_parts/sort_tuplesort.h"
+#include "sort_parts/sort_verify.h"
 
 /* Where the rows are: see node_gpusort.c. */
 typedef enum GsSortPhase

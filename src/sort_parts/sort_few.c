@@ -39,7 +39,7 @@
 #include "postgres.h"
 
 #include "key/key_row.h"
-#include "support/sort_few.h"
+#include "sort_parts/sort_few.h"
 
 #include "access/htup_details.h"
 #include "miscadmin.h"

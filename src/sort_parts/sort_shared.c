@@ -27,7 +27,7 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "support/sort_shared.h"
+#include "sort_parts/sort_shared.h"
 
 #include "storage/condition_variable.h"
 #include "storage/spin.h"

@@ -3,13 +3,14 @@
  * sort_limit.c
  *	  How many rows the LIMIT above a sort asks for, computed at execution time.
  *
- * plan_limit.c says which expressions these are, and why the sort computes them.
+ * plan_limit.c says which expressions these are, and why the sort computes them;
+ * sort_topn.c drops the other rows.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "support/sort_limit.h"
+#include "sort_parts/sort_limit.h"
 
 #include "common/int.h"
 #include "executor/executor.h"

@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/sort_runtime.h"
+#include "sort_parts/sort_runtime.h"
 
 #include "miscadmin.h"
 #include "portability/instr_time.h"

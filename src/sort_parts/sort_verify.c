@@ -23,8 +23,8 @@
  */
 #include "postgres.h"
 
-#include "support/sort_compare.h"
-#include "support/sort_verify.h"
+#include "sort_parts/sort_compare.h"
+#include "sort_parts/sort_verify.h"
 
 #include "executor/tuptable.h"
 #include "miscadmin.h"

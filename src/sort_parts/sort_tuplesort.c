@@ -11,8 +11,8 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "support/sort_limit.h"
-#include "support/sort_tuplesort.h"
+#include "sort_parts/sort_limit.h"
+#include "sort_parts/sort_tuplesort.h"
 
 void
 gs_tuplesort_begin(GsTuplesort *fallback, const GsSortColumn *columns, int ncolumns,

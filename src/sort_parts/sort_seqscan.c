@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "support/sort_seqscan.h"
+#include "sort_parts/sort_seqscan.h"
 
 #include "executor/executor.h"
 #include "executor/instrument.h"

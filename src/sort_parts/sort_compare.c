@@ -18,7 +18,7 @@
 #include "postgres.h"
 
 #include "key/key_deform.h"
-#include "support/sort_compare.h"
+#include "sort_parts/sort_compare.h"
 
 #include "fmgr.h"
 #include "utils/memutils.h"

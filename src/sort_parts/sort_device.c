@@ -20,7 +20,7 @@
 
 #include "client/gpu_client.h"
 #include "guc.h"
-#include "support/sort_device.h"
+#include "sort_parts/sort_device.h"
 
 #include "miscadmin.h"
 

@@ -15,7 +15,7 @@
 
 #include "engine/engine.h"
 #include "key/key_encoder.h"
-#include "support/sort_compare.h"
+#include "sort_parts/sort_compare.h"
 
 /* ---------------------------- verification, before the first row is returned */
 

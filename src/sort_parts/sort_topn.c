@@ -42,8 +42,8 @@
  */
 #include "postgres.h"
 
-#include "support/sort_limit.h"
-#include "support/sort_topn.h"
+#include "sort_parts/sort_limit.h"
+#include "sort_parts/sort_topn.h"
 
 #include "access/htup_details.h"
 #include "miscadmin.h"
