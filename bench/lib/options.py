@@ -11,6 +11,11 @@ def count(text):
     return number
 
 
+def counts(text):
+    """Numbers, in ascending order."""
+    return sorted({count(item) for item in text.split(",")})
+
+
 def names(allowed, separator=","):
     """A list of some of these."""
     def parse(text):
