@@ -15,6 +15,9 @@ LOOP_ROWS = 10_000
 # The fastest of so many short loops counts: other processes only make one slower.
 LOOP_SLICES = 5
 
+# Executes a statement without returning its rows.
+EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)"
+
 # Smaller sorts take too little memory to be worth warming.
 WARM_FROM_BYTES = 16 << 20
 
@@ -67,7 +70,7 @@ def _use(session, contender):
 
 def explain_analyze(session, sql):
     """Runs a statement without returning its rows; what EXPLAIN tells of it."""
-    return json.loads(session.run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}"))[0]
+    return json.loads(session.run(f"{EXPLAIN_ANALYZE} {sql}"))[0]
 
 
 def explain(session, case, contender):
