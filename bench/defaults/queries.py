@@ -51,7 +51,8 @@ CASES = [
     Case("window-lag", "SELECT id, amount - lag(amount) OVER (PARTITION BY customer ORDER BY created) FROM orders"),
     Case("window-rank-text", "SELECT id, rank() OVER (PARTITION BY status ORDER BY name) FROM orders"),
     Case("join", "SELECT o.id, o.amount, p.paid FROM orders o JOIN payments p ON p.order_id = o.id"),
-    Case("join-order", "SELECT o.id, o.amount, p.paid FROM orders o JOIN payments p ON p.order_id = o.id ORDER BY o.id"),
+    Case("join-order",
+         "SELECT o.id, o.amount, p.paid FROM orders o JOIN payments p ON p.order_id = o.id ORDER BY o.id"),
     Case("join-full", "SELECT o.id, o.name, p.amount FROM orders o FULL JOIN payments p ON p.order_id = o.id "
                       "WHERE o.amount IS DISTINCT FROM p.amount"),
     Case("join-text",
@@ -104,7 +105,8 @@ def fill(session, rows):
     session.run(f"""
         DROP TABLE IF EXISTS orders, payments;
         CREATE TABLE orders (
-            id bigint, customer int, day date, created timestamp, amount numeric(10,2), name text, status text, note text);
+            id bigint, customer int, day date, created timestamp, amount numeric(10,2), name text, status text,
+            note text);
         INSERT INTO orders
         SELECT {_hash(1)}, {_hash(2)} % {rows // 10 + 1}, created, created, ({_hash(3)} % 1000000)::numeric / 100,
                {_word(4, named)} || ' ' || {_word(5, named)},
