@@ -2,6 +2,7 @@
 
 import json
 import mmap
+import os
 import re
 from collections import namedtuple
 
@@ -13,6 +14,9 @@ LOOP_ROWS = 10_000
 
 # The fastest of so many short loops counts: other processes only make one slower.
 LOOP_SLICES = 5
+
+# Executes a statement without returning its rows.
+EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)"
 
 # Smaller sorts take too little memory to be worth warming.
 WARM_FROM_BYTES = 16 << 20
@@ -64,10 +68,14 @@ def _use(session, contender):
         session.set(name, value)
 
 
+def explain_analyze(session, sql):
+    """Runs a statement without returning its rows; what EXPLAIN tells of it."""
+    return json.loads(session.run(f"{EXPLAIN_ANALYZE} {sql}"))[0]
+
+
 def explain(session, case, contender):
     """Runs the statement under EXPLAIN ANALYZE; settings are as _use left them."""
-    answer = session.run(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {statement(case, contender)}")
-    report = json.loads(answer)[0]
+    report = explain_analyze(session, statement(case, contender))
     node = report["Plan"]
     if node["Node Type"] == "Limit":
         node = node["Plans"][0]
@@ -78,7 +86,7 @@ def explain(session, case, contender):
         if contender == "gpusort":
             reason = why_kept(session, statement(case, contender))
     elif contender == "stock":
-        raise RuntimeError(f"expected a Sort on top, but got: {answer}")
+        raise RuntimeError(f"expected a Sort on top, but got: {json.dumps(report)}")
     # what a GpuSort hands to PostgreSQL's sort is told from a plain Sort
     elif engine == "postgres":
         engine = "gpusort->postgres"
@@ -87,12 +95,12 @@ def explain(session, case, contender):
 
 
 def why_kept(session, sql):
-    """gpusort's reason why the plan of a statement keeps its Sort; "" if it does not."""
+    """gpusort's reasons why the plan of a statement keeps Sorts; "" if it does not."""
     session.run("SET gpusort.debug_plan = on; SET client_min_messages = notice")
     answer = session.run(f"EXPLAIN {sql}")
     session.run("SET gpusort.debug_plan = off; SET client_min_messages = warning")
-    reason = re.search(r"NOTICE: +Sort not replaced by gpusort\s+DETAIL: +(.*)\.", answer)
-    return reason.group(1) if reason else ""
+    reasons = re.findall(r"NOTICE: +Sort not replaced by gpusort\s+DETAIL: +(.*)\.", answer)
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def _create_loop(session, case, contender):
@@ -129,10 +137,17 @@ def local_backend(session):
 
 
 class CpuClock:
-    """The processor time of a session's backend, if that is local."""
+    """The processor time of a session's backend, if that is local, and of its parallel workers.
 
-    def __init__(self, session):
-        self.path = f"/proc/{local_backend(session)}/schedstat"
+    Workers are children of the postmaster, which has waited for them before the
+    backend continues.  Their time has a resolution of 10 ms, and includes that of
+    other processes of the server that end meanwhile.
+    """
+
+    def __init__(self, session, with_workers=False):
+        pid = local_backend(session)
+        self.path = f"/proc/{pid}/schedstat"
+        self.postmaster = _status(pid)["PPid"] if pid and with_workers else None
         self.last = None
 
     def start(self):
@@ -146,9 +161,17 @@ class CpuClock:
     def _read(self):
         try:
             with open(self.path) as schedstat:
-                return int(schedstat.read().split()[0])
+                own = int(schedstat.read().split()[0])
+            return own + self._ended_children()
         except (OSError, ValueError):
             return None
+
+    def _ended_children(self):
+        if self.postmaster is None:
+            return 0
+        with open(f"/proc/{self.postmaster}/stat") as stat:
+            user, system = stat.read().rpartition(")")[2].split()[13:15]
+        return (int(user) + int(system)) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def measure(sessions, case, repetitions, options):
@@ -214,7 +237,7 @@ def _status(pid):
     with open(f"/proc/{pid}/status") as status:
         for line in status:
             name, _, value = line.partition(":")
-            if value.endswith("kB\n"):
+            if value.endswith("kB\n") or name == "PPid":
                 fields[name] = int(value.split()[0])
     return fields
 

@@ -49,20 +49,36 @@ class ExistingServer:
         pass
 
 
+def in_memory(largest_table):
+    """Settings of a server that sorts alone: tables are cached, and nothing is written meanwhile."""
+    # a table of more than a quarter of shared_buffers is read through a small set
+    # of buffers, from the kernel each time
+    shared_buffers = max(256 << 20, int(largest_table * 4.6))
+    total = memory_total()
+    if total and shared_buffers + 3 * largest_table > total:
+        raise Failure(
+            f"a table of {largest_table >> 20} MB takes {shared_buffers >> 20} MB of shared_buffers and as much "
+            f"again to sort; this machine has {total >> 20} MB: lower --max-rows")
+    return {
+        "shared_buffers": f"{shared_buffers >> 10}kB",
+        "max_connections": 40,
+        "fsync": "off",
+        "full_page_writes": "off",
+        "wal_level": "minimal",
+        "max_wal_senders": 0,
+        "max_wal_size": "64GB",
+        "checkpoint_timeout": "1d",
+        "bgwriter_lru_maxpages": 0,
+        "autovacuum": "off",
+    }
+
+
 class ThrowAwayServer:
     """A cluster in a temporary folder, removed by stop()."""
 
     owned = True
 
-    def __init__(self, largest_table, folder=None, settings={}):
-        # a table of more than a quarter of shared_buffers is read through a small set
-        # of buffers, from the kernel each time
-        shared_buffers = max(256 << 20, int(largest_table * 4.6))
-        total = memory_total()
-        if total and shared_buffers + 3 * largest_table > total:
-            raise Failure(
-                f"a table of {largest_table >> 20} MB takes {shared_buffers >> 20} MB of shared_buffers and as much "
-                f"again to sort; this machine has {total >> 20} MB: lower --max-rows")
+    def __init__(self, settings, folder=None, locale="C"):
         self.user = None
         if os.geteuid() == 0:
             names = [entry.pw_name for entry in pwd.getpwall()]
@@ -75,31 +91,21 @@ class ThrowAwayServer:
             shutil.chown(self.folder, self.user)
         try:
             self._run(_find("initdb"), "-D", self.data, "-U", "postgres", "--auth=trust", "--no-sync",
-                      "--no-locale", "--encoding=UTF8")
-            self._configure(shared_buffers, settings)
+                      "--locale-provider=libc", f"--locale={locale}", "--encoding=UTF8")
+            self._configure(settings)
             self.running = True
             self._run(_find("pg_ctl"), "-D", self.data, "-l", self.log, "-w", "start")
         except BaseException:
             self.stop()
             raise
 
-    def _configure(self, shared_buffers, settings):
+    def _configure(self, settings):
         with open(os.path.join(self.data, "postgresql.conf"), "a") as conf:
             conf.write(f"""
 listen_addresses = ''
 unix_socket_directories = '{self.folder}'
 unix_socket_permissions = 0700
 shared_preload_libraries = 'gpusort'
-shared_buffers = {shared_buffers >> 10}kB
-max_connections = 40
-fsync = off
-full_page_writes = off
-wal_level = minimal
-max_wal_senders = 0
-max_wal_size = 64GB
-checkpoint_timeout = 1d
-bgwriter_lru_maxpages = 0
-autovacuum = off
 """)
             conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
 
