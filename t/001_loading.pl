@@ -376,7 +376,7 @@ append_to_file($fake_pg_config, "#!/bin/sh\necho 'PostgreSQL 14.1'\n");
 chmod 0755, $fake_pg_config;
 my $build = `make -s -n -C "$FindBin::RealBin/.." PG_CONFIG="$fake_pg_config" 2>&1`;
 isnt($?, 0, 'the build fails for another server version');
-like($build, qr/^[^\n]*gpusort supports PostgreSQL 15, but \S+ is of PostgreSQL 14: set PG_CONFIG[^\n]*\n$/,
+like($build, qr/^[^\n]*gpusort supports PostgreSQL 15 to 19, but \S+ is of PostgreSQL 14: set PG_CONFIG[^\n]*\n$/,
 	'with one clear line');
 
 $node->stop;
