@@ -211,7 +211,11 @@ def _window(rng, table, order):
 
 def _distinct_on(rng, table, order):
     selected = _selected(rng, order)
-    on = ", ".join(item.expression for item in order.items[:rng.randint(1, len(order.items))])
+    expressions = [item.expression for item in order.items]
+    count = rng.randint(1, len(expressions))
+    if set(expressions[:count]) & set(expressions[count:]):  # it may not come again after another one
+        count = len(expressions)
+    on = ", ".join(expressions[:count])
     got, want = order.asked(f"SELECT DISTINCT ON ({on}) {selected} FROM {{0}} ORDER BY {{1}}")
     return _case("distinct on", order, selected, _rows(got), _rows(want), whole=False)
 
