@@ -409,14 +409,17 @@ read_few(GsSortState *state, GsSeqScan *scan)
 	return slot;
 }
 
-static void
+/* Sorts the rows that were kept.  False: an engine must. */
+static bool
 sort_few(GsSortState *state)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
+	bool		sorted = gs_few_sort(state->input.few);
 
-	gs_few_sort(state->input.few);
 	MemoryContextSwitchTo(old);
-	gs_sort_begin_output(state, gs_few_count(state->input.few));
+	if (sorted)
+		gs_sort_begin_output(state, gs_few_count(state->input.few));
+	return sorted;
 }
 
 /* Begins an engine and adds the rows that were kept.  False: it failed. */
@@ -521,11 +524,8 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	if (begin_with_few)
 	{
 		slot = read_few(state, &scan);
-		if (TupIsNull(slot))
-		{
-			sort_few(state);
+		if (TupIsNull(slot) && sort_few(state))
 			return true;
-		}
 		if (!move_few_to_engine(state))
 			return false;
 	}
