@@ -33,9 +33,11 @@
 #include "index/index_hook.h"
 #include "sort/sort_parallel.h"
 #include "client/supervisor.h"
+#include "common/key_pack.h"
 
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
 
@@ -131,6 +133,9 @@ _PG_init(void)
 	gs_plan_explain_install();
 	gs_index_hook_install();
 	gs_supervisor_register();
+	/* sessions inherit what is found out about the processor */
+	if (process_shared_preload_libraries_in_progress)
+		(void) gs_extract_bits_function();
 }
 
 /* gpusort_version() returns text: the version of the loaded library. */

@@ -201,9 +201,9 @@ detect_fast_pext(void)
 }
 
 /*
- * cpuid is executed once, by the first sort: in a virtual machine it takes 20 to
- * 70 us.  __builtin_cpu_supports() would execute it about twenty times when the
- * library is loaded.
+ * cpuid is executed once, by the first sort or, if the library is preloaded, when the
+ * server starts: in a virtual machine it takes 20 to 70 us.  __builtin_cpu_supports()
+ * would execute it about twenty times when the library is loaded.
  */
 static bool
 pext_is_fast(void)

@@ -68,8 +68,7 @@ typedef struct EntryScan
 	TupleTableSlot *values;		/* virtual slot: a row */
 	MemoryContext fetched;		/* values that were stored out of line, or compressed here */
 	bool		any_fetched;
-	GsRowForm	form;			/* the layout of short rows */
-	char	   *formed;			/* a short row */
+	GsRowForm  *form;			/* makes a tuple of a short row */
 
 	/* pages that are read here */
 	bool		by_page;		/* may pages be read here? */
@@ -148,23 +147,11 @@ next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
 	return scan->bytes + scan->nbytes;
 }
 
-/*
- * Emits the row in the slot of values; if it is short, as a tuple, which the sort
- * handles faster.
- */
+/* Emits the row in the slot of values; if it is short, as a tuple. */
 static inline void
 emit_now(EntryScan *scan)
 {
-	const Size	nbytes = gs_row_form_short(&scan->form, scan->values, scan->formed);
-
-	if (nbytes == 0)
-	{
-		scan->target.emit(scan->target.arg, scan->values);
-		return;
-	}
-	((MinimalTuple) scan->formed)->t_len = nbytes;
-	ExecStoreMinimalTuple((MinimalTuple) scan->formed, scan->row, false);
-	scan->target.emit(scan->target.arg, scan->row);
+	scan->target.emit(scan->target.arg, gs_row_form_slot(scan->form, scan->values));
 }
 
 /* Emits the row at once, or with its block if the order matters. */
@@ -500,9 +487,8 @@ init_scan(EntryScan *scan, Relation heap, Relation index, IndexInfo *info, bool 
 			scan->variable[scan->nvariable++] = i;
 	}
 	scan->values = make_values(target->desc);
-	gs_row_form_init(&scan->form, target->desc);
-	scan->formed = palloc(GS_ROW_SHORT);
 	scan->row = MakeSingleTupleTableSlot(target->desc, &TTSOpsMinimalTuple);
+	scan->form = gs_row_form_create(target->desc, scan->row);
 	scan->by_page = is_plain(info);
 	if (scan->by_page)
 		scan->deform = gs_deform_create(scan->table, info->ii_IndexAttrNumbers, scan->ncolumns);

@@ -160,8 +160,11 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 		column->maker = gs_key_maker_create(order, typmod);
 		column->fixed_weight = gs_numeric_fixed_weight(typmod);
 	}
-	if (column->kind == GS_KEY_ENUM || column->kind == GS_KEY_ABBREVIATED || added->variable)
-		key->direct = false;
+	column->is_read = column->kind != GS_KEY_ENUM && column->kind != GS_KEY_ABBREVIATED &&
+		!added->variable;
+	column->is_plain = (column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA) &&
+		column->collation == NULL && !column->needs_verification;
+	key->direct &= column->is_read;
 }
 
 static GsKeyEncoder *

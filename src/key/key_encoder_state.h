@@ -51,6 +51,10 @@ typedef struct KeyColumn
 	bool		by_value;		/* passed by value, and one field */
 	bool		is_integer;		/* by_value, and the code is (value ^ flip) &
 								 * mask */
+	bool		is_read;		/* the located value is all that its code
+								 * needs */
+	bool		is_plain;		/* variable width, and the bytes of the value
+								 * are its key */
 	uint64		flip;			/* the sign bit of signed integers */
 	uint64		mask;
 	AttrNumber	attno;

@@ -148,6 +148,22 @@ read_value_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char *
 	return true;
 }
 
+/* The same for a value whose bytes are its key, if it need not be detoasted.  Returns false if not. */
+static inline bool
+read_plain_bytes(KeyColumn *column, Datum datum)
+{
+	const struct varlena *value = (const struct varlena *) DatumGetPointer(datum);
+	KeyBytes   *bytes = &column->bytes;
+
+	if (!column->is_plain || must_be_detoasted(value))
+		return false;
+	bytes->separate = false;
+	bytes->data = VARDATA_ANY(value);
+	bytes->len = VARSIZE_ANY_EXHDR(value);
+	bytes->prefix = gs_load_prefix((const unsigned char *) bytes->data, bytes->len);
+	return true;
+}
+
 /* The same for a numeric whose code fits the prefix, as most do.  Returns false if not. */
 static inline bool
 read_numeric_word(KeyColumn *column, Datum datum)
@@ -245,7 +261,8 @@ read_column(GsKeyEncoder *key, int colno, const char **why_not)
 	if (column->kind == GS_KEY_ABBREVIATED)
 		return read_abbreviation(key, column, &key->values[colno], why_not);
 	if (key->layout.columns[colno].variable)
-		return read_numeric_word(column, key->values[colno]) ||
+		return read_plain_bytes(column, key->values[colno]) ||
+			read_numeric_word(column, key->values[colno]) ||
 			read_value_bytes(key, column, key->values[colno], why_not);
 	return true;
 }
@@ -302,6 +319,8 @@ read_columns(GsKeyEncoder *key, size_t *extra_bytes, const char **why_not)
 	reset_values(key);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
+		if (key->columns[i].is_read)
+			continue;
 		if (!read_column(key, i, why_not))
 			return false;
 		*extra_bytes += separate_bytes(key, i);
@@ -428,12 +447,15 @@ write_fixed(const KeyColumn *column, Datum value, uint64 *record)
 		write_by_kind(column, value, record);
 }
 
-/* The code of a field of a value that is passed by reference. */
+/* The code of the first field of the first column, of a value that is passed by reference. */
 static pg_noinline uint64
-by_reference_code(const KeyColumn *column, GsKeyField *field, Datum value)
+by_reference_code(const KeyColumn *column, int nfields, Datum value)
 {
-	uint64		record[GS_MAX_FIELDS] = {0};
+	GsKeyField *field = column->field;
+	uint64		record[GS_MAX_FIELDS];
 
+	for (int i = 0; i < nfields; i++)
+		record[field[i].word] = 0;
 	gs_key_fields_write(column->kind, field, value, record);
 	return (record[field->word] >> field->shift) & gs_key_field_mask(field);
 }
@@ -448,7 +470,7 @@ first_code(const GsKeyEncoder *key)
 		return value_code(column, key->values[0]);
 	if (key->layout.columns[0].variable)
 		return column->bytes.prefix;
-	return by_reference_code(column, column->field, key->values[0]);
+	return by_reference_code(column, key->layout.columns[0].nfields, key->values[0]);
 }
 
 bool

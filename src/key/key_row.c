@@ -14,6 +14,25 @@
 
 #include "key/key_row.h"
 
+#define ROW_SHORT	256
+
+typedef struct FormColumn
+{
+	int16		len;
+	bool		by_value;
+	uint8		align_mask;
+} FormColumn;
+
+struct GsRowForm
+{
+	int			ncolumns;
+	FormColumn *columns;		/* NULL: the type has columns that are not
+								 * supported */
+	uint16		infomask;
+	TupleTableSlot *slot;
+	char		row[ROW_SHORT] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+};
+
 void
 gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot)
 {
@@ -52,17 +71,20 @@ gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row)
 					source->has_nulls ? tuple->t_bits : NULL);
 }
 
-void
-gs_row_form_init(GsRowForm *form, TupleDesc desc)
+GsRowForm *
+gs_row_form_create(TupleDesc desc, TupleTableSlot *slot)
 {
+	GsRowForm  *form = palloc(sizeof(GsRowForm));
+
 	form->ncolumns = desc->natts;
-	form->columns = palloc(sizeof(GsRowFormColumn) * desc->natts);
+	form->columns = palloc(sizeof(FormColumn) * desc->natts);
 	form->infomask = 0;
+	form->slot = slot;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
-		form->columns[i] = (GsRowFormColumn)
+		form->columns[i] = (FormColumn)
 		{
 			.len = attribute->attlen,
 				.by_value = attribute->attbyval,
@@ -73,9 +95,10 @@ gs_row_form_init(GsRowForm *form, TupleDesc desc)
 		if (attribute->attlen == -2)
 		{
 			form->columns = NULL;
-			return;
+			break;
 		}
 	}
+	return form;
 }
 
 /* Writes zeros up to the next aligned address. */
@@ -87,19 +110,20 @@ pad(char *at, uint8 align_mask)
 	return at;
 }
 
-Size
-gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row)
+/* Forms the row.  Returns its length, or 0 if it has NULLs or is not short. */
+static Size
+form_short(GsRowForm *form, const TupleTableSlot *values)
 {
-	MinimalTuple tuple = (MinimalTuple) row;
-	char	   *at = row + MAXALIGN(SizeofMinimalTupleHeader);
-	char	   *end = row + GS_ROW_SHORT;
+	MinimalTuple tuple = (MinimalTuple) form->row;
+	char	   *at = form->row + MAXALIGN(SizeofMinimalTupleHeader);
+	char	   *end = form->row + ROW_SHORT;
 
 	if (form->columns == NULL)
 		return 0;
-	memset(row, 0, MAXALIGN(SizeofMinimalTupleHeader));
+	memset(form->row, 0, MAXALIGN(SizeofMinimalTupleHeader));
 	for (int i = 0; i < form->ncolumns; i++)
 	{
-		const GsRowFormColumn *column = &form->columns[i];
+		const FormColumn *column = &form->columns[i];
 		const Datum value = values->tts_values[i];
 		Size		len = column->len;
 
@@ -124,5 +148,17 @@ gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row
 	HeapTupleHeaderSetNatts(tuple, form->ncolumns);
 	tuple->t_hoff = MAXALIGN(SizeofMinimalTupleHeader) + MINIMAL_TUPLE_OFFSET;
 	tuple->t_infomask = form->infomask;
-	return at - row;
+	return at - form->row;
+}
+
+TupleTableSlot *
+gs_row_form_slot(GsRowForm *form, TupleTableSlot *values)
+{
+	MinimalTuple tuple = (MinimalTuple) form->row;
+	const Size	nbytes = form_short(form, values);
+
+	if (nbytes == 0)
+		return values;
+	tuple->t_len = nbytes;
+	return ExecStoreMinimalTuple(tuple, form->slot, false);
 }

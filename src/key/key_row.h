@@ -79,36 +79,17 @@ gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
 	((MinimalTuple) row)->t_len = source->nbytes;
 }
 
-/*
- * How short rows of a type, of at most GS_ROW_SHORT bytes and without NULLs, are formed
- * in one pass.
- */
-#define GS_ROW_SHORT	256
+/* Forms short rows without NULLs in one pass.  A sort handles tuples faster than values. */
+typedef struct GsRowForm GsRowForm;
 
-typedef struct GsRowFormColumn
-{
-	int16		len;
-	bool		by_value;
-	uint8		align_mask;
-} GsRowFormColumn;
-
-typedef struct GsRowForm
-{
-	int			ncolumns;
-	GsRowFormColumn *columns;	/* NULL: the type has columns that are not
-								 * supported */
-	uint16		infomask;
-} GsRowForm;
-
-/* Allocates in the current memory context. */
-extern void gs_row_form_init(GsRowForm *form, TupleDesc desc);
+/* Allocates in the current memory context; rows are stored in the minimal-tuple slot. */
+extern GsRowForm *gs_row_form_create(TupleDesc desc, TupleTableSlot *slot);
 
 /*
- * Forms a stored row as gs_row_store() does, except its t_len, at an 8-aligned address
- * with space for GS_ROW_SHORT bytes.  Returns its length, or 0 if the row has NULLs or is
- * not short.
+ * The slot with the row of a slot of values.  If the row has NULLs or is not short, it is
+ * the slot of values itself.  Valid until the next call.
  */
-extern Size gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row);
+extern TupleTableSlot *gs_row_form_slot(GsRowForm *form, TupleTableSlot *values);
 
 /* Is an address of a slot's value in what gs_row_store() copies? */
 static inline bool

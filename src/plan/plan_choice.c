@@ -11,11 +11,11 @@
  *
  * A sort is left to PostgreSQL if
  *
+ *	- it is too small to be faster, which is asked first: most sorts are;
  *	- its keys have no order-preserving code;
  *	- a LIMIT bounds it, by a value that the node cannot compute (plan_limit.c);
  *	- a LIMIT bounds it, and its keys are approximate: the rows that are dropped
- *	  would never be compared;
- *	- it is too small to be faster.
+ *	  would never be compared.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,6 +23,14 @@
 
 #include "guc.h"
 #include "plan/plan_choice.h"
+
+/*
+ * Below a LIMIT, the keys of the first rows do not pay if there are few rows in all.  Keys
+ * of a collation are the most expensive: LIMIT 10 of 500 rows took 0.7 times as long
+ * by PostgreSQL's sort as by gpusort, of 3,000 rows as long (Xeon, PostgreSQL 15.20,
+ * 2026-11).
+ */
+#define COLLATED_LIMIT_FACTOR	10
 
 GsChoiceSettings
 gs_choice_settings(void)
@@ -42,18 +50,22 @@ gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *
 {
 	char	   *why_not;
 
+	if (gs_plan_choice_is_small(settings, nrows))
+		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
+						nrows, settings->min_rows);
 	if (!gs_key_columns_can_encode(columns, ncolumns, &why_not))
 		return why_not;
 	if (settings->libc_collations == GS_LIBC_OFF && gs_key_columns_use_libc(columns, ncolumns))
 		return "a sort column has a collation of the C library, and gpusort.libc_collations is off";
 	if (bound->bounded && !bound->computable)
 		return "the LIMIT cannot be computed at execution time";
-	if (settings->force)
+	if (settings->force || !bound->bounded)
 		return NULL;
-	if (bound->bounded && gs_key_columns_are_approximate(columns, ncolumns))
+	if (gs_key_columns_are_approximate(columns, ncolumns))
 		return "keys that need verification are not supported below a LIMIT";
-	if (nrows < settings->min_rows)
-		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
-						nrows, settings->min_rows);
+	if (nrows < settings->min_rows * (double) COLLATED_LIMIT_FACTOR &&
+		gs_key_columns_are_collated(columns, ncolumns))
+		return psprintf("the estimated number of rows, %.0f, is less than %d times gpusort.min_rows (%d), below a LIMIT",
+						nrows, COLLATED_LIMIT_FACTOR, settings->min_rows);
 	return NULL;
 }

@@ -24,6 +24,13 @@ typedef struct GsChoiceSettings
 /* Their current values. */
 extern GsChoiceSettings gs_choice_settings(void);
 
+/* Is a sort of this many estimated rows left to PostgreSQL in any case? */
+static inline bool
+gs_plan_choice_is_small(const GsChoiceSettings *settings, double nrows)
+{
+	return nrows < settings->min_rows && !settings->force;
+}
+
 /*
  * Returns NULL if the sort is replaced, else the reason, a phrase that starts
  * in lower case.

@@ -90,6 +90,8 @@ estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsSortCo
 	const GsChoiceSettings settings = gs_choice_settings();
 	int			ncolumns = list_length(root->sort_pathkeys);
 
+	if (gs_plan_choice_is_small(&settings, input->rows))
+		return false;
 	*columns = sort_columns(root, input->pathtarget);
 	if (*columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
 		gs_plan_choice_reason_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)

@@ -97,6 +97,25 @@ drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 							gs_topn_first(input->engine->job.layout, is_null, code));
 }
 
+/* The slot with a tuple of a slot of values, if the row is short; otherwise the same slot. */
+static inline TupleTableSlot *
+form_tuple(GsSortState *state, TupleTableSlot *slot)
+{
+	GsSortInput *input = &state->input;
+
+	if (slot->tts_ops != &TTSOpsVirtual || state->spec.slot == NULL)
+		return slot;
+	if (input->form == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(state->context);
+
+		/* the slot in which rows will be returned is not used yet */
+		input->form = gs_row_form_create(state->spec.desc, state->spec.slot);
+		MemoryContextSwitchTo(old);
+	}
+	return gs_row_form_slot(input->form, slot);
+}
+
 /*
  * Stores the slot's row and its key record in the engine, unless top-N drops it.
  * Returns NULL, or why the engine cannot take it.
@@ -117,6 +136,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 
 	if (input->top.has_cutoff && drop_by_first_column(state, slot))
 		return NULL;
+	slot = form_tuple(state, slot);
 	gs_row_source_init(&source, slot);
 	if (!input->direct_key)
 	{
@@ -230,7 +250,7 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 	input->nread++;
 	if (input->compare != NULL)
 	{
-		if (input->presorted && gs_presorted_add(state, slot))
+		if (input->presorted && gs_presorted_add(state, form_tuple(state, slot)))
 			return true;
 		if ((input->presorted || gs_sort_wants_other_keys(state, false)) &&
 			!gs_sort_reload(state))
@@ -409,14 +429,17 @@ read_few(GsSortState *state, GsSeqScan *scan)
 	return slot;
 }
 
-static void
+/* Sorts the rows that were kept.  False: an engine must. */
+static bool
 sort_few(GsSortState *state)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->context);
+	bool		sorted = gs_few_sort(state->input.few);
 
-	gs_few_sort(state->input.few);
 	MemoryContextSwitchTo(old);
-	gs_sort_begin_output(state, gs_few_count(state->input.few));
+	if (sorted)
+		gs_sort_begin_output(state, gs_few_count(state->input.few));
+	return sorted;
 }
 
 /* Begins an engine and adds the rows that were kept.  False: it failed. */
@@ -521,11 +544,8 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	if (begin_with_few)
 	{
 		slot = read_few(state, &scan);
-		if (TupIsNull(slot))
-		{
-			sort_few(state);
+		if (TupIsNull(slot) && sort_few(state))
 			return true;
-		}
 		if (!move_few_to_engine(state))
 			return false;
 	}

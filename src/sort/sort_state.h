@@ -25,6 +25,7 @@
 
 #include "engine/engine.h"
 #include "key/key_encoder.h"
+#include "key/key_row.h"
 #include "run/run_set.h"
 #include "sort/sort_spec.h"
 #include "sort_parts/sort_compare.h"
@@ -75,6 +76,7 @@ typedef struct GsSortInput
 	GsKeyEncoder *key;
 	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
 	bool		keys_only;		/* its layout's: the key is the row */
+	GsRowForm  *form;			/* makes tuples of values; NULL: not yet */
 	GsSortCompare *compare;		/* where keys do not decide; NULL: they do */
 	bool		presorted;		/* all rows arrived in order so far, and have no
 								 * keys: see sort_presorted.c */

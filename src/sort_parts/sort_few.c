@@ -16,7 +16,7 @@
  * insertion sort by PostgreSQL's comparators orders the entries.  It makes fewer
  * comparisons than a quicksort, and is stable.
  *
- * A row with a sort column that is compressed or out of line does not fit: each
+ * If a sort column is compressed or out of line, the rows go to an engine, too: each
  * comparison would fetch the value, while an encoder fetches it once.
  *
  * CPU time of a sort below a nested loop, rows of 90 bytes, in us, of PostgreSQL
@@ -52,7 +52,7 @@
 typedef struct Entry
 {
 	MinimalTuple row;			/* NULL: the value is the whole row */
-	Datum		value;			/* may point into the row */
+	Datum		value;			/* of a row: from the sort on; may point into it */
 	bool		is_null;
 } Entry;
 
@@ -107,27 +107,7 @@ column_of(const GsFew *few, MinimalTuple row, int column, bool *is_null)
 	return heap_getattr(&tuple, few->columns[column].attno, few->desc, is_null);
 }
 
-/* Does a row have a sort column that must be fetched or decompressed? */
-static bool
-must_be_fetched(const GsFew *few, const Entry *entry)
-{
-	for (int i = 0; i < few->ncolumns; i++)
-	{
-		Datum		value = entry->value;
-		bool		is_null = entry->is_null;
-
-		if (!is_variable(few, i))
-			continue;
-		if (i > 0)
-			value = column_of(few, entry->row, i, &is_null);
-		if (!is_null && (VARATT_IS_COMPRESSED(DatumGetPointer(value)) ||
-						 VARATT_IS_EXTERNAL(DatumGetPointer(value))))
-			return true;
-	}
-	return false;
-}
-
-/* Stores the slot's row.  False: there is no space, or a value must be fetched. */
+/* Stores the slot's row.  False: there is no space. */
 static inline bool
 store_row(GsFew *few, TupleTableSlot *slot, Entry *entry)
 {
@@ -138,9 +118,6 @@ store_row(GsFew *few, TupleTableSlot *slot, Entry *entry)
 		return false;
 	entry->row = (MinimalTuple) (few->bytes + few->nbytes);
 	gs_row_store(&source, slot, (char *) entry->row);
-	entry->value = column_of(few, entry->row, 0, &entry->is_null);
-	if (few->variable && must_be_fetched(few, entry))
-		return false;
 	few->nbytes += MAXALIGN(source.nbytes);
 	return true;
 }
@@ -183,6 +160,41 @@ find_orders(GsFew *few)
 	}
 	few->abbreviated = few->orders[0].abbrev_converter != NULL;
 	MemoryContextSwitchTo(old);
+}
+
+/* Does a row have a sort column that must be fetched or decompressed? */
+static bool
+must_be_fetched(const GsFew *few, const Entry *entry)
+{
+	for (int i = 0; i < few->ncolumns; i++)
+	{
+		Datum		value = entry->value;
+		bool		is_null = entry->is_null;
+
+		if (!is_variable(few, i))
+			continue;
+		if (i > 0)
+			value = column_of(few, entry->row, i, &is_null);
+		if (!is_null && (VARATT_IS_COMPRESSED(DatumGetPointer(value)) ||
+						 VARATT_IS_EXTERNAL(DatumGetPointer(value))))
+			return true;
+	}
+	return false;
+}
+
+/* Extracts the first sort column of each row.  False: a value must be fetched. */
+static bool
+extract_values(GsFew *few)
+{
+	for (int i = 0; i < few->nrows; i++)
+	{
+		Entry	   *entry = &few->entries[i];
+
+		entry->value = column_of(few, entry->row, 0, &entry->is_null);
+		if (few->variable && must_be_fetched(few, entry))
+			return false;
+	}
+	return true;
 }
 
 /* Abbreviates the first sort column of each row. */
@@ -251,11 +263,13 @@ position_of(const GsFew *few, int entry)
 	return low;
 }
 
-void
+bool
 gs_few_sort(GsFew *few)
 {
 	if (few->nrows < 2)
-		return;
+		return true;
+	if (!few->values_only && !extract_values(few))
+		return false;
 	if (few->orders == NULL)
 		find_orders(few);
 	if (few->abbreviated)
@@ -269,6 +283,7 @@ gs_few_sort(GsFew *few)
 				sizeof(Entry) * (i - position));
 		few->entries[position] = entry;
 	}
+	return true;
 }
 
 int

@@ -49,9 +49,12 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-/* A round begins at ROUND_FACTOR times the bound, but not below ROUND_MIN_ROWS. */
+/*
+ * A round begins at ROUND_FACTOR times the bound, but not below ROUND_MIN_ROWS, because
+ * to sort costs as much as to store some dozens of rows.
+ */
 #define ROUND_FACTOR	4
-#define ROUND_MIN_ROWS	256
+#define ROUND_MIN_ROWS	64
 
 void
 gs_topn_begin(GsTopN *top, int64 bound)
