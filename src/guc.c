@@ -35,11 +35,10 @@
  *
  * From 500 rows on, of all types only an integer without ties before a text, in
  * order, can take longer than by PostgreSQL, which never looks at the text: 0.85x or,
- * with page faults, 1.2x at 500 rows, 0.96x or 1.7x at 3,000.  Planning takes 2 to 3 us
- * more.  CREATE INDEX of 1,500 rows: 1.1x to 1.2x, in order 0.94x (Xeon, PostgreSQL
- * 15.20, 2026-11).
+ * with page faults, 1.2x at 500 rows, 0.96x or 1.7x at 3,000 (Xeon, PostgreSQL 15.20,
+ * 2026-11).
  */
-#define DEFAULT_MIN_ROWS 1000
+#define DEFAULT_MIN_ROWS 500
 
 /*
  * From here on a device was always faster.  ORDER BY bigint, whole rows of 166
