@@ -19,7 +19,6 @@ SET gpusort.nonsense = 1;
 SET gpusort.min_rows = 0;
 SET gpusort.min_rows = 2147483647;
 RESET gpusort.min_rows;
-SHOW gpusort.min_rows;
 LOAD 'gpusort';		-- twice does no harm
 
 -- min_rows: the estimated rows of the input

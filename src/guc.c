@@ -19,26 +19,15 @@
 #include "utils/guc.h"
 
 /*
- * Smaller sorts gain too little, or take longer.  Processor time of PostgreSQL and of
- * gpusort, whole rows of 200 bytes in random order, in us:
- *
- *	 rows			100			200			300			500			1,000
- *	 bigint		   13	13	   22	20	   31	26	   51	39	  138	77
- *	 text "C"	   15	15	   42	24	   53	32	  101	49	  209	90
- *	 date, bigint  13	14	   26	24	   34	30	   58	44	  155	88
- *	 date, int, text "C"
- *				   13	17	   23	27	   34	36	   59	55	  149  101
- *
- * These are the best times of PostgreSQL: malloc() keeps all memory.  If it returns it
- * to the kernel between two sorts, which happens by chance, 300 rows take PostgreSQL
- * 47 us (bigint).
- *
- * From 500 rows on, of all types only an integer without ties before a text, in
- * order, can take longer than by PostgreSQL, which never looks at the text: 0.85x or,
- * with page faults, 1.2x at 500 rows, 0.96x or 1.7x at 3,000 (Xeon, PostgreSQL 15.20,
- * 2026-11).
+ * No measured sort of more rows is slower than PostgreSQL's.  With fewer rows
+ * these are: a single column that is in order already (0.83 to 0.93x up to 10 k
+ * rows), whole rows with few distinct keys (0.79x at 10 k in a session that sorts
+ * with both, as each changes the other's malloc thresholds), an int4 without ties
+ * before a text that PostgreSQL never compares (0.91x at 1000, 1.26x at 10 k).
+ * Most others gain from 100 rows on, but only tens of microseconds (Zen 5,
+ * PostgreSQL 15.20, 2026-11).
  */
-#define DEFAULT_MIN_ROWS 500
+#define DEFAULT_MIN_ROWS 20000
 
 /*
  * From here on a device was always faster.  ORDER BY bigint, whole rows of 166
