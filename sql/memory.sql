@@ -22,12 +22,11 @@ $$;
 
 -- one context below the executor's while the rows are there
 BEGIN;
-DECLARE c SCROLL CURSOR FOR SELECT *, repeat('x', 200) FROM t ORDER BY k;
+DECLARE c SCROLL CURSOR FOR SELECT * FROM t ORDER BY k;
 SELECT name, parent FROM pg_temp.contexts() WHERE name LIKE 'GpuSort%' ORDER BY level;
 FETCH 1 FROM c;
 SELECT name, parent FROM pg_temp.contexts() WHERE name LIKE 'GpuSort%' ORDER BY level;
-SELECT pg_temp.used('GpuSort%') BETWEEN 1500000 AND 6000000 AS as_large_as_the_rows;	-- without the block that a session keeps
-SELECT name, parent, (SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'gpusort') BETWEEN 1 << 20 AND 1100000 AS size FROM pg_temp.contexts() WHERE name = 'gpusort';
+SELECT pg_temp.used('GpuSort%') BETWEEN 500000 AND 3000000 AS as_large_as_the_rows;
 MOVE LAST IN c;
 MOVE FIRST IN c;
 SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%';
@@ -37,7 +36,7 @@ SELECT pg_temp.left_behind();
 -- detoasted values are freed row by row
 CREATE TABLE gs_memory (id int, s text COLLATE "C", k int);
 ALTER TABLE gs_memory ALTER s SET STORAGE EXTERNAL;
-INSERT INTO gs_memory SELECT id, repeat('x', 8000) || id, id FROM generate_series(1, 650) id;
+INSERT INTO gs_memory SELECT id, repeat('x', 8000) || id, id FROM generate_series(1, 500) id;
 DECLARE c CURSOR FOR SELECT id FROM gs_memory ORDER BY k, s;
 FETCH 1 FROM c;
 SELECT pg_temp.used('GpuSort key') < 100000 AS small, pg_temp.used('GpuSort') BETWEEN 4000000 AND 12000000 AS holds_their_bytes;
@@ -60,49 +59,25 @@ CREATE TEMP TABLE within AS SELECT work_mem, query, pg_temp.within(work_mem, que
 SELECT query, array_agg(DISTINCT within COLLATE "C") FROM within GROUP BY query ORDER BY query COLLATE "C";
 SET work_mem = '64MB';
 
--- and so is the additional memory of the backend; another sort has the block that the session keeps
+-- and so is the additional memory of the backend
 CREATE FUNCTION pg_temp.growth(work_mem text, query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
 	before bigint;
-	other CURSOR FOR SELECT * FROM t ORDER BY k;
 	c refcursor;
 	r record;
 	growth bigint;
 BEGIN
-	OPEN other;
-	FETCH other INTO r;
 	PERFORM set_config('work_mem', work_mem, true);
 	before := pg_temp.used();
 	OPEN c FOR EXECUTE query;
 	FETCH c INTO r;
 	growth := pg_temp.used() - before;
 	CLOSE c;
-	CLOSE other;
 	RETURN growth;
 END $$;
 SELECT pg_temp.growth('1MB', 'SELECT k FROM t ORDER BY k') < 1200000 AS keys, pg_temp.growth('2MB', 'SELECT * FROM t ORDER BY k') < 2300000 AS rows,
 	   pg_temp.growth('1MB', 'SELECT * FROM t ORDER BY s, k') < 1300000 AS runs,
 	   pg_temp.growth('64kB', 'SELECT * FROM t ORDER BY k') < 250000 * (1 + current_setting('debug_assertions')::bool::int) AS many_runs;
-
--- one sort at a time has that block: sorts side by side, with an ERROR between them, and after them
-BEGIN;
-DECLARE a CURSOR FOR SELECT id, k FROM t ORDER BY k;
-DECLARE b CURSOR FOR SELECT id, s FROM t ORDER BY s;
-FETCH 2 FROM a;
-FETCH 2 FROM b;
-SAVEPOINT s;
-SELECT * FROM t ORDER BY k, 1 / (id - 5000);
-ROLLBACK TO s;
-FETCH 2 FROM a;
-CLOSE a;
-DECLARE c CURSOR FOR SELECT id, k FROM t ORDER BY k DESC;
-FETCH 2 FROM c;
-FETCH 2 FROM b;
-ROLLBACK;
-BEGIN;
-SELECT id, k FROM t WHERE 1 / (id - 5000) < 2 ORDER BY k;
-ROLLBACK;
-SELECT id, k FROM t ORDER BY k LIMIT 2;
 
 -- executed again and again: rows, keys alone, many rows, abandoned, in runs
 CREATE FUNCTION pg_temp.leak(query text, times int) RETURNS text LANGUAGE plpgsql AS $$

@@ -234,14 +234,6 @@ sub kept_kb
 
 		cmp_ok($kb, '<', $core_kb + $allowed_kb, "a session that has sorted, engine $_: $kb kB, PostgreSQL's $core_kb kB");
 	}
-	{
-		my ($small, $small_pid) = session($node, "$gpusort cpu; SET gpusort.min_rows = 0");
-
-		ask($small, 'SELECT count(s) FROM (SELECT * FROM (SELECT * FROM rows LIMIT 3000) r ORDER BY day, word OFFSET 0) s');
-		my ($kb) = kept_kb($small_pid);
-		cmp_ok($kb, '<', $core_kb + $allowed_kb + 1024, "a session that has sorted few rows: $kb kB");
-		$small->quit;
-	}
 	foreach my $what ('again', 'at once')
 	{
 		like(ask($psql, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"), qr/Engine: cuda/, "the session sorts on the device $what");

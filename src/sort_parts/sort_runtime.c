@@ -16,15 +16,6 @@
  * and timed.  If it is no faster than small pages, the block and some blocks
  * after it use small pages.
  *
- * Small sorts cannot use huge pages, and page faults are a quarter of the time of a
- * sort of 300 rows and 40 % of one of 10,000: malloc() returns the freed memory of a
- * sort to the kernel, and the next sort gets it back page by page.  So a session
- * keeps one block for its sorts.  A sort takes it with its first allocation, if no
- * other sort has it, and the reset of its memory context gives it back, after an
- * ERROR, too.  Memory that is released there is used again only when all of it is.
- * A large sort frees the block at its end: it gains nothing from it, and the next
- * one may be large, too.
- *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -48,22 +39,6 @@
 
 /* How many blocks use small pages before another try, at most. */
 #define MAX_BLOCKS_TO_SKIP	32
-
-/* The block that a session keeps: for about 3,000 rows of 200 bytes. */
-#define KEPT_BYTES			((Size) 1 << 20)
-
-/* What a large sort allocates besides. */
-#define LARGE_BYTES			((Size) 8 << 20)
-
-static struct
-{
-	char	   *block;			/* NULL: none */
-	MemoryContext user;			/* of the sort that has it; NULL: none */
-	MemoryContextCallback give_back;
-	Size		used;
-	Size		nchunks;		/* not yet released */
-	Size		besides;		/* bytes that the sort has allocated elsewhere */
-}			kept;
 
 #ifdef MADV_HUGEPAGE
 /*
@@ -101,65 +76,12 @@ huge_pages_help(uintptr_t start, uintptr_t end)
 }
 #endif
 
-/* The reset of the memory context of a sort gives the kept block back. */
-static void
-give_back_kept(void *arg)
-{
-	kept.user = NULL;
-	if (kept.besides >= LARGE_BYTES)
-	{
-		MemoryContextDelete(GetMemoryChunkContext(kept.block));
-		kept.block = NULL;
-	}
-}
-
-/* Takes the kept block for the sort of a memory context.  False: another sort has it. */
-static bool
-take_kept(MemoryContext context)
-{
-	if (kept.user != NULL)
-		return kept.user == context;
-	if (kept.block == NULL)
-		kept.block = MemoryContextAlloc(AllocSetContextCreate(TopMemoryContext, "gpusort",
-															  ALLOCSET_SMALL_SIZES),
-										KEPT_BYTES);
-	kept.give_back.func = give_back_kept;
-	MemoryContextRegisterResetCallback(context, &kept.give_back);
-	kept.user = context;
-	kept.used = 0;
-	kept.nchunks = 0;
-	kept.besides = 0;
-	return true;
-}
-
-/* Allocates from the kept block; NULL: another sort has it, or there is no space. */
-static void *
-allocate_kept(MemoryContext context, Size nbytes)
-{
-	char	   *chunk;
-
-	if (!take_kept(context))
-		return NULL;
-	if (nbytes > KEPT_BYTES - kept.used)
-	{
-		kept.besides += nbytes;
-		return NULL;
-	}
-	chunk = kept.block + kept.used;
-	kept.used += CACHELINEALIGN(nbytes);
-	kept.nchunks++;
-	return chunk;
-}
-
 static void *
 allocate(void *arg, size_t nbytes)
 {
-	void	   *memory = allocate_kept(arg, nbytes);
+	void	   *memory = MemoryContextAllocExtended((MemoryContext) arg, nbytes,
+													MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 
-	if (memory != NULL)
-		return memory;
-	memory = MemoryContextAllocExtended((MemoryContext) arg, nbytes,
-										MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 #ifdef MADV_HUGEPAGE
 	if (memory != NULL && nbytes >= HUGE_ALLOCATION)
 	{
@@ -177,11 +99,7 @@ allocate(void *arg, size_t nbytes)
 static void
 release(void *arg, void *memory)
 {
-	if (kept.block == NULL || (char *) memory < kept.block ||
-		(char *) memory >= kept.block + KEPT_BYTES)
-		pfree(memory);
-	else if (--kept.nchunks == 0)
-		kept.used = 0;
+	pfree(memory);
 }
 
 static void
