@@ -99,16 +99,6 @@ FROM unnest(ARRAY['"en-x-icu"','gs_ignore_case','gs_shifted_nd']) c, unnest(ARRA
 	 LATERAL (SELECT 'SELECT * FROM many ORDER BY ' || replace(k, '%s', 's COLLATE %s') || '%s LIMIT %s' AS q) l, unnest('{1,20,700}'::int[]) n
 GROUP BY c, k ORDER BY c COLLATE "C", k COLLATE "C";
 
--- unless they are few in all
-ANALYZE many;
-SET gpusort.force = off;
-SET gpusort.min_rows = 501;
-EXPLAIN (COSTS OFF) SELECT * FROM many ORDER BY id, s COLLATE "en-x-icu" LIMIT 5;
-EXPLAIN (COSTS OFF) SELECT * FROM many ORDER BY id LIMIT 5;
-EXPLAIN (COSTS OFF) SELECT * FROM many ORDER BY id, s COLLATE "C" LIMIT 5;
-EXPLAIN (COSTS OFF) SELECT * FROM many ORDER BY id, s COLLATE "en-x-icu";
-SET gpusort.min_rows = 500;
-EXPLAIN (COSTS OFF) SELECT * FROM many ORDER BY id, s COLLATE "en-x-icu" LIMIT 5;
 
 DROP TABLE t, more, ranges;
 DROP TYPE gs_text_range;

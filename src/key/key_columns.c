@@ -120,18 +120,6 @@ gs_key_columns_use_libc(const GsSortColumn *columns, int ncolumns)
 	return any_order(columns, ncolumns, gs_key_order_uses_libc);
 }
 
-static bool
-is_collated(const GsKeyOrder *order)
-{
-	return OidIsValid(order->collation);
-}
-
-bool
-gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns)
-{
-	return any_order(columns, ncolumns, is_collated);
-}
-
 bool
 gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns)
 {

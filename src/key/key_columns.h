@@ -42,9 +42,6 @@ extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncol
 /* Is one of these columns text under a collation of the C library? */
 extern bool gs_key_columns_use_libc(const GsSortColumn *columns, int ncolumns);
 
-/* Is one of these columns text that is not compared byte by byte? */
-extern bool gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns);
-
 /* Can rows with equal full keys differ, so that they have to be compared? */
 extern bool gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns);
 

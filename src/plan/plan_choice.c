@@ -24,14 +24,6 @@
 #include "guc.h"
 #include "plan/plan_choice.h"
 
-/*
- * Below a LIMIT, the keys of the first rows do not pay if there are few rows in all.  Keys
- * of a collation are the most expensive: LIMIT 10 of 500 rows took 0.7 times as long
- * by PostgreSQL's sort as by gpusort, of 3,000 rows as long (Xeon, PostgreSQL 15.20,
- * 2026-11).
- */
-#define COLLATED_LIMIT_FACTOR	10
-
 GsChoiceSettings
 gs_choice_settings(void)
 {
@@ -63,9 +55,5 @@ gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *
 		return NULL;
 	if (gs_key_columns_are_approximate(columns, ncolumns))
 		return "keys that need verification are not supported below a LIMIT";
-	if (nrows < settings->min_rows * (double) COLLATED_LIMIT_FACTOR &&
-		gs_key_columns_are_collated(columns, ncolumns))
-		return psprintf("the estimated number of rows, %.0f, is less than %d times gpusort.min_rows (%d), below a LIMIT",
-						nrows, COLLATED_LIMIT_FACTOR, settings->min_rows);
 	return NULL;
 }
