@@ -13,7 +13,7 @@ our @EXPORT = qw(
   gpusort_node plan_of contexts_of memory_kb session ask ask_error
   poll count_in_log service_status wait_for_service service_processes
   supervisors title_of restart_service is_idle create_linger create_interrupt create_compared
-  create_index_input @index_columns
+  has_icu has_extension create_index_input @index_columns
 );
 
 # A running cluster with the library preloaded in every session; the other settings
@@ -242,6 +242,36 @@ sub create_interrupt
 	return;
 }
 
+# The functions of amcheck; on a server without contrib modules they do nothing.
+sub create_amcheck
+{
+	my ($node) = @_;
+
+	if (has_extension($node, 'amcheck'))
+	{
+		$node->safe_psql('postgres', 'CREATE EXTENSION amcheck');
+		return;
+	}
+	note('this server has no amcheck: the structure of indexes is not checked');
+	$node->safe_psql('postgres', "CREATE FUNCTION $_ RETURNS void LANGUAGE sql AS ''")
+	  foreach ('bt_index_check(regclass, boolean)', 'bt_index_parent_check(regclass, boolean, boolean)');
+	return;
+}
+
+sub has_icu
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres', "SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu' AND collprovider = 'i'");
+}
+
+sub has_extension
+{
+	my ($node, $name) = @_;
+
+	return $node->safe_psql('postgres', "SELECT count(*) FROM pg_available_extensions WHERE name = '$name'");
+}
+
 # A function that builds an index of the table input by PostgreSQL, and by gpusort with each
 # value of a setting.  It returns the difference, if any, the height of the tree, or the error.
 # LSN and checksum of pages are ignored.  amcheck takes longer than a build, and examines one
@@ -250,9 +280,15 @@ sub create_compared
 {
 	my ($node) = @_;
 
+	create_amcheck($node);
+	if (!has_icu($node))
+	{
+		note('this server has no ICU: "en-x-icu" is a collation of the C library');
+		$node->safe_psql('postgres', q{CREATE COLLATION "en-x-icu" (provider = libc, locale = 'en_US.UTF-8')});
+	}
 	$node->safe_psql('postgres', <<'SQL');
-CREATE EXTENSION amcheck;
-CREATE EXTENSION pageinspect;
+CREATE FUNCTION page_of(index text, block bigint) RETURNS bytea LANGUAGE sql
+	AS 'SELECT pg_read_binary_file(pg_relation_filepath(index), block * current_setting(''block_size'')::int, current_setting(''block_size'')::int)';
 CREATE FUNCTION built(index text, examined bool, OUT pages text, OUT height int, OUT error text) LANGUAGE plpgsql AS $$
 DECLARE
 	detail text;
@@ -262,9 +298,9 @@ BEGIN
 		PERFORM bt_index_parent_check('tested', true, true);
 	END IF;
 	-- without ORDER BY, which would be a GpuSort from PostgreSQL 16 on
-	SELECT count(*) || ' ' || md5(string_agg(substr(get_raw_page('tested', block::int), 11), '')) INTO pages
+	SELECT count(*) || ' ' || md5(string_agg(substr(page_of('tested', block), 11), '')) INTO pages
 	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
-	height := level FROM bt_metap('tested');
+	height := get_byte(page_of('tested', 0), 36);	-- btm_level
 	DROP INDEX tested;
 EXCEPTION WHEN OTHERS THEN
 	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;

@@ -78,7 +78,7 @@ BEGIN
 	PERFORM set_config('max_parallel_maintenance_workers', workers::text, true);
 	EXECUTE format('ALTER TABLE %s SET (parallel_workers = 2)', indexed);
 	EXECUTE statement;
-	SELECT array_agg(substr(get_raw_page('tested', block::int), 11) ORDER BY block) INTO pages
+	SELECT array_agg(substr(pg_read_binary_file(pg_relation_filepath('tested'), block * current_setting('block_size')::int, current_setting('block_size')::int), 11) ORDER BY block) INTO pages
 	FROM generate_series(0, pg_relation_size('tested') / current_setting('block_size')::int - 1) block;
 	DROP INDEX tested;
 	EXECUTE format('ALTER TABLE %s RESET (parallel_workers)', indexed);
