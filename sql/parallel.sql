@@ -50,7 +50,7 @@ SELECT format, pg_temp.workers_told(format, pattern) FROM (VALUES
 	('text', 'Worker \d:  actual[^\n]*\n +(Sort Method|Rows Sent to Shared Sort): '),
 	('json', '"Worker Number": \d,[^}]*"(Engine|Rows Sent to Shared Sort)": '),
 	('yaml', 'Worker Number: \d\n[^-]* (Engine|Rows Sent to Shared Sort): '),
-	('xml', '<Worker-Number>\d</Worker-Number>\s*(<Actual-[^\n]*\s*)*<(Sort-Method|Fed-Rows)>')) f (format, pattern);
+	('xml', '<Worker-Number>\d</Worker-Number>\s*(<Actual-[^\n]*\s*)*<(Sort-Method|Rows-Sent-to-Shared-Sort)>')) f (format, pattern);
 
 -- in nested plans
 SET enable_hashagg = off;
