@@ -47,6 +47,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/protocol.h"
 #include "guc.h"
 #include "client/supervisor.h"
 #include "client/supervisor_status.h"
@@ -86,9 +87,7 @@
 /* Minimum time between two requests of a backend. */
 #define REQUEST_INTERVAL_MS	1000
 
-/* Exit codes: of gpusortd if there is no device, and of a failed execv(). */
-#define EXIT_NO_DEVICE	3
-#define EXIT_WRONG_ORDER	5
+/* The exit code of a failed execv(). */
 #define EXIT_NO_PROGRAM	127
 
 /* gpusortd writes a line with this prefix to this descriptor when it is ready. */
@@ -550,19 +549,20 @@ plan_restart(Service *service, int exit_status)
 	TimestampTz now = GetCurrentTimestamp();
 	char	   *why = skip_prefix(service->last_line, "gpusortd: ");
 
-	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_DEVICE)
+	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == GS_EXIT_NO_DEVICE)
 	{
 		gs_supervisor_write_status(GS_SUPERVISOR_NO_DEVICE, skip_prefix(why, "no device: "));
 		return false;
 	}
-	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_WRONG_ORDER)
+	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == GS_EXIT_WRONG_ORDER)
 	{
+		why = skip_prefix(why, "the device failed: ");
 		ereport(LOG,
 				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("gpusort uses no device any more: %s", skip_prefix(why, "the device failed: ")),
+				 errmsg("gpusort uses no device any more: %s", why),
 				 errdetail("Sorts continue with the CPU engine."),
 				 errhint("Check the device and its driver, then reload the configuration to use it again.")));
-		gs_supervisor_write_status(GS_SUPERVISOR_NO_DEVICE, skip_prefix(why, "the device failed: "));
+		gs_supervisor_write_status(GS_SUPERVISOR_NO_DEVICE, why);
 		return false;
 	}
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_PROGRAM)

@@ -111,6 +111,10 @@
 #define GS_WIRE_MAGIC	UINT32_C(0x47505553)	/* "GPUS" */
 #define GS_WIRE_VERSION	UINT32_C(4) /* of FAILED and the beginning of HELLO */
 
+/* Exit codes of gpusortd after which its supervisor does not start it again before a reload. */
+#define GS_EXIT_NO_DEVICE	3
+#define GS_EXIT_WRONG_ORDER	5	/* a sort by the device was wrong */
+
 /* Limits that the service enforces. */
 #define GS_MIN_BUFFER_BYTES	((uint32_t) 64 << 10)
 #define GS_MAX_BUFFER_BYTES	((uint32_t) 16 << 20)

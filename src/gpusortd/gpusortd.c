@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/protocol.h"
 #include "device/device.h"
 #include "device/device_fault.h"
 #include "gpusortd/server.h"
@@ -30,9 +31,9 @@ typedef enum ExitCode
 	EXIT_ENDED = 0,				/* by SIGTERM or SIGINT */
 	EXIT_DEVICE_FAILED = 1,		/* start again */
 	EXIT_USAGE = 2,
-	EXIT_NO_DEVICE = 3,
+	EXIT_NO_DEVICE = GS_EXIT_NO_DEVICE,
 	EXIT_NO_SOCKET = 4,			/* or another gpusortd has it */
-	EXIT_WRONG_ORDER = 5		/* of a sort by the device: do not start again */
+	EXIT_WRONG_ORDER = GS_EXIT_WRONG_ORDER
 } ExitCode;
 
 typedef struct Options
