@@ -6,17 +6,17 @@
 
 MODULE_big = gpusort
 EXTENSION = gpusort
-# gpusort.control has the version; gpusortd derives its own, scripts/check-includes checks META.json
+# gpusort.control has the version; gpusortd derives its own, scripts/check-includes checks META.json and the packages
 EXTVERSION = $(shell sed -n "s/^default_version = '\(.*\)'/\1/p" $(srcdir)/gpusort.control)
-DATA = gpusort--$(EXTVERSION).sql
+DATA = $(notdir $(wildcard $(srcdir)/gpusort--*.sql))
 PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
 
 # the folders of the library, from the entry points down (DESIGN.md); src/gpusortd/ is a program of its own
-FOLDERS = . plan node index sort sort_parts run key collation client engine common
+FOLDERS = . plan node cluster index sort sort_parts run key collation client stats engine common
 SOURCES = $(foreach folder,$(FOLDERS),$(sort $(wildcard $(srcdir)/src/$(folder)/*.c)))
 OBJS = $(patsubst $(srcdir)/%.c,%.o,$(subst /./,/,$(SOURCES)))
 
-PG_CPPFLAGS = -I$(srcdir)/src
+PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(EXTVERSION)"'
 # Exports only what PostgreSQL calls.  PostgreSQL's own flags do so from 16 on.
 PG_CPPFLAGS += -fvisibility=hidden '-DPGDLLEXPORT=__attribute__((visibility("default")))'
 PG_CFLAGS = -Wextra -Wshadow -Winit-self \

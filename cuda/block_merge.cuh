@@ -52,19 +52,20 @@ gs_merge_path(uint32_t na, uint32_t nb, uint32_t diagonal, Before b_before_a)
 /*
  * One level: merges sequences 2i * width .. (2i + 1) * width - 1, which have been
  * merged already, with the next width sequences.  All threads call it.  s_keys has
- * space for one element past the end; only nvalid elements are used.  tie_less(a, b)
- * orders two places of the tile with equal keys.  Ends with a barrier.
+ * space for one element past the end; only nvalid elements are used.  precedes(key_b, b,
+ * key_a, a), for an element of a right sequence at place b and one of its left
+ * sequence at place a: must b come first?  Ends with a barrier.
  *
  * The bottleneck is reads of shared memory at random places.  So of the two current
  * keys, only the one that was output is replaced by a read.
  */
-template <int nthreads, int nitems, bool has_numbers, typename Begins, typename TieLess>
+template <int nthreads, int nitems, bool has_numbers, typename Key, typename Begins, typename Precedes>
 static __device__ __forceinline__ void
-gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
-					 uint32_t nsequences, uint32_t width, Begins begins, TieLess tie_less)
+gs_block_merge_level(Key *s_keys, uint16_t *s_numbers, uint32_t nvalid,
+					 uint32_t nsequences, uint32_t width, Begins begins, Precedes precedes)
 {
 	const uint32_t start = threadIdx.x * nitems;
-	uint64_t keys[nitems];
+	Key keys[nitems];
 	uint16_t numbers[has_numbers ? nitems : 1];
 
 	if (start < nvalid)
@@ -87,14 +88,11 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 		uint32_t a_end = begins(min(nsequences, (pair * 2 + 1) * width));
 		uint32_t b_end = begins(min(nsequences, (pair * 2 + 2) * width));
 		uint32_t a = a_first + gs_merge_path(a_end - a_first, b_end - a_end, start - a_first, [&](uint32_t i, uint32_t j) {
-						 const uint64_t key_b = s_keys[a_end + i];
-						 const uint64_t key_a = s_keys[a_first + j];
-
-						 return key_b < key_a || (key_b == key_a && tie_less(a_end + i, a_first + j));
+						 return precedes(s_keys[a_end + i], a_end + i, s_keys[a_first + j], a_first + j);
 					 });
 		uint32_t b = a_end + (start - a);
-		uint64_t key_a = s_keys[a];
-		uint64_t key_b = s_keys[b];
+		Key key_a = s_keys[a];
+		Key key_b = s_keys[b];
 
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
@@ -111,10 +109,9 @@ gs_block_merge_level(uint64_t *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 					key_b = s_keys[b];
 				}
 
-				const bool from_b = a >= a_end ||
-					(b < b_end && (key_b < key_a || (key_b == key_a && tie_less(b, a))));
+				const bool from_b = a >= a_end || (b < b_end && precedes(key_b, b, key_a, a));
 				const uint32_t place = from_b ? b : a;
-				const uint64_t next = s_keys[place + 1];
+				const Key next = s_keys[place + 1];
 
 				keys[item] = from_b ? key_b : key_a;
 				if constexpr (has_numbers)

@@ -18,7 +18,7 @@
  * each job, and releasing pinned memory waits for all streams.
  *
  * A CUDA error is final: its text is stored, and all later calls fail.  Being out
- * of memory is not such an error.
+ * of memory is not such an error, nor is a peer that cannot be used.
  *
  *-------------------------------------------------------------------------
  */
@@ -167,6 +167,107 @@ cuda_release(GsDevice *device, void *d_memory)
 {
 	if (enter(cuda_device(device)))
 		check(cuda_device(device), "cudaFree", cudaFree(d_memory));
+}
+
+#define GS_PEER_CHECK_WORDS 4096
+
+/*
+ * Copies a pattern to the peer, from there to this device by a direct copy, and back.
+ * Behind some IOMMUs direct copies succeed but arrive elsewhere.  The peer is the
+ * current device, and later this one.
+ */
+static bool
+copies_arrive(int number, uint64_t *d_peer, uint64_t *d_own)
+{
+	static const size_t nbytes = GS_PEER_CHECK_WORDS * sizeof(uint64_t);
+	uint64_t pattern[GS_PEER_CHECK_WORDS];
+	uint64_t arrived[GS_PEER_CHECK_WORDS] = {};
+
+	for (uint64_t i = 0; i < GS_PEER_CHECK_WORDS; i++)
+		pattern[i] = gs_row_hash(i);
+	return cudaMemcpy(d_peer, pattern, nbytes, cudaMemcpyHostToDevice) == cudaSuccess &&
+		cudaDeviceSynchronize() == cudaSuccess && cudaSetDevice(number) == cudaSuccess &&
+		cudaMemcpy(d_own, d_peer, nbytes, cudaMemcpyDeviceToDevice) == cudaSuccess &&
+		cudaMemcpy(arrived, d_own, nbytes, cudaMemcpyDeviceToHost) == cudaSuccess &&
+		memcmp(pattern, arrived, nbytes) == 0;
+}
+
+static GsDeviceIdentity
+identity_of(const cudaDeviceProp *properties)
+{
+	GsDeviceIdentity identity;
+
+	static_assert(sizeof(properties->uuid) == sizeof(identity), "a UUID has 16 bytes");
+	memcpy(&identity, &properties->uuid, sizeof(identity));
+	return identity;
+}
+
+/* The number of a device in this process; -1: it has none. */
+static int
+find_device(GsDeviceIdentity identity)
+{
+	cudaDeviceProp properties;
+	int ndevices = 0;
+
+	if (cudaGetDeviceCount(&ndevices) != cudaSuccess)
+		return -1;
+	for (int number = 0; number < ndevices; number++)
+		if (cudaGetDeviceProperties(&properties, number) == cudaSuccess &&
+			gs_is_same_device(identity_of(&properties), identity))
+			return number;
+	return -1;
+}
+
+/* Creates a context of this process on the peer, too, which takes some memory there. */
+static int
+cuda_open_peer(GsDevice *base, GsDeviceIdentity identity)
+{
+	static const size_t nbytes = GS_PEER_CHECK_WORDS * sizeof(uint64_t);
+	GsCudaDevice *device = cuda_device(base);
+	uint64_t *d_own = NULL;
+	uint64_t *d_peer = NULL;
+	int peer;
+	int can_access = 0;
+	bool arrives = false;
+	cudaError_t error;
+
+	if (!enter(device))
+		return -1;
+	peer = find_device(identity);
+	if (peer >= 0 && cudaDeviceCanAccessPeer(&can_access, device->number, peer) == cudaSuccess && can_access)
+	{
+		error = cudaDeviceEnablePeerAccess(peer, 0);
+		if ((error == cudaSuccess || error == cudaErrorPeerAccessAlreadyEnabled) &&
+			cudaMalloc(&d_own, nbytes) == cudaSuccess && cudaSetDevice(peer) == cudaSuccess &&
+			cudaMalloc(&d_peer, nbytes) == cudaSuccess)
+			arrives = copies_arrive(device->number, d_peer, d_own);
+		cudaFree(d_peer);
+		cudaFree(d_own);
+	}
+	cudaGetLastError(); /* clears the error */
+	if (enter(device))
+		check_for_failure(device);
+	return arrives && !has_failed(base) ? peer : -1;
+}
+
+/* Behind it, this device is the current one again. */
+static void *
+cuda_allocate_at(GsDevice *base, int peer, size_t nbytes)
+{
+	GsCudaDevice *device = cuda_device(base);
+	void *d_memory = NULL;
+	bool allocated;
+
+	if (!enter(device))
+		return NULL;
+	allocated = cudaSetDevice(peer) == cudaSuccess && cudaMalloc(&d_memory, nbytes) == cudaSuccess;
+	cudaGetLastError(); /* clears the error */
+	if (!enter(device))
+		return NULL;
+	if (allocated)
+		return d_memory;
+	check_for_failure(device);
+	return NULL;
 }
 
 /* A cached allocation that is large enough and not much larger; NULL: there is none. */
@@ -629,6 +730,8 @@ static const GsDeviceOps cuda_ops = {
 	cuda_memory,
 	cuda_allocate,
 	cuda_release,
+	cuda_open_peer,
+	cuda_allocate_at,
 	cuda_allocate_host,
 	cuda_release_host,
 	cuda_pin,
@@ -674,12 +777,9 @@ why_no_device(cudaError_t error)
 	}
 }
 
-GsDevice *
-gs_device_cuda_open(int number, char *why_not, size_t size)
+uint32_t
+gs_device_cuda_count(char *why_not, size_t size)
 {
-	cudaDeviceProp properties;
-	int driver = 0;
-	GsCudaDevice *device;
 	cudaError_t error;
 	int ndevices = 0;
 
@@ -688,11 +788,22 @@ gs_device_cuda_open(int number, char *why_not, size_t size)
 	error = cudaGetDeviceCount(&ndevices);
 	if (error == cudaSuccess && ndevices == 0)
 		error = cudaErrorNoDevice;
-	if (error != cudaSuccess)
-	{
-		snprintf(why_not, size, "%s", why_no_device(error));
+	if (error == cudaSuccess)
+		return (uint32_t) ndevices;
+	snprintf(why_not, size, "%s", why_no_device(error));
+	return 0;
+}
+
+GsDevice *
+gs_device_cuda_open(int number, char *why_not, size_t size)
+{
+	cudaDeviceProp properties;
+	int driver = 0;
+	GsCudaDevice *device;
+	int ndevices = (int) gs_device_cuda_count(why_not, size);
+
+	if (ndevices == 0)
 		return NULL;
-	}
 	if (number < 0 || number >= ndevices)
 	{
 		snprintf(why_not, size, "no CUDA device %d: there are %d", number, ndevices);
@@ -719,6 +830,7 @@ gs_device_cuda_open(int number, char *why_not, size_t size)
 		free(device);
 		return NULL;
 	}
+	device->device.identity = identity_of(&properties);
 	snprintf(device->device.name, sizeof(device->device.name), "%.*s", GS_DEVICE_NAME_BYTES - 1,
 			 properties.name);
 	return &device->device;

@@ -102,14 +102,18 @@ struct GsMergeShared
 	uint16_t numbers[has_values ? Shape::tile : 1];
 };
 
-/* Of two places of the tile with equal keys: is the string of a less? */
+/* Of two places of the tile, a in the left sequence: must b come first? */
 template <bool has_tails, typename Value, typename Shape>
 static __device__ __forceinline__ bool
-gs_merge_tie_less(const GsMergeShared<Value, Shape> &s, const GsTails &tails, uint32_t a, uint32_t b)
+gs_merge_precedes(const GsMergeShared<Value, Shape> &s, const GsTails &tails, uint64_t key_b, uint32_t b,
+				  uint64_t key_a, uint32_t a)
 {
 	if constexpr (has_tails)
-		return gs_tails_order(tails, s.values[s.numbers[a]], s.values[s.numbers[b]]) < 0;
-	return false;
+	{
+		if (key_b == key_a)
+			return gs_tails_order(tails, s.values[s.numbers[b]], s.values[s.numbers[a]]) < 0;
+	}
+	return key_b < key_a;
 }
 
 /* Writes the sorted keys of shared memory, and the values by their numbers. */
@@ -132,10 +136,23 @@ gs_merge_write(const GsMergeShared<Value, Shape> &s, uint32_t nvalid,
 	}
 }
 
+/*
+ * A kernel of a small sort starts early (launch.cuh): its successor may, too, and it
+ * waits until its predecessor has ended.
+ */
+static __device__ __forceinline__ void
+gs_merge_await_predecessor(void)
+{
+#if __CUDA_ARCH__ >= 900
+	cudaTriggerProgrammaticLaunchCompletion();
+	cudaGridDependencySynchronize();
+#endif
+}
+
 /* Step 1: sorts tiles, in place or not. */
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
-__launch_bounds__(Shape::threads, Shape::blocks)
+__launch_bounds__(Shape::threads, GS_MIN_BLOCKS(Shape::threads, Shape::blocks))
 	gs_merge_tile_kernel(uint64_t n, const uint64_t *d_keys_from, const Value *d_values_from,
 						 uint64_t *d_keys_to, Value *d_values_to, const GsTails tails)
 {
@@ -152,6 +169,7 @@ __launch_bounds__(Shape::threads, Shape::blocks)
 	const uint64_t start = (uint64_t) blockIdx.x * ntile;
 	const uint32_t nvalid = (uint32_t) min((uint64_t) ntile, n - start);
 
+	gs_merge_await_predecessor();
 	if constexpr (has_values)
 	{
 #pragma unroll
@@ -211,7 +229,9 @@ __launch_bounds__(Shape::threads, Shape::blocks)
 		gs_block_merge_level<nthreads, nitems, has_values>(
 			s.keys, s.numbers, nvalid, nsequences, width,
 			[&](uint32_t i) { return min(i * GS_BITONIC_KEYS, nvalid); },
-			[&](uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, tails, a, b); });
+			[&](uint64_t key_b, uint32_t b, uint64_t key_a, uint32_t a) {
+				return gs_merge_precedes<has_tails>(s, tails, key_b, b, key_a, a);
+			});
 	gs_merge_write<Value, Shape>(s, nvalid, d_keys_to + start, d_values_to + start);
 }
 
@@ -226,16 +246,24 @@ gs_merge_value(const Value *d_values, uint64_t i)
 }
 
 /*
- * Step 3: one thread for each sample.  It finds the number of samples of its group
- * that precede its own, and if that makes it a splitter, its place in each run.
+ * Step 3: GS_MERGE_WAYS lanes for each sample, one for each run of its group.  They
+ * find the number of samples of the group that precede it, and if that makes it a
+ * splitter, its place in each run.  The reads of a search depend on one another, so
+ * one lane for all runs would take several times as long.
  */
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
 gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 {
+	static_assert(GS_WARP_SIZE % GS_MERGE_WAYS == 0, "");
+
+	gs_merge_await_predecessor();
+
 	const Value *d_values = (const Value *) round.d_values_from;
-	const uint64_t sample = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
-	const uint64_t place = sample * Shape::stride;
+	const uint64_t thread = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x;
+	const uint32_t other = (uint32_t) (thread % GS_MERGE_WAYS);
+	const uint32_t lanes = ((1u << GS_MERGE_WAYS) - 1) << (gs_lane() - other);
+	const uint64_t place = thread / GS_MERGE_WAYS * Shape::stride;
 
 	if (place >= round.nitems)
 		return;
@@ -246,11 +274,14 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 	const uint64_t in_run = place - group.start - my_run * round.run;
 	const uint64_t key = round.d_keys_from[place];
 	const uint64_t value = gs_merge_value<has_tails>(d_values, place);
-	uint64_t nbefore[GS_MERGE_WAYS]; /* samples of each run */
-	uint64_t rank = 0;
+	const bool searches = other != my_run && other < group.nruns;
+	const uint64_t first = group.start + other * round.run;
+	const uint64_t length = searches ? gs_run_length(group, round.run, other) : 0;
+	uint64_t nbefore = other == my_run ? in_run / Shape::stride : 0; /* samples of the run */
+	uint64_t rank;
 
-	/* does element i of the run at first precede this sample? */
-	auto before = [&](uint64_t first, uint64_t i, uint32_t other) {
+	/* does element i of the run precede this sample? */
+	auto before = [&](uint64_t i) {
 		uint64_t its_key = round.d_keys_from[first + i];
 		uint64_t its_value = gs_merge_value<has_tails>(d_values, first + i);
 
@@ -258,72 +289,51 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 								gs_key_less<has_tails>(round.tails, its_key, its_value, key, value);
 	};
 
-#pragma unroll
-	for (uint32_t other = 0; other < GS_MERGE_WAYS; other++)
+	if (searches)
 	{
-		nbefore[other] = 0;
-		if (other == my_run)
-			nbefore[other] = in_run / Shape::stride;
-		else if (other < group.nruns)
+		uint64_t high = (length + Shape::stride - 1) / Shape::stride;
+
+		while (nbefore < high)
 		{
-			const uint64_t first = group.start + other * round.run;
-			uint64_t low = 0;
-			uint64_t high = (gs_run_length(group, round.run, other) + Shape::stride - 1) /
-				Shape::stride;
+			uint64_t middle = (nbefore + high) / 2;
 
-			while (low < high)
-			{
-				uint64_t middle = (low + high) / 2;
-
-				if (before(first, middle * Shape::stride, other))
-					low = middle + 1;
-				else
-					high = middle;
-			}
-			nbefore[other] = low;
+			if (before(middle * Shape::stride))
+				nbefore = middle + 1;
+			else
+				high = middle;
 		}
-		rank += nbefore[other];
 	}
+	rank = nbefore;
+	for (uint32_t step = 1; step < GS_MERGE_WAYS; step *= 2)
+		rank += __shfl_xor_sync(lanes, rank, step);
 	if (rank % Shape::samples != 0)
 		return;
 
-	uint64_t *d_split = round.d_splits +
-		(group_number * round.group_pieces + rank / Shape::samples) * GS_MERGE_WAYS;
+	uint64_t split = other == my_run ? in_run : 0;
 
-#pragma unroll
-	for (uint32_t other = 0; other < GS_MERGE_WAYS; other++)
+	if (searches && nbefore > 0)
 	{
-		uint64_t split = 0;
+		/* between the last preceding sample and the next one */
+		uint64_t high = min(nbefore * Shape::stride, length);
 
-		if (other == my_run)
-			split = in_run;
-		else if (other < group.nruns && nbefore[other] > 0)
+		split = (nbefore - 1) * Shape::stride + 1;
+		while (split < high)
 		{
-			/* between the last preceding sample and the next one */
-			const uint64_t first = group.start + other * round.run;
-			uint64_t low = (nbefore[other] - 1) * Shape::stride + 1;
-			uint64_t high = min(nbefore[other] * Shape::stride,
-								gs_run_length(group, round.run, other));
+			uint64_t middle = (split + high) / 2;
 
-			while (low < high)
-			{
-				uint64_t middle = (low + high) / 2;
-
-				if (before(first, middle, other))
-					low = middle + 1;
-				else
-					high = middle;
-			}
-			split = low;
+			if (before(middle))
+				split = middle + 1;
+			else
+				high = middle;
 		}
-		d_split[other] = split;
 	}
+	round.d_splits[(group_number * round.group_pieces + rank / Shape::samples) * GS_MERGE_WAYS + other] = split;
 }
 
 /* Step 2: one block for each piece. */
 template <typename Value, bool has_tails, typename Shape>
 static __global__ void
-__launch_bounds__(Shape::threads, Shape::blocks)
+__launch_bounds__(Shape::threads, GS_MIN_BLOCKS(Shape::threads, Shape::blocks))
 	gs_merge_piece_kernel(const __grid_constant__ GsMergeRound round)
 {
 	constexpr int nthreads = Shape::threads;
@@ -339,6 +349,7 @@ __launch_bounds__(Shape::threads, Shape::blocks)
 	const uint64_t npieces = gs_group_pieces<Shape>(group);
 	const Value *d_values_from = (const Value *) round.d_values_from;
 
+	gs_merge_await_predecessor();
 	if (piece >= npieces)
 		return;
 	if (threadIdx.x < GS_WARP_SIZE)
@@ -410,7 +421,9 @@ __launch_bounds__(Shape::threads, Shape::blocks)
 		gs_block_merge_level<nthreads, nitems, has_values>(
 			s.keys, s.numbers, nvalid, GS_MERGE_WAYS, width,
 			[&](uint32_t i) { return s.begins[i]; },
-			[&](uint32_t a, uint32_t b) { return gs_merge_tie_less<has_tails>(s, round.tails, a, b); });
+			[&](uint64_t key_b, uint32_t b, uint64_t key_a, uint32_t a) {
+				return gs_merge_precedes<has_tails>(s, round.tails, key_b, b, key_a, a);
+			});
 	gs_merge_write<Value, Shape>(s, nvalid, round.d_keys_to + s.target,
 								 (Value *) round.d_values_to + s.target);
 }

@@ -64,7 +64,8 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 	const void *split_kernel = (const void *) gs_merge_split_kernel<Value, has_tails, Shape>;
 	const size_t shared_bytes = sizeof(GsMergeShared<Value, Shape>);
 	const uint64_t ntiles = (sort->nitems + Shape::tile - 1) / Shape::tile;
-	const uint64_t nsamples = (sort->nitems + Shape::stride - 1) / Shape::stride;
+	const uint64_t split_threads = (sort->nitems + Shape::stride - 1) / Shape::stride * GS_MERGE_WAYS;
+	const bool early = properties->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
 	uint64_t nitems = sort->nitems;
 	GsTails tails = {sort->d_tails, sort->d_tail_order};
 	GsMergeRound round = {};
@@ -91,7 +92,7 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 		void *args[] = {&nitems, &d_keys_from, &d_values_from, &d_keys_to, &d_values_to, &tails};
 
 		status = gs_launch(tile_kernel, (uint32_t) ntiles, Shape::threads, shared_bytes, stream,
-						   false, args);
+						   early, args);
 	}
 	round.nitems = nitems;
 	round.d_splits = (uint64_t *) d_temp;
@@ -107,19 +108,27 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 		to = 1 - to;
 		round.d_keys_to = sort->d_keys[to];
 		round.d_values_to = sort->d_values[to];
-		status = gs_launch(split_kernel, (uint32_t) ((nsamples + GS_SPLIT_THREADS - 1) / GS_SPLIT_THREADS),
-						   GS_SPLIT_THREADS, 0, stream, false, args);
+		status = gs_launch(split_kernel, gs_blocks(split_threads, GS_SPLIT_THREADS), GS_SPLIT_THREADS, 0, stream,
+						   early, args);
 		if (status == GS_DEVICE_OK)
 			status = gs_launch(piece_kernel, (uint32_t) npieces, Shape::threads, shared_bytes,
-							   stream, false, args);
+							   stream, early, args);
 	}
 	return status;
 }
 
+/* Does the tile fit a multiprocessor of the device? */
+template <typename Value, typename Shape>
+static bool
+gs_merge_fits(const GsDeviceProperties *properties)
+{
+	return sizeof(GsMergeShared<Value, Shape>) <= (size_t) properties->shared_bytes;
+}
+
 /*
  * Queues a sort; or, if temp_needed is not NULL, only stores the size of its
- * temporary storage.  Tiles are large if they fit and if there are enough for all
- * multiprocessors.
+ * temporary storage, which suffices for fewer items, too.  Tiles are large if they fit
+ * and if there are enough for all multiprocessors.
  */
 template <typename Value, bool has_tails>
 static GsDeviceStatus
@@ -127,21 +136,28 @@ gs_merge_valued(const GsMergeSort *sort, const GsDeviceProperties *properties, v
 				size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
-	const bool large = sort->nitems > GS_MERGE_FEW_KEYS &&
-		sizeof(GsMergeShared<Value, Large>) <= (size_t) properties->shared_bytes;
+	const bool large = sort->nitems > GS_MERGE_MIDDLE_KEYS && gs_merge_fits<Value, Large>(properties);
+	const bool middle = !large && sort->nitems > GS_MERGE_SMALL_KEYS && gs_merge_fits<Value, GsMergeMiddle>(properties);
 	const size_t nbytes = large ? gs_merge_temp<Large>(sort->nitems) :
+		middle                  ? gs_merge_temp<GsMergeMiddle>(sort->nitems) :
 								  gs_merge_temp<GsMergeSmall>(sort->nitems);
 
 	if (temp_needed != NULL)
 	{
-		/* the small tiles of fewer items may need more */
-		*temp_needed = large ? std::max(nbytes, gs_merge_temp<GsMergeSmall>(GS_MERGE_FEW_KEYS)) : nbytes;
+		/* smaller tiles of fewer items may need more */
+		*temp_needed = nbytes;
+		if (large || middle)
+			*temp_needed = std::max(*temp_needed, gs_merge_temp<GsMergeSmall>(GS_MERGE_SMALL_KEYS));
+		if (large)
+			*temp_needed = std::max(*temp_needed, gs_merge_temp<GsMergeMiddle>(GS_MERGE_MIDDLE_KEYS));
 		return GS_DEVICE_OK;
 	}
 	if (temp_bytes < nbytes)
 		return GS_DEVICE_TEMP_TOO_SMALL;
 	if (large)
 		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, stream);
+	if (middle)
+		return gs_merge_typed<Value, has_tails, GsMergeMiddle>(sort, properties, d_temp, stream);
 	return gs_merge_typed<Value, has_tails, GsMergeSmall>(sort, properties, d_temp, stream);
 }
 

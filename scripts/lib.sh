@@ -1,8 +1,9 @@
-# lib.sh - functions of scripts/demo and scripts/test.  Sourced, not run.
+# lib.sh - functions of the other scripts.  Sourced, not run.
 #
 #	use_postgres ARGUMENT...		runs the script again with the PostgreSQL of --postgres
 #	install_packages PACKAGE...		installs missing Debian packages
 #	install_optional_packages PACKAGE...	the same, for tests that can be skipped
+#	debian_mirror					prints the mirror of Debian that apt uses here
 #	make_locales LOCALE...			creates missing locales, in UTF-8
 #	make_workdir					makes a temporary folder, removed at exit
 #	make_cache						makes a permanent folder: $TMPDIR/gpusort-test-UID
@@ -202,6 +203,16 @@ apt_get()
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 "$@"
 }
 
+# Where this machine has its packages from.
+debian_mirror()
+{
+	local mirror
+
+	mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
+		grep -oE '^(deb .*|URIs: *)https?://[^ ]+/debian/?( |$)' | grep -oE 'https?://[^ ]+' | head -n 1) || true
+	echo "${mirror:-http://deb.debian.org/debian}"
+}
+
 # --------------------------------------------------------------------- the rest
 
 make_workdir()
@@ -273,7 +284,8 @@ copy_tree()
 	mkdir -p "$tree"
 	tar -C "$top" --exclude=./.git --exclude='*.o' --exclude='*.bc' --exclude='*.so' \
 		--exclude=./build --exclude='./test/*/build' --exclude=./results \
-		--exclude=./output_iso --exclude=./tmp_check --exclude=./compile_commands.json -cf - . |
+		--exclude=./output_iso --exclude=./tmp_check --exclude=./compile_commands.json \
+		--exclude=./debian/control -cf - . |
 		tar -C "$tree" -xvf - | LC_ALL=C sort >"$tree.files"
 	if [[ -e $tree.files.before ]]; then
 		LC_ALL=C comm -23 "$tree.files.before" "$tree.files" | grep -v '/$' |

@@ -5,7 +5,8 @@
 #	run_installcheck [TITLE]		pg_regress, in the cluster of start_cluster
 #	show_files FILE...				the ends of files that exist
 #
-# At exit it prints a table of the suites with their times, and "N passed, N failed".
+# At exit it prints the tests that failed with the lines around them, a table of the
+# suites with their times, and "N passed, N failed".
 # A suite without tests counts as failed; skipped tests count as neither.  The caller
 # sets complete=1 at the end; otherwise one failure is counted.
 #
@@ -16,6 +17,7 @@ passed=0
 failed=0
 complete=
 summary=()				# lines of the table
+failures=()				# lines about failed tests
 jobs=()					# each a function and its arguments
 max_jobs=${JOBS:-$(($(nproc) + 1))}
 declare -A running=()	# job numbers by process
@@ -25,6 +27,11 @@ at_exit()
 	if [[ -z $complete ]]; then
 		failed=$((failed + 1))
 		((exit_status)) || exit_status=1
+	fi
+	if ((${#failures[@]} > 0)); then
+		say
+		say "What failed:"
+		printf '%s\n' "${failures[@]}"
 	fi
 	if ((${#summary[@]} > 0)); then
 		say
@@ -71,6 +78,16 @@ count_tap()
 	not_ok=$((not_ok + $(count_lines '\(Wstat: [1-9].* Failed: 0\)$' <"$1")))
 }
 
+# The lines of failed tests, for the end of the output.
+note_failures()
+{
+	local lines
+
+	if lines=$(grep -E -B 1 -A 2 '^not ok [0-9]+|\.\.\. (FAILED|failed)' "$2"); then
+		failures+=("$1:" "$lines")
+	fi
+}
+
 # run_suite NAME regress|tap COMMAND...
 run_suite()
 {
@@ -86,6 +103,7 @@ run_suite()
 	say "=== $name"
 	"$@" </dev/null 2>&1 | tee "$log" || status=$?
 	"count_$format" "$log"
+	note_failures "$name" "$log"
 	rm -f "$log"
 	if ((ok + not_ok + skipped == 0)); then
 		say "$name: no test ran"
@@ -118,8 +136,10 @@ start_job()
 		passed=0
 		failed=0
 		summary=()
+		failures=()
 		${jobs[number]}
 		printf '%s\n' "$passed" "$failed" "${summary[@]}" >"$folder/counts"
+		((${#failures[@]} == 0)) || printf '%s\n' "${failures[@]}" >"$folder/failures"
 	) </dev/null >"$folder/output" 2>&1 &
 	running[$!]=$number
 	set +m
@@ -139,6 +159,7 @@ show_job()
 	passed=$((passed + counts[0]))
 	failed=$((failed + counts[1]))
 	summary+=("${counts[@]:2}")
+	[[ ! -e $folder/failures ]] || failures+=("$(<"$folder/failures")")
 	rm -rf "$folder"
 }
 

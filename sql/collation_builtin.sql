@@ -27,7 +27,7 @@ WHERE collname IN ('gs_builtin', 'pg_c_utf8', 'ucs_basic', 'pg_unicode_fast') AN
 SELECT count(*) = CASE WHEN current_setting('server_version_num')::int < 180000 THEN 3 ELSE 4 END AS is_complete FROM collations;
 SELECT DISTINCT pg_temp.check_column(format('(SELECT id, w COLLATE %s AS s FROM texts) x', c), 's') FROM collations;
 SELECT DISTINCT pg_temp.check_column(format('(SELECT id, w::varchar(3) COLLATE %s AS s FROM texts) x', c), 's') FROM collations;
-SELECT DISTINCT f ? 'Verification Comparisons' AS is_verified, f ->> 'Engine' <> 'postgres' AS is_sorted
+SELECT DISTINCT f ? 'Collation Verification Comparisons' AS is_verified, f ->> 'Engine' <> 'postgres' AS is_sorted
 FROM collations, pg_temp.figures(format('SELECT * FROM texts ORDER BY w COLLATE %s', c)) f;
 SELECT bool_and(array_agg = bytes) AS as_bytes
 FROM (SELECT array_agg(w ORDER BY w COLLATE "C") AS bytes FROM texts) x,
@@ -62,6 +62,6 @@ SELECT id, md5(id::text) || chr(200 + id % 5) AS w FROM generate_series(1, 500) 
 SET gpusort.debug_plan = on;
 SET gpusort.libc_collations = off;
 SELECT pg_temp.check_column('texts', 'w');
-SELECT f ? 'Verification Comparisons' AS is_verified FROM pg_temp.figures('SELECT * FROM texts ORDER BY w') f;
+SELECT f ? 'Collation Verification Comparisons' AS is_verified FROM pg_temp.figures('SELECT * FROM texts ORDER BY w') f;
 \c :database
 DROP DATABASE gs_builtin;

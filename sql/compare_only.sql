@@ -64,7 +64,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM t ORDER BY k, m USING >#, to_jsonb(i) DESC;
 CREATE TEMP TABLE same AS SELECT id, 'the same beginning'::bytea AS one, ('12345678' || (id * 7) % 13)::bytea AS tail FROM generate_series(1, 90) id;
 SELECT pg_temp.check_column('same', c, '{USING <#,USING >#}') FROM unnest('{one,tail}'::text[]) c;
 
--- no abbreviated keys
+-- no abbreviated keys: comparisons alone (key_compared.sql)
 SET LOCAL gpusort.debug_plan = on;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY d USING <#;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY k, num::float8 USING >#;
@@ -84,7 +84,7 @@ SET LOCAL gpusort.engine = cpu;
 SET LOCAL work_mem = '128kB';
 CREATE TEMP TABLE numbers AS SELECT id, CASE WHEN id % 40 > 0 THEN (CASE WHEN id < 3000 THEN id / 2 ELSE (id * 7919) % 1999 END) * 1.5 END AS num, id % 3 AS k
 FROM generate_series(1, 6000) id;
-SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method, (f -> 'Verification Retries')::int > 0 AS put_right
+SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method, (f -> 'Key Verification Retries')::int > 0 AS put_right
 FROM pg_temp.figures('SELECT * FROM numbers WHERE num IS NOT NULL ORDER BY num USING <#') f;
 SELECT pg_temp.rows_ok('(SELECT * FROM numbers WHERE num IS NOT NULL) x', o) FROM unnest(ARRAY['num USING <#', 'num USING <#, id']) o;
 SELECT pg_temp.rows_ok('numbers', o || ', id') FROM unnest(ARRAY['num USING >#', 'k, num USING ># NULLS LAST']) o;
@@ -99,6 +99,6 @@ SELECT pg_temp.rows_ok('alike', 's COLLATE "C" USING <#'), pg_temp.rows_ok('alik
 
 -- devices cannot compare
 SET LOCAL gpusort.engine = cuda;
-SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY m USING <#, k') f;
+SELECT f ->> 'Engine' AS engine, f ->> 'Device Not Used' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY m USING <#, k') f;
 SELECT pg_temp.left_behind();
 ROLLBACK;

@@ -19,7 +19,7 @@ BEGIN
 	plan := regexp_replace(plan, '^( *(?:->  )?)Custom Scan \(GpuSort\)(?=  \(|$)', '\1Sort', 'gn');
 	plan := regexp_replace(plan, '(Node.Type[^\w\n]+)Custom Scan(?="|<)(?=[^\n]*\n(?:[^\n]*\n){0,2}[^\n]*Custom.Plan.Provider[^\w\n]+GpuSort)', '\1Sort', 'g');
 	plan := regexp_replace(plan, '^[ "<]*(?:Custom.Plan.Provider[">:]+ ?"?GpuSort|(?:Engine|Packed.Key.Bits|Truncated.Keys|Rows.Tied.in.First.Pass|Sorted.Rows|'
-		'Verification.\w+|Rows.Removed.by.Limit|Device|Fallback.Reason|Radix.Passes|Device.Peak.Memory.Usage|Data.\w+.(?:to|from).Device)[">:]).*\n', '', 'gn');
+		'Verification.\w+|Rows.Removed.by.Limit|Device|Device.Numbers|Fallback.Reason|Radix.Passes|Device.Peak.Memory.Usage|Data.\w+.(?:to|from).Device)[">:]).*\n', '', 'gn');
 	plan := regexp_replace(plan, '(Sort.Method\W{1,4})[-\w]+( \w+)*', '\1M', 'g');
 	-- what the two sorts need differs
 	plan := regexp_replace(plan, '(Memory: )\d+', '\1N', 'g');

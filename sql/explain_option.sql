@@ -11,8 +11,8 @@ EXPLAIN (GPUSORT) SELECT 1;
 \endif
 SET gpusort.force = off;
 SET gpusort.min_rows = 50;
-CREATE TEMP TABLE few AS SELECT i, to_jsonb(i) AS j FROM generate_series(1, 20) i;
-CREATE TEMP TABLE many AS SELECT i, to_jsonb(i) AS j FROM generate_series(1, 100) i;
+CREATE TEMP TABLE few AS SELECT i, i::text::tsquery AS j FROM generate_series(1, 20) i;
+CREATE TEMP TABLE many AS SELECT i, i::text::tsquery AS j FROM generate_series(1, 100) i;
 ANALYZE few, many;
 
 -- every reason, and only with the option

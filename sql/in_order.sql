@@ -39,7 +39,7 @@ FROM cases, pg_temp.source(n, low, nulls) AS source,
 	 format('SELECT * FROM %s ORDER BY ', source) AS q;
 
 -- n rows, n - 1 comparisons
-SELECT f -> 'Verification Comparisons' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
+SELECT f -> 'Collation Verification Comparisons' AS compared, f -> 'Sorted Rows' AS sorted FROM pg_temp.figures(format('SELECT * FROM %s ORDER BY s', pg_temp.source(3000))) f;
 -- a LIMIT; cursors that move backward
 SELECT o, low, pg_temp.same(format('SELECT * FROM %s ORDER BY %s LIMIT 10 OFFSET 5', source, o), format('SELECT * FROM %s ORDER BY %s, id LIMIT 10 OFFSET 5', source, o))
 FROM unnest('{s,"s DESC, k","s COLLATE pg_temp.unicode, k"}'::text[]) o, unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
@@ -82,6 +82,32 @@ RESET work_mem;
 SET gpusort.collation_fault = on;
 SELECT low, pg_temp.unkeyed(format('SELECT * FROM %s ORDER BY s', source)), pg_temp.rows_ok(source, 's') FROM unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
 SET gpusort.collation_fault = off;
+
+-- keys that decide alone: none either, if the first rows are in order, which are kept; but a number costs less than a
+-- comparison, and more rows than memory get keys
+SET gpusort.force = off;
+SET gpusort.min_rows = 0;
+CREATE TEMP TABLE decided AS SELECT row_number() OVER () AS i, o, o <> 'id' AS compared
+FROM unnest('{"s COLLATE \"C\"","s COLLATE \"C\", id","id / 70, s COLLATE \"C\" NULLS LAST",id}'::text[]) o;
+SELECT what, o, :'engine' <> 'cpu' OR pg_temp.unkeyed(format('SELECT * FROM %s ORDER BY %s', source, o)) = (compared AND low = 0) AS expected,
+	   pg_temp.rows_ok(source, o) AS right
+FROM cases, decided, pg_temp.source(n, low, nulls) AS source
+WHERE n > 64 AND (low = 0 OR compared) ORDER BY what COLLATE "C", i;
+SELECT bool_and(pg_temp.rows_ok(source, o)) AS right FROM decided, generate_series(60, 70) low, pg_temp.source(100, low) AS source;
+SET work_mem = '128kB';
+SELECT o, low, :'engine' <> 'cpu' OR NOT pg_temp.unkeyed(format('SELECT * FROM %s ORDER BY %s', source, o)) AS keyed, pg_temp.rows_ok(source, o) AS right
+FROM decided, unnest('{0,900,6000}'::int[]) low, pg_temp.source(6000, low) AS source WHERE compared ORDER BY i, low;
+RESET work_mem;
+-- a single column that is passed by value, whose first values are kept without rows
+CREATE TYPE gs_step AS ENUM ('low', 'high');
+ALTER TYPE gs_step ADD VALUE 'middle' BEFORE 'high';
+SELECT type, count(*), bool_and(v >= before) AS right FROM (
+	SELECT 'enum' AS type, v, lag(v) OVER () AS before FROM (SELECT (CASE WHEN i < 200 THEN 'low' WHEN i < 400 THEN 'middle' ELSE 'high' END)::gs_step AS v FROM generate_series(1, 600) i ORDER BY 1) x
+) y GROUP BY type;
+SELECT count(*), bool_and(v >= before) AS right FROM (
+	SELECT v, lag(v) OVER () AS before FROM (SELECT i::oid AS v FROM generate_series(1, 600) i ORDER BY 1) x) y;
+DROP TYPE gs_step;
+
 SELECT pg_temp.left_behind();
 DROP TABLE t, lengths;
 DROP COLLATION gs_en;

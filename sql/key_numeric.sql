@@ -47,7 +47,7 @@ SELECT pg_temp.check_column('beginnings', 'n');
 CREATE TEMP TABLE money AS SELECT id, ((random() - 0.3) * 10.0 ^ (id % 13))::numeric(14,2) AS n, (random() * 1000)::numeric(6,3) AS k,
 	-trunc(random()::numeric * 999999999999.99, 2) AS low FROM generate_series(1, 2000) id;
 SELECT pg_temp.check_column('money', col) FROM unnest('{n,k,low}'::text[]) col;
-SELECT pg_temp.figures('SELECT * FROM money ORDER BY ' || col) -> 'Truncated Keys' AS tails FROM unnest('{n,low,"n, k DESC"}'::text[]) col;
+SELECT pg_temp.figures('SELECT * FROM money ORDER BY ' || col) -> 'Keys Longer Than Prefix' AS tails FROM unnest('{n,low,"n, k DESC"}'::text[]) col;
 SELECT pg_temp.rows_ok('money', 'k, n DESC'), pg_temp.rows_ok('money', 'trunc(n, -3), k DESC, id % 2'),
 	   pg_temp.rows_ok('(SELECT id, n * k AS nk, k FROM money OFFSET 0) x', 'nk DESC, k');
 

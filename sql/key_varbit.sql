@@ -22,7 +22,7 @@ CREATE TEMP TABLE t AS SELECT id,
 FROM generate_series(1, 800) id;
 SELECT pg_temp.check_column('t', col) FROM unnest('{b3,b32,b64,v,w,few}'::text[]) col;
 SELECT pg_temp.rows_ok('t', 'few, b3 DESC, v'), pg_temp.rows_ok('t', 'w DESC, b32 NULLS FIRST, few'), pg_temp.rows_ok('t', 'few || b3, v DESC');
-SELECT pg_temp.figures('SELECT * FROM t ORDER BY ' || col) -> 'Truncated Keys' AS tails FROM unnest('{b3,b32,few,b64}'::text[]) col;
+SELECT pg_temp.figures('SELECT * FROM t ORDER BY ' || col) -> 'Keys Longer Than Prefix' AS tails FROM unnest('{b3,b32,few,b64}'::text[]) col;
 
 -- compressed and out of line
 CREATE TEMP TABLE toast AS SELECT id, (repeat('01', 50000) || repeat('1', id % 10))::varbit AS v, repeat(md5('x'), 1000)::text::bytea::text AS other

@@ -30,7 +30,11 @@ SELECT pg_temp.same('SELECT f FROM zeros ORDER BY f',
 
 SELECT pg_temp.check_column('t', 'k');
 SET client_min_messages = warning;	-- one notice for each of the 48
+SET gpusort.force = off;
+SET gpusort.min_rows = 1000000;
 SELECT pg_temp.check_column('t', 'to_jsonb(f)');
+SET gpusort.force = on;
+RESET gpusort.min_rows;
 RESET client_min_messages;
 
 SELECT f ? 'Engine' AS engine, f ->> 'Sorted Rows' AS rows, f -> 'Sort Key' AS key

@@ -13,9 +13,11 @@
  *	  plan/plan_path		gives the planner the cost of a GpuSort
  *	  node/node_gpusort		executes a GpuSort
  *	  index/index_hook		sorts the entries of a btree index that is built
+ *	  cluster/cluster_hook	sorts the rows of a table that CLUSTER copies
  *	  sort/sort_parallel	shares a sort with parallel workers
  *	  client/supervisor		starts gpusortd and keeps it running
- *	  sql_status.c, sql_calibrate.c	SQL functions
+ *	  stats/stats			statistics of all sessions
+ *	  sql_*.c				SQL functions
  *
  * DESIGN.md lists the files in the order in which a row passes through them.
  *
@@ -30,6 +32,7 @@
 #include "plan/plan_path.h"
 #include "plan/plan_rewrite.h"
 #include "node/node_gpusort.h"
+#include "cluster/cluster_hook.h"
 #include "index/index_hook.h"
 #include "sort/sort_parallel.h"
 #include "client/supervisor.h"
@@ -40,13 +43,12 @@
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
+#include "utils/memutils.h"
 
 extern PGDLLEXPORT void _PG_init(void);
 
 extern PGDLLEXPORT Datum gpusort_version(PG_FUNCTION_ARGS);
 PG_FUNCTION_INFO_V1(gpusort_version);
-
-#define GPUSORT_VERSION "1.0"
 
 GS_MODULE_MAGIC("gpusort", GPUSORT_VERSION);
 
@@ -91,8 +93,12 @@ gpusort_planner(GS_PLANNER_PARAMS)
 	}
 	PG_END_TRY();
 	/* gpusort_enabled again: the plan will run with the settings of the session */
-	if (gpusort_enabled && mine.settings.enabled)
-		gs_plan_rewrite(statement, &mine.settings, repeatable);
+	if (!gpusort_enabled || !mine.settings.enabled)
+		return statement;
+	/* another hook may return a plan that it keeps, which lives longer than nodes made here */
+	if (GetMemoryChunkContext(statement) != CurrentMemoryContext)
+		statement = copyObject(statement);
+	gs_plan_rewrite(statement, &mine.settings, repeatable);
 	return statement;
 }
 
@@ -117,6 +123,7 @@ gpusort_executor_start(QueryDesc *query, int eflags)
 		next_executor_start_hook(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
+	gs_sort_parallel_started(query);
 }
 
 void
@@ -132,6 +139,7 @@ _PG_init(void)
 	ExecutorStart_hook = gpusort_executor_start;
 	gs_plan_explain_install();
 	gs_index_hook_install();
+	gs_cluster_hook_install();
 	gs_supervisor_register();
 	/* sessions inherit what is found out about the processor */
 	if (process_shared_preload_libraries_in_progress)

@@ -12,22 +12,20 @@
 #include <dlfcn.h>
 #include <limits.h>
 
-#include "common/protocol.h"
+#include "common/device_choice.h"
 #include "guc.h"
 #include "pg_compat.h"
 
 #include "utils/guc.h"
 
 /*
- * No measured sort of more rows is slower than PostgreSQL's.  With fewer rows
- * these are: a single column that is in order already (0.83 to 0.93x up to 10 k
- * rows), whole rows with few distinct keys (0.79x at 10 k in a session that sorts
- * with both, as each changes the other's malloc thresholds), an int4 without ties
- * before a text that PostgreSQL never compares (0.91x at 1000, 1.26x at 10 k).
- * Most others gain from 100 rows on, but only tens of microseconds (Zen 5,
- * PostgreSQL 15.20, 2026-11).
+ * From here on sorts were faster than PostgreSQL's or as fast, in random order and in
+ * order, whole rows and columns alone (bench/results/zen3-2-cores-small.md), and with
+ * planning included.  At 300 rows several columns take up to 1.2 times as long.  An
+ * index of 1,000 rows takes 0.97 of the time, because most of it is not the sort
+ * (Zen 3, PostgreSQL 15.20, 2026-11).
  */
-#define DEFAULT_MIN_ROWS 20000
+#define DEFAULT_MIN_ROWS 1000
 
 /*
  * From here on a device was always faster.  ORDER BY bigint, whole rows of 166
@@ -56,7 +54,9 @@
 #define DEFAULT_DEVICE_IDLE 60
 
 bool		gpusort_enabled = true;
+bool		gpusort_enable_cluster = true;
 bool		gpusort_enable_create_index = true;
+bool		gpusort_enable_parallel_index_write = true;
 int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
 int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
@@ -70,8 +70,9 @@ bool		gpusort_planner_cost = true;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
 bool		gpusort_collation_fault = false;
+int			gpusort_log_min_duration = -1;
 
-int			gpusort_device = GS_DEVICE_CHOICE_AUTO;
+char	   *gpusort_device = "auto";
 int			gpusort_device_memory_limit = 0;
 int			gpusort_device_park_limit = DEFAULT_DEVICE_PARK_LIMIT;
 int			gpusort_device_idle = DEFAULT_DEVICE_IDLE;
@@ -83,12 +84,6 @@ static const struct config_enum_entry engine_options[] = {
 	{"auto", GS_ENGINE_AUTO, false},
 	{"cpu", GS_ENGINE_CPU, false},
 	{"cuda", GS_ENGINE_CUDA, false},
-	{NULL, 0, false}
-};
-
-static const struct config_enum_entry device_options[] = {
-	{"auto", GS_DEVICE_CHOICE_AUTO, false},
-	{"host", GS_DEVICE_CHOICE_HOST, false},
 	{NULL, 0, false}
 };
 
@@ -104,6 +99,18 @@ static const struct config_enum_entry libc_options[] = {
 	{"off", GS_LIBC_OFF, false},
 	{NULL, 0, false}
 };
+
+static bool
+check_device(char **value, void **extra, GucSource source)
+{
+	GsDeviceChoice choice;
+
+	if (gs_device_choice_parse(*value, &choice))
+		return true;
+	GUC_check_errhint("Valid values are \"auto\", \"host\", \"host:N\", and a list of CUDA device numbers "
+					  "such as \"0,2\".");
+	return false;
+}
 
 /*
  * In alphabetical order: PostgreSQL 15 sorts its array of settings for each one that is
@@ -127,23 +134,24 @@ define_settings(void)
 							 &gpusort_collation_fault, false,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.debug_plan",
-							 "Reports sorts that are not replaced, and index builds.",
+							 "Reports sorts that are not replaced, index builds, and CLUSTER.",
 							 "A NOTICE shows the reason.",
 							 &gpusort_debug_plan, false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomEnumVariable("gpusort.device",
-							 "Selects the device of gpusortd.",
-							 "\"auto\" selects the first CUDA device. \"host\" sorts on the CPU, "
-							 "for tests and development.",
-							 &gpusort_device, GS_DEVICE_CHOICE_AUTO, device_options,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomStringVariable("gpusort.device",
+							   "Selects the devices, each of which has a gpusortd.",
+							   "\"auto\" selects all CUDA devices, and a list such as \"0,2\" some of "
+							   "them. \"host\" sorts on the CPU, and \"host:4\" on the CPU as four "
+							   "devices, for tests and development.",
+							   &gpusort_device, "auto",
+							   PGC_SIGHUP, 0, check_device, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_idle",
 							"Sets the time after which unused device memory is released.",
 							NULL,
 							&gpusort_device_idle, DEFAULT_DEVICE_IDLE, 0, INT_MAX / 1000,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_memory_limit",
-							"Sets the maximum device memory for all sorts.",
+							"Sets the maximum memory of each device for all sorts.",
 							"Zero means nine tenths of the device's memory.",
 							&gpusort_device_memory_limit, 0, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
@@ -153,13 +161,13 @@ define_settings(void)
 							&gpusort_device_min_rows, DEFAULT_DEVICE_MIN_ROWS, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_park_limit",
-							"Sets the maximum size of all temporary files with the rows of idle cursors.",
+							"Sets the maximum size of all temporary files of a device with the rows of idle cursors.",
 							"They are written when another sort waits for device memory. "
 							"0 means that idle cursors keep their device memory, -1 means no limit.",
 							&gpusort_device_park_limit, DEFAULT_DEVICE_PARK_LIMIT, -1, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_session_memory",
-							"Sets the maximum device memory for all sorts of one process.",
+							"Sets the maximum memory of each device for all sorts of one process.",
 							"Zero means no limit other than gpusort.device_memory_limit.",
 							&gpusort_device_session_memory, 0, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MB, NULL, NULL, NULL);
@@ -173,10 +181,20 @@ define_settings(void)
 							"After that, a sort continues without the device.",
 							&gpusort_device_wait, DEFAULT_DEVICE_WAIT, 0, INT_MAX,
 							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.enable_cluster",
+							 "Enables sorting by gpusort in CLUSTER.",
+							 NULL,
+							 &gpusort_enable_cluster, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.enable_create_index",
 							 "Enables sorting by gpusort in btree index builds.",
 							 NULL,
 							 &gpusort_enable_create_index, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.enable_parallel_index_write",
+							 "Enables writing of a btree index by all processes of a parallel build.",
+							 "If off, the leader alone writes the index.",
+							 &gpusort_enable_parallel_index_write, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.enabled",
 							 "Enables the replacement of sorts by gpusort.",
@@ -202,9 +220,14 @@ define_settings(void)
 							 "before the first row is returned. \"off\" leaves such sorts to PostgreSQL.",
 							 &gpusort_libc_collations, GS_LIBC_VERIFY, libc_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("gpusort.log_min_duration",
+							"Sets the minimum duration of sorts and index builds that are logged.",
+							"Zero logs all that need an engine. -1 logs none.",
+							&gpusort_log_min_duration, -1, -1, INT_MAX,
+							PGC_SUSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("gpusort.min_rows",
 							"Sets the minimum estimated number of rows of a sort that is replaced.",
-							"This applies to index builds, too.",
+							"This applies to index builds and CLUSTER, too.",
 							&gpusort_min_rows, DEFAULT_MIN_ROWS, 0, INT_MAX,
 							PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.planner_cost",

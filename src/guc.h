@@ -17,12 +17,6 @@ typedef enum GsEngineChoice
 	GS_ENGINE_CUDA
 } GsEngineChoice;
 
-typedef enum GsDeviceChoice
-{
-	GS_DEVICE_CHOICE_AUTO,
-	GS_DEVICE_CHOICE_HOST
-} GsDeviceChoice;
-
 typedef enum GsLibcChoice
 {
 	GS_LIBC_VERIFY,
@@ -30,7 +24,9 @@ typedef enum GsLibcChoice
 } GsLibcChoice;
 
 extern bool gpusort_enabled;
+extern bool gpusort_enable_cluster;
 extern bool gpusort_enable_create_index;
+extern bool gpusort_enable_parallel_index_write;
 extern int	gpusort_engine;		/* a GsEngineChoice */
 extern int	gpusort_min_rows;
 extern int	gpusort_device_min_rows;
@@ -44,11 +40,12 @@ extern bool gpusort_planner_cost;
 extern bool gpusort_force;
 extern bool gpusort_debug_plan;
 extern bool gpusort_collation_fault;
+extern int	gpusort_log_min_duration;	/* ms; -1: none */
 
 /* settings of gpusortd */
-extern int	gpusort_device;		/* a GsDeviceChoice */
-extern int	gpusort_device_memory_limit;	/* MB; 0: nine tenths */
-extern int	gpusort_device_park_limit;	/* MB; 0: no files, -1: no limit */
+extern char *gpusort_device;	/* for gs_device_choice_parse(): src/common/device_choice.h */
+extern int	gpusort_device_memory_limit;	/* MB, of each; 0: nine tenths */
+extern int	gpusort_device_park_limit;	/* MB, of each; 0: no files, -1: no limit */
 extern int	gpusort_device_idle;	/* s */
 extern int	gpusort_service_timeout;	/* ms; 0: none */
 extern char *gpusort_service_path;	/* "": in the server's directory */

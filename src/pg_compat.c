@@ -14,11 +14,14 @@
 #include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
+#include "access/xlog.h"
 #include "access/xloginsert.h"
+#include "catalog/pg_am_d.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
 #include "commands/defrem.h"
 #include "commands/explain.h"
+#include "commands/progress.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
 #include "pgstat.h"
@@ -28,9 +31,11 @@
 #endif
 #include "storage/lock.h"
 #if PG_VERSION_NUM >= 170000
+#include "storage/proc.h"
 #include "storage/read_stream.h"
 #endif
 #include "storage/smgr.h"
+#include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
@@ -63,6 +68,19 @@ compare_names(const char *a, const char *b, size_t nbytes)
 	}
 	return 0;
 }
+
+#ifdef USE_ASSERT_CHECKING
+static bool
+settings_are_in_order(void)
+{
+	struct config_generic **all = get_guc_variables();
+
+	for (int i = 1; i < GetNumConfigOptions(); i++)
+		if (compare_names(all[i - 1]->name, all[i]->name, SIZE_MAX) >= 0)
+			return false;
+	return true;
+}
+#endif
 
 /*
  * PostgreSQL 15 keeps all settings in a sorted array, and sorts it again for each
@@ -110,6 +128,7 @@ gs_define_settings(const char *prefix, void (*define) (void))
 	}
 	PG_END_TRY();
 	pfree(before);
+	Assert(settings_are_in_order());
 }
 
 #else							/* they are in a hash table */
@@ -284,6 +303,16 @@ gs_get_tuplesort_datum(Tuplesortstate *state, bool forward, Datum *value, bool *
 
 /* ------------------------------------------------------------------- planner */
 
+PlannedStmt *
+gs_plan_query(Query *query, const char *query_string)
+{
+#if PG_VERSION_NUM >= 190000
+	return pg_plan_query(query, query_string, CURSOR_OPT_PARALLEL_OK, NULL, NULL);
+#else
+	return pg_plan_query(query, query_string, CURSOR_OPT_PARALLEL_OK, NULL);
+#endif
+}
+
 bool
 gs_explain_uses_prefixes(const ExplainState *es)
 {
@@ -355,6 +384,7 @@ gs_explain_add_option(const char *name, GsExplainNode print)
 void
 gs_set_ambuild(Relation index, ambuild_function build)
 {
+	Assert(index->rd_refcnt > 0 && index->rd_rel->relam == BTREE_AM_OID);
 #if PG_VERSION_NUM >= 190000
 	/* all indexes share one routine, so this one gets its own */
 	if (index->rd_indam->ambuild != build)
@@ -379,16 +409,20 @@ gs_keep_relation(Relation relation)
 void
 gs_forget_relation(Relation relation)
 {
+	Assert(relation->rd_refcnt > 0);
 	relation->rd_refcnt--;
 }
 
 bool
-gs_holds_lock(const LOCKTAG *tag, LOCKMODE mode)
+gs_holds_exclusive_lock(Oid relation)
 {
+	LOCKTAG		tag;
+
+	SET_LOCKTAG_RELATION(tag, MyDatabaseId, relation);
 #if PG_VERSION_NUM >= 170000
-	return LockHeldByMe(tag, mode, false);
+	return LockHeldByMe(&tag, AccessExclusiveLock, false);
 #else
-	return LockHeldByMe(tag, mode);
+	return LockHeldByMe(&tag, AccessExclusiveLock);
 #endif
 }
 
@@ -411,6 +445,57 @@ gs_longest_btree_item(Page page)
 #else
 	return BTMaxItemSize(page);
 #endif
+}
+
+#if PG_VERSION_NUM >= 160000
+#define RELATION_LOCATOR(relation)	((relation)->rd_locator)
+#else
+#define RELATION_LOCATOR(relation)	((relation)->rd_node)
+#endif
+
+static inline void
+set_checksum(Page page, BlockNumber block)
+{
+#if PG_VERSION_NUM >= 190000
+	PageSetChecksum(page, block);
+#else
+	PageSetChecksumInplace(page, block);
+#endif
+}
+
+Page
+gs_page_alloc(MemoryContext context)
+{
+#if PG_VERSION_NUM >= 160000
+	return MemoryContextAllocAligned(context, BLCKSZ, PG_IO_ALIGN_SIZE, 0);
+#else
+	return MemoryContextAlloc(context, BLCKSZ);
+#endif
+}
+
+void
+gs_extend_relation(Relation relation, BlockNumber nblocks)
+{
+	Page		zeroes = gs_page_alloc(CurrentMemoryContext);
+
+	Assert(nblocks > RelationGetNumberOfBlocks(relation));
+	/* the blocks before are read as zeroes */
+	memset(zeroes, 0, BLCKSZ);
+	smgrextend(RelationGetSmgr(relation), MAIN_FORKNUM, nblocks - 1, zeroes, true);
+	pfree(zeroes);
+}
+
+void
+gs_write_pages(Relation relation, int npages, BlockNumber *blocks, Page *pages)
+{
+	Assert(npages <= GS_MAX_LOGGED_PAGES);
+	if (RelationNeedsWAL(relation))
+		log_newpages(&RELATION_LOCATOR(relation), MAIN_FORKNUM, npages, blocks, pages, true);
+	for (int i = 0; i < npages; i++)
+	{
+		set_checksum(pages[i], blocks[i]);
+		smgrwrite(RelationGetSmgr(relation), MAIN_FORKNUM, blocks[i], (char *) pages[i], true);
+	}
 }
 
 #if PG_VERSION_NUM >= 170000
@@ -439,6 +524,32 @@ gs_page_writer_end(GsPageWriter *writer)
 	smgr_bulk_finish(writer);
 }
 
+XLogRecPtr
+gs_page_sync_begin(void)
+{
+	return GetRedoRecPtr();
+}
+
+/*
+ * The next checkpoint syncs the file.  If one has begun since the start, recovery from it would not
+ * write the pages that were logged before.
+ */
+void
+gs_page_sync_end(Relation relation, XLogRecPtr start)
+{
+	SMgrRelation file = RelationGetSmgr(relation);
+	bool		checkpointed;
+
+	/* no checkpoint may begin between the question and the request */
+	MyProc->delayChkptFlags |= DELAY_CHKPT_START;
+	checkpointed = GetRedoRecPtr() != start;
+	if (!checkpointed)
+		smgrregistersync(file, MAIN_FORKNUM);
+	MyProc->delayChkptFlags &= ~DELAY_CHKPT_START;
+	if (checkpointed)
+		smgrimmedsync(file, MAIN_FORKNUM);
+}
+
 #else							/* there are no bulk writes */
 
 struct GsPageWriter
@@ -464,11 +575,7 @@ gs_page_writer_begin(Relation relation)
 Page
 gs_page_writer_alloc(GsPageWriter *writer)
 {
-#if PG_VERSION_NUM >= 160000
-	return MemoryContextAllocAligned(writer->context, BLCKSZ, PG_IO_ALIGN_SIZE, 0);
-#else
-	return MemoryContextAlloc(writer->context, BLCKSZ);
-#endif
+	return gs_page_alloc(writer->context);
 }
 
 void
@@ -478,16 +585,12 @@ gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page)
 	SMgrRelation file;
 
 	if (RelationNeedsWAL(relation))
-#if PG_VERSION_NUM >= 160000
-		log_newpage(&relation->rd_locator, MAIN_FORKNUM, block, page, true);
-#else
-		log_newpage(&relation->rd_node, MAIN_FORKNUM, block, page, true);
-#endif
+		log_newpage(&RELATION_LOCATOR(relation), MAIN_FORKNUM, block, page, true);
 	file = RelationGetSmgr(relation);
 	/* pages that are not complete yet: zeroes, which nobody reads */
 	while (writer->nwritten < block)
 		smgrextend(file, MAIN_FORKNUM, writer->nwritten++, writer->zeroes, true);
-	PageSetChecksumInplace(page, block);
+	set_checksum(page, block);
 	if (block == writer->nwritten)
 	{
 		smgrextend(file, MAIN_FORKNUM, block, page, true);
@@ -498,25 +601,188 @@ gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page)
 	pfree(page);
 }
 
+void
+gs_page_writer_end(GsPageWriter *writer)
+{
+	gs_page_sync_end(writer->relation, InvalidXLogRecPtr);
+}
+
+XLogRecPtr
+gs_page_sync_begin(void)
+{
+	return InvalidXLogRecPtr;
+}
+
 /*
  * Pages were logged, but a checkpoint that began meanwhile does not know of the file.  A
  * relation that needs no WAL is synced at the end of the transaction.
  */
 void
-gs_page_writer_end(GsPageWriter *writer)
+gs_page_sync_end(Relation relation, XLogRecPtr start)
 {
-	if (RelationNeedsWAL(writer->relation))
-		smgrimmedsync(RelationGetSmgr(writer->relation), MAIN_FORKNUM);
+	if (RelationNeedsWAL(relation))
+		smgrimmedsync(RelationGetSmgr(relation), MAIN_FORKNUM);
 }
 
 #endif
+
+/* ------------------------------------------------------------------ CLUSTER */
+
+/*
+ * There is no hook, and all heaps share a routine that cannot be changed.  So the relcache
+ * entry of a heap gets a copy of it, with two functions that put the original back before they
+ * do anything.  heap_getnext() accepts no other routine, so the second one is that of every scan.  An
+ * ERROR may leave the copy in the entry, where it does no harm.
+ */
+static TableAmRoutine cluster_routine;
+static GsClusterFunction cluster_function;
+
+static inline void
+restore_routine(Relation heap)
+{
+	if (heap->rd_tableam == &cluster_routine)
+		heap->rd_tableam = GetHeapamTableAmRoutine();
+}
+
+/* A scan_begin function. */
+static TableScanDesc
+begin_scan_restored(Relation heap, Snapshot snapshot, int nkeys, struct ScanKeyData *key,
+					ParallelTableScanDesc parallel, uint32 flags)
+{
+	restore_routine(heap);
+	return GetHeapamTableAmRoutine()->scan_begin(heap, snapshot, nkeys, key, parallel, flags);
+}
+
+/* REPACK CONCURRENTLY passes the snapshot of the tuples to be copied. */
+#if PG_VERSION_NUM >= 190000
+#define SNAPSHOT_PARAM	Snapshot snapshot,
+#define SNAPSHOT_ARG	snapshot,
+#define HAS_SNAPSHOT	(snapshot != NULL)
+#else
+#define SNAPSHOT_PARAM
+#define SNAPSHOT_ARG
+#define HAS_SNAPSHOT	false
+#endif
+
+/* A relation_copy_for_cluster function. */
+static void
+copy_for_cluster(Relation old_heap, Relation new_heap, Relation index, bool use_sort,
+				 TransactionId oldest_xmin, SNAPSHOT_PARAM TransactionId *freeze_xid,
+				 MultiXactId *freeze_multi, double *ntuples, double *ndead, double *nrecently_dead)
+{
+	GsClusterCopy copy = {
+		.old_heap = old_heap,.new_heap = new_heap,.index = index,
+			.oldest_xmin = oldest_xmin,.freeze_xid = *freeze_xid,.freeze_multi = *freeze_multi
+	};
+
+	restore_routine(old_heap);
+	if (use_sort && !HAS_SNAPSHOT && cluster_function(&copy))
+	{
+		*ntuples += copy.ntuples;
+		*ndead += copy.ndead;
+		*nrecently_dead += copy.nrecently_dead;
+	}
+	else
+		GetHeapamTableAmRoutine()->relation_copy_for_cluster(old_heap, new_heap, index, use_sort,
+															 oldest_xmin, SNAPSHOT_ARG freeze_xid,
+															 freeze_multi, ntuples, ndead,
+															 nrecently_dead);
+}
+
+void
+gs_set_cluster(Relation heap, GsClusterFunction function)
+{
+	Assert(heap->rd_refcnt > 0);
+	if (heap->rd_tableam != GetHeapamTableAmRoutine())
+		return;
+	cluster_routine = *GetHeapamTableAmRoutine();
+	cluster_routine.scan_begin = begin_scan_restored;
+	cluster_routine.relation_copy_for_cluster = copy_for_cluster;
+	cluster_function = function;
+	heap->rd_tableam = &cluster_routine;
+}
+
+Oid
+gs_copied_table(Oid new_heap)
+{
+	char	   *name = get_rel_name(new_heap);
+	Oid			table;
+	char		after;
+
+	/* make_new_heap() names it so */
+	return name != NULL && sscanf(name, "pg_temp_%u%c", &table, &after) == 1 ? table : InvalidOid;
+}
+
+void
+gs_lock_cluster_page(Buffer buffer)
+{
+#if PG_VERSION_NUM >= 190000
+	/* under a shared lock, hint bits may be left out, which rewrite_heap_tuple() relies on */
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+#else
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+#endif
+}
+
+#if PG_VERSION_NUM >= 190000
+#define CLUSTER_PHASE			PROGRESS_REPACK_PHASE
+#define CLUSTER_PHASE_SCAN		PROGRESS_REPACK_PHASE_SEQ_SCAN_HEAP
+#define CLUSTER_PHASE_SORT		PROGRESS_REPACK_PHASE_SORT_TUPLES
+#define CLUSTER_PHASE_WRITE		PROGRESS_REPACK_PHASE_WRITE_NEW_HEAP
+#define CLUSTER_TOTAL_BLOCKS	PROGRESS_REPACK_TOTAL_HEAP_BLKS
+#define CLUSTER_BLOCKS			PROGRESS_REPACK_HEAP_BLKS_SCANNED
+#define CLUSTER_SCANNED			PROGRESS_REPACK_HEAP_TUPLES_SCANNED
+#define CLUSTER_WRITTEN			PROGRESS_REPACK_HEAP_TUPLES_INSERTED
+#else
+#define CLUSTER_PHASE			PROGRESS_CLUSTER_PHASE
+#define CLUSTER_PHASE_SCAN		PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP
+#define CLUSTER_PHASE_SORT		PROGRESS_CLUSTER_PHASE_SORT_TUPLES
+#define CLUSTER_PHASE_WRITE		PROGRESS_CLUSTER_PHASE_WRITE_NEW_HEAP
+#define CLUSTER_TOTAL_BLOCKS	PROGRESS_CLUSTER_TOTAL_HEAP_BLKS
+#define CLUSTER_BLOCKS			PROGRESS_CLUSTER_HEAP_BLKS_SCANNED
+#define CLUSTER_SCANNED			PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED
+#define CLUSTER_WRITTEN			PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN
+#endif
+
+void
+gs_report_cluster_phase(GsClusterPhase phase)
+{
+	static const int64 phases[] = {
+		[GS_CLUSTER_SCAN] = CLUSTER_PHASE_SCAN,
+		[GS_CLUSTER_SORT] = CLUSTER_PHASE_SORT,
+		[GS_CLUSTER_WRITE] = CLUSTER_PHASE_WRITE
+	};
+
+	pgstat_progress_update_param(CLUSTER_PHASE, phases[phase]);
+}
+
+void
+gs_report_cluster_blocks(BlockNumber total)
+{
+	pgstat_progress_update_param(CLUSTER_TOTAL_BLOCKS, total);
+}
+
+void
+gs_report_cluster_scanned(BlockNumber nblocks, int64 ntuples)
+{
+	const int	params[] = {CLUSTER_BLOCKS, CLUSTER_SCANNED};
+	const int64 values[] = {nblocks, ntuples};
+
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+}
+
+void
+gs_report_cluster_written(int64 ntuples)
+{
+	pgstat_progress_update_param(CLUSTER_WRITTEN, ntuples);
+}
 
 /* --------------------------------------------------------------- heap scans */
 
 bool
 gs_is_heap(Relation relation)
 {
-	return relation->rd_tableam == GetHeapamTableAmRoutine();
+	return relation->rd_tableam == GetHeapamTableAmRoutine() || relation->rd_tableam == &cluster_routine;
 }
 
 bool
@@ -528,8 +794,10 @@ gs_is_pagemode(HeapScanDesc scan)
 void
 gs_skip_tuples(HeapScanDesc scan)
 {
-	OffsetNumber last = PageGetMaxOffsetNumber(BufferGetPage(scan->rs_cbuf));
+	OffsetNumber last;
 
+	Assert(BufferIsValid(scan->rs_cbuf));
+	last = PageGetMaxOffsetNumber(BufferGetPage(scan->rs_cbuf));
 	if (gs_is_pagemode(scan))
 		scan->rs_cindex = scan->rs_ntuples > 0 ? scan->rs_ntuples - 1 : 0;
 	else
@@ -572,10 +840,14 @@ void
 gs_enter_page(HeapScanDesc scan, Buffer buffer)
 {
 #if PG_VERSION_NUM < 170000
+	BlockNumber next PG_USED_FOR_ASSERTS_ONLY = scan->rs_cblock + 1;
+
 	if (scan->rs_base.rs_parallel != NULL)
-		(void) table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata,
+		next = table_block_parallelscan_nextpage(scan->rs_base.rs_rd, scan->rs_parallelworkerdata,
 												 (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel);
+	Assert(next == BufferGetBlockNumber(buffer));
 #endif
+	Assert(BufferIsValid(scan->rs_cbuf) && !gs_is_pagemode(scan));
 	ReleaseBuffer(scan->rs_cbuf);
 	scan->rs_cbuf = buffer;
 	scan->rs_cblock = BufferGetBlockNumber(buffer);

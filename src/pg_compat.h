@@ -48,7 +48,9 @@ struct LOCKTAG;
 struct ParallelTableScanDescData;
 struct PathKey;
 struct Plan;
+struct PlannedStmt;
 struct PlanState;
+struct Query;
 struct SortSupportData;
 struct TableScanDescData;
 struct Tuplesortstate;
@@ -147,6 +149,9 @@ extern bool gs_get_tuplesort_datum(struct Tuplesortstate *state, bool forward, D
 #define GS_PLANNER_ARGS		parse, query_string, cursor_options, bound_params
 #endif
 
+/* A plan for a rewritten query whose parameters have no values. */
+extern struct PlannedStmt *gs_plan_query(struct Query *query, const char *query_string);
+
 /* The hook that the planner calls for each table of a query. */
 #if PG_VERSION_NUM >= 190000
 #define gs_table_hook			build_simple_rel_hook
@@ -190,8 +195,8 @@ extern void gs_keep_relation(Relation relation);
 /* Reverses gs_keep_relation(). */
 extern void gs_forget_relation(Relation relation);
 
-/* Does this process hold the lock? */
-extern bool gs_holds_lock(const struct LOCKTAG *tag, LOCKMODE mode);
+/* Does this process hold the exclusive lock on a relation with which statements build an index or copy a table? */
+extern bool gs_holds_exclusive_lock(Oid relation);
 
 /* Sets up the comparator of a btree column, column->ssup_attno. */
 extern void gs_prepare_index_comparator(Relation index, bool descending,
@@ -217,6 +222,74 @@ extern void gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page p
 
 /* Ensures that no crash after the end of the transaction loses the pages. */
 extern void gs_page_writer_end(GsPageWriter *writer);
+
+/* The same for several processes at once, which write blocks that exist. */
+
+/* Memory for a page. */
+extern Page gs_page_alloc(MemoryContext context);
+
+/* Extends the file of a relation to nblocks. */
+extern void gs_extend_relation(Relation relation, BlockNumber nblocks);
+
+/* The most pages of a log record. */
+#define GS_MAX_LOGGED_PAGES		32
+
+/* Logs and writes up to GS_MAX_LOGGED_PAGES pages. */
+extern void gs_write_pages(Relation relation, int npages, BlockNumber *blocks, Page *pages);
+
+/*
+ * Ensures that no crash after the end of the transaction loses the pages.  One process calls both, before the
+ * first page is written and after the last one.
+ */
+extern XLogRecPtr gs_page_sync_begin(void);
+extern void gs_page_sync_end(Relation relation, XLogRecPtr start);
+
+/* ------------------------------------------------------------------ CLUSTER */
+
+/* A table that CLUSTER copies, and the results. */
+typedef struct GsClusterCopy
+{
+	Relation	old_heap;
+	Relation	new_heap;
+	Relation	index;
+	TransactionId oldest_xmin;	/* tuples deleted before are dead */
+	TransactionId freeze_xid;
+	MultiXactId freeze_multi;
+	double		ntuples;		/* copied */
+	double		ndead;			/* not copied */
+	double		nrecently_dead; /* copied although they are deleted */
+} GsClusterCopy;
+
+/* Copies the live tuples in the order of the index.  False: it has done nothing, PostgreSQL shall. */
+typedef bool (*GsClusterFunction) (GsClusterCopy *copy);
+
+/*
+ * The function is called when a statement copies this open heap by a sort, unless it scans it
+ * before.  There is one function for all heaps.
+ */
+extern void gs_set_cluster(Relation heap, GsClusterFunction function);
+
+/*
+ * While CLUSTER decides whether to sort by an index, it calls the planner, unless index scans are disabled.
+ * Then this finds the table that is copied to a new relation; InvalidOid: it is no copy.
+ */
+extern Oid	gs_copied_table(Oid new_heap);
+
+/* The lock on a page under which it is determined which tuples are dead. */
+extern void gs_lock_cluster_page(Buffer buffer);
+
+/* pg_stat_progress_cluster; from PostgreSQL 19 on also pg_stat_progress_repack. */
+typedef enum GsClusterPhase
+{
+	GS_CLUSTER_SCAN,
+	GS_CLUSTER_SORT,
+	GS_CLUSTER_WRITE
+} GsClusterPhase;
+
+extern void gs_report_cluster_phase(GsClusterPhase phase);
+extern void gs_report_cluster_blocks(BlockNumber total);
+extern void gs_report_cluster_scanned(BlockNumber nblocks, int64 ntuples);
+extern void gs_report_cluster_written(int64 ntuples);
 
 /* --------------------------------------------------------------- heap scans */
 

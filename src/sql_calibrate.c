@@ -59,7 +59,7 @@ init_layout(GsKeyLayout *layout)
 static void
 push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 {
-	GsKeyLayout *layout = engine->job.layout;
+	GsKeyLayout *layout = engine->request.layout;
 	uint64	   *record;
 
 	if ((*batch == NULL || !gs_engine_has_space(*batch, ROW_BYTES)) &&
@@ -71,7 +71,7 @@ push_row(GsEngine *engine, GsBatch **batch, uint64 key)
 	memset(gs_batch_next_row(*batch), (int) key, ROW_BYTES);
 	record = gs_batch_next_record(*batch);
 	record[0] = key;
-	record[1] = gs_batch_next_place(*batch, 0);
+	record[1] = gs_batch_next_location(*batch, 0);
 	gs_key_field_update_range(&layout->fields[0], key);
 	layout->nrows++;
 	gs_batch_push(*batch, ROW_BYTES);
@@ -87,7 +87,7 @@ measure(uint64 nrows, bool on_device)
 	instr_time	start;
 	instr_time	elapsed;
 	GsKeyLayout layout;
-	GsJob		job = {0};
+	GsEngineRequest request = {0};
 	GsEngine   *engine;
 	GsBatch    *batch = NULL;
 	GsStatus	status;
@@ -95,13 +95,13 @@ measure(uint64 nrows, bool on_device)
 	size_t		fetched;
 
 	init_layout(&layout);
-	job.layout = &layout;
-	job.memory_limit = MEMORY_BYTES;
-	gs_sort_runtime_init(&job.runtime, context);
+	request.layout = &layout;
+	request.memory_limit = MEMORY_BYTES;
+	gs_sort_runtime_init(&request.runtime, context);
 	pg_prng_seed(&random, 42);
 
 	INSTR_TIME_SET_CURRENT(start);
-	engine = gs_engine_cpu_open(&job);
+	engine = gs_engine_cpu_open(&request);
 	if (engine == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),

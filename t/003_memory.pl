@@ -205,7 +205,7 @@ sub kept_kb
 	my $gpusort = "LOAD 'gpusort'; SET gpusort.device_min_rows = 0; SET gpusort.engine =";
 
 	$node->append_conf('postgresql.conf', "session_preload_libraries = ''\nwork_mem = '1GB'\n"
-		. "gpusort.device = host\ngpusort.device_idle = 2");
+		. "gpusort.device = host\ngpusort.device_idle = 5");
 	$node->restart;
 	$node->safe_psql('postgres', "$gpusort cuda; CREATE EXTENSION gpusort; $query");
 	ok(wait_for_service($node, 'running'), 'gpusortd runs');

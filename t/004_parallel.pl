@@ -129,6 +129,22 @@ like(analyzed($bounded, $one_worker, 'JSON'),
 	'the same in JSON');
 unlike(analyzed($bounded, 'SET max_parallel_workers = 0;', 'TEXT'), qr/Worker \d/, 'no worker');
 
+# auto_explain asks for it, too, before gpusort's hook if it is loaded after gpusort; otherwise
+# without lines of workers.
+SKIP:
+{
+	skip 'this server has no auto_explain', 2 unless -e $node->config_data('--pkglibdir') . '/auto_explain.so';
+
+	foreach my $libraries ('gpusort,auto_explain', 'auto_explain,gpusort')
+	{
+		local $ENV{PGOPTIONS} = "-c session_preload_libraries=$libraries -c auto_explain.log_min_duration=0 -c auto_explain.log_analyze=on";
+		my (undef, undef, $logged) = $node->psql('postgres', "$one_worker SET client_min_messages = log; $bounded");
+		my $next = $libraries =~ /^gpusort/ ? 'Worker 0:  Sort Method: top-N ' : '->';
+
+		like($logged, qr/->  Custom Scan \(GpuSort\) [^\n]*\n\s+Sort Key: k, id\n\s+$next/, "auto_explain, $libraries");
+	}
+}
+
 # The inner side, which each worker reads whole and may rescan, has long keys in workers.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION long_in_worker(id int) RETURNS text STABLE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$

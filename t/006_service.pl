@@ -13,6 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+my $node;
 my $folder = PostgreSQL::Test::Utils::tempdir;
 my $program = "$folder/gpusortd";
 my $starts = "$folder/starts";
@@ -34,6 +35,16 @@ sub write_program
 	rename $new, $program;
 }
 
+# Waits until a program that was started has run up to the line that says so, and is this one.
+sub wait_for_title
+{
+	my ($title) = @_;
+
+	poll(sub { my @titles = map { title_of($_) } service_processes($node); @titles == 1 && $titles[0] =~ $title })
+	  or die "no program $title";
+	return;
+}
+
 sub lines_of
 {
 	my ($file) = @_;
@@ -49,7 +60,7 @@ sub set
 	$node->reload;
 }
 
-my $node = PostgreSQL::Test::Cluster->new('service');
+$node = PostgreSQL::Test::Cluster->new('service');
 $node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
 $node->append_conf('postgresql.conf', qq{
 	shared_preload_libraries = 'gpusort'
@@ -65,15 +76,18 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 
 ok(poll(sub { $node->log_contains('gpusortd: ready: Fake Device, 7 MB') }), 'started with the server, its words are in the log');
+wait_for_title(qr/^sleep 1000$/);	# the shell has another file open
 is((lines_of($starts))[0] =~ s/^\S+ //r,
-	'--socket pg_stat_tmp/gpusort.sock --device cuda --memory-limit 0 --park-folder base/pgsql_tmp --park-limit 10240 --idle-seconds 60 --ready-fd 3 --watch-fd 4',
+	'--socket pg_stat_tmp/gpusort.sock --device cuda:0 --table pg_stat_tmp/gpusort.devices --memory-limit 0 --park-folder base/pgsql_tmp --park-limit 10240 --idle-seconds 60 --ready-fd 3 --watch-fd 4',
 	'its command line');
-is(service_status($node, 'state, detail, device, memory_total, pid'),
+becomes(sub { service_status($node, 'state, detail, device, memory_total, pid') },
 	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory|||',
 	'a service that does not answer');
 
-like(join(', ', map { title_of($_) } supervisors($node)), qr/^postgres: .*gpusort supervisor running *$/,
+ok(poll(sub { join(', ', map { title_of($_) } supervisors($node)) =~ /^postgres: .*gpusort supervisor running *$/ }),
 	'its supervisor, as ps shows it');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE '%gpusort%'"), '0',
+	'which pg_stat_activity does not show');
 
 my ($pid) = service_processes($node);
 my $proc_status = slurp_file("/proc/$pid/status");
@@ -97,15 +111,16 @@ set($node, 'gpusort.min_rows' => 5);
 sleep 0.5;
 is((service_processes($node))[0], $before, 'a setting that is not its own: it stays');
 
+my $readies = count_in_log($node, 'gpusortd: ready');
 write_program("trap 'echo ended >>$starts; exit 0' TERM\n$ready\nwhile :; do sleep 0.05; done");
 kill 'KILL', $before;
-ok(poll(sub { lines_of($starts) == 1 }), 'a new program');
+ok(poll(sub { lines_of($starts) == 1 && count_in_log($node, 'gpusortd: ready') > $readies }), 'a new program, which has set its trap');
 set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '3GB',
 	'gpusort.device_park_limit' => '0', 'gpusort.device_idle' => '2min', 'gpusort.service_fault' => 'pack:1:fail');
 ok(poll(sub { lines_of($starts) == 3 }), 'settings of its own: it is started again');
 is((lines_of($starts))[1], 'ended', 'after a request to end');
 is((lines_of($starts))[2] =~ s/^\S+ //r,
-	'--socket pg_stat_tmp/gpusort.sock --device host --memory-limit 3072 --idle-seconds 120 --ready-fd 3 --watch-fd 4 '
+	'--socket pg_stat_tmp/gpusort.sock --device host:0/1 --table pg_stat_tmp/gpusort.devices --memory-limit 3072 --idle-seconds 120 --ready-fd 3 --watch-fd 4 '
 	  . '--fault pack:1:fail',
 	'and has them on its command line');
 
@@ -114,7 +129,7 @@ is((lines_of($starts))[2] =~ s/^\S+ //r,
 write_program('echo "gpusortd: first line"; echo "gpusortd: something broke" >&2; exit 1');
 kill 'KILL', service_processes($node);
 ok(poll(sub { lines_of($starts) >= 5 }), 'it fails again and again');
-is(service_status($node, 'state, detail'), 'failed|exited with status 1: something broke', 'which the status shows');
+becomes(sub { service_status($node, 'state, detail') }, 'failed|exited with status 1: something broke', 'which the status shows');
 
 my @times = map { (split)[0] } lines_of($starts);
 my @pauses = map { $times[$_] - $times[ $_ - 1 ] } 1 .. 4;
@@ -127,7 +142,7 @@ foreach (@pauses)
 	$least *= 2;
 }
 ok(!$too_early, 'each pause is twice as long as the one before: ' . join(', ', @pauses));
-cmp_ok($pauses[0], '<', 2, 'the first is short');
+cmp_ok($pauses[0], '<', 10, 'the first is short');
 
 # A setting ends the pause.
 write_program("$ready\nexec sleep 1000");
@@ -140,19 +155,20 @@ ok(!grep({ /--fault/ } lines_of($starts)), 'without a fault');
 foreach my $how ('fast', 'immediate', 'kill9')
 {
 	ok(poll(sub { service_processes($node) == 1 }), "$how: it runs");
-	my $postmaster = (lines_of($node->data_dir . '/postmaster.pid'))[0];
+	my $postmaster = postmaster_of($node);
 	$how eq 'kill9' ? $node->kill9 : $node->stop($how);
 	ok(poll(sub { service_processes($node) == 0 }), "$how: it ends with the server");
-	poll(sub { !-e "/proc/$postmaster" });
+	wait_for_end($node, $postmaster);
 	write_program("$ready\nexec sleep 1000");
 	$node->start;
 	ok(poll(sub { lines_of($starts) == 1 }), "$how: and comes back with it");
 }
 
 # It ignores the request to end.
+$readies = count_in_log($node, 'gpusortd: ready');
 write_program("trap '' TERM\n$ready\nwhile :; do sleep 0.05; done");
 kill 'KILL', service_processes($node);
-ok(poll(sub { lines_of($starts) == 1 }), 'a program that ignores SIGTERM');
+ok(poll(sub { lines_of($starts) == 1 && count_in_log($node, 'gpusortd: ready') > $readies }), 'a program that ignores SIGTERM');
 $node->stop('fast');
 ok(poll(sub { service_processes($node) == 0 }), 'is killed when the server stops');
 write_program("$ready\nexec sleep 1000");
@@ -165,8 +181,82 @@ my ($psql, $backend) = session($node);
 kill 'KILL', $backend;
 eval { $psql->{run}->finish };
 ok(poll(sub { my ($now) = service_processes($node); $now && $now != $pid }), 'after a crash it is another');
-ok($node->poll_query_until('postgres', 'SELECT true'), 'and the server is back');
+ok(is_back($node), 'and the server is back');
 ok(poll(sub { service_processes($node) == 1 }), 'there is one');
+
+# ----------------------------------------------------------- several devices
+
+# The state of each device, and how often its program was started.
+sub states
+{
+	return $node->safe_psql('postgres', q{SELECT string_agg(device_number || ' ' || state, ', ' ORDER BY device_number) FROM gpusort_service_status()});
+}
+
+sub nstarts
+{
+	my ($device) = @_;
+
+	return scalar(grep { /--device cuda:$device / } lines_of($starts));
+}
+
+# The program of device 0 says how many there are.  Each has a file with its process.
+my $counts = qq{case "\$*" in *cuda:0*) echo "gpusortd: devices: 3" >&3;; esac
+	for k in 0 1 2; do case "\$*" in *cuda:\$k*) echo \$\$ >$folder/pid.\$k;; esac; done};
+
+write_program("$counts\n$ready\nexec sleep 1000");
+set($node, 'gpusort.device' => 'auto', 'gpusort.device_idle' => '61s');
+ok(poll(sub { lines_of($starts) == 3 }), 'auto: a process for each device');
+is(join(', ', sort map { m{--socket (\S+) --device (\S+) } } lines_of($starts)),
+	'cuda:0, cuda:1, cuda:2, pg_stat_tmp/gpusort.sock, pg_stat_tmp/gpusort.sock.1, pg_stat_tmp/gpusort.sock.2', 'each with its socket');
+ok(poll(sub { states() eq '0 not answering, 1 not answering, 2 not answering' }), 'the status has a row for each');
+ok($node->log_contains('gpusortd of device 2: ready: Fake Device, 7 MB'), 'the log names the device');
+ok(poll(sub { title_of((supervisors($node))[0]) =~ /supervisor running *$/ }), 'all run, as ps shows');
+
+kill 'KILL', lines_of("$folder/pid.2");
+ok(poll(sub { nstarts(2) == 2 }), 'one is killed: it is restarted');
+is(nstarts(0) + nstarts(1), 2, 'only that one');
+ok($node->log_contains('gpusortd of device 2 terminated by signal 9'), 'the log names it');
+
+# one finds no device
+write_program(qq{$counts\ncase "\$*" in *cuda:1*) echo "gpusortd: no device: it is lost" >&2; exit 3;; esac\n$ready\nexec sleep 1000});
+kill 'KILL', lines_of("$folder/pid.1");
+ok(poll(sub { states() eq '0 not answering, 1 no device, 2 not answering' }), 'a device is lost');
+is($node->safe_psql('postgres', 'SELECT detail FROM gpusort_service_status() WHERE device_number = 1'), 'it is lost', 'and why');
+ok(poll(sub { title_of((supervisors($node))[0]) =~ /supervisor 2 of 3 running *$/ }), 'as ps shows');
+sleep 0.5;
+is(nstarts(1), 1, 'it is not tried again');
+set($node, 'gpusort.service_path' => $program, 'gpusort.min_rows' => 6);
+ok(poll(sub { nstarts(1) == 2 }), 'before a reload');
+ok(poll(sub { nstarts(0) + nstarts(2) == 2 }), 'at which the others, whose program has changed, are restarted');
+ok(poll(sub { states() eq '0 not answering, 1 no device, 2 not answering' }), 'it is still lost');
+$node->reload;
+ok(poll(sub { nstarts(1) == 3 }), 'at each reload');
+is(nstarts(0) + nstarts(2), 2, 'and the others are not if nothing has changed');
+
+# a reload while it looks for its device
+write_program(qq{$counts\ncase "\$*" in *cuda:1*) sleep 1; echo "gpusortd: no device: it is lost" >&2; exit 3;; esac\n$ready\nexec sleep 1000});
+$node->reload;
+ok(poll(sub { nstarts(1) == 1 && nstarts(0) + nstarts(2) == 2 }), 'all are started, and one takes a second to fail');
+$node->reload;
+ok(poll(sub { nstarts(1) == 2 }), 'a reload meanwhile: it is tried once more');
+ok(poll(sub { states() eq '0 not answering, 1 no device, 2 not answering' }), 'it is lost for good');
+sleep 0.5;
+is(nstarts(1), 2, 'and not tried again');
+
+# device 0 is the one that cannot be used
+write_program(qq{$counts\ncase "\$*" in *cuda:0*) echo "gpusortd: no device: it is lost" >&2; exit 3;; esac\n$ready\nexec sleep 1000});
+$node->restart;
+ok(poll(sub { states() eq '0 no device, 1 not answering, 2 not answering' }), 'device 0 is lost: the others are found');
+
+# a list
+write_program("$ready\nexec sleep 1000");
+set($node, 'gpusort.device' => '2, 0');
+ok(poll(sub { states() eq '0 not answering, 2 not answering' }), 'a list: two of them');
+ok(poll(sub { service_processes($node) == 2 }), 'the other one is ended');
+is($node->safe_psql('postgres', 'SELECT string_agg(device_number::text, $$ $$) FROM gpusort_service_status()'), '0 2', 'in the order of their numbers');
+set($node, 'gpusort.device' => 'host');
+ok(poll(sub { states() eq '0 not answering' && service_processes($node) == 1 }), 'one device again');
+ok(poll(sub { (lines_of($starts))[-1] =~ /--device host:0\/1 / }), 'of the host');
 
 # ------------------------------------------------------- it is of no use
 
@@ -176,7 +266,7 @@ ok(wait_for_service($node, 'no device'), 'no device');
 is(service_status($node, 'detail'), 'no CUDA driver here', 'and why');
 sleep 1;
 is(scalar(lines_of($starts)), 1, 'it is not tried again');
-is(scalar(supervisors($node)), 0, 'no supervisor stays');
+becomes(sub { scalar(supervisors($node)) }, 0, 'no supervisor stays');
 
 set($node, 'gpusort.service_path' => "$folder/nowhere");
 $node->restart;
@@ -202,7 +292,8 @@ $node->stop;
 # A machine without a device, whatever it has.
 $ENV{CUDA_VISIBLE_DEVICES} = '';
 $node = gpusort_node('demand', 'gpusort.engine = cuda', 'gpusort.device_min_rows = 0',
-	'work_mem = 64MB', 'max_connections = 50', 'wal_level = replica', 'max_wal_senders = 4');
+	'work_mem = 64MB', 'max_connections = 50', 'wal_level = replica', 'max_wal_senders = 4',
+	'gpusort.service_timeout = 5min');		# it is stopped by a signal, and must not be killed
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION gpusort;
 	CREATE TABLE rows AS SELECT i, hashint4(i) AS k FROM generate_series(1, 30000) i;
@@ -216,7 +307,7 @@ sub engine_of
 {
 	my $plan = $node->safe_psql('postgres', "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 
-	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
+	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device Not Used|Device): .*)$/mg);
 }
 
 is(service_status($node, 'state, detail'), 'not started|the first large sort starts it, if max_worker_processes allows another worker',
@@ -226,27 +317,25 @@ is(service_status($node, 'state'), 'not started', 'does not start it');
 is($node->safe_psql('postgres', $digest), $right, 'a sort that wants a device need not have one');
 ok(wait_for_service($node, 'no device'), 'but starts the service, which finds none');
 isnt(service_status($node, 'detail'), '', 'and the reason: ' . service_status($node, 'detail'));
-is(engine_of(), 'Engine: cpu; Fallback Reason: gpusortd: no device: ' . service_status($node, 'detail'),
+is(engine_of(), 'Engine: cpu; Device Not Used: gpusortd: no device: ' . service_status($node, 'detail'),
 	'which EXPLAIN ANALYZE shows too');
 is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
 
 is(count_in_log($node, 'gpusortd: no device'), 1, 'the device was looked for once');
 $node->reload;
-sleep 0.2;
-engine_of();
-ok(poll(sub { count_in_log($node, 'gpusortd: no device') == 2 }), 'after a reload it is looked for again');
+ok(poll(sub { engine_of(); count_in_log($node, 'gpusortd: no device') == 2 }), 'after a reload it is looked for again');
 engine_of();
 sleep 0.5;
 is(count_in_log($node, 'gpusortd: no device'), 2, 'once');
 
 set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '50MB');
-sleep 0.2;
-engine_of();
-ok(wait_for_service($node, 'running'), 'another device: it runs');
+ok(poll(sub { engine_of(); service_status($node, 'state') eq 'running' }), 'another device: it runs');
+is_idle($node, 'another device');
+my $done = service_status($node, 'jobs_done');
 is(engine_of(), 'Engine: cuda; Device: host processor', 'and sorts');
 is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
-is(service_status($node, 'detail, device, device_kind, memory_limit, jobs, waiting, jobs_done'),
-	'|host processor|host|52428800|0|0|2', 'its status');
+becomes(sub { service_status($node, 'detail, device, device_kind, memory_limit, jobs, waiting, jobs_done') },
+	'|host processor|host|52428800|0|0|' . ($done + 2), 'its status');
 is(service_status($node, 'pid'), (service_processes($node))[0], 'its process');
 is($node->safe_psql('postgres', "CREATE ROLE someone; SET ROLE someone; SELECT state FROM gpusort_service_status()"),
 	'running', 'which everyone may see');
@@ -262,12 +351,12 @@ SKIP:
 	chmod 0, $socket;
 	is(service_status($node, 'state, detail'),
 		'not answering|could not connect to pg_stat_tmp/gpusort.sock: Permission denied', 'no permission');
-	like(engine_of(), qr/^Engine: cpu; Fallback Reason: .*Permission denied/, 'a sort goes without');
+	like(engine_of(), qr/^Engine: cpu; Device Not Used: .*Permission denied/, 'a sort goes without');
 }
 unlink $socket;
 is(service_status($node, 'state, detail'),
 	'not answering|could not connect to pg_stat_tmp/gpusort.sock: No such file or directory', 'the socket is gone');
-like(engine_of(), qr/^Engine: cpu; Fallback Reason: .*No such file/, 'a sort goes without');
+like(engine_of(), qr/^Engine: cpu; Device Not Used: .*No such file/, 'a sort goes without');
 is((service_processes($node))[0], $number, 'it runs all the same');
 
 # It is stopped by a signal: it has the connection, but does not answer.
@@ -280,19 +369,20 @@ is(service_status($node, 'state, detail'), 'not answering|gpusortd does not answ
 isnt($node->psql('postgres', "SET statement_timeout = 100; SELECT * FROM gpusort_service_status()"), 0,
 	'one does not have to wait for that');
 
-# A sort waits for it once, for a second, and then none does for a while.
+# A sort waits for it once, for a second, and then none does for a while.  A busy machine takes longer, but
+# not each time.
 my ($hung) = session($node);
 my @seconds;
-foreach (1 .. 2)
+foreach (1 .. 5)
 {
 	my $start = time;
 
 	like(ask($hung, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"),
-		qr/Engine: cpu\n +Fallback Reason: gpusortd does not answer/, 'then the CPU engine sorts');
+		qr/Engine: cpu\n +Device Not Used: gpusortd does not answer/, 'then the CPU engine sorts');
 	push @seconds, time - $start;
 }
-cmp_ok($seconds[0], '<', 5, 'after some waiting');
-cmp_ok($seconds[1], '<', 0.9, 'and the next time after none');
+cmp_ok($seconds[0], '<', 20, 'after some waiting');
+cmp_ok((sort { $a <=> $b } @seconds)[0], '<', 0.9, 'and the next time after none');
 $hung->quit;
 kill 'CONT', $stopped;
 ok(wait_for_service($node, 'running'), 'now it does');
@@ -330,10 +420,10 @@ ok(wait_for_service($node, 'running'), 'now it does');
 	ok($install->($own =~ s/\Q$id\E/$other_id/gr), 'a reload that finds another program in its place starts that');
 	is(service_status($node, 'state, detail'),
 		"other build|gpusortd is of a different build: the client has build $id, gpusortd has build $other_id", 'which is of another build');
-	is(engine_of(), "Engine: cpu; Fallback Reason: gpusortd is of a different build: the client has build $id, gpusortd has build $other_id",
+	is(engine_of(), "Engine: cpu; Device Not Used: gpusortd is of a different build: the client has build $id, gpusortd has build $other_id",
 		'so a sort goes without');
 	is($node->safe_psql('postgres', $digest), $right, 'the rows are right');
-	is(count_in_log($node, "sort without the device: the client has build $id"), 1, 'one line in the log');
+	becomes(sub { count_in_log($node, "sort without the device: the client has build $id") }, 1, 'one line in the log');
 	ok($install->($own), 'the right one again');
 	like(engine_of(), qr/^Engine: cuda/, 'sorts');
 }
@@ -341,7 +431,7 @@ $node->stop;
 ok(poll(sub { service_processes($node) == 0 }), 'it ends with the server');
 
 # Many sessions request it at the same time: one is started.
-my $readies = count_in_log($node, 'gpusortd: ready');
+$readies = count_in_log($node, 'gpusortd: ready');
 $node->start;
 $node->pgbench('-n -c 32 -j 2 -t 5', 0, [qr{actually processed: 160/160}], [qr{^$}],
 	'many sessions want it at once',
@@ -362,7 +452,7 @@ $standby->start;
 is($standby->safe_psql('postgres', $digest), $right, 'a standby sorts');
 ok(wait_for_service($standby, 'running'), 'and has a service of its own');
 is($standby->safe_psql('postgres', $digest), $right, 'that sorts');
-is(service_status($standby, 'jobs_done'), 1, 'according to its status');
+ok(poll(sub { $standby->safe_psql('postgres', $digest); service_status($standby, 'jobs_done') > 0 }), 'according to its status');
 $standby->stop;
 $node->stop;
 

@@ -15,29 +15,13 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-# An interrupt takes effect within 100 ms.  A busy machine takes longer, so the
-# test allows ten times as much, and prints the longest.
-my $allowed_ms = 1000;
+# An interrupt takes effect within 100 ms, while a call of the device is delayed by 1000 ms.  On a busy machine it
+# may take longer, or the delay may be over before somebody has noticed it.  So the test allows half of the delay, and
+# tries it again with longer ones.  It prints the longest time.
+my @delays_ms = (1000, 4000, 16000);
 my $slowest_ms = 0;
 
-my $node = PostgreSQL::Test::Cluster->new('service_faults');
-$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
-$node->append_conf('postgresql.conf', q{
-	shared_preload_libraries = 'gpusort'
-	gpusort.device = host
-	gpusort.verify = on
-	gpusort.engine = cuda
-	gpusort.device_min_rows = 0
-	gpusort.min_rows = 0
-	max_connections = 50
-	shared_buffers = 64MB
-	work_mem = 256MB
-	max_parallel_workers_per_gather = 0
-	jit = off
-	autovacuum = off
-	log_temp_files = 0
-});
-$node->start;
+my $node = service_node('service_faults', 'max_connections = 50', 'work_mem = 256MB', 'log_temp_files = 0');
 create_interrupt($node);
 $node->safe_psql('postgres', q{
 	CREATE EXTENSION gpusort;
@@ -55,7 +39,7 @@ $node->safe_psql('postgres', q{
 	$$;
 
 	-- Waits until a session waits for gpusortd, for a while; interrupts it;
-	-- returns after how many milliseconds it was done.
+	-- returns after how many milliseconds it was done; NULL if its sort has ended before.
 	CREATE FUNCTION interrupt_waiting(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
 	DECLARE
 		deadline timestamptz := clock_timestamp() + '100 s';
@@ -65,6 +49,9 @@ $node->safe_psql('postgres', q{
 			PERFORM pg_stat_clear_snapshot();
 			looks := CASE WHEN EXISTS (SELECT FROM pg_stat_activity
 				WHERE pid = session AND wait_event_type = 'Extension') THEN looks + 1 ELSE 0 END;
+			IF EXISTS (SELECT FROM pg_stat_activity WHERE pid = session AND state = 'idle' AND query LIKE '%string_agg%') THEN
+				RETURN NULL;
+			END IF;
 			IF clock_timestamp() > deadline THEN
 				RAISE 'it never waited';
 			END IF;
@@ -115,7 +102,7 @@ sub engine_of
 	my ($query, $settings) = @_;
 	my $plan = $node->safe_psql('postgres', ($settings // '') . "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query");
 
-	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device): .*)$/mg);
+	return join('; ', $plan =~ /^ +((?:Engine|Fallback Reason|Device Not Used|Device): .*)$/mg);
 }
 
 sub nfiles
@@ -163,7 +150,7 @@ is_idle($node, '32 sessions');
 	ok(poll(sub { my ($now) = service_processes($node); $now && $now != $pid }), 'it is started again');
 	wait_for_service($node, 'running');
 	is(ask($psql, $by_key), $right{$by_key}, 'and sorts for that session');
-	is(service_status($node, 'jobs_done'), 1, 'itself');
+	ok(poll(sub { service_status($node, 'jobs_done') == 1 }), 'itself');
 
 	# Half of the rows have been returned: the sort cannot be restarted.
 	ask($psql, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY g, v; FETCH 10 FROM c');
@@ -254,7 +241,7 @@ foreach ([ 'sort_words:1', $by_key ], [ 'sort_words:1', $by_text ], [ 'sort_ties
 	ok(wait_for_service($node, 'no device'), "$step sorts wrongly: the device is not used any more");
 	like(service_status($node, 'detail'), qr/^host processor \(no driver\) sorted wrongly: of 60000 rows, sorted by \d+ bits, \d+ are misplaced/,
 		"$step sorts wrongly: the status names the device");
-	is(engine_of($query), 'Engine: cpu; Fallback Reason: gpusortd: no device: ' . service_status($node, 'detail'),
+	is(engine_of($query), 'Engine: cpu; Device Not Used: gpusortd: no device: ' . service_status($node, 'detail'),
 		"$step sorts wrongly: then the CPU engine sorts");
 
 	# the first sort after a reload starts gpusortd again
@@ -262,7 +249,7 @@ foreach ([ 'sort_words:1', $by_key ], [ 'sort_words:1', $by_text ], [ 'sort_ties
 	$node->reload;
 	ok(poll(sub { outcome($query); service_status($node, 'state') eq 'running' }), "$step sorts wrongly: a reload tries the device again");
 }
-is(count_in_log($node, qr/LOG:  gpusort uses no device any more: host processor/), 4, 'the log has it');
+is(count_in_log($node, qr/LOG:  gpusort stopped using the device: host processor/), 4, 'the log has it');
 
 # ------------------------------------------------------------ it has no memory
 
@@ -279,7 +266,7 @@ foreach my $work_mem ('256MB', '64kB')
 	}
 }
 restart_service($node, 'gpusort.service_fault' => 'allocate:1:none');
-is(engine_of($by_text), "Engine: cpu; Fallback Reason: the rows exceed device memory",
+is(engine_of($by_text), "Engine: cpu; Device Not Used: the rows exceed device memory",
 	'without memory the CPU engine sorts');
 
 restart_service($node, 'gpusort.service_fault' => '', 'gpusort.device_memory_limit' => '5MB');
@@ -327,12 +314,20 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gathe
 	foreach my $how ('cancel', 'terminate')
 	{
 		my $what = "$how in $where";
-		my ($psql, $pid) = session($node);
+		my ($psql, $pid, $delay_ms, $ms);
 
-		restart_service($node, 'gpusort.service_fault' => "$where:delay=" . ($how eq 'cancel' ? 1000 : 1001));
-		$psql->query_until(qr/started/, "\\echo started\n$by_text;\n");
-		my $ms = ask($control, "SELECT interrupt_waiting($pid, '$how')");
-		cmp_ok($ms, '<', $allowed_ms, "$what: took effect in $ms ms");
+		foreach (@delays_ms)
+		{
+			$delay_ms = $_;
+			($psql, $pid) = session($node);
+			restart_service($node, 'gpusort.service_fault' => "$where:delay=$delay_ms");
+			$psql->query_until(qr/started/, "\\echo started\n$by_text;\n");
+			$ms = ask($control, "SELECT coalesce(interrupt_waiting($pid, '$how'), $delay_ms)");
+			last if $ms < $delay_ms / 2;
+			note("$what: $ms ms, of a delay of $delay_ms ms");
+			eval { $psql->quit } if $delay_ms != $delays_ms[-1];
+		}
+		cmp_ok($ms, '<', $delay_ms / 2, "$what: took effect in $ms ms");
 		$slowest_ms = $ms if $ms > $slowest_ms;
 		isnt(service_status($node, 'jobs'), '', "$what: it answers");
 		if ($how eq 'cancel')
@@ -350,12 +345,19 @@ foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'sort_tails:1', 'gathe
 		is_idle_with($what, $files);
 	}
 
-	restart_service($node, 'gpusort.service_fault' => "$where:delay=2000");
-	my $start = time;
-	my $outcome = outcome($by_text, 'SET statement_timeout = 700; ');
-	my $ms = int((time - $start) * 1000);
+	my ($outcome, $delay_ms, $ms);
+
+	foreach (@delays_ms)
+	{
+		$delay_ms = 2 * $_;
+		restart_service($node, 'gpusort.service_fault' => "$where:delay=$delay_ms");
+		my $start = time;
+		$outcome = outcome($by_text, 'SET statement_timeout = 700; ');
+		$ms = int((time - $start) * 1000);
+		last if $ms < $delay_ms;
+	}
 	is($outcome, 'error 57014 without a hint', "statement_timeout in $where: fires");
-	cmp_ok($ms, '<', 700 + $allowed_ms, "statement_timeout in $where: in time ($ms ms)");
+	cmp_ok($ms, '<', $delay_ms, "statement_timeout in $where: in time ($ms ms)");
 	is_idle_with("statement_timeout in $where", $files);
 }
 diag("slowest interrupt: $slowest_ms ms");
@@ -462,7 +464,7 @@ restart_service($node, 'gpusort.service_fault' => 'pack:1:delay=20000');
 foreach my $how ('fast', 'immediate', 'kill9')
 {
 	my ($psql, $pid) = session($node);
-	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	my $postmaster = postmaster_of($node);
 
 	if ($how eq 'fast')
 	{
@@ -477,7 +479,7 @@ foreach my $how ('fast', 'immediate', 'kill9')
 	$how eq 'kill9' ? $node->kill9 : $node->stop($how);
 	ok(poll(sub { service_processes($node) == 0 }), "$how: gpusortd ends with the server");
 	eval { $psql->{run}->finish };
-	poll(sub { !-e "/proc/$postmaster" });
+	wait_for_end($node, $postmaster);
 	$node->start;
 	ok(wait_for_service($node, 'running'), "$how: and comes back with it");
 }
@@ -530,7 +532,7 @@ fill(1000000, '');
 	cmp_ok(memory_kb($pid, 'RssAnon'), '<', $kb + 4096, 'a hundred sorts: the memory of the session stays');
 	cmp_ok(memory_kb($service, 'RssAnon'), '<', $service_kb + 8192, 'that of gpusortd too');
 	is(nfiles($pid), $nfiles, 'so do the files of the session');
-	is(nfiles($service), $service_nfiles, 'and those of gpusortd');
+	becomes(sub { nfiles($service) }, $service_nfiles, 'and those of gpusortd');
 	is((service_processes($node))[0], $service, 'it is still the same');
 	$psql->quit;
 	is_idle_with('again and again', $files);

@@ -1,6 +1,6 @@
-# Participants of a parallel plan send their rows to one sort of gpusortd: any number
-# of participants, every kind of plan, and failures of each.  The device is the host's
-# processor.
+# Participants of a parallel plan send their rows to one sort of gpusortd, or sort them and
+# send them to the leader through streams: any number of participants, every kind of plan,
+# and failures of each.  The device is the host's processor.
 
 use strict;
 use warnings;
@@ -67,11 +67,14 @@ $node->safe_psql('postgres', q{
 	ALTER TABLE none SET (parallel_workers = 3);
 	ANALYZE;
 
-	-- Fails in workers, or in the leader.
+	-- Fails in workers, or in the leader; the others wait for that, so that there are rows for all.
 	CREATE FUNCTION fail_in(id int, worker boolean) RETURNS int VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
 	BEGIN
-		IF id % 500 = 0 AND worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
-			RAISE EXCEPTION 'row % fails', id;
+		IF id % 500 = 0 THEN
+			IF worker = EXISTS (SELECT FROM pg_stat_activity WHERE pid = pg_backend_pid() AND leader_pid IS NOT NULL) THEN
+				RAISE EXCEPTION 'row % fails', id;
+			END IF;
+			PERFORM pg_sleep(100);
 		END IF;
 		RETURN id;
 	END $$;
@@ -214,10 +217,198 @@ foreach my $nworkers (0 .. 2)
 	}
 }
 
-# Without a device no participant waits for another.
-is($node->safe_psql('postgres', 'SET gpusort.engine = cpu; ' . digest_of($by_text)), right_digest($by_text), 'by the CPU');
-unlike(analyzed($by_text, 'SET gpusort.engine = cpu; '), qr/Rows Sent to Shared Sort/, 'each sorts its own');
-unlike(analyzed($by_text, 'SET gpusort.device_min_rows = 1000000; '), qr/Rows Sent to Shared Sort/, 'too few rows: each sorts its own');
+unlike(analyzed('SELECT id, word FROM rows WHERE id < 5000 ORDER BY word, id', 'SET gpusort.device_min_rows = 1000000; '), qr/Rows Sent to Shared Sort/,
+	'too few rows: each sorts its own');
+
+# ------------------------------------------------------------ streams, no device
+
+# Workers send sorted rows to the leader, which merges them: from runs on disk, if they exceed work_mem.
+my $by_runs = "SET gpusort.engine = cpu; SET work_mem = '1MB'; ";
+my $as_runs = qr/Parallel Custom Scan \(GpuSort\)[^\n]*\n +Sort Key[^\n]*\n +Sort Method: external merge  Disk[^\n]*\n +Engine: cpu\n.*Worker \d:  Sort Method: external merge  Disk[^\n]*\n +Engine: cpu\n +Rows Sent to Shared Sort: \d+\n +Sorted Rows: \d+\n/s;
+my $temporary_files = 'SELECT count(*) FROM pg_ls_tmpdir()';
+
+foreach my $what (sort keys %keys)
+{
+	my $query = $keys{$what};
+
+	foreach my $work_mem ('256kB', '1MB', '3MB', '64MB')
+	{
+		is($node->safe_psql('postgres', "$by_runs SET work_mem = '$work_mem'; " . digest_of($query)), right_digest($query),
+			"$what, runs, work_mem $work_mem: right rows");
+	}
+}
+is_shared($keys{$_}, $by_runs, "runs, $_", $as_runs) foreach 'text', 'whole rows', 'an enum whose labels are placed';
+unlike(analyzed($by_text, "$by_runs SET $_; "), qr/Rows Sent to Shared Sort/, "$_: each returns its own rows")
+  foreach 'parallel_leader_participation = off';
+is($node->safe_psql('postgres', "$by_runs SELECT count(*), max(steps_back) <= 3 FROM ($stable) s"), '7|t',
+	'runs: a stable sort of the rows of each participant, one after the other');
+foreach my $nworkers (0 .. 3)
+{
+	my $settings = "$by_runs SET max_parallel_workers = $nworkers; ";
+
+	is($node->safe_psql('postgres', $settings . digest_of($by_text)), right_digest($by_text), "runs, $nworkers of 3 workers to be had");
+}
+is($node->safe_psql('postgres', "$by_runs " . digest_of("$by_text LIMIT 50000")), right_digest("$by_text LIMIT 50000"), 'runs, a LIMIT');
+is($node->safe_psql('postgres', "$by_runs BEGIN; DECLARE c CURSOR FOR $by_text; FETCH 1 FROM c; COMMIT; " . digest_of($by_text)),
+	join("\n", $node->safe_psql('postgres', "SET gpusort.enabled = off; $by_text LIMIT 1"), right_digest($by_text)), 'runs, a cursor');
+
+# Workers whose rows are in memory send them from there.
+my $in_memory = "SET gpusort.engine = cpu; SET work_mem = '64MB'; ";
+$node->safe_psql('postgres', 'ALTER TABLE rows SET (parallel_workers = 6)');
+is_shared($keys{$_}, $in_memory, "rows in memory, $_",
+	qr/Sort Method: [^\n]*sort  Memory: [^\n]*\n +Engine: cpu\n.*Worker \d:  Sort Method: [^\n]*sort  Memory[^\n]*\n +Engine: cpu\n +Rows Sent to Shared Sort: \d+\n +Sorted Rows: \d+\n/s)
+  foreach 'text', 'whole rows', 'an enum whose labels are placed';
+foreach my $what (sort keys %keys)
+{
+	is($node->safe_psql('postgres', "$in_memory SET work_mem = '$_'; " . digest_of($keys{$what})), right_digest($keys{$what}),
+		"$what, 7 participants, work_mem $_: right rows")
+	  foreach '1MB', '2MB', '4MB', '64MB';
+}
+is($node->safe_psql('postgres', "$in_memory SELECT count(*), max(steps_back) <= 6 FROM ($stable) s"), '7|t',
+	'rows in memory: a stable sort of the rows of each participant, one after the other');
+{
+	my $loop = 'SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; ';
+	my $query = q{SELECT g, count(*), md5(string_agg(id::text, ',')) FROM generate_series(1, 20) g
+		LEFT JOIN (SELECT id, few, word FROM rows ORDER BY word, id OFFSET 0) s ON s.few >= g GROUP BY g ORDER BY g};
+	my $parameters = q{SELECT g, (SELECT md5(string_agg(id::text, ',')) FROM
+		(SELECT id, word FROM rows WHERE id % 2 < g ORDER BY word, id OFFSET 0) s) FROM generate_series(1, 4) g};
+
+	is($node->safe_psql('postgres', "$in_memory $loop $_"), $node->safe_psql('postgres', "SET gpusort.enabled = off; $loop $_"), "rows in memory, rescans: $_")
+	  foreach $query, $parameters;
+}
+$node->safe_psql('postgres', 'ALTER TABLE rows SET (parallel_workers = 3)');
+
+# The leader stops before it has all rows: the workers that wait to send more must end, also before a rescan.
+{
+	my $loop = "SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET statement_timeout = '60s'; ";
+	my @queries = (
+		'SELECT g, (SELECT id FROM (SELECT id, few, word FROM rows ORDER BY word, id OFFSET 0) s WHERE s.few >= g LIMIT 1) FROM generate_series(1, 5) g',
+		'SELECT g FROM generate_series(1, 5) g WHERE EXISTS (SELECT FROM (SELECT id, few, word FROM rows ORDER BY word, id OFFSET 0) s WHERE s.few = g)');
+
+	foreach my $memory ($by_runs, $in_memory)
+	{
+		is_shared($queries[0], "$memory $loop", 'rescans of a part', qr/loops=5.*Gather Merge.*Rows Sent to Shared Sort: /s);
+		is($node->safe_psql('postgres', "$memory $loop $_"), $node->safe_psql('postgres', "SET gpusort.enabled = off; $loop $_"), "rescans of a part: $_")
+		  foreach @queries;
+	}
+}
+
+# The leader has returned a row, and the workers wait.
+{
+	my $workers = 'SELECT count(*) FROM pg_stat_activity WHERE leader_pid = %d AND pid <> leader_pid';
+	my ($psql, $pid) = session($node, $in_memory);
+
+	foreach my $how ('cancel', 'terminate')
+	{
+		$psql->query_until(qr/started/, "\\echo started\nSELECT count(linger(id, 1)), count(s) FROM (SELECT * FROM more ORDER BY id % 3 <> 1, id OFFSET 0) s;\n");
+		ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> leader_pid AND wait_event_type = 'Extension'"),
+			'workers wait for the leader');
+		$node->safe_psql('postgres', "SELECT pg_${how}_backend(pid) FROM pg_stat_activity WHERE "
+			  . ($how eq 'cancel' ? "pid = $pid" : "leader_pid = $pid AND pid <> leader_pid AND wait_event_type = 'Extension' LIMIT 1"));
+		like(ask_error($psql, 'SELECT 1'),
+			$how eq 'cancel' ? qr/ERROR:  canceling statement due to user request/ :
+			qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
+			"$how");
+		ok($node->poll_query_until('postgres', sprintf($workers, $pid), '0'), 'and the workers end');
+	}
+	is(ask($psql, digest_of($by_text)), right_digest($by_text), 'the session sorts again');
+	$psql->quit;
+}
+
+# The leader merges its own runs on disk before, if they are many, and no worker's.
+{
+	my $settings = "SET gpusort.engine = cpu; SET work_mem = '128kB'; ";
+	my $query = 'SELECT * FROM more ORDER BY id, word';
+
+	is_shared($query, $settings, 'many runs', qr/Gather Merge.*Rows Sent to Shared Sort: /s);
+	is($node->safe_psql('postgres', $settings . digest_of($query)), right_digest($query), 'many runs: right rows');
+	is($node->safe_psql('postgres', "$settings SET temp_file_limit = '35MB'; " . digest_of($query)), right_digest($query),
+		'many runs: the leader writes no worker\'s rows');
+}
+
+# Rows that are longer than what a stream sends at a time.
+{
+	my $long = q{SELECT id, repeat(coalesce(word, 'none'), CASE WHEN id % 400 = 0 THEN 5000 ELSE 1 END) AS word FROM rows WHERE id <= 40000 ORDER BY word, id};
+
+	is_shared($long, $in_memory, 'long rows', qr/Engine: cpu\n.*Rows Sent to Shared Sort: /s);
+	is($node->safe_psql('postgres', "$in_memory " . digest_of($long)), right_digest($long), 'long rows: right');
+	is($node->safe_psql('postgres', "$by_runs " . digest_of($long)), right_digest($long), 'long rows from disk: right');
+}
+
+# Rescans delete the runs of the last time.
+{
+	my $loop = 'SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; ';
+	my $query = q{SELECT g, count(*), md5(string_agg(id::text, ',')) FROM generate_series(1, 4) g
+		LEFT JOIN (SELECT id, few, word FROM rows ORDER BY word, id OFFSET 0) s ON s.few >= g GROUP BY g ORDER BY g};
+	my $parameters = q{SELECT g, (SELECT md5(string_agg(id::text, ',')) FROM
+		(SELECT id, word FROM rows WHERE id % 2 < g ORDER BY word, id OFFSET 0) s) FROM generate_series(1, 4) g};
+
+	is_shared($query, "$by_runs $loop", 'runs below a nested loop', $as_runs);
+	is($node->safe_psql('postgres', "$by_runs $loop $_"), $node->safe_psql('postgres', "SET gpusort.enabled = off; $loop $_"), "runs, rescans: $_")
+	  foreach $query, $parameters;
+}
+
+# temp_file_limit holds for each participant.
+like(ask_error((session($node, "$by_runs SET temp_file_limit = '1MB'"))[0], "\\set VERBOSITY verbose\n" . digest_of($by_text)),
+	qr/ERROR:  53400: temporary file size exceeds/, 'runs: temp_file_limit');
+ok($node->poll_query_until('postgres', $temporary_files, '0'), 'no file is left');
+
+# Workers that start when the leader has merged all rows.
+{
+	my ($psql) = session($node, $by_runs);
+	my $postmaster = postmaster_of($node);
+
+	ask($psql, 'SELECT 1');
+	kill 'STOP', $postmaster;
+	$psql->query_until(qr/started/, "\\echo started\n" . digest_of($by_text) . ";\n");
+	sleep 1.5;
+	kill 'CONT', $postmaster;
+	like($psql->query('SELECT 1'), qr/^\Q@{[right_digest($by_text)]}\E\n/, 'runs, late workers');
+	$psql->quit;
+}
+
+# The leader waits for a worker, and is canceled; or the worker is terminated.
+{
+	my ($psql, $pid) = session($node, $by_runs);
+	# whoever reads the row waits there; the leader then waits for it, unless it is the leader
+	my $lingerer = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND $pid IN (pid, leader_pid)";
+	my %done;
+
+	foreach my $row (map { $_ * 7919 % 100000 } 1 .. 30)
+	{
+		my $how = $done{cancel} ? 'terminate' : 'cancel';
+		my ($waits, $who);
+
+		$psql->query_until(qr/started/, "\\echo started\n" . digest_of("SELECT linger(id, $row) AS id, word FROM rows ORDER BY word, 1") . ";\n");
+		poll(sub { ($who = $node->safe_psql('postgres', $lingerer)) ne '' }) or die 'no participant waits';
+		$waits = $who != $pid;
+		ok($node->poll_query_until('postgres', "SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid"), 'the leader waits for it') if $waits;
+		if ($waits && $how eq 'terminate')
+		{
+			$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND leader_pid = $pid AND pid <> $pid");
+			like(ask_error($psql, 'SELECT 1'),
+				qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
+				'runs: terminated, the worker takes the query along');
+		}
+		else
+		{
+			my ($canceler) = session($node);
+			my $ms = ask($canceler, "SELECT interrupt($pid, 'cancel')");
+
+			like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, "runs: canceled in $ms ms");
+			cmp_ok($ms, '<', $allowed_ms, 'soon') if $waits;
+			$slowest_ms = $ms if $waits && $ms > $slowest_ms;
+			$canceler->quit;
+		}
+		is(contexts_of($psql), '0', 'nothing is left in the leader');
+		ok($node->poll_query_until('postgres', $temporary_files, '0'), 'no file is left');
+		$done{$how} = 1 if $waits;
+		last if $done{terminate};
+	}
+	ok($done{cancel} && $done{terminate}, 'runs: the leader waited for a worker, twice');
+	is(ask($psql, digest_of($by_text)), right_digest($by_text), 'the session sorts again');
+	$psql->quit;
+}
 
 # ------------------------------------------------------------- costs
 
@@ -471,6 +662,16 @@ foreach my $leader ('on', 'off')
 	is(ask($psql, 'SET gpusort.device_wait = 50; ' . digest_of($by_text)), $right{$by_text}, 'or each sorts its own rows');
 	unlike($psql->query('EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM rows ORDER BY word, id'), qr/Engine: cuda/,
 		'and does not wait for the device once more');
+
+	# in runs, of keys that were made for a device, if the leader wanted a job and has none
+	if ($leader eq 'on')
+	{
+		my $settings = "SET work_mem = '1MB'; SET gpusort.device_wait = 50; ";
+
+		is_shared('SELECT * FROM rows ORDER BY word, id', $settings, 'runs instead of a job', qr/Engine: cpu\n +Device Not Used: .*Rows Sent to Shared Sort: /s);
+		is($node->safe_psql('postgres', $settings . digest_of($_)), right_digest($_), 'runs instead of a job: right rows')
+		  foreach $by_text, $keys{numeric}, $keys{'whole rows'};
+	}
 	$psql->quit;
 	$holder->quit;
 	is_idle($node, 'waiting');

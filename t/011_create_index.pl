@@ -110,17 +110,7 @@ $old->quit;
 
 # ---------------------------------------------------------------- while it builds
 
-# A build that can be watched: an expression that waits for a lock at one row.
-$node->safe_psql('postgres', q{
-	CREATE FUNCTION slow(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
-	BEGIN
-		IF id = 9400 THEN
-			PERFORM pg_advisory_lock_shared(1);
-		END IF;
-		RETURN -id;
-	END $$;
-	CREATE TABLE watched WITH (fillfactor = 10) AS SELECT i AS id FROM generate_series(1, 10000) i;
-});
+create_watched($node);
 my ($holder) = session($node, 'SELECT pg_advisory_lock(1)');
 my ($builder, $builder_pid) = session($node);
 my $waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
@@ -267,6 +257,25 @@ $node->stop('immediate');
 $node->start;
 is($node->safe_psql('postgres', "INSERT INTO unlogged SELECT * FROM input WHERE id <= 10; SELECT count(*) FROM unlogged, LATERAL bt_index_parent_check('unlogged_k', true, true)"),
 	'10', 'an unlogged index is reset');
+
+# a table that is rewritten while others use it
+SKIP:
+{
+	skip 'REPACK (CONCURRENTLY) is of PostgreSQL 19', 2 if $node->safe_psql('postgres', 'SHOW server_version_num') < 190000;
+	$node->append_conf('postgresql.conf', 'wal_level = logical');
+	$node->restart;
+	my (undef, $rows, $notices) = $node->psql('postgres', q{
+		CREATE TABLE repacked AS SELECT id, k, s FROM input;
+		ALTER TABLE repacked ADD PRIMARY KEY (id);
+		CREATE INDEX repacked_s ON repacked (s);
+		DELETE FROM repacked WHERE id % 7 = 0;
+		SET gpusort.debug_plan = on;
+		REPACK (CONCURRENTLY) repacked USING INDEX repacked_s;
+		SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'repacked'::regclass});
+
+	like($notices, qr/building index "repacked_pkey\w*" with gpusort.*building index "repacked_s\w*" with gpusort/s, 'REPACK (CONCURRENTLY)');
+	is($rows, '2', 'its indexes');
+}
 
 # without the library
 $node->safe_psql('postgres', 'DROP EXTENSION gpusort');

@@ -1,6 +1,6 @@
 # Index builds whose table several processes scan, for one job of gpusortd or each for
-# itself: the pages must be those that PostgreSQL would have written, and failures of
-# each process must be handled.  The device is the host's processor.
+# itself, and whose leader writes alone: the pages must be those that PostgreSQL would have
+# written, and failures of each process must be handled.  The device is the host's processor.
 
 use strict;
 use warnings;
@@ -20,7 +20,7 @@ $node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
 $node->append_conf('postgresql.conf', join("\n",
 	"shared_preload_libraries = 'gpusort'", 'gpusort.device = host', 'gpusort.device_min_rows = 0',
 	'gpusort.force = on', 'gpusort.verify = on', 'gpusort.engine = cuda', 'autovacuum = off', 'jit = off', 'fsync = off',
-	'max_parallel_maintenance_workers = 3', 'max_worker_processes = 16', 'min_parallel_table_scan_size = 0', ''));
+	'gpusort.enable_parallel_index_write = off', 'max_parallel_maintenance_workers = 3', 'max_worker_processes = 16', 'min_parallel_table_scan_size = 0', ''));
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 create_compared($node);
@@ -139,10 +139,15 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no
 # The leader uses only its share of the memory while workers run: here the leader has all but a
 # few rows, in runs, and workers wait.
 $node->safe_psql('postgres', q{
+	-- and the leader first waits for the three workers
 	CREATE FUNCTION wait_in_worker(id int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 	BEGIN
 		IF pg_backend_pid() <> current_setting('gpusort_test.leader')::int THEN
 			PERFORM pg_advisory_lock_shared(1);
+		ELSIF id % 1000 = 0 THEN
+			WHILE (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted) < 3 LOOP
+				PERFORM pg_sleep(0.01);
+			END LOOP;
 		END IF;
 		RETURN true;
 	END $$;
@@ -218,11 +223,13 @@ $node->safe_psql('postgres', q{
 		END IF;
 		RETURN -id;
 	END $$;
+	-- the others wait for the error, so that there are rows for all
 	CREATE FUNCTION fail_in(id int, worker bool) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 	BEGIN
 		IF worker = (pg_backend_pid() <> current_setting('gpusort_test.leader')::int) THEN
 			RAISE 'row % fails', id;
 		END IF;
+		PERFORM pg_sleep(100);
 		RETURN -id;
 	END $$;
 });

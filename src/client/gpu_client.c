@@ -1,17 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_client.c
- *	  The connections of this backend to gpusortd.
+ *	  The connections of this backend to the gpusortd of each device.
+ *
+ * Before a sort, the backend reads the table of all devices (device_table.h) and
+ * chooses one (device_placement.h).  If that cannot be reached, it tries the next one.
+ * Planning only reads the table.
  *
  * The shared buffers are a memfd of this backend, sealed so that it cannot shrink
  * while gpusortd maps it.  Its pages are kept for the next sort, up to
  * gpusort.device_idle.  Then gpusortd frees them, even if the session sleeps; the
- * session frees the rest of the link when it looks for one.  Planning only asks for
- * the status and uses a link without buffers.
+ * session frees the rest of the link when it looks for one.
  *
  * A link is in the list of idle links, or tied to a memory context that uses it.
  * ERROR, cancel and the end of the backend need no code: the reset callback of the
  * context closes the socket, or the kernel does.
+ *
+ * A session waits for the first answer of gpusortd for a second, since the CPU engine can sort
+ * instead.  A participant of a job that is open already waits for it like the others do for the
+ * job.
  *
  * If gpusortd hangs, its supervisor kills it, and waiting sessions notice that.
  * Only if that does not help, because the process is in an uninterruptible call of
@@ -32,6 +39,7 @@
 #include "pg_compat.h"
 #include "client/gpu_client.h"
 #include "client/supervisor.h"
+#include "common/device_placement.h"
 
 #include "lib/ilist.h"
 #include "miscadmin.h"
@@ -60,7 +68,18 @@
 #define PRODUCER_BUFFER_BYTES	((uint32) 256 << 10)
 #define PRODUCER_NBUFFERS		4
 
-/* Idle links kept for each use; a merge join of two sorts uses two. */
+/*
+ * The use of a link, which determines its buffers.  Those of a producer are new each
+ * time and must be pinned before the first row can be sent, so they are small.
+ */
+typedef enum LinkUse
+{
+	LINK_SORT,					/* for a job of its own, or to read another one's */
+	LINK_PRODUCER,				/* to join a job */
+	LINK_STATUS					/* only for the status; without buffers */
+} LinkUse;
+
+/* Idle links kept for each use, of all devices; a merge join of two sorts uses two. */
 #define MAX_IDLE		2
 
 /*
@@ -72,17 +91,14 @@
 /* Delay before the next connection after HELLO was not answered. */
 #define RETRY_DELAY_MS		10000
 
-/* Delay before planning asks again after a failure. */
-#define PLANNING_RETRY_MS		2000
-
 /* Attempts to receive before sleeping, because answers often take that long. */
 #define RECEIVE_SPINS			50
 
 typedef struct ClientLink
 {
 	GsEngineLink base;			/* must be first */
-	GsLinkUse	use;
-	dlist_node	node;			/* in idle_links, if idle */
+	LinkUse		use;
+	dlist_node	node;			/* in idle_links, if idle; latest first */
 	instr_time	last_sent;		/* time of the last message */
 	uint32		last_type;		/* its type, a GsMessageType */
 	int			socket;
@@ -91,9 +107,9 @@ typedef struct ClientLink
 } ClientLink;
 
 static dlist_head idle_links = DLIST_STATIC_INIT(idle_links);
-static int	nidle[GS_LINK_STATUS + 1];
+static int	nidle[LINK_STATUS];
 static int	nin_use = 0;
-static TimestampTz retry_after = 0;
+static TimestampTz retry_after[GS_MAX_DEVICES]; /* of each device */
 static const char not_answering[] = "gpusortd does not answer";
 
 static Size
@@ -170,9 +186,10 @@ try_receive(ClientLink *link, GsAnyMessage *message)
 {
 	ssize_t		received;
 
+	/* gpusortd's last messages follow the error that it closed with unread ones of ours */
 	do
 		received = recv(link->socket, message, sizeof(*message), MSG_DONTWAIT);
-	while (received < 0 && errno == EINTR);
+	while (received < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;
 	return received >= (ssize_t) sizeof(GsMessage) &&
@@ -187,6 +204,7 @@ next_wait(const ClientLink *link)
 	{
 		case GS_MESSAGE_JOB_OPEN:
 		case GS_MESSAGE_JOB_JOIN:
+		case GS_MESSAGE_JOB_READ:
 			return GS_WAIT_DEVICE_MEMORY;
 		case GS_MESSAGE_SORT:
 			return GS_WAIT_SORT;
@@ -255,13 +273,13 @@ receive(ClientLink *link, int timeout_ms, GsAnyMessage *message)
  * and is its loop alive?
  */
 static bool
-service_answers(int timeout_ms)
+service_answers(int device, int timeout_ms)
 {
 	GsWelcome	welcome;
 	const char *state;
 	const char *why_not;
 
-	gs_gpu_client_status(&welcome, timeout_ms, &state, &why_not);
+	gs_gpu_client_status(device, &welcome, timeout_ms, &state, &why_not);
 	return strcmp(state, "not answering") != 0 && welcome.stalled_ms < (uint32) timeout_ms;
 }
 
@@ -277,12 +295,31 @@ link_receive(GsEngineLink *base, int timeout_ms, GsAnyMessage *message)
 			return false;
 		if (message->message.type != 0)
 			return true;
-		if (!service_answers(patience_ms))
+		if (!service_answers(base->device, patience_ms))
 			return false;
 		if (timeout_ms > 0)
 			timeout_ms -= patience_ms;
 	}
 	return receive(link, timeout_ms, message);
+}
+
+/* Disconnects the link for this use that has been idle for the longest time. */
+static void
+drop_oldest(LinkUse use)
+{
+	dlist_iter	iter;
+	ClientLink *oldest = NULL;
+
+	dlist_foreach(iter, &idle_links)
+	{
+		ClientLink *link = dlist_container(ClientLink, node, iter.cur);
+
+		if (link->use == use)
+			oldest = link;
+	}
+	dlist_delete(&oldest->node);
+	nidle[use]--;
+	disconnect(oldest);
 }
 
 static void
@@ -293,13 +330,14 @@ link_release(GsEngineLink *base, bool reusable)
 	*link->holder = NULL;
 	link->holder = NULL;
 	nin_use--;
-	if (!reusable || nidle[link->use] >= MAX_IDLE)
+	if (!reusable || link->use == LINK_STATUS)
 	{
 		disconnect(link);
 		return;
 	}
 	dlist_push_head(&idle_links, &link->node);
-	nidle[link->use]++;
+	if (nidle[link->use]++ == MAX_IDLE)
+		drop_oldest(link->use);
 }
 
 /* ------------------------------------------------------------ opening a link */
@@ -337,9 +375,9 @@ connect_socket(ClientLink *link)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) <= sizeof(address.sun_path),
+	StaticAssertStmt(sizeof(GS_SERVICE_SOCKET) + 3 <= sizeof(address.sun_path),
 					 "the socket path is too long");
-	strlcpy(address.sun_path, GS_SERVICE_SOCKET, sizeof(address.sun_path));
+	strlcpy(address.sun_path, gs_supervisor_socket(link->base.device), sizeof(address.sun_path));
 	if (!AcquireExternalFD())
 		return false;
 	link->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -388,13 +426,14 @@ send_hello(ClientLink *link, int buffer_pool)
 	return sendmsg(link->socket, &envelope, MSG_NOSIGNAL) == (ssize_t) sizeof(hello);
 }
 
+/* timeout_ms -1: as long as gpusortd is alive. */
 static bool
 receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 {
 	GsAnyMessage message;
 
 	*why_not = "gpusortd refused the connection";
-	if (!receive(link, timeout_ms, &message))
+	if (timeout_ms < 0 ? !link_receive(&link->base, -1, &message) : !receive(link, timeout_ms, &message))
 		return false;
 	if (message.message.type == 0)
 	{
@@ -420,22 +459,25 @@ receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 	return true;
 }
 
-/* Why nothing listens at the socket, according to the supervisor. */
+/* Why nothing listens at the socket of a device, according to the supervisor. */
 static const char *
-supervisor_reason(int connect_errno)
+supervisor_reason(int device, int connect_errno)
 {
-	char	   *state;
-	char	   *why;
+	int			ndevices;
+	int			i = 0;
+	const GsDeviceStatus *status;
 
 	gs_supervisor_request();
-	gs_supervisor_status(&state, &why);
-	if (strcmp(state, "running") == 0)
+	status = gs_supervisor_status(&ndevices);
+	while (i < ndevices - 1 && status[i].device != device)
+		i++;
+	if (strcmp(status[i].state, GS_SUPERVISOR_RUNNING) == 0)
 	{
 		errno = connect_errno;
 		return psprintf("could not connect to gpusortd: %m");
 	}
-	return why[0] == '\0' ? psprintf("gpusortd: %s", state) :
-		psprintf("gpusortd: %s: %s", state, why);
+	return status[i].why[0] == '\0' ? psprintf("gpusortd: %s", status[i].state) :
+		psprintf("gpusortd: %s: %s", status[i].state, status[i].why);
 }
 
 /*
@@ -443,15 +485,16 @@ supervisor_reason(int connect_errno)
  * because waiting may raise an error.
  */
 static ClientLink *
-new_link(MemoryContext context, GsLinkUse use)
+new_link(MemoryContext context, LinkUse use, int device)
 {
 	ClientLink *link = MemoryContextAllocZero(TopMemoryContext, sizeof(ClientLink));
 
 	link->use = use;
-	if (use != GS_LINK_STATUS)
+	link->base.device = device;
+	if (use != LINK_STATUS)
 	{
-		link->base.buffer_bytes = use == GS_LINK_PRODUCER ? PRODUCER_BUFFER_BYTES : BUFFER_BYTES;
-		link->base.nbuffers = use == GS_LINK_PRODUCER ? PRODUCER_NBUFFERS : NBUFFERS;
+		link->base.buffer_bytes = use == LINK_PRODUCER ? PRODUCER_BUFFER_BYTES : BUFFER_BYTES;
+		link->base.nbuffers = use == LINK_PRODUCER ? PRODUCER_NBUFFERS : NBUFFERS;
 	}
 	link->base.send = link_send;
 	link->base.receive = link_receive;
@@ -462,43 +505,42 @@ new_link(MemoryContext context, GsLinkUse use)
 }
 
 static ClientLink *
-open_link(MemoryContext context, GsLinkUse use, const char **why_not)
+open_link(MemoryContext context, LinkUse use, int device, int timeout_ms, const char **why_not)
 {
-	ClientLink *link = new_link(context, use);
+	ClientLink *link = new_link(context, use, device);
 	int			buffer_pool = -1;
 	bool		sent;
 
 	if (!connect_socket(link))
-		*why_not = supervisor_reason(errno);
-	else if (use != GS_LINK_STATUS && (buffer_pool = create_buffers(link)) < 0)
+		*why_not = supervisor_reason(device, errno);
+	else if ((buffer_pool = create_buffers(link)) < 0)
 		*why_not = psprintf("could not create shared memory: %m");
 	else
 	{
 		sent = send_hello(link, buffer_pool);
-		if (buffer_pool >= 0)
-			close(buffer_pool);
+		close(buffer_pool);
 		if (!sent)
 			*why_not = "gpusortd closed the connection";
-		else if (receive_welcome(link, GS_WELCOME_MS, why_not))
+		else if (receive_welcome(link, timeout_ms, why_not))
 			return link;
 		else if (*why_not == not_answering)
-			retry_after = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_DELAY_MS);
+			retry_after[device] = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_DELAY_MS);
 	}
 	link_release(&link->base, false);
 	return NULL;
 }
 
 void
-gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
+gs_gpu_client_status(int device, GsWelcome *welcome, int timeout_ms,
 					 const char **state, const char **why_not)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link",
 												  ALLOCSET_SMALL_SIZES);
-	ClientLink *link = new_link(context, GS_LINK_STATUS);
+	ClientLink *link = new_link(context, LINK_STATUS, device);
 
 	*state = "not answering";
 	if (!connect_socket(link))
-		*why_not = psprintf("could not connect to %s: %m", GS_SERVICE_SOCKET);
+		*why_not = psprintf("could not connect to %s: %m", gs_supervisor_socket(device));
 	else if (!send_hello(link, -1))
 		*why_not = not_answering;
 	else if (receive_welcome(link, timeout_ms, why_not))
@@ -512,7 +554,7 @@ gs_gpu_client_status(GsWelcome *welcome, int timeout_ms,
 
 /* Removes an idle link for this use from the list; NULL: there is none. */
 static ClientLink *
-pop_idle(GsLinkUse use)
+pop_idle(LinkUse use, int device)
 {
 	dlist_iter	iter;
 
@@ -520,7 +562,7 @@ pop_idle(GsLinkUse use)
 	{
 		ClientLink *link = dlist_container(ClientLink, node, iter.cur);
 
-		if (link->use == use)
+		if (link->use == use && link->base.device == device)
 		{
 			dlist_delete(iter.cur);
 			nidle[use]--;
@@ -538,8 +580,7 @@ was_idle_too_long(const ClientLink *link)
 
 	INSTR_TIME_SET_CURRENT(idle);
 	INSTR_TIME_SUBTRACT(idle, link->last_sent);
-	return link->use != GS_LINK_STATUS &&
-		INSTR_TIME_GET_MILLISEC(idle) > gpusort_device_idle * 1000.0 - IDLE_MARGIN_MS;
+	return INSTR_TIME_GET_MILLISEC(idle) > gpusort_device_idle * 1000.0 - IDLE_MARGIN_MS;
 }
 
 /*
@@ -547,11 +588,11 @@ was_idle_too_long(const ClientLink *link)
  * closed meanwhile are freed.
  */
 static ClientLink *
-reuse_idle(MemoryContext context, GsLinkUse use)
+reuse_idle(MemoryContext context, LinkUse use, int device)
 {
 	ClientLink *link;
 
-	while ((link = pop_idle(use)) != NULL)
+	while ((link = pop_idle(use, device)) != NULL)
 	{
 		GsAnyMessage message;
 		int			received;
@@ -569,22 +610,125 @@ reuse_idle(MemoryContext context, GsLinkUse use)
 	return NULL;
 }
 
-GsEngineLink *
-gs_gpu_client_link(MemoryContext context, GsLinkUse use, const char **why_not)
+bool
+gs_gpu_client_may_link(void)
+{
+	return nin_use < gpusort_device_session_sorts;
+}
+
+/* A link to a device, whose first answer may take so long; NULL and *why_not: there is none. */
+static GsEngineLink *
+get_link(MemoryContext context, LinkUse use, int device, int timeout_ms, const char **why_not)
 {
 	ClientLink *link;
 
-	if (nin_use >= gpusort_device_session_sorts)
+	if (!gs_gpu_client_may_link())
 	{
 		*why_not = "too many concurrent device sorts in this session";
 		return NULL;
 	}
-	link = reuse_idle(context, use);
-	if (link == NULL && GetCurrentTimestamp() < retry_after)
+	link = reuse_idle(context, use, device);
+	if (link == NULL && GetCurrentTimestamp() < retry_after[device])
 		*why_not = not_answering;
 	else if (link == NULL)
-		link = open_link(context, use, why_not);
+		link = open_link(context, use, device, timeout_ms, why_not);
 	return link == NULL ? NULL : &link->base;
+}
+
+/* ---------------------------------------------------------------- which device */
+
+/* The devices to which there are idle links for a sort.  Disconnects links that are too old. */
+static GsDeviceSet
+kept_devices(void)
+{
+	GsDeviceSet devices = 0;
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &idle_links)
+	{
+		ClientLink *link = dlist_container(ClientLink, node, iter.cur);
+
+		if (was_idle_too_long(link))
+		{
+			dlist_delete(&link->node);
+			nidle[link->use]--;
+			disconnect(link);
+		}
+		else if (link->use == LINK_SORT)
+			devices |= GS_DEVICE_BIT(link->base.device);
+	}
+	return devices;
+}
+
+/* The devices that did not answer a short time ago. */
+static GsDeviceSet
+silent_devices(void)
+{
+	const TimestampTz now = GetCurrentTimestamp();
+	GsDeviceSet devices = 0;
+
+	for (int device = 0; device < GS_MAX_DEVICES; device++)
+		if (now < retry_after[device])
+			devices |= GS_DEVICE_BIT(device);
+	return devices;
+}
+
+/* The device for a job; -1: none is running.  *has_choice: there are several. */
+static int
+choose_device(uint64 expected_bytes, GsDeviceSet excluded, bool *has_choice)
+{
+	GsDeviceTable table;
+	GsPlacementRequest request = {
+		.expected_bytes = expected_bytes,
+		.kept = kept_devices(),
+		.excluded = excluded | silent_devices(),
+		.only_cuda = gpusort_engine != GS_ENGINE_CUDA,
+		.seed = (uint32) MyProcPid
+	};
+
+	if (!gs_device_table_read(GS_DEVICE_TABLE, &table))
+		return -1;
+	*has_choice = gs_device_table_count(&table) > 1;
+	return gs_device_place(&table, &request);
+}
+
+GsEngineLink *
+gs_gpu_client_link(MemoryContext context, uint64 expected_bytes, const char **why_not)
+{
+	GsEngineLink *link = NULL;
+	GsDeviceSet tried = 0;
+	bool		has_choice = false;
+	int			device;
+
+	while (link == NULL && (device = choose_device(expected_bytes, tried, &has_choice)) >= 0)
+	{
+		link = get_link(context, LINK_SORT, device, GS_WELCOME_MS, why_not);
+		tried |= GS_DEVICE_BIT(device);
+	}
+
+	/* whoever does not listen, or is of another build, has the reason */
+	if (tried == 0)
+	{
+		int			ndevices;
+
+		device = gs_supervisor_status(&ndevices)->device;
+		link = get_link(context, LINK_SORT, Max(device, 0), GS_WELCOME_MS, why_not);
+	}
+	if (link != NULL)
+		link->has_choice = has_choice;
+	return link;
+}
+
+GsEngineLink *
+gs_gpu_client_producer_link(MemoryContext context, int device, const char **why_not)
+{
+	return get_link(context, LINK_PRODUCER, device, -1, why_not);
+}
+
+GsEngineLink *
+gs_gpu_client_reader_link(MemoryContext context, int device, const char **why_not)
+{
+	return get_link(context, LINK_SORT, device, -1, why_not);
 }
 
 bool
@@ -596,41 +740,13 @@ gs_gpu_client_accepts(const GsWelcome *welcome, const char **why_not)
 	return false;
 }
 
-/* A link to ask for the status, with or without buffers. */
-static GsEngineLink *
-status_link(MemoryContext context, const char **why_not)
-{
-	ClientLink *link = reuse_idle(context, GS_LINK_SORT);
-
-	return link != NULL ? &link->base : gs_gpu_client_link(context, GS_LINK_STATUS, why_not);
-}
-
 bool
-gs_gpu_client_is_usable(const char **why_not)
+gs_gpu_client_is_usable(void)
 {
-	static TimestampTz next_try = 0;
-	static const char *last_reason = "";
-	GsEngineLink *link;
-	MemoryContext context;
-	bool		usable;
+	bool		has_choice;
 
-	*why_not = last_reason;
-	if (dlist_is_empty(&idle_links) && GetCurrentTimestamp() < next_try)
-		return false;
-	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort link", ALLOCSET_SMALL_SIZES);
-	link = status_link(context, why_not);
-	usable = link != NULL && gs_gpu_client_accepts(&link->welcome, why_not);
-	if (link != NULL)
-		link->release(link, true);
-	if (!usable)
-	{
-		static char reason[256];
-
-		strlcpy(reason, *why_not, sizeof(reason));
-		last_reason = reason;
-		*why_not = reason;
-		next_try = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), PLANNING_RETRY_MS);
-	}
-	MemoryContextDelete(context);
-	return usable;
+	if (choose_device(0, 0, &has_choice) >= 0)
+		return true;
+	gs_supervisor_request();
+	return false;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * supervisor_status.c
- *	  What the supervisor tells backends: its lock, and the status of gpusortd.
+ *	  What the supervisor tells backends: its lock, and the status of each gpusortd.
  *
  * A lock on a file ensures that there is only one supervisor.  The kernel releases
  * it when the process ends in any way.  The status is in another file, which each
@@ -20,7 +20,6 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/fd.h"
-#include "utils/ps_status.h"
 #include "utils/timestamp.h"
 
 #define LOCK_FILE		PG_STAT_TMP_DIR "/gpusort.supervisor.lock"
@@ -70,15 +69,17 @@ gs_supervisor_is_locked(void)
 }
 
 void
-gs_supervisor_write_status(const char *state, const char *why)
+gs_supervisor_write_status(GsSupervisorStatus *status)
 {
 	FILE	   *file = AllocateFile(STATUS_FILE ".new", PG_BINARY_W);
 
-	set_ps_display(state);
 	if (file != NULL)
 	{
-		fprintf(file, INT64_FORMAT " " INT64_FORMAT "\n%s\n%s\n",
-				PgStartTime, GetCurrentTimestamp(), state, why);
+		fprintf(file, INT64_FORMAT " " INT64_FORMAT " %d\n",
+				PgStartTime, GetCurrentTimestamp(), status->ndevices);
+		for (int i = 0; i < status->ndevices; i++)
+			fprintf(file, "%d\n%s\n%s\n", status->devices[i].device, status->devices[i].state,
+					status->devices[i].why);
 		if (FreeFile(file) == 0 && rename(STATUS_FILE ".new", STATUS_FILE) == 0)
 			return;
 	}
@@ -87,14 +88,33 @@ gs_supervisor_write_status(const char *state, const char *why)
 			 errmsg("could not write file \"%s\": %m", STATUS_FILE)));
 }
 
-/* Reads a line, without the newline. */
+/* Reads a line, without the newline, and without what does not fit. */
 static bool
 read_line(FILE *file, char *line, int size)
 {
+	size_t		nbytes;
+
 	if (fgets(line, size, file) == NULL)
 		return false;
-	line[strcspn(line, "\n")] = '\0';
+	nbytes = strcspn(line, "\n");
+	if (line[nbytes] == '\0')
+		for (int c = getc(file); c != '\n' && c != EOF; c = getc(file))
+			;
+	line[nbytes] = '\0';
 	return true;
+}
+
+static bool
+read_device(FILE *file, GsDeviceStatus *status)
+{
+	char		number[16];
+
+	if (!read_line(file, number, sizeof(number)) ||
+		!read_line(file, status->state, sizeof(status->state)) ||
+		!read_line(file, status->why, sizeof(status->why)))
+		return false;
+	status->device = atoi(number);
+	return status->device >= 0 && status->device < GS_MAX_DEVICES;
 }
 
 bool
@@ -107,16 +127,17 @@ gs_supervisor_read_status(GsSupervisorStatus *status)
 	if (file == NULL)
 		return false;
 	whole = read_line(file, times, sizeof(times)) &&
-		sscanf(times, INT64_FORMAT " " INT64_FORMAT,
-			   &status->server_start, &status->written) == 2 &&
-		read_line(file, status->state, sizeof(status->state)) &&
-		read_line(file, status->why, sizeof(status->why));
+		sscanf(times, INT64_FORMAT " " INT64_FORMAT " %d",
+			   &status->server_start, &status->written, &status->ndevices) == 3 &&
+		status->ndevices > 0 && status->ndevices <= GS_MAX_DEVICES;
+	for (int i = 0; whole && i < status->ndevices; i++)
+		whole = read_device(file, &status->devices[i]);
 	FreeFile(file);
 	return whole && status->server_start == PgStartTime;
 }
 
 bool
-gs_supervisor_gave_up(const GsSupervisorStatus *status)
+gs_supervisor_is_final(const GsDeviceStatus *status)
 {
 	return strcmp(status->state, GS_SUPERVISOR_NO_DEVICE) == 0 ||
 		strcmp(status->state, GS_SUPERVISOR_NO_PROGRAM) == 0;

@@ -36,7 +36,9 @@
  * not as expected, there are no tables: so it is in Danish, which sorts capitals first.
  *
  * Making the tables takes as long as tens of thousands of keys (7 to 10 ms), so a
- * session starts with ICU, and makes the tables after 131,072 texts.
+ * session starts with ICU, and makes the tables after 131,072 texts.  East Asian
+ * characters are too many for that: each is added, and tested, when a text has it for the
+ * first time, which takes as long as three keys (1.3 us; Zen 5, ICU 72, 2026-11).
  *
  *-------------------------------------------------------------------------
  */
@@ -73,10 +75,25 @@ extern __typeof__(uset_getItem) uset_getItem __attribute__((weak));
 extern __typeof__(uset_close) uset_close __attribute__((weak));
 #endif
 
-/* Characters in the tables: up to U+053F, one or two bytes of UTF-8. */
-#define NCHARS			0x540
+/* Characters in the tables from the beginning: up to U+06FF, one or two bytes of UTF-8. */
+#define NCHARS			0x700
 #define MIN_LEAD		0xC2
-#define MAX_LEAD		0xD4
+#define MAX_LEAD		0xDB
+
+/*
+ * Characters of three bytes of UTF-8 with these first bytes: punctuation, kana and Han up
+ * to U+9FFF, and Hangul, are added when they occur.
+ */
+#define FIRST_EAST_ASIAN	0x3000
+#define LAST_EAST_ASIAN		0xDFFF
+#define LAST_HAN			0x9FFF
+#define IS_HANGUL(c)		((c) >= 0xAC00 && (c) <= 0xD7A3)
+#define IS_EAST_ASIAN(c)	((c) >= FIRST_EAST_ASIAN && (c) <= LAST_EAST_ASIAN)
+#define IS_EAST_ASIAN_LEAD(byte)	((byte) >= 0xE3 && (byte) <= 0xED)
+
+/* The letters of which Hangul syllables consist. */
+#define FIRST_JAMO		0x1100
+#define LAST_JAMO		0x11C2
 
 #define FIRST_PRINTABLE	' '
 #define LAST_PRINTABLE	'~'
@@ -123,7 +140,9 @@ typedef struct Character
 #define KIND_TERTIARY				16
 
 /* Combining marks, which ICU may reorder or combine with other characters. */
-#define IS_MARK(c)		(((c) >= 0x300 && (c) <= 0x36F) || ((c) >= 0x483 && (c) <= 0x489))
+#define IS_MARK(c) \
+	(((c) >= 0x300 && (c) <= 0x36F) || ((c) >= 0x483 && (c) <= 0x489) || \
+	 ((c) >= 0x302A && (c) <= 0x302F) || (c) == 0x3099 || (c) == 0x309A)
 
 /* How runs of the common weight, and other weights, are written. */
 typedef struct Level
@@ -146,8 +165,14 @@ struct GsIcuKeys
 	int			nstrengths;
 	Character  *chars;			/* NCHARS; the first is unknown.  NULL: no
 								 * tables */
+	Character  *east_asian;		/* from FIRST_EAST_ASIAN on; without elements
+								 * if it has not occurred.  NULL: all are
+								 * unknown */
 	Element    *elements;
 	int			nces;
+	int			ces_allocated;
+	bool		has_jamo;		/* elements[] has those of the letters of
+								 * Hangul */
 	unsigned char plain[256];	/* of an ASCII character: its only primary
 								 * byte, if nothing else is special about it;
 								 * else 0 */
@@ -155,16 +180,42 @@ struct GsIcuKeys
 
 /* --------------------------------------------------------------- building keys */
 
+static void learn_character(GsIcuKeys *icu_keys, Character *character);
+
+/* The character of three bytes; the first is IS_EAST_ASIAN_LEAD(). */
+static inline Character *
+east_asian_character(const GsIcuKeys *icu_keys, const unsigned char *bytes)
+{
+	const int	c = (bytes[0] & 0x0F) << 12 | (bytes[1] & 0x3F) << 6 | (bytes[2] & 0x3F);
+
+	return &icu_keys->east_asian[c - FIRST_EAST_ASIAN];
+}
+
+/* The rest of next_character(), for a first byte that is not in chars[]. */
+static pg_noinline const Character *
+next_east_asian(GsIcuKeys *icu_keys, const unsigned char **at, const unsigned char *end)
+{
+	const unsigned char *bytes = *at - 1;
+	Character  *character;
+
+	if (icu_keys->east_asian == NULL || !IS_EAST_ASIAN_LEAD(bytes[0]) || end - bytes < 3)
+		return &icu_keys->chars[0]; /* not in the tables */
+	character = east_asian_character(icu_keys, bytes);
+	*at = bytes + 3;
+	if (unlikely(character->nces == 0 && (character->kind & KIND_UNKNOWN) == 0))
+		learn_character(icu_keys, character);
+	return character;
+}
+
 static inline const Character *
-next_character(const GsIcuKeys *icu_keys, const unsigned char **at,
-			   const unsigned char *end)
+next_character(GsIcuKeys *icu_keys, const unsigned char **at, const unsigned char *end)
 {
 	unsigned int c = *(*at)++;
 
 	if (c >= 0x80)
 	{
 		if (c - MIN_LEAD > MAX_LEAD - MIN_LEAD || *at == end || (**at & 0xC0) != 0x80)
-			return &icu_keys->chars[0]; /* not in the tables */
+			return next_east_asian(icu_keys, at, end);
 		c = (c & 0x1F) << 6 | (*(*at)++ & 0x3F);
 	}
 	return &icu_keys->chars[c];
@@ -196,7 +247,7 @@ put_compressed(const Element *element, unsigned char *before, unsigned char *out
  * *nces the number of their elements.
  */
 static pg_attribute_always_inline unsigned char *
-put_primary(const GsIcuKeys *icu_keys, const char *string, Size len, Size enough,
+put_primary(GsIcuKeys *icu_keys, const char *string, Size len, Size enough,
 			unsigned char *out, unsigned int *kinds, Size *nces)
 {
 	const unsigned char *at = (const unsigned char *) string;
@@ -262,7 +313,7 @@ put_common_run(const Level *level, Size n, bool less_follows, unsigned char *out
 
 /* Writes the secondary or tertiary level, of which not all weights are common. */
 static unsigned char *
-put_level(const GsIcuKeys *icu_keys, const char *string, Size len, const Level *level,
+put_level(GsIcuKeys *icu_keys, const char *string, Size len, const Level *level,
 		  unsigned char *out)
 {
 	const unsigned char *at = (const unsigned char *) string;
@@ -297,7 +348,7 @@ put_level(const GsIcuKeys *icu_keys, const char *string, Size len, const Level *
 
 /* Writes a key of nstrengths levels.  Returns its end, or NULL if it has to be left to ICU. */
 static unsigned char *
-put_key(const GsIcuKeys *icu_keys, const char *string, Size len, int nstrengths,
+put_key(GsIcuKeys *icu_keys, const char *string, Size len, int nstrengths,
 		unsigned char *out)
 {
 	unsigned int kinds;
@@ -318,7 +369,7 @@ put_key(const GsIcuKeys *icu_keys, const char *string, Size len, int nstrengths,
 
 /* The first 8 bytes of the primary level.  Returns false if the text has to be left to ICU. */
 static bool
-put_prefix(const GsIcuKeys *icu_keys, const char *string, Size len, uint64 *code)
+put_prefix(GsIcuKeys *icu_keys, const char *string, Size len, uint64 *code)
 {
 	unsigned char bytes[sizeof(uint64) + MAX_CES * (sizeof(uint32) + 1)] = {0};
 	unsigned int kinds;
@@ -378,7 +429,13 @@ to_utf8(const UChar *string, int32_t len, char *out)
 
 	for (int i = 0; i < len; i++)
 	{
-		if (string[i] >= 0x80)
+		if (string[i] >= 0x800)
+		{
+			*out++ = 0xE0 | string[i] >> 12;
+			*out++ = 0x80 | (string[i] >> 6 & 0x3F);
+			*out++ = 0x80 | (string[i] & 0x3F);
+		}
+		else if (string[i] >= 0x80)
 		{
 			*out++ = 0xC0 | string[i] >> 6;
 			*out++ = 0x80 | (string[i] & 0x3F);
@@ -391,7 +448,7 @@ to_utf8(const UChar *string, int32_t len, char *out)
 
 /* Is the key of a text ICU's?  True if the text has to be left to ICU. */
 static bool
-key_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
+key_matches(GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 {
 	char		utf8[512];
 	unsigned char key[512 * 17 + 32];
@@ -406,7 +463,7 @@ key_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_
 
 /* The same for the first 8 bytes, as PostgreSQL gets them (varstr_abbrev_convert()). */
 static bool
-prefix_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
+prefix_matches(GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 {
 	char		utf8[32];
 	Size		nbytes = to_utf8(string, len, utf8);
@@ -423,14 +480,36 @@ prefix_matches(const GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int
 	return gs_icu_keys_prefix_of_datum(pg_ntoh64(part)) == code;
 }
 
-/* Records that two characters may start a contraction. */
+/* The character of the tables; NULL if they cannot have it. */
+static Character *
+character_of(const GsIcuKeys *icu_keys, UChar c)
+{
+	if (c < NCHARS)
+		return &icu_keys->chars[c];
+	return IS_EAST_ASIAN(c) && icu_keys->east_asian != NULL ?
+		&icu_keys->east_asian[c - FIRST_EAST_ASIAN] : NULL;
+}
+
+/*
+ * Records that two characters may start a contraction.  An East Asian one that continues
+ * one, as the sign for a long vowel does, is left to ICU.
+ */
 static void
 mark_contraction(GsIcuKeys *icu_keys, UChar first, UChar second)
 {
-	if (first < NCHARS && second < NCHARS)
+	Character  *starts = character_of(icu_keys, first);
+	Character  *continues = character_of(icu_keys, second);
+
+	if (starts == NULL || continues == NULL)
+		return;					/* one of them is left to ICU in any case */
+	if (IS_EAST_ASIAN(second))
+		continues->kind |= KIND_UNKNOWN;
+	else if (IS_EAST_ASIAN(first))
+		starts->kind |= KIND_UNKNOWN;
+	else
 	{
-		icu_keys->chars[first].kind |= KIND_STARTS_CONTRACTION;
-		icu_keys->chars[second].kind |= KIND_CONTINUES_CONTRACTION;
+		starts->kind |= KIND_STARTS_CONTRACTION;
+		continues->kind |= KIND_CONTINUES_CONTRACTION;
 	}
 }
 
@@ -546,7 +625,7 @@ copy_primary_weight(const GsIcuKeys *icu_keys, Element *element)
 static void
 add_character(GsIcuKeys *icu_keys, Probe *probe, UChar c)
 {
-	Character  *character = &icu_keys->chars[c];
+	Character  *character = character_of(icu_keys, c);
 	Element    *found = &icu_keys->elements[icu_keys->nces];
 	int			n = collation_elements_of(probe, c, found);
 	int			nprimary = 0;
@@ -584,7 +663,7 @@ add_character(GsIcuKeys *icu_keys, Probe *probe, UChar c)
 
 /* Are keys with this character ICU's: alone, twice, and between others? */
 static bool
-character_matches(const GsIcuKeys *icu_keys, Probe *probe, UChar c)
+character_matches(GsIcuKeys *icu_keys, Probe *probe, UChar c)
 {
 	const UChar strings[] = {c, c, 'a', c, 'B', c, c, c, c, c};
 
@@ -592,6 +671,63 @@ character_matches(const GsIcuKeys *icu_keys, Probe *probe, UChar c)
 		key_matches(icu_keys, probe, strings, 5) && key_matches(icu_keys, probe, strings + 2, 2) &&
 		prefix_matches(icu_keys, probe, strings, 3) &&
 		prefix_matches(icu_keys, probe, strings, lengthof(strings));
+}
+
+/* There is space for another character. */
+static void
+reserve_elements(GsIcuKeys *icu_keys)
+{
+	if (icu_keys->nces + MAX_CES <= icu_keys->ces_allocated)
+		return;
+	icu_keys->elements = repalloc(icu_keys->elements,
+								  sizeof(Element) * 2 * icu_keys->ces_allocated);
+	icu_keys->ces_allocated *= 2;
+}
+
+/*
+ * Adds the elements of the letters of Hangul, which are those of its syllables; texts with
+ * the letters themselves are left to ICU.
+ */
+static void
+add_jamo(GsIcuKeys *icu_keys, Probe *probe)
+{
+	icu_keys->has_jamo = true;
+	for (UChar c = FIRST_JAMO; c <= LAST_JAMO; c++)
+	{
+		Element    *found;
+
+		reserve_elements(icu_keys);
+		found = &icu_keys->elements[icu_keys->nces];
+		if (collation_elements_of(probe, c, found) == 1 && read_primary_weight(probe, c, found))
+			icu_keys->nces++;
+	}
+}
+
+/*
+ * Adds an East Asian character that occurs for the first time, or leaves it to ICU from
+ * now on.
+ */
+static void
+learn_character(GsIcuKeys *icu_keys, Character *character)
+{
+	const UChar c = FIRST_EAST_ASIAN + (character - icu_keys->east_asian);
+	Probe		probe = {.collator = gs_collation_collator(icu_keys->collation)};
+
+	character->kind = KIND_UNKNOWN;
+	if ((c > LAST_HAN && !IS_HANGUL(c)) || IS_MARK(c) ||
+		icu_keys->nces + MAX_CES > PG_UINT16_MAX)
+		return;
+	probe.status = U_ZERO_ERROR;
+	probe.iterator = ucol_openElements(probe.collator, NULL, 0, &probe.status);
+	if (U_FAILURE(probe.status))
+		return;
+	if (IS_HANGUL(c) && !icu_keys->has_jamo)
+		add_jamo(icu_keys, &probe);
+	reserve_elements(icu_keys);
+	add_character(icu_keys, &probe, c);
+	ucol_closeElements(probe.iterator);
+	if (!character_matches(icu_keys, &probe, c) || U_FAILURE(probe.status))
+		character->kind |= KIND_UNKNOWN;
 }
 
 static void
@@ -623,7 +759,7 @@ any_character(const GsIcuKeys *icu_keys, unsigned char kind)
 
 /* Are runs of the common weight as expected, of any length, at the end and before `last`? */
 static bool
-common_runs_match(const GsIcuKeys *icu_keys, Probe *probe, UChar last)
+common_runs_match(GsIcuKeys *icu_keys, Probe *probe, UChar last)
 {
 	UChar		string[210];
 
@@ -693,12 +829,23 @@ make_tables(GsIcuKeys *icu_keys)
 
 	probe.status = U_ZERO_ERROR;
 	icu_keys->chars = MemoryContextAllocZero(TopMemoryContext, sizeof(Character) * NCHARS);
+	if (GetDatabaseEncoding() == PG_UTF8)
+		icu_keys->east_asian =
+			MemoryContextAllocZero(TopMemoryContext, sizeof(Character) *
+								   (LAST_EAST_ASIAN - FIRST_EAST_ASIAN + 1));
+	icu_keys->ces_allocated = MAX_CES * (NCHARS + 1);
 	icu_keys->elements = MemoryContextAllocZero(TopMemoryContext,
-												sizeof(Element) * MAX_CES * (NCHARS + 1));
+												sizeof(Element) * icu_keys->ces_allocated);
 	probe.iterator = ucol_openElements(probe.collator, NULL, 0, &probe.status);
 	icu_keys->usable = U_SUCCESS(probe.status) && fill_tables(icu_keys, &probe);
 	if (probe.iterator != NULL)
 		ucol_closeElements(probe.iterator);
+}
+#else
+static void
+learn_character(GsIcuKeys *icu_keys, Character *character)
+{
+	/* there are no tables */
 }
 #endif
 
@@ -754,12 +901,21 @@ has_tables(GsIcuKeys *icu_keys)
 }
 
 bool
-gs_icu_keys_is_unmapped(const char *string, Size len)
+gs_icu_keys_is_unmapped(const GsIcuKeys *icu_keys, const char *string, Size len)
 {
+	const unsigned char *bytes = (const unsigned char *) string;
+
 	for (Size i = 0; i < len; i++)
 	{
-		if ((unsigned char) string[i] > MAX_LEAD)
+		if (bytes[i] <= MAX_LEAD)
+			continue;
+		if (!IS_EAST_ASIAN_LEAD(bytes[i]) || len - i < 3)
 			return true;
+		if (icu_keys->chars != NULL &&
+			(icu_keys->east_asian == NULL ||
+			 (east_asian_character(icu_keys, bytes + i)->kind & KIND_UNKNOWN) != 0))
+			return true;
+		i += 2;
 	}
 	return false;
 }
@@ -768,7 +924,7 @@ Size
 gs_icu_keys_max_bytes(Size len)
 {
 	/*
-	 * 2 bytes of text have 3 elements, of up to 5 primary, 3 secondary and 3
+	 * 2 bytes of text have up to 3 elements, of up to 5 primary, 3 secondary and 3
 	 * tertiary bytes
 	 */
 	return 17 * Min(len, LONG_TEXT) + 32;

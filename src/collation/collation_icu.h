@@ -24,8 +24,8 @@ extern GsIcuKeys *gs_icu_keys_lookup(Oid collation);
 extern bool gs_icu_keys_key(GsIcuKeys *icu_keys, const char *string, Size len,
 							bool full, char *out, Size *out_len);
 
-/* Does the text have characters that are not in the tables? */
-extern bool gs_icu_keys_is_unmapped(const char *string, Size len);
+/* Does the text have characters that are not in the tables, or will not be? */
+extern bool gs_icu_keys_is_unmapped(const GsIcuKeys *icu_keys, const char *string, Size len);
 
 /* Are there tables?  Makes them if necessary. */
 extern bool gs_icu_keys_are_ready(GsIcuKeys *icu_keys);

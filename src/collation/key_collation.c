@@ -88,9 +88,7 @@ struct GsKeyCollation
 	UCollator  *collator;		/* NULL: of libc */
 	GsIcuKeys  *icu_keys;		/* NULL: ICU makes all keys */
 	ByteBuffer	utf16;			/* the text for ICU */
-	uint64		nunmapped;		/* keys that tables cannot make */
 #endif
-	uint64		nkeys;			/* that were made */
 	ByteBuffer	terminated;		/* the text for libc */
 	ByteBuffer	key;			/* sort key, 0, text: of the previous text */
 	Size		sort_key_len;
@@ -107,7 +105,7 @@ is_c_utf8(Oid collation)
 {
 	char	   *name = gs_collation_libc_name(collation);
 	bool		result =
-		 pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.UTF8") == 0;
+		pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.UTF8") == 0;
 
 	pfree(name);
 	return result;
@@ -146,9 +144,15 @@ gs_key_collation_can_encode(Oid collation, char **why_not)
 	else if (gpusort_libc_collations != GS_LIBC_OFF)
 		return true;
 	else
-		*why_not = psprintf("collation \"%s\" belongs to the C library, and gpusort.libc_collations is off",
-							get_collation_name(collation));
+		*why_not = gs_key_collation_libc_off(collation);
 	return false;
+}
+
+char *
+gs_key_collation_libc_off(Oid collation)
+{
+	return psprintf("collation \"%s\" belongs to the C library, and gpusort.libc_collations is off",
+					get_collation_name(collation));
 }
 
 bool
@@ -230,18 +234,6 @@ bool
 gs_key_collation_is_full(const GsKeyCollation *collation)
 {
 	return collation->full;
-}
-
-/* A sixteenth of the keys may take ten times as long as the others. */
-bool
-gs_key_collation_is_cheap(const GsKeyCollation *collation)
-{
-#ifdef USE_ICU
-	return collation->icu_keys != NULL && collation->nunmapped <= collation->nkeys / 16 &&
-		gs_icu_keys_are_ready(collation->icu_keys);
-#else
-	return false;
-#endif
 }
 
 /*
@@ -345,7 +337,6 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 							collation->key.data, &key_len))
 			return key_len;
 	}
-	collation->nunmapped += gs_icu_keys_is_unmapped(string, len);
 	utf16_len = to_utf16(collation, string, len);
 	for (;;)
 	{
@@ -428,7 +419,6 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 			collation->any = false; /* until the key is complete: what follows
 									 * can raise an error */
 			collation->with_text = collation->deterministic && collation->full;
-			collation->nkeys++;
 			collation->sort_key_len = make_sort_key(collation, string, len);
 			add_text(collation, string, len);
 			collation->any = true;

@@ -15,6 +15,9 @@
  */
 extern bool gs_key_collation_can_encode(Oid collation, char **why_not);
 
+/* That reason for a collation of the C library, if gpusort.libc_collations is off. */
+extern char *gs_key_collation_libc_off(Oid collation);
+
 /*
  * Does an order by these keys have to be verified by comparing neighbors?  So it does
  * for all collations of libc that do not compare bytes.
@@ -41,12 +44,6 @@ extern bool gs_key_collation_is_full(const GsKeyCollation *collation);
  */
 extern bool gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 								 const char **key, uint32 *key_len, const char **why_not);
-
-/*
- * Does it take less time to make such a key again than to write and read it?  So it does
- * with ICU's where tables have the characters of most texts so far; it makes the tables, if need be.
- */
-extern bool gs_key_collation_is_cheap(const GsKeyCollation *collation);
 
 /* The estimated bytes of key for each byte of text; 0 if the text is the key. */
 extern double gs_key_collation_expansion(Oid collation, bool full);

@@ -15,13 +15,13 @@
  * padding there, followed by the bytes of keys that are not part of the tuple.
  * Rows are aligned to 8 bytes and have at least 8.
  *
- * A record is `nwords` key words (key_layout.h) and a *place word*: the row's
+ * A record is `nwords` key words (key_layout.h) and a *location word*: the row's
  * *unit*, its offset from base in units of 8 bytes (upper half), and the NULL bits
  * of its columns (lower half).  So a row leads to its record, and a record to its
  * row.
  *
  * In a `keys_only` layout the only key word is the row itself, and there is
- * neither a row nor a place word: `SELECT k ... ORDER BY k` takes 8 bytes a row.
+ * neither a row nor a location word: `SELECT k ... ORDER BY k` takes 8 bytes a row.
  * The unit is then the entry.
  *
  * The writer asks for space, writes the row and the record in place, then calls
@@ -102,9 +102,9 @@ gs_batch_next_record(const GsBatch *batch)
 	return (uint64_t *) (batch->records - batch->record_bytes);
 }
 
-/* The place word of the next record; not for keys_only. */
+/* The location word of the next record; not for keys_only. */
 static inline uint64_t
-gs_batch_next_place(const GsBatch *batch, uint32_t nulls)
+gs_batch_next_location(const GsBatch *batch, uint32_t nulls)
 {
 	return ((uint64_t) (batch->rows_end - batch->base) / GS_ROW_ALIGN) << 32 | nulls;
 }
@@ -184,7 +184,7 @@ gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layou
 	{
 		memmove(gs_batch_next_row(batch),
 				gs_batch_row(from, gs_record_unit(record, layout->nwords)), row_bytes);
-		copy[layout->nwords] = gs_batch_next_place(batch, gs_record_nulls(record, layout->nwords));
+		copy[layout->nwords] = gs_batch_next_location(batch, gs_record_nulls(record, layout->nwords));
 	}
 	gs_batch_push(batch, row_bytes);
 }

@@ -3,6 +3,9 @@
  * key_chunk.h
  *	  Computes the bits of one key chunk of a record (key_pack.h).
  *
+ * Applies NULLS FIRST or LAST, and DESC.  Where there are no packed bits, key_compare.h,
+ * gs_topn_first() and value_at() in sort_output.c do so.
+ *
  * key_pack.c instantiates these functions for processors, cuda/ for devices.
  *
  * ISO C, no PostgreSQL; CUDA too.

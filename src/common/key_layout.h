@@ -17,7 +17,7 @@
  *	   63 ..    32 31 ..     0     63 ..           0    63 ..  32 31 ..  0
  *
  * The offset counts from the start of the row, so the bytes of a text that are
- * part of the row are not stored twice.  NULLs are bits of the place word, which
+ * part of the row are not stored twice.  NULLs are bits of the location word, which
  * follows the key words (batch.h); the fields of a NULL are zero.
  *
  * While rows are encoded, the layout records statistics: the smallest and the

@@ -24,7 +24,7 @@
  * Shared jobs
  * -----------
  * Several connections can send rows to one job.  The connection that opens it as
- * `shared` is its *leader*: only the leader sorts, fetches, gets the input back and
+ * `shared` is its *consumer*: only the consumer sorts, fetches, gets the input back and
  * closes.  JOB_READY tells it the job's *token*, which it passes on by other means.
  * A connection that carries no job and sends that token becomes a *producer*:
  *
@@ -34,14 +34,25 @@
  *	  C PRODUCER_END						S PRODUCER_DONE, once all are uploaded
  *
  * After PRODUCER_DONE the connection carries no job, and all its buffers belong to
- * the client.  The leader may send SORT and RETURN_INPUT only when no producer is
+ * the client.  The consumer may send SORT and RETURN_INPUT only when no producer is
  * connected: the producers tell it, by other means, that they are done.
+ *
+ * A connection that carries no job can also become a *reader* of such a job, with
+ * buffers of the size of the consumer's:
+ *
+ *	  C JOB_READ token						S JOB_READY
+ *	  C BATCH_RELEASED buffer ...
+ *	  C FETCH stream, position				S BATCH_READY stream, buffer ...
+ *	  C JOB_CLOSE
+ *
+ * It may come before SORT, but must not FETCH before the consumer has told it, by other
+ * means, that the rows are SORTED.  If a reader disconnects, nobody else is affected.
  *
  * Leader and producers are *participants* with numbers.  The input order of the job
  * is by participant, and for each participant the order of its batches.  If a
  * producer disconnects before its PRODUCER_DONE, its rows are lost and the job fails
- * (GS_FAILED_JOB), for the leader and the other producers.  If the leader
- * disconnects, the job ends, and its producers get the same message.
+ * (GS_FAILED_JOB), for the consumer and the other producers.  If the consumer
+ * disconnects, the job ends, and its producers and readers get the same message.
  *
  * If memory runs out for a producer, only that producer is told: it gets
  * GS_FAILED_MEMORY, sends PRODUCER_END with `partial` set, and keeps the batches that
@@ -50,7 +61,8 @@
  * Failures
  * --------
  * S FAILED can come instead of any reply and ends the job, which the client then
- * closes.  After GS_FAILED_MEMORY before SORTED, the client has two more choices.
+ * closes.  If gpusortd ends as well, recv() may fail with ECONNRESET first, and the
+ * message follows.  After GS_FAILED_MEMORY before SORTED, the client has two more choices.
  *
  * It can get its input back, as it can at any time before SORT:
  *
@@ -133,6 +145,7 @@ typedef enum GsMessageType
 	GS_MESSAGE_HELLO = 1,
 	GS_MESSAGE_JOB_OPEN,
 	GS_MESSAGE_JOB_JOIN,
+	GS_MESSAGE_JOB_READ,
 	GS_MESSAGE_BATCH_FILLED,
 	GS_MESSAGE_PRODUCER_END,
 	GS_MESSAGE_SORT,
@@ -186,6 +199,7 @@ typedef struct GsWelcome
 	uint64_t	memory_total;	/* bytes of the device */
 	uint64_t	memory_limit;	/* that jobs may use */
 	uint64_t	memory_used;	/* by jobs */
+	uint64_t	memory_lent;	/* to jobs of other devices */
 	uint64_t	memory_reserved;	/* allocated, including free blocks for
 									 * the next job */
 	uint32_t	njobs;			/* open */
@@ -210,7 +224,10 @@ typedef struct GsJobOpen
 								 * this process; 0: only the service's limit */
 } GsJobOpen;
 
-/* Records must have the job's layout, and buffers be no larger than the leader's. */
+/*
+ * JOB_JOIN and JOB_READ.  Records must have the job's layout, and buffers be no larger than
+ * the consumer's; those of a reader must be as large.
+ */
 typedef struct GsJobJoin
 {
 	GsMessage	message;
@@ -224,7 +241,7 @@ typedef struct GsJobJoin
 typedef struct GsJobReady
 {
 	GsMessage	message;
-	uint64_t	token;			/* of a shared job, to its leader; else 0 */
+	uint64_t	token;			/* of a shared job, to its consumer; else 0 */
 } GsJobReady;
 
 /* The buffer is the block of a batch (batch.h). */
@@ -322,7 +339,7 @@ typedef enum GsFailure
 	GS_FAILED_PROTOCOL = 1,		/* invalid message; the service disconnects */
 	GS_FAILED_VERSION,			/* client and service are of different builds */
 	GS_FAILED_MEMORY,			/* no device memory; see Failures above */
-	GS_FAILED_JOB,				/* there is no such job to join, or its leader
+	GS_FAILED_JOB,				/* there is no such job to join, or its consumer
 								 * or a producer disconnected */
 	GS_FAILED_ROWS,				/* invalid rows or records */
 	GS_FAILED_DEVICE,			/* the device failed; the service exits */

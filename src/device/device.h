@@ -22,6 +22,10 @@
  * streams are lost, error has the text, and only close and stream_close are
  * legal.
  *
+ * Devices of one kind can use memory of each other, their *peers*: where open_peer()
+ * permits it, steps and copies take addresses of a peer's memory, too.  A peer may be
+ * open in another process, for which it has another number.
+ *
  * The steps of a sort of n rows, with row numbers of row_bits bits:
  *
  *	  pack			word i = bits of the first key chunk of row i << row_bits | i
@@ -51,6 +55,7 @@
 #include <stdint.h>
 
 #include "common/batch.h"
+#include "common/device_identity.h"
 #include "common/key_pack.h"
 #include "common/protocol.h"
 
@@ -157,6 +162,15 @@ typedef struct GsDeviceOps
 	/* NULL if out of memory, which is no failure.  Alignment 256. */
 	void	   *(*allocate) (GsDevice *device, size_t nbytes);
 	void		(*release) (GsDevice *device, void *d_memory);
+
+	/*
+	 * Permits the use of memory of a peer, which may take long the first time.  Returns
+	 * the number of the peer in this process; -1: its memory cannot be used.
+	 */
+	int			(*open_peer) (GsDevice *device, GsDeviceIdentity identity);
+
+	/* Memory of a peer, which release() takes, too.  NULL if that has none left. */
+	void	   *(*allocate_at) (GsDevice *device, int peer, size_t nbytes);
 
 	/* Pinned host memory: copies from and to it are fast and do not block.  Zeroed. */
 	void	   *(*allocate_host) (GsDevice *device, size_t nbytes);
@@ -310,6 +324,7 @@ struct GsDevice
 {
 	const GsDeviceOps *ops;
 	GsDeviceKind kind;
+	GsDeviceIdentity identity;
 	char		name[GS_DEVICE_NAME_BYTES];
 	char		driver[32];
 	char		error[GS_FAILED_TEXT_BYTES]; /* empty unless failed */
@@ -319,8 +334,17 @@ struct GsDevice
  * Both return NULL if there is no such device, with the reason in why_not.  The
  * host device has memory_bytes of memory; 0: half of that of the machine.
  */
-extern GsDevice *gs_device_host_open(uint64_t memory_bytes, char *why_not, size_t size);
+extern GsDevice *gs_device_host_open(uint32_t number, uint64_t memory_bytes, char *why_not, size_t size);
 extern GsDevice *gs_device_cuda_open(int number, char *why_not, size_t size);
+
+/* The identity of a device of the host. */
+extern GsDeviceIdentity gs_device_host_identity(uint32_t number);
+
+/* The memory that the host device has by default. */
+extern uint64_t gs_device_host_memory(void);
+
+/* The number of CUDA devices; 0: none, with the reason in why_not. */
+extern uint32_t gs_device_cuda_count(char *why_not, size_t size);
 
 #ifdef __cplusplus
 }

@@ -30,6 +30,7 @@
 	OP(memory, false, false, false) \
 	OP(allocate, true, false, false) \
 	OP(release, false, false, false) \
+	OP(allocate_at, true, false, false) \
 	OP(allocate_host, true, false, false) \
 	OP(pin, true, false, false) \
 	OP(unpin, false, false, false) \
@@ -92,6 +93,8 @@ typedef struct Fault
 	FaultKind	kind;
 	uint64_t	call;
 	uint64_t	delay_us;
+	bool		is_of_one;		/* device; otherwise of each */
+	uint32_t	number;			/* of that one */
 } Fault;
 
 #define MAX_FAULTS	16
@@ -211,6 +214,24 @@ fault_release(GsDevice *base, void *d_memory)
 
 	count_call(device, NULL, FAULT_OP_release);
 	device->inner->ops->release(device->inner, d_memory);
+}
+
+static int
+fault_open_peer(GsDevice *base, GsDeviceIdentity identity)
+{
+	FaultDevice *device = (FaultDevice *) base;
+
+	return device->inner->ops->open_peer(device->inner, identity);
+}
+
+static void *
+fault_allocate_at(GsDevice *base, int peer, size_t nbytes)
+{
+	FaultDevice *device = (FaultDevice *) base;
+
+	if (!count_call(device, NULL, FAULT_OP_allocate_at))
+		return NULL;
+	return device->inner->ops->allocate_at(device->inner, peer, nbytes);
 }
 
 static void *
@@ -480,6 +501,8 @@ static const GsDeviceOps ops = {
 	.memory = fault_memory,
 	.allocate = fault_allocate,
 	.release = fault_release,
+	.open_peer = fault_open_peer,
+	.allocate_at = fault_allocate_at,
 	.allocate_host = fault_allocate_host,
 	.release_host = fault_release_host,
 	.pin = fault_pin,
@@ -510,13 +533,13 @@ static const GsDeviceOps ops = {
 	.close = fault_close
 };
 
-/* New members of GsDeviceOps must be forwarded here; 4 members cannot fail. */
-_Static_assert(sizeof(GsDeviceOps) == (NFAULT_OPS + 4) * sizeof(void (*) (void)),
+/* New members of GsDeviceOps must be forwarded here; 5 members cannot fail. */
+_Static_assert(sizeof(GsDeviceOps) == (NFAULT_OPS + 5) * sizeof(void (*) (void)),
 			   "all members of GsDeviceOps are forwarded");
 
 /* -------------------------------------------------------------------- spec */
 
-/* Parses one op:call:kind.  Returns NULL, or an error text. */
+/* Parses one [device:]op:call:kind.  Returns NULL, or an error text. */
 static const char *
 parse_fault(const char *text, Fault *fault)
 {
@@ -524,12 +547,16 @@ parse_fault(const char *text, Fault *fault)
 	char		what[32];
 	unsigned long long call;
 	unsigned	delay_ms;
+	unsigned	number = 0;
+	int			start = 0;
 	int			end = 0;
 	int			i = 0;
 
+	if (sscanf(text, "%2u:%n", &number, &start) == 1)
+		text += start;
 	if (sscanf(text, "%31[a-z_]:%llu:%31[a-z0-9=]%n", op, &call, what, &end) != 3 ||
 		text[end] != '\0' || call == 0)
-		return "it is not of the form op:call:kind";
+		return "it is not of the form op:call:kind or device:op:call:kind";
 	while (i < NFAULT_OPS && strcmp(fault_ops[i].name, op) != 0)
 		i++;
 	if (i == NFAULT_OPS)
@@ -537,7 +564,7 @@ parse_fault(const char *text, Fault *fault)
 
 	*fault = (Fault)
 	{
-		.op = (FaultOp) i,.call = call
+		.op = (FaultOp) i,.call = call,.is_of_one = start > 0,.number = number
 	};
 	end = 0;
 	if (strcmp(what, "kill") == 0)
@@ -567,8 +594,9 @@ parse_fault(const char *text, Fault *fault)
 	return NULL;
 }
 
+/* Stores the faults of the device of this number. */
 static bool
-parse_faults(FaultDevice *device, const char *spec, char *why_not, size_t size)
+parse_faults(FaultDevice *device, uint32_t number, const char *spec, char *why_not, size_t size)
 {
 	char		copy[512];
 	char	   *rest = NULL;
@@ -582,21 +610,22 @@ parse_faults(FaultDevice *device, const char *spec, char *why_not, size_t size)
 	strcpy(copy, spec);
 	for (char *one = strtok_r(copy, ",", &rest); one != NULL; one = strtok_r(NULL, ",", &rest))
 	{
-		if (device->nfaults == MAX_FAULTS)
-			wrong = "too many faults";
-		else
-			wrong = parse_fault(one, &device->faults[device->nfaults++]);
+		Fault		fault;
+
+		wrong = device->nfaults == MAX_FAULTS ? "too many faults" : parse_fault(one, &fault);
 		if (wrong != NULL)
 		{
 			snprintf(why_not, size, "fault \"%s\": %s", one, wrong);
 			return false;
 		}
+		if (!fault.is_of_one || fault.number == number)
+			device->faults[device->nfaults++] = fault;
 	}
 	return true;
 }
 
 GsDevice *
-gs_device_fault_open(GsDevice *inner, const char *spec, char *why_not, size_t size)
+gs_device_fault_open(GsDevice *inner, uint32_t number, const char *spec, char *why_not, size_t size)
 {
 	FaultDevice *device = calloc(1, sizeof(FaultDevice));
 
@@ -605,7 +634,7 @@ gs_device_fault_open(GsDevice *inner, const char *spec, char *why_not, size_t si
 		snprintf(why_not, size, "out of memory");
 		return NULL;
 	}
-	if (!parse_faults(device, spec, why_not, size))
+	if (!parse_faults(device, number, spec, why_not, size))
 	{
 		free(device);
 		return NULL;

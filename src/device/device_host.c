@@ -12,7 +12,8 @@
  * A caller that uses a result, or frees memory, before the fence behind it has
  * passed gets wrong results at once.
  *
- * Memory is limited, and is filled with garbage when it is allocated.
+ * Memory is limited, and is filled with garbage when it is allocated.  That of a peer is
+ * memory of this process, too, but does not count here.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,6 +29,9 @@
 #define DEVICE_ALIGNMENT	((size_t) 256)
 #define UNINITIALIZED_BYTE				0xA5
 
+/* The first word of the identity of each device of the host; the second is its number. */
+#define IDENTITY_OF_HOST	UINT64_C(0x74736F68)
+
 typedef struct HostDevice
 {
 	GsDevice	base;
@@ -39,7 +43,7 @@ typedef struct HostDevice
 /* Precedes each allocation of device memory. */
 typedef struct Allocation
 {
-	size_t		nbytes;
+	size_t		nbytes;			/* that count; 0: of a peer */
 } Allocation;
 
 typedef struct Work Work;
@@ -73,18 +77,27 @@ host_memory(GsDevice *base, uint64_t *free_bytes, uint64_t *total_bytes)
 	return !device->failed;
 }
 
+/* Memory of which counted_bytes count. */
+static void *
+allocate_counted(HostDevice *device, size_t nbytes, size_t counted_bytes)
+{
+	void	   *block;
+
+	if (posix_memalign(&block, DEVICE_ALIGNMENT, DEVICE_ALIGNMENT + nbytes) != 0)
+		return NULL;
+	((Allocation *) block)->nbytes = counted_bytes;
+	device->used_bytes += counted_bytes;
+	return memset((char *) block + DEVICE_ALIGNMENT, UNINITIALIZED_BYTE, nbytes);
+}
+
 static void *
 host_allocate(GsDevice *base, size_t nbytes)
 {
 	HostDevice *device = (HostDevice *) base;
-	void	   *block;
 
-	if (nbytes > device->memory_bytes - device->used_bytes ||
-		posix_memalign(&block, DEVICE_ALIGNMENT, DEVICE_ALIGNMENT + nbytes) != 0)
+	if (nbytes > device->memory_bytes - device->used_bytes)
 		return NULL;
-	((Allocation *) block)->nbytes = nbytes;
-	device->used_bytes += nbytes;
-	return memset((char *) block + DEVICE_ALIGNMENT, UNINITIALIZED_BYTE, nbytes);
+	return allocate_counted(device, nbytes, nbytes);
 }
 
 static void
@@ -95,6 +108,18 @@ host_release(GsDevice *base, void *d_memory)
 
 	device->used_bytes -= allocation->nbytes;
 	free(allocation);
+}
+
+static int
+host_open_peer(GsDevice *base, GsDeviceIdentity identity)
+{
+	return identity.words[0] == IDENTITY_OF_HOST ? (int) identity.words[1] : -1;
+}
+
+static void *
+host_allocate_at(GsDevice *base, int peer, size_t nbytes)
+{
+	return allocate_counted((HostDevice *) base, nbytes, 0);
 }
 
 static void *
@@ -716,6 +741,8 @@ static const GsDeviceOps host_ops = {
 	.memory = host_memory,
 	.allocate = host_allocate,
 	.release = host_release,
+	.open_peer = host_open_peer,
+	.allocate_at = host_allocate_at,
 	.allocate_host = host_allocate_host,
 	.release_host = host_release_host,
 	.pin = host_pin,
@@ -746,8 +773,25 @@ static const GsDeviceOps host_ops = {
 	.close = host_close
 };
 
+uint64_t
+gs_device_host_memory(void)
+{
+	return (uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
+}
+
+GsDeviceIdentity
+gs_device_host_identity(uint32_t number)
+{
+	return (GsDeviceIdentity)
+	{
+		{
+			IDENTITY_OF_HOST, number
+		}
+	};
+}
+
 GsDevice *
-gs_device_host_open(uint64_t memory_bytes, char *why_not, size_t size)
+gs_device_host_open(uint32_t number, uint64_t memory_bytes, char *why_not, size_t size)
 {
 	HostDevice *device = calloc(1, sizeof(HostDevice));
 
@@ -758,9 +802,9 @@ gs_device_host_open(uint64_t memory_bytes, char *why_not, size_t size)
 	}
 	device->base.ops = &host_ops;
 	device->base.kind = GS_DEVICE_KIND_HOST;
+	device->base.identity = gs_device_host_identity(number);
 	snprintf(device->base.name, sizeof(device->base.name), "host processor");
 	snprintf(device->base.driver, sizeof(device->base.driver), "no driver");
-	device->memory_bytes = memory_bytes > 0 ? memory_bytes :
-		(uint64_t) sysconf(_SC_PHYS_PAGES) * (uint64_t) sysconf(_SC_PAGESIZE) / 2;
+	device->memory_bytes = memory_bytes > 0 ? memory_bytes : gs_device_host_memory();
 	return &device->base;
 }

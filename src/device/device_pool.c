@@ -8,9 +8,9 @@
  * Blocks are never split: if no idle block has the right size, a new one is
  * allocated, after releasing idle blocks of other sizes if necessary.
  *
- * The limit applies to the sum of all commitments.  Within its reservation a job
- * can always allocate, as far as the device has the memory; beyond, only what
- * others leave.  Sessions have such sums, too.
+ * The limit applies to the sum of all commitments and of what is lent.  Within its
+ * reservation a job can always allocate, as far as the device has the memory; beyond,
+ * only what others leave.  Sessions have such sums, too.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,12 +18,20 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
+#include "common/device_loan.h"
 #include "common/min_max.h"
 
-/* Blocks released in one call, because the driver may wait for all streams each time. */
+/* Blocks released in one turn, because the driver may wait for all streams each time. */
 #define MAX_RELEASES	16
 
 #define MIN_BLOCK_BYTES		((uint64_t) 64 << 10)
+
+/* A lender whose loop has been in a call of the driver for so long may hang. */
+#define STALLED_US		100000
+
+/* A device whose memory could not be used is asked again after this time. */
+#define ASK_AGAIN_US	10000000
 #define SIZES_PER_DOUBLING	4
 
 typedef struct GsPoolBlock GsPoolBlock;
@@ -33,8 +41,16 @@ struct GsPoolBlock
 	GsPoolBlock *next;			/* of the job, or of the idle blocks */
 	void	   *d_memory;
 	uint64_t	nbytes;
+	GsDeviceSlot *lender;		/* NULL: of this device */
 	uint64_t	idle_since;		/* 0: release_idle() has not seen it idle */
 };
+
+/* A device whose memory this one can use. */
+typedef struct GsPoolPeer
+{
+	GsDeviceIdentity identity;	/* zeros: not known */
+	int			number;			/* for allocate_at() */
+} GsPoolPeer;
 
 struct GsDevicePool
 {
@@ -42,8 +58,15 @@ struct GsDevicePool
 	GsMemoryAccount all;		/* of all jobs */
 	uint64_t	used;			/* in blocks of jobs */
 	uint64_t	idle_bytes;
+	uint64_t	borrowed;		/* by jobs */
 	uint32_t	njobs;			/* admitted */
+	GsDeviceTable *table;		/* NULL: there are no other devices */
+	uint32_t	number;			/* in the table */
+	GsPoolPeer	peers[GS_MAX_DEVICES];	/* by their numbers in the table */
+	GsDeviceSet refused;		/* those whose memory it cannot use .. */
+	uint64_t	refused_us;		/* .. when it was last asked for */
 	GsPoolBlock *idle;			/* latest first */
+	GsPoolBlock *returned;		/* borrowed, of jobs that have ended; still counted as lent */
 };
 
 GsDevicePool *
@@ -62,11 +85,29 @@ gs_device_pool_create(GsDevice *device, uint64_t limit)
 	return pool;
 }
 
-/* Releases a block, which is in no list any more. */
-static void
-free_block(GsDevicePool *pool, GsPoolBlock *block)
+void
+gs_device_pool_join(GsDevicePool *pool, GsDeviceTable *table, uint32_t number)
 {
+	pool->table = table;
+	pool->number = number;
+	atomic_store(&table->slots[number].committed, 0);
+
+	/* by a process that was killed */
+	gs_device_return_all(table, number);
+}
+
+/* Removes the block that *link points to from its list, and releases it. */
+static void
+free_block(GsDevicePool *pool, GsPoolBlock **link)
+{
+	GsPoolBlock *block = *link;
+
+	*link = block->next;
 	pool->device->ops->release(pool->device, block->d_memory);
+	if (block->lender != NULL)
+		gs_device_return(block->lender, pool->number, block->nbytes);
+	else
+		pool->idle_bytes -= block->nbytes;
 	free(block);
 }
 
@@ -75,19 +116,15 @@ static void
 release_idle_blocks(GsDevicePool *pool, uint64_t idle_bytes)
 {
 	while (pool->idle_bytes > idle_bytes)
-	{
-		GsPoolBlock *block = pool->idle;
-
-		pool->idle = block->next;
-		pool->idle_bytes -= block->nbytes;
-		free_block(pool, block);
-	}
+		free_block(pool, &pool->idle);
 }
 
 void
 gs_device_pool_destroy(GsDevicePool *pool)
 {
 	release_idle_blocks(pool, 0);
+	while (pool->returned != NULL)
+		free_block(pool, &pool->returned);
 	free(pool);
 }
 
@@ -105,11 +142,29 @@ gs_device_pool_committed(const GsDevicePool *pool)
 	return pool->all.committed;
 }
 
-/* What an account has left for new jobs. */
-static uint64_t
-uncommitted(const GsMemoryAccount *account)
+uint64_t
+gs_device_pool_lent(const GsDevicePool *pool)
 {
-	return account->limit - Min(account->limit, account->committed);
+	return pool->table == NULL ? 0 : gs_device_lent(&pool->table->slots[pool->number]);
+}
+
+bool
+gs_device_pool_can_lend(const GsDevicePool *pool)
+{
+	return pool->table != NULL && gs_device_table_count(pool->table) > 1;
+}
+
+/* What of a limit is left. */
+static uint64_t
+left_of(uint64_t limit, uint64_t taken)
+{
+	return limit - Min(limit, taken);
+}
+
+uint64_t
+gs_device_pool_uncommitted(const GsDevicePool *pool)
+{
+	return left_of(pool->all.limit, pool->all.committed + gs_device_pool_lent(pool));
 }
 
 uint64_t
@@ -117,18 +172,25 @@ gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *sess
 {
 	uint64_t	reservation = Min(expected_bytes, pool->all.limit);
 
-	return session == NULL ? reservation : Min(reservation, uncommitted(session));
+	return session == NULL ? reservation : Min(reservation, left_of(session->limit, session->committed));
 }
 
-/* Updates the sums after a change of a job's commitment. */
-static void
+/*
+ * Updates the sums after a change of a job's commitment.  False: together with what is
+ * lent, it is more than the limit now.
+ */
+static bool
 update_committed(GsJobMemory *memory, uint64_t before)
 {
+	GsDevicePool *pool = memory->pool;
 	uint64_t	now = gs_device_pool_commitment(memory);
 
-	memory->pool->all.committed += now - before;
+	if (now == before)
+		return true;
+	pool->all.committed += now - before;
 	if (memory->session != NULL)
 		memory->session->committed += now - before;
+	return pool->table == NULL || gs_device_commit(&pool->table->slots[pool->number], pool->all.committed);
 }
 
 bool
@@ -137,14 +199,19 @@ gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expe
 {
 	uint64_t	admitted_bytes = gs_device_pool_reservation(pool, session, expected_bytes);
 
-	if (admitted_bytes > uncommitted(&pool->all) ||
+	if (admitted_bytes > gs_device_pool_uncommitted(pool) ||
 		(admitted_bytes == pool->all.limit && expected_bytes > admitted_bytes && pool->njobs > 0))
 		return false;
 	*memory = (GsJobMemory)
 	{
-		.pool = pool,.session = session,.admitted_bytes = admitted_bytes
+		.pool = pool,.session = session,.expected_bytes = expected_bytes,.admitted_bytes = admitted_bytes
 	};
-	update_committed(memory, 0);
+	if (!update_committed(memory, 0))
+	{
+		memory->admitted_bytes = 0;
+		update_committed(memory, admitted_bytes);
+		return false;
+	}
 	pool->njobs++;
 	return true;
 }
@@ -188,9 +255,9 @@ new_block(GsDevicePool *pool, uint64_t nbytes)
 
 	if (block == NULL)
 		return NULL;
-	if (pool->idle_bytes > pool->all.limit - pool->used - nbytes)
-		release_idle_blocks(pool, pool->all.limit - pool->used - nbytes);
+	release_idle_blocks(pool, left_of(pool->all.limit, pool->used + gs_device_pool_lent(pool) + nbytes));
 	block->nbytes = nbytes;
+	block->lender = NULL;
 	block->d_memory = ops->allocate(pool->device, nbytes);
 	if (block->d_memory == NULL && pool->idle != NULL)
 	{
@@ -205,21 +272,33 @@ new_block(GsDevicePool *pool, uint64_t nbytes)
 	return block;
 }
 
-/* What a job can still allocate, without the commitments of others. */
+/* What a job can still allocate, on any device, without what others of its session have. */
 static uint64_t
-left_for(const GsMemoryAccount *account, const GsJobMemory *memory)
+left_of_session(const GsJobMemory *memory)
 {
-	uint64_t	taken = account->committed - gs_device_pool_commitment(memory) + memory->used;
+	const GsMemoryAccount *session = memory->session;
 
-	return account->limit - Min(account->limit, taken);
+	if (session == NULL)
+		return UINT64_MAX;
+	return left_of(session->limit, session->committed - gs_device_pool_commitment(memory) + memory->used);
 }
 
 uint64_t
 gs_device_pool_available(const GsJobMemory *memory)
 {
-	uint64_t	left = left_for(&memory->pool->all, memory);
+	uint64_t	reserved = gs_device_pool_commitment(memory) - memory->used;
 
-	return memory->session == NULL ? left : Min(left, left_for(memory->session, memory));
+	return Min(gs_device_pool_uncommitted(memory->pool) + reserved, left_of_session(memory));
+}
+
+/* Adds a block, which the sums have, to the list of the job. */
+static void *
+link_block(GsJobMemory *memory, GsPoolBlock *block)
+{
+	block->next = memory->blocks;
+	memory->blocks = block;
+	memory->peak = Max(memory->peak, memory->used + memory->borrowed);
+	return block->d_memory;
 }
 
 void *
@@ -229,28 +308,187 @@ gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes)
 	uint64_t	before = gs_device_pool_commitment(memory);
 	uint64_t	left = gs_device_pool_available(memory);
 	uint64_t	wanted;
-	GsPoolBlock *block;
+	GsPoolBlock *block = NULL;
 
 	if (nbytes > left)
 		return NULL;
 	wanted = gs_device_pool_block_bytes(nbytes);
 	if (wanted > left)
 		return NULL;
-	block = reuse_idle(pool, wanted);
-	if (block == NULL)
-		block = new_block(pool, wanted);
-	if (block == NULL)
-		return NULL;
-	block->next = memory->blocks;
-	memory->blocks = block;
 	memory->used += wanted;
-	memory->peak = Max(memory->peak, memory->used);
+	if (update_committed(memory, before))
+	{
+		block = reuse_idle(pool, wanted);
+		if (block == NULL)
+			block = new_block(pool, wanted);
+	}
+	if (block == NULL)
+	{
+		uint64_t	tried = gs_device_pool_commitment(memory);
+
+		memory->used -= wanted;
+		update_committed(memory, tried);
+		return NULL;
+	}
 	pool->used += wanted;
-	update_committed(memory, before);
-	return block->d_memory;
+	return link_block(memory, block);
 }
 
-/* Moves a block, which *link points to, from the list of its job to that of idle ones. */
+void *
+gs_device_pool_allocate_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes)
+{
+	uint64_t	available = gs_device_pool_available(memory);
+	uint64_t	wanted = gs_device_pool_block_bytes(nbytes);
+
+	return wanted > available || available - wanted < keep_bytes ? NULL : gs_device_pool_allocate(memory, nbytes);
+}
+
+/* ---------------------------------------------------------- borrowed blocks */
+
+/*
+ * The number of a lender for allocate_at(); -1: its memory cannot be used.  Asks the
+ * device once if the answer is yes.  It may also be no because memory is short at the
+ * moment, so it is asked again later.
+ */
+static int
+open_peer(GsDevicePool *pool, uint32_t lender)
+{
+	GsPoolPeer *known = &pool->peers[lender];
+	GsDeviceIdentity identity = gs_device_slot_identity(&pool->table->slots[lender]);
+	GsDeviceSet bit = GS_DEVICE_BIT(lender);
+	uint64_t	now = gs_clock_us();
+	int			peer;
+
+	if (gs_is_same_device(known->identity, identity))
+		return known->number;
+	if (now - pool->refused_us > ASK_AGAIN_US)
+		pool->refused = 0;
+	if ((pool->refused & bit) != 0)
+		return -1;
+	peer = pool->device->ops->open_peer(pool->device, identity);
+	if (peer < 0)
+	{
+		pool->refused |= bit;
+		pool->refused_us = now;
+		return -1;
+	}
+	known->identity = identity;
+	known->number = peer;
+	return peer;
+}
+
+static bool
+is_stalled(const GsDeviceSlot *slot)
+{
+	uint64_t	turn_us = slot->turn_us;
+	uint64_t	now = gs_clock_us();
+
+	return turn_us != 0 && now > turn_us && now - turn_us > STALLED_US;
+}
+
+/* The device that has the most left, at least nbytes, without those in tried; -1: none. */
+static int
+find_lender(GsDevicePool *pool, uint64_t nbytes, GsDeviceSet tried)
+{
+	int			best = -1;
+	uint64_t	most = nbytes - 1;
+
+	for (uint32_t i = 0; i < GS_MAX_DEVICES && pool->table != NULL; i++)
+	{
+		const GsDeviceSlot *slot = &pool->table->slots[i];
+		uint64_t	left = gs_device_left(slot);
+
+		if (i != pool->number && (tried & GS_DEVICE_BIT(i)) == 0 && slot->state == GS_DEVICE_RUNNING &&
+			slot->kind == pool->device->kind && slot->nwaiting == 0 && left > most && !is_stalled(slot))
+		{
+			best = (int) i;
+			most = left;
+		}
+	}
+	return best;
+}
+
+/* NULL: the lender has no memory after all, or none that this device can use. */
+static GsPoolBlock *
+borrow_from(GsDevicePool *pool, uint32_t lender, uint64_t nbytes)
+{
+	GsDeviceSlot *slot = &pool->table->slots[lender];
+	int			peer = open_peer(pool, lender);
+	GsPoolBlock *block = peer < 0 ? NULL : malloc(sizeof(GsPoolBlock));
+
+	if (block == NULL)
+		return NULL;
+	block->nbytes = nbytes;
+	block->lender = slot;
+	if (gs_device_borrow(slot, pool->number, nbytes))
+	{
+		block->d_memory = pool->device->ops->allocate_at(pool->device, peer, nbytes);
+		if (block->d_memory != NULL)
+			return block;
+		gs_device_return(slot, pool->number, nbytes);
+	}
+	free(block);
+	return NULL;
+}
+
+void *
+gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes)
+{
+	uint64_t	wanted = gs_device_pool_block_bytes(nbytes);
+	GsDeviceSet tried = 0;
+	int			lender;
+
+	if (gs_device_pool_available(memory) < keep_bytes || left_of(left_of_session(memory), wanted) < keep_bytes)
+		return NULL;
+	while ((lender = find_lender(memory->pool, wanted, tried)) >= 0)
+	{
+		GsPoolBlock *block = borrow_from(memory->pool, (uint32_t) lender, wanted);
+
+		if (block != NULL)
+		{
+			memory->borrowed += wanted;
+			memory->pool->borrowed += wanted;
+			if (memory->session != NULL)
+				memory->session->committed += wanted;
+			return link_block(memory, block);
+		}
+		tried |= GS_DEVICE_BIT(lender);
+	}
+	return NULL;
+}
+
+bool
+gs_device_pool_borrows(const GsDevicePool *pool)
+{
+	return pool->borrowed > 0;
+}
+
+bool
+gs_device_pool_is_wanted(const GsJobMemory *memory)
+{
+	for (const GsPoolBlock *block = memory->blocks; block != NULL; block = block->next)
+		if (block->lender != NULL && block->lender->nwaiting > 0)
+			return true;
+	return false;
+}
+
+/* Takes a block from its job, which is in no list then.  It is released later. */
+static void
+return_block(GsJobMemory *memory, GsPoolBlock *block)
+{
+	GsDevicePool *pool = memory->pool;
+
+	block->next = pool->returned;
+	pool->returned = block;
+	memory->borrowed -= block->nbytes;
+	pool->borrowed -= block->nbytes;
+	if (memory->session != NULL)
+		memory->session->committed -= block->nbytes;
+}
+
+/* ------------------------------------------------------------------ release */
+
+/* Moves a block, which *link points to, from the list of its job to idle or returned ones. */
 static void
 release_block(GsJobMemory *memory, GsPoolBlock **link)
 {
@@ -259,6 +497,11 @@ release_block(GsJobMemory *memory, GsPoolBlock **link)
 	GsPoolBlock *block = *link;
 
 	*link = block->next;
+	if (block->lender != NULL)
+	{
+		return_block(memory, block);
+		return;
+	}
 	block->next = pool->idle;
 	block->idle_since = 0;
 	pool->idle = block;
@@ -296,25 +539,43 @@ gs_device_pool_free_all(GsJobMemory *memory)
 	memory->pool->njobs--;
 }
 
+/* What idle blocks may take: more is in the way of what has been lent. */
+static uint64_t
+idle_limit(const GsDevicePool *pool)
+{
+	return left_of(pool->all.limit, pool->used + gs_device_pool_lent(pool));
+}
+
+bool
+gs_device_pool_owes(const GsDevicePool *pool)
+{
+	return pool->returned != NULL || pool->idle_bytes > idle_limit(pool);
+}
+
 bool
 gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us)
 {
+	uint64_t	limit = idle_limit(pool);
 	GsPoolBlock **link = &pool->idle;
 	int			nreleased = 0;
 
+	while (pool->returned != NULL)
+	{
+		if (nreleased++ == MAX_RELEASES)
+			return true;
+		free_block(pool, &pool->returned);
+	}
 	while (*link != NULL)
 	{
 		GsPoolBlock *block = *link;
 
 		if (block->idle_since == 0)
 			block->idle_since = now_us;
-		if (now_us - block->idle_since >= idle_us)
+		if (pool->idle_bytes > limit || now_us - block->idle_since >= idle_us)
 		{
 			if (nreleased++ == MAX_RELEASES)
 				return true;
-			*link = block->next;
-			pool->idle_bytes -= block->nbytes;
-			free_block(pool, block);
+			free_block(pool, link);
 		}
 		else
 			link = &block->next;

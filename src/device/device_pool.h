@@ -13,11 +13,17 @@
  * count against the limit; a job that exceeds its reservation may run out of
  * memory.  The jobs of a session may have a common limit, too.
  *
+ * Rows of a job that outgrows the device may be on other devices of the table that the
+ * pool has joined, as far as these have memory that nobody has committed or waits for.
+ * Such *borrowed* blocks belong to this process, which does not keep them when they are
+ * freed.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_DEVICE_POOL_H
 #define GPUSORT_DEVICE_POOL_H
 
+#include "common/device_table.h"
 #include "device/device.h"
 
 typedef struct GsDevicePool GsDevicePool;
@@ -29,7 +35,8 @@ typedef struct GsMemoryAccount
 	int			session;		/* process ID of the client */
 	uint32_t	nusers;
 	uint64_t	limit;
-	uint64_t	committed;		/* sum of the commitments of its jobs */
+	uint64_t	committed;		/* sum of the commitments of its jobs, and of
+								 * what they have borrowed */
 } GsMemoryAccount;
 
 /* The memory of a job.  gs_device_pool_admit() initializes it. */
@@ -37,14 +44,23 @@ typedef struct GsJobMemory
 {
 	GsDevicePool *pool;
 	GsMemoryAccount *session;	/* NULL: no limit of its own */
+	uint64_t	expected_bytes; /* its estimate */
 	uint64_t	admitted_bytes; /* its reservation */
-	uint64_t	used;			/* bytes in blocks */
-	uint64_t	peak;			/* maximum of used */
+	uint64_t	used;			/* bytes in blocks of this device */
+	uint64_t	borrowed;		/* bytes in blocks of others */
+	uint64_t	peak;			/* maximum of both together */
 	struct GsPoolBlock *blocks;
 } GsJobMemory;
 
 /* limit 0: nine tenths of the device memory.  NULL if out of host memory. */
 extern GsDevicePool *gs_device_pool_create(GsDevice *device, uint64_t limit);
+
+/*
+ * Joins the table, before the first job: commitments are published in the slot of this
+ * number, and blocks are borrowed of devices of the others.  The slot has the limit of
+ * the pool.
+ */
+extern void gs_device_pool_join(GsDevicePool *pool, GsDeviceTable *table, uint32_t number);
 
 /* All jobs must have freed their memory. */
 extern void gs_device_pool_destroy(GsDevicePool *pool);
@@ -68,14 +84,32 @@ extern uint64_t gs_device_pool_commitment(const GsJobMemory *memory);
 /* The sum of all commitments. */
 extern uint64_t gs_device_pool_committed(const GsDevicePool *pool);
 
+/* Bytes that other devices have borrowed, and what is left for new jobs. */
+extern uint64_t gs_device_pool_lent(const GsDevicePool *pool);
+extern uint64_t gs_device_pool_uncommitted(const GsDevicePool *pool);
+
+/* Can other devices borrow?  Then release_idle() should be called often. */
+extern bool gs_device_pool_can_lend(const GsDevicePool *pool);
+
 /* The size of a block for nbytes. */
 extern uint64_t gs_device_pool_block_bytes(uint64_t nbytes);
 
-/* Bytes that the job can still allocate, if the device has them. */
+/* Bytes that the job can still allocate on this device, if it has them. */
 extern uint64_t gs_device_pool_available(const GsJobMemory *memory);
 
 /* NULL if out of memory, even after all idle blocks have been released. */
 extern void *gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes);
+
+/*
+ * The same, of this device or of another one, if the job can still allocate keep_bytes on
+ * this device then.  It is the other device that has the most left.
+ */
+extern void *gs_device_pool_allocate_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes);
+extern void *gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes);
+
+/* Has any job borrowed memory?  Do jobs wait at a device where this one has? */
+extern bool gs_device_pool_borrows(const GsDevicePool *pool);
+extern bool gs_device_pool_is_wanted(const GsJobMemory *memory);
 
 /* Frees one allocation. */
 extern void gs_device_pool_free(GsJobMemory *memory, void *d_memory);
@@ -87,10 +121,14 @@ extern void gs_device_pool_release_reservation(GsJobMemory *memory);
 extern void gs_device_pool_free_all(GsJobMemory *memory);
 
 /*
- * Releases blocks that have been idle for idle_us, a limited number in one call.
- * True: there are more.
+ * Releases a limited number of blocks: borrowed ones that were freed, idle ones that take
+ * memory that has been lent, and those that have been idle for idle_us.  True: there are
+ * more.
  */
 extern bool gs_device_pool_release_idle(GsDevicePool *pool, uint64_t now_us, uint64_t idle_us);
+
+/* Are there any of the first two kinds?  Others wait for them. */
+extern bool gs_device_pool_owes(const GsDevicePool *pool);
 
 extern uint64_t gs_device_pool_limit(const GsDevicePool *pool);
 extern uint64_t gs_device_pool_used(const GsDevicePool *pool);	/* by jobs */

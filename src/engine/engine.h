@@ -16,10 +16,14 @@
  *									it proceeds
  *
  * Several engines, of as many processes, can send rows to one sort on a device (see
- * gs_engine_gpu_join()).  One of them, the leader, is used as above; the others are
+ * gs_engine_gpu_join()).  One of them, the consumer, is used as above; the others are
  * producers:
  *
  *	  produce := join input end_producer [rest] close
+ *
+ * and others still, readers, get rows once the consumer has sorted them:
+ *
+ *	  read    := read [begin_reading output] close
  *
  * close is legal after any of them.  `push` is gs_batch_push() on the batch that reserve
  * returned.  That batch is valid until the next reserve, sort or return_input, for as
@@ -29,7 +33,7 @@
  * Nothing here throws.  Calls that can fail return a GsStatus.  After any status except
  * GS_STATUS_FAILED, the input can be returned, or the engine closed; after
  * GS_STATUS_FAILED rows may be lost, and the engine can only be closed.  The
- * job's check_interrupts callback may exit by longjmp (runtime.h): engines call it only where
+ * request's check_interrupts callback may exit by longjmp (runtime.h): engines call it only where
  * nothing but memory of its allocate callback would be leaked.
  *
  * ISO C, no PostgreSQL and no CUDA.
@@ -44,6 +48,7 @@
 #include <stdint.h>
 
 #include "common/batch.h"
+#include "common/device_table.h"
 #include "common/runtime.h"
 #include "common/key_layout.h"
 
@@ -60,25 +65,73 @@ typedef enum GsStatus
 	GS_STATUS_FAILED			/* the engine broke; see stats.detail */
 } GsStatus;
 
-/*
- * Compares two rows that the driver pushed: < 0, 0 or > 0.  May exit as check_interrupts
- * may.
- */
-typedef int (*GsRowCompare) (void *arg, const void *a, const void *b);
+/* A row that the driver pushed, and what locate() has returned for it. */
+typedef struct GsLocatedRow
+{
+	const void *row;
+	uint64_t	value;
+} GsLocatedRow;
 
-typedef struct GsJob
+/*
+ * How the driver compares rows that it pushed: < 0, 0 or > 0.  A row takes part in many
+ * comparisons, and what decides most of them has to be found only once: the value of the
+ * first column that is compared.
+ *
+ * Any function will do, even one that contradicts itself.  All three may exit as
+ * check_interrupts may, which the comparisons call themselves if they take long.
+ */
+typedef struct GsRowCompare
+{
+	/* the value, which the engine keeps as long as the row stays in place */
+	uint64_t	(*locate) (void *arg, const void *row);
+
+	/* two values; 0: compare_rows() decides */
+	int			(*compare_values) (void *arg, uint64_t a, uint64_t b);
+
+	/* the rows of such values */
+	int			(*compare_rows) (void *arg, GsLocatedRow a, GsLocatedRow b);
+} GsRowCompare;
+
+static inline GsLocatedRow
+gs_row_locate(const GsRowCompare *compare, void *arg, const void *row)
+{
+	return (GsLocatedRow) {
+		.row = row,.value = compare->locate(arg, row)
+	};
+}
+
+static inline int
+gs_row_compare_located(const GsRowCompare *compare, void *arg, GsLocatedRow a, GsLocatedRow b)
+{
+	const int	order = compare->compare_values(arg, a.value, b.value);
+
+	return order != 0 ? order : compare->compare_rows(arg, a, b);
+}
+
+/* Compares two rows once. */
+static inline int
+gs_row_compare(const GsRowCompare *compare, void *arg, const void *a, const void *b)
+{
+	const GsLocatedRow located = gs_row_locate(compare, arg, a);
+
+	return gs_row_compare_located(compare, arg, located, gs_row_locate(compare, arg, b));
+}
+
+/* What an engine is to sort, and with what. */
+typedef struct GsEngineRequest
 {
 	GsKeyLayout *layout;		/* owned by the driver, which updates its
 								 * statistics; sort reads them */
 	size_t		memory_limit;	/* bytes of host memory for rows, keys and
 								 * everything else that the sort needs */
+	size_t		expected_bytes; /* of rows and records; 0: unknown */
 	GsRuntime	runtime;
-	GsRowCompare compare;		/* orders rows with equal keys; NULL: they
+	const GsRowCompare *compare;	/* orders rows with equal keys; NULL: they
 								 * keep their input order.  Only for the
 								 * engine in this process, and not for
 								 * keys_only layouts */
 	void	   *compare_arg;
-} GsJob;
+} GsEngineRequest;
 
 /* How the rows were sorted. */
 typedef enum GsMethod
@@ -110,6 +163,7 @@ typedef struct GsEngineStats
 
 	/* of a device; NULL and zeros without one */
 	const char *device;			/* its name */
+	GsDeviceSet devices;		/* its number, if there are several; else 0 */
 	size_t		device_bytes;	/* peak of device memory */
 	uint64_t	bytes_up;		/* of rows and keys sent to it */
 	uint64_t	bytes_down;		/* of rows returned by it */
@@ -126,7 +180,7 @@ typedef struct GsEngine GsEngine;
  */
 typedef struct GsEngineCapabilities
 {
-	bool		can_compare;	/* calls job.compare; gs_engine_cpu_resort() */
+	bool		can_compare;	/* calls request.compare; gs_engine_cpu_resort() */
 	bool		can_prune;		/* gs_engine_cpu_keep_first() */
 	bool		on_device;		/* rows leave this process: they do not count
 								 * against the memory limit, are lost if the
@@ -154,12 +208,12 @@ struct GsEngine
 {
 	const GsEngineOps *ops;
 	const GsEngineCapabilities *capabilities;
-	GsJob		job;
+	GsEngineRequest request;
 	GsEngineStats stats;
 };
 
 /* Opens the engine that sorts in this process; NULL if out of memory. */
-extern GsEngine *gs_engine_cpu_open(const GsJob *job);
+extern GsEngine *gs_engine_cpu_open(const GsEngineRequest *request);
 
 /* The batches that it has so far, in input order; only before sort. */
 extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbatches);
@@ -177,7 +231,7 @@ extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
  * Sorts sorted rows again, by a comparison function alone; not for keys_only layouts.
  * FULL and OOM leave the order as it was.
  */
-extern GsStatus gs_engine_cpu_resort(GsEngine *engine, GsRowCompare compare,
+extern GsStatus gs_engine_cpu_resort(GsEngine *engine, const GsRowCompare *compare,
 									 void *compare_arg);
 
 /*
@@ -198,38 +252,49 @@ typedef struct GsGpuOptions
 	uint32_t	participant;	/* number of this one, if shared */
 } GsGpuOptions;
 
-extern GsStatus gs_engine_gpu_open(const GsJob *job, struct GsEngineLink *link,
+extern GsStatus gs_engine_gpu_open(const GsEngineRequest *request, struct GsEngineLink *link,
 								   const GsGpuOptions *options,
 								   GsEngine **engine);
 
-/* The token with which producers join a shared engine; never 0. */
+/* The device, and the token with which producers join a shared engine there; never 0. */
+extern int	gs_engine_gpu_device(const GsEngine *engine);
 extern uint64_t gs_engine_gpu_token(const GsEngine *engine);
 
 /*
  * Opens a producer of a shared engine, usually one of another process.  The buffers of its
- * link must not be larger than the leader's, and its layout must have the same shape.
+ * link must not be larger than the consumer's, and its layout must have the same shape.
  * Input order is by participant, a number below GS_MAX_PARTICIPANTS, and then by the
  * order in which each participant pushed.  REFUSED: it cannot be joined; see stats.full.
  */
-extern GsStatus gs_engine_gpu_join(const GsJob *job, struct GsEngineLink *link,
+extern GsStatus gs_engine_gpu_join(const GsEngineRequest *request, struct GsEngineLink *link,
 								   uint64_t token, uint32_t participant,
 								   GsEngine **engine);
 
 /*
  * Ends the input of a producer.  Waits until the device has its rows; *nrows becomes
- * their number, all or the first ones pushed.  The leader may sort, or return the input,
- * only when this has returned in every producer.  FULL: the last rows cannot be accepted;
- * call it again.  After FULL, from reserve or from here, next_batch() returns the rows
- * that were not accepted, up to *batch NULL.  If a producer is closed before this has
- * returned OK, the whole sort fails.
+ * their number, all or the first ones pushed.  The consumer may sort, or return the
+ * input, only when this has returned in every producer.  FULL: the last rows cannot be
+ * accepted; call it again.  After FULL, from reserve or from here, next_batch() returns
+ * the rows that were not accepted, up to *batch NULL.  If a producer is closed before
+ * this has returned OK, the whole sort fails.
  */
 extern GsStatus gs_engine_end_producer(GsEngine *engine, uint64_t *nrows);
 
 /*
- * Tells the leader, before it sorts, the sum of *nrows of all producers.  The statistics
+ * Tells the consumer, before it sorts, the sum of *nrows of all producers.  The statistics
  * of their layouts must have been merged into its layout.
  */
 extern void gs_engine_gpu_expect(GsEngine *consumer, uint64_t nrows_of_producers);
+
+/*
+ * Opens a reader of a shared engine, whose buffers are as large as the consumer's.  It may be opened
+ * before the consumer sorts.  REFUSED: it cannot be read; see stats.full.
+ */
+extern GsStatus gs_engine_gpu_read(const GsEngineRequest *request, struct GsEngineLink *link,
+								   uint64_t token, GsEngine **engine);
+
+/* The consumer has sorted nrows rows: fetch returns them to the reader, too.  OK or FAILED. */
+extern GsStatus gs_engine_gpu_begin_reading(GsEngine *reader, uint64_t nrows);
 
 /*
  * Does the batch of the last reserve have space for another row?  Long rows always need

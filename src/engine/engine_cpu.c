@@ -16,6 +16,11 @@
  * larger than a small part of the memory limit, because next_batch() returns the
  * input in whole batches while the driver stores the rows elsewhere.
  *
+ * Only the first batch may be larger: if few rows are expected, it has space for all
+ * of them.  Page faults take up to half of the time of a small sort.  How much memory
+ * malloc() keeps for the next one depends on the largest block that was freed: a
+ * batch of 2 MB is kept, but many of 128 kB return to the kernel.
+ *
  * The memory limit covers batches as allocated, and the two words that each row needs
  * to be sorted.  So an engine that is full can still sort what it has.  The
  * memory that is reported as used does not include the part of the last batch that
@@ -33,8 +38,12 @@
 #include "common/radix_sort.h"
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
-#define MAX_BATCH_BYTES		((size_t) 32 << 20)
+#define MAX_BATCH_BYTES		((size_t) 16 << 20)
 #define BATCHES_PER_LIMIT	32
+
+/* The first batch has space for all rows that are expected, if they take no more than this. */
+#define MAX_FIRST_BYTES		((size_t) 4 << 20)
+#define FIRSTS_PER_LIMIT	2
 
 #define PREFETCH_ROWS		32	/* how far ahead rows are prefetched */
 #define PREFETCH_RECORDS	16	/* the same for records, if they are returned */
@@ -117,16 +126,26 @@ hold(CpuEngine *engine, size_t nbytes)
 										engine->held_bytes - untouched);
 }
 
-GsEngine *
-gs_engine_cpu_open(const GsJob *job)
+/* The size of the first batch. */
+static size_t
+first_batch_bytes(const GsEngineRequest *request)
 {
-	CpuEngine  *engine = job->runtime.allocate(job->runtime.arg, sizeof(CpuEngine));
+	size_t		expected = Min(request->expected_bytes, request->memory_limit / FIRSTS_PER_LIMIT);
+
+	return request->expected_bytes > MAX_FIRST_BYTES ? FIRST_BATCH_BYTES :
+		Max(FIRST_BATCH_BYTES, expected);
+}
+
+GsEngine *
+gs_engine_cpu_open(const GsEngineRequest *request)
+{
+	CpuEngine  *engine = request->runtime.allocate(request->runtime.arg, sizeof(CpuEngine));
 
 	if (engine == NULL)
 		return NULL;
 	engine->base.ops = &cpu_ops;
 	engine->base.capabilities = &gs_engine_cpu_capabilities;
-	engine->base.job = *job;
+	engine->base.request = *request;
 	engine->base.stats = (GsEngineStats)
 	{
 		.engine = "cpu",.method = GS_METHOD_NONE
@@ -134,11 +153,11 @@ gs_engine_cpu_open(const GsJob *job)
 	engine->batches = engine->first_batches;
 	engine->nbatches = 0;
 	engine->batches_allocated = FIRST_BATCHES;
-	engine->record_bytes = gs_record_bytes(job->layout);
+	engine->record_bytes = gs_record_bytes(request->layout);
 	engine->full_rows = 0;
 	engine->full_bytes = 0;
 	engine->held_bytes = 0;
-	engine->next_batch_bytes = FIRST_BATCH_BYTES;
+	engine->next_batch_bytes = first_batch_bytes(request);
 	engine->words = NULL;
 	hold(engine, sizeof(CpuEngine));
 	return &engine->base;
@@ -180,7 +199,7 @@ growth_bytes(const CpuEngine *engine)
 static GsStatus
 grow_batches(CpuEngine *engine)
 {
-	const GsRuntime *runtime = &engine->base.job.runtime;
+	const GsRuntime *runtime = &engine->base.request.runtime;
 	size_t		nbytes = growth_bytes(engine);
 	GsBatch    *batches;
 
@@ -201,6 +220,13 @@ grow_batches(CpuEngine *engine)
 	return GS_STATUS_OK;
 }
 
+/* Are rows with equal keys compared? */
+static inline bool
+is_compared(const CpuEngine *engine)
+{
+	return engine->base.request.compare != NULL;
+}
+
 /*
  * The size of the next batch, given a row of row_bytes: next_batch_bytes, or what the
  * limit leaves.  0 if not even the row fits.
@@ -215,16 +241,17 @@ next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
 	size_t		least = GS_ALIGN_ROW(row_bytes) + engine->record_bytes;
 	size_t		wanted = Max(engine->next_batch_bytes, least);
 	size_t		used = engine->held_bytes + growth_bytes(engine) +
-		gs_word_sort_bytes(nrows + 1);
+		gs_word_sort_bytes(nrows + 1, is_compared(engine));
 	size_t		usual = usual_bytes(engine, least);
+	size_t		words = gs_word_sort_row_bytes(is_compared(engine));
 	size_t		left;
 
-	if (used >= engine->base.job.memory_limit ||
-		engine->base.job.memory_limit - used < least)
+	if (used >= engine->base.request.memory_limit ||
+		engine->base.request.memory_limit - used < least)
 		return 0;
-	left = engine->base.job.memory_limit - used;
-	if (wanted + wanted / usual * GS_WORD_SORT_ROW_BYTES > left)
-		wanted = Max(least, left / (usual + GS_WORD_SORT_ROW_BYTES) * usual);
+	left = engine->base.request.memory_limit - used;
+	if (wanted + wanted / usual * words > left)
+		wanted = Max(least, left / (usual + words) * usual);
 	return wanted & ~(size_t) (GS_ROW_ALIGN - 1);
 }
 
@@ -232,14 +259,14 @@ static size_t
 largest_batch(const CpuEngine *engine)
 {
 	return Min(MAX_BATCH_BYTES,
-			   Max(FIRST_BATCH_BYTES, engine->base.job.memory_limit / BATCHES_PER_LIMIT));
+			   Max(FIRST_BATCH_BYTES, engine->base.request.memory_limit / BATCHES_PER_LIMIT));
 }
 
 static GsStatus
 cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsRuntime *runtime = &base->job.runtime;
+	const GsRuntime *runtime = &base->request.runtime;
 	GsBatch    *last = engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
 	size_t		nbytes;
 	GsRowNumbering numbering;
@@ -283,7 +310,7 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 static size_t
 units_of(const CpuEngine *engine, const GsBatch *batch)
 {
-	const GsKeyLayout *layout = engine->base.job.layout;
+	const GsKeyLayout *layout = engine->base.request.layout;
 
 	if (layout->keys_only || batch->nrows == 0)
 		return batch->nrows;
@@ -293,7 +320,7 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 static void
 free_batches(CpuEngine *engine)
 {
-	GsRuntime  *runtime = &engine->base.job.runtime;
+	GsRuntime  *runtime = &engine->base.request.runtime;
 
 	for (size_t i = 0; i < engine->nbatches; i++)
 	{
@@ -311,7 +338,7 @@ row_of(const CpuEngine *engine, uint64_t word)
 	const GsBatch *batch = gs_row_batch(&engine->numbering, engine->batches, number);
 	size_t		unit = gs_row_unit(&engine->numbering, number);
 
-	return engine->base.job.layout->keys_only ?
+	return engine->base.request.layout->keys_only ?
 		(const char *) gs_batch_record(batch, unit) : gs_batch_row(batch, unit);
 }
 
@@ -322,7 +349,7 @@ row_of(const CpuEngine *engine, uint64_t word)
 static void
 gather_keys(CpuEngine *engine)
 {
-	const GsRuntime *runtime = &engine->base.job.runtime;
+	const GsRuntime *runtime = &engine->base.request.runtime;
 	uint64_t   *words = engine->words;
 	size_t		nrows = (size_t) engine->base.stats.nrows;
 
@@ -350,9 +377,9 @@ keys_are_presorted(const GsKeyLayout *layout)
 static GsStatus
 use_presorted_keys(CpuEngine *engine)
 {
-	const GsRuntime *runtime = &engine->base.job.runtime;
+	const GsRuntime *runtime = &engine->base.request.runtime;
 	GsEngineStats *stats = &engine->base.stats;
-	const GsKeyField *field = &engine->base.job.layout->fields[0];
+	const GsKeyField *field = &engine->base.request.layout->fields[0];
 	uint64_t   *word = runtime->allocate(runtime->arg, stats->nrows * sizeof(uint64_t));
 
 	if (word == NULL)
@@ -379,14 +406,14 @@ init_word_sort(const CpuEngine *engine, GsWordSort *sort)
 {
 	const GsEngine *base = &engine->base;
 
-	sort->layout = base->job.layout;
+	sort->layout = base->request.layout;
 	sort->batches = engine->batches;
 	sort->nbatches = engine->nbatches;
 	sort->nrows = base->stats.nrows;
 	sort->numbering = engine->numbering;
-	sort->runtime = &base->job.runtime;
-	sort->compare = base->job.compare;
-	sort->compare_arg = base->job.compare_arg;
+	sort->runtime = &base->request.runtime;
+	sort->compare = base->request.compare;
+	sort->compare_arg = base->request.compare_arg;
 	sort->words = NULL;
 }
 
@@ -397,6 +424,7 @@ sort_words(CpuEngine *engine)
 	GsEngine   *base = &engine->base;
 	GsWordSort	sort;
 	size_t		nunits = 0;
+	size_t		nbytes = gs_word_sort_bytes(base->stats.nrows, is_compared(engine));
 	GsStatus	status;
 
 	for (size_t i = 0; i < engine->nbatches; i++)
@@ -406,11 +434,11 @@ sort_words(CpuEngine *engine)
 	engine->number_mask = (UINT64_C(1) << engine->numbering.number_bits) - 1;
 
 	init_word_sort(engine, &sort);
-	if (engine->held_bytes + gs_word_sort_bytes(sort.nrows) > base->job.memory_limit)
+	if (engine->held_bytes + nbytes > base->request.memory_limit)
 		return GS_STATUS_FULL;
-	hold(engine, gs_word_sort_bytes(sort.nrows));
+	hold(engine, nbytes);
 	status = gs_word_sort(&sort, &base->stats);
-	engine->held_bytes -= gs_word_sort_bytes(sort.nrows);
+	engine->held_bytes -= nbytes;
 	if (status == GS_STATUS_OK)
 	{
 		engine->words = sort.words;
@@ -455,24 +483,24 @@ cpu_sort(GsEngine *base)
 	if (base->stats.nrows == 0)
 		return GS_STATUS_OK;
 	engine->prefetch_bytes = Min(PREFETCH_BYTES, usual_bytes(engine, 0) + 1);
-	if (keys_are_presorted(base->job.layout))
+	if (keys_are_presorted(base->request.layout))
 		return use_presorted_keys(engine);
 	status = sort_words(engine);
-	if (status == GS_STATUS_OK && base->job.layout->keys_only)
+	if (status == GS_STATUS_OK && base->request.layout->keys_only)
 		gather_keys(engine);
 	return status;
 }
 
 GsStatus
-gs_engine_cpu_resort(GsEngine *base, GsRowCompare compare, void *compare_arg)
+gs_engine_cpu_resort(GsEngine *base, const GsRowCompare *compare, void *compare_arg)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
 	size_t		nrows = (size_t) base->stats.nrows;
-	size_t		nbytes = gs_word_sort_bytes(nrows) - nrows * sizeof(uint64_t);
+	size_t		nbytes = gs_word_sort_bytes(nrows, true) - nrows * sizeof(uint64_t);
 	GsWordSort	sort;
 	GsStatus	status;
 
-	if (engine->held_bytes + nbytes > base->job.memory_limit)
+	if (engine->held_bytes + nbytes > base->request.memory_limit)
 		return GS_STATUS_FULL;
 	init_word_sort(engine, &sort);
 	sort.compare = compare;
@@ -488,7 +516,7 @@ gs_engine_cpu_resort(GsEngine *base, GsRowCompare compare, void *compare_arg)
 static void
 free_words(CpuEngine *engine, size_t nrows)
 {
-	const GsRuntime *runtime = &engine->base.job.runtime;
+	const GsRuntime *runtime = &engine->base.request.runtime;
 
 	runtime->release(runtime->arg, engine->words);
 	engine->held_bytes -= nrows * sizeof(uint64_t);
@@ -504,7 +532,7 @@ free_words(CpuEngine *engine, size_t nrows)
 static void
 free_batches_behind(CpuEngine *engine, size_t last)
 {
-	const GsRuntime *runtime = &engine->base.job.runtime;
+	const GsRuntime *runtime = &engine->base.request.runtime;
 
 	while (engine->nbatches > last + 1)
 	{
@@ -535,8 +563,8 @@ static void
 compact(CpuEngine *engine, const uint64_t *numbers, size_t nrows, uint64_t cutoff,
 		const GsBatch **cutoff_batch, size_t *cutoff_entry)
 {
-	const GsRuntime *runtime = &engine->base.job.runtime;
-	const GsKeyLayout *layout = engine->base.job.layout;
+	const GsRuntime *runtime = &engine->base.request.runtime;
+	const GsKeyLayout *layout = engine->base.request.layout;
 	size_t		from_index = 0;
 	size_t		to_index = 0;
 	GsBatch		from = engine->batches[0];
@@ -578,7 +606,7 @@ GsStatus
 gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, size_t *entry)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsRuntime *runtime = &base->job.runtime;
+	const GsRuntime *runtime = &base->request.runtime;
 	size_t		total = count_rows(engine);
 	uint64_t	cutoff;
 	uint64_t   *scratch;
@@ -625,7 +653,7 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 	words = engine->words + position;
 	n = (size_t) Min((uint64_t) nrows, total - position);
 	*fetched = n;
-	if (base->job.layout->keys_only)
+	if (base->request.layout->keys_only)
 	{
 		for (size_t i = 0; i < n; i++)
 			rows[i] = &words[i];
@@ -670,7 +698,7 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 		GsBatch    *last = &engine->batches[engine->input_returned - 1];
 
 		if (last->base != NULL)
-			base->job.runtime.release(base->job.runtime.arg, last->base);
+			base->request.runtime.release(base->request.runtime.arg, last->base);
 		last->base = NULL;
 	}
 	if (engine->input_returned < engine->nbatches)
@@ -691,7 +719,7 @@ static void
 cpu_close(GsEngine *base)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	GsRuntime	runtime = base->job.runtime;
+	GsRuntime	runtime = base->request.runtime;
 
 	free_batches(engine);
 	if (engine->batches != engine->first_batches)

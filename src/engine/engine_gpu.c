@@ -13,7 +13,8 @@
  * number of rows.
  *
  * A producer uses the first half of this engine: it sends rows to the job of
- * another process, and returns only batches that the device did not take.
+ * another process, and returns only batches that the device did not take.  A
+ * reader uses the second half: it gets sorted rows of such a job.
  *
  *-------------------------------------------------------------------------
  */
@@ -89,9 +90,9 @@ wait_until_ready(GpuEngine *engine, int timeout_ms)
 
 /* Allocates an engine, which has no job yet.  NULL: out of memory; releases the link. */
 static GpuEngine *
-new_engine(const GsJob *job, GsEngineLink *link)
+new_engine(const GsEngineRequest *request, GsEngineLink *link)
 {
-	GpuEngine  *engine = job->runtime.allocate(job->runtime.arg, sizeof(GpuEngine));
+	GpuEngine  *engine = request->runtime.allocate(request->runtime.arg, sizeof(GpuEngine));
 
 	if (engine == NULL)
 	{
@@ -101,24 +102,25 @@ new_engine(const GsJob *job, GsEngineLink *link)
 	memset(engine, 0, sizeof(*engine));
 	engine->base.ops = &gpu_ops;
 	engine->base.capabilities = &gs_engine_gpu_capabilities;
-	engine->base.job = *job;
+	engine->base.request = *request;
 	engine->base.stats.engine = "cuda";
 	engine->base.stats.device = link->welcome.device_name;
+	engine->base.stats.devices = link->has_choice ? GS_DEVICE_BIT(link->device) : 0;
 	engine->base.stats.peak_bytes = (size_t) link->buffer_bytes * link->nbuffers;
 	engine->link = link;
-	engine->record_bytes = gs_record_bytes(job->layout);
+	engine->record_bytes = gs_record_bytes(request->layout);
 	engine->free_buffers = UINT64_MAX >> (64 - link->nbuffers);
 	return engine;
 }
 
 GsStatus
-gs_engine_gpu_open(const GsJob *job, GsEngineLink *link,
+gs_engine_gpu_open(const GsEngineRequest *request, GsEngineLink *link,
 				   const GsGpuOptions *options, GsEngine **result)
 {
-	GpuEngine  *engine = new_engine(job, link);
+	GpuEngine  *engine = new_engine(request, link);
 	GsJobOpen	open = {
-		.nwords = (uint32_t) job->layout->nwords,
-		.keys_only = job->layout->keys_only,
+		.nwords = (uint32_t) request->layout->nwords,
+		.keys_only = request->layout->keys_only,
 		.expected_bytes = options->expected_bytes,
 		.session_bytes = options->session_bytes,
 		.wait_ms = options->wait_ms,
@@ -137,21 +139,28 @@ gs_engine_gpu_open(const GsJob *job, GsEngineLink *link,
 	return status;
 }
 
+int
+gs_engine_gpu_device(const GsEngine *base)
+{
+	return ((const GpuEngine *) base)->link->device;
+}
+
 uint64_t
 gs_engine_gpu_token(const GsEngine *base)
 {
 	return ((const GpuEngine *) base)->token;
 }
 
-GsStatus
-gs_engine_gpu_join(const GsJob *job, GsEngineLink *link, uint64_t token,
-				   uint32_t participant, GsEngine **result)
+/* Opens an engine for the job of another one, by JOB_JOIN or JOB_READ. */
+static GsStatus
+open_other(const GsEngineRequest *request, GsEngineLink *link, GsMessageType type, uint64_t token,
+		   uint32_t participant, int timeout_ms, GsEngine **result)
 {
-	GpuEngine  *engine = new_engine(job, link);
+	GpuEngine  *engine = new_engine(request, link);
 	GsJobJoin	join = {
 		.token = token,
-		.nwords = (uint32_t) job->layout->nwords,
-		.keys_only = job->layout->keys_only,
+		.nwords = (uint32_t) request->layout->nwords,
+		.keys_only = request->layout->keys_only,
 		.participant = participant
 	};
 	GsStatus	status;
@@ -159,17 +168,32 @@ gs_engine_gpu_join(const GsJob *job, GsEngineLink *link, uint64_t token,
 	*result = engine == NULL ? NULL : &engine->base;
 	if (engine == NULL)
 		return GS_STATUS_OOM;
-	engine->is_producer = true;
+	status = gs_gpu_send(engine, &join.message, type, sizeof(join));
+	return status == GS_STATUS_OK ? wait_until_ready(engine, timeout_ms) : status;
+}
 
+GsStatus
+gs_engine_gpu_join(const GsEngineRequest *request, GsEngineLink *link, uint64_t token,
+				   uint32_t participant, GsEngine **result)
+{
 	/*
 	 * Waits without a timeout: if we left, gpusortd would later add us to the job,
 	 * which would then fail.
 	 */
-	status = gs_gpu_send(engine, &join.message, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	GsStatus	status = open_other(request, link, GS_MESSAGE_JOB_JOIN, token, participant, -1, result);
+	GpuEngine  *engine = (GpuEngine *) *result;
+
+	if (engine != NULL)
+		engine->is_producer = true;
 	if (status == GS_STATUS_OK)
-		status = wait_until_ready(engine, -1);
-	engine->has_input = status == GS_STATUS_OK;
+		engine->has_input = true;
 	return status;
+}
+
+GsStatus
+gs_engine_gpu_read(const GsEngineRequest *request, GsEngineLink *link, uint64_t token, GsEngine **result)
+{
+	return open_other(request, link, GS_MESSAGE_JOB_READ, token, 0, ANSWER_MS, result);
 }
 
 /* --------------------------------------------------------------------- input */
@@ -326,7 +350,7 @@ gs_engine_end_producer(GsEngine *base, uint64_t *nrows)
 	if (status != GS_STATUS_OK)
 		return status;
 	if (!rows_are_complete(engine, message.producer_done.nrows))
-		return gs_gpu_fail(engine, "gpusortd has a wrong number of rows");
+		return gs_gpu_fail(engine, "gpusortd reported an unexpected number of rows");
 	engine->phase = GPU_PRODUCED;
 	base->stats.nrows = message.producer_done.nrows;
 	*nrows = message.producer_done.nrows;
@@ -376,7 +400,7 @@ static GsStatus
 gpu_sort(GsEngine *base)
 {
 	GpuEngine  *engine = (GpuEngine *) base;
-	GsSortRequest request = {
+	GsSortRequest sort = {
 		.algorithm = (uint32_t) engine->algorithm,.partial = engine->memory_failed
 	};
 	GsAnyMessage message;
@@ -384,16 +408,28 @@ gpu_sort(GsEngine *base)
 
 	if (status == GS_STATUS_OK)
 	{
-		request.layout = *base->job.layout;
-		status = gs_gpu_send(engine, &request.message, GS_MESSAGE_SORT, sizeof(request));
+		sort.layout = *base->request.layout;
+		status = gs_gpu_send(engine, &sort.message, GS_MESSAGE_SORT, sizeof(sort));
 	}
 	if (status == GS_STATUS_OK)
 		status = gs_gpu_wait_for_message(engine, GS_MESSAGE_SORTED, &message);
 	if (status != GS_STATUS_OK)
 		return status;
 	if (!rows_are_complete(engine, message.sorted.nrows))
-		return gs_gpu_fail(engine, "gpusortd has a wrong number of rows");
+		return gs_gpu_fail(engine, "gpusortd reported an unexpected number of rows");
 	save_stats(&base->stats, &message.sorted);
+	engine->phase = GPU_SORTED;
+	return release_free_buffers(engine);
+}
+
+GsStatus
+gs_engine_gpu_begin_reading(GsEngine *base, uint64_t nrows)
+{
+	GpuEngine  *engine = (GpuEngine *) base;
+
+	if (engine->phase == GPU_CLOSED)
+		return GS_STATUS_FAILED;
+	base->stats.nrows = nrows;
 	engine->phase = GPU_SORTED;
 	return release_free_buffers(engine);
 }
@@ -487,7 +523,7 @@ gpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
 	if (n > nrows)
 		n = nrows;
 	start = buffer_start(engine, ready->buffer);
-	if (base->job.layout->keys_only)
+	if (base->request.layout->keys_only)
 	{
 		for (size_t i = 0; i < n; i++)
 			rows[i] = (const uint64_t *) start + first + i;
@@ -505,7 +541,7 @@ gpu_fetch(GsEngine *base, uint64_t position, size_t nrows,
 		}
 	}
 	for (size_t i = 0; i < n && records != NULL; i++)
-		records[i] = base->job.layout->keys_only ? rows[i] : NULL;
+		records[i] = base->request.layout->keys_only ? rows[i] : NULL;
 	*fetched = n;
 	return GS_STATUS_OK;
 }
@@ -590,7 +626,7 @@ static void
 gpu_close(GsEngine *base)
 {
 	GpuEngine  *engine = (GpuEngine *) base;
-	GsRuntime	runtime = base->job.runtime;
+	GsRuntime	runtime = base->request.runtime;
 	bool		is_done_producer = engine->phase == GPU_PRODUCED;
 
 	/* if a job ends in the middle, more messages than those of buffers may arrive */

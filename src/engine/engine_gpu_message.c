@@ -41,6 +41,22 @@ gs_gpu_full(GpuEngine *engine, const char *why)
 	return GS_STATUS_FULL;
 }
 
+/* gpusortd has closed the connection: its last message, which may not have been received, says why. */
+static GsStatus
+fail_closed(GpuEngine *engine)
+{
+	GsAnyMessage message;
+
+	while (engine->link->receive(engine->link, 0, &message) && message.message.type != 0)
+	{
+		if (message.message.type != GS_MESSAGE_FAILED || message.failed.failure == GS_FAILED_MEMORY)
+			continue;
+		message.failed.text[sizeof(message.failed.text) - 1] = '\0';
+		return gs_gpu_fail(engine, message.failed.text);
+	}
+	return gs_gpu_fail(engine, "gpusortd closed the connection");
+}
+
 GsStatus
 gs_gpu_send(GpuEngine *engine, GsMessage *message, uint32_t type, size_t nbytes)
 {
@@ -49,7 +65,7 @@ gs_gpu_send(GpuEngine *engine, GsMessage *message, uint32_t type, size_t nbytes)
 	message->type = type;
 	message->nbytes = (uint32_t) nbytes;
 	if (!engine->link->send(engine->link, message))
-		return gs_gpu_fail(engine, "gpusortd closed the connection");
+		return fail_closed(engine);
 	return GS_STATUS_OK;
 }
 
@@ -100,7 +116,7 @@ receive_ready(GpuEngine *engine, const GsBatchReady *ready)
 	{
 		if (engine->phase == GPU_RETURNING)
 			used += (uint64_t) ready->nrows * engine->record_bytes;
-		else if (!engine->base.job.layout->keys_only)
+		else if (!engine->base.request.layout->keys_only)
 			used += (uint64_t) ready->nrows * sizeof(uint32_t);
 		if (ready->buffer >= engine->link->nbuffers || used > engine->link->buffer_bytes)
 			return false;

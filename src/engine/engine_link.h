@@ -24,6 +24,8 @@ struct GsEngineLink
 	uint32_t	buffer_bytes;
 	uint32_t	nbuffers;
 	GsWelcome	welcome;		/* of gpusortd */
+	int			device;			/* the number of its device */
+	bool		has_choice;		/* it is one of several devices */
 
 	/* Sends a message.  False: the connection is closed. */
 	bool		(*send) (GsEngineLink *link, const GsMessage *message);

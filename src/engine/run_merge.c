@@ -17,7 +17,7 @@
 size_t
 gs_run_merge_bytes(uint32_t nsources)
 {
-	return nsources * (sizeof(const uint64_t *) + sizeof(GsMergeNode));
+	return nsources * (sizeof(const uint64_t *) + sizeof(GsMergeNode) + sizeof(GsLocatedRow));
 }
 
 /* The node of a source whose next record is given. */
@@ -40,9 +40,8 @@ make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
 	return node;
 }
 
-/* Compares rows whose words are equal. */
-static int
-compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
+int
+gs_run_merge_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
 {
 	const GsKeyLayout *layout = by->layout;
 	const char *row_a = (const char *) (a + layout->nwords);
@@ -52,7 +51,39 @@ compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
 	if (by->keys_decide)
 		order = gs_key_compare(layout, a, row_a, b, row_b);
 	if (order == 0 && by->compare != NULL)
-		order = by->compare(by->compare_arg, row_a, row_b);
+		order = gs_row_compare(by->compare, by->compare_arg, row_a, row_b);
+	return order;
+}
+
+/* The next row of a source, for a comparison. */
+static GsLocatedRow
+located_row(const GsRunMerge *merge, uint32_t source)
+{
+	const GsMergeOrder *by = &merge->order;
+	GsLocatedRow *located = &merge->rows[source];
+
+	if (located->row == NULL)
+		*located = gs_row_locate(by->compare, by->compare_arg,
+								 merge->records[source] + by->layout->nwords);
+	return *located;
+}
+
+/* The same as gs_run_merge_compare() for the next rows of two sources, whose words are equal. */
+static int
+compare_sources(const GsRunMerge *merge, uint32_t a, uint32_t b)
+{
+	const GsMergeOrder *by = &merge->order;
+	const int	nwords = by->layout->nwords;
+	const uint64_t *record_a = merge->records[a];
+	const uint64_t *record_b = merge->records[b];
+	int			order = 0;
+
+	if (!merge->words_are_keys)
+		order = gs_key_compare(by->layout, record_a, (const char *) (record_a + nwords),
+							   record_b, (const char *) (record_b + nwords));
+	if (order == 0 && by->compare != NULL)
+		order = gs_row_compare_located(by->compare, by->compare_arg, located_row(merge, a),
+									   located_row(merge, b));
 	return order;
 }
 
@@ -60,10 +91,9 @@ compare_records(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b)
 static bool
 tie_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
-	if (!merge->words_decide && ((a->source | b->source) & ENDED) == 0)
+	if (!(merge->words_are_keys && merge->order.compare == NULL) && ((a->source | b->source) & ENDED) == 0)
 	{
-		int			order = compare_records(&merge->order, merge->records[a->source],
-											merge->records[b->source]);
+		int			order = compare_sources(merge, a->source, b->source);
 
 		if (order != 0)
 			return order < 0;
@@ -107,16 +137,20 @@ gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
 	merge->nsources = nsources;
 	merge->nodes = memory;
 	merge->records = (const uint64_t **) (merge->nodes + nsources);
+	merge->rows = (GsLocatedRow *) (merge->records + nsources);
 	for (uint32_t i = 0; i < nsources; i++)
+	{
 		merge->records[i] = records[i];
+		merge->rows[i].row = NULL;
+	}
 
 	gs_key_packing_init(&merge->packing, order->layout, 64);
 	merge->word_of = NULL;
-	merge->words_decide = order->compare == NULL && packing->nchunks == 0;
+	merge->words_are_keys = !order->keys_decide || packing->nchunks == 0;
 	if (order->keys_decide && packing->nchunks > 0 && !packing->chunks[0].is_tail)
 	{
 		merge->word_of = gs_key_chunk_function(packing, &packing->chunks[0]);
-		merge->words_decide = order->compare == NULL && packing->nchunks == 1;
+		merge->words_are_keys = packing->nchunks == 1;
 	}
 	merge->nodes[0] = play_match(merge, 1);
 }
@@ -128,6 +162,7 @@ gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record)
 	GsMergeNode node = make_node(merge, source, record);
 
 	merge->records[source] = record;
+	merge->rows[source].row = NULL;
 	for (uint32_t at = (source + merge->nsources) / 2; at > 0; at /= 2)
 	{
 		if (comes_before(merge, &merge->nodes[at], &node))

@@ -26,7 +26,7 @@
  * rows.
  *
  * A record is followed by its row, as a reader of a run has it (run/run_file.h): the
- * row begins with the place word of the record, and tail words are offsets from it.
+ * row begins with the location word of the record, and tail words are offsets from it.
  *
  * ISO C, no PostgreSQL.  Nothing here fails or allocates, except the comparison
  * function.
@@ -56,7 +56,7 @@ typedef struct GsMergeOrder
 {
 	const GsKeyLayout *layout;
 	bool		keys_decide;	/* false: only compare orders rows */
-	GsRowCompare compare;		/* orders rows with equal keys; may be NULL */
+	const GsRowCompare *compare;	/* orders rows with equal keys; may be NULL */
 	void	   *compare_arg;
 } GsMergeOrder;
 
@@ -64,12 +64,17 @@ typedef struct GsRunMerge
 {
 	GsMergeOrder order;
 	uint32_t	nsources;
-	bool		words_decide;	/* the first bits are the whole key */
+	bool		words_are_keys; /* the first bits are the whole key, or no key
+								 * decides */
 	GsKeyChunkFunction word_of; /* computes them; NULL if there are none */
 	const uint64_t **records;	/* the next of each source; NULL at its end */
+	GsLocatedRow *rows;			/* the same; row is NULL until it is compared */
 	GsMergeNode *nodes;			/* [0] the winner, [1 .. nsources - 1] losers */
 	GsKeyPacking packing;
 } GsRunMerge;
+
+/* Returns < 0, 0 or > 0 as record a, followed by its row, sorts before, with or after b. */
+extern int	gs_run_merge_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b);
 
 /* Bytes of memory for a merge of nsources runs. */
 extern size_t gs_run_merge_bytes(uint32_t nsources);

@@ -61,6 +61,8 @@ sort_tie_group(GsWordSortState *state, size_t start, size_t end, GsKeyPosition p
 			{
 				gs_compare_sort(state, start, end);
 				state->stats->all_compared = end - start == state->sort->nrows;
+				if (state->stats->all_compared)
+					state->stats->method = GS_METHOD_MERGE;
 			}
 			return;
 		}

@@ -19,8 +19,8 @@
  *
  * With few distinct keys, all rows would tie in the first bits, and would be sorted
  * again by bits that are equal as well.  So while the first words are computed, a
- * small hash table has one record for each first word.  If all rows with the same
- * first word have the same record, ties are equal keys and need no further sort.
+ * small hash table has one row for each first word.  If all rows with the same
+ * first word have the same key, no tie needs a further sort.
  *
  * Before it is sorted, the input is checked for being in ascending or descending
  * order, which costs little compared with computing the words.
@@ -31,15 +31,16 @@
 
 #include <string.h>
 
+#include "common/key_compare.h"
 #include "common/radix_sort.h"
 
 /* With this many bits more than log2(rows), one random key in 2^14 ties. */
 #define DISTINGUISHING_BITS	14
 
 /*
- * A hash table with one record for each first word.  It is abandoned at the first
- * row with another record, and when it is half full, so it costs little if there are
- * many distinct keys.
+ * A hash table with one row for each first word.  It is abandoned at the first row with
+ * another key, and when it is half full, so it costs little if there are many distinct
+ * keys.
  *
  * This is not an estimate of distinct values as in key/key_distinct.h: every row has
  * to be checked, because the result is relied on.
@@ -47,13 +48,19 @@
 #define SAMPLE_BITS		12
 #define NSAMPLES		((size_t) 1 << SAMPLE_BITS)
 
-typedef struct RecordSamples
+typedef struct KeySample
 {
-	bool		decisive;		/* so far, equal words have equal records */
-	size_t		nkeys;
-	uint64_t	keys[NSAMPLES];
-	const uint64_t *records[NSAMPLES];	/* NULL: free */
-} RecordSamples;
+	uint64_t	word;
+	const uint64_t *record;		/* NULL: free */
+	const char *row;			/* NULL if keys_only */
+} KeySample;
+
+typedef struct KeySamples
+{
+	bool		decisive;		/* so far, equal words have equal keys */
+	size_t		nwords;
+	KeySample	samples[NSAMPLES];
+} KeySamples;
 
 /* In which order the first words are. */
 typedef struct InputOrder
@@ -64,7 +71,7 @@ typedef struct InputOrder
 
 _Static_assert(sizeof(GsWordSortState) <= GS_WORD_SORT_STATE_BYTES, "GsWordSortState has grown");
 
-static bool make_first_words(GsWordSortState *state, InputOrder *order, RecordSamples *samples);
+static bool make_first_words(GsWordSortState *state, InputOrder *order, KeySamples *samples);
 static GsStatus sort_all(GsWordSortState *state);
 static void reverse_all(GsWordSortState *state);
 
@@ -107,6 +114,7 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 	state->number_bits = sort->numbering.number_bits;
 	state->number_mask = (UINT64_C(1) << state->number_bits) - 1;
 	state->scratch = NULL;
+	state->values = NULL;
 	state->words = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 	if (state->words == NULL)
 	{
@@ -122,6 +130,8 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 	status = sort_all(state);
 	if (state->scratch != NULL)
 		runtime->release(runtime->arg, state->scratch);
+	if (state->values != NULL)
+		runtime->release(runtime->arg, state->values);
 	sort->words = state->words;
 	if (status != GS_STATUS_OK)
 	{
@@ -162,20 +172,20 @@ sort_all(GsWordSortState *state)
 	const GsRuntime *runtime = sort->runtime;
 	bool		refine;
 	InputOrder	order;
-	RecordSamples *samples = NULL;
+	KeySamples *samples = NULL;
 	GsKeyPosition next = {0, TAIL_START};
 
 	/* the scratch of the words is not used yet: put the table there */
-	if (state->packing.nchunks > 1 && !state->packing.has_tails && sort->compare == NULL &&
-		sort->nrows * sizeof(uint64_t) >= sizeof(RecordSamples))
+	if (state->packing.nchunks > 1 && sort->compare == NULL &&
+		sort->nrows * sizeof(uint64_t) >= sizeof(KeySamples))
 	{
 		state->scratch = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 		if (state->scratch == NULL)
 			return GS_STATUS_OOM;
-		samples = (RecordSamples *) state->scratch;
+		samples = (KeySamples *) state->scratch;
 		samples->decisive = true;
-		samples->nkeys = 0;
-		memset(samples->records, 0, sizeof(samples->records));
+		samples->nwords = 0;
+		memset(samples->samples, 0, sizeof(samples->samples));
 	}
 	refine = make_first_words(state, &order, samples);
 	if (order.ascending)
@@ -193,6 +203,12 @@ sort_all(GsWordSortState *state)
 	{
 		state->scratch = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 		if (state->scratch == NULL)
+			return GS_STATUS_OOM;
+	}
+	if (sort->compare != NULL)
+	{
+		state->values = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
+		if (state->values == NULL)
 			return GS_STATUS_OOM;
 	}
 	if (state->stats->method == GS_METHOD_MERGE)
@@ -219,33 +235,36 @@ sort_all(GsWordSortState *state)
 	return GS_STATUS_OK;
 }
 
-/* Is the record the same as that of the previous rows with this key? */
+/* Has the row the same key as the previous rows with this word? */
 static inline bool
-agrees(RecordSamples *samples, uint64_t key, const uint64_t *record, size_t nbytes)
+agrees(KeySamples *samples, const GsKeyLayout *layout, const KeySample *row)
 {
-	size_t		place = (size_t) ((key * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - SAMPLE_BITS));
+	size_t		place = (size_t) ((row->word * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - SAMPLE_BITS));
+	KeySample  *sample = &samples->samples[place];
 
-	while (samples->records[place] != NULL && samples->keys[place] != key)
+	while (sample->record != NULL && sample->word != row->word)
+	{
 		place = (place + 1) & (NSAMPLES - 1);
-	if (samples->records[place] != NULL)
-		return memcmp(samples->records[place], record, nbytes) == 0;
-	samples->keys[place] = key;
-	samples->records[place] = record;
-	return ++samples->nkeys <= NSAMPLES / 2;
+		sample = &samples->samples[place];
+	}
+	if (sample->record != NULL)
+		return gs_key_compare(layout, sample->record, sample->row, row->record, row->row) == 0;
+	*sample = *row;
+	return ++samples->nwords <= NSAMPLES / 2;
 }
 
-/* The same for n records of a batch.  A NULL is not in the key words, so it ends the check. */
+/* The same for n rows of a batch. */
 static void
-sample_records(RecordSamples *samples, const GsBatch *batch, size_t start, size_t n,
-			   const uint64_t *keys, const GsKeyLayout *layout)
+sample_keys(KeySamples *samples, const GsBatch *batch, size_t start, size_t n,
+			const uint64_t *words, const GsKeyLayout *layout)
 {
 	for (size_t i = 0; i < n && samples->decisive; i++)
 	{
-		const uint64_t *record = gs_batch_record(batch, start + i);
+		KeySample	row = {.word = words[i],.record = gs_batch_record(batch, start + i)};
 
-		samples->decisive =
-			agrees(samples, keys[i], record, (size_t) layout->nwords * sizeof(uint64_t)) &&
-			(layout->keys_only || gs_record_nulls(record, layout->nwords) == 0);
+		if (!layout->keys_only)
+			row.row = gs_batch_row(batch, gs_record_unit(row.record, layout->nwords));
+		samples->decisive = agrees(samples, layout, &row);
 	}
 }
 
@@ -254,7 +273,7 @@ sample_records(RecordSamples *samples, const GsBatch *batch, size_t start, size_
  * belong to different keys, which samples (may be NULL) can rule out.
  */
 static bool
-make_first_words(GsWordSortState *state, InputOrder *order, RecordSamples *samples)
+make_first_words(GsWordSortState *state, InputOrder *order, KeySamples *samples)
 {
 	const GsWordSort *sort = state->sort;
 	const GsKeyPacking *packing = &state->packing;
@@ -287,7 +306,7 @@ make_first_words(GsWordSortState *state, InputOrder *order, RecordSamples *sampl
 			else
 				memset(out, 0, (end - start) * sizeof(uint64_t));
 			if (samples != NULL && samples->decisive)
-				sample_records(samples, batch, start, end - start, out, sort->layout);
+				sample_keys(samples, batch, start, end - start, out, sort->layout);
 			if (out == state->words)
 				previous = *out;
 			for (size_t entry = start; entry < end; entry++)

@@ -66,7 +66,7 @@ typedef struct GsWordSort
 	size_t		nrows;			/* of all batches */
 	GsRowNumbering numbering;
 	const GsRuntime *runtime;
-	GsRowCompare compare;		/* as in GsJob */
+	const GsRowCompare *compare;	/* as in GsEngineRequest */
 	void	   *compare_arg;
 
 	/*
@@ -78,7 +78,7 @@ typedef struct GsWordSort
 
 /*
  * Sorts, and sets the method, key bits, passes and ties in stats.  Allocates at most
- * gs_word_sort_bytes(nrows) bytes, of which the words remain allocated.  Returns OK
+ * gs_word_sort_bytes() bytes, of which the words remain allocated.  Returns OK
  * or OOM.  May exit through runtime->check_interrupts.
  */
 extern GsStatus gs_word_sort(GsWordSort *sort, GsEngineStats *stats);
@@ -86,18 +86,24 @@ extern GsStatus gs_word_sort(GsWordSort *sort, GsEngineStats *stats);
 /*
  * Sorts the words of gs_word_sort() again, by the comparison function alone.  Rows
  * that are nearly in order take little more than one comparison each.  Needs
- * gs_word_sort_bytes(nrows) bytes, including the words.  Returns OK or OOM; OOM
+ * gs_word_sort_bytes() bytes, including the words.  Returns OK or OOM; OOM
  * leaves the words as they were.
  */
 extern GsStatus gs_word_sort_by_comparison(GsWordSort *sort);
 
-#define GS_WORD_SORT_ROW_BYTES	(2 * sizeof(uint64_t))
-#define GS_WORD_SORT_STATE_BYTES	((size_t) 8400)
+#define GS_WORD_SORT_STATE_BYTES	((size_t) 8408)
+
+/* Of each row: its word, as much for sorting, and what locate() returns if rows are compared. */
+static inline size_t
+gs_word_sort_row_bytes(bool compared)
+{
+	return (compared ? 3 : 2) * sizeof(uint64_t);
+}
 
 static inline size_t
-gs_word_sort_bytes(size_t nrows)
+gs_word_sort_bytes(size_t nrows, bool compared)
 {
-	return nrows * GS_WORD_SORT_ROW_BYTES + GS_WORD_SORT_STATE_BYTES;
+	return nrows * gs_word_sort_row_bytes(compared) + GS_WORD_SORT_STATE_BYTES;
 }
 
 #endif							/* GPUSORT_WORD_SORT_H */

@@ -33,6 +33,8 @@ typedef struct GsWordSortState
 	uint64_t	number_mask;
 	uint64_t   *words;
 	uint64_t   *scratch;		/* as long as words; NULL until needed */
+	uint64_t   *values;			/* of locate(), as long as words; NULL: rows are
+								 * not compared */
 } GsWordSortState;
 
 /* Up to where in the key the rows of a tie group are equal. */

@@ -3,7 +3,8 @@
  * admission.c
  *	  Which jobs get device memory, which wait, and which are parked.
  *
- * device_pool.c has the sums of what is reserved and used.
+ * gs_connection_admit() asks gs_device_pool_admit(), which decides whether a job fits, and
+ * reserves.
  *
  * The policy:
  *
@@ -15,13 +16,15 @@
  *	  delays no job by more than MAX_HELD_US, and it is not done if the oldest
  *	  would not fit even then because idle jobs hold the memory.
  *	- A sorted job whose client has requested nothing for IDLE_US is parked
- *	  (job_park.c) if that makes a waiting job fit.  The job that has been idle
- *	  longest goes first, one at a time.
+ *	  (job_park.c) if that makes a waiting job fit, or if it has borrowed memory of
+ *	  a device where jobs wait.  The job that has been idle longest goes first, one
+ *	  at a time.
  *	- A job waits as long as its client allows, and not at all if its own
  *	  session holds the memory.
  *
  * A job that is idle in the middle of its input keeps its memory and is assumed
- * not to release it.
+ * not to release it, and so are other devices that have borrowed memory.  They borrow
+ * none while jobs wait (device_pool.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -39,6 +42,9 @@
 
 /* While a job waits, the times above are checked this often. */
 #define CHECK_INTERVAL_US		10000
+
+/* The same while a job has borrowed memory, in case other devices need it. */
+#define LOAN_CHECK_INTERVAL_US		100000
 
 /* Delay before parking is tried again after a failure. */
 #define PARK_RETRY_US	1000000
@@ -97,7 +103,7 @@ static uint64_t
 spare_for_later(const GsService *service, const GsConnection *oldest, uint64_t now)
 {
 	uint64_t	limit = gs_device_pool_limit(service->pool);
-	uint64_t	taken = gs_connection_need(oldest);
+	uint64_t	taken = gs_connection_need(oldest) + gs_device_pool_lent(service->pool);
 
 	if (now - Min(gs_connection_waiting_since(oldest), now) < RESERVE_AFTER_US)
 		return UINT64_MAX;
@@ -166,14 +172,24 @@ can_be_parked(const GsConnection *connection, uint64_t now)
 		gs_connection_park_retry_us(connection) <= now;
 }
 
-/* Starts to park a job if that makes a waiting one fit, and none is being parked. */
+static void
+park(GsService *service, GsConnection *connection, uint64_t now)
+{
+	if (!gs_job_park(gs_connection_job(connection), service->park_folder))
+		gs_connection_set_park_retry(connection, now + PARK_RETRY_US);
+}
+
+/*
+ * Starts to park a job, if that makes a waiting one fit, or if jobs wait for what it has
+ * borrowed, and none is being parked.
+ */
 static void
 park_one(GsService *service, uint64_t now)
 {
-	uint64_t	limit = gs_device_pool_limit(service->pool);
-	uint64_t	free_now = limit - Min(limit, gs_device_pool_committed(service->pool));
+	uint64_t	free_now = gs_device_pool_uncommitted(service->pool);
 	uint64_t	free_after = free_now;
 	GsConnection *longest = NULL;
+	GsConnection *wanted = NULL;
 
 	for (GsConnection *connection = gs_connection_first_active(service);
 		 connection != NULL; connection = gs_connection_next_active(connection))
@@ -188,6 +204,14 @@ park_one(GsService *service, uint64_t now)
 		if (longest == NULL ||
 			gs_job_idle_since(job) < gs_job_idle_since(gs_connection_job(longest)))
 			longest = connection;
+		if (gs_job_is_wanted(job) && (wanted == NULL ||
+			gs_job_idle_since(job) < gs_job_idle_since(gs_connection_job(wanted))))
+			wanted = connection;
+	}
+	if (wanted != NULL)
+	{
+		park(service, wanted, now);
+		return;
 	}
 	if (longest == NULL)
 		return;
@@ -198,8 +222,7 @@ park_one(GsService *service, uint64_t now)
 
 		if (need > free_now && need <= free_after)
 		{
-			if (!gs_job_park(gs_connection_job(longest), service->park_folder))
-				gs_connection_set_park_retry(longest, now + PARK_RETRY_US);
+			park(service, longest, now);
 			return;
 		}
 	}
@@ -212,7 +235,7 @@ gs_admission_run(GsAdmission *admission, GsService *service)
 {
 	uint64_t	now;
 
-	if (service->nwaiting == 0)
+	if (service->nwaiting == 0 && !gs_device_pool_borrows(service->pool))
 		return GS_NEVER;
 	now = gs_clock_us();
 	if (now < admission->next_us && admission->narrivals == service->narrivals &&
@@ -220,13 +243,13 @@ gs_admission_run(GsAdmission *admission, GsService *service)
 		return admission->next_us;
 
 	admit_waiting(service, now);
-	if (service->park_folder != NULL && service->nwaiting > 0)
+	if (service->park_folder != NULL)
 		park_one(service, now);
 	admission->narrivals = service->narrivals;
 	admission->committed = gs_device_pool_committed(service->pool);
-	admission->next_us = now + CHECK_INTERVAL_US;
+	admission->next_us = now + (service->nwaiting > 0 ? CHECK_INTERVAL_US : LOAN_CHECK_INTERVAL_US);
 	for (const GsConnection *connection = gs_connection_first_waiting(service);
 		 connection != NULL; connection = gs_connection_next_waiting(connection))
 		admission->next_us = Min(admission->next_us, gs_connection_deadline_us(connection));
-	return service->nwaiting == 0 ? GS_NEVER : admission->next_us;
+	return service->nwaiting == 0 && !gs_device_pool_borrows(service->pool) ? GS_NEVER : admission->next_us;
 }

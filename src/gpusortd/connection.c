@@ -8,7 +8,8 @@
  * a job, except ENDING.
  *
  *	  NEW			HELLO with buffers -> IDLE
- *	  IDLE			JOB_OPEN -> WAITING; JOB_JOIN -> PRODUCING or FAILED
+ *	  IDLE			JOB_OPEN -> WAITING; JOB_JOIN -> PRODUCING or FAILED;
+ *					JOB_READ -> READING or FAILED
  *	  WAITING		-- admitted -> INPUT, or FAILED
  *	  INPUT			BATCH_FILLED, BATCH_RELEASED, SORT -> SORTING,
  *					RETURN_INPUT -> RETURNING; -- out of memory -> FULL
@@ -21,6 +22,7 @@
  *					-- out of memory -> PRODUCER_FULL
  *	  PRODUCER_FULL	PRODUCER_END if partial -> ENDING
  *	  ENDING		-- all batches are uploaded -> IDLE
+ *	  READING		BATCH_RELEASED, FETCH
  *	  FAILED		only JOB_CLOSE
  *	  CLOSING		-- the device has finished with the buffers -> IDLE
  *	  CLOSED		the socket is closed; the job may still be closing
@@ -116,18 +118,8 @@ gs_connection_enter(GsConnection *connection, ConnectionState state)
 void
 gs_connection_drop(GsConnection *connection)
 {
-	char		unread[1];
-
 	if (connection->state == STATE_CLOSED)
 		return;
-
-	/*
-	 * If a socket is closed with unread messages, the client gets an error
-	 * before it can read our last message.
-	 */
-	for (int i = 0; i < 2 * GS_MAX_BUFFERS; i++)
-		if (recv(connection->socket, unread, sizeof(unread), MSG_DONTWAIT) <= 0)
-			break;
 	watch(connection, false);
 	close(connection->socket);
 	connection->socket = -1;
@@ -226,7 +218,7 @@ report_producer_done(void *arg, uint64_t nrows)
 	GsConnection *connection = arg;
 	GsProducerDone message = {.nrows = nrows};
 
-	connection->producer = NULL;
+	connection->member = NULL;
 	if (connection->state == STATE_CLOSED)
 		return;
 	gs_connection_enter(connection, STATE_IDLE);
@@ -241,7 +233,6 @@ report_sorted(void *arg, const GsSorted *sorted)
 
 	if (connection->state == STATE_CLOSED)
 		return;
-	connection->nrows = sorted->nrows;
 	gs_connection_enter(connection, STATE_SORTED);
 	gs_connection_send(connection, &message.message, GS_MESSAGE_SORTED, sizeof(message));
 }
@@ -253,7 +244,10 @@ report_batch_ready(void *arg, const GsBatchReady *ready)
 	GsBatchReady message = *ready;
 
 	if (ready->nrows > 0)
+	{
 		connection->owners[ready->buffer] = BUFFER_CLIENT;
+		gs_device_count(&connection->service->slot->counters.bytes_out, ready->rows_bytes);
+	}
 	else
 	{
 		/* the end of the input: the client also gets the buffers that the job did not take */
@@ -357,10 +351,11 @@ gs_connection_close_job(GsConnection *connection)
 		connection->job = NULL;
 		connection->service->njobs--;
 		connection->service->jobs_done++;
+		gs_device_count(&connection->service->slot->counters.jobs, 1);
 	}
-	else if (connection->producer != NULL && !gs_producer_leave(connection->producer))
+	else if (connection->member != NULL && !gs_member_leave(connection->member))
 		return;
-	connection->producer = NULL;
+	connection->member = NULL;
 	if (connection->state == STATE_CLOSING)
 		gs_connection_enter(connection, STATE_IDLE);
 }
@@ -426,7 +421,7 @@ gs_connection_admit(GsConnection *connection)
 			gs_connection_refuse_job(connection, GS_FAILED_MEMORY, "gpusortd is out of memory");
 		return true;
 	}
-	connection->producer = gs_job_consumer(connection->job);
+	connection->member = gs_job_consumer(connection->job);
 	service->njobs++;
 	if (open->shared && !share_job(connection))
 		gs_connection_refuse_job(connection, GS_FAILED_JOB, "gpusortd could not create a job token");
@@ -580,7 +575,7 @@ bool
 gs_connection_end(GsConnection *connection)
 {
 	gs_connection_close_job(connection);
-	if (connection->producer != NULL)
+	if (connection->member != NULL)
 		return false;
 	gs_buffer_pool_unmap(&connection->buffer_pool, connection->service->device, connection->buffers_unused);
 	gs_connection_release_session(connection);

@@ -24,6 +24,7 @@ typedef enum ConnectionState
 	STATE_PRODUCING,
 	STATE_PRODUCER_FULL,
 	STATE_ENDING,
+	STATE_READING,
 	STATE_FAILED,
 	STATE_CLOSING,
 	STATE_CLOSED
@@ -62,8 +63,7 @@ struct GsConnection
 	uint64_t	park_retry_us;
 
 	GsSortJob  *job;			/* of the consumer; NULL: none */
-	GsProducer *producer;		/* of that job, or of the job that was joined */
-	uint64_t	nrows;			/* sorted */
+	GsMember   *member;		/* of that job, or of the job that was joined */
 	uint64_t	token;			/* for JOB_JOIN; 0: not shared */
 	GsConnection *next_shared;
 };

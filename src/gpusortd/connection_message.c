@@ -26,6 +26,7 @@
 #include "gpusortd/admission.h"
 #include "gpusortd/buffer_pool.h"
 #include "gpusortd/connection_internal.h"
+#include "gpusortd/welcome.h"
 #include "job/log.h"
 
 /* Messages to read in one turn of the loop, so that other clients get theirs. */
@@ -45,17 +46,18 @@ static const struct
 	[GS_MESSAGE_HELLO] = {sizeof(GsHello), IN(NEW)},
 	[GS_MESSAGE_JOB_OPEN] = {sizeof(GsJobOpen), IN(IDLE)},
 	[GS_MESSAGE_JOB_JOIN] = {sizeof(GsJobJoin), IN(IDLE)},
+	[GS_MESSAGE_JOB_READ] = {sizeof(GsJobJoin), IN(IDLE)},
 	[GS_MESSAGE_BATCH_FILLED] = {sizeof(GsBatchFilled),
 	IN(INPUT) | IN(FULL) | IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
 	[GS_MESSAGE_PRODUCER_END] = {sizeof(GsProducerEnd), IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
 	[GS_MESSAGE_SORT] = {sizeof(GsSortRequest), IN(INPUT) | IN(FULL) | IN(FAILED)},
-	[GS_MESSAGE_FETCH] = {sizeof(GsFetch), IN(SORTED) | IN(FAILED)},
+	[GS_MESSAGE_FETCH] = {sizeof(GsFetch), IN(SORTED) | IN(READING) | IN(FAILED)},
 	[GS_MESSAGE_BATCH_RELEASED] = {sizeof(GsBufferMessage),
-	IN(INPUT) | IN(SORTING) | IN(SORTED) | IN(FULL) | IN(RETURNING) | IN(FAILED)},
+	IN(INPUT) | IN(SORTING) | IN(SORTED) | IN(FULL) | IN(RETURNING) | IN(READING) | IN(FAILED)},
 	[GS_MESSAGE_RETURN_INPUT] = {sizeof(GsMessage), IN(INPUT) | IN(FULL)},
 	[GS_MESSAGE_JOB_CLOSE] = {sizeof(GsMessage),
 	IN(WAITING) | IN(INPUT) | IN(SORTING) | IN(SORTED) | IN(FULL) | IN(RETURNING) |
-	IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
+	IN(PRODUCING) | IN(PRODUCER_FULL) | IN(READING) | IN(FAILED)},
 };
 
 #define NMESSAGE_RULES	(sizeof(message_rules) / sizeof(message_rules[0]))
@@ -104,11 +106,11 @@ handle_hello(GsConnection *connection, const GsHello *hello, int memfd)
 		return;
 	gs_connection_enter(connection, STATE_IDLE);
 	gs_service_publish(connection->service);
-	welcome = gs_service_stats_welcome(&connection->service->stats);
+	welcome = gs_welcome_of(connection->service->slot);
 	gs_connection_send(connection, &welcome.message, GS_MESSAGE_WELCOME, sizeof(welcome));
 }
 
-/* Validates what JOB_OPEN and JOB_JOIN have in common. */
+/* Validates what JOB_OPEN, JOB_JOIN and JOB_READ have in common. */
 static bool
 validate_job(GsConnection *connection, uint32_t nwords, uint32_t keys_only, uint32_t participant)
 {
@@ -167,18 +169,20 @@ handle_job_open(GsConnection *connection, const GsJobOpen *open)
 	gs_connection_enter(connection, STATE_WAITING);
 }
 
+/* JOB_JOIN or JOB_READ, which leads to another state. */
 static void
-handle_job_join(GsConnection *connection, const GsJobJoin *join)
+handle_job_join(GsConnection *connection, const GsJobJoin *join, ConnectionState state)
 {
 	GsSortJob  *job = gs_connection_find_job(connection->service, join->token);
-	GsParticipant producer = gs_connection_participant(connection, join->participant);
+	GsParticipant participant = gs_connection_participant(connection, join->participant);
 	const char *why_not = "there is no such sort (any more)";
 
 	if (!validate_job(connection, join->nwords, join->keys_only, join->participant))
 		return;
 	if (job != NULL)
-		connection->producer = gs_job_join(job, join->nwords, join->keys_only != 0, &producer, &why_not);
-	if (connection->producer == NULL)
+		connection->member = (state == STATE_READING ? gs_job_read : gs_job_join)
+			(job, join->nwords, join->keys_only != 0, &participant, &why_not);
+	if (connection->member == NULL)
 	{
 		gs_connection_refuse_job(connection, GS_FAILED_JOB, why_not);
 		return;
@@ -187,7 +191,7 @@ handle_job_join(GsConnection *connection, const GsJobJoin *join)
 	{
 		.nwords = join->nwords,.keys_only = join->keys_only
 	};
-	gs_connection_begin_job(connection, STATE_PRODUCING);
+	gs_connection_begin_job(connection, state);
 }
 
 /* Checks that the client names one of its own buffers. */
@@ -217,8 +221,9 @@ handle_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 		return;
 	}
 	connection->owners[filled->buffer] = BUFFER_FILLED;
+	gs_device_count(&connection->service->slot->counters.bytes_in, filled->rows_bytes + filled->nrows * record_bytes);
 	if (connection->state == STATE_INPUT || connection->state == STATE_PRODUCING)
-		gs_producer_batch_filled(connection->producer, filled->buffer, filled->nrows, filled->rows_bytes);
+		gs_member_batch_filled(connection->member, filled->buffer, filled->nrows, filled->rows_bytes);
 }
 
 static void
@@ -233,7 +238,7 @@ handle_producer_end(GsConnection *connection, const GsProducerEnd *end)
 		!(connection->state == STATE_PRODUCER_FULL && end->partial))
 		return;
 	gs_connection_enter(connection, STATE_ENDING);
-	gs_producer_end(connection->producer);
+	gs_member_end(connection->member);
 }
 
 /* SORT and RETURN_INPUT need the complete input, so all producers must have ended. */
@@ -267,14 +272,9 @@ handle_sort(GsConnection *connection, const GsSortRequest *request)
 static void
 handle_fetch(GsConnection *connection, const GsFetch *fetch)
 {
-	if (connection->state != STATE_SORTED)
-		return;
-	if (fetch->position >= connection->nrows)
-	{
-		gs_connection_reject(connection, "position of FETCH is out of range");
-		return;
-	}
-	gs_job_fetch(connection->job, fetch->stream, fetch->position);
+	if (connection->state != STATE_FAILED &&
+		!gs_member_fetch(connection->member, fetch->stream, fetch->position))
+		gs_connection_reject(connection, "position of FETCH is out of range, or the rows are not sorted yet");
 }
 
 static void
@@ -284,7 +284,7 @@ handle_batch_released(GsConnection *connection, const GsBufferMessage *released)
 		return;
 	connection->owners[released->buffer] = BUFFER_RELEASED;
 	if (connection->state != STATE_FAILED)
-		gs_job_buffer_released(connection->job, released->buffer);
+		gs_member_buffer_released(connection->member, released->buffer);
 }
 
 static void
@@ -372,7 +372,10 @@ handle_message(GsConnection *connection, const GsAnyMessage *any, size_t nbytes,
 			handle_job_open(connection, &any->job_open);
 			break;
 		case GS_MESSAGE_JOB_JOIN:
-			handle_job_join(connection, &any->job_join);
+			handle_job_join(connection, &any->job_join, STATE_PRODUCING);
+			break;
+		case GS_MESSAGE_JOB_READ:
+			handle_job_join(connection, &any->job_join, STATE_READING);
 			break;
 		case GS_MESSAGE_BATCH_FILLED:
 			handle_batch_filled(connection, &any->filled);

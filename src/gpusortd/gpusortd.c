@@ -1,10 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * gpusortd.c
- *	  The program that owns the device and sorts for PostgreSQL's backends.
+ *	  The program that owns a device and sorts for PostgreSQL's backends.
  *
  * This file has the options and the exit codes.  server.c has the loop,
  * connection.c and connection_message.c the protocol, src/job/ the sorts.
+ *
+ * Each device has a process of its own, because an error of a CUDA device makes all
+ * later calls of the process fail, of other devices too, and so does a call that hangs.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/protocol.h"
+#include "common/device_loan.h"
+#include "common/min_max.h"
 #include "device/device.h"
 #include "device/device_fault.h"
 #include "gpusortd/server.h"
@@ -32,14 +36,18 @@ typedef enum ExitCode
 	EXIT_DEVICE_FAILED = 1,		/* start again */
 	EXIT_USAGE = 2,
 	EXIT_NO_DEVICE = GS_EXIT_NO_DEVICE,
-	EXIT_NO_SOCKET = 4,			/* or another gpusortd has it */
+	EXIT_NO_SOCKET = 4,			/* or another gpusortd has it; or no table */
 	EXIT_WRONG_ORDER = GS_EXIT_WRONG_ORDER
 } ExitCode;
 
 typedef struct Options
 {
 	const char *socket;
-	const char *device;
+	GsDeviceKind kind;			/* of the device */
+	uint32_t	number;			/* of the device */
+	uint32_t	ndevices;		/* by which devices of the host divide its memory */
+	bool		any_device;		/* no device was given */
+	const char *table;			/* NULL: none */
 	const char *fault;
 	const char *park_folder;	/* NULL: none */
 	uint64_t	park_limit;		/* bytes */
@@ -54,10 +62,13 @@ static const char usage[] =
 "gpusortd sorts rows on a GPU for the backends of a PostgreSQL server.\n"
 "\n"
 "Usage: gpusortd --socket PATH [OPTION]...\n"
-"       gpusortd --check [--device NAME]\n"
+"       gpusortd --check [--device DEVICE]\n"
 "\n"
 "  --socket PATH       listen on this socket; only the same user may connect\n"
-"  --device NAME       cuda (default), or host: the CPU, for tests\n"
+"  --device DEVICE     cuda:K, the CUDA device with this number (default: cuda:0);\n"
+"                      for tests host, the CPU, or host:K/N, one of N parts of it\n"
+"  --table FILE        publish the state of the device in its slot of FILE.BUILD,\n"
+"                      which gpusortd of all devices and backends share\n"
 "  --memory-limit MB   limit of device memory; 0 (default): nine tenths of it\n"
 "  --park-folder DIR   write sorted rows of idle clients to files in DIR if other\n"
 "                      clients wait for their memory (default: do not)\n"
@@ -66,7 +77,7 @@ static const char usage[] =
 "                      time without use (default: 60)\n"
 "  --ready-fd N        write a line to this descriptor when ready, and close it\n"
 "  --watch-fd N        send back each byte that this socket receives\n"
-"  --check             print the device, then exit\n"
+"  --check             print the device, or all CUDA devices, then exit\n"
 "  --version           print version and build, then exit\n"
 "  --help              print this help, then exit\n"
 "\n"
@@ -77,15 +88,17 @@ static const char usage[] =
 "                      kill, hang, delay=MS (the queued work) or block=MS (the\n"
 "                      call), for example\n"
 "                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
+"                      K: before op means only the device with this number\n"
 "\n"
 "Exit codes: 0 ended by SIGTERM or SIGINT, 1 device failed, 2 wrong usage,\n"
-"3 no such device, 4 could not create the socket or another gpusortd uses it,\n"
-"5 the device sorted wrongly.\n";
+"3 no such device, or another gpusortd uses it, 4 could not create the socket or the\n"
+"table, or another gpusortd uses the socket, 5 the device sorted wrongly.\n";
 
 enum
 {
 	OPTION_SOCKET = 1,
 	OPTION_DEVICE,
+	OPTION_TABLE,
 	OPTION_MEMORY_LIMIT,
 	OPTION_PARK_FOLDER,
 	OPTION_PARK_LIMIT,
@@ -101,6 +114,7 @@ enum
 static const struct option long_options[] = {
 	{"socket", required_argument, NULL, OPTION_SOCKET},
 	{"device", required_argument, NULL, OPTION_DEVICE},
+	{"table", required_argument, NULL, OPTION_TABLE},
 	{"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
 	{"park-folder", required_argument, NULL, OPTION_PARK_FOLDER},
 	{"park-limit", required_argument, NULL, OPTION_PARK_LIMIT},
@@ -141,11 +155,31 @@ number_argument(const char *name, uint64_t max)
 	return number;
 }
 
+/* Parses the argument of --device. */
+static void
+parse_device(Options *options)
+{
+	int			end = 0;
+
+	options->any_device = false;
+	options->number = 0;
+	options->ndevices = 1;
+	options->kind = strncmp(optarg, "host", 4) == 0 ? GS_DEVICE_KIND_HOST : GS_DEVICE_KIND_CUDA;
+	if (strcmp(optarg, "host") == 0 ||
+		(sscanf(optarg, "cuda:%2u%n", &options->number, &end) == 1 && optarg[end] == '\0' &&
+		 options->number < GS_MAX_DEVICES))
+		return;
+	if (sscanf(optarg, "host:%2u/%2u%n", &options->number, &options->ndevices, &end) != 2 ||
+		optarg[end] != '\0' || options->ndevices > GS_MAX_DEVICES || options->number >= options->ndevices)
+		wrong_usage("--device requires cuda:K, host or host:K/N");
+}
+
 static Options
 parse_options(int argc, char **argv)
 {
 	Options		options = {
-		.device = "cuda",
+		.kind = GS_DEVICE_KIND_CUDA,
+		.any_device = true,
 		.park_limit = INT64_MAX,
 		.idle_us = DEFAULT_IDLE_SECONDS * UINT64_C(1000000),
 		.ready_fd = -1,
@@ -162,7 +196,10 @@ parse_options(int argc, char **argv)
 				options.socket = optarg;
 				break;
 			case OPTION_DEVICE:
-				options.device = optarg;
+				parse_device(&options);
+				break;
+			case OPTION_TABLE:
+				options.table = optarg;
 				break;
 			case OPTION_MEMORY_LIMIT:
 				options.memory_limit = number_argument("memory-limit", UINT32_MAX) << 20;
@@ -200,8 +237,6 @@ parse_options(int argc, char **argv)
 	}
 	if (optind < argc)
 		wrong_usage("too many arguments");
-	if (strcmp(options.device, "cuda") != 0 && strcmp(options.device, "host") != 0)
-		wrong_usage("--device must be cuda or host");
 	if (options.socket == NULL && !options.check)
 		wrong_usage("--socket is missing");
 	return options;
@@ -211,21 +246,16 @@ parse_options(int argc, char **argv)
 static GsDevice *
 open_device(const Options *options, int *code)
 {
-	char		why_not[GS_FAILED_TEXT_BYTES] = "";
-	GsDevice   *device;
+	char		why_not[GS_FAILED_TEXT_BYTES] = "built without CUDA";
+	GsDevice   *device = NULL;
 	GsDevice   *faulty;
 
-	if (strcmp(options->device, "host") == 0)
-		device = gs_device_host_open(0, why_not, sizeof(why_not));
-	else
-	{
+	if (options->kind == GS_DEVICE_KIND_HOST)
+		device = gs_device_host_open(options->number, gs_device_host_memory() / options->ndevices, why_not, sizeof(why_not));
 #ifdef GPUSORT_CUDA
-		device = gs_device_cuda_open(0, why_not, sizeof(why_not));
-#else
-		device = NULL;
-		snprintf(why_not, sizeof(why_not), "built without CUDA");
+	else
+		device = gs_device_cuda_open((int) options->number, why_not, sizeof(why_not));
 #endif
-	}
 	if (device == NULL)
 	{
 		gs_log("no device: %s", why_not);
@@ -234,7 +264,7 @@ open_device(const Options *options, int *code)
 	if (device == NULL || options->fault == NULL)
 		return device;
 
-	faulty = gs_device_fault_open(device, options->fault, why_not, sizeof(why_not));
+	faulty = gs_device_fault_open(device, options->number, options->fault, why_not, sizeof(why_not));
 	if (faulty == NULL)
 	{
 		gs_log("%s", why_not);
@@ -242,6 +272,19 @@ open_device(const Options *options, int *code)
 		device->ops->close(device);
 	}
 	return faulty;
+}
+
+/* The number of CUDA devices; 0: none, or the program does not support them. */
+static uint32_t
+count_cuda_devices(void)
+{
+#ifdef GPUSORT_CUDA
+	char		why_not[GS_FAILED_TEXT_BYTES];
+
+	return gs_device_cuda_count(why_not, sizeof(why_not));
+#else
+	return 0;
+#endif
 }
 
 /* Prints the device.  Returns the exit code. */
@@ -256,7 +299,7 @@ check_device(const Options *options)
 	if (device == NULL)
 		return code;
 	if (device->ops->memory(device, &free_bytes, &total_bytes))
-		printf("%s, %llu MB, of which %llu MB are free\n", device->name,
+		printf("device %u: %s, %llu MB, of which %llu MB are free\n", options->number, device->name,
 			   (unsigned long long) total_bytes >> 20, (unsigned long long) free_bytes >> 20);
 	else
 	{
@@ -267,35 +310,105 @@ check_device(const Options *options)
 	return code;
 }
 
-/* Writes the line that the supervisor waits for. */
-static void
-report_ready(const GsDevice *device, uint64_t memory_limit, int ready_fd)
+/* The same for all CUDA devices, unless one was given; the code of the worst. */
+static int
+check_devices(Options *options)
+{
+	uint32_t	ndevices = options->any_device ? count_cuda_devices() : 0;
+	int			code = check_device(options);
+
+	for (options->number = 1; options->number < ndevices; options->number++)
+		code = Max(code, check_device(options));
+	return code;
+}
+
+/* Opens the descriptor for the lines that the supervisor waits for; NULL: the log has the reason. */
+static FILE *
+open_ready(int ready_fd)
 {
 	FILE	   *ready = ready_fd < 0 ? stderr : fdopen(ready_fd, "w");
 
 	if (ready == NULL)
-	{
 		gs_log("could not write to descriptor %d: %s", ready_fd, strerror(errno));
+	return ready;
+}
+
+/*
+ * Tells the supervisor how many devices there are, before this one is opened, so that it
+ * knows that even if this one fails.
+ */
+static void
+report_devices(const Options *options, FILE *ready)
+{
+	uint32_t	ndevices = options->kind == GS_DEVICE_KIND_CUDA ? count_cuda_devices() : 0;
+
+	if (ready == NULL || ready == stderr || ndevices == 0)
 		return;
-	}
-	fprintf(ready, "gpusortd: ready: %s, %llu MB\n", device->name,
-			(unsigned long long) memory_limit >> 20);
+	fprintf(ready, "gpusortd: devices: %u\n", ndevices);
+	fflush(ready);
+}
+
+/* Writes the line that the supervisor waits for, and closes the descriptor. */
+static void
+report_ready(const GsDevice *device, uint64_t memory_limit, FILE *ready)
+{
+	if (ready == NULL)
+		return;
+	fprintf(ready, "gpusortd: ready: %s, %llu MB, %s, build %s\n", device->name,
+			(unsigned long long) memory_limit >> 20, device->driver, gs_build_id);
 	if (ready != stderr)
 		fclose(ready);
 }
 
+/* The table, or a private one; NULL: the log has the reason. */
+static GsDeviceTable *
+open_table(const Options *options)
+{
+	static GsDeviceTable private_table;
+	GsDeviceTable *table = options->table == NULL ? &private_table : gs_device_table_map(options->table);
+
+	GsDeviceSlot *slot;
+
+	if (table == NULL)
+	{
+		gs_log("could not map \"%s\": %s", options->table, strerror(errno));
+		return NULL;
+	}
+	slot = &table->slots[options->number];
+	slot->identity[0] = slot->identity[1] = 0;
+	slot->state = GS_DEVICE_STARTING;
+	slot->pid = (uint32_t) getpid();
+	return table;
+}
+
+/* False: another gpusortd uses the device that this one has opened; the log says which. */
+static bool
+claim_device(const Options *options, const GsDevice *device, GsDeviceTable *table)
+{
+	int			other = gs_device_table_claim(table, options->number, device->identity);
+
+	if (other >= 0)
+		gs_log("no device: device %u is the one that gpusortd of device %d uses", options->number, other);
+	return other < 0;
+}
+
 /* Serves clients.  Returns the exit code. */
 static int
-serve(const Options *options, GsServer *server, GsDevice *device, GsParkFolder *park_folder)
+serve(const Options *options, GsServer *server, GsDevice *device, GsParkFolder *park_folder,
+	  GsDeviceTable *table, FILE *ready)
 {
-	if (gs_server_listen(server, device, options->memory_limit, park_folder))
-	{
-		report_ready(device, gs_server_memory_limit(server), options->ready_fd);
-		if (gs_server_run(server, options->idle_us))
-			return EXIT_ENDED;
-		return gs_server_device_was_wrong(server) ? EXIT_WRONG_ORDER : EXIT_DEVICE_FAILED;
-	}
-	return device->error[0] != '\0' ? EXIT_DEVICE_FAILED : EXIT_NO_SOCKET;
+	GsDeviceSlot *slot = &table->slots[options->number];
+	bool		stopped;
+
+	if (!gs_server_listen(server, device, options->memory_limit, park_folder, table, options->number))
+		return device->error[0] != '\0' ? EXIT_DEVICE_FAILED : EXIT_NO_SOCKET;
+	slot->state = GS_DEVICE_RUNNING;
+	report_ready(device, gs_server_memory_limit(server), ready);
+	stopped = gs_server_run(server, options->idle_us);
+	slot->state = stopped ? GS_DEVICE_UNUSED : GS_DEVICE_FAILED;
+	if (stopped)
+		return EXIT_ENDED;
+	return gs_server_device_was_wrong(server) ? EXIT_WRONG_ORDER : EXIT_DEVICE_FAILED;
 }
 
 int
@@ -304,12 +417,14 @@ main(int argc, char **argv)
 	Options		options = parse_options(argc, argv);
 	GsServer   *server;
 	GsDevice   *device;
+	GsDeviceTable *table;
 	GsParkFolder *park_folder = NULL;
+	FILE	   *ready;
 	int			code;
 
 	signal(SIGPIPE, SIG_IGN);
 	if (options.check)
-		return check_device(&options);
+		return check_devices(&options);
 
 	/* before the device, which takes seconds to open */
 	server = gs_server_create(options.socket);
@@ -317,15 +432,30 @@ main(int argc, char **argv)
 		return EXIT_NO_SOCKET;
 	if (options.watch_fd >= 0)
 		gs_server_watch(server, options.watch_fd);
+	table = open_table(&options);
+	if (table == NULL)
+	{
+		gs_server_destroy(server);
+		return EXIT_NO_SOCKET;
+	}
+	ready = open_ready(options.ready_fd);
+	report_devices(&options, ready);
 	device = open_device(&options, &code);
 	if (options.park_folder != NULL && options.park_limit > 0)
 		park_folder = gs_park_folder_create(options.park_folder, options.park_limit);
-	if (device != NULL)
-		code = serve(&options, server, device, park_folder);
+	if (device != NULL && !claim_device(&options, device, table))
+		code = EXIT_NO_DEVICE;
+	else if (device != NULL)
+		code = serve(&options, server, device, park_folder, table, ready);
+	if (code != EXIT_ENDED)
+		table->slots[options.number].state = GS_DEVICE_FAILED;
 
 	/* a device that still uses memory cannot be closed */
 	if (!gs_server_destroy(server))
+	{
+		gs_device_return_all(table, options.number);
 		_exit(EXIT_DEVICE_FAILED);
+	}
 	if (park_folder != NULL)
 		gs_park_folder_destroy(park_folder);
 	if (device != NULL)

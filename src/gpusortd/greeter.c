@@ -6,7 +6,7 @@
  * The server loop calls the device, and some calls block: cudaFree() until all
  * streams are idle, cudaHostRegister() until the pages are pinned.  Calls of
  * other threads wait for them, too.  Planning a query must not wait for that, so
- * this thread never calls the device; it answers from the stats that the loop
+ * this thread never calls the device; it answers from the statistics that the loop
  * publishes.
  *
  * The thread peeks at the first message of a client.  It answers a HELLO
@@ -29,6 +29,7 @@
 
 #include "common/clock.h"
 #include "gpusortd/list.h"
+#include "gpusortd/welcome.h"
 #include "job/log.h"
 
 /* Per turn. */
@@ -48,7 +49,7 @@ typedef struct NewClient
 struct GsGreeter
 {
 	pthread_t	thread;
-	GsServiceStats *stats;
+	GsDeviceSlot *slot;
 	int			listener;
 	int			epoll;
 	int			stop_event;		/* an eventfd: the thread must end */
@@ -179,7 +180,7 @@ read_hello(GsGreeter *greeter, NewClient *client)
 		pass_to_server(greeter, client);
 		return;
 	}
-	welcome = gs_service_stats_welcome(greeter->stats);
+	welcome = gs_welcome_of(greeter->slot);
 	if (recv(client->socket, &hello, sizeof(hello), MSG_DONTWAIT) == sizeof(hello) &&
 		send(client->socket, &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return;
@@ -296,7 +297,7 @@ greeter_main(void *arg)
 /* -------------------------------------------------------------------- life */
 
 GsGreeter *
-gs_greeter_start(int listener, GsServiceStats *stats)
+gs_greeter_start(int listener, GsDeviceSlot *slot)
 {
 	GsGreeter  *greeter = calloc(1, sizeof(GsGreeter));
 
@@ -305,7 +306,7 @@ gs_greeter_start(int listener, GsServiceStats *stats)
 		gs_log("out of memory");
 		return NULL;
 	}
-	greeter->stats = stats;
+	greeter->slot = slot;
 	greeter->listener = listener;
 	gs_list_init(&greeter->clients);
 	pthread_mutex_init(&greeter->lock, NULL);

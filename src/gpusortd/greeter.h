@@ -11,16 +11,16 @@
 #ifndef GPUSORT_GREETER_H
 #define GPUSORT_GREETER_H
 
-#include "gpusortd/service_stats.h"
+#include "common/device_table.h"
 
 typedef struct GsGreeter GsGreeter;
 
 /*
  * Starts the thread.  The listening socket must not block.  The caller owns the
- * socket and the stats and keeps them until gs_greeter_stop().  NULL: the log has
+ * socket and the slot and keeps them until gs_greeter_stop().  NULL: the log has
  * the reason.
  */
-extern GsGreeter *gs_greeter_start(int listener, GsServiceStats *stats);
+extern GsGreeter *gs_greeter_start(int listener, GsDeviceSlot *slot);
 
 /* A descriptor that is readable when gs_greeter_next() has sockets. */
 extern int	gs_greeter_event_fd(const GsGreeter *greeter);

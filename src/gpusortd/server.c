@@ -84,6 +84,7 @@ struct GsServer
 	GsAdmission admission;
 
 	uint64_t	wait_us;		/* while the device works */
+	uint64_t	counted_us;		/* until when busy time was counted; 0: never */
 	uint64_t	idle_us;
 	uint64_t	idle_check_us;	/* GS_NEVER: no memory is idle */
 };
@@ -218,10 +219,12 @@ watch(GsServer *server, int fd, void *data)
 }
 
 bool
-gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsParkFolder *park_folder)
+gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
+				 GsParkFolder *park_folder, GsDeviceTable *table, uint32_t number)
 {
 	const char *path = server->address.sun_path;
 	GsDevicePool *pool = gs_device_pool_create(device, memory_limit);
+	GsDeviceSlot *slot = &table->slots[number];
 	int			listener;
 
 	if (pool == NULL)
@@ -229,7 +232,8 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsPa
 		gs_log("out of memory");
 		return false;
 	}
-	if (!gs_service_open(&server->service, device, pool, park_folder) ||
+	gs_device_pool_join(pool, table, number);
+	if (!gs_service_open(&server->service, device, pool, park_folder, slot) ||
 		!watch(server, server->signals, &server->signals) ||
 		(server->watch >= 0 && !watch(server, server->watch, &server->watch)))
 	{
@@ -260,7 +264,7 @@ gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit, GsPa
 		gs_log("could not listen on \"%s\": %s", path, strerror(errno));
 		return false;
 	}
-	server->greeter = gs_greeter_start(listener, &server->service.stats);
+	server->greeter = gs_greeter_start(listener, slot);
 	return server->greeter != NULL &&
 		watch(server, gs_greeter_event_fd(server->greeter), server->greeter);
 }
@@ -296,6 +300,15 @@ any_is_busy(const GsServer *server)
 	return false;
 }
 
+/* Counts the time since the last call: a turn of the loop, or a wait while the device worked. */
+static void
+count_time(GsServer *server, bool busy, uint64_t now)
+{
+	if (busy && server->counted_us != 0)
+		gs_device_count(&server->service.slot->counters.busy_us, now - server->counted_us);
+	server->counted_us = now;
+}
+
 /*
  * Waits until there is something to do, at most until next_us.  Stores the
  * events and returns their number.  ppoll() waits for the epoll set because its
@@ -304,16 +317,18 @@ any_is_busy(const GsServer *server)
 static int
 wait_for_events(GsServer *server, bool moved, uint64_t next_us, struct epoll_event *events)
 {
-	_Atomic uint64_t *turn_us = &server->service.stats.turn_us;
+	_Atomic uint64_t *turn_us = &server->service.slot->turn_us;
 	struct pollfd polled = {.fd = server->service.epoll,.events = POLLIN};
 	uint64_t	now = gs_clock_us();
 	uint64_t	wait_us = next_us == GS_NEVER ? GS_NEVER : next_us > now ? next_us - now : 0;
+	const bool	busy = any_is_busy(server);
 	struct timespec timeout;
 	int			nevents;
 
+	count_time(server, true, now);
 	if (moved)
 		server->wait_us = FIRST_WAIT_US;
-	if (any_is_busy(server))
+	if (busy)
 	{
 		wait_us = Min(wait_us, server->wait_us);
 		server->wait_us = Min(server->wait_us + server->wait_us / 4, LAST_WAIT_US);
@@ -322,7 +337,9 @@ wait_for_events(GsServer *server, bool moved, uint64_t next_us, struct epoll_eve
 	timeout.tv_nsec = (long) (wait_us % 1000000) * 1000;
 	atomic_store(turn_us, 0);
 	nevents = ppoll(&polled, 1, wait_us == GS_NEVER ? NULL : &timeout, NULL);
-	atomic_store(turn_us, gs_clock_us());
+	now = gs_clock_us();
+	atomic_store(turn_us, now);
+	count_time(server, busy, now);
 	if (nevents > 0)
 		nevents = epoll_wait(server->service.epoll, events, EVENTS, 0);
 	return Max(nevents, 0);
@@ -373,23 +390,29 @@ remove_closed(GsServer *server)
 
 /* ----------------------------------------------------------------- memory */
 
-/* Releases memory that has been idle for too long, and sets the time of the next check. */
+/*
+ * Releases memory that has been idle for too long, or that other devices are to have, and
+ * sets the time of the next check.  There is no pause if these wait for more.
+ */
 static void
 release_idle_memory(GsServer *server)
 {
 	GsDevicePool *pool = server->service.pool;
 	uint64_t	now = gs_clock_us();
 
-	if (gs_device_pool_reserved(pool) > gs_device_pool_used(pool) && now >= server->idle_check_us)
+	if (gs_device_pool_owes(pool) || now >= server->idle_check_us)
 	{
 		bool		more = gs_device_pool_release_idle(pool, now, server->idle_us);
 
 		server->idle_check_us = more ? now + MIN_IDLE_CHECK_US : GS_NEVER;
 	}
-	if (gs_device_pool_reserved(pool) <= gs_device_pool_used(pool))
+	if (gs_device_pool_owes(pool))
+		server->idle_check_us = now;
+	else if (gs_device_pool_reserved(pool) <= gs_device_pool_used(pool))
 		server->idle_check_us = GS_NEVER;
 	else if (server->idle_check_us == GS_NEVER)
-		server->idle_check_us = now + Max(server->idle_us / 2, MIN_IDLE_CHECK_US);
+		server->idle_check_us = now + (gs_device_pool_can_lend(pool) ? MIN_IDLE_CHECK_US :
+									   Max(server->idle_us / 2, MIN_IDLE_CHECK_US));
 }
 
 /* -------------------------------------------------------------------- life */

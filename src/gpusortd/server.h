@@ -10,6 +10,7 @@
 #ifndef GPUSORT_SERVER_H
 #define GPUSORT_SERVER_H
 
+#include "common/device_table.h"
 #include "device/device.h"
 #include "job/park_file.h"
 
@@ -23,13 +24,13 @@ typedef struct GsServer GsServer;
 extern GsServer *gs_server_create(const char *path);
 
 /*
- * Opens the socket.  The caller owns the device and the park folder and keeps
- * them until gs_server_destroy().  Without a park folder no job is parked.
- * memory_limit 0: nine tenths of the device memory.  False: the log has the
- * reason.
+ * Opens the socket.  The caller owns the device, the park folder and the table, in which
+ * the device has this number, and keeps them until gs_server_destroy().  Without a park
+ * folder no job is parked.  memory_limit 0: nine tenths of the device memory.  False:
+ * the log has the reason.
  */
 extern bool gs_server_listen(GsServer *server, GsDevice *device, uint64_t memory_limit,
-							 GsParkFolder *park_folder);
+							 GsParkFolder *park_folder, GsDeviceTable *table, uint32_t number);
 
 /*
  * The loop sends back each byte that it receives from this socket, which shows

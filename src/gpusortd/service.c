@@ -13,22 +13,27 @@
 #include <unistd.h>
 
 bool
-gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFolder *park_folder)
+gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
+				GsParkFolder *park_folder, GsDeviceSlot *slot)
 {
-	GsServiceStats *stats = &service->stats;
 	uint64_t	free_bytes;
+	uint64_t	total_bytes = 0;
 
 	service->device = device;
+	service->slot = slot;
 	service->pool = pool;
 	service->park_folder = park_folder;
 	gs_list_init(&service->all);
 	gs_list_init(&service->active);
 	gs_list_init(&service->idle);
 	gs_list_init(&service->waiting);
-	stats->device_kind = device->kind;
-	memcpy(stats->device_name, device->name, sizeof(stats->device_name));
-	device->ops->memory(device, &free_bytes, &stats->memory_total);
-	stats->memory_limit = gs_device_pool_limit(pool);
+	slot->kind = device->kind;
+	memcpy(slot->name, device->name, sizeof(slot->name));
+	device->ops->memory(device, &free_bytes, &total_bytes);
+	slot->memory_total = total_bytes;
+	slot->memory_limit = gs_device_pool_limit(pool);
+	slot->turn_us = 0;
+	gs_service_publish(service);
 	service->epoll = epoll_create1(EPOLL_CLOEXEC);
 	return service->epoll >= 0;
 }
@@ -60,13 +65,11 @@ gs_service_check_device(GsService *service)
 void
 gs_service_publish(GsService *service)
 {
-	GsServiceStats *stats = &service->stats;
+	GsDeviceSlot *slot = service->slot;
 
-	atomic_store_explicit(&stats->memory_used, gs_device_pool_used(service->pool),
-						  memory_order_relaxed);
-	atomic_store_explicit(&stats->memory_reserved, gs_device_pool_reserved(service->pool),
-						  memory_order_relaxed);
-	atomic_store_explicit(&stats->jobs_done, service->jobs_done, memory_order_relaxed);
-	atomic_store_explicit(&stats->njobs, service->njobs, memory_order_relaxed);
-	atomic_store_explicit(&stats->nwaiting, service->nwaiting, memory_order_relaxed);
+	atomic_store_explicit(&slot->used, gs_device_pool_used(service->pool), memory_order_relaxed);
+	atomic_store_explicit(&slot->reserved, gs_device_pool_reserved(service->pool), memory_order_relaxed);
+	atomic_store_explicit(&slot->jobs_done, service->jobs_done, memory_order_relaxed);
+	atomic_store_explicit(&slot->njobs, service->njobs, memory_order_relaxed);
+	atomic_store_explicit(&slot->nwaiting, service->nwaiting, memory_order_relaxed);
 }

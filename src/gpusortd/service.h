@@ -11,11 +11,10 @@
 #ifndef GPUSORT_SERVICE_H
 #define GPUSORT_SERVICE_H
 
-#include "common/protocol.h"
+#include "common/device_table.h"
 #include "device/device.h"
 #include "device/device_pool.h"
 #include "gpusortd/list.h"
-#include "gpusortd/service_stats.h"
 #include "job/park_file.h"
 
 struct GsConnection;
@@ -25,7 +24,8 @@ typedef struct GsService
 	GsDevice   *device;
 	GsDevicePool *pool;
 	GsParkFolder *park_folder;	/* for parked jobs; NULL: none */
-	GsServiceStats stats;
+	GsDeviceSlot *slot;			/* its statistics, for the greeter and other
+								 * processes */
 	int			epoll;			/* of all sockets */
 	GsListNode	all;			/* all connections */
 	GsListNode	active;			/* that own a job, or are closing */
@@ -45,10 +45,11 @@ typedef struct GsService
 } GsService;
 
 /*
- * The caller owns the device, the pool and the park folder and keeps them until
- * gs_service_close().  False: errno has the error of epoll_create1().
+ * The caller owns the device, the pool, the park folder and the slot, and keeps them
+ * until gs_service_close().  False: errno has the error of epoll_create1().
  */
-extern bool gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool, GsParkFolder *park_folder);
+extern bool gs_service_open(GsService *service, GsDevice *device, GsDevicePool *pool,
+							GsParkFolder *park_folder, GsDeviceSlot *slot);
 extern void gs_service_close(GsService *service);
 
 /* Records that the device failed. */
@@ -60,7 +61,7 @@ extern void gs_service_fail_device(GsService *service, const char *text);
  */
 extern void gs_service_check_device(GsService *service);
 
-/* Updates the stats that the greeter reads. */
+/* Updates the statistics in the slot; device_pool.c has published the commitments. */
 extern void gs_service_publish(GsService *service);
 
 #endif							/* GPUSORT_SERVICE_H */

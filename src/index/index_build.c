@@ -3,7 +3,7 @@
  * index_build.c
  *	  Builds a btree of entries that gpusort has sorted.
  *
- *		table scan ---> sort (index_sort.c) ---> leaf pages (index_tuples.c) ---> index
+ *		table scan ---> sort (index_sort.c) ---> pages (index_write.c) ---> index
  *
  * The table is scanned as for every index build, so visibility, HOT chains,
  * expressions and predicates are PostgreSQL's, by as many workers as PostgreSQL
@@ -14,18 +14,18 @@
 #include "postgres.h"
 
 #include "index/index_build.h"
-#include "index/index_tuples.h"
 #include "index/index_parallel.h"
 #include "index/index_sort.h"
+#include "index/index_write.h"
 
 #include "access/nbtree.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 
-/* Writes the index of the sorted entries. */
-static IndexBuildResult *
-write_index(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, double ntuples)
+/* Reports that the index is being written. */
+static void
+report_writing(const GsIndexSort *sort)
 {
 	const int	params[] = {
 		PROGRESS_CREATEIDX_TUPLES_TOTAL,
@@ -33,22 +33,8 @@ write_index(Relation heap, Relation index, IndexInfo *info, GsIndexSort *sort, d
 		PROGRESS_SCAN_BLOCKS_DONE
 	};
 	const int64 values[] = {gs_index_sort_count(sort), 0, 0};
-	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
-	GsIndexLeafBuilder *builder;
-	MinimalTuple rows[GS_INDEX_ROWS];
-	int			nrows;
 
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
-	builder = gs_index_tuples_begin(heap, index, info, gs_index_sort_is_verified(sort));
-	while ((nrows = gs_index_sort_next_rows(sort, GS_INDEX_ROWS, rows)) > 0)
-	{
-		for (int i = 0; i < nrows; i++)
-			gs_index_tuples_add(builder, rows[i]);
-	}
-	gs_index_tuples_end(builder);
-	result->heap_tuples = ntuples;
-	result->index_tuples = gs_index_sort_count(sort);
-	return result;
 }
 
 /*
@@ -76,24 +62,29 @@ gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_r
 {
 	GsIndexParallel *parallel = NULL;
 	GsIndexSort *sort;
-	IndexBuildResult *result;
-	double		ntuples;
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	if (info->ii_ParallelWorkers > 0)
 		parallel = gs_index_parallel_begin(heap, index, info, expected_rows, maintenance_work_mem);
 	if (parallel != NULL)
-		sort = gs_index_parallel_sort(parallel, info, maintenance_work_mem, &ntuples);
+		sort = gs_index_parallel_sort(parallel, info, maintenance_work_mem, &result->heap_tuples);
 	else
-		sort = sort_serial(heap, index, info, expected_rows, true, &ntuples);
+		sort = sort_serial(heap, index, info, expected_rows, true, &result->heap_tuples);
 	if (sort == NULL)
 	{
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-		sort = sort_serial(heap, index, info, expected_rows, false, &ntuples);
+		sort = sort_serial(heap, index, info, expected_rows, false, &result->heap_tuples);
 	}
-	result = write_index(heap, index, info, sort, ntuples);
+	report_writing(sort);
+	if (parallel != NULL && gs_index_parallel_has_ranges(parallel))
+		gs_index_parallel_write(parallel, info, sort);
+	else
+		gs_index_write(heap, index, info, sort, NULL);
+	result->index_tuples = gs_index_sort_count(sort);
+	gs_index_sort_report(sort, index);
 	gs_index_sort_end(sort);
 	if (parallel != NULL)
 		gs_index_parallel_end(parallel);

@@ -20,6 +20,7 @@
 #include "index/index_compare.h"
 #include "key/key_numeric.h"
 #include "pg_compat.h"
+#include "sort_parts/sort_compare.h"
 
 #include "access/nbtree.h"
 #include "utils/datum.h"
@@ -140,21 +141,11 @@ with_long_header(Datum value, LongHeader *buffer)
 	return PointerGetDatum(buffer->bytes);
 }
 
-static inline bool
-have_same_bytes(Datum a, Datum b)
-{
-	const char *a_bytes = DatumGetPointer(a);
-	const char *b_bytes = DatumGetPointer(b);
-	const Size	nbytes = VARSIZE_ANY(a_bytes);
-
-	return nbytes == VARSIZE_ANY(b_bytes) && memcmp(a_bytes, b_bytes, nbytes) == 0;
-}
-
 /* Are they the same text, however it is stored? */
 static inline bool
 are_same_text(Datum a, Datum b)
 {
-	if (have_same_bytes(a, b))
+	if (gs_have_same_bytes(a, b))
 		return true;
 	if (VARATT_IS_SHORT(DatumGetPointer(a)) && VARATT_IS_SHORT(DatumGetPointer(b)))
 		return false;
@@ -167,7 +158,7 @@ compare_varlenas(Datum a, Datum b, SortSupport comparator)
 	LongHeader	a_long;
 	LongHeader	b_long;
 
-	if (have_same_bytes(a, b))
+	if (gs_have_same_bytes(a, b))
 		return 0;
 	return comparator->comparator(with_long_header(a, &a_long), with_long_header(b, &b_long),
 								  comparator);
@@ -239,7 +230,7 @@ compare_values(const CompareColumn *column, Datum a, Datum b)
 			result = compare_numerics(a, b, comparator);
 			break;
 		case COMPARE_TEXT:
-			result = have_same_bytes(a, b) ? 0 : comparator->comparator(a, b, comparator);
+			result = gs_have_same_bytes(a, b) ? 0 : comparator->comparator(a, b, comparator);
 			break;
 		case COMPARE_VERIFIED_TEXT:
 			return are_same_text(a, b) ? 0 : -1;

@@ -28,19 +28,26 @@
  * _bt_truncate() is its own, is_full() follows its nbtsort.c.  The reasons are there,
  * and in the README of nbtree.
  *
- * Pages do not go through shared buffers, but are logged as full images and written at
- * once, or by PostgreSQL's bulk writes (GsPageWriter in pg_compat.h).
+ * If several processes write the leaves, each ends its range as if the first item of the next
+ * range were its own: the item completes the last page, and the page that begins with it is
+ * the first one of the next range.  Blocks and high keys of its leaves go to a file, of
+ * which the levels above are made:
+ *
+ *		range 0 | page | page | last page, high key: d |   range 1 | d ... | page | ...
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
+#include "index/index_blocks.h"
 #include "index/index_row.h"
 #include "index/index_pages.h"
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
+#include "miscadmin.h"
 #include "storage/bufpage.h"
+#include "storage/buffile.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
@@ -63,10 +70,10 @@ struct GsIndexPages
 {
 	Relation	heap;
 	Relation	index;
-	GsPageWriter *writer;
+	GsIndexBlocks *blocks;
 	BTScanInsert key;			/* for the truncation of keys */
 	Level	   *leaves;			/* NULL: no item yet */
-	BlockNumber nstarted;		/* pages that have a number */
+	BufFile    *downlinks;		/* of the leaves of a range; NULL: there is a level above */
 	IndexTuple	spare_tuple;	/* memory for a tuple that may not fit its page */
 	Size		longest;		/* allowed size of an item */
 	MemoryContext context;
@@ -76,9 +83,9 @@ struct GsIndexPages
 
 /* Starts the next page of a level. */
 static void
-begin_page(GsIndexPages *tree, Level *level)
+begin_page(GsIndexPages *tree, Level *level, BlockNumber block)
 {
-	Page		page = gs_page_writer_alloc(tree->writer);
+	Page		page = gs_index_blocks_allocate(tree->blocks);
 	BTPageOpaque opaque;
 
 	_bt_pageinit(page, BLCKSZ);
@@ -91,13 +98,14 @@ begin_page(GsIndexPages *tree, Level *level)
 	((PageHeader) page)->pd_lower += sizeof(ItemIdData);	/* for the high key */
 
 	level->page = page;
-	level->block = tree->nstarted++;
+	level->block = block;
 	level->last = P_HIKEY;
 	level->lowest = ((PageHeader) page)->pd_upper;
 }
 
+/* A level without a page. */
 static Level *
-begin_level(GsIndexPages *tree, uint32 height)
+create_level(GsIndexPages *tree, uint32 height)
 {
 	Level	   *level = MemoryContextAllocZero(tree->context, sizeof(Level));
 
@@ -108,16 +116,17 @@ begin_level(GsIndexPages *tree, uint32 height)
 	level->low_key = MemoryContextAllocZero(tree->context, sizeof(IndexTupleData));
 	level->low_key->t_info = sizeof(IndexTupleData);
 	BTreeTupleSetNAtts(level->low_key, 0, false);
-	begin_page(tree, level);
 	return level;
 }
 
 static Level *
-begin_leaf_level(GsIndexPages *tree)
+begin_level(GsIndexPages *tree, uint32 height)
 {
-	tree->leaves = begin_level(tree, 0);
-	tree->longest = gs_longest_btree_item(tree->leaves->page);
-	return tree->leaves;
+	Level	   *level = create_level(tree, height);
+
+	begin_page(tree, level, gs_index_blocks_next(tree->blocks));
+	tree->longest = gs_longest_btree_item(level->page);
+	return level;
 }
 
 /* Adds an item to a page that has space for it.  Returns its place. */
@@ -201,7 +210,7 @@ make_high_key(GsIndexPages *tree, const Level *level)
 
 static IndexTuple add_item(GsIndexPages *tree, Level *level, IndexTuple item, Size posting);
 
-/* Adds the downlink of a page to the level above. */
+/* Adds the downlink of a page, whose lower bound is low_key, to the level above. */
 static void
 add_downlink(GsIndexPages *tree, Level *level, BlockNumber block)
 {
@@ -213,9 +222,76 @@ add_downlink(GsIndexPages *tree, Level *level, BlockNumber block)
 	level->low_key = NULL;
 }
 
-/* Completes and writes the page of a level, and begins the next one. */
+/* The lower bound of the next page is the high key of the last one. */
 static void
-finish_page(GsIndexPages *tree, Level *level)
+set_low_key(GsIndexPages *tree, Level *level, IndexTuple high_key)
+{
+	level->low_key = MemoryContextAlloc(tree->context, IndexTupleSize(high_key));
+	memcpy(level->low_key, high_key, IndexTupleSize(high_key));
+}
+
+/* ------------------------------------------------------- the leaves of a range */
+
+/* A leaf in the file of a range, followed by its high key. */
+typedef struct Leaf
+{
+	BlockNumber block;
+	uint32		high_key_bytes; /* 0: it has none, as the last leaf of all */
+} Leaf;
+
+static char *
+name_downlinks(int range)
+{
+	return psprintf("leaves.%d", range);
+}
+
+static void
+put_leaf(GsIndexPages *tree, BlockNumber block, IndexTuple high_key)
+{
+	Leaf		leaf = {.block = block};
+
+	if (high_key != NULL)
+		leaf.high_key_bytes = IndexTupleSize(high_key);
+	BufFileWrite(tree->downlinks, &leaf, sizeof(leaf));
+	if (high_key != NULL)
+		BufFileWrite(tree->downlinks, high_key, leaf.high_key_bytes);
+}
+
+/* Reads exactly nbytes.  False: the file has ended before them. */
+static bool
+get_bytes(BufFile *file, void *to, Size nbytes, bool may_end)
+{
+	const Size	nread = BufFileRead(file, to, nbytes);
+
+	if (nread != nbytes && !(may_end && nread == 0))
+		elog(ERROR, "unexpected end of the file of leaf pages");
+	return nread == nbytes;
+}
+
+/* Adds the downlinks of the leaves of a range to the level above. */
+static void
+add_downlinks(GsIndexPages *tree, Level *leaves, BufFile *file)
+{
+	IndexTuple	high_key = palloc(INDEX_SIZE_MASK + 1);
+	Leaf		leaf;
+
+	while (get_bytes(file, &leaf, sizeof(leaf), true))
+	{
+		CHECK_FOR_INTERRUPTS();
+		add_downlink(tree, leaves, leaf.block);
+		if (leaf.high_key_bytes == 0)
+			break;
+		(void) get_bytes(file, high_key, leaf.high_key_bytes, false);
+		set_low_key(tree, leaves, high_key);
+	}
+	pfree(high_key);
+}
+
+/* ----------------------------------------------------------------- full pages */
+
+/* Completes and writes the page of a level, and begins the next one, which is in block `next`. */
+static void
+finish_page(GsIndexPages *tree, Level *level, BlockNumber next)
 {
 	Level		full = *level;
 	ItemId		last = PageGetItemId(full.page, full.last);
@@ -223,16 +299,20 @@ finish_page(GsIndexPages *tree, Level *level)
 
 	Assert(full.last > P_FIRSTKEY);
 	clear_hole(level);
-	begin_page(tree, level);
+	begin_page(tree, level, next);
 	(void) place_item(level, (IndexTuple) PageGetItem(full.page, last), ItemIdGetLength(last));
 	BTPageGetOpaque(full.page)->btpo_next = level->block;
 	BTPageGetOpaque(level->page)->btpo_prev = full.block;
 
 	high_key = make_high_key(tree, &full);
-	add_downlink(tree, level, full.block);
-	level->low_key = MemoryContextAlloc(tree->context, IndexTupleSize(high_key));
-	memcpy(level->low_key, high_key, IndexTupleSize(high_key));
-	gs_page_writer_write(tree->writer, full.block, full.page);
+	if (tree->downlinks != NULL)
+		put_leaf(tree, full.block, high_key);
+	else
+	{
+		add_downlink(tree, level, full.block);
+		set_low_key(tree, level, high_key);
+	}
+	gs_index_blocks_write(tree->blocks, full.block, full.page);
 }
 
 /* Is there no space for an item of the size, or is the fill factor reached? */
@@ -263,7 +343,7 @@ begin_page_for(GsIndexPages *tree, Level *level, IndexTuple item, Size size)
 		memcpy(tree->spare_tuple, item, size);
 		item = tree->spare_tuple;
 	}
-	finish_page(tree, level);
+	finish_page(tree, level, gs_index_blocks_next(tree->blocks));
 	return item;
 }
 
@@ -296,15 +376,24 @@ remove_high_key_pointer(Page page)
 	((PageHeader) page)->pd_lower -= sizeof(ItemIdData);
 }
 
-/* Completes the last page of each level, the last of which is the root. */
+/* Completes the last page of a level. */
 static void
-finish_levels(GsIndexPages *tree)
+finish_last_page(GsIndexPages *tree, Level *level)
 {
-	Page		metapage = gs_page_writer_alloc(tree->writer);
+	clear_hole(level);
+	remove_high_key_pointer(level->page);
+	gs_index_blocks_write(tree->blocks, level->block, level->page);
+}
+
+/* Completes the last page of each level from `lowest` on, the last of which is the root. */
+static void
+finish_levels(GsIndexPages *tree, Level *lowest)
+{
+	Page		metapage = gs_index_blocks_allocate(tree->blocks);
 	BlockNumber root = P_NONE;
 	uint32		height = 0;
 
-	for (Level *level = tree->leaves; level != NULL; level = level->parent)
+	for (Level *level = lowest; level != NULL; level = level->parent)
 	{
 		if (level->parent != NULL)
 			add_downlink(tree, level, level->block);
@@ -314,31 +403,61 @@ finish_levels(GsIndexPages *tree)
 			root = level->block;
 			height = level->height;
 		}
-		clear_hole(level);
-		remove_high_key_pointer(level->page);
-		gs_page_writer_write(tree->writer, level->block, level->page);
+		finish_last_page(tree, level);
 	}
 	_bt_initmetapage(metapage, root, height, tree->key->allequalimage);
-	gs_page_writer_write(tree->writer, BTREE_METAPAGE, metapage);
+	gs_index_blocks_write(tree->blocks, BTREE_METAPAGE, metapage);
+}
+
+/* Ends a range with the first item of the next one, or at the end of all. */
+static void
+finish_range(GsIndexPages *tree, IndexTuple next)
+{
+	Level	   *leaves = tree->leaves;
+
+	if (next != NULL)
+	{
+		(void) add_item(tree, leaves, next, 0);
+		finish_page(tree, leaves, gs_index_blocks_next_range(tree->blocks));
+		pfree(leaves->page);	/* the process of the next range writes it */
+	}
+	else
+	{
+		put_leaf(tree, leaves->block, NULL);
+		finish_last_page(tree, leaves);
+	}
+	BufFileExportFileSet(tree->downlinks);
+	BufFileClose(tree->downlinks);
 }
 
 /* ------------------------------------------------------------ the interface */
 
-GsIndexPages *
-gs_index_pages_begin(Relation heap, Relation index, bool allequalimage)
+static GsIndexPages *
+create_tree(Relation heap, Relation index, bool allequalimage)
 {
 	GsIndexPages *tree = palloc0(sizeof(GsIndexPages));
 
-	if (RelationGetNumberOfBlocks(index) != 0)
-		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	tree->heap = heap;
 	tree->index = index;
-	tree->writer = gs_page_writer_begin(index);
 	tree->key = _bt_mkscankey(index, NULL);
 	tree->key->allequalimage = allequalimage;
-	tree->nstarted = BTREE_METAPAGE + 1;
 	tree->spare_tuple = palloc(INDEX_SIZE_MASK + 1);
 	tree->context = CurrentMemoryContext;
+	return tree;
+}
+
+GsIndexPages *
+gs_index_pages_begin(Relation heap, Relation index, bool allequalimage, const GsIndexRange *range)
+{
+	GsIndexPages *tree = create_tree(heap, index, allequalimage);
+
+	if (range == NULL)
+		tree->blocks = gs_index_blocks_begin(index);
+	else
+	{
+		tree->blocks = gs_index_blocks_begin_range(index, range->ranges, range->number);
+		tree->downlinks = BufFileCreateFileSet(&range->files->fs, name_downlinks(range->number));
+	}
 	return tree;
 }
 
@@ -349,7 +468,7 @@ gs_index_pages_reserve(GsIndexPages *tree, Size nbytes, bool last_may_grow)
 	PageHeader	header;
 
 	if (unlikely(leaves == NULL))
-		leaves = begin_leaf_level(tree);
+		leaves = tree->leaves = begin_level(tree, 0);
 	header = (PageHeader) leaves->page;
 	if (unlikely(last_may_grow ||
 				 header->pd_upper < header->pd_lower + sizeof(ItemIdData) + nbytes))
@@ -379,8 +498,30 @@ gs_index_pages_replace_last(GsIndexPages *tree, IndexTuple item)
 }
 
 void
-gs_index_pages_end(GsIndexPages *tree)
+gs_index_pages_end(GsIndexPages *tree, IndexTuple next)
 {
-	finish_levels(tree);
-	gs_page_writer_end(tree->writer);
+	if (tree->downlinks != NULL)
+		finish_range(tree, next);
+	else
+		finish_levels(tree, tree->leaves);
+	gs_index_blocks_end(tree->blocks);
+}
+
+void
+gs_index_pages_write_upper(Relation heap, Relation index, bool allequalimage, GsIndexRanges *ranges,
+						   SharedFileSet *files)
+{
+	GsIndexPages *tree = create_tree(heap, index, allequalimage);
+	Level	   *leaves = create_level(tree, 0);
+
+	tree->blocks = gs_index_blocks_begin_upper(index, ranges);
+	for (int range = 0; range < gs_index_ranges_count(ranges); range++)
+	{
+		BufFile    *file = BufFileOpenFileSet(&files->fs, name_downlinks(range), O_RDONLY, false);
+
+		add_downlinks(tree, leaves, file);
+		BufFileClose(file);
+	}
+	finish_levels(tree, leaves->parent);
+	gs_index_blocks_end(tree->blocks);
 }

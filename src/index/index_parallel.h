@@ -3,7 +3,7 @@
  * index_parallel.h
  *	  Several processes scan the table of an index that is built.
  *
- *		begin sort end
+ *		begin sort [ write ] end
  *
  * After an ERROR the end of the transaction cleans up.
  *
@@ -28,11 +28,17 @@ extern GsIndexParallel *gs_index_parallel_begin(Relation heap, Relation index, I
 
 /*
  * Scans and sorts with the workers.  Returns a performed sort that returns the
- * entries of all, and in *ntuples the number of tuples that the scans found.  NULL: a
- * device failed and lost entries.
+ * entries of all, or of the leader's range, and in *ntuples the number of tuples that
+ * the scans found.  NULL: a device failed and lost entries.
  */
 extern GsIndexSort *gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info,
 										   int merge_kb, double *ntuples);
+
+/* Do the workers write ranges of the index?  Then the leader must call gs_index_parallel_write(). */
+extern bool gs_index_parallel_has_ranges(const GsIndexParallel *parallel);
+
+/* Writes the leader's range of the index, and the levels above all ranges. */
+extern void gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsIndexSort *sort);
 
 /* After the end of the sort.  Waits for the workers. */
 extern void gs_index_parallel_end(GsIndexParallel *parallel);

@@ -37,6 +37,7 @@ gs_index_row_get_tid(int64 code, ItemPointer tid, bool *alive)
 static inline int64
 gs_index_row_last(const MinimalTupleData *row)
 {
+	Assert(row->t_len % sizeof(int64) == 0);
 	return *(const int64 *) ((const char *) row + row->t_len - sizeof(int64));
 }
 
@@ -92,6 +93,7 @@ gs_index_row_form_tuple(const MinimalTupleData *row, int ncolumns, IndexTuple tu
 	const Size	nbytes = gs_index_row_data_bytes(row);
 	unsigned short info = header + nbytes;
 
+	Assert(header + nbytes <= INDEX_SIZE_MASK);
 	if ((row->t_infomask & HEAP_HASVARWIDTH) != 0)
 		info |= INDEX_VAR_MASK;
 	if (unlikely((row->t_infomask & HEAP_HASNULL) != 0))

@@ -38,9 +38,11 @@
 #include "access/htup_details.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
+#include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
@@ -542,4 +544,28 @@ gs_index_scan(Relation heap, Relation index, IndexInfo *info, ParallelTableScanD
 	ExecDropSingleTupleTableSlot(scan->row);
 	MemoryContextDelete(context);
 	return ntuples;
+}
+
+double
+gs_index_expected_rows(Relation heap)
+{
+	BlockNumber npages;
+	double		ntuples;
+	double		all_visible;
+
+	estimate_rel_size(heap, NULL, &npages, &ntuples, &all_visible);
+	return ntuples;
+}
+
+int
+gs_index_expected_width(TupleDesc desc)
+{
+	int32		width = 0;
+
+	for (int i = 0; i < desc->natts; i++)
+	{
+		if (!TupleDescAttr(desc, i)->attisdropped)
+			width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid, TupleDescAttr(desc, i)->atttypmod);
+	}
+	return width;
 }

@@ -31,4 +31,10 @@ extern double gs_index_scan(Relation heap, Relation index, IndexInfo *info,
 							ParallelTableScanDesc parallel, bool progress,
 							const GsIndexScanTarget *target);
 
+/* The number of tuples that a scan will probably return. */
+extern double gs_index_expected_rows(Relation heap);
+
+/* The bytes that values of these columns will probably have. */
+extern int	gs_index_expected_width(TupleDesc desc);
+
 #endif							/* GPUSORT_INDEX_SCAN_H */

@@ -15,21 +15,23 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "index/index_gather.h"
+#include "sort/sort_gather.h"
 #include "index/index_row.h"
 #include "index/index_scan.h"
 #include "index/index_sort.h"
 #include "pg_compat.h"
-#include "sort/sort_external.h"
+#include "sort/sort_runs.h"
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
+#include "sort/sort_stats.h"
 
 #include "access/parallel.h"
 #include "access/stratnum.h"
 #include "catalog/pg_index.h"
 #include "catalog/pg_operator_d.h"
 #include "catalog/pg_type_d.h"
+#include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
@@ -38,10 +40,14 @@ struct GsIndexSort
 {
 	GsSortState sort;
 	MemoryContext context;		/* of the sort */
-	GsIndexGather *gather;		/* runs of workers; NULL: serial build */
+	GsSortGather *gather;		/* runs of all participants; NULL: serial build */
+	bool		in_range;		/* a part of the entries is returned */
+	int64		end;			/* the last column of the first row after it; -1: there is none */
+	MinimalTuple beyond;		/* that row, when it has been reached, and until it is returned */
+	bool		passed_end;		/* it has been returned */
 	bool		entries_lost;	/* a device failed */
 	uint64		nreturned;
-	bool		order_verified; /* the sort has verified the order */
+	bool		keys_verified;	/* the sort has verified the order */
 	uint32		checksum;		/* then: of the rows returned */
 };
 
@@ -88,14 +94,14 @@ gs_index_sort_columns(Relation index, int *nkeys)
 		columns[i] = index_column(index, i);
 	columns[*nkeys] = (GsSortColumn) {
 		.attno = IndexRelationGetNumberOfAttributes(index) + 1,
-		.type = INT8OID,
-		.sort_operator = Int8LessOperator
+			.type = INT8OID,
+			.sort_operator = Int8LessOperator
 	};
 	return columns;
 }
 
 char *
-gs_index_sort_reason_not(Relation index)
+gs_index_sort_why_not(Relation index)
 {
 	int			ncolumns;
 	GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
@@ -124,21 +130,17 @@ entry_type(Relation index)
 	return desc;
 }
 
-static int
-expected_width(TupleDesc desc)
-{
-	int32		width = 0;
-
-	for (int i = 0; i < desc->natts; i++)
-		width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid, TupleDescAttr(desc, i)->atttypmod);
-	return width;
-}
-
 /* -------------------------------------------------------------------- the sort */
+
+static int
+participant_number(void)
+{
+	return ParallelWorkerNumber + 1;
+}
 
 GsIndexSort *
 gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShared *shared,
-					GsIndexGather *gather)
+					GsSortGather *gather)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
 												  ALLOCSET_SMALL_SIZES);
@@ -148,8 +150,9 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	GsSortSpec	spec = {
 		.desc = desc,
 		.expected_rows = expected_rows,
-		.expected_width = expected_width(desc),
-		.checked = gpusort_verify,
+		.expected_width = gs_index_expected_width(desc),
+		.of_index = true,
+		.verify_output = gpusort_verify,
 		.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple),
 		.merged_elsewhere = gather != NULL,
 		.parent_context = context
@@ -160,8 +163,8 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 		spec.ncolumns++;
 	else
 		spec.nstable = 1;
-	if (IsParallelWorker())
-		spec.run_files = gs_index_gather_files(gather, ParallelWorkerNumber);
+	if (gather != NULL)
+		spec.run_files = gs_sort_gather_files(gather, participant_number());
 	sort->context = context;
 	sort->gather = gather;
 	gs_sort_init(&sort->sort, &spec);
@@ -220,9 +223,9 @@ gs_index_sort_perform(GsIndexSort *sort)
 bool
 gs_index_sort_make_runs(GsIndexSort *sort)
 {
-	const bool	made = IsParallelWorker() ?
-		gs_index_gather_emit(sort->gather, ParallelWorkerNumber, &sort->sort) :
-		gs_index_gather_prepare(&sort->sort);
+	/* workers make runs meanwhile, if they have any entries, which is as good as sure without a device */
+	const bool	made = (!IsParallelWorker() && gs_sort_is_on_device(&sort->sort)) ||
+		gs_sort_gather_emit(sort->gather, participant_number(), &sort->sort);
 
 	if (!made)
 		fail_entries(sort);
@@ -230,44 +233,113 @@ gs_index_sort_make_runs(GsIndexSort *sort)
 }
 
 bool
-gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb)
+gs_index_sort_has_runs(const GsIndexSort *sort)
 {
-	bool		merged;
+	return sort->sort.phase == GS_SORT_RUNS;
+}
 
-	/* no worker has entries, and those of the leader are not in runs */
-	if (nkept == 0 && sort->sort.phase != GS_SORT_MERGE)
-		return true;
-	gs_sort_limit_merge(&sort->sort, merge_kb);
-	merged = gs_index_gather_merge(sort->gather, &sort->sort);
-	if (!merged)
+bool
+gs_index_sort_adopt(GsIndexSort *sort)
+{
+	const bool	adopted = gs_sort_gather_adopt(sort->gather, participant_number(), &sort->sort);
+
+	if (!adopted)
 		fail_entries(sort);
-	return merged;
+	return adopted;
+}
+
+bool
+gs_index_sort_open_reader(GsIndexSort *sort)
+{
+	return gs_sort_parallel_open_reader(&sort->sort);
+}
+
+void
+gs_index_sort_begin_reading(GsIndexSort *sort, uint64 nrows)
+{
+	gs_sort_parallel_begin_reading(&sort->sort, nrows);
+}
+
+bool
+gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_kb)
+{
+	MinimalTuple end;
+
+	gs_sort_set_merge_memory(&sort->sort, memory_kb);
+	if (gs_sort_is_on_device(&sort->sort))
+		gs_sort_begin_range_of_engine(&sort->sort, range, nranges, &end);
+	else if (!gs_sort_begin_range(&sort->sort, range, nranges, &end))
+		return false;
+	sort->in_range = true;
+	sort->end = end == NULL ? -1 : gs_index_row_last(end);
+	return true;
+}
+
+void
+gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb)
+{
+	gs_sort_set_merge_memory(&sort->sort, memory_kb);
+	gs_sort_begin_merge(&sort->sort);
 }
 
 /* Raises an ERROR if rows were changed, lost or duplicated. */
 static void
 check_end(const GsIndexSort *sort)
 {
-	if (sort->order_verified && sort->checksum != sort->sort.input.verification.checksum)
+	if (sort->keys_verified && sort->checksum != sort->sort.input.verification.checksum)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned rows in wrong order"),
 				 errdetail("The checksum of the rows differs from the checksum computed at verification."),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-	if (sort->nreturned != gs_index_sort_count(sort))
+	gs_index_sort_check_count(sort, sort->nreturned);
+}
+
+void
+gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned)
+{
+	if (nreturned != gs_index_sort_count(sort))
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
-						sort->nreturned, gs_index_sort_count(sort)),
+						nreturned, gs_index_sort_count(sort)),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+}
+
+/* The same as next_rows in a range, one row at a time. */
+static int
+next_in_range(GsIndexSort *sort, MinimalTuple *row)
+{
+	const int	nrows = gs_sort_next_rows(&sort->sort, 1, row);
+
+	if (nrows == 0 || gs_index_row_last(*row) != sort->end)
+		return nrows;
+	sort->beyond = *row;
+	return 0;
+}
+
+MinimalTuple
+gs_index_sort_next_beyond(GsIndexSort *sort)
+{
+	MinimalTuple row = sort->beyond;
+
+	if (row != NULL)
+		sort->beyond = NULL;
+	else if (!sort->passed_end || gs_sort_next_rows(&sort->sort, 1, &row) == 0)
+		return NULL;
+	sort->passed_end = true;
+	return row;
 }
 
 int
 gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 {
-	const int	nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
+	int			nrows;
 
-	for (int i = 0; i < nrows && sort->order_verified; i++)
+	if (sort->in_range)
+		return next_in_range(sort, rows);
+	nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
+	for (int i = 0; i < nrows && sort->keys_verified; i++)
 		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
 	sort->nreturned += nrows;
 	if (nrows == 0)
@@ -278,14 +350,36 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 bool
 gs_index_sort_is_verified(GsIndexSort *sort)
 {
-	sort->order_verified = gs_sort_is_verified(&sort->sort);
-	return sort->order_verified;
+	/* a range has no checksum of its own, and a reader has verified nothing */
+	sort->keys_verified = !sort->in_range && gs_sort_keys_are_verified(&sort->sort);
+	return sort->keys_verified;
 }
 
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
 	return sort->sort.input.nread;
+}
+
+uint64
+gs_index_sort_bytes_on_device(const GsIndexSort *sort)
+{
+	const GsEngine *engine = sort->sort.input.engine;
+
+	return gs_sort_is_on_device(&sort->sort) ?
+		engine->stats.bytes_up - engine->stats.nrows * gs_record_bytes(engine->request.layout) : 0;
+}
+
+void
+gs_index_sort_report(GsIndexSort *sort, Relation index)
+{
+	const GsSortState *state = &sort->sort;
+
+	gs_sort_stats_end(&sort->sort);
+	gs_stats_add(GS_STAT_BUILDS_CPU + (gs_sort_sorter(state) - GS_SORTER_CPU), 1);
+	if (gs_sort_is_slow(state))
+		gs_sort_log_duration(state, quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
+															   RelationGetRelationName(index)));
 }
 
 void

@@ -3,7 +3,12 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  begin [ disable_device ] { scan } perform [ make_runs [ merge_shared ] ] { next_rows } end
+ *	  serial	begin [ disable_device ] { scan } perform { next_rows } end
+ *	  leader	begin { scan } perform make_runs [ adopt [ begin_range | begin_merge ] ] { next_rows } end
+ *	  worker	begin { scan } perform make_runs [ open_reader ]
+ *				[ ( adopt | begin_reading ) begin_range { next_rows } ] end
+ *
+ * next_beyond may follow next_rows.
  *
  * The order is that of the index: by the key columns, then by heap TID, so no two
  * entries are equal.  After an ERROR the memory contexts and resource owners clean up.
@@ -18,7 +23,7 @@
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
-#include "index/index_gather.h"
+#include "sort/sort_gather.h"
 #include "key/key_columns.h"
 #include "sort_parts/sort_shared.h"
 
@@ -28,7 +33,7 @@ typedef struct GsIndexSort GsIndexSort;
 extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 
 /* Why gpusort cannot sort the entries of an index; NULL: it can. */
-extern char *gs_index_sort_reason_not(Relation index);
+extern char *gs_index_sort_why_not(Relation index);
 
 /*
  * Creates a memory context below the current one.  shared: it is one of several sorts
@@ -36,7 +41,7 @@ extern char *gs_index_sort_reason_not(Relation index);
  * number of each worker.
  */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
-										GsShared *shared, GsIndexGather *gather);
+										GsShared *shared, GsSortGather *gather);
 
 /* Adds the entries of the table, or of a share of it, like gs_index_scan(). */
 extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
@@ -50,16 +55,32 @@ extern bool gs_index_sort_perform(GsIndexSort *sort);
 
 /*
  * Makes runs of the entries for a merge with those of others, unless a device has
- * them all.  A worker leaves them to the leader, and may only call end then.  False as
- * above.
+ * those of the leader.  False as above.
  */
 extern bool gs_index_sort_make_runs(GsIndexSort *sort);
 
+/* Are the entries in runs?  If not, a device has them. */
+extern bool gs_index_sort_has_runs(const GsIndexSort *sort);
+
+/* When all have made runs: adds the runs of the others.  False as above. */
+extern bool gs_index_sort_adopt(GsIndexSort *sort);
+
 /*
- * In the leader, when all workers have finished: adds the nkept entries that they
- * left.  The merge may use merge_kb.  False as above.
+ * A worker, whose entries are all in the leader's sort on a device, may read all entries there.  False: it
+ * cannot.  begin_reading, once the leader has performed: its nrows entries are those of this sort.
  */
-extern bool gs_index_sort_merge_shared(GsIndexSort *sort, uint64 nkept, int merge_kb);
+extern bool gs_index_sort_open_reader(GsIndexSort *sort);
+extern void gs_index_sort_begin_reading(GsIndexSort *sort, uint64 nrows);
+
+/*
+ * Begins to return one of nranges ranges of all entries, about equal ones; merges runs with memory_kb.
+ * False: there are too few entries, or too many runs for this memory; for all participants, if they pass
+ * the same.
+ */
+extern bool gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_kb);
+
+/* Begins to merge all entries. */
+extern void gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb);
 
 /*
  * Has the order of the entries been verified by the comparators of the index?  Then
@@ -77,8 +98,18 @@ extern bool gs_index_sort_is_verified(GsIndexSort *sort);
 
 extern int	gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows);
 
-/* The number of entries, including those of workers. */
+/* After the last row of a range: the next row after it.  NULL: there is none, or no range. */
+extern MinimalTuple gs_index_sort_next_beyond(GsIndexSort *sort);
+
+/* The number of entries, including those of others; and their bytes, if a device has them. */
 extern uint64 gs_index_sort_count(const GsIndexSort *sort);
+extern uint64 gs_index_sort_bytes_on_device(const GsIndexSort *sort);
+
+/* Raises an ERROR if the participants together have not returned all entries. */
+extern void gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned);
+
+/* The index was written: counts the build, and logs it if it took long. */
+extern void gs_index_sort_report(GsIndexSort *sort, Relation index);
 
 extern void gs_index_sort_end(GsIndexSort *sort);
 

@@ -19,7 +19,15 @@
  *
  * PostgreSQL finds duplicates while it sorts, before it finds a tuple that is too
  * long for a page.  So a tuple that is too long for a page of a unique index is
- * kept, and reported only when all following tuples have been compared.
+ * kept, and reported only when all following tuples have been compared; if several
+ * processes write ranges, when all have ended theirs.
+ *
+ * The first tuple of the next range ends the pages of a range (index_pages.c), and
+ * is compared with the last tuple.  The leader checks that the next range begins
+ * with it (index_ranges.h).  Compared with the last tuple are also, in a unique index, all tuples
+ * that are equal to it, as of several equal tuples any two may be the live ones:
+ *
+ *		range 0	  | a | b, live |		range 1	  | b, dead | b, live | c |
  *
  * Posting lists must have the same contents as PostgreSQL's: MAX_POSTING_BYTES is a
  * rule of its nbtsort.c, is_added_to_posting() one of its nbtdedup.c, which give the
@@ -36,6 +44,7 @@
 
 #include "access/genam.h"
 #include "access/nbtree.h"
+#include "access/parallel.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
@@ -66,7 +75,11 @@ struct GsIndexLeafBuilder
 	bool		last_alive;		/* is the previous tuple live? */
 	bool		any_alive;		/* is one of those with the same key live? */
 	int64		ntuples;		/* added so far */
+	int64		nreported;		/* of these, as progress */
 	IndexTuple	too_long;		/* the first that is too long for a page; then no page is filled */
+	const GsIndexRange *range;	/* NULL: the whole index */
+	IndexTuple	next;			/* the first tuple of the next range */
+	ItemPointerData first;		/* of this one; invalid: it is empty */
 
 	MemoryContext context;
 	MemoryContext scratch;		/* reset every TUPLES_A_ROUND tuples */
@@ -74,14 +87,30 @@ struct GsIndexLeafBuilder
 
 /* ------------------------------------------------------------------- order */
 
+/* Does a comparison function of the index come from an extension or a user?  It may contradict itself. */
+static bool
+has_foreign_function(Relation index)
+{
+	for (int i = 1; i <= IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (index_getprocid(index, i, BTORDER_PROC) >= FirstNormalObjectId)
+			return true;
+	}
+	return false;
+}
+
 static void
 report_wrong_order(GsIndexLeafBuilder *builder)
 {
+	const bool	foreign = has_foreign_function(builder->index);
+
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
 			 errmsg("sort returned rows in wrong order"),
 			 errdetail("Index tuple " INT64_FORMAT " does not sort after the previous one in index \"%s\".",
 					   builder->ntuples + 1, RelationGetRelationName(builder->index)),
+			 foreign ?
+			 errhint("A comparison function of the index may contradict itself; otherwise this is a bug in gpusort.") :
 			 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
@@ -111,6 +140,13 @@ last_tid(GsIndexLeafBuilder *builder)
 	return builder->ntids > 0 ? &builder->tids[builder->ntids - 1] : &builder->last->t_tid;
 }
 
+/* Is a tuple with an equal key a duplicate, if both are live? */
+static inline bool
+may_be_duplicate(GsIndexLeafBuilder *builder, IndexTuple tuple)
+{
+	return builder->nulls_not_distinct || !gs_index_compare_has_null(builder->compare, tuple);
+}
+
 /* Compares a tuple with the previous one.  Returns whether the keys are equal. */
 static inline bool
 check_tuple(GsIndexLeafBuilder *builder, IndexTuple tuple, bool alive)
@@ -124,8 +160,7 @@ check_tuple(GsIndexLeafBuilder *builder, IndexTuple tuple, bool alive)
 	}
 	if (order > 0 || ItemPointerCompare(last_tid(builder), &tuple->t_tid) >= 0)
 		report_wrong_order(builder);
-	if (builder->unique && builder->any_alive && alive &&
-		(builder->nulls_not_distinct || !gs_index_compare_has_null(builder->compare, tuple)))
+	if (builder->unique && builder->any_alive && alive && may_be_duplicate(builder, tuple))
 		report_duplicate(builder, builder->last_alive ? builder->last : tuple);
 	builder->any_alive |= alive;
 	return true;
@@ -181,13 +216,14 @@ finish_posting_list(GsIndexLeafBuilder *builder)
 /* ------------------------------------------------------------ the interface */
 
 GsIndexLeafBuilder *
-gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool verified)
+gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool verified,
+					  const GsIndexRange *range)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	GsIndexLeafBuilder *builder = palloc0(sizeof(GsIndexLeafBuilder));
-	const bool	allequalimage = _bt_allequalimage(index, true);
+	const bool	allequalimage = _bt_allequalimage(index, !IsParallelWorker());
 
 	builder->heap = heap;
 	builder->index = index;
@@ -195,7 +231,9 @@ gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool
 	builder->nulls_not_distinct = info->ii_NullsNotDistinct;
 	builder->deduplicate = allequalimage && !builder->unique && BTGetDeduplicateItems(index);
 	builder->compare = gs_index_compare_create(index, verified);
-	builder->pages = gs_index_pages_begin(heap, index, allequalimage);
+	builder->pages = gs_index_pages_begin(heap, index, allequalimage, range);
+	builder->range = range;
+	ItemPointerSetInvalid(&builder->first);
 	builder->desc = RelationGetDescr(index);
 	builder->tids = palloc(MAX_POSTING_BYTES);
 	builder->context = context;
@@ -208,7 +246,13 @@ gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool
 static void
 finish_round(GsIndexLeafBuilder *builder)
 {
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, builder->ntuples);
+	int64		done = builder->ntuples;
+
+	if (builder->range != NULL)
+		done = gs_index_ranges_add_rows(builder->range->ranges, builder->range->number,
+										done - builder->nreported);
+	builder->nreported = builder->ntuples;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
 	MemoryContextReset(builder->scratch);
 }
 
@@ -226,11 +270,10 @@ form_long_tuple(GsIndexLeafBuilder *builder, MinimalTuple row)
 	return index_form_tuple(builder->desc, values, nulls);
 }
 
-/* Forms the tuple of a row, at its place on the page if possible. */
+/* Forms the tuple of a row, at its place on the page if possible and not `separate`. */
 static inline IndexTuple
-form_tuple(GsIndexLeafBuilder *builder, MinimalTuple row)
+form_tuple(GsIndexLeafBuilder *builder, MinimalTuple row, bool separate)
 {
-	const bool	separate = builder->ntids > 0 || builder->too_long != NULL;
 	IndexTuple	tuple;
 
 	if (likely(!gs_index_row_is_long(row)))
@@ -265,13 +308,16 @@ void
 gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
-	IndexTuple	tuple = form_tuple(builder, row);
+	IndexTuple	tuple = form_tuple(builder, row, builder->ntids > 0 || builder->too_long != NULL);
 	bool		alive;
 
 	CHECK_FOR_INTERRUPTS();
 	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
 	if (unlikely(builder->last == NULL))
+	{
+		builder->first = tuple->t_tid;
 		builder->any_alive = alive;
+	}
 	if (builder->last != NULL && check_tuple(builder, tuple, alive) && is_added_to_posting(builder, tuple))
 		add_to_posting(builder, tuple);
 	else
@@ -289,16 +335,67 @@ gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 	MemoryContextSwitchTo(old);
 }
 
+bool
+gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row)
+{
+	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
+	IndexTuple	tuple;
+	bool		equal;
+	bool		alive;
+
+	CHECK_FOR_INTERRUPTS();
+	if (builder->last == NULL)
+		elog(ERROR, "a range of index \"%s\" has no rows", RelationGetRelationName(builder->index));
+	tuple = form_tuple(builder, row, true);
+	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
+	equal = check_tuple(builder, tuple, alive);
+	if (builder->next == NULL)
+	{
+		builder->next = memcpy(MemoryContextAlloc(builder->context, IndexTupleSize(tuple)),
+							   tuple, IndexTupleSize(tuple));
+		if (builder->unique && gs_index_pages_is_too_long(builder->pages, tuple))
+			keep_too_long(builder, tuple);
+	}
+	MemoryContextReset(builder->scratch);
+	MemoryContextSwitchTo(old);
+	return builder->unique && equal && may_be_duplicate(builder, tuple);
+}
+
+/* Tells the leader where the range begins and ends. */
+static void
+report_ends(const GsIndexLeafBuilder *builder)
+{
+	ItemPointerData none;
+
+	ItemPointerSetInvalid(&none);
+	gs_index_ranges_set_rows(builder->range->ranges, builder->range->number, &builder->first,
+							 builder->next != NULL ? &builder->next->t_tid : &none);
+}
+
+/* Raises the ERROR of a tuple that is too long; returns if an earlier range has one. */
+static void
+report_too_long(GsIndexLeafBuilder *builder)
+{
+	if (builder->range != NULL &&
+		gs_index_ranges_fail(builder->range->ranges, builder->range->number) < builder->range->number)
+		return;
+	(void) gs_index_pages_add(builder->pages, builder->too_long);
+	elog(ERROR, "an entry of index \"%s\" is too long", RelationGetRelationName(builder->index));
+}
+
 void
 gs_index_tuples_end(GsIndexLeafBuilder *builder)
 {
 	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
 
 	finish_posting_list(builder);
-	if (builder->too_long != NULL)
-		(void) gs_index_pages_add(builder->pages, builder->too_long);	/* raises the ERROR */
-	gs_index_pages_end(builder->pages);
 	finish_round(builder);
+	if (builder->range != NULL)
+		report_ends(builder);
+	if (builder->too_long != NULL)
+		report_too_long(builder);
+	else
+		gs_index_pages_end(builder->pages, builder->next);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(builder->context);
 }

@@ -3,13 +3,16 @@
  * index_tuples.h
  *	  Builds the leaf level of a btree from rows in order.
  *
- *		builder = gs_index_tuples_begin(heap, index, info, verified);
+ *		builder = gs_index_tuples_begin(heap, index, info, verified, range);
  *		for each row, in index order:
  *			gs_index_tuples_add(builder, row);
+ *		for each row after the range:
+ *			if (!gs_index_tuples_add_beyond(builder, row))
+ *				break;
  *		gs_index_tuples_end(builder);
  *
- * The result is byte for byte what PostgreSQL builds from the same rows.  All
- * three functions may ereport, and check for interrupts with each tuple.  After an
+ * One process builds byte for byte what PostgreSQL builds from the same rows.  All
+ * functions may ereport, and check for interrupts with each tuple.  After an
  * ERROR nothing needs to be undone: memory belongs to the context that was current
  * at the beginning, the file to the transaction.
  *
@@ -22,14 +25,17 @@
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
+#include "index/index_pages.h"
+
 typedef struct GsIndexLeafBuilder GsIndexLeafBuilder;
 
 /*
  * For an empty btree, open and locked as for ambuild.  verified: the order of the
- * rows has been verified by the comparators of the index.
+ * rows has been verified by the comparators of the index.  range: only its leaf
+ * pages; NULL: the whole index.
  */
-extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index,
-											   const IndexInfo *info, bool verified);
+extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info,
+												 bool verified, const GsIndexRange *range);
 
 /*
  * Adds the next row (index_row.h).  It must be greater than the previous one by the
@@ -38,7 +44,14 @@ extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index,
  */
 extern void gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row);
 
-/* Writes the remaining pages and the metapage, and syncs the file if it is WAL-logged. */
+/*
+ * Compares a row after the range with its last one, which the process of the next range does not have.
+ * Returns whether the next row must be compared, too.  To be called until then, unless the range is the
+ * last one.
+ */
+extern bool gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row);
+
+/* Writes the remaining pages, as gs_index_pages_end() does. */
 extern void gs_index_tuples_end(GsIndexLeafBuilder *builder);
 
 #endif							/* GPUSORT_INDEX_TUPLES_H */

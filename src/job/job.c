@@ -51,6 +51,7 @@ gs_job_open(GsDevice *device, const GsJobMemory *memory,
 		free(job);
 		return NULL;
 	}
+	job->consumer.output.spans = job->pinned->spans;
 	return job;
 }
 
@@ -73,7 +74,7 @@ gs_job_close(GsSortJob *job)
 	if (job->phase != GS_JOB_CLOSING)
 	{
 		job->phase = GS_JOB_CLOSING;
-		gs_job_fail_producers(job, "the leader has ended the sort");
+		gs_job_fail_members(job, "the consumer has ended the sort");
 		if (!job->device_failed)
 			gs_job_record_fence(job, &fence);
 	}
@@ -83,7 +84,7 @@ gs_job_close(GsSortJob *job)
 	if (!gs_job_end_parking(job))
 		return false;
 	ops->stream_close(job->stream);
-	gs_job_detach_producers(job);
+	gs_job_detach_members(job);
 	if (!job->parked)
 		gs_device_pool_free_all(&job->memory);
 	if (job->sort.boundaries != NULL)
@@ -108,7 +109,7 @@ gs_job_fail(GsSortJob *job, GsFailure failure, const char *text)
 	job->sort.continuation = NULL;
 	events->failed(events->arg, failure, text);
 	if (failure == GS_FAILED_JOB)
-		gs_job_fail_producers(job, text);
+		gs_job_fail_members(job, text);
 }
 
 bool
@@ -183,6 +184,12 @@ uint64_t
 gs_job_commitment(const GsSortJob *job)
 {
 	return job->parked ? 0 : gs_device_pool_commitment(&job->memory);
+}
+
+bool
+gs_job_is_wanted(const GsSortJob *job)
+{
+	return gs_device_pool_is_wanted(&job->memory);
 }
 
 uint64_t

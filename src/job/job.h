@@ -4,20 +4,21 @@
  *	  One sort on the device: uploads batches, sorts them by the steps of
  *	  device.h, and returns batches of sorted rows.
  *
- * A job has one *consumer*, which opens it and gets the sorted rows, and any
- * number of *producers*, which join it and only send rows (protocol.h).  The
- * consumer sends rows, too, so struct GsProducer represents the input side of
- * each participant.  The connections pass on the messages of their clients and
+ * A job has one *consumer*, which opens it, sends rows and gets them sorted, any
+ * number of *producers*, which join it and only send rows, and any number of
+ * *readers*, which only get sorted rows (protocol.h).  Struct GsMember is the part
+ * of each of them.  The connections pass on the messages of their clients and
  * send what the job reports.  Nothing here blocks: calls queue work on the
  * stream of the job, and poll() checks what has finished and continues.  The
  * legal calls, in order:
  *
  *	  open { batch_filled } ( sort { fetch | buffer_released }
  *							| { buffer_released } return_input ) close
- *	  join { batch_filled } [producer_end] [leave]
+ *	  join { batch_filled } [member_end] [leave]
+ *	  read { fetch | buffer_released } leave
  *
  * poll, close and leave are legal at any time; sort and return_input only when
- * no producer is left.  The connection has checked the order of calls and the
+ * no producer is left; the fetch of a reader only when the rows are sorted.  The connection has checked the order of calls and the
  * ownership of buffers; the job checks the contents of buffers.
  *
  *-------------------------------------------------------------------------
@@ -46,10 +47,10 @@ typedef struct GsJobEvents
 	void	   *arg;
 	void		(*batch_free) (void *arg, uint32_t buffer);	/* has been uploaded */
 
-	/* To a producer, after producer_end: its GsProducer has been freed. */
+	/* To a producer, after its end: its GsMember has been freed. */
 	void		(*producer_done) (void *arg, uint64_t nrows);
 
-	/* To the consumer: the messages, without their headers. */
+	/* To the consumer, the second also to readers: the messages, without their headers. */
 	void		(*sorted) (void *arg, const GsSorted *sorted);
 	void		(*batch_ready) (void *arg, const GsBatchReady *ready);
 
@@ -62,7 +63,7 @@ typedef struct GsJobEvents
 } GsJobEvents;
 
 typedef struct GsSortJob GsSortJob;
-typedef struct GsProducer GsProducer;
+typedef struct GsMember GsMember;
 
 /* A connection as a participant of a job. */
 typedef struct GsParticipant
@@ -79,29 +80,36 @@ typedef struct GsParticipant
 extern GsSortJob *gs_job_open(GsDevice *device, const GsJobMemory *memory,
 							  uint32_t nwords, bool keys_only, const GsParticipant *consumer);
 
-/* The input side of the consumer, which lives as long as the job. */
-extern GsProducer *gs_job_consumer(GsSortJob *job);
+/* The consumer's part, which lives as long as the job. */
+extern GsMember *gs_job_consumer(GsSortJob *job);
 
 /* Adds a producer; NULL, with the reason in *why_not, if that is not possible. */
-extern GsProducer *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
+extern GsMember *gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only,
 							   const GsParticipant *participant, const char **why_not);
+
+/*
+ * Adds a reader, whose buffers are as large as the consumer's; NULL likewise.  It may be
+ * added before the rows are sorted.
+ */
+extern GsMember *gs_job_read(GsSortJob *job, uint32_t nwords, bool keys_only,
+							 const GsParticipant *participant, const char **why_not);
 
 /* Are there producers that have not been reported as done? */
 extern bool gs_job_has_producers(const GsSortJob *job);
 
 /* A buffer has a batch; the connection has checked that it fits the buffer. */
-extern void gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows,
+extern void gs_member_batch_filled(GsMember *producer, uint32_t buffer, uint32_t nrows,
 									 uint32_t rows_bytes);
 
 /* The producer has no more batches; those refused for lack of memory are not in the job. */
-extern void gs_producer_end(GsProducer *producer);
+extern void gs_member_end(GsMember *producer);
 
 /*
- * A producer leaves before its end, and the job fails, unless it has already.
+ * A reader leaves; or a producer before its end, and the job fails, unless it has already.
  * False: the device still uses its buffers; call again later.  True: it has been
  * freed.
  */
-extern bool gs_producer_leave(GsProducer *producer);
+extern bool gs_member_leave(GsMember *member);
 
 /*
  * Ends the input and sorts; partial: without the batches that were refused for
@@ -110,11 +118,14 @@ extern bool gs_producer_leave(GsProducer *producer);
 extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial,
 						const GsKeyLayout *layout);
 
-/* Starts a stream of sorted batches: see protocol.h. */
-extern void gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position);
+/*
+ * Starts a stream of sorted batches to the consumer or a reader: see protocol.h.  False: there is
+ * no such position, or the rows are not sorted yet.
+ */
+extern bool gs_member_fetch(GsMember *member, uint32_t stream, uint64_t position);
 
 /* The job may fill the buffer. */
-extern void gs_job_buffer_released(GsSortJob *job, uint32_t buffer);
+extern void gs_member_buffer_released(GsMember *member, uint32_t buffer);
 
 /* Starts to return the input: see protocol.h. */
 extern void gs_job_return_input(GsSortJob *job);
@@ -127,6 +138,9 @@ extern void gs_job_poll(GsSortJob *job);
 
 /* See gs_device_pool_commitment(); 0 if parked. */
 extern uint64_t gs_job_commitment(const GsSortJob *job);
+
+/* See gs_device_pool_is_wanted(). */
+extern bool gs_job_is_wanted(const GsSortJob *job);
 
 /* Since when the job has had nothing to do; 0: it has. */
 extern uint64_t gs_job_idle_since(const GsSortJob *job);
@@ -144,9 +158,9 @@ extern bool gs_job_is_being_parked(const GsSortJob *job);
 extern bool gs_job_park(GsSortJob *job, GsParkFolder *folder);
 
 /*
- * Ends the job and reports that to producers.  False: the device still uses
+ * Ends the job and reports that to producers and readers.  False: the device still uses
  * buffers; call again later.  True: the job and its memory have been freed;
- * producers still have to leave.
+ * they still have to leave.
  */
 extern bool gs_job_close(GsSortJob *job);
 

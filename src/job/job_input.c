@@ -1,16 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * job_input.c
- *	  One sort: participants, their buffers, and the upload of batches.
- *
- * A producer and its job refer to each other until one of them ends.  The device
- * may read a producer's buffers after the job failed, and even after its client
- * disconnected.  Therefore a producer is freed only after its last transfer, and
- * a job only after all transfers.
+ *	  One sort: the upload of batches.
  *
  * Batches are stored one after the other in blocks; the rows of a batch are
  * contiguous, and so are its records.  The block size grows, so that a small job
- * needs little memory and a large one few blocks.  Batches arrive from all
+ * needs little memory and a large one few blocks.  Blocks of a job that outgrows the
+ * device are on other devices, too, so that what the sort will need fits this one.  Batches arrive from all
  * participants in any order.  Row numbers are assigned at the end of the input,
  * by participant and arrival, so the sort is stable by both.
  *
@@ -27,221 +23,68 @@
 #define MAX_BLOCK_BYTES		((size_t) 32 << 20)
 #define FIRST_BATCHES		64
 
-/* ------------------------------------------------------------- participants */
-
-GsProducer *
-gs_job_consumer(GsSortJob *job)
-{
-	return &job->consumer;
-}
-
-bool
-gs_job_has_producers(const GsSortJob *job)
-{
-	return job->producers != NULL;
-}
-
-GsProducer *
-gs_job_join(GsSortJob *job, uint32_t nwords, bool keys_only, const GsParticipant *participant,
-			const char **why_not)
-{
-	GsProducer *producer;
-
-	if (job->phase != GS_JOB_INPUT)
-		*why_not = "the sort takes no more rows";
-	else if ((int) nwords != job->nwords || keys_only != job->keys_only)
-		*why_not = "the rows of the sort have another layout";
-	else if (participant->buffer_pool.buffer_bytes > job->consumer.participant.buffer_pool.buffer_bytes)
-		*why_not = "the buffers are larger than those of the leader";
-	else
-	{
-		producer = calloc(1, sizeof(GsProducer));
-		if (producer == NULL)
-		{
-			*why_not = "gpusortd is out of memory";
-			return NULL;
-		}
-		producer->job = job;
-		producer->participant = *participant;
-		producer->next = job->producers;
-		job->producers = producer;
-		return producer;
-	}
-	return NULL;
-}
-
-/* Removes a producer from its job. */
-static void
-unlink_producer(GsProducer *producer)
-{
-	GsProducer **link = &producer->job->producers;
-
-	while (*link != producer)
-		link = &(*link)->next;
-	*link = producer->next;
-}
-
-void
-gs_producer_end(GsProducer *producer)
-{
-	if (producer->job != NULL && producer->state != GS_PRODUCER_FAILED)
-		producer->state = GS_PRODUCER_ENDING;
-}
-
-void
-gs_job_fail_producers(GsSortJob *job, const char *text)
-{
-	for (GsProducer *producer = job->producers; producer != NULL; producer = producer->next)
-	{
-		const GsJobEvents *events = &producer->participant.events;
-
-		if (producer->state == GS_PRODUCER_FAILED)
-			continue;
-		producer->state = GS_PRODUCER_FAILED;
-		events->failed(events->arg, GS_FAILED_JOB, text);
-	}
-}
-
-void
-gs_job_detach_producers(GsSortJob *job)
-{
-	for (GsProducer *producer = job->producers; producer != NULL; producer = producer->next)
-		producer->job = NULL;
-}
-
-/* Does the device still read the buffers? */
-static bool
-is_being_read(GsProducer *producer)
-{
-	GsSortJob  *job = producer->job;
-	uint32_t	last = (producer->first_transfer + producer->ntransfers - 1) % GS_MAX_BUFFERS;
-
-	gs_job_check_fence(job);
-	return !job->device_failed && producer->ntransfers > 0 && producer->transfers[last].fence > job->passed_fence;
-}
-
-bool
-gs_producer_leave(GsProducer *producer)
-{
-	GsSortJob  *job = producer->job;
-
-	if (job != NULL)
-	{
-		producer->state = GS_PRODUCER_FAILED;
-		if (job->phase == GS_JOB_INPUT)
-			gs_job_fail(job, GS_FAILED_JOB,
-						"a process disconnected before all its rows were sent");
-		if (is_being_read(producer))
-			return false;
-		unlink_producer(producer);
-	}
-	free(producer);
-	return true;
-}
-
-/* ----------------------------------------------------------------- transfers */
-
-bool
-gs_producer_add_transfer(GsProducer *producer, GsTransfer *transfer)
-{
-	if (!gs_job_record_fence(producer->job, &transfer->fence))
-		return false;
-	producer->transfers[(producer->first_transfer + producer->ntransfers++) % GS_MAX_BUFFERS] = *transfer;
-	return true;
-}
-
-static void
-end_upload(GsProducer *producer, uint32_t buffer)
-{
-	GsSortJob  *job = producer->job;
-	const GsJobEvents *events = &producer->participant.events;
-
-	producer->buffer_is_ours[buffer] = false;
-	if (--job->nuploads == 0)
-		job->upload_us += gs_clock_us() - job->upload_start_us;
-	if (producer->state != GS_PRODUCER_FAILED)
-		events->batch_free(events->arg, buffer);
-}
-
-static void
-end_transfers(GsProducer *producer)
-{
-	GsSortJob  *job = producer->job;
-
-	while (producer->ntransfers > 0 &&
-		   producer->transfers[producer->first_transfer].fence <= job->passed_fence)
-	{
-		GsTransfer	transfer = producer->transfers[producer->first_transfer];
-
-		producer->first_transfer = (producer->first_transfer + 1) % GS_MAX_BUFFERS;
-		producer->ntransfers--;
-		if (transfer.upload)
-			end_upload(producer, transfer.buffer);
-		else
-			gs_job_end_download(job, &transfer);
-	}
-}
-
-void
-gs_job_end_transfers(GsSortJob *job)
-{
-	GsProducer *next;
-
-	end_transfers(&job->consumer);
-	for (GsProducer *producer = job->producers; producer != NULL; producer = next)
-	{
-		const GsJobEvents *events = &producer->participant.events;
-
-		next = producer->next;
-		end_transfers(producer);
-		if (producer->state == GS_PRODUCER_ENDING && producer->ntransfers == 0)
-		{
-			unlink_producer(producer);
-			events->producer_done(events->arg, producer->nrows);
-			free(producer);
-		}
-	}
-}
-
-bool
-gs_job_has_ended_producers(const GsSortJob *job)
-{
-	for (const GsProducer *producer = job->producers; producer != NULL; producer = producer->next)
-		if (producer->state == GS_PRODUCER_ENDING && producer->ntransfers == 0)
-			return true;
-	return false;
-}
+/*
+ * A job may become so many times larger than it is, or than expected.  With 4, rows of
+ * 100 bytes go to other devices when the job has taken six tenths of this one, and it can
+ * grow to 2.4 times what this one could sort even if that was not expected.
+ */
+#define GROWTH				4
+#define EXPECTED_GROWTH		2
 
 /* -------------------------------------------------------------- uploads */
 
+/* What the sort of nrows rows will need when all others have arrived, if it needs sort_bytes now. */
+static uint64_t
+later_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t sort_bytes)
+{
+	double		now = (double) (nunits * GS_ROW_ALIGN + nrows * job->record_bytes + sort_bytes);
+	double		growth = Max(GROWTH, EXPECTED_GROWTH * (double) job->memory.expected_bytes / now);
+
+	growth = Min(growth, (double) GS_MAX_JOB_ROWS / (double) nrows);
+	return gs_job_sort_bytes(job, (uint64_t) (growth * (double) nrows), (uint64_t) (growth * (double) nunits));
+}
+
 /*
- * Allocates device memory for part of a batch.  A new block is as large as all
- * before together, or only as large as needed if that exceeds available.
+ * Adds a block for at least nbytes, by one of the functions that leave keep_bytes for the
+ * sort.  It is as large as all before together; if that is too much, a half or a quarter
+ * of it, and so on.  False: there is no memory.
+ */
+static bool
+add_block(GsSortJob *job, void *(*allocate) (GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes),
+		  size_t nbytes, uint64_t keep_bytes)
+{
+	size_t		block_bytes = Max(nbytes, job->next_block_bytes);
+	char	   *d_block = allocate(&job->memory, block_bytes, keep_bytes);
+
+	while (d_block == NULL && block_bytes > nbytes)
+	{
+		block_bytes = Max(nbytes, block_bytes / 2);
+		d_block = allocate(&job->memory, block_bytes, keep_bytes);
+	}
+	if (d_block == NULL)
+		return false;
+	job->d_next = d_block;
+	job->left = block_bytes;
+	job->next_block_bytes = Min(job->next_block_bytes * 2, MAX_BLOCK_BYTES);
+	return true;
+}
+
+/*
+ * Allocates device memory for part of a batch: of this device, if the sort will have
+ * enough there, too, when all rows have arrived; otherwise of others; otherwise of this
+ * device, so that the rows so far can be sorted.
  */
 static char *
-allocate_space(GsSortJob *job, size_t nbytes, uint64_t available)
+allocate_space(GsSortJob *job, size_t nbytes, uint64_t sort_bytes, uint64_t later_bytes)
 {
 	size_t		nbytes_aligned = GS_DEVICE_ALIGN(nbytes);
 	char	   *d_result;
 
-	if (nbytes_aligned > job->left)
-	{
-		size_t		block_bytes = Max(nbytes_aligned, job->next_block_bytes);
-		char	   *d_block = NULL;
-
-		if (gs_device_pool_block_bytes(block_bytes) <= available)
-			d_block = gs_device_pool_allocate(&job->memory, block_bytes);
-		if (d_block == NULL && gs_device_pool_block_bytes(nbytes_aligned) <= available)
-		{
-			block_bytes = nbytes_aligned;
-			d_block = gs_device_pool_allocate(&job->memory, block_bytes);
-		}
-		if (d_block == NULL)
-			return NULL;
-		job->d_next = d_block;
-		job->left = block_bytes;
-		job->next_block_bytes = Min(job->next_block_bytes * 2, MAX_BLOCK_BYTES);
-	}
+	if (nbytes_aligned > job->left &&
+		!add_block(job, gs_device_pool_allocate_rows, nbytes_aligned, later_bytes) &&
+		!add_block(job, gs_device_pool_borrow_rows, nbytes_aligned, sort_bytes) &&
+		!add_block(job, gs_device_pool_allocate_rows, nbytes_aligned, sort_bytes))
+		return NULL;
 	d_result = job->d_next;
 	job->d_next += nbytes_aligned;
 	job->left -= nbytes_aligned;
@@ -269,25 +112,18 @@ reserve_space(GsSortJob *job)
 	return true;
 }
 
-/* Memory that the job can allocate beyond what the sort will need. */
-static uint64_t
-available_bytes(const GsSortJob *job, uint64_t sort_bytes)
-{
-	uint64_t	left = gs_device_pool_available(&job->memory);
-
-	return left < sort_bytes ? 0 : left - sort_bytes;
-}
-
 /*
  * Allocates device memory for a batch.  A batch is refused if not enough memory
  * would be left for the sort, while the rows can still be sorted elsewhere.
  */
 static GsDeviceBatch *
-place_batch(GsProducer *producer, uint32_t nrows, size_t rows_bytes, size_t records_bytes)
+place_batch(GsMember *producer, uint32_t nrows, size_t rows_bytes, size_t records_bytes)
 {
 	GsSortJob  *job = producer->job;
-	uint64_t	sort_bytes = gs_job_sort_bytes(job, job->nrows + nrows,
-											   job->nunits + rows_bytes / GS_ROW_ALIGN);
+	uint64_t	all_rows = job->nrows + nrows;
+	uint64_t	all_units = job->nunits + rows_bytes / GS_ROW_ALIGN;
+	uint64_t	sort_bytes = gs_job_sort_bytes(job, all_rows, all_units);
+	uint64_t	later_bytes = later_sort_bytes(job, all_rows, all_units, sort_bytes);
 	char	   *d_rows = NULL;
 	char	   *d_records;
 	GsJobBatch *batch;
@@ -296,11 +132,11 @@ place_batch(GsProducer *producer, uint32_t nrows, size_t rows_bytes, size_t reco
 		return NULL;
 	if (rows_bytes > 0)
 	{
-		d_rows = allocate_space(job, rows_bytes, available_bytes(job, sort_bytes));
+		d_rows = allocate_space(job, rows_bytes, sort_bytes, later_bytes);
 		if (d_rows == NULL)
 			return NULL;
 	}
-	d_records = allocate_space(job, records_bytes, available_bytes(job, sort_bytes));
+	d_records = allocate_space(job, records_bytes, sort_bytes, later_bytes);
 	if (d_records == NULL)
 		return NULL;
 	batch = &job->batches[job->nbatches++];
@@ -317,16 +153,16 @@ place_batch(GsProducer *producer, uint32_t nrows, size_t rows_bytes, size_t reco
 
 /* Refuses a batch for lack of memory; other participants may continue. */
 static void
-report_full(GsProducer *producer, const char *text)
+report_full(GsMember *producer, const char *text)
 {
 	const GsJobEvents *events = &producer->participant.events;
 
-	producer->state = GS_PRODUCER_FULL;
+	producer->state = GS_MEMBER_FULL;
 	events->failed(events->arg, GS_FAILED_MEMORY, text);
 }
 
 void
-gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, uint32_t rows_bytes)
+gs_member_batch_filled(GsMember *producer, uint32_t buffer, uint32_t nrows, uint32_t rows_bytes)
 {
 	GsSortJob  *job = producer->job;
 	const GsBufferPool *buffer_pool = &producer->participant.buffer_pool;
@@ -337,7 +173,7 @@ gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, 
 	GsDeviceBatch *batch;
 
 	/* the client may not have learned yet that the job failed */
-	if (job == NULL || job->phase != GS_JOB_INPUT || producer->state != GS_PRODUCER_INPUT ||
+	if (job == NULL || job->phase != GS_JOB_INPUT || producer->state != GS_MEMBER_INPUT ||
 		producer->buffer_is_ours[buffer])
 		return;
 	if (job->nrows + nrows > GS_MAX_JOB_ROWS)
@@ -363,11 +199,24 @@ gs_producer_batch_filled(GsProducer *producer, uint32_t buffer, uint32_t nrows, 
 										(char *) batch->d_records_top - records_bytes,
 										start + buffer_pool->buffer_bytes - records_bytes,
 										records_bytes)) ||
-		!gs_producer_add_transfer(producer, &transfer))
+		!gs_member_add_transfer(producer, &transfer))
 		return;
 	producer->buffer_is_ours[buffer] = true;
 	if (job->nuploads++ == 0)
 		job->upload_start_us = gs_clock_us();
+}
+
+void
+gs_member_end_upload(GsMember *producer, uint32_t buffer)
+{
+	GsSortJob  *job = producer->job;
+	const GsJobEvents *events = &producer->participant.events;
+
+	producer->buffer_is_ours[buffer] = false;
+	if (--job->nuploads == 0)
+		job->upload_us += gs_clock_us() - job->upload_start_us;
+	if (producer->state != GS_MEMBER_FAILED)
+		events->batch_free(events->arg, buffer);
 }
 
 /* -------------------------------------------------------------- input order */

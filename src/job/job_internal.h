@@ -4,7 +4,8 @@
  *	  What the files of a job share; only they include it.
  *
  *	  job			opens, closes, polls
- *	  job_input		participants, their buffers, and the upload of batches
+ *	  job_member	the consumer, producers and readers, and transfers by their buffers
+ *	  job_input		the upload of batches
  *	  job_validate	validates key layouts
  *	  job_sort		the steps from batches to an order
  *	  job_output	batches to the client: sorted, or the input
@@ -41,7 +42,7 @@ typedef struct GsTransfer
 	uint64_t	fence;
 	uint32_t	buffer;
 	bool		upload;
-	uint64_t	fetch;			/* download: number of the FETCH */
+	uint64_t	fetch;			/* download: number of the FETCH of the member */
 	uint64_t	batch;			/* download: number of the batch */
 	GsBatchReady ready;
 } GsTransfer;
@@ -75,7 +76,7 @@ typedef struct GsBatchSpan
 typedef struct GsJobPinned
 {
 	GsSortControl control;
-	GsBatchSpan spans[GS_MAX_BUFFERS]; /* by buffer */
+	GsBatchSpan spans[GS_MAX_BUFFERS]; /* by buffer of the consumer */
 } GsJobPinned;
 
 /* The state of a job that is being parked, or is parked: job_park.c. */
@@ -115,24 +116,36 @@ typedef struct GsSortContext
 	uint64_t   *boundaries;		/* pinned */
 } GsSortContext;
 
-/* The input side of a participant, during the input. */
-typedef enum GsProducerState
+typedef enum GsMemberState
 {
-	GS_PRODUCER_INPUT,
-	GS_PRODUCER_FULL,				/* a batch was refused for lack of memory */
-	GS_PRODUCER_ENDING,				/* a producer without more batches */
-	GS_PRODUCER_FAILED				/* a producer that knows of a failure, or has left */
-} GsProducerState;
+	GS_MEMBER_INPUT,
+	GS_MEMBER_FULL,				/* a batch was refused for lack of memory */
+	GS_MEMBER_ENDING,			/* a producer without more batches */
+	GS_MEMBER_FAILED			/* a producer or reader that knows of a failure, or has left */
+} GsMemberState;
 
-struct GsProducer
+/* Batches to the consumer or a reader. */
+typedef struct GsJobOutput
+{
+	uint32_t	free_buffers[GS_MAX_BUFFERS];
+	uint32_t	nfree;
+	uint64_t	fetch;			/* number of the latest FETCH */
+	uint32_t	stream_number;	/* its number in the messages */
+	uint64_t	next;			/* batch to send; none from job->nout on */
+	GsBatchSpan *spans;			/* by buffer; pinned */
+} GsJobOutput;
+
+struct GsMember
 {
 	GsSortJob  *job;			/* NULL: the job has been freed */
-	GsProducer *next;			/* in job->producers */
+	GsMember   *next;			/* in job->members */
 	GsParticipant participant;
-	GsProducerState state;
-	uint64_t	nrows;			/* on the device */
+	bool		is_reader;
+	GsMemberState state;		/* of its input */
+	uint64_t	nrows;			/* that it has sent, on the device */
+	GsJobOutput output;
 
-	/* a buffer is the client's, in a transfer, or free (only of the consumer) */
+	/* a buffer is the client's, in a transfer, or free (not of a producer) */
 	bool		buffer_is_ours[GS_MAX_BUFFERS];
 	GsTransfer	transfers[GS_MAX_BUFFERS]; /* a circular queue, in the order of fences */
 	uint32_t	first_transfer;
@@ -143,8 +156,8 @@ struct GsSortJob
 {
 	GsDevice   *device;
 	GsJobMemory memory;
-	GsProducer	consumer;
-	GsProducer *producers;
+	GsMember	consumer;
+	GsMember   *members;		/* producers and readers */
 	bool		keys_only;
 	int			nwords;
 	uint32_t	record_bytes;
@@ -176,12 +189,7 @@ struct GsSortJob
 	bool		parked;			/* all data is in the file */
 	uint64_t	idle_since_us;	/* 0: not idle */
 
-	/* output, through the buffers of the consumer */
-	uint32_t	free_buffers[GS_MAX_BUFFERS];
-	uint32_t	nfree;
-	uint64_t	fetch;			/* number of the latest FETCH */
-	uint32_t	stream_number;	/* its number in the messages */
-	uint64_t	next_out;		/* next batch to send */
+	/* output */
 	uint64_t	nout;			/* number of batches */
 	char	   *d_staging;		/* as large as a buffer */
 	bool		input_returned; /* the end has been reported */
@@ -216,7 +224,7 @@ extern bool gs_job_record_fence(GsSortJob *job, uint64_t *fence);
 extern void gs_job_check_fence(GsSortJob *job);
 
 /* Adds a transfer, with a fence behind it.  False: the device failed. */
-extern bool gs_producer_add_transfer(GsProducer *producer, GsTransfer *transfer);
+extern bool gs_member_add_transfer(GsMember *member, GsTransfer *transfer);
 
 /* Ends transfers whose fence has passed, and producers without transfers. */
 extern void gs_job_end_transfers(GsSortJob *job);
@@ -224,20 +232,17 @@ extern void gs_job_end_transfers(GsSortJob *job);
 /* Are there producers that gs_job_end_transfers() would end? */
 extern bool gs_job_has_ended_producers(const GsSortJob *job);
 
-/* Reports a failure of the job to its producers. */
-extern void gs_job_fail_producers(GsSortJob *job, const char *text);
+/* Reports a failure of the job to its producers and readers. */
+extern void gs_job_fail_members(GsSortJob *job, const char *text);
 
-/* Detaches the remaining producers, before the job is freed. */
-extern void gs_job_detach_producers(GsSortJob *job);
+/* Detaches those that remain, before the job is freed. */
+extern void gs_job_detach_members(GsSortJob *job);
 
 /* Computes the input order of the batches, by participant and arrival, and their first rows. */
 extern void gs_job_order_batches(GsSortJob *job);
 
 /* Device memory to sort nrows rows of nunits units. */
 extern uint64_t gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits);
-
-/* The first row of a batch of sorted rows; of the one after the last, nrows. */
-extern uint64_t gs_job_first_row(const GsSortJob *job, uint64_t batch);
 
 /*
  * Queues the copy of a batch of sorted rows to memory as large as a buffer, and of
@@ -265,8 +270,9 @@ extern void gs_job_continue_parking(GsSortJob *job);
 /* Frees the file and buffers; false: they are still in use. */
 extern bool gs_job_end_parking(GsSortJob *job);
 
-/* A batch has been copied to its buffer. */
-extern void gs_job_end_download(GsSortJob *job, GsTransfer *transfer);
+/* A batch has been uploaded from a buffer of a member, or copied to it. */
+extern void gs_member_end_upload(GsMember *producer, uint32_t buffer);
+extern void gs_member_end_download(GsMember *member, GsTransfer *transfer);
 
 /* Queues batches for free buffers, a few at a time. */
 extern void gs_job_send_output(GsSortJob *job);

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * job_output.c
- *	  One sort: batches to the client, either sorted or the input.
+ *	  One sort: batches to the consumer and readers, either sorted or the input.
  *
- * Batches are sent in order, each through a free buffer.  Sorted rows are
+ * Each of them gets batches in order, each through a free buffer.  Sorted rows are
  * gathered in a staging buffer on the device and copied from there.  One staging
  * buffer suffices, because the stream processes one batch after the other.
  *
@@ -25,31 +25,34 @@
 /* ------------------------------------------------------------------ buffers */
 
 static void
-add_free_buffer(GsSortJob *job, uint32_t buffer)
+add_free_buffer(GsMember *member, uint32_t buffer)
 {
-	job->free_buffers[job->nfree++] = buffer;
+	member->output.free_buffers[member->output.nfree++] = buffer;
 }
 
 static char *
-buffer_start(const GsSortJob *job, uint32_t buffer)
+buffer_start(const GsMember *member, uint32_t buffer)
 {
-	return job->consumer.participant.buffer_pool.base + (size_t) buffer * gs_job_buffer_bytes(job);
+	const GsBufferPool *buffer_pool = &member->participant.buffer_pool;
+
+	return buffer_pool->base + (size_t) buffer * buffer_pool->buffer_bytes;
 }
 
 void
-gs_job_buffer_released(GsSortJob *job, uint32_t buffer)
+gs_member_buffer_released(GsMember *member, uint32_t buffer)
 {
-	if (job->consumer.buffer_is_ours[buffer])
-		return;					/* an upload in progress: the client is wrong */
-	job->consumer.buffer_is_ours[buffer] = true;
-	gs_job_cancel_parking(job);
-	add_free_buffer(job, buffer);
+	if (member->job == NULL || member->buffer_is_ours[buffer])
+		return;					/* the job has ended; or an upload is in progress: the client is wrong */
+	member->buffer_is_ours[buffer] = true;
+	gs_job_cancel_parking(member->job);
+	add_free_buffer(member, buffer);
 }
 
 /* ------------------------------------------------------------- sorted rows */
 
-uint64_t
-gs_job_first_row(const GsSortJob *job, uint64_t batch)
+/* The first row of a batch of sorted rows; of the one after the last, nrows. */
+static uint64_t
+first_row(const GsSortJob *job, uint64_t batch)
 {
 	uint64_t	keys = gs_job_buffer_bytes(job) / sizeof(uint64_t);
 
@@ -69,7 +72,7 @@ batch_of(const GsSortJob *job, uint64_t position)
 	{
 		uint64_t	mid = low + (high - low) / 2;
 
-		if (gs_job_first_row(job, mid) <= position)
+		if (first_row(job, mid) <= position)
 			low = mid;
 		else
 			high = mid;
@@ -77,15 +80,22 @@ batch_of(const GsSortJob *job, uint64_t position)
 	return low;
 }
 
-void
-gs_job_fetch(GsSortJob *job, uint32_t stream, uint64_t position)
+bool
+gs_member_fetch(GsMember *member, uint32_t stream, uint64_t position)
 {
-	if (job->phase != GS_JOB_SORTED)
-		return;
+	GsSortJob  *job = member->job;
+	GsJobOutput *output = &member->output;
+
+	/* the client may not have learned yet that the job failed */
+	if (job == NULL || job->phase == GS_JOB_FAILED || job->phase == GS_JOB_CLOSING)
+		return true;
+	if (job->phase != GS_JOB_SORTED || position >= job->nrows)
+		return false;
 	gs_job_cancel_parking(job);
-	job->fetch++;
-	job->stream_number = stream;
-	job->next_out = position < job->nrows ? batch_of(job, position) : job->nout;
+	output->fetch++;
+	output->stream_number = stream;
+	output->next = batch_of(job, position);
+	return true;
 }
 
 /*
@@ -139,8 +149,8 @@ queue_keys(GsSortJob *job, uint64_t first, uint32_t nrows, char *to)
 bool
 gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatchSpan *span)
 {
-	uint64_t	first = gs_job_first_row(job, batch);
-	uint32_t	nrows = (uint32_t) (gs_job_first_row(job, batch + 1) - first);
+	uint64_t	first = first_row(job, batch);
+	uint32_t	nrows = (uint32_t) (first_row(job, batch + 1) - first);
 
 	return gs_job_check(job, job->keys_only ? queue_keys(job, first, nrows, to) :
 						queue_rows(job, batch, first, nrows, to, span));
@@ -149,7 +159,7 @@ gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatchSpan *span)
 uint32_t
 gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span)
 {
-	uint32_t	nrows = (uint32_t) (gs_job_first_row(job, batch + 1) - gs_job_first_row(job, batch));
+	uint32_t	nrows = (uint32_t) (first_row(job, batch + 1) - first_row(job, batch));
 
 	if (job->keys_only)
 		return nrows * (uint32_t) sizeof(uint64_t);
@@ -165,7 +175,7 @@ gs_job_return_input(GsSortJob *job)
 		return;
 	gs_job_order_batches(job);
 	job->phase = GS_JOB_RETURNING;
-	job->next_out = 0;
+	job->consumer.output.next = 0;
 	job->nout = job->nbatches;
 }
 
@@ -189,13 +199,15 @@ queue_input_batch(GsSortJob *job, uint64_t number, char *buffer, GsTransfer *tra
 
 /* Queues the next batch for a free buffer. */
 static bool
-queue_next(GsSortJob *job)
+queue_next(GsMember *member)
 {
-	uint64_t	batch = job->next_out++;
-	uint32_t	number = job->free_buffers[--job->nfree];
-	char	   *buffer = buffer_start(job, number);
+	GsSortJob  *job = member->job;
+	GsJobOutput *output = &member->output;
+	uint64_t	batch = output->next++;
+	uint32_t	number = output->free_buffers[--output->nfree];
+	char	   *buffer = buffer_start(member, number);
 	GsTransfer	transfer = {
-		.buffer = number,.fetch = job->fetch,.batch = batch,.ready = {.buffer = number}
+		.buffer = number,.fetch = output->fetch,.batch = batch,.ready = {.buffer = number}
 	};
 	bool		queued;
 
@@ -203,60 +215,106 @@ queue_next(GsSortJob *job)
 		queued = gs_job_check(job, queue_input_batch(job, batch, buffer, &transfer));
 	else
 	{
-		transfer.ready.stream = job->stream_number;
-		transfer.ready.position = gs_job_first_row(job, batch);
-		transfer.ready.nrows = (uint32_t) (gs_job_first_row(job, batch + 1) -
+		transfer.ready.stream = output->stream_number;
+		transfer.ready.position = first_row(job, batch);
+		transfer.ready.nrows = (uint32_t) (first_row(job, batch + 1) -
 										   transfer.ready.position);
 		queued = job->parked ? gs_job_queue_parked(job, batch, buffer) :
-			gs_job_queue_sorted(job, batch, buffer, &job->pinned->spans[number]);
+			gs_job_queue_sorted(job, batch, buffer, &output->spans[number]);
 	}
-	return queued && gs_producer_add_transfer(&job->consumer, &transfer);
+	return queued && gs_member_add_transfer(member, &transfer);
+}
+
+/* Is there a batch to send, and a buffer for it? */
+static bool
+can_send(const GsMember *member)
+{
+	return member->state != GS_MEMBER_FAILED && member->output.fetch > 0 &&
+		member->output.next < member->job->nout && member->output.nfree > 0;
 }
 
 bool
 gs_job_has_output(const GsSortJob *job)
 {
-	if (job->phase == GS_JOB_RETURNING && job->next_out == job->nout && !job->input_returned)
-		return job->consumer.ntransfers == 0;
-	return (job->phase == GS_JOB_SORTED || job->phase == GS_JOB_RETURNING) &&
-		job->next_out < job->nout && job->nfree > 0;
+	const GsMember *consumer = &job->consumer;
+
+	if (job->phase == GS_JOB_RETURNING)
+		return consumer->output.next < job->nout ? consumer->output.nfree > 0 :
+			!job->input_returned && consumer->ntransfers == 0;
+	if (job->phase != GS_JOB_SORTED)
+		return false;
+	if (can_send(consumer))
+		return true;
+	for (const GsMember *member = job->members; member != NULL; member = member->next)
+		if (can_send(member))
+			return true;
+	return false;
 }
 
-void
-gs_job_send_output(GsSortJob *job)
+/* False: the device failed. */
+static bool
+send_sorted(GsMember *member)
+{
+	for (int i = 0; i < BUFFERS_PER_POLL && can_send(member); i++)
+	{
+		if (!queue_next(member))
+			return false;
+	}
+	return true;
+}
+
+static void
+send_input(GsSortJob *job)
 {
 	const GsJobEvents *events = &job->consumer.participant.events;
 	const GsBatchReady end = {0};
 
 	for (int i = 0; i < BUFFERS_PER_POLL && gs_job_has_output(job); i++)
 	{
-		if (job->next_out == job->nout)
+		if (job->consumer.output.next == job->nout)
 		{
 			job->input_returned = true;
 			events->batch_ready(events->arg, &end);
 		}
-		else if (!queue_next(job))
+		else if (!queue_next(&job->consumer))
 			return;
 	}
 }
 
 void
-gs_job_end_download(GsSortJob *job, GsTransfer *transfer)
+gs_job_send_output(GsSortJob *job)
 {
-	const GsJobEvents *events = &job->consumer.participant.events;
+	bool		fine;
+
+	if (job->phase == GS_JOB_RETURNING)
+		send_input(job);
+	else if (job->phase == GS_JOB_SORTED)
+	{
+		fine = send_sorted(&job->consumer);
+		for (GsMember *member = job->members; member != NULL && fine; member = member->next)
+			fine = send_sorted(member);
+	}
+}
+
+void
+gs_member_end_download(GsMember *member, GsTransfer *transfer)
+{
+	GsSortJob  *job = member->job;
+	const GsJobEvents *events = &member->participant.events;
 	GsBatchReady *ready = &transfer->ready;
 
 	/* for a previous FETCH, or from a file that cannot be read */
-	if (transfer->fetch != job->fetch || job->phase == GS_JOB_FAILED)
+	if (transfer->fetch != member->output.fetch || job->phase == GS_JOB_FAILED ||
+		member->state == GS_MEMBER_FAILED)
 	{
-		add_free_buffer(job, transfer->buffer);
+		add_free_buffer(member, transfer->buffer);
 		return;
 	}
 	if (job->parked)
 		ready->rows_bytes = gs_job_parked_bytes(job, transfer->batch);
 	else if (job->phase == GS_JOB_SORTED)
 		ready->rows_bytes = gs_job_rows_bytes(job, transfer->batch,
-											  &job->pinned->spans[transfer->buffer]);
-	job->consumer.buffer_is_ours[transfer->buffer] = false;
+											  &member->output.spans[transfer->buffer]);
+	member->buffer_is_ours[transfer->buffer] = false;
 	events->batch_ready(events->arg, ready);
 }

@@ -61,7 +61,7 @@ bool
 gs_job_can_be_parked(const GsSortJob *job)
 {
 	return job->phase == GS_JOB_SORTED && job->idle_since_us != 0 && job->parking == NULL &&
-		!job->device_failed && job->nrows > 0;
+		job->members == NULL && !job->device_failed && job->nrows > 0;
 }
 
 static void

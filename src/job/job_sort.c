@@ -224,7 +224,6 @@ report_sorted(GsSortJob *job)
 	GsSorted   *result = &job->sort.result;
 
 	job->phase = GS_JOB_SORTED;
-	job->next_out = job->nout;	/* until there is a FETCH */
 	gs_device_pool_release_reservation(&job->memory);
 	result->device_bytes = job->memory.peak;
 	result->upload_us = job->upload_us;
@@ -244,7 +243,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 {
 	GsSortContext *sort = &job->sort;
 	bool		is_full = job->phase == GS_JOB_FULL ||
-		(job->phase == GS_JOB_INPUT && job->consumer.state == GS_PRODUCER_FULL);
+		(job->phase == GS_JOB_INPUT && job->consumer.state == GS_MEMBER_FULL);
 
 	/* a client that wants all rows sorted may not have learned yet that some were refused */
 	if (is_full ? !partial : job->phase != GS_JOB_INPUT)

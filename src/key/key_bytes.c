@@ -5,10 +5,7 @@
  *
  * bit, varbit
  * -----------
- * The bits are compared as bytes, then their number.  They are split into groups of
- * seven bytes, the last one padded with zeros.  Each group is followed by a byte: the
- * number of its bits, or 0xFF if more groups follow, which is more than any number.
- * Bit strings of up to 56 bits fit the prefix.
+ * The bits are compared as bytes, then their number, as their groups are (key_code.h).
  *
  * arrays
  * ------
@@ -34,30 +31,36 @@
  * inclusive and exclusive ones: of lower bounds the inclusive is less, of upper bounds
  * the exclusive.
  *
+ * composite types
+ * ---------------
+ * The columns, each after a byte that announces it, 01, or a NULL, 02, which sorts above
+ * any value.
+ *
  * elements
  * --------
  * Those of fixed width are the fields of their key record (key_fields.h), big-endian.
- * Text ends with a zero byte, which it does not contain.  So does its key under a
- * collation (key_collation.h), which contains at most one zero byte, between the two
- * parts that each key of the collation has.  bytea is split into groups like bit
- * strings.
+ * bytea is split into groups like bit strings.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "collation/key_collation.h"
 #include "common/key_layout.h"
 #include "key/key_bytes.h"
+#include "key/key_code.h"
+#include "key/key_documents.h"
 #include "key/key_fields.h"
 #include "key/key_numeric.h"
 #include "pg_compat.h"
 
+#include "access/htup_details.h"
 #include "access/tupmacs.h"
+#include "catalog/pg_collation.h"
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/arrayaccess.h"
 #include "utils/builtins.h"
+#include "utils/formatting.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/multirangetypes.h"
@@ -68,14 +71,6 @@
 
 /* Words of the record of a value of fixed width. */
 #define MAX_WORDS		6
-
-/* Where codes are written.  Reused for the next code. */
-typedef struct CodeBuffer
-{
-	unsigned char *data;
-	size_t		len;
-	size_t		size;
-} CodeBuffer;
 
 /* How the values of an order are encoded as elements. */
 typedef struct Encoder
@@ -93,106 +88,34 @@ typedef struct Encoder
 	TypeCacheEntry *range;		/* ranges and multiranges */
 	GsKeyCollation *collation;	/* text; NULL if compared byte by byte */
 	int			fixed_weight;	/* numeric */
-	struct Encoder *element;
+	TupleDesc	desc;			/* composite types */
+	Datum	   *values;			/* of its columns */
+	bool	   *nulls;
+	struct Encoder *element;	/* of the first column of a composite type */
+	struct Encoder *next;		/* of its next column */
 } Encoder;
 
 struct GsKeyMaker
 {
 	Encoder    *encoder;
-	CodeBuffer	buffer;
+	GsKeyCode	code;
 };
 
 /* Comparison functions use the type in the header of a value. */
 static const char other_type[] = "a value has a different type than its column";
 
-static bool put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value,
+static bool put_value(GsKeyCode *code, const Encoder *encoder, Datum value,
 					  const char **why_not);
-
-/* ------------------------------------------------------------- the buffer */
-
-/* Makes space for nbytes more, and returns where they go. */
-static inline unsigned char *
-reserve(CodeBuffer *buffer, size_t nbytes)
-{
-	if (unlikely(buffer->size - buffer->len < nbytes))
-	{
-		buffer->size = Max(buffer->size * 2, buffer->len + nbytes);
-		buffer->data = repalloc_huge(buffer->data, buffer->size);
-	}
-	return buffer->data + buffer->len;
-}
-
-static inline void
-put_byte(CodeBuffer *buffer, unsigned char byte)
-{
-	*reserve(buffer, 1) = byte;
-	buffer->len++;
-}
-
-static void
-put_bytes(CodeBuffer *buffer, const char *data, size_t nbytes)
-{
-	memcpy(reserve(buffer, nbytes), data, nbytes);
-	buffer->len += nbytes;
-}
-
-/* Writes the upper nbytes of a word. */
-static inline void
-put_word(CodeBuffer *buffer, uint64 word, size_t nbytes)
-{
-	gs_store_be64(reserve(buffer, sizeof(word)), word);
-	buffer->len += nbytes;
-}
-
-static inline void
-put_int32(CodeBuffer *buffer, int32 value)
-{
-	put_word(buffer, gs_encode_int32(value) << 32, sizeof(int32));
-}
-
-/* ---------------------------------------------------------------- numeric */
-
-static void
-put_numeric(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nbytes)
-{
-	unsigned char *to = reserve(buffer, nbytes + GS_NUMERIC_EXTRA_BYTES);
-
-	buffer->len += gs_numeric_write_code(data, nbytes, encoder->fixed_weight, to);
-}
 
 /* ------------------------------------------------------------ bit, varbit */
 
-#define GROUP_BYTES		7
-#define GROUP_FOLLOWED	0xFF
-
 static void
-put_groups(CodeBuffer *buffer, const char *data, size_t nbits)
-{
-	size_t		nbytes = (nbits + 7) / 8;
-	unsigned char *to = reserve(buffer, (nbytes / GROUP_BYTES + 1) * (GROUP_BYTES + 1));
-
-	while (nbytes > GROUP_BYTES)
-	{
-		memcpy(to, data, GROUP_BYTES);
-		to[GROUP_BYTES] = GROUP_FOLLOWED;
-		data += GROUP_BYTES;
-		nbytes -= GROUP_BYTES;
-		nbits -= 8 * GROUP_BYTES;
-		to += GROUP_BYTES + 1;
-	}
-	memset(to, 0, GROUP_BYTES);
-	memcpy(to, data, nbytes);
-	to[GROUP_BYTES] = (unsigned char) nbits;
-	buffer->len = to + GROUP_BYTES + 1 - buffer->data;
-}
-
-static void
-put_bit(CodeBuffer *buffer, const char *data)
+put_bit(GsKeyCode *code, const char *data)
 {
 	int32		nbits;			/* VarBit.bit_len */
 
 	memcpy(&nbits, data, sizeof(nbits));
-	put_groups(buffer, data + sizeof(nbits), nbits);
+	gs_key_code_add_groups(code, data + sizeof(nbits), nbits);
 }
 
 /* ----------------------------------------------------------------- arrays */
@@ -206,11 +129,11 @@ enum
 
 /* Elements passed by value, without NULLs: they are adjacent in the array. */
 static void
-put_numbers(CodeBuffer *buffer, const Encoder *element, const char *numbers, int nitems)
+put_numbers(GsKeyCode *code, const Encoder *element, const char *numbers, int nitems)
 {
 	const GsKeyField *field = element->layout->fields;
 	int			nbytes = element->word_bytes[0];
-	unsigned char *to = reserve(buffer, nitems * (size_t) (1 + nbytes) + sizeof(uint64));
+	unsigned char *to = gs_key_code_reserve(code, nitems * (size_t) (1 + nbytes) + sizeof(uint64));
 
 	for (int i = 0; i < nitems; i++)
 	{
@@ -222,33 +145,33 @@ put_numbers(CodeBuffer *buffer, const Encoder *element, const char *numbers, int
 		to += 1 + nbytes;
 		numbers += element->len;
 	}
-	buffer->len = to - buffer->data;
+	code->len = to - code->data;
 }
 
 static bool
-put_elements(CodeBuffer *buffer, const Encoder *element, ArrayType *array, int nitems,
+put_elements(GsKeyCode *code, const Encoder *element, ArrayType *array, int nitems,
 			 const char **why_not)
 {
 	array_iter	iterator;
 
 	gs_array_begin(&iterator, (AnyArrayType *) array, element->len, element->by_value,
 				   element->align);
-	for (int i = 0; i < nitems; i++)
+	for (int i = 0; i < nitems && code->len <= code->enough; i++)
 	{
 		bool		is_null;
 		Datum		value = gs_array_next(&iterator, &is_null, i, element->len,
 										  element->by_value, element->align);
 
 		CHECK_FOR_INTERRUPTS();
-		put_byte(buffer, is_null ? ARRAY_NULL : ARRAY_ELEMENT);
-		if (!is_null && !put_value(buffer, element, value, why_not))
+		gs_key_code_add_byte(code, is_null ? ARRAY_NULL : ARRAY_ELEMENT);
+		if (!is_null && !put_value(code, element, value, why_not))
 			return false;
 	}
 	return true;
 }
 
 static bool
-put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const char **why_not)
+put_array(GsKeyCode *code, const Encoder *encoder, ArrayType *array, const char **why_not)
 {
 	const Encoder *element = encoder->element;
 	int			ndims = ARR_NDIM(array);
@@ -261,25 +184,25 @@ put_array(CodeBuffer *buffer, const Encoder *encoder, ArrayType *array, const ch
 	}
 	if (gs_key_kind_is_by_value(element->kind) && element->kind != GS_KEY_ENUM &&
 		!ARR_HASNULL(array))
-		put_numbers(buffer, element, ARR_DATA_PTR(array), nitems);
-	else if (!put_elements(buffer, element, array, nitems, why_not))
+		put_numbers(code, element, ARR_DATA_PTR(array), nitems);
+	else if (!put_elements(code, element, array, nitems, why_not))
 		return false;
-	put_byte(buffer, ARRAY_END);
-	put_byte(buffer, ndims);
+	gs_key_code_add_byte(code, ARRAY_END);
+	gs_key_code_add_byte(code, ndims);
 	for (int i = 0; ndims > 1 && i < ndims; i++)
-		put_int32(buffer, ARR_DIMS(array)[i]);
+		gs_key_code_add_int32(code, ARR_DIMS(array)[i]);
 	for (int i = 0; i < ndims; i++)
-		put_int32(buffer, ARR_LBOUND(array)[i]);
+		gs_key_code_add_int32(code, ARR_LBOUND(array)[i]);
 	return true;
 }
 
 /* Unlike arrays, oidvectors are compared by their length first. */
 static void
-put_oidvector(CodeBuffer *buffer, const oidvector *vector)
+put_oidvector(GsKeyCode *code, const oidvector *vector)
 {
-	put_int32(buffer, vector->dim1);
+	gs_key_code_add_int32(code, vector->dim1);
 	for (int i = 0; i < vector->dim1; i++)
-		put_word(buffer, (uint64) vector->values[i] << 32, sizeof(Oid));
+		gs_key_code_add_word(code, (uint64) vector->values[i] << 32, sizeof(Oid));
 }
 
 /* ----------------------------------------------------------------- ranges */
@@ -298,29 +221,29 @@ enum
 };
 
 static bool
-put_bounds(CodeBuffer *buffer, const Encoder *element, const RangeBound *lower,
+put_bounds(GsKeyCode *code, const Encoder *element, const RangeBound *lower,
 		   const RangeBound *upper, const char **why_not)
 {
 	CHECK_FOR_INTERRUPTS();
-	put_byte(buffer, lower->infinite ? RANGE_NO_LOWER : RANGE_LOWER);
+	gs_key_code_add_byte(code, lower->infinite ? RANGE_NO_LOWER : RANGE_LOWER);
 	if (!lower->infinite)
 	{
-		if (!put_value(buffer, element, lower->val, why_not))
+		if (!put_value(code, element, lower->val, why_not))
 			return false;
-		put_byte(buffer, lower->inclusive ? 0 : 1);
+		gs_key_code_add_byte(code, lower->inclusive ? 0 : 1);
 	}
-	put_byte(buffer, upper->infinite ? RANGE_NO_UPPER : RANGE_UPPER);
+	gs_key_code_add_byte(code, upper->infinite ? RANGE_NO_UPPER : RANGE_UPPER);
 	if (!upper->infinite)
 	{
-		if (!put_value(buffer, element, upper->val, why_not))
+		if (!put_value(code, element, upper->val, why_not))
 			return false;
-		put_byte(buffer, upper->inclusive ? 1 : 0);
+		gs_key_code_add_byte(code, upper->inclusive ? 1 : 0);
 	}
 	return true;
 }
 
 static bool
-put_range(CodeBuffer *buffer, const Encoder *encoder, RangeType *range, const char **why_not)
+put_range(GsKeyCode *code, const Encoder *encoder, RangeType *range, const char **why_not)
 {
 	RangeBound	lower;
 	RangeBound	upper;
@@ -333,13 +256,13 @@ put_range(CodeBuffer *buffer, const Encoder *encoder, RangeType *range, const ch
 	}
 	range_deserialize(encoder->range, range, &lower, &upper, &empty);
 	if (!empty)
-		return put_bounds(buffer, encoder->element, &lower, &upper, why_not);
-	put_byte(buffer, RANGE_END);
+		return put_bounds(code, encoder->element, &lower, &upper, why_not);
+	gs_key_code_add_byte(code, RANGE_END);
 	return true;
 }
 
 static bool
-put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multirange,
+put_multirange(GsKeyCode *code, const Encoder *encoder, MultirangeType *multirange,
 			   const char **why_not)
 {
 	if (MultirangeTypeGetOid(multirange) != encoder->type)
@@ -353,34 +276,66 @@ put_multirange(CodeBuffer *buffer, const Encoder *encoder, MultirangeType *multi
 		RangeBound	upper;
 
 		multirange_get_bounds(encoder->range, multirange, i, &lower, &upper);
-		if (!put_bounds(buffer, encoder->element, &lower, &upper, why_not))
+		if (!put_bounds(code, encoder->element, &lower, &upper, why_not))
 			return false;
 	}
-	put_byte(buffer, RANGE_END);
+	gs_key_code_add_byte(code, RANGE_END);
+	return true;
+}
+
+/* -------------------------------------------------------- composite types */
+
+static bool
+put_composite(GsKeyCode *code, const Encoder *encoder, HeapTupleHeader row, const char **why_not)
+{
+	const Encoder *column = encoder->element;
+	HeapTupleData tuple = {.t_len = HeapTupleHeaderGetDatumLength(row),.t_data = row};
+
+	if (HeapTupleHeaderGetTypeId(row) != encoder->type ||
+		HeapTupleHeaderGetNatts(row) > encoder->desc->natts)
+	{
+		*why_not = other_type;
+		return false;
+	}
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	heap_deform_tuple(&tuple, encoder->desc, encoder->values, encoder->nulls);
+	for (int i = 0; i < encoder->desc->natts; i++)
+	{
+		const FormData_pg_attribute *attribute = TupleDescAttr(encoder->desc, i);
+		Datum		value = encoder->values[i];
+
+		if (attribute->attisdropped)
+			continue;
+		gs_key_code_add_byte(code, encoder->nulls[i] ? ARRAY_NULL : ARRAY_ELEMENT);
+		if (!encoder->nulls[i])
+		{
+			if (attribute->attlen == -1)
+				value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
+			if (!put_value(code, column, value, why_not))
+				return false;
+		}
+		column = column->next;
+	}
 	return true;
 }
 
 /* --------------------------------------------------------------- elements */
 
+/* Writes the text in lower case, as citext compares it. */
 static bool
-put_text(CodeBuffer *buffer, const Encoder *encoder, const char *data, size_t nbytes,
-		 const char **why_not)
+put_citext(GsKeyCode *code, const Encoder *encoder, const char *data, size_t nbytes,
+		   const char **why_not)
 {
-	if (encoder->collation != NULL)
-	{
-		uint32		key_len;
+	char	   *lower = str_tolower(data, nbytes, DEFAULT_COLLATION_OID);
+	bool		result = gs_key_code_add_text(code, encoder->element->collation, lower, strlen(lower), why_not);
 
-		if (!gs_key_collation_key(encoder->collation, data, nbytes, &data, &key_len, why_not))
-			return false;
-		nbytes = key_len;
-	}
-	put_bytes(buffer, data, nbytes);
-	put_byte(buffer, 0);
-	return true;
+	pfree(lower);
+	return result;
 }
 
 static bool
-put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **why_not)
+put_fixed_width(GsKeyCode *code, const Encoder *encoder, Datum value, const char **why_not)
 {
 	GsKeyField *fields = encoder->layout->fields;
 	uint64		record[MAX_WORDS] = {0};
@@ -393,7 +348,7 @@ put_fixed_width(CodeBuffer *buffer, const Encoder *encoder, Datum value, const c
 	else
 		gs_key_fields_write(encoder->kind, fields, value, record);
 	for (int i = 0; i < encoder->layout->nwords; i++)
-		put_word(buffer, record[i], encoder->word_bytes[i]);
+		gs_key_code_add_word(code, record[i], encoder->word_bytes[i]);
 	return true;
 }
 
@@ -407,56 +362,80 @@ aligned(Datum value)
 }
 
 static bool
-put_value(CodeBuffer *buffer, const Encoder *encoder, Datum value, const char **why_not)
+put_value(GsKeyCode *code, const Encoder *encoder, Datum value, const char **why_not)
 {
 	const struct varlena *bytes = (const struct varlena *) DatumGetPointer(value);
 
 	switch (encoder->kind)
 	{
 		case GS_KEY_TEXT:
-			if (!put_text(buffer, encoder, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), why_not))
+			if (!gs_key_code_add_text(code, encoder->collation, VARDATA_ANY(bytes),
+									  VARSIZE_ANY_EXHDR(bytes), why_not))
 				return false;
 			break;
 		case GS_KEY_BPCHAR:
-			if (!put_text(buffer, encoder, VARDATA_ANY(bytes),
-						  bpchartruelen(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)), why_not))
+			if (!gs_key_code_add_text(code, encoder->collation, VARDATA_ANY(bytes),
+									  bpchartruelen(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)), why_not))
 				return false;
 			break;
 		case GS_KEY_NAME:
-			if (!put_text(buffer, encoder, NameStr(*DatumGetName(value)),
-						  strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN), why_not))
+			if (!gs_key_code_add_text(code, encoder->collation, NameStr(*DatumGetName(value)),
+									  strnlen(NameStr(*DatumGetName(value)), NAMEDATALEN), why_not))
 				return false;
 			break;
 		case GS_KEY_BYTEA:
-			put_groups(buffer, VARDATA_ANY(bytes), 8 * (size_t) VARSIZE_ANY_EXHDR(bytes));
+			gs_key_code_add_groups(code, VARDATA_ANY(bytes), 8 * (size_t) VARSIZE_ANY_EXHDR(bytes));
 			break;
 		case GS_KEY_NUMERIC:
-			put_numeric(buffer, encoder, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+			gs_key_code_add_numeric(code, encoder->fixed_weight, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
 			break;
 		case GS_KEY_BIT:
-			put_bit(buffer, VARDATA_ANY(bytes));
+			put_bit(code, VARDATA_ANY(bytes));
 			break;
 		case GS_KEY_OIDVECTOR:
-			put_oidvector(buffer, aligned(value));
+			put_oidvector(code, aligned(value));
 			break;
 		case GS_KEY_ARRAY:
-			if (!put_array(buffer, encoder, aligned(value), why_not))
+			if (!put_array(code, encoder, aligned(value), why_not))
 				return false;
 			break;
 		case GS_KEY_RANGE:
-			if (!put_range(buffer, encoder, aligned(value), why_not))
+			if (!put_range(code, encoder, aligned(value), why_not))
 				return false;
 			break;
 		case GS_KEY_MULTIRANGE:
-			if (!put_multirange(buffer, encoder, aligned(value), why_not))
+			if (!put_multirange(code, encoder, aligned(value), why_not))
+				return false;
+			break;
+		case GS_KEY_JSONB:
+			if (!gs_key_jsonb_write(code, encoder->element->collation, aligned(value), why_not))
+				return false;
+			break;
+		case GS_KEY_CITEXT:
+		case GS_KEY_CITEXT_PATTERN:
+			if (!put_citext(code, encoder, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), why_not))
+				return false;
+			break;
+		case GS_KEY_TSVECTOR:
+			gs_key_tsvector_write(code, aligned(value));
+			break;
+		case GS_KEY_HSTORE:
+			if (!gs_key_hstore_write(code, VARDATA_ANY(bytes), why_not))
+				return false;
+			break;
+		case GS_KEY_LTREE:
+			gs_key_ltree_write(code, VARDATA_ANY(bytes));
+			break;
+		case GS_KEY_COMPOSITE:
+			if (!put_composite(code, encoder, aligned(value), why_not))
 				return false;
 			break;
 		default:
-			if (!put_fixed_width(buffer, encoder, value, why_not))
+			if (!put_fixed_width(code, encoder, value, why_not))
 				return false;
 			break;
 	}
-	if (likely(buffer->len < MAX_CODE_BYTES))
+	if (likely(code->len < MAX_CODE_BYTES))
 		return true;
 	*why_not = "a sort key exceeds 1 GB";
 	return false;
@@ -499,11 +478,18 @@ create_encoder(const GsKeyOrder *order, int32 typmod)
 		encoder->range = gs_key_order_range(order);
 	if (OidIsValid(order->collation))
 		encoder->collation = gs_key_collation_create(order->collation, true);
-	if (order->kind == GS_KEY_NUMERIC)
-		encoder->fixed_weight = gs_numeric_fixed_weight(typmod);
+	encoder->fixed_weight = gs_numeric_fixed_weight(typmod);
 	encoder->type = order->kind == GS_KEY_ARRAY ? get_element_type(order->type) : order->type;
+	if (order->kind == GS_KEY_COMPOSITE)
+	{
+		encoder->desc = lookup_rowtype_tupdesc_copy(order->type, -1);
+		encoder->values = palloc(sizeof(Datum) * encoder->desc->natts);
+		encoder->nulls = palloc(sizeof(bool) * encoder->desc->natts);
+	}
 	if (order->element != NULL)
 		encoder->element = create_encoder(order->element, order->kind == GS_KEY_ARRAY ? typmod : -1);
+	if (order->next != NULL)
+		encoder->next = create_encoder(order->next, -1);
 	return encoder;
 }
 
@@ -513,48 +499,51 @@ gs_key_maker_create(const GsKeyOrder *order, int32 typmod)
 	GsKeyMaker *maker = palloc(sizeof(GsKeyMaker));
 
 	maker->encoder = create_encoder(order, typmod);
-	maker->buffer.len = 0;
-	maker->buffer.size = 64;
-	maker->buffer.data = palloc(maker->buffer.size);
+	maker->code.len = 0;
+	maker->code.size = 64;
+	maker->code.data = palloc(maker->code.size);
 	return maker;
+}
+
+static void
+share_labels(Encoder *to, const Encoder *from)
+{
+	for (; to != NULL; to = to->next, from = from->next)
+	{
+		to->labels = from->labels;
+		share_labels(to->element, from->element);
+	}
 }
 
 void
 gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with)
 {
-	const Encoder *from = with->encoder;
+	share_labels(maker->encoder, with->encoder);
+}
 
-	for (Encoder *to = maker->encoder; to != NULL; to = to->element, from = from->element)
-		to->labels = from->labels;
+static uint64
+hash_labels(const Encoder *encoder, uint64 seed)
+{
+	for (; encoder != NULL; encoder = encoder->next)
+		seed = hash_labels(encoder->element, gs_key_labels_hash(&encoder->labels, seed));
+	return seed;
 }
 
 uint64
 gs_key_maker_labels(const GsKeyMaker *maker, uint64 seed)
 {
-	for (const Encoder *encoder = maker->encoder; encoder != NULL; encoder = encoder->element)
-		seed = gs_key_labels_hash(&encoder->labels, seed);
-	return seed;
+	return hash_labels(maker->encoder, seed);
 }
 
 bool
-gs_key_maker_is_cheap(const GsKeyMaker *maker)
-{
-	for (const Encoder *encoder = maker->encoder; encoder != NULL; encoder = encoder->element)
-	{
-		if (encoder->collation != NULL && !gs_key_collation_is_cheap(encoder->collation))
-			return false;
-	}
-	return true;
-}
-
-bool
-gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
+gs_key_maker_make(GsKeyMaker *maker, Datum value, uint32 enough, const char **code, uint32 *len,
 				  const char **why_not)
 {
-	maker->buffer.len = 0;
-	if (!put_value(&maker->buffer, maker->encoder, value, why_not))
+	maker->code.len = 0;
+	maker->code.enough = enough;
+	if (!put_value(&maker->code, maker->encoder, value, why_not))
 		return false;
-	*code = (const char *) maker->buffer.data;
-	*len = maker->buffer.len;
+	*code = (const char *) maker->code.data;
+	*len = maker->code.len;
 	return true;
 }

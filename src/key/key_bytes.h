@@ -36,15 +36,13 @@ extern void gs_key_maker_share_labels(GsKeyMaker *maker, const GsKeyMaker *with)
 /* gs_key_labels_hash() of all its enum labels. */
 extern uint64 gs_key_maker_labels(const GsKeyMaker *maker, uint64 seed);
 
-/* As gs_key_collation_is_cheap(), of whatever elements there are. */
-extern bool gs_key_maker_is_cheap(const GsKeyMaker *maker);
-
 /*
  * Makes the code of a value that is neither compressed nor out of line.  The code is
- * valid until the next call.  Returns false, and sets *why_not, if this value cannot be
- * encoded.  May leak into the current memory context.
+ * valid until the next call.  If it has more than `enough` bytes, some of its end may be
+ * missing.  Returns false, and sets *why_not, if this value cannot be encoded.  May leak
+ * into the current memory context.
  */
-extern bool gs_key_maker_make(GsKeyMaker *maker, Datum value, const char **code, uint32 *len,
-							  const char **why_not);
+extern bool gs_key_maker_make(GsKeyMaker *maker, Datum value, uint32 enough, const char **code,
+							  uint32 *len, const char **why_not);
 
 #endif							/* GPUSORT_KEY_BYTES_H */

@@ -6,7 +6,7 @@
  * A column can be encoded if the comparison function of its order is known
  * (key_order.h).  Otherwise the abbreviated keys of its type may serve, if the
  * type has any (key_sortsupport.h): such keys only begin an order, so rows that
- * tie on them have to be compared.
+ * tie on them have to be compared.  If it has none, all rows tie on the column.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,26 +26,35 @@ gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descen
 {
 	GsKeySortSupport *abbreviation;
 
-	if (gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
-								 order, descending, why_not))
-		return true;
+	if (!gs_key_order_of_operator(column->sort_operator, column->type, column->collation,
+								  order, descending, why_not))
+		return false;
 
 	/*
 	 * PostgreSQL abbreviates no text of the C library, and asking would open
 	 * the locale
 	 */
-	if (OidIsValid(column->collation) ? gs_key_collation_is_approximate(column->collation) :
-		type_is_collatable(column->type))
-		return false;
+	if (order->kind != GS_KEY_COMPARED ||
+		(OidIsValid(column->collation) ? gs_key_collation_is_approximate(column->collation) :
+		 type_is_collatable(column->type)))
+		return true;
 	abbreviation = gs_key_sortsupport_create(column->sort_operator, column->collation);
 	if (abbreviation == NULL)
-		return false;
+		return true;
 	order->kind = GS_KEY_ABBREVIATED;
 	order->type = column->type;
 	order->collation = InvalidOid;
 	order->element = NULL;
+	order->next = NULL;
 	order->approximate = gs_key_sortsupport_is_approximate(abbreviation);
 	return true;
+}
+
+/* Do the keys end with this column?  Ties are compared by it and those after it. */
+static bool
+ends_keys(const GsKeyOrder *order)
+{
+	return order->kind == GS_KEY_ABBREVIATED || order->kind == GS_KEY_COMPARED;
 }
 
 static int
@@ -57,6 +66,13 @@ count_fields(GsKeyKind kind)
 	gs_key_layout_add_column(&layout, false, false);
 	gs_key_fields_add(&layout, kind, false);
 	return layout.nfields;
+}
+
+/* A reason for the user that concerns one column; `column` counts from 0. */
+static char *
+reason_of_column(int column, const char *reason)
+{
+	return psprintf("sort column %d: %s", column + 1, reason);
 }
 
 bool
@@ -77,12 +93,12 @@ gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_
 
 		if (!gs_key_columns_order(&columns[i], &order, &descending, &reason))
 		{
-			*why_not = psprintf("sort column %d: %s", i + 1, reason);
+			*why_not = reason_of_column(i, reason);
 			return false;
 		}
 		nfields += count_fields(order.kind);
-		if (order.kind == GS_KEY_ABBREVIATED)
-			break;				/* ties are compared by the columns after it */
+		if (ends_keys(&order))
+			break;
 	}
 	if (nfields > GS_MAX_FIELDS)
 	{
@@ -92,9 +108,8 @@ gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_
 	return true;
 }
 
-/* Does one of the columns have an order for which is() is true? */
-static bool
-any_order(const GsSortColumn *columns, int ncolumns, bool (*is) (const GsKeyOrder *order))
+bool
+gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns)
 {
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -102,22 +117,40 @@ any_order(const GsSortColumn *columns, int ncolumns, bool (*is) (const GsKeyOrde
 		bool		descending;
 		char	   *why_not;
 
-		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) && is(&order))
+		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) &&
+			gs_key_order_is_approximate(&order))
 			return true;
 	}
 	return false;
 }
 
-bool
-gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns)
+char *
+gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns)
 {
-	return any_order(columns, ncolumns, gs_key_order_is_approximate);
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+		Oid			collation = InvalidOid;
+
+		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not))
+			collation = gs_key_order_libc_collation(&order);
+		if (OidIsValid(collation))
+			return reason_of_column(i, gs_key_collation_libc_off(collation));
+	}
+	return NULL;
 }
 
 bool
-gs_key_columns_use_libc(const GsSortColumn *columns, int ncolumns)
+gs_key_columns_are_compared(const GsSortColumn *columns, int ncolumns)
 {
-	return any_order(columns, ncolumns, gs_key_order_uses_libc);
+	GsKeyOrder	order;
+	bool		descending;
+	char	   *why_not;
+
+	return ncolumns > 0 && gs_key_columns_order(&columns[0], &order, &descending, &why_not) &&
+		order.kind == GS_KEY_COMPARED;
 }
 
 bool
@@ -130,7 +163,7 @@ gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns)
 		char	   *why_not;
 
 		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not) ||
-			order.kind == GS_KEY_ABBREVIATED)
+			ends_keys(&order))
 			return true;
 	}
 	return false;
@@ -149,7 +182,7 @@ gs_key_columns_collated_bytes(const GsSortColumn *columns, int ncolumns, int wid
 		const bool	full = i + 1 < ncolumns;
 
 		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not) ||
-			order.kind == GS_KEY_ABBREVIATED)
+			ends_keys(&order))
 			break;
 		if (OidIsValid(order.collation))
 			nbytes += gs_key_collation_expansion(order.collation, full) *

@@ -26,21 +26,27 @@ typedef struct GsSortColumn
 } GsSortColumn;
 
 /*
- * Finds the order of a column and whether it is descending.  Returns false, and
- * sets *why_not to a reason for the user (palloc'd or constant), if the column
- * cannot be encoded.  Allocates in the current memory context.
+ * Finds the order of a column and whether it is descending.  Sets *why_not to a reason for
+ * the user (palloc'd or constant) if it has no code; returns false, with a reason, if
+ * PostgreSQL has to sort by it.  Allocates in the current memory context.
  */
 extern bool gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descending,
 								 char **why_not);
 
-/* Can all these columns be encoded in one record?  *why_not as above. */
+/* Can rows be sorted by these columns, by their keys or by comparisons?  *why_not as above. */
 extern bool gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns, char **why_not);
 
 /* Does the order by the keys of one of these columns have to be verified? */
 extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns);
 
-/* Is one of these columns text under a collation of the C library? */
-extern bool gs_key_columns_use_libc(const GsSortColumn *columns, int ncolumns);
+/*
+ * Why these columns cannot be encoded if gpusort.libc_collations is off, whatever it is now; NULL: none is
+ * text under a collation of the C library.
+ */
+extern char *gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns);
+
+/* Has the first column no code, so that all rows are compared? */
+extern bool gs_key_columns_are_compared(const GsSortColumn *columns, int ncolumns);
 
 /* Can rows with equal full keys differ, so that they have to be compared? */
 extern bool gs_key_columns_leave_ties(const GsSortColumn *columns, int ncolumns);

@@ -10,14 +10,17 @@
  *	  numeric, bit, array...	a string of bytes (key_bytes.h)
  *	  text of a collation		a collation key (key_collation.h), or the code of
  *								a dictionary (key_dictionary.h)
- *	  the last column			an abbreviated key (key_sortsupport.h), if that
- *								costs less and the engine can compare ties
+ *	  text under ICU, others	an abbreviated key (key_sortsupport.h), if that
+ *								costs less and the engine can compare ties; the
+ *								columns after it are compared, too
+ *	  order not known			nothing: all rows tie, and the comparator decides by
+ *								this column and those after it
  *
  * If the engine can compare, no key is longer than GS_TRUNCATED_KEY_BYTES: more
  * would have to be fetched or computed, and stored, for each row, and is hardly
  * ever read.  The comparator resolves the ties, and fetches both values each
- * time; so if more than every other truncated key is like another one, full keys
- * cost less.
+ * time; so if more than half of the truncated keys are duplicates, full keys cost
+ * less.
  *
  *-------------------------------------------------------------------------
  */
@@ -43,13 +46,13 @@ is_approximate_text(const GsKeyOrder *order)
 }
 
 /*
- * Chooses the encoding of a column.  full: the code has to order all values, since
- * either a device sorts, or columns follow.  Only the last column may leave ties
- * to the comparator: mostly few rows tie then, or they are equal.
+ * Chooses the encoding of a column.  full: the code has to order all values, since a
+ * device sorts.  Otherwise it may leave ties to the comparator if mostly few rows tie:
+ * those that are not the last column, only if samples show that (key_sortsupport.h).
  */
 static void
 choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
-				const GsSortColumn *plan, bool full, bool use_dictionary)
+				const GsSortColumn *plan, bool full, bool last, bool use_dictionary)
 {
 	bool		abbreviate = order->kind == GS_KEY_ABBREVIATED;
 
@@ -72,11 +75,11 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 		column->kind = GS_KEY_ABBREVIATED;
 		if (OidIsValid(order->collation))
 			gs_key_sortsupport_use_text(column->abbreviation, order->collation,
-										order->kind == GS_KEY_BPCHAR);
+										order->kind == GS_KEY_BPCHAR, !last);
 	}
 	else if (OidIsValid(order->collation))
-		column->collation = gs_key_collation_create(order->collation, full);
-	key->can_confirm = order->approximate && !key->needs_verification;
+		column->collation = gs_key_collation_create(order->collation, full || !last);
+	key->approximate_type = order->approximate && !key->needs_verification;
 	key->needs_verification |= gs_key_order_is_approximate(order);
 	key->can_have_dictionaries &= column->needs_verification || !gs_key_order_is_approximate(order);
 }
@@ -84,7 +87,7 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 static bool
 leaves_ties(const KeyColumn *column)
 {
-	return column->abbreviation != NULL ||
+	return column->kind == GS_KEY_COMPARED || column->abbreviation != NULL ||
 		(column->collation != NULL && !gs_key_collation_is_full(column->collation));
 }
 
@@ -164,7 +167,8 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 		!added->variable;
 	column->is_plain = (column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA) &&
 		column->collation == NULL && !column->needs_verification;
-	key->direct &= column->is_read;
+	/* a row must be stored before it is compared */
+	key->direct &= column->is_read && column->kind != GS_KEY_COMPARED;
 }
 
 static GsKeyEncoder *
@@ -180,6 +184,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 	key->first_tied = -1;
 	key->can_have_dictionaries = true;
 	key->nuncounted = -1;
+	key->full = full;
 	key->may_truncate = may_truncate;
 	key->truncated_keys.next_check = FIRST_TRUNCATION_CHECK;
 	key->values = palloc(sizeof(Datum) * ncolumns);
@@ -199,7 +204,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 
 		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not))
 			elog(ERROR, "could not encode sort column %d: %s", i + 1, why_not);
-		choose_encoding(key, column, &order, &columns[i], full || i + 1 < ncolumns,
+		choose_encoding(key, column, &order, &columns[i], full, i + 1 == ncolumns,
 						use_dictionaries);
 		if (leaves_ties(column))
 			key->first_tied = i;
@@ -237,12 +242,15 @@ gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc 
 }
 
 GsKeyEncoder *
-gs_key_encoder_create_twin(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 						   const GsKeyEncoder *of)
 {
-	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, true, false,
+	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->may_truncate,
 									   gs_key_encoder_dictionary_texts(of) > 0);
 
+	/* the keys are those that were chosen, whatever values come */
+	key->truncated_keys.next_check = LAST_TRUNCATION_CHECK + 1;
+	key->may_be_low_cardinality = true;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
@@ -301,24 +309,19 @@ gs_key_encoder_is_direct(const GsKeyEncoder *key)
 }
 
 bool
-gs_key_encoder_is_cheap(const GsKeyEncoder *key)
+gs_key_encoder_first_is_expensive(const GsKeyEncoder *key)
 {
-	for (int i = 0; i < key->ncolumns; i++)
-	{
-		const KeyColumn *column = &key->columns[i];
+	const KeyColumn *first = &key->columns[0];
 
-		if (leaves_ties(column) || (column->needs_verification && column->dictionary == NULL) ||
-			(column->collation != NULL && !gs_key_collation_is_cheap(column->collation)) ||
-			(column->maker != NULL && !gs_key_maker_is_cheap(column->maker)))
-			return false;
-	}
-	return true;
+	/* of two jsonb values the first differences decide, and the code has all of one */
+	return first->kind == GS_KEY_COMPARED || first->abbreviation != NULL || first->collation != NULL ||
+		first->kind == GS_KEY_JSONB;
 }
 
 bool
-gs_key_encoder_first_is_expensive(const GsKeyEncoder *key)
+gs_key_encoder_first_is_numeric(const GsKeyEncoder *key)
 {
-	return key->columns[0].abbreviation != NULL || key->columns[0].collation != NULL;
+	return key->columns[0].kind == GS_KEY_NUMERIC;
 }
 
 /* --------------------------------------------------------------------- ties */
@@ -327,6 +330,12 @@ int
 gs_key_encoder_first_tied(const GsKeyEncoder *key)
 {
 	return key->first_tied;
+}
+
+bool
+gs_key_encoder_decides(const GsKeyEncoder *key)
+{
+	return key->first_tied < 0 && !gs_key_encoder_is_approximate(key);
 }
 
 void
@@ -387,13 +396,20 @@ gs_key_encoder_is_approximate(const GsKeyEncoder *key)
 }
 
 bool
-gs_key_encoder_can_confirm(const GsKeyEncoder *key)
+gs_key_encoder_is_approximate_type(const GsKeyEncoder *key)
 {
-	return key->can_confirm;
+	return key->approximate_type;
 }
 
 bool
-gs_key_encoder_confirms(const GsKeyEncoder *key, const uint64 *before, const uint64 *record)
+gs_key_encoder_can_prove_order(const GsKeyEncoder *key)
+{
+	/* not if the key ends before the abbreviated column, with a truncated one */
+	return key->approximate_type && key->columns[key->first_tied].abbreviation != NULL;
+}
+
+bool
+gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before, const uint64 *record)
 {
 	const KeyColumn *column = &key->columns[key->first_tied];
 	const int	nwords = key->layout.nwords;
@@ -413,7 +429,7 @@ gs_key_encoder_confirms(const GsKeyEncoder *key, const uint64 *before, const uin
 const char *
 gs_key_encoder_mismatch_reason(const GsKeyEncoder *key)
 {
-	return key->can_confirm ? "the type compares abbreviated keys in another order" :
+	return key->approximate_type ? "the type compares abbreviated keys in another order" :
 		"strxfrm() and strcoll() disagree";
 }
 

@@ -52,10 +52,10 @@ extern GsKeyEncoder *gs_key_encoder_create_next(const GsSortColumn *columns, int
 
 /*
  * Creates an encoder that makes the same records as another one of the same
- * columns with full keys, even if the catalogs have changed in the meantime.
+ * columns, even if the catalogs have changed in the meantime.
  * Shares the labels and dictionaries of that one, which must live as long.
  */
-extern GsKeyEncoder *gs_key_encoder_create_twin(const GsSortColumn *columns, int ncolumns,
+extern GsKeyEncoder *gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns,
 												TupleDesc desc, const GsKeyEncoder *of);
 
 /* The layout of the records, with what was recorded of the rows so far. */
@@ -73,14 +73,11 @@ extern uint64 gs_key_encoder_fingerprint(const GsKeyEncoder *key);
 /* Can rows be encoded by gs_key_record_write_direct()? */
 extern bool gs_key_encoder_is_direct(const GsKeyEncoder *key);
 
-/*
- * Does it cost less to encode a row again, with a twin, than to store its record, if no key is
- * truncated?  Call it after rows were encoded, because the texts of a collation decide.
- */
-extern bool gs_key_encoder_is_cheap(const GsKeyEncoder *key);
-
-/* Does encoding the first column cost more than comparing two of its values? */
+/* Does encoding the first column cost more than comparing two of its values, or tell nothing? */
 extern bool gs_key_encoder_first_is_expensive(const GsKeyEncoder *key);
+
+/* Is it numeric?  Its comparator copies both values first, which costs more than to encode one. */
+extern bool gs_key_encoder_first_is_numeric(const GsKeyEncoder *key);
 
 /* --------------------------------------------------------------------- ties */
 
@@ -90,6 +87,9 @@ extern bool gs_key_encoder_first_is_expensive(const GsKeyEncoder *key);
  * encoded can change it, because its key may be truncated.
  */
 extern int	gs_key_encoder_first_tied(const GsKeyEncoder *key);
+
+/* Do keys alone decide the order of all rows that were encoded? */
+extern bool gs_key_encoder_decides(const GsKeyEncoder *key);
 
 /* Also encodes rows of other participants, whose keys leave ties from this column on. */
 extern void gs_key_encoder_tie_from(GsKeyEncoder *key, int column);
@@ -117,13 +117,18 @@ extern bool gs_key_encoder_is_approximate(const GsKeyEncoder *key);
 
 /*
  * Are the only approximate keys those of a type that compares its abbreviated
- * keys by a function of its own?  Then the records alone can confirm the order
- * of two rows that an engine has put next to each other.  If they do not, the
- * rows have to be compared.
+ * keys by a function of its own?
  */
-extern bool gs_key_encoder_can_confirm(const GsKeyEncoder *key);
-extern bool gs_key_encoder_confirms(const GsKeyEncoder *key, const uint64 *before,
-									const uint64 *record);
+extern bool gs_key_encoder_is_approximate_type(const GsKeyEncoder *key);
+
+/*
+ * The same, and are these keys in the record?  Then the records alone can prove
+ * the order of two rows that an engine has put next to each other.  If they do
+ * not, the rows have to be compared.
+ */
+extern bool gs_key_encoder_can_prove_order(const GsKeyEncoder *key);
+extern bool gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before,
+										const uint64 *record);
 
 /* Why the verification failed, for the user. */
 extern const char *gs_key_encoder_mismatch_reason(const GsKeyEncoder *key);

@@ -84,7 +84,7 @@ struct GsKeyEncoder
 
 	/* verification */
 	bool		needs_verification; /* see gs_key_encoder_is_approximate() */
-	bool		can_confirm;	/* see gs_key_encoder_can_confirm() */
+	bool		approximate_type;	/* see gs_key_encoder_is_approximate_type() */
 
 	/* dictionaries */
 	bool		can_have_dictionaries;	/* and would need no verification then */
@@ -95,6 +95,7 @@ struct GsKeyEncoder
 	/* abbreviated and truncated keys */
 	bool		may_be_low_cardinality; /* see
 										 * gs_key_encoder_keep_low_cardinality() */
+	bool		full;			/* see gs_key_encoder_create() */
 	bool		may_truncate;	/* keys, to GS_TRUNCATED_KEY_BYTES */
 	GsDistinct	truncated_keys; /* initialized with the first of them */
 

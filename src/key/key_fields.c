@@ -74,6 +74,8 @@ gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			gs_key_layout_add_field(layout, 64, GS_CANONICAL_NONE);
 			break;
+		case GS_KEY_COMPARED:	/* no field */
+			break;
 		case GS_KEY_TEXT:
 		case GS_KEY_BPCHAR:
 		case GS_KEY_NAME:
@@ -83,9 +85,16 @@ gs_key_fields_add(GsKeyLayout *layout, GsKeyKind kind, bool bijective_floats)
 		case GS_KEY_NUMERIC:
 		case GS_KEY_BIT:
 		case GS_KEY_OIDVECTOR:
+		case GS_KEY_TSVECTOR:
+		case GS_KEY_HSTORE:
+		case GS_KEY_LTREE:
 		case GS_KEY_ARRAY:
 		case GS_KEY_RANGE:
 		case GS_KEY_MULTIRANGE:
+		case GS_KEY_JSONB:
+		case GS_KEY_CITEXT:
+		case GS_KEY_CITEXT_PATTERN:
+		case GS_KEY_COMPOSITE:
 			gs_key_layout_add_bytes(layout, false);
 			break;
 	}
@@ -251,6 +260,8 @@ gs_key_fields_write(GsKeyKind kind, GsKeyField *fields, Datum value, uint64 *rec
 			break;
 		case GS_KEY_INET:
 			write_inet(fields, record, DatumGetInetPP(value));
+			break;
+		case GS_KEY_COMPARED:
 			break;
 		default:
 			elog(ERROR, "key kind %d is not passed by reference", (int) kind);

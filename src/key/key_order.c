@@ -10,8 +10,12 @@
  * function of their own, and an operator class that reverses int4 has one that is not
  * known here.
  *
+ * A function that is not known here can only be called: the values have no codes, and
+ * comparisons alone put them in order (GS_KEY_COMPARED).
+ *
  * Functions are recognized by their address.  If the server calls one indirectly (SQL,
- * SECURITY DEFINER, SET), its address is another one.
+ * SECURITY DEFINER, SET), its address is another one.  Those of contrib modules have no
+ * address that is known here; they are recognized by library and symbol.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,11 +26,15 @@
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/regproc.h"
+#include "utils/syscache.h"
 
 /* A comparison function, the representation of its arguments, and their order. */
 typedef struct KnownFunction
@@ -71,28 +79,87 @@ static const KnownFunction known_functions[] =
 	{numeric_cmp, GS_KEY_NUMERIC, -1, false},
 	{bitcmp, GS_KEY_BIT, -1, false},
 	{btoidvectorcmp, GS_KEY_OIDVECTOR, -1, false},
+	{tsvector_cmp, GS_KEY_TSVECTOR, -1, false},
 	{btarraycmp, GS_KEY_ARRAY, -1, false},
 	{range_cmp, GS_KEY_RANGE, -1, false},
-	{multirange_cmp, GS_KEY_MULTIRANGE, -1, false}
+	{multirange_cmp, GS_KEY_MULTIRANGE, -1, false},
+	{jsonb_cmp, GS_KEY_JSONB, -1, false},
+	{btrecordcmp, GS_KEY_COMPOSITE, -1, false}
+};
+
+/* The same, of contrib modules. */
+static const struct ModuleFunction
+{
+	const char *library;
+	const char *symbol;
+	KnownFunction known;
+}			module_functions[] =
+{
+	{"citext", "citext_cmp", {NULL, GS_KEY_CITEXT, -1, false}},
+	{"citext", "citext_pattern_cmp", {NULL, GS_KEY_CITEXT_PATTERN, -1, false}},
+	{"hstore", "hstore_cmp", {NULL, GS_KEY_HSTORE, -1, false}},
+	{"ltree", "ltree_cmp", {NULL, GS_KEY_LTREE, -1, false}}
 };
 
 static bool order_of_elements(GsKeyOrder *order, Oid collation, char **why_not);
+static bool order_of_columns(GsKeyOrder *order, char **why_not);
 
 static bool
 has_elements(GsKeyKind kind)
 {
-	return kind == GS_KEY_ARRAY || kind == GS_KEY_RANGE || kind == GS_KEY_MULTIRANGE;
+	return kind >= GS_KEY_ARRAY;
+}
+
+/* Does a pg_proc.probin, such as $libdir/citext, name the library? */
+static bool
+is_library(const char *path, const char *library)
+{
+	const char *slash = last_dir_separator(path);
+	const char *name = slash != NULL ? slash + 1 : path;
+	const size_t len = strlen(library);
+
+	return strncmp(name, library, len) == 0 &&
+		(name[len] == '\0' || strcmp(name + len, DLSUFFIX) == 0);
 }
 
 static const KnownFunction *
-find_function(PGFunction function)
+find_module_function(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	const KnownFunction *found = NULL;
+	Datum		value;
+	bool		is_null;
+
+	if (!HeapTupleIsValid(tuple))
+		return NULL;
+	value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_probin, &is_null);
+	if (!is_null)				/* a C function */
+	{
+		const char *library = TextDatumGetCString(value);
+		const char *symbol;
+
+		value = SysCacheGetAttr(PROCOID, tuple, Anum_pg_proc_prosrc, &is_null);
+		symbol = TextDatumGetCString(value);
+		for (int i = 0; i < lengthof(module_functions) && found == NULL; i++)
+		{
+			if (strcmp(symbol, module_functions[i].symbol) == 0 &&
+				is_library(library, module_functions[i].library))
+				found = &module_functions[i].known;
+		}
+	}
+	ReleaseSysCache(tuple);
+	return found;
+}
+
+static const KnownFunction *
+find_function(const FmgrInfo *function)
 {
 	for (int i = 0; i < lengthof(known_functions); i++)
 	{
-		if (known_functions[i].function == function)
+		if (known_functions[i].function == function->fn_addr)
 			return &known_functions[i];
 	}
-	return NULL;
+	return find_module_function(function->fn_oid);
 }
 
 /*
@@ -118,17 +185,33 @@ suits_type(const KnownFunction *known, Oid type)
 			return type_is_range(type);
 		case GS_KEY_MULTIRANGE:
 			return type_is_multirange(type);
+		case GS_KEY_COMPOSITE:
+			return get_typtype(type) == TYPTYPE_COMPOSITE;	/* not that of any row */
 		default:
 			return true;
 	}
 }
 
-/* The order of the values of a base type by a comparison function. */
+/* Makes it an order that only comparisons know, of which order->type is set. */
+static void
+order_by_comparison(GsKeyOrder *order)
+{
+	order->kind = GS_KEY_COMPARED;
+	order->collation = InvalidOid;
+	order->element = NULL;
+	order->next = NULL;
+	order->approximate = false;
+}
+
+/*
+ * The order of the values of a base type by a comparison function.  Returns false if
+ * PostgreSQL has to sort: a collation may not be used, or does not exist.
+ */
 static bool
 order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 				  GsKeyOrder *order, char **why_not)
 {
-	const KnownFunction *known = find_function(function->fn_addr);
+	const KnownFunction *known = find_function(function);
 
 	if (known == NULL || !suits_type(known, type))
 	{
@@ -136,7 +219,9 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 
 		*why_not = psprintf("type %s is not supported with comparison function %s",
 							format_type_be(type), name != NULL ? name : "?");
-		return false;
+		order->type = type;
+		order_by_comparison(order);
+		return true;
 	}
 	if (known->collated && !gs_key_collation_can_encode(collation, why_not))
 		return false;
@@ -145,32 +230,52 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 	order->collation = known->collated && !gs_collation_is_bytewise(collation) ?
 		collation : InvalidOid;
 	order->element = NULL;
+	order->next = NULL;
 	order->approximate = false;
+	if (known->kind == GS_KEY_COMPOSITE)
+		return order_of_columns(order, why_not);
 	return has_elements(known->kind) ? order_of_elements(order, collation, why_not) : true;
 }
 
 /*
+ * Finds the order of a part of a value by its comparison function.  If the part has no code, nor has
+ * the whole value.
+ */
+static bool
+order_of_element(GsKeyOrder *order, const FmgrInfo *function, Oid type, Oid collation,
+				 GsKeyOrder **element, char **why_not)
+{
+	char	   *reason;
+	bool		encodable = true;
+
+	*element = palloc(sizeof(GsKeyOrder));
+	if (!OidIsValid(function->fn_oid))
+		reason = psprintf("type %s has no btree operator class", format_type_be(type));
+	else
+	{
+		encodable = order_of_function(function, getBaseType(type), collation, *element, &reason);
+		if (encodable && (*element)->kind != GS_KEY_COMPARED)
+			return true;
+	}
+	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
+	order_by_comparison(order);
+	return encodable;
+}
+
+/*
  * Array elements are compared by the default order of their type under the array's
- * collation, range bounds as the range type defines.
+ * collation, range bounds as the range type defines.  jsonb compares its strings under
+ * the default collation, whatever the column's is.
  */
 static bool
 order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 {
 	const FmgrInfo *function;
 	Oid			type;
-	char	   *reason;
 
 	check_stack_depth();		/* an element can be a domain over an array,
 								 * and so on */
-	if (order->kind == GS_KEY_ARRAY)
-	{
-		TypeCacheEntry *element;
-
-		type = get_element_type(order->type);
-		element = lookup_type_cache(type, TYPECACHE_CMP_PROC_FINFO);
-		function = &element->cmp_proc_finfo;
-	}
-	else
+	if (order->kind == GS_KEY_RANGE || order->kind == GS_KEY_MULTIRANGE)
 	{
 		TypeCacheEntry *range = gs_key_order_range(order);
 
@@ -178,33 +283,64 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 		collation = range->rng_collation;
 		function = &range->rng_cmp_proc_finfo;
 	}
-	if (!OidIsValid(function->fn_oid))
+	else
 	{
-		*why_not = psprintf("type %s has no btree operator class", format_type_be(type));
-		return false;
+		if (order->kind == GS_KEY_JSONB)
+			collation = DEFAULT_COLLATION_OID;
+		else if (order->kind == GS_KEY_CITEXT_PATTERN)
+			collation = C_COLLATION_OID;
+		type = order->kind == GS_KEY_ARRAY ? get_element_type(order->type) : TEXTOID;
+		function = &lookup_type_cache(type, TYPECACHE_CMP_PROC_FINFO)->cmp_proc_finfo;
 	}
-	order->element = palloc(sizeof(GsKeyOrder));
-	if (order_of_function(function, getBaseType(type), collation, order->element, &reason))
-		return true;
-	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
-	return false;
+	return order_of_element(order, function, type, collation, &order->element, why_not);
 }
 
-bool
-gs_key_order_uses_libc(const GsKeyOrder *order)
+/* The columns of a composite type, but those that were dropped, are compared by the default orders of their types. */
+static bool
+order_of_columns(GsKeyOrder *order, char **why_not)
 {
-	for (; order != NULL; order = order->element)
+	TupleDesc	desc = lookup_rowtype_tupdesc_copy(order->type, -1);
+	GsKeyOrder **column = &order->element;
+
+	check_stack_depth();
+	for (int i = 0; i < desc->natts; i++)
 	{
-		if (OidIsValid(order->collation) && gs_key_collation_is_approximate(order->collation))
-			return true;
+		const FormData_pg_attribute *attribute = TupleDescAttr(desc, i);
+		const TypeCacheEntry *type;
+
+		if (attribute->attisdropped)
+			continue;
+		type = lookup_type_cache(attribute->atttypid, TYPECACHE_CMP_PROC_FINFO);
+		if (!order_of_element(order, &type->cmp_proc_finfo, attribute->atttypid,
+							  attribute->attcollation, column, why_not))
+			return false;
+		if (order->kind == GS_KEY_COMPARED)
+			break;
+		column = &(*column)->next;
 	}
-	return false;
+	FreeTupleDesc(desc);
+	return true;
+}
+
+Oid
+gs_key_order_libc_collation(const GsKeyOrder *order)
+{
+	for (; order != NULL; order = order->next)
+	{
+		Oid			collation = order->collation;
+
+		if (!OidIsValid(collation) || !gs_key_collation_is_approximate(collation))
+			collation = gs_key_order_libc_collation(order->element);
+		if (OidIsValid(collation))
+			return collation;
+	}
+	return InvalidOid;
 }
 
 bool
 gs_key_order_is_approximate(const GsKeyOrder *order)
 {
-	return order->approximate || gs_key_order_uses_libc(order);
+	return order->approximate || OidIsValid(gs_key_order_libc_collation(order));
 }
 
 TypeCacheEntry *

@@ -32,6 +32,7 @@ typedef enum GsKeyKind
 	GS_KEY_MACADDR,
 	GS_KEY_MACADDR8,
 	GS_KEY_INET,				/* inet, cidr */
+	GS_KEY_COMPARED,			/* any order: values have no code */
 	GS_KEY_TEXT,				/* text, varchar */
 	GS_KEY_BPCHAR,
 	GS_KEY_NAME,
@@ -39,9 +40,16 @@ typedef enum GsKeyKind
 	GS_KEY_NUMERIC,				/* from here on, codes of key_bytes.h */
 	GS_KEY_BIT,					/* bit, varbit */
 	GS_KEY_OIDVECTOR,
-	GS_KEY_ARRAY,
+	GS_KEY_TSVECTOR,
+	GS_KEY_HSTORE,
+	GS_KEY_LTREE,
+	GS_KEY_ARRAY,				/* from here on, codes of elements */
 	GS_KEY_RANGE,
-	GS_KEY_MULTIRANGE
+	GS_KEY_MULTIRANGE,
+	GS_KEY_JSONB,				/* the elements are its strings */
+	GS_KEY_CITEXT,				/* the element is the text in lower case */
+	GS_KEY_CITEXT_PATTERN,
+	GS_KEY_COMPOSITE			/* of its columns */
 } GsKeyKind;
 
 typedef struct GsKeyOrder
@@ -50,22 +58,24 @@ typedef struct GsKeyOrder
 	Oid			type;			/* of the values; the base type of a domain */
 	Oid			collation;		/* of text, if it is not compared byte by byte
 								 * (key_collation.h); else InvalidOid */
-	struct GsKeyOrder *element; /* of array elements or range bounds; else
-								 * NULL */
+	struct GsKeyOrder *element; /* of array elements, range bounds, texts in a
+								 * value, or the first column of a composite
+								 * type; else NULL */
+	struct GsKeyOrder *next;	/* of the next column of that; else NULL */
 	bool		approximate;	/* GS_KEY_ABBREVIATED: see key_sortsupport.h */
 } GsKeyOrder;
 
 /*
  * Finds the order of a sort operator for the values of a type under a collation, and
- * whether it is descending.  Returns false, and sets *why_not to a reason for the user
- * (palloc'd or constant), if it cannot be encoded.  Allocates in the current memory
- * context.
+ * whether it is descending.  Sets *why_not to a reason for the user (palloc'd or constant)
+ * if it has no code: GS_KEY_COMPARED.  Returns false, with a reason, if PostgreSQL has to
+ * sort by it.  Allocates in the current memory context.
  */
 extern bool gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 									 GsKeyOrder *order, bool *descending, char **why_not);
 
-/* Does the order, or that of its elements, use a collation of the C library? */
-extern bool gs_key_order_uses_libc(const GsKeyOrder *order);
+/* The collation of the C library that the order, or that of its elements, uses; or InvalidOid. */
+extern Oid	gs_key_order_libc_collation(const GsKeyOrder *order);
 
 /* Does a sort by these keys have to be verified? */
 extern bool gs_key_order_is_approximate(const GsKeyOrder *order);

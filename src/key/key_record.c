@@ -9,7 +9,7 @@
  *	  word 0	80000007 00000000		the int4, its sign bit flipped; unused
  *	  word 1	67707500 00000000		'g' 'p' 'u', padded
  *	  word 2	00000014 00000003		offset of the text in the row, and its length
- *	  place		........ 00000000		where the row is; no NULLs
+ *	  location	........ 00000000		where the row is; no NULLs
  *
  * DESC and NULLS LAST are not visible in it: the packing (key_pack.h) applies
  * them when the ranges of the codes are known.
@@ -71,6 +71,7 @@ make_bytes(GsKeyEncoder *key, KeyColumn *column, struct varlena *value, const ch
 	KeyBytes   *bytes = &column->bytes;
 	MemoryContext old = MemoryContextSwitchTo(key->value_context);
 	bool		made = gs_key_maker_make(column->maker, PointerGetDatum(value),
+										 key->may_truncate ? GS_TRUNCATED_KEY_BYTES : PG_UINT32_MAX,
 										 &bytes->data, &bytes->len, why_not);
 
 	MemoryContextSwitchTo(old);
@@ -183,7 +184,7 @@ static bool
 read_abbreviation(const GsKeyEncoder *key, KeyColumn *column, Datum *value, const char **why_not)
 {
 	*value = UInt64GetDatum(gs_key_sortsupport_code(column->abbreviation, *value));
-	*why_not = gs_key_sortsupport_reason_not(column->abbreviation);
+	*why_not = gs_key_sortsupport_why_not(column->abbreviation);
 	return *why_not == NULL || key->may_be_low_cardinality;
 }
 
@@ -277,7 +278,7 @@ truncate_key(GsKeyEncoder *key, int colno)
 	KeyColumn  *column = &key->columns[colno];
 	GsDistinct *distinct = &key->truncated_keys;
 
-	if (distinct->nvalues == 0)
+	if (distinct->nvalues == 0 && distinct->next_check <= LAST_TRUNCATION_CHECK)
 	{
 		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(key));
 

@@ -13,7 +13,7 @@
  * are in the stored row.  Bytes that are not part of the row, because they were
  * fetched or computed, are stored behind it, so their number must be known before.
  *
- * Records are as common/key_layout.h has them, without the place word (batch.h).
+ * Records are as common/key_layout.h has them, without the location word (batch.h).
  *
  *-------------------------------------------------------------------------
  */

@@ -21,7 +21,8 @@
  * Tables give these in a tenth of the time (collation_icu.h), but only those of
  * the primary level, because what follows when ICU makes a key in parts is not
  * specified.  If these have few distinct values, because the texts begin alike,
- * the whole primary level may be the better key (key_collation.h).
+ * the whole primary level may be the better key (key_collation.h); or the full key,
+ * if other columns follow.
  *
  * Whether abbreviation pays depends on the values.  A tuplesort asks the type at
  * 10 rows, 20, 40 and so on (abbrev_abort); so does this file, except for texts
@@ -43,11 +44,11 @@
 #include "utils/sortsupport.h"
 
 /*
- * The sample of texts: the first 640, then every 64th.  It is evaluated at 40
+ * The sample of texts: the first 640, then every eighth.  It is evaluated at 40
  * texts, 80 and so on.
  */
 #define FIRST_SAMPLES	640
-#define SAMPLE_EVERY	64
+#define SAMPLE_EVERY	8
 #define FIRST_CHECK		40
 
 /*
@@ -59,10 +60,12 @@
 #define TABLES_SHARE	8
 
 /*
- * Distinct codes as a share of distinct texts: below the first, codes are too
- * short; below the second, they do not pay at all.
+ * Distinct codes as a share of distinct texts, or of all texts if columns follow: below
+ * the first, codes are too short; below the second, too short if tables make full keys
+ * and columns follow; below the third, they do not pay at all.
  */
 #define SHORT_SHARE				0.5
+#define MAPPED_SHARE			0.9
 #define LOW_CARDINALITY_SHARE	0.2
 
 /* How the Datums compare. */
@@ -78,6 +81,7 @@ typedef struct TextCodes
 {
 	GsIcuKeys  *icu_keys;
 	bool		blank_padded;
+	bool		columns_follow; /* in the ORDER BY */
 	GsDistinct	texts;			/* of the sample */
 	GsDistinct	codes;
 	Size		nbytes;
@@ -152,7 +156,8 @@ gs_key_sortsupport_create(Oid sort_operator, Oid collation)
 }
 
 void
-gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation, bool blank_padded)
+gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation, bool blank_padded,
+							bool columns_follow)
 {
 	GsIcuKeys  *icu_keys = gs_icu_keys_lookup(collation);
 	TextCodes  *texts;
@@ -162,6 +167,7 @@ gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation, bool 
 	texts = palloc0(sizeof(TextCodes));
 	texts->icu_keys = icu_keys;
 	texts->blank_padded = blank_padded;
+	texts->columns_follow = columns_follow;
 	gs_distinct_init(&texts->texts, FIRST_CHECK);
 	gs_distinct_init(&texts->codes, FIRST_CHECK);
 	abbreviation->texts = texts;
@@ -174,7 +180,7 @@ sample_text(TextCodes *texts, const char *string, int len, uint64 code)
 	gs_distinct_add(&texts->texts, string, len);
 	gs_distinct_add(&texts->codes, &code, sizeof(code));
 	texts->nbytes += len;
-	if (gs_icu_keys_is_unmapped(string, len))
+	if (gs_icu_keys_is_unmapped(texts->icu_keys, string, len))
 		texts->nunmapped += len;
 }
 
@@ -266,32 +272,44 @@ has_low_cardinality(GsKeySortSupport *abbreviation)
 }
 
 const char *
-gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation)
+gs_key_sortsupport_why_not(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->contradicted)
 		return "the type does not compare abbreviated keys as unsigned numbers";
 	return has_low_cardinality(abbreviation) ? "abbreviated keys have too few distinct values" : NULL;
 }
 
+/*
+ * Do the codes decide the order of most rows?  If columns follow, equal texts have to be
+ * compared, too, while full keys decide; those of tables cost less than a few comparisons.
+ */
+static bool
+codes_suffice(const TextCodes *texts)
+{
+	const double ncodes = gs_distinct_estimate(&texts->codes);
+	const bool	mapped = texts->nunmapped < texts->nbytes / 2;
+
+	return texts->columns_follow ?
+		ncodes > texts->texts.nvalues * (mapped ? MAPPED_SHARE : SHORT_SHARE) :
+		ncodes > gs_distinct_estimate(&texts->texts) * SHORT_SHARE;
+}
+
 bool
 gs_key_sortsupport_prefix_is_short(GsKeySortSupport *abbreviation)
 {
 	TextCodes  *texts = abbreviation->texts;
-	double		ncodes;
-	double		ntexts;
 	Size		cost;
 
 	if (texts == NULL || !gs_distinct_check_is_due(&texts->texts))
 		return false;
-	ncodes = gs_distinct_estimate(&texts->codes);
-	ntexts = gs_distinct_estimate(&texts->texts);
-	if (ncodes > ntexts * SHORT_SHARE)
+	if (codes_suffice(texts))
 		return false;
 	cost = texts->nbytes;		/* in bytes that ICU would process */
 	if (gs_icu_keys_are_ready(texts->icu_keys))
 		cost = texts->nunmapped + (texts->nbytes - texts->nunmapped) / TABLES_SHARE;
 	if (cost <= texts->texts.nvalues * CHEAP_BYTES)
 		return true;
-	texts->low_cardinality = ncodes <= ntexts * LOW_CARDINALITY_SHARE;
+	texts->low_cardinality = gs_distinct_estimate(&texts->codes) <=
+		gs_distinct_estimate(&texts->texts) * LOW_CARDINALITY_SHARE;
 	return false;
 }

@@ -18,10 +18,11 @@ extern GsKeySortSupport *gs_key_sortsupport_create(Oid sort_operator, Oid collat
 
 /*
  * Declares that the values are texts of a collation that does not compare bytes;
- * blank_padded: trailing blanks do not count.  To be called before the first code.
+ * blank_padded: trailing blanks do not count; columns_follow: equal texts are compared
+ * by other columns.  To be called before the first code.
  */
 extern void gs_key_sortsupport_use_text(GsKeySortSupport *abbreviation, Oid collation,
-										bool blank_padded);
+										bool blank_padded, bool columns_follow);
 
 /*
  * Does the type compare abbreviated keys by a function of its own, so that the
@@ -44,11 +45,11 @@ extern uint64 gs_key_sortsupport_code(GsKeySortSupport *abbreviation, Datum valu
  * values, or the type has contradicted an approximate order.  To be called after
  * each code.
  */
-extern const char *gs_key_sortsupport_reason_not(GsKeySortSupport *abbreviation);
+extern const char *gs_key_sortsupport_why_not(GsKeySortSupport *abbreviation);
 
 /*
- * Would the primary level of the texts' sort keys have so many more distinct values
- * that it is worth its cost?  To be called after each code.
+ * Would the primary level of the texts' sort keys, or the full keys if columns follow, have
+ * so many more distinct values that it is worth its cost?  To be called after each code.
  */
 extern bool gs_key_sortsupport_prefix_is_short(GsKeySortSupport *abbreviation);
 

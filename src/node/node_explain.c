@@ -16,11 +16,10 @@
  */
 #include "postgres.h"
 
-#include "guc.h"
 #include "node/node_explain.h"
 #include "pg_compat.h"
+#include "sort/sort_summary.h"
 
-#include "mb/pg_wchar.h"
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
 #include "nodes/nodeFuncs.h"
@@ -89,6 +88,47 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	ExplainPropertyList("Sort Key", columns, es);
 }
 
+/* The name of a column as its table or subquery has it; of an expression, its type. */
+static const char *
+name_of_expression(Expr *expr, List *rtable)
+{
+	const Var  *var = (const Var *) expr;
+
+	if (IsA(expr, Var) && var->varnosyn > 0 && var->varnosyn <= list_length(rtable) && var->varattnosyn > 0)
+	{
+		List	   *names = rt_fetch(var->varnosyn, rtable)->eref->colnames;
+
+		if (var->varattnosyn <= list_length(names))
+			return strVal(list_nth(names, var->varattnosyn - 1));
+	}
+	return format_type_be(exprType((Node *) expr));
+}
+
+/* Without ruleutils.c, which needs all nodes above this one, and raises an ERROR without them. */
+char *
+gs_node_describe_key(CustomScanState *node)
+{
+	const GsSortSpec *spec = &gs_node_sort(node)->spec;
+	const CustomScan *scan = (const CustomScan *) node->ss.ps.plan;
+	List	   *rtable = node->ss.ps.state->es_range_table;
+	StringInfoData key;
+
+	initStringInfo(&key);
+	for (int i = 0; i < spec->ncolumns; i++)
+	{
+		const GsSortColumn *column = &spec->columns[i];
+		const TargetEntry *entry = list_nth_node(TargetEntry, scan->custom_scan_tlist, column->attno - 1);
+		bool		descending = false;
+
+		(void) get_equality_op_for_ordering_op(column->sort_operator, &descending);
+		appendStringInfo(&key, "%s%s%s%s", i == 0 ? "" : ", ",
+						 name_of_expression(entry->expr, rtable),
+						 descending ? " DESC" : "",
+						 column->nulls_first == descending ? "" : column->nulls_first ? " NULLS FIRST" : " NULLS LAST");
+	}
+	return key.data;
+}
+
 /*
  * From version 18 on, PostgreSQL says of each node whether it is disabled.  A node above a disabled one is
  * not, but a CustomScan appears so, since its outer plan does not count as an input.  This changes what
@@ -147,32 +187,21 @@ explain_summary(const GsSortSummary *summary, ExplainState *es)
 	ExplainPropertyText("Engine", summary->engine, es);
 }
 
-static const char *
-method_name(GsMethod method)
-{
-	switch (method)
-	{
-		case GS_METHOD_PRESORTED:
-			return "presorted";
-		case GS_METHOD_REVERSED:
-			return "reversed";
-		case GS_METHOD_RADIX:
-			return "radix sort";
-		case GS_METHOD_WARP_MERGE:
-		default:
-			return "merge sort";
-	}
-}
-
-/* The verification of an order, successful or not. */
+/* The verification of approximate keys, successful or not: of a collation, or of abbreviated keys. */
 static void
-explain_verification(const GsSortVerification *verification, ExplainState *es)
+explain_verification(const GsSortInput *input, ExplainState *es)
 {
-	ExplainPropertyInteger("Verification Comparisons", NULL, verification->ncomparisons, es);
+	const GsKeyVerification *verification = &input->verification;
+	const char *what = gs_key_encoder_is_approximate_type(input->key) ? "Key" : "Collation";
+
+	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
+						   verification->ncomparisons, es);
 	if (verification->ncorrected > 0)
-		ExplainPropertyInteger("Verification Retries", NULL, verification->ncorrected, es);
+		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL,
+							   verification->ncorrected, es);
 	if (es->timing)
-		ExplainPropertyFloat("Verification Time", "ms", verification->us / 1000.0, 3, es);
+		ExplainPropertyFloat(psprintf("%s Verification Time", what), "ms",
+							 verification->us / 1000.0, 3, es);
 }
 
 /* How the order of texts was made certain. */
@@ -184,7 +213,21 @@ explain_texts(const GsSortState *state, ExplainState *es)
 	if (ntexts > 0)
 		ExplainPropertyInteger("Dictionary Entries", NULL, ntexts, es);
 	if (gs_key_encoder_is_approximate(state->input.key))
-		explain_verification(&state->input.verification, es);
+		explain_verification(&state->input, es);
+}
+
+/* The numbers of the devices that sorted, if there are several to choose from: such as "0,2". */
+static void
+explain_device_numbers(GsDeviceSet devices, ExplainState *es)
+{
+	StringInfoData numbers;
+
+	initStringInfo(&numbers);
+	for (int device = 0; device < GS_MAX_DEVICES; device++)
+		if (devices & GS_DEVICE_BIT(device))
+			appendStringInfo(&numbers, "%s%d", numbers.len == 0 ? "" : ",", device);
+	if (numbers.len > 0)
+		ExplainPropertyText("Device Numbers", numbers.data, es);
 }
 
 /* The statistics of a device, which works at the same time as the rest of the query. */
@@ -200,24 +243,24 @@ explain_device(const GsEngineStats *stats, ExplainState *es)
 	{
 		ExplainPropertyFloat("Transfer Time to Device", "ms", stats->upload_us / 1000.0, 3, es);
 		ExplainPropertyFloat("Device Sort Time", "ms", stats->sort_us / 1000.0, 3, es);
-		ExplainPropertyFloat("Device Wait Time", "ms", stats->stream_us / 1000.0, 3, es);
+		ExplainPropertyFloat("Output Wait Time", "ms", stats->stream_us / 1000.0, 3, es);
 	}
 }
 
-/* Why PostgreSQL's sort was used, or no device although one was requested; NULL: neither. */
-static const char *
-engine_reason(const GsSortState *state)
-{
-	if (state->phase == GS_SORT_FALLBACK)
-		return state->input.fallback_reason;
-	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->input.device_reason : NULL;
-}
-
+/* Why PostgreSQL sorted, or the CPU engine instead of a device. */
 static void
-explain_reason(const char *reason, ExplainState *es)
+explain_reason(const char *reason, bool by_postgres, ExplainState *es)
 {
 	if (reason != NULL && reason[0] != '\0')
-		ExplainPropertyText("Fallback Reason", reason, es);
+		ExplainPropertyText(by_postgres ? "Fallback Reason" : "Device Not Used", reason, es);
+}
+
+/* How long the consumer waited for other participants. */
+static void
+explain_wait(const GsSortState *state, ExplainState *es)
+{
+	if (state->participants.wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
 }
 
 static void
@@ -228,20 +271,20 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
 	else
-		explain_reason(engine_reason(state), es);
+		explain_reason(gs_sort_engine_reason(state), false, es);
+	explain_device_numbers(stats->devices, es);
 	ExplainPropertyInteger("Packed Key Bits", NULL, stats->key_bits, es);
 	if (stats->key_tails)
-		ExplainPropertyBool("Truncated Keys", true, es);
+		ExplainPropertyBool("Keys Longer Than Prefix", true, es);
 	if (stats->tied_rows > 0)
-		ExplainPropertyInteger("Rows Tied in First Pass", NULL, stats->tied_rows, es);
+		ExplainPropertyInteger("Rows Tied After First Sort", NULL, stats->tied_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_texts(state, es);
 	if (state->input.top.dropped > 0)
 		ExplainPropertyInteger("Rows Removed by Limit", NULL, state->input.top.dropped, es);
 	if (stats->device != NULL)
 		explain_device(stats, es);
-	if (state->participants.wait_us > 0 && es->timing)
-		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
+	explain_wait(state, es);
 }
 
 static void
@@ -252,7 +295,8 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
 	else
-		explain_reason(engine_reason(state), es);
+		explain_reason(gs_sort_engine_reason(state), false, es);
+	explain_device_numbers(stats->devices, es);
 	ExplainPropertyInteger("Runs", NULL, stats->nruns, es);
 	if (stats->device != NULL)
 		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
@@ -260,62 +304,15 @@ explain_merge(const GsSortState *state, ExplainState *es)
 		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_texts(state, es);
+	explain_wait(state, es);
 }
 
 static void
 explain_fallback(const GsSortState *state, ExplainState *es)
 {
-	explain_reason(engine_reason(state), es);
+	explain_reason(gs_sort_engine_reason(state), true, es);
 	if (state->input.verification.ncomparisons > 0)
-		explain_verification(&state->input.verification, es);
-}
-
-void
-gs_node_summarize(const GsSortState *state, GsSortSummary *summary)
-{
-	const char *reason = engine_reason(state);
-
-	memset(summary, 0, sizeof(*summary));
-	summary->any = true;
-	summary->nrows = state->output.nrows;
-	summary->nsent = state->participants.nsent;
-	if (state->phase == GS_SORT_FEW)
-	{
-		strlcpy(summary->method, "insertion sort", sizeof(summary->method));
-		strlcpy(summary->engine, "none", sizeof(summary->engine));
-		summary->kilobytes = (gs_few_bytes(state->input.few) + 1023) / 1024;
-	}
-	else if (state->phase == GS_SORT_ENGINE)
-	{
-		const GsEngineStats *stats = gs_engine_stats(state->input.engine);
-
-		snprintf(summary->method, sizeof(summary->method), "%s%s",
-				 state->input.top.dropped > 0 ? "top-N " : "", method_name(stats->method));
-		strlcpy(summary->engine, stats->engine, sizeof(summary->engine));
-		summary->kilobytes = (stats->peak_bytes + 1023) / 1024;
-	}
-	else if (state->phase == GS_SORT_MERGE)
-	{
-		const GsRunSetStats *stats = gs_run_set_stats(state->input.runs);
-
-		strlcpy(summary->method, "external merge", sizeof(summary->method));
-		strlcpy(summary->engine, stats->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
-		summary->kilobytes = (stats->disk_bytes + 1023) / 1024;
-		summary->on_disk = true;
-	}
-	else
-	{
-		TuplesortInstrumentation stats;
-
-		tuplesort_get_stats(state->input.fallback.state, &stats);
-		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
-		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
-		summary->kilobytes = stats.spaceUsed;
-		summary->on_disk = stats.spaceType == SORT_SPACE_TYPE_DISK;
-	}
-	if (reason != NULL && strcmp(summary->engine, "cuda") != 0)
-		memcpy(summary->reason, reason,
-			   pg_mbcliplen(reason, strlen(reason), sizeof(summary->reason) - 1));
+		explain_verification(&state->input, es);
 }
 
 /* ------------------------------------------------------------------- workers */
@@ -379,7 +376,8 @@ explain_worker(const GsSortSummary *summary, ExplainState *es)
 {
 	if (summary->nrows > 0 || summary->nsent == 0)
 		explain_summary(summary, es);
-	explain_reason(summary->reason, es);
+	explain_reason(summary->reason, strcmp(summary->engine, "postgres") == 0, es);
+	explain_device_numbers(summary->devices, es);
 	if (summary->nsent > 0)
 		ExplainPropertyInteger("Rows Sent to Shared Sort", NULL, summary->nsent, es);
 	if (summary->nrows > 0)
@@ -413,14 +411,14 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		return;
 	if (state->phase != GS_SORT_IDLE)
 	{
-		gs_node_summarize(state, &summary);
+		gs_sort_summarize(state, &summary);
 		explain_summary(&summary, es);
 	}
 	if (state->phase == GS_SORT_FEW)
 		ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	else if (state->phase == GS_SORT_ENGINE)
 		explain_engine(state, es);
-	else if (state->phase == GS_SORT_MERGE)
+	else if (state->phase == GS_SORT_RUNS)
 		explain_merge(state, es);
 	else if (state->phase == GS_SORT_FALLBACK)
 		explain_fallback(state, es);

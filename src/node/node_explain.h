@@ -18,7 +18,7 @@
  */
 extern void gs_node_explain(CustomScanState *node, List *ancestors, struct ExplainState *es);
 
-/* The statistics of a finished sort that EXPLAIN shows in another process. */
-extern void gs_node_summarize(const GsSortState *state, GsSortSummary *summary);
+/* The Sort Key of a node that runs, in short, palloc'd.  It raises no ERROR. */
+extern char *gs_node_describe_key(CustomScanState *node);
 
 #endif							/* GPUSORT_NODE_EXPLAIN_H */

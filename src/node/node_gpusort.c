@@ -8,19 +8,8 @@
  * slot of that type.  In addition, while an engine sorts, the sort is stable, and
  * each row is copied once on its way in and not at all on its way out.
  *
- * Where the rows are (GsSortPhase):
- *
- *				 first row requested	few? -----> FEW
- *		IDLE ------------------------> read ------> ENGINE
- *		 ^							 ^	|  \
- *		 | rescan		 memory is	 |	|	`-----> MERGE
- *		 |				 full: a run +--+
- *		 |								 | a value without a code,
- *		 |								 v gpusort was turned off
- *		 +------------------------- fall back ----> FALLBACK
- *
- * sort_input.c reads the child and sorts, sort_output.c returns the rows; this
- * file has the executor's callbacks.
+ * This file has the executor's callbacks.  sort_input.c reads the child and sorts,
+ * sort_output.c returns the rows; sort_state.h draws where the rows are.
  *
  * All that a sort allocates is in one memory context below the query's, which
  * ERROR, cancel and the end of the query free.
@@ -35,20 +24,25 @@
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
+#include "sort/sort_stats.h"
+#include "sort/sort_summary.h"
 #include "sort_parts/sort_limit.h"
+#include "sort_parts/sort_shared.h"
+#include "common/build_id.h"
 
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 
-/* The lists in custom_private. */
+/* What is in custom_private: the build ID, and lists. */
 enum
 {
+	PRIVATE_BUILD,
 	PRIVATE_ATTNOS,
 	PRIVATE_OPERATORS,
 	PRIVATE_COLLATIONS,
 	PRIVATE_NULLS_FIRST,
 	PRIVATE_FLAGS,
-	PRIVATE_LISTS
+	PRIVATE_MEMBERS
 };
 
 /* The flags. */
@@ -61,7 +55,7 @@ enum
 static Node *sort_create_state(CustomScan *scan);
 static void sort_begin(CustomScanState *node, EState *estate, int eflags);
 static TupleTableSlot *sort_exec(CustomScanState *node);
-static TupleTableSlot *sort_exec_checked(CustomScanState *node);
+static TupleTableSlot *sort_exec_verified(CustomScanState *node);
 static void sort_end(CustomScanState *node);
 static void sort_rescan(CustomScanState *node);
 static void sort_mark(CustomScanState *node);
@@ -90,14 +84,15 @@ const CustomScanMethods gs_node_scan_methods = {
 	}
 
 static const CustomExecMethods sort_exec_methods = SORT_METHODS(sort_exec);
-static const CustomExecMethods sort_exec_methods_checked = SORT_METHODS(sort_exec_checked);
+static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_exec_verified);
 
 /* ----------------------------------------------------------- plan and state */
 
 List *
 gs_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
 {
-	List	   *lists[PRIVATE_LISTS] = {NIL};
+	List	   *lists[PRIVATE_MEMBERS] = {NIL};
+	List	   *members = list_make1(makeString(pstrdup(gs_build_id)));
 
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -107,7 +102,9 @@ gs_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
 		lists[PRIVATE_NULLS_FIRST] = lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
 	lists[PRIVATE_FLAGS] = list_make2_int(repeatable, false);
-	return list_make5(lists[0], lists[1], lists[2], lists[3], lists[4]);
+	for (int i = PRIVATE_ATTNOS; i < PRIVATE_MEMBERS; i++)
+		members = lappend(members, lists[i]);
+	return members;
 }
 
 void
@@ -117,8 +114,8 @@ gs_sort_node_share(CustomScan *scan)
 	lfirst_int(list_nth_cell(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_SHARED)) = true;
 }
 
-static GsSortColumn *
-columns_of_plan(const CustomScan *scan, int *ncolumns)
+GsSortColumn *
+gs_node_columns(const CustomScan *scan, int *ncolumns)
 {
 	List	   *attnos = list_nth(scan->custom_private, PRIVATE_ATTNOS);
 	List	   *operators = list_nth(scan->custom_private, PRIVATE_OPERATORS);
@@ -144,8 +141,10 @@ sort_create_state(CustomScan *scan)
 {
 	GsSortNode *node = palloc0(sizeof(GsSortNode));
 
+	/* before a worker reads anything else that the leader has written */
+	gs_shared_check_build(strVal(list_nth(scan->custom_private, PRIVATE_BUILD)));
 	NodeSetTag(node, T_CustomScanState);
-	node->css.methods = gpusort_verify ? &sort_exec_methods_checked : &sort_exec_methods;
+	node->css.methods = gpusort_verify ? &sort_exec_methods_verified : &sort_exec_methods;
 	return (Node *) node;
 }
 
@@ -164,13 +163,13 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0,
 		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
-		.checked = node->methods == &sort_exec_methods_checked,
+		.verify_output = node->methods == &sort_exec_methods_verified,
 		.slot = ps->ps_ResultTupleSlot,
 		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
 		.parent_context = ps->state->es_query_cxt
 	};
 
-	spec.columns = columns_of_plan(scan, &spec.ncolumns);
+	spec.columns = gs_node_columns(scan, &spec.ncolumns);
 	/* if a Gather Merge is rewound, its workers and the leader read and sort again */
 	spec.random_access = !spec.may_share &&
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
@@ -208,13 +207,15 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 
 /* -------------------------------------------------------------------- rows */
 
-/* Reports how the sort went to the leader, for EXPLAIN. */
+/* Brings the rows of participants together, and reports how this one sorted to the leader, for EXPLAIN. */
 static void
-report(GsSortState *state)
+share(GsSortState *state)
 {
 	GsSortSummary summary;
 
-	gs_node_summarize(state, &summary);
+	gs_sort_summarize(state, &summary);
+	gs_sort_parallel_gather(state);
+	summary.nsent = state->participants.nsent;
 	gs_sort_parallel_report(state, &summary);
 }
 
@@ -227,8 +228,10 @@ sort_with_input(CustomScanState *node)
 	if (unlikely(state->phase == GS_SORT_IDLE))
 	{
 		gs_sort_read_input(state);
+		if (gs_sort_is_slow(state))
+			gs_sort_log_duration(state, gs_node_describe_key(node));
 		if (state->participants.shared != NULL)
-			report(state);
+			share(state);
 	}
 	return state;
 }
@@ -240,11 +243,11 @@ sort_exec(CustomScanState *node)
 						ScanDirectionIsForward(node->ss.ps.state->es_direction));
 }
 
-/* The same under gpusort.verify. */
+/* The same with gpusort.verify. */
 static TupleTableSlot *
-sort_exec_checked(CustomScanState *node)
+sort_exec_verified(CustomScanState *node)
 {
-	return gs_sort_next_checked(sort_with_input(node),
+	return gs_sort_next_verified(sort_with_input(node),
 								 ScanDirectionIsForward(node->ss.ps.state->es_direction));
 }
 
@@ -253,6 +256,7 @@ sort_exec_checked(CustomScanState *node)
 static void
 sort_end(CustomScanState *node)
 {
+	gs_sort_parallel_end(gs_node_sort(node));
 	gs_sort_reset(gs_node_sort(node));
 	ExecEndNode(outerPlanState(node));
 }

@@ -21,6 +21,16 @@ extern const CustomScanMethods gs_node_scan_methods;
 extern List *gs_node_private(const GsSortColumn *columns, int ncolumns,
 								  bool repeatable);
 
+/* Is a node of a plan a GpuSort? */
+static inline bool
+gs_node_is_gpusort(const Plan *plan)
+{
+	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gs_node_scan_methods;
+}
+
+/* The columns of a GpuSort, palloc'd. */
+extern GsSortColumn *gs_node_columns(const CustomScan *scan, int *ncolumns);
+
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);
 

@@ -29,16 +29,16 @@ gs_choice_settings(void)
 {
 	return (GsChoiceSettings) {
 		.enabled = gpusort_enabled,
-		.force = gpusort_force,
-		.debug_plan = gpusort_debug_plan,
-		.min_rows = gpusort_min_rows,
-		.libc_collations = gpusort_libc_collations
+			.force = gpusort_force,
+			.debug_plan = gpusort_debug_plan,
+			.min_rows = gpusort_min_rows,
+			.libc_collations = gpusort_libc_collations
 	};
 }
 
 char *
-gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
-						  int ncolumns, double nrows, const GsPlanLimit *bound)
+gs_plan_choice_why_not(const GsChoiceSettings *settings, const GsSortColumn *columns,
+					   int ncolumns, double nrows, const GsPlanLimit *bound)
 {
 	char	   *why_not;
 
@@ -47,8 +47,9 @@ gs_plan_choice_reason_not(const GsChoiceSettings *settings, const GsSortColumn *
 						nrows, settings->min_rows);
 	if (!gs_key_columns_can_encode(columns, ncolumns, &why_not))
 		return why_not;
-	if (settings->libc_collations == GS_LIBC_OFF && gs_key_columns_use_libc(columns, ncolumns))
-		return "a sort column has a collation of the C library, and gpusort.libc_collations is off";
+	if (settings->libc_collations == GS_LIBC_OFF &&
+		(why_not = gs_key_columns_libc_off(columns, ncolumns)) != NULL)
+		return why_not;
 	if (bound->bounded && !bound->computable)
 		return "the LIMIT cannot be computed at execution time";
 	if (settings->force || !bound->bounded)

@@ -35,8 +35,8 @@ gs_plan_choice_is_small(const GsChoiceSettings *settings, double nrows)
  * Returns NULL if the sort is replaced, else the reason, a phrase that starts
  * in lower case.
  */
-extern char *gs_plan_choice_reason_not(const GsChoiceSettings *settings,
-									   const GsSortColumn *columns, int ncolumns,
-									   double nrows, const GsPlanLimit *bound);
+extern char *gs_plan_choice_why_not(const GsChoiceSettings *settings,
+									const GsSortColumn *columns, int ncolumns,
+									double nrows, const GsPlanLimit *bound);
 
 #endif							/* GPUSORT_PLAN_CHOICE_H */

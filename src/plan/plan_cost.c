@@ -7,6 +7,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "common/batch.h"
 #include "engine/word_sort.h"
 #include "plan/plan_cost.h"
@@ -42,7 +44,7 @@ gs_plan_cost_bytes(const GsPlanEstimate *estimate)
 		row = MAXALIGN(MAXALIGN(SizeofMinimalTupleHeader) + estimate->width) + estimate->key_bytes;
 		record += sizeof(uint64);
 	}
-	return rows_held(estimate) * (row + record + GS_WORD_SORT_ROW_BYTES) + GS_WORD_SORT_STATE_BYTES;
+	return rows_held(estimate) * (row + record + gs_word_sort_row_bytes(false)) + GS_WORD_SORT_STATE_BYTES;
 }
 
 /*
@@ -104,6 +106,29 @@ double
 gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows)
 {
 	return nrows * row_cost(estimate, DEVICE_SHARE * EMIT_SHARE);
+}
+
+double
+gs_plan_cost_comparisons(double nrows)
+{
+	nrows = Max(nrows, 2);
+	return 2 * cpu_operator_cost * nrows * log2(nrows);
+}
+
+/*
+ * For advice, not for plans: what a sort took of the time of PostgreSQL's at most, of
+ * rows in random order.  Whole statements gained 1.4 to 10 times from 10,000 rows on, and
+ * the sorts above 1.5 times and more; with 1,000 and 3,000 rows, 1.07 times and more
+ * (docs/performance.md, 2026-11).
+ */
+#define LARGE_ROWS		10000
+#define LARGE_SHARE		0.67
+#define SMALL_SHARE		0.9
+
+double
+gs_plan_cost_expected(double postgres, double nrows, bool on_device)
+{
+	return postgres * (nrows < LARGE_ROWS ? SMALL_SHARE : LARGE_SHARE) * (on_device ? DEVICE_SHARE : 1);
 }
 
 bool

@@ -36,6 +36,12 @@ extern double gs_plan_cost_startup(const GsPlanEstimate *estimate, bool on_devic
 extern double gs_plan_cost_shared_input(const GsPlanEstimate *estimate);
 extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
 
+/* The cost of the comparisons with which PostgreSQL sorts all of nrows rows. */
+extern double gs_plan_cost_comparisons(double nrows);
+
+/* What a GpuSort of nrows rows costs at most by what was measured, if PostgreSQL's sort has that cost. */
+extern double gs_plan_cost_expected(double postgres, double nrows, bool on_device);
+
 /*
  * Is what is computed from each row after the sort so expensive that the
  * participants of a parallel plan should share it?

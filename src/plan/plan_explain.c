@@ -21,7 +21,7 @@ explain_sort(PlanState *node, ExplainState *es)
 {
 	if (IsA(node->plan, Sort))
 		ExplainPropertyText("GpuSort Not Used",
-							gs_plan_reason_not(es->pstmt, (Sort *) node->plan), es);
+							gs_plan_rewrite_why_not(es->pstmt, (Sort *) node->plan), es);
 }
 
 void

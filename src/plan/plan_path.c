@@ -82,7 +82,7 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 	return columns;
 }
 
-/* Estimates the sort of a path by a GpuSort; false if it will not be replaced. */
+/* Estimates the sort of a path by a GpuSort; false if it will not be replaced, or is not much faster. */
 static bool
 estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsSortColumn **columns,
 			  GsPlanEstimate *estimate)
@@ -94,7 +94,8 @@ estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsSortCo
 		return false;
 	*columns = sort_columns(root, input->pathtarget);
 	if (*columns == NULL || pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ||
-		gs_plan_choice_reason_not(&settings, *columns, ncolumns, input->rows, bound) != NULL)
+		gs_plan_choice_why_not(&settings, *columns, ncolumns, input->rows, bound) != NULL ||
+		gs_key_columns_are_compared(*columns, ncolumns))
 		return false;
 	estimate->nrows = input->rows;
 	estimate->width = input->pathtarget->width;
@@ -132,7 +133,8 @@ make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanL
 
 	if (!estimate_sort(root, input, bound, &columns, &estimate))
 		return NULL;
-	on_device = gs_device_is_likely(input->rows);
+	on_device = gs_device_is_likely(input->rows) &&
+		!gs_key_columns_leave_ties(columns, estimate.ncolumns);
 	if (!on_device && gs_plan_cost_bytes(&estimate) > work_mem * 1024.0)
 		return NULL;
 	return make_sort_at(root, ordered_rel, input, bound, gs_plan_cost_startup(&estimate, on_device));

@@ -79,7 +79,7 @@ gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool r
 }
 
 const char *
-gs_plan_reason_not(PlannedStmt *statement, const Sort *sort)
+gs_plan_rewrite_why_not(PlannedStmt *statement, const Sort *sort)
 {
 	const GsChoiceSettings settings = gs_choice_settings();
 	char	   *why_not = "another extension's node is above the sort";
@@ -117,6 +117,7 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, 
 	List	   *targetlist = NIL;
 	ListCell   *lc;
 
+	Assert(sort->plan.qual == NIL && sort->plan.righttree == NULL);
 	/* costs, parameters, node id and child are the Sort's */
 	memcpy(&scan->scan.plan, &sort->plan, sizeof(Plan));
 	NodeSetTag(scan, T_CustomScan);
@@ -141,12 +142,6 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, 
 	}
 	scan->scan.plan.targetlist = targetlist;
 	return (Plan *) scan;
-}
-
-static bool
-is_gpusort(const Plan *plan)
-{
-	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gs_node_scan_methods;
 }
 
 static void
@@ -180,7 +175,7 @@ share_sort(Plan *plan)
 	while (IsA(plan, Result) && plan->lefttree != NULL &&
 		   ((Result *) plan)->resconstantqual == NULL && may_emit_from_one(plan))
 		plan = plan->lefttree;
-	if (is_gpusort(plan) && ((CustomScan *) plan)->custom_exprs == NIL)
+	if (gs_node_is_gpusort(plan) && ((CustomScan *) plan)->custom_exprs == NIL)
 		gs_sort_node_share((CustomScan *) plan);
 }
 
@@ -206,7 +201,7 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 		case T_ForeignScan:
 			return plan;
 		case T_CustomScan:
-			if (!is_gpusort(plan))
+			if (!gs_node_is_gpusort(plan))
 				return plan;
 			break;
 		case T_Append:
@@ -226,8 +221,8 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 			}
 		case T_Limit:
 			child_bound = gs_plan_limit_of_clauses(((Limit *) plan)->limitOption,
-												 ((Limit *) plan)->limitCount,
-												 ((Limit *) plan)->limitOffset);
+												   ((Limit *) plan)->limitCount,
+												   ((Limit *) plan)->limitOffset);
 			break;
 		case T_Result:
 			child_bound = bound;
@@ -249,9 +244,9 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
-		char	   *reason = gs_plan_choice_reason_not(rewrite->settings, columns,
-														   sort->numCols, plan->lefttree->plan_rows,
-														   &bound);
+		char	   *reason = gs_plan_choice_why_not(rewrite->settings, columns,
+													sort->numCols, plan->lefttree->plan_rows,
+													&bound);
 
 		if (rewrite->sort != NULL)
 			*rewrite->why_not = reason;
@@ -259,8 +254,7 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 			return replace_sort(sort, columns, &bound, rewrite->repeatable);
 		else if (rewrite->settings->debug_plan)
 			ereport(NOTICE,
-					(errmsg("Sort not replaced by gpusort"),
-					 gs_errdetail_reason(reason)));
+					(errmsg("GpuSort not used: %s", reason)));
 	}
 	return plan;
 }

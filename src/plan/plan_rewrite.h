@@ -19,13 +19,13 @@
  * planner.  repeatable: gs_plan_is_repeatable() of the query before it was planned.
  */
 extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
-								 bool repeatable);
+							bool repeatable);
 
 /*
  * Why a Sort of a plan, which was rewritten, is not a GpuSort: a phrase that starts in
  * lower case.  By the current settings, which may differ from those of the planner.
  */
-extern const char *gs_plan_reason_not(PlannedStmt *statement, const Sort *sort);
+extern const char *gs_plan_rewrite_why_not(PlannedStmt *statement, const Sort *sort);
 
 /* May parts of the query run twice without visible effects? */
 extern bool gs_plan_is_repeatable(Query *query);

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "run/run_file.h"
+#include "stats/stats.h"
 
 #include "commands/tablespace.h"
 #include "executor/instrument.h"
@@ -23,15 +24,22 @@
 
 #define FILE_BYTES		((int64) 1 << 30)
 
-#define LINK_BYTES		sizeof(int64)
+/* The end of a full extent: see run_file.h. */
+typedef struct Link
+{
+	int64		next;
+	int64		first_row;		/* its offset; -1: none begins in this extent */
+} Link;
 
-/* The most bytes of a length and its bit, or of NULL bits. */
-#define MOST_NUMBER_BYTES	5
+#define LINK_BYTES		sizeof(Link)
+
+/* The most bytes of a length. */
+#define MOST_LENGTH_BYTES	5
 
 /* ------------------------------------------------------------------ the store */
 
 GsRunStore *
-gs_run_store_create(Size extent_bytes, const GsRunFiles *where)
+gs_run_store_create(Size extent_bytes, const GsRunPlace *where)
 {
 	GsRunStore *store = palloc0(sizeof(GsRunStore));
 
@@ -45,7 +53,7 @@ gs_run_store_create(Size extent_bytes, const GsRunFiles *where)
 }
 
 GsRunStore *
-gs_run_store_open(Size extent_bytes, const GsRunFiles *where)
+gs_run_store_open(Size extent_bytes, const GsRunPlace *where)
 {
 	GsRunStore *store = gs_run_store_create(extent_bytes, where);
 
@@ -169,6 +177,7 @@ write_extent(GsRunStore *store, int64 extent, char *data, Size nbytes)
 					 errmsg("could not write to file \"%s\": %m", FilePathName(file))));
 		end_io(&start, &pgBufferUsage.temp_blk_write_time);
 		pgBufferUsage.temp_blks_written += blocks_of(written);
+		gs_stats_add(GS_STAT_TEMP_BYTES, written);
 		data += written;
 		nbytes -= written;
 		offset += written;
@@ -210,31 +219,33 @@ read_extent(GsRunStore *store, int64 extent, Size at, char *data, Size nbytes)
 /* ------------------------------------------------------------------ writing */
 
 void
-gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, const GsKeyLayout *layout,
-					char *buffer)
+gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, char *buffer)
 {
 	writer->store = store;
-	writer->layout = layout;
 	writer->extent = allocate_extent(store);
 	writer->buffer = buffer;
 	writer->room = store->extent_bytes - LINK_BYTES;
 	writer->used = 0;
+	writer->first_row = -1;
 	writer->longest = 0;
 	writer->run.first_extent = writer->extent;
 	writer->run.nbytes = 0;
+	writer->run.in_order = true;
 }
 
 /* Writes the full buffer and begins the next extent. */
 static void
 next_extent(GsRunWriter *writer)
 {
-	int64		next = allocate_extent(writer->store);
+	const Link	link = {.next = allocate_extent(writer->store),.first_row = writer->first_row};
 
-	memcpy(writer->buffer + writer->room, &next, LINK_BYTES);
+	memcpy(writer->buffer + writer->room, &link, LINK_BYTES);
 	write_extent(writer->store, writer->extent, writer->buffer, writer->store->extent_bytes);
-	writer->extent = next;
+	writer->run.in_order &= link.next == writer->extent + 1;
+	writer->extent = link.next;
 	writer->run.nbytes += writer->used;
 	writer->used = 0;
+	writer->first_row = -1;
 }
 
 /* Writes any number of bytes. */
@@ -255,40 +266,42 @@ write_bytes(GsRunWriter *writer, const void *data, Size nbytes)
 	}
 }
 
-/* Appends a number to a header: seven bits a byte, the lowest ones first. */
+/* Appends a length: seven bits a byte, the lowest ones first. */
 static inline char *
-put_number(char *to, uint64 number)
+put_length(char *to, Size length)
 {
-	for (; number >= 0x80; number >>= 7)
-		*to++ = (char) (number | 0x80);
-	*to++ = (char) number;
+	for (; length >= 0x80; length >>= 7)
+		*to++ = (char) (length | 0x80);
+	*to++ = (char) length;
 	return to;
 }
 
-void
-gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row, Size row_len,
-				 bool with_record)
+/* A row begins in an extent, maybe its first. */
+static pg_noinline void
+begin_first_row(GsRunWriter *writer)
 {
-	const GsKeyLayout *layout = writer->layout;
-	const Size	words_bytes = sizeof(uint64) * layout->nwords;
-	const Size	row_bytes = layout->keys_only ? 0 : gs_run_row_bytes(layout, record, row_len);
-	char		header[2 * MOST_NUMBER_BYTES];
-	char	   *end;
+	if (writer->used == writer->room)
+		next_extent(writer);
+	if (writer->first_row < 0)
+		writer->first_row = writer->used;
+}
 
-	if (layout->keys_only)
-	{
-		write_bytes(writer, record, words_bytes);
-		return;
-	}
-	end = put_number(header, (uint64) row_len << 1 | with_record);
-	if (with_record)
-		end = put_number(end, gs_record_nulls(record, layout->nwords));
-	writer->longest = Max(writer->longest, words_bytes + row_bytes);
-	write_bytes(writer, header, end - header);
-	if (with_record)
-		write_bytes(writer, record, words_bytes);
-	write_bytes(writer, row + MINIMAL_TUPLE_DATA_OFFSET,
-				(with_record ? row_bytes : row_len) - MINIMAL_TUPLE_DATA_OFFSET);
+void
+gs_run_write_row(GsRunWriter *writer, const char *row, Size row_len)
+{
+	char		length[MOST_LENGTH_BYTES];
+
+	if (unlikely(writer->first_row < 0 || writer->used == writer->room))
+		begin_first_row(writer);
+	writer->longest = Max(writer->longest, row_len);
+	write_bytes(writer, length, put_length(length, row_len) - length);
+	write_bytes(writer, row + MINIMAL_TUPLE_DATA_OFFSET, row_len - MINIMAL_TUPLE_DATA_OFFSET);
+}
+
+void
+gs_run_write_key(GsRunWriter *writer, uint64 key)
+{
+	write_bytes(writer, &key, sizeof(key));
 }
 
 GsRun
@@ -333,7 +346,10 @@ read_on(GsRunReader *reader, char *to, Size nbytes)
 	reader->left -= piece;
 	if (ends_extent)
 	{
-		memcpy(&reader->extent, to + piece, LINK_BYTES);
+		Link		link;
+
+		memcpy(&link, to + piece, LINK_BYTES);
+		reader->extent = link.next;
 		reader->offset = 0;
 	}
 	if (reader->consume && (ends_extent || reader->left == 0))
@@ -387,10 +403,10 @@ take_bytes(GsRunReader *reader, char *to, Size nbytes)
 		take_bytes_slowly(reader, to, nbytes);
 }
 
-static inline uint64
-take_number(GsRunReader *reader)
+static inline Size
+take_length(GsRunReader *reader)
 {
-	uint64		number = 0;
+	Size		length = 0;
 
 	for (int shift = 0;; shift += 7)
 	{
@@ -400,9 +416,9 @@ take_number(GsRunReader *reader)
 			take_bytes_slowly(reader, (char *) &byte, 1);
 		else
 			byte = *reader->at++;
-		number |= (uint64) (byte & 0x7F) << shift;
+		length |= (Size) (byte & 0x7F) << shift;
 		if (byte < 0x80)
-			return number;
+			return length;
 	}
 }
 
@@ -430,41 +446,26 @@ reserve(GsRunReader *reader, Size nbytes)
 }
 
 uint64 *
-gs_run_reader_next(GsRunReader *reader, bool *has_record)
+gs_run_reader_next(GsRunReader *reader)
 {
 	const GsKeyLayout *layout = reader->layout;
 	const Size	words_bytes = sizeof(uint64) * layout->nwords;
-	uint64		number;
 	Size		row_len;
-	Size		row_bytes;
-	uint32		nulls = 0;
 	char	   *row;
 
 	if (reader->at == reader->limit && !fill(reader))
 		return NULL;
-	*has_record = true;
 	if (layout->keys_only)
 	{
 		reserve(reader, words_bytes);
 		take_bytes(reader, reader->entry, words_bytes);
 		return (uint64 *) reader->entry;
 	}
-	number = take_number(reader);
-	*has_record = number & 1;
-	row_len = row_bytes = number >> 1;
-	reserve(reader, words_bytes + row_bytes);
-	if (*has_record)
-	{
-		nulls = (uint32) take_number(reader);
-		take_bytes(reader, reader->entry, words_bytes);
-		row_bytes = gs_run_row_bytes(layout, (const uint64 *) reader->entry, row_len);
-		reserve(reader, words_bytes + row_bytes);
-	}
+	row_len = take_length(reader);
+	reserve(reader, words_bytes + row_len);
 	row = reader->entry + words_bytes;
-	number = gs_run_last_word(row_len, nulls);
-	memcpy(row, &number, sizeof(number));
-	memset(row + sizeof(number), 0, MINIMAL_TUPLE_DATA_OFFSET - sizeof(number));
-	take_bytes(reader, row + MINIMAL_TUPLE_DATA_OFFSET, row_bytes - MINIMAL_TUPLE_DATA_OFFSET);
+	gs_run_begin_row(row, row_len, 0);
+	take_bytes(reader, row + MINIMAL_TUPLE_DATA_OFFSET, row_len - MINIMAL_TUPLE_DATA_OFFSET);
 	return (uint64 *) reader->entry;
 }
 
@@ -474,4 +475,45 @@ gs_run_reader_end(GsRunReader *reader)
 	if (reader->entry != NULL)
 		pfree(reader->entry);
 	reader->entry = NULL;
+}
+
+/* ------------------------------------------------------------------ positions */
+
+static uint64
+room_of(const GsRunStore *store)
+{
+	return store->extent_bytes - LINK_BYTES;
+}
+
+int64
+gs_run_full_extents(const GsRunStore *store, const GsRun *run)
+{
+	/* the last extent has no link, even if it is full */
+	return run->nbytes == 0 ? 0 : (run->nbytes - 1) / room_of(store);
+}
+
+int64
+gs_run_row_position(GsRunStore *store, const GsRun *run, int64 extent)
+{
+	Link		link;
+
+	read_extent(store, run->first_extent + extent, room_of(store), (char *) &link, LINK_BYTES);
+	return link.first_row < 0 ? -1 : extent * (int64) room_of(store) + link.first_row;
+}
+
+void
+gs_run_reader_move(GsRunReader *reader, const GsRun *run, uint64 position)
+{
+	const uint64 room = room_of(reader->store);
+
+	reader->extent = run->first_extent + position / room;
+	reader->offset = position % room;
+	reader->left = run->nbytes - position;
+	reader->at = reader->limit = reader->buffer;
+}
+
+uint64
+gs_run_reader_position(const GsRunReader *reader, const GsRun *run)
+{
+	return run->nbytes - reader->left - (reader->limit - reader->at);
 }

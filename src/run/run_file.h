@@ -6,31 +6,29 @@
  * A run is its rows in order, without what precedes the data of a row and without
  * padding:
  *
- *	  | length, is there a record? | row, from its 11th byte on |
- *	  | length, is there a record? | NULL bits, key words | row, from its 11th byte on | its keys |
+ *	  | length | row, from its 11th byte on |
  *
- * Lengths and NULL bits are numbers of variable length, mostly one byte.  After the row
- * are the bytes of its keys that are not part of it, such as those of a value that had
- * to be fetched.  In a keys_only layout there is only the key word.
+ * A length has as many bytes as it needs, mostly one.  In a keys_only layout there is
+ * only the key word.
  *
- * Most records are not stored, but made again when the row is read (run_set.c), so a run
+ * Key records are not stored, but made again when the row is read (run_set.c), so a run
  * takes no more disk than a tape of PostgreSQL.  The record of a bigint takes 5 ns, and 8
  * bytes less are written and read.  A long value that had to be fetched is fetched
  * again: otherwise the files would contain bytes that PostgreSQL does not write, and a
- * cancel would wait for the kernel, which takes 0.25 s to delete 1 GB.  Records
- * with a truncated or approximate key are stored, and those with keys that only ICU can
- * make.  If the layout has no columns there are no records: such runs are merged by
- * comparisons only.
+ * cancel would wait for the kernel, which takes 0.25 s to delete 1 GB.
  *
- * A reader returns a record followed by its row.  The place word of the record (batch.h)
- * overlaps the length and four bytes of padding of the row, and has that length and the
- * NULL bits.
+ * A reader returns space for a record, followed by the row.  The location word of the
+ * record (batch.h) overlaps the length and four bytes of padding of the row, and has that
+ * length and, when the record has been made, the NULL bits.
  *
  * All runs of a sort share a *store* of extents, of some kB to some 100 kB, each of which
- * is written at once.  A run is a chain of extents; each ends with the number of the next
- * one:
+ * is written at once.  A run is a chain of extents; each ends with a link: the number of the
+ * next one, and where in this one the first row begins:
  *
  *	  | rows .. | 7 |	   7: | rows .. | 9 |	   9: | rows .. end |
+ *
+ * If the extents of a run have successive numbers, a reader can begin at any row whose
+ * position is known, or at the first row of any extent that has a link.
  *
  * A merge of runs to a run frees extents as it reads them and writes its rows there, so
  * it takes no more disk than the rows, and no new pages of the kernel.  PostgreSQL's
@@ -57,20 +55,20 @@
 #include "common/batch.h"
 #include "common/key_layout.h"
 
-/* Where the files of a store are, if other processes can open them. */
-typedef struct GsRunFiles
+/* Where the extents of a store are, if other processes can open it. */
+typedef struct GsRunPlace
 {
-	SharedFileSet *set;			/* NULL: they cannot */
+	SharedFileSet *set;			/* of this set; NULL: in files of this process */
 	int			owner;			/* distinguishes the stores of a set */
-} GsRunFiles;
+} GsRunPlace;
 
 typedef struct GsRunStore
 {
 	MemoryContext context;
-	GsRunFiles	where;
+	GsRunPlace	where;
 	bool		owned_elsewhere;	/* another process has created it */
 	Size		extent_bytes;
-	int64		nextents;		/* ever used: its size on disk */
+	int64		nextents;		/* ever used: its size */
 	int64	   *free_extents;	/* that can be reused */
 	int64		nfree;
 	int64		free_allocated;
@@ -79,16 +77,17 @@ typedef struct GsRunStore
 } GsRunStore;
 
 /* Creates a store in the current memory context.  extent_bytes is a power of two. */
-extern GsRunStore *gs_run_store_create(Size extent_bytes, const GsRunFiles *where);
+extern GsRunStore *gs_run_store_create(Size extent_bytes, const GsRunPlace *where);
 
 /* Opens the store of another process to read its runs, which must be complete. */
-extern GsRunStore *gs_run_store_open(Size extent_bytes, const GsRunFiles *where);
+extern GsRunStore *gs_run_store_open(Size extent_bytes, const GsRunPlace *where);
 
 /* Closes the files; those in a shared set stay as long as the set. */
 extern void gs_run_store_close(GsRunStore *store);
 
+/* Its size on disk. */
 static inline int64
-gs_run_store_bytes(const GsRunStore *store)
+gs_run_store_disk_bytes(const GsRunStore *store)
 {
 	return store->nextents * (int64) store->extent_bytes;
 }
@@ -97,6 +96,7 @@ typedef struct GsRun
 {
 	int64		first_extent;
 	uint64		nbytes;			/* without the links of extents */
+	bool		in_order;		/* its extents have successive numbers */
 } GsRun;
 
 /* ------------------------------------------------------------ rows of a run */
@@ -108,27 +108,7 @@ gs_run_row(const GsKeyLayout *layout, const uint64 *record)
 	return (const char *) (record + layout->nwords);
 }
 
-/* Bytes of a row and the keys after it, given the length of the row. */
-static inline Size
-gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
-{
-	Size		nbytes = row_len;
-
-	for (int i = 0; i < layout->ncolumns; i++)
-	{
-		const GsKeyColumn *column = &layout->columns[i];
-
-		if (column->variable)
-		{
-			uint64		tail = record[column->tail_word];
-
-			nbytes = Max(nbytes, (Size) gs_tail_offset(tail) + gs_tail_len(tail));
-		}
-	}
-	return nbytes;
-}
-
-/* The length of the row of a record; and the place word with a length and NULL bits. */
+/* The length of the row of a record; and the location word with a length and NULL bits. */
 static inline Size
 gs_run_row_len(const GsKeyLayout *layout, const uint64 *record)
 {
@@ -139,6 +119,16 @@ static inline uint64
 gs_run_last_word(Size row_len, uint32 nulls)
 {
 	return (uint64) row_len << 32 | nulls;
+}
+
+/* Writes what precedes the data of a row in a reader: the location word, and zeroes. */
+static inline void
+gs_run_begin_row(char *row, Size row_len, uint32 nulls)
+{
+	const uint64 last_word = gs_run_last_word(row_len, nulls);
+
+	memcpy(row, &last_word, sizeof(last_word));
+	memset(row + sizeof(last_word), 0, MINIMAL_TUPLE_DATA_OFFSET - sizeof(last_word));
 }
 
 /* Turns the row of a record into a tuple, in place.  The record loses its NULL bits. */
@@ -156,22 +146,21 @@ gs_run_tuple(const GsKeyLayout *layout, const uint64 *record)
 typedef struct GsRunWriter
 {
 	GsRunStore *store;
-	const GsKeyLayout *layout;
 	int64		extent;			/* where the buffer will be written */
 	char	   *buffer;
 	Size		room;			/* bytes of an extent without its link */
 	Size		used;
+	int64		first_row;		/* where the first row of this extent begins; -1: none does */
 	GsRun		run;			/* so far */
-	Size		longest;		/* of its rows, with their keys */
+	Size		longest;		/* of its rows */
 } GsRunWriter;
 
 /* Begins a run.  The buffer has the size of an extent and is 8-aligned. */
-extern void gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store,
-								const GsKeyLayout *layout, char *buffer);
+extern void gs_run_writer_begin(GsRunWriter *writer, GsRunStore *store, char *buffer);
 
-/* Writes a row with or without its record; if keys_only, only the record. */
-extern void gs_run_write_row(GsRunWriter *writer, const uint64 *record, const char *row,
-							 Size row_len, bool with_record);
+/* Writes a row; or, if keys_only, its key word. */
+extern void gs_run_write_row(GsRunWriter *writer, const char *row, Size row_len);
+extern void gs_run_write_key(GsRunWriter *writer, uint64 key);
 
 /* Ends the run. */
 extern GsRun gs_run_writer_end(GsRunWriter *writer);
@@ -200,11 +189,11 @@ extern void gs_run_reader_begin(GsRunReader *reader, GsRunStore *store,
 								char *buffer, Size buffer_bytes);
 
 /*
- * Returns the next record, followed by its row, or NULL at the end.  It is valid until the
- * next call.  If the run has no record for the row (*has_record is false), there is space
- * for it, and its place word has no NULL bits.
+ * Returns space for the key words of the next row, followed by the row, whose location word
+ * has no NULL bits; if keys_only, its key word.  NULL: there is none.  It is valid until the
+ * next call.
  */
-extern uint64 *gs_run_reader_next(GsRunReader *reader, bool *has_record);
+extern uint64 *gs_run_reader_next(GsRunReader *reader);
 
 /*
  * Is there space for nbytes of the current record, its row and its keys?  Otherwise
@@ -217,6 +206,22 @@ gs_run_reader_has_room(const GsRunReader *reader, Size nbytes)
 }
 
 extern uint64 *gs_run_reader_reserve(GsRunReader *reader, Size nbytes);
+
+/* ---------------------------------------------- positions in a run in order */
+
+/* A position is a number of bytes before it, without links. */
+
+/* The number of extents that are full, and have a link. */
+extern int64 gs_run_full_extents(const GsRunStore *store, const GsRun *run);
+
+/* The position of the first row that begins in a full extent, counted from 0; -1: there is none. */
+extern int64 gs_run_row_position(GsRunStore *store, const GsRun *run, int64 extent);
+
+/* The row at this position is the next.  To be called after gs_run_reader_begin(). */
+extern void gs_run_reader_move(GsRunReader *reader, const GsRun *run, uint64 position);
+
+/* The position of the next row. */
+extern uint64 gs_run_reader_position(const GsRunReader *reader, const GsRun *run);
 
 /* Frees all memory of the reader except the buffer. */
 extern void gs_run_reader_end(GsRunReader *reader);

@@ -20,8 +20,9 @@
  */
 #include "postgres.h"
 
-#include "engine/run_merge.h"
+#include "run/run_range.h"
 #include "run/run_set.h"
+#include "run/run_set_state.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -32,6 +33,7 @@
 /* The bytes of a buffer, depending on memory. */
 #define LEAST_READ_BYTES	((Size) 4 << 10)
 #define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* beyond this, prefer to merge more runs */
+#define ENOUGH_SHARED_BYTES	((Size) 16 << 10)	/* the same for runs of several processes */
 #define MOST_READ_BYTES		((Size) 256 << 10)
 #define LEAST_WRITE_BYTES	((Size) 8 << 10)
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
@@ -40,77 +42,20 @@
 #define LEAST_SOURCES	6
 #define MOST_SOURCES	512
 
-/* A run, and how to read it. */
-typedef struct SetRun
+/* Are rows merged by records? */
+static inline bool
+has_records(const GsRunSet *set)
 {
-	GsRun		run;
-	GsRunStore *store;
-	const GsKeyLayout *layout;	/* of its records */
-} SetRun;
-
-struct GsRunSet
-{
-	GsMergeOrder order;
-	const GsKeyLayout *layout;	/* the order's */
-	MemoryContext context;
-	Size		memory_limit;
-
-	/* makes records again if an engine or a run does not have them */
-	const GsSortColumn *columns;
-	int			ncolumns;
-	TupleDesc	desc;
-	const GsKeyEncoder *driver_key;
-	GsKeyEncoder *key;			/* NULL before the first */
-	bool		cheap_key;		/* runs do not have most records */
-	uint64	   *record;
-	char	   *row;			/* a copy, if keys are stored behind it */
-	Size		row_allocated;
-
-	GsRunSetStats stats;
-	GsRunStore *store;
-
-	GsRunWriter writer;			/* of the last run, which can be appended to */
-	bool		writing;
-
-	/* the other runs, in input order */
-	SetRun	   *runs;
-	int			nruns;
-	int			runs_allocated;
-	Size		longest;		/* bytes of the longest row and its keys */
-	List	   *owned_elsewhere;	/* stores of adopted runs */
-
-	/* a merge */
-	GsRunMerge	merge;
-	void	   *merge_memory;
-	GsRunReader *readers;		/* NULL if there is none */
-	int			nreaders;
-	char	   *buffers;		/* of the readers */
-	bool		begun;			/* the winner was returned */
-};
-
-/*
- * Creates the encoder that makes records again.  The driver's has counted the rows
- * already, and may be in use for another row.
- */
-static void
-make_own_key(GsRunSet *set)
-{
-	set->key = gs_key_encoder_create_twin(set->columns, set->ncolumns, set->desc,
-										 set->driver_key);
-	set->record = palloc(gs_record_bytes(set->layout));
+	return set->layout->ncolumns > 0 && !set->layout->keys_only;
 }
 
 GsRunSet *
 gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-				const GsKeyEncoder *key, const GsMergeOrder *order, Size memory_limit,
-				const GsRunFiles *where)
+				  const GsKeyEncoder *key, const GsMergeOrder *order, Size memory_limit,
+				  const GsRunPlace *where)
 {
-	GsRunSet    *set = palloc0(sizeof(GsRunSet));
+	GsRunSet   *set = palloc0(sizeof(GsRunSet));
 
-	set->columns = columns;
-	set->ncolumns = ncolumns;
-	set->desc = desc;
-	set->driver_key = key;
 	set->order = *order;
 	set->layout = order->layout;
 	set->context = CurrentMemoryContext;
@@ -118,14 +63,14 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	set->store = gs_run_store_create(gs_run_set_writer_bytes(memory_limit), where);
 	set->runs_allocated = 16;
 	set->runs = palloc(sizeof(SetRun) * set->runs_allocated);
-	set->cheap_key = set->layout->ncolumns > 0 && gs_key_encoder_is_cheap(key);
-	if (set->cheap_key)
-		make_own_key(set);
+	/* the driver's encoder has counted the rows already, and may be in use for another row */
+	if (has_records(set))
+		set->key = gs_key_encoder_create_same(columns, ncolumns, desc, key);
 	return set;
 }
 
 void
-gs_run_set_compare_ties(GsRunSet *set, GsRowCompare compare, void *compare_arg)
+gs_run_set_compare_ties(GsRunSet *set, const GsRowCompare *compare, void *compare_arg)
 {
 	if (!set->order.keys_decide)
 		return;					/* all rows are compared */
@@ -136,7 +81,7 @@ gs_run_set_compare_ties(GsRunSet *set, GsRowCompare compare, void *compare_arg)
 const GsRunSetStats *
 gs_run_set_stats(GsRunSet *set)
 {
-	set->stats.disk_bytes = gs_run_store_bytes(set->store);
+	set->stats.disk_bytes = gs_run_store_disk_bytes(set->store);
 	return &set->stats;
 }
 
@@ -154,21 +99,38 @@ gs_run_set_writer_bytes(Size memory_limit)
 {
 	Size		nbytes = LEAST_WRITE_BYTES;
 
-	while (nbytes < MOST_WRITE_BYTES && nbytes < memory_limit / 16)
+	while (nbytes < MOST_WRITE_BYTES && nbytes < memory_limit / 64)
 		nbytes *= 2;
+	return nbytes;
+}
+
+/* Keys that are part of the row count twice; that is little, unless rows are long. */
+Size
+gs_run_set_longest(const GsRunSet *set)
+{
+	const GsKeyLayout *layout = set->layout;
+	Size		nbytes = gs_record_bytes(layout) + set->longest;
+
+	for (int i = 0; i < layout->ncolumns; i++)
+	{
+		if (layout->columns[i].variable)
+			nbytes += layout->columns[i].max_len;
+	}
 	return nbytes;
 }
 
 /*
  * How many runs can be merged at once.  The next row of each is in memory, however long
  * it is.  If rows are so long that only few fit, exceeding the limit is better than
- * moving all rows many times.
+ * moving all rows many times.  shared: the runs are those of several processes, whose
+ * extents a merge to a run does not free, so small buffers are better than such a merge.
  */
 static int
-most_sources(const GsRunSet *set)
+most_sources(const GsRunSet *set, bool shared)
 {
-	Size		read_at_once = clamp(LEAST_READ_BYTES, set->memory_limit / 16, ENOUGH_READ_BYTES);
-	Size		each = read_at_once + set->longest +
+	Size		read_at_once = clamp(LEAST_READ_BYTES, set->memory_limit / 16,
+									 shared ? ENOUGH_SHARED_BYTES : ENOUGH_READ_BYTES);
+	Size		each = read_at_once + gs_run_set_longest(set) +
 		gs_run_merge_bytes(1) + sizeof(GsRunReader);
 	Size		besides = set->store->extent_bytes + sizeof(GsRunSet);
 
@@ -191,8 +153,7 @@ read_bytes(const GsRunSet *set, int nsources)
 static void
 begin_run(GsRunSet *set, GsRunWriter *writer)
 {
-	gs_run_writer_begin(writer, set->store, set->layout,
-						palloc(set->store->extent_bytes));
+	gs_run_writer_begin(writer, set->store, palloc(set->store->extent_bytes));
 }
 
 static GsRun
@@ -205,26 +166,25 @@ end_run(GsRunWriter *writer)
 }
 
 static void
-add_run(GsRunSet *set, const GsRun *run, GsRunStore *store, const GsKeyLayout *layout)
+add_run(GsRunSet *set, const SetRun *run)
 {
 	if (set->nruns == set->runs_allocated)
 	{
 		set->runs_allocated *= 2;
 		set->runs = repalloc_huge(set->runs, sizeof(SetRun) * set->runs_allocated);
 	}
-	set->runs[set->nruns++] = (SetRun) {.run = *run,.store = store,.layout = layout};
+	set->runs[set->nruns++] = *run;
+	if (run->store == NULL)
+		set->nunbuffered++;
 }
 
 /* Completes the last run. */
 static void
 end_last_run(GsRunSet *set)
 {
-	GsRun		run;
-
 	if (!set->writing)
 		return;
-	run = end_run(&set->writer);
-	add_run(set, &run, set->store, set->layout);
+	add_run(set, &(SetRun) {.run = end_run(&set->writer),.store = set->store});
 	set->longest = Max(set->longest, set->writer.longest);
 	set->writing = false;
 }
@@ -238,120 +198,33 @@ begin_next_run(GsRunSet *set)
 	set->stats.nruns++;
 }
 
-/* Copies a row; there is space for extra_bytes after the copy. */
-static char *
-copy_row(GsRunSet *set, const char *row, Size row_bytes, Size extra_bytes)
-{
-	Size		nbytes = GS_ALIGN_ROW(row_bytes + extra_bytes);
-
-	if (nbytes > set->row_allocated)
-	{
-		if (set->row != NULL)
-			pfree(set->row);
-		set->row_allocated = nbytes + nbytes / 4;
-		set->row = MemoryContextAllocHuge(set->context, set->row_allocated);
-	}
-	memcpy(set->row, row, row_bytes);
-	return set->row;
-}
-
-/*
- * Is the record of a row made again when the row is read?  Not if a key is truncated,
- * because our encoder truncates none (make_own_key()).
- */
-static inline bool
-is_remade(const GsRunSet *set, const uint64 *record)
-{
-	const GsKeyLayout *layout = set->layout;
-
-	for (int i = 0; i < layout->ncolumns && set->cheap_key; i++)
-	{
-		if (layout->columns[i].variable)
-		{
-			if (gs_tail_len(record[layout->columns[i].tail_word]) == GS_TRUNCATED_KEY_BYTES)
-				return false;
-		}
-	}
-	return set->cheap_key;
-}
-
-/* Writes a row to a run, with its record unless that is made again. */
+/* Appends a row of an engine, or its key word, to the last run. */
 static inline void
-write_row(GsRunSet *set, GsRunWriter *writer, const uint64 *record, const char *row, Size row_len)
+write_row(GsRunSet *set, const void *row)
 {
-	gs_run_write_row(writer, record, row, row_len,
-					 set->layout->ncolumns > 0 && !is_remade(set, record));
-}
-
-/* Writes a row whose record a device has not returned: makes it again. */
-static void
-write_without_record(GsRunSet *set, GsRunWriter *writer, const char *tuple)
-{
-	char	   *row = unconstify(char *, tuple);
-	const GsRowSource source = {.body = row,.nbytes = ((MinimalTuple) row)->t_len};
-	const char *why_not;
-	Size		extra_bytes;
-	uint32		nulls;
-
-	if (set->key == NULL)
-		make_own_key(set);
-	if (!gs_key_record_read_row(set->key, &source, &extra_bytes, &why_not))
-		elog(ERROR, "could not re-encode sort key: %s", why_not);
-	if (extra_bytes > 0)
-		row = copy_row(set, row, source.nbytes, extra_bytes);
-	nulls = gs_key_record_write(set->key, &source, row, source.nbytes, set->record);
-	set->record[set->layout->nwords] = nulls;
-	write_row(set, writer, set->record, row, source.nbytes);
-}
-
-/* Writes sorted rows of an engine, with their keys. */
-static void
-write_with_key(GsRunSet *set, const void **rows, const uint64_t **records, size_t nrows)
-{
-	for (size_t i = 0; i < nrows; i++)
-	{
-		if (records[i] != NULL)
-			write_row(set, &set->writer, records[i], rows[i],
-					  set->layout->keys_only ? 0 : ((const MinimalTupleData *) rows[i])->t_len);
-		else
-			write_without_record(set, &set->writer, rows[i]);
-	}
-}
-
-/* Writes rows without keys. */
-static void
-write_without_key(GsRunSet *set, const void **rows, size_t nrows)
-{
-	static const uint64 no_nulls = 0;
-
-	for (size_t i = 0; i < nrows; i++)
-		gs_run_write_row(&set->writer, &no_nulls, rows[i],
-						 ((const MinimalTupleData *) rows[i])->t_len, false);
+	if (set->layout->keys_only)
+		gs_run_write_key(&set->writer, *(const uint64 *) row);
+	else
+		gs_run_write_row(&set->writer, row, ((const MinimalTupleData *) row)->t_len);
 }
 
 /* Writes all rows of an engine to the last run, and counts them. */
 static GsStatus
 write_rows(GsRunSet *set, GsEngine *engine)
 {
-	const bool	keyed = set->layout->ncolumns > 0;
 	const void *rows[WINDOW];
-	const uint64_t *records[WINDOW];
 	uint64		position = 0;
 	size_t		fetched;
 	GsStatus	status;
 
 	for (;;)
 	{
-		status = keyed ?
-			gs_engine_fetch_records(engine, position, WINDOW, rows, records, &fetched) :
-			gs_engine_fetch(engine, position, WINDOW, rows, &fetched);
+		status = gs_engine_fetch(engine, position, WINDOW, rows, &fetched);
 		if (status != GS_STATUS_OK || fetched == 0)
 			break;
 		CHECK_FOR_INTERRUPTS();
-		if (keyed)
-			write_with_key(set, rows, records, fetched);
-		else
-			write_without_key(set, rows, fetched);
+		for (size_t i = 0; i < fetched; i++)
+			write_row(set, rows[i]);
 		position += fetched;
 	}
 	set->stats.nrows += position;
@@ -371,6 +244,7 @@ gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen)
 	{
 		if (set->stats.device_runs++ == 0)
 			set->stats.device = MemoryContextStrdup(set->context, engine->stats.device);
+		set->stats.devices |= engine->stats.devices;
 	}
 	MemoryContextSwitchTo(old);
 	return status;
@@ -380,11 +254,10 @@ void
 gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
-	const void *rows[] = {row};
 
 	if (!set->writing)
 		begin_next_run(set);
-	write_without_key(set, rows, 1);
+	write_row(set, row);
 	set->stats.nrows++;
 	MemoryContextSwitchTo(old);
 }
@@ -428,28 +301,123 @@ make_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
 	return record;
 }
 
-/* The next record of a run, made again if it has none; only the row if keys are not used. */
-static inline const uint64 *
-read_next(GsRunSet *set, GsRunReader *reader)
+/* Fetches the next rows of the engine.  False: there are none. */
+static bool
+fill_window(GsRunSet *set)
 {
-	bool		has_record;
-	uint64	   *record = gs_run_reader_next(reader, &has_record);
+	EngineReader *reader = &set->in_engine;
+	size_t		fetched;
+	GsStatus	status;
 
-	if (record == NULL)
-		return NULL;
-	if (set->layout->ncolumns == 0)
-		return record + reader->layout->nwords;
-	return has_record ? record : make_record(set, reader, record);
+	CHECK_FOR_INTERRUPTS();
+	status = set->layout->ncolumns > 0 ?
+		gs_engine_fetch_records(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows,
+								reader->records, &fetched) :
+		gs_engine_fetch(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows, &fetched);
+	if (status != GS_STATUS_OK)
+		elog(ERROR, "could not read sorted rows");
+	reader->position += fetched;
+	reader->at = 0;
+	reader->nrows = (int) fetched;
+	return fetched > 0;
 }
 
-/* Begins to merge some of the runs; consume: frees their extents. */
+/* The next row of the engine. */
+typedef struct EngineRow
+{
+	const uint64 *record;		/* NULL: there are no keys */
+	const char *row;
+	Size		nbytes;			/* with its keys */
+} EngineRow;
+
+static bool
+next_engine_row(GsRunSet *set, EngineRow *next)
+{
+	EngineReader *reader = &set->in_engine;
+	const GsKeyLayout *layout = set->layout;
+	Size		row_len;
+
+	if (reader->at == reader->nrows && !fill_window(set))
+		return false;
+	next->row = reader->rows[reader->at];
+	next->record = layout->ncolumns > 0 ? reader->records[reader->at] : NULL;
+	reader->at++;
+	row_len = ((const MinimalTupleData *) next->row)->t_len;
+	next->nbytes = next->record == NULL ? row_len : gs_run_row_bytes(layout, next->record, row_len);
+	return true;
+}
+
+/* Copies its record, followed by the row, as a reader of a run has it. */
 static void
-begin_merge(GsRunSet *set, int first, int nruns, bool consume)
+copy_engine_row(const GsRunSet *set, const EngineRow *from, char *to)
+{
+	const int	nwords = set->layout->nwords;
+	const Size	row_len = ((const MinimalTupleData *) from->row)->t_len;
+
+	if (from->record != NULL)
+		memcpy(to, from->record, sizeof(uint64) * nwords);
+	to += sizeof(uint64) * nwords;
+	memcpy(to, from->row, from->nbytes);
+	gs_run_begin_row(to, row_len, from->record == NULL ? 0 : gs_record_nulls(from->record, nwords));
+}
+
+static const uint64 *
+read_engine(GsRunSet *set)
+{
+	EngineReader *reader = &set->in_engine;
+	const Size	words_bytes = sizeof(uint64) * set->layout->nwords;
+	EngineRow	next;
+
+	if (!next_engine_row(set, &next))
+		return NULL;
+	if (words_bytes + next.nbytes > reader->entry_bytes)
+	{
+		if (reader->entry != NULL)
+			pfree(reader->entry);
+		reader->entry_bytes = words_bytes + next.nbytes + next.nbytes / 2;
+		reader->entry = MemoryContextAllocHuge(set->context, reader->entry_bytes);
+	}
+	copy_engine_row(set, &next, reader->entry);
+	return (const uint64 *) reader->entry;
+}
+
+/* The next record of a stream; only the row, if keys are not used here. */
+static const uint64 *
+read_stream(const GsRunSet *set, RunStream *stream)
+{
+	char	   *entry = gs_run_stream_next(&stream->reader);
+
+	return entry == NULL ? NULL :
+		(const uint64 *) (entry + stream->words_bytes - sizeof(uint64) * set->layout->nwords);
+}
+
+const uint64 *
+gs_run_set_read(GsRunSet *set, GsRunReader *reader)
+{
+	uint64	   *record;
+
+	if (reader->store == NULL)
+	{
+		RunStream  *stream = set->runs[set->first_read + (reader - set->readers)].stream;
+
+		return stream != NULL ? read_stream(set, stream) : read_engine(set);
+	}
+	record = gs_run_reader_next(reader);
+	return record == NULL || !has_records(set) ? record : make_record(set, reader, record);
+}
+
+/*
+ * Begins to merge some of the runs.  consume: frees their extents; positions: begins there in
+ * each run; NULL: with the first row.
+ */
+static void
+begin_merge(GsRunSet *set, int first, int nruns, bool consume, const uint64 *positions)
 {
 	Size		nbytes = read_bytes(set, nruns);
 	const uint64 **records = palloc(sizeof(uint64 *) * nruns);
 
 	set->nreaders = nruns;
+	set->first_read = first;
 	set->readers = palloc(sizeof(GsRunReader) * nruns);
 	set->buffers = MemoryContextAllocHuge(set->context, nbytes * nruns);
 	set->merge_memory = palloc(gs_run_merge_bytes(nruns));
@@ -457,9 +425,11 @@ begin_merge(GsRunSet *set, int first, int nruns, bool consume)
 	{
 		const SetRun *run = &set->runs[first + i];
 
-		gs_run_reader_begin(&set->readers[i], run->store, run->layout, &run->run, consume,
+		gs_run_reader_begin(&set->readers[i], run->store, set->layout, &run->run, consume,
 							set->buffers + i * nbytes, nbytes);
-		records[i] = read_next(set, &set->readers[i]);
+		if (positions != NULL)
+			gs_run_reader_move(&set->readers[i], &run->run, positions[i]);
+		records[i] = gs_run_set_read(set, &set->readers[i]);
 	}
 	gs_run_merge_begin(&set->merge, &set->order, records, nruns, set->merge_memory);
 	set->begun = false;
@@ -488,7 +458,7 @@ next_record(GsRunSet *set)
 	if (set->begun && record != NULL)
 	{
 		gs_run_merge_replace(merge,
-							 read_next(set, &set->readers[gs_run_merge_winner(merge)]));
+							 gs_run_set_read(set, &set->readers[gs_run_merge_winner(merge)]));
 		record = gs_run_merge_record(merge);
 	}
 	set->begun = true;
@@ -516,7 +486,14 @@ next_merge_runs(int nruns, int most)
 	return rest == 0 ? most : rest + 1;
 }
 
-/* The first of `count` adjacent runs with the fewest bytes in total. */
+/* The runs that are read through a buffer, which come before the others. */
+static int
+buffered_runs(const GsRunSet *set)
+{
+	return set->nruns - set->nunbuffered;
+}
+
+/* The first of `count` adjacent runs, of these, with the fewest bytes in total. */
 static int
 smallest_runs(const GsRunSet *set, int count)
 {
@@ -524,7 +501,7 @@ smallest_runs(const GsRunSet *set, int count)
 	int64		best_bytes = PG_INT64_MAX;
 	int64		nbytes = 0;
 
-	for (int i = 0; i < set->nruns; i++)
+	for (int i = 0; i < buffered_runs(set); i++)
 	{
 		nbytes += set->runs[i].run.nbytes;
 		if (i >= count)
@@ -547,31 +524,32 @@ merge_runs(GsRunSet *set, int first, int count)
 	uint64		nrows = 0;
 
 	begin_run(set, &writer);
-	begin_merge(set, first, count, true);
+	begin_merge(set, first, count, true, NULL);
 	while ((record = next_record(set)) != NULL)
 	{
 		if ((nrows++ & 1023) == 0)
 			CHECK_FOR_INTERRUPTS();
-		write_row(set, &writer, record, gs_run_row(set->layout, record),
-				  set->layout->keys_only ? 0 : gs_run_row_len(set->layout, record));
+		if (set->layout->keys_only)
+			gs_run_write_key(&writer, *record);
+		else
+			gs_run_write_row(&writer, gs_run_row(set->layout, record),
+							 gs_run_row_len(set->layout, record));
 	}
 	end_merge(set);
-	set->runs[first] = (SetRun) {
-		.run = end_run(&writer),.store = set->store,.layout = set->layout
-	};
+	set->runs[first] = (SetRun) {.run = end_run(&writer),.store = set->store};
 	memmove(&set->runs[first + 1], &set->runs[first + count],
 			sizeof(SetRun) * (set->nruns - first - count));
 	set->nruns -= count - 1;
 	set->stats.nmerges++;
 }
 
-/* Merges runs until there are at most `most`. */
+/* Merges runs that need a buffer until there are at most `most` of them. */
 static void
 merge_down_to(GsRunSet *set, int most)
 {
-	while (set->nruns > most)
+	while (buffered_runs(set) > most)
 	{
-		int			count = next_merge_runs(set->nruns, most);
+		int			count = next_merge_runs(buffered_runs(set), most);
 
 		merge_runs(set, smallest_runs(set, count), count);
 	}
@@ -584,12 +562,46 @@ gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
 
 	end_last_run(set);
 	set->memory_limit = memory_limit;
-	merge_down_to(set, most_sources(set));
-	begin_merge(set, 0, set->nruns, false);
+	merge_down_to(set, most_sources(set, set->owned_elsewhere != NIL));
+	begin_merge(set, 0, set->nruns, false, NULL);
 	MemoryContextSwitchTo(old);
 }
 
+bool
+gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges, MinimalTuple *end)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+	uint64	   *positions;
+
+	end_last_run(set);
+	set->memory_limit = memory_limit;
+	positions = set->nruns > most_sources(set, false) ? NULL :
+		gs_run_range_find(set, range, nranges, end);
+	if (positions != NULL)
+	{
+		begin_merge(set, 0, set->nruns, false, positions);
+		pfree(positions);
+	}
+	MemoryContextSwitchTo(old);
+	return positions != NULL;
+}
+
 /* ------------------------------------------------- runs of several processes */
+
+/* How many runs can be shared without a merge. */
+static int
+most_shared(const GsRunSet *set)
+{
+	return Min(most_sources(set, false), GS_MAX_SHARED_RUNS);
+}
+
+void
+gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows)
+{
+	rows->nrows = set->stats.nrows;
+	rows->longest = set->longest;
+	rows->layout = *set->layout;
+}
 
 void
 gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
@@ -597,11 +609,9 @@ gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 
 	end_last_run(set);
-	merge_down_to(set, Min(most_sources(set), GS_MAX_SHARED_RUNS));
-	shared->nrows = set->stats.nrows;
-	shared->longest = set->longest;
+	merge_down_to(set, most_shared(set));
+	gs_run_set_describe(set, &shared->rows);
 	shared->extent_bytes = set->store->extent_bytes;
-	shared->layout = *set->layout;
 	shared->nruns = set->nruns;
 	for (int i = 0; i < set->nruns; i++)
 		shared->runs[i] = set->runs[i].run;
@@ -609,20 +619,91 @@ gs_run_set_share(GsRunSet *set, GsSharedRuns *shared)
 }
 
 void
-gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunFiles *where)
+gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *where)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 	GsRunStore *store = gs_run_store_open(shared->extent_bytes, where);
 
 	end_last_run(set);
-	if (set->layout->ncolumns > 0 && set->key == NULL)
-		make_own_key(set);	/* that process may have written no records */
 	for (int i = 0; i < shared->nruns; i++)
-		add_run(set, &shared->runs[i], store, &shared->layout);
+		add_run(set, &(SetRun) {.run = shared->runs[i],.store = store});
 	set->owned_elsewhere = lappend(set->owned_elsewhere, store);
-	set->longest = Max(set->longest, shared->longest);
+	set->longest = Max(set->longest, shared->rows.longest);
 	set->stats.nruns += shared->nruns;
-	set->stats.nrows += shared->nrows;
+	set->stats.nrows += shared->rows.nrows;
+	MemoryContextSwitchTo(old);
+}
+
+void
+gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream, dsa_area *memory)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+	RunStream  *from = palloc(sizeof(RunStream));
+
+	end_last_run(set);
+	gs_run_stream_begin_read(&from->reader, stream, memory);
+	from->words_bytes = sizeof(uint64) * rows->layout.nwords;
+	add_run(set, &(SetRun) {.stream = from});
+	set->stats.nrows += rows->nrows;
+	MemoryContextSwitchTo(old);
+}
+
+/* The same as send_merged() for rows that are all in the engine, without a copy of each. */
+static void
+send_engine(GsRunSet *set, GsStreamWriter *writer)
+{
+	const Size	words_bytes = sizeof(uint64) * set->layout->nwords;
+	EngineRow	next;
+	char	   *entry;
+
+	while (next_engine_row(set, &next) &&
+		   (entry = gs_run_stream_reserve(writer, words_bytes + next.nbytes)) != NULL)
+		copy_engine_row(set, &next, entry);
+}
+
+static void
+send_merged(GsRunSet *set, GsStreamWriter *writer)
+{
+	const GsKeyLayout *layout = set->layout;
+	const uint64 *record;
+	char	   *entry;
+
+	while ((record = next_record(set)) != NULL)
+	{
+		const Size	row_len = gs_run_row_len(layout, record);
+		const Size	nbytes = sizeof(uint64) * layout->nwords +
+			(layout->ncolumns > 0 ? gs_run_row_bytes(layout, record, row_len) : row_len);
+
+		entry = gs_run_stream_reserve(writer, nbytes);
+		if (entry == NULL)
+			break;
+		memcpy(entry, record, nbytes);
+	}
+}
+
+void
+gs_run_set_send(GsRunSet *set, GsRunStream *stream, dsa_area *memory)
+{
+	GsStreamWriter writer;
+
+	gs_run_stream_begin_write(&writer, stream, memory);
+	if (set->readers == NULL)
+		send_engine(set, &writer);
+	else
+		send_merged(set, &writer);
+	gs_run_stream_end_write(&writer);
+}
+
+void
+gs_run_set_add_engine(GsRunSet *set, GsEngine *engine)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+
+	end_last_run(set);
+	set->in_engine = (EngineReader) {.engine = engine};
+	add_run(set, &(SetRun) {0});
+	set->stats.nruns++;
+	set->stats.nrows += engine->stats.nrows;
 	MemoryContextSwitchTo(old);
 }
 

@@ -5,8 +5,9 @@
  *
  * The legal calls, in order:
  *
- *	  create { write_run | write_tuple | drop_keys } { adopt | drop_keys } begin_merge { next } close
- *	  create { write_run | write_tuple } share close
+ *	  create { write_run | write_tuple | drop_keys } [ add_engine ] { adopt | drop_keys }
+ *		  begin_merge [ describe ] { next } | send close
+ *	  create { write_run | write_tuple } share { adopt | drop_keys } [ begin_range { next } ] close
  *
  * close is legal after any of them.  It is needed only to free resources before the query
  * ends: the files belong to the resource owner, and the memory to its context.
@@ -22,29 +23,37 @@
 #include "engine/run_merge.h"
 #include "key/key_record.h"
 #include "run/run_file.h"
+#include "run/run_stream.h"
 
 typedef struct GsRunSetStats
 {
 	int64		nruns;			/* written by engines */
 	int64		device_runs;	/* of these, by a device */
 	const char *device;			/* its name */
+	GsDeviceSet devices;		/* of all these runs; see GsEngineStats */
 	int64		nmerges;		/* of runs to a run, before the last merge */
 	uint64		nrows;			/* of all runs */
 	int64		disk_bytes;		/* peak */
 } GsRunSetStats;
 
 /* How many runs a process can share with another, which merges them with its own. */
-#define GS_MAX_SHARED_RUNS		64
+#define GS_MAX_SHARED_RUNS		256
 
-typedef struct GsSharedRuns
+/* What a process that merges the rows of another must know of them. */
+typedef struct GsSharedRows
 {
 	uint64		nread;			/* rows of the input; must equal nrows */
 	uint64		nrows;			/* rows of the runs */
-	Size		longest;		/* bytes of the longest row and its keys */
-	Size		extent_bytes;	/* of their store */
-	uint64		form;			/* gs_key_encoder_fingerprint(), if they have keys */
+	Size		longest;		/* bytes of the longest row */
+	uint64		form;			/* gs_key_encoder_fingerprint(), if keys order them */
 	int			first_tied;		/* gs_key_encoder_first_tied() */
-	GsKeyLayout layout;			/* with statistics; no columns: runs have no keys */
+	GsKeyLayout layout;			/* with statistics; no columns: comparisons order them */
+} GsSharedRows;
+
+typedef struct GsSharedRuns
+{
+	GsSharedRows rows;
+	Size		extent_bytes;	/* of their store */
 	int			nruns;
 	GsRun		runs[GS_MAX_SHARED_RUNS];
 } GsSharedRuns;
@@ -54,16 +63,16 @@ typedef struct GsRunSet GsRunSet;
 /*
  * Creates a set in the current memory context, for rows of this type from engines with the
  * order's layout.  The driver continues to update the statistics of that layout, and to use
- * its encoder.  If only comparisons order rows, the order's layout has no columns, and
- * runs have no keys.  memory_limit is that of the sort, in bytes; the files are created
+ * its encoder, whose keys are made again as runs are read.  If only comparisons order rows,
+ * the order's layout has no columns.  memory_limit is that of the sort, in bytes; the files are created
  * in `where`.
  */
 extern GsRunSet *gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 								const GsKeyEncoder *key, const GsMergeOrder *order,
-								Size memory_limit, const GsRunFiles *where);
+								Size memory_limit, const GsRunPlace *where);
 
 /* Compares rows with equal keys from now on, if keys decide. */
-extern void gs_run_set_compare_ties(GsRunSet *set, GsRowCompare compare, void *compare_arg);
+extern void gs_run_set_compare_ties(GsRunSet *set, const GsRowCompare *compare, void *compare_arg);
 
 /* Bytes of the memory limit that the engine must not use, because writing a run needs them. */
 extern Size gs_run_set_writer_bytes(Size memory_limit);
@@ -74,26 +83,38 @@ extern Size gs_run_set_writer_bytes(Size memory_limit);
  */
 extern GsStatus gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen);
 
-/* Appends a row to the last run, without keys; the order must have none. */
+/*
+ * Adds the sorted rows of a CPU engine as the next run, without writing them: they are read from the
+ * engine, which stays open.  Once, and not if keys_only.  Later runs can only be adopted.
+ */
+extern void gs_run_set_add_engine(GsRunSet *set, GsEngine *engine);
+
+/* Appends a row to the last run; the order must have no keys. */
 extern void gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row);
 
-/*
- * Completes the runs, and describes them for the process that merges them.  The driver
- * sets nread, form and first_tied.
- */
+/* Describes the rows for a process that merges them.  The driver sets nread, form and first_tied. */
+extern void gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows);
+
+/* Completes the runs, and describes them and their rows. */
 extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared);
 
 /*
- * Adds the runs of another process to the merge.  Their keys are ignored if the order has
- * none; otherwise they must have the same fingerprint, and the statistics of the order's
- * layout must cover their rows.  Merging them does not free their extents.
+ * Adds the runs of another process to the merge.  If the order has keys, theirs must have
+ * had the same fingerprint, and the statistics of the order's layout must cover their rows.  Merging them does not free their extents.
  */
-extern void gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunFiles *where);
+extern void gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *where);
 
-/* Do its runs have keys that are used? */
+/* The same for rows that another process sends, as one run, while they are merged. */
+extern void gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream,
+									dsa_area *memory);
+
+/* Sends all rows, or those that have a reader. */
+extern void gs_run_set_send(GsRunSet *set, GsRunStream *stream, dsa_area *memory);
+
+/* Are rows merged by keys? */
 extern bool gs_run_set_has_keys(const GsRunSet *set);
 
-/* Ignores the keys that runs have, from now on: rows are merged by comparisons only. */
+/* Uses no keys from now on: rows are merged by comparisons only. */
 extern void gs_run_set_drop_keys(GsRunSet *set, const GsMergeOrder *order);
 
 /*
@@ -101,6 +122,18 @@ extern void gs_run_set_drop_keys(GsRunSet *set, const GsMergeOrder *order);
  * memory_limit bytes, and begins that merge.
  */
 extern void gs_run_set_begin_merge(GsRunSet *set, Size memory_limit);
+
+/*
+ * Divides the rows of all runs into ranges of about equal numbers of bytes, none of them
+ * empty, and begins to merge the rows from the first one of a range on.  *end: a copy of the
+ * first row of the next range; NULL: there is none.  The merge goes on beyond it.
+ *
+ * All processes that have adopted the same runs divide them in the same way, if no two rows
+ * are equal.  False, for all of them: the runs are too small, or too many for memory_limit,
+ * or were merged before.  Then begin_merge is legal.
+ */
+extern bool gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, int nranges,
+								   MinimalTuple *end);
 
 /*
  * Returns the next row, or its record if keys_only, or NULL at the end.  It is valid until

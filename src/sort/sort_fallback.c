@@ -18,12 +18,13 @@
 
 #include "sort/sort_fallback.h"
 #include "sort/sort_output.h"
+#include "sort/sort_stats.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
 
 void
-gs_sort_begin_fallback(GsSortState *state, int memory_kb, const char *reason)
+gs_sort_begin_fallback(GsSortState *state, int memory_kb, GsStatus status, const char *reason)
 {
 	const GsSortSpec *spec = &state->spec;
 	GsSortInput *input = &state->input;
@@ -31,9 +32,13 @@ gs_sort_begin_fallback(GsSortState *state, int memory_kb, const char *reason)
 
 	input->fallback_reason = pstrdup(reason);
 	gs_tuplesort_begin(&input->fallback, spec->columns, spec->ncolumns + spec->nstable,
-					  spec->desc, memory_kb, input->top.bound, spec->random_access);
+					   spec->desc, memory_kb, input->top.bound, spec->random_access);
 	MemoryContextSwitchTo(old);
 	state->phase = GS_SORT_FALLBACK;
+	gs_stats_add(status == GS_STATUS_OK ? GS_STAT_FALLBACKS_KEY :
+				 status == GS_STATUS_DISPROVED ? GS_STAT_FALLBACKS_ORDER : GS_STAT_FALLBACKS_MEMORY, 1);
+	if (status == GS_STATUS_DISPROVED)
+		gs_stats_add(GS_STAT_REPAIRS, 1);
 }
 
 /* Moves one row; NULL is a counted NULL. */
@@ -59,7 +64,7 @@ move_unsorted(GsSortState *state)
 		   (status = gs_engine_next_batch(engine, &batch)) == GS_STATUS_OK && batch != NULL)
 	{
 		for (size_t i = 0; i < batch->nrows; i++)
-			move_row(state, gs_batch_pushed(batch, engine->job.layout, i));
+			move_row(state, gs_batch_pushed(batch, engine->request.layout, i));
 	}
 	return status;
 }
@@ -115,20 +120,19 @@ fallback_memory_kb(const GsSortInput *input)
 }
 
 bool
-gs_sort_fall_back(GsSortState *state, const char *reason)
+gs_sort_fall_back(GsSortState *state, GsStatus status, const char *reason)
 {
 	GsSortInput *input = &state->input;
 	const bool	sorted = gs_engine_stats(input->engine)->method != GS_METHOD_NONE;
-	GsStatus	status;
 
-	gs_sort_begin_fallback(state, fallback_memory_kb(input), reason);
+	gs_sort_begin_fallback(state, fallback_memory_kb(input), status, reason);
 	status = sorted ? move_sorted(state) : move_unsorted(state);
 	for (uint64 i = 0; i < input->nnulls && status == GS_STATUS_OK; i++)
 		move_row(state, NULL);
 	ExecClearTuple(state->spec.slot);
 	if (status != GS_STATUS_OK)
 		return false;
-	gs_engine_close(input->engine);
+	gs_sort_close_engine(input->engine);
 	input->engine = NULL;
 	if (input->runs != NULL)
 		move_runs(state);

@@ -9,21 +9,21 @@
  *				comparisons sort them, and that is all		(sort_few.c)
  *	  engine	otherwise the CPU engine opens, and gets them first
  *	  rows		each row, in add_row_from_child():
- *		presorted	as long as rows that have to be compared anyway arrive in
- *					order, they get no keys					(sort_presorted.c)
+ *		presorted	as long as rows arrive in order, they get no keys, if
+ *					comparisons cost less					(sort_presorted.c)
  *		top-N		a row that the LIMIT above cannot return is dropped
  *															(sort_topn.c)
- *		place		a batch with space for the row			(sort_place.c)
+ *		space		a batch with space for the row			(sort_space.c)
  *		store		the row is copied into the batch, and its key record
- *					encoded beside it						(key_row.h, key_encoder.c)
+ *					encoded beside it						(key_row.h, key_record.c)
  *	  sort		the engine sorts, and the order is verified where keys are
  *				approximate									(sort_order.c)
  *
  * Then sort_output.c returns the rows.  The branches:
  *
  *	  parallel	rows go to a job that participants share	(sort_parallel.c)
- *	  device	rows move from the CPU engine to a device	(sort_place.c)
- *	  external	memory is full: rows are written as runs	(sort_external.c)
+ *	  device	rows move from the CPU engine to a device	(sort_space.c)
+ *	  runs		memory is full: rows are written as runs	(sort_runs.c)
  *	  reload	rows in the engine need other keys			(sort_reload.c)
  *	  fallback	a tuplesort takes all rows					(sort_fallback.c)
  *	  restart	a device failed: the child runs again, for the CPU engine
@@ -41,16 +41,17 @@
 
 #include "guc.h"
 #include "key/key_row.h"
-#include "sort/sort_external.h"
+#include "sort/sort_runs.h"
 #include "sort/sort_fallback.h"
 #include "sort/sort_input.h"
 #include "sort/sort_order.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_place.h"
+#include "sort/sort_space.h"
 #include "sort/sort_presorted.h"
 #include "sort/sort_reload.h"
 #include "sort/sort_restart.h"
+#include "sort/sort_stats.h"
 #include "sort_parts/sort_seqscan.h"
 
 #include "executor/executor.h"
@@ -94,7 +95,7 @@ drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 	}
 	return gs_key_record_read_first(input->key, slot, &is_null, &code) &&
 		gs_topn_drops_first(&input->top,
-							gs_topn_first(input->engine->job.layout, is_null, code));
+							gs_topn_first(input->engine->request.layout, is_null, code));
 }
 
 /* The slot with a tuple of a slot of values, if the row is short; otherwise the same slot. */
@@ -124,7 +125,7 @@ static const char *
 store_row(GsSortState *state, TupleTableSlot *slot)
 {
 	GsSortInput *input = &state->input;
-	const GsJob *job;
+	const GsEngineRequest *request;
 	GsBatch    *batch;
 	GsRowSource source;
 	Size		extra_bytes = 0;
@@ -142,7 +143,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	{
 		if (!gs_key_record_read(input->key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
-		if (gs_key_encoder_first_tied(input->key) >= 0 && input->engine->job.compare == NULL)
+		if (gs_key_encoder_first_tied(input->key) >= 0 && input->engine->request.compare == NULL)
 			gs_sort_compare_ties(state);
 	}
 	row_bytes = source.nbytes + extra_bytes;
@@ -151,7 +152,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	if ((why_not = reserve_space(state, row_bytes)) != NULL)
 		return why_not;
 
-	job = &input->engine->job;	/* reserve_space() may have replaced the engine */
+	request = &input->engine->request;	/* reserve_space() may have replaced the engine */
 	batch = input->batch;
 	row = gs_batch_next_row(batch);
 	record = gs_batch_next_record(batch);
@@ -162,8 +163,8 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 		gs_row_store(&source, slot, row);
 		nulls = gs_key_record_write(input->key, &source, row, source.nbytes, record);
 	}
-	record[job->layout->nwords] = gs_batch_next_place(batch, nulls);
-	if (input->top.has_cutoff && gs_topn_drops(&input->top, job, record, row))
+	record[request->layout->nwords] = gs_batch_next_location(batch, nulls);
+	if (input->top.has_cutoff && gs_topn_drops(&input->top, request, record, row))
 		return NULL;
 	if (input->direct_key)
 		gs_row_store(&source, slot, row);
@@ -191,7 +192,7 @@ store_value(GsSortState *state, TupleTableSlot *slot)
 	if (!gs_key_record_write_value(input->key, slot->tts_values[0], record, &why_not))
 		return why_not;
 	if (input->top.has_cutoff &&
-		gs_topn_drops(&input->top, &input->engine->job, record, NULL))
+		gs_topn_drops(&input->top, &input->engine->request, record, NULL))
 		return NULL;
 	gs_batch_push(input->batch, 0);
 	return NULL;
@@ -201,7 +202,9 @@ store_value(GsSortState *state, TupleTableSlot *slot)
 static bool
 fall_back(GsSortState *state, const char *reason)
 {
-	return gs_sort_end_shared_input(state) == GS_STATUS_OK && gs_sort_fall_back(state, reason);
+	const GsStatus status = state->input.space_status;
+
+	return gs_sort_parallel_end_input(state) == GS_STATUS_OK && gs_sort_fall_back(state, status, reason);
 }
 
 /* Did a call return GS_STATUS_FAILED? */
@@ -247,7 +250,8 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 {
 	GsSortInput *input = &state->input;
 
-	input->nread++;
+	if (unlikely(++input->nread % GS_STATS_INTERVAL_ROWS == 0))
+		gs_sort_stats_show(state);
 	if (input->compare != NULL)
 	{
 		if (input->presorted && gs_presorted_add(state, form_tuple(state, slot)))
@@ -284,17 +288,17 @@ begin_sort(GsSortState *state, int memory_kb)
 											   0, 2 * 1024, 8 * 1024);
 	state->input = (GsSortInput) {
 		.few = state->input.few,
-		.memory_limit = memory_limit,
-		.merge_limit = memory_limit,
-		.may_use_device = gpusort_engine != GS_ENGINE_CPU
+			.memory_limit = memory_limit,
+			.merge_limit = memory_limit,
+			.may_use_device = gpusort_engine != GS_ENGINE_CPU
 	};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
 	gs_topn_begin(&state->input.top, gs_sort_limit_compute(spec->limit, spec->econtext));
-	if (spec->checked)
+	if (spec->verify_output)
 	{
 		old = MemoryContextSwitchTo(state->context);
-		state->output.check = gs_output_check_create(spec->columns, spec->ncolumns, spec->desc);
+		state->output.verification = gs_verify_output_begin(spec->columns, spec->ncolumns, spec->desc);
 		MemoryContextSwitchTo(old);
 	}
 }
@@ -308,14 +312,15 @@ begin_keys(GsSortState *state)
 	const bool	serial = state->participants.role == GS_ROLE_SERIAL;
 
 	input->key = gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
-									   !serial || gs_sort_device_is_likely(state));
-	if (serial && !spec->merged_elsewhere)
+									   gs_sort_parallel_needs_full_keys(state) ||
+									   gs_sort_device_is_likely(state));
+	if (serial && !spec->merged_elsewhere && state->participants.of_streams == GS_ROLE_SERIAL)
 		gs_key_encoder_count_texts(input->key);
 	if (gs_key_encoder_is_approximate(input->key))
 		gs_topn_begin(&input->top, GS_UNBOUNDED);	/* a dropped row would not be verified */
 	input->direct_key = gs_key_encoder_is_direct(input->key);
 	input->keys_only = gs_key_encoder_layout(input->key)->keys_only;
-	if (gs_key_encoder_is_approximate(input->key) || gs_key_encoder_first_tied(input->key) >= 0)
+	if (!gs_key_encoder_decides(input->key))
 		input->compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
 }
 
@@ -327,17 +332,17 @@ open_engine(GsSortState *state)
 
 	if (state->participants.role != GS_ROLE_SERIAL)
 	{
-		const GsJob job = gs_sort_make_job(state);
+		const GsEngineRequest request = gs_sort_make_request(state);
 
-		input->engine = gs_sort_parallel_open(state, &job);
+		input->engine = gs_sort_parallel_open(state, &request);
 	}
 	if (input->engine == NULL)
 	{
-		input->presorted = gs_presorted_pays(input);
+		gs_presorted_begin(state);
 		gs_sort_open_engine(state);
 	}
 	if (input->engine == NULL)
-		input->presorted = false;
+		gs_presorted_end(input);
 	return input->engine != NULL;
 }
 
@@ -360,12 +365,17 @@ begin_engine(GsSortState *state)
 	GsSortInput *input = &state->input;
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 	char	   *why_not = reason_for_fallback(spec);
+	GsStatus	status = GS_STATUS_OK;
 
+	gs_sort_stats_begin(state);
 	if (why_not == NULL)
 	{
 		begin_keys(state);
 		if (!open_engine(state))
+		{
+			status = GS_STATUS_OOM;
 			why_not = "out of memory";
+		}
 		else if (input->top.bound != GS_UNBOUNDED &&
 				 gs_key_encoder_first_is_expensive(input->key))
 			gs_topn_compare_values(&input->top, spec->columns, spec->ncolumns, spec->desc);
@@ -375,7 +385,7 @@ begin_engine(GsSortState *state)
 	if (why_not != NULL)
 	{
 		gs_sort_parallel_leave(state);
-		gs_sort_begin_fallback(state, input->memory_limit / 1024, why_not);
+		gs_sort_begin_fallback(state, input->memory_limit / 1024, status, why_not);
 	}
 	else
 		state->phase = GS_SORT_ENGINE;
@@ -397,13 +407,14 @@ gs_sort_disable_device(GsSortState *state)
 /* ---------------------------------------------------------------- few rows */
 
 /*
- * Are the first rows kept without an engine?  Not in a job that participants share, nor if settings
+ * Are the first rows kept without an engine?  Not if participants share a job or runs, nor if settings
  * send all sorts through an engine, or none.
  */
 static bool
 may_be_few(const GsSortState *state)
 {
-	return gpusort_enabled && !gpusort_force && state->participants.role == GS_ROLE_SERIAL;
+	return gpusort_enabled && !gpusort_force && state->participants.role == GS_ROLE_SERIAL &&
+		state->participants.of_streams == GS_ROLE_SERIAL;
 }
 
 /* Keeps the child's first rows.  Returns the first one that is not kept; empty or NULL: there is none. */
@@ -437,9 +448,12 @@ sort_few(GsSortState *state)
 	bool		sorted = gs_few_sort(state->input.few);
 
 	MemoryContextSwitchTo(old);
-	if (sorted)
-		gs_sort_begin_output(state, gs_few_count(state->input.few));
-	return sorted;
+	if (!sorted)
+		return false;
+	gs_sort_begin_output(state, gs_few_count(state->input.few));
+	gs_stats_add(GS_STAT_SORTS_SMALL, 1);
+	gs_stats_add(GS_STAT_ROWS, state->input.nread);
+	return true;
 }
 
 /* Begins an engine and adds the rows that were kept.  False: it failed. */
@@ -471,12 +485,12 @@ static GsStatus
 sort_in_engine(GsSortState *state)
 {
 	GsEngine   *engine = state->input.engine;
-	GsStatus	status = gs_engine_sort(engine);
+	GsStatus	status = gs_sort_order_rows(&state->input);
 
 	if (status != GS_STATUS_OK)
 		return status;
 	gs_sort_begin_output(state, engine->stats.nrows + state->input.nnulls);
-	status = gs_sort_verify_order(state);
+	status = gs_sort_verify_keys(state);
 	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
 }
 
@@ -491,14 +505,14 @@ sort_or_merge(GsSortState *state)
 		if (status != GS_STATUS_FULL)
 			return status;
 	}
-	return gs_sort_may_spill(state) ? gs_sort_merge_runs(state) : GS_STATUS_FULL;
+	return gs_sort_may_write_run(state) ? gs_sort_merge_runs(state) : GS_STATUS_FULL;
 }
 
 /* Sorts all rows, or falls back to a tuplesort.  False: the engine failed. */
 static bool
 sort_rows(GsSortState *state)
 {
-	GsStatus	status = gs_sort_end_shared_input(state);
+	GsStatus	status = gs_sort_parallel_end_input(state);
 
 	if (status != GS_STATUS_OK)
 		return false;
@@ -506,11 +520,11 @@ sort_rows(GsSortState *state)
 	status = sort_or_merge(state);
 	if (status == GS_STATUS_OK || status == GS_STATUS_FAILED)
 		return status == GS_STATUS_OK;
-	return gs_sort_fall_back(state, gs_sort_status_reason(&state->input, status));
+	return gs_sort_fall_back(state, status, gs_sort_status_reason(&state->input, status));
 }
 
-bool
-gs_sort_perform(GsSortState *state)
+static bool
+perform(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
 
@@ -528,6 +542,16 @@ gs_sort_perform(GsSortState *state)
 		return false;
 	if (state->phase == GS_SORT_FALLBACK)
 		gs_tuplesort_perform(&input->fallback);
+	return true;
+}
+
+bool
+gs_sort_perform(GsSortState *state)
+{
+	gs_sort_stats_begin_step(state, GS_STEP_SORT);
+	if (!perform(state))
+		return false;
+	gs_sort_stats_sorted(state);
 	return true;
 }
 

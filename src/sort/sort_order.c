@@ -24,28 +24,50 @@
 
 #include "utils/memutils.h"
 
-/* By the columns from `first` on. */
-static int
-compare_from(GsSortState *state, const void *a, const void *b, int first)
-{
-	return gs_sort_compare_rows(state->input.compare, (MinimalTuple) unconstify(void *, a),
-								(MinimalTuple) unconstify(void *, b), first);
-}
 
-/* A GsRowCompare of any rows; the argument is the state. */
-static int
-compare_rows(void *arg, const void *a, const void *b)
-{
-	return compare_from(arg, a, b, 0);
-}
+/*
+ * The share of memory for copies of values that only a function compares.  They are mostly shorter
+ * than a quarter of their rows and what else is stored for these.
+ */
+#define COPIES_SHARE	4
 
-int
-gs_sort_compare_tied(void *arg, const void *a, const void *b)
+static uint64
+locate_first(void *arg, const void *row)
 {
 	GsSortState *state = arg;
 
-	return compare_from(state, a, b, gs_key_encoder_first_tied(state->input.key));
+	return gs_sort_compare_locate(state->input.compare, row, 0);
 }
+
+static uint64
+locate_tied(void *arg, const void *row)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_locate(state->input.compare, row,
+								  gs_key_encoder_first_tied(state->input.key));
+}
+
+static int
+compare_values(void *arg, uint64 a, uint64 b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_values(state->input.compare, a, b);
+}
+
+static int
+compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_located(state->input.compare, a, b);
+}
+
+const GsRowCompare gs_sort_compare_tied = {locate_tied, compare_values, compare_rows};
+
+/* For any rows; the argument is the state. */
+static const GsRowCompare compare_all = {locate_first, compare_values, compare_rows};
 
 static void
 create_comparator(GsSortState *state)
@@ -68,11 +90,35 @@ gs_sort_compare_ties(GsSortState *state)
 	create_comparator(state);
 	if (input->engine != NULL)
 	{
-		input->engine->job.compare = gs_sort_compare_tied;
-		input->engine->job.compare_arg = state;
+		input->engine->request.compare = &gs_sort_compare_tied;
+		input->engine->request.compare_arg = state;
 	}
 	if (input->runs != NULL)
-		gs_run_set_compare_ties(input->runs, gs_sort_compare_tied, state);
+		gs_run_set_compare_ties(input->runs, &gs_sort_compare_tied, state);
+}
+
+Size
+gs_sort_compared_bytes(const GsSortInput *input)
+{
+	const int	first = gs_key_encoder_first_tied(input->key);
+
+	return first >= 0 && input->compare != NULL && gs_sort_compare_copies(input->compare, first) ?
+		input->memory_limit / COPIES_SHARE : 0;
+}
+
+GsStatus
+gs_sort_order_rows(GsSortInput *input)
+{
+	GsEngine   *engine = input->engine;
+	const Size	nbytes = engine->request.compare != NULL ? gs_sort_compared_bytes(input) : 0;
+	GsStatus	status;
+
+	if (nbytes == 0)
+		return gs_engine_sort(engine);
+	(void) gs_sort_compare_keep(input->compare, nbytes);
+	status = gs_engine_sort(engine);
+	engine->stats.peak_bytes += gs_sort_compare_keep(input->compare, 0);
+	return status;
 }
 
 GsMergeOrder
@@ -82,7 +128,7 @@ gs_sort_compared_order(GsSortState *state)
 
 	create_comparator(state);
 	return (GsMergeOrder) {
-		.layout = &no_keys,.compare = compare_rows,.compare_arg = state
+		.layout = &no_keys,.compare = &compare_all,.compare_arg = state
 	};
 }
 
@@ -97,9 +143,9 @@ gs_sort_merge_order(GsSortState *state)
 		return gs_sort_compared_order(state);
 	return (GsMergeOrder) {
 		.layout = gs_key_encoder_layout(input->key),
-		.keys_decide = true,
-		.compare = gs_key_encoder_first_tied(input->key) >= 0 ? gs_sort_compare_tied : NULL,
-		.compare_arg = state
+			.keys_decide = true,
+			.compare = gs_key_encoder_first_tied(input->key) >= 0 ? &gs_sort_compare_tied : NULL,
+			.compare_arg = state
 	};
 }
 
@@ -114,37 +160,38 @@ needs_verification(const GsSortInput *input)
 }
 
 /* What was found as presorted rows arrived: each was compared with the one before. */
-static GsSortVerification
+static GsKeyVerification
 verification_of_presorted(const GsSortInput *input)
 {
 	const uint64 nrows = input->engine->stats.nrows;
 
-	return (GsSortVerification) {
+	return (GsKeyVerification) {
 		.succeeded = true,
-		.ncomparisons = nrows - (input->runs == NULL && nrows > 0 ? 1 : 0),
-		.compared = gs_key_encoder_is_approximate(input->key),
-		.checksum = input->verification.checksum	/* of all rows so far */
+			.ncomparisons = nrows - (input->runs == NULL && nrows > 0 ? 1 : 0),
+			.compared = gs_key_encoder_is_approximate(input->key),
+			.checksum = input->verification.checksum	/* of all rows so far */
 	};
 }
 
 GsStatus
-gs_sort_verify_order(GsSortState *state)
+gs_sort_verify_keys(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
-	GsSortVerification *total = &input->verification;
-	GsSortVerification found = {.succeeded = true};
+	GsKeyVerification *total = &input->verification;
+	GsKeyVerification found = {.succeeded = true};
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 	GsStatus	status = GS_STATUS_OK;
 
 	if (input->presorted)
 		found = verification_of_presorted(input);
 	else if (needs_verification(input))
-		status = gs_sort_verify_rows(input->engine, input->key, input->compare, &found);
+		status = gs_verify_keys(input->engine, input->key, input->compare, &found);
 	if (!found.succeeded && input->engine->capabilities->can_compare &&
-		gs_engine_cpu_resort(input->engine, compare_rows, state) == GS_STATUS_OK)
+		gs_engine_cpu_resort(input->engine, &compare_all, state) == GS_STATUS_OK)
 	{
 		found.succeeded = true;
 		total->ncorrected++;
+		gs_stats_add(GS_STAT_REPAIRS, 1);
 	}
 	MemoryContextSwitchTo(old);
 	total->ncomparisons += found.ncomparisons;

@@ -10,8 +10,14 @@
 
 #include "sort/sort_state.h"
 
-/* A GsRowCompare of rows whose keys are equal; the argument is the state. */
-extern int	gs_sort_compare_tied(void *arg, const void *a, const void *b);
+/* For rows whose keys are equal; the argument is the state. */
+extern const GsRowCompare gs_sort_compare_tied;
+
+/* The bytes of memory that a sort should leave for copies of values that are compared. */
+extern Size gs_sort_compared_bytes(const GsSortInput *input);
+
+/* Sorts the engine's rows: gs_engine_sort(). */
+extern GsStatus gs_sort_order_rows(GsSortInput *input);
 
 /* Rows with equal keys are compared from now on, because a key was truncated. */
 extern void gs_sort_compare_ties(GsSortState *state);
@@ -27,6 +33,6 @@ extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
  * as they arrived or as they were sorted.  If the order is wrong, an engine that can compare sorts
  * again by comparisons.  DISPROVED: only a tuplesort can sort these rows.
  */
-extern GsStatus gs_sort_verify_order(GsSortState *state);
+extern GsStatus gs_sort_verify_keys(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_ORDER_H */

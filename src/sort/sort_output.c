@@ -8,7 +8,7 @@
  *	  FEW		by position
  *	  ENGINE	by position, through a window: rows of the engine are fetched a
  *				few at a time, so that it can prefetch the following ones
- *	  MERGE		forward only, each row once
+ *	  RUNS		forward only, as they are merged, each row once
  *	  FALLBACK	as the tuplesort returns them; it also keeps position and mark
  *
  * A sort of keys only has stored no NULLs.  They come before or after the values.
@@ -67,7 +67,7 @@ row_at(GsSortState *state, int64 position, bool forward)
 {
 	const GsSortOutput *output = &state->output;
 
-	if (state->phase == GS_SORT_MERGE)
+	if (state->phase == GS_SORT_RUNS)
 		return gs_run_set_next(state->input.runs);
 	if (position < output->window_start ||
 		position >= output->window_start + output->window_rows)
@@ -125,22 +125,22 @@ gs_sort_find_next(GsSortState *state, bool forward)
 		gs_few_get(input->few, position, slot);
 	else
 		gs_sort_row_to_slot(input, input->keys_only ? value_at(state, position, forward) :
-						  row_at(state, position, forward), slot);
+							row_at(state, position, forward), slot);
 	return slot;
 }
 
 TupleTableSlot *
-gs_sort_next_checked(GsSortState *state, bool forward)
+gs_sort_next_verified(GsSortState *state, bool forward)
 {
-	GsOutputCheck *check = state->output.check;
+	GsOutputVerification *verification = state->output.verification;
 	TupleTableSlot *slot = gs_sort_next(state, forward);
 
 	if (!forward)
-		gs_output_check_restart(check, false);
+		gs_verify_output_restart(verification, false);
 	else if (!TupIsNull(slot))
-		gs_output_check_row(check, slot);
+		gs_verify_output_row(verification, slot);
 	else if (state->input.top.bound == GS_UNBOUNDED)
-		gs_output_check_end(check, state->input.nread);
+		gs_verify_output_end(verification, state->input.nread);
 	return slot;
 }
 
@@ -162,10 +162,10 @@ take_from_window(GsSortOutput *output, int nwanted, MinimalTuple *rows)
 int
 gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 {
-	const bool	checked = state->spec.checked;
+	const bool	verify = state->spec.verify_output && !state->output.partial;
 	TupleTableSlot *slot;
 
-	if (state->phase == GS_SORT_MERGE && !checked)
+	if (state->phase == GS_SORT_RUNS && !verify)
 	{
 		/* a slot for each row would cost a tenth of the merge */
 		rows[0] = (MinimalTuple) unconstify(void *, gs_run_set_next(state->input.runs));
@@ -174,11 +174,37 @@ gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 		state->output.position++;
 		return 1;
 	}
-	slot = checked ? gs_sort_next_checked(state, true) : gs_sort_next(state, true);
+	slot = verify ? gs_sort_next_verified(state, true) : gs_sort_next(state, true);
 	if (TupIsNull(slot))
 		return 0;
 	rows[0] = ((MinimalTupleTableSlot *) slot)->mintuple;
-	return checked ? 1 : 1 + take_from_window(&state->output, nwanted - 1, rows + 1);
+	return verify ? 1 : 1 + take_from_window(&state->output, nwanted - 1, rows + 1);
+}
+
+/* The position at which a range begins. */
+static int64
+range_start(const GsSortOutput *output, int range, int nranges)
+{
+	return output->nrows / nranges * range + Min((uint64) range, output->nrows % nranges);
+}
+
+void
+gs_sort_begin_range_of_engine(GsSortState *state, int range, int nranges, MinimalTuple *end)
+{
+	GsSortOutput *output = &state->output;
+	const int64 start = range_start(output, range, nranges);
+	const int64 next = range_start(output, range + 1, nranges);
+
+	*end = NULL;
+	if (next < (int64) output->nrows)
+	{
+		const MinimalTupleData *row = row_at(state, next, true);
+
+		*end = memcpy(palloc(row->t_len), row, row->t_len);
+	}
+	output->position = start - 1;
+	output->window_rows = 0;
+	output->partial = true;
 }
 
 /* ---------------------------------------------------------------- positions */
@@ -203,8 +229,8 @@ gs_sort_rewind(GsSortState *state)
 	ExecClearTuple(state->spec.slot);
 	if (state->phase == GS_SORT_FALLBACK)
 		tuplesort_rescan(state->input.fallback.state);
-	if (state->output.check != NULL)
-		gs_output_check_restart(state->output.check, true);
+	if (state->output.verification != NULL)
+		gs_verify_output_restart(state->output.verification, true);
 	state->output.position = -1;
 }
 
@@ -224,17 +250,17 @@ gs_sort_restore(GsSortState *state)
 		tuplesort_restorepos(state->input.fallback.state);
 	else
 		state->output.position = state->output.mark;
-	if (state->output.check != NULL)
-		gs_output_check_restart(state->output.check, false);
+	if (state->output.verification != NULL)
+		gs_verify_output_restart(state->output.verification, false);
 }
 
 bool
-gs_sort_is_verified(const GsSortState *state)
+gs_sort_keys_are_verified(const GsSortState *state)
 {
 	const GsSortInput *input = &state->input;
 
 	/* rows of several runs are merged after verification; of a presorted one they are as verified */
-	return input->verification.compared && !state->spec.checked &&
+	return input->verification.compared && !state->spec.verify_output &&
 		(state->phase == GS_SORT_ENGINE ||
-		 (state->phase == GS_SORT_MERGE && input->presorted && !state->spec.merged_elsewhere));
+		 (state->phase == GS_SORT_RUNS && input->presorted && !state->spec.merged_elsewhere));
 }

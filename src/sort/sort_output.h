@@ -35,14 +35,21 @@ gs_sort_next(GsSortState *state, bool forward)
 	return gs_sort_find_next(state, forward);
 }
 
-/* The same, and the row is compared with the one before.  Only with spec.checked. */
-extern TupleTableSlot *gs_sort_next_checked(GsSortState *state, bool forward);
+/* The same, and the row is compared with the one before.  Only with spec.verify_output. */
+extern TupleTableSlot *gs_sort_next_verified(GsSortState *state, bool forward);
 
 /*
  * The next rows, forward, up to nwanted of them, as they are stored; returns how many, 0 after the last.
- * Valid until the next call.  Compared with spec.checked.  Not with keys_only.
+ * Valid until the next call.  Each is compared with the one before with spec.verify_output.  Not with keys_only.
  */
 extern int	gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows);
+
+/*
+ * Instead of all rows of an engine, next_rows returns those from the first one of a range on.  *end, in
+ * palloc'd memory, becomes the row that follows the range; NULL: none does.  The caller ends there.
+ */
+extern void gs_sort_begin_range_of_engine(GsSortState *state, int range, int nranges,
+										  MinimalTuple *end);
 
 /*
  * Can the rows be returned from the first one again?  Not if no one asked for random access, or if the
@@ -59,7 +66,7 @@ extern void gs_sort_restore(GsSortState *state);
  * Did verification find this very order right?  Then its checksum (sort_verify.h) tells whether the
  * rows that are returned are those that were verified.
  */
-extern bool gs_sort_is_verified(const GsSortState *state);
+extern bool gs_sort_keys_are_verified(const GsSortState *state);
 
 /* ------------------------------------------------------- within src/sort/ */
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_parallel.c
- *	  A GpuSort in a parallel plan: one device job for the rows of all participants.
+ *	  A GpuSort in a parallel plan: one participant returns the rows of all.
  *
  * A Sort below a Gather Merge sorts in each participant, and the leader merges
  * their rows: each row passes a queue and a heap.  Here one participant, the
@@ -10,12 +10,18 @@
  * is, no row passes a queue.  The Gather Merge remains in the plan: it gets one
  * stream with all rows and others without any.
  *
+ * Without a device the leader is the consumer of sorted rows, which it merges with its
+ * own by their keys, instead of comparing rows.  Producers send them through streams in
+ * shared memory (sort_streams.c).  A Gather Merge first waits for a row, or the end, of
+ * each worker.  So a producer reports its end at once, and sends its rows when its node
+ * ends.  The leader abandons the streams when its own node is shut down or ends, or the
+ * Gather Merge is about to run again, which waits for the workers to exit.
+ *
  * Equal rows come in the order of participants, and for each participant as it
  * read them.
  *
  * What a producer cannot send it sorts itself, and the Gather Merge merges it
- * with the rest, as it does without a shared job.  So every irregularity has the
- * same answer.
+ * with the rest, as it does without a shared job.
  *
  * Keys mean the same in all participants: they depend on the columns, on
  * settings, which workers have from the leader, and on enum labels, which are
@@ -40,18 +46,25 @@
 #include "guc.h"
 #include "pg_compat.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_place.h"
+#include "sort/sort_output.h"
+#include "sort/sort_runs.h"
+#include "sort/sort_space.h"
+#include "sort/sort_streams.h"
 #include "sort_parts/sort_device.h"
 #include "sort_parts/sort_shared.h"
 
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+
+/* Fewer rows are not worth it. */
+#define LEAST_ROWS_OF_STREAMS	10000
 
 /* How long to wait for another participant's error, which ends the query. */
 #define ERROR_WAIT_MS	1000
@@ -108,6 +121,32 @@ end_reports(CustomScanState *node)
 		plan->parallel_aware = gs_node_sort(node)->spec.may_share;
 }
 
+/* Finds the GpuSorts of a Gather Merge, whose rows they return. */
+static bool
+find_sorts(PlanState *node, void *gather)
+{
+	if (IsA(node, CustomScanState) &&
+		((const CustomScanState *) node)->methods->ShutdownCustomScan == gs_sort_parallel_shutdown)
+		gs_node_sort((CustomScanState *) node)->participants.gather_context = ((PlanState *) gather)->ps_ExprContext;
+	return planstate_tree_walker(node, find_sorts, gather);
+}
+
+static bool
+find_gathers(PlanState *node, void *context)
+{
+	if (IsA(node, GatherMergeState))
+		(void) find_sorts(outerPlanState(node), node);
+	/* another one below it, or in its subplans, has sorts of its own */
+	return planstate_tree_walker(node, find_gathers, context);
+}
+
+void
+gs_sort_parallel_started(QueryDesc *query)
+{
+	if (query->plannedstmt->parallelModeNeeded && !IsParallelWorker())
+		(void) find_gathers(query->planstate, NULL);
+}
+
 bool
 gs_sort_parallel_is_shared(const PlanState *node)
 {
@@ -134,47 +173,124 @@ gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipan
 		!gs_key_columns_leave_ties(columns, ncolumns) && gs_device_is_likely(nrows);
 }
 
-/* Is a shared job worth a try?  If not, no participant waits for one. */
+/*
+ * Are streams worth it, which the leader merges?  Not for few rows, nor if all of them are compared, where
+ * each participant may also have a dictionary of its own.
+ */
 static bool
-wants_job(const GsSortState *state)
+wants_streams(const GsSortState *state)
 {
-	return state->spec.may_share &&
-		gs_sort_parallel_pays(state->spec.columns, state->spec.ncolumns,
-							  gs_shared_nparticipants(state->participants.shared),
-							  expected_rows(state));
+	return state->participants.streams != NULL && gpusort_enabled && parallel_leader_participation &&
+		expected_rows(state) >= LEAST_ROWS_OF_STREAMS &&
+		!gs_key_columns_are_approximate(state->spec.columns, state->spec.ncolumns);
+}
+
+/* If participants need not share anything, none waits for another. */
+static GsSharedWay
+choose_way(const GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+
+	if (spec->may_share &&
+		gs_sort_parallel_pays(spec->columns, spec->ncolumns,
+							  gs_shared_nparticipants(state->participants.shared), expected_rows(state)))
+		return GS_SHARE_JOB;
+	/* not where each participant may use a device */
+	return wants_streams(state) && !gs_device_is_likely(spec->expected_rows) ? GS_SHARE_STREAMS : GS_SHARE_NOTHING;
+}
+
+/* ------------------------------------------------- the end of what is shared */
+
+/* The leader takes no more rows, so that its workers can exit. */
+static void
+abandon_streams(GsSortState *state)
+{
+	if (state->participants.streams != NULL && !IsParallelWorker())
+		gs_sort_streams_abandon(state->participants.streams);
+}
+
+/* The Gather Merge is about to run again.  Not called any more after that. */
+static void
+before_rescan(Datum state)
+{
+	abandon_streams((GsSortState *) DatumGetPointer(state));
+}
+
+static void
+expect_rescan(GsSortState *state)
+{
+	if (state->participants.streams != NULL)
+		RegisterExprContextCallback(state->participants.gather_context, before_rescan, PointerGetDatum(state));
+}
+
+/* ----------------------------------------------------------- shared memory */
+
+/* GsShared, then GsSortStreams if the participants may share. */
+static Size
+offset_of_streams(int nparticipants)
+{
+	return MAXALIGN(gs_shared_bytes(nparticipants));
+}
+
+static void
+set_shared(CustomScanState *node, void *coordinate, int nparticipants, bool has_streams)
+{
+	GsSortState *state = gs_node_sort(node);
+
+	gs_sort_parallel_set_shared(state, coordinate);
+	state->participants.streams = !has_streams ? NULL :
+		(GsSortStreams *) ((char *) coordinate + offset_of_streams(nparticipants));
+	state->participants.memory = node->ss.ps.state->es_query_dsa;
 }
 
 Size
 gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
 {
-	return gs_shared_bytes(pcxt->nworkers + 1);
+	const int	nparticipants = pcxt->nworkers + 1;
+
+	return add_size(offset_of_streams(nparticipants),
+					gs_node_sort(node)->spec.may_share ? gs_sort_streams_bytes(nparticipants) : 0);
 }
 
 void
 gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	gs_sort_parallel_set_shared(gs_node_sort(node), coordinate);
-	gs_shared_init(coordinate, pcxt->nworkers + 1);
-	gs_sort_parallel_reinitialize(node, pcxt, coordinate);
+	GsSortState *state = gs_node_sort(node);
+	const int	nparticipants = pcxt->nworkers + 1;
+
+	/* without a segment there are no workers */
+	set_shared(node, coordinate, nparticipants,
+			   state->spec.may_share && pcxt->seg != NULL && state->participants.gather_context != NULL);
+	gs_shared_init(coordinate, nparticipants);
+	if (state->participants.streams != NULL)
+		gs_sort_streams_init(state->participants.streams, nparticipants);
+	expect_rescan(state);
+	gs_shared_reset(coordinate, choose_way(state), parallel_leader_participation);
 }
 
 void
 gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
 {
-	gs_shared_reset(coordinate, wants_job(gs_node_sort(node)), parallel_leader_participation);
+	GsSortState *state = gs_node_sort(node);
+
+	if (state->participants.streams != NULL)
+		gs_sort_streams_reset(state->participants.streams);
+	expect_rescan(state);
+	gs_shared_reset(coordinate, choose_way(state), parallel_leader_participation);
 }
 
 void
 gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
-	gs_sort_parallel_set_shared(gs_node_sort(node), coordinate);
+	set_shared(node, coordinate, gs_shared_nparticipants(coordinate), gs_node_sort(node)->spec.may_share);
 }
 
 /* The shared memory is released before EXPLAIN runs. */
 void
 gs_sort_parallel_shutdown(CustomScanState *node)
 {
-	GsSortParticipants *participants = &gs_node_sort(node)->participants;
+	GsSortState *state = gs_node_sort(node);
+	GsSortParticipants *participants = &state->participants;
 	MemoryContext old;
 
 	if (IsParallelWorker())
@@ -182,12 +298,14 @@ gs_sort_parallel_shutdown(CustomScanState *node)
 	end_reports(node);
 	if (participants->shared == NULL)
 		return;
+	abandon_streams(state);
 	old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
 	if (participants->summaries != NULL)
 		pfree(participants->summaries);
 	participants->nparticipants = gs_shared_nparticipants(participants->shared);
 	participants->summaries = gs_shared_copy_summaries(participants->shared);
 	participants->shared = NULL;
+	participants->streams = NULL;
 	MemoryContextSwitchTo(old);
 }
 
@@ -211,13 +329,21 @@ gs_sort_parallel_join(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 	GsShared   *shared = participants->shared;
 
+	participants->job = (GsSharedJob) {0};
 	participants->role = shared == NULL ? GS_ROLE_SERIAL :
 		gs_shared_join(shared, participant_number(), &participants->job);
 	participants->nsent = 0;
 	participants->wait_us = 0;
+	participants->of_streams = GS_ROLE_SERIAL;
+	participants->sends = false;
+	if (participants->job.by_streams)
+	{
+		participants->of_streams = participants->role;
+		participants->role = GS_ROLE_SERIAL;
+	}
 
-	/* all of them try it once, and wait once for the device */
-	if (shared != NULL && gs_shared_is_wanted(shared))
+	/* all of them try it once, and wait once for the device; rows of a device would have to be read back */
+	if (shared != NULL && (gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
 		state->input.may_use_device = false;
 }
 
@@ -242,15 +368,16 @@ gs_sort_parallel_leave(GsSortState *state)
 
 /* Opens a job and publishes it, so that others can join. */
 static GsEngine *
-open_job(GsSortState *state, const GsJob *job)
+open_job(GsSortState *state, const GsEngineRequest *request)
 {
 	GsSortParticipants *participants = &state->participants;
 	GsEngine   *engine;
 
-	engine = gs_device_open_shared(job, state->context, participant_number(), expected_rows(state),
+	engine = gs_device_open_shared(request, state->context, participant_number(), expected_rows(state),
 								   gs_sort_row_bytes(state), &state->input.device_reason);
 	if (engine != NULL)
 	{
+		participants->job.device = gs_engine_gpu_device(engine);
 		participants->job.token = gs_engine_gpu_token(engine);
 		participants->job.form = gs_key_encoder_fingerprint(state->input.key);
 		gs_shared_open(participants->shared, &participants->job);
@@ -260,7 +387,7 @@ open_job(GsSortState *state, const GsJob *job)
 
 /* Joins the consumer's job, if keys mean the same there. */
 static GsEngine *
-join_job(GsSortState *state, const GsJob *job)
+join_job(GsSortState *state, const GsEngineRequest *request)
 {
 	const GsSharedJob *shared_job = &state->participants.job;
 
@@ -269,25 +396,44 @@ join_job(GsSortState *state, const GsJob *job)
 		state->input.device_reason = "an enum label was added while the sort began";
 		return NULL;
 	}
-	return gs_device_join_shared(job, state->context, shared_job->token,
+	return gs_device_join_shared(request, state->context, shared_job->device, shared_job->token,
 								 participant_number(), &state->input.device_reason);
 }
 
+/* The leader cannot open a job: the others sort their rows and send them. */
+static void
+take_streams_instead(GsSortState *state)
+{
+	GsSortParticipants *participants = &state->participants;
+
+	participants->job = (GsSharedJob) {.by_streams = true};
+	participants->role = GS_ROLE_SERIAL;
+	participants->of_streams = GS_ROLE_CONSUMER;
+	gs_shared_open(participants->shared, &participants->job);
+}
+
 GsEngine *
-gs_sort_parallel_open(GsSortState *state, const GsJob *job)
+gs_sort_parallel_open(GsSortState *state, const GsEngineRequest *request)
 {
 	GsEngine   *engine;
 
 	Assert(state->participants.role != GS_ROLE_SERIAL);
 	engine = state->participants.role == GS_ROLE_CONSUMER ?
-		open_job(state, job) : join_job(state, job);
-	if (engine == NULL)
+		open_job(state, request) : join_job(state, request);
+	if (engine == NULL && state->participants.role == GS_ROLE_CONSUMER &&
+		participant_number() == 0 && wants_streams(state))
+		take_streams_instead(state);
+	else if (engine == NULL)
 		gs_sort_parallel_leave(state);
 	return engine;
 }
 
-GsStatus
-gs_sort_parallel_end_producer(GsSortState *state)
+/*
+ * The device has the rows of a producer, which now belong to the consumer.  gs_engine_next_batch() returns
+ * those that the device did not take.
+ */
+static GsStatus
+give_rows_to_consumer(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
 	GsSortInput *input = &state->input;
@@ -300,6 +446,7 @@ gs_sort_parallel_end_producer(GsSortState *state)
 		return status;
 	produced.nnulls = input->nnulls;
 	produced.nbytes = input->engine->stats.bytes_up;
+	input->engine->stats.bytes_up = 0;	/* the consumer counts them */
 	produced.layout = *gs_key_encoder_layout(input->key);
 	gs_shared_leave(participants->shared, participant_number(), &produced);
 	participants->role = GS_ROLE_SERIAL;
@@ -307,6 +454,17 @@ gs_sort_parallel_end_producer(GsSortState *state)
 	input->nnulls = 0;
 	input->nread -= participants->nsent;
 	return GS_STATUS_OK;
+}
+
+GsStatus
+gs_sort_parallel_end_producer(GsSortState *state, Size row_bytes)
+{
+	GsStatus	status = give_rows_to_consumer(state);
+
+	if (status == GS_STATUS_OK)
+		status = gs_sort_replace_engine(state, row_bytes, false);
+	state->input.may_use_device = false;	/* the consumer's sort fills it */
+	return status;
 }
 
 /* The rows of producers count as read by the consumer. */
@@ -332,10 +490,10 @@ add_produced(GsSortState *state)
 	gs_engine_gpu_expect(input->engine, nrows);
 }
 
-void
-gs_sort_parallel_end_input(GsSortState *state)
+/* The consumer waits for producers. */
+static void
+wait_for_producers(GsSortParticipants *participants)
 {
-	GsSortParticipants *participants = &state->participants;
 	instr_time	start;
 	instr_time	end;
 
@@ -344,8 +502,124 @@ gs_sort_parallel_end_input(GsSortState *state)
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	participants->wait_us = INSTR_TIME_GET_MICROSEC(end);
+}
+
+static void
+end_consumer_input(GsSortState *state)
+{
+	wait_for_producers(&state->participants);
 	add_produced(state);
-	participants->role = GS_ROLE_SERIAL;
+	state->participants.role = GS_ROLE_SERIAL;
+}
+
+GsStatus
+gs_sort_parallel_end_input(GsSortState *state)
+{
+	switch (state->participants.role)
+	{
+		case GS_ROLE_SERIAL:
+			break;
+		case GS_ROLE_PRODUCER:
+			return gs_sort_parallel_end_producer(state, 0);
+		case GS_ROLE_CONSUMER:
+			end_consumer_input(state);
+			break;
+	}
+	return GS_STATUS_OK;
+}
+
+/* ------------------------------------------------------------------- readers */
+
+bool
+gs_sort_parallel_open_reader(GsSortState *state)
+{
+	GsSortParticipants *participants = &state->participants;
+	const GsSharedJob *shared_job = &participants->job;
+	const GsEngineRequest request = gs_sort_make_request(state);
+	const char *why_not;
+
+	if (shared_job->token == 0 || state->input.nread > 0 || state->phase != GS_SORT_ENGINE)
+		return false;
+	participants->reader = gs_device_read_shared(&request, state->context, shared_job->device,
+												 shared_job->token, &why_not);
+	return participants->reader != NULL;
+}
+
+void
+gs_sort_parallel_begin_reading(GsSortState *state, uint64 nrows)
+{
+	GsSortInput *input = &state->input;
+
+	gs_engine_close(input->engine);
+	input->engine = state->participants.reader;
+	state->participants.reader = NULL;
+	if (gs_engine_gpu_begin_reading(input->engine, nrows) != GS_STATUS_OK)
+		gs_sort_report_failure(state);
+	input->nread = nrows;
+	gs_sort_begin_output(state, nrows);
+}
+
+/* ------------------------------------------------------------------- streams */
+
+/* Others have such keys, too, if a job was wanted but could not be opened. */
+bool
+gs_sort_parallel_needs_full_keys(const GsSortState *state)
+{
+	const GsSortParticipants *participants = &state->participants;
+
+	return participants->role != GS_ROLE_SERIAL ||
+		(participants->of_streams != GS_ROLE_SERIAL && gs_shared_is_wanted(participants->shared));
+}
+
+/* A producer sends its rows to the consumer, if it can, when its node ends. */
+static void
+offer_rows(GsSortState *state)
+{
+	GsSortParticipants *participants = &state->participants;
+	GsSortInput *input = &state->input;
+
+	participants->sends = gs_sort_streams_offer(participants->streams, participant_number(), state);
+	if (participants->sends)
+	{
+		participants->nsent = input->nread;
+		input->nread = 0;
+		gs_sort_begin_output(state, 0);
+	}
+}
+
+void
+gs_sort_parallel_gather(GsSortState *state)
+{
+	GsSortParticipants *participants = &state->participants;
+	const GsRole role = participants->of_streams;
+
+	participants->of_streams = GS_ROLE_SERIAL;
+	if (role == GS_ROLE_CONSUMER)
+		wait_for_producers(participants);
+	if (role == GS_ROLE_PRODUCER)
+		offer_rows(state);
+	if (role == GS_ROLE_CONSUMER && gs_sort_streams_any(participants->streams))
+	{
+		if (!gs_sort_streams_merge(participants->streams, state, participants->memory))
+			gs_sort_report_failure(state);
+	}
+	else if (role != GS_ROLE_SERIAL && !participants->sends && state->phase == GS_SORT_RUNS)
+		gs_sort_begin_merge(state);
+	if (role == GS_ROLE_PRODUCER)
+		gs_shared_leave(participants->shared, participant_number(), NULL);
+}
+
+void
+gs_sort_parallel_end(GsSortState *state)
+{
+	GsSortParticipants *participants = &state->participants;
+
+	if (participants->sends)
+		gs_sort_streams_send(participants->streams, participant_number(), state, participants->memory);
+	participants->sends = false;
+	abandon_streams(state);
+	/* its shared memory may be gone when the callback before a rescan is called for the last time */
+	participants->streams = NULL;
 }
 
 /*

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_parallel.h
- *	  A GpuSort in a parallel plan: one device job for the rows of all participants.
+ *	  A GpuSort in a parallel plan: one participant returns the rows of all.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,6 +19,9 @@
  * a copy of its plan.
  */
 extern void gs_sort_parallel_prepare(QueryDesc *query, int eflags);
+
+/* After a query has started: its GpuSorts learn which Gather Merge they are below. */
+extern void gs_sort_parallel_started(QueryDesc *query);
 
 /* A node has begun: it reports, if its plan was prepared. */
 extern void gs_sort_parallel_begin(CustomScanState *node);
@@ -52,19 +55,42 @@ extern void gs_sort_parallel_join(GsSortState *state);
  * Opens the engine of a consumer or a producer.  NULL: it cannot be opened, and the role is SERIAL
  * from then on.
  */
-extern GsEngine *gs_sort_parallel_open(GsSortState *state, const GsJob *job);
+extern GsEngine *gs_sort_parallel_open(GsSortState *state, const GsEngineRequest *request);
+
+/* Does a participant need keys as a device does, because others have such keys? */
+extern bool gs_sort_parallel_needs_full_keys(const GsSortState *state);
+
+/*
+ * The sort is performed.  Where rows are sent through streams, a producer returns none, if it can send its
+ * rows; the leader waits until it is known which producers do, and merges.
+ */
+extern void gs_sort_parallel_gather(GsSortState *state);
+
+/* The node ends: a producer sends its rows; the leader takes no more. */
+extern void gs_sort_parallel_end(GsSortState *state);
+
+/*
+ * For a performed sort whose rows are all in the consumer's job: prepares to read those of all there.
+ * False: it cannot.  Once the consumer's sort has been performed, begin_reading makes its nrows rows
+ * those of this sort.
+ */
+extern bool gs_sort_parallel_open_reader(GsSortState *state);
+extern void gs_sort_parallel_begin_reading(GsSortState *state, uint64 nrows);
 
 /* Leaves a shared job; the role is SERIAL from then on. */
 extern void gs_sort_parallel_leave(GsSortState *state);
 
 /*
- * A producer has sent all its rows, which now belong to the consumer.  gs_engine_next_batch() returns
- * those that the device did not take.  OK or FAILED.
+ * Ends the input of a shared job, if there is one: this participant sends no more rows.  A consumer
+ * waits for the producers, whose rows are its own then.  The role is SERIAL from then on.  OK or FAILED.
  */
-extern GsStatus gs_sort_parallel_end_producer(GsSortState *state);
+extern GsStatus gs_sort_parallel_end_input(GsSortState *state);
 
-/* The consumer has read all its rows: waits for the producers, whose rows are its own then. */
-extern void gs_sort_parallel_end_input(GsSortState *state);
+/*
+ * The same for a producer, which continues with the rows that the device did not take, in a CPU engine
+ * that allows a row of row_bytes.
+ */
+extern GsStatus gs_sort_parallel_end_producer(GsSortState *state, Size row_bytes);
 
 /*
  * The engine failed, perhaps because another participant did, whose error says more: waits for it, as

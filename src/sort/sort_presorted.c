@@ -4,14 +4,16 @@
  *	  Rows that arrive in the requested order.
  *
  * Many do: those of a table that was filled in that order, or of a scan or a sort
- * below.  PostgreSQL's sort notices this with n - 1 comparisons.  Where keys are
- * truncated or approximate, rows have to be compared in any case, and a key costs
- * as much as a comparison.  So as long as no row sorts before the last one, rows
- * are compared as they arrive and get no keys.  They go to an engine whose layout
- * has no columns.  For it all rows are equal, so it keeps them in input order,
- * which is the requested order, and already verified.
+ * below.  PostgreSQL's sort notices this with n - 1 comparisons.  To compare a row
+ * with the one before costs less than the keys of several columns or of a text,
+ * and where keys are truncated or approximate, rows have to be compared in any
+ * case.  So if the first rows are in order, which were kept (sort_few.c), and as long
+ * as no row sorts before the last one, rows are compared as they arrive and get no
+ * keys.  They go to an engine whose layout has no columns.  For it all rows are
+ * equal, so it keeps them in input order, which is the requested order, and already
+ * verified.
  *
- * If memory is full, the rows become a sorted run without keys, which the
+ * If memory is full, and keys would not decide, the rows become a sorted run without keys, which the
  * following rows extend.  The last row is copied to compare the next one with it.
  * If all rows are in order, this is the only run, and it is returned as it was
  * written.
@@ -25,23 +27,83 @@
 #include "postgres.h"
 
 #include "key/key_row.h"
-#include "sort/sort_external.h"
-#include "sort/sort_place.h"
+#include "sort/sort_runs.h"
+#include "sort/sort_space.h"
 #include "sort/sort_presorted.h"
 #include "sort_parts/sort_limit.h"
 
 #include "utils/memutils.h"
 
-bool
-gs_presorted_pays(const GsSortInput *input)
+/* Does a key cost less than a comparison?  So it does with a single number. */
+static bool
+keys_cost_less(const GsSortInput *input, const GsSortSpec *spec)
 {
-	return input->compare != NULL && input->top.bound == GS_UNBOUNDED;
+	return spec->ncolumns == 1 &&
+		(input->direct_key || gs_key_encoder_first_is_numeric(input->key) ||
+		 TupleDescAttr(spec->desc, spec->columns[0].attno - 1)->attbyval);
+}
+
+/*
+ * May comparisons cost less than keys?  If keys decide, only if the first rows can tell whether it is worth
+ * a try; and never if rows would be dropped by their keys, or sent to a device.
+ */
+static bool
+may_pay(const GsSortState *state)
+{
+	const GsSortInput *input = &state->input;
+
+	if (input->top.bound != GS_UNBOUNDED)
+		return false;
+	if (!gs_key_encoder_decides(input->key))
+		return true;
+	return state->phase == GS_SORT_FEW && !keys_cost_less(input, &state->spec) &&
+		!gs_sort_device_is_likely(state);
+}
+
+/* Are the rows that were kept in order? */
+static bool
+few_are_in_order(const GsFew *few, GsSortCompare *compare)
+{
+	const int	nrows = gs_few_count(few);
+
+	Assert(nrows == 0 || gs_few_row(few, 0) != NULL);
+	if (nrows > 0)
+		gs_sort_compare_begin(compare, gs_few_row(few, 0));
+	for (int i = 1; i < nrows; i++)
+	{
+		if (gs_sort_compare_next(compare, gs_few_row(few, i)) > 0)
+			return false;
+	}
+	return true;
+}
+
+void
+gs_presorted_begin(GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
+
+	input->presorted = may_pay(state);
+	if (!input->presorted)
+		return;
+	if (input->compare == NULL)
+		input->compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
+	if (state->phase == GS_SORT_FEW && !few_are_in_order(input->few, input->compare))
+		gs_presorted_end(input);
+}
+
+void
+gs_presorted_end(GsSortInput *input)
+{
+	input->presorted = false;
+	if (gs_key_encoder_decides(input->key))
+		input->compare = NULL;
 }
 
 GsEngine *
-gs_presorted_open(const GsJob *job)
+gs_presorted_open(const GsEngineRequest *request)
 {
-	GsJob		unkeyed = *job;
+	GsEngineRequest unkeyed = *request;
 
 	unkeyed.layout = palloc(sizeof(GsKeyLayout));
 	gs_key_layout_init(unkeyed.layout);
@@ -59,11 +121,15 @@ is_below_last(GsSortCompare *compare, bool is_first, MinimalTuple row)
 	return false;
 }
 
-/* May the rows become a run?  Not if a device will probably take them all, because it needs keys. */
+/*
+ * May the rows become a run?  Not if a device will probably take them all, because it needs keys, nor if
+ * runs could be merged by keys alone.
+ */
 static bool
-may_spill(const GsSortState *state)
+may_write_run(const GsSortState *state)
 {
-	return gs_sort_may_spill(state) && !gs_sort_device_is_likely(state);
+	return !gs_key_encoder_decides(state->input.key) && gs_sort_may_write_run(state) &&
+		!gs_sort_device_is_likely(state);
 }
 
 /*
@@ -71,18 +137,18 @@ may_spill(const GsSortState *state)
  * freed after the next row was compared with it.
  */
 static bool
-spill(GsSortState *state, Size row_bytes, MinimalTuple *last)
+write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)
 {
 	GsSortInput *input = &state->input;
 	const GsBatch *batch = input->batch;
 	const MinimalTuple row = (MinimalTuple)
-		unconstify(void *, gs_batch_pushed(batch, input->engine->job.layout, batch->nrows - 1));
+		unconstify(void *, gs_batch_pushed(batch, input->engine->request.layout, batch->nrows - 1));
 
 	input->may_use_device = false;	/* it could not merge the run */
 	*last = MemoryContextAllocHuge(state->context, row->t_len);
 	memcpy(*last, row, row->t_len);
 	gs_sort_compare_begin(input->compare, *last);
-	return gs_sort_spill(state, row_bytes) == GS_STATUS_OK;
+	return gs_sort_write_run(state, row_bytes) == GS_STATUS_OK;
 }
 
 /* Ensures that the batch has space for a row.  False: memory is full. */
@@ -95,8 +161,8 @@ reserve_space(GsSortState *state, Size row_bytes, MinimalTuple *last)
 	if (input->batch != NULL && gs_engine_has_space(input->batch, row_bytes))
 		return true;
 	status = gs_engine_reserve(input->engine, row_bytes, &input->batch);
-	if (status == GS_STATUS_FULL && input->batch != NULL && may_spill(state) &&
-		spill(state, row_bytes, last))
+	if (status == GS_STATUS_FULL && input->batch != NULL && may_write_run(state) &&
+		write_run(state, row_bytes, last))
 		status = gs_engine_reserve(input->engine, row_bytes, &input->batch);
 	return status == GS_STATUS_OK;
 }
@@ -105,7 +171,7 @@ bool
 gs_presorted_add(GsSortState *state, TupleTableSlot *slot)
 {
 	GsSortInput *input = &state->input;
-	GsSortVerification *verification = &input->verification;
+	GsKeyVerification *verification = &input->verification;
 	const bool	is_first = input->batch == NULL;
 	MinimalTuple last = NULL;
 	GsRowSource source;
@@ -124,7 +190,7 @@ gs_presorted_add(GsSortState *state, TupleTableSlot *slot)
 		return false;
 	if (gs_key_encoder_is_approximate(input->key))
 		verification->checksum = gs_sort_checksum(verification->checksum, (MinimalTuple) row);
-	*gs_batch_next_record(input->batch) = gs_batch_next_place(input->batch, 0);
+	*gs_batch_next_record(input->batch) = gs_batch_next_location(input->batch, 0);
 	gs_batch_push(input->batch, source.nbytes);
 	return true;
 }

@@ -10,11 +10,14 @@
 
 #include "sort/sort_state.h"
 
-/* Is it worth a try?  Only if rows are compared anyway, and none would be dropped by its key. */
-extern bool gs_presorted_pays(const GsSortInput *input);
+/* Decides whether it is worth a try, before the engine opens: input.presorted, and the comparator for it. */
+extern void gs_presorted_begin(GsSortState *state);
+
+/* Rows have keys from now on. */
+extern void gs_presorted_end(GsSortInput *input);
 
 /* Opens an engine for rows without keys, which it keeps as they arrive; NULL: out of memory. */
-extern GsEngine *gs_presorted_open(const GsJob *job);
+extern GsEngine *gs_presorted_open(const GsEngineRequest *request);
 
 /*
  * Adds the slot's row to that engine.  False: it was not added, because it sorts before the last row, or

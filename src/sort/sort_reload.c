@@ -27,8 +27,10 @@
 #include "sort/sort_fallback.h"
 #include "sort/sort_input.h"
 #include "sort/sort_order.h"
-#include "sort/sort_place.h"
+#include "sort/sort_presorted.h"
+#include "sort/sort_space.h"
 #include "sort/sort_reload.h"
+#include "sort/sort_stats.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -50,7 +52,7 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	return nbytes < input->memory_limit / 4 &&
 		(gs_key_encoder_wants_dictionary(input->key) ||
 		 gs_key_encoder_wants_full_keys(input->key,
-									   all_read || nbytes >= input->memory_limit / 8));
+										all_read || nbytes >= input->memory_limit / 8));
 }
 
 /* Chooses other keys.  Runs that have the old ones are merged by comparisons. */
@@ -98,11 +100,14 @@ gs_sort_reload(GsSortState *state)
 	GsStatus	status;
 	bool		added = true;
 
-	if (!input->presorted)
+	if (input->presorted)
+	{
+		if (input->runs != NULL)
+			gs_key_encoder_keep_low_cardinality(input->key);	/* a tuplesort would read the run again */
+		gs_presorted_end(input);
+	}
+	else
 		begin_other_keys(state);
-	else if (input->runs != NULL)
-		gs_key_encoder_keep_low_cardinality(input->key);	/* a tuplesort would read the run again */
-	input->presorted = false;
 	/* a device's rows may be many; they stay in this process now */
 	input->may_use_device &= !from->capabilities->on_device;
 	input->batch = NULL;
@@ -110,14 +115,14 @@ gs_sort_reload(GsSortState *state)
 	if (input->engine == NULL)
 	{
 		input->engine = from;
-		return gs_sort_fall_back(state, "out of memory");
+		return gs_sort_fall_back(state, GS_STATUS_OOM, "out of memory");
 	}
 
 	slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
 	status = gs_engine_return_input(from);
 	while (added && status == GS_STATUS_OK &&
 		   (status = gs_engine_next_batch(from, &batch)) == GS_STATUS_OK && batch != NULL)
-		added = add_batch(state, batch, from->job.layout, slot);
+		added = add_batch(state, batch, from->request.layout, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	if (status != GS_STATUS_OK)
 	{
@@ -126,6 +131,6 @@ gs_sort_reload(GsSortState *state)
 		input->engine = from;
 		return false;
 	}
-	gs_engine_close(from);
+	gs_sort_close_engine(from);
 	return added;
 }

@@ -25,6 +25,7 @@ typedef struct GsSortSpec
 	TupleDesc	desc;
 	double		expected_rows;
 	int			expected_width; /* of a row's values, in bytes */
+	bool		of_index;		/* entries of an index that is built */
 	PlanState  *child;			/* returns the rows; NULL: gs_sort_add() does */
 	bool		repeatable;		/* child can run again without being noticed, and
 								 * returns the same rows */
@@ -36,17 +37,17 @@ typedef struct GsSortSpec
 								 * their order, so a stable sort ignores them */
 
 	/* how they are returned */
-	GsSortLimit *limit;		/* only the first rows; NULL: all */
+	GsSortLimit *limit;			/* only the first rows; NULL: all */
 	ExprContext *econtext;		/* of the limit */
 	bool		random_access;	/* may be rewound, marked, read backward */
-	bool		checked;		/* gpusort.verify: see sort_verify.h */
+	bool		verify_output;	/* gpusort.verify: see sort_verify.h */
 	TupleTableSlot *slot;		/* of a minimal tuple; rows are returned in it */
 
 	/* other processes */
 	bool		may_share;		/* a job with the other participants of the plan */
 	bool		merged_elsewhere;	/* the caller begins the merge of its runs, and
 									 * adds those of other processes */
-	GsRunFiles	run_files;		/* where its runs are, if another process merges
+	GsRunPlace	run_files;		/* where its runs are, if another process merges
 								 * them */
 
 	MemoryContext parent_context;	/* parent of the sort's own context */

@@ -10,7 +10,21 @@
  *
  * Only the files of src/sort/ change them (scripts/check-includes).  Callers use
  * the functions of sort_input.h, sort_output.h, sort_parallel.h and
- * sort_external.h, and may read.
+ * sort_runs.h, and may read.
+ *
+ * Where the rows are (GsSortPhase):
+ *
+ *			read		 more rows			memory was full
+ *	  IDLE ------> FEW ------------> ENGINE ----------------> RUNS
+ *	   ^ |							 ^ | |	 cannot continue
+ *	   | +---------------------------+ | +------------------> FALLBACK
+ *	   |		   restart			   |
+ *	   +-------------------------------+
+ *
+ * An engine that is full writes its rows as a run, and takes the following ones.
+ * Restart: a device failed before a row was returned, and the child runs again.
+ * FALLBACK follows IDLE or FEW if no engine can sort.  A rescan leads back to
+ * IDLE from every phase.
  *
  * Everything that a sort allocates is in its memory context.  ERROR, cancel and
  * the end of the query need no other cleanup: files belong to the resource
@@ -34,23 +48,35 @@
 #include "sort_parts/sort_topn.h"
 #include "sort_parts/sort_tuplesort.h"
 #include "sort_parts/sort_verify.h"
+#include "stats/stats.h"
 
-/* Where the rows are: see node_gpusort.c. */
+/* Where the rows are: see above. */
 typedef enum GsSortPhase
 {
 	GS_SORT_IDLE,				/* nowhere: none was read yet */
 	GS_SORT_FEW,				/* in input.few */
 	GS_SORT_ENGINE,				/* in input.engine, earlier ones in input.runs */
-	GS_SORT_MERGE,				/* in input.runs, being merged */
+	GS_SORT_RUNS,				/* in input.runs, being merged */
 	GS_SORT_FALLBACK			/* in input.fallback */
 } GsSortPhase;
+
+/* The rows that participants send to the leader, in shared memory (sort_streams.h). */
+typedef struct GsSortStreams GsSortStreams;
 
 /* The other participants of a parallel plan (sort_parallel.c). */
 typedef struct GsSortParticipants
 {
 	GsShared   *shared;			/* NULL: there are none */
-	GsRole		role;			/* SERIAL again once the rows are where they belong */
+	GsSortStreams *streams;		/* of a node; NULL: its participants send each other no rows */
+	dsa_area   *memory;			/* of the query, for them: it lives as long as its workers and the
+								 * Gather Merge do */
+	ExprContext *gather_context;	/* of the Gather Merge above; NULL: none, or in a worker */
+	GsRole		role;			/* in a job; SERIAL again once the rows are where they belong */
+	GsRole		of_streams;		/* the same where producers send sorted rows, which
+								 * the consumer merges with its own */
+	bool		sends;			/* a producer has rows to send, when its node ends */
 	GsSharedJob job;			/* of a consumer or producer */
+	GsEngine   *reader;			/* of a producer that will read that job; NULL: it will not */
 	uint64		nsent;			/* rows sent to the consumer */
 	uint64		wait_us;		/* that the consumer waited for producers */
 	int			nparticipants;	/* in the leader, after shutdown */
@@ -66,11 +92,12 @@ typedef struct GsSortInput
 
 	/* where the rows are */
 	GsFew	   *few;			/* in parent_context, kept for the next sort */
-	GsEngine   *engine;
+	GsEngine   *engine;			/* in RUNS: its rows are one of the runs; NULL: none is */
 	GsBatch    *batch;			/* of the engine, being filled; NULL: none */
 	GsRunSet   *runs;			/* NULL: none */
 	GsTuplesort fallback;
 	const char *fallback_reason;
+	GsStatus	space_status;	/* why there is no space for a row; OK: there is */
 
 	/* their keys and order */
 	GsKeyEncoder *key;
@@ -81,7 +108,7 @@ typedef struct GsSortInput
 	bool		presorted;		/* all rows arrived in order so far, and have no
 								 * keys: see sort_presorted.c */
 	GsTopN		top;
-	GsSortVerification verification;
+	GsKeyVerification verification;
 
 	/* the device */
 	bool		may_use_device; /* rows may move there from the CPU engine */
@@ -105,8 +132,19 @@ typedef struct GsSortOutput
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0: the window is empty */
 	const void *window[GS_SORT_WINDOW];
-	GsOutputCheck *check;		/* NULL unless spec.checked */
+	bool		partial;		/* a range of the rows, which the caller verifies */
+	GsOutputVerification *verification; /* NULL unless spec.verify_output */
 } GsSortOutput;
+
+/* What it tells the statistics (sort_stats.c). */
+typedef struct GsSortStats
+{
+	GsActivity	activity;
+	bool		active;			/* it has begun, and not ended */
+	uint64		step_start_us;
+	uint64		us[GS_NSTEPS];
+	MemoryContextCallback callback; /* of the sort's context */
+} GsSortStats;
 
 typedef struct GsSortState
 {
@@ -117,6 +155,7 @@ typedef struct GsSortState
 								 * the first sort */
 	GsSortInput input;
 	GsSortOutput output;
+	GsSortStats stats;
 } GsSortState;
 
 /* The executor node of a sort. */

@@ -8,7 +8,19 @@
  *
  * A value that is compressed or out of line is fetched when a comparison reaches
  * its column.  It is kept as long as its row is one of the two rows, so a row that
- * is compared with both its neighbors fetches its values once.
+ * is compared with both its neighbors fetches its values once; and so does a row in a
+ * merge, of which one is compared with several rows of the other half.
+ *
+ * An engine asks for the first value once for each row (gs_sort_compare_locate()),
+ * because to find it in a row costs about as much as a comparison of two numbers.
+ *
+ * A comparison function that is called through fmgr usually copies a value with a
+ * one-byte header, as short ones are stored, into memory of its own, which costs
+ * more than the comparison.  So while an engine sorts, such values are copied once,
+ * and values that must be fetched are fetched once, as far as memory permits
+ * (gs_sort_compare_keep()).
+ *
+ * Values with the same bytes are equal, so no function is asked about them.
  *
  * Comparators may raise errors and be canceled; all memory is in the context in
  * which the comparator was created.
@@ -18,11 +30,19 @@
 #include "postgres.h"
 
 #include "key/key_deform.h"
+#include "pg_compat.h"
 #include "sort_parts/sort_compare.h"
 
+#include "access/detoast.h"
+#include "access/nbtree.h"
 #include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
+
+/* Memory for short values is allocated in such chunks. */
+#define KEPT_CHUNK_BYTES	((Size) 32 << 10)
 
 /* The sort columns of a row. */
 typedef struct RowColumns
@@ -33,13 +53,37 @@ typedef struct RowColumns
 	bool		any_fetched;
 } RowColumns;
 
+/* A value that was fetched, and where it is referred to. */
+typedef struct FetchedValue
+{
+	const void *of;				/* NULL: none */
+	Datum		value;
+	MemoryContext context;		/* NULL before the first */
+} FetchedValue;
+
+/* Values that were copied or fetched for all comparisons. */
+typedef struct KeptValues
+{
+	MemoryContext context;		/* NULL: none are kept */
+	Size		limit;
+	Size		used;
+	char	   *chunk;			/* where short values go */
+	Size		chunk_bytes;	/* that are left of it */
+} KeptValues;
+
 struct GsSortCompare
 {
 	int			ncolumns;
 	SortSupport columns;
 	bool	   *variable;		/* values may have to be fetched */
+	FunctionCallInfo *calls;	/* of comparison functions; NULL: the
+								 * comparator of a SortSupport */
 	TupleDesc	desc;
 	GsDeform   *deform;			/* NULL: a column occurs twice, use heap_getattr() */
+	GsDeform  **deform_column;	/* locates one column; NULL: not yet */
+	int			first;			/* column by which rows are located */
+	FetchedValue fetched[2];	/* of located rows */
+	KeptValues	kept;			/* of located rows, too */
 	RowColumns	before;
 	RowColumns	row;
 	int			decisive;
@@ -55,16 +99,40 @@ init_row(RowColumns *row, int ncolumns)
 	row->any_fetched = false;
 }
 
+/* Prepares to call the comparison function of a column.  NULL: its SortSupport has a comparator. */
+static FunctionCallInfo
+prepare_call(const GsSortColumn *column)
+{
+	Oid			family;
+	Oid			type;
+	bool		descending;
+	FmgrInfo   *function;
+	FunctionCallInfo call;
+
+	if (!gs_ordering_operator(column->sort_operator, &family, &type, &descending) ||
+		OidIsValid(get_opfamily_proc(family, type, type, BTSORTSUPPORT_PROC)))
+		return NULL;
+	function = palloc(sizeof(FmgrInfo));
+	call = palloc(SizeForFunctionCallInfo(2));
+	fmgr_info(get_opfamily_proc(family, type, type, BTORDER_PROC), function);
+	InitFunctionCallInfoData(*call, function, 2, column->collation, NULL, NULL);
+	call->args[0].isnull = false;
+	call->args[1].isnull = false;
+	return call;
+}
+
 GsSortCompare *
 gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 {
-	GsSortCompare *compare = palloc(sizeof(GsSortCompare));
+	GsSortCompare *compare = palloc0(sizeof(GsSortCompare));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
 
 	compare->ncolumns = ncolumns;
 	compare->desc = desc;
 	compare->columns = palloc0(sizeof(SortSupportData) * ncolumns);
 	compare->variable = palloc(sizeof(bool) * ncolumns);
+	compare->calls = palloc(sizeof(FunctionCallInfo) * ncolumns);
+	compare->deform_column = palloc0(sizeof(GsDeform *) * ncolumns);
 	for (int i = 0; i < ncolumns; i++)
 	{
 		SortSupport column = &compare->columns[i];
@@ -76,12 +144,12 @@ gs_sort_compare_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc
 		PrepareSortSupportFromOrderingOp(columns[i].sort_operator, column);
 		attnos[i] = columns[i].attno;
 		compare->variable[i] = TupleDescAttr(desc, attnos[i] - 1)->attlen == -1;
+		compare->calls[i] = prepare_call(&columns[i]);
 	}
 	compare->deform = gs_deform_create(desc, attnos, ncolumns);
 	pfree(attnos);
 	init_row(&compare->before, ncolumns);
 	init_row(&compare->row, ncolumns);
-	compare->decisive = 0;
 	compare->context = CurrentMemoryContext;
 	return compare;
 }
@@ -105,29 +173,62 @@ find_columns(const GsSortCompare *compare, MinimalTuple row, RowColumns *found)
 										compare->desc, &found->nulls[i]);
 }
 
-static pg_noinline void
-fetch_value(RowColumns *row, int i)
+/* Fetches a value into a context, which is created if necessary. */
+static pg_noinline Datum
+fetch_value(MemoryContext *context, Datum value)
 {
 	MemoryContext old;
 
-	if (row->context == NULL)
-		row->context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort compared values",
-											 ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(row->context);
-	row->values[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(row->values[i]));
-	row->any_fetched = true;
+	if (*context == NULL)
+		*context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort compared values",
+										 ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(*context);
+	value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
 	MemoryContextSwitchTo(old);
+	return value;
+}
+
+static inline bool
+must_be_fetched(Datum value)
+{
+	const void *at = DatumGetPointer(value);
+
+	return VARATT_IS_COMPRESSED(at) || VARATT_IS_EXTERNAL(at);
 }
 
 /* Fetches a column's value if necessary. */
 static inline void
 prepare_value(const GsSortCompare *compare, RowColumns *row, int i)
 {
-	const void *value = DatumGetPointer(row->values[i]);
+	if (compare->variable[i] && !row->nulls[i] && must_be_fetched(row->values[i]))
+	{
+		row->values[i] = fetch_value(&row->context, row->values[i]);
+		row->any_fetched = true;
+	}
+}
 
-	if (compare->variable[i] && !row->nulls[i] &&
-		(VARATT_IS_COMPRESSED(value) || VARATT_IS_EXTERNAL(value)))
-		fetch_value(row, i);
+/* Compares two values of a column, not NULL, that need not be fetched. */
+static inline int
+compare_full(const GsSortCompare *compare, int i, Datum a, Datum b)
+{
+	const SortSupport order = &compare->columns[i];
+	const FunctionCallInfo call = compare->calls[i];
+	int			result;
+
+	if (call == NULL)
+		result = order->comparator(a, b, order);
+	else
+	{
+		call->args[0].value = a;
+		call->args[1].value = b;
+		call->isnull = false;
+		result = DatumGetInt32(FunctionCallInvoke(call));
+		if (unlikely(call->isnull))
+			elog(ERROR, "function %u returned NULL", call->flinfo->fn_oid);
+	}
+	if (order->ssup_reverse)
+		INVERT_COMPARE_RESULT(result);
+	return result;
 }
 
 /* Compares the two rows from column `first` on. */
@@ -155,12 +256,193 @@ compare_columns(GsSortCompare *compare, int first)
 }
 
 int
-gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b, int first)
+gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b)
 {
 	find_columns(compare, a, &compare->before);
 	find_columns(compare, b, &compare->row);
+	return compare_columns(compare, 0);
+}
+
+/* --------------------------------------------------------------- located rows */
+
+static HeapTupleData
+tuple_of(const void *row)
+{
+	return (HeapTupleData) {
+		.t_len = ((const MinimalTupleData *) row)->t_len + MINIMAL_TUPLE_OFFSET,
+			.t_data = (HeapTupleHeader) ((const char *) row - MINIMAL_TUPLE_OFFSET)
+	};
+}
+
+static pg_noinline void
+create_deform(GsSortCompare *compare, int column)
+{
+	MemoryContext old = MemoryContextSwitchTo(compare->context);
+	const AttrNumber attno = compare->columns[column].ssup_attno;
+
+	compare->deform_column[column] = gs_deform_create(compare->desc, &attno, 1);
+	MemoryContextSwitchTo(old);
+}
+
+bool
+gs_sort_compare_copies(const GsSortCompare *compare, int first)
+{
+	return compare->variable[first] && compare->calls[first] != NULL;
+}
+
+Size
+gs_sort_compare_keep(GsSortCompare *compare, Size nbytes)
+{
+	KeptValues *kept = &compare->kept;
+	const Size	used = kept->used;
+
+	if (kept->context != NULL)
+		MemoryContextDelete(kept->context);
+	*kept = (KeptValues) {
+		.limit = nbytes
+	};
+	if (nbytes > 0)
+		kept->context = AllocSetContextCreate(compare->context, "GpuSort kept values",
+											  ALLOCSET_DEFAULT_SIZES);
+	return used;
+}
+
+/* Memory for a short value. */
+static void *
+keep_short(KeptValues *kept, Size nbytes)
+{
+	void	   *at;
+
+	if (kept->chunk_bytes < nbytes)
+	{
+		kept->chunk_bytes = KEPT_CHUNK_BYTES;
+		kept->chunk = MemoryContextAlloc(kept->context, KEPT_CHUNK_BYTES);
+	}
+	at = kept->chunk;
+	kept->chunk += nbytes;
+	kept->chunk_bytes -= nbytes;
+	return at;
+}
+
+/* The same value with a four-byte header, copied or fetched; or as it is, if there is no need or no memory. */
+static Datum
+kept_value(GsSortCompare *compare, Datum value)
+{
+	KeptValues *kept = &compare->kept;
+	struct varlena *from = (struct varlena *) DatumGetPointer(value);
+	struct varlena *to = from;
+	MemoryContext old;
+	Size		nbytes;
+
+	if (!compare->variable[compare->first] || !VARATT_IS_EXTENDED(from))
+		return value;
+	nbytes = MAXALIGN(toast_raw_datum_size(value));
+	if (nbytes > kept->limit - kept->used)
+		return value;
+	kept->used += nbytes;
+	if (must_be_fetched(value))
+	{
+		old = MemoryContextSwitchTo(kept->context);
+		to = pg_detoast_datum(from);
+		MemoryContextSwitchTo(old);
+	}
+	else if (compare->calls[compare->first] != NULL)
+	{
+		to = keep_short(kept, nbytes);
+		SET_VARSIZE(to, VARSIZE_SHORT(from) - VARHDRSZ_SHORT + VARHDRSZ);
+		memcpy(VARDATA(to), VARDATA_SHORT(from), VARSIZE_SHORT(from) - VARHDRSZ_SHORT);
+	}
+	return PointerGetDatum(to);
+}
+
+uint64
+gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first)
+{
+	HeapTupleData tuple = tuple_of(row);
+	Datum		value;
+	bool		is_null;
+
+	compare->first = first;
+	if (compare->deform_column[first] == NULL)
+		create_deform(compare, first);
+	if (!gs_deform(compare->deform_column[first], tuple.t_data, &value, &is_null))
+		value = heap_getattr(&tuple, compare->columns[first].ssup_attno, compare->desc, &is_null);
+	if (is_null)
+		return 0;
+	/* another row was here before */
+	for (int i = 0; i < lengthof(compare->fetched); i++)
+	{
+		if (compare->fetched[i].of == DatumGetPointer(value))
+			compare->fetched[i].of = NULL;
+	}
+	return compare->kept.context == NULL ? value : kept_value(compare, value);
+}
+
+/* The value of a row, fetched; that of the other row stays. */
+static Datum
+fetched_value(GsSortCompare *compare, Datum value, Datum other)
+{
+	const void *at = DatumGetPointer(value);
+	FetchedValue *fetched = compare->fetched;
+
+	if (!must_be_fetched(value))
+		return value;
+	if (fetched->of != at && (fetched[1].of == at || fetched->of == DatumGetPointer(other)))
+		fetched++;
+	if (fetched->of != at)
+	{
+		fetched->of = NULL;
+		if (fetched->context != NULL)
+			MemoryContextReset(fetched->context);
+		fetched->value = fetch_value(&fetched->context, value);
+		fetched->of = at;
+	}
+	return fetched->value;
+}
+
+/* Two values of variable width. */
+static int
+compare_variable(GsSortCompare *compare, Datum a, Datum b)
+{
+	const Datum x = fetched_value(compare, a, b);
+	const Datum y = fetched_value(compare, b, a);
+
+	return gs_have_same_bytes(x, y) ? 0 : compare_full(compare, compare->first, x, y);
+}
+
+int
+gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b)
+{
+	MemoryContext old;
+	int			order;
+
+	if (a == 0 || b == 0)
+		return 0;				/* the rows tell NULL and 0 apart */
+	if (a == b)
+		return 0;
+	CHECK_FOR_INTERRUPTS();
+	old = MemoryContextSwitchTo(compare->context);
+	order = compare->variable[compare->first] ? compare_variable(compare, a, b) :
+		compare_full(compare, compare->first, a, b);
+	MemoryContextSwitchTo(old);
+	return order;
+}
+
+int
+gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
+{
+	const bool	first_decides = a.value == 0 || b.value == 0;
+	const int	first = compare->first + (first_decides ? 0 : 1);
+
+	if (first == compare->ncolumns)
+		return 0;
+	CHECK_FOR_INTERRUPTS();
+	find_columns(compare, (MinimalTuple) unconstify(void *, a.row), &compare->before);
+	find_columns(compare, (MinimalTuple) unconstify(void *, b.row), &compare->row);
 	return compare_columns(compare, first);
 }
+
+/* ------------------------------------------------------------------ sequences */
 
 void
 gs_sort_compare_begin(GsSortCompare *compare, MinimalTuple row)

@@ -11,25 +11,56 @@
 #include "access/htup_details.h"
 #include "access/tupdesc.h"
 
+#include "engine/engine.h"
 #include "key/key_columns.h"
 
 typedef struct GsSortCompare GsSortCompare;
+
+/* Are two values of variable width the same, as they are stored?  Then they are equal in every order. */
+static inline bool
+gs_have_same_bytes(Datum a, Datum b)
+{
+	const char *a_bytes = DatumGetPointer(a);
+	const char *b_bytes = DatumGetPointer(b);
+	const Size	nbytes = VARSIZE_ANY(a_bytes);
+
+	return nbytes == VARSIZE_ANY(b_bytes) && memcmp(a_bytes, b_bytes, nbytes) == 0;
+}
 
 /* In the current memory context, in which the comparators also run. */
 extern GsSortCompare *gs_sort_compare_create(const GsSortColumn *columns, int ncolumns,
 											 TupleDesc desc);
 
 /*
- * < 0, 0 or > 0 as row a sorts before, like or after row b; the columns before
- * `first` are known to be equal.  Comparators may raise errors.
+ * For an engine (GsRowCompare): rows whose columns before `first` are equal.  A row is
+ * located by the Datum of that column, which is 0 for NULL.  A row that takes the place of
+ * another one has to be located before it is compared; and all rows, if `first` changes.
+ * Comparators may raise errors.
  */
-extern int	gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b,
-								 int first);
+extern uint64 gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first);
+extern int	gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b);
+extern int	gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b);
+
+/*
+ * Does a comparison of column `first` copy values that are stored with a short header?  Then it is
+ * worth memory to copy them once.
+ */
+extern bool gs_sort_compare_copies(const GsSortCompare *compare, int first);
+
+/*
+ * From now on, gs_sort_compare_locate() copies or fetches values that comparisons would, into at most
+ * `nbytes` bytes; they are valid until the next call of this function.  0: no longer.  Returns how
+ * many bytes the copies took until now.
+ */
+extern Size gs_sort_compare_keep(GsSortCompare *compare, Size nbytes);
+
+/* < 0, 0 or > 0 as row a sorts before, like or after row b. */
+extern int	gs_sort_compare_rows(GsSortCompare *compare, MinimalTuple a, MinimalTuple b);
 
 /*
  * For a sequence of rows: begin with the first, then compare each row with the
  * one before, which must still be valid.  The same result as
- * gs_sort_compare_rows(before, row, 0), for half of the work.
+ * gs_sort_compare_rows(before, row), for half of the work.
  */
 extern void gs_sort_compare_begin(GsSortCompare *compare, MinimalTuple row);
 extern int	gs_sort_compare_next(GsSortCompare *compare, MinimalTuple row);

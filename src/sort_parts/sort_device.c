@@ -21,6 +21,7 @@
 #include "client/gpu_client.h"
 #include "guc.h"
 #include "sort_parts/sort_device.h"
+#include "stats/stats.h"
 
 #include "miscadmin.h"
 
@@ -36,16 +37,14 @@ gs_device_pays(uint64 nrows)
 bool
 gs_device_is_likely(double nrows)
 {
-	const char *why_not;
-
-	return gs_device_pays((uint64) Min(nrows, 1e18)) && gs_gpu_client_is_usable(&why_not);
+	return gs_device_pays((uint64) Min(nrows, 1e18)) && gs_gpu_client_is_usable();
 }
 
 /* Copies the rows of a batch.  FULL or FAILED: see gs_engine_reserve(). */
 static GsStatus
 copy_batch(GsEngine *engine, const GsBatch *from)
 {
-	const GsKeyLayout *layout = engine->job.layout;
+	const GsKeyLayout *layout = engine->request.layout;
 	GsBatch    *batch = NULL;
 
 	CHECK_FOR_INTERRUPTS();
@@ -65,24 +64,42 @@ copy_batch(GsEngine *engine, const GsBatch *from)
 	return GS_STATUS_OK;
 }
 
-/* Connects to a device that can sort such a job.  NULL and *why_not: there is none. */
-static GsEngineLink *
-open_link(const GsJob *job, MemoryContext context, GsLinkUse use, const char **why_not)
+/* Can a device sort such a job? */
+static bool
+is_sortable(const GsEngineRequest *request, const char **why_not)
 {
-	GsEngineLink *link;
+	if (request->compare == NULL || gs_engine_gpu_capabilities.can_compare)
+		return true;
+	*why_not = "ties require a comparison function";
+	gs_stats_add(GS_STAT_REFUSALS_KEY, 1);
+	return false;
+}
 
-	if (job->compare != NULL && !gs_engine_gpu_capabilities.can_compare)
-	{
-		*why_not = "ties require a comparison function";
-		return NULL;
-	}
-	link = gs_gpu_client_link(context, use, why_not);
-	if (link != NULL && !gs_gpu_client_accepts(&link->welcome, why_not))
-	{
-		link->release(link, true);
-		return NULL;
-	}
+/* Returns the link if gpusort.engine permits its device; otherwise releases it. */
+static GsEngineLink *
+permitted(GsEngineLink *link, const char **why_not)
+{
+	if (link == NULL || gs_gpu_client_accepts(&link->welcome, why_not))
+		return link;
+	link->release(link, true);
+	return NULL;
+}
+
+/* Counts why there is no link. */
+static GsEngineLink *
+counted(GsEngineLink *link)
+{
+	if (link == NULL)
+		gs_stats_add(gs_gpu_client_may_link() ? GS_STAT_REFUSALS_DEVICE : GS_STAT_REFUSALS_SESSION, 1);
 	return link;
+}
+
+/* Connects to a device for a job of its own.  NULL and *why_not: there is none. */
+static GsEngineLink *
+open_link(const GsEngineRequest *request, MemoryContext context, const GsGpuOptions *options, const char **why_not)
+{
+	return is_sortable(request, why_not) ?
+		counted(permitted(gs_gpu_client_link(context, options->expected_bytes, why_not), why_not)) : NULL;
 }
 
 static GsGpuOptions
@@ -108,11 +125,14 @@ engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
 		case GS_STATUS_FULL:
 		case GS_STATUS_REFUSED:
 			*why_not = pstrdup(engine->stats.full);
+			gs_stats_add(GS_STAT_REFUSALS_MEMORY, 1);
 			break;
 		case GS_STATUS_OOM:
 			*why_not = "out of memory";
+			gs_stats_add(GS_STAT_REFUSALS_MEMORY, 1);
 			break;
 		case GS_STATUS_FAILED:
+			gs_stats_add(GS_STAT_DEVICE_FAULTS, 1);
 			*why_not = pstrdup(engine->stats.detail);
 			break;
 		case GS_STATUS_DISPROVED:
@@ -125,11 +145,11 @@ engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
 
 GsEngine *
 gs_device_move(GsEngine *cpu, MemoryContext context,
-						 double expected_rows, double expected_bytes,
-						 const char **why_not)
+			   double expected_rows, double expected_bytes,
+			   const char **why_not)
 {
 	GsGpuOptions options = gpu_options(expected_rows, expected_bytes);
-	GsEngineLink *link = open_link(&cpu->job, context, GS_LINK_SORT, why_not);
+	GsEngineLink *link = open_link(&cpu->request, context, &options, why_not);
 	GsEngine   *engine;
 	const GsBatch *batches;
 	size_t		nbatches;
@@ -137,7 +157,7 @@ gs_device_move(GsEngine *cpu, MemoryContext context,
 
 	if (link == NULL)
 		return NULL;
-	status = gs_engine_gpu_open(&cpu->job, link, &options, &engine);
+	status = gs_engine_gpu_open(&cpu->request, link, &options, &engine);
 	batches = gs_engine_cpu_batches(cpu, &nbatches);
 	for (size_t i = 0; i < nbatches && status == GS_STATUS_OK; i++)
 		status = copy_batch(engine, &batches[i]);
@@ -148,11 +168,11 @@ gs_device_move(GsEngine *cpu, MemoryContext context,
 }
 
 GsEngine *
-gs_device_open_shared(const GsJob *job, MemoryContext context, uint32 participant,
+gs_device_open_shared(const GsEngineRequest *request, MemoryContext context, uint32 participant,
 					  double expected_rows, double expected_bytes, const char **why_not)
 {
 	GsGpuOptions options = gpu_options(expected_rows, expected_bytes);
-	GsEngineLink *link = open_link(job, context, GS_LINK_SORT, why_not);
+	GsEngineLink *link = open_link(request, context, &options, why_not);
 	GsEngine   *engine;
 	GsStatus	status;
 
@@ -160,20 +180,36 @@ gs_device_open_shared(const GsJob *job, MemoryContext context, uint32 participan
 		return NULL;
 	options.shared = true;
 	options.participant = participant;
-	status = gs_engine_gpu_open(job, link, &options, &engine);
+	status = gs_engine_gpu_open(request, link, &options, &engine);
 	return engine_if_ok(engine, status, why_not);
 }
 
 GsEngine *
-gs_device_join_shared(const GsJob *job, MemoryContext context, uint64 token,
+gs_device_join_shared(const GsEngineRequest *request, MemoryContext context, int device, uint64 token,
 					  uint32 participant, const char **why_not)
 {
-	GsEngineLink *link = open_link(job, context, GS_LINK_PRODUCER, why_not);
+	GsEngineLink *link = NULL;
+	GsEngine   *engine;
+	GsStatus	status;
+
+	if (is_sortable(request, why_not))
+		link = counted(permitted(gs_gpu_client_producer_link(context, device, why_not), why_not));
+	if (link == NULL)
+		return NULL;
+	status = gs_engine_gpu_join(request, link, token, participant, &engine);
+	return engine_if_ok(engine, status, why_not);
+}
+
+GsEngine *
+gs_device_read_shared(const GsEngineRequest *request, MemoryContext context, int device, uint64 token,
+					  const char **why_not)
+{
+	GsEngineLink *link = gs_gpu_client_reader_link(context, device, why_not);
 	GsEngine   *engine;
 	GsStatus	status;
 
 	if (link == NULL)
 		return NULL;
-	status = gs_engine_gpu_join(job, link, token, participant, &engine);
+	status = gs_engine_gpu_read(request, link, token, &engine);
 	return engine_if_ok(engine, status, why_not);
 }

@@ -23,17 +23,22 @@ extern bool gs_device_is_likely(double nrows);
  * expected_rows, of expected_bytes each, are estimates.
  */
 extern GsEngine *gs_device_move(GsEngine *cpu, MemoryContext context,
-										  double expected_rows, double expected_bytes,
-										  const char **why_not);
+								double expected_rows, double expected_bytes,
+								const char **why_not);
 
 /*
- * Opens a job that other processes may join, or joins it with its token.  NULL and *why_not as above.
+ * Opens a job that other processes may join, or joins that of a device with its token.  NULL and
+ * *why_not as above.
  */
-extern GsEngine *gs_device_open_shared(const GsJob *job, MemoryContext context,
+extern GsEngine *gs_device_open_shared(const GsEngineRequest *request, MemoryContext context,
 									   uint32 participant, double expected_rows,
 									   double expected_bytes, const char **why_not);
-extern GsEngine *gs_device_join_shared(const GsJob *job, MemoryContext context,
-									   uint64 token, uint32 participant,
+extern GsEngine *gs_device_join_shared(const GsEngineRequest *request, MemoryContext context,
+									   int device, uint64 token, uint32 participant,
 									   const char **why_not);
+
+/* Opens such a job for reading its sorted rows. */
+extern GsEngine *gs_device_read_shared(const GsEngineRequest *request, MemoryContext context,
+									   int device, uint64 token, const char **why_not);
 
 #endif							/* GPUSORT_SORT_DEVICE_H */

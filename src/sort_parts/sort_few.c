@@ -308,6 +308,12 @@ gs_few_get(const GsFew *few, int position, TupleTableSlot *slot)
 	ExecStoreVirtualTuple(slot);
 }
 
+MinimalTuple
+gs_few_row(const GsFew *few, int position)
+{
+	return few->entries[position].row;
+}
+
 Size
 gs_few_bytes(const GsFew *few)
 {

@@ -39,6 +39,9 @@ extern int	gs_few_count(const GsFew *few);
  */
 extern void gs_few_get(const GsFew *few, int position, TupleTableSlot *slot);
 
+/* A row by its position; NULL if it has one column, passed by value. */
+extern MinimalTuple gs_few_row(const GsFew *few, int position);
+
 /* Bytes that the rows take. */
 extern Size gs_few_bytes(const GsFew *few);
 

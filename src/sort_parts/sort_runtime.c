@@ -16,17 +16,22 @@
  * and timed.  If it is no faster than small pages, the block and some blocks
  * after it use small pages.
  *
+ * Small pages that are mapped by one call take three quarters of the time: 0.56 s a
+ * gigabyte instead of 0.73 s (Zen 3, Linux 6.18, 2026-11).  But then they are used
+ * even if no row is ever written there, so this is only done for blocks that are a
+ * small part of a sort's memory.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sort_parts/sort_runtime.h"
 
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "utils/memutils.h"
 
 #define HUGE_PAGE			((uintptr_t) 2 << 20)
@@ -34,24 +39,33 @@
 /* Smaller blocks seldom contain a whole huge page. */
 #define HUGE_ALLOCATION		((Size) 4 << 20)
 
-/* A huge page is slow if 512 small pages would be as fast. */
-#define SLOW_HUGE_PAGE_US	400
+/* A huge page is slow if 512 small pages would be as fast, in ns of processor time. */
+#define SLOW_HUGE_PAGE_NS	1000000
 
-/* How many blocks use small pages before another try, at most. */
-#define MAX_BLOCKS_TO_SKIP	32
+/* How many blocks use small pages before another try. */
+#define BLOCKS_TO_SKIP		32
+
+/* Small pages are mapped at once for blocks of at most this part of a sort's memory. */
+#define POPULATED_PART		16
 
 #ifdef MADV_HUGEPAGE
-/*
- * Accesses the first huge page of [start, end).  Returns whether it was fast.
- */
+/* Processor time, which other processes do not lengthen. */
+static int64
+processor_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * INT64CONST(1000000000) + now.tv_nsec;
+}
+
+/* Accesses the first huge page of [start, end).  Returns whether it was fast. */
 static bool
 huge_pages_help(uintptr_t start, uintptr_t end)
 {
 	static int	blocks_to_skip = 0;
-	static int	last_skip = 0;
-	uintptr_t	page = TYPEALIGN(HUGE_PAGE, start);
-	instr_time	before;
-	instr_time	after;
+	const uintptr_t page = TYPEALIGN(HUGE_PAGE, start);
+	int64		before;
 
 	if (blocks_to_skip > 0)
 	{
@@ -61,20 +75,37 @@ huge_pages_help(uintptr_t start, uintptr_t end)
 	if (page + HUGE_PAGE > end ||
 		madvise((void *) page, HUGE_PAGE, MADV_HUGEPAGE) != 0)
 		return false;
-	INSTR_TIME_SET_CURRENT(before);
+	before = processor_ns();
 	*(volatile char *) page = 0;
-	INSTR_TIME_SET_CURRENT(after);
-	INSTR_TIME_SUBTRACT(after, before);
-	if (INSTR_TIME_GET_MICROSEC(after) > SLOW_HUGE_PAGE_US)
-	{
-		last_skip = Min(2 * last_skip + 1, MAX_BLOCKS_TO_SKIP);
-		blocks_to_skip = last_skip;
-		return false;
-	}
-	last_skip = 0;
-	return true;
+	if (processor_ns() - before <= SLOW_HUGE_PAGE_NS)
+		return true;
+	blocks_to_skip = BLOCKS_TO_SKIP;
+	return false;
 }
 #endif
+
+/*
+ * Prepares memory that will be written: by huge pages if they are fast; otherwise small
+ * pages are mapped in one call, if the memory is so small a part of the context's that
+ * some of it may remain unused.
+ */
+static void
+map_pages(MemoryContext context, void *memory, Size nbytes)
+{
+	const uintptr_t small_page = (uintptr_t) sysconf(_SC_PAGESIZE);
+	const uintptr_t start = TYPEALIGN(small_page, (uintptr_t) memory);
+	const uintptr_t end = TYPEALIGN_DOWN(small_page, (uintptr_t) memory + nbytes);
+
+#ifdef MADV_HUGEPAGE
+	if (huge_pages_help(start, end) &&
+		madvise((void *) start, end - start, MADV_HUGEPAGE) == 0)
+		return;
+#endif
+#ifdef MADV_POPULATE_WRITE
+	if (nbytes <= MemoryContextMemAllocated(context, false) / POPULATED_PART)
+		(void) madvise((void *) start, end - start, MADV_POPULATE_WRITE);
+#endif
+}
 
 static void *
 allocate(void *arg, size_t nbytes)
@@ -82,17 +113,8 @@ allocate(void *arg, size_t nbytes)
 	void	   *memory = MemoryContextAllocExtended((MemoryContext) arg, nbytes,
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 
-#ifdef MADV_HUGEPAGE
 	if (memory != NULL && nbytes >= HUGE_ALLOCATION)
-	{
-		uintptr_t	small_page = (uintptr_t) sysconf(_SC_PAGESIZE);
-		uintptr_t	start = TYPEALIGN(small_page, (uintptr_t) memory);
-		uintptr_t	end = TYPEALIGN_DOWN(small_page, (uintptr_t) memory + nbytes);
-
-		if (huge_pages_help(start, end))
-			(void) madvise((void *) start, end - start, MADV_HUGEPAGE);
-	}
-#endif
+		map_pages((MemoryContext) arg, memory, nbytes);
 	return memory;
 }
 

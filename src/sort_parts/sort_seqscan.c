@@ -88,6 +88,7 @@ read_page(GsSeqScan *scan, const TupleTableSlot *row)
 	scan->seq = seq;
 	scan->heap = heap;
 	scan->page = BufferGetPage(heap->rs_cbuf);
+	Assert(heap->rs_cindex < heap->rs_ntuples);
 	scan->next = &heap->rs_vistuples[heap->rs_cindex + 1];
 	scan->end = &heap->rs_vistuples[heap->rs_ntuples];
 	scan->plain = seq->ss.ps.qual == NULL && seq->ss.ps.ps_ProjInfo == NULL &&

@@ -72,6 +72,7 @@ gs_seqscan_next_tuple(GsSeqScan *scan)
 	OffsetNumber offset = *scan->next++;
 	ItemId		item = PageGetItemId(scan->page, offset);
 
+	Assert(scan->page == BufferGetPage(scan->heap->rs_cbuf) && ItemIdIsNormal(item));
 	/* the slot already refers to rs_ctup, and pins its page */
 	tuple->t_data = (HeapTupleHeader) PageGetItem(scan->page, item);
 	tuple->t_len = ItemIdGetLength(item);

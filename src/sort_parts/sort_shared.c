@@ -11,6 +11,10 @@
  *			 |											   ^
  *			 +------------------- close -------------------+
  *
+ * Sorted runs, which the leader merges, can take the place of the job.  Then the state is
+ * OPEN from the start, as no one has to wait for the leader; if the leader wanted a job,
+ * and has none, from when it knows that.
+ *
  * A participant that joins while the job is open is a producer, and the consumer
  * waits for it.  One that joins later sorts its own rows, as all do without a
  * job.  After the end of a parallel scan it finds no rows, and that is correct.
@@ -28,6 +32,7 @@
 
 #include "pg_compat.h"
 #include "sort_parts/sort_shared.h"
+#include "common/build_id.h"
 
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
@@ -50,7 +55,7 @@ struct GsShared
 {
 	int			nparticipants;
 	bool		wanted;			/* a job, when it began */
-	bool		leader_consumes;
+	bool		leader_consumes;	/* of a job */
 
 	slock_t		mutex;			/* of these */
 	JobState	state;
@@ -61,6 +66,18 @@ struct GsShared
 	ConditionVariable changed;	/* the state, or nproducers */
 	Participant participants[FLEXIBLE_ARRAY_MEMBER];
 };
+
+void
+gs_shared_check_build(const char *build_id)
+{
+	if (strcmp(build_id, gs_build_id) != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("gpusort was replaced by another build while this session uses it"),
+				 errdetail("The session has loaded build %s, and a parallel worker build %s.",
+						   build_id, gs_build_id),
+				 errhint("Connect again. If shared_preload_libraries contains gpusort, restart the server.")));
+}
 
 Size
 gs_shared_bytes(int nparticipants)
@@ -78,11 +95,12 @@ gs_shared_init(GsShared *shared, int nparticipants)
 }
 
 void
-gs_shared_reset(GsShared *shared, bool wanted, bool leader_consumes)
+gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes)
 {
-	shared->wanted = wanted;
+	shared->wanted = way == GS_SHARE_JOB;
 	shared->leader_consumes = leader_consumes;
-	shared->state = wanted ? JOB_UNDECIDED : JOB_CLOSED;
+	shared->state = way == GS_SHARE_JOB ? JOB_UNDECIDED : way == GS_SHARE_STREAMS ? JOB_OPEN : JOB_CLOSED;
+	shared->job = (GsSharedJob) {.by_streams = way == GS_SHARE_STREAMS};
 	shared->has_consumer = false;
 	shared->nproducers = 0;
 	memset(shared->participants, 0, sizeof(Participant) * shared->nparticipants);
@@ -110,7 +128,16 @@ try_join(GsShared *shared, int participant, GsSharedJob *job, GsRole *role)
 
 	SpinLockAcquire(&shared->mutex);
 	if (shared->state == JOB_CLOSED)
+	{
 		*role = GS_ROLE_SERIAL;
+		if (shared->job.token != 0)
+			*job = shared->job;
+	}
+	else if (shared->state == JOB_OPEN && shared->job.by_streams && participant == 0)
+	{
+		*role = GS_ROLE_CONSUMER;
+		*job = shared->job;
+	}
 	else if (shared->state == JOB_OPEN)
 	{
 		*role = GS_ROLE_PRODUCER;

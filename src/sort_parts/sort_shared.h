@@ -7,7 +7,7 @@
  * Participant 0 is the leader, n is worker n - 1.  The legal calls of each, in
  * order:
  *
- *	  consumer := join ( close | open wait { produced } )
+ *	  consumer := join [ open ] ( close | wait { produced } )
  *	  producer := join leave
  *	  serial   := join
  *
@@ -19,19 +19,30 @@
 #ifndef GPUSORT_SORT_SHARED_H
 #define GPUSORT_SORT_SHARED_H
 
+#include "common/device_table.h"
 #include "common/key_layout.h"
 
 /* Where a participant's rows go. */
 typedef enum GsRole
 {
 	GS_ROLE_SERIAL,				/* it sorts and returns its own rows */
-	GS_ROLE_CONSUMER,			/* it has a job, and gets the producers' rows, too */
-	GS_ROLE_PRODUCER			/* to the consumer's job */
+	GS_ROLE_CONSUMER,			/* it has a job, or merges streams, and gets the producers' rows, too */
+	GS_ROLE_PRODUCER			/* to the consumer */
 } GsRole;
+
+/* How participants sort their rows together. */
+typedef enum GsSharedWay
+{
+	GS_SHARE_NOTHING,			/* each sorts and returns its own */
+	GS_SHARE_JOB,				/* in one job of a device */
+	GS_SHARE_STREAMS				/* the leader merges what the others have sorted */
+} GsSharedWay;
 
 /* What a producer must know of the consumer's job. */
 typedef struct GsSharedJob
 {
+	bool		by_streams;		/* there is no job: the leader merges sorted rows */
+	int			device;			/* its number */
 	uint64		token;			/* to join it with */
 	uint64		form;			/* gs_key_encoder_fingerprint() of its key */
 } GsSharedJob;
@@ -53,6 +64,7 @@ typedef struct GsSortSummary
 	char		method[32];
 	char		engine[16];
 	char		reason[128];	/* for this engine; "": none */
+	GsDeviceSet devices;		/* that sorted; see GsEngineStats */
 	int64		kilobytes;
 	uint64		nrows;			/* sorted */
 	uint64		nsent;			/* to the consumer */
@@ -60,22 +72,32 @@ typedef struct GsSortSummary
 
 typedef struct GsShared GsShared;
 
+/*
+ * ERROR if the leader, whose gs_build_id is given, has loaded another build: a worker
+ * loads the file that has the library's name now, which may have been replaced after
+ * the session loaded it.
+ */
+extern void gs_shared_check_build(const char *build_id);
+
 extern Size gs_shared_bytes(int nparticipants);
 extern void gs_shared_init(GsShared *shared, int nparticipants);
 
 /*
- * Begins another sort.  wanted: with a shared job, whose consumer is the leader or, if leader_consumes
- * is false, the first participant that joins.
+ * Begins another sort.  The consumer of a shared job is the leader or, if leader_consumes is false,
+ * the first participant that joins; that of runs is the leader.
  */
-extern void gs_shared_reset(GsShared *shared, bool wanted, bool leader_consumes);
+extern void gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes);
 
 /* Was a shared job wanted when the sort began? */
 extern bool gs_shared_is_wanted(const GsShared *shared);
 
-/* A participant is about to read rows.  Waits until its role is known; *job is set for a producer. */
+/*
+ * A participant is about to read rows.  Waits until its role is known; *job is set for a producer,
+ * for the consumer of runs, and for one that is too late to be a producer.
+ */
 extern GsRole gs_shared_join(GsShared *shared, int participant, GsSharedJob *job);
 
-/* The consumer has a job, which others may join; or it has none. */
+/* The consumer has a job, or merges runs, which others may join; or it does neither. */
 extern void gs_shared_open(GsShared *shared, const GsSharedJob *job);
 extern void gs_shared_close(GsShared *shared);
 

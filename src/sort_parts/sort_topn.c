@@ -115,7 +115,7 @@ gs_topn_rows_of_engine(const GsEngine *engine)
 static void
 count_again(const GsEngine *engine)
 {
-	GsKeyLayout *layout = engine->job.layout;
+	GsKeyLayout *layout = engine->request.layout;
 	size_t		nbatches;
 	const GsBatch *batches = gs_engine_cpu_batches(engine, &nbatches);
 
@@ -180,10 +180,10 @@ gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context, bool memory_
 		return false;
 	}
 	top->dropped += nrows - top->bound;
-	set_cutoff(top, engine->job.layout, batch, entry, context);
+	set_cutoff(top, engine->request.layout, batch, entry, context);
 
 	/* rows in runs stay in the layout's statistics, by which they are merged */
-	if (engine->job.layout->nrows == (uint64) nrows)
+	if (engine->request.layout->nrows == (uint64) nrows)
 		count_again(engine);
 	return true;
 }

@@ -45,7 +45,7 @@ extern void gs_topn_begin(GsTopN *top, int64 bound);
  * comparison.  In the current memory context.
  */
 extern void gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int ncolumns,
-								  TupleDesc desc);
+								   TupleDesc desc);
 
 /* How many rows memory must hold to find the first `bound` of all rows. */
 #define gs_topn_min_rows(bound)	((bound) * 1.25)
@@ -56,7 +56,7 @@ extern void gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int
  * The cutoff is stored in the context.
  */
 extern bool gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context,
-					   bool memory_is_short);
+						  bool memory_is_short);
 
 /* Will it do so for the first time, if there are expected_rows rows in all? */
 extern bool gs_topn_will_prune(const GsTopN *top, double expected_rows);
@@ -90,8 +90,10 @@ static inline uint64
 gs_topn_first_of_record(const GsKeyLayout *layout, const uint64 *record)
 {
 	bool		is_null = !layout->keys_only && (gs_record_nulls(record, layout->nwords) & 1) != 0;
+	bool		has_code = layout->columns[0].nfields > 0;	/* values are not only compared */
 
-	return gs_topn_first(layout, is_null, gs_key_field_code(&layout->fields[0], record));
+	return gs_topn_first(layout, is_null,
+						 has_code ? gs_key_field_code(&layout->fields[0], record) : 0);
 }
 
 /* Is a row after the cutoff by its first word?  Then it is counted as dropped.  There must be a cutoff. */
@@ -118,26 +120,26 @@ gs_topn_drops_value(GsTopN *top, Datum value, bool is_null)
 
 /* Does a row sort before the cutoff?  Rows equal to it do not. */
 static inline bool
-gs_topn_is_before(const GsTopN *top, const GsJob *job, const uint64 *record, const char *row)
+gs_topn_is_before(const GsTopN *top, const GsEngineRequest *request, const uint64 *record, const char *row)
 {
-	uint64		first = gs_topn_first_of_record(job->layout, record);
+	uint64		first = gs_topn_first_of_record(request->layout, record);
 	int			order;
 
 	if (first != top->first)
 		return first < top->first;
-	order = gs_key_compare(job->layout, record, row, top->record, top->row);
-	if (order == 0 && job->compare != NULL)
-		order = job->compare(job->compare_arg, row, top->row);
+	order = gs_key_compare(request->layout, record, row, top->record, top->row);
+	if (order == 0 && request->compare != NULL)
+		order = gs_row_compare(request->compare, request->compare_arg, row, top->row);
 	return order < 0;
 }
 
 /* Drops a row that does not.  Its key is in the layout's statistics already. */
 static inline bool
-gs_topn_drops(GsTopN *top, const GsJob *job, const uint64 *record, const char *row)
+gs_topn_drops(GsTopN *top, const GsEngineRequest *request, const uint64 *record, const char *row)
 {
-	GsKeyLayout *layout = job->layout;
+	GsKeyLayout *layout = request->layout;
 
-	if (gs_topn_is_before(top, job, record, row))
+	if (gs_topn_is_before(top, request, record, row))
 		return false;
 	gs_key_layout_remove_row(layout, layout->keys_only ? 0 : gs_record_nulls(record, layout->nwords));
 	top->dropped++;

@@ -1,20 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * sort_verify.c
- *	  Two tests of the order, by PostgreSQL's comparators: verification of the
- *	  sorted rows, and a check of the rows that are returned.
+ *	  Verifies the order of rows by PostgreSQL's comparators: what approximate keys
+ *	  have sorted, and with gpusort.verify all rows that are returned.
  *
- * Verification is for sorts whose keys are approximate (collations of the C
- * library: key_collation.c).  It takes n - 1 comparisons, where sorting by
- * comparisons takes n log n, each of two rows that are neighbors in memory.  It
- * ends before the first row is returned, so if it fails the rows can be sorted
- * in another way (sort_order.c).  Where keys are the abbreviated keys of a type,
- * these are compared first, and only the rows that they do not decide.
+ * Keys are verified if they are approximate (collations of the C library:
+ * key_collation.c).  It takes n - 1 comparisons, where sorting by comparisons
+ * takes n log n, each of two rows that are neighbors in memory.  It ends before
+ * the first row is returned, so if it fails the rows can be sorted in another way
+ * (sort_order.c).  Where keys are the abbreviated keys of a type, these are
+ * compared first, and only the rows that they do not decide.
  *
- * The check is requested with gpusort.verify, for any sort.  Each returned row is
+ * The output of any sort is verified with gpusort.verify.  Each returned row is
  * compared with the last one, and rows are counted.  This also tests what comes
  * after the engine.  What it finds is a bug of gpusort, and an ERROR.  Only steps
- * forward are checked, after a step back or a jump from the new position on.
+ * forward are verified, after a step back or a jump from the new position on.
  *
  * Rows of an engine are valid until the next call, so those that are compared
  * with later ones are copied.
@@ -56,7 +56,7 @@ copy_row(RowCopy *copy, MinimalTuple row)
 	memcpy(copy->row, row, row->t_len);
 }
 
-/* ------------------------------------------------------------- verification */
+/* ----------------------------------------------------------------- the keys */
 
 /* Rows fetched at a time: as many as sort_output.c does, for which engines are tuned. */
 #define WINDOW	8
@@ -64,7 +64,7 @@ copy_row(RowCopy *copy, MinimalTuple row)
 /* Compares the rows of a window with each other, and the first of them with `last`, if there is one. */
 static bool
 verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *last,
-			 GsSortVerification *verification)
+			  GsKeyVerification *verification)
 {
 	size_t		i = 0;
 
@@ -78,7 +78,7 @@ verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *
 	}
 	for (i = 0; i < nrows; i++)
 		verification->checksum = gs_sort_checksum(verification->checksum,
-										   (MinimalTuple) unconstify(void *, rows[i]));
+												  (MinimalTuple) unconstify(void *, rows[i]));
 	copy_row(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
 	gs_sort_compare_begin(compare, last->row);
 	return true;
@@ -86,7 +86,7 @@ verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *
 
 /* Compares all rows. */
 static GsStatus
-verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortVerification *verification)
+verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsKeyVerification *verification)
 {
 	RowCopy		last = {.context = CurrentMemoryContext};
 	const void *rows[WINDOW];
@@ -110,7 +110,7 @@ verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsSortVerification *ver
 /* Compares records, and rows where these do not decide.  Windows overlap by a row. */
 static GsStatus
 verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
-				 GsSortVerification *verification)
+				  GsKeyVerification *verification)
 {
 	const void *rows[WINDOW];
 	const uint64 *records[WINDOW];
@@ -125,13 +125,12 @@ verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *comp
 		CHECK_FOR_INTERRUPTS();
 		for (size_t i = 1; i < nrows && verification->succeeded; i++)
 		{
-			if (gs_key_encoder_confirms(key, records[i - 1], records[i]))
+			if (gs_key_encoder_proves_order(key, records[i - 1], records[i]))
 				continue;
 			verification->ncomparisons++;
 			verification->succeeded = gs_sort_compare_rows(compare,
-												(MinimalTuple) unconstify(void *, rows[i - 1]),
-												(MinimalTuple) unconstify(void *, rows[i]),
-												0) <= 0;
+														   (MinimalTuple) unconstify(void *, rows[i - 1]),
+														   (MinimalTuple) unconstify(void *, rows[i])) <= 0;
 		}
 		position += nrows - 1;
 	}
@@ -139,7 +138,7 @@ verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *comp
 }
 
 GsStatus
-gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare, GsSortVerification *verification)
+gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare, GsKeyVerification *verification)
 {
 	GsStatus	status;
 	instr_time	start;
@@ -148,7 +147,7 @@ gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *co
 	memset(verification, 0, sizeof(*verification));
 	verification->succeeded = true;
 	INSTR_TIME_SET_CURRENT(start);
-	status = gs_key_encoder_can_confirm(key) ?
+	status = gs_key_encoder_can_prove_order(key) ?
 		verify_by_records(engine, key, compare, verification) : verify_by_rows(engine, compare, verification);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
@@ -156,9 +155,9 @@ gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *co
 	return status;
 }
 
-/* ---------------------------------------------------------------- the check */
+/* --------------------------------------------------------------- the output */
 
-struct GsOutputCheck
+struct GsOutputVerification
 {
 	GsSortCompare *compare;
 	const GsSortColumn *columns;
@@ -170,34 +169,34 @@ struct GsOutputCheck
 	uint64		nreturned;
 };
 
-GsOutputCheck *
-gs_output_check_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+GsOutputVerification *
+gs_verify_output_begin(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 {
-	GsOutputCheck *check = palloc0(sizeof(GsOutputCheck));
+	GsOutputVerification *output = palloc0(sizeof(GsOutputVerification));
 
-	check->compare = gs_sort_compare_create(columns, ncolumns, desc);
-	check->columns = columns;
-	check->desc = desc;
-	check->rows[0].context = CurrentMemoryContext;
-	check->rows[1].context = CurrentMemoryContext;
-	gs_output_check_restart(check, true);
-	return check;
+	output->compare = gs_sort_compare_create(columns, ncolumns, desc);
+	output->columns = columns;
+	output->desc = desc;
+	output->rows[0].context = CurrentMemoryContext;
+	output->rows[1].context = CurrentMemoryContext;
+	gs_verify_output_restart(output, true);
+	return output;
 }
 
 void
-gs_output_check_restart(GsOutputCheck *check, bool at_first_row)
+gs_verify_output_restart(GsOutputVerification *output, bool at_first_row)
 {
-	check->any = false;
-	check->all = at_first_row;
-	check->nreturned = 0;
+	output->any = false;
+	output->all = at_first_row;
+	output->nreturned = 0;
 }
 
 static void
-report_wrong_order(const GsOutputCheck *check)
+report_wrong_order(const GsOutputVerification *output)
 {
-	int			i = gs_sort_compare_decisive(check->compare);
-	const GsSortColumn *column = &check->columns[i];
-	char	   *type = format_type_be(TupleDescAttr(check->desc, column->attno - 1)->atttypid);
+	int			i = gs_sort_compare_decisive(output->compare);
+	const GsSortColumn *column = &output->columns[i];
+	char	   *type = format_type_be(TupleDescAttr(output->desc, column->attno - 1)->atttypid);
 	char	   *collation = OidIsValid(column->collation) ?
 		get_collation_name(column->collation) : NULL;
 
@@ -206,38 +205,38 @@ report_wrong_order(const GsOutputCheck *check)
 			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?
 			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s and collation \"%s\".",
-					   check->nreturned, i + 1, type, collation) :
+					   output->nreturned, i + 1, type, collation) :
 			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s.",
-					   check->nreturned, i + 1, type),
+					   output->nreturned, i + 1, type),
 			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }
 
 void
-gs_output_check_row(GsOutputCheck *check, TupleTableSlot *slot)
+gs_verify_output_row(GsOutputVerification *output, TupleTableSlot *slot)
 {
 	bool		should_free;
 	MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &should_free);
-	RowCopy    *row = &check->rows[1 - check->last];
+	RowCopy    *row = &output->rows[1 - output->last];
 
 	copy_row(row, tuple);
 	if (should_free)
 		pfree(tuple);
-	check->last = 1 - check->last;
-	check->nreturned++;
-	if (!check->any)
-		gs_sort_compare_begin(check->compare, row->row);
-	else if (gs_sort_compare_next(check->compare, row->row) > 0)
-		report_wrong_order(check);
-	check->any = true;
+	output->last = 1 - output->last;
+	output->nreturned++;
+	if (!output->any)
+		gs_sort_compare_begin(output->compare, row->row);
+	else if (gs_sort_compare_next(output->compare, row->row) > 0)
+		report_wrong_order(output);
+	output->any = true;
 }
 
 void
-gs_output_check_end(GsOutputCheck *check, uint64 nread)
+gs_verify_output_end(GsOutputVerification *output, uint64 nread)
 {
-	if (check->all && check->nreturned != nread)
+	if (output->all && output->nreturned != nread)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned " UINT64_FORMAT " rows, expected " UINT64_FORMAT,
-						check->nreturned, nread),
+						output->nreturned, nread),
 				 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sort_verify.h
- *	  Two tests of the order, by PostgreSQL's comparators: verification of the
- *	  sorted rows, and a check of the rows that are returned.
+ *	  Verifies the order of rows by PostgreSQL's comparators: what approximate keys
+ *	  have sorted, and with gpusort.verify all rows that are returned.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,9 +17,9 @@
 #include "key/key_encoder.h"
 #include "sort_parts/sort_compare.h"
 
-/* ---------------------------- verification, before the first row is returned */
+/* ------------------------------ keys, before the first row is returned */
 
-typedef struct GsSortVerification
+typedef struct GsKeyVerification
 {
 	bool		succeeded;		/* no row sorts before its predecessor */
 	uint64		ncomparisons;	/* up to the first row that does */
@@ -27,15 +27,15 @@ typedef struct GsSortVerification
 	uint64		ncorrected;		/* orders that were wrong, and sorted again */
 	bool		compared;		/* all rows were compared, in this order */
 	uint32		checksum;		/* of the rows in this order, if compared */
-} GsSortVerification;
+} GsKeyVerification;
 
 /*
  * Compares all neighbors of the rows that an engine has sorted.  An order that holds between all
  * neighbors holds everywhere.  Works in the current memory context; checks for interrupts.  OK or FAILED;
  * comparators may raise errors.
  */
-extern GsStatus gs_sort_verify_rows(GsEngine *engine, const GsKeyEncoder *key,
-									GsSortCompare *compare, GsSortVerification *verification);
+extern GsStatus gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key,
+							   GsSortCompare *compare, GsKeyVerification *verification);
 
 /*
  * Adds a row to a checksum of rows and their order, which is 0 before the first row.  Rows that are
@@ -51,21 +51,21 @@ gs_sort_checksum(uint32 checksum, MinimalTuple row)
 	return checksum;
 }
 
-/* -------------------------------- the check, while rows are returned */
+/* ------------------------------ the output, while rows are returned */
 
-typedef struct GsOutputCheck GsOutputCheck;
+typedef struct GsOutputVerification GsOutputVerification;
 
 /* In the current memory context.  The columns and desc must live as long. */
-extern GsOutputCheck *gs_output_check_create(const GsSortColumn *columns, int ncolumns,
-											 TupleDesc desc);
+extern GsOutputVerification *gs_verify_output_begin(const GsSortColumn *columns, int ncolumns,
+													TupleDesc desc);
 
 /* The slot's row is returned next, forward: an ERROR if it sorts before the last one. */
-extern void gs_output_check_row(GsOutputCheck *check, TupleTableSlot *slot);
+extern void gs_verify_output_row(GsOutputVerification *output, TupleTableSlot *slot);
 
 /* All rows were returned: an ERROR unless they are as many as were read. */
-extern void gs_output_check_end(GsOutputCheck *check, uint64 nread);
+extern void gs_verify_output_end(GsOutputVerification *output, uint64 nread);
 
 /* Forgets the last row: the next one is the first row, or follows a step back or a jump. */
-extern void gs_output_check_restart(GsOutputCheck *check, bool at_first_row);
+extern void gs_verify_output_restart(GsOutputVerification *output, bool at_first_row);
 
 #endif							/* GPUSORT_SORT_VERIFY_H */

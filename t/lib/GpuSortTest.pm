@@ -10,9 +10,10 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  gpusort_node plan_of contexts_of memory_kb session ask ask_error
-  poll count_in_log service_status wait_for_service service_processes
-  supervisors title_of restart_service is_idle create_linger create_interrupt create_compared
+  gpusort_node service_node plan_of contexts_of memory_kb session ask ask_error count_rest
+  poll becomes is_back count_in_log service_status wait_for_service service_processes
+  supervisors title_of restart_service is_idle wait_for_sessions postmaster_of wait_for_end
+  create_linger create_interrupt create_compared create_watched
   has_icu has_extension create_index_input @index_columns
 );
 
@@ -21,11 +22,33 @@ our @EXPORT = qw(
 sub gpusort_node
 {
 	my ($name, @settings) = @_;
+
+	return start_node($name, "session_preload_libraries = 'gpusort'", @settings);
+}
+
+# The same, preloaded by the server: all sorts are gpusortd's, whose device is the host's
+# processor.
+sub service_node
+{
+	my ($name, @settings) = @_;
+
+	return start_node($name,
+		"shared_preload_libraries = 'gpusort'",
+		"gpusort.device = host",
+		"gpusort.engine = cuda",
+		"gpusort.device_min_rows = 0",
+		"gpusort.min_rows = 0",
+		"shared_buffers = 64MB",
+		@settings);
+}
+
+sub start_node
+{
+	my ($name, @settings) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
 	$node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
 	$node->append_conf('postgresql.conf', join("\n",
-		"session_preload_libraries = 'gpusort'",
 		"autovacuum = off",
 		"jit = off",
 		"max_parallel_workers_per_gather = 0",
@@ -88,6 +111,15 @@ sub ask_error
 	return $error;
 }
 
+# The number of rows that cursor c still returns.  The rows are not part of the output.
+sub count_rest
+{
+	my ($psql) = @_;
+
+	$psql->{stderr} = '';
+	return $psql->query('FETCH ALL FROM c \g | wc -l') =~ /^(\d+)$/m ? $1 : 0;
+}
+
 # How many memory contexts of GpuSorts the session has.
 sub contexts_of
 {
@@ -111,6 +143,53 @@ sub poll
 	return 1;
 }
 
+# Does the server accept connections again, after a crash?  poll_query_until() would end the test
+# if a psql that cannot connect ends before its query is written.
+sub is_back
+{
+	my ($node) = @_;
+
+	return poll(sub { system('pg_isready', '-q', '-h', $node->host, '-p', $node->port) == 0 });
+}
+
+# A test of a value that takes some time to become what it should be, such as a number that another
+# process counts after its client has its rows.
+sub becomes
+{
+	my ($value, $expected, $what) = @_;
+	my $last;
+
+	poll(sub { $last = $value->(); $last eq $expected });
+	is($last, $expected, $what);
+	return;
+}
+
+# Waits until no session is left.  A client ends before its session, which only then has reported its statistics.
+sub wait_for_sessions
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'client backend'")
+	  or die 'a session does not end';
+	return;
+}
+
+sub postmaster_of
+{
+	my ($node) = @_;
+
+	return (split /\n/, PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postmaster.pid'))[0];
+}
+
+# Waits until no process of a server is left that has been killed, so that it can be started again.
+sub wait_for_end
+{
+	my ($node, $postmaster) = @_;
+
+	poll(sub { !-e "/proc/$postmaster" && processes_in($node->data_dir) == 0 }) or die 'a process of the server does not end';
+	return;
+}
+
 # How often the server's log has something.
 sub count_in_log
 {
@@ -119,7 +198,7 @@ sub count_in_log
 	return scalar(() = PostgreSQL::Test::Utils::slurp_file($node->logfile) =~ /$regexp/g);
 }
 
-# A column of gpusort_service_status().
+# A column of gpusort_service_status(), in a row for each device.
 sub service_status
 {
 	my ($node, $column) = @_;
@@ -127,12 +206,13 @@ sub service_status
 	return $node->safe_psql('postgres', "SELECT $column FROM gpusort_service_status()");
 }
 
-# Waits until the service is in a state; false if it takes too long.
+# Waits until gpusortd of each device is in a state; false if it takes too long.
 sub wait_for_service
 {
 	my ($node, $state) = @_;
 
-	return $node->poll_query_until('postgres', 'SELECT state FROM gpusort_service_status()', $state);
+	# without DISTINCT, which is a sort from PostgreSQL 16 on: it could meet the fault that waits for the next one
+	return $node->poll_query_until('postgres', "SELECT bool_and(state = '$state') FROM gpusort_service_status()");
 }
 
 # Changes settings of gpusortd and restarts it, also if they are what they were.  For that
@@ -148,7 +228,7 @@ sub restart_service
 	$settings{'gpusort.device_idle'} = $idle;
 	$node->append_conf('postgresql.conf', join("\n", map { "$_ = '$settings{$_}'" } keys %settings) . "\n");
 	$node->reload;
-	poll(sub { grep { title_of($_) =~ / --idle-seconds $idle / } service_processes($node) })
+	poll(sub { my @titles = map { title_of($_) } service_processes($node); @titles && !grep { !/ --idle-seconds $idle / } @titles })
 	  or die 'gpusortd is not started again';
 	wait_for_service($node, 'running') or die 'gpusortd does not run';
 	return;
@@ -158,10 +238,9 @@ sub restart_service
 sub is_idle
 {
 	my ($node, $what) = @_;
-	my $status;
 
-	poll(sub { $status = service_status($node, 'jobs, waiting, memory_used'); $status eq '0|0|0' });
-	is($status, '0|0|0', "$what: no job is left, and no memory");
+	becomes(sub { service_status($node, 'sum(jobs), sum(waiting), sum(memory_used + memory_lent)') }, '0|0|0',
+		"$what: no job is left, and no memory");
 	return;
 }
 
@@ -374,5 +453,23 @@ our @index_columns = ('k', 'k DESC', 'k NULLS FIRST', 'k DESC NULLS LAST', '(k::
 	'long', 'long COLLATE "en-x-icu" DESC', '(date \'2000-01-01\' + k)', '(timestamp \'2000-01-01\' + k * interval \'1 minute\')',
 	'(k * interval \'1 hour\')', '(\'10.0.0.0\'::inet + k)', '(k::bit(32))', '(ARRAY[k, n])', '(int4range(k, k + 3))', '(ARRAY[s, long])',
 	'n, s', 's, k DESC NULLS LAST, f', 'k, n, s, f', 'long, s', '(k % 2 IS NULL), n');
+
+# A table for statements that can be watched: an expression of it, slow(id), waits for a lock at one row.
+sub create_watched
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION slow(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+		BEGIN
+			IF id = 9400 THEN
+				PERFORM pg_advisory_lock_shared(1);
+			END IF;
+			RETURN -id;
+		END $$;
+		CREATE TABLE watched WITH (fillfactor = 10) AS SELECT i AS id FROM generate_series(1, 10000) i;
+	});
+	return;
+}
 
 1;

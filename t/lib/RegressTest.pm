@@ -84,10 +84,10 @@ sub run_pg_regress
 }
 
 # What EXPLAIN prints of a GpuSort and not of a Sort.
-my @own_properties = ('Custom Plan Provider', 'Engine', 'Fallback Reason', 'Device', 'Packed Key Bits', 'Truncated Keys', 'Rows Tied in First Pass',
-	'Sorted Rows', 'Dictionary Entries', 'Verification Comparisons', 'Verification Retries', 'Verification Time', 'Rows Removed by Limit',
+my @own_properties = ('Custom Plan Provider', 'Engine', 'Fallback Reason', 'Device Not Used', 'Device', 'Packed Key Bits', 'Keys Longer Than Prefix', 'Rows Tied After First Sort',
+	'Sorted Rows', 'Dictionary Entries', '(?:Collation|Key) Verification (?:Comparisons|Retries|Time)', 'Rows Removed by Limit',
 	'Runs', 'Device Runs', 'Intermediate Merges', 'Radix Passes', 'Device Peak Memory Usage', 'Data Sent to Device', 'Data Received from Device',
-	'Transfer Time to Device', 'Device Sort Time', 'Device Wait Time', 'Worker Wait Time', 'Rows Sent to Shared Sort');
+	'Transfer Time to Device', 'Device Sort Time', 'Output Wait Time', 'Worker Wait Time', 'Rows Sent to Shared Sort');
 my $own_property = qr/^\s*"?(?:@{[ join '|', @own_properties ]})"?: /;
 my $method = qr/(?:top-N )?(?:insertion sort|presorted|reversed|radix sort|merge sort|quicksort|heapsort)/;
 

@@ -46,8 +46,12 @@ SCALARS = [
     Type("bit(40)", "(({v}) >> 24)::bit(40)", "other"),
     Type("bit varying", "substring(({v})::bit(64)::bit varying, 1, (({v}) & 63)::int)", "other"),
     Type("bytea", "substr(decode(md5(({v})::text), 'hex'), 1, (({v}) & 15)::int)", "bytes"),
-    Type("jsonb", "CASE ({v}) & 3 WHEN 0 THEN to_jsonb({v}) WHEN 1 THEN to_jsonb(({v})::text)"
-         " WHEN 2 THEN jsonb_build_array(({v}) >> 8 & 7, 'x') ELSE jsonb_build_object('k', ({v}) >> 8 & 255) END", "other"),
+    Type("jsonb", "CASE ({v}) & 7 WHEN 0 THEN to_jsonb({v}) WHEN 1 THEN to_jsonb(" + _MIXED_WORD.replace("{length}", "(({v}) >> 8 & 15)::int") + ")"
+         " WHEN 2 THEN to_jsonb(({v}) * (ARRAY[1, 1e-5, 1e-30, 1e200, 0.10])[1 + (({v}) >> 8 & 3)])"
+         " WHEN 3 THEN jsonb_build_array(({v}) >> 8 & 7, NULL, jsonb_build_object('x', ({v}) >> 11 & 3))"
+         " WHEN 4 THEN jsonb_build_object('k', ({v}) >> 8 & 255, repeat('k', (({v}) >> 16 & 1023)::int), '[]'::jsonb)"
+         " WHEN 5 THEN jsonb_build_object('A', ({v}) >> 8 & 1 = 0, 'b', jsonb_build_object(to_hex(({v}) >> 9 & 15), ({v}) & 1023))"
+         """ ELSE (ARRAY['null', 'false', '""', '[]', '{}', '[[]]', '[{}]', '[null]', '{"a": {}}'])[1 + mod(({v}) & 9223372036854775807, 9)]::jsonb END""", "other"),
     Type("tsvector", "to_tsvector('simple', concat_ws(' ', 'w' || (({v}) & 7), 'x' || (({v}) >> 8 & 255)))", "other"),
     Type("tsquery", "to_tsquery('simple', 'w' || (({v}) & 7) || (ARRAY[' & ', ' | ', ' <-> '])[1 + (({v}) >> 8 & 1)] || 'x')",
          "other"),

@@ -157,7 +157,8 @@ def sort_outcome(settings=""):
 
 def engine(query="SELECT * FROM gs_rows ORDER BY k", settings=""):
     plan = json.loads(sql(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {query}", settings))[0]["Plan"]
-    return plan.get("Engine", plan["Node Type"]) + (f" ({plan['Fallback Reason']})" if "Fallback Reason" in plan else "")
+    reason = plan.get("Fallback Reason") or plan.get("Device Not Used")
+    return plan.get("Engine", plan["Node Type"]) + (f" ({reason})" if reason else "")
 
 
 def make_tables():

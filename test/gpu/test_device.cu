@@ -563,6 +563,72 @@ test_runtime(void)
 	expect(device->error[0] == '\0', "no error");
 }
 
+/* -------------------------------------------------------------------------- memory of a peer */
+
+/* Bytes that are free on a device. */
+static uint64_t
+free_bytes_of(int number)
+{
+	size_t free_bytes = 0;
+	size_t total_bytes = 0;
+
+	CHECK(cudaSetDevice(number));
+	CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+	CHECK(cudaSetDevice(0));
+	return free_bytes;
+}
+
+/* Rows of all kinds on the second device, in tables of several tiles. */
+static void
+test_peer(bool quick)
+{
+	GsDevice *device = cuda_machine->device;
+	const uint64_t n = quick ? 3000 : 100000;
+	const size_t nbytes = (size_t) 256 << 20;
+	cudaDeviceProp properties;
+	GsDeviceIdentity peer;
+	int ndevices = 0;
+	uint64_t free_before;
+	void *d_memory;
+
+	CHECK(cudaGetDeviceCount(&ndevices));
+	context = "a peer";
+	expect(device->ops->open_peer(device, gs_device_host_identity(1)) == -1 && device->error[0] == '\0', "no access to a device that does not exist");
+	expect(device->ops->open_peer(device, device->identity) == -1 && device->error[0] == '\0', "nor to itself");
+	expect(device->ops->allocate_at(device, 99, 4096) == NULL && device->error[0] == '\0', "nor memory of it");
+	if (ndevices < 2)
+	{
+		printf("# skipped: rows on a second device: there is only one device\n");
+		return;
+	}
+	CHECK(cudaGetDeviceProperties(&properties, 1));
+	memcpy(&peer, &properties.uuid, sizeof(peer));
+	expect(!gs_is_same_device(peer, device->identity), "two devices have two identities");
+	if (device->ops->open_peer(device, peer) != 1)
+	{
+		expect(device->error[0] == '\0', "a peer that cannot be accessed is no fault");
+		printf("# skipped: rows on a second device: the first cannot access its memory\n");
+		return;
+	}
+	expect(device->ops->open_peer(device, peer) == 1, "access can be permitted twice");
+	cuda_machine->rows_at = 1;
+	try_table("rows on a peer, one range", Table(n, {column_of(INT8, 1u << 20)}, 65536, 40));
+	try_table("rows on a peer, keys only", Table(n, {column_of(INT8)}, 65536, 0, true));
+	try_table("rows on a peer, common prefix", Table(n, {string_of(TEXT, 20, 30, 2)}, 65536, 9));
+	try_table("rows on a peer, several chunks",
+			  Table(n, {column_of(INT4, 10, 20), string_of(BYTEA, 12, 6, 2, 10, true), column_of(FLOAT8, 0, 10, true, true), column_of(INT8)}, 65536, 30, false, 30));
+	cuda_machine->rows_at = -1;
+
+	context = "a peer";
+	free_before = free_bytes_of(1);
+	d_memory = device->ops->allocate_at(device, 1, nbytes);
+	expect(d_memory != NULL && free_bytes_of(1) + nbytes <= free_before, "memory is allocated on the peer");
+	device->ops->release(device, d_memory);
+	expect(free_bytes_of(1) >= free_before, "and released there");
+	expect(device->ops->allocate_at(device, 1, (size_t) 1 << 50) == NULL, "the peer has no more than it has");
+	expect(device->error[0] == '\0', "no error");
+}
+
 /* Must be last, because the device fails. */
 static void
 test_broken(void)
@@ -606,7 +672,7 @@ main(int argc, char **argv)
 	if (cuda == NULL)
 		bail_out(why_not);
 	printf("# %s\n", cuda->name);
-	host = gs_device_host_open(UINT64_C(16) << 30, why_not, sizeof(why_not));
+	host = gs_device_host_open(0, UINT64_C(16) << 30, why_not, sizeof(why_not));
 	if (host == NULL)
 		bail_out(why_not);
 	cuda_machine = new Machine(cuda);
@@ -617,6 +683,7 @@ main(int argc, char **argv)
 	test_faults(quick);
 	if (!quick)
 		test_large();
+	test_peer(quick);
 	delete cuda_machine;
 	delete host_machine;
 	test_broken();

@@ -48,6 +48,7 @@ public:
 	GsDevice *device;
 	const GsDeviceOps *ops;
 	GsStream *stream;
+	int rows_at = -1; /* the peer on which rows and records are; -1: none */
 
 	Machine(GsDevice *opened)
 	{
@@ -85,7 +86,12 @@ public:
 
 	void *take(size_t nbytes)
 	{
-		char *d_memory = (char *) ops->allocate(device, nbytes + CANARY_BYTES);
+		return guard((char *) ops->allocate(device, nbytes + CANARY_BYTES), nbytes);
+	}
+
+	/* Fills memory, which has space for a canary. */
+	void *guard(char *d_memory, size_t nbytes)
+	{
 		Bytes filling;
 
 		if (d_memory == NULL)
@@ -113,6 +119,17 @@ public:
 
 		put(d_data, data.data(), data.size() * sizeof(T));
 		return d_data;
+	}
+
+	/* The same for rows and records. */
+	const char *upload_rows(const std::vector<uint64_t> &data)
+	{
+		const size_t nbytes = data.size() * 8;
+		void *d_data = rows_at < 0 ? take(nbytes) :
+									 guard((char *) ops->allocate_at(device, (uint32_t) rows_at, nbytes + CANARY_BYTES), nbytes);
+
+		put(d_data, data.data(), nbytes);
+		return (const char *) d_data;
 	}
 
 	void put(void *d_to, const void *from, size_t nbytes)
@@ -497,7 +514,7 @@ private:
 							  record_bytes);
 			}
 			if (!keys_only)
-				record[layout.nwords] = gs_batch_next_place(&batch, nulls);
+				record[layout.nwords] = gs_batch_next_location(&batch, nulls);
 			memcpy(gs_batch_next_record(&batch), record.data(), record_bytes);
 			if (!row.empty())
 				memcpy(gs_batch_next_row(&batch), row.data(), row.size());
@@ -543,8 +560,8 @@ upload_table(Machine *machine, const Table &table)
 		batch.first_row = first;
 		batch.nrows = from.nrows;
 		batch.nunits = from.nunits;
-		batch.d_rows = table.keys_only ? NULL : (const char *) machine->upload(rows);
-		batch.d_records_top = (const char *) machine->upload(records) + records_words * 8;
+		batch.d_rows = table.keys_only ? NULL : machine->upload_rows(rows);
+		batch.d_records_top = machine->upload_rows(records) + records_words * 8;
 		up.bases.push_back((uint64_t) (uintptr_t) batch.d_rows);
 		up.firsts.push_back(first);
 		batches.push_back(batch);

@@ -45,6 +45,7 @@ typedef enum Stage
 	STAGE_FEEDING,
 	STAGE_FEED_FULL,
 	STAGE_ENDING,
+	STAGE_READING,
 	STAGE_LOADING,
 	STAGE_SORTING,
 	STAGE_SORTED,
@@ -63,15 +64,17 @@ typedef struct RandomClient
 	uint32_t	nbuffers;
 	unsigned	given[GS_MAX_BUFFERS]; /* how often each buffer was given to gpusortd and not returned */
 	GsKeyLayout layout;
-	uint64_t	nrows;			/* sent, those of producers too */
+	uint64_t	nrows;			/* sent, those of producers too; of a reader: to be read */
 	uint64_t	token;			/* of its job if shared; otherwise 0 */
 	uint64_t	joined;			/* of the job that it joined; otherwise 0 */
+	bool		reads;			/* as a reader */
 } RandomClient;
 
 typedef struct World
 {
 	Dice	   *dice;
 	GsService	service;
+	GsDeviceSlot slot;
 	GsAdmission admission;
 	RandomClient clients[NCLIENTS];
 	MessagesReached *reached;
@@ -171,7 +174,7 @@ static bool
 has_producers(const World *world, const RandomClient *client)
 {
 	for (int i = 0; i < NCLIENTS; i++)
-		if (client->token != 0 && world->clients[i].joined == client->token)
+		if (client->token != 0 && world->clients[i].joined == client->token && !world->clients[i].reads)
 			return true;
 	return false;
 }
@@ -215,7 +218,7 @@ client_read(World *world, RandomClient *client)
 			case GS_MESSAGE_JOB_READY:
 				if (client->stage == STAGE_JOINING)
 				{
-					client->stage = STAGE_FEEDING;
+					client->stage = client->reads ? STAGE_READING : STAGE_FEEDING;
 					reached->joined++;
 				}
 				else
@@ -249,6 +252,7 @@ client_read(World *world, RandomClient *client)
 				reached->batches++;
 				if (closed)
 					break;
+				reached->batches_read += client->stage == STAGE_READING;
 				take_buffer(client, message.ready.buffer);
 				CHECK(message.ready.rows_bytes <= BUFFER_BYTES);
 				CHECK(message.ready.position + message.ready.nrows <= client->nrows);
@@ -380,7 +384,7 @@ say_open(World *world, RandomClient *client, bool sane)
 	send_message(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 }
 
-/* Joins a job that can be joined; false if there is none. */
+/* Joins a job that can be joined, or reads it; false if there is none. */
 static bool
 say_join(World *world, RandomClient *client, bool sane)
 {
@@ -395,6 +399,7 @@ say_join(World *world, RandomClient *client, bool sane)
 	client->nrows = 0;
 	client->token = 0;
 	client->joined = join.token;
+	client->reads = dice_one_in(dice, 2);
 	memset(client->given, 0, sizeof(client->given));
 	join.nwords = (uint32_t) client->layout.nwords;
 	join.keys_only = client->layout.keys_only;
@@ -417,7 +422,7 @@ say_join(World *world, RandomClient *client, bool sane)
 		}
 	}
 	client->stage = STAGE_JOINING;
-	send_message(client, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	send_message(client, &join, client->reads ? GS_MESSAGE_JOB_READ : GS_MESSAGE_JOB_JOIN, sizeof(join));
 	return true;
 }
 
@@ -458,7 +463,7 @@ fill_buffer(World *world, RandomClient *client, uint32_t buffer, GsBatchFilled *
 				gs_tail_make(0, 8 + (uint32_t) dice_below(dice, row_bytes - 7));
 		if (!client->layout.keys_only)
 			record[client->layout.nwords] = spoilt ? dice_word(dice) :
-				gs_batch_next_place(&batch, 0);
+				gs_batch_next_location(&batch, 0);
 		gs_batch_push(&batch, row_bytes);
 		gs_key_field_update_range(&client->layout.fields[0], code);
 	}
@@ -559,12 +564,25 @@ static void
 say_fetch(World *world, RandomClient *client, bool sane)
 {
 	Dice	   *dice = world->dice;
+	const RandomClient *consumer = consumer_of(world, client);
 	GsFetch		fetch = {.stream = (uint32_t) dice_below(dice, 5)};
 
+	if (client->reads && consumer != NULL)
+		client->nrows = consumer->nrows;
 	if (sane && client->nrows == 0)
 		return;
 	fetch.position = sane ? dice_below(dice, client->nrows) : dice_any_width(dice, 64);
 	send_message(client, &fetch, GS_MESSAGE_FETCH, sizeof(fetch));
+}
+
+/* A reader fetches, if the rows are sorted. */
+static void
+say_fetch_of(World *world, RandomClient *client)
+{
+	const RandomClient *consumer = consumer_of(world, client);
+
+	if (consumer != NULL && consumer->stage == STAGE_SORTED)
+		say_fetch(world, client, true);
 }
 
 static void
@@ -594,7 +612,7 @@ say_anything(World *world, RandomClient *client)
 		((unsigned char *) any)[i] = (unsigned char) dice_below(dice, 256);
 	if (nbytes >= sizeof(GsMessage) && !dice_one_in(dice, 4))
 	{
-		any[0].message.type = (uint32_t) dice_below(dice, 12);
+		any[0].message.type = (uint32_t) dice_below(dice, GS_MESSAGE_JOB_CLOSE + 2);
 		any[0].message.nbytes = (uint32_t) nbytes;
 	}
 	client_send(client, any, nbytes, dice_one_in(dice, 3) ? client->socket : -1,
@@ -637,6 +655,14 @@ act_sanely(World *world, RandomClient *client)
 			break;
 		case STAGE_FEED_FULL:
 			send_producer_end(world, client, true);
+			break;
+		case STAGE_READING:
+			if (closes && dice_one_in(dice, 4))
+				say_plain(client, GS_MESSAGE_JOB_CLOSE, STAGE_IDLE);
+			else if (dice_one_in(dice, 3))
+				say_fetch_of(world, client);
+			else
+				say_released(world, client, true);
 			break;
 		case STAGE_JOINING:
 		case STAGE_ENDING:
@@ -798,11 +824,11 @@ messages_run(Dice *dice, int max_steps, MessagesReached *reached)
 	bool		any = true;
 
 	close(lowest_before);
-	device = gs_device_host_open(DEVICE_BYTES, why_not, sizeof(why_not));
+	device = gs_device_host_open(0, DEVICE_BYTES, why_not, sizeof(why_not));
 	CHECK(device != NULL);
 	pool = gs_device_pool_create(device, LIMIT_BYTES);
 	disk = gs_park_folder_create("/tmp", DISK_BYTES);
-	CHECK(pool != NULL && disk != NULL && gs_service_open(service, device, pool, disk));
+	CHECK(pool != NULL && disk != NULL && gs_service_open(service, device, pool, disk, &world.slot));
 	for (int i = 0; i < NCLIENTS; i++)
 		client_arrive(&world, &world.clients[i]);
 

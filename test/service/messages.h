@@ -18,6 +18,7 @@ typedef struct MessagesReached
 	unsigned	producer_done;
 	unsigned	sorted;
 	unsigned	batches;		/* of sorted rows, or returned */
+	unsigned	batches_read;	/* those by readers */
 	unsigned	memory_failures;
 	unsigned	other_failures;
 	unsigned	dropped;

@@ -167,7 +167,7 @@ service_start_again(Service *service, const char *const *options)
 	close(log);
 	close(ends[1]);
 	read_all(ends[0], service->ready, sizeof(service->ready));
-	CHECK_MSG(strncmp(service->ready, "gpusortd: ready: ", 17) == 0,
+	CHECK_MSG(strstr(service->ready, "gpusortd: ready: ") != NULL,
 			  "gpusortd did not get ready: see %s", service->log);
 	service->nfds = service_count_fds(service);
 }
@@ -486,10 +486,11 @@ client_receive(Client *client, GsAnyMessage *message, int timeout_ms)
 
 	if (poll(&polled, 1, timeout_ms) == 0)
 		return -1;
-	nbytes = recv(client->socket, message, sizeof(*message), 0);
-	if (nbytes < 0)
-		CHECK_MSG(errno == ECONNRESET, "cannot receive: %s", strerror(errno));
-	if (nbytes <= 0)
+	do
+		nbytes = recv(client->socket, message, sizeof(*message), 0);
+	while (nbytes < 0 && errno == ECONNRESET);	/* as in gpu_client.c */
+	CHECK_MSG(nbytes >= 0, "cannot receive: %s", strerror(errno));
+	if (nbytes == 0)
 		return 0;
 	CHECK((size_t) nbytes >= sizeof(GsMessage) && message->message.nbytes == (size_t) nbytes);
 	return (int) message->message.type;
@@ -621,8 +622,8 @@ job_share(Client *client, const Table *table, uint32_t participant)
 	return message.job_ready.token;
 }
 
-void
-job_send_join(Client *client, const Table *table, uint64_t token, uint32_t participant)
+static void
+send_join(Client *client, const Table *table, GsMessageType type, uint64_t token, uint32_t participant)
 {
 	GsJobJoin	join = {
 		.token = token,
@@ -632,17 +633,36 @@ job_send_join(Client *client, const Table *table, uint64_t token, uint32_t parti
 	};
 
 	client->free_buffers = UINT64_MAX >> (64 - client->nbuffers);
-	client_send(client, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
+	client_send(client, &join, type, sizeof(join));
+}
+
+static void
+expect_joined(Client *client)
+{
+	GsAnyMessage message;
+
+	client_expect(client, GS_MESSAGE_JOB_READY, &message);
+	CHECK(message.job_ready.token == 0);
+}
+
+void
+job_send_join(Client *client, const Table *table, uint64_t token, uint32_t participant)
+{
+	send_join(client, table, GS_MESSAGE_JOB_JOIN, token, participant);
 }
 
 void
 job_join(Client *client, const Table *table, uint64_t token, uint32_t participant)
 {
-	GsAnyMessage message;
-
 	job_send_join(client, table, token, participant);
-	client_expect(client, GS_MESSAGE_JOB_READY, &message);
-	CHECK(message.job_ready.token == 0);
+	expect_joined(client);
+}
+
+void
+job_read(Client *client, const Table *table, uint64_t token)
+{
+	send_join(client, table, GS_MESSAGE_JOB_READ, token, 0);
+	expect_joined(client);
 }
 
 void
@@ -688,7 +708,7 @@ send_batch(Client *client, Table *table, uint32_t buffer, uint64_t end)
 		record[0] = code;
 		if (!table->keys_only)
 		{
-			record[1] = gs_batch_next_place(&batch, 0);
+			record[1] = gs_batch_next_location(&batch, 0);
 			write_row(table, i, gs_batch_next_row(&batch));
 		}
 		gs_batch_push(&batch, nbytes);

@@ -182,6 +182,9 @@ extern void job_send_join(Client *client, const Table *table, uint64_t token,
 /* The same, and expects success. */
 extern void job_join(Client *client, const Table *table, uint64_t token, uint32_t participant);
 
+/* JOB_READ, up to JOB_READY. */
+extern void job_read(Client *client, const Table *table, uint64_t token);
+
 /* Sends PRODUCER_END and waits for PRODUCER_DONE; returns the number of rows taken. */
 extern void job_send_producer_end(Client *client, bool partial);
 extern uint64_t job_end_producer(Client *client, bool partial);

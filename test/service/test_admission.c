@@ -22,6 +22,9 @@
 #define REST_MS		400
 #define AGED_MS		700
 
+/* Shorter than IDLE_US. */
+#define PAUSE_MS	200
+
 static void
 check_ready(Client *client)
 {
@@ -399,7 +402,7 @@ test_parking_in_vain(void **unused)
 {
 	for (int goes = 0; goes < 2; goes++)
 	{
-		Service		service = start_with_disk("/tmp", "100", "gather:6:delay=1000");
+		Service		service = start_with_disk("/tmp", "100", "gather:6:delay=3000");
 		Table		table = table_make(1, 40000, false);
 		Client		cursor = open_cursor(&service, &table);
 		Client		waiter;
@@ -415,9 +418,14 @@ test_parking_in_vain(void **unused)
 			client_close(&cursor);
 		else
 		{
+			uint64_t	start;
+			bool		waits;
+
 			job_read_stream(&cursor, &table, 1, 0);
+			start = now_ms();
 			job_fetch(&cursor, &table, 2, 0);
-			CHECK(service_status(&service).nwaiting == 1);
+			waits = service_status(&service).nwaiting == 1;
+			CHECK_MSG(waits || now_ms() - start > PAUSE_MS, "it was parked although it was not idle");
 		}
 
 		/* it is idle and parked again, or it has disconnected */

@@ -192,11 +192,12 @@ typedef enum Phase
 	IDLE,
 	LOADING,
 	FEEDING,
+	READING,					/* of a job that is not sorted yet */
 	SORTED,
 	PHASES
 } Phase;
 
-/* The consumer of a job that the next producer will violate. */
+/* The consumer of a job that the next producer or reader will violate. */
 static Client sharer = {.socket = -1};
 
 static void
@@ -208,11 +209,17 @@ end_sharing(void)
 }
 
 static void
-join_a_job(Client *client, const Table *table)
+join_a_job(Client *client, const Table *table, bool reads)
 {
+	uint64_t	token;
+
 	end_sharing();
 	sharer = client_open(&service, BUFFER_BYTES, NBUFFERS);
-	job_join(client, table, job_share(&sharer, table, 0), 1);
+	token = job_share(&sharer, table, 0);
+	if (reads)
+		job_read(client, table, token);
+	else
+		job_join(client, table, token, 1);
 }
 
 static Client
@@ -232,8 +239,8 @@ client_in(Phase phase)
 		client_send_hello(&client, 0, 0, &options);
 		client_expect(&client, GS_MESSAGE_WELCOME, &message);
 	}
-	if (phase == FEEDING)
-		join_a_job(&client, &table);
+	if (phase == FEEDING || phase == READING)
+		join_a_job(&client, &table, phase == READING);
 	else if (phase >= LOADING)
 	{
 		job_open(&client, &table, 0, 0);
@@ -274,6 +281,7 @@ static const size_t lengths[] = {
 	[GS_MESSAGE_HELLO] = sizeof(GsHello),
 	[GS_MESSAGE_JOB_OPEN] = sizeof(GsJobOpen),
 	[GS_MESSAGE_JOB_JOIN] = sizeof(GsJobJoin),
+	[GS_MESSAGE_JOB_READ] = sizeof(GsJobJoin),
 	[GS_MESSAGE_BATCH_FILLED] = sizeof(GsBatchFilled),
 	[GS_MESSAGE_PRODUCER_END] = sizeof(GsProducerEnd),
 	[GS_MESSAGE_SORT] = sizeof(GsSortRequest),
@@ -302,7 +310,7 @@ test_lengths(void **unused)
 	/* each type, in a phase where it is legal, too short and too long */
 	for (int type = GS_MESSAGE_JOB_OPEN; type <= GS_MESSAGE_JOB_CLOSE; type++)
 	{
-		Phase		phase = type == GS_MESSAGE_JOB_OPEN || type == GS_MESSAGE_JOB_JOIN ? IDLE :
+		Phase		phase = type >= GS_MESSAGE_JOB_OPEN && type <= GS_MESSAGE_JOB_READ ? IDLE :
 			type == GS_MESSAGE_PRODUCER_END ? FEEDING :
 			type == GS_MESSAGE_FETCH || type == GS_MESSAGE_BATCH_RELEASED ? SORTED : LOADING;
 
@@ -321,7 +329,7 @@ test_lengths(void **unused)
 static void
 test_unknown_types(void **unused)
 {
-	static const int types[] = {0, 11, 63, 64, 65, 69, 1000, -1};
+	static const int types[] = {0, GS_MESSAGE_JOB_CLOSE + 1, 63, 64, 65, 69, 1000, -1};
 	GsMessage	message;
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
@@ -337,13 +345,14 @@ test_order(void **unused)
 		[GS_MESSAGE_HELLO] = 1 << CONNECTED | 1 << WATCHING,
 		[GS_MESSAGE_JOB_OPEN] = 1 << IDLE,
 		[GS_MESSAGE_JOB_JOIN] = 1 << IDLE,
+		[GS_MESSAGE_JOB_READ] = 1 << IDLE,
 		[GS_MESSAGE_BATCH_FILLED] = 1 << LOADING | 1 << FEEDING,
 		[GS_MESSAGE_PRODUCER_END] = 1 << FEEDING,
 		[GS_MESSAGE_SORT] = 1 << LOADING,
 		[GS_MESSAGE_FETCH] = 1 << SORTED,
-		[GS_MESSAGE_BATCH_RELEASED] = 1 << LOADING | 1 << SORTED,
+		[GS_MESSAGE_BATCH_RELEASED] = 1 << LOADING | 1 << READING | 1 << SORTED,
 		[GS_MESSAGE_RETURN_INPUT] = 1 << LOADING,
-		[GS_MESSAGE_JOB_CLOSE] = 1 << LOADING | 1 << FEEDING | 1 << SORTED,
+		[GS_MESSAGE_JOB_CLOSE] = 1 << LOADING | 1 << FEEDING | 1 << READING | 1 << SORTED,
 	};
 	GsAnyMessage message;
 
@@ -403,6 +412,7 @@ test_join(void **unused)
 		GsJobJoin	join = joins[i];
 
 		check_bad(IDLE, &join, GS_MESSAGE_JOB_JOIN, sizeof(join));
+		check_bad(IDLE, &join, GS_MESSAGE_JOB_READ, sizeof(join));
 	}
 	check_bad(FEEDING, &producer_end, GS_MESSAGE_PRODUCER_END, sizeof(producer_end));
 }
@@ -483,7 +493,7 @@ test_filled_twice(void **unused)
 {
 	Service		slow = service_start((const char *[])
 									 {
-									 "--fault", "copy_in:1:delay=300", NULL
+									 "--fault", "copy_in:1:delay=2000", NULL
 									 });
 	Client		client = client_open(&slow, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 10, false);

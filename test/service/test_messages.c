@@ -30,15 +30,16 @@ test_random_messages(void **unused)
 static void
 test_they_came_far(void **unused)
 {
-	print_message("# %u jobs, %u joined, %u fed, %u sorted, %u batches, %u without memory, "
+	print_message("# %u jobs, %u joined, %u fed, %u sorted, %u batches, %u by readers, %u without memory, "
 				  "%u failed, %u dropped\n",
-				  reached.jobs, reached.joined, reached.producer_done, reached.sorted, reached.batches,
+				  reached.jobs, reached.joined, reached.producer_done, reached.sorted, reached.batches, reached.batches_read,
 				  reached.memory_failures, reached.other_failures, reached.dropped);
 	CHECK(reached.jobs > NCASES);
 	CHECK(reached.joined > NCASES);
 	CHECK(reached.producer_done > NCASES / 2);
 	CHECK(reached.sorted > NCASES / 2);
 	CHECK(reached.batches > NCASES);
+	CHECK(reached.batches_read > NCASES / 4);
 	CHECK(reached.memory_failures > 20);
 	CHECK(reached.other_failures > 100);
 	CHECK(reached.dropped > 100);

@@ -25,17 +25,17 @@ open_engine(Driver *driver, const TestTable *table, UnitHost *host, Dice *dice, 
 {
 	GsGpuOptions options = {0};
 	UnitLink   *link = unit_link_open(BUFFER_BYTES, 3 + (uint32_t) dice_below(dice, 6), memory);
-	GsJob		job = {0};
+	GsEngineRequest request = {0};
 
 	options.algorithm = (int) dice_below(dice, 3);
 	memset(driver, 0, sizeof(*driver));
 	driver->table = table;
 	driver->host = host;
 	table_layout(table, &driver->layout);
-	job.layout = &driver->layout;
-	job.memory_limit = 0;
-	job.runtime = host->callbacks;
-	CHECK(gs_engine_gpu_open(&job, &link->base, &options, &driver->engine) == GS_STATUS_OK);
+	request.layout = &driver->layout;
+	request.memory_limit = 0;
+	request.runtime = host->callbacks;
+	CHECK(gs_engine_gpu_open(&request, &link->base, &options, &driver->engine) == GS_STATUS_OK);
 	return link;
 }
 

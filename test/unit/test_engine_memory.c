@@ -330,7 +330,7 @@ fill(size_t limit, WidthFunction width)
 	raw_begin(&sort);
 	raw_add_number(&sort, false);
 	sort.layout.keys_only = width == no_rows;
-	sort.job.memory_limit = limit;
+	sort.request.memory_limit = limit;
 	raw_open(&sort);
 	record_bytes = gs_record_bytes(&sort.layout);
 
@@ -344,7 +344,7 @@ fill(size_t limit, WidthFunction width)
 		*gs_batch_next_record(sort.batch) = mix64(stats.nrows);
 		raw_push(&sort, row_bytes);
 		stats.nrows++;
-		stats.used_bytes += row_bytes + record_bytes + GS_WORD_SORT_ROW_BYTES;
+		stats.used_bytes += row_bytes + record_bytes + gs_word_sort_row_bytes(false);
 	}
 
 	/*
@@ -352,7 +352,7 @@ fill(size_t limit, WidthFunction width)
 	 * fitted, nor perhaps the longer list of batches for it.
 	 */
 	if (stats.load_status == GS_STATUS_FULL)
-		CHECK_MSG(sort.host.held_bytes + gs_word_sort_bytes(stats.nrows + 1) +
+		CHECK_MSG(sort.host.held_bytes + gs_word_sort_bytes(stats.nrows + 1, false) +
 				  GS_ALIGN_ROW(row_bytes) + record_bytes +
 				  (sort.host.nlive > 8 ? 2 * sort.host.nlive * sizeof(GsBatch) : 0) > limit,
 				  "full at %zu bytes and %zu rows, with a limit of %zu",
@@ -365,7 +365,7 @@ fill(size_t limit, WidthFunction width)
 	if (stats.sort_status == GS_STATUS_FULL)
 	{
 		CHECK(sort.host.nlive == allocated && sort.host.held_bytes == held);
-		CHECK(held + gs_word_sort_bytes(stats.nrows) > limit);
+		CHECK(held + gs_word_sort_bytes(stats.nrows, false) > limit);
 	}
 	else
 	{
@@ -487,7 +487,7 @@ test_full(void **unused)
 static void
 check_many_batches(size_t nrows, uint64_t fail_at)
 {
-	size_t		row_bytes = ((size_t) 32 << 20) - 200;
+	size_t		row_bytes = ((size_t) 16 << 20) - 200;
 	RawSort		sort;
 	const void *rows[64];
 
@@ -514,6 +514,33 @@ check_many_batches(size_t nrows, uint64_t fail_at)
 	for (size_t i = 0; i < nrows; i++)
 		CHECK(table_row_number(rows[i]) == nrows - 1 - i);
 	raw_end(&sort);
+}
+
+/* The first batch has space for the rows that are expected, if these are few. */
+static void
+check_first_batch(size_t expected_bytes, size_t memory_limit, size_t batch_bytes)
+{
+	RawSort		sort;
+
+	raw_begin(&sort);
+	raw_add_number(&sort, true);
+	sort.request.expected_bytes = expected_bytes;
+	sort.request.memory_limit = memory_limit;
+	raw_open(&sort);
+	CHECK(gs_engine_reserve(sort.engine, 8, &sort.batch) == GS_STATUS_OK);
+	CHECK((size_t) (sort.batch->top - sort.batch->base) == batch_bytes);
+	raw_end(&sort);
+}
+
+static void
+test_first_batch(void **unused)
+{
+	check_first_batch(0, 4 << 20, 8 << 10);
+	check_first_batch(100, 4 << 20, 8 << 10);
+	check_first_batch(100000, 4 << 20, 100000);
+	check_first_batch(3 << 20, 4 << 20, 2 << 20);	/* half of the limit */
+	check_first_batch(4 << 20, SIZE_MAX, 4 << 20);
+	check_first_batch((4 << 20) + 1, SIZE_MAX, 8 << 10);	/* not few */
 }
 
 static void
@@ -598,7 +625,7 @@ test_numbering(void **unused)
 }
 
 /*
- * A load up to the limit of the numbering: 4,096 batches of 32 MB, of which
+ * A load up to the limit of the numbering: 8,192 batches of 16 MB, of which
  * only the first and last pages are ever touched.  The row numbers then take
  * 34 bits and leave the key the fewest that it may have.
  */
@@ -628,7 +655,7 @@ count_interrupts(void *arg)
 static void
 test_numbering_limit(void **unused)
 {
-	size_t		wide = ((size_t) 32 << 20) - 2000;
+	size_t		wide = ((size_t) 16 << 20) - 2000;
 	uint64_t	ninterrupts = 0;
 	RawSort		sort;
 	GsStatus	status;
@@ -637,11 +664,11 @@ test_numbering_limit(void **unused)
 
 	raw_begin(&sort);
 	raw_add_number(&sort, true);
-	sort.job.memory_limit = SIZE_MAX;
-	sort.job.runtime.arg = &ninterrupts;
-	sort.job.runtime.allocate = map_memory;
-	sort.job.runtime.release = keep_memory;
-	sort.job.runtime.check_interrupts = count_interrupts;
+	sort.request.memory_limit = SIZE_MAX;
+	sort.request.runtime.arg = &ninterrupts;
+	sort.request.runtime.allocate = map_memory;
+	sort.request.runtime.release = keep_memory;
+	sort.request.runtime.check_interrupts = count_interrupts;
 	raw_open(&sort);
 
 	/* a wide row and narrow ones after it to a sort.batch, so that units are large */
@@ -657,7 +684,7 @@ test_numbering_limit(void **unused)
 		*gs_batch_next_record(sort.batch) = mix64(nrows / 4);	/* four rows tie */
 		raw_push(&sort, row_bytes);
 		nrows++;
-		CHECK(nrows <= 200000);
+		CHECK(nrows <= 400000);
 	}
 	if (status == GS_STATUS_OOM)
 	{
@@ -665,7 +692,7 @@ test_numbering_limit(void **unused)
 		skip();
 	}
 	CHECK(status == GS_STATUS_FULL);
-	CHECK_MSG(nrows >= 40 * 4080, "%zu rows", nrows);
+	CHECK_MSG(nrows >= 40 * 8170, "%zu rows", nrows);
 	CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
 	CHECK(sort.engine->stats.nrows == nrows);
 	rows = malloc(sizeof(void *) * nrows);
@@ -702,6 +729,7 @@ main(void)
 		cmocka_unit_test(test_limit_uneven),
 		cmocka_unit_test(test_limit_tiny),
 		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_first_batch),
 		cmocka_unit_test(test_many_batches),
 		cmocka_unit_test(test_numbering),
 		cmocka_unit_test(test_numbering_limit)

@@ -193,45 +193,6 @@ test_drain_of_load(void **unused)
 	driver_check_tables(91000, 20, &(TableOptions) {.max_rows = 6000, .keys_only = true}, check_drain_of_load);
 }
 
-/* The outcome of a sort with a limit, or with a device out of memory. */
-typedef enum Outcome
-{
-	OUTCOME_SORTED,
-	OUTCOME_FULL_IN_LOAD,
-	OUTCOME_FULL_IN_SORT,
-	NOUTCOMES
-} Outcome;
-
-/* All rows are there, whatever the outcome. */
-static Outcome
-sort_or_drain(Service *service, const TestTable *table, Dice *dice)
-{
-	Client		client;
-	Outcome		outcome = OUTCOME_SORTED;
-
-	CHECK(client_open(&client, service, table, GS_MIN_BUFFER_BYTES, 4));
-	if (!client_load(&client, dice))
-	{
-		/* a client sends this before it knows of the failure */
-		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
-		outcome = OUTCOME_FULL_IN_LOAD;
-	}
-	else if (!client_sort(&client, GS_ALGORITHM_AUTO))
-		outcome = OUTCOME_FULL_IN_SORT;
-	if (outcome == OUTCOME_SORTED)
-	{
-		client_fetch(&client, 0);
-		client_check_batches(&client, 0, INT32_MAX);
-	}
-	else
-	{
-		CHECK_MSG(client.failure == GS_FAILED_MEMORY, "it failed: %s", client.text);
-		client_check_drain(&client);
-	}
-	client_close(&client);
-	return outcome;
-}
-
 /* A row number has 32 bits. */
 static void
 test_too_many_rows(void **unused)
@@ -246,7 +207,7 @@ test_too_many_rows(void **unused)
 	});
 	session_begin(&session, table, 3);
 	CHECK(client_load(client, NULL));
-	gs_producer_batch_filled(gs_job_consumer(client->job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
+	gs_member_batch_filled(gs_job_consumer(client->job), 2, (uint32_t) (GS_MAX_JOB_ROWS - 99), 0);
 	CHECK(client->failed && client->failure == GS_FAILED_MEMORY);
 	client_check_drain(client);
 	session_end(&session);
@@ -262,7 +223,7 @@ check_memory_limit(const TestTable *table, Dice *dice)
 	Service		service;
 
 	service_start(&service, ((uint64_t) 64 << 10) + dice_below(dice, 5 << 20), NULL);
-	limited[sort_or_drain(&service, table, dice)]++;
+	limited[client_sort_or_drain(&service, table, dice)]++;
 	service_stop(&service);
 }
 
@@ -293,19 +254,15 @@ test_refused_early(void **unused)
 
 	for (uint64_t seed = 105000; seed < 105100; seed++)
 	{
-		const TestKind kinds[] = {TEST_INT64};
 		Dice		dice = dice_of_seed(seed);
-		size_t		nrows = 5000 + dice_below(&dice, 30000);
-		TestTable  *table = table_make_empty(kinds, 1, nrows);
+		TestTable  *table = table_make_untied(&dice, 5000 + dice_below(&dice, 30000));
 		Service		service;
 
 		unit_case("seed %llu", (unsigned long long) seed);
 		table->keys_only = seed % 2 == 0;
 		table->max_payload = (uint32_t) dice_below(&dice, 60);
-		for (size_t row = 0; row < nrows; row++)
-			table_set_number(table, row, 0, (int64_t) dice_word(&dice));
 		service_start(&service, ((uint64_t) 1 << 20) + dice_below(&dice, 3 << 20), NULL);
-		outcomes[sort_or_drain(&service, table, &dice)]++;
+		outcomes[client_sort_or_drain(&service, table, &dice)]++;
 		service_stop(&service);
 		table_free(table);
 	}
@@ -328,7 +285,7 @@ run_out_of_memory(const TestTable *table, const char *op, int first_call, Dice *
 		snprintf(fault, sizeof(fault), "%s:%d:none", op, call);
 		unit_case("%s", fault);
 		service_start(&service, (uint64_t) 1 << 30, fault);
-		outcomes[sort_or_drain(&service, table, dice)]++;
+		outcomes[client_sort_or_drain(&service, table, dice)]++;
 		service_stop(&service);
 	}
 	unit_case("%s", "");
@@ -380,7 +337,7 @@ test_after_full(void **unused)
 	while (client.buffers[buffer] != BUFFER_MINE)
 		buffer++;
 	client.buffers[buffer] = BUFFER_FILLED;
-	gs_producer_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
+	gs_member_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
 	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);

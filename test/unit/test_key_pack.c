@@ -356,7 +356,7 @@ pack_rows(const TestTable *table)
 			table_put_row(table, row, gs_batch_next_row(&packed->batch), offsets);
 		nulls = table_put_key(table, row, &packed->layout, offsets, record);
 		if (!table->keys_only)
-			record[packed->layout.nwords] = gs_batch_next_place(&packed->batch, nulls);
+			record[packed->layout.nwords] = gs_batch_next_location(&packed->batch, nulls);
 		gs_batch_push(&packed->batch, row_bytes);
 	}
 

@@ -69,7 +69,7 @@ share_out_rows(Sharing *sharing)
 }
 
 static void
-begin_driver(Sharing *sharing, Participant *participant, GsJob *job)
+begin_driver(Sharing *sharing, Participant *participant, GsEngineRequest *request)
 {
 	Driver	   *driver = &participant->driver;
 
@@ -78,7 +78,7 @@ begin_driver(Sharing *sharing, Participant *participant, GsJob *job)
 	driver->host = &sharing->host;
 	driver->npushed = participant->first;
 	table_layout(sharing->table, &driver->layout);
-	*job = (GsJob)
+	*request = (GsEngineRequest)
 	{
 		.layout = &driver->layout,.runtime = sharing->host.callbacks
 	};
@@ -93,12 +93,12 @@ open_consumer(Sharing *sharing, uint64_t memory)
 		.shared = true,
 		.participant = consumer->number
 	};
-	GsJob		job;
+	GsEngineRequest request;
 
 	consumer->link = unit_link_open(2 * BUFFER_BYTES, 3 + (uint32_t) dice_below(sharing->dice, 6),
 								 memory);
-	begin_driver(sharing, consumer, &job);
-	CHECK(gs_engine_gpu_open(&job, &consumer->link->base, &options,
+	begin_driver(sharing, consumer, &request);
+	CHECK(gs_engine_gpu_open(&request, &consumer->link->base, &options,
 								 &consumer->driver.engine) == GS_STATUS_OK);
 }
 
@@ -106,13 +106,13 @@ static GsStatus
 open_producer(Sharing *sharing, Participant *producer)
 {
 	Participant *consumer = &sharing->participants[sharing->consumer];
-	GsJob		job;
+	GsEngineRequest request;
 
-	producer->link = unit_link_open_producer(consumer->link, BUFFER_BYTES,
+	producer->link = unit_link_open_other(consumer->link, BUFFER_BYTES,
 										 1 + (uint32_t) dice_below(sharing->dice, 6));
 	producer->link->slow = producer->waits;
-	begin_driver(sharing, producer, &job);
-	return gs_engine_gpu_join(&job, &producer->link->base,
+	begin_driver(sharing, producer, &request);
+	return gs_engine_gpu_join(&request, &producer->link->base,
 								  gs_engine_gpu_token(consumer->driver.engine),
 								  producer->number, &producer->driver.engine);
 }
@@ -519,7 +519,7 @@ check_joins(const TestTable *table, Dice *dice)
 	Participant *consumer;
 	Participant producer = {0};
 	uint64_t	nrows;
-	GsJob		job;
+	GsEngineRequest request;
 
 	begin(&sharing, table, dice, MEMORY);
 	consumer = consumer_of(&sharing);
@@ -530,11 +530,11 @@ check_joins(const TestTable *table, Dice *dice)
 	{
 		uint64_t	token = gs_engine_gpu_token(consumer->driver.engine) + (i == 0);
 
-		producer.link = unit_link_open_producer(consumer->link, BUFFER_BYTES, 2);
-		begin_driver(&sharing, &producer, &job);
+		producer.link = unit_link_open_other(consumer->link, BUFFER_BYTES, 2);
+		begin_driver(&sharing, &producer, &request);
 		if (i == 1)
 			producer.driver.layout.nwords++;
-		CHECK(gs_engine_gpu_join(&job, &producer.link->base, token, 1,
+		CHECK(gs_engine_gpu_join(&request, &producer.link->base, token, 1,
 									 &producer.driver.engine) == GS_STATUS_REFUSED);
 		CHECK(producer.driver.engine->stats.full != NULL);
 		driver_close(&producer.driver);
@@ -543,9 +543,9 @@ check_joins(const TestTable *table, Dice *dice)
 	}
 
 	/* batches that are too large to be returned */
-	producer.link = unit_link_open_producer(consumer->link, 3 * BUFFER_BYTES, 2);
-	begin_driver(&sharing, &producer, &job);
-	CHECK(gs_engine_gpu_join(&job, &producer.link->base,
+	producer.link = unit_link_open_other(consumer->link, 3 * BUFFER_BYTES, 2);
+	begin_driver(&sharing, &producer, &request);
+	CHECK(gs_engine_gpu_join(&request, &producer.link->base,
 								 gs_engine_gpu_token(consumer->driver.engine), 1,
 								 &producer.driver.engine) == GS_STATUS_REFUSED);
 	driver_close(&producer.driver);

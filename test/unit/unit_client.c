@@ -22,7 +22,7 @@ GsDevice *
 unit_open_device(uint64_t nbytes)
 {
 	char		why_not[200];
-	GsDevice   *device = gs_device_host_open(nbytes, why_not, sizeof(why_not));
+	GsDevice   *device = gs_device_host_open(0, nbytes, why_not, sizeof(why_not));
 
 	CHECK_MSG(device != NULL, "%s", why_not);
 	return device;
@@ -33,14 +33,30 @@ service_start(Service *service, uint64_t limit, const char *fault)
 {
 	char		why_not[200] = "";
 
+	*service = (Service) {0};
 	service->device = unit_open_device((uint64_t) 1 << 32);
 	if (fault != NULL)
 	{
-		service->device = gs_device_fault_open(service->device, fault, why_not, sizeof(why_not));
+		service->device = gs_device_fault_open(service->device, 0, fault, why_not, sizeof(why_not));
 		CHECK_MSG(service->device != NULL, "%s", why_not);
 	}
 	service->pool = gs_device_pool_create(service->device, limit);
 	CHECK(service->pool != NULL);
+}
+
+void
+service_join(Service *service, GsDeviceTable *table, uint32_t number)
+{
+	GsDeviceSlot *slot = &table->slots[number];
+
+	GsDeviceIdentity identity = gs_device_host_identity(number);
+
+	gs_device_pool_join(service->pool, table, number);
+	slot->identity[0] = identity.words[0];
+	slot->identity[1] = identity.words[1];
+	slot->kind = service->device->kind;
+	slot->memory_limit = gs_device_pool_limit(service->pool);
+	slot->state = GS_DEVICE_RUNNING;
 }
 
 void
@@ -140,7 +156,7 @@ client_open(Client *client, Service *service, const TestTable *table,
 	client->buffer_pool.base = malloc((size_t) buffer_bytes * nbuffers);
 	CHECK(client->buffer_pool.base != NULL);
 	memset(client->buffer_pool.base, GARBAGE, (size_t) buffer_bytes * nbuffers);
-	CHECK(gs_device_pool_admit(service->pool, NULL, 0, &memory));
+	CHECK(gs_device_pool_admit(service->pool, service->session, service->expected_bytes, &memory));
 	consumer.buffer_pool = client->buffer_pool;
 	client->job = gs_job_open(service->device, &memory, (uint32_t) client->layout.nwords,
 							  table->keys_only, &consumer);
@@ -216,7 +232,7 @@ push(Client *client, GsBatch *batch)
 		table_put_row(table, row, gs_batch_next_row(batch), offsets);
 	nulls = table_put_key(table, row, &client->layout, offsets, record);
 	if (!table->keys_only)
-		record[client->layout.nwords] = gs_batch_next_place(batch, nulls);
+		record[client->layout.nwords] = gs_batch_next_location(batch, nulls);
 	gs_batch_push(batch, row_bytes);
 	client->npushed++;
 	return true;
@@ -231,7 +247,7 @@ send_batch(Client *client, uint32_t buffer, const GsBatch *batch)
 	filled->first_row = client->npushed - filled->nrows;
 	filled->rows_bytes = (uint32_t) (batch->rows_end - batch->base);
 	client->buffers[buffer] = BUFFER_FILLED;
-	gs_producer_batch_filled(gs_job_consumer(client->job), buffer, filled->nrows, filled->rows_bytes);
+	gs_member_batch_filled(gs_job_consumer(client->job), buffer, filled->nrows, filled->rows_bytes);
 }
 
 bool
@@ -278,7 +294,7 @@ client_release(Client *client, uint32_t buffer)
 {
 	memset(slot_start(client, buffer), GARBAGE, client->buffer_pool.buffer_bytes);
 	client->buffers[buffer] = BUFFER_RELEASED;
-	gs_job_buffer_released(client->job, buffer);
+	gs_member_buffer_released(gs_job_consumer(client->job), buffer);
 }
 
 static void
@@ -315,7 +331,7 @@ client_fetch(Client *client, uint64_t position)
 	if (client->stream % 2 == 0)
 		release_all(client);
 	client->nready = 0;
-	gs_job_fetch(client->job, ++client->stream, position);
+	CHECK(gs_member_fetch(gs_job_consumer(client->job), ++client->stream, position) == (position < client->result.nrows));
 	release_all(client);
 }
 
@@ -411,7 +427,7 @@ check_batch(Client *client, const char *start, size_t first_row, uint32_t nrows,
 		nulls = table_put_key(table, number, &observed, offsets, expected);
 		if (!table->keys_only)
 		{
-			expected[client->layout.nwords] = gs_batch_next_place(&batch, nulls);
+			expected[client->layout.nwords] = gs_batch_next_location(&batch, nulls);
 			CHECK_MSG(table_row_is(table, number, &client->layout, batch.rows_end),
 					  "row %zu is another one, or damaged", number);
 		}
@@ -469,6 +485,35 @@ client_check_drain(Client *client)
 }
 
 /* --------------------------------------------------------------- everything */
+
+Outcome
+client_sort_or_drain(Service *service, const TestTable *table, Dice *dice)
+{
+	Client		client;
+	Outcome		outcome = OUTCOME_SORTED;
+
+	CHECK(client_open(&client, service, table, GS_MIN_BUFFER_BYTES, 4));
+	if (!client_load(&client, dice))
+	{
+		/* a client sends this before it knows of the failure */
+		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, &client.layout);
+		outcome = OUTCOME_FULL_IN_LOAD;
+	}
+	else if (!client_sort(&client, GS_ALGORITHM_AUTO))
+		outcome = OUTCOME_FULL_IN_SORT;
+	if (outcome == OUTCOME_SORTED)
+	{
+		client_fetch(&client, 0);
+		client_check_batches(&client, 0, INT32_MAX);
+	}
+	else
+	{
+		CHECK_MSG(client.failure == GS_FAILED_MEMORY, "it failed: %s", client.text);
+		client_check_drain(&client);
+	}
+	client_close(&client);
+	return outcome;
+}
 
 void
 client_check_table(const TestTable *table, Dice *dice)

@@ -25,10 +25,15 @@ typedef struct Service
 {
 	GsDevice   *device;
 	GsDevicePool *pool;
+	uint64_t	expected_bytes; /* of each job; 0 at first */
+	GsMemoryAccount *session;	/* of all jobs; NULL at first: none */
 } Service;
 
 /* limit 0: as much as it takes.  fault: see device_fault.h; NULL for none. */
 extern void service_start(Service *service, uint64_t limit, const char *fault);
+
+/* Joins a table of devices, as one that is running. */
+extern void service_join(Service *service, GsDeviceTable *table, uint32_t number);
 
 /* Insists that no memory is left with jobs, nor on the device. */
 extern void service_stop(Service *service);
@@ -109,6 +114,18 @@ extern void client_check_batches(Client *client, uint64_t position, int nbatches
 
 /* Has the input returned, and checks that all rows that were sent are there. */
 extern void client_check_drain(Client *client);
+
+/* How the sort of a table ended. */
+typedef enum Outcome
+{
+	OUTCOME_SORTED,
+	OUTCOME_FULL_IN_LOAD,
+	OUTCOME_FULL_IN_SORT,
+	NOUTCOMES
+} Outcome;
+
+/* Sorts; if memory does not suffice, has the input returned.  All rows are there. */
+extern Outcome client_sort_or_drain(Service *service, const TestTable *table, Dice *dice);
 
 /* Everything: open, load, sort, streams from anywhere, close. */
 extern void client_check_table(const TestTable *table, Dice *dice);

@@ -20,16 +20,16 @@
 bool
 driver_open(Driver *driver, const TestTable *table, UnitHost *host, size_t memory_limit)
 {
-	GsJob		job = {0};
+	GsEngineRequest request = {0};
 
 	memset(driver, 0, sizeof(*driver));
 	driver->table = table;
 	driver->host = host;
 	table_layout(table, &driver->layout);
-	job.layout = &driver->layout;
-	job.memory_limit = memory_limit;
-	job.runtime = host->callbacks;
-	driver->engine = gs_engine_cpu_open(&job);
+	request.layout = &driver->layout;
+	request.memory_limit = memory_limit;
+	request.runtime = host->callbacks;
+	driver->engine = gs_engine_cpu_open(&request);
 	driver->engine_bytes = host->last_bytes;
 	return driver->engine != NULL;
 }
@@ -71,7 +71,7 @@ driver_push(Driver *driver)
 		table_put_row(table, row, gs_batch_next_row(driver->batch), offsets);
 	nulls = table_put_key(table, row, &driver->layout, offsets, record);
 	if (!table->keys_only)
-		record[driver->layout.nwords] = gs_batch_next_place(driver->batch, nulls);
+		record[driver->layout.nwords] = gs_batch_next_location(driver->batch, nulls);
 	gs_batch_push(driver->batch, row_bytes);
 	driver->npushed++;
 	return GS_STATUS_OK;
@@ -277,9 +277,9 @@ raw_begin(RawSort *sort)
 	memset(sort, 0, sizeof(*sort));
 	unit_host_init(&sort->host);
 	gs_key_layout_init(&sort->layout);
-	sort->job.layout = &sort->layout;
-	sort->job.memory_limit = (size_t) 1 << 40;
-	sort->job.runtime = sort->host.callbacks;
+	sort->request.layout = &sort->layout;
+	sort->request.memory_limit = (size_t) 1 << 40;
+	sort->request.runtime = sort->host.callbacks;
 }
 
 void
@@ -292,7 +292,7 @@ raw_add_number(RawSort *sort, bool descending)
 void
 raw_open(RawSort *sort)
 {
-	sort->engine = gs_engine_cpu_open(&sort->job);
+	sort->engine = gs_engine_cpu_open(&sort->request);
 	CHECK(sort->engine != NULL);
 }
 
@@ -304,7 +304,7 @@ raw_push(RawSort *sort, size_t row_bytes)
 	for (int i = 0; i < sort->layout.nfields; i++)
 		gs_key_field_update_range(&sort->layout.fields[i], record[i]);
 	if (!sort->layout.keys_only)
-		record[sort->layout.nwords] = gs_batch_next_place(sort->batch, 0);
+		record[sort->layout.nwords] = gs_batch_next_location(sort->batch, 0);
 	sort->layout.nrows++;
 	gs_batch_push(sort->batch, row_bytes);
 }

@@ -79,7 +79,7 @@ typedef struct RawSort
 {
 	UnitHost	host;
 	GsKeyLayout layout;
-	GsJob		job;
+	GsEngineRequest request;
 	GsEngine   *engine;
 	GsBatch    *batch;
 } RawSort;

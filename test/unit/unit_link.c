@@ -47,7 +47,7 @@ on_fed(void *arg, uint64_t nrows)
 {
 	UnitLink   *link = arg;
 
-	link->producer = NULL;
+	link->member = NULL;
 	put(link, GS_MESSAGE_PRODUCER_DONE, sizeof(GsProducerDone))->producer_done.nrows = nrows;
 }
 
@@ -109,22 +109,23 @@ open_job(UnitLink *link, const GsJobOpen *open)
 	}
 	link->job = gs_job_open(link->device, &memory, open->nwords, open->keys_only != 0, &consumer);
 	CHECK(link->job != NULL);
-	link->producer = gs_job_consumer(link->job);
+	link->member = gs_job_consumer(link->job);
 	link->token = open->shared ? TICKET : 0;
 	put(link, GS_MESSAGE_JOB_READY, sizeof(GsJobReady))->job_ready.token = link->token;
 }
 
+/* As a producer or a reader. */
 static void
-join_job(UnitLink *link, const GsJobJoin *join)
+join_job(UnitLink *link, const GsJobJoin *join, bool reads)
 {
-	GsParticipant producer = participant_of(link, join->participant);
+	GsParticipant participant = participant_of(link, join->participant);
 	const char *why_not = "no such job";
 
-	CHECK(link->producer == NULL && link->consumer != NULL);
+	CHECK(link->member == NULL && link->consumer != NULL);
 	if (link->consumer->job != NULL && join->token == link->consumer->token)
-		link->producer = gs_job_join(link->consumer->job, join->nwords, join->keys_only != 0, &producer,
-								 &why_not);
-	if (link->producer == NULL)
+		link->member = (reads ? gs_job_read : gs_job_join)
+			(link->consumer->job, join->nwords, join->keys_only != 0, &participant, &why_not);
+	if (link->member == NULL)
 		on_failed(link, GS_FAILED_JOB, why_not);
 	else
 		put(link, GS_MESSAGE_JOB_READY, sizeof(GsJobReady));
@@ -136,11 +137,11 @@ close_job(UnitLink *link)
 	if (link->job != NULL)
 		while (!gs_job_close(link->job))
 			;
-	else if (link->producer != NULL)
-		while (!gs_producer_leave(link->producer))
+	else if (link->member != NULL)
+		while (!gs_member_leave(link->member))
 			;
 	link->job = NULL;
-	link->producer = NULL;
+	link->member = NULL;
 }
 
 /* The end of the connection that a test has asked for. */
@@ -157,7 +158,7 @@ unit_send(GsEngineLink *base, const GsMessage *message)
 	GsAnyMessage copy;
 
 	CHECK(!link->released);
-	if (breaks(link))
+	if (breaks(link) || link->is_closed)
 		return false;
 	CHECK(message->nbytes <= sizeof(copy));
 	memcpy(&copy, message, message->nbytes);
@@ -167,26 +168,27 @@ unit_send(GsEngineLink *base, const GsMessage *message)
 			open_job(link, &copy.job_open);
 			break;
 		case GS_MESSAGE_JOB_JOIN:
-			join_job(link, &copy.job_join);
+		case GS_MESSAGE_JOB_READ:
+			join_job(link, &copy.job_join, message->type == GS_MESSAGE_JOB_READ);
 			break;
 		case GS_MESSAGE_PRODUCER_END:
 			/* a producer that had no more room was told so, and may not have heard it yet */
 			if (copy.producer_end.partial || link->failure != GS_FAILED_MEMORY)
-				gs_producer_end(link->producer);
+				gs_member_end(link->member);
 			break;
 		case GS_MESSAGE_BATCH_FILLED:
-			gs_producer_batch_filled(link->producer, copy.filled.buffer, copy.filled.nrows,
-								copy.filled.rows_bytes);
+			gs_member_batch_filled(link->member, copy.filled.buffer, copy.filled.nrows,
+								   copy.filled.rows_bytes);
 			break;
 		case GS_MESSAGE_SORT:
 			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_producers(link->job));
 			gs_job_sort(link->job, copy.sort.algorithm, copy.sort.partial, &copy.sort.layout);
 			break;
 		case GS_MESSAGE_FETCH:
-			gs_job_fetch(link->job, copy.fetch.stream, copy.fetch.position);
+			CHECK(gs_member_fetch(link->member, copy.fetch.stream, copy.fetch.position));
 			break;
 		case GS_MESSAGE_BATCH_RELEASED:
-			gs_job_buffer_released(link->job, copy.buffer.buffer);
+			gs_member_buffer_released(link->member, copy.buffer.buffer);
 			break;
 		case GS_MESSAGE_RETURN_INPUT:
 			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_producers(link->job));
@@ -209,14 +211,14 @@ unit_receive(GsEngineLink *base, int timeout_ms, GsAnyMessage *message)
 	int			npolls = 0;
 
 	CHECK(!link->released);
-	if (breaks(link))
+	if (breaks(link) || (link->is_closed && link->head == link->tail))
 		return false;
 	if (link->slow && timeout_ms > 0)
 	{
 		message->message.type = 0;
 		return true;
 	}
-	while (link->head == link->tail && link->producer != NULL && (wait || npolls == 0))
+	while (link->head == link->tail && link->member != NULL && (wait || npolls == 0))
 	{
 		GsSortJob  *job = link->job != NULL ? link->job : link->consumer->job;
 
@@ -277,7 +279,7 @@ unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit)
 }
 
 UnitLink *
-unit_link_open_producer(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers)
+unit_link_open_other(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers)
 {
 	UnitLink   *link = make_link(buffer_bytes, nbuffers);
 
@@ -289,7 +291,7 @@ void
 unit_link_close(UnitLink *link)
 {
 	CHECK(link->released);
-	CHECK(link->job == NULL && link->producer == NULL);
+	CHECK(link->job == NULL && link->member == NULL);
 	if (link->consumer == NULL)
 	{
 		CHECK(gs_device_pool_used(link->pool) == 0);

@@ -25,13 +25,14 @@ struct UnitLink
 	GsDevice   *device;
 	GsDevicePool *pool;
 	GsSortJob  *job;			/* that it opened; NULL: none is open */
-	GsProducer	   *producer;			/* of that one, or of its consumer's */
+	GsMember   *member;			/* of that one, or of its consumer's */
 	uint64_t	token;
 	GsFailure	failure;		/* the last one that the job reported */
 	GsBufferPool		buffer_pool;
 	bool		released;		/* the engine gave the link back */
 	bool		reusable;		/* and so it said */
 	int			break_after;	/* messages sent or received; < 0: never */
+	bool		is_closed;		/* nothing can be sent; what is in the queue can be received */
 	bool		slow;			/* who does not wait for ever waits in vain */
 	int			nmessages;
 	int			head;
@@ -42,8 +43,8 @@ struct UnitLink
 /* memory_limit is the device's, for jobs. */
 extern UnitLink *unit_link_open(uint32_t buffer_bytes, uint32_t nbuffers, uint64_t memory_limit);
 
-/* One more on the same device, whose engine may join the consumer's. */
-extern UnitLink *unit_link_open_producer(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers);
+/* One more on the same device, whose engine may join the consumer's, or read it. */
+extern UnitLink *unit_link_open_other(UnitLink *consumer, uint32_t buffer_bytes, uint32_t nbuffers);
 
 /* Checks that the job is over and the device's memory back. */
 extern void unit_link_close(UnitLink *link);

@@ -437,6 +437,17 @@ table_set_number(TestTable *table, size_t row, int colno, int64_t number)
 	value->u.number = number;
 }
 
+TestTable *
+table_make_untied(Dice *dice, size_t nrows)
+{
+	const TestKind kinds[] = {TEST_INT64};
+	TestTable  *table = table_make_empty(kinds, 1, nrows);
+
+	for (size_t row = 0; row < nrows; row++)
+		table_set_number(table, row, 0, (int64_t) dice_word(dice));
+	return table;
+}
+
 void
 table_free(TestTable *table)
 {

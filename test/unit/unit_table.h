@@ -126,6 +126,9 @@ extern void table_set_bytes(TestTable *table, size_t row, int colno,
 							const void *bytes, uint32_t len);
 extern void table_set_number(TestTable *table, size_t row, int colno, int64_t number);
 
+/* Rows with a column of 64 random bits, so that hardly any tie. */
+extern TestTable *table_make_untied(Dice *dice, size_t nrows);
+
 static inline TestValue *
 table_value(const TestTable *table, size_t row, int colno)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * sort_place.c
- *	  Where the next row goes: an engine is opened, memory for a row reserved.
+ * sort_space.c
+ *	  Space for the next row: in the CPU engine, on a device, or freed by a run.
  *
  * The rows of a serial sort start in the CPU engine.  When the batch is full:
  *
@@ -10,7 +10,7 @@
  *	  3. the engine gives another batch, if its memory limit allows;
  *	  4. if it does not, 1 and 2 are tried again, whatever they gain;
  *	  5. if that does not help, the rows are written as a run, and an empty
- *		 engine gives the batch (sort_external.c).
+ *		 engine gives the batch (sort_runs.c).
  *
  * If all of this fails, the caller falls back to a tuplesort.
  *
@@ -22,9 +22,9 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "sort/sort_external.h"
+#include "sort/sort_runs.h"
 #include "sort/sort_order.h"
-#include "sort/sort_place.h"
+#include "sort/sort_space.h"
 #include "sort/sort_presorted.h"
 #include "sort_parts/sort_device.h"
 #include "sort_parts/sort_runtime.h"
@@ -34,43 +34,48 @@
 /* Rows that arrive in order leave the rest of the memory for keys, in case they are needed. */
 #define PRESORTED_SHARE	0.75
 
+/* Space for some more rows than expected costs less than another batch. */
+#define EXPECTED_FACTOR	1.125
+
 /* ------------------------------------------------------------------ engines */
 
 Size
 gs_sort_engine_limit(const GsSortInput *input)
 {
-	Size		limit = input->memory_limit;
+	Size		limit = input->memory_limit - gs_sort_compared_bytes(input);
 
 	if (input->runs != NULL)
 		limit -= gs_run_set_writer_bytes(limit);
 	return input->presorted ? limit * PRESORTED_SHARE : limit;
 }
 
-GsJob
-gs_sort_make_job(GsSortState *state)
+GsEngineRequest
+gs_sort_make_request(GsSortState *state)
 {
 	const GsSortInput *input = &state->input;
-	GsJob		job = {
+	GsEngineRequest request = {
 		.layout = gs_key_encoder_layout(input->key),
-		.memory_limit = gs_sort_engine_limit(input)
+		.memory_limit = gs_sort_engine_limit(input),
+			.expected_bytes = input->top.may_prune ? 0 :
+			Min(state->spec.expected_rows * gs_sort_row_bytes(state) * EXPECTED_FACTOR, PG_INT32_MAX)
 	};
 
-	gs_sort_runtime_init(&job.runtime, state->context);
+	gs_sort_runtime_init(&request.runtime, state->context);
 	if (gs_key_encoder_first_tied(input->key) >= 0)
 	{
-		job.compare = gs_sort_compare_tied;
-		job.compare_arg = state;
+		request.compare = &gs_sort_compare_tied;
+		request.compare_arg = state;
 	}
-	return job;
+	return request;
 }
 
 void
 gs_sort_open_engine(GsSortState *state)
 {
-	const GsJob job = gs_sort_make_job(state);
+	const GsEngineRequest request = gs_sort_make_request(state);
 
 	state->input.engine = state->input.presorted ?
-		gs_presorted_open(&job) : gs_engine_cpu_open(&job);
+		gs_presorted_open(&request) : gs_engine_cpu_open(&request);
 }
 
 const char *
@@ -149,7 +154,8 @@ gs_sort_consider_device(GsSortState *state, bool all_read)
 bool
 gs_sort_device_is_likely(const GsSortState *state)
 {
-	return state->input.may_use_device && gs_device_is_likely(state->spec.expected_rows);
+	return state->input.may_use_device && gs_device_is_likely(state->spec.expected_rows) &&
+		!gs_key_columns_leave_ties(state->spec.columns, state->spec.ncolumns);
 }
 
 /* ------------------------------------------------------------------- memory */
@@ -172,9 +178,9 @@ gs_sort_reserve(GsSortState *state, Size row_bytes)
 
 	if (status == GS_STATUS_FULL && make_space(state))
 		status = gs_engine_reserve(input->engine, row_bytes, &input->batch);
-	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && gs_sort_may_spill(state))
+	if ((status == GS_STATUS_FULL || status == GS_STATUS_OOM) && gs_sort_may_write_run(state))
 	{
-		status = gs_sort_spill(state, row_bytes);
+		status = gs_sort_write_run(state, row_bytes);
 		if (status == GS_STATUS_OK)
 			status = gs_engine_reserve(input->engine, row_bytes, &input->batch);
 	}
@@ -190,5 +196,6 @@ gs_sort_begin_batch(GsSortState *state, Size row_bytes)
 	(void) gs_topn_prune(&input->top, input->engine, state->context, false);
 	gs_sort_consider_device(state, false);
 	status = gs_sort_reserve(state, row_bytes);
+	input->space_status = status;
 	return status == GS_STATUS_OK ? NULL : gs_sort_status_reason(input, status);
 }

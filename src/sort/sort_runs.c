@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * sort_external.c
+ * sort_runs.c
  *	  A sort of more rows than memory holds: runs are written, then merged.
  *
  * When an engine has no memory for another row, it sorts the rows that it has.
@@ -15,7 +15,8 @@
  * shared buffers, and are copied to the next engine first.
  *
  * After the last row the runs are merged while rows are returned.  In a parallel
- * index build each process writes runs, and the leader merges all of them.
+ * index build each process writes runs, and then merges a range of all of them, or the
+ * leader merges all.
  *
  * A producer of a shared job does not write runs when the device is full: the
  * rows that the device took belong to the consumer, and the producer sorts the
@@ -28,11 +29,12 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_external.h"
+#include "sort/sort_runs.h"
 #include "sort/sort_order.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_place.h"
+#include "sort/sort_space.h"
+#include "sort/sort_stats.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -57,7 +59,7 @@ report_no_memory(void)
  * and the device has only some of the rows.  A producer's rows are verified by the consumer.
  */
 bool
-gs_sort_may_spill(const GsSortState *state)
+gs_sort_may_write_run(const GsSortState *state)
 {
 	const GsSortInput *input = &state->input;
 
@@ -65,6 +67,13 @@ gs_sort_may_spill(const GsSortState *state)
 		return true;
 	return !state->spec.random_access &&
 		!(input->engine->capabilities->on_device && gs_key_encoder_is_approximate(input->key));
+}
+
+/* Does someone else merge the runs, or add those of others before they are merged? */
+static bool
+are_merged_elsewhere(const GsSortState *state)
+{
+	return state->spec.merged_elsewhere || state->participants.of_streams != GS_ROLE_SERIAL;
 }
 
 static void
@@ -100,18 +109,18 @@ write_sorted(GsSortState *state)
  * Sorts the rows of the engine and writes them as a run.  FULL: a device has no memory to sort them.
  */
 static GsStatus
-write_run(GsSortState *state)
+sort_and_write(GsSortState *state)
 {
 	GsEngine   *engine = state->input.engine;
 	GsStatus	status;
 
 	/* rows shorter than those before can need a little more than was left for them */
-	engine->job.memory_limit = SIZE_MAX;
-	status = gs_engine_sort(engine);
+	engine->request.memory_limit = SIZE_MAX;
+	status = gs_sort_order_rows(&state->input);
 	if (status == GS_STATUS_FULL)
-		status = gs_engine_sort(engine);	/* without those that it did not take */
+		status = gs_sort_order_rows(&state->input);	/* without those that it did not take */
 	if (status == GS_STATUS_OK)
-		status = gs_sort_verify_order(state);
+		status = gs_sort_verify_keys(state);
 	return status == GS_STATUS_OK ? write_sorted(state) : status;
 }
 
@@ -119,7 +128,7 @@ write_run(GsSortState *state)
 static GsStatus
 copy_returned(GsSortState *state, GsEngine *device)
 {
-	const GsKeyLayout *layout = device->job.layout;
+	const GsKeyLayout *layout = device->request.layout;
 	GsSortInput *input = &state->input;
 	const GsBatch *from;
 	GsStatus	status;
@@ -143,35 +152,31 @@ copy_returned(GsSortState *state, GsEngine *device)
 
 /* An empty CPU engine, which allows a row of row_bytes. */
 static void
-open_cpu_engine(GsSortInput *input, const GsJob *last, Size row_bytes)
+open_cpu_engine(GsSortInput *input, const GsEngineRequest *last, Size row_bytes)
 {
-	GsJob		job = *last;
+	GsEngineRequest request = *last;
 
-	job.memory_limit = Max(gs_sort_engine_limit(input), row_bytes + LEAST_ENGINE_BYTES);
-	input->engine = gs_engine_cpu_open(&job);
+	request.memory_limit = Max(gs_sort_engine_limit(input), row_bytes + LEAST_ENGINE_BYTES);
+	input->engine = gs_engine_cpu_open(&request);
 	if (input->engine == NULL)
 		report_no_memory();
 }
 
-/*
- * Replaces the engine, whose rows are in a run or, if `unsorted`, still in the device because it has
- * no memory to sort them.  Copies all rows that are in no run.
- */
-static GsStatus
-replace_engine(GsSortState *state, Size row_bytes, bool unsorted)
+GsStatus
+gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted)
 {
 	GsSortInput *input = &state->input;
 	GsEngine   *last = input->engine;
-	const GsJob job = last->job;
+	const GsEngineRequest request = last->request;
 	GsStatus	status = GS_STATUS_OK;
 
 	if (!last->capabilities->on_device)
 	{
 		gs_engine_close(last);
-		open_cpu_engine(input, &job, row_bytes);
+		open_cpu_engine(input, &request, row_bytes);
 		return GS_STATUS_OK;
 	}
-	open_cpu_engine(input, &job, row_bytes);
+	open_cpu_engine(input, &request, row_bytes);
 	input->may_use_device = false;
 	if (unsorted)
 		status = gs_engine_return_input(last);
@@ -187,51 +192,25 @@ replace_engine(GsSortState *state, Size row_bytes, bool unsorted)
 	input->may_use_device = !unsorted && last->stats.nrows > 0 &&
 		last->stats.bytes_up >= input->memory_limit;
 	input->device_reason = last->stats.full;
-	gs_engine_close(last);
-	return GS_STATUS_OK;
-}
-
-/* A producer sends no more rows, and continues with those that the device did not take. */
-static GsStatus
-end_producer(GsSortState *state, Size row_bytes)
-{
-	GsStatus	status = gs_sort_parallel_end_producer(state);
-
-	if (status == GS_STATUS_OK)
-		status = replace_engine(state, row_bytes, false);
-	state->input.may_use_device = false;	/* the consumer's sort fills it */
-	return status;
-}
-
-GsStatus
-gs_sort_end_shared_input(GsSortState *state)
-{
-	switch (state->participants.role)
-	{
-		case GS_ROLE_SERIAL:
-			break;
-		case GS_ROLE_PRODUCER:
-			return end_producer(state, 0);
-		case GS_ROLE_CONSUMER:
-			gs_sort_parallel_end_input(state);
-			break;
-	}
+	if (last->stats.full != NULL)
+		gs_stats_add(GS_STAT_REFUSALS_MEMORY, 1);
+	gs_sort_close_engine(last);
 	return GS_STATUS_OK;
 }
 
 GsStatus
-gs_sort_spill(GsSortState *state, Size row_bytes)
+gs_sort_write_run(GsSortState *state, Size row_bytes)
 {
 	GsStatus	status;
 
 	if (state->participants.role == GS_ROLE_PRODUCER)
-		return end_producer(state, row_bytes);
-	(void) gs_sort_end_shared_input(state);
-	status = write_run(state);
+		return gs_sort_parallel_end_producer(state, row_bytes);
+	(void) gs_sort_parallel_end_input(state);
+	status = sort_and_write(state);
 	if (status == GS_STATUS_OK)
-		return replace_engine(state, row_bytes, false);
+		return gs_sort_replace_engine(state, row_bytes, false);
 	if (status == GS_STATUS_FULL && state->input.engine->capabilities->on_device)
-		return replace_engine(state, row_bytes, true);
+		return gs_sort_replace_engine(state, row_bytes, true);
 	return status;
 }
 
@@ -242,9 +221,9 @@ static void
 close_engine(GsSortState *state)
 {
 	if (state->input.engine != NULL)
-		gs_engine_close(state->input.engine);
+		gs_sort_close_engine(state->input.engine);
 	state->input.engine = NULL;
-	state->phase = GS_SORT_MERGE;
+	state->phase = GS_SORT_RUNS;
 }
 
 GsStatus
@@ -254,15 +233,24 @@ gs_sort_merge_runs(GsSortState *state)
 
 	/* the rows that a device did not take become a run of their own */
 	if (state->input.engine->capabilities->on_device)
-		status = gs_sort_spill(state, 0);
+		status = gs_sort_write_run(state, 0);
 	if (status == GS_STATUS_OK)
-		status = write_run(state);
+		status = sort_and_write(state);
 	if (status != GS_STATUS_OK)
 		return status;
 	close_engine(state);
-	if (!state->spec.merged_elsewhere)
+	if (!are_merged_elsewhere(state))
 		gs_sort_begin_merge(state);
 	return GS_STATUS_OK;
+}
+
+/* What the engine leaves for a merge, if its rows are one of the runs. */
+static Size
+merge_limit(const GsSortInput *input)
+{
+	const Size	held = input->engine == NULL ? 0 : gs_engine_stats(input->engine)->peak_bytes;
+
+	return input->merge_limit - Min(held, input->merge_limit);
 }
 
 void
@@ -270,12 +258,24 @@ gs_sort_begin_merge(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
 
-	gs_run_set_begin_merge(input->runs, input->merge_limit);
+	gs_run_set_begin_merge(input->runs, merge_limit(input));
 	gs_sort_begin_output(state, gs_run_set_stats(input->runs)->nrows + input->nnulls);
 }
 
+bool
+gs_sort_begin_range(GsSortState *state, int range, int nranges, MinimalTuple *end)
+{
+	GsSortInput *input = &state->input;
+
+	if (!gs_run_set_begin_range(input->runs, input->merge_limit, range, nranges, end))
+		return false;
+	gs_sort_begin_output(state, gs_run_set_stats(input->runs)->nrows);
+	state->output.partial = true;
+	return true;
+}
+
 void
-gs_sort_limit_merge(GsSortState *state, int memory_kb)
+gs_sort_set_merge_memory(GsSortState *state, int memory_kb)
 {
 	state->input.merge_limit = (Size) memory_kb * 1024;
 }
@@ -305,7 +305,7 @@ gs_sort_make_runs(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
 
-	if (state->phase == GS_SORT_MERGE)
+	if (state->phase == GS_SORT_RUNS)
 		return true;
 	if (input->nread == 0)
 		input->presorted = false;	/* without rows no row lacks a key */
@@ -319,38 +319,58 @@ gs_sort_make_runs(GsSortState *state)
 }
 
 void
-gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs)
+gs_sort_make_run_of_engine(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+
+	if (input->nread == 0)
+		input->presorted = false;	/* without rows no row lacks a key */
+	begin_runs(state);
+	gs_run_set_add_engine(input->runs, input->engine);
+	state->phase = GS_SORT_RUNS;
+}
+
+void
+gs_sort_describe_rows(GsSortState *state, GsSharedRows *rows)
 {
 	const GsSortInput *input = &state->input;
 
-	gs_run_set_share(input->runs, runs);
+	gs_run_set_describe(input->runs, rows);
 	if (gs_run_set_has_keys(input->runs))
 	{
-		runs->form = gs_key_encoder_fingerprint(input->key);
-		runs->first_tied = gs_key_encoder_first_tied(input->key);
+		rows->form = gs_key_encoder_fingerprint(input->key);
+		rows->first_tied = gs_key_encoder_first_tied(input->key);
 	}
-	runs->nread = input->nread;
+	rows->nread = input->nread;
+}
+
+void
+gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs)
+{
+	gs_run_set_share(state->input.runs, runs);
+	gs_sort_describe_rows(state, &runs->rows);
 }
 
 /* Do both have keys, and do these mean the same in both processes? */
 static bool
-have_equal_keys(const GsSortInput *input, const GsSharedRuns *runs)
+have_equal_keys(const GsSortInput *input, const GsSharedRows *rows)
 {
-	return gs_run_set_has_keys(input->runs) && runs->layout.ncolumns > 0 &&
-		runs->form == gs_key_encoder_fingerprint(input->key);
+	return gs_run_set_has_keys(input->runs) && rows->layout.ncolumns > 0 &&
+		rows->form == gs_key_encoder_fingerprint(input->key);
 }
 
-void
-gs_sort_adopt_runs(GsSortState *state, const GsSharedRuns *runs, const GsRunFiles *where)
+/* Makes the order of all rows one that also orders those of another process. */
+static void
+adopt_order(GsSortState *state, const GsSharedRows *rows)
 {
 	GsSortInput *input = &state->input;
 
-	if (have_equal_keys(input, runs))
+	if (have_equal_keys(input, rows))
 	{
-		gs_key_layout_merge(gs_key_encoder_layout(input->key), &runs->layout);
-		if (runs->first_tied >= 0)
+		gs_key_layout_merge(gs_key_encoder_layout(input->key), &rows->layout);
+		if (rows->first_tied >= 0)
 		{
-			gs_key_encoder_tie_from(input->key, runs->first_tied);
+			gs_key_encoder_tie_from(input->key, rows->first_tied);
 			gs_sort_compare_ties(state);
 		}
 	}
@@ -360,6 +380,19 @@ gs_sort_adopt_runs(GsSortState *state, const GsSharedRuns *runs, const GsRunFile
 
 		gs_run_set_drop_keys(input->runs, &order);
 	}
-	gs_run_set_adopt(input->runs, runs, where);
-	input->nread += runs->nread;
+	input->nread += rows->nread;
+}
+
+void
+gs_sort_adopt_runs(GsSortState *state, const GsSharedRuns *runs, const GsRunPlace *where)
+{
+	adopt_order(state, &runs->rows);
+	gs_run_set_adopt(state->input.runs, runs, where);
+}
+
+void
+gs_sort_adopt_stream(GsSortState *state, const GsSharedRows *rows, GsRunStream *stream, dsa_area *memory)
+{
+	adopt_order(state, rows);
+	gs_run_set_adopt_stream(state->input.runs, rows, stream, memory);
 }

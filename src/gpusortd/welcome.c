@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * service_stats.c
- *	  The status of gpusortd, as WELCOME reports it.
+ * welcome.c
+ *	  The status of the daemon, as WELCOME reports it.
  *
  *-------------------------------------------------------------------------
  */
-#include "gpusortd/service_stats.h"
+#include "gpusortd/welcome.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/device_loan.h"
 #include "common/min_max.h"
 
 /* How long the current turn of the loop has taken; 0: the loop waits. */
@@ -24,23 +25,24 @@ stalled_ms(uint64_t turn_us)
 }
 
 GsWelcome
-gs_service_stats_welcome(GsServiceStats *stats)
+gs_welcome_of(const GsDeviceSlot *slot)
 {
 	GsWelcome	welcome = {
 		.message = {.type = GS_MESSAGE_WELCOME,.nbytes = sizeof(GsWelcome)},
 		.version = GS_WIRE_VERSION,
-		.device_kind = stats->device_kind,
-		.memory_total = stats->memory_total,
-		.memory_limit = stats->memory_limit,
-		.memory_used = atomic_load(&stats->memory_used),
-		.memory_reserved = atomic_load(&stats->memory_reserved),
-		.njobs = atomic_load(&stats->njobs),
-		.nwaiting = atomic_load(&stats->nwaiting),
-		.jobs_done = atomic_load(&stats->jobs_done),
+		.device_kind = slot->kind,
+		.memory_total = atomic_load(&slot->memory_total),
+		.memory_limit = atomic_load(&slot->memory_limit),
+		.memory_used = atomic_load(&slot->used),
+		.memory_lent = gs_device_lent(slot),
+		.memory_reserved = atomic_load(&slot->reserved),
+		.njobs = atomic_load(&slot->njobs),
+		.nwaiting = atomic_load(&slot->nwaiting),
+		.jobs_done = atomic_load(&slot->jobs_done),
 		.pid = (uint32_t) getpid(),
-		.stalled_ms = stalled_ms(atomic_load(&stats->turn_us))
+		.stalled_ms = stalled_ms(atomic_load(&slot->turn_us))
 	};
 
-	memcpy(welcome.device_name, stats->device_name, sizeof(welcome.device_name));
+	memcpy(welcome.device_name, slot->name, sizeof(welcome.device_name));
 	return welcome;
 }

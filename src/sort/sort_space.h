@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * sort_place.h
- *	  Where the next row goes: an engine is opened, memory for a row reserved.
+ * sort_space.h
+ *	  Space for the next row: in the CPU engine, on a device, or freed by a run.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SORT_PLACE_H
-#define GPUSORT_SORT_PLACE_H
+#ifndef GPUSORT_SORT_SPACE_H
+#define GPUSORT_SORT_SPACE_H
 
 #include "sort/sort_state.h"
 
-/* What an engine that opens now is to sort, and how much memory it may take. */
-extern GsJob gs_sort_make_job(GsSortState *state);
+/* The request for an engine that opens now, and how much memory it may take. */
+extern GsEngineRequest gs_sort_make_request(GsSortState *state);
 extern Size gs_sort_engine_limit(const GsSortInput *input);
 
 /* Opens the CPU engine; input.engine is NULL if there is no memory for it. */
@@ -38,4 +38,4 @@ extern const char *gs_sort_status_reason(const GsSortInput *input, GsStatus stat
 /* Bytes of a row and its key record, as estimated. */
 extern double gs_sort_row_bytes(const GsSortState *state);
 
-#endif							/* GPUSORT_SORT_PLACE_H */
+#endif							/* GPUSORT_SORT_SPACE_H */

@@ -1,0 +1,169 @@
+-- Orders of which gpusort knows nothing but the comparison function: operator classes of users,
+-- rows of any type, tsvector and others.  Rows that tie in the columns before are compared.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/oracle.sql'
+\set ECHO none
+\i :include
+
+\set ECHO none
+CREATE FUNCTION pg_temp.make_class(class text, t regtype, language text, body text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('CREATE FUNCTION %s_cmp(%2$s, %2$s) RETURNS int IMMUTABLE STRICT LANGUAGE %3$s AS %4$L', class, t, language, body);
+	EXECUTE format('CREATE SCHEMA %I', class);
+	FOR i IN 1..3 LOOP
+		EXECUTE format('CREATE FUNCTION %1$s_%2$s(%3$s, %3$s) RETURNS bool IMMUTABLE STRICT LANGUAGE sql AS ''SELECT %1$s_cmp($1, $2) %4$s 0''',
+					   class, i, t, substr('<=>', i, 1));
+		EXECUTE format('CREATE OPERATOR %1$s.%2$s (LEFTARG = %3$s, RIGHTARG = %3$s, FUNCTION = %1$s_%4$s)', class, substr('<=>', i, 1), t, i);
+	END LOOP;
+	EXECUTE format('CREATE OPERATOR CLASS %1$s.ops FOR TYPE %2$s USING btree AS OPERATOR 1 %1$s.<, OPERATOR 3 %1$s.=, OPERATOR 5 %1$s.>, '
+				   'FUNCTION 1 %1$s_cmp(%2$s, %2$s)', class, t);
+END $$;
+-- what a query gives, with gpusort and without: its rows or its error
+CREATE FUNCTION pg_temp.outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text;
+BEGIN
+	EXECUTE format('SELECT string_agg(x::text, '' '') FROM (%s) x', query) INTO result;
+	RETURN result;
+EXCEPTION WHEN OTHERS OR query_canceled THEN
+	RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+CREATE FUNCTION pg_temp.same_outcome(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	ours text := pg_temp.outcome(query);
+	theirs text;
+BEGIN
+	PERFORM set_config('gpusort.enabled', 'off', false);
+	theirs := pg_temp.outcome(query);
+	PERFORM set_config('gpusort.enabled', 'on', false);
+	RETURN CASE WHEN ours = theirs THEN 'the same: ' || left(ours, 60) ELSE ours || ', but PostgreSQL: ' || theirs END;
+END $$;
+\set ECHO all
+BEGIN;
+SELECT pg_temp.make_class('by_abs', 'int', 'sql', 'SELECT btint4cmp(abs($1), abs($2))');
+SELECT pg_temp.make_class('by_length', 'text', 'plpgsql', 'BEGIN RETURN length($1) - length($2); END');
+SELECT pg_temp.make_class('by_end', 'uuid', 'sql', 'SELECT bttextcmp(reverse($1::text) COLLATE "C", reverse($2::text) COLLATE "C")');
+SELECT setseed(0.5);
+CREATE TEMP TABLE t AS SELECT id, id % 5 AS k, (id * 7919) % 41 - 20 AS i,
+	CASE WHEN id % 6 > 0 THEN repeat(chr(97 + id % 7), (id * 7919) % 23) END AS s,
+	CASE WHEN id % 50 = 0 THEN repeat(md5(id::text), 300) ELSE repeat('x', (id * 7919) % 23) END AS long,
+	md5((id % 90)::text)::uuid AS u,
+	to_tsvector('simple', 'w' || (id * 7919) % 43) AS v, ('w' || (id * 7919) % 43)::tsquery AS q
+FROM generate_series(1, 700) id;
+
+-- alone
+SELECT o, pg_temp.rows_ok('t', o || n)
+FROM unnest(ARRAY['i USING OPERATOR(by_abs.<)', 'i USING OPERATOR(by_abs.>)', 's USING OPERATOR(by_length.<)', 's USING OPERATOR(by_length.>)', 'long USING OPERATOR(by_length.<)']) o,
+	 unnest('{" NULLS FIRST"," NULLS LAST"}'::text[]) n;
+SELECT pg_temp.check_column('t', 'u', '{USING OPERATOR(by_end.<)}');
+SELECT pg_temp.check_column('t', c) FROM unnest('{v,q}'::text[]) c;
+SELECT pg_temp.rows_ok('(SELECT id, ROW(k, s) AS r FROM t) x', 'r');
+
+-- columns before it have keys, the others are compared
+SELECT o, pg_temp.rows_ok('t', o)
+FROM unnest(ARRAY['k, v', 'k DESC, i USING OPERATOR(by_abs.<), s COLLATE "C"', 'q DESC NULLS LAST, k', 'i USING OPERATOR(by_abs.>), q, k',
+				  's COLLATE "C" NULLS FIRST, u USING OPERATOR(by_end.>), k', 'k, s COLLATE pg_temp.unicode, v', 'long COLLATE "C", v', 's USING OPERATOR(by_length.<), long COLLATE "C"']) o;
+
+-- a LIMIT, a rescan, a cursor backward, a merge join that marks and restores
+SELECT o, n, pg_temp.same(format('SELECT * FROM t ORDER BY %s LIMIT %s', o, n), format('SELECT * FROM t ORDER BY %s, id LIMIT %s', o, n))
+FROM unnest(ARRAY['i USING OPERATOR(by_abs.<)', 'v DESC', 'k, v', 'v, k', 's USING OPERATOR(by_length.>) NULLS FIRST']) o, unnest('{1,50,699}'::int[]) n;
+SELECT pg_temp.same('SELECT a, x.id FROM generate_series(1, 3) a, LATERAL (SELECT id FROM t WHERE k <> a ORDER BY v, k OFFSET a) x',
+					'SELECT a, x.id FROM generate_series(1, 3) a, LATERAL (SELECT id FROM t WHERE k <> a ORDER BY v, k, id OFFSET a) x');
+DECLARE c SCROLL CURSOR FOR SELECT id, i FROM t WHERE id < 30 ORDER BY i USING OPERATOR(by_abs.<);
+FETCH 3 FROM c;
+MOVE LAST IN c;
+FETCH BACKWARD 3 FROM c;
+CLOSE c;
+SET LOCAL enable_hashjoin = off;
+SET LOCAL enable_nestloop = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM t a JOIN t b ON a.v = b.v;
+SELECT count(*), count(a.v) = count(b.v) AS ok FROM t a JOIN t b ON a.v = b.v;
+SET LOCAL gpusort.enabled = off;
+SELECT count(*) FROM t a JOIN t b ON a.v = b.v;
+RESET gpusort.enabled;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+
+-- runs on disk; few distinct values; rows in order, in the opposite order, and one out of order
+CREATE TEMP TABLE many AS SELECT id, (id * 7919) % 10007 - 5000 AS i, id % 3 AS few, ('w' || md5(id::text))::tsquery AS p, id AS up, -id AS down,
+	CASE WHEN id = 6000 THEN 0 ELSE id END AS late FROM generate_series(1, 8000) id;
+SET LOCAL work_mem = '256kB';
+SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method FROM pg_temp.figures('SELECT * FROM many ORDER BY i USING OPERATOR(by_abs.<)') f;
+SELECT o, pg_temp.rows_ok('many', o) FROM unnest(ARRAY['p', 'i USING OPERATOR(by_abs.<)', 'few USING OPERATOR(by_abs.<), p',
+	'up USING OPERATOR(by_abs.<)', 'down USING OPERATOR(by_abs.>)', 'up USING OPERATOR(by_abs.>)', 'late USING OPERATOR(by_abs.<)', 'few, p DESC']) o;
+RESET work_mem;
+SET LOCAL work_mem = '64MB';
+SELECT o, pg_temp.rows_ok('many', o) FROM unnest(ARRAY['p', 'few USING OPERATOR(by_abs.<)', 'late USING OPERATOR(by_abs.<)']) o;
+
+-- indexes
+CREATE TABLE gs_many AS SELECT * FROM many;
+SET LOCAL gpusort.debug_plan = on;
+CREATE INDEX gs_many_abs ON gs_many (i by_abs.ops DESC, p);
+RESET gpusort.debug_plan;
+SET LOCAL enable_seqscan = off;
+SET LOCAL gpusort.enabled = off;
+SET LOCAL enable_sort = off;
+EXPLAIN (COSTS OFF) SELECT i, p FROM gs_many ORDER BY i USING OPERATOR(by_abs.>), p;
+CREATE TEMP TABLE by_index AS SELECT row_number() OVER () AS n, i, p FROM (SELECT i, p FROM gs_many ORDER BY i USING OPERATOR(by_abs.>), p OFFSET 0) x;
+DROP INDEX gs_many_abs;
+RESET enable_sort;
+SELECT count(*) AS wrong FROM by_index b FULL JOIN (SELECT row_number() OVER () AS n, i, p FROM (SELECT i, p FROM gs_many ORDER BY i USING OPERATOR(by_abs.>), p OFFSET 0) x) s USING (n)
+WHERE (abs(b.i), b.p) IS DISTINCT FROM (abs(s.i), s.p);
+RESET enable_seqscan;
+RESET gpusort.enabled;
+SAVEPOINT s;
+CREATE UNIQUE INDEX ON gs_many (i by_abs.ops);
+ROLLBACK TO s;
+
+-- errors of comparison functions are PostgreSQL's
+SELECT pg_temp.make_class('failing', 'int', 'plpgsql', 'BEGIN RETURN CASE WHEN $1 = 17 OR $2 = 17 THEN 1 / 0 ELSE $1 - $2 END; END');
+SELECT pg_temp.make_class('no_answer', 'int', 'sql', 'SELECT NULL::int');
+SELECT pg_temp.same_outcome('SELECT id FROM t WHERE id < 200 ORDER BY id USING OPERATOR(failing.>)');
+SELECT pg_temp.same_outcome('SELECT id FROM t WHERE id > 17 ORDER BY id USING OPERATOR(failing.>)');
+SELECT pg_temp.same_outcome('SELECT id FROM t ORDER BY ROW(point(id, 1))');
+SELECT pg_temp.same_outcome('SELECT id FROM t ORDER BY CASE WHEN id % 2 = 0 THEN ROW(id) ELSE ROW(id, 1) END');
+SELECT pg_temp.same_outcome('SELECT id FROM t ORDER BY CASE WHEN id % 2 = 0 THEN ROW(id) ELSE ROW(id::text) END');
+SELECT left(pg_temp.outcome('SELECT id FROM t ORDER BY id USING OPERATOR(no_answer.<)'), 5);
+
+-- a function that contradicts itself: no order, but all rows
+SET LOCAL gpusort.verify = off;
+SELECT pg_temp.make_class('by_chance', 'int', 'sql', 'SELECT (random() * 3)::int - 1');
+CREATE TEMP TABLE by_chance_rows AS SELECT id FROM many ORDER BY id USING OPERATOR(by_chance.<);
+SELECT count(*), count(DISTINCT id) FROM by_chance_rows;
+SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM many ORDER BY id USING OPERATOR(by_chance.<) LIMIT 100) x;
+SET LOCAL work_mem = '128kB';
+SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM many ORDER BY id USING OPERATOR(by_chance.>) OFFSET 0) x;
+SET LOCAL work_mem = '64MB';
+
+-- no more calls than PostgreSQL's sort, as a sequence counts
+CREATE SEQUENCE calls;
+SELECT pg_temp.make_class('counted', 'int', 'plpgsql', 'BEGIN PERFORM nextval(''calls''); RETURN $1 - $2; END');
+CREATE FUNCTION pg_temp.calls(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM setval('calls', 1);
+	EXECUTE format('SELECT count(*) FROM (%s OFFSET 0) x', query);
+	RETURN currval('calls');
+END $$;
+CREATE FUNCTION pg_temp.fewer_calls(query text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+	ours bigint := pg_temp.calls(query);
+	theirs bigint;
+BEGIN
+	PERFORM set_config('gpusort.enabled', 'off', false);
+	theirs := pg_temp.calls(query);
+	PERFORM set_config('gpusort.enabled', 'on', false);
+	IF ours > theirs THEN RAISE NOTICE '% calls, PostgreSQL %: %', ours, theirs, query; END IF;
+	RETURN ours <= theirs;
+END $$;
+SELECT o, pg_temp.fewer_calls('SELECT * FROM many ORDER BY ' || o)
+FROM unnest(ARRAY['i USING OPERATOR(counted.<)', 'up USING OPERATOR(counted.<)', 'up USING OPERATOR(counted.>)', 'few USING OPERATOR(counted.<)', 'few, i USING OPERATOR(counted.<)']) o;
+
+-- cancel, and devices, which cannot compare
+SELECT pg_temp.make_class('slow', 'int', 'plpgsql', 'BEGIN PERFORM pg_sleep(0.001); RETURN $1 - $2; END');
+SET LOCAL statement_timeout = '200ms';
+SELECT pg_temp.outcome('SELECT id FROM many ORDER BY id USING OPERATOR(slow.>)');
+SET LOCAL statement_timeout = 0;
+SET LOCAL gpusort.engine = cuda;
+SELECT f ->> 'Engine' AS engine, f ->> 'Device Not Used' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY k, q') f;
+SELECT pg_temp.left_behind();
+ROLLBACK;

@@ -1,0 +1,309 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_ranges.c
+ *	  What the writers of an index that several processes write know of each other.
+ *
+ * Blocks are given out in chunks, so that most leaf pages of a range are next to each other on
+ * disk.  Chunks become smaller toward the end of a range, so that few blocks are left over.  Who
+ * takes a chunk extends the file to its last block; all others write blocks that exist:
+ *
+ *	  block  0		   1 .. 8	 9 .. 16   17 .. 24	 25 .. 32  33 .. 40
+ *			 metapage | range 0 | range 1 | range 2 | range 1 | range 0 | ...
+ *
+ * What a range does not use of its last chunk is for the pages above the leaves.  Of that,
+ * what is left remains empty pages, which VACUUM finds.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "index/index_ranges.h"
+#include "pg_compat.h"
+
+#include "access/nbtree.h"
+#include "commands/progress.h"
+#include "pgstat.h"
+#include "port/atomics.h"
+#include "storage/condition_variable.h"
+#include "storage/lmgr.h"
+#include "storage/spin.h"
+#include "utils/rel.h"
+
+/* The first chunk of a range, the least of all, is this part of it; the others, of what is left of it. */
+#define FIRST_CHUNK_PART	512
+#define CHUNK_PART			8
+
+/* The most blocks of a chunk; all last chunks together are this part of the file. */
+#define MOST_BLOCKS		512
+#define UNUSED_PART		200
+
+/* The interval of progress reports while others write. */
+#define PROGRESS_MS		100
+
+typedef struct Range
+{
+	BlockNumber last;			/* of its leaf pages; InvalidBlockNumber: not known */
+	ItemPointerData first_row;	/* invalid: none */
+	ItemPointerData next_row;	/* the one that it ends before; invalid: none */
+	GsIndexChunk unused;
+
+	/* only its own process uses these */
+	uint64		nrows;			/* written */
+	BlockNumber nblocks;		/* taken */
+} Range;
+
+struct GsIndexRanges
+{
+	/* set by the leader before the ranges are open */
+	BlockNumber first_chunk;	/* blocks that each range begins with */
+	uint64		rows_each;		/* in each range, about */
+	XLogRecPtr	sync_start;
+
+	BlockNumber nblocks;		/* of the file; the extension lock protects it */
+	pg_atomic_uint64 nrows;		/* written */
+	ConditionVariable changed;
+
+	slock_t		mutex;			/* protects the following fields until all have left */
+	int			nranges;		/* 0: not decided */
+	int			nleft;			/* participants that have written their pages, or failed */
+	int			first_failed;	/* the first range that failed; nranges: none has */
+	Range		ranges[FLEXIBLE_ARRAY_MEMBER];
+};
+
+Size
+gs_index_ranges_bytes(int nparticipants)
+{
+	return add_size(offsetof(GsIndexRanges, ranges), mul_size(sizeof(Range), nparticipants));
+}
+
+void
+gs_index_ranges_init(GsIndexRanges *ranges)
+{
+	ranges->nranges = 0;
+	ranges->nleft = 0;
+	pg_atomic_init_u64(&ranges->nrows, 0);
+	ConditionVariableInit(&ranges->changed);
+	SpinLockInit(&ranges->mutex);
+}
+
+static BlockNumber
+chunk_blocks(double npages)
+{
+	return Min(Max(npages, 1), MOST_BLOCKS);
+}
+
+void
+gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNumber npages, uint64 nrows)
+{
+	if (nranges > 1)
+	{
+		if (RelationGetNumberOfBlocks(index) != 0)
+			elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+		ranges->sync_start = gs_page_sync_begin();
+		ranges->rows_each = nrows / nranges;
+		ranges->first_chunk = chunk_blocks((double) npages / nranges / FIRST_CHUNK_PART);
+		ranges->nblocks = BTREE_METAPAGE + 1 + nranges * ranges->first_chunk;
+		gs_extend_relation(index, ranges->nblocks);
+		for (int i = 0; i < nranges; i++)
+			ranges->ranges[i] = (Range) {.last = InvalidBlockNumber,.nblocks = ranges->first_chunk};
+	}
+	SpinLockAcquire(&ranges->mutex);
+	ranges->nranges = ranges->first_failed = nranges;
+	SpinLockRelease(&ranges->mutex);
+	ConditionVariableBroadcast(&ranges->changed);
+}
+
+int
+gs_index_ranges_count(const GsIndexRanges *ranges)
+{
+	return ranges->nranges;
+}
+
+/* ------------------------------------------------------------------- blocks */
+
+GsIndexChunk
+gs_index_ranges_first_blocks(const GsIndexRanges *ranges, int range)
+{
+	const BlockNumber first = BTREE_METAPAGE + 1 + range * ranges->first_chunk;
+
+	return (GsIndexChunk) {.first = first,.end = first + ranges->first_chunk};
+}
+
+/* Takes up to `most` blocks. */
+static GsIndexChunk
+take_blocks(GsIndexRanges *ranges, Relation index, BlockNumber most)
+{
+	GsIndexChunk chunk;
+	BlockNumber bearable;
+
+	/* two extensions at once could write zeroes to pages of each other, at the end of a segment */
+	LockRelationForExtension(index, ExclusiveLock);
+	chunk.first = ranges->nblocks;
+	bearable = Max(ranges->nblocks / (ranges->nranges * UNUSED_PART), ranges->first_chunk);
+	chunk.end = chunk.first + Min(most, bearable);
+	gs_extend_relation(index, chunk.end);
+	ranges->nblocks = chunk.end;
+	UnlockRelationForExtension(index, ExclusiveLock);
+	return chunk;
+}
+
+GsIndexChunk
+gs_index_ranges_take_blocks(GsIndexRanges *ranges, Relation index, int range)
+{
+	Range	   *own = &ranges->ranges[range];
+	const uint64 left = ranges->rows_each - Min(own->nrows, ranges->rows_each);
+	const BlockNumber wanted = own->nrows == 0 ? 1 :
+		chunk_blocks((double) own->nblocks / own->nrows * left / CHUNK_PART);
+	const GsIndexChunk chunk = take_blocks(ranges, index, Max(wanted, ranges->first_chunk));
+
+	own->nblocks += chunk.end - chunk.first;
+	return chunk;
+}
+
+BlockNumber
+gs_index_ranges_take_unused(GsIndexRanges *ranges, Relation index)
+{
+	for (int i = 0; i < ranges->nranges; i++)
+	{
+		GsIndexChunk *unused = &ranges->ranges[i].unused;
+
+		if (unused->first < unused->end)
+			return unused->first++;
+	}
+	return take_blocks(ranges, index, 1).first;
+}
+
+/* ------------------------------------------------------------------ progress */
+
+uint64
+gs_index_ranges_add_rows(GsIndexRanges *ranges, int range, uint64 nrows)
+{
+	ranges->ranges[range].nrows += nrows;
+	return pg_atomic_add_fetch_u64(&ranges->nrows, nrows);
+}
+
+uint64
+gs_index_ranges_rows(GsIndexRanges *ranges)
+{
+	return pg_atomic_read_u64(&ranges->nrows);
+}
+
+void
+gs_index_ranges_end_range(GsIndexRanges *ranges, int range, BlockNumber last_block,
+						  GsIndexChunk unused)
+{
+	SpinLockAcquire(&ranges->mutex);
+	ranges->ranges[range].last = last_block;
+	ranges->ranges[range].unused = unused;
+	SpinLockRelease(&ranges->mutex);
+	ConditionVariableBroadcast(&ranges->changed);
+}
+
+void
+gs_index_ranges_set_rows(GsIndexRanges *ranges, int range, const ItemPointerData *first, const ItemPointerData *next)
+{
+	ranges->ranges[range].first_row = *first;
+	ranges->ranges[range].next_row = *next;
+}
+
+int
+gs_index_ranges_find_gap(const GsIndexRanges *ranges)
+{
+	for (int i = 1; i < ranges->nranges; i++)
+		if (!ItemPointerEquals(unconstify(ItemPointerData *, &ranges->ranges[i - 1].next_row),
+							   unconstify(ItemPointerData *, &ranges->ranges[i].first_row)))
+			return i;
+	return 0;
+}
+
+void
+gs_index_ranges_leave(GsIndexRanges *ranges)
+{
+	SpinLockAcquire(&ranges->mutex);
+	ranges->nleft++;
+	SpinLockRelease(&ranges->mutex);
+	ConditionVariableBroadcast(&ranges->changed);
+}
+
+void
+gs_index_ranges_sync(const GsIndexRanges *ranges, Relation index)
+{
+	gs_page_sync_end(index, ranges->sync_start);
+}
+
+/* -------------------------------------------------------------------- waiting */
+
+/* The number that is waited for; 0: it is not there yet. */
+typedef uint32 (*Condition) (const GsIndexRanges *ranges, int arg);
+
+static uint32
+is_open(const GsIndexRanges *ranges, int arg)
+{
+	return ranges->nranges;
+}
+
+static uint32
+has_last(const GsIndexRanges *ranges, int range)
+{
+	const BlockNumber last = ranges->ranges[range].last;
+
+	return last == InvalidBlockNumber ? 0 : last;	/* block 0 is the metapage */
+}
+
+static uint32
+have_left(const GsIndexRanges *ranges, int arg)
+{
+	return ranges->nleft == ranges->nranges;
+}
+
+static uint32
+wait_for(GsIndexRanges *ranges, Condition condition, int arg)
+{
+	uint32		found;
+
+	ConditionVariablePrepareToSleep(&ranges->changed);
+	for (;;)
+	{
+		SpinLockAcquire(&ranges->mutex);
+		found = condition(ranges, arg);
+		SpinLockRelease(&ranges->mutex);
+		if (found != 0)
+			break;
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, gs_index_ranges_rows(ranges));
+		ConditionVariableTimedSleep(&ranges->changed, PROGRESS_MS, gs_wait_event(GS_WAIT_PARTICIPANTS));
+	}
+	ConditionVariableCancelSleep();
+	return found;
+}
+
+int
+gs_index_ranges_wait_for_open(GsIndexRanges *ranges)
+{
+	return wait_for(ranges, is_open, 0);
+}
+
+BlockNumber
+gs_index_ranges_wait_for_last(GsIndexRanges *ranges, int range)
+{
+	return wait_for(ranges, has_last, range);
+}
+
+bool
+gs_index_ranges_wait_for_all(GsIndexRanges *ranges)
+{
+	(void) wait_for(ranges, have_left, 0);
+	return ranges->first_failed == ranges->nranges;
+}
+
+int
+gs_index_ranges_fail(GsIndexRanges *ranges, int range)
+{
+	SpinLockAcquire(&ranges->mutex);
+	ranges->first_failed = Min(ranges->first_failed, range);
+	ranges->nleft++;
+	ranges->ranges[range].last = BTREE_METAPAGE + 1;	/* any, for who waits for it */
+	SpinLockRelease(&ranges->mutex);
+	ConditionVariableBroadcast(&ranges->changed);
+	(void) gs_index_ranges_wait_for_all(ranges);
+	return ranges->first_failed;
+}

@@ -1,0 +1,110 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_set_state.h
+ *	  The state of a set of runs, for the files that merge and divide them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_RUN_SET_STATE_H
+#define GPUSORT_RUN_SET_STATE_H
+
+#include "nodes/pg_list.h"
+
+#include "engine/run_merge.h"
+#include "run/run_set.h"
+
+/* Rows that an engine has sorted, read as a run. */
+#define GS_ENGINE_WINDOW	64
+
+typedef struct EngineReader
+{
+	GsEngine   *engine;			/* NULL: there are none */
+	uint64		position;		/* of the rows after the window */
+	int			at;				/* the next row in the window */
+	int			nrows;			/* in the window */
+	const void *rows[GS_ENGINE_WINDOW];
+	const uint64_t *records[GS_ENGINE_WINDOW];	/* unless it has no keys */
+	char	   *entry;			/* the current record and its row */
+	Size		entry_bytes;	/* allocated */
+} EngineReader;
+
+/* Rows that another process sends. */
+typedef struct RunStream
+{
+	GsStreamReader reader;
+	Size		words_bytes;	/* of the records before them */
+} RunStream;
+
+/* A run, and how to read it. */
+typedef struct SetRun
+{
+	GsRun		run;
+	GsRunStore *store;			/* NULL: its rows are in an engine, or come as a stream */
+	RunStream  *stream;			/* NULL: they do not */
+} SetRun;
+
+struct GsRunSet
+{
+	GsMergeOrder order;
+	const GsKeyLayout *layout;	/* the order's */
+	MemoryContext context;
+	Size		memory_limit;
+
+	/* makes the records of rows that are read */
+	GsKeyEncoder *key;			/* NULL if there are none */
+
+	GsRunSetStats stats;
+	GsRunStore *store;
+
+	GsRunWriter writer;			/* of the last run, which can be appended to */
+	bool		writing;
+
+	/* the other runs, in input order */
+	SetRun	   *runs;
+	int			nruns;
+	int			runs_allocated;
+	Size		longest;		/* bytes of the longest row */
+	List	   *owned_elsewhere;	/* stores of adopted runs */
+	EngineReader in_engine;
+	int			nunbuffered;	/* the last ones: of the engine, and streams; they need no buffer */
+
+	/* a merge */
+	GsRunMerge	merge;
+	void	   *merge_memory;
+	GsRunReader *readers;		/* NULL if there is none */
+	int			nreaders;
+	int			first_read;		/* the number of the first run that is merged */
+	char	   *buffers;		/* of the readers */
+	bool		begun;			/* the winner was returned */
+};
+
+/* Bytes of a row and the keys after it, given the length of the row. */
+static inline Size
+gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
+{
+	Size		nbytes = row_len;
+
+	for (int i = 0; i < layout->ncolumns; i++)
+	{
+		const GsKeyColumn *column = &layout->columns[i];
+
+		if (column->variable)
+		{
+			uint64		tail = record[column->tail_word];
+
+			nbytes = Max(nbytes, (Size) gs_tail_offset(tail) + gs_tail_len(tail));
+		}
+	}
+	return nbytes;
+}
+
+/* The most bytes of a row, its record and its keys. */
+extern Size gs_run_set_longest(const GsRunSet *set);
+
+/*
+ * The next record of a run, followed by its row, or NULL at the end.  If keys are not used,
+ * there is only the row.
+ */
+extern const uint64 *gs_run_set_read(GsRunSet *set, GsRunReader *reader);
+
+#endif							/* GPUSORT_RUN_SET_STATE_H */

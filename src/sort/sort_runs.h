@@ -1,0 +1,83 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_runs.h
+ *	  A sort of more rows than memory holds: runs are written, then merged.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_RUNS_H
+#define GPUSORT_SORT_RUNS_H
+
+#include "sort/sort_state.h"
+
+/* ------------------------------------------------------- within a sort */
+
+/* May the rows become a run? */
+extern bool gs_sort_may_write_run(const GsSortState *state);
+
+/*
+ * Writes the engine's rows as a run, or leaves a producer's to the consumer; an empty CPU engine, which
+ * allows a row of row_bytes, replaces it.  FULL or DISPROVED: the rows are still in the engine, and cannot
+ * become a run.
+ */
+extern GsStatus gs_sort_write_run(GsSortState *state, Size row_bytes);
+
+/*
+ * An empty CPU engine, which allows a row of row_bytes, replaces the engine, whose rows are in a run, in
+ * another participant's sort or, if `unsorted`, still in the device because it has no memory to sort
+ * them.  Copies the rows that are nowhere else.  OK or FAILED.
+ */
+extern GsStatus gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted);
+
+/*
+ * Writes the engine's rows as the last run and begins to merge all runs, unless the caller does
+ * (spec.merged_elsewhere).
+ */
+extern GsStatus gs_sort_merge_runs(GsSortState *state);
+
+/* -------------------------------------------- the runs of several sorts */
+
+/*
+ * Participants of a parallel plan or index build merge the runs of several processes.  The legal calls,
+ * in order, after gs_sort_perform():
+ *
+ *	  make_runs [ share_runs ] { adopt_runs | adopt_stream } [ begin_merge | begin_range ]
+ *
+ * make_runs turns all rows into runs, none of which may have been returned.  False: the engine
+ * failed and has lost the rows.
+ */
+extern bool gs_sort_make_runs(GsSortState *state);
+
+/*
+ * The same for rows that are all in a CPU engine, without a copy: a run that is read from the engine, and
+ * that only a stream can share.
+ */
+extern void gs_sort_make_run_of_engine(GsSortState *state);
+
+/* Describes the runs, in shared memory.  They stay in the files of spec.run_files.  Optional. */
+extern void gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs);
+
+/* Adds the runs of another process; their files are at `where`.  Merges by keys if both have them. */
+extern void gs_sort_adopt_runs(GsSortState *state, const GsSharedRuns *runs,
+							   const GsRunPlace *where);
+
+/* Describes the rows of all runs, for a stream. */
+extern void gs_sort_describe_rows(GsSortState *state, GsSharedRows *rows);
+
+/* Adds the rows that another process sends, as a run. */
+extern void gs_sort_adopt_stream(GsSortState *state, const GsSharedRows *rows, GsRunStream *stream,
+								 dsa_area *memory);
+
+/* The sort returns the rows of all its runs from now on, in order. */
+extern void gs_sort_begin_merge(GsSortState *state);
+
+/*
+ * The same for one of nranges ranges of the rows, from its first row on; see gs_run_set_begin_range().
+ * The caller ends with the row that follows the range, *end, and verifies what is returned.
+ */
+extern bool gs_sort_begin_range(GsSortState *state, int range, int nranges, MinimalTuple *end);
+
+/* Sets how much memory a merge may take; if this is not called, as much as the sort. */
+extern void gs_sort_set_merge_memory(GsSortState *state, int memory_kb);
+
+#endif							/* GPUSORT_SORT_RUNS_H */

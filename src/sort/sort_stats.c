@@ -1,0 +1,206 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_stats.c
+ *	  What a sort tells the statistics and the log.
+ *
+ * A sort is counted when its rows are sorted, because nobody may ever read them to the end.
+ * What is known later, which is the time of the output and the bytes that a device
+ * returned, is added when the sort ends in good order.  Bytes of temporary files are counted
+ * as they are written (run_file.c), and failures where they are noticed.
+ *
+ * Few rows that need no engine are counted, but neither timed nor shown: reading the clock
+ * twice would take a twentieth of the time of such a sort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "common/clock.h"
+#include "guc.h"
+#include "sort/sort_stats.h"
+#include "sort/sort_summary.h"
+
+#include "lib/stringinfo.h"
+
+/* The memory context of the sort is reset: if the sort has not ended before, an ERROR ends it. */
+static void
+notice_reset(void *arg)
+{
+	GsSortStats *stats = arg;
+
+	if (!stats->active)
+		return;
+	stats->active = false;
+	gs_stats_end_activity(&stats->activity);
+	if (stats->activity.step != GS_STEP_OUTPUT)
+		gs_stats_add(GS_STAT_ABORTED, 1);
+}
+
+void
+gs_sort_stats_begin(GsSortState *state)
+{
+	GsSortStats *stats = &state->stats;
+	const uint64 now = gs_clock_us();
+
+	*stats = (GsSortStats) {
+		.activity = {.of_index = state->spec.of_index,.start_us = now},
+			.active = true,
+			.step_start_us = now,
+			.callback = {.func = notice_reset,.arg = stats}
+	};
+	MemoryContextRegisterResetCallback(state->context, &stats->callback);
+	gs_stats_begin_activity(&stats->activity);
+}
+
+GsSorter
+gs_sort_sorter(const GsSortState *state)
+{
+	const GsSortInput *input = &state->input;
+
+	if (state->phase == GS_SORT_FALLBACK)
+		return GS_SORTER_POSTGRES;
+	if (gs_sort_is_on_device(state) || state->participants.nsent > 0 ||
+		(input->runs != NULL && gs_run_set_stats(input->runs)->device != NULL))
+		return GS_SORTER_DEVICE;
+	return state->phase == GS_SORT_ENGINE || state->phase == GS_SORT_RUNS ? GS_SORTER_CPU : GS_SORTER_NONE;
+}
+
+void
+gs_sort_stats_show(GsSortState *state)
+{
+	GsActivity *activity = &state->stats.activity;
+
+	activity->nrows = state->input.nread;
+	activity->sorter = gs_sort_sorter(state);
+	activity->devices = gs_sort_is_on_device(state) ? state->input.engine->stats.devices : 0;
+	gs_stats_show_activity(activity);
+}
+
+/* Ends a step. */
+static void
+end_step(GsSortStats *stats)
+{
+	const uint64 now = gs_clock_us();
+
+	stats->us[stats->activity.step] += now - stats->step_start_us;
+	stats->step_start_us = now;
+}
+
+void
+gs_sort_stats_begin_step(GsSortState *state, GsSortStep step)
+{
+	GsSortStats *stats = &state->stats;
+
+	end_step(stats);
+	stats->activity.step = step;
+	gs_sort_stats_show(state);
+}
+
+/* Are all its rows in the sort of another participant of the plan? */
+static bool
+has_sent_all(const GsSortState *state)
+{
+	return state->participants.nsent > 0 && state->input.nread == 0;
+}
+
+/* The temporary files of a tuplesort. */
+static void
+count_fallback(GsSortState *state)
+{
+	TuplesortInstrumentation stats;
+
+	tuplesort_get_stats(state->input.fallback.state, &stats);
+	if (stats.spaceType == SORT_SPACE_TYPE_DISK)
+		gs_stats_add(GS_STAT_TEMP_BYTES, (uint64) stats.spaceUsed * 1024);
+}
+
+void
+gs_sort_stats_sorted(GsSortState *state)
+{
+	GsSortStats *stats = &state->stats;
+
+	gs_sort_stats_begin_step(state, GS_STEP_OUTPUT);
+	if (!state->spec.of_index && !has_sent_all(state))
+		gs_stats_add(GS_STAT_SORTS_SMALL + stats->activity.sorter, 1);
+	gs_stats_add(GS_STAT_ROWS, state->input.nread);
+	gs_stats_add(GS_STAT_INPUT_US, stats->us[GS_STEP_INPUT]);
+	gs_stats_add(GS_STAT_SORT_US, stats->us[GS_STEP_SORT]);
+	if (state->phase == GS_SORT_FALLBACK)
+		count_fallback(state);
+}
+
+void
+gs_sort_stats_end(GsSortState *state)
+{
+	GsSortStats *stats = &state->stats;
+
+	if (!stats->active)
+		return;
+	stats->active = false;
+	gs_stats_end_activity(&stats->activity);
+	end_step(stats);
+	if (stats->activity.step == GS_STEP_OUTPUT)
+		gs_stats_add(GS_STAT_OUTPUT_US, stats->us[GS_STEP_OUTPUT]);
+}
+
+void
+gs_sort_close_engine(GsEngine *engine)
+{
+	gs_stats_add(GS_STAT_BYTES_SENT, engine->stats.bytes_up);
+	gs_stats_add(GS_STAT_BYTES_RECEIVED, engine->stats.bytes_down);
+	gs_engine_close(engine);
+}
+
+/* ---------------------------------------------------------------------- log */
+
+/* Whoever asks for the rows of a node takes time, too, so only the output of an index build counts. */
+static uint64
+duration_us(const GsSortState *state)
+{
+	const GsSortStats *stats = &state->stats;
+
+	return stats->us[GS_STEP_INPUT] + stats->us[GS_STEP_SORT] + stats->us[GS_STEP_OUTPUT];
+}
+
+bool
+gs_sort_is_slow(const GsSortState *state)
+{
+	return gpusort_log_min_duration >= 0 && state->phase != GS_SORT_FEW && !has_sent_all(state) &&
+		duration_us(state) >= (uint64) gpusort_log_min_duration * 1000;
+}
+
+/* Why no device sorted; NULL: one did, or none was asked. */
+static const char *
+why_no_device(const GsSortState *state)
+{
+	if (state->stats.activity.sorter == GS_SORTER_DEVICE)
+		return NULL;
+	return state->phase == GS_SORT_FALLBACK ? state->input.fallback_reason : state->input.device_reason;
+}
+
+void
+gs_sort_log_duration(const GsSortState *state, const char *of_what)
+{
+	const uint64 *us = state->stats.us;
+	const uint64 nrows = state->input.nread;
+	const double ms = duration_us(state) / 1000.0;
+	const char *why_not = why_no_device(state);
+	GsSortSummary summary;
+	StringInfoData detail;
+
+	gs_sort_summarize(state, &summary);
+	initStringInfo(&detail);
+	appendStringInfo(&detail, "Engine: %s, method: %s, %s: " INT64_FORMAT " kB, input: %.3f ms, sort: %.3f ms",
+					 summary.engine, summary.method, summary.on_disk ? "disk" : "memory", summary.kilobytes,
+					 us[GS_STEP_INPUT] / 1000.0, us[GS_STEP_SORT] / 1000.0);
+	if (state->spec.of_index)
+		appendStringInfo(&detail, ", output: %.3f ms", us[GS_STEP_OUTPUT] / 1000.0);
+	if (why_not != NULL)
+		appendStringInfo(&detail, ", device not used: %s", why_not);
+	ereport(LOG,
+			(state->spec.of_index ?
+			 errmsg("gpusort built index %s of " UINT64_FORMAT " rows in %.3f ms", of_what, nrows, ms) :
+			 errmsg("gpusort sorted " UINT64_FORMAT " rows by %s in %.3f ms", nrows, of_what, ms),
+			 errdetail_internal("%s.", detail.data)));
+	pfree(detail.data);
+}

@@ -1,0 +1,114 @@
+/*-------------------------------------------------------------------------
+ *
+ * hooks.c
+ *	  An extension that has the hooks that gpusort has, counts their calls, and keeps plans.
+ *
+ * hook_calls() returns how often each was called since it was called before.
+ *
+ * A query that begins with a comment of a plus sign and the word "keep" is planned once.  Its plan is
+ * returned each time, as it is, while the next query of this kind has the same text.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "executor/executor.h"
+#include "fmgr.h"
+#include "optimizer/plancat.h"
+#include "optimizer/planner.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+PG_FUNCTION_INFO_V1(hook_calls);
+
+static planner_hook_type next_planner_hook;
+static create_upper_paths_hook_type next_upper_paths_hook;
+static get_relation_info_hook_type next_relation_info_hook;
+static ExecutorStart_hook_type next_executor_start_hook;
+
+static int	nplanned;
+static int	nupper;
+static int	nrelations;
+static int	nstarted;
+
+static PlannedStmt *kept = NULL;
+static char *kept_query = NULL;
+
+static PlannedStmt *
+plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo bound_params)
+{
+	if (next_planner_hook)
+		return next_planner_hook(parse, query_string, cursor_options, bound_params);
+	return standard_planner(parse, query_string, cursor_options, bound_params);
+}
+
+static PlannedStmt *
+counting_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo bound_params)
+{
+	PlannedStmt *statement;
+	MemoryContext old;
+
+	nplanned++;
+	if (strstr(query_string, "/*+ keep */") == NULL)
+		return plan_query(parse, query_string, cursor_options, bound_params);
+	if (kept_query == NULL || strcmp(kept_query, query_string) != 0)
+	{
+		statement = plan_query(parse, query_string, cursor_options, bound_params);
+		old = MemoryContextSwitchTo(TopMemoryContext);
+		kept = copyObject(statement);
+		kept_query = pstrdup(query_string);
+		MemoryContextSwitchTo(old);
+	}
+	return kept;
+}
+
+static void
+count_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	nupper++;
+	if (next_upper_paths_hook)
+		next_upper_paths_hook(root, stage, input_rel, output_rel, extra);
+}
+
+static void
+count_relation(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
+{
+	nrelations++;
+	if (next_relation_info_hook)
+		next_relation_info_hook(root, relation, inherits, rel);
+}
+
+static void
+count_start(QueryDesc *query, int eflags)
+{
+	nstarted++;
+	if (next_executor_start_hook)
+		next_executor_start_hook(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+Datum
+hook_calls(PG_FUNCTION_ARGS)
+{
+	char	   *calls = psprintf("planner %d, upper paths %d, relations %d, executor %d", nplanned, nupper, nrelations, nstarted);
+
+	nplanned = nupper = nrelations = nstarted = 0;
+	PG_RETURN_TEXT_P(cstring_to_text(calls));
+}
+
+void
+_PG_init(void)
+{
+	next_planner_hook = planner_hook;
+	planner_hook = counting_planner;
+	next_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = count_upper_paths;
+	next_relation_info_hook = get_relation_info_hook;
+	get_relation_info_hook = count_relation;
+	next_executor_start_hook = ExecutorStart_hook;
+	ExecutorStart_hook = count_start;
+}
