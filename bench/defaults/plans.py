@@ -26,8 +26,9 @@ def title(node):
 
 
 def _sort(node):
-    if "Fallback Reason" in node:
-        return f"{_name(node)} {node['Engine']} ({node['Fallback Reason']})"
+    reason = node.get("Fallback Reason") or node.get("Device Not Used")
+    if reason:
+        return f"{_name(node)} {node['Engine']} ({reason})"
     return " ".join(filter(None, [_name(node), node.get("Engine"), node.get("Sort Method")]))
 
 

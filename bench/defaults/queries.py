@@ -7,7 +7,7 @@ LOCALE = "en_US.UTF-8"
 # About the size of a row of orders, with its header.
 BYTES_PER_ROW = 140
 
-# SELECT: only read.  WRITE: creates a table from a query.  BUILD: builds an index.
+# SELECT: only read.  WRITE: creates a table from a query.  BUILD: builds an index, or sorts a table.
 SELECT, WRITE, BUILD = "select", "write", "build"
 
 # prepare and undo run before and after each run, and are not timed.
@@ -21,6 +21,14 @@ def _build(name, index, unique=""):
 def _rebuild(name, index):
     return Case(f"reindex-{name}", "REINDEX INDEX built", BUILD, prepare=f"CREATE INDEX built ON orders ({index})",
                 undo="DROP INDEX built")
+
+
+def _cluster(name, index):
+    """By a sort; the planner would scan the index of a table that it expects in the cache."""
+    return Case(f"cluster-{name}", "CLUSTER sorted USING sorted_by", BUILD,
+                prepare=f"CREATE TABLE sorted AS SELECT * FROM orders; CREATE INDEX sorted_by ON sorted ({index}); "
+                        "SET enable_indexscan = off",
+                undo="DROP TABLE sorted; RESET enable_indexscan")
 
 
 CASES = [
@@ -76,6 +84,9 @@ CASES = [
     _build("unique", "id", "UNIQUE "),
     _rebuild("bigint", "id"),
     _rebuild("text", "name"),
+    _cluster("bigint", "id"),
+    _cluster("text", "name"),
+    _cluster("numeric", "amount"),
     Case("create-table", "CREATE TABLE made AS SELECT * FROM orders ORDER BY created", WRITE, undo="DROP TABLE made"),
     Case("create-table-text", "CREATE TABLE made AS SELECT * FROM orders ORDER BY name", WRITE, undo="DROP TABLE made"),
 ]

@@ -176,10 +176,11 @@ time_runs(int nwarm, int nruns, Prepare prepare, Run run)
 /*
  * CUB (cub_sorts.cu): its radix sort with double buffers, which is its fastest
  * form, and its merge sort in place.  With d_temp NULL, only sets *temp_bytes.
- * selector is the index of the result.
+ * wide: with offsets of 64 bits, which is faster for some types, and necessary from
+ * 2^31 items on.  selector is the index of the result.
  */
 extern void cub_radix_sort(int key_bytes, int value_bytes, void *d_temp, size_t *temp_bytes,
-						   void **d_keys, void **d_values, uint64_t n, int begin_bit, int end_bit,
+						   void **d_keys, void **d_values, uint64_t n, bool wide, int begin_bit, int end_bit,
 						   int *selector);
 extern void cub_merge_sort(int value_bytes, void *d_temp, size_t *temp_bytes, uint64_t *d_keys,
 						   void *d_values, uint64_t n);

@@ -82,9 +82,9 @@ prepare(const Job *job, uint64_t n)
 	CHECK(cudaGetLastError());
 }
 
-/* Sorts with CUB; returns the index of the result. */
+/* Sorts with CUB, whose radix sort has offsets of 32 or 64 bits (wide); returns the index of the result. */
 static int
-run_cub(const Job *job, uint64_t n)
+run_cub(const Job *job, uint64_t n, bool wide)
 {
 	size_t nbytes = 0;
 	int selector = 0;
@@ -97,10 +97,12 @@ run_cub(const Job *job, uint64_t n)
 		cub_merge_sort(job->value_bytes, d_temp, &nbytes, (uint64_t *) d_keys[0], d_values[0], n);
 		return 0;
 	}
-	cub_radix_sort(job->key_bytes, job->value_bytes, NULL, &nbytes, d_keys, d_values, n, 0, job->cub_bits, &selector);
+	cub_radix_sort(job->key_bytes, job->value_bytes, NULL, &nbytes, d_keys, d_values, n, wide, 0, job->cub_bits,
+				   &selector);
 	if (nbytes > temp_bytes)
 		exit(3);
-	cub_radix_sort(job->key_bytes, job->value_bytes, d_temp, &nbytes, d_keys, d_values, n, 0, job->cub_bits, &selector);
+	cub_radix_sort(job->key_bytes, job->value_bytes, d_temp, &nbytes, d_keys, d_values, n, wide, 0, job->cub_bits,
+				   &selector);
 	return selector;
 }
 
@@ -225,7 +227,7 @@ run_with_transfer(const Job *job, uint64_t n)
 static void
 bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 {
-	std::vector<float> cub_ms;
+	std::vector<float> cub_ms[2];
 	std::vector<float> our_ms;
 	Times cub;
 	Times ours;
@@ -238,10 +240,15 @@ bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 	for (int i = 0; i < nwarm + repeat; i++)
 	{
 		int selector = 0;
-		float ms = time_once([&] { prepare(job, n); }, [&] { selector = run_cub(job, n); });
+		float ms;
 
-		if (i >= nwarm)
-			cub_ms.push_back(ms);
+		/* its better offset type counts */
+		for (int wide = job->merge || n < UINT64_C(1) << 31 ? 0 : 1; wide < (job->merge ? 1 : 2); wide++)
+		{
+			ms = time_once([&] { prepare(job, n); }, [&] { selector = run_cub(job, n, wide); });
+			if (i >= nwarm)
+				cub_ms[wide].push_back(ms);
+		}
 		if (i == 0)
 		{
 			CHECK(cudaMemcpy(d_expected[0], d_keys[selector], n * job->key_bytes, cudaMemcpyDeviceToDevice));
@@ -254,7 +261,9 @@ bench(const Job *job, uint64_t n, int ndraws, const char *entropy)
 		if (i == 0)
 			right = is_right(job, n);
 	}
-	cub = summarize(cub_ms);
+	cub = summarize(cub_ms[cub_ms[0].empty() ? 1 : 0]);
+	if (!cub_ms[1].empty() && summarize(cub_ms[1]).median_ms < cub.median_ms)
+		cub = summarize(cub_ms[1]);
 	ours = summarize(our_ms);
 	printf("%s,%llu,%s,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f,%.1f,", job->name, (unsigned long long) n, entropy,
 		   ours.median_ms, ours.least_ms, ours.most_ms, cub.median_ms, cub.least_ms, cub.most_ms,
@@ -306,7 +315,7 @@ main(int argc, char **argv)
 
 	if (argc > 2)
 		nruns = atoi(argv[2]);
-	for (int log2 = 16; log2 <= most_log2; log2 += 2)
+	for (int log2 = 16; log2 <= most_log2; log2 += log2 < 22 ? 1 : 2)
 		sizes.push_back(UINT64_C(1) << log2);
 	std::sort(sizes.begin(), sizes.end());
 

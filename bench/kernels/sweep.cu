@@ -85,11 +85,12 @@ begin_type(const char *name)
 	Times times;
 
 	fill_keys<Key><<<1024, 256>>>((Key *) d_input, n, 1, ~UINT64_C(0), KEY_SEED);
-	cub_radix_sort(sizeof(Key), value_bytes, NULL, &cub_bytes, d_keys, d_values, n, 0, 8 * sizeof(Key), &selector);
+	cub_radix_sort(sizeof(Key), value_bytes, NULL, &cub_bytes, d_keys, d_values, n, true, 0, 8 * sizeof(Key),
+				   &selector);
 	if (cub_bytes > temp_bytes)
 		exit(3);
 	times = time_runs(2, 9, prepare<Key, Value>, [&] {
-		cub_radix_sort(sizeof(Key), value_bytes, d_temp, &cub_bytes, d_keys, d_values, n, 0,
+		cub_radix_sort(sizeof(Key), value_bytes, d_temp, &cub_bytes, d_keys, d_values, n, true, 0,
 					   8 * sizeof(Key), &selector);
 	});
 	cub_ms = times.median_ms;

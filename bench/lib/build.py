@@ -1,4 +1,4 @@
-"""One index build: its time, and who sorted."""
+"""One index build or CLUSTER: its time, and who sorted."""
 
 import re
 
@@ -15,13 +15,13 @@ def timed(session, sql):
 
 
 def left_reason(notice):
-    """Why gpusort left an index to PostgreSQL; "" if it sorted.  By the NOTICE of gpusort.debug_plan."""
-    said = re.search(r"NOTICE: +building index \"\w+\" (?:with gpusort|without gpusort\s+DETAIL: +(.*)\.)", notice)
+    """Why gpusort left an index or a table to PostgreSQL; "" if it sorted.  By the NOTICE of gpusort.debug_plan."""
+    said = re.search(r"NOTICE: +(?:building index|clustering table) \"\w+\" (?:with gpusort|without gpusort\s+DETAIL: +(.*)\.)", notice)
     if not said:
-        raise Failure(f"gpusort was not asked about an index: {notice or 'it said nothing'}")
+        raise Failure(f"gpusort was not asked: {notice or 'it said nothing'}")
     return said.group(1) or ""
 
 
 def jobs(session):
     """How many sorts gpusortd has begun."""
-    return int(session.run("SELECT coalesce(jobs + jobs_done, 0) FROM gpusort_service_status()"))
+    return int(session.run("SELECT coalesce(sum(jobs + jobs_done), 0) FROM gpusort_service_status()"))

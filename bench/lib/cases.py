@@ -48,6 +48,7 @@ KEYS = [
     Key("numeric", ["m"], [False]),
     Key("textICU", ["ti"], [False], ICU),
     Key("textLibc", ["tl"], [False], LIBC),
+    Key("date-bigint", ["d", "b"], [False, False]),
     Key("date-int-text", ["d", "n", "c"], [False, True, False]),
 ]
 

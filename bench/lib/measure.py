@@ -80,7 +80,7 @@ def explain(session, case, contender):
     if node["Node Type"] == "Limit":
         node = node["Plans"][0]
     engine = node.get("Engine", "")
-    reason = node.get("Fallback Reason", "")
+    reason = node.get("Fallback Reason") or node.get("Device Not Used", "")
     if node["Node Type"] == "Sort":
         engine = "postgres"
         if contender == "gpusort":
@@ -99,7 +99,7 @@ def why_kept(session, sql):
     session.run("SET gpusort.debug_plan = on; SET client_min_messages = notice")
     answer = session.run(f"EXPLAIN {sql}")
     session.run("SET gpusort.debug_plan = off; SET client_min_messages = warning")
-    reasons = re.findall(r"NOTICE: +Sort not replaced by gpusort\s+DETAIL: +(.*)\.", answer)
+    reasons = re.findall(r"NOTICE: +GpuSort not used: +(.*)", answer)
     return "; ".join(dict.fromkeys(reasons))
 
 

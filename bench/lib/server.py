@@ -182,11 +182,12 @@ class Session:
 
 
 def wait_for_service(session):
-    """The name of the device."""
+    """The names of the devices, when all of them run."""
     deadline = time.time() + 60
     while True:
         state, detail, device = session.run(
-            "SELECT state, detail, device FROM gpusort_service_status()").split("|")
+            "SELECT string_agg(DISTINCT state, ','), string_agg(DISTINCT detail, ', '), string_agg(device, ', ')"
+            " FROM gpusort_service_status()").split("|")
         if state == "running":
             return device
         if time.time() > deadline:
