@@ -69,6 +69,9 @@ my %ties = (
 	# ORDER BY one column of CUBE's results; DISTINCT ON a set-returning function
 	tsrf => { picked => [ [ qr/DISTINCT ON \(g\)/, qw(a b) ] ] },
 
+	# the first and last rows after CLUSTER by a column that several rows lack
+	tuplesort => { picked => [ [ qr/^FROM abbrev_abort_uuids\nORDER BY ctid/m, 'id' ] ] },
+
 	# window functions over ORDER BY with ties, and the tied rows themselves
 	window => {
 		picked => [
