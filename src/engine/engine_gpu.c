@@ -75,7 +75,7 @@ wait_until_ready(GpuEngine *engine, int timeout_ms)
 	do
 	{
 		if (!engine->link->receive(engine->link, timeout_ms, &message))
-			return gs_gpu_fail(engine, "gpusortd ended or closed the connection");
+			return gs_gpu_fail(engine, "gpusortd closed the connection");
 		if (message.message.type == 0)
 			return gs_gpu_fail(engine, "gpusortd does not answer");
 		if (message.message.type == GS_MESSAGE_FAILED)

@@ -139,7 +139,7 @@ gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *messa
 	if (engine->phase == GPU_CLOSED)
 		return GS_STATUS_FAILED;
 	if (!engine->link->receive(engine->link, wait ? -1 : 0, message))
-		return gs_gpu_fail(engine, "gpusortd ended or closed the connection");
+		return gs_gpu_fail(engine, "gpusortd closed the connection");
 	*type = message->message.type;
 	switch (*type)
 	{
