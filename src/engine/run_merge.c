@@ -48,6 +48,8 @@ gs_run_merge_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *
 	const char *row_b = (const char *) (b + layout->nwords);
 	int			order = 0;
 
+	if (by->verify != NULL)
+		return gs_row_compare(by->verify, by->compare_arg, row_a, row_b);
 	if (by->keys_decide)
 		order = gs_key_compare(layout, a, row_a, b, row_b);
 	if (order == 0 && by->compare != NULL)

@@ -22,8 +22,8 @@
  * which are computed once for each row.  Records are compared only if these bits are
  * equal and are not the whole key.  Rows with equal keys are ordered by the
  * driver's comparison function, if there is one, and then by the number of their
- * run, so the merge is stable.  If keys are approximate, the function alone orders
- * rows.
+ * run, so the merge is stable.  If keys are approximate, the caller verifies the order of
+ * the rows that come out.
  *
  * A record is followed by its row, as a reader of a run has it (run/run_file.h): the
  * row begins with the location word of the record, and tail words are offsets from it.
@@ -57,7 +57,9 @@ typedef struct GsMergeOrder
 	const GsKeyLayout *layout;
 	bool		keys_decide;	/* false: only compare orders rows */
 	const GsRowCompare *compare;	/* orders rows with equal keys; may be NULL */
-	void	   *compare_arg;
+	const GsRowCompare *verify; /* keys are approximate, and it has the last word; else NULL.
+								 * compare is the same, or NULL */
+	void	   *compare_arg;	/* of both */
 } GsMergeOrder;
 
 typedef struct GsRunMerge
@@ -73,7 +75,10 @@ typedef struct GsRunMerge
 	GsKeyPacking packing;
 } GsRunMerge;
 
-/* Returns < 0, 0 or > 0 as record a, followed by its row, sorts before, with or after b. */
+/*
+ * Returns < 0, 0 or > 0 as record a, followed by its row, sorts before, with or after b.
+ * Only verify counts, if there is one.
+ */
 extern int	gs_run_merge_compare(const GsMergeOrder *by, const uint64_t *a, const uint64_t *b);
 
 /* Bytes of memory for a merge of nsources runs. */

@@ -192,13 +192,14 @@ static void
 explain_verification(const GsSortInput *input, ExplainState *es)
 {
 	const GsKeyVerification *verification = &input->verification;
+	const uint64 nretries = verification->ncorrected +
+		(input->runs == NULL ? 0 : gs_run_set_stats(input->runs)->nrepaired);
 	const char *what = gs_key_encoder_is_approximate_type(input->key) ? "Key" : "Collation";
 
 	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
 						   verification->ncomparisons, es);
-	if (verification->ncorrected > 0)
-		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL,
-							   verification->ncorrected, es);
+	if (nretries > 0)
+		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL, nretries, es);
 	if (es->timing)
 		ExplainPropertyFloat(psprintf("%s Verification Time", what), "ms",
 							 verification->us / 1000.0, 3, es);

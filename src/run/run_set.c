@@ -74,7 +74,7 @@ gs_run_set_compare_ties(GsRunSet *set, const GsRowCompare *compare, void *compar
 {
 	if (!set->order.keys_decide)
 		return;					/* all rows are compared */
-	set->order.compare = compare;
+	set->order.compare = set->order.verify != NULL ? set->order.verify : compare;
 	set->order.compare_arg = compare_arg;
 }
 
@@ -132,7 +132,8 @@ most_sources(const GsRunSet *set, bool shared)
 									 shared ? ENOUGH_SHARED_BYTES : ENOUGH_READ_BYTES);
 	Size		each = read_at_once + gs_run_set_longest(set) +
 		gs_run_merge_bytes(1) + sizeof(GsRunReader);
-	Size		besides = set->store->extent_bytes + sizeof(GsRunSet);
+	Size		besides = set->store->extent_bytes + sizeof(GsRunSet) +
+		(set->order.verify != NULL ? gs_run_block_bytes(set->memory_limit) : 0);
 
 	return set->memory_limit <= besides ? LEAST_SOURCES :
 		clamp(LEAST_SOURCES, (set->memory_limit - besides) / each, MOST_SOURCES);
@@ -432,6 +433,7 @@ begin_merge(GsRunSet *set, int first, int nruns, bool consume, const uint64 *pos
 		records[i] = gs_run_set_read(set, &set->readers[i]);
 	}
 	gs_run_merge_begin(&set->merge, &set->order, records, nruns, set->merge_memory);
+	set->block = set->order.verify != NULL ? gs_run_block_create(set->memory_limit, nruns) : NULL;
 	set->begun = false;
 	pfree(records);
 }
@@ -444,12 +446,23 @@ end_merge(GsRunSet *set)
 	pfree(set->readers);
 	pfree(set->buffers);
 	pfree(set->merge_memory);
+	if (set->block != NULL)
+		gs_run_block_free(set->block);
 	set->readers = NULL;
 }
 
-/* The record of the next row, followed by the row. */
+/* The next record of a source of the merge. */
 static const uint64 *
-next_record(GsRunSet *set)
+read_source(GsRunSet *set, uint32 source)
+{
+	const uint64 *returned = set->block == NULL ? NULL : gs_run_block_returned(set->block, source);
+
+	return returned != NULL ? returned : gs_run_set_read(set, &set->readers[source]);
+}
+
+/* The record of the next row of the merge, followed by the row. */
+static const uint64 *
+next_merged(GsRunSet *set)
 {
 	GsRunMerge *merge = &set->merge;
 	const uint64 *record = gs_run_merge_record(merge);
@@ -457,12 +470,25 @@ next_record(GsRunSet *set)
 	/* the previous row had to stay in place until now */
 	if (set->begun && record != NULL)
 	{
-		gs_run_merge_replace(merge,
-							 gs_run_set_read(set, &set->readers[gs_run_merge_winner(merge)]));
+		gs_run_merge_replace(merge, read_source(set, gs_run_merge_winner(merge)));
 		record = gs_run_merge_record(merge);
 	}
 	set->begun = true;
 	return record;
+}
+
+/* The same; by keys that are only approximate, as long as they prove right. */
+static const uint64 *
+next_record(GsRunSet *set)
+{
+	if (set->block != NULL && !gs_run_block_failed(set->block))
+	{
+		const uint64 *record = gs_run_block_next(set);
+
+		if (!gs_run_block_failed(set->block))
+			return record;
+	}
+	return next_merged(set);
 }
 
 const void *

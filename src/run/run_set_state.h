@@ -11,6 +11,7 @@
 #include "nodes/pg_list.h"
 
 #include "engine/run_merge.h"
+#include "run/run_block.h"
 #include "run/run_set.h"
 
 /* Rows that an engine has sorted, read as a run. */
@@ -71,6 +72,7 @@ struct GsRunSet
 	/* a merge */
 	GsRunMerge	merge;
 	void	   *merge_memory;
+	GsRunBlock *block;			/* of rows that are verified; NULL: none are */
 	GsRunReader *readers;		/* NULL if there is none */
 	int			nreaders;
 	int			first_read;		/* the number of the first run that is merged */

@@ -10,8 +10,8 @@
  *	  none (presorted)	nothing					as they arrive
  *
  * An engine sorts by keys, and by gs_sort_compare_tied() where these are equal.
- * Runs are merged in the same way, unless their keys are approximate or some
- * run has none: then only comparisons decide.
+ * Runs are merged in the same way; by approximate keys a block ahead, whose order is
+ * verified (run/run_block.h).  If some run has no keys, only comparisons decide.
  *
  * Comparators may raise errors, and check for interrupts as they do in a
  * tuplesort.
@@ -137,14 +137,19 @@ GsMergeOrder
 gs_sort_merge_order(GsSortState *state)
 {
 	const GsSortInput *input = &state->input;
+	const GsRowCompare *verify;
 
-	if (input->presorted || state->phase == GS_SORT_FALLBACK ||
-		gs_key_encoder_is_approximate(input->key))
+	if (input->presorted || state->phase == GS_SORT_FALLBACK)
 		return gs_sort_compared_order(state);
+	if (!gs_key_encoder_decides(input->key))
+		create_comparator(state);
+	verify = gs_key_encoder_is_approximate(input->key) ? &compare_all : NULL;
 	return (GsMergeOrder) {
 		.layout = gs_key_encoder_layout(input->key),
 			.keys_decide = true,
-			.compare = gs_key_encoder_first_tied(input->key) >= 0 ? &gs_sort_compare_tied : NULL,
+			.compare = gs_key_encoder_first_tied(input->key) < 0 ? NULL :
+			verify != NULL ? verify : &gs_sort_compare_tied,
+			.verify = verify,
 			.compare_arg = state
 	};
 }

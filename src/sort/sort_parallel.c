@@ -174,15 +174,13 @@ gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipan
 }
 
 /*
- * Are streams worth it, which the leader merges?  Not for few rows, nor if all of them are compared, where
- * each participant may also have a dictionary of its own.
+ * Are streams worth it, which the leader merges?  Not for few rows.
  */
 static bool
 wants_streams(const GsSortState *state)
 {
 	return state->participants.streams != NULL && gpusort_enabled && parallel_leader_participation &&
-		expected_rows(state) >= LEAST_ROWS_OF_STREAMS &&
-		!gs_key_columns_are_approximate(state->spec.columns, state->spec.ncolumns);
+		expected_rows(state) >= LEAST_ROWS_OF_STREAMS;
 }
 
 /* If participants need not share anything, none waits for another. */

@@ -138,6 +138,8 @@ gs_sort_stats_end(GsSortState *state)
 		return;
 	stats->active = false;
 	gs_stats_end_activity(&stats->activity);
+	if (state->input.runs != NULL)
+		gs_stats_add(GS_STAT_REPAIRS, gs_run_set_stats(state->input.runs)->nrepaired);
 	end_step(stats);
 	if (stats->activity.step == GS_STEP_OUTPUT)
 		gs_stats_add(GS_STAT_OUTPUT_US, stats->us[GS_STEP_OUTPUT]);

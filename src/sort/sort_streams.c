@@ -61,6 +61,8 @@ gs_sort_streams_offer(GsSortStreams *streams, int participant, GsSortState *sort
 {
 	if (sort->input.nread == 0 || sort->input.keys_only)
 		return false;
+	if (gs_key_encoder_dictionary_texts(sort->input.key) > 0)
+		return false;			/* the leader's codes are others */
 	if (sort->phase == GS_SORT_ENGINE)
 		gs_sort_make_run_of_engine(sort);
 	else if (sort->phase == GS_SORT_RUNS)
