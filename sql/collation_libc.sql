@@ -173,6 +173,27 @@ SELECT o, CASE :'engine' WHEN 'cpu' THEN (f -> 'Runs')::int > 2 AND NOT f ? 'Col
 FROM unnest('{"","DESC"}'::text[]) o, pg_temp.figures(format('SELECT * FROM halves ORDER BY s COLLATE gs_en %s', o)) f;
 SELECT pg_temp.rows_ok('halves', 's COLLATE gs_en, id');
 RESET work_mem;
+-- below a LIMIT: no row is dropped by a key that is only approximate
+CREATE FUNCTION pg_temp.firsts(n int, o text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	ids text;
+BEGIN
+	EXECUTE format('SELECT md5(string_agg(id::text, '','')) FROM (SELECT id FROM halves ORDER BY %s LIMIT %s) x', o, n) INTO ids;
+	RETURN ids;
+END $$;
+CREATE TEMP TABLE wanted (n int, o text, ids text);
+SET gpusort.enabled = off;
+INSERT INTO wanted SELECT n, o, pg_temp.firsts(n, o) FROM unnest('{1,10,999,2243,3999,9000,20000}'::int[]) n,
+	unnest(ARRAY['s COLLATE gs_en, id', 's COLLATE gs_en DESC, id', 'id % 3, s COLLATE gs_bytes, id', 's COLLATE gs_cs DESC, id % 2, id', 'ARRAY[s COLLATE gs_en], id']) o;
+RESET gpusort.enabled;
+SELECT count(*), bool_and(ids = pg_temp.firsts(n, o)) AS same FROM wanted;
+SET gpusort.collation_fault = on;
+SELECT count(*), bool_and(ids = pg_temp.firsts(n, o)) AS same FROM wanted;
+SET work_mem = '64kB';
+SELECT count(*), bool_and(ids = pg_temp.firsts(n, o)) AS same FROM wanted;
+RESET work_mem;
+SET gpusort.collation_fault = off;
+SELECT f ->> 'Sort Method' LIKE 'top-N%' AS top_n FROM pg_temp.figures('SELECT * FROM halves ORDER BY s COLLATE gs_en LIMIT 10') f;
 SELECT pg_temp.left_behind();
 
 -- an index of texts: built by one process

@@ -68,7 +68,7 @@ SELECT pg_temp.check_column('same', c, '{USING <#,USING >#}') FROM unnest('{one,
 SET LOCAL gpusort.debug_plan = on;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY d USING <#;
 EXPLAIN (COSTS OFF) SELECT d FROM t ORDER BY k, num::float8 USING >#;
--- abbreviated keys with a comparator of the type: not below a LIMIT, since dropped rows would not be verified
+-- abbreviated keys with a comparator of the type: below a LIMIT rows are compared before they are dropped
 SET LOCAL gpusort.force = off;
 SET LOCAL gpusort.min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT num FROM t ORDER BY num USING <# LIMIT 3;

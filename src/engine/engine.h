@@ -219,13 +219,16 @@ extern GsEngine *gs_engine_cpu_open(const GsEngineRequest *request);
 extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbatches);
 
 /*
- * During the input, discards all rows but the first nrows in order; there must be more.
- * The input continues with reserve.  *batch and *entry become the position of the last
+ * During the input, or after sort unless the layout is keys_only, discards all rows but the first
+ * nrows in order; there must be more.  The input continues with reserve.  *batch and *entry become the position of the last
  * row that was kept, valid until the next call of any kind.  FULL and OOM leave all rows
  * in place.
  */
 extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
 										 const GsBatch **batch, size_t *entry);
+
+/* After sort, not if keys_only: the input continues, with the same rows. */
+extern void gs_engine_cpu_unsort(GsEngine *engine);
 
 /*
  * Sorts sorted rows again, by a comparison function alone; not for keys_only layouts.

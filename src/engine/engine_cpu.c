@@ -525,6 +525,12 @@ free_words(CpuEngine *engine, size_t nrows)
 	engine->base.stats.tied_rows = 0;
 }
 
+void
+gs_engine_cpu_unsort(GsEngine *base)
+{
+	free_words((CpuEngine *) base, (size_t) base->stats.nrows);
+}
+
 /*
  * Frees the batches after the last one that has rows, and counts rows and bytes
  * again.  The next batch will be as small as that one.
@@ -610,10 +616,11 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 	size_t		total = count_rows(engine);
 	uint64_t	cutoff;
 	uint64_t   *scratch;
-	GsStatus	status;
+	GsStatus	status = GS_STATUS_OK;
 
 	base->stats.nrows = total;
-	status = sort_words(engine);
+	if (engine->words == NULL)
+		status = sort_words(engine);
 	if (status != GS_STATUS_OK)
 		return status;
 	scratch = runtime->allocate(runtime->arg, nrows * sizeof(uint64_t));

@@ -13,9 +13,7 @@
  *
  *	- it is too small to be faster, which is asked first: most sorts are;
  *	- its keys have no order-preserving code;
- *	- a LIMIT bounds it, by a value that the node cannot compute (plan_limit.c);
- *	- a LIMIT bounds it, and its keys are approximate: the rows that are dropped
- *	  would never be compared.
+ *	- a LIMIT bounds it, by a value that the node cannot compute (plan_limit.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -52,9 +50,5 @@ gs_plan_choice_why_not(const GsChoiceSettings *settings, const GsSortColumn *col
 		return why_not;
 	if (bound->bounded && !bound->computable)
 		return "the LIMIT cannot be computed at execution time";
-	if (settings->force || !bound->bounded)
-		return NULL;
-	if (gs_key_columns_are_approximate(columns, ncolumns))
-		return "keys that need verification are not supported below a LIMIT";
 	return NULL;
 }

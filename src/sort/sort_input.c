@@ -316,8 +316,6 @@ begin_keys(GsSortState *state)
 									   gs_sort_device_is_likely(state));
 	if (serial && !spec->merged_elsewhere)
 		gs_key_encoder_count_texts(input->key);
-	if (gs_key_encoder_is_approximate(input->key))
-		gs_topn_begin(&input->top, GS_UNBOUNDED);	/* a dropped row would not be verified */
 	input->direct_key = gs_key_encoder_is_direct(input->key);
 	input->keys_only = gs_key_encoder_layout(input->key)->keys_only;
 	if (!gs_key_encoder_decides(input->key))
@@ -371,13 +369,15 @@ begin_engine(GsSortState *state)
 	if (why_not == NULL)
 	{
 		begin_keys(state);
+		if (gs_key_encoder_is_approximate(input->key))
+			gs_topn_compare_rows(&input->top, &gs_sort_compare_all, state);
 		if (!open_engine(state))
 		{
 			status = GS_STATUS_OOM;
 			why_not = "out of memory";
 		}
 		else if (input->top.bound != GS_UNBOUNDED &&
-				 gs_key_encoder_first_is_expensive(input->key))
+				 (gs_key_encoder_first_is_expensive(input->key) || gs_key_encoder_is_approximate(input->key)))
 			gs_topn_compare_values(&input->top, spec->columns, spec->ncolumns, spec->desc);
 	}
 	MemoryContextSwitchTo(old);

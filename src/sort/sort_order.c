@@ -66,8 +66,7 @@ compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 
 const GsRowCompare gs_sort_compare_tied = {locate_tied, compare_values, compare_rows};
 
-/* For any rows; the argument is the state. */
-static const GsRowCompare compare_all = {locate_first, compare_values, compare_rows};
+const GsRowCompare gs_sort_compare_all = {locate_first, compare_values, compare_rows};
 
 static void
 create_comparator(GsSortState *state)
@@ -128,7 +127,7 @@ gs_sort_compared_order(GsSortState *state)
 
 	create_comparator(state);
 	return (GsMergeOrder) {
-		.layout = &no_keys,.compare = &compare_all,.compare_arg = state
+		.layout = &no_keys,.compare = &gs_sort_compare_all,.compare_arg = state
 	};
 }
 
@@ -143,7 +142,7 @@ gs_sort_merge_order(GsSortState *state)
 		return gs_sort_compared_order(state);
 	if (!gs_key_encoder_decides(input->key))
 		create_comparator(state);
-	verify = gs_key_encoder_is_approximate(input->key) ? &compare_all : NULL;
+	verify = gs_key_encoder_is_approximate(input->key) ? &gs_sort_compare_all : NULL;
 	return (GsMergeOrder) {
 		.layout = gs_key_encoder_layout(input->key),
 			.keys_decide = true,
@@ -192,7 +191,7 @@ gs_sort_verify_keys(GsSortState *state)
 	else if (needs_verification(input))
 		status = gs_verify_keys(input->engine, input->key, input->compare, &found);
 	if (!found.succeeded && input->engine->capabilities->can_compare &&
-		gs_engine_cpu_resort(input->engine, &compare_all, state) == GS_STATUS_OK)
+		gs_engine_cpu_resort(input->engine, &gs_sort_compare_all, state) == GS_STATUS_OK)
 	{
 		found.succeeded = true;
 		total->ncorrected++;

@@ -10,8 +10,9 @@
 
 #include "sort/sort_state.h"
 
-/* For rows whose keys are equal; the argument is the state. */
+/* For rows whose keys are equal, and for any rows; the argument is the state. */
 extern const GsRowCompare gs_sort_compare_tied;
+extern const GsRowCompare gs_sort_compare_all;
 
 /* The bytes of memory that a sort should leave for copies of values that are compared. */
 extern Size gs_sort_compared_bytes(const GsSortInput *input);

@@ -160,13 +160,39 @@ gs_sort_device_is_likely(const GsSortState *state)
 
 /* ------------------------------------------------------------------- memory */
 
+/* Sorts the rows of the CPU engine, to drop some of them.  False: their order is not certain, and they are not sorted. */
+static bool
+sort_and_verify(GsSortState *state)
+{
+	if (gs_sort_order_rows(&state->input) != GS_STATUS_OK)
+		return false;
+	if (gs_sort_verify_keys(state) == GS_STATUS_OK)
+		return true;
+	gs_engine_cpu_unsort(state->input.engine);
+	return false;
+}
+
+/* Drops rows that a LIMIT cannot return, if there are many.  True: it did, and the batch is not valid any more. */
+static bool
+drop_rows(GsSortState *state, bool memory_is_short)
+{
+	GsSortInput *input = &state->input;
+	GsTopN	   *top = &input->top;
+
+	if (!gs_topn_should_prune(top, input->engine, memory_is_short))
+		return false;
+	if (top->compare != NULL)
+		top->may_prune = sort_and_verify(state);
+	return top->may_prune && gs_topn_prune(top, input->engine, state->context);
+}
+
 /* Memory is full: makes space in the engine, or moves to one that has it. */
 static bool
 make_space(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
 
-	return gs_topn_prune(&input->top, input->engine, state->context, true) ||
+	return drop_rows(state, true) ||
 		(input->may_use_device && gpusort_engine != GS_ENGINE_CPU && move_to_device(state));
 }
 
@@ -193,7 +219,7 @@ gs_sort_begin_batch(GsSortState *state, Size row_bytes)
 	GsSortInput *input = &state->input;
 	GsStatus	status;
 
-	(void) gs_topn_prune(&input->top, input->engine, state->context, false);
+	(void) drop_rows(state, false);
 	gs_sort_consider_device(state, false);
 	status = gs_sort_reserve(state, row_bytes);
 	input->space_status = status;

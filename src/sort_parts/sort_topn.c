@@ -21,7 +21,9 @@
  *
  * Keys of a collation cost more than one comparison of two texts, which mostly
  * ends at their first letters.  There the values of the first column are
- * compared by PostgreSQL's comparator before a key is made.
+ * compared by PostgreSQL's comparator before a key is made.  Where keys are only
+ * approximate, no row is dropped by them: the order of the engine is verified
+ * before it drops rows, and rows are compared with the cutoff.
  *
  * PostgreSQL keeps a heap of N rows, and compares each row with the top of it
  * after it has copied the row.  This is faster for any N, so there is nothing to
@@ -78,6 +80,13 @@ gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int ncolumns, T
 	top->order = order;
 	top->order_decides = ncolumns == 1;
 	top->desc = desc;
+}
+
+void
+gs_topn_compare_rows(GsTopN *top, const GsRowCompare *compare, void *compare_arg)
+{
+	top->compare = compare;
+	top->compare_arg = compare_arg;
 }
 
 /* Where a round begins. */
@@ -161,19 +170,19 @@ set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t 
 }
 
 bool
-gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context, bool memory_is_short)
+gs_topn_should_prune(const GsTopN *top, const GsEngine *engine, bool memory_is_short)
 {
+	return top->may_prune && gs_topn_rows_of_engine(engine) >
+		(memory_is_short ? gs_topn_min_rows((double) top->bound) : round_rows(top));
+}
+
+bool
+gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context)
+{
+	const uint64 nrows = gs_topn_rows_of_engine(engine);
 	const GsBatch *batch;
 	size_t		entry;
-	double		nrows;
-	double		least;
 
-	if (!top->may_prune)
-		return false;
-	nrows = gs_topn_rows_of_engine(engine);
-	least = memory_is_short ? gs_topn_min_rows((double) top->bound) : round_rows(top);
-	if (nrows <= least)
-		return false;
 	if (gs_engine_cpu_keep_first(engine, top->bound, &batch, &entry) != GS_STATUS_OK)
 	{
 		top->may_prune = false;
@@ -183,7 +192,7 @@ gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context, bool memory_
 	set_cutoff(top, engine->request.layout, batch, entry, context);
 
 	/* rows in runs stay in the layout's statistics, by which they are merged */
-	if (engine->request.layout->nrows == (uint64) nrows)
+	if (engine->request.layout->nrows == nrows)
 		count_again(engine);
 	return true;
 }

@@ -36,6 +36,9 @@ typedef struct GsTopN
 	TupleDesc	desc;
 	Datum		value;
 	bool		is_null;
+
+	const GsRowCompare *compare;	/* decides; NULL: keys do */
+	void	   *compare_arg;
 } GsTopN;
 
 extern void gs_topn_begin(GsTopN *top, int64 bound);
@@ -47,16 +50,23 @@ extern void gs_topn_begin(GsTopN *top, int64 bound);
 extern void gs_topn_compare_values(GsTopN *top, const GsSortColumn *columns, int ncolumns,
 								   TupleDesc desc);
 
+/*
+ * Keys are approximate: rows are compared with the cutoff by this function, and the order of
+ * the engine is verified before it drops rows.
+ */
+extern void gs_topn_compare_rows(GsTopN *top, const GsRowCompare *compare, void *compare_arg);
+
 /* How many rows memory must hold to find the first `bound` of all rows. */
 #define gs_topn_min_rows(bound)	((bound) * 1.25)
 
+/* Has the engine, which can prune, enough rows after the bound?  If memory_is_short, fewer are enough. */
+extern bool gs_topn_should_prune(const GsTopN *top, const GsEngine *engine, bool memory_is_short);
+
 /*
- * Drops the rows of the engine, which can prune, that are after the bound, if there are enough of them;
- * if memory_is_short, fewer are enough.  True: it did, and a batch that was reserved is no longer valid.
- * The cutoff is stored in the context.
+ * Then drops them.  True: it did, and a batch that was reserved is no longer valid.  The cutoff is
+ * stored in the context.
  */
-extern bool gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context,
-						  bool memory_is_short);
+extern bool gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context);
 
 /* Will it do so for the first time, if there are expected_rows rows in all? */
 extern bool gs_topn_will_prune(const GsTopN *top, double expected_rows);
@@ -122,9 +132,12 @@ gs_topn_drops_value(GsTopN *top, Datum value, bool is_null)
 static inline bool
 gs_topn_is_before(const GsTopN *top, const GsEngineRequest *request, const uint64 *record, const char *row)
 {
-	uint64		first = gs_topn_first_of_record(request->layout, record);
+	uint64		first;
 	int			order;
 
+	if (top->compare != NULL)
+		return gs_row_compare(top->compare, top->compare_arg, row, top->row) < 0;
+	first = gs_topn_first_of_record(request->layout, record);
 	if (first != top->first)
 		return first < top->first;
 	order = gs_key_compare(request->layout, record, row, top->record, top->row);
