@@ -85,6 +85,10 @@ def _direction(rng, column, expression):
     return f"{rng.choice(['', 'ASC', 'DESC', 'DESC'])} {nulls}".strip()
 
 
+# The operators of operator classes that are not the default ones.
+CLASS_OPERATORS = {"text_pattern_ops": ("~<~", "~>~"), "bpchar_pattern_ops": ("~<~", "~>~"), "record_image_ops": ("*<", "*>")}
+
+
 def _index_column(rng, item):
     """A column of an index: expressions must be immutable, and there is no USING."""
     column = item.column
@@ -304,12 +308,57 @@ def _index(rng, table, order):
     return Case("create index", settings, [], "SELECT", build, build, build, build, order.items)
 
 
-WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _index] * 2 + [
+def _order_by(column):
+    """The item of an ORDER BY that has the order of an index column."""
+    for name, (less, greater) in CLASS_OPERATORS.items():
+        expression, of_class, direction = column.partition(f" {name}")
+        if of_class:
+            operator = greater if "DESC" in direction else less
+            return f"{expression} USING {operator} {direction.replace('DESC', '').replace('ASC', '')}"
+    return column
+
+
+def _changes(rng, name):
+    """Statements that leave dead versions of rows behind; the last one is rolled back."""
+    n = rng.randint(2, 9)
+    changes = [f"UPDATE {name} SET id = id WHERE id % {n} = 0", f"DELETE FROM {name} WHERE id % {n} = 1",
+               f"UPDATE {name} SET id = id WHERE id % {n + 1} = 1"]
+    undone = ["SAVEPOINT undone", f"UPDATE {name} SET id = id + 1", "ROLLBACK TO undone"]
+    return rng.sample(changes, rng.choice([0, 0, 1, 2, 3])) + rng.choice([[], [], undone])
+
+
+def _cluster(rng, table, order):
+    """CLUSTER of a table, and by PostgreSQL of a copy, whose index ends with the places of rows.
+
+    Without that PostgreSQL's order of ties is undefined.  A value can be too large for an index,
+    also that of a deleted row, so both indexes have the same size, and PostgreSQL builds the first
+    one, too.  A transaction that is rolled back keeps the table as it was.
+    """
+    name = table.name
+    index_columns = [_index_column(rng, item) for item in order.items]
+    columns = ", ".join(index_columns)
+    keys = ", ".join(_order_by(column) for column in index_columns)
+    by, by_place = f"({columns}) INCLUDE (id)", f"({columns}, place)"
+    if rng.random() < 0.25:
+        by, by_place, keys = f"({columns}, id)", f"({columns}, id)", f"{keys}, id"
+    selected = ", ".join(["id"] + [column.name for column in table.columns])
+    before = ["BEGIN"] + _changes(rng, name) + [
+        f"CREATE TABLE copied AS SELECT *, (row_number() OVER ())::int AS place FROM {name}"]
+    got = f"SELECT differential.clustered({_quoted(f'{name} {by}')}, '{name}', '{selected}')"
+    want = f"SELECT differential.clustered({_quoted(f'{name} {by}')}, 'copied', '{selected}', {_quoted(f'copied {by_place}')})"
+    ranks = f"SELECT record_send(ROW({selected})), dense_rank() OVER (ORDER BY {keys}) FROM {name}"
+    settings = [("maintenance_work_mem", rng.choice(["1MB", "4MB", "64MB"])), ("enable_indexscan", rng.choice(["off"] * 5 + ["on"])),
+                ("gpusort.debug_plan", "on"), ("gpusort.log_min_duration", "0"), ("client_min_messages", "log")]
+    return _case("cluster", order, selected, got, want, ranks=ranks, explain="SELECT", settings=settings, before=before)
+
+
+WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _index, _cluster] * 2 + [
     _joined, _group, _merge_join, _locked]
 
+NAMED_WRAPPERS = {wrapper.__name__.strip("_"): wrapper for wrapper in WRAPPERS}
 
 # For large tables: those that do not take long.
-LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index]
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index, _cluster]
 
 
 def random_settings(rng):
@@ -325,10 +374,14 @@ def random_settings(rng):
     return settings
 
 
-def random_case(rng, table, collations, keep=None):
-    """A case; the same one with only some of its sort items, if keep has their numbers."""
+def random_case(rng, table, collations, keep=None, only=None):
+    """A case; the same one with only some of its sort items, if keep has their numbers.
+
+    only: a wrapper's name, if all cases have that one.
+    """
     settings = random_settings(rng)
     wrapper = rng.choice(WRAPPERS if table.size < LARGE else LARGE_WRAPPERS)
+    wrapper = NAMED_WRAPPERS.get(only, wrapper)
     items = random_items(rng, table, collations)
     order = Order(rng, items if keep is None else [items[i] for i in keep], table)
     case = wrapper(rng, table, order)
