@@ -388,6 +388,75 @@ foreach my $wal_level ('replica', 'minimal')
 	$node->safe_psql('postgres', 'CREATE INDEX large_id ON large (id); CLUSTER large USING large_id; DROP INDEX large_id');
 }
 
+# ---------------------------------------------------------------- a full disk
+
+my $disk = PostgreSQL::Test::Utils::tempdir() . '/disk.so';
+my $full = PostgreSQL::Test::Utils::tempdir() . '/full';
+
+command_ok([ $node->config_data('--cc'), '-O2', '-fPIC', '-shared', '-o', $disk, "$FindBin::RealBin/../test/disk/disk.c" ], 'a disk that can be full');
+$node->append_conf('postgresql.conf', 'wal_level = replica');
+$node->stop;
+{
+	local $ENV{LD_PRELOAD} = $disk;
+	local $ENV{FULL_DISK} = $full;
+	$node->start;
+}
+ok(wait_for_service($node, 'running'), 'gpusortd runs');
+$node->safe_psql('postgres', q{
+	DROP INDEX large_slow;
+	CREATE INDEX large_id ON large (id);
+	CREATE TABLE narrow AS SELECT i AS id FROM generate_series(1, 100000) i;
+	CREATE INDEX narrow_by ON narrow ((md5(id::text) || md5((id + 1)::text)));});
+
+# A table, its indexes and the files of the database.
+sub state_of
+{
+	my ($table) = @_;
+
+	return $node->safe_psql('postgres', qq{
+		CHECKPOINT;	-- removes files
+		SELECT pg_relation_filenode('$table'), count(*), md5(string_agg(x::text, '')) FROM $table x;
+		SELECT indexrelid::regclass, indisvalid, bt_index_check(indexrelid, true), pg_relation_filenode(indexrelid) FROM pg_index WHERE indrelid = '$table'::regclass ORDER BY 1;
+		SELECT string_agg(file, ' ' ORDER BY file) FROM pg_ls_dir('base/' || (SELECT oid FROM pg_database WHERE datname = 'postgres')) file WHERE file ~ '^[0-9.]+\$';
+		SELECT count(*) FROM pg_ls_tmpdir()});
+}
+
+# The error of CLUSTER while large files of a folder cannot grow, without their names.
+sub error_on_full_disk
+{
+	my ($table, $folder, $settings) = @_;
+	my $messages;
+
+	append_to_file($full, $folder);
+	(undef, undef, $messages) = $node->psql('postgres', "SET gpusort.debug_plan = on; SET maintenance_work_mem = '4MB'; $settings\\set VERBOSITY verbose\nCLUSTER $table USING ${table}_by");
+	unlink($full) or die "$full: $!";
+	return $messages;
+}
+
+my $database = $node->safe_psql('postgres', "SELECT '/base/' || oid || '/' FROM pg_database WHERE datname = 'postgres'");
+
+foreach my $case ([ 'large', '/pgsql_tmp/', 'temporary files', 'cpu' ], [ 'large', $database, 'the new table', 'cpu', 'cuda' ], [ 'narrow', $database, 'the new index', 'cpu', 'cuda' ])
+{
+	my ($table, $folder, $what, @engines) = @$case;
+	my $before = state_of($table);
+	my @errors;
+
+	foreach my $settings ('SET gpusort.enabled = off;', map { "SET gpusort.engine = $_;" } @engines)
+	{
+		my $messages = error_on_full_disk($table, $folder, $settings);
+
+		like($messages, qr/clustering table "$table" with gpusort/, "$what: by gpusort ($settings)") if @errors;
+		push @errors, join("\n", map { s{base/[\w/.]+}{base/...}r } grep { !/^LOCATION/ } $messages =~ /^.*?(ERROR: .*)/s ? split(/\n/, $1) : ());
+		is($errors[-1], $errors[0], "$what: the error of PostgreSQL on a full disk") if @errors > 1;
+		is(state_of($table), $before, "the table and the files are as they were ($settings)");
+	}
+	like($errors[0], qr/^ERROR:  53100: could not (?:write to|extend) file "base.*No space left on device/, "$what: SQLSTATE 53100");
+	like($node->safe_psql('postgres', "CLUSTER $table USING ${table}_by; SELECT 'clustered'"), qr/clustered/, 'with space it can be clustered');
+	isnt(state_of($table), $before, 'which changes its state');
+}
+is_idle($node, 'after a full disk');
+$node->safe_psql('postgres', 'DROP INDEX large_id');
+
 # ------------------------------------------------------------------ damage
 
 # a line pointer with the greatest length, or none
