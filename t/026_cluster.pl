@@ -414,6 +414,7 @@ sub state_of
 	my ($table) = @_;
 
 	return $node->safe_psql('postgres', qq{
+		SET max_parallel_workers_per_gather = 0;
 		CHECKPOINT;	-- removes files
 		SELECT pg_relation_filenode('$table'), count(*), md5(string_agg(x::text, '')) FROM $table x;
 		SELECT indexrelid::regclass, indisvalid, bt_index_check(indexrelid, true), pg_relation_filenode(indexrelid) FROM pg_index WHERE indrelid = '$table'::regclass ORDER BY 1;
