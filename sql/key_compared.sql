@@ -59,6 +59,14 @@ SELECT pg_temp.check_column('t', 'u', '{USING OPERATOR(by_end.<)}');
 SELECT pg_temp.check_column('t', c) FROM unnest('{v,q}'::text[]) c;
 SELECT pg_temp.rows_ok('(SELECT id, ROW(k, s) AS r FROM t) x', 'r');
 
+-- the key is the whole row; few rows are first kept without an engine
+SET LOCAL gpusort.force = off;
+SET LOCAL gpusort.min_rows = 0;
+SELECT o, n, pg_temp.same(format('SELECT i FROM t WHERE id < %s ORDER BY i %s', n, o), format('SELECT i FROM t WHERE id < %s ORDER BY i %s, id', n, o))
+FROM unnest('{USING OPERATOR(by_abs.<),USING OPERATOR(by_abs.>) NULLS LAST}'::text[]) o, unnest('{1,60,700}'::int[]) n;
+SET LOCAL gpusort.force = on;
+RESET gpusort.min_rows;
+
 -- columns before it have keys, the others are compared
 SELECT o, pg_temp.rows_ok('t', o)
 FROM unnest(ARRAY['k, v', 'k DESC, i USING OPERATOR(by_abs.<), s COLLATE "C"', 'q DESC NULLS LAST, k', 'i USING OPERATOR(by_abs.>), q, k',

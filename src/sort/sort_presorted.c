@@ -60,15 +60,15 @@ may_pay(const GsSortState *state)
 		!gs_sort_device_is_likely(state);
 }
 
-/* Are the rows that were kept in order? */
+/* Are the rows that were kept in order, as far as is known?  Values without a row are compared when they become rows. */
 static bool
 few_are_in_order(const GsFew *few, GsSortCompare *compare)
 {
 	const int	nrows = gs_few_count(few);
 
-	Assert(nrows == 0 || gs_few_row(few, 0) != NULL);
-	if (nrows > 0)
-		gs_sort_compare_begin(compare, gs_few_row(few, 0));
+	if (nrows == 0 || gs_few_row(few, 0) == NULL)
+		return true;
+	gs_sort_compare_begin(compare, gs_few_row(few, 0));
 	for (int i = 1; i < nrows; i++)
 	{
 		if (gs_sort_compare_next(compare, gs_few_row(few, i)) > 0)
