@@ -110,13 +110,17 @@ gs_sort_order_rows(GsSortInput *input)
 {
 	GsEngine   *engine = input->engine;
 	const Size	nbytes = engine->request.compare != NULL ? gs_sort_compared_bytes(input) : 0;
+	MemoryContext old = CurrentMemoryContext;
 	GsStatus	status;
 
-	if (nbytes == 0)
-		return gs_engine_sort(engine);
-	(void) gs_sort_compare_keep(input->compare, nbytes);
+	if (input->compare != NULL)
+		MemoryContextSwitchTo(gs_sort_compare_context(input->compare));
+	if (nbytes > 0)
+		(void) gs_sort_compare_keep(input->compare, nbytes);
 	status = gs_engine_sort(engine);
-	engine->stats.peak_bytes += gs_sort_compare_keep(input->compare, 0);
+	if (nbytes > 0)
+		engine->stats.peak_bytes += gs_sort_compare_keep(input->compare, 0);
+	MemoryContextSwitchTo(old);
 	return status;
 }
 
