@@ -42,7 +42,7 @@
 #include "plan/plan_choice.h"
 
 /* The least rows of a group; of text whose keys a collation makes. */
-#define LEAST_GROUP_ROWS	2
+#define LEAST_GROUP_ROWS	1.5
 #define LEAST_GROUP_ROWS_COLLATED	9
 
 GsChoiceSettings

@@ -143,7 +143,9 @@ gs_sort_groups_next(GsSortGroups *groups)
 void
 gs_sort_groups_add_summary(GsSortGroups *groups, const GsSortSummary *batch)
 {
-	groups->nrows += batch->nrows;
-	if (!groups->largest.any || batch->nrows > groups->largest.nrows)
-		groups->largest = *batch;
+	groups->nrows += groups->nread;
+	if (groups->largest.any && groups->nread <= groups->largest.nrows)
+		return;
+	groups->largest = *batch;
+	groups->largest.nrows = groups->nread;	/* a tuplesort does not count them */
 }
