@@ -197,7 +197,8 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		spec.groups = gs_sort_groups_create(ps, child, spec.columns, npresorted,
 											work_mem * BATCH_MEMORY_SHARE * 1024.0 /
 											(SizeofMinimalTupleHeader + spec.expected_width));
-		spec.expected_rows = Min(spec.expected_rows, GS_GROUPS_BATCH_ROWS);
+		/* with space for the group that ends a batch */
+		spec.expected_rows = Min(spec.expected_rows, 2 * GS_GROUPS_BATCH_ROWS);
 	}
 	return spec;
 }
@@ -241,6 +242,8 @@ count_batch(const GsSortState *state)
 
 	gs_sort_summarize(state, &summary);
 	gs_sort_groups_add_summary(state->spec.groups, &summary);
+	if (state->phase != GS_SORT_FEW)
+		state->spec.groups->may_be_in_order = state->input.presorted;
 }
 
 /* Brings the rows of participants together, and reports how this one sorted to the leader, for EXPLAIN. */

@@ -316,7 +316,8 @@ begin_keys(GsSortState *state)
 	input->key = gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
 									   gs_sort_parallel_needs_full_keys(state) ||
 									   gs_sort_device_is_likely(state));
-	if (serial && !spec->merged_elsewhere && state->participants.of_streams == GS_ROLE_SERIAL)
+	/* a batch has too few rows to encode them twice */
+	if (serial && spec->groups == NULL && !spec->merged_elsewhere && state->participants.of_streams == GS_ROLE_SERIAL)
 		gs_key_encoder_count_texts(input->key);
 	if (gs_key_encoder_is_approximate(input->key))
 		gs_topn_begin(&input->top, GS_UNBOUNDED);	/* a dropped row would not be verified */

@@ -69,6 +69,7 @@ gs_sort_groups_create(PlanState *node, PlanState *child, const GsSortColumn *col
 	groups->same_group = prepare_comparison(node, desc, columns, npresorted);
 	groups->econtext = CreateExprContext(node->state);
 	groups->last_group = ExecInitExtraTupleSlot(node->state, desc, &TTSOpsMinimalTuple);
+	groups->may_be_in_order = true;
 	groups->most = Max(Min(memory_rows, GS_GROUPS_BATCH_ROWS), FIRST_BATCH_ROWS);
 	return groups;
 }
@@ -79,6 +80,7 @@ gs_sort_groups_restart(GsSortGroups *groups)
 	ExecClearTuple(groups->last_group);
 	groups->next = NULL;
 	groups->at_end = false;
+	groups->may_be_in_order = true;
 	groups->enough = 0;
 	groups->nbatches = 0;
 	groups->nrows = 0;
