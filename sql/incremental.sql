@@ -1,4 +1,4 @@
--- Incremental Sorts become GpuSorts, which sort the rows batch by batch: a batch ends where a group
+-- Needs the locale en_US.UTF-8.  Incremental Sorts become GpuSorts, which sort the rows batch by batch: a batch ends where a group
 -- of rows that are equal in the presorted columns does.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
@@ -114,10 +114,12 @@ SELECT pg_temp.sorts('SELECT rank() OVER (PARTITION BY g ORDER BY k) FROM t LIMI
 SET gpusort.force = off;
 SET gpusort.min_rows = 1000;
 SET client_min_messages = warning;
-CREATE TEMP TABLE sizes AS SELECT id, (id / 2)::bigint AS two, (id / 20)::bigint AS twenty, id % 3 AS k, md5(id::text) COLLATE pg_temp.unicode AS u, ('w' || id % 5)::tsquery AS r FROM generate_series(0, 19999) id;
+CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
+CREATE TEMP TABLE sizes AS SELECT id, (id / 2)::bigint AS two, (id / 20)::bigint AS twenty, id % 3 AS k, md5(id::text) COLLATE pg_temp.unicode AS u, to_char(id / 20, '00000') COLLATE gs_en AS e, ('w' || id % 5)::tsquery AS r FROM generate_series(0, 19999) id;
 ALTER TABLE sizes ADD PRIMARY KEY (id);
 CREATE INDEX ON sizes (two);
 CREATE INDEX ON sizes (twenty);
+CREATE INDEX ON sizes (e);
 ANALYZE sizes;
 SET client_min_messages = notice;
 SELECT pg_temp.sorts('SELECT * FROM sizes ORDER BY id, k');
@@ -125,7 +127,16 @@ SET client_min_messages = warning;
 SELECT NOT :'has_icu' OR pg_temp.sorts('SELECT * FROM sizes ORDER BY two, u') = 'Incremental Sort' AS left;
 SET client_min_messages = notice;
 SELECT pg_temp.sorts('SELECT * FROM sizes ORDER BY twenty, r');
+SELECT pg_temp.sorts('SELECT * FROM sizes ORDER BY e, k');
 SELECT pg_temp.sorts('SELECT * FROM sizes WHERE id < 100 ORDER BY twenty, k');
 SELECT pg_temp.sorts('SELECT rank() OVER (PARTITION BY twenty ORDER BY k) FROM sizes LIMIT 10');
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM sizes ORDER BY twenty, k;
+SET LOCAL cursor_tuple_fraction = 1;
+DECLARE whole CURSOR FOR SELECT * FROM sizes ORDER BY twenty, k;
+COMMIT;
+SELECT pg_temp.sorts('SELECT FROM generate_series(1, 5) x WHERE EXISTS (SELECT FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes OFFSET 0) s WHERE s.r > x)');
 SELECT pg_temp.sorts(q) FROM unnest(ARRAY['SELECT * FROM sizes ORDER BY two, k', 'SELECT * FROM sizes ORDER BY twenty, u',
 	'SELECT sum(r) FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r, id FROM sizes) x GROUP BY id % 2 LIMIT 10']) q;
+DROP TABLE sizes;
+DROP COLLATION gs_en;

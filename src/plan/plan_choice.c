@@ -19,9 +19,13 @@
  *
  * An incremental sort is left to PostgreSQL also if
  *
- *	- a LIMIT above may end it before its last row, because PostgreSQL reads smaller
- *	  batches than sort_groups.c, and keeps only the first rows of a large group;
+ *	- a LIMIT, a cursor that is planned for its first rows, or a nested loop that looks for
+ *	  one row may end it early, because PostgreSQL reads smaller batches than
+ *	  sort_groups.c, and below a LIMIT keeps only the first rows of a large group;
  *	- columns are only compared: the groups are better compared one by one;
+ *	- only columns by which the rows arrive in order have approximate keys: PostgreSQL
+ *	  compares these only for equality.  By a libc text, in groups of 1000, and a bigint:
+ *	  386 and 468 ms, in the units below;
  *	- its groups are small, so that PostgreSQL compares little but the columns by which
  *	  the rows arrive in order.
  *
@@ -82,16 +86,20 @@ gs_plan_choice_why_not(const GsChoiceSettings *settings, const GsSortColumn *col
 
 char *
 gs_plan_choice_why_not_groups(const GsChoiceSettings *settings, const GsSortColumn *columns,
-							  int ncolumns, double group_rows, const GsPlanLimit *bound)
+							  int ncolumns, int npresorted, double group_rows,
+							  const GsPlanLimit *bound)
 {
 	if (bound->bounded)
 		return "an incremental sort below a LIMIT";
 	if (settings->force)
 		return NULL;
 	if (bound->may_stop)
-		return "an incremental sort below a LIMIT";
+		return "an incremental sort of which only the first rows may be needed";
 	if (gs_key_columns_leave_ties(columns, ncolumns))
 		return "an incremental sort by columns that are only compared";
+	if (gs_key_columns_are_approximate(columns, npresorted) &&
+		!gs_key_columns_are_collated(columns + npresorted, ncolumns - npresorted))
+		return "an incremental sort of which only the presorted columns need verification";
 	if (group_rows < (gs_key_columns_are_collated(columns, ncolumns) ?
 					  LEAST_GROUP_ROWS_COLLATED : LEAST_GROUP_ROWS))
 		return psprintf("an incremental sort of small groups, of %.0f rows by the estimate", group_rows);

@@ -61,21 +61,23 @@ gs_plan_is_repeatable(Query *query)
 }
 
 static void
-rewrite_statement(PlannedStmt *statement, const Rewrite *rewrite)
+rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
 {
+	GsPlanLimit bound = gs_plan_limit_none;
 	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, gs_plan_limit_none, rewrite);
+	bound.may_stop = may_stop;
+	statement->planTree = rewrite_plan(statement->planTree, bound, rewrite);
 	foreach(lc, statement->subplans)
 		lfirst(lc) = rewrite_plan(lfirst(lc), gs_plan_limit_none, rewrite);
 }
 
 void
-gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable)
+gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable, bool may_stop)
 {
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 
-	rewrite_statement(statement, &rewrite);
+	rewrite_statement(statement, may_stop, &rewrite);
 }
 
 const char *
@@ -87,7 +89,7 @@ gs_plan_rewrite_why_not(PlannedStmt *statement, const Sort *sort)
 
 	if (!settings.enabled)
 		return "gpusort.enabled is off";
-	rewrite_statement(statement, &rewrite);
+	rewrite_statement(statement, false, &rewrite);
 	return why_not != NULL ? why_not : "settings of gpusort have changed since the query was planned";
 }
 
@@ -220,7 +222,7 @@ why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
 
 	if (reason != NULL || !IsA(plan, IncrementalSort))
 		return reason;
-	return gs_plan_choice_why_not_groups(settings, columns, sort->numCols,
+	return gs_plan_choice_why_not_groups(settings, columns, sort->numCols, presorted_columns(sort),
 										 gs_plan_cost_group_rows(plan->startup_cost, input->startup_cost,
 																 input->total_cost, input->plan_rows),
 										 bound);
@@ -279,6 +281,11 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 		case T_Gather:
 		case T_GatherMerge:
 			child_bound = gs_plan_limit_in_worker(bound);
+			break;
+		case T_NestLoop:
+			right_bound.may_stop |= ((NestLoop *) plan)->join.inner_unique ||
+				((NestLoop *) plan)->join.jointype == JOIN_SEMI ||
+				((NestLoop *) plan)->join.jointype == JOIN_ANTI;
 			break;
 		default:
 			if (reads_all_first(plan))

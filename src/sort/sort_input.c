@@ -315,8 +315,9 @@ begin_keys(GsSortState *state)
 
 	input->key = gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
 									   gs_sort_parallel_needs_full_keys(state) ||
+									   (spec->groups != NULL && spec->groups->full_keys) ||
 									   gs_sort_device_is_likely(state));
-	/* a batch has too few rows to encode them twice */
+	/* nor for a batch: see gs_sort_wants_other_keys() */
 	if (serial && spec->groups == NULL && !spec->merged_elsewhere && state->participants.of_streams == GS_ROLE_SERIAL)
 		gs_key_encoder_count_texts(input->key);
 	if (gs_key_encoder_is_approximate(input->key))

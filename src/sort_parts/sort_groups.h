@@ -21,6 +21,7 @@ typedef struct GsSortGroups
 {
 	int			npresorted;		/* columns by which the rows arrive in order */
 	bool		at_end;			/* all rows were read */
+	bool		full_keys;		/* truncated keys have left too many ties */
 	bool		may_be_in_order;	/* all columns may order the rows of the next batch already */
 
 	/* for EXPLAIN and the log */
