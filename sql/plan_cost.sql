@@ -31,7 +31,7 @@ BEGIN
 	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
 	SELECT string_agg(coalesce(n ->> 'Custom Plan Provider', n ->> 'Node Type'), ' <- ') INTO nodes
 	FROM jsonb_path_query(plan, 'strict $.**{0 to last} ? (exists (@."Node Type"))') n;
-	sort := jsonb_path_query_first(plan, 'strict $.**{0 to last} ? (@."Node Type" == "Sort" || @."Custom Plan Provider" == "GpuSort")');
+	sort := jsonb_path_query_first(plan, 'strict $.**{0 to last} ? ((@."Node Type" == "Sort" || @."Custom Plan Provider" == "GpuSort") && !exists (@."Presorted Key"))');
 	cost := (sort -> 'Startup Cost')::numeric - (sort #> '{Plans,0,Total Cost}')::numeric;
 END $$;
 

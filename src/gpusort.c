@@ -41,6 +41,7 @@
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "optimizer/planmain.h"
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -98,7 +99,8 @@ gpusort_planner(GS_PLANNER_PARAMS)
 	/* another hook may return a plan that it keeps, which lives longer than nodes made here */
 	if (GetMemoryChunkContext(statement) != CurrentMemoryContext)
 		statement = copyObject(statement);
-	gs_plan_rewrite(statement, &mine.settings, repeatable);
+	gs_plan_rewrite(statement, &mine.settings, repeatable,
+					(cursor_options & CURSOR_OPT_FAST_PLAN) != 0 && cursor_tuple_fraction < 1.0);
 	return statement;
 }
 

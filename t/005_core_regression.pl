@@ -75,6 +75,7 @@ my %ties = (
 	# window functions over ORDER BY with ties, and the tied rows themselves
 	window => {
 		picked => [
+			[ qr/first_emp = 1 OR last_emp = 1/, qw(empno salary first_emp last_emp) ],
 			[ qr/rn <= 1 AND c1 <= 3/, qw(empno salary enroll_date) ],
 			[ qr/count\(\*\) OVER \(PARTITION BY depname ORDER BY enroll_date RANGE/, 'empno' ],
 			[ qr/\bover\b/i, qw(first_value last_value nth_value nth_2 lead lag) ] ] });

@@ -143,6 +143,22 @@ gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns)
 }
 
 bool
+gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) &&
+			OidIsValid(order.collation))
+			return true;
+	}
+	return false;
+}
+
+bool
 gs_key_columns_are_compared(const GsSortColumn *columns, int ncolumns)
 {
 	GsKeyOrder	order;

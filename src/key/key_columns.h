@@ -45,6 +45,9 @@ extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncol
  */
 extern char *gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns);
 
+/* Is one of these columns text whose keys a collation makes, which costs more than a few comparisons? */
+extern bool gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns);
+
 /* Has the first column no code, so that all rows are compared? */
 extern bool gs_key_columns_are_compared(const GsSortColumn *columns, int ncolumns);
 

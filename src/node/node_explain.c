@@ -75,6 +75,7 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan, ancestors);
 	bool		use_prefix = gs_explain_uses_prefixes(es);
 	List	   *columns = NIL;
+	List	   *presorted = NIL;
 
 	for (int i = 0; i < state->spec.ncolumns; i++)
 	{
@@ -84,8 +85,12 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 		if (entry == NULL)
 			elog(ERROR, "no target list entry for sort column %d", column->attno);
 		columns = lappend(columns, describe_column(column, entry->expr, context, use_prefix));
+		if (state->spec.groups != NULL && i < state->spec.groups->npresorted)
+			presorted = lappend(presorted, deparse_expression((Node *) entry->expr, context, use_prefix, true));
 	}
 	ExplainPropertyList("Sort Key", columns, es);
+	if (presorted != NIL)
+		ExplainPropertyList("Presorted Key", presorted, es);
 }
 
 /* The name of a column as its table or subquery has it; of an expression, its type. */
@@ -400,6 +405,18 @@ explain_workers(const GsSortState *state, ExplainState *es)
 	}
 }
 
+/* Of a sort in batches, the largest one. */
+static void
+explain_batches(const GsSortGroups *groups, ExplainState *es)
+{
+	if (groups->nbatches == 0)
+		return;
+	explain_summary(&groups->largest, es);
+	explain_reason(groups->largest.reason, strcmp(groups->largest.engine, "postgres") == 0, es);
+	ExplainPropertyInteger("Batches", NULL, groups->nbatches, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, groups->nrows, es);
+}
+
 void
 gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
@@ -410,6 +427,11 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	explain_sort_key(state, node->ss.ps.plan, ancestors, es);
 	if (!es->analyze)
 		return;
+	if (state->spec.groups != NULL)
+	{
+		explain_batches(state->spec.groups, es);
+		return;
+	}
 	if (state->phase != GS_SORT_IDLE)
 	{
 		gs_sort_summarize(state, &summary);

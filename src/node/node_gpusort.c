@@ -8,6 +8,9 @@
  * slot of that type.  In addition, while an engine sorts, the sort is stable, and
  * each row is copied once on its way in and not at all on its way out.
  *
+ * One that replaces an Incremental Sort keeps what that guarantees, which is only
+ * that it can be rescanned.  It sorts its rows batch by batch (sort_groups.c).
+ *
  * This file has the executor's callbacks.  sort_input.c reads the child and sorts,
  * sort_output.c returns the rows; sort_state.h draws where the rows are.
  *
@@ -30,7 +33,9 @@
 #include "sort_parts/sort_shared.h"
 #include "common/build_id.h"
 
+#include "access/htup_details.h"
 #include "executor/executor.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 
 /* What is in custom_private: the build ID, and lists. */
@@ -49,8 +54,15 @@ enum
 enum
 {
 	FLAG_REPEATABLE,
-	FLAG_SHARED
+	FLAG_SHARED,
+	FLAG_PRESORTED				/* a number of columns */
 };
+
+/*
+ * The share of work_mem that the rows of a batch may take, as the planner estimates their width: keys
+ * take as much as narrow rows, and the last group comes in addition.
+ */
+#define BATCH_MEMORY_SHARE	0.25
 
 static Node *sort_create_state(CustomScan *scan);
 static void sort_begin(CustomScanState *node, EState *estate, int eflags);
@@ -89,7 +101,7 @@ static const CustomExecMethods sort_exec_methods_verified = SORT_METHODS(sort_ex
 /* ----------------------------------------------------------- plan and state */
 
 List *
-gs_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
+gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool repeatable)
 {
 	List	   *lists[PRIVATE_MEMBERS] = {NIL};
 	List	   *members = list_make1(makeString(pstrdup(gs_build_id)));
@@ -101,7 +113,7 @@ gs_node_private(const GsSortColumn *columns, int ncolumns, bool repeatable)
 		lists[PRIVATE_COLLATIONS] = lappend_oid(lists[PRIVATE_COLLATIONS], columns[i].collation);
 		lists[PRIVATE_NULLS_FIRST] = lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
-	lists[PRIVATE_FLAGS] = list_make2_int(repeatable, false);
+	lists[PRIVATE_FLAGS] = list_make3_int(repeatable, false, npresorted);
 	for (int i = PRIVATE_ATTNOS; i < PRIVATE_MEMBERS; i++)
 		members = lappend(members, lists[i]);
 	return members;
@@ -136,6 +148,12 @@ gs_node_columns(const CustomScan *scan, int *ncolumns)
 	return columns;
 }
 
+int
+gs_node_presorted_columns(const CustomScan *scan)
+{
+	return list_nth_int(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_PRESORTED);
+}
+
 static Node *
 sort_create_state(CustomScan *scan)
 {
@@ -155,12 +173,13 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 	CustomScan *scan = (CustomScan *) node->ss.ps.plan;
 	PlanState  *ps = &node->ss.ps;
 	List	   *flags = list_nth(scan->custom_private, PRIVATE_FLAGS);
+	const int	npresorted = gs_node_presorted_columns(scan);
 	GsSortSpec	spec = {
 		.desc = ExecGetResultType(child),
 		.expected_rows = scan->scan.plan.plan_rows,
 		.expected_width = scan->scan.plan.plan_width,
 		.child = child,
-		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0,
+		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0 && npresorted == 0,
 		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
 		.verify_output = node->methods == &sort_exec_methods_verified,
@@ -171,8 +190,16 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 
 	spec.columns = gs_node_columns(scan, &spec.ncolumns);
 	/* if a Gather Merge is rewound, its workers and the leader read and sort again */
-	spec.random_access = !spec.may_share &&
+	spec.random_access = !spec.may_share && npresorted == 0 &&
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
+	if (npresorted > 0)
+	{
+		spec.groups = gs_sort_groups_create(ps, child, spec.columns, npresorted,
+											work_mem * BATCH_MEMORY_SHARE * 1024.0 /
+											(SizeofMinimalTupleHeader + spec.expected_width));
+		/* with space for the group that ends a batch */
+		spec.expected_rows = Min(spec.expected_rows, 2 * GS_GROUPS_BATCH_ROWS);
+	}
 	return spec;
 }
 
@@ -207,6 +234,18 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 
 /* -------------------------------------------------------------------- rows */
 
+/* A batch was sorted. */
+static void
+count_batch(const GsSortState *state)
+{
+	GsSortSummary summary;
+
+	gs_sort_summarize(state, &summary);
+	gs_sort_groups_add_summary(state->spec.groups, &summary);
+	if (state->phase != GS_SORT_FEW)
+		state->spec.groups->may_be_in_order = state->input.presorted;
+}
+
 /* Brings the rows of participants together, and reports how this one sorted to the leader, for EXPLAIN. */
 static void
 share(GsSortState *state)
@@ -228,6 +267,8 @@ sort_with_input(CustomScanState *node)
 	if (unlikely(state->phase == GS_SORT_IDLE))
 	{
 		gs_sort_read_input(state);
+		if (state->spec.groups != NULL)
+			count_batch(state);
 		if (gs_sort_is_slow(state))
 			gs_sort_log_duration(state, gs_node_describe_key(node));
 		if (state->participants.shared != NULL)
@@ -236,19 +277,41 @@ sort_with_input(CustomScanState *node)
 	return state;
 }
 
+/* After the last row: does another batch follow? */
+static bool
+begin_next_batch(CustomScanState *node)
+{
+	GsSortState *state = gs_node_sort(node);
+
+	if (state->spec.groups == NULL || state->spec.groups->at_end)
+		return false;
+	gs_sort_reset(state);
+	return true;
+}
+
 static TupleTableSlot *
 sort_exec(CustomScanState *node)
 {
-	return gs_sort_next(sort_with_input(node),
-						ScanDirectionIsForward(node->ss.ps.state->es_direction));
+	const bool	forward = ScanDirectionIsForward(node->ss.ps.state->es_direction);
+	TupleTableSlot *slot;
+
+	do
+		slot = gs_sort_next(sort_with_input(node), forward);
+	while (TupIsNull(slot) && begin_next_batch(node));
+	return slot;
 }
 
 /* The same with gpusort.verify. */
 static TupleTableSlot *
 sort_exec_verified(CustomScanState *node)
 {
-	return gs_sort_next_verified(sort_with_input(node),
-								 ScanDirectionIsForward(node->ss.ps.state->es_direction));
+	const bool	forward = ScanDirectionIsForward(node->ss.ps.state->es_direction);
+	TupleTableSlot *slot;
+
+	do
+		slot = gs_sort_next_verified(sort_with_input(node), forward);
+	while (TupIsNull(slot) && begin_next_batch(node));
+	return slot;
 }
 
 /* --------------------------------------------------------- end, rescan, mark */
@@ -276,6 +339,8 @@ sort_rescan(CustomScanState *node)
 	}
 	/* the child returns other rows, or more of them are needed */
 	gs_sort_reset(state);
+	if (state->spec.groups != NULL)
+		gs_sort_groups_restart(state->spec.groups);
 	if (child->chgParam == NULL)
 		ExecReScan(child);		/* otherwise ExecProcNode() does this */
 }

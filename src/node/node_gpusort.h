@@ -15,11 +15,11 @@
 extern const CustomScanMethods gs_node_scan_methods;
 
 /*
- * What a plan node carries: the list to put in custom_private.  repeatable: the
- * child may be run twice, nobody would notice.
+ * What a plan node carries: the list to put in custom_private.  npresorted: the first columns, by which
+ * the child's rows arrive in order; 0: unknown.  repeatable: the child may be run twice, nobody would
+ * notice.
  */
-extern List *gs_node_private(const GsSortColumn *columns, int ncolumns,
-								  bool repeatable);
+extern List *gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool repeatable);
 
 /* Is a node of a plan a GpuSort? */
 static inline bool
@@ -30,6 +30,9 @@ gs_node_is_gpusort(const Plan *plan)
 
 /* The columns of a GpuSort, palloc'd. */
 extern GsSortColumn *gs_node_columns(const CustomScan *scan, int *ncolumns);
+
+/* By how many of its columns the rows of its child arrive in order; 0: unknown. */
+extern int	gs_node_presorted_columns(const CustomScan *scan);
 
 /* Has the participants of a parallel plan share the node's sort. */
 extern void gs_sort_node_share(CustomScan *scan);

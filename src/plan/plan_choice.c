@@ -15,12 +15,37 @@
  *	- its keys have no order-preserving code;
  *	- a LIMIT bounds it, by a value that the node cannot compute (plan_limit.c).
  *
+ * An incremental sort is left to PostgreSQL also if
+ *
+ *	- a LIMIT, a cursor that is planned for its first rows, or a nested loop that looks for
+ *	  one row may end it early, because PostgreSQL reads smaller batches than
+ *	  sort_groups.c, and below a LIMIT keeps only the first rows of a large group;
+ *	- columns are only compared: the groups are better compared one by one;
+ *	- only columns by which the rows arrive in order have approximate keys: PostgreSQL
+ *	  compares these only for equality.  By a libc text, in groups of 1000, and a bigint:
+ *	  386 and 468 ms, in the units below;
+ *	- its groups are small, so that PostgreSQL compares little but the columns by which
+ *	  the rows arrive in order.
+ *
+ * Processor time of an ORDER BY of 1 M rows from an index scan, of PostgreSQL and of
+ * batches, in ms, by the rows of a group:
+ *
+ *							1			2			3			5			10			1000
+ *	 two bigints			153, 160	264, 216	305, 230	320, 205	238, 177	226, 179
+ *	 bigint, libc text		154, 164	282, 400	321, 415	396, 410	432, 315	740, 350
+ *
+ * (Zen 5, 2 cores, busy, PostgreSQL 15.20, 2026-11-24.)
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "guc.h"
 #include "plan/plan_choice.h"
+
+/* The least rows of a group; of text whose keys a collation makes. */
+#define LEAST_GROUP_ROWS	1.5
+#define LEAST_GROUP_ROWS_COLLATED	9
 
 GsChoiceSettings
 gs_choice_settings(void)
@@ -50,5 +75,27 @@ gs_plan_choice_why_not(const GsChoiceSettings *settings, const GsSortColumn *col
 		return why_not;
 	if (bound->bounded && !bound->computable)
 		return "the LIMIT cannot be computed at execution time";
+	return NULL;
+}
+
+char *
+gs_plan_choice_why_not_groups(const GsChoiceSettings *settings, const GsSortColumn *columns,
+							  int ncolumns, int npresorted, double group_rows,
+							  const GsPlanLimit *bound)
+{
+	if (bound->bounded)
+		return "an incremental sort below a LIMIT";
+	if (settings->force)
+		return NULL;
+	if (bound->may_stop)
+		return "an incremental sort of which only the first rows may be needed";
+	if (gs_key_columns_leave_ties(columns, ncolumns))
+		return "an incremental sort by columns that are only compared";
+	if (gs_key_columns_are_approximate(columns, npresorted) &&
+		!gs_key_columns_are_collated(columns + npresorted, ncolumns - npresorted))
+		return "an incremental sort of which only the presorted columns need verification";
+	if (group_rows < (gs_key_columns_are_collated(columns, ncolumns) ?
+					  LEAST_GROUP_ROWS_COLLATED : LEAST_GROUP_ROWS))
+		return psprintf("an incremental sort of small groups, of %.0f rows by the estimate", group_rows);
 	return NULL;
 }

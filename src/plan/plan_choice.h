@@ -39,4 +39,12 @@ extern char *gs_plan_choice_why_not(const GsChoiceSettings *settings,
 									const GsSortColumn *columns, int ncolumns,
 									double nrows, const GsPlanLimit *bound);
 
+/*
+ * The same for the sort of rows that arrive in the order of the first columns, in groups of about
+ * group_rows rows, if the function above returns NULL.
+ */
+extern char *gs_plan_choice_why_not_groups(const GsChoiceSettings *settings,
+										   const GsSortColumn *columns, int ncolumns,
+										   int npresorted, double group_rows, const GsPlanLimit *bound);
+
 #endif							/* GPUSORT_PLAN_CHOICE_H */

@@ -19,7 +19,7 @@
 static void
 explain_sort(PlanState *node, ExplainState *es)
 {
-	if (IsA(node->plan, Sort))
+	if (IsA(node->plan, Sort) || IsA(node->plan, IncrementalSort))
 		ExplainPropertyText("GpuSort Not Used",
 							gs_plan_rewrite_why_not(es->pstmt, (Sort *) node->plan), es);
 }

@@ -13,6 +13,8 @@
 /* How many rows of a sort are needed, as the planner knows it. */
 typedef struct GsPlanLimit
 {
+	bool		may_stop;		/* a LIMIT, a cursor or a join above may leave rows
+								 * unread, of this node or of one between */
 	bool		bounded;
 	bool		computable;		/* by the node, from count and offset */
 	double		rows;			/* < 0: not known before execution */

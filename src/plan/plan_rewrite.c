@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_rewrite.c
- *	  Replaces the Sort nodes of a finished plan.
+ *	  Replaces the Sort and Incremental Sort nodes of a finished plan.
  *
  * Only after the planner has finished can all sorts be seen: those below merge
  * joins, unique, grouping and window nodes are created with the plan and never were
@@ -61,21 +61,23 @@ gs_plan_is_repeatable(Query *query)
 }
 
 static void
-rewrite_statement(PlannedStmt *statement, const Rewrite *rewrite)
+rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
 {
+	GsPlanLimit bound = gs_plan_limit_none;
 	ListCell   *lc;
 
-	statement->planTree = rewrite_plan(statement->planTree, gs_plan_limit_none, rewrite);
+	bound.may_stop = may_stop;
+	statement->planTree = rewrite_plan(statement->planTree, bound, rewrite);
 	foreach(lc, statement->subplans)
 		lfirst(lc) = rewrite_plan(lfirst(lc), gs_plan_limit_none, rewrite);
 }
 
 void
-gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable)
+gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable, bool may_stop)
 {
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 
-	rewrite_statement(statement, &rewrite);
+	rewrite_statement(statement, may_stop, &rewrite);
 }
 
 const char *
@@ -87,7 +89,7 @@ gs_plan_rewrite_why_not(PlannedStmt *statement, const Sort *sort)
 
 	if (!settings.enabled)
 		return "gpusort.enabled is off";
-	rewrite_statement(statement, &rewrite);
+	rewrite_statement(statement, false, &rewrite);
 	return why_not != NULL ? why_not : "settings of gpusort have changed since the query was planned";
 }
 
@@ -109,10 +111,18 @@ sort_columns(const Sort *sort)
 	return columns;
 }
 
+/* By how many columns the input of a Sort is sorted; 0: unknown. */
+static int
+presorted_columns(const Sort *sort)
+{
+	return IsA(sort, IncrementalSort) ? ((const IncrementalSort *) sort)->nPresortedCols : 0;
+}
+
 /* Makes the GpuSort that replaces a Sort. */
 static Plan *
 replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, bool repeatable)
 {
+	const int	npresorted = presorted_columns(sort);
 	CustomScan *scan = makeNode(CustomScan);
 	List	   *targetlist = NIL;
 	ListCell   *lc;
@@ -122,11 +132,12 @@ replace_sort(Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound, 
 	memcpy(&scan->scan.plan, &sort->plan, sizeof(Plan));
 	NodeSetTag(scan, T_CustomScan);
 	scan->scan.scanrelid = 0;
-	scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	if (npresorted == 0)
+		scan->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN | CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	scan->custom_relids = NULL;
 	scan->custom_scan_tlist = sort->plan.targetlist;
 	scan->custom_exprs = gs_plan_limit_exprs(bound);
-	scan->custom_private = gs_node_private(columns, sort->numCols, repeatable);
+	scan->custom_private = gs_node_private(columns, sort->numCols, npresorted, repeatable);
 	scan->methods = &gs_node_scan_methods;
 
 	foreach(lc, sort->plan.targetlist)
@@ -167,7 +178,8 @@ may_emit_from_one(const Plan *result)
  * Makes the participants below a Gather Merge sort their rows together if it
  * merges their sorts: then it does not matter which of them returns which rows.
  * Not below a LIMIT, where each drops most of its own rows; nor if much is computed
- * from each row afterward, which one participant would have to do alone.
+ * from each row afterward, which one participant would have to do alone; nor batch by
+ * batch.
  */
 static void
 share_sort(Plan *plan)
@@ -175,8 +187,45 @@ share_sort(Plan *plan)
 	while (IsA(plan, Result) && plan->lefttree != NULL &&
 		   ((Result *) plan)->resconstantqual == NULL && may_emit_from_one(plan))
 		plan = plan->lefttree;
-	if (gs_node_is_gpusort(plan) && ((CustomScan *) plan)->custom_exprs == NIL)
+	if (gs_node_is_gpusort(plan) && ((CustomScan *) plan)->custom_exprs == NIL &&
+		gs_node_presorted_columns((CustomScan *) plan) == 0)
 		gs_sort_node_share((CustomScan *) plan);
+}
+
+/* No bound, for a node that is read to the end only if the one above is. */
+static GsPlanLimit
+unbounded(const GsPlanLimit *bound)
+{
+	GsPlanLimit none = gs_plan_limit_none;
+
+	none.may_stop = bound->may_stop;
+	return none;
+}
+
+/* Does a node read its input to the end before it returns a row? */
+static bool
+reads_all_first(const Plan *plan)
+{
+	return IsA(plan, Sort) || IsA(plan, Hash) ||
+		(IsA(plan, Agg) && (((const Agg *) plan)->aggstrategy == AGG_PLAIN ||
+						   ((const Agg *) plan)->aggstrategy == AGG_HASHED));
+}
+
+/* Why a Sort or an Incremental Sort is not replaced; NULL: it is. */
+static char *
+why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
+		const GsChoiceSettings *settings)
+{
+	const Plan *plan = &sort->plan;
+	const Plan *input = plan->lefttree;
+	char	   *reason = gs_plan_choice_why_not(settings, columns, sort->numCols, input->plan_rows, bound);
+
+	if (reason != NULL || !IsA(plan, IncrementalSort))
+		return reason;
+	return gs_plan_choice_why_not_groups(settings, columns, sort->numCols, presorted_columns(sort),
+										 gs_plan_cost_group_rows(plan->startup_cost, input->startup_cost,
+																 input->total_cost, input->plan_rows),
+										 bound);
 }
 
 /*
@@ -190,7 +239,8 @@ share_sort(Plan *plan)
 static Plan *
 rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 {
-	GsPlanLimit child_bound = gs_plan_limit_none;
+	GsPlanLimit child_bound = unbounded(&bound);
+	GsPlanLimit right_bound = child_bound;
 
 	if (plan == NULL)
 		return NULL;
@@ -215,7 +265,7 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 				SubqueryScan *scan = (SubqueryScan *) plan;
 
 				scan->subplan = rewrite_plan(scan->subplan,
-											 plan->qual == NIL ? bound : gs_plan_limit_none,
+											 plan->qual == NIL ? bound : child_bound,
 											 rewrite);
 				break;
 			}
@@ -223,6 +273,7 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 			child_bound = gs_plan_limit_of_clauses(((Limit *) plan)->limitOption,
 												   ((Limit *) plan)->limitCount,
 												   ((Limit *) plan)->limitOffset);
+			child_bound.may_stop = true;
 			break;
 		case T_Result:
 			child_bound = bound;
@@ -231,22 +282,27 @@ rewrite_plan(Plan *plan, GsPlanLimit bound, const Rewrite *rewrite)
 		case T_GatherMerge:
 			child_bound = gs_plan_limit_in_worker(bound);
 			break;
+		case T_NestLoop:
+			right_bound.may_stop |= ((NestLoop *) plan)->join.inner_unique ||
+				((NestLoop *) plan)->join.jointype == JOIN_SEMI ||
+				((NestLoop *) plan)->join.jointype == JOIN_ANTI;
+			break;
 		default:
+			if (reads_all_first(plan))
+				child_bound = gs_plan_limit_none;
 			break;
 	}
 	plan->lefttree = rewrite_plan(plan->lefttree, child_bound, rewrite);
-	plan->righttree = rewrite_plan(plan->righttree, gs_plan_limit_none, rewrite);
+	plan->righttree = rewrite_plan(plan->righttree, right_bound, rewrite);
 	if (IsA(plan, GatherMerge) && rewrite->sort == NULL)
 		share_sort(plan->lefttree);
 
-	if (IsA(plan, Sort) && plan->lefttree != NULL &&
+	if ((IsA(plan, Sort) || IsA(plan, IncrementalSort)) && plan->lefttree != NULL &&
 		(rewrite->sort == NULL || rewrite->sort == (Sort *) plan))
 	{
 		Sort	   *sort = (Sort *) plan;
 		GsSortColumn *columns = sort_columns(sort);
-		char	   *reason = gs_plan_choice_why_not(rewrite->settings, columns,
-													sort->numCols, plan->lefttree->plan_rows,
-													&bound);
+		char	   *reason = why_not(sort, columns, &bound, rewrite->settings);
 
 		if (rewrite->sort != NULL)
 			*rewrite->why_not = reason;

@@ -17,9 +17,10 @@
  * Replaces Sort nodes of a finished plan in place, subplans included.  With
  * gpusort.debug_plan, reports the others and the reasons.  settings: those of the
  * planner.  repeatable: gs_plan_is_repeatable() of the query before it was planned.
+ * may_stop: it is planned for its first rows.
  */
 extern void gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings,
-							bool repeatable);
+							bool repeatable, bool may_stop);
 
 /*
  * Why a Sort of a plan, which was rewritten, is not a GpuSort: a phrase that starts in

@@ -73,7 +73,9 @@ add_gpusort(const CustomScan *scan, double cost, double nloops, GsPlanSorts *sor
 	on_device = gs_plan_sorts_on_device(columns, ncolumns, nrows);
 	expected = gs_plan_cost_expected(cost, nrows, on_device);
 	/* the cost of the node may be that of a GpuSort already */
-	if (scan->custom_exprs == NIL)
+	if (gs_node_presorted_columns(scan) > 0)
+		;						/* PostgreSQL's, of its incremental sort */
+	else if (scan->custom_exprs == NIL)
 		expected = Max(expected, gs_plan_cost_expected(gs_plan_cost_comparisons(nrows), nrows, on_device));
 	else
 		expected = Max(expected, gs_plan_cost_startup(&estimate, on_device));
@@ -142,16 +144,16 @@ walk_plan(Plan *plan, Walk walk)
 	if (IsA(plan, Sort) || IsA(plan, IncrementalSort) || gs_node_is_gpusort(plan))
 	{
 		double		input = plan->lefttree->total_cost;
-		double		cost = (IsA(plan, IncrementalSort) ? plan->total_cost : plan->startup_cost) - input;
+		const bool	incremental = IsA(plan, IncrementalSort) ||
+			(gs_node_is_gpusort(plan) && gs_node_presorted_columns((CustomScan *) plan) > 0);
+		double		cost = (incremental ? plan->total_cost : plan->startup_cost) - input;
 
 		walk.sorts->nsorts++;
 		walk.sorts->cost += cost * nloops;
 		if (gs_node_is_gpusort(plan))
 			add_gpusort((CustomScan *) plan, cost, nloops, walk.sorts);
 		else
-			set_why_not(walk.sorts, cost * nloops,
-						IsA(plan, Sort) ? gs_plan_rewrite_why_not(walk.statement, (Sort *) plan) :
-						"incremental sorts are not replaced");
+			set_why_not(walk.sorts, cost * nloops, gs_plan_rewrite_why_not(walk.statement, (Sort *) plan));
 	}
 	walk_plan(plan->lefttree, walk);
 	walk_plan(plan->righttree, walk);

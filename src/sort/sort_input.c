@@ -5,6 +5,8 @@
  *
  * The way of a serial sort, in read_and_sort() from top to bottom:
  *
+ *	  batch		if the rows arrive ordered by the first columns, each batch of
+ *				them is a sort								(sort_groups.c)
  *	  few		the first rows are kept as they are; if there are no more,
  *				comparisons sort them, and that is all		(sort_few.c)
  *	  engine	otherwise the CPU engine opens, and gets them first
@@ -290,7 +292,7 @@ begin_sort(GsSortState *state, int memory_kb)
 		.few = state->input.few,
 			.memory_limit = memory_limit,
 			.merge_limit = memory_limit,
-			.may_use_device = gpusort_engine != GS_ENGINE_CPU
+			.may_use_device = gpusort_engine != GS_ENGINE_CPU && spec->groups == NULL
 	};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
@@ -313,8 +315,10 @@ begin_keys(GsSortState *state)
 
 	input->key = gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
 									   gs_sort_parallel_needs_full_keys(state) ||
+									   (spec->groups != NULL && spec->groups->full_keys) ||
 									   gs_sort_device_is_likely(state));
-	if (serial && !spec->merged_elsewhere)
+	/* nor for a batch: see gs_sort_wants_other_keys() */
+	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
 		gs_key_encoder_count_texts(input->key);
 	input->direct_key = gs_key_encoder_is_direct(input->key);
 	input->keys_only = gs_key_encoder_layout(input->key)->keys_only;
@@ -417,6 +421,13 @@ may_be_few(const GsSortState *state)
 		state->participants.of_streams == GS_ROLE_SERIAL;
 }
 
+/* The child's next row; empty or NULL: there is none, or it does not belong to the batch. */
+static inline TupleTableSlot *
+next_row(const GsSortSpec *spec, GsSeqScan *scan)
+{
+	return likely(spec->groups == NULL) ? gs_seqscan_next(scan) : gs_sort_groups_next(spec->groups);
+}
+
 /* Keeps the child's first rows.  Returns the first one that is not kept; empty or NULL: there is none. */
 static TupleTableSlot *
 read_few(GsSortState *state, GsSeqScan *scan)
@@ -434,7 +445,7 @@ read_few(GsSortState *state, GsSeqScan *scan)
 	}
 	state->phase = GS_SORT_FEW;
 	do
-		slot = gs_seqscan_next(scan);
+		slot = next_row(spec, scan);
 	while (!TupIsNull(slot) && gs_few_put(input->few, slot));
 	input->nread = gs_few_count(input->few);
 	return slot;
@@ -451,7 +462,8 @@ sort_few(GsSortState *state)
 	if (!sorted)
 		return false;
 	gs_sort_begin_output(state, gs_few_count(state->input.few));
-	gs_stats_add(GS_STAT_SORTS_SMALL, 1);
+	if (state->spec.groups == NULL || state->spec.groups->nbatches == 1)
+		gs_stats_add(GS_STAT_SORTS_SMALL, 1);
 	gs_stats_add(GS_STAT_ROWS, state->input.nread);
 	return true;
 }
@@ -561,10 +573,13 @@ gs_sort_perform(GsSortState *state)
 static bool
 read_and_sort(GsSortState *state, bool begin_with_few)
 {
+	const GsSortSpec *spec = &state->spec;
 	TupleTableSlot *slot;
 	GsSeqScan	scan;
 
-	gs_seqscan_begin(&scan, state->spec.child);
+	gs_seqscan_begin(&scan, spec->child);
+	if (spec->groups != NULL)
+		gs_sort_groups_begin(spec->groups);
 	if (begin_with_few)
 	{
 		slot = read_few(state, &scan);
@@ -576,9 +591,9 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	else
 	{
 		begin_engine(state);
-		slot = gs_seqscan_next(&scan);
+		slot = next_row(spec, &scan);
 	}
-	for (; !TupIsNull(slot); slot = gs_seqscan_next(&scan))
+	for (; !TupIsNull(slot); slot = next_row(spec, &scan))
 	{
 		if (!add_row_from_child(state, slot))
 			return false;

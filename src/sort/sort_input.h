@@ -7,6 +7,8 @@
  *
  *	  init { read_input { next } reset }		(gs_sort_next(): sort_output.h)
  *
+ * which is done for each batch if there are spec.groups;
+ *
  * or rows that the caller has, one at a time:
  *
  *	  init { begin [ disable_device ] { add } perform { next } reset }
@@ -21,7 +23,7 @@
 #include "sort/sort_state.h"
 
 /*
- * Reads all rows of spec.child and sorts them, with work_mem.  If a device fails, starts again or raises
+ * Reads all rows of spec.child, or of its next batch, and sorts them, with work_mem.  If a device fails, starts again or raises
  * an ERROR.
  */
 extern void gs_sort_read_input(GsSortState *state);

@@ -18,6 +18,9 @@
  * If all rows are in order, this is the only run, and it is returned as it was
  * written.
  *
+ * Of rows that arrive in groups, each batch is a sort (sort_groups.c).  After a batch that was not in order,
+ * the next one is not expected to be.
+ *
  * At the first row out of order, among random rows the second or third, the rows
  * in memory get keys (sort_reload.c).  A run that was written by then is merged
  * with later runs by comparisons, as PostgreSQL merges all runs (sort_order.c).
@@ -52,7 +55,7 @@ may_pay(const GsSortState *state)
 {
 	const GsSortInput *input = &state->input;
 
-	if (input->top.bound != GS_UNBOUNDED)
+	if (input->top.bound != GS_UNBOUNDED || (state->spec.groups != NULL && !state->spec.groups->may_be_in_order))
 		return false;
 	if (!gs_key_encoder_decides(input->key))
 		return true;

@@ -43,11 +43,18 @@ bool
 gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 {
 	const GsSortInput *input = &state->input;
+	GsSortGroups *groups = state->spec.groups;
 	Size		nbytes;
 
 	if (state->phase != GS_SORT_ENGINE || input->engine->capabilities->on_device ||
 		input->runs != NULL || input->top.has_cutoff)
 		return false;
+	if (groups != NULL)
+	{
+		/* a batch has too few rows to encode them twice; the next one can do better */
+		groups->full_keys |= all_read && gs_key_encoder_wants_full_keys(input->key, true);
+		return false;
+	}
 	nbytes = gs_engine_stats(input->engine)->peak_bytes;
 	return nbytes < input->memory_limit / 4 &&
 		(gs_key_encoder_wants_dictionary(input->key) ||

@@ -17,6 +17,7 @@
 
 #include "key/key_encoder.h"
 #include "run/run_file.h"
+#include "sort_parts/sort_groups.h"
 #include "sort_parts/sort_limit.h"
 
 typedef struct GsSortSpec
@@ -27,6 +28,8 @@ typedef struct GsSortSpec
 	int			expected_width; /* of a row's values, in bytes */
 	bool		of_index;		/* entries of an index that is built */
 	PlanState  *child;			/* returns the rows; NULL: gs_sort_add() does */
+	GsSortGroups *groups;		/* reads the child's rows in batches, each of which is a sort, in
+								 * the CPU engine; NULL: all at once */
 	bool		repeatable;		/* child can run again without being noticed, and
 								 * returns the same rows */
 

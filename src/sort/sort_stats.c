@@ -118,9 +118,15 @@ void
 gs_sort_stats_sorted(GsSortState *state)
 {
 	GsSortStats *stats = &state->stats;
+	GsSortGroups *groups = state->spec.groups;
 
 	gs_sort_stats_begin_step(state, GS_STEP_OUTPUT);
-	if (!state->spec.of_index && !has_sent_all(state))
+	if (groups != NULL)
+	{
+		groups->input_us += stats->us[GS_STEP_INPUT];
+		groups->sort_us += stats->us[GS_STEP_SORT];
+	}
+	if (!state->spec.of_index && !has_sent_all(state) && (groups == NULL || groups->nbatches == 1))
 		gs_stats_add(GS_STAT_SORTS_SMALL + stats->activity.sorter, 1);
 	gs_stats_add(GS_STAT_ROWS, state->input.nread);
 	gs_stats_add(GS_STAT_INPUT_US, stats->us[GS_STEP_INPUT]);
@@ -160,15 +166,23 @@ static uint64
 duration_us(const GsSortState *state)
 {
 	const GsSortStats *stats = &state->stats;
+	const GsSortGroups *groups = state->spec.groups;
 
+	if (groups != NULL)
+		return groups->input_us + groups->sort_us;
 	return stats->us[GS_STEP_INPUT] + stats->us[GS_STEP_SORT] + stats->us[GS_STEP_OUTPUT];
 }
 
 bool
 gs_sort_is_slow(const GsSortState *state)
 {
-	return gpusort_log_min_duration >= 0 && state->phase != GS_SORT_FEW && !has_sent_all(state) &&
-		duration_us(state) >= (uint64) gpusort_log_min_duration * 1000;
+	const GsSortGroups *groups = state->spec.groups;
+
+	if (gpusort_log_min_duration < 0)
+		return false;
+	if (groups != NULL ? !groups->at_end : state->phase == GS_SORT_FEW || has_sent_all(state))
+		return false;
+	return duration_us(state) >= (uint64) gpusort_log_min_duration * 1000;
 }
 
 /* Why no device sorted; NULL: one did, or none was asked. */
@@ -183,20 +197,25 @@ why_no_device(const GsSortState *state)
 void
 gs_sort_log_duration(const GsSortState *state, const char *of_what)
 {
-	const uint64 *us = state->stats.us;
-	const uint64 nrows = state->input.nread;
+	const GsSortGroups *groups = state->spec.groups;
+	const uint64 input_us = groups != NULL ? groups->input_us : state->stats.us[GS_STEP_INPUT];
+	const uint64 sort_us = groups != NULL ? groups->sort_us : state->stats.us[GS_STEP_SORT];
+	const uint64 nrows = groups != NULL ? groups->nrows : state->input.nread;
 	const double ms = duration_us(state) / 1000.0;
 	const char *why_not = why_no_device(state);
 	GsSortSummary summary;
 	StringInfoData detail;
 
-	gs_sort_summarize(state, &summary);
+	if (groups != NULL)
+		summary = groups->largest;
+	else
+		gs_sort_summarize(state, &summary);
 	initStringInfo(&detail);
 	appendStringInfo(&detail, "Engine: %s, method: %s, %s: " INT64_FORMAT " kB, input: %.3f ms, sort: %.3f ms",
 					 summary.engine, summary.method, summary.on_disk ? "disk" : "memory", summary.kilobytes,
-					 us[GS_STEP_INPUT] / 1000.0, us[GS_STEP_SORT] / 1000.0);
+					 input_us / 1000.0, sort_us / 1000.0);
 	if (state->spec.of_index)
-		appendStringInfo(&detail, ", output: %.3f ms", us[GS_STEP_OUTPUT] / 1000.0);
+		appendStringInfo(&detail, ", output: %.3f ms", state->stats.us[GS_STEP_OUTPUT] / 1000.0);
 	if (why_not != NULL)
 		appendStringInfo(&detail, ", device not used: %s", why_not);
 	ereport(LOG,

@@ -36,7 +36,7 @@ extern void gs_sort_stats_end(GsSortState *state);
 extern GsSorter gs_sort_sorter(const GsSortState *state);
 
 /*
- * Has the sort of a node, when its rows are sorted, taken as long as gpusort.log_min_duration says; or that
+ * Has the sort of a node, when its rows are sorted, those of all batches together, taken as long as gpusort.log_min_duration says; or that
  * of an index, when it has ended?
  */
 extern bool gs_sort_is_slow(const GsSortState *state);

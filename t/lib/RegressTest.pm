@@ -85,27 +85,31 @@ sub run_pg_regress
 
 # What EXPLAIN prints of a GpuSort and not of a Sort.
 my @own_properties = ('Custom Plan Provider', 'Engine', 'Fallback Reason', 'Device Not Used', 'Device', 'Packed Key Bits', 'Keys Longer Than Prefix', 'Rows Tied After First Sort',
-	'Sorted Rows', 'Dictionary Entries', '(?:Collation|Key) Verification (?:Comparisons|Retries|Time)', 'Rows Removed by Limit',
+	'Sorted Rows', 'Batches', 'Dictionary Entries', '(?:Collation|Key) Verification (?:Comparisons|Retries|Time)', 'Rows Removed by Limit',
 	'Runs', 'Device Runs', 'Intermediate Merges', 'Radix Passes', 'Device Peak Memory Usage', 'Data Sent to Device', 'Data Received from Device',
 	'Transfer Time to Device', 'Device Sort Time', 'Output Wait Time', 'Worker Wait Time', 'Rows Sent to Shared Sort');
 my $own_property = qr/^\s*"?(?:@{[ join '|', @own_properties ]})"?: /;
 my $method = qr/(?:top-N )?(?:insertion sort|presorted|reversed|radix sort|merge sort|quicksort|heapsort)/;
 
 # The rows of a result of one column, such as a plan, without its width, and with each
-# GpuSort as a Sort.
+# GpuSort as a Sort or, if it has a presorted key, as an Incremental Sort.
 sub as_sort
 {
 	my @rows = grep { !/$own_property/ } map { s/\s*\+?$//r } @_;
 	my $is_json = grep { /"Node Type": / } @rows;
 	my $is_ours;
+	my $ours;
 
 	foreach (@rows)
 	{
-		s/^(\s*(?:->  )?)(?:Parallel )?Custom Scan \(GpuSort\)/$1Sort/;
+		undef $ours if /->|"Node Type"/;
+		$ours = \$_ if s/^(\s*(?:->  )?)(?:Parallel )?Custom Scan \(GpuSort\)/$1Sort/;
+		$$ours =~ s/Sort/Incremental Sort/ if $ours && /Presorted Key/;
 		s/(Sort Method"?: "?)$method/$1quicksort/;
 		next if !$is_json;
 		s/,$//;    # which the last property of a node does not have
 		$is_ours = s/("Node Type": )"Custom Scan"/$1"Sort"/ if /"Node Type": /;
+		$ours = \$_ if $is_ours && /"Node Type": /;
 		s/("Parallel Aware": )true/$1false/ if $is_ours;
 	}
 	return \@rows;
