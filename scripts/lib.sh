@@ -4,6 +4,7 @@
 #	install_packages PACKAGE...		installs missing Debian packages
 #	install_optional_packages PACKAGE...	the same, for tests that can be skipped
 #	debian_mirror					prints the mirror of Debian that apt uses here
+#	debian_postgres					prints the major version of this Debian's PostgreSQL
 #	make_locales LOCALE...			creates missing locales, in UTF-8
 #	make_workdir					makes a temporary folder, removed at exit
 #	make_cache						makes a permanent folder: $TMPDIR/gpusort-test-UID
@@ -211,6 +212,22 @@ debian_mirror()
 	mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
 		grep -oE '^(deb .*|URIs: *)https?://[^ ]+/debian/?( |$)' | grep -oE 'https?://[^ ]+' | head -n 1) || true
 	echo "${mirror:-http://deb.debian.org/debian}"
+}
+
+# The first one that is installed, or else that of the package postgresql.
+debian_postgres()
+{
+	local servers=(/usr/lib/postgresql/1[5-9]/bin/postgres)
+	local version=
+
+	if [[ -e ${servers[0]} ]]; then
+		version=${servers[0]#/usr/lib/postgresql/}
+		version=${version%%/*}
+	elif command -v apt-cache >/dev/null; then
+		[[ -n $(apt-cache madison postgresql 2>/dev/null) ]] || quietly apt_get update
+		version=$(apt-cache depends postgresql 2>/dev/null | sed -nE 's/^ *Depends: postgresql-(1[5-9])$/\1/p')
+	fi
+	echo "${version:-15}"
 }
 
 # --------------------------------------------------------------------- the rest
