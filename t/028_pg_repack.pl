@@ -15,7 +15,7 @@ use Test::More;
 
 my $node = service_node('repack', 'gpusort.min_rows = 1000', 'gpusort.log_min_duration = 0');
 
-plan skip_all => 'this server has no pg_repack; Debian has it in postgresql-15-repack'
+plan skip_all => 'this server has no pg_repack; Debian has it in postgresql-N-repack'
   unless has_extension($node, 'pg_repack');
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort; CREATE EXTENSION amcheck; CREATE EXTENSION pg_repack');
 wait_for_service($node, 'running') or die 'gpusortd does not run';
