@@ -4,6 +4,7 @@
 #	install_packages PACKAGE...		installs missing Debian packages
 #	install_optional_packages PACKAGE...	the same, for tests that can be skipped
 #	debian_mirror					prints the mirror of Debian that apt uses here
+#	debian_postgres					prints the major version of this Debian's PostgreSQL
 #	make_locales LOCALE...			creates missing locales, in UTF-8
 #	make_workdir					makes a temporary folder, removed at exit
 #	make_cache						makes a permanent folder: $TMPDIR/gpusort-test-UID
@@ -23,8 +24,8 @@
 # After the cleanup at exit, the caller's function at_exit is called if it exists;
 # $exit_status is the exit status.
 #
-# Environment: PG_CONFIG, the pg_config of the PostgreSQL to use, by default Debian's
-# PostgreSQL 15; TMPDIR; KEEP=1 keeps the temporary folder; WITH_CUDA and CUDA_ARCHS as for make, by
+# Environment: PG_CONFIG, the pg_config of the PostgreSQL to use, by default Debian's;
+# TMPDIR; KEEP=1 keeps the temporary folder; WITH_CUDA and CUDA_ARCHS as for make, by
 # default for the devices that this machine has.
 
 set -euo pipefail
@@ -137,7 +138,7 @@ quietly()
 
 # -------------------------------------------------------------------- packages
 
-# Keeps Debian's postgresql-15 from creating and starting a cluster.
+# Keeps Debian's packages of servers from creating and starting a cluster.
 readonly no_cluster=/etc/postgresql-common/createcluster.d/gpusort.conf
 
 install_packages()
@@ -169,7 +170,7 @@ install_packages()
 	quietly apt_get update
 	for package in "${missing[@]}"; do
 		if [[ -z $(apt-cache madison "$package" 2>/dev/null) ]]; then
-			die "apt has no package $package (PostgreSQL 15 is in Debian 12, and in PostgreSQL's own apt repository for others)"
+			die "apt has no package $package (PostgreSQL's own apt repository has all versions of PostgreSQL)"
 		fi
 	done
 	as_root mkdir -p "$(dirname "$no_cluster")"
@@ -213,6 +214,22 @@ debian_mirror()
 	echo "${mirror:-http://deb.debian.org/debian}"
 }
 
+# The first one that is installed, or else that of the package postgresql.
+debian_postgres()
+{
+	local servers=(/usr/lib/postgresql/1[5-9]/bin/postgres)
+	local version=
+
+	if [[ -e ${servers[0]} ]]; then
+		version=${servers[0]#/usr/lib/postgresql/}
+		version=${version%%/*}
+	elif command -v apt-cache >/dev/null; then
+		[[ -n $(apt-cache madison postgresql 2>/dev/null) ]] || quietly apt_get update
+		version=$(apt-cache depends postgresql 2>/dev/null | sed -nE 's/^ *Depends: postgresql-(1[5-9])$/\1/p')
+	fi
+	echo "${version:-15}"
+}
+
 # --------------------------------------------------------------------- the rest
 
 make_workdir()
@@ -224,7 +241,7 @@ make_workdir()
 	workdir=$(mktemp -d "$base/gpusort.XXXXXX")
 
 	if [[ -z ${PG_CONFIG:-} ]]; then
-		PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
+		PG_CONFIG=/usr/lib/postgresql/$(debian_postgres)/bin/pg_config
 		[[ -x $PG_CONFIG ]] || PG_CONFIG=$(command -v pg_config) ||
 			die "no pg_config: set PG_CONFIG, or use --postgres"
 	fi

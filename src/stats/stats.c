@@ -23,7 +23,8 @@
  * numbers, so that the sums are zero.
  *
  * The statistics of PostgreSQL 18 can have kinds of extensions.  They are not used, because they
- * need shared_preload_libraries, and 15 to 17 would still need this file.
+ * need shared_preload_libraries, 15 to 17 would still need this file, and a server without the
+ * library would discard all of its statistics (README.md).
  *
  *-------------------------------------------------------------------------
  */
