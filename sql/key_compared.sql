@@ -59,11 +59,11 @@ SELECT pg_temp.check_column('t', 'u', '{USING OPERATOR(by_end.<)}');
 SELECT pg_temp.check_column('t', c) FROM unnest('{v,q}'::text[]) c;
 SELECT pg_temp.rows_ok('(SELECT id, ROW(k, s) AS r FROM t) x', 'r');
 
--- the key is the whole row; few rows are first kept without an engine
+-- PostgreSQL sorts such values without rows, which is faster
 SET LOCAL gpusort.force = off;
 SET LOCAL gpusort.min_rows = 0;
-SELECT o, n, pg_temp.same(format('SELECT i FROM t WHERE id < %s ORDER BY i %s', n, o), format('SELECT i FROM t WHERE id < %s ORDER BY i %s, id', n, o))
-FROM unnest('{USING OPERATOR(by_abs.<),USING OPERATOR(by_abs.>) NULLS LAST}'::text[]) o, unnest('{1,60,700}'::int[]) n;
+EXPLAIN (COSTS OFF) SELECT i FROM t ORDER BY i USING OPERATOR(by_abs.<);
+EXPLAIN (COSTS OFF) SELECT i, k FROM t ORDER BY i USING OPERATOR(by_abs.<);
 SET LOCAL gpusort.force = on;
 RESET gpusort.min_rows;
 

@@ -38,6 +38,7 @@
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
 
 /* Constants of the rewrite of a plan. */
 typedef struct Rewrite
@@ -211,6 +212,17 @@ reads_all_first(const Plan *plan)
 						   ((const Agg *) plan)->aggstrategy == AGG_HASHED));
 }
 
+/*
+ * Does PostgreSQL sort values without rows, and gpusort nothing but compare them?  1 M integers by a C
+ * function take 270 and 370 ms (Zen 5, PostgreSQL 15.20, 2026-11-24).
+ */
+static bool
+is_faster_without_rows(const Sort *sort, const GsSortColumn *columns)
+{
+	return list_length(sort->plan.targetlist) == 1 && sort->numCols == 1 &&
+		get_typbyval(columns[0].type) && gs_key_columns_are_compared(columns, 1);
+}
+
 /* Why a Sort or an Incremental Sort is not replaced; NULL: it is. */
 static char *
 why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
@@ -220,6 +232,8 @@ why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
 	const Plan *input = plan->lefttree;
 	char	   *reason = gs_plan_choice_why_not(settings, columns, sort->numCols, input->plan_rows, bound);
 
+	if (reason == NULL && !settings->force && is_faster_without_rows(sort, columns))
+		return "a single column that is passed by value and only compared";
 	if (reason != NULL || !IsA(plan, IncrementalSort))
 		return reason;
 	return gs_plan_choice_why_not_groups(settings, columns, sort->numCols, presorted_columns(sort),
