@@ -194,6 +194,13 @@ SELECT count(*), bool_and(ids = pg_temp.firsts(n, o)) AS same FROM wanted;
 RESET work_mem;
 SET gpusort.collation_fault = off;
 SELECT f ->> 'Sort Method' LIKE 'top-N%' AS top_n FROM pg_temp.figures('SELECT * FROM halves ORDER BY s COLLATE gs_en LIMIT 10') f;
+-- few distinct texts at first, and after rows were dropped more than a dictionary holds: rows that were kept stay
+CREATE TEMP TABLE late AS SELECT id, (CASE WHEN id <= 30000 THEN 'z' || id % 7 ELSE 'y' || 99999 - id END) COLLATE gs_en AS s FROM generate_series(1, 30600) id;
+SELECT count(*), md5(string_agg(id::text, ',')) AS ids FROM (SELECT id FROM late ORDER BY s LIMIT 6000) x \gset
+SET gpusort.enabled = off;
+SELECT :count AS count, :'ids' = md5(string_agg(id::text, ',')) AS same FROM (SELECT id FROM late ORDER BY s, id LIMIT 6000) x;
+RESET gpusort.enabled;
+DROP TABLE late;
 SELECT pg_temp.left_behind();
 
 -- an index of texts: built by one process

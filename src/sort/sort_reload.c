@@ -47,7 +47,7 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	Size		nbytes;
 
 	if (state->phase != GS_SORT_ENGINE || input->engine->capabilities->on_device ||
-		input->runs != NULL || input->top.has_cutoff)
+		input->runs != NULL || input->top.dropped > 0)
 		return false;
 	if (groups != NULL)
 	{
@@ -115,6 +115,8 @@ gs_sort_reload(GsSortState *state)
 	}
 	else
 		begin_other_keys(state);
+	/* the rows that the LIMIT has kept must not be dropped as equal to the last of them */
+	gs_topn_forget_cutoff(&input->top);
 	/* a device's rows may be many; they stay in this process now */
 	input->may_use_device &= !from->capabilities->on_device;
 	input->batch = NULL;

@@ -141,6 +141,17 @@ count_again(const GsEngine *engine)
 	}
 }
 
+void
+gs_topn_forget_cutoff(GsTopN *top)
+{
+	if (top->has_cutoff)
+	{
+		pfree(top->record);
+		pfree(top->row);
+	}
+	top->has_cutoff = false;
+}
+
 /* Makes a row of the engine the cutoff. */
 static void
 set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t entry,
@@ -148,11 +159,7 @@ set_cutoff(GsTopN *top, const GsKeyLayout *layout, const GsBatch *batch, size_t 
 {
 	Size		row_bytes = gs_batch_row_bytes(batch, layout, entry);
 
-	if (top->has_cutoff)
-	{
-		pfree(top->record);
-		pfree(top->row);
-	}
+	gs_topn_forget_cutoff(top);
 	top->record = MemoryContextAlloc(context, batch->record_bytes);
 	top->row = MemoryContextAllocHuge(context, row_bytes + 1);
 	memcpy(top->record, gs_batch_record(batch, entry), batch->record_bytes);

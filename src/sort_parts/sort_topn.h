@@ -68,6 +68,9 @@ extern bool gs_topn_should_prune(const GsTopN *top, const GsEngine *engine, bool
  */
 extern bool gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context);
 
+/* No more rows are dropped until the engine has dropped some again; for rows that it keeps and gets again. */
+extern void gs_topn_forget_cutoff(GsTopN *top);
+
 /* Will it do so for the first time, if there are expected_rows rows in all? */
 extern bool gs_topn_will_prune(const GsTopN *top, double expected_rows);
 
