@@ -220,9 +220,9 @@ extern const GsBatch *gs_engine_cpu_batches(const GsEngine *engine, size_t *nbat
 
 /*
  * During the input, or after sort unless the layout is keys_only, discards all rows but the first
- * nrows in order; there must be more.  The input continues with reserve.  *batch and *entry become the position of the last
- * row that was kept, valid until the next call of any kind.  FULL and OOM leave all rows
- * in place.
+ * nrows in order; there must be more.  The input continues with reserve.  *batch and *entry become
+ * the position of the last row that was kept, valid until the next call of any kind.  FULL and OOM
+ * leave all rows in place.
  */
 extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
 										 const GsBatch **batch, size_t *entry);

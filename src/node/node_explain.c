@@ -197,12 +197,12 @@ static void
 explain_verification(const GsSortInput *input, ExplainState *es)
 {
 	const GsKeyVerification *verification = &input->verification;
-	const uint64 nretries = verification->ncorrected +
-		(input->runs == NULL ? 0 : gs_run_set_stats(input->runs)->nrepaired);
+	const GsRunSetStats *merges = input->runs == NULL ? NULL : gs_run_set_stats(input->runs);
+	const uint64 nretries = verification->ncorrected + (merges == NULL ? 0 : merges->nrepaired);
 	const char *what = gs_key_encoder_is_approximate_type(input->key) ? "Key" : "Collation";
 
 	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
-						   verification->ncomparisons, es);
+						   verification->ncomparisons + (merges == NULL ? 0 : merges->ncomparisons), es);
 	if (nretries > 0)
 		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL, nretries, es);
 	if (es->timing)

@@ -16,7 +16,9 @@
 /* The last row is compared with one row of each run, so there should be more rows than runs. */
 #define LEAST_BYTES		((Size) 4 << 10)
 #define MOST_BYTES		((Size) 64 << 10)
-#define MOST_ROWS		1024
+
+/* It has so many rows at most: no row has fewer bytes, with its key. */
+#define most_rows(nbytes)	((int) ((nbytes) / 64))
 
 typedef struct BlockRow
 {
@@ -32,26 +34,38 @@ struct GsRunBlock
 	Size		allocated;
 	Size		used;
 	int			nrows;
+	int			most_rows;
 	int			at;				/* the next row that is returned */
 	bool		failed;			/* the order by keys was wrong */
 	int		   *first;			/* after that: of each run, its next row here; -1: none */
 	const uint64 **heads;		/* and the row that was read after these; NULL: none */
-	BlockRow	rows[MOST_ROWS];
+	BlockRow	rows[FLEXIBLE_ARRAY_MEMBER];
 };
+
+/* The bytes of the rows themselves. */
+static Size
+bytes_of_rows(Size memory_limit)
+{
+	return Min(Max(LEAST_BYTES, memory_limit / 64), MOST_BYTES);
+}
 
 Size
 gs_run_block_bytes(Size memory_limit)
 {
-	return Min(Max(LEAST_BYTES, memory_limit / 64), MOST_BYTES);
+	const Size	nbytes = bytes_of_rows(memory_limit);
+
+	return nbytes + offsetof(GsRunBlock, rows) + most_rows(nbytes) * sizeof(BlockRow);
 }
 
 GsRunBlock *
 gs_run_block_create(Size memory_limit, int nsources)
 {
-	GsRunBlock *block = palloc(sizeof(GsRunBlock));
+	const Size	nbytes = bytes_of_rows(memory_limit);
+	GsRunBlock *block = palloc(offsetof(GsRunBlock, rows) + most_rows(nbytes) * sizeof(BlockRow));
 
 	block->context = CurrentMemoryContext;
-	block->allocated = gs_run_block_bytes(memory_limit);
+	block->allocated = nbytes;
+	block->most_rows = most_rows(nbytes);
 	block->bytes = palloc(block->allocated);
 	block->nrows = block->at = 0;
 	block->failed = false;
@@ -82,7 +96,7 @@ add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int 
 	const Size	nbytes = sizeof(uint64) * layout->nwords +
 		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
 
-	if (block->nrows == MOST_ROWS || (block->nrows > 0 && nbytes > block->allocated - block->used))
+	if (block->nrows == block->most_rows || (block->nrows > 0 && nbytes > block->allocated - block->used))
 		return false;
 	if (nbytes > block->allocated)
 	{
@@ -94,6 +108,14 @@ add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int 
 	block->rows[block->nrows++] = (BlockRow) {.offset = block->used,.source = source};
 	block->used = Min(block->used + TYPEALIGN(sizeof(uint64), nbytes), block->allocated);
 	return true;
+}
+
+/* Does a row sort before its predecessor? */
+static bool
+is_wrong(GsRunSet *set, GsLocatedRow before, GsLocatedRow row)
+{
+	set->stats.ncomparisons++;
+	return gs_row_compare_located(set->order.verify, set->order.compare_arg, before, row) > 0;
 }
 
 static GsLocatedRow
@@ -127,8 +149,7 @@ fill(GsRunBlock *block, GsRunSet *set)
 			break;
 		row = locate(order, record_of(block, block->nrows - 1));
 		gs_run_merge_replace(merge, gs_run_set_read(set, &set->readers[source]));
-		if (last_source >= 0 && source != last_source &&
-			gs_row_compare_located(order->verify, order->compare_arg, last, row) > 0)
+		if (last_source >= 0 && source != last_source && is_wrong(set, last, row))
 			return false;
 		last = row;
 		last_source = source;
@@ -136,7 +157,7 @@ fill(GsRunBlock *block, GsRunSet *set)
 	for (int i = 0; i < set->nreaders && last_source >= 0; i++)
 	{
 		if (i != last_source && merge->records[i] != NULL &&
-			gs_row_compare_located(order->verify, order->compare_arg, last, locate(order, merge->records[i])) > 0)
+			is_wrong(set, last, locate(order, merge->records[i])))
 			return false;
 	}
 	return true;

@@ -32,7 +32,8 @@ typedef struct GsRunSetStats
 	const char *device;			/* its name */
 	GsDeviceSet devices;		/* of all these runs; see GsEngineStats */
 	int64		nmerges;		/* of runs to a run, before the last merge */
-	uint64		nrepaired;		/* merges by approximate keys whose order was wrong, and was corrected */
+	uint64		ncomparisons;	/* that verified merges by approximate keys */
+	uint64		nrepaired;		/* of these merges, those whose order was wrong, and was corrected */
 	uint64		nrows;			/* of all runs */
 	int64		disk_bytes;		/* peak */
 } GsRunSetStats;

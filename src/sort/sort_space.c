@@ -160,7 +160,10 @@ gs_sort_device_is_likely(const GsSortState *state)
 
 /* ------------------------------------------------------------------- memory */
 
-/* Sorts the rows of the CPU engine, to drop some of them.  False: their order is not certain, and they are not sorted. */
+/*
+ * Sorts the rows of the CPU engine, to drop some of them.  False: their order is not certain, and they
+ * are not sorted.
+ */
 static bool
 sort_and_verify(GsSortState *state)
 {
@@ -172,7 +175,7 @@ sort_and_verify(GsSortState *state)
 	return false;
 }
 
-/* Drops rows that a LIMIT cannot return, if there are many.  True: it did, and the batch is not valid any more. */
+/* Drops rows that a LIMIT cannot return, if there are many.  True: it did; the batch is not valid any more. */
 static bool
 drop_rows(GsSortState *state, bool memory_is_short)
 {
