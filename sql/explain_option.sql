@@ -45,6 +45,16 @@ RESET enable_hashagg;
 RESET enable_hashjoin;
 RESET enable_nestloop;
 
+-- a cursor, of which only the first rows may be needed
+CREATE TEMP TABLE grouped AS SELECT i / 20 AS g, i FROM generate_series(1, 2000) i;
+CREATE INDEX ON grouped (g);
+ANALYZE grouped;
+SET enable_sort = off;
+SET enable_seqscan = off;
+EXPLAIN (GPUSORT, COSTS OFF) DECLARE c CURSOR FOR SELECT * FROM grouped ORDER BY g, i;
+RESET enable_sort;
+RESET enable_seqscan;
+
 -- a plan that was made with other settings
 SET plan_cache_mode = force_generic_plan;
 SET gpusort.min_rows = 1000;

@@ -104,8 +104,23 @@ SET min_parallel_index_scan_size = 0;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SELECT pg_temp.nodes(q), pg_temp.same(q, q) FROM (VALUES ('SELECT g, id FROM gs_incremental ORDER BY g, id')) v(q);
+SET parallel_leader_participation = off;
+-- EXPLAIN shows how each worker sorted all its batches
+SELECT count(*) FILTER (WHERE line ~ 'Worker .*Sort Method') = max(substring(line from 'Workers Launched: (.*)'))::int AS workers,
+	sum(substring(line from 'Sorted Rows: (.*)')::int) AS sorted
+FROM pg_temp.explain('ANALYZE, COSTS OFF, TIMING OFF', 'SELECT g, id FROM gs_incremental ORDER BY g, id') line;
+RESET parallel_leader_participation;
 SET max_parallel_workers_per_gather = 0;
 DROP TABLE gs_incremental;
+
+-- who may not execute the equality function may sort, as in PostgreSQL
+BEGIN;
+CREATE ROLE regress_gpusort;
+GRANT SELECT ON t TO regress_gpusort;
+REVOKE EXECUTE ON FUNCTION int4eq(int, int) FROM PUBLIC;
+SET LOCAL ROLE regress_gpusort;
+SELECT count(*) FROM (SELECT * FROM t ORDER BY g, k OFFSET 0) x;
+ROLLBACK;
 
 -- left to PostgreSQL below a LIMIT; and without force, if groups are small, columns are only compared, or a LIMIT is further up
 SET gpusort.debug_plan = on;
@@ -137,6 +152,7 @@ DECLARE whole CURSOR FOR SELECT * FROM sizes ORDER BY twenty, k;
 COMMIT;
 SELECT pg_temp.sorts('SELECT FROM generate_series(1, 5) x WHERE EXISTS (SELECT FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes OFFSET 0) s WHERE s.r > x)');
 SELECT pg_temp.sorts(q) FROM unnest(ARRAY['SELECT * FROM sizes ORDER BY two, k', 'SELECT * FROM sizes ORDER BY twenty, u',
-	'SELECT sum(r) FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r, id FROM sizes) x GROUP BY id % 2 LIMIT 10']) q;
+	'SELECT sum(r) FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r, id FROM sizes) x LIMIT 10',
+	'SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes ORDER BY r LIMIT 10']) q;
 DROP TABLE sizes;
 DROP COLLATION gs_en;

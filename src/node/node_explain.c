@@ -430,6 +430,7 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	if (state->spec.groups != NULL)
 	{
 		explain_batches(state->spec.groups, es);
+		explain_workers(state, es);
 		return;
 	}
 	if (state->phase != GS_SORT_IDLE)

@@ -194,7 +194,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;
 	if (npresorted > 0)
 	{
-		spec.groups = gs_sort_groups_create(ps, child, spec.columns, npresorted,
+		spec.groups = gs_sort_groups_create(child, spec.columns, npresorted,
 											work_mem * BATCH_MEMORY_SHARE * 1024.0 /
 											(SizeofMinimalTupleHeader + spec.expected_width));
 		/* with space for the group that ends a batch */
@@ -255,6 +255,11 @@ share(GsSortState *state)
 	gs_sort_summarize(state, &summary);
 	gs_sort_parallel_gather(state);
 	summary.nsent = state->participants.nsent;
+	if (state->spec.groups != NULL)
+	{
+		summary = state->spec.groups->largest;
+		summary.nrows = state->spec.groups->nrows;
+	}
 	gs_sort_parallel_report(state, &summary);
 }
 

@@ -91,6 +91,9 @@ gs_plan_rewrite_why_not(PlannedStmt *statement, const Sort *sort)
 	if (!settings.enabled)
 		return "gpusort.enabled is off";
 	rewrite_statement(statement, false, &rewrite);
+	/* the statement does not say whether it was planned for its first rows */
+	if (why_not == NULL && IsA(sort, IncrementalSort))
+		rewrite_statement(statement, true, &rewrite);
 	return why_not != NULL ? why_not : "settings of gpusort have changed since the query was planned";
 }
 

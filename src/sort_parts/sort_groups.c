@@ -39,26 +39,27 @@
  */
 #define FIRST_BATCH_ROWS	128
 
-static ExprState *
-prepare_comparison(PlanState *node, TupleDesc desc, const GsSortColumn *columns, int ncolumns)
+/*
+ * Looks up the equality functions.  Not execTuplesMatchPrepare(): it asks whether the user may execute
+ * them, which PostgreSQL does not for a sort.
+ */
+static void
+find_equality(GsSortGroups *groups)
 {
-	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
-	Oid		   *operators = palloc(sizeof(Oid) * ncolumns);
-	Oid		   *collations = palloc(sizeof(Oid) * ncolumns);
-
-	for (int i = 0; i < ncolumns; i++)
+	groups->equality = palloc(sizeof(FmgrInfo) * groups->npresorted);
+	for (int i = 0; i < groups->npresorted; i++)
 	{
-		attnos[i] = columns[i].attno;
-		operators[i] = get_equality_op_for_ordering_op(columns[i].sort_operator, NULL);
-		if (!OidIsValid(operators[i]))
-			elog(ERROR, "missing equality operator for ordering operator %u", columns[i].sort_operator);
-		collations[i] = columns[i].collation;
+		const GsSortColumn *column = &groups->columns[i];
+		Oid			operator = get_equality_op_for_ordering_op(column->sort_operator, NULL);
+
+		if (!OidIsValid(operator))
+			elog(ERROR, "missing equality operator for ordering operator %u", column->sort_operator);
+		fmgr_info(get_opcode(operator), &groups->equality[i]);
 	}
-	return execTuplesMatchPrepare(desc, ncolumns, attnos, operators, collations, node);
 }
 
 GsSortGroups *
-gs_sort_groups_create(PlanState *node, PlanState *child, const GsSortColumn *columns, int npresorted,
+gs_sort_groups_create(PlanState *child, const GsSortColumn *columns, int npresorted,
 					  double memory_rows)
 {
 	GsSortGroups *groups = palloc0(sizeof(GsSortGroups));
@@ -66,9 +67,10 @@ gs_sort_groups_create(PlanState *node, PlanState *child, const GsSortColumn *col
 
 	groups->npresorted = npresorted;
 	groups->child = child;
-	groups->same_group = prepare_comparison(node, desc, columns, npresorted);
-	groups->econtext = CreateExprContext(node->state);
-	groups->last_group = ExecInitExtraTupleSlot(node->state, desc, &TTSOpsMinimalTuple);
+	groups->columns = columns;
+	find_equality(groups);
+	groups->econtext = CreateExprContext(child->state);
+	groups->last_group = ExecInitExtraTupleSlot(child->state, desc, &TTSOpsMinimalTuple);
 	groups->may_be_in_order = true;
 	groups->most = Max(Min(memory_rows, GS_GROUPS_BATCH_ROWS), FIRST_BATCH_ROWS);
 	return groups;
@@ -98,16 +100,34 @@ gs_sort_groups_begin(GsSortGroups *groups)
 	groups->nbatches++;
 }
 
-/* Is a row of the group that ends the batch? */
+/* Has a row the same value, or NULL, in a column as the group that ends the batch? */
+static bool
+is_equal(GsSortGroups *groups, int i, TupleTableSlot *slot)
+{
+	const GsSortColumn *column = &groups->columns[i];
+	bool		is_null;
+	bool		group_is_null;
+	Datum		value = slot_getattr(slot, column->attno, &is_null);
+	Datum		group_value = slot_getattr(groups->last_group, column->attno, &group_is_null);
+
+	if (is_null || group_is_null)
+		return is_null && group_is_null;
+	return DatumGetBool(FunctionCall2Coll(&groups->equality[i], column->collation, value, group_value));
+}
+
+/* Is a row of the group that ends the batch?  The last columns differ most often. */
 static bool
 is_of_last_group(GsSortGroups *groups, TupleTableSlot *slot)
 {
-	ExprContext *econtext = groups->econtext;
+	MemoryContext old;
+	int			i = groups->npresorted;
 
-	ResetExprContext(econtext);
-	econtext->ecxt_innertuple = slot;
-	econtext->ecxt_outertuple = groups->last_group;
-	return ExecQual(groups->same_group, econtext);
+	ResetExprContext(groups->econtext);
+	old = MemoryContextSwitchTo(groups->econtext->ecxt_per_tuple_memory);
+	while (i > 0 && is_equal(groups, i - 1, slot))
+		i--;
+	MemoryContextSwitchTo(old);
+	return i == 0;
 }
 
 /* The row that was read last begins the next batch.  It stays in the child's slot until then. */

@@ -33,8 +33,9 @@ typedef struct GsSortGroups
 
 	/* not for callers */
 	PlanState  *child;
-	ExprState  *same_group;		/* are the presorted columns of two rows equal? */
-	ExprContext *econtext;
+	const GsSortColumn *columns;
+	FmgrInfo   *equality;		/* of the presorted ones */
+	ExprContext *econtext;		/* for its memory */
 	TupleTableSlot *last_group; /* a row of the group that ends the batch; empty: not there yet */
 	TupleTableSlot *next;		/* the child's slot, with the row that begins the next batch; NULL: none */
 	uint64		enough;			/* rows after which the batch ends with their group */
@@ -46,11 +47,11 @@ typedef struct GsSortGroups
 #define GS_GROUPS_BATCH_ROWS	2048
 
 /*
- * In the current memory context.  The rows of node's child arrive in the order of the first npresorted
- * columns.  memory_rows: estimated rows for which a sort has memory.
+ * In the current memory context, where columns stay.  The rows of the child arrive in the order of the
+ * first npresorted columns.  memory_rows: estimated rows for which a sort has memory.
  */
-extern GsSortGroups *gs_sort_groups_create(PlanState *node, PlanState *child, const GsSortColumn *columns,
-										   int npresorted, double memory_rows);
+extern GsSortGroups *gs_sort_groups_create(PlanState *child, const GsSortColumn *columns, int npresorted,
+										   double memory_rows);
 
 /* Begins the next batch. */
 extern void gs_sort_groups_begin(GsSortGroups *groups);
