@@ -62,7 +62,7 @@ release_returned(Service *service)
 
 /* Nothing is left, neither on the devices nor in the table. */
 static void
-stop(void)
+stop_waiting(void)
 {
 	release_returned(&services[0]);
 	assert_int_equal(lent_bytes(), 0);
@@ -132,7 +132,7 @@ test_three_times(void **unused)
 	client_fetch(&client, table->nrows / 2);
 	client_check_batches(&client, table->nrows / 2, 5);
 	client_close(&client);
-	stop();
+	stop_waiting();
 	table_free(table);
 }
 
@@ -147,7 +147,7 @@ test_unexpected(void **unused)
 	CHECK(sort_or_drain(table, &dice) == OUTCOME_SORTED);
 	services[0].expected_bytes = LIMIT / 3;
 	CHECK(sort_or_drain(table, &dice) == OUTCOME_SORTED);
-	stop();
+	stop_waiting();
 	table_free(table);
 }
 
@@ -164,7 +164,7 @@ test_fits(void **unused)
 	CHECK_MSG(client_load(&client, NULL), "it failed: %s", client.text);
 	CHECK(lent_bytes() == 0);
 	client_close(&client);
-	stop();
+	stop_waiting();
 	table_free(table);
 }
 
@@ -211,7 +211,7 @@ test_refusals(void **unused)
 		assert_int_equal(lent_bytes(), 0);
 		for (int i = 1; i < NSERVICES; i++)
 			gs_device_pool_free_all(&others[i]);
-		stop();
+		stop_waiting();
 	}
 	unit_case("%s", "");
 	table_free(table);
@@ -257,7 +257,7 @@ test_next_lender(void **unused)
 	CHECK(gs_device_pool_borrow_rows(&memory, MB, LIMIT - MB + 1) == NULL);
 	assert_int_equal(memory.peak, 3 * MB);
 	gs_device_pool_free_all(&memory);
-	stop();
+	stop_waiting();
 }
 
 /*
@@ -286,7 +286,7 @@ test_identity(void **unused)
 	CHECK(gs_device_pool_borrow_rows(&memory, MB, 0) == NULL);
 	assert_int_equal(gs_device_pool_lent(services[1].pool), 2 * MB);
 	gs_device_pool_free_all(&memory);
-	stop();
+	stop_waiting();
 }
 
 /* What is borrowed counts in the limit of the session, not in that of the device. */
@@ -305,7 +305,7 @@ test_session(void **unused)
 	session.limit = 3 * LIMIT / 2;
 	CHECK(sort_or_drain(table, &dice) == OUTCOME_FULL_IN_LOAD);
 	assert_int_equal(session.committed, 0);
-	stop();
+	stop_waiting();
 	table_free(table);
 }
 
@@ -331,7 +331,7 @@ test_any_limits(void **unused)
 		if (dice_one_in(&dice, 2))
 			services[0].expected_bytes = dice_below(&dice, 8 * MB);
 		outcomes[sort_or_drain(table, &dice)]++;
-		stop();
+		stop_waiting();
 		table_free(table);
 	}
 	unit_case("%s", "");
@@ -359,7 +359,7 @@ test_memory_runs_out(void **unused)
 		start(fault);
 		services[0].expected_bytes = 4 * LIMIT;
 		outcomes[sort_or_drain(table, &dice)]++;
-		stop();
+		stop_waiting();
 	}
 	unit_case("%s", "");
 	CHECK(outcomes[OUTCOME_FULL_IN_LOAD] > 3);
@@ -416,7 +416,7 @@ test_lender(void **unused)
 	CHECK(gs_device_pool_allocate(&job, 4 * MB) != NULL);
 	gs_device_pool_free_all(&job);
 	gs_device_pool_free_all(&other);
-	stop();
+	stop_waiting();
 }
 
 /* Blocks that it keeps for its next job are released if others need the memory. */
@@ -440,7 +440,7 @@ test_idle_blocks(void **unused)
 	gs_device_pool_release_idle(lender, 1000, 1000000);
 	assert_int_equal(gs_device_pool_reserved(lender), 2 * MB);
 	gs_device_pool_free_all(&borrower);
-	stop();
+	stop_waiting();
 }
 
 /* Blocks that a turn of the loop releases. */
@@ -486,7 +486,7 @@ test_many_loans(void **unused)
 		assert_int_equal(gs_device_pool_reserved(pool), (nleft < NOWN ? nleft : NOWN) * block_bytes);
 	}
 	assert_int_equal(nleft, 0);
-	stop();
+	stop_waiting();
 }
 
 /* So are idle blocks that take memory that has been lent. */
@@ -516,7 +516,7 @@ test_many_idle_blocks(void **unused)
 	}
 	assert_int_equal(gs_device_pool_reserved(lender), reserved - 4 * MB);
 	gs_device_pool_free_all(&borrower);
-	stop();
+	stop_waiting();
 }
 
 /* What a killed gpusortd leaves in the table. */
@@ -538,7 +538,7 @@ test_clear(void **unused)
 	assert_int_equal(gs_device_left(slot), LIMIT);
 	CHECK(slot->state == GS_DEVICE_FAILED && slot->nwaiting == 0 && slot->njobs == 0 && slot->turn_us == 0);
 	gs_device_pool_free_all(&memory);
-	stop();
+	stop_waiting();
 }
 
 /* A parked job has nothing on any device. */
@@ -570,7 +570,7 @@ test_parking(void **unused)
 	client_check_batches(&client, 0, INT32_MAX);
 	client_close(&client);
 	gs_park_folder_destroy(folder);
-	stop();
+	stop_waiting();
 	table_free(table);
 }
 

@@ -205,7 +205,7 @@ test_release_many(void **unused)
 		ncalls++;
 	}
 	assert_int_equal(gs_device_pool_reserved(pool), 0);
-	assert_in_range(ncalls, 2, 20);
+	assert_true(ncalls >= 2 && ncalls <= 20);
 	end(device, pool, 100 * MB);
 }
 
