@@ -17,7 +17,7 @@
 #define LEAST_BYTES		((Size) 4 << 10)
 #define MOST_BYTES		((Size) 64 << 10)
 
-/* It has so many rows at most: no row has fewer bytes, with its key. */
+/* It has so many rows at most; few rows have fewer bytes, with their keys. */
 #define most_rows(nbytes)	((int) ((nbytes) / 64))
 
 typedef struct BlockRow

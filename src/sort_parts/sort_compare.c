@@ -218,6 +218,21 @@ report_null(const FmgrInfo *function)
 	elog(ERROR, "function %u returned NULL", function->fn_oid);
 }
 
+/* Calls a comparison function, as FunctionCall2Coll() does. */
+static inline int
+call_function(FunctionCallInfo call, Datum a, Datum b)
+{
+	Datum		result;
+
+	call->args[0].value = a;
+	call->args[1].value = b;
+	call->isnull = false;
+	result = FunctionCallInvoke(call);
+	if (unlikely(call->isnull))
+		report_null(call->flinfo);
+	return DatumGetInt32(result);
+}
+
 /* Compares two values of a column, not NULL, that need not be fetched. */
 static inline int
 compare_full(const GsSortCompare *compare, int i, Datum a, Datum b)
@@ -229,14 +244,7 @@ compare_full(const GsSortCompare *compare, int i, Datum a, Datum b)
 	if (call == NULL)
 		result = order->comparator(a, b, order);
 	else
-	{
-		call->args[0].value = a;
-		call->args[1].value = b;
-		call->isnull = false;
-		result = DatumGetInt32(FunctionCallInvoke(call));
-		if (unlikely(call->isnull))
-			report_null(call->flinfo);
-	}
+		result = call_function(call, a, b);
 	if (order->ssup_reverse)
 		INVERT_COMPARE_RESULT(result);
 	return result;
@@ -462,12 +470,7 @@ gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b)
 	CHECK_FOR_INTERRUPTS();
 	if (call == NULL || CurrentMemoryContext != compare->context)
 		return compare_located_values(compare, a, b);
-	call->args[0].value = a;
-	call->args[1].value = b;
-	call->isnull = false;
-	order = DatumGetInt32(FunctionCallInvoke(call));
-	if (unlikely(call->isnull))
-		report_null(call->flinfo);
+	order = call_function(call, a, b);
 	if (compare->first_reverse)
 		INVERT_COMPARE_RESULT(order);
 	return order;
