@@ -266,6 +266,32 @@ foreach my $what (sort keys %keys)
 }
 is($node->safe_psql('postgres', "$in_memory SELECT count(*), max(steps_back) <= 6 FROM ($stable) s"), '7|t',
 	'rows in memory: a stable sort of the rows of each participant, one after the other');
+is_shared($keys{'a column alone, with NULLs'}, $in_memory, 'a column alone',
+	qr/Engine: cpu\n.*Worker \d:  Sort Method: [^\n]*sort  Memory[^\n]*\n +Engine: cpu\n +Rows Sent to Shared Sort: \d+\n/s);
+
+# Many workers merge for the leader; not if the keys of one are of another form: here those of a worker that has
+# rows in order, which get no keys.
+foreach my $nworkers (4, 5, 11, 16)
+{
+	my $settings = "$in_memory SET max_parallel_workers_per_gather = $nworkers; ";
+
+	$node->safe_psql('postgres', "ALTER TABLE rows SET (parallel_workers = $nworkers)");
+	foreach my $what (sort keys %keys)
+	{
+		is($node->safe_psql('postgres', "$settings SET work_mem = '$_'; " . digest_of($keys{$what})), right_digest($keys{$what}),
+			"$what, $nworkers workers, work_mem $_: right rows")
+		  foreach '256kB', '64MB';
+	}
+	is($node->safe_psql('postgres', "$settings SELECT max(steps_back) <= $nworkers FROM ($stable) s"), 't',
+		"$nworkers workers: a stable sort of the rows of each participant, one after the other");
+	is($node->safe_psql('postgres', "$settings " . digest_of($_)), right_digest($_), "$nworkers workers, rows in order: $_")
+	  foreach 'SELECT word, id FROM rows ORDER BY id / 30000, word, id', 'SELECT id, word FROM rows ORDER BY id, word',
+		'SELECT id FROM rows WHERE id > 60000 ORDER BY id';
+	is($node->safe_psql('postgres', "$settings BEGIN; DECLARE c CURSOR FOR $by_text; FETCH 1 FROM c; COMMIT; " . digest_of($by_text)),
+		join("\n", $node->safe_psql('postgres', "SET gpusort.enabled = off; $by_text LIMIT 1"), right_digest($by_text)),
+		"$nworkers workers, a cursor");
+}
+$node->safe_psql('postgres', 'ALTER TABLE rows SET (parallel_workers = 6)');
 {
 	my $loop = 'SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; ';
 	my $query = q{SELECT g, count(*), md5(string_agg(id::text, ',')) FROM generate_series(1, 20) g
@@ -298,13 +324,15 @@ $node->safe_psql('postgres', 'ALTER TABLE rows SET (parallel_workers = 3)');
 	my $workers = 'SELECT count(*) FROM pg_stat_activity WHERE leader_pid = %d AND pid <> leader_pid';
 	my ($psql, $pid) = session($node, $in_memory);
 
-	foreach my $how ('cancel', 'terminate')
+	$node->safe_psql('postgres', 'ALTER TABLE more SET (parallel_workers = 6)');
+	# each worker but the last ones may merge the rows of others
+	foreach my $how ('cancel', ('terminate') x 4)
 	{
 		$psql->query_until(qr/started/, "\\echo started\nSELECT count(linger(id, 1)), count(s) FROM (SELECT * FROM more ORDER BY id % 3 <> 1, id OFFSET 0) s;\n");
 		ok($node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE leader_pid = $pid AND pid <> leader_pid AND wait_event_type = 'Extension'"),
 			'workers wait for the leader');
 		$node->safe_psql('postgres', "SELECT pg_${how}_backend(pid) FROM pg_stat_activity WHERE "
-			  . ($how eq 'cancel' ? "pid = $pid" : "leader_pid = $pid AND pid <> leader_pid AND wait_event_type = 'Extension' LIMIT 1"));
+			  . ($how eq 'cancel' ? "pid = $pid" : "leader_pid = $pid AND pid <> leader_pid AND wait_event_type = 'Extension' ORDER BY random() LIMIT 1"));
 		like(ask_error($psql, 'SELECT 1'),
 			$how eq 'cancel' ? qr/ERROR:  canceling statement due to user request/ :
 			qr/ERROR:  (terminating background worker "parallel worker" due to administrator command|lost connection to parallel worker)/,
@@ -313,6 +341,7 @@ $node->safe_psql('postgres', 'ALTER TABLE rows SET (parallel_workers = 3)');
 	}
 	is(ask($psql, digest_of($by_text)), right_digest($by_text), 'the session sorts again');
 	$psql->quit;
+	$node->safe_psql('postgres', 'ALTER TABLE more RESET (parallel_workers)');
 }
 
 # The leader merges its own runs on disk before, if they are many, and no worker's.

@@ -337,7 +337,7 @@ fill_window(GsRunSet *set)
 	GsStatus	status;
 
 	CHECK_FOR_INTERRUPTS();
-	status = set->layout->ncolumns > 0 ?
+	status = has_records(set) ?
 		gs_engine_fetch_records(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows,
 								reader->records, &fetched) :
 		gs_engine_fetch(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows, &fetched);
@@ -353,7 +353,7 @@ fill_window(GsRunSet *set)
 typedef struct EngineRow
 {
 	const uint64 *record;		/* NULL: there are no keys */
-	const char *row;
+	const char *row;			/* NULL: keys_only */
 	Size		nbytes;			/* with its keys */
 } EngineRow;
 
@@ -361,16 +361,20 @@ static bool
 next_engine_row(GsRunSet *set, EngineRow *next)
 {
 	EngineReader *reader = &set->in_engine;
-	const GsKeyLayout *layout = set->layout;
 	Size		row_len;
 
 	if (reader->at == reader->nrows && !fill_window(set))
 		return false;
+	if (set->layout->keys_only)
+	{
+		*next = (EngineRow) {.record = reader->rows[reader->at++]};
+		return true;
+	}
 	next->row = reader->rows[reader->at];
-	next->record = layout->ncolumns > 0 ? reader->records[reader->at] : NULL;
+	next->record = has_records(set) ? reader->records[reader->at] : NULL;
 	reader->at++;
 	row_len = ((const MinimalTupleData *) next->row)->t_len;
-	next->nbytes = next->record == NULL ? row_len : gs_run_row_bytes(layout, next->record, row_len);
+	next->nbytes = next->record == NULL ? row_len : gs_run_row_bytes(set->layout, next->record, row_len);
 	return true;
 }
 
@@ -379,13 +383,15 @@ static void
 copy_engine_row(const GsRunSet *set, const EngineRow *from, char *to)
 {
 	const int	nwords = set->layout->nwords;
-	const Size	row_len = ((const MinimalTupleData *) from->row)->t_len;
 
 	if (from->record != NULL)
 		memcpy(to, from->record, sizeof(uint64) * nwords);
+	if (from->row == NULL)
+		return;
 	to += sizeof(uint64) * nwords;
 	memcpy(to, from->row, from->nbytes);
-	gs_run_begin_row(to, row_len, from->record == NULL ? 0 : gs_record_nulls(from->record, nwords));
+	gs_run_begin_row(to, ((const MinimalTupleData *) from->row)->t_len,
+					 from->record == NULL ? 0 : gs_record_nulls(from->record, nwords));
 }
 
 static const uint64 *
@@ -397,6 +403,8 @@ read_engine(GsRunSet *set)
 
 	if (!next_engine_row(set, &next))
 		return NULL;
+	if (next.row == NULL)
+		return next.record;
 	if (words_bytes + next.nbytes > reader->entry_bytes)
 	{
 		if (reader->entry != NULL)
@@ -607,7 +615,7 @@ merge_down_to(GsRunSet *set, int most)
 	}
 }
 
-/* Merges by comparisons, if approximate keys are too long. */
+/* Merges by comparisons, if approximate keys are too long.  Once, as other processes rely on it. */
 static void
 choose_order(GsRunSet *set)
 {
@@ -617,12 +625,13 @@ choose_order(GsRunSet *set)
 		.layout = &no_keys,.compare = order->verify,.compare_arg = order->compare_arg
 	};
 
-	if (order->verify != NULL && longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
+	if (!set->order_chosen && order->verify != NULL && longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
 		gs_run_set_drop_keys(set, &compared);
+	set->order_chosen = true;
 }
 
 void
-gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
+gs_run_set_complete(GsRunSet *set, Size memory_limit)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 
@@ -630,6 +639,15 @@ gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
 	choose_order(set);
 	set->memory_limit = memory_limit;
 	merge_down_to(set, most_sources(set, set->owned_elsewhere != NIL));
+	MemoryContextSwitchTo(old);
+}
+
+void
+gs_run_set_begin_merge(GsRunSet *set, Size memory_limit)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+
+	gs_run_set_complete(set, memory_limit);
 	begin_merge(set, 0, set->nruns, false, NULL);
 	MemoryContextSwitchTo(old);
 }
@@ -707,13 +725,17 @@ void
 gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream, dsa_area *memory)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
-	RunStream  *from = palloc(sizeof(RunStream));
+	RunStream  *from;
 
 	end_last_run(set);
-	gs_run_stream_begin_read(&from->reader, stream, memory);
-	from->words_bytes = sizeof(uint64) * rows->layout.nwords;
-	add_run(set, &(SetRun) {.stream = from});
 	set->stats.nrows += rows->nrows;
+	if (stream != NULL)
+	{
+		from = palloc(sizeof(RunStream));
+		gs_run_stream_begin_read(&from->reader, stream, memory);
+		from->words_bytes = sizeof(uint64) * rows->layout.nwords;
+		add_run(set, &(SetRun) {.stream = from});
+	}
 	MemoryContextSwitchTo(old);
 }
 
@@ -730,18 +752,28 @@ send_engine(GsRunSet *set, GsStreamWriter *writer)
 		copy_engine_row(set, &next, entry);
 }
 
+/* The bytes of a row after its record, with the keys after it. */
+static inline Size
+bytes_after_record(const GsRunSet *set, const uint64 *record)
+{
+	const GsKeyLayout *layout = set->layout;
+
+	if (layout->keys_only)
+		return 0;
+	return has_records(set) ? gs_run_row_bytes(layout, record, gs_run_row_len(layout, record)) :
+		gs_run_row_len(layout, record);
+}
+
 static void
 send_merged(GsRunSet *set, GsStreamWriter *writer)
 {
-	const GsKeyLayout *layout = set->layout;
+	const Size	words_bytes = sizeof(uint64) * set->layout->nwords;
 	const uint64 *record;
 	char	   *entry;
 
 	while ((record = next_record(set)) != NULL)
 	{
-		const Size	row_len = gs_run_row_len(layout, record);
-		const Size	nbytes = sizeof(uint64) * layout->nwords +
-			(layout->ncolumns > 0 ? gs_run_row_bytes(layout, record, row_len) : row_len);
+		const Size	nbytes = words_bytes + bytes_after_record(set, record);
 
 		entry = gs_run_stream_reserve(writer, nbytes);
 		if (entry == NULL)

@@ -6,7 +6,8 @@
  * The legal calls, in order:
  *
  *	  create { write_run | write_tuple | drop_keys } [ add_engine ] { adopt | drop_keys }
- *		  begin_merge [ describe ] { next } | send close
+ *		  begin_merge { next } | send close
+ *	  create { write_run } [ add_engine ] complete [ describe ] { adopt } [ begin_merge ] send close
  *	  create { write_run | write_tuple } share { adopt | drop_keys } [ begin_range { next } ] close
  *
  * close is legal after any of them.  It is needed only to free resources before the query
@@ -44,8 +45,9 @@ typedef struct GsRunSetStats
 /* What a process that merges the rows of another must know of them. */
 typedef struct GsSharedRows
 {
-	uint64		nread;			/* rows of the input; must equal nrows */
+	uint64		nread;			/* rows of the input; must equal nrows + nnulls */
 	uint64		nrows;			/* rows of the runs */
+	uint64		nnulls;			/* keys_only: in addition to nrows */
 	Size		longest;		/* bytes of the longest row */
 	uint64		form;			/* gs_key_encoder_fingerprint(), if keys order them */
 	int			first_tied;		/* gs_key_encoder_first_tied() */
@@ -87,14 +89,14 @@ extern GsStatus gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengt
 
 /*
  * Adds the sorted rows of a CPU engine as the next run, without writing them: they are read from the
- * engine, which stays open.  Once, and not if keys_only.  Later runs can only be adopted.
+ * engine, which stays open.  Once.  Later runs can only be adopted.
  */
 extern void gs_run_set_add_engine(GsRunSet *set, GsEngine *engine);
 
 /* Appends a row to the last run; the order must have no keys. */
 extern void gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row);
 
-/* Describes the rows for a process that merges them.  The driver sets nread, form and first_tied. */
+/* Describes the rows for a process that merges them.  The driver sets nread, nnulls, form and first_tied. */
 extern void gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows);
 
 /* Completes the runs, and describes them and their rows. */
@@ -106,11 +108,14 @@ extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared);
  */
 extern void gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *where);
 
-/* The same for rows that another process sends, as one run, while they are merged. */
+/*
+ * The same for rows that another process sends, as one run, while they are merged.  NULL: they come
+ * with those of another stream.
+ */
 extern void gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream,
 									dsa_area *memory);
 
-/* Sends all rows, or those that have a reader. */
+/* Sends the rows of the merge that has begun, or else those of the engine, the only ones. */
 extern void gs_run_set_send(GsRunSet *set, GsRunStream *stream, dsa_area *memory);
 
 /* Are rows merged by keys? */
@@ -120,9 +125,12 @@ extern bool gs_run_set_has_keys(const GsRunSet *set);
 extern void gs_run_set_drop_keys(GsRunSet *set, const GsMergeOrder *order);
 
 /*
- * Completes the runs, merges some of them until the rest can be merged at once within
- * memory_limit bytes, and begins that merge.
+ * Completes the runs: drops keys that are not worth it, and merges some of the runs until the rest can
+ * be merged at once within memory_limit bytes.
  */
+extern void gs_run_set_complete(GsRunSet *set, Size memory_limit);
+
+/* The same, and begins that merge. */
 extern void gs_run_set_begin_merge(GsRunSet *set, Size memory_limit);
 
 /*

@@ -48,6 +48,7 @@ struct GsRunSet
 {
 	GsMergeOrder order;
 	const GsKeyLayout *layout;	/* the order's */
+	bool		order_chosen;	/* keys are kept, or were dropped */
 	MemoryContext context;
 	Size		memory_limit;
 

@@ -178,7 +178,7 @@ has_ended(GsRunStream *stream)
 	return full_slots(stream) == 0;
 }
 
-/* Waits for a full slot.  False: the stream has ended. */
+/* Waits for a full slot.  False: the stream has ended, or is abandoned. */
 static bool
 wait_for_full(GsRunStream *stream)
 {
@@ -187,7 +187,7 @@ wait_for_full(GsRunStream *stream)
 	if (full_slots(stream) > 0)
 		return true;
 	ConditionVariablePrepareToSleep(&stream->changed);
-	while (!(any = full_slots(stream) > 0) && !has_ended(stream))
+	while (!(any = full_slots(stream) > 0) && !has_ended(stream) && !is_abandoned(stream))
 		ConditionVariableSleep(&stream->changed, gs_wait_event(GS_WAIT_PARTICIPANTS));
 	ConditionVariableCancelSleep();
 	return any || full_slots(stream) > 0;

@@ -56,7 +56,7 @@ typedef struct GsRunStream
 /* Before either side begins, in zeroed memory; or again, while no other process uses it. */
 extern void gs_run_stream_init(GsRunStream *stream);
 
-/* Nobody will read: the writer need not wait. */
+/* Nobody needs the rows any more: neither side need wait. */
 extern void gs_run_stream_abandon(GsRunStream *stream);
 
 /* ------------------------------------------------------------------ writing */
@@ -90,8 +90,8 @@ typedef struct GsStreamReader
 extern void gs_run_stream_begin_read(GsStreamReader *reader, GsRunStream *stream, dsa_area *memory);
 
 /*
- * Returns the record of the next row, followed by the row, or NULL at the end.  It is valid
- * until the next call, and may be changed.
+ * Returns the record of the next row, followed by the row, or NULL at the end, or if the stream
+ * is abandoned.  It is valid until the next call, and may be changed.
  */
 extern char *gs_run_stream_next(GsStreamReader *reader);
 

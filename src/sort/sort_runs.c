@@ -342,6 +342,13 @@ gs_sort_describe_rows(GsSortState *state, GsSharedRows *rows)
 		rows->first_tied = gs_key_encoder_first_tied(input->key);
 	}
 	rows->nread = input->nread;
+	rows->nnulls = input->nnulls;
+}
+
+void
+gs_sort_complete_runs(GsSortState *state)
+{
+	gs_run_set_complete(state->input.runs, merge_limit(&state->input));
 }
 
 void
@@ -352,9 +359,11 @@ gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs)
 }
 
 /* Do both have keys, and do these mean the same in both processes? */
-static bool
-have_equal_keys(const GsSortInput *input, const GsSharedRows *rows)
+bool
+gs_sort_has_equal_keys(const GsSortState *state, const GsSharedRows *rows)
 {
+	const GsSortInput *input = &state->input;
+
 	return gs_run_set_has_keys(input->runs) && rows->layout.ncolumns > 0 &&
 		rows->form == gs_key_encoder_fingerprint(input->key);
 }
@@ -365,7 +374,7 @@ adopt_order(GsSortState *state, const GsSharedRows *rows)
 {
 	GsSortInput *input = &state->input;
 
-	if (have_equal_keys(input, rows))
+	if (gs_sort_has_equal_keys(state, rows))
 	{
 		gs_key_layout_merge(gs_key_encoder_layout(input->key), &rows->layout);
 		if (rows->first_tied >= 0)
@@ -381,6 +390,7 @@ adopt_order(GsSortState *state, const GsSharedRows *rows)
 		gs_run_set_drop_keys(input->runs, &order);
 	}
 	input->nread += rows->nread;
+	input->nnulls += rows->nnulls;
 }
 
 void

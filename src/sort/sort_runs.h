@@ -42,6 +42,7 @@ extern GsStatus gs_sort_merge_runs(GsSortState *state);
  * in order, after gs_sort_perform():
  *
  *	  make_runs [ share_runs ] { adopt_runs | adopt_stream } [ begin_merge | begin_range ]
+ *	  make_runs complete_runs [ describe_rows ] { adopt_stream } [ begin_merge ]
  *
  * make_runs turns all rows into runs, none of which may have been returned.  False: the engine
  * failed and has lost the rows.
@@ -61,10 +62,16 @@ extern void gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs);
 extern void gs_sort_adopt_runs(GsSortState *state, const GsSharedRuns *runs,
 							   const GsRunPlace *where);
 
+/* Decides whether rows have keys, and merges some of the runs if there are too many for one merge. */
+extern void gs_sort_complete_runs(GsSortState *state);
+
 /* Describes the rows of all runs, for a stream. */
 extern void gs_sort_describe_rows(GsSortState *state, GsSharedRows *rows);
 
-/* Adds the rows that another process sends, as a run. */
+/* Does adopt_stream merge these rows by keys? */
+extern bool gs_sort_has_equal_keys(const GsSortState *state, const GsSharedRows *rows);
+
+/* Adds the rows that another process sends, as a run; NULL: they come with those of another stream. */
 extern void gs_sort_adopt_stream(GsSortState *state, const GsSharedRows *rows, GsRunStream *stream,
 								 dsa_area *memory);
 

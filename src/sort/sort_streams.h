@@ -2,7 +2,7 @@
  *
  * sort_streams.h
  *	  The rows of the participants of a parallel plan, which the leader merges while they
- *	  send them.
+ *	  send them; if there are many, other participants merge some of them first.
  *
  * In shared memory:
  *
@@ -33,8 +33,9 @@ extern void gs_sort_streams_reset(GsSortStreams *streams);
 extern bool gs_sort_streams_offer(GsSortStreams *streams, int participant, GsSortState *sort);
 
 /*
- * Sends what was offered.  Returns when the leader has all rows, except for the last few, or does not
- * want any more.
+ * Sends what was offered, to the leader or to another participant, merged with what that one's rows are to
+ * be merged with.  Waits until the leader's merge begins.  Returns when the receiver has all rows, except
+ * for the last few, or the leader does not want any more.
  */
 extern void gs_sort_streams_send(GsSortStreams *streams, int participant, GsSortState *sort,
 								 dsa_area *memory);
