@@ -527,7 +527,7 @@ check_first_batch(size_t expected_bytes, size_t memory_limit, size_t batch_bytes
 	sort.request.expected_bytes = expected_bytes;
 	sort.request.memory_limit = memory_limit;
 	raw_open(&sort);
-	CHECK(gs_engine_reserve(sort.engine, 8, &sort.batch) == GS_STATUS_OK);
+	CHECK(gs_engine_reserve(sort.engine, 200, &sort.batch) == GS_STATUS_OK);
 	CHECK((size_t) (sort.batch->top - sort.batch->base) == batch_bytes);
 	raw_end(&sort);
 }
@@ -538,7 +538,7 @@ test_first_batch(void **unused)
 	check_first_batch(0, 4 << 20, 8 << 10);
 	check_first_batch(100, 4 << 20, 8 << 10);
 	check_first_batch(100000, 4 << 20, 100000);
-	check_first_batch(3 << 20, 4 << 20, 2 << 20);	/* half of the limit */
+	check_first_batch(4 << 20, 4 << 20, 3 << 20);	/* three quarters of the limit */
 	check_first_batch(4 << 20, SIZE_MAX, 4 << 20);
 	check_first_batch((4 << 20) + 1, SIZE_MAX, 8 << 10);	/* not few */
 }
