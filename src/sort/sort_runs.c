@@ -383,6 +383,8 @@ adopt_order(GsSortState *state, const GsSharedRows *rows)
 			gs_sort_compare_ties(state);
 		}
 	}
+	else if (rows->layout.keys_only)
+		report_no_memory();		/* they have no rows to compare; this process has no keys only for that reason */
 	else
 	{
 		const GsMergeOrder order = gs_sort_compared_order(state);
