@@ -9,7 +9,7 @@
  * legal calls, in order:
  *
  *	  sort    := open input (sort output [rest] | return_input input_back) close
- *	  input   := { reserve push* }
+ *	  input   := { reserve push* [sort output restart] }
  *	  output  := { fetch }			any position, any number of times
  *	  rest    := { next_batch }		after FULL: rows that the engine did not accept
  *	  input_back := { next_batch }	each row once, in input order; frees memory as
@@ -229,6 +229,12 @@ extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
 
 /* After sort, not if keys_only: the input continues, with the same rows. */
 extern void gs_engine_cpu_unsort(GsEngine *engine);
+
+/*
+ * After sort: discards all rows.  The input begins again, with another memory limit.  The memory of the rows
+ * is kept for the next ones until they are sorted or returned.
+ */
+extern void gs_engine_cpu_restart(GsEngine *engine, size_t memory_limit);
 
 /*
  * Sorts sorted rows again, by a comparison function alone; not for keys_only layouts.

@@ -21,6 +21,11 @@
  * malloc() keeps for the next one depends on the largest block that was freed: a
  * batch of 2 MB is kept, but many of 128 kB return to the kernel.
  *
+ * Rows that exceed memory are written run by run.  The engine keeps its batches from one run
+ * to the next (gs_engine_cpu_restart()), as far as the limit and the rows allow the same ones:
+ *
+ *	  batches:	| rows | rows | kept | kept |
+ *
  * The memory limit covers batches as allocated, and the two words that each row needs
  * to be sorted.  So an engine that is full can still sort what it has.  The
  * memory that is reported as used does not include the part of the last batch that
@@ -66,11 +71,12 @@ typedef struct CpuEngine
 	GsEngine	base;
 	GsBatch    *batches;		/* first_batches, or allocated */
 	size_t		nbatches;
+	size_t		nblocks;		/* with those that are kept for later rows */
 	size_t		batches_allocated;
 	size_t		record_bytes;
 	size_t		full_rows;		/* rows of all batches but the last */
 	size_t		full_bytes;		/* of these rows and their records */
-	size_t		held_bytes;		/* of all memory that is allocated */
+	size_t		held_bytes;		/* of all memory that is allocated, but for kept blocks */
 	size_t		next_batch_bytes;
 
 	/* sorted */
@@ -157,6 +163,7 @@ gs_engine_cpu_open(const GsEngineRequest *request)
 	};
 	engine->batches = engine->first_batches;
 	engine->nbatches = 0;
+	engine->nblocks = 0;
 	engine->batches_allocated = FIRST_BATCHES;
 	engine->record_bytes = gs_record_bytes(request->layout);
 	engine->full_rows = 0;
@@ -232,9 +239,22 @@ is_compared(const CpuEngine *engine)
 	return engine->base.request.compare != NULL;
 }
 
+static size_t
+block_bytes(const GsBatch *batch)
+{
+	return (size_t) (batch->top - batch->base);
+}
+
+/* Has the next batch a block that was kept, with space for `least` bytes? */
+static bool
+has_kept_block(const CpuEngine *engine, size_t least)
+{
+	return engine->nblocks > engine->nbatches && block_bytes(&engine->batches[engine->nbatches]) >= least;
+}
+
 /*
- * The size of the next batch, given a row of row_bytes: next_batch_bytes, or what the
- * limit leaves.  0 if not even the row fits.
+ * The size of the next batch, given a row of row_bytes: that of its block, if it has one;
+ * otherwise next_batch_bytes; or what the limit leaves.  0 if not even the row fits.
  *
  * The words of the batch's rows count too; their number is estimated from the average
  * row.  If there are more, sort_words() notices.
@@ -244,7 +264,8 @@ next_batch_bytes(const CpuEngine *engine, size_t row_bytes)
 {
 	size_t		nrows = count_rows(engine);
 	size_t		least = GS_ALIGN_ROW(row_bytes) + engine->record_bytes;
-	size_t		wanted = Max(engine->next_batch_bytes, least);
+	size_t		wanted = has_kept_block(engine, least) ?
+		block_bytes(&engine->batches[engine->nbatches]) : Max(engine->next_batch_bytes, least);
 	size_t		used = engine->held_bytes + growth_bytes(engine) +
 		gs_word_sort_bytes(nrows + 1, is_compared(engine));
 	size_t		usual = usual_bytes(engine, least);
@@ -267,15 +288,55 @@ largest_batch(const CpuEngine *engine)
 			   Max(FIRST_BATCH_BYTES, engine->base.request.memory_limit / BATCHES_PER_LIMIT));
 }
 
+/* Removes the batches from batches[first] on, but keeps their blocks. */
+static void
+empty_batches(CpuEngine *engine, size_t first)
+{
+	for (size_t i = first; i < engine->nbatches; i++)
+		engine->held_bytes -= block_bytes(&engine->batches[i]);
+	engine->nbatches = first;
+}
+
+/* Frees the blocks that no batch uses. */
+static void
+free_kept_blocks(CpuEngine *engine)
+{
+	const GsRuntime *runtime = &engine->base.request.runtime;
+
+	while (engine->nblocks > engine->nbatches)
+		runtime->release(runtime->arg, engine->batches[--engine->nblocks].base);
+}
+
+/* Gives the next batch a block: the one that was kept, if it has this size; otherwise all of these are freed. */
+static GsStatus
+add_block(CpuEngine *engine, size_t nbytes)
+{
+	const GsRuntime *runtime = &engine->base.request.runtime;
+	GsBatch    *batch = &engine->batches[engine->nbatches];
+	char	   *block;
+
+	if (engine->nblocks > engine->nbatches && block_bytes(batch) == nbytes)
+		block = batch->base;
+	else
+	{
+		free_kept_blocks(engine);
+		block = runtime->allocate(runtime->arg, nbytes);
+		if (block == NULL)
+			return GS_STATUS_OOM;
+		engine->nblocks++;
+		engine->next_batch_bytes = Min(engine->next_batch_bytes * 2, largest_batch(engine));
+	}
+	gs_batch_init(batch, block, nbytes, engine->record_bytes);
+	return GS_STATUS_OK;
+}
+
 static GsStatus
 cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 {
 	CpuEngine  *engine = (CpuEngine *) base;
-	const GsRuntime *runtime = &base->request.runtime;
 	GsBatch    *last = engine->nbatches == 0 ? NULL : &engine->batches[engine->nbatches - 1];
 	size_t		nbytes;
 	GsRowNumbering numbering;
-	void	   *block;
 	GsStatus	status;
 
 	if (last != NULL && gs_batch_has_space(last, row_bytes))
@@ -295,9 +356,9 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 	status = grow_batches(engine);
 	if (status != GS_STATUS_OK)
 		return status;
-	block = runtime->allocate(runtime->arg, nbytes);
-	if (block == NULL)
-		return GS_STATUS_OOM;
+	status = add_block(engine, nbytes);
+	if (status != GS_STATUS_OK)
+		return status;
 	if (engine->nbatches > 0)
 	{
 		last = &engine->batches[engine->nbatches - 1];
@@ -305,9 +366,7 @@ cpu_reserve(GsEngine *base, size_t row_bytes, GsBatch **batch)
 		engine->full_bytes += batch_used_bytes(last);
 	}
 	*batch = &engine->batches[engine->nbatches++];
-	gs_batch_init(*batch, block, nbytes, engine->record_bytes);
-	hold(engine, nbytes);
-	engine->next_batch_bytes = Min(engine->next_batch_bytes * 2, largest_batch(engine));
+	hold(engine, block_bytes(*batch));
 	return GS_STATUS_OK;
 }
 
@@ -320,19 +379,6 @@ units_of(const CpuEngine *engine, const GsBatch *batch)
 	if (layout->keys_only || batch->nrows == 0)
 		return batch->nrows;
 	return gs_record_unit(gs_batch_record(batch, batch->nrows - 1), layout->nwords) + 1;
-}
-
-static void
-free_batches(CpuEngine *engine)
-{
-	GsRuntime  *runtime = &engine->base.request.runtime;
-
-	for (size_t i = 0; i < engine->nbatches; i++)
-	{
-		if (engine->batches[i].base != NULL)
-			runtime->release(runtime->arg, engine->batches[i].base);
-	}
-	engine->nbatches = 0;
 }
 
 /* The row of a word, or in a keys_only layout its record. */
@@ -366,7 +412,8 @@ gather_keys(CpuEngine *engine)
 			__builtin_prefetch(row_of(engine, words[i + PREFETCH_ROWS]));
 		words[i] = *(const uint64_t *) row_of(engine, words[i]);
 	}
-	free_batches(engine);
+	empty_batches(engine, 0);
+	free_kept_blocks(engine);
 }
 
 /*
@@ -399,7 +446,8 @@ use_presorted_keys(CpuEngine *engine)
 		for (size_t entry = 0; entry < batch->nrows; entry++)
 			*word++ = *gs_batch_record(batch, entry);
 	}
-	free_batches(engine);
+	empty_batches(engine, 0);
+	free_kept_blocks(engine);
 	stats->method = GS_METHOD_PRESORTED;
 	stats->key_bits = gs_bit_width(field->max - field->min);
 	return GS_STATUS_OK;
@@ -432,6 +480,7 @@ sort_words(CpuEngine *engine)
 	size_t		nbytes = gs_word_sort_bytes(base->stats.nrows, is_compared(engine));
 	GsStatus	status;
 
+	free_kept_blocks(engine);
 	for (size_t i = 0; i < engine->nbatches; i++)
 		nunits = Max(nunits, units_of(engine, &engine->batches[i]));
 	if (!gs_row_numbering(&engine->numbering, engine->nbatches, nunits))
@@ -536,6 +585,23 @@ gs_engine_cpu_unsort(GsEngine *base)
 	free_words((CpuEngine *) base, (size_t) base->stats.nrows);
 }
 
+void
+gs_engine_cpu_restart(GsEngine *base, size_t memory_limit)
+{
+	CpuEngine  *engine = (CpuEngine *) base;
+
+	if (engine->words != NULL)
+		free_words(engine, (size_t) base->stats.nrows);
+	empty_batches(engine, 0);
+	engine->full_rows = 0;
+	engine->full_bytes = 0;
+	base->request.memory_limit = memory_limit;
+	base->stats = (GsEngineStats)
+	{
+		.engine = "cpu",.method = GS_METHOD_NONE,.peak_bytes = base->stats.peak_bytes
+	};
+}
+
 /*
  * Frees the batches after the last one that has rows, and counts rows and bytes
  * again.  The next batch will be as small as that one.
@@ -543,16 +609,9 @@ gs_engine_cpu_unsort(GsEngine *base)
 static void
 free_batches_behind(CpuEngine *engine, size_t last)
 {
-	const GsRuntime *runtime = &engine->base.request.runtime;
-
-	while (engine->nbatches > last + 1)
-	{
-		const GsBatch *batch = &engine->batches[--engine->nbatches];
-
-		engine->held_bytes -= (size_t) (batch->top - batch->base);
-		runtime->release(runtime->arg, batch->base);
-	}
-	engine->next_batch_bytes = (size_t) (engine->batches[last].top - engine->batches[last].base);
+	empty_batches(engine, last + 1);
+	free_kept_blocks(engine);
+	engine->next_batch_bytes = block_bytes(&engine->batches[last]);
 	engine->next_batch_bytes = Max(engine->next_batch_bytes, FIRST_BATCH_BYTES);
 	engine->next_batch_bytes = Min(engine->next_batch_bytes, largest_batch(engine));
 	engine->full_rows = 0;
@@ -693,7 +752,10 @@ cpu_fetch(GsEngine *base, uint64_t position, size_t nrows, const void **rows,
 static GsStatus
 cpu_return_input(GsEngine *base)
 {
-	((CpuEngine *) base)->input_returned = 0;
+	CpuEngine  *engine = (CpuEngine *) base;
+
+	free_kept_blocks(engine);
+	engine->input_returned = 0;
 	return GS_STATUS_OK;
 }
 
@@ -733,7 +795,11 @@ cpu_close(GsEngine *base)
 	CpuEngine  *engine = (CpuEngine *) base;
 	GsRuntime	runtime = base->request.runtime;
 
-	free_batches(engine);
+	for (size_t i = 0; i < engine->nblocks; i++)
+	{
+		if (engine->batches[i].base != NULL)	/* next_batch() frees some */
+			runtime.release(runtime.arg, engine->batches[i].base);
+	}
 	if (engine->batches != engine->first_batches)
 		runtime.release(runtime.arg, engine->batches);
 	if (engine->words != NULL)

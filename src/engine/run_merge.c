@@ -157,6 +157,20 @@ gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
 	merge->nodes[0] = play_match(merge, 1);
 }
 
+/* Exchanges two nodes, or not, without a branch, which would be mispredicted at every other match. */
+static inline void
+exchange_if(bool exchange, GsMergeNode *a, GsMergeNode *b)
+{
+	const uint64_t mask = -(uint64_t) exchange;
+	const uint64_t word = (a->word ^ b->word) & mask;
+	const uint32_t source = (a->source ^ b->source) & (uint32_t) mask;
+
+	a->word ^= word;
+	b->word ^= word;
+	a->source ^= source;
+	b->source ^= source;
+}
+
 void
 gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record)
 {
@@ -167,13 +181,9 @@ gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record)
 	merge->rows[source].row = NULL;
 	for (uint32_t at = (source + merge->nsources) / 2; at > 0; at /= 2)
 	{
-		if (comes_before(merge, &merge->nodes[at], &node))
-		{
-			GsMergeNode loser = node;
+		GsMergeNode *loser = &merge->nodes[at];
 
-			node = merge->nodes[at];
-			merge->nodes[at] = loser;
-		}
+		exchange_if(comes_before(merge, loser, &node), loser, &node);
 	}
 	merge->nodes[0] = node;
 }

@@ -430,18 +430,19 @@ write_by_kind(const KeyColumn *column, Datum value, uint64 *record)
 }
 
 /*
- * Writes a value of fixed width.  Only integers, the most frequent, are inlined:
- * with the other kinds inlined too, the loop over columns runs out of registers.
+ * Writes a value of fixed width; count: counts it, too.  Only integers, the most frequent,
+ * are inlined: with the other kinds inlined too, the loop over columns runs out of registers.
  */
 static pg_attribute_always_inline void
-write_fixed(const KeyColumn *column, Datum value, uint64 *record)
+write_fixed(const KeyColumn *column, Datum value, uint64 *record, bool count)
 {
 	if (likely(column->is_integer))
 	{
 		GsKeyField *field = column->field;
 		uint64		code = value_code(column, value);
 
-		gs_key_field_update_range(field, code);
+		if (count)
+			gs_key_field_update_range(field, code);
 		record[field->word] |= code << field->shift;
 	}
 	else
@@ -496,11 +497,12 @@ gs_key_record_read_first(GsKeyEncoder *key, TupleTableSlot *slot, bool *is_null,
 	return true;
 }
 
-/* Counts the row, and clears its record. */
+/* Clears the record of a row; count: counts the row, too. */
 static inline void
-begin_record(GsKeyLayout *layout, uint64 *record)
+begin_record(GsKeyLayout *layout, uint64 *record, bool count)
 {
-	layout->nrows++;
+	if (count)
+		layout->nrows++;
 	for (int w = 0; w < layout->nwords; w++)
 		record[w] = 0;
 }
@@ -520,7 +522,7 @@ gs_key_record_write(GsKeyEncoder *key, const GsRowSource *source, char *row,
 	char	   *extra = row + row_bytes;
 	uint32		nulls = 0;
 
-	begin_record(&key->layout, record);
+	begin_record(&key->layout, record, true);
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		if (key->nulls[i])
@@ -528,7 +530,7 @@ gs_key_record_write(GsKeyEncoder *key, const GsRowSource *source, char *row,
 		else if (key->layout.columns[i].variable)
 			write_value_bytes(key, i, source, row, &extra, record);
 		else
-			write_fixed(&key->columns[i], key->values[i], record);
+			write_fixed(&key->columns[i], key->values[i], record, true);
 	}
 	return nulls;
 }
@@ -538,6 +540,7 @@ typedef struct RecordTarget
 {
 	const KeyColumn *columns;
 	uint64	   *record;
+	bool		count;
 } RecordTarget;
 
 static pg_attribute_always_inline void
@@ -545,18 +548,18 @@ write_visited(void *arg, int column, Datum value)
 {
 	const RecordTarget *target = arg;
 
-	write_fixed(&target->columns[column], value, target->record);
+	write_fixed(&target->columns[column], value, target->record, target->count);
 }
 
 /* Deforms a tuple into its record.  Returns false if it has NULLs or lacks columns. */
-static inline bool
-write_visiting(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
+static pg_attribute_always_inline bool
+write_visiting(GsKeyEncoder *key, const GsRowSource *source, uint64 *record, bool count)
 {
-	RecordTarget target = {key->columns, record};
+	RecordTarget target = {key->columns, record, count};
 
 	if (unlikely(!gs_deform_can_visit(key->deform, source_tuple(source))))
 		return false;
-	begin_record(&key->layout, record);
+	begin_record(&key->layout, record, count);
 	gs_deform_visit(key->deform, source_tuple(source), write_visited, &target);
 	return true;
 }
@@ -565,7 +568,7 @@ uint32
 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source,
 						   uint64 *record)
 {
-	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record)))
+	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record, true)))
 		return 0;
 	locate_values(key, slot, source);
 	return gs_key_record_write(key, source, NULL, 0, record);
@@ -574,7 +577,7 @@ gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowS
 uint32
 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
 {
-	if (likely(key->deform != NULL && write_visiting(key, source, record)))
+	if (likely(key->deform != NULL && write_visiting(key, source, record, false)))
 		return 0;
 	locate_values_of_row(key, source);
 	return gs_key_record_write(key, source, NULL, 0, record);

@@ -286,16 +286,34 @@ begin_first_row(GsRunWriter *writer)
 		writer->first_row = writer->used;
 }
 
+/* Writes a row that may not fit the rest of the extent. */
+static pg_noinline void
+write_row_slowly(GsRunWriter *writer, Size row_len, const char *data, Size nbytes)
+{
+	char		length[MOST_LENGTH_BYTES];
+
+	write_bytes(writer, length, put_length(length, row_len) - length);
+	write_bytes(writer, data, nbytes);
+}
+
 void
 gs_run_write_row(GsRunWriter *writer, const char *row, Size row_len)
 {
-	char		length[MOST_LENGTH_BYTES];
+	const char *data = row + MINIMAL_TUPLE_DATA_OFFSET;
+	const Size	nbytes = row_len - MINIMAL_TUPLE_DATA_OFFSET;
 
 	if (unlikely(writer->first_row < 0 || writer->used == writer->room))
 		begin_first_row(writer);
 	writer->longest = Max(writer->longest, row_len);
-	write_bytes(writer, length, put_length(length, row_len) - length);
-	write_bytes(writer, row + MINIMAL_TUPLE_DATA_OFFSET, row_len - MINIMAL_TUPLE_DATA_OFFSET);
+	if (likely(writer->room - writer->used >= MOST_LENGTH_BYTES + nbytes))
+	{
+		char	   *to = put_length(writer->buffer + writer->used, row_len);
+
+		memcpy(to, data, nbytes);
+		writer->used = to + nbytes - writer->buffer;
+	}
+	else
+		write_row_slowly(writer, row_len, data, nbytes);
 }
 
 void
@@ -403,8 +421,8 @@ take_bytes(GsRunReader *reader, char *to, Size nbytes)
 		take_bytes_slowly(reader, to, nbytes);
 }
 
-static inline Size
-take_length(GsRunReader *reader)
+static pg_noinline Size
+take_length_slowly(GsRunReader *reader)
 {
 	Size		length = 0;
 
@@ -420,6 +438,13 @@ take_length(GsRunReader *reader)
 		if (byte < 0x80)
 			return length;
 	}
+}
+
+static inline Size
+take_length(GsRunReader *reader)
+{
+	return likely(reader->at < reader->limit && (uint8) *reader->at < 0x80) ?
+		(uint8) *reader->at++ : take_length_slowly(reader);
 }
 
 uint64 *

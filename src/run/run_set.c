@@ -78,7 +78,10 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	set->runs = palloc(sizeof(SetRun) * set->runs_allocated);
 	/* the driver's encoder has counted the rows already, and may be in use for another row */
 	if (has_records(set))
+	{
 		set->key = gs_key_encoder_create_same(columns, ncolumns, desc, key);
+		set->direct_key = gs_key_encoder_is_direct(set->key);
+	}
 	return set;
 }
 
@@ -291,9 +294,9 @@ gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 
 /* ------------------------------------------------------------------- merges */
 
-/* Makes the record of a row that was read; returns where it is, as it may have been moved. */
-static uint64 *
-make_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
+/* The same as make_record() for a key that is not direct. */
+static pg_noinline uint64 *
+make_indirect_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
 {
 	const int	nwords = set->layout->nwords;
 	const Size	row_len = gs_run_row_len(set->layout, record);
@@ -302,29 +305,39 @@ make_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
 	Size		extra_bytes;
 	uint32		nulls;
 
-	if (gs_key_encoder_is_direct(set->key))
-		nulls = gs_key_record_write_direct_row(set->key, &source, record);
-	else
+	for (;;)
 	{
-		for (;;)
-		{
-			Size		nbytes = sizeof(uint64) * nwords + row_len;
+		Size		nbytes = sizeof(uint64) * nwords + row_len;
 
-			if (!gs_key_record_read_row(set->key, &source, &extra_bytes, &why_not))
-				elog(ERROR, "could not re-encode sort key: %s", why_not);
-			nbytes += extra_bytes;
-			if (likely(gs_run_reader_has_room(reader, nbytes)))
-				break;
-			/* repeat, because values may point into the row, which is moved */
-			CHECK_FOR_INTERRUPTS();
-			record = gs_run_reader_reserve(reader, nbytes);
-			source.body = (char *) (record + nwords);
-		}
-		nulls = gs_key_record_write(set->key, &source, (char *) (record + nwords), row_len, record);
-		if (extra_bytes > 0)
-			CHECK_FOR_INTERRUPTS();
+		if (!gs_key_record_read_row(set->key, &source, &extra_bytes, &why_not))
+			elog(ERROR, "could not re-encode sort key: %s", why_not);
+		nbytes += extra_bytes;
+		if (likely(gs_run_reader_has_room(reader, nbytes)))
+			break;
+		/* repeat, because values may point into the row, which is moved */
+		CHECK_FOR_INTERRUPTS();
+		record = gs_run_reader_reserve(reader, nbytes);
+		source.body = (char *) (record + nwords);
 	}
+	nulls = gs_key_record_write(set->key, &source, (char *) (record + nwords), row_len, record);
 	record[nwords] = gs_run_last_word(row_len, nulls);
+	if (extra_bytes > 0)
+		CHECK_FOR_INTERRUPTS();
+	return record;
+}
+
+/* Makes the record of a row that was read; returns where it is, as it may have been moved. */
+static inline uint64 *
+make_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
+{
+	const int	nwords = set->layout->nwords;
+	const Size	row_len = gs_run_row_len(set->layout, record);
+	const GsRowSource source = {.body = (char *) (record + nwords),.nbytes = row_len};
+
+	if (!set->direct_key)
+		return make_indirect_record(set, reader, record);
+	record[nwords] = gs_run_last_word(row_len,
+									  gs_key_record_write_direct_row(set->key, &source, record));
 	return record;
 }
 

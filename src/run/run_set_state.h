@@ -54,6 +54,7 @@ struct GsRunSet
 
 	/* makes the records of rows that are read */
 	GsKeyEncoder *key;			/* NULL if there are none */
+	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
 
 	GsRunSetStats stats;
 	GsRunStore *store;

@@ -4,8 +4,8 @@
  *	  A sort of more rows than memory holds: runs are written, then merged.
  *
  * When an engine has no memory for another row, it sorts the rows that it has.
- * They are written to a temporary file as a run, and an empty CPU engine takes
- * its place (run_set.h):
+ * They are written to a temporary file as a run (run_set.h).  Then the CPU engine begins again
+ * in the same memory, or an empty one takes the place of a device:
  *
  *		CPU engine ---> device ---> run		or		CPU engine ---> run
  *			 ^						 |					  ^			 |
@@ -150,13 +150,20 @@ copy_returned(GsSortState *state, GsEngine *device)
 	return status;
 }
 
-/* An empty CPU engine, which allows a row of row_bytes. */
+/* The memory limit of a CPU engine that allows a row of row_bytes. */
+static Size
+cpu_engine_limit(const GsSortInput *input, Size row_bytes)
+{
+	return Max(gs_sort_engine_limit(input), row_bytes + LEAST_ENGINE_BYTES);
+}
+
+/* An empty CPU engine. */
 static void
 open_cpu_engine(GsSortInput *input, const GsEngineRequest *last, Size row_bytes)
 {
 	GsEngineRequest request = *last;
 
-	request.memory_limit = Max(gs_sort_engine_limit(input), row_bytes + LEAST_ENGINE_BYTES);
+	request.memory_limit = cpu_engine_limit(input, row_bytes);
 	input->engine = gs_engine_cpu_open(&request);
 	if (input->engine == NULL)
 		report_no_memory();
@@ -172,8 +179,7 @@ gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted)
 
 	if (!last->capabilities->on_device)
 	{
-		gs_engine_close(last);
-		open_cpu_engine(input, &request, row_bytes);
+		gs_engine_cpu_restart(last, cpu_engine_limit(input, row_bytes));
 		return GS_STATUS_OK;
 	}
 	open_cpu_engine(input, &request, row_bytes);

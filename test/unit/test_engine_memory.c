@@ -313,39 +313,51 @@ typedef struct LimitResult
 	GsStatus	sort_status;
 } LimitResult;
 
-/*
- * Loads rows of the given widths until the engine is full, or 3 M of them,
- * and sorts.
- */
+/* Opens an engine for such rows. */
+static void
+open_limited(RawSort *sort, size_t limit, bool keys_only)
+{
+	raw_begin(sort);
+	raw_add_number(sort, false);
+	sort->layout.keys_only = keys_only;
+	sort->request.memory_limit = limit;
+	raw_open(sort);
+}
+
+/* Loads rows of the given widths until the engine is full, or 3 M of them. */
+static LimitResult
+load(RawSort *sort, WidthFunction width)
+{
+	LimitResult stats = {0};
+
+	sort->batch = NULL;
+	while (stats.nrows < 3000000)
+	{
+		const size_t row_bytes = width(stats.nrows);
+
+		if (sort->batch == NULL || !gs_batch_has_space(sort->batch, row_bytes))
+			stats.load_status = gs_engine_reserve(sort->engine, row_bytes, &sort->batch);
+		if (stats.load_status != GS_STATUS_OK)
+			break;
+		*gs_batch_next_record(sort->batch) = mix64(stats.nrows);
+		raw_push(sort, row_bytes);
+		stats.nrows++;
+		stats.used_bytes += row_bytes + gs_record_bytes(&sort->layout) + gs_word_sort_row_bytes(false);
+	}
+	return stats;
+}
+
+/* The same, and sorts them. */
 static LimitResult
 fill(size_t limit, WidthFunction width)
 {
-	LimitResult stats = {0};
+	LimitResult stats;
 	RawSort		sort;
-	size_t		row_bytes = 0;
-	size_t		record_bytes;
 	size_t		allocated;
 	size_t		held;
 
-	raw_begin(&sort);
-	raw_add_number(&sort, false);
-	sort.layout.keys_only = width == no_rows;
-	sort.request.memory_limit = limit;
-	raw_open(&sort);
-	record_bytes = gs_record_bytes(&sort.layout);
-
-	while (stats.nrows < 3000000)
-	{
-		row_bytes = width(stats.nrows);
-		if (sort.batch == NULL || !gs_batch_has_space(sort.batch, row_bytes))
-			stats.load_status = gs_engine_reserve(sort.engine, row_bytes, &sort.batch);
-		if (stats.load_status != GS_STATUS_OK)
-			break;
-		*gs_batch_next_record(sort.batch) = mix64(stats.nrows);
-		raw_push(&sort, row_bytes);
-		stats.nrows++;
-		stats.used_bytes += row_bytes + record_bytes + gs_word_sort_row_bytes(false);
-	}
+	open_limited(&sort, limit, width == no_rows);
+	stats = load(&sort, width);
 
 	/*
 	 * It did not report FULL too early: one more row and its words would not have
@@ -353,7 +365,7 @@ fill(size_t limit, WidthFunction width)
 	 */
 	if (stats.load_status == GS_STATUS_FULL)
 		CHECK_MSG(sort.host.held_bytes + gs_word_sort_bytes(stats.nrows + 1, false) +
-				  GS_ALIGN_ROW(row_bytes) + record_bytes +
+				  GS_ALIGN_ROW(width(stats.nrows)) + gs_record_bytes(&sort.layout) +
 				  (sort.host.nlive > 8 ? 2 * sort.host.nlive * sizeof(GsBatch) : 0) > limit,
 				  "full at %zu bytes and %zu rows, with a limit of %zu",
 				  sort.host.held_bytes, stats.nrows, limit);
@@ -443,6 +455,71 @@ test_limit_tiny(void **unused)
 		CHECK(stats.nrows == 0 || stats.peak <= limit);
 	}
 	unit_case("%s", "");
+}
+
+/* Loads rows until the engine is full, sorts them and checks their order; returns how many. */
+static size_t
+fill_again(RawSort *sort, WidthFunction width)
+{
+	const LimitResult loaded = load(sort, width);
+	const size_t limit = sort->engine->request.memory_limit;
+	const void *row;
+	const uint64_t *record;
+	uint64_t	previous = 0;
+	size_t		fetched;
+
+	CHECK(loaded.load_status == GS_STATUS_FULL);
+	CHECK(gs_engine_sort(sort->engine) == GS_STATUS_OK);
+	CHECK(sort->engine->stats.nrows == loaded.nrows);
+	CHECK_MSG(sort->host.peak_bytes <= limit, "%zu bytes held, limit %zu", sort->host.peak_bytes, limit);
+	for (size_t i = 0; i < loaded.nrows; i++)
+	{
+		CHECK(gs_engine_fetch_records(sort->engine, i, 1, &row, &record, &fetched) == GS_STATUS_OK);
+		CHECK(fetched == 1 && *record >= previous);
+		previous = *record;
+	}
+	return loaded.nrows;
+}
+
+/* The next rows get the memory of those before, and no more than the limit. */
+static void
+check_restart(WidthFunction first, WidthFunction second, size_t limit)
+{
+	RawSort		sort;
+	uint64_t	nallocations;
+
+	unit_case("limit %zu", limit);
+	open_limited(&sort, limit, first == no_rows);
+	(void) fill_again(&sort, first);
+	gs_engine_cpu_restart(sort.engine, limit);
+	nallocations = sort.host.nallocations;
+	(void) fill_again(&sort, second);
+	if (second == first && first != no_rows)
+		CHECK(sort.host.nallocations == nallocations + 3);	/* words, as much for sorting, its state */
+
+	/* when rows are returned, no memory is kept for more of them */
+	gs_engine_cpu_restart(sort.engine, limit);
+	CHECK(gs_engine_reserve(sort.engine, second(0), &sort.batch) == GS_STATUS_OK);
+	*gs_batch_next_record(sort.batch) = 0;
+	raw_push(&sort, second(0));
+	CHECK(gs_engine_return_input(sort.engine) == GS_STATUS_OK);
+	CHECK(sort.host.held_bytes <= limit / 4);
+	raw_end(&sort);
+	unit_case("%s", "");
+}
+
+static void
+test_restart(void **unused)
+{
+	for (size_t limit = (size_t) 1 << 20; limit <= (size_t) 16 << 20; limit *= 4)
+	{
+		check_restart(usual_rows, usual_rows, limit);
+		check_restart(narrow_rows, narrow_rows, limit);
+		check_restart(no_rows, no_rows, limit);
+		check_restart(wide_rows, narrow_rows, limit);	/* more words */
+		check_restart(narrow_rows, wide_rows, limit);
+		check_restart(usual_rows, huge_rows, limit);	/* the first batches are too small */
+	}
 }
 
 /*
@@ -728,6 +805,7 @@ main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_limit_uneven),
 		cmocka_unit_test(test_limit_tiny),
+		cmocka_unit_test(test_restart),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_first_batch),
 		cmocka_unit_test(test_many_batches),
