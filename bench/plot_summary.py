@@ -79,17 +79,17 @@ PANELS = [
         order_by_cpu("text, en_US.UTF-8 (libc)", "-pages", "textLibc"),
         order_by_cpu("bigint, already in order", "", "bigint", distribution="sorted"),
         order_by_cpu("bigint, work_mem = 64MB", "-pages", "bigint", shape="spill"),
-        Bar("bytea alone, in order, 1 M rows", "results/epyc-2-cores-1m-2026-11-22.csv", "gpusort",
-            {"key": "bytea", "distribution": "sorted", "shape": "key"}),
+        Bar("1 M uuids in order, alone (Xeon)", "results/xeon-2-cores-1m-in-order.csv", "gpusort",
+            {"key": "uuid", "distribution": "sorted", "shape": "key"}),
     ]),
     Panel("CREATE INDEX, GPU engine", XEON, GPU_COLOUR, [
         index_gpu("bigint", "bigint"),
         index_gpu("numeric", "numeric"),
         index_gpu("text, ICU collation", "textICU"),
         index_gpu("text, en_US.UTF-8 (libc)", "textLibc"),
-        index_gpu("bigint, 8 workers", "bigint", 8),
-        index_gpu("numeric, 8 workers", "numeric", 8),
-        index_gpu("text, ICU, 8 workers", "textICU", 8),
+        index_gpu("bigint, 8 workers", "bigint", 8, "h200-2026-11-23-ranges"),
+        index_gpu("numeric, 8 workers", "numeric", 8, "h200-2026-11-23-ranges"),
+        index_gpu("text, ICU, 8 workers", "textICU", 8, "h200-2026-11-23-ranges"),
     ]),
     Panel("CREATE INDEX, CPU engine", EPYC, CPU_COLOUR, [
         index_cpu("bigint", "bigint"),
@@ -151,7 +151,7 @@ def draw(path):
                     fontweight="bold")
     figure.text(0.012, 0.012, "Median elapsed time of PostgreSQL 15.20 divided by that of gpusort. Tables in memory, whole rows, "
                 "random order, one process, unless the label says otherwise.\n"
-                "Dashed line: equal. Measured on 2026-11-21 and 2026-11-22; see docs/performance.md.",
+                "Dashed line: equal. Measured from 2026-11-21 to 2026-11-23; see docs/performance.md.",
                 fontsize=8.5, color=GREY, linespacing=1.5)
     figure.tight_layout(rect=(0.005, 0.055, 0.995, 0.975), h_pad=2.2, w_pad=2.5)
 

@@ -1,6 +1,7 @@
 # pg_stat_gpusort, pg_stat_gpusort_activity, pg_stat_gpusort_device and gpusort.log_min_duration.
 #
-# GPUSORT_STATISTICS_STATEMENTS=1000 sets how many statements the sessions run that end in every way.
+# GPUSORT_STATISTICS_STATEMENTS sets how many statements the sessions run that end in every way, GPUSORT_STATISTICS_SEED
+# which.
 
 use strict;
 use warnings;
@@ -10,11 +11,12 @@ use lib "$FindBin::RealBin/lib";
 
 use GpuSortTest;
 use IPC::Run;
+use List::Util qw(sum0);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $nstatements = $ENV{GPUSORT_STATISTICS_STATEMENTS} // 200;
+my $nstatements = $ENV{GPUSORT_STATISTICS_STATEMENTS} // 1000;
 my $nsessions = 16;
 my $nrows = 2000;
 
@@ -33,7 +35,7 @@ sub reset_statistics
 	return $node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
 }
 
-# Tables and a function that ends its session, or the statement, while a sort reads its input.
+# Tables, and functions that end their session, or the statement, while a sort or an index build reads its input.
 sub create_tables
 {
 	my ($node) = @_;
@@ -52,12 +54,15 @@ sub create_tables
 			END IF;
 			RETURN true;
 		END \$\$;
+		CREATE FUNCTION end_build_by(id int, how text) RETURNS bool IMMUTABLE LANGUAGE plpgsql
+			AS \$\$ BEGIN RETURN public.end_by(id, how); END \$\$;
 	});
 	$node->safe_psql('postgres', "CREATE TABLE t$_ AS TABLE t") foreach 0 .. $nsessions;
 	return;
 }
 
 my $cpu = 'SET gpusort.engine = cpu;';
+my $cuda = 'SET gpusort.engine = cuda;';
 my $sort = 'SELECT count(*) FROM (SELECT * FROM t ORDER BY word OFFSET 0) s;';
 
 # ---------------------------------------------------------------- ways of loading
@@ -180,7 +185,8 @@ $session->quit;
 
 # ---------------------------------------------------------------------- the log
 
-is(count_in_log($node, 'gpusort (sorted|built)'), 0, 'nothing is logged');
+# a path in a message may contain the name
+is(count_in_log($node, '(?:LOG|WARNING|NOTICE): (?! statement: )[^\n/]*gpusort'), 1, 'one line is logged, for the start of gpusortd');
 $node->safe_psql('postgres', "SET gpusort.log_min_duration = 0; $cpu $sort; CREATE INDEX logged ON t0 (id, word)");
 ok(count_in_log($node, "gpusort sorted $nrows rows by word in [0-9.]+ ms\n.*DETAIL:  Engine: cpu, method: radix sort, memory: [0-9]+ kB, input: [0-9.]+ ms, sort: [0-9.]+ ms\\.") == 1, 'a sort is logged');
 ok(count_in_log($node, "gpusort built index public.logged of $nrows rows in") == 1, 'and an index build');
@@ -191,36 +197,41 @@ like(($node->psql('postgres', 'SET ROLE other; SET gpusort.log_min_duration = 0'
 
 # -------------------------------------------------- all that sessions run, exactly
 
-# Statements in any order.  Each ends a session, a sort, or neither; gpusortd is killed meanwhile.  Returns the last
-# process of it that was killed, or 0.
+# Statements in any order, most of one sort or index build.  Some end it, or the session; gpusortd is killed meanwhile.
+# Returns the last process of it that was killed, or 0.
 sub count_all
 {
 	my ($seed) = @_;
 	my %expected = (sorts => 0, small => 0, builds => 0, postgres => 0, aborted => 0, rows => 0);
 	my @commands;
-	my @runs;
+	my @outputs = ('') x $nsessions;
 	my $killed = 0;
 
 	srand($seed);
 	foreach my $session (1 .. $nsessions)
 	{
-		my $table = "t$session";
+		my ($table, $index) = ("t$session", "i$session");
 		my $query = "SELECT count(*) FROM (SELECT * FROM $table ORDER BY word OFFSET 0) s;";
-		my $ended = "SELECT count(*) FROM (SELECT * FROM $table WHERE end_by(id, 'HOW') ORDER BY word OFFSET 0) s;";
+		my $ended = "$cpu SELECT count(*) FROM (SELECT * FROM $table WHERE end_by(id, 'HOW') ORDER BY word OFFSET 0) s;";
+		my $ended_build = "$cpu CREATE INDEX $index ON $table (end_build_by(id, 'HOW'));";
 		my @kinds = (
 			[ "$cpu $query", sorts => 1, rows => $nrows ],
-			[ "SET gpusort.engine = cuda; $query", sorts => 1, rows => $nrows ],
+			[ "$cuda $query", sorts => 1, rows => $nrows ],
 			[ "$cpu SET work_mem = '64kB'; $query RESET work_mem;", sorts => 1, rows => $nrows ],
+			[ "$cpu SELECT count(*) FROM generate_series(1, 3) i, LATERAL (SELECT * FROM $table WHERE id > i ORDER BY word OFFSET 0) s;",
+				sorts => 3, rows => 3 * $nrows - 6 ],
 			[ "$cpu SELECT count(*) FROM (SELECT * FROM $table WHERE id <= 10 ORDER BY word OFFSET 0) s;", small => 1, rows => 10 ],
-			[ "$cpu CREATE INDEX i$session ON $table (word, id); DROP INDEX i$session;", builds => 1, rows => $nrows ],
+			[ "$cpu CREATE INDEX $index ON $table (word, id); DROP INDEX $index;", builds => 1, rows => $nrows ],
+			# if gpusortd is killed while the index is written, it fails
+			[ "$cuda CREATE INDEX $index ON $table (word, id);\n\\if :ERROR\n\\echo failed\n\\else\nDROP INDEX $index;\n\\endif", builds => 1, rows => $nrows ],
 			[ "$cpu SET work_mem = '64kB'; BEGIN; DECLARE c SCROLL CURSOR FOR SELECT * FROM $table ORDER BY word; FETCH 1 FROM c; COMMIT; RESET work_mem;",
 				postgres => 1, rows => $nrows ],
-			[ $cpu . $ended =~ s/HOW/cancel/r, aborted => 1 ],
-			[ $cpu . $ended =~ s/HOW/error/r, aborted => 1 ],
-			[ $cpu . $ended =~ s/HOW/terminate/r, aborted => 1 ]);
+			[ "$cpu CREATE UNIQUE INDEX $index ON $table ((id / 2));", aborted => 1, rows => $nrows ],
+			map { ([ $ended =~ s/HOW/$_/r, aborted => 1 ], [ $ended_build =~ s/HOW/$_/r, aborted => 1 ]) } qw(cancel error terminate));
 		my @scripts = ('');
+		my $share = int($nstatements / $nsessions) + ($session <= $nstatements % $nsessions ? 1 : 0);
 
-		foreach (1 .. $nstatements / $nsessions)
+		foreach (1 .. $share)
 		{
 			my ($statement, %counts) = @{ $kinds[ int(rand(@kinds)) ] };
 
@@ -233,7 +244,7 @@ sub count_all
 		push @commands, join("\n", map { "psql -XAtq -d '" . $node->connstr('postgres') . "' -o /dev/null 2>/dev/null <<'SQL'\n${_}SQL" } @scripts);
 	}
 	reset_statistics($node);
-	push @runs, IPC::Run::start([ 'bash', '-c', $_ ]) foreach @commands;
+	my @runs = map { IPC::Run::start([ 'bash', '-c', $commands[$_] ], '>', \$outputs[$_]) } 0 .. $#commands;
 	while (grep { $_->pumpable } @runs)
 	{
 		my ($gpusortd) = service_processes($node);
@@ -244,11 +255,14 @@ sub count_all
 		eval { $_->pump_nb if $_->pumpable } foreach @runs;
 	}
 	$_->finish foreach @runs;
-	my $total = $expected{sorts} + $expected{small} + $expected{builds} + $expected{postgres} + $expected{aborted};
-	ok(poll(sub { statistics($node, 'aborted') >= $expected{aborted} }), "$total statements of $nsessions sessions");
-	is(statistics($node, 'sorts_cpu + sorts_device, sorts_small, index_builds_cpu, sorts_postgres, aborted, rows, fallbacks_memory'),
+	my $failed = () = join('', @outputs) =~ /failed/g;
+	$expected{builds} -= $failed;
+	$expected{aborted} += $failed;
+	my $total = sum0(@expected{qw(sorts small builds postgres aborted)});
+	ok(poll(sub { statistics($node, 'aborted') >= $expected{aborted} }), "$nstatements statements of $nsessions sessions, $total sorts and builds");
+	is(statistics($node, 'sorts_cpu + sorts_device, sorts_small, index_builds_cpu + index_builds_device, sorts_postgres, aborted, rows, fallbacks_memory'),
 		"$expected{sorts}|$expected{small}|$expected{builds}|$expected{postgres}|$expected{aborted}|$expected{rows}|$expected{postgres}", 'are counted exactly');
-	note('device: ' . statistics($node, 'sorts_device, device_refusals_unavailable, device_faults'));
+	note('device: ' . statistics($node, 'sorts_device, index_builds_device, device_refusals_unavailable, device_faults') . ", builds that failed: $failed");
 	becomes(sub { $node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_gpusort_activity') }, '0', 'no sort is left');
 	return $killed;
 }

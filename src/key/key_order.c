@@ -215,10 +215,6 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 
 	if (known == NULL || !suits_type(known, type))
 	{
-		char	   *name = get_func_name(function->fn_oid);
-
-		*why_not = psprintf("type %s is not supported with comparison function %s",
-							format_type_be(type), name != NULL ? name : "?");
 		order->type = type;
 		order_by_comparison(order);
 		return true;
@@ -246,20 +242,20 @@ order_of_element(GsKeyOrder *order, const FmgrInfo *function, Oid type, Oid coll
 				 GsKeyOrder **element, char **why_not)
 {
 	char	   *reason;
-	bool		encodable = true;
 
 	*element = palloc(sizeof(GsKeyOrder));
-	if (!OidIsValid(function->fn_oid))
-		reason = psprintf("type %s has no btree operator class", format_type_be(type));
-	else
+	if (OidIsValid(function->fn_oid))
 	{
-		encodable = order_of_function(function, getBaseType(type), collation, *element, &reason);
-		if (encodable && (*element)->kind != GS_KEY_COMPARED)
+		if (!order_of_function(function, getBaseType(type), collation, *element, &reason))
+		{
+			*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
+			return false;
+		}
+		if ((*element)->kind != GS_KEY_COMPARED)
 			return true;
 	}
-	*why_not = psprintf("elements of %s: %s", format_type_be(order->type), reason);
 	order_by_comparison(order);
-	return encodable;
+	return true;
 }
 
 /*

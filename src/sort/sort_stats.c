@@ -3,8 +3,8 @@
  * sort_stats.c
  *	  What a sort tells the statistics and the log.
  *
- * A sort is counted when its rows are sorted, because nobody may ever read them to the end.
- * What is known later, which is the time of the output and the bytes that a device
+ * A sort is counted when its rows are sorted, because nobody may ever read them to the end;
+ * an index build when the index is written (gs_index_sort_report()).  What is known later, which is the time of the output and the bytes that a device
  * returned, is added when the sort ends in good order.  Bytes of temporary files are counted
  * as they are written (run_file.c), and failures where they are noticed.
  *
@@ -32,7 +32,7 @@ notice_reset(void *arg)
 		return;
 	stats->active = false;
 	gs_stats_end_activity(&stats->activity);
-	if (stats->activity.step != GS_STEP_OUTPUT)
+	if (stats->activity.step != GS_STEP_OUTPUT || stats->activity.of_index)
 		gs_stats_add(GS_STAT_ABORTED, 1);
 }
 

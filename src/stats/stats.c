@@ -282,6 +282,16 @@ gs_stats_end_activity(GsActivity *activity)
 
 /* ------------------------------------------------------- for SQL functions */
 
+/* Does it belong to a process?  Then its other fields are that process's (join()). */
+static bool
+is_used(const volatile Slot *slot)
+{
+	if (slot->pid == 0)
+		return false;
+	pg_read_barrier();
+	return true;
+}
+
 /* All that was counted, by database, in the order of the segment.  Holds the lock. */
 static GsDatabaseStats *
 sum(int *ndatabases)
@@ -289,7 +299,7 @@ sum(int *ndatabases)
 	GsDatabaseStats *sums;
 
 	for (int i = 0; i < segment->nslots; i++)
-		if (segment->slots[i].pid != 0)
+		if (is_used(&segment->slots[i]))
 			(void) find_database(segment->slots[i].database);
 	*ndatabases = segment->ndatabases;
 	sums = palloc(sizeof(GsDatabaseStats) * segment->ndatabases);
@@ -299,7 +309,7 @@ sum(int *ndatabases)
 		const volatile Slot *slot = &segment->slots[i];
 		GsDatabaseStats *database;
 
-		if (slot->pid == 0)
+		if (!is_used(slot))
 			continue;
 		database = &sums[find_database(slot->database) - segment->databases];
 		for (int k = 0; k < GS_NSTATS; k++)
@@ -341,7 +351,7 @@ gs_stats_read_activity(int *nprocesses)
 	{
 		const Slot *slot = &segment->slots[i];
 
-		if (slot->pid != 0 && slot->is_active)
+		if (is_used(slot) && slot->is_active)
 			processes[(*nprocesses)++] = (GsProcessActivity) {
 				.pid = slot->pid,
 					.database = slot->database,

@@ -43,7 +43,7 @@ typedef enum GsStat
 	GS_STAT_BUILDS_CPU,			/* indexes that were written */
 	GS_STAT_BUILDS_DEVICE,
 	GS_STAT_BUILDS_POSTGRES,
-	GS_STAT_ABORTED,			/* sorts of both that ended before their rows were sorted */
+	GS_STAT_ABORTED,			/* before the rows were sorted, or the index was written */
 	GS_STAT_ROWS,				/* of the input */
 	GS_STAT_BYTES_SENT,			/* to devices */
 	GS_STAT_BYTES_RECEIVED,		/* from devices */
