@@ -204,7 +204,7 @@ FROM unnest(ARRAY['l USING OPERATOR(int8_guessed.<)', 'l USING OPERATOR(int8_gue
 SELECT o, pg_temp.rows_ok('guessed', o)
 FROM unnest(ARRAY['bo, l USING OPERATOR(int8_guessed.<), id DESC', '(l / 1000000) USING OPERATOR(int8_guessed.<), u USING OPERATOR(uuid_guessed.>)', 'bo USING OPERATOR(bool_guessed.<), b USING OPERATOR(bytea_guessed.<)']) o;
 SELECT o, f ->> 'Sort Method' AS method
-FROM unnest(ARRAY['l USING OPERATOR(int8_guessed.<)', 'f USING OPERATOR(float8_guessed.>)', 'r USING OPERATOR(float4_guessed.<)', 'u USING OPERATOR(uuid_guessed.<)', 'b USING OPERATOR(bytea_guessed.>)',
+FROM unnest(ARRAY['l USING OPERATOR(int8_guessed.<)', 'sh USING OPERATOR(int2_guessed.<)', 'f USING OPERATOR(float8_guessed.>)', 'r USING OPERATOR(float4_guessed.<)', 'u USING OPERATOR(uuid_guessed.<)', 'b USING OPERATOR(bytea_guessed.>)',
 				  'n USING OPERATOR(name_guessed.<)', 'one_negative USING OPERATOR(int8_guessed.<)', '(one_negative % 100000)::int USING OPERATOR(by_abs.<)']) o,
 	 LATERAL pg_temp.figures('SELECT * FROM guessed ORDER BY ' || o) f;
 

@@ -27,6 +27,9 @@
 /* A guess has to tell most of the sampled rows apart. */
 #define LEAST_DIFFERENT	(SAMPLED_ROWS / 2)
 
+/* More guesses, which agree with the sample too, are not worth their time if these were wrong. */
+#define MOST_TRIED		2
+
 /* How many rows ahead rows are prefetched, and how many cache lines of each. */
 #define ROWS_AHEAD		8
 #define LINES_AHEAD		2
@@ -202,14 +205,16 @@ gs_guess_sort(GsWordSortState *state, size_t start, size_t end)
 {
 	const int	nguesses = state->sort->compare->nguesses;
 	Guesses		guesses = {0};
+	int			ntried = 0;
 
 	if (nguesses == 0 || end - start < LEAST_ROWS)
 		return false;
 	check_sample(state, &guesses, start, end);
-	for (int guess = 0; guess < nguesses; guess++)
+	for (int guess = 0; guess < nguesses && ntried < MOST_TRIED; guess++)
 	{
 		if (guesses.are_wrong[guess] || guesses.ndifferent[guess] < LEAST_DIFFERENT)
 			continue;
+		ntried++;
 		sort_by_codes(state, start, end, guess);
 		if (confirm(state, &guesses, start, end))
 			return true;

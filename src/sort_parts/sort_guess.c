@@ -26,11 +26,26 @@ typedef enum GuessFormat
 	FORMAT_FLOAT8,
 	FORMAT_INT32,
 	FORMAT_FLOAT4,
+	FORMAT_INT16,
 	FORMAT_BYTES,
 	FORMAT_UINT64,
 	FORMAT_UINT32,
 	FORMAT_FLOAT8_LATER
 } GuessFormat;
+
+/* Shorter values have no such code. */
+static const uint8 least_bytes[] =
+{
+	[FORMAT_INT64] = sizeof(int64),
+	[FORMAT_FLOAT8] = sizeof(float8),
+	[FORMAT_INT32] = sizeof(int32),
+	[FORMAT_FLOAT4] = sizeof(float4),
+	[FORMAT_INT16] = sizeof(int16),
+	[FORMAT_BYTES] = 0,
+	[FORMAT_UINT64] = sizeof(uint64),
+	[FORMAT_UINT32] = sizeof(uint32),
+	[FORMAT_FLOAT8_LATER] = sizeof(int32) + sizeof(float8)
+};
 
 StaticAssertDecl(GS_GUESSES == 2 * (FORMAT_FLOAT8_LATER + 1), "each format, ascending and descending");
 
@@ -41,14 +56,15 @@ StaticAssertDecl(GS_GUESSES == 2 * (FORMAT_FLOAT8_LATER + 1), "each format, asce
 typedef struct FirstBytes
 {
 	unsigned char bytes[MOST_BYTES];
+	Size		nbytes;
 } FirstBytes;
 
 static inline FirstBytes
 first_bytes(const void *from, Size nbytes)
 {
-	FirstBytes	first = {0};
+	FirstBytes	first = {.nbytes = Min(nbytes, MOST_BYTES)};
 
-	memcpy(first.bytes, from, Min(nbytes, MOST_BYTES));
+	memcpy(first.bytes, from, first.nbytes);
 	return first;
 }
 
@@ -69,7 +85,7 @@ bytes_of(Form_pg_attribute column, Datum value)
 
 	if (column->attbyval)
 	{
-		FirstBytes	first = {0};
+		FirstBytes	first = {.nbytes = column->attlen};
 
 		store_att_byval(first.bytes, value, column->attlen);
 		return first;
@@ -81,6 +97,15 @@ bytes_of(Form_pg_attribute column, Datum value)
 	if (VARATT_IS_COMPRESSED(at) || VARATT_IS_EXTERNAL(at))
 		return fetched_bytes(unconstify(void *, at));
 	return first_bytes(VARDATA_ANY(at), VARSIZE_ANY_EXHDR(at));
+}
+
+static inline uint16
+uint16_at(const unsigned char *bytes)
+{
+	uint16		number;
+
+	memcpy(&number, bytes, sizeof(number));
+	return number;
 }
 
 static inline uint32
@@ -104,6 +129,8 @@ uint64_at(const unsigned char *bytes)
 static inline uint64
 code_of(FirstBytes first, GuessFormat format)
 {
+	if (first.nbytes < least_bytes[format])
+		return 0;
 	switch (format)
 	{
 		case FORMAT_INT64:
@@ -114,6 +141,8 @@ code_of(FirstBytes first, GuessFormat format)
 			return gs_encode_int32((int32) uint32_at(first.bytes)) << 32;
 		case FORMAT_FLOAT4:
 			return gs_float4_canonical(gs_encode_float4_bits(uint32_at(first.bytes))) << 32;
+		case FORMAT_INT16:
+			return gs_encode_int16((int16) uint16_at(first.bytes)) << 48;
 		case FORMAT_BYTES:
 			return gs_load_be64(first.bytes);
 		case FORMAT_UINT64:

@@ -11,7 +11,7 @@
 #include "access/tupdesc.h"
 
 /* The number of guesses, of any type. */
-#define GS_GUESSES	16
+#define GS_GUESSES	18
 
 /*
  * The code of a value, not NULL, of a column, by a guess from 0 to GS_GUESSES - 1.  Equal bytes have
