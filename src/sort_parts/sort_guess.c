@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "common/key_codec.h"
+#include "pg_compat.h"
 #include "sort_parts/sort_guess.h"
 
 #include "access/tupmacs.h"
