@@ -56,8 +56,20 @@ CREATE FUNCTION ix_backward(int, int) RETURNS int LANGUAGE sql IMMUTABLE STRICT 
 CREATE OPERATOR CLASS ix_backward FOR TYPE int4 USING btree AS
 	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 ix_backward(int, int);
 CREATE INDEX ix_family ON ix (k ix_backward);
-DROP TABLE ix_temp;
+-- int4's operators in another operator family with the same order
+CREATE OPERATOR CLASS ix_alias FOR TYPE int4 USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int);
+CREATE TABLE ix_aliased AS SELECT k, id FROM ix;
+CREATE INDEX ON ix_aliased (k ix_alias DESC, id);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT k FROM ix_aliased WHERE k > 100;
+SELECT count(*) > 1000 AS many, bool_and(k <= before) AS in_order FROM (SELECT k, lag(k) OVER () AS before FROM (SELECT k FROM ix_aliased WHERE k > 100 OFFSET 0) x) y;
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP TABLE ix_temp, ix_aliased;
 DROP INDEX ix_family;
+DROP OPERATOR FAMILY ix_alias USING btree;
 DROP OPERATOR FAMILY ix_backward USING btree;
 DROP FUNCTION ix_backward;
 DROP INDEX ix_few, ix_in_order, ix_equal, ix_descending, ix_query, ix_numeric, ix_outgrows, ix_hash, ix_off, ix_off_2, ix_parallel, ix_serial;

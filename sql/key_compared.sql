@@ -166,6 +166,48 @@ END $$;
 SELECT o, pg_temp.fewer_calls('SELECT * FROM many ORDER BY ' || o)
 FROM unnest(ARRAY['i USING OPERATOR(counted.<)', 'up USING OPERATOR(counted.<)', 'up USING OPERATOR(counted.>)', 'few USING OPERATOR(counted.<)', 'few, i USING OPERATOR(counted.<)']) o;
 
+-- orders that gpusort guesses: about one call for each row, and a radix sort
+CREATE FUNCTION pg_temp.calls_per_row(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	ncalls bigint := pg_temp.calls(query);
+BEGIN
+	RETURN CASE WHEN ncalls <= 8200 THEN 'one' WHEN ncalls > 16400 THEN 'several' ELSE ncalls::text END;
+END $$;
+SELECT o, pg_temp.calls_per_row('SELECT * FROM many ORDER BY ' || o)
+FROM unnest(ARRAY['i USING OPERATOR(counted.<)', 'i USING OPERATOR(counted.>) NULLS LAST, p', '(-i) USING OPERATOR(counted.<)', 'nullif(i % 2000, 7) USING OPERATOR(counted.<) NULLS FIRST']) o;
+SELECT pg_temp.make_class('counted_abs', 'int', 'plpgsql', 'BEGIN PERFORM nextval(''calls''); RETURN abs($1) - abs($2); END');
+SELECT o, pg_temp.calls_per_row('SELECT * FROM many ORDER BY ' || o)
+FROM unnest(ARRAY['i USING OPERATOR(counted_abs.<)', 'abs(i) USING OPERATOR(counted_abs.<)']) o;
+SELECT o, f ->> 'Sort Method' AS method
+FROM unnest(ARRAY['i USING OPERATOR(by_abs.<)', 'i USING OPERATOR(counted.<)', 'p', 'few, i USING OPERATOR(counted.<)']) o,
+	 LATERAL pg_temp.figures('SELECT * FROM many ORDER BY ' || o) f;
+
+-- right guesses, those that are right for the sample only or but begin the order, and values of which a guess needs a part
+SELECT pg_temp.make_class(t || '_guessed', t::regtype, 'sql', format('SELECT %s($1, $2)', f))
+FROM (VALUES ('int8', 'btint8cmp'), ('int2', 'btint2cmp'), ('float8', 'btfloat8cmp'), ('float4', 'btfloat4cmp'), ('uuid', 'uuid_cmp'), ('bytea', 'byteacmp'),
+			 ('interval', 'interval_cmp'), ('name', 'btnamecmp'), ('numeric', 'numeric_cmp'), ('timetz', 'timetz_cmp'), ('bool', 'btboolcmp')) c (t, f);
+CREATE TEMP TABLE guessed AS SELECT id, CASE WHEN id % 9 > 0 THEN (h - 2^31)::int8 * (h % 3) END AS l, (h % 65536 - 32768)::int2 AS sh,
+	CASE WHEN id % 400 = 0 THEN 'NaN' WHEN id % 401 = 0 THEN -0.0 WHEN id % 402 = 0 THEN 0 WHEN id % 403 = 0 THEN '-Infinity' ELSE h / 3.0 - 1e8 END::float8 AS f,
+	(CASE WHEN id % 7 > 0 THEN h / 7.0 - 1e8 END)::float4 AS r, md5(h::text)::uuid AS u,
+	CASE WHEN id % 500 = 0 THEN convert_to(repeat(md5(id::text), 300), 'SQL_ASCII') WHEN id % 501 = 0 THEN convert_to((SELECT string_agg(md5((id * 1000 + n)::text), '') FROM generate_series(1, 80) n), 'SQL_ASCII')
+		WHEN id % 8 > 0 THEN decode(md5(h::text), 'hex') END AS b,
+	make_interval(months => (id % 700 = 0)::int, secs => h / 1000.0) AS iv, md5(h::text)::name AS n, h / 10.0 - 1e8 AS num,
+	(time '00:00' + make_interval(secs => h % 86400))::timetz AS tz,
+	h % 3 = 0 AS bo, CASE WHEN id = 1999 THEN -h ELSE h END AS one_negative
+FROM (SELECT id, hashint4(id) + 2147483648 AS h FROM generate_series(1, 3000) id) x;
+SELECT o, pg_temp.rows_ok('guessed', o || n)
+FROM unnest(ARRAY['l USING OPERATOR(int8_guessed.<)', 'l USING OPERATOR(int8_guessed.>)', 'sh USING OPERATOR(int2_guessed.<)', 'f USING OPERATOR(float8_guessed.<)',
+				  'f USING OPERATOR(float8_guessed.>)', 'r USING OPERATOR(float4_guessed.<)', 'u USING OPERATOR(uuid_guessed.<)', 'b USING OPERATOR(bytea_guessed.<)',
+				  'b USING OPERATOR(bytea_guessed.>)', 'iv USING OPERATOR(interval_guessed.<)', 'n USING OPERATOR(name_guessed.<)', 'num USING OPERATOR(numeric_guessed.>)',
+				  'tz USING OPERATOR(timetz_guessed.<)', 'bo USING OPERATOR(bool_guessed.<)', 'one_negative USING OPERATOR(int8_guessed.<)',
+				  '(one_negative % 100000)::int USING OPERATOR(by_abs.<)']) o, unnest('{" NULLS FIRST"," NULLS LAST"}'::text[]) n;
+SELECT o, pg_temp.rows_ok('guessed', o)
+FROM unnest(ARRAY['bo, l USING OPERATOR(int8_guessed.<), id DESC', '(l / 1000000) USING OPERATOR(int8_guessed.<), u USING OPERATOR(uuid_guessed.>)', 'bo USING OPERATOR(bool_guessed.<), b USING OPERATOR(bytea_guessed.<)']) o;
+SELECT o, f ->> 'Sort Method' AS method
+FROM unnest(ARRAY['l USING OPERATOR(int8_guessed.<)', 'sh USING OPERATOR(int2_guessed.<)', 'f USING OPERATOR(float8_guessed.>)', 'r USING OPERATOR(float4_guessed.<)', 'u USING OPERATOR(uuid_guessed.<)', 'b USING OPERATOR(bytea_guessed.>)',
+				  'n USING OPERATOR(name_guessed.<)', 'one_negative USING OPERATOR(int8_guessed.<)', '(one_negative % 100000)::int USING OPERATOR(by_abs.<)']) o,
+	 LATERAL pg_temp.figures('SELECT * FROM guessed ORDER BY ' || o) f;
+
 -- cancel, and devices, which cannot compare
 SELECT pg_temp.make_class('slow', 'int', 'plpgsql', 'BEGIN PERFORM pg_sleep(0.001); RETURN $1 - $2; END');
 SET LOCAL statement_timeout = '200ms';

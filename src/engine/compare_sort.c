@@ -6,7 +6,8 @@
  * Comparisons are expensive here.  A merge sort needs nearly the fewest possible
  * and is stable; equal rows are skipped with exponential search, as Timsort's
  * galloping mode does (count_before()).  As long as rows are few distinct ones,
- * binary search finds the equal one of each, and nothing has to be merged.
+ * binary search finds the equal one of each, and nothing has to be merged.  Equal rows
+ * are put in the order of the input, which numbers of rows tell, if they are not in it.
  *
  * What the driver locates in a row moves along with its word, as datum1 does in
  * PostgreSQL's SortTuple: a comparison of values that are passed by value reads no
@@ -119,28 +120,24 @@ compare_rows(const GsWordSortState *state, Row a, Row b)
 	return order;
 }
 
+/* Does row a sort after row b?  Equal rows are in the order of the input, wherever they are now. */
 static inline bool
 is_above(const GsWordSortState *state, Row a, Row b)
 {
-	return compare_rows(state, a, b) > 0;
-}
+	const int	order = compare_rows(state, a, b);
 
-/* Does row a sort before row b, or, if or_equal, with it? */
-static inline bool
-comes_before(const GsWordSortState *state, Row a, Row b, bool or_equal)
-{
-	return or_equal ? !is_above(state, a, b) : is_above(state, b, a);
+	return order != 0 ? order > 0 : is_later(state, a.word, b.word);
 }
 
 /* The number of rows in order that sort before another: at least low, at most high. */
 static size_t
-search(const GsWordSortState *state, Rows rows, size_t low, size_t high, Row row, bool or_equal)
+search(const GsWordSortState *state, Rows rows, size_t low, size_t high, Row row)
 {
 	while (low < high)
 	{
 		size_t		middle = low + (high - low) / 2;
 
-		if (comes_before(state, row_at(rows, middle), row, or_equal))
+		if (!is_above(state, row_at(rows, middle), row))
 			low = middle + 1;
 		else
 			high = middle;
@@ -172,7 +169,7 @@ insertion_sort(const GsWordSortState *state, Rows rows, size_t n)
 
 		if (!is_above(state, row_at(rows, i - 1), row))
 			continue;
-		place = search(state, rows, 0, i - 1, row, true);
+		place = search(state, rows, 0, i - 1, row);
 		move_rows(rows_from(rows, place + 1), rows_from(rows, place), i - place);
 		put_row(rows, place, row);
 	}
@@ -183,14 +180,14 @@ insertion_sort(const GsWordSortState *state, Rows rows, size_t n)
  * distances that double.
  */
 static size_t
-count_before(const GsWordSortState *state, Rows rows, size_t n, Row row, bool or_equal)
+count_before(const GsWordSortState *state, Rows rows, size_t n, Row row)
 {
 	size_t		low = 0;
 	size_t		step = 1;
 
-	for (; low + step <= n && comes_before(state, row_at(rows, low + step - 1), row, or_equal); step *= 2)
+	for (; low + step <= n && !is_above(state, row_at(rows, low + step - 1), row); step *= 2)
 		low += step;
-	return search(state, rows, low, Min(low + step - 1, n), row, or_equal);
+	return search(state, rows, low, Min(low + step - 1, n), row);
 }
 
 /* What is left of a half that is merged. */
@@ -261,10 +258,10 @@ merge_halves(const GsWordSortState *state, Merge *merge)
 		{
 			if (of_right)
 				take(merge, &merge->right,
-					 count_before(state, merge->right.rows, merge->right.nrows, left, false));
+					 count_before(state, merge->right.rows, merge->right.nrows, left));
 			else
 				take(merge, &merge->left,
-					 count_before(state, merge->left.rows, merge->left.nrows, right, true));
+					 count_before(state, merge->left.rows, merge->left.nrows, right));
 			above = !of_right;
 		}
 		else
@@ -402,6 +399,18 @@ sort_few_distinct(const GsWordSortState *state, Rows rows, uint64_t *scratch, si
 	return nsorted;
 }
 
+/* They need not be, if they were sorted in another order before. */
+static bool
+are_in_input_order(const GsWordSortState *state, size_t start, size_t end)
+{
+	for (size_t i = start + 1; i < end; i++)
+	{
+		if (is_later(state, state->words[i - 1], state->words[i]))
+			return false;
+	}
+	return true;
+}
+
 void
 gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 {
@@ -410,7 +419,7 @@ gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 	const Rows	scratch = {state->scratch + start, state->scratch + start + n / 2};
 	size_t		nsorted = 0;
 
-	if (n >= LEAST_ROWS)
+	if (n >= LEAST_ROWS && are_in_input_order(state, start, end))
 		nsorted = sort_few_distinct(state, rows, scratch.words, n);
 	if (nsorted == n)
 		return;

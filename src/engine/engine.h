@@ -90,7 +90,17 @@ typedef struct GsRowCompare
 
 	/* the rows of such values */
 	int			(*compare_rows) (void *arg, GsLocatedRow a, GsLocatedRow b);
+
+	/*
+	 * Guesses, by number, of an order that compare_values() may turn out to
+	 * have: a code of the row's value.  0 and UINT64_MAX mean below and above
+	 * all others, as for NULL.
+	 */
+	int			nguesses;		/* at most GS_MAX_GUESSES */
+	uint64_t	(*guess) (void *arg, const void *row, int guess);
 } GsRowCompare;
+
+#define GS_MAX_GUESSES	32
 
 static inline GsLocatedRow
 gs_row_locate(const GsRowCompare *compare, void *arg, const void *row)

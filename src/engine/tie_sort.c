@@ -9,8 +9,8 @@
  *
  *	  bits of a chunk						gs_sort_words() again
  *	  bytes of a text after the eighth		tail_sort.c
- *	  the driver's comparison function		compare_sort.c, for ties of the last chunk,
- *											if keys only begin an order
+ *	  the driver's comparison function		guess_sort.c or compare_sort.c, for ties of
+ *											the last chunk, if keys only begin an order
  *
  * Most tie groups have 2 rows.  The packing is computed once for all of them, so a
  * group of 2 costs two record reads and a comparison.  Each group is checked for being
@@ -42,6 +42,19 @@ sort_by_bits(GsWordSortState *state, size_t start, size_t end, GsKeyPosition *po
 	position->depth = TAIL_START;
 }
 
+/* Sorts a tie group by the driver's comparison function. */
+static void
+sort_by_comparison(GsWordSortState *state, size_t start, size_t end)
+{
+	const bool	guessed = gs_guess_sort(state, start, end);
+
+	if (!guessed)
+		gs_compare_sort(state, start, end);
+	state->stats->all_compared = end - start == state->sort->nrows;
+	if (state->stats->all_compared)
+		state->stats->method = guessed ? GS_METHOD_RADIX : GS_METHOD_MERGE;
+}
+
 /*
  * Sorts words[start..end), which are equal before position, by the rest of the key.
  * Recurses into all groups of remaining ties but the largest, so that the depth is
@@ -58,12 +71,7 @@ sort_tie_group(GsWordSortState *state, size_t start, size_t end, GsKeyPosition p
 		if (position.chunk == state->packing.nchunks)
 		{
 			if (state->sort->compare != NULL)
-			{
-				gs_compare_sort(state, start, end);
-				state->stats->all_compared = end - start == state->sort->nrows;
-				if (state->stats->all_compared)
-					state->stats->method = GS_METHOD_MERGE;
-			}
+				sort_by_comparison(state, start, end);
 			return;
 		}
 		if (state->packing.chunks[position.chunk].is_tail)

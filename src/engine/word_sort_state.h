@@ -3,7 +3,7 @@
  * word_sort_state.h
  *	  The state of the sorts of words, and how a word leads to its row.
  *
- * Only for word_sort.c, tie_sort.c, tail_sort.c and compare_sort.c.
+ * Only for word_sort.c, tie_sort.c, tail_sort.c, guess_sort.c and compare_sort.c.
  *
  * ISO C, no PostgreSQL.
  *
@@ -61,6 +61,9 @@ extern void gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKey
 /* Sorts a tie group by the driver's comparison function.  Stable. */
 extern void gs_compare_sort(GsWordSortState *state, size_t start, size_t end);
 
+/* The same by a guess of the order.  False: there is none, or it was wrong. */
+extern bool gs_guess_sort(GsWordSortState *state, size_t start, size_t end);
+
 /* For loops over words: checks for interrupts at every CHECK_EVERY-th. */
 static inline void
 check_interrupts(const GsWordSortState *state, size_t i)
@@ -81,6 +84,13 @@ row_of(const GsWordSortState *state, uint64_t word)
 {
 	return gs_batch_row(batch_of(state, word),
 						gs_row_unit(&state->sort->numbering, word & state->number_mask));
+}
+
+/* Does the row of word a come after that of word b in the input? */
+static inline bool
+is_later(const GsWordSortState *state, uint64_t a, uint64_t b)
+{
+	return (a & state->number_mask) > (b & state->number_mask);
 }
 
 static inline const uint64_t *

@@ -26,6 +26,7 @@
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
 
+#include "access/nbtree.h"
 #include "access/parallel.h"
 #include "access/stratnum.h"
 #include "catalog/pg_index.h"
@@ -54,29 +55,42 @@ struct GsIndexSort
 /* --------------------------------------------------------------- the columns */
 
 /*
+ * Would ORDER BY with an operator of an operator family have the order of that family?  The operator can
+ * belong to others, too, of which PostgreSQL's sort, and so gpusort's, takes any: the same comparison function
+ * decides then, or they have different orders.
+ */
+static bool
+has_order_of_family(Oid operator, Oid family, Oid type, bool descending)
+{
+	Oid			found_family;
+	Oid			found_type;
+	bool		found_descending;
+
+	return gs_ordering_operator(operator, &found_family, &found_type, &found_descending) &&
+		found_type == type && found_descending == descending &&
+		get_opfamily_proc(found_family, type, type, BTORDER_PROC) == get_opfamily_proc(family, type, type, BTORDER_PROC);
+}
+
+/*
  * Key column i of an index as a column of an ORDER BY.  The operator is invalid if
- * ORDER BY with it would have the order of another operator family.
+ * ORDER BY with it would have another order.
  */
 static GsSortColumn
 index_column(Relation index, int i)
 {
 	const int16 options = index->rd_indoption[i];
+	const bool	descending = (options & INDOPTION_DESC) != 0;
 	const Oid	family = index->rd_opfamily[i];
 	const Oid	type = index->rd_opcintype[i];
 	GsSortColumn column = {.attno = i + 1};
-	Oid			found_family;
-	Oid			found_type;
-	bool		descending;
 
 	/* an index of names stores them as cstrings */
 	column.type = TupleDescAttr(RelationGetDescr(index), i)->atttypid;
 	if (column.type == CSTRINGOID)
 		column.type = type;
 	column.sort_operator = get_opfamily_member(family, type, type,
-											   (options & INDOPTION_DESC) != 0 ?
-											   BTGreaterStrategyNumber : BTLessStrategyNumber);
-	if (!gs_ordering_operator(column.sort_operator, &found_family, &found_type, &descending) ||
-		found_family != family || found_type != type)
+											   descending ? BTGreaterStrategyNumber : BTLessStrategyNumber);
+	if (!has_order_of_family(column.sort_operator, family, type, descending))
 		column.sort_operator = InvalidOid;
 	column.collation = index->rd_indcollation[i];
 	column.nulls_first = (options & INDOPTION_NULLS_FIRST) != 0;

@@ -21,6 +21,7 @@
 #include "postgres.h"
 
 #include "sort/sort_order.h"
+#include "sort_parts/sort_guess.h"
 
 #include "utils/memutils.h"
 
@@ -56,6 +57,15 @@ compare_values(void *arg, uint64 a, uint64 b)
 	return gs_sort_compare_values(state->input.compare, a, b);
 }
 
+static uint64
+guess_tied(void *arg, const void *row, int guess)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_guess(state->input.compare, row,
+								 gs_key_encoder_first_tied(state->input.key), guess);
+}
+
 static int
 compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 {
@@ -64,9 +74,15 @@ compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 	return gs_sort_compare_located(state->input.compare, a, b);
 }
 
-const GsRowCompare gs_sort_compare_tied = {locate_tied, compare_values, compare_rows};
+const GsRowCompare gs_sort_compare_tied =
+{
+	locate_tied, compare_values, compare_rows, GS_GUESSES, guess_tied
+};
 
-const GsRowCompare gs_sort_compare_all = {locate_first, compare_values, compare_rows};
+const GsRowCompare gs_sort_compare_all =
+{
+	.locate = locate_first,.compare_values = compare_values,.compare_rows = compare_rows
+};
 
 static void
 create_comparator(GsSortState *state)

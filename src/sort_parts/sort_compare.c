@@ -32,6 +32,7 @@
 #include "key/key_deform.h"
 #include "pg_compat.h"
 #include "sort_parts/sort_compare.h"
+#include "sort_parts/sort_guess.h"
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
@@ -390,17 +391,38 @@ kept_value(GsSortCompare *compare, Datum value)
 	return PointerGetDatum(to);
 }
 
-uint64
-gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first)
+/* The value of a row by which it is located, as it is stored. */
+static inline Datum
+first_value(GsSortCompare *compare, const void *row, int first, bool *is_null)
 {
 	HeapTupleData tuple = tuple_of(row);
 	Datum		value;
-	bool		is_null;
 
 	if (first != compare->first)
 		set_first(compare, first);
-	if (!gs_deform(compare->deform_column[first], tuple.t_data, &value, &is_null))
-		value = heap_getattr(&tuple, compare->columns[first].ssup_attno, compare->desc, &is_null);
+	if (!gs_deform(compare->deform_column[first], tuple.t_data, &value, is_null))
+		value = heap_getattr(&tuple, compare->columns[first].ssup_attno, compare->desc, is_null);
+	return value;
+}
+
+uint64
+gs_sort_compare_guess(GsSortCompare *compare, const void *row, int first, int guess)
+{
+	bool		is_null;
+	const Datum value = first_value(compare, row, first, &is_null);
+	const SortSupport order = &compare->columns[first];
+
+	if (is_null)
+		return order->ssup_nulls_first ? 0 : PG_UINT64_MAX;
+	return gs_guess_code(TupleDescAttr(compare->desc, order->ssup_attno - 1), value, guess);
+}
+
+uint64
+gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first)
+{
+	bool		is_null;
+	const Datum value = first_value(compare, row, first, &is_null);
+
 	if (is_null)
 		return 0;
 	/* another row was here before */

@@ -41,6 +41,9 @@ extern uint64 gs_sort_compare_locate(GsSortCompare *compare, const void *row, in
 extern int	gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b);
 extern int	gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b);
 
+/* The code of that column of a row by a guess (sort_guess.h). */
+extern uint64 gs_sort_compare_guess(GsSortCompare *compare, const void *row, int first, int guess);
+
 /* Where comparators run.  Comparisons take less if it is the current context. */
 extern MemoryContext gs_sort_compare_context(const GsSortCompare *compare);
 

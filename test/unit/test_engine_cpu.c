@@ -342,6 +342,7 @@ typedef struct TiedRows
 	uint64_t   *keys;
 	uint32_t   *rests;
 	uint64_t	ncompared;
+	size_t		nwrong;			/* rows at the end of which guesses are wrong */
 } TiedRows;
 
 static size_t
@@ -386,7 +387,10 @@ compare_rests(void *arg, GsLocatedRow a, GsLocatedRow b)
 	return (tied->rests[i] > tied->rests[j]) - (tied->rests[i] < tied->rests[j]);
 }
 
-static const GsRowCompare by_rests = {locate_tied, compare_nothing, compare_rests};
+static const GsRowCompare by_rests =
+{
+	.locate = locate_tied,.compare_values = compare_nothing,.compare_rows = compare_rests
+};
 
 /* Opens a sort by their keys, and pushes them. */
 static void
@@ -499,7 +503,10 @@ compare_all(void *arg, GsLocatedRow a, GsLocatedRow b)
 	return (x > y) - (x < y);
 }
 
-static const GsRowCompare by_all = {locate_tied, compare_nothing, compare_all};
+static const GsRowCompare by_all =
+{
+	.locate = locate_tied,.compare_values = compare_nothing,.compare_rows = compare_all
+};
 
 /*
  * Approximate keys: wrong orders are corrected, with fewer comparisons if fewer rows
@@ -622,6 +629,109 @@ test_comparison(void **unused)
 	unit_case("%s", "");
 }
 
+/* A row is located by its rest; 0 is NULL, which sorts last. */
+static uint64_t
+locate_rest(void *arg, const void *row)
+{
+	const TiedRows *tied = arg;
+
+	return tied->rests[number_of_tied(row)];
+}
+
+static int
+compare_rest_values(void *arg, uint64_t a, uint64_t b)
+{
+	TiedRows   *tied = arg;
+
+	if (a == 0 || b == 0)
+		return 0;
+	tied->ncompared++;
+	return (a > b) - (a < b);
+}
+
+static int
+compare_nulls(void *unused, GsLocatedRow a, GsLocatedRow b)
+{
+	return (a.value == 0) - (b.value == 0);
+}
+
+/* The first three guesses are useless, wrong, and right only for some of the sample; the last leaves ties. */
+static uint64_t
+guess_rest(void *arg, const void *row, int guess)
+{
+	const TiedRows *tied = arg;
+	const size_t number = number_of_tied(row);
+	const uint64_t rest = tied->rests[number];
+
+	if (rest == 0)
+		return UINT64_MAX;
+	if (number >= tied->nrows - tied->nwrong)
+		return number * UINT64_C(0x9E3779B97F4A7C15) | 1;
+	return guess == 0 ? 1 : guess == 1 ? ~rest : guess == 2 ? rest << 40 : rest / 8 + 1;
+}
+
+static const GsRowCompare by_guess =
+{
+	locate_rest, compare_rest_values, compare_nulls, 4, guess_rest
+};
+
+/* Checks that they are in the order of the rests, of 0 last, and of the input. */
+static void
+check_guessed(TiedRows *tied)
+{
+	RawSort		sort;
+	size_t		before = 0;
+
+	tied->ncompared = 0;
+	raw_begin(&sort);
+	raw_add_number(&sort, false);
+	sort.request.compare = &by_guess;
+	sort.request.compare_arg = tied;
+	load_tied(&sort, tied);
+	CHECK(gs_engine_sort(sort.engine) == GS_STATUS_OK);
+	for (size_t i = 0; i < tied->nrows; i++)
+	{
+		const size_t row = tied_at(&sort, i);
+		const uint32_t x = tied->rests[before] - 1;	/* 0 is the greatest then */
+		const uint32_t y = tied->rests[row] - 1;
+
+		CHECK_MSG(i == 0 || x < y || (x == y && before < row), "row %zu comes before row %zu", before, row);
+		before = row;
+	}
+	raw_end(&sort);
+}
+
+/* A right guess takes little more than one comparison for each row; a wrong one, about as many as none. */
+static void
+test_guesses(void **unused)
+{
+	static const size_t sizes[] = {1023, 1024, 20000};
+	static const uint32_t nrests[] = {12, 200, 1 << 20, UINT32_MAX};
+	static const size_t nwrong[] = {0, 1, 300, SIZE_MAX};
+	Dice		dice = dice_of_seed(23);
+
+	for (size_t shape = 0; shape < lengthof(sizes) * lengthof(nrests) * lengthof(nwrong); shape++)
+	{
+		TiedRows	tied = {.nrows = sizes[shape % lengthof(sizes)]};
+		const uint32_t r = nrests[shape / lengthof(sizes) % lengthof(nrests)];
+		const size_t wrong = nwrong[shape / lengthof(sizes) / lengthof(nrests)];
+
+		unit_case("%zu rows, %u rests, %zu wrong", tied.nrows, r, wrong);
+		tied.nwrong = wrong < tied.nrows ? wrong : tied.nrows;
+		tied.keys = calloc(tied.nrows, sizeof(uint64_t));
+		tied.rests = malloc(sizeof(uint32_t) * tied.nrows);
+		CHECK(tied.keys != NULL && tied.rests != NULL);
+		for (size_t i = 0; i < tied.nrows; i++)
+			tied.rests[i] = dice_below(&dice, 10) == 0 ? 0 : 1 + (uint32_t) dice_below(&dice, r - 1);
+		check_guessed(&tied);
+		CHECK_MSG(tied.ncompared < tied.nrows * (wrong == 0 && tied.nrows >= 1024 ? 2 : 16), "%llu comparisons",
+				  (unsigned long long) tied.ncompared);
+		free(tied.keys);
+		free(tied.rests);
+	}
+	unit_case("%s", "");
+}
+
 /* Decides about two rows of an odd number, whose values are complements. */
 static int
 compare_by_parity(void *unused, uint64_t a, uint64_t b)
@@ -638,7 +748,10 @@ compare_by_dice(void *arg, GsLocatedRow a, GsLocatedRow b)
 	return (int) dice_below(arg, 3) - 1;
 }
 
-static const GsRowCompare by_dice = {locate_tied, compare_by_parity, compare_by_dice};
+static const GsRowCompare by_dice =
+{
+	.locate = locate_tied,.compare_values = compare_by_parity,.compare_rows = compare_by_dice
+};
 
 /* A comparison function that contradicts itself: the sort ends, and returns each row once. */
 static void
@@ -895,6 +1008,7 @@ main(void)
 		cmocka_unit_test(test_comparison),
 		cmocka_unit_test(test_no_columns),
 		cmocka_unit_test(test_sort_again),
+		cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_work_of_zeros),
 		cmocka_unit_test(test_keep_first),
