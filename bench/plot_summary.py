@@ -35,8 +35,8 @@ GREY = "#5a5a5a"
 RIGHT = 24
 
 
-def order_by_gpu(label, run, query, part="main", work_mem="32GB", contender="cuda"):
-    return Bar(label, f"device/results/h200-2026-11-21-{run}.csv", contender,
+def order_by_gpu(label, query, run="2026-11-24-final", part="main", work_mem="32GB", contender="cuda"):
+    return Bar(label, f"device/results/h200-{run}.csv", contender,
                {"part": part, "query": query, "work_mem": work_mem})
 
 
@@ -60,14 +60,14 @@ EPYC = "PostgreSQL 15.20, 2 cores of an AMD EPYC (Zen 5),\n5 million rows, no GP
 
 PANELS = [
     Panel("ORDER BY, GPU engine", XEON, GPU_COLOUR, [
-        order_by_gpu("bigint", "pages", "b"),
-        order_by_gpu("date, bigint", "pages", "d,b"),
-        order_by_gpu('date DESC, numeric, text "C"', "keys", "d desc,n,c"),
-        order_by_gpu("text, ICU collation", "keys", "icu"),
-        order_by_gpu("text, en_US.UTF-8 (libc)", "libc", "libc"),
-        order_by_gpu("bigint, work_mem = 4MB", "pages", "b", part="memory", work_mem="4MB"),
-        order_by_gpu("bigint, 8 workers", "pages", "b", part="parallel", work_mem="256MB"),
-        order_by_gpu('text "C", 8 workers', "pages", "c", part="parallel", work_mem="256MB"),
+        order_by_gpu("bigint", "b"),
+        order_by_gpu("date, bigint", "d,b"),
+        order_by_gpu("text, ICU collation", "icu"),
+        order_by_gpu("text, en_US.UTF-8 (libc)", "libc", "2026-11-21-libc"),
+        order_by_gpu("bigint, 8 workers", "b", part="parallel", work_mem="256MB"),
+        order_by_gpu("the same, work_mem = 4MB", "b", part="parallel", work_mem="4MB"),
+        order_by_gpu('text "C", 8 workers', "c", part="parallel", work_mem="256MB"),
+        order_by_gpu('date DESC, numeric, text "C", 8 workers', "d desc,n,c", part="parallel", work_mem="256MB"),
     ]),
     Panel("ORDER BY, CPU engine", EPYC, CPU_COLOUR, [
         order_by_cpu("bigint", "", "bigint"),
@@ -87,9 +87,9 @@ PANELS = [
         index_gpu("numeric", "numeric"),
         index_gpu("text, ICU collation", "textICU"),
         index_gpu("text, en_US.UTF-8 (libc)", "textLibc"),
-        index_gpu("bigint, 8 workers", "bigint", 8, "h200-2026-11-23-ranges"),
-        index_gpu("numeric, 8 workers", "numeric", 8, "h200-2026-11-23-ranges"),
-        index_gpu("text, ICU, 8 workers", "textICU", 8, "h200-2026-11-23-ranges"),
+        index_gpu("bigint, 8 workers", "bigint", 8, "h200-2026-11-24-workers"),
+        index_gpu("numeric, 8 workers", "numeric", 8, "h200-2026-11-24-workers"),
+        index_gpu("text, ICU, 8 workers", "textICU", 8, "h200-2026-11-24-workers"),
     ]),
     Panel("CREATE INDEX, CPU engine", EPYC, CPU_COLOUR, [
         index_cpu("bigint", "bigint"),

@@ -23,8 +23,9 @@
  * A worker receives the rows of those that follow it, so ties are in the order of participants.
  * When all have sorted, the leader decides who sends to whom, and no one sends before.
  *
- * 10 M rows of 150 bytes by a bigint, 8 workers, NN ms a query, and NN if the leader receives all
- * streams (median of NN by turns; 16 cores of an Intel Xeon, PostgreSQL 15.20, 2026-11-24).
+ * A query of 10 M rows of 150 bytes by a bigint, 8 workers: 0.95 s, and 1.20 s if the leader receives
+ * all streams; by a text "C" 1.10 and 1.43 s; a bigint alone takes 1.0 s either way (medians of 4 by
+ * turns; 16 cores of an Intel Xeon, PostgreSQL 15.20, 2026-11-24).
  *
  * Keys of two processes can be merged if they have the same form (key_encoder.h).  If not,
  * because one process has met values that are better compared, or none that was out of order,
