@@ -56,7 +56,7 @@ def index_cpu(label, key):
 
 
 XEON = "PostgreSQL 15.20, NVIDIA H200,\n16-core Intel Xeon, 10 million rows of 166 bytes"
-EPYC = "PostgreSQL 15.20, 2 cores of an AMD EPYC (Zen 5),\n5 million rows, no GPU"
+EPYC = "PostgreSQL 15.20, 2 cores of an AMD EPYC\n(Zen 5), 5 million rows, no GPU"
 
 PANELS = [
     Panel("ORDER BY, GPU engine", XEON, GPU_COLOUR, [
@@ -67,7 +67,7 @@ PANELS = [
         order_by_gpu("bigint, 8 workers", "b", part="parallel", work_mem="256MB"),
         order_by_gpu("the same, work_mem = 4MB", "b", part="parallel", work_mem="4MB"),
         order_by_gpu('text "C", 8 workers', "c", part="parallel", work_mem="256MB"),
-        order_by_gpu('date DESC, numeric, text "C", 8 workers', "d desc,n,c", part="parallel", work_mem="256MB"),
+        order_by_gpu('date DESC, numeric, text, 8 workers', "d desc,n,c", part="parallel", work_mem="256MB"),
     ]),
     Panel("ORDER BY, CPU engine", EPYC, CPU_COLOUR, [
         order_by_cpu("bigint", "", "bigint"),
@@ -151,7 +151,7 @@ def draw(path):
                     fontweight="bold")
     figure.text(0.012, 0.012, "Median elapsed time of PostgreSQL 15.20 divided by that of gpusort. Tables in memory, whole rows, "
                 "random order, one process, unless the label says otherwise.\n"
-                "Dashed line: equal. Measured from 2026-11-21 to 2026-11-23; see docs/performance.md.",
+                "Dashed line: equal. Measured from 2026-11-21 to 2026-11-24; see docs/performance.md.",
                 fontsize=8.5, color=GREY, linespacing=1.5)
     figure.tight_layout(rect=(0.005, 0.055, 0.995, 0.975), h_pad=2.2, w_pad=2.5)
 
