@@ -122,6 +122,14 @@ SET LOCAL ROLE regress_gpusort;
 SELECT count(*) FROM (SELECT * FROM t ORDER BY g, k OFFSET 0) x;
 ROLLBACK;
 
+-- an index that is not in the order that it promises: gpusort.verify notices it where a batch begins
+SELECT pg_temp.in_groups(900, 64) \gset groups_
+BEGIN;
+UPDATE pg_index SET indoption = '3' WHERE indexrelid = 's_g_idx'::regclass;	-- DESC
+SELECT count(*) FROM (SELECT * FROM s ORDER BY g DESC, k OFFSET 0) x;
+ROLLBACK;
+SELECT count(*) FROM (SELECT * FROM s ORDER BY g DESC, k OFFSET 0) x;
+
 -- left to PostgreSQL below a LIMIT; and without force, if groups are small, columns are only compared, or a LIMIT is further up
 SET gpusort.debug_plan = on;
 SELECT pg_temp.sorts('SELECT * FROM t ORDER BY g, k LIMIT 10');
