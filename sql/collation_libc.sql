@@ -151,6 +151,9 @@ SELECT f ->> 'Engine' <> 'postgres' AND NOT f ? 'Collation Verification Retries'
 SELECT o, pg_temp.rows_ok('more', o) FROM unnest('{"few, id","k, d, id","long, id","ARRAY[d, few], id"}'::text[]) o;
 SELECT o, pg_temp.rows_ok('ranges', o) FROM unnest('{"r, id","r DESC, id"}'::text[]) o;
 SELECT c, pg_temp.rows_ok('many', format('s COLLATE %s, id', c)) FROM unnest('{gs_en,gs_cs,gs_bytes}'::text[]) c;
+-- equal rows stay in input order
+CREATE TEMP TABLE tied AS SELECT id, CASE id % 2 WHEN 0 THEN 'A' ELSE 'b' END || id * 7919 % 40 AS s FROM generate_series(1, 3000) id;
+SELECT pg_temp.rows_ok('tied', 's COLLATE gs_en'), pg_temp.rows_ok('tied', 'id % 3, s COLLATE gs_cs DESC');
 -- backward, and again from the start
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT s FROM t ORDER BY s, id;
