@@ -113,6 +113,22 @@ SELECT n, c, f ->> 'Engine' <> 'postgres' AND NOT f ? 'Collation Verification Re
 FROM generate_series(1, 4) n, unnest('{gs_en,gs_de,gs_cs}'::text[]) c,
 	pg_temp.figures(format('SELECT * FROM spelt WHERE n = %s ORDER BY w COLLATE %s', n, c)) f;
 
+-- keys of the beginnings of long texts, also of letters and punctuation that are not ASCII; more of it where many begin alike
+CREATE TEMP TABLE sentences AS SELECT id,
+	(SELECT string_agg((ARRAY['the', 'Data', 'Größe', '«naïve»', 'ž–', '’s', 'Äpfel', 'co' || chr(776) || 'operate', 'chata', 'ČAS', 'ch', '日本'])[1 + (hashint8extended(id * 50 + g, 7) & 1048575) % 12], ' ') FROM generate_series(1, 60) g) AS s
+FROM generate_series(1, 3000) id;
+SELECT c, pg_temp.rows_ok('sentences', format('s COLLATE %s, id %% 3', c)), pg_temp.rows_ok('sentences', format('left(s, 1 + id %% 70) COLLATE %s DESC, id %% 3', c)),
+	   pg_temp.rows_ok('sentences', format('(''Größenordnung – wie üblich, und länger'' || left(s, 1 + id %% 300)) COLLATE %s, id %% 3 DESC', c))
+FROM unnest('{gs_en,gs_de,gs_cs}'::text[]) c;
+SET gpusort.engine = cpu;
+SELECT c, f ? 'Collation Verification Retries' AS wrong, f ->> 'Sort Space Type' = 'Memory' AND (f -> 'Sort Space Used')::int < 1.25 * (g -> 'Sort Space Used')::int AS short
+FROM unnest('{gs_en,gs_de,gs_cs}'::text[]) c, pg_temp.figures(format('SELECT * FROM sentences ORDER BY s COLLATE %s, id', c)) f, pg_temp.figures('SELECT * FROM sentences ORDER BY s COLLATE "C", id') g;
+SET work_mem = '256kB';
+SELECT c, pg_temp.rows_ok('sentences', format('s COLLATE %s, id %% 3', c)), pg_temp.rows_ok('sentences', format('(''Größenordnung – wie üblich, und länger'' || s) COLLATE %s', c))
+FROM unnest('{gs_en,gs_de,gs_cs}'::text[]) c;
+RESET work_mem;
+SET gpusort.engine = :engine;
+
 -- few different texts get dictionary codes and need no verification;
 -- this is known before rows move to a device
 SET gpusort.device_min_rows = 1000;

@@ -71,7 +71,7 @@ make_bytes(GsKeyEncoder *key, KeyColumn *column, struct varlena *value, const ch
 	KeyBytes   *bytes = &column->bytes;
 	MemoryContext old = MemoryContextSwitchTo(key->value_context);
 	bool		made = gs_key_maker_make(column->maker, PointerGetDatum(value),
-										 key->may_truncate ? GS_TRUNCATED_KEY_BYTES : PG_UINT32_MAX,
+										 column->most_bytes,
 										 &bytes->data, &bytes->len, why_not);
 
 	MemoryContextSwitchTo(old);
@@ -140,7 +140,7 @@ read_value_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char *
 		count_text(key, column);
 	if (column->collation != NULL)
 	{
-		if (!gs_key_collation_key(column->collation, bytes->data, bytes->len,
+		if (!gs_key_collation_key(column->collation, bytes->data, bytes->len, column->most_bytes,
 								  &bytes->data, &bytes->len, why_not))
 			return false;
 		bytes->separate = true;
@@ -289,11 +289,12 @@ truncate_key(GsKeyEncoder *key, int colno)
 		 */
 		gs_distinct_init(distinct, gs_key_column_is_prefix(key, column) ?
 						 LAST_TRUNCATION_CHECK : FIRST_TRUNCATION_CHECK);
+		key->short_was_truncated = column->most_bytes < GS_TRUNCATED_KEY_BYTES;
 		MemoryContextSwitchTo(old);
 	}
-	column->bytes.len = GS_TRUNCATED_KEY_BYTES;
+	column->bytes.len = column->most_bytes;
 	if (distinct->next_check <= LAST_TRUNCATION_CHECK)
-		gs_distinct_add(distinct, column->bytes.data, GS_TRUNCATED_KEY_BYTES);
+		gs_distinct_add(distinct, column->bytes.data, column->bytes.len);
 	key->ncolumns = colno + 1;
 	key->layout.ndecisive = colno + 1;
 	key->first_tied = colno;
@@ -307,7 +308,7 @@ separate_bytes(GsKeyEncoder *key, int colno)
 
 	if (key->nulls[colno] || !key->layout.columns[colno].variable)
 		return 0;
-	if (bytes->len > GS_TRUNCATED_KEY_BYTES && key->may_truncate)
+	if (bytes->len > key->columns[colno].most_bytes)
 		truncate_key(key, colno);
 	return bytes->separate && !fits_prefix(bytes) ? bytes->len : 0;
 }
