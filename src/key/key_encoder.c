@@ -17,7 +17,7 @@
  *								this column and those after it
  *
  * If the engine can compare, no key is longer than GS_TRUNCATED_KEY_BYTES, or
- * SHORT_TEXT_KEY_BYTES of text of the C library: more would have to be fetched or
+ * SHORT_KEY_BYTES of text of the C library: more would have to be fetched or
  * computed, and stored, for each row, and is hardly ever read.  The comparator
  * resolves the ties, and fetches both values each time; so if more than half of
  * the truncated keys are duplicates, full keys cost less, or for these texts those
@@ -107,7 +107,7 @@ most_bytes(const GsKeyEncoder *key, const KeyColumn *column)
 	if (key->truncation == GS_KEYS_WHOLE)
 		return PG_UINT32_MAX;
 	return key->truncation == GS_KEYS_SHORT && column->collation != NULL && column->needs_verification ?
-		SHORT_TEXT_KEY_BYTES : GS_TRUNCATED_KEY_BYTES;
+		SHORT_KEY_BYTES : GS_TRUNCATED_KEY_BYTES;
 }
 
 /* Prepares the code of a value of one field that is passed by value. */
@@ -262,12 +262,14 @@ gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc 
 									   gs_key_encoder_dictionary_texts(of) > 0);
 
 	/* the keys are those that were chosen, whatever values come */
+	key->truncation = Min(key->truncation, GS_KEYS_LONG);
 	key->truncated_keys.next_check = LAST_TRUNCATION_CHECK + 1;
 	key->may_be_low_cardinality = true;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
 
+		column->most_bytes = of->columns[i].most_bytes;
 		column->labels = of->columns[i].labels;
 		if (column->by_value)
 			prepare_code(column);
@@ -294,7 +296,8 @@ encoding_of_column(const GsKeyEncoder *key, int i)
 
 	return (column->abbreviation != NULL ? 1 : 0) |
 		(column->collation != NULL && gs_key_collation_is_full(column->collation) ? 2 : 0) |
-		(key->layout.columns[i].variable ? key->truncation << 2 : 0);
+		(!key->layout.columns[i].variable ? 0 : column->most_bytes == PG_UINT32_MAX ? 4 :
+		 column->most_bytes == SHORT_KEY_BYTES ? 8 : 0);
 }
 
 uint64

@@ -45,14 +45,14 @@
  *	 300 hex digits				0.72	0.41
  *	 the same after 45 letters	0.56	0.52		read again with keys of up to 1 kB
  */
-#define SHORT_TEXT_KEY_BYTES	32
+#define SHORT_KEY_BYTES	32
 
 /* How long keys may be. */
 typedef enum GsKeyTruncation
 {
 	GS_KEYS_WHOLE,				/* of any length */
 	GS_KEYS_LONG,				/* GS_TRUNCATED_KEY_BYTES */
-	GS_KEYS_SHORT				/* the same, or SHORT_TEXT_KEY_BYTES of text of the C library */
+	GS_KEYS_SHORT				/* SHORT_KEY_BYTES, where these cost less */
 } GsKeyTruncation;
 
 /* The key of a variable-width value of the current row. */
@@ -120,7 +120,7 @@ struct GsKeyEncoder
 	bool		full;			/* see gs_key_encoder_create() */
 	GsKeyTruncation truncation;
 	GsDistinct	truncated_keys; /* initialized with the first of them */
-	bool		short_was_truncated;	/* the first of them has SHORT_TEXT_KEY_BYTES */
+	bool		short_was_truncated;	/* the first of them has SHORT_KEY_BYTES */
 
 	/* the current row */
 	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the

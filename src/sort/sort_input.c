@@ -559,8 +559,11 @@ perform(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
 
-	if (gs_sort_wants_other_keys(state, true) && !gs_sort_reload(state))
-		return false;
+	while (gs_sort_wants_other_keys(state, true))
+	{
+		if (!gs_sort_reload(state))
+			return false;
+	}
 	if (input->presorted && input->runs == NULL)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)
