@@ -59,9 +59,9 @@ SELECT r.* FROM pg_temp.runs('SELECT id, (w || k) COLLATE "C" AS w FROM lengths 
 -- keys that are detoasted for comparisons, out of line and compressed
 CREATE TABLE gs_external (id int, s text COLLATE "C", c text COLLATE "C");
 ALTER TABLE gs_external ALTER s SET STORAGE EXTERNAL;
-INSERT INTO gs_external SELECT id, repeat('x', 3000) || hashint4(id) % 50, repeat('y' || hashint4(id) % 30, 3000) FROM generate_series(1, 500) id;
+INSERT INTO gs_external SELECT id, repeat('x', 3000) || hashint4(id) % 50, repeat('y' || hashint4(id) % 30, 3000) FROM generate_series(1, 5000) id;
 SELECT k, r.* FROM unnest('{"s, c DESC","c DESC, s","c, id DESC"}'::text[]) k,
-	pg_temp.runs('SELECT * FROM gs_external ORDER BY ' || k, 'SELECT * FROM gs_external ORDER BY ' || k || ', id') r;
+	pg_temp.runs('SELECT * FROM gs_external ORDER BY ' || k, 'SELECT * FROM gs_external ORDER BY ' || k || ', ctid') r;
 DROP TABLE gs_external;
 
 -- in memory or in runs, depending on a parameter; abandoned; no rows

@@ -122,6 +122,14 @@ SET LOCAL ROLE regress_gpusort;
 SELECT count(*) FROM (SELECT * FROM t ORDER BY g, k OFFSET 0) x;
 ROLLBACK;
 
+-- an index that is not in the order that it promises: gpusort.verify notices it where a batch begins
+SELECT pg_temp.in_groups(900, 64) \gset groups_
+BEGIN;
+UPDATE pg_index SET indoption = '3' WHERE indexrelid = 's_g_idx'::regclass;	-- DESC
+SELECT count(*) FROM (SELECT * FROM s ORDER BY g DESC, k OFFSET 0) x;
+ROLLBACK;
+SELECT count(*) FROM (SELECT * FROM s ORDER BY g DESC, k OFFSET 0) x;
+
 -- left to PostgreSQL below a LIMIT; and without force, if groups are small, columns are only compared, or a LIMIT is further up
 SET gpusort.debug_plan = on;
 SELECT pg_temp.sorts('SELECT * FROM t ORDER BY g, k LIMIT 10');
@@ -151,6 +159,9 @@ SET LOCAL cursor_tuple_fraction = 1;
 DECLARE whole CURSOR FOR SELECT * FROM sizes ORDER BY twenty, k;
 COMMIT;
 SELECT pg_temp.sorts('SELECT FROM generate_series(1, 5) x WHERE EXISTS (SELECT FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes OFFSET 0) s WHERE s.r > x)');
+SELECT pg_temp.sorts('SELECT EXISTS (SELECT FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes OFFSET 0) s WHERE s.r > x) FROM generate_series(1, 5) x');
+SELECT pg_temp.sorts('SELECT x < ALL (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) FROM sizes WHERE id <> x) FROM generate_series(1, 5) x');
+SELECT pg_temp.sorts('SELECT x, (SELECT sum(r) FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes WHERE id <> x OFFSET 0) s) FROM generate_series(1, 5) x');
 SELECT pg_temp.sorts(q) FROM unnest(ARRAY['SELECT * FROM sizes ORDER BY two, k', 'SELECT * FROM sizes ORDER BY twenty, u',
 	'SELECT sum(r) FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r, id FROM sizes) x LIMIT 10',
 	'SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes ORDER BY r LIMIT 10']) q;

@@ -31,6 +31,7 @@
 #include "plan/plan_explain.h"
 #include "plan/plan_path.h"
 #include "plan/plan_rewrite.h"
+#include "plan/plan_walk.h"
 #include "node/node_gpusort.h"
 #include "cluster/cluster_hook.h"
 #include "index/index_hook.h"
@@ -120,7 +121,8 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 static void
 gpusort_executor_start(QueryDesc *query, int eflags)
 {
-	gs_sort_parallel_prepare(query, eflags);
+	if (gs_sort_parallel_makes_reports(query, eflags) && gs_plan_has_gpusort(query->plannedstmt))
+		gs_sort_parallel_prepare(query);
 	if (next_executor_start_hook)
 		next_executor_start_hook(query, eflags);
 	else

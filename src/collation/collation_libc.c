@@ -38,9 +38,10 @@
  *
  * The code of an ASCII text is composed of those of its characters, in a twentieth of
  * the time that strxfrm() takes.  Two characters may be a contraction, with other
- * weights than each has alone (Czech "ch"), so all pairs are tested beforehand.
- * glibc documents none of this, and its tables cannot be read, so the order by these
- * keys is verified (key_collation.c).
+ * weights than each has alone (Czech "ch"), so all pairs are tested beforehand.  The
+ * primary level of other letters, and of typographic punctuation, is looked up when the
+ * first of them comes (in UTF-8).  glibc documents none of this, and its tables cannot be
+ * read, so the order by these keys is verified (key_collation.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -48,7 +49,9 @@
 
 #include "collation/collation_libc.h"
 
+#include "mb/pg_wchar.h"
 #include "utils/hsearch.h"
+#include "utils/memutils.h"
 
 #define FIRST_CHAR	' '
 #define NCHARS		('~' - FIRST_CHAR + 1)
@@ -75,9 +78,38 @@ typedef struct CharWeights
 	uint64		quaternary;
 } CharWeights;
 
+/*
+ * Characters of two bytes in UTF-8, U+0080 to U+07FF, and after them U+2000 to U+203F, which are
+ * dashes and quotation marks.  The weights of combining marks depend on what is before them.
+ */
+#define FIRST_WIDE		0x80
+#define NWIDE			(0x800 - FIRST_WIDE)
+#define NWIDE_MARKS		0x40
+#define NLETTERS		26
+#define FIRST_COMBINING	0x300
+#define LAST_COMBINING	0x36F
+
+typedef enum WideState
+{
+	WIDE_NOT_LOOKED_UP,
+	WIDE_HAS_CODE,
+	WIDE_HAS_NONE				/* only strxfrm() knows its weights */
+} WideState;
+
+/* The primary level of such a character. */
+typedef struct WideCode
+{
+	uint8		state;			/* a WideState */
+	uint8		nbytes;
+	char		bytes[6];
+	uint32		after;			/* letters after which it has another one: a is bit 0 */
+	uint32		before;			/* the same for letters that follow */
+} WideCode;
+
 struct GsLibcKeys
 {
 	Oid			collation;		/* hash key */
+	locale_t	locale;			/* NULL: the process's */
 	bool		usable;			/* the primary level is as expected */
 	bool		full;			/* the others too */
 	int			nweights;
@@ -96,6 +128,8 @@ struct GsLibcKeys
 	 */
 	bool		contracts_primary[NCHARS + 1][NCHARS];
 	bool		contracts[NCHARS + 1][NCHARS];
+
+	WideCode   *wide;			/* NULL: the encoding is not UTF-8 */
 };
 
 /*
@@ -409,6 +443,9 @@ gs_libc_keys_lookup(Oid collation, locale_t locale)
 	{
 		memset(libc_keys, 0, sizeof(*libc_keys));
 		libc_keys->collation = collation;
+		libc_keys->locale = locale;
+		if (GetDatabaseEncoding() == PG_UTF8)
+			libc_keys->wide = MemoryContextAllocZero(TopMemoryContext, sizeof(WideCode) * (NWIDE + NWIDE_MARKS));
 		libc_keys->usable = probe_primary(libc_keys, locale);
 		libc_keys->full = libc_keys->usable && probe_full(libc_keys, locale);
 	}
@@ -421,16 +458,119 @@ gs_libc_keys_are_full(const GsLibcKeys *libc_keys)
 	return libc_keys->full;
 }
 
-/* -------------------------------------------------- the code of an ASCII text */
+/* ------------------------------------------------- characters beyond ASCII */
+
+/* Writes the code of the primary level of a text, which is short; NULL if it is too long. */
+static char *
+code_primary(const GsLibcKeys *libc_keys, const char *string, char *out, const char *end)
+{
+	unsigned char key[256];
+	const unsigned char *at = key;
+	Size		len = transform(string, key, sizeof(key), libc_keys->locale);
+	uint64		weight;
+
+	if (len >= sizeof(key))
+		return NULL;
+	while ((weight = next_weight(&at, key + len)) != 0)
+	{
+		char		code[1 + sizeof(uint64)];
+		const int	nbytes = code_weight(libc_keys, weight, code) - code;
+
+		if (nbytes > end - out)
+			return NULL;
+		memcpy(out, code, nbytes);
+		out += nbytes;
+	}
+	return out;
+}
+
+/* Does a text of a letter and a wide character, in any order, have another code than both alone? */
+static bool
+contracts_with(const GsLibcKeys *libc_keys, const char *string, char letter, bool letter_first, const WideCode *code)
+{
+	const char	of_letter = libc_keys->codes[letter - FIRST_CHAR];
+	char		found[2 * sizeof(code->bytes)];
+	const char *end = code_primary(libc_keys, string, found, found + sizeof(found));
+
+	return end == NULL || of_letter == 0 || end - found != 1 + code->nbytes ||
+		found[letter_first ? 0 : code->nbytes] != of_letter ||
+		memcmp(found + (letter_first ? 1 : 0), code->bytes, code->nbytes) != 0;
+}
+
+static pg_noinline void
+look_up_wide(const GsLibcKeys *libc_keys, const char *at, int nbytes, WideCode *code)
+{
+	char		string[8] = {0};
+	char	   *character = string + 1;
+	char	   *end;
+
+	memcpy(character, at, nbytes);
+	end = code_primary(libc_keys, character, code->bytes, code->bytes + sizeof(code->bytes));
+	code->state = end == NULL ? WIDE_HAS_NONE : WIDE_HAS_CODE;
+	code->nbytes = end == NULL ? 0 : end - code->bytes;
+	for (int i = 0; i < NLETTERS && end != NULL; i++)
+	{
+		const char	letter = 'a' + i;
+
+		string[0] = letter;
+		character[nbytes] = '\0';
+		if (contracts_with(libc_keys, string, letter, true, code))
+			code->after |= 1U << i;
+		character[nbytes] = letter;
+		if (contracts_with(libc_keys, character, letter, false, code))
+			code->before |= 1U << i;
+	}
+}
+
+/* The bit of an ASCII letter, a capital or not; 0 of another character.  Locales have the same contractions of both. */
+static inline uint32
+bit_of_letter(unsigned int c)
+{
+	const unsigned int letter = ((c + FIRST_CHAR) | ('a' ^ 'A')) - 'a';
+
+	return letter < NLETTERS ? 1U << letter : 0;
+}
+
+/* The code of the character that begins there, and its bytes; NULL if strxfrm() is needed. */
+static inline const WideCode *
+wide_code(const GsLibcKeys *libc_keys, const char *at, Size len, int *nbytes)
+{
+	const unsigned char *bytes = (const unsigned char *) at;
+	WideCode   *code;
+
+	if (libc_keys->wide == NULL)
+		return NULL;
+	if (len >= 2 && bytes[0] >= 0xC2 && bytes[0] < 0xE0)
+	{
+		const unsigned int c = (bytes[0] & 0x1F) << 6 | (bytes[1] & 0x3F);
+
+		if (c >= FIRST_COMBINING && c <= LAST_COMBINING)
+			return NULL;
+		*nbytes = 2;
+		code = &libc_keys->wide[c - FIRST_WIDE];
+	}
+	else if (len >= 3 && bytes[0] == 0xE2 && bytes[1] == 0x80)
+	{
+		*nbytes = 3;
+		code = &libc_keys->wide[NWIDE + (bytes[2] & 0x3F)];
+	}
+	else
+		return NULL;
+	if (unlikely(code->state == WIDE_NOT_LOOKED_UP))
+		look_up_wide(libc_keys, at, *nbytes, code);
+	return code->state == WIDE_HAS_CODE ? code : NULL;
+}
+
+/* ------------------------------------- the code of a text, without strxfrm() */
 
 Size
-gs_libc_keys_max_ascii_bytes(Size len, bool full)
+gs_libc_keys_max_text_bytes(Size len, bool full)
 {
 	/*
 	 * a letter has 1 primary and 1 tertiary byte, punctuation 5 and a weight
-	 * of 6
+	 * of 6; a character of 2 bytes, 6 primary ones
 	 */
-	return full ? 11 * len + 16 : len;
+	return full ? 11 * len + 16 : 3 * len;
 }
 
 /* Writes the second to the fourth level. */
@@ -471,29 +611,52 @@ encode_ascii_rest(const GsLibcKeys *libc_keys, const char *string, Size len, uns
 }
 
 bool
-gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size len,
-						  bool full, char *out, Size *out_len)
+gs_libc_keys_encode_text(const GsLibcKeys *libc_keys, const char *string, Size len,
+						 bool full, Size most, char *out, Size *out_len)
 {
 	const bool	(*contraction)[NCHARS] = full ? libc_keys->contracts : libc_keys->contracts_primary;
 	char	   *start = out;
 	unsigned int before = NO_CHAR;
 	unsigned int kinds = 0;
+	const WideCode *wide = NULL;	/* the previous character, if it is one */
+	bool		any_wide = false;
 
-	for (Size i = 0; i < len; i++)
+	for (Size i = 0; i < len && out - start <= most; i++)
 	{
 		unsigned int c = (unsigned char) string[i] - (unsigned int) FIRST_CHAR;
-		char		code;
 
-		if (c >= NCHARS || contraction[before][c])
-			return false;
-		code = libc_keys->codes[c];
-		*out = code;
-		out += code != 0;
-		kinds |= libc_keys->kinds[c];
-		before = c;
+		if (likely(c < NCHARS))
+		{
+			char		code = libc_keys->codes[c];
+
+			if (contraction[before][c] || (wide != NULL && (wide->before & bit_of_letter(c)) != 0))
+				return false;
+			*out = code;
+			out += code != 0;
+			kinds |= libc_keys->kinds[c];
+			before = c;
+			wide = NULL;
+		}
+		else
+		{
+			int			nbytes;
+
+			wide = wide_code(libc_keys, string + i, len - i, &nbytes);
+			if (wide == NULL || (wide->after & bit_of_letter(before)) != 0)
+				return false;
+			memcpy(out, wide->bytes, sizeof(wide->bytes));
+			out += wide->nbytes;
+			i += nbytes - 1;
+			before = NO_CHAR;
+			any_wide = true;
+		}
 	}
-	if (full)
+	if (full && out - start <= most)
+	{
+		if (any_wide)
+			return false;
 		out = encode_ascii_rest(libc_keys, string, len, kinds, out);
+	}
 	*out_len = out - start;
 	return true;
 }

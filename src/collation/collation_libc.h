@@ -22,16 +22,17 @@ extern const GsLibcKeys *gs_libc_keys_lookup(Oid collation, locale_t locale);
 extern bool gs_libc_keys_are_full(const GsLibcKeys *libc_keys);
 
 /* The most bytes of a code, for a text of len bytes, and for a key of len bytes. */
-extern Size gs_libc_keys_max_ascii_bytes(Size len, bool full);
+extern Size gs_libc_keys_max_text_bytes(Size len, bool full);
 extern Size gs_libc_keys_max_key_bytes(Size len, bool full);
 
 /*
- * Writes the code of a text to out and its length to *out_len.  Returns false if the
- * text has other characters than printable ASCII or contractions, so that strxfrm() is
- * needed.  Full codes of different texts are different.
+ * Writes the code of a text to out and its length to *out_len.  Returns false if strxfrm() is
+ * needed, for contractions or for other characters than printable ASCII, as far as there is a
+ * table of their primary level.  Full codes of different texts are different.  A code whose
+ * primary level has more than most bytes ends there.
  */
-extern bool gs_libc_keys_encode_ascii(const GsLibcKeys *libc_keys, const char *string, Size len,
-									  bool full, char *out, Size *out_len);
+extern bool gs_libc_keys_encode_text(const GsLibcKeys *libc_keys, const char *string, Size len,
+									 bool full, Size most, char *out, Size *out_len);
 
 /*
  * Writes the code of a key that strxfrm() made of a text; returns its length.  A code of

@@ -69,6 +69,9 @@ extern __typeof__(u_strFromUTF8) u_strFromUTF8 __attribute__((weak));
 #define MAX_STRING_BYTES	((Size) 1 << 26)
 #define MAX_KEY_BYTES	((Size) 1 << 30)
 
+/* The code of two weights at most (collation_libc.c): 7 bytes each. */
+#define CUT_BYTES		14
+
 /* A buffer that grows, and loses its contents then. */
 typedef struct ByteBuffer
 {
@@ -258,9 +261,34 @@ transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *k
 	}
 }
 
+/*
+ * Makes the primary level of the beginning of a text, if that has more than most bytes.  What follows in the
+ * text can change only the last weight or two of its beginning, which are left out.
+ */
+static bool
+make_first_bytes(GsKeyCollation *collation, const char *string, Size len, Size most, Size *key_len)
+{
+	for (Size limit = 3 * most / 2 + CUT_BYTES; limit < 2 * len / 3; limit *= 2)
+	{
+		const Size	begin_len = pg_mbcliplen(string, len, limit);
+		const Size	level_len = transform(collation, string, begin_len, &collation->transformed);
+		Size		nbytes;
+
+		reserve(&collation->key, gs_libc_keys_max_key_bytes(level_len, false));
+		nbytes = gs_libc_keys_encode(collation->libc_keys, collation->transformed.data, level_len, string, begin_len,
+									 false, collation->key.data);
+		if (nbytes > most + CUT_BYTES)
+		{
+			*key_len = nbytes - CUT_BYTES;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Makes the key of libc, full or not; returns its length. */
 static Size
-make_libc_key(GsKeyCollation *collation, const char *string, Size len)
+make_libc_key(GsKeyCollation *collation, const char *string, Size len, Size most)
 {
 	const GsLibcKeys *libc_keys = collation->libc_keys;
 	bool		full = collation->full;
@@ -268,8 +296,9 @@ make_libc_key(GsKeyCollation *collation, const char *string, Size len)
 
 	if (libc_keys == NULL)
 		return transform(collation, string, len, &collation->key);
-	reserve(&collation->key, gs_libc_keys_max_ascii_bytes(len, full));
-	if (gs_libc_keys_encode_ascii(libc_keys, string, len, full, collation->key.data, &key_len))
+	reserve(&collation->key, gs_libc_keys_max_text_bytes(len, full));
+	if (gs_libc_keys_encode_text(libc_keys, string, len, full, most, collation->key.data, &key_len) ||
+		make_first_bytes(collation, string, len, most, &key_len))
 	{
 		collation->with_text = false;
 		return key_len;
@@ -373,7 +402,7 @@ make_wrong_key(GsKeyCollation *collation, const char *string, Size len)
 
 /* Makes the sort key; returns its length. */
 static Size
-make_sort_key(GsKeyCollation *collation, const char *string, Size len)
+make_sort_key(GsKeyCollation *collation, const char *string, Size len, Size most)
 {
 	if (gpusort_collation_fault)
 		return make_wrong_key(collation, string, len);
@@ -381,7 +410,7 @@ make_sort_key(GsKeyCollation *collation, const char *string, Size len)
 	if (collation->collator != NULL)
 		return make_icu_key(collation, string, len);
 #endif
-	return make_libc_key(collation, string, len);
+	return make_libc_key(collation, string, len, most);
 }
 
 /* Appends 0 and the text to the sort key. */
@@ -406,7 +435,7 @@ add_text(GsKeyCollation *collation, const char *string, Size len)
 }
 
 bool
-gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
+gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len, Size most,
 					 const char **key, uint32 *key_len, const char **why_not)
 {
 	Size		total = MAX_KEY_BYTES;
@@ -419,7 +448,7 @@ gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
 			collation->any = false; /* until the key is complete: what follows
 									 * can raise an error */
 			collation->with_text = collation->deterministic && collation->full;
-			collation->sort_key_len = make_sort_key(collation, string, len);
+			collation->sort_key_len = make_sort_key(collation, string, len, most);
 			add_text(collation, string, len);
 			collation->any = true;
 		}

@@ -39,10 +39,11 @@ extern bool gs_key_collation_is_full(const GsKeyCollation *collation);
 
 /*
  * Returns the key of a string, valid until the next call.  It has at most one zero byte
- * before its end, between the sort key and the text.  Returns false, and sets *why_not,
- * if it would be too long.
+ * before its end, between the sort key and the text.  If it has more than most bytes, some
+ * of what follows these may be missing.  Returns false, and sets *why_not, if it would be too
+ * long.
  */
-extern bool gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len,
+extern bool gs_key_collation_key(GsKeyCollation *collation, const char *string, Size len, Size most,
 								 const char **key, uint32 *key_len, const char **why_not);
 
 /* The estimated bytes of key for each byte of text; 0 if the text is the key. */

@@ -248,7 +248,8 @@ extern void gs_engine_cpu_restart(GsEngine *engine, size_t memory_limit);
 
 /*
  * Sorts sorted rows again, by a comparison function alone; not for keys_only layouts.
- * FULL and OOM leave the order as it was.
+ * It may exceed the memory limit by a word a row, which is less than any other sort of
+ * the same rows would take.  OOM leaves the order as it was.
  */
 extern GsStatus gs_engine_cpu_resort(GsEngine *engine, const GsRowCompare *compare,
 									 void *compare_arg);

@@ -554,8 +554,6 @@ gs_engine_cpu_resort(GsEngine *base, const GsRowCompare *compare, void *compare_
 	GsWordSort	sort;
 	GsStatus	status;
 
-	if (engine->held_bytes + nbytes > base->request.memory_limit)
-		return GS_STATUS_FULL;
 	init_word_sort(engine, &sort);
 	sort.compare = compare;
 	sort.compare_arg = compare_arg;

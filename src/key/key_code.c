@@ -57,7 +57,7 @@ gs_key_code_add_text(GsKeyCode *code, GsKeyCollation *collation, const char *dat
 	{
 		uint32		key_len;
 
-		if (!gs_key_collation_key(collation, data, nbytes, &data, &key_len, why_not))
+		if (!gs_key_collation_key(collation, data, nbytes, PG_UINT32_MAX, &data, &key_len, why_not))
 			return false;
 		nbytes = key_len;
 	}

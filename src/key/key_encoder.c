@@ -16,11 +16,12 @@
  *	  order not known			nothing: all rows tie, and the comparator decides by
  *								this column and those after it
  *
- * If the engine can compare, no key is longer than GS_TRUNCATED_KEY_BYTES: more
- * would have to be fetched or computed, and stored, for each row, and is hardly
- * ever read.  The comparator resolves the ties, and fetches both values each
- * time; so if more than half of the truncated keys are duplicates, full keys cost
- * less.
+ * If the engine can compare, no key is longer than GS_TRUNCATED_KEY_BYTES, or
+ * SHORT_KEY_BYTES of text of the C library: more would have to be fetched or
+ * computed, and stored, for each row, and is hardly ever read.  The comparator
+ * resolves the ties, and fetches both values each time; so if more than half of
+ * the truncated keys are duplicates, full keys cost less, or for these texts those
+ * of the other length.
  *
  *-------------------------------------------------------------------------
  */
@@ -67,7 +68,7 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 		return;
 	}
 	if (OidIsValid(order->collation) && !full && order->kind != GS_KEY_NAME)
-		abbreviate = key->may_truncate && !gpusort_collation_fault;
+		abbreviate = key->truncation != GS_KEYS_WHOLE && !gpusort_collation_fault;
 	if (abbreviate)
 		column->abbreviation = gs_key_sortsupport_create(plan->sort_operator, plan->collation);
 	if (column->abbreviation != NULL)
@@ -97,6 +98,16 @@ is_decodable(const KeyColumn *column)
 {
 	return gs_key_kind_is_by_value(column->kind) && column->kind != GS_KEY_ABBREVIATED &&
 		(column->kind != GS_KEY_ENUM || !column->labels.placed);
+}
+
+/* The longest key of a column. */
+static uint32
+most_bytes(const GsKeyEncoder *key, const KeyColumn *column)
+{
+	if (key->truncation == GS_KEYS_WHOLE)
+		return PG_UINT32_MAX;
+	return key->truncation == GS_KEYS_SHORT && column->collation != NULL && column->needs_verification ?
+		SHORT_KEY_BYTES : GS_TRUNCATED_KEY_BYTES;
 }
 
 /* Prepares the code of a value of one field that is passed by value. */
@@ -146,6 +157,7 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 
 	column->attno = plan->attno;
 	column->by_value = gs_key_kind_is_by_value(column->kind);
+	column->most_bytes = most_bytes(key, column);
 	if (column->kind == GS_KEY_ENUM)
 		gs_key_labels_read(&column->labels, order->type);
 	added = gs_key_layout_add_column(layout, descending, plan->nulls_first);
@@ -173,7 +185,7 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 
 static GsKeyEncoder *
 create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full,
-			   bool may_truncate, bool use_dictionaries)
+			   GsKeyTruncation truncation, bool use_dictionaries)
 {
 	GsKeyEncoder *key = palloc0(sizeof(GsKeyEncoder));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -185,7 +197,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 	key->can_have_dictionaries = true;
 	key->nuncounted = -1;
 	key->full = full;
-	key->may_truncate = may_truncate;
+	key->truncation = truncation;
 	key->truncated_keys.next_check = FIRST_TRUNCATION_CHECK;
 	key->values = palloc(sizeof(Datum) * ncolumns);
 	key->nulls = palloc(sizeof(bool) * ncolumns);
@@ -222,7 +234,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 GsKeyEncoder *
 gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full)
 {
-	return create_encoder(columns, ncolumns, desc, full, !full, false);
+	return create_encoder(columns, ncolumns, desc, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, false);
 }
 
 GsKeyEncoder *
@@ -233,9 +245,10 @@ gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc 
 	GsKeyEncoder *key;
 
 	if (use_dictionaries || before->dictionary_overflowed)
-		return create_encoder(columns, ncolumns, desc, !before->may_truncate,
-							  before->may_truncate, use_dictionaries);
-	key = create_encoder(columns, ncolumns, desc, false, false, false);
+		return create_encoder(columns, ncolumns, desc, before->truncation == GS_KEYS_WHOLE,
+							  before->truncation, use_dictionaries);
+	key = create_encoder(columns, ncolumns, desc, false,
+						 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, false);
 	if (before->nuncounted > 0)
 		gs_key_encoder_count_texts(key);
 	return key;
@@ -245,16 +258,18 @@ GsKeyEncoder *
 gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 						   const GsKeyEncoder *of)
 {
-	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->may_truncate,
+	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->truncation,
 									   gs_key_encoder_dictionary_texts(of) > 0);
 
 	/* the keys are those that were chosen, whatever values come */
+	key->truncation = Min(key->truncation, GS_KEYS_LONG);
 	key->truncated_keys.next_check = LAST_TRUNCATION_CHECK + 1;
 	key->may_be_low_cardinality = true;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		KeyColumn  *column = &key->columns[i];
 
+		column->most_bytes = of->columns[i].most_bytes;
 		column->labels = of->columns[i].labels;
 		if (column->by_value)
 			prepare_code(column);
@@ -281,7 +296,8 @@ encoding_of_column(const GsKeyEncoder *key, int i)
 
 	return (column->abbreviation != NULL ? 1 : 0) |
 		(column->collation != NULL && gs_key_collation_is_full(column->collation) ? 2 : 0) |
-		(key->may_truncate && key->layout.columns[i].variable ? 4 : 0);
+		(!key->layout.columns[i].variable ? 0 : column->most_bytes == PG_UINT32_MAX ? 4 :
+		 column->most_bytes == SHORT_KEY_BYTES ? 8 : 0);
 }
 
 uint64
@@ -349,7 +365,9 @@ gs_key_encoder_tie_from(GsKeyEncoder *key, int column)
 void
 gs_key_encoder_keep_full(GsKeyEncoder *key)
 {
-	key->may_truncate = false;
+	key->truncation = GS_KEYS_WHOLE;
+	for (int i = 0; i < key->ncolumns; i++)
+		key->columns[i].most_bytes = PG_UINT32_MAX;
 }
 
 void

@@ -44,8 +44,8 @@ extern GsKeyEncoder *gs_key_encoder_create(const GsSortColumn *columns, int ncol
 /*
  * Creates the encoder for reading the rows again, because the keys of `before`
  * do not suit them: with dictionaries if that one wants them, without if its
- * dictionary overflowed, else with keys that are neither truncated nor
- * abbreviated to their first bytes.
+ * dictionary overflowed, else with keys that are truncated later, or neither
+ * truncated nor abbreviated to their first bytes.
  */
 extern GsKeyEncoder *gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns,
 												TupleDesc desc, const GsKeyEncoder *before);

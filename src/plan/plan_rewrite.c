@@ -31,6 +31,7 @@
 #include "key/key_columns.h"
 #include "node/node_gpusort.h"
 #include "plan/plan_rewrite.h"
+#include "plan/plan_walk.h"
 
 #include "executor/execdesc.h"
 #include "miscadmin.h"
@@ -78,13 +79,17 @@ gs_plan_is_repeatable(Query *query)
 static void
 rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
 {
+	const Bitmapset *may_stop_too = gs_plan_subqueries_that_may_stop(statement);
 	GsPlanLimit bound = gs_plan_limit_none;
 	ListCell   *lc;
 
 	bound.may_stop = may_stop;
 	statement->planTree = rewrite_plan(statement->planTree, bound, rewrite);
 	foreach(lc, statement->subplans)
-		lfirst(lc) = rewrite_plan(lfirst(lc), gs_plan_limit_none, rewrite);
+	{
+		bound.may_stop = bms_is_member(foreach_current_index(lc) + 1, may_stop_too);
+		lfirst(lc) = rewrite_plan(lfirst(lc), bound, rewrite);
+	}
 }
 
 void

@@ -17,6 +17,7 @@
 #include "plan/plan_cost.h"
 #include "plan/plan_rewrite.h"
 #include "plan/plan_sorts.h"
+#include "plan/plan_walk.h"
 #include "sort_parts/sort_device.h"
 
 #include "miscadmin.h"
@@ -29,7 +30,7 @@ typedef struct Walk
 	double		nloops;			/* how often they change */
 } Walk;
 
-static void walk_plan(Plan *plan, Walk walk);
+static bool walk_plan(Plan *plan, void *walk);
 
 bool
 gs_plan_sorts_on_device(const GsSortColumn *columns, int ncolumns, double nrows)
@@ -85,85 +86,57 @@ add_gpusort(const CustomScan *scan, double cost, double nloops, GsPlanSorts *sor
 		set_why_not(sorts, cost * nloops, "a GpuSort of which the LIMIT needs too few rows for a known gain");
 }
 
-static void
-walk_list(List *plans, Walk walk)
-{
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		walk_plan(lfirst(lc), walk);
-}
-
 /* The inner side of a nested loop runs again for each outer row whose values it has as parameters. */
 static void
 walk_nested_loop(NestLoop *join, Walk walk)
 {
 	ListCell   *lc;
 
-	walk_plan(outerPlan(join), walk);
+	(void) walk_plan(outerPlan(join), &walk);
 	walk.nloops = loops(outerPlan(join), &walk) * Max(outerPlan(join)->plan_rows, 1);
 	walk.changing = bms_copy(walk.changing);
 	foreach(lc, join->nestParams)
 		walk.changing = bms_add_member(walk.changing, lfirst_node(NestLoopParam, lc)->paramno);
-	walk_plan(innerPlan(join), walk);
+	(void) walk_plan(innerPlan(join), &walk);
 }
 
+/* Adds a Sort or a GpuSort. */
 static void
-walk_plan(Plan *plan, Walk walk)
+add_sort(Plan *plan, const Walk *walk)
 {
-	double		nloops;
+	GsPlanSorts *sorts = walk->sorts;
+	const double nloops = loops(plan, walk);
+	const double input = plan->lefttree->total_cost;
+	const bool	incremental = IsA(plan, IncrementalSort) ||
+		(gs_node_is_gpusort(plan) && gs_node_presorted_columns((CustomScan *) plan) > 0);
+	const double cost = (incremental ? plan->total_cost : plan->startup_cost) - input;
 
-	if (plan == NULL)
-		return;
-	check_stack_depth();
-	nloops = loops(plan, &walk);
+	sorts->nsorts++;
+	sorts->cost += cost * nloops;
+	if (gs_node_is_gpusort(plan))
+		add_gpusort((CustomScan *) plan, cost, nloops, sorts);
+	else
+		set_why_not(sorts, cost * nloops, gs_plan_rewrite_why_not(walk->statement, (Sort *) plan));
+}
 
-	switch (nodeTag(plan))
+static bool
+walk_plan(Plan *plan, void *walk)
+{
+	if (IsA(plan, NestLoop))
 	{
-		case T_Append:
-			walk_list(((Append *) plan)->appendplans, walk);
-			break;
-		case T_MergeAppend:
-			walk_list(((MergeAppend *) plan)->mergeplans, walk);
-			break;
-		case T_SubqueryScan:
-			walk_plan(((SubqueryScan *) plan)->subplan, walk);
-			break;
-		case T_CustomScan:
-			walk_list(((CustomScan *) plan)->custom_plans, walk);
-			break;
-		case T_NestLoop:
-			walk_nested_loop((NestLoop *) plan, walk);
-			return;
-		case T_ForeignScan:
-			return;
-		default:
-			break;
+		check_stack_depth();
+		walk_nested_loop((NestLoop *) plan, *(const Walk *) walk);
+		return false;
 	}
-
 	if (IsA(plan, Sort) || IsA(plan, IncrementalSort) || gs_node_is_gpusort(plan))
-	{
-		double		input = plan->lefttree->total_cost;
-		const bool	incremental = IsA(plan, IncrementalSort) ||
-			(gs_node_is_gpusort(plan) && gs_node_presorted_columns((CustomScan *) plan) > 0);
-		double		cost = (incremental ? plan->total_cost : plan->startup_cost) - input;
-
-		walk.sorts->nsorts++;
-		walk.sorts->cost += cost * nloops;
-		if (gs_node_is_gpusort(plan))
-			add_gpusort((CustomScan *) plan, cost, nloops, walk.sorts);
-		else
-			set_why_not(walk.sorts, cost * nloops, gs_plan_rewrite_why_not(walk.statement, (Sort *) plan));
-	}
-	walk_plan(plan->lefttree, walk);
-	walk_plan(plan->righttree, walk);
+		add_sort(plan, walk);
+	return gs_plan_walk_children(plan, walk_plan, walk);
 }
 
 void
 gs_plan_sorts_add(PlannedStmt *statement, GsPlanSorts *sorts)
 {
-	const Walk	walk = {.statement = statement, .sorts = sorts, .nloops = 1};
+	Walk		walk = {.statement = statement, .sorts = sorts, .nloops = 1};
 
-	walk_plan(statement->planTree, walk);
-	walk_list(statement->subplans, walk);
+	(void) gs_plan_walk_statement(statement, walk_plan, &walk);
 }

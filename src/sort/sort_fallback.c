@@ -4,10 +4,10 @@
  *	  Falls back to PostgreSQL's tuplesort.
  *
  * This happens where gpusort cannot continue: a value has no code, more rows
- * than memory holds may be returned twice, an order was disproved.  The rows so
- * far move to the tuplesort, while the engine frees its memory batch by batch;
- * the child's following rows are added to the tuplesort (sort_input.c).  No row
- * was returned yet, so the result is the same.
+ * than memory holds may be returned twice.  The rows so far move to the tuplesort,
+ * while the engine frees its memory batch by batch; the child's following rows are
+ * added to the tuplesort (sort_input.c).  No row was returned yet, so the result is
+ * the same.
  *
  * After ERROR and cancel the memory context and the resource owner free what
  * both hold.  Loops over rows check for interrupts.

@@ -273,12 +273,27 @@ gs_sort_add(GsSortState *state, TupleTableSlot *slot)
 
 /* ----------------------------------------------------------------- begin */
 
+/* Batches have one verification, which compares the first row of each with the last one of the batch before. */
+static void
+begin_verification(GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	GsSortGroups *groups = spec->groups;
+	GsOutputVerification **verification = groups != NULL ? &groups->verification : &state->output.verification;
+	MemoryContext old = MemoryContextSwitchTo(groups != NULL ? spec->parent_context : state->context);
+
+	if (*verification == NULL)
+		*verification = gs_verify_output_begin(spec->columns, spec->ncolumns,
+											   groups != NULL ? groups->npresorted : 0, spec->desc);
+	state->output.verification = *verification;
+	MemoryContextSwitchTo(old);
+}
+
 static void
 begin_sort(GsSortState *state, int memory_kb)
 {
 	const GsSortSpec *spec = &state->spec;
 	const Size	memory_limit = (Size) memory_kb * 1024;
-	MemoryContext old;
 
 	/*
 	 * Small blocks, so that larger allocations are separate and can be freed.  Not
@@ -298,11 +313,7 @@ begin_sort(GsSortState *state, int memory_kb)
 	gs_sort_parallel_join(state);
 	gs_topn_begin(&state->input.top, gs_sort_limit_compute(spec->limit, spec->econtext));
 	if (spec->verify_output)
-	{
-		old = MemoryContextSwitchTo(state->context);
-		state->output.verification = gs_verify_output_begin(spec->columns, spec->ncolumns, spec->desc);
-		MemoryContextSwitchTo(old);
-	}
+		begin_verification(state);
 }
 
 /* Chooses how keys are encoded. */
@@ -530,6 +541,14 @@ sort_rows(GsSortState *state)
 		return false;
 	gs_sort_consider_device(state, true);
 	status = sort_or_merge(state);
+	if (status == GS_STATUS_DISPROVED && gs_sort_is_on_device(state))
+	{
+		if (!gs_sort_take_back(state))
+			return false;
+		if (state->phase == GS_SORT_FALLBACK)
+			return true;
+		status = sort_or_merge(state);
+	}
 	if (status == GS_STATUS_OK || status == GS_STATUS_FAILED)
 		return status == GS_STATUS_OK;
 	return gs_sort_fall_back(state, status, gs_sort_status_reason(&state->input, status));
@@ -540,8 +559,11 @@ perform(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
 
-	if (gs_sort_wants_other_keys(state, true) && !gs_sort_reload(state))
-		return false;
+	while (gs_sort_wants_other_keys(state, true))
+	{
+		if (!gs_sort_reload(state))
+			return false;
+	}
 	if (input->presorted && input->runs == NULL)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)

@@ -32,7 +32,7 @@ extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
 /*
  * Verifies the order that the engine found, if its keys are approximate, unless the rows were compared
  * as they arrived or as they were sorted.  If the order is wrong, an engine that can compare sorts
- * again by comparisons.  DISPROVED: only a tuplesort can sort these rows.
+ * again by comparisons.  DISPROVED: another engine must.
  */
 extern GsStatus gs_sort_verify_keys(GsSortState *state);
 

@@ -140,7 +140,7 @@ gs_sort_next_verified(GsSortState *state, bool forward)
 	else if (!TupIsNull(slot))
 		gs_verify_output_row(verification, slot);
 	else if (state->input.top.bound == GS_UNBOUNDED)
-		gs_verify_output_end(verification, state->input.nread);
+		gs_verify_output_end(verification, state->spec.groups != NULL ? state->spec.groups->nrows : state->input.nread);
 	return slot;
 }
 

@@ -81,17 +81,19 @@ participant_number(void)
 /* The memory context of plans that are copies. */
 #define PLAN_CONTEXT	"GpuSort plan"
 
-void
-gs_sort_parallel_prepare(QueryDesc *query, int eflags)
+bool
+gs_sort_parallel_makes_reports(const QueryDesc *query, int eflags)
 {
-	MemoryContext context;
-	MemoryContext old;
+	return query->instrument_options != 0 && query->plannedstmt->parallelModeNeeded &&
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0;
+}
 
-	if (query->instrument_options == 0 || !query->plannedstmt->parallelModeNeeded ||
-		(eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
-		return;
-	context = AllocSetContextCreate(CurrentMemoryContext, PLAN_CONTEXT, ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(context);
+void
+gs_sort_parallel_prepare(QueryDesc *query)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, PLAN_CONTEXT, ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+
 	query->plannedstmt = copyObject(query->plannedstmt);
 	MemoryContextSwitchTo(old);
 }

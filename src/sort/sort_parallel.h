@@ -14,11 +14,14 @@
 
 #include "sort/sort_state.h"
 
+/* Will EXPLAIN ANALYZE, or what is like it, show how the participants of a query that starts have worked? */
+extern bool gs_sort_parallel_makes_reports(const QueryDesc *query, int eflags);
+
 /*
- * Lets EXPLAIN ANALYZE show how each participant sorts.  To be called before a query starts; it may get
- * a copy of its plan.
+ * Then lets it show how each of them sorts.  To be called before a query with a GpuSort starts, which gets a
+ * copy of its plan.
  */
-extern void gs_sort_parallel_prepare(QueryDesc *query, int eflags);
+extern void gs_sort_parallel_prepare(QueryDesc *query);
 
 /* After a query has started: its GpuSorts learn which Gather Merge they are below. */
 extern void gs_sort_parallel_started(QueryDesc *query);

@@ -10,11 +10,14 @@
  *	  - truncated keys, or codes of a collation, are equal for too many rows:
  *		full keys are better;
  *	  - the texts of a column have few distinct values: a dictionary is better;
- *	  - a dictionary is full: other keys are needed.
+ *	  - a dictionary is full: other keys are needed;
+ *	  - keys by which a device has sorted were disproved: the CPU engine can compare.
  *
  * Then the rows in the engine are added again, in input order, to a new engine.
  * This costs a copy of each row, so it is done only while few rows are there;
- * for presorted rows, PostgreSQL's test for sorted input costs as much.
+ * for presorted rows, PostgreSQL's test for sorted input costs as much.  Rows that a
+ * device has sorted are added in its order; equal ones have equal keys, and so are in
+ * input order, too.
  *
  * The new engine may reach its memory limit and write runs, or fall back to a
  * tuplesort: rows that are added again go the way of all rows.  After ERROR and
@@ -81,40 +84,61 @@ begin_other_keys(GsSortState *state)
 	MemoryContextSwitchTo(old);
 }
 
-/* Adds the rows of a batch again.  False: the engine failed. */
+/* Adds a row again.  False: the engine failed. */
 static bool
-add_batch(GsSortState *state, const GsBatch *from, const GsKeyLayout *layout, TupleTableSlot *slot)
+add_again(GsSortState *state, const void *row, TupleTableSlot *slot)
 {
-	for (size_t i = 0; i < from->nrows; i++)
-	{
-		const void *row = gs_batch_pushed(from, layout, i);
-
-		CHECK_FOR_INTERRUPTS();
-		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
-		if (!gs_sort_add_again(state, slot))
-			return false;
-	}
-	return true;
+	CHECK_FOR_INTERRUPTS();
+	ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+	return gs_sort_add_again(state, slot);
 }
 
-bool
-gs_sort_reload(GsSortState *state)
+/* Adds the rows of an engine that has not sorted, in input order.  *added is false if the engine failed that got them. */
+static GsStatus
+add_unsorted(GsSortState *state, GsEngine *from, TupleTableSlot *slot, bool *added)
+{
+	const GsKeyLayout *layout = from->request.layout;
+	const GsBatch *batch;
+	GsStatus	status = gs_engine_return_input(from);
+
+	while (*added && status == GS_STATUS_OK &&
+		   (status = gs_engine_next_batch(from, &batch)) == GS_STATUS_OK && batch != NULL)
+	{
+		for (size_t i = 0; i < batch->nrows && *added; i++)
+			*added = add_again(state, gs_batch_pushed(batch, layout, i), slot);
+	}
+	return status;
+}
+
+/* The same for an engine that has sorted, in its order. */
+static GsStatus
+add_sorted(GsSortState *state, GsEngine *from, TupleTableSlot *slot, bool *added)
+{
+	const void *rows[GS_SORT_WINDOW];
+	uint64		position = 0;
+	size_t		nrows;
+	GsStatus	status;
+
+	while ((status = gs_engine_fetch(from, position, GS_SORT_WINDOW, rows, &nrows)) == GS_STATUS_OK &&
+		   nrows > 0 && *added)
+	{
+		for (size_t i = 0; i < nrows && *added; i++)
+			*added = add_again(state, rows[i], slot);
+		position += nrows;
+	}
+	return status;
+}
+
+/* Moves the rows of the engine to a new one. */
+static bool
+move_rows(GsSortState *state, GsStatus (*add) (GsSortState *, GsEngine *, TupleTableSlot *, bool *))
 {
 	GsSortInput *input = &state->input;
 	GsEngine   *from = input->engine;
-	const GsBatch *batch;
 	TupleTableSlot *slot;
 	GsStatus	status;
 	bool		added = true;
 
-	if (input->presorted)
-	{
-		if (input->runs != NULL)
-			gs_key_encoder_keep_low_cardinality(input->key);	/* a tuplesort would read the run again */
-		gs_presorted_end(input);
-	}
-	else
-		begin_other_keys(state);
 	/* the rows that the LIMIT has kept must not be dropped as equal to the last of them */
 	gs_topn_forget_cutoff(&input->top);
 	/* a device's rows may be many; they stay in this process now */
@@ -128,10 +152,7 @@ gs_sort_reload(GsSortState *state)
 	}
 
 	slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
-	status = gs_engine_return_input(from);
-	while (added && status == GS_STATUS_OK &&
-		   (status = gs_engine_next_batch(from, &batch)) == GS_STATUS_OK && batch != NULL)
-		added = add_batch(state, batch, from->request.layout, slot);
+	status = add(state, from, slot, &added);
 	ExecDropSingleTupleTableSlot(slot);
 	if (status != GS_STATUS_OK)
 	{
@@ -142,4 +163,34 @@ gs_sort_reload(GsSortState *state)
 	}
 	gs_sort_close_engine(from);
 	return added;
+}
+
+bool
+gs_sort_reload(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+
+	if (input->presorted)
+	{
+		if (input->runs != NULL)
+			gs_key_encoder_keep_low_cardinality(input->key);	/* a tuplesort would read the run again */
+		gs_presorted_end(input);
+	}
+	else
+		begin_other_keys(state);
+	return move_rows(state, add_unsorted);
+}
+
+bool
+gs_sort_take_back(GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	GsSortInput *input = &state->input;
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+
+	input->device_reason = gs_key_encoder_mismatch_reason(input->key);
+	/* the same keys, which have not counted the rows yet */
+	input->key = gs_key_encoder_create_same(spec->columns, spec->ncolumns, spec->desc, input->key);
+	MemoryContextSwitchTo(old);
+	return move_rows(state, add_sorted);
 }

@@ -19,4 +19,10 @@ extern bool gs_sort_wants_other_keys(GsSortState *state, bool all_read);
  */
 extern bool gs_sort_reload(GsSortState *state);
 
+/*
+ * The same for rows that a device has sorted in a wrong order: in the order that it found, in which equal
+ * rows are in input order.
+ */
+extern bool gs_sort_take_back(GsSortState *state);
+
 #endif							/* GPUSORT_SORT_RELOAD_H */

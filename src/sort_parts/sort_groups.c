@@ -89,6 +89,8 @@ gs_sort_groups_restart(GsSortGroups *groups)
 	groups->input_us = 0;
 	groups->sort_us = 0;
 	groups->largest.any = false;
+	if (groups->verification != NULL)
+		gs_verify_output_restart(groups->verification, true);
 }
 
 void

@@ -16,6 +16,7 @@
 
 #include "key/key_columns.h"
 #include "sort_parts/sort_shared.h"
+#include "sort_parts/sort_verify.h"
 
 typedef struct GsSortGroups
 {
@@ -23,6 +24,7 @@ typedef struct GsSortGroups
 	bool		at_end;			/* all rows were read */
 	bool		full_keys;		/* truncated keys have left too many ties */
 	bool		may_be_in_order;	/* all columns may order the rows of the next batch already */
+	GsOutputVerification *verification; /* of the rows of all batches; NULL: not begun, or not wanted */
 
 	/* for EXPLAIN and the log */
 	uint64		nbatches;

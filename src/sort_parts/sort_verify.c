@@ -13,7 +13,8 @@
  *
  * The output of any sort is verified with gpusort.verify.  Each returned row is
  * compared with the last one, and rows are counted.  This also tests what comes
- * after the engine.  What it finds is a bug of gpusort, and an ERROR.  Only steps
+ * after the engine.  What it finds is a bug of gpusort, and an ERROR; or, if rows
+ * arrived ordered by the first columns, an index that is not in order.  Only steps
  * forward are verified, after a step back or a jump from the new position on.
  *
  * Rows of an engine are valid until the next call, so those that are compared
@@ -161,6 +162,7 @@ struct GsOutputVerification
 {
 	GsSortCompare *compare;
 	const GsSortColumn *columns;
+	int			npresorted;		/* the first of them, by which batches follow each other */
 	TupleDesc	desc;
 	RowCopy		rows[2];		/* the last row and the one before, alternately */
 	int			last;
@@ -170,12 +172,13 @@ struct GsOutputVerification
 };
 
 GsOutputVerification *
-gs_verify_output_begin(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
+gs_verify_output_begin(const GsSortColumn *columns, int ncolumns, int npresorted, TupleDesc desc)
 {
 	GsOutputVerification *output = palloc0(sizeof(GsOutputVerification));
 
 	output->compare = gs_sort_compare_create(columns, ncolumns, desc);
 	output->columns = columns;
+	output->npresorted = npresorted;
 	output->desc = desc;
 	output->rows[0].context = CurrentMemoryContext;
 	output->rows[1].context = CurrentMemoryContext;
@@ -199,15 +202,19 @@ report_wrong_order(const GsOutputVerification *output)
 	char	   *type = format_type_be(TupleDescAttr(output->desc, column->attno - 1)->atttypid);
 	char	   *collation = OidIsValid(column->collation) ?
 		get_collation_name(column->collation) : NULL;
+	/* each batch is sorted by all columns, so only the first row of one can be wrong by these */
+	const bool	of_input = i < output->npresorted;
 
 	ereport(ERROR,
-			(errcode(ERRCODE_INTERNAL_ERROR),
+			(errcode(of_input ? ERRCODE_DATA_CORRUPTED : ERRCODE_INTERNAL_ERROR),
+			 of_input ? errmsg("rows of an incremental sort arrived in wrong order") :
 			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?
 			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s and collation \"%s\".",
 					   output->nreturned, i + 1, type, collation) :
 			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s.",
 					   output->nreturned, i + 1, type),
+			 of_input ? errhint("The index that they were read from may be corrupted. Check it with amcheck, or rebuild it with REINDEX.") :
 			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }
 

@@ -6,6 +6,7 @@ input.  If a tuplesort or a Gather Merge took part, ties may be in any order, an
 loose pair of statements is compared, which does not show their order.
 """
 
+import re
 from collections import namedtuple
 
 from tables import LARGE
@@ -27,17 +28,19 @@ class Order:
     """A list of items, and the source whose rows they order.
 
     numbered is the same source with the position of each row, which is not its id, as a
-    heap places small rows in the free space of earlier pages.
+    heap places small rows in the free space of earlier pages.  input_order is the ORDER BY of
+    these positions, if they are not those of a scan.
     """
 
     def __init__(self, rng, items, table):
         self.items = items
         self.columns = table.columns
         self.source = _source(rng, table)
+        self.input_order = ""
 
     @property
     def numbered(self):
-        return f"(SELECT row_number() OVER () AS place, * FROM {self.source}) numbered"
+        return f"(SELECT row_number() OVER ({self.input_order}) AS place, * FROM {self.source}) numbered"
 
     def keys(self):
         return ", ".join(f"{item.expression} {item.direction}".rstrip() for item in self.items)
@@ -318,6 +321,33 @@ def _order_by(column):
     return column
 
 
+def _item_of_index(item, column):
+    """The item of an ORDER BY that has the order of an index column, in the same direction."""
+    parts = re.fullmatch(r"(\(.*\)|\w+) ?(.*)", _order_by(column))
+    return item._replace(expression=parts[1], direction=parts[2])
+
+
+def _presorted(rng, table, order):
+    """Rows that an index scan returns in the order of the first items, and of the heap where these are equal.
+
+    There is no index if a value is too large for it, or its collation is not deterministic.  It has
+    no posting lists, as a scan backward returns the rows of one forward.
+    """
+    order.source = table.name
+    order.input_order = "ORDER BY ctid"
+    items = order.items
+    if len(items) == 1:
+        order.items = items + [Item("id % 7", rng.choice(["", "DESC"]), items[0].column)]
+    count = rng.randint(1, len(order.items) - 1)
+    index_columns = [_index_column(rng, item) for item in order.items[:count]]
+    order.items = [_item_of_index(item, column) for item, column in zip(order.items, index_columns)] + order.items[count:]
+    create = f"CREATE INDEX presorted ON {table.name} ({', '.join(index_columns)}) WITH (deduplicate_items = off)"
+    case = rng.choice([_plain, _plain, _limit, _cursor, _joined, _window, _distinct_on, _group, _lateral, _prepared])(rng, table, order)
+    settings = [("enable_seqscan", "off"), ("enable_sort", "off"), ("enable_bitmapscan", "off")]
+    before = ["BEGIN", f"DO $create$ BEGIN {create}; EXCEPTION WHEN program_limit_exceeded OR feature_not_supported THEN NULL; END $create$"]
+    return case._replace(wrapper="presorted", columns=items, settings=case.settings + settings, before=before + case.before)
+
+
 def _changes(rng, name):
     """Statements that leave dead versions of rows behind; the last one is rolled back."""
     n = rng.randint(2, 9)
@@ -352,13 +382,13 @@ def _cluster(rng, table, order):
     return _case("cluster", order, selected, got, want, ranks=ranks, explain="SELECT", settings=settings, before=before)
 
 
-WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _index, _cluster] * 2 + [
+WRAPPERS = [_plain] * 6 + [_key_alone] * 2 + [_limit] * 3 + [_cursor] * 2 + [_window, _distinct_on, _lateral, _prepared, _parallel, _index, _cluster, _presorted] * 2 + [
     _joined, _group, _merge_join, _locked]
 
 NAMED_WRAPPERS = {wrapper.__name__.strip("_"): wrapper for wrapper in WRAPPERS}
 
 # For large tables: those that do not take long.
-LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index, _cluster]
+LARGE_WRAPPERS = [_plain, _plain, _key_alone, _limit, _limit, _limit, _limit, _prepared, _parallel, _index, _cluster, _presorted]
 
 
 def random_settings(rng):
