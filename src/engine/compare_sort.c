@@ -37,7 +37,9 @@
 
 /* See sort_few_distinct(). */
 #define LEAST_ROWS		64
-#define MOST_DISTINCT	32
+#define FEW_DISTINCT	32
+#define MOST_DISTINCT	256
+#define ROWS_OF_DISTINCT	32		/* for more than few */
 
 /* See merge_halves(). */
 #define FIRST_FEW		5
@@ -286,6 +288,7 @@ sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *s
 typedef struct DistinctRows
 {
 	int			count;
+	int			most;			/* depends on the number of all rows */
 	Row			rows[MOST_DISTINCT];	/* as they came */
 	uint8_t		order[MOST_DISTINCT];	/* their numbers, in order */
 } DistinctRows;
@@ -310,7 +313,7 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, Row row)
 		else
 			high = middle;
 	}
-	if (distinct->count == MOST_DISTINCT)
+	if (distinct->count == distinct->most)
 		return -1;
 	memmove(distinct->order + low + 1, distinct->order + low, (size_t) (distinct->count - low));
 	distinct->order[low] = (uint8_t) distinct->count;
@@ -323,6 +326,7 @@ static size_t
 number_rows(const GsWordSortState *state, DistinctRows *distinct, const uint64_t *words, Row *rows, size_t n)
 {
 	distinct->count = 0;
+	distinct->most = (int) Min(Max(n / ROWS_OF_DISTINCT, FEW_DISTINCT), MOST_DISTINCT);
 	for (size_t i = 0; i < n; i++)
 	{
 		int			number;
