@@ -178,6 +178,8 @@ FROM unnest(ARRAY['i USING OPERATOR(counted.<)', 'i USING OPERATOR(counted.>) NU
 SELECT pg_temp.make_class('counted_abs', 'int', 'plpgsql', 'BEGIN PERFORM nextval(''calls''); RETURN abs($1) - abs($2); END');
 SELECT o, pg_temp.calls_per_row('SELECT * FROM many ORDER BY ' || o)
 FROM unnest(ARRAY['i USING OPERATOR(counted_abs.<)', 'abs(i) USING OPERATOR(counted_abs.<)']) o;
+SELECT o, pg_temp.fewer_calls('SELECT * FROM many ORDER BY ' || o)
+FROM unnest(ARRAY['i USING OPERATOR(counted_abs.<)', '(i % 40) USING OPERATOR(counted_abs.>)', 'few, i USING OPERATOR(counted_abs.<)']) o;
 SELECT o, f ->> 'Sort Method' AS method
 FROM unnest(ARRAY['i USING OPERATOR(by_abs.<)', 'i USING OPERATOR(counted.<)', 'p', 'few, i USING OPERATOR(counted.<)']) o,
 	 LATERAL pg_temp.figures('SELECT * FROM many ORDER BY ' || o) f;

@@ -37,83 +37,43 @@
 
 /* See sort_few_distinct(). */
 #define LEAST_ROWS		64
-#define MOST_DISTINCT	32
+#define FEW_DISTINCT	32
+#define MOST_DISTINCT	256
+#define ROWS_OF_DISTINCT	32		/* for more than few */
 
 /* See merge_halves(). */
 #define FIRST_FEW		5
 
-/* Adjacent rows: their words, and the value of each. */
-typedef struct Rows
-{
-	uint64_t   *words;
-	uint64_t   *values;
-} Rows;
-
-/* One of them. */
+/* What is sorted. */
 typedef struct Row
 {
+	uint64_t	value;			/* of locate() */
 	uint64_t	word;
-	uint64_t	value;
 } Row;
 
-static inline Rows
-rows_from(Rows rows, size_t i)
-{
-	return (Rows) {
-		rows.words + i, rows.values + i
-	};
-}
-
-static inline Row
-row_at(Rows rows, size_t i)
-{
-	return (Row) {
-		rows.words[i], rows.values[i]
-	};
-}
-
-static inline void
-put_row(Rows rows, size_t i, Row row)
-{
-	rows.words[i] = row.word;
-	rows.values[i] = row.value;
-}
-
-static inline void
-move_rows(Rows to, Rows from, size_t n)
-{
-	memmove(to.words, from.words, n * sizeof(uint64_t));
-	memmove(to.values, from.values, n * sizeof(uint64_t));
-}
-
-/* Prefetches lines from an address, which may be any number. */
-static inline void
+/*
+ * Prefetches lines from an address, which may be any number.  Always inline, because GCC can
+ * take a function that does nothing else for one without effect, and leave out its calls.
+ */
+static inline __attribute__((always_inline)) void
 prefetch_lines(uintptr_t address)
 {
 	for (int line = 0; line < LINES_AHEAD; line++)
 		__builtin_prefetch((const void *) (address + (uintptr_t) line * CACHE_LINE));
 }
 
-/* Prefetches values further on, most of which are addresses. */
-static inline void
-prefetch_value(Rows rows, size_t i, size_t n)
-{
-	if (i + VALUES_AHEAD < n)
-		prefetch_lines((uintptr_t) rows.values[i + VALUES_AHEAD]);
-}
-
 /* < 0, 0 or > 0 as row a sorts before, with or after row b. */
 static inline int
-compare_rows(const GsWordSortState *state, Row a, Row b)
+compare_rows(const GsWordSortState *state, const Row *a, const Row *b)
 {
 	const GsRowCompare *compare = state->sort->compare;
 	void	   *arg = state->sort->compare_arg;
-	int			order = compare->compare_values(arg, a.value, b.value);
+	int			order = compare->compare_values(arg, a->value, b->value);
 
 	if (order == 0)
 	{
-		const GsLocatedRow row_a = {row_of(state, a.word), a.value};
-		const GsLocatedRow row_b = {row_of(state, b.word), b.value};
+		const GsLocatedRow row_a = {row_of(state, a->word), a->value};
+		const GsLocatedRow row_b = {row_of(state, b->word), b->value};
 
 		order = compare->compare_rows(arg, row_a, row_b);
 	}
@@ -122,22 +82,22 @@ compare_rows(const GsWordSortState *state, Row a, Row b)
 
 /* Does row a sort after row b?  Equal rows are in the order of the input, wherever they are now. */
 static inline bool
-is_above(const GsWordSortState *state, Row a, Row b)
+is_above(const GsWordSortState *state, const Row *a, const Row *b)
 {
 	const int	order = compare_rows(state, a, b);
 
-	return order != 0 ? order > 0 : is_later(state, a.word, b.word);
+	return order != 0 ? order > 0 : is_later(state, a->word, b->word);
 }
 
 /* The number of rows in order that sort before another: at least low, at most high. */
 static size_t
-search(const GsWordSortState *state, Rows rows, size_t low, size_t high, Row row)
+search(const GsWordSortState *state, const Row *rows, size_t low, size_t high, const Row *row)
 {
 	while (low < high)
 	{
 		size_t		middle = low + (high - low) / 2;
 
-		if (!is_above(state, row_at(rows, middle), row))
+		if (!is_above(state, &rows[middle], row))
 			low = middle + 1;
 		else
 			high = middle;
@@ -145,33 +105,35 @@ search(const GsWordSortState *state, Rows rows, size_t low, size_t high, Row row
 	return low;
 }
 
-/* Locates the values of n rows, which are followed by others up to nall. */
+/* Locates the rows of n words, which are followed by others up to nall. */
 static void
-locate_values(const GsWordSortState *state, Rows rows, size_t n, size_t nall)
+locate_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, size_t n, size_t nall)
 {
 	const GsWordSort *sort = state->sort;
 
 	for (size_t i = 0; i < n; i++)
 	{
 		if (i + ROWS_AHEAD < nall)
-			prefetch_lines((uintptr_t) row_of(state, rows.words[i + ROWS_AHEAD]));
-		rows.values[i] = sort->compare->locate(sort->compare_arg, row_of(state, rows.words[i]));
+			prefetch_lines((uintptr_t) row_of(state, words[i + ROWS_AHEAD]));
+		rows[i] = (Row) {
+			.value = sort->compare->locate(sort->compare_arg, row_of(state, words[i])),.word = words[i]
+		};
 	}
 }
 
 static void
-insertion_sort(const GsWordSortState *state, Rows rows, size_t n)
+insertion_sort(const GsWordSortState *state, Row *rows, size_t n)
 {
 	for (size_t i = 1; i < n; i++)
 	{
-		const Row	row = row_at(rows, i);
+		const Row	row = rows[i];
 		size_t		place;
 
-		if (!is_above(state, row_at(rows, i - 1), row))
+		if (!is_above(state, &rows[i - 1], &row))
 			continue;
-		place = search(state, rows, 0, i - 1, row);
-		move_rows(rows_from(rows, place + 1), rows_from(rows, place), i - place);
-		put_row(rows, place, row);
+		place = search(state, rows, 0, i - 1, &row);
+		memmove(rows + place + 1, rows + place, (i - place) * sizeof(Row));
+		rows[place] = row;
 	}
 }
 
@@ -180,95 +142,102 @@ insertion_sort(const GsWordSortState *state, Rows rows, size_t n)
  * distances that double.
  */
 static size_t
-count_before(const GsWordSortState *state, Rows rows, size_t n, Row row)
+count_before(const GsWordSortState *state, const Row *rows, size_t n, const Row *row)
 {
 	size_t		low = 0;
 	size_t		step = 1;
 
-	for (; low + step <= n && !is_above(state, row_at(rows, low + step - 1), row); step *= 2)
+	for (; low + step <= n && !is_above(state, &rows[low + step - 1], row); step *= 2)
 		low += step;
 	return search(state, rows, low, Min(low + step - 1, n), row);
 }
 
-/* What is left of a half that is merged. */
-typedef struct Half
-{
-	Rows		rows;
-	size_t		nrows;
-} Half;
-
-/* The left half is in scratch memory; rows go before the right half. */
+/* What is left of two halves that are merged.  The left one is in scratch memory; rows go before the right one. */
 typedef struct Merge
 {
-	Half		left;
-	Half		right;
-	Rows		to;
-	bool		prefetches;
+	const Row  *left;
+	const Row  *left_end;
+	const Row  *right;
+	const Row  *right_end;
+	Row		   *to;
 } Merge;
 
-/* Takes the first n rows of a half. */
+/* Takes the first n rows of the left half; or of the right one. */
 static inline void
-take(Merge *merge, Half *half, size_t n)
+take_left(Merge *merge, size_t n)
 {
-	move_rows(merge->to, half->rows, n);
-	for (size_t i = 0; merge->prefetches && i < n; i++)
-		prefetch_value(half->rows, i, half->nrows);
-	merge->to = rows_from(merge->to, n);
-	half->rows = rows_from(half->rows, n);
-	half->nrows -= n;
+	memcpy(merge->to, merge->left, n * sizeof(Row));
+	merge->left += n;
+	merge->to += n;
 }
 
-/*
- * Takes one row, of the right half or of the left one.  No branch depends on that, as it would be
- * mispredicted every other time.
- */
 static inline void
-take_one(Merge *merge, bool of_right)
+take_right(Merge *merge, size_t n)
 {
-	const Half	half = of_right ? merge->right : merge->left;
-
-	put_row(merge->to, 0, row_at(half.rows, 0));
-	if (merge->prefetches)
-		prefetch_value(half.rows, 0, half.nrows);
-	merge->to = rows_from(merge->to, 1);
-	merge->right.rows = rows_from(merge->right.rows, of_right);
-	merge->right.nrows -= of_right;
-	merge->left.rows = rows_from(merge->left.rows, !of_right);
-	merge->left.nrows -= !of_right;
+	memmove(merge->to, merge->right, n * sizeof(Row));
+	merge->right += n;
+	merge->to += n;
 }
 
-/*
- * Takes rows one by one until one half has given a few in a row; then as many as count_before()
- * finds, and the one before which they go.  Equal rows are adjacent, so merging few distinct ones
- * takes few comparisons.  Ends when a half is empty.
- */
-static void
-merge_halves(const GsWordSortState *state, Merge *merge)
+/* Takes as many rows of a half as count_before() finds, and the one before which they go. */
+static __attribute__((noinline)) void
+take_several(const GsWordSortState *state, Merge *merge, bool of_right)
 {
-	bool		of_right = false;	/* the last row */
-	int			in_a_row = 0;
-
-	while (merge->left.nrows > 0 && merge->right.nrows > 0)
+	if (of_right)
 	{
-		const Row	left = row_at(merge->left.rows, 0);
-		const Row	right = row_at(merge->right.rows, 0);
-		bool		above;
+		take_right(merge, count_before(state, merge->right, (size_t) (merge->right_end - merge->right), merge->left));
+		take_left(merge, 1);
+	}
+	else
+	{
+		take_left(merge, count_before(state, merge->left, (size_t) (merge->left_end - merge->left), merge->right));
+		take_right(merge, 1);
+	}
+}
 
-		if (in_a_row == FIRST_FEW)
+/* Have the last FIRST_FEW rows come from the same half?  Each has a bit. */
+static inline bool
+are_few_in_a_row(uint64_t halves)
+{
+	const uint64_t all = (UINT64_C(1) << FIRST_FEW) - 1;
+	const uint64_t last = halves & all;
+
+	return last == 0 || last == all;
+}
+
+/*
+ * Takes rows one by one until one half has given a few in a row, and then several.  Equal rows are adjacent, so
+ * merging few distinct ones takes few comparisons.  Ends when a half has no rows before its limit.
+ *
+ * No branch depends on the half from which a row is taken, as it would be mispredicted every other time.
+ */
+static inline __attribute__((always_inline)) void
+merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit, const Row *right_limit,
+			 bool prefetches)
+{
+	uint64_t	halves = 1;		/* of the rows taken: 1 for the right one */
+
+	while (merge->left < left_limit && merge->right < right_limit)
+	{
+		if (are_few_in_a_row(halves))
 		{
-			if (of_right)
-				take(merge, &merge->right,
-					 count_before(state, merge->right.rows, merge->right.nrows, left));
-			else
-				take(merge, &merge->left,
-					 count_before(state, merge->left.rows, merge->left.nrows, right));
-			above = !of_right;
+			take_several(state, merge, (halves & 1) != 0);
+			halves = (halves & 1) != 0 ? ~UINT64_C(1) : 1;
 		}
 		else
-			above = is_above(state, left, right);
-		take_one(merge, above);
-		in_a_row = above == of_right ? in_a_row + 1 : 1;
-		of_right = above;
+		{
+			const uintptr_t of_right = is_above(state, merge->left, merge->right);
+			const uintptr_t left = (uintptr_t) merge->left;
+			const uintptr_t right = (uintptr_t) merge->right;
+			const Row  *row = (const Row *) (left + ((right - left) & (0 - of_right)));
+
+			if (prefetches)
+				prefetch_lines((uintptr_t) row[VALUES_AHEAD].value);
+			*merge->to++ = *row;
+			merge->right += of_right;
+			merge->left += 1 - of_right;
+			halves = halves << 1 | of_right;
+		}
 	}
 }
 
@@ -277,42 +246,49 @@ merge_halves(const GsWordSortState *state, Merge *merge)
  * are in order already, that takes one comparison.
  */
 static void
-merge(const GsWordSortState *state, Rows rows, Rows scratch, size_t mid, size_t n)
+merge_rows(const GsWordSortState *state, Row *rows, Row *scratch, size_t mid, size_t n)
 {
 	Merge		merge = {
-		.left = {scratch, mid},.right = {rows_from(rows, mid), n - mid},
-		.to = rows,.prefetches = n > CACHED_ROWS
+		.left = scratch,.left_end = scratch + mid,
+		.right = rows + mid,.right_end = rows + n,.to = rows
 	};
 
-	if (!is_above(state, row_at(rows, mid - 1), row_at(rows, mid)))
+	if (!is_above(state, &rows[mid - 1], &rows[mid]))
 		return;
 	state->sort->runtime->check_interrupts(state->sort->runtime->arg);
-	move_rows(scratch, rows, mid);
-	merge_halves(state, &merge);
-	move_rows(merge.to, merge.left.rows, merge.left.nrows);
+	memcpy(scratch, rows, mid * sizeof(Row));
+	if (n > CACHED_ROWS)
+		merge_halves(state, &merge, merge.left_end - Min(mid, VALUES_AHEAD),
+					 merge.right_end - Min(n - mid, VALUES_AHEAD), true);
+	merge_halves(state, &merge, merge.left_end, merge.right_end, false);
+	take_left(&merge, (size_t) (merge.left_end - merge.left));
 }
 
-/* Sorts the first n rows, which are followed by others up to nall. */
+/*
+ * Sorts the rows of n words, which are followed by others up to nall.  The scratch may be words that
+ * have been located.
+ */
 static void
-sort_rows(const GsWordSortState *state, Rows rows, Rows scratch, size_t n, size_t nall)
+sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *scratch, size_t n, size_t nall)
 {
 	const size_t mid = n / 2;
 
 	if (n <= INSERTION_ROWS)
 	{
-		locate_values(state, rows, n, nall);
+		locate_rows(state, words, rows, n, nall);
 		insertion_sort(state, rows, n);
 		return;
 	}
-	sort_rows(state, rows, scratch, mid, nall);
-	sort_rows(state, rows_from(rows, mid), scratch, n - mid, nall - mid);
-	merge(state, rows, scratch, mid, n);
+	sort_rows(state, words, rows, scratch, mid, nall);
+	sort_rows(state, words + mid, rows + mid, scratch, n - mid, nall - mid);
+	merge_rows(state, rows, scratch, mid, n);
 }
 
 /* Rows that are not equal, and their order. */
 typedef struct DistinctRows
 {
 	int			count;
+	int			most;			/* depends on the number of all rows */
 	Row			rows[MOST_DISTINCT];	/* as they came */
 	uint8_t		order[MOST_DISTINCT];	/* their numbers, in order */
 } DistinctRows;
@@ -328,7 +304,7 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, Row row)
 	{
 		const int	middle = (low + high) / 2;
 		const int	number = distinct->order[middle];
-		const int	order = compare_rows(state, distinct->rows[number], row);
+		const int	order = compare_rows(state, &distinct->rows[number], &row);
 
 		if (order == 0)
 			return number;
@@ -337,7 +313,7 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, Row row)
 		else
 			high = middle;
 	}
-	if (distinct->count == MOST_DISTINCT)
+	if (distinct->count == distinct->most)
 		return -1;
 	memmove(distinct->order + low + 1, distinct->order + low, (size_t) (distinct->count - low));
 	distinct->order[low] = (uint8_t) distinct->count;
@@ -345,42 +321,42 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, Row row)
 	return distinct->count++;
 }
 
-/* Replaces values by numbers of distinct rows.  Returns how many, before there were too many distinct rows. */
+/* Locates rows and replaces values by numbers of distinct rows.  Returns how many, before there were too many distinct rows. */
 static size_t
-number_rows(const GsWordSortState *state, DistinctRows *distinct, Rows rows, size_t n)
+number_rows(const GsWordSortState *state, DistinctRows *distinct, const uint64_t *words, Row *rows, size_t n)
 {
 	distinct->count = 0;
+	distinct->most = (int) Min(Max(n / ROWS_OF_DISTINCT, FEW_DISTINCT), MOST_DISTINCT);
 	for (size_t i = 0; i < n; i++)
 	{
 		int			number;
 
-		locate_values(state, rows_from(rows, i), 1, n - i);
-		number = find_distinct(state, distinct, row_at(rows, i));
+		locate_rows(state, words + i, rows + i, 1, n - i);
+		number = find_distinct(state, distinct, rows[i]);
 		if (number < 0)
 			return i;
-		rows.values[i] = (uint64_t) number;
+		rows[i].value = (uint64_t) number;
 	}
 	return n;
 }
 
-/* Puts the words of n rows that have numbers in order. */
+/* The words of n rows that have numbers, in order. */
 static void
-order_by_numbers(const DistinctRows *distinct, Rows rows, uint64_t *scratch, size_t n)
+order_by_numbers(const DistinctRows *distinct, const Row *rows, uint64_t *words, size_t n)
 {
 	size_t		counts[MOST_DISTINCT] = {0};
 	size_t		starts[MOST_DISTINCT];
 	size_t		start = 0;
 
 	for (size_t i = 0; i < n; i++)
-		counts[rows.values[i]]++;
+		counts[rows[i].value]++;
 	for (int i = 0; i < distinct->count; i++)
 	{
 		starts[distinct->order[i]] = start;
 		start += counts[distinct->order[i]];
 	}
 	for (size_t i = 0; i < n; i++)
-		scratch[starts[rows.values[i]]++] = rows.words[i];
-	memcpy(rows.words, scratch, n * sizeof(uint64_t));
+		words[starts[rows[i].value]++] = rows[i].word;
 }
 
 /*
@@ -388,14 +364,14 @@ order_by_numbers(const DistinctRows *distinct, Rows rows, uint64_t *scratch, siz
  * or at most half of them.
  */
 static size_t
-sort_few_distinct(const GsWordSortState *state, Rows rows, uint64_t *scratch, size_t n)
+sort_few_distinct(const GsWordSortState *state, uint64_t *words, Row *rows, size_t n)
 {
 	DistinctRows distinct;
-	size_t		nsorted = number_rows(state, &distinct, rows, n);
+	size_t		nsorted = number_rows(state, &distinct, words, rows, n);
 
 	if (nsorted < n)
 		nsorted = Min(nsorted, n / 2);
-	order_by_numbers(&distinct, rows, scratch, nsorted);
+	order_by_numbers(&distinct, rows, words, nsorted);
 	return nsorted;
 }
 
@@ -411,35 +387,37 @@ are_in_input_order(const GsWordSortState *state, size_t start, size_t end)
 	return true;
 }
 
+/* A row takes the space of two words, so half of the rows fit where their words were. */
 void
 gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 {
 	const size_t n = end - start;
-	const Rows	rows = {state->words + start, state->values + start};
-	const Rows	scratch = {state->scratch + start, state->scratch + start + n / 2};
+	uint64_t   *words = state->words + start;
+	Row		   *rows = (Row *) state->scratch + start;
+	Row		   *scratch = (Row *) words;
 	size_t		nsorted = 0;
 
 	if (n >= LEAST_ROWS && are_in_input_order(state, start, end))
-		nsorted = sort_few_distinct(state, rows, scratch.words, n);
+		nsorted = sort_few_distinct(state, words, rows, n);
 	if (nsorted == n)
 		return;
-	sort_rows(state, rows_from(rows, nsorted), scratch, n - nsorted, n - nsorted);
+	sort_rows(state, words + nsorted, rows + nsorted, (Row *) (words + nsorted), n - nsorted, n - nsorted);
 	if (nsorted > 0)
 	{
-		locate_values(state, rows, nsorted, n);
-		merge(state, rows, scratch, nsorted, n);
+		locate_rows(state, words, rows, nsorted, n);
+		merge_rows(state, rows, scratch, nsorted, n);
 	}
+	for (size_t i = 0; i < n; i++)
+		words[i] = rows[i].word;
 }
 
 GsStatus
 gs_word_sort_by_comparison(GsWordSort *sort)
 {
 	const GsRuntime *runtime = sort->runtime;
-	const size_t nbytes = sort->nrows * sizeof(uint64_t);
 	GsWordSortState *state = runtime->allocate(runtime->arg, sizeof(GsWordSortState));
-	uint64_t   *scratch = runtime->allocate(runtime->arg, nbytes);
-	uint64_t   *values = runtime->allocate(runtime->arg, nbytes);
-	const bool	allocated = state != NULL && scratch != NULL && values != NULL;
+	uint64_t   *scratch = runtime->allocate(runtime->arg, gs_word_sort_scratch_bytes(sort->nrows, true));
+	const bool	allocated = state != NULL && scratch != NULL;
 
 	if (allocated)
 	{
@@ -447,11 +425,8 @@ gs_word_sort_by_comparison(GsWordSort *sort)
 		state->number_mask = (UINT64_C(1) << sort->numbering.number_bits) - 1;
 		state->words = sort->words;
 		state->scratch = scratch;
-		state->values = values;
 		gs_compare_sort(state, 0, sort->nrows);
 	}
-	if (values != NULL)
-		runtime->release(runtime->arg, values);
 	if (scratch != NULL)
 		runtime->release(runtime->arg, scratch);
 	if (state != NULL)

@@ -114,7 +114,6 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 	state->number_bits = sort->numbering.number_bits;
 	state->number_mask = (UINT64_C(1) << state->number_bits) - 1;
 	state->scratch = NULL;
-	state->values = NULL;
 	state->words = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 	if (state->words == NULL)
 	{
@@ -130,8 +129,6 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 	status = sort_all(state);
 	if (state->scratch != NULL)
 		runtime->release(runtime->arg, state->scratch);
-	if (state->values != NULL)
-		runtime->release(runtime->arg, state->values);
 	sort->words = state->words;
 	if (status != GS_STATUS_OK)
 	{
@@ -201,14 +198,9 @@ sort_all(GsWordSortState *state)
 
 	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)))
 	{
-		state->scratch = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
+		state->scratch = runtime->allocate(runtime->arg,
+										   gs_word_sort_scratch_bytes(sort->nrows, sort->compare != NULL));
 		if (state->scratch == NULL)
-			return GS_STATUS_OOM;
-	}
-	if (sort->compare != NULL)
-	{
-		state->values = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
-		if (state->values == NULL)
 			return GS_STATUS_OOM;
 	}
 	if (state->stats->method == GS_METHOD_MERGE)
@@ -220,7 +212,9 @@ sort_all(GsWordSortState *state)
 										   state->packing.chunks[0].bits, runtime,
 										   &state->stats->passes);
 
-		if (sorted != state->words)
+		if (sorted != state->words && sort->compare != NULL)
+			memcpy(state->words, sorted, sort->nrows * sizeof(uint64_t));	/* the scratch is longer */
+		else if (sorted != state->words)
 		{
 			state->scratch = state->words;
 			state->words = sorted;

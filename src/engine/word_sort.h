@@ -93,11 +93,18 @@ extern GsStatus gs_word_sort_by_comparison(GsWordSort *sort);
 
 #define GS_WORD_SORT_STATE_BYTES	((size_t) 8408)
 
-/* Of each row: its word, as much for sorting, and what locate() returns if rows are compared. */
+/* To sort words; if rows are compared, beside what locate() returns for each. */
+static inline size_t
+gs_word_sort_scratch_bytes(size_t nrows, bool compared)
+{
+	return nrows * (compared ? 2 : 1) * sizeof(uint64_t);
+}
+
+/* Of each row. */
 static inline size_t
 gs_word_sort_row_bytes(bool compared)
 {
-	return (compared ? 3 : 2) * sizeof(uint64_t);
+	return sizeof(uint64_t) + gs_word_sort_scratch_bytes(1, compared);
 }
 
 static inline size_t

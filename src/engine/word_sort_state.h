@@ -32,9 +32,8 @@ typedef struct GsWordSortState
 	int			chunk_bits;
 	uint64_t	number_mask;
 	uint64_t   *words;
-	uint64_t   *scratch;		/* as long as words; NULL until needed */
-	uint64_t   *values;			/* of locate(), as long as words; NULL: rows are
-								 * not compared */
+	uint64_t   *scratch;		/* as long as words, or twice as long if rows
+								 * are compared; NULL until needed */
 } GsWordSortState;
 
 /* Up to where in the key the rows of a tie group are equal. */

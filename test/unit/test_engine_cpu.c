@@ -704,7 +704,7 @@ check_guessed(TiedRows *tied)
 static void
 test_guesses(void **unused)
 {
-	static const size_t sizes[] = {1023, 1024, 20000};
+	static const size_t sizes[] = {511, 512, 20000};
 	static const uint32_t nrests[] = {12, 200, 1 << 20, UINT32_MAX};
 	static const size_t nwrong[] = {0, 1, 300, SIZE_MAX};
 	Dice		dice = dice_of_seed(23);
@@ -723,7 +723,7 @@ test_guesses(void **unused)
 		for (size_t i = 0; i < tied.nrows; i++)
 			tied.rests[i] = dice_below(&dice, 10) == 0 ? 0 : 1 + (uint32_t) dice_below(&dice, r - 1);
 		check_guessed(&tied);
-		CHECK_MSG(tied.ncompared < tied.nrows * (wrong == 0 && tied.nrows >= 1024 ? 2 : 16), "%llu comparisons",
+		CHECK_MSG(tied.ncompared < tied.nrows * (wrong == 0 && tied.nrows >= 512 ? 2 : 16), "%llu comparisons",
 				  (unsigned long long) tied.ncompared);
 		free(tied.keys);
 		free(tied.rests);
