@@ -62,8 +62,16 @@ SELECT pg_temp.rows_ok('(SELECT id, ROW(k, s) AS r FROM t) x', 'r');
 -- PostgreSQL sorts such values without rows, which is faster
 SET LOCAL gpusort.force = off;
 SET LOCAL gpusort.min_rows = 0;
-EXPLAIN (COSTS OFF) SELECT i FROM t ORDER BY i USING OPERATOR(by_abs.<);
-EXPLAIN (COSTS OFF) SELECT i, k FROM t ORDER BY i USING OPERATOR(by_abs.<);
+CREATE TEMP TABLE enough AS SELECT id, i FROM t, generate_series(1, 15) LIMIT 10000;
+ANALYZE enough;
+EXPLAIN (COSTS OFF) SELECT i FROM enough ORDER BY i USING OPERATOR(by_abs.<);
+EXPLAIN (COSTS OFF) SELECT i, id FROM enough ORDER BY i USING OPERATOR(by_abs.<);
+-- and so it is with fewer rows
+DELETE FROM enough WHERE ctid = '(0,1)';
+ANALYZE enough;
+SET LOCAL gpusort.debug_plan = on;
+EXPLAIN (COSTS OFF) SELECT i, id FROM enough ORDER BY i USING OPERATOR(by_abs.<);
+SET LOCAL gpusort.debug_plan = off;
 SET LOCAL gpusort.force = on;
 RESET gpusort.min_rows;
 
