@@ -49,6 +49,7 @@ $node->safe_psql('postgres', q{
 	CREATE EXTENSION gpusort;
 	CREATE TYPE size AS ENUM ('s', 'l');
 	ALTER TYPE size ADD VALUE 'm' BEFORE 'l';
+	CREATE TYPE plain AS ENUM ('a', 'b', 'c');
 });
 $node->safe_psql('postgres', q{
 	CREATE TABLE rows AS
@@ -162,6 +163,7 @@ my %keys = (
 	'whole rows' => 'SELECT * FROM rows ORDER BY few, word, id',
 	'numeric' => 'SELECT num, id FROM rows ORDER BY num, id',
 	'an enum whose labels are placed' => 'SELECT size, id FROM rows ORDER BY size, id',
+	'an enum alone' => 'SELECT (enum_range(NULL::plain))[1 + id % 3] AS e FROM rows ORDER BY e DESC',
 	'an array of such' => 'SELECT sizes, id FROM rows ORDER BY sizes, size DESC, id',
 	'text by C.UTF-8, verified' => 'SELECT word, id FROM rows ORDER BY word COLLATE "C.utf8", id',
 	'rows longer than a worker can send' =>
@@ -268,6 +270,23 @@ is($node->safe_psql('postgres', "$in_memory SELECT count(*), max(steps_back) <= 
 	'rows in memory: a stable sort of the rows of each participant, one after the other');
 is_shared($keys{'a column alone, with NULLs'}, $in_memory, 'a column alone',
 	qr/Engine: cpu\n.*Worker \d:  Sort Method: [^\n]*sort  Memory[^\n]*\n +Engine: cpu\n +Rows Sent to Shared Sort: \d+\n/s);
+
+# The leader has codes of its texts, of which there are few, and the workers have too few texts to count them, and keys.
+{
+	my $query = q{SELECT count(*) FROM (SELECT id, thin(id, repeat(chr(97 + abs(k) % 5), 40)) COLLATE "C.utf8" AS long FROM rows ORDER BY long OFFSET 0) s};
+
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION thin(id int, word text) RETURNS text VOLATILE PARALLEL SAFE LANGUAGE plpgsql COST 1 AS $$
+		BEGIN
+			RETURN CASE WHEN id % 100 = 0 OR pg_backend_pid()::text = current_setting('test.leader') THEN word END;
+		END $$});
+	is($node->safe_psql('postgres', "$in_memory SELECT set_config('test.leader', pg_backend_pid()::text, false) IS NULL; $query;"), "f\n100000",
+		'a leader with a dictionary: right order');
+}
+
+# A cached plan, and a setting that changes: participants fall back before they have a key.
+is($node->safe_psql('postgres', "$in_memory PREPARE q AS " . digest_of($keys{'text by C.UTF-8, verified'}) . "; EXECUTE q; SET gpusort.libc_collations = off; EXECUTE q"),
+	join("\n", (right_digest($keys{'text by C.UTF-8, verified'})) x 2), 'a cached plan whose collation may not be used any more');
 
 # Many workers merge for the leader; not if the keys of one are of another form: here those of a worker that has
 # rows in order, which get no keys.

@@ -297,7 +297,8 @@ encoding_of_column(const GsKeyEncoder *key, int i)
 	return (column->abbreviation != NULL ? 1 : 0) |
 		(column->collation != NULL && gs_key_collation_is_full(column->collation) ? 2 : 0) |
 		(!key->layout.columns[i].variable ? 0 : column->most_bytes == PG_UINT32_MAX ? 4 :
-		 column->most_bytes == SHORT_KEY_BYTES ? 8 : 0);
+		 column->most_bytes == SHORT_KEY_BYTES ? 8 : 16) |
+		(column->dictionary != NULL ? 32 : 0);
 }
 
 uint64

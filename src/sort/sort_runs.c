@@ -390,7 +390,7 @@ adopt_order(GsSortState *state, const GsSharedRows *rows)
 		}
 	}
 	else if (rows->layout.keys_only)
-		report_no_memory();		/* they have no rows to compare; this process has no keys only for that reason */
+		report_no_memory();		/* keys only, of the same form in all processes; only without memory this one has rows */
 	else
 	{
 		const GsMergeOrder order = gs_sort_compared_order(state);

@@ -44,6 +44,7 @@
 
 #include "miscadmin.h"
 #include "storage/condition_variable.h"
+#include "utils/lsyscache.h"
 
 /* How many streams a process receives; the leader one, if there are more than these. */
 #define MOST_STREAMS	3
@@ -98,17 +99,27 @@ gs_sort_streams_reset(GsSortStreams *streams)
 	}
 }
 
+/*
+ * Are the rows values of an enum alone?  A label may be added before the last participant begins.  Its keys then
+ * have another form, and rows that are only keys cannot be merged without keys.
+ */
+static bool
+is_enum_alone(const GsSortState *sort)
+{
+	return sort->spec.desc->natts == 1 && type_is_enum(getBaseType(sort->spec.columns[0].type));
+}
+
 bool
 gs_sort_streams_offer(GsSortStreams *streams, int participant, GsSortState *sort)
 {
-	if (sort->input.nread == 0)
+	if (sort->input.nread == 0 || (sort->phase != GS_SORT_ENGINE && sort->phase != GS_SORT_RUNS))
 		return false;
 	if (gs_key_encoder_dictionary_texts(sort->input.key) > 0)
 		return false;			/* the leader's codes are others */
+	if (is_enum_alone(sort))
+		return false;
 	if (sort->phase == GS_SORT_ENGINE)
 		gs_sort_make_run_of_engine(sort);
-	else if (sort->phase != GS_SORT_RUNS)
-		return false;
 	gs_sort_complete_runs(sort);
 	gs_sort_describe_rows(sort, &streams->offers[participant].rows);
 	return true;
