@@ -40,7 +40,7 @@ def order_by_gpu(label, query, run="2026-11-24-final", part="main", work_mem="32
                {"part": part, "query": query, "work_mem": work_mem})
 
 
-def order_by_cpu(label, run, key, distribution="random", shape="row"):
+def order_by_cpu(label, key, run="-2026-11-24", distribution="random", shape="row"):
     return Bar(label, f"results/epyc-2-cores-5m{run}.csv", "gpusort",
                {"key": key, "distribution": distribution, "shape": shape})
 
@@ -70,15 +70,15 @@ PANELS = [
         order_by_gpu('date DESC, numeric, text, 8 workers', "d desc,n,c", part="parallel", work_mem="256MB"),
     ]),
     Panel("ORDER BY, CPU engine", EPYC, CPU_COLOUR, [
-        order_by_cpu("bigint", "", "bigint"),
-        order_by_cpu("uuid", "", "uuid"),
-        order_by_cpu('text "C"', "", "textC"),
-        order_by_cpu('date, int DESC, text "C"', "", "date-int-text"),
-        order_by_cpu("numeric", "-codes", "numeric"),
-        order_by_cpu("text, ICU collation", "-codes", "textICU"),
-        order_by_cpu("text, en_US.UTF-8 (libc)", "-pages", "textLibc"),
-        order_by_cpu("bigint, already in order", "", "bigint", distribution="sorted"),
-        order_by_cpu("bigint, work_mem = 64MB", "-pages", "bigint", shape="spill"),
+        order_by_cpu("bigint", "bigint"),
+        order_by_cpu("uuid", "uuid"),
+        order_by_cpu('text "C"', "textC"),
+        order_by_cpu('date, int DESC, text "C"', "date-int-text"),
+        order_by_cpu("numeric", "numeric"),
+        order_by_cpu("text, ICU collation", "textICU"),
+        order_by_cpu("text, en_US.UTF-8 (libc)", "textLibc"),
+        order_by_cpu("bigint, already in order", "bigint", "", distribution="sorted"),
+        order_by_cpu("bigint, work_mem = 64MB", "bigint", shape="spill"),
         Bar("1 M uuids in order, alone (Xeon)", "results/xeon-2-cores-1m-in-order.csv", "gpusort",
             {"key": "uuid", "distribution": "sorted", "shape": "key"}),
     ]),

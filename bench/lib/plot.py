@@ -81,8 +81,8 @@ def draw_panel(axis, summaries):
     for number, key in enumerate(KEYS):
         points = sorted((s.rows, report.ratio(s)) for s in summaries if s.key == key.name)
         if points:
-            axis.plot(*zip(*points), label=KEY_TITLES.get(key.name, key.name), color=COLOURS[number],
-                      marker=MARKERS[number], markersize=4, linewidth=1.3)
+            axis.plot(*zip(*points), label=KEY_TITLES.get(key.name, key.name), color=COLOURS[number % len(COLOURS)],
+                      marker=MARKERS[number % len(MARKERS)], markersize=4, linewidth=1.3)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
 
