@@ -51,7 +51,7 @@ def index_gpu(label, key, workers=0, run="h200-2026-11-22"):
 
 
 def index_cpu(label, key):
-    return Bar(label, "index/results/epyc-2-cores-5m.csv", "cpu",
+    return Bar(label, "index/results/epyc-2-cores-5m-2026-11-24.csv", "cpu",
                {"key": key, "workers": "0", "memory": "4882MB"})
 
 
