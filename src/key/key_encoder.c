@@ -296,9 +296,8 @@ encoding_of_column(const GsKeyEncoder *key, int i)
 
 	return (column->abbreviation != NULL ? 1 : 0) |
 		(column->collation != NULL && gs_key_collation_is_full(column->collation) ? 2 : 0) |
-		(!key->layout.columns[i].variable ? 0 : column->most_bytes == PG_UINT32_MAX ? 4 :
-		 column->most_bytes == SHORT_KEY_BYTES ? 8 : 16) |
-		(column->dictionary != NULL ? 32 : 0);
+		(column->dictionary != NULL ? 4 : 0) |
+		(key->layout.columns[i].variable ? 8 : 0);
 }
 
 uint64
@@ -312,6 +311,8 @@ gs_key_encoder_fingerprint(const GsKeyEncoder *key)
 		const unsigned char encoding = encoding_of_column(key, i);
 
 		hash = hash_bytes_extended(&encoding, sizeof(encoding), hash);
+		if (key->layout.columns[i].variable)
+			hash = hash_bytes_extended((const unsigned char *) &column->most_bytes, sizeof(column->most_bytes), hash);
 		hash = gs_key_labels_hash(&column->labels, hash);
 		if (column->maker != NULL)
 			hash = gs_key_maker_labels(column->maker, hash);
