@@ -70,7 +70,6 @@ typedef struct EntryScan
 	TupleTableSlot *values;		/* virtual slot: a row */
 	MemoryContext fetched;		/* values that were stored out of line, or compressed here */
 	bool		any_fetched;
-	GsRowForm  *form;			/* makes a tuple of a short row */
 
 	/* pages that are read here */
 	bool		by_page;		/* may pages be read here? */
@@ -149,11 +148,11 @@ next_row(EntryScan *scan, OffsetNumber offset, Size nbytes)
 	return scan->bytes + scan->nbytes;
 }
 
-/* Emits the row in the slot of values; if it is short, as a tuple. */
+/* Emits the row in the slot of values. */
 static inline void
 emit_now(EntryScan *scan)
 {
-	scan->target.emit(scan->target.arg, gs_row_form_slot(scan->form, scan->values));
+	scan->target.emit(scan->target.arg, scan->values);
 }
 
 /* Emits the row at once, or with its block if the order matters. */
@@ -490,7 +489,6 @@ init_scan(EntryScan *scan, Relation heap, Relation index, IndexInfo *info, bool 
 	}
 	scan->values = make_values(target->desc);
 	scan->row = MakeSingleTupleTableSlot(target->desc, &TTSOpsMinimalTuple);
-	scan->form = gs_row_form_create(target->desc, scan->row);
 	scan->by_page = is_plain(info);
 	if (scan->by_page)
 		scan->deform = gs_deform_create(scan->table, info->ii_IndexAttrNumbers, scan->ncolumns);

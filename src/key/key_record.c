@@ -598,6 +598,14 @@ gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uin
 	return gs_key_record_write(key, source, NULL, 0, record);
 }
 
+void
+gs_key_record_write_values(GsKeyEncoder *key, const Datum *values, uint64 *record)
+{
+	begin_record(&key->layout, record, true);
+	for (int i = 0; i < key->ncolumns; i++)
+		write_fixed(&key->columns[i], values[key->columns[i].attno - 1], record, true);
+}
+
 /* ----------------------------------------------------------------- keys only */
 
 bool

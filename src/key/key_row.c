@@ -14,8 +14,6 @@
 
 #include "key/key_row.h"
 
-#define ROW_SHORT	256
-
 typedef struct FormColumn
 {
 	int16		len;
@@ -23,14 +21,17 @@ typedef struct FormColumn
 	uint8		align_mask;
 } FormColumn;
 
+/* Where the values of a row without NULLs begin. */
+#define VALUES_OFFSET	MAXALIGN(SizeofMinimalTupleHeader)
+
 struct GsRowForm
 {
 	int			ncolumns;
 	FormColumn *columns;		/* NULL: the type has columns that are not
 								 * supported */
-	uint16		infomask;
 	TupleTableSlot *slot;
-	char		row[ROW_SHORT] pg_attribute_aligned(MAXIMUM_ALIGNOF);
+	char		header[VALUES_OFFSET] pg_attribute_aligned(MAXIMUM_ALIGNOF);	/* of all rows, except t_len */
+	char		row[GS_SHORT_FORM_BYTES] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 };
 
 void
@@ -74,11 +75,13 @@ gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row)
 GsRowForm *
 gs_row_form_create(TupleDesc desc, TupleTableSlot *slot)
 {
-	GsRowForm  *form = palloc(sizeof(GsRowForm));
+	GsRowForm  *form = palloc0(sizeof(GsRowForm));
+	MinimalTuple header = (MinimalTuple) form->header;
 
 	form->ncolumns = desc->natts;
 	form->columns = palloc(sizeof(FormColumn) * desc->natts);
-	form->infomask = 0;
+	header->t_hoff = VALUES_OFFSET + MINIMAL_TUPLE_OFFSET;
+	HeapTupleHeaderSetNatts(header, desc->natts);
 	form->slot = slot;
 	for (int i = 0; i < desc->natts; i++)
 	{
@@ -91,7 +94,7 @@ gs_row_form_create(TupleDesc desc, TupleTableSlot *slot)
 				.align_mask = att_align_nominal(1, attribute->attalign) - 1
 		};
 		if (attribute->attlen == -1)
-			form->infomask = HEAP_HASVARWIDTH;
+			header->t_infomask = HEAP_HASVARWIDTH;
 		if (attribute->attlen == -2)
 		{
 			form->columns = NULL;
@@ -110,17 +113,14 @@ pad(char *at, uint8 align_mask)
 	return at;
 }
 
-/* Forms the row.  Returns its length, or 0 if it has NULLs or is not short. */
-static Size
-form_short(GsRowForm *form, const TupleTableSlot *values)
+Size
+gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row)
 {
-	MinimalTuple tuple = (MinimalTuple) form->row;
-	char	   *at = form->row + MAXALIGN(SizeofMinimalTupleHeader);
-	char	   *end = form->row + ROW_SHORT;
+	char	   *at = row + VALUES_OFFSET;
+	char	   *end = row + GS_SHORT_FORM_BYTES;
 
 	if (form->columns == NULL)
 		return 0;
-	memset(form->row, 0, MAXALIGN(SizeofMinimalTupleHeader));
 	for (int i = 0; i < form->ncolumns; i++)
 	{
 		const FormColumn *column = &form->columns[i];
@@ -145,20 +145,15 @@ form_short(GsRowForm *form, const TupleTableSlot *values)
 			memcpy(at, DatumGetPointer(value), len);
 		at += len;
 	}
-	HeapTupleHeaderSetNatts(tuple, form->ncolumns);
-	tuple->t_hoff = MAXALIGN(SizeofMinimalTupleHeader) + MINIMAL_TUPLE_OFFSET;
-	tuple->t_infomask = form->infomask;
-	return at - form->row;
+	memcpy(row, form->header, VALUES_OFFSET);
+	((MinimalTuple) row)->t_len = at - row;
+	return at - row;
 }
 
 TupleTableSlot *
 gs_row_form_slot(GsRowForm *form, TupleTableSlot *values)
 {
-	MinimalTuple tuple = (MinimalTuple) form->row;
-	const Size	nbytes = form_short(form, values);
-
-	if (nbytes == 0)
+	if (gs_row_form_short(form, values, form->row) == 0)
 		return values;
-	tuple->t_len = nbytes;
-	return ExecStoreMinimalTuple(tuple, form->slot, false);
+	return ExecStoreMinimalTuple((MinimalTuple) form->row, form->slot, false);
 }

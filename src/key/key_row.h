@@ -82,8 +82,17 @@ gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
 /* Forms short rows without NULLs in one pass.  A sort handles tuples faster than values. */
 typedef struct GsRowForm GsRowForm;
 
+/* A row of more bytes is not short. */
+#define GS_SHORT_FORM_BYTES	256
+
 /* Allocates in the current memory context; rows are stored in the minimal-tuple slot. */
 extern GsRowForm *gs_row_form_create(TupleDesc desc, TupleTableSlot *slot);
+
+/*
+ * Writes the stored row of a slot of values to an 8-aligned address with space for a short row.
+ * Returns its length, or 0 if it has NULLs or is not short.
+ */
+extern Size gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row);
 
 /*
  * The slot with the row of a slot of values.  If the row has NULLs or is not short, it is

@@ -100,15 +100,15 @@ drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 							gs_topn_first(input->engine->request.layout, is_null, code));
 }
 
-/* The slot with a tuple of a slot of values, if the row is short; otherwise the same slot. */
-static inline TupleTableSlot *
-form_tuple(GsSortState *state, TupleTableSlot *slot)
+/* Does a slot have only values, of which tuples can be formed?  Then input->form exists. */
+static inline bool
+begin_form(GsSortState *state, const TupleTableSlot *slot)
 {
 	GsSortInput *input = &state->input;
 
 	if (slot->tts_ops != &TTSOpsVirtual || state->spec.slot == NULL)
-		return slot;
-	if (input->form == NULL)
+		return false;
+	if (unlikely(input->form == NULL))
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);
 
@@ -116,7 +116,46 @@ form_tuple(GsSortState *state, TupleTableSlot *slot)
 		input->form = gs_row_form_create(state->spec.desc, state->spec.slot);
 		MemoryContextSwitchTo(old);
 	}
-	return gs_row_form_slot(input->form, slot);
+	return true;
+}
+
+/* The slot with a tuple of a slot of values, if the row is short; otherwise the same slot. */
+static inline TupleTableSlot *
+form_tuple(GsSortState *state, TupleTableSlot *slot)
+{
+	return begin_form(state, slot) ? gs_row_form_slot(state->input.form, slot) : slot;
+}
+
+/* Completes a record, and adds it and its row to the batch unless top-N drops it. */
+static inline void
+push_row(GsSortState *state, const char *row, Size row_bytes, uint64 *record, uint32 nulls)
+{
+	GsSortInput *input = &state->input;
+	const GsEngineRequest *request = &input->engine->request;
+
+	record[request->layout->nwords] = gs_batch_next_location(input->batch, nulls);
+	if (input->top.has_cutoff && gs_topn_drops(&input->top, request, record, row))
+		return;
+	gs_batch_push(input->batch, row_bytes);
+}
+
+/*
+ * Forms a row of values and its record in the batch, which has space for a short row.  False: the row
+ * is not short, or has NULLs.
+ */
+static inline bool
+push_values(GsSortState *state, const TupleTableSlot *values)
+{
+	GsSortInput *input = &state->input;
+	char	   *row = gs_batch_next_row(input->batch);
+	uint64	   *record = gs_batch_next_record(input->batch);
+	const Size	nbytes = gs_row_form_short(input->form, values, row);
+
+	if (nbytes == 0)
+		return false;
+	gs_key_record_write_values(input->key, values->tts_values, record);
+	push_row(state, row, nbytes, record, 0);
+	return true;
 }
 
 /*
@@ -127,8 +166,6 @@ static const char *
 store_row(GsSortState *state, TupleTableSlot *slot)
 {
 	GsSortInput *input = &state->input;
-	const GsEngineRequest *request;
-	GsBatch    *batch;
 	GsRowSource source;
 	Size		extra_bytes = 0;
 	Size		row_bytes;
@@ -139,7 +176,14 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 
 	if (input->top.has_cutoff && drop_by_first_column(state, slot))
 		return NULL;
-	slot = form_tuple(state, slot);
+	if (input->direct_key && begin_form(state, slot))
+	{
+		why_not = reserve_space(state, GS_SHORT_FORM_BYTES);
+		if (why_not != NULL || push_values(state, slot))
+			return why_not;
+	}
+	else
+		slot = form_tuple(state, slot);
 	gs_row_source_init(&source, slot);
 	if (!input->direct_key)
 	{
@@ -154,23 +198,12 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	if ((why_not = reserve_space(state, row_bytes)) != NULL)
 		return why_not;
 
-	request = &input->engine->request;	/* reserve_space() may have replaced the engine */
-	batch = input->batch;
-	row = gs_batch_next_row(batch);
-	record = gs_batch_next_record(batch);
-	if (input->direct_key)
-		nulls = gs_key_record_write_direct(input->key, slot, &source, record);
-	else
-	{
-		gs_row_store(&source, slot, row);
-		nulls = gs_key_record_write(input->key, &source, row, source.nbytes, record);
-	}
-	record[request->layout->nwords] = gs_batch_next_location(batch, nulls);
-	if (input->top.has_cutoff && gs_topn_drops(&input->top, request, record, row))
-		return NULL;
-	if (input->direct_key)
-		gs_row_store(&source, slot, row);
-	gs_batch_push(batch, row_bytes);
+	row = gs_batch_next_row(input->batch);
+	record = gs_batch_next_record(input->batch);
+	gs_row_store(&source, slot, row);
+	nulls = input->direct_key ? gs_key_record_write_direct(input->key, slot, &source, record) :
+		gs_key_record_write(input->key, &source, row, source.nbytes, record);
+	push_row(state, row, row_bytes, record, nulls);
 	return NULL;
 }
 
