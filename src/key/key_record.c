@@ -598,12 +598,22 @@ gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uin
 	return gs_key_record_write(key, source, NULL, 0, record);
 }
 
-void
-gs_key_record_write_values(GsKeyEncoder *key, const Datum *values, uint64 *record)
+uint32
+gs_key_record_write_values(GsKeyEncoder *key, const TupleTableSlot *slot, uint64 *record)
 {
+	uint32		nulls = 0;
+
 	begin_record(&key->layout, record, true);
 	for (int i = 0; i < key->ncolumns; i++)
-		write_fixed(&key->columns[i], values[key->columns[i].attno - 1], record, true);
+	{
+		const KeyColumn *column = &key->columns[i];
+
+		if (unlikely(slot->tts_isnull[column->attno - 1]))
+			nulls |= count_null(&key->layout, i);
+		else
+			write_fixed(column, slot->tts_values[column->attno - 1], record, true);
+	}
+	return nulls;
 }
 
 /* ----------------------------------------------------------------- keys only */
@@ -626,8 +636,9 @@ gs_key_record_write_value(GsKeyEncoder *key, Datum value, uint64 *record, const 
 Datum
 gs_key_record_decode(const GsKeyEncoder *key, const uint64 *record)
 {
-	const GsKeyField *field = &key->layout.fields[0];
-	uint64		code = (record[0] >> field->shift) & gs_key_field_mask(field);
+	const KeyColumn *column = &key->columns[0];
+	uint64		code = (record[0] >> column->field->shift) & column->mask;
 
-	return gs_key_value_decode(key->columns[0].kind, code);
+	/* the code of a signed integer is its distance from the least one */
+	return column->flip != 0 ? (Datum) (code - column->flip) : gs_key_value_decode(column->kind, code);
 }

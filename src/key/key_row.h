@@ -79,7 +79,7 @@ gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
 	((MinimalTuple) row)->t_len = source->nbytes;
 }
 
-/* Forms short rows without NULLs in one pass.  A sort handles tuples faster than values. */
+/* Forms short rows in one pass.  A sort handles tuples faster than values. */
 typedef struct GsRowForm GsRowForm;
 
 /* A row of more bytes is not short. */
@@ -90,13 +90,13 @@ extern GsRowForm *gs_row_form_create(TupleDesc desc, TupleTableSlot *slot);
 
 /*
  * Writes the stored row of a slot of values to an 8-aligned address with space for a short row.
- * Returns its length, or 0 if it has NULLs or is not short.
+ * Returns its length, or 0 if it is not short, or has values with a long header.
  */
 extern Size gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row);
 
 /*
- * The slot with the row of a slot of values.  If the row has NULLs or is not short, it is
- * the slot of values itself.  Valid until the next call.
+ * The slot with the row of a slot of values; the slot of values itself if that cannot be formed.
+ * Valid until the next call.
  */
 extern TupleTableSlot *gs_row_form_slot(GsRowForm *form, TupleTableSlot *values);
 

@@ -139,10 +139,7 @@ push_row(GsSortState *state, const char *row, Size row_bytes, uint64 *record, ui
 	gs_batch_push(input->batch, row_bytes);
 }
 
-/*
- * Forms a row of values and its record in the batch, which has space for a short row.  False: the row
- * is not short, or has NULLs.
- */
+/* Forms a row of values and its record in the batch, which has space for a short row.  False: it is not short. */
 static inline bool
 push_values(GsSortState *state, const TupleTableSlot *values)
 {
@@ -153,8 +150,7 @@ push_values(GsSortState *state, const TupleTableSlot *values)
 
 	if (nbytes == 0)
 		return false;
-	gs_key_record_write_values(input->key, values->tts_values, record);
-	push_row(state, row, nbytes, record, 0);
+	push_row(state, row, nbytes, record, gs_key_record_write_values(input->key, values, record));
 	return true;
 }
 

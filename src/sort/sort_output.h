@@ -15,6 +15,18 @@
 /* Not for callers: gs_sort_next() for all but the usual case. */
 extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
 
+/* Puts a stored row into a slot; NULL is a counted NULL.  Returns the slot. */
+static inline TupleTableSlot *
+gs_sort_row_to_slot(const GsSortInput *input, const void *row, TupleTableSlot *slot)
+{
+	if (!input->keys_only)
+		return ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+	ExecClearTuple(slot);
+	slot->tts_isnull[0] = row == NULL;
+	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_record_decode(input->key, row);
+	return ExecStoreVirtualTuple(slot);
+}
+
 /*
  * The next row in the given direction, in the sort's slot, which is empty after the last row.  Valid
  * until the next call.
@@ -26,11 +38,10 @@ gs_sort_next(GsSortState *state, bool forward)
 	int64		next = output->position + 1 - output->window_start;
 
 	/* usually: the next row of the window */
-	if ((uint64) next < (uint64) output->window_rows && !state->input.keys_only && forward)
+	if ((uint64) next < (uint64) output->window_rows && state->input.nnulls == 0 && forward)
 	{
 		output->position++;
-		return ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, output->window[next]),
-									 state->spec.slot, false);
+		return gs_sort_row_to_slot(&state->input, output->window[next], state->spec.slot);
 	}
 	return gs_sort_find_next(state, forward);
 }
@@ -75,20 +86,5 @@ extern void gs_sort_begin_output(GsSortState *state, uint64 nrows);
 
 /* Fetches rows from the engine to the window, from a position on: GS_SORT_WINDOW rows or fewer. */
 extern GsStatus gs_sort_fill_window(GsSortState *state, int64 position);
-
-/* Puts a stored row into a slot; NULL is a counted NULL. */
-static inline void
-gs_sort_row_to_slot(const GsSortInput *input, const void *row, TupleTableSlot *slot)
-{
-	if (!input->keys_only)
-	{
-		ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
-		return;
-	}
-	ExecClearTuple(slot);
-	slot->tts_isnull[0] = row == NULL;
-	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_record_decode(input->key, row);
-	ExecStoreVirtualTuple(slot);
-}
 
 #endif							/* GPUSORT_SORT_OUTPUT_H */
