@@ -236,7 +236,7 @@ form_of_values(GsClusterRows *rows, HeapTuple tuple)
 
 	ResetPerTupleExprContext(rows->estate);
 	set_values(rows, tuple);
-	gs_row_source_init(&source, rows->virtual);
+	gs_row_source_init(&source, rows->virtual, NULL);
 	if (source.nbytes > rows->row_allocated)
 	{
 		rows->row_allocated = 2 * source.nbytes;

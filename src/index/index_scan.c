@@ -166,7 +166,7 @@ add_slot(EntryScan *scan, OffsetNumber offset)
 		emit_now(scan);
 		return;
 	}
-	gs_row_source_init(&source, scan->values);
+	gs_row_source_init(&source, scan->values, NULL);
 	gs_row_store(&source, scan->values, next_row(scan, offset, source.nbytes));
 	scan->nbytes += MAXALIGN(source.nbytes);
 }

@@ -407,6 +407,9 @@ write_value_bytes(GsKeyEncoder *key, int colno, const GsRowSource *source,
 	}
 	else if (gs_row_source_contains(source, bytes->data))
 		stored = row + (bytes->data - source->body);
+	else if (source->value_at != NULL)
+		stored = row + source->value_at[column->attno - 1] +
+			(column->kind == GS_KEY_NAME ? 0 : VARHDRSZ_SHORT);
 	else
 	{
 		/*
@@ -579,27 +582,9 @@ write_visiting(GsKeyEncoder *key, const GsRowSource *source, uint64 *record, boo
 	return true;
 }
 
-uint32
-gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source,
-						   uint64 *record)
-{
-	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record, true)))
-		return 0;
-	locate_values(key, slot, source);
-	return gs_key_record_write(key, source, NULL, 0, record);
-}
-
-uint32
-gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
-{
-	if (likely(key->deform != NULL && write_visiting(key, source, record, false)))
-		return 0;
-	locate_values_of_row(key, source);
-	return gs_key_record_write(key, source, NULL, 0, record);
-}
-
-uint32
-gs_key_record_write_values(GsKeyEncoder *key, const TupleTableSlot *slot, uint64 *record)
+/* Writes the record of a slot that has only values. */
+static uint32
+write_values(GsKeyEncoder *key, const TupleTableSlot *slot, uint64 *record)
 {
 	uint32		nulls = 0;
 
@@ -614,6 +599,27 @@ gs_key_record_write_values(GsKeyEncoder *key, const TupleTableSlot *slot, uint64
 			write_fixed(column, slot->tts_values[column->attno - 1], record, true);
 	}
 	return nulls;
+}
+
+uint32
+gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowSource *source,
+						   uint64 *record)
+{
+	if (source->body == NULL)
+		return write_values(key, slot, record);
+	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record, true)))
+		return 0;
+	locate_values(key, slot, source);
+	return gs_key_record_write(key, source, NULL, 0, record);
+}
+
+uint32
+gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
+{
+	if (likely(key->deform != NULL && write_visiting(key, source, record, false)))
+		return 0;
+	locate_values_of_row(key, source);
+	return gs_key_record_write(key, source, NULL, 0, record);
 }
 
 /* ----------------------------------------------------------------- keys only */

@@ -69,10 +69,6 @@ extern uint32 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot
 extern uint32 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source,
 											 uint64 *record);
 
-/* The same for a slot that has only values; the row is counted. */
-extern uint32 gs_key_record_write_values(GsKeyEncoder *key, const TupleTableSlot *slot,
-										 uint64 *record);
-
 /*
  * For keys_only layouts: writes the record of a value that is not NULL, and
  * returns as gs_key_record_read() does; and decodes the value of a record.

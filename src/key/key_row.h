@@ -16,18 +16,28 @@
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
 
+/* How rows of one type are formed of values faster than by PostgreSQL. */
+typedef struct GsRowForm GsRowForm;
+
 /* The source of a stored row. */
 typedef struct GsRowSource
 {
 	const char *body;			/* the MinimalTuple, except its t_len; NULL if
 								 * it has to be formed */
 	Size		nbytes;			/* of the stored row */
-	Size		data_bytes;		/* if it has to be formed: of the values */
-	bool		has_nulls;		/* if it has to be formed */
+
+	/* if it has to be formed */
+	bool		has_nulls;
+	const GsRowForm *form;		/* NULL: by heap_fill_tuple() */
+	const uint16 *value_at;		/* with a form: where gs_row_store() puts each value that is passed by
+								 * reference; its header is short if it has one */
 } GsRowSource;
 
+/* Allocates in the current memory context. */
+extern GsRowForm *gs_row_form_create(TupleDesc desc);
+
 /* gs_row_source_init() for a slot that has only values; deforms all of it. */
-extern void gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot);
+extern void gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot, const GsRowForm *form);
 
 /* gs_row_store() for such a slot. */
 extern void gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row);
@@ -59,13 +69,14 @@ gs_row_body(const TupleTableSlot *slot, Size *nbytes)
 	return NULL;
 }
 
-/* Sets the source to the row of a slot. */
+/* Sets the source to the row of a slot.  form: if the slot has only values; or NULL. */
 static inline void
-gs_row_source_init(GsRowSource *source, TupleTableSlot *slot)
+gs_row_source_init(GsRowSource *source, TupleTableSlot *slot, const GsRowForm *form)
 {
+	source->value_at = NULL;
 	source->body = gs_row_body(slot, &source->nbytes);
 	if (source->body == NULL)
-		gs_row_source_init_values(source, slot);
+		gs_row_source_init_values(source, slot, form);
 }
 
 /* Writes the stored row, source->nbytes bytes, to an 8-aligned address. */
@@ -78,27 +89,6 @@ gs_row_store(const GsRowSource *source, TupleTableSlot *slot, char *row)
 		gs_row_form(source, slot, row);
 	((MinimalTuple) row)->t_len = source->nbytes;
 }
-
-/* Forms short rows in one pass.  A sort handles tuples faster than values. */
-typedef struct GsRowForm GsRowForm;
-
-/* A row of more bytes is not short. */
-#define GS_SHORT_FORM_BYTES	256
-
-/* Allocates in the current memory context; rows are stored in the minimal-tuple slot. */
-extern GsRowForm *gs_row_form_create(TupleDesc desc, TupleTableSlot *slot);
-
-/*
- * Writes the stored row of a slot of values to an 8-aligned address with space for a short row.
- * Returns its length, or 0 if it is not short, or has values with a long header.
- */
-extern Size gs_row_form_short(const GsRowForm *form, const TupleTableSlot *values, char *row);
-
-/*
- * The slot with the row of a slot of values; the slot of values itself if that cannot be formed.
- * Valid until the next call.
- */
-extern TupleTableSlot *gs_row_form_slot(GsRowForm *form, TupleTableSlot *values);
 
 /* Is an address of a slot's value in what gs_row_store() copies? */
 static inline bool

@@ -100,58 +100,22 @@ drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 							gs_topn_first(input->engine->request.layout, is_null, code));
 }
 
-/* Does a slot have only values, of which tuples can be formed?  Then input->form exists. */
-static inline bool
-begin_form(GsSortState *state, const TupleTableSlot *slot)
+/* The form of rows that are only values. */
+static inline const GsRowForm *
+form_of(GsSortState *state, const TupleTableSlot *slot)
 {
 	GsSortInput *input = &state->input;
 
-	if (slot->tts_ops != &TTSOpsVirtual || state->spec.slot == NULL)
-		return false;
+	if (slot->tts_ops != &TTSOpsVirtual)
+		return NULL;
 	if (unlikely(input->form == NULL))
 	{
 		MemoryContext old = MemoryContextSwitchTo(state->context);
 
-		/* the slot in which rows will be returned is not used yet */
-		input->form = gs_row_form_create(state->spec.desc, state->spec.slot);
+		input->form = gs_row_form_create(state->spec.desc);
 		MemoryContextSwitchTo(old);
 	}
-	return true;
-}
-
-/* The slot with a tuple of a slot of values, if the row is short; otherwise the same slot. */
-static inline TupleTableSlot *
-form_tuple(GsSortState *state, TupleTableSlot *slot)
-{
-	return begin_form(state, slot) ? gs_row_form_slot(state->input.form, slot) : slot;
-}
-
-/* Completes a record, and adds it and its row to the batch unless top-N drops it. */
-static inline void
-push_row(GsSortState *state, const char *row, Size row_bytes, uint64 *record, uint32 nulls)
-{
-	GsSortInput *input = &state->input;
-	const GsEngineRequest *request = &input->engine->request;
-
-	record[request->layout->nwords] = gs_batch_next_location(input->batch, nulls);
-	if (input->top.has_cutoff && gs_topn_drops(&input->top, request, record, row))
-		return;
-	gs_batch_push(input->batch, row_bytes);
-}
-
-/* Forms a row of values and its record in the batch, which has space for a short row.  False: it is not short. */
-static inline bool
-push_values(GsSortState *state, const TupleTableSlot *values)
-{
-	GsSortInput *input = &state->input;
-	char	   *row = gs_batch_next_row(input->batch);
-	uint64	   *record = gs_batch_next_record(input->batch);
-	const Size	nbytes = gs_row_form_short(input->form, values, row);
-
-	if (nbytes == 0)
-		return false;
-	push_row(state, row, nbytes, record, gs_key_record_write_values(input->key, values, record));
-	return true;
+	return input->form;
 }
 
 /*
@@ -172,15 +136,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 
 	if (input->top.has_cutoff && drop_by_first_column(state, slot))
 		return NULL;
-	if (input->direct_key && begin_form(state, slot))
-	{
-		why_not = reserve_space(state, GS_SHORT_FORM_BYTES);
-		if (why_not != NULL || push_values(state, slot))
-			return why_not;
-	}
-	else
-		slot = form_tuple(state, slot);
-	gs_row_source_init(&source, slot);
+	gs_row_source_init(&source, slot, form_of(state, slot));
 	if (!input->direct_key)
 	{
 		if (!gs_key_record_read(input->key, slot, &source, &extra_bytes, &why_not))
@@ -199,7 +155,10 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	gs_row_store(&source, slot, row);
 	nulls = input->direct_key ? gs_key_record_write_direct(input->key, slot, &source, record) :
 		gs_key_record_write(input->key, &source, row, source.nbytes, record);
-	push_row(state, row, row_bytes, record, nulls);
+	record[input->engine->request.layout->nwords] = gs_batch_next_location(input->batch, nulls);
+	if (input->top.has_cutoff && gs_topn_drops(&input->top, &input->engine->request, record, row))
+		return NULL;
+	gs_batch_push(input->batch, row_bytes);
 	return NULL;
 }
 
@@ -285,7 +244,7 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 		gs_sort_stats_show(state);
 	if (input->compare != NULL)
 	{
-		if (input->presorted && gs_presorted_add(state, form_tuple(state, slot)))
+		if (input->presorted && gs_presorted_add(state, slot, form_of(state, slot)))
 			return true;
 		if ((input->presorted || gs_sort_wants_other_keys(state, false)) &&
 			!gs_sort_reload(state))

@@ -171,7 +171,7 @@ reserve_space(GsSortState *state, Size row_bytes, MinimalTuple *last)
 }
 
 bool
-gs_presorted_add(GsSortState *state, TupleTableSlot *slot)
+gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form)
 {
 	GsSortInput *input = &state->input;
 	GsKeyVerification *verification = &input->verification;
@@ -181,7 +181,7 @@ gs_presorted_add(GsSortState *state, TupleTableSlot *slot)
 	char	   *row;
 	bool		below;
 
-	gs_row_source_init(&source, slot);
+	gs_row_source_init(&source, slot, form);
 	if (!reserve_space(state, source.nbytes, &last))
 		return false;
 	row = gs_batch_next_row(input->batch);

@@ -103,7 +103,7 @@ typedef struct GsSortInput
 	GsKeyEncoder *key;
 	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
 	bool		keys_only;		/* its layout's: the key is the row */
-	GsRowForm  *form;			/* makes tuples of values; NULL: not yet */
+	GsRowForm  *form;			/* of rows that are only values; NULL: none came yet */
 	GsSortCompare *compare;		/* where keys do not decide; NULL: they do */
 	bool		presorted;		/* all rows arrived in order so far, and have no
 								 * keys: see sort_presorted.c */

@@ -113,7 +113,7 @@ store_row(GsFew *few, TupleTableSlot *slot, Entry *entry)
 {
 	GsRowSource source;
 
-	gs_row_source_init(&source, slot);
+	gs_row_source_init(&source, slot, NULL);
 	if (source.nbytes > FEW_BYTES - few->nbytes)
 		return false;
 	entry->row = (MinimalTuple) (few->bytes + few->nbytes);
