@@ -8,11 +8,11 @@
 -- columns of every alignment and storage, with short and long headers
 CREATE TYPE gs_point AS (x int, y text);
 CREATE TABLE gs_rows AS SELECT id, (id * 37) % 20 AS k,
-	id % 2 = 0 AS b1, (id % 100)::"char" AS c1, id % 3 = 0 AS b2, id::int8 AS i8, (id % 50)::int2 AS i2, ('n' || id)::name AS n, id::float4 AS f4,
+	id % 2 = 0 AS b1, (id % 100)::"char" AS c1, id % 3 = 0 AS b2, id::int8 AS i8, (id % 50)::int2 AS i2, ('a name ' || id % 50)::name AS n, id::float4 AS f4,
 	repeat('x', id % 5) AS t1, repeat('y', 125 + id % 4) AS t2, repeat('z', 5000 + id) AS t3, (id || '.' || id)::numeric AS num, id * '1 day 1 us'::interval AS iv,
 	ARRAY[id, NULL, id + 1] AS a, ARRAY['a', repeat('b', id)] AS ta, jsonb_build_object('id', id, 'x', repeat('j', id)) AS j, ROW(id, 'p' || id)::gs_point AS p,
 	md5(id::text)::uuid AS u, ('10.0.0.' || id)::inet AS ip, ('0/' || to_hex(id))::pg_lsn AS lsn, (id % 128)::bit(7) AS bits, point(id, id) AS pt,
-	int4range(id, id + 5) AS r, decode(repeat('00', id), 'hex') AS y, (id::text)::char(10) AS bp, '12:00+00'::timetz + id * '1 s'::interval AS tz
+	int4range(id, id + 5) AS r, decode(repeat('00', id), 'hex') AS y, (id::text)::char(10) AS bp, '12:00+00'::timetz + id * '1 s'::interval AS tz, 'some text ' || id % 30 AS s
 FROM generate_series(1, 60) id;
 -- the same with NULLs, from one to all but the first
 SELECT format('INSERT INTO gs_rows SELECT id + 60, k, %s FROM gs_rows',
@@ -33,8 +33,13 @@ SELECT pg_temp.rows_ok(source, k)
 FROM unnest(ARRAY['gs_rows', '(SELECT *, id + 1 AS one_more FROM gs_rows OFFSET 0) x', '(SELECT DISTINCT ON (id) * FROM gs_rows ORDER BY id) x',
 				  '(SELECT x.* FROM gs_rows x JOIN gs_rows y USING (id) OFFSET 0) x', '(SELECT * FROM gs_rows UNION ALL SELECT * FROM gs_rows WHERE false) x',
 				  '(SELECT * FROM (SELECT * FROM gs_rows ORDER BY id DESC OFFSET 0) y ORDER BY id) x', '(SELECT * FROM gs_rows TABLESAMPLE SYSTEM (100)) x',
-				  '(WITH c AS MATERIALIZED (SELECT * FROM gs_rows) SELECT * FROM c OFFSET 0) x']) source,
-	 unnest(ARRAY['k', 'i8 NULLS FIRST, k', 'tz DESC, k, u', 'n COLLATE "C", b1']) k;
+				  '(WITH c AS MATERIALIZED (SELECT * FROM gs_rows) SELECT * FROM c OFFSET 0) x',
+				  -- all values are short: from the table, and computed, which have long headers
+				  '(SELECT id, k, b1, c1, b2, i8, i2, n, f4, t1, num, iv, a, p, u, ip, lsn, bits, pt, r, y, bp, tz, s, id + 1 AS one_more FROM gs_rows) x',
+				  '(SELECT id, k, b1, lower(t1) || id AS t4, n, num * 2 AS num, i8, c1, substr(t2, 1, id % 126) AS t5, u, t1 || repeat(''e'', 126) AS t6, tz, upper(s) AS s, a || 7 AS a FROM gs_rows) x',
+				  -- and all are of fixed width
+				  '(SELECT id + 0 AS id, k, i8, b1, u, c1, n, tz, iv, lsn, s::name AS s FROM gs_rows) x']) source,
+	 unnest(ARRAY['k', 'i8 NULLS FIRST, k', 'tz DESC, k, u', 'n COLLATE "C", b1', 's COLLATE "C" DESC, k']) k;
 SELECT pg_temp.same('SELECT k, x FROM (SELECT k, id, gs_rows AS x FROM gs_rows) y ORDER BY k',
 					'SELECT k, x FROM (SELECT k, id, gs_rows AS x FROM gs_rows) y ORDER BY k, id'),
 	   pg_temp.same('SELECT (x).* FROM (SELECT gs_rows AS x FROM gs_rows OFFSET 0) y ORDER BY (x).k',
