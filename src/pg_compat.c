@@ -26,8 +26,9 @@
 #include "nodes/pathnodes.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
-#if PG_VERSION_NUM >= 170000
-#include "storage/bulk_write.h"
+#if PG_VERSION_NUM < 170000
+#include "port/pg_iovec.h"
+#include "storage/fd.h"
 #endif
 #include "storage/lock.h"
 #if PG_VERSION_NUM >= 170000
@@ -485,44 +486,91 @@ gs_extend_relation(Relation relation, BlockNumber nblocks)
 	pfree(zeroes);
 }
 
-void
-gs_write_pages(Relation relation, int npages, BlockNumber *blocks, Page *pages)
+#if PG_VERSION_NUM >= 170000
+
+/* Writes consecutive pages of a relation. */
+static void
+write_consecutive(Relation relation, BlockNumber first, int npages, Page *pages)
 {
-	Assert(npages <= GS_MAX_LOGGED_PAGES);
-	if (RelationNeedsWAL(relation))
-		log_newpages(&RELATION_LOCATOR(relation), MAIN_FORKNUM, npages, blocks, pages, true);
+	smgrwritev(RelationGetSmgr(relation), MAIN_FORKNUM, first, (const void **) pages, npages, true);
+}
+
+#else
+
+#if PG_VERSION_NUM >= 160000
+#define SMGR_LOCATOR(smgr)	((smgr)->smgr_rlocator)
+#else
+#define SMGR_LOCATOR(smgr)	((smgr)->smgr_rnode)
+#endif
+
+/* Writes consecutive pages of a file by one call.  False: not all of them were written. */
+static bool
+write_vector(const char *path, off_t offset, int npages, Page *pages)
+{
+	const int	file = OpenTransientFile(path, O_RDWR | PG_BINARY);
+	struct iovec vector[GS_MAX_LOGGED_PAGES];
+	ssize_t		written;
+
+	if (file < 0)
+		return false;
 	for (int i = 0; i < npages; i++)
+		vector[i] = (struct iovec) {.iov_base = pages[i],.iov_len = BLCKSZ};
+	pgstat_report_wait_start(WAIT_EVENT_DATA_FILE_WRITE);
+	written = pg_pwritev(file, vector, npages, offset);
+	pgstat_report_wait_end();
+	return CloseTransientFile(file) == 0 && written == (ssize_t) npages * BLCKSZ;
+}
+
+/*
+ * The storage manager writes single pages only.  It does so, too, for pages on both sides of the border of a
+ * segment, and to report an error.
+ */
+static void
+write_consecutive(Relation relation, BlockNumber first, int npages, Page *pages)
+{
+	const BlockNumber segment = first / RELSEG_SIZE;
+	const BlockNumber in_segment = first % RELSEG_SIZE;
+	char	   *base = relpath(SMGR_LOCATOR(RelationGetSmgr(relation)), MAIN_FORKNUM);
+	char	   *path = segment == 0 ? pstrdup(base) : psprintf("%s.%u", base, segment);
+
+	if (npages == 1 || in_segment + npages > RELSEG_SIZE ||
+		!write_vector(path, (off_t) in_segment * BLCKSZ, npages, pages))
 	{
+		for (int i = 0; i < npages; i++)
+			smgrwrite(RelationGetSmgr(relation), MAIN_FORKNUM, first + i, (char *) pages[i], true);
+	}
+	pfree(path);
+	pfree(base);
+}
+
+#endif
+
+void
+gs_write_pages(Relation relation, int npages, const BlockNumber *blocks, Page *pages,
+			   BlockNumber nblocks)
+{
+	int			next;
+
+	Assert(npages > 0 && npages <= GS_MAX_LOGGED_PAGES);
+	if (RelationNeedsWAL(relation))
+		log_newpages(&RELATION_LOCATOR(relation), MAIN_FORKNUM, npages,
+					 unconstify(BlockNumber *, blocks), pages, true);
+	for (int i = 0; i < npages; i++)
 		set_checksum(pages[i], blocks[i]);
-		smgrwrite(RelationGetSmgr(relation), MAIN_FORKNUM, blocks[i], (char *) pages[i], true);
+	if (blocks[npages - 1] >= nblocks)
+	{
+		npages--;
+		smgrextend(RelationGetSmgr(relation), MAIN_FORKNUM, blocks[npages], (char *) pages[npages], true);
+	}
+	for (int i = 0; i < npages; i = next)
+	{
+		for (next = i + 1; next < npages && blocks[next] == blocks[next - 1] + 1;)
+			next++;
+		write_consecutive(relation, blocks[i], next - i, &pages[i]);
 	}
 }
 
 #if PG_VERSION_NUM >= 170000
-
-GsPageWriter *
-gs_page_writer_begin(Relation relation)
-{
-	return smgr_bulk_start_rel(relation, MAIN_FORKNUM);
-}
-
-Page
-gs_page_writer_alloc(GsPageWriter *writer)
-{
-	return (Page) smgr_bulk_get_buf(writer);
-}
-
-void
-gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page)
-{
-	smgr_bulk_write(writer, block, (BulkWriteBuffer) page, true);
-}
-
-void
-gs_page_writer_end(GsPageWriter *writer)
-{
-	smgr_bulk_finish(writer);
-}
 
 XLogRecPtr
 gs_page_sync_begin(void)
@@ -540,6 +588,8 @@ gs_page_sync_end(Relation relation, XLogRecPtr start)
 	SMgrRelation file = RelationGetSmgr(relation);
 	bool		checkpointed;
 
+	if (RelationUsesLocalBuffers(relation))
+		return;
 	/* no checkpoint may begin between the question and the request */
 	MyProc->delayChkptFlags |= DELAY_CHKPT_START;
 	checkpointed = GetRedoRecPtr() != start;
@@ -550,62 +600,7 @@ gs_page_sync_end(Relation relation, XLogRecPtr start)
 		smgrimmedsync(file, MAIN_FORKNUM);
 }
 
-#else							/* there are no bulk writes */
-
-struct GsPageWriter
-{
-	Relation	relation;
-	MemoryContext context;
-	BlockNumber nwritten;		/* pages of the file */
-	Page		zeroes;			/* a page of them */
-};
-
-GsPageWriter *
-gs_page_writer_begin(Relation relation)
-{
-	GsPageWriter *writer = palloc0(sizeof(GsPageWriter));
-
-	writer->relation = relation;
-	writer->context = CurrentMemoryContext;
-	writer->zeroes = gs_page_writer_alloc(writer);
-	memset(writer->zeroes, 0, BLCKSZ);
-	return writer;
-}
-
-Page
-gs_page_writer_alloc(GsPageWriter *writer)
-{
-	return gs_page_alloc(writer->context);
-}
-
-void
-gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page)
-{
-	Relation	relation = writer->relation;
-	SMgrRelation file;
-
-	if (RelationNeedsWAL(relation))
-		log_newpage(&RELATION_LOCATOR(relation), MAIN_FORKNUM, block, page, true);
-	file = RelationGetSmgr(relation);
-	/* pages that are not complete yet: zeroes, which nobody reads */
-	while (writer->nwritten < block)
-		smgrextend(file, MAIN_FORKNUM, writer->nwritten++, writer->zeroes, true);
-	set_checksum(page, block);
-	if (block == writer->nwritten)
-	{
-		smgrextend(file, MAIN_FORKNUM, block, page, true);
-		writer->nwritten++;
-	}
-	else
-		smgrwrite(file, MAIN_FORKNUM, block, page, true);
-	pfree(page);
-}
-
-void
-gs_page_writer_end(GsPageWriter *writer)
-{
-	gs_page_sync_end(writer->relation, InvalidXLogRecPtr);
-}
+#else
 
 XLogRecPtr
 gs_page_sync_begin(void)

@@ -205,25 +205,7 @@ extern void gs_prepare_index_comparator(Relation index, bool descending,
 /* The size of the longest item of a btree. */
 extern Size gs_longest_btree_item(Page page);
 
-/* Writes the pages of a new relation without shared buffers. */
-#if PG_VERSION_NUM >= 170000
-typedef struct BulkWriteState GsPageWriter;
-#else
-typedef struct GsPageWriter GsPageWriter;
-#endif
-
-/* The writer and its pages belong to the current memory context. */
-extern GsPageWriter *gs_page_writer_begin(Relation relation);
-
-extern Page gs_page_writer_alloc(GsPageWriter *writer);
-
-/* Logs, writes and frees a page.  Blocks may come in any order, each once. */
-extern void gs_page_writer_write(GsPageWriter *writer, BlockNumber block, Page page);
-
-/* Ensures that no crash after the end of the transaction loses the pages. */
-extern void gs_page_writer_end(GsPageWriter *writer);
-
-/* The same for several processes at once, which write blocks that exist. */
+/* The pages of a new relation are written without shared buffers, by one process or several. */
 
 /* Memory for a page. */
 extern Page gs_page_alloc(MemoryContext context);
@@ -234,8 +216,13 @@ extern void gs_extend_relation(Relation relation, BlockNumber nblocks);
 /* The most pages of a log record. */
 #define GS_MAX_LOGGED_PAGES		32
 
-/* Logs and writes up to GS_MAX_LOGGED_PAGES pages. */
-extern void gs_write_pages(Relation relation, int npages, BlockNumber *blocks, Page *pages);
+/*
+ * Logs and writes up to GS_MAX_LOGGED_PAGES pages, in the order of their blocks; consecutive ones by one
+ * call of the operating system.  If the last one is beyond the file, which has nblocks, the file is
+ * extended up to it.
+ */
+extern void gs_write_pages(Relation relation, int npages, const BlockNumber *blocks, Page *pages,
+						   BlockNumber nblocks);
 
 /*
  * Ensures that no crash after the end of the transaction loses the pages.  One process calls both, before the

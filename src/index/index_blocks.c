@@ -3,10 +3,14 @@
  * index_blocks.c
  *	  Numbers the pages of an index, and writes them to its file.
  *
- * Pages do not go through shared buffers, but are logged as full images and written at once.
- * A single writer numbers them from 1 on, and leaves the writing to GsPageWriter
- * (pg_compat.h).  That extends the file, so several processes cannot use it.  They get
- * blocks that exist (index_ranges.c), and write some at a time.
+ * Pages do not go through shared buffers, but are logged as full images, and written some at a time:
+ * one call that writes 32 pages takes less than half the time of 32 calls (10 M bigints, 214 MB: 34 ms
+ * instead of 86 ms; ext4 with large folios, Linux 6.18, 2 cores of an AMD EPYC, 2026-11-24), and other
+ * writers of the file wait for each call.
+ *
+ * A single writer numbers pages from 1 on, and extends the file.  A page above the leaves gets its number
+ * before it is full, so its block is a hole of the file until it is written.  Several writers get blocks
+ * that exist (index_ranges.c).
  *
  * The first page of a range has to name the last page of the previous range, so it is kept
  * until that one is known.
@@ -28,17 +32,20 @@ struct GsIndexBlocks
 {
 	Relation	index;
 	MemoryContext context;
-	GsPageWriter *writer;		/* of a single writer; NULL: there are several */
-	BlockNumber nblocks;		/* then: numbers that were given out */
 
-	GsIndexRanges *ranges;		/* of several */
+	/* of a single writer */
+	BlockNumber nblocks;		/* numbers that were given out */
+	BlockNumber file_blocks;	/* of the file; of several writers: InvalidBlockNumber */
+	XLogRecPtr	sync_start;
+
+	GsIndexRanges *ranges;		/* of several; NULL: there is one */
 	int			range;			/* -1: above the leaves */
 	GsIndexChunk chunk;			/* blocks of the range that have no page yet */
 	BlockNumber first;
 	Page		first_page;		/* until it can be written; NULL: there is none */
 	BlockNumber last;			/* the last leaf page so far */
 	int			npending;
-	BlockNumber pending[MOST_PENDING];
+	BlockNumber pending[MOST_PENDING];	/* ascending */
 	Page		pages[MOST_PENDING];
 };
 
@@ -49,6 +56,7 @@ create(Relation index)
 
 	blocks->index = index;
 	blocks->context = CurrentMemoryContext;
+	blocks->file_blocks = InvalidBlockNumber;
 	return blocks;
 }
 
@@ -59,8 +67,9 @@ gs_index_blocks_begin(Relation index)
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
-	blocks->writer = gs_page_writer_begin(index);
 	blocks->nblocks = BTREE_METAPAGE + 1;
+	blocks->file_blocks = 0;
+	blocks->sync_start = gs_page_sync_begin();
 	return blocks;
 }
 
@@ -91,7 +100,7 @@ gs_index_blocks_begin_upper(Relation index, GsIndexRanges *ranges)
 BlockNumber
 gs_index_blocks_next(GsIndexBlocks *blocks)
 {
-	if (blocks->writer != NULL)
+	if (blocks->ranges == NULL)
 		return blocks->nblocks++;
 	if (blocks->range < 0)
 		return gs_index_ranges_take_unused(blocks->ranges, blocks->index);
@@ -111,8 +120,7 @@ gs_index_blocks_next_range(const GsIndexBlocks *blocks)
 Page
 gs_index_blocks_allocate(GsIndexBlocks *blocks)
 {
-	return blocks->writer != NULL ? gs_page_writer_alloc(blocks->writer) :
-		gs_page_alloc(blocks->context);
+	return gs_page_alloc(blocks->context);
 }
 
 static void
@@ -120,7 +128,9 @@ write_pending(GsIndexBlocks *blocks)
 {
 	if (blocks->npending == 0)
 		return;
-	gs_write_pages(blocks->index, blocks->npending, blocks->pending, blocks->pages);
+	gs_write_pages(blocks->index, blocks->npending, blocks->pending, blocks->pages, blocks->file_blocks);
+	if (blocks->ranges == NULL)
+		blocks->file_blocks = Max(blocks->file_blocks, blocks->pending[blocks->npending - 1] + 1);
 	for (int i = 0; i < blocks->npending; i++)
 		pfree(blocks->pages[i]);
 	blocks->npending = 0;
@@ -129,8 +139,15 @@ write_pending(GsIndexBlocks *blocks)
 static void
 add_pending(GsIndexBlocks *blocks, BlockNumber block, Page page)
 {
-	blocks->pending[blocks->npending] = block;
-	blocks->pages[blocks->npending++] = page;
+	int			i = blocks->npending++;
+
+	for (; i > 0 && blocks->pending[i - 1] > block; i--)
+	{
+		blocks->pending[i] = blocks->pending[i - 1];
+		blocks->pages[i] = blocks->pages[i - 1];
+	}
+	blocks->pending[i] = block;
+	blocks->pages[i] = page;
 	if (blocks->npending == MOST_PENDING)
 		write_pending(blocks);
 }
@@ -138,9 +155,7 @@ add_pending(GsIndexBlocks *blocks, BlockNumber block, Page page)
 void
 gs_index_blocks_write(GsIndexBlocks *blocks, BlockNumber block, Page page)
 {
-	if (blocks->writer != NULL)
-		gs_page_writer_write(blocks->writer, block, page);
-	else if (blocks->range > 0 && block == blocks->first)
+	if (blocks->range > 0 && block == blocks->first)
 		blocks->first_page = page;
 	else
 		add_pending(blocks, block, page);
@@ -160,12 +175,12 @@ write_first_page(GsIndexBlocks *blocks)
 void
 gs_index_blocks_end(GsIndexBlocks *blocks)
 {
-	if (blocks->writer != NULL)
+	write_pending(blocks);
+	if (blocks->ranges == NULL)
 	{
-		gs_page_writer_end(blocks->writer);
+		gs_page_sync_end(blocks->index, blocks->sync_start);
 		return;
 	}
-	write_pending(blocks);
 	if (blocks->range < 0)
 	{
 		gs_index_ranges_sync(blocks->ranges, blocks->index);

@@ -4,10 +4,13 @@
  *	  A full disk, for a server that is started with this library in LD_PRELOAD.
  *
  * While the file that FULL_DISK names is there, large files whose path contains what that file contains
- * cannot grow: ENOSPC.  Small ones can, as the tables of the catalog are among them.
+ * cannot grow: ENOSPC.  Small ones can, as the tables of the catalog are among them.  If it contains
+ * "holes " before that, files can grow, but their holes cannot be written.
  *
  *-------------------------------------------------------------------------
  */
+#define _GNU_SOURCE				/* SEEK_HOLE */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +22,7 @@
 #include <unistd.h>
 
 #define LARGE_BYTES		(4 << 20)
+#define HOLES			"holes "
 
 /* Reads a file, or a link if it is one, as a string. */
 static int
@@ -37,23 +41,29 @@ read_name(const char *path, char *name, size_t size)
 }
 
 static int
-is_full(int fd, off_t end)
+is_full(int fd, off_t offset, off_t nbytes)
 {
 	char		link[64];
 	char		part[1024];
 	char		path[1024];
 	struct stat status;
+	const off_t end = offset + nbytes;
+	int			refused;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return read_name(getenv("FULL_DISK"), part, sizeof(part)) && fstat(fd, &status) == 0 &&
-		status.st_size >= LARGE_BYTES && end > status.st_size &&
-		read_name(link, path, sizeof(path)) && strstr(path, part) != NULL;
+	if (!read_name(getenv("FULL_DISK"), part, sizeof(part)) || fstat(fd, &status) != 0 ||
+		status.st_size < LARGE_BYTES || !read_name(link, path, sizeof(path)))
+		return 0;
+	if (strncmp(part, HOLES, strlen(HOLES)) != 0)
+		return end > status.st_size && strstr(path, part) != NULL;
+	refused = end <= status.st_size && lseek(fd, offset, SEEK_HOLE) < end;
+	return refused && strstr(path, part + strlen(HOLES)) != NULL;
 }
 
 ssize_t
 pwrite(int fd, const void *data, size_t nbytes, off_t offset)
 {
-	if (is_full(fd, offset + (off_t) nbytes))
+	if (is_full(fd, offset, (off_t) nbytes))
 	{
 		errno = ENOSPC;
 		return -1;
@@ -64,7 +74,7 @@ pwrite(int fd, const void *data, size_t nbytes, off_t offset)
 ssize_t
 pwritev(int fd, const struct iovec *parts, int nparts, off_t offset)
 {
-	if (is_full(fd, offset + 1))
+	if (is_full(fd, offset, 1))
 	{
 		errno = ENOSPC;
 		return -1;
@@ -75,7 +85,7 @@ pwritev(int fd, const struct iovec *parts, int nparts, off_t offset)
 int
 posix_fallocate(int fd, off_t offset, off_t nbytes)
 {
-	if (is_full(fd, offset + nbytes))
+	if (is_full(fd, offset, nbytes))
 		return ENOSPC;
 	return syscall(SYS_fallocate, fd, 0, offset, nbytes) == 0 ? 0 : errno;
 }
