@@ -302,7 +302,7 @@ $node->append_conf('postgresql.conf', 'gpusort.service_timeout = 10s');
 	ok(poll(sub { all_devices('state') eq 'running no device running running' }), 'it is not used any more');
 	like($node->safe_psql('postgres', 'SELECT detail FROM gpusort_service_status() WHERE device_number = 1'),
 		qr/^host processor \(no driver\) sorted wrongly: of 60000 rows/, 'the status shows the reason');
-	ok($node->log_contains('LOG:  gpusort does not use device 1 any more: host processor'), 'so does the log');
+	ok($node->log_contains('LOG:  gpusort stopped using device 1: host processor'), 'so does the log');
 	like(join(', ', map { title_of($_) } supervisors($node)), qr/gpusort supervisor 3 of 4 running *$/, 'the supervisor shows three');
 	like(device_of($psql, $of_few), qr/^[023]$/, 'the session uses another one');
 	all_continue('wrong', @holders);

@@ -489,7 +489,7 @@ give_up_wrong_device(GsServiceProcess *process, char *why)
 			(errcode(ERRCODE_INTERNAL_ERROR),
 			 strcmp(process->title, "gpusortd") == 0 ?
 			 errmsg("gpusort stopped using the device: %s", why) :
-			 errmsg("gpusort does not use device %d any more: %s", process->device, why),
+			 errmsg("gpusort stopped using device %d: %s", process->device, why),
 			 errdetail("Sorts continue with other devices or with the CPU engine."),
 			 errhint("Check the device and its driver, then reload the configuration to use it again.")));
 	give_up(process, GS_SUPERVISOR_NO_DEVICE, why);
