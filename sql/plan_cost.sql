@@ -100,4 +100,11 @@ SELECT q, c.* FROM unnest(ARRAY['SELECT * FROM gs_plan_cost ORDER BY k', 'SELECT
 	'SELECT * FROM gs_plan_cost WHERE md5(c) > ''8'' ORDER BY k', 'SELECT * FROM gs_plan_cost ORDER BY k LIMIT (SELECT 10)']) q, pg_temp.compare(q) c;
 SET parallel_tuple_cost = 10;
 SELECT q, c.* FROM unnest(ARRAY['SELECT * FROM gs_plan_cost ORDER BY k']) q, pg_temp.compare(q) c;
+-- PostgreSQL frees a path of the input that is in order, to which the input still points
+CREATE FUNCTION gs_expensive(int) RETURNS text IMMUTABLE STRICT PARALLEL SAFE COST 5000 LANGUAGE plpgsql AS 'BEGIN RETURN $1::text; END';
+SET parallel_tuple_cost = 0;
+SET enable_seqscan = off;
+DO $$ BEGIN EXECUTE 'EXPLAIN SELECT id, gs_expensive(id) AS x, lower(c) AS l, upper(c) AS u, k + 1 AS z FROM gs_plan_cost ORDER BY z, x, l, u, id'; END $$;
+RESET enable_seqscan;
+DROP FUNCTION gs_expensive;
 DROP TABLE gs_plan_cost;

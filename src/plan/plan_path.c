@@ -189,12 +189,28 @@ add_ordered(PlannerInfo *root, RelOptInfo *ordered_rel, Path *path, PathTarget *
 	add_path(ordered_rel, path);
 }
 
+/*
+ * The cheapest path of the input; NULL if it is in order already.  PostgreSQL has added the input's paths that
+ * are in order to ordered_rel as they are, and add_path() frees a path when another one is as good,
+ * although input_rel still points to it.  Nothing tells whether it was freed.  But it can be read before
+ * anything is allocated: its memory still belongs to the planner, and either is as it was, or was used again for
+ * something else than a path of input_rel.  A path that is not in order has not been freed.
+ */
+static Path *
+cheapest_path(PlannerInfo *root, const RelOptInfo *input_rel)
+{
+	Path	   *path = input_rel->cheapest_total_path;
+
+	return path->parent == input_rel && !pathkeys_contained_in(root->sort_pathkeys, path->pathkeys) ? path : NULL;
+}
+
 void
 gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_rel)
 {
 	Query	   *parse = root->parse;
 	PathTarget *target;
 	GsPlanLimit bound = gs_plan_limit_none;
+	Path	   *cheapest = cheapest_path(root, input_rel);
 	Path	   *partial;
 	Path	   *path;
 
@@ -206,7 +222,7 @@ gs_plan_path_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *ordered_r
 	if (parse->limitCount != NULL && parse->rowMarks == NIL)
 		bound = gs_plan_limit_of_clauses(parse->limitOption, parse->limitCount, parse->limitOffset);
 
-	path = make_sort(root, ordered_rel, input_rel->cheapest_total_path, &bound);
+	path = cheapest == NULL ? NULL : make_sort(root, ordered_rel, cheapest, &bound);
 	if (path != NULL)
 		add_ordered(root, ordered_rel, path, target);
 
