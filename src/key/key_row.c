@@ -198,6 +198,7 @@ gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot, const GsRow
 {
 	TupleDesc	desc = slot->tts_tupleDescriptor;
 
+	Assert(form == NULL || form->ncolumns == desc->natts);
 	slot_getallattrs(slot);
 	source->has_nulls = has_nulls(slot, desc->natts);
 	source->nbytes = form != NULL ? measure(form, slot, source->has_nulls) : 0;

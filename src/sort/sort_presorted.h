@@ -20,8 +20,8 @@ extern void gs_presorted_end(GsSortInput *input);
 extern GsEngine *gs_presorted_open(const GsEngineRequest *request);
 
 /*
- * Adds the slot's row to that engine; form as for gs_row_source_init().  False: it was not added, because it sorts before the last row, or
- * because memory is full; gs_sort_reload() is to follow.
+ * Adds the slot's row to that engine; form as for gs_row_source_init().  False: it was not added, because it
+ * sorts before the last row, or because memory is full; gs_sort_reload() is to follow.
  */
 extern bool gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form);
 
