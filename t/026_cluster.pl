@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use File::Temp;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 
@@ -467,18 +468,25 @@ foreach my $case ([ 'large', '/pgsql_tmp/', 'temporary files', 'cpu' ], [ 'large
 }
 
 # the pages of an index are written to holes of its file, by one process and by several
-foreach my $workers (0, 2)
-{
-	my $before = state_of('narrow');
-	my $build = "SET max_parallel_maintenance_workers = $workers; SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '64MB'; CREATE INDEX narrow_more ON narrow ((md5(id::text) || md5((id + 1)::text) || 'more'))";
-	my $messages;
+my $sparse = File::Temp->new(DIR => $node->data_dir);
 
-	append_to_file($full, "holes $database");
-	(undef, undef, $messages) = $node->psql('postgres', "\\set VERBOSITY verbose\n$build");
-	unlink($full) or die "$full: $!";
-	like($messages, qr/ERROR:  53100: could not write blocks? .*No space left on device/, "the holes of an index cannot be written ($workers workers)");
-	is(state_of('narrow'), $before, 'the table and the files are as they were');
-	is($node->safe_psql('postgres', "$build; SELECT bt_index_parent_check('narrow_more', true, true); DROP INDEX narrow_more"), '', 'with space it can be built');
+truncate($sparse, 1 << 20) or die "$sparse: $!";
+SKIP:
+{
+	skip 'the file system does not tell where holes are', 6 if (sysseek($sparse, 0, 4) // -1) != 0;	# SEEK_HOLE
+	foreach my $workers (0, 2)
+	{
+		my $before = state_of('narrow');
+		my $build = "SET max_parallel_maintenance_workers = $workers; SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '64MB'; CREATE INDEX narrow_more ON narrow ((md5(id::text) || md5((id + 1)::text) || 'more'))";
+		my $messages;
+
+		append_to_file($full, "holes $database");
+		(undef, undef, $messages) = $node->psql('postgres', "\\set VERBOSITY verbose\n$build");
+		unlink($full) or die "$full: $!";
+		like($messages, qr/ERROR:  53100: could not write blocks? .*No space left on device/, "the holes of an index cannot be written ($workers workers)");
+		is(state_of('narrow'), $before, 'the table and the files are as they were');
+		is($node->safe_psql('postgres', "$build; SELECT bt_index_parent_check('narrow_more', true, true); DROP INDEX narrow_more"), '', 'with space it can be built');
+	}
 }
 is_idle($node, 'after a full disk');
 $node->safe_psql('postgres', 'DROP INDEX large_id');
