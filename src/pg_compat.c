@@ -488,7 +488,7 @@ gs_extend_relation(Relation relation, BlockNumber nblocks)
 
 #if PG_VERSION_NUM >= 170000
 
-/* Writes consecutive pages of a relation. */
+/* Writes consecutive pages of one segment of a relation. */
 static void
 write_consecutive(Relation relation, BlockNumber first, int npages, Page *pages)
 {
@@ -521,20 +521,16 @@ write_vector(const char *path, off_t offset, int npages, Page *pages)
 	return CloseTransientFile(file) == 0 && written == (ssize_t) npages * BLCKSZ;
 }
 
-/*
- * The storage manager writes single pages only.  It does so, too, for pages on both sides of the border of a
- * segment, and to report an error.
- */
+/* The storage manager writes single pages only; it does so here to report an error. */
 static void
 write_consecutive(Relation relation, BlockNumber first, int npages, Page *pages)
 {
 	const BlockNumber segment = first / RELSEG_SIZE;
-	const BlockNumber in_segment = first % RELSEG_SIZE;
+	const off_t offset = (off_t) (first % RELSEG_SIZE) * BLCKSZ;
 	char	   *base = relpath(SMGR_LOCATOR(RelationGetSmgr(relation)), MAIN_FORKNUM);
 	char	   *path = segment == 0 ? pstrdup(base) : psprintf("%s.%u", base, segment);
 
-	if (npages == 1 || in_segment + npages > RELSEG_SIZE ||
-		!write_vector(path, (off_t) in_segment * BLCKSZ, npages, pages))
+	if (npages == 1 || !write_vector(path, offset, npages, pages))
 	{
 		for (int i = 0; i < npages; i++)
 			smgrwrite(RelationGetSmgr(relation), MAIN_FORKNUM, first + i, (char *) pages[i], true);
@@ -556,7 +552,10 @@ gs_write_pages(Relation relation, int npages, const BlockNumber *blocks, Page *p
 		log_newpages(&RELATION_LOCATOR(relation), MAIN_FORKNUM, npages,
 					 unconstify(BlockNumber *, blocks), pages, true);
 	for (int i = 0; i < npages; i++)
+	{
+		Assert(i == 0 || blocks[i] > blocks[i - 1]);
 		set_checksum(pages[i], blocks[i]);
+	}
 	if (blocks[npages - 1] >= nblocks)
 	{
 		npages--;
@@ -564,7 +563,8 @@ gs_write_pages(Relation relation, int npages, const BlockNumber *blocks, Page *p
 	}
 	for (int i = 0; i < npages; i = next)
 	{
-		for (next = i + 1; next < npages && blocks[next] == blocks[next - 1] + 1;)
+		/* a call writes to one segment, which is a file of its own */
+		for (next = i + 1; next < npages && blocks[next] == blocks[next - 1] + 1 && blocks[next] % RELSEG_SIZE != 0;)
 			next++;
 		write_consecutive(relation, blocks[i], next - i, &pages[i]);
 	}

@@ -224,6 +224,22 @@ my ($rc, $out, $err) = $node->psql('postgres', "SET gpusort.engine = cpu; SET ma
 like($err, qr/53400: temporary file size exceeds "?temp_file_limit"?/, 'temp_file_limit is enforced');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left behind');
 
+# files of more than one segment, written by one process and by several; and as many columns as an index may have, to which
+# several processes add the TID
+$node->safe_psql('postgres', 'CREATE UNLOGGED TABLE wide WITH (parallel_workers = 2) AS SELECT i * 7919::bigint % 400000 AS a FROM generate_series(1, 400000) i');
+foreach my $case ([ 0, 32, 10, 't' ], [ 2, 28, 10, 't' ], [ 2, 32, 90, 'f' ])
+{
+	my ($workers, $ncolumns, $fillfactor, $several) = @$case;
+	my $columns = join(', ', ('a') x $ncolumns);
+
+	is($node->safe_psql('postgres', qq{
+		SET max_parallel_maintenance_workers = $workers; SET min_parallel_table_scan_size = 0; SET gpusort.engine = cpu; SET maintenance_work_mem = '512MB';
+		CREATE INDEX wide_a ON wide ($columns) WITH (fillfactor = $fillfactor);
+		SELECT pg_relation_size('wide_a') > 1024::bigint * 1024 * 1024 FROM bt_index_parent_check('wide_a', true, true);
+		DROP INDEX wide_a}), $several, "$ncolumns columns, $workers workers, fillfactor $fillfactor");
+}
+$node->safe_psql('postgres', 'DROP TABLE wide');
+
 # ------------------------------------------------------------- afterwards
 
 # a standby

@@ -200,8 +200,11 @@ static Path *
 cheapest_path(PlannerInfo *root, const RelOptInfo *input_rel)
 {
 	Path	   *path = input_rel->cheapest_total_path;
+	/* a UNION of PostgreSQL 15 and 16 has paths of other relations */
+	const bool	is_path = path->parent == input_rel ||
+		list_member_ptr(root->upper_rels[UPPERREL_SETOP], path->parent);
 
-	return path->parent == input_rel && !pathkeys_contained_in(root->sort_pathkeys, path->pathkeys) ? path : NULL;
+	return is_path && !pathkeys_contained_in(root->sort_pathkeys, path->pathkeys) ? path : NULL;
 }
 
 void

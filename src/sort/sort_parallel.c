@@ -535,11 +535,12 @@ gs_sort_parallel_open_reader(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
 	const GsSharedJob *shared_job = &participants->job;
-	const GsEngineRequest request = gs_sort_make_request(state);
+	GsEngineRequest request;
 	const char *why_not;
 
 	if (shared_job->token == 0 || state->input.nread > 0 || state->phase != GS_SORT_ENGINE)
 		return false;
+	request = gs_sort_make_request(state);
 	participants->reader = gs_device_read_shared(&request, state->context, shared_job->device,
 												 shared_job->token, &why_not);
 	return participants->reader != NULL;
