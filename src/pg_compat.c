@@ -497,12 +497,6 @@ write_consecutive(Relation relation, BlockNumber first, int npages, Page *pages)
 
 #else
 
-#if PG_VERSION_NUM >= 160000
-#define SMGR_LOCATOR(smgr)	((smgr)->smgr_rlocator)
-#else
-#define SMGR_LOCATOR(smgr)	((smgr)->smgr_rnode)
-#endif
-
 /* Writes consecutive pages of a file by one call.  False: not all of them were written. */
 static bool
 write_vector(const char *path, off_t offset, int npages, Page *pages)
@@ -527,7 +521,7 @@ write_consecutive(Relation relation, BlockNumber first, int npages, Page *pages)
 {
 	const BlockNumber segment = first / RELSEG_SIZE;
 	const off_t offset = (off_t) (first % RELSEG_SIZE) * BLCKSZ;
-	char	   *base = relpath(SMGR_LOCATOR(RelationGetSmgr(relation)), MAIN_FORKNUM);
+	char	   *base = relpathbackend(RELATION_LOCATOR(relation), relation->rd_backend, MAIN_FORKNUM);
 	char	   *path = segment == 0 ? pstrdup(base) : psprintf("%s.%u", base, segment);
 
 	if (npages == 1 || !write_vector(path, offset, npages, pages))

@@ -61,8 +61,8 @@ extern uint32 gs_key_record_write(GsKeyEncoder *key, const GsRowSource *source,
 
 /*
  * Reads and writes in one step, for encoders that are direct: no value has to be
- * fetched, looked up or stored behind the row.  These cannot fail.  The stored row has been
- * counted when it was stored, so the statistics of the layout may not include it.
+ * fetched, looked up or stored behind the row.  These cannot fail.  A stored row was counted when it
+ * was stored, so the second one need not count it again in the statistics of the layout.
  */
 extern uint32 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot,
 										 const GsRowSource *source, uint64 *record);

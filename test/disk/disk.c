@@ -48,16 +48,16 @@ is_full(int fd, off_t offset, off_t nbytes)
 	char		path[1024];
 	struct stat status;
 	const off_t end = offset + nbytes;
-	int			refused;
+	int			of_holes;
+	int			is_refused;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (!read_name(getenv("FULL_DISK"), part, sizeof(part)) || fstat(fd, &status) != 0 ||
 		status.st_size < LARGE_BYTES || !read_name(link, path, sizeof(path)))
 		return 0;
-	if (strncmp(part, HOLES, strlen(HOLES)) != 0)
-		return end > status.st_size && strstr(path, part) != NULL;
-	refused = end <= status.st_size && lseek(fd, offset, SEEK_HOLE) < end;
-	return refused && strstr(path, part + strlen(HOLES)) != NULL;
+	of_holes = strncmp(part, HOLES, strlen(HOLES)) == 0;
+	is_refused = of_holes ? end <= status.st_size && lseek(fd, offset, SEEK_HOLE) < end : end > status.st_size;
+	return is_refused && strstr(path, part + (of_holes ? strlen(HOLES) : 0)) != NULL;
 }
 
 ssize_t
