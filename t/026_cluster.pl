@@ -146,6 +146,24 @@ is_same('input', 'HOT chains');
 $node->safe_psql('postgres', 'DELETE FROM input WHERE id % 11 = 0');
 is_same('input', 'dead tuples');
 
+# tuples that are frozen, that have to be, and that must not be; deleted, but not updated
+$node->safe_psql('postgres', 'CREATE TABLE aged (id int, s text); CREATE INDEX aged_by ON aged (s, id)');
+foreach my $options ('FREEZE', '', '')
+{
+	$node->safe_psql('postgres', 'INSERT INTO aged SELECT i, md5(i::text) FROM generate_series((SELECT count(*) + 1 FROM aged), (SELECT count(*) + 300 FROM aged)) i');
+	$node->safe_psql('postgres', "VACUUM $options aged");
+}
+is_same('aged', 'frozen tuples, and others of several transactions');
+my ($reader) = session($node);
+
+ask($reader, 'BEGIN ISOLATION LEVEL REPEATABLE READ');
+ask($reader, 'SELECT count(*) FROM pg_am');
+$node->safe_psql('postgres', $_) foreach ('INSERT INTO aged SELECT i, md5(i::text) FROM generate_series(901, 1200) i',
+	'DELETE FROM aged WHERE id % 7 = 0');
+is_same('aged', 'tuples that an old snapshot does not see, or only it sees');
+ask($reader, 'ROLLBACK');
+$reader->quit;
+
 # tuples of this transaction: inserted, updated and deleted, also by a subtransaction that was rolled back
 is_same('input', 'tuples of the same transaction', q{
 	BEGIN;

@@ -3,13 +3,12 @@
  * cluster_copy.c
  *	  Copies a table in the order of an index.
  *
- *		scan ---> sort ---> rewrite_heap_tuple() ---> new table
+ *		scan ---> sort ---> cluster_write.c ---> new table
  *
  * Rows are whole tuples with their visibility (cluster_row.c).  Which tuples are dead
  * is determined for a page at a time, and by the same rules as in PostgreSQL's
- * copy: a tuple that only became dead after the oldest snapshot is copied.  Everything
- * about the new table, which is update chains, freezing, TOAST and WAL, is up to
- * PostgreSQL's rewriteheap.c.  That module also wants to know about dead tuples, but only of
+ * copy: a tuple that only became dead after the oldest snapshot is copied.  PostgreSQL's
+ * rewriteheap.c, if it writes the table, also wants to know about dead tuples, but only of
  * those that come after it was given others; here it is not even begun before all
  * tuples have been read.
  *
@@ -23,6 +22,7 @@
 
 #include "cluster/cluster_copy.h"
 #include "cluster/cluster_row.h"
+#include "cluster/cluster_write.h"
 #include "guc.h"
 #include "index/index_scan.h"
 #include "sort/sort_input.h"
@@ -60,6 +60,7 @@ typedef struct Cluster
 	GsClusterRows *rows;
 	GsSortState sort;
 	Tally		added;			/* to the sort */
+	bool		has_links;		/* between these rows */
 } Cluster;
 
 /* ---------------------------------------------------------------------- scan */
@@ -167,6 +168,7 @@ add_page(Cluster *cluster, const HeapScanDescData *scan)
 			gs_seqscan_prefetch(tuples.page, tuples.offsets[i + GS_SEQSCAN_PREFETCH_ROWS]);
 		if (!count_tuple(cluster->copy, tuple.t_data, tuples.results[i]))
 			continue;
+		cluster->has_links |= gs_cluster_is_linked(&tuple, cluster->copy->oldest_xmin);
 		row = gs_cluster_row_form(cluster->rows, &tuple);
 		tally_row(&cluster->added, ((MinimalTupleTableSlot *) row)->mintuple);
 		if (!gs_sort_add(&cluster->sort, row))
@@ -187,6 +189,7 @@ add_table(Cluster *cluster)
 
 	copy->ntuples = copy->ndead = copy->nrecently_dead = 0;
 	cluster->added = (Tally) {0};
+	cluster->has_links = false;
 	gs_report_cluster_phase(GS_CLUSTER_SCAN);
 	gs_report_cluster_blocks(heap->rs_nblocks);
 	while (added && heap_getnext(scan, ForwardScanDirection) != NULL)
@@ -272,9 +275,7 @@ check_rows(const Tally *added, const Tally *returned)
 static void
 write_table(Cluster *cluster)
 {
-	const GsClusterCopy *copy = cluster->copy;
-	RewriteState state = begin_heap_rewrite(copy->old_heap, copy->new_heap, copy->oldest_xmin,
-											copy->freeze_xid, copy->freeze_multi);
+	GsClusterWriter *writer = gs_cluster_write_begin(cluster->copy, cluster->has_links);
 	MinimalTuple batch[GS_SORT_WINDOW];
 	Tally		returned = {0};
 	int			nrows;
@@ -286,12 +287,12 @@ write_table(Cluster *cluster)
 		{
 			CHECK_FOR_INTERRUPTS();
 			tally_row(&returned, batch[i]);
-			gs_cluster_row_rewrite(cluster->rows, batch[i], state);
+			gs_cluster_row_write(cluster->rows, batch[i], writer);
 		}
 		gs_report_cluster_written(returned.nrows);
 	}
 	check_rows(&cluster->added, &returned);
-	end_heap_rewrite(state);
+	gs_cluster_write_end(writer);
 }
 
 void

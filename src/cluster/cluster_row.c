@@ -319,9 +319,9 @@ has_body_of_tuple(const GsClusterRows *rows, const MinimalTupleData *row)
 		(row->t_infomask & HEAP_HASOID_OLD) == 0;
 }
 
-/* Rewrites a tuple, whose header is that of the row's version, with other contents. */
+/* Adds a tuple that has the contents of a row to the new table. */
 static void
-rewrite(const MinimalTupleData *row, HeapTuple tuple, RewriteState state)
+add_tuple(const MinimalTupleData *row, HeapTuple tuple, GsClusterWriter *writer)
 {
 	const Version version = version_of_row(row);
 	HeapTupleHeaderData header = {
@@ -330,11 +330,11 @@ rewrite(const MinimalTupleData *row, HeapTuple tuple, RewriteState state)
 	};
 	HeapTupleData old = {.t_self = version.self,.t_len = tuple->t_len,.t_data = &header};
 
-	rewrite_heap_tuple(state, &old, tuple);
+	gs_cluster_write_add(writer, &old, tuple);
 }
 
 void
-gs_cluster_row_rewrite(GsClusterRows *rows, MinimalTuple row, RewriteState state)
+gs_cluster_row_write(GsClusterRows *rows, MinimalTuple row, GsClusterWriter *writer)
 {
 	HeapTupleData body = tuple_of_row(row);
 	HeapTuple	formed;
@@ -346,14 +346,14 @@ gs_cluster_row_rewrite(GsClusterRows *rows, MinimalTuple row, RewriteState state
 		memcpy(&header->t_infomask2, &row->t_infomask2,
 			   body.t_len - offsetof(HeapTupleHeaderData, t_infomask2));
 		body.t_data = header;
-		rewrite(row, &body, state);
+		add_tuple(row, &body, writer);
 		return;
 	}
 	heap_deform_tuple(&body, rows->desc, rows->values, rows->nulls);
 	for (int i = 0; i < rows->table->natts && rows->has_dropped; i++)
 		rows->nulls[i] |= TupleDescAttr(rows->table, i)->attisdropped;
 	formed = heap_form_tuple(rows->table, rows->values, rows->nulls);
-	rewrite(row, formed, state);
+	add_tuple(row, formed, writer);
 	heap_freetuple(formed);
 }
 

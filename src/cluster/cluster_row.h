@@ -3,7 +3,7 @@
  * cluster_row.h
  *	  A version of a table's row as a row to be sorted, and back.
  *
- *	  create { form | rewrite } free
+ *	  create { form | write } free
  *
  *-------------------------------------------------------------------------
  */
@@ -11,10 +11,10 @@
 #define GPUSORT_CLUSTER_ROW_H
 
 #include "access/htup.h"
-#include "access/rewriteheap.h"
 #include "executor/tuptable.h"
 #include "utils/relcache.h"
 
+#include "cluster/cluster_write.h"
 #include "key/key_columns.h"
 
 typedef struct GsClusterRows GsClusterRows;
@@ -32,8 +32,8 @@ extern TupleTableSlot *gs_cluster_row_form(GsClusterRows *rows, HeapTuple tuple)
 /* A number that different tuples of a table rarely have in common. */
 extern uint64 gs_cluster_row_hash(const MinimalTupleData *row);
 
-/* Writes the tuple of a row to the new table. */
-extern void gs_cluster_row_rewrite(GsClusterRows *rows, MinimalTuple row, RewriteState rewrite);
+/* Adds the tuple of a row to the new table. */
+extern void gs_cluster_row_write(GsClusterRows *rows, MinimalTuple row, GsClusterWriter *writer);
 
 extern void gs_cluster_rows_free(GsClusterRows *rows);
 
