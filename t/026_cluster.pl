@@ -20,7 +20,7 @@ $node->init(extra => [ '--locale=C', '--encoding=UTF8', '--data-checksums' ]);
 $node->append_conf('postgresql.conf', join("\n",
 	"shared_preload_libraries = 'gpusort'", 'gpusort.device = host', 'gpusort.device_min_rows = 0',
 	'gpusort.force = on', 'gpusort.verify = on', 'gpusort.engine = cuda', 'autovacuum = off', 'jit = off',
-	'synchronize_seqscans = off', 'enable_indexscan = off', 'restart_after_crash = on', ''));
+	'synchronize_seqscans = off', 'enable_indexscan = off', 'wal_level = logical', 'restart_after_crash = on', ''));
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 create_compared($node);
@@ -69,14 +69,15 @@ BEGIN
 END $$;
 SQL
 
-# CLUSTER of a table by PostgreSQL, the CPU engine and the device.
+# CLUSTER of a table by PostgreSQL, the CPU engine and the device.  is_linked: PostgreSQL writes the rows that gpusort has sorted.
 sub is_same
 {
-	my ($table, $what, $before) = @_;
+	my ($table, $what, $before, $is_linked) = @_;
 	my (undef, $out, $notices) = $node->psql('postgres', ($before // '') . "SET gpusort.debug_plan = on; SELECT same('$table')");
 
 	is($out, 'same', $what);
 	is(scalar(() = $notices =~ /clustering table "$table" with gpusort/g), 2, "$what: by gpusort") or diag($notices);
+	is(scalar(() = $notices =~ /writing table "$table" without gpusort/g), $is_linked ? 2 : 0, "$what: written by " . ($is_linked ? 'PostgreSQL' : 'gpusort')) or diag($notices);
 	return;
 }
 
@@ -138,6 +139,16 @@ is_same('temporary', 'a temporary table', q{
 	CREATE TEMPORARY TABLE temporary AS SELECT id, k, long FROM input;
 	CREATE INDEX temporary_by ON temporary (k, id);});
 
+# pages are written 32 at a time
+$node->safe_psql('postgres', 'CREATE TABLE pages (id int, s text); ALTER TABLE pages ALTER s SET STORAGE PLAIN; CREATE INDEX pages_by ON pages (s, id)');
+foreach my $npages (31, 32, 33, 64, 97)
+{
+	$node->safe_psql('postgres', "TRUNCATE pages; INSERT INTO pages SELECT i, rpad(md5(i::text), 1900, 'x') FROM generate_series(1, 4 * $npages) i");
+	is($node->safe_psql('postgres', "SELECT pg_relation_size('pages') / 8192"), $npages, "$npages pages");
+	is_same('pages', "$npages pages of 4 rows");
+}
+is_same('pages', 'a table that logical decoding uses as a catalog', 'ALTER TABLE pages SET (user_catalog_table = true);', 1);
+
 # ------------------------------------------------------------------- versions of rows
 
 # HOT chains with members that are dead
@@ -173,7 +184,7 @@ is_same('input', 'tuples of the same transaction', q{
 	SAVEPOINT s;
 	UPDATE input SET few = 9 WHERE id % 7 = 0;
 	INSERT INTO input SELECT i, 3, i FROM generate_series(30001, 31000) i;
-	ROLLBACK TO s;});
+	ROLLBACK TO s;}, 1);
 
 # row locks, and updates of locked rows: xmax is a multixact
 my ($locks) = session($node);
@@ -194,7 +205,7 @@ ask($old, 'SELECT count(*) FROM pg_am');
 my $visible = $node->safe_psql('postgres', $seen);
 $node->safe_psql('postgres', 'DROP INDEX input_by; CALL leave_dead_rows(); CREATE INDEX input_by ON input (few, id)');
 $node->safe_psql('postgres', 'UPDATE input SET few = 8 - few WHERE id % 3 = 0');
-is_same('input', 'update chains that an old snapshot sees');
+is_same('input', 'update chains that an old snapshot sees', '', 1);
 foreach my $engine ('cpu', 'cuda')
 {
 	my $now = $node->safe_psql('postgres', $seen);

@@ -4,16 +4,18 @@
  *	  Writes the tuples of the new table, in the order in which they come.
  *
  * PostgreSQL's rewriteheap.c keeps the links of update chains, whose members come in any order, and logs
- * and writes each page by itself.  Most tables have no links that matter, because all transactions
- * see the same version of each row.  Of such a table the same pages are formed here, with the same
- * freezing and the same TOAST, and logged and written some at a time, as those of an index are.  If
- * there are links, or logical decoding has to map the TIDs of the table, rewriteheap.c writes it.
+ * and writes each page by itself.  A link matters only if both of its versions are copied, which is so if
+ * some transaction may not see the update.  Most tables have no such links.  Their pages are formed here,
+ * the same ones, with the same freezing and the same TOAST, and logged and written some at a time, as
+ * those of an index are.  If there is a link, or logical decoding has to know the new TID of each
+ * row, rewriteheap.c writes the whole table.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "cluster/cluster_write.h"
+#include "guc.h"
 
 #include "access/heapam.h"
 #include "access/heaptoast.h"
@@ -33,7 +35,7 @@ struct GsClusterWriter
 	MultiXactId old_min_multi;
 	TransactionId freeze_xid;
 	MultiXactId freeze_multi;
-	TransactionId frozen_xmin;	/* of tuples that have to be frozen */
+	TransactionId frozen_xmin;	/* that heap_freeze_tuple() froze last */
 	Size		reserved;		/* bytes of a page that stay free */
 	XLogRecPtr	sync_start;
 	BlockNumber nblocks;		/* of the file, without those of pages */
@@ -46,11 +48,14 @@ gs_cluster_is_linked(HeapTuple tuple, TransactionId oldest_xmin)
 {
 	const HeapTupleHeader header = tuple->t_data;
 
-	/* to a later version: updated, and not only locked */
+	/*
+	 * To a later version: updated, and not only locked.  rewrite_heap_tuple() also leaves out rows that were moved to
+	 * another partition, and updaters of a multixact that aborted.
+	 */
 	if ((header->t_infomask & HEAP_XMAX_INVALID) == 0 && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
 		!ItemPointerEquals(&tuple->t_self, &header->t_ctid))
 		return true;
-	/* an earlier version is not dead: some transaction may not see that it was updated */
+	/* an earlier version is not dead, because some transaction may not see that it was updated */
 	return (header->t_infomask & HEAP_UPDATED) != 0 &&
 		!TransactionIdPrecedes(HeapTupleHeaderGetXmin(header), oldest_xmin);
 }
@@ -62,6 +67,13 @@ gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links)
 
 	if (has_links || RelationIsAccessibleInLogicalDecoding(copy->old_heap))
 	{
+		if (gpusort_debug_plan)
+			ereport(NOTICE,
+					(errmsg("writing table \"%s\" without gpusort",
+							RelationGetRelationName(copy->old_heap)),
+					 gs_errdetail_reason(has_links ?
+										 "versions of rows that old transactions may see are linked to later ones" :
+										 "logical decoding uses the table as a catalog")));
 		writer->rewrite = begin_heap_rewrite(copy->old_heap, copy->new_heap, copy->oldest_xmin,
 											 copy->freeze_xid, copy->freeze_multi);
 		return writer;
@@ -84,6 +96,10 @@ gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links)
 /*
  * Freezes what is old enough.  heap_freeze_tuple() takes much longer than the rest of a header, but what
  * it does to a tuple that is neither deleted nor locked depends only on xmin.
+ *
+ * Equal numbers of xmin are the same transaction, also after a wraparound: frozen_xmin is never that of a tuple
+ * that was frozen before, so it is not before relfrozenxid, and neither is that of any other tuple that is
+ * not frozen.
  */
 static inline void
 freeze(GsClusterWriter *writer, HeapTupleHeader header)
@@ -153,7 +169,7 @@ static inline void
 add_to_page(GsClusterWriter *writer, const HeapTupleData *tuple)
 {
 	Page		page = page_for(writer, MAXALIGN(tuple->t_len));
-	const OffsetNumber offset = PageAddItem(page, (Item) tuple->t_data, tuple->t_len, InvalidOffsetNumber,
+	const OffsetNumber offset = PageAddItem(page, (char *) tuple->t_data, tuple->t_len, InvalidOffsetNumber,
 											false, true);
 	HeapTupleHeader header;
 

@@ -17,8 +17,8 @@
 typedef struct GsClusterWriter GsClusterWriter;
 
 /*
- * Does a tuple link to a later version, or may an earlier version that is not dead link to it?  That may
- * be answered wrongly with yes.
+ * Does a tuple link to a later version, or may an earlier version that is not dead link to it?
+ * HeapTupleSatisfiesVacuum() has set its hint bits.  A yes may be wrong, which takes time but does no harm.
  */
 extern bool gs_cluster_is_linked(HeapTuple tuple, TransactionId oldest_xmin);
 
@@ -29,8 +29,8 @@ extern bool gs_cluster_is_linked(HeapTuple tuple, TransactionId oldest_xmin);
 extern GsClusterWriter *gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links);
 
 /*
- * Adds a tuple, whose header becomes that of its version in the old table, of which only header and TID
- * are read.  The table may get the tuple later, and with other contents if they have to be toasted.
+ * Adds `tuple`, which gets what the header of `old` says of the version of a row.  Of `old`, only the header and
+ * the TID are read.  The table may get the tuple later, and toasted.
  */
 extern void gs_cluster_write_add(GsClusterWriter *writer, HeapTuple old, HeapTuple tuple);
 
