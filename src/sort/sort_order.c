@@ -158,14 +158,18 @@ gs_sort_compared_order(GsSortState *state)
 	};
 }
 
-/* A tuplesort returns rows without keys, so runs of its rows have none. */
+/*
+ * A tuplesort returns rows without keys, so runs of its rows have none; and keys that leave all rows tied are not worth
+ * being made again.
+ */
 GsMergeOrder
 gs_sort_merge_order(GsSortState *state)
 {
 	const GsSortInput *input = &state->input;
 	const GsRowCompare *verify;
 
-	if (input->presorted || state->phase == GS_SORT_FALLBACK)
+	if (input->presorted || state->phase == GS_SORT_FALLBACK ||
+		gs_key_columns_are_compared(state->spec.columns, state->spec.ncolumns))
 		return gs_sort_compared_order(state);
 	if (!gs_key_encoder_decides(input->key))
 		create_comparator(state);

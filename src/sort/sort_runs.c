@@ -366,13 +366,20 @@ gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs)
 }
 
 /* Do both have keys, and do these mean the same in both processes? */
-bool
-gs_sort_has_equal_keys(const GsSortState *state, const GsSharedRows *rows)
+static bool
+has_equal_keys(const GsSortState *state, const GsSharedRows *rows)
 {
 	const GsSortInput *input = &state->input;
 
 	return gs_run_set_has_keys(input->runs) && rows->layout.ncolumns > 0 &&
 		rows->form == gs_key_encoder_fingerprint(input->key);
+}
+
+bool
+gs_sort_merges_alike(const GsSortState *state, const GsSharedRows *rows)
+{
+	return has_equal_keys(state, rows) ||
+		!(gs_run_set_has_keys(state->input.runs) || rows->layout.ncolumns > 0);
 }
 
 /* Makes the order of all rows one that also orders those of another process. */
@@ -381,7 +388,7 @@ adopt_order(GsSortState *state, const GsSharedRows *rows)
 {
 	GsSortInput *input = &state->input;
 
-	if (gs_sort_has_equal_keys(state, rows))
+	if (has_equal_keys(state, rows))
 	{
 		gs_key_layout_merge(gs_key_encoder_layout(input->key), &rows->layout);
 		if (rows->first_tied >= 0)
