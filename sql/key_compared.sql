@@ -101,15 +101,15 @@ RESET enable_hashjoin;
 RESET enable_nestloop;
 
 -- runs on disk; few distinct values; rows in order, in the opposite order, and one out of order
-CREATE TEMP TABLE many AS SELECT id, (id * 7919) % 10007 - 5000 AS i, id % 3 AS few, ('w' || md5(id::text))::tsquery AS p, id AS up, -id AS down,
+CREATE TEMP TABLE many AS SELECT id, (id * 7919) % 10007 - 5000 AS i, id % 3 AS few, ('w' || md5(id::text))::tsquery AS p, CASE WHEN id % 20 > 0 THEN md5(id::text)::uuid END AS u, id AS up, -id AS down,
 	CASE WHEN id = 6000 THEN 0 ELSE id END AS late FROM generate_series(1, 8000) id;
 SET LOCAL work_mem = '256kB';
 SELECT f ->> 'Engine' AS engine, f ->> 'Sort Method' AS method FROM pg_temp.figures('SELECT * FROM many ORDER BY i USING OPERATOR(by_abs.<)') f;
-SELECT o, pg_temp.rows_ok('many', o) FROM unnest(ARRAY['p', 'i USING OPERATOR(by_abs.<)', 'few USING OPERATOR(by_abs.<), p',
+SELECT o, pg_temp.rows_ok('many', o) FROM unnest(ARRAY['p', 'u USING OPERATOR(by_end.<)', 'i USING OPERATOR(by_abs.<)', 'few USING OPERATOR(by_abs.<), p',
 	'up USING OPERATOR(by_abs.<)', 'down USING OPERATOR(by_abs.>)', 'up USING OPERATOR(by_abs.>)', 'late USING OPERATOR(by_abs.<)', 'few, p DESC']) o;
 RESET work_mem;
 SET LOCAL work_mem = '64MB';
-SELECT o, pg_temp.rows_ok('many', o) FROM unnest(ARRAY['p', 'few USING OPERATOR(by_abs.<)', 'late USING OPERATOR(by_abs.<)']) o;
+SELECT o, pg_temp.rows_ok('many', o) FROM unnest(ARRAY['p', 'u USING OPERATOR(by_end.>) NULLS LAST, p', 'few USING OPERATOR(by_abs.<)', 'late USING OPERATOR(by_abs.<)']) o;
 
 -- indexes
 CREATE TABLE gs_many AS SELECT * FROM many;

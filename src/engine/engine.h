@@ -88,6 +88,9 @@ typedef struct GsRowCompare
 	/* two values; 0: compare_rows() decides */
 	int			(*compare_values) (void *arg, uint64_t a, uint64_t b);
 
+	/* are values addresses of what compare_values() reads?  NULL: no */
+	bool		(*are_addresses) (void *arg);
+
 	/* the rows of such values */
 	int			(*compare_rows) (void *arg, GsLocatedRow a, GsLocatedRow b);
 

@@ -33,9 +33,13 @@ make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
 	}
 	else
 	{
-		node.word = merge->word_of == NULL ? 0 :
-			merge->word_of(&merge->packing, &merge->packing.chunks[0], record);
 		node.source = source;
+		if (merge->word_of != NULL)
+			node.word = merge->word_of(&merge->packing, &merge->packing.chunks[0], record);
+		else if (merge->words_are_values)
+			node.word = merge->order.compare->locate(merge->order.compare_arg, record + merge->order.layout->nwords);
+		else
+			node.word = 0;
 	}
 	return node;
 }
@@ -103,9 +107,36 @@ tie_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNod
 	return a->source < b->source;
 }
 
-static inline bool
-comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+/* The next row of the source of a node, which its value locates. */
+static inline GsLocatedRow
+row_of(const GsRunMerge *merge, const GsMergeNode *node)
 {
+	return (GsLocatedRow) {
+		.row = merge->records[node->source] + merge->order.layout->nwords,.value = node->word
+	};
+}
+
+/* Does a sort before b, if only comparisons decide? */
+static inline bool
+value_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
+{
+	const GsMergeOrder *by = &merge->order;
+	int			order = 0;
+
+	if (((a->source | b->source) & ENDED) == 0)
+	{
+		order = by->compare->compare_values(by->compare_arg, a->word, b->word);
+		if (order == 0)
+			order = by->compare->compare_rows(by->compare_arg, row_of(merge, a), row_of(merge, b));
+	}
+	return order != 0 ? order < 0 : a->source < b->source;
+}
+
+static inline bool
+comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b, bool words_are_values)
+{
+	if (words_are_values)
+		return value_comes_before(merge, a, b);
 	return a->word != b->word ? a->word < b->word : tie_comes_before(merge, a, b);
 }
 
@@ -120,7 +151,7 @@ play_match(GsRunMerge *merge, uint32_t at)
 		return make_node(merge, at - merge->nsources, merge->records[at - merge->nsources]);
 	left = play_match(merge, 2 * at);
 	right = play_match(merge, 2 * at + 1);
-	if (comes_before(merge, &left, &right))
+	if (comes_before(merge, &left, &right, merge->words_are_values))
 	{
 		merge->nodes[at] = right;
 		return left;
@@ -148,7 +179,8 @@ gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
 
 	gs_key_packing_init(&merge->packing, order->layout, 64);
 	merge->word_of = NULL;
-	merge->words_are_keys = !order->keys_decide || packing->nchunks == 0;
+	merge->words_are_values = !order->keys_decide;
+	merge->words_are_keys = packing->nchunks == 0;
 	if (order->keys_decide && packing->nchunks > 0 && !packing->chunks[0].is_tail)
 	{
 		merge->word_of = gs_key_chunk_function(packing, &packing->chunks[0]);
@@ -171,19 +203,27 @@ exchange_if(bool exchange, GsMergeNode *a, GsMergeNode *b)
 	b->source ^= source;
 }
 
+/* Plays the matches of a row from its source up. */
+static inline __attribute__((always_inline)) GsMergeNode
+replay(const GsRunMerge *merge, GsMergeNode node, bool words_are_values)
+{
+	for (uint32_t at = (node.source % ENDED + merge->nsources) / 2; at > 0; at /= 2)
+	{
+		GsMergeNode *loser = &merge->nodes[at];
+
+		exchange_if(comes_before(merge, loser, &node, words_are_values), loser, &node);
+	}
+	return node;
+}
+
 void
 gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record)
 {
 	uint32_t	source = merge->nodes[0].source;
-	GsMergeNode node = make_node(merge, source, record);
+	GsMergeNode node;
 
 	merge->records[source] = record;
 	merge->rows[source].row = NULL;
-	for (uint32_t at = (source + merge->nsources) / 2; at > 0; at /= 2)
-	{
-		GsMergeNode *loser = &merge->nodes[at];
-
-		exchange_if(comes_before(merge, loser, &node), loser, &node);
-	}
-	merge->nodes[0] = node;
+	node = make_node(merge, source, record);
+	merge->nodes[0] = merge->words_are_values ? replay(merge, node, true) : replay(merge, node, false);
 }

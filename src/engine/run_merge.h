@@ -20,10 +20,11 @@
  *
  * A match compares two integers, the first 64 bits of the packed keys (key_pack.h),
  * which are computed once for each row.  Records are compared only if these bits are
- * equal and are not the whole key.  Rows with equal keys are ordered by the
- * driver's comparison function, if there is one, and then by the number of their
- * run, so the merge is stable.  If keys are approximate, the caller verifies the order of
- * the rows that come out.
+ * equal and are not the whole key.  Rows with equal keys are ordered by the driver's
+ * comparison function, if there is one, and then by the number of their run, so the
+ * merge is stable.  If keys are approximate, the caller verifies the order of the rows
+ * that come out.  If no keys decide, the integers are what the driver locates rows by,
+ * and it compares these.
  *
  * A record is followed by its row, as a reader of a run has it (run/run_file.h): the
  * row begins with the location word of the record, and tail words are offsets from it.
@@ -46,7 +47,8 @@
 
 typedef struct GsMergeNode
 {
-	uint64_t	word;			/* the first bits of the key */
+	uint64_t	word;			/* the first bits of the key; or what locates
+								 * the row, if only comparisons decide */
 	uint32_t	source;			/* number of the run; with the top bit at its
 								 * end */
 } GsMergeNode;
@@ -66,8 +68,8 @@ typedef struct GsRunMerge
 {
 	GsMergeOrder order;
 	uint32_t	nsources;
-	bool		words_are_keys; /* the first bits are the whole key, or no key
-								 * decides */
+	bool		words_are_values;	/* no key decides */
+	bool		words_are_keys; /* the first bits are the whole key */
 	GsKeyChunkFunction word_of; /* computes them; NULL if there are none */
 	const uint64_t **records;	/* the next of each source; NULL at its end */
 	GsLocatedRow *rows;			/* the same; row is NULL until it is compared */

@@ -541,8 +541,10 @@ next_record(GsRunSet *set)
 const void *
 gs_run_set_next(GsRunSet *set)
 {
+	MemoryContext old = MemoryContextSwitchTo(set->context);	/* in which comparators run, too */
 	const uint64 *record = next_record(set);
 
+	MemoryContextSwitchTo(old);
 	return record == NULL || set->layout->keys_only ? (const void *) record :
 		gs_run_tuple(set->layout, record);
 }

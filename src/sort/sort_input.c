@@ -496,7 +496,7 @@ static GsStatus
 sort_in_engine(GsSortState *state)
 {
 	GsEngine   *engine = state->input.engine;
-	GsStatus	status = gs_sort_order_rows(&state->input);
+	GsStatus	status = gs_sort_order_rows(state);
 
 	if (status != GS_STATUS_OK)
 		return status;

@@ -20,17 +20,12 @@
  */
 #include "postgres.h"
 
+#include "engine/word_sort.h"
 #include "sort/sort_order.h"
+#include "sort/sort_space.h"
 #include "sort_parts/sort_guess.h"
 
 #include "utils/memutils.h"
-
-
-/*
- * The share of memory for copies of values that only a function compares.  They are mostly shorter
- * than a quarter of their rows and what else is stored for these.
- */
-#define COPIES_SHARE	4
 
 static uint64
 locate_first(void *arg, const void *row)
@@ -57,6 +52,14 @@ compare_values(void *arg, uint64 a, uint64 b)
 	return gs_sort_compare_values(state->input.compare, a, b);
 }
 
+static bool
+are_addresses(void *arg)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_has_addresses(state->input.compare);
+}
+
 static uint64
 guess_tied(void *arg, const void *row, int guess)
 {
@@ -76,12 +79,12 @@ compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 
 const GsRowCompare gs_sort_compare_tied =
 {
-	locate_tied, compare_values, compare_rows, GS_GUESSES, guess_tied
+	locate_tied, compare_values, are_addresses, compare_rows, GS_GUESSES, guess_tied
 };
 
 const GsRowCompare gs_sort_compare_all =
 {
-	.locate = locate_first,.compare_values = compare_values,.compare_rows = compare_rows
+	.locate = locate_first,.compare_values = compare_values,.are_addresses = are_addresses,.compare_rows = compare_rows
 };
 
 static void
@@ -113,19 +116,23 @@ gs_sort_compare_ties(GsSortState *state)
 }
 
 Size
-gs_sort_compared_bytes(const GsSortInput *input)
+gs_sort_compared_bytes(const GsSortState *state)
 {
+	const GsSortInput *input = &state->input;
 	const int	first = gs_key_encoder_first_tied(input->key);
 
-	return first >= 0 && input->compare != NULL && gs_sort_compare_copies(input->compare, first) ?
-		input->memory_limit / COPIES_SHARE : 0;
+	if (first < 0 || input->compare == NULL)
+		return 0;
+	return input->memory_limit *
+		gs_sort_compare_copies_share(input->compare, first, gs_sort_row_bytes(state) + gs_word_sort_row_bytes(true));
 }
 
 GsStatus
-gs_sort_order_rows(GsSortInput *input)
+gs_sort_order_rows(GsSortState *state)
 {
+	const GsSortInput *input = &state->input;
 	GsEngine   *engine = input->engine;
-	const Size	nbytes = engine->request.compare != NULL ? gs_sort_compared_bytes(input) : 0;
+	const Size	nbytes = engine->request.compare != NULL ? gs_sort_compared_bytes(state) : 0;
 	MemoryContext old = CurrentMemoryContext;
 	GsStatus	status;
 
@@ -151,14 +158,18 @@ gs_sort_compared_order(GsSortState *state)
 	};
 }
 
-/* A tuplesort returns rows without keys, so runs of its rows have none. */
+/*
+ * A tuplesort returns rows without keys, so runs of its rows have none; and keys that leave all rows tied are not worth
+ * being made again.
+ */
 GsMergeOrder
 gs_sort_merge_order(GsSortState *state)
 {
 	const GsSortInput *input = &state->input;
 	const GsRowCompare *verify;
 
-	if (input->presorted || state->phase == GS_SORT_FALLBACK)
+	if (input->presorted || state->phase == GS_SORT_FALLBACK ||
+		gs_key_columns_are_compared(state->spec.columns, state->spec.ncolumns))
 		return gs_sort_compared_order(state);
 	if (!gs_key_encoder_decides(input->key))
 		create_comparator(state);

@@ -15,10 +15,10 @@ extern const GsRowCompare gs_sort_compare_tied;
 extern const GsRowCompare gs_sort_compare_all;
 
 /* The bytes of memory that a sort should leave for copies of values that are compared. */
-extern Size gs_sort_compared_bytes(const GsSortInput *input);
+extern Size gs_sort_compared_bytes(const GsSortState *state);
 
 /* Sorts the engine's rows: gs_engine_sort(). */
-extern GsStatus gs_sort_order_rows(GsSortInput *input);
+extern GsStatus gs_sort_order_rows(GsSortState *state);
 
 /* Rows with equal keys are compared from now on, because a key was truncated. */
 extern void gs_sort_compare_ties(GsSortState *state);

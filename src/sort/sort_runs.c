@@ -116,9 +116,9 @@ sort_and_write(GsSortState *state)
 
 	/* rows shorter than those before can need a little more than was left for them */
 	engine->request.memory_limit = SIZE_MAX;
-	status = gs_sort_order_rows(&state->input);
+	status = gs_sort_order_rows(state);
 	if (status == GS_STATUS_FULL)
-		status = gs_sort_order_rows(&state->input);	/* without those that it did not take */
+		status = gs_sort_order_rows(state);	/* without those that it did not take */
 	if (status == GS_STATUS_OK)
 		status = gs_sort_verify_keys(state);
 	return status == GS_STATUS_OK ? write_sorted(state) : status;
@@ -152,18 +152,19 @@ copy_returned(GsSortState *state, GsEngine *device)
 
 /* The memory limit of a CPU engine that allows a row of row_bytes. */
 static Size
-cpu_engine_limit(const GsSortInput *input, Size row_bytes)
+cpu_engine_limit(const GsSortState *state, Size row_bytes)
 {
-	return Max(gs_sort_engine_limit(input), row_bytes + LEAST_ENGINE_BYTES);
+	return Max(gs_sort_engine_limit(state), row_bytes + LEAST_ENGINE_BYTES);
 }
 
 /* An empty CPU engine. */
 static void
-open_cpu_engine(GsSortInput *input, const GsEngineRequest *last, Size row_bytes)
+open_cpu_engine(GsSortState *state, const GsEngineRequest *last, Size row_bytes)
 {
+	GsSortInput *input = &state->input;
 	GsEngineRequest request = *last;
 
-	request.memory_limit = cpu_engine_limit(input, row_bytes);
+	request.memory_limit = cpu_engine_limit(state, row_bytes);
 	input->engine = gs_engine_cpu_open(&request);
 	if (input->engine == NULL)
 		report_no_memory();
@@ -179,10 +180,10 @@ gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted)
 
 	if (!last->capabilities->on_device)
 	{
-		gs_engine_cpu_restart(last, cpu_engine_limit(input, row_bytes));
+		gs_engine_cpu_restart(last, cpu_engine_limit(state, row_bytes));
 		return GS_STATUS_OK;
 	}
-	open_cpu_engine(input, &request, row_bytes);
+	open_cpu_engine(state, &request, row_bytes);
 	input->may_use_device = false;
 	if (unsorted)
 		status = gs_engine_return_input(last);
@@ -365,13 +366,20 @@ gs_sort_share_runs(GsSortState *state, GsSharedRuns *runs)
 }
 
 /* Do both have keys, and do these mean the same in both processes? */
-bool
-gs_sort_has_equal_keys(const GsSortState *state, const GsSharedRows *rows)
+static bool
+has_equal_keys(const GsSortState *state, const GsSharedRows *rows)
 {
 	const GsSortInput *input = &state->input;
 
 	return gs_run_set_has_keys(input->runs) && rows->layout.ncolumns > 0 &&
 		rows->form == gs_key_encoder_fingerprint(input->key);
+}
+
+bool
+gs_sort_merges_alike(const GsSortState *state, const GsSharedRows *rows)
+{
+	return has_equal_keys(state, rows) ||
+		!(gs_run_set_has_keys(state->input.runs) || rows->layout.ncolumns > 0);
 }
 
 /* Makes the order of all rows one that also orders those of another process. */
@@ -380,7 +388,7 @@ adopt_order(GsSortState *state, const GsSharedRows *rows)
 {
 	GsSortInput *input = &state->input;
 
-	if (gs_sort_has_equal_keys(state, rows))
+	if (has_equal_keys(state, rows))
 	{
 		gs_key_layout_merge(gs_key_encoder_layout(input->key), &rows->layout);
 		if (rows->first_tied >= 0)

@@ -68,8 +68,8 @@ extern void gs_sort_complete_runs(GsSortState *state);
 /* Describes the rows of all runs, for a stream. */
 extern void gs_sort_describe_rows(GsSortState *state, GsSharedRows *rows);
 
-/* Does adopt_stream merge these rows by keys? */
-extern bool gs_sort_has_equal_keys(const GsSortState *state, const GsSharedRows *rows);
+/* Does adopt_stream merge these rows in the way in which they were merged: by the same keys, or both without keys? */
+extern bool gs_sort_merges_alike(const GsSortState *state, const GsSharedRows *rows);
 
 /* Adds the rows that another process sends, as a run; NULL: they come with those of another stream. */
 extern void gs_sort_adopt_stream(GsSortState *state, const GsSharedRows *rows, GsRunStream *stream,

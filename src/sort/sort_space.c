@@ -40,9 +40,10 @@
 /* ------------------------------------------------------------------ engines */
 
 Size
-gs_sort_engine_limit(const GsSortInput *input)
+gs_sort_engine_limit(const GsSortState *state)
 {
-	Size		limit = input->memory_limit - gs_sort_compared_bytes(input);
+	const GsSortInput *input = &state->input;
+	Size		limit = input->memory_limit - gs_sort_compared_bytes(state);
 
 	if (input->runs != NULL)
 		limit -= gs_run_set_writer_bytes(limit);
@@ -55,7 +56,7 @@ gs_sort_make_request(GsSortState *state)
 	const GsSortInput *input = &state->input;
 	GsEngineRequest request = {
 		.layout = gs_key_encoder_layout(input->key),
-		.memory_limit = gs_sort_engine_limit(input),
+		.memory_limit = gs_sort_engine_limit(state),
 			.expected_bytes = input->top.may_prune ? 0 :
 			Min(state->spec.expected_rows * gs_sort_row_bytes(state) * EXPECTED_FACTOR, PG_INT32_MAX)
 	};
@@ -167,7 +168,7 @@ gs_sort_device_is_likely(const GsSortState *state)
 static bool
 sort_and_verify(GsSortState *state)
 {
-	if (gs_sort_order_rows(&state->input) != GS_STATUS_OK)
+	if (gs_sort_order_rows(state) != GS_STATUS_OK)
 		return false;
 	if (gs_sort_verify_keys(state) == GS_STATUS_OK)
 		return true;

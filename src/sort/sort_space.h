@@ -12,7 +12,7 @@
 
 /* The request for an engine that opens now, and how much memory it may take. */
 extern GsEngineRequest gs_sort_make_request(GsSortState *state);
-extern Size gs_sort_engine_limit(const GsSortInput *input);
+extern Size gs_sort_engine_limit(const GsSortState *state);
 
 /* Opens the CPU engine; input.engine is NULL if there is no memory for it. */
 extern void gs_sort_open_engine(GsSortState *state);

@@ -184,7 +184,7 @@ has_processors(int n)
 }
 
 /*
- * Workers merge only rows, by keys that all have, and only if each has a processor: with two for nine participants,
+ * Workers merge only rows, by keys that all have or by none, and only if each has a processor: with two for nine participants,
  * the query takes an eighth more processor time.  sort: the leader's.
  */
 static void
@@ -201,7 +201,7 @@ choose_receivers(GsSortStreams *streams, const GsSortState *sort)
 		if (rows->nread == 0)
 			continue;
 		senders[nsenders++] = i;
-		may_merge = may_merge && gs_sort_has_equal_keys(sort, rows);
+		may_merge = may_merge && gs_sort_merges_alike(sort, rows);
 	}
 	may_merge = may_merge && nsenders > MOST_STREAMS && (gpusort_force || has_processors(nsenders + 1));
 	set_receivers(streams, senders, nsenders, 0, may_merge ? 1 : nsenders);

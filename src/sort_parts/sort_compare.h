@@ -41,6 +41,9 @@ extern uint64 gs_sort_compare_locate(GsSortCompare *compare, const void *row, in
 extern int	gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b);
 extern int	gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b);
 
+/* Are these values addresses?  A row must have been located. */
+extern bool gs_sort_compare_has_addresses(const GsSortCompare *compare);
+
 /* The code of that column of a row by a guess (sort_guess.h). */
 extern uint64 gs_sort_compare_guess(GsSortCompare *compare, const void *row, int first, int guess);
 
@@ -48,14 +51,14 @@ extern uint64 gs_sort_compare_guess(GsSortCompare *compare, const void *row, int
 extern MemoryContext gs_sort_compare_context(const GsSortCompare *compare);
 
 /*
- * Does a comparison of column `first` copy values that are stored with a short header?  Then it is
- * worth memory to copy them once.
+ * The share of the memory of rows, which take row_bytes each, that is worth being left for copies of the values of
+ * column `first`; 0: they are compared where they are.
  */
-extern bool gs_sort_compare_copies(const GsSortCompare *compare, int first);
+extern double gs_sort_compare_copies_share(const GsSortCompare *compare, int first, double row_bytes);
 
 /*
- * From now on, gs_sort_compare_locate() copies or fetches values that comparisons would, into at most
- * `nbytes` bytes; they are valid until the next call of this function.  0: no longer.  Returns how
+ * From now on, gs_sort_compare_locate() copies such values, and fetches those that comparisons would, into at
+ * most `nbytes` bytes; they are valid until the next call of this function.  0: no longer.  Returns how
  * many bytes the copies took until now.
  */
 extern Size gs_sort_compare_keep(GsSortCompare *compare, Size nbytes);

@@ -166,6 +166,159 @@ test_largest_words(void **unused)
 	table_free(table);
 }
 
+/* A row that is only compared: by its value, of which 0 is the greatest, and then by the rest. */
+typedef struct ComparedRow
+{
+	uint64_t	location;
+	uint64_t	value;
+	uint64_t	rest;
+} ComparedRow;
+
+static uint64_t
+locate_value(void *unused, const void *row)
+{
+	return ((const ComparedRow *) row)->value;
+}
+
+/* Leaves 0 to compare_rests(), as a driver does NULL. */
+static int
+compare_values(void *unused, uint64_t a, uint64_t b)
+{
+	return a == 0 || b == 0 ? 0 : (a > b) - (a < b);
+}
+
+static int
+compare_rests(void *unused, GsLocatedRow a, GsLocatedRow b)
+{
+	const ComparedRow *x = a.row;
+	const ComparedRow *y = b.row;
+
+	CHECK(a.value == x->value && b.value == y->value);
+	if (x->value != y->value)
+		return (x->value == 0) - (y->value == 0);
+	return (x->rest > y->rest) - (x->rest < y->rest);
+}
+
+/* Answers at random; the rows must be there all the same. */
+static int
+compare_by_dice(void *arg, GsLocatedRow a, GsLocatedRow b)
+{
+	(void) compare_rests(NULL, a, b);
+	return (int) dice_below(arg, 3) - 1;
+}
+
+static int
+compare_no_values(void *unused, uint64_t a, uint64_t b)
+{
+	return 0;
+}
+
+static const GsRowCompare by_value =
+{
+	.locate = locate_value,.compare_values = compare_values,.compare_rows = compare_rests
+};
+static const GsRowCompare by_dice =
+{
+	.locate = locate_value,.compare_values = compare_no_values,.compare_rows = compare_by_dice
+};
+
+/* Does a row belong after another one?  Equal ones are in the order of their numbers, which are their locations. */
+static bool
+belongs_after(const ComparedRow *a, const ComparedRow *b)
+{
+	const GsLocatedRow x = {a, a->value};
+	const GsLocatedRow y = {b, b->value};
+	int			order = compare_values(NULL, a->value, b->value);
+
+	if (order == 0)
+		order = compare_rests(NULL, x, y);
+	return order > 0 || (order == 0 && a->location > b->location);
+}
+
+static void
+sort_compared(ComparedRow *rows, size_t start, size_t end)
+{
+	for (size_t i = start + 1; i < end; i++)
+	{
+		for (size_t j = i; j > start && belongs_after(&rows[j - 1], &rows[j]); j--)
+		{
+			const ComparedRow swap = rows[j];
+
+			rows[j] = rows[j - 1];
+			rows[j - 1] = swap;
+		}
+	}
+}
+
+/* Merges sorted runs by comparisons alone; checks the order, or only that each row is returned once. */
+static void
+check_compared(Dice *dice, ComparedRow *rows, size_t nrows, const GsRowCompare *compare)
+{
+	const GsKeyLayout no_keys = {0};
+	const GsMergeOrder by = {.layout = &no_keys,.compare = compare,.compare_arg = dice};
+	const uint32_t nruns = 1 + (uint32_t) dice_below(dice, dice_one_in(dice, 3) ? 70 : 9);
+	size_t	   *ends = calloc(nruns, sizeof(size_t));
+	size_t	   *at = calloc(nruns, sizeof(size_t));
+	const uint64_t **records = calloc(nruns, sizeof(uint64_t *));
+	void	   *memory = malloc(gs_run_merge_bytes(nruns));
+	bool	   *seen = calloc(nrows + 1, sizeof(bool));
+	const uint64_t *record;
+	const ComparedRow *before = NULL;
+	GsRunMerge	merge;
+	size_t		n = 0;
+
+	CHECK(ends != NULL && at != NULL && records != NULL && memory != NULL && seen != NULL);
+	divide(dice, nrows, nruns, ends);
+	for (uint32_t i = 0; i < nruns; i++)
+	{
+		at[i] = i == 0 ? 0 : ends[i - 1];
+		sort_compared(rows, at[i], ends[i]);
+		records[i] = at[i] < ends[i] ? (const uint64_t *) &rows[at[i]++] : NULL;
+	}
+	gs_run_merge_begin(&merge, &by, records, nruns, memory);
+	for (; (record = gs_run_merge_record(&merge)) != NULL; n++)
+	{
+		const ComparedRow *row = (const ComparedRow *) record;
+		const uint32_t winner = gs_run_merge_winner(&merge);
+
+		CHECK(n < nrows && !seen[row->location]);
+		seen[row->location] = true;
+		CHECK_MSG(compare == &by_dice || before == NULL || belongs_after(row, before),
+				  "row %zu of %zu, %u runs, is in the wrong order", n, nrows, nruns);
+		before = row;
+		gs_run_merge_replace(&merge, at[winner] < ends[winner] ? (const uint64_t *) &rows[at[winner]++] : NULL);
+	}
+	CHECK_MSG(n == nrows, "%zu of %zu rows came out", n, nrows);
+	free(ends);
+	free(at);
+	free(records);
+	free(memory);
+	free(seen);
+}
+
+static void
+test_compared(void **unused)
+{
+	Dice		dice = dice_of_seed(70000);
+
+	for (int i = 0; i < 600; i++)
+	{
+		const size_t nrows = (size_t) dice_below(&dice, 400);
+		const uint64_t nvalues = dice_one_in(&dice, 2) ? 1 + dice_below(&dice, 30) : UINT64_MAX;
+		ComparedRow *rows = calloc(nrows + 1, sizeof(ComparedRow));
+
+		CHECK(rows != NULL);
+		unit_case("case %d", i);
+		for (size_t row = 0; row < nrows; row++)
+			rows[row] = (ComparedRow) {
+				.location = row,.value = dice_below(&dice, nvalues),.rest = dice_below(&dice, 3)
+			};
+		check_compared(&dice, rows, nrows, dice_one_in(&dice, 4) ? &by_dice : &by_value);
+		free(rows);
+	}
+	unit_case("%s", "");
+}
+
 int
 main(void)
 {
@@ -174,7 +327,8 @@ main(void)
 		cmocka_unit_test(test_shapes),
 		cmocka_unit_test(test_keys_only),
 		cmocka_unit_test(test_strings),
-		cmocka_unit_test(test_largest_words)
+		cmocka_unit_test(test_largest_words),
+		cmocka_unit_test(test_compared)
 	};
 
 	return cmocka_run_group_tests_name("run_merge", tests, NULL, NULL);
