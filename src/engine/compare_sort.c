@@ -5,8 +5,8 @@
  *
  * Comparisons are expensive here.  A merge sort needs nearly the fewest possible
  * and is stable; equal rows are skipped with exponential search, as Timsort's
- * galloping mode does (count_before()).  As long as rows are few distinct ones,
- * binary search finds the equal one of each, and nothing has to be merged.  Equal rows
+ * galloping mode does (count_before()).  If few rows are distinct, a hash table of their bytes finds
+ * these, and only they are compared.  Equal rows
  * are put in the order of the input, which numbers of rows tell, if they are not in it.
  *
  * What the driver locates in a row moves along with its word, as datum1 does in
@@ -35,11 +35,11 @@
 /* The values of more rows than this are not in the processor's cache. */
 #define CACHED_ROWS		2048
 
-/* See sort_few_distinct(). */
+/* See sort_few_distinct().  Rows for each distinct one, and for each of the sample. */
 #define LEAST_ROWS		64
-#define FEW_DISTINCT	32
-#define MOST_DISTINCT	256
-#define ROWS_OF_DISTINCT	32		/* for more than few */
+#define ROWS_OF_DISTINCT	8
+#define ROWS_OF_SAMPLED	16
+#define MOST_SAMPLED	((size_t) 4096)
 
 /*
  * See merge_halves().  Processor time of an ORDER BY of 1 M rows by a value of 16 bytes, in ms, with 5 and with 8:
@@ -300,95 +300,163 @@ sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *s
 	merge_rows(state, rows, scratch, mid, n);
 }
 
-/* Rows that are not equal, and their order. */
+/*
+ * Distinct rows, and the number of the distinct row of each row.  In memory that has space for n rows:
+ *
+ *	numbers | places | ranks | distinct rows and a hash table of them, later the words in order
+ */
 typedef struct DistinctRows
 {
-	int			count;
-	int			most;			/* depends on the number of all rows */
-	Row			rows[MOST_DISTINCT];	/* as they came */
-	uint8_t		order[MOST_DISTINCT];	/* their numbers, in order */
+	uint32_t	count;
+	uint32_t	most;
+	uint32_t   *numbers;		/* of all rows */
+	uint32_t   *places;			/* by rank: first the number of rows, then where they go */
+	uint32_t   *ranks;			/* of distinct rows */
+	Row		   *rows;			/* as they came */
+	Row		   *sorted;
+	uint64_t   *words;			/* of distinct rows; of all, in order, from rows on */
+	uint32_t   *hashes;
+	uint32_t   *slots;			/* numbers of distinct rows, from 1 on, by hash */
+	uint32_t	slot_mask;
 } DistinctRows;
 
-/* The number of the equal row; one is added if there is none.  -1: there is no space for it. */
-static int
-find_distinct(const GsWordSortState *state, DistinctRows *distinct, Row row)
+static DistinctRows
+begin_distinct(Row *memory, size_t n)
 {
-	int			low = 0;
-	int			high = distinct->count;
+	DistinctRows distinct = {.most = (uint32_t) (n / ROWS_OF_DISTINCT),.slot_mask = 1};
 
-	while (low < high)
+	while (distinct.slot_mask < 2 * (n / ROWS_OF_DISTINCT))
+		distinct.slot_mask *= 2;
+	/* at most 4 n + 68 n / 8 bytes of 16 n, with four slots for each distinct row; the words in order end at 13 n */
+	distinct.numbers = (uint32_t *) memory;
+	distinct.places = distinct.numbers + n;
+	distinct.ranks = distinct.places + distinct.most;
+	distinct.rows = memory + (n + 2 * (size_t) distinct.most + 3) / 4;
+	distinct.sorted = distinct.rows + distinct.most;
+	distinct.words = (uint64_t *) (distinct.sorted + distinct.most);
+	distinct.hashes = (uint32_t *) (distinct.words + distinct.most);
+	distinct.slots = distinct.hashes + distinct.most;
+	memset(distinct.slots, 0, distinct.slot_mask * sizeof(uint32_t));
+	distinct.slot_mask--;
+	return distinct;
+}
+
+/* The number of the row that has the same bytes; one is added if there is none.  distinct->most: there is no space for it. */
+static uint32_t
+find_distinct(const GsWordSortState *state, DistinctRows *distinct, const Row *row)
+{
+	const GsRowCompare *compare = state->sort->compare;
+	void	   *arg = state->sort->compare_arg;
+	const GsLocatedRow located = {row_of(state, row->word), row->value};
+	const uint32_t hash = compare->hash(arg, located);
+	uint32_t	slot = hash & distinct->slot_mask;
+
+	for (; distinct->slots[slot] != 0; slot = (slot + 1) & distinct->slot_mask)
 	{
-		const int	middle = (low + high) / 2;
-		const int	number = distinct->order[middle];
-		const int	order = compare_rows(state, &distinct->rows[number], &row);
+		const uint32_t number = distinct->slots[slot] - 1;
+		const Row  *other = &distinct->rows[number];
 
-		if (order == 0)
+		if (distinct->hashes[number] == hash &&
+			compare->are_same(arg, located, (GsLocatedRow) {row_of(state, other->word), other->value}))
 			return number;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
 	}
 	if (distinct->count == distinct->most)
-		return -1;
-	memmove(distinct->order + low + 1, distinct->order + low, (size_t) (distinct->count - low));
-	distinct->order[low] = (uint8_t) distinct->count;
-	distinct->rows[distinct->count] = row;
+		return distinct->most;
+	distinct->slots[slot] = distinct->count + 1;
+	distinct->hashes[distinct->count] = hash;
+	distinct->rows[distinct->count] = *row;
 	return distinct->count++;
 }
 
-/* Locates rows and replaces values by numbers of distinct rows.  Returns how many, before there were too many distinct rows. */
-static size_t
-number_rows(const GsWordSortState *state, DistinctRows *distinct, const uint64_t *words, Row *rows, size_t n)
+/* Are few of n rows distinct?  From a sample, so it can be wrong. */
+static bool
+are_few_distinct(const GsWordSortState *state, const uint64_t *words, Row *memory, size_t n)
 {
-	distinct->count = 0;
-	distinct->most = (int) Min(Max(n / ROWS_OF_DISTINCT, FEW_DISTINCT), MOST_DISTINCT);
-	for (size_t i = 0; i < n; i++)
+	const size_t nsampled = Min(MOST_SAMPLED, n / ROWS_OF_SAMPLED);
+	const size_t step = n / nsampled;
+	DistinctRows distinct = begin_distinct(memory, n);
+	size_t		least = Min(nsampled * nsampled * 2 / n, nsampled / 2);	/* rows that are not distinct */
+	size_t		nsame = 0;
+
+	for (size_t i = 0; i < nsampled; i++)
 	{
-		int			number;
+		Row			row;
+		const uint32_t count = distinct.count;
 
-		locate_rows(state, words + i, rows + i, 1, n - i);
-		number = find_distinct(state, distinct, rows[i]);
-		if (number < 0)
-			return i;
-		rows[i].value = (uint64_t) number;
+		locate_rows(state, words + i * step, &row, 1, 1);
+		nsame += find_distinct(state, &distinct, &row) < count;
 	}
-	return n;
-}
-
-/* The words of n rows that have numbers, in order. */
-static void
-order_by_numbers(const DistinctRows *distinct, const Row *rows, uint64_t *words, size_t n)
-{
-	size_t		counts[MOST_DISTINCT] = {0};
-	size_t		starts[MOST_DISTINCT];
-	size_t		start = 0;
-
-	for (size_t i = 0; i < n; i++)
-		counts[rows[i].value]++;
-	for (int i = 0; i < distinct->count; i++)
-	{
-		starts[distinct->order[i]] = start;
-		start += counts[distinct->order[i]];
-	}
-	for (size_t i = 0; i < n; i++)
-		words[starts[rows[i].value]++] = rows[i].word;
+	return nsame > least;
 }
 
 /*
- * Sorts the words of rows from the first one on, as long as few rows are distinct.  Returns how many: all,
- * or at most half of them.
+ * Sorts distinct rows, and gives them ranks, which are equal if the rows are.  Returns the number of ranks; 0: a row is
+ * not found again.
  */
-static size_t
-sort_few_distinct(const GsWordSortState *state, uint64_t *words, Row *rows, size_t n)
+static uint32_t
+rank_distinct(const GsWordSortState *state, DistinctRows *distinct)
+{
+	uint32_t	nranks = 0;
+
+	for (uint32_t i = 0; i < distinct->count; i++)
+		distinct->words[i] = distinct->rows[i].word;
+	sort_rows(state, distinct->words, distinct->sorted, (Row *) distinct->words, distinct->count, distinct->count);
+	for (uint32_t i = 0; i < distinct->count; i++)
+	{
+		const uint32_t number = find_distinct(state, distinct, &distinct->sorted[i]);
+
+		if (number == distinct->most)
+			return 0;
+		if (i == 0 || compare_rows(state, &distinct->sorted[i - 1], &distinct->sorted[i]) != 0)
+			nranks++;
+		distinct->ranks[number] = nranks - 1;
+	}
+	return nranks;
+}
+
+/*
+ * Sorts the words of n rows in the order of the input by finding, with a hash table, the distinct row that has the same
+ * bytes, and sorting these.  False: too many are distinct, and nothing was done.
+ */
+static bool
+sort_few_distinct(const GsWordSortState *state, uint64_t *words, Row *memory, size_t n)
 {
 	DistinctRows distinct;
-	size_t		nsorted = number_rows(state, &distinct, words, rows, n);
+	uint64_t   *sorted;
+	uint32_t	nranks;
+	uint32_t	place = 0;
 
-	if (nsorted < n)
-		nsorted = Min(nsorted, n / 2);
-	order_by_numbers(&distinct, rows, words, nsorted);
-	return nsorted;
+	if (!are_few_distinct(state, words, memory, n))
+		return false;
+	distinct = begin_distinct(memory, n);
+	for (size_t i = 0; i < n; i++)
+	{
+		Row			row;
+
+		check_interrupts(state, i);
+		locate_rows(state, words + i, &row, 1, n - i);
+		distinct.numbers[i] = find_distinct(state, &distinct, &row);
+		if (distinct.numbers[i] == distinct.most)
+			return false;
+	}
+	nranks = rank_distinct(state, &distinct);
+	if (nranks == 0)
+		return false;
+	memset(distinct.places, 0, nranks * sizeof(uint32_t));
+	for (size_t i = 0; i < n; i++)
+		distinct.places[distinct.ranks[distinct.numbers[i]]]++;
+	for (uint32_t i = 0; i < nranks; i++)
+	{
+		const uint32_t nrows = distinct.places[i];
+
+		distinct.places[i] = place;
+		place += nrows;
+	}
+	sorted = (uint64_t *) distinct.rows;
+	for (size_t i = 0; i < n; i++)
+		sorted[distinct.places[distinct.ranks[distinct.numbers[i]]]++] = words[i];
+	memcpy(words, sorted, n * sizeof(uint64_t));
+	return true;
 }
 
 /* They need not be, if they were sorted in another order before. */
@@ -410,19 +478,11 @@ gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 	const size_t n = end - start;
 	uint64_t   *words = state->words + start;
 	Row		   *rows = (Row *) state->scratch + start;
-	Row		   *scratch = (Row *) words;
-	size_t		nsorted = 0;
 
-	if (n >= LEAST_ROWS && are_in_input_order(state, start, end))
-		nsorted = sort_few_distinct(state, words, rows, n);
-	if (nsorted == n)
+	if (n >= LEAST_ROWS && n <= UINT32_MAX && state->sort->compare->hash != NULL && are_in_input_order(state, start, end) &&
+		sort_few_distinct(state, words, rows, n))
 		return;
-	sort_rows(state, words + nsorted, rows + nsorted, (Row *) (words + nsorted), n - nsorted, n - nsorted);
-	if (nsorted > 0)
-	{
-		locate_rows(state, words, rows, nsorted, n);
-		merge_rows(state, rows, scratch, nsorted, n);
-	}
+	sort_rows(state, words, rows, (Row *) words, n, n);
 	for (size_t i = 0; i < n; i++)
 		words[i] = rows[i].word;
 }

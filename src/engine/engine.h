@@ -94,6 +94,10 @@ typedef struct GsRowCompare
 	/* the rows of such values */
 	int			(*compare_rows) (void *arg, GsLocatedRow a, GsLocatedRow b);
 
+	/* a hash of what is compared in a row, and do two have the same bytes, so that they are equal?  NULL: not known */
+	uint32_t	(*hash) (void *arg, GsLocatedRow row);
+	bool		(*are_same) (void *arg, GsLocatedRow a, GsLocatedRow b);
+
 	/*
 	 * Guesses, by number, of an order that compare_values() may turn out to
 	 * have: a code of the row's value.  0 and UINT64_MAX mean below and above

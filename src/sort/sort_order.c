@@ -77,14 +77,30 @@ compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 	return gs_sort_compare_located(state->input.compare, a, b);
 }
 
+static uint32
+hash(void *arg, GsLocatedRow row)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_hash(state->input.compare, row);
+}
+
+static bool
+are_same(void *arg, GsLocatedRow a, GsLocatedRow b)
+{
+	GsSortState *state = arg;
+
+	return gs_sort_compare_are_same(state->input.compare, a, b);
+}
+
 const GsRowCompare gs_sort_compare_tied =
 {
-	locate_tied, compare_values, are_addresses, compare_rows, GS_GUESSES, guess_tied
+	locate_tied, compare_values, are_addresses, compare_rows, hash, are_same, GS_GUESSES, guess_tied
 };
 
 const GsRowCompare gs_sort_compare_all =
 {
-	.locate = locate_first,.compare_values = compare_values,.are_addresses = are_addresses,.compare_rows = compare_rows
+	locate_first, compare_values, are_addresses, compare_rows, hash, are_same
 };
 
 static void

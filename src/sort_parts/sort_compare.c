@@ -38,8 +38,10 @@
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
+#include "common/hashfn.h"
 #include "fmgr.h"
 #include "miscadmin.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
@@ -111,6 +113,12 @@ struct GsSortCompare
 	int			decisive;
 	MemoryContext context;		/* in which comparators run; they may keep memory */
 };
+
+static inline Form_pg_attribute
+attribute_of(const GsSortCompare *compare, int i)
+{
+	return TupleDescAttr(compare->desc, compare->columns[i].ssup_attno - 1);
+}
 
 static void
 init_row(RowColumns *row, int ncolumns)
@@ -325,7 +333,7 @@ create_deform(GsSortCompare *compare, int column)
 static Size
 copied_width(const GsSortCompare *compare, int column)
 {
-	const Form_pg_attribute attribute = TupleDescAttr(compare->desc, compare->columns[column].ssup_attno - 1);
+	const Form_pg_attribute attribute = attribute_of(compare, column);
 
 	return !attribute->attbyval && attribute->attlen > 0 && attribute->attlen <= MOST_COPIED_BYTES ?
 		attribute->attlen : 0;
@@ -496,11 +504,11 @@ gs_sort_compare_locate(GsSortCompare *compare, const void *row, int first)
 bool
 gs_sort_compare_has_addresses(const GsSortCompare *compare)
 {
-	return !TupleDescAttr(compare->desc, compare->columns[compare->first].ssup_attno - 1)->attbyval;
+	return !attribute_of(compare, compare->first)->attbyval;
 }
 
 /* The value of a row, fetched; that of the other row stays. */
-static Datum
+static pg_noinline Datum
 fetched_value(GsSortCompare *compare, Datum value, Datum other)
 {
 	const void *at = DatumGetPointer(value);
@@ -522,11 +530,12 @@ fetched_value(GsSortCompare *compare, Datum value, Datum other)
 }
 
 /* Two values of variable width. */
-static int
+static inline int
 compare_variable(GsSortCompare *compare, Datum a, Datum b)
 {
-	const Datum x = fetched_value(compare, a, b);
-	const Datum y = fetched_value(compare, b, a);
+	const bool	as_stored = !must_be_fetched(a) && !must_be_fetched(b);
+	const Datum x = as_stored ? a : fetched_value(compare, a, b);
+	const Datum y = as_stored ? b : fetched_value(compare, b, a);
 
 	return gs_have_same_bytes(x, y) ? 0 : compare_full(compare, compare->first, x, y);
 }
@@ -575,6 +584,61 @@ gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
 	find_columns(compare, (MinimalTuple) unconstify(void *, a.row), &compare->before);
 	find_columns(compare, (MinimalTuple) unconstify(void *, b.row), &compare->row);
 	return compare_columns(compare, first);
+}
+
+/* -------------------------------------------------------------------- same bytes */
+
+/* Is the value by which a row is located all that is compared? */
+static inline bool
+is_only_value(const GsSortCompare *compare, uint64 value)
+{
+	return value != 0 && compare->first == compare->ncolumns - 1;
+}
+
+uint32
+gs_sort_compare_hash(GsSortCompare *compare, GsLocatedRow row)
+{
+	uint32		hash = 0;
+
+	if (is_only_value(compare, row.value))
+	{
+		const Form_pg_attribute attribute = attribute_of(compare, compare->first);
+
+		return datum_image_hash(row.value, attribute->attbyval, attribute->attlen);
+	}
+	find_columns(compare, (MinimalTuple) unconstify(void *, row.row), &compare->row);
+	for (int i = compare->first; i < compare->ncolumns; i++)
+	{
+		const Form_pg_attribute attribute = attribute_of(compare, i);
+
+		hash = hash_combine(hash, compare->row.nulls[i] ? 0 :
+							datum_image_hash(compare->row.values[i], attribute->attbyval, attribute->attlen));
+	}
+	return hash;
+}
+
+bool
+gs_sort_compare_are_same(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
+{
+	if (is_only_value(compare, a.value) && is_only_value(compare, b.value))
+	{
+		const Form_pg_attribute attribute = attribute_of(compare, compare->first);
+
+		return datum_image_eq(a.value, b.value, attribute->attbyval, attribute->attlen);
+	}
+	find_columns(compare, (MinimalTuple) unconstify(void *, a.row), &compare->before);
+	find_columns(compare, (MinimalTuple) unconstify(void *, b.row), &compare->row);
+	for (int i = compare->first; i < compare->ncolumns; i++)
+	{
+		const Form_pg_attribute attribute = attribute_of(compare, i);
+
+		if (compare->before.nulls[i] != compare->row.nulls[i])
+			return false;
+		if (!compare->row.nulls[i] &&
+			!datum_image_eq(compare->before.values[i], compare->row.values[i], attribute->attbyval, attribute->attlen))
+			return false;
+	}
+	return true;
 }
 
 /* ------------------------------------------------------------------ sequences */
