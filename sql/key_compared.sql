@@ -188,6 +188,13 @@ SELECT o, pg_temp.calls_per_row('SELECT * FROM many ORDER BY ' || o)
 FROM unnest(ARRAY['i USING OPERATOR(counted_abs.<)', 'abs(i) USING OPERATOR(counted_abs.<)']) o;
 SELECT o, pg_temp.fewer_calls('SELECT * FROM many ORDER BY ' || o)
 FROM unnest(ARRAY['i USING OPERATOR(counted_abs.<)', '(i % 40) USING OPERATOR(counted_abs.>)', 'few, i USING OPERATOR(counted_abs.<)']) o;
+
+-- few distinct rows, found by their bytes, some of which differ but are equal: only they are compared
+SELECT pg_temp.make_class('counted_mod', 'int', 'plpgsql', 'BEGIN PERFORM nextval(''calls''); RETURN abs($1) * 7919 % 1009 - abs($2) * 7919 % 1009; END');
+CREATE TEMP TABLE repeated AS SELECT id, CASE WHEN id % 17 > 0 THEN hashint4(id) % 100 END AS v, hashint4(-id) % 2 AS w, repeat('x', id % 3) AS s
+FROM generate_series(1, 8000) id;
+SELECT o, pg_temp.rows_ok('repeated', o), pg_temp.calls('SELECT * FROM repeated ORDER BY ' || o) < 8000 AS few_calls
+FROM unnest(ARRAY['v USING OPERATOR(counted_mod.<)', 'v USING OPERATOR(counted_mod.>) NULLS LAST', 's, v USING OPERATOR(counted_mod.<) NULLS FIRST', 'v USING OPERATOR(counted_mod.>), w USING OPERATOR(counted_mod.<)', 'v USING OPERATOR(counted_mod.<), w DESC']) o;
 SELECT o, f ->> 'Sort Method' AS method
 FROM unnest(ARRAY['i USING OPERATOR(by_abs.<)', 'i USING OPERATOR(counted.<)', 'p', 'few, i USING OPERATOR(counted.<)']) o,
 	 LATERAL pg_temp.figures('SELECT * FROM many ORDER BY ' || o) f;
