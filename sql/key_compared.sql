@@ -195,6 +195,12 @@ CREATE TEMP TABLE repeated AS SELECT id, CASE WHEN id % 17 > 0 THEN hashint4(id)
 FROM generate_series(1, 8000) id;
 SELECT o, pg_temp.rows_ok('repeated', o), pg_temp.calls('SELECT * FROM repeated ORDER BY ' || o) < 8000 AS few_calls
 FROM unnest(ARRAY['v USING OPERATOR(counted_mod.<)', 'v USING OPERATOR(counted_mod.>) NULLS LAST', 's, v USING OPERATOR(counted_mod.<) NULLS FIRST', 'v USING OPERATOR(counted_mod.>), w USING OPERATOR(counted_mod.<)', 'v USING OPERATOR(counted_mod.<), w DESC']) o;
+-- without fetching values, which would take half a minute
+SELECT pg_temp.make_class('by_octets', 'text', 'sql', 'SELECT octet_length($1) - octet_length($2)');
+CREATE TEMP TABLE large AS SELECT repeat(g || 'abc', 1000000 + g % 3) AS x FROM generate_series(1, 3) g;
+SET LOCAL statement_timeout = '10s';
+SELECT count(*) FROM (SELECT x FROM generate_series(1, 70000) i, large ORDER BY x USING OPERATOR(by_octets.<) OFFSET 0) s;
+SET LOCAL statement_timeout = 0;
 SELECT o, f ->> 'Sort Method' AS method
 FROM unnest(ARRAY['i USING OPERATOR(by_abs.<)', 'i USING OPERATOR(counted.<)', 'p', 'few, i USING OPERATOR(counted.<)']) o,
 	 LATERAL pg_temp.figures('SELECT * FROM many ORDER BY ' || o) f;

@@ -35,7 +35,7 @@
 /* The values of more rows than this are not in the processor's cache. */
 #define CACHED_ROWS		2048
 
-/* See sort_few_distinct().  Rows for each distinct one, and for each of the sample. */
+/* See sort_few_distinct().  At most one distinct row of 8 rows, and one sampled row of 16. */
 #define LEAST_ROWS		64
 #define ROWS_OF_DISTINCT	8
 #define ROWS_OF_SAMPLED	16
@@ -301,115 +301,109 @@ sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *s
 }
 
 /*
- * Distinct rows, and the number of the distinct row of each row.  In memory that has space for n rows:
+ * The words of distinct rows, and the number of the distinct row of each row.  In memory that has space for n rows:
  *
- *	numbers | places | ranks | distinct rows and a hash table of them, later the words in order
+ *	numbers | places | ranks | distinct rows in order | their words, hashes and slots
+ *
+ * In the end, the words of all rows in order are where distinct rows and what follows them were.
  */
 typedef struct DistinctRows
 {
 	uint32_t	count;
 	uint32_t	most;
 	uint32_t   *numbers;		/* of all rows */
-	uint32_t   *places;			/* by rank: first the number of rows, then where they go */
+	uint32_t   *places;			/* by rank: the number of rows, then where they go */
 	uint32_t   *ranks;			/* of distinct rows */
-	Row		   *rows;			/* as they came */
+	uint64_t   *words;			/* as they came; the first bits are the number of the distinct row */
 	Row		   *sorted;
-	uint64_t   *words;			/* of distinct rows; of all, in order, from rows on */
 	uint32_t   *hashes;
-	uint32_t   *slots;			/* numbers of distinct rows, from 1 on, by hash */
+	uint32_t   *slots;			/* by hash: number + 1 of the distinct row, or 0 */
 	uint32_t	slot_mask;
 } DistinctRows;
 
+/*
+ * All rows have 4 n bytes, for their numbers; each distinct row has at most 4 + 4 + 8 + 16 + 4 + 16 bytes, with four slots.
+ * That is 10.5 n of 16 n bytes if an eighth is distinct; the words of all rows in order begin at 5 n and end at 13 n.
+ */
 static DistinctRows
 begin_distinct(Row *memory, size_t n)
 {
-	DistinctRows distinct = {.most = (uint32_t) (n / ROWS_OF_DISTINCT),.slot_mask = 1};
+	DistinctRows distinct = {.most = (uint32_t) (n / ROWS_OF_DISTINCT)};
+	uint32_t	nslots = 2;
 
-	while (distinct.slot_mask < 2 * (n / ROWS_OF_DISTINCT))
-		distinct.slot_mask *= 2;
-	/* at most 4 n + 68 n / 8 bytes of 16 n, with four slots for each distinct row; the words in order end at 13 n */
+	while (nslots < 2 * distinct.most)
+		nslots *= 2;
 	distinct.numbers = (uint32_t *) memory;
 	distinct.places = distinct.numbers + n;
 	distinct.ranks = distinct.places + distinct.most;
-	distinct.rows = memory + (n + 2 * (size_t) distinct.most + 3) / 4;
-	distinct.sorted = distinct.rows + distinct.most;
+	distinct.sorted = memory + (n + 2 * (size_t) distinct.most + 3) / 4;
 	distinct.words = (uint64_t *) (distinct.sorted + distinct.most);
 	distinct.hashes = (uint32_t *) (distinct.words + distinct.most);
 	distinct.slots = distinct.hashes + distinct.most;
-	memset(distinct.slots, 0, distinct.slot_mask * sizeof(uint32_t));
-	distinct.slot_mask--;
+	distinct.slot_mask = nslots - 1;
+	memset(distinct.slots, 0, nslots * sizeof(uint32_t));
 	return distinct;
 }
 
 /* The number of the row that has the same bytes; one is added if there is none.  distinct->most: there is no space for it. */
 static uint32_t
-find_distinct(const GsWordSortState *state, DistinctRows *distinct, const Row *row)
+find_distinct(const GsWordSortState *state, DistinctRows *distinct, uint64_t word)
 {
 	const GsRowCompare *compare = state->sort->compare;
 	void	   *arg = state->sort->compare_arg;
-	const GsLocatedRow located = {row_of(state, row->word), row->value};
-	const uint32_t hash = compare->hash(arg, located);
+	const void *row = row_of(state, word);
+	const uint32_t hash = compare->hash(arg, row);
 	uint32_t	slot = hash & distinct->slot_mask;
 
 	for (; distinct->slots[slot] != 0; slot = (slot + 1) & distinct->slot_mask)
 	{
 		const uint32_t number = distinct->slots[slot] - 1;
-		const Row  *other = &distinct->rows[number];
 
-		if (distinct->hashes[number] == hash &&
-			compare->are_same(arg, located, (GsLocatedRow) {row_of(state, other->word), other->value}))
+		if (distinct->hashes[number] == hash && compare->are_same(arg, row, row_of(state, distinct->words[number])))
 			return number;
 	}
 	if (distinct->count == distinct->most)
 		return distinct->most;
 	distinct->slots[slot] = distinct->count + 1;
 	distinct->hashes[distinct->count] = hash;
-	distinct->rows[distinct->count] = *row;
+	distinct->words[distinct->count] = (uint64_t) distinct->count << state->number_bits | (word & state->number_mask);
 	return distinct->count++;
 }
 
-/* Are few of n rows distinct?  From a sample, so it can be wrong. */
+/*
+ * Are few of n rows distinct?  A sample of s rows has about s^2 / 2 d rows that are not distinct in it if d of all rows are.
+ * So this asks whether d is below n / 4.  A wrong yes costs the time until too many distinct rows have been found.
+ */
 static bool
 are_few_distinct(const GsWordSortState *state, const uint64_t *words, Row *memory, size_t n)
 {
 	const size_t nsampled = Min(MOST_SAMPLED, n / ROWS_OF_SAMPLED);
 	const size_t step = n / nsampled;
+	const size_t least = Min(nsampled * nsampled * 2 / n, nsampled / 2);
 	DistinctRows distinct = begin_distinct(memory, n);
-	size_t		least = Min(nsampled * nsampled * 2 / n, nsampled / 2);	/* rows that are not distinct */
 	size_t		nsame = 0;
 
 	for (size_t i = 0; i < nsampled; i++)
 	{
-		Row			row;
 		const uint32_t count = distinct.count;
 
-		locate_rows(state, words + i * step, &row, 1, 1);
-		nsame += find_distinct(state, &distinct, &row) < count;
+		nsame += find_distinct(state, &distinct, words[i * step]) < count;
 	}
 	return nsame > least;
 }
 
-/*
- * Sorts distinct rows, and gives them ranks, which are equal if the rows are.  Returns the number of ranks; 0: a row is
- * not found again.
- */
+/* Sorts distinct rows, and gives them ranks, which are equal if the rows are.  Returns the number of ranks. */
 static uint32_t
-rank_distinct(const GsWordSortState *state, DistinctRows *distinct)
+rank_distinct(const GsWordSortState *state, const DistinctRows *distinct)
 {
 	uint32_t	nranks = 0;
 
-	for (uint32_t i = 0; i < distinct->count; i++)
-		distinct->words[i] = distinct->rows[i].word;
 	sort_rows(state, distinct->words, distinct->sorted, (Row *) distinct->words, distinct->count, distinct->count);
 	for (uint32_t i = 0; i < distinct->count; i++)
 	{
-		const uint32_t number = find_distinct(state, distinct, &distinct->sorted[i]);
-
-		if (number == distinct->most)
-			return 0;
 		if (i == 0 || compare_rows(state, &distinct->sorted[i - 1], &distinct->sorted[i]) != 0)
 			nranks++;
-		distinct->ranks[number] = nranks - 1;
+		distinct->ranks[distinct->sorted[i].word >> state->number_bits] = nranks - 1;
 	}
 	return nranks;
 }
@@ -431,17 +425,13 @@ sort_few_distinct(const GsWordSortState *state, uint64_t *words, Row *memory, si
 	distinct = begin_distinct(memory, n);
 	for (size_t i = 0; i < n; i++)
 	{
-		Row			row;
-
-		check_interrupts(state, i);
-		locate_rows(state, words + i, &row, 1, n - i);
-		distinct.numbers[i] = find_distinct(state, &distinct, &row);
+		if (i + ROWS_AHEAD < n)
+			prefetch_lines((uintptr_t) row_of(state, words[i + ROWS_AHEAD]));
+		distinct.numbers[i] = find_distinct(state, &distinct, words[i]);
 		if (distinct.numbers[i] == distinct.most)
 			return false;
 	}
 	nranks = rank_distinct(state, &distinct);
-	if (nranks == 0)
-		return false;
 	memset(distinct.places, 0, nranks * sizeof(uint32_t));
 	for (size_t i = 0; i < n; i++)
 		distinct.places[distinct.ranks[distinct.numbers[i]]]++;
@@ -452,11 +442,18 @@ sort_few_distinct(const GsWordSortState *state, uint64_t *words, Row *memory, si
 		distinct.places[i] = place;
 		place += nrows;
 	}
-	sorted = (uint64_t *) distinct.rows;
+	sorted = (uint64_t *) distinct.sorted;
 	for (size_t i = 0; i < n; i++)
 		sorted[distinct.places[distinct.ranks[distinct.numbers[i]]]++] = words[i];
 	memcpy(words, sorted, n * sizeof(uint64_t));
 	return true;
+}
+
+/* Has a word space for the number of a distinct row of n? */
+static bool
+may_number_distinct(const GsWordSortState *state, size_t n)
+{
+	return n >= LEAST_ROWS && n <= UINT32_MAX && gs_bit_width(n) + state->number_bits <= 64;
 }
 
 /* They need not be, if they were sorted in another order before. */
@@ -479,7 +476,7 @@ gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 	uint64_t   *words = state->words + start;
 	Row		   *rows = (Row *) state->scratch + start;
 
-	if (n >= LEAST_ROWS && n <= UINT32_MAX && state->sort->compare->hash != NULL && are_in_input_order(state, start, end) &&
+	if (may_number_distinct(state, n) && state->sort->compare->hash != NULL && are_in_input_order(state, start, end) &&
 		sort_few_distinct(state, words, rows, n))
 		return;
 	sort_rows(state, words, rows, (Row *) words, n, n);
@@ -498,6 +495,7 @@ gs_word_sort_by_comparison(GsWordSort *sort)
 	if (allocated)
 	{
 		state->sort = sort;
+		state->number_bits = sort->numbering.number_bits;
 		state->number_mask = (UINT64_C(1) << sort->numbering.number_bits) - 1;
 		state->words = sort->words;
 		state->scratch = scratch;

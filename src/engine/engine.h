@@ -94,9 +94,12 @@ typedef struct GsRowCompare
 	/* the rows of such values */
 	int			(*compare_rows) (void *arg, GsLocatedRow a, GsLocatedRow b);
 
-	/* a hash of what is compared in a row, and do two have the same bytes, so that they are equal?  NULL: not known */
-	uint32_t	(*hash) (void *arg, GsLocatedRow row);
-	bool		(*are_same) (void *arg, GsLocatedRow a, GsLocatedRow b);
+	/*
+	 * A hash of what is compared in a row; and whether this has the same bytes in two rows, which then are equal.
+	 * hash is NULL: no hash table is used.
+	 */
+	uint32_t	(*hash) (void *arg, const void *row);
+	bool		(*are_same) (void *arg, const void *a, const void *b);
 
 	/*
 	 * Guesses, by number, of an order that compare_values() may turn out to

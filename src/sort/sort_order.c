@@ -78,29 +78,29 @@ compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
 }
 
 static uint32
-hash(void *arg, GsLocatedRow row)
+hash_tied(void *arg, const void *row)
 {
 	GsSortState *state = arg;
 
-	return gs_sort_compare_hash(state->input.compare, row);
+	return gs_sort_compare_hash(state->input.compare, row, gs_key_encoder_first_tied(state->input.key));
 }
 
 static bool
-are_same(void *arg, GsLocatedRow a, GsLocatedRow b)
+are_same_tied(void *arg, const void *a, const void *b)
 {
 	GsSortState *state = arg;
 
-	return gs_sort_compare_are_same(state->input.compare, a, b);
+	return gs_sort_compare_are_same(state->input.compare, a, b, gs_key_encoder_first_tied(state->input.key));
 }
 
 const GsRowCompare gs_sort_compare_tied =
 {
-	locate_tied, compare_values, are_addresses, compare_rows, hash, are_same, GS_GUESSES, guess_tied
+	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES, guess_tied
 };
 
 const GsRowCompare gs_sort_compare_all =
 {
-	locate_first, compare_values, are_addresses, compare_rows, hash, are_same
+	.locate = locate_first,.compare_values = compare_values,.are_addresses = are_addresses,.compare_rows = compare_rows
 };
 
 static void

@@ -41,7 +41,6 @@
 #include "common/hashfn.h"
 #include "fmgr.h"
 #include "miscadmin.h"
-#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
@@ -276,6 +275,13 @@ compare_full(const GsSortCompare *compare, int i, Datum a, Datum b)
 	return result;
 }
 
+/* Is it known without fetching them that two values are equal? */
+static inline bool
+are_alike_unfetched(Datum a, Datum b)
+{
+	return (must_be_fetched(a) || must_be_fetched(b)) && gs_have_same_bytes(a, b);
+}
+
 /* Compares the two rows from column `first` on. */
 static inline int
 compare_columns(GsSortCompare *compare, int first)
@@ -285,6 +291,9 @@ compare_columns(GsSortCompare *compare, int first)
 
 	for (int i = first; i < compare->ncolumns; i++)
 	{
+		if (compare->variable[i] && !compare->before.nulls[i] && !compare->row.nulls[i] &&
+			are_alike_unfetched(compare->before.values[i], compare->row.values[i]))
+			continue;
 		prepare_value(compare, &compare->before, i);
 		prepare_value(compare, &compare->row, i);
 		order = ApplySortComparator(compare->before.values[i], compare->before.nulls[i],
@@ -533,10 +542,15 @@ fetched_value(GsSortCompare *compare, Datum value, Datum other)
 static inline int
 compare_variable(GsSortCompare *compare, Datum a, Datum b)
 {
-	const bool	as_stored = !must_be_fetched(a) && !must_be_fetched(b);
-	const Datum x = as_stored ? a : fetched_value(compare, a, b);
-	const Datum y = as_stored ? b : fetched_value(compare, b, a);
+	Datum		x;
+	Datum		y;
 
+	if (gs_have_same_bytes(a, b))
+		return 0;
+	if (!must_be_fetched(a) && !must_be_fetched(b))
+		return compare_full(compare, compare->first, a, b);
+	x = fetched_value(compare, a, b);
+	y = fetched_value(compare, b, a);
 	return gs_have_same_bytes(x, y) ? 0 : compare_full(compare, compare->first, x, y);
 }
 
@@ -588,54 +602,69 @@ gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
 
 /* -------------------------------------------------------------------- same bytes */
 
-/* Is the value by which a row is located all that is compared? */
-static inline bool
-is_only_value(const GsSortCompare *compare, uint64 value)
+/* The number of bytes of a value that is not passed by value, as it is stored. */
+static inline Size
+stored_bytes(Form_pg_attribute attribute, Datum value)
 {
-	return value != 0 && compare->first == compare->ncolumns - 1;
+	return attribute->attlen > 0 ? attribute->attlen : attribute->attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) :
+		strlen(DatumGetCString(value)) + 1;
+}
+
+static uint32
+hash_stored(Form_pg_attribute attribute, Datum value)
+{
+	if (attribute->attbyval)
+		return hash_bytes((const unsigned char *) &value, sizeof(Datum));
+	return hash_bytes((const unsigned char *) DatumGetPointer(value), stored_bytes(attribute, value));
+}
+
+static bool
+are_stored_alike(Form_pg_attribute attribute, Datum a, Datum b)
+{
+	const Size	nbytes = attribute->attbyval ? 0 : stored_bytes(attribute, a);
+
+	if (attribute->attbyval)
+		return a == b;
+	return nbytes == stored_bytes(attribute, b) && memcmp(DatumGetPointer(a), DatumGetPointer(b), nbytes) == 0;
+}
+
+/* Finds at least the columns from `first` on. */
+static inline void
+find_columns_from(GsSortCompare *compare, const void *row, int first, RowColumns *found)
+{
+	if (first == compare->ncolumns - 1)
+		found->values[first] = first_value(compare, row, first, &found->nulls[first]);
+	else
+		find_columns(compare, (MinimalTuple) unconstify(void *, row), found);
 }
 
 uint32
-gs_sort_compare_hash(GsSortCompare *compare, GsLocatedRow row)
+gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first)
 {
+	RowColumns *found = &compare->row;
 	uint32		hash = 0;
 
-	if (is_only_value(compare, row.value))
-	{
-		const Form_pg_attribute attribute = attribute_of(compare, compare->first);
-
-		return datum_image_hash(row.value, attribute->attbyval, attribute->attlen);
-	}
-	find_columns(compare, (MinimalTuple) unconstify(void *, row.row), &compare->row);
-	for (int i = compare->first; i < compare->ncolumns; i++)
-	{
-		const Form_pg_attribute attribute = attribute_of(compare, i);
-
-		hash = hash_combine(hash, compare->row.nulls[i] ? 0 :
-							datum_image_hash(compare->row.values[i], attribute->attbyval, attribute->attlen));
-	}
+	CHECK_FOR_INTERRUPTS();
+	find_columns_from(compare, row, first, found);
+	for (int i = first; i < compare->ncolumns; i++)
+		hash = hash_combine(hash, found->nulls[i] ? 0 : hash_stored(attribute_of(compare, i), found->values[i]));
 	return hash;
 }
 
 bool
-gs_sort_compare_are_same(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
+gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b, int first)
 {
-	if (is_only_value(compare, a.value) && is_only_value(compare, b.value))
-	{
-		const Form_pg_attribute attribute = attribute_of(compare, compare->first);
+	RowColumns *before = &compare->before;
+	RowColumns *found = &compare->row;
 
-		return datum_image_eq(a.value, b.value, attribute->attbyval, attribute->attlen);
-	}
-	find_columns(compare, (MinimalTuple) unconstify(void *, a.row), &compare->before);
-	find_columns(compare, (MinimalTuple) unconstify(void *, b.row), &compare->row);
-	for (int i = compare->first; i < compare->ncolumns; i++)
+	CHECK_FOR_INTERRUPTS();
+	find_columns_from(compare, a, first, before);
+	find_columns_from(compare, b, first, found);
+	for (int i = first; i < compare->ncolumns; i++)
 	{
-		const Form_pg_attribute attribute = attribute_of(compare, i);
-
-		if (compare->before.nulls[i] != compare->row.nulls[i])
+		if (before->nulls[i] != found->nulls[i])
 			return false;
-		if (!compare->row.nulls[i] &&
-			!datum_image_eq(compare->before.values[i], compare->row.values[i], attribute->attbyval, attribute->attlen))
+		if (!found->nulls[i] && !are_stored_alike(attribute_of(compare, i), before->values[i], found->values[i]))
 			return false;
 	}
 	return true;

@@ -28,7 +28,7 @@ gs_have_same_bytes(Datum a, Datum b)
 
 	if (nbytes != VARSIZE_ANY(b_bytes))
 		return false;
-	/* neighbors in an order often begin alike, and seldom end so */
+	/* in an order, values next to each other often begin alike, but they seldom end alike */
 	if (nbytes >= sizeof(uint64))
 	{
 		memcpy(&a_last, a_bytes + nbytes - sizeof(uint64), sizeof(uint64));
@@ -53,9 +53,9 @@ extern uint64 gs_sort_compare_locate(GsSortCompare *compare, const void *row, in
 extern int	gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b);
 extern int	gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b);
 
-/* A hash of the bytes of the sort columns from that column on, and are these bytes the same in two rows? */
-extern uint32 gs_sort_compare_hash(GsSortCompare *compare, GsLocatedRow row);
-extern bool gs_sort_compare_are_same(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b);
+/* A hash of the sort columns from that column on, as they are stored, and are they stored alike in two rows? */
+extern uint32 gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first);
+extern bool gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b, int first);
 
 /* Are these values addresses?  A row must have been located. */
 extern bool gs_sort_compare_has_addresses(const GsSortCompare *compare);
@@ -67,7 +67,7 @@ extern uint64 gs_sort_compare_guess(GsSortCompare *compare, const void *row, int
 extern MemoryContext gs_sort_compare_context(const GsSortCompare *compare);
 
 /*
- * The share of the memory of rows, which take row_bytes each, that is worth being left for copies of the values of
+ * The share of the memory of rows, which take row_bytes each, that is to reserve for copies of the values of
  * column `first`; 0: they are compared where they are.
  */
 extern double gs_sort_compare_copies_share(const GsSortCompare *compare, int first, double row_bytes);

@@ -76,20 +76,20 @@ compare_rests(void *arg, GsLocatedRow a, GsLocatedRow b)
 
 /* There are two kinds of bytes for each rest, and few hashes. */
 static uint32_t
-hash_rest(void *arg, GsLocatedRow row)
+hash_rest(void *arg, const void *row)
 {
 	const TiedRows *tied = arg;
-	const size_t i = number_of_located(row);
+	const size_t i = number_of_tied(row);
 
 	return tied->rests[i] % 61 * 2 + i % 2;
 }
 
 static bool
-are_same_rests(void *arg, GsLocatedRow a, GsLocatedRow b)
+are_same_rests(void *arg, const void *a, const void *b)
 {
 	const TiedRows *tied = arg;
-	const size_t i = number_of_located(a);
-	const size_t j = number_of_located(b);
+	const size_t i = number_of_tied(a);
+	const size_t j = number_of_tied(b);
 
 	return tied->rests[i] == tied->rests[j] && i % 2 == j % 2;
 }
@@ -463,15 +463,15 @@ static const GsRowCompare by_dice =
 
 /* The same, of few distinct rows. */
 static uint32_t
-hash_number(void *unused, GsLocatedRow row)
+hash_number(void *unused, const void *row)
 {
-	return number_of_located(row) % 13;
+	return number_of_tied(row) % 13;
 }
 
 static bool
-are_same_numbers(void *unused, GsLocatedRow a, GsLocatedRow b)
+are_same_numbers(void *unused, const void *a, const void *b)
 {
-	return number_of_located(a) % 13 == number_of_located(b) % 13;
+	return number_of_tied(a) % 13 == number_of_tied(b) % 13;
 }
 
 static const GsRowCompare few_by_dice =
