@@ -77,7 +77,7 @@ sub is_same
 
 	is($out, 'same', $what);
 	is(scalar(() = $notices =~ /clustering table "$table" with gpusort/g), 2, "$what: by gpusort") or diag($notices);
-	is(scalar(() = $notices =~ /writing table "$table" without gpusort/g), $is_linked ? 2 : 0, "$what: written by " . ($is_linked ? 'PostgreSQL' : 'gpusort')) or diag($notices);
+	is(scalar(() = $notices =~ /sorted rows of table "$table" are written by PostgreSQL/g), $is_linked ? 2 : 0, "$what: written by " . ($is_linked ? 'PostgreSQL' : 'gpusort')) or diag($notices);
 	return;
 }
 

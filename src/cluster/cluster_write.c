@@ -69,7 +69,7 @@ gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links)
 	{
 		if (gpusort_debug_plan)
 			ereport(NOTICE,
-					(errmsg("writing table \"%s\" without gpusort",
+					(errmsg("sorted rows of table \"%s\" are written by PostgreSQL",
 							RelationGetRelationName(copy->old_heap)),
 					 gs_errdetail_reason(has_links ?
 										 "versions of rows that old transactions may see are linked to later ones" :
