@@ -364,7 +364,7 @@ $node->restart;
 engine_of();
 ok(wait_for_service($node, 'running'), 'it runs again');
 my ($stopped) = service_processes($node);
-kill 'STOP', $stopped;
+stop_process($stopped);
 is(service_status($node, 'state, detail'), 'not answering|gpusortd does not answer', 'it does not answer');
 isnt($node->psql('postgres', "SET statement_timeout = 100; SELECT * FROM gpusort_service_status()"), 0,
 	'one does not have to wait for that');

@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 our @EXPORT = qw(
   gpusort_node service_node plan_of contexts_of memory_kb session ask ask_error count_rest
   poll becomes is_back count_in_log service_status wait_for_service service_processes
-  supervisors title_of restart_service is_idle wait_for_sessions postmaster_of wait_for_end
+  supervisors title_of stop_process restart_service is_idle wait_for_sessions postmaster_of wait_for_end
   create_linger create_interrupt create_compared create_watched
   has_icu has_extension create_index_input @index_columns
 );
@@ -141,6 +141,21 @@ sub poll
 		sleep($pause < 0.1 ? $pause : 0.1);
 	}
 	return 1;
+}
+
+# Stops a process by a signal, and waits until all of its threads are stopped.
+sub stop_process
+{
+	my ($pid) = @_;
+
+	kill 'STOP', $pid;
+	return poll(sub {
+		foreach my $status (glob("/proc/$pid/task/*/status"))
+		{
+			return 0 if PostgreSQL::Test::Utils::slurp_file($status) !~ /^State:\s*T/m;
+		}
+		return 1;
+	});
 }
 
 # Does the server accept connections again, after a crash?  poll_query_until() would end the test
