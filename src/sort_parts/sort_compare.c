@@ -621,11 +621,12 @@ hash_stored(Form_pg_attribute attribute, Datum value)
 static bool
 are_stored_alike(Form_pg_attribute attribute, Datum a, Datum b)
 {
-	const Size	nbytes = attribute->attbyval ? 0 : stored_bytes(attribute, a);
-
 	if (attribute->attbyval)
 		return a == b;
-	return nbytes == stored_bytes(attribute, b) && memcmp(DatumGetPointer(a), DatumGetPointer(b), nbytes) == 0;
+	if (attribute->attlen == -1)
+		return gs_have_same_bytes(a, b);
+	return attribute->attlen == -2 ? strcmp(DatumGetCString(a), DatumGetCString(b)) == 0 :
+		memcmp(DatumGetPointer(a), DatumGetPointer(b), attribute->attlen) == 0;
 }
 
 /* Finds at least the columns from `first` on. */
