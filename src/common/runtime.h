@@ -20,7 +20,7 @@ typedef struct GsRuntime
 {
 	void	   *arg;			/* passed to every callback */
 	void	   *(*allocate) (void *arg, size_t nbytes); /* NULL if out of memory */
-	void		(*release) (void *arg, void *memory);
+	void		(*release) (void *arg, void *memory, size_t nbytes);	/* as allocated */
 	void		(*check_interrupts) (void *arg);	/* may not return */
 } GsRuntime;
 

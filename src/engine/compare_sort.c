@@ -489,7 +489,8 @@ gs_word_sort_by_comparison(GsWordSort *sort)
 {
 	const GsRuntime *runtime = sort->runtime;
 	GsWordSortState *state = runtime->allocate(runtime->arg, sizeof(GsWordSortState));
-	uint64_t   *scratch = runtime->allocate(runtime->arg, gs_word_sort_scratch_bytes(sort->nrows, true));
+	const size_t scratch_bytes = gs_word_sort_scratch_bytes(sort->nrows, true);
+	uint64_t   *scratch = runtime->allocate(runtime->arg, scratch_bytes);
 	const bool	allocated = state != NULL && scratch != NULL;
 
 	if (allocated)
@@ -502,8 +503,8 @@ gs_word_sort_by_comparison(GsWordSort *sort)
 		gs_compare_sort(state, 0, sort->nrows);
 	}
 	if (scratch != NULL)
-		runtime->release(runtime->arg, scratch);
+		runtime->release(runtime->arg, scratch, scratch_bytes);
 	if (state != NULL)
-		runtime->release(runtime->arg, state);
+		runtime->release(runtime->arg, state, sizeof(GsWordSortState));
 	return allocated ? GS_STATUS_OK : GS_STATUS_OOM;
 }

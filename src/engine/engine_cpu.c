@@ -224,7 +224,7 @@ grow_batches(CpuEngine *engine)
 	memcpy(batches, engine->batches, nbytes / 2);
 	if (engine->batches != engine->first_batches)
 	{
-		runtime->release(runtime->arg, engine->batches);
+		runtime->release(runtime->arg, engine->batches, nbytes / 2);
 		engine->held_bytes -= nbytes / 2;
 	}
 	engine->batches = batches;
@@ -304,7 +304,11 @@ free_kept_blocks(CpuEngine *engine)
 	const GsRuntime *runtime = &engine->base.request.runtime;
 
 	while (engine->nblocks > engine->nbatches)
-		runtime->release(runtime->arg, engine->batches[--engine->nblocks].base);
+	{
+		GsBatch    *batch = &engine->batches[--engine->nblocks];
+
+		runtime->release(runtime->arg, batch->base, block_bytes(batch));
+	}
 }
 
 /* Gives the next batch a block: the one that was kept, if it has this size; otherwise all of these are freed. */
@@ -570,7 +574,7 @@ free_words(CpuEngine *engine, size_t nrows)
 {
 	const GsRuntime *runtime = &engine->base.request.runtime;
 
-	runtime->release(runtime->arg, engine->words);
+	runtime->release(runtime->arg, engine->words, nrows * sizeof(uint64_t));
 	engine->held_bytes -= nrows * sizeof(uint64_t);
 	engine->words = NULL;
 	engine->base.stats.method = GS_METHOD_NONE;
@@ -700,7 +704,7 @@ gs_engine_cpu_keep_first(GsEngine *base, uint64_t nrows, const GsBatch **batch, 
 			gs_radix_sort(engine->words, scratch, nrows, 0,
 						  engine->numbering.number_bits, runtime, NULL),
 			nrows, cutoff, batch, entry);
-	runtime->release(runtime->arg, scratch);
+	runtime->release(runtime->arg, scratch, nrows * sizeof(uint64_t));
 	engine->held_bytes -= nrows * sizeof(uint64_t);
 	free_words(engine, total);
 	return GS_STATUS_OK;
@@ -770,7 +774,7 @@ cpu_next_batch(GsEngine *base, const GsBatch **batch)
 		GsBatch    *last = &engine->batches[engine->input_returned - 1];
 
 		if (last->base != NULL)
-			base->request.runtime.release(base->request.runtime.arg, last->base);
+			base->request.runtime.release(base->request.runtime.arg, last->base, block_bytes(last));
 		last->base = NULL;
 	}
 	if (engine->input_returned < engine->nbatches)
@@ -795,12 +799,14 @@ cpu_close(GsEngine *base)
 
 	for (size_t i = 0; i < engine->nblocks; i++)
 	{
-		if (engine->batches[i].base != NULL)	/* next_batch() frees some */
-			runtime.release(runtime.arg, engine->batches[i].base);
+		GsBatch    *batch = &engine->batches[i];
+
+		if (batch->base != NULL)	/* next_batch() frees some */
+			runtime.release(runtime.arg, batch->base, block_bytes(batch));
 	}
 	if (engine->batches != engine->first_batches)
-		runtime.release(runtime.arg, engine->batches);
+		runtime.release(runtime.arg, engine->batches, engine->batches_allocated * sizeof(GsBatch));
 	if (engine->words != NULL)
-		runtime.release(runtime.arg, engine->words);
-	runtime.release(runtime.arg, engine);
+		runtime.release(runtime.arg, engine->words, base->stats.nrows * sizeof(uint64_t));
+	runtime.release(runtime.arg, engine, sizeof(CpuEngine));
 }

@@ -636,5 +636,5 @@ gpu_close(GsEngine *base)
 	if (engine->phase != GPU_CLOSED &&
 		(is_done_producer || gs_gpu_send_plain(engine, GS_MESSAGE_JOB_CLOSE) == GS_STATUS_OK))
 		engine->link->release(engine->link, reusable);
-	runtime.release(runtime.arg, engine);
+	runtime.release(runtime.arg, engine, sizeof(GpuEngine));
 }

@@ -99,6 +99,12 @@ chunk_bits(const GsWordSort *sort)
 	return Min(available, Max(enough, GS_MIN_KEY_CHUNK_BITS));
 }
 
+static size_t
+scratch_bytes(const GsWordSort *sort)
+{
+	return gs_word_sort_scratch_bytes(sort->nrows, sort->compare != NULL);
+}
+
 GsStatus
 gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 {
@@ -117,7 +123,7 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 	state->words = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
 	if (state->words == NULL)
 	{
-		runtime->release(runtime->arg, state);
+		runtime->release(runtime->arg, state, sizeof(GsWordSortState));
 		return GS_STATUS_OOM;
 	}
 	state->chunk_bits = chunk_bits(sort);
@@ -128,14 +134,14 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 
 	status = sort_all(state);
 	if (state->scratch != NULL)
-		runtime->release(runtime->arg, state->scratch);
+		runtime->release(runtime->arg, state->scratch, scratch_bytes(sort));
 	sort->words = state->words;
 	if (status != GS_STATUS_OK)
 	{
-		runtime->release(runtime->arg, state->words);
+		runtime->release(runtime->arg, state->words, sort->nrows * sizeof(uint64_t));
 		sort->words = NULL;
 	}
-	runtime->release(runtime->arg, state);
+	runtime->release(runtime->arg, state, sizeof(GsWordSortState));
 	return status;
 }
 
@@ -176,7 +182,7 @@ sort_all(GsWordSortState *state)
 	if (state->packing.nchunks > 1 && sort->compare == NULL &&
 		sort->nrows * sizeof(uint64_t) >= sizeof(KeySamples))
 	{
-		state->scratch = runtime->allocate(runtime->arg, sort->nrows * sizeof(uint64_t));
+		state->scratch = runtime->allocate(runtime->arg, scratch_bytes(sort));
 		if (state->scratch == NULL)
 			return GS_STATUS_OOM;
 		samples = (KeySamples *) state->scratch;
@@ -198,8 +204,7 @@ sort_all(GsWordSortState *state)
 
 	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)))
 	{
-		state->scratch = runtime->allocate(runtime->arg,
-										   gs_word_sort_scratch_bytes(sort->nrows, sort->compare != NULL));
+		state->scratch = runtime->allocate(runtime->arg, scratch_bytes(sort));
 		if (state->scratch == NULL)
 			return GS_STATUS_OOM;
 	}

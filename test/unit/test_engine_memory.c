@@ -718,9 +718,9 @@ map_memory(void *arg, size_t nbytes)
 }
 
 static void
-keep_memory(void *arg, void *memory)
+unmap_memory(void *arg, void *memory, size_t nbytes)
 {
-	/* the size is not known, and the address space ends with the program */
+	CHECK(munmap(memory, nbytes) == 0);
 }
 
 static void
@@ -744,7 +744,7 @@ test_numbering_limit(void **unused)
 	sort.request.memory_limit = SIZE_MAX;
 	sort.request.runtime.arg = &ninterrupts;
 	sort.request.runtime.allocate = map_memory;
-	sort.request.runtime.release = keep_memory;
+	sort.request.runtime.release = unmap_memory;
 	sort.request.runtime.check_interrupts = count_interrupts;
 	raw_open(&sort);
 

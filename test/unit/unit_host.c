@@ -61,7 +61,7 @@ host_allocate(void *arg, size_t nbytes)
 }
 
 static void
-host_release(void *arg, void *memory)
+host_release(void *arg, void *memory, size_t nbytes)
 {
 	UnitHost   *host = arg;
 
@@ -69,6 +69,7 @@ host_release(void *arg, void *memory)
 	{
 		if (host->live[i].memory != memory)
 			continue;
+		CHECK_MSG(host->live[i].nbytes == nbytes, "released %zu bytes of %zu", nbytes, host->live[i].nbytes);
 		memset(memory, GARBAGE_OLD, rubbish_bytes(host->live[i].nbytes));
 		host->held_bytes -= host->live[i].nbytes;
 		host->live[i] = host->live[--host->nlive];
@@ -101,7 +102,7 @@ void
 unit_host_reset(UnitHost *host)
 {
 	while (host->nlive > 0)
-		host_release(host, host->live[host->nlive - 1].memory);
+		host_release(host, host->live[host->nlive - 1].memory, host->live[host->nlive - 1].nbytes);
 }
 
 void
