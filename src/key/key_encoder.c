@@ -180,7 +180,7 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	column->is_plain = (column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA) &&
 		column->collation == NULL && !column->needs_verification;
 	/* a row must be stored before it is compared */
-	key->direct &= column->is_read && column->kind != GS_KEY_COMPARED;
+	key->direct &= column->is_read;
 }
 
 static GsKeyEncoder *

@@ -246,7 +246,7 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 	{
 		if (input->presorted && gs_presorted_add(state, slot, form_of(state, slot)))
 			return true;
-		if ((input->presorted || gs_sort_wants_other_keys(state, false)) &&
+		if ((input->presorted || (!input->direct_key && gs_sort_wants_other_keys(state, false))) &&
 			!gs_sort_reload(state))
 			return false;
 	}

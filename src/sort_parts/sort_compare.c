@@ -99,9 +99,8 @@ struct GsSortCompare
 	GsDeform   *deform;			/* NULL: a column occurs twice, use heap_getattr() */
 	GsDeform  **deform_column;	/* locates one column; NULL: not yet */
 	int			first;			/* column by which rows are located; -1: none yet */
-	FunctionCallInfo first_call;	/* of its comparison function; NULL: values
-									 * may have to be fetched, or the
-									 * comparator of a SortSupport */
+	FunctionCallInfo first_call;	/* of its comparison function, or NULL */
+	bool		first_variable; /* its values may have to be fetched */
 	bool		first_reverse;	/* DESC */
 	Size		first_width;	/* of values that are copied whatever they are; 0: they
 								 * are not */
@@ -352,7 +351,8 @@ static pg_noinline void
 set_first(GsSortCompare *compare, int first)
 {
 	compare->first = first;
-	compare->first_call = compare->variable[first] ? NULL : compare->calls[first];
+	compare->first_call = compare->calls[first];
+	compare->first_variable = compare->variable[first];
 	compare->first_reverse = compare->columns[first].ssup_reverse;
 	compare->first_width = copied_width(compare, first);
 	if (compare->deform_column[first] == NULL)
@@ -566,6 +566,13 @@ compare_located_values(GsSortCompare *compare, Datum a, Datum b)
 	return order;
 }
 
+/* Must one of two values of the column by which rows are located be fetched? */
+static inline bool
+is_one_fetched(const GsSortCompare *compare, Datum a, Datum b)
+{
+	return compare->first_variable && (must_be_fetched(a) || must_be_fetched(b));
+}
+
 /* A merge sort of a million rows comes here 19 million times, so what is usual is little more than the call. */
 int
 gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b)
@@ -578,7 +585,7 @@ gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b)
 	if (a == b)
 		return 0;
 	CHECK_FOR_INTERRUPTS();
-	if (call == NULL || CurrentMemoryContext != compare->context)
+	if (call == NULL || CurrentMemoryContext != compare->context || is_one_fetched(compare, a, b))
 		return compare_located_values(compare, a, b);
 	order = call_function(call, a, b);
 	if (compare->first_reverse)
