@@ -224,7 +224,7 @@ is_same('input', 'when the old snapshot is gone');
 
 my ($rc, $out, $notices);
 
-# without a setting, PostgreSQL chooses: a table in random order that exceeds the cache is sorted
+# without a setting, PostgreSQL chooses to sort a table in random order that exceeds the cache
 $node->safe_psql('postgres', q{
 	CREATE TABLE chosen AS SELECT hashint8(i) AS id, repeat('x', 500) AS s FROM generate_series(1, 20000) i;
 	CREATE INDEX chosen_by ON chosen (id);
@@ -234,7 +234,43 @@ my $choice = 'SET gpusort.debug_plan = on; SET enable_indexscan = on;';
 ($rc, $out, $notices) = $node->psql('postgres', "$choice SET effective_cache_size = '1MB'; CLUSTER chosen USING chosen_by");
 like($notices, qr/clustering table "chosen" with gpusort/, 'rows that PostgreSQL chooses to sort');
 ($rc, $out, $notices) = $node->psql('postgres', "$choice ANALYZE chosen; CLUSTER chosen");
-unlike($notices, qr/clustering table/, 'an index scan is left to PostgreSQL');
+unlike($notices, qr/clustering table/, 'the index of a table in order is scanned');
+
+# and gpusort in other cases, unless a sort may take longer or is not wanted
+$node->safe_psql('postgres', q{
+	CREATE TABLE scattered AS SELECT hashint8(i) AS id, (i - 10000) AS unscattered, md5(i::text) AS s FROM generate_series(1, 20000) i;
+	CREATE INDEX scattered_by ON scattered (id);
+	CREATE INDEX scattered_by_two ON scattered (id DESC, s COLLATE "C");
+	CREATE INDEX scattered_by_absolute ON scattered (abs(id));
+	CREATE INDEX scattered_by_text ON scattered (s COLLATE "en-x-icu");
+	CREATE INDEX scattered_by_unscattered ON scattered (unscattered DESC);
+	CREATE TABLE kept AS SELECT *, row_number() OVER () AS place FROM scattered;
+	ANALYZE scattered;});
+
+sub is_sorted
+{
+	my ($sql, $index) = @_;
+
+	# in their first order, so that each column has its correlation
+	$node->safe_psql('postgres', 'TRUNCATE scattered; INSERT INTO scattered SELECT id, unscattered, s FROM kept ORDER BY place; ANALYZE scattered');
+	($rc, $out, $notices) = $node->psql('postgres', "$choice $sql; CLUSTER VERBOSE scattered USING scattered_$index");
+	is($rc, 0, "$index, $sql: succeeds");
+	return $notices =~ /using sequential scan and sort/ ? $notices =~ /clustering table "scattered" with gpusort/ :
+		$notices =~ /using index scan on "scattered_$index"/ && $notices !~ /clustering table/ ? '' : "unknown: $notices";
+}
+
+is(is_sorted('SET gpusort.force = off', 'by'), 1, 'rows in random order are sorted');
+is($node->safe_psql('postgres', 'SELECT bool_and(id >= before) FROM (SELECT id, lag(id, 1, id) OVER (ORDER BY ctid) AS before FROM scattered) x'), 't', 'and are in order then');
+is(is_sorted('SET gpusort.force = off', 'by_two'), 1, 'by two columns');
+is(is_sorted('SET temp_file_limit = 10000', 'by'), 1, 'if temporary files may be as large as needed');
+is(is_sorted('SET temp_file_limit = 2500; SET maintenance_work_mem = 10240', 'by'), '', 'but not if they may not');
+is(is_sorted('SET gpusort.enable_cluster = off', 'by'), '', 'without gpusort, the index is scanned');
+is(is_sorted('SET gpusort.enabled = off', 'by'), '', 'gpusort.enabled = off');
+is(is_sorted('SET enable_sort = off', 'by'), '', 'enable_sort = off');
+is(is_sorted('SET gpusort.force = off; SET gpusort.min_rows = 100000', 'by'), '', 'few rows');
+is(is_sorted('SET gpusort.force = off', 'by_absolute'), '', 'an expression');
+is(is_sorted('SET gpusort.force = off', 'by_text'), '', 'text under a collation');
+is(is_sorted('SET gpusort.force = off', 'by_unscattered'), '', 'rows in the opposite order');
 ($rc, $out, $notices) = $node->psql('postgres', 'SET gpusort.debug_plan = on; VACUUM FULL chosen; ALTER TABLE chosen ALTER id TYPE bigint');
 unlike($notices, qr/clustering table/, 'so are statements that do not sort');
 ($rc, $out, $notices) = $node->psql('postgres', 'SET gpusort.debug_plan = on; SET gpusort.enable_cluster = off; CLUSTER chosen');

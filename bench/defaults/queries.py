@@ -23,16 +23,16 @@ def _rebuild(name, index):
                 undo="DROP INDEX built")
 
 
-def _copy(name, sql, index):
+def _copy(name, sql, index, setting="enable_indexscan = off"):
     """By a sort; the planner would scan the index of a table that it expects in the cache."""
     return Case(name, sql, BUILD,
                 prepare=f"CREATE TABLE sorted AS SELECT * FROM orders; CREATE INDEX sorted_by ON sorted ({index}); "
-                        "SET enable_indexscan = off",
+                        f"ANALYZE sorted; SET {setting}",
                 undo="DROP TABLE sorted; RESET enable_indexscan")
 
 
-def _cluster(name, index):
-    return _copy(f"cluster-{name}", "CLUSTER sorted USING sorted_by", index)
+def _cluster(name, index, **how):
+    return _copy(f"cluster-{name}", "CLUSTER sorted USING sorted_by", index, **how)
 
 
 CASES = [
@@ -89,6 +89,7 @@ CASES = [
     _rebuild("bigint", "id"),
     _rebuild("text", "name"),
     _cluster("bigint", "id"),
+    _cluster("bigint-as-planned", "id", setting="enable_indexscan = on"),   # PostgreSQL scans the index
     _cluster("text", "name"),
     _cluster("numeric", "amount"),
     _copy("vacuum-full-bigint", "VACUUM FULL sorted", "id"),    # the same copy without a sort: a bound of CLUSTER

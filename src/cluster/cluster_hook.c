@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cluster_hook.c
- *	  Decides whether gpusort sorts the rows of a table that CLUSTER copies.
+ *	  Lets gpusort sort the rows of a table that CLUSTER copies.
  *
  * CLUSTER, and REPACK of PostgreSQL 19, call a function of the table's access method
  * to copy the table.  The relcache entry of a heap gets another one
@@ -9,29 +9,28 @@
  *
  *	- CLUSTER asks the planner whether to scan the index or to sort.  For that the
  *	  planner makes a query without FROM, and calls a hook for the table, without
- *	  those that inherit from it.
+ *	  those that inherit from it.  If the hook hides the index, the answer is to sort.
  *
  *	- With enable_indexscan = off the planner is not asked.  But the statement
  *	  has created the new table before, which calls relcache callbacks.
  *
  * Other statements may get the function, too, which does nothing if the rows need not
- * be sorted.  Whether they are is PostgreSQL's choice.
+ * be sorted.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "guc.h"
+#include "cluster/cluster_choice.h"
 #include "cluster/cluster_copy.h"
 #include "cluster/cluster_hook.h"
 #include "index/index_scan.h"
-#include "index/index_sort.h"
 #include "pg_compat.h"
 
 #include "access/table.h"
 #include "access/transam.h"
 #include "access/xact.h"
-#include "catalog/catalog.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
@@ -41,29 +40,10 @@
 
 static GsTableHook next_table_hook = NULL;
 
-/* -------------------------------------------------------------------- choice */
-
 static inline bool
 is_enabled(void)
 {
 	return gpusort_enabled && gpusort_enable_cluster;
-}
-
-/* Why PostgreSQL sorts the rows; NULL: gpusort does. */
-static char *
-reason_for_postgres(const GsClusterCopy *copy, double nrows)
-{
-	char	   *reason;
-
-	if (IsSystemRelation(copy->old_heap))
-		return "the table is a system catalog";
-	reason = gs_index_sort_why_not(copy->index);
-	if (reason != NULL || gpusort_force)
-		return reason;
-	if (nrows < gpusort_min_rows)
-		return psprintf("the estimated number of rows, %.0f, is less than gpusort.min_rows (%d)",
-						nrows, gpusort_min_rows);
-	return NULL;
 }
 
 /* A GsClusterFunction. */
@@ -75,7 +55,7 @@ cluster(GsClusterCopy *copy)
 
 	if (!is_enabled())
 		return false;
-	reason = reason_for_postgres(copy, nrows);
+	reason = gs_cluster_why_not(copy->old_heap, copy->index, nrows);
 	if (gpusort_debug_plan)
 	{
 		if (reason == NULL)
@@ -95,19 +75,55 @@ cluster(GsClusterCopy *copy)
 
 /* --------------------------------------------------------------------- hooks */
 
-/* Sets the function of a table if this may be CLUSTER. */
-static void
-set_cluster(Oid table)
+/* The open table, with another reference, if this may be CLUSTER; or NULL. */
+static Relation
+clustered_table(Oid table)
 {
 	Relation	heap;
 
 	if (!gs_holds_exclusive_lock(table))
-		return;
+		return NULL;
 	heap = RelationIdGetRelation(table);
+	if (heap != NULL && heap->rd_refcnt == 1)
+	{
+		RelationClose(heap);
+		heap = NULL;
+	}
+	return heap;
+}
+
+static void
+set_cluster(Oid table)
+{
+	Relation	heap = clustered_table(table);
+
 	if (heap == NULL)
 		return;
-	if (heap->rd_refcnt > 1)
-		gs_set_cluster(heap, cluster);
+	gs_set_cluster(heap, cluster);
+	RelationClose(heap);
+}
+
+/*
+ * Hides indexes from the planner, which then sorts instead of scanning them.  The indexes that it knows
+ * of are locked.
+ */
+static void
+hide_indexes(Oid table, RelOptInfo *rel)
+{
+	Relation	heap = clustered_table(table);
+	ListCell   *cell;
+
+	if (heap == NULL)
+		return;
+	foreach(cell, rel->indexlist)
+	{
+		const IndexOptInfo *info = lfirst_node(IndexOptInfo, cell);
+		Relation	index = index_open(info->indexoid, NoLock);
+
+		if (gs_cluster_prefers_sort(heap, index, info, rel))
+			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
+		index_close(index, NoLock);
+	}
 	RelationClose(heap);
 }
 
@@ -116,8 +132,10 @@ gpusort_table(GS_TABLE_HOOK_PARAMS)
 {
 	if (next_table_hook)
 		next_table_hook(GS_TABLE_HOOK_ARGS);
-	if (is_enabled() && root->parse->jointree == NULL && !GS_TABLE_HOOK_INHERITS)
-		set_cluster(GS_TABLE_HOOK_TABLE);
+	if (!is_enabled() || root->parse->jointree != NULL || GS_TABLE_HOOK_INHERITS)
+		return;
+	set_cluster(GS_TABLE_HOOK_TABLE);
+	hide_indexes(GS_TABLE_HOOK_TABLE, rel);
 }
 
 /* A RelcacheCallbackFunction: the entry was removed, or rebuilt if it is open. */

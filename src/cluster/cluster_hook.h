@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cluster_hook.h
- *	  Decides whether gpusort sorts the rows of a table that CLUSTER copies.
+ *	  Lets gpusort sort the rows of a table that CLUSTER copies.
  *
  *-------------------------------------------------------------------------
  */
