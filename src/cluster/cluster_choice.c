@@ -32,7 +32,7 @@
 #include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "optimizer/cost.h"
-#include "storage/fd.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
