@@ -678,17 +678,18 @@ copy_for_cluster(Relation old_heap, Relation new_heap, Relation index, bool use_
 															 nrecently_dead);
 }
 
-void
+bool
 gs_set_cluster(Relation heap, GsClusterFunction function)
 {
 	Assert(heap->rd_refcnt > 0);
-	if (heap->rd_tableam != GetHeapamTableAmRoutine())
-		return;
+	if (!gs_is_heap(heap))
+		return false;
 	cluster_routine = *GetHeapamTableAmRoutine();
 	cluster_routine.scan_begin = begin_scan_restored;
 	cluster_routine.relation_copy_for_cluster = copy_for_cluster;
 	cluster_function = function;
 	heap->rd_tableam = &cluster_routine;
+	return true;
 }
 
 Oid

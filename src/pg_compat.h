@@ -252,9 +252,9 @@ typedef bool (*GsClusterFunction) (GsClusterCopy *copy);
 
 /*
  * The function is called when a statement copies this open heap by a sort, unless it scans it
- * before.  There is one function for all heaps.
+ * before.  There is one function for all heaps.  Returns whether this is a heap.
  */
-extern void gs_set_cluster(Relation heap, GsClusterFunction function);
+extern bool gs_set_cluster(Relation heap, GsClusterFunction function);
 
 /*
  * While CLUSTER decides whether to sort by an index, it calls the planner, unless index scans are disabled.

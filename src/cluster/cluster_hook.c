@@ -92,38 +92,39 @@ clustered_table(Oid table)
 	return heap;
 }
 
-static void
-set_cluster(Oid table)
-{
-	Relation	heap = clustered_table(table);
-
-	if (heap == NULL)
-		return;
-	gs_set_cluster(heap, cluster);
-	RelationClose(heap);
-}
-
 /*
  * Hides indexes from the planner, which then sorts instead of scanning them.  The indexes that it knows
- * of are locked.
+ * of are locked, but for hypothetical ones.
  */
 static void
-hide_indexes(Oid table, RelOptInfo *rel)
+hide_indexes(Relation heap, RelOptInfo *rel)
 {
-	Relation	heap = clustered_table(table);
 	ListCell   *cell;
 
-	if (heap == NULL)
-		return;
 	foreach(cell, rel->indexlist)
 	{
 		const IndexOptInfo *info = lfirst_node(IndexOptInfo, cell);
-		Relation	index = index_open(info->indexoid, NoLock);
+		Relation	index;
 
+		if (info->hypothetical)
+			continue;
+		index = index_open(info->indexoid, NoLock);
 		if (gs_cluster_prefers_sort(heap, index, info, rel))
 			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
 		index_close(index, NoLock);
 	}
+}
+
+/* Sets the function of a table if this may be CLUSTER.  rel: what the planner knows of it; NULL: it was not asked. */
+static void
+set_cluster(Oid table, RelOptInfo *rel)
+{
+	Relation	heap = clustered_table(table);
+
+	if (heap == NULL)
+		return;
+	if (gs_set_cluster(heap, cluster) && rel != NULL)
+		hide_indexes(heap, rel);
 	RelationClose(heap);
 }
 
@@ -132,10 +133,8 @@ gpusort_table(GS_TABLE_HOOK_PARAMS)
 {
 	if (next_table_hook)
 		next_table_hook(GS_TABLE_HOOK_ARGS);
-	if (!is_enabled() || root->parse->jointree != NULL || GS_TABLE_HOOK_INHERITS)
-		return;
-	set_cluster(GS_TABLE_HOOK_TABLE);
-	hide_indexes(GS_TABLE_HOOK_TABLE, rel);
+	if (is_enabled() && root->parse->jointree == NULL && !GS_TABLE_HOOK_INHERITS)
+		set_cluster(GS_TABLE_HOOK_TABLE, rel);
 }
 
 /* A RelcacheCallbackFunction: the entry was removed, or rebuilt if it is open. */
@@ -153,7 +152,7 @@ gpusort_relation_changed(Datum arg, Oid relation)
 		return;
 	table = gs_copied_table(relation);
 	if (OidIsValid(table))
-		set_cluster(table);
+		set_cluster(table, NULL);
 }
 
 void

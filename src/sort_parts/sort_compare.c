@@ -22,7 +22,7 @@
  * because a sort of many rows compares them in any order, and in rows they are far from each
  * other.
  *
- * Values with the same bytes are equal, so no function is asked about them.
+ * Values that are fetched are equal if they have the same bytes, so no function is asked about them.
  *
  * Comparators may raise errors and be canceled; all memory is in the context in
  * which the comparator was created.
