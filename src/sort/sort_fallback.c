@@ -106,14 +106,17 @@ move_runs(GsSortState *state)
 /*
  * The tuplesort gets three quarters of the memory, because it fills while the engine still has some of
  * the rows.  An engine that has sorted frees no memory meanwhile: then the tuplesort gets what is left,
- * and at least a quarter.
+ * and at least a quarter.  If the system has no more memory, it gets little,
+ * because the first batches that the engine frees are small.
  */
 static int
-fallback_memory_kb(const GsSortInput *input)
+fallback_memory_kb(const GsSortInput *input, GsStatus status)
 {
 	const GsEngineStats *stats = gs_engine_stats(input->engine);
 	const int	limit_kb = input->memory_limit / 1024;
 
+	if (status == GS_STATUS_OOM)
+		return Min(stats->peak_bytes / 1024, limit_kb) / 32;
 	if (stats->method == GS_METHOD_NONE)
 		return limit_kb - limit_kb / 4;
 	return Max(limit_kb - (int) Min(stats->peak_bytes / 1024, limit_kb), limit_kb / 4);
@@ -125,7 +128,7 @@ gs_sort_fall_back(GsSortState *state, GsStatus status, const char *reason)
 	GsSortInput *input = &state->input;
 	const bool	sorted = gs_engine_stats(input->engine)->method != GS_METHOD_NONE;
 
-	gs_sort_begin_fallback(state, fallback_memory_kb(input), status, reason);
+	gs_sort_begin_fallback(state, fallback_memory_kb(input, status), status, reason);
 	status = sorted ? move_sorted(state) : move_unsorted(state);
 	for (uint64 i = 0; i < input->nnulls && status == GS_STATUS_OK; i++)
 		move_row(state, NULL);
