@@ -6,6 +6,45 @@
 
 CREATE SCHEMA differential;
 
+-- Some types of extensions have no binary format.
+DO $$
+DECLARE
+	name text;
+BEGIN
+	FOREACH name IN ARRAY '{ean13,isbn,isbn13,seg}'::text[] LOOP
+		IF to_regtype(name) IS NOT NULL THEN
+			EXECUTE format('CREATE FUNCTION differential.send(%1$s) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT AS'
+						   ' $f$ SELECT convert_to($1::text, ''UTF8'') $f$; ALTER TYPE %1$s SET (SEND = differential.send)', name);
+		END IF;
+	END LOOP;
+END $$;
+
+-- Types like integer and text, which are sorted by a function of a user: by the distance from 1000, and from the end.
+CREATE FUNCTION differential.make_type(name text, base text, input text, key text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+	operator text;
+	place int;
+BEGIN
+	EXECUTE format('CREATE TYPE %1$s; CREATE FUNCTION %1$s_in(cstring) RETURNS %1$s LANGUAGE internal IMMUTABLE STRICT AS ''%3$sin'';'
+				   'CREATE FUNCTION %1$s_out(%1$s) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS ''%3$sout'';'
+				   'CREATE FUNCTION %1$s_send(%1$s) RETURNS bytea LANGUAGE internal IMMUTABLE STRICT AS ''%3$ssend'';'
+				   'CREATE TYPE %1$s (INPUT = %1$s_in, OUTPUT = %1$s_out, SEND = %1$s_send, LIKE = %2$s);'
+				   'CREATE CAST (%1$s AS %2$s) WITHOUT FUNCTION; CREATE CAST (%2$s AS %1$s) WITHOUT FUNCTION;'
+				   'CREATE FUNCTION %1$s_cmp(%1$s, %1$s) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS'
+				   ' $f$ DECLARE a %2$s = $1; b %2$s = $2; BEGIN RETURN %4$s; END $f$', name, base, input, key);
+	FOR operator, place IN SELECT * FROM unnest('{<,<=,=,>=,>}'::text[]) WITH ORDINALITY LOOP
+		EXECUTE format('CREATE FUNCTION %1$s_%3$s(%1$s, %1$s) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS'
+					   ' $f$ BEGIN RETURN %1$s_cmp($1, $2) %2$s 0; END $f$; CREATE OPERATOR %2$s (LEFTARG = %1$s, RIGHTARG = %1$s,'
+					   ' FUNCTION = %1$s_%3$s, COMMUTATOR = OPERATOR(%4$s)%5$s)', name, operator, place, translate(operator, '<>', '><'),
+					   CASE operator WHEN '=' THEN ', MERGES' ELSE '' END);
+	END LOOP;
+	EXECUTE format('CREATE OPERATOR CLASS %1$s_ops DEFAULT FOR TYPE %1$s USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =,'
+				   ' OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 %1$s_cmp(%1$s, %1$s)', name);
+END $$;
+
+SELECT differential.make_type('gs_distance', 'integer', 'int4', 'btint4cmp(abs(a - 1000), abs(b - 1000))'),
+	differential.make_type('gs_reversed', 'text', 'text', 'bttextcmp(reverse(a) COLLATE "C", reverse(b) COLLATE "C")');
+
 -- Sorts texts with a common prefix by each ICU collation, so that the session builds its tables of collation elements.
 CREATE FUNCTION differential.warm_up(collations text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE

@@ -55,6 +55,9 @@ SCALARS = [
     Type("tsvector", "to_tsvector('simple', concat_ws(' ', 'w' || (({v}) & 7), 'x' || (({v}) >> 8 & 255)))", "other"),
     Type("tsquery", "to_tsquery('simple', 'w' || (({v}) & 7) || (ARRAY[' & ', ' | ', ' <-> '])[1 + (({v}) >> 8 & 1)] || 'x')",
          "other"),
+    # of check.sql: types whose comparison functions gpusort does not know, and whose order it cannot guess
+    Type("gs_distance", "(({v}) >> 45)::int::gs_distance", "other"),
+    Type("gs_reversed", "(" + _WORD.replace("{length}", "(({v}) & 31)::int") + ")::gs_reversed", "other"),
     Type("gs_color", "(enum_range(NULL::gs_color))[1 + mod(({v}) & 9223372036854775807, 5)]", "other"),
     Type("gs_positive", "(1 + (({v}) & 1073741823))::int::gs_positive", "number"),
     Type("gs_price", "((({v}) >> 30)::numeric / 100)::gs_price", "number"),
@@ -105,12 +108,11 @@ TYPES = SCALARS + ARRAYS + RANGES + [
 ]
 
 # Types without an expression: their values are the literals of values.sql.  Those of
-# EXTENSIONS are used if the server has the extension.  isn and seg have no binary output,
-# which rows are compared by, and the order of a cube with a NaN is not a total one.
-EXTENSIONS = ["citext", "hstore", "ltree", "postgis"]
+# EXTENSIONS are used if the server has the extension.
+EXTENSIONS = ["citext", "cube", "hstore", "isn", "ltree", "postgis", "seg"]
 TYPES += [Type(name, None, "other") for name in [
     "tsrange", "datemultirange", "tsmultirange", "tstzmultirange", "gs_positive[]",
-    "citext", "geography", "geometry", "hstore", "ltree"]]
+    "citext", "cube", "ean13", "geography", "geometry", "hstore", "isbn", "isbn13", "ltree", "seg"]]
 
 # Only the collations that the server has are used.
 COLLATIONS = ["C", "POSIX", "default", "C.utf8", "en_US.utf8", "de_DE.utf8", "en-x-icu", "de-x-icu", "sv-x-icu",
