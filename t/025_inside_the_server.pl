@@ -74,6 +74,37 @@ foreach my $libraries ("LOAD '$hooks'; LOAD 'gpusort';", "LOAD 'gpusort'; LOAD '
 	like($node->safe_psql('postgres', "$libraries SET gpusort.verify = on; " . ($query =~ s/SELECT/EXPLAIN (COSTS OFF) SELECT/r)), qr/GpuSort/, "$name: gpusort sorts it");
 }
 
+# ------------------------------------------- CLUSTER beside what other extensions bring
+
+$node->safe_psql('postgres', qq{
+	CREATE FUNCTION like_heap_handler(internal) RETURNS table_am_handler LANGUAGE c AS '$hooks';
+	CREATE ACCESS METHOD like_heap TYPE TABLE HANDLER like_heap_handler;
+	CREATE TABLE of_other_method USING like_heap AS SELECT * FROM rows;
+	CREATE INDEX of_other_method_k ON of_other_method (k);
+	CREATE TABLE hypothetical AS SELECT * FROM rows;
+	CREATE INDEX hypothetical_k ON hypothetical (k);
+	ANALYZE of_other_method, hypothetical;
+});
+
+my $in_order = 'SELECT count(*), bool_and(k >= before) FROM (SELECT k, lag(k, 1, k) OVER (ORDER BY ctid) AS before FROM %s) x';
+
+foreach my $table ('of_other_method', 'hypothetical')
+{
+	my (undef, $out, $err) = $node->psql('postgres', "LOAD '$hooks'; LOAD 'gpusort'; SET gpusort.debug_plan = on; CLUSTER VERBOSE $table USING ${table}_k;"
+		. "SET gpusort.enabled = off; " . sprintf($in_order, $table));
+
+	is($out, '20000|t', "$table: CLUSTER puts the rows in order");
+	if ($table eq 'hypothetical')
+	{
+		like($err, qr/clustering table "hypothetical" with gpusort/, 'gpusort sorts beside an index that does not exist');
+	}
+	else
+	{
+		unlike($err, qr/clustering table/, 'gpusort leaves a table of another access method');
+		like($err, qr/using index scan on "of_other_method_k"/, 'to PostgreSQL, which scans the index');
+	}
+}
+
 # ---------------------------------------------- relcache entries kept across transactions
 
 # 40 indexes, each built in a transaction of its own, while entries of the others are kept.  One of these

@@ -24,7 +24,7 @@ def _rebuild(name, index):
 
 
 def _copy(name, sql, index, setting="enable_indexscan = off"):
-    """By a sort; the planner would scan the index of a table that it expects in the cache."""
+    """By a sort, unless the setting leaves that to the planner, which scans the index of a table that it expects in the cache."""
     return Case(name, sql, BUILD,
                 prepare=f"CREATE TABLE sorted AS SELECT * FROM orders; CREATE INDEX sorted_by ON sorted ({index}); "
                         f"ANALYZE sorted; SET {setting}",

@@ -5,6 +5,9 @@
  *
  * hook_calls() returns how often each was called since it was called before.
  *
+ * The planner sees another index, which does not exist, of each table whose name is "hypothetical".
+ * like_heap_handler() is a table access method that does what heap does.
+ *
  * A query that begins with a comment of a plus sign and the word "keep" is planned once.  Its plan is
  * returned each time, as it is, while the next query of this kind has the same text.
  *
@@ -12,17 +15,20 @@
  */
 #include "postgres.h"
 
+#include "access/tableam.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
 PG_FUNCTION_INFO_V1(hook_calls);
+PG_FUNCTION_INFO_V1(like_heap_handler);
 
 static planner_hook_type next_planner_hook;
 static create_upper_paths_hook_type next_upper_paths_hook;
@@ -74,11 +80,24 @@ count_upper_paths(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *input_
 }
 
 static void
+add_hypothetical_index(RelOptInfo *rel)
+{
+	IndexOptInfo *index = makeNode(IndexOptInfo);
+
+	*index = *linitial_node(IndexOptInfo, rel->indexlist);
+	index->indexoid = InvalidOid;
+	index->hypothetical = true;
+	rel->indexlist = lcons(index, rel->indexlist);
+}
+
+static void
 count_relation(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
 {
 	nrelations++;
 	if (next_relation_info_hook)
 		next_relation_info_hook(root, relation, inherits, rel);
+	if (rel->indexlist != NIL && strcmp(get_rel_name(relation), "hypothetical") == 0)
+		add_hypothetical_index(rel);
 }
 
 static void
@@ -98,6 +117,31 @@ hook_calls(PG_FUNCTION_ARGS)
 
 	nplanned = nupper = nrelations = nstarted = 0;
 	PG_RETURN_TEXT_P(cstring_to_text(calls));
+}
+
+/* heap's function reads tables of no other access method. */
+static double
+build_index(Relation table, Relation index, struct IndexInfo *info, bool allow_sync, bool anyvisible, bool progress,
+			BlockNumber start, BlockNumber nblocks, IndexBuildCallback callback, void *state, TableScanDesc scan)
+{
+	const TableAmRoutine *routine = table->rd_tableam;
+	double		nrows;
+
+	table->rd_tableam = GetHeapamTableAmRoutine();
+	nrows = table->rd_tableam->index_build_range_scan(table, index, info, allow_sync, anyvisible, progress, start, nblocks,
+													  callback, state, scan);
+	table->rd_tableam = routine;
+	return nrows;
+}
+
+Datum
+like_heap_handler(PG_FUNCTION_ARGS)
+{
+	static TableAmRoutine routine;
+
+	routine = *GetHeapamTableAmRoutine();
+	routine.index_build_range_scan = build_index;
+	PG_RETURN_POINTER(&routine);
 }
 
 void
