@@ -119,6 +119,7 @@ struct GsLibcKeys
 	uint64		letters;		/* the lowest quaternary weight of a letter */
 	CharWeights chars[NCHARS];
 	char		codes[NCHARS];	/* of primary weights; 0: none */
+	char		tertiary_codes[NCHARS];	/* the tertiary weights, as bytes */
 	bool		simple[NCHARS]; /* all its weights are in chars[] */
 	unsigned char kinds[NCHARS];	/* of a simple one: KIND_ bits */
 
@@ -417,6 +418,7 @@ probe_full(GsLibcKeys *libc_keys, locale_t locale)
 	{
 		libc_keys->kinds[i] = libc_keys->chars[i].primary == 0 ? KIND_PUNCTUATION :
 			libc_keys->chars[i].tertiary != libc_keys->tertiary ? KIND_NOT_LOWEST : 0;
+		libc_keys->tertiary_codes[i] = libc_keys->chars[i].tertiary >> 56;
 		libc_keys->contracts[NO_CHAR][i] = !libc_keys->simple[i];
 		for (int j = 0; j < NCHARS; j++)
 			libc_keys->contracts[i][j] = !libc_keys->simple[i] || !libc_keys->simple[j] ||
@@ -573,39 +575,56 @@ gs_libc_keys_max_text_bytes(Size len, bool full)
 	return full ? 11 * len + 16 : 3 * len;
 }
 
+/* Writes the tertiary weights of the characters that have a primary one. */
+static inline char *
+encode_ascii_tertiary(const GsLibcKeys *libc_keys, const char *string, Size len, char *out)
+{
+	for (Size i = 0; i < len; i++)
+	{
+		const int	c = string[i] - FIRST_CHAR;
+
+		*out = libc_keys->tertiary_codes[c];
+		out += libc_keys->codes[c] != 0;
+	}
+	*out++ = PART_END;
+	return out;
+}
+
+/* Writes the quaternary weights of the others, which are punctuation. */
+static inline char *
+encode_ascii_punctuation(const GsLibcKeys *libc_keys, const char *string, Size len, char *out)
+{
+	Size		letters_end = len;
+	uint32		nletters = 0;
+
+	while (letters_end > 0 && libc_keys->codes[string[letters_end - 1] - FIRST_CHAR] == 0)
+		letters_end--;
+	for (Size i = 0; i < len; i++)
+	{
+		const int	c = string[i] - FIRST_CHAR;
+
+		if (libc_keys->codes[c] != 0)
+			nletters++;
+		else
+			out = code_punctuation(out, nletters, i >= letters_end, libc_keys->chars[c].quaternary);
+	}
+	return out;
+}
+
 /* Writes the second to the fourth level. */
 static char *
 encode_ascii_rest(const GsLibcKeys *libc_keys, const char *string, Size len, unsigned int kinds,
 				  char *out)
 {
 	const bool	any_tertiary = kinds & KIND_NOT_LOWEST;
-	const bool	any_punctuation = kinds & KIND_PUNCTUATION;
-	Size		letters_end = 0;
-	uint32		nletters = 0;
 
 	*out++ = PART_END;
 	*out++ = ALL_LOWEST;
 	*out++ = any_tertiary ? NOT_LOWEST : ALL_LOWEST;
-	for (Size i = 0; i < len && (any_tertiary || any_punctuation); i++)
-	{
-		const CharWeights *weights = &libc_keys->chars[string[i] - FIRST_CHAR];
-
-		if (weights->primary != 0)
-			letters_end = i + 1;
-		if (any_tertiary && weights->primary != 0)
-			*out++ = weights->tertiary >> 56;
-	}
 	if (any_tertiary)
-		*out++ = PART_END;
-	for (Size i = 0; i < len && any_punctuation; i++)
-	{
-		const CharWeights *weights = &libc_keys->chars[string[i] - FIRST_CHAR];
-
-		if (weights->primary != 0)
-			nletters++;
-		else
-			out = code_punctuation(out, nletters, i >= letters_end, weights->quaternary);
-	}
+		out = encode_ascii_tertiary(libc_keys, string, len, out);
+	if (kinds & KIND_PUNCTUATION)
+		out = encode_ascii_punctuation(libc_keys, string, len, out);
 	*out++ = (char) ENDED;
 	return out;
 }
