@@ -20,18 +20,18 @@ BEGIN
 END $$;
 
 -- Types like integer and text, which are sorted by a function of a user: by the distance from 1000, and from the end.
-CREATE FUNCTION differential.make_type(name text, base text, input text, key text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION differential.make_type(name text, base text, comparison text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
 	operator text;
 	place int;
 BEGIN
-	EXECUTE format('CREATE TYPE %1$s; CREATE FUNCTION %1$s_in(cstring) RETURNS %1$s LANGUAGE internal IMMUTABLE STRICT AS ''%3$sin'';'
-				   'CREATE FUNCTION %1$s_out(%1$s) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS ''%3$sout'';'
-				   'CREATE FUNCTION %1$s_send(%1$s) RETURNS bytea LANGUAGE internal IMMUTABLE STRICT AS ''%3$ssend'';'
+	EXECUTE format('CREATE TYPE %1$s; CREATE FUNCTION %1$s_in(cstring) RETURNS %1$s LANGUAGE internal IMMUTABLE STRICT AS ''%2$sin'';'
+				   'CREATE FUNCTION %1$s_out(%1$s) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS ''%2$sout'';'
+				   'CREATE FUNCTION %1$s_send(%1$s) RETURNS bytea LANGUAGE internal IMMUTABLE STRICT AS ''%2$ssend'';'
 				   'CREATE TYPE %1$s (INPUT = %1$s_in, OUTPUT = %1$s_out, SEND = %1$s_send, LIKE = %2$s);'
 				   'CREATE CAST (%1$s AS %2$s) WITHOUT FUNCTION; CREATE CAST (%2$s AS %1$s) WITHOUT FUNCTION;'
 				   'CREATE FUNCTION %1$s_cmp(%1$s, %1$s) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS'
-				   ' $f$ DECLARE a %2$s = $1; b %2$s = $2; BEGIN RETURN %4$s; END $f$', name, base, input, key);
+				   ' $f$ DECLARE a %2$s = $1; b %2$s = $2; BEGIN RETURN %3$s; END $f$', name, base, comparison);
 	FOR operator, place IN SELECT * FROM unnest('{<,<=,=,>=,>}'::text[]) WITH ORDINALITY LOOP
 		EXECUTE format('CREATE FUNCTION %1$s_%3$s(%1$s, %1$s) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS'
 					   ' $f$ BEGIN RETURN %1$s_cmp($1, $2) %2$s 0; END $f$; CREATE OPERATOR %2$s (LEFTARG = %1$s, RIGHTARG = %1$s,'
@@ -42,8 +42,8 @@ BEGIN
 				   ' OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 %1$s_cmp(%1$s, %1$s)', name);
 END $$;
 
-SELECT differential.make_type('gs_distance', 'integer', 'int4', 'btint4cmp(abs(a - 1000), abs(b - 1000))'),
-	differential.make_type('gs_reversed', 'text', 'text', 'bttextcmp(reverse(a) COLLATE "C", reverse(b) COLLATE "C")');
+SELECT differential.make_type('gs_distance', 'int4', 'btint4cmp(abs(a - 1000), abs(b - 1000))'),
+	differential.make_type('gs_reversed', 'text', 'bttextcmp(reverse(a) COLLATE "C", reverse(b) COLLATE "C")');
 
 -- Sorts texts with a common prefix by each ICU collation, so that the session builds its tables of collation elements.
 CREATE FUNCTION differential.warm_up(collations text[]) RETURNS void LANGUAGE plpgsql AS $$
