@@ -19,8 +19,8 @@
  *
  * Small pages that are mapped by one call take three quarters of the time: 0.56 s a
  * gigabyte instead of 0.73 s (Zen 3, Linux 6.18, 2026-11).  But pages that are mapped when
- * memory is allocated are used even if no row is ever written there, so this is only done for
- * blocks that are a small part of a sort's memory; of others, only the first huge page is timed.
+ * memory is allocated are used even if no row is ever written there.  So only blocks that are a
+ * small part of a sort's memory are mapped as a whole; of others, only the first huge page is timed.
  *
  *-------------------------------------------------------------------------
  */
@@ -47,9 +47,8 @@
 #define BYTES_BEFORE_RETRY	((Size) 256 << 20)
 
 /*
- * Huge pages, or small ones, are mapped at once if the block is at most one of so many equal parts of the sort's
- * memory.  Pages that remain unused then cost at most about 2 % of the time of a sort; a small page takes more than ten
- * times as long for its bytes as a huge one.
+ * A block is mapped as a whole if the sort's memory is at least so many times as large: by huge pages, or by small
+ * ones, which take about ten times as long.  Pages that remain unused then cost a few percent of the time of a sort.
  */
 #define PARTS_BY_HUGE_PAGES		4
 #define PARTS_BY_SMALL_PAGES	16
