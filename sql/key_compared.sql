@@ -231,12 +231,12 @@ FROM unnest(ARRAY['l USING OPERATOR(int8_guessed.<)', 'sh USING OPERATOR(int2_gu
 				  'n USING OPERATOR(name_guessed.<)', 'one_negative USING OPERATOR(int8_guessed.<)', '(one_negative % 100000)::int USING OPERATOR(by_abs.<)']) o,
 	 LATERAL pg_temp.figures('SELECT * FROM guessed ORDER BY ' || o) f;
 
--- cancel, and devices, which cannot compare
+-- cancel, and devices, which cannot compare all rows
 SELECT pg_temp.make_class('slow', 'int', 'plpgsql', 'BEGIN PERFORM pg_sleep(0.001); RETURN $1 - $2; END');
 SET LOCAL statement_timeout = '200ms';
 SELECT pg_temp.outcome('SELECT id FROM many ORDER BY id USING OPERATOR(slow.>)');
 SET LOCAL statement_timeout = 0;
 SET LOCAL gpusort.engine = cuda;
-SELECT f ->> 'Engine' AS engine, f ->> 'Device Not Used' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY k, q') f;
+SELECT f ->> 'Engine' AS engine, f ->> 'Device Not Used' AS reason FROM pg_temp.figures('SELECT * FROM t ORDER BY q, k') f;
 SELECT pg_temp.left_behind();
 ROLLBACK;

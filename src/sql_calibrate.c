@@ -114,7 +114,7 @@ measure(uint64 nrows, bool on_device)
 		const char *why_not;
 
 		engine = gs_device_move(engine, context, (double) nrows,
-								ROW_BYTES + gs_record_bytes(&layout), &why_not);
+								ROW_BYTES + gs_record_bytes(&layout), false, &why_not);
 		if (engine == NULL)
 			ereport(ERROR,
 					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -81,8 +81,12 @@ my $volatile_in_runs = $volatile =~ s/ORDER BY g, v, k/ORDER BY k, v, g/r;
 # by texts with dictionary codes, which are known before the rows move
 my $few_in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM '
   . '(SELECT *, chr(97 + i % 7) COLLATE "en_US" AS letter FROM rows ORDER BY letter, k, v, g OFFSET 0) s';
+
+# by a column that only a function compares, last: the device leaves ties, few in the first and many in the second
+my ($few_ties, $many_ties) = map { 'SELECT md5(string_agg(i::text, \',\')) FROM '
+	  . "(SELECT *, ('w' || hashint4(i) % 43)::tsquery AS q FROM rows ORDER BY $_, q, i OFFSET 0) s" } 'k % 20000', 'g';
 my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
-  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs;
+  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs, $few_ties, $many_ties;
 
 # The outcome of a query: "right rows", "wrong rows", or its error.
 sub outcome
@@ -129,7 +133,7 @@ my ($control) = session($node);
 # ------------------------------------------------------------------- no faults
 
 ok(wait_for_service($node, 'running'), 'gpusortd runs');
-foreach ($by_text, $by_key, $volatile, $of_few)
+foreach ($by_text, $by_key, $volatile, $of_few, $few_ties, $many_ties)
 {
 	is(engine_of($_), 'Engine: cuda; Device: host processor', 'the device sorts');
 	is(outcome($_), 'right rows', 'as PostgreSQL does');
@@ -186,6 +190,18 @@ foreach (@faults)
 	$outcome = outcome($by_text);
 	like($outcome, qr/^(?:$expected)$/, "$fault: $outcome");
 	ok(poll(sub { count_in_log($node, $trace) > $traces }), "$fault: it has happened");
+}
+foreach (@faults)
+{
+	my ($fault, $expected) = @$_;
+
+	next if $fault !~ /copy_in:20|sort_words|gather|copy_out/;
+	foreach my $query ($few_ties, $many_ties)
+	{
+		restart_service($node, 'gpusort.service_fault' => $fault);
+		like(outcome($query), qr/^(?:$expected)$/, "$fault, ties: right rows or an error");
+		is_idle($node, "$fault, ties");
+	}
 }
 restart_service($node, 'gpusort.service_fault' => 'gather_keys:1:kill');
 like(outcome($by_key), qr/^right rows$|^error 58000 with a hint$/, 'keys only');
@@ -280,6 +296,18 @@ foreach ($by_text, $by_key)
 $node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^$}], '32 sessions share 5 MB',
 	{ '007_share' => "SET gpusort.device_wait = 50; SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
 is_idle($node, '32 sessions sharing');
+
+# It cannot write runs that have ties: their rows come back, when it is full, or cannot sort them.
+foreach my $limit (5, 12, 28, 30, 32, 34)
+{
+	restart_service($node, 'gpusort.device_memory_limit' => "${limit}MB");
+	foreach my $work_mem ('256MB', '64kB')
+	{
+		is(outcome($_, "SET work_mem = '$work_mem'; "), 'right rows', "$limit MB of device memory, work_mem $work_mem, ties")
+		  foreach $few_ties, $many_ties;
+	}
+	is_idle($node, "$limit MB, ties");
+}
 
 # It sorts in runs, by a key with few ties, since ties take memory; it is lost, or out
 # of memory, in a later run.

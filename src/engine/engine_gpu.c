@@ -396,6 +396,18 @@ save_stats(GsEngineStats *stats, const GsSorted *sorted)
 	stats->sort_us = sorted->sort_us;
 }
 
+/* The columns that a device sorts by: not one without a field, which only the driver can compare. */
+static GsKeyLayout
+layout_of_fields(const GsKeyLayout *layout)
+{
+	GsKeyLayout with_fields = *layout;
+
+	while (with_fields.ncolumns > 0 && with_fields.columns[with_fields.ncolumns - 1].nfields == 0)
+		with_fields.ncolumns--;
+	with_fields.ndecisive = Min(with_fields.ndecisive, with_fields.ncolumns);
+	return with_fields;
+}
+
 static GsStatus
 gpu_sort(GsEngine *base)
 {
@@ -408,7 +420,7 @@ gpu_sort(GsEngine *base)
 
 	if (status == GS_STATUS_OK)
 	{
-		sort.layout = *base->request.layout;
+		sort.layout = layout_of_fields(base->request.layout);
 		status = gs_gpu_send(engine, &sort.message, GS_MESSAGE_SORT, sizeof(sort));
 	}
 	if (status == GS_STATUS_OK)

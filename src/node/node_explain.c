@@ -19,6 +19,7 @@
 #include "node/node_explain.h"
 #include "pg_compat.h"
 #include "sort/sort_summary.h"
+#include "sort/sort_ties.h"
 
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
@@ -284,6 +285,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyBool("Keys Longer Than Prefix", true, es);
 	if (stats->tied_rows > 0)
 		ExplainPropertyInteger("Rows Tied After First Sort", NULL, stats->tied_rows, es);
+	if (state->output.ties != NULL)
+		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, gs_sort_ties_ordered(state->output.ties), es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_texts(state, es);
 	if (state->input.top.dropped > 0)

@@ -54,6 +54,7 @@
 #include "sort/sort_reload.h"
 #include "sort/sort_restart.h"
 #include "sort/sort_stats.h"
+#include "sort/sort_ties.h"
 #include "sort_parts/sort_seqscan.h"
 
 #include "executor/executor.h"
@@ -141,7 +142,8 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	{
 		if (!gs_key_record_read(input->key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
-		if (gs_key_encoder_first_tied(input->key) >= 0 && input->engine->request.compare == NULL)
+		if (gs_key_encoder_first_tied(input->key) >= 0 && input->engine->request.compare == NULL &&
+			input->engine->capabilities->can_compare)
 			gs_sort_compare_ties(state);
 	}
 	row_bytes = source.nbytes + extra_bytes;
@@ -502,7 +504,9 @@ sort_in_engine(GsSortState *state)
 		return status;
 	gs_sort_begin_output(state, engine->stats.nrows + state->input.nnulls);
 	status = gs_sort_verify_keys(state);
-	return status == GS_STATUS_OK ? gs_sort_fill_window(state, 0) : status;
+	if (status != GS_STATUS_OK)
+		return status;
+	return gs_sort_leaves_ties(state) ? gs_sort_ties_begin(state) : gs_sort_fill_window(state, 0);
 }
 
 /* Sorts in the engine, or merges runs if memory does not hold all rows. */

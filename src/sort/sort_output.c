@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "sort/sort_output.h"
+#include "sort/sort_ties.h"
 
 /* ------------------------------------------------------------------- window */
 
@@ -120,6 +121,8 @@ gs_sort_find_next(GsSortState *state, bool forward)
 	}
 	if (!step(state, forward))
 		return ExecClearTuple(slot);
+	if (state->output.ties != NULL)
+		return gs_sort_ties_next(state);
 	position = state->output.position;
 	if (state->phase == GS_SORT_FEW)
 		gs_few_get(input->few, position, slot);

@@ -35,6 +35,7 @@
 #include "sort/sort_parallel.h"
 #include "sort/sort_space.h"
 #include "sort/sort_stats.h"
+#include "sort/sort_ties.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -184,6 +185,8 @@ gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted)
 		return GS_STATUS_OK;
 	}
 	open_cpu_engine(state, &request, row_bytes);
+	if (gs_key_encoder_first_tied(input->key) >= 0)
+		gs_sort_compare_ties(state);
 	input->may_use_device = false;
 	if (unsorted)
 		status = gs_engine_return_input(last);
@@ -213,6 +216,8 @@ gs_sort_write_run(GsSortState *state, Size row_bytes)
 	if (state->participants.role == GS_ROLE_PRODUCER)
 		return gs_sort_parallel_end_producer(state, row_bytes);
 	(void) gs_sort_parallel_end_input(state);
+	if (gs_sort_leaves_ties(state)) /* a run would need the order of these, too */
+		return gs_sort_replace_engine(state, row_bytes, true);
 	status = sort_and_write(state);
 	if (status == GS_STATUS_OK)
 		return gs_sort_replace_engine(state, row_bytes, false);

@@ -26,6 +26,7 @@
 #include "sort/sort_order.h"
 #include "sort/sort_space.h"
 #include "sort/sort_presorted.h"
+#include "sort/sort_ties.h"
 #include "sort_parts/sort_device.h"
 #include "sort_parts/sort_runtime.h"
 
@@ -124,7 +125,7 @@ move_to_device(GsSortState *state)
 	input->may_use_device = false;
 	engine = gs_device_move(input->engine, state->context,
 							Max(nrows, (double) gs_topn_rows_of_engine(input->engine)),
-							gs_sort_row_bytes(state), &input->device_reason);
+							gs_sort_row_bytes(state), gs_sort_may_order_ties(state), &input->device_reason);
 	if (engine == NULL)
 		return false;
 	input->engine = engine;
@@ -155,8 +156,11 @@ gs_sort_consider_device(GsSortState *state, bool all_read)
 bool
 gs_sort_device_is_likely(const GsSortState *state)
 {
-	return state->input.may_use_device && gs_device_is_likely(state->spec.expected_rows) &&
-		!gs_key_columns_leave_ties(state->spec.columns, state->spec.ncolumns);
+	const GsSortSpec *spec = &state->spec;
+
+	return state->input.may_use_device && gs_device_is_likely(spec->expected_rows) &&
+		(gs_sort_returns_in_turn(state) ? !gs_key_columns_are_compared(spec->columns, spec->ncolumns) :
+		 !gs_key_columns_leave_ties(spec->columns, spec->ncolumns));
 }
 
 /* ------------------------------------------------------------------- memory */

@@ -27,6 +27,7 @@ typedef struct GsSortSpec
 	double		expected_rows;
 	int			expected_width; /* of a row's values, in bytes */
 	bool		of_index;		/* entries of an index that is built */
+	bool		of_ties;		/* some rows of another sort, which is the one that is counted */
 	PlanState  *child;			/* returns the rows; NULL: gs_sort_add() does */
 	GsSortGroups *groups;		/* reads the child's rows in batches, each of which is a sort, in
 								 * the CPU engine; NULL: all at once */

@@ -9,6 +9,7 @@
 
 #include "sort/sort_state.h"
 #include "sort/sort_stats.h"
+#include "sort/sort_ties.h"
 
 #include "utils/memutils.h"
 
@@ -25,8 +26,10 @@ gs_sort_reset(GsSortState *state)
 
 	ExecClearTuple(state->spec.slot);
 	gs_sort_stats_end(state);
+	if (state->output.ties != NULL)
+		gs_sort_ties_end(state->output.ties);	/* may own files */
 	if (state->phase == GS_SORT_FALLBACK)
-		gs_tuplesort_end(&input->fallback);	/* may own files */
+		gs_tuplesort_end(&input->fallback);	/* the same */
 	if (input->runs != NULL)
 		gs_run_set_close(input->runs);	/* owns files */
 	if (input->engine != NULL)

@@ -119,6 +119,9 @@ typedef struct GsSortInput
 	uint64		nnulls;			/* keys_only: NULLs, which are counted, not stored */
 } GsSortInput;
 
+/* How the ties that a device leaves are ordered (sort_ties.c). */
+typedef struct GsSortTies GsSortTies;
+
 /* Rows fetched from an engine at a time. */
 #define GS_SORT_WINDOW	8
 
@@ -132,6 +135,7 @@ typedef struct GsSortOutput
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0: the window is empty */
 	const void *window[GS_SORT_WINDOW];
+	GsSortTies *ties;			/* has a window of its own, and this one is empty; NULL: there are no ties */
 	bool		partial;		/* a range of the rows, which the caller verifies */
 	GsOutputVerification *verification; /* NULL unless spec.verify_output */
 } GsSortOutput;

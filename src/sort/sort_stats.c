@@ -126,6 +126,8 @@ gs_sort_stats_sorted(GsSortState *state)
 		groups->input_us += stats->us[GS_STEP_INPUT];
 		groups->sort_us += stats->us[GS_STEP_SORT];
 	}
+	if (state->spec.of_ties)
+		return;
 	if (!state->spec.of_index && !has_sent_all(state) && (groups == NULL || groups->nbatches == 1))
 		gs_stats_add(GS_STAT_SORTS_SMALL + stats->activity.sorter, 1);
 	gs_stats_add(GS_STAT_ROWS, state->input.nread);

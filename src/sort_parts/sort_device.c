@@ -145,19 +145,23 @@ engine_if_ok(GsEngine *engine, GsStatus status, const char **why_not)
 
 GsEngine *
 gs_device_move(GsEngine *cpu, MemoryContext context,
-			   double expected_rows, double expected_bytes,
+			   double expected_rows, double expected_bytes, bool may_leave_ties,
 			   const char **why_not)
 {
+	GsEngineRequest request = cpu->request;
 	GsGpuOptions options = gpu_options(expected_rows, expected_bytes);
-	GsEngineLink *link = open_link(&cpu->request, context, &options, why_not);
+	GsEngineLink *link;
 	GsEngine   *engine;
 	const GsBatch *batches;
 	size_t		nbatches;
 	GsStatus	status;
 
+	if (may_leave_ties)
+		request.compare = NULL;
+	link = open_link(&request, context, &options, why_not);
 	if (link == NULL)
 		return NULL;
-	status = gs_engine_gpu_open(&cpu->request, link, &options, &engine);
+	status = gs_engine_gpu_open(&request, link, &options, &engine);
 	batches = gs_engine_cpu_batches(cpu, &nbatches);
 	for (size_t i = 0; i < nbatches && status == GS_STATUS_OK; i++)
 		status = copy_batch(engine, &batches[i]);

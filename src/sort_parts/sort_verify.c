@@ -24,6 +24,7 @@
  */
 #include "postgres.h"
 
+#include "sort_parts/row_copy.h"
 #include "sort_parts/sort_compare.h"
 #include "sort_parts/sort_verify.h"
 
@@ -34,29 +35,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-/* A copy of a row. */
-typedef struct RowCopy
-{
-	MemoryContext context;
-	MinimalTuple row;			/* NULL: none yet */
-	Size		size;			/* of the memory */
-} RowCopy;
-
-static void
-copy_row(RowCopy *copy, MinimalTuple row)
-{
-	if (row->t_len > copy->size)
-	{
-		if (copy->row != NULL)
-			pfree(copy->row);
-		copy->row = NULL;
-		copy->size = 0;
-		copy->row = MemoryContextAllocHuge(copy->context, (Size) row->t_len * 2);
-		copy->size = (Size) row->t_len * 2;
-	}
-	memcpy(copy->row, row, row->t_len);
-}
-
 /* ----------------------------------------------------------------- the keys */
 
 /* Rows fetched at a time: as many as sort_output.c does, for which engines are tuned. */
@@ -64,7 +42,7 @@ copy_row(RowCopy *copy, MinimalTuple row)
 
 /* Compares the rows of a window with each other, and the first of them with `last`, if there is one. */
 static bool
-verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *last,
+verify_window(GsSortCompare *compare, const void **rows, size_t nrows, GsRowCopy *last,
 			  GsKeyVerification *verification)
 {
 	size_t		i = 0;
@@ -80,7 +58,7 @@ verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *
 	for (i = 0; i < nrows; i++)
 		verification->checksum = gs_sort_checksum(verification->checksum,
 												  (MinimalTuple) unconstify(void *, rows[i]));
-	copy_row(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
+	(void) gs_row_copy(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
 	gs_sort_compare_begin(compare, last->row);
 	return true;
 }
@@ -89,7 +67,7 @@ verify_window(GsSortCompare *compare, const void **rows, size_t nrows, RowCopy *
 static GsStatus
 verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsKeyVerification *verification)
 {
-	RowCopy		last = {.context = CurrentMemoryContext};
+	GsRowCopy		last = {.context = CurrentMemoryContext};
 	const void *rows[WINDOW];
 	uint64		position = 0;
 	size_t		nrows;
@@ -164,7 +142,7 @@ struct GsOutputVerification
 	const GsSortColumn *columns;
 	int			npresorted;		/* the first of them, by which batches follow each other */
 	TupleDesc	desc;
-	RowCopy		rows[2];		/* the last row and the one before, alternately */
+	GsRowCopy		rows[2];		/* the last row and the one before, alternately */
 	int			last;
 	bool		any;			/* is there a last row? */
 	bool		all;			/* nreturned counts from the first row */
@@ -223,9 +201,9 @@ gs_verify_output_row(GsOutputVerification *output, TupleTableSlot *slot)
 {
 	bool		should_free;
 	MinimalTuple tuple = ExecFetchSlotMinimalTuple(slot, &should_free);
-	RowCopy    *row = &output->rows[1 - output->last];
+	GsRowCopy    *row = &output->rows[1 - output->last];
 
-	copy_row(row, tuple);
+	(void) gs_row_copy(row, tuple);
 	if (should_free)
 		pfree(tuple);
 	output->last = 1 - output->last;

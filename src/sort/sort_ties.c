@@ -1,0 +1,313 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_ties.c
+ *	  Orders the rows that a device leaves tied, as they are returned.
+ *
+ * A device sorts by keys, and calls no comparison function.  If a column is only
+ * compared, it sorts by the columns before.  Rows that are equal in these are a group:
+ * they follow each other, in input order, and comparators order them.
+ *
+ *	  rows of the device	| a | b	 b	b | c | d  d  d	 ..	 d | e | f	f |
+ *							  |		|		|				|
+ *	  returned				as it	few	   as it		 a sort
+ *							 is				is
+ *
+ * Few rows are sorted where few rows always are (sort_few.c), by the other columns.  A
+ * larger group is a sort of its own by all columns, in the CPU engine, which may write
+ * runs as any sort.  To begin one takes 20 us, so it also gets the groups that follow,
+ * until it has as many rows as a batch of sort_groups.c.
+ *
+ * ORDER BY a bigint and by a function of the user, 10 M rows of 140 bytes, one process,
+ * medians of 4 (H200, Intel Xeon, PostgreSQL 15.20, 2026-11-26), in s:
+ *
+ *	 rows of a group		1		10		100		10,000
+ *	 CPU engine				CPU_1	CPU_10	CPU_100	CPU_10000
+ *	 device, this			GPU_1	GPU_10	GPU_100	GPU_10000
+ *
+ * Each row is compared with the next one by the columns that the keys have.  Rows
+ * of the engine are valid until the next ones are fetched, so the last row of a
+ * window is copied then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "sort/sort_input.h"
+#include "sort/sort_output.h"
+#include "sort/sort_ties.h"
+#include "sort_parts/row_copy.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+struct GsSortTies
+{
+	/* the rows of the engine */
+	const void *window[GS_SORT_WINDOW];
+	int64		window_start;
+	int			window_rows;
+	int64		position;		/* of the next row to return, or to add to the group */
+	MinimalTuple row;			/* this row, in the window */
+	GsSortCompare *compare;		/* by the columns that the keys have */
+	GsRowCopy	last;			/* of the window before */
+
+	/* a group, unless it is only one row */
+	int64		nleft;			/* rows that were not returned yet */
+	GsFew	   *few;
+	int			few_at;			/* the next one of these */
+	bool		is_sort;		/* they are in the sort instead, with groups that follow */
+	GsSortState sort;
+	MemoryContext few_context;	/* of comparisons of few */
+	TupleTableSlot *slot;		/* a row that is added */
+	uint64		nordered;
+};
+
+bool
+gs_sort_returns_in_turn(const GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+
+	return spec->child != NULL && !spec->may_share && !spec->random_access &&
+		spec->desc->natts > 1 && state->input.top.bound == GS_UNBOUNDED;
+}
+
+bool
+gs_sort_may_order_ties(const GsSortState *state)
+{
+	GsKeyEncoder *key = state->input.key;
+	const int	first_tied = gs_key_encoder_first_tied(key);
+
+	return gs_sort_returns_in_turn(state) && first_tied > 0 && !gs_key_encoder_is_approximate(key) &&
+		gs_key_encoder_layout(key)->columns[first_tied].nfields == 0;
+}
+
+/* A sort of some groups. */
+static GsSortSpec
+spec_of_groups(const GsSortState *state)
+{
+	GsSortSpec	spec = state->spec;
+
+	spec.child = NULL;
+	spec.expected_rows = GS_GROUPS_BATCH_ROWS;
+	spec.limit = NULL;
+	spec.verify_output = false;
+	spec.of_ties = true;
+	spec.parent_context = state->context;
+	return spec;
+}
+
+/* Moves the window to a row. */
+static GsStatus
+fetch(GsSortState *state, int64 position)
+{
+	GsSortTies *ties = state->output.ties;
+	size_t		nrows;
+	const GsStatus status = gs_engine_fetch(state->input.engine, position, GS_SORT_WINDOW, ties->window, &nrows);
+
+	ties->window_start = position;
+	ties->window_rows = status == GS_STATUS_OK ? (int) nrows : 0;
+	return status;
+}
+
+/* Goes to a row of the window. */
+static void
+go_to(GsSortTies *ties, int64 position)
+{
+	ties->position = position;
+	ties->row = (MinimalTuple) unconstify(void *, ties->window[position - ties->window_start]);
+}
+
+GsStatus
+gs_sort_ties_begin(GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	const int	first = gs_key_encoder_first_tied(state->input.key);
+	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsSortTies *ties = palloc0(sizeof(GsSortTies));
+	const GsSortSpec of_groups = spec_of_groups(state);
+	GsStatus	status = GS_STATUS_OK;
+
+	state->output.ties = ties;
+	ties->compare = gs_sort_compare_create(spec->columns, first, spec->desc);
+	ties->last.context = state->context;
+	ties->few = gs_few_create(spec->columns + first, spec->ncolumns - first, spec->desc);
+	ties->few_context = AllocSetContextCreate(state->context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
+	ties->slot = MakeSingleTupleTableSlot(CreateTupleDescCopy(spec->desc), &TTSOpsMinimalTuple);
+	gs_sort_init(&ties->sort, &of_groups);
+	MemoryContextSwitchTo(old);
+	if (state->output.nrows > 0)
+		status = fetch(state, 0);
+	if (ties->window_rows > 0)
+	{
+		go_to(ties, 0);
+		gs_sort_compare_begin(ties->compare, ties->row);
+	}
+	return status;
+}
+
+/*
+ * Goes to the next row, and moves the window, if necessary: then *row, the row before, is a copy.  False: it
+ * differs from that row, or there is none.
+ */
+static bool
+advance(GsSortState *state, MinimalTuple *row)
+{
+	GsSortTies *ties = state->output.ties;
+	const int64 next = ties->position + 1;
+
+	*row = ties->row;
+	if (next == (int64) state->output.nrows)
+	{
+		ties->position = next;
+		return false;
+	}
+	if (next == ties->window_start + ties->window_rows)
+	{
+		CHECK_FOR_INTERRUPTS();
+		*row = gs_row_copy(&ties->last, *row);
+		gs_sort_compare_begin(ties->compare, *row);
+		if (fetch(state, next) != GS_STATUS_OK)
+			gs_sort_report_failure(state);
+	}
+	go_to(ties, next);
+	return gs_sort_compare_next(ties->compare, ties->row) == 0;
+}
+
+/* ------------------------------------------------------------------- groups */
+
+static void
+add_to_sort(GsSortTies *ties)
+{
+	if (!gs_sort_add(&ties->sort, ties->slot))
+		elog(ERROR, "could not sort tied rows");
+}
+
+/* Moves the few rows to a sort. */
+static void
+begin_sort(GsSortTies *ties)
+{
+	gs_sort_begin(&ties->sort, work_mem);
+	gs_sort_disable_device(&ties->sort);
+	ties->is_sort = true;
+	for (int i = 0; i < gs_few_count(ties->few); i++)
+	{
+		gs_few_get(ties->few, i, ties->slot);
+		add_to_sort(ties);
+	}
+	gs_few_clear(ties->few);
+}
+
+static void
+add_to_group(GsSortTies *ties, MinimalTuple row)
+{
+	ExecStoreMinimalTuple(row, ties->slot, false);
+	if (!ties->is_sort)
+	{
+		if (gs_few_put(ties->few, ties->slot))
+			return;
+		begin_sort(ties);
+		ExecStoreMinimalTuple(row, ties->slot, false);
+	}
+	add_to_sort(ties);
+}
+
+static void
+sort_group(GsSortTies *ties)
+{
+	if (!ties->is_sort)
+	{
+		MemoryContext old = MemoryContextSwitchTo(ties->few_context);
+		const bool	sorted = gs_few_sort(ties->few);
+
+		MemoryContextSwitchTo(old);
+		if (sorted)
+			return;
+		begin_sort(ties);
+	}
+	if (!gs_sort_perform(&ties->sort))
+		elog(ERROR, "could not sort tied rows");
+}
+
+static TupleTableSlot *
+next_of_group(GsSortState *state)
+{
+	GsSortTies *ties = state->output.ties;
+
+	ties->nleft--;
+	if (ties->is_sort)
+		return gs_sort_next(&ties->sort, true);
+	gs_few_get(ties->few, ties->few_at++, state->spec.slot);
+	return state->spec.slot;
+}
+
+/* Its last row was returned, and is no longer needed. */
+static void
+end_group(GsSortState *state)
+{
+	GsSortTies *ties = state->output.ties;
+
+	ExecClearTuple(state->spec.slot);
+	if (ties->is_sort)
+		gs_sort_reset(&ties->sort);
+	ties->is_sort = false;
+	gs_few_clear(ties->few);
+	ties->few_at = 0;
+	MemoryContextReset(ties->few_context);
+}
+
+/* Is a sort worth another group, if there is one? */
+static bool
+wants_next_group(const GsSortState *state, int64 nrows)
+{
+	const GsSortTies *ties = state->output.ties;
+
+	return ties->is_sort && nrows < GS_GROUPS_BATCH_ROWS && ties->position < (int64) state->output.nrows;
+}
+
+/* Reads a group that begins with the row, and has more rows. */
+static void
+read_group(GsSortState *state, MinimalTuple row)
+{
+	GsSortTies *ties = state->output.ties;
+	const int64 first = ties->position - 1;
+	bool		tied;
+
+	add_to_group(ties, row);
+	do
+	{
+		tied = advance(state, &row);
+		add_to_group(ties, row);
+	} while (tied || wants_next_group(state, ties->position - first));
+	ties->nleft = ties->position - first;
+	ties->nordered += ties->nleft;
+	sort_group(ties);
+}
+
+TupleTableSlot *
+gs_sort_ties_next(GsSortState *state)
+{
+	GsSortTies *ties = state->output.ties;
+	MinimalTuple row;
+
+	if (ties->nleft > 0)
+		return next_of_group(state);
+	if (ties->few_at > 0 || ties->is_sort)
+		end_group(state);
+	if (!advance(state, &row))
+		return ExecStoreMinimalTuple(row, state->spec.slot, false);
+	read_group(state, row);
+	return next_of_group(state);
+}
+
+void
+gs_sort_ties_end(GsSortTies *ties)
+{
+	if (ties->is_sort)
+		gs_sort_reset(&ties->sort);
+}
+
+uint64
+gs_sort_ties_ordered(const GsSortTies *ties)
+{
+	return ties->nordered;
+}
