@@ -48,7 +48,7 @@ struct GsIndexSort
 	bool		passed_end;		/* it has been returned */
 	bool		entries_lost;	/* a device failed */
 	uint64		nreturned;
-	bool		keys_verified;	/* the sort has verified the order */
+	bool		keys_verified;	/* the sort has verified the order, before it returned rows */
 	uint32		checksum;		/* then: of the rows returned */
 };
 
@@ -366,7 +366,7 @@ gs_index_sort_is_verified(GsIndexSort *sort)
 {
 	/* a range has no checksum of its own, and a reader has verified nothing */
 	sort->keys_verified = !sort->in_range && gs_sort_keys_are_verified(&sort->sort);
-	return sort->keys_verified;
+	return sort->keys_verified || gs_sort_merge_is_verified(&sort->sort);
 }
 
 uint64

@@ -83,9 +83,9 @@ extern bool gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges,
 extern void gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb);
 
 /*
- * Has the order of the entries been verified by the comparators of the index?  Then
- * next_rows only checks that it returns the verified rows in the verified order, and
- * raises an ERROR at the end if not.  To be called before the first next_rows.
+ * Has the order of the entries been verified by the comparators of the index, or is it, as runs are
+ * merged?  If it has been, next_rows only checks that it returns the verified rows in the verified order,
+ * and raises an ERROR at the end if not.  To be called before the first next_rows.
  */
 extern bool gs_index_sort_is_verified(GsIndexSort *sort);
 

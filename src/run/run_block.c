@@ -110,12 +110,22 @@ add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int 
 	return true;
 }
 
-/* Does a row sort before its predecessor? */
+/* Does a row sort before its predecessor, which may be one of the same run?  Runs are in order, if nothing is wrong. */
 static bool
-is_wrong(GsRunSet *set, GsLocatedRow before, GsLocatedRow row)
+is_wrong(GsRunSet *set, GsLocatedRow before, GsLocatedRow row, bool same_run)
 {
+	if (same_run && !set->order.verify_runs)
+		return false;
 	set->stats.ncomparisons++;
-	return gs_row_compare_located(set->order.verify, set->order.compare_arg, before, row) > 0;
+	if (gs_row_compare_located(set->order.verify, set->order.compare_arg, before, row) <= 0)
+		return false;
+	if (same_run)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("sort returned rows in wrong order"),
+				 errdetail("A row of a sorted run sorts before the previous one."),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
+	return true;
 }
 
 static GsLocatedRow
@@ -149,15 +159,15 @@ fill(GsRunBlock *block, GsRunSet *set)
 			break;
 		row = locate(order, record_of(block, block->nrows - 1));
 		gs_run_merge_replace(merge, gs_run_set_read(set, &set->readers[source]));
-		if (last_source >= 0 && source != last_source && is_wrong(set, last, row))
+		if (last_source >= 0 && is_wrong(set, last, row, source == last_source))
 			return false;
 		last = row;
 		last_source = source;
 	}
 	for (int i = 0; i < set->nreaders && last_source >= 0; i++)
 	{
-		if (i != last_source && merge->records[i] != NULL &&
-			is_wrong(set, last, locate(order, merge->records[i])))
+		if (merge->records[i] != NULL && (i != last_source || order->verify_runs) &&
+			is_wrong(set, last, locate(order, merge->records[i]), i == last_source))
 			return false;
 	}
 	return true;

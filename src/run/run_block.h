@@ -6,7 +6,8 @@
  * A merge of k runs by comparisons takes log2(k) of them for each row.  Approximate keys nearly
  * always order rows as comparisons do, so the merge goes by them, a block of rows ahead.  Before
  * a row of the block is returned, each one is compared with the one before, unless both are of
- * the same run, and the last one with the next row of each run.  That proves the order.
+ * the same run, and the last one with the next row of each run.  That proves the order.  Rows of the same
+ * run are compared, too, if nobody compares the rows that are returned (verify_runs).
  *
  * If it is wrong, the rows of the block go back to their runs, and are merged again by
  * comparisons, as are all that follow.

@@ -824,6 +824,12 @@ gs_run_set_add_engine(GsRunSet *set, GsEngine *engine)
 }
 
 bool
+gs_run_set_verifies(const GsRunSet *set)
+{
+	return set->order.verify != NULL && set->order.verify_runs;
+}
+
+bool
 gs_run_set_has_keys(const GsRunSet *set)
 {
 	return set->layout->ncolumns > 0;

@@ -196,6 +196,7 @@ gs_sort_merge_order(GsSortState *state)
 			.compare = gs_key_encoder_first_tied(input->key) < 0 ? NULL :
 			verify != NULL ? verify : &gs_sort_compare_tied,
 			.verify = verify,
+			.verify_runs = state->spec.of_index,
 			.compare_arg = state
 	};
 }
