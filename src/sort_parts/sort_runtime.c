@@ -22,6 +22,10 @@
  * memory is allocated are used even if no row is ever written there.  So only blocks that are a
  * small part of a sort's memory are mapped as a whole; of others, only the first huge page is timed.
  *
+ * A second thread that maps a block while rows are written to its beginning made a fresh backend's sort of 2 M rows
+ * 20 % faster on two cores of a Xeon, nothing on 16 cores of another, and up to 7 % slower with a sort on each core
+ * (2026-11).  So there is none.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
