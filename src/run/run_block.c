@@ -37,6 +37,8 @@ struct GsRunBlock
 	int			most_rows;
 	int			at;				/* the next row that is returned */
 	bool		failed;			/* the order by keys was wrong */
+	char	   *before;			/* after that, with verify_runs: a copy of the record returned last */
+	Size		before_bytes;	/* allocated; 0: none was returned */
 	int		   *first;			/* after that: of each run, its next row here; -1: none */
 	const uint64 **heads;		/* and the row that was read after these; NULL: none */
 	BlockRow	rows[FLEXIBLE_ARRAY_MEMBER];
@@ -69,6 +71,8 @@ gs_run_block_create(Size memory_limit, int nsources)
 	block->bytes = palloc(block->allocated);
 	block->nrows = block->at = 0;
 	block->failed = false;
+	block->before = NULL;
+	block->before_bytes = 0;
 	block->first = palloc(sizeof(int) * nsources);
 	block->heads = palloc(sizeof(uint64 *) * nsources);
 	return block;
@@ -80,6 +84,8 @@ gs_run_block_free(GsRunBlock *block)
 	pfree(block->bytes);
 	pfree(block->first);
 	pfree(block->heads);
+	if (block->before != NULL)
+		pfree(block->before);
 	pfree(block);
 }
 
@@ -89,12 +95,18 @@ record_of(const GsRunBlock *block, int row)
 	return (const uint64 *) (block->bytes + block->rows[row].offset);
 }
 
+/* The bytes of a record and the row after it. */
+static Size
+bytes_of_record(const GsKeyLayout *layout, const uint64 *record)
+{
+	return sizeof(uint64) * layout->nwords + gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
+}
+
 /* Copies a row of the merge.  False: the block is full. */
 static bool
 add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int source)
 {
-	const Size	nbytes = sizeof(uint64) * layout->nwords +
-		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
+	const Size	nbytes = bytes_of_record(layout, record);
 
 	if (block->nrows == block->most_rows || (block->nrows > 0 && nbytes > block->allocated - block->used))
 		return false;
@@ -232,6 +244,25 @@ gs_run_block_next(GsRunSet *set)
 	if (block->at == block->nrows && !fill(block, set))
 		merge_by_comparisons(block, set);
 	return block->failed || block->nrows == 0 ? NULL : record_of(block, block->at++);
+}
+
+void
+gs_run_block_check(GsRunSet *set, const uint64 *record)
+{
+	GsRunBlock *block = set->block;
+	const GsMergeOrder *order = &set->order;
+	const Size	nbytes = bytes_of_record(order->layout, record);
+
+	if (block->before_bytes > 0)
+		(void) is_wrong(set, locate(order, (const uint64 *) block->before), locate(order, record), true);
+	if (nbytes > block->before_bytes)
+	{
+		if (block->before != NULL)
+			pfree(block->before);
+		block->before = MemoryContextAllocHuge(block->context, nbytes * 2);
+		block->before_bytes = nbytes * 2;
+	}
+	memcpy(block->before, record, nbytes);
 }
 
 bool

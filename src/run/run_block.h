@@ -37,6 +37,12 @@ extern const uint64 *gs_run_block_next(GsRunSet *set);
 /* Was the order by keys wrong? */
 extern bool gs_run_block_failed(const GsRunBlock *block);
 
+/*
+ * After that, with verify_runs: raises an ERROR if a row that is returned sorts before the one returned last.
+ * Merges by comparisons do not compare rows of the same run.
+ */
+extern void gs_run_block_check(GsRunSet *set, const uint64 *record);
+
 /* After that: the next of the rows that went back to a run; NULL: it has to be read. */
 extern const uint64 *gs_run_block_returned(GsRunBlock *block, int source);
 

@@ -528,14 +528,18 @@ next_merged(GsRunSet *set)
 static const uint64 *
 next_record(GsRunSet *set)
 {
+	const uint64 *record;
+
 	if (set->block != NULL && !gs_run_block_failed(set->block))
 	{
-		const uint64 *record = gs_run_block_next(set);
-
+		record = gs_run_block_next(set);
 		if (!gs_run_block_failed(set->block))
 			return record;
 	}
-	return next_merged(set);
+	record = next_merged(set);
+	if (set->block != NULL && set->order.verify_runs && record != NULL)
+		gs_run_block_check(set, record);
+	return record;
 }
 
 const void *

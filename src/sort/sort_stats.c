@@ -42,6 +42,8 @@ gs_sort_stats_begin(GsSortState *state)
 	GsSortStats *stats = &state->stats;
 	const uint64 now = gs_clock_us();
 
+	if (state->spec.of_ties)
+		return;
 	*stats = (GsSortStats) {
 		.activity = {.of_index = state->spec.of_index,.start_us = now},
 			.active = true,
@@ -70,6 +72,8 @@ gs_sort_stats_show(GsSortState *state)
 {
 	GsActivity *activity = &state->stats.activity;
 
+	if (!state->stats.active)
+		return;
 	activity->nrows = state->input.nread;
 	activity->sorter = gs_sort_sorter(state);
 	activity->devices = gs_sort_is_on_device(state) ? state->input.engine->stats.devices : 0;
