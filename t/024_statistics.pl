@@ -125,6 +125,9 @@ is(statistics($node, 'sorts_device, rows, device_bytes_sent > rows * 30, device_
 	"1|$nrows|t|t|t|t|t", 'a sort on a device');
 $node->safe_psql('postgres', 'CREATE INDEX ON t0 (word)');
 is(statistics($node, 'index_builds_device, sorts_device, rows'), '1|1|' . 2 * $nrows, 'an index build on a device');
+reset_statistics($node);
+$node->safe_psql('postgres', "$cuda SELECT count(*) FROM (SELECT * FROM t ORDER BY id % 5, (word || '_')::tsquery, id OFFSET 0) s");
+is(statistics($node, 'sorts_small + sorts_cpu + sorts_postgres + aborted, sorts_device, rows'), "0|1|$nrows", 'a device that leaves ties');
 
 reset_statistics($node);
 $node->safe_psql('postgres', "$cpu SELECT * FROM t WHERE id < 10 ORDER BY word; SELECT * FROM t WHERE id < 20 ORDER BY word");
