@@ -66,6 +66,7 @@ FROM unnest(ARRAY['SELECT * FROM t ORDER BY u USING <##, several', 'SELECT * FRO
 SET gpusort.engine = :engine;
 
 -- errors of the comparison function, in few rows and in many
+\set VERBOSITY terse
 SAVEPOINT s;
 UPDATE t SET u = -1000 WHERE id = 10;
 SELECT count(*) FROM (SELECT * FROM t ORDER BY several, u USING <## OFFSET 0) x;
