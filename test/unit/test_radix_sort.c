@@ -135,8 +135,7 @@ check_radix_sort(const uint64_t *input, size_t n, int low_bit, int nbits)
 	else
 		CHECK_MSG(passes >= 1 && passes <= __builtin_popcountll(ever_set & ~always_set),
 				  "%d passes", passes);
-	if (n <= CACHED_WORDS)
-		CHECK((passes % 2 == 0) == (sorted == words));
+	CHECK((passes % 2 == 0) == (sorted == words) || (n > CACHED_WORDS && sorted == words));
 	unit_host_end(&host);
 
 	/* and without anybody to count */
@@ -288,8 +287,8 @@ test_interrupts(void **unused)
 	ncalls = host.ninterrupts;
 	CHECK_MSG(ncalls >= (n >> 16) * 9, "%llu calls", (unsigned long long) ncalls);
 
-	/* none of them needs to return: a hundred of them do not */
-	for (uint64_t k = 1; k <= ncalls; k += 1 + ncalls / 100)
+	/* every one of them may not return */
+	for (uint64_t k = 1; k <= ncalls; k++)
 	{
 		host.ninterrupts = 0;
 		host.jump_at = k;
