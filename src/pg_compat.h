@@ -136,6 +136,13 @@ extern bool gs_get_tuplesort_datum(struct Tuplesortstate *state, bool forward, D
 	array_iter_next(iterator, is_null, i, len, by_value, align)
 #endif
 
+/* The comparison function of oid8; NULL: there is no such type. */
+#if PG_VERSION_NUM >= 190000
+#define gs_oid8_cmp		btoid8cmp
+#else
+#define gs_oid8_cmp		NULL
+#endif
+
 /* ------------------------------------------------------------------- planner */
 
 /* The parameters of planner_hook. */

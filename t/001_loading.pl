@@ -239,7 +239,7 @@ my $hint = PostgreSQL::Test::Utils::tempdir() . '/hint.so';
 my @cflags = split(' ', $node->config_data('--cflags'));
 
 command_ok([ $node->config_data('--cc'), @cflags, '-fPIC', '-shared', '-I', $node->config_data('--includedir-server'),
-		'-o', $hint, "$FindBin::RealBin/../test/hint/hint.c" ], 'a library with such a hook is built');
+		'-I', "$FindBin::RealBin/../src", '-o', $hint, "$FindBin::RealBin/../test/hint/hint.c" ], 'a library with such a hook is built');
 $node->safe_psql('postgres', q{
 	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8');
 	CREATE TABLE names AS SELECT ('name ' || hashint8(i)) COLLATE of_libc AS name FROM generate_series(1, 20000) i;

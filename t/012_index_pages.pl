@@ -86,7 +86,7 @@ is_same($_, 'of nulls and several columns')
 fill(29989, 'i, md5((i % 500)::text) AS e');
 like($node->safe_psql('postgres', "SET maintenance_work_mem = '1MB'; SELECT same('$_')"), qr/^same, \d$/, "$_ of runs on disk") foreach ('(i)', '(e, i)', '(e)');
 
-# without gpusort.verify: entries are returned eight at a time, and verified texts are not compared again
+# without gpusort.verify: entries are returned eight at a time, and keys of texts are verified only here
 fill(9973, q{i, nullif(i % 77, 0) AS k, CASE WHEN i % 3 = 0 THEN 'Zebra ' WHEN i % 3 = 1 THEN 'aal-' ELSE 'Äpfel' END || i % 1500 AS s,
 	CASE i % 5 WHEN 0 THEN i * 0.37 WHEN 1 THEN -i / 7.0 WHEN 2 THEN (i % 40) * 1e10 WHEN 3 THEN (i % 9)::numeric(10, 4) ELSE nullif('NaN'::numeric, i % 20) END AS n,
 	repeat('long ', 50 + (i % 97)::int) || i % 300 AS long});
@@ -140,6 +140,21 @@ SKIP:
 		CREATE INDEX wrong_s ON wrong (s COLLATE "en-x-icu"); SELECT bt_index_parent_check('wrong_s', true, true)}), '', 'the hint avoids it');
 }
 
+# the same under one whose keys are only approximate: the index is built again
+my $wrong_keys = 'SET gpusort.verify = off; SET gpusort.collation_fault = on; SET client_min_messages = debug1;';
+my $again = qr/DEBUG:  the values of index "\w+" are not in the order of their keys/;
+
+fill(9973, q{i, chr(65 + (i % 2)::int * 32) || i AS s, repeat('x', 150) || chr(65 + (i % 2)::int * 32) || i AS long});
+foreach my $case ([ '(s COLLATE of_libc)', '64MB' ], [ '(s COLLATE of_libc)', '1MB' ], [ 'unique (s COLLATE of_libc)', '1MB' ], [ '(long COLLATE of_libc)', '64MB' ], [ '(long COLLATE of_libc, i)', '1MB' ])
+{
+	my ($index, $memory) = @$case;
+	my (undef, $out, $err) = $node->psql('postgres', "$wrong_keys SET maintenance_work_mem = '$memory'; SELECT same('$index')");
+
+	like($out, qr/^same, \d$/, "$index in $memory of wrong keys");
+	is(scalar(() = $err =~ /$again/g), 1, 'was built again');
+}
+like($node->safe_psql('postgres', "INSERT INTO input SELECT * FROM input WHERE i = 77; $wrong_keys SELECT same('unique (s COLLATE of_libc)')"), qr/^23505.*\(A77\)|^23505.*\(a77\)/, 'and a duplicate is found');
+
 # -------------------------------------------------------------------- a crash
 
 # indexes that are in the WAL, and with wal_level = minimal those that are not
@@ -147,12 +162,12 @@ foreach my $level ('replica', 'minimal')
 {
 	$node->append_conf('postgresql.conf', "wal_level = $level\nmax_wal_senders = 0\nfsync = on");
 	$node->restart;
-	$node->safe_psql('postgres', "CHECKPOINT; BEGIN; CREATE TABLE of_$level AS SELECT i * 7919 % 10007 AS i, i % 50 AS k FROM generate_series(1, 20000) i;
-		CREATE INDEX ON of_$level (i); CREATE INDEX ON of_$level (k); COMMIT");
+	$node->safe_psql('postgres', "CHECKPOINT; BEGIN; CREATE TABLE of_$level AS SELECT i * 7919 % 10007 AS i, i % 50 AS k, chr(65 + i % 2 * 32) || i AS s FROM generate_series(1, 20000) i;
+		CREATE INDEX ON of_$level (i); CREATE INDEX ON of_$level (k); $wrong_keys CREATE INDEX ON of_$level (s COLLATE of_libc); COMMIT");
 	$node->stop('immediate');
 	$node->start;
 	is($node->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(indexrelid, true, true) WHERE indrelid = 'of_$level'::regclass"),
-		'2', "indexes after a crash, wal_level = $level");
+		'3', "indexes after a crash, wal_level = $level");
 }
 
 done_testing();

@@ -226,6 +226,22 @@ my $before = written_by($node, 4);
 
 $node->safe_psql('postgres', 'SET log_min_messages = debug1; CREATE INDEX a ON input (k); CREATE UNIQUE INDEX b ON input (id); CREATE INDEX c ON input (k, id); CREATE INDEX CONCURRENTLY d ON input (k)');
 is(written_by($node, 4) - $before, 4, 'four indexes are written by all');
+
+# keys that are only approximate, and wrong: the leader truncates what all have written, and builds the index again
+$node->safe_psql('postgres', q{
+	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8');
+	CREATE TABLE texts WITH (parallel_workers = 3) AS SELECT chr(65 + i % 2 * 32) || hashint4(i) AS s, repeat('x', 150) || chr(65 + i % 2 * 32) || hashint4(i) AS long, i FROM generate_series(1, 100000) i});
+foreach my $index ('INDEX ON texts (s COLLATE of_libc)', 'UNIQUE INDEX ON texts (s COLLATE of_libc, i)', 'INDEX ON texts (long COLLATE of_libc)', 'INDEX CONCURRENTLY ON texts (s COLLATE of_libc DESC)')
+{
+	my $written = written_by($node, 4);
+	my (undef, undef, $messages) = $node->psql('postgres', "SET gpusort.verify = off; SET client_min_messages = debug1; SET log_min_messages = debug1; SET gpusort.collation_fault = on; CREATE $index");
+
+	is(written_by($node, 4) - $written, 1, "$index is written by all");
+	is(scalar(() = $messages =~ /the values of index "\w+" are not in the order of their keys/g), 1, 'and built again');
+}
+my $checks_of_texts = "SELECT count(*) FROM pg_index, LATERAL bt_index_check(indexrelid, true) WHERE indrelid = 'texts'::regclass";
+
+is($node->safe_psql('postgres', $checks_of_texts), '4', 'indexes that were built again');
 $pgbench->finish;
 $checkpoints->quit;
 $node->wait_for_catchup($standby);
@@ -233,9 +249,11 @@ my $checks = "SELECT count(*) FROM pg_index, LATERAL bt_index_parent_check(index
 
 is($standby->safe_psql('postgres', "SELECT count(*) FROM pg_index, LATERAL bt_index_check(indexrelid, true) WHERE indrelid = 'input'::regclass"), '4', 'a standby has them');
 is($standby->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM (SELECT k FROM input ORDER BY k OFFSET 0) x'), '1000000', 'and uses them');
+is($standby->safe_psql('postgres', $checks_of_texts), '4', 'also on the standby');
 $standby->stop;
 $node->stop('immediate');
 $node->start;
+is($node->safe_psql('postgres', $checks_of_texts), '4', 'and after a crash');
 is($node->safe_psql('postgres', $checks), '4', 'so does the server after a crash');
 $node->safe_psql('postgres', 'CREATE INDEX e ON input (id, k)');
 $node->stop('immediate');

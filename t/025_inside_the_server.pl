@@ -24,7 +24,7 @@ $node->start;
 
 my $hooks = PostgreSQL::Test::Utils::tempdir() . '/hooks.so';
 
-command_ok([ $node->config_data('--cc'), split(' ', $node->config_data('--cflags')), '-fPIC', '-shared', '-I', $node->config_data('--includedir-server'),
+command_ok([ $node->config_data('--cc'), split(' ', $node->config_data('--cflags')), '-fPIC', '-shared', '-I', $node->config_data('--includedir-server'), '-I', "$FindBin::RealBin/../src",
 		'-o', $hooks, "$FindBin::RealBin/../test/hooks/hooks.c" ], 'another extension is built');
 $node->safe_psql('postgres', qq{
 	CREATE FUNCTION hook_calls() RETURNS text LANGUAGE c AS '$hooks';

@@ -61,8 +61,8 @@ typedef struct GsMergeOrder
 	const GsRowCompare *compare;	/* orders rows with equal keys; may be NULL */
 	const GsRowCompare *verify; /* keys are approximate, and it has the last word; else NULL.
 								 * compare is the same, or NULL */
-	bool		verify_runs;	/* it is also asked whether runs are in order */
-	void	   *compare_arg;	/* of both */
+	const GsRowCompare *instead;	/* orders all rows as well, if keys take too long; may be NULL */
+	void	   *compare_arg;	/* of all */
 } GsMergeOrder;
 
 typedef struct GsRunMerge

@@ -9,6 +9,10 @@
  * expressions and predicates are PostgreSQL's, by as many workers as PostgreSQL
  * would use (index_parallel.c).
  *
+ * A device can fail, and keys that are only approximate can give a wrong order, which the writer finds:
+ * nobody has verified it before, as the writer compares all entries anyway.  Then the index is built once
+ * more, in a way in which neither happens.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -19,9 +23,12 @@
 #include "index/index_write.h"
 
 #include "access/nbtree.h"
+#include "catalog/storage.h"
 #include "commands/progress.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
 
 /* Reports that the index is being written. */
 static void
@@ -42,13 +49,11 @@ report_writing(const GsIndexSort *sort)
  * entries.
  */
 static GsIndexSort *
-sort_serial(Relation heap, Relation index, IndexInfo *info, double expected_rows,
-			bool may_use_device, double *ntuples)
+sort_serial(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool careful,
+			double *ntuples)
 {
-	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, maintenance_work_mem, NULL, NULL);
+	GsIndexSort *sort = gs_index_sort_begin(index, expected_rows, maintenance_work_mem, careful);
 
-	if (!may_use_device)
-		gs_index_sort_disable_device(sort);
 	*ntuples = gs_index_sort_scan(sort, heap, index, info, NULL, true);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	if (gs_index_sort_perform(sort))
@@ -57,36 +62,65 @@ sort_serial(Relation heap, Relation index, IndexInfo *info, double expected_rows
 	return NULL;
 }
 
-IndexBuildResult *
-gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_rows)
+/* Writes the index.  False: the order of the entries is wrong. */
+static bool
+write_index(Relation heap, Relation index, const IndexInfo *info, GsIndexParallel *parallel, GsIndexSort *sort)
+{
+	bool		written;
+
+	report_writing(sort);
+	if (parallel != NULL && gs_index_parallel_has_ranges(parallel))
+		written = gs_index_parallel_write(parallel, info, sort);
+	else
+		written = gs_index_write(heap, index, info, sort, NULL);
+	if (written)
+		gs_index_sort_report(sort, index);
+	else
+		gs_index_sort_report_wrong_order(sort, index);
+	return written;
+}
+
+/*
+ * Builds the index.  careful: without workers and devices, and approximate keys are verified.  False: not
+ * being careful, it failed.
+ */
+static bool
+build(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool careful,
+	  IndexBuildResult *result)
 {
 	GsIndexParallel *parallel = NULL;
 	GsIndexSort *sort;
-	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	bool		written = false;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-	if (info->ii_ParallelWorkers > 0)
+	if (info->ii_ParallelWorkers > 0 && !careful)
 		parallel = gs_index_parallel_begin(heap, index, info, expected_rows, maintenance_work_mem);
 	if (parallel != NULL)
 		sort = gs_index_parallel_sort(parallel, info, maintenance_work_mem, &result->heap_tuples);
 	else
-		sort = sort_serial(heap, index, info, expected_rows, true, &result->heap_tuples);
-	if (sort == NULL)
+		sort = sort_serial(heap, index, info, expected_rows, careful, &result->heap_tuples);
+	if (sort != NULL)
 	{
-		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
-									 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-		sort = sort_serial(heap, index, info, expected_rows, false, &result->heap_tuples);
+		written = write_index(heap, index, info, parallel, sort);
+		result->index_tuples = gs_index_sort_count(sort);
+		gs_index_sort_end(sort);
 	}
-	report_writing(sort);
-	if (parallel != NULL && gs_index_parallel_has_ranges(parallel))
-		gs_index_parallel_write(parallel, info, sort);
-	else
-		gs_index_write(heap, index, info, sort, NULL);
-	result->index_tuples = gs_index_sort_count(sort);
-	gs_index_sort_report(sort, index);
-	gs_index_sort_end(sort);
 	if (parallel != NULL)
 		gs_index_parallel_end(parallel);
+	return written;
+}
+
+IndexBuildResult *
+gs_index_build(Relation heap, Relation index, IndexInfo *info, double expected_rows)
+{
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+
+	if (build(heap, index, info, expected_rows, false, result))
+		return result;
+	if (RelationGetNumberOfBlocks(index) > 0)
+		RelationTruncate(index, 0);
+	if (!build(heap, index, info, expected_rows, true, result))
+		elog(ERROR, "could not sort the entries of index \"%s\"", RelationGetRelationName(index));
 	return result;
 }

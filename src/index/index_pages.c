@@ -508,6 +508,13 @@ gs_index_pages_end(GsIndexPages *tree, IndexTuple next)
 }
 
 void
+gs_index_pages_abandon(GsIndexPages *tree)
+{
+	if (tree->downlinks != NULL)
+		BufFileClose(tree->downlinks);
+}
+
+void
 gs_index_pages_write_upper(Relation heap, Relation index, bool allequalimage, GsIndexRanges *ranges,
 						   SharedFileSet *files)
 {

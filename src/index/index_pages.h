@@ -64,6 +64,9 @@ extern IndexTuple gs_index_pages_replace_last(GsIndexPages *tree, IndexTuple tup
  */
 extern void gs_index_pages_end(GsIndexPages *tree, IndexTuple next);
 
+/* Instead of the end: the pages are not needed any more. */
+extern void gs_index_pages_abandon(GsIndexPages *tree);
+
 /* After all ranges: writes the levels above, and the metapage, and makes sure of the same. */
 extern void gs_index_pages_write_upper(Relation heap, Relation index, bool allequalimage,
 									   GsIndexRanges *ranges, SharedFileSet *files);

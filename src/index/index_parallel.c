@@ -157,7 +157,7 @@ write_range(SharedBuild *build, Relation heap, Relation index, IndexInfo *info, 
 		has_all = gs_index_sort_adopt(sort);
 	if (!has_all || !gs_index_sort_begin_range(sort, range->number, nranges, build->memory_kb))
 		elog(ERROR, "could not divide the sorted entries of index \"%s\"", RelationGetRelationName(index));
-	gs_index_write(heap, index, info, sort, range);
+	(void) gs_index_write(heap, index, info, sort, range);
 }
 
 static void
@@ -176,8 +176,8 @@ work(SharedBuild *build, Relation heap, Relation index, shm_toc *toc)
 	info->ii_Unique = build->unique;
 	info->ii_NullsNotDistinct = build->nulls_not_distinct;
 	gs_sort_gather_attach(gather);
-	sort = gs_index_sort_begin(index, build->expected_rows, build->memory_kb,
-							   shm_toc_lookup(toc, KEY_SORT, false), gather);
+	sort = gs_index_sort_begin_shared(index, build->expected_rows, build->memory_kb,
+									  shm_toc_lookup(toc, KEY_SORT, false), gather);
 	if (scan_and_sort(sort, build, heap, index, info, shm_toc_lookup(toc, KEY_SCAN, false)))
 		write_range(build, heap, index, info, sort, &range);
 	gs_index_sort_end(sort);
@@ -419,8 +419,8 @@ gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info, int merge_kb,
 	SharedBuild *build = parallel->build;
 	GsIndexSort *sort;
 
-	sort = gs_index_sort_begin(parallel->index, build->expected_rows, build->memory_kb,
-							   parallel->sort, parallel->gather);
+	sort = gs_index_sort_begin_shared(parallel->index, build->expected_rows, build->memory_kb,
+									  parallel->sort, parallel->gather);
 	(void) scan_and_sort(sort, build, parallel->heap, parallel->index, info, parallel->scan);
 	wait_for_workers(parallel);
 	*ntuples = build->ntuples;
@@ -454,7 +454,15 @@ check_ends(const GsIndexParallel *parallel)
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
-void
+/* Do the ranges together have all entries, in order, if each is in order? */
+static bool
+are_complete(const GsIndexParallel *parallel, const GsIndexSort *sort)
+{
+	return gs_index_ranges_rows(parallel->ranges) == gs_index_sort_count(sort) &&
+		gs_index_ranges_find_gap(parallel->ranges) == 0;
+}
+
+bool
 gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsIndexSort *sort)
 {
 	const GsIndexRange range = {
@@ -462,19 +470,26 @@ gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsInde
 		.number = 0,
 		.files = gs_sort_gather_file_set(parallel->gather)
 	};
+	bool		all_written;
 
 	elog(DEBUG1, "%d processes write index \"%s\"", gs_index_ranges_count(parallel->ranges),
 		 RelationGetRelationName(parallel->index));
-	gs_index_write(parallel->heap, parallel->index, info, sort, &range);
-	if (!gs_index_ranges_wait_for_all(parallel->ranges))
+	(void) gs_index_write(parallel->heap, parallel->index, info, sort, &range);
+	all_written = gs_index_ranges_wait_for_all(parallel->ranges);
+	if (gs_index_ranges_are_given_up(parallel->ranges))
+		return false;
+	if (!all_written)
 	{
 		WaitForParallelWorkersToFinish(parallel->context);	/* raises the ERROR of one of them */
 		elog(ERROR, "a process could not write its range of index \"%s\"",
 			 RelationGetRelationName(parallel->index));
 	}
+	if (gs_index_sort_trusts_keys(sort) && !are_complete(parallel, sort))
+		return false;
 	gs_index_sort_check_count(sort, gs_index_ranges_rows(parallel->ranges));
 	check_ends(parallel);
 	gs_index_write_upper(parallel->heap, parallel->index, &range);
+	return true;
 }
 
 void

@@ -67,6 +67,7 @@ struct GsIndexRanges
 	int			nranges;		/* 0: not decided */
 	int			nleft;			/* participants that have written their pages, or failed */
 	int			first_failed;	/* the first range that failed; nranges: none has */
+	bool		given_up;		/* one of them has rows in wrong order */
 	Range		ranges[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -81,6 +82,7 @@ gs_index_ranges_init(GsIndexRanges *ranges)
 {
 	ranges->nranges = 0;
 	ranges->nleft = 0;
+	ranges->given_up = false;
 	pg_atomic_init_u64(&ranges->nrows, 0);
 	ConditionVariableInit(&ranges->changed);
 	SpinLockInit(&ranges->mutex);
@@ -295,15 +297,37 @@ gs_index_ranges_wait_for_all(GsIndexRanges *ranges)
 	return ranges->first_failed == ranges->nranges;
 }
 
-int
-gs_index_ranges_fail(GsIndexRanges *ranges, int range)
+/* Leaves without the last pages of a range. */
+static void
+leave_early(GsIndexRanges *ranges, int range, bool failed)
 {
 	SpinLockAcquire(&ranges->mutex);
-	ranges->first_failed = Min(ranges->first_failed, range);
+	if (failed)
+		ranges->first_failed = Min(ranges->first_failed, range);
+	else
+		ranges->given_up = true;
 	ranges->nleft++;
 	ranges->ranges[range].last = BTREE_METAPAGE + 1;	/* any, for who waits for it */
 	SpinLockRelease(&ranges->mutex);
 	ConditionVariableBroadcast(&ranges->changed);
+}
+
+bool
+gs_index_ranges_fail(GsIndexRanges *ranges, int range)
+{
+	leave_early(ranges, range, true);
 	(void) gs_index_ranges_wait_for_all(ranges);
-	return ranges->first_failed;
+	return ranges->first_failed == range && !ranges->given_up;
+}
+
+void
+gs_index_ranges_give_up(GsIndexRanges *ranges, int range)
+{
+	leave_early(ranges, range, false);
+}
+
+bool
+gs_index_ranges_are_given_up(const GsIndexRanges *ranges)
+{
+	return ranges->given_up;
 }

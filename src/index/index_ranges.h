@@ -6,9 +6,9 @@
  * In shared memory.  Participant n of a parallel build writes the leaf pages of range n; the
  * leader is participant 0, and writes the levels above in the end.
  *
- *	  leader	init open	  { take_blocks } [ set_rows end_range leave | fail ] wait_for_all find_gap
- *				{ take_unused } sync
- *	  worker	wait_for_open { take_blocks } [ set_rows end_range leave | fail ]
+ *	  leader	init open	  { take_blocks } [ set_rows end_range leave | fail | give_up ] wait_for_all
+ *				are_given_up find_gap { take_unused } sync
+ *	  worker	wait_for_open { take_blocks } [ set_rows end_range leave | fail | give_up ]
  *
  * The functions that wait can be interrupted.
  *
@@ -83,15 +83,21 @@ extern void gs_index_ranges_leave(GsIndexRanges *ranges);
 
 /*
  * The pages of a range cannot be written; this counts as leaving.  Waits until all have left, as they may find
- * an ERROR that comes first.  Returns the first range that has failed, whose process must raise the ERROR.
+ * an ERROR that comes first.  Returns whether the process of this range must raise its ERROR.
  */
-extern int	gs_index_ranges_fail(GsIndexRanges *ranges, int range);
+extern bool gs_index_ranges_fail(GsIndexRanges *ranges, int range);
+
+/* The rows of a range are in wrong order, so that the index has to be built again; this counts as leaving, too. */
+extern void gs_index_ranges_give_up(GsIndexRanges *ranges, int range);
 
 /* Waits until all participants have left.  False: one of them has failed. */
 extern bool gs_index_ranges_wait_for_all(GsIndexRanges *ranges);
 
+/* After that: has a range been given up? */
+extern bool gs_index_ranges_are_given_up(const GsIndexRanges *ranges);
+
 /*
- * After that: the first range that does not begin with the row that the previous one ended before, which
+ * The same: the first range that does not begin with the row that the previous one ended before, which
  * makes the index wrong; 0: all do.
  */
 extern int	gs_index_ranges_find_gap(const GsIndexRanges *ranges);

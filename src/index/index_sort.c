@@ -152,9 +152,8 @@ participant_number(void)
 	return ParallelWorkerNumber + 1;
 }
 
-GsIndexSort *
-gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShared *shared,
-					GsSortGather *gather)
+static GsIndexSort *
+begin(Relation index, double expected_rows, int memory_kb, bool careful, GsShared *shared, GsSortGather *gather)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
 												  ALLOCSET_SMALL_SIZES);
@@ -167,6 +166,7 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 		.expected_width = gs_index_expected_width(desc),
 		.of_index = true,
 		.verify_output = gpusort_verify,
+		.caller_verifies = !careful && !gpusort_verify,
 		.slot = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple),
 		.merged_elsewhere = gather != NULL,
 		.parent_context = context
@@ -184,8 +184,23 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, GsShare
 	gs_sort_init(&sort->sort, &spec);
 	gs_sort_parallel_set_shared(&sort->sort, shared);
 	gs_sort_begin(&sort->sort, memory_kb);
+	if (careful)
+		gs_sort_disable_device(&sort->sort);
 	MemoryContextSwitchTo(old);
 	return sort;
+}
+
+GsIndexSort *
+gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful)
+{
+	return begin(index, expected_rows, memory_kb, careful, NULL, NULL);
+}
+
+GsIndexSort *
+gs_index_sort_begin_shared(Relation index, double expected_rows_each, int memory_kb, GsShared *shared,
+						   GsSortGather *gather)
+{
+	return begin(index, expected_rows_each, memory_kb, false, shared, gather);
 }
 
 /*
@@ -199,10 +214,12 @@ fail_entries(GsIndexSort *sort)
 	gs_sort_abandon(&sort->sort);
 }
 
-void
-gs_index_sort_disable_device(GsIndexSort *sort)
+bool
+gs_index_sort_trusts_keys(const GsIndexSort *sort)
 {
-	gs_sort_disable_device(&sort->sort);
+	const GsSortSpec *spec = &sort->sort.spec;
+
+	return spec->caller_verifies && gs_key_columns_are_approximate(spec->columns, spec->ncolumns);
 }
 
 /* A GsIndexScanEmit. */
@@ -366,7 +383,7 @@ gs_index_sort_is_verified(GsIndexSort *sort)
 {
 	/* a range has no checksum of its own, and a reader has verified nothing */
 	sort->keys_verified = !sort->in_range && gs_sort_keys_are_verified(&sort->sort);
-	return sort->keys_verified || gs_sort_merge_is_verified(&sort->sort);
+	return sort->keys_verified;
 }
 
 uint64
@@ -382,6 +399,14 @@ gs_index_sort_bytes_on_device(const GsIndexSort *sort)
 
 	return gs_sort_is_on_device(&sort->sort) ?
 		engine->stats.bytes_up - engine->stats.nrows * gs_record_bytes(engine->request.layout) : 0;
+}
+
+void
+gs_index_sort_report_wrong_order(GsIndexSort *sort, Relation index)
+{
+	elog(DEBUG1, "the values of index \"%s\" are not in the order of their keys", RelationGetRelationName(index));
+	gs_sort_stats_end(&sort->sort);
+	gs_stats_add(GS_STAT_REPAIRS, 1);
 }
 
 void

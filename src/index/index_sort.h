@@ -3,9 +3,9 @@
  * index_sort.h
  *	  Sorts the entries of a btree that is built.
  *
- *	  serial	begin [ disable_device ] { scan } perform { next_rows } end
- *	  leader	begin { scan } perform make_runs [ adopt [ begin_range | begin_merge ] ] { next_rows } end
- *	  worker	begin { scan } perform make_runs [ open_reader ]
+ *	  serial	begin { scan } perform { next_rows } end
+ *	  leader	begin_shared { scan } perform make_runs [ adopt [ begin_range | begin_merge ] ] { next_rows } end
+ *	  worker	begin_shared { scan } perform make_runs [ open_reader ]
  *				[ ( adopt | begin_reading ) begin_range { next_rows } ] end
  *
  * next_beyond may follow next_rows.
@@ -36,19 +36,24 @@ extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 extern char *gs_index_sort_why_not(Relation index);
 
 /*
- * Creates a memory context below the current one.  shared: it is one of several sorts
- * that may share one job; gather: the files of their runs.  expected_rows is then the
- * number of each worker.
+ * Creates a memory context below the current one.  careful: uses no device, and verifies the order itself
+ * where keys are approximate.
  */
-extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
-										GsShared *shared, GsSortGather *gather);
+extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful);
+
+/* The same for one of several sorts, which may share one job.  gather: the files of their runs. */
+extern GsIndexSort *gs_index_sort_begin_shared(Relation index, double expected_rows_each, int memory_kb,
+											   GsShared *shared, GsSortGather *gather);
 
 /* Adds the entries of the table, or of a share of it, like gs_index_scan(). */
 extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation index, IndexInfo *info,
 								 ParallelTableScanDesc parallel, bool progress);
 
-/* Before the scan: no device may sort the entries. */
-extern void gs_index_sort_disable_device(GsIndexSort *sort);
+/*
+ * Have approximate keys been taken for exact?  Then the entries can come in wrong order, which a careful sort
+ * avoids; otherwise a wrong order is a bug.
+ */
+extern bool gs_index_sort_trusts_keys(const GsIndexSort *sort);
 
 /* Sorts.  False: a device failed and lost the entries; only end may be called then. */
 extern bool gs_index_sort_perform(GsIndexSort *sort);
@@ -83,9 +88,9 @@ extern bool gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges,
 extern void gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb);
 
 /*
- * Has the order of the entries been verified by the comparators of the index, or is it, as runs are
- * merged?  If it has been, next_rows only checks that it returns the verified rows in the verified order,
- * and raises an ERROR at the end if not.  To be called before the first next_rows.
+ * Has the order of the entries been verified by the comparators of the index?  Then next_rows only checks
+ * that it returns the verified rows in the verified order, and raises an ERROR at the end if not.  To be
+ * called before the first next_rows.
  */
 extern bool gs_index_sort_is_verified(GsIndexSort *sort);
 
@@ -108,8 +113,12 @@ extern uint64 gs_index_sort_bytes_on_device(const GsIndexSort *sort);
 /* Raises an ERROR if the participants together have not returned all entries. */
 extern void gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned);
 
+
 /* The index was written: counts the build, and logs it if it took long. */
 extern void gs_index_sort_report(GsIndexSort *sort, Relation index);
+
+/* It was not, because the order that keys gave was wrong: counts that. */
+extern void gs_index_sort_report_wrong_order(GsIndexSort *sort, Relation index);
 
 extern void gs_index_sort_end(GsIndexSort *sort);
 

@@ -7,6 +7,7 @@
  * compared with the previous one by the comparators of the index.  That checks the
  * order, unless it has been verified, and finds duplicates of a unique index.  Then
  * the tuple stays there, unless it is equal and becomes part of a posting list.
+ * A wrong order is an ERROR, unless keys that are only approximate have been taken for exact.
  *
  * Equal tuples are collected in one tuple with a posting list of their heap TIDs.
  * The first of them is on its page already, as if it stayed alone.  It is replaced
@@ -65,6 +66,8 @@ struct GsIndexLeafBuilder
 	bool		unique;
 	bool		nulls_not_distinct;
 	bool		deduplicate;
+	bool		keys_trusted;	/* so the order may be wrong */
+	bool		wrong_order;	/* it is */
 	GsIndexCompare *compare;
 	GsIndexPages *pages;
 	TupleDesc	desc;			/* the index's */
@@ -99,11 +102,15 @@ has_foreign_function(Relation index)
 	return false;
 }
 
-static void
+/* Reports that the tuple does not sort after the previous one. */
+static pg_noinline void
 report_wrong_order(GsIndexLeafBuilder *builder)
 {
 	const bool	foreign = has_foreign_function(builder->index);
 
+	builder->wrong_order = true;
+	if (builder->keys_trusted)
+		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
 			 errmsg("sort returned rows in wrong order"),
@@ -159,7 +166,10 @@ check_tuple(GsIndexLeafBuilder *builder, IndexTuple tuple, bool alive)
 		return false;
 	}
 	if (order > 0 || ItemPointerCompare(last_tid(builder), &tuple->t_tid) >= 0)
+	{
 		report_wrong_order(builder);
+		return false;
+	}
 	if (builder->unique && builder->any_alive && alive && may_be_duplicate(builder, tuple))
 		report_duplicate(builder, builder->last_alive ? builder->last : tuple);
 	builder->any_alive |= alive;
@@ -216,7 +226,7 @@ finish_posting_list(GsIndexLeafBuilder *builder)
 /* ------------------------------------------------------------ the interface */
 
 GsIndexLeafBuilder *
-gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool verified,
+gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool verified, bool keys_trusted,
 					  const GsIndexRange *range)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
@@ -229,6 +239,7 @@ gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool
 	builder->index = index;
 	builder->unique = info->ii_Unique;
 	builder->nulls_not_distinct = info->ii_NullsNotDistinct;
+	builder->keys_trusted = keys_trusted;
 	builder->deduplicate = allequalimage && !builder->unique && BTGetDeduplicateItems(index);
 	builder->compare = gs_index_compare_create(index, verified);
 	builder->pages = gs_index_pages_begin(heap, index, allequalimage, range);
@@ -304,11 +315,12 @@ keep_too_long(GsIndexLeafBuilder *builder, IndexTuple tuple)
 	memcpy(builder->last, tuple, IndexTupleSize(tuple));
 }
 
-void
+bool
 gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 {
 	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
 	IndexTuple	tuple = form_tuple(builder, row, builder->ntids > 0 || builder->too_long != NULL);
+	bool		equal;
 	bool		alive;
 
 	CHECK_FOR_INTERRUPTS();
@@ -318,7 +330,13 @@ gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 		builder->first = tuple->t_tid;
 		builder->any_alive = alive;
 	}
-	if (builder->last != NULL && check_tuple(builder, tuple, alive) && is_added_to_posting(builder, tuple))
+	equal = builder->last != NULL && check_tuple(builder, tuple, alive);
+	if (unlikely(builder->wrong_order))
+	{
+		MemoryContextSwitchTo(old);
+		return false;
+	}
+	if (equal && is_added_to_posting(builder, tuple))
 		add_to_posting(builder, tuple);
 	else
 	{
@@ -333,6 +351,7 @@ gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 	if (unlikely(++builder->ntuples % TUPLES_A_ROUND == 0))
 		finish_round(builder);
 	MemoryContextSwitchTo(old);
+	return true;
 }
 
 bool
@@ -345,10 +364,18 @@ gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row)
 
 	CHECK_FOR_INTERRUPTS();
 	if (builder->last == NULL)
-		elog(ERROR, "a range of index \"%s\" has no rows", RelationGetRelationName(builder->index));
+	{
+		MemoryContextSwitchTo(old);
+		return false;
+	}
 	tuple = form_tuple(builder, row, true);
 	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
 	equal = check_tuple(builder, tuple, alive);
+	if (builder->wrong_order)
+	{
+		MemoryContextSwitchTo(old);
+		return false;
+	}
 	if (builder->next == NULL)
 	{
 		builder->next = memcpy(MemoryContextAlloc(builder->context, IndexTupleSize(tuple)),
@@ -359,6 +386,16 @@ gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row)
 	MemoryContextReset(builder->scratch);
 	MemoryContextSwitchTo(old);
 	return builder->unique && equal && may_be_duplicate(builder, tuple);
+}
+
+bool
+gs_index_tuples_are_right(const GsIndexLeafBuilder *builder)
+{
+	const bool	any = builder->last != NULL || builder->range == NULL;
+
+	if (!any && !builder->keys_trusted)
+		elog(ERROR, "a range of index \"%s\" has no rows", RelationGetRelationName(builder->index));
+	return any && !builder->wrong_order;
 }
 
 /* Tells the leader where the range begins and ends. */
@@ -372,12 +409,11 @@ report_ends(const GsIndexLeafBuilder *builder)
 							 builder->next != NULL ? &builder->next->t_tid : &none);
 }
 
-/* Raises the ERROR of a tuple that is too long; returns if an earlier range has one. */
+/* Raises the ERROR of a tuple that is too long; returns if an earlier range has one, or if the order is wrong. */
 static void
 report_too_long(GsIndexLeafBuilder *builder)
 {
-	if (builder->range != NULL &&
-		gs_index_ranges_fail(builder->range->ranges, builder->range->number) < builder->range->number)
+	if (builder->range != NULL && !gs_index_ranges_fail(builder->range->ranges, builder->range->number))
 		return;
 	(void) gs_index_pages_add(builder->pages, builder->too_long);
 	elog(ERROR, "an entry of index \"%s\" is too long", RelationGetRelationName(builder->index));
@@ -392,10 +428,22 @@ gs_index_tuples_end(GsIndexLeafBuilder *builder)
 	finish_round(builder);
 	if (builder->range != NULL)
 		report_ends(builder);
-	if (builder->too_long != NULL)
-		report_too_long(builder);
-	else
+	if (builder->too_long == NULL)
 		gs_index_pages_end(builder->pages, builder->next);
+	else
+	{
+		report_too_long(builder);
+		gs_index_pages_abandon(builder->pages);
+	}
 	MemoryContextSwitchTo(old);
+	MemoryContextDelete(builder->context);
+}
+
+void
+gs_index_tuples_abandon(GsIndexLeafBuilder *builder)
+{
+	gs_index_pages_abandon(builder->pages);
+	if (builder->range != NULL)
+		gs_index_ranges_give_up(builder->range->ranges, builder->range->number);
 	MemoryContextDelete(builder->context);
 }

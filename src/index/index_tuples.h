@@ -3,13 +3,17 @@
  * index_tuples.h
  *	  Builds the leaf level of a btree from rows in order.
  *
- *		builder = gs_index_tuples_begin(heap, index, info, verified, range);
+ *		builder = gs_index_tuples_begin(heap, index, info, verified, keys_trusted, range);
  *		for each row, in index order:
- *			gs_index_tuples_add(builder, row);
+ *			if (!gs_index_tuples_add(builder, row))
+ *				break;
  *		for each row after the range:
  *			if (!gs_index_tuples_add_beyond(builder, row))
  *				break;
- *		gs_index_tuples_end(builder);
+ *		if (gs_index_tuples_are_right(builder))
+ *			gs_index_tuples_end(builder);
+ *		else
+ *			gs_index_tuples_abandon(builder);
  *
  * One process builds byte for byte what PostgreSQL builds from the same rows.  All
  * functions may ereport, and check for interrupts with each tuple.  After an
@@ -31,18 +35,21 @@ typedef struct GsIndexLeafBuilder GsIndexLeafBuilder;
 
 /*
  * For an empty btree, open and locked as for ambuild.  verified: the order of the
- * rows has been verified by the comparators of the index.  range: only its leaf
- * pages; NULL: the whole index.
+ * rows has been verified by the comparators of the index.  keys_trusted: a wrong order
+ * is no bug, because keys that are approximate have not been verified.  range: only its
+ * leaf pages; NULL: the whole index.
  */
 extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info,
-												 bool verified, const GsIndexRange *range);
+												 bool verified, bool keys_trusted,
+												 const GsIndexRange *range);
 
 /*
  * Adds the next row (index_row.h).  It must be greater than the previous one by the
  * key, or equal with a higher heap TID; otherwise it is an ERROR, as the index
- * would be corrupt.  In a unique index no two live rows may be equal.
+ * would be corrupt, or returns false if keys were trusted.  In a unique index no two live
+ * rows may be equal.
  */
-extern void gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row);
+extern bool gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row);
 
 /*
  * Compares a row after the range with its last one, which the process of the next range does not have.
@@ -51,7 +58,13 @@ extern void gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row);
  */
 extern bool gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row);
 
+/* Were the rows in order, also those after the range?  No range is without rows, either. */
+extern bool gs_index_tuples_are_right(const GsIndexLeafBuilder *builder);
+
 /* Writes the remaining pages, as gs_index_pages_end() does. */
 extern void gs_index_tuples_end(GsIndexLeafBuilder *builder);
+
+/* Ends without that: the file is worthless, also the ranges of others. */
+extern void gs_index_tuples_abandon(GsIndexLeafBuilder *builder);
 
 #endif							/* GPUSORT_INDEX_TUPLES_H */

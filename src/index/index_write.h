@@ -11,8 +11,11 @@
 #include "index/index_pages.h"
 #include "index/index_sort.h"
 
-/* Writes the entries that the sort returns.  range: their leaf pages; NULL: the whole index. */
-extern void gs_index_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
+/*
+ * Writes the entries that the sort returns.  range: their leaf pages; NULL: the whole index.  False: their
+ * order is wrong, because the sort trusts keys; what has been written is worthless.
+ */
+extern bool gs_index_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
 						   const GsIndexRange *range);
 
 /* When all ranges have been written: the rest of the index. */

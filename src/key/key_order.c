@@ -59,6 +59,7 @@ static const KnownFunction known_functions[] =
 	{time_cmp, GS_KEY_INT64, 8, true},
 	{timestamp_cmp, GS_KEY_INT64, 8, true},
 	{xid8cmp, GS_KEY_UINT64, 8, true},
+	{gs_oid8_cmp, GS_KEY_UINT64, 8, true},
 	{pg_lsn_cmp, GS_KEY_UINT64, 8, true},
 	{btfloat4cmp, GS_KEY_FLOAT4, 4, true},
 	{btfloat8cmp, GS_KEY_FLOAT8, 8, true},

@@ -19,7 +19,7 @@ typedef enum GsKeyKind
 	GS_KEY_INT32,				/* int4, date */
 	GS_KEY_UINT32,				/* oid */
 	GS_KEY_INT64,				/* int8, money, time, timestamp[tz] */
-	GS_KEY_UINT64,				/* xid8, pg_lsn */
+	GS_KEY_UINT64,				/* oid8, xid8, pg_lsn */
 	GS_KEY_FLOAT4,
 	GS_KEY_FLOAT8,
 	GS_KEY_ABBREVIATED,			/* abbreviated keys of any type:

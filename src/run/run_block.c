@@ -37,8 +37,6 @@ struct GsRunBlock
 	int			most_rows;
 	int			at;				/* the next row that is returned */
 	bool		failed;			/* the order by keys was wrong */
-	char	   *before;			/* after that, with verify_runs: a copy of the record returned last */
-	Size		before_bytes;	/* allocated; 0: none was returned */
 	int		   *first;			/* after that: of each run, its next row here; -1: none */
 	const uint64 **heads;		/* and the row that was read after these; NULL: none */
 	BlockRow	rows[FLEXIBLE_ARRAY_MEMBER];
@@ -71,8 +69,6 @@ gs_run_block_create(Size memory_limit, int nsources)
 	block->bytes = palloc(block->allocated);
 	block->nrows = block->at = 0;
 	block->failed = false;
-	block->before = NULL;
-	block->before_bytes = 0;
 	block->first = palloc(sizeof(int) * nsources);
 	block->heads = palloc(sizeof(uint64 *) * nsources);
 	return block;
@@ -84,8 +80,6 @@ gs_run_block_free(GsRunBlock *block)
 	pfree(block->bytes);
 	pfree(block->first);
 	pfree(block->heads);
-	if (block->before != NULL)
-		pfree(block->before);
 	pfree(block);
 }
 
@@ -95,18 +89,12 @@ record_of(const GsRunBlock *block, int row)
 	return (const uint64 *) (block->bytes + block->rows[row].offset);
 }
 
-/* The bytes of a record and the row after it. */
-static Size
-bytes_of_record(const GsKeyLayout *layout, const uint64 *record)
-{
-	return sizeof(uint64) * layout->nwords + gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
-}
-
 /* Copies a row of the merge.  False: the block is full. */
 static bool
 add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int source)
 {
-	const Size	nbytes = bytes_of_record(layout, record);
+	const Size	nbytes = sizeof(uint64) * layout->nwords +
+		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
 
 	if (block->nrows == block->most_rows || (block->nrows > 0 && nbytes > block->allocated - block->used))
 		return false;
@@ -122,22 +110,12 @@ add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int 
 	return true;
 }
 
-/* Does a row sort before its predecessor, which may be one of the same run?  Runs are in order, if nothing is wrong. */
+/* Does a row sort before its predecessor? */
 static bool
-is_wrong(GsRunSet *set, GsLocatedRow before, GsLocatedRow row, bool same_run)
+is_wrong(GsRunSet *set, GsLocatedRow before, GsLocatedRow row)
 {
-	if (same_run && !set->order.verify_runs)
-		return false;
 	set->stats.ncomparisons++;
-	if (gs_row_compare_located(set->order.verify, set->order.compare_arg, before, row) <= 0)
-		return false;
-	if (same_run)
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("sort returned rows in wrong order"),
-				 errdetail("A row of a sorted run sorts before the previous one."),
-				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-	return true;
+	return gs_row_compare_located(set->order.verify, set->order.compare_arg, before, row) > 0;
 }
 
 static GsLocatedRow
@@ -171,15 +149,15 @@ fill(GsRunBlock *block, GsRunSet *set)
 			break;
 		row = locate(order, record_of(block, block->nrows - 1));
 		gs_run_merge_replace(merge, gs_run_set_read(set, &set->readers[source]));
-		if (last_source >= 0 && is_wrong(set, last, row, source == last_source))
+		if (last_source >= 0 && source != last_source && is_wrong(set, last, row))
 			return false;
 		last = row;
 		last_source = source;
 	}
 	for (int i = 0; i < set->nreaders && last_source >= 0; i++)
 	{
-		if (merge->records[i] != NULL && (i != last_source || order->verify_runs) &&
-			is_wrong(set, last, locate(order, merge->records[i]), i == last_source))
+		if (i != last_source && merge->records[i] != NULL &&
+			is_wrong(set, last, locate(order, merge->records[i])))
 			return false;
 	}
 	return true;
@@ -244,25 +222,6 @@ gs_run_block_next(GsRunSet *set)
 	if (block->at == block->nrows && !fill(block, set))
 		merge_by_comparisons(block, set);
 	return block->failed || block->nrows == 0 ? NULL : record_of(block, block->at++);
-}
-
-void
-gs_run_block_check(GsRunSet *set, const uint64 *record)
-{
-	GsRunBlock *block = set->block;
-	const GsMergeOrder *order = &set->order;
-	const Size	nbytes = bytes_of_record(order->layout, record);
-
-	if (block->before_bytes > 0)
-		(void) is_wrong(set, locate(order, (const uint64 *) block->before), locate(order, record), true);
-	if (nbytes > block->before_bytes)
-	{
-		if (block->before != NULL)
-			pfree(block->before);
-		block->before = MemoryContextAllocHuge(block->context, nbytes * 2);
-		block->before_bytes = nbytes * 2;
-	}
-	memcpy(block->before, record, nbytes);
 }
 
 bool

@@ -6,8 +6,7 @@
  * A merge of k runs by comparisons takes log2(k) of them for each row.  Approximate keys nearly
  * always order rows as comparisons do, so the merge goes by them, a block of rows ahead.  Before
  * a row of the block is returned, each one is compared with the one before, unless both are of
- * the same run, and the last one with the next row of each run.  That proves the order.  Rows of the same
- * run are compared, too, if nobody compares the rows that are returned (verify_runs).
+ * the same run, and the last one with the next row of each run.  That proves the order.
  *
  * If it is wrong, the rows of the block go back to their runs, and are merged again by
  * comparisons, as are all that follow.
@@ -36,12 +35,6 @@ extern const uint64 *gs_run_block_next(GsRunSet *set);
 
 /* Was the order by keys wrong? */
 extern bool gs_run_block_failed(const GsRunBlock *block);
-
-/*
- * After that, with verify_runs: raises an ERROR if a row that is returned sorts before the one returned last.
- * Merges by comparisons do not compare rows of the same run.
- */
-extern void gs_run_block_check(GsRunSet *set, const uint64 *record);
 
 /* After that: the next of the rows that went back to a run; NULL: it has to be read. */
 extern const uint64 *gs_run_block_returned(GsRunBlock *block, int source);

@@ -536,10 +536,7 @@ next_record(GsRunSet *set)
 		if (!gs_run_block_failed(set->block))
 			return record;
 	}
-	record = next_merged(set);
-	if (set->block != NULL && set->order.verify_runs && record != NULL)
-		gs_run_block_check(set, record);
-	return record;
+	return next_merged(set);
 }
 
 const void *
@@ -641,10 +638,10 @@ choose_order(GsRunSet *set)
 	static const GsKeyLayout no_keys = {0};
 	const GsMergeOrder *order = &set->order;
 	const GsMergeOrder compared = {
-		.layout = &no_keys,.compare = order->verify,.compare_arg = order->compare_arg
+		.layout = &no_keys,.compare = order->instead,.compare_arg = order->compare_arg
 	};
 
-	if (!set->order_chosen && order->verify != NULL && longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
+	if (!set->order_chosen && order->instead != NULL && longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
 		gs_run_set_drop_keys(set, &compared);
 	set->order_chosen = true;
 }
@@ -825,12 +822,6 @@ gs_run_set_add_engine(GsRunSet *set, GsEngine *engine)
 	set->stats.nruns++;
 	set->stats.nrows += engine->stats.nrows;
 	MemoryContextSwitchTo(old);
-}
-
-bool
-gs_run_set_verifies(const GsRunSet *set)
-{
-	return set->order.verify != NULL && set->order.verify_runs;
 }
 
 bool

@@ -151,9 +151,6 @@ extern bool gs_run_set_begin_range(GsRunSet *set, Size memory_limit, int range, 
  */
 extern const void *gs_run_set_next(GsRunSet *set);
 
-/* Does the merge compare all rows that it returns next to each other, because keys are approximate (verify_runs)? */
-extern bool gs_run_set_verifies(const GsRunSet *set);
-
 extern const GsRunSetStats *gs_run_set_stats(GsRunSet *set);
 extern void gs_run_set_close(GsRunSet *set);
 

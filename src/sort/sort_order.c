@@ -195,19 +195,27 @@ gs_sort_merge_order(GsSortState *state)
 			.keys_decide = true,
 			.compare = gs_key_encoder_first_tied(input->key) < 0 ? NULL :
 			verify != NULL ? verify : &gs_sort_compare_tied,
-			.verify = verify,
-			.verify_runs = state->spec.of_index,
+			.verify = state->spec.caller_verifies ? NULL : verify,
+			.instead = verify,
 			.compare_arg = state
 	};
 }
 
 /* ------------------------------------------------------------- verification */
 
+bool
+gs_sort_verifies_keys(const GsSortState *state)
+{
+	return gs_key_encoder_is_approximate(state->input.key) && !state->spec.caller_verifies;
+}
+
 /* Is it still unknown whether the engine's order is right? */
 static bool
-needs_verification(const GsSortInput *input)
+needs_verification(const GsSortState *state)
 {
-	return gs_key_encoder_is_approximate(input->key) &&
+	const GsSortInput *input = &state->input;
+
+	return gs_sort_verifies_keys(state) &&
 		!(input->engine->stats.all_compared && gs_key_encoder_first_tied(input->key) == 0);
 }
 
@@ -236,7 +244,7 @@ gs_sort_verify_keys(GsSortState *state)
 
 	if (input->presorted)
 		found = verification_of_presorted(input);
-	else if (needs_verification(input))
+	else if (needs_verification(state))
 		status = gs_verify_keys(input->engine, input->key, input->compare, &found);
 	if (!found.succeeded && input->engine->capabilities->can_compare &&
 		gs_engine_cpu_resort(input->engine, &gs_sort_compare_all, state) == GS_STATUS_OK)

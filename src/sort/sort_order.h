@@ -29,8 +29,11 @@ extern GsMergeOrder gs_sort_merge_order(GsSortState *state);
 /* The same where runs have no keys, or keys that do not count: only comparisons decide. */
 extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
 
+/* Are the keys approximate, and does the sort, not its caller, verify the order that they give? */
+extern bool gs_sort_verifies_keys(const GsSortState *state);
+
 /*
- * Verifies the order that the engine found, if its keys are approximate, unless the rows were compared
+ * Verifies the order that the engine found, if the sort has to, unless the rows were compared
  * as they arrived or as they were sorted.  If the order is wrong, an engine that can compare sorts
  * again by comparisons.  DISPROVED: another engine must.
  */

@@ -267,9 +267,3 @@ gs_sort_keys_are_verified(const GsSortState *state)
 		(state->phase == GS_SORT_ENGINE ||
 		 (state->phase == GS_SORT_RUNS && input->presorted && !state->spec.merged_elsewhere));
 }
-
-bool
-gs_sort_merge_is_verified(const GsSortState *state)
-{
-	return state->phase == GS_SORT_RUNS && !state->spec.verify_output && gs_run_set_verifies(state->input.runs);
-}

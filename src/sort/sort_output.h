@@ -79,9 +79,6 @@ extern void gs_sort_restore(GsSortState *state);
  */
 extern bool gs_sort_keys_are_verified(const GsSortState *state);
 
-/* Is the order of each row verified just before it is returned, without gpusort.verify? */
-extern bool gs_sort_merge_is_verified(const GsSortState *state);
-
 /* ------------------------------------------------------- within src/sort/ */
 
 /* The rows are sorted, nrows of them: the first one is returned next. */

@@ -56,8 +56,8 @@ report_no_memory(void)
 
 /*
  * A merge returns its rows once, so runs are no use where rows may be returned twice.
- * Nor may a device's rows become a run if the keys are approximate: they would have to be verified,
- * and the device has only some of the rows.  A producer's rows are verified by the consumer.
+ * Nor may a device's rows become a run if approximate keys have to be verified, because the device has
+ * only some of the rows.  A producer's rows are verified by the consumer.
  */
 bool
 gs_sort_may_write_run(const GsSortState *state)
@@ -67,7 +67,7 @@ gs_sort_may_write_run(const GsSortState *state)
 	if (state->participants.role == GS_ROLE_PRODUCER)
 		return true;
 	return !state->spec.random_access &&
-		!(input->engine->capabilities->on_device && gs_key_encoder_is_approximate(input->key));
+		!(input->engine->capabilities->on_device && gs_sort_verifies_keys(state));
 }
 
 /* Does someone else merge the runs, or add those of others before they are merged? */

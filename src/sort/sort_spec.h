@@ -45,6 +45,8 @@ typedef struct GsSortSpec
 	ExprContext *econtext;		/* of the limit */
 	bool		random_access;	/* may be rewound, marked, read backward */
 	bool		verify_output;	/* gpusort.verify: see sort_verify.h */
+	bool		caller_verifies;	/* approximate keys are taken for exact: the caller compares the
+									 * rows that are returned, and sorts again if they are in wrong order */
 	TupleTableSlot *slot;		/* of a minimal tuple; rows are returned in it */
 
 	/* other processes */

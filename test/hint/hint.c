@@ -14,6 +14,8 @@
 #include "optimizer/planner.h"
 #include "utils/guc.h"
 
+#include "pg_compat.h"
+
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
@@ -21,16 +23,15 @@ void		_PG_init(void);
 static planner_hook_type next_planner_hook = NULL;
 
 static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo bound_params)
+plan_query(GS_PLANNER_PARAMS)
 {
 	if (next_planner_hook)
-		return next_planner_hook(parse, query_string, cursor_options, bound_params);
-	return standard_planner(parse, query_string, cursor_options, bound_params);
+		return next_planner_hook(GS_PLANNER_ARGS);
+	return standard_planner(GS_PLANNER_ARGS);
 }
 
 static PlannedStmt *
-hint_planner(Query *parse, const char *query_string, int cursor_options,
-			 ParamListInfo bound_params)
+hint_planner(GS_PLANNER_PARAMS)
 {
 	char		name[64];
 	char		value[64];
@@ -38,13 +39,13 @@ hint_planner(Query *parse, const char *query_string, int cursor_options,
 	PlannedStmt *statement;
 
 	if (sscanf(query_string, " /*+ %63s %63s */", name, value) != 2)
-		return plan_query(parse, query_string, cursor_options, bound_params);
+		return plan_query(GS_PLANNER_ARGS);
 	nest_level = NewGUCNestLevel();
 	PG_TRY();
 	{
 		(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true,
 								 ERROR, false);
-		statement = plan_query(parse, query_string, cursor_options, bound_params);
+		statement = plan_query(GS_PLANNER_ARGS);
 	}
 	PG_FINALLY();
 	{

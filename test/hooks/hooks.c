@@ -24,6 +24,8 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "pg_compat.h"
+
 PG_MODULE_MAGIC;
 
 void		_PG_init(void);
@@ -32,7 +34,7 @@ PG_FUNCTION_INFO_V1(like_heap_handler);
 
 static planner_hook_type next_planner_hook;
 static create_upper_paths_hook_type next_upper_paths_hook;
-static get_relation_info_hook_type next_relation_info_hook;
+static GsTableHook next_table_hook;
 static ExecutorStart_hook_type next_executor_start_hook;
 
 static int	nplanned;
@@ -44,25 +46,25 @@ static PlannedStmt *kept = NULL;
 static char *kept_query = NULL;
 
 static PlannedStmt *
-plan_query(Query *parse, const char *query_string, int cursor_options, ParamListInfo bound_params)
+plan_query(GS_PLANNER_PARAMS)
 {
 	if (next_planner_hook)
-		return next_planner_hook(parse, query_string, cursor_options, bound_params);
-	return standard_planner(parse, query_string, cursor_options, bound_params);
+		return next_planner_hook(GS_PLANNER_ARGS);
+	return standard_planner(GS_PLANNER_ARGS);
 }
 
 static PlannedStmt *
-counting_planner(Query *parse, const char *query_string, int cursor_options, ParamListInfo bound_params)
+counting_planner(GS_PLANNER_PARAMS)
 {
 	PlannedStmt *statement;
 	MemoryContext old;
 
 	nplanned++;
 	if (strstr(query_string, "/*+ keep */") == NULL)
-		return plan_query(parse, query_string, cursor_options, bound_params);
+		return plan_query(GS_PLANNER_ARGS);
 	if (kept_query == NULL || strcmp(kept_query, query_string) != 0)
 	{
-		statement = plan_query(parse, query_string, cursor_options, bound_params);
+		statement = plan_query(GS_PLANNER_ARGS);
 		old = MemoryContextSwitchTo(TopMemoryContext);
 		kept = copyObject(statement);
 		kept_query = pstrdup(query_string);
@@ -91,12 +93,12 @@ add_hypothetical_index(RelOptInfo *rel)
 }
 
 static void
-count_relation(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
+count_relation(GS_TABLE_HOOK_PARAMS)
 {
 	nrelations++;
-	if (next_relation_info_hook)
-		next_relation_info_hook(root, relation, inherits, rel);
-	if (rel->indexlist != NIL && strcmp(get_rel_name(relation), "hypothetical") == 0)
+	if (next_table_hook)
+		next_table_hook(GS_TABLE_HOOK_ARGS);
+	if (rel->indexlist != NIL && strcmp(get_rel_name(GS_TABLE_HOOK_TABLE), "hypothetical") == 0)
 		add_hypothetical_index(rel);
 }
 
@@ -151,8 +153,8 @@ _PG_init(void)
 	planner_hook = counting_planner;
 	next_upper_paths_hook = create_upper_paths_hook;
 	create_upper_paths_hook = count_upper_paths;
-	next_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = count_relation;
+	next_table_hook = gs_table_hook;
+	gs_table_hook = count_relation;
 	next_executor_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = count_start;
 }
