@@ -69,9 +69,9 @@ $node->safe_psql('postgres', q{
 });
 my %outcomes;
 
-foreach my $call (map { 3 * $_ } (8 .. 15) x 3)
+foreach my $case (map { [ $_, 'of_libc' ], [ $_, '"C"' ] } 15 .. 28)
 {
-	my $collation = $call % 2 == 0 ? 'of_libc' : '"C"';
+	my ($call, $collation) = @$case;
 
 	restart_service($node, 'gpusort.service_fault' => "gather:$call:wrong");
 	my (undef, undef, $error) = $node->psql('postgres', "SET gpusort.verify = off; SET client_min_messages = debug1; CREATE INDEX of_swapped ON swapped (s COLLATE $collation)");
@@ -81,6 +81,7 @@ foreach my $call (map { 3 * $_ } (8 .. 15) x 3)
 	diag("gather $call: $error $damage") if $damage ne '';
 	$outcomes{$damage ne '' ? $damage : $error !~ /ERROR/ ? ($error =~ /are not in the order of their keys/ ? "again $collation" : 'built') : $error =~ /ERROR:  sort returned (rows in wrong order|\d+ rows, expected 70000)/ ? 'noticed' : $error}++;
 }
+
 delete $outcomes{built};		# of the rows of a batch that nobody used
 is_deeply([ sort keys %outcomes ], [ 'again of_libc', 'noticed' ], 'no index of wrong rows');
 restart_service($node, 'gpusort.service_fault' => '');

@@ -23,7 +23,6 @@
 #include "sort_parts/sort_compare.h"
 
 #include "access/nbtree.h"
-#include "utils/datum.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
@@ -38,8 +37,7 @@ typedef enum CompareMethod
 	COMPARE_OTHER,				/* by a comparator, like those below */
 	COMPARE_VARLENA,
 	COMPARE_NUMERIC,
-	COMPARE_TEXT,				/* a varlena whose comparator accepts short headers */
-	COMPARE_VERIFIED_TEXT		/* equal if the same text, else in order */
+	COMPARE_TEXT				/* a varlena whose comparator accepts short headers */
 } CompareMethod;
 
 typedef struct CompareColumn
@@ -72,16 +70,6 @@ is_compared_by(Relation index, int i, Oid function)
 	return get_opfamily_proc(index->rd_opfamily[i], type, type, BTORDER_PROC) == function;
 }
 
-/* Are values of a column equal only if they are the same text? */
-static bool
-is_plain_text(Relation index, int i)
-{
-	const Oid	collation = index->rd_indcollation[i];
-
-	return is_compared_by(index, i, F_BTTEXTCMP) && OidIsValid(collation) &&
-		gs_collation_is_deterministic(collation);
-}
-
 static CompareMethod
 compare_method(Relation index, int i, const SortSupportData *comparator)
 {
@@ -101,7 +89,7 @@ compare_method(Relation index, int i, const SortSupportData *comparator)
 }
 
 GsIndexCompare *
-gs_index_compare_create(Relation index, bool verified)
+gs_index_compare_create(Relation index)
 {
 	int			ncolumns = IndexRelationGetNumberOfKeyAttributes(index);
 	GsIndexCompare *compare = palloc0(offsetof(GsIndexCompare, columns) +
@@ -119,8 +107,7 @@ gs_index_compare_create(Relation index, bool verified)
 		comparator->ssup_nulls_first = (option & INDOPTION_NULLS_FIRST) != 0;
 		comparator->ssup_attno = i + 1;
 		gs_prepare_index_comparator(index, (option & INDOPTION_DESC) != 0, comparator);
-		compare->columns[i].method = verified && is_plain_text(index, i) ? COMPARE_VERIFIED_TEXT :
-			compare_method(index, i, comparator);
+		compare->columns[i].method = compare_method(index, i, comparator);
 	}
 	return compare;
 }
@@ -139,17 +126,6 @@ with_long_header(Datum value, LongHeader *buffer)
 	for (Size i = 0; i < nbytes; i++)
 		buffer->bytes[VARHDRSZ + i] = from[VARHDRSZ_SHORT + i];
 	return PointerGetDatum(buffer->bytes);
-}
-
-/* Are they the same text, however it is stored? */
-static inline bool
-are_same_text(Datum a, Datum b)
-{
-	if (gs_have_same_bytes(a, b))
-		return true;
-	if (VARATT_IS_SHORT(DatumGetPointer(a)) && VARATT_IS_SHORT(DatumGetPointer(b)))
-		return false;
-	return datum_image_eq(a, b, false, -1);
 }
 
 static int
@@ -232,8 +208,6 @@ compare_values(const CompareColumn *column, Datum a, Datum b)
 		case COMPARE_TEXT:
 			result = gs_have_same_bytes(a, b) ? 0 : comparator->comparator(a, b, comparator);
 			break;
-		case COMPARE_VERIFIED_TEXT:
-			return are_same_text(a, b) ? 0 : -1;
 		default:
 			result = comparator->comparator(a, b, comparator);
 			break;

@@ -13,11 +13,8 @@
 
 typedef struct GsIndexCompare GsIndexCompare;
 
-/*
- * For an open btree; allocates in the current memory context.  verified: the tuples
- * are in order, so a comparison needs to find out only whether they are equal.
- */
-extern GsIndexCompare *gs_index_compare_create(Relation index, bool verified);
+/* For an open btree; allocates in the current memory context. */
+extern GsIndexCompare *gs_index_compare_create(Relation index);
 
 /*
  * Returns < 0, 0 or > 0 if the key of a is less than, equal to or greater than that

@@ -48,8 +48,6 @@ struct GsIndexSort
 	bool		passed_end;		/* it has been returned */
 	bool		entries_lost;	/* a device failed */
 	uint64		nreturned;
-	bool		keys_verified;	/* the sort has verified the order, before it returned rows */
-	uint32		checksum;		/* then: of the rows returned */
 };
 
 /* --------------------------------------------------------------- the columns */
@@ -313,19 +311,6 @@ gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb)
 	gs_sort_begin_merge(&sort->sort);
 }
 
-/* Raises an ERROR if rows were changed, lost or duplicated. */
-static void
-check_end(const GsIndexSort *sort)
-{
-	if (sort->keys_verified && sort->checksum != sort->sort.input.verification.checksum)
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("sort returned rows in wrong order"),
-				 errdetail("The checksum of the rows differs from the checksum computed at verification."),
-				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
-	gs_index_sort_check_count(sort, sort->nreturned);
-}
-
 void
 gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned)
 {
@@ -370,20 +355,10 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 	if (sort->in_range)
 		return next_in_range(sort, rows);
 	nrows = gs_sort_next_rows(&sort->sort, nwanted, rows);
-	for (int i = 0; i < nrows && sort->keys_verified; i++)
-		sort->checksum = gs_sort_checksum(sort->checksum, rows[i]);
 	sort->nreturned += nrows;
 	if (nrows == 0)
-		check_end(sort);
+		gs_index_sort_check_count(sort, sort->nreturned);
 	return nrows;
-}
-
-bool
-gs_index_sort_is_verified(GsIndexSort *sort)
-{
-	/* a range has no checksum of its own, and a reader has verified nothing */
-	sort->keys_verified = !sort->in_range && gs_sort_keys_are_verified(&sort->sort);
-	return sort->keys_verified;
 }
 
 uint64

@@ -88,13 +88,6 @@ extern bool gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges,
 extern void gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb);
 
 /*
- * Has the order of the entries been verified by the comparators of the index?  Then next_rows only checks
- * that it returns the verified rows in the verified order, and raises an ERROR at the end if not.  To be
- * called before the first next_rows.
- */
-extern bool gs_index_sort_is_verified(GsIndexSort *sort);
-
-/*
  * Gets up to nwanted entries as rows (index_row.h), valid until the next call.
  * Returns their number, 0 after the last; some sorts return one at a time.  ERROR at
  * the end if the number of all is wrong.

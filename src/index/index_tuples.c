@@ -5,8 +5,7 @@
  *
  * The index tuple of each row is formed at its place on the page (index_pages.c), and
  * compared with the previous one by the comparators of the index.  That checks the
- * order, unless it has been verified, and finds duplicates of a unique index.  Then
- * the tuple stays there, unless it is equal and becomes part of a posting list.
+ * order, and finds duplicates of a unique index.  Then the tuple stays there, unless it is equal and becomes part of a posting list.
  * A wrong order is an ERROR, unless keys that are only approximate have been taken for exact.
  *
  * Equal tuples are collected in one tuple with a posting list of their heap TIDs.
@@ -226,7 +225,7 @@ finish_posting_list(GsIndexLeafBuilder *builder)
 /* ------------------------------------------------------------ the interface */
 
 GsIndexLeafBuilder *
-gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool verified, bool keys_trusted,
+gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool keys_trusted,
 					  const GsIndexRange *range)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
@@ -241,7 +240,7 @@ gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool
 	builder->nulls_not_distinct = info->ii_NullsNotDistinct;
 	builder->keys_trusted = keys_trusted;
 	builder->deduplicate = allequalimage && !builder->unique && BTGetDeduplicateItems(index);
-	builder->compare = gs_index_compare_create(index, verified);
+	builder->compare = gs_index_compare_create(index);
 	builder->pages = gs_index_pages_begin(heap, index, allequalimage, range);
 	builder->range = range;
 	ItemPointerSetInvalid(&builder->first);

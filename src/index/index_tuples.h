@@ -3,7 +3,7 @@
  * index_tuples.h
  *	  Builds the leaf level of a btree from rows in order.
  *
- *		builder = gs_index_tuples_begin(heap, index, info, verified, keys_trusted, range);
+ *		builder = gs_index_tuples_begin(heap, index, info, keys_trusted, range);
  *		for each row, in index order:
  *			if (!gs_index_tuples_add(builder, row))
  *				break;
@@ -34,14 +34,12 @@
 typedef struct GsIndexLeafBuilder GsIndexLeafBuilder;
 
 /*
- * For an empty btree, open and locked as for ambuild.  verified: the order of the
- * rows has been verified by the comparators of the index.  keys_trusted: a wrong order
- * is no bug, because keys that are approximate have not been verified.  range: only its
- * leaf pages; NULL: the whole index.
+ * For an empty btree, open and locked as for ambuild.  keys_trusted: a wrong order is no
+ * bug, because keys that are approximate have not been verified.  range: only its leaf
+ * pages; NULL: the whole index.
  */
 extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info,
-												 bool verified, bool keys_trusted,
-												 const GsIndexRange *range);
+												 bool keys_trusted, const GsIndexRange *range);
 
 /*
  * Adds the next row (index_row.h).  It must be greater than the previous one by the

@@ -256,14 +256,3 @@ gs_sort_restore(GsSortState *state)
 	if (state->output.verification != NULL)
 		gs_verify_output_restart(state->output.verification, false);
 }
-
-bool
-gs_sort_keys_are_verified(const GsSortState *state)
-{
-	const GsSortInput *input = &state->input;
-
-	/* rows of several runs are merged after verification; of a presorted one they are as verified */
-	return input->verification.compared && !state->spec.verify_output &&
-		(state->phase == GS_SORT_ENGINE ||
-		 (state->phase == GS_SORT_RUNS && input->presorted && !state->spec.merged_elsewhere));
-}

@@ -73,12 +73,6 @@ extern void gs_sort_rewind(GsSortState *state);
 extern void gs_sort_mark(GsSortState *state);
 extern void gs_sort_restore(GsSortState *state);
 
-/*
- * Did verification find this very order right?  Then its checksum (sort_verify.h) tells whether the
- * rows that are returned are those that were verified.
- */
-extern bool gs_sort_keys_are_verified(const GsSortState *state);
-
 /* ------------------------------------------------------- within src/sort/ */
 
 /* The rows are sorted, nrows of them: the first one is returned next. */

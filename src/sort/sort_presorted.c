@@ -174,7 +174,6 @@ bool
 gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form)
 {
 	GsSortInput *input = &state->input;
-	GsKeyVerification *verification = &input->verification;
 	const bool	is_first = input->batch == NULL;
 	MinimalTuple last = NULL;
 	GsRowSource source;
@@ -191,8 +190,6 @@ gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form
 		pfree(last);
 	if (below)
 		return false;
-	if (gs_key_encoder_is_approximate(input->key))
-		verification->checksum = gs_sort_checksum(verification->checksum, (MinimalTuple) row);
 	*gs_batch_next_record(input->batch) = gs_batch_next_location(input->batch, 0);
 	gs_batch_push(input->batch, source.nbytes);
 	return true;

@@ -55,9 +55,6 @@ verify_window(GsSortCompare *compare, const void **rows, size_t nrows, GsRowCopy
 		if (gs_sort_compare_next(compare, (MinimalTuple) unconstify(void *, rows[i])) > 0)
 			return false;
 	}
-	for (i = 0; i < nrows; i++)
-		verification->checksum = gs_sort_checksum(verification->checksum,
-												  (MinimalTuple) unconstify(void *, rows[i]));
 	(void) gs_row_copy(last, (MinimalTuple) unconstify(void *, rows[nrows - 1]));
 	gs_sort_compare_begin(compare, last->row);
 	return true;
@@ -82,7 +79,6 @@ verify_by_rows(GsEngine *engine, GsSortCompare *compare, GsKeyVerification *veri
 	}
 	if (last.row != NULL)
 		pfree(last.row);
-	verification->compared = verification->succeeded && status == GS_STATUS_OK;
 	return status;
 }
 

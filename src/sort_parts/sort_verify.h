@@ -11,7 +11,6 @@
 
 #include "access/htup_details.h"
 #include "executor/tuptable.h"
-#include "port/pg_crc32c.h"
 
 #include "engine/engine.h"
 #include "key/key_encoder.h"
@@ -25,8 +24,6 @@ typedef struct GsKeyVerification
 	uint64		ncomparisons;	/* up to the first row that does */
 	uint64		us;				/* time that they took */
 	uint64		ncorrected;		/* orders that were wrong, and sorted again */
-	bool		compared;		/* all rows were compared, in this order */
-	uint32		checksum;		/* of the rows in this order, if compared */
 } GsKeyVerification;
 
 /*
@@ -36,20 +33,6 @@ typedef struct GsKeyVerification
  */
 extern GsStatus gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key,
 							   GsSortCompare *compare, GsKeyVerification *verification);
-
-/*
- * Adds a row to a checksum of rows and their order, which is 0 before the first row.  Rows that are
- * returned with the checksum of their verification are those that were compared, in that order.  The
- * header of the tuple does not count: a batch uses part of it (batch.h), and runs do not keep it
- * (run_file.h).
- */
-static inline uint32
-gs_sort_checksum(uint32 checksum, MinimalTuple row)
-{
-	COMP_CRC32C(checksum, (const char *) row + MINIMAL_TUPLE_DATA_OFFSET,
-				row->t_len - MINIMAL_TUPLE_DATA_OFFSET);
-	return checksum;
-}
 
 /* ------------------------------ the output, while rows are returned */
 
