@@ -18,6 +18,7 @@
 #include "access/tableam.h"
 #include "executor/executor.h"
 #include "fmgr.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/plancat.h"
 #include "optimizer/planner.h"
 #include "utils/builtins.h"
