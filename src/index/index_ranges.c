@@ -4,14 +4,18 @@
  *	  What the writers of an index that several processes write know of each other.
  *
  * Blocks are given out in chunks, so that most leaf pages of a range are next to each other on
- * disk.  Chunks become smaller toward the end of a range, so that few blocks are left over.  Who
- * takes a chunk extends the file to its last block; all others write blocks that exist:
+ * disk.  Chunks become smaller toward the end of a range, so that few blocks are left over:
  *
  *	  block  0		   1 .. 8	 9 .. 16   17 .. 24	 25 .. 32  33 .. 40
  *			 metapage | range 0 | range 1 | range 2 | range 1 | range 0 | ...
  *
  * What a range does not use of its last chunk is for the pages above the leaves.  Of that,
  * what is left remains empty pages, which VACUUM finds.
+ *
+ * Pages are written to blocks that exist.  Who takes a chunk beyond the end of the file extends it, and
+ * further than necessary: an extension has to wait for the writes of all others, and they for it.  If
+ * each chunk were an extension, 33 processes would take 1.24 s to write 96 M entries (263,000 pages),
+ * and 9 processes 0.93 s (64 cores of an Intel Xeon, tmpfs, Linux 6.18, 2026-11-26).
  *
  *-------------------------------------------------------------------------
  */
@@ -37,6 +41,9 @@
 #define MOST_BLOCKS		512
 #define UNUSED_PART		200
 
+/* An extension exceeds what is needed by this part of the file at most, and of what is left by CHUNK_PART. */
+#define EXTENSION_PART	100
+
 /* The interval of progress reports while others write. */
 #define PROGRESS_MS		100
 
@@ -56,10 +63,11 @@ struct GsIndexRanges
 {
 	/* set by the leader before the ranges are open */
 	BlockNumber first_chunk;	/* blocks that each range begins with */
-	uint64		rows_each;		/* in each range, about */
+	uint64		nrows_expected; /* in all ranges */
 	XLogRecPtr	sync_start;
 
-	BlockNumber nblocks;		/* of the file; the extension lock protects it */
+	pg_atomic_uint32 nblocks;	/* given out */
+	pg_atomic_uint32 file_blocks;	/* of the file; changed with the extension lock */
 	pg_atomic_uint64 nrows;		/* written */
 	ConditionVariable changed;
 
@@ -97,15 +105,19 @@ chunk_blocks(double npages)
 void
 gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNumber npages, uint64 nrows)
 {
+	BlockNumber nblocks;
+
 	if (nranges > 1)
 	{
 		if (RelationGetNumberOfBlocks(index) != 0)
 			elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 		ranges->sync_start = gs_page_sync_begin();
-		ranges->rows_each = nrows / nranges;
+		ranges->nrows_expected = nrows;
 		ranges->first_chunk = chunk_blocks((double) npages / nranges / FIRST_CHUNK_PART);
-		ranges->nblocks = BTREE_METAPAGE + 1 + nranges * ranges->first_chunk;
-		gs_extend_relation(index, ranges->nblocks);
+		nblocks = BTREE_METAPAGE + 1 + nranges * ranges->first_chunk;
+		gs_extend_relation(index, nblocks);
+		pg_atomic_init_u32(&ranges->nblocks, nblocks);
+		pg_atomic_init_u32(&ranges->file_blocks, nblocks);
 		for (int i = 0; i < nranges; i++)
 			ranges->ranges[i] = (Range) {.last = InvalidBlockNumber,.nblocks = ranges->first_chunk};
 	}
@@ -131,21 +143,44 @@ gs_index_ranges_first_blocks(const GsIndexRanges *ranges, int range)
 	return (GsIndexChunk) {.first = first,.end = first + ranges->first_chunk};
 }
 
+/* A part of the blocks that are expected in addition to nblocks, with which so many of the rows were written. */
+static double
+part_of_rest(double nblocks, uint64 nwritten, uint64 nexpected)
+{
+	const uint64 left = nexpected - Min(nwritten, nexpected);
+
+	return nwritten == 0 ? 0 : nblocks / nwritten * left / CHUNK_PART;
+}
+
+/* Extends the file, if it has less than nblocks. */
+static void
+extend(GsIndexRanges *ranges, Relation index, BlockNumber nblocks)
+{
+	const double rest = part_of_rest(nblocks, gs_index_ranges_rows(ranges), ranges->nrows_expected);
+
+	/* two extensions at once could write zeroes to pages of each other, at the end of a segment */
+	LockRelationForExtension(index, ExclusiveLock);
+	if (nblocks > pg_atomic_read_u32(&ranges->file_blocks))
+	{
+		nblocks += Min(rest, nblocks / EXTENSION_PART);
+		gs_extend_relation(index, nblocks);
+		pg_atomic_write_u32(&ranges->file_blocks, nblocks);
+	}
+	UnlockRelationForExtension(index, ExclusiveLock);
+}
+
 /* Takes up to `most` blocks. */
 static GsIndexChunk
 take_blocks(GsIndexRanges *ranges, Relation index, BlockNumber most)
 {
+	const BlockNumber nblocks = pg_atomic_read_u32(&ranges->nblocks);
+	const BlockNumber bearable = Max(nblocks / (ranges->nranges * UNUSED_PART), ranges->first_chunk);
 	GsIndexChunk chunk;
-	BlockNumber bearable;
 
-	/* two extensions at once could write zeroes to pages of each other, at the end of a segment */
-	LockRelationForExtension(index, ExclusiveLock);
-	chunk.first = ranges->nblocks;
-	bearable = Max(ranges->nblocks / (ranges->nranges * UNUSED_PART), ranges->first_chunk);
-	chunk.end = chunk.first + Min(most, bearable);
-	gs_extend_relation(index, chunk.end);
-	ranges->nblocks = chunk.end;
-	UnlockRelationForExtension(index, ExclusiveLock);
+	chunk.end = pg_atomic_add_fetch_u32(&ranges->nblocks, Min(most, bearable));
+	chunk.first = chunk.end - Min(most, bearable);
+	if (chunk.end > pg_atomic_read_u32(&ranges->file_blocks))
+		extend(ranges, index, chunk.end);
 	return chunk;
 }
 
@@ -153,9 +188,8 @@ GsIndexChunk
 gs_index_ranges_take_blocks(GsIndexRanges *ranges, Relation index, int range)
 {
 	Range	   *own = &ranges->ranges[range];
-	const uint64 left = ranges->rows_each - Min(own->nrows, ranges->rows_each);
-	const BlockNumber wanted = own->nrows == 0 ? 1 :
-		chunk_blocks((double) own->nblocks / own->nrows * left / CHUNK_PART);
+	const uint64 expected = ranges->nrows_expected / ranges->nranges;
+	const BlockNumber wanted = chunk_blocks(part_of_rest(own->nblocks, own->nrows, expected));
 	const GsIndexChunk chunk = take_blocks(ranges, index, Max(wanted, ranges->first_chunk));
 
 	own->nblocks += chunk.end - chunk.first;
