@@ -237,9 +237,9 @@ foreach my $column ('i', 's COLLATE of_libc')
 		restart_service($node, 'gpusort.service_fault' => "gather:$call:wrong");
 		($rc, $out, $err) = $node->psql('postgres', "SET gpusort.force = on; SET gpusort.verify = off; SET max_parallel_maintenance_workers = 0; SET client_min_messages = debug1;
 			CREATE INDEX of_swapped ON swapped ($column); SELECT bt_index_parent_check('of_swapped', true, true); DROP INDEX of_swapped");
-		$errors{$err =~ /DETAIL:  (Index tuple)/ ? $1 : $err =~ /ERROR.*/ ? $& : $err =~ /(not in the order of their keys)/ ? $1 : ''}++;
+		$errors{$err =~ /DETAIL:  (Index tuple)/ ? $1 : $err =~ /ERROR.*/ ? $& : $err =~ /(sorted in wrong order)/ ? $1 : ''}++;
 	}
-	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index tuple' : 'not in the order of their keys', "($column): no index of wrong rows");
+	is(join(', ', sort grep { $_ } keys %errors), $column eq 'i' ? 'Index tuple' : 'sorted in wrong order', "($column): no index of wrong rows");
 }
 restart_service($node, 'gpusort.service_fault' => '');
 

@@ -79,7 +79,7 @@ foreach my $case (map { [ $_, 'of_libc' ], [ $_, '"C"' ] } 15 .. 28)
 
 	$damage =~ s/^.*NOTICE:  index "of_swapped" does not exist, skipping\n?//m;
 	diag("gather $call: $error $damage") if $damage ne '';
-	$outcomes{$damage ne '' ? $damage : $error !~ /ERROR/ ? ($error =~ /are not in the order of their keys/ ? "again $collation" : 'built') : $error =~ /ERROR:  sort returned (rows in wrong order|\d+ rows, expected 70000)/ ? 'noticed' : $error}++;
+	$outcomes{$damage ne '' ? $damage : $error !~ /ERROR/ ? ($error =~ /were sorted in wrong order/ ? "again $collation" : 'built') : $error =~ /ERROR:  sort returned (rows in wrong order|\d+ rows, expected 70000)/ ? 'noticed' : $error}++;
 }
 
 delete $outcomes{built};		# of the rows of a batch that nobody used

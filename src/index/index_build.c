@@ -30,6 +30,20 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
+/* Reports that the table is being scanned, perhaps once more. */
+static void
+report_scanning(void)
+{
+	const int	params[] = {
+		PROGRESS_CREATEIDX_SUBPHASE,
+		PROGRESS_CREATEIDX_TUPLES_TOTAL,
+		PROGRESS_CREATEIDX_TUPLES_DONE
+	};
+	const int64 values[] = {PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN, 0, 0};
+
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+}
+
 /* Reports that the index is being written. */
 static void
 report_writing(const GsIndexSort *sort)
@@ -81,8 +95,8 @@ write_index(Relation heap, Relation index, const IndexInfo *info, GsIndexParalle
 }
 
 /*
- * Builds the index.  careful: without workers and devices, and approximate keys are verified.  False: not
- * being careful, it failed.
+ * Builds the index.  careful: without workers and devices, and approximate keys are verified.  False, only if
+ * not careful: it failed.
  */
 static bool
 build(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool careful,
@@ -92,8 +106,7 @@ build(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool
 	GsIndexSort *sort;
 	bool		written = false;
 
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
-								 PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	report_scanning();
 	if (info->ii_ParallelWorkers > 0 && !careful)
 		parallel = gs_index_parallel_begin(heap, index, info, expected_rows, maintenance_work_mem);
 	if (parallel != NULL)

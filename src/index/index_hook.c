@@ -87,32 +87,6 @@ gs_index_hook_why_not(Relation heap, Relation index, double *nrows)
 	return NULL;
 }
 
-/* The rows of each participant from which on all of them usually write ranges. */
-#define RANGE_ROWS		50000
-
-/*
- * Is one process faster than several?  Where strcoll() decides and no device sorts,
- * the verification by one process compares each entry once, but a merge of the
- * entries of several processes takes about three comparisons of each.  5 M random
- * texts of en_US.UTF-8: one process 2.1 s, with two workers, where the leader merges,
- * 5.2 s, PostgreSQL 16.9 s (2 cores, 2026-11-22).  If each merges a range, several
- * processes are level on 2 cores: 1.5 M texts, one process 1.46 s, two 1.44 s, three 1.49 s
- * (in turn with one process again 1.63 s), PostgreSQL 2.5 to 3.3 s (2 busy cores of a Xeon,
- * 2026-11-23).
- */
-static bool
-is_faster_serial(Relation index, const IndexInfo *info, double nrows)
-{
-	const int	nparticipants = info->ii_ParallelWorkers + 1;
-	int			ncolumns;
-	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
-
-	if (gpusort_enable_parallel_index_write && nrows >= (double) nparticipants * RANGE_ROWS)
-		return false;
-	return gs_key_columns_are_approximate(columns, ncolumns) &&
-		!gs_sort_parallel_pays(columns, ncolumns, nparticipants, nrows);
-}
-
 /* The index is open now: its reference count need not be raised any longer. */
 static void
 forget_unbuilt(Relation index)
@@ -154,8 +128,6 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	}
 	if (reason != NULL)
 		return btbuild(heap, index, info);
-	if (!gpusort_force && is_faster_serial(index, info, nrows))
-		info->ii_ParallelWorkers = 0;
 	return gs_index_build(heap, index, info, nrows);
 }
 

@@ -484,7 +484,7 @@ gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsInde
 		elog(ERROR, "a process could not write its range of index \"%s\"",
 			 RelationGetRelationName(parallel->index));
 	}
-	if (gs_index_sort_trusts_keys(sort) && !are_complete(parallel, sort))
+	if (gs_index_sort_may_be_wrong(sort) && !are_complete(parallel, sort))
 		return false;
 	gs_index_sort_check_count(sort, gs_index_ranges_rows(parallel->ranges));
 	check_ends(parallel);

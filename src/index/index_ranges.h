@@ -93,7 +93,7 @@ extern void gs_index_ranges_give_up(GsIndexRanges *ranges, int range);
 /* Waits until all participants have left.  False: one of them has failed. */
 extern bool gs_index_ranges_wait_for_all(GsIndexRanges *ranges);
 
-/* After that: has a range been given up? */
+/* Has a range been given up?  All know after they have waited. */
 extern bool gs_index_ranges_are_given_up(const GsIndexRanges *ranges);
 
 /*

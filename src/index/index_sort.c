@@ -41,6 +41,7 @@ struct GsIndexSort
 {
 	GsSortState sort;
 	MemoryContext context;		/* of the sort */
+	bool		careful;
 	GsSortGather *gather;		/* runs of all participants; NULL: serial build */
 	bool		in_range;		/* a part of the entries is returned */
 	int64		end;			/* the last column of the first row after it; -1: there is none */
@@ -178,6 +179,7 @@ begin(Relation index, double expected_rows, int memory_kb, bool careful, GsShare
 	if (gather != NULL)
 		spec.run_files = gs_sort_gather_files(gather, participant_number());
 	sort->context = context;
+	sort->careful = careful;
 	sort->gather = gather;
 	gs_sort_init(&sort->sort, &spec);
 	gs_sort_parallel_set_shared(&sort->sort, shared);
@@ -213,11 +215,11 @@ fail_entries(GsIndexSort *sort)
 }
 
 bool
-gs_index_sort_trusts_keys(const GsIndexSort *sort)
+gs_index_sort_may_be_wrong(const GsIndexSort *sort)
 {
 	const GsSortSpec *spec = &sort->sort.spec;
 
-	return spec->caller_verifies && gs_key_columns_are_approximate(spec->columns, spec->ncolumns);
+	return !sort->careful && gs_key_columns_are_approximate(spec->columns, spec->ncolumns);
 }
 
 /* A GsIndexScanEmit. */
@@ -379,9 +381,10 @@ gs_index_sort_bytes_on_device(const GsIndexSort *sort)
 void
 gs_index_sort_report_wrong_order(GsIndexSort *sort, Relation index)
 {
-	elog(DEBUG1, "the values of index \"%s\" are not in the order of their keys", RelationGetRelationName(index));
+	ereport(LOG,
+			(errmsg("entries of index \"%s\" were sorted in wrong order and are sorted again", RelationGetRelationName(index)),
+			 errdetail("The sort keys of a column do not have the order of its comparison function, or a device has returned wrong rows.")));
 	gs_sort_stats_end(&sort->sort);
-	gs_stats_add(GS_STAT_REPAIRS, 1);
 }
 
 void

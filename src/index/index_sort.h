@@ -50,10 +50,10 @@ extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation inde
 								 ParallelTableScanDesc parallel, bool progress);
 
 /*
- * Have approximate keys been taken for exact?  Then the entries can come in wrong order, which a careful sort
- * avoids; otherwise a wrong order is a bug.
+ * Can the entries come in wrong order, because keys are approximate?  A careful sort avoids that; otherwise a
+ * wrong order is a bug.
  */
-extern bool gs_index_sort_trusts_keys(const GsIndexSort *sort);
+extern bool gs_index_sort_may_be_wrong(const GsIndexSort *sort);
 
 /* Sorts.  False: a device failed and lost the entries; only end may be called then. */
 extern bool gs_index_sort_perform(GsIndexSort *sort);
@@ -106,11 +106,10 @@ extern uint64 gs_index_sort_bytes_on_device(const GsIndexSort *sort);
 /* Raises an ERROR if the participants together have not returned all entries. */
 extern void gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned);
 
-
 /* The index was written: counts the build, and logs it if it took long. */
 extern void gs_index_sort_report(GsIndexSort *sort, Relation index);
 
-/* It was not, because the order that keys gave was wrong: counts that. */
+/* It was not, because the order was wrong: logs that. */
 extern void gs_index_sort_report_wrong_order(GsIndexSort *sort, Relation index);
 
 extern void gs_index_sort_end(GsIndexSort *sort);

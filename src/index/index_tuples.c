@@ -5,8 +5,9 @@
  *
  * The index tuple of each row is formed at its place on the page (index_pages.c), and
  * compared with the previous one by the comparators of the index.  That checks the
- * order, and finds duplicates of a unique index.  Then the tuple stays there, unless it is equal and becomes part of a posting list.
- * A wrong order is an ERROR, unless keys that are only approximate have been taken for exact.
+ * order, and finds duplicates of a unique index.  Then the tuple stays there, unless it
+ * is equal and becomes part of a posting list.  A wrong order is an ERROR, unless keys
+ * that are only approximate can be the reason.
  *
  * Equal tuples are collected in one tuple with a posting list of their heap TIDs.
  * The first of them is on its page already, as if it stayed alone.  It is replaced
@@ -65,8 +66,8 @@ struct GsIndexLeafBuilder
 	bool		unique;
 	bool		nulls_not_distinct;
 	bool		deduplicate;
-	bool		keys_trusted;	/* so the order may be wrong */
-	bool		wrong_order;	/* it is */
+	bool		may_be_wrong;	/* the order can be wrong without a bug */
+	bool		wrong_order;	/* it is, here or in another range */
 	GsIndexCompare *compare;
 	GsIndexPages *pages;
 	TupleDesc	desc;			/* the index's */
@@ -108,7 +109,7 @@ report_wrong_order(GsIndexLeafBuilder *builder)
 	const bool	foreign = has_foreign_function(builder->index);
 
 	builder->wrong_order = true;
-	if (builder->keys_trusted)
+	if (builder->may_be_wrong)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
@@ -225,7 +226,7 @@ finish_posting_list(GsIndexLeafBuilder *builder)
 /* ------------------------------------------------------------ the interface */
 
 GsIndexLeafBuilder *
-gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool keys_trusted,
+gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool may_be_wrong,
 					  const GsIndexRange *range)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "gpusort index build",
@@ -238,7 +239,7 @@ gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info, bool
 	builder->index = index;
 	builder->unique = info->ii_Unique;
 	builder->nulls_not_distinct = info->ii_NullsNotDistinct;
-	builder->keys_trusted = keys_trusted;
+	builder->may_be_wrong = may_be_wrong;
 	builder->deduplicate = allequalimage && !builder->unique && BTGetDeduplicateItems(index);
 	builder->compare = gs_index_compare_create(index);
 	builder->pages = gs_index_pages_begin(heap, index, allequalimage, range);
@@ -261,6 +262,8 @@ finish_round(GsIndexLeafBuilder *builder)
 	if (builder->range != NULL)
 		done = gs_index_ranges_add_rows(builder->range->ranges, builder->range->number,
 										done - builder->nreported);
+	if (builder->range != NULL && gs_index_ranges_are_given_up(builder->range->ranges))
+		builder->wrong_order = true;	/* as far as is known; this range is worthless, too */
 	builder->nreported = builder->ntuples;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
 	MemoryContextReset(builder->scratch);
@@ -350,7 +353,7 @@ gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 	if (unlikely(++builder->ntuples % TUPLES_A_ROUND == 0))
 		finish_round(builder);
 	MemoryContextSwitchTo(old);
-	return true;
+	return !builder->wrong_order;
 }
 
 bool
@@ -392,7 +395,7 @@ gs_index_tuples_are_right(const GsIndexLeafBuilder *builder)
 {
 	const bool	any = builder->last != NULL || builder->range == NULL;
 
-	if (!any && !builder->keys_trusted)
+	if (!any && !builder->may_be_wrong)
 		elog(ERROR, "a range of index \"%s\" has no rows", RelationGetRelationName(builder->index));
 	return any && !builder->wrong_order;
 }

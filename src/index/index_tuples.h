@@ -3,7 +3,7 @@
  * index_tuples.h
  *	  Builds the leaf level of a btree from rows in order.
  *
- *		builder = gs_index_tuples_begin(heap, index, info, keys_trusted, range);
+ *		builder = gs_index_tuples_begin(heap, index, info, may_be_wrong, range);
  *		for each row, in index order:
  *			if (!gs_index_tuples_add(builder, row))
  *				break;
@@ -34,17 +34,17 @@
 typedef struct GsIndexLeafBuilder GsIndexLeafBuilder;
 
 /*
- * For an empty btree, open and locked as for ambuild.  keys_trusted: a wrong order is no
- * bug, because keys that are approximate have not been verified.  range: only its leaf
+ * For an empty btree, open and locked as for ambuild.  may_be_wrong: a wrong order is no
+ * bug, because keys are approximate.  range: only its leaf
  * pages; NULL: the whole index.
  */
 extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info,
-												 bool keys_trusted, const GsIndexRange *range);
+												 bool may_be_wrong, const GsIndexRange *range);
 
 /*
  * Adds the next row (index_row.h).  It must be greater than the previous one by the
  * key, or equal with a higher heap TID; otherwise it is an ERROR, as the index
- * would be corrupt, or returns false if keys were trusted.  In a unique index no two live
+ * would be corrupt, or returns false if may_be_wrong.  In a unique index no two live
  * rows may be equal.
  */
 extern bool gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row);

@@ -34,7 +34,7 @@ bool
 gs_index_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
 			   const GsIndexRange *range)
 {
-	GsIndexLeafBuilder *builder = gs_index_tuples_begin(heap, index, info, gs_index_sort_trusts_keys(sort), range);
+	GsIndexLeafBuilder *builder = gs_index_tuples_begin(heap, index, info, gs_index_sort_may_be_wrong(sort), range);
 
 	add_rows(builder, sort);
 	if (!gs_index_tuples_are_right(builder))

@@ -111,7 +111,7 @@ extern bool gs_key_encoder_wants_full_keys(GsKeyEncoder *key, bool at_end);
 
 /*
  * Are the keys approximate, so that the order has to be verified by the columns'
- * comparators before a row is returned (sort_parts/sort_verify.h)?
+ * comparators: before a row is returned (sort_parts/sort_verify.h), or by the caller?
  */
 extern bool gs_key_encoder_is_approximate(const GsKeyEncoder *key);
 

@@ -6,12 +6,13 @@
  *	  keys				decide					rows are compared
  *	  full				everything				never
  *	  truncated			all but ties			if their keys are equal
- *	  approximate		nothing for certain		neighbors, after the sort
+ *	  approximate		nothing for certain		neighbors, after the sort, or by the caller
  *	  none (presorted)	nothing					as they arrive
  *
  * An engine sorts by keys, and by gs_sort_compare_tied() where these are equal.
  * Runs are merged in the same way; by approximate keys a block ahead, whose order is
- * verified (run/run_block.h).  If some run has no keys, only comparisons decide.
+ * verified (run/run_block.h), unless the caller verifies it.  If some run has no keys,
+ * only comparisons decide.
  *
  * Comparators may raise errors, and check for interrupts as they do in a
  * tuplesort.
