@@ -46,7 +46,7 @@ def order_by_cpu(label, key, run="-2026-11-24", distribution="random", shape="ro
 
 
 def index_gpu(label, key):
-    return Bar(label, "index/results/h200-2026-11-24-workers.csv", "cuda",
+    return Bar(label, "index/results/h200-2026-11-26-workers.csv", "cuda",
                {"key": key, "workers": "8", "memory": "9765MB"})
 
 
@@ -87,6 +87,7 @@ PANELS = [
         index_gpu('text "C"', "textC"),
         index_gpu("numeric", "numeric"),
         index_gpu("text, ICU collation", "textICU"),
+        index_gpu("text, en_US.UTF-8 (libc)", "textLibc"),
         index_gpu("UNIQUE bigint", "unique"),
     ]),
     Panel("CREATE INDEX, CPU engine", EPYC, CPU_COLOUR, [
