@@ -150,7 +150,7 @@ def draw(path):
                     fontweight="bold")
     figure.text(0.012, 0.012, "Median elapsed time of PostgreSQL 15.20 divided by that of gpusort. Tables in memory, whole rows, "
                 "random order, one process, unless the label says otherwise.\n"
-                "Dashed line: equal. Measured from 2026-11-21 to 2026-11-24; see docs/performance.md.",
+                "Dashed line: equal. Measured from 2026-11-21 to 2026-11-26; see docs/performance.md.",
                 fontsize=8.5, color=GREY, linespacing=1.5)
     figure.tight_layout(rect=(0.005, 0.055, 0.995, 0.975), h_pad=2.2, w_pad=2.5)
 
