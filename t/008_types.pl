@@ -28,6 +28,7 @@ my %compared = map { $_ => 1 } (
 
 my $node = gpusort_node('types', 'gpusort.force = on', 'gpusort.device = host', 'gpusort.device_min_rows = 0');
 
+plan skip_all => 'this server has no ICU' unless has_icu($node);
 $node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
 foreach my $extension (split(/\n/, $node->safe_psql('postgres', 'SELECT name FROM pg_available_extensions ORDER BY 1')))
 {
