@@ -222,35 +222,6 @@ RESET gpusort.enabled;
 DROP TABLE late;
 SELECT pg_temp.left_behind();
 
--- an index of texts: built by one process
-SET gpusort.force = off;
-SET gpusort.min_rows = 100;
-SET gpusort.engine = cpu;
-CREATE TABLE gs_ordered (s text COLLATE gs_en) WITH (parallel_workers = 2, autovacuum_enabled = off);
-INSERT INTO gs_ordered SELECT lpad(i::text, 8, '0') FROM generate_series(1, 5000) i;
-ANALYZE gs_ordered;
-CREATE SCHEMA gs_alone;					-- so that all versions name it in the CONTEXT
-CREATE FUNCTION gs_alone.gs_alone(text) RETURNS bool LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-	IF pg_backend_pid() <> current_setting('gs_test.leader')::int THEN
-		RAISE 'a worker has a row';
-	ELSIF $1 = '00000001' THEN
-		PERFORM pg_sleep(current_setting('gs_test.seconds')::float8);
-	END IF;
-	RETURN true;
-END $$;
-SELECT set_config('gs_test.leader', pg_backend_pid()::text, false) IS NULL AS has_none;
-SET gs_test.seconds = 0.2;
-SET max_parallel_maintenance_workers = 2;
-CREATE INDEX ON gs_ordered (s) WHERE gs_alone.gs_alone(s);
-CREATE INDEX ON gs_ordered (s DESC) WHERE gs_alone.gs_alone(s);
-SET gs_test.seconds = 60;				-- less if a worker comes, whose error ends it
-SET gpusort.force = on;					-- all supported sorts are replaced
-CREATE INDEX ON gs_ordered (s) WHERE gs_alone.gs_alone(s);
-DROP TABLE gs_ordered;
-DROP FUNCTION gs_alone.gs_alone;
-DROP SCHEMA gs_alone;
-
 DROP TABLE t, more, ranges, disagreed, few, more_of_few, later, much_later;
 DROP TYPE gs_text_range;
 DROP DOMAIN gs_word;

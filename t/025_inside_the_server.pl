@@ -156,32 +156,6 @@ is(ask($session, 'DELETE FROM switch; ' . $all_valid =~ s/bool_and\(indisvalid\)
 like(ask_error($session, $reindex), qr/building index "many_10_ccnew\d*" with gpusort/, 'the session goes on');
 $session->quit;
 
-# ------------------------------------------------------ the number of workers of an index build
-
-# Few texts of the C library are sorted by one process.
-$node->safe_psql('postgres', q{
-	CREATE COLLATION of_libc (provider = libc, locale = 'en_US.UTF-8');
-	CREATE TABLE texts WITH (parallel_workers = 2) AS SELECT i, ('name ' || hashint8(i)) COLLATE of_libc AS name FROM generate_series(1, 60000) i;
-	ANALYZE texts;
-	ALTER SYSTEM SET log_min_messages = debug1;
-	SELECT pg_reload_conf();
-});
-
-sub workers_of
-{
-	my ($index, $settings) = @_;
-	my $started = sub { count_in_log($node, qr/ registering background worker "parallel worker for PID/) };
-	my $before = $started->();
-
-	$node->safe_psql('postgres', "LOAD 'gpusort'; SET max_parallel_maintenance_workers = 2; SET client_min_messages = warning; $settings; CREATE INDEX ON texts ($index)");
-	return $started->() - $before;
-}
-
-is(workers_of('name', 'SET gpusort.enable_create_index = off'), 2, 'an index that PostgreSQL builds with two workers');
-is(workers_of('name', ''), 0, 'gpusort with none, because it is on text of the C library');
-is(workers_of('i', ''), 2, 'another column: with two, too');
-$node->safe_psql('postgres', 'ALTER SYSTEM RESET log_min_messages; SELECT pg_reload_conf()');
-
 # ------------------------------------------------------ a page whose all-visible bit is wrong
 
 # A page with dead and live rows of the same keys, which is not pruned because it has free space.
