@@ -359,26 +359,19 @@ gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row)
 bool
 gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row)
 {
-	MemoryContext old = MemoryContextSwitchTo(builder->scratch);
+	MemoryContext old;
 	IndexTuple	tuple;
 	bool		equal;
 	bool		alive;
 
 	CHECK_FOR_INTERRUPTS();
 	if (builder->last == NULL)
-	{
-		MemoryContextSwitchTo(old);
 		return false;
-	}
+	old = MemoryContextSwitchTo(builder->scratch);
 	tuple = form_tuple(builder, row, true);
 	gs_index_row_get_tid(gs_index_row_last(row), &tuple->t_tid, &alive);
 	equal = check_tuple(builder, tuple, alive);
-	if (builder->wrong_order)
-	{
-		MemoryContextSwitchTo(old);
-		return false;
-	}
-	if (builder->next == NULL)
+	if (builder->next == NULL && !builder->wrong_order)
 	{
 		builder->next = memcpy(MemoryContextAlloc(builder->context, IndexTupleSize(tuple)),
 							   tuple, IndexTupleSize(tuple));
