@@ -107,12 +107,12 @@ TYPES = SCALARS + ARRAYS + RANGES + [
     Type("gs_pair", "ROW(({v}) >> 58, to_hex({v}))::gs_pair", "record"),
 ]
 
-# Types without an expression: their values are the literals of values.sql.  Those of
-# EXTENSIONS are used if the server has the extension.
+# Types without an expression: their values are the literals of values.sql.  Those that the
+# server does not have, as without an extension, are not used.
 EXTENSIONS = ["citext", "cube", "hstore", "isn", "ltree", "postgis", "seg"]
 TYPES += [Type(name, None, "other") for name in [
     "tsrange", "datemultirange", "tsmultirange", "tstzmultirange", "gs_positive[]",
-    "citext", "cube", "ean13", "geography", "geometry", "hstore", "isbn", "isbn13", "ltree", "seg"]]
+    "citext", "cube", "ean13", "geography", "geometry", "hstore", "isbn", "isbn13", "ltree", "oid8", "seg"]]
 
 # Only the collations that the server has are used.
 COLLATIONS = ["C", "POSIX", "default", "C.utf8", "en_US.utf8", "de_DE.utf8", "en-x-icu", "de-x-icu", "sv-x-icu",
