@@ -113,6 +113,8 @@ gs_deform_create(TupleDesc desc, const AttrNumber *attnos, int ncolumns)
 	{
 		next = make_segment(deform, &deform->segments[nsegments++], next);
 	} while (!deform->segments[nsegments - 1].is_last);
+	deform->only = ncolumns == 1 && nsegments == 1 && deform->segments->nvariable == 0 ?
+		deform->segments->wanted : NULL;
 	return deform;
 }
 

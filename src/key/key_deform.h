@@ -51,6 +51,8 @@ typedef struct GsDeformSegment
 typedef struct GsDeform
 {
 	int			nattributes;
+	const GsDeformWanted *only; /* the wanted attribute, if it is one and always at
+								 * the same offset; else NULL */
 	GsDeformSegment *segments;
 	GsDeformAttribute *attributes;
 } GsDeform;
@@ -114,6 +116,11 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 	const char *data = (const char *) tuple + tuple->t_hoff;
 	uint32		offset = 0;
 
+	if (deform->only != NULL)
+	{
+		visit(arg, 0, fetch_att(data + deform->only->at[0], deform->only->by_value, deform->only->len));
+		return;
+	}
 	for (const GsDeformSegment *segment = deform->segments;; segment++)
 	{
 		const int	residue = offset % MAXIMUM_ALIGNOF;
