@@ -116,11 +116,6 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 	const char *data = (const char *) tuple + tuple->t_hoff;
 	uint32		offset = 0;
 
-	if (deform->only != NULL)
-	{
-		visit(arg, 0, fetch_att(data + deform->only->at[0], deform->only->by_value, deform->only->len));
-		return;
-	}
 	for (const GsDeformSegment *segment = deform->segments;; segment++)
 	{
 		const int	residue = offset % MAXIMUM_ALIGNOF;
@@ -151,7 +146,16 @@ gs_deform_visit(const GsDeform *deform, HeapTupleHeader tuple, GsDeformVisit vis
 	}
 }
 
-/* Can gs_deform_visit() be called for this tuple? */
+/* The value of the only wanted attribute, of a tuple without NULLs. */
+static inline Datum
+gs_deform_only(const GsDeform *deform, HeapTupleHeader tuple)
+{
+	const GsDeformWanted *only = deform->only;
+
+	return fetch_att((const char *) tuple + tuple->t_hoff + only->at[0], only->by_value, only->len);
+}
+
+/* Can gs_deform_visit() be called for this tuple, or gs_deform_only()? */
 static inline bool
 gs_deform_can_visit(const GsDeform *deform, HeapTupleHeader tuple)
 {

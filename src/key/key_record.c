@@ -569,17 +569,32 @@ write_visited(void *arg, int column, Datum value)
 	write_fixed(&target->columns[column], value, target->record, target->count);
 }
 
-/* Deforms a tuple into its record.  Returns false if it has NULLs or lacks columns. */
-static pg_attribute_always_inline bool
-write_visiting(GsKeyEncoder *key, const GsRowSource *source, uint64 *record, bool count)
+static pg_noinline void
+write_columns(const GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record, bool count)
 {
 	RecordTarget target = {key->columns, record, count};
 
-	if (unlikely(!gs_deform_can_visit(key->deform, source_tuple(source))))
+	gs_deform_visit(key->deform, tuple, write_visited, &target);
+}
+
+/* Deforms a tuple into its record.  Returns false if it has NULLs or lacks columns. */
+static pg_attribute_always_inline bool
+write_tuple(GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record, bool count)
+{
+	if (unlikely(!gs_deform_can_visit(key->deform, tuple)))
 		return false;
 	begin_record(&key->layout, record, count);
-	gs_deform_visit(key->deform, source_tuple(source), write_visited, &target);
+	if (key->deform->only != NULL)
+		write_fixed(&key->columns[0], gs_deform_only(key->deform, tuple), record, count);
+	else
+		write_columns(key, tuple, record, count);
 	return true;
+}
+
+bool
+gs_key_record_write_tuple(GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record)
+{
+	return likely(key->deform != NULL) && write_tuple(key, tuple, record, true);
 }
 
 /* Writes the record of a slot that has only values. */
@@ -607,7 +622,7 @@ gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowS
 {
 	if (source->body == NULL)
 		return write_values(key, slot, record);
-	if (likely(deforms_tuple(key, slot, source) && write_visiting(key, source, record, true)))
+	if (likely(deforms_tuple(key, slot, source) && write_tuple(key, source_tuple(source), record, true)))
 		return 0;
 	locate_values(key, slot, source);
 	return gs_key_record_write(key, source, NULL, 0, record);
@@ -616,7 +631,7 @@ gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowS
 uint32
 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source, uint64 *record)
 {
-	if (likely(key->deform != NULL && write_visiting(key, source, record, false)))
+	if (likely(key->deform != NULL && write_tuple(key, source_tuple(source), record, false)))
 		return 0;
 	locate_values_of_row(key, source);
 	return gs_key_record_write(key, source, NULL, 0, record);

@@ -69,6 +69,9 @@ extern uint32 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot
 extern uint32 gs_key_record_write_direct_row(GsKeyEncoder *key, const GsRowSource *source,
 											 uint64 *record);
 
+/* The first one for a tuple of the encoder's row type.  False: it has NULLs or lacks columns, and nothing was written. */
+extern bool gs_key_record_write_tuple(GsKeyEncoder *key, HeapTupleHeader tuple, uint64 *record);
+
 /*
  * For keys_only layouts: writes the record of a value that is not NULL, and
  * returns as gs_key_record_read() does; and decodes the value of a record.

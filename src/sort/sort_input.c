@@ -422,6 +422,52 @@ may_be_few(const GsSortState *state)
 		state->participants.of_streams == GS_ROLE_SERIAL;
 }
 
+/* May rows of the scan's page be stored without their slot? */
+static inline bool
+can_store_page(const GsSortState *state, const GsSeqScan *scan)
+{
+	const GsSortInput *input = &state->input;
+
+	return gs_seqscan_can_skip(scan) && state->phase == GS_SORT_ENGINE && input->direct_key &&
+		input->compare == NULL && !input->keys_only && !input->top.has_cutoff;
+}
+
+/*
+ * Does what store_row() does with the next rows of the scan's page, as long as they
+ * have no NULLs and the batch has space.  At least the last row of the page is left.
+ * A sort of 2 M rows of 182 bytes by a bigint takes NNN (DEVICE, DATE).
+ */
+static void
+store_page(GsSortState *state, GsSeqScan *scan)
+{
+	GsSortInput *input = &state->input;
+	const int	nwords = input->engine->request.layout->nwords;
+	const uint64 nread = input->nread;
+	GsBatch		batch = *input->batch;
+
+	while (gs_seqscan_can_skip(scan))
+	{
+		uint32		nbytes;
+		HeapTupleHeader tuple = gs_seqscan_tuple(scan, &nbytes);
+		char	   *row = gs_batch_next_row(&batch);
+		uint64	   *record = gs_batch_next_record(&batch);
+
+		nbytes -= MINIMAL_TUPLE_OFFSET;
+		if (!gs_engine_has_space(&batch, nbytes) ||
+			!gs_key_record_write_tuple(input->key, tuple, record))
+			break;
+		record[nwords] = gs_batch_next_location(&batch, 0);
+		memcpy(row, (char *) tuple + MINIMAL_TUPLE_OFFSET, nbytes);
+		((MinimalTuple) row)->t_len = nbytes;
+		gs_batch_push(&batch, nbytes);
+		gs_seqscan_skip(scan);
+	}
+	input->nread += batch.nrows - input->batch->nrows;
+	*input->batch = batch;
+	if (input->nread / GS_STATS_INTERVAL_ROWS != nread / GS_STATS_INTERVAL_ROWS)
+		gs_sort_stats_show(state);
+}
+
 /* The child's next row; empty or NULL: there is none, or it does not belong to the batch. */
 static inline TupleTableSlot *
 next_row(const GsSortSpec *spec, GsSeqScan *scan)
@@ -611,6 +657,8 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	{
 		if (!add_row_from_child(state, slot))
 			return false;
+		if (can_store_page(state, &scan))
+			store_page(state, &scan);
 	}
 	return gs_sort_perform(state);
 }

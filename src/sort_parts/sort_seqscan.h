@@ -63,6 +63,37 @@ gs_seqscan_prefetch(Page page, OffsetNumber offset)
 		__builtin_prefetch(tuple + at);
 }
 
+/*
+ * Is there a next tuple that gs_seqscan_skip() can pass?  The last one of a page is
+ * not: gs_seqscan_next() returns it, so that slot and scan agree again.
+ */
+static inline bool
+gs_seqscan_can_skip(const GsSeqScan *scan)
+{
+	return scan->plain && scan->end - scan->next > 1;
+}
+
+/* The next tuple of the page; *nbytes becomes its length. */
+static inline HeapTupleHeader
+gs_seqscan_tuple(const GsSeqScan *scan, uint32 *nbytes)
+{
+	ItemId		item = PageGetItemId(scan->page, *scan->next);
+
+	Assert(ItemIdIsNormal(item));
+	*nbytes = ItemIdGetLength(item);
+	return (HeapTupleHeader) PageGetItem(scan->page, item);
+}
+
+/* Passes the next tuple of the page, and leaves the slot as it is. */
+static inline void
+gs_seqscan_skip(GsSeqScan *scan)
+{
+	scan->next++;
+	scan->heap->rs_cindex++;
+	if (scan->end - scan->next >= GS_SEQSCAN_PREFETCH_ROWS)
+		gs_seqscan_prefetch(scan->page, scan->next[GS_SEQSCAN_PREFETCH_ROWS - 1]);
+}
+
 /* Stores the next tuple of the page in the scan's slot. */
 static inline TupleTableSlot *
 gs_seqscan_next_tuple(GsSeqScan *scan)
