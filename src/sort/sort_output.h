@@ -11,6 +11,7 @@
 #define GPUSORT_SORT_OUTPUT_H
 
 #include "sort/sort_state.h"
+#include "sort_parts/sort_slot.h"
 
 /* Not for callers: gs_sort_next() for all but the usual case. */
 extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
@@ -20,7 +21,7 @@ static inline TupleTableSlot *
 gs_sort_row_to_slot(const GsSortInput *input, const void *row, TupleTableSlot *slot)
 {
 	if (!input->keys_only)
-		return ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
+		return gs_slot_store_row(slot, (MinimalTuple) unconstify(void *, row));
 	ExecClearTuple(slot);
 	slot->tts_isnull[0] = row == NULL;
 	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_record_decode(input->key, row);

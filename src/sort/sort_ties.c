@@ -36,6 +36,7 @@
 #include "sort/sort_output.h"
 #include "sort/sort_ties.h"
 #include "sort_parts/row_copy.h"
+#include "sort_parts/sort_slot.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -294,7 +295,7 @@ gs_sort_ties_next(GsSortState *state)
 	if (ties->few_at > 0 || ties->is_sort)
 		end_group(state);
 	if (!advance(state, &row))
-		return ExecStoreMinimalTuple(row, state->spec.slot, false);
+		return gs_slot_store_row(state->spec.slot, row);
 	read_group(state, row);
 	return next_of_group(state);
 }

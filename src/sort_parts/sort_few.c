@@ -40,6 +40,7 @@
 
 #include "key/key_row.h"
 #include "sort_parts/sort_few.h"
+#include "sort_parts/sort_slot.h"
 
 #include "access/htup_details.h"
 #include "miscadmin.h"
@@ -299,7 +300,7 @@ gs_few_get(const GsFew *few, int position, TupleTableSlot *slot)
 
 	if (entry->row != NULL)
 	{
-		ExecStoreMinimalTuple(entry->row, slot, false);
+		gs_slot_store_row(slot, entry->row);
 		return;
 	}
 	ExecClearTuple(slot);

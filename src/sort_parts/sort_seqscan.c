@@ -10,7 +10,8 @@
  * rows for EXPLAIN ANALYZE, and tuples for the statistics.
  *
  * The scan's state is as if it had read each row itself, so that it can be read
- * on, rescanned or ended at any row, also after an ERROR.
+ * on, rescanned or ended at any row, also after an ERROR.  A caller that passes
+ * tuples without their slot leaves the last one of each page to the scan.
  *
  *-------------------------------------------------------------------------
  */
