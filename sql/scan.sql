@@ -24,6 +24,7 @@ SELECT * FROM pg_temp.counts('SELECT * FROM rows ORDER BY k, id');
 SELECT * FROM pg_temp.counts('SELECT * FROM rows WHERE id % 3 = 0 ORDER BY k, id');
 SELECT * FROM pg_temp.counts('SELECT id + k, late FROM rows WHERE late > 5 ORDER BY 1');
 SELECT * FROM pg_temp.counts('SELECT * FROM rows WHERE id < 0 ORDER BY k');
+SELECT pg_temp.rows_ok('rows', 'id'), pg_temp.rows_ok('rows', 'id DESC'), pg_temp.rows_ok('rows', 'late, id');
 SELECT pg_temp.rows_ok('rows', 'k, id'), pg_temp.rows_ok('rows WHERE id % 3 = 0', 'k DESC, id'),
 	pg_temp.rows_ok('(SELECT id, id + k AS s, late FROM rows WHERE id % 3 = 0) x', 's, id'),
 	pg_temp.rows_ok('(SELECT ctid AS place, * FROM rows) x', 'place DESC'),
