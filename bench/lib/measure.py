@@ -1,5 +1,6 @@
 """How one case is measured: see "Method" in the README."""
 
+import contextlib
 import json
 import mmap
 import os
@@ -177,7 +178,8 @@ class CpuClock:
 def measure(sessions, case, repetitions, options):
     """Yields Measurements: contender by contender, round by round.
 
-    sessions: a session for each contender, which may be the same.
+    sessions: a session for each contender, which may be the same; or, above LOOP_ROWS,
+    a function that opens one for each run.
     """
     runner = _measure_loop if case.rows <= LOOP_ROWS else _measure_explain
     for contender, repetition, seconds, cpu_seconds, plan in runner(sessions, case, repetitions, options):
@@ -218,16 +220,16 @@ def _measure_loop(sessions, case, repetitions, options):
 def _measure_explain(sessions, case, repetitions, options):
     warm_bytes = int(options.table_bytes * 1.5 * 1.25)
     warm = options.warm_memory and warm_bytes >= WARM_FROM_BYTES
-    names = ["stock", "gpusort", "floor"]
-    clocks = {name: CpuClock(sessions[name]) for name in names}
     for repetition in range(repetitions + 1):
-        for name in names:
-            _use(sessions[name], name)
-            if warm:
-                warm_memory(warm_bytes)
-            clocks[name].start()
-            plan = explain(sessions[name], case, name)
-            cpu_seconds = clocks[name].seconds()
+        for name in ["stock", "gpusort", "floor"]:
+            with sessions() if callable(sessions) else contextlib.nullcontext(sessions[name]) as session:
+                _use(session, name)
+                if warm:
+                    warm_memory(warm_bytes)
+                clock = CpuClock(session)
+                clock.start()
+                plan = explain(session, case, name)
+                cpu_seconds = clock.seconds()
             if repetition > 0:
                 yield name, repetition, plan.seconds, cpu_seconds, plan
 
