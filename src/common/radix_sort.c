@@ -6,7 +6,8 @@
  *
  * Of many random keys the first bits are different.  So if a sample says that they
  * are, only the digits that hold these bits have passes, and an insertion sort
- * puts the few words that tie in them in order.
+ * puts the few words that tie in them in order.  If more tie than the sample
+ * showed, all digits have passes.
  *
  * Each pass distributes the words over 2^d lists by a d-bit digit and keeps the
  * order within a list.  Every pass is stable, so after the pass over the most
@@ -62,7 +63,7 @@
 #define BUCKET_BITS		14
 #define MANY_MEET		40
 
-/* Up to this many words with the same first bits are sorted by insertion. */
+/* Up to this many words with the same first bits are sorted by insertion, if they are not in order. */
 #define MAX_TIED		32
 
 /* up to 8 places of 8 bits, or 7 of 9 */
@@ -197,7 +198,7 @@ sort_by_digits(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 	return words;
 }
 
-/* Do these bits of most words differ from those of all others but one or two?  A sample decides. */
+/* Do few words share these bits with others?  A sample decides. */
 static bool
 are_distinct(const uint64_t *words, size_t n, uint64_t bits)
 {
@@ -234,8 +235,8 @@ insertion_sort(uint64_t *words, size_t n, uint64_t bits)
 }
 
 /*
- * Sorts by these bits words that are in order by the first of them.  False: more than
- * MAX_TIED tie in the first ones, and the words are still in that order.
+ * Sorts by these bits words that are in order by the first of them.  False: too many
+ * tie in the first ones, and the words are still in that order.
  */
 static bool
 sort_tied(uint64_t *words, size_t n, uint64_t bits, uint64_t first_bits, const GsRuntime *runtime)
@@ -249,9 +250,9 @@ sort_tied(uint64_t *words, size_t n, uint64_t bits, uint64_t first_bits, const G
 			runtime->check_interrupts(runtime->arg);
 		if ((words[i] & bits) >= (words[i - 1] & bits))
 			continue;
-		while (start > 0 && ((words[start - 1] ^ words[i]) & first_bits) == 0)
+		while (start > 0 && end - start <= MAX_TIED && ((words[start - 1] ^ words[i]) & first_bits) == 0)
 			start--;
-		while (end < n && ((words[end] ^ words[i]) & first_bits) == 0)
+		while (end < n && end - start <= MAX_TIED && ((words[end] ^ words[i]) & first_bits) == 0)
 			end++;
 		if (end - start > MAX_TIED)
 			return false;

@@ -173,7 +173,7 @@ typedef struct GsEngineStats
 	bool		key_tails;		/* and it has tails */
 	bool		all_compared;	/* all keys were equal, and the driver's
 								 * comparison function ordered the rows */
-	int			passes;			/* digit places of the first radix sort */
+	int			passes;			/* passes of the first radix sort */
 	uint64_t	tied_rows;		/* rows that tied in it */
 	size_t		peak_bytes;		/* of host memory */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */

@@ -20,7 +20,7 @@
 /* In radix_sort.c: up to this number, all passes are over all words. */
 #define CACHED_WORDS	((size_t) 1 << 17)
 
-/* The most passes that are by the first digits only, and may be made in vain. */
+/* Up to 2^22 words: the most passes that are by the first digits only, and may be made in vain. */
 #define FIRST_PASSES	3
 
 /* Up to this many words that tie in them are sorted without another pass. */
