@@ -216,6 +216,7 @@ are_distinct(const uint64_t *words, size_t n, uint64_t bits)
 		seen[bucket / 64] |= bit;
 		nsamples++;
 	}
+	/* so many more meet if each word ties with two others */
 	return nseen <= nsamples / MANY_MEET + nsamples / step;
 }
 
