@@ -100,20 +100,15 @@ gs_seqscan_next_tuple(GsSeqScan *scan)
 {
 	TupleTableSlot *slot = scan->seq->ss.ss_ScanTupleSlot;
 	HeapTuple	tuple = &scan->heap->rs_ctup;
-	OffsetNumber offset = *scan->next++;
-	ItemId		item = PageGetItemId(scan->page, offset);
 
-	Assert(scan->page == BufferGetPage(scan->heap->rs_cbuf) && ItemIdIsNormal(item));
+	Assert(scan->page == BufferGetPage(scan->heap->rs_cbuf));
 	/* the slot already refers to rs_ctup, and pins its page */
-	tuple->t_data = (HeapTupleHeader) PageGetItem(scan->page, item);
-	tuple->t_len = ItemIdGetLength(item);
-	ItemPointerSetOffsetNumber(&tuple->t_self, offset);
-	scan->heap->rs_cindex++;
+	tuple->t_data = gs_seqscan_tuple(scan, &tuple->t_len);
+	ItemPointerSetOffsetNumber(&tuple->t_self, *scan->next);
 	((HeapTupleTableSlot *) slot)->off = 0;
 	slot->tts_nvalid = 0;
 	slot->tts_tid = tuple->t_self;
-	if (scan->end - scan->next >= GS_SEQSCAN_PREFETCH_ROWS)
-		gs_seqscan_prefetch(scan->page, scan->next[GS_SEQSCAN_PREFETCH_ROWS - 1]);
+	gs_seqscan_skip(scan);
 	return slot;
 }
 
