@@ -450,17 +450,17 @@ store_page(GsSortState *state, GsSeqScan *scan)
 	{
 		uint32		nbytes;
 		HeapTupleHeader tuple = gs_seqscan_tuple(scan, &nbytes);
-		char	   *row = gs_batch_next_row(&batch);
+		const GsRowSource source = {
+			.body = (const char *) tuple + MINIMAL_TUPLE_OFFSET,.nbytes = nbytes - MINIMAL_TUPLE_OFFSET
+		};
 		uint64	   *record = gs_batch_next_record(&batch);
 
-		nbytes -= MINIMAL_TUPLE_OFFSET;
-		if (!gs_engine_has_space(&batch, nbytes) ||
+		if (!gs_engine_has_space(&batch, source.nbytes) ||
 			!gs_key_record_write_tuple(input->key, tuple, record))
 			break;
 		record[nwords] = gs_batch_next_location(&batch, 0);
-		memcpy(row, (char *) tuple + MINIMAL_TUPLE_OFFSET, nbytes);
-		((MinimalTuple) row)->t_len = nbytes;
-		gs_batch_push(&batch, nbytes);
+		gs_row_store(&source, NULL, gs_batch_next_row(&batch));
+		gs_batch_push(&batch, source.nbytes);
 		gs_seqscan_skip(scan);
 	}
 	input->nread += batch.nrows - input->batch->nrows;
