@@ -201,13 +201,13 @@ begin_sort(GsSortTies *ties)
 static void
 add_to_group(GsSortTies *ties, MinimalTuple row)
 {
-	ExecStoreMinimalTuple(row, ties->slot, false);
+	gs_slot_store_row(ties->slot, row);
 	if (!ties->is_sort)
 	{
 		if (gs_few_put(ties->few, ties->slot))
 			return;
 		begin_sort(ties);
-		ExecStoreMinimalTuple(row, ties->slot, false);
+		gs_slot_store_row(ties->slot, row);
 	}
 	add_to_sort(ties);
 }
