@@ -35,7 +35,7 @@
 #include <string.h>
 
 #define DIGIT_BITS		8
-#define WIDE_DIGIT_BITS	9		/* if it saves a pass */
+#define WIDE_DIGIT_BITS	9		/* if it saves a pass; and the first one of parts */
 #define ONLY_DIGIT_BITS	10		/* if it is the only one */
 
 /*
