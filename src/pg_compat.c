@@ -36,7 +36,6 @@
 #include "storage/read_stream.h"
 #endif
 #include "storage/smgr.h"
-#include "tcop/tcopprot.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
@@ -303,16 +302,6 @@ gs_get_tuplesort_datum(Tuplesortstate *state, bool forward, Datum *value, bool *
 }
 
 /* ------------------------------------------------------------------- planner */
-
-PlannedStmt *
-gs_plan_query(Query *query, const char *query_string)
-{
-#if PG_VERSION_NUM >= 190000
-	return pg_plan_query(query, query_string, CURSOR_OPT_PARALLEL_OK, NULL, NULL);
-#else
-	return pg_plan_query(query, query_string, CURSOR_OPT_PARALLEL_OK, NULL);
-#endif
-}
 
 bool
 gs_explain_uses_prefixes(const ExplainState *es)

@@ -156,9 +156,6 @@ extern bool gs_get_tuplesort_datum(struct Tuplesortstate *state, bool forward, D
 #define GS_PLANNER_ARGS		parse, query_string, cursor_options, bound_params
 #endif
 
-/* A plan for a rewritten query whose parameters have no values. */
-extern struct PlannedStmt *gs_plan_query(struct Query *query, const char *query_string);
-
 /* The hook that the planner calls for each table of a query. */
 #if PG_VERSION_NUM >= 190000
 #define gs_table_hook			build_simple_rel_hook

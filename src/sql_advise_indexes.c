@@ -5,6 +5,14 @@
  *
  * An index whose table another session has locked is not waited for.
  *
+ * Anyone may ask, also about tables of others, so no code of the owner of a table may run.  This function reads
+ * catalogs, opens relations, and asks for the sizes of their files.  It does not plan: the planner would evaluate
+ * constant parts of index expressions and predicates.  Nor does it ask the relcache for these
+ * (RelationGetIndexExpressions()) or for IndexInfos (BuildIndexInfo()), which would do so, too.  What does run are
+ * handlers of access methods, SortSupport functions, and functions for the options of operator classes.  All of
+ * them have a parameter of type internal, so only superusers can create them.  Comparison functions are looked up,
+ * and not called.
+ *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
@@ -15,7 +23,7 @@
 #include "index/index_hook.h"
 #include "index/index_sort.h"
 #include "plan/plan_cost.h"
-#include "plan/plan_sorts.h"
+#include "sort_parts/sort_device.h"
 
 #include "access/genam.h"
 #include "access/relation.h"
@@ -27,6 +35,7 @@
 #include "storage/bufmgr.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/tuplestore.h"
@@ -57,6 +66,20 @@ enum
 	"AND c.relpersistence <> 't' AND t.oid >= 16384 " \
 	"ORDER BY c.relpages DESC, c.oid"
 
+/* Reads them by SPI, with the operators of pg_catalog, whatever the search_path has before these. */
+static SPITupleTable *
+read_indexes(void)
+{
+	const int	nest_level = NewGUCNestLevel();
+
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	if (SPI_execute(QUERY, true, 0) != SPI_OK_SELECT)
+		elog(ERROR, "could not read the indexes");
+	AtEOXact_GUC(false, nest_level);
+	return SPI_tuptable;
+}
+
 /*
  * The estimated gain of a build, in percent of its cost without gpusort: of the scan of
  * the table, the sort, and writing the index.  One process does all on both sides.
@@ -70,7 +93,7 @@ gain_percent(Relation heap, Relation index, double nrows, double nentries, bool 
 		seq_page_cost * ((double) RelationGetNumberOfBlocks(heap) + RelationGetNumberOfBlocks(index));
 	const double postgres = gs_plan_cost_comparisons(nentries);
 
-	*on_device = gs_plan_sorts_on_device(columns, ncolumns, nentries);
+	*on_device = gs_device_is_likely(nentries) && !gs_key_columns_leave_ties(columns, ncolumns);
 	if (gs_key_columns_are_compared(columns, ncolumns))
 		return 0;
 	return rint(1000 * (postgres - gs_plan_cost_expected(postgres, nentries, *on_device)) / (postgres + rest)) / 10;
@@ -161,9 +184,7 @@ gpusort_advise_indexes(PG_FUNCTION_ARGS)
 	if (result->setDesc->natts != NCOLUMNS)
 		elog(ERROR, "gpusort_advise_indexes() must return %d columns", NCOLUMNS);
 	SPI_connect();
-	if (SPI_execute(QUERY, true, 0) != SPI_OK_SELECT)
-		elog(ERROR, "could not read the indexes");
-	indexes = SPI_tuptable;
+	indexes = read_indexes();
 	context = AllocSetContextCreate(CurrentMemoryContext, "gpusort_advise_indexes", ALLOCSET_DEFAULT_SIZES);
 	for (uint64 i = 0; i < indexes->numvals; i++)
 	{

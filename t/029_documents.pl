@@ -105,8 +105,7 @@ foreach (
 	[ 'docs/monitoring.md', 'pg_stat_gpusort' ],
 	[ 'docs/monitoring.md', 'pg_stat_gpusort_activity' ],
 	[ 'docs/monitoring.md', 'pg_stat_gpusort_device' ],
-	[ 'docs/advise.md', 'gpusort_advise()' ],
-	[ 'docs/advise.md', 'gpusort_advise_indexes()' ],
+	[ 'docs/what-would-gain.md', 'gpusort_advise_indexes()' ],
 	[ 'docs/explain.md', 'gpusort_service_status()' ])
 {
 	my ($document, $what) = @$_;

@@ -126,8 +126,9 @@ gs_sort_node_share(CustomScan *scan)
 	lfirst_int(list_nth_cell(list_nth(scan->custom_private, PRIVATE_FLAGS), FLAG_SHARED)) = true;
 }
 
-GsSortColumn *
-gs_node_columns(const CustomScan *scan, int *ncolumns)
+/* The columns of a GpuSort. */
+static GsSortColumn *
+node_columns(const CustomScan *scan, int *ncolumns)
 {
 	List	   *attnos = list_nth(scan->custom_private, PRIVATE_ATTNOS);
 	List	   *operators = list_nth(scan->custom_private, PRIVATE_OPERATORS);
@@ -188,7 +189,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.parent_context = ps->state->es_query_cxt
 	};
 
-	spec.columns = gs_node_columns(scan, &spec.ncolumns);
+	spec.columns = node_columns(scan, &spec.ncolumns);
 	/* if a Gather Merge is rewound, its workers and the leader read and sort again */
 	spec.random_access = !spec.may_share && npresorted == 0 &&
 		(eflags & (EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) != 0;

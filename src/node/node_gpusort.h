@@ -28,9 +28,6 @@ gs_node_is_gpusort(const Plan *plan)
 	return IsA(plan, CustomScan) && ((const CustomScan *) plan)->methods == &gs_node_scan_methods;
 }
 
-/* The columns of a GpuSort, palloc'd. */
-extern GsSortColumn *gs_node_columns(const CustomScan *scan, int *ncolumns);
-
 /* By how many of its columns the rows of its child arrive in order; 0: unknown. */
 extern int	gs_node_presorted_columns(const CustomScan *scan);
 

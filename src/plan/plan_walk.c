@@ -16,8 +16,11 @@
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 
+/* True: the walk ends.  It calls walk_children() for the nodes below this one. */
+typedef bool (*PlanWalker) (Plan *plan, void *context);
+
 static bool
-walk_list(List *plans, GsPlanWalker walker, void *context)
+walk_list(List *plans, PlanWalker walker, void *context)
 {
 	ListCell   *lc;
 
@@ -48,8 +51,12 @@ other_children(Plan *plan)
 	}
 }
 
-bool
-gs_plan_walk_children(Plan *plan, GsPlanWalker walker, void *context)
+/*
+ * Calls a walker for each child of a node, but not for those of a foreign scan, whose plans are never
+ * executed as such.  Returns true if it did.
+ */
+static bool
+walk_children(Plan *plan, PlanWalker walker, void *context)
 {
 	check_stack_depth();
 	if (IsA(plan, ForeignScan))
@@ -59,8 +66,9 @@ gs_plan_walk_children(Plan *plan, GsPlanWalker walker, void *context)
 		(plan->righttree != NULL && walker(plan->righttree, context));
 }
 
-bool
-gs_plan_walk_statement(const PlannedStmt *statement, GsPlanWalker walker, void *context)
+/* The same for the roots of a statement: its plan and those of its subqueries. */
+static bool
+walk_statement(const PlannedStmt *statement, PlanWalker walker, void *context)
 {
 	return (statement->planTree != NULL && walker(statement->planTree, context)) ||
 		walk_list(statement->subplans, walker, context);
@@ -69,13 +77,13 @@ gs_plan_walk_statement(const PlannedStmt *statement, GsPlanWalker walker, void *
 static bool
 is_gpusort(Plan *plan, void *context)
 {
-	return gs_node_is_gpusort(plan) || gs_plan_walk_children(plan, is_gpusort, context);
+	return gs_node_is_gpusort(plan) || walk_children(plan, is_gpusort, context);
 }
 
 bool
 gs_plan_has_gpusort(const PlannedStmt *statement)
 {
-	return gs_plan_walk_statement(statement, is_gpusort, NULL);
+	return walk_statement(statement, is_gpusort, NULL);
 }
 
 /* --------------------------------------------- subqueries that may end early */
@@ -104,7 +112,7 @@ add_subqueries_of_node(Plan *plan, void *numbers)
 	(void) add_subqueries((Node *) plan->targetlist, numbers);
 	(void) add_subqueries((Node *) plan->qual, numbers);
 	(void) add_subqueries((Node *) plan->initPlan, numbers);
-	return gs_plan_walk_children(plan, add_subqueries_of_node, numbers);
+	return walk_children(plan, add_subqueries_of_node, numbers);
 }
 
 Bitmapset *
@@ -113,6 +121,6 @@ gs_plan_subqueries_that_may_stop(const PlannedStmt *statement)
 	Bitmapset  *numbers = NULL;
 
 	if (statement->subplans != NIL)
-		(void) gs_plan_walk_statement(statement, add_subqueries_of_node, &numbers);
+		(void) walk_statement(statement, add_subqueries_of_node, &numbers);
 	return numbers;
 }

@@ -10,18 +10,6 @@
 
 #include "nodes/plannodes.h"
 
-/* True: the walk ends.  It calls gs_plan_walk_children() for the nodes below this one. */
-typedef bool (*GsPlanWalker) (Plan *plan, void *context);
-
-/*
- * Calls a walker for each child of a node, but not for those of a foreign scan, whose plans are never
- * executed as such.  Returns true if it did.
- */
-extern bool gs_plan_walk_children(Plan *plan, GsPlanWalker walker, void *context);
-
-/* The same for the roots of a statement: its plan and those of its subqueries. */
-extern bool gs_plan_walk_statement(const PlannedStmt *statement, GsPlanWalker walker, void *context);
-
 /* Does the plan have a GpuSort? */
 extern bool gs_plan_has_gpusort(const PlannedStmt *statement);
 

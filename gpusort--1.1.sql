@@ -1,4 +1,4 @@
-/* gpusort--1.0.sql */
+/* gpusort--1.1.sql */
 
 \echo Use "CREATE EXTENSION gpusort" to load this file. \quit
 
@@ -154,31 +154,7 @@ REVOKE ALL ON FUNCTION pg_stat_gpusort_reset() FROM PUBLIC;
 COMMENT ON FUNCTION pg_stat_gpusort_reset() IS
 	'statistics: reset those of gpusort in all databases';
 
--- advice; docs/advise.md has the columns
-
-CREATE FUNCTION gpusort_advise(
-	min_gain_percent float8 DEFAULT 5,
-	max_statements integer DEFAULT 50,
-	OUT queryid bigint,
-	OUT rolname name,
-	OUT calls bigint,
-	OUT total_exec_time float8,
-	OUT gpusort_active boolean,
-	OUT sorts integer,
-	OUT sorts_gpusort integer,
-	OUT estimated_sort_percent float8,
-	OUT estimated_gain_percent float8,
-	OUT estimated_time_postgres float8,
-	OUT estimated_time_gpusort float8,
-	OUT reason text,
-	OUT query text)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'gpusort_advise'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 10;
-
-COMMENT ON FUNCTION gpusort_advise(float8, integer) IS
-	'which statements of pg_stat_statements would gain by gpusort, as the planner estimates it';
+-- advice; docs/what-would-gain.md has the columns
 
 CREATE FUNCTION gpusort_advise_indexes(
 	min_gain_percent float8 DEFAULT 5,
