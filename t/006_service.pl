@@ -271,7 +271,8 @@ becomes(sub { scalar(supervisors($node)) }, 0, 'no supervisor stays');
 set($node, 'gpusort.service_path' => "$folder/nowhere");
 $node->restart;
 ok(wait_for_service($node, 'no program'), 'no program');
-is(service_status($node, 'detail'), "$folder/nowhere: No such file or directory", 'and why');
+is(service_status($node, 'detail'), 'No such file or directory', 'and why, without the path, which superusers may see');
+is(count_in_log($node, "gpusortd: \Q$folder\E/nowhere: No such file or directory"), 1, 'it is in the log');
 
 # No session wants a device.
 write_program("$ready\nexec sleep 1000");
