@@ -193,6 +193,9 @@ is(count_in_log($node, '(?:LOG|WARNING|NOTICE): (?! statement: )[^\n/]*gpusort')
 $node->safe_psql('postgres', "SET gpusort.log_min_duration = 0; $cpu $sort; CREATE INDEX logged ON t0 (id, word)");
 ok(count_in_log($node, "gpusort sorted $nrows rows by word in [0-9.]+ ms\n.*DETAIL:  Engine: cpu, method: radix sort, memory: [0-9]+ kB, input: [0-9.]+ ms, sort: [0-9.]+ ms\\.") == 1, 'a sort is logged');
 ok(count_in_log($node, "gpusort built index public.logged of $nrows rows in") == 1, 'and an index build');
+unlike(($node->psql('postgres', "SET gpusort.log_min_duration = 0; SET client_min_messages = log; $cpu CREATE INDEX CONCURRENTLY unseen ON t0 (id, word)"))[2],
+	qr/gpusort built/, 'but not to the client');
+is(count_in_log($node, "gpusort built index public.unseen of $nrows rows in"), 1, 'only to the log');
 $node->safe_psql('postgres', "SET gpusort.log_min_duration = '1h'; $sort");
 $node->safe_psql('postgres', "SET gpusort.log_min_duration = 0; SET gpusort.engine = auto; $sort");
 ok(count_in_log($node, 'gpusort sorted') == 2 && count_in_log($node, 'device not used: gpusortd has no CUDA device') == 1, 'with the reason');

@@ -224,7 +224,8 @@ gs_sort_log_duration(const GsSortState *state, const char *of_what)
 		appendStringInfo(&detail, ", output: %.3f ms", state->stats.us[GS_STEP_OUTPUT] / 1000.0);
 	if (why_not != NULL)
 		appendStringInfo(&detail, ", device not used: %s", why_not);
-	ereport(LOG,
+	/* the client may be a user of a function or view whose tables it may not read */
+	ereport(LOG_SERVER_ONLY,
 			(state->spec.of_index ?
 			 errmsg("gpusort built index %s of " UINT64_FORMAT " rows in %.3f ms", of_what, nrows, ms) :
 			 errmsg("gpusort sorted " UINT64_FORMAT " rows by %s in %.3f ms", nrows, of_what, ms),
