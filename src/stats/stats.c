@@ -175,7 +175,10 @@ map_segment(void)
 	on_dsm_detach(mapped, leave, (Datum) 0);
 }
 
-/* Maps the segment, once.  Sorts do not depend on it, so no error leaves this function. */
+/*
+ * Maps the segment, once.  Sorts do not depend on it, so no error leaves this function.  None is a
+ * cancel: nothing here serves interrupts, so one that comes meanwhile remains pending.
+ */
 static void
 try_to_map(void)
 {
