@@ -78,11 +78,11 @@ name_library(char *name)
 	return strlcpy(name, path, BGW_MAXLEN) < BGW_MAXLEN;
 }
 
+/* Without the path, since anyone may see the status. */
 static char *
 path_is_too_long(void)
 {
-	return psprintf("the library path \"%s\" is longer than %d bytes",
-					gs_library_path(), BGW_MAXLEN - 1);
+	return psprintf("the path of the gpusort library is longer than %d bytes", BGW_MAXLEN - 1);
 }
 
 static bool
