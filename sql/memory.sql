@@ -57,6 +57,13 @@ CREATE TEMP TABLE within AS SELECT work_mem, query, pg_temp.within(work_mem, que
 		 unnest(ARRAY['SELECT * FROM t ORDER BY k', 'SELECT n FROM t ORDER BY n', 'SELECT id FROM t ORDER BY s', 'SELECT * FROM t WHERE id <= 100 ORDER BY k',
 					  'SELECT repeat(''w'', 30000) || id, id FROM t WHERE id < 25 ORDER BY -id']) query;
 SELECT query, array_agg(DISTINCT within COLLATE "C") FROM within GROUP BY query ORDER BY query COLLATE "C";
+
+-- rows that may be read twice and exceed it only with their keys: PostgreSQL's sort gets all of it, and they fit
+SET work_mem = '1MB';
+CREATE TEMP TABLE wide AS SELECT hashint8extended(id, 1) AS a, hashint8extended(id, 2) AS b, hashint8extended(id, 3) AS c, hashint8extended(id, 4) AS d,
+	hashint8extended(id, 5) AS e, hashint8extended(id, 6) AS f, hashint8extended(id, 7) AS g, hashint8extended(id, 8) AS h FROM generate_series(1, 8000) id;
+SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason, f ->> 'Sort Space Type' AS space
+FROM pg_temp.figures('SELECT count(x) FROM generate_series(1, 1), (SELECT * FROM wide ORDER BY a, b, c, d, e, f, g, h OFFSET 0) x') f;
 SET work_mem = '64MB';
 
 -- and so is the additional memory of the backend
