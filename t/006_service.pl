@@ -329,6 +329,18 @@ engine_of();
 sleep 0.5;
 is(count_in_log($node, 'gpusortd: no device'), 2, 'once');
 
+# another reason to have none: until it is known, there is none, instead of the one before
+my $is_stopped = 'stopped|the next large sort starts it again';
+
+set($node, 'gpusort.service_path' => "$folder/nowhere");
+becomes(sub { $node->safe_psql('postgres', 'SHOW gpusort.service_path') }, "$folder/nowhere", 'another program');
+is(service_status($node, 'state, detail'), $is_stopped, 'the status has no reason yet');
+is(engine_of(), 'Engine: cpu; Device Not Used: gpusortd: ' . $is_stopped =~ s/\|/: /r, 'nor has EXPLAIN ANALYZE');
+ok(wait_for_service($node, 'no program'), 'whose sort makes the supervisor look for it');
+is(engine_of(), "Engine: cpu; Device Not Used: gpusortd: no program: $folder/nowhere: No such file or directory", 'the new reason');
+set($node, 'gpusort.service_path' => '');
+becomes(sub { $node->safe_psql('postgres', 'SHOW gpusort.service_path') }, '', 'the program is there again');
+
 set($node, 'gpusort.device' => 'host', 'gpusort.device_memory_limit' => '50MB');
 ok(poll(sub { engine_of(); service_status($node, 'state') eq 'running' }), 'another device: it runs');
 is_idle($node, 'another device');

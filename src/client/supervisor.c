@@ -125,6 +125,13 @@ gave_up(const GsSupervisorStatus *status)
 	return true;
 }
 
+/* Is it that of a supervisor that has ended, and whose reasons to end count no more: a reload allows another try? */
+static bool
+is_outdated(const GsSupervisorStatus *status)
+{
+	return gave_up(status) ? status->written < PgReloadTime : !gs_supervisor_is_locked();
+}
+
 void
 gs_supervisor_request(void)
 {
@@ -137,7 +144,7 @@ gs_supervisor_request(void)
 		return;
 	last_look = now;
 	if (gs_supervisor_is_locked() ||
-		(gs_supervisor_read_status(&status) && gave_up(&status) && status.written >= PgReloadTime))
+		(gs_supervisor_read_status(&status) && !is_outdated(&status)))
 		return;
 	if (describe_worker(&worker))
 		(void) RegisterDynamicBackgroundWorker(&worker, NULL);
@@ -168,7 +175,7 @@ gs_supervisor_status(int *ndevices)
 		set_all(status, GS_SUPERVISOR_NOT_STARTED, !name_library(name) ? path_is_too_long() :
 				"the first large sort starts it, if max_worker_processes allows another worker");
 	}
-	else if (!gave_up(status) && !gs_supervisor_is_locked())
+	else if (is_outdated(status))
 		set_all(status, GS_SUPERVISOR_STOPPED, "the next large sort starts it again");
 	*ndevices = status->ndevices;
 	return status->devices;
