@@ -221,6 +221,24 @@ gs_collation_libc_name(Oid collation)
 }
 
 bool
+gs_collation_has_icu_rules(Oid collation)
+{
+#if PG_VERSION_NUM >= 160000
+	HeapTuple	row = collation_row(collation);
+	bool		is_null;
+
+	if (collation == DEFAULT_COLLATION_OID)
+		(void) SysCacheGetAttr(DATABASEOID, row, Anum_pg_database_daticurules, &is_null);
+	else
+		(void) SysCacheGetAttr(COLLOID, row, Anum_pg_collation_collicurules, &is_null);
+	ReleaseSysCache(row);
+	return !is_null;
+#else
+	return false;
+#endif
+}
+
+bool
 gs_collation_is_deterministic(Oid collation)
 {
 	pg_locale_t locale = pg_newlocale_from_collation(collation);

@@ -97,6 +97,9 @@ extern char gs_collation_provider(Oid collation);
 /* The C library's name of a collation's order, palloc'd; "" if it is another provider's. */
 extern char *gs_collation_libc_name(Oid collation);
 
+/* Has a collation of ICU rules of its creator (PostgreSQL 16 and later)?  From the catalogs. */
+extern bool gs_collation_has_icu_rules(Oid collation);
+
 /* Are texts equal only if their bytes are? */
 extern bool gs_collation_is_deterministic(Oid collation);
 

@@ -8,6 +8,7 @@
  *	  ICU				sort key, 0, text						no
  *	  nondeterministic	sort key								no
  *	  ICU, not full		primary level of the sort key			no
+ *	  ICU, disagreeing	as above								of neighbors
  *	  libc				result of strxfrm(), 0, text			of neighbors
  *	  libc, not full	its primary level						of neighbors
  *	  libc's C.UTF-8	the text								of neighbors
@@ -18,12 +19,14 @@
  * the beginning of another; and no two keys differ only in zeros at their ends
  * (nul_free in key_layout.h).
  *
- * ICU's sort keys compare as its collator does; PostgreSQL's abbreviated keys rely on
- * that.  PostgreSQL does not rely on strxfrm(), because in many locales of several
+ * PostgreSQL does not rely on strxfrm(), because in many locales of several
  * versions of glibc it disagrees with strcoll().  So a sort by these keys is verified
  * with strcoll() before a row is returned (sort_parts/sort_verify.h).  The same applies to
  * C.UTF-8: only its name says that it orders by bytes, but comparing bytes is ten times
  * as fast as strcoll().
+ *
+ * ICU's sort keys compare as its collator does; PostgreSQL's abbreviated keys rely on
+ * that.  Where that is not so (icu_agreement.h), sorts are verified, too.
  *
  * Computing a key takes longer than sorting it (0.5 us for 32 letters, by ICU as well
  * as by libc).  So the key of the previous text is kept in case the next one is equal,
@@ -128,8 +131,8 @@ has_icu(char **why_not)
 	return false;
 }
 
-static bool
-is_libc(Oid collation)
+bool
+gs_key_collation_is_libc(Oid collation)
 {
 	return !gs_collation_is_bytewise(collation) &&
 		gs_collation_provider(collation) == COLLPROVIDER_LIBC;
@@ -142,7 +145,7 @@ gs_key_collation_can_encode(Oid collation, char **why_not)
 		*why_not = "no collation was derived";
 	else if (gs_collation_is_bytewise(collation))
 		return true;
-	else if (!is_libc(collation))
+	else if (!gs_key_collation_is_libc(collation))
 		return has_icu(why_not);
 	else if (gpusort_libc_collations != GS_LIBC_OFF)
 		return true;
@@ -158,16 +161,10 @@ gs_key_collation_libc_off(Oid collation)
 					get_collation_name(collation));
 }
 
-bool
-gs_key_collation_is_approximate(Oid collation)
-{
-	return is_libc(collation);
-}
-
 double
 gs_key_collation_expansion(Oid collation, bool full)
 {
-	if (is_libc(collation))
+	if (gs_key_collation_is_libc(collation))
 		return is_c_utf8(collation) ? 0 : full ? 2 : 1; /* en_US.UTF-8: 1.3 to
 														 * 2.3, 1.0 */
 	return gs_collation_is_bytewise(collation) ? 0 : 2.5;	/* en-x-icu: 2.2 to 2.5 */
@@ -200,7 +197,7 @@ GsKeyCollation *
 gs_key_collation_create(Oid collation, bool full)
 {
 	GsKeyCollation *result;
-	bool		libc = is_libc(collation);
+	bool		libc = gs_key_collation_is_libc(collation);
 
 	if (gs_collation_is_bytewise(collation) ||
 		(libc && is_c_utf8(collation) && !gpusort_collation_fault))

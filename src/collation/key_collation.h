@@ -19,10 +19,10 @@ extern bool gs_key_collation_can_encode(Oid collation, char **why_not);
 extern char *gs_key_collation_libc_off(Oid collation);
 
 /*
- * Does an order by these keys have to be verified by comparing neighbors?  So it does
- * for all collations of libc that do not compare bytes.
+ * Is it of libc, and does not compare bytes?  Then an order by these keys has to be verified by comparing
+ * neighbors.  So it has to be for some collations of ICU (icu_agreement.h).
  */
-extern bool gs_key_collation_is_approximate(Oid collation);
+extern bool gs_key_collation_is_libc(Oid collation);
 
 typedef struct GsKeyCollation GsKeyCollation;
 

@@ -42,6 +42,7 @@
 #include "index/index_compare.h"
 #include "index/index_row.h"
 #include "index/index_pages.h"
+#include "index/index_sort.h"
 
 #include "access/genam.h"
 #include "access/nbtree.h"
@@ -68,6 +69,7 @@ struct GsIndexLeafBuilder
 	bool		deduplicate;
 	bool		may_be_wrong;	/* the order can be wrong without a bug */
 	bool		wrong_order;	/* it is, here or in another range */
+	bool		warned;			/* that ICU contradicts itself */
 	GsIndexCompare *compare;
 	GsIndexPages *pages;
 	TupleDesc	desc;			/* the index's */
@@ -102,20 +104,37 @@ has_foreign_function(Relation index)
 	return false;
 }
 
-/* Reports that the tuple does not sort after the previous one. */
+/* Is a column text of a collation for which ICU may contradict itself? */
+static bool
+may_be_wrong_by_icu(Relation index)
+{
+	int			ncolumns;
+	const GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
+
+	return gs_key_columns_icu_disagrees(columns, ncolumns);
+}
+
+/*
+ * Reports that the tuple does not sort after the previous one.  If ICU contradicts itself, no order may be right; then a
+ * WARNING is all, as PostgreSQL would build the index, too.
+ */
 static pg_noinline void
 report_wrong_order(GsIndexLeafBuilder *builder)
 {
+	const bool	of_icu = !builder->may_be_wrong && may_be_wrong_by_icu(builder->index);
 	const bool	foreign = has_foreign_function(builder->index);
 
-	builder->wrong_order = true;
-	if (builder->may_be_wrong)
+	builder->wrong_order = !of_icu;
+	if (builder->may_be_wrong || builder->warned)
 		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_INTERNAL_ERROR),
+	builder->warned = true;
+	ereport(of_icu ? WARNING : ERROR,
+			(errcode(of_icu ? ERRCODE_WARNING : ERRCODE_INTERNAL_ERROR),
 			 errmsg("sort returned rows in wrong order"),
 			 errdetail("Index tuple " INT64_FORMAT " does not sort after the previous one in index \"%s\".",
 					   builder->ntuples + 1, RelationGetRelationName(builder->index)),
+			 of_icu ?
+			 errhint("ICU contradicts itself: its sort keys and its comparison disagree for some texts of a collation of the index.") :
 			 foreign ?
 			 errhint("A comparison function of the index may contradict itself; otherwise this is a bug in gpusort.") :
 			 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));

@@ -35,7 +35,7 @@ gs_key_columns_order(const GsSortColumn *column, GsKeyOrder *order, bool *descen
 	 * the locale
 	 */
 	if (order->kind != GS_KEY_COMPARED ||
-		(OidIsValid(column->collation) ? gs_key_collation_is_approximate(column->collation) :
+		(OidIsValid(column->collation) ? gs_key_collation_is_libc(column->collation) :
 		 type_is_collatable(column->type)))
 		return true;
 	abbreviation = gs_key_sortsupport_create(column->sort_operator, column->collation);
@@ -118,7 +118,23 @@ gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns)
 		char	   *why_not;
 
 		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) &&
-			gs_key_order_is_approximate(&order))
+			gs_key_order_mismatch_reason(&order) != NULL)
+			return true;
+	}
+	return false;
+}
+
+bool
+gs_key_columns_icu_disagrees(const GsSortColumn *columns, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		GsKeyOrder	order;
+		bool		descending;
+		char	   *why_not;
+
+		if (gs_key_columns_order(&columns[i], &order, &descending, &why_not) &&
+			gs_key_order_icu_disagrees(&order))
 			return true;
 	}
 	return false;

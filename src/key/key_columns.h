@@ -40,6 +40,12 @@ extern bool gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns,
 extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns);
 
 /*
+ * Is one of these columns text of a collation for which ICU may contradict itself (icu_agreement.h)?
+ * Then no order of the rows may be right by all comparisons.
+ */
+extern bool gs_key_columns_icu_disagrees(const GsSortColumn *columns, int ncolumns);
+
+/*
  * Why these columns cannot be encoded if gpusort.libc_collations is off, whatever it is now; NULL: none is
  * text under a collation of the C library.
  */

@@ -38,12 +38,12 @@
 
 /* ------------------------------------------------------ choosing an encoding */
 
-/* Is it the order of texts, or of names, whose collation keys are approximate? */
+/* Is it the order of texts, or of names, of the C library? */
 static bool
-is_approximate_text(const GsKeyOrder *order)
+is_libc_text(const GsKeyOrder *order)
 {
 	return (order->kind == GS_KEY_TEXT || order->kind == GS_KEY_BPCHAR ||
-			order->kind == GS_KEY_NAME) && gs_key_order_is_approximate(order);
+			order->kind == GS_KEY_NAME) && OidIsValid(gs_key_order_libc_collation(order));
 }
 
 /*
@@ -55,12 +55,13 @@ static void
 choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 				const GsSortColumn *plan, bool full, bool last, bool use_dictionary)
 {
+	const char *mismatch = gs_key_order_mismatch_reason(order);
 	bool		abbreviate = order->kind == GS_KEY_ABBREVIATED;
 
 	column->kind = order->kind;
 	column->value_kind = order->kind;
-	column->needs_verification = is_approximate_text(order);
-	if (use_dictionary && column->needs_verification)
+	column->of_libc = is_libc_text(order);
+	if (use_dictionary && column->of_libc)
 	{
 		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation,
 													  order->kind == GS_KEY_NAME);
@@ -80,9 +81,10 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 	}
 	else if (OidIsValid(order->collation))
 		column->collation = gs_key_collation_create(order->collation, full || !last);
-	key->approximate_type = order->approximate && !key->needs_verification;
-	key->needs_verification |= gs_key_order_is_approximate(order);
-	key->can_have_dictionaries &= column->needs_verification || !gs_key_order_is_approximate(order);
+	key->approximate_type = order->approximate && key->mismatch == NULL;
+	if (key->mismatch == NULL)
+		key->mismatch = mismatch;
+	key->can_have_dictionaries &= column->of_libc || mismatch == NULL;
 }
 
 static bool
@@ -106,7 +108,7 @@ most_bytes(const GsKeyEncoder *key, const KeyColumn *column)
 {
 	if (key->truncation == GS_KEYS_WHOLE)
 		return PG_UINT32_MAX;
-	return key->truncation == GS_KEYS_SHORT && column->collation != NULL && column->needs_verification ?
+	return key->truncation == GS_KEYS_SHORT && column->collation != NULL && column->of_libc ?
 		SHORT_KEY_BYTES : GS_TRUNCATED_KEY_BYTES;
 }
 
@@ -178,7 +180,7 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	column->is_read = column->kind != GS_KEY_ENUM && column->kind != GS_KEY_ABBREVIATED &&
 		!added->variable;
 	column->is_plain = (column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA) &&
-		column->collation == NULL && !column->needs_verification;
+		column->collation == NULL && !column->of_libc;
 	/* a row must be stored before it is compared */
 	key->direct &= column->is_read;
 }
@@ -412,7 +414,7 @@ gs_key_encoder_wants_full_keys(GsKeyEncoder *key, bool at_end)
 bool
 gs_key_encoder_is_approximate(const GsKeyEncoder *key)
 {
-	return key->needs_verification;
+	return key->mismatch != NULL;
 }
 
 bool
@@ -449,8 +451,7 @@ gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before, const
 const char *
 gs_key_encoder_mismatch_reason(const GsKeyEncoder *key)
 {
-	return key->approximate_type ? "the type compares abbreviated keys in another order" :
-		"strxfrm() and strcoll() disagree";
+	return key->mismatch;
 }
 
 /* ------------------------------------------------------------- dictionaries */
@@ -458,12 +459,12 @@ gs_key_encoder_mismatch_reason(const GsKeyEncoder *key)
 void
 gs_key_encoder_count_texts(GsKeyEncoder *key)
 {
-	if (!key->needs_verification || !key->can_have_dictionaries || gpusort_collation_fault)
+	if (key->mismatch == NULL || !key->can_have_dictionaries || gpusort_collation_fault)
 		return;
 	key->nuncounted = 0;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		if (key->columns[i].needs_verification)
+		if (key->columns[i].of_libc)
 		{
 			key->columns[i].texts = palloc(sizeof(GsDistinct));
 			gs_distinct_init(key->columns[i].texts, COUNTED_TEXTS);

@@ -130,7 +130,7 @@ extern bool gs_key_encoder_can_prove_order(const GsKeyEncoder *key);
 extern bool gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before,
 										const uint64 *record);
 
-/* Why the verification failed, for the user. */
+/* Why the verification failed, for the user: of the first column whose keys are approximate. */
 extern const char *gs_key_encoder_mismatch_reason(const GsKeyEncoder *key);
 
 /* ------------------------------------------------------------- dictionaries */

@@ -87,8 +87,7 @@ typedef struct KeyColumn
 	GsKeyMaker *maker;			/* makes other codes of variable width; else
 								 * NULL */
 	int			fixed_weight;	/* numeric: as the maker has it */
-	bool		needs_verification; /* text whose collation keys are
-									 * approximate */
+	bool		of_libc;		/* text whose keys are the C library's */
 	GsDistinct *texts;			/* counts its first texts; NULL if not or no
 								 * longer */
 	uint32		most_bytes;		/* longer keys are truncated */
@@ -105,7 +104,8 @@ struct GsKeyEncoder
 	int			first_tied;		/* see gs_key_encoder_first_tied() */
 
 	/* verification */
-	bool		needs_verification; /* see gs_key_encoder_is_approximate() */
+	const char *mismatch;		/* see gs_key_encoder_mismatch_reason(); NULL:
+								 * keys are exact */
 	bool		approximate_type;	/* see gs_key_encoder_is_approximate_type() */
 
 	/* dictionaries */

@@ -21,6 +21,7 @@
  */
 #include "postgres.h"
 
+#include "collation/icu_agreement.h"
 #include "collation/key_collation.h"
 #include "key/key_order.h"
 #include "pg_compat.h"
@@ -319,25 +320,44 @@ order_of_columns(GsKeyOrder *order, char **why_not)
 	return true;
 }
 
-Oid
-gs_key_order_libc_collation(const GsKeyOrder *order)
+/* The first collation that an order or its elements use, and that is as asked for; or InvalidOid. */
+static Oid
+find_collation(const GsKeyOrder *order, bool (*is_wanted) (Oid collation))
 {
 	for (; order != NULL; order = order->next)
 	{
 		Oid			collation = order->collation;
 
-		if (!OidIsValid(collation) || !gs_key_collation_is_approximate(collation))
-			collation = gs_key_order_libc_collation(order->element);
+		if (!OidIsValid(collation) || !is_wanted(collation))
+			collation = find_collation(order->element, is_wanted);
 		if (OidIsValid(collation))
 			return collation;
 	}
 	return InvalidOid;
 }
 
-bool
-gs_key_order_is_approximate(const GsKeyOrder *order)
+Oid
+gs_key_order_libc_collation(const GsKeyOrder *order)
 {
-	return order->approximate || OidIsValid(gs_key_order_libc_collation(order));
+	return find_collation(order, gs_key_collation_is_libc);
+}
+
+bool
+gs_key_order_icu_disagrees(const GsKeyOrder *order)
+{
+	return OidIsValid(find_collation(order, gs_icu_disagrees));
+}
+
+const char *
+gs_key_order_mismatch_reason(const GsKeyOrder *order)
+{
+	if (order->approximate)
+		return "the type compares abbreviated keys in another order";
+	if (OidIsValid(gs_key_order_libc_collation(order)))
+		return "strxfrm() and strcoll() disagree";
+	if (gs_key_order_icu_disagrees(order))
+		return "ICU's sort keys and its comparison disagree";
+	return NULL;
 }
 
 TypeCacheEntry *

@@ -77,8 +77,11 @@ extern bool gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 /* The collation of the C library that the order, or that of its elements, uses; or InvalidOid. */
 extern Oid	gs_key_order_libc_collation(const GsKeyOrder *order);
 
-/* Does a sort by these keys have to be verified? */
-extern bool gs_key_order_is_approximate(const GsKeyOrder *order);
+/* Does it use a collation for which ICU's sort keys and its comparison may disagree (icu_agreement.h)? */
+extern bool gs_key_order_icu_disagrees(const GsKeyOrder *order);
+
+/* Why a sort by these keys, which are approximate, may have to be repaired, for the user; NULL: they are exact. */
+extern const char *gs_key_order_mismatch_reason(const GsKeyOrder *order);
 
 /* The type cache entry of a range type, or of the range type of a multirange type. */
 extern TypeCacheEntry *gs_key_order_range(const GsKeyOrder *order);

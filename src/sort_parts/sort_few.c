@@ -11,10 +11,11 @@
  * (sort_input.c).
  *
  * Rows are stored one after the other in a small block.  Each has an entry with
- * its first sort column, abbreviated if the type supports that, as in a tuplesort;
- * if these are equal, the columns are extracted from the rows.  A binary
- * insertion sort by PostgreSQL's comparators orders the entries.  It makes fewer
- * comparisons than a quicksort, and is stable.
+ * its first sort column, abbreviated if the type supports that, as in a tuplesort,
+ * unless ICU orders abbreviated keys otherwise (collation/icu_agreement.h); if these
+ * are equal, the columns are extracted from the rows.  A binary insertion sort by
+ * PostgreSQL's comparators orders the entries.  It makes fewer comparisons than a
+ * quicksort, and is stable.
  *
  * If a sort column is compressed or out of line, the rows go to an engine, too: each
  * comparison would fetch the value, while an encoder fetches it once.
@@ -156,7 +157,8 @@ find_orders(GsFew *few)
 		order->ssup_collation = few->columns[i].collation;
 		order->ssup_nulls_first = few->columns[i].nulls_first;
 		order->ssup_attno = few->columns[i].attno;
-		order->abbreviate = i == 0 && !few->values_only;
+		order->abbreviate = i == 0 && !few->values_only &&
+			!(OidIsValid(order->ssup_collation) && gs_key_columns_icu_disagrees(few->columns, 1));
 		PrepareSortSupportFromOrderingOp(few->columns[i].sort_operator, order);
 	}
 	few->abbreviated = few->orders[0].abbrev_converter != NULL;

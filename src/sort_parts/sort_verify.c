@@ -4,8 +4,8 @@
  *	  Verifies the order of rows by PostgreSQL's comparators: what approximate keys
  *	  have sorted, and with gpusort.verify all rows that are returned.
  *
- * Keys are verified if they are approximate (collations of the C library:
- * key_collation.c).  It takes n - 1 comparisons, where sorting by comparisons
+ * Keys are verified if they are approximate (collations of the C library and some of ICU:
+ * key_collation.c, icu_agreement.c).  It takes n - 1 comparisons, where sorting by comparisons
  * takes n log n, each of two rows that are neighbors in memory.  It ends before
  * the first row is returned, so if it fails the rows can be sorted in another way
  * (sort_order.c).  Where keys are the abbreviated keys of a type, these are
@@ -14,7 +14,8 @@
  * The output of any sort is verified with gpusort.verify.  Each returned row is
  * compared with the last one, and rows are counted.  This also tests what comes
  * after the engine.  What it finds is a bug of gpusort, and an ERROR; or, if rows
- * arrived ordered by the first columns, an index that is not in order.  Only steps
+ * arrived ordered by the first columns, an index that is not in order; or it is ICU, which
+ * contradicts itself: then no order may be right, and it is a WARNING, one for each sort.  Only steps
  * forward are verified, after a step back or a jump from the new position on.
  *
  * Rows of an engine are valid until the next call, so those that are compared
@@ -141,6 +142,7 @@ struct GsOutputVerification
 	GsRowCopy		rows[2];		/* the last row and the one before, alternately */
 	int			last;
 	bool		any;			/* is there a last row? */
+	bool		warned;			/* that ICU contradicts itself */
 	bool		all;			/* nreturned counts from the first row */
 	uint64		nreturned;
 };
@@ -169,7 +171,7 @@ gs_verify_output_restart(GsOutputVerification *output, bool at_first_row)
 }
 
 static void
-report_wrong_order(const GsOutputVerification *output)
+report_wrong_order(GsOutputVerification *output)
 {
 	int			i = gs_sort_compare_decisive(output->compare);
 	const GsSortColumn *column = &output->columns[i];
@@ -178,9 +180,13 @@ report_wrong_order(const GsOutputVerification *output)
 		get_collation_name(column->collation) : NULL;
 	/* each batch is sorted by all columns, so only the first row of one can be wrong by these */
 	const bool	of_input = i < output->npresorted;
+	const bool	of_icu = gs_key_columns_icu_disagrees(column, 1);
 
-	ereport(ERROR,
-			(errcode(of_input ? ERRCODE_DATA_CORRUPTED : ERRCODE_INTERNAL_ERROR),
+	if (of_icu && output->warned)
+		return;
+	output->warned = of_icu;
+	ereport(of_icu ? WARNING : ERROR,
+			(errcode(of_icu ? ERRCODE_WARNING : of_input ? ERRCODE_DATA_CORRUPTED : ERRCODE_INTERNAL_ERROR),
 			 of_input ? errmsg("rows of an incremental sort arrived in wrong order") :
 			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?
@@ -188,6 +194,7 @@ report_wrong_order(const GsOutputVerification *output)
 					   output->nreturned, i + 1, type, collation) :
 			 errdetail("Row " UINT64_FORMAT " sorts before the previous row by sort column %d, of type %s.",
 					   output->nreturned, i + 1, type),
+			 of_icu ? errhint("ICU contradicts itself: its sort keys and its comparison disagree for some texts of this collation.") :
 			 of_input ? errhint("The index that they were read from may be corrupted. Check it with amcheck, or rebuild it with REINDEX.") :
 			 errhint("This is a bug in gpusort. Set gpusort.enabled to off to sort without it.")));
 }
