@@ -20,7 +20,9 @@ CREATE COLLATION gs_vietnamese (provider = icu, locale = 'vi');
 CREATE COLLATION gs_ignoring (provider = icu, locale = 'en-u-ka-shifted');
 CREATE COLLATION gs_thai (provider = icu, locale = 'th');
 CREATE COLLATION gs_accents_last (provider = icu, locale = 'fr-CA');
-SELECT format('CREATE COLLATION gs_rules (provider = icu, %s)', CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'locale = ''en-u-kb-true''' ELSE 'locale = ''und'', rules = ''&a < 9''' END) \gexec
+DO $$ BEGIN		-- rules of a user, from 16 on
+	EXECUTE format('CREATE COLLATION gs_rules (provider = icu, %s)', CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'locale = ''en-u-kb-true''' ELSE 'locale = ''und'', rules = ''&a < 9''' END);
+END $$;
 CREATE COLLATION gs_plain_numbers (provider = icu, locale = 'en-u-kn-true');
 CREATE COLLATION gs_scripts (provider = icu, locale = 'en-u-kr-grek-cyrl-kf-upper');
 CREATE TEMP TABLE collations AS SELECT c FROM unnest('{gs_digits_last,gs_digits_last_nd,gs_currency_last,gs_numbers,gs_normal,gs_vietnamese,gs_ignoring,gs_thai,gs_accents_last,gs_rules}'::text[]) c;
