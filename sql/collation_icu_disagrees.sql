@@ -163,6 +163,16 @@ SELECT pg_temp.build('hostile', 2);
 DROP TABLE built;
 SET gpusort.verify = off;
 SELECT pg_temp.build('hostile', 2);
+
+-- workers sort and merge
+SET gpusort.verify = on;
+SET max_parallel_workers_per_gather = 2;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET enable_indexscan = off;
+SELECT pg_temp.nodes(q) ~ 'Gather Merge' AS parallel, pg_temp.has_all(q) FROM (SELECT 'SELECT * FROM built ORDER BY s COLLATE gs_digits_last, id OFFSET 0' AS q) x;
+SET work_mem = '64kB';
+SELECT pg_temp.nodes(q) ~ 'Gather Merge' AS parallel, pg_temp.has_all(q) FROM (SELECT 'SELECT * FROM built ORDER BY s COLLATE gs_digits_last, id OFFSET 0' AS q) x;
 DROP TABLE built;
 
 SELECT pg_temp.left_behind();

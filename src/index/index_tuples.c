@@ -115,8 +115,8 @@ may_be_wrong_by_icu(Relation index)
 }
 
 /*
- * Reports that the tuple does not sort after the previous one.  If ICU contradicts itself, no order may be right; then a
- * WARNING is all, as PostgreSQL would build the index, too.
+ * Reports that the tuple does not sort after the previous one.  If ICU contradicts itself, no order may be
+ * right; then it is a WARNING, because PostgreSQL would build the index, too.
  */
 static pg_noinline void
 report_wrong_order(GsIndexLeafBuilder *builder)

@@ -4,19 +4,20 @@
  *	  Verifies the order of rows by PostgreSQL's comparators: what approximate keys
  *	  have sorted, and with gpusort.verify all rows that are returned.
  *
- * Keys are verified if they are approximate (collations of the C library and some of ICU:
- * key_collation.c, icu_agreement.c).  It takes n - 1 comparisons, where sorting by comparisons
- * takes n log n, each of two rows that are neighbors in memory.  It ends before
- * the first row is returned, so if it fails the rows can be sorted in another way
- * (sort_order.c).  Where keys are the abbreviated keys of a type, these are
- * compared first, and only the rows that they do not decide.
+ * Keys are verified if they are approximate (collations of the C library and some of
+ * ICU: key_collation.c, icu_agreement.c).  It takes n - 1 comparisons, where sorting
+ * by comparisons takes n log n, each of two rows that are neighbors in memory.  It
+ * ends before the first row is returned, so if it fails the rows can be sorted in
+ * another way (sort_order.c).  Where keys are the abbreviated keys of a type, these
+ * are compared first, and only the rows that they do not decide.
  *
  * The output of any sort is verified with gpusort.verify.  Each returned row is
  * compared with the last one, and rows are counted.  This also tests what comes
  * after the engine.  What it finds is a bug of gpusort, and an ERROR; or, if rows
- * arrived ordered by the first columns, an index that is not in order; or it is ICU, which
- * contradicts itself: then no order may be right, and it is a WARNING, one for each sort.  Only steps
- * forward are verified, after a step back or a jump from the new position on.
+ * arrived ordered by the first columns, an index that is not in order.  If ICU
+ * contradicts itself, no order may be right, and it is a WARNING, one for each sort.
+ * Only steps forward are verified, after a step back or a jump from the new position
+ * on.
  *
  * Rows of an engine are valid until the next call, so those that are compared
  * with later ones are copied.
@@ -175,16 +176,17 @@ report_wrong_order(GsOutputVerification *output)
 {
 	int			i = gs_sort_compare_decisive(output->compare);
 	const GsSortColumn *column = &output->columns[i];
-	char	   *type = format_type_be(TupleDescAttr(output->desc, column->attno - 1)->atttypid);
-	char	   *collation = OidIsValid(column->collation) ?
-		get_collation_name(column->collation) : NULL;
 	/* each batch is sorted by all columns, so only the first row of one can be wrong by these */
 	const bool	of_input = i < output->npresorted;
 	const bool	of_icu = gs_key_columns_icu_disagrees(column, 1);
+	char	   *type;
+	char	   *collation;
 
 	if (of_icu && output->warned)
 		return;
 	output->warned = of_icu;
+	type = format_type_be(TupleDescAttr(output->desc, column->attno - 1)->atttypid);
+	collation = OidIsValid(column->collation) ? get_collation_name(column->collation) : NULL;
 	ereport(of_icu ? WARNING : ERROR,
 			(errcode(of_icu ? ERRCODE_WARNING : of_input ? ERRCODE_DATA_CORRUPTED : ERRCODE_INTERNAL_ERROR),
 			 of_input ? errmsg("rows of an incremental sort arrived in wrong order") :
