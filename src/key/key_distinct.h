@@ -4,7 +4,7 @@
  *	  Estimates how many of the values seen so far are distinct.
  *
  * Whether a kind of key pays depends on the values: a dictionary needs few
- * distinct texts, a truncated or abbreviated key many distinct beginnings.  The
+ * distinct ones, a truncated or abbreviated key many distinct beginnings.  The
  * encoder therefore counts the distinct ones among the first values
  * (HyperLogLog with 1,024 registers, an error of about 3 %).  An estimate takes
  * a pass over the registers, so callers ask for one at n values, 2n, 4n and so on.
@@ -51,10 +51,16 @@ gs_distinct_free(GsDistinct *distinct)
 }
 
 static inline void
-gs_distinct_add(GsDistinct *distinct, const void *value, Size nbytes)
+gs_distinct_add_hash(GsDistinct *distinct, uint32 hash)
 {
 	distinct->nvalues++;
-	addHyperLogLog(&distinct->registers, hash_bytes(value, (int) nbytes));
+	addHyperLogLog(&distinct->registers, hash);
+}
+
+static inline void
+gs_distinct_add(GsDistinct *distinct, const void *value, Size nbytes)
+{
+	gs_distinct_add_hash(distinct, hash_bytes(value, (int) nbytes));
 }
 
 /* Is an estimate due?  If so, the next one is due at twice as many values. */

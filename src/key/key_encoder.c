@@ -8,11 +8,12 @@
  *	  fixed width				a code of the same width (key_fields.h)
  *	  compared byte by byte		the value itself, where it is in the stored row
  *	  numeric, bit, array...	a string of bytes (key_bytes.h)
- *	  text of a collation		a collation key (key_collation.h), or the code of
- *								a dictionary (key_dictionary.h)
+ *	  text of a collation		a collation key (key_collation.h)
  *	  text under ICU, others	an abbreviated key (key_sortsupport.h), if that
  *								costs less and the engine can compare ties; the
  *								columns after it are compared, too
+ *	  few distinct values of	codes of a dictionary (key_dictionary.h)
+ *	  any of these
  *	  order not known			nothing: all rows tie, and the comparator decides by
  *								this column and those after it
  *
@@ -33,6 +34,7 @@
 #include "key/key_encoder_state.h"
 #include "key/key_numeric.h"
 
+#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -53,18 +55,20 @@ is_libc_text(const GsKeyOrder *order)
  */
 static void
 choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
-				const GsSortColumn *plan, bool full, bool last, bool use_dictionary)
+				const GsSortColumn *plan, bool full, bool last)
 {
 	const char *mismatch = gs_key_order_mismatch_reason(order);
 	bool		abbreviate = order->kind == GS_KEY_ABBREVIATED;
 
 	column->kind = order->kind;
-	column->value_kind = order->kind;
 	column->of_libc = is_libc_text(order);
-	if (use_dictionary && column->of_libc)
+	/* a comparison that contradicts itself finds no place for a value */
+	if (mismatch != NULL && OidIsValid(order->collation) && !column->of_libc)
+		column->choice = GS_DICTIONARY_REJECTED;
+	if (column->choice == GS_DICTIONARY_WANTED)
 	{
-		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation,
-													  order->kind == GS_KEY_NAME);
+		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation, column->attlen,
+													  (Size) work_mem * 1024 / DICTIONARY_SHARE);
 		column->kind = GS_KEY_ABBREVIATED;
 		return;
 	}
@@ -84,7 +88,6 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 	key->approximate_type = order->approximate && key->mismatch == NULL;
 	if (key->mismatch == NULL)
 		key->mismatch = mismatch;
-	key->can_have_dictionaries &= column->of_libc || mismatch == NULL;
 }
 
 static bool
@@ -157,7 +160,6 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	const GsKeyColumn *added;
 	bool		keys_only;
 
-	column->attno = plan->attno;
 	column->by_value = gs_key_kind_is_by_value(column->kind);
 	column->most_bytes = most_bytes(key, column);
 	if (column->kind == GS_KEY_ENUM)
@@ -185,9 +187,10 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	key->direct &= column->is_read;
 }
 
+/* choices: an encoder of the same columns that has the choices of dictionaries; NULL: there are none. */
 static GsKeyEncoder *
 create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full,
-			   GsKeyTruncation truncation, bool use_dictionaries)
+			   GsKeyTruncation truncation, const GsKeyEncoder *choices)
 {
 	GsKeyEncoder *key = palloc0(sizeof(GsKeyEncoder));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -196,8 +199,6 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
 	key->direct = true;
 	key->first_tied = -1;
-	key->can_have_dictionaries = true;
-	key->nuncounted = -1;
 	key->full = full;
 	key->truncation = truncation;
 	key->truncated_keys.next_check = FIRST_TRUNCATION_CHECK;
@@ -218,8 +219,11 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 
 		if (!gs_key_columns_order(&columns[i], &order, &descending, &why_not))
 			elog(ERROR, "could not encode sort column %d: %s", i + 1, why_not);
-		choose_encoding(key, column, &order, &columns[i], full, i + 1 == ncolumns,
-						use_dictionaries);
+		column->attno = columns[i].attno;
+		column->attlen = TupleDescAttr(desc, column->attno - 1)->attlen;
+		if (choices != NULL)
+			column->choice = choices->columns[i].choice;
+		choose_encoding(key, column, &order, &columns[i], full, i + 1 == ncolumns);
 		if (leaves_ties(column))
 			key->first_tied = i;
 		add_column(key, column, &order, descending, &columns[i],
@@ -236,23 +240,24 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 GsKeyEncoder *
 gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full)
 {
-	return create_encoder(columns, ncolumns, desc, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, false);
+	return create_encoder(columns, ncolumns, desc, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, NULL);
 }
 
 GsKeyEncoder *
 gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 						   const GsKeyEncoder *before)
 {
-	const bool	use_dictionaries = gs_key_encoder_wants_dictionary(before);
 	GsKeyEncoder *key;
 
-	if (use_dictionaries || before->dictionary_overflowed)
-		return create_encoder(columns, ncolumns, desc, before->truncation == GS_KEYS_WHOLE,
-							  before->truncation, use_dictionaries);
-	key = create_encoder(columns, ncolumns, desc, false,
-						 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, false);
-	if (before->nuncounted > 0)
-		gs_key_encoder_count_texts(key);
+	/* what made keys long may be in the dictionary now, so their length is chosen anew */
+	if (before->wants_dictionary || before->dictionary_overflowed)
+		key = create_encoder(columns, ncolumns, desc, before->full,
+							 before->full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, before);
+	else
+		key = create_encoder(columns, ncolumns, desc, false,
+							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, before);
+	if (before->counts_values)
+		gs_key_encoder_count_values(key);
 	return key;
 }
 
@@ -260,8 +265,7 @@ GsKeyEncoder *
 gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 						   const GsKeyEncoder *of)
 {
-	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->truncation,
-									   gs_key_encoder_dictionary_texts(of) > 0);
+	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->truncation, of);
 
 	/* the keys are those that were chosen, whatever values come */
 	key->truncation = Min(key->truncation, GS_KEYS_LONG);
@@ -456,27 +460,85 @@ gs_key_encoder_mismatch_reason(const GsKeyEncoder *key)
 
 /* ------------------------------------------------------------- dictionaries */
 
-void
-gs_key_encoder_count_texts(GsKeyEncoder *key)
+/* Could a dictionary suit the column? */
+static bool
+may_have_dictionary(const GsKeyEncoder *key, int i)
 {
-	if (key->mismatch == NULL || !key->can_have_dictionaries || gpusort_collation_fault)
+	const KeyColumn *column = &key->columns[i];
+
+	return column->choice == GS_DICTIONARY_UNDECIDED &&
+		(column->attlen == -1 || column->collation != NULL) &&
+		(key->layout.columns[i].variable || column->abbreviation != NULL);
+}
+
+void
+gs_key_encoder_count_values(GsKeyEncoder *key)
+{
+	if (gpusort_collation_fault)
 		return;
-	key->nuncounted = 0;
+	key->counts_values = true;
 	for (int i = 0; i < key->ncolumns; i++)
 	{
-		if (key->columns[i].of_libc)
+		if (may_have_dictionary(key, i))
 		{
-			key->columns[i].texts = palloc(sizeof(GsDistinct));
-			gs_distinct_init(key->columns[i].texts, COUNTED_TEXTS);
-			key->nuncounted++;
+			key->columns[i].counted = palloc0(sizeof(CountedValues));
+			gs_distinct_init(&key->columns[i].counted->distinct, FIRST_COUNTED_VALUES);
 		}
 	}
 }
 
 bool
-gs_key_encoder_wants_dictionary(const GsKeyEncoder *key)
+gs_key_encoder_is_counting(const GsKeyEncoder *key)
 {
-	return key->nuncounted == 0;
+	for (int i = 0; i < key->ncolumns; i++)
+	{
+		if (key->columns[i].counted != NULL)
+			return true;
+	}
+	return false;
+}
+
+/* What the values that were counted so far tell. */
+static GsDictionaryChoice
+choose_dictionary(const CountedValues *counted, bool all_counted)
+{
+	const int64 nvalues = counted->distinct.nvalues;
+	const double ndistinct = gs_distinct_estimate(&counted->distinct);
+
+	if (counted->ncheap > nvalues / 2)
+		return GS_DICTIONARY_REJECTED;
+	if (ndistinct <= nvalues / 4 ||
+		(nvalues >= COUNTED_VALUES && ndistinct <= MAX_DICTIONARY_VALUES))
+		return GS_DICTIONARY_WANTED;
+	/* of values that a dictionary has room for, fewer are distinct, in random order */
+	if (all_counted || nvalues >= COUNTED_VALUES || ndistinct > 0.95 * nvalues)
+		return GS_DICTIONARY_REJECTED;
+	return GS_DICTIONARY_UNDECIDED;
+}
+
+void
+gs_key_column_choose_dictionary(GsKeyEncoder *key, KeyColumn *column, bool all_counted)
+{
+	column->choice = choose_dictionary(column->counted, all_counted);
+	if (column->choice == GS_DICTIONARY_UNDECIDED)
+		return;
+	key->wants_dictionary |= column->choice == GS_DICTIONARY_WANTED;
+	gs_distinct_free(&column->counted->distinct);
+	pfree(column->counted);
+	column->counted = NULL;
+}
+
+bool
+gs_key_encoder_wants_dictionary(GsKeyEncoder *key, bool at_end)
+{
+	for (int i = 0; at_end && i < key->ncolumns; i++)
+	{
+		KeyColumn  *column = &key->columns[i];
+
+		if (column->counted != NULL && column->counted->distinct.nvalues > 0)
+			gs_key_column_choose_dictionary(key, column, true);
+	}
+	return key->wants_dictionary;
 }
 
 bool
@@ -486,14 +548,14 @@ gs_key_encoder_dictionary_overflowed(const GsKeyEncoder *key)
 }
 
 int
-gs_key_encoder_dictionary_texts(const GsKeyEncoder *key)
+gs_key_encoder_dictionary_values(const GsKeyEncoder *key)
 {
-	int			ntexts = 0;
+	int			nvalues = 0;
 
 	for (int i = 0; i < key->ncolumns; i++)
 	{
 		if (key->columns[i].dictionary != NULL)
-			ntexts += gs_key_dictionary_count(key->columns[i].dictionary);
+			nvalues += gs_key_dictionary_count(key->columns[i].dictionary);
 	}
-	return ntexts;
+	return nvalues;
 }

@@ -43,9 +43,9 @@ extern GsKeyEncoder *gs_key_encoder_create(const GsSortColumn *columns, int ncol
 
 /*
  * Creates the encoder for reading the rows again, because the keys of `before`
- * do not suit them: with dictionaries if that one wants them, without if its
- * dictionary overflowed, else with keys that are truncated later, or neither
- * truncated nor abbreviated to their first bytes.
+ * do not suit them: with dictionaries for the columns for which that one wants
+ * them, without one that overflowed, else with keys that are truncated later, or
+ * neither truncated nor abbreviated to their first bytes.
  */
 extern GsKeyEncoder *gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns,
 												TupleDesc desc, const GsKeyEncoder *before);
@@ -136,19 +136,25 @@ extern const char *gs_key_encoder_mismatch_reason(const GsKeyEncoder *key);
 /* ------------------------------------------------------------- dictionaries */
 
 /*
- * Counts the distinct values of texts that need verification: with codes of a
- * dictionary (key_dictionary.h) they need none.  Only for a sort in one process,
- * because each encoder has dictionaries of its own.
+ * Counts the distinct values of columns whose keys are computed, fetched or approximate:
+ * codes of a dictionary (key_dictionary.h) cost less if these are few.  Only for a sort in
+ * one process, because each encoder has dictionaries of its own.
  */
-extern void gs_key_encoder_count_texts(GsKeyEncoder *key);
+extern void gs_key_encoder_count_values(GsKeyEncoder *key);
 
-/* Have the first rows so few distinct texts?  To be called after each row. */
-extern bool gs_key_encoder_wants_dictionary(const GsKeyEncoder *key);
+/* Are there values that are still to be counted? */
+extern bool gs_key_encoder_is_counting(const GsKeyEncoder *key);
+
+/*
+ * Have the first rows so few distinct values in a column?  To be called after each row, and with
+ * at_end when it must be decided.
+ */
+extern bool gs_key_encoder_wants_dictionary(GsKeyEncoder *key, bool at_end);
 
 /* Could the last row not be encoded because a dictionary is full? */
 extern bool gs_key_encoder_dictionary_overflowed(const GsKeyEncoder *key);
 
-/* The number of texts that have codes; 0 without dictionaries. */
-extern int	gs_key_encoder_dictionary_texts(const GsKeyEncoder *key);
+/* The number of values that have codes; 0 without dictionaries. */
+extern int	gs_key_encoder_dictionary_values(const GsKeyEncoder *key);
 
 #endif							/* GPUSORT_KEY_ENCODER_H */

@@ -11,9 +11,9 @@
 #define GPUSORT_KEY_ENCODER_STATE_H
 
 #include "collation/key_collation.h"
-#include "collation/key_dictionary.h"
 #include "key/key_bytes.h"
 #include "key/key_deform.h"
+#include "key/key_dictionary.h"
 #include "key/key_distinct.h"
 #include "key/key_encoder.h"
 #include "key/key_fields.h"
@@ -27,12 +27,16 @@
 #define LAST_TRUNCATION_CHECK	320
 
 /*
- * The number of texts of a column that are counted, and up to how many distinct
- * ones a dictionary pays.  That is less than it has room for, because the count
- * is an estimate and more rows follow.
+ * The values of a column are counted until there are so many, and evaluated at 64 of them, 128
+ * and so on.  A dictionary pays for up to MAX_DICTIONARY_VALUES distinct ones, which is less than
+ * it has room for, because the count is an estimate and more rows follow.
  */
-#define COUNTED_TEXTS			512
-#define MAX_DICTIONARY_TEXTS	(GS_DICTIONARY_TEXTS - 32)
+#define FIRST_COUNTED_VALUES	64
+#define COUNTED_VALUES			512
+#define MAX_DICTIONARY_VALUES	(GS_DICTIONARY_VALUES - 32)
+
+/* A dictionary may have this share of work_mem. */
+#define DICTIONARY_SHARE		8
 
 /*
  * Longer keys of text of the C library cost more than they save: its comparisons end at the first letters
@@ -55,6 +59,21 @@ typedef enum GsKeyTruncation
 	GS_KEYS_SHORT				/* SHORT_KEY_BYTES, where these cost less */
 } GsKeyTruncation;
 
+/* Does a dictionary suit a column? */
+typedef enum GsDictionaryChoice
+{
+	GS_DICTIONARY_UNDECIDED,
+	GS_DICTIONARY_WANTED,
+	GS_DICTIONARY_REJECTED
+} GsDictionaryChoice;
+
+/* The first values of a column. */
+typedef struct CountedValues
+{
+	GsDistinct	distinct;
+	int64		ncheap;			/* whose keys cost less than their codes */
+} CountedValues;
+
 /* The key of a variable-width value of the current row. */
 typedef struct KeyBytes
 {
@@ -67,8 +86,6 @@ typedef struct KeyBytes
 typedef struct KeyColumn
 {
 	GsKeyKind	kind;
-	GsKeyKind	value_kind;		/* of the value, if kind is ABBREVIATED; else
-								 * the same */
 	bool		by_value;		/* passed by value, and one field */
 	bool		is_integer;		/* by_value, and the code is (value ^ flip) &
 								 * mask */
@@ -79,17 +96,18 @@ typedef struct KeyColumn
 	uint64		flip;			/* the sign bit of signed integers */
 	uint64		mask;
 	AttrNumber	attno;
+	int16		attlen;
 	GsKeyField *field;			/* the first of its fields in the layout */
 	GsKeyLabels labels;			/* enum */
 	GsKeySortSupport *abbreviation; /* makes abbreviated keys; else NULL */
 	GsKeyCollation *collation;	/* makes collation keys; else NULL */
-	GsKeyDictionary *dictionary;	/* has the codes of its texts; else NULL */
+	GsKeyDictionary *dictionary;	/* has the codes of its values; else NULL */
 	GsKeyMaker *maker;			/* makes other codes of variable width; else
 								 * NULL */
 	int			fixed_weight;	/* numeric: as the maker has it */
 	bool		of_libc;		/* text whose keys are the C library's */
-	GsDistinct *texts;			/* counts its first texts; NULL if not or no
-								 * longer */
+	CountedValues *counted;		/* NULL if they are not or no longer counted */
+	GsDictionaryChoice choice;
 	uint32		most_bytes;		/* longer keys are truncated */
 	KeyBytes	bytes;			/* variable width: of the current row */
 } KeyColumn;
@@ -109,9 +127,8 @@ struct GsKeyEncoder
 	bool		approximate_type;	/* see gs_key_encoder_is_approximate_type() */
 
 	/* dictionaries */
-	bool		can_have_dictionaries;	/* and would need no verification then */
-	int			nuncounted;		/* columns whose texts are still counted; -1:
-								 * dictionaries are not wanted */
+	bool		counts_values;	/* see gs_key_encoder_count_values() */
+	bool		wants_dictionary;
 	bool		dictionary_overflowed;
 
 	/* abbreviated and truncated keys */
@@ -141,5 +158,11 @@ gs_key_column_is_prefix(const GsKeyEncoder *key, const KeyColumn *column)
 	return key->truncation != GS_KEYS_WHOLE && column->maker == NULL && column->collation == NULL &&
 		(column->kind == GS_KEY_TEXT || column->kind == GS_KEY_BYTEA);
 }
+
+/*
+ * Decides by the values that were counted whether a dictionary suits a column, if that is
+ * known already; it must be decided if they are all that will be counted.
+ */
+extern void gs_key_column_choose_dictionary(GsKeyEncoder *key, KeyColumn *column, bool all_counted);
 
 #endif							/* GPUSORT_KEY_ENCODER_STATE_H */

@@ -29,7 +29,9 @@
 #include "key/key_encoder_state.h"
 #include "key/key_numeric.h"
 #include "key/key_record.h"
+#include "key/key_stored.h"
 
+#include "access/detoast.h"
 #include "fmgr.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -101,7 +103,7 @@ locate_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char **why
 	struct varlena *value;
 
 	bytes->separate = false;
-	if (column->value_kind == GS_KEY_NAME)
+	if (column->kind == GS_KEY_NAME)
 	{
 		bytes->data = NameStr(*DatumGetName(datum));
 		bytes->len = strnlen(bytes->data, NAMEDATALEN);
@@ -119,27 +121,9 @@ locate_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char **why
 		return make_bytes(key, column, value, why_not);
 	bytes->data = VARDATA_ANY(value);
 	bytes->len = VARSIZE_ANY_EXHDR(value);
-	if (column->value_kind == GS_KEY_BPCHAR)
+	if (column->kind == GS_KEY_BPCHAR)
 		bytes->len = bpchartruelen(unconstify(char *, bytes->data), bytes->len);
 	return true;
-}
-
-/* Counts the current text of a column; after the last one, decides about a dictionary. */
-static pg_noinline void
-count_text(GsKeyEncoder *key, KeyColumn *column)
-{
-	GsDistinct *texts = column->texts;
-
-	gs_distinct_add(texts, column->bytes.data, column->bytes.len);
-	if (!gs_distinct_check_is_due(texts))
-		return;
-	if (key->nuncounted > 0 && gs_distinct_estimate(texts) <= MAX_DICTIONARY_TEXTS)
-		key->nuncounted--;
-	else
-		key->nuncounted = -1;
-	gs_distinct_free(texts);
-	pfree(texts);
-	column->texts = NULL;
 }
 
 /* Reads a value of variable width: the bytes that are its key. */
@@ -150,8 +134,6 @@ read_value_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char *
 
 	if (!locate_bytes(key, column, datum, why_not))
 		return false;
-	if (column->texts != NULL)
-		count_text(key, column);
 	if (column->collation != NULL)
 	{
 		if (!gs_key_collation_key(column->collation, bytes->data, bytes->len, column->most_bytes,
@@ -195,24 +177,61 @@ read_numeric_word(KeyColumn *column, Datum datum)
 
 /* Replaces a value by its abbreviated key. */
 static bool
-read_abbreviation(const GsKeyEncoder *key, KeyColumn *column, Datum *value, const char **why_not)
+read_abbreviation(const GsKeyEncoder *key, const KeyColumn *column, Datum *value, const char **why_not)
 {
 	*value = UInt64GetDatum(gs_key_sortsupport_code(column->abbreviation, *value));
 	*why_not = gs_key_sortsupport_why_not(column->abbreviation);
-	return *why_not == NULL || key->may_be_low_cardinality;
+	/* few distinct values may get a dictionary */
+	return *why_not == NULL || key->may_be_low_cardinality || column->counted != NULL;
 }
 
-/* Replaces a text by its code of a dictionary. */
+/* A value of a column; fetched if it is out of line, but not decompressed. */
+static inline Datum
+stored_value(GsKeyEncoder *key, const KeyColumn *column, Datum value)
+{
+	MemoryContext old;
+
+	if (column->attlen != -1 || !VARATT_IS_EXTERNAL(DatumGetPointer(value)))
+		return value;
+	old = MemoryContextSwitchTo(key->value_context);
+	value = PointerGetDatum(detoast_external_attr((struct varlena *) DatumGetPointer(value)));
+	MemoryContextSwitchTo(old);
+	key->value_context_used = true;
+	return value;
+}
+
+/* Does the key of a value cost less than a code: is it in the row, or one word? */
+static bool
+is_cheap(KeyColumn *column, Datum datum)
+{
+	if (column->collation != NULL || column->abbreviation != NULL)
+		return false;
+	return column->maker != NULL ? read_numeric_word(column, datum) :
+		!must_be_detoasted((const struct varlena *) DatumGetPointer(datum));
+}
+
+/* Counts a value of a column, which may decide about a dictionary. */
+static pg_noinline void
+count_value(GsKeyEncoder *key, KeyColumn *column, Datum value)
+{
+	CountedValues *counted = column->counted;
+
+	counted->ncheap += is_cheap(column, value);
+	gs_distinct_add_hash(&counted->distinct, gs_stored_hash(column->attlen, stored_value(key, column, value)));
+	if (gs_distinct_check_is_due(&counted->distinct))
+		gs_key_column_choose_dictionary(key, column, false);
+}
+
+/* Replaces a value by its code of a dictionary. */
 static bool
 read_dictionary_code(GsKeyEncoder *key, KeyColumn *column, Datum *value, const char **why_not)
 {
 	uint64		code;
 
-	if (!locate_bytes(key, column, *value, why_not))
-		return false;
-	if (!gs_key_dictionary_code(column->dictionary, column->bytes.data, column->bytes.len, &code))
+	if (!gs_key_dictionary_code(column->dictionary, stored_value(key, column, *value), &code))
 	{
-		*why_not = "too many distinct texts for a dictionary";
+		*why_not = "too many distinct values for a dictionary";
+		column->choice = GS_DICTIONARY_REJECTED;
 		key->dictionary_overflowed = true;
 		return false;
 	}
@@ -273,6 +292,8 @@ read_column(GsKeyEncoder *key, int colno, const char **why_not)
 		return gs_key_labels_find(&column->labels, &key->values[colno], why_not);
 	if (column->dictionary != NULL)
 		return read_dictionary_code(key, column, &key->values[colno], why_not);
+	if (unlikely(column->counted != NULL))
+		count_value(key, column, key->values[colno]);
 	if (column->kind == GS_KEY_ABBREVIATED)
 		return read_abbreviation(key, column, &key->values[colno], why_not);
 	if (key->layout.columns[colno].variable)

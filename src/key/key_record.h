@@ -33,7 +33,7 @@
  *
  * Returns false, and sets *why_not, if this value cannot be encoded although its
  * type can: an enum label that was added while the sort runs, a key of more than
- * 1 GB, one text too many for a dictionary, or an abbreviated key that does not
+ * 1 GB, one value too many for a dictionary, or an abbreviated key that does not
  * pay.  May ereport what detoasting reports.
  */
 extern bool gs_key_record_read(GsKeyEncoder *key, TupleTableSlot *slot,

@@ -211,14 +211,14 @@ explain_verification(const GsSortInput *input, ExplainState *es)
 							 verification->us / 1000.0, 3, es);
 }
 
-/* How the order of texts was made certain. */
+/* How the order of values was made certain. */
 static void
-explain_texts(const GsSortState *state, ExplainState *es)
+explain_values(const GsSortState *state, ExplainState *es)
 {
-	const int	ntexts = gs_key_encoder_dictionary_texts(state->input.key);
+	const int	nvalues = gs_key_encoder_dictionary_values(state->input.key);
 
-	if (ntexts > 0)
-		ExplainPropertyInteger("Dictionary Entries", NULL, ntexts, es);
+	if (nvalues > 0)
+		ExplainPropertyInteger("Dictionary Entries", NULL, nvalues, es);
 	if (gs_key_encoder_is_approximate(state->input.key))
 		explain_verification(&state->input, es);
 }
@@ -288,7 +288,7 @@ explain_engine(const GsSortState *state, ExplainState *es)
 	if (state->output.ties != NULL)
 		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, gs_sort_ties_ordered(state->output.ties), es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
-	explain_texts(state, es);
+	explain_values(state, es);
 	if (state->input.top.dropped > 0)
 		ExplainPropertyInteger("Rows Removed by Limit", NULL, state->input.top.dropped, es);
 	if (stats->device != NULL)
@@ -312,7 +312,7 @@ explain_merge(const GsSortState *state, ExplainState *es)
 	if (stats->nmerges > 0)
 		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
-	explain_texts(state, es);
+	explain_values(state, es);
 	explain_wait(state, es);
 }
 

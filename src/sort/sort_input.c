@@ -244,7 +244,7 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 
 	if (unlikely(++input->nread % GS_STATS_INTERVAL_ROWS == 0))
 		gs_sort_stats_show(state);
-	if (input->compare != NULL)
+	if (input->compare != NULL || input->counting)
 	{
 		if (input->presorted && gs_presorted_add(state, slot, form_of(state, slot)))
 			return true;
@@ -320,7 +320,8 @@ begin_keys(GsSortState *state)
 									   gs_sort_device_is_likely(state));
 	/* nor for a batch: see gs_sort_wants_other_keys() */
 	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
-		gs_key_encoder_count_texts(input->key);
+		gs_key_encoder_count_values(input->key);
+	input->counting = gs_key_encoder_is_counting(input->key);
 	input->direct_key = gs_key_encoder_is_direct(input->key);
 	input->keys_only = gs_key_encoder_layout(input->key)->keys_only;
 	if (!gs_key_encoder_decides(input->key))

@@ -9,7 +9,7 @@
  *		makes keys necessary;
  *	  - truncated keys, or codes of a collation, are equal for too many rows:
  *		full keys are better;
- *	  - the texts of a column have few distinct values: a dictionary is better;
+ *	  - a column has few distinct values: a dictionary is better;
  *	  - a dictionary is full: other keys are needed;
  *	  - keys by which a device has sorted were disproved: the CPU engine can compare.
  *
@@ -45,9 +45,10 @@
 bool
 gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 {
-	const GsSortInput *input = &state->input;
+	GsSortInput *input = &state->input;
 	GsSortGroups *groups = state->spec.groups;
 	Size		nbytes;
+	bool		crowded;
 
 	if (state->phase != GS_SORT_ENGINE || input->engine->capabilities->on_device ||
 		input->runs != NULL || input->top.dropped > 0)
@@ -59,10 +60,11 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 		return false;
 	}
 	nbytes = gs_engine_stats(input->engine)->peak_bytes;
+	input->counting = gs_key_encoder_is_counting(input->key);
+	crowded = nbytes >= input->memory_limit / 8;
 	return nbytes < input->memory_limit / 4 &&
-		(gs_key_encoder_wants_dictionary(input->key) ||
-		 gs_key_encoder_wants_full_keys(input->key,
-										all_read || nbytes >= input->memory_limit / 8));
+		(gs_key_encoder_wants_dictionary(input->key, crowded) ||
+		 gs_key_encoder_wants_full_keys(input->key, all_read || crowded));
 }
 
 /* Chooses other keys.  Runs that have the old ones are merged by comparisons. */
@@ -75,6 +77,7 @@ begin_other_keys(GsSortState *state)
 
 	input->key = gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc,
 											input->key);
+	input->counting = gs_key_encoder_is_counting(input->key);
 	if (input->runs != NULL)
 	{
 		const GsMergeOrder order = gs_sort_compared_order(state);

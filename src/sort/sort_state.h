@@ -105,6 +105,8 @@ typedef struct GsSortInput
 	bool		keys_only;		/* its layout's: the key is the row */
 	GsRowForm  *form;			/* of rows that are only values; NULL: none came yet */
 	GsSortCompare *compare;		/* where keys do not decide; NULL: they do */
+	bool		counting;		/* gs_key_encoder_is_counting() of the key, or it was before the
+								 * last row */
 	bool		presorted;		/* all rows arrived in order so far, and have no
 								 * keys: see sort_presorted.c */
 	GsTopN		top;

@@ -114,7 +114,7 @@ gs_sort_streams_offer(GsSortStreams *streams, int participant, GsSortState *sort
 {
 	if (sort->input.nread == 0 || (sort->phase != GS_SORT_ENGINE && sort->phase != GS_SORT_RUNS))
 		return false;
-	if (gs_key_encoder_dictionary_texts(sort->input.key) > 0)
+	if (gs_key_encoder_dictionary_values(sort->input.key) > 0)
 		return false;			/* the leader's codes are others */
 	if (is_enum_alone(sort))
 		return false;
