@@ -19,8 +19,8 @@
 
 #include "index/index_compare.h"
 #include "key/key_numeric.h"
-#include "key/key_stored.h"
 #include "pg_compat.h"
+#include "sort_parts/sort_compare.h"
 
 #include "access/nbtree.h"
 #include "utils/fmgroids.h"

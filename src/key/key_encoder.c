@@ -63,7 +63,7 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 	column->kind = order->kind;
 	column->of_libc = is_libc_text(order);
 	/* a comparison that contradicts itself finds no place for a value */
-	if (mismatch != NULL && OidIsValid(order->collation) && !column->of_libc)
+	if (mismatch != NULL && !order->approximate && !OidIsValid(gs_key_order_libc_collation(order)))
 		column->choice = GS_DICTIONARY_REJECTED;
 	if (column->choice == GS_DICTIONARY_WANTED)
 	{
@@ -207,6 +207,9 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 	key->value_context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort key",
 											   ALLOCSET_SMALL_SIZES);
 	gs_key_layout_init(&key->layout);
+	/* also those of columns that are not encoded now, so that each is made once */
+	for (int i = 0; choices != NULL && i < ncolumns; i++)
+		key->columns[i].choice = choices->columns[i].choice;
 
 	/* rows that tie on a column are compared by it and those after it */
 	while (key->ncolumns < ncolumns && key->first_tied < 0)
@@ -221,8 +224,6 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 			elog(ERROR, "could not encode sort column %d: %s", i + 1, why_not);
 		column->attno = columns[i].attno;
 		column->attlen = TupleDescAttr(desc, column->attno - 1)->attlen;
-		if (choices != NULL)
-			column->choice = choices->columns[i].choice;
 		choose_encoding(key, column, &order, &columns[i], full, i + 1 == ncolumns);
 		if (leaves_ties(column))
 			key->first_tied = i;
@@ -500,18 +501,22 @@ gs_key_encoder_is_counting(const GsKeyEncoder *key)
 
 /* What the values that were counted so far tell. */
 static GsDictionaryChoice
-choose_dictionary(const CountedValues *counted, bool all_counted)
+choose_dictionary(const KeyColumn *column, bool all_counted)
 {
+	const CountedValues *counted = column->counted;
 	const int64 nvalues = counted->distinct.nvalues;
-	const double ndistinct = gs_distinct_estimate(&counted->distinct);
+	double		ndistinct;
 
-	if (counted->ncheap > nvalues / 2)
+	if (counted->ncheap >= MAX_CHEAP_VALUES)
 		return GS_DICTIONARY_REJECTED;
+	ndistinct = gs_distinct_estimate(&counted->distinct);
 	if (ndistinct <= nvalues / 4 ||
 		(nvalues >= COUNTED_VALUES && ndistinct <= MAX_DICTIONARY_VALUES))
 		return GS_DICTIONARY_WANTED;
-	/* of values that a dictionary has room for, fewer are distinct, in random order */
-	if (all_counted || nvalues >= COUNTED_VALUES || ndistinct > 0.95 * nvalues)
+	if (all_counted || nvalues >= COUNTED_VALUES)
+		return GS_DICTIONARY_REJECTED;
+	/* if a dictionary has room for all, fewer are distinct, unless they arrive in turn; to count more costs too much */
+	if (ndistinct > 0.95 * nvalues && !column->needs_verification)
 		return GS_DICTIONARY_REJECTED;
 	return GS_DICTIONARY_UNDECIDED;
 }
@@ -519,7 +524,7 @@ choose_dictionary(const CountedValues *counted, bool all_counted)
 void
 gs_key_column_choose_dictionary(GsKeyEncoder *key, KeyColumn *column, bool all_counted)
 {
-	column->choice = choose_dictionary(column->counted, all_counted);
+	column->choice = choose_dictionary(column, all_counted);
 	if (column->choice == GS_DICTIONARY_UNDECIDED)
 		return;
 	key->wants_dictionary |= column->choice == GS_DICTIONARY_WANTED;

@@ -35,6 +35,12 @@
 #define COUNTED_VALUES			512
 #define MAX_DICTIONARY_VALUES	(GS_DICTIONARY_VALUES - 32)
 
+/*
+ * Values whose keys cost less than their codes, because they are in the row or one word, are not
+ * counted with the others.  So many of them mean that a dictionary does not pay.
+ */
+#define MAX_CHEAP_VALUES		128
+
 /* A dictionary may have this share of work_mem. */
 #define DICTIONARY_SHARE		8
 
@@ -71,7 +77,7 @@ typedef enum GsDictionaryChoice
 typedef struct CountedValues
 {
 	GsDistinct	distinct;
-	int64		ncheap;			/* whose keys cost less than their codes */
+	int			ncheap;			/* others, whose keys cost less than codes */
 } CountedValues;
 
 /* The key of a variable-width value of the current row. */

@@ -204,7 +204,7 @@ stored_value(GsKeyEncoder *key, const KeyColumn *column, Datum value)
 static bool
 is_cheap(KeyColumn *column, Datum datum)
 {
-	if (column->collation != NULL || column->abbreviation != NULL)
+	if (column->collation != NULL || column->abbreviation != NULL || column->needs_verification)
 		return false;
 	return column->maker != NULL ? read_numeric_word(column, datum) :
 		!must_be_detoasted((const struct varlena *) DatumGetPointer(datum));
@@ -216,9 +216,12 @@ count_value(GsKeyEncoder *key, KeyColumn *column, Datum value)
 {
 	CountedValues *counted = column->counted;
 
-	counted->ncheap += is_cheap(column, value);
-	gs_distinct_add_hash(&counted->distinct, gs_stored_hash(column->attlen, stored_value(key, column, value)));
-	if (gs_distinct_check_is_due(&counted->distinct))
+	if (is_cheap(column, value))
+		counted->ncheap++;
+	else
+		gs_distinct_add_hash(&counted->distinct,
+							 gs_stored_hash(column->attlen, stored_value(key, column, value)));
+	if (counted->ncheap == MAX_CHEAP_VALUES || gs_distinct_check_is_due(&counted->distinct))
 		gs_key_column_choose_dictionary(key, column, false);
 }
 

@@ -5,7 +5,7 @@
  *
  * Values that are stored alike are equal in every order: equal bytes are equal.  A
  * value that is compressed need not be decompressed for this.  Values that are equal
- * can be stored in several ways: 1.0 and 1.00, with headers of one byte and of four.
+ * can be stored differently: the numerics 1.0 and 1.00, or with other compression.
  *
  * attlen is that of pg_attribute; the values are not passed by value.
  *
@@ -16,48 +16,44 @@
 
 #include "pg_compat.h"
 
-/* Are two values of variable width stored alike? */
+/* Is a value compressed or out of line?  Then its header tells more than its length. */
 static inline bool
-gs_have_same_bytes(Datum a, Datum b)
+gs_is_toasted(int16 attlen, Datum value)
 {
-	const char *a_bytes = DatumGetPointer(a);
-	const char *b_bytes = DatumGetPointer(b);
-	const Size	nbytes = VARSIZE_ANY(a_bytes);
-	uint64		a_last;
-	uint64		b_last;
+	const void *at = DatumGetPointer(value);
 
-	if (nbytes != VARSIZE_ANY(b_bytes))
-		return false;
-	/* in an order, values next to each other often begin alike, but they seldom end alike */
-	if (nbytes >= sizeof(uint64))
-	{
-		memcpy(&a_last, a_bytes + nbytes - sizeof(uint64), sizeof(uint64));
-		memcpy(&b_last, b_bytes + nbytes - sizeof(uint64), sizeof(uint64));
-		if (a_last != b_last)
-			return false;
-	}
-	return memcmp(a_bytes, b_bytes, nbytes) == 0;
+	return attlen == -1 && (VARATT_IS_COMPRESSED(at) || VARATT_IS_EXTERNAL(at));
 }
 
-/* The same for any attlen. */
+/* The bytes of a value, without a header that tells only their number. */
+static inline const char *
+gs_stored_bytes(int16 attlen, Datum value, Size *nbytes)
+{
+	const char *at = DatumGetPointer(value);
+
+	if (attlen == -1 && !gs_is_toasted(attlen, value))
+	{
+		*nbytes = VARSIZE_ANY_EXHDR(at);
+		return VARDATA_ANY(at);
+	}
+	*nbytes = attlen > 0 ? attlen : attlen == -1 ? VARSIZE_ANY(at) : strlen(at);
+	return at;
+}
+
+/* Are two values stored alike? */
 static inline bool
 gs_are_stored_alike(int16 attlen, Datum a, Datum b)
 {
-	if (attlen == -1)
-		return gs_have_same_bytes(a, b);
-	return attlen == -2 ? strcmp(DatumGetCString(a), DatumGetCString(b)) == 0 :
-		memcmp(DatumGetPointer(a), DatumGetPointer(b), attlen) == 0;
+	Size		a_len;
+	Size		b_len;
+	const char *a_bytes = gs_stored_bytes(attlen, a, &a_len);
+	const char *b_bytes = gs_stored_bytes(attlen, b, &b_len);
+
+	return a_len == b_len && gs_is_toasted(attlen, a) == gs_is_toasted(attlen, b) &&
+		memcmp(a_bytes, b_bytes, a_len) == 0;
 }
 
-/* The number of bytes of a value. */
-static inline Size
-gs_stored_bytes(int16 attlen, Datum value)
-{
-	return attlen > 0 ? attlen : attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) :
-		strlen(DatumGetCString(value)) + 1;
-}
-
-/* A hash of all of them. */
+/* A hash of the bytes. */
 extern uint32 gs_stored_hash(int16 attlen, Datum value);
 
 #endif							/* GPUSORT_KEY_STORED_H */

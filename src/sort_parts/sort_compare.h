@@ -16,6 +16,29 @@
 
 typedef struct GsSortCompare GsSortCompare;
 
+/* Are two values of variable width the same, as they are stored?  Then they are equal in every order. */
+static inline bool
+gs_have_same_bytes(Datum a, Datum b)
+{
+	const char *a_bytes = DatumGetPointer(a);
+	const char *b_bytes = DatumGetPointer(b);
+	const Size	nbytes = VARSIZE_ANY(a_bytes);
+	uint64		a_last;
+	uint64		b_last;
+
+	if (nbytes != VARSIZE_ANY(b_bytes))
+		return false;
+	/* in an order, values next to each other often begin alike, but they seldom end alike */
+	if (nbytes >= sizeof(uint64))
+	{
+		memcpy(&a_last, a_bytes + nbytes - sizeof(uint64), sizeof(uint64));
+		memcpy(&b_last, b_bytes + nbytes - sizeof(uint64), sizeof(uint64));
+		if (a_last != b_last)
+			return false;
+	}
+	return memcmp(a_bytes, b_bytes, nbytes) == 0;
+}
+
 /* In the current memory context, in which the comparators also run. */
 extern GsSortCompare *gs_sort_compare_create(const GsSortColumn *columns, int ncolumns,
 											 TupleDesc desc);

@@ -52,6 +52,10 @@ SCALARS = [
          " WHEN 4 THEN jsonb_build_object('k', ({v}) >> 8 & 255, repeat('k', (({v}) >> 16 & 1023)::int), '[]'::jsonb)"
          " WHEN 5 THEN jsonb_build_object('A', ({v}) >> 8 & 1 = 0, 'b', jsonb_build_object(to_hex(({v}) >> 9 & 15), ({v}) & 1023))"
          """ ELSE (ARRAY['null', 'false', '""', '[]', '{}', '[[]]', '[{}]', '[null]', '{"a": {}}'])[1 + mod(({v}) & 9223372036854775807, 9)]::jsonb END""", "other"),
+    # few distinct long values, some of them equal but not stored alike
+    Type("numeric", "(repeat('7', 600) || (({v}) & 3) || (ARRAY['', '.0', '.00'])[1 + mod(({v}) >> 2 & 255, 3)])::numeric", "other"),
+    Type("jsonb", "jsonb_build_array(repeat('long ', 100), (ARRAY[1, 1.0, 2])[1 + mod(({v}) & 255, 3)])", "other"),
+    Type("text", "repeat('Long é ', 60 + (({v}) & 1)::int) || (ARRAY['', 'a', 'A'])[1 + mod(({v}) >> 1 & 255, 3)]", "text"),
     Type("tsvector", "to_tsvector('simple', concat_ws(' ', 'w' || (({v}) & 7), 'x' || (({v}) >> 8 & 255)))", "other"),
     Type("tsquery", "to_tsquery('simple', 'w' || (({v}) & 7) || (ARRAY[' & ', ' | ', ' <-> '])[1 + (({v}) >> 8 & 1)] || 'x')",
          "other"),
