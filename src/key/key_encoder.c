@@ -187,10 +187,23 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	key->direct &= column->is_read;
 }
 
-/* choices: an encoder of the same columns that has the choices of dictionaries; NULL: there are none. */
+/* The choice of a dictionary for a column of another encoder. */
+static GsDictionaryChoice
+choice_of(const KeyColumn *column, bool same_records)
+{
+	if (!same_records)
+		return column->choice;
+	/* it may be wanted only since records were made */
+	return column->dictionary != NULL ? GS_DICTIONARY_WANTED : GS_DICTIONARY_REJECTED;
+}
+
+/*
+ * before: an encoder of the same columns; NULL: there is none.  Columns have dictionaries if it wants
+ * them or, with same_records, if it has them.
+ */
 static GsKeyEncoder *
 create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full,
-			   GsKeyTruncation truncation, const GsKeyEncoder *choices)
+			   GsKeyTruncation truncation, const GsKeyEncoder *before, bool same_records)
 {
 	GsKeyEncoder *key = palloc0(sizeof(GsKeyEncoder));
 	AttrNumber *attnos = palloc(sizeof(AttrNumber) * ncolumns);
@@ -208,8 +221,8 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 											   ALLOCSET_SMALL_SIZES);
 	gs_key_layout_init(&key->layout);
 	/* also those of columns that are not encoded now, so that each is made once */
-	for (int i = 0; choices != NULL && i < ncolumns; i++)
-		key->columns[i].choice = choices->columns[i].choice;
+	for (int i = 0; before != NULL && i < ncolumns; i++)
+		key->columns[i].choice = choice_of(&before->columns[i], same_records);
 
 	/* rows that tie on a column are compared by it and those after it */
 	while (key->ncolumns < ncolumns && key->first_tied < 0)
@@ -241,7 +254,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 GsKeyEncoder *
 gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full)
 {
-	return create_encoder(columns, ncolumns, desc, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, NULL);
+	return create_encoder(columns, ncolumns, desc, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, NULL, false);
 }
 
 GsKeyEncoder *
@@ -253,10 +266,10 @@ gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc 
 	/* what made keys long may be in the dictionary now, so their length is chosen anew */
 	if (before->wants_dictionary || before->dictionary_overflowed)
 		key = create_encoder(columns, ncolumns, desc, before->full,
-							 before->full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, before);
+							 before->full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, before, false);
 	else
 		key = create_encoder(columns, ncolumns, desc, false,
-							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, before);
+							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, before, false);
 	if (before->counts_values)
 		gs_key_encoder_count_values(key);
 	return key;
@@ -266,7 +279,7 @@ GsKeyEncoder *
 gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 						   const GsKeyEncoder *of)
 {
-	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->truncation, of);
+	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->truncation, of, true);
 
 	/* the keys are those that were chosen, whatever values come */
 	key->truncation = Min(key->truncation, GS_KEYS_LONG);

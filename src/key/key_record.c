@@ -182,7 +182,8 @@ read_abbreviation(const GsKeyEncoder *key, const KeyColumn *column, Datum *value
 	*value = UInt64GetDatum(gs_key_sortsupport_code(column->abbreviation, *value));
 	*why_not = gs_key_sortsupport_why_not(column->abbreviation);
 	/* few distinct values may get a dictionary */
-	return *why_not == NULL || key->may_be_low_cardinality || column->counted != NULL;
+	return *why_not == NULL || key->may_be_low_cardinality || column->counted != NULL ||
+		column->choice == GS_DICTIONARY_WANTED;
 }
 
 /* A value of a column; fetched if it is out of line, but not decompressed. */
