@@ -151,10 +151,14 @@ gs_engine_gpu_token(const GsEngine *base)
 	return ((const GpuEngine *) base)->token;
 }
 
-/* Opens an engine for the job of another one, by JOB_JOIN or JOB_READ. */
+/*
+ * Opens an engine for the job of another one, by JOB_JOIN or JOB_READ.  Waits without a timeout: gpusortd
+ * does not answer while a call of the device blocks it, such as a sort by the host's processor, and if a
+ * producer left, gpusortd would later add it to the job, which would then fail.
+ */
 static GsStatus
 open_other(const GsEngineRequest *request, GsEngineLink *link, GsMessageType type, uint64_t token,
-		   uint32_t participant, int timeout_ms, GsEngine **result)
+		   uint32_t participant, GsEngine **result)
 {
 	GpuEngine  *engine = new_engine(request, link);
 	GsJobJoin	join = {
@@ -169,18 +173,14 @@ open_other(const GsEngineRequest *request, GsEngineLink *link, GsMessageType typ
 	if (engine == NULL)
 		return GS_STATUS_OOM;
 	status = gs_gpu_send(engine, &join.message, type, sizeof(join));
-	return status == GS_STATUS_OK ? wait_until_ready(engine, timeout_ms) : status;
+	return status == GS_STATUS_OK ? wait_until_ready(engine, -1) : status;
 }
 
 GsStatus
 gs_engine_gpu_join(const GsEngineRequest *request, GsEngineLink *link, uint64_t token,
 				   uint32_t participant, GsEngine **result)
 {
-	/*
-	 * Waits without a timeout: if we left, gpusortd would later add us to the job,
-	 * which would then fail.
-	 */
-	GsStatus	status = open_other(request, link, GS_MESSAGE_JOB_JOIN, token, participant, -1, result);
+	GsStatus	status = open_other(request, link, GS_MESSAGE_JOB_JOIN, token, participant, result);
 	GpuEngine  *engine = (GpuEngine *) *result;
 
 	if (engine != NULL)
@@ -193,7 +193,7 @@ gs_engine_gpu_join(const GsEngineRequest *request, GsEngineLink *link, uint64_t 
 GsStatus
 gs_engine_gpu_read(const GsEngineRequest *request, GsEngineLink *link, uint64_t token, GsEngine **result)
 {
-	return open_other(request, link, GS_MESSAGE_JOB_READ, token, 0, ANSWER_MS, result);
+	return open_other(request, link, GS_MESSAGE_JOB_READ, token, 0, result);
 }
 
 /* --------------------------------------------------------------------- input */

@@ -68,6 +68,7 @@ open_reader_with(Sharing *sharing, Reader *reader, uint32_t buffer_bytes, uint64
 
 	reader->driver.layout.nwords += nwords;
 	reader->link = unit_link_open_other(sharing->link, buffer_bytes, 1 + (uint32_t) dice_below(sharing->dice, 6));
+	reader->link->slow = true;	/* as if a call of the device blocked gpusortd */
 	return gs_engine_gpu_read(&request, &reader->link->base, token, &reader->driver.engine);
 }
 
