@@ -328,47 +328,6 @@ like($node->safe_psql('postgres', qq{
 		EXPLAIN (COSTS OFF) EXECUTE cached}),
 	qr/^Sort\n.*^Sort\n/ms, 'a plan from before the load keeps its Sorts');
 
-# ---------------------------------------------------------- the cost of loading
-
-# Processor time of 60 connections that do almost nothing, in clock ticks, as the
-# postmaster accounts for its children.
-my $nothing = PostgreSQL::Test::Utils::tempdir() . '/nothing.sql';
-append_to_file($nothing, 'SELECT 1');
-
-sub ended_ticks
-{
-	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)$/m;
-	my ($fields) = slurp_file("/proc/$postmaster/stat") =~ /^.*\) (.*)$/s;
-	my @fields = split(' ', $fields);
-
-	return $fields[13] + $fields[14];
-}
-
-sub ticks_of_connections
-{
-	my ($option) = @_;
-	my $before = ended_ticks();
-
-	local $ENV{PGOPTIONS} = "-c $option";
-	run_log([ 'pgbench', '-n', '-C', '-t', 60, '-f', $nothing, '-h', $node->host, '-p', $node->port, 'postgres' ])
-	  or die 'pgbench failed';
-	$node->poll_query_until('postgres', q{SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'pgbench')})
-	  or die 'connections do not end';
-	return ended_ticks() - $before;
-}
-
-# It was a third or more while settings were inserted one by one, and is a tenth now.  More connections
-# are tried if caches that others use have made it more.
-my ($without, $with) = (0, 0);
-foreach my $round (1 .. 20)
-{
-	$without += ticks_of_connections('work_mem=5MB');
-	$with += ticks_of_connections('session_preload_libraries=gpusort');
-	last if $round >= 5 && $with < 1.25 * $without;
-}
-note("processor time of connections, in clock ticks: $without without the library, $with with it");
-cmp_ok($with, '<', 1.25 * $without, 'to load the library takes less than a quarter of a connection');
-
 # ---------------------------------------------------- servers of other versions
 
 my ($symbols) = run_command([ 'nm', '-D', $node->config_data('--pkglibdir') . '/gpusort.so' ]);
