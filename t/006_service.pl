@@ -142,7 +142,6 @@ foreach (@pauses)
 	$least *= 2;
 }
 ok(!$too_early, 'each pause is twice as long as the one before: ' . join(', ', @pauses));
-cmp_ok($pauses[0], '<', 10, 'the first is short');
 
 # A setting ends the pause.
 write_program("$ready\nexec sleep 1000");
@@ -234,10 +233,11 @@ ok(poll(sub { nstarts(1) == 3 }), 'at each reload');
 is(nstarts(0) + nstarts(2), 2, 'and the others are not if nothing has changed');
 
 # a reload while it looks for its device
-write_program(qq{$counts\ncase "\$*" in *cuda:1*) sleep 1; echo "gpusortd: no device: it is lost" >&2; exit 3;; esac\n$ready\nexec sleep 1000});
+write_program(qq{$counts\ncase "\$*" in *cuda:1*) until [ -e $folder/go ]; do sleep 0.05; done; echo "gpusortd: no device: it is lost" >&2; exit 3;; esac\n$ready\nexec sleep 1000});
 $node->reload;
-ok(poll(sub { nstarts(1) == 1 && nstarts(0) + nstarts(2) == 2 }), 'all are started, and one takes a second to fail');
+ok(poll(sub { nstarts(1) == 1 && nstarts(0) + nstarts(2) == 2 }), 'all are started, and one does not fail yet');
 $node->reload;
+append_to_file("$folder/go", '');
 ok(poll(sub { nstarts(1) == 2 }), 'a reload meanwhile: it is tried once more');
 ok(poll(sub { states() eq '0 not answering, 1 no device, 2 not answering' }), 'it is lost for good');
 sleep 0.5;
@@ -382,20 +382,18 @@ is(service_status($node, 'state, detail'), 'not answering|gpusortd does not answ
 isnt($node->psql('postgres', "SET statement_timeout = 100; SELECT * FROM gpusort_service_status()"), 0,
 	'one does not have to wait for that');
 
-# A sort waits for it once, for a second, and then none does for a while.  A busy machine takes longer, but
-# not each time.
+# A sort waits for it once, for a second, and then none does for a while: on a busy machine one of them at least
+# takes less than that.
 my ($hung) = session($node);
-my @seconds;
-foreach (1 .. 5)
-{
+my $ask_hung = sub {
 	my $start = time;
 
 	like(ask($hung, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $query"),
 		qr/Engine: cpu\n +Device Not Used: gpusortd does not answer/, 'then the CPU engine sorts');
-	push @seconds, time - $start;
-}
-cmp_ok($seconds[0], '<', 20, 'after some waiting');
-cmp_ok((sort { $a <=> $b } @seconds)[0], '<', 0.9, 'and the next time after none');
+	return time - $start;
+};
+cmp_ok($ask_hung->(), '>=', 0.9, 'after a second');
+ok(poll(sub { $ask_hung->() < 0.9 }), 'and the next time without waiting');
 $hung->quit;
 kill 'CONT', $stopped;
 ok(wait_for_service($node, 'running'), 'now it does');

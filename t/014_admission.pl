@@ -11,7 +11,6 @@ use GpuSortTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
 
 my $node = gpusort_node('admission', 'gpusort.device = host', 'gpusort.engine = cuda',
 	'gpusort.device_min_rows = 0', 'gpusort.min_rows = 0', 'gpusort.device_memory_limit = 40MB',

@@ -11,7 +11,6 @@ use GpuSortTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(sleep time);
 
 my $node = service_node('devices', "gpusort.device = 'host:4'", 'work_mem = 256MB', 'max_connections = 100',
 	'max_worker_processes = 40', 'max_parallel_workers = 32', 'min_parallel_table_scan_size = 0',
