@@ -315,20 +315,34 @@ service_count_fds(const Service *service)
 	return n;
 }
 
-uint64_t
-service_cpu_us(const Service *service)
+/* Is its main thread asleep? */
+static bool
+is_asleep(const Service *service)
 {
 	char		path[40];
-	char		text[100];
-	unsigned long long ns;
+	char		text[400];
+	const char *state;
 	int			fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int) service->pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int) service->pid);
 	fd = open(path, O_RDONLY);
 	CHECK(fd >= 0);
 	read_all(fd, text, sizeof(text));
-	CHECK(sscanf(text, "%llu", &ns) == 1);
-	return ns / 1000;
+	state = strrchr(text, ')');
+	CHECK(state != NULL);
+	return strncmp(state, ") S", 3) == 0;
+}
+
+void
+service_check_asleep(const Service *service)
+{
+	uint64_t	end = now_ms() + PATIENCE_MS;
+
+	for (int nasleep = 0; nasleep < 10; nasleep += is_asleep(service))
+	{
+		CHECK_MSG(now_ms() < end, "it does not sleep");
+		sleep_ms(1);
+	}
 }
 
 /* --------------------------------------------------------------- a client */

@@ -79,8 +79,8 @@ extern void service_check_waiting(const Service *service, uint32_t nwaiting);
 extern bool service_logged(const Service *service, const char *text);
 extern int	service_count_fds(const Service *service);
 
-/* Processor time so far. */
-extern uint64_t service_cpu_us(const Service *service);
+/* Waits until it has been seen asleep several times, which a loop that never waits is not. */
+extern void service_check_asleep(const Service *service);
 
 extern uint64_t now_ms(void);
 extern void sleep_ms(int ms);

@@ -289,32 +289,28 @@ test_killed_service(void **unused)
 	service_stop(&service);
 }
 
-/* A slow device: only its jobs wait. */
+/* A slow device: only its jobs wait, and nothing is done meanwhile. */
 static void
 test_slow_device(void **unused)
 {
 	Service		service = service_start((const char *[])
 										{
-										"--fault", "copy_in:1:delay=3000", NULL
+										"--fault", "copy_in:1:delay=5000", NULL
 										});
 	Client		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 	Table		table = table_make(1, 100, false);
 	GsAnyMessage message;
-	uint64_t	cpu_us = service_cpu_us(&service);
 	uint64_t	start;
 
 	job_open(&client, &table, 0, 0);
 	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
 	start = now_ms();
 	job_load(&client, &table, 100);
-	CHECK(client_receive(&client, &message, 100) == -1);
 	CHECK(service_status(&service).njobs == 1);
-	CHECK_MSG(now_ms() - start < 2500, "the service is blocked");
+	service_check_asleep(&service);
+	CHECK_MSG(client_receive(&client, &message, 0) == -1, "the service is blocked or busy");
 	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
-	CHECK_MSG(now_ms() - start >= 3000, "the delay was %d ms", (int) (now_ms() - start));
-	cpu_us = service_cpu_us(&service) - cpu_us;
-	CHECK_MSG(cpu_us < 1500000, "waiting took %llu us of processor time",
-			  (unsigned long long) cpu_us);
+	CHECK_MSG(now_ms() - start >= 5000, "the delay was %d ms", (int) (now_ms() - start));
 
 	/* the next job is not slow */
 	job_close(&client);
@@ -348,7 +344,6 @@ test_blocked_device(void **unused)
 								});
 		client = client_open(&service, BUFFER_BYTES, NBUFFERS);
 		other = client_connect(&service);
-		start = now_ms();
 		if (i == 0)
 			client_send_hello(&other, BUFFER_BYTES, NBUFFERS, &options);
 		else if (i == 1)
@@ -366,14 +361,14 @@ test_blocked_device(void **unused)
 				job_close(&client);
 			}
 		}
+		start = now_ms();
 		do
+		{
 			status = service_status(&service);
-		while (status.stalled_ms < 50 && now_ms() - start < 2500);
-		CHECK_MSG(status.stalled_ms >= 50, "the service is not blocked");
-		for (int n = 0; n < 20; n++)
-			status = service_status(&service);
-		CHECK_MSG(now_ms() - start < 2500, "20 answers came after %d ms", (int) (now_ms() - start));
-		CHECK(service_status(&service).stalled_ms >= status.stalled_ms);
+			CHECK_MSG(now_ms() - start < PATIENCE_MS, "the service is not blocked");
+		} while (status.stalled_ms < 50);
+		for (int n = 0; n < 3; n++)
+			CHECK_MSG(service_status(&service).stalled_ms >= status.stalled_ms, "not answered while it is blocked");
 
 		/* the job that waited for the device continues */
 		if (i == 0)
