@@ -12,12 +12,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(sleep time);
-
-# An interrupt takes effect within 100 ms.  A busy machine takes longer, so the
-# test allows ten times as much, and prints the longest.
-my $allowed_ms = 1000;
-my $slowest_ms = 0;
+use Time::HiRes qw(sleep);
 
 my $node = PostgreSQL::Test::Cluster->new('parallel');
 $node->init(extra => [ '--locale=C', '--encoding=UTF8' ]);
@@ -138,11 +133,7 @@ sub is_shared
 	my $plan;
 
 	$shared //= qr/Gather Merge.*Parallel Custom Scan \(GpuSort\)(?=.*Engine: cuda).*Rows Sent to Shared Sort: /s;
-	foreach (1 .. 20)
-	{
-		$plan = analyzed($query, $settings);
-		last if $plan =~ $shared;
-	}
+	poll(sub { $plan = analyzed($query, $settings); $plan =~ $shared });
 	like($plan, $shared, "$what: several send rows to one sort");
 }
 
@@ -441,11 +432,9 @@ ok($node->poll_query_until('postgres', $temporary_files, '0'), 'no file is left'
 		else
 		{
 			my ($canceler) = session($node);
-			my $ms = ask($canceler, "SELECT interrupt($pid, 'cancel')");
 
-			like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, "runs: canceled in $ms ms");
-			cmp_ok($ms, '<', $allowed_ms, 'soon') if $waits;
-			$slowest_ms = $ms if $waits && $ms > $slowest_ms;
+			ask($canceler, "SELECT interrupt($pid, 'cancel')");
+			like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'runs: canceled');
 			$canceler->quit;
 		}
 		is(contexts_of($psql), '0', 'nothing is left in the leader');
@@ -599,9 +588,7 @@ foreach my $leader ('on', 'off')
 		$psql->query_until(qr/started/, "\\echo started\n" . digest_of(sprintf($lingering, $row)) . ";\n");
 		ok($node->poll_query_until('postgres', sprintf($lingers, $pid)), "leader $leader: a participant waits at row $row");
 		sleep 0.3;
-		my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
-		cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
-		$slowest_ms = $ms if $ms > $slowest_ms;
+		ask($control, "SELECT interrupt($pid, 'cancel')");
 		like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query is canceled');
 		is(contexts_of($psql), '0', 'nothing is left in the leader');
 		is_idle($node, 'canceled');
@@ -673,14 +660,8 @@ foreach my $try (1 .. 6)
 # Canceled while the device is slow: uploading, sorting, returning rows.
 foreach my $where ('copy_in:3', 'pack:1', 'sort_words:1', 'gather:1', 'copy_out:5')
 {
-	my ($psql, $pid) = session($node);
+	my $psql = interrupt_delayed($node, $control, $where, 'cancel', digest_of('SELECT * FROM rows ORDER BY word, id'));
 
-	restart_service($node, 'gpusort.service_fault' => "$where:delay=3000");
-	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
-	sleep 0.7;
-	my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
-	cmp_ok($ms, '<', $allowed_ms, "canceled in $where, in $ms ms");
-	$slowest_ms = $ms if $ms > $slowest_ms;
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
 	is_idle($node, "canceled in $where");
 	$psql->quit;
@@ -696,9 +677,7 @@ foreach my $leader ('on', 'off')
 	ask($holder, 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM rows ORDER BY word, id; FETCH 1 FROM c');
 	$psql->query_until(qr/started/, "\\echo started\n" . digest_of('SELECT * FROM rows ORDER BY word, id') . ";\n");
 	ok($node->poll_query_until('postgres', 'SELECT waiting FROM gpusort_service_status()', '1'), "leader $leader: a sort waits for memory");
-	my $ms = ask($control, "SELECT interrupt($pid, 'cancel')");
-	cmp_ok($ms, '<', $allowed_ms, "canceled in $ms ms");
-	$slowest_ms = $ms if $ms > $slowest_ms;
+	ask($control, "SELECT interrupt($pid, 'cancel')");
 	like(ask_error($psql, 'SELECT 1'), qr/ERROR:  canceling statement due to user request/, 'the query was canceled');
 
 	# it waits again, until there is memory; or not so long
@@ -725,7 +704,6 @@ foreach my $leader ('on', 'off')
 	is_idle($node, 'waiting');
 }
 restart_service($node, 'gpusort.device_memory_limit' => '0');
-diag("slowest interrupt: $slowest_ms ms");
 
 # ------------------------------------------------------------- many at a time
 

@@ -401,8 +401,7 @@ foreach my $engine ('cpu', 'cuda')
 			last if $ms ne '';
 			$node->safe_psql('postgres', 'CREATE INDEX large_id ON large (id); CLUSTER large USING large_id; DROP INDEX large_id');
 		}
-		like($error, qr/canceling statement due to user request/, "$phase, $engine: canceled after $ms ms");
-		cmp_ok($ms, '<', 1000, 'at once');
+		like($error, qr/canceling statement due to user request/, "$phase, $engine: canceled");
 	}
 }
 is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_ls_tmpdir()'), '0', 'no file is left behind');

@@ -13,7 +13,7 @@ our @EXPORT = qw(
   gpusort_node service_node plan_of contexts_of memory_kb session ask ask_error count_rest
   poll becomes is_back count_in_log service_status wait_for_service service_processes
   supervisors title_of stop_process restart_service is_idle wait_for_sessions postmaster_of wait_for_end
-  create_linger create_interrupt create_compared create_watched
+  create_linger create_interrupt interrupt_delayed create_compared create_watched
   has_icu has_extension create_index_input @index_columns
 );
 
@@ -308,7 +308,8 @@ sub create_linger
 }
 
 # A function that cancels or terminates a session, and returns after how many milliseconds it
-# and its workers were done.
+# and its workers were done.  Another one does so once the session has waited for gpusortd for a
+# while; NULL: its query with a string_agg() has ended before.
 sub create_interrupt
 {
 	my ($node) = @_;
@@ -327,13 +328,56 @@ sub create_interrupt
 				PERFORM pg_stat_clear_snapshot();
 				EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
 					WHERE pid = session AND state = 'active' OR leader_pid = session AND pid <> session);
-				EXIT WHEN clock_timestamp() > start + interval '1 minute';
+				IF clock_timestamp() > start + interval '1 minute' THEN
+					RAISE 'an interrupt has no effect';
+				END IF;
 				PERFORM pg_sleep(0.0005);
 			END LOOP;
 			RETURN round(extract(epoch FROM clock_timestamp() - start) * 1000, 1);
 		END $$;
+		CREATE FUNCTION interrupt_waiting(session int, how text) RETURNS numeric LANGUAGE plpgsql AS $$
+		DECLARE
+			deadline timestamptz := clock_timestamp() + '100 s';
+			looks int := 0;
+		BEGIN
+			WHILE looks < 5 LOOP
+				PERFORM pg_stat_clear_snapshot();
+				looks := CASE WHEN EXISTS (SELECT FROM pg_stat_activity
+					WHERE pid = session AND wait_event_type = 'Extension') THEN looks + 1 ELSE 0 END;
+				IF EXISTS (SELECT FROM pg_stat_activity WHERE pid = session AND state = 'idle' AND query LIKE '%string_agg%') THEN
+					RETURN NULL;
+				END IF;
+				IF clock_timestamp() > deadline THEN
+					RAISE 'it never waited';
+				END IF;
+				PERFORM pg_sleep(0.01);
+			END LOOP;
+			RETURN interrupt(session, how);
+		END $$;
 	});
 	return;
+}
+
+# Interrupts a query with a string_agg() while a call of the device is delayed, which must take effect in half of
+# the delay.  A busy machine may be too slow for that, so it is tried again with longer delays.
+sub interrupt_delayed
+{
+	my ($node, $control, $where, $how, $query) = @_;
+	my ($psql, $pid, $ms, $in_time);
+
+	foreach my $delay_ms (1000, 4000, 16000)
+	{
+		eval { $psql->quit } if $psql;
+		($psql, $pid) = session($node);
+		restart_service($node, 'gpusort.service_fault' => "$where:delay=$delay_ms");
+		$psql->query_until(qr/started/, "\\echo started\n$query;\n");
+		$ms = ask($control, "SELECT interrupt_waiting($pid, '$how')");
+		$in_time = $ms ne '' && $ms < $delay_ms / 2;
+		last if $in_time;
+		note("$how in $where: $ms ms, of a delay of $delay_ms ms");
+	}
+	ok($in_time, "$how in $where: it takes effect before the device returns");
+	return $psql;
 }
 
 # The functions of amcheck; on a server without contrib modules they do nothing.
