@@ -7,6 +7,7 @@
 
 SELECT count(*) = 0 AS none FROM pg_collation WHERE collname = 'pg_c_utf8' \gset
 \if :none
+\echo skipped: needs PostgreSQL 17
 \quit
 \endif
 

@@ -7,6 +7,7 @@
 
 \if :has_icu
 \else
+\echo skipped: the server or gpusort was built without ICU
 \quit
 \endif
 SET gpusort.debug_plan = on;

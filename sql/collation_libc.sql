@@ -15,6 +15,7 @@ EXCEPTION WHEN undefined_object OR invalid_parameter_value THEN
 END $$;
 SELECT NOT bool_and(pg_temp.has_locale(l)) AS no_locales FROM unnest('{en_US.UTF-8,de_DE.UTF-8,cs_CZ.UTF-8,C.UTF-8}'::text[]) l \gset
 \if :no_locales
+\echo skipped: not all of the locales en_US.UTF-8, de_DE.UTF-8 and cs_CZ.UTF-8 are there
 \quit
 \endif
 SET gpusort.debug_plan = on;

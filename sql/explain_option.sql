@@ -7,6 +7,7 @@
 SELECT current_setting('server_version_num')::int < 180000 AS too_old \gset
 \if :too_old
 EXPLAIN (GPUSORT) SELECT 1;
+\echo skipped: needs PostgreSQL 18
 \quit
 \endif
 SET gpusort.force = off;

@@ -6,6 +6,7 @@
 
 SELECT current_setting('server_version_num')::int < 180000 AS too_old \gset
 \if :too_old
+\echo skipped: needs PostgreSQL 18
 \quit
 \endif
 CREATE TEMP TABLE t (

@@ -1,16 +1,15 @@
 -- Rows that arrive in order are only compared with the previous row, and get no keys
--- until a row is out of order.  Needs the locale en_US.UTF-8, and a database in UTF8.
+-- until a row is out of order.  Needs a database in UTF8.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
 \set ECHO none
 \i :include
 
-CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
 -- "C", which is unicode without ICU, has keys for rows in order, too
 \if :has_icu
 \else
 DROP COLLATION pg_temp.unicode;
-CREATE COLLATION pg_temp.unicode FROM gs_en;
+CREATE COLLATION pg_temp.unicode FROM pg_temp.english;
 \endif
 -- in order by s: ties of three rows; if given, one row is out of order
 CREATE FUNCTION pg_temp.rows_in_order(n int, low int DEFAULT 0, nulls int DEFAULT 0)
@@ -20,7 +19,7 @@ RETURNS TABLE (id int, s text, k int) LANGUAGE sql AS $$
 		FROM generate_series(1, n) id) x
 $$;
 CREATE FUNCTION pg_temp.source(n int, low int DEFAULT 0, nulls int DEFAULT 0) RETURNS text LANGUAGE sql AS $$
-	SELECT format('(SELECT id, s COLLATE gs_en AS s, k FROM pg_temp.rows_in_order(%s, %s, %s)) x', n, low, nulls)
+	SELECT format('(SELECT id, s COLLATE pg_temp.english AS s, k FROM pg_temp.rows_in_order(%s, %s, %s)) x', n, low, nulls)
 $$;
 -- no key bits if all rows arrived in order
 CREATE FUNCTION pg_temp.unkeyed(query text) RETURNS boolean LANGUAGE sql AS $$
@@ -43,7 +42,7 @@ SELECT f -> 'Collation Verification Comparisons' AS compared, f -> 'Sorted Rows'
 -- a LIMIT; cursors that move backward
 SELECT o, low, pg_temp.same(format('SELECT * FROM %s ORDER BY %s LIMIT 10 OFFSET 5', source, o), format('SELECT * FROM %s ORDER BY %s, id LIMIT 10 OFFSET 5', source, o))
 FROM unnest('{s,"s DESC, k","s COLLATE pg_temp.unicode, k"}'::text[]) o, unnest('{0,3000}'::int[]) low, pg_temp.source(3000, low) AS source;
-CREATE TEMP TABLE t AS SELECT id, s COLLATE gs_en AS s FROM pg_temp.rows_in_order(6000);
+CREATE TEMP TABLE t AS SELECT id, s COLLATE pg_temp.english AS s FROM pg_temp.rows_in_order(6000);
 BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT id FROM t ORDER BY s;
 MOVE ABSOLUTE 1000 FROM c;
@@ -60,7 +59,7 @@ FROM (VALUES ('in order', 6000, 0), ('last row', 6000, 6000), ('in the middle', 
 -- below a row in memory or below the last one that was written
 CREATE FUNCTION pg_temp.runs(query text) RETURNS int LANGUAGE sql AS $$ SELECT (pg_temp.figures(query) ->> 'Runs')::int $$;
 CREATE TEMP TABLE orders AS SELECT row_number() OVER () AS i, o
-FROM unnest(ARRAY['s', 's COLLATE pg_temp.unicode', 's || repeat(''x'', 150), s', 'repeat(''x'', 150 + k * 0) COLLATE gs_en, s COLLATE pg_temp.unicode']) o;
+FROM unnest(ARRAY['s', 's COLLATE pg_temp.unicode', 's || repeat(''x'', 150), s', 'repeat(''x'', 150 + k * 0) COLLATE pg_temp.english, s COLLATE pg_temp.unicode']) o;
 SELECT o, low, :'engine' <> 'cpu' OR CASE WHEN low = 0 THEN runs = 1 ELSE runs > 1 END AS runs, pg_temp.rows_ok(source, o || ', k') AS right
 FROM orders, unnest('{0,5999,6000}'::int[]) low, pg_temp.source(6000, low) AS source, pg_temp.runs(format('SELECT * FROM %s ORDER BY %s', source, o)) AS runs
 ORDER BY i, low;
@@ -68,7 +67,7 @@ SELECT bool_and(pg_temp.rows_ok(source, 's, k') AND pg_temp.rows_ok(source, 's C
 FROM generate_series(900, 1700, 8) low, pg_temp.source(2000, low) AS source;
 -- NULLs; rows of all lengths, one of which exceeds memory and is too long for a device, so that a tuplesort takes
 -- over; otherwise ties stay in input order
-CREATE TEMP TABLE lengths AS SELECT id, CASE WHEN id < 3900 THEN lpad((id / 50)::text, 5, '0') END COLLATE gs_en AS s,
+CREATE TEMP TABLE lengths AS SELECT id, CASE WHEN id < 3900 THEN lpad((id / 50)::text, 5, '0') END COLLATE pg_temp.english AS s,
 	repeat('l', CASE WHEN id = 3000 THEN 300000 ELSE id % 97 * 5 END) AS long, id % 3 AS k FROM generate_series(1, 4000) id;
 SELECT o, pg_temp.rows_ok('(SELECT id, s, k, long || k AS long FROM lengths OFFSET 0) x', CASE :'engine' WHEN 'cpu' THEN o ELSE o || ', id' END) AS right
 FROM unnest(ARRAY['s', 's, k', 's COLLATE pg_temp.unicode, k DESC', 's NULLS FIRST', 's, long DESC']) o;
@@ -110,4 +109,3 @@ DROP TYPE gs_step;
 
 SELECT pg_temp.left_behind();
 DROP TABLE t, lengths;
-DROP COLLATION gs_en;

@@ -1,4 +1,4 @@
--- Needs the locale en_US.UTF-8.  Incremental Sorts become GpuSorts, which sort the rows batch by batch: a batch ends where a group
+-- Incremental Sorts become GpuSorts, which sort the rows batch by batch: a batch ends where a group
 -- of rows that are equal in the presorted columns does.
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/oracle.sql'
@@ -137,8 +137,7 @@ SELECT pg_temp.sorts('SELECT rank() OVER (PARTITION BY g ORDER BY k) FROM t LIMI
 SET gpusort.force = off;
 SET gpusort.min_rows = 1000;
 SET client_min_messages = warning;
-CREATE COLLATION gs_en (provider = libc, locale = 'en_US.UTF-8');
-CREATE TEMP TABLE sizes AS SELECT id, (id / 2)::bigint AS two, (id / 20)::bigint AS twenty, id % 3 AS k, md5(id::text) COLLATE pg_temp.unicode AS u, to_char(id / 20, '00000') COLLATE gs_en AS e, ('w' || id % 5)::tsquery AS r FROM generate_series(0, 19999) id;
+CREATE TEMP TABLE sizes AS SELECT id, (id / 2)::bigint AS two, (id / 20)::bigint AS twenty, id % 3 AS k, md5(id::text) COLLATE pg_temp.unicode AS u, to_char(id / 20, '00000') COLLATE pg_temp.english AS e, ('w' || id % 5)::tsquery AS r FROM generate_series(0, 19999) id;
 ALTER TABLE sizes ADD PRIMARY KEY (id);
 CREATE INDEX ON sizes (two);
 CREATE INDEX ON sizes (twenty);
@@ -166,4 +165,3 @@ SELECT pg_temp.sorts(q) FROM unnest(ARRAY['SELECT * FROM sizes ORDER BY two, k',
 	'SELECT sum(r) FROM (SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r, id FROM sizes) x LIMIT 10',
 	'SELECT rank() OVER (PARTITION BY twenty ORDER BY k) AS r FROM sizes ORDER BY r LIMIT 10']) q;
 DROP TABLE sizes;
-DROP COLLATION gs_en;

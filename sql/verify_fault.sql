@@ -8,6 +8,7 @@
 
 \if :has_icu
 \else
+\echo skipped: the server or gpusort was built without ICU
 \quit
 \endif
 CREATE TEMP TABLE t AS SELECT id, id % 3 AS k, CASE WHEN id % 2 = 0 THEN 'A' ELSE 'b' END || id % 4 AS s FROM generate_series(1, 20) id;

@@ -35,13 +35,19 @@ SET synchronize_seqscans = off;
 SET extra_float_digits = 1;
 SET default_toast_compression = pglz;	-- whose sizes are the same everywhere
 
--- pg_temp.unicode: a collation of ICU, or "C" on a server without ICU
-SELECT count(*) > 0 AS has_icu FROM pg_collation WHERE collname = 'und-x-icu' \gset
+-- pg_temp.unicode: a collation of ICU, or "C" if the server or gpusort was built without ICU, which a message in
+-- the library shows
+SELECT EXISTS (SELECT FROM pg_collation WHERE collname = 'und-x-icu')
+	AND position('built without ICU'::bytea IN pg_read_binary_file(setting || '/gpusort.so')) = 0 AS has_icu
+FROM pg_config WHERE name = 'PKGLIBDIR' \gset
 \if :has_icu
 CREATE COLLATION pg_temp.unicode (provider = icu, locale = 'und');
 \else
 CREATE COLLATION pg_temp.unicode FROM "C";
 \endif
+-- pg_temp.english: a collation of the C library, or its C.UTF-8 on a machine without English
+SELECT CASE WHEN count(*) > 0 THEN 'en_US.UTF-8' ELSE 'C.UTF-8' END AS english FROM pg_collation WHERE collname = 'en_US.utf8' \gset
+CREATE COLLATION pg_temp.english (provider = libc, locale = :'english');
 
 -- The lines of a plan.  From 18 on PostgreSQL prints rows with decimals, and in all
 -- formats but text whether a node is disabled; from 19 on it names subqueries differently.
