@@ -8,6 +8,7 @@
 
 \if :has_icu
 \else
+\echo skipped: the server or gpusort was built without ICU
 \quit
 \endif
 SET client_min_messages = error;		-- ICU may contradict itself, which is a WARNING

@@ -529,7 +529,7 @@ choose_dictionary(const KeyColumn *column, bool all_counted)
 	if (all_counted || nvalues >= COUNTED_VALUES)
 		return GS_DICTIONARY_REJECTED;
 	/* if a dictionary has room for all, fewer are distinct, unless they arrive in turn; to count more costs too much */
-	if (ndistinct > 0.95 * nvalues && !column->needs_verification)
+	if (ndistinct > 0.95 * nvalues && !column->of_libc)
 		return GS_DICTIONARY_REJECTED;
 	return GS_DICTIONARY_UNDECIDED;
 }
