@@ -205,7 +205,7 @@ stored_value(GsKeyEncoder *key, const KeyColumn *column, Datum value)
 static bool
 is_cheap(KeyColumn *column, Datum datum)
 {
-	if (column->collation != NULL || column->abbreviation != NULL || column->needs_verification)
+	if (column->collation != NULL || column->abbreviation != NULL || column->of_libc)
 		return false;
 	return column->maker != NULL ? read_numeric_word(column, datum) :
 		!must_be_detoasted((const struct varlena *) DatumGetPointer(datum));
