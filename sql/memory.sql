@@ -37,7 +37,7 @@ SELECT pg_temp.left_behind();
 CREATE TABLE gs_memory (id int, s text COLLATE "C", k int);
 ALTER TABLE gs_memory ALTER s SET STORAGE EXTERNAL;
 INSERT INTO gs_memory SELECT id, repeat('x', 8000) || id, id FROM generate_series(1, 500) id;
-DECLARE c CURSOR FOR SELECT id FROM gs_memory ORDER BY k, s;
+DECLARE c CURSOR FOR SELECT id FROM gs_memory ORDER BY s, k;
 FETCH 1 FROM c;
 SELECT pg_temp.used('GpuSort key') < 100000 AS small, pg_temp.used('GpuSort') BETWEEN 4000000 AND 12000000 AS holds_their_bytes;
 ROLLBACK;

@@ -20,7 +20,7 @@ SELECT string_agg(s, ' ') FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" O
 SET gpusort.verify = on;
 SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0;
 \echo :SQLSTATE
-SELECT s FROM t ORDER BY k, s COLLATE "und-x-icu" DESC NULLS LAST OFFSET 0;
+SELECT s FROM t ORDER BY s COLLATE "und-x-icu" DESC NULLS LAST, k OFFSET 0;
 SELECT s FROM t ORDER BY s::char(5) COLLATE "und-x-icu" OFFSET 0;
 -- the first rows are in order
 SELECT s FROM (SELECT s FROM t ORDER BY s COLLATE "und-x-icu" OFFSET 0) x FETCH FIRST 10 ROWS ONLY;

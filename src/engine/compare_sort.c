@@ -476,7 +476,7 @@ gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 {
 	const size_t n = end - start;
 	uint64_t   *words = state->words + start;
-	Row		   *rows = (Row *) state->scratch + start;
+	Row		   *rows = (Row *) state->scratch;
 
 	if (may_number_distinct(state, n) && state->sort->compare->hash != NULL && are_in_input_order(state, start, end) &&
 		sort_few_distinct(state, words, rows, n))

@@ -175,6 +175,7 @@ typedef struct GsEngineStats
 								 * comparison function ordered the rows */
 	int			passes;			/* passes of the first radix sort */
 	uint64_t	tied_rows;		/* rows that tied in it */
+	uint64_t	compared_rows;	/* rows that the driver's comparison function ordered */
 	size_t		peak_bytes;		/* of host memory */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */
 	const char *full;			/* after GS_STATUS_FULL, why, if it is not the

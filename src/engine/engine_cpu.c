@@ -579,6 +579,7 @@ free_words(CpuEngine *engine, size_t nrows)
 	engine->words = NULL;
 	engine->base.stats.method = GS_METHOD_NONE;
 	engine->base.stats.tied_rows = 0;
+	engine->base.stats.compared_rows = 0;
 }
 
 void

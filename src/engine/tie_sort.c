@@ -50,6 +50,7 @@ sort_by_comparison(GsWordSortState *state, size_t start, size_t end)
 
 	if (!guessed)
 		gs_compare_sort(state, start, end);
+	state->stats->compared_rows += end - start;
 	state->stats->all_compared = end - start == state->sort->nrows;
 	if (state->stats->all_compared)
 		state->stats->method = guessed ? GS_METHOD_RADIX : GS_METHOD_MERGE;

@@ -99,10 +99,24 @@ chunk_bits(const GsWordSort *sort)
 	return Min(available, Max(enough, GS_MIN_KEY_CHUNK_BITS));
 }
 
-static size_t
-scratch_bytes(const GsWordSort *sort)
+static bool
+allocate_scratch(GsWordSortState *state, size_t nwords)
 {
-	return gs_word_sort_scratch_bytes(sort->nrows, sort->compare != NULL);
+	const GsRuntime *runtime = state->sort->runtime;
+
+	state->scratch = runtime->allocate(runtime->arg, nwords * sizeof(uint64_t));
+	state->scratch_words = nwords;
+	return state->scratch != NULL;
+}
+
+static void
+free_scratch(GsWordSortState *state)
+{
+	const GsRuntime *runtime = state->sort->runtime;
+
+	if (state->scratch != NULL)
+		runtime->release(runtime->arg, state->scratch, state->scratch_words * sizeof(uint64_t));
+	state->scratch = NULL;
 }
 
 GsStatus
@@ -133,8 +147,7 @@ gs_word_sort(GsWordSort *sort, GsEngineStats *stats)
 	stats->all_compared = false;
 
 	status = sort_all(state);
-	if (state->scratch != NULL)
-		runtime->release(runtime->arg, state->scratch, scratch_bytes(sort));
+	free_scratch(state);
 	sort->words = state->words;
 	if (status != GS_STATUS_OK)
 	{
@@ -167,6 +180,24 @@ gs_sort_words(GsWordSortState *state, size_t start, size_t end, int key_bits)
 	}
 }
 
+/* Comparisons need two words for each row of a tie group.  False: out of memory. */
+static bool
+make_scratch_for_ties(GsWordSortState *state)
+{
+	const size_t nrows = state->sort->nrows;
+	size_t		largest = 0;
+
+	for (size_t group = 0, next; group < nrows && largest < nrows - group; group = next)
+	{
+		next = tie_group_end(state, group, nrows);
+		largest = Max(largest, next - group);
+	}
+	if (2 * largest <= state->scratch_words)
+		return true;
+	free_scratch(state);
+	return allocate_scratch(state, 2 * largest);
+}
+
 /* Sorts all rows: from records to words in order. */
 static GsStatus
 sort_all(GsWordSortState *state)
@@ -182,8 +213,7 @@ sort_all(GsWordSortState *state)
 	if (state->packing.nchunks > 1 && sort->compare == NULL &&
 		sort->nrows * sizeof(uint64_t) >= sizeof(KeySamples))
 	{
-		state->scratch = runtime->allocate(runtime->arg, scratch_bytes(sort));
-		if (state->scratch == NULL)
+		if (!allocate_scratch(state, sort->nrows))
 			return GS_STATUS_OOM;
 		samples = (KeySamples *) state->scratch;
 		samples->decisive = true;
@@ -202,12 +232,9 @@ sort_all(GsWordSortState *state)
 		state->stats->method = sort->nrows <= GS_MERGE_SORT_MAX ?
 			GS_METHOD_MERGE : GS_METHOD_RADIX;
 
-	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)))
-	{
-		state->scratch = runtime->allocate(runtime->arg, scratch_bytes(sort));
-		if (state->scratch == NULL)
-			return GS_STATUS_OOM;
-	}
+	if (state->scratch == NULL && (refine || !(order.ascending || order.descending)) &&
+		!allocate_scratch(state, sort->nrows))
+		return GS_STATUS_OOM;
 	if (state->stats->method == GS_METHOD_MERGE)
 		gs_merge_sort(state->words, state->scratch, sort->nrows);
 	else if (state->stats->method == GS_METHOD_RADIX)
@@ -217,9 +244,7 @@ sort_all(GsWordSortState *state)
 										   state->packing.chunks[0].bits, runtime,
 										   &state->stats->passes);
 
-		if (sorted != state->words && sort->compare != NULL)
-			memcpy(state->words, sorted, sort->nrows * sizeof(uint64_t));	/* the scratch is longer */
-		else if (sorted != state->words)
+		if (sorted != state->words)
 		{
 			state->scratch = state->words;
 			state->words = sorted;
@@ -227,6 +252,8 @@ sort_all(GsWordSortState *state)
 	}
 	if (refine)
 	{
+		if (sort->compare != NULL && !make_scratch_for_ties(state))
+			return GS_STATUS_OOM;
 		if (state->packing.nchunks > 0 && !state->packing.chunks[0].is_tail)
 			next.chunk = 1;
 		gs_tie_sort(state, 0, sort->nrows, next);

@@ -91,7 +91,7 @@ extern GsStatus gs_word_sort(GsWordSort *sort, GsEngineStats *stats);
  */
 extern GsStatus gs_word_sort_by_comparison(GsWordSort *sort);
 
-#define GS_WORD_SORT_STATE_BYTES	((size_t) 8408)
+#define GS_WORD_SORT_STATE_BYTES	((size_t) 8416)
 
 /* To sort words; if rows are compared, beside what locate() returns for each. */
 static inline size_t

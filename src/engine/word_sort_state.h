@@ -32,8 +32,9 @@ typedef struct GsWordSortState
 	int			chunk_bits;
 	uint64_t	number_mask;
 	uint64_t   *words;
-	uint64_t   *scratch;		/* as long as words, or twice as long if rows
-								 * are compared; NULL until needed */
+	uint64_t   *scratch;		/* as long as words, and twice as long as any rows that are
+								 * compared; NULL until needed */
+	size_t		scratch_words;
 } GsWordSortState;
 
 /* Up to where in the key the rows of a tie group are equal. */

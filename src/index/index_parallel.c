@@ -309,11 +309,10 @@ init_sort(GsIndexParallel *parallel, double expected_rows)
 	const int	nparticipants = parallel->context->nworkers + 1;
 	int			ncolumns;
 	GsSortColumn *columns = gs_index_sort_columns(parallel->index, &ncolumns);
+	const bool	by_job = gs_sort_parallel_pays(columns, ncolumns, nparticipants, expected_rows);
 
 	gs_shared_init(parallel->sort, nparticipants);
-	gs_shared_reset(parallel->sort,
-					gs_sort_parallel_pays(columns, ncolumns, nparticipants, expected_rows) ?
-					GS_SHARE_JOB : GS_SHARE_NOTHING, true);
+	gs_shared_reset(parallel->sort, by_job ? GS_SHARE_JOB : GS_SHARE_NOTHING, true, by_job ? ncolumns : 0);
 	pfree(columns);
 }
 

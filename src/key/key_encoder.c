@@ -187,6 +187,25 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	key->direct &= column->is_read;
 }
 
+/* Are the values of a column of variable width?  Those of inet are, but not their keys. */
+static bool
+is_variable(const KeyColumn *column, const GsKeyOrder *order)
+{
+	return column->attlen == -1 && order->kind != GS_KEY_INET;
+}
+
+/*
+ * Does the key end before column i, so that rows which tie in the columns before it are compared?  Not where
+ * approximate keys of a device have to be verified, because ties are ordered after that.
+ */
+static bool
+ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
+{
+	return i > 0 && (order->kind == GS_KEY_COMPARED ||
+					 (i >= key->nkeyed && is_variable(&key->columns[i], order) &&
+					  !(key->full && key->mismatch != NULL)));
+}
+
 /* The choice of a dictionary for a column of another encoder. */
 static GsDictionaryChoice
 choice_of(const KeyColumn *column, bool same_records)
@@ -202,7 +221,7 @@ choice_of(const KeyColumn *column, bool same_records)
  * them or, with same_records, if it has them.
  */
 static GsKeyEncoder *
-create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full,
+create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed, bool full,
 			   GsKeyTruncation truncation, const GsKeyEncoder *before, bool same_records)
 {
 	GsKeyEncoder *key = palloc0(sizeof(GsKeyEncoder));
@@ -212,6 +231,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 	key->columns = palloc0(sizeof(KeyColumn) * ncolumns);
 	key->direct = true;
 	key->first_tied = -1;
+	key->nkeyed = nkeyed;
 	key->full = full;
 	key->truncation = truncation;
 	key->truncated_keys.next_check = FIRST_TRUNCATION_CHECK;
@@ -227,7 +247,7 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 	/* rows that tie on a column are compared by it and those after it */
 	while (key->ncolumns < ncolumns && key->first_tied < 0)
 	{
-		const int	i = key->ncolumns++;
+		const int	i = key->ncolumns;
 		KeyColumn  *column = &key->columns[i];
 		GsKeyOrder	order;
 		bool		descending;
@@ -237,6 +257,14 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 			elog(ERROR, "could not encode sort column %d: %s", i + 1, why_not);
 		column->attno = columns[i].attno;
 		column->attlen = TupleDescAttr(desc, column->attno - 1)->attlen;
+		if (ends_key(key, i, &order))
+		{
+			key->first_tied = i;
+			key->can_key_more = order.kind != GS_KEY_COMPARED;
+			key->more_is_expensive = order.kind == GS_KEY_JSONB || gs_key_order_mismatch_reason(&order) != NULL;
+			break;
+		}
+		key->ncolumns++;
 		choose_encoding(key, column, &order, &columns[i], full, i + 1 == ncolumns);
 		if (leaves_ties(column))
 			key->first_tied = i;
@@ -252,9 +280,9 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool f
 }
 
 GsKeyEncoder *
-gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool full)
+gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed, bool full)
 {
-	return create_encoder(columns, ncolumns, desc, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, NULL, false);
+	return create_encoder(columns, ncolumns, desc, nkeyed, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, NULL, false);
 }
 
 GsKeyEncoder *
@@ -265,10 +293,13 @@ gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc 
 
 	/* what made keys long may be in the dictionary now, so their length is chosen anew */
 	if (before->wants_dictionary || before->dictionary_overflowed)
-		key = create_encoder(columns, ncolumns, desc, before->full,
+		key = create_encoder(columns, ncolumns, desc, before->nkeyed, before->full,
 							 before->full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, before, false);
+	else if (before->can_key_more)
+		key = create_encoder(columns, ncolumns, desc, before->first_tied + 1, before->full, before->truncation,
+							 before, false);
 	else
-		key = create_encoder(columns, ncolumns, desc, false,
+		key = create_encoder(columns, ncolumns, desc, before->nkeyed, false,
 							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, before, false);
 	if (before->counts_values)
 		gs_key_encoder_count_values(key);
@@ -279,7 +310,7 @@ GsKeyEncoder *
 gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 						   const GsKeyEncoder *of)
 {
-	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->full, of->truncation, of, true);
+	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->nkeyed, of->full, of->truncation, of, true);
 
 	/* the keys are those that were chosen, whatever values come */
 	key->truncation = Min(key->truncation, GS_KEYS_LONG);
@@ -374,6 +405,18 @@ bool
 gs_key_encoder_decides(const GsKeyEncoder *key)
 {
 	return key->first_tied < 0 && !gs_key_encoder_is_approximate(key);
+}
+
+bool
+gs_key_encoder_can_key_more(const GsKeyEncoder *key)
+{
+	return key->can_key_more;
+}
+
+bool
+gs_key_encoder_more_is_expensive(const GsKeyEncoder *key)
+{
+	return key->more_is_expensive;
 }
 
 void

@@ -35,17 +35,22 @@ typedef struct GsKeyEncoder GsKeyEncoder;
  * encodable.  The layout is keys_only if the only column is the whole row and
  * its value can be decoded from its code.
  *
+ * nkeyed: the key ends before the first column of variable width after the first
+ * nkeyed ones, unless that is the first of all.  Rows that tie in the key are compared,
+ * from that column on; no other row's value is fetched or looked at.
+ *
  * full: keys order all rows wherever that is possible, as a device needs it.
  * Otherwise keys are abbreviated where that costs less, and long ones truncated.
  */
 extern GsKeyEncoder *gs_key_encoder_create(const GsSortColumn *columns, int ncolumns,
-										   TupleDesc desc, bool full);
+										   TupleDesc desc, int nkeyed, bool full);
 
 /*
  * Creates the encoder for reading the rows again, because the keys of `before`
  * do not suit them: with dictionaries for the columns for which that one wants
- * them, without one that overflowed, else with keys that are truncated later, or
- * neither truncated nor abbreviated to their first bytes.
+ * them, without one that overflowed; else with one more column of variable width if
+ * that one can have it, or with keys that are truncated later, or neither truncated
+ * nor abbreviated to their first bytes.
  */
 extern GsKeyEncoder *gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns,
 												TupleDesc desc, const GsKeyEncoder *before);
@@ -87,6 +92,15 @@ extern bool gs_key_encoder_first_is_numeric(const GsKeyEncoder *key);
  * encoded can change it, because its key may be truncated.
  */
 extern int	gs_key_encoder_first_tied(const GsKeyEncoder *key);
+
+/*
+ * Can a key also have the column by which tied rows are compared?  That pays if most rows tie
+ * (sort_parts/sort_tied.h).
+ */
+extern bool gs_key_encoder_can_key_more(const GsKeyEncoder *key);
+
+/* Does its key cost as much as several comparisons? */
+extern bool gs_key_encoder_more_is_expensive(const GsKeyEncoder *key);
 
 /* Do keys alone decide the order of all rows that were encoded? */
 extern bool gs_key_encoder_decides(const GsKeyEncoder *key);

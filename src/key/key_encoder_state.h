@@ -126,6 +126,9 @@ struct GsKeyEncoder
 	KeyColumn  *columns;
 	bool		direct;			/* see gs_key_encoder_is_direct() */
 	int			first_tied;		/* see gs_key_encoder_first_tied() */
+	int			nkeyed;			/* see gs_key_encoder_create() */
+	bool		can_key_more;	/* see gs_key_encoder_can_key_more() */
+	bool		more_is_expensive;	/* see gs_key_encoder_more_is_expensive() */
 
 	/* verification */
 	const char *mismatch;		/* see gs_key_encoder_mismatch_reason(); NULL:

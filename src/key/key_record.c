@@ -337,6 +337,7 @@ truncate_key(GsKeyEncoder *key, int colno)
 	key->ncolumns = colno + 1;
 	key->layout.ndecisive = colno + 1;
 	key->first_tied = colno;
+	key->can_key_more = false;
 }
 
 /* The number of bytes of a column's key that are stored behind the row; truncates it. */

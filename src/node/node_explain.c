@@ -270,6 +270,20 @@ explain_wait(const GsSortState *state, ExplainState *es)
 		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
 }
 
+/* By how many columns rows were sorted, if not by all, and how many tied rows were compared. */
+static void
+explain_ties(const GsSortState *state, ExplainState *es)
+{
+	const int	nkeyed = gs_key_encoder_layout(state->input.key)->ncolumns;
+	const uint64 ncompared = state->output.ties != NULL ? gs_sort_ties_ordered(state->output.ties) :
+		gs_engine_stats(state->input.engine)->compared_rows;
+
+	if (nkeyed < state->spec.ncolumns && !state->input.presorted)
+		ExplainPropertyInteger("Key Columns", NULL, nkeyed, es);
+	if (ncompared > 0 || state->output.ties != NULL)
+		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, ncompared, es);
+}
+
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
@@ -285,8 +299,7 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyBool("Keys Longer Than Prefix", true, es);
 	if (stats->tied_rows > 0)
 		ExplainPropertyInteger("Rows Tied After First Sort", NULL, stats->tied_rows, es);
-	if (state->output.ties != NULL)
-		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, gs_sort_ties_ordered(state->output.ties), es);
+	explain_ties(state, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_values(state, es);
 	if (state->input.top.dropped > 0)

@@ -56,6 +56,7 @@
 #include "sort/sort_stats.h"
 #include "sort/sort_ties.h"
 #include "sort_parts/sort_seqscan.h"
+#include "sort_parts/sort_tied.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -248,7 +249,8 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 	{
 		if (input->presorted && gs_presorted_add(state, slot, form_of(state, slot)))
 			return true;
-		if ((input->presorted || (!input->direct_key && gs_sort_wants_other_keys(state, false))) &&
+		if ((input->presorted ||
+			 ((!input->direct_key || input->nread > input->tied_check) && gs_sort_wants_other_keys(state, false))) &&
 			!gs_sort_reload(state))
 			return false;
 	}
@@ -297,13 +299,32 @@ begin_sort(GsSortState *state, int memory_kb)
 		.few = state->input.few,
 			.memory_limit = memory_limit,
 			.merge_limit = memory_limit,
-			.may_use_device = gpusort_engine != GS_ENGINE_CPU && spec->groups == NULL
+			.may_use_device = gpusort_engine != GS_ENGINE_CPU && spec->groups == NULL,
+			.tied_check = GS_TIED_FIRST_CHECK
 	};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
 	gs_topn_begin(&state->input.top, gs_sort_limit_compute(spec->limit, spec->econtext));
 	if (spec->verify_output)
 		begin_verification(state);
+}
+
+/*
+ * How many columns are keyed, whatever they cost: all if a device sorts, and its ties cannot be ordered as rows are
+ * returned.
+ */
+static int
+nkeyed_columns(const GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	const GsSortParticipants *participants = &state->participants;
+
+	if (participants->role == GS_ROLE_SERIAL && participants->of_streams == GS_ROLE_SERIAL &&
+		gs_sort_device_is_likely(state) && !gs_sort_returns_in_turn(state))
+		return spec->ncolumns;
+	if (participants->shared != NULL)
+		return gs_shared_nkeyed(participants->shared);
+	return spec->groups != NULL ? spec->groups->nkeyed : 0;
 }
 
 /* Chooses how keys are encoded. */
@@ -314,18 +335,18 @@ begin_keys(GsSortState *state)
 	GsSortInput *input = &state->input;
 	const bool	serial = state->participants.role == GS_ROLE_SERIAL;
 
-	input->key = gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
-									   gs_sort_parallel_needs_full_keys(state) ||
-									   (spec->groups != NULL && spec->groups->full_keys) ||
-									   gs_sort_device_is_likely(state));
+	gs_sort_use_keys(state, gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc, nkeyed_columns(state),
+												  gs_sort_parallel_needs_full_keys(state) ||
+												  (spec->groups != NULL && spec->groups->full_keys) ||
+												  gs_sort_device_is_likely(state)));
+	while (state->phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
+		gs_sort_use_keys(state, gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc, input->key));
+	if (state->phase == GS_SORT_FEW)
+		input->tied_check *= GS_TIED_CHECK_FACTOR;
 	/* nor for a batch: see gs_sort_wants_other_keys() */
 	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
 		gs_key_encoder_count_values(input->key);
 	input->counting = gs_key_encoder_is_counting(input->key);
-	input->direct_key = gs_key_encoder_is_direct(input->key);
-	input->keys_only = gs_key_encoder_layout(input->key)->keys_only;
-	if (!gs_key_encoder_decides(input->key))
-		input->compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
 }
 
 /* Opens the engine of a shared job, or the CPU engine.  False: out of memory. */
@@ -430,7 +451,7 @@ can_store_page(const GsSortState *state, const GsSeqScan *scan)
 	const GsSortInput *input = &state->input;
 
 	return gs_seqscan_can_skip(scan) && state->phase == GS_SORT_ENGINE && input->batch != NULL &&
-		input->direct_key && input->compare == NULL && !input->keys_only && !input->top.has_cutoff;
+		input->direct_key && !input->presorted && !input->keys_only && !input->top.has_cutoff;
 }
 
 /*

@@ -83,7 +83,8 @@ hash_tied(void *arg, const void *row)
 {
 	GsSortState *state = arg;
 
-	return gs_sort_compare_hash(state->input.compare, row, gs_key_encoder_first_tied(state->input.key));
+	return gs_sort_compare_hash(state->input.compare, row, gs_key_encoder_first_tied(state->input.key),
+								state->spec.ncolumns);
 }
 
 static bool
@@ -118,6 +119,18 @@ create_comparator(GsSortState *state)
 }
 
 void
+gs_sort_use_keys(GsSortState *state, GsKeyEncoder *key)
+{
+	GsSortInput *input = &state->input;
+
+	input->key = key;
+	input->direct_key = gs_key_encoder_is_direct(key);
+	input->keys_only = gs_key_encoder_layout(key)->keys_only;
+	if (!gs_key_encoder_decides(key))
+		create_comparator(state);
+}
+
+void
 gs_sort_compare_ties(GsSortState *state)
 {
 	GsSortInput *input = &state->input;
@@ -138,7 +151,7 @@ gs_sort_compared_bytes(const GsSortState *state)
 	const GsSortInput *input = &state->input;
 	const int	first = gs_key_encoder_first_tied(input->key);
 
-	if (first < 0 || input->compare == NULL)
+	if (first < 0 || input->compare == NULL || gs_key_encoder_can_key_more(input->key))
 		return 0;
 	return input->memory_limit *
 		gs_sort_compare_copies_share(input->compare, first, gs_sort_row_bytes(state) + gs_word_sort_row_bytes(true));

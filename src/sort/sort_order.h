@@ -14,6 +14,9 @@
 extern const GsRowCompare gs_sort_compare_tied;
 extern const GsRowCompare gs_sort_compare_all;
 
+/* Rows get these keys from now on, and are compared as far as they do not decide. */
+extern void gs_sort_use_keys(GsSortState *state, GsKeyEncoder *key);
+
 /* The bytes of memory that a sort should leave for copies of values that are compared. */
 extern Size gs_sort_compared_bytes(const GsSortState *state);
 

@@ -52,6 +52,7 @@
 #include "sort/sort_streams.h"
 #include "sort_parts/sort_device.h"
 #include "sort_parts/sort_shared.h"
+#include "sort_parts/sort_statistics.h"
 
 #include "access/parallel.h"
 #include "executor/executor.h"
@@ -65,6 +66,9 @@
 
 /* Fewer rows are not worth it. */
 #define LEAST_ROWS_OF_STREAMS	10000
+
+/* From so many rows with the same key on, statistics tell that a job should key all columns. */
+#define MANY_ROWS_OF_KEY	1.5
 
 /* How long to wait for another participant's error, which ends the query. */
 #define ERROR_WAIT_MS	1000
@@ -199,6 +203,32 @@ choose_way(const GsSortState *state)
 	return wants_streams(state) && !gs_device_is_likely(spec->expected_rows) ? GS_SHARE_STREAMS : GS_SHARE_NOTHING;
 }
 
+/*
+ * How many columns a job keys.  Only those before the first of variable width, if statistics tell that hardly any rows
+ * tie in these, and the consumer can order ties as it returns rows.
+ */
+static int
+keyed_in_job(const GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	int			nleading = 1;
+	double		nrows;
+
+	while (nleading < spec->ncolumns &&
+		   TupleDescAttr(spec->desc, spec->columns[nleading].attno - 1)->attlen != -1)
+		nleading++;
+	nrows = gs_statistics_rows_of_key(spec->child, spec->columns, nleading);
+	return nrows > 0 && nrows < MANY_ROWS_OF_KEY ? 0 : spec->ncolumns;
+}
+
+static void
+reset_shared(const GsSortState *state, GsShared *shared)
+{
+	const GsSharedWay way = choose_way(state);
+
+	gs_shared_reset(shared, way, parallel_leader_participation, way == GS_SHARE_JOB ? keyed_in_job(state) : 0);
+}
+
 /* ------------------------------------------------- the end of what is shared */
 
 /* The leader takes no more rows, so that its workers can exit. */
@@ -265,7 +295,7 @@ gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *
 	if (state->participants.streams != NULL)
 		gs_sort_streams_init(state->participants.streams, nparticipants);
 	expect_rescan(state);
-	gs_shared_reset(coordinate, choose_way(state), parallel_leader_participation);
+	reset_shared(state, coordinate);
 }
 
 void
@@ -276,7 +306,7 @@ gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void
 	if (state->participants.streams != NULL)
 		gs_sort_streams_reset(state->participants.streams);
 	expect_rescan(state);
-	gs_shared_reset(coordinate, choose_way(state), parallel_leader_participation);
+	reset_shared(state, coordinate);
 }
 
 void

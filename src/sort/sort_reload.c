@@ -7,6 +7,8 @@
  *
  *	  - presorted rows have no keys; the first row out of order, or full memory,
  *		makes keys necessary;
+ *	  - keys end before a column of variable width, and many rows tie: longer keys
+ *		are better;
  *	  - truncated keys, or codes of a collation, are equal for too many rows:
  *		full keys are better;
  *	  - a column has few distinct values: a dictionary is better;
@@ -34,9 +36,70 @@
 #include "sort/sort_space.h"
 #include "sort/sort_reload.h"
 #include "sort/sort_stats.h"
+#include "sort_parts/sort_tied.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
+
+/* How many rows will be sorted together, as far as the planner and memory tell. */
+static double
+expected_rows(const GsSortState *state)
+{
+	const GsSortInput *input = &state->input;
+	double		nrows = gs_topn_expected_rows(&input->top, state->spec.expected_rows);
+
+	return gs_sort_device_is_likely(state) ? nrows : Min(nrows, input->memory_limit / gs_sort_row_bytes(state));
+}
+
+static GsTiedColumn
+tied_column(const GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	const GsKeyEncoder *key = state->input.key;
+
+	return (GsTiedColumn) {
+		.desc = spec->desc,.attno = spec->columns[gs_key_encoder_first_tied(key)].attno,
+		.is_expensive = gs_key_encoder_more_is_expensive(key)
+	};
+}
+
+bool
+gs_sort_few_want_other_keys(const GsSortState *state)
+{
+	const GsSortInput *input = &state->input;
+	GsTiedColumn column;
+
+	if (!gs_key_encoder_can_key_more(input->key))
+		return false;
+	column = tied_column(state);
+	return gs_tied_few_want_keys(&column, input->few, input->compare, gs_key_encoder_first_tied(input->key),
+								 expected_rows(state));
+}
+
+/* Do so many rows tie that the column by which these would be compared should be keyed, too? */
+static bool
+ties_want_keys(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+	GsShared   *shared = state->participants.shared;
+	const int	first_tied = gs_key_encoder_first_tied(input->key);
+	GsTiedColumn column;
+
+	if (!gs_key_encoder_can_key_more(input->key))
+		return false;
+	if (shared != NULL && gs_shared_nkeyed(shared) > first_tied)
+		return true;
+	if (input->nread < input->tied_check || input->tied_check > GS_TIED_LAST_CHECK)
+		return false;
+	while (input->tied_check <= input->nread)
+		input->tied_check *= GS_TIED_CHECK_FACTOR;
+	column = tied_column(state);
+	if (!gs_tied_rows_want_keys(&column, input->engine, expected_rows(state)))
+		return false;
+	if (shared != NULL)
+		gs_shared_key_more(shared, first_tied + 1);
+	return true;
+}
 
 /*
  * Not if some rows are elsewhere or were dropped, nor if memory may not hold two copies.  Shortly before
@@ -57,6 +120,8 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	{
 		/* a batch has too few rows to encode them twice; the next one can do better */
 		groups->full_keys |= all_read && gs_key_encoder_wants_full_keys(input->key, true);
+		if (all_read && ties_want_keys(state))
+			groups->nkeyed = gs_key_encoder_first_tied(input->key) + 1;
 		return false;
 	}
 	nbytes = gs_engine_stats(input->engine)->peak_bytes;
@@ -64,7 +129,8 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	crowded = nbytes >= input->memory_limit / 8;
 	return nbytes < input->memory_limit / 4 &&
 		(gs_key_encoder_wants_dictionary(input->key, crowded) ||
-		 gs_key_encoder_wants_full_keys(input->key, all_read || crowded));
+		 gs_key_encoder_wants_full_keys(input->key, all_read || crowded) ||
+		 ties_want_keys(state));
 }
 
 /* Chooses other keys.  Runs that have the old ones are merged by comparisons. */
@@ -75,8 +141,7 @@ begin_other_keys(GsSortState *state)
 	GsSortInput *input = &state->input;
 	MemoryContext old = MemoryContextSwitchTo(state->context);
 
-	input->key = gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc,
-											input->key);
+	gs_sort_use_keys(state, gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc, input->key));
 	input->counting = gs_key_encoder_is_counting(input->key);
 	if (input->runs != NULL)
 	{
@@ -193,7 +258,7 @@ gs_sort_take_back(GsSortState *state)
 
 	input->device_reason = gs_key_encoder_mismatch_reason(input->key);
 	/* the same keys, which have not counted the rows yet */
-	input->key = gs_key_encoder_create_same(spec->columns, spec->ncolumns, spec->desc, input->key);
+	gs_sort_use_keys(state, gs_key_encoder_create_same(spec->columns, spec->ncolumns, spec->desc, input->key));
 	MemoryContextSwitchTo(old);
 	return move_rows(state, add_sorted);
 }

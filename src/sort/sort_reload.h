@@ -10,6 +10,9 @@
 
 #include "sort/sort_state.h"
 
+/* Would other keys suit the rows that were kept (sort_few.h), and those that will follow them, better? */
+extern bool gs_sort_few_want_other_keys(const GsSortState *state);
+
 /* Would other keys suit the rows so far better?  all_read: no more rows follow. */
 extern bool gs_sort_wants_other_keys(GsSortState *state, bool all_read);
 

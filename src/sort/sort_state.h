@@ -107,6 +107,7 @@ typedef struct GsSortInput
 	GsSortCompare *compare;		/* where keys do not decide; NULL: they do */
 	bool		counting;		/* gs_key_encoder_is_counting() of the key, or it was before the
 								 * last row */
+	uint64		tied_check;		/* the number of rows at which these are examined for ties (sort_tied.h) */
 	bool		presorted;		/* all rows arrived in order so far, and have no
 								 * keys: see sort_presorted.c */
 	GsTopN		top;

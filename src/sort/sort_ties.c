@@ -3,8 +3,8 @@
  * sort_ties.c
  *	  Orders the rows that a device leaves tied, as they are returned.
  *
- * A device sorts by keys, and calls no comparison function.  If a column is only
- * compared, it sorts by the columns before.  Rows that are equal in these are a group:
+ * A device sorts by keys, and calls no comparison function.  If the key ends before the last
+ * column (key_encoder.h), it sorts by the columns before.  Rows that are equal in these are a group:
  * they follow each other, in input order, and comparators order them.
  *
  *	  rows of the device	| a | b	 b	b | c | d  d  d	 ..	 d | e | f	f |
@@ -79,7 +79,7 @@ gs_sort_may_order_ties(const GsSortState *state)
 	const int	first_tied = gs_key_encoder_first_tied(key);
 
 	return gs_sort_returns_in_turn(state) && first_tied > 0 && !gs_key_encoder_is_approximate(key) &&
-		gs_key_encoder_layout(key)->columns[first_tied].nfields == 0;
+		first_tied == gs_key_encoder_layout(key)->ncolumns;
 }
 
 /* A sort of some groups. */

@@ -634,14 +634,14 @@ find_columns_from(GsSortCompare *compare, const void *row, int first, RowColumns
 }
 
 uint32
-gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first)
+gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first, int end)
 {
 	RowColumns *found = &compare->row;
 	uint32		hash = 0;
 
 	CHECK_FOR_INTERRUPTS();
 	find_columns_from(compare, row, first, found);
-	for (int i = first; i < compare->ncolumns; i++)
+	for (int i = first; i < end; i++)
 		hash = hash_combine(hash, found->nulls[i] ? 0 : hash_stored(attribute_of(compare, i), found->values[i]));
 	return hash;
 }

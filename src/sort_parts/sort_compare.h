@@ -53,8 +53,10 @@ extern uint64 gs_sort_compare_locate(GsSortCompare *compare, const void *row, in
 extern int	gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b);
 extern int	gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b);
 
-/* A hash of the sort columns from that column on, as they are stored, and are they stored alike in two rows? */
-extern uint32 gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first);
+/* A hash of the sort columns from `first` to before `end`, as they are stored. */
+extern uint32 gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first, int end);
+
+/* Are the sort columns from `first` on stored alike in two rows? */
 extern bool gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b, int first);
 
 /* Are these values addresses?  A row must have been located. */

@@ -17,7 +17,7 @@
  * PostgreSQL's comparators orders the entries.  It makes fewer comparisons than a
  * quicksort, and is stable.
  *
- * If a sort column is compressed or out of line, the rows go to an engine, too: each
+ * If the first sort column is compressed or out of line, the rows go to an engine, too: each
  * comparison would fetch the value, while an encoder fetches it once.
  *
  * CPU time of a sort below a nested loop, rows of 90 bytes, in us, of PostgreSQL
@@ -64,7 +64,7 @@ struct GsFew
 	int			ncolumns;
 	TupleDesc	desc;
 	bool		values_only;	/* rows have one column, passed by value */
-	bool		variable;		/* a sort column is of variable width */
+	bool		variable;		/* the first sort column is of variable width */
 	SortSupport orders;			/* of the columns; NULL before the first sort */
 	bool		abbreviated;	/* the first one compares abbreviated values */
 	MemoryContext context;		/* of this */
@@ -73,12 +73,6 @@ struct GsFew
 	Entry		entries[FEW_ROWS];
 	char		bytes[FEW_BYTES] pg_attribute_aligned(MAXIMUM_ALIGNOF);
 };
-
-static inline bool
-is_variable(const GsFew *few, int column)
-{
-	return TupleDescAttr(few->desc, few->columns[column].attno - 1)->attlen == -1;
-}
 
 GsFew *
 gs_few_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
@@ -89,9 +83,7 @@ gs_few_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc)
 	few->ncolumns = ncolumns;
 	few->desc = desc;
 	few->values_only = desc->natts == 1 && TupleDescAttr(desc, 0)->attbyval;
-	few->variable = false;
-	for (int i = 0; i < ncolumns; i++)
-		few->variable |= is_variable(few, i);
+	few->variable = TupleDescAttr(desc, columns[0].attno - 1)->attlen == -1;
 	few->orders = NULL;
 	few->context = CurrentMemoryContext;
 	gs_few_clear(few);
@@ -165,26 +157,6 @@ find_orders(GsFew *few)
 	MemoryContextSwitchTo(old);
 }
 
-/* Does a row have a sort column that must be fetched or decompressed? */
-static bool
-must_be_fetched(const GsFew *few, const Entry *entry)
-{
-	for (int i = 0; i < few->ncolumns; i++)
-	{
-		Datum		value = entry->value;
-		bool		is_null = entry->is_null;
-
-		if (!is_variable(few, i))
-			continue;
-		if (i > 0)
-			value = column_of(few, entry->row, i, &is_null);
-		if (!is_null && (VARATT_IS_COMPRESSED(DatumGetPointer(value)) ||
-						 VARATT_IS_EXTERNAL(DatumGetPointer(value))))
-			return true;
-	}
-	return false;
-}
-
 /* Extracts the first sort column of each row.  False: a value must be fetched. */
 static bool
 extract_values(GsFew *few)
@@ -194,7 +166,8 @@ extract_values(GsFew *few)
 		Entry	   *entry = &few->entries[i];
 
 		entry->value = column_of(few, entry->row, 0, &entry->is_null);
-		if (few->variable && must_be_fetched(few, entry))
+		if (few->variable && !entry->is_null &&
+			(VARATT_IS_COMPRESSED(DatumGetPointer(entry->value)) || VARATT_IS_EXTERNAL(DatumGetPointer(entry->value))))
 			return false;
 	}
 	return true;

@@ -23,6 +23,7 @@ typedef struct GsSortGroups
 	int			npresorted;		/* columns by which the rows arrive in order */
 	bool		at_end;			/* all rows were read */
 	bool		full_keys;		/* truncated keys have left too many ties */
+	int			nkeyed;			/* how many columns are keyed whatever they cost, since others left too many ties */
 	bool		may_be_in_order;	/* all columns may order the rows of the next batch already */
 	GsOutputVerification *verification; /* of the rows of all batches; NULL: not begun, or not wanted */
 

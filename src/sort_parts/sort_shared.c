@@ -63,6 +63,8 @@ struct GsShared
 	int			nproducers;		/* that have joined and not left */
 	GsSharedJob job;			/* once it is open */
 
+	pg_atomic_uint32 nkeyed;	/* see gs_shared_nkeyed() */
+
 	ConditionVariable changed;	/* the state, or nproducers */
 	Participant participants[FLEXIBLE_ARRAY_MEMBER];
 };
@@ -91,12 +93,14 @@ gs_shared_init(GsShared *shared, int nparticipants)
 {
 	shared->nparticipants = nparticipants;
 	SpinLockInit(&shared->mutex);
+	pg_atomic_init_u32(&shared->nkeyed, 0);
 	ConditionVariableInit(&shared->changed);
 }
 
 void
-gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes)
+gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes, int nkeyed)
 {
+	pg_atomic_write_u32(&shared->nkeyed, (uint32) nkeyed);
 	shared->wanted = way == GS_SHARE_JOB;
 	shared->leader_consumes = leader_consumes;
 	shared->state = way == GS_SHARE_JOB ? JOB_UNDECIDED : way == GS_SHARE_STREAMS ? JOB_OPEN : JOB_CLOSED;
@@ -110,6 +114,22 @@ int
 gs_shared_nparticipants(const GsShared *shared)
 {
 	return shared->nparticipants;
+}
+
+int
+gs_shared_nkeyed(GsShared *shared)
+{
+	return (int) pg_atomic_read_u32(&shared->nkeyed);
+}
+
+void
+gs_shared_key_more(GsShared *shared, int nkeyed)
+{
+	uint32		before = pg_atomic_read_u32(&shared->nkeyed);
+
+	while (before < (uint32) nkeyed &&
+		   !pg_atomic_compare_exchange_u32(&shared->nkeyed, &before, (uint32) nkeyed))
+		;
 }
 
 /* ------------------------------------------------------------------- the job */

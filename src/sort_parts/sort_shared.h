@@ -86,7 +86,14 @@ extern void gs_shared_init(GsShared *shared, int nparticipants);
  * Begins another sort.  The consumer of a shared job is the leader or, if leader_consumes is false,
  * the first participant that joins; that of runs is the leader.
  */
-extern void gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes);
+extern void gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes, int nkeyed);
+
+/*
+ * How many columns all participants should key (gs_key_encoder_create()): in a job what the leader has chosen; otherwise
+ * what the first of them whose rows tie often has asked for.
+ */
+extern int	gs_shared_nkeyed(GsShared *shared);
+extern void gs_shared_key_more(GsShared *shared, int nkeyed);
 
 /* Was a shared job wanted when the sort began? */
 extern bool gs_shared_is_wanted(const GsShared *shared);

@@ -254,6 +254,9 @@ def random_table(rng, name, collations, literals, nrows=None):
     nrows = size if nrows is None else nrows
     # long texts take long to compare under some collations
     columns = [_column(rng, f"c{i}", collations, literals, may_toast=size <= 500) for i in range(1, rng.randint(1, 6 if size < LARGE else 2) + 1)]
+    if rng.random() < 0.25:  # a first column that decides, for one row, two or some
+        columns[0] = columns[0]._replace(type="bigint", collation=None, kind="number",
+                                         value=_hash(f"g / {rng.choice([1, 1, 2, 7, 40])}", rng.getrandbits(40)))
     added = columns[-1] if len(columns) > 1 and rng.random() < 0.25 else None
     order = ""
     if rng.random() < 0.35:
