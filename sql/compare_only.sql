@@ -78,7 +78,7 @@ SET LOCAL gpusort.debug_plan = off;
 -- numeric's comparator reverses them: falls back to a tuplesort at once; if runs have been
 -- written already, because the first rows were in order, each engine corrects its order
 SELECT f ->> 'Engine' AS engine, f ->> 'Fallback Reason' AS reason
-FROM pg_temp.figures('SELECT * FROM t ORDER BY num USING <#') f;
+FROM pg_temp.figures('SELECT * FROM t ORDER BY (num + id) USING <#') f;
 SELECT pg_temp.rows_ok('t', 'num USING <#, id'), pg_temp.rows_ok('t', 'k, num USING ># NULLS LAST, id');
 SET LOCAL gpusort.engine = cpu;
 SET LOCAL work_mem = '128kB';

@@ -396,8 +396,6 @@ begin_engine(GsSortState *state)
 	if (why_not == NULL)
 	{
 		begin_keys(state);
-		if (gs_key_encoder_is_approximate(input->key))
-			gs_topn_compare_rows(&input->top, &gs_sort_compare_all, state);
 		if (!open_engine(state))
 		{
 			status = GS_STATUS_OOM;

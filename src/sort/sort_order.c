@@ -128,6 +128,9 @@ gs_sort_use_keys(GsSortState *state, GsKeyEncoder *key)
 	input->keys_only = gs_key_encoder_layout(key)->keys_only;
 	if (!gs_key_encoder_decides(key))
 		create_comparator(state);
+	/* no row is dropped by them */
+	if (gs_key_encoder_is_approximate(key))
+		gs_topn_compare_rows(&input->top, &gs_sort_compare_all, state);
 }
 
 void
