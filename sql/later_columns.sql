@@ -26,11 +26,13 @@ CREATE TABLE gs_later AS SELECT id, hashint8extended(id, 0) AS one, hashint8exte
 FROM generate_series(1, 3000) id;
 VACUUM ANALYZE gs_later;
 
--- the values in TOAST are not read where PostgreSQL does not read them
+-- the values in TOAST are not read where PostgreSQL does not read them; a device may keep the first rows
+SET gpusort.engine = cpu;
 SELECT q, gpusort <= postgres + 3 AS no_more_pages, postgres < 200 AS no_values
 FROM unnest(ARRAY['SELECT id FROM gs_later ORDER BY one, body', 'SELECT id FROM gs_later ORDER BY one DESC, few, body LIMIT 10',
 	'SELECT id FROM gs_later ORDER BY one, body LIMIT 500', 'SELECT DISTINCT ON (one) id FROM gs_later ORDER BY one, body',
 	'SELECT id FROM gs_later ORDER BY one, number, body']) q, pg_temp.pages(q);
+SET gpusort.engine = :engine;
 -- LIMIT, DISTINCT ON, and rows that arrive ordered by the first column
 SELECT pg_temp.same('SELECT * FROM gs_later ORDER BY one, doc LIMIT ' || n, 'SELECT * FROM gs_later ORDER BY one, doc, id LIMIT ' || n),
 	   pg_temp.same('SELECT * FROM gs_later ORDER BY several, body DESC LIMIT ' || n, 'SELECT * FROM gs_later ORDER BY several, body DESC, id LIMIT ' || n),
