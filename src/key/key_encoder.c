@@ -517,7 +517,7 @@ gs_key_encoder_mismatch_reason(const GsKeyEncoder *key)
 
 /* ------------------------------------------------------------- dictionaries */
 
-/* Could a dictionary suit the column? */
+/* Could a dictionary suit the column?  Abbreviated keys whose order is not known are only tried. */
 static bool
 may_have_dictionary(const GsKeyEncoder *key, int i)
 {
@@ -525,7 +525,8 @@ may_have_dictionary(const GsKeyEncoder *key, int i)
 
 	return column->choice == GS_DICTIONARY_UNDECIDED &&
 		(column->attlen == -1 || column->collation != NULL) &&
-		(key->layout.columns[i].variable || column->abbreviation != NULL);
+		(key->layout.columns[i].variable ||
+		 (column->abbreviation != NULL && !gs_key_sortsupport_is_approximate(column->abbreviation)));
 }
 
 void
