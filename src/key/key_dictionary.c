@@ -46,7 +46,9 @@
 typedef struct DictionaryEntry
 {
 	uint32		hash;
-	Datum		stored;			/* as it is stored */
+	bool		toasted;
+	Size		nbytes;
+	const char *bytes;			/* as they are stored */
 	Datum		value;			/* the same for the comparator: it is neither compressed
 								 * nor has it a one-byte header */
 	uint64		code;
@@ -95,8 +97,10 @@ copy_value(GsKeyDictionary *dictionary, DictionaryEntry *entry, Datum value)
 	if (nbytes > dictionary->bytes_left)
 		return false;
 	dictionary->bytes_left -= nbytes;
-	entry->stored = datumCopy(value, false, attlen);
-	entry->value = extended ? PointerGetDatum(PG_DETOAST_DATUM(entry->stored)) : entry->stored;
+	value = datumCopy(value, false, attlen);
+	entry->toasted = gs_is_toasted(attlen, value);
+	entry->bytes = gs_stored_bytes(attlen, value, &entry->nbytes);
+	entry->value = extended ? PointerGetDatum(PG_DETOAST_DATUM(value)) : value;
 	return true;
 }
 
@@ -187,7 +191,10 @@ add_value_in_context(GsKeyDictionary *dictionary, int place, uint32 hash, Datum 
 bool
 gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 {
-	const uint32 hash = gs_stored_hash(dictionary->attlen, value);
+	const bool	toasted = gs_is_toasted(dictionary->attlen, value);
+	Size		nbytes;
+	const char *bytes = gs_stored_bytes(dictionary->attlen, value, &nbytes);
+	const uint32 hash = gs_stored_hash(bytes, nbytes);
 	int			place = hash % NPLACES;
 	int			number;
 
@@ -195,7 +202,8 @@ gs_key_dictionary_code(GsKeyDictionary *dictionary, Datum value, uint64 *code)
 	{
 		const DictionaryEntry *entry = &dictionary->values[number - 1];
 
-		if (entry->hash == hash && gs_are_stored_alike(dictionary->attlen, entry->stored, value))
+		if (entry->hash == hash && entry->nbytes == nbytes && entry->toasted == toasted &&
+			memcmp(entry->bytes, bytes, nbytes) == 0)
 		{
 			*code = entry->code;
 			return true;

@@ -556,24 +556,30 @@ gs_key_encoder_is_counting(const GsKeyEncoder *key)
 	return false;
 }
 
-/* What the values that were counted so far tell. */
+/*
+ * What the values that were counted so far tell.  If they have few distinct ones, hardly any are new in
+ * the second half of them; where most are one value and each of the others is another one, half are.
+ */
 static GsDictionaryChoice
 choose_dictionary(const KeyColumn *column, bool all_counted)
 {
-	const CountedValues *counted = column->counted;
+	CountedValues *counted = column->counted;
 	const int64 nvalues = counted->distinct.nvalues;
+	const double before = counted->ndistinct;
 	double		ndistinct;
 
 	if (counted->ncheap >= MAX_CHEAP_VALUES)
 		return GS_DICTIONARY_REJECTED;
 	ndistinct = gs_distinct_estimate(&counted->distinct);
-	if (ndistinct <= nvalues / 4 ||
-		(nvalues >= COUNTED_VALUES && ndistinct <= MAX_DICTIONARY_VALUES))
+	counted->ndistinct = ndistinct;
+	if ((ndistinct < 1.5 * before || all_counted) &&
+		(ndistinct <= nvalues / 4 ||
+		 (nvalues >= COUNTED_VALUES && ndistinct <= MAX_DICTIONARY_VALUES)))
 		return GS_DICTIONARY_WANTED;
 	if (all_counted || nvalues >= COUNTED_VALUES)
 		return GS_DICTIONARY_REJECTED;
 	/* if a dictionary has room for all, fewer are distinct, unless they arrive in turn; to count more costs too much */
-	if (ndistinct > 0.95 * nvalues && !column->of_libc)
+	if (before > 0 && ndistinct > 0.95 * nvalues && !column->of_libc)
 		return GS_DICTIONARY_REJECTED;
 	return GS_DICTIONARY_UNDECIDED;
 }

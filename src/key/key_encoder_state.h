@@ -27,11 +27,11 @@
 #define LAST_TRUNCATION_CHECK	320
 
 /*
- * The values of a column are counted until there are so many, and evaluated at 64 of them, 128
+ * The values of a column are counted until there are so many, and evaluated at 32 of them, 64
  * and so on.  A dictionary pays for up to MAX_DICTIONARY_VALUES distinct ones, which is less than
  * it has room for, because the count is an estimate and more rows follow.
  */
-#define FIRST_COUNTED_VALUES	64
+#define FIRST_COUNTED_VALUES	32
 #define COUNTED_VALUES			512
 #define MAX_DICTIONARY_VALUES	(GS_DICTIONARY_VALUES - 32)
 
@@ -77,6 +77,7 @@ typedef enum GsDictionaryChoice
 typedef struct CountedValues
 {
 	GsDistinct	distinct;
+	double		ndistinct;		/* at the last evaluation; 0 before the first */
 	int			ncheap;			/* others, whose keys cost less than codes */
 } CountedValues;
 

@@ -220,8 +220,12 @@ count_value(GsKeyEncoder *key, KeyColumn *column, Datum value)
 	if (is_cheap(column, value))
 		counted->ncheap++;
 	else
-		gs_distinct_add_hash(&counted->distinct,
-							 gs_stored_hash(column->attlen, stored_value(key, column, value)));
+	{
+		Size		nbytes;
+		const char *bytes = gs_stored_bytes(column->attlen, stored_value(key, column, value), &nbytes);
+
+		gs_distinct_add_hash(&counted->distinct, gs_stored_hash(bytes, nbytes));
+	}
 	if (counted->ncheap == MAX_CHEAP_VALUES || gs_distinct_check_is_due(&counted->distinct))
 		gs_key_column_choose_dictionary(key, column, false);
 }

@@ -47,10 +47,8 @@ hash_long(const unsigned char *bytes, Size nbytes)
 }
 
 uint32
-gs_stored_hash(int16 attlen, Datum value)
+gs_stored_hash(const char *bytes, Size nbytes)
 {
-	Size		nbytes;
-	const unsigned char *bytes = (const unsigned char *) gs_stored_bytes(attlen, value, &nbytes);
-
-	return nbytes >= 2 * LANES_BYTES ? hash_long(bytes, nbytes) : hash_bytes(bytes, nbytes);
+	return nbytes >= 2 * LANES_BYTES ? hash_long((const unsigned char *) bytes, nbytes) :
+		hash_bytes((const unsigned char *) bytes, nbytes);
 }

@@ -3,7 +3,8 @@
  * key_stored.h
  *	  The bytes of a value as it is stored.
  *
- * Values that are stored alike are equal in every order: equal bytes are equal.  A
+ * Values that are stored alike, with the same bytes and both toasted or neither, are equal
+ * in every order: equal bytes are equal.  A
  * value that is compressed need not be decompressed for this.  Values that are equal
  * can be stored differently: the numerics 1.0 and 1.00, or with other compression.
  *
@@ -40,20 +41,7 @@ gs_stored_bytes(int16 attlen, Datum value, Size *nbytes)
 	return at;
 }
 
-/* Are two values stored alike? */
-static inline bool
-gs_are_stored_alike(int16 attlen, Datum a, Datum b)
-{
-	Size		a_len;
-	Size		b_len;
-	const char *a_bytes = gs_stored_bytes(attlen, a, &a_len);
-	const char *b_bytes = gs_stored_bytes(attlen, b, &b_len);
-
-	return a_len == b_len && gs_is_toasted(attlen, a) == gs_is_toasted(attlen, b) &&
-		memcmp(a_bytes, b_bytes, a_len) == 0;
-}
-
-/* A hash of the bytes. */
-extern uint32 gs_stored_hash(int16 attlen, Datum value);
+/* A hash of such bytes. */
+extern uint32 gs_stored_hash(const char *bytes, Size nbytes);
 
 #endif							/* GPUSORT_KEY_STORED_H */

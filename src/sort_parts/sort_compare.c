@@ -32,7 +32,6 @@
 #include "postgres.h"
 
 #include "key/key_deform.h"
-#include "key/key_stored.h"
 #include "pg_compat.h"
 #include "sort_parts/sort_compare.h"
 #include "sort_parts/sort_guess.h"
@@ -610,17 +609,31 @@ gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
 
 /* -------------------------------------------------------------------- same bytes */
 
+/* The number of bytes of a value that is not passed by value, as it is stored. */
+static inline Size
+stored_bytes(Form_pg_attribute attribute, Datum value)
+{
+	return attribute->attlen > 0 ? attribute->attlen : attribute->attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) :
+		strlen(DatumGetCString(value)) + 1;
+}
+
 static uint32
 hash_stored(Form_pg_attribute attribute, Datum value)
 {
-	return attribute->attbyval ? hash_bytes((const unsigned char *) &value, sizeof(Datum)) :
-		gs_stored_hash(attribute->attlen, value);
+	if (attribute->attbyval)
+		return hash_bytes((const unsigned char *) &value, sizeof(Datum));
+	return hash_bytes((const unsigned char *) DatumGetPointer(value), stored_bytes(attribute, value));
 }
 
 static bool
 are_stored_alike(Form_pg_attribute attribute, Datum a, Datum b)
 {
-	return attribute->attbyval ? a == b : gs_are_stored_alike(attribute->attlen, a, b);
+	if (attribute->attbyval)
+		return a == b;
+	if (attribute->attlen == -1)
+		return gs_have_same_bytes(a, b);
+	return attribute->attlen == -2 ? strcmp(DatumGetCString(a), DatumGetCString(b)) == 0 :
+		memcmp(DatumGetPointer(a), DatumGetPointer(b), attribute->attlen) == 0;
 }
 
 /* Finds at least the columns from `first` on. */
