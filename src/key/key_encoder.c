@@ -572,9 +572,9 @@ choose_dictionary(const KeyColumn *column, bool all_counted)
 		return GS_DICTIONARY_REJECTED;
 	ndistinct = gs_distinct_estimate(&counted->distinct);
 	counted->ndistinct = ndistinct;
-	if ((ndistinct < 1.5 * before || all_counted) &&
-		(ndistinct <= nvalues / 4 ||
-		 (nvalues >= COUNTED_VALUES && ndistinct <= MAX_DICTIONARY_VALUES)))
+	if (ndistinct <= nvalues / 4 && (ndistinct < 1.25 * before || all_counted))
+		return GS_DICTIONARY_WANTED;
+	if (nvalues >= COUNTED_VALUES && ndistinct <= MAX_DICTIONARY_VALUES && ndistinct < 1.5 * before)
 		return GS_DICTIONARY_WANTED;
 	if (all_counted || nvalues >= COUNTED_VALUES)
 		return GS_DICTIONARY_REJECTED;
