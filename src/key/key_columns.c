@@ -14,6 +14,7 @@
 
 #include "collation/key_collation.h"
 #include "common/key_layout.h"
+#include "key/key_bytes.h"
 #include "key/key_columns.h"
 #include "key/key_fields.h"
 #include "key/key_sortsupport.h"
@@ -172,6 +173,18 @@ gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns)
 			return true;
 	}
 	return false;
+}
+
+bool
+gs_key_columns_is_expensive(const GsSortColumn *column)
+{
+	GsKeyOrder	order;
+	bool		descending;
+	char	   *why_not;
+
+	return gs_key_columns_order(column, &order, &descending, &why_not) &&
+		(OidIsValid(order.collation) ||
+		 (gs_key_kind_is_made(order.kind) && order.kind != GS_KEY_NUMERIC && order.kind != GS_KEY_BIT));
 }
 
 bool

@@ -195,15 +195,27 @@ is_variable(const KeyColumn *column, const GsKeyOrder *order)
 }
 
 /*
- * Does the key end before column i, so that rows which tie in the columns before it are compared?  Not where
- * approximate keys of a device have to be verified, because ties are ordered after that.
+ * May ties that a device leaves be found?  As rows are returned, each is compared with the next one, which costs
+ * little only if the columns are passed by value; and not where approximate keys have to be verified before.
  */
+static bool
+may_leave_to_server(const GsKeyEncoder *key, int ncolumns)
+{
+	for (int i = 0; i < ncolumns; i++)
+	{
+		if (!TupleDescAttr(key->desc, key->columns[i].attno - 1)->attbyval)
+			return false;
+	}
+	return key->mismatch == NULL;
+}
+
+/* Does the key end before column i, so that rows which tie in the columns before it are compared? */
 static bool
 ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 {
 	return i > 0 && (order->kind == GS_KEY_COMPARED ||
 					 (i >= key->nkeyed && is_variable(&key->columns[i], order) &&
-					  !(key->full && key->mismatch != NULL)));
+					  (!key->full || (order->kind != GS_KEY_NUMERIC && may_leave_to_server(key, i)))));
 }
 
 /* The choice of a dictionary for a column of another encoder. */

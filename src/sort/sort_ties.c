@@ -41,10 +41,13 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+/* The last row of a window is copied, so it is larger than those of a sort without ties. */
+#define TIES_WINDOW	64
+
 struct GsSortTies
 {
 	/* the rows of the engine */
-	const void *window[GS_SORT_WINDOW];
+	const void *window[TIES_WINDOW];
 	int64		window_start;
 	int			window_rows;
 	int64		position;		/* of the next row to return, or to add to the group */
@@ -103,7 +106,7 @@ fetch(GsSortState *state, int64 position)
 {
 	GsSortTies *ties = state->output.ties;
 	size_t		nrows;
-	const GsStatus status = gs_engine_fetch(state->input.engine, position, GS_SORT_WINDOW, ties->window, &nrows);
+	const GsStatus status = gs_engine_fetch(state->input.engine, position, TIES_WINDOW, ties->window, &nrows);
 
 	ties->window_start = position;
 	ties->window_rows = status == GS_STATUS_OK ? (int) nrows : 0;
