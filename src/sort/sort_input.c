@@ -357,8 +357,9 @@ open_engine(GsSortState *state)
 
 	if (state->participants.role != GS_ROLE_SERIAL)
 	{
-		const GsEngineRequest request = gs_sort_make_request(state);
+		GsEngineRequest request = gs_sort_make_request(state);
 
+		request.compare = NULL; /* the consumer orders ties as it returns rows (sort_ties.c) */
 		input->engine = gs_sort_parallel_open(state, &request);
 	}
 	if (input->engine == NULL)

@@ -205,9 +205,8 @@ choose_way(const GsSortState *state)
 
 /*
  * How many columns a job keys.  Only those before the first of variable width, if its keys are expensive, and statistics
- * tell that hardly any rows tie in the columns before it.  Other keys cost less, since all participants make them, than
- * the consumer takes to find ties as it returns rows: 10 M rows by a bigint and a text "C", 8 workers, 0.6 s and 1.1 s
- * (NVIDIA H100, 16 cores, PostgreSQL 18.6, 2026-11-27).
+ * tell that hardly any rows tie in the columns before it.  Other keys cost little, since all participants make them, while
+ * the consumer alone looks for ties as it returns rows.
  */
 static int
 keyed_in_job(const GsSortState *state)
