@@ -14,7 +14,6 @@
 
 #include "collation/key_collation.h"
 #include "common/key_layout.h"
-#include "key/key_bytes.h"
 #include "key/key_columns.h"
 #include "key/key_fields.h"
 #include "key/key_sortsupport.h"
@@ -182,9 +181,7 @@ gs_key_columns_is_expensive(const GsSortColumn *column)
 	bool		descending;
 	char	   *why_not;
 
-	return gs_key_columns_order(column, &order, &descending, &why_not) &&
-		(OidIsValid(order.collation) ||
-		 (gs_key_kind_is_made(order.kind) && order.kind != GS_KEY_NUMERIC && order.kind != GS_KEY_BIT));
+	return gs_key_columns_order(column, &order, &descending, &why_not) && gs_key_order_is_expensive(&order);
 }
 
 bool

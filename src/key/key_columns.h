@@ -54,7 +54,7 @@ extern char *gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns);
 /* Is one of these columns text whose keys a collation makes, which costs more than a few comparisons? */
 extern bool gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns);
 
-/* Does the key of a column, of variable width, cost much more than to copy the value? */
+/* gs_key_order_is_expensive() of the column's order. */
 extern bool gs_key_columns_is_expensive(const GsSortColumn *column);
 
 /* Has the first column no code, so that all rows are compared? */

@@ -209,13 +209,16 @@ may_leave_to_server(const GsKeyEncoder *key, int ncolumns)
 	return key->mismatch == NULL;
 }
 
-/* Does the key end before column i, so that rows which tie in the columns before it are compared? */
+/*
+ * Does the key end before column i, so that rows which tie in the columns before it are compared?  On a device only if
+ * its keys are expensive, because sorted rows with ties do not become a run.
+ */
 static bool
 ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 {
 	return i > 0 && (order->kind == GS_KEY_COMPARED ||
 					 (i >= key->nkeyed && is_variable(&key->columns[i], order) &&
-					  (!key->full || (order->kind != GS_KEY_NUMERIC && may_leave_to_server(key, i)))));
+					  (!key->full || (gs_key_order_is_expensive(order) && may_leave_to_server(key, i)))));
 }
 
 /* The choice of a dictionary for a column of another encoder. */

@@ -360,6 +360,13 @@ gs_key_order_mismatch_reason(const GsKeyOrder *order)
 	return NULL;
 }
 
+bool
+gs_key_order_is_expensive(const GsKeyOrder *order)
+{
+	return OidIsValid(order->collation) ||
+		(order->kind > GS_KEY_NUMERIC && order->kind != GS_KEY_BIT);
+}
+
 TypeCacheEntry *
 gs_key_order_range(const GsKeyOrder *order)
 {

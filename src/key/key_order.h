@@ -83,6 +83,9 @@ extern bool gs_key_order_icu_disagrees(const GsKeyOrder *order);
 /* Why a sort by these keys, which are approximate, may have to be repaired, for the user; NULL: they are exact. */
 extern const char *gs_key_order_mismatch_reason(const GsKeyOrder *order);
 
+/* Does the key of a value of variable width cost much more than to copy the value? */
+extern bool gs_key_order_is_expensive(const GsKeyOrder *order);
+
 /* The type cache entry of a range type, or of the range type of a multirange type. */
 extern TypeCacheEntry *gs_key_order_range(const GsKeyOrder *order);
 
