@@ -31,7 +31,7 @@
 #include "port/pg_bitutils.h"
 
 /* About so many rows are sampled, and at most twice as many different keys. */
-#define SAMPLED_ROWS	1024
+#define SAMPLED_ROWS	512
 
 /* Keys of which the sample has so many rows are counted one by one; with fewer ties, the other keys have none. */
 #define MANY_ROWS	8
@@ -67,8 +67,8 @@ least_comparisons(const GsTiedColumn *column, int ntoasted)
 
 typedef struct SampledKey
 {
-	uint64		hash;			/* 0: none */
-	uint64		nrows;
+	uint32		hash;			/* 0: none */
+	uint32		nrows;
 } SampledKey;
 
 typedef struct KeySample
@@ -130,15 +130,16 @@ create_sample(uint64 nrows)
 static inline void
 add_to_sample(KeySample *sample, uint64 hash)
 {
-	uint32		slot = (uint32) (hash >> 1) & (sample->nslots - 1);
+	const uint32 key = (uint32) hash;
+	uint32		slot = key >> 1 & (sample->nslots - 1);
 
 	if (hash > sample->limit || sample->nkeys == sample->nslots / 2)
 		return;
-	while (sample->keys[slot].hash != 0 && sample->keys[slot].hash != hash)
+	while (sample->keys[slot].hash != 0 && sample->keys[slot].hash != key)
 		slot = (slot + 1) & (sample->nslots - 1);
 	sample->nrows++;
 	sample->nkeys += sample->keys[slot].hash == 0;
-	sample->keys[slot].hash = hash;
+	sample->keys[slot].hash = key;
 	sample->keys[slot].nrows++;
 }
 

@@ -378,7 +378,7 @@ def _cluster(rng, table, order):
     want = f"SELECT differential.clustered({_quoted(f'{name} {by}')}, 'copied', '{selected}', {_quoted(f'copied {by_place}')})"
     ranks = f"SELECT record_send(ROW({selected})), dense_rank() OVER (ORDER BY {keys}) FROM {name}"
     settings = [("maintenance_work_mem", rng.choice(["1MB", "4MB", "64MB"])), ("enable_indexscan", rng.choice(["off"] * 5 + ["on"])),
-                ("gpusort.debug_plan", "on"), ("gpusort.log_min_duration", "0"), ("client_min_messages", "log")]
+                ("gpusort.debug_plan", "on"), ("gpusort.log_min_duration", "0"), ("client_min_messages", "notice")]
     return _case("cluster", order, selected, got, want, ranks=ranks, explain="SELECT", settings=settings, before=before)
 
 
