@@ -65,6 +65,6 @@ BEGIN
 	END LOOP;
 END $$;
 
-SELECT what, ties AS rows_with_equal_a, round(p::numeric, 1) AS postgresql_ms, round(g::numeric, 1) AS gpusort_ms, round((p / g)::numeric, 2) AS times_as_fast, round((a / g)::numeric, 2) AS by_a_alone
+SELECT what, ties AS rows_with_equal_a, round(p::numeric, 1) AS postgresql_ms, round(g::numeric, 1) AS gpusort_ms, round((p / nullif(g, 0))::numeric, 2) AS times_as_fast, round((a / nullif(g, 0))::numeric, 2) AS by_a_alone
 FROM (SELECT n, what, ties, min(ms) FILTER (WHERE side = 'PostgreSQL') AS p, min(ms) FILTER (WHERE side = 'gpusort') AS g, min(ms) FILTER (WHERE side = 'by a') AS a
 	  FROM results GROUP BY 1, 2, 3) r ORDER BY n, ties;
