@@ -63,6 +63,8 @@ FROM unnest('{"one, doc","one, few, doc","few, one, doc","two, doc","few, doc","
 SELECT o, f ->> 'Key Columns' AS key_columns
 FROM unnest('{"id / 700, doc","least(id, 1500), doc","greatest(id, 1500), doc"}'::text[]) o, pg_temp.figures('SELECT * FROM gs_later ORDER BY ' || o) f;
 SELECT o, pg_temp.rows_ok('gs_later', o) FROM unnest('{"id / 700, doc","least(id, 1500), doc","greatest(id, 1500), doc"}'::text[]) o;
+-- rows that arrive in order get none
+SELECT f ->> 'Sort Method' AS method, f -> 'Packed Key Bits' AS bits FROM pg_temp.figures('SELECT * FROM gs_later ORDER BY id, doc') f;
 SELECT pg_temp.analyze('SELECT id FROM gs_later ORDER BY one, doc');
 -- few rows: the first column decides without a key
 RESET gpusort.force;

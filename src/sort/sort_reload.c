@@ -85,18 +85,20 @@ ties_want_keys(GsSortState *state)
 	const int	first_tied = gs_key_encoder_first_tied(input->key);
 	GsTiedColumn column;
 
-	if (!gs_key_encoder_can_key_more(input->key))
+	if (input->presorted || !gs_key_encoder_can_key_more(input->key))
 		return false;
 	if (shared != NULL && gs_shared_nkeyed(shared) > first_tied)
 		return true;
-	if (input->nread < input->tied_check || input->tied_check > GS_TIED_LAST_CHECK)
+	if (input->nread < input->tied_check)
 		return false;
 	while (input->tied_check <= input->nread)
 		input->tied_check *= GS_TIED_CHECK_FACTOR;
+	if (input->tied_check > GS_TIED_LAST_CHECK)
+		input->tied_check = PG_UINT64_MAX;
 	column = tied_column(state);
 	if (!gs_tied_rows_want_keys(&column, input->engine, expected_rows(state)))
 		return false;
-	if (shared != NULL)
+	if (shared != NULL && !gs_shared_is_wanted(shared))
 		gs_shared_key_more(shared, first_tied + 1);
 	return true;
 }

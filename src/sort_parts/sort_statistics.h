@@ -13,8 +13,8 @@
 #include "key/key_columns.h"
 
 /*
- * At most how many rows of the child are equal in the first ncolumns sort columns, on average.  0: not known,
- * because none is a column of a table that has statistics.
+ * How many rows are equal in the first ncolumns sort columns, on average, in the tables that have these columns; without
+ * NULLs, and before a join repeats rows.  0: not known, because none is a column of a table that has statistics.
  */
 extern double gs_statistics_rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns);
 
