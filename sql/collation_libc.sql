@@ -140,7 +140,7 @@ CREATE TEMP TABLE few AS SELECT id, p COLLATE gs_en AS p, p::char(20) COLLATE gs
 	CASE WHEN id % 9 > 0 THEN repeat(p, id % 2 * 350 + 1) END COLLATE gs_cs AS long, id % 4 AS k, chr(97 + id * 7 % 26) COLLATE gs_en AS letter
 FROM generate_series(1, 3000) id, LATERAL (SELECT (ARRAY['1-URGENT', '2-high', '2-HIGH', '3 medium', '3-MEDIUM', 'ä', '', 'a', 'A'])[1 + id % 1009 * 31 % 9] AS p) x;
 SELECT o, c.* FROM unnest(ARRAY['p', 'p DESC, id', 'c', 'n DESC', 'b', 'long', 'long DESC NULLS LAST', 'letter, p', 'k, p DESC', 'p, k, id DESC', 'k DESC, letter DESC, c',
-								'p, md5(id::text) COLLATE gs_en', 'p, ARRAY[p]', 'p, letter COLLATE pg_temp.unicode']) o, pg_temp.codes('few', o) c;
+								'p, md5(id::text) COLLATE gs_en', 'p, ARRAY[p]', 'p, letter COLLATE "C"']) o, pg_temp.codes('few', o) c;
 -- more distinct texts later than there are codes; not in random order; in order; too few rows
 CREATE TEMP TABLE later AS SELECT id, CASE WHEN id < 2000 THEN id % 7 ELSE id END::text COLLATE gs_en AS s FROM generate_series(1, 3000) id;
 SELECT o, c.* FROM unnest('{s,s DESC}'::text[]) o, pg_temp.codes('later', o) c;
