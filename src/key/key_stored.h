@@ -4,9 +4,9 @@
  *	  The bytes of a value as it is stored.
  *
  * Values that are stored alike, with the same bytes and both toasted or neither, are equal
- * in every order: equal bytes are equal.  A
- * value that is compressed need not be decompressed for this.  Values that are equal
- * can be stored differently: the numerics 1.0 and 1.00, or with other compression.
+ * in every order.  A value that is compressed need not be decompressed for this.
+ * Values that are equal can be stored differently: the numerics 1.0 and 1.00,
+ * or with other compression.
  *
  * attlen is that of pg_attribute; the values are not passed by value.
  *

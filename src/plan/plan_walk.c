@@ -66,7 +66,7 @@ walk_children(Plan *plan, PlanWalker walker, void *context)
 		(plan->righttree != NULL && walker(plan->righttree, context));
 }
 
-/* The same for the roots of a statement: its plan and those of its subqueries. */
+/* Calls a walker for the plan of a statement and for those of its subqueries. */
 static bool
 walk_statement(const PlannedStmt *statement, PlanWalker walker, void *context)
 {

@@ -40,6 +40,7 @@
 #include "postgres.h"
 
 #include "key/key_row.h"
+#include "key/key_stored.h"
 #include "sort_parts/sort_few.h"
 #include "sort_parts/sort_slot.h"
 
@@ -166,8 +167,7 @@ extract_values(GsFew *few)
 		Entry	   *entry = &few->entries[i];
 
 		entry->value = column_of(few, entry->row, 0, &entry->is_null);
-		if (few->variable && !entry->is_null &&
-			(VARATT_IS_COMPRESSED(DatumGetPointer(entry->value)) || VARATT_IS_EXTERNAL(DatumGetPointer(entry->value))))
+		if (few->variable && !entry->is_null && gs_is_toasted(-1, entry->value))
 			return false;
 	}
 	return true;

@@ -24,7 +24,9 @@
 #include <math.h>
 
 #include "common/key_compare.h"
+#include "key/key_stored.h"
 #include "sort_parts/sort_tied.h"
+#include "sort_parts/sort_topn.h"
 
 #include "access/htup_details.h"
 #include "common/hashfn.h"
@@ -73,8 +75,13 @@ typedef struct SampledKey
 
 typedef struct KeySample
 {
+	uint64		nall;			/* rows to examine */
+	uint64		nexamined;
+	double		at_first;		/* rows_that_follow() after the first part of them */
+	int			ntoasted;		/* of the first SAMPLED_VALUES values of the next column */
+
 	uint64		limit;			/* of hash values */
-	uint64		nrows;
+	uint64		nrows;			/* of the sample */
 	uint32		nkeys;
 	uint32		nslots;
 	SampledKey	keys[FLEXIBLE_ARRAY_MEMBER];
@@ -114,13 +121,14 @@ hash_key(const GsKeyLayout *layout, const uint64 *record, const char *row)
 	return hash | 1;
 }
 
-/* Begins a sample of nrows rows. */
+/* Begins a sample; nrows rows will be examined. */
 static KeySample *
 create_sample(uint64 nrows)
 {
 	const uint32 nslots = pg_nextpower2_32(2 * (uint32) Min(nrows, 2 * SAMPLED_ROWS));
 	KeySample  *sample = palloc0(offsetof(KeySample, keys) + sizeof(SampledKey) * nslots);
 
+	sample->nall = nrows;
 	sample->limit = nrows <= SAMPLED_ROWS ? PG_UINT64_MAX : PG_UINT64_MAX / nrows * SAMPLED_ROWS;
 	sample->nslots = nslots;
 	return sample;
@@ -174,21 +182,23 @@ comparisons_of_row(const KeySample *sample, double factor)
 }
 
 /*
- * Will a row take so many comparisons, of nrows_expected rows, that keys cost less?  at_first: how many rows followed
- * the first of a key in the first part of the nrows rows.  Frees the sample.
+ * Will a row take so many comparisons, of nrows_expected rows, that keys of the column cost less?
+ * Frees the sample.
  */
 static bool
-want_keys(KeySample *sample, double at_first, double nrows, double nrows_expected, double least_comparisons)
+want_keys(KeySample *sample, const GsTiedColumn *column, double nrows_expected)
 {
 	const double at_end = rows_that_follow(sample->nrows, sample->nkeys);
 	double		growth = 1;
 	double		ncomparisons;
+	double		least;
 
-	if (at_first > 0 && at_end > 0)
-		growth = Max(Min(log(at_end / at_first) / log(GS_TIED_CHECK_FACTOR), 1), 0);
-	ncomparisons = comparisons_of_row(sample, pow(Max(nrows_expected / nrows, 1), growth));
+	if (sample->at_first > 0 && at_end > 0)
+		growth = Max(Min(log(at_end / sample->at_first) / log(GS_TIED_CHECK_FACTOR), 1), 0);
+	ncomparisons = comparisons_of_row(sample, pow(Max(nrows_expected / sample->nall, 1), growth));
+	least = least_comparisons(column, sample->ntoasted);
 	pfree(sample);
-	return ncomparisons >= least_comparisons;
+	return ncomparisons >= least;
 }
 
 /* Is a value of a row out of line or compressed? */
@@ -202,38 +212,38 @@ is_toasted(const void *row, TupleDesc desc, AttrNumber attno)
 	bool		is_null;
 	const Datum value = heap_getattr(&tuple, attno, desc, &is_null);
 
-	return !is_null && (VARATT_IS_COMPRESSED(DatumGetPointer(value)) || VARATT_IS_EXTERNAL(DatumGetPointer(value)));
+	return !is_null && gs_is_toasted(TupleDescAttr(desc, attno - 1)->attlen, value);
+}
+
+/* Examines the next row, whose key has this hash value. */
+static inline void
+examine_row(KeySample *sample, const GsTiedColumn *column, const void *row, uint64 hash)
+{
+	if (sample->nexamined == sample->nall / GS_TIED_CHECK_FACTOR)
+		sample->at_first = rows_that_follow(sample->nrows, sample->nkeys);
+	if (sample->nexamined++ < SAMPLED_VALUES)
+		sample->ntoasted += is_toasted(row, column->desc, column->attno);
+	add_to_sample(sample, hash);
 }
 
 bool
 gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, double nrows_expected)
 {
 	const GsKeyLayout *layout = engine->request.layout;
+	KeySample  *sample = create_sample(gs_topn_rows_of_engine(engine));
 	size_t		nbatches;
 	const GsBatch *batches = gs_engine_cpu_batches(engine, &nbatches);
-	uint64		nrows = 0;
-	uint64		nexamined = 0;
-	int			ntoasted = 0;
-	double		at_first = 0;
-	KeySample  *sample;
 
-	for (size_t b = 0; b < nbatches; b++)
-		nrows += batches[b].nrows;
-	sample = create_sample(nrows);
 	for (size_t b = 0; b < nbatches; b++)
 	{
 		for (size_t i = 0; i < batches[b].nrows; i++)
 		{
 			const char *row = gs_batch_pushed(&batches[b], layout, i);
 
-			if (nexamined == nrows / GS_TIED_CHECK_FACTOR)
-				at_first = rows_that_follow(sample->nrows, sample->nkeys);
-			if (nexamined++ < SAMPLED_VALUES)
-				ntoasted += is_toasted(row, column->desc, column->attno);
-			add_to_sample(sample, hash_key(layout, gs_batch_record(&batches[b], i), row));
+			examine_row(sample, column, row, hash_key(layout, gs_batch_record(&batches[b], i), row));
 		}
 	}
-	return want_keys(sample, at_first, nrows, nrows_expected, least_comparisons(column, ntoasted));
+	return want_keys(sample, column, nrows_expected);
 }
 
 bool
@@ -242,18 +252,12 @@ gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompar
 {
 	const int	nrows = gs_few_count(few);
 	KeySample  *sample = create_sample(nrows);
-	int			ntoasted = 0;
-	double		at_first = 0;
 
 	for (int i = 0; i < nrows; i++)
 	{
 		const MinimalTuple row = gs_few_row(few, i);
 
-		if (i == nrows / GS_TIED_CHECK_FACTOR)
-			at_first = rows_that_follow(sample->nrows, sample->nkeys);
-		if (i < SAMPLED_VALUES)
-			ntoasted += is_toasted(row, column->desc, column->attno);
-		add_to_sample(sample, gs_sort_compare_hash(compare, row, 0, ncolumns) * UINT64CONST(0x9E3779B97F4A7C15) | 1);
+		examine_row(sample, column, row, mix(0, gs_sort_compare_hash(compare, row, 0, ncolumns)) | 1);
 	}
-	return want_keys(sample, at_first, nrows, nrows_expected, least_comparisons(column, ntoasted));
+	return want_keys(sample, column, nrows_expected);
 }

@@ -38,7 +38,7 @@ typedef struct GsTiedColumn
  */
 extern bool gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, double nrows_expected);
 
-/* The same of rows that have no keys yet, which tie if they are equal in the first ncolumns sort columns. */
+/* Answers this for rows that have no keys yet, which tie if they are equal in the first ncolumns sort columns. */
 extern bool gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompare *compare, int ncolumns,
 								  double nrows_expected);
 
