@@ -32,6 +32,7 @@
 #include "postgres.h"
 
 #include "key/key_deform.h"
+#include "key/key_stored.h"
 #include "pg_compat.h"
 #include "sort_parts/sort_compare.h"
 #include "sort_parts/sort_guess.h"
@@ -217,19 +218,11 @@ fetch_value(MemoryContext *context, Datum value)
 	return value;
 }
 
-static inline bool
-must_be_fetched(Datum value)
-{
-	const void *at = DatumGetPointer(value);
-
-	return VARATT_IS_COMPRESSED(at) || VARATT_IS_EXTERNAL(at);
-}
-
 /* Fetches a column's value if necessary. */
 static inline void
 prepare_value(const GsSortCompare *compare, RowColumns *row, int i)
 {
-	if (compare->variable[i] && !row->nulls[i] && must_be_fetched(row->values[i]))
+	if (compare->variable[i] && !row->nulls[i] && gs_is_toasted(-1, row->values[i]))
 	{
 		row->values[i] = fetch_value(&row->context, row->values[i]);
 		row->any_fetched = true;
@@ -278,7 +271,7 @@ compare_full(const GsSortCompare *compare, int i, Datum a, Datum b)
 static inline bool
 are_alike_unfetched(Datum a, Datum b)
 {
-	return (must_be_fetched(a) || must_be_fetched(b)) && gs_have_same_bytes(a, b);
+	return (gs_is_toasted(-1, a) || gs_is_toasted(-1, b)) && gs_have_same_bytes(a, b);
 }
 
 /* Compares the two rows from column `first` on. */
@@ -448,7 +441,7 @@ kept_variable(GsSortCompare *compare, Datum value)
 	nbytes = MAXALIGN(toast_raw_datum_size(value));
 	if (!may_keep(kept, nbytes))
 		return value;
-	if (must_be_fetched(value))
+	if (gs_is_toasted(-1, value))
 	{
 		old = MemoryContextSwitchTo(kept->context);
 		to = pg_detoast_datum(from);
@@ -523,7 +516,7 @@ fetched_value(GsSortCompare *compare, Datum value, Datum other)
 	const void *at = DatumGetPointer(value);
 	FetchedValue *fetched = compare->fetched;
 
-	if (!must_be_fetched(value))
+	if (!gs_is_toasted(-1, value))
 		return value;
 	if (fetched->of != at && (fetched[1].of == at || fetched->of == DatumGetPointer(other)))
 		fetched++;
@@ -547,7 +540,7 @@ compare_variable(GsSortCompare *compare, Datum a, Datum b)
 
 	if (gs_have_same_bytes(a, b))
 		return 0;
-	if (!must_be_fetched(a) && !must_be_fetched(b))
+	if (!gs_is_toasted(-1, a) && !gs_is_toasted(-1, b))
 		return compare_full(compare, compare->first, a, b);
 	x = fetched_value(compare, a, b);
 	y = fetched_value(compare, b, a);
@@ -570,7 +563,7 @@ compare_located_values(GsSortCompare *compare, Datum a, Datum b)
 static inline bool
 is_one_fetched(const GsSortCompare *compare, Datum a, Datum b)
 {
-	return compare->first_variable && (must_be_fetched(a) || must_be_fetched(b));
+	return compare->first_variable && (gs_is_toasted(-1, a) || gs_is_toasted(-1, b));
 }
 
 /* A merge sort of a million rows comes here 19 million times, so what is usual is little more than the call. */
