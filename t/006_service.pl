@@ -335,9 +335,14 @@ my $is_stopped = 'stopped|the next large sort starts it again';
 set($node, 'gpusort.service_path' => "$folder/nowhere");
 becomes(sub { $node->safe_psql('postgres', 'SHOW gpusort.service_path') }, "$folder/nowhere", 'another program');
 is(service_status($node, 'state, detail'), $is_stopped, 'the status has no reason yet');
-is(engine_of(), 'Engine: cpu; Device Not Used: gpusortd: ' . $is_stopped =~ s/\|/: /r, 'nor has EXPLAIN ANALYZE');
-ok(wait_for_service($node, 'no program'), 'whose sort makes the supervisor look for it');
-is(engine_of(), "Engine: cpu; Device Not Used: gpusortd: no program: No such file or directory", 'the new reason');
+my $without = 'Engine: cpu; Device Not Used: gpusortd: ';
+my $no_program = $without . 'no program: No such file or directory';
+my $either = join('|', map { quotemeta } $without . $is_stopped =~ s/\|/: /r, $no_program);
+
+# its sort makes the supervisor look for the program, which may be done before the reason is shown
+like(engine_of(), qr/^(?:$either)$/, 'EXPLAIN ANALYZE does not have the one before');
+ok(wait_for_service($node, 'no program'), 'the supervisor looks for the program');
+is(engine_of(), $no_program, 'the new reason');
 set($node, 'gpusort.service_path' => '');
 becomes(sub { $node->safe_psql('postgres', 'SHOW gpusort.service_path') }, '', 'the program is there again');
 
