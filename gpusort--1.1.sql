@@ -72,6 +72,8 @@ CREATE FUNCTION pg_stat_get_gpusort(
 	OUT device_refusals_key bigint,
 	OUT orders_repaired bigint,
 	OUT device_faults bigint,
+	OUT index_validations bigint,
+	OUT index_validations_postgres bigint,
 	OUT stats_reset timestamptz)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'gpusort_stat_databases'
@@ -87,7 +89,8 @@ CREATE VIEW pg_stat_gpusort AS
 		s.input_time, s.sort_time, s.output_time,
 		s.fallbacks_memory, s.fallbacks_key, s.fallbacks_order,
 		s.device_refusals_unavailable, s.device_refusals_memory, s.device_refusals_session,
-		s.device_refusals_key, s.orders_repaired, s.device_faults, s.stats_reset
+		s.device_refusals_key, s.orders_repaired, s.device_faults,
+		s.index_validations, s.index_validations_postgres, s.stats_reset
 	FROM pg_stat_get_gpusort() s
 	LEFT JOIN pg_catalog.pg_database d ON d.oid = s.datid
 	WHERE d.oid IS NOT NULL OR s.datid = 0;

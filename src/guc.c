@@ -56,6 +56,7 @@
 bool		gpusort_enabled = true;
 bool		gpusort_enable_cluster = true;
 bool		gpusort_enable_create_index = true;
+bool		gpusort_enable_index_validation = true;
 bool		gpusort_enable_parallel_index_write = true;
 int			gpusort_engine = GS_ENGINE_AUTO;
 int			gpusort_min_rows = DEFAULT_MIN_ROWS;
@@ -190,6 +191,11 @@ define_settings(void)
 							 "Enables sorting by gpusort in btree index builds.",
 							 NULL,
 							 &gpusort_enable_create_index, true,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("gpusort.enable_index_validation",
+							 "Enables the validation by gpusort of indexes that are built CONCURRENTLY.",
+							 "gpusort looks only for rows that are newer than the build.",
+							 &gpusort_enable_index_validation, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.enable_parallel_index_write",
 							 "Enables writing of a btree index by all processes of a parallel build.",

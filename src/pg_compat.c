@@ -16,6 +16,7 @@
 #include "access/tableam.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
+#include "catalog/index.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
@@ -389,22 +390,28 @@ gs_explain_add_option(const char *name, GsExplainNode print)
 
 /* ------------------------------------------------------------- index builds */
 
-void
-gs_set_ambuild(Relation index, ambuild_function build)
+const IndexAmRoutine *
+gs_access_method_functions(Relation index)
 {
-	Assert(index->rd_refcnt > 0 && index->rd_rel->relam == BTREE_AM_OID);
+	return GetIndexAmRoutine(index->rd_amhandler);
+}
+
+IndexAmRoutine *
+gs_index_functions(Relation index)
+{
+	Assert(index->rd_refcnt > 0);
 #if PG_VERSION_NUM >= 190000
 	/* all indexes share one routine, so this one gets its own */
-	if (index->rd_indam->ambuild != build)
+	if (index->rd_indam == gs_access_method_functions(index))
 	{
 		IndexAmRoutine *routine = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexAmRoutine));
 
 		*routine = *index->rd_indam;
-		routine->ambuild = build;
 		index->rd_indam = routine;
 	}
+	return (IndexAmRoutine *) unconstify(IndexAmRoutine *, index->rd_indam);
 #else
-	index->rd_indam->ambuild = build;
+	return index->rd_indam;
 #endif
 }
 
@@ -622,21 +629,22 @@ gs_page_sync_end(Relation relation, XLogRecPtr start)
 
 #endif
 
-/* ------------------------------------------------------------------ CLUSTER */
+/* ------------------------------------------------------- functions of a heap */
 
 /*
  * There is no hook, and all heaps share a routine that cannot be changed.  So the relcache
- * entry of a heap gets a copy of it, with two functions that put the original back before they
- * do anything.  heap_getnext() accepts no other routine, so the second one is that of every scan.  An
+ * entry of a heap gets a copy of it, with functions that put the original back before they
+ * do anything.  heap_getnext() accepts no other routine, so one of them is that of every scan.  An
  * ERROR may leave the copy in the entry, where it does no harm.
  */
-static TableAmRoutine cluster_routine;
+static TableAmRoutine heap_routine;
 static GsClusterFunction cluster_function;
+static GsValidateFunction validate_function;
 
 static inline void
 restore_routine(Relation heap)
 {
-	if (heap->rd_tableam == &cluster_routine)
+	if (heap->rd_tableam == &heap_routine)
 		heap->rd_tableam = GetHeapamTableAmRoutine();
 }
 
@@ -672,7 +680,7 @@ copy_for_cluster(Relation old_heap, Relation new_heap, Relation index, bool use_
 	};
 
 	restore_routine(old_heap);
-	if (use_sort && !HAS_SNAPSHOT && cluster_function(&copy))
+	if (use_sort && !HAS_SNAPSHOT && cluster_function != NULL && cluster_function(&copy))
 	{
 		*ntuples += copy.ntuples;
 		*ndead += copy.ndead;
@@ -685,19 +693,45 @@ copy_for_cluster(Relation old_heap, Relation new_heap, Relation index, bool use_
 															 nrecently_dead);
 }
 
-bool
-gs_set_cluster(Relation heap, GsClusterFunction function)
+/* An index_validate_scan function. */
+static void
+validate_scan(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, ValidateIndexState *state)
+{
+	restore_routine(heap);
+	if (validate_function == NULL || !validate_function(heap, index, info, snapshot, state))
+		GetHeapamTableAmRoutine()->index_validate_scan(heap, index, info, snapshot, state);
+}
+
+/* Replaces the functions of an open heap.  False: it is none. */
+static bool
+replace_functions(Relation heap)
 {
 	Assert(heap->rd_refcnt > 0);
 	if (!gs_is_heap(heap))
 		return false;
-	cluster_routine = *GetHeapamTableAmRoutine();
-	cluster_routine.scan_begin = begin_scan_restored;
-	cluster_routine.relation_copy_for_cluster = copy_for_cluster;
-	cluster_function = function;
-	heap->rd_tableam = &cluster_routine;
+	heap_routine = *GetHeapamTableAmRoutine();
+	heap_routine.scan_begin = begin_scan_restored;
+	heap_routine.relation_copy_for_cluster = copy_for_cluster;
+	heap_routine.index_validate_scan = validate_scan;
+	heap->rd_tableam = &heap_routine;
 	return true;
 }
+
+bool
+gs_set_cluster(Relation heap, GsClusterFunction function)
+{
+	cluster_function = function;
+	return replace_functions(heap);
+}
+
+bool
+gs_set_validate(Relation heap, GsValidateFunction function)
+{
+	validate_function = function;
+	return replace_functions(heap);
+}
+
+/* ------------------------------------------------------------------ CLUSTER */
 
 Oid
 gs_copied_table(Oid new_heap)
@@ -779,7 +813,7 @@ gs_report_cluster_written(int64 ntuples)
 bool
 gs_is_heap(Relation relation)
 {
-	return relation->rd_tableam == GetHeapamTableAmRoutine() || relation->rd_tableam == &cluster_routine;
+	return relation->rd_tableam == GetHeapamTableAmRoutine() || relation->rd_tableam == &heap_routine;
 }
 
 bool

@@ -44,6 +44,7 @@
 
 struct ExplainState;
 struct HeapScanDescData;
+struct IndexInfo;
 struct LOCKTAG;
 struct ParallelTableScanDescData;
 struct PathKey;
@@ -51,9 +52,11 @@ struct Plan;
 struct PlannedStmt;
 struct PlanState;
 struct Query;
+struct SnapshotData;
 struct SortSupportData;
 struct TableScanDescData;
 struct Tuplesortstate;
+struct ValidateIndexState;
 
 /* Marks the library as built for this server; from PostgreSQL 18 on with its name and version. */
 #if PG_VERSION_NUM >= 180000
@@ -193,8 +196,11 @@ extern void gs_explain_add_option(const char *name, GsExplainNode print);
 
 /* ------------------------------------------------------------- index builds */
 
-/* Sets the ambuild function of an open index, and of no other. */
-extern void gs_set_ambuild(Relation index, ambuild_function build);
+/* The functions of an open index, which the caller may replace for this index only. */
+extern IndexAmRoutine *gs_index_functions(Relation index);
+
+/* Those of its access method. */
+extern const IndexAmRoutine *gs_access_method_functions(Relation index);
 
 /* Keeps the relcache entry of a relation that is not open beyond the transaction. */
 extern void gs_keep_relation(Relation relation);
@@ -211,6 +217,16 @@ extern void gs_prepare_index_comparator(Relation index, bool descending,
 
 /* The size of the longest item of a btree. */
 extern Size gs_longest_btree_item(Page page);
+
+/* Validates an index that was built CONCURRENTLY.  False: it has done nothing, PostgreSQL shall. */
+typedef bool (*GsValidateFunction) (Relation heap, Relation index, struct IndexInfo *info,
+									struct SnapshotData *snapshot, struct ValidateIndexState *state);
+
+/*
+ * The function is called when a statement scans this open heap to validate an index, unless it scans it
+ * before.  There is one function for all heaps.  Returns whether this is a heap.
+ */
+extern bool gs_set_validate(Relation heap, GsValidateFunction function);
 
 /* The pages of a new relation are written without shared buffers, by one process or several. */
 

@@ -41,7 +41,10 @@ begin_result(FunctionCallInfo fcinfo, int ncolumns)
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (result->setDesc->natts != ncolumns)
-		elog(ERROR, "the function must return %d columns", ncolumns);
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_FUNCTION_DEFINITION),
+				 errmsg("the function must return %d columns", ncolumns),
+				 errhint("Run ALTER EXTENSION gpusort UPDATE in this database.")));
 	return result;
 }
 

@@ -17,10 +17,13 @@
  *	  statement that creates an index, or a new file for one, changes the catalogs
  *	  while it has the index open and locked, which calls relcache callbacks.
  *
- * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index in one
- * transaction and build it in another one, which changes no catalog before that.
- * The entry would be gone by then, so its reference count is raised, as if it were
- * open, from the end of the first transaction to the build, or to the next ERROR.
+ * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index of any access method in
+ * one transaction, build it in another one and validate it in a third, which ask nobody
+ * before they do so.  The entry of an index that such a statement creates gets another
+ * ambulkdelete function, too, which PostgreSQL calls first to validate the index
+ * (index_validate.c).  The entry would be gone by then, so its reference count is raised,
+ * as if it were open, from the end of the first transaction to the validation, or to
+ * the next ERROR.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,6 +34,7 @@
 #include "index/index_hook.h"
 #include "index/index_scan.h"
 #include "index/index_sort.h"
+#include "index/index_validate.h"
 #include "pg_compat.h"
 #include "sort/sort_parallel.h"
 
@@ -48,16 +52,21 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
+#include "utils/snapmgr.h"
 
 static GsTableHook next_table_hook = NULL;
 
-/*
- * Relcache entries of indexes that have been created, and that another transaction
- * will build.  The reference counts of the first nkept are raised; the others were
- * created by this transaction.  In TopMemoryContext.
- */
-static List *unbuilt = NIL;
-static int	nkept = 0;
+/* An index that a statement builds CONCURRENTLY. */
+typedef struct NewIndex
+{
+	Relation	relation;
+	bool		kept;			/* its reference count is raised */
+	bool		used;			/* its functions are no longer needed */
+	GsEndedTransactions *before;	/* when its build began; NULL: it has not */
+} NewIndex;
+
+/* In TopMemoryContext. */
+static List *new_indexes = NIL;
 
 /* -------------------------------------------------------------------- choice */
 
@@ -65,6 +74,12 @@ static inline bool
 is_enabled(void)
 {
 	return gpusort_enabled && gpusort_enable_create_index;
+}
+
+static inline bool
+validation_is_enabled(void)
+{
+	return gpusort_enabled && gpusort_enable_index_validation;
 }
 
 char *
@@ -87,19 +102,72 @@ gs_index_hook_why_not(Relation heap, Relation index, double *nrows)
 	return NULL;
 }
 
-/* The index is open now: its reference count need not be raised any longer. */
-static void
-forget_unbuilt(Relation index)
+static NewIndex *
+find_new_index(Relation index)
 {
-	for (int i = 0; i < nkept; i++)
+	ListCell   *cell;
+
+	foreach(cell, new_indexes)
 	{
-		if (list_nth(unbuilt, i) != index)
-			continue;
-		unbuilt = list_delete_nth_cell(unbuilt, i);
-		nkept--;
-		gs_forget_relation(index);
-		break;
+		NewIndex   *new_index = lfirst(cell);
+
+		if (new_index->relation == index && !new_index->used)
+			return new_index;
 	}
+	return NULL;
+}
+
+static void
+keep(NewIndex *new_index)
+{
+	if (!new_index->kept)
+		gs_keep_relation(new_index->relation);
+	new_index->kept = true;
+}
+
+/* Reverses keep(). */
+static void
+forget(NewIndex *new_index)
+{
+	if (new_index->kept)
+		gs_forget_relation(new_index->relation);
+	new_index->kept = false;
+}
+
+/* Notes which transactions have ended before an index is built of the rows that a snapshot sees. */
+static void
+note_build(Relation index, const IndexInfo *info)
+{
+	NewIndex   *new_index = info->ii_Concurrent ? find_new_index(index) : NULL;
+	MemoryContext old;
+
+	if (new_index == NULL || new_index->before != NULL)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	new_index->before = gs_ended_transactions_note(GetActiveSnapshot());
+	MemoryContextSwitchTo(old);
+}
+
+/* An ambulkdelete function. */
+static IndexBulkDeleteResult *
+validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
+{
+	Relation	index = info->index;
+	NewIndex   *new_index = find_new_index(index);
+	Relation	heap;
+
+	if (new_index == NULL)
+		return gs_access_method_functions(index)->ambulkdelete(info, stats, callback, state);
+	/* it is open now */
+	new_index->used = true;
+	forget(new_index);
+	/* so is the table, which is a heap if its relcache entry has the function */
+	heap = RelationIdGetRelation(index->rd_index->indrelid);
+	RelationClose(heap);
+	if (!validation_is_enabled() || new_index->before == NULL || !gs_is_heap(heap))
+		return gs_access_method_functions(index)->ambulkdelete(info, stats, callback, state);
+	gs_index_validate_begin(heap, info, callback, state, new_index->before);
+	return palloc0(sizeof(IndexBulkDeleteResult));
 }
 
 /* An ambuild function. */
@@ -109,8 +177,9 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	double		nrows;
 	char	   *reason;
 
-	Assert(index->rd_rel->relam == BTREE_AM_OID);
-	forget_unbuilt(index);
+	note_build(index, info);
+	if (index->rd_rel->relam != BTREE_AM_OID)
+		return gs_access_method_functions(index)->ambuild(heap, index, info);
 	if (!is_enabled() || IsSystemRelation(heap))
 		return btbuild(heap, index, info);
 	reason = gs_index_hook_why_not(heap, index, &nrows);
@@ -133,16 +202,6 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 
 /* --------------------------------------------------------------------- hooks */
 
-/* Sets the ambuild function of an open index, if it is a btree. */
-static bool
-set_ambuild(Relation index)
-{
-	if (index->rd_rel->relam != BTREE_AM_OID || index->rd_rel->relkind != RELKIND_INDEX)
-		return false;
-	gs_set_ambuild(index, build_index);
-	return true;
-}
-
 /* Sets the ambuild functions of the table's open btrees. */
 static void
 set_ambuild_of_table(Oid table)
@@ -157,8 +216,8 @@ set_ambuild_of_table(Oid table)
 
 		if (index == NULL)
 			continue;
-		if (index->rd_refcnt > 1)
-			(void) set_ambuild(index);
+		if (index->rd_refcnt > 1 && index->rd_rel->relam == BTREE_AM_OID && index->rd_rel->relkind == RELKIND_INDEX)
+			gs_index_functions(index)->ambuild = build_index;
 		RelationClose(index);
 	}
 	list_free(indexes);
@@ -174,12 +233,25 @@ gpusort_table(GS_TABLE_HOOK_PARAMS)
 		set_ambuild_of_table(GS_TABLE_HOOK_TABLE);
 }
 
-static void
-remember_unbuilt(Relation index)
+/* Has this transaction created the index, which others will build and validate? */
+static bool
+is_new(Relation index)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	return !index->rd_index->indisready && index->rd_createSubid != InvalidSubTransactionId;
+}
 
-	unbuilt = list_append_unique_ptr(unbuilt, index);
+static void
+remember(Relation index)
+{
+	MemoryContext old;
+	NewIndex   *new_index;
+
+	if (find_new_index(index) != NULL)
+		return;
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	new_index = palloc0(sizeof(NewIndex));
+	new_index->relation = index;
+	new_indexes = lappend(new_indexes, new_index);
 	MemoryContextSwitchTo(old);
 }
 
@@ -189,43 +261,69 @@ gpusort_relation_changed(Datum arg, Oid relation)
 {
 	Relation	index;
 
-	if (max_parallel_maintenance_workers > 0 || !is_enabled() || !IsTransactionState() ||
-		relation < FirstNormalObjectId || !gs_holds_exclusive_lock(relation) ||
-		get_rel_relkind(relation) != RELKIND_INDEX)
+	if (!gpusort_enabled || !IsTransactionState() || relation < FirstNormalObjectId ||
+		!gs_holds_exclusive_lock(relation) || get_rel_relkind(relation) != RELKIND_INDEX)
 		return;
 	index = RelationIdGetRelation(relation);
 	if (index == NULL)
 		return;
-	if (set_ambuild(index) && !index->rd_index->indisready &&
-		index->rd_createSubid != InvalidSubTransactionId)
-		remember_unbuilt(index);
+	if (is_new(index))
+	{
+		gs_index_functions(index)->ambuild = build_index;
+		gs_index_functions(index)->ambulkdelete = validate_index;
+		remember(index);
+	}
+	else if (max_parallel_maintenance_workers == 0 && index->rd_rel->relam == BTREE_AM_OID)
+		gs_index_functions(index)->ambuild = build_index;
 	RelationClose(index);
 }
 
+static void
+free_new_index(NewIndex *new_index)
+{
+	if (new_index->before != NULL)
+		pfree(new_index->before);
+	pfree(new_index);
+}
+
+/* Keeps those that are not validated yet, if the transaction was committed. */
+static void
+keep_new_indexes(bool is_commit)
+{
+	ListCell   *cell;
+
+	foreach(cell, new_indexes)
+	{
+		NewIndex   *new_index = lfirst(cell);
+
+		if (!is_commit || new_index->used)
+		{
+			free_new_index(new_index);
+			new_indexes = foreach_delete_current(new_indexes, cell);
+		}
+		else
+			keep(new_index);
+	}
+}
+
 /*
- * A ResourceReleaseCallback.  Between its phases PostgreSQL looks at relcache entries, and expects that
+ * A ResourceReleaseCallback, called once or more in each phase.  Between phases PostgreSQL looks at relcache entries, and expects that
  * none is open; after an abort those of this transaction's relations are gone.
  */
 static void
 gpusort_transaction_end(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
 {
-	if (unbuilt == NIL || !is_top_level)
+	ListCell   *cell;
+
+	if (new_indexes == NIL || !is_top_level)
 		return;
 	/* no ERROR here */
-	if (phase == RESOURCE_RELEASE_BEFORE_LOCKS)
+	if (phase == RESOURCE_RELEASE_AFTER_LOCKS)
+		keep_new_indexes(is_commit);
+	else if (phase == RESOURCE_RELEASE_BEFORE_LOCKS)
 	{
-		while (nkept > 0)
-			gs_forget_relation(list_nth(unbuilt, --nkept));
-	}
-	else if (phase == RESOURCE_RELEASE_AFTER_LOCKS && is_commit)
-	{
-		for (; nkept < list_length(unbuilt); nkept++)
-			gs_keep_relation(list_nth(unbuilt, nkept));
-	}
-	else if (phase == RESOURCE_RELEASE_AFTER_LOCKS)
-	{
-		list_free(unbuilt);
-		unbuilt = NIL;
+		foreach(cell, new_indexes)
+			forget(lfirst(cell));
 	}
 }
 
@@ -236,4 +334,5 @@ gs_index_hook_install(void)
 	gs_table_hook = gpusort_table;
 	CacheRegisterRelcacheCallback(gpusort_relation_changed, (Datum) 0);
 	RegisterResourceReleaseCallback(gpusort_transaction_end, NULL);
+	gs_index_validate_install();
 }

@@ -60,6 +60,8 @@ typedef enum GsStat
 	GS_STAT_REFUSALS_KEY,		/* a device cannot sort such keys */
 	GS_STAT_REPAIRS,			/* orders by approximate keys that were corrected */
 	GS_STAT_DEVICE_FAULTS,		/* failures of devices that sorts have met */
+	GS_STAT_VALIDATIONS,		/* of indexes that were built CONCURRENTLY, by gpusort */
+	GS_STAT_VALIDATIONS_POSTGRES,	/* by PostgreSQL, as memory was full */
 	GS_NSTATS
 } GsStat;
 

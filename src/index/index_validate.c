@@ -1,0 +1,499 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_validate.c
+ *	  Validates an index that was built CONCURRENTLY.
+ *
+ * PostgreSQL builds such an index of the rows that a first snapshot sees.  Rows that were
+ * committed later can be missing, because their transactions did not insert into the
+ * index yet.  To find these, PostgreSQL reads all TIDs of the index, sorts them, scans the
+ * table with a second snapshot, and inserts each row whose TID is not among these.
+ *
+ * But a tuple that the second snapshot sees is in the index if its transaction had ended
+ * before the first snapshot was taken: then that transaction had committed, and the tuple
+ * was not deleted, as it is not even now.  So the build has read it.
+ *
+ *					first snapshot		second snapshot
+ *	  committed			|					|
+ *	  ------------------|-------------------|------------
+ *	  in the index		| to be looked for	| not visible
+ *
+ * The tuples to be looked for are few, or there are none; then the index is not read at all:
+ *
+ *	  1. The table is scanned.  A tuple is looked at only if its transaction had not ended.
+ *	  2. If there are such tuples, the access method reports which TIDs are in the index.
+ *	  3. Those that are not are inserted, as PostgreSQL inserts them.
+ *
+ * A heap-only tuple is in the index under the TID of the root of its HOT chain, which
+ * does not change while the tuple is visible.  VACUUM cannot run, as the statement holds a
+ * lock on the table in all of its transactions; so no tuple was frozen meanwhile, and no TID
+ * of the index is that of another row.
+ *
+ * Both snapshots are older than 1 and 2, and all transactions that the second one sees have
+ * inserted into the index before, so neither the order of 1 and 2 matters nor what
+ * other transactions do meanwhile.
+ *
+ * If the tuples to be looked for exceed maintenance_work_mem, PostgreSQL validates the index.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "guc.h"
+#include "index/index_validate.h"
+#include "pg_compat.h"
+#include "stats/stats.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_am_d.h"
+#include "catalog/pg_operator_d.h"
+#include "catalog/pg_type_d.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplesort.h"
+
+/* --------------------------------------------------------- ended transactions */
+
+struct GsEndedTransactions
+{
+	TransactionId xmin;			/* all before it have ended */
+	TransactionId xmax;			/* none from it on has */
+	uint32		nrunning;
+	TransactionId running[FLEXIBLE_ARRAY_MEMBER];	/* between them, in the order of xidComparator() */
+};
+
+GsEndedTransactions *
+gs_ended_transactions_note(Snapshot snapshot)
+{
+	const uint32 nrunning = snapshot->suboverflowed ? 0 : snapshot->xcnt + snapshot->subxcnt;
+	GsEndedTransactions *ended = palloc(offsetof(GsEndedTransactions, running) + sizeof(TransactionId) * nrunning);
+
+	ended->xmin = snapshot->xmin;
+	/* if it does not have all subtransactions, it has not ended what is between */
+	ended->xmax = snapshot->suboverflowed ? snapshot->xmin : snapshot->xmax;
+	ended->nrunning = nrunning;
+	if (nrunning > 0)
+	{
+		memcpy(ended->running, snapshot->xip, sizeof(TransactionId) * snapshot->xcnt);
+		memcpy(ended->running + snapshot->xcnt, snapshot->subxip, sizeof(TransactionId) * snapshot->subxcnt);
+		qsort(ended->running, nrunning, sizeof(TransactionId), xidComparator);
+	}
+	return ended;
+}
+
+static bool
+has_ended(const GsEndedTransactions *ended, TransactionId xid)
+{
+	if (TransactionIdPrecedes(xid, ended->xmin))
+		return true;
+	return TransactionIdPrecedes(xid, ended->xmax) &&
+		bsearch(&xid, ended->running, ended->nrunning, sizeof(TransactionId), xidComparator) == NULL;
+}
+
+/* ------------------------------------------------------ tuples to be looked for */
+
+/* A tuple as one number, in the order of the TIDs of roots: the block, the offsets of its root and of itself. */
+typedef uint64 NewTuple;
+
+#define IN_INDEX	UINT64CONST(0x8000)	/* no offset has this bit */
+
+StaticAssertDecl(MaxOffsetNumber < IN_INDEX, "an offset has the bit IN_INDEX");
+
+static inline NewTuple
+make_tuple(BlockNumber block, OffsetNumber root, OffsetNumber offset)
+{
+	return (uint64) block << 32 | (uint64) root << 16 | offset;
+}
+
+static inline uint64
+root_of(NewTuple tuple)
+{
+	return tuple >> 16;
+}
+
+static int
+compare_roots(const void *a, const void *b)
+{
+	const uint64 x = root_of(*(const NewTuple *) a);
+	const uint64 y = root_of(*(const NewTuple *) b);
+
+	return x < y ? -1 : x > y;
+}
+
+typedef struct Validation
+{
+	Relation	heap;
+	IndexVacuumInfo *info;
+	IndexBulkDeleteCallback callback;	/* PostgreSQL's */
+	ValidateIndexState *state;
+	const GsEndedTransactions *before;
+	Snapshot	snapshot;		/* the second one */
+
+	TransactionId ended;		/* the last one that was found to have ended */
+	NewTuple   *tuples;
+	Size		ntuples;
+	Size		allocated;
+	uint8	   *blocks;			/* a bit for each block: does one of the tuples have its root there? */
+	BlockNumber nblocks;
+} Validation;
+
+/* PostgreSQL validates one index at a time.  heap is NULL: none. */
+static Validation pending;
+
+/* False: there is no memory for it. */
+static bool
+add_tuple(Validation *validation, NewTuple tuple)
+{
+	if (validation->ntuples == validation->allocated)
+	{
+		validation->allocated *= 2;
+		if (validation->allocated * sizeof(NewTuple) > (Size) maintenance_work_mem * 1024)
+			return false;
+		validation->tuples = repalloc_huge(validation->tuples, validation->allocated * sizeof(NewTuple));
+	}
+	validation->tuples[validation->ntuples++] = tuple;
+	return true;
+}
+
+/* Is a tuple of a locked page to be looked for? */
+static inline bool
+is_new(Validation *validation, Buffer buffer, OffsetNumber offset)
+{
+	const Page	page = BufferGetPage(buffer);
+	const ItemId item = PageGetItemId(page, offset);
+	HeapTupleData tuple;
+	TransactionId xid;
+
+	if (!ItemIdIsNormal(item))
+		return false;
+	tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+	xid = HeapTupleHeaderGetXmin(tuple.t_data);
+	if (xid == validation->ended)
+		return false;
+	if (has_ended(validation->before, xid))
+	{
+		validation->ended = xid;
+		return false;
+	}
+	tuple.t_len = ItemIdGetLength(item);
+	tuple.t_tableOid = RelationGetRelid(validation->heap);
+	ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(buffer), offset);
+	return HeapTupleSatisfiesVisibility(&tuple, validation->snapshot, buffer);
+}
+
+/* Lists the tuples of a page that are to be looked for.  Returns their number; *ntuples is that of all. */
+static int
+list_new(Validation *validation, Buffer buffer, OffsetNumber *offsets, OffsetNumber *roots, int *ntuples)
+{
+	const Page	page = BufferGetPage(buffer);
+	int			nnew = 0;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	*ntuples = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= *ntuples; offset++)
+	{
+		if (is_new(validation, buffer, offset))
+			offsets[nnew++] = offset;
+	}
+	if (nnew > 0)
+		heap_get_root_tuples(page, roots);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+	return nnew;
+}
+
+/* The root of the HOT chain of a tuple on the scan's page. */
+static OffsetNumber
+find_root(const Validation *validation, HeapScanDesc scan, OffsetNumber offset, const OffsetNumber *roots)
+{
+	const Page	page = BufferGetPage(scan->rs_cbuf);
+
+	if (!HeapTupleHeaderIsHeapOnly((HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offset))))
+		return offset;
+	if (!OffsetNumberIsValid(roots[offset - 1]))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("failed to find the root of a heap-only tuple at (%u,%u) in table \"%s\"",
+						scan->rs_cblock, offset, RelationGetRelationName(validation->heap))));
+	return roots[offset - 1];
+}
+
+/* Adds the tuples of the scan's page.  False: there is no memory for them. */
+static bool
+examine_page(Validation *validation, HeapScanDesc scan)
+{
+	OffsetNumber offsets[MaxHeapTuplesPerPage];
+	OffsetNumber roots[MaxHeapTuplesPerPage];
+	int			ntuples;
+	const int	nnew = list_new(validation, scan->rs_cbuf, offsets, roots, &ntuples);
+	bool		added = true;
+
+	for (int i = 0; i < nnew && added; i++)
+		added = add_tuple(validation, make_tuple(scan->rs_cblock, find_root(validation, scan, offsets[i], roots),
+												 offsets[i]));
+	gs_count_heap_rows(validation->heap, ntuples - 1);	/* the scan has counted one */
+	return added;
+}
+
+static void
+report_phase(int64 phase)
+{
+	const int	params[] = {
+		PROGRESS_CREATEIDX_PHASE,
+		PROGRESS_SCAN_BLOCKS_DONE,
+		PROGRESS_SCAN_BLOCKS_TOTAL
+	};
+	const int64 values[] = {phase, 0, 0};
+
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+}
+
+/* Step 1.  False: there is no memory for all tuples. */
+static bool
+find_new(Validation *validation)
+{
+	TableScanDesc table_scan = table_beginscan_strat(validation->heap, SnapshotAny, 0, NULL, true, false);
+	HeapScanDesc scan = (HeapScanDesc) table_scan;
+	BlockNumber examined = InvalidBlockNumber;
+	bool		found = true;
+
+	validation->allocated = 1024;
+	validation->tuples = palloc(sizeof(NewTuple) * validation->allocated);
+	validation->nblocks = scan->rs_nblocks;
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, scan->rs_nblocks);
+	/* one tuple of each page, of any visibility, and those that come while the page is examined */
+	while (found && heap_getnext(table_scan, ForwardScanDirection) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (scan->rs_cblock != examined)
+		{
+			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, scan->rs_cblock);
+			found = examine_page(validation, scan);
+			examined = scan->rs_cblock;
+		}
+		gs_skip_tuples(scan);
+	}
+	table_endscan(table_scan);
+	qsort(validation->tuples, validation->ntuples, sizeof(NewTuple), compare_roots);
+	return found;
+}
+
+/* --------------------------------------------------------- TIDs of the index */
+
+static inline void
+add_block(Validation *validation, BlockNumber block)
+{
+	validation->blocks[block / BITS_PER_BYTE] |= 1 << block % BITS_PER_BYTE;
+}
+
+static inline bool
+has_block(const Validation *validation, BlockNumber block)
+{
+	return block < validation->nblocks && (validation->blocks[block / BITS_PER_BYTE] & 1 << block % BITS_PER_BYTE) != 0;
+}
+
+/* An IndexBulkDeleteCallback: a TID is in the index.  Nothing is deleted. */
+static bool
+note_tid(ItemPointer tid, void *arg)
+{
+	Validation *validation = arg;
+	const BlockNumber block = ItemPointerGetBlockNumber(tid);
+	NewTuple	key;
+	NewTuple   *tuple;
+
+	validation->state->itups++;
+	if (likely(!has_block(validation, block)))
+		return false;
+	key = make_tuple(block, ItemPointerGetOffsetNumber(tid), 0);
+	tuple = bsearch(&key, validation->tuples, validation->ntuples, sizeof(NewTuple), compare_roots);
+	if (tuple != NULL)
+		*tuple |= IN_INDEX;
+	return false;
+}
+
+/* Step 2. */
+static void
+find_in_index(Validation *validation)
+{
+	validation->blocks = palloc0(validation->nblocks / BITS_PER_BYTE + 1);
+	for (Size i = 0; i < validation->ntuples; i++)
+		add_block(validation, validation->tuples[i] >> 32);
+	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
+	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL, note_tid,
+																			 validation);
+	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_TABLESCAN);
+}
+
+/* ------------------------------------------------------------ missing tuples */
+
+/* Step 3. */
+static void
+insert_missing(Validation *validation, IndexInfo *info)
+{
+	Relation	index = validation->info->index;
+	TupleTableSlot *slot = table_slot_create(validation->heap, NULL);
+	EState	   *estate = CreateExecutorState();
+	ExprContext *econtext = GetPerTupleExprContext(estate);
+	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
+
+	econtext->ecxt_scantuple = slot;
+	for (Size i = 0; i < validation->ntuples; i++)
+	{
+		const NewTuple tuple = validation->tuples[i];
+		const BlockNumber block = tuple >> 32;
+		Datum		values[INDEX_MAX_KEYS];
+		bool		nulls[INDEX_MAX_KEYS];
+		ItemPointerData tid;
+
+		if ((tuple & IN_INDEX) != 0)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		ResetExprContext(econtext);
+		ItemPointerSet(&tid, block, (OffsetNumber) tuple);
+		if (!table_tuple_fetch_row_version(validation->heap, &tid, validation->snapshot, slot))
+			elog(ERROR, "could not find tuple (%u,%u)", block, (OffsetNumber) tuple);
+		if (predicate != NULL && !ExecQual(predicate, econtext))
+			continue;
+		FormIndexDatum(info, slot, estate, values, nulls);
+		/* whether a row of the HOT chain is a duplicate, the access method finds out by its root */
+		ItemPointerSet(&tid, block, (OffsetNumber) root_of(tuple));
+		index_insert(index, values, nulls, &tid, validation->heap,
+					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
+		validation->state->tups_inserted++;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	FreeExecutorState(estate);
+	/* they have pointed into it */
+	info->ii_ExpressionsState = NIL;
+	info->ii_PredicateState = NULL;
+}
+
+/* --------------------------------------------------------------- PostgreSQL's */
+
+/* Does what PostgreSQL has done or will do for an index that gpusort does not validate. */
+static void
+collect_tids(Validation *validation)
+{
+	ValidateIndexState *state = validation->state;
+
+	tuplesort_end(state->tuplesort);
+	state->tuplesort = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false, maintenance_work_mem,
+											 NULL, TUPLESORT_NONE);
+	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
+	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL,
+																			 validation->callback, state);
+	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_SORT);
+	tuplesort_performsort(state->tuplesort);
+	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_TABLESCAN);
+}
+
+/* With gpusort.verify: would PostgreSQL insert another row?  Other access methods do not report all TIDs. */
+static void
+verify(Validation *validation, IndexInfo *info)
+{
+	ValidateIndexState *state = validation->state;
+	const double ninserted = state->tups_inserted;
+
+	collect_tids(validation);
+	GetHeapamTableAmRoutine()->index_validate_scan(validation->heap, validation->info->index, info,
+												   validation->snapshot, state);
+	if (state->tups_inserted != ninserted)
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("index \"%s\" lacked %.0f rows after its validation",
+						RelationGetRelationName(validation->info->index), state->tups_inserted - ninserted),
+				 errhint("This is a bug in gpusort. Set gpusort.enable_index_validation to off to validate the index without it.")));
+}
+
+/* -------------------------------------------------------------- the interface */
+
+static void
+report(const Validation *validation, bool done)
+{
+	const char *name = RelationGetRelationName(validation->info->index);
+
+	gs_stats_add(done ? GS_STAT_VALIDATIONS : GS_STAT_VALIDATIONS_POSTGRES, 1);
+	if (!gpusort_debug_plan)
+		return;
+	if (done)
+		ereport(NOTICE,
+				(errmsg("validating index \"%s\" with gpusort", name),
+				 errdetail("%zu rows were newer than the build, and %.0f of them were not in the index.",
+						   validation->ntuples, validation->state->tups_inserted)));
+	else
+		ereport(NOTICE,
+				(errmsg("validating index \"%s\" without gpusort", name),
+				 errdetail("The rows that are newer than the build exceed maintenance_work_mem.")));
+}
+
+/* A GsValidateFunction. */
+static bool
+validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, ValidateIndexState *state)
+{
+	Validation	validation = pending;
+	MemoryContext context;
+	MemoryContext old;
+	bool		found;
+
+	if (pending.state != state)
+		return false;
+	Assert(validation.heap == heap && validation.info->index == index);
+	pending = (Validation) {0};
+	validation.snapshot = snapshot;
+	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index validation", ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(context);
+	found = find_new(&validation);
+	if (found && validation.ntuples > 0)
+	{
+		find_in_index(&validation);
+		insert_missing(&validation, info);
+	}
+	MemoryContextSwitchTo(old);
+	if (!found)
+		collect_tids(&validation);
+	else if (gpusort_verify && index->rd_rel->relam == BTREE_AM_OID)
+		verify(&validation, info);
+	report(&validation, found);
+	MemoryContextDelete(context);
+	return found;
+}
+
+void
+gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCallback callback,
+						ValidateIndexState *state, const GsEndedTransactions *before)
+{
+	pending = (Validation) {
+		.heap = heap,.info = info,.callback = callback,.state = state,.before = before
+	};
+	(void) gs_set_validate(heap, validate);
+}
+
+/*
+ * An XactCallback.  PostgreSQL has not called validate() for an index without TIDs: then it has inserted all rows
+ * once more.
+ */
+static void
+gpusort_validation_end(XactEvent event, void *arg)
+{
+	const bool	lost = pending.heap != NULL;
+
+	pending = (Validation) {0};
+	if (lost && event == XACT_EVENT_PRE_COMMIT)
+		elog(ERROR, "index was not validated");
+}
+
+void
+gs_index_validate_install(void)
+{
+	RegisterXactCallback(gpusort_validation_end, NULL);
+}

@@ -1,0 +1,34 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_validate.h
+ *	  Validates an index that was built CONCURRENTLY.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_INDEX_VALIDATE_H
+#define GPUSORT_INDEX_VALIDATE_H
+
+#include "access/genam.h"
+#include "utils/snapshot.h"
+
+struct ValidateIndexState;
+
+/* The transactions that had ended when a snapshot was taken. */
+typedef struct GsEndedTransactions GsEndedTransactions;
+
+/* Notes those of a snapshot, in one chunk of the current memory context. */
+extern GsEndedTransactions *gs_ended_transactions_note(Snapshot snapshot);
+
+/*
+ * Begins to validate an index of a heap.  To be called instead of the access method's ambulkdelete function,
+ * with its arguments, when PostgreSQL validates the index.  `before`: the transactions that had ended before
+ * the snapshot was taken of whose rows the index was built.  It must live until the end of the transaction,
+ * which fails if PostgreSQL does not scan the heap now.
+ */
+extern void gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCallback callback,
+									struct ValidateIndexState *state, const GsEndedTransactions *before);
+
+/* From _PG_init(). */
+extern void gs_index_validate_install(void);
+
+#endif							/* GPUSORT_INDEX_VALIDATE_H */

@@ -1,0 +1,321 @@
+# The validation of indexes that are built CONCURRENTLY: the rows that are newer than the build, and those of
+# them that the index lacks.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+
+use GpuSortTest;
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+# GPUSORT_VALIDATION_ROUNDS: the number of builds beside writers
+my $rounds = $ENV{GPUSORT_VALIDATION_ROUNDS} // 10;
+
+my $node = gpusort_node('index_validation', 'max_prepared_transactions = 5', 'max_connections = 30', 'restart_after_crash = on');
+my $version = $node->safe_psql('postgres', 'SHOW server_version_num');
+my $has_amcheck = has_extension($node, 'amcheck');
+
+$node->safe_psql('postgres', 'CREATE EXTENSION gpusort');
+$node->safe_psql('postgres', 'CREATE EXTENSION amcheck') if $has_amcheck;
+
+# Starts psql with statements, each a transaction.
+sub start_psql
+{
+	my (@statements) = @_;
+	my %run = (out => '', err => '');
+
+	$run{harness} = IPC::Run::start([ 'psql', '-X', '-A', '-t', '-q', '-h', $node->host, '-p', $node->port, '-d', 'postgres', map { ('-c', $_) } @statements ],
+		'<', \undef, '>', \$run{out}, '2>', \$run{err});
+	return \%run;
+}
+
+# Waits for its end; returns its messages.
+sub messages_of
+{
+	my ($run) = @_;
+
+	IPC::Run::finish($run->{harness});
+	return $run->{err};
+}
+
+# ------------------------------------------------------- rows between the snapshots
+
+# Updates of extra are HOT, those of k are not.
+sub create_table
+{
+	$node->safe_psql('postgres', q{
+		DROP TABLE IF EXISTS input;
+		CREATE TABLE input (id int, k int, extra int DEFAULT 0, a int[], p point, s text) WITH (fillfactor = 50);
+		INSERT INTO input SELECT i, i % 50, 0, ARRAY[i % 50], point(i % 50, i), 's' || i FROM generate_series(1, 2000) i});
+	return;
+}
+
+sub insert_rows
+{
+	my ($first, $last) = @_;
+
+	return "INSERT INTO input SELECT i, i % 50, 0, ARRAY[i % 50], point(i % 50, i), 's' || i FROM generate_series($first, $last) i";
+}
+
+sub wait_for_phase
+{
+	my ($phase) = @_;
+
+	poll(sub { $node->safe_psql('postgres', 'SELECT phase FROM pg_stat_progress_create_index') eq $phase }) or die "not $phase";
+	return;
+}
+
+# Runs a statement that builds an index while there are
+#	old		writes that are committed before the build, by a transaction that began before the statement
+#	mid		those of a transaction that ends after the build, before which the index was not ready
+#	ready	those of transactions that insert into the index
+# end commits or aborts `mid`; settings are those of the statement.  Returns the psql that runs it.
+sub start_build
+{
+	my ($statement, %writes) = @_;
+	my ($old) = session($node, 'BEGIN');
+	my ($mid) = session($node, 'BEGIN');
+	my $run;
+
+	ask($old, insert_rows(2001, 2010));
+	$run = start_psql('SET gpusort.debug_plan = on', $writes{settings} // 'SELECT', $statement);
+	wait_for_phase('waiting for writers before build');
+	ask($mid, $writes{mid});
+	ask($old, 'COMMIT');
+	wait_for_phase('waiting for writers before validation');
+	$node->safe_psql('postgres', $writes{ready}) if $writes{ready};
+	ask($mid, $writes{end} // 'COMMIT');
+	$node->safe_psql('postgres', $writes{after}) if $writes{after};
+	$_->quit foreach ($old, $mid);
+	return $run;
+}
+
+sub build
+{
+	my (@arguments) = @_;
+
+	create_table();
+	return messages_of(start_build(@arguments));
+}
+
+# How many rows a validation has looked for, and how many it has inserted.
+sub counts_of
+{
+	my ($messages) = @_;
+
+	return $messages =~ /validating index ".*" with gpusort\nDETAIL:  (\d+) rows were newer than the build, and (\d+) of them were not in the index\./ ?
+	  "$1, $2" : $messages;
+}
+
+# 5 rows are new, 3 have other keys, 7 are HOT, and 4 were aborted
+my $mid = insert_rows(3001, 3005)
+  . '; UPDATE input SET k = k + 1, a = ARRAY[k + 1], p = p + point(1, 0), s = s || 1 WHERE id BETWEEN 101 AND 103'
+  . '; UPDATE input SET extra = 1 WHERE id BETWEEN 201 AND 207'
+  . '; DELETE FROM input WHERE id BETWEEN 301 AND 302; SAVEPOINT a; ' . insert_rows(4001, 4004) . '; ROLLBACK TO a';
+
+# 6 rows are new, 2 have other keys, 2 are HOT; one of those above is HOT, too
+my $ready = insert_rows(5001, 5006)
+  . '; UPDATE input SET k = k + 1, a = ARRAY[k + 1], p = p + point(1, 0), s = s || 1 WHERE id BETWEEN 111 AND 112'
+  . '; UPDATE input SET extra = 1 WHERE id BETWEEN 211 AND 212; BEGIN; ' . insert_rows(6001, 6002) . '; ROLLBACK';
+
+# each: the index, a condition that all rows fulfill, and how many rows are inserted of those 25
+foreach my $case (
+	[ 'btree (k)', 'k >= 0', 8 ],
+	[ 'btree (k, (id + 1)) INCLUDE (s)', 'k >= 0', 8 ],
+	[ 'btree (k) WHERE id >= 0', 'k >= 0 AND id >= 0', 8 ],
+	[ 'btree (id) WHERE id < 0', 'id < 0', 0 ],
+	[ 'hash (k)', undef, 8 ],
+	[ 'gin (a)', 'a <> ARRAY[-1]', 8 ],
+	[ 'gist (p)', q{p <@ box '((-1e9,-1e9),(1e9,1e9))'}, 8 ],
+	[ 'spgist (p)', q{p <@ box '((-1e9,-1e9),(1e9,1e9))'}, 8 ],
+	# brin reports no TIDs, as to PostgreSQL
+	[ 'brin (k)', 'k >= 0', 25 ])
+{
+	my ($index, $condition, $ninserted) = @$case;
+	my $messages = build("CREATE INDEX CONCURRENTLY input_i ON input USING $index", mid => $mid, ready => $ready);
+	# hash has no condition for all rows, and gin reads all of an index for none
+	my $rows = $index =~ /^hash/ ? 'SELECT md5(string_agg(i::text, \' \' ORDER BY id)) FROM generate_series(0, 51) x(k), LATERAL (SELECT * FROM input WHERE input.k = x.k OFFSET 0) i'
+	  : $index =~ /^gin/ ? 'SELECT md5(string_agg(i::text, \' \' ORDER BY id)) FROM generate_series(0, 51) x(k), LATERAL (SELECT * FROM input WHERE input.a @> ARRAY[x.k] OFFSET 0) i'
+	  : "SELECT md5(string_agg(i::text, ' ' ORDER BY id)) FROM (SELECT * FROM input WHERE $condition) i";
+
+	is(counts_of($messages), "25, $ninserted", "$index: new and missing rows");
+	like($node->safe_psql('postgres', "SET enable_seqscan = off; EXPLAIN $rows"), qr/Scan (using|on) input_i/, "$index is used");
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $rows"),
+		$node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; $rows"), 'and has all rows');
+	SKIP:
+	{
+		skip 'no btree, or no amcheck', 1 if $index !~ /^btree/ || !$has_amcheck;
+		is($node->safe_psql('postgres', "SELECT bt_index_parent_check('input_i', true, true)"), '', 'amcheck');
+	}
+}
+
+# as many as PostgreSQL's own validation leaves
+is(build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => $mid, ready => $ready, settings => 'SET gpusort.enable_index_validation = off') =~ /validating/ ? 1 : 0,
+	0, 'PostgreSQL can be told to validate');
+is(build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => $mid, ready => $ready, settings => 'SET gpusort.enabled = off') =~ /validating/ ? 1 : 0,
+	0, 'also by gpusort.enabled');
+
+# the settings of the session decide when it begins, and when it validates
+foreach my $settings ('SET max_parallel_maintenance_workers = 0', 'SET max_parallel_maintenance_workers = 2; SET min_parallel_table_scan_size = 0',
+	q{SET default_transaction_isolation = 'repeatable read'}, q{SET default_transaction_isolation = 'serializable'}, 'SET gpusort.enable_create_index = off')
+{
+	is(counts_of(build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => $mid, ready => $ready, settings => $settings)), '25, 8', $settings);
+}
+
+# REINDEX
+create_table();
+$node->safe_psql('postgres', 'CREATE INDEX input_k ON input (k); CREATE UNIQUE INDEX input_id ON input (id, k)');
+is(join('; ', messages_of(start_build('REINDEX TABLE CONCURRENTLY input', mid => $mid, ready => $ready)) =~ /DETAIL:  (\d+ rows were newer .*)/g),
+	join('; ', ('25 rows were newer than the build, and 8 of them were not in the index.') x 2, '0 rows were newer than the build, and 0 of them were not in the index.'),
+	'REINDEX of two indexes, and of that of TOAST');
+
+# a prepared transaction
+is(counts_of(build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => insert_rows(3001, 3005), end => q{PREPARE TRANSACTION 'mid'}, after => q{COMMIT PREPARED 'mid'})),
+	'5, 5', 'rows of a prepared transaction');
+
+# a transaction that began before, with more subtransactions than a snapshot has
+foreach my $nsub (2, 100)
+{
+	my ($overflows) = session($node, 'CREATE TEMP TABLE other (i int)');
+
+	create_table();
+	ask($overflows, 'BEGIN; ' . join('; ', map { "SAVEPOINT s$_; INSERT INTO other VALUES ($_)" } 1 .. $nsub));
+	$node->safe_psql('postgres', insert_rows(7001, 7100));
+	is(counts_of(messages_of(start_build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => insert_rows(3001, 3005)))),
+		$nsub == 2 ? '5, 5' : '115, 5', "rows that are newer than a transaction in progress with $nsub subtransactions");
+	ask($overflows, 'COMMIT');
+	$overflows->quit;
+}
+
+# more rows than maintenance_work_mem has room for
+my $messages = build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => insert_rows(10001, 150000), ready => $ready, settings => q{SET maintenance_work_mem = '1MB'});
+like($messages, qr/validating index "input_i" without gpusort\nDETAIL:  The rows that are newer than the build exceed maintenance_work_mem\./, 'too many rows: PostgreSQL validates');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; SET enable_indexonlyscan = off; SELECT count(*) FROM input WHERE k >= 0"), 2000 + 10 + 140000 + 6, 'and no row is missing');
+is($node->safe_psql('postgres', "SELECT bt_index_parent_check('input_i', true, true)"), '', 'amcheck') if $has_amcheck;
+
+# duplicates that only the validation meets
+my %ends;
+foreach my $enabled ('off', 'on')
+{
+	$ends{$enabled} = build('CREATE UNIQUE INDEX CONCURRENTLY input_i ON input (id)', mid => insert_rows(2000, 2000), settings => "SET gpusort.enable_index_validation = $enabled");
+	$ends{$enabled} =~ s/^NOTICE.*\n(DETAIL:  The .*\n)?//mg;
+	is($node->safe_psql('postgres', q{SELECT indisready, indisvalid FROM pg_index WHERE indexrelid = 'input_i'::regclass}), 't|f', "duplicates: the index is not valid ($enabled)");
+}
+like($ends{off}, qr/ERROR:  duplicate key value violates unique constraint "input_i"/, 'PostgreSQL finds them');
+is($ends{on}, $ends{off}, 'and so does gpusort');
+
+becomes(sub { $node->safe_psql('postgres', 'SELECT index_validations, index_validations_postgres FROM pg_stat_gpusort WHERE datname = current_database()') },
+	'20|1', 'the statistics');
+
+# ------------------------------------------------------------- interrupts and errors
+
+# a function that waits for a row which is inserted by the validation
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION waits(id int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF id = 3001 THEN
+			PERFORM pg_advisory_lock_shared(1);
+		END IF;
+		RETURN id;
+	END $$});
+my ($holder) = session($node);
+foreach my $how ('cancel', 'terminate', 'crash')
+{
+	my $run;
+	my $waits = 'SELECT phase FROM pg_stat_progress_create_index p JOIN pg_stat_activity a USING (pid) WHERE wait_event = \'advisory\'';
+
+	create_table();
+	ask($holder, 'SELECT pg_advisory_lock(1)');
+	$run = start_build('CREATE INDEX CONCURRENTLY input_i ON input ((waits(id)))', mid => $mid, ready => $ready);
+	ok(poll(sub { $node->safe_psql('postgres', $waits) eq 'index validation: scanning table' }), "$how: a validation inserts a row");
+	if ($how eq 'crash')
+	{
+		my $pid = $node->safe_psql('postgres', 'SELECT pid FROM pg_stat_progress_create_index');
+
+		kill 'KILL', $pid;
+	}
+	else
+	{
+		$node->safe_psql('postgres', "SELECT pg_${how}_backend(pid) FROM pg_stat_progress_create_index");
+	}
+	like(messages_of($run), $how eq 'cancel' ? qr/canceling statement due to user request/ : qr/terminating connection|server closed the connection|connection to server was lost/, 'it ends');
+	if ($how eq 'crash')
+	{
+		is_back($node) or die 'the server does not come back';
+	}
+	else
+	{
+		ask($holder, 'SELECT pg_advisory_unlock(1)');
+	}
+	is($node->safe_psql('postgres', q{SELECT indisvalid FROM pg_index WHERE indexrelid = 'input_i'::regclass}), 'f', 'the index is not valid');
+	is($node->safe_psql('postgres', 'DROP INDEX input_i; INSERT INTO input (id) VALUES (1); CREATE INDEX CONCURRENTLY input_i ON input (id)'), '', 'and can be built again');
+}
+
+# in a session that goes on after an error
+my ($goes_on) = session($node, 'SET gpusort.debug_plan = on');
+
+create_table();
+$node->safe_psql('postgres', 'CREATE UNIQUE INDEX input_id ON input (id)');
+like(ask_error($goes_on, 'CREATE UNIQUE INDEX CONCURRENTLY input_k ON input (k)'), qr/could not create unique index "input_k"/, 'a build fails');
+like(ask_error($goes_on, 'DROP INDEX input_k; REINDEX INDEX CONCURRENTLY input_id'), qr/validating index "input_id_ccnew" with gpusort/, 'the session builds another one');
+unlike(ask_error($goes_on, 'VACUUM input; DROP TABLE input'), qr/ERROR|validating/, 'and uses both');
+is(ask($goes_on, "SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'GpuSort%'"), '0', 'no memory is left');
+$goes_on->quit;
+
+# ------------------------------------------------------------------- beside writers
+
+# every validation is verified by PostgreSQL's (gpusort.verify), and every index by amcheck
+create_table();
+$node->safe_psql('postgres', 'CREATE INDEX input_i ON input (id)');
+my $script = $node->basedir . '/write.sql';
+
+append_to_file($script, <<'SQL');
+\set id random(1, 2000)
+\set new random(100000, 100000000)
+UPDATE input SET extra = extra + 1 WHERE id = :id;
+BEGIN;
+UPDATE input SET k = k + 1 WHERE id = :id + 1;
+SAVEPOINT a;
+INSERT INTO input (id, k) VALUES (:new, 7);
+ROLLBACK TO a;
+INSERT INTO input (id, k) VALUES (:new, 8);
+COMMIT;
+BEGIN;
+UPDATE input SET k = k + 1, extra = 5 WHERE id = :id + 2;
+ROLLBACK;
+DELETE FROM input WHERE id = :new;
+BEGIN;
+SELECT count(*) FROM input WHERE id = :id;
+UPDATE input SET extra = extra + 1 WHERE id = :id + 3;
+UPDATE input SET extra = extra + 1 WHERE id = :id + 3;
+INSERT INTO input (id, k) VALUES (:id, 9);
+END;
+SQL
+# it writes until the rounds have ended
+my $bench = IPC::Run::start([ 'pgbench', '-n', '-c', '3', '-T', '3600', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'<', \undef, '>', \my $bench_out, '2>', \my $bench_err);
+my $check = $has_amcheck ? "SELECT bt_index_check('input_k', true), bt_index_check('input_i', true)" : 'SELECT';
+my $failed = '';
+my $nnew = 0;
+
+for my $round (1 .. $rounds)
+{
+	my ($rc, $out, $err) = $node->psql('postgres', join(";\n", 'SET gpusort.debug_plan = on', 'CREATE INDEX CONCURRENTLY input_k ON input (k) INCLUDE (extra)', $check,
+		'REINDEX TABLE CONCURRENTLY input', $check, 'DROP INDEX CONCURRENTLY input_k'));
+
+	$failed .= "round $round: $err" if $rc != 0;
+	$nnew += $1 while $err =~ /DETAIL:  (\d+) rows were newer/g;
+	last if $failed;
+}
+IPC::Run::signal($bench, 'INT');
+IPC::Run::finish($bench);
+is(substr($failed, -1500), '', "$rounds rounds of builds beside writers");
+ok($nnew > 0, "rows were newer than the builds: $nnew");
+is($bench_err =~ /(ERROR.*)/ ? $1 : '', '', 'the writers had no errors');
+
+done_testing();
