@@ -171,8 +171,7 @@ foreach my $settings ('SET max_parallel_maintenance_workers = 0', 'SET max_paral
 create_table();
 $node->safe_psql('postgres', 'CREATE INDEX input_k ON input (k); CREATE UNIQUE INDEX input_id ON input (id, k)');
 is(join('; ', messages_of(start_build('REINDEX TABLE CONCURRENTLY input', mid => $mid, ready => $ready)) =~ /DETAIL:  (\d+ rows were newer .*)/g),
-	join('; ', ('25 rows were newer than the build, and 8 of them were not in the index.') x 2, '0 rows were newer than the build, and 0 of them were not in the index.'),
-	'REINDEX of two indexes, and of that of TOAST');
+	join('; ', ('25 rows were newer than the build, and 8 of them were not in the index.') x 2), 'REINDEX of two indexes');
 
 # a prepared transaction
 is(counts_of(build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => insert_rows(3001, 3005), end => q{PREPARE TRANSACTION 'mid'}, after => q{COMMIT PREPARED 'mid'})),

@@ -48,6 +48,7 @@
 #include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
+#include "catalog/catalog.h"
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
 #include "catalog/pg_operator_d.h"
@@ -423,7 +424,7 @@ report(const Validation *validation, bool done)
 	const char *name = RelationGetRelationName(validation->info->index);
 
 	gs_stats_add(done ? GS_STAT_VALIDATIONS : GS_STAT_VALIDATIONS_POSTGRES, 1);
-	if (!gpusort_debug_plan)
+	if (!gpusort_debug_plan || IsSystemRelation(validation->heap))
 		return;
 	if (done)
 		ereport(NOTICE,
