@@ -152,6 +152,12 @@ typedef struct Validation
 /* PostgreSQL validates one index at a time.  heap is NULL: none. */
 static Validation pending;
 
+static inline Size
+blocks_bytes(const Validation *validation)
+{
+	return validation->nblocks / BITS_PER_BYTE + 1;
+}
+
 /* False: there is no memory for it. */
 static bool
 add_tuple(Validation *validation, NewTuple tuple)
@@ -159,7 +165,7 @@ add_tuple(Validation *validation, NewTuple tuple)
 	if (validation->ntuples == validation->allocated)
 	{
 		validation->allocated *= 2;
-		if (validation->allocated * sizeof(NewTuple) > (Size) maintenance_work_mem * 1024)
+		if (validation->allocated * sizeof(NewTuple) + blocks_bytes(validation) > (Size) maintenance_work_mem * 1024)
 			return false;
 		validation->tuples = repalloc_huge(validation->tuples, validation->allocated * sizeof(NewTuple));
 	}
@@ -326,7 +332,8 @@ note_tid(ItemPointer tid, void *arg)
 static void
 find_in_index(Validation *validation)
 {
-	validation->blocks = palloc0(validation->nblocks / BITS_PER_BYTE + 1);
+	validation->blocks = MemoryContextAllocExtended(CurrentMemoryContext, blocks_bytes(validation),
+													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
 	for (Size i = 0; i < validation->ntuples; i++)
 		add_block(validation, validation->tuples[i] >> 32);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
