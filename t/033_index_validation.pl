@@ -12,6 +12,7 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(usleep);
 
 # GPUSORT_VALIDATION_ROUNDS: the number of builds beside writers
 my $rounds = $ENV{GPUSORT_VALIDATION_ROUNDS} // 10;
@@ -268,12 +269,12 @@ $goes_on->quit;
 
 # ------------------------------------------------------------------- beside writers
 
-# every validation is verified by PostgreSQL's (gpusort.verify), and every index by amcheck
+# every validation is verified by PostgreSQL's (gpusort.verify), and every valid index by amcheck
 create_table();
 $node->safe_psql('postgres', 'CREATE INDEX input_i ON input (id)');
-my $script = $node->basedir . '/write.sql';
 
-append_to_file($script, <<'SQL');
+my %scripts = (
+	'rows.sql@20' => <<'SQL',
 \set id random(1, 2000)
 \set new random(100000, 100000000)
 UPDATE input SET extra = extra + 1 WHERE id = :id;
@@ -293,27 +294,111 @@ SELECT count(*) FROM input WHERE id = :id;
 UPDATE input SET extra = extra + 1 WHERE id = :id + 3;
 UPDATE input SET extra = extra + 1 WHERE id = :id + 3;
 INSERT INTO input (id, k) VALUES (:id, 9);
+DELETE FROM input WHERE id = :id AND k = 9 AND extra = 0;
 END;
 SQL
-# it writes until the rounds have ended
-my $bench = IPC::Run::start([ 'pgbench', '-n', '-c', '3', '-T', '3600', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
-	'<', \undef, '>', \my $bench_out, '2>', \my $bench_err);
-my $check = $has_amcheck ? "SELECT bt_index_check('input_k', true), bt_index_check('input_i', true)" : 'SELECT';
+	'prepared.sql@5' => <<'SQL',
+\set id random(1, 2000)
+BEGIN;
+UPDATE input SET k = k + 1 WHERE id = :id;
+UPDATE input SET extra = extra + 1 WHERE id = :id + 1;
+PREPARE TRANSACTION 'client:client_id';
+COMMIT PREPARED 'client:client_id';
+SQL
+	'table.sql@1' => <<'SQL',
+VACUUM (SKIP_LOCKED) input;
+DO $$ BEGIN SET LOCAL lock_timeout = '5ms'; TRUNCATE input; RAISE EXCEPTION 'undone'; EXCEPTION WHEN OTHERS THEN NULL; END $$;
+DO $$ BEGIN SET LOCAL lock_timeout = '5ms'; DROP TABLE input; RAISE EXCEPTION 'undone'; EXCEPTION WHEN OTHERS THEN NULL; END $$;
+SQL
+);
+my @script_options;
+foreach my $script (sort keys %scripts)
+{
+	my ($name, $weight) = split /@/, $script;
+
+	append_to_file($node->basedir . "/$name", $scripts{$script});
+	push @script_options, '-f', $node->basedir . "/$name\@$weight";
+}
+
+my ($bench, $bench_out, $bench_err);
+sub start_writers
+{
+	$bench_err = '';
+	# they write until the rounds have ended
+	$bench = IPC::Run::start([ 'pgbench', '-n', '-c', '3', '-T', '3600', @script_options, '-h', $node->host, '-p', $node->port, 'postgres' ],
+		'<', \undef, '>', \$bench_out, '2>', \$bench_err);
+	return;
+}
+
+sub stop_writers
+{
+	IPC::Run::signal($bench, 'INT');
+	IPC::Run::finish($bench);
+	return;
+}
+
+my $check = $has_amcheck ? q{SELECT count(bt_index_check(indexrelid, true)) FROM pg_index WHERE indrelid = 'input'::regclass AND indisvalid} : 'SELECT';
+my $drop = q{SELECT format('DROP INDEX %s', indexrelid::regclass) FROM pg_index WHERE NOT indisvalid AND indrelid = 'input'::regclass \gexec};
 my $failed = '';
 my $nnew = 0;
 
+# Runs statements that may fail in the ways that are expected.
+sub run_round
+{
+	my ($expected, @statements) = @_;
+	my ($rc, $out, $err) = $node->psql('postgres', join(";\n", 'SET gpusort.debug_plan = on', @statements));
+
+	$failed .= $err if $rc != 0 && !($expected && $err =~ $expected);
+	$nnew += $1 while $err =~ /DETAIL:  (\d+) rows were newer/g;
+	($rc, $out, $err) = $node->psql('postgres', "$check;\n$drop\nDROP INDEX IF EXISTS input_k");
+	$failed .= $err if $rc != 0;
+	return;
+}
+
+# Kills the process that builds an index, at some time; returns whether there was one.
+sub run_kill
+{
+	my ($ms) = @_;
+	my $run = start_psql('CREATE INDEX CONCURRENTLY input_k ON input (k)');
+	my $pid;
+
+	poll(sub { $pid = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX%' AND backend_type = 'client backend'}); $pid ne '' || !$run->{harness}->pumpable });
+	usleep(1000 * $ms);
+	kill 'KILL', $pid if $pid ne '';
+	messages_of($run);
+	IPC::Run::finish($bench) if $pid ne '' && poll(sub { !-e "/proc/$pid" });
+	is_back($node) or die 'the server does not come back';
+	start_writers();
+	run_round(undef, 'SELECT');
+	return;
+}
+
+start_writers();
 for my $round (1 .. $rounds)
 {
-	my ($rc, $out, $err) = $node->psql('postgres', join(";\n", 'SET gpusort.debug_plan = on', 'CREATE INDEX CONCURRENTLY input_k ON input (k) INCLUDE (extra)', $check,
-		'REINDEX TABLE CONCURRENTLY input', $check, 'DROP INDEX CONCURRENTLY input_k'));
+	my $ms = ($round * 37) % 150;
 
-	$failed .= "round $round: $err" if $rc != 0;
-	$nnew += $1 while $err =~ /DETAIL:  (\d+) rows were newer/g;
+	if ($round % 10 == 9)
+	{
+		run_kill($ms);
+	}
+	elsif ($round % 5 == 3)
+	{
+		run_round(qr/canceling statement due to statement timeout/, "SET statement_timeout = '${ms}ms'", 'CREATE INDEX CONCURRENTLY input_k ON input (k)', 'REINDEX TABLE CONCURRENTLY input');
+	}
+	elsif ($round % 5 == 4)
+	{
+		run_round(qr/could not create unique index|duplicate key value violates unique constraint/, 'CREATE UNIQUE INDEX CONCURRENTLY input_k ON input (id)');
+	}
+	else
+	{
+		run_round(undef, 'CREATE INDEX CONCURRENTLY input_k ON input (k) INCLUDE (extra)', $check, 'REINDEX TABLE CONCURRENTLY input');
+	}
+	$failed = "round $round: $failed" if $failed;
 	last if $failed;
 }
-IPC::Run::signal($bench, 'INT');
-IPC::Run::finish($bench);
-is(substr($failed, -1500), '', "$rounds rounds of builds beside writers");
+stop_writers();
+is(substr($failed, 0, 100) . substr($failed, -1500), '', "$rounds rounds of builds beside writers");
 ok($nnew > 0, "rows were newer than the builds: $nnew");
 is($bench_err =~ /(ERROR.*)/ ? $1 : '', '', 'the writers had no errors');
 
