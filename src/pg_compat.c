@@ -415,6 +415,16 @@ gs_index_functions(Relation index)
 #endif
 }
 
+bool
+gs_snapshots_expire(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return false;
+#else
+	return OldSnapshotThresholdActive();
+#endif
+}
+
 void
 gs_keep_relation(Relation relation)
 {

@@ -202,7 +202,7 @@ extern IndexAmRoutine *gs_index_functions(Relation index);
 /* Those of its access method. */
 extern const IndexAmRoutine *gs_access_method_functions(Relation index);
 
-/* Keeps the relcache entry of a relation that is not open beyond the transaction. */
+/* Keeps a relcache entry beyond the transaction, although nothing has the relation open. */
 extern void gs_keep_relation(Relation relation);
 
 /* Reverses gs_keep_relation(). */
@@ -223,10 +223,13 @@ typedef bool (*GsValidateFunction) (Relation heap, Relation index, struct IndexI
 									struct SnapshotData *snapshot, struct ValidateIndexState *state);
 
 /*
- * The function is called when a statement scans this open heap to validate an index, unless it scans it
- * before.  There is one function for all heaps.  Returns whether this is a heap.
+ * The function is called when a statement scans this open heap to validate an index, unless another scan of the
+ * heap begins first.  There is one function for all heaps.  Returns whether this is a heap.
  */
 extern bool gs_set_validate(Relation heap, GsValidateFunction function);
+
+/* Can tuples that a snapshot sees be removed, because it is too old (old_snapshot_threshold of 15 and 16)? */
+extern bool gs_snapshots_expire(void);
 
 /* The pages of a new relation are written without shared buffers, by one process or several. */
 

@@ -18,8 +18,8 @@
  *	  while it has the index open and locked, which calls relcache callbacks.
  *
  * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index of any access method in
- * one transaction, build it in another one and validate it in a third, which ask nobody
- * before they do so.  The entry of an index that such a statement creates gets another
+ * one transaction, build it in another one and validate it in a third.  No hook is called
+ * before the validation, nor before the build of most access methods.  The entry of an index that such a statement creates gets another
  * ambulkdelete function, too, which PostgreSQL calls first to validate the index
  * (index_validate.c).  The entry would be gone by then, so its reference count is raised,
  * as if it were open, from the end of the first transaction to the validation, or to
@@ -125,7 +125,7 @@ keep(NewIndex *new_index)
 	new_index->kept = true;
 }
 
-/* Reverses keep(). */
+/* Reverses keep(), as long as the entry exists. */
 static void
 forget(NewIndex *new_index)
 {
@@ -158,13 +158,12 @@ validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDel
 
 	if (new_index == NULL)
 		return gs_access_method_functions(index)->ambulkdelete(info, stats, callback, state);
-	/* it is open now */
+	/* the index is open now, and so is the table */
 	new_index->used = true;
 	forget(new_index);
-	/* so is the table, which is a heap if its relcache entry has the function */
 	heap = RelationIdGetRelation(index->rd_index->indrelid);
 	RelationClose(heap);
-	if (!validation_is_enabled() || new_index->before == NULL || !gs_is_heap(heap))
+	if (!validation_is_enabled() || new_index->before == NULL || !gs_is_heap(heap) || gs_snapshots_expire())
 		return gs_access_method_functions(index)->ambulkdelete(info, stats, callback, state);
 	gs_index_validate_begin(heap, info, callback, state, new_index->before);
 	return palloc0(sizeof(IndexBulkDeleteResult));
@@ -235,9 +234,9 @@ gpusort_table(GS_TABLE_HOOK_PARAMS)
 
 /* Has this transaction created the index, which others will build and validate? */
 static bool
-is_new(Relation index)
+is_new_index(Relation index)
 {
-	return !index->rd_index->indisready && index->rd_createSubid != InvalidSubTransactionId;
+	return !index->rd_index->indisready && index->rd_createSubid == TopSubTransactionId;
 }
 
 static void
@@ -261,19 +260,19 @@ gpusort_relation_changed(Datum arg, Oid relation)
 {
 	Relation	index;
 
-	if (!gpusort_enabled || !IsTransactionState() || relation < FirstNormalObjectId ||
+	if (!(is_enabled() || validation_is_enabled()) || !IsTransactionState() || relation < FirstNormalObjectId ||
 		!gs_holds_exclusive_lock(relation) || get_rel_relkind(relation) != RELKIND_INDEX)
 		return;
 	index = RelationIdGetRelation(relation);
 	if (index == NULL)
 		return;
-	if (is_new(index))
+	if (is_new_index(index))
 	{
 		gs_index_functions(index)->ambuild = build_index;
 		gs_index_functions(index)->ambulkdelete = validate_index;
 		remember(index);
 	}
-	else if (max_parallel_maintenance_workers == 0 && index->rd_rel->relam == BTREE_AM_OID)
+	else if (is_enabled() && max_parallel_maintenance_workers == 0 && index->rd_rel->relam == BTREE_AM_OID)
 		gs_index_functions(index)->ambuild = build_index;
 	RelationClose(index);
 }
@@ -306,25 +305,37 @@ keep_new_indexes(bool is_commit)
 	}
 }
 
+/* Their entries exist, but those that this transaction has created and dropped, which soon do not. */
+static void
+forget_new_indexes(bool is_commit)
+{
+	ListCell   *cell;
+
+	foreach(cell, new_indexes)
+	{
+		NewIndex   *new_index = lfirst(cell);
+
+		forget(new_index);
+		if (is_commit && new_index->relation->rd_droppedSubid != InvalidSubTransactionId)
+			new_index->used = true;
+	}
+}
+
 /*
- * A ResourceReleaseCallback, called once or more in each phase.  Between phases PostgreSQL looks at relcache entries, and expects that
- * none is open; after an abort those of this transaction's relations are gone.
+ * A ResourceReleaseCallback, called once or more in each phase.  Between the two phases
+ * AtEOXact_RelationCache() expects that no relation is open; after an abort the entries of this
+ * transaction's relations are gone.
  */
 static void
 gpusort_transaction_end(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *arg)
 {
-	ListCell   *cell;
-
 	if (new_indexes == NIL || !is_top_level)
 		return;
 	/* no ERROR here */
-	if (phase == RESOURCE_RELEASE_AFTER_LOCKS)
+	if (phase == RESOURCE_RELEASE_BEFORE_LOCKS)
+		forget_new_indexes(is_commit);
+	else if (phase == RESOURCE_RELEASE_AFTER_LOCKS)
 		keep_new_indexes(is_commit);
-	else if (phase == RESOURCE_RELEASE_BEFORE_LOCKS)
-	{
-		foreach(cell, new_indexes)
-			forget(lfirst(cell));
-	}
 }
 
 void

@@ -10,29 +10,30 @@
  *
  * But a tuple that the second snapshot sees is in the index if its transaction had ended
  * before the first snapshot was taken: then that transaction had committed, and the tuple
- * was not deleted, as it is not even now.  So the build has read it.
+ * was not deleted, as it is not even now.  So the build has read it.  The others are candidates:
  *
  *					first snapshot		second snapshot
  *	  committed			|					|
  *	  ------------------|-------------------|------------
- *	  in the index		| to be looked for	| not visible
+ *	  in the index		|	candidates		| not visible
  *
- * The tuples to be looked for are few, or there are none; then the index is not read at all:
+ * They are few, or there are none; then the index is not read at all:
  *
- *	  1. The table is scanned.  A tuple is looked at only if its transaction had not ended.
- *	  2. If there are such tuples, the access method reports which TIDs are in the index.
- *	  3. Those that are not are inserted, as PostgreSQL inserts them.
+ *	  1. find_candidates() scans the table.  Only if the transaction of a tuple had not ended, its
+ *		 visibility is determined.
+ *	  2. find_in_index() asks the access method which TIDs are in the index.
+ *	  3. insert_missing() inserts the others, as PostgreSQL inserts them.
  *
  * A heap-only tuple is in the index under the TID of the root of its HOT chain, which
- * does not change while the tuple is visible.  VACUUM cannot run, as the statement holds a
- * lock on the table in all of its transactions; so no tuple was frozen meanwhile, and no TID
- * of the index is that of another row.
+ * does not change while the tuple is visible.  The statement holds a ShareUpdateExclusiveLock on
+ * the table in all of its transactions, so VACUUM and whatever rewrites the table cannot run:
+ * no tuple is frozen meanwhile, and no TID of the index becomes that of another row.
  *
- * Both snapshots are older than 1 and 2, and all transactions that the second one sees have
- * inserted into the index before, so neither the order of 1 and 2 matters nor what
+ * Both snapshots are taken before steps 1 and 2, and all transactions that the second one sees have
+ * inserted into the index before, so neither the order of these steps matters nor what
  * other transactions do meanwhile.
  *
- * If the tuples to be looked for exceed maintenance_work_mem, PostgreSQL validates the index.
+ * If the candidates exceed maintenance_work_mem, PostgreSQL validates the index.
  *
  *-------------------------------------------------------------------------
  */
@@ -68,8 +69,8 @@
 
 struct GsEndedTransactions
 {
-	TransactionId xmin;			/* all before it have ended */
-	TransactionId xmax;			/* none from it on has */
+	TransactionId xmin;			/* all transactions before it have ended */
+	TransactionId xmax;			/* it and all transactions after it have not */
 	uint32		nrunning;
 	TransactionId running[FLEXIBLE_ARRAY_MEMBER];	/* between them, in the order of xidComparator() */
 };
@@ -81,15 +82,17 @@ gs_ended_transactions_note(Snapshot snapshot)
 	GsEndedTransactions *ended = palloc(offsetof(GsEndedTransactions, running) + sizeof(TransactionId) * nrunning);
 
 	ended->xmin = snapshot->xmin;
-	/* if it does not have all subtransactions, it has not ended what is between */
+	/* without all subtransactions, the snapshot does not tell which ones from xmin on have ended */
 	ended->xmax = snapshot->suboverflowed ? snapshot->xmin : snapshot->xmax;
 	ended->nrunning = nrunning;
-	if (nrunning > 0)
-	{
+	if (nrunning == 0)
+		return ended;
+	/* an array without elements may be NULL */
+	if (snapshot->xcnt > 0)
 		memcpy(ended->running, snapshot->xip, sizeof(TransactionId) * snapshot->xcnt);
+	if (snapshot->subxcnt > 0)
 		memcpy(ended->running + snapshot->xcnt, snapshot->subxip, sizeof(TransactionId) * snapshot->subxcnt);
-		qsort(ended->running, nrunning, sizeof(TransactionId), xidComparator);
-	}
+	qsort(ended->running, nrunning, sizeof(TransactionId), xidComparator);
 	return ended;
 }
 
@@ -102,23 +105,23 @@ has_ended(const GsEndedTransactions *ended, TransactionId xid)
 		bsearch(&xid, ended->running, ended->nrunning, sizeof(TransactionId), xidComparator) == NULL;
 }
 
-/* ------------------------------------------------------ tuples to be looked for */
+/* ---------------------------------------------------------------- candidates */
 
 /* A tuple as one number, in the order of the TIDs of roots: the block, the offsets of its root and of itself. */
-typedef uint64 NewTuple;
+typedef uint64 Candidate;
 
 #define IN_INDEX	UINT64CONST(0x8000)	/* no offset has this bit */
 
 StaticAssertDecl(MaxOffsetNumber < IN_INDEX, "an offset has the bit IN_INDEX");
 
-static inline NewTuple
-make_tuple(BlockNumber block, OffsetNumber root, OffsetNumber offset)
+static inline Candidate
+make_candidate(BlockNumber block, OffsetNumber root, OffsetNumber offset)
 {
 	return (uint64) block << 32 | (uint64) root << 16 | offset;
 }
 
 static inline uint64
-root_of(NewTuple tuple)
+root_of(Candidate tuple)
 {
 	return tuple >> 16;
 }
@@ -126,8 +129,8 @@ root_of(NewTuple tuple)
 static int
 compare_roots(const void *a, const void *b)
 {
-	const uint64 x = root_of(*(const NewTuple *) a);
-	const uint64 y = root_of(*(const NewTuple *) b);
+	const uint64 x = root_of(*(const Candidate *) a);
+	const uint64 y = root_of(*(const Candidate *) b);
 
 	return x < y ? -1 : x > y;
 }
@@ -136,16 +139,16 @@ typedef struct Validation
 {
 	Relation	heap;
 	IndexVacuumInfo *info;
-	IndexBulkDeleteCallback callback;	/* PostgreSQL's */
+	IndexBulkDeleteCallback callback;	/* of PostgreSQL's validation */
 	ValidateIndexState *state;
 	const GsEndedTransactions *before;
 	Snapshot	snapshot;		/* the second one */
 
-	TransactionId ended;		/* the last one that was found to have ended */
-	NewTuple   *tuples;
-	Size		ntuples;
+	TransactionId ended;		/* one for which has_ended() is true, from an earlier call */
+	Candidate  *candidates;		/* in order */
+	Size		ncandidates;
 	Size		allocated;
-	uint8	   *blocks;			/* a bit for each block: does one of the tuples have its root there? */
+	uint8	   *blocks;			/* a bit for each block: is a candidate there? */
 	BlockNumber nblocks;
 } Validation;
 
@@ -158,24 +161,25 @@ blocks_bytes(const Validation *validation)
 	return validation->nblocks / BITS_PER_BYTE + 1;
 }
 
-/* False: there is no memory for it. */
+/* Adds the candidates of a page.  False: there is no memory for them. */
 static bool
-add_tuple(Validation *validation, NewTuple tuple)
+add_candidates(Validation *validation, const Candidate *candidates, int n)
 {
-	if (validation->ntuples == validation->allocated)
+	while (validation->ncandidates + n > validation->allocated)
 	{
 		validation->allocated *= 2;
-		if (validation->allocated * sizeof(NewTuple) + blocks_bytes(validation) > (Size) maintenance_work_mem * 1024)
+		if (validation->allocated * sizeof(Candidate) + blocks_bytes(validation) > (Size) maintenance_work_mem * 1024)
 			return false;
-		validation->tuples = repalloc_huge(validation->tuples, validation->allocated * sizeof(NewTuple));
+		validation->candidates = repalloc_huge(validation->candidates, validation->allocated * sizeof(Candidate));
 	}
-	validation->tuples[validation->ntuples++] = tuple;
+	memcpy(validation->candidates + validation->ncandidates, candidates, sizeof(Candidate) * n);
+	validation->ncandidates += n;
 	return true;
 }
 
-/* Is a tuple of a locked page to be looked for? */
+/* Is a tuple of a locked page a candidate? */
 static inline bool
-is_new(Validation *validation, Buffer buffer, OffsetNumber offset)
+is_candidate(Validation *validation, Buffer buffer, OffsetNumber offset)
 {
 	const Page	page = BufferGetPage(buffer);
 	const ItemId item = PageGetItemId(page, offset);
@@ -199,24 +203,25 @@ is_new(Validation *validation, Buffer buffer, OffsetNumber offset)
 	return HeapTupleSatisfiesVisibility(&tuple, validation->snapshot, buffer);
 }
 
-/* Lists the tuples of a page that are to be looked for.  Returns their number; *ntuples is that of all. */
+/* Lists the candidates of a page by their offsets, and the roots of all tuples if there are any.  Returns their number. */
 static int
-list_new(Validation *validation, Buffer buffer, OffsetNumber *offsets, OffsetNumber *roots, int *ntuples)
+list_candidates(Validation *validation, Buffer buffer, OffsetNumber *offsets, OffsetNumber *roots)
 {
 	const Page	page = BufferGetPage(buffer);
-	int			nnew = 0;
+	OffsetNumber last;
+	int			n = 0;
 
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	*ntuples = PageGetMaxOffsetNumber(page);
-	for (OffsetNumber offset = FirstOffsetNumber; offset <= *ntuples; offset++)
+	last = PageGetMaxOffsetNumber(page);
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
 	{
-		if (is_new(validation, buffer, offset))
-			offsets[nnew++] = offset;
+		if (is_candidate(validation, buffer, offset))
+			offsets[n++] = offset;
 	}
-	if (nnew > 0)
+	if (n > 0)
 		heap_get_root_tuples(page, roots);
 	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-	return nnew;
+	return n;
 }
 
 /* The root of the HOT chain of a tuple on the scan's page. */
@@ -235,21 +240,21 @@ find_root(const Validation *validation, HeapScanDesc scan, OffsetNumber offset, 
 	return roots[offset - 1];
 }
 
-/* Adds the tuples of the scan's page.  False: there is no memory for them. */
+/* Adds the candidates of the scan's page.  False: there is no memory for them. */
 static bool
 examine_page(Validation *validation, HeapScanDesc scan)
 {
 	OffsetNumber offsets[MaxHeapTuplesPerPage];
 	OffsetNumber roots[MaxHeapTuplesPerPage];
-	int			ntuples;
-	const int	nnew = list_new(validation, scan->rs_cbuf, offsets, roots, &ntuples);
-	bool		added = true;
+	Candidate	candidates[MaxHeapTuplesPerPage];
+	const int	n = list_candidates(validation, scan->rs_cbuf, offsets, roots);
 
-	for (int i = 0; i < nnew && added; i++)
-		added = add_tuple(validation, make_tuple(scan->rs_cblock, find_root(validation, scan, offsets[i], roots),
-												 offsets[i]));
-	gs_count_heap_rows(validation->heap, ntuples - 1);	/* the scan has counted one */
-	return added;
+	if (n == 0)
+		return true;
+	for (int i = 0; i < n; i++)
+		candidates[i] = make_candidate(scan->rs_cblock, find_root(validation, scan, offsets[i], roots), offsets[i]);
+	qsort(candidates, n, sizeof(Candidate), compare_roots);
+	return add_candidates(validation, candidates, n);
 }
 
 static void
@@ -265,9 +270,9 @@ report_phase(int64 phase)
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
 }
 
-/* Step 1.  False: there is no memory for all tuples. */
+/* Step 1.  False: there is no memory for all candidates. */
 static bool
-find_new(Validation *validation)
+find_candidates(Validation *validation)
 {
 	TableScanDesc table_scan = table_beginscan_strat(validation->heap, SnapshotAny, 0, NULL, true, false);
 	HeapScanDesc scan = (HeapScanDesc) table_scan;
@@ -275,7 +280,7 @@ find_new(Validation *validation)
 	bool		found = true;
 
 	validation->allocated = 1024;
-	validation->tuples = palloc(sizeof(NewTuple) * validation->allocated);
+	validation->candidates = palloc(sizeof(Candidate) * validation->allocated);
 	validation->nblocks = scan->rs_nblocks;
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, scan->rs_nblocks);
 	/* one tuple of each page, of any visibility, and those that come while the page is examined */
@@ -291,7 +296,6 @@ find_new(Validation *validation)
 		gs_skip_tuples(scan);
 	}
 	table_endscan(table_scan);
-	qsort(validation->tuples, validation->ntuples, sizeof(NewTuple), compare_roots);
 	return found;
 }
 
@@ -315,16 +319,16 @@ note_tid(ItemPointer tid, void *arg)
 {
 	Validation *validation = arg;
 	const BlockNumber block = ItemPointerGetBlockNumber(tid);
-	NewTuple	key;
-	NewTuple   *tuple;
+	Candidate	key;
+	Candidate  *found;
 
 	validation->state->itups++;
 	if (likely(!has_block(validation, block)))
 		return false;
-	key = make_tuple(block, ItemPointerGetOffsetNumber(tid), 0);
-	tuple = bsearch(&key, validation->tuples, validation->ntuples, sizeof(NewTuple), compare_roots);
-	if (tuple != NULL)
-		*tuple |= IN_INDEX;
+	key = make_candidate(block, ItemPointerGetOffsetNumber(tid), 0);
+	found = bsearch(&key, validation->candidates, validation->ncandidates, sizeof(Candidate), compare_roots);
+	if (found != NULL)
+		*found |= IN_INDEX;
 	return false;
 }
 
@@ -334,8 +338,8 @@ find_in_index(Validation *validation)
 {
 	validation->blocks = MemoryContextAllocExtended(CurrentMemoryContext, blocks_bytes(validation),
 													MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
-	for (Size i = 0; i < validation->ntuples; i++)
-		add_block(validation, validation->tuples[i] >> 32);
+	for (Size i = 0; i < validation->ncandidates; i++)
+		add_block(validation, validation->candidates[i] >> 32);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
 	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL, note_tid,
 																			 validation);
@@ -355,26 +359,26 @@ insert_missing(Validation *validation, IndexInfo *info)
 	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
 
 	econtext->ecxt_scantuple = slot;
-	for (Size i = 0; i < validation->ntuples; i++)
+	for (Size i = 0; i < validation->ncandidates; i++)
 	{
-		const NewTuple tuple = validation->tuples[i];
-		const BlockNumber block = tuple >> 32;
+		const Candidate candidate = validation->candidates[i];
+		const BlockNumber block = candidate >> 32;
 		Datum		values[INDEX_MAX_KEYS];
 		bool		nulls[INDEX_MAX_KEYS];
 		ItemPointerData tid;
 
-		if ((tuple & IN_INDEX) != 0)
+		if ((candidate & IN_INDEX) != 0)
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		ResetExprContext(econtext);
-		ItemPointerSet(&tid, block, (OffsetNumber) tuple);
+		ItemPointerSet(&tid, block, (OffsetNumber) candidate);
 		if (!table_tuple_fetch_row_version(validation->heap, &tid, validation->snapshot, slot))
-			elog(ERROR, "could not find tuple (%u,%u)", block, (OffsetNumber) tuple);
+			elog(ERROR, "could not find tuple (%u,%u)", block, (OffsetNumber) candidate);
 		if (predicate != NULL && !ExecQual(predicate, econtext))
 			continue;
 		FormIndexDatum(info, slot, estate, values, nulls);
 		/* whether a row of the HOT chain is a duplicate, the access method finds out by its root */
-		ItemPointerSet(&tid, block, (OffsetNumber) root_of(tuple));
+		ItemPointerSet(&tid, block, (OffsetNumber) root_of(candidate));
 		index_insert(index, values, nulls, &tid, validation->heap,
 					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
 		validation->state->tups_inserted++;
@@ -386,7 +390,7 @@ insert_missing(Validation *validation, IndexInfo *info)
 	info->ii_PredicateState = NULL;
 }
 
-/* --------------------------------------------------------------- PostgreSQL's */
+/* ---------------------------------------------------- PostgreSQL's validation */
 
 /* Does what PostgreSQL has done or will do for an index that gpusort does not validate. */
 static void
@@ -437,7 +441,7 @@ report(const Validation *validation, bool done)
 		ereport(NOTICE,
 				(errmsg("validating index \"%s\" with gpusort", name),
 				 errdetail("%zu rows were newer than the build, and %.0f of them were not in the index.",
-						   validation->ntuples, validation->state->tups_inserted)));
+						   validation->ncandidates, validation->state->tups_inserted)));
 	else
 		ereport(NOTICE,
 				(errmsg("validating index \"%s\" without gpusort", name),
@@ -460,19 +464,19 @@ validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, Vali
 	validation.snapshot = snapshot;
 	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index validation", ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
-	found = find_new(&validation);
-	if (found && validation.ntuples > 0)
+	found = find_candidates(&validation);
+	if (found && validation.ncandidates > 0)
 	{
 		find_in_index(&validation);
 		insert_missing(&validation, info);
 	}
 	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
 	if (!found)
 		collect_tids(&validation);
 	else if (gpusort_verify && index->rd_rel->relam == BTREE_AM_OID)
 		verify(&validation, info);
 	report(&validation, found);
-	MemoryContextDelete(context);
 	return found;
 }
 
@@ -487,8 +491,8 @@ gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCal
 }
 
 /*
- * An XactCallback.  PostgreSQL has not called validate() for an index without TIDs: then it has inserted all rows
- * once more.
+ * An XactCallback.  If PostgreSQL did not call validate() after gs_index_validate_begin(), it saw no TIDs and
+ * inserted each row once more.
  */
 static void
 gpusort_validation_end(XactEvent event, void *arg)
