@@ -34,6 +34,7 @@
 #include "sort_parts/sort_shared.h"
 #include "common/build_id.h"
 
+#include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
