@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use File::Basename;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 
@@ -300,6 +301,20 @@ create_table();
 like(ask_error($goes_on, 'CREATE INDEX CONCURRENTLY input_dropped ON input (k)'), qr/ERROR:  could not open relation with OID/, 'an index that is dropped by the transaction that creates it');
 is(ask_error($goes_on, 'DROP EVENT TRIGGER audits; CREATE INDEX CONCURRENTLY input_k ON input (k); DROP INDEX input_k'), '', 'the session goes on');
 $goes_on->quit;
+
+# PostgreSQL's own tests, if there are its sources
+SKIP:
+{
+	my $isolation = ($ENV{PG_REGRESS_DIR} // '') . '/../isolation';
+	my $program = dirname($ENV{PG_REGRESS} // '') . '/../isolation/pg_isolation_regress';
+	my @tests = grep { -e "$isolation/specs/$_.spec" } qw(reindex-concurrently reindex-concurrently-toast reindex-schema multiple-cic prepared-transactions-cic);
+
+	skip 'PG_REGRESS_DIR does not name a src/test/regress folder of PostgreSQL, or there is no pg_isolation_regress', 1 unless @tests && -x $program;
+	ok(IPC::Run::run([ $program, '--bindir=', "--host=" . $node->host, '--port=' . $node->port, '--dbname=isolation', "--inputdir=$isolation", '--outputdir=' . $node->basedir, @tests ],
+			'>', \my $out, '2>&1'),
+		"PostgreSQL's isolation tests: @tests")
+	  or diag($out . (-e $node->basedir . '/regression.diffs' ? PostgreSQL::Test::Utils::slurp_file($node->basedir . '/regression.diffs') : ''));
+}
 
 # ------------------------------------------------------------------- beside writers
 

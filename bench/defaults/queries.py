@@ -18,6 +18,11 @@ def _build(name, index, unique=""):
     return Case(f"index-{name}", f"CREATE {unique}INDEX built ON orders ({index})", BUILD, undo="DROP INDEX built")
 
 
+def _build_concurrently(name, index, method="btree"):
+    return Case(f"index-{name}-concurrently", f"CREATE INDEX CONCURRENTLY built ON orders USING {method} ({index})", BUILD,
+                undo="DROP INDEX built")
+
+
 def _rebuild(name, index):
     return Case(f"reindex-{name}", "REINDEX INDEX built", BUILD, prepare=f"CREATE INDEX built ON orders ({index})",
                 undo="DROP INDEX built")
@@ -88,6 +93,11 @@ CASES = [
     _build("unique", "id", "UNIQUE "),
     _rebuild("bigint", "id"),
     _rebuild("text", "name"),
+    _build_concurrently("bigint", "id"),
+    _build_concurrently("text", "name"),
+    _build_concurrently("hash", "id", "hash"),   # only the validation is gpusort's
+    Case("reindex-bigint-concurrently", "REINDEX INDEX CONCURRENTLY built", BUILD, prepare="CREATE INDEX built ON orders (id)",
+         undo="DROP INDEX built"),
     _cluster("bigint", "id"),
     _cluster("bigint-as-planned", "id", setting="enable_indexscan = on"),   # PostgreSQL scans the index
     _cluster("text", "name"),

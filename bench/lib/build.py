@@ -16,7 +16,7 @@ def timed(session, sql):
 
 def left_reason(notice):
     """Why gpusort left an index or a table to PostgreSQL; "" if it sorted.  By the NOTICE of gpusort.debug_plan."""
-    said = re.search(r"NOTICE: +(?:building index|clustering table) \"\w+\" (?:with gpusort|without gpusort\s+DETAIL: +(.*)\.)", notice)
+    said = re.search(r"NOTICE: +(?:building index|clustering table|validating index) \"\w+\" (?:with gpusort|without gpusort\s+DETAIL: +(.*)\.)", notice)
     if not said:
         raise Failure(f"gpusort was not asked: {notice or 'it said nothing'}")
     return said.group(1) or ""
