@@ -14,6 +14,7 @@
 #include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/tableam.h"
+#include "access/visibilitymap.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/index.h"
@@ -412,6 +413,16 @@ gs_index_functions(Relation index)
 	return (IndexAmRoutine *) unconstify(IndexAmRoutine *, index->rd_indam);
 #else
 	return index->rd_indam;
+#endif
+}
+
+bool
+gs_block_was_vacuumed(Relation heap, BlockNumber block, Buffer *map)
+{
+#if PG_VERSION_NUM >= 190000
+	return false;				/* whoever reads a page can make it all-visible */
+#else
+	return VM_ALL_VISIBLE(heap, block, map);
 #endif
 }
 

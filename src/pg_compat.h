@@ -228,6 +228,12 @@ typedef bool (*GsValidateFunction) (Relation heap, Relation index, struct IndexI
  */
 extern bool gs_set_validate(Relation heap, GsValidateFunction function);
 
+/*
+ * Is a block all-visible, and has VACUUM made it so?  *map is a pinned buffer of the visibility map, at first
+ * InvalidBuffer, which the caller releases.
+ */
+extern bool gs_block_was_vacuumed(Relation heap, BlockNumber block, Buffer *map);
+
 /* Can tuples that a snapshot sees be removed, because it is too old (old_snapshot_threshold of 15 and 16)? */
 extern bool gs_snapshots_expire(void);
 

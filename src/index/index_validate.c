@@ -19,8 +19,8 @@
  *
  * They are few, or there are none; then the index is not read at all:
  *
- *	  1. find_candidates() scans the table.  Only if the transaction of a tuple had not ended, its
- *		 visibility is determined.
+ *	  1. find_candidates() scans the table, except for blocks that VACUUM has made all-visible before.
+ *		 Only if the transaction of a tuple had not ended, its visibility is determined.
  *	  2. find_in_index() asks the access method which TIDs are in the index.
  *	  3. insert_missing() inserts the others, as PostgreSQL inserts them.
  *
@@ -111,6 +111,9 @@ has_ended(const GsEndedTransactions *ended, TransactionId xid)
 typedef uint64 Candidate;
 
 #define IN_INDEX	UINT64CONST(0x8000)	/* no offset has this bit */
+
+/* Fewer all-visible blocks in a row are read, which costs less than to interrupt read-ahead, as in VACUUM. */
+#define LEAST_SKIPPED	32
 
 StaticAssertDecl(MaxOffsetNumber < IN_INDEX, "an offset has the bit IN_INDEX");
 
@@ -270,32 +273,78 @@ report_phase(int64 phase)
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
 }
 
-/* Step 1.  False: there is no memory for all candidates. */
+/*
+ * Finds the next blocks from *start on that can have candidates; they end before *end.  False: there are none.
+ * VACUUM has made a block all-visible before the statement began, and nobody has written to it since.
+ */
 static bool
-find_candidates(Validation *validation)
+find_blocks(const Validation *validation, Buffer *map, BlockNumber *start, BlockNumber *end)
 {
-	TableScanDesc table_scan = table_beginscan_strat(validation->heap, SnapshotAny, 0, NULL, true, false);
+	BlockNumber block = *start;
+	int			nvisible = 0;
+
+	while (block < validation->nblocks && gs_block_was_vacuumed(validation->heap, block, map))
+	{
+		CHECK_FOR_INTERRUPTS();
+		block++;
+	}
+	*start = block;
+	for (; block < validation->nblocks && nvisible < LEAST_SKIPPED; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		nvisible = gs_block_was_vacuumed(validation->heap, block, map) ? nvisible + 1 : 0;
+	}
+	*end = block - nvisible;
+	return *start < *end;
+}
+
+/* Adds the candidates of the scan's blocks.  False: there is no memory for them. */
+static bool
+scan_blocks(Validation *validation, TableScanDesc table_scan)
+{
 	HeapScanDesc scan = (HeapScanDesc) table_scan;
 	BlockNumber examined = InvalidBlockNumber;
-	bool		found = true;
+	bool		added = true;
 
-	validation->allocated = 1024;
-	validation->candidates = palloc(sizeof(Candidate) * validation->allocated);
-	validation->nblocks = scan->rs_nblocks;
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, scan->rs_nblocks);
 	/* one tuple of each page, of any visibility, and those that come while the page is examined */
-	while (found && heap_getnext(table_scan, ForwardScanDirection) != NULL)
+	while (added && heap_getnext(table_scan, ForwardScanDirection) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (scan->rs_cblock != examined)
 		{
 			pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, scan->rs_cblock);
-			found = examine_page(validation, scan);
+			added = examine_page(validation, scan);
 			examined = scan->rs_cblock;
 		}
 		gs_skip_tuples(scan);
 	}
-	table_endscan(table_scan);
+	return added;
+}
+
+/* Step 1.  False: there is no memory for all candidates. */
+static bool
+find_candidates(Validation *validation)
+{
+	TableScanDesc scan = table_beginscan_strat(validation->heap, SnapshotAny, 0, NULL, true, false);
+	Buffer		map = InvalidBuffer;
+	BlockNumber start = 0;
+	BlockNumber end;
+	bool		found = true;
+
+	validation->allocated = 1024;
+	validation->candidates = palloc(sizeof(Candidate) * validation->allocated);
+	validation->nblocks = ((HeapScanDesc) scan)->rs_nblocks;
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, validation->nblocks);
+	while (found && find_blocks(validation, &map, &start, &end))
+	{
+		table_rescan(scan, NULL);
+		heap_setscanlimits(scan, start, end - start);
+		found = scan_blocks(validation, scan);
+		start = end;
+	}
+	if (BufferIsValid(map))
+		ReleaseBuffer(map);
+	table_endscan(scan);
 	return found;
 }
 
