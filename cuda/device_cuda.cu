@@ -92,7 +92,7 @@ check(GsCudaDevice *device, const char *what, cudaError_t error)
 	return !has_failed(&device->device);
 }
 
-/* The same for a step. */
+/* Stores the text of the first error if a step failed; false if there was one at any time. */
 static bool
 check_step(GsStream *stream, const char *what, GsDeviceStatus status)
 {

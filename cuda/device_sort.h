@@ -121,7 +121,11 @@ typedef struct GsMergeSort
 	const GsTailOrder *d_tail_order; /* not NULL with tails */
 } GsMergeSort;
 
-/* The same for a merge sort: at most a 40th of a byte for each item. */
+/*
+ * Bytes of temporary storage for this sort, or one of fewer items, on the current
+ * device: at most a 40th of a byte for each item.  The pointers may be unset.  0 if
+ * the arguments are wrong.
+ */
 extern size_t gs_device_merge_temp_bytes(const GsMergeSort *sort);
 
 extern GsDeviceStatus gs_device_merge_sort(const GsMergeSort *sort,

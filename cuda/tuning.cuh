@@ -131,7 +131,7 @@ struct GsRadixTile<8, 4>
  *				384x4				60		65		74		95
  *	(CUB's radix sort 111 113 120 125, its merge sort 56 64 - 76)
  *	u64 + u32, 512x4, low latency (kernel_radix_pass.cuh): 60 at both 65 K and 100 K.
- *	The same with large tiles costs registers: 100 M u64 + u32 8.65 ms instead of 7.09.
+ *	Low latency with large tiles costs registers: 100 M u64 + u32 8.65 ms instead of 7.09.
  *									500 K	1 M		2 M		3 M
  *	u64 + u32	512x8 staged		112		137		221		324
  *				512x8				110		131		216		315

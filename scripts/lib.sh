@@ -179,7 +179,7 @@ install_packages()
 	as_root rm -f "$no_cluster"
 }
 
-# The same, but continues without packages that cannot be installed.
+# Installs packages, but continues without them if that fails.
 install_optional_packages()
 {
 	if ! (install_packages "$@"); then

@@ -340,7 +340,7 @@ is(join(' ', sort($symbols =~ / [TDBR] ((?!__|_edata|_end|_init|_fini)\w+)/g)),
 like($symbols, qr/ w ucol_getSortKey/, 'ICU is asked for');
 unlike($symbols, qr/ U (u|ucol|uiter|icu)_/, 'and not needed to load the library');
 
-# The same library, but for the major version in its magic block.
+# A copy of the library with another major version in its magic block.
 my $library = slurp_file($node->config_data('--pkglibdir') . '/gpusort.so');
 my $major = int($node->safe_psql('postgres', 'SHOW server_version_num') / 10000);
 my ($length, $version) = map { quotemeta(pack('V', $_)) } $major < 18 ? 56 : 72, 100 * $major;

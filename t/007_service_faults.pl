@@ -88,7 +88,7 @@ sub nfiles
 	return scalar(() = glob "/proc/$pid/fd/*");
 }
 
-# The same, and it has as many files open as before.
+# gpusortd has no job, no memory of earlier ones, and as many files open as before.
 sub is_idle_with
 {
 	my ($what, $files) = @_;

@@ -105,7 +105,7 @@ sub digest_of
 	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
 }
 
-# The same by PostgreSQL alone.
+# The checksum of all rows in order, by PostgreSQL alone.
 my %right;
 
 sub right_digest

@@ -69,7 +69,7 @@ sub session_on
 	}
 }
 
-# The same with a sort: a cursor that has returned its first rows.
+# A session on this device with a sort: a cursor that has returned its first rows.
 sub hold_on
 {
 	my ($device) = @_;

@@ -156,7 +156,7 @@ time_once(Prepare prepare, Run run)
 	return ms;
 }
 
-/* The same, nruns times after nwarm. */
+/* Times run() nruns times by time_once(), after nwarm times that do not count. */
 template <typename Prepare, typename Run>
 static Times
 time_runs(int nwarm, int nruns, Prepare prepare, Run run)

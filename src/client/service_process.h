@@ -48,7 +48,7 @@ extern bool gs_service_process_gave_up(const GsServiceProcess *process);
 /* Starts it in the next step, unless it runs or waits for its next start. */
 extern void gs_service_process_retry(GsServiceProcess *process);
 
-/* The same, but at once even if it waits. */
+/* Starts it in the next step, unless it runs, even if it waits for its next start. */
 extern void gs_service_process_restart(GsServiceProcess *process);
 
 extern int	gs_service_process_device(const GsServiceProcess *process);

@@ -178,7 +178,7 @@ add_page(Cluster *cluster, const HeapScanDescData *scan)
 	return true;
 }
 
-/* The same for all tuples of the table. */
+/* Adds all tuples of the table to the sort.  False: the engine failed and has lost all rows. */
 static bool
 add_table(Cluster *cluster)
 {

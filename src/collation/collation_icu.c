@@ -461,7 +461,10 @@ key_matches(GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 	return end - key == probe->key_len && memcmp(key, probe->key, probe->key_len) == 0;
 }
 
-/* The same for the first 8 bytes, as PostgreSQL gets them (varstr_abbrev_convert()). */
+/*
+ * Are the first 8 bytes of the primary level of a text ICU's, as PostgreSQL gets them
+ * (varstr_abbrev_convert())?  True if the text has to be left to ICU.
+ */
 static bool
 prefix_matches(GsIcuKeys *icu_keys, Probe *probe, const UChar *string, int32_t len)
 {

@@ -43,7 +43,10 @@ extern Size gs_icu_keys_primary(const char *key, Size len);
 extern bool gs_icu_keys_prefix(GsIcuKeys *icu_keys, const char *string, Size len,
 							   uint64 *code);
 
-/* The same number, from the first 8 bytes of a sort key, which may have other levels. */
+/*
+ * The number that gs_icu_keys_prefix() sets, from the first 8 bytes of a sort key, which may have
+ * other levels.
+ */
 extern uint64 gs_icu_keys_prefix_of_datum(uint64 key);
 
 #endif							/* GPUSORT_COLLATION_ICU_H */

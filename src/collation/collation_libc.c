@@ -103,7 +103,7 @@ typedef struct WideCode
 	uint8		nbytes;
 	char		bytes[6];
 	uint32		after;			/* letters after which it has another one: a is bit 0 */
-	uint32		before;			/* the same for letters that follow */
+	uint32		before;			/* letters before which it has another one */
 } WideCode;
 
 struct GsLibcKeys

@@ -334,7 +334,10 @@ utf8_to_utf16(GsKeyCollation *collation, const char *string, Size len)
 	return len;
 }
 
-/* The same for a text in the database's encoding. */
+/*
+ * Converts a text in the database's encoding to UTF-16 in its buffer; returns the number of code
+ * units.
+ */
 static int32_t
 to_utf16(GsKeyCollation *collation, const char *string, Size len)
 {

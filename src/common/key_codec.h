@@ -144,7 +144,7 @@ gs_load_be(const unsigned char *p, size_t nbytes)
 	return v;
 }
 
-/* The same for eight bytes, in one load. */
+/* Loads eight bytes, in one load, as a big-endian number, which compares as memcmp() does. */
 static inline uint64_t
 gs_load_be64(const unsigned char *p)
 {

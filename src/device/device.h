@@ -225,11 +225,14 @@ typedef struct GsDeviceOps
 	bool		(*same_words) (GsStream *stream, uint64_t n, const uint64_t *d_words,
 							   int low_bit, uint8_t *d_same);
 
-	/* The same for complete 64-bit keys. */
+	/* d_same[i] = 1 if the 64-bit keys i and i - 1 are equal, else 0; d_same[0] = 0 */
 	bool		(*same_keys) (GsStream *stream, uint64_t n, const uint64_t *d_keys,
 							  uint8_t *d_same);
 
-	/* The same for a list: equal tie groups and tails (component is a GS_COMPONENT_TAIL). */
+	/*
+	 * d_same[i] = 1 if entries i and i - 1 of the list have equal tie groups and tails,
+	 * else 0; d_same[0] = 0.  component is a GS_COMPONENT_TAIL.
+	 */
 	bool		(*same_tails) (GsStream *stream, const GsDeviceRows *rows,
 							   const GsTies *ties, int component, uint8_t *d_same);
 

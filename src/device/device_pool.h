@@ -101,8 +101,8 @@ extern uint64_t gs_device_pool_available(const GsJobMemory *memory);
 extern void *gs_device_pool_allocate(GsJobMemory *memory, size_t nbytes);
 
 /*
- * The same, of this device or of another one, if the job can still allocate keep_bytes on
- * this device then.  It is the other device that has the most left.
+ * Allocates memory of this device, or borrows it from the one that has the most left, if the
+ * job can still allocate keep_bytes on this device then.  NULL: it cannot, or out of memory.
  */
 extern void *gs_device_pool_allocate_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes);
 extern void *gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes);

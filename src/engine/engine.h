@@ -374,7 +374,10 @@ gs_engine_fetch(GsEngine *engine, uint64_t position, size_t nrows, const void **
 	return engine->ops->fetch(engine, position, nrows, rows, NULL, fetched);
 }
 
-/* The same with the records of the rows, which are NULL if the engine no longer has them. */
+/*
+ * Like gs_engine_fetch(), but also sets records[] to the records of the rows, which are
+ * NULL if the engine no longer has them.
+ */
 static inline GsStatus
 gs_engine_fetch_records(GsEngine *engine, uint64_t position, size_t nrows,
 						const void **rows, const uint64_t **records, size_t *fetched)

@@ -56,7 +56,7 @@
 #define FIRST_QUARTERS		3
 
 #define PREFETCH_ROWS		32	/* how far ahead rows are prefetched */
-#define PREFETCH_RECORDS	16	/* the same for records, if they are returned */
+#define PREFETCH_RECORDS	16	/* how far ahead records are prefetched, if they are returned */
 #define CACHE_LINE			64
 #define PREFETCH_BYTES		192 /* of a row, at most; hardware prefetches the
 								 * rest */

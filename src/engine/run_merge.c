@@ -74,7 +74,10 @@ located_row(const GsRunMerge *merge, uint32_t source)
 	return *located;
 }
 
-/* The same as gs_run_merge_compare() for the next rows of two sources, whose words are equal. */
+/*
+ * Compares the next rows of two sources, whose words are equal: by their keys, unless the words
+ * are the whole keys, then by the driver's comparison function.  Returns < 0, 0 or > 0.
+ */
 static int
 compare_sources(const GsRunMerge *merge, uint32_t a, uint32_t b)
 {

@@ -73,7 +73,7 @@ typedef struct GsRunMerge
 	bool		words_are_keys; /* the first bits are the whole key */
 	GsKeyChunkFunction word_of; /* computes them; NULL if there are none */
 	const uint64_t **records;	/* the next of each source; NULL at its end */
-	GsLocatedRow *rows;			/* the same; row is NULL until it is compared */
+	GsLocatedRow *rows;			/* the next of each source; row is NULL until it is compared */
 	GsMergeNode *nodes;			/* [0] the winner, [1 .. nsources - 1] losers */
 	GsKeyPacking packing;
 } GsRunMerge;

@@ -279,7 +279,7 @@ agrees(KeySamples *samples, const GsKeyLayout *layout, const KeySample *row)
 	return ++samples->nwords <= NSAMPLES / 2;
 }
 
-/* The same for n rows of a batch. */
+/* Samples n rows of a batch; stops, with samples->decisive cleared, if one does not agree. */
 static void
 sample_keys(KeySamples *samples, const GsBatch *batch, size_t start, size_t n,
 			const uint64_t *words, const GsKeyLayout *layout)

@@ -61,7 +61,10 @@ extern void gs_tail_sort(GsWordSortState *state, size_t start, size_t end, GsKey
 /* Sorts a tie group by the driver's comparison function.  Stable. */
 extern void gs_compare_sort(GsWordSortState *state, size_t start, size_t end);
 
-/* The same by a guess of the order.  False: there is none, or it was wrong. */
+/*
+ * Sorts a tie group by a guess of its order, which comparisons confirm.  Stable.  False: there
+ * is no guess, or it was wrong.
+ */
 extern bool gs_guess_sort(GsWordSortState *state, size_t start, size_t end);
 
 /* For loops over words: checks for interrupts at every CHECK_EVERY-th. */

@@ -43,7 +43,7 @@
 /* While a job waits, the times above are checked this often. */
 #define CHECK_INTERVAL_US		10000
 
-/* The same while a job has borrowed memory, in case other devices need it. */
+/* The interval while no job waits but one has borrowed memory, in case other devices need it. */
 #define LOAN_CHECK_INTERVAL_US		100000
 
 /* Delay before parking is tried again after a failure. */

@@ -81,7 +81,7 @@ extern void gs_connection_send(GsConnection *connection, GsMessage *message,
 /* Reports a failure to the client and closes the connection. */
 extern void gs_connection_fail(GsConnection *connection, GsFailure failure, const char *text);
 
-/* The same for a violation of the protocol, which is also logged. */
+/* Logs a violation of the protocol, reports it to the client, and closes the connection. */
 extern void gs_connection_reject(GsConnection *connection, const char *text);
 
 /* Reports that there is no job; the connection stays open. */

@@ -310,7 +310,7 @@ check_device(const Options *options)
 	return code;
 }
 
-/* The same for all CUDA devices, unless one was given; the code of the worst. */
+/* Prints all CUDA devices, unless one was given.  Returns the exit code of the worst. */
 static int
 check_devices(Options *options)
 {

@@ -59,7 +59,7 @@ typedef struct Level
 	BlockNumber block;			/* of the page */
 	OffsetNumber last;			/* the last item, P_HIKEY if there is none */
 	Size		last_posting;	/* bytes of its posting list */
-	Size		posting_before; /* the same of the item before */
+	Size		posting_before; /* bytes of the posting list of the item before */
 	Size		reserve;		/* a page with less space is full */
 	IndexTuple	low_key;		/* lower bound of the page, its future downlink */
 	LocationIndex lowest;		/* lowest byte of the page written so far; pd_upper may be above it */

@@ -97,8 +97,8 @@ extern bool gs_index_ranges_wait_for_all(GsIndexRanges *ranges);
 extern bool gs_index_ranges_are_given_up(const GsIndexRanges *ranges);
 
 /*
- * The same: the first range that does not begin with the row that the previous one ended before, which
- * makes the index wrong; 0: all do.
+ * The first range that does not begin with the row that the previous one ended before, which makes
+ * the index wrong; 0: all do.  Known to all after they have waited.
  */
 extern int	gs_index_ranges_find_gap(const GsIndexRanges *ranges);
 

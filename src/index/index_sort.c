@@ -324,7 +324,7 @@ gs_index_sort_check_count(const GsIndexSort *sort, uint64 nreturned)
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 
-/* The same as next_rows in a range, one row at a time. */
+/* Gets the next row of a range; returns 1, or 0 after the last one. */
 static int
 next_in_range(GsIndexSort *sort, MinimalTuple *row)
 {

@@ -41,7 +41,10 @@ extern char *gs_index_sort_why_not(Relation index);
  */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful);
 
-/* The same for one of several sorts, which may share one job.  gather: the files of their runs. */
+/*
+ * Begins one of several sorts, which may share one job, in a memory context below the current one.
+ * It is not careful.  gather: the files of their runs.
+ */
 extern GsIndexSort *gs_index_sort_begin_shared(Relation index, double expected_rows_each, int memory_kb,
 											   GsShared *shared, GsSortGather *gather);
 

@@ -253,7 +253,10 @@ extern bool gs_job_queue_sorted(GsSortJob *job, uint64_t batch, char *to, GsBatc
 /* Size of the rows of a batch that has been copied. */
 extern uint32_t gs_job_rows_bytes(const GsSortJob *job, uint64_t batch, const GsBatchSpan *span);
 
-/* The same for a parked job. */
+/*
+ * Queues the read of a batch of a parked job to memory as large as a buffer; and the size
+ * of its rows.
+ */
 extern bool gs_job_queue_parked(GsSortJob *job, uint64_t batch, char *to);
 extern uint32_t gs_job_parked_bytes(const GsSortJob *job, uint64_t batch);
 

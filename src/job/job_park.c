@@ -45,7 +45,7 @@ struct GsParking
 	uint64_t	ngathered;
 	uint64_t	nrequested;
 	uint64_t	fences[NBUFFERS]; /* of batch i in [i % NBUFFERS] */
-	GsBatchSpan *spans;			/* the same; pinned, as are the buffers */
+	GsBatchSpan *spans;			/* indexed as fences; pinned, as are the buffers */
 	char	   *buffers[NBUFFERS];
 };
 

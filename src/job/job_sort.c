@@ -56,7 +56,7 @@ temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nrows)
 	return Max(Max(sort, ties), ends);
 }
 
-/* The same for all steps over nties ties. */
+/* Bytes of temporary storage of all steps over nties ties. */
 static size_t
 tie_temp_bytes(const GsSortJob *job, GsAlgorithm algorithm, uint64_t nties)
 {

@@ -12,8 +12,8 @@
 extern void gs_log(const char *format,...) __attribute__((format(printf, 1, 2)));
 
 /*
- * The same for messages that a client can cause at will: only a few are written
- * each second.
+ * Like gs_log(), but writes only a few messages each second: for those that a client
+ * can cause at will.
  */
 extern void gs_log_limited(const char *format,...) __attribute__((format(printf, 1, 2)));
 

@@ -94,7 +94,7 @@ gs_deform_bytes(const GsDeformAttribute *attribute, const char *value)
 	return attribute->len == -1 ? VARSIZE_ANY(value) : strlen(value) + 1;
 }
 
-/* The same for a value with a short header, as most have; 0 if it has none. */
+/* The bytes of a value with a short header, as most have; 0 if it has none. */
 static inline uint32
 gs_deform_min_bytes(const GsDeformAttribute *attribute, const char *value)
 {

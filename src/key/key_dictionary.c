@@ -49,8 +49,7 @@ typedef struct DictionaryEntry
 	bool		toasted;
 	Size		nbytes;
 	const char *bytes;			/* as they are stored */
-	Datum		value;			/* the same for the comparator: it is neither compressed
-								 * nor has it a one-byte header */
+	Datum		value;			/* for the comparator: detoasted */
 	uint64		code;
 } DictionaryEntry;
 

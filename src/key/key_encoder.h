@@ -136,9 +136,9 @@ extern bool gs_key_encoder_is_approximate(const GsKeyEncoder *key);
 extern bool gs_key_encoder_is_approximate_type(const GsKeyEncoder *key);
 
 /*
- * The same, and are these keys in the record?  Then the records alone can prove
- * the order of two rows that an engine has put next to each other.  If they do
- * not, the rows have to be compared.
+ * Can records alone prove the order of two rows that an engine has put next to each
+ * other?  Yes if gs_key_encoder_is_approximate_type() and if these keys are in the
+ * record.  proves_order: do they?  If they do not, the rows have to be compared.
  */
 extern bool gs_key_encoder_can_prove_order(const GsKeyEncoder *key);
 extern bool gs_key_encoder_proves_order(const GsKeyEncoder *key, const uint64 *before,

@@ -152,7 +152,7 @@ struct GsKeyEncoder
 	/* the current row */
 	GsDeform   *deform;			/* locates the columns in a tuple; NULL: the
 								 * slot does */
-	GsDeform   *first_deform;	/* the same, the first column only */
+	GsDeform   *first_deform;	/* locates the first column only */
 	Datum	   *values;			/* its sort columns */
 	bool	   *nulls;
 	MemoryContext value_context;	/* its detoasted values and codes */

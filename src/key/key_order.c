@@ -89,7 +89,7 @@ static const KnownFunction known_functions[] =
 	{btrecordcmp, GS_KEY_COMPOSITE, -1, false}
 };
 
-/* The same, of contrib modules. */
+/* Comparison functions of contrib modules. */
 static const struct ModuleFunction
 {
 	const char *library;

@@ -145,7 +145,7 @@ read_value_bytes(GsKeyEncoder *key, KeyColumn *column, Datum datum, const char *
 	return true;
 }
 
-/* The same for a value whose bytes are its key, if it need not be detoasted.  Returns false if not. */
+/* Reads a value whose bytes are its key, if it need not be detoasted.  Returns false if not. */
 static inline bool
 read_plain_bytes(KeyColumn *column, Datum datum)
 {
@@ -161,7 +161,7 @@ read_plain_bytes(KeyColumn *column, Datum datum)
 	return true;
 }
 
-/* The same for a numeric whose code fits the prefix, as most do.  Returns false if not. */
+/* Reads a numeric whose code fits the prefix, as most do.  Returns false for other values. */
 static inline bool
 read_numeric_word(KeyColumn *column, Datum datum)
 {

@@ -40,7 +40,7 @@ extern bool gs_key_record_read(GsKeyEncoder *key, TupleTableSlot *slot,
 							   const GsRowSource *source, size_t *extra_bytes,
 							   const char **why_not);
 
-/* The same for a stored row, of which source is. */
+/* Reads the sort columns of a stored row, of which source is, as gs_key_record_read() does. */
 extern bool gs_key_record_read_row(GsKeyEncoder *key, const GsRowSource *source,
 								   size_t *extra_bytes, const char **why_not);
 

@@ -307,7 +307,7 @@ sort_exec(CustomScanState *node)
 	return slot;
 }
 
-/* The same with gpusort.verify. */
+/* Like sort_exec(), but verifies the order of the rows (gpusort.verify). */
 static TupleTableSlot *
 sort_exec_verified(CustomScanState *node)
 {

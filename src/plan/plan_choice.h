@@ -40,8 +40,9 @@ extern char *gs_plan_choice_why_not(const GsChoiceSettings *settings,
 									double nrows, const GsPlanLimit *bound);
 
 /*
- * The same for the sort of rows that arrive in the order of the first columns, in groups of about
- * group_rows rows, if the function above returns NULL.
+ * For a sort of rows that arrive in the order of the first npresorted columns, in groups of about
+ * group_rows rows: returns NULL if it is replaced, else the reason, a phrase that starts in lower
+ * case.  Only if gs_plan_choice_why_not() returns NULL.
  */
 extern char *gs_plan_choice_why_not_groups(const GsChoiceSettings *settings,
 										   const GsSortColumn *columns, int ncolumns,

@@ -30,8 +30,9 @@ extern double gs_plan_cost_bytes(const GsPlanEstimate *estimate);
 extern double gs_plan_cost_startup(const GsPlanEstimate *estimate, bool on_device);
 
 /*
- * The same for one of several participants that send rows to one sort on a
- * device; and the cost, for the one that returns all rows, of returning them.
+ * The cost until the first row is returned, without that of the input, for one of
+ * several participants that send rows to one sort on a device; and the cost, for the
+ * one that returns all rows, of returning them.
  */
 extern double gs_plan_cost_shared_input(const GsPlanEstimate *estimate);
 extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);

@@ -27,7 +27,7 @@ extern const GsPlanLimit gs_plan_limit_none;
 /* The bound that a Limit with these clauses sets for the node below it. */
 extern GsPlanLimit gs_plan_limit_of_clauses(LimitOption option, Node *count, Node *offset);
 
-/* The same below a Gather or Gather Merge, in a worker. */
+/* The bound in a worker, below a Gather or Gather Merge: executor parameters are not computable. */
 extern GsPlanLimit gs_plan_limit_in_worker(GsPlanLimit bound);
 
 /* The list for custom_exprs of the plan node. */

@@ -151,7 +151,7 @@ make_merge(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 }
 
 /*
- * The same if one sort on a device will have the rows of all participants
+ * A Gather Merge above one sort on a device that will have the rows of all participants
  * (sort_parallel.c): the leader returns them, without a queue and without a merge.
  * NULL if that is not expected.  The target is what is computed from the rows
  * afterward.

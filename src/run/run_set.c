@@ -33,7 +33,7 @@
 /* The bytes of a buffer, depending on memory. */
 #define LEAST_READ_BYTES	((Size) 4 << 10)
 #define ENOUGH_READ_BYTES	((Size) 64 << 10)	/* beyond this, prefer to merge more runs */
-#define ENOUGH_SHARED_BYTES	((Size) 16 << 10)	/* the same for runs of several processes */
+#define ENOUGH_SHARED_BYTES	((Size) 16 << 10)	/* ENOUGH_READ_BYTES of runs of several processes */
 #define MOST_READ_BYTES		((Size) 256 << 10)
 #define LEAST_WRITE_BYTES	((Size) 8 << 10)
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
@@ -294,7 +294,10 @@ gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 
 /* ------------------------------------------------------------------- merges */
 
-/* The same as make_record() for a key that is not direct. */
+/*
+ * Makes the record of a row that was read, for a key that is not direct; returns where it is, as it
+ * may have been moved.
+ */
 static pg_noinline uint64 *
 make_indirect_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
 {
@@ -524,7 +527,10 @@ next_merged(GsRunSet *set)
 	return record;
 }
 
-/* The same; by keys that are only approximate, as long as they prove right. */
+/*
+ * The record of the next row of the merge, followed by the row; by keys that are only approximate,
+ * as long as they prove right.
+ */
 static const uint64 *
 next_record(GsRunSet *set)
 {
@@ -755,7 +761,7 @@ gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *st
 	MemoryContextSwitchTo(old);
 }
 
-/* The same as send_merged() for rows that are all in the engine, without a copy of each. */
+/* Sends rows that are all in the engine, directly from there. */
 static void
 send_engine(GsRunSet *set, GsStreamWriter *writer)
 {

@@ -109,8 +109,9 @@ extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared);
 extern void gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *where);
 
 /*
- * The same for rows that another process sends, as one run, while they are merged.  NULL: they come
- * with those of another stream.
+ * Adds the rows that another process sends, as one run, while they are merged; if the order has
+ * keys, the requirements are those of gs_run_set_adopt().  stream NULL: they come with those of
+ * another stream.
  */
 extern void gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream,
 									dsa_area *memory);
@@ -130,7 +131,7 @@ extern void gs_run_set_drop_keys(GsRunSet *set, const GsMergeOrder *order);
  */
 extern void gs_run_set_complete(GsRunSet *set, Size memory_limit);
 
-/* The same, and begins that merge. */
+/* Completes the runs (gs_run_set_complete()), and begins to merge the rest. */
 extern void gs_run_set_begin_merge(GsRunSet *set, Size memory_limit);
 
 /*

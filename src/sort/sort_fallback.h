@@ -17,8 +17,8 @@
 extern void gs_sort_begin_fallback(GsSortState *state, int memory_kb, GsStatus status, const char *reason);
 
 /*
- * The same, and moves all rows so far to it, those of runs too.  None may have been returned.  False: the
- * engine failed and has lost them.
+ * Begins a tuplesort as gs_sort_begin_fallback() does, and moves all rows so far to it, those of
+ * runs too.  None may have been returned.  False: the engine failed and has lost them.
  */
 extern bool gs_sort_fall_back(GsSortState *state, GsStatus status, const char *reason);
 

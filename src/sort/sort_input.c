@@ -165,7 +165,10 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	return NULL;
 }
 
-/* The same if the key record is all there is to store. */
+/*
+ * Stores the slot's row if its key record is all there is to store (keys_only), unless top-N
+ * drops it; counts it if it is NULL.  Returns NULL, or why the engine cannot take it.
+ */
 static const char *
 store_value(GsSortState *state, TupleTableSlot *slot)
 {

@@ -29,8 +29,8 @@
 extern void gs_sort_read_input(GsSortState *state);
 
 /*
- * The same in steps; add takes the slot's row.  False: the engine failed and has lost the rows.  Call
- * gs_sort_abandon() or gs_sort_reset().
+ * Sorts rows that the caller has, in steps; add takes the slot's row.  False: the engine failed
+ * and has lost the rows.  Call gs_sort_abandon() or gs_sort_reset().
  */
 extern void gs_sort_begin(GsSortState *state, int memory_kb);
 extern void gs_sort_disable_device(GsSortState *state);

@@ -29,7 +29,10 @@ extern void gs_sort_compare_ties(GsSortState *state);
 /* The order in which runs are merged. */
 extern GsMergeOrder gs_sort_merge_order(GsSortState *state);
 
-/* The same where runs have no keys, or keys that do not count: only comparisons decide. */
+/*
+ * The order in which runs are merged if they have no keys, or keys that do not count: only
+ * comparisons decide.
+ */
 extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
 
 /* Are the keys approximate, and does the sort, not its caller, verify the order that they give? */

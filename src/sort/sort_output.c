@@ -76,7 +76,7 @@ row_at(GsSortState *state, int64 position, bool forward)
 	return output->window[position - output->window_start];
 }
 
-/* The same where NULLs were counted; returns NULL for them. */
+/* The row at a position if keys_only, where NULLs are only counted; returns NULL for them. */
 static const void *
 value_at(GsSortState *state, int64 position, bool forward)
 {

@@ -47,7 +47,10 @@ gs_sort_next(GsSortState *state, bool forward)
 	return gs_sort_find_next(state, forward);
 }
 
-/* The same, and the row is compared with the one before.  Only with spec.verify_output. */
+/*
+ * Like gs_sort_next(), but also compares the row with the one before, if forward: an ERROR if their
+ * order is wrong.  Only with spec.verify_output.
+ */
 extern TupleTableSlot *gs_sort_next_verified(GsSortState *state, bool forward);
 
 /*

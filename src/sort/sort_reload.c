@@ -180,7 +180,10 @@ add_unsorted(GsSortState *state, GsEngine *from, TupleTableSlot *slot, bool *add
 	return status;
 }
 
-/* The same for an engine that has sorted, in its order. */
+/*
+ * Adds the rows of an engine that has sorted, in its order.  *added is false if the engine failed
+ * that got them.
+ */
 static GsStatus
 add_sorted(GsSortState *state, GsEngine *from, TupleTableSlot *slot, bool *added)
 {

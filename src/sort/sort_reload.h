@@ -23,8 +23,9 @@ extern bool gs_sort_wants_other_keys(GsSortState *state, bool all_read);
 extern bool gs_sort_reload(GsSortState *state);
 
 /*
- * The same for rows that a device has sorted in a wrong order: in the order that it found, in which equal
- * rows are in input order.
+ * Adds the rows that a device has sorted in a wrong order to another engine, with the same keys:
+ * in the order that it found, in which equal rows are in input order.  False: the engine failed and
+ * has lost them.
  */
 extern bool gs_sort_take_back(GsSortState *state);
 

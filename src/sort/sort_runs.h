@@ -50,8 +50,8 @@ extern GsStatus gs_sort_merge_runs(GsSortState *state);
 extern bool gs_sort_make_runs(GsSortState *state);
 
 /*
- * The same for rows that are all in a CPU engine, without a copy: a run that is read from the engine, and
- * that only a stream can share.
+ * Turns rows that are all in a CPU engine into a run without a copy: it is read from the engine,
+ * and only a stream can share it.
  */
 extern void gs_sort_make_run_of_engine(GsSortState *state);
 
@@ -79,8 +79,9 @@ extern void gs_sort_adopt_stream(GsSortState *state, const GsSharedRows *rows, G
 extern void gs_sort_begin_merge(GsSortState *state);
 
 /*
- * The same for one of nranges ranges of the rows, from its first row on; see gs_run_set_begin_range().
- * The caller ends with the row that follows the range, *end, and verifies what is returned.
+ * The sort returns the rows of all its runs from now on, in order, from the first row of one of
+ * nranges ranges on; see gs_run_set_begin_range().  The caller ends with the row that follows the
+ * range, *end, and verifies what is returned.
  */
 extern bool gs_sort_begin_range(GsSortState *state, int range, int nranges, MinimalTuple *end);
 

@@ -23,7 +23,7 @@ extern void gs_sort_open_engine(GsSortState *state);
  */
 extern const char *gs_sort_begin_batch(GsSortState *state, Size row_bytes);
 
-/* The same without asking first whether a device is faster. */
+/* Like gs_sort_begin_batch(), but does not ask first whether a device is faster. */
 extern GsStatus gs_sort_reserve(GsSortState *state, Size row_bytes);
 
 /* Moves the rows to a device if that pays; all_read: no more rows follow. */

@@ -29,13 +29,13 @@ gs_sort_reset(GsSortState *state)
 	if (state->output.ties != NULL)
 		gs_sort_ties_end(state->output.ties);	/* may own files */
 	if (state->phase == GS_SORT_FALLBACK)
-		gs_tuplesort_end(&input->fallback);	/* the same */
+		gs_tuplesort_end(&input->fallback);	/* may own files */
 	if (input->runs != NULL)
 		gs_run_set_close(input->runs);	/* owns files */
 	if (input->engine != NULL)
 		gs_sort_close_engine(input->engine);	/* may own a connection */
 	if (state->participants.reader != NULL)
-		gs_sort_close_engine(state->participants.reader);	/* the same */
+		gs_sort_close_engine(state->participants.reader);	/* may own a connection */
 	if (input->few != NULL)
 		gs_few_clear(input->few);
 	if (state->context != NULL)

@@ -72,7 +72,7 @@ typedef struct GsSortParticipants
 								 * Gather Merge do */
 	ExprContext *gather_context;	/* of the Gather Merge above; NULL: none, or in a worker */
 	GsRole		role;			/* in a job; SERIAL again once the rows are where they belong */
-	GsRole		of_streams;		/* the same where producers send sorted rows, which
+	GsRole		of_streams;		/* the role where producers send sorted rows, which
 								 * the consumer merges with its own */
 	bool		sends;			/* a producer has rows to send, when its node ends */
 	GsSharedJob job;			/* of a consumer or producer */

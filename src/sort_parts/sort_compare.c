@@ -426,7 +426,10 @@ kept_fixed(GsSortCompare *compare, Datum value)
 	return PointerGetDatum(to);
 }
 
-/* The same value with a four-byte header, copied or fetched; or as it is, if there is no need or no memory. */
+/*
+ * A value of a variable width with a four-byte header, copied or fetched; or the value, if there is
+ * no need or no memory.
+ */
 static Datum
 kept_variable(GsSortCompare *compare, Datum value)
 {

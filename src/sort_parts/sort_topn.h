@@ -119,7 +119,11 @@ gs_topn_drops_first(GsTopN *top, uint64 first)
 	return true;
 }
 
-/* The same by the value of its first column; comparators may leave memory behind. */
+/*
+ * Is a row after the cutoff by the value of its first column, or equal to it if there is no other
+ * column?  Then it is counted as dropped.  There must be a cutoff.  Comparators may leave memory
+ * behind.
+ */
 static inline bool
 gs_topn_drops_value(GsTopN *top, Datum value, bool is_null)
 {

@@ -26,8 +26,8 @@ sub gpusort_node
 	return start_node($name, "session_preload_libraries = 'gpusort'", @settings);
 }
 
-# The same, preloaded by the server: all sorts are gpusortd's, whose device is the host's
-# processor.
+# A running cluster with the library preloaded by the server: all sorts are gpusortd's,
+# whose device is the host's processor.
 sub service_node
 {
 	my ($name, @settings) = @_;

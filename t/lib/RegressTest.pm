@@ -149,7 +149,7 @@ sub parse
 	return @parts;
 }
 
-# The same as text.
+# A test's output as text, with each GpuSort of a plan as a Sort.
 sub as_text
 {
 	return join("\n", map { $_->{line} // ($_->{header}, @{ $_->{rows} }) } parse($_[0]));

@@ -121,7 +121,7 @@ public:
 		return d_data;
 	}
 
-	/* The same for rows and records. */
+	/* Uploads rows or records, to the peer rows_at if there is one. */
 	const char *upload_rows(const std::vector<uint64_t> &data)
 	{
 		const size_t nbytes = data.size() * 8;

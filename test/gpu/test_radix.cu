@@ -297,7 +297,7 @@ try_arguments(void)
 	REFUSED(sort.nitems = GS_DEVICE_MAX_ITEMS + 1, GS_DEVICE_TOO_MANY_ITEMS);
 	REFUSED(sort.nitems = 1 << 20, GS_DEVICE_TEMP_TOO_SMALL);
 
-	/* the same for the types of gpusortd, which have their own checks */
+	/* wrong arguments for the types of gpusortd, which have their own checks */
 	good.key_bytes = 8;
 	good.end_bit = 64;
 	good.nitems = 5000;

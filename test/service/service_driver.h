@@ -49,7 +49,10 @@ extern int	service_descriptor_limit;
  */
 extern Service service_start(const char *const *options);
 
-/* The same in the folder of one that has ended, with the same socket. */
+/*
+ * Starts gpusortd again in the folder of one that has ended, with the same socket, and
+ * waits until it is ready.
+ */
 extern void service_start_again(Service *service, const char *const *options);
 
 /* Starts another one with the same socket; returns its exit code. */
@@ -172,14 +175,14 @@ extern uint64_t job_session_bytes;
 /* Sends JOB_OPEN, without waiting for the answer. */
 extern void job_open(Client *client, const Table *table, uint64_t expected_bytes, uint32_t wait_ms);
 
-/* The same for a shared job; waits for the answer and returns the token. */
+/* Sends JOB_OPEN for a shared job, waits for the answer and returns the token. */
 extern uint64_t job_share(Client *client, const Table *table, uint32_t participant);
 
 /* Sends JOB_JOIN, without waiting for the answer. */
 extern void job_send_join(Client *client, const Table *table, uint64_t token,
 						  uint32_t participant);
 
-/* The same, and expects success. */
+/* Sends JOB_JOIN, waits for the answer and expects success. */
 extern void job_join(Client *client, const Table *table, uint64_t token, uint32_t participant);
 
 /* JOB_READ, up to JOB_READY. */

@@ -655,7 +655,7 @@ test_memory_of_dead_client(void **unused)
 	service_stop(&service);
 }
 
-/* The same while the device uses the buffers of the client. */
+/* Clients that die while the device uses their buffers. */
 static void
 test_dead_clients_of_slow_device(void **unused)
 {

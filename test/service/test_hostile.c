@@ -487,7 +487,7 @@ test_buffers(void **unused)
 	client_close(&client);
 }
 
-/* The same buffer twice, before gpusortd can have freed it. */
+/* A buffer that is sent twice, before gpusortd can have freed it. */
 static void
 test_filled_twice(void **unused)
 {

@@ -136,7 +136,7 @@ test_three_times(void **unused)
 	table_free(table);
 }
 
-/* The same without an estimate, or with one that is too low: not quite as much. */
+/* Twice the limit of one device, without an estimate, or with one that is too low. */
 static void
 test_unexpected(void **unused)
 {

@@ -461,7 +461,7 @@ static const GsRowCompare by_dice =
 	.locate = locate_tied,.compare_values = compare_by_parity,.are_addresses = are_addresses,.compare_rows = compare_by_dice
 };
 
-/* The same, of few distinct rows. */
+/* For few_by_dice, which answers at random about few distinct rows. */
 static uint32_t
 hash_number(void *unused, const void *row)
 {

@@ -4,7 +4,7 @@
  *	  The GPU engine, from engine.h down to the host device: order, output,
  *	  return of the input, and links that break.
  *
- * The same random tables and the same checks as for the CPU engine.
+ * Random tables and checks are those of test_engine_cpu.c (unit_driver.h).
  *
  *-------------------------------------------------------------------------
  */

@@ -347,7 +347,7 @@ load(RawSort *sort, WidthFunction width)
 	return stats;
 }
 
-/* The same, and sorts them. */
+/* Loads rows of the given widths until an engine with this limit is full, or 3 M; sorts them. */
 static LimitResult
 fill(size_t limit, WidthFunction width)
 {

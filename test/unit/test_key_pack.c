@@ -534,7 +534,7 @@ test_pack_keys_only(void **unused)
 	check_random_packings(4000, 400, &(TableOptions) {.keys_only = true});
 }
 
-/* The same table with every width of a chunk. */
+/* Packs each table with every width of a chunk. */
 static void
 test_pack_all_widths(void **unused)
 {

@@ -22,7 +22,7 @@ extern void unit_fail(const char *file, int line, const char *format,...)
 #define CHECK(condition) \
 	((condition) ? (void) 0 : unit_fail(__FILE__, __LINE__, "%s", #condition))
 
-/* The same with something to say about the values at hand. */
+/* CHECK() with something to say about the values at hand. */
 #define CHECK_MSG(condition, ...) \
 	((condition) ? (void) 0 : unit_fail(__FILE__, __LINE__, __VA_ARGS__))
 

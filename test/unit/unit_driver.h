@@ -67,7 +67,7 @@ typedef void (*TableCheck) (const TestTable *table, Dice *dice);
 extern void driver_check_tables(uint64_t first_seed, int ntables, const TableOptions *options,
 								TableCheck check);
 
-/* The same for each shape, and for each kind of strings in the first column. */
+/* driver_check_tables() for each shape, and for each kind of strings in the first column. */
 extern void driver_check_shapes(uint64_t first_seed, int ntables, size_t max_rows, TableCheck check);
 extern void driver_check_strings(uint64_t first_seed, int ntables, const TableOptions *options,
 								 TableCheck check);

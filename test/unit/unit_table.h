@@ -117,7 +117,7 @@ typedef struct TableOptions
 extern TestTable *table_make(Dice *dice, const TableOptions *options);
 extern void table_free(TestTable *table);
 
-/* The same with new dice; a check that fails names the seed. */
+/* Makes a table with new dice of this seed; a check that fails names the seed. */
 extern TestTable *table_of_seed(uint64_t seed, Dice *dice, const TableOptions *options);
 
 /* A table to be filled by hand: columns of the given kinds, all values NULL. */
