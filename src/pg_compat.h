@@ -223,8 +223,8 @@ typedef bool (*GsValidateFunction) (Relation heap, Relation index, struct IndexI
 									struct SnapshotData *snapshot, struct ValidateIndexState *state);
 
 /*
- * The function is called when a statement scans this open heap to validate an index, unless another scan of the
- * heap begins first.  There is one function for all heaps.  Returns whether this is a heap.
+ * The function is called when a statement scans this open heap to validate an index, unless another
+ * scan of the heap begins first.  There is one function for all heaps.  Returns whether this is a heap.
  */
 extern bool gs_set_validate(Relation heap, GsValidateFunction function);
 

@@ -19,11 +19,11 @@
  *
  * CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY create an index of any access method in
  * one transaction, build it in another one and validate it in a third.  No hook is called
- * before the validation, nor before the build of most access methods.  The entry of an index that such a statement creates gets another
- * ambulkdelete function, too, which PostgreSQL calls first to validate the index
- * (index_validate.c).  The entry would be gone by then, so its reference count is raised,
- * as if it were open, from the end of the first transaction to the validation, or to
- * the next ERROR.
+ * before the validation, nor before the build of most access methods.  So the relcache
+ * callback gives the entry both functions: ambuild, and ambulkdelete, which PostgreSQL calls
+ * first to validate the index (index_validate.c).  The entry would be gone by then, so its
+ * reference count is raised, as if it were open, from the end of the first transaction to
+ * the validation, or to the next ERROR.
  *
  *-------------------------------------------------------------------------
  */
@@ -150,7 +150,8 @@ note_build(Relation index, const IndexInfo *info)
 
 /* An ambulkdelete function. */
 static IndexBulkDeleteResult *
-validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback, void *state)
+validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
+			   void *state)
 {
 	Relation	index = info->index;
 	NewIndex   *new_index = find_new_index(index);
@@ -215,7 +216,8 @@ set_ambuild_of_table(Oid table)
 
 		if (index == NULL)
 			continue;
-		if (index->rd_refcnt > 1 && index->rd_rel->relam == BTREE_AM_OID && index->rd_rel->relkind == RELKIND_INDEX)
+		if (index->rd_refcnt > 1 && index->rd_rel->relam == BTREE_AM_OID &&
+			index->rd_rel->relkind == RELKIND_INDEX)
 			gs_index_functions(index)->ambuild = build_index;
 		RelationClose(index);
 	}
@@ -260,8 +262,9 @@ gpusort_relation_changed(Datum arg, Oid relation)
 {
 	Relation	index;
 
-	if (!(is_enabled() || validation_is_enabled()) || !IsTransactionState() || relation < FirstNormalObjectId ||
-		!gs_holds_exclusive_lock(relation) || get_rel_relkind(relation) != RELKIND_INDEX)
+	if (!(is_enabled() || validation_is_enabled()) || !IsTransactionState() ||
+		relation < FirstNormalObjectId || !gs_holds_exclusive_lock(relation) ||
+		get_rel_relkind(relation) != RELKIND_INDEX)
 		return;
 	index = RelationIdGetRelation(relation);
 	if (index == NULL)

@@ -79,7 +79,8 @@ GsEndedTransactions *
 gs_ended_transactions_note(Snapshot snapshot)
 {
 	const uint32 nrunning = snapshot->suboverflowed ? 0 : snapshot->xcnt + snapshot->subxcnt;
-	GsEndedTransactions *ended = palloc(offsetof(GsEndedTransactions, running) + sizeof(TransactionId) * nrunning);
+	GsEndedTransactions *ended = palloc(offsetof(GsEndedTransactions, running) +
+										sizeof(TransactionId) * nrunning);
 
 	ended->xmin = snapshot->xmin;
 	/* without all subtransactions, the snapshot does not tell which ones from xmin on have ended */
@@ -107,7 +108,7 @@ has_ended(const GsEndedTransactions *ended, TransactionId xid)
 
 /* ---------------------------------------------------------------- candidates */
 
-/* A tuple as one number, in the order of the TIDs of roots: the block, the offsets of its root and of itself. */
+/* A tuple as one number, in the order of the TIDs of roots: block, offset of its root, its own offset. */
 typedef uint64 Candidate;
 
 #define IN_INDEX	UINT64CONST(0x8000)	/* no offset has this bit */
@@ -170,10 +171,12 @@ add_candidates(Validation *validation, const Candidate *candidates, int n)
 {
 	while (validation->ncandidates + n > validation->allocated)
 	{
-		validation->allocated *= 2;
-		if (validation->allocated * sizeof(Candidate) + blocks_bytes(validation) > (Size) maintenance_work_mem * 1024)
+		const Size	nbytes = 2 * validation->allocated * sizeof(Candidate);
+
+		if (nbytes + blocks_bytes(validation) > (Size) maintenance_work_mem * 1024)
 			return false;
-		validation->candidates = repalloc_huge(validation->candidates, validation->allocated * sizeof(Candidate));
+		validation->candidates = repalloc_huge(validation->candidates, nbytes);
+		validation->allocated *= 2;
 	}
 	memcpy(validation->candidates + validation->ncandidates, candidates, sizeof(Candidate) * n);
 	validation->ncandidates += n;
@@ -206,7 +209,7 @@ is_candidate(Validation *validation, Buffer buffer, OffsetNumber offset)
 	return HeapTupleSatisfiesVisibility(&tuple, validation->snapshot, buffer);
 }
 
-/* Lists the candidates of a page by their offsets, and the roots of all tuples if there are any.  Returns their number. */
+/* Lists the offsets of the candidates of a page, and, if there are any, the roots of all of its tuples. */
 static int
 list_candidates(Validation *validation, Buffer buffer, OffsetNumber *offsets, OffsetNumber *roots)
 {
@@ -255,7 +258,8 @@ examine_page(Validation *validation, HeapScanDesc scan)
 	if (n == 0)
 		return true;
 	for (int i = 0; i < n; i++)
-		candidates[i] = make_candidate(scan->rs_cblock, find_root(validation, scan, offsets[i], roots), offsets[i]);
+		candidates[i] = make_candidate(scan->rs_cblock, find_root(validation, scan, offsets[i], roots),
+									   offsets[i]);
 	qsort(candidates, n, sizeof(Candidate), compare_roots);
 	return add_candidates(validation, candidates, n);
 }
@@ -274,8 +278,8 @@ report_phase(int64 phase)
 }
 
 /*
- * Finds the next blocks from *start on that can have candidates; they end before *end.  False: there are none.
- * VACUUM has made a block all-visible before the statement began, and nobody has written to it since.
+ * Finds the next blocks from *start on that can have candidates; they end before *end.  False: there
+ * are none.  VACUUM has made a block all-visible before the statement began, and nobody has written to it since.
  */
 static bool
 find_blocks(const Validation *validation, Buffer *map, BlockNumber *start, BlockNumber *end)
@@ -359,7 +363,8 @@ add_block(Validation *validation, BlockNumber block)
 static inline bool
 has_block(const Validation *validation, BlockNumber block)
 {
-	return block < validation->nblocks && (validation->blocks[block / BITS_PER_BYTE] & 1 << block % BITS_PER_BYTE) != 0;
+	return block < validation->nblocks &&
+		(validation->blocks[block / BITS_PER_BYTE] & 1 << block % BITS_PER_BYTE) != 0;
 }
 
 /* An IndexBulkDeleteCallback: a TID is in the index.  Nothing is deleted. */
@@ -448,8 +453,8 @@ collect_tids(Validation *validation)
 	ValidateIndexState *state = validation->state;
 
 	tuplesort_end(state->tuplesort);
-	state->tuplesort = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false, maintenance_work_mem,
-											 NULL, TUPLESORT_NONE);
+	state->tuplesort = tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false,
+											 maintenance_work_mem, NULL, TUPLESORT_NONE);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
 	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL,
 																			 validation->callback, state);
