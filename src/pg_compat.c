@@ -410,7 +410,7 @@ gs_index_functions(Relation index)
 		*routine = *index->rd_indam;
 		index->rd_indam = routine;
 	}
-	return (IndexAmRoutine *) unconstify(IndexAmRoutine *, index->rd_indam);
+	return unconstify(IndexAmRoutine *, index->rd_indam);
 #else
 	return index->rd_indam;
 #endif

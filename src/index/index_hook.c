@@ -150,8 +150,8 @@ note_build(Relation index, const IndexInfo *info)
 
 /* An ambulkdelete function. */
 static IndexBulkDeleteResult *
-validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
-			   void *state)
+validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+			   IndexBulkDeleteCallback callback, void *state)
 {
 	Relation	index = info->index;
 	NewIndex   *new_index = find_new_index(index);
@@ -164,9 +164,9 @@ validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDel
 	forget(new_index);
 	heap = RelationIdGetRelation(index->rd_index->indrelid);
 	RelationClose(heap);
-	if (!validation_is_enabled() || new_index->before == NULL || !gs_is_heap(heap) || gs_snapshots_expire())
+	if (!validation_is_enabled() || new_index->before == NULL || gs_snapshots_expire() ||
+		!gs_index_validate_begin(heap, info, callback, state, new_index->before))
 		return gs_access_method_functions(index)->ambulkdelete(info, stats, callback, state);
-	gs_index_validate_begin(heap, info, callback, state, new_index->before);
 	return palloc0(sizeof(IndexBulkDeleteResult));
 }
 
@@ -275,7 +275,8 @@ gpusort_relation_changed(Datum arg, Oid relation)
 		gs_index_functions(index)->ambulkdelete = validate_index;
 		remember(index);
 	}
-	else if (is_enabled() && max_parallel_maintenance_workers == 0 && index->rd_rel->relam == BTREE_AM_OID)
+	else if (is_enabled() && max_parallel_maintenance_workers == 0 &&
+			 index->rd_rel->relam == BTREE_AM_OID)
 		gs_index_functions(index)->ambuild = build_index;
 	RelationClose(index);
 }
@@ -308,7 +309,7 @@ keep_new_indexes(bool is_commit)
 	}
 }
 
-/* Their entries exist, but those that this transaction has created and dropped, which soon do not. */
+/* Entries of indexes that this transaction has created and dropped will soon be gone. */
 static void
 forget_new_indexes(bool is_commit)
 {

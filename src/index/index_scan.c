@@ -362,6 +362,19 @@ add_presorted(EntryScan *scan, Page page, BlockNumber block)
 	}
 }
 
+OffsetNumber
+gs_index_scan_root(HeapScanDesc scan, OffsetNumber offset, const OffsetNumber *roots)
+{
+	if (!HeapTupleHeaderIsHeapOnly(tuple_at(BufferGetPage(scan->rs_cbuf), offset)))
+		return offset;
+	if (!OffsetNumberIsValid(roots[offset - 1]))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("failed to find the root of a heap-only tuple at (%u,%u) in table \"%s\"",
+						scan->rs_cblock, offset, RelationGetRelationName(scan->rs_base.rs_rd))));
+	return roots[offset - 1];
+}
+
 /* Adds the listed tuples with the TIDs of the roots of their chains. */
 static void
 read_chains(EntryScan *scan, Page page, BlockNumber block)
@@ -376,13 +389,7 @@ read_chains(EntryScan *scan, Page page, BlockNumber block)
 		OffsetNumber offset = scan->offsets[i];
 
 		set_columns(scan, page, offset);
-		if (HeapTupleHeaderIsHeapOnly(tuple_at(page, offset)))
-			offset = roots[offset - 1];
-		if (offset == InvalidOffsetNumber)
-			ereport(ERROR,
-					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg("failed to find the root of a heap-only tuple at (%u,%u) in table \"%s\"",
-							block, scan->offsets[i], RelationGetRelationName(scan->heap->rs_base.rs_rd))));
+		offset = gs_index_scan_root(scan->heap, offset, roots);
 		set_tid(scan, block, offset, true);
 		fetch_values(scan);
 		add_slot(scan, offset);

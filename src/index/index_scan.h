@@ -8,6 +8,7 @@
 #ifndef GPUSORT_INDEX_SCAN_H
 #define GPUSORT_INDEX_SCAN_H
 
+#include "access/heapam.h"
 #include "access/tableam.h"
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
@@ -30,6 +31,12 @@ typedef struct GsIndexScanTarget
 extern double gs_index_scan(Relation heap, Relation index, IndexInfo *info,
 							ParallelTableScanDesc parallel, bool progress,
 							const GsIndexScanTarget *target);
+
+/*
+ * The root of the HOT chain of a tuple on the scan's page; roots is what heap_get_root_tuples() has found
+ * there.  ERROR if there is none.
+ */
+extern OffsetNumber gs_index_scan_root(HeapScanDesc scan, OffsetNumber offset, const OffsetNumber *roots);
 
 /* The number of tuples that a scan will probably return. */
 extern double gs_index_expected_rows(Relation heap);

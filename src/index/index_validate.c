@@ -19,8 +19,8 @@
  *
  * They are few, or there are none; then the index is not read at all:
  *
- *	  1. find_candidates() scans the table, except for blocks that VACUUM has made all-visible before.
- *		 Only if the transaction of a tuple had not ended, its visibility is determined.
+ *	  1. find_candidates() scans the table, except for blocks that VACUUM has made all-visible
+ *		 before.  Only if the transaction of a tuple had not ended, its visibility is determined.
  *	  2. find_in_index() asks the access method which TIDs are in the index.
  *	  3. insert_missing() inserts the others, as PostgreSQL inserts them.
  *
@@ -40,6 +40,7 @@
 #include "postgres.h"
 
 #include "guc.h"
+#include "index/index_scan.h"
 #include "index/index_validate.h"
 #include "pg_compat.h"
 #include "stats/stats.h"
@@ -230,22 +231,6 @@ list_candidates(Validation *validation, Buffer buffer, OffsetNumber *offsets, Of
 	return n;
 }
 
-/* The root of the HOT chain of a tuple on the scan's page. */
-static OffsetNumber
-find_root(const Validation *validation, HeapScanDesc scan, OffsetNumber offset, const OffsetNumber *roots)
-{
-	const Page	page = BufferGetPage(scan->rs_cbuf);
-
-	if (!HeapTupleHeaderIsHeapOnly((HeapTupleHeader) PageGetItem(page, PageGetItemId(page, offset))))
-		return offset;
-	if (!OffsetNumberIsValid(roots[offset - 1]))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("failed to find the root of a heap-only tuple at (%u,%u) in table \"%s\"",
-						scan->rs_cblock, offset, RelationGetRelationName(validation->heap))));
-	return roots[offset - 1];
-}
-
 /* Adds the candidates of the scan's page.  False: there is no memory for them. */
 static bool
 examine_page(Validation *validation, HeapScanDesc scan)
@@ -258,8 +243,7 @@ examine_page(Validation *validation, HeapScanDesc scan)
 	if (n == 0)
 		return true;
 	for (int i = 0; i < n; i++)
-		candidates[i] = make_candidate(scan->rs_cblock, find_root(validation, scan, offsets[i], roots),
-									   offsets[i]);
+		candidates[i] = make_candidate(scan->rs_cblock, gs_index_scan_root(scan, offsets[i], roots), offsets[i]);
 	qsort(candidates, n, sizeof(Candidate), compare_roots);
 	return add_candidates(validation, candidates, n);
 }
@@ -534,14 +518,16 @@ validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, Vali
 	return found;
 }
 
-void
+bool
 gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCallback callback,
 						ValidateIndexState *state, const GsEndedTransactions *before)
 {
+	if (!gs_set_validate(heap, validate))
+		return false;
 	pending = (Validation) {
 		.heap = heap,.info = info,.callback = callback,.state = state,.before = before
 	};
-	(void) gs_set_validate(heap, validate);
+	return true;
 }
 
 /*

@@ -20,12 +20,13 @@ typedef struct GsEndedTransactions GsEndedTransactions;
 extern GsEndedTransactions *gs_ended_transactions_note(Snapshot snapshot);
 
 /*
- * Begins to validate an index of a heap.  Call it instead of the access method's ambulkdelete
+ * Begins to validate an index of a table.  Call it instead of the access method's ambulkdelete
  * function, with the arguments that PostgreSQL's validation passes.  before: the transactions that had
  * ended before the snapshot was taken of whose rows the index was built.  It must live until the end
  * of the transaction, which fails if PostgreSQL does not call index_validate_scan() of the heap next.
+ * False: the table is not a heap, and nothing was done.
  */
-extern void gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCallback callback,
+extern bool gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCallback callback,
 									struct ValidateIndexState *state, const GsEndedTransactions *before);
 
 /* From _PG_init(). */
