@@ -390,7 +390,8 @@ sub start_writers
 
 sub stop_writers
 {
-	IPC::Run::signal($bench, 'INT');
+	# not INT, which is ignored in the background of a script
+	IPC::Run::signal($bench, 'TERM');
 	IPC::Run::finish($bench);
 	return;
 }
