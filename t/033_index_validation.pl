@@ -44,6 +44,19 @@ sub messages_of
 	return $run->{err};
 }
 
+# Kills a process.  Its client learns of that before the server, which accepts connections until then.
+sub crash
+{
+	my ($pid) = @_;
+	my $reinitializes = qr/all server processes terminated; reinitializing/;
+	my $ncrashes = count_in_log($node, $reinitializes);
+
+	kill 'KILL', $pid;
+	poll(sub { count_in_log($node, $reinitializes) > $ncrashes }) or die 'the server does not restart';
+	is_back($node) or die 'the server does not come back';
+	return;
+}
+
 # ------------------------------------------------------- rows between the snapshots
 
 # Updates of extra are HOT, those of k are not.  Half of the time VACUUM has been there, and its pages but those with
@@ -257,23 +270,14 @@ foreach my $how ('cancel', 'terminate', 'crash')
 	ok(poll(sub { $node->safe_psql('postgres', $waits) eq 'index validation: scanning table' }), "$how: a validation inserts a row");
 	if ($how eq 'crash')
 	{
-		my $pid = $node->safe_psql('postgres', 'SELECT pid FROM pg_stat_progress_create_index');
-
-		kill 'KILL', $pid;
+		crash($node->safe_psql('postgres', 'SELECT pid FROM pg_stat_progress_create_index'));
 	}
 	else
 	{
 		$node->safe_psql('postgres', "SELECT pg_${how}_backend(pid) FROM pg_stat_progress_create_index");
 	}
 	like(messages_of($run), $how eq 'cancel' ? qr/canceling statement due to user request/ : qr/terminating connection|server closed the connection|connection to server was lost/, 'it ends');
-	if ($how eq 'crash')
-	{
-		is_back($node) or die 'the server does not come back';
-	}
-	else
-	{
-		ask($holder, 'SELECT pg_advisory_unlock(1)');
-	}
+	ask($holder, 'SELECT pg_advisory_unlock(1)') if $how ne 'crash';
 	is($node->safe_psql('postgres', q{SELECT indisvalid FROM pg_index WHERE indexrelid = 'input_i'::regclass}), 'f', 'the index is not valid');
 	is($node->safe_psql('postgres', 'DROP INDEX input_i; INSERT INTO input (id) VALUES (1); CREATE INDEX CONCURRENTLY input_i ON input (id)'), '', 'and can be built again');
 }
@@ -339,9 +343,9 @@ UPDATE input SET extra = extra + 1 WHERE id = :id;
 BEGIN;
 UPDATE input SET k = k + 1 WHERE id = :id + 1;
 SAVEPOINT a;
-INSERT INTO input (id, k) VALUES (:new, 7);
+INSERT INTO input (id, k) VALUES (:new, 7) ON CONFLICT DO NOTHING;
 ROLLBACK TO a;
-INSERT INTO input (id, k) VALUES (:new, 8);
+INSERT INTO input (id, k) VALUES (:new, 8) ON CONFLICT DO NOTHING;
 COMMIT;
 BEGIN;
 UPDATE input SET k = k + 1, extra = 5 WHERE id = :id + 2;
@@ -351,7 +355,7 @@ BEGIN;
 SELECT count(*) FROM input WHERE id = :id;
 UPDATE input SET extra = extra + 1 WHERE id = :id + 3;
 UPDATE input SET extra = extra + 1 WHERE id = :id + 3;
-INSERT INTO input (id, k) VALUES (:id, 9);
+INSERT INTO input (id, k) VALUES (:id, 9) ON CONFLICT DO NOTHING;
 DELETE FROM input WHERE id = :id AND k = 9 AND extra = 0;
 END;
 SQL
@@ -422,10 +426,10 @@ sub run_kill
 
 	$builder->query_until(qr/^$/, "CREATE INDEX CONCURRENTLY input_k ON input (k);\n");
 	usleep(1000 * $ms);
-	kill 'KILL', $pid;
+	is($bench->pumpable ? $bench_err : "$bench_err, and they have ended", '', 'the writers write');
+	crash($pid);
 	$builder->{run}->finish;
 	IPC::Run::finish($bench);
-	is_back($node) or die 'the server does not come back';
 	start_writers();
 	run_round(undef, 'SELECT');
 	return;
