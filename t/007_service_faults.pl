@@ -57,8 +57,9 @@ my $few_in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM '
 # by a column that only a function compares, last: the device leaves ties, few in the first and many in the second
 my ($few_ties, $many_ties) = map { 'SELECT md5(string_agg(i::text, \',\')) FROM '
 	  . "(SELECT *, ('w' || hashint4(i) % 43)::tsquery AS q FROM rows ORDER BY $_, q, i OFFSET 0) s" } 'k % 20000', 'g';
+my $ties_in_runs = $few_ties =~ s/q, i/q, v, i/r;
 my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
-  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs, $few_ties, $many_ties;
+  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs, $few_ties, $many_ties, $ties_in_runs;
 
 # The outcome of a query: "right rows", "wrong rows", or its error.
 sub outcome
@@ -268,7 +269,7 @@ $node->pgbench('-n -c 32 -j 2 -t 4', 0, [qr{actually processed: 128/128}], [qr{^
 	{ '007_share' => "SET gpusort.device_wait = 50; SELECT 1 / (($of_few) = '$right{$of_few}')::int;" });
 is_idle($node, '32 sessions sharing');
 
-# It cannot write runs that have ties: their rows come back, when it is full, or cannot sort them.
+# It leaves ties, in memory and in runs; the rows come back where it cannot sort them.
 foreach my $limit (5, 12, 28, 30, 32, 34)
 {
 	restart_service($node, 'gpusort.device_memory_limit' => "${limit}MB");
@@ -283,6 +284,9 @@ foreach my $limit (5, 12, 28, 30, 32, 34)
 # It sorts in runs, by a key with few ties, since ties take memory; it is lost, or out
 # of memory, in a later run.
 restart_service($node, 'gpusort.device_memory_limit' => '12MB');
+is(outcome($ties_in_runs, "SET work_mem = '64kB'; "), 'right rows', 'runs with ties: right rows');
+like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $ties_in_runs"),
+	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d).*Key Columns: 1\n *Rows Ordered by Comparison: [1-9]/s, 'its runs have the ties in order');
 like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $in_runs"),
 	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
 {

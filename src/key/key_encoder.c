@@ -199,7 +199,7 @@ is_variable(const KeyColumn *column, const GsKeyOrder *order)
  * little only if the columns are passed by value; and not where approximate keys have to be verified before.
  */
 static bool
-may_leave_to_server(const GsKeyEncoder *key, int ncolumns)
+ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
 {
 	for (int i = 0; i < ncolumns; i++)
 	{
@@ -209,16 +209,13 @@ may_leave_to_server(const GsKeyEncoder *key, int ncolumns)
 	return key->mismatch == NULL;
 }
 
-/*
- * Does the key end before column i, so that rows which tie in the columns before it are compared?  On a device only if
- * its keys are expensive, because sorted rows with ties do not become a run.
- */
+/* Does the key end before column i, so that rows which tie in the columns before it are compared? */
 static bool
 ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 {
 	return i > 0 && (order->kind == GS_KEY_COMPARED ||
 					 (i >= key->nkeyed && is_variable(&key->columns[i], order) &&
-					  (!key->full || (gs_key_order_is_expensive(order) && may_leave_to_server(key, i)))));
+					  (!key->full || ties_can_be_found(key, i))));
 }
 
 /* The choice of a dictionary for a column of another encoder. */

@@ -270,15 +270,14 @@ explain_wait(const GsSortState *state, ExplainState *es)
 		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
 }
 
-/* By how many columns rows were sorted, if not by all, and how many tied rows were compared. */
+/* By how many columns rows were sorted, if not by all, and how many tied rows an engine or the server has compared. */
 static void
-explain_ties(const GsSortState *state, ExplainState *es)
+explain_ties(const GsSortState *state, uint64 ncompared_by_engine, ExplainState *es)
 {
 	const int	nkeyed = gs_key_encoder_layout(state->input.key)->ncolumns;
-	const uint64 ncompared = state->output.ties != NULL ? gs_sort_ties_ordered(state->output.ties) :
-		gs_engine_stats(state->input.engine)->compared_rows;
+	const uint64 ncompared = ncompared_by_engine + state->output.nordered;
 
-	if (nkeyed < state->spec.ncolumns && !state->input.presorted)
+	if (nkeyed < state->spec.ncolumns)
 		ExplainPropertyInteger("Key Columns", NULL, nkeyed, es);
 	if (ncompared > 0 || state->output.ties != NULL)
 		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, ncompared, es);
@@ -299,7 +298,8 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyBool("Keys Longer Than Prefix", true, es);
 	if (stats->tied_rows > 0)
 		ExplainPropertyInteger("Rows Tied After First Sort", NULL, stats->tied_rows, es);
-	explain_ties(state, es);
+	if (!state->input.presorted)
+		explain_ties(state, stats->compared_rows, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_values(state, es);
 	if (state->input.top.dropped > 0)
@@ -324,6 +324,8 @@ explain_merge(const GsSortState *state, ExplainState *es)
 		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
 	if (stats->nmerges > 0)
 		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
+	if (gs_run_set_has_keys(state->input.runs))
+		explain_ties(state, 0, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
 	explain_values(state, es);
 	explain_wait(state, es);

@@ -56,6 +56,7 @@
 #include "sort/sort_stats.h"
 #include "sort/sort_ties.h"
 #include "sort_parts/sort_seqscan.h"
+#include "sort_parts/sort_statistics.h"
 #include "sort_parts/sort_tied.h"
 
 #include "executor/executor.h"
@@ -312,10 +313,7 @@ begin_sort(GsSortState *state, int memory_kb)
 		begin_verification(state);
 }
 
-/*
- * How many columns are keyed, whatever they cost: all if a device sorts, and its ties cannot be ordered as rows are
- * returned.
- */
+/* How many columns are keyed, whatever they cost. */
 static int
 nkeyed_columns(const GsSortState *state)
 {
@@ -323,8 +321,9 @@ nkeyed_columns(const GsSortState *state)
 	const GsSortParticipants *participants = &state->participants;
 
 	if (participants->role == GS_ROLE_SERIAL && participants->of_streams == GS_ROLE_SERIAL &&
-		gs_sort_device_is_likely(state) && !gs_sort_returns_in_turn(state))
-		return spec->ncolumns;
+		gs_sort_device_is_likely(state))
+		return !gs_sort_returns_in_turn(state) ? spec->ncolumns :
+			gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, false);
 	if (participants->shared != NULL)
 		return gs_shared_nkeyed(participants->shared);
 	return spec->groups != NULL ? spec->groups->nkeyed : 0;

@@ -122,7 +122,12 @@ gs_sort_find_next(GsSortState *state, bool forward)
 	if (!step(state, forward))
 		return ExecClearTuple(slot);
 	if (state->output.ties != NULL)
-		return gs_sort_ties_next(state);
+	{
+		slot = gs_sort_ties_next(state);
+		if (slot == NULL)
+			gs_sort_report_failure(state);
+		return slot;
+	}
 	position = state->output.position;
 	if (state->phase == GS_SORT_FEW)
 		gs_few_get(input->few, position, slot);

@@ -67,9 +67,6 @@
 /* Fewer rows are not worth it. */
 #define LEAST_ROWS_OF_STREAMS	10000
 
-/* From so many rows with the same key on, statistics tell that a job should key all columns. */
-#define MANY_ROWS_OF_KEY	1.5
-
 /* How long to wait for another participant's error, which ends the query. */
 #define ERROR_WAIT_MS	1000
 
@@ -203,33 +200,15 @@ choose_way(const GsSortState *state)
 	return wants_streams(state) && !gs_device_is_likely(spec->expected_rows) ? GS_SHARE_STREAMS : GS_SHARE_NOTHING;
 }
 
-/*
- * How many columns a job keys.  Only those before the first of variable width, if its keys are expensive, and statistics
- * tell that hardly any rows tie in the columns before it.  Other keys cost little, since all participants make them, while
- * the consumer alone looks for ties as it returns rows.
- */
-static int
-keyed_in_job(const GsSortState *state)
-{
-	const GsSortSpec *spec = &state->spec;
-	int			nleading = 1;
-	double		nrows;
-
-	while (nleading < spec->ncolumns &&
-		   TupleDescAttr(spec->desc, spec->columns[nleading].attno - 1)->attlen != -1)
-		nleading++;
-	if (nleading == spec->ncolumns || !gs_key_columns_is_expensive(&spec->columns[nleading]))
-		return spec->ncolumns;
-	nrows = gs_statistics_rows_of_key(spec->child, spec->columns, nleading);
-	return nrows > 0 && nrows < MANY_ROWS_OF_KEY ? 0 : spec->ncolumns;
-}
-
 static void
 reset_shared(const GsSortState *state, GsShared *shared)
 {
+	const GsSortSpec *spec = &state->spec;
 	const GsSharedWay way = choose_way(state);
+	const int	nkeyed = way != GS_SHARE_JOB ? 0 :
+		gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, true);
 
-	gs_shared_reset(shared, way, parallel_leader_participation, way == GS_SHARE_JOB ? keyed_in_job(state) : 0);
+	gs_shared_reset(shared, way, parallel_leader_participation, nkeyed);
 }
 
 /* ------------------------------------------------- the end of what is shared */

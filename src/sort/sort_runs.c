@@ -94,6 +94,31 @@ begin_runs(GsSortState *state)
 	MemoryContextSwitchTo(old);
 }
 
+/* Writes the rows that a device has sorted as a run, with those in order that it has left tied. */
+static GsStatus
+write_with_ties(GsSortState *state)
+{
+	GsSortInput *input = &state->input;
+	const TupleTableSlot *slot;
+	GsStatus	status;
+
+	gs_sort_begin_output(state, input->engine->stats.nrows);
+	status = gs_sort_ties_begin(state);
+	if (status != GS_STATUS_OK)
+		return status;
+	gs_run_set_begin_run(input->runs, input->engine);
+	for (uint64 i = 0; i < state->output.nrows && status == GS_STATUS_OK; i++)
+	{
+		slot = gs_sort_ties_next(state);
+		if (slot != NULL)
+			gs_run_set_write_tuple(input->runs, ((const MinimalTupleTableSlot *) slot)->mintuple);
+		else
+			status = GS_STATUS_FAILED;
+	}
+	gs_sort_ties_end(state);
+	return status;
+}
+
 /* Writes the rows that the engine has sorted as a run, if there are any. */
 static GsStatus
 write_sorted(GsSortState *state)
@@ -103,7 +128,8 @@ write_sorted(GsSortState *state)
 	if (input->engine->stats.nrows == 0)
 		return GS_STATUS_OK;
 	begin_runs(state);
-	return gs_run_set_write_run(input->runs, input->engine, input->presorted);
+	return gs_sort_leaves_ties(state) ? write_with_ties(state) :
+		gs_run_set_write_run(input->runs, input->engine, input->presorted);
 }
 
 /*
@@ -216,8 +242,6 @@ gs_sort_write_run(GsSortState *state, Size row_bytes)
 	if (state->participants.role == GS_ROLE_PRODUCER)
 		return gs_sort_parallel_end_producer(state, row_bytes);
 	(void) gs_sort_parallel_end_input(state);
-	if (gs_sort_leaves_ties(state)) /* a run would need the order of these, too */
-		return gs_sort_replace_engine(state, row_bytes, true);
 	status = sort_and_write(state);
 	if (status == GS_STATUS_OK)
 		return gs_sort_replace_engine(state, row_bytes, false);

@@ -24,8 +24,8 @@ extern GsStatus gs_sort_write_run(GsSortState *state, Size row_bytes);
 
 /*
  * An empty CPU engine, which allows a row of row_bytes, replaces the engine, whose rows are in a run, in
- * another participant's sort or, if `unsorted`, still in the device, which has no memory to sort them or
- * would leave ties.  Copies the rows that are nowhere else.  OK or FAILED.
+ * another participant's sort or, if `unsorted`, still in the device, which has no memory to sort them.
+ * Copies the rows that are nowhere else.  OK or FAILED.
  */
 extern GsStatus gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted);
 

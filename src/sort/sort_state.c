@@ -27,7 +27,7 @@ gs_sort_reset(GsSortState *state)
 	ExecClearTuple(state->spec.slot);
 	gs_sort_stats_end(state);
 	if (state->output.ties != NULL)
-		gs_sort_ties_end(state->output.ties);	/* may own files */
+		gs_sort_ties_end(state);	/* may own files */
 	if (state->phase == GS_SORT_FALLBACK)
 		gs_tuplesort_end(&input->fallback);	/* may own files */
 	if (input->runs != NULL)

@@ -139,6 +139,7 @@ typedef struct GsSortOutput
 	int			window_rows;	/* 0: the window is empty */
 	const void *window[GS_SORT_WINDOW];
 	GsSortTies *ties;			/* has a window of its own, and this one is empty; NULL: there are no ties */
+	uint64		nordered;		/* rows that a device left tied, and comparisons have ordered so far */
 	bool		partial;		/* a range of the rows, which the caller verifies */
 	GsOutputVerification *verification; /* NULL unless spec.verify_output */
 } GsSortOutput;

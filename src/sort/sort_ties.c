@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_ties.c
- *	  Orders the rows that a device leaves tied, as they are returned.
+ *	  Orders the rows that a device leaves tied, as they are returned or written to a run.
  *
  * A device sorts by keys, and calls no comparison function.  If the key ends before the last
  * column (key_encoder.h), it sorts by the columns before.  Rows that are equal in these are a group:
@@ -63,7 +63,8 @@ struct GsSortTies
 	GsSortState sort;
 	MemoryContext few_context;	/* of comparisons of few */
 	TupleTableSlot *slot;		/* a row that is added */
-	uint64		nordered;
+	MemoryContext context;		/* of all this */
+	bool		failed;			/* the engine has: there are no more rows */
 };
 
 bool
@@ -96,7 +97,7 @@ spec_of_groups(const GsSortState *state)
 	spec.limit = NULL;
 	spec.verify_output = false;
 	spec.of_ties = true;
-	spec.parent_context = state->context;
+	spec.parent_context = CurrentMemoryContext;
 	return spec;
 }
 
@@ -126,16 +127,18 @@ gs_sort_ties_begin(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	const int	first = gs_key_encoder_first_tied(state->input.key);
-	MemoryContext old = MemoryContextSwitchTo(state->context);
+	MemoryContext context = AllocSetContextCreate(state->context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
 	GsSortTies *ties = palloc0(sizeof(GsSortTies));
 	const GsSortSpec of_groups = spec_of_groups(state);
 	GsStatus	status = GS_STATUS_OK;
 
 	state->output.ties = ties;
+	ties->context = context;
 	ties->compare = gs_sort_compare_create(spec->columns, first, spec->desc);
-	ties->last.context = state->context;
+	ties->last.context = context;
 	ties->few = gs_few_create(spec->columns + first, spec->ncolumns - first, spec->desc);
-	ties->few_context = AllocSetContextCreate(state->context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
+	ties->few_context = AllocSetContextCreate(context, "GpuSort few ties", ALLOCSET_SMALL_SIZES);
 	ties->slot = MakeSingleTupleTableSlot(CreateTupleDescCopy(spec->desc), &TTSOpsMinimalTuple);
 	gs_sort_init(&ties->sort, &of_groups);
 	MemoryContextSwitchTo(old);
@@ -151,7 +154,7 @@ gs_sort_ties_begin(GsSortState *state)
 
 /*
  * Goes to the next row, and moves the window, if necessary: then *row, the row before, is a copy.  False: it
- * differs from that row, or there is none.
+ * differs from that row, or there is none, or the engine failed.
  */
 static bool
 advance(GsSortState *state, MinimalTuple *row)
@@ -171,7 +174,10 @@ advance(GsSortState *state, MinimalTuple *row)
 		*row = gs_row_copy(&ties->last, *row);
 		gs_sort_compare_begin(ties->compare, *row);
 		if (fetch(state, next) != GS_STATUS_OK)
-			gs_sort_report_failure(state);
+		{
+			ties->failed = true;
+			return false;
+		}
 	}
 	go_to(ties, next);
 	return gs_sort_compare_next(ties->compare, ties->row) == 0;
@@ -265,7 +271,7 @@ wants_next_group(const GsSortState *state, int64 nrows)
 {
 	const GsSortTies *ties = state->output.ties;
 
-	return ties->is_sort && nrows < GS_GROUPS_BATCH_ROWS && ties->position < (int64) state->output.nrows;
+	return ties->is_sort && nrows < GS_GROUPS_BATCH_ROWS && ties->position < (int64) state->output.nrows && !ties->failed;
 }
 
 /* Reads a group that begins with the row, and has more rows. */
@@ -283,7 +289,7 @@ read_group(GsSortState *state, MinimalTuple row)
 		add_to_group(ties, row);
 	} while (tied || wants_next_group(state, ties->position - first));
 	ties->nleft = ties->position - first;
-	ties->nordered += ties->nleft;
+	state->output.nordered += ties->nleft;
 	sort_group(ties);
 }
 
@@ -298,20 +304,19 @@ gs_sort_ties_next(GsSortState *state)
 	if (ties->few_at > 0 || ties->is_sort)
 		end_group(state);
 	if (!advance(state, &row))
-		return gs_slot_store_row(state->spec.slot, row);
+		return ties->failed ? NULL : gs_slot_store_row(state->spec.slot, row);
 	read_group(state, row);
-	return next_of_group(state);
+	return ties->failed ? NULL : next_of_group(state);
 }
 
 void
-gs_sort_ties_end(GsSortTies *ties)
+gs_sort_ties_end(GsSortState *state)
 {
+	GsSortTies *ties = state->output.ties;
+
+	ExecClearTuple(state->spec.slot);
 	if (ties->is_sort)
 		gs_sort_reset(&ties->sort);
-}
-
-uint64
-gs_sort_ties_ordered(const GsSortTies *ties)
-{
-	return ties->nordered;
+	MemoryContextDelete(ties->context);
+	state->output.ties = NULL;
 }

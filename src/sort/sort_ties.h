@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_ties.h
- *	  Orders the rows that a device leaves tied, as they are returned.
+ *	  Orders the rows that a device leaves tied, as they are returned or written to a run.
  *
  * For sorts whose last columns are only compared, or have no full key.  begin
  * follows the sort of the device; next returns the rows, forward only.
@@ -36,15 +36,12 @@ gs_sort_leaves_ties(const GsSortState *state)
 extern GsStatus gs_sort_ties_begin(GsSortState *state);
 
 /*
- * The next row, in the sort's slot.  There must be one.  Valid until the next call.  Comparators may raise
- * errors, and so does an engine that fails.
+ * The next row, in the sort's slot.  There must be one.  Valid until the next call.  NULL: the engine failed.
+ * Comparators may raise errors.
  */
 extern TupleTableSlot *gs_sort_ties_next(GsSortState *state);
 
 /* No more rows are returned. */
-extern void gs_sort_ties_end(GsSortTies *ties);
-
-/* Rows that comparisons have ordered so far. */
-extern uint64 gs_sort_ties_ordered(const GsSortTies *ties);
+extern void gs_sort_ties_end(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_TIES_H */

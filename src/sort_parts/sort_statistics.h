@@ -13,9 +13,13 @@
 #include "key/key_columns.h"
 
 /*
- * How many rows are equal in the first ncolumns sort columns, on average, in the tables that have these columns; without
- * NULLs, and before a join repeats rows.  0: not known, because none is a column of a table that has statistics.
+ * How many of the sort columns a device keys, whatever they cost.  None: statistics tell that hardly any rows tie in the
+ * columns before the first one of variable width, so the key may end there.  Otherwise all, or those before the first one
+ * whose keys are expensive, for which the rows will show it.  desc: of the rows of child.
+ *
+ * in_job: participants share the sort, and their keys have to be chosen before a row is known.
  */
-extern double gs_statistics_rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns);
+extern int	gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+										  bool in_job);
 
 #endif							/* GPUSORT_SORT_STATISTICS_H */
