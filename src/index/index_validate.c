@@ -391,11 +391,17 @@ static void
 insert_missing(Validation *validation, IndexInfo *info)
 {
 	Relation	index = validation->info->index;
-	TupleTableSlot *slot = table_slot_create(validation->heap, NULL);
-	EState	   *estate = CreateExecutorState();
-	ExprContext *econtext = GetPerTupleExprContext(estate);
-	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
+	TupleTableSlot *slot;
+	EState	   *estate;
+	ExprContext *econtext;
+	ExprState  *predicate;
 
+	if (validation->ncandidates == 0)
+		return;
+	slot = table_slot_create(validation->heap, NULL);
+	estate = CreateExecutorState();
+	econtext = GetPerTupleExprContext(estate);
+	predicate = ExecPrepareQual(info->ii_Predicate, estate);
 	econtext->ecxt_scantuple = slot;
 	for (Size i = 0; i < validation->ncandidates; i++)
 	{
@@ -504,11 +510,11 @@ validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, Vali
 	old = MemoryContextSwitchTo(context);
 	found = find_candidates(&validation);
 	if (found && validation.ncandidates > 0)
-	{
 		find_in_index(&validation);
-		insert_missing(&validation, info);
-	}
 	MemoryContextSwitchTo(old);
+	/* in the context that is current when PostgreSQL ends the inserts (index_insert_cleanup()) */
+	if (found)
+		insert_missing(&validation, info);
 	MemoryContextDelete(context);
 	if (!found)
 		collect_tids(&validation);
