@@ -58,8 +58,12 @@ my $few_in_runs = 'SELECT md5(string_agg(i::text, \',\')) FROM '
 my ($few_ties, $many_ties) = map { 'SELECT md5(string_agg(i::text, \',\')) FROM '
 	  . "(SELECT *, ('w' || hashint4(i) % 43)::tsquery AS q FROM rows ORDER BY $_, q, i OFFSET 0) s" } 'k % 20000', 'g';
 my $ties_in_runs = $few_ties =~ s/q, i/q, v, i/r;
+
+# by columns that all have keys
+my $keys_in_runs = 'SELECT md5(string_agg(i || right(v, 1), \',\')) FROM (SELECT * FROM rows ORDER BY k, g, i OFFSET 0) s';
+
 my %right = map { $_ => $node->safe_psql('postgres', "SET gpusort.enabled = off; $_") }
-  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs, $few_ties, $many_ties, $ties_in_runs;
+  $by_text, $by_key, $volatile, $of_few, $in_runs, $volatile_in_runs, $few_in_runs, $few_ties, $many_ties, $ties_in_runs, $keys_in_runs;
 
 # The outcome of a query: "right rows", "wrong rows", or its error.
 sub outcome
@@ -287,8 +291,8 @@ restart_service($node, 'gpusort.device_memory_limit' => '12MB');
 is(outcome($ties_in_runs, "SET work_mem = '64kB'; "), 'right rows', 'runs with ties: right rows');
 like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $ties_in_runs"),
 	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d).*Key Columns: 1\n *Rows Ordered by Comparison: [1-9]/s, 'its runs have the ties in order');
-like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $in_runs"),
-	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs');
+like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) $_"),
+	qr/Sort Method: external merge.*Engine: cuda.*Device Runs: ([2-9]|\d\d)/s, 'the device sorts in runs') foreach $in_runs, $keys_in_runs;
 {
 	my $settings = "SET work_mem = '1MB'; SET gpusort.device_min_rows = 1000; ";
 
@@ -298,9 +302,12 @@ like($node->safe_psql('postgres', "SET work_mem = '64kB'; EXPLAIN (ANALYZE, COST
 }
 foreach my $fault ('pack:2:kill', 'pack:3:fail', 'gather:20:kill', 'copy_out:30:fail', 'copy_in:60:kill', 'allocate:20:none')
 {
-	restart_service($node, 'gpusort.service_fault' => $fault);
-	is(outcome($in_runs, "SET work_mem = '64kB'; "), 'right rows', "$fault, in runs: right rows");
-	is_idle($node, $fault);
+	foreach my $query ($in_runs, $ties_in_runs, $keys_in_runs)
+	{
+		restart_service($node, 'gpusort.service_fault' => $fault);
+		is(outcome($query, "SET work_mem = '64kB'; "), 'right rows', "$fault, in runs: right rows");
+		is_idle($node, $fault);
+	}
 }
 restart_service($node, 'gpusort.service_fault' => 'pack:2:kill');
 is(outcome($volatile_in_runs, "SET work_mem = '64kB'; "), 'error 58000 with a hint', 'rows of lost runs that are not the same a second time');

@@ -48,7 +48,7 @@ keys_cost_less(const GsSortInput *input, const GsSortSpec *spec)
 
 /*
  * May comparisons cost less than keys?  If keys decide, only if the first rows can tell whether it is worth
- * a try; and never if rows would be dropped by their keys, or sent to a device.
+ * a try; and never if rows would be dropped by their keys, or sent to a device that needs no comparisons.
  */
 static bool
 may_pay(const GsSortState *state)
@@ -58,7 +58,7 @@ may_pay(const GsSortState *state)
 	if (input->top.bound != GS_UNBOUNDED || (state->spec.groups != NULL && !state->spec.groups->may_be_in_order))
 		return false;
 	if (!gs_key_encoder_decides(input->key))
-		return true;
+		return !(gs_key_encoder_can_key_more(input->key) && gs_sort_device_is_likely(state));
 	return state->phase == GS_SORT_FEW && !keys_cost_less(input, &state->spec) &&
 		!gs_sort_device_is_likely(state);
 }

@@ -116,6 +116,7 @@ write_with_ties(GsSortState *state)
 			status = GS_STATUS_FAILED;
 	}
 	gs_sort_ties_end(state);
+	gs_sort_begin_output(state, 0);
 	return status;
 }
 
@@ -128,8 +129,10 @@ write_sorted(GsSortState *state)
 	if (input->engine->stats.nrows == 0)
 		return GS_STATUS_OK;
 	begin_runs(state);
-	return gs_sort_leaves_ties(state) ? write_with_ties(state) :
-		gs_run_set_write_run(input->runs, input->engine, input->presorted);
+	if (gs_sort_leaves_ties(state))
+		return write_with_ties(state);
+	state->output.nordered += input->engine->stats.compared_rows;
+	return gs_run_set_write_run(input->runs, input->engine, input->presorted);
 }
 
 /*

@@ -139,7 +139,7 @@ typedef struct GsSortOutput
 	int			window_rows;	/* 0: the window is empty */
 	const void *window[GS_SORT_WINDOW];
 	GsSortTies *ties;			/* has a window of its own, and this one is empty; NULL: there are no ties */
-	uint64		nordered;		/* rows that a device left tied, and comparisons have ordered so far */
+	uint64		nordered;		/* tied rows that comparisons have ordered, in runs and of those that a device left */
 	bool		partial;		/* a range of the rows, which the caller verifies */
 	GsOutputVerification *verification; /* NULL unless spec.verify_output */
 } GsSortOutput;

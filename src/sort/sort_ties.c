@@ -290,7 +290,8 @@ read_group(GsSortState *state, MinimalTuple row)
 	} while (tied || wants_next_group(state, ties->position - first));
 	ties->nleft = ties->position - first;
 	state->output.nordered += ties->nleft;
-	sort_group(ties);
+	if (!ties->failed)
+		sort_group(ties);
 }
 
 TupleTableSlot *

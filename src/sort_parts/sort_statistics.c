@@ -66,12 +66,13 @@ rows_of_table(Oid table)
 	return nrows;
 }
 
-/* How many rows of a table have the same value in a column, on average; 0: not known. */
+/* How many of nrows rows, at least of those of the table, have the same value in a column, on average; 0: not known. */
 static double
-rows_of_value(Oid table, AttrNumber attno)
+rows_of_value(Oid table, AttrNumber attno, double nrows)
 {
 	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table), Int16GetDatum(attno),
 										BoolGetDatum(false));
+	const double ntable = rows_of_table(table);
 	double		ndistinct = 0;
 
 	if (HeapTupleIsValid(tuple))
@@ -79,13 +80,15 @@ rows_of_value(Oid table, AttrNumber attno)
 		ndistinct = ((Form_pg_statistic) GETSTRUCT(tuple))->stadistinct;
 		ReleaseSysCache(tuple);
 	}
-	/* < 0: a share of the rows */
-	return ndistinct < 0 ? -1 / ndistinct : ndistinct > 0 ? rows_of_table(table) / ndistinct : 0;
+	if (ndistinct < 0)			/* a share of the rows */
+		ndistinct *= -ntable;
+	return ndistinct > 0 ? Max(nrows, ntable) / ndistinct : 0;
 }
 
 /*
- * How many rows are equal in the first ncolumns sort columns, on average, in the tables that have these columns; without
- * NULLs, and before a join repeats rows.  0: not known, because none is a column of a table that has statistics.
+ * How many rows are equal in the first ncolumns sort columns, on average, as far as statistics tell; without NULLs.  A plan
+ * that returns more rows than the table has, such as a join, repeats them.  0: not known, because none is a column of a
+ * table that has statistics.
  */
 static double
 rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns)
@@ -97,7 +100,7 @@ rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns)
 		const Var  *var = find_column(child->plan, columns[i].attno);
 		const RangeTblEntry *entry = var == NULL ? NULL : exec_rt_fetch(var->varno, child->state);
 		const double nrows = entry == NULL || entry->rtekind != RTE_RELATION ? 0 :
-			rows_of_value(entry->relid, var->varattno);
+			rows_of_value(entry->relid, var->varattno, child->plan->plan_rows);
 
 		if (nrows > 0 && (least == 0 || nrows < least))
 			least = nrows;
