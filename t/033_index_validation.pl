@@ -258,9 +258,9 @@ $node->safe_psql('postgres', q{
 		END IF;
 		RETURN id;
 	END $$});
-my ($holder) = session($node);
-foreach my $how ('cancel', 'terminate', 'crash')
+foreach my $how ('cancel', 'terminate', 'crash', 'postmaster')
 {
+	my ($holder) = session($node);
 	my $run;
 	my $waits = 'SELECT phase FROM pg_stat_progress_create_index p JOIN pg_stat_activity a USING (pid) WHERE wait_event = \'advisory\'';
 
@@ -272,12 +272,24 @@ foreach my $how ('cancel', 'terminate', 'crash')
 	{
 		crash($node->safe_psql('postgres', 'SELECT pid FROM pg_stat_progress_create_index'));
 	}
+	elsif ($how eq 'postmaster')
+	{
+		my $pid = $node->{_pid};
+
+		$node->kill9;
+		poll(sub { !kill 0, $pid }) or die 'the postmaster does not end';
+	}
 	else
 	{
 		$node->safe_psql('postgres', "SELECT pg_${how}_backend(pid) FROM pg_stat_progress_create_index");
 	}
 	like(messages_of($run), $how eq 'cancel' ? qr/canceling statement due to user request/ : qr/terminating connection|server closed the connection|connection to server was lost/, 'it ends');
-	ask($holder, 'SELECT pg_advisory_unlock(1)') if $how ne 'crash';
+	if ($how eq 'postmaster')
+	{
+		# as soon as no process is left
+		poll(sub { $node->start(fail_ok => 1) }) or die 'the server does not start';
+	}
+	$holder->{run}->kill_kill;
 	is($node->safe_psql('postgres', q{SELECT indisvalid FROM pg_index WHERE indexrelid = 'input_i'::regclass}), 'f', 'the index is not valid');
 	is($node->safe_psql('postgres', 'DROP INDEX input_i; INSERT INTO input (id) VALUES (1); CREATE INDEX CONCURRENTLY input_i ON input (id)'), '', 'and can be built again');
 }
