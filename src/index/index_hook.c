@@ -158,8 +158,12 @@ validate_index(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
 	NewIndex   *new_index = find_new_index(index);
 	Relation	heap;
 
-	/* no other use of a new index is known; VACUUM would free line pointers to which the index points */
-	if (new_index == NULL || index->rd_index->indisvalid || (MyProc->statusFlags & PROC_IN_VACUUM) != 0)
+	/*
+	 * No other use of a new index is known.  VACUUM would free line pointers to which the index
+	 * points.
+	 */
+	if (new_index == NULL || index->rd_index->indisvalid ||
+		(MyProc->statusFlags & PROC_IN_VACUUM) != 0)
 		return gs_access_method_functions(index)->ambulkdelete(info, stats, callback, state);
 	/* the index is open now, and so is the table */
 	new_index->used = true;

@@ -33,10 +33,11 @@ extern double gs_index_scan(Relation heap, Relation index, IndexInfo *info,
 							const GsIndexScanTarget *target);
 
 /*
- * The root of the HOT chain of a tuple on the scan's page; roots is what heap_get_root_tuples() has found
- * there.  ERROR if there is none.
+ * The root of the HOT chain of a tuple on the scan's page; roots is what heap_get_root_tuples() has
+ * found there.  ERROR if there is none.
  */
-extern OffsetNumber gs_index_scan_root(HeapScanDesc scan, OffsetNumber offset, const OffsetNumber *roots);
+extern OffsetNumber gs_index_scan_root(HeapScanDesc scan, OffsetNumber offset,
+									   const OffsetNumber *roots);
 
 /* The number of tuples that a scan will probably return. */
 extern double gs_index_expected_rows(Relation heap);

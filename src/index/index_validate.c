@@ -243,7 +243,8 @@ examine_page(Validation *validation, HeapScanDesc scan)
 	if (n == 0)
 		return true;
 	for (int i = 0; i < n; i++)
-		candidates[i] = make_candidate(scan->rs_cblock, gs_index_scan_root(scan, offsets[i], roots), offsets[i]);
+		candidates[i] = make_candidate(scan->rs_cblock,
+									   gs_index_scan_root(scan, offsets[i], roots), offsets[i]);
 	qsort(candidates, n, sizeof(Candidate), compare_roots);
 	return add_candidates(validation, candidates, n);
 }
@@ -391,17 +392,11 @@ static void
 insert_missing(Validation *validation, IndexInfo *info)
 {
 	Relation	index = validation->info->index;
-	TupleTableSlot *slot;
-	EState	   *estate;
-	ExprContext *econtext;
-	ExprState  *predicate;
+	TupleTableSlot *slot = table_slot_create(validation->heap, NULL);
+	EState	   *estate = CreateExecutorState();
+	ExprContext *econtext = GetPerTupleExprContext(estate);
+	ExprState  *predicate = ExecPrepareQual(info->ii_Predicate, estate);
 
-	if (validation->ncandidates == 0)
-		return;
-	slot = table_slot_create(validation->heap, NULL);
-	estate = CreateExecutorState();
-	econtext = GetPerTupleExprContext(estate);
-	predicate = ExecPrepareQual(info->ii_Predicate, estate);
 	econtext->ecxt_scantuple = slot;
 	for (Size i = 0; i < validation->ncandidates; i++)
 	{
@@ -513,7 +508,7 @@ validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, Vali
 		find_in_index(&validation);
 	MemoryContextSwitchTo(old);
 	/* in the context that is current when PostgreSQL ends the inserts (index_insert_cleanup()) */
-	if (found)
+	if (found && validation.ncandidates > 0)
 		insert_missing(&validation, info);
 	MemoryContextDelete(context);
 	if (!found)
