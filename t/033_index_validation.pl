@@ -209,6 +209,21 @@ is($node->safe_psql('postgres', q{SELECT count(*) FROM input WHERE id BETWEEN 40
 is($node->safe_psql('postgres', "SELECT count(bt_index_parent_check(indexrelid, true, true)) FROM pg_index WHERE indrelid IN (SELECT unnest(ARRAY[oid, reltoastrelid]) FROM pg_class WHERE relname = 'input')"),
 	'3', 'amcheck') if $has_amcheck;
 
+# REINDEX of partitions
+create_table();
+$node->safe_psql('postgres', q{
+	CREATE TABLE partitioned (LIKE input) PARTITION BY RANGE (id);
+	ALTER TABLE partitioned ATTACH PARTITION input FOR VALUES FROM (MINVALUE) TO (1000000);
+	CREATE TABLE partition PARTITION OF partitioned FOR VALUES FROM (1000000) TO (MAXVALUE);
+	INSERT INTO partitioned (id, k) SELECT 1000000 + i, i FROM generate_series(1, 100) i;
+	CREATE INDEX partitioned_k ON partitioned (k)});
+my $reindex = messages_of(start_build('REINDEX INDEX CONCURRENTLY partitioned_k', mid => $mid, ready => $ready));
+is(join('; ', sort $reindex =~ /DETAIL:  (\d+ rows were newer .*)/g),
+	join('; ', map { "$_->[0] rows were newer than the build, and $_->[1] of them were not in the index." } [ 0, 0 ], [ 26, 9 ]), 'REINDEX of partitions');
+is($node->safe_psql('postgres', q{SELECT count(bt_index_parent_check(indexrelid, true, true)) FROM pg_index WHERE indrelid IN ('input'::regclass, 'partition'::regclass) AND indisvalid}),
+	'2', 'amcheck') if $has_amcheck;
+$node->safe_psql('postgres', 'DROP TABLE partitioned');
+
 # a prepared transaction
 is(counts_of(build('CREATE INDEX CONCURRENTLY input_i ON input (k)', mid => insert_rows(3001, 3005), end => q{PREPARE TRANSACTION 'mid'}, after => q{COMMIT PREPARED 'mid'})),
 	'5, 5', 'rows of a prepared transaction');
@@ -245,7 +260,7 @@ like($ends{off}, qr/ERROR:  duplicate key value violates unique constraint "inpu
 is($ends{on}, $ends{off}, 'and so does gpusort');
 
 becomes(sub { $node->safe_psql('postgres', 'SELECT index_validations, index_validations_postgres FROM pg_stat_gpusort WHERE datname = current_database()') },
-	'21|1', 'the statistics');
+	'23|1', 'the statistics');
 
 # ------------------------------------------------------------- interrupts and errors
 
