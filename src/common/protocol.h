@@ -287,6 +287,8 @@ typedef struct GsSortRequest
 	GsMessage	message;
 	uint32_t	algorithm;		/* a GsAlgorithm */
 	uint32_t	partial;		/* 0 or 1: although a batch was not uploaded */
+	uint32_t	find_equal;		/* 0 or 1: SORTED tells whether all keys differ */
+	uint32_t	reserved;
 	GsKeyLayout layout;			/* with statistics of these and perhaps of
 								 * other rows */
 } GsSortRequest;
@@ -299,6 +301,8 @@ typedef struct GsSorted
 	uint32_t	key_bits;		/* packed, without tails */
 	uint32_t	key_tails;		/* 0 or 1 */
 	uint32_t	passes;			/* digit places of the first sort */
+	uint32_t	all_differ;		/* 0 or 1: no rows have equal keys; 0 if it was not asked */
+	uint32_t	reserved;
 	uint64_t	tied_rows;		/* rows that tied in the first sort */
 	uint64_t	device_bytes;	/* peak device memory of the job */
 	uint64_t	upload_us;		/* time in which any batch was being uploaded */

@@ -151,6 +151,7 @@ typedef struct GsEngineRequest
 								 * engine in this process, and not for
 								 * keys_only layouts */
 	void	   *compare_arg;
+	bool		find_equal;		/* of a device: does stats.all_differ hold? */
 } GsEngineRequest;
 
 /* How the rows were sorted. */
@@ -175,6 +176,7 @@ typedef struct GsEngineStats
 								 * comparison function ordered the rows */
 	int			passes;			/* passes of the first radix sort */
 	uint64_t	tied_rows;		/* rows that tied in it */
+	bool		all_differ;		/* no rows have equal keys; false if it was not asked */
 	uint64_t	compared_rows;	/* rows that the driver's comparison function ordered */
 	size_t		peak_bytes;		/* of host memory */
 	const char *detail;			/* after GS_STATUS_FAILED, else NULL */

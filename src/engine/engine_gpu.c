@@ -391,6 +391,7 @@ save_stats(GsEngineStats *stats, const GsSorted *sorted)
 	stats->key_tails = sorted->key_tails != 0;
 	stats->passes = (int) sorted->passes;
 	stats->tied_rows = sorted->tied_rows;
+	stats->all_differ = sorted->all_differ != 0;
 	stats->device_bytes = sorted->device_bytes;
 	stats->upload_us = sorted->upload_us;
 	stats->sort_us = sorted->sort_us;
@@ -413,7 +414,8 @@ gpu_sort(GsEngine *base)
 {
 	GpuEngine  *engine = (GpuEngine *) base;
 	GsSortRequest sort = {
-		.algorithm = (uint32_t) engine->algorithm,.partial = engine->memory_failed
+		.algorithm = (uint32_t) engine->algorithm,.partial = engine->memory_failed,
+		.find_equal = base->request.find_equal
 	};
 	GsAnyMessage message;
 	GsStatus	status = end_batches(engine);

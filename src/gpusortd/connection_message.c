@@ -254,7 +254,7 @@ all_producers_done(GsConnection *connection)
 static void
 handle_sort(GsConnection *connection, const GsSortRequest *request)
 {
-	if (request->algorithm > GS_ALGORITHM_MERGE || request->partial > 1)
+	if (request->algorithm > GS_ALGORITHM_MERGE || request->partial > 1 || request->find_equal > 1)
 	{
 		gs_connection_reject(connection, "invalid algorithm or flag in SORT");
 		return;
@@ -265,7 +265,7 @@ handle_sort(GsConnection *connection, const GsSortRequest *request)
 	if (!all_producers_done(connection))
 		return;
 	gs_connection_enter(connection, STATE_SORTING);
-	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial,
+	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial, request->find_equal,
 				&request->layout);
 }
 

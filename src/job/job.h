@@ -113,9 +113,9 @@ extern bool gs_member_leave(GsMember *member);
 
 /*
  * Ends the input and sorts; partial: without the batches that were refused for
- * lack of memory.  The layout is as the client sent it and is validated here.
+ * lack of memory; find_equal: and finds out whether any keys are equal.  The layout is as the client sent it and is validated here.
  */
-extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial,
+extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal,
 						const GsKeyLayout *layout);
 
 /*

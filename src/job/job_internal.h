@@ -92,6 +92,7 @@ typedef struct GsSortContext
 	uint64_t	start_us;
 	GsAlgorithm algorithm;
 	GsSorted	result;
+	bool		find_equal;		/* are there rows with equal keys? */
 	GsDeviceRows rows;
 	GsDeviceBatch *batches;		/* in input order, pinned */
 	int			row_bits;

@@ -239,7 +239,7 @@ bits_of_rows(uint64_t nrows)
 }
 
 void
-gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayout *layout)
+gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal, const GsKeyLayout *layout)
 {
 	GsSortContext *sort = &job->sort;
 	bool		is_full = job->phase == GS_JOB_FULL ||
@@ -262,11 +262,13 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, const GsKeyLayo
 	job->phase = GS_JOB_SORTING;
 	sort->start_us = gs_clock_us();
 	sort->algorithm = algorithm == GS_ALGORITHM_MERGE ? GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX;
+	sort->find_equal = find_equal;
 	sort->row_bits = bits_of_rows(job->nrows);
 	gs_key_packing_init(&job->pinned->control.packing, layout, 64 - sort->row_bits);
 	save_key_stats(job);
 	if (job->nrows == 0)
 	{
+		sort->result.all_differ = find_equal;
 		report_sorted(job);
 		return;
 	}
@@ -304,6 +306,13 @@ static bool
 has_chunks_left(const GsSortJob *job)
 {
 	return job->sort.chunk < packing_of(job)->nchunks;
+}
+
+/* Are ties counted after a chunk: to sort them by the next one, or to know whether there are any? */
+static bool
+counts_ties(const GsSortJob *job)
+{
+	return has_chunks_left(job) || job->sort.find_equal;
 }
 
 /* The arrays of a list of n ties in an allocation. */
@@ -408,7 +417,7 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 										&sort->d_control->results.ties_check);
 	fine = fine && ops->place_ties(job->stream, &sort->ties, sorted_words(job));
 	sort->chunk++;
-	if (fine && has_chunks_left(job))
+	if (fine && counts_ties(job))
 	{
 		if (chunk->is_tail)
 			fine = ops->same_tails(job->stream, &sort->rows, &sort->ties,
@@ -513,7 +522,7 @@ after_first(GsSortJob *job)
 	sort->sorted = results->selector == 1;
 	if (!queue_check(job, &sort->d_control->results.words_check))
 		return;
-	if (!has_chunks_left(job))
+	if (!counts_ties(job))
 		finish(job);
 	else if (gs_job_check(job, job->device->ops->same_words(job->stream, job->nrows,
 															sorted_words(job), sort->row_bits,
@@ -529,7 +538,8 @@ after_count(GsSortJob *job)
 
 	if (!order_is_right(job))
 		return;
-	if (count->nties == 0)
+	sort->result.all_differ = count->nties == 0;
+	if (count->nties == 0 || !has_chunks_left(job))
 	{
 		finish(job);
 		return;
@@ -545,7 +555,7 @@ after_count(GsSortJob *job)
 	}
 	if (!queue_list(job, count->nties) || !queue_chunk(job, count->ngroups))
 		return;
-	if (has_chunks_left(job))
+	if (counts_ties(job))
 		queue_count(job, sort->ties.nties);
 	else
 		finish(job);

@@ -279,7 +279,7 @@ explain_ties(const GsSortState *state, uint64 ncompared_by_engine, ExplainState 
 
 	if (nkeyed < state->spec.ncolumns)
 		ExplainPropertyInteger("Key Columns", NULL, nkeyed, es);
-	if (ncompared > 0 || state->output.ties != NULL)
+	if (ncompared > 0 || (nkeyed < state->spec.ncolumns && gs_sort_is_on_device(state)))
 		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, ncompared, es);
 }
 

@@ -64,6 +64,9 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
+/* Whether other keys suit the rows better is asked each time as many more were read: it takes as long as to read one. */
+#define OTHER_KEYS_INTERVAL	16
+
 /* ---------------------------------------------------------------- one row */
 
 /* Ensures that the batch has space for a row.  Returns NULL, or why there is none. */
@@ -254,7 +257,7 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 		if (input->presorted && gs_presorted_add(state, slot, form_of(state, slot)))
 			return true;
 		if ((input->presorted ||
-			 ((!input->direct_key || input->nread > input->tied_check) && gs_sort_wants_other_keys(state, false))) &&
+			 (input->nread % OTHER_KEYS_INTERVAL == 0 && gs_sort_wants_other_keys(state, false))) &&
 			!gs_sort_reload(state))
 			return false;
 	}
@@ -361,6 +364,7 @@ open_engine(GsSortState *state)
 	{
 		GsEngineRequest request = gs_sort_make_request(state);
 
+		request.find_equal = request.compare != NULL;
 		request.compare = NULL; /* the consumer orders ties as it returns rows (sort_ties.c) */
 		input->engine = gs_sort_parallel_open(state, &request);
 	}

@@ -36,6 +36,7 @@
 #include "sort/sort_space.h"
 #include "sort/sort_reload.h"
 #include "sort/sort_stats.h"
+#include "sort_parts/sort_statistics.h"
 #include "sort_parts/sort_tied.h"
 
 #include "miscadmin.h"
@@ -66,14 +67,16 @@ tied_column(const GsSortState *state)
 bool
 gs_sort_few_want_other_keys(const GsSortState *state)
 {
+	const GsSortSpec *spec = &state->spec;
 	const GsSortInput *input = &state->input;
+	const int	first_tied = gs_key_encoder_first_tied(input->key);
 	GsTiedColumn column;
 
 	if (!gs_key_encoder_can_key_more(input->key))
 		return false;
 	column = tied_column(state);
-	return gs_tied_few_want_keys(&column, input->few, input->compare, gs_key_encoder_first_tied(input->key),
-								 expected_rows(state));
+	return gs_tied_few_want_keys(&column, input->few, input->compare, first_tied, expected_rows(state),
+								 gs_statistics_rows_of_key(spec->child, spec->columns, first_tied));
 }
 
 /* Do so many rows tie that the column by which these would be compared should be keyed, too? */

@@ -29,7 +29,9 @@ extern bool gs_sort_may_order_ties(const GsSortState *state);
 static inline bool
 gs_sort_leaves_ties(const GsSortState *state)
 {
-	return state->input.engine->capabilities->on_device && gs_key_encoder_first_tied(state->input.key) >= 0;
+	const GsEngine *engine = state->input.engine;
+
+	return engine->capabilities->on_device && gs_key_encoder_first_tied(state->input.key) >= 0 && !engine->stats.all_differ;
 }
 
 /* Prepares to return the rows that the engine has sorted.  OK or FAILED. */

@@ -157,7 +157,10 @@ gs_device_move(GsEngine *cpu, MemoryContext context,
 	GsStatus	status;
 
 	if (may_leave_ties)
+	{
+		request.find_equal = request.compare != NULL;
 		request.compare = NULL;
+	}
 	link = open_link(&request, context, &options, why_not);
 	if (link == NULL)
 		return NULL;

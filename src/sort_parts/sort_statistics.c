@@ -85,13 +85,8 @@ rows_of_value(Oid table, AttrNumber attno, double nrows)
 	return ndistinct > 0 ? Max(nrows, ntable) / ndistinct : 0;
 }
 
-/*
- * How many rows are equal in the first ncolumns sort columns, on average, as far as statistics tell; without NULLs.  A plan
- * that returns more rows than the table has, such as a join, repeats them.  0: not known, because none is a column of a
- * table that has statistics.
- */
-static double
-rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns)
+double
+gs_statistics_rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns)
 {
 	double		least = 0;
 
@@ -129,7 +124,7 @@ gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *column
 	/* all participants make cheap keys, while one alone looks for ties */
 	if (in_job && !expensive)
 		return ncolumns;
-	nrows = rows_of_key(child, columns, n);
+	nrows = gs_statistics_rows_of_key(child, columns, n);
 	if (nrows > 0 && nrows < (expensive ? MANY_ROWS_EXPENSIVE : MANY_ROWS))
 		return 0;
 	while (n < ncolumns && !(is_variable(desc, &columns[n]) && gs_key_columns_is_expensive(&columns[n])))

@@ -79,6 +79,7 @@ typedef struct KeySample
 	uint64		nexamined;
 	double		at_first;		/* rows_that_follow() after the first part of them */
 	int			ntoasted;		/* of the first SAMPLED_VALUES values of the next column */
+	double		nrows_of_key;	/* as statistics tell; 0: not known */
 
 	uint64		limit;			/* of hash values */
 	uint64		nrows;			/* of the sample */
@@ -178,6 +179,8 @@ comparisons_of_row(const KeySample *sample, double factor)
 	}
 	if (nrows - nkeys >= MANY_ROWS)
 		ncomparisons += nrows * log2(1 + rows_that_follow(nrows, nkeys) * factor);
+	else if (nrows > nkeys && sample->nrows_of_key > 1)
+		ncomparisons += nrows * log2(sample->nrows_of_key);
 	return ncomparisons / Max(sample->nrows, 1);
 }
 
@@ -248,11 +251,12 @@ gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, doubl
 
 bool
 gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompare *compare, int ncolumns,
-					  double nrows_expected)
+					  double nrows_expected, double nrows_of_key)
 {
 	const int	nrows = gs_few_count(few);
 	KeySample  *sample = create_sample(nrows);
 
+	sample->nrows_of_key = Min(nrows_of_key, nrows_expected);
 	for (int i = 0; i < nrows; i++)
 	{
 		const MinimalTuple row = gs_few_row(few, i);

@@ -38,8 +38,12 @@ typedef struct GsTiedColumn
  */
 extern bool gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, double nrows_expected);
 
-/* Answers this for rows that have no keys yet, which tie if they are equal in the first ncolumns sort columns. */
+/*
+ * Answers this for rows that have no keys yet, which tie if they are equal in the first ncolumns sort columns.
+ * If these show too few ties to tell, but some, it depends on how many rows have the same key, on average, as
+ * statistics tell; 0: they do not.
+ */
 extern bool gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompare *compare, int ncolumns,
-								  double nrows_expected);
+								  double nrows_expected, double nrows_of_key);
 
 #endif							/* GPUSORT_SORT_TIED_H */

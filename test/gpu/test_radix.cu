@@ -380,11 +380,19 @@ try_huge(uint64_t n, const char *what)
 	unsigned long long counts[1 + 512] = {0};
 	uint32_t selector;
 	size_t temp_bytes;
+	size_t free_bytes, total_bytes;
 	bool ok;
 
 	sort.nitems = n;
 	sort.key_bytes = sizeof(Key);
 	sort.value_bytes = sizeof(Key) == 1 ? 0 : sizeof(Value);
+	CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
+	/* twice the items, and up to 2 GB for what the sort needs besides */
+	if (2 * n * (sort.key_bytes + sort.value_bytes) + (UINT64_C(2) << 30) > free_bytes)
+	{
+		printf("# skipped: %s: more than the %zu MB that are free\n", what, free_bytes >> 20);
+		return;
+	}
 	sort.end_bit = 8 * sizeof(Key);
 	sort.flags = sort.value_bytes ? GS_RADIX_ROW_NUMBERS : 0;
 	for (int i = 0; i < 2; i++)

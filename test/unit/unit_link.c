@@ -182,7 +182,7 @@ unit_send(GsEngineLink *base, const GsMessage *message)
 			break;
 		case GS_MESSAGE_SORT:
 			CHECK(link->failure == GS_FAILED_JOB || !gs_job_has_producers(link->job));
-			gs_job_sort(link->job, copy.sort.algorithm, copy.sort.partial, &copy.sort.layout);
+			gs_job_sort(link->job, copy.sort.algorithm, copy.sort.partial, copy.sort.find_equal, &copy.sort.layout);
 			break;
 		case GS_MESSAGE_FETCH:
 			CHECK(gs_member_fetch(link->member, copy.fetch.stream, copy.fetch.position));
