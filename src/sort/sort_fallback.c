@@ -17,8 +17,9 @@
 #include "postgres.h"
 
 #include "sort/sort_fallback.h"
-#include "sort/sort_output.h"
-#include "sort/sort_stats.h"
+#include "sort/sort_fetch.h"
+#include "sort_parts/engine_drain.h"
+#include "sort_parts/sort_device.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -41,51 +42,16 @@ gs_sort_begin_fallback(GsSortState *state, int memory_kb, GsStatus status, const
 		gs_stats_add(GS_STAT_REPAIRS, 1);
 }
 
-/* Moves one row; NULL is a counted NULL. */
-static void
-move_row(GsSortState *state, const void *row)
+/* Moves one row; NULL is a counted NULL.  A top-N sort has more rows than its bound; the tuplesort drops them. */
+static bool
+move_row(void *arg, const void *row)
 {
+	GsSortState *state = arg;
 	TupleTableSlot *slot = state->spec.slot;
 
-	CHECK_FOR_INTERRUPTS();
 	gs_sort_row_to_slot(&state->input, row, slot);
 	gs_tuplesort_put(&state->input.fallback, slot);
-}
-
-/* Moves the rows that the engine has not sorted. */
-static GsStatus
-move_unsorted(GsSortState *state)
-{
-	GsEngine   *engine = state->input.engine;
-	const GsBatch *batch;
-	GsStatus	status = gs_engine_return_input(engine);
-
-	while (status == GS_STATUS_OK &&
-		   (status = gs_engine_next_batch(engine, &batch)) == GS_STATUS_OK && batch != NULL)
-	{
-		for (size_t i = 0; i < batch->nrows; i++)
-			move_row(state, gs_batch_pushed(batch, engine->request.layout, i));
-	}
-	return status;
-}
-
-/* Moves the rows that it has sorted.  A top-N sort has more rows than its bound; the tuplesort drops them. */
-static GsStatus
-move_sorted(GsSortState *state)
-{
-	const void *rows[GS_SORT_WINDOW];
-	uint64		position = 0;
-	size_t		nrows;
-	GsStatus	status;
-
-	while ((status = gs_engine_fetch(state->input.engine, position, GS_SORT_WINDOW, rows,
-									 &nrows)) == GS_STATUS_OK && nrows > 0)
-	{
-		for (size_t i = 0; i < nrows; i++)
-			move_row(state, rows[i]);
-		position += nrows;
-	}
-	return status;
+	return true;
 }
 
 static void
@@ -97,7 +63,10 @@ move_runs(GsSortState *state)
 	/* the tuplesort has the rest of the memory */
 	gs_run_set_begin_merge(input->runs, input->memory_limit / 4);
 	while ((row = gs_run_set_next(input->runs)) != NULL)
-		move_row(state, row);
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) move_row(state, row);
+	}
 	ExecClearTuple(state->spec.slot);
 	gs_run_set_close(input->runs);
 	input->runs = NULL;
@@ -131,16 +100,16 @@ bool
 gs_sort_fall_back(GsSortState *state, GsStatus status, const char *reason)
 {
 	GsSortInput *input = &state->input;
-	const bool	sorted = gs_engine_stats(input->engine)->method != GS_METHOD_NONE;
+	bool		moved;
 
 	gs_sort_begin_fallback(state, fallback_memory_kb(input, status), status, reason);
-	status = sorted ? move_sorted(state) : move_unsorted(state);
+	status = gs_engine_drain(input->engine, move_row, state, &moved);
 	for (uint64 i = 0; i < input->nnulls && status == GS_STATUS_OK; i++)
-		move_row(state, NULL);
+		(void) move_row(state, NULL);
 	ExecClearTuple(state->spec.slot);
 	if (status != GS_STATUS_OK)
 		return false;
-	gs_sort_close_engine(input->engine);
+	gs_device_close(input->engine);
 	input->engine = NULL;
 	if (input->runs != NULL)
 		move_runs(state);

@@ -43,18 +43,19 @@
 
 #include "guc.h"
 #include "key/key_row.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_runs.h"
+#include "sort/sort_estimate.h"
 #include "sort/sort_fallback.h"
 #include "sort/sort_input.h"
 #include "sort/sort_order.h"
-#include "sort/sort_output.h"
+#include "sort/sort_fetch.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_space.h"
 #include "sort/sort_presorted.h"
 #include "sort/sort_reload.h"
 #include "sort/sort_restart.h"
 #include "sort/sort_stats.h"
-#include "sort/sort_ties.h"
 #include "sort_parts/sort_seqscan.h"
 #include "sort_parts/sort_statistics.h"
 #include "sort_parts/sort_tied.h"
@@ -214,6 +215,8 @@ has_failed(const GsEngine *engine)
 	return engine->stats.detail != NULL;
 }
 
+static bool add_again(GsSortState *state, TupleTableSlot *slot);
+
 /* Adds the slot's row to the engine or, after a fallback, to the tuplesort.  False: the engine failed. */
 static pg_attribute_always_inline bool
 add_row(GsSortState *state, TupleTableSlot *slot)
@@ -230,7 +233,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 		if (has_failed(input->engine))
 			return false;
 		if (gs_key_encoder_dictionary_overflowed(input->key))
-			return gs_sort_reload(state) && gs_sort_add_again(state, slot);
+			return gs_sort_reload(state, add_again) && add_again(state, slot);
 		if (!fall_back(state, why_not))
 			return false;
 	}
@@ -238,8 +241,9 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 	return true;
 }
 
-pg_noinline bool
-gs_sort_add_again(GsSortState *state, TupleTableSlot *slot)
+/* Without a test of the order, and for rows that were added before. */
+static pg_noinline bool
+add_again(GsSortState *state, TupleTableSlot *slot)
 {
 	return add_row(state, slot);
 }
@@ -258,7 +262,7 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 			return true;
 		if ((input->presorted ||
 			 (input->nread % OTHER_KEYS_INTERVAL == 0 && gs_sort_wants_other_keys(state, false))) &&
-			!gs_sort_reload(state))
+			!gs_sort_reload(state, add_again))
 			return false;
 	}
 	return add_row(state, slot);
@@ -578,9 +582,14 @@ sort_in_engine(GsSortState *state)
 		return status;
 	gs_sort_begin_output(state, engine->stats.nrows + state->input.nnulls);
 	status = gs_sort_verify_keys(state);
-	if (status != GS_STATUS_OK)
-		return status;
-	return gs_sort_leaves_ties(state) ? gs_sort_ties_begin(state) : gs_sort_fill_window(state, 0);
+	if (status == GS_STATUS_OK)
+		status = gs_sort_fill_window(state, 0);
+	if (status == GS_STATUS_OK && gs_sort_leaves_ties(state))
+	{
+		state->output.leaves_ties = true;
+		state->output.window_rows = 0;
+	}
+	return status;
 }
 
 /* Sorts in the engine, or merges runs if memory does not hold all rows. */
@@ -609,7 +618,7 @@ sort_rows(GsSortState *state)
 	status = sort_or_merge(state);
 	if (status == GS_STATUS_DISPROVED && gs_sort_is_on_device(state))
 	{
-		if (!gs_sort_take_back(state))
+		if (!gs_sort_take_back(state, add_again))
 			return false;
 		if (state->phase == GS_SORT_FALLBACK)
 			return true;
@@ -627,7 +636,7 @@ perform(GsSortState *state)
 
 	while (gs_sort_wants_other_keys(state, true))
 	{
-		if (!gs_sort_reload(state))
+		if (!gs_sort_reload(state, add_again))
 			return false;
 	}
 	if (input->presorted && input->runs == NULL)
@@ -635,7 +644,7 @@ perform(GsSortState *state)
 		if (sort_in_engine(state) == GS_STATUS_OK)
 			return true;
 		/* memory is full; rows that have keys can also move to a device */
-		if (!gs_sort_reload(state))
+		if (!gs_sort_reload(state, add_again))
 			return false;
 	}
 	if (state->phase == GS_SORT_ENGINE && !sort_rows(state))

@@ -20,7 +20,7 @@
 #ifndef GPUSORT_SORT_INPUT_H
 #define GPUSORT_SORT_INPUT_H
 
-#include "sort/sort_state.h"
+#include "sort/sort_init.h"
 
 /*
  * Reads all rows of spec.child, or of its next batch, and sorts them, with work_mem.  If a device fails, starts again or raises
@@ -42,10 +42,5 @@ extern bool gs_sort_perform(GsSortState *state);
  * the failure.  The caller must not add more rows.
  */
 extern void gs_sort_abandon(GsSortState *state);
-
-/* ------------------------------------------------------- within src/sort/ */
-
-/* gs_sort_add() without a test of the order; for rows that were added before. */
-extern bool gs_sort_add_again(GsSortState *state, TupleTableSlot *slot);
 
 #endif							/* GPUSORT_SORT_INPUT_H */

@@ -22,8 +22,8 @@
 #include "postgres.h"
 
 #include "engine/word_sort.h"
+#include "sort/sort_estimate.h"
 #include "sort/sort_order.h"
-#include "sort/sort_space.h"
 #include "sort_parts/sort_guess.h"
 
 #include "utils/memutils.h"
@@ -216,6 +216,27 @@ gs_sort_merge_order(GsSortState *state)
 			.instead = verify,
 			.compare_arg = state
 	};
+}
+
+/* --------------------------------------------------------------------- ties */
+
+bool
+gs_sort_may_order_ties(const GsSortState *state)
+{
+	GsKeyEncoder *key = state->input.key;
+	const int	first_tied = gs_key_encoder_first_tied(key);
+
+	return gs_sort_returns_in_turn(state) && first_tied > 0 && !gs_key_encoder_is_approximate(key) &&
+		first_tied == gs_key_encoder_layout(key)->ncolumns;
+}
+
+bool
+gs_sort_leaves_ties(const GsSortState *state)
+{
+	const GsEngine *engine = state->input.engine;
+
+	return engine->capabilities->on_device && gs_key_encoder_first_tied(state->input.key) >= 0 &&
+		!engine->stats.all_differ;
 }
 
 /* ------------------------------------------------------------- verification */

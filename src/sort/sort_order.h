@@ -35,6 +35,15 @@ extern GsMergeOrder gs_sort_merge_order(GsSortState *state);
  */
 extern GsMergeOrder gs_sort_compared_order(GsSortState *state);
 
+/*
+ * May a device sort by the columns before the first one that is compared?  Then rows that are equal in
+ * these columns are ordered by sort_ties.c.
+ */
+extern bool gs_sort_may_order_ties(const GsSortState *state);
+
+/* Has the engine, a device, left ties, or may it leave some when it sorts? */
+extern bool gs_sort_leaves_ties(const GsSortState *state);
+
 /* Are the keys approximate, and does the sort, not its caller, verify the order that they give? */
 extern bool gs_sort_verifies_keys(const GsSortState *state);
 

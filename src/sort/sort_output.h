@@ -10,23 +10,11 @@
 #ifndef GPUSORT_SORT_OUTPUT_H
 #define GPUSORT_SORT_OUTPUT_H
 
-#include "sort/sort_state.h"
-#include "sort_parts/sort_slot.h"
+#include "sort/sort_fetch.h"
+#include "sort/sort_init.h"
 
 /* Not for callers: gs_sort_next() for all but the usual case. */
 extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
-
-/* Puts a stored row into a slot; NULL is a counted NULL.  Returns the slot. */
-static inline TupleTableSlot *
-gs_sort_row_to_slot(const GsSortInput *input, const void *row, TupleTableSlot *slot)
-{
-	if (!input->keys_only)
-		return gs_slot_store_row(slot, (MinimalTuple) unconstify(void *, row));
-	ExecClearTuple(slot);
-	slot->tts_isnull[0] = row == NULL;
-	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_record_decode(input->key, row);
-	return ExecStoreVirtualTuple(slot);
-}
 
 /*
  * The next row in the given direction, in the sort's slot, which is empty after the last row.  Valid
@@ -77,12 +65,7 @@ extern void gs_sort_rewind(GsSortState *state);
 extern void gs_sort_mark(GsSortState *state);
 extern void gs_sort_restore(GsSortState *state);
 
-/* ------------------------------------------------------- within src/sort/ */
-
-/* The rows are sorted, nrows of them: the first one is returned next. */
-extern void gs_sort_begin_output(GsSortState *state, uint64 nrows);
-
-/* Fetches rows from the engine to the window, from a position on: GS_SORT_WINDOW rows or fewer. */
-extern GsStatus gs_sort_fill_window(GsSortState *state, int64 position);
+/* Back to IDLE: frees what a sort holds, after which it can begin again.  Legal at any time. */
+extern void gs_sort_reset(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_OUTPUT_H */

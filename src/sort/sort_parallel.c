@@ -45,8 +45,10 @@
 #include "common/protocol.h"
 #include "guc.h"
 #include "pg_compat.h"
+#include "sort/sort_failure.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_output.h"
+#include "sort/sort_estimate.h"
+#include "sort/sort_fetch.h"
 #include "sort/sort_runs.h"
 #include "sort/sort_space.h"
 #include "sort/sort_streams.h"
@@ -336,30 +338,6 @@ gs_sort_parallel_set_shared(GsSortState *state, GsShared *shared)
 }
 
 void
-gs_sort_parallel_join(GsSortState *state)
-{
-	GsSortParticipants *participants = &state->participants;
-	GsShared   *shared = participants->shared;
-
-	participants->job = (GsSharedJob) {0};
-	participants->role = shared == NULL ? GS_ROLE_SERIAL :
-		gs_shared_join(shared, participant_number(), &participants->job);
-	participants->nsent = 0;
-	participants->wait_us = 0;
-	participants->of_streams = GS_ROLE_SERIAL;
-	participants->sends = false;
-	if (participants->job.by_streams)
-	{
-		participants->of_streams = participants->role;
-		participants->role = GS_ROLE_SERIAL;
-	}
-
-	/* all of them try it once, and wait once for the device; rows of a device would have to be read back */
-	if (shared != NULL && (gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
-		state->input.may_use_device = false;
-}
-
-void
 gs_sort_parallel_leave(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
@@ -468,8 +446,12 @@ give_rows_to_consumer(GsSortState *state)
 	return GS_STATUS_OK;
 }
 
-GsStatus
-gs_sort_parallel_end_producer(GsSortState *state, Size row_bytes)
+/*
+ * Ends the input of a producer: it sends no more rows, and continues with those that the device did not take, in a CPU
+ * engine that allows a row of row_bytes.  The role is SERIAL from then on.  OK or FAILED.
+ */
+static GsStatus
+end_producer(GsSortState *state, Size row_bytes)
 {
 	GsStatus	status = give_rows_to_consumer(state);
 
@@ -532,12 +514,50 @@ gs_sort_parallel_end_input(GsSortState *state)
 		case GS_ROLE_SERIAL:
 			break;
 		case GS_ROLE_PRODUCER:
-			return gs_sort_parallel_end_producer(state, 0);
+			return end_producer(state, 0);
 		case GS_ROLE_CONSUMER:
 			end_consumer_input(state);
 			break;
 	}
 	return GS_STATUS_OK;
+}
+
+/* The rows are about to become a run.  True: those of a producer are the consumer's now. */
+static bool
+end_input_before_run(GsSortState *state, Size row_bytes, GsStatus *status)
+{
+	if (state->participants.role != GS_ROLE_PRODUCER)
+	{
+		(void) gs_sort_parallel_end_input(state);
+		return false;
+	}
+	*status = end_producer(state, row_bytes);
+	return true;
+}
+
+void
+gs_sort_parallel_join(GsSortState *state)
+{
+	GsSortParticipants *participants = &state->participants;
+	GsShared   *shared = participants->shared;
+
+	participants->job = (GsSharedJob) {0};
+	participants->role = shared == NULL ? GS_ROLE_SERIAL :
+		gs_shared_join(shared, participant_number(), &participants->job);
+	participants->nsent = 0;
+	participants->wait_us = 0;
+	participants->of_streams = GS_ROLE_SERIAL;
+	participants->sends = false;
+	participants->end_input = shared == NULL ? NULL : end_input_before_run;
+	if (participants->job.by_streams)
+	{
+		participants->of_streams = participants->role;
+		participants->role = GS_ROLE_SERIAL;
+	}
+
+	/* all of them try it once, and wait once for the device; rows of a device would have to be read back */
+	if (shared != NULL && (gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
+		state->input.may_use_device = false;
 }
 
 /* ------------------------------------------------------------------- readers */

@@ -90,13 +90,6 @@ extern void gs_sort_parallel_leave(GsSortState *state);
 extern GsStatus gs_sort_parallel_end_input(GsSortState *state);
 
 /*
- * Ends the input of a producer in a shared job: it sends no more rows, and continues with those
- * that the device did not take, in a CPU engine that allows a row of row_bytes.  The role is SERIAL
- * from then on.  OK or FAILED.
- */
-extern GsStatus gs_sort_parallel_end_producer(GsSortState *state, Size row_bytes);
-
-/*
  * The engine failed, perhaps because another participant did, whose error says more: waits for it, as
  * it cancels this process.  Returns if there is none.
  */

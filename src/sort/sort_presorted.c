@@ -30,7 +30,7 @@
 #include "postgres.h"
 
 #include "key/key_row.h"
-#include "sort/sort_runs.h"
+#include "sort/sort_estimate.h"
 #include "sort/sort_space.h"
 #include "sort/sort_presorted.h"
 #include "sort_parts/sort_limit.h"
@@ -101,17 +101,6 @@ gs_presorted_end(GsSortInput *input)
 	input->presorted = false;
 	if (gs_key_encoder_decides(input->key))
 		input->compare = NULL;
-}
-
-GsEngine *
-gs_presorted_open(const GsEngineRequest *request)
-{
-	GsEngineRequest unkeyed = *request;
-
-	unkeyed.layout = palloc(sizeof(GsKeyLayout));
-	gs_key_layout_init(unkeyed.layout);
-	unkeyed.compare = NULL;
-	return gs_engine_cpu_open(&unkeyed);
 }
 
 /* Does a stored row sort before the last one, if there is a last one? */

@@ -16,9 +16,6 @@ extern void gs_presorted_begin(GsSortState *state);
 /* Rows have keys from now on. */
 extern void gs_presorted_end(GsSortInput *input);
 
-/* Opens an engine for rows without keys, which it keeps as they arrive; NULL: out of memory. */
-extern GsEngine *gs_presorted_open(const GsEngineRequest *request);
-
 /*
  * Adds the slot's row to that engine; form as for gs_row_source_init().  False: it was not added, because it
  * sorts before the last row, or because memory is full; gs_sort_reload() is to follow.

@@ -30,16 +30,16 @@
 #include "postgres.h"
 
 #include "sort/sort_fallback.h"
-#include "sort/sort_input.h"
+#include "sort/sort_estimate.h"
 #include "sort/sort_order.h"
 #include "sort/sort_presorted.h"
 #include "sort/sort_space.h"
 #include "sort/sort_reload.h"
-#include "sort/sort_stats.h"
 #include "sort_parts/sort_statistics.h"
 #include "sort_parts/sort_tied.h"
+#include "sort_parts/engine_drain.h"
+#include "sort_parts/sort_device.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 /* How many rows will be sorted together, as far as the planner and memory tell. */
@@ -157,63 +157,32 @@ begin_other_keys(GsSortState *state)
 	MemoryContextSwitchTo(old);
 }
 
-/* Adds a row again.  False: the engine failed. */
+/* A row is added again. */
+typedef struct RowAdder
+{
+	GsSortState *state;
+	TupleTableSlot *slot;
+	GsAddRow	add;
+} RowAdder;
+
 static bool
-add_again(GsSortState *state, const void *row, TupleTableSlot *slot)
+add_again(void *arg, const void *row)
 {
-	CHECK_FOR_INTERRUPTS();
-	ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), slot, false);
-	return gs_sort_add_again(state, slot);
-}
+	const RowAdder *adder = arg;
 
-/* Adds the rows of an engine that has not sorted, in input order.  *added is false if the engine failed that got them. */
-static GsStatus
-add_unsorted(GsSortState *state, GsEngine *from, TupleTableSlot *slot, bool *added)
-{
-	const GsKeyLayout *layout = from->request.layout;
-	const GsBatch *batch;
-	GsStatus	status = gs_engine_return_input(from);
-
-	while (*added && status == GS_STATUS_OK &&
-		   (status = gs_engine_next_batch(from, &batch)) == GS_STATUS_OK && batch != NULL)
-	{
-		for (size_t i = 0; i < batch->nrows && *added; i++)
-			*added = add_again(state, gs_batch_pushed(batch, layout, i), slot);
-	}
-	return status;
-}
-
-/*
- * Adds the rows of an engine that has sorted, in its order.  *added is false if the engine failed
- * that got them.
- */
-static GsStatus
-add_sorted(GsSortState *state, GsEngine *from, TupleTableSlot *slot, bool *added)
-{
-	const void *rows[GS_SORT_WINDOW];
-	uint64		position = 0;
-	size_t		nrows;
-	GsStatus	status;
-
-	while ((status = gs_engine_fetch(from, position, GS_SORT_WINDOW, rows, &nrows)) == GS_STATUS_OK &&
-		   nrows > 0 && *added)
-	{
-		for (size_t i = 0; i < nrows && *added; i++)
-			*added = add_again(state, rows[i], slot);
-		position += nrows;
-	}
-	return status;
+	ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), adder->slot, false);
+	return adder->add(adder->state, adder->slot);
 }
 
 /* Moves the rows of the engine to a new one. */
 static bool
-move_rows(GsSortState *state, GsStatus (*add) (GsSortState *, GsEngine *, TupleTableSlot *, bool *))
+move_rows(GsSortState *state, GsAddRow add)
 {
 	GsSortInput *input = &state->input;
 	GsEngine   *from = input->engine;
-	TupleTableSlot *slot;
+	RowAdder	adder = {.state = state,.add = add};
 	GsStatus	status;
-	bool		added = true;
+	bool		added;
 
 	/* the rows that the LIMIT has kept must not be dropped as equal to the last of them */
 	gs_topn_forget_cutoff(&input->top);
@@ -227,9 +196,9 @@ move_rows(GsSortState *state, GsStatus (*add) (GsSortState *, GsEngine *, TupleT
 		return gs_sort_fall_back(state, GS_STATUS_OOM, "out of memory");
 	}
 
-	slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
-	status = add(state, from, slot, &added);
-	ExecDropSingleTupleTableSlot(slot);
+	adder.slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
+	status = gs_engine_drain(from, add_again, &adder, &added);
+	ExecDropSingleTupleTableSlot(adder.slot);
 	if (status != GS_STATUS_OK)
 	{
 		if (input->engine != NULL)	/* a fallback closes it */
@@ -237,12 +206,12 @@ move_rows(GsSortState *state, GsStatus (*add) (GsSortState *, GsEngine *, TupleT
 		input->engine = from;
 		return false;
 	}
-	gs_sort_close_engine(from);
+	gs_device_close(from);
 	return added;
 }
 
 bool
-gs_sort_reload(GsSortState *state)
+gs_sort_reload(GsSortState *state, GsAddRow add)
 {
 	GsSortInput *input = &state->input;
 
@@ -254,11 +223,11 @@ gs_sort_reload(GsSortState *state)
 	}
 	else
 		begin_other_keys(state);
-	return move_rows(state, add_unsorted);
+	return move_rows(state, add);
 }
 
 bool
-gs_sort_take_back(GsSortState *state)
+gs_sort_take_back(GsSortState *state, GsAddRow add)
 {
 	const GsSortSpec *spec = &state->spec;
 	GsSortInput *input = &state->input;
@@ -268,5 +237,5 @@ gs_sort_take_back(GsSortState *state)
 	/* the same keys, which have not counted the rows yet */
 	gs_sort_use_keys(state, gs_key_encoder_create_same(spec->columns, spec->ncolumns, spec->desc, input->key));
 	MemoryContextSwitchTo(old);
-	return move_rows(state, add_sorted);
+	return move_rows(state, add);
 }

@@ -14,6 +14,8 @@
  */
 #include "postgres.h"
 
+#include "sort/sort_failure.h"
+#include "sort/sort_init.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_restart.h"
 
@@ -38,7 +40,7 @@ gs_sort_restart(GsSortState *state)
 		gs_sort_report_failure(state);
 	gs_sort_log_failure(state);
 	reason = MemoryContextStrdup(state->spec.parent_context, state->input.engine->stats.detail);
-	gs_sort_reset(state);
+	gs_sort_clear(state);
 	ExecReScan(child);
 	return reason;
 }

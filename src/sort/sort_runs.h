@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_runs.h
- *	  A sort of more rows than memory holds: runs are written, then merged.
+ *	  Merges runs, of one sort or several.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,25 +9,6 @@
 #define GPUSORT_SORT_RUNS_H
 
 #include "sort/sort_state.h"
-
-/* ------------------------------------------------------- within a sort */
-
-/* May the rows become a run? */
-extern bool gs_sort_may_write_run(const GsSortState *state);
-
-/*
- * Writes the engine's rows as a run, or leaves a producer's to the consumer; an empty CPU engine, which
- * allows a row of row_bytes, replaces it.  FULL or DISPROVED: the rows are still in the engine, and cannot
- * become a run.
- */
-extern GsStatus gs_sort_write_run(GsSortState *state, Size row_bytes);
-
-/*
- * An empty CPU engine, which allows a row of row_bytes, replaces the engine, whose rows are in a run, in
- * another participant's sort or, if `unsorted`, still in the device, which has no memory to sort them.
- * Copies the rows that are nowhere else.  OK or FAILED.
- */
-extern GsStatus gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted);
 
 /*
  * Writes the engine's rows as the last run and begins to merge all runs, unless the caller does

@@ -10,9 +10,8 @@
 
 #include "sort/sort_state.h"
 
-/* The request for an engine that opens now, and how much memory it may take. */
+/* The request for an engine that opens now. */
 extern GsEngineRequest gs_sort_make_request(GsSortState *state);
-extern Size gs_sort_engine_limit(const GsSortState *state);
 
 /* Opens the CPU engine; input.engine is NULL if there is no memory for it. */
 extern void gs_sort_open_engine(GsSortState *state);
@@ -23,19 +22,38 @@ extern void gs_sort_open_engine(GsSortState *state);
  */
 extern const char *gs_sort_begin_batch(GsSortState *state, Size row_bytes);
 
-/* Like gs_sort_begin_batch(), but does not ask first whether a device is faster. */
-extern GsStatus gs_sort_reserve(GsSortState *state, Size row_bytes);
-
 /* Moves the rows to a device if that pays; all_read: no more rows follow. */
 extern void gs_sort_consider_device(GsSortState *state, bool all_read);
-
-/* Will the rows probably move to a device?  It compares nothing but keys, so these must be full. */
-extern bool gs_sort_device_is_likely(const GsSortState *state);
 
 /* Why a status is not OK, for EXPLAIN. */
 extern const char *gs_sort_status_reason(const GsSortInput *input, GsStatus status);
 
-/* Bytes of a row and its key record, as estimated. */
-extern double gs_sort_row_bytes(const GsSortState *state);
+/* ------------------------------------------------------------------------- runs */
+
+/* May the rows become a run? */
+extern bool gs_sort_may_write_run(const GsSortState *state);
+
+/*
+ * Writes the engine's rows as a run, or leaves a producer's to the consumer; an empty CPU engine, which
+ * allows a row of row_bytes, replaces it.  FULL or DISPROVED: the rows are still in the engine, and cannot
+ * become a run.
+ */
+extern GsStatus gs_sort_write_run(GsSortState *state, Size row_bytes);
+
+/*
+ * An empty CPU engine, which allows a row of row_bytes, replaces the engine, whose rows are in a run, in
+ * another participant's sort or, if `unsorted`, still in the device, which has no memory to sort them.
+ * Copies the rows that are nowhere else.  OK or FAILED.
+ */
+extern GsStatus gs_sort_replace_engine(GsSortState *state, Size row_bytes, bool unsorted);
+
+/* Ensures that there is a set of runs. */
+extern void gs_sort_begin_runs(GsSortState *state);
+
+/* Writes the rows that the engine has sorted as a run, if there are any. */
+extern GsStatus gs_sort_write_sorted(GsSortState *state);
+
+/* Sorts the rows of the engine and writes them as a run.  FULL: a device has no memory to sort them. */
+extern GsStatus gs_sort_append_run(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_SPACE_H */

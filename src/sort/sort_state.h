@@ -60,6 +60,8 @@ typedef enum GsSortPhase
 	GS_SORT_FALLBACK			/* in input.fallback */
 } GsSortPhase;
 
+typedef struct GsSortState GsSortState;
+
 /* The rows that participants send to the leader, in shared memory (sort_streams.h). */
 typedef struct GsSortStreams GsSortStreams;
 
@@ -75,6 +77,8 @@ typedef struct GsSortParticipants
 	GsRole		of_streams;		/* the role where producers send sorted rows, which
 								 * the consumer merges with its own */
 	bool		sends;			/* a producer has rows to send, when its node ends */
+	/* Called before the rows become a run.  True: they are those of another process now.  NULL: nothing is shared. */
+	bool		(*end_input) (GsSortState *state, Size row_bytes, GsStatus *status);
 	GsSharedJob job;			/* of a consumer or producer */
 	GsEngine   *reader;			/* of a producer that will read that job; NULL: it will not */
 	uint64		nsent;			/* rows sent to the consumer */
@@ -138,7 +142,8 @@ typedef struct GsSortOutput
 	int64		window_start;	/* position of window[0] */
 	int			window_rows;	/* 0: the window is empty */
 	const void *window[GS_SORT_WINDOW];
-	GsSortTies *ties;			/* has a window of its own, and this one is empty; NULL: there are no ties */
+	bool		leaves_ties;	/* a device has: the window is empty */
+	GsSortTies *ties;			/* orders them, with a window of its own; NULL: no row was returned yet */
 	uint64		nordered;		/* tied rows that comparisons have ordered, in runs and of those that a device left */
 	bool		partial;		/* a range of the rows, which the caller verifies */
 	GsOutputVerification *verification; /* NULL unless spec.verify_output */
@@ -154,7 +159,7 @@ typedef struct GsSortStats
 	MemoryContextCallback callback; /* of the sort's context */
 } GsSortStats;
 
-typedef struct GsSortState
+struct GsSortState
 {
 	GsSortSpec	spec;
 	GsSortParticipants participants;
@@ -164,7 +169,7 @@ typedef struct GsSortState
 	GsSortInput input;
 	GsSortOutput output;
 	GsSortStats stats;
-} GsSortState;
+};
 
 /* The executor node of a sort. */
 typedef struct GsSortNode
@@ -185,15 +190,5 @@ gs_sort_is_on_device(const GsSortState *state)
 {
 	return state->phase == GS_SORT_ENGINE && state->input.engine->capabilities->on_device;
 }
-
-/* Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long. */
-extern void gs_sort_init(GsSortState *state, const GsSortSpec *spec);
-
-/* Back to IDLE: frees what a sort holds, after which it can begin again.  Legal at any time. */
-extern void gs_sort_reset(GsSortState *state);
-
-/* The engine failed and has lost the rows: raises the ERROR; or only logs it, as they come again. */
-extern void gs_sort_report_failure(const GsSortState *state) __attribute__((noreturn));
-extern void gs_sort_log_failure(const GsSortState *state);
 
 #endif							/* GPUSORT_SORT_STATE_H */

@@ -157,14 +157,6 @@ gs_sort_stats_end(GsSortState *state)
 		gs_stats_add(GS_STAT_OUTPUT_US, stats->us[GS_STEP_OUTPUT]);
 }
 
-void
-gs_sort_close_engine(GsEngine *engine)
-{
-	gs_stats_add(GS_STAT_BYTES_SENT, engine->stats.bytes_up);
-	gs_stats_add(GS_STAT_BYTES_RECEIVED, engine->stats.bytes_down);
-	gs_engine_close(engine);
-}
-
 /* ---------------------------------------------------------------------- log */
 
 /* Whoever asks for the rows of a node takes time, too, so only the output of an index build counts. */

@@ -44,7 +44,4 @@ extern bool gs_sort_is_slow(const GsSortState *state);
 /* Logs such a sort.  of_what: its key, or the index. */
 extern void gs_sort_log_duration(const GsSortState *state, const char *of_what);
 
-/* Closes an engine, after its bytes were counted. */
-extern void gs_sort_close_engine(GsEngine *engine);
-
 #endif							/* GPUSORT_SORT_STATS_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_ties.c
- *	  Orders the rows that a device leaves tied, as they are returned or written to a run.
+ *	  Orders the rows that a device leaves tied, as they are returned.
  *
  * A device sorts by keys, and calls no comparison function.  If the key ends before the last
  * column (key_encoder.h), it sorts by the columns before.  Rows that are equal in these are a group:
@@ -32,8 +32,9 @@
  */
 #include "postgres.h"
 
+#include "sort/sort_fetch.h"
+#include "sort/sort_init.h"
 #include "sort/sort_input.h"
-#include "sort/sort_output.h"
 #include "sort/sort_ties.h"
 #include "sort_parts/row_copy.h"
 #include "sort_parts/sort_slot.h"
@@ -66,25 +67,6 @@ struct GsSortTies
 	MemoryContext context;		/* of all this */
 	bool		failed;			/* the engine has: there are no more rows */
 };
-
-bool
-gs_sort_returns_in_turn(const GsSortState *state)
-{
-	const GsSortSpec *spec = &state->spec;
-
-	return spec->child != NULL && !spec->may_share && !spec->random_access &&
-		spec->desc->natts > 1 && state->input.top.bound == GS_UNBOUNDED;
-}
-
-bool
-gs_sort_may_order_ties(const GsSortState *state)
-{
-	GsKeyEncoder *key = state->input.key;
-	const int	first_tied = gs_key_encoder_first_tied(key);
-
-	return gs_sort_returns_in_turn(state) && first_tied > 0 && !gs_key_encoder_is_approximate(key) &&
-		first_tied == gs_key_encoder_layout(key)->ncolumns;
-}
 
 /* A sort of some groups. */
 static GsSortSpec
@@ -122,8 +104,9 @@ go_to(GsSortTies *ties, int64 position)
 	ties->row = (MinimalTuple) unconstify(void *, ties->window[position - ties->window_start]);
 }
 
-GsStatus
-gs_sort_ties_begin(GsSortState *state)
+/* Prepares to return the rows that the engine has sorted.  OK or FAILED. */
+static GsStatus
+begin(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	const int	first = gs_key_encoder_first_tied(state->input.key);
@@ -245,7 +228,7 @@ next_of_group(GsSortState *state)
 
 	ties->nleft--;
 	if (ties->is_sort)
-		return gs_sort_next(&ties->sort, true);
+		return gs_sort_fetch_next(&ties->sort, true);
 	gs_few_get(ties->few, ties->few_at++, state->spec.slot);
 	return state->spec.slot;
 }
@@ -258,7 +241,7 @@ end_group(GsSortState *state)
 
 	ExecClearTuple(state->spec.slot);
 	if (ties->is_sort)
-		gs_sort_reset(&ties->sort);
+		gs_sort_clear(&ties->sort);
 	ties->is_sort = false;
 	gs_few_clear(ties->few);
 	ties->few_at = 0;
@@ -297,9 +280,12 @@ read_group(GsSortState *state, MinimalTuple row)
 TupleTableSlot *
 gs_sort_ties_next(GsSortState *state)
 {
-	GsSortTies *ties = state->output.ties;
+	GsSortTies *ties;
 	MinimalTuple row;
 
+	if (state->output.ties == NULL && begin(state) != GS_STATUS_OK)
+		return NULL;
+	ties = state->output.ties;
 	if (ties->nleft > 0)
 		return next_of_group(state);
 	if (ties->few_at > 0 || ties->is_sort)
@@ -317,7 +303,7 @@ gs_sort_ties_end(GsSortState *state)
 
 	ExecClearTuple(state->spec.slot);
 	if (ties->is_sort)
-		gs_sort_reset(&ties->sort);
+		gs_sort_clear(&ties->sort);
 	MemoryContextDelete(ties->context);
 	state->output.ties = NULL;
 }

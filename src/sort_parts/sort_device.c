@@ -220,3 +220,11 @@ gs_device_read_shared(const GsEngineRequest *request, MemoryContext context, int
 	status = gs_engine_gpu_read(request, link, token, &engine);
 	return engine_if_ok(engine, status, why_not);
 }
+
+void
+gs_device_close(GsEngine *engine)
+{
+	gs_stats_add(GS_STAT_BYTES_SENT, engine->stats.bytes_up);
+	gs_stats_add(GS_STAT_BYTES_RECEIVED, engine->stats.bytes_down);
+	gs_engine_close(engine);
+}

@@ -42,4 +42,7 @@ extern GsEngine *gs_device_join_shared(const GsEngineRequest *request, MemoryCon
 extern GsEngine *gs_device_read_shared(const GsEngineRequest *request, MemoryContext context,
 									   int device, uint64 token, const char **why_not);
 
+/* Closes any engine, after the bytes that a device sent and received were counted. */
+extern void gs_device_close(GsEngine *engine);
+
 #endif							/* GPUSORT_SORT_DEVICE_H */
