@@ -614,7 +614,7 @@ cuda_count_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, GsTieCount 
 				size_t temp_bytes)
 {
 	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n, temp_bytes) &&
+		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n, temp_bytes) &&
 		check_step(stream, "count_ties", gs_device_count_ties(n, d_same, d_count, d_temp, stream->stream));
 }
 
@@ -623,7 +623,7 @@ cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64
 			   const GsTies *from, GsTies *out, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n, temp_bytes) &&
+		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n, temp_bytes) &&
 		check_step(stream, "list_ties", gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp, stream->stream));
 }
 
@@ -675,7 +675,7 @@ cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t 
 					 uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
-		has_temp(stream, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_AUTO, rows->nrows, temp_bytes) &&
+		has_temp(stream, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_RADIX, rows->nrows, temp_bytes) &&
 		check_step(stream, "row_end_offsets",
 				   gs_device_row_end_offsets(rows, d_words, row_bits, d_end_offsets, d_temp, stream->stream));
 }

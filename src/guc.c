@@ -64,7 +64,7 @@ int			gpusort_device_min_rows = DEFAULT_DEVICE_MIN_ROWS;
 int			gpusort_device_wait = DEFAULT_DEVICE_WAIT;
 int			gpusort_device_session_memory = 0;
 int			gpusort_device_session_sorts = DEFAULT_DEVICE_SESSION_SORTS;
-int			gpusort_algorithm = GS_ALGORITHM_AUTO;
+int			gpusort_algorithm = GS_ALGORITHM_RADIX;
 int			gpusort_libc_collations = GS_LIBC_VERIFY;
 bool		gpusort_verify = false;
 bool		gpusort_planner_cost = true;
@@ -89,8 +89,8 @@ static const struct config_enum_entry engine_options[] = {
 };
 
 static const struct config_enum_entry algorithm_options[] = {
-	{"auto", GS_ALGORITHM_AUTO, false},
 	{"radix", GS_ALGORITHM_RADIX, false},
+	{"auto", GS_ALGORITHM_RADIX, true},	/* its name up to 1.0 */
 	{"merge", GS_ALGORITHM_MERGE, false},
 	{NULL, 0, false}
 };
@@ -121,13 +121,13 @@ check_device(char **value, void **extra, GucSource source)
  * A session may not change its share of the device (PGC_SUSET).  Settings of gpusortd belong
  * to the server, so they are in the configuration file only (PGC_SIGHUP).
  */
-static void
-define_settings(void)
+void
+gs_guc_define(void)
 {
 	DefineCustomEnumVariable("gpusort.algorithm",
 							 "Selects the sort algorithm of the device.",
-							 "\"auto\" selects the faster one for the sort keys.",
-							 &gpusort_algorithm, GS_ALGORITHM_AUTO, algorithm_options,
+							 "This setting is for tests and benchmarks.",
+							 &gpusort_algorithm, GS_ALGORITHM_RADIX, algorithm_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.collation_fault",
 							 "Creates wrong sort keys for text that is not compared byte by byte.",
@@ -264,12 +264,6 @@ define_settings(void)
 							 "A wrong order or number is an error.",
 							 &gpusort_verify, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-}
-
-void
-gs_guc_define(void)
-{
-	gs_define_settings("gpusort.", define_settings);
 	MarkGUCPrefixReserved("gpusort");
 }
 

@@ -39,8 +39,6 @@
 #endif
 #include "storage/smgr.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
-#include "utils/guc_tables.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/pg_locale.h"
@@ -49,99 +47,6 @@
 #include "utils/syscache.h"
 #include "utils/tuplesort.h"
 #include "utils/wait_event.h"
-
-/* ----------------------------------------------------------------- settings */
-
-#if PG_VERSION_NUM < 160000
-
-/* The order of the names of settings in PostgreSQL, which ignores the case of ASCII letters. */
-static int
-compare_names(const char *a, const char *b, size_t nbytes)
-{
-	for (size_t i = 0; i < nbytes; i++)
-	{
-		char		ca = a[i] >= 'A' && a[i] <= 'Z' ? a[i] + ('a' - 'A') : a[i];
-		char		cb = b[i] >= 'A' && b[i] <= 'Z' ? b[i] + ('a' - 'A') : b[i];
-
-		if (ca != cb)
-			return ca - cb;
-		if (ca == '\0')
-			break;
-	}
-	return 0;
-}
-
-#ifdef USE_ASSERT_CHECKING
-static bool
-settings_are_in_order(void)
-{
-	struct config_generic **all = get_guc_variables();
-
-	for (int i = 1; i < GetNumConfigOptions(); i++)
-		if (compare_names(all[i - 1]->name, all[i]->name, SIZE_MAX) >= 0)
-			return false;
-	return true;
-}
-#endif
-
-/*
- * PostgreSQL 15 keeps all settings in a sorted array, and sorts it again for each
- * setting that is added: 50 us, a millisecond for all of ours in each new session.
- * (16 has a hash table.)  Therefore the settings of others are taken out of the
- * array meanwhile.  A setting without a name, which sorts in a hundredth of that
- * time, takes their places.  Values that were assigned to our settings before the
- * library was loaded are placeholders in the array, and stay there.
- */
-void
-gs_define_settings(const char *prefix, void (*define) (void))
-{
-	static struct config_generic nameless = {.name = ""};
-	size_t		nprefix = strlen(prefix);
-	int			nbefore = GetNumConfigOptions();
-	struct config_generic **all = get_guc_variables();
-	struct config_generic **before = palloc(nbefore * sizeof(*all));
-	int			first = 0;		/* of ours */
-	int			end;			/* of ours */
-	int			nothers;
-
-	memcpy(before, all, nbefore * sizeof(*all));
-	while (first < nbefore && compare_names(before[first]->name, prefix, nprefix) < 0)
-		first++;
-	end = first;
-	while (end < nbefore && compare_names(before[end]->name, prefix, nprefix) == 0)
-		end++;
-	nothers = nbefore - (end - first);
-
-	for (int i = 0; i < nothers; i++)
-		all[i] = &nameless;
-	memcpy(all + nothers, before + first, (end - first) * sizeof(*all));
-	PG_TRY();
-	{
-		define();
-	}
-	PG_FINALLY();
-	{
-		int			nours = GetNumConfigOptions() - nothers;
-
-		all = get_guc_variables();
-		memmove(all + first, all + nothers, nours * sizeof(*all));
-		memcpy(all, before, first * sizeof(*all));
-		memcpy(all + first + nours, before + end, (nbefore - end) * sizeof(*all));
-	}
-	PG_END_TRY();
-	pfree(before);
-	Assert(settings_are_in_order());
-}
-
-#else							/* they are in a hash table */
-
-void
-gs_define_settings(const char *prefix, void (*define) (void))
-{
-	define();
-}
-
-#endif
 
 /* -------------------------------------------------------------- wait events */
 

@@ -66,11 +66,6 @@ struct ValidateIndexState;
 #define GS_MODULE_MAGIC(library_name, library_version)	PG_MODULE_MAGIC
 #endif
 
-/* ----------------------------------------------------------------- settings */
-
-/* Defines the settings whose names start with the prefix, by calling define(). */
-extern void gs_define_settings(const char *prefix, void (*define) (void));
-
 /* -------------------------------------------------------------- wait events */
 
 /* What a process waits for. */

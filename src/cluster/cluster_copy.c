@@ -25,10 +25,10 @@
 #include "cluster/cluster_write.h"
 #include "guc.h"
 #include "index/index_scan.h"
+#include "read/read_seqscan.h"
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_stats.h"
-#include "sort_parts/sort_seqscan.h"
 
 #include "access/heapam.h"
 #include "access/tableam.h"

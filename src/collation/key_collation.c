@@ -21,7 +21,7 @@
  *
  * PostgreSQL does not rely on strxfrm(), because in many locales of several
  * versions of glibc it disagrees with strcoll().  So a sort by these keys is verified
- * with strcoll() before a row is returned (sort_parts/sort_verify.h).  The same applies to
+ * with strcoll() before a row is returned (order/order_verify.h).  The same applies to
  * C.UTF-8: only its name says that it orders by bytes, but comparing bytes is ten times
  * as fast as strcoll().
  *

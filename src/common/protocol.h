@@ -277,8 +277,7 @@ typedef struct GsBufferMessage
 
 typedef enum GsAlgorithm
 {
-	GS_ALGORITHM_AUTO = 0,
-	GS_ALGORITHM_RADIX,
+	GS_ALGORITHM_RADIX = 0,
 	GS_ALGORITHM_MERGE
 } GsAlgorithm;
 

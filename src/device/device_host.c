@@ -315,7 +315,7 @@ host_temp_bytes(GsDevice *base, GsDeviceStep step, GsAlgorithm algorithm, uint64
 static bool
 has_temp(GsStream *stream, GsDeviceStep step, uint64_t n, const void *d_temp, size_t temp_bytes)
 {
-	size_t		needed = host_temp_bytes(&stream->device->base, step, GS_ALGORITHM_AUTO, n);
+	size_t		needed = host_temp_bytes(&stream->device->base, step, GS_ALGORITHM_RADIX, n);
 
 	if (temp_bytes < needed || (needed > 0 && d_temp == NULL))
 		return break_device(stream->device, "temporary storage of a step is too small");

@@ -49,8 +49,8 @@
 
 #include "common/batch.h"
 #include "common/device_table.h"
-#include "common/runtime.h"
 #include "common/key_layout.h"
+#include "common/runtime.h"
 
 typedef enum GsStatus
 {

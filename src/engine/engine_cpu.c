@@ -38,9 +38,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "engine/word_sort.h"
 #include "common/min_max.h"
 #include "common/radix_sort.h"
+#include "engine/word_sort.h"
 
 #define FIRST_BATCH_BYTES	((size_t) 8 << 10)
 #define MAX_BATCH_BYTES		((size_t) 16 << 20)

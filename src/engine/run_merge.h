@@ -41,9 +41,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
 #include "common/key_layout.h"
 #include "common/key_pack.h"
+#include "engine/engine.h"
 
 typedef struct GsMergeNode
 {

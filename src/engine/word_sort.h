@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "common/batch.h"
-#include "engine/engine.h"
 #include "common/key_layout.h"
 #include "common/key_pack.h"
+#include "engine/engine.h"
 
 /*
  * A row's number is its batch and its unit in the batch (batch.h), side by side.  So

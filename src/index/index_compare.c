@@ -20,7 +20,7 @@
 #include "index/index_compare.h"
 #include "key/key_numeric.h"
 #include "pg_compat.h"
-#include "sort_parts/sort_compare.h"
+#include "order/order_compare.h"
 
 #include "access/nbtree.h"
 #include "utils/fmgroids.h"

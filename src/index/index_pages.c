@@ -40,14 +40,14 @@
 #include "postgres.h"
 
 #include "index/index_blocks.h"
-#include "index/index_row.h"
 #include "index/index_pages.h"
+#include "index/index_row.h"
 #include "pg_compat.h"
 
 #include "access/nbtree.h"
 #include "miscadmin.h"
-#include "storage/bufpage.h"
 #include "storage/buffile.h"
+#include "storage/bufpage.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 

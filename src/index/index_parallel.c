@@ -9,7 +9,7 @@
  * consumer (sort_parallel.c) and finds all entries in its sort.
  *
  * A worker sorts the entries that it cannot send, and leaves them as sorted runs for
- * all to read (sort_gather.c).  Without a device these are all its entries, with a
+ * all to read (share_gather.c).  Without a device these are all its entries, with a
  * device usually none.
  *
  * If all entries are in runs, each participant merges a range of them and writes its
@@ -29,11 +29,11 @@
 #include "postgres.h"
 
 #include "guc.h"
+#include "common/build_id.h"
 #include "index/index_parallel.h"
 #include "index/index_write.h"
+#include "share/share_state.h"
 #include "sort/sort_parallel.h"
-#include "sort_parts/sort_shared.h"
-#include "common/build_id.h"
 
 #include "access/genam.h"
 #include "access/nbtree.h"

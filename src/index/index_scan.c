@@ -31,7 +31,7 @@
 #include "pg_compat.h"
 #include "key/key_deform.h"
 #include "key/key_row.h"
-#include "sort_parts/sort_seqscan.h"
+#include "read/read_seqscan.h"
 
 #include "access/detoast.h"
 #include "access/heapam.h"

@@ -15,16 +15,16 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "sort/sort_gather.h"
 #include "index/index_row.h"
 #include "index/index_scan.h"
 #include "index/index_sort.h"
+#include "share/share_gather.h"
 #include "pg_compat.h"
-#include "sort/sort_runs.h"
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
+#include "store/store_runs.h"
 
 #include "access/nbtree.h"
 #include "access/parallel.h"
@@ -255,8 +255,8 @@ bool
 gs_index_sort_make_runs(GsIndexSort *sort)
 {
 	/* workers make runs meanwhile, if they have any entries, which is as good as sure without a device */
-	const bool	made = (!IsParallelWorker() && gs_sort_is_on_device(&sort->sort)) ||
-		gs_sort_gather_emit(sort->gather, participant_number(), &sort->sort);
+	const bool	made = (!IsParallelWorker() && gs_store_is_on_device(&sort->sort.store)) ||
+		gs_sort_gather_emit(sort->gather, participant_number(), &sort->sort.store);
 
 	if (!made)
 		fail_entries(sort);
@@ -266,13 +266,13 @@ gs_index_sort_make_runs(GsIndexSort *sort)
 bool
 gs_index_sort_has_runs(const GsIndexSort *sort)
 {
-	return sort->sort.phase == GS_SORT_RUNS;
+	return sort->sort.store.phase == GS_SORT_RUNS;
 }
 
 bool
 gs_index_sort_adopt(GsIndexSort *sort)
 {
-	const bool	adopted = gs_sort_gather_adopt(sort->gather, participant_number(), &sort->sort);
+	const bool	adopted = gs_sort_gather_adopt(sort->gather, participant_number(), &sort->sort.store);
 
 	if (!adopted)
 		fail_entries(sort);
@@ -296,10 +296,10 @@ gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_
 {
 	MinimalTuple end;
 
-	gs_sort_set_merge_memory(&sort->sort, memory_kb);
-	if (gs_sort_is_on_device(&sort->sort))
+	gs_store_set_merge_memory(&sort->sort.store, memory_kb);
+	if (gs_store_is_on_device(&sort->sort.store))
 		gs_sort_begin_range_of_engine(&sort->sort, range, nranges, &end);
-	else if (!gs_sort_begin_range(&sort->sort, range, nranges, &end))
+	else if (!gs_store_begin_range(&sort->sort.store, range, nranges, &end))
 		return false;
 	sort->in_range = true;
 	sort->end = end == NULL ? -1 : gs_index_row_last(end);
@@ -309,8 +309,8 @@ gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_
 void
 gs_index_sort_begin_merge(GsIndexSort *sort, int memory_kb)
 {
-	gs_sort_set_merge_memory(&sort->sort, memory_kb);
-	gs_sort_begin_merge(&sort->sort);
+	gs_store_set_merge_memory(&sort->sort.store, memory_kb);
+	gs_store_begin_merge(&sort->sort.store);
 }
 
 void
@@ -366,15 +366,15 @@ gs_index_sort_next_rows(GsIndexSort *sort, int nwanted, MinimalTuple *rows)
 uint64
 gs_index_sort_count(const GsIndexSort *sort)
 {
-	return sort->sort.input.nread;
+	return sort->sort.store.nread;
 }
 
 uint64
 gs_index_sort_bytes_on_device(const GsIndexSort *sort)
 {
-	const GsEngine *engine = sort->sort.input.engine;
+	const GsEngine *engine = sort->sort.store.engine;
 
-	return gs_sort_is_on_device(&sort->sort) ?
+	return gs_store_is_on_device(&sort->sort.store) ?
 		engine->stats.bytes_up - engine->stats.nrows * gs_record_bytes(engine->request.layout) : 0;
 }
 

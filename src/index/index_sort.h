@@ -23,9 +23,9 @@
 #include "nodes/execnodes.h"
 #include "utils/relcache.h"
 
-#include "sort/sort_gather.h"
 #include "key/key_columns.h"
-#include "sort_parts/sort_shared.h"
+#include "share/share_gather.h"
+#include "share/share_state.h"
 
 typedef struct GsIndexSort GsIndexSort;
 

@@ -38,11 +38,11 @@
  */
 #include "postgres.h"
 
-#include "index/index_tuples.h"
 #include "index/index_compare.h"
-#include "index/index_row.h"
 #include "index/index_pages.h"
+#include "index/index_row.h"
 #include "index/index_sort.h"
+#include "index/index_tuples.h"
 
 #include "access/genam.h"
 #include "access/nbtree.h"

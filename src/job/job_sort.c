@@ -261,7 +261,7 @@ gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal
 	}
 	job->phase = GS_JOB_SORTING;
 	sort->start_us = gs_clock_us();
-	sort->algorithm = algorithm == GS_ALGORITHM_MERGE ? GS_ALGORITHM_MERGE : GS_ALGORITHM_RADIX;
+	sort->algorithm = algorithm;
 	sort->find_equal = find_equal;
 	sort->row_bits = bits_of_rows(job->nrows);
 	gs_key_packing_init(&job->pinned->control.packing, layout, 64 - sort->row_bits);

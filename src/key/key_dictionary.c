@@ -23,7 +23,7 @@
  * that arrive in order would halve the gap each time, so a value next to the previous one
  * uses only an eighth.  If a gap is too small, or there are too many values, or too long
  * ones, the row cannot be encoded, and all rows are read again with other keys
- * (sort/sort_reload.c).
+ * (sort/sort_keys.c).
  *
  *-------------------------------------------------------------------------
  */

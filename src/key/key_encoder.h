@@ -95,7 +95,7 @@ extern int	gs_key_encoder_first_tied(const GsKeyEncoder *key);
 
 /*
  * Can a key also have the column by which tied rows are compared?  That pays if most rows tie
- * (sort_parts/sort_tied.h).
+ * (read/read_tied.h).
  */
 extern bool gs_key_encoder_can_key_more(const GsKeyEncoder *key);
 
@@ -125,7 +125,7 @@ extern bool gs_key_encoder_wants_full_keys(GsKeyEncoder *key, bool at_end);
 
 /*
  * Are the keys approximate, so that the order has to be verified by the columns'
- * comparators: before a row is returned (sort_parts/sort_verify.h), or by the caller?
+ * comparators: before a row is returned (order/order_verify.h), or by the caller?
  */
 extern bool gs_key_encoder_is_approximate(const GsKeyEncoder *key);
 

@@ -14,7 +14,7 @@
  * order is not known, but is nearly always the one of unsigned numbers.  So the
  * Datum is an approximate key: before the first row is returned, the type's
  * function compares the Datums of neighbors, and the type's comparator the rows
- * for which that is undecided (sort_parts/sort_verify.h).  If the type contradicts two
+ * for which that is undecided (order/order_verify.h).  If the type contradicts two
  * Datums as they arrive, the attempt ends there.
  *
  * Under ICU, the abbreviated key of a text is the first 8 bytes of its sort key.

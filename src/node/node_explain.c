@@ -195,12 +195,12 @@ explain_summary(const GsSortSummary *summary, ExplainState *es)
 
 /* The verification of approximate keys, successful or not: of a collation, or of abbreviated keys. */
 static void
-explain_verification(const GsSortInput *input, ExplainState *es)
+explain_verification(const GsStore *store, ExplainState *es)
 {
-	const GsKeyVerification *verification = &input->verification;
-	const GsRunSetStats *merges = input->runs == NULL ? NULL : gs_run_set_stats(input->runs);
+	const GsKeyVerification *verification = &store->order.verification;
+	const GsRunSetStats *merges = store->runs == NULL ? NULL : gs_run_set_stats(store->runs);
 	const uint64 nretries = verification->ncorrected + (merges == NULL ? 0 : merges->nrepaired);
-	const char *what = gs_key_encoder_is_approximate_type(input->key) ? "Key" : "Collation";
+	const char *what = gs_key_encoder_is_approximate_type(store->order.key) ? "Key" : "Collation";
 
 	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
 						   verification->ncomparisons + (merges == NULL ? 0 : merges->ncomparisons), es);
@@ -215,12 +215,12 @@ explain_verification(const GsSortInput *input, ExplainState *es)
 static void
 explain_values(const GsSortState *state, ExplainState *es)
 {
-	const int	nvalues = gs_key_encoder_dictionary_values(state->input.key);
+	const int	nvalues = gs_key_encoder_dictionary_values(state->store.order.key);
 
 	if (nvalues > 0)
 		ExplainPropertyInteger("Dictionary Entries", NULL, nvalues, es);
-	if (gs_key_encoder_is_approximate(state->input.key))
-		explain_verification(&state->input, es);
+	if (gs_key_encoder_is_approximate(state->store.order.key))
+		explain_verification(&state->store, es);
 }
 
 /* The numbers of the devices that sorted, if there are several to choose from: such as "0,2". */
@@ -274,19 +274,19 @@ explain_wait(const GsSortState *state, ExplainState *es)
 static void
 explain_ties(const GsSortState *state, uint64 ncompared_by_engine, ExplainState *es)
 {
-	const int	nkeyed = gs_key_encoder_layout(state->input.key)->ncolumns;
-	const uint64 ncompared = ncompared_by_engine + state->output.nordered;
+	const int	nkeyed = gs_key_encoder_layout(state->store.order.key)->ncolumns;
+	const uint64 ncompared = ncompared_by_engine + state->store.nordered;
 
 	if (nkeyed < state->spec.ncolumns)
 		ExplainPropertyInteger("Key Columns", NULL, nkeyed, es);
-	if (ncompared > 0 || (nkeyed < state->spec.ncolumns && gs_sort_is_on_device(state)))
+	if (ncompared > 0 || (nkeyed < state->spec.ncolumns && gs_store_is_on_device(&state->store)))
 		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, ncompared, es);
 }
 
 static void
 explain_engine(const GsSortState *state, ExplainState *es)
 {
-	const GsEngineStats *stats = gs_engine_stats(state->input.engine);
+	const GsEngineStats *stats = gs_engine_stats(state->store.engine);
 
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
@@ -298,12 +298,12 @@ explain_engine(const GsSortState *state, ExplainState *es)
 		ExplainPropertyBool("Keys Longer Than Prefix", true, es);
 	if (stats->tied_rows > 0)
 		ExplainPropertyInteger("Rows Tied After First Sort", NULL, stats->tied_rows, es);
-	if (!state->input.presorted)
+	if (!state->store.order.presorted)
 		explain_ties(state, stats->compared_rows, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->store.nrows, es);
 	explain_values(state, es);
-	if (state->input.top.dropped > 0)
-		ExplainPropertyInteger("Rows Removed by Limit", NULL, state->input.top.dropped, es);
+	if (state->store.top.dropped > 0)
+		ExplainPropertyInteger("Rows Removed by Limit", NULL, state->store.top.dropped, es);
 	if (stats->device != NULL)
 		explain_device(stats, es);
 	explain_wait(state, es);
@@ -312,7 +312,7 @@ explain_engine(const GsSortState *state, ExplainState *es)
 static void
 explain_merge(const GsSortState *state, ExplainState *es)
 {
-	const GsRunSetStats *stats = gs_run_set_stats(state->input.runs);
+	const GsRunSetStats *stats = gs_run_set_stats(state->store.runs);
 
 	if (stats->device != NULL)
 		ExplainPropertyText("Device", stats->device, es);
@@ -324,9 +324,9 @@ explain_merge(const GsSortState *state, ExplainState *es)
 		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
 	if (stats->nmerges > 0)
 		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
-	if (gs_run_set_has_keys(state->input.runs))
+	if (gs_run_set_has_keys(state->store.runs))
 		explain_ties(state, 0, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
+	ExplainPropertyInteger("Sorted Rows", NULL, state->store.nrows, es);
 	explain_values(state, es);
 	explain_wait(state, es);
 }
@@ -335,8 +335,8 @@ static void
 explain_fallback(const GsSortState *state, ExplainState *es)
 {
 	explain_reason(gs_sort_engine_reason(state), true, es);
-	if (state->input.verification.ncomparisons > 0)
-		explain_verification(&state->input, es);
+	if (state->store.order.verification.ncomparisons > 0)
+		explain_verification(&state->store, es);
 }
 
 /* ------------------------------------------------------------------- workers */
@@ -451,18 +451,18 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 		explain_workers(state, es);
 		return;
 	}
-	if (state->phase != GS_SORT_IDLE)
+	if (state->store.phase != GS_SORT_IDLE)
 	{
 		gs_sort_summarize(state, &summary);
 		explain_summary(&summary, es);
 	}
-	if (state->phase == GS_SORT_FEW)
-		ExplainPropertyInteger("Sorted Rows", NULL, state->output.nrows, es);
-	else if (state->phase == GS_SORT_ENGINE)
+	if (state->store.phase == GS_SORT_FEW)
+		ExplainPropertyInteger("Sorted Rows", NULL, state->store.nrows, es);
+	else if (state->store.phase == GS_SORT_ENGINE)
 		explain_engine(state, es);
-	else if (state->phase == GS_SORT_RUNS)
+	else if (state->store.phase == GS_SORT_RUNS)
 		explain_merge(state, es);
-	else if (state->phase == GS_SORT_FALLBACK)
+	else if (state->store.phase == GS_SORT_FALLBACK)
 		explain_fallback(state, es);
 	explain_workers(state, es);
 }

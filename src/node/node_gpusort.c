@@ -9,7 +9,7 @@
  * each row is copied once on its way in and not at all on its way out.
  *
  * One that replaces an Incremental Sort keeps what that guarantees, which is only
- * that it can be rescanned.  It sorts its rows batch by batch (sort_groups.c).
+ * that it can be rescanned.  It sorts its rows batch by batch (read_groups.c).
  *
  * This file has the executor's callbacks.  sort_input.c reads the child and sorts,
  * sort_output.c returns the rows; sort_state.h draws where the rows are.
@@ -22,16 +22,16 @@
 #include "postgres.h"
 
 #include "guc.h"
+#include "common/build_id.h"
 #include "node/node_explain.h"
 #include "node/node_gpusort.h"
+#include "read/read_limit.h"
+#include "share/share_state.h"
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_stats.h"
 #include "sort/sort_summary.h"
-#include "sort_parts/sort_limit.h"
-#include "sort_parts/sort_shared.h"
-#include "common/build_id.h"
 
 #include "access/htup_details.h"
 #include "executor/executor.h"
@@ -243,8 +243,8 @@ count_batch(const GsSortState *state)
 
 	gs_sort_summarize(state, &summary);
 	gs_sort_groups_add_summary(state->spec.groups, &summary);
-	if (state->phase != GS_SORT_FEW)
-		state->spec.groups->may_be_in_order = state->input.presorted;
+	if (state->store.phase != GS_SORT_FEW)
+		state->spec.groups->may_be_in_order = state->store.order.presorted;
 }
 
 /* Brings the rows of participants together, and reports how this one sorted to the leader, for EXPLAIN. */
@@ -270,7 +270,7 @@ sort_with_input(CustomScanState *node)
 {
 	GsSortState *state = gs_node_sort(node);
 
-	if (unlikely(state->phase == GS_SORT_IDLE))
+	if (unlikely(state->store.phase == GS_SORT_IDLE))
 	{
 		gs_sort_read_input(state);
 		if (state->spec.groups != NULL)
@@ -336,7 +336,7 @@ sort_rescan(CustomScanState *node)
 	GsSortState *state = gs_node_sort(node);
 	PlanState  *child = outerPlanState(node);
 
-	if (state->phase == GS_SORT_IDLE)
+	if (state->store.phase == GS_SORT_IDLE)
 		return;
 	if (child->chgParam == NULL && gs_sort_can_rewind(state))
 	{

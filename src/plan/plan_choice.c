@@ -20,7 +20,7 @@
  *
  *	- a LIMIT, a cursor that is planned for its first rows, or a nested loop or a subquery that
  *	  looks for one row may end it early, because PostgreSQL reads smaller batches than
- *	  sort_groups.c, and below a LIMIT keeps only the first rows of a large group;
+ *	  read_groups.c, and below a LIMIT keeps only the first rows of a large group;
  *	- columns are only compared: the groups are better compared one by one;
  *	- only columns by which the rows arrive in order have approximate keys: PostgreSQL
  *	  compares these only for equality.  By a libc text, in groups of 1000, and a bigint:

@@ -8,8 +8,8 @@
 #ifndef GPUSORT_PLAN_CHOICE_H
 #define GPUSORT_PLAN_CHOICE_H
 
-#include "plan/plan_limit.h"
 #include "key/key_columns.h"
+#include "plan/plan_limit.h"
 
 /* The settings that the decision depends on. */
 typedef struct GsChoiceSettings

@@ -12,7 +12,7 @@
 #include "common/batch.h"
 #include "engine/word_sort.h"
 #include "plan/plan_cost.h"
-#include "sort_parts/sort_topn.h"
+#include "store/store_topn.h"
 
 #include "access/htup_details.h"
 #include "optimizer/optimizer.h"

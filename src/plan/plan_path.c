@@ -22,12 +22,12 @@
 #include "postgres.h"
 
 #include "pg_compat.h"
-#include "plan/plan_limit.h"
+#include "key/key_columns.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_cost.h"
-#include "key/key_columns.h"
+#include "plan/plan_limit.h"
 #include "plan/plan_path.h"
-#include "sort_parts/sort_device.h"
+#include "store/store_device.h"
 
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"

@@ -25,11 +25,11 @@
 #include "postgres.h"
 
 #include "guc.h"
-#include "plan/plan_limit.h"
-#include "plan/plan_choice.h"
-#include "plan/plan_cost.h"
 #include "key/key_columns.h"
 #include "node/node_gpusort.h"
+#include "plan/plan_choice.h"
+#include "plan/plan_cost.h"
+#include "plan/plan_limit.h"
 #include "plan/plan_rewrite.h"
 #include "plan/plan_walk.h"
 

@@ -55,13 +55,6 @@
 #define LEAST_SOURCES	6
 #define MOST_SOURCES	512
 
-/* Are rows merged by records? */
-static inline bool
-has_records(const GsRunSet *set)
-{
-	return set->layout->ncolumns > 0 && !set->layout->keys_only;
-}
-
 GsRunSet *
 gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 				  const GsKeyEncoder *key, const GsMergeOrder *order, Size memory_limit,
@@ -77,7 +70,7 @@ gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 	set->runs_allocated = 16;
 	set->runs = palloc(sizeof(SetRun) * set->runs_allocated);
 	/* the driver's encoder has counted the rows already, and may be in use for another row */
-	if (has_records(set))
+	if (gs_run_has_records(set))
 	{
 		set->key = gs_key_encoder_create_same(columns, ncolumns, desc, key);
 		set->direct_key = gs_key_encoder_is_direct(set->key);
@@ -118,27 +111,6 @@ gs_run_set_writer_bytes(Size memory_limit)
 	while (nbytes < MOST_WRITE_BYTES && nbytes < memory_limit / 64)
 		nbytes *= 2;
 	return nbytes;
-}
-
-/* The most bytes of a key, without its record. */
-static Size
-longest_key(const GsKeyLayout *layout)
-{
-	Size		nbytes = 0;
-
-	for (int i = 0; i < layout->ncolumns; i++)
-	{
-		if (layout->columns[i].variable)
-			nbytes += layout->columns[i].max_len;
-	}
-	return nbytes;
-}
-
-/* Keys that are part of the row count twice; that is little, unless rows are long. */
-Size
-gs_run_set_longest(const GsRunSet *set)
-{
-	return gs_record_bytes(set->layout) + set->longest + longest_key(set->layout);
 }
 
 /* The bytes that a merge takes to verify approximate keys. */
@@ -295,169 +267,6 @@ gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row)
 }
 
 /* ------------------------------------------------------------------- merges */
-
-/*
- * Makes the record of a row that was read, for a key that is not direct; returns where it is, as it
- * may have been moved.
- */
-static pg_noinline uint64 *
-make_indirect_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
-{
-	const int	nwords = set->layout->nwords;
-	const Size	row_len = gs_run_row_len(set->layout, record);
-	GsRowSource source = {.body = (char *) (record + nwords),.nbytes = row_len};
-	const char *why_not;
-	Size		extra_bytes;
-	uint32		nulls;
-
-	for (;;)
-	{
-		Size		nbytes = sizeof(uint64) * nwords + row_len;
-
-		if (!gs_key_record_read_row(set->key, &source, &extra_bytes, &why_not))
-			elog(ERROR, "could not re-encode sort key: %s", why_not);
-		nbytes += extra_bytes;
-		if (likely(gs_run_reader_has_room(reader, nbytes)))
-			break;
-		/* repeat, because values may point into the row, which is moved */
-		CHECK_FOR_INTERRUPTS();
-		record = gs_run_reader_reserve(reader, nbytes);
-		source.body = (char *) (record + nwords);
-	}
-	nulls = gs_key_record_write(set->key, &source, (char *) (record + nwords), row_len, record);
-	record[nwords] = gs_run_last_word(row_len, nulls);
-	if (extra_bytes > 0)
-		CHECK_FOR_INTERRUPTS();
-	return record;
-}
-
-/* Makes the record of a row that was read; returns where it is, as it may have been moved. */
-static inline uint64 *
-make_record(GsRunSet *set, GsRunReader *reader, uint64 *record)
-{
-	const int	nwords = set->layout->nwords;
-	const Size	row_len = gs_run_row_len(set->layout, record);
-	const GsRowSource source = {.body = (char *) (record + nwords),.nbytes = row_len};
-
-	if (!set->direct_key)
-		return make_indirect_record(set, reader, record);
-	record[nwords] = gs_run_last_word(row_len,
-									  gs_key_record_write_direct_row(set->key, &source, record));
-	return record;
-}
-
-/* Fetches the next rows of the engine.  False: there are none. */
-static bool
-fill_window(GsRunSet *set)
-{
-	EngineReader *reader = &set->in_engine;
-	size_t		fetched;
-	GsStatus	status;
-
-	CHECK_FOR_INTERRUPTS();
-	status = has_records(set) ?
-		gs_engine_fetch_records(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows,
-								reader->records, &fetched) :
-		gs_engine_fetch(reader->engine, reader->position, GS_ENGINE_WINDOW, reader->rows, &fetched);
-	if (status != GS_STATUS_OK)
-		elog(ERROR, "could not read sorted rows");
-	reader->position += fetched;
-	reader->at = 0;
-	reader->nrows = (int) fetched;
-	return fetched > 0;
-}
-
-/* The next row of the engine. */
-typedef struct EngineRow
-{
-	const uint64 *record;		/* NULL: there are no keys */
-	const char *row;			/* NULL: keys_only */
-	Size		nbytes;			/* with its keys */
-} EngineRow;
-
-static bool
-next_engine_row(GsRunSet *set, EngineRow *next)
-{
-	EngineReader *reader = &set->in_engine;
-	Size		row_len;
-
-	if (reader->at == reader->nrows && !fill_window(set))
-		return false;
-	if (set->layout->keys_only)
-	{
-		*next = (EngineRow) {.record = reader->rows[reader->at++]};
-		return true;
-	}
-	next->row = reader->rows[reader->at];
-	next->record = has_records(set) ? reader->records[reader->at] : NULL;
-	reader->at++;
-	row_len = ((const MinimalTupleData *) next->row)->t_len;
-	next->nbytes = next->record == NULL ? row_len : gs_run_row_bytes(set->layout, next->record, row_len);
-	return true;
-}
-
-/* Copies its record, followed by the row, as a reader of a run has it. */
-static void
-copy_engine_row(const GsRunSet *set, const EngineRow *from, char *to)
-{
-	const int	nwords = set->layout->nwords;
-
-	if (from->record != NULL)
-		memcpy(to, from->record, sizeof(uint64) * nwords);
-	if (from->row == NULL)
-		return;
-	to += sizeof(uint64) * nwords;
-	memcpy(to, from->row, from->nbytes);
-	gs_run_begin_row(to, ((const MinimalTupleData *) from->row)->t_len,
-					 from->record == NULL ? 0 : gs_record_nulls(from->record, nwords));
-}
-
-static const uint64 *
-read_engine(GsRunSet *set)
-{
-	EngineReader *reader = &set->in_engine;
-	const Size	words_bytes = sizeof(uint64) * set->layout->nwords;
-	EngineRow	next;
-
-	if (!next_engine_row(set, &next))
-		return NULL;
-	if (next.row == NULL)
-		return next.record;
-	if (words_bytes + next.nbytes > reader->entry_bytes)
-	{
-		if (reader->entry != NULL)
-			pfree(reader->entry);
-		reader->entry_bytes = words_bytes + next.nbytes + next.nbytes / 2;
-		reader->entry = MemoryContextAllocHuge(set->context, reader->entry_bytes);
-	}
-	copy_engine_row(set, &next, reader->entry);
-	return (const uint64 *) reader->entry;
-}
-
-/* The next record of a stream; only the row, if keys are not used here. */
-static const uint64 *
-read_stream(const GsRunSet *set, RunStream *stream)
-{
-	char	   *entry = gs_run_stream_next(&stream->reader);
-
-	return entry == NULL ? NULL :
-		(const uint64 *) (entry + stream->words_bytes - sizeof(uint64) * set->layout->nwords);
-}
-
-const uint64 *
-gs_run_set_read(GsRunSet *set, GsRunReader *reader)
-{
-	uint64	   *record;
-
-	if (reader->store == NULL)
-	{
-		RunStream  *stream = set->runs[set->first_read + (reader - set->readers)].stream;
-
-		return stream != NULL ? read_stream(set, stream) : read_engine(set);
-	}
-	record = gs_run_reader_next(reader);
-	return record == NULL || !has_records(set) ? record : make_record(set, reader, record);
-}
 
 /*
  * Begins to merge some of the runs.  consume: frees their extents; positions: begins there in
@@ -649,7 +458,7 @@ choose_order(GsRunSet *set)
 		.layout = &no_keys,.compare = order->instead,.compare_arg = order->compare_arg
 	};
 
-	if (!set->order_chosen && order->instead != NULL && longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
+	if (!set->order_chosen && order->instead != NULL && gs_run_longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
 		gs_run_set_drop_keys(set, &compared);
 	set->order_chosen = true;
 }
@@ -768,12 +577,12 @@ static void
 send_engine(GsRunSet *set, GsStreamWriter *writer)
 {
 	const Size	words_bytes = sizeof(uint64) * set->layout->nwords;
-	EngineRow	next;
+	GsEngineRow	next;
 	char	   *entry;
 
-	while (next_engine_row(set, &next) &&
+	while (gs_run_engine_next(set, &next) &&
 		   (entry = gs_run_stream_reserve(writer, words_bytes + next.nbytes)) != NULL)
-		copy_engine_row(set, &next, entry);
+		gs_run_engine_copy(set, &next, entry);
 }
 
 /* The bytes of a row after its record, with the keys after it. */
@@ -784,7 +593,7 @@ bytes_after_record(const GsRunSet *set, const uint64 *record)
 
 	if (layout->keys_only)
 		return 0;
-	return has_records(set) ? gs_run_row_bytes(layout, record, gs_run_row_len(layout, record)) :
+	return gs_run_has_records(set) ? gs_run_row_bytes(layout, record, gs_run_row_len(layout, record)) :
 		gs_run_row_len(layout, record);
 }
 

@@ -102,6 +102,16 @@ gs_run_row_bytes(const GsKeyLayout *layout, const uint64 *record, Size row_len)
 	return nbytes;
 }
 
+/* Are rows merged by records? */
+static inline bool
+gs_run_has_records(const GsRunSet *set)
+{
+	return set->layout->ncolumns > 0 && !set->layout->keys_only;
+}
+
+/* The most bytes of a key, without its record. */
+extern Size gs_run_longest_key(const GsKeyLayout *layout);
+
 /* The most bytes of a row, its record and its keys. */
 extern Size gs_run_set_longest(const GsRunSet *set);
 
@@ -110,5 +120,19 @@ extern Size gs_run_set_longest(const GsRunSet *set);
  * there is only the row.
  */
 extern const uint64 *gs_run_set_read(GsRunSet *set, GsRunReader *reader);
+
+/* The next row of the engine. */
+typedef struct GsEngineRow
+{
+	const uint64 *record;		/* NULL: there are no keys */
+	const char *row;			/* NULL: keys_only */
+	Size		nbytes;			/* with its keys */
+} GsEngineRow;
+
+/* The next row of the engine that is one of the runs.  False: there is none. */
+extern bool gs_run_engine_next(GsRunSet *set, GsEngineRow *next);
+
+/* Copies its record, followed by the row, as a reader of a run has it. */
+extern void gs_run_engine_copy(const GsRunSet *set, const GsEngineRow *from, char *to);
 
 #endif							/* GPUSORT_RUN_SET_STATE_H */

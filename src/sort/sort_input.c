@@ -6,28 +6,28 @@
  * The way of a serial sort, in read_and_sort() from top to bottom:
  *
  *	  batch		if the rows arrive ordered by the first columns, each batch of
- *				them is a sort								(sort_groups.c)
+ *				them is a sort								(read_groups.c)
  *	  few		the first rows are kept as they are; if there are no more,
- *				comparisons sort them, and that is all		(sort_few.c)
+ *				comparisons sort them, and that is all		(store_few.c)
  *	  engine	otherwise the CPU engine opens, and gets them first
  *	  rows		each row, in add_row_from_child():
  *		presorted	as long as rows arrive in order, they get no keys, if
  *					comparisons cost less					(sort_presorted.c)
  *		top-N		a row that the LIMIT above cannot return is dropped
- *															(sort_topn.c)
- *		space		a batch with space for the row			(sort_space.c)
+ *															(store_topn.c)
+ *		space		a batch with space for the row			(store_space.c)
  *		store		the row is copied into the batch, and its key record
  *					encoded beside it						(key_row.h, key_record.c)
  *	  sort		the engine sorts, and the order is verified where keys are
- *				approximate									(sort_order.c)
+ *				approximate									(order.c)
  *
  * Then sort_output.c returns the rows.  The branches:
  *
  *	  parallel	rows go to a job that participants share	(sort_parallel.c)
- *	  device	rows move from the CPU engine to a device	(sort_space.c)
- *	  runs		memory is full: rows are written as runs	(sort_runs.c)
- *	  reload	rows in the engine need other keys			(sort_reload.c)
- *	  fallback	a tuplesort takes all rows					(sort_fallback.c)
+ *	  device	rows move from the CPU engine to a device	(store_space.c)
+ *	  runs		memory is full: rows are written as runs	(store_runs.c)
+ *	  reload	rows in the engine need other keys			(sort_keys.c)
+ *	  fallback	a tuplesort takes all rows					(store_fallback.c)
  *	  restart	a device failed: the child runs again, for the CPU engine
  *															(sort_restart.c)
  *
@@ -43,22 +43,22 @@
 
 #include "guc.h"
 #include "key/key_row.h"
-#include "sort/sort_failure.h"
-#include "sort/sort_runs.h"
-#include "sort/sort_estimate.h"
-#include "sort/sort_fallback.h"
+#include "read/read_seqscan.h"
+#include "read/read_statistics.h"
+#include "read/read_tied.h"
 #include "sort/sort_input.h"
-#include "sort/sort_order.h"
-#include "sort/sort_fetch.h"
+#include "sort/sort_keys.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_space.h"
 #include "sort/sort_presorted.h"
-#include "sort/sort_reload.h"
 #include "sort/sort_restart.h"
 #include "sort/sort_stats.h"
-#include "sort_parts/sort_seqscan.h"
-#include "sort_parts/sort_statistics.h"
-#include "sort_parts/sort_tied.h"
+#include "store/store_estimate.h"
+#include "store/store_failure.h"
+#include "store/store_fallback.h"
+#include "store/store_fetch.h"
+#include "store/store_runs.h"
+#include "store/store_sort.h"
+#include "store/store_space.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -74,21 +74,21 @@
 static inline const char *
 reserve_space(GsSortState *state, Size row_bytes)
 {
-	GsBatch    *batch = state->input.batch;
+	GsBatch    *batch = state->store.batch;
 
 	return batch != NULL && gs_engine_has_space(batch, row_bytes) ? NULL :
-		gs_sort_begin_batch(state, row_bytes);
+		gs_store_begin_batch(&state->store, row_bytes);
 }
 
 /* Is a row not needed for a top-N sort, as its first sort column tells? */
 static inline bool
 drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	bool		is_null;
 	uint64		code = 0;
 
-	if (input->top.order != NULL)
+	if (store->top.order != NULL)
 	{
 		ExprContext *econtext = state->spec.econtext;
 		MemoryContext old;
@@ -98,31 +98,29 @@ drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 		ResetExprContext(econtext);
 		old = MemoryContextSwitchTo(econtext->ecxt_per_tuple_memory);
 		value = slot_getattr(slot, state->spec.columns[0].attno, &is_null);
-		drops = gs_topn_drops_value(&input->top, value, is_null);
+		drops = gs_topn_drops_value(&store->top, value, is_null);
 		MemoryContextSwitchTo(old);
 		return drops;
 	}
-	return gs_key_record_read_first(input->key, slot, &is_null, &code) &&
-		gs_topn_drops_first(&input->top,
-							gs_topn_first(input->engine->request.layout, is_null, code));
+	return gs_key_record_read_first(store->order.key, slot, &is_null, &code) &&
+		gs_topn_drops_first(&store->top,
+							gs_topn_first(store->engine->request.layout, is_null, code));
 }
 
 /* The form of rows that are only values. */
 static inline const GsRowForm *
 form_of(GsSortState *state, const TupleTableSlot *slot)
 {
-	GsSortInput *input = &state->input;
-
 	if (slot->tts_ops != &TTSOpsVirtual)
 		return NULL;
-	if (unlikely(input->form == NULL))
+	if (unlikely(state->input.form == NULL))
 	{
-		MemoryContext old = MemoryContextSwitchTo(state->context);
+		MemoryContext old = MemoryContextSwitchTo(state->store.context);
 
-		input->form = gs_row_form_create(state->spec.desc);
+		state->input.form = gs_row_form_create(state->spec.desc);
 		MemoryContextSwitchTo(old);
 	}
-	return input->form;
+	return state->input.form;
 }
 
 /*
@@ -132,7 +130,7 @@ form_of(GsSortState *state, const TupleTableSlot *slot)
 static const char *
 store_row(GsSortState *state, TupleTableSlot *slot)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	GsRowSource source;
 	Size		extra_bytes = 0;
 	Size		row_bytes;
@@ -141,16 +139,16 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	uint64	   *record;
 	uint32		nulls;
 
-	if (input->top.has_cutoff && drop_by_first_column(state, slot))
+	if (store->top.has_cutoff && drop_by_first_column(state, slot))
 		return NULL;
 	gs_row_source_init(&source, slot, form_of(state, slot));
-	if (!input->direct_key)
+	if (!store->order.direct_key)
 	{
-		if (!gs_key_record_read(input->key, slot, &source, &extra_bytes, &why_not))
+		if (!gs_key_record_read(store->order.key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
-		if (gs_key_encoder_first_tied(input->key) >= 0 && input->engine->request.compare == NULL &&
-			input->engine->capabilities->can_compare)
-			gs_sort_compare_ties(state);
+		if (gs_key_encoder_first_tied(store->order.key) >= 0 && store->engine->request.compare == NULL &&
+			store->engine->capabilities->can_compare)
+			gs_store_compare_ties(&state->store);
 	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
@@ -158,15 +156,15 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	if ((why_not = reserve_space(state, row_bytes)) != NULL)
 		return why_not;
 
-	row = gs_batch_next_row(input->batch);
-	record = gs_batch_next_record(input->batch);
+	row = gs_batch_next_row(store->batch);
+	record = gs_batch_next_record(store->batch);
 	gs_row_store(&source, slot, row);
-	nulls = input->direct_key ? gs_key_record_write_direct(input->key, slot, &source, record) :
-		gs_key_record_write(input->key, &source, row, source.nbytes, record);
-	record[input->engine->request.layout->nwords] = gs_batch_next_location(input->batch, nulls);
-	if (input->top.has_cutoff && gs_topn_drops(&input->top, &input->engine->request, record, row))
+	nulls = store->order.direct_key ? gs_key_record_write_direct(store->order.key, slot, &source, record) :
+		gs_key_record_write(store->order.key, &source, row, source.nbytes, record);
+	record[store->engine->request.layout->nwords] = gs_batch_next_location(store->batch, nulls);
+	if (store->top.has_cutoff && gs_topn_drops(&store->top, &store->engine->request, record, row))
 		return NULL;
-	gs_batch_push(input->batch, row_bytes);
+	gs_batch_push(store->batch, row_bytes);
 	return NULL;
 }
 
@@ -177,25 +175,25 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 static const char *
 store_value(GsSortState *state, TupleTableSlot *slot)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	const char *why_not;
 	uint64	   *record;
 
 	slot_getsomeattrs(slot, 1);
 	if (slot->tts_isnull[0])
 	{
-		input->nnulls++;
+		store->nnulls++;
 		return NULL;
 	}
 	if ((why_not = reserve_space(state, 0)) != NULL)
 		return why_not;
-	record = gs_batch_next_record(input->batch);
-	if (!gs_key_record_write_value(input->key, slot->tts_values[0], record, &why_not))
+	record = gs_batch_next_record(store->batch);
+	if (!gs_key_record_write_value(store->order.key, slot->tts_values[0], record, &why_not))
 		return why_not;
-	if (input->top.has_cutoff &&
-		gs_topn_drops(&input->top, &input->engine->request, record, NULL))
+	if (store->top.has_cutoff &&
+		gs_topn_drops(&store->top, &store->engine->request, record, NULL))
 		return NULL;
-	gs_batch_push(input->batch, 0);
+	gs_batch_push(store->batch, 0);
 	return NULL;
 }
 
@@ -203,9 +201,9 @@ store_value(GsSortState *state, TupleTableSlot *slot)
 static bool
 fall_back(GsSortState *state, const char *reason)
 {
-	const GsStatus status = state->input.space_status;
+	const GsStatus status = state->store.space_status;
 
-	return gs_sort_parallel_end_input(state) == GS_STATUS_OK && gs_sort_fall_back(state, status, reason);
+	return gs_sort_parallel_end_input(state) == GS_STATUS_OK && gs_store_fall_back(&state->store, status, reason);
 }
 
 /* Did a call return GS_STATUS_FAILED? */
@@ -221,23 +219,23 @@ static bool add_again(GsSortState *state, TupleTableSlot *slot);
 static pg_attribute_always_inline bool
 add_row(GsSortState *state, TupleTableSlot *slot)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 
-	if (state->phase == GS_SORT_ENGINE)
+	if (state->store.phase == GS_SORT_ENGINE)
 	{
-		const char *why_not = input->keys_only ?
+		const char *why_not = store->order.keys_only ?
 			store_value(state, slot) : store_row(state, slot);
 
 		if (why_not == NULL)
 			return true;
-		if (has_failed(input->engine))
+		if (has_failed(store->engine))
 			return false;
-		if (gs_key_encoder_dictionary_overflowed(input->key))
+		if (gs_key_encoder_dictionary_overflowed(store->order.key))
 			return gs_sort_reload(state, add_again) && add_again(state, slot);
 		if (!fall_back(state, why_not))
 			return false;
 	}
-	gs_tuplesort_put(&input->fallback, slot);
+	gs_tuplesort_put(&store->fallback, slot);
 	return true;
 }
 
@@ -252,16 +250,16 @@ add_again(GsSortState *state, TupleTableSlot *slot)
 static pg_attribute_always_inline bool
 add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 
-	if (unlikely(++input->nread % GS_STATS_INTERVAL_ROWS == 0))
+	if (unlikely(++store->nread % GS_STATS_INTERVAL_ROWS == 0))
 		gs_sort_stats_show(state);
-	if (input->compare != NULL || input->counting)
+	if (store->order.compare != NULL || state->input.counting)
 	{
-		if (input->presorted && gs_presorted_add(state, slot, form_of(state, slot)))
+		if (store->order.presorted && gs_presorted_add(state, slot, form_of(state, slot)))
 			return true;
-		if ((input->presorted ||
-			 (input->nread % OTHER_KEYS_INTERVAL == 0 && gs_sort_wants_other_keys(state, false))) &&
+		if ((store->order.presorted ||
+			 (store->nread % OTHER_KEYS_INTERVAL == 0 && gs_sort_wants_other_keys(state, false))) &&
 			!gs_sort_reload(state, add_again))
 			return false;
 	}
@@ -283,7 +281,7 @@ begin_verification(GsSortState *state)
 	const GsSortSpec *spec = &state->spec;
 	GsSortGroups *groups = spec->groups;
 	GsOutputVerification **verification = groups != NULL ? &groups->verification : &state->output.verification;
-	MemoryContext old = MemoryContextSwitchTo(groups != NULL ? spec->parent_context : state->context);
+	MemoryContext old = MemoryContextSwitchTo(groups != NULL ? spec->parent_context : state->store.context);
 
 	if (*verification == NULL)
 		*verification = gs_verify_output_begin(spec->columns, spec->ncolumns,
@@ -296,26 +294,12 @@ static void
 begin_sort(GsSortState *state, int memory_kb)
 {
 	const GsSortSpec *spec = &state->spec;
-	const Size	memory_limit = (Size) memory_kb * 1024;
 
-	/*
-	 * Small blocks, so that larger allocations are separate and can be freed.  Not
-	 * ALLOCSET_SMALL_SIZES: such contexts are recycled, with the allocation limit of
-	 * their last use, which may be larger.
-	 */
-	if (state->context == NULL)
-		state->context = AllocSetContextCreate(spec->parent_context, "GpuSort",
-											   0, 2 * 1024, 8 * 1024);
-	state->input = (GsSortInput) {
-		.few = state->input.few,
-			.memory_limit = memory_limit,
-			.merge_limit = memory_limit,
-			.may_use_device = gpusort_engine != GS_ENGINE_CPU && spec->groups == NULL,
-			.tied_check = GS_TIED_FIRST_CHECK
-	};
+	gs_store_begin(&state->store, spec, (Size) memory_kb * 1024, gpusort_engine != GS_ENGINE_CPU && spec->groups == NULL);
+	state->input = (GsSortInput) {.tied_check = GS_TIED_FIRST_CHECK};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
-	gs_topn_begin(&state->input.top, gs_sort_limit_compute(spec->limit, spec->econtext));
+	gs_topn_begin(&state->store.top, gs_sort_limit_compute(spec->limit, spec->econtext));
 	if (spec->verify_output)
 		begin_verification(state);
 }
@@ -328,8 +312,8 @@ nkeyed_columns(const GsSortState *state)
 	const GsSortParticipants *participants = &state->participants;
 
 	if (participants->role == GS_ROLE_SERIAL && participants->of_streams == GS_ROLE_SERIAL &&
-		gs_sort_device_is_likely(state))
-		return !gs_sort_returns_in_turn(state) ? spec->ncolumns :
+		gs_store_device_is_likely(&state->store))
+		return !gs_store_returns_in_turn(&state->store) ? spec->ncolumns :
 			gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, false);
 	if (participants->shared != NULL)
 		return gs_shared_nkeyed(participants->shared);
@@ -341,45 +325,45 @@ static void
 begin_keys(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	const bool	serial = state->participants.role == GS_ROLE_SERIAL;
 
-	gs_sort_use_keys(state, gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc, nkeyed_columns(state),
+	gs_store_use_keys(&state->store, gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc, nkeyed_columns(state),
 												  gs_sort_parallel_needs_full_keys(state) ||
 												  (spec->groups != NULL && spec->groups->full_keys) ||
-												  gs_sort_device_is_likely(state)));
-	while (state->phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
-		gs_sort_use_keys(state, gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc, input->key));
-	if (state->phase == GS_SORT_FEW)
-		input->tied_check *= GS_TIED_CHECK_FACTOR;
+												  gs_store_device_is_likely(&state->store)));
+	while (state->store.phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
+		gs_store_use_keys(&state->store, gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc, store->order.key));
+	if (state->store.phase == GS_SORT_FEW)
+		state->input.tied_check *= GS_TIED_CHECK_FACTOR;
 	/* nor for a batch: see gs_sort_wants_other_keys() */
 	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
-		gs_key_encoder_count_values(input->key);
-	input->counting = gs_key_encoder_is_counting(input->key);
+		gs_key_encoder_count_values(store->order.key);
+	state->input.counting = gs_key_encoder_is_counting(store->order.key);
 }
 
 /* Opens the engine of a shared job, or the CPU engine.  False: out of memory. */
 static bool
 open_engine(GsSortState *state)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 
 	if (state->participants.role != GS_ROLE_SERIAL)
 	{
-		GsEngineRequest request = gs_sort_make_request(state);
+		GsEngineRequest request = gs_store_make_request(&state->store);
 
 		request.find_equal = request.compare != NULL;
 		request.compare = NULL; /* the consumer orders ties as it returns rows (sort_ties.c) */
-		input->engine = gs_sort_parallel_open(state, &request);
+		store->engine = gs_sort_parallel_open(state, &request);
 	}
-	if (input->engine == NULL)
+	if (store->engine == NULL)
 	{
 		gs_presorted_begin(state);
-		gs_sort_open_engine(state);
+		gs_store_open_engine(&state->store);
 	}
-	if (input->engine == NULL)
-		gs_presorted_end(input);
-	return input->engine != NULL;
+	if (store->engine == NULL)
+		gs_order_end_presorted(&store->order);
+	return store->engine != NULL;
 }
 
 /* Why a sort of these columns cannot use an engine; NULL: it can. */
@@ -398,8 +382,8 @@ static void
 begin_engine(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsSortInput *input = &state->input;
-	MemoryContext old = MemoryContextSwitchTo(state->context);
+	GsStore *store = &state->store;
+	MemoryContext old = MemoryContextSwitchTo(state->store.context);
 	char	   *why_not = reason_for_fallback(spec);
 	GsStatus	status = GS_STATUS_OK;
 
@@ -412,19 +396,19 @@ begin_engine(GsSortState *state)
 			status = GS_STATUS_OOM;
 			why_not = "out of memory";
 		}
-		else if (input->top.bound != GS_UNBOUNDED &&
-				 (gs_key_encoder_first_is_expensive(input->key) || gs_key_encoder_is_approximate(input->key)))
-			gs_topn_compare_values(&input->top, spec->columns, spec->ncolumns, spec->desc);
+		else if (store->top.bound != GS_UNBOUNDED &&
+				 (gs_key_encoder_first_is_expensive(store->order.key) || gs_key_encoder_is_approximate(store->order.key)))
+			gs_topn_compare_values(&store->top, spec->columns, spec->ncolumns, spec->desc);
 	}
 	MemoryContextSwitchTo(old);
 
 	if (why_not != NULL)
 	{
 		gs_sort_parallel_leave(state);
-		gs_sort_begin_fallback(state, input->memory_limit / 1024, status, why_not);
+		gs_store_begin_fallback(&state->store, store->memory_limit / 1024, status, why_not);
 	}
 	else
-		state->phase = GS_SORT_ENGINE;
+		state->store.phase = GS_SORT_ENGINE;
 }
 
 void
@@ -437,7 +421,7 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 void
 gs_sort_disable_device(GsSortState *state)
 {
-	state->input.may_use_device = false;
+	state->store.may_use_device = false;
 }
 
 /* ---------------------------------------------------------------- few rows */
@@ -457,10 +441,10 @@ may_be_few(const GsSortState *state)
 static inline bool
 can_store_page(const GsSortState *state, const GsSeqScan *scan)
 {
-	const GsSortInput *input = &state->input;
+	const GsStore *store = &state->store;
 
-	return gs_seqscan_can_skip(scan) && state->phase == GS_SORT_ENGINE && input->batch != NULL &&
-		input->direct_key && !input->presorted && !input->keys_only && !input->top.has_cutoff;
+	return gs_seqscan_can_skip(scan) && state->store.phase == GS_SORT_ENGINE && store->batch != NULL &&
+		store->order.direct_key && !store->order.presorted && !store->order.keys_only && !store->top.has_cutoff;
 }
 
 /*
@@ -472,10 +456,10 @@ can_store_page(const GsSortState *state, const GsSeqScan *scan)
 static void
 store_page(GsSortState *state, GsSeqScan *scan)
 {
-	GsSortInput *input = &state->input;
-	const int	nwords = input->engine->request.layout->nwords;
-	const uint64 nread = input->nread;
-	GsBatch		batch = *input->batch;
+	GsStore *store = &state->store;
+	const int	nwords = store->engine->request.layout->nwords;
+	const uint64 nread = store->nread;
+	GsBatch		batch = *store->batch;
 
 	while (gs_seqscan_can_skip(scan))
 	{
@@ -487,16 +471,16 @@ store_page(GsSortState *state, GsSeqScan *scan)
 		uint64	   *record = gs_batch_next_record(&batch);
 
 		if (!gs_engine_has_space(&batch, source.nbytes) ||
-			!gs_key_record_write_tuple(input->key, tuple, record))
+			!gs_key_record_write_tuple(store->order.key, tuple, record))
 			break;
 		record[nwords] = gs_batch_next_location(&batch, 0);
 		gs_row_store(&source, NULL, gs_batch_next_row(&batch));
 		gs_batch_push(&batch, source.nbytes);
 		gs_seqscan_skip(scan);
 	}
-	input->nread += batch.nrows - input->batch->nrows;
-	*input->batch = batch;
-	if (input->nread / GS_STATS_INTERVAL_ROWS != nread / GS_STATS_INTERVAL_ROWS)
+	store->nread += batch.nrows - store->batch->nrows;
+	*store->batch = batch;
+	if (store->nread / GS_STATS_INTERVAL_ROWS != nread / GS_STATS_INTERVAL_ROWS)
 		gs_sort_stats_show(state);
 }
 
@@ -512,21 +496,21 @@ static TupleTableSlot *
 read_few(GsSortState *state, GsSeqScan *scan)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	TupleTableSlot *slot;
 
-	if (input->few == NULL)
+	if (store->few == NULL)
 	{
 		MemoryContext old = MemoryContextSwitchTo(spec->parent_context);
 
-		input->few = gs_few_create(spec->columns, spec->ncolumns, spec->desc);
+		store->few = gs_few_create(spec->columns, spec->ncolumns, spec->desc);
 		MemoryContextSwitchTo(old);
 	}
-	state->phase = GS_SORT_FEW;
+	state->store.phase = GS_SORT_FEW;
 	do
 		slot = next_row(spec, scan);
-	while (!TupIsNull(slot) && gs_few_put(input->few, slot));
-	input->nread = gs_few_count(input->few);
+	while (!TupIsNull(slot) && gs_few_put(store->few, slot));
+	store->nread = gs_few_count(store->few);
 	return slot;
 }
 
@@ -534,16 +518,16 @@ read_few(GsSortState *state, GsSeqScan *scan)
 static bool
 sort_few(GsSortState *state)
 {
-	MemoryContext old = MemoryContextSwitchTo(state->context);
-	bool		sorted = gs_few_sort(state->input.few);
+	MemoryContext old = MemoryContextSwitchTo(state->store.context);
+	bool		sorted = gs_few_sort(state->store.few);
 
 	MemoryContextSwitchTo(old);
 	if (!sorted)
 		return false;
-	gs_sort_begin_output(state, gs_few_count(state->input.few));
+	gs_store_begin_output(&state->store, gs_few_count(state->store.few));
 	if (state->spec.groups == NULL || state->spec.groups->nbatches == 1)
 		gs_stats_add(GS_STAT_SORTS_SMALL, 1);
-	gs_stats_add(GS_STAT_ROWS, state->input.nread);
+	gs_stats_add(GS_STAT_ROWS, state->store.nread);
 	return true;
 }
 
@@ -551,13 +535,13 @@ sort_few(GsSortState *state)
 static bool
 move_few_to_engine(GsSortState *state)
 {
-	GsFew	   *few = state->input.few;
+	GsFew	   *few = state->store.few;
 	const int	nrows = gs_few_count(few);
 	TupleTableSlot *slot;
 	bool		added = true;
 
 	begin_engine(state);
-	state->input.nread = 0;
+	state->store.nread = 0;
 	slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
 	for (int i = 0; i < nrows && added; i++)
 	{
@@ -575,19 +559,19 @@ move_few_to_engine(GsSortState *state)
 static GsStatus
 sort_in_engine(GsSortState *state)
 {
-	GsEngine   *engine = state->input.engine;
-	GsStatus	status = gs_sort_order_rows(state);
+	GsEngine   *engine = state->store.engine;
+	GsStatus	status = gs_store_sort(&state->store);
 
 	if (status != GS_STATUS_OK)
 		return status;
-	gs_sort_begin_output(state, engine->stats.nrows + state->input.nnulls);
-	status = gs_sort_verify_keys(state);
+	gs_store_begin_output(&state->store, engine->stats.nrows + state->store.nnulls);
+	status = gs_store_verify(&state->store);
 	if (status == GS_STATUS_OK)
-		status = gs_sort_fill_window(state, 0);
-	if (status == GS_STATUS_OK && gs_sort_leaves_ties(state))
+		status = gs_store_fill_window(&state->store, 0);
+	if (status == GS_STATUS_OK && gs_store_leaves_ties(&state->store))
 	{
 		state->output.leaves_ties = true;
-		state->output.window_rows = 0;
+		state->store.window_rows = 0;
 	}
 	return status;
 }
@@ -596,14 +580,14 @@ sort_in_engine(GsSortState *state)
 static GsStatus
 sort_or_merge(GsSortState *state)
 {
-	if (state->input.runs == NULL)
+	if (state->store.runs == NULL)
 	{
 		GsStatus	status = sort_in_engine(state);
 
 		if (status != GS_STATUS_FULL)
 			return status;
 	}
-	return gs_sort_may_write_run(state) ? gs_sort_merge_runs(state) : GS_STATUS_FULL;
+	return gs_store_may_write_run(&state->store) ? gs_store_merge_runs(&state->store) : GS_STATUS_FULL;
 }
 
 /* Sorts all rows, or falls back to a tuplesort.  False: the engine failed. */
@@ -614,32 +598,32 @@ sort_rows(GsSortState *state)
 
 	if (status != GS_STATUS_OK)
 		return false;
-	gs_sort_consider_device(state, true);
+	gs_store_consider_device(&state->store, true);
 	status = sort_or_merge(state);
-	if (status == GS_STATUS_DISPROVED && gs_sort_is_on_device(state))
+	if (status == GS_STATUS_DISPROVED && gs_store_is_on_device(&state->store))
 	{
 		if (!gs_sort_take_back(state, add_again))
 			return false;
-		if (state->phase == GS_SORT_FALLBACK)
+		if (state->store.phase == GS_SORT_FALLBACK)
 			return true;
 		status = sort_or_merge(state);
 	}
 	if (status == GS_STATUS_OK || status == GS_STATUS_FAILED)
 		return status == GS_STATUS_OK;
-	return gs_sort_fall_back(state, status, gs_sort_status_reason(&state->input, status));
+	return gs_store_fall_back(&state->store, status, gs_store_status_reason(&state->store, status));
 }
 
 static bool
 perform(GsSortState *state)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 
 	while (gs_sort_wants_other_keys(state, true))
 	{
 		if (!gs_sort_reload(state, add_again))
 			return false;
 	}
-	if (input->presorted && input->runs == NULL)
+	if (store->order.presorted && store->runs == NULL)
 	{
 		if (sort_in_engine(state) == GS_STATUS_OK)
 			return true;
@@ -647,10 +631,10 @@ perform(GsSortState *state)
 		if (!gs_sort_reload(state, add_again))
 			return false;
 	}
-	if (state->phase == GS_SORT_ENGINE && !sort_rows(state))
+	if (state->store.phase == GS_SORT_ENGINE && !sort_rows(state))
 		return false;
-	if (state->phase == GS_SORT_FALLBACK)
-		gs_tuplesort_perform(&input->fallback);
+	if (state->store.phase == GS_SORT_FALLBACK)
+		gs_tuplesort_perform(&store->fallback);
 	return true;
 }
 
@@ -716,7 +700,7 @@ gs_sort_read_input(GsSortState *state)
 		reason = gs_sort_restart(state);
 		begin_sort(state, work_mem);
 		gs_sort_disable_device(state);
-		state->input.device_reason = reason;
+		state->store.device_reason = reason;
 		state->input.restarted = true;
 		begin_with_few = false;
 	}
@@ -730,5 +714,5 @@ gs_sort_abandon(GsSortState *state)
 
 	gs_sort_parallel_leave(state);
 	if (!is_producer)
-		gs_sort_log_failure(state); /* the consumer logs it for all producers */
+		gs_store_log_failure(&state->store); /* the consumer logs it for all producers */
 }

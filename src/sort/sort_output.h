@@ -10,8 +10,8 @@
 #ifndef GPUSORT_SORT_OUTPUT_H
 #define GPUSORT_SORT_OUTPUT_H
 
-#include "sort/sort_fetch.h"
 #include "sort/sort_init.h"
+#include "store/store_fetch.h"
 
 /* Not for callers: gs_sort_next() for all but the usual case. */
 extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
@@ -23,14 +23,14 @@ extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
 static inline TupleTableSlot *
 gs_sort_next(GsSortState *state, bool forward)
 {
-	GsSortOutput *output = &state->output;
-	int64		next = output->position + 1 - output->window_start;
+	GsStore    *store = &state->store;
+	int64		next = store->position + 1 - store->window_start;
 
 	/* usually: the next row of the window */
-	if ((uint64) next < (uint64) output->window_rows && state->input.nnulls == 0 && forward)
+	if ((uint64) next < (uint64) store->window_rows && store->nnulls == 0 && forward)
 	{
-		output->position++;
-		return gs_sort_row_to_slot(&state->input, output->window[next], state->spec.slot);
+		store->position++;
+		return gs_store_row_to_slot(store, store->window[next], state->spec.slot);
 	}
 	return gs_sort_find_next(state, forward);
 }

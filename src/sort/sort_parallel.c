@@ -12,7 +12,7 @@
  *
  * Without a device the leader is the consumer of sorted rows, which it merges with its
  * own by their keys, instead of comparing rows.  Producers send them through streams in
- * shared memory (sort_streams.c).  A Gather Merge first waits for a row, or the end, of
+ * shared memory (share_streams.c).  A Gather Merge first waits for a row, or the end, of
  * each worker.  So a producer reports its end at once, and sends its rows when its node
  * ends.  The leader abandons the streams when its own node is shut down or ends, or the
  * Gather Merge is about to run again, which waits for the workers to exit.
@@ -45,16 +45,16 @@
 #include "common/protocol.h"
 #include "guc.h"
 #include "pg_compat.h"
-#include "sort/sort_failure.h"
+#include "read/read_statistics.h"
+#include "share/share_state.h"
+#include "share/share_streams.h"
 #include "sort/sort_parallel.h"
-#include "sort/sort_estimate.h"
-#include "sort/sort_fetch.h"
-#include "sort/sort_runs.h"
-#include "sort/sort_space.h"
-#include "sort/sort_streams.h"
-#include "sort_parts/sort_device.h"
-#include "sort_parts/sort_shared.h"
-#include "sort_parts/sort_statistics.h"
+#include "store/store_device.h"
+#include "store/store_estimate.h"
+#include "store/store_failure.h"
+#include "store/store_fetch.h"
+#include "store/store_runs.h"
+#include "store/store_space.h"
 
 #include "access/parallel.h"
 #include "executor/executor.h"
@@ -331,6 +331,22 @@ gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary)
 
 /* ------------------------------------------------------------------- the job */
 
+static void
+set_role(GsSortState *state, GsRole role, GsRole of_streams)
+{
+	state->participants.role = role;
+	state->participants.of_streams = of_streams;
+	state->store.policy.gives_rows = role == GS_ROLE_PRODUCER;
+	state->store.policy.merged_elsewhere = of_streams != GS_ROLE_SERIAL;
+}
+
+/* The role is SERIAL from now on. */
+static void
+end_role(GsSortState *state)
+{
+	set_role(state, GS_ROLE_SERIAL, state->participants.of_streams);
+}
+
 void
 gs_sort_parallel_set_shared(GsSortState *state, GsShared *shared)
 {
@@ -353,7 +369,7 @@ gs_sort_parallel_leave(GsSortState *state)
 			gs_shared_leave(participants->shared, participant_number(), NULL);
 			break;
 	}
-	participants->role = GS_ROLE_SERIAL;
+	end_role(state);
 }
 
 /* Opens a job and publishes it, so that others can join. */
@@ -363,13 +379,13 @@ open_job(GsSortState *state, const GsEngineRequest *request)
 	GsSortParticipants *participants = &state->participants;
 	GsEngine   *engine;
 
-	engine = gs_device_open_shared(request, state->context, participant_number(), expected_rows(state),
-								   gs_sort_row_bytes(state), &state->input.device_reason);
+	engine = gs_device_open_shared(request, state->store.context, participant_number(), expected_rows(state),
+								   gs_store_row_bytes(&state->store), &state->store.device_reason);
 	if (engine != NULL)
 	{
 		participants->job.device = gs_engine_gpu_device(engine);
 		participants->job.token = gs_engine_gpu_token(engine);
-		participants->job.form = gs_key_encoder_fingerprint(state->input.key);
+		participants->job.form = gs_key_encoder_fingerprint(state->store.order.key);
 		gs_shared_open(participants->shared, &participants->job);
 	}
 	return engine;
@@ -381,13 +397,13 @@ join_job(GsSortState *state, const GsEngineRequest *request)
 {
 	const GsSharedJob *shared_job = &state->participants.job;
 
-	if (gs_key_encoder_fingerprint(state->input.key) != shared_job->form)
+	if (gs_key_encoder_fingerprint(state->store.order.key) != shared_job->form)
 	{
-		state->input.device_reason = "an enum label was added while the sort began";
+		state->store.device_reason = "an enum label was added while the sort began";
 		return NULL;
 	}
-	return gs_device_join_shared(request, state->context, shared_job->device, shared_job->token,
-								 participant_number(), &state->input.device_reason);
+	return gs_device_join_shared(request, state->store.context, shared_job->device, shared_job->token,
+								 participant_number(), &state->store.device_reason);
 }
 
 /* The leader cannot open a job: the others sort their rows and send them. */
@@ -397,8 +413,7 @@ take_streams_instead(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 
 	participants->job = (GsSharedJob) {.by_streams = true};
-	participants->role = GS_ROLE_SERIAL;
-	participants->of_streams = GS_ROLE_CONSUMER;
+	set_role(state, GS_ROLE_SERIAL, GS_ROLE_CONSUMER);
 	gs_shared_open(participants->shared, &participants->job);
 }
 
@@ -426,23 +441,23 @@ static GsStatus
 give_rows_to_consumer(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	GsProduced	produced;
-	GsStatus	status = gs_engine_end_producer(input->engine, &produced.nrows);
+	GsStatus	status = gs_engine_end_producer(store->engine, &produced.nrows);
 
 	if (status == GS_STATUS_FULL)	/* again, without the rows that the device did not take */
-		status = gs_engine_end_producer(input->engine, &produced.nrows);
+		status = gs_engine_end_producer(store->engine, &produced.nrows);
 	if (status != GS_STATUS_OK)
 		return status;
-	produced.nnulls = input->nnulls;
-	produced.nbytes = input->engine->stats.bytes_up;
-	input->engine->stats.bytes_up = 0;	/* the consumer counts them */
-	produced.layout = *gs_key_encoder_layout(input->key);
+	produced.nnulls = store->nnulls;
+	produced.nbytes = store->engine->stats.bytes_up;
+	store->engine->stats.bytes_up = 0;	/* the consumer counts them */
+	produced.layout = *gs_key_encoder_layout(store->order.key);
 	gs_shared_leave(participants->shared, participant_number(), &produced);
-	participants->role = GS_ROLE_SERIAL;
+	end_role(state);
 	participants->nsent = produced.nrows + produced.nnulls;
-	input->nnulls = 0;
-	input->nread -= participants->nsent;
+	store->nnulls = 0;
+	store->nread -= participants->nsent;
 	return GS_STATUS_OK;
 }
 
@@ -456,8 +471,8 @@ end_producer(GsSortState *state, Size row_bytes)
 	GsStatus	status = give_rows_to_consumer(state);
 
 	if (status == GS_STATUS_OK)
-		status = gs_sort_replace_engine(state, row_bytes, false);
-	state->input.may_use_device = false;	/* the consumer's sort fills it */
+		status = gs_store_replace_engine(&state->store, row_bytes, false);
+	state->store.may_use_device = false;	/* the consumer's sort fills it */
 	return status;
 }
 
@@ -466,7 +481,7 @@ static void
 add_produced(GsSortState *state)
 {
 	GsShared   *shared = state->participants.shared;
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	uint64		nrows = 0;
 
 	for (int i = 0; i < gs_shared_nparticipants(shared); i++)
@@ -475,13 +490,13 @@ add_produced(GsSortState *state)
 
 		if (produced == NULL)
 			continue;
-		gs_key_layout_merge(gs_key_encoder_layout(input->key), &produced->layout);
+		gs_key_layout_merge(gs_key_encoder_layout(store->order.key), &produced->layout);
 		nrows += produced->nrows;
-		input->engine->stats.bytes_up += produced->nbytes;
-		input->nnulls += produced->nnulls;
-		input->nread += produced->nrows + produced->nnulls;
+		store->engine->stats.bytes_up += produced->nbytes;
+		store->nnulls += produced->nnulls;
+		store->nread += produced->nrows + produced->nnulls;
 	}
-	gs_engine_gpu_expect(input->engine, nrows);
+	gs_engine_gpu_expect(store->engine, nrows);
 }
 
 /* The consumer waits for producers. */
@@ -503,7 +518,7 @@ end_consumer_input(GsSortState *state)
 {
 	wait_for_producers(&state->participants);
 	add_produced(state);
-	state->participants.role = GS_ROLE_SERIAL;
+	end_role(state);
 }
 
 GsStatus
@@ -524,8 +539,10 @@ gs_sort_parallel_end_input(GsSortState *state)
 
 /* The rows are about to become a run.  True: those of a producer are the consumer's now. */
 static bool
-end_input_before_run(GsSortState *state, Size row_bytes, GsStatus *status)
+end_input_before_run(void *arg, Size row_bytes, GsStatus *status)
 {
+	GsSortState *state = arg;
+
 	if (state->participants.role != GS_ROLE_PRODUCER)
 	{
 		(void) gs_sort_parallel_end_input(state);
@@ -540,24 +557,22 @@ gs_sort_parallel_join(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
 	GsShared   *shared = participants->shared;
+	GsRole		role;
 
 	participants->job = (GsSharedJob) {0};
-	participants->role = shared == NULL ? GS_ROLE_SERIAL :
-		gs_shared_join(shared, participant_number(), &participants->job);
+	role = shared == NULL ? GS_ROLE_SERIAL : gs_shared_join(shared, participant_number(), &participants->job);
 	participants->nsent = 0;
 	participants->wait_us = 0;
-	participants->of_streams = GS_ROLE_SERIAL;
 	participants->sends = false;
-	participants->end_input = shared == NULL ? NULL : end_input_before_run;
+	state->store.policy = (GsStorePolicy) {.end_input = shared == NULL ? NULL : end_input_before_run,.arg = state};
 	if (participants->job.by_streams)
-	{
-		participants->of_streams = participants->role;
-		participants->role = GS_ROLE_SERIAL;
-	}
+		set_role(state, GS_ROLE_SERIAL, role);
+	else
+		set_role(state, role, GS_ROLE_SERIAL);
 
 	/* all of them try it once, and wait once for the device; rows of a device would have to be read back */
 	if (shared != NULL && (gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
-		state->input.may_use_device = false;
+		state->store.may_use_device = false;
 }
 
 /* ------------------------------------------------------------------- readers */
@@ -570,10 +585,10 @@ gs_sort_parallel_open_reader(GsSortState *state)
 	GsEngineRequest request;
 	const char *why_not;
 
-	if (shared_job->token == 0 || state->input.nread > 0 || state->phase != GS_SORT_ENGINE)
+	if (shared_job->token == 0 || state->store.nread > 0 || state->store.phase != GS_SORT_ENGINE)
 		return false;
-	request = gs_sort_make_request(state);
-	participants->reader = gs_device_read_shared(&request, state->context, shared_job->device,
+	request = gs_store_make_request(&state->store);
+	participants->reader = gs_device_read_shared(&request, state->store.context, shared_job->device,
 												 shared_job->token, &why_not);
 	return participants->reader != NULL;
 }
@@ -581,15 +596,15 @@ gs_sort_parallel_open_reader(GsSortState *state)
 void
 gs_sort_parallel_begin_reading(GsSortState *state, uint64 nrows)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 
-	gs_engine_close(input->engine);
-	input->engine = state->participants.reader;
+	gs_engine_close(store->engine);
+	store->engine = state->participants.reader;
 	state->participants.reader = NULL;
-	if (gs_engine_gpu_begin_reading(input->engine, nrows) != GS_STATUS_OK)
-		gs_sort_report_failure(state);
-	input->nread = nrows;
-	gs_sort_begin_output(state, nrows);
+	if (gs_engine_gpu_begin_reading(store->engine, nrows) != GS_STATUS_OK)
+		gs_store_report_failure(&state->store);
+	store->nread = nrows;
+	gs_store_begin_output(&state->store, nrows);
 }
 
 /* ------------------------------------------------------------------- streams */
@@ -609,14 +624,14 @@ static void
 offer_rows(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 
-	participants->sends = gs_sort_streams_offer(participants->streams, participant_number(), state);
+	participants->sends = gs_sort_streams_offer(participants->streams, participant_number(), &state->store);
 	if (participants->sends)
 	{
-		participants->nsent = input->nread;
-		input->nread = 0;
-		gs_sort_begin_output(state, 0);
+		participants->nsent = store->nread;
+		store->nread = 0;
+		gs_store_begin_output(&state->store, 0);
 	}
 }
 
@@ -626,18 +641,18 @@ gs_sort_parallel_gather(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 	const GsRole role = participants->of_streams;
 
-	participants->of_streams = GS_ROLE_SERIAL;
+	set_role(state, participants->role, GS_ROLE_SERIAL);
 	if (role == GS_ROLE_CONSUMER)
 		wait_for_producers(participants);
 	if (role == GS_ROLE_PRODUCER)
 		offer_rows(state);
 	if (role == GS_ROLE_CONSUMER && gs_sort_streams_any(participants->streams))
 	{
-		if (!gs_sort_streams_merge(participants->streams, state, participants->memory))
-			gs_sort_report_failure(state);
+		if (!gs_sort_streams_merge(participants->streams, &state->store, participants->memory))
+			gs_store_report_failure(&state->store);
 	}
-	else if (role != GS_ROLE_SERIAL && !participants->sends && state->phase == GS_SORT_RUNS)
-		gs_sort_begin_merge(state);
+	else if (role != GS_ROLE_SERIAL && !participants->sends && state->store.phase == GS_SORT_RUNS)
+		gs_store_begin_merge(&state->store);
 	if (role == GS_ROLE_PRODUCER)
 		gs_shared_leave(participants->shared, participant_number(), NULL);
 }
@@ -648,7 +663,7 @@ gs_sort_parallel_end(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 
 	if (participants->sends)
-		gs_sort_streams_send(participants->streams, participant_number(), state, participants->memory);
+		gs_sort_streams_send(participants->streams, participant_number(), &state->store, participants->memory);
 	participants->sends = false;
 	abandon_streams(state);
 	/* its shared memory may be gone when the callback before a rescan is called for the last time */

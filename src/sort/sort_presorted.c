@@ -7,7 +7,7 @@
  * below.  PostgreSQL's sort notices this with n - 1 comparisons.  To compare a row
  * with the one before costs less than the keys of several columns or of a text,
  * and where keys are truncated or approximate, rows have to be compared in any
- * case.  So if the first rows are in order, which were kept (sort_few.c), and as long
+ * case.  So if the first rows are in order, which were kept (store_few.c), and as long
  * as no row sorts before the last one, rows are compared as they arrive and get no
  * keys.  They go to an engine whose layout has no columns.  For it all rows are
  * equal, so it keeps them in input order, which is the requested order, and already
@@ -18,32 +18,32 @@
  * If all rows are in order, this is the only run, and it is returned as it was
  * written.
  *
- * Of rows that arrive in groups, each batch is a sort (sort_groups.c).  After a batch that was not in order,
+ * Of rows that arrive in groups, each batch is a sort (read_groups.c).  After a batch that was not in order,
  * the next one is not expected to be.
  *
  * At the first row out of order, among random rows the second or third, the rows
- * in memory get keys (sort_reload.c).  A run that was written by then is merged
- * with later runs by comparisons, as PostgreSQL merges all runs (sort_order.c).
+ * in memory get keys (sort_keys.c).  A run that was written by then is merged
+ * with later runs by comparisons, as PostgreSQL merges all runs (order.c).
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
 #include "key/key_row.h"
-#include "sort/sort_estimate.h"
-#include "sort/sort_space.h"
+#include "read/read_limit.h"
 #include "sort/sort_presorted.h"
-#include "sort_parts/sort_limit.h"
+#include "store/store_estimate.h"
+#include "store/store_space.h"
 
 #include "utils/memutils.h"
 
 /* Does a key cost less than a comparison?  So it does with a single number. */
 static bool
-keys_cost_less(const GsSortInput *input, const GsSortSpec *spec)
+keys_cost_less(const GsOrder *order)
 {
-	return spec->ncolumns == 1 &&
-		(input->direct_key || gs_key_encoder_first_is_numeric(input->key) ||
-		 TupleDescAttr(spec->desc, spec->columns[0].attno - 1)->attbyval);
+	return order->ncolumns == 1 &&
+		(order->direct_key || gs_key_encoder_first_is_numeric(order->key) ||
+		 TupleDescAttr(order->desc, order->columns[0].attno - 1)->attbyval);
 }
 
 /*
@@ -53,14 +53,14 @@ keys_cost_less(const GsSortInput *input, const GsSortSpec *spec)
 static bool
 may_pay(const GsSortState *state)
 {
-	const GsSortInput *input = &state->input;
+	const GsStore *store = &state->store;
 
-	if (input->top.bound != GS_UNBOUNDED || (state->spec.groups != NULL && !state->spec.groups->may_be_in_order))
+	if (store->top.bound != GS_UNBOUNDED || (state->spec.groups != NULL && !state->spec.groups->may_be_in_order))
 		return false;
-	if (!gs_key_encoder_decides(input->key))
-		return !(gs_key_encoder_can_key_more(input->key) && gs_sort_device_is_likely(state));
-	return state->phase == GS_SORT_FEW && !keys_cost_less(input, &state->spec) &&
-		!gs_sort_device_is_likely(state);
+	if (!gs_key_encoder_decides(store->order.key))
+		return !(gs_key_encoder_can_key_more(store->order.key) && gs_store_device_is_likely(&state->store));
+	return state->store.phase == GS_SORT_FEW && !keys_cost_less(&store->order) &&
+		!gs_store_device_is_likely(&state->store);
 }
 
 /* Are the rows that were kept in order, as far as is known?  Values without a row are compared when they become rows. */
@@ -84,23 +84,15 @@ void
 gs_presorted_begin(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 
-	input->presorted = may_pay(state);
-	if (!input->presorted)
+	store->order.presorted = may_pay(state);
+	if (!store->order.presorted)
 		return;
-	if (input->compare == NULL)
-		input->compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
-	if (state->phase == GS_SORT_FEW && !few_are_in_order(input->few, input->compare))
-		gs_presorted_end(input);
-}
-
-void
-gs_presorted_end(GsSortInput *input)
-{
-	input->presorted = false;
-	if (gs_key_encoder_decides(input->key))
-		input->compare = NULL;
+	if (store->order.compare == NULL)
+		store->order.compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
+	if (state->store.phase == GS_SORT_FEW && !few_are_in_order(store->few, store->order.compare))
+		gs_order_end_presorted(&store->order);
 }
 
 /* Does a stored row sort before the last one, if there is a last one? */
@@ -120,8 +112,8 @@ is_below_last(GsSortCompare *compare, bool is_first, MinimalTuple row)
 static bool
 may_write_run(const GsSortState *state)
 {
-	return !gs_key_encoder_decides(state->input.key) && gs_sort_may_write_run(state) &&
-		!gs_sort_device_is_likely(state);
+	return !gs_key_encoder_decides(state->store.order.key) && gs_store_may_write_run(&state->store) &&
+		!gs_store_device_is_likely(&state->store);
 }
 
 /*
@@ -131,39 +123,39 @@ may_write_run(const GsSortState *state)
 static bool
 write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)
 {
-	GsSortInput *input = &state->input;
-	const GsBatch *batch = input->batch;
+	GsStore *store = &state->store;
+	const GsBatch *batch = store->batch;
 	const MinimalTuple row = (MinimalTuple)
-		unconstify(void *, gs_batch_pushed(batch, input->engine->request.layout, batch->nrows - 1));
+		unconstify(void *, gs_batch_pushed(batch, store->engine->request.layout, batch->nrows - 1));
 
-	input->may_use_device = false;	/* it could not merge the run */
-	*last = MemoryContextAllocHuge(state->context, row->t_len);
+	store->may_use_device = false;	/* it could not merge the run */
+	*last = MemoryContextAllocHuge(state->store.context, row->t_len);
 	memcpy(*last, row, row->t_len);
-	gs_sort_compare_begin(input->compare, *last);
-	return gs_sort_write_run(state, row_bytes) == GS_STATUS_OK;
+	gs_sort_compare_begin(store->order.compare, *last);
+	return gs_store_write_run(&state->store, row_bytes) == GS_STATUS_OK;
 }
 
 /* Ensures that the batch has space for a row.  False: memory is full. */
 static bool
 reserve_space(GsSortState *state, Size row_bytes, MinimalTuple *last)
 {
-	GsSortInput *input = &state->input;
+	GsStore *store = &state->store;
 	GsStatus	status;
 
-	if (input->batch != NULL && gs_engine_has_space(input->batch, row_bytes))
+	if (store->batch != NULL && gs_engine_has_space(store->batch, row_bytes))
 		return true;
-	status = gs_engine_reserve(input->engine, row_bytes, &input->batch);
-	if (status == GS_STATUS_FULL && input->batch != NULL && may_write_run(state) &&
+	status = gs_engine_reserve(store->engine, row_bytes, &store->batch);
+	if (status == GS_STATUS_FULL && store->batch != NULL && may_write_run(state) &&
 		write_run(state, row_bytes, last))
-		status = gs_engine_reserve(input->engine, row_bytes, &input->batch);
+		status = gs_engine_reserve(store->engine, row_bytes, &store->batch);
 	return status == GS_STATUS_OK;
 }
 
 bool
 gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form)
 {
-	GsSortInput *input = &state->input;
-	const bool	is_first = input->batch == NULL;
+	GsStore *store = &state->store;
+	const bool	is_first = store->batch == NULL;
 	MinimalTuple last = NULL;
 	GsRowSource source;
 	char	   *row;
@@ -172,14 +164,14 @@ gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form
 	gs_row_source_init(&source, slot, form);
 	if (!reserve_space(state, source.nbytes, &last))
 		return false;
-	row = gs_batch_next_row(input->batch);
+	row = gs_batch_next_row(store->batch);
 	gs_row_store(&source, slot, row);
-	below = is_below_last(input->compare, is_first, (MinimalTuple) row);
+	below = is_below_last(store->order.compare, is_first, (MinimalTuple) row);
 	if (last != NULL)
 		pfree(last);
 	if (below)
 		return false;
-	*gs_batch_next_record(input->batch) = gs_batch_next_location(input->batch, 0);
-	gs_batch_push(input->batch, source.nbytes);
+	*gs_batch_next_record(store->batch) = gs_batch_next_location(store->batch, 0);
+	gs_batch_push(store->batch, source.nbytes);
 	return true;
 }

@@ -13,9 +13,6 @@
 /* Decides whether it is worth a try, before the engine opens: input.presorted, and the comparator for it. */
 extern void gs_presorted_begin(GsSortState *state);
 
-/* Rows have keys from now on. */
-extern void gs_presorted_end(GsSortInput *input);
-
 /*
  * Adds the slot's row to that engine; form as for gs_row_source_init().  False: it was not added, because it
  * sorts before the last row, or because memory is full; gs_sort_reload() is to follow.

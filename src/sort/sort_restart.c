@@ -14,10 +14,10 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_failure.h"
 #include "sort/sort_init.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_restart.h"
+#include "store/store_failure.h"
 
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
@@ -37,9 +37,9 @@ gs_sort_restart(GsSortState *state)
 
 	gs_sort_parallel_wait_for_error(state);
 	if (!state->spec.repeatable || is_shared(child, NULL))
-		gs_sort_report_failure(state);
-	gs_sort_log_failure(state);
-	reason = MemoryContextStrdup(state->spec.parent_context, state->input.engine->stats.detail);
+		gs_store_report_failure(&state->store);
+	gs_store_log_failure(&state->store);
+	reason = MemoryContextStrdup(state->spec.parent_context, state->store.engine->stats.detail);
 	gs_sort_clear(state);
 	ExecReScan(child);
 	return reason;

@@ -50,21 +50,21 @@ gs_sort_stats_begin(GsSortState *state)
 			.step_start_us = now,
 			.callback = {.func = notice_reset,.arg = stats}
 	};
-	MemoryContextRegisterResetCallback(state->context, &stats->callback);
+	MemoryContextRegisterResetCallback(state->store.context, &stats->callback);
 	gs_stats_begin_activity(&stats->activity);
 }
 
 GsSorter
 gs_sort_sorter(const GsSortState *state)
 {
-	const GsSortInput *input = &state->input;
+	const GsStore *store = &state->store;
 
-	if (state->phase == GS_SORT_FALLBACK)
+	if (state->store.phase == GS_SORT_FALLBACK)
 		return GS_SORTER_POSTGRES;
-	if (gs_sort_is_on_device(state) || state->participants.nsent > 0 ||
-		(input->runs != NULL && gs_run_set_stats(input->runs)->device != NULL))
+	if (gs_store_is_on_device(&state->store) || state->participants.nsent > 0 ||
+		(store->runs != NULL && gs_run_set_stats(store->runs)->device != NULL))
 		return GS_SORTER_DEVICE;
-	return state->phase == GS_SORT_ENGINE || state->phase == GS_SORT_RUNS ? GS_SORTER_CPU : GS_SORTER_NONE;
+	return state->store.phase == GS_SORT_ENGINE || state->store.phase == GS_SORT_RUNS ? GS_SORTER_CPU : GS_SORTER_NONE;
 }
 
 void
@@ -74,9 +74,9 @@ gs_sort_stats_show(GsSortState *state)
 
 	if (!state->stats.active)
 		return;
-	activity->nrows = state->input.nread;
+	activity->nrows = state->store.nread;
 	activity->sorter = gs_sort_sorter(state);
-	activity->devices = gs_sort_is_on_device(state) ? state->input.engine->stats.devices : 0;
+	activity->devices = gs_store_is_on_device(&state->store) ? state->store.engine->stats.devices : 0;
 	gs_stats_show_activity(activity);
 }
 
@@ -104,7 +104,7 @@ gs_sort_stats_begin_step(GsSortState *state, GsSortStep step)
 static bool
 has_sent_all(const GsSortState *state)
 {
-	return state->participants.nsent > 0 && state->input.nread == 0;
+	return state->participants.nsent > 0 && state->store.nread == 0;
 }
 
 /* The temporary files of a tuplesort. */
@@ -113,7 +113,7 @@ count_fallback(GsSortState *state)
 {
 	TuplesortInstrumentation stats;
 
-	tuplesort_get_stats(state->input.fallback.state, &stats);
+	tuplesort_get_stats(state->store.fallback.state, &stats);
 	if (stats.spaceType == SORT_SPACE_TYPE_DISK)
 		gs_stats_add(GS_STAT_TEMP_BYTES, (uint64) stats.spaceUsed * 1024);
 }
@@ -134,10 +134,10 @@ gs_sort_stats_sorted(GsSortState *state)
 		return;
 	if (!state->spec.of_index && !has_sent_all(state) && (groups == NULL || groups->nbatches == 1))
 		gs_stats_add(GS_STAT_SORTS_SMALL + stats->activity.sorter, 1);
-	gs_stats_add(GS_STAT_ROWS, state->input.nread);
+	gs_stats_add(GS_STAT_ROWS, state->store.nread);
 	gs_stats_add(GS_STAT_INPUT_US, stats->us[GS_STEP_INPUT]);
 	gs_stats_add(GS_STAT_SORT_US, stats->us[GS_STEP_SORT]);
-	if (state->phase == GS_SORT_FALLBACK)
+	if (state->store.phase == GS_SORT_FALLBACK)
 		count_fallback(state);
 }
 
@@ -150,8 +150,8 @@ gs_sort_stats_end(GsSortState *state)
 		return;
 	stats->active = false;
 	gs_stats_end_activity(&stats->activity);
-	if (state->input.runs != NULL)
-		gs_stats_add(GS_STAT_REPAIRS, gs_run_set_stats(state->input.runs)->nrepaired);
+	if (state->store.runs != NULL)
+		gs_stats_add(GS_STAT_REPAIRS, gs_run_set_stats(state->store.runs)->nrepaired);
 	end_step(stats);
 	if (stats->activity.step == GS_STEP_OUTPUT)
 		gs_stats_add(GS_STAT_OUTPUT_US, stats->us[GS_STEP_OUTPUT]);
@@ -178,7 +178,7 @@ gs_sort_is_slow(const GsSortState *state)
 
 	if (gpusort_log_min_duration < 0)
 		return false;
-	if (groups != NULL ? !groups->at_end : state->phase == GS_SORT_FEW || has_sent_all(state))
+	if (groups != NULL ? !groups->at_end : state->store.phase == GS_SORT_FEW || has_sent_all(state))
 		return false;
 	return duration_us(state) >= (uint64) gpusort_log_min_duration * 1000;
 }
@@ -189,7 +189,7 @@ why_no_device(const GsSortState *state)
 {
 	if (state->stats.activity.sorter == GS_SORTER_DEVICE)
 		return NULL;
-	return state->phase == GS_SORT_FALLBACK ? state->input.fallback_reason : state->input.device_reason;
+	return state->store.phase == GS_SORT_FALLBACK ? state->store.fallback_reason : state->store.device_reason;
 }
 
 void
@@ -198,7 +198,7 @@ gs_sort_log_duration(const GsSortState *state, const char *of_what)
 	const GsSortGroups *groups = state->spec.groups;
 	const uint64 input_us = groups != NULL ? groups->input_us : state->stats.us[GS_STEP_INPUT];
 	const uint64 sort_us = groups != NULL ? groups->sort_us : state->stats.us[GS_STEP_SORT];
-	const uint64 nrows = groups != NULL ? groups->nrows : state->input.nread;
+	const uint64 nrows = groups != NULL ? groups->nrows : state->store.nread;
 	const double ms = duration_us(state) / 1000.0;
 	const char *why_not = why_no_device(state);
 	GsSortSummary summary;

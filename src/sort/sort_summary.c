@@ -32,16 +32,16 @@ method_name(GsMethod method)
 const char *
 gs_sort_engine_reason(const GsSortState *state)
 {
-	if (state->phase == GS_SORT_FALLBACK)
-		return state->input.fallback_reason;
-	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->input.device_reason : NULL;
+	if (state->store.phase == GS_SORT_FALLBACK)
+		return state->store.fallback_reason;
+	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->store.device_reason : NULL;
 }
 
 /* Are the rows of this process in its engine, although they are merged with those of others? */
 static bool
 is_merged_from_engine(const GsSortState *state)
 {
-	return state->phase == GS_SORT_RUNS && state->input.engine != NULL;
+	return state->store.phase == GS_SORT_RUNS && state->store.engine != NULL;
 }
 
 void
@@ -51,29 +51,29 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 
 	memset(summary, 0, sizeof(*summary));
 	summary->any = true;
-	summary->nrows = state->output.nrows;
+	summary->nrows = state->store.nrows;
 	summary->nsent = state->participants.nsent;
-	if (state->phase == GS_SORT_FEW)
+	if (state->store.phase == GS_SORT_FEW)
 	{
 		strlcpy(summary->method, "insertion sort", sizeof(summary->method));
 		strlcpy(summary->engine, "none", sizeof(summary->engine));
-		summary->kilobytes = (gs_few_bytes(state->input.few) + 1023) / 1024;
+		summary->kilobytes = (gs_few_bytes(state->store.few) + 1023) / 1024;
 	}
-	else if (state->phase == GS_SORT_ENGINE || is_merged_from_engine(state))
+	else if (state->store.phase == GS_SORT_ENGINE || is_merged_from_engine(state))
 	{
-		const GsEngineStats *stats = gs_engine_stats(state->input.engine);
+		const GsEngineStats *stats = gs_engine_stats(state->store.engine);
 
 		snprintf(summary->method, sizeof(summary->method), "%s%s",
-				 state->input.top.dropped > 0 ? "top-N " : "", method_name(stats->method));
+				 state->store.top.dropped > 0 ? "top-N " : "", method_name(stats->method));
 		strlcpy(summary->engine, stats->engine, sizeof(summary->engine));
 		summary->devices = stats->devices;
 		summary->kilobytes = (stats->peak_bytes + 1023) / 1024;
 	}
-	else if (state->phase == GS_SORT_RUNS)
+	else if (state->store.phase == GS_SORT_RUNS)
 	{
-		const GsRunSetStats *stats = gs_run_set_stats(state->input.runs);
+		const GsRunSetStats *stats = gs_run_set_stats(state->store.runs);
 
-		summary->nrows = stats->nrows + state->input.nnulls;	/* although it may not return them */
+		summary->nrows = stats->nrows + state->store.nnulls;	/* although it may not return them */
 		strlcpy(summary->method, "external merge", sizeof(summary->method));
 		strlcpy(summary->engine, stats->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
 		summary->devices = stats->devices;
@@ -84,7 +84,7 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	{
 		TuplesortInstrumentation stats;
 
-		tuplesort_get_stats(state->input.fallback.state, &stats);
+		tuplesort_get_stats(state->store.fallback.state, &stats);
 		strlcpy(summary->method, tuplesort_method_name(stats.sortMethod), sizeof(summary->method));
 		strlcpy(summary->engine, "postgres", sizeof(summary->engine));
 		summary->kilobytes = stats.spaceUsed;

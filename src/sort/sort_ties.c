@@ -12,10 +12,10 @@
  *	  returned				as it	few	   as it		 a sort
  *							 is				is
  *
- * Few rows are sorted where few rows always are (sort_few.c), by the other columns.  A
+ * Few rows are sorted where few rows always are (store_few.c), by the other columns.  A
  * larger group is a sort of its own by all columns, in the CPU engine, which may write
  * runs as any sort.  To begin one takes 20 us, so it also gets the groups that follow,
- * until it has as many rows as a batch of sort_groups.c.
+ * until it has as many rows as a batch of read_groups.c.
  *
  * ORDER BY a bigint and by a function of the user, 10 M rows of 140 bytes, one process,
  * medians of 6 (H200, Intel Xeon, PostgreSQL 15.20, 2026-11-26), in s:
@@ -32,12 +32,12 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_fetch.h"
+#include "order/row_copy.h"
 #include "sort/sort_init.h"
 #include "sort/sort_input.h"
 #include "sort/sort_ties.h"
-#include "sort_parts/row_copy.h"
-#include "sort_parts/sort_slot.h"
+#include "store/store_fetch.h"
+#include "store/store_slot.h"
 
 #include "miscadmin.h"
 #include "utils/memutils.h"
@@ -89,7 +89,7 @@ fetch(GsSortState *state, int64 position)
 {
 	GsSortTies *ties = state->output.ties;
 	size_t		nrows;
-	const GsStatus status = gs_engine_fetch(state->input.engine, position, TIES_WINDOW, ties->window, &nrows);
+	const GsStatus status = gs_engine_fetch(state->store.engine, position, TIES_WINDOW, ties->window, &nrows);
 
 	ties->window_start = position;
 	ties->window_rows = status == GS_STATUS_OK ? (int) nrows : 0;
@@ -109,8 +109,8 @@ static GsStatus
 begin(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	const int	first = gs_key_encoder_first_tied(state->input.key);
-	MemoryContext context = AllocSetContextCreate(state->context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
+	const int	first = gs_key_encoder_first_tied(state->store.order.key);
+	MemoryContext context = AllocSetContextCreate(state->store.context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	GsSortTies *ties = palloc0(sizeof(GsSortTies));
 	const GsSortSpec of_groups = spec_of_groups(state);
@@ -125,7 +125,7 @@ begin(GsSortState *state)
 	ties->slot = MakeSingleTupleTableSlot(CreateTupleDescCopy(spec->desc), &TTSOpsMinimalTuple);
 	gs_sort_init(&ties->sort, &of_groups);
 	MemoryContextSwitchTo(old);
-	if (state->output.nrows > 0)
+	if (state->store.nrows > 0)
 		status = fetch(state, 0);
 	if (ties->window_rows > 0)
 	{
@@ -146,7 +146,7 @@ advance(GsSortState *state, MinimalTuple *row)
 	const int64 next = ties->position + 1;
 
 	*row = ties->row;
-	if (next == (int64) state->output.nrows)
+	if (next == (int64) state->store.nrows)
 	{
 		ties->position = next;
 		return false;
@@ -228,7 +228,7 @@ next_of_group(GsSortState *state)
 
 	ties->nleft--;
 	if (ties->is_sort)
-		return gs_sort_fetch_next(&ties->sort, true);
+		return gs_store_fetch_next(&ties->sort.store, true);
 	gs_few_get(ties->few, ties->few_at++, state->spec.slot);
 	return state->spec.slot;
 }
@@ -254,7 +254,7 @@ wants_next_group(const GsSortState *state, int64 nrows)
 {
 	const GsSortTies *ties = state->output.ties;
 
-	return ties->is_sort && nrows < GS_GROUPS_BATCH_ROWS && ties->position < (int64) state->output.nrows && !ties->failed;
+	return ties->is_sort && nrows < GS_GROUPS_BATCH_ROWS && ties->position < (int64) state->store.nrows && !ties->failed;
 }
 
 /* Reads a group that begins with the row, and has more rows. */
@@ -272,7 +272,7 @@ read_group(GsSortState *state, MinimalTuple row)
 		add_to_group(ties, row);
 	} while (tied || wants_next_group(state, ties->position - first));
 	ties->nleft = ties->position - first;
-	state->output.nordered += ties->nleft;
+	state->store.nordered += ties->nleft;
 	if (!ties->failed)
 		sort_group(ties);
 }

@@ -396,7 +396,7 @@ def random_settings(rng):
     settings = [("work_mem", rng.choice(WORK_MEMS)), ("gpusort.engine", engine), ("gpusort.verify", rng.choice(["on", "off"]))]
     if engine == "cuda":
         settings += [("gpusort.device_min_rows", rng.choice(["0", "0", "50", "1000"])),
-                     ("gpusort.algorithm", rng.choice(["auto", "radix", "merge"])),
+                     ("gpusort.algorithm", rng.choice(["radix", "merge"])),
                      ("gpusort.device_session_memory", rng.choice(["0", "0", "0", "1"])),
                      ("gpusort.device_session_sorts", rng.choice(["32", "32", "32", "1"]))]
     if rng.random() < 0.3:

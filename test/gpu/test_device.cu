@@ -74,7 +74,7 @@ next_ties(Machine *machine, Trace *trace, uint64_t n, const uint8_t *d_same, con
 {
 	const GsDeviceOps *ops = machine->ops;
 	GsTieCount *d_count = machine->take_array<GsTieCount>(1);
-	Temp temp = take_temp(machine, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n);
+	Temp temp = take_temp(machine, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n);
 	GsTieCount count;
 
 	leave(trace, "same", machine->download(d_same, n));
@@ -101,7 +101,7 @@ gather_all(Machine *machine, const Table &table, const Uploaded &up, const uint6
 	const uint64_t n = table.nrows;
 	const uint64_t step = buffer_bytes / 4 - (2 * table.max_row_units + 1);
 	uint64_t *d_end_offsets = machine->take_array<uint64_t>(n);
-	Temp temp = take_temp(machine, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_AUTO, n);
+	Temp temp = take_temp(machine, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_RADIX, n);
 	std::vector<uint64_t> ends;
 	std::vector<uint64_t> boundaries;
 	uint64_t *d_boundaries;

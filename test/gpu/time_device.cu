@@ -158,7 +158,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 	{
 		uint8_t *d_same = m->take_array<uint8_t>(n);
 		GsTieCount *d_count = m->take_array<GsTieCount>(1);
-		Temp ties_temp = take_temp(m, GS_STEP_LIST_TIES, GS_ALGORITHM_AUTO, n);
+		Temp ties_temp = take_temp(m, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n);
 		GsTieCount count;
 
 		time_steps("same_words", 9.0 * n, [&] { m->need(ops->same_words(m->stream, n, d_sorted, row_bits, d_same)); });
@@ -202,7 +202,7 @@ time_sort(uint64_t n, unsigned ncolumns, uint64_t range, bool keys_only, unsigne
 		const uint64_t step = buffer_bytes / 4 - (2 * rows.max_row_units + 1);
 		const uint32_t nboundaries = (uint32_t) ((2 * all_units + n) / step + 2);
 		uint64_t *d_boundaries = m->take_array<uint64_t>(nboundaries);
-		Temp ends_temp = take_temp(m, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_AUTO, n);
+		Temp ends_temp = take_temp(m, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_RADIX, n);
 		char *d_to = m->take_array<char>(buffer_bytes);
 		std::vector<uint64_t> boundaries;
 

@@ -525,7 +525,7 @@ say_sort(World *world, RandomClient *client, bool sane)
 {
 	Dice	   *dice = world->dice;
 	GsSortRequest request = {
-		.algorithm = (uint32_t) dice_below(dice, 3),
+		.algorithm = (uint32_t) dice_below(dice, 2),
 		.partial = dice_one_in(dice, 4),
 		.layout = client->layout
 	};

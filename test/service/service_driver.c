@@ -963,7 +963,7 @@ job_run(Client *client, uint64_t seed, uint64_t nrows, bool keys_only)
 	CHECK_MSG(message.message.type == GS_MESSAGE_JOB_READY, "message %u came instead of JOB_READY",
 			  message.message.type);
 	CHECK(job_load(client, &table, nrows));
-	job_sort(client, &table, GS_ALGORITHM_AUTO);
+	job_sort(client, &table, GS_ALGORITHM_RADIX);
 	job_fetch(client, &table, 1, 0);
 	if (nrows > 1)
 		job_fetch(client, &table, 2, nrows / 2);

@@ -94,7 +94,7 @@ test_queue(void **unused)
 		client_close(&clients[i]);
 	check_ready(&clients[0]);
 	job_load(&clients[0], &table, 1000);
-	job_sort(&clients[0], &table, GS_ALGORITHM_AUTO);
+	job_sort(&clients[0], &table, GS_ALGORITHM_RADIX);
 	job_fetch(&clients[0], &table, 1, 0);
 	CHECK(service_status(&service).njobs == 1);
 	job_close(&clients[0]);
@@ -218,7 +218,7 @@ test_mixed_sizes(void **unused)
 			job_open(&client, &table, megabytes * MB, PATIENCE_MS * 10);
 			CHECK(client_receive(&client, &(GsAnyMessage) {0}, PATIENCE_MS * 10) == GS_MESSAGE_JOB_READY);
 			CHECK(job_load(&client, &table, table.nrows));
-			job_sort(&client, &table, GS_ALGORITHM_AUTO);
+			job_sort(&client, &table, GS_ALGORITHM_RADIX);
 			job_fetch(&client, &table, 1, 0);
 			client_close(&client);
 		}
@@ -246,7 +246,7 @@ open_cursor(const Service *service, Table *table)
 	job_open(&client, table, 0, 0);
 	check_ready(&client);
 	CHECK(job_load(&client, table, table->nrows));
-	job_sort(&client, table, GS_ALGORITHM_AUTO);
+	job_sort(&client, table, GS_ALGORITHM_RADIX);
 	job_send_fetch(&client, 1, 0);
 	return client;
 }

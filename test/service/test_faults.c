@@ -37,7 +37,7 @@ run_job(Client *client, GsAnyMessage *message, bool keys_only)
 		{
 			case GS_MESSAGE_JOB_READY:
 				job_load(client, &table, 2000);
-				job_send_sort(client, &table, GS_ALGORITHM_AUTO);
+				job_send_sort(client, &table, GS_ALGORITHM_RADIX);
 				break;
 			case GS_MESSAGE_BATCH_FREE:
 				client->free_buffers |= UINT64_C(1) << message->buffer.buffer;
@@ -225,7 +225,7 @@ test_no_memory(void **unused)
 		client_expect(&client, GS_MESSAGE_JOB_READY, &message);
 		if (job_load(&client, &table, NROWS))
 		{
-			job_send_sort(&client, &table, GS_ALGORITHM_AUTO);
+			job_send_sort(&client, &table, GS_ALGORITHM_RADIX);
 			while ((type = client_receive(&client, &message, PATIENCE_MS)) == GS_MESSAGE_BATCH_FREE)
 				client.free_buffers |= UINT64_C(1) << message.buffer.buffer;
 		}
@@ -357,7 +357,7 @@ test_blocked_device(void **unused)
 			job_load(&client, &table, 100);
 			if (i == 2)
 			{
-				job_sort(&client, &table, GS_ALGORITHM_AUTO);
+				job_sort(&client, &table, GS_ALGORITHM_RADIX);
 				job_close(&client);
 			}
 		}
@@ -406,7 +406,7 @@ test_close_waits(void **unused)
 	CHECK_MSG(now_ms() - start >= 300, "READY came after %d ms", (int) (now_ms() - start));
 	table = table_make(1, 100, false);
 	job_load(&client, &table, 100);
-	job_sort(&client, &table, GS_ALGORITHM_AUTO);
+	job_sort(&client, &table, GS_ALGORITHM_RADIX);
 	job_fetch(&client, &table, 1, 0);
 	client_close(&client);
 	service_check_idle(&service);
@@ -521,10 +521,10 @@ live_until(const Service *service, Death death)
 	}
 	if (death == DIES_SORT_SENT)
 	{
-		job_send_sort(&client, &table, GS_ALGORITHM_AUTO);
+		job_send_sort(&client, &table, GS_ALGORITHM_RADIX);
 		return;
 	}
-	job_sort(&client, &table, GS_ALGORITHM_AUTO);
+	job_sort(&client, &table, GS_ALGORITHM_RADIX);
 	if (death == DIES_SORTED)
 		return;
 	job_release_buffers(&client);

@@ -43,7 +43,7 @@ static int
 end(void **unused)
 {
 	job_load(&good, &good_table, NROWS);
-	job_sort(&good, &good_table, GS_ALGORITHM_AUTO);
+	job_sort(&good, &good_table, GS_ALGORITHM_RADIX);
 	job_fetch(&good, &good_table, 1, 0);
 	client_close(&good);
 	service_check_idle(&service);
@@ -249,7 +249,7 @@ client_in(Phase phase)
 	if (phase == SORTED)
 	{
 		job_load(&client, &table, 100);
-		job_sort(&client, &table, GS_ALGORITHM_AUTO);
+		job_sort(&client, &table, GS_ALGORITHM_RADIX);
 	}
 	return client;
 }
@@ -593,7 +593,7 @@ test_bad_rows(void **unused)
 	table.layout.fields[0].always_set = 0;
 	table.layout.fields[0].min = 0;
 	table.layout.fields[0].max = UINT64_MAX;
-	job_send_sort(&client, &table, GS_ALGORITHM_AUTO);
+	job_send_sort(&client, &table, GS_ALGORITHM_RADIX);
 	client_expect(&client, GS_MESSAGE_BATCH_FREE, &message);
 	client_expect_failed(&client, GS_FAILED_ROWS);
 
@@ -613,7 +613,7 @@ test_no_rows(void **unused)
 	GsAnyMessage message;
 	int			type;
 
-	job_send_sort(&client, &table, GS_ALGORITHM_AUTO);
+	job_send_sort(&client, &table, GS_ALGORITHM_RADIX);
 	type = client_receive(&client, &message, PATIENCE_MS);
 	CHECK_MSG(type == GS_MESSAGE_SORTED && message.sorted.nrows == 0, "message %d came: %s", type,
 			  type == GS_MESSAGE_FAILED ? message.failed.text : "");

@@ -139,7 +139,7 @@ test_no_fetch(void **unused)
 
 		/* some before SORT, all others once it is SORTED */
 		job_release_buffers(&client);
-		job_sort(&client, &table, GS_ALGORITHM_AUTO);
+		job_sort(&client, &table, GS_ALGORITHM_RADIX);
 		job_release_buffers(&client);
 		CHECK_MSG(client_receive(&client, &message, 200) == -1,
 				  "message %u came, and nobody has asked", message.message.type);
@@ -251,7 +251,7 @@ test_promise(void **unused)
 		job_open(&second, &table, 1, 0);
 		client_expect_failed(&second, GS_FAILED_MEMORY);
 		job_close(&second);
-		job_sort(&first, &table, GS_ALGORITHM_AUTO);
+		job_sort(&first, &table, GS_ALGORITHM_RADIX);
 		job_open(&second, &table, limit / 2, 0);
 		check_ready(&second);
 
@@ -291,7 +291,7 @@ test_turns(void **unused)
 			job_open(&client, &table, UINT64_C(30) << 20, PATIENCE_MS);
 			check_ready(&client);
 			job_load(&client, &table, 3000);
-			job_sort(&client, &table, GS_ALGORITHM_AUTO);
+			job_sort(&client, &table, GS_ALGORITHM_RADIX);
 			job_fetch(&client, &table, 1, 0);
 			_exit(0);			/* without a message */
 		}

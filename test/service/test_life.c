@@ -141,7 +141,7 @@ test_table(void **unused)
 	job_open(&client, &rows, 0, 0);
 	client_expect(&client, GS_MESSAGE_JOB_READY, &message);
 	job_load(&client, &rows, 1000);
-	job_send_sort(&client, &rows, GS_ALGORITHM_AUTO);
+	job_send_sort(&client, &rows, GS_ALGORITHM_RADIX);
 	while (client_receive(&client, &message, PATIENCE_MS) == GS_MESSAGE_BATCH_FREE)
 		;
 	CHECK(message.message.type == GS_MESSAGE_FAILED && message.failed.failure == GS_FAILED_DEVICE);
@@ -320,7 +320,7 @@ check_signal(int signal_number)
 		client_expect(&clients[i], GS_MESSAGE_JOB_READY, &message);
 		job_load(&clients[i], &table, 5000);
 	}
-	job_sort(&clients[3], &table, GS_ALGORITHM_AUTO);
+	job_sort(&clients[3], &table, GS_ALGORITHM_RADIX);
 	job_open(&clients[4], &table, UINT64_C(30) << 20, 1000000);
 	service_check_waiting(&service, 1);
 
@@ -507,7 +507,7 @@ test_idle(void **unused)
 	job_open(&clients[2], &table, UINT64_C(40) << 20, 0);
 	client_expect(&clients[2], GS_MESSAGE_JOB_READY, &message);
 	job_load(&clients[2], &table, 5000);
-	job_sort(&clients[2], &table, GS_ALGORITHM_AUTO);
+	job_sort(&clients[2], &table, GS_ALGORITHM_RADIX);
 	job_open(&clients[3], &table, UINT64_C(50) << 20, 1000000);
 
 	/* once it has finished what it had to do */

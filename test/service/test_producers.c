@@ -173,7 +173,7 @@ test_idle_buffers(void **unused)
 	CHECK(memcmp(kept, producer.buffer_pool, sizeof(kept)) == 0);
 
 	merge(&consumers, &producers, NROWS);
-	job_sort(&consumer, &consumers, GS_ALGORITHM_AUTO);
+	job_sort(&consumer, &consumers, GS_ALGORITHM_RADIX);
 	job_fetch(&consumer, &consumers, 1, 0);
 	start = now_ms();
 	job_run(&producer, 8, 1000, false);
@@ -219,7 +219,7 @@ check_turns(bool keys_only)
 	CHECK(job_end_producer(&producer, false) == third);
 	merge(&consumers, &producers, NROWS);
 	merge(&consumers, &lasts, NROWS);
-	job_sort(&consumer, &consumers, GS_ALGORITHM_AUTO);
+	job_sort(&consumer, &consumers, GS_ALGORITHM_RADIX);
 	job_run(&producer, 8, 1000, keys_only);
 	job_fetch(&consumer, &consumers, 1, 0);
 	client_close(&consumer);
@@ -279,11 +279,11 @@ test_reuse(void **unused)
 
 	job_load(&other, &others, NROWS / 4);
 	merge(&others, &second, NROWS);
-	job_sort(&other, &others, GS_ALGORITHM_AUTO);
+	job_sort(&other, &others, GS_ALGORITHM_RADIX);
 	job_fetch(&other, &others, 1, 0);
 	job_load(&pair.consumer, &pair.consumers, NROWS / 2);
 	merge(&pair.consumers, &pair.producers, NROWS);
-	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_RADIX);
 	job_fetch(&pair.consumer, &pair.consumers, 1, 0);
 	client_close(&other);
 	CHECK(service_status(&pair.service).jobs_done >= 1);
@@ -330,7 +330,7 @@ test_tokens(void **unused)
 	job_load(&pair.producer, &pair.producers, NROWS);
 	job_end_producer(&pair.producer, false);
 	merge(&pair.consumers, &pair.producers, NROWS / 2);
-	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_RADIX);
 	check_cannot_join(&client, &table, pair.token);
 	job_close(&pair.consumer);
 	check_cannot_join(&client, &table, pair.token);
@@ -353,7 +353,7 @@ test_too_early(void **unused)
 		if (returns_input)
 			client_send_plain(&pair.consumer, GS_MESSAGE_RETURN_INPUT);
 		else
-			job_send_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+			job_send_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_RADIX);
 		expect_dropped(&pair.consumer);
 		expect_job_failed(&pair.producer);
 		check_next_job(&pair.producer);
@@ -402,7 +402,7 @@ test_no_memory(void **unused)
 			job_return_input(&consumer, &consumers);
 		else
 		{
-			job_sort(&consumer, &consumers, GS_ALGORITHM_AUTO);
+			job_sort(&consumer, &consumers, GS_ALGORITHM_RADIX);
 			job_fetch(&consumer, &consumers, 1, 0);
 		}
 		job_close(&consumer);
@@ -457,7 +457,7 @@ test_producer_leaves(void **unused)
 			expect_job_failed(&other);
 
 			/* messages that were sent before the failure arrived are ignored */
-			job_send_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+			job_send_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_RADIX);
 			job_send_producer_end(&other, false);
 			check_next_job(&other);
 			check_cannot_join(&other, &pair.consumers, pair.token);
@@ -622,7 +622,7 @@ test_fed_waits(void **unused)
 	CHECK(job_end_producer(&pair.producer, false) == 500);
 	CHECK_MSG(now_ms() - start >= 300, "FED came after %d ms", (int) (now_ms() - start));
 	merge(&pair.consumers, &pair.producers, 500);
-	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_AUTO);
+	job_sort(&pair.consumer, &pair.consumers, GS_ALGORITHM_RADIX);
 	job_fetch(&pair.consumer, &pair.consumers, 1, 0);
 	pair_end(&pair);
 }
@@ -694,7 +694,7 @@ run_session(const Service *service, uint64_t seed, uint64_t nrows)
 		CHECK_MSG(status == 0, "producer %d failed", i);
 		merge(&own, &tables[i], nrows);
 	}
-	job_sort(&consumer, &own, GS_ALGORITHM_AUTO);
+	job_sort(&consumer, &own, GS_ALGORITHM_RADIX);
 	job_fetch(&consumer, &own, 1, 0);
 	client_close(&consumer);
 	munmap(tables, sizeof(Table) * NFEEDERS);

@@ -125,7 +125,7 @@ test_three_times(void **unused)
 		CHECK(gs_device_pool_used(services[i].pool) == 0 || i == 0);
 		CHECK(gs_device_pool_committed(services[i].pool) + gs_device_pool_lent(services[i].pool) <= LIMIT);
 	}
-	CHECK_MSG(client_sort(&client, GS_ALGORITHM_AUTO), "it failed: %s", client.text);
+	CHECK_MSG(client_sort(&client, GS_ALGORITHM_RADIX), "it failed: %s", client.text);
 	CHECK(client.result.device_bytes > 3 * LIMIT);
 	client_fetch(&client, 0);
 	client_check_batches(&client, 0, INT32_MAX);
@@ -552,7 +552,7 @@ test_parking(void **unused)
 	start(NULL);
 	services[0].expected_bytes = 3 * LIMIT;
 	CHECK(client_open(&client, &services[0], table, GS_MIN_BUFFER_BYTES, NBUFFERS));
-	CHECK(client_load(&client, NULL) && client_sort(&client, GS_ALGORITHM_AUTO));
+	CHECK(client_load(&client, NULL) && client_sort(&client, GS_ALGORITHM_RADIX));
 	CHECK(lent_bytes() > LIMIT / 2);
 	gs_job_poll(client.job);
 	CHECK(gs_device_pool_borrows(services[0].pool));

@@ -77,7 +77,7 @@ test_statistics(void **unused)
 		}
 		session_begin(&session, table, 2);
 		CHECK(client_load(client, NULL));
-		CHECK(client_sort(client, GS_ALGORITHM_AUTO));
+		CHECK(client_sort(client, GS_ALGORITHM_RADIX));
 		assert_int_equal(client->result.nrows, nrows);
 		assert_int_equal(client->result.algorithm, GS_ALGORITHM_RADIX);
 		assert_int_equal(client->result.key_bits, gs_bit_width((uint64_t) distinct - 1) + 64);
@@ -102,7 +102,7 @@ test_no_rows(void **unused)
 	Client	   *client = &session.client;
 
 	session_begin(&session, table, 2);
-	gs_job_sort(client->job, GS_ALGORITHM_AUTO, false, true, &client->layout);
+	gs_job_sort(client->job, GS_ALGORITHM_RADIX, false, true, &client->layout);
 	CHECK(client->sorted && client->result.nrows == 0);
 	client_fetch(client, 0);
 	CHECK(!gs_job_busy(client->job));
@@ -143,7 +143,7 @@ test_many_jobs(void **unused)
 			if (clients[i].npushed == 0)
 			{
 				CHECK(client_load(&clients[i], &dice));
-				gs_job_sort(clients[i].job, GS_ALGORITHM_AUTO, false, true, &clients[i].layout);
+				gs_job_sort(clients[i].job, GS_ALGORITHM_RADIX, false, true, &clients[i].layout);
 			}
 		}
 		while (waits)
@@ -338,7 +338,7 @@ test_after_full(void **unused)
 		buffer++;
 	client.buffers[buffer] = BUFFER_FILLED;
 	gs_member_batch_filled(gs_job_consumer(client.job), buffer, 1, 24);
-	gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, true, &client.layout);
+	gs_job_sort(client.job, GS_ALGORITHM_RADIX, false, true, &client.layout);
 	CHECK(!gs_job_busy(client.job));
 	gs_job_poll(client.job);
 	CHECK(client.buffers[buffer] == BUFFER_FILLED && !client.sorted);
@@ -347,7 +347,7 @@ test_after_full(void **unused)
 	client.buffers[buffer] = BUFFER_MINE;
 	client.failed = false;
 	client.npushed = client.nuploaded;
-	gs_job_sort(client.job, GS_ALGORITHM_AUTO, true, true, &client.layout);
+	gs_job_sort(client.job, GS_ALGORITHM_RADIX, true, true, &client.layout);
 	while (!client.sorted)
 		client_poll(&client);
 	CHECK(client.result.nrows == client.nuploaded && client.nuploaded > 0);
@@ -369,7 +369,7 @@ close_after(const TestTable *table, int npolls)
 	service_start(&service, 0, NULL);
 	CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 4));
 	if (client_load(&client, NULL))
-		gs_job_sort(client.job, GS_ALGORITHM_AUTO, false, true, &client.layout);
+		gs_job_sort(client.job, GS_ALGORITHM_RADIX, false, true, &client.layout);
 	for (int i = 0; i < npolls && ended; i++)
 	{
 		if (client.sorted && client.stream == 0)

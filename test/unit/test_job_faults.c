@@ -49,7 +49,7 @@ test_device_breaks(void **unused)
 					 seed % 3 == 0 ? 1 + (int) dice_below(&dice, 20) : 1);
 			service_start(&service, 0, fault);
 			CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 4));
-			if (client_load(&client, &dice) && client_sort(&client, GS_ALGORITHM_AUTO))
+			if (client_load(&client, &dice) && client_sort(&client, GS_ALGORITHM_RADIX))
 			{
 				client_fetch(&client, 0);
 				while (gs_job_busy(client.job))
@@ -102,7 +102,7 @@ test_device_sorts_wrongly(void **unused)
 		service_start(&service, 0, cases[i].fault);
 		CHECK(client_open(&client, &service, table, GS_MIN_BUFFER_BYTES, 4));
 		CHECK(client_load(&client, &dice));
-		CHECK(!client_sort(&client, GS_ALGORITHM_AUTO));
+		CHECK(!client_sort(&client, GS_ALGORITHM_RADIX));
 		CHECK(client.failed && client.failure == GS_FAILED_ORDER);
 		CHECK_MSG(strstr(client.text, "host processor (no driver) sorted wrongly: of 3000 rows") == client.text,
 				  "%s", client.text);
@@ -218,7 +218,7 @@ static int	nrefused;
 static void
 check_hostile(Client *client, GsFailure failure)
 {
-	if (client_sort(client, GS_ALGORITHM_AUTO))
+	if (client_sort(client, GS_ALGORITHM_RADIX))
 	{
 		check_any_order(client);
 		nsorted++;
@@ -513,7 +513,7 @@ test_layout_of_other_rows(void **unused)
 	session_begin(&session, table, 3);
 	CHECK(client_load(client, NULL));
 	client->layout.nrows--;
-	CHECK(!client_sort(client, GS_ALGORITHM_AUTO));
+	CHECK(!client_sort(client, GS_ALGORITHM_RADIX));
 	CHECK(client->failure == GS_FAILED_PROTOCOL);
 	session_end(&session);
 	table_free(table);
@@ -539,7 +539,7 @@ test_row_too_long(void **unused)
 			table_set_bytes(table, row, 0, bytes, row == 1 ? len : 10);
 		session_begin(&session, table, 3);
 		CHECK(client_load(client, NULL));
-		if (client_sort(client, GS_ALGORITHM_AUTO))
+		if (client_sort(client, GS_ALGORITHM_RADIX))
 		{
 			CHECK(len == most);
 			client_fetch(client, 0);

@@ -1,0 +1,254 @@
+/*-------------------------------------------------------------------------
+ *
+ * order.c
+ *	  What decides the order of rows: keys, comparisons, or both.
+ *
+ * An engine sorts by keys, and by gs_order_compare_tied where these are equal.
+ * Runs are merged in the same way; by approximate keys a block ahead, whose order is
+ * verified (run/run_block.h), unless the caller verifies it.  If some run has no keys,
+ * only comparisons decide.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "order/order.h"
+#include "order/order_guess.h"
+#include "stats/stats.h"
+
+#include "utils/memutils.h"
+
+/* ------------------------------------------------------------- comparisons */
+
+static int
+first_tied(const GsOrder *order)
+{
+	return gs_key_encoder_first_tied(order->key);
+}
+
+static uint64
+locate_first(void *arg, const void *row)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_locate(order->compare, row, 0);
+}
+
+static uint64
+locate_tied(void *arg, const void *row)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_locate(order->compare, row, first_tied(order));
+}
+
+static int
+compare_values(void *arg, uint64 a, uint64 b)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_values(order->compare, a, b);
+}
+
+static bool
+are_addresses(void *arg)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_has_addresses(order->compare);
+}
+
+static uint64
+guess_tied(void *arg, const void *row, int guess)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_guess(order->compare, row, first_tied(order), guess);
+}
+
+static int
+compare_rows(void *arg, GsLocatedRow a, GsLocatedRow b)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_located(order->compare, a, b);
+}
+
+static uint32
+hash_tied(void *arg, const void *row)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_hash(order->compare, row, first_tied(order), order->ncolumns);
+}
+
+static bool
+are_same_tied(void *arg, const void *a, const void *b)
+{
+	GsOrder    *order = arg;
+
+	return gs_sort_compare_are_same(order->compare, a, b, first_tied(order));
+}
+
+const GsRowCompare gs_order_compare_tied =
+{
+	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES, guess_tied
+};
+
+const GsRowCompare gs_order_compare_all =
+{
+	.locate = locate_first,.compare_values = compare_values,.are_addresses = are_addresses,.compare_rows = compare_rows
+};
+
+/* -------------------------------------------------------------------- keys */
+
+void
+gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool caller_verifies,
+			   MemoryContext context)
+{
+	*order = (GsOrder) {
+		.columns = columns,.ncolumns = ncolumns,.desc = desc,.caller_verifies = caller_verifies,.context = context
+	};
+}
+
+void
+gs_order_create_comparator(GsOrder *order)
+{
+	MemoryContext old;
+
+	if (order->compare != NULL)
+		return;
+	old = MemoryContextSwitchTo(order->context);
+	order->compare = gs_sort_compare_create(order->columns, order->ncolumns, order->desc);
+	MemoryContextSwitchTo(old);
+}
+
+void
+gs_order_use_keys(GsOrder *order, GsKeyEncoder *key)
+{
+	order->key = key;
+	order->direct_key = gs_key_encoder_is_direct(key);
+	order->keys_only = gs_key_encoder_layout(key)->keys_only;
+	if (!gs_key_encoder_decides(key))
+		gs_order_create_comparator(order);
+}
+
+void
+gs_order_end_presorted(GsOrder *order)
+{
+	order->presorted = false;
+	if (gs_key_encoder_decides(order->key))
+		order->compare = NULL;
+}
+
+/* -------------------------------------------------------------------- sort */
+
+Size
+gs_order_compared_bytes(const GsOrder *order, Size memory_limit, double row_bytes)
+{
+	const int	first = first_tied(order);
+
+	if (first < 0 || order->compare == NULL || gs_key_encoder_can_key_more(order->key))
+		return 0;
+	return memory_limit * gs_sort_compare_copies_share(order->compare, first, row_bytes);
+}
+
+GsStatus
+gs_order_sort(GsOrder *order, GsEngine *engine, Size compared_bytes)
+{
+	const Size	nbytes = engine->request.compare != NULL ? compared_bytes : 0;
+	MemoryContext old = CurrentMemoryContext;
+	GsStatus	status;
+
+	if (order->compare != NULL)
+		MemoryContextSwitchTo(gs_sort_compare_context(order->compare));
+	if (nbytes > 0)
+		(void) gs_sort_compare_keep(order->compare, nbytes);
+	status = gs_engine_sort(engine);
+	if (nbytes > 0)
+		engine->stats.peak_bytes += gs_sort_compare_keep(order->compare, 0);
+	MemoryContextSwitchTo(old);
+	return status;
+}
+
+/* ------------------------------------------------------------------- merge */
+
+GsMergeOrder
+gs_order_compared(GsOrder *order)
+{
+	static const GsKeyLayout no_keys = {0};
+
+	gs_order_create_comparator(order);
+	return (GsMergeOrder) {
+		.layout = &no_keys,.compare = &gs_order_compare_all,.compare_arg = order
+	};
+}
+
+/* Keys that leave all rows tied are not worth being made again. */
+GsMergeOrder
+gs_order_merged(GsOrder *order)
+{
+	const GsRowCompare *verify;
+
+	if (order->presorted || gs_key_columns_are_compared(order->columns, order->ncolumns))
+		return gs_order_compared(order);
+	if (!gs_key_encoder_decides(order->key))
+		gs_order_create_comparator(order);
+	verify = gs_key_encoder_is_approximate(order->key) ? &gs_order_compare_all : NULL;
+	return (GsMergeOrder) {
+		.layout = gs_key_encoder_layout(order->key),
+			.keys_decide = true,
+			.compare = first_tied(order) < 0 ? NULL : verify != NULL ? verify : &gs_order_compare_tied,
+			.verify = order->caller_verifies ? NULL : verify,
+			.instead = verify,
+			.compare_arg = order
+	};
+}
+
+/* ------------------------------------------------------------ verification */
+
+bool
+gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine)
+{
+	return engine->capabilities->on_device && first_tied(order) >= 0 && !engine->stats.all_differ;
+}
+
+bool
+gs_order_verifies_keys(const GsOrder *order)
+{
+	return gs_key_encoder_is_approximate(order->key) && !order->caller_verifies;
+}
+
+/* What was found as presorted rows arrived: each was compared with the one before. */
+static GsKeyVerification
+verification_of_presorted(uint64 nrows, bool extends_run)
+{
+	return (GsKeyVerification) {
+		.succeeded = true,.ncomparisons = nrows - (!extends_run && nrows > 0 ? 1 : 0)
+	};
+}
+
+GsStatus
+gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run)
+{
+	GsKeyVerification *total = &order->verification;
+	GsKeyVerification found = {.succeeded = true};
+	MemoryContext old = MemoryContextSwitchTo(order->context);
+	GsStatus	status = GS_STATUS_OK;
+
+	if (order->presorted)
+		found = verification_of_presorted(engine->stats.nrows, extends_run);
+	else if (gs_order_verifies_keys(order) && !(engine->stats.all_compared && first_tied(order) == 0))
+		status = gs_verify_keys(engine, order->key, order->compare, &found);
+	if (!found.succeeded && engine->capabilities->can_compare &&
+		gs_engine_cpu_resort(engine, &gs_order_compare_all, order) == GS_STATUS_OK)
+	{
+		found.succeeded = true;
+		total->ncorrected++;
+		gs_stats_add(GS_STAT_REPAIRS, 1);
+	}
+	MemoryContextSwitchTo(old);
+	total->ncomparisons += found.ncomparisons;
+	total->us += found.us;
+	return status == GS_STATUS_OK && !found.succeeded ? GS_STATUS_DISPROVED : status;
+}

@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * order.h
+ *	  What decides the order of rows: keys, comparisons, or both.
+ *
+ *	  keys				decide					rows are compared
+ *	  full				everything				never
+ *	  truncated			all but ties			if their keys are equal
+ *	  approximate		nothing for certain		neighbors, after the sort, or by the caller
+ *	  none (presorted)	nothing					as they arrive
+ *
+ * The legal calls:
+ *
+ *	  begin { use_keys { compare | sort | verify | merged | compared } }
+ *
+ * Comparators may raise errors, and check for interrupts as they do in a tuplesort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ORDER_H
+#define GPUSORT_ORDER_H
+
+#include "engine/engine.h"
+#include "engine/run_merge.h"
+#include "key/key_encoder.h"
+#include "order/order_compare.h"
+#include "order/order_verify.h"
+
+/* Callers may read it. */
+typedef struct GsOrder
+{
+	const GsSortColumn *columns;
+	int			ncolumns;
+	TupleDesc	desc;			/* of the rows */
+	bool		caller_verifies;	/* approximate keys are taken for exact */
+	MemoryContext context;
+
+	GsKeyEncoder *key;			/* NULL: none was chosen yet */
+	bool		direct_key;		/* gs_key_encoder_is_direct() of it */
+	bool		keys_only;		/* its layout's: the key is the row */
+	bool		presorted;		/* all rows arrived in order so far, and have no keys */
+	GsSortCompare *compare;		/* where keys do not decide; NULL: they do */
+	GsKeyVerification verification;
+} GsOrder;
+
+/* For rows whose keys are equal, and for any rows; the argument is the order. */
+extern const GsRowCompare gs_order_compare_tied;
+extern const GsRowCompare gs_order_compare_all;
+
+/* What it refers to must live as long; its own memory is in the context. */
+extern void gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+						   bool caller_verifies, MemoryContext context);
+
+/* Rows get these keys from now on, and are compared as far as they do not decide. */
+extern void gs_order_use_keys(GsOrder *order, GsKeyEncoder *key);
+
+/* Ensures that there is a comparator. */
+extern void gs_order_create_comparator(GsOrder *order);
+
+/* Rows have keys from now on, and are compared only as far as these do not decide. */
+extern void gs_order_end_presorted(GsOrder *order);
+
+/*
+ * Bytes of a sort's memory that should be left for copies of values that are compared, if a row and its key record
+ * take row_bytes.
+ */
+extern Size gs_order_compared_bytes(const GsOrder *order, Size memory_limit, double row_bytes);
+
+/* Sorts an engine's rows: gs_engine_sort(), with so many bytes for copies of values. */
+extern GsStatus gs_order_sort(GsOrder *order, GsEngine *engine, Size compared_bytes);
+
+/* The order in which runs are merged; or that of runs without keys, or with keys that do not count. */
+extern GsMergeOrder gs_order_merged(GsOrder *order);
+extern GsMergeOrder gs_order_compared(GsOrder *order);
+
+/* Has an engine, a device, left ties that comparisons have to order, or may it leave some when it sorts? */
+extern bool gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine);
+
+/* Are the keys approximate, and does the sort, not its caller, verify the order that they give? */
+extern bool gs_order_verifies_keys(const GsOrder *order);
+
+/*
+ * Verifies the order that the engine found, if the sort has to, unless the rows were compared as they arrived or as
+ * they were sorted.  extends_run: presorted rows follow those of a run.  If the order is wrong, an engine that can
+ * compare sorts again by comparisons.  DISPROVED: another engine must.
+ */
+extern GsStatus gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run);
+
+#endif							/* GPUSORT_ORDER_H */

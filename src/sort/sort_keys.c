@@ -1,0 +1,240 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_keys.c
+ *	  Gives other keys to the rows that an engine has.
+ *
+ * Which keys are best is known only after some rows:
+ *
+ *	  - presorted rows have no keys; the first row out of order, or full memory,
+ *		makes keys necessary;
+ *	  - keys end before a column of variable width, and many rows tie: longer keys
+ *		are better;
+ *	  - truncated keys, or codes of a collation, are equal for too many rows:
+ *		full keys are better;
+ *	  - a column has few distinct values: a dictionary is better;
+ *	  - a dictionary is full: other keys are needed;
+ *	  - keys by which a device has sorted were disproved: the CPU engine can compare.
+ *
+ * Then the rows in the engine are added again, in input order, to a new engine.
+ * This costs a copy of each row, so it is done only while few rows are there;
+ * for presorted rows, PostgreSQL's test for sorted input costs as much.  Rows that a
+ * device has sorted are added in its order; equal ones have equal keys, and so are in
+ * input order, too.
+ *
+ * The new engine may reach its memory limit and write runs, or fall back to a
+ * tuplesort: rows that are added again go the way of all rows.  After ERROR and
+ * cancel both engines are freed with the sort's memory context.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "read/read_statistics.h"
+#include "read/read_tied.h"
+#include "sort/sort_keys.h"
+#include "store/engine_drain.h"
+#include "store/store_device.h"
+#include "store/store_estimate.h"
+#include "store/store_fallback.h"
+#include "store/store_sort.h"
+#include "store/store_space.h"
+
+#include "utils/memutils.h"
+
+/* How many rows will be sorted together, as far as the planner and memory tell. */
+static double
+expected_rows(const GsSortState *state)
+{
+	const GsStore *store = &state->store;
+	double		nrows = gs_topn_expected_rows(&store->top, state->spec.expected_rows);
+
+	return gs_store_device_is_likely(&state->store) ? nrows : Min(nrows, store->memory_limit / gs_store_row_bytes(&state->store));
+}
+
+static GsTiedColumn
+tied_column(const GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	const GsKeyEncoder *key = state->store.order.key;
+
+	return (GsTiedColumn) {
+		.desc = spec->desc,.attno = spec->columns[gs_key_encoder_first_tied(key)].attno,
+		.is_expensive = gs_key_encoder_more_is_expensive(key)
+	};
+}
+
+bool
+gs_sort_few_want_other_keys(const GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	const GsStore *store = &state->store;
+	const int	first_tied = gs_key_encoder_first_tied(store->order.key);
+	GsTiedColumn column;
+
+	if (!gs_key_encoder_can_key_more(store->order.key))
+		return false;
+	column = tied_column(state);
+	return gs_tied_few_want_keys(&column, store->few, store->order.compare, first_tied, expected_rows(state),
+								 gs_statistics_rows_of_key(spec->child, spec->columns, first_tied));
+}
+
+/* Do so many rows tie that the column by which these would be compared should be keyed, too? */
+static bool
+ties_want_keys(GsSortState *state)
+{
+	GsStore *store = &state->store;
+	GsShared   *shared = state->participants.shared;
+	const int	first_tied = gs_key_encoder_first_tied(store->order.key);
+	GsTiedColumn column;
+
+	if (store->order.presorted || !gs_key_encoder_can_key_more(store->order.key))
+		return false;
+	if (shared != NULL && gs_shared_nkeyed(shared) > first_tied)
+		return true;
+	if (store->nread < state->input.tied_check)
+		return false;
+	while (state->input.tied_check <= store->nread)
+		state->input.tied_check *= GS_TIED_CHECK_FACTOR;
+	if (state->input.tied_check > GS_TIED_LAST_CHECK)
+		state->input.tied_check = PG_UINT64_MAX;
+	column = tied_column(state);
+	if (!gs_tied_rows_want_keys(&column, store->engine, expected_rows(state)))
+		return false;
+	if (shared != NULL && !gs_shared_is_wanted(shared))
+		gs_shared_key_more(shared, first_tied + 1);
+	return true;
+}
+
+/*
+ * Not if some rows are elsewhere or were dropped, nor if memory may not hold two copies.  Shortly before
+ * that limit is the last time to decide.
+ */
+bool
+gs_sort_wants_other_keys(GsSortState *state, bool all_read)
+{
+	GsStore *store = &state->store;
+	GsSortGroups *groups = state->spec.groups;
+	Size		nbytes;
+	bool		crowded;
+
+	if (state->store.phase != GS_SORT_ENGINE || store->engine->capabilities->on_device ||
+		store->runs != NULL || store->top.dropped > 0)
+		return false;
+	if (groups != NULL)
+	{
+		/* a batch has too few rows to encode them twice; the next one can do better */
+		groups->full_keys |= all_read && gs_key_encoder_wants_full_keys(store->order.key, true);
+		if (all_read && ties_want_keys(state))
+			groups->nkeyed = gs_key_encoder_first_tied(store->order.key) + 1;
+		return false;
+	}
+	nbytes = gs_engine_stats(store->engine)->peak_bytes;
+	state->input.counting = gs_key_encoder_is_counting(store->order.key);
+	crowded = nbytes >= store->memory_limit / 8;
+	return nbytes < store->memory_limit / 4 &&
+		(gs_key_encoder_wants_dictionary(store->order.key, crowded) ||
+		 gs_key_encoder_wants_full_keys(store->order.key, all_read || crowded) ||
+		 ties_want_keys(state));
+}
+
+/* Chooses other keys.  Runs that have the old ones are merged by comparisons. */
+static void
+begin_other_keys(GsSortState *state)
+{
+	const GsSortSpec *spec = &state->spec;
+	GsStore *store = &state->store;
+	MemoryContext old = MemoryContextSwitchTo(state->store.context);
+
+	gs_store_use_keys(&state->store, gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc, store->order.key));
+	state->input.counting = gs_key_encoder_is_counting(store->order.key);
+	if (store->runs != NULL)
+	{
+		const GsMergeOrder order = gs_order_compared(&state->store.order);
+
+		gs_run_set_drop_keys(store->runs, &order);
+	}
+	MemoryContextSwitchTo(old);
+}
+
+/* A row is added again. */
+typedef struct RowAdder
+{
+	GsSortState *state;
+	TupleTableSlot *slot;
+	GsAddRow	add;
+} RowAdder;
+
+static bool
+add_again(void *arg, const void *row)
+{
+	const RowAdder *adder = arg;
+
+	ExecStoreMinimalTuple((MinimalTuple) unconstify(void *, row), adder->slot, false);
+	return adder->add(adder->state, adder->slot);
+}
+
+/* Moves the rows of the engine to a new one. */
+static bool
+move_rows(GsSortState *state, GsAddRow add)
+{
+	GsStore *store = &state->store;
+	GsEngine   *from = store->engine;
+	RowAdder	adder = {.state = state,.add = add};
+	GsStatus	status;
+	bool		added;
+
+	/* the rows that the LIMIT has kept must not be dropped as equal to the last of them */
+	gs_topn_forget_cutoff(&store->top);
+	/* a device's rows may be many; they stay in this process now */
+	store->may_use_device &= !from->capabilities->on_device;
+	store->batch = NULL;
+	gs_store_open_engine(&state->store);
+	if (store->engine == NULL)
+	{
+		store->engine = from;
+		return gs_store_fall_back(&state->store, GS_STATUS_OOM, "out of memory");
+	}
+
+	adder.slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
+	status = gs_engine_drain(from, add_again, &adder, &added);
+	ExecDropSingleTupleTableSlot(adder.slot);
+	if (status != GS_STATUS_OK)
+	{
+		if (store->engine != NULL)	/* a fallback closes it */
+			gs_engine_close(store->engine);
+		store->engine = from;
+		return false;
+	}
+	gs_device_close(from);
+	return added;
+}
+
+bool
+gs_sort_reload(GsSortState *state, GsAddRow add)
+{
+	GsStore *store = &state->store;
+
+	if (store->order.presorted)
+	{
+		if (store->runs != NULL)
+			gs_key_encoder_keep_low_cardinality(store->order.key);	/* a tuplesort would read the run again */
+		gs_order_end_presorted(&store->order);
+	}
+	else
+		begin_other_keys(state);
+	return move_rows(state, add);
+}
+
+bool
+gs_sort_take_back(GsSortState *state, GsAddRow add)
+{
+	const GsSortSpec *spec = &state->spec;
+	GsStore *store = &state->store;
+	MemoryContext old = MemoryContextSwitchTo(state->store.context);
+
+	store->device_reason = gs_key_encoder_mismatch_reason(store->order.key);
+	/* the same keys, which have not counted the rows yet */
+	gs_store_use_keys(&state->store, gs_key_encoder_create_same(spec->columns, spec->ncolumns, spec->desc, store->order.key));
+	MemoryContextSwitchTo(old);
+	return move_rows(state, add);
+}

@@ -1,0 +1,123 @@
+/*-------------------------------------------------------------------------
+ *
+ * store.h
+ *	  The rows of a sort: where they are, and how they get from one place to another.
+ *
+ * Where they are (GsStorePhase):
+ *
+ *			read		 more rows			memory was full
+ *	  IDLE ------> FEW ------------> ENGINE ----------------> RUNS
+ *	   ^ |							 ^ | |	 cannot continue
+ *	   | +---------------------------+ | +------------------> FALLBACK
+ *	   |		   restart			   |
+ *	   +-------------------------------+
+ *
+ * An engine that is full writes its rows as a run, and takes the following ones.
+ * Restart: a device failed before a row was returned, and the child runs again.
+ * FALLBACK follows IDLE or FEW if no engine can sort.  A rescan leads back to
+ * IDLE from every phase.
+ *
+ *	  store_space		space for the next row, in an engine or freed by a run
+ *	  store_sort		the engine sorts, and its order is verified
+ *	  store_runs		runs are merged
+ *	  store_fallback	all rows move to a tuplesort
+ *	  store_fetch		rows are found by their positions
+ *
+ * Everything that a sort allocates is in its memory context.  ERROR, cancel and
+ * the end of the query need no other cleanup: files belong to the resource
+ * owner, and a callback of the context closes the connection to gpusortd.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_STORE_H
+#define GPUSORT_STORE_H
+
+#include "engine/engine.h"
+#include "order/order.h"
+#include "run/run_set.h"
+#include "stats/stats.h"
+#include "store/sort_spec.h"
+#include "store/store_few.h"
+#include "store/store_topn.h"
+#include "store/store_tuplesort.h"
+
+/* Where the rows are: see above. */
+typedef enum GsStorePhase
+{
+	GS_SORT_IDLE,				/* nowhere: none was read yet */
+	GS_SORT_FEW,				/* in few */
+	GS_SORT_ENGINE,				/* in engine, earlier ones in runs */
+	GS_SORT_RUNS,				/* in runs, being merged */
+	GS_SORT_FALLBACK			/* in fallback */
+} GsStorePhase;
+
+/* Rows fetched from an engine at a time. */
+#define GS_SORT_WINDOW	8
+
+/* What participants of a parallel plan do with the rows of a full store. */
+typedef struct GsStorePolicy
+{
+	bool		gives_rows;		/* to another process, which sorts them: those that a device has */
+	bool		merged_elsewhere;	/* someone else merges the runs, or adds those of others before that */
+
+	/* Called before the rows become a run.  True: they are another process's now, and *status counts.  May be NULL. */
+	bool		(*end_input) (void *arg, Size row_bytes, GsStatus *status);
+	void	   *arg;
+} GsStorePolicy;
+
+/* Callers may read it. */
+typedef struct GsStore
+{
+	const GsSortSpec *spec;
+	MemoryContext context;		/* of all that it refers to; NULL before the first sort */
+	GsStorePhase phase;
+	GsOrder		order;
+	GsStorePolicy policy;
+
+	/* memory */
+	Size		memory_limit;	/* for rows, keys, and the sort itself */
+	Size		merge_limit;	/* for a merge of runs, while rows are returned */
+
+	/* where the rows are */
+	GsFew	   *few;			/* in spec.parent_context, kept for the next sort */
+	GsEngine   *engine;			/* in RUNS: its rows are one of the runs; NULL: none is */
+	GsBatch    *batch;			/* of the engine, being filled; NULL: none */
+	GsRunSet   *runs;			/* NULL: none */
+	GsTuplesort fallback;
+	const char *fallback_reason;
+	GsStatus	space_status;	/* why there is no space for a row; OK: there is */
+	GsTopN		top;
+
+	/* the device */
+	bool		may_use_device; /* rows may move there from the CPU engine */
+	const char *device_reason;	/* why they did not; NULL: not tried */
+
+	uint64		nread;			/* rows that came in */
+	uint64		nnulls;			/* keys_only: NULLs, which are counted, not stored */
+
+	/* rows are returned */
+	uint64		nrows;			/* without those that top-N has dropped */
+	uint64		nordered;		/* tied rows that comparisons have ordered, in runs and of those that a device left */
+	int64		position;		/* of the row last returned, from 0; -1 before the
+								 * first, nrows after the last */
+	int64		mark;			/* a position */
+	bool		partial;		/* a range of the rows, which the caller verifies */
+	int64		window_start;	/* position of window[0] */
+	int			window_rows;	/* 0: the window is empty */
+	const void *window[GS_SORT_WINDOW];
+} GsStore;
+
+/* Begins the store of a sort, which is IDLE.  May be called again after clear; zeroed memory at first. */
+extern void gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_limit, bool may_use_device);
+
+/* Frees what it holds; IDLE again. */
+extern void gs_store_clear(GsStore *store);
+
+/* Are the rows, or the last of them, in the memory of a device? */
+static inline bool
+gs_store_is_on_device(const GsStore *store)
+{
+	return store->phase == GS_SORT_ENGINE && store->engine->capabilities->on_device;
+}
+
+#endif							/* GPUSORT_STORE_H */

@@ -1,0 +1,124 @@
+/*-------------------------------------------------------------------------
+ *
+ * store_fetch.c
+ *	  Finds the rows of a sort by their positions.
+ *
+ * Where the rows are decides how they are found (GsSortPhase):
+ *
+ *	  FEW		by position
+ *	  ENGINE	by position, through a window: rows of the engine are fetched a
+ *				few at a time, so that it can prefetch the following ones
+ *	  RUNS		forward only, as they are merged, each row once
+ *	  FALLBACK	as the tuplesort returns them; it also keeps position and mark
+ *
+ * A sort of keys only has stored no NULLs.  They come before or after the values.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "store/store_failure.h"
+#include "store/store_fetch.h"
+
+/* ------------------------------------------------------------------- window */
+
+void
+gs_store_begin_output(GsStore *store, uint64 nrows)
+{
+	store->nrows = nrows;
+	store->position = -1;
+	store->window_rows = 0;
+}
+
+GsStatus
+gs_store_fill_window(GsStore *store, int64 position)
+{
+	size_t		fetched;
+	GsStatus	status = gs_engine_fetch(store->engine, position, GS_SORT_WINDOW,
+										 store->window, &fetched);
+
+	store->window_start = position;
+	store->window_rows = status != GS_STATUS_OK ? 0 :
+		(int) Min((int64) fetched, gs_topn_nrows(&store->top) - position);
+	return status;
+}
+
+/* Moves the window to a position; backward, to what comes before it, too. */
+static pg_noinline void
+move_window(GsStore *store, int64 position, bool forward)
+{
+	int64		start = forward ? position : Max(position - (GS_SORT_WINDOW - 1), 0);
+
+	do
+	{
+		if (gs_store_fill_window(store, start) != GS_STATUS_OK)
+			gs_store_report_failure(store);
+		start += store->window_rows;
+	} while (position >= start);
+}
+
+/* -------------------------------------------------------------------- slots */
+
+/* The row at a position; of a merge, the next one. */
+const void *
+gs_store_row_at(GsStore *store, int64 position, bool forward)
+{
+	if (store->phase == GS_SORT_RUNS)
+		return gs_run_set_next(store->runs);
+	if (position < store->window_start ||
+		position >= store->window_start + store->window_rows)
+		move_window(store, position, forward);
+	return store->window[position - store->window_start];
+}
+
+/* The row at a position if keys_only, where NULLs are only counted; returns NULL for them. */
+static const void *
+value_at(GsStore *store, int64 position, bool forward)
+{
+	const int64 nnulls = store->nnulls;
+	const int64 nvalues = store->nrows - nnulls;
+
+	if (store->spec->columns[0].nulls_first)
+		position -= nnulls;
+	return position < 0 || position >= nvalues ? NULL : gs_store_row_at(store, position, forward);
+}
+
+/* Moves the position by a row.  Returns false if no row is there. */
+bool
+gs_store_step(GsStore *store, bool forward)
+{
+	const int64 nrows = store->nrows;
+
+	if (forward)
+	{
+		if (store->position < nrows)
+			store->position++;
+	}
+	else if (store->position >= 0)
+		store->position--;
+	if (store->position >= gs_topn_nrows(&store->top))
+		elog(ERROR, "more rows were requested from a sort than its LIMIT allows");
+	return store->position >= 0 && store->position < nrows;
+}
+
+TupleTableSlot *
+gs_store_fetch_next(GsStore *store, bool forward)
+{
+	TupleTableSlot *slot = store->spec->slot;
+	int64		position;
+
+	if (store->phase == GS_SORT_FALLBACK)
+	{
+		gs_tuplesort_get(&store->fallback, forward, slot);
+		return slot;
+	}
+	if (!gs_store_step(store, forward))
+		return ExecClearTuple(slot);
+	position = store->position;
+	if (store->phase == GS_SORT_FEW)
+		gs_few_get(store->few, position, slot);
+	else
+		gs_store_row_to_slot(store, store->order.keys_only ? value_at(store, position, forward) :
+							gs_store_row_at(store, position, forward), slot);
+	return slot;
+}

@@ -1,0 +1,46 @@
+/*-------------------------------------------------------------------------
+ *
+ * store_fetch.h
+ *	  Finds the rows of a sort by their positions.
+ *
+ * The functions may raise an ERROR if the engine fails, which loses its rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_STORE_FETCH_H
+#define GPUSORT_STORE_FETCH_H
+
+#include "store/store.h"
+#include "store/store_slot.h"
+
+/* Puts a stored row into a slot; NULL is a counted NULL.  Returns the slot. */
+static inline TupleTableSlot *
+gs_store_row_to_slot(const GsStore *store, const void *row, TupleTableSlot *slot)
+{
+	if (!store->order.keys_only)
+		return gs_slot_store_row(slot, (MinimalTuple) unconstify(void *, row));
+	ExecClearTuple(slot);
+	slot->tts_isnull[0] = row == NULL;
+	slot->tts_values[0] = row == NULL ? (Datum) 0 : gs_key_record_decode(store->order.key, row);
+	return ExecStoreVirtualTuple(slot);
+}
+
+/* The rows are sorted, nrows of them: the first one is returned next. */
+extern void gs_store_begin_output(GsStore *store, uint64 nrows);
+
+/* Fetches rows from the engine to the window, from a position on: GS_SORT_WINDOW rows or fewer. */
+extern GsStatus gs_store_fill_window(GsStore *store, int64 position);
+
+/* Moves the position by a row.  False: no row is there. */
+extern bool gs_store_step(GsStore *store, bool forward);
+
+/* The stored row at a position; of a merge, the next one. */
+extern const void *gs_store_row_at(GsStore *store, int64 position, bool forward);
+
+/*
+ * The next row in the given direction, in the sort's slot, which is empty after the last row; those that a
+ * device has left tied are in input order.
+ */
+extern TupleTableSlot *gs_store_fetch_next(GsStore *store, bool forward);
+
+#endif							/* GPUSORT_STORE_FETCH_H */
