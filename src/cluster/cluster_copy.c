@@ -28,6 +28,7 @@
 #include "read/read_seqscan.h"
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
+#include "sort/sort_ties.h"
 #include "sort/sort_stats.h"
 
 #include "access/heapam.h"
@@ -210,6 +211,7 @@ init_sort(Cluster *cluster, double expected_rows)
 {
 	const TupleDesc desc = gs_cluster_rows_type(cluster->rows);
 	GsSortSpec	spec = {
+		.write_tied = gs_sort_ties_write,
 		.desc = desc,
 		.expected_rows = expected_rows,
 		.expected_width = gs_index_expected_width(desc),

@@ -23,6 +23,7 @@
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
+#include "sort/sort_ties.h"
 #include "sort/sort_stats.h"
 #include "store/store_runs.h"
 
@@ -160,6 +161,7 @@ begin(Relation index, double expected_rows, int memory_kb, bool careful, GsShare
 	GsIndexSort *sort = palloc0(sizeof(GsIndexSort));
 	const TupleDesc desc = entry_type(index);
 	GsSortSpec	spec = {
+		.write_tied = gs_sort_ties_write,
 		.desc = desc,
 		.expected_rows = expected_rows,
 		.expected_width = gs_index_expected_width(desc),

@@ -30,6 +30,7 @@
 #include "sort/sort_input.h"
 #include "sort/sort_output.h"
 #include "sort/sort_parallel.h"
+#include "sort/sort_ties.h"
 #include "sort/sort_stats.h"
 #include "sort/sort_summary.h"
 
@@ -185,6 +186,7 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.econtext = ps->ps_ExprContext,
 		.verify_output = node->methods == &sort_exec_methods_verified,
 		.slot = ps->ps_ResultTupleSlot,
+		.write_tied = gs_sort_ties_write,
 		.may_share = list_nth_int(flags, FLAG_SHARED) != 0,
 		.parent_context = ps->state->es_query_cxt
 	};

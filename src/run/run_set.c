@@ -236,22 +236,30 @@ write_rows(GsRunSet *set, GsEngine *engine)
 GsStatus
 gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen)
 {
-	MemoryContext old = MemoryContextSwitchTo(set->context);
+	MemoryContext old;
 	GsStatus	status;
 
 	if (!(lengthen && set->writing))
-	{
-		begin_next_run(set);
-		if (engine->capabilities->on_device)
-		{
-			if (set->stats.device_runs++ == 0)
-				set->stats.device = pstrdup(engine->stats.device);
-			set->stats.devices |= engine->stats.devices;
-		}
-	}
+		gs_run_set_begin_run(set, engine);
+	old = MemoryContextSwitchTo(set->context);
 	status = write_rows(set, engine);
 	MemoryContextSwitchTo(old);
 	return status;
+}
+
+void
+gs_run_set_begin_run(GsRunSet *set, const GsEngine *engine)
+{
+	MemoryContext old = MemoryContextSwitchTo(set->context);
+
+	begin_next_run(set);
+	if (engine->capabilities->on_device)
+	{
+		if (set->stats.device_runs++ == 0)
+			set->stats.device = pstrdup(engine->stats.device);
+		set->stats.devices |= engine->stats.devices;
+	}
+	MemoryContextSwitchTo(old);
 }
 
 void

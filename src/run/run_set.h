@@ -5,10 +5,10 @@
  *
  * The legal calls, in order:
  *
- *	  create { write_run | write_tuple | drop_keys } [ add_engine ] { adopt | drop_keys }
+ *	  create { write_run | begin_run | write_tuple | drop_keys } [ add_engine ] { adopt | drop_keys }
  *		  begin_merge { next } | send close
- *	  create { write_run | write_tuple } [ add_engine ] complete [ describe ] { adopt } [ begin_merge ] send close
- *	  create { write_run | write_tuple } share { adopt | drop_keys } [ begin_range { next } ] close
+ *	  create { write_run | begin_run | write_tuple } [ add_engine ] complete [ describe ] { adopt } [ begin_merge ] send close
+ *	  create { write_run | begin_run | write_tuple } share { adopt | drop_keys } [ begin_range { next } ] close
  *
  * close is legal after any of them.  It is needed only to free resources before the query
  * ends: the files belong to the resource owner, and the memory to its context.
@@ -86,6 +86,9 @@ extern Size gs_run_set_writer_bytes(Size memory_limit);
  * run, because none sorts before its rows.  Returns OK or FAILED.
  */
 extern GsStatus gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen);
+
+/* Begins the next run, of rows that the engine has sorted, but for those that tie; write_tuple appends them. */
+extern void gs_run_set_begin_run(GsRunSet *set, const GsEngine *engine);
 
 /* Appends a row to the last run, or begins the first run; not of keys only. */
 extern void gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row);

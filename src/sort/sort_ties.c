@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_ties.c
- *	  Orders the rows that a device leaves tied, as they are returned.
+ *	  Orders the rows that a device leaves tied, as they are returned or written to a run.
  *
  * A device sorts by keys, and calls no comparison function.  If the key ends before the last
  * column (key_encoder.h), it sorts by the columns before.  Rows that are equal in these are a group:
@@ -306,4 +306,30 @@ gs_sort_ties_end(GsSortState *state)
 		gs_sort_clear(&ties->sort);
 	MemoryContextDelete(ties->context);
 	state->output.ties = NULL;
+}
+
+GsStatus
+gs_sort_ties_write(void *sort)
+{
+	GsSortState *state = sort;
+	GsStore    *store = &state->store;
+	GsStatus	status;
+
+	gs_store_begin_output(store, store->engine->stats.nrows);
+	status = begin(state);
+	if (status != GS_STATUS_OK)
+		return status;
+	gs_run_set_begin_run(store->runs, store->engine);
+	for (uint64 i = 0; i < store->nrows && status == GS_STATUS_OK; i++)
+	{
+		const TupleTableSlot *slot = gs_sort_ties_next(state);
+
+		if (slot != NULL)
+			gs_run_set_write_tuple(store->runs, ((const MinimalTupleTableSlot *) slot)->mintuple);
+		else
+			status = GS_STATUS_FAILED;
+	}
+	gs_sort_ties_end(state);
+	gs_store_begin_output(store, 0);
+	return status;
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_ties.h
- *	  Orders the rows that a device leaves tied, as they are returned.
+ *	  Orders the rows that a device leaves tied, as they are returned or written to a run.
  *
  * For sorts whose last columns are only compared, or have no full key.
  *
@@ -17,6 +17,9 @@
  * Comparators may raise errors.
  */
 extern TupleTableSlot *gs_sort_ties_next(GsSortState *state);
+
+/* For spec.write_tied: writes the rows that the engine has sorted as a run, in order. */
+extern GsStatus gs_sort_ties_write(void *sort);
 
 /* No more rows are returned. */
 extern void gs_sort_ties_end(GsSortState *state);

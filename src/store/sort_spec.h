@@ -5,7 +5,7 @@
  *
  * The caller fills in a GsSortSpec and passes it to gs_sort_init(), which copies
  * it.  It does not change afterwards, however often the sort runs.  Fields that
- * are left zero ask for nothing.
+ * are left zero ask for nothing, but for write_tied.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,6 +15,7 @@
 #include "executor/tuptable.h"
 #include "nodes/execnodes.h"
 
+#include "engine/engine.h"
 #include "key/key_encoder.h"
 #include "run/run_file.h"
 
@@ -47,6 +48,8 @@ typedef struct GsSortSpec
 	/* how they are returned */
 	GsSortLimit *limit;			/* only the first rows; NULL: all */
 	ExprContext *econtext;		/* of the limit */
+	GsStatus	(*write_tied) (void *sort);	/* writes rows that a device leaves tied as a run, in
+											 * order: gs_sort_ties_write() */
 	bool		random_access;	/* may be rewound, marked, read backward */
 	bool		verify_output;	/* gpusort.verify: see order_verify.h */
 	bool		caller_verifies;	/* approximate keys are taken for exact: the caller compares the

@@ -62,7 +62,7 @@ typedef struct GsStorePolicy
 
 	/* Called before the rows become a run.  True: they are another process's now, and *status counts.  May be NULL. */
 	bool		(*end_input) (void *arg, Size row_bytes, GsStatus *status);
-	void	   *arg;
+	void	   *arg;			/* of this, and of spec.write_tied */
 } GsStorePolicy;
 
 /* Callers may read it. */

@@ -22,8 +22,7 @@
  *			 +-----------------------+					  +----------+
  *
  * A device that is full has not taken its last batches.  They are still in the shared buffers, and
- * are copied to the next engine first.  If the device would leave ties (sort_ties.c), the CPU engine
- * takes all its rows, unsorted, and writes them as runs.
+ * are copied to the next engine first.  Those that it leaves tied are ordered as they are written.
  *
  * A producer of a shared job does not write runs when the device is full: the rows that the device
  * took belong to the consumer, and the producer sorts the rest (sort_parallel.c).
@@ -242,6 +241,8 @@ gs_store_write_sorted(GsStore *store)
 	if (store->engine->stats.nrows == 0)
 		return GS_STATUS_OK;
 	gs_store_begin_runs(store);
+	if (gs_store_leaves_ties(store))
+		return store->spec->write_tied(store->policy.arg);
 	store->nordered += store->engine->stats.compared_rows;
 	return gs_run_set_write_run(store->runs, store->engine, store->order.presorted);
 }
@@ -353,9 +354,6 @@ gs_store_write_run(GsStore *store, Size row_bytes)
 
 	if (policy->end_input != NULL && policy->end_input(policy->arg, row_bytes, &status))
 		return status;
-	/* a run has no ties, and only this process could order them */
-	if (gs_store_leaves_ties(store))
-		return gs_store_replace_engine(store, row_bytes, true);
 	status = gs_store_append_run(store);
 	if (status == GS_STATUS_OK)
 		return gs_store_replace_engine(store, row_bytes, false);
