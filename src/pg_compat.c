@@ -785,7 +785,10 @@ gs_read_next_page(HeapScanDesc scan)
 		if (scan->rs_cblock + 1 < scan->rs_nblocks)
 			next = scan->rs_cblock + 1;
 	}
-	/* the next of the blocks that this process has allocated already, which may be more than there are */
+	/*
+	 * the next of the blocks that this process has allocated already, which may be more than there
+	 * are
+	 */
 	else if (mine->phsw_chunk_remaining > 0 && mine->phsw_nallocated + 1 < shared->phs_nblocks)
 		next = (mine->phsw_nallocated + 1 + shared->phs_startblock) % shared->phs_nblocks;
 	return next == InvalidBlockNumber ? InvalidBuffer :

@@ -203,7 +203,10 @@ extern void gs_keep_relation(Relation relation);
 /* Reverses gs_keep_relation(). */
 extern void gs_forget_relation(Relation relation);
 
-/* Does this process hold the exclusive lock on a relation with which statements build an index or copy a table? */
+/*
+ * Does this process hold the exclusive lock on a relation with which statements build an index or
+ * copy a table?
+ */
 extern bool gs_holds_exclusive_lock(Oid relation);
 
 /* Sets up the comparator of a btree column, column->ssup_attno. */
@@ -219,17 +222,21 @@ typedef bool (*GsValidateFunction) (Relation heap, Relation index, struct IndexI
 
 /*
  * The function is called when a statement scans this open heap to validate an index, unless another
- * scan of the heap begins first.  There is one function for all heaps.  Returns whether this is a heap.
+ * scan of the heap begins first.  There is one function for all heaps.  Returns whether this is a
+ * heap.
  */
 extern bool gs_set_validate(Relation heap, GsValidateFunction function);
 
 /*
- * Is a block all-visible, and has VACUUM made it so?  *map is a pinned buffer of the visibility map, at first
- * InvalidBuffer, which the caller releases.
+ * Is a block all-visible, and has VACUUM made it so?  *map is a pinned buffer of the visibility
+ * map, at first InvalidBuffer, which the caller releases.
  */
 extern bool gs_block_was_vacuumed(Relation heap, BlockNumber block, Buffer *map);
 
-/* Can tuples that a snapshot sees be removed, because it is too old (old_snapshot_threshold of 15 and 16)? */
+/*
+ * Can tuples that a snapshot sees be removed, because it is too old (old_snapshot_threshold of 15
+ * and 16)?
+ */
 extern bool gs_snapshots_expire(void);
 
 /* The pages of a new relation are written without shared buffers, by one process or several. */
@@ -244,16 +251,16 @@ extern void gs_extend_relation(Relation relation, BlockNumber nblocks);
 #define GS_MAX_LOGGED_PAGES		32
 
 /*
- * Logs and writes up to GS_MAX_LOGGED_PAGES pages, in the order of their blocks; consecutive ones by one
- * call of the operating system.  If the last one is beyond the file, which has nblocks, the file is
- * extended up to it.
+ * Logs and writes up to GS_MAX_LOGGED_PAGES pages, in the order of their blocks; consecutive ones
+ * by one call of the operating system.  If the last one is beyond the file, which has nblocks, the
+ * file is extended up to it.
  */
 extern void gs_write_pages(Relation relation, int npages, const BlockNumber *blocks, Page *pages,
 						   BlockNumber nblocks);
 
 /*
- * Ensures that no crash after the end of the transaction loses the pages.  One process calls both, before the
- * first page is written and after the last one.
+ * Ensures that no crash after the end of the transaction loses the pages.  One process calls both,
+ * before the first page is written and after the last one.
  */
 extern XLogRecPtr gs_page_sync_begin(void);
 extern void gs_page_sync_end(Relation relation, XLogRecPtr start);
@@ -274,7 +281,9 @@ typedef struct GsClusterCopy
 	double		nrecently_dead; /* copied although they are deleted */
 } GsClusterCopy;
 
-/* Copies the live tuples in the order of the index.  False: it has done nothing, PostgreSQL shall. */
+/*
+ * Copies the live tuples in the order of the index.  False: it has done nothing, PostgreSQL shall.
+ */
 typedef bool (*GsClusterFunction) (GsClusterCopy *copy);
 
 /*
@@ -284,8 +293,8 @@ typedef bool (*GsClusterFunction) (GsClusterCopy *copy);
 extern bool gs_set_cluster(Relation heap, GsClusterFunction function);
 
 /*
- * While CLUSTER decides whether to sort by an index, it calls the planner, unless index scans are disabled.
- * Then this finds the table that is copied to a new relation; InvalidOid: it is no copy.
+ * While CLUSTER decides whether to sort by an index, it calls the planner, unless index scans are
+ * disabled.  Then this finds the table that is copied to a new relation; InvalidOid: it is no copy.
  */
 extern Oid	gs_copied_table(Oid new_heap);
 
@@ -317,8 +326,9 @@ extern bool gs_is_pagemode(struct HeapScanDescData *scan);
 extern void gs_skip_tuples(struct HeapScanDescData *scan);
 
 /*
- * Reads the next page of the scan, if it can be known before the scan comes to it: pins it and returns
- * its buffer, or else InvalidBuffer.  The caller passes the buffer to gs_enter_page() or gs_return_page().
+ * Reads the next page of the scan, if it can be known before the scan comes to it: pins it and
+ * returns its buffer, or else InvalidBuffer.  The caller passes the buffer to gs_enter_page() or
+ * gs_return_page().
  */
 extern Buffer gs_read_next_page(struct HeapScanDescData *scan);
 

@@ -48,7 +48,10 @@ __launch_bounds__(GS_PAIR_BEGIN_THREADS)
 		return;
 	while (low < high)
 	{
-		/* item i of a is before the diagonal if it does not exceed its opposite, b[diagonal - 1 - i] */
+		/*
+		 * item i of a is before the diagonal if it does not exceed its opposite, b[diagonal - 1 -
+		 * i]
+		 */
 		const uint64_t n = high - low;
 		const uint64_t step = n <= GS_WARP_SIZE ? 1 : n / (GS_WARP_SIZE + 1);
 		const uint64_t probe = n <= GS_WARP_SIZE ? low + gs_lane() : low + (gs_lane() + 1) * step;

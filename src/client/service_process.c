@@ -514,7 +514,10 @@ plan_restart(GsServiceProcess *process, int exit_status)
 	}
 	if (WIFEXITED(exit_status) && WEXITSTATUS(exit_status) == EXIT_NO_PROGRAM)
 	{
-		/* not the path before the error: anyone may see the status, but only superusers gpusort.service_path */
+		/*
+		 * not the path before the error: anyone may see the status, but only superusers
+		 * gpusort.service_path
+		 */
 		char	   *error = strrchr(why, ':');
 
 		give_up(process, GS_SUPERVISOR_NO_PROGRAM, error == NULL ? "" : error + strspn(error, ": "));

@@ -125,7 +125,10 @@ gave_up(const GsSupervisorStatus *status)
 	return true;
 }
 
-/* Is it that of a supervisor that has ended, and whose reasons to end count no more: a reload allows another try? */
+/*
+ * Is it that of a supervisor that has ended, and whose reasons to end count no more: a reload
+ * allows another try?
+ */
 static bool
 is_outdated(const GsSupervisorStatus *status)
 {

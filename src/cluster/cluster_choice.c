@@ -40,14 +40,14 @@
 #include "utils/syscache.h"
 
 /*
- * The correlation of the first column, which is the share of pages that PostgreSQL expects an index scan
- * to read in their order if it is squared.
+ * The correlation of the first column, which is the share of pages that PostgreSQL expects an index
+ * scan to read in their order if it is squared.
  */
 #define NEARLY_IN_ORDER		0.9
 
 /*
- * The fewest rows of an average page.  With rows of 256, 640 and 1,500 bytes an index scan took 2.3, 1.7 and 0.7
- * times as long as gpusort's sort (as above).
+ * The fewest rows of an average page.  With rows of 256, 640 and 1,500 bytes an index scan took
+ * 2.3, 1.7 and 0.7 times as long as gpusort's sort (as above).
  */
 #define LEAST_ROWS_OF_PAGE	12
 

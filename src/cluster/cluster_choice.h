@@ -15,8 +15,8 @@
 extern char *gs_cluster_why_not(Relation heap, Relation index, double nrows);
 
 /*
- * Is a sort by gpusort expected to take less than reading the table in the order of the index?  Both
- * are open, and info and table are what the planner knows of them.
+ * Is a sort by gpusort expected to take less than reading the table in the order of the index?
+ * Both are open, and info and table are what the planner knows of them.
  */
 extern bool gs_cluster_prefers_sort(Relation heap, Relation index, const IndexOptInfo *info,
 									const RelOptInfo *table);

@@ -152,7 +152,9 @@ count_tuple(GsClusterCopy *copy, HeapTupleHeader tuple, HTSV_Result result)
 	return true;
 }
 
-/* Adds the tuples of the scan's page to the sort.  False: the engine failed and has lost all rows. */
+/*
+ * Adds the tuples of the scan's page to the sort.  False: the engine failed and has lost all rows.
+ */
 static bool
 add_page(Cluster *cluster, const HeapScanDescData *scan)
 {

@@ -93,8 +93,8 @@ clustered_table(Oid table)
 }
 
 /*
- * Hides indexes from the planner, which then sorts instead of scanning them.  The indexes that it knows
- * of are locked, but for hypothetical ones.
+ * Hides indexes from the planner, which then sorts instead of scanning them.  The indexes that it
+ * knows of are locked, but for hypothetical ones.
  */
 static void
 hide_indexes(Relation heap, RelOptInfo *rel)
@@ -115,7 +115,10 @@ hide_indexes(Relation heap, RelOptInfo *rel)
 	}
 }
 
-/* Sets the function of a table if this may be CLUSTER.  rel: what the planner knows of it; NULL: it was not asked. */
+/*
+ * Sets the function of a table if this may be CLUSTER.  rel: what the planner knows of it; NULL: it
+ * was not asked.
+ */
 static void
 set_cluster(Oid table, RelOptInfo *rel)
 {

@@ -3,12 +3,12 @@
  * cluster_write.c
  *	  Writes the tuples of the new table, in the order in which they come.
  *
- * PostgreSQL's rewriteheap.c keeps the links of update chains, whose members come in any order, and logs
- * and writes each page by itself.  A link matters only if both of its versions are copied, which is so if
- * some transaction may not see the update.  Most tables have no such links.  Their pages are formed here,
- * the same ones, with the same freezing and the same TOAST, and logged and written some at a time, as
- * those of an index are.  If there is a link, or logical decoding has to know the new TID of each
- * row, rewriteheap.c writes the whole table.
+ * PostgreSQL's rewriteheap.c keeps the links of update chains, whose members come in any order, and
+ * logs and writes each page by itself.  A link matters only if both of its versions are copied,
+ * which is so if some transaction may not see the update.  Most tables have no such links.  Their
+ * pages are formed here, the same ones, with the same freezing and the same TOAST, and logged and
+ * written some at a time, as those of an index are.  If there is a link, or logical decoding has to
+ * know the new TID of each row, rewriteheap.c writes the whole table.
  *
  *-------------------------------------------------------------------------
  */
@@ -49,8 +49,8 @@ gs_cluster_is_linked(HeapTuple tuple, TransactionId oldest_xmin)
 	const HeapTupleHeader header = tuple->t_data;
 
 	/*
-	 * To a later version: updated, and not only locked.  rewrite_heap_tuple() also leaves out rows that were moved to
-	 * another partition, and updaters of a multixact that aborted.
+	 * To a later version: updated, and not only locked.  rewrite_heap_tuple() also leaves out rows
+	 * that were moved to another partition, and updaters of a multixact that aborted.
 	 */
 	if ((header->t_infomask & HEAP_XMAX_INVALID) == 0 && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
 		!ItemPointerEquals(&tuple->t_self, &header->t_ctid))
@@ -94,12 +94,12 @@ gs_cluster_write_begin(const GsClusterCopy *copy, bool has_links)
 /* ---------------------------------------------------------------- a tuple's header */
 
 /*
- * Freezes what is old enough.  heap_freeze_tuple() takes much longer than the rest of a header, but what
- * it does to a tuple that is neither deleted nor locked depends only on xmin.
+ * Freezes what is old enough.  heap_freeze_tuple() takes much longer than the rest of a header, but
+ * what it does to a tuple that is neither deleted nor locked depends only on xmin.
  *
- * Equal numbers of xmin are the same transaction, also after a wraparound: frozen_xmin is never that of a tuple
- * that was frozen before, so it is not before relfrozenxid, and neither is that of any other tuple that is
- * not frozen.
+ * Equal numbers of xmin are the same transaction, also after a wraparound: frozen_xmin is never
+ * that of a tuple that was frozen before, so it is not before relfrozenxid, and neither is that of
+ * any other tuple that is not frozen.
  */
 static inline void
 freeze(GsClusterWriter *writer, HeapTupleHeader header)

@@ -524,7 +524,10 @@ look_up_wide(const GsLibcKeys *libc_keys, const char *at, int nbytes, WideCode *
 	}
 }
 
-/* The bit of an ASCII letter, a capital or not; 0 of another character.  Locales have the same contractions of both. */
+/*
+ * The bit of an ASCII letter, a capital or not; 0 of another character.  Locales have the same
+ * contractions of both.
+ */
 static inline uint32
 bit_of_letter(unsigned int c)
 {

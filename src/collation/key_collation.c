@@ -259,8 +259,8 @@ transform(GsKeyCollation *collation, const char *string, Size len, ByteBuffer *k
 }
 
 /*
- * Makes the primary level of the beginning of a text, if that has more than most bytes.  What follows in the
- * text can change only the last weight or two of its beginning, which are left out.
+ * Makes the primary level of the beginning of a text, if that has more than most bytes.  What
+ * follows in the text can change only the last weight or two of its beginning, which are left out.
  */
 static bool
 make_first_bytes(GsKeyCollation *collation, const char *string, Size len, Size most, Size *key_len)

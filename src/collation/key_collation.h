@@ -19,8 +19,8 @@ extern bool gs_key_collation_can_encode(Oid collation, char **why_not);
 extern char *gs_key_collation_libc_off(Oid collation);
 
 /*
- * Is it of libc, and does not compare bytes?  Then an order by these keys has to be verified by comparing
- * neighbors.  So it has to be for some collations of ICU (icu_agreement.h).
+ * Is it of libc, and does not compare bytes?  Then an order by these keys has to be verified by
+ * comparing neighbors.  So it has to be for some collations of ICU (icu_agreement.h).
  */
 extern bool gs_key_collation_is_libc(Oid collation);
 

@@ -39,9 +39,10 @@
 #define ONLY_DIGIT_BITS	10		/* if it is the only one */
 
 /*
- * More words than this are distributed by their most significant digit first, and each part is sorted by the others:
- * the words and the scratch of a part fit the second-level cache, which each pass over all words would leave.  ns a
- * word, uniform keys (Intel Xeon, Sapphire Rapids, 2 cores that others used too, medians by turns, 2026-11-26):
+ * More words than this are distributed by their most significant digit first, and each part is
+ * sorted by the others: the words and the scratch of a part fit the second-level cache, which each
+ * pass over all words would leave.  ns a word, uniform keys (Intel Xeon, Sapphire Rapids, 2 cores
+ * that others used too, medians by turns, 2026-11-26):
  *
  *	 words		1 M		2 M		5 M		20 M
  *	 all		10.4	13.7	13.8	17.7
@@ -50,20 +51,24 @@
 #define CACHED_WORDS	((size_t) 1 << 17)
 
 /*
- * With this many bits more than log2(words), one random key in 16 to 32 ties in them.  By these first bits and in all
- * bits, ns a word on the same machine: 5,000 words of 27 bits 6.2 and 8.5, 100,000 words of 31 bits 8.6 and 12.
+ * With this many bits more than log2(words), one random key in 16 to 32 ties in them.  By these
+ * first bits and in all bits, ns a word on the same machine: 5,000 words of 27 bits 6.2 and 8.5,
+ * 100,000 words of 31 bits 8.6 and 12.
  */
 #define DISTINGUISHING_BITS	4
 
 /*
- * The sample: about NSAMPLES words, not more than one in eight.  Their first bits are hashed to one of 2^BUCKET_BITS
- * buckets, where about one in 64 meets another by chance; one in MANY_MEET rarely does.
+ * The sample: about NSAMPLES words, not more than one in eight.  Their first bits are hashed to one
+ * of 2^BUCKET_BITS buckets, where about one in 64 meets another by chance; one in MANY_MEET rarely
+ * does.
  */
 #define NSAMPLES		512
 #define BUCKET_BITS		14
 #define MANY_MEET		40
 
-/* Up to this many words with the same first bits are sorted by insertion, if they are not in order. */
+/*
+ * Up to this many words with the same first bits are sorted by insertion, if they are not in order.
+ */
 #define MAX_TIED		32
 
 /* up to 8 places of 8 bits, or 7 of 9 */
@@ -99,8 +104,8 @@ count_digits(const uint64_t *words, size_t n, int low_bit, int digit_bits,
 }
 
 /*
- * The next cache line of a list is prefetched with each word of this one.  Without that, a store often waits for it:
- * 2 M words to 512 lists in 3 ns a word instead of 9.5 (the same machine).
+ * The next cache line of a list is prefetched with each word of this one.  Without that, a store
+ * often waits for it: 2 M words to 512 lists in 3 ns a word instead of 9.5 (the same machine).
  */
 static void
 distribute(const uint64_t *from, uint64_t *to, size_t n, int shift,
@@ -143,7 +148,10 @@ choose_digit_bits(int nbits)
 		WIDE_DIGIT_BITS : DIGIT_BITS;
 }
 
-/* Turns the number of words of each digit into the place of its first one.  Returns the largest number. */
+/*
+ * Turns the number of words of each digit into the place of its first one.  Returns the largest
+ * number.
+ */
 static size_t
 turn_into_starts(size_t *counts, size_t ndigits)
 {
@@ -262,7 +270,10 @@ sort_tied(uint64_t *words, size_t n, uint64_t bits, uint64_t first_bits, const G
 	return true;
 }
 
-/* Sorts by the first digits, and by the others only words that tie in them; the same as gs_radix_sort() otherwise. */
+/*
+ * Sorts by the first digits, and by the others only words that tie in them; the same as
+ * gs_radix_sort() otherwise.
+ */
 static uint64_t *
 sort_by_first_digits(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 					 int nbits, const GsRuntime *runtime, int *passes)
@@ -288,8 +299,8 @@ sort_by_first_digits(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 }
 
 /*
- * Distributes the words to the scratch by their first digit, and sorts each part of it back to where the
- * words were.  False: nothing was done, as one part would have most of the words.
+ * Distributes the words to the scratch by their first digit, and sorts each part of it back to
+ * where the words were.  False: nothing was done, as one part would have most of the words.
  */
 static bool
 sort_in_parts(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,

@@ -221,7 +221,9 @@ typedef struct GsDeviceOps
 							   uint32_t *d_selector, bool counted,
 							   void *d_temp, size_t temp_bytes);
 
-	/* d_same[i] = 1 if words i and i - 1 agree in the bits from low_bit up, else 0; d_same[0] = 0 */
+	/*
+	 * d_same[i] = 1 if words i and i - 1 agree in the bits from low_bit up, else 0; d_same[0] = 0
+	 */
 	bool		(*same_words) (GsStream *stream, uint64_t n, const uint64_t *d_words,
 							   int low_bit, uint8_t *d_same);
 

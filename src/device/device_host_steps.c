@@ -69,7 +69,9 @@ chunk_value(const GsKeyPacking *packing, int chunk, const uint64_t *record)
 	return gs_key_chunk_value(packing, &packing->chunks[chunk], record, gs_extract_bits);
 }
 
-/* The location of an entry's row; if its record is invalid, counts it and returns the first unit. */
+/*
+ * The location of an entry's row; if its record is invalid, counts it and returns the first unit.
+ */
 static uint64_t
 locate(const GsDeviceRows *rows, const GsDeviceBatch *batch, uint32_t entry,
 	   GsPackResults *results)

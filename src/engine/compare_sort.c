@@ -3,11 +3,11 @@
  * compare_sort.c
  *	  Sorts rows by the driver's comparison function: a merge sort of their words.
  *
- * Comparisons are expensive here.  A merge sort needs nearly the fewest possible
- * and is stable; equal rows are skipped with exponential search, as Timsort's
- * galloping mode does (count_before()).  If few rows are distinct, a hash table of their bytes finds
- * these, and only they are compared.  Equal rows
- * are put in the order of the input, which numbers of rows tell, if they are not in it.
+ * Comparisons are expensive here.  A merge sort needs nearly the fewest possible and is stable;
+ * equal rows are skipped with exponential search, as Timsort's galloping mode does
+ * (count_before()).  If few rows are distinct, a hash table of their bytes finds these, and only
+ * they are compared.  Equal rows are put in the order of the input, which numbers of rows tell, if
+ * they are not in it.
  *
  * What the driver locates in a row moves along with its word, as datum1 does in
  * PostgreSQL's SortTuple: a comparison of values that are passed by value reads no
@@ -42,9 +42,9 @@
 #define MOST_SAMPLED	((size_t) 4096)
 
 /*
- * See merge_halves().  Processor time of an ORDER BY of 1 M rows by a value of 16 bytes, in ms, with 5 and with 8:
- * 349 and 341; by an integer, with work_mem = 4MB, 207 and 201 (medians of 15 by turns; AMD EPYC, Zen 5, PostgreSQL
- * 15.20, 2026-11-24).
+ * See merge_halves().  Processor time of an ORDER BY of 1 M rows by a value of 16 bytes, in ms,
+ * with 5 and with 8: 349 and 341; by an integer, with work_mem = 4MB, 207 and 201 (medians of 15 by
+ * turns; AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-24).
  */
 #define FIRST_FEW		8
 
@@ -156,7 +156,10 @@ count_before(const GsWordSortState *state, const Row *rows, size_t n, const Row 
 	return search(state, rows, low, Min(low + step - 1, n), row);
 }
 
-/* What is left of two halves that are merged.  The left one is in scratch memory; rows go before the right one. */
+/*
+ * What is left of two halves that are merged.  The left one is in scratch memory; rows go before
+ * the right one.
+ */
 typedef struct Merge
 {
 	const Row  *left;
@@ -210,12 +213,14 @@ are_few_in_a_row(uint64_t halves)
 }
 
 /*
- * Takes rows one by one until one half has given a few in a row, and then several.  Equal rows are adjacent, so
- * merging few distinct ones takes few comparisons.  Ends when a half has no rows before its limit.
+ * Takes rows one by one until one half has given a few in a row, and then several.  Equal rows are
+ * adjacent, so merging few distinct ones takes few comparisons.  Ends when a half has no rows
+ * before its limit.
  *
- * The half from which a row is taken is a branch, not a calculation: a comparison function usually has a branch with the
- * same result, from which the processor predicts this one, and begins the next comparison before this one has ended.  An
- * ORDER BY of 10,000 rows takes 6 % less than without this branch (AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-24).
+ * The half from which a row is taken is a branch, not a calculation: a comparison function usually
+ * has a branch with the same result, from which the processor predicts this one, and begins the
+ * next comparison before this one has ended.  An ORDER BY of 10,000 rows takes 6 % less than
+ * without this branch (AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-24).
  */
 static inline __attribute__((always_inline)) void
 merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit, const Row *right_limit,
@@ -248,8 +253,9 @@ merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit, 
 }
 
 /*
- * Are values at addresses, and those of n rows not in the processor's cache?  Numbers must not be prefetched as if they
- * were addresses: the processor looks each of them up in the page tables, which took a fifth of an ORDER BY of 1 M rows.
+ * Are values at addresses, and those of n rows not in the processor's cache?  Numbers must not be
+ * prefetched as if they were addresses: the processor looks each of them up in the page tables,
+ * which took a fifth of an ORDER BY of 1 M rows.
  */
 static bool
 are_far(const GsWordSortState *state, size_t n)
@@ -283,8 +289,8 @@ merge_rows(const GsWordSortState *state, Row *rows, Row *scratch, size_t mid, si
 }
 
 /*
- * Sorts the rows of n words, which are followed by others up to nall.  The scratch may be words that
- * have been located.
+ * Sorts the rows of n words, which are followed by others up to nall.  The scratch may be words
+ * that have been located.
  */
 static void
 sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *scratch, size_t n, size_t nall)
@@ -303,7 +309,8 @@ sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *s
 }
 
 /*
- * The words of distinct rows, and the number of the distinct row of each row.  In memory that has space for n rows:
+ * The words of distinct rows, and the number of the distinct row of each row.  In memory that has
+ * space for n rows:
  *
  *	numbers | places | ranks | distinct rows in order | their words, hashes and slots
  *
@@ -324,8 +331,9 @@ typedef struct DistinctRows
 } DistinctRows;
 
 /*
- * All rows have 4 n bytes, for their numbers; each distinct row has at most 4 + 4 + 8 + 16 + 4 + 16 bytes, with four slots.
- * That is 10.5 n of 16 n bytes if an eighth is distinct; the words of all rows in order begin at 5 n and end at 13 n.
+ * All rows have 4 n bytes, for their numbers; each distinct row has at most 4 + 4 + 8 + 16 + 4 + 16
+ * bytes, with four slots.  That is 10.5 n of 16 n bytes if an eighth is distinct; the words of all
+ * rows in order begin at 5 n and end at 13 n.
  */
 static DistinctRows
 begin_distinct(Row *memory, size_t n)
@@ -347,7 +355,10 @@ begin_distinct(Row *memory, size_t n)
 	return distinct;
 }
 
-/* The number of the row that has the same bytes; one is added if there is none.  distinct->most: there is no space for it. */
+/*
+ * The number of the row that has the same bytes; one is added if there is none.  distinct->most:
+ * there is no space for it.
+ */
 static uint32_t
 find_distinct(const GsWordSortState *state, DistinctRows *distinct, uint64_t word)
 {
@@ -373,8 +384,9 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, uint64_t wor
 }
 
 /*
- * Are few of n rows distinct?  A sample of s rows has about s^2 / 2 d rows that are not distinct in it if d of all rows are.
- * So this asks whether d is below n / 4.  A wrong yes costs the time until too many distinct rows have been found.
+ * Are few of n rows distinct?  A sample of s rows has about s^2 / 2 d rows that are not distinct in
+ * it if d of all rows are.  So this asks whether d is below n / 4.  A wrong yes costs the time
+ * until too many distinct rows have been found.
  */
 static bool
 are_few_distinct(const GsWordSortState *state, const uint64_t *words, Row *memory, size_t n)
@@ -394,7 +406,10 @@ are_few_distinct(const GsWordSortState *state, const uint64_t *words, Row *memor
 	return nsame > least;
 }
 
-/* Sorts distinct rows, and gives them ranks, which are equal if the rows are.  Returns the number of ranks. */
+/*
+ * Sorts distinct rows, and gives them ranks, which are equal if the rows are.  Returns the number
+ * of ranks.
+ */
 static uint32_t
 rank_distinct(const GsWordSortState *state, const DistinctRows *distinct)
 {
@@ -411,8 +426,9 @@ rank_distinct(const GsWordSortState *state, const DistinctRows *distinct)
 }
 
 /*
- * Sorts the words of n rows in the order of the input by finding, with a hash table, the distinct row that has the same
- * bytes, and sorting these.  False: too many are distinct, and nothing was done.
+ * Sorts the words of n rows in the order of the input by finding, with a hash table, the distinct
+ * row that has the same bytes, and sorting these.  False: too many are distinct, and nothing was
+ * done.
  */
 static bool
 sort_few_distinct(const GsWordSortState *state, uint64_t *words, Row *memory, size_t n)

@@ -95,8 +95,8 @@ typedef struct GsRowCompare
 	int			(*compare_rows) (void *arg, GsLocatedRow a, GsLocatedRow b);
 
 	/*
-	 * A hash of what is compared in a row; and whether this has the same bytes in two rows, which then are equal.
-	 * hash is NULL: no hash table is used.
+	 * A hash of what is compared in a row; and whether this has the same bytes in two rows, which
+	 * then are equal. hash is NULL: no hash table is used.
 	 */
 	uint32_t	(*hash) (void *arg, const void *row);
 	bool		(*are_same) (void *arg, const void *a, const void *b);
@@ -254,8 +254,8 @@ extern GsStatus gs_engine_cpu_keep_first(GsEngine *engine, uint64_t nrows,
 extern void gs_engine_cpu_unsort(GsEngine *engine);
 
 /*
- * After sort: discards all rows.  The input begins again, with another memory limit.  The memory of the rows
- * is kept for the next ones until they are sorted or returned.
+ * After sort: discards all rows.  The input begins again, with another memory limit.  The memory of
+ * the rows is kept for the next ones until they are sorted or returned.
  */
 extern void gs_engine_cpu_restart(GsEngine *engine, size_t memory_limit);
 
@@ -320,8 +320,8 @@ extern GsStatus gs_engine_end_producer(GsEngine *engine, uint64_t *nrows);
 extern void gs_engine_gpu_expect(GsEngine *consumer, uint64_t nrows_of_producers);
 
 /*
- * Opens a reader of a shared engine, whose buffers are as large as the consumer's.  It may be opened
- * before the consumer sorts.  REFUSED: it cannot be read; see stats.full.
+ * Opens a reader of a shared engine, whose buffers are as large as the consumer's.  It may be
+ * opened before the consumer sorts.  REFUSED: it cannot be read; see stats.full.
  */
 extern GsStatus gs_engine_gpu_read(const GsEngineRequest *request, struct GsEngineLink *link,
 								   uint64_t token, GsEngine **engine);

@@ -47,10 +47,11 @@
 #define BATCHES_PER_LIMIT	32
 
 /*
- * The first batch has space for all rows that are expected, if they take no more than this, and at most so many
- * quarters of the limit: malloc() keeps the memory of a sort if it is less than twice this batch.  10,000 whole
- * rows of 200 bytes by four keys, work_mem = 4MB, PostgreSQL's sort and gpusort's by turns in one session: of 24
- * ratios 5 are below 0.95 with two quarters, and 2 with three (AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24).
+ * The first batch has space for all rows that are expected, if they take no more than this, and at
+ * most so many quarters of the limit: malloc() keeps the memory of a sort if it is less than twice
+ * this batch.  10,000 whole rows of 200 bytes by four keys, work_mem = 4MB, PostgreSQL's sort and
+ * gpusort's by turns in one session: of 24 ratios 5 are below 0.95 with two quarters, and 2 with
+ * three (AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24).
  */
 #define MAX_FIRST_BYTES		((size_t) 4 << 20)
 #define FIRST_QUARTERS		3
@@ -311,7 +312,10 @@ free_kept_blocks(CpuEngine *engine)
 	}
 }
 
-/* Gives the next batch a block: the one that was kept, if it has this size; otherwise all of these are freed. */
+/*
+ * Gives the next batch a block: the one that was kept, if it has this size; otherwise all of these
+ * are freed.
+ */
 static GsStatus
 add_block(CpuEngine *engine, size_t nbytes)
 {

@@ -41,7 +41,9 @@ gs_gpu_full(GpuEngine *engine, const char *why)
 	return GS_STATUS_FULL;
 }
 
-/* gpusortd has closed the connection: its last message, which may not have been received, says why. */
+/*
+ * gpusortd has closed the connection: its last message, which may not have been received, says why.
+ */
 static GsStatus
 fail_closed(GpuEngine *engine)
 {

@@ -192,7 +192,9 @@ gs_run_merge_begin(GsRunMerge *merge, const GsMergeOrder *order,
 	merge->nodes[0] = play_match(merge, 1);
 }
 
-/* Exchanges two nodes, or not, without a branch, which would be mispredicted at every other match. */
+/*
+ * Exchanges two nodes, or not, without a branch, which would be mispredicted at every other match.
+ */
 static inline void
 exchange_if(bool exchange, GsMergeNode *a, GsMergeNode *b)
 {

@@ -322,7 +322,9 @@ check_devices(Options *options)
 	return code;
 }
 
-/* Opens the descriptor for the lines that the supervisor waits for; NULL: the log has the reason. */
+/*
+ * Opens the descriptor for the lines that the supervisor waits for; NULL: the log has the reason.
+ */
 static FILE *
 open_ready(int ready_fd)
 {

@@ -3,15 +3,15 @@
  * index_blocks.c
  *	  Numbers the pages of an index, and writes them to its file.
  *
- * Pages do not go through shared buffers, but are logged as full images, and written some at a time.
- * 32 pages by one call take less than half the time of 32 calls, and other writers of the file wait for
- * each call: a new file of 214 MB, as of 10 M bigints, takes 34 ms in pieces of 256 kB and 86 ms in
- * pieces of 8 kB (a loop of pwrite() on ext4, Linux 6.18, which has large folios; 2 cores of an AMD EPYC,
- * 2026-11-24).
+ * Pages do not go through shared buffers, but are logged as full images, and written some at a
+ * time. 32 pages by one call take less than half the time of 32 calls, and other writers of the
+ * file wait for each call: a new file of 214 MB, as of 10 M bigints, takes 34 ms in pieces of 256
+ * kB and 86 ms in pieces of 8 kB (a loop of pwrite() on ext4, Linux 6.18, which has large folios; 2
+ * cores of an AMD EPYC, 2026-11-24).
  *
- * A single writer numbers pages from 1 on, and extends the file.  A page above the leaves gets its number
- * before it is full, so its block is a hole of the file until it is written.  Several writers get blocks
- * that exist (index_ranges.c).
+ * A single writer numbers pages from 1 on, and extends the file.  A page above the leaves gets its
+ * number before it is full, so its block is a hole of the file until it is written.  Several
+ * writers get blocks that exist (index_ranges.c).
  *
  * The first page of a range has to name the last page of the previous range, so it is kept
  * until that one is known.

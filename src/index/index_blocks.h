@@ -17,7 +17,10 @@
 
 typedef struct GsIndexBlocks GsIndexBlocks;
 
-/* For all pages of an index, whose file is empty.  Allocates in the current memory context, like the others. */
+/*
+ * For all pages of an index, whose file is empty.  Allocates in the current memory context, like
+ * the others.
+ */
 extern GsIndexBlocks *gs_index_blocks_begin(Relation index);
 
 /* For the leaf pages of a range. */
@@ -26,7 +29,9 @@ extern GsIndexBlocks *gs_index_blocks_begin_range(Relation index, GsIndexRanges 
 /* For the metapage and the pages above the leaves, when all ranges have been written. */
 extern GsIndexBlocks *gs_index_blocks_begin_upper(Relation index, GsIndexRanges *ranges);
 
-/* The number of the next page.  In a range, pages have to be written in the order of their numbers. */
+/*
+ * The number of the next page.  In a range, pages have to be written in the order of their numbers.
+ */
 extern BlockNumber gs_index_blocks_next(GsIndexBlocks *blocks);
 
 /* The number of the first page of the next range. */
@@ -39,8 +44,9 @@ extern Page gs_index_blocks_allocate(GsIndexBlocks *blocks);
 extern void gs_index_blocks_write(GsIndexBlocks *blocks, BlockNumber block, Page page);
 
 /*
- * Writes what has not been written yet.  In a range, waits for the previous range to link the first page
- * to its last one; otherwise makes sure that no crash after the end of the transaction loses the pages.
+ * Writes what has not been written yet.  In a range, waits for the previous range to link the first
+ * page to its last one; otherwise makes sure that no crash after the end of the transaction loses
+ * the pages.
  */
 extern void gs_index_blocks_end(GsIndexBlocks *blocks);
 

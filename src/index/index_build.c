@@ -9,9 +9,9 @@
  * expressions and predicates are PostgreSQL's, by as many workers as PostgreSQL
  * would use (index_parallel.c).
  *
- * A device can fail, and keys that are only approximate can give a wrong order, which the writer finds:
- * nobody has verified it before, as the writer compares all entries anyway.  Then the index is built once
- * more, in a way in which neither happens.
+ * A device can fail, and keys that are only approximate can give a wrong order, which the writer
+ * finds: nobody has verified it before, as the writer compares all entries anyway.  Then the index
+ * is built once more, in a way in which neither happens.
  *
  *-------------------------------------------------------------------------
  */
@@ -95,8 +95,8 @@ write_index(Relation heap, Relation index, const IndexInfo *info, GsIndexParalle
 }
 
 /*
- * Builds the index.  careful: without workers and devices, and approximate keys are verified.  False, only if
- * not careful: it failed.
+ * Builds the index.  careful: without workers and devices, and approximate keys are verified.
+ * False, only if not careful: it failed.
  */
 static bool
 build(Relation heap, Relation index, IndexInfo *info, double expected_rows, bool careful,

@@ -334,7 +334,10 @@ is_full(const Level *level, Size size)
 		(space + level->last_posting < level->reserve && level->last > P_FIRSTKEY);
 }
 
-/* Starts a page for an item that does not fit.  Returns the item, which moves if it was formed on the page. */
+/*
+ * Starts a page for an item that does not fit.  Returns the item, which moves if it was formed on
+ * the page.
+ */
 static pg_noinline IndexTuple
 begin_page_for(GsIndexPages *tree, Level *level, IndexTuple item, Size size)
 {

@@ -378,8 +378,8 @@ choose_ranges(const GsIndexParallel *parallel, GsIndexSort *sort, BlockNumber np
 }
 
 /*
- * The leader's sort gets the entries of all: a range of them if workers write, too.  False: a device lost
- * entries.
+ * The leader's sort gets the entries of all: a range of them if workers write, too.  False: a
+ * device lost entries.
  */
 static bool
 begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)

@@ -34,10 +34,15 @@ extern GsIndexParallel *gs_index_parallel_begin(Relation heap, Relation index, I
 extern GsIndexSort *gs_index_parallel_sort(GsIndexParallel *parallel, IndexInfo *info,
 										   int merge_kb, double *ntuples);
 
-/* Do the workers write ranges of the index?  Then the leader must call gs_index_parallel_write(). */
+/*
+ * Do the workers write ranges of the index?  Then the leader must call gs_index_parallel_write().
+ */
 extern bool gs_index_parallel_has_ranges(const GsIndexParallel *parallel);
 
-/* Writes the leader's range of the index, and the levels above all ranges.  False as gs_index_write(). */
+/*
+ * Writes the leader's range of the index, and the levels above all ranges.  False as
+ * gs_index_write().
+ */
 extern bool gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsIndexSort *sort);
 
 /* After the end of the sort.  Waits for the workers. */

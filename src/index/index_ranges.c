@@ -12,10 +12,10 @@
  * What a range does not use of its last chunk is for the pages above the leaves.  Of that,
  * what is left remains empty pages, which VACUUM finds.
  *
- * Pages are written to blocks that exist.  Whoever takes a chunk beyond the end of the file extends it, and
- * further than necessary: an extension has to wait for the writes of all others, and they for it.  33
- * processes write 96 M entries (263,000 pages) in 0.92 s; if each chunk extended the file, in 1.25 s (64
- * cores of an Intel Xeon, tmpfs, Linux 6.18, medians of 10 and 7, 2026-11-26).
+ * Pages are written to blocks that exist.  Whoever takes a chunk beyond the end of the file extends
+ * it, and further than necessary: an extension has to wait for the writes of all others, and they
+ * for it.  33 processes write 96 M entries (263,000 pages) in 0.92 s; if each chunk extended the
+ * file, in 1.25 s (64 cores of an Intel Xeon, tmpfs, Linux 6.18, medians of 10 and 7, 2026-11-26).
  *
  *-------------------------------------------------------------------------
  */
@@ -33,7 +33,10 @@
 #include "storage/spin.h"
 #include "utils/rel.h"
 
-/* The first chunk of a range, the least of all, is this part of it; the others, of what is left of it. */
+/*
+ * The first chunk of a range, the least of all, is this part of it; the others, of what is left of
+ * it.
+ */
 #define FIRST_CHUNK_PART	512
 #define CHUNK_PART			8
 
@@ -41,7 +44,10 @@
 #define MOST_BLOCKS		512
 #define UNUSED_PART		200
 
-/* An extension adds at most this part of the file, and at most CHUNK_PART of what is still expected. */
+/*
+ * An extension adds at most this part of the file, and at most CHUNK_PART of what is still
+ * expected.
+ */
 #define EXTENSION_PART	100
 
 /* The interval of progress reports while others write. */
@@ -143,7 +149,10 @@ gs_index_ranges_first_blocks(const GsIndexRanges *ranges, int range)
 	return (GsIndexChunk) {.first = first,.end = first + ranges->first_chunk};
 }
 
-/* A part of the blocks that are expected in addition to nblocks, with which so many of the rows were written. */
+/*
+ * A part of the blocks that are expected in addition to nblocks, with which so many of the rows
+ * were written.
+ */
 static double
 part_of_rest(double nblocks, uint64 nwritten, uint64 nexpected)
 {

@@ -27,8 +27,8 @@ extern Size gs_index_ranges_bytes(int nparticipants);
 extern void gs_index_ranges_init(GsIndexRanges *ranges);
 
 /*
- * The leader has decided how many ranges there are; 1: it writes the index alone.  Otherwise the index
- * will have nrows, and not more than about npages, and each range gets its first blocks.
+ * The leader has decided how many ranges there are; 1: it writes the index alone.  Otherwise the
+ * index will have nrows, and not more than about npages, and each range gets its first blocks.
  */
 extern void gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNumber npages,
 								 uint64 nrows);
@@ -82,12 +82,16 @@ extern void gs_index_ranges_set_rows(GsIndexRanges *ranges, int range, const Ite
 extern void gs_index_ranges_leave(GsIndexRanges *ranges);
 
 /*
- * The pages of a range cannot be written; this counts as leaving.  Waits until all have left, as they may find
- * an ERROR that comes first.  Returns whether the process of this range must raise its ERROR.
+ * The pages of a range cannot be written; this counts as leaving.  Waits until all have left, as
+ * they may find an ERROR that comes first.  Returns whether the process of this range must raise
+ * its ERROR.
  */
 extern bool gs_index_ranges_fail(GsIndexRanges *ranges, int range);
 
-/* The rows of a range are in wrong order, so that the index has to be built again; this counts as leaving, too. */
+/*
+ * The rows of a range are in wrong order, so that the index has to be built again; this counts as
+ * leaving, too.
+ */
 extern void gs_index_ranges_give_up(GsIndexRanges *ranges, int range);
 
 /* Waits until all participants have left.  False: one of them has failed. */

@@ -55,9 +55,9 @@ struct GsIndexSort
 /* --------------------------------------------------------------- the columns */
 
 /*
- * Would ORDER BY with an operator of an operator family have the order of that family?  The operator can
- * belong to others, too, of which PostgreSQL's sort, and so gpusort's, takes any: the same comparison function
- * decides then, or they have different orders.
+ * Would ORDER BY with an operator of an operator family have the order of that family?  The
+ * operator can belong to others, too, of which PostgreSQL's sort, and so gpusort's, takes any: the
+ * same comparison function decides then, or they have different orders.
  */
 static bool
 has_order_of_family(Oid operator, Oid family, Oid type, bool descending)
@@ -256,7 +256,10 @@ gs_index_sort_perform(GsIndexSort *sort)
 bool
 gs_index_sort_make_runs(GsIndexSort *sort)
 {
-	/* workers make runs meanwhile, if they have any entries, which is as good as sure without a device */
+	/*
+	 * workers make runs meanwhile, if they have any entries, which is as good as sure without a
+	 * device
+	 */
 	const bool	made = (!IsParallelWorker() && gs_store_is_on_device(&sort->sort.store)) ||
 		gs_sort_gather_emit(sort->gather, participant_number(), &sort->sort.store);
 

@@ -36,8 +36,8 @@ extern GsSortColumn *gs_index_sort_columns(Relation index, int *nkeys);
 extern char *gs_index_sort_why_not(Relation index);
 
 /*
- * Creates a memory context below the current one.  careful: uses no device, and verifies the order itself
- * where keys are approximate.
+ * Creates a memory context below the current one.  careful: uses no device, and verifies the order
+ * itself where keys are approximate.
  */
 extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful);
 
@@ -53,8 +53,8 @@ extern double gs_index_sort_scan(GsIndexSort *sort, Relation heap, Relation inde
 								 ParallelTableScanDesc parallel, bool progress);
 
 /*
- * Can the entries come in wrong order, because keys are approximate?  A careful sort avoids that; otherwise a
- * wrong order is a bug.
+ * Can the entries come in wrong order, because keys are approximate?  A careful sort avoids that;
+ * otherwise a wrong order is a bug.
  */
 extern bool gs_index_sort_may_be_wrong(const GsIndexSort *sort);
 
@@ -74,16 +74,17 @@ extern bool gs_index_sort_has_runs(const GsIndexSort *sort);
 extern bool gs_index_sort_adopt(GsIndexSort *sort);
 
 /*
- * A worker, whose entries are all in the leader's sort on a device, may read all entries there.  False: it
- * cannot.  begin_reading, once the leader has performed: its nrows entries are those of this sort.
+ * A worker, whose entries are all in the leader's sort on a device, may read all entries there.
+ * False: it cannot.  begin_reading, once the leader has performed: its nrows entries are those of
+ * this sort.
  */
 extern bool gs_index_sort_open_reader(GsIndexSort *sort);
 extern void gs_index_sort_begin_reading(GsIndexSort *sort, uint64 nrows);
 
 /*
- * Begins to return one of nranges ranges of all entries, about equal ones; merges runs with memory_kb.
- * False: there are too few entries, or too many runs for this memory; for all participants, if they pass
- * the same.
+ * Begins to return one of nranges ranges of all entries, about equal ones; merges runs with
+ * memory_kb.  False: there are too few entries, or too many runs for this memory; for all
+ * participants, if they pass the same.
  */
 extern bool gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_kb);
 

@@ -92,7 +92,10 @@ struct GsIndexLeafBuilder
 
 /* ------------------------------------------------------------------- order */
 
-/* Does a comparison function of the index come from an extension or a user?  It may contradict itself. */
+/*
+ * Does a comparison function of the index come from an extension or a user?  It may contradict
+ * itself.
+ */
 static bool
 has_foreign_function(Relation index)
 {
@@ -115,8 +118,8 @@ may_be_wrong_by_icu(Relation index)
 }
 
 /*
- * Reports that the tuple does not sort after the previous one.  If ICU contradicts itself, no order may be
- * right; then it is a WARNING, because PostgreSQL would build the index, too.
+ * Reports that the tuple does not sort after the previous one.  If ICU contradicts itself, no order
+ * may be right; then it is a WARNING, because PostgreSQL would build the index, too.
  */
 static pg_noinline void
 report_wrong_order(GsIndexLeafBuilder *builder)
@@ -423,7 +426,10 @@ report_ends(const GsIndexLeafBuilder *builder)
 							 builder->next != NULL ? &builder->next->t_tid : &none);
 }
 
-/* Raises the ERROR of a tuple that is too long; returns if an earlier range has one, or if the order is wrong. */
+/*
+ * Raises the ERROR of a tuple that is too long; returns if an earlier range has one, or if the
+ * order is wrong.
+ */
 static void
 report_too_long(GsIndexLeafBuilder *builder)
 {

@@ -50,9 +50,9 @@ extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index, 
 extern bool gs_index_tuples_add(GsIndexLeafBuilder *builder, MinimalTuple row);
 
 /*
- * Compares a row after the range with its last one, which the process of the next range does not have.
- * Returns whether the next row must be compared, too.  To be called until then, unless the range is the
- * last one.
+ * Compares a row after the range with its last one, which the process of the next range does not
+ * have.  Returns whether the next row must be compared, too.  To be called until then, unless the
+ * range is the last one.
  */
 extern bool gs_index_tuples_add_beyond(GsIndexLeafBuilder *builder, MinimalTuple row);
 

@@ -109,12 +109,18 @@ has_ended(const GsEndedTransactions *ended, TransactionId xid)
 
 /* ---------------------------------------------------------------- candidates */
 
-/* A tuple as one number, in the order of the TIDs of roots: block, offset of its root, its own offset. */
+/*
+ * A tuple as one number, in the order of the TIDs of roots: block, offset of its root, its own
+ * offset.
+ */
 typedef uint64 Candidate;
 
 #define IN_INDEX	UINT64CONST(0x8000)	/* no offset has this bit */
 
-/* Fewer all-visible blocks in a row are read, which costs less than to interrupt read-ahead, as in VACUUM. */
+/*
+ * Fewer all-visible blocks in a row are read, which costs less than to interrupt read-ahead, as in
+ * VACUUM.
+ */
 #define LEAST_SKIPPED	32
 
 StaticAssertDecl(MaxOffsetNumber < IN_INDEX, "an offset has the bit IN_INDEX");
@@ -210,7 +216,10 @@ is_candidate(Validation *validation, Buffer buffer, OffsetNumber offset)
 	return HeapTupleSatisfiesVisibility(&tuple, validation->snapshot, buffer);
 }
 
-/* Lists the offsets of the candidates of a page, and, if there are any, the roots of all of its tuples. */
+/*
+ * Lists the offsets of the candidates of a page, and, if there are any, the roots of all of its
+ * tuples.
+ */
 static int
 list_candidates(Validation *validation, Buffer buffer, OffsetNumber *offsets, OffsetNumber *roots)
 {
@@ -263,8 +272,9 @@ report_phase(int64 phase)
 }
 
 /*
- * Finds the next blocks from *start on that can have candidates; they end before *end.  False: there
- * are none.  VACUUM has made a block all-visible before the statement began, and nobody has written to it since.
+ * Finds the next blocks from *start on that can have candidates; they end before *end.  False:
+ * there are none.  VACUUM has made a block all-visible before the statement began, and nobody has
+ * written to it since.
  */
 static bool
 find_blocks(const Validation *validation, Buffer *map, BlockNumber *start, BlockNumber *end)
@@ -448,7 +458,10 @@ collect_tids(Validation *validation)
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_TABLESCAN);
 }
 
-/* With gpusort.verify: would PostgreSQL insert another row?  Other access methods do not report all TIDs. */
+/*
+ * With gpusort.verify: would PostgreSQL insert another row?  Other access methods do not report all
+ * TIDs.
+ */
 static void
 verify(Validation *validation, IndexInfo *info)
 {
@@ -532,8 +545,8 @@ gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCal
 }
 
 /*
- * An XactCallback.  If PostgreSQL did not call validate() after gs_index_validate_begin(), it saw no TIDs and
- * inserted each row once more.
+ * An XactCallback.  If PostgreSQL did not call validate() after gs_index_validate_begin(), it saw
+ * no TIDs and inserted each row once more.
  */
 static void
 gpusort_validation_end(XactEvent event, void *arg)

@@ -22,9 +22,9 @@ extern GsEndedTransactions *gs_ended_transactions_note(Snapshot snapshot);
 /*
  * Begins to validate an index of a table.  Call it instead of the access method's ambulkdelete
  * function, with the arguments that PostgreSQL's validation passes.  before: transactions that had
- * ended when a snapshot was taken, that of whose rows the index was built or an earlier one.  It must live until the end
- * of the transaction, which fails if PostgreSQL does not call index_validate_scan() of the heap next.
- * False: the table is not a heap, and nothing was done.
+ * ended when a snapshot was taken, that of whose rows the index was built or an earlier one.  It
+ * must live until the end of the transaction, which fails if PostgreSQL does not call
+ * index_validate_scan() of the heap next.  False: the table is not a heap, and nothing was done.
  */
 extern bool gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCallback callback,
 									struct ValidateIndexState *state, const GsEndedTransactions *before);

@@ -12,8 +12,9 @@
 #include "index/index_sort.h"
 
 /*
- * Writes the entries that the sort returns.  range: their leaf pages; NULL: the whole index.  False: their
- * order is wrong, and may be (gs_index_sort_may_be_wrong()); what has been written is worthless.
+ * Writes the entries that the sort returns.  range: their leaf pages; NULL: the whole index.
+ * False: their order is wrong, and may be (gs_index_sort_may_be_wrong()); what has been written is
+ * worthless.
  */
 extern bool gs_index_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
 						   const GsIndexRange *range);

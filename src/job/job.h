@@ -17,9 +17,9 @@
  *	  join { batch_filled } [member_end] [leave]
  *	  read { fetch | buffer_released } leave
  *
- * poll, close and leave are legal at any time; sort and return_input only when
- * no producer is left; the fetch of a reader only when the rows are sorted.  The connection has checked the order of calls and the
- * ownership of buffers; the job checks the contents of buffers.
+ * poll, close and leave are legal at any time; sort and return_input only when no producer is left;
+ * the fetch of a reader only when the rows are sorted.  The connection has checked the order of
+ * calls and the ownership of buffers; the job checks the contents of buffers.
  *
  *-------------------------------------------------------------------------
  */
@@ -112,8 +112,9 @@ extern void gs_member_end(GsMember *producer);
 extern bool gs_member_leave(GsMember *member);
 
 /*
- * Ends the input and sorts; partial: without the batches that were refused for
- * lack of memory; find_equal: and finds out whether any keys are equal.  The layout is as the client sent it and is validated here.
+ * Ends the input and sorts; partial: without the batches that were refused for lack of memory;
+ * find_equal: and finds out whether any keys are equal.  The layout is as the client sent it and is
+ * validated here.
  */
 extern void gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal,
 						const GsKeyLayout *layout);

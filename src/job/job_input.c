@@ -3,12 +3,11 @@
  * job_input.c
  *	  One sort: the upload of batches.
  *
- * Batches are stored one after the other in blocks; the rows of a batch are
- * contiguous, and so are its records.  The block size grows, so that a small job
- * needs little memory and a large one few blocks.  Blocks of a job that outgrows the
- * device are on other devices, too, so that what the sort will need fits this one.  Batches arrive from all
- * participants in any order.  Row numbers are assigned at the end of the input,
- * by participant and arrival, so the sort is stable by both.
+ * Batches are stored one after the other in blocks; the rows of a batch are contiguous, and so are
+ * its records.  The block size grows, so that a small job needs little memory and a large one few
+ * blocks.  Blocks of a job that outgrows the device are on other devices, too, so that what the
+ * sort will need fits this one.  Batches arrive from all participants in any order.  Row numbers
+ * are assigned at the end of the input, by participant and arrival, so the sort is stable by both.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,7 +32,9 @@
 
 /* -------------------------------------------------------------- uploads */
 
-/* What the sort of nrows rows will need when all others have arrived, if it needs sort_bytes now. */
+/*
+ * What the sort of nrows rows will need when all others have arrived, if it needs sort_bytes now.
+ */
 static uint64_t
 later_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t sort_bytes)
 {

@@ -308,7 +308,9 @@ has_chunks_left(const GsSortJob *job)
 	return job->sort.chunk < packing_of(job)->nchunks;
 }
 
-/* Are ties counted after a chunk: to sort them by the next one, or to know whether there are any? */
+/*
+ * Are ties counted after a chunk: to sort them by the next one, or to know whether there are any?
+ */
 static bool
 counts_ties(const GsSortJob *job)
 {

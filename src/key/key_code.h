@@ -64,13 +64,15 @@ extern void gs_key_code_add_bytes(GsKeyCode *code, const char *data, size_t nbyt
  */
 extern void gs_key_code_add_groups(GsKeyCode *code, const char *data, size_t nbits);
 
-/* The nbytes at data are those of a numeric behind its header; fixed_weight is as in key_numeric.h. */
+/*
+ * The nbytes at data are those of a numeric behind its header; fixed_weight is as in key_numeric.h.
+ */
 extern void gs_key_code_add_numeric(GsKeyCode *code, int fixed_weight, const char *data, size_t nbytes);
 
 /*
- * A text, or its key under a collation, and a zero byte.  The text contains none; the key contains at
- * most one, between the two parts that each key of the collation has.  A collation of NULL compares
- * bytes.  Returns false, and sets *why_not, if there is no key of this text.
+ * A text, or its key under a collation, and a zero byte.  The text contains none; the key contains
+ * at most one, between the two parts that each key of the collation has.  A collation of NULL
+ * compares bytes.  Returns false, and sets *why_not, if there is no key of this text.
  */
 extern bool gs_key_code_add_text(GsKeyCode *code, GsKeyCollation *collation, const char *data,
 								 size_t nbytes, const char **why_not);

@@ -40,18 +40,21 @@ extern bool gs_key_columns_can_encode(const GsSortColumn *columns, int ncolumns,
 extern bool gs_key_columns_are_approximate(const GsSortColumn *columns, int ncolumns);
 
 /*
- * Is one of these columns text of a collation for which ICU may contradict itself (icu_agreement.h)?
- * Then no order of the rows may be right by all comparisons.
+ * Is one of these columns text of a collation for which ICU may contradict itself
+ * (icu_agreement.h)? Then no order of the rows may be right by all comparisons.
  */
 extern bool gs_key_columns_icu_disagrees(const GsSortColumn *columns, int ncolumns);
 
 /*
- * Why these columns cannot be encoded if gpusort.libc_collations is off, whatever it is now; NULL: none is
- * text under a collation of the C library.
+ * Why these columns cannot be encoded if gpusort.libc_collations is off, whatever it is now; NULL:
+ * none is text under a collation of the C library.
  */
 extern char *gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns);
 
-/* Is one of these columns text whose keys a collation makes, which costs more than a few comparisons? */
+/*
+ * Is one of these columns text whose keys a collation makes, which costs more than a few
+ * comparisons?
+ */
 extern bool gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns);
 
 /* gs_key_order_is_expensive() of the column's order. */

@@ -176,7 +176,10 @@ add_value(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
 	return true;
 }
 
-/* Calls add_value() in the memory context of the dictionary, where the comparator may keep memory, too. */
+/*
+ * Calls add_value() in the memory context of the dictionary, where the comparator may keep memory,
+ * too.
+ */
 static pg_noinline bool
 add_value_in_context(GsKeyDictionary *dictionary, int place, uint32 hash, Datum value)
 {

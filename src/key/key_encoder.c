@@ -195,8 +195,9 @@ is_variable(const KeyColumn *column, const GsKeyOrder *order)
 }
 
 /*
- * May ties that a device leaves be found?  As rows are returned, each is compared with the next one, which costs
- * little only if the columns are passed by value; and not where approximate keys have to be verified before.
+ * May ties that a device leaves be found?  As rows are returned, each is compared with the next
+ * one, which costs little only if the columns are passed by value; and not where approximate keys
+ * have to be verified before.
  */
 static bool
 ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
@@ -209,7 +210,9 @@ ties_can_be_found(const GsKeyEncoder *key, int ncolumns)
 	return key->mismatch == NULL;
 }
 
-/* Does the key end before column i, so that rows which tie in the columns before it are compared? */
+/*
+ * Does the key end before column i, so that rows which tie in the columns before it are compared?
+ */
 static bool
 ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 {
@@ -229,8 +232,8 @@ choice_of(const KeyColumn *column, bool same_records)
 }
 
 /*
- * before: an encoder of the same columns; NULL: there is none.  Columns have dictionaries if it wants
- * them or, with same_records, if it has them.
+ * before: an encoder of the same columns; NULL: there is none.  Columns have dictionaries if it
+ * wants them or, with same_records, if it has them.
  */
 static GsKeyEncoder *
 create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed, bool full,
@@ -569,8 +572,9 @@ gs_key_encoder_is_counting(const GsKeyEncoder *key)
 }
 
 /*
- * What the values that were counted so far tell.  If they have few distinct ones, hardly any are new in
- * the second half of them; where most are one value and each of the others is another one, half are.
+ * What the values that were counted so far tell.  If they have few distinct ones, hardly any are
+ * new in the second half of them; where most are one value and each of the others is another one,
+ * half are.
  */
 static GsDictionaryChoice
 choose_dictionary(const KeyColumn *column, bool all_counted)
@@ -590,7 +594,10 @@ choose_dictionary(const KeyColumn *column, bool all_counted)
 		return GS_DICTIONARY_WANTED;
 	if (all_counted || nvalues >= COUNTED_VALUES)
 		return GS_DICTIONARY_REJECTED;
-	/* if a dictionary has room for all, fewer are distinct, unless they arrive in turn; to count more costs too much */
+	/*
+	 * if a dictionary has room for all, fewer are distinct, unless they arrive in turn; to count
+	 * more costs too much
+	 */
 	if (before > 0 && ndistinct > 0.95 * nvalues && !column->of_libc)
 		return GS_DICTIONARY_REJECTED;
 	return GS_DICTIONARY_UNDECIDED;

@@ -45,10 +45,11 @@
 #define DICTIONARY_SHARE		8
 
 /*
- * Longer keys of text of the C library cost more than they save: its comparisons end at the first letters
- * that differ, and the order is verified by them anyway.  Processor time relative to PostgreSQL's, ORDER BY a
- * text in en_US.UTF-8 and an integer, 200 k or 300 k rows, work_mem = 4MB (medians of 3 by turns, 2 cores of an
- * AMD EPYC that others used too, PostgreSQL 15.20, 2026-11-24):
+ * Longer keys of text of the C library cost more than they save: its comparisons end at the first
+ * letters that differ, and the order is verified by them anyway.  Processor time relative to
+ * PostgreSQL's, ORDER BY a text in en_US.UTF-8 and an integer, 200 k or 300 k rows, work_mem = 4MB
+ * (medians of 3 by turns, 2 cores of an AMD EPYC that others used too, PostgreSQL 15.20,
+ * 2026-11-24):
  *
  *						 up to 1 kB		this many bytes
  *	 265 letters of words		0.98	0.34

@@ -236,8 +236,8 @@ order_of_function(const FmgrInfo *function, Oid type, Oid collation,
 }
 
 /*
- * Finds the order of a part of a value by its comparison function.  If the part has no code, nor has
- * the whole value.
+ * Finds the order of a part of a value by its comparison function.  If the part has no code, nor
+ * has the whole value.
  */
 static bool
 order_of_element(GsKeyOrder *order, const FmgrInfo *function, Oid type, Oid collation,
@@ -293,7 +293,10 @@ order_of_elements(GsKeyOrder *order, Oid collation, char **why_not)
 	return order_of_element(order, function, type, collation, &order->element, why_not);
 }
 
-/* The columns of a composite type, but those that were dropped, are compared by the default orders of their types. */
+/*
+ * The columns of a composite type, but those that were dropped, are compared by the default orders
+ * of their types.
+ */
 static bool
 order_of_columns(GsKeyOrder *order, char **why_not)
 {
@@ -320,7 +323,9 @@ order_of_columns(GsKeyOrder *order, char **why_not)
 	return true;
 }
 
-/* The first collation that an order or its elements use, and that is as asked for; or InvalidOid. */
+/*
+ * The first collation that an order or its elements use, and that is as asked for; or InvalidOid.
+ */
 static Oid
 find_collation(const GsKeyOrder *order, bool (*is_wanted) (Oid collation))
 {

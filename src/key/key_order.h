@@ -77,10 +77,16 @@ extern bool gs_key_order_of_operator(Oid operator, Oid type, Oid collation,
 /* The collation of the C library that the order, or that of its elements, uses; or InvalidOid. */
 extern Oid	gs_key_order_libc_collation(const GsKeyOrder *order);
 
-/* Does it use a collation for which ICU's sort keys and its comparison may disagree (icu_agreement.h)? */
+/*
+ * Does it use a collation for which ICU's sort keys and its comparison may disagree
+ * (icu_agreement.h)?
+ */
 extern bool gs_key_order_icu_disagrees(const GsKeyOrder *order);
 
-/* Why a sort by these keys, which are approximate, may have to be repaired, for the user; NULL: they are exact. */
+/*
+ * Why a sort by these keys, which are approximate, may have to be repaired, for the user; NULL:
+ * they are exact.
+ */
 extern const char *gs_key_order_mismatch_reason(const GsKeyOrder *order);
 
 /* Does the key of a value of variable width cost much more than to copy the value? */

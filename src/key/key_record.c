@@ -53,10 +53,10 @@ must_be_detoasted(const struct varlena *value)
 }
 
 /*
- * If the value of the first row must be detoasted, others probably must, too.  Their keys are not part of
- * their rows, so short ones take less memory.  By 8,000 texts of 8 kB, out of line, under "C": 13 ms, and 38
- * with keys of 1 kB, of PostgreSQL's 26 (2 cores of an AMD EPYC that others used too, PostgreSQL 15.20,
- * 2026-11-24).
+ * If the value of the first row must be detoasted, others probably must, too.  Their keys are not
+ * part of their rows, so short ones take less memory.  By 8,000 texts of 8 kB, out of line, under
+ * "C": 13 ms, and 38 with keys of 1 kB, of PostgreSQL's 26 (2 cores of an AMD EPYC that others used
+ * too, PostgreSQL 15.20, 2026-11-24).
  */
 static inline void
 shorten_keys(const GsKeyEncoder *key, KeyColumn *column)

@@ -60,9 +60,9 @@ extern uint32 gs_key_record_write(GsKeyEncoder *key, const GsRowSource *source,
 								  char *row, size_t row_bytes, uint64 *record);
 
 /*
- * Reads and writes in one step, for encoders that are direct: no value has to be
- * fetched, looked up or stored behind the row.  These cannot fail.  A stored row was counted when it
- * was stored, so the second one need not count it again in the statistics of the layout.
+ * Reads and writes in one step, for encoders that are direct: no value has to be fetched, looked up
+ * or stored behind the row.  These cannot fail.  A stored row was counted when it was stored, so
+ * the second one need not count it again in the statistics of the layout.
  */
 extern uint32 gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot,
 										 const GsRowSource *source, uint64 *record);

@@ -136,9 +136,10 @@ gs_node_describe_key(CustomScanState *node)
 }
 
 /*
- * From version 18 on, PostgreSQL says of each node whether it is disabled.  A node above a disabled one is
- * not, but a CustomScan appears so, since its outer plan does not count as an input.  This changes what
- * EXPLAIN has just printed, in every format; the property's bytes are those that it prints again.
+ * From version 18 on, PostgreSQL says of each node whether it is disabled.  A node above a disabled
+ * one is not, but a CustomScan appears so, since its outer plan does not count as an input.  This
+ * changes what EXPLAIN has just printed, in every format; the property's bytes are those that it
+ * prints again.
  */
 static void
 correct_disabled(const Plan *plan, ExplainState *es)
@@ -193,7 +194,9 @@ explain_summary(const GsSortSummary *summary, ExplainState *es)
 	ExplainPropertyText("Engine", summary->engine, es);
 }
 
-/* The verification of approximate keys, successful or not: of a collation, or of abbreviated keys. */
+/*
+ * The verification of approximate keys, successful or not: of a collation, or of abbreviated keys.
+ */
 static void
 explain_verification(const GsStore *store, ExplainState *es)
 {
@@ -270,7 +273,10 @@ explain_wait(const GsSortState *state, ExplainState *es)
 		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
 }
 
-/* By how many columns rows were sorted, if not by all, and how many tied rows an engine or the server has compared. */
+/*
+ * By how many columns rows were sorted, if not by all, and how many tied rows an engine or the
+ * server has compared.
+ */
 static void
 explain_ties(const GsSortState *state, uint64 ncompared_by_engine, ExplainState *es)
 {

@@ -60,8 +60,8 @@ enum
 };
 
 /*
- * The share of work_mem that the rows of a batch may take, as the planner estimates their width: keys
- * take as much as narrow rows, and the last group comes in addition.
+ * The share of work_mem that the rows of a batch may take, as the planner estimates their width:
+ * keys take as much as narrow rows, and the last group comes in addition.
  */
 #define BATCH_MEMORY_SHARE	0.25
 
@@ -249,7 +249,10 @@ count_batch(const GsSortState *state)
 		state->spec.groups->may_be_in_order = state->store.order.presorted;
 }
 
-/* Brings the rows of participants together, and reports how this one sorted to the leader, for EXPLAIN. */
+/*
+ * Brings the rows of participants together, and reports how this one sorted to the leader, for
+ * EXPLAIN.
+ */
 static void
 share(GsSortState *state)
 {

@@ -15,9 +15,9 @@
 extern const CustomScanMethods gs_node_scan_methods;
 
 /*
- * What a plan node carries: the list to put in custom_private.  npresorted: the first columns, by which
- * the child's rows arrive in order; 0: unknown.  repeatable: the child may be run twice, nobody would
- * notice.
+ * What a plan node carries: the list to put in custom_private.  npresorted: the first columns, by
+ * which the child's rows arrive in order; 0: unknown.  repeatable: the child may be run twice,
+ * nobody would notice.
  */
 extern List *gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool repeatable);
 

@@ -61,28 +61,34 @@ extern void gs_order_create_comparator(GsOrder *order);
 extern void gs_order_end_presorted(GsOrder *order);
 
 /*
- * Bytes of a sort's memory that should be left for copies of values that are compared, if a row and its key record
- * take row_bytes.
+ * Bytes of a sort's memory that should be left for copies of values that are compared, if a row and
+ * its key record take row_bytes.
  */
 extern Size gs_order_compared_bytes(const GsOrder *order, Size memory_limit, double row_bytes);
 
 /* Sorts an engine's rows: gs_engine_sort(), with so many bytes for copies of values. */
 extern GsStatus gs_order_sort(GsOrder *order, GsEngine *engine, Size compared_bytes);
 
-/* The order in which runs are merged; or that of runs without keys, or with keys that do not count. */
+/*
+ * The order in which runs are merged; or that of runs without keys, or with keys that do not count.
+ */
 extern GsMergeOrder gs_order_merged(GsOrder *order);
 extern GsMergeOrder gs_order_compared(GsOrder *order);
 
-/* Has an engine, a device, left ties that comparisons have to order, or may it leave some when it sorts? */
+/*
+ * Has an engine, a device, left ties that comparisons have to order, or may it leave some when it
+ * sorts?
+ */
 extern bool gs_order_leaves_ties(const GsOrder *order, const GsEngine *engine);
 
 /* Are the keys approximate, and does the sort, not its caller, verify the order that they give? */
 extern bool gs_order_verifies_keys(const GsOrder *order);
 
 /*
- * Verifies the order that the engine found, if the sort has to, unless the rows were compared as they arrived or as
- * they were sorted.  extends_run: presorted rows follow those of a run.  If the order is wrong, an engine that can
- * compare sorts again by comparisons.  DISPROVED: another engine must.
+ * Verifies the order that the engine found, if the sort has to, unless the rows were compared as
+ * they arrived or as they were sorted.  extends_run: presorted rows follow those of a run.  If the
+ * order is wrong, an engine that can compare sorts again by comparisons.  DISPROVED: another engine
+ * must.
  */
 extern GsStatus gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run);
 

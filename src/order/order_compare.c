@@ -22,7 +22,8 @@
  * because a sort of many rows compares them in any order, and in rows they are far from each
  * other.
  *
- * Values that are fetched are equal if they have the same bytes, so no function is asked about them.
+ * Values that are fetched are equal if they have the same bytes, so no function is asked about
+ * them.
  *
  * Comparators may raise errors and be canceled; all memory is in the context in
  * which the comparator was created.
@@ -50,15 +51,16 @@
 #define KEPT_CHUNK_BYTES	((Size) 32 << 10)
 
 /*
- * The widest values of a fixed width that are copied: a cache line.  Processor time of an ORDER BY of 1 M rows of
- * 150 bytes by one of 16 bytes, in ms, without and with copies (medians of 9; AMD EPYC, Zen 5, busy, PostgreSQL 15.20,
- * 2026-11-24): work_mem = 1GB, 404 and 378; 64MB, 430 and 387; 4MB, where rows are in the cache, 322 and 324.
+ * The widest values of a fixed width that are copied: a cache line.  Processor time of an ORDER BY
+ * of 1 M rows of 150 bytes by one of 16 bytes, in ms, without and with copies (medians of 9; AMD
+ * EPYC, Zen 5, busy, PostgreSQL 15.20, 2026-11-24): work_mem = 1GB, 404 and 378; 64MB, 430 and 387;
+ * 4MB, where rows are in the cache, 322 and 324.
  */
 #define MOST_COPIED_BYTES	64
 
 /*
- * The share of memory for copies of values of variable width, of which nothing is known: they are mostly
- * shorter than a quarter of their rows and what else is stored for these.
+ * The share of memory for copies of values of variable width, of which nothing is known: they are
+ * mostly shorter than a quarter of their rows and what else is stored for these.
  */
 #define VARIABLE_COPIES_SHARE	0.25
 
@@ -569,7 +571,10 @@ is_one_fetched(const GsSortCompare *compare, Datum a, Datum b)
 	return compare->first_variable && (gs_is_toasted(-1, a) || gs_is_toasted(-1, b));
 }
 
-/* A merge sort of a million rows comes here 19 million times, so what is usual is little more than the call. */
+/*
+ * A merge sort of a million rows comes here 19 million times, so what is usual is little more than
+ * the call.
+ */
 int
 gs_sort_compare_values(GsSortCompare *compare, uint64 a, uint64 b)
 {

@@ -16,7 +16,10 @@
 
 typedef struct GsSortCompare GsSortCompare;
 
-/* Are two values of variable width the same, as they are stored?  Then they are equal in every order. */
+/*
+ * Are two values of variable width the same, as they are stored?  Then they are equal in every
+ * order.
+ */
 static inline bool
 gs_have_same_bytes(Datum a, Datum b)
 {
@@ -69,15 +72,15 @@ extern uint64 gs_sort_compare_guess(GsSortCompare *compare, const void *row, int
 extern MemoryContext gs_sort_compare_context(const GsSortCompare *compare);
 
 /*
- * The share of the memory of rows, which take row_bytes each, that is to reserve for copies of the values of
- * column `first`; 0: they are compared where they are.
+ * The share of the memory of rows, which take row_bytes each, that is to reserve for copies of the
+ * values of column `first`; 0: they are compared where they are.
  */
 extern double gs_sort_compare_copies_share(const GsSortCompare *compare, int first, double row_bytes);
 
 /*
- * From now on, gs_sort_compare_locate() copies such values, and fetches those that comparisons would, into at
- * most `nbytes` bytes; they are valid until the next call of this function.  0: no longer.  Returns how
- * many bytes the copies took until now.
+ * From now on, gs_sort_compare_locate() copies such values, and fetches those that comparisons
+ * would, into at most `nbytes` bytes; they are valid until the next call of this function.  0: no
+ * longer.  Returns how many bytes the copies took until now.
  */
 extern Size gs_sort_compare_keep(GsSortCompare *compare, Size nbytes);
 

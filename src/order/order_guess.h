@@ -14,8 +14,8 @@
 #define GS_GUESSES	18
 
 /*
- * The code of a value, not NULL, of a column, by a guess from 0 to GS_GUESSES - 1.  Equal bytes have
- * equal codes.  A value that is compressed or out of line is fetched in part; may ereport.
+ * The code of a value, not NULL, of a column, by a guess from 0 to GS_GUESSES - 1.  Equal bytes
+ * have equal codes.  A value that is compressed or out of line is fetched in part; may ereport.
  */
 extern uint64 gs_guess_code(Form_pg_attribute column, Datum value, int guess);
 

@@ -28,8 +28,8 @@ typedef struct GsKeyVerification
 
 /*
  * Compares all neighbors of the rows that an engine has sorted.  An order that holds between all
- * neighbors holds everywhere.  Works in the current memory context; checks for interrupts.  OK or FAILED;
- * comparators may raise errors.
+ * neighbors holds everywhere.  Works in the current memory context; checks for interrupts.  OK or
+ * FAILED; comparators may raise errors.
  */
 extern GsStatus gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key,
 							   GsSortCompare *compare, GsKeyVerification *verification);
@@ -39,8 +39,8 @@ extern GsStatus gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key,
 typedef struct GsOutputVerification GsOutputVerification;
 
 /*
- * In the current memory context.  The columns and desc must live as long.  npresorted: columns by which
- * the rows were in order before the sort, if those of several batches are returned; else 0.
+ * In the current memory context.  The columns and desc must live as long.  npresorted: columns by
+ * which the rows were in order before the sort, if those of several batches are returned; else 0.
  */
 extern GsOutputVerification *gs_verify_output_begin(const GsSortColumn *columns, int ncolumns, int npresorted,
 													TupleDesc desc);

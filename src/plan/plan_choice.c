@@ -47,10 +47,10 @@
 #include "utils/lsyscache.h"
 
 /*
- * The least rows if the first column is passed by value and only compared, for which PostgreSQL need not find
- * values in rows.  PostgreSQL's time divided by gpusort's, by a comparison function in C whose order can be
- * guessed (engine/guess_sort.c), and by another one (one query again and again; Zen 5, busy, PostgreSQL 15.20,
- * 2026-11-24):
+ * The least rows if the first column is passed by value and only compared, for which PostgreSQL
+ * need not find values in rows.  PostgreSQL's time divided by gpusort's, by a comparison function
+ * in C whose order can be guessed (engine/guess_sort.c), and by another one (one query again and
+ * again; Zen 5, busy, PostgreSQL 15.20, 2026-11-24):
  *
  *				1,000 rows		3,000			10,000
  *				0.87, 0.85		1.3, 1.04		1.13 for the other one

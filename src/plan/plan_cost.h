@@ -40,12 +40,15 @@ extern double gs_plan_cost_emit(const GsPlanEstimate *estimate, double nrows);
 /* The cost of the comparisons with which PostgreSQL sorts all of nrows rows. */
 extern double gs_plan_cost_comparisons(double nrows);
 
-/* What a GpuSort of nrows rows costs at most by what was measured, if PostgreSQL's sort has that cost. */
+/*
+ * What a GpuSort of nrows rows costs at most by what was measured, if PostgreSQL's sort has that
+ * cost.
+ */
 extern double gs_plan_cost_expected(double postgres, double nrows, bool on_device);
 
 /*
- * About how many rows a group of an incremental sort has, by the costs of its plan and of its input, which has
- * nrows rows.  Rather too many if it is more than a few.
+ * About how many rows a group of an incremental sort has, by the costs of its plan and of its
+ * input, which has nrows rows.  Rather too many if it is more than a few.
  */
 extern double gs_plan_cost_group_rows(double startup, double input_startup, double input_total, double nrows);
 

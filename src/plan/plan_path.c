@@ -82,7 +82,10 @@ sort_columns(PlannerInfo *root, const PathTarget *target)
 	return columns;
 }
 
-/* Estimates the sort of a path by a GpuSort; false if it will not be replaced, or is not much faster. */
+/*
+ * Estimates the sort of a path by a GpuSort; false if it will not be replaced, or is not much
+ * faster.
+ */
 static bool
 estimate_sort(PlannerInfo *root, Path *input, const GsPlanLimit *bound, GsSortColumn **columns,
 			  GsPlanEstimate *estimate)
@@ -190,11 +193,12 @@ add_ordered(PlannerInfo *root, RelOptInfo *ordered_rel, Path *path, PathTarget *
 }
 
 /*
- * The cheapest path of the input; NULL if it is in order already.  PostgreSQL has added the input's paths that
- * are in order to ordered_rel as they are, and add_path() frees a path when another one is as good,
- * although input_rel still points to it.  Nothing tells whether it was freed.  But it can be read before
- * anything is allocated: its memory still belongs to the planner, and either is as it was, or was used again for
- * something else than a path of input_rel.  A path that is not in order has not been freed.
+ * The cheapest path of the input; NULL if it is in order already.  PostgreSQL has added the input's
+ * paths that are in order to ordered_rel as they are, and add_path() frees a path when another one
+ * is as good, although input_rel still points to it.  Nothing tells whether it was freed.  But it
+ * can be read before anything is allocated: its memory still belongs to the planner, and either is
+ * as it was, or was used again for something else than a path of input_rel.  A path that is not in
+ * order has not been freed.
  */
 static Path *
 cheapest_path(PlannerInfo *root, const RelOptInfo *input_rel)

@@ -235,8 +235,9 @@ reads_all_first(const Plan *plan)
 }
 
 /*
- * Does PostgreSQL sort values without rows, and gpusort compare them, unless it guesses their order?  1 M
- * integers by a C function take 180 ms, and 230 or 130 ms (Zen 5, PostgreSQL 15.20, 2026-11-24).
+ * Does PostgreSQL sort values without rows, and gpusort compare them, unless it guesses their
+ * order?  1 M integers by a C function take 180 ms, and 230 or 130 ms (Zen 5, PostgreSQL 15.20,
+ * 2026-11-24).
  */
 static bool
 is_faster_without_rows(const Sort *sort, const GsSortColumn *columns)

@@ -52,8 +52,8 @@ other_children(Plan *plan)
 }
 
 /*
- * Calls a walker for each child of a node, but not for those of a foreign scan, whose plans are never
- * executed as such.  Returns true if it did.
+ * Calls a walker for each child of a node, but not for those of a foreign scan, whose plans are
+ * never executed as such.  Returns true if it did.
  */
 static bool
 walk_children(Plan *plan, PlanWalker walker, void *context)

@@ -35,13 +35,14 @@
 
 /*
  * The first batch is small, because the node above may want no more rows, and each is twice as
- * large as the one before.  Of more rows than store_few.h takes, so that statistics count an engine.
+ * large as the one before.  Of more rows than store_few.h takes, so that statistics count an
+ * engine.
  */
 #define FIRST_BATCH_ROWS	128
 
 /*
- * Looks up the equality functions.  Not execTuplesMatchPrepare(): it asks whether the user may execute
- * them, which PostgreSQL does not for a sort.
+ * Looks up the equality functions.  Not execTuplesMatchPrepare(): it asks whether the user may
+ * execute them, which PostgreSQL does not for a sort.
  */
 static void
 find_equality(GsSortGroups *groups)

@@ -14,8 +14,8 @@
 typedef struct GsSortLimit GsSortLimit;
 
 /*
- * Prepares the expressions that gs_plan_limit_exprs() (plan_limit.h) has put in the plan, in the current
- * memory context.  Returns NULL if there are none.
+ * Prepares the expressions that gs_plan_limit_exprs() (plan_limit.h) has put in the plan, in the
+ * current memory context.  Returns NULL if there are none.
  */
 extern GsSortLimit *gs_sort_limit_init(List *exprs, PlanState *parent);
 

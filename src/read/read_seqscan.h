@@ -112,7 +112,9 @@ gs_seqscan_next_tuple(GsSeqScan *scan)
 	return slot;
 }
 
-/* The next row; an empty slot or NULL after the last.  Checks for interrupts once a page or more. */
+/*
+ * The next row; an empty slot or NULL after the last.  Checks for interrupts once a page or more.
+ */
 static inline TupleTableSlot *
 gs_seqscan_next(GsSeqScan *scan)
 {

@@ -3,9 +3,9 @@
  * read_statistics.c
  *	  What ANALYZE has found out of the rows that a sort will read.
  *
- * A device leaves tied rows to the server, which finds them as it returns rows: this takes less time than keys of a
- * column of variable width, unless many rows tie.  Rows that tie with one other row are too many, and the first thousands
- * of millions of rows do not show them.
+ * A device leaves tied rows to the server, which finds them as it returns rows: this takes less
+ * time than keys of a column of variable width, unless many rows tie.  Rows that tie with one other
+ * row are too many, and the first thousands of millions of rows do not show them.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,8 +23,9 @@
 #include "utils/syscache.h"
 
 /*
- * From so many rows with the same key on, many rows tie; if keys of the next column are expensive, and otherwise.  ORDER BY
- * a bigint and b, 2 M rows of 170 bytes, one process, medians of 3 by turns (H200, PostgreSQL 18.6, 2026-11-27), in ms:
+ * From so many rows with the same key on, many rows tie; if keys of the next column are expensive,
+ * and otherwise.  ORDER BY a bigint and b, 2 M rows of 170 bytes, one process, medians of 3 by
+ * turns (H200, PostgreSQL 18.6, 2026-11-27), in ms:
  *
  *	 rows of a value of a					1			2
  *	 keys of b, text "C" of 32 bytes		335			236
@@ -66,7 +67,10 @@ rows_of_table(Oid table)
 	return nrows;
 }
 
-/* How many of nrows rows, at least of those of the table, have the same value in a column, on average; 0: not known. */
+/*
+ * How many of nrows rows, at least of those of the table, have the same value in a column, on
+ * average; 0: not known.
+ */
 static double
 rows_of_value(Oid table, AttrNumber attno, double nrows)
 {

@@ -14,8 +14,9 @@
  *	  random order		1.03	1.26	4.2
  *	  together			64		100		100
  *
- * So what there was after the first eighth of the rows is looked at, too, and the growth is extrapolated.
- * Keys of which there are many rows already are counted one by one, and all others together.
+ * So what there was after the first eighth of the rows is looked at, too, and the growth is
+ * extrapolated.  Keys of which there are many rows already are counted one by one, and all others
+ * together.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,17 +36,20 @@
 /* About so many rows are sampled, and at most twice as many different keys. */
 #define SAMPLED_ROWS	512
 
-/* Keys of which the sample has so many rows are counted one by one; with fewer ties, the other keys have none. */
+/*
+ * Keys of which the sample has so many rows are counted one by one; with fewer ties, the other keys
+ * have none.
+ */
 #define MANY_ROWS	8
 
 /* The number of rows whose values of the next column are looked at. */
 #define SAMPLED_VALUES	16
 
 /*
- * From so many comparisons of a row on, keys of the next column cost less; if these are expensive; and if values have
- * to be fetched for each comparison.  Processor time with keys of all rows, relative to comparisons of tied rows,
- * ORDER BY a, b, 100,000 rows in memory (minimum of 3 by turns, 2 busy cores of an AMD EPYC, Zen 5, PostgreSQL 15.20,
- * 2026-11-27):
+ * From so many comparisons of a row on, keys of the next column cost less; if these are expensive;
+ * and if values have to be fetched for each comparison.  Processor time with keys of all rows,
+ * relative to comparisons of tied rows, ORDER BY a, b, 100,000 rows in memory (minimum of 3 by
+ * turns, 2 busy cores of an AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-27):
  *
  *	rows with equal a		 3		 6		 12		 50
  *	b text "C" of 32 bytes	0.97	0.95	0.89	0.92
@@ -159,7 +163,10 @@ rows_that_follow(uint64 nrows, uint64 nkeys)
 	return nkeys == 0 ? 0 : (double) (nrows - nkeys) / nkeys;
 }
 
-/* How many comparisons a row takes, on average, if the number of rows that follow the first of a key grows by a factor. */
+/*
+ * How many comparisons a row takes, on average, if the number of rows that follow the first of a
+ * key grows by a factor.
+ */
 static double
 comparisons_of_row(const KeySample *sample, double factor)
 {

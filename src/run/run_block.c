@@ -125,8 +125,8 @@ locate(const GsMergeOrder *order, const uint64 *record)
 }
 
 /*
- * Fills the block with the next rows.  False: one of them sorts before its predecessor, or a row that is
- * not among them before the last one.
+ * Fills the block with the next rows.  False: one of them sorts before its predecessor, or a row
+ * that is not among them before the last one.
  */
 static bool
 fill(GsRunBlock *block, GsRunSet *set)

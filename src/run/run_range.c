@@ -106,8 +106,8 @@ typedef struct Samples
 } Samples;
 
 /*
- * Copies the first rows of extents of a run, the first of them at least `first`, at this distance.  The
- * first row of a run is none, because no rows are below it.
+ * Copies the first rows of extents of a run, the first of them at least `first`, at this distance.
+ * The first row of a run is none, because no rows are below it.
  */
 static void
 sample_run(GsRunSet *set, const SetRun *run, int64 first, int64 distance, Samples *samples)

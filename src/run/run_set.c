@@ -39,10 +39,10 @@
 #define MOST_WRITE_BYTES	((Size) 256 << 10)
 
 /*
- * The longest approximate keys by which runs are merged: to make longer ones again costs more than the
- * comparisons that they save.  Processor time of PostgreSQL, of a merge by comparisons, and of one by keys
- * (run_block.h), in ms, of an ORDER BY by a text in en_US.UTF-8 and an integer, work_mem = 4MB (AMD EPYC,
- * busy, PostgreSQL 15.20, 2026-11-24); the keys of these are 10 % longer:
+ * The longest approximate keys by which runs are merged: to make longer ones again costs more than
+ * the comparisons that they save.  Processor time of PostgreSQL, of a merge by comparisons, and of
+ * one by keys (run_block.h), in ms, of an ORDER BY by a text in en_US.UTF-8 and an integer,
+ * work_mem = 4MB (AMD EPYC, busy, PostgreSQL 15.20, 2026-11-24); the keys of these are 10 % longer:
  *
  *						600 k of 32 bytes	500 k of 65		400 k of 98		300 k of 329
  *	 PostgreSQL				1240				1055			 915			 820

@@ -65,11 +65,10 @@ typedef struct GsSharedRuns
 typedef struct GsRunSet GsRunSet;
 
 /*
- * Creates a set in the current memory context, for rows of this type from engines with the
- * order's layout.  The driver continues to update the statistics of that layout, and to use
- * its encoder, whose keys are made again as runs are read.  If only comparisons order rows,
- * the order's layout has no columns.  memory_limit is that of the sort, in bytes; the files are created
- * in `where`.
+ * Creates a set in the current memory context, for rows of this type from engines with the order's
+ * layout.  The driver continues to update the statistics of that layout, and to use its encoder,
+ * whose keys are made again as runs are read.  If only comparisons order rows, the order's layout
+ * has no columns.  memory_limit is that of the sort, in bytes; the files are created in `where`.
  */
 extern GsRunSet *gs_run_set_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 								const GsKeyEncoder *key, const GsMergeOrder *order,
@@ -87,27 +86,34 @@ extern Size gs_run_set_writer_bytes(Size memory_limit);
  */
 extern GsStatus gs_run_set_write_run(GsRunSet *set, GsEngine *engine, bool lengthen);
 
-/* Begins the next run, of rows that the engine has sorted, but for those that tie; write_tuple appends them. */
+/*
+ * Begins the next run, of rows that the engine has sorted, but for those that tie; write_tuple
+ * appends them.
+ */
 extern void gs_run_set_begin_run(GsRunSet *set, const GsEngine *engine);
 
 /* Appends a row to the last run, or begins the first run; not of keys only. */
 extern void gs_run_set_write_tuple(GsRunSet *set, MinimalTuple row);
 
 /*
- * Adds the sorted rows of a CPU engine as the next run, without writing them: they are read from the
- * engine, which stays open.  Once.  Later runs can only be adopted.
+ * Adds the sorted rows of a CPU engine as the next run, without writing them: they are read from
+ * the engine, which stays open.  Once.  Later runs can only be adopted.
  */
 extern void gs_run_set_add_engine(GsRunSet *set, GsEngine *engine);
 
-/* Describes the rows for a process that merges them.  The driver sets nread, nnulls, form and first_tied. */
+/*
+ * Describes the rows for a process that merges them.  The driver sets nread, nnulls, form and
+ * first_tied.
+ */
 extern void gs_run_set_describe(const GsRunSet *set, GsSharedRows *rows);
 
 /* Completes the runs, and describes them and their rows. */
 extern void gs_run_set_share(GsRunSet *set, GsSharedRuns *shared);
 
 /*
- * Adds the runs of another process to the merge.  If the order has keys, theirs must have
- * had the same fingerprint, and the statistics of the order's layout must cover their rows.  Merging them does not free their extents.
+ * Adds the runs of another process to the merge.  If the order has keys, theirs must have had the
+ * same fingerprint, and the statistics of the order's layout must cover their rows.  Merging them
+ * does not free their extents.
  */
 extern void gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *where);
 
@@ -129,8 +135,8 @@ extern bool gs_run_set_has_keys(const GsRunSet *set);
 extern void gs_run_set_drop_keys(GsRunSet *set, const GsMergeOrder *order);
 
 /*
- * Completes the runs: drops keys that are not worth it, and merges some of the runs until the rest can
- * be merged at once within memory_limit bytes.
+ * Completes the runs: drops keys that are not worth it, and merges some of the runs until the rest
+ * can be merged at once within memory_limit bytes.
  */
 extern void gs_run_set_complete(GsRunSet *set, Size memory_limit);
 

@@ -15,7 +15,10 @@
 
 #include "miscadmin.h"
 
-/* What the reader fetches into the cache early: the beginning of a row, which another processor wrote. */
+/*
+ * What the reader fetches into the cache early: the beginning of a row, which another processor
+ * wrote.
+ */
 #define PREFETCH_BYTES	192
 
 void
@@ -99,7 +102,10 @@ publish(GsStreamWriter *writer)
 
 	pg_write_barrier();
 	before = pg_atomic_fetch_add_u64(&stream->nwritten, 1);
-	/* a reader that waits has seen that all slots are empty; nread must be read after the count was changed */
+	/*
+	 * a reader that waits has seen that all slots are empty; nread must be read after the count was
+	 * changed
+	 */
 	if (before == pg_atomic_read_u64(&stream->nread))
 		ConditionVariableBroadcast(&stream->changed);
 	writer->slot = NULL;

@@ -89,8 +89,8 @@ extern void gs_shared_init(GsShared *shared, int nparticipants);
 extern void gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes, int nkeyed);
 
 /*
- * How many columns all participants should key (gs_key_encoder_create()): in a job what the leader has chosen; otherwise
- * what the first of them whose rows tie often has asked for.
+ * How many columns all participants should key (gs_key_encoder_create()): in a job what the leader
+ * has chosen; otherwise what the first of them whose rows tie often has asked for.
  */
 extern int	gs_shared_nkeyed(GsShared *shared);
 extern void gs_shared_key_more(GsShared *shared, int nkeyed);

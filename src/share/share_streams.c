@@ -23,9 +23,10 @@
  * A worker receives the rows of those that follow it, so ties are in the order of participants.
  * When all have sorted, the leader decides who sends to whom, and no one sends before.
  *
- * A query of 10 M rows of 150 bytes by a bigint, 8 workers: 0.95 s, and 1.20 s if the leader receives
- * all streams; by a text "C" 1.10 and 1.43 s (medians of 4 by turns; 16 cores of an Intel Xeon, PostgreSQL
- * 15.20, 2026-11-24).  A bigint alone takes 1.0 s either way, so the leader receives rows that are only keys.
+ * A query of 10 M rows of 150 bytes by a bigint, 8 workers: 0.95 s, and 1.20 s if the leader
+ * receives all streams; by a text "C" 1.10 and 1.43 s (medians of 4 by turns; 16 cores of an Intel
+ * Xeon, PostgreSQL 15.20, 2026-11-24).  A bigint alone takes 1.0 s either way, so the leader
+ * receives rows that are only keys.
  *
  * Keys of two processes can be merged if they have the same form (key_encoder.h).  If not,
  * because one process has met values that are better compared, or none that was out of order,
@@ -100,8 +101,8 @@ gs_sort_streams_reset(GsSortStreams *streams)
 }
 
 /*
- * Are the rows values of an enum alone?  A label may be added before the last participant begins.  Its keys then
- * have another form, and rows that are only keys cannot be merged without keys.
+ * Are the rows values of an enum alone?  A label may be added before the last participant begins.
+ * Its keys then have another form, and rows that are only keys cannot be merged without keys.
  */
 static bool
 is_enum_alone(const GsStore *store)
@@ -159,7 +160,10 @@ wait_for_decision(GsSortStreams *streams)
 	return decision;
 }
 
-/* Divides senders, in the order of participants, into parts; the first of each receives the others of its part. */
+/*
+ * Divides senders, in the order of participants, into parts; the first of each receives the others
+ * of its part.
+ */
 static void
 set_receivers(GsSortStreams *streams, const int *senders, int nsenders, int receiver, int nparts)
 {
@@ -184,8 +188,8 @@ has_processors(int n)
 }
 
 /*
- * Workers merge only rows, by keys that all have or by none, and only if each has a processor: with two for nine participants,
- * the query takes an eighth more processor time.  sort: the leader's.
+ * Workers merge only rows, by keys that all have or by none, and only if each has a processor: with
+ * two for nine participants, the query takes an eighth more processor time.  sort: the leader's.
  */
 static void
 choose_receivers(GsSortStreams *streams, const GsStore *store)

@@ -36,9 +36,9 @@ extern void gs_sort_streams_reset(GsSortStreams *streams);
 extern bool gs_sort_streams_offer(GsSortStreams *streams, int participant, GsStore *store);
 
 /*
- * Sends what was offered, to the leader or to another participant, merged with what that one's rows are to
- * be merged with.  Waits until the leader's merge begins.  Returns when the receiver has all rows, except
- * for the last few, or the leader does not want any more.
+ * Sends what was offered, to the leader or to another participant, merged with what that one's rows
+ * are to be merged with.  Waits until the leader's merge begins.  Returns when the receiver has all
+ * rows, except for the last few, or the leader does not want any more.
  */
 extern void gs_sort_streams_send(GsSortStreams *streams, int participant, GsStore *store,
 								 dsa_area *memory);
@@ -47,8 +47,9 @@ extern void gs_sort_streams_send(GsSortStreams *streams, int participant, GsStor
 extern bool gs_sort_streams_any(const GsSortStreams *streams);
 
 /*
- * The leader's performed sort, which has returned none of its rows, returns those of all participants who
- * have offered some, merged with its own.  False: its engine failed and lost the rows.
+ * The leader's performed sort, which has returned none of its rows, returns those of all
+ * participants who have offered some, merged with its own.  False: its engine failed and lost the
+ * rows.
  */
 extern bool gs_sort_streams_merge(GsSortStreams *streams, GsStore *store, dsa_area *memory);
 

@@ -10,7 +10,9 @@
 
 #include "sort/sort_state.h"
 
-/* Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long. */
+/*
+ * Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long.
+ */
 extern void gs_sort_init(GsSortState *state, const GsSortSpec *spec);
 
 /* Back to IDLE: frees what a sort holds, but for output.ties.  Callers use gs_sort_reset(). */

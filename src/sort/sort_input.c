@@ -65,7 +65,10 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
-/* Whether other keys suit the rows better is asked each time as many more were read: it takes as long as to read one. */
+/*
+ * Whether other keys suit the rows better is asked each time as many more were read: it takes as
+ * long as to read one.
+ */
 #define OTHER_KEYS_INTERVAL	16
 
 /* ---------------------------------------------------------------- one row */
@@ -215,7 +218,10 @@ has_failed(const GsEngine *engine)
 
 static bool add_again(GsSortState *state, TupleTableSlot *slot);
 
-/* Adds the slot's row to the engine or, after a fallback, to the tuplesort.  False: the engine failed. */
+/*
+ * Adds the slot's row to the engine or, after a fallback, to the tuplesort.  False: the engine
+ * failed.
+ */
 static pg_attribute_always_inline bool
 add_row(GsSortState *state, TupleTableSlot *slot)
 {
@@ -246,7 +252,10 @@ add_again(GsSortState *state, TupleTableSlot *slot)
 	return add_row(state, slot);
 }
 
-/* Adds the child's next row, without a key as long as rows arrive in order.  False: the engine failed. */
+/*
+ * Adds the child's next row, without a key as long as rows arrive in order.  False: the engine
+ * failed.
+ */
 static pg_attribute_always_inline bool
 add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 {
@@ -274,7 +283,10 @@ gs_sort_add(GsSortState *state, TupleTableSlot *slot)
 
 /* ----------------------------------------------------------------- begin */
 
-/* Batches have one verification, which compares the first row of each with the last one of the batch before. */
+/*
+ * Batches have one verification, which compares the first row of each with the last one of the
+ * batch before.
+ */
 static void
 begin_verification(GsSortState *state)
 {
@@ -427,8 +439,8 @@ gs_sort_disable_device(GsSortState *state)
 /* ---------------------------------------------------------------- few rows */
 
 /*
- * Are the first rows kept without an engine?  Not if participants share a job or runs, nor if settings
- * send all sorts through an engine, or none.
+ * Are the first rows kept without an engine?  Not if participants share a job or runs, nor if
+ * settings send all sorts through an engine, or none.
  */
 static bool
 may_be_few(const GsSortState *state)
@@ -491,7 +503,10 @@ next_row(const GsSortSpec *spec, GsSeqScan *scan)
 	return likely(spec->groups == NULL) ? gs_seqscan_next(scan) : gs_sort_groups_next(spec->groups);
 }
 
-/* Keeps the child's first rows.  Returns the first one that is not kept; empty or NULL: there is none. */
+/*
+ * Keeps the child's first rows.  Returns the first one that is not kept; empty or NULL: there is
+ * none.
+ */
 static TupleTableSlot *
 read_few(GsSortState *state, GsSeqScan *scan)
 {
@@ -650,7 +665,10 @@ gs_sort_perform(GsSortState *state)
 
 /* --------------------------------------------------------- from first to last */
 
-/* Reads the child's rows to the end, and sorts them.  False: the engine failed and has lost the rows. */
+/*
+ * Reads the child's rows to the end, and sorts them.  False: the engine failed and has lost the
+ * rows.
+ */
 static bool
 read_and_sort(GsSortState *state, bool begin_with_few)
 {

@@ -23,8 +23,8 @@
 #include "sort/sort_init.h"
 
 /*
- * Reads all rows of spec.child, or of its next batch, and sorts them, with work_mem.  If a device fails, starts again or raises
- * an ERROR.
+ * Reads all rows of spec.child, or of its next batch, and sorts them, with work_mem.  If a device
+ * fails, starts again or raises an ERROR.
  */
 extern void gs_sort_read_input(GsSortState *state);
 
@@ -38,8 +38,8 @@ extern bool gs_sort_add(GsSortState *state, TupleTableSlot *slot);
 extern bool gs_sort_perform(GsSortState *state);
 
 /*
- * After a failure, where the caller has to read its rows to the end: leaves a job that is shared, and logs
- * the failure.  The caller must not add more rows.
+ * After a failure, where the caller has to read its rows to the end: leaves a job that is shared,
+ * and logs the failure.  The caller must not add more rows.
  */
 extern void gs_sort_abandon(GsSortState *state);
 

@@ -106,8 +106,8 @@ ties_want_keys(GsSortState *state)
 }
 
 /*
- * Not if some rows are elsewhere or were dropped, nor if memory may not hold two copies.  Shortly before
- * that limit is the last time to decide.
+ * Not if some rows are elsewhere or were dropped, nor if memory may not hold two copies.  Shortly
+ * before that limit is the last time to decide.
  */
 bool
 gs_sort_wants_other_keys(GsSortState *state, bool all_read)

@@ -10,7 +10,10 @@
 
 #include "sort/sort_state.h"
 
-/* Would other keys suit the rows that were kept (store_few.h), and those that will follow them, better? */
+/*
+ * Would other keys suit the rows that were kept (store_few.h), and those that will follow them,
+ * better?
+ */
 extern bool gs_sort_few_want_other_keys(const GsSortState *state);
 
 /* Would other keys suit the rows so far better?  all_read: no more rows follow. */
@@ -20,8 +23,8 @@ extern bool gs_sort_wants_other_keys(GsSortState *state, bool all_read);
 typedef bool (*GsAddRow) (GsSortState *state, TupleTableSlot *slot);
 
 /*
- * Adds the rows of the engine to another engine, with keys if they have none, or with other keys.  False:
- * the engine failed and has lost them.
+ * Adds the rows of the engine to another engine, with keys if they have none, or with other keys.
+ * False: the engine failed and has lost them.
  */
 extern bool gs_sort_reload(GsSortState *state, GsAddRow add);
 

@@ -17,8 +17,8 @@
 extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
 
 /*
- * The next row in the given direction, in the sort's slot, which is empty after the last row.  Valid
- * until the next call.
+ * The next row in the given direction, in the sort's slot, which is empty after the last row.
+ * Valid until the next call.
  */
 static inline TupleTableSlot *
 gs_sort_next(GsSortState *state, bool forward)
@@ -42,21 +42,23 @@ gs_sort_next(GsSortState *state, bool forward)
 extern TupleTableSlot *gs_sort_next_verified(GsSortState *state, bool forward);
 
 /*
- * The next rows, forward, up to nwanted of them, as they are stored; returns how many, 0 after the last.
- * Valid until the next call.  Each is compared with the one before with spec.verify_output.  Not with keys_only.
+ * The next rows, forward, up to nwanted of them, as they are stored; returns how many, 0 after the
+ * last.  Valid until the next call.  Each is compared with the one before with spec.verify_output.
+ * Not with keys_only.
  */
 extern int	gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows);
 
 /*
- * Instead of all rows of an engine, next_rows returns those from the first one of a range on.  *end, in
- * palloc'd memory, becomes the row that follows the range; NULL: none does.  The caller ends there.
+ * Instead of all rows of an engine, next_rows returns those from the first one of a range on.
+ * *end, in palloc'd memory, becomes the row that follows the range; NULL: none does.  The caller
+ * ends there.
  */
 extern void gs_sort_begin_range_of_engine(GsSortState *state, int range, int nranges,
 										  MinimalTuple *end);
 
 /*
- * Can the rows be returned from the first one again?  Not if no one asked for random access, or if the
- * LIMIT asks for more rows than were kept.
+ * Can the rows be returned from the first one again?  Not if no one asked for random access, or if
+ * the LIMIT asks for more rows than were kept.
  */
 extern bool gs_sort_can_rewind(const GsSortState *state);
 extern void gs_sort_rewind(GsSortState *state);

@@ -434,8 +434,8 @@ gs_sort_parallel_open(GsSortState *state, const GsEngineRequest *request)
 }
 
 /*
- * The device has the rows of a producer, which now belong to the consumer.  gs_engine_next_batch() returns
- * those that the device did not take.
+ * The device has the rows of a producer, which now belong to the consumer.  gs_engine_next_batch()
+ * returns those that the device did not take.
  */
 static GsStatus
 give_rows_to_consumer(GsSortState *state)
@@ -462,8 +462,9 @@ give_rows_to_consumer(GsSortState *state)
 }
 
 /*
- * Ends the input of a producer: it sends no more rows, and continues with those that the device did not take, in a CPU
- * engine that allows a row of row_bytes.  The role is SERIAL from then on.  OK or FAILED.
+ * Ends the input of a producer: it sends no more rows, and continues with those that the device did
+ * not take, in a CPU engine that allows a row of row_bytes.  The role is SERIAL from then on.  OK
+ * or FAILED.
  */
 static GsStatus
 end_producer(GsSortState *state, Size row_bytes)
@@ -570,7 +571,10 @@ gs_sort_parallel_join(GsSortState *state)
 	else
 		set_role(state, role, GS_ROLE_SERIAL);
 
-	/* all of them try it once, and wait once for the device; rows of a device would have to be read back */
+	/*
+	 * all of them try it once, and wait once for the device; rows of a device would have to be read
+	 * back
+	 */
 	if (shared != NULL && (gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
 		state->store.may_use_device = false;
 }
@@ -666,7 +670,9 @@ gs_sort_parallel_end(GsSortState *state)
 		gs_sort_streams_send(participants->streams, participant_number(), &state->store, participants->memory);
 	participants->sends = false;
 	abandon_streams(state);
-	/* its shared memory may be gone when the callback before a rescan is called for the last time */
+	/*
+	 * its shared memory may be gone when the callback before a rescan is called for the last time
+	 */
 	participants->streams = NULL;
 }
 

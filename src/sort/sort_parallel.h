@@ -14,12 +14,15 @@
 
 #include "sort/sort_state.h"
 
-/* Will EXPLAIN ANALYZE, or what is like it, show how the participants of a query that starts have worked? */
+/*
+ * Will EXPLAIN ANALYZE, or what is like it, show how the participants of a query that starts have
+ * worked?
+ */
 extern bool gs_sort_parallel_makes_reports(const QueryDesc *query, int eflags);
 
 /*
- * Then lets it show how each of them sorts.  To be called before a query with a GpuSort starts, which gets a
- * copy of its plan.
+ * Then lets it show how each of them sorts.  To be called before a query with a GpuSort starts,
+ * which gets a copy of its plan.
  */
 extern void gs_sort_parallel_prepare(QueryDesc *query);
 
@@ -49,8 +52,8 @@ extern bool gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int
 extern void gs_sort_parallel_set_shared(GsSortState *state, GsShared *shared);
 
 /*
- * A sort begins: determines its role, for which it may have to wait, and whether a serial one may use
- * a device of its own.
+ * A sort begins: determines its role, for which it may have to wait, and whether a serial one may
+ * use a device of its own.
  */
 extern void gs_sort_parallel_join(GsSortState *state);
 
@@ -64,8 +67,8 @@ extern GsEngine *gs_sort_parallel_open(GsSortState *state, const GsEngineRequest
 extern bool gs_sort_parallel_needs_full_keys(const GsSortState *state);
 
 /*
- * The sort is performed.  Where rows are sent through streams, a producer returns none, if it can send its
- * rows; the leader waits until it is known which producers do, and merges.
+ * The sort is performed.  Where rows are sent through streams, a producer returns none, if it can
+ * send its rows; the leader waits until it is known which producers do, and merges.
  */
 extern void gs_sort_parallel_gather(GsSortState *state);
 
@@ -73,9 +76,9 @@ extern void gs_sort_parallel_gather(GsSortState *state);
 extern void gs_sort_parallel_end(GsSortState *state);
 
 /*
- * For a performed sort whose rows are all in the consumer's job: prepares to read those of all there.
- * False: it cannot.  Once the consumer's sort has been performed, begin_reading makes its nrows rows
- * those of this sort.
+ * For a performed sort whose rows are all in the consumer's job: prepares to read those of all
+ * there.  False: it cannot.  Once the consumer's sort has been performed, begin_reading makes its
+ * nrows rows those of this sort.
  */
 extern bool gs_sort_parallel_open_reader(GsSortState *state);
 extern void gs_sort_parallel_begin_reading(GsSortState *state, uint64 nrows);
@@ -85,13 +88,14 @@ extern void gs_sort_parallel_leave(GsSortState *state);
 
 /*
  * Ends the input of a shared job, if there is one: this participant sends no more rows.  A consumer
- * waits for the producers, whose rows are its own then.  The role is SERIAL from then on.  OK or FAILED.
+ * waits for the producers, whose rows are its own then.  The role is SERIAL from then on.  OK or
+ * FAILED.
  */
 extern GsStatus gs_sort_parallel_end_input(GsSortState *state);
 
 /*
- * The engine failed, perhaps because another participant did, whose error says more: waits for it, as
- * it cancels this process.  Returns if there is none.
+ * The engine failed, perhaps because another participant did, whose error says more: waits for it,
+ * as it cancels this process.  Returns if there is none.
  */
 extern void gs_sort_parallel_wait_for_error(GsSortState *state);
 

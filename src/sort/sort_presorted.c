@@ -13,13 +13,12 @@
  * equal, so it keeps them in input order, which is the requested order, and already
  * verified.
  *
- * If memory is full, and keys would not decide, the rows become a sorted run without keys, which the
- * following rows extend.  The last row is copied to compare the next one with it.
- * If all rows are in order, this is the only run, and it is returned as it was
- * written.
+ * If memory is full, and keys would not decide, the rows become a sorted run without keys, which
+ * the following rows extend.  The last row is copied to compare the next one with it.  If all rows
+ * are in order, this is the only run, and it is returned as it was written.
  *
- * Of rows that arrive in groups, each batch is a sort (read_groups.c).  After a batch that was not in order,
- * the next one is not expected to be.
+ * Of rows that arrive in groups, each batch is a sort (read_groups.c).  After a batch that was not
+ * in order, the next one is not expected to be.
  *
  * At the first row out of order, among random rows the second or third, the rows
  * in memory get keys (sort_keys.c).  A run that was written by then is merged
@@ -47,8 +46,9 @@ keys_cost_less(const GsOrder *order)
 }
 
 /*
- * May comparisons cost less than keys?  If keys decide, only if the first rows can tell whether it is worth
- * a try; and never if rows would be dropped by their keys, or sent to a device that needs no comparisons.
+ * May comparisons cost less than keys?  If keys decide, only if the first rows can tell whether it
+ * is worth a try; and never if rows would be dropped by their keys, or sent to a device that needs
+ * no comparisons.
  */
 static bool
 may_pay(const GsSortState *state)
@@ -63,7 +63,10 @@ may_pay(const GsSortState *state)
 		!gs_store_device_is_likely(&state->store);
 }
 
-/* Are the rows that were kept in order, as far as is known?  Values without a row are compared when they become rows. */
+/*
+ * Are the rows that were kept in order, as far as is known?  Values without a row are compared when
+ * they become rows.
+ */
 static bool
 few_are_in_order(const GsFew *few, GsSortCompare *compare)
 {
@@ -106,8 +109,8 @@ is_below_last(GsSortCompare *compare, bool is_first, MinimalTuple row)
 }
 
 /*
- * May the rows become a run?  Not if a device will probably take them all, because it needs keys, nor if
- * runs could be merged by keys alone.
+ * May the rows become a run?  Not if a device will probably take them all, because it needs keys,
+ * nor if runs could be merged by keys alone.
  */
 static bool
 may_write_run(const GsSortState *state)
@@ -117,8 +120,8 @@ may_write_run(const GsSortState *state)
 }
 
 /*
- * Writes the rows in memory as a run, or extends the run.  *last becomes a copy of the last row, to be
- * freed after the next row was compared with it.
+ * Writes the rows in memory as a run, or extends the run.  *last becomes a copy of the last row, to
+ * be freed after the next row was compared with it.
  */
 static bool
 write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)

@@ -11,8 +11,8 @@
 #include "sort/sort_state.h"
 
 /*
- * Resets the sort and rescans spec.child; returns why the device failed, in spec.parent_context.  Raises
- * the engine's ERROR if the child cannot run again.
+ * Resets the sort and rescans spec.child; returns why the device failed, in spec.parent_context.
+ * Raises the engine's ERROR if the child cannot run again.
  */
 extern const char *gs_sort_restart(GsSortState *state);
 

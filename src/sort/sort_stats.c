@@ -3,10 +3,11 @@
  * sort_stats.c
  *	  What a sort tells the statistics and the log.
  *
- * A sort is counted when its rows are sorted, because nobody may ever read them to the end;
- * an index build when the index is written (gs_index_sort_report()).  What is known later, which is the time of the output and the bytes that a device
- * returned, is added when the sort ends in good order.  Bytes of temporary files are counted
- * as they are written (run_file.c), and failures where they are noticed.
+ * A sort is counted when its rows are sorted, because nobody may ever read them to the end; an
+ * index build when the index is written (gs_index_sort_report()).  What is known later, which is
+ * the time of the output and the bytes that a device returned, is added when the sort ends in good
+ * order.  Bytes of temporary files are counted as they are written (run_file.c), and failures where
+ * they are noticed.
  *
  * Few rows that need no engine are counted, but neither timed nor shown: reading the clock
  * twice would take a twentieth of the time of such a sort.
@@ -159,7 +160,9 @@ gs_sort_stats_end(GsSortState *state)
 
 /* ---------------------------------------------------------------------- log */
 
-/* Whoever asks for the rows of a node takes time, too, so only the output of an index build counts. */
+/*
+ * Whoever asks for the rows of a node takes time, too, so only the output of an index build counts.
+ */
 static uint64
 duration_us(const GsSortState *state)
 {

@@ -17,7 +17,9 @@
 /* The activity shows the number of rows each time as many more were read. */
 #define GS_STATS_INTERVAL_ROWS	4096
 
-/* Rows come in.  If an ERROR or a cancel ends the sort, the reset of its memory context is noticed. */
+/*
+ * Rows come in.  If an ERROR or a cancel ends the sort, the reset of its memory context is noticed.
+ */
 extern void gs_sort_stats_begin(GsSortState *state);
 
 /* Shows how many rows came in so far. */
@@ -36,8 +38,8 @@ extern void gs_sort_stats_end(GsSortState *state);
 extern GsSorter gs_sort_sorter(const GsSortState *state);
 
 /*
- * Has the sort of a node, when its rows are sorted, those of all batches together, taken as long as gpusort.log_min_duration says; or that
- * of an index, when it has ended?
+ * Has the sort of a node, when its rows are sorted, those of all batches together, taken as long as
+ * gpusort.log_min_duration says; or that of an index, when it has ended?
  */
 extern bool gs_sort_is_slow(const GsSortState *state);
 

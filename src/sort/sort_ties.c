@@ -3,9 +3,9 @@
  * sort_ties.c
  *	  Orders the rows that a device leaves tied, as they are returned or written to a run.
  *
- * A device sorts by keys, and calls no comparison function.  If the key ends before the last
- * column (key_encoder.h), it sorts by the columns before.  Rows that are equal in these are a group:
- * they follow each other, in input order, and comparators order them.
+ * A device sorts by keys, and calls no comparison function.  If the key ends before the last column
+ * (key_encoder.h), it sorts by the columns before.  Rows that are equal in these are a group: they
+ * follow each other, in input order, and comparators order them.
  *
  *	  rows of the device	| a | b	 b	b | c | d  d  d	 ..	 d | e | f	f |
  *							  |		|		|				|
@@ -136,8 +136,8 @@ begin(GsSortState *state)
 }
 
 /*
- * Goes to the next row, and moves the window, if necessary: then *row, the row before, is a copy.  False: it
- * differs from that row, or there is none, or the engine failed.
+ * Goes to the next row, and moves the window, if necessary: then *row, the row before, is a copy.
+ * False: it differs from that row, or there is none, or the engine failed.
  */
 static bool
 advance(GsSortState *state, MinimalTuple *row)

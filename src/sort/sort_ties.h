@@ -13,8 +13,8 @@
 #include "sort/sort_state.h"
 
 /*
- * The next row that the engine has sorted, in the sort's slot; forward only.  There must be one.  Valid until the next call.  NULL: the engine failed.
- * Comparators may raise errors.
+ * The next row that the engine has sorted, in the sort's slot; forward only.  There must be one.
+ * Valid until the next call.  NULL: the engine failed.  Comparators may raise errors.
  */
 extern TupleTableSlot *gs_sort_ties_next(GsSortState *state);
 

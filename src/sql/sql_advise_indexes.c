@@ -5,13 +5,14 @@
  *
  * An index whose table another session has locked is not waited for.
  *
- * Anyone may ask, also about tables of others, so no code of the owner of a table may run.  This function reads
- * catalogs, opens relations, and asks for the sizes of their files.  It plans no query of a table: the planner would
- * evaluate constant parts of index expressions and predicates.  Nor does it ask the relcache for these
- * (RelationGetIndexExpressions()) or for IndexInfos (BuildIndexInfo()), which would do so, too.  What does run are
- * handlers of access methods, SortSupport functions, and functions for the options of operator classes.  All of
- * them have a parameter of type internal, so only superusers can create them.  Comparison functions are looked up,
- * and not called.
+ * Anyone may ask, also about tables of others, so no code of the owner of a table may run.  This
+ * function reads catalogs, opens relations, and asks for the sizes of their files.  It plans no
+ * query of a table: the planner would evaluate constant parts of index expressions and predicates.
+ * Nor does it ask the relcache for these (RelationGetIndexExpressions()) or for IndexInfos
+ * (BuildIndexInfo()), which would do so, too.  What does run are handlers of access methods,
+ * SortSupport functions, and functions for the options of operator classes.  All of them have a
+ * parameter of type internal, so only superusers can create them.  Comparison functions are looked
+ * up, and not called.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,7 +67,9 @@ enum
 	"AND c.relpersistence <> 't' AND t.oid >= 16384 " \
 	"ORDER BY c.relpages DESC, c.oid"
 
-/* Reads them by SPI, with the operators of pg_catalog, whatever the search_path has before these. */
+/*
+ * Reads them by SPI, with the operators of pg_catalog, whatever the search_path has before these.
+ */
 static SPITupleTable *
 read_indexes(void)
 {

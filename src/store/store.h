@@ -60,7 +60,10 @@ typedef struct GsStorePolicy
 	bool		gives_rows;		/* to another process, which sorts them: those that a device has */
 	bool		merged_elsewhere;	/* someone else merges the runs, or adds those of others before that */
 
-	/* Called before the rows become a run.  True: they are another process's now, and *status counts.  May be NULL. */
+	/*
+	 * Called before the rows become a run.  True: they are another process's now, and *status
+	 * counts.  May be NULL.
+	 */
 	bool		(*end_input) (void *arg, Size row_bytes, GsStatus *status);
 	void	   *arg;			/* of this, and of spec.write_tied */
 } GsStorePolicy;
@@ -107,7 +110,10 @@ typedef struct GsStore
 	const void *window[GS_SORT_WINDOW];
 } GsStore;
 
-/* Begins the store of a sort, which is IDLE.  May be called again after clear; zeroed memory at first. */
+/*
+ * Begins the store of a sort, which is IDLE.  May be called again after clear; zeroed memory at
+ * first.
+ */
 extern void gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_limit, bool may_use_device);
 
 /* Frees what it holds; IDLE again. */

@@ -17,11 +17,11 @@ extern bool gs_device_pays(uint64 nrows);
 extern bool gs_device_is_likely(double nrows);
 
 /*
- * Opens the GPU engine, copies the rows of the CPU engine to it, and closes the CPU engine.  Waits up
- * to gpusort.device_wait, and can be interrupted.  NULL: it is not possible for the reason in *why_not,
- * and nothing has changed.  The memory and the connection of the new engine belong to the context.
- * expected_rows, of expected_bytes each, are estimates.  may_leave_ties: the caller orders rows with equal
- * keys if they require a comparison function.
+ * Opens the GPU engine, copies the rows of the CPU engine to it, and closes the CPU engine.  Waits
+ * up to gpusort.device_wait, and can be interrupted.  NULL: it is not possible for the reason in
+ * *why_not, and nothing has changed.  The memory and the connection of the new engine belong to the
+ * context. expected_rows, of expected_bytes each, are estimates.  may_leave_ties: the caller orders
+ * rows with equal keys if they require a comparison function.
  */
 extern GsEngine *gs_device_move(GsEngine *cpu, MemoryContext context,
 								double expected_rows, double expected_bytes, bool may_leave_ties,

@@ -14,8 +14,8 @@
 extern double gs_store_row_bytes(const GsStore *store);
 
 /*
- * Does a node return all rows of this process by gs_sort_next(), forward?  Nobody else reads the rows of
- * the engine, and each has more than a value.
+ * Does a node return all rows of this process by gs_sort_next(), forward?  Nobody else reads the
+ * rows of the engine, and each has more than a value.
  */
 extern bool gs_store_returns_in_turn(const GsStore *store);
 

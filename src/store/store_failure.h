@@ -10,7 +10,9 @@
 
 #include "store/store.h"
 
-/* The engine failed and has lost the rows: raises the ERROR; or only logs it, as they come again. */
+/*
+ * The engine failed and has lost the rows: raises the ERROR; or only logs it, as they come again.
+ */
 extern void gs_store_report_failure(const GsStore *store) __attribute__((noreturn));
 extern void gs_store_log_failure(const GsStore *store);
 

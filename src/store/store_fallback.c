@@ -41,7 +41,10 @@ gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const ch
 		gs_stats_add(GS_STAT_REPAIRS, 1);
 }
 
-/* Moves one row; NULL is a counted NULL.  A top-N sort has more rows than its bound; the tuplesort drops them. */
+/*
+ * Moves one row; NULL is a counted NULL.  A top-N sort has more rows than its bound; the tuplesort
+ * drops them.
+ */
 static bool
 move_row(void *arg, const void *row)
 {
@@ -71,11 +74,12 @@ move_runs(GsStore *store)
 }
 
 /*
- * The tuplesort gets all of the memory, because the engine frees its own as the tuplesort fills; runs need some
- * of it to be read.  With three quarters, a tuplesort of more rows than that merges more runs, some of them once
- * more: 1.10 of PostgreSQL's processor time with work_mem = 256kB or 1MB, instead of 0.95 to 0.97 (200,000 rows of
- * 120 bytes by an int; Intel Xeon, PostgreSQL 15.20, 2026-11-27).  The peak is 1.00 to 1.20 times work_mem, instead of
- * 0.88 to 1.10, since an engine takes less for most rows than a tuplesort.
+ * The tuplesort gets all of the memory, because the engine frees its own as the tuplesort fills;
+ * runs need some of it to be read.  With three quarters, a tuplesort of more rows than that merges
+ * more runs, some of them once more: 1.10 of PostgreSQL's processor time with work_mem = 256kB or
+ * 1MB, instead of 0.95 to 0.97 (200,000 rows of 120 bytes by an int; Intel Xeon, PostgreSQL 15.20,
+ * 2026-11-27).  The peak is 1.00 to 1.20 times work_mem, instead of 0.88 to 1.10, since an engine
+ * takes less for most rows than a tuplesort.
  *
  * An engine that has sorted frees no memory meanwhile: then the tuplesort gets what is left,
  * and at least a quarter.  If the system has no more memory, it gets little,

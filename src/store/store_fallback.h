@@ -11,8 +11,8 @@
 #include "store/store.h"
 
 /*
- * Begins a tuplesort, which gets all rows from now on.  EXPLAIN shows the reason.  The status is that of
- * the engine; OK: the keys are the reason.
+ * Begins a tuplesort, which gets all rows from now on.  EXPLAIN shows the reason.  The status is
+ * that of the engine; OK: the keys are the reason.
  */
 extern void gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const char *reason);
 

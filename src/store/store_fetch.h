@@ -38,8 +38,8 @@ extern bool gs_store_step(GsStore *store, bool forward);
 extern const void *gs_store_row_at(GsStore *store, int64 position, bool forward);
 
 /*
- * The next row in the given direction, in the sort's slot, which is empty after the last row; those that a
- * device has left tied are in input order.
+ * The next row in the given direction, in the sort's slot, which is empty after the last row; those
+ * that a device has left tied are in input order.
  */
 extern TupleTableSlot *gs_store_fetch_next(GsStore *store, bool forward);
 

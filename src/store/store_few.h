@@ -19,23 +19,27 @@
 
 typedef struct GsFew GsFew;
 
-/* In the current memory context, with all memory that it needs.  columns and desc must live as long. */
+/*
+ * In the current memory context, with all memory that it needs.  columns and desc must live as
+ * long.
+ */
 extern GsFew *gs_few_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc);
 
 /* Stores the slot's row.  False: there is no space. */
 extern bool gs_few_put(GsFew *few, TupleTableSlot *slot);
 
 /*
- * Sorts the rows; the sort is stable.  False: an engine is better, because a value must be fetched; the rows
- * are as before.  Comparators run in the current memory context, may leave memory there, and may raise errors.
+ * Sorts the rows; the sort is stable.  False: an engine is better, because a value must be fetched;
+ * the rows are as before.  Comparators run in the current memory context, may leave memory there,
+ * and may raise errors.
  */
 extern bool gs_few_sort(GsFew *few);
 
 extern int	gs_few_count(const GsFew *few);
 
 /*
- * Stores a row in a minimal-tuple slot, by its position in the order or, before the sort, in the input,
- * from 0.  It is valid until clear.
+ * Stores a row in a minimal-tuple slot, by its position in the order or, before the sort, in the
+ * input, from 0.  It is valid until clear.
  */
 extern void gs_few_get(const GsFew *few, int position, TupleTableSlot *slot);
 

@@ -19,8 +19,8 @@ extern GsStatus gs_store_merge_runs(GsStore *store);
 /* -------------------------------------------- the runs of several sorts */
 
 /*
- * Participants of a parallel plan or index build merge the runs of several processes.  The legal calls,
- * in order, after gs_sort_perform():
+ * Participants of a parallel plan or index build merge the runs of several processes.  The legal
+ * calls, in order, after gs_sort_perform():
  *
  *	  make_runs [ share_runs ] { adopt_runs | adopt_stream } [ begin_merge | begin_range ]
  *	  make_runs complete_runs [ describe_rows ] { adopt_stream } [ begin_merge ]
@@ -39,20 +39,29 @@ extern void gs_store_make_run_of_engine(GsStore *store);
 /* Describes the runs, in shared memory.  They stay in the files of spec.run_files.  Optional. */
 extern void gs_store_share_runs(GsStore *store, GsSharedRuns *runs);
 
-/* Adds the runs of another process; their files are at `where`.  Merges by keys if both have them. */
+/*
+ * Adds the runs of another process; their files are at `where`.  Merges by keys if both have them.
+ */
 extern void gs_store_adopt_runs(GsStore *store, const GsSharedRuns *runs,
 							   const GsRunPlace *where);
 
-/* Decides whether rows have keys, and merges some of the runs if there are too many for one merge. */
+/*
+ * Decides whether rows have keys, and merges some of the runs if there are too many for one merge.
+ */
 extern void gs_store_complete_runs(GsStore *store);
 
 /* Describes the rows of all runs, for a stream. */
 extern void gs_store_describe_rows(GsStore *store, GsSharedRows *rows);
 
-/* Does adopt_stream merge these rows in the way in which they were merged: by the same keys, or both without keys? */
+/*
+ * Does adopt_stream merge these rows in the way in which they were merged: by the same keys, or
+ * both without keys?
+ */
 extern bool gs_store_merges_alike(const GsStore *store, const GsSharedRows *rows);
 
-/* Adds the rows that another process sends, as a run; NULL: they come with those of another stream. */
+/*
+ * Adds the rows that another process sends, as a run; NULL: they come with those of another stream.
+ */
 extern void gs_store_adopt_stream(GsStore *store, const GsSharedRows *rows, GsRunStream *stream,
 								 dsa_area *memory);
 

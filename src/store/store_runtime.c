@@ -17,14 +17,14 @@
  * timed when memory is allocated, and the first that is slower than small pages is the
  * last: the rest, and what is allocated after it for a while, uses small pages.
  *
- * Small pages that are mapped by one call take three quarters of the time: 0.56 s a
- * gigabyte instead of 0.73 s (Zen 3, Linux 6.18, 2026-11).  But pages that are mapped when
- * memory is allocated are used even if no row is ever written there.  So only blocks that are a
- * small part of a sort's memory are mapped as a whole; of others, only the first huge page is timed.
+ * Small pages that are mapped by one call take three quarters of the time: 0.56 s a gigabyte
+ * instead of 0.73 s (Zen 3, Linux 6.18, 2026-11).  But pages that are mapped when memory is
+ * allocated are used even if no row is ever written there.  So only blocks that are a small part of
+ * a sort's memory are mapped as a whole; of others, only the first huge page is timed.
  *
- * A second thread that maps a block while rows are written to its beginning made a fresh backend's sort of 2 M rows
- * 20 % faster on two cores of a Xeon, nothing on 16 cores of another, and up to 7 % slower with a sort on each core
- * (2026-11).  So there is none.
+ * A second thread that maps a block while rows are written to its beginning made a fresh backend's
+ * sort of 2 M rows 20 % faster on two cores of a Xeon, nothing on 16 cores of another, and up to 7
+ * % slower with a sort on each core (2026-11).  So there is none.
  *
  *-------------------------------------------------------------------------
  */
@@ -51,8 +51,9 @@
 #define BYTES_BEFORE_RETRY	((Size) 256 << 20)
 
 /*
- * A block is mapped as a whole if the sort's memory is at least so many times as large: by huge pages, or by small
- * ones, which take about ten times as long.  Pages that remain unused then cost a few percent of the time of a sort.
+ * A block is mapped as a whole if the sort's memory is at least so many times as large: by huge
+ * pages, or by small ones, which take about ten times as long.  Pages that remain unused then cost
+ * a few percent of the time of a sort.
  */
 #define PARTS_BY_HUGE_PAGES		4
 #define PARTS_BY_SMALL_PAGES	16
@@ -112,8 +113,9 @@ map_huge_pages(uintptr_t start, uintptr_t end, bool all)
 #endif
 
 /*
- * Prepares a block that will be written and starts at a huge page: by huge pages as long as they are fast.
- * The more of the context's memory was there before, the less matters what remains unused of the block.
+ * Prepares a block that will be written and starts at a huge page: by huge pages as long as they
+ * are fast.  The more of the context's memory was there before, the less matters what remains
+ * unused of the block.
  */
 static void
 map_pages(MemoryContext context, void *memory, Size nbytes)

@@ -26,8 +26,8 @@ extern GsStatus gs_store_sort(GsStore *store);
 extern GsStatus gs_store_verify(GsStore *store);
 
 /*
- * May a device sort by the columns before the first one that is compared?  Then rows that are equal in
- * these columns are ordered as they are returned (sort/sort_ties.c).
+ * May a device sort by the columns before the first one that is compared?  Then rows that are equal
+ * in these columns are ordered as they are returned (sort/sort_ties.c).
  */
 extern bool gs_store_may_order_ties(const GsStore *store);
 

@@ -167,8 +167,8 @@ gs_store_consider_device(GsStore *store, bool all_read)
 /* ------------------------------------------------------------------- memory */
 
 /*
- * Sorts the rows of the CPU engine, to drop some of them.  False: their order is not certain, and they
- * are not sorted.
+ * Sorts the rows of the CPU engine, to drop some of them.  False: their order is not certain, and
+ * they are not sorted.
  */
 static bool
 sort_and_verify(GsStore *store)
@@ -181,7 +181,10 @@ sort_and_verify(GsStore *store)
 	return false;
 }
 
-/* Drops rows that a LIMIT cannot return, if there are many.  True: it did; the batch is not valid any more. */
+/*
+ * Drops rows that a LIMIT cannot return, if there are many.  True: it did; the batch is not valid
+ * any more.
+ */
 static bool
 drop_rows(GsStore *store, bool memory_is_short)
 {
@@ -205,9 +208,9 @@ make_space(GsStore *store)
 /* ------------------------------------------------------------------------- runs */
 
 /*
- * A merge returns its rows once, so runs are no use where rows may be returned twice.
- * Nor may a device's rows become a run if approximate keys have to be verified, because the device has
- * only some of the rows.  A producer's rows are verified by the consumer.
+ * A merge returns its rows once, so runs are no use where rows may be returned twice.  Nor may a
+ * device's rows become a run if approximate keys have to be verified, because the device has only
+ * some of the rows.  A producer's rows are verified by the consumer.
  */
 bool
 gs_store_may_write_run(const GsStore *store)

@@ -17,8 +17,9 @@ extern GsEngineRequest gs_store_make_request(GsStore *store);
 extern void gs_store_open_engine(GsStore *store);
 
 /*
- * Begins a batch with space for a row of row_bytes, in input.batch: in the CPU engine, on a device, or
- * after the rows so far were written as a run.  Returns NULL, or the reason why there is no space.
+ * Begins a batch with space for a row of row_bytes, in input.batch: in the CPU engine, on a device,
+ * or after the rows so far were written as a run.  Returns NULL, or the reason why there is no
+ * space.
  */
 extern const char *gs_store_begin_batch(GsStore *store, Size row_bytes);
 
@@ -34,16 +35,16 @@ extern const char *gs_store_status_reason(const GsStore *store, GsStatus status)
 extern bool gs_store_may_write_run(const GsStore *store);
 
 /*
- * Writes the engine's rows as a run, or leaves a producer's to the consumer; an empty CPU engine, which
- * allows a row of row_bytes, replaces it.  FULL or DISPROVED: the rows are still in the engine, and cannot
- * become a run.
+ * Writes the engine's rows as a run, or leaves a producer's to the consumer; an empty CPU engine,
+ * which allows a row of row_bytes, replaces it.  FULL or DISPROVED: the rows are still in the
+ * engine, and cannot become a run.
  */
 extern GsStatus gs_store_write_run(GsStore *store, Size row_bytes);
 
 /*
- * An empty CPU engine, which allows a row of row_bytes, replaces the engine, whose rows are in a run, in
- * another participant's sort or, if `unsorted`, still in the device, which has no memory to sort them.
- * Copies the rows that are nowhere else.  OK or FAILED.
+ * An empty CPU engine, which allows a row of row_bytes, replaces the engine, whose rows are in a
+ * run, in another participant's sort or, if `unsorted`, still in the device, which has no memory to
+ * sort them.  Copies the rows that are nowhere else.  OK or FAILED.
  */
 extern GsStatus gs_store_replace_engine(GsStore *store, Size row_bytes, bool unsorted);
 
@@ -53,7 +54,10 @@ extern void gs_store_begin_runs(GsStore *store);
 /* Writes the rows that the engine has sorted as a run, if there are any. */
 extern GsStatus gs_store_write_sorted(GsStore *store);
 
-/* Sorts the rows of the engine and writes them as a run.  FULL: a device has no memory to sort them. */
+/*
+ * Sorts the rows of the engine and writes them as a run.  FULL: a device has no memory to sort
+ * them.
+ */
 extern GsStatus gs_store_append_run(GsStore *store);
 
 #endif							/* GPUSORT_STORE_SPACE_H */

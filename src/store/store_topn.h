@@ -59,7 +59,10 @@ extern void gs_topn_compare_rows(GsTopN *top, const GsRowCompare *compare, void 
 /* How many rows memory must hold to find the first `bound` of all rows. */
 #define gs_topn_min_rows(bound)	((bound) * 1.25)
 
-/* Has the engine, which can prune, enough rows after the bound?  If memory_is_short, fewer are enough. */
+/*
+ * Has the engine, which can prune, enough rows after the bound?  If memory_is_short, fewer are
+ * enough.
+ */
 extern bool gs_topn_should_prune(const GsTopN *top, const GsEngine *engine, bool memory_is_short);
 
 /*
@@ -68,7 +71,10 @@ extern bool gs_topn_should_prune(const GsTopN *top, const GsEngine *engine, bool
  */
 extern bool gs_topn_prune(GsTopN *top, GsEngine *engine, MemoryContext context);
 
-/* No more rows are dropped until the engine has dropped some again; for rows that it keeps and gets again. */
+/*
+ * No more rows are dropped until the engine has dropped some again; for rows that it keeps and gets
+ * again.
+ */
 extern void gs_topn_forget_cutoff(GsTopN *top);
 
 /* Will it do so for the first time, if there are expected_rows rows in all? */
@@ -109,7 +115,10 @@ gs_topn_first_of_record(const GsKeyLayout *layout, const uint64 *record)
 						 has_code ? gs_key_field_code(&layout->fields[0], record) : 0);
 }
 
-/* Is a row after the cutoff by its first word?  Then it is counted as dropped.  There must be a cutoff. */
+/*
+ * Is a row after the cutoff by its first word?  Then it is counted as dropped.  There must be a
+ * cutoff.
+ */
 static inline bool
 gs_topn_drops_first(GsTopN *top, uint64 first)
 {
