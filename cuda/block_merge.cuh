@@ -59,7 +59,8 @@ gs_merge_path(uint32_t na, uint32_t nb, uint32_t diagonal, Before b_before_a)
  * The bottleneck is reads of shared memory at random places.  So of the two current
  * keys, only the one that was output is replaced by a read.
  */
-template <int nthreads, int nitems, bool has_numbers, typename Key, typename Begins, typename Precedes>
+template <int nthreads, int nitems, bool has_numbers, typename Key, typename Begins,
+		  typename Precedes>
 static __device__ __forceinline__ void
 gs_block_merge_level(Key *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 					 uint32_t nsequences, uint32_t width, Begins begins, Precedes precedes)
@@ -88,7 +89,8 @@ gs_block_merge_level(Key *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 		uint32_t a_end = begins(min(nsequences, (pair * 2 + 1) * width));
 		uint32_t b_end = begins(min(nsequences, (pair * 2 + 2) * width));
 		uint32_t a = a_first + gs_merge_path(a_end - a_first, b_end - a_end, start - a_first, [&](uint32_t i, uint32_t j) {
-						 return precedes(s_keys[a_end + i], a_end + i, s_keys[a_first + j], a_first + j);
+						 return precedes(s_keys[a_end + i], a_end + i, s_keys[a_first + j],
+										 a_first + j);
 					 });
 		uint32_t b = a_end + (start - a);
 		Key key_a = s_keys[a];

@@ -234,7 +234,8 @@ cuda_open_peer(GsDevice *base, GsDeviceIdentity identity)
 	if (!enter(device))
 		return -1;
 	peer = find_device(identity);
-	if (peer >= 0 && cudaDeviceCanAccessPeer(&can_access, device->number, peer) == cudaSuccess && can_access)
+	if (peer >= 0 && cudaDeviceCanAccessPeer(&can_access, device->number, peer) == cudaSuccess &&
+		can_access)
 	{
 		error = cudaDeviceEnablePeerAccess(peer, 0);
 		if ((error == cudaSuccess || error == cudaErrorPeerAccessAlreadyEnabled) &&
@@ -591,7 +592,8 @@ static bool
 cuda_same_words(GsStream *stream, uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same)
 {
 	return enter(stream->device) &&
-		check_step(stream, "same_words", gs_device_same_words(n, d_words, low_bit, d_same, stream->stream));
+		check_step(stream, "same_words",
+				   gs_device_same_words(n, d_words, low_bit, d_same, stream->stream));
 }
 
 static bool
@@ -610,16 +612,19 @@ cuda_same_tails(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, 
 }
 
 static bool
-cuda_count_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, GsTieCount *d_count, void *d_temp,
+cuda_count_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, GsTieCount *d_count,
+				void *d_temp,
 				size_t temp_bytes)
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n, temp_bytes) &&
-		check_step(stream, "count_ties", gs_device_count_ties(n, d_same, d_count, d_temp, stream->stream));
+		check_step(stream, "count_ties",
+				   gs_device_count_ties(n, d_same, d_count, d_temp, stream->stream));
 }
 
 static bool
-cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64_t *d_words, int row_bits,
+cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64_t *d_words,
+			   int row_bits,
 			   const GsTies *from, GsTies *out, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
@@ -628,10 +633,12 @@ cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64
 }
 
 static bool
-cuda_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys)
+cuda_tie_keys(GsStream *stream, const GsDeviceRows *rows, const GsTies *ties, int chunk,
+			  uint64_t *d_keys)
 {
 	return enter(stream->device) &&
-		check_step(stream, "tie_keys", gs_device_tie_keys(rows, ties, chunk, d_keys, stream->stream));
+		check_step(stream, "tie_keys",
+				   gs_device_tie_keys(rows, ties, chunk, d_keys, stream->stream));
 }
 
 static bool
@@ -662,7 +669,8 @@ cuda_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 }
 
 static bool
-cuda_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits, const uint32_t *d_rows,
+cuda_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits,
+				 const uint32_t *d_rows,
 				 GsOrderCheck *d_check)
 {
 	return enter(stream->device) &&
@@ -671,17 +679,20 @@ cuda_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_
 }
 
 static bool
-cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
+					 int row_bits,
 					 uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_RADIX, rows->nrows, temp_bytes) &&
 		check_step(stream, "row_end_offsets",
-				   gs_device_row_end_offsets(rows, d_words, row_bits, d_end_offsets, d_temp, stream->stream));
+				   gs_device_row_end_offsets(rows, d_words, row_bits, d_end_offsets, d_temp,
+											 stream->stream));
 }
 
 static bool
-cuda_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries,
+cuda_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
+					 uint32_t nboundaries,
 					 uint64_t *d_boundaries)
 {
 	return enter(stream->device) &&
@@ -690,7 +701,8 @@ cuda_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_off
 
 static bool
 cuda_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
+			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to,
+			size_t to_bytes)
 {
 	return enter(stream->device) &&
 		check_step(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes, stream->stream));

@@ -40,7 +40,8 @@ extern GsDeviceStatus gs_device_place_ties(const GsTies *ties, uint64_t *d_words
 
 /* kernel_check.cu */
 extern GsDeviceStatus gs_device_check_order(uint64_t n, const uint64_t *d_words, int row_bits,
-											const uint32_t *d_rows, GsOrderCheck *d_check, void *stream);
+											const uint32_t *d_rows, GsOrderCheck *d_check,
+											void *stream);
 
 /* kernel_tails.cu */
 extern GsDeviceStatus gs_device_same_tails(const GsDeviceRows *rows, const GsTies *ties,
@@ -52,9 +53,12 @@ extern GsDeviceStatus gs_device_sort_tails(const GsDeviceRows *rows, const GsTie
 /* kernel_rows.cu */
 extern size_t gs_row_end_offsets_temp_bytes(uint64_t n);
 extern GsDeviceStatus gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words,
-												int row_bits, uint64_t *d_end_offsets, void *d_temp, void *stream);
-extern GsDeviceStatus gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-												uint32_t nboundaries, uint64_t *d_boundaries, void *stream);
+												int row_bits, uint64_t *d_end_offsets, void *d_temp,
+												void *stream);
+extern GsDeviceStatus gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets,
+												uint64_t step,
+												uint32_t nboundaries, uint64_t *d_boundaries,
+												void *stream);
 extern GsDeviceStatus gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words,
 									   int row_bits, const uint64_t *d_end_offsets, uint64_t first,
 									   uint32_t nrows, char *d_to, size_t to_bytes, void *stream);

@@ -38,7 +38,8 @@ gs_load_words(uint64_t n, const uint64_t *d_words, uint64_t start, uint64_t *wor
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_check_order_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits, const uint32_t *d_rows,
+	gs_check_order_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits,
+						  const uint32_t *d_rows,
 						  GsOrderCheck *d_check)
 {
 	__shared__ uint64_t s_sums[2][GS_STEP_THREADS / GS_WARP_SIZE];
@@ -62,10 +63,12 @@ __launch_bounds__(GS_STEP_THREADS)
 				break;
 
 			/* without d_rows, the row is a part of the word */
-			const uint32_t row = d_rows != NULL ? d_rows[start + i] : (uint32_t) (words[i] & row_mask);
+			const uint32_t row =
+				d_rows != NULL ? d_rows[start + i] : (uint32_t) (words[i] & row_mask);
 			const uint64_t key = d_rows != NULL ? words[i] >> row_bits : words[i];
 			const uint64_t last_key = d_rows != NULL ? last >> row_bits : last;
-			const bool is_above = key > last_key || (d_rows != NULL && key == last_key && row > last_row);
+			const bool is_above =
+				key > last_key || (d_rows != NULL && key == last_key && row > last_row);
 
 			nmisplaced += start + i > 0 && !is_above;
 			row_sum += gs_row_hash(row) - gs_row_hash(start + i);
@@ -83,7 +86,8 @@ __launch_bounds__(GS_STEP_THREADS)
 	{
 		atomicAdd((unsigned long long *) &d_check->row_sum, (unsigned long long) total_sum);
 		if (total_misplaced > 0)
-			atomicAdd((unsigned long long *) &d_check->nmisplaced, (unsigned long long) total_misplaced);
+			atomicAdd((unsigned long long *) &d_check->nmisplaced,
+					  (unsigned long long) total_misplaced);
 	}
 }
 
@@ -96,6 +100,7 @@ gs_device_check_order(uint64_t n, const uint64_t *d_words, int row_bits, const u
 
 	if (n == 0)
 		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_check_order_kernel, nblocks < GS_CHECK_BLOCKS ? nblocks : GS_CHECK_BLOCKS,
+	return gs_launch((const void *) gs_check_order_kernel,
+					 nblocks < GS_CHECK_BLOCKS ? nblocks : GS_CHECK_BLOCKS,
 					 GS_STEP_THREADS, 0, stream, false, args);
 }

@@ -28,10 +28,13 @@ gs_merge_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void
 	if (status != GS_DEVICE_OK)
 		return status;
 	if (sort->d_tails != NULL)
-		return gs_merge_valued<uint32_t, true>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
+		return gs_merge_valued<uint32_t,
+							   true>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 	if (sort->value_bytes == 4)
-		return gs_merge_valued<uint32_t, false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
-	return gs_merge_valued<GsNoValue, false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
+		return gs_merge_valued<uint32_t,
+							   false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
+	return gs_merge_valued<GsNoValue,
+						   false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 }
 
 size_t
@@ -54,5 +57,6 @@ gs_device_merge_sort(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, v
 	if (status != GS_DEVICE_OK || sort->nitems == 0)
 		return status;
 	status = gs_merge_check(sort, d_temp);
-	return status != GS_DEVICE_OK ? status : gs_merge_dispatch(sort, d_temp, temp_bytes, stream, NULL);
+	return status != GS_DEVICE_OK ? status :
+									gs_merge_dispatch(sort, d_temp, temp_bytes, stream, NULL);
 }

@@ -68,7 +68,8 @@ gs_merge_group(uint64_t nitems, uint64_t run, uint64_t number)
 	GsGroup group;
 
 	group.start = number * run * GS_MERGE_WAYS;
-	group.nitems = nitems - group.start < run * GS_MERGE_WAYS ? nitems - group.start : run * GS_MERGE_WAYS;
+	group.nitems = nitems - group.start < run * GS_MERGE_WAYS ? nitems - group.start :
+																run * GS_MERGE_WAYS;
 	group.nruns = (uint32_t) ((group.nitems + run - 1) / run);
 	return group;
 }
@@ -105,7 +106,8 @@ struct GsMergeShared
 /* Of two places of the tile, a in the left sequence: must b come first? */
 template <bool has_tails, typename Value, typename Shape>
 static __device__ __forceinline__ bool
-gs_merge_precedes(const GsMergeShared<Value, Shape> &s, const GsTails &tails, uint64_t key_b, uint32_t b,
+gs_merge_precedes(const GsMergeShared<Value, Shape> &s, const GsTails &tails, uint64_t key_b,
+				  uint32_t b,
 				  uint64_t key_a, uint32_t a)
 {
 	if constexpr (has_tails)
@@ -285,8 +287,9 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 		uint64_t its_key = round.d_keys_from[first + i];
 		uint64_t its_value = gs_merge_value<has_tails>(d_values, first + i);
 
-		return other < my_run ? !gs_key_less<has_tails>(round.tails, key, value, its_key, its_value) :
-								gs_key_less<has_tails>(round.tails, its_key, its_value, key, value);
+		return other < my_run ?
+			!gs_key_less<has_tails>(round.tails, key, value, its_key, its_value) :
+			gs_key_less<has_tails>(round.tails, its_key, its_value, key, value);
 	};
 
 	if (searches)
@@ -365,7 +368,8 @@ __launch_bounds__(Shape::threads, GS_MIN_BLOCKS(Shape::threads, Shape::blocks))
 		if (i < group.nruns)
 		{
 			begin = d_split[i];
-			end = piece + 1 < npieces ? d_split[GS_MERGE_WAYS + i] : gs_run_length(group, round.run, i);
+			end = piece + 1 < npieces ? d_split[GS_MERGE_WAYS + i] :
+										gs_run_length(group, round.run, i);
 		}
 		length = (uint32_t) (end - begin);
 		inclusive = length;

@@ -53,7 +53,8 @@ gs_merge_temp(uint64_t nitems)
 
 template <typename Value, bool has_tails, typename Shape>
 static GsDeviceStatus
-gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, void *d_temp, void *stream)
+gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, void *d_temp,
+			   void *stream)
 {
 	static GsKernelOccupancy tile_known;
 	static GsKernelOccupancy piece_known;
@@ -64,7 +65,8 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 	const void *split_kernel = (const void *) gs_merge_split_kernel<Value, has_tails, Shape>;
 	const size_t shared_bytes = sizeof(GsMergeShared<Value, Shape>);
 	const uint64_t ntiles = (sort->nitems + Shape::tile - 1) / Shape::tile;
-	const uint64_t split_threads = (sort->nitems + Shape::stride - 1) / Shape::stride * GS_MERGE_WAYS;
+	const uint64_t split_threads =
+		(sort->nitems + Shape::stride - 1) / Shape::stride * GS_MERGE_WAYS;
 	const bool early = properties->capability >= 90 && sort->nitems <= GS_EARLY_LAUNCH_KEYS;
 	uint64_t nitems = sort->nitems;
 	GsTails tails = {sort->d_tails, sort->d_tail_order};
@@ -108,7 +110,8 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 		to = 1 - to;
 		round.d_keys_to = sort->d_keys[to];
 		round.d_values_to = sort->d_values[to];
-		status = gs_launch(split_kernel, gs_blocks(split_threads, GS_SPLIT_THREADS), GS_SPLIT_THREADS, 0, stream,
+		status = gs_launch(split_kernel, gs_blocks(split_threads, GS_SPLIT_THREADS),
+						   GS_SPLIT_THREADS, 0, stream,
 						   early, args);
 		if (status == GS_DEVICE_OK)
 			status = gs_launch(piece_kernel, (uint32_t) npieces, Shape::threads, shared_bytes,
@@ -171,7 +174,8 @@ gs_merge_check(const GsMergeSort *sort, const void *d_temp)
 			return GS_DEVICE_BAD_ARGUMENT;
 	if (d_temp == NULL || (uintptr_t) d_temp % 16 != 0)
 		return GS_DEVICE_BAD_ARGUMENT;
-	return sort->d_tails != NULL && sort->d_tail_order == NULL ? GS_DEVICE_BAD_ARGUMENT : GS_DEVICE_OK;
+	return sort->d_tails != NULL && sort->d_tail_order == NULL ? GS_DEVICE_BAD_ARGUMENT :
+																 GS_DEVICE_OK;
 }
 
 #endif /* GPUSORT_KERNEL_MERGE_LAUNCH_CUH */

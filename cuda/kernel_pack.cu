@@ -73,7 +73,8 @@ gs_locate_row(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row
 
 template <bool is_range, bool counted>
 static __device__ __forceinline__ void
-gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end, GsPackResults *properties)
+gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end,
+			 GsPackResults *properties)
 {
 	const GsDeviceRows &rows = pack.rows;
 	const uint32_t first_batch = s.batches[0];
@@ -93,7 +94,8 @@ gs_pack_tile(const GsPack &pack, GsPackShared &s, uint64_t start, uint64_t end, 
 		if (is_range)
 			bits = gs_range_value(s.packing, s.packing.chunks[pack.chunk], record);
 		else if (pack.chunk >= 0)
-			bits = gs_key_chunk_value(&s.packing, &s.packing.chunks[pack.chunk], record, gs_extract_bits);
+			bits = gs_key_chunk_value(&s.packing, &s.packing.chunks[pack.chunk], record,
+									  gs_extract_bits);
 		word = bits << pack.row_bits | row;
 		pack.d_words[row] = word;
 		if (!rows.keys_only)
@@ -169,7 +171,8 @@ __launch_bounds__(GS_PACK_THREADS)
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_tie_keys_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
+	gs_tie_keys_kernel(const __grid_constant__ GsDeviceRows rows,
+					   const __grid_constant__ GsTies ties,
 					   const int chunk_number, uint64_t *d_keys)
 {
 	__shared__ GsKeyPacking s_packing;
@@ -182,7 +185,8 @@ __launch_bounds__(GS_STEP_THREADS)
 
 	for (uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x; k < ties.nties; k += stride)
 	{
-		const uint64_t bits = gs_key_chunk_value(&s_packing, &chunk, gs_record_of(rows, ties.d_rows[k]),
+		const uint64_t bits = gs_key_chunk_value(&s_packing, &chunk,
+												 gs_record_of(rows, ties.d_rows[k]),
 												 gs_extract_bits);
 
 		/* a chunk of 64 bits leaves no bits for the group, so there is only one */
@@ -202,7 +206,8 @@ gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_wo
 {
 	static GsKernelOccupancy known[2];
 	const bool counted = d_temp != NULL && chunk >= 0;
-	const void *kernel = counted ? (const void *) gs_pack_kernel<true> : (const void *) gs_pack_kernel<false>;
+	const void *kernel =
+		counted ? (const void *) gs_pack_kernel<true> : (const void *) gs_pack_kernel<false>;
 	const uint64_t ntile = GS_PACK_THREADS * GS_PACK_ITEMS;
 	const uint64_t ntiles = (rows->nrows + ntile - 1) / ntile;
 	GsPack pack = {*rows, chunk, row_bits, d_words, d_results, (GsRadixControl *) d_temp};
@@ -213,17 +218,21 @@ gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_wo
 
 	status = gs_device_properties(&properties);
 	if (status == GS_DEVICE_OK && d_temp != NULL)
-		status = gs_cuda_status(cudaMemsetAsync(d_temp, 0, sizeof(GsRadixControl), (cudaStream_t) stream));
+		status = gs_cuda_status(cudaMemsetAsync(d_temp, 0, sizeof(GsRadixControl),
+												(cudaStream_t) stream));
 	if (status == GS_DEVICE_OK)
-		status = gs_kernel_resident_blocks(&known[counted], &properties, kernel, GS_PACK_THREADS, 0, &nblocks);
+		status = gs_kernel_resident_blocks(&known[counted], &properties, kernel, GS_PACK_THREADS, 0,
+										   &nblocks);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch(kernel, (uint32_t) (ntiles < nblocks ? ntiles : nblocks), GS_PACK_THREADS, 0,
+		status = gs_launch(kernel, (uint32_t) (ntiles < nblocks ? ntiles : nblocks),
+						   GS_PACK_THREADS, 0,
 						   stream, false, args);
 	return status;
 }
 
 GsDeviceStatus
-gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys, void *stream)
+gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint64_t *d_keys,
+				   void *stream)
 {
 	static GsKernelOccupancy known;
 	const void *kernel = (const void *) gs_tie_keys_kernel;
@@ -237,9 +246,11 @@ gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint
 		return GS_DEVICE_OK;
 	status = gs_device_properties(&properties);
 	if (status == GS_DEVICE_OK)
-		status = gs_kernel_resident_blocks(&known, &properties, kernel, GS_STEP_THREADS, 0, &nblocks);
+		status = gs_kernel_resident_blocks(&known, &properties, kernel, GS_STEP_THREADS, 0,
+										   &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
-	return gs_launch(kernel, (uint32_t) (needed < nblocks ? needed : nblocks), GS_STEP_THREADS, 0, stream,
+	return gs_launch(kernel, (uint32_t) (needed < nblocks ? needed : nblocks), GS_STEP_THREADS, 0,
+					 stream,
 					 false, args);
 }

@@ -19,7 +19,8 @@ gs_radix_dispatch(const GsRadixSort *sort, void *d_temp, size_t temp_bytes, void
 		return status;
 	gs_radix_begin_plan(&plan, sort);
 	if (sort->has_values)
-		return gs_radix_by_size<false, uint64_t, uint32_t>(&plan, sort->counted, &properties, d_temp,
+		return gs_radix_by_size<false, uint64_t, uint32_t>(&plan, sort->counted, &properties,
+														   d_temp,
 														   temp_bytes, stream, temp_needed);
 	return gs_radix_by_size<false, uint64_t, GsNoValue>(&plan, sort->counted, &properties, d_temp,
 														temp_bytes, stream, temp_needed);
@@ -42,7 +43,8 @@ gs_radix_check_pointers(const GsRadixSort *sort)
 	{
 		if (gs_is_misaligned(sort->d_keys[i]) || gs_is_misaligned(sort->d_values[i]))
 			return GS_DEVICE_BAD_ARGUMENT;
-		if (sort->nitems > 0 && (sort->d_keys[i] == NULL || (sort->has_values && sort->d_values[i] == NULL)))
+		if (sort->nitems > 0 &&
+			(sort->d_keys[i] == NULL || (sort->has_values && sort->d_values[i] == NULL)))
 			return GS_DEVICE_BAD_ARGUMENT;
 	}
 	return GS_DEVICE_OK;

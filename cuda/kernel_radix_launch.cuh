@@ -64,13 +64,15 @@ static GsDeviceStatus
 gs_radix_launch_block(GsRadixPlan *plan, const GsDeviceProperties *properties, void *stream)
 {
 	static GsKernelOccupancy known;
-	const void *kernel = (const void *) gs_radix_block_kernel<general, Key, Value, nthreads, nitems>;
+	const void *kernel = (const void *) gs_radix_block_kernel<general, Key, Value, nthreads,
+															  nitems>;
 	const size_t shared_bytes = sizeof(GsRadixShared<Key, Value, nthreads, nitems, true>);
 	GsDeviceStatus status;
 	uint32_t nblocks;
 	void *args[] = {plan};
 
-	status = gs_kernel_resident_blocks(&known, properties, kernel, nthreads, shared_bytes, &nblocks);
+	status = gs_kernel_resident_blocks(&known, properties, kernel, nthreads, shared_bytes,
+									   &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	return gs_launch(kernel, 1, nthreads, shared_bytes, stream, false, args);
@@ -91,7 +93,8 @@ gs_radix_launch(GsRadixPlan *plan, bool counted, const GsDeviceProperties *prope
 	const void *count_kernel = (const void *) gs_radix_count_kernel<general, Key, GS_COUNT_THREADS>;
 	const void *plan_kernel = (const void *) gs_radix_plan_kernel<GS_COUNT_THREADS>;
 	const void *pass_kernel = (const void *)
-		gs_radix_pass_kernel<general, Key, Value, nthreads, nitems, nblocks_sm, lookback_width, staged,
+		gs_radix_pass_kernel<general, Key, Value, nthreads, nitems, nblocks_sm, lookback_width,
+							 staged,
 							 rank_method>;
 	const size_t shared_bytes = sizeof(GsRadixShared<Key, Value, nthreads, nitems, staged>);
 	const uint64_t count_step = (uint64_t) GS_COUNT_THREADS * 4 * 16 / sizeof(Key);
@@ -122,7 +125,8 @@ gs_radix_launch(GsRadixPlan *plan, bool counted, const GsDeviceProperties *prope
 	if (status != GS_DEVICE_OK)
 		return status;
 
-	status = gs_kernel_resident_blocks(&count_known, properties, count_kernel, GS_COUNT_THREADS, 0, &nblocks);
+	status = gs_kernel_resident_blocks(&count_known, properties, count_kernel, GS_COUNT_THREADS, 0,
+									   &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	nblocks = (uint32_t) (nsteps < nblocks ? nsteps : nblocks);
@@ -133,7 +137,8 @@ gs_radix_launch(GsRadixPlan *plan, bool counted, const GsDeviceProperties *prope
 	if (status != GS_DEVICE_OK)
 		return status;
 
-	status = gs_kernel_resident_blocks(&pass_known, properties, pass_kernel, nthreads, shared_bytes, &nblocks);
+	status = gs_kernel_resident_blocks(&pass_known, properties, pass_kernel, nthreads, shared_bytes,
+									   &nblocks);
 	if (status != GS_DEVICE_OK)
 		return status;
 	if (temp.nrows < nblocks)
@@ -155,7 +160,8 @@ gs_radix_launch(GsRadixPlan *plan, bool counted, const GsDeviceProperties *prope
  */
 template <bool general, typename Key, typename Value>
 static GsDeviceStatus
-gs_radix_by_size(GsRadixPlan *plan, bool counted, const GsDeviceProperties *properties, void *d_temp,
+gs_radix_by_size(GsRadixPlan *plan, bool counted, const GsDeviceProperties *properties,
+				 void *d_temp,
 				 size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	typedef GsRadixTile<sizeof(Key), GsHasValue<Value>::yes ? sizeof(Value) : 0> Tile;
@@ -163,7 +169,8 @@ gs_radix_by_size(GsRadixPlan *plan, bool counted, const GsDeviceProperties *prop
 	const bool many = plan->nitems > GS_SOME_KEYS &&
 		sizeof(GsRadixShared<Key, Value, Tile::threads, Tile::items, Tile::staged>) <= shared_bytes;
 	const bool some = !many && plan->nitems > GS_FEW_KEYS &&
-		sizeof(GsRadixShared<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_FEW_STAGED>) <= shared_bytes;
+		sizeof(GsRadixShared<Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS,
+							 GS_FEW_STAGED>) <= shared_bytes;
 
 	if (temp_needed != NULL)
 	{
@@ -186,13 +193,17 @@ gs_radix_by_size(GsRadixPlan *plan, bool counted, const GsDeviceProperties *prop
 		return gs_radix_launch_block<general, Key, Value, GS_BLOCK_SORT_THREADS,
 									 GS_BLOCK_SORT_ITEMS>(plan, properties, stream);
 	if (many)
-		return gs_radix_launch<general, Key, Value, Tile::threads, Tile::items, Tile::blocks, Tile::lookback,
-							   Tile::staged, GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes, stream);
+		return gs_radix_launch<general, Key, Value, Tile::threads, Tile::items, Tile::blocks,
+							   Tile::lookback,
+							   Tile::staged, GS_RANK_METHOD>(plan, counted, properties, d_temp,
+															 temp_bytes, stream);
 	if (some)
 		return gs_radix_launch<general, Key, Value, GS_SOME_THREADS, GS_SOME_ITEMS, GS_SOME_BLOCKS,
 							   GS_SOME_LOOKBACK, GS_FEW_STAGED,
-							   GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes, stream);
-	return gs_radix_launch<general, Key, Value, GS_FEW_THREADS, GS_FEW_ITEMS, 1, GS_FEW_LOOKBACK, GS_FEW_STAGED,
+							   GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes,
+											   stream);
+	return gs_radix_launch<general, Key, Value, GS_FEW_THREADS, GS_FEW_ITEMS, 1, GS_FEW_LOOKBACK,
+						   GS_FEW_STAGED,
 						   GS_RANK_METHOD>(plan, counted, properties, d_temp, temp_bytes, stream);
 }
 

@@ -154,12 +154,14 @@ __launch_bounds__(nthreads, nblocks)
 	const GsPlace place = plan.places[place_number];
 	const uint32_t output = gs_pass_output<general>(plan, pass, npasses);
 	const Key *d_keys_from = (const Key *) (pass == 0 ? plan.d_keys_in : plan.d_keys[1 - output]);
-	const Value *d_values_from = (const Value *) (pass == 0 ? plan.d_values_in : plan.d_values[1 - output]);
+	const Value *d_values_from =
+		(const Value *) (pass == 0 ? plan.d_values_in : plan.d_values[1 - output]);
 	Key *d_keys_to = (Key *) plan.d_keys[output];
 	Value *d_values_to = (Value *) plan.d_values[output];
 	const bool pack = general && pass == 0 && (plan.flags & GS_RADIX_PACK_ROWS);
 	const bool make_rows = general && pass == 0 && (plan.flags & GS_RADIX_ROW_NUMBERS);
-	const bool write_keys = !(general && pass + 1 == npasses && (plan.flags & GS_RADIX_NO_KEYS_OUT));
+	const bool write_keys =
+		!(general && pass + 1 == npasses && (plan.flags & GS_RADIX_NO_KEYS_OUT));
 
 	const uint32_t launch = pass * plan.nportions + portion;
 	uint32_t *d_rows = plan.d_rows[launch % 2];
@@ -201,7 +203,8 @@ __launch_bounds__(nthreads, nblocks)
 		if constexpr (has_values && staged)
 		{
 			if (!make_rows)
-				gs_warp_copy_slice<Value, nitems>(&s.values[slice], d_values_from + tile_start + slice,
+				gs_warp_copy_slice<Value, nitems>(&s.values[slice],
+												  d_values_from + tile_start + slice,
 												  (int64_t) nvalid - slice, (Value) 0);
 		}
 		gs_warp_copy_commit();
@@ -351,7 +354,8 @@ __launch_bounds__(nthreads, nblocks)
 					d_values_to[to] = s.values[i];
 			}
 			if constexpr (has_values && !staged)
-				digits[item / 4] = item % 4 == 0 ? digit : digits[item / 4] | digit << (item % 4 * 8);
+				digits[item / 4] = item % 4 == 0 ? digit :
+												   digits[item / 4] | digit << (item % 4 * 8);
 		}
 		if constexpr (has_values && !staged)
 		{

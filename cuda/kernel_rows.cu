@@ -108,7 +108,8 @@ __launch_bounds__(GS_STEP_THREADS)
 /* One thread for each boundary. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_find_boundaries_kernel(const uint64_t nrows, const uint64_t *d_end_offsets, const uint64_t step, const uint32_t nboundaries,
+	gs_find_boundaries_kernel(const uint64_t nrows, const uint64_t *d_end_offsets,
+							  const uint64_t step, const uint32_t nboundaries,
 							  uint64_t *d_boundaries)
 {
 	const uint64_t b = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
@@ -208,7 +209,8 @@ __launch_bounds__(GS_GATHER_THREADS)
 #endif
 
 	const uint64_t base = gs_units_before(gather.d_end_offsets, gather.first);
-	const uint64_t nunits = gs_units_before(gather.d_end_offsets, gather.first + gather.nrows) - base;
+	const uint64_t nunits =
+		gs_units_before(gather.d_end_offsets, gather.first + gather.nrows) - base;
 	const uint32_t tile_start = blockIdx.x * GS_GATHER_TILE;
 	const uint32_t tile_end = (uint32_t) min(min((uint64_t) tile_start + GS_GATHER_TILE, nunits),
 											 (uint64_t) gather.max_units);
@@ -229,7 +231,8 @@ __launch_bounds__(GS_GATHER_THREADS)
 		if (mine < gather.nrows && mine >= row)
 		{
 			const uint64_t i = gather.first + mine;
-			const uint64_t location = gather.d_locations[gs_row_of_word(gather.d_words[i], gather.row_bits)];
+			const uint64_t location =
+				gather.d_locations[gs_row_of_word(gather.d_words[i], gather.row_bits)];
 
 			start = (uint32_t) (gs_units_before(gather.d_end_offsets, i) - base);
 			s_sources[threadIdx.x] = GS_LOCATION_ADDRESS(location) - sizeof(uint64_t) * start;
@@ -283,7 +286,8 @@ __launch_bounds__(GS_GATHER_THREADS)
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_gather_keys_kernel(const __grid_constant__ GsDeviceRows rows, const uint64_t *d_words,
-						  const int row_bits, const uint64_t first, const uint32_t nrows, uint64_t *d_to)
+						  const int row_bits, const uint64_t first, const uint32_t nrows,
+						  uint64_t *d_to)
 {
 	const uint64_t i = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
@@ -300,7 +304,8 @@ gs_row_end_offsets_temp_bytes(uint64_t n)
 }
 
 GsDeviceStatus
-gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t *d_end_offsets,
+gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+						  uint64_t *d_end_offsets,
 						  void *d_temp, void *stream)
 {
 	uint64_t n = rows->nrows;
@@ -310,30 +315,35 @@ gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words, int
 	void *add_args[] = {&n, &d_temp, &d_end_offsets};
 	GsDeviceStatus status;
 
-	status = gs_launch((const void *) gs_tile_ends_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
+	status = gs_launch((const void *) gs_tile_ends_kernel, nblocks, GS_STEP_THREADS, 0, stream,
+					   false,
 					   tile_args);
 	if (status == GS_DEVICE_OK)
 		status = gs_device_scan(nblocks, 1, (uint64_t *) d_temp, NULL, stream);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_add_before_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
+		status = gs_launch((const void *) gs_add_before_kernel, nblocks, GS_STEP_THREADS, 0, stream,
+						   false,
 						   add_args);
 	return status;
 }
 
 GsDeviceStatus
-gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step, uint32_t nboundaries, uint64_t *d_boundaries,
+gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
+						  uint32_t nboundaries, uint64_t *d_boundaries,
 						  void *stream)
 {
 	void *args[] = {&nrows, &d_end_offsets, &step, &nboundaries, &d_boundaries};
 
 	if (nboundaries == 0)
 		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_find_boundaries_kernel, gs_blocks(nboundaries, GS_STEP_THREADS), GS_STEP_THREADS, 0,
+	return gs_launch((const void *) gs_find_boundaries_kernel,
+					 gs_blocks(nboundaries, GS_STEP_THREADS), GS_STEP_THREADS, 0,
 					 stream, false, args);
 }
 
 GsDeviceStatus
-gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, const uint64_t *d_end_offsets,
+gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+				 const uint64_t *d_end_offsets,
 				 uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes, void *stream)
 {
 	const size_t offsets_bytes = nrows * sizeof(uint32_t);
@@ -356,7 +366,8 @@ gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits
 }
 
 GsDeviceStatus
-gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits, uint64_t first,
+gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+					  uint64_t first,
 					  uint32_t nrows, uint64_t *d_to, void *stream)
 {
 	void *args[] = {(void *) rows, &d_words, &row_bits, &first, &nrows, &d_to};

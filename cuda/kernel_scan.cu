@@ -59,5 +59,6 @@ gs_device_scan(uint64_t n, uint32_t narrays, uint64_t *d_sums, uint64_t *d_total
 {
 	void *args[] = {&n, &d_sums, &d_totals};
 
-	return gs_launch((const void *) gs_scan_kernel, narrays, GS_SCAN_THREADS, 0, stream, false, args);
+	return gs_launch((const void *) gs_scan_kernel, narrays, GS_SCAN_THREADS, 0, stream, false,
+					 args);
 }

@@ -30,7 +30,8 @@
 /* Each element needs its own string and the previous one. */
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_same_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
+	gs_same_tails_kernel(const __grid_constant__ GsDeviceRows rows,
+						 const __grid_constant__ GsTies ties,
 						 const int component, uint8_t *d_same)
 {
 	__shared__ GsTail s_tails[GS_STEP_THREADS];
@@ -53,7 +54,8 @@ __launch_bounds__(GS_STEP_THREADS)
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_list_tails_kernel(const __grid_constant__ GsDeviceRows rows, const __grid_constant__ GsTies ties,
+	gs_list_tails_kernel(const __grid_constant__ GsDeviceRows rows,
+						 const __grid_constant__ GsTies ties,
 						 const int component, GsTail *d_tails)
 {
 	const uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
@@ -209,20 +211,26 @@ gs_device_sort_tails(const GsDeviceRows *rows, const GsTies *ties, int component
 		sort.d_values[i] = (char *) d_temp + temp.numbers[i];
 	}
 	sort.d_tail_order = d_order;
-	status = gs_cuda_status(cudaMemsetAsync(d_order, 0xff, sizeof(*d_order), (cudaStream_t) stream));
+	status = gs_cuda_status(cudaMemsetAsync(d_order, 0xff, sizeof(*d_order),
+											(cudaStream_t) stream));
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_list_tails_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
+		status = gs_launch((const void *) gs_list_tails_kernel, nblocks, GS_STEP_THREADS, 0, stream,
+						   false,
 						   list_args);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_tail_order_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
+		status = gs_launch((const void *) gs_tail_order_kernel, nblocks, GS_STEP_THREADS, 0, stream,
+						   false,
 						   order_args);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_tail_keys_kernel, nblocks, GS_STEP_THREADS, 0, stream, false,
+		status = gs_launch((const void *) gs_tail_keys_kernel, nblocks, GS_STEP_THREADS, 0, stream,
+						   false,
 						   keys_args);
 	if (status == GS_DEVICE_OK)
-		status = gs_device_merge_sort(&sort, (char *) d_temp + temp.sort, temp.nbytes - temp.sort, stream);
+		status = gs_device_merge_sort(&sort, (char *) d_temp + temp.sort, temp.nbytes - temp.sort,
+									  stream);
 	if (status == GS_DEVICE_OK)
-		status = gs_launch((const void *) gs_rows_of_tails_kernel, nblocks, GS_STEP_THREADS, 0, stream,
+		status = gs_launch((const void *) gs_rows_of_tails_kernel, nblocks, GS_STEP_THREADS, 0,
+						   stream,
 						   false, rows_args);
 	return status;
 }

@@ -30,7 +30,8 @@
 
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
-	gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bit, uint8_t *d_same)
+	gs_same_words_kernel(const uint64_t n, const uint64_t *d_words, const int low_bit,
+						 uint8_t *d_same)
 {
 	constexpr uint32_t nitems = 4; /* one write of four flags */
 	const uint64_t start = ((uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x) * nitems;
@@ -45,7 +46,8 @@ __launch_bounds__(GS_STEP_THREADS)
 
 		((uchar4 *) d_same)[start / nitems] =
 			make_uchar4(first_same, low.y >> low_bit == low.x >> low_bit,
-						high.x >> low_bit == low.y >> low_bit, high.y >> low_bit == high.x >> low_bit);
+						high.x >> low_bit == low.y >> low_bit,
+						high.y >> low_bit == high.x >> low_bit);
 	}
 	else
 	{
@@ -160,7 +162,8 @@ __launch_bounds__(GS_STEP_THREADS)
 
 		list.to.d_places[to] = list.is_list ? list.from.d_places[i] : (uint32_t) i;
 		list.to.d_rows[to] = list.is_list ? list.from.d_rows[i] :
-											(uint32_t) gs_row_of_word(list.d_words[i], list.row_bits);
+											(uint32_t) gs_row_of_word(list.d_words[i],
+																	  list.row_bits);
 		list.to.d_groups[to] = (uint32_t) (groups_before + (s_ties[k] >> 16) - 1);
 	}
 }
@@ -195,7 +198,8 @@ __launch_bounds__(GS_STEP_THREADS)
 /* ----------------------------------------------------------------------------- host */
 
 GsDeviceStatus
-gs_device_same_words(uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same, void *stream)
+gs_device_same_words(uint64_t n, const uint64_t *d_words, int low_bit, uint8_t *d_same,
+					 void *stream)
 {
 	void *args[] = {&n, &d_words, &low_bit, &d_same};
 
@@ -212,13 +216,15 @@ gs_ties_temp_bytes(uint64_t n)
 }
 
 GsDeviceStatus
-gs_device_count_ties(uint64_t n, const uint8_t *d_same, GsTieCount *d_count, void *d_temp, void *stream)
+gs_device_count_ties(uint64_t n, const uint8_t *d_same, GsTieCount *d_count, void *d_temp,
+					 void *stream)
 {
 	const uint32_t nblocks = gs_blocks(n, GS_TIES_TILE);
 	void *args[] = {&n, &d_same, &d_temp};
 	GsDeviceStatus status = GS_DEVICE_OK;
 
-	static_assert(offsetof(GsTieCount, nties) == 0 && sizeof(GsTieCount) == 2 * sizeof(uint64_t), "");
+	static_assert(offsetof(GsTieCount, nties) == 0 && sizeof(GsTieCount) == 2 * sizeof(uint64_t),
+				  "");
 	if (nblocks > 0)
 		status = gs_launch((const void *) gs_count_ties_kernel, nblocks, GS_STEP_THREADS, 0, stream,
 						   false, args);
@@ -238,7 +244,8 @@ gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, 
 		list.from = *from;
 	if (n == 0)
 		return GS_DEVICE_OK;
-	return gs_launch((const void *) gs_list_ties_kernel, gs_blocks(n, GS_TIES_TILE), GS_STEP_THREADS, 0,
+	return gs_launch((const void *) gs_list_ties_kernel, gs_blocks(n, GS_TIES_TILE),
+					 GS_STEP_THREADS, 0,
 					 stream, false, args);
 }
 

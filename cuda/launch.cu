@@ -45,7 +45,8 @@ gs_device_properties(GsDeviceProperties *properties)
 		return GS_DEVICE_OK;
 	}
 	properties->number = device;
-	error = cudaDeviceGetAttribute(&properties->shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+	error = cudaDeviceGetAttribute(&properties->shared_bytes,
+								   cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&properties->shared_bytes_sm,
 									   cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
@@ -54,7 +55,8 @@ gs_device_properties(GsDeviceProperties *properties)
 	if (error == cudaSuccess)
 		error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
 	if (error == cudaSuccess)
-		error = cudaDeviceGetAttribute(&properties->nmultiprocessors, cudaDevAttrMultiProcessorCount, device);
+		error = cudaDeviceGetAttribute(&properties->nmultiprocessors,
+									   cudaDevAttrMultiProcessorCount, device);
 	if (error != cudaSuccess)
 		return gs_cuda_status(error);
 	properties->capability = major * 10 + minor;
@@ -73,7 +75,8 @@ gs_device_properties(GsDeviceProperties *properties)
 }
 
 GsDeviceStatus
-gs_kernel_resident_blocks(GsKernelOccupancy *known, const GsDeviceProperties *properties, const void *kernel,
+gs_kernel_resident_blocks(GsKernelOccupancy *known, const GsDeviceProperties *properties,
+						  const void *kernel,
 						  int nthreads, size_t shared_bytes, uint32_t *nblocks)
 {
 	int resident = 0;
@@ -82,7 +85,8 @@ gs_kernel_resident_blocks(GsKernelOccupancy *known, const GsDeviceProperties *pr
 		resident = __atomic_load_n(&known->nblocks[properties->number], __ATOMIC_ACQUIRE);
 	if (resident == 0)
 	{
-		cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+		cudaError_t error = cudaFuncSetAttribute(kernel,
+												 cudaFuncAttributeMaxDynamicSharedMemorySize,
 												 (int) shared_bytes);
 
 		if (error == cudaSuccess)

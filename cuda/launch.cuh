@@ -45,7 +45,8 @@ typedef struct GsKernelOccupancy
  * Permits the kernel its dynamic shared memory and stores the number of blocks that
  * the whole device can hold at the same time.
  */
-extern GsDeviceStatus gs_kernel_resident_blocks(GsKernelOccupancy *known, const GsDeviceProperties *properties,
+extern GsDeviceStatus gs_kernel_resident_blocks(GsKernelOccupancy *known,
+												const GsDeviceProperties *properties,
 												const void *kernel, int nthreads,
 												size_t shared_bytes, uint32_t *nblocks);
 

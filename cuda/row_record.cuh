@@ -43,7 +43,8 @@ gs_record_in(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row)
 static __device__ __forceinline__ const uint64_t *
 gs_record_of(const GsDeviceRows &rows, uint64_t row)
 {
-	return gs_record_in(rows, rows.d_batches[gs_find_batch(rows.d_batches, 0, rows.nbatches - 1, row)],
+	return gs_record_in(rows,
+						rows.d_batches[gs_find_batch(rows.d_batches, 0, rows.nbatches - 1, row)],
 						row);
 }
 

@@ -461,7 +461,8 @@ write_consecutive(Relation relation, BlockNumber first, int npages, Page *pages)
 {
 	const BlockNumber segment = first / RELSEG_SIZE;
 	const off_t offset = (off_t) (first % RELSEG_SIZE) * BLCKSZ;
-	char	   *base = relpathbackend(RELATION_LOCATOR(relation), relation->rd_backend, MAIN_FORKNUM);
+	char	   *base = relpathbackend(RELATION_LOCATOR(relation), relation->rd_backend,
+									  MAIN_FORKNUM);
 	char	   *path = segment == 0 ? pstrdup(base) : psprintf("%s.%u", base, segment);
 
 	if (npages == 1 || !write_vector(path, offset, npages, pages))
@@ -493,12 +494,14 @@ gs_write_pages(Relation relation, int npages, const BlockNumber *blocks, Page *p
 	if (blocks[npages - 1] >= nblocks)
 	{
 		npages--;
-		smgrextend(RelationGetSmgr(relation), MAIN_FORKNUM, blocks[npages], (char *) pages[npages], true);
+		smgrextend(RelationGetSmgr(relation), MAIN_FORKNUM, blocks[npages], (char *) pages[npages],
+				   true);
 	}
 	for (int i = 0; i < npages; i = next)
 	{
 		/* a call writes to one segment, which is a file of its own */
-		for (next = i + 1; next < npages && blocks[next] == blocks[next - 1] + 1 && blocks[next] % RELSEG_SIZE != 0;)
+		for (next = i + 1; next < npages && blocks[next] == blocks[next - 1] + 1 &&
+			 blocks[next] % RELSEG_SIZE != 0;)
 			next++;
 		write_consecutive(relation, blocks[i], next - i, &pages[i]);
 	}
@@ -621,7 +624,8 @@ copy_for_cluster(Relation old_heap, Relation new_heap, Relation index, bool use_
 
 /* An index_validate_scan function. */
 static void
-validate_scan(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, ValidateIndexState *state)
+validate_scan(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot,
+			  ValidateIndexState *state)
 {
 	restore_routine(heap);
 	if (validate_function == NULL || !validate_function(heap, index, info, snapshot, state))
@@ -739,7 +743,8 @@ gs_report_cluster_written(int64 ntuples)
 bool
 gs_is_heap(Relation relation)
 {
-	return relation->rd_tableam == GetHeapamTableAmRoutine() || relation->rd_tableam == &heap_routine;
+	return relation->rd_tableam == GetHeapamTableAmRoutine() ||
+		relation->rd_tableam == &heap_routine;
 }
 
 bool

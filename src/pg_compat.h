@@ -218,7 +218,8 @@ extern Size gs_longest_btree_item(Page page);
 
 /* Validates an index that was built CONCURRENTLY.  False: it has done nothing, PostgreSQL shall. */
 typedef bool (*GsValidateFunction) (Relation heap, Relation index, struct IndexInfo *info,
-									struct SnapshotData *snapshot, struct ValidateIndexState *state);
+									struct SnapshotData *snapshot,
+									struct ValidateIndexState *state);
 
 /*
  * The function is called when a statement scans this open heap to validate an index, unless another

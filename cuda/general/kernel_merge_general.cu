@@ -21,7 +21,8 @@ gs_merge_general_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_byt
 		return GS_DEVICE_TOO_MANY_ITEMS;
 	if (status != GS_DEVICE_OK)
 		return status;
-	return gs_merge_valued<uint64_t, false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
+	return gs_merge_valued<uint64_t,
+						   false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
 }
 
 size_t
@@ -46,5 +47,6 @@ gs_device_merge_general_sort(const GsMergeSort *sort, void *d_temp, size_t temp_
 	if (sort->nitems == 0)
 		return GS_DEVICE_OK;
 	status = gs_merge_check(sort, d_temp);
-	return status != GS_DEVICE_OK ? status : gs_merge_general_dispatch(sort, d_temp, temp_bytes, stream, NULL);
+	return status != GS_DEVICE_OK ? status :
+									gs_merge_general_dispatch(sort, d_temp, temp_bytes, stream, NULL);
 }

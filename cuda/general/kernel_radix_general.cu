@@ -11,7 +11,8 @@
 static bool
 gs_radix_is_simple(const GsRadixSortGeneral *sort, GsRadixSort *simple)
 {
-	if (sort->key_bytes != 8 || (sort->value_bytes != 0 && sort->value_bytes != 4) || sort->flags != 0 || sort->d_keys_in != NULL)
+	if (sort->key_bytes != 8 || (sort->value_bytes != 0 && sort->value_bytes != 4) ||
+		sort->flags != 0 || sort->d_keys_in != NULL)
 		return false;
 	*simple = GsRadixSort();
 	simple->nitems = sort->nitems;
@@ -44,17 +45,21 @@ gs_radix_general_plan(GsRadixPlan *plan, const GsRadixSortGeneral *sort)
 
 template <typename Key>
 static GsDeviceStatus
-gs_radix_general_keyed(const GsRadixSortGeneral *sort, GsRadixPlan *plan, const GsDeviceProperties *properties,
+gs_radix_general_keyed(const GsRadixSortGeneral *sort, GsRadixPlan *plan,
+					   const GsDeviceProperties *properties,
 					   void *d_temp, size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	switch (sort->value_bytes)
 	{
 		case 0:
-			return gs_radix_by_size<true, Key, GsNoValue>(plan, false, properties, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_by_size<true, Key,
+									GsNoValue>(plan, false, properties, d_temp, temp_bytes, stream, temp_needed);
 		case 4:
-			return gs_radix_by_size<true, Key, uint32_t>(plan, false, properties, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_by_size<true, Key,
+									uint32_t>(plan, false, properties, d_temp, temp_bytes, stream, temp_needed);
 		default:
-			return gs_radix_by_size<true, Key, uint64_t>(plan, false, properties, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_by_size<true, Key,
+									uint64_t>(plan, false, properties, d_temp, temp_bytes, stream, temp_needed);
 	}
 }
 
@@ -72,13 +77,17 @@ gs_radix_dispatch(const GsRadixSortGeneral *sort, void *d_temp, size_t temp_byte
 	switch (sort->key_bytes)
 	{
 		case 1:
-			return gs_radix_general_keyed<uint8_t>(sort, &plan, &properties, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_general_keyed<uint8_t>(sort, &plan, &properties, d_temp, temp_bytes,
+												   stream, temp_needed);
 		case 2:
-			return gs_radix_general_keyed<uint16_t>(sort, &plan, &properties, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_general_keyed<uint16_t>(sort, &plan, &properties, d_temp, temp_bytes,
+													stream, temp_needed);
 		case 4:
-			return gs_radix_general_keyed<uint32_t>(sort, &plan, &properties, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_general_keyed<uint32_t>(sort, &plan, &properties, d_temp, temp_bytes,
+													stream, temp_needed);
 		default:
-			return gs_radix_general_keyed<uint64_t>(sort, &plan, &properties, d_temp, temp_bytes, stream, temp_needed);
+			return gs_radix_general_keyed<uint64_t>(sort, &plan, &properties, d_temp, temp_bytes,
+													stream, temp_needed);
 	}
 }
 
@@ -89,7 +98,8 @@ gs_radix_check_shape(const GsRadixSortGeneral *sort)
 	const bool pack = sort->flags & GS_RADIX_PACK_ROWS;
 	const bool rows = sort->flags & GS_RADIX_ROW_NUMBERS;
 
-	if (sort->key_bytes != 1 && sort->key_bytes != 2 && sort->key_bytes != 4 && sort->key_bytes != 8)
+	if (sort->key_bytes != 1 && sort->key_bytes != 2 && sort->key_bytes != 4 &&
+		sort->key_bytes != 8)
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->value_bytes != 0 && sort->value_bytes != 4 && sort->value_bytes != 8)
 		return GS_DEVICE_BAD_ARGUMENT;
@@ -121,7 +131,8 @@ gs_radix_check_pointers(const GsRadixSortGeneral *sort)
 	if ((uintptr_t) sort->d_selector % sizeof(uint32_t) != 0 || gs_is_misaligned(sort->d_keys_in) ||
 		gs_is_misaligned(sort->d_values_in))
 		return GS_DEVICE_BAD_ARGUMENT;
-	if (separate && sort->value_bytes != 0 && !rows && sort->d_values_in == NULL && sort->nitems > 0)
+	if (separate && sort->value_bytes != 0 && !rows && sort->d_values_in == NULL &&
+		sort->nitems > 0)
 		return GS_DEVICE_BAD_ARGUMENT;
 	for (int i = 0; i < 2; i++)
 	{
@@ -146,7 +157,8 @@ gs_device_radix_general_temp_bytes(const GsRadixSortGeneral *sort)
 }
 
 GsDeviceStatus
-gs_device_radix_general_sort(const GsRadixSortGeneral *sort, void *d_temp, size_t temp_bytes, void *stream)
+gs_device_radix_general_sort(const GsRadixSortGeneral *sort, void *d_temp, size_t temp_bytes,
+							 void *stream)
 {
 	GsRadixSort simple;
 

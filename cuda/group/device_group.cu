@@ -21,7 +21,8 @@ gs_group_enable_access(GsDeviceGroup *group)
 
 			if (group->members[i].number == group->members[j].number)
 				continue;
-			error = cudaDeviceCanAccessPeer(&possible, group->members[i].number, group->members[j].number);
+			error = cudaDeviceCanAccessPeer(&possible, group->members[i].number,
+											group->members[j].number);
 			if (error == cudaSuccess && possible && gs_group_select(group, i))
 				error = cudaDeviceEnablePeerAccess(group->members[j].number, 0);
 			if (!possible || (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled))
@@ -70,7 +71,8 @@ gs_group_open_member(GsDeviceGroup *group, uint32_t i)
 }
 
 GsDeviceStatus
-gs_device_group_open(const int *devices, uint32_t ndevices, bool through_host, GsDeviceGroup **result)
+gs_device_group_open(const int *devices, uint32_t ndevices, bool through_host,
+					 GsDeviceGroup **result)
 {
 	GsDeviceGroup *group;
 	GsDeviceStatus status;

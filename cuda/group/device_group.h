@@ -111,7 +111,8 @@ typedef struct GsGroupHostSort
 	GsGroupTimes times; /* out */
 } GsGroupHostSort;
 
-extern size_t gs_group_host_temp_bytes(const GsDeviceGroup *group, const GsGroupHostSort *sort, uint32_t i);
+extern size_t gs_group_host_temp_bytes(const GsDeviceGroup *group, const GsGroupHostSort *sort,
+									   uint32_t i);
 
 extern GsDeviceStatus gs_group_host_sort(GsDeviceGroup *group, GsGroupHostSort *sort);
 

@@ -79,7 +79,8 @@ gs_plan_part(GsHostPart *part, const GsDeviceGroup *group, uint64_t nitems, uint
 {
 	part->first = gs_part_begin(group, nitems, i);
 	part->nitems = gs_part_begin(group, nitems, i + 1) - part->first;
-	part->step = std::max<uint64_t>((part->nitems + GS_GROUP_UPLOADS - 1) / GS_GROUP_UPLOADS, GS_GROUP_MIN_UPLOAD);
+	part->step = std::max<uint64_t>((part->nitems + GS_GROUP_UPLOADS - 1) / GS_GROUP_UPLOADS,
+									GS_GROUP_MIN_UPLOAD);
 	part->step = (part->step + 255) / 256 * 256; /* aligned runs */
 	part->nsteps = (uint32_t) ((part->nitems + part->step - 1) / part->step);
 }
@@ -154,7 +155,8 @@ gs_check_host_sort(const GsDeviceGroup *group, const GsGroupHostSort *sort)
 
 /* Queues the upload of a step, its sort, and for a group through the host the copy of the run. */
 static void
-gs_queue_step(GsDeviceGroup *group, const GsGroupHostSort *sort, uint32_t i, const GsHostPart *part, uint32_t step,
+gs_queue_step(GsDeviceGroup *group, const GsGroupHostSort *sort, uint32_t i, const GsHostPart *part,
+			  uint32_t step,
 			  GsGroupRun *run)
 {
 	GsGroupMember *member = &group->members[i];
@@ -170,8 +172,10 @@ gs_queue_step(GsDeviceGroup *group, const GsGroupHostSort *sort, uint32_t i, con
 	gs_group_check(group, cudaMemcpyAsync(part->d_uploads[buffer][0], gs_at(sort->keys_in, first, types->key_bytes), own.nitems * types->key_bytes, cudaMemcpyHostToDevice, member->upload));
 	if (types->value_bytes > 0)
 		gs_group_check(group,
-					   cudaMemcpyAsync(part->d_uploads[buffer][1], gs_at(sort->values_in, first, types->value_bytes),
-									   own.nitems * types->value_bytes, cudaMemcpyHostToDevice, member->upload));
+					   cudaMemcpyAsync(part->d_uploads[buffer][1],
+									   gs_at(sort->values_in, first, types->value_bytes),
+									   own.nitems * types->value_bytes, cudaMemcpyHostToDevice,
+									   member->upload));
 	gs_group_check(group, cudaEventRecord(member->uploaded[buffer], member->upload));
 	gs_group_check(group, cudaStreamWaitEvent(member->work, member->uploaded[buffer], 0));
 	gs_group_note(group, gs_device_radix_general_sort(&own, part->d_sort_temp, part->sort_temp_bytes, member->work));
@@ -221,7 +225,8 @@ gs_group_host_sort(GsDeviceGroup *group, GsGroupHostSort *sort)
 		nruns += parts[i].nsteps;
 		gs_carve_part(&carver, &parts[i], &sort->types, (uint32_t) runs.size());
 		ranges[i] = {first, parts[i].nitems, gs_at(sort->keys_out, first, sort->types.key_bytes),
-					 gs_at(sort->values_out, first, sort->types.value_bytes), true, parts[i].d_merge_temp};
+					 gs_at(sort->values_out, first, sort->types.value_bytes), true,
+					 parts[i].d_merge_temp};
 	}
 	for (uint32_t step = 0; step < GS_GROUP_UPLOADS; step++)
 		for (uint32_t i = 0; i < group->nmembers; i++)

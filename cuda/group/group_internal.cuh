@@ -124,19 +124,23 @@ gs_at(const void *array, uint64_t item, uint32_t item_bytes)
 static inline double
 gs_group_ms(void)
 {
-	return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+	return std::chrono::duration<double,
+								 std::milli>(std::chrono::steady_clock::now().time_since_epoch())
+		.count();
 }
 
 extern bool gs_group_types_are_right(const GsGroupTypes *types);
 
 /* Bytes of temporary storage that a member needs to produce nitems items of nruns runs. */
-extern size_t gs_group_merge_temp_bytes(const GsGroupTypes *types, uint32_t nruns, uint64_t nitems, bool to_host);
+extern size_t gs_group_merge_temp_bytes(const GsGroupTypes *types, uint32_t nruns, uint64_t nitems,
+										bool to_host);
 
 /*
  * All members produce their ranges of the merged runs, which are sorted already; blocks
  * until that is done.  Runs are in input order.  Stores split_ms and merge_ms.
  */
-extern void gs_group_merge(GsDeviceGroup *group, const GsGroupTypes *types, const GsGroupRun *runs, uint32_t nruns,
+extern void gs_group_merge(GsDeviceGroup *group, const GsGroupTypes *types, const GsGroupRun *runs,
+						   uint32_t nruns,
 						   const GsGroupRange *ranges, GsGroupTimes *times);
 
 #endif /* GPUSORT_GROUP_INTERNAL_CUH */

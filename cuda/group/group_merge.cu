@@ -76,10 +76,12 @@ gs_carve_items(GsCarver *carver, const GsGroupTypes *types, uint64_t nitems)
 }
 
 static void
-gs_plan_range(GsRangePlan *plan, GsCarver *carver, const GsGroupTypes *types, uint32_t nruns, uint64_t nitems,
+gs_plan_range(GsRangePlan *plan, GsCarver *carver, const GsGroupTypes *types, uint32_t nruns,
+			  uint64_t nitems,
 			  bool to_host)
 {
-	plan->chunk = std::max<uint64_t>((nitems + GS_GROUP_CHUNKS - 1) / GS_GROUP_CHUNKS, GS_GROUP_MIN_CHUNK);
+	plan->chunk = std::max<uint64_t>((nitems + GS_GROUP_CHUNKS - 1) / GS_GROUP_CHUNKS,
+									 GS_GROUP_MIN_CHUNK);
 	if (to_host)
 		plan->chunk = std::min<uint64_t>(plan->chunk, GS_GROUP_HOST_CHUNK);
 	plan->chunk = (plan->chunk + 255) / 256 * 256;
@@ -87,7 +89,8 @@ gs_plan_range(GsRangePlan *plan, GsCarver *carver, const GsGroupTypes *types, ui
 	plan->d_runs = (GsRunView *) gs_carve(carver, nruns, sizeof(GsRunView));
 	plan->d_ranks = (uint64_t *) gs_carve(carver, plan->nchunks + 1, sizeof(uint64_t));
 	plan->d_splits = (uint64_t *) gs_carve(carver, (plan->nchunks + 1) * nruns, sizeof(uint64_t));
-	plan->d_tile_begins = (uint64_t *) gs_carve(carver, plan->chunk / GsPairShape<16>::tile + 2, sizeof(uint64_t));
+	plan->d_tile_begins =
+		(uint64_t *) gs_carve(carver, plan->chunk / GsPairShape<16>::tile + 2, sizeof(uint64_t));
 	for (int slot = 0; slot < GS_GROUP_SLOTS; slot++)
 	{
 		plan->staged[slot] = gs_carve_items(carver, types, plan->chunk);
@@ -151,7 +154,8 @@ gs_pinned_splits(GsDeviceGroup *group, uint64_t nsplits)
 
 /* Queues the selection of a member's chunks in all runs, and the copy to plan->splits. */
 static void
-gs_queue_split(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsGroupRun *runs, uint32_t nruns,
+gs_queue_split(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsGroupRun *runs,
+			   uint32_t nruns,
 			   const GsGroupRange *range, GsRangePlan *plan, std::vector<GsRunView> *views,
 			   std::vector<uint64_t> *ranks)
 {
@@ -182,7 +186,8 @@ gs_queue_split(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 /* Queues the merge of two sequences. */
 template <typename Key, typename Value>
 static void
-gs_queue_pair_typed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsRangePlan *plan, GsPiece a,
+gs_queue_pair_typed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
+					const GsRangePlan *plan, GsPiece a,
 					GsPiece b, GsPiece to)
 {
 	typedef GsPairShape<sizeof(Key) + (GsHasValue<Value>::yes ? sizeof(Value) : 0)> Shape;
@@ -217,7 +222,8 @@ gs_queue_pair_typed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
 
 template <typename Key>
 static void
-gs_queue_pair_keyed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsRangePlan *plan, GsPiece a,
+gs_queue_pair_keyed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
+					const GsRangePlan *plan, GsPiece a,
 					GsPiece b, GsPiece to)
 {
 	switch (types->value_bytes)
@@ -234,7 +240,8 @@ gs_queue_pair_keyed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
 }
 
 static void
-gs_queue_pair(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsRangePlan *plan, GsPiece a,
+gs_queue_pair(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsRangePlan *plan,
+			  GsPiece a,
 			  GsPiece b, GsPiece to)
 {
 	if (types->key_bytes == 4)
@@ -244,7 +251,8 @@ gs_queue_pair(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const
 }
 
 static void
-gs_queue_copy(GsDeviceGroup *group, const GsGroupTypes *types, const void *keys_to, const void *values_to,
+gs_queue_copy(GsDeviceGroup *group, const GsGroupTypes *types, const void *keys_to,
+			  const void *values_to,
 			  const void *keys_from, const void *values_from, uint64_t nitems, cudaStream_t stream)
 {
 	gs_group_check(group, cudaMemcpyAsync((void *) keys_to, keys_from, nitems * types->key_bytes, cudaMemcpyDefault, stream));
@@ -253,18 +261,21 @@ gs_queue_copy(GsDeviceGroup *group, const GsGroupTypes *types, const void *keys_
 }
 
 static GsPiece
-gs_piece_at(const GsGroupTypes *types, const void *d_keys, const void *d_values, uint64_t first, uint64_t nitems)
+gs_piece_at(const GsGroupTypes *types, const void *d_keys, const void *d_values, uint64_t first,
+			uint64_t nitems)
 {
 	return {gs_at(d_keys, first, types->key_bytes), gs_at(d_values, first, types->value_bytes), nitems};
 }
 
 /* Queues the rounds; pieces are in input order.  A piece without partner is merged with nothing. */
 static void
-gs_queue_rounds(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsRangePlan *plan, GsPiece *pieces,
+gs_queue_rounds(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
+				const GsRangePlan *plan, GsPiece *pieces,
 				uint32_t npieces, GsPiece to)
 {
 	if (npieces == 1)
-		gs_queue_copy(group, types, to.d_keys, to.d_values, pieces[0].d_keys, pieces[0].d_values, pieces[0].nitems,
+		gs_queue_copy(group, types, to.d_keys, to.d_values, pieces[0].d_keys, pieces[0].d_values,
+					  pieces[0].nitems,
 					  group->members[i].work);
 	for (int round = 0; npieces > 1; round++)
 	{
@@ -276,7 +287,8 @@ gs_queue_rounds(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, con
 		{
 			const GsPiece none = {};
 			const GsPiece other = k + 1 < npieces ? pieces[k + 1] : none;
-			const GsPiece both = gs_piece_at(types, into.d_keys, into.d_values, first, pieces[k].nitems + other.nitems);
+			const GsPiece both = gs_piece_at(types, into.d_keys, into.d_values, first,
+											 pieces[k].nitems + other.nitems);
 
 			gs_queue_pair(group, i, types, plan, pieces[k], other, both);
 			first += both.nitems;
@@ -288,7 +300,8 @@ gs_queue_rounds(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, con
 
 /* Queues one chunk of a member's range. */
 static void
-gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsGroupRun *runs, uint32_t nruns,
+gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsGroupRun *runs,
+			   uint32_t nruns,
 			   const GsGroupRange *range, const GsRangePlan *plan, uint64_t chunk)
 {
 	GsGroupMember *member = &group->members[i];
@@ -297,7 +310,8 @@ gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 	const uint64_t first = chunk * plan->chunk;
 	const uint64_t nitems = std::min(plan->chunk, range->nitems - first);
 	const GsPiece result = range->to_host ? plan->out[slot] :
-											gs_piece_at(types, range->keys_to, range->values_to, first, nitems);
+											gs_piece_at(types, range->keys_to, range->values_to,
+														first, nitems);
 	bool copies[GS_GROUP_MAX_DEVICES] = {};
 	GsPiece pieces[GS_GROUP_MAX_RUNS];
 	uint32_t npieces = 0;
@@ -317,12 +331,15 @@ gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 		pieces[npieces] = gs_piece_at(types, view.d_keys, view.d_values, begin, n);
 		if (source != i)
 		{
-			const GsPiece staged = gs_piece_at(types, plan->staged[slot].d_keys, plan->staged[slot].d_values, nstaged, n);
+			const GsPiece staged = gs_piece_at(types, plan->staged[slot].d_keys,
+											   plan->staged[slot].d_values, nstaged, n);
 
 			if (!copies[source] && chunk >= GS_GROUP_SLOTS)
-				gs_group_check(group, cudaStreamWaitEvent(member->from[source], member->merged[slot], 0));
+				gs_group_check(group,
+							   cudaStreamWaitEvent(member->from[source], member->merged[slot], 0));
 			copies[source] = true;
-			gs_queue_copy(group, types, staged.d_keys, staged.d_values, pieces[npieces].d_keys, pieces[npieces].d_values, n,
+			gs_queue_copy(group, types, staged.d_keys, staged.d_values, pieces[npieces].d_keys,
+						  pieces[npieces].d_values, n,
 						  member->from[source]);
 			pieces[npieces] = staged;
 			nstaged += n;
@@ -343,14 +360,16 @@ gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 	{
 		gs_group_check(group, cudaStreamWaitEvent(member->download, member->merged[slot], 0));
 		gs_queue_copy(group, types, gs_at(range->keys_to, first, types->key_bytes),
-					  gs_at(range->values_to, first, types->value_bytes), result.d_keys, result.d_values, nitems,
+					  gs_at(range->values_to, first, types->value_bytes), result.d_keys,
+					  result.d_values, nitems,
 					  member->download);
 		gs_group_check(group, cudaEventRecord(member->downloaded[slot], member->download));
 	}
 }
 
 void
-gs_group_merge(GsDeviceGroup *group, const GsGroupTypes *types, const GsGroupRun *runs, uint32_t nruns,
+gs_group_merge(GsDeviceGroup *group, const GsGroupTypes *types, const GsGroupRun *runs,
+			   uint32_t nruns,
 			   const GsGroupRange *ranges, GsGroupTimes *times)
 {
 	std::vector<GsRunView> views[GS_GROUP_MAX_DEVICES];

@@ -30,14 +30,16 @@ gs_member_sort(const GsGroupSort *sort, uint32_t i)
 
 /* The storage of a member: the selector, and the larger of what sort and merge need. */
 static uint32_t *
-gs_carve_member(GsCarver *carver, const GsDeviceGroup *group, const GsGroupSort *sort, uint32_t i, char **d_rest,
+gs_carve_member(GsCarver *carver, const GsDeviceGroup *group, const GsGroupSort *sort, uint32_t i,
+				char **d_rest,
 				size_t *rest_bytes)
 {
 	const GsRadixSortGeneral own = gs_member_sort(sort, i);
 	uint32_t *d_selector = (uint32_t *) gs_carve(carver, 1, sizeof(uint32_t));
 
 	*rest_bytes = std::max(gs_device_radix_general_temp_bytes(&own),
-						   gs_group_merge_temp_bytes(&sort->types, group->nmembers, sort->nsorted[i], false));
+						   gs_group_merge_temp_bytes(&sort->types, group->nmembers,
+													 sort->nsorted[i], false));
 	*d_rest = (char *) gs_carve(carver, *rest_bytes, 1);
 	return d_selector;
 }
@@ -84,7 +86,8 @@ gs_check_sort(const GsDeviceGroup *group, const GsGroupSort *sort)
 
 /* Sorts the items of each member; sort->result then says where they are. */
 static void
-gs_sort_members(GsDeviceGroup *group, GsGroupSort *sort, uint32_t **d_selectors, char **d_rests, const size_t *rest_bytes)
+gs_sort_members(GsDeviceGroup *group, GsGroupSort *sort, uint32_t **d_selectors, char **d_rests,
+				const size_t *rest_bytes)
 {
 	for (uint32_t i = 0; i < group->nmembers; i++)
 	{
@@ -105,7 +108,8 @@ gs_sort_members(GsDeviceGroup *group, GsGroupSort *sort, uint32_t **d_selectors,
 
 /* Copies runs to host memory, for members that cannot access each other's. */
 static void
-gs_copy_runs(GsDeviceGroup *group, const GsGroupTypes *types, GsGroupRun *runs, uint32_t nruns, void *host_keys,
+gs_copy_runs(GsDeviceGroup *group, const GsGroupTypes *types, GsGroupRun *runs, uint32_t nruns,
+			 void *host_keys,
 			 void *host_values)
 {
 	uint64_t first = 0;
@@ -161,7 +165,8 @@ gs_group_sort(GsDeviceGroup *group, GsGroupSort *sort)
 			first += sort->nsorted[i];
 		}
 		if (group->through_host)
-			gs_copy_runs(group, &sort->types, runs, group->nmembers, sort->host_keys, sort->host_values);
+			gs_copy_runs(group, &sort->types, runs, group->nmembers, sort->host_keys,
+						 sort->host_values);
 		gs_group_merge(group, &sort->types, runs, group->nmembers, ranges, &sort->times);
 	}
 	gs_group_wait(group); /* also after an error */

@@ -39,7 +39,8 @@ __launch_bounds__(GS_PAIR_BEGIN_THREADS)
 {
 	const Key *d_a = (const Key *) merge.d_keys_from[0];
 	const Key *d_b = (const Key *) merge.d_keys_from[1];
-	const uint64_t number = ((uint64_t) blockIdx.x * GS_PAIR_BEGIN_THREADS + threadIdx.x) / GS_WARP_SIZE;
+	const uint64_t number =
+		((uint64_t) blockIdx.x * GS_PAIR_BEGIN_THREADS + threadIdx.x) / GS_WARP_SIZE;
 	const uint64_t diagonal = min(number * tile, merge.nitems[0] + merge.nitems[1]);
 	uint64_t low = diagonal > merge.nitems[1] ? diagonal - merge.nitems[1] : 0;
 	uint64_t high = min(diagonal, merge.nitems[0]);
@@ -56,7 +57,8 @@ __launch_bounds__(GS_PAIR_BEGIN_THREADS)
 		const uint64_t step = n <= GS_WARP_SIZE ? 1 : n / (GS_WARP_SIZE + 1);
 		const uint64_t probe = n <= GS_WARP_SIZE ? low + gs_lane() : low + (gs_lane() + 1) * step;
 		const bool before = probe < high &&
-			gs_key_bits(merge.bits, d_a[probe]) <= gs_key_bits(merge.bits, d_b[diagonal - 1 - probe]);
+			gs_key_bits(merge.bits, d_a[probe]) <= gs_key_bits(merge.bits,
+															   d_b[diagonal - 1 - probe]);
 		const uint32_t nbefore = __popc(__ballot_sync(GS_ALL_LANES, before));
 
 		if (n <= GS_WARP_SIZE)
@@ -97,7 +99,8 @@ __launch_bounds__(Shape::threads, GS_MIN_BLOCKS(Shape::threads, Shape::blocks))
 	GsPairShared<Key, Value, Shape> &s = *(GsPairShared<Key, Value, Shape> *) s_memory;
 
 	const uint64_t start = (uint64_t) blockIdx.x * Shape::tile;
-	const uint32_t nvalid = (uint32_t) min((uint64_t) Shape::tile, merge.nitems[0] + merge.nitems[1] - start);
+	const uint32_t nvalid =
+		(uint32_t) min((uint64_t) Shape::tile, merge.nitems[0] + merge.nitems[1] - start);
 	const uint64_t a = merge.d_tile_begins[blockIdx.x];
 	const uint32_t na = (uint32_t) (merge.d_tile_begins[blockIdx.x + 1] - a);
 	const Key *d_a = (const Key *) merge.d_keys_from[0] + a;

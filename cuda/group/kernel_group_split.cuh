@@ -58,7 +58,8 @@ typedef struct GsRunView
  */
 template <typename Key>
 static __device__ __forceinline__ uint64_t
-gs_warp_count_before(const Key *d_keys, uint64_t low, uint64_t high, GsKeyBits bits, Key pivot, bool equal_precede)
+gs_warp_count_before(const Key *d_keys, uint64_t low, uint64_t high, GsKeyBits bits, Key pivot,
+					 bool equal_precede)
 {
 	while (low < high)
 	{
@@ -89,7 +90,8 @@ gs_warp_count_before(const Key *d_keys, uint64_t low, uint64_t high, GsKeyBits b
 template <typename Key>
 static __global__ void
 __launch_bounds__(GS_GROUP_SPLIT_THREADS)
-	gs_group_split_kernel(const GsRunView *d_runs, uint32_t nruns, const uint64_t *d_ranks, GsKeyBits bits,
+	gs_group_split_kernel(const GsRunView *d_runs, uint32_t nruns, const uint64_t *d_ranks,
+						  GsKeyBits bits,
 						  uint64_t *d_splits)
 {
 	__shared__ uint64_t s_low[GS_GROUP_MAX_RUNS];
@@ -153,7 +155,8 @@ __launch_bounds__(GS_GROUP_SPLIT_THREADS)
 			uint64_t before = middle;
 
 			if (run != pivot_run)
-				before = gs_warp_count_before((const Key *) d_runs[run].d_keys, s_low[run], s_high[run], bits,
+				before = gs_warp_count_before((const Key *) d_runs[run].d_keys, s_low[run],
+											  s_high[run], bits,
 											  s_pivot, run < pivot_run);
 			if (gs_lane() == 0)
 			{

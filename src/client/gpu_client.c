@@ -433,7 +433,8 @@ receive_welcome(ClientLink *link, int timeout_ms, const char **why_not)
 	GsAnyMessage message;
 
 	*why_not = "gpusortd refused the connection";
-	if (timeout_ms < 0 ? !link_receive(&link->base, -1, &message) : !receive(link, timeout_ms, &message))
+	if (timeout_ms < 0 ? !link_receive(&link->base, -1, &message) :
+		!receive(link, timeout_ms, &message))
 		return false;
 	if (message.message.type == 0)
 	{
@@ -524,7 +525,8 @@ open_link(MemoryContext context, LinkUse use, int device, int timeout_ms, const 
 		else if (receive_welcome(link, timeout_ms, why_not))
 			return link;
 		else if (*why_not == not_answering)
-			retry_after[device] = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_DELAY_MS);
+			retry_after[device] =
+				TimestampTzPlusMilliseconds(GetCurrentTimestamp(), RETRY_DELAY_MS);
 	}
 	link_release(&link->base, false);
 	return NULL;

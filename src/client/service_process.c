@@ -363,7 +363,8 @@ forward_line(GsServiceProcess *process)
 		process->ndevices = Min(Max(atoi(rest), 0), GS_MAX_DEVICES);
 		return;
 	}
-	ereport(LOG, (errmsg_internal("%s: %s", process->title, skip_prefix(process->line, "gpusortd: "))));
+	ereport(LOG, (errmsg_internal("%s: %s", process->title,
+								  skip_prefix(process->line, "gpusortd: "))));
 	rest = skip_prefix(process->line, READY_PREFIX);
 	if (rest != process->line)
 	{
@@ -464,7 +465,8 @@ ping(GsServiceProcess *process)
 		return (long) interval_ms + 1;
 
 	/* it survives in an uninterruptible call of the driver; then its clients time out */
-	ereport(LOG, (errmsg("terminating %s (PID %d) because it does not answer", process->title, (int) process->pid)));
+	ereport(LOG, (errmsg("terminating %s (PID %d) because it does not answer", process->title,
+						 (int) process->pid)));
 	set_status(process, GS_SUPERVISOR_FAILED, why_killed());
 	kill(process->pid, SIGKILL);
 	process->hangs = true;
@@ -520,7 +522,8 @@ plan_restart(GsServiceProcess *process, int exit_status)
 		 */
 		char	   *error = strrchr(why, ':');
 
-		give_up(process, GS_SUPERVISOR_NO_PROGRAM, error == NULL ? "" : error + strspn(error, ": "));
+		give_up(process, GS_SUPERVISOR_NO_PROGRAM,
+				error == NULL ? "" : error + strspn(error, ": "));
 		return;
 	}
 
@@ -559,7 +562,8 @@ gs_service_process_step(GsServiceProcess *process)
 		return -1;
 	if (process->pid == 0)
 	{
-		long		wait_ms = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), process->next_start);
+		long		wait_ms =
+			TimestampDifferenceMilliseconds(GetCurrentTimestamp(), process->next_start);
 
 		if (wait_ms > 0)
 			return wait_ms;
@@ -593,7 +597,8 @@ gs_service_process_init(void)
 	if (device_table != NULL)
 		device_table->counted_since = time(NULL);
 	if (device_table == NULL)
-		ereport(LOG, (errcode_for_file_access(), errmsg("could not map file \"%s\": %m", GS_DEVICE_TABLE)));
+		ereport(LOG, (errcode_for_file_access(),
+					  errmsg("could not map file \"%s\": %m", GS_DEVICE_TABLE)));
 	outputs = epoll_create1(EPOLL_CLOEXEC);
 	if (outputs < 0)
 		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create epoll set: %m")));
@@ -639,7 +644,8 @@ gs_service_process_set_choice(GsServiceProcess *process, const GsDeviceChoice *c
 		pfree(process->title);
 	process->option = choice->kind == GS_DEVICE_KIND_CUDA ? psprintf("cuda:%d", process->device) :
 		psprintf("host:%d/%u", process->device, choice->ndevices);
-	process->title = several ? psprintf("gpusortd of device %d", process->device) : pstrdup("gpusortd");
+	process->title = several ? psprintf("gpusortd of device %d", process->device) :
+		pstrdup("gpusortd");
 	MemoryContextSwitchTo(context);
 }
 

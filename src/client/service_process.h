@@ -23,7 +23,8 @@ extern GsServiceProcess *gs_service_process_create(int device);
 extern void gs_service_process_free(GsServiceProcess *process);
 
 /* The devices of gpusort.device, and whether there are several, for log lines. */
-extern void gs_service_process_set_choice(GsServiceProcess *process, const GsDeviceChoice *choice, bool several);
+extern void gs_service_process_set_choice(GsServiceProcess *process, const GsDeviceChoice *choice,
+										  bool several);
 
 /*
  * Starts it if it is time to, reads what it has written, notices that it has ended, and

@@ -108,7 +108,8 @@ gs_supervisor_register(void)
 		return;
 	if (!describe_worker(&worker))
 	{
-		ereport(LOG, (errmsg("could not start the supervisor of gpusortd: %s", path_is_too_long())));
+		ereport(LOG, (errmsg("could not start the supervisor of gpusortd: %s",
+							 path_is_too_long())));
 		return;
 	}
 	worker.bgw_restart_time = BGW_DEFAULT_RESTART_INTERVAL;
@@ -241,7 +242,8 @@ stop(GsServiceProcess **processes, int n)
 	/* it ends when its call of the driver returns; the others go on */
 	for (int k = 0; k < n; k++)
 		if (gs_service_process_runs(processes[k]))
-			ereport(LOG, (errmsg("could not kill gpusortd (PID %d)", gs_service_process_pid(processes[k]))));
+			ereport(LOG, (errmsg("could not kill gpusortd (PID %d)",
+								 gs_service_process_pid(processes[k]))));
 		else if (stopping[k])
 			gs_service_process_log_stop(processes[k]);
 }

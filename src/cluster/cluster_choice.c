@@ -74,14 +74,16 @@ gs_cluster_why_not(Relation heap, Relation index, double nrows)
 static double
 correlation_of(Oid table, AttrNumber attno)
 {
-	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table), Int16GetDatum(attno),
+	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+											 Int16GetDatum(attno),
 											 BoolGetDatum(false));
 	AttStatsSlot slot;
 	double		correlation = 0;
 
 	if (!HeapTupleIsValid(statistics))
 		return 0;
-	if (get_attstatsslot(&slot, statistics, STATISTIC_KIND_CORRELATION, InvalidOid, ATTSTATSSLOT_NUMBERS))
+	if (get_attstatsslot(&slot, statistics, STATISTIC_KIND_CORRELATION, InvalidOid,
+						 ATTSTATSSLOT_NUMBERS))
 	{
 		if (slot.nnumbers == 1)
 			correlation = slot.numbers[0];
@@ -98,7 +100,8 @@ are_keys_expensive(Relation index)
 	int			ncolumns;
 	GsSortColumn *columns = gs_index_sort_columns(index, &ncolumns);
 
-	return gs_key_columns_are_collated(columns, ncolumns) || gs_key_columns_leave_ties(columns, ncolumns);
+	return gs_key_columns_are_collated(columns, ncolumns) ||
+		gs_key_columns_leave_ties(columns, ncolumns);
 }
 
 /* Has a table values out of line? */
@@ -135,9 +138,11 @@ are_keys_long(Relation heap, Relation index, const IndexOptInfo *info)
 }
 
 bool
-gs_cluster_prefers_sort(Relation heap, Relation index, const IndexOptInfo *info, const RelOptInfo *table)
+gs_cluster_prefers_sort(Relation heap, Relation index, const IndexOptInfo *info,
+						const RelOptInfo *table)
 {
-	return enable_sort && temp_file_limit < 0 && info->relam == BTREE_AM_OID && info->indexprs == NIL &&
+	return enable_sort && temp_file_limit < 0 && info->relam == BTREE_AM_OID &&
+		info->indexprs == NIL &&
 		table->tuples >= LEAST_ROWS_OF_PAGE * (double) table->pages &&
 		gs_cluster_why_not(heap, index, table->tuples) == NULL &&
 		!are_keys_expensive(index) && !are_keys_long(heap, index, info) &&

@@ -150,7 +150,8 @@ gpusort_relation_changed(Datum arg, Oid relation)
 	 * Of a relation that is not locked, not even the name is read: that would accept the next
 	 * message of another session, and so call this again, for each relation that it has changed.
 	 */
-	if (enable_indexscan || !is_enabled() || !IsTransactionState() || relation < FirstNormalObjectId ||
+	if (enable_indexscan || !is_enabled() || !IsTransactionState() ||
+		relation < FirstNormalObjectId ||
 		!gs_holds_exclusive_lock(relation))
 		return;
 	table = gs_copied_table(relation);

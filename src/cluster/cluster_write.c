@@ -52,7 +52,8 @@ gs_cluster_is_linked(HeapTuple tuple, TransactionId oldest_xmin)
 	 * To a later version: updated, and not only locked.  rewrite_heap_tuple() also leaves out rows
 	 * that were moved to another partition, and updaters of a multixact that aborted.
 	 */
-	if ((header->t_infomask & HEAP_XMAX_INVALID) == 0 && !HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
+	if ((header->t_infomask & HEAP_XMAX_INVALID) == 0 &&
+		!HEAP_XMAX_IS_LOCKED_ONLY(header->t_infomask) &&
 		!ItemPointerEquals(&tuple->t_self, &header->t_ctid))
 		return true;
 	/* an earlier version is not dead, because some transaction may not see that it was updated */
@@ -125,7 +126,8 @@ static inline void
 set_version(GsClusterWriter *writer, HeapTupleHeader header, HeapTupleHeader old)
 {
 	header->t_choice.t_heap = old->t_choice.t_heap;
-	header->t_infomask = (header->t_infomask & ~HEAP_XACT_MASK) | (old->t_infomask & HEAP_XACT_MASK);
+	header->t_infomask =
+		(header->t_infomask & ~HEAP_XACT_MASK) | (old->t_infomask & HEAP_XACT_MASK);
 	header->t_infomask2 &= ~HEAP2_XACT_MASK;
 	freeze(writer, header);
 }
@@ -169,7 +171,8 @@ static inline void
 add_to_page(GsClusterWriter *writer, const HeapTupleData *tuple)
 {
 	Page		page = page_for(writer, MAXALIGN(tuple->t_len));
-	const OffsetNumber offset = PageAddItem(page, (char *) tuple->t_data, tuple->t_len, InvalidOffsetNumber,
+	const OffsetNumber offset = PageAddItem(page, (char *) tuple->t_data, tuple->t_len,
+											InvalidOffsetNumber,
 											false, true);
 	HeapTupleHeader header;
 

@@ -275,7 +275,8 @@ put_primary(GsIcuKeys *icu_keys, const char *string, Size len, Size enough,
 		}
 		c = next_character(icu_keys, &at, end);
 		element = &icu_keys->elements[c->at];
-		if (unlikely((c->kind & KIND_UNKNOWN) != 0 || (last & KIND_STARTS_CONTRACTION & c->kind >> 1) != 0))
+		if (unlikely((c->kind & KIND_UNKNOWN) != 0 ||
+					 (last & KIND_STARTS_CONTRACTION & c->kind >> 1) != 0))
 			return NULL;
 		if (out - start >= enough)
 			break;				/* no contraction starts with the last
@@ -769,7 +770,8 @@ common_runs_match(GsIcuKeys *icu_keys, Probe *probe, UChar last)
 	for (int n = 0; n < lengthof(string); n++)
 	{
 		string[n] = last;
-		if (!key_matches(icu_keys, probe, string, n) || !key_matches(icu_keys, probe, string, n + 1))
+		if (!key_matches(icu_keys, probe, string, n) ||
+			!key_matches(icu_keys, probe, string, n + 1))
 			return false;
 		string[n] = 'a';
 	}

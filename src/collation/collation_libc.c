@@ -282,9 +282,11 @@ is_context_free(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 	int			n = probe(FIRST_CHAR + i, FIRST_CHAR + j, locale, weights);
 	int			at = 0;
 
-	if (libc_keys->chars[i].primary != 0 && (at >= n || weights[at++] != libc_keys->chars[i].primary))
+	if (libc_keys->chars[i].primary != 0 &&
+		(at >= n || weights[at++] != libc_keys->chars[i].primary))
 		return false;
-	if (libc_keys->chars[j].primary != 0 && (at >= n || weights[at++] != libc_keys->chars[j].primary))
+	if (libc_keys->chars[j].primary != 0 &&
+		(at >= n || weights[at++] != libc_keys->chars[j].primary))
 		return false;
 	return at == n;
 }
@@ -386,7 +388,8 @@ is_contraction(const GsLibcKeys *libc_keys, int i, int j, locale_t locale)
 static bool
 differ(const CharWeights *a, const CharWeights *b)
 {
-	return a->primary != b->primary || (a->primary == 0 ? a->quaternary != b->quaternary : a->tertiary != b->tertiary);
+	return a->primary != b->primary ||
+		(a->primary == 0 ? a->quaternary != b->quaternary : a->tertiary != b->tertiary);
 }
 
 /* Fails unless the quaternary weights of punctuation are below those of letters. */
@@ -404,7 +407,8 @@ probe_full(GsLibcKeys *libc_keys, locale_t locale)
 
 		libc_keys->simple[i] = len < sizeof(key) && read_weights(libc_keys, i, key, len);
 		for (int j = 0; j < i && libc_keys->simple[i]; j++)
-			libc_keys->simple[i] = !libc_keys->simple[j] || differ(&libc_keys->chars[i], &libc_keys->chars[j]);
+			libc_keys->simple[i] =
+				!libc_keys->simple[j] || differ(&libc_keys->chars[i], &libc_keys->chars[j]);
 		if (!libc_keys->simple[i])
 			continue;
 		if (libc_keys->chars[i].primary != 0)
@@ -447,7 +451,8 @@ gs_libc_keys_lookup(Oid collation, locale_t locale)
 		libc_keys->collation = collation;
 		libc_keys->locale = locale;
 		if (GetDatabaseEncoding() == PG_UTF8)
-			libc_keys->wide = MemoryContextAllocZero(TopMemoryContext, sizeof(WideCode) * (NWIDE + NWIDE_MARKS));
+			libc_keys->wide = MemoryContextAllocZero(TopMemoryContext,
+													 sizeof(WideCode) * (NWIDE + NWIDE_MARKS));
 		libc_keys->usable = probe_primary(libc_keys, locale);
 		libc_keys->full = libc_keys->usable && probe_full(libc_keys, locale);
 	}
@@ -488,7 +493,8 @@ code_primary(const GsLibcKeys *libc_keys, const char *string, char *out, const c
 
 /* Does a text of a letter and a wide character, in any order, have another code than both alone? */
 static bool
-contracts_with(const GsLibcKeys *libc_keys, const char *string, char letter, bool letter_first, const WideCode *code)
+contracts_with(const GsLibcKeys *libc_keys, const char *string, char letter, bool letter_first,
+			   const WideCode *code)
 {
 	const char	of_letter = libc_keys->codes[letter - FIRST_CHAR];
 	char		found[2 * sizeof(code->bytes)];
@@ -831,11 +837,13 @@ gs_libc_keys_encode(const GsLibcKeys *libc_keys, const char *key, Size len,
 	 * those, all or none have such letters, so the quaternary level is copied
 	 * as it is.
 	 */
-	if (!secondary.all_lowest || tertiary.nweights != nprimary || !quaternary_is_full(libc_keys, at, end, nprimary))
+	if (!secondary.all_lowest || tertiary.nweights != nprimary ||
+		!quaternary_is_full(libc_keys, at, end, nprimary))
 	{
 		memcpy(out, at, end - at);
 		return out + (end - at) - start;
 	}
-	out = encode_quaternary(libc_keys, at, end, nprimary, is_less_than_without(string, string_len), out);
+	out = encode_quaternary(libc_keys, at, end, nprimary, is_less_than_without(string, string_len),
+							out);
 	return out - start;
 }

@@ -272,7 +272,8 @@ make_first_bytes(GsKeyCollation *collation, const char *string, Size len, Size m
 		Size		nbytes;
 
 		reserve(&collation->key, gs_libc_keys_max_key_bytes(level_len, false));
-		nbytes = gs_libc_keys_encode(collation->libc_keys, collation->transformed.data, level_len, string, begin_len,
+		nbytes = gs_libc_keys_encode(collation->libc_keys, collation->transformed.data, level_len,
+									 string, begin_len,
 									 false, collation->key.data);
 		if (nbytes > most + CUT_BYTES)
 		{
@@ -294,7 +295,8 @@ make_libc_key(GsKeyCollation *collation, const char *string, Size len, Size most
 	if (libc_keys == NULL)
 		return transform(collation, string, len, &collation->key);
 	reserve(&collation->key, gs_libc_keys_max_text_bytes(len, full));
-	if (gs_libc_keys_encode_text(libc_keys, string, len, full, most, collation->key.data, &key_len) ||
+	if (gs_libc_keys_encode_text(libc_keys, string, len, full, most, collation->key.data,
+								 &key_len) ||
 		make_first_bytes(collation, string, len, most, &key_len))
 	{
 		collation->with_text = false;

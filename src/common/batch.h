@@ -184,7 +184,8 @@ gs_batch_push_copy(GsBatch *batch, const GsBatch *from, const GsKeyLayout *layou
 	{
 		memmove(gs_batch_next_row(batch),
 				gs_batch_row(from, gs_record_unit(record, layout->nwords)), row_bytes);
-		copy[layout->nwords] = gs_batch_next_location(batch, gs_record_nulls(record, layout->nwords));
+		copy[layout->nwords] =
+			gs_batch_next_location(batch, gs_record_nulls(record, layout->nwords));
 	}
 	gs_batch_push(batch, row_bytes);
 }

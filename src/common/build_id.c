@@ -9,6 +9,7 @@
  */
 #include "common/build_id.h"
 
-_Static_assert(sizeof(GPUSORT_BUILD_ID) == GS_BUILD_ID_BYTES + 1, "the build ID has another length");
+_Static_assert(sizeof(GPUSORT_BUILD_ID) == GS_BUILD_ID_BYTES + 1,
+			   "the build ID has another length");
 
 const char	gs_build_id[GS_BUILD_ID_BYTES + 1] = GPUSORT_BUILD_ID;

@@ -81,7 +81,8 @@ gs_device_table_reset_counters(const char *path)
 
 	if (file < 0)
 		return false;
-	written = pwrite(file, &now, sizeof(now), offsetof(GsDeviceTable, counted_since)) == sizeof(now);
+	written = pwrite(file, &now, sizeof(now),
+					 offsetof(GsDeviceTable, counted_since)) == sizeof(now);
 	for (int i = 0; i < GS_MAX_DEVICES; i++)
 		written &= pwrite(file, &zeros, sizeof(zeros),
 						  offsetof(GsDeviceTable, slots) + i * sizeof(GsDeviceSlot) +
@@ -100,7 +101,8 @@ process_exists(uint32_t pid)
 static bool
 is_in_use(const GsDeviceSlot *slot)
 {
-	return (slot->state == GS_DEVICE_STARTING || slot->state == GS_DEVICE_RUNNING) && process_exists(slot->pid);
+	return (slot->state == GS_DEVICE_STARTING || slot->state == GS_DEVICE_RUNNING) &&
+		process_exists(slot->pid);
 }
 
 int

@@ -67,7 +67,8 @@ gs_key_compare(const GsKeyLayout *layout, const uint64_t *a, const char *row_a,
 			return null_a == column->nulls_first ? -1 : 1;
 		if (null_a)
 			continue;
-		for (int f = column->first_field; f < column->first_field + column->nfields && order == 0; f++)
+		for (int f = column->first_field; f < column->first_field + column->nfields &&
+			 order == 0; f++)
 		{
 			const uint64_t code_a = gs_key_field_code(&layout->fields[f], a);
 			const uint64_t code_b = gs_key_field_code(&layout->fields[f], b);

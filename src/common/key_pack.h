@@ -130,8 +130,10 @@ typedef void (*GsKeyChunksFunction) (const GsKeyPacking *packing,
 									 const GsKeyChunk *chunk, const uint64_t *record,
 									 ptrdiff_t stride, size_t n, uint64_t *bits);
 
-extern GsKeyChunkFunction gs_key_chunk_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);
-extern GsKeyChunksFunction gs_key_chunks_function(const GsKeyPacking *packing, const GsKeyChunk *chunk);
+extern GsKeyChunkFunction gs_key_chunk_function(const GsKeyPacking *packing,
+												const GsKeyChunk *chunk);
+extern GsKeyChunksFunction gs_key_chunks_function(const GsKeyPacking *packing,
+												  const GsKeyChunk *chunk);
 
 /* Moves the bits of value that are set in varying to the low end, as pext does. */
 typedef uint64_t (*GsExtractBitsFunction) (uint64_t value, uint64_t varying);

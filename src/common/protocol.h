@@ -137,7 +137,8 @@
 
 /* The longest stored row: a batch of sorted rows has room for at least two. */
 #define GS_MAX_ROW_BYTES(buffer_bytes) \
-	((buffer_bytes) / 2 < ((uint32_t) 2 << 20) ? (buffer_bytes) / 2 - 16 : ((uint32_t) 2 << 20) - 16)
+	((buffer_bytes) / 2 < ((uint32_t) 2 << 20) ? (buffer_bytes) / 2 - 16 : \
+	 ((uint32_t) 2 << 20) - 16)
 
 typedef enum GsMessageType
 {

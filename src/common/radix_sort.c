@@ -217,7 +217,8 @@ are_distinct(const uint64_t *words, size_t n, uint64_t bits)
 
 	for (size_t i = 0; i < n; i += step)
 	{
-		uint64_t	bucket = ((words[i] & bits) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - BUCKET_BITS);
+		uint64_t	bucket =
+			((words[i] & bits) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - BUCKET_BITS);
 		uint64_t	bit = UINT64_C(1) << (bucket % 64);
 
 		nseen += (seen[bucket / 64] & bit) != 0;
@@ -259,7 +260,8 @@ sort_tied(uint64_t *words, size_t n, uint64_t bits, uint64_t first_bits, const G
 			runtime->check_interrupts(runtime->arg);
 		if ((words[i] & bits) >= (words[i - 1] & bits))
 			continue;
-		while (start > 0 && end - start <= MAX_TIED && ((words[start - 1] ^ words[i]) & first_bits) == 0)
+		while (start > 0 && end - start <= MAX_TIED &&
+			   ((words[start - 1] ^ words[i]) & first_bits) == 0)
 			start--;
 		while (end < n && end - start <= MAX_TIED && ((words[end] ^ words[i]) & first_bits) == 0)
 			end++;
@@ -295,7 +297,8 @@ sort_by_first_digits(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 	sorted = sort_by_digits(words, scratch, n, low_bit + nlast, nfirst, runtime, passes);
 	if (sort_tied(sorted, n, bit_mask(low_bit, nbits), first_bits, runtime))
 		return sorted;
-	return sort_by_digits(sorted, sorted == words ? scratch : words, n, low_bit, nbits, runtime, passes);
+	return sort_by_digits(sorted, sorted == words ? scratch : words, n, low_bit, nbits, runtime,
+						  passes);
 }
 
 /*
@@ -321,7 +324,8 @@ sort_in_parts(uint64_t *words, uint64_t *scratch, size_t n, int low_bit,
 	{
 		const size_t length = ends[part] - start;
 		int			part_passes;
-		uint64_t   *sorted = gs_radix_sort(scratch + start, words + start, length, low_bit, rest_bits, runtime,
+		uint64_t   *sorted = gs_radix_sort(scratch + start, words + start, length, low_bit,
+										   rest_bits, runtime,
 										   &part_passes);
 
 		if (sorted != words + start)

@@ -297,8 +297,10 @@ typedef struct GsDeviceOps
 	 * word with its offset.  The low row_bits of d_words[i] have the row.
 	 * d_end_offsets does not overlap d_words.
 	 */
-	bool		(*row_end_offsets) (GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
-									int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes);
+	bool		(*row_end_offsets) (GsStream *stream, const GsDeviceRows *rows,
+									const uint64_t *d_words,
+									int row_bits, uint64_t *d_end_offsets, void *d_temp,
+									size_t temp_bytes);
 
 	/*
 	 * d_boundaries[b] = number of rows that end at or before b * step, for b in
@@ -339,7 +341,8 @@ struct GsDevice
  * Both return NULL if there is no such device, with the reason in why_not.  The
  * host device has memory_bytes of memory; 0: half of that of the machine.
  */
-extern GsDevice *gs_device_host_open(uint32_t number, uint64_t memory_bytes, char *why_not, size_t size);
+extern GsDevice *gs_device_host_open(uint32_t number, uint64_t memory_bytes, char *why_not,
+									 size_t size);
 extern GsDevice *gs_device_cuda_open(int number, char *why_not, size_t size);
 
 /* The identity of a device of the host. */

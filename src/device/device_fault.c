@@ -378,7 +378,8 @@ clear_word(GsStream *stream, uint64_t *d_word)
 	static const uint64_t zeros = 0;
 	FaultDevice *device = stream->device;
 
-	return check_inner(device, device->inner->ops->copy_in(stream->inner, d_word, &zeros, sizeof(zeros)));
+	return check_inner(device,
+					   device->inner->ops->copy_in(stream->inner, d_word, &zeros, sizeof(zeros)));
 }
 
 static bool
@@ -391,7 +392,8 @@ fault_sort_words(GsStream *stream, GsAlgorithm algorithm, uint64_t n, int low_bi
 	/* either array may have the result */
 	return FORWARD(sort_words, algorithm, n, low_bit, nbits, d_words, d_selector, counted,
 				   d_temp, temp_bytes) &&
-		(!is_wrong || (clear_word(stream, &d_words[0][n / 2]) && clear_word(stream, &d_words[1][n / 2])));
+		(!is_wrong || (clear_word(stream, &d_words[0][n / 2]) &&
+					   clear_word(stream, &d_words[1][n / 2])));
 }
 
 static bool
@@ -475,7 +477,8 @@ fault_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t
 }
 
 static bool
-fault_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
+fault_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets,
+					  uint64_t step,
 					  uint32_t nboundaries, uint64_t *d_boundaries)
 {
 	return FORWARD(find_boundaries, nrows, d_end_offsets, step, nboundaries, d_boundaries);
@@ -483,7 +486,8 @@ fault_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_of
 
 static bool
 fault_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			 const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
+			 const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to,
+			 size_t to_bytes)
 {
 	if (is_next_wrong(stream, FAULT_OP_gather))
 		first = 0;

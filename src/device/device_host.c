@@ -652,7 +652,8 @@ run_row_end_offsets(HostDevice *device, const Work *work)
 }
 
 static bool
-host_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
+host_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
+					 int row_bits,
 					 uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
 	OrderWork	step = {.rows = *rows,.d_words = d_words,.row_bits = row_bits,.d_to = d_end_offsets};
@@ -702,7 +703,8 @@ run_gather(HostDevice *device, const Work *work)
 
 static bool
 host_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to, size_t to_bytes)
+			const uint64_t *d_end_offsets, uint64_t first, uint32_t nrows, char *d_to,
+			size_t to_bytes)
 {
 	OrderWork	step = {.rows = *rows,.d_words = d_words,.row_bits = row_bits,
 		.first = first,.nrows = nrows,.d_to = d_to,.to_bytes = to_bytes};

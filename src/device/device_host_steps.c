@@ -179,7 +179,8 @@ compare_tails(const GsDeviceRows *rows, int component_number, uint32_t row_a, ui
 /* ------------------------------------------------------------------- ties */
 
 void
-gs_host_check_order(uint64_t n, const uint64_t *words, int row_bits, const uint32_t *rows, GsOrderCheck *check)
+gs_host_check_order(uint64_t n, const uint64_t *words, int row_bits, const uint32_t *rows,
+					GsOrderCheck *check)
 {
 	uint64_t	last_key = 0;
 	uint64_t	last_row = 0;
@@ -338,7 +339,8 @@ gs_host_place_ties(const GsTies *ties, uint64_t *words)
 /* ------------------------------------------------- batches of sorted rows */
 
 void
-gs_host_row_end_offsets(const GsDeviceRows *rows, const uint64_t *words, int row_bits, uint64_t *ends)
+gs_host_row_end_offsets(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
+						uint64_t *ends)
 {
 	uint64_t	end = 0;
 
@@ -352,7 +354,8 @@ gs_host_row_end_offsets(const GsDeviceRows *rows, const uint64_t *words, int row
 }
 
 void
-gs_host_find_boundaries(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t nboundaries, uint64_t *boundaries)
+gs_host_find_boundaries(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t nboundaries,
+						uint64_t *boundaries)
 {
 	uint64_t	row = 0;
 

@@ -21,7 +21,8 @@ extern void gs_host_pack(const GsDeviceRows *rows, int chunk, int row_bits,
 extern void gs_host_sort_words(uint64_t n, int low_bit, int nbits,
 							   uint64_t *const words[2], uint32_t *selector);
 
-extern void gs_host_check_order(uint64_t n, const uint64_t *words, int row_bits, const uint32_t *rows,
+extern void gs_host_check_order(uint64_t n, const uint64_t *words, int row_bits,
+								const uint32_t *rows,
 								GsOrderCheck *check);
 extern void gs_host_same_words(uint64_t n, const uint64_t *words, int low_bit, uint8_t *same);
 extern void gs_host_same_tails(const GsDeviceRows *rows, const GsTies *ties, int component,
@@ -43,7 +44,8 @@ extern void gs_host_place_ties(const GsTies *ties, uint64_t *words);
 
 extern void gs_host_row_end_offsets(const GsDeviceRows *rows, const uint64_t *words, int row_bits,
 									uint64_t *ends);
-extern void gs_host_find_boundaries(uint64_t nrows, const uint64_t *ends, uint64_t step, uint32_t nboundaries,
+extern void gs_host_find_boundaries(uint64_t nrows, const uint64_t *ends, uint64_t step,
+									uint32_t nboundaries,
 									uint64_t *boundaries);
 
 /* False: the rows exceed to_bytes. */

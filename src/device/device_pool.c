@@ -168,11 +168,13 @@ gs_device_pool_uncommitted(const GsDevicePool *pool)
 }
 
 uint64_t
-gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *session, uint64_t expected_bytes)
+gs_device_pool_reservation(const GsDevicePool *pool, const GsMemoryAccount *session,
+						   uint64_t expected_bytes)
 {
 	uint64_t	reservation = Min(expected_bytes, pool->all.limit);
 
-	return session == NULL ? reservation : Min(reservation, left_of(session->limit, session->committed));
+	return session == NULL ? reservation :
+		Min(reservation, left_of(session->limit, session->committed));
 }
 
 /*
@@ -190,7 +192,8 @@ update_committed(GsJobMemory *memory, uint64_t before)
 	pool->all.committed += now - before;
 	if (memory->session != NULL)
 		memory->session->committed += now - before;
-	return pool->table == NULL || gs_device_commit(&pool->table->slots[pool->number], pool->all.committed);
+	return pool->table == NULL ||
+		gs_device_commit(&pool->table->slots[pool->number], pool->all.committed);
 }
 
 bool
@@ -255,7 +258,8 @@ new_block(GsDevicePool *pool, uint64_t nbytes)
 
 	if (block == NULL)
 		return NULL;
-	release_idle_blocks(pool, left_of(pool->all.limit, pool->used + gs_device_pool_lent(pool) + nbytes));
+	release_idle_blocks(pool,
+						left_of(pool->all.limit, pool->used + gs_device_pool_lent(pool) + nbytes));
 	block->nbytes = nbytes;
 	block->lender = NULL;
 	block->d_memory = ops->allocate(pool->device, nbytes);
@@ -280,7 +284,8 @@ left_of_session(const GsJobMemory *memory)
 
 	if (session == NULL)
 		return UINT64_MAX;
-	return left_of(session->limit, session->committed - gs_device_pool_commitment(memory) + memory->used);
+	return left_of(session->limit,
+				   session->committed - gs_device_pool_commitment(memory) + memory->used);
 }
 
 uint64_t
@@ -340,7 +345,8 @@ gs_device_pool_allocate_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_b
 	uint64_t	available = gs_device_pool_available(memory);
 	uint64_t	wanted = gs_device_pool_block_bytes(nbytes);
 
-	return wanted > available || available - wanted < keep_bytes ? NULL : gs_device_pool_allocate(memory, nbytes);
+	return wanted > available || available - wanted < keep_bytes ? NULL :
+		gs_device_pool_allocate(memory, nbytes);
 }
 
 /* ---------------------------------------------------------- borrowed blocks */
@@ -398,8 +404,10 @@ find_lender(GsDevicePool *pool, uint64_t nbytes, GsDeviceSet tried)
 		const GsDeviceSlot *slot = &pool->table->slots[i];
 		uint64_t	left = gs_device_left(slot);
 
-		if (i != pool->number && (tried & GS_DEVICE_BIT(i)) == 0 && slot->state == GS_DEVICE_RUNNING &&
-			slot->kind == pool->device->kind && slot->nwaiting == 0 && left > most && !is_stalled(slot))
+		if (i != pool->number && (tried & GS_DEVICE_BIT(i)) == 0 &&
+			slot->state == GS_DEVICE_RUNNING &&
+			slot->kind == pool->device->kind && slot->nwaiting == 0 && left > most &&
+			!is_stalled(slot))
 		{
 			best = (int) i;
 			most = left;
@@ -438,7 +446,8 @@ gs_device_pool_borrow_rows(GsJobMemory *memory, size_t nbytes, uint64_t keep_byt
 	GsDeviceSet tried = 0;
 	int			lender;
 
-	if (gs_device_pool_available(memory) < keep_bytes || left_of(left_of_session(memory), wanted) < keep_bytes)
+	if (gs_device_pool_available(memory) < keep_bytes ||
+		left_of(left_of_session(memory), wanted) < keep_bytes)
 		return NULL;
 	while ((lender = find_lender(memory->pool, wanted, tried)) >= 0)
 	{

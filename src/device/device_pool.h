@@ -71,7 +71,8 @@ extern void gs_device_pool_destroy(GsDevicePool *pool);
  * only if it is the only one, because its estimate may be wrong.  False: not
  * admitted.
  */
-extern bool gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session, uint64_t expected_bytes,
+extern bool gs_device_pool_admit(GsDevicePool *pool, GsMemoryAccount *session,
+								 uint64_t expected_bytes,
 								 GsJobMemory *memory);
 
 /* The reservation that a job would get, in bytes. */

@@ -120,7 +120,8 @@ locate_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, size
 		if (i + ROWS_AHEAD < nall)
 			prefetch_lines((uintptr_t) row_of(state, words[i + ROWS_AHEAD]));
 		rows[i] = (Row) {
-			.value = sort->compare->locate(sort->compare_arg, row_of(state, words[i])),.word = words[i]
+			.value = sort->compare->locate(sort->compare_arg,
+										   row_of(state, words[i])),.word = words[i]
 		};
 	}
 }
@@ -192,12 +193,14 @@ take_several(const GsWordSortState *state, Merge *merge, bool of_right)
 {
 	if (of_right)
 	{
-		take_right(merge, count_before(state, merge->right, (size_t) (merge->right_end - merge->right), merge->left));
+		take_right(merge, count_before(state, merge->right,
+									   (size_t) (merge->right_end - merge->right), merge->left));
 		take_left(merge, 1);
 	}
 	else
 	{
-		take_left(merge, count_before(state, merge->left, (size_t) (merge->left_end - merge->left), merge->right));
+		take_left(merge, count_before(state, merge->left, (size_t) (merge->left_end - merge->left),
+									  merge->right));
 		take_right(merge, 1);
 	}
 }
@@ -223,7 +226,8 @@ are_few_in_a_row(uint64_t halves)
  * without this branch (AMD EPYC, Zen 5, PostgreSQL 15.20, 2026-11-24).
  */
 static inline __attribute__((always_inline)) void
-merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit, const Row *right_limit,
+merge_halves(const GsWordSortState *state, Merge *merge, const Row *left_limit,
+			 const Row *right_limit,
 			 bool prefetches)
 {
 	uint64_t	halves = 1;		/* of the rows taken: 1 for the right one */
@@ -262,7 +266,8 @@ are_far(const GsWordSortState *state, size_t n)
 {
 	const GsRowCompare *compare = state->sort->compare;
 
-	return n > CACHED_ROWS && compare->are_addresses != NULL && compare->are_addresses(state->sort->compare_arg);
+	return n > CACHED_ROWS && compare->are_addresses != NULL &&
+		compare->are_addresses(state->sort->compare_arg);
 }
 
 /*
@@ -293,7 +298,8 @@ merge_rows(const GsWordSortState *state, Row *rows, Row *scratch, size_t mid, si
  * that have been located.
  */
 static void
-sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *scratch, size_t n, size_t nall)
+sort_rows(const GsWordSortState *state, const uint64_t *words, Row *rows, Row *scratch, size_t n,
+		  size_t nall)
 {
 	const size_t mid = n / 2;
 
@@ -372,14 +378,16 @@ find_distinct(const GsWordSortState *state, DistinctRows *distinct, uint64_t wor
 	{
 		const uint32_t number = distinct->slots[slot] - 1;
 
-		if (distinct->hashes[number] == hash && compare->are_same(arg, row, row_of(state, distinct->words[number])))
+		if (distinct->hashes[number] == hash &&
+			compare->are_same(arg, row, row_of(state, distinct->words[number])))
 			return number;
 	}
 	if (distinct->count == distinct->most)
 		return distinct->most;
 	distinct->slots[slot] = distinct->count + 1;
 	distinct->hashes[distinct->count] = hash;
-	distinct->words[distinct->count] = (uint64_t) distinct->count << state->number_bits | (word & state->number_mask);
+	distinct->words[distinct->count] =
+		(uint64_t) distinct->count << state->number_bits | (word & state->number_mask);
 	return distinct->count++;
 }
 
@@ -415,7 +423,8 @@ rank_distinct(const GsWordSortState *state, const DistinctRows *distinct)
 {
 	uint32_t	nranks = 0;
 
-	sort_rows(state, distinct->words, distinct->sorted, (Row *) distinct->words, distinct->count, distinct->count);
+	sort_rows(state, distinct->words, distinct->sorted, (Row *) distinct->words, distinct->count,
+			  distinct->count);
 	for (uint32_t i = 0; i < distinct->count; i++)
 	{
 		if (i == 0 || compare_rows(state, &distinct->sorted[i - 1], &distinct->sorted[i]) != 0)
@@ -494,7 +503,8 @@ gs_compare_sort(GsWordSortState *state, size_t start, size_t end)
 	uint64_t   *words = state->words + start;
 	Row		   *rows = (Row *) state->scratch;
 
-	if (may_number_distinct(state, n) && state->sort->compare->hash != NULL && are_in_input_order(state, start, end) &&
+	if (may_number_distinct(state, n) && state->sort->compare->hash != NULL &&
+		are_in_input_order(state, start, end) &&
 		sort_few_distinct(state, words, rows, n))
 		return;
 	sort_rows(state, words, rows, (Row *) words, n, n);

@@ -250,7 +250,8 @@ block_bytes(const GsBatch *batch)
 static bool
 has_kept_block(const CpuEngine *engine, size_t least)
 {
-	return engine->nblocks > engine->nbatches && block_bytes(&engine->batches[engine->nbatches]) >= least;
+	return engine->nblocks > engine->nbatches &&
+		block_bytes(&engine->batches[engine->nbatches]) >= least;
 }
 
 /*

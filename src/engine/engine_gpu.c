@@ -135,7 +135,8 @@ gs_engine_gpu_open(const GsEngineRequest *request, GsEngineLink *link,
 	engine->algorithm = options->algorithm;
 	status = gs_gpu_send(engine, &open.message, GS_MESSAGE_JOB_OPEN, sizeof(open));
 	if (status == GS_STATUS_OK)
-		status = wait_until_ready(engine, (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS);
+		status = wait_until_ready(engine,
+								  (int) Min(options->wait_ms, INT_MAX - ANSWER_MS) + ANSWER_MS);
 	return status;
 }
 
@@ -191,7 +192,8 @@ gs_engine_gpu_join(const GsEngineRequest *request, GsEngineLink *link, uint64_t 
 }
 
 GsStatus
-gs_engine_gpu_read(const GsEngineRequest *request, GsEngineLink *link, uint64_t token, GsEngine **result)
+gs_engine_gpu_read(const GsEngineRequest *request, GsEngineLink *link, uint64_t token,
+				   GsEngine **result)
 {
 	return open_other(request, link, GS_MESSAGE_JOB_READ, token, 0, result);
 }
@@ -461,7 +463,8 @@ release_first_batch(GpuEngine *engine)
 
 	engine->nready--;
 	memmove(&engine->ready[0], &engine->ready[1], sizeof(engine->ready[0]) * engine->nready);
-	return has_buffer ? gs_gpu_send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer) : GS_STATUS_OK;
+	return has_buffer ? gs_gpu_send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, buffer) :
+		GS_STATUS_OK;
 }
 
 /* Releases all ready batches and requests the rows from a position on. */

@@ -158,7 +158,8 @@ gs_gpu_receive(GpuEngine *engine, bool wait, uint32_t *type, GsAnyMessage *messa
 				/* for a previous FETCH: only releases the buffer */
 				*type = 0;
 				if (message->ready.nrows > 0)
-					return gs_gpu_send_buffer(engine, GS_MESSAGE_BATCH_RELEASED, message->ready.buffer);
+					return gs_gpu_send_buffer(engine, GS_MESSAGE_BATCH_RELEASED,
+											  message->ready.buffer);
 				break;
 			}
 			fine = receive_ready(engine, &message->ready);

@@ -167,7 +167,8 @@ sort_by_codes(GsWordSortState *state, size_t start, size_t end, int guess)
 static inline bool
 are_wrong(const GsWordSortState *state, GsLocatedRow a, GsLocatedRow b, size_t i)
 {
-	const int	order = gs_row_compare_located(state->sort->compare, state->sort->compare_arg, a, b);
+	const int	order = gs_row_compare_located(state->sort->compare, state->sort->compare_arg, a,
+											   b);
 
 	return order > 0 || (order == 0 && is_later(state, state->words[i - 1], state->words[i]));
 }

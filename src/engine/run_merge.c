@@ -37,7 +37,8 @@ make_node(const GsRunMerge *merge, uint32_t source, const uint64_t *record)
 		if (merge->word_of != NULL)
 			node.word = merge->word_of(&merge->packing, &merge->packing.chunks[0], record);
 		else if (merge->words_are_values)
-			node.word = merge->order.compare->locate(merge->order.compare_arg, record + merge->order.layout->nwords);
+			node.word = merge->order.compare->locate(merge->order.compare_arg,
+													 record + merge->order.layout->nwords);
 		else
 			node.word = 0;
 	}
@@ -100,7 +101,8 @@ compare_sources(const GsRunMerge *merge, uint32_t a, uint32_t b)
 static bool
 tie_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b)
 {
-	if (!(merge->words_are_keys && merge->order.compare == NULL) && ((a->source | b->source) & ENDED) == 0)
+	if (!(merge->words_are_keys && merge->order.compare == NULL) &&
+		((a->source | b->source) & ENDED) == 0)
 	{
 		int			order = compare_sources(merge, a->source, b->source);
 
@@ -136,7 +138,8 @@ value_comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeN
 }
 
 static inline bool
-comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b, bool words_are_values)
+comes_before(const GsRunMerge *merge, const GsMergeNode *a, const GsMergeNode *b,
+			 bool words_are_values)
 {
 	if (words_are_values)
 		return value_comes_before(merge, a, b);
@@ -230,5 +233,6 @@ gs_run_merge_replace(GsRunMerge *merge, const uint64_t *record)
 	merge->records[source] = record;
 	merge->rows[source].row = NULL;
 	node = make_node(merge, source, record);
-	merge->nodes[0] = merge->words_are_values ? replay(merge, node, true) : replay(merge, node, false);
+	merge->nodes[0] = merge->words_are_values ? replay(merge, node, true) :
+		replay(merge, node, false);
 }

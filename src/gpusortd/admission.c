@@ -251,5 +251,6 @@ gs_admission_run(GsAdmission *admission, GsService *service)
 	for (const GsConnection *connection = gs_connection_first_waiting(service);
 		 connection != NULL; connection = gs_connection_next_waiting(connection))
 		admission->next_us = Min(admission->next_us, gs_connection_deadline_us(connection));
-	return service->nwaiting == 0 && !gs_device_pool_borrows(service->pool) ? GS_NEVER : admission->next_us;
+	return service->nwaiting == 0 && !gs_device_pool_borrows(service->pool) ? GS_NEVER :
+		admission->next_us;
 }

@@ -16,7 +16,8 @@
  * to it would raise SIGBUS here.
  */
 const char *
-gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device, const GsHello *hello, int memfd, GsFailure *failure)
+gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device, const GsHello *hello, int memfd,
+				   GsFailure *failure)
 {
 	struct stat status;
 	int			seals = fcntl(memfd, F_GET_SEALS);
@@ -50,7 +51,8 @@ gs_buffer_pool_unmap(GsBufferPool *buffer_pool, GsDevice *device, bool unused)
 		return;
 	device->ops->unpin(device, buffer_pool->base);
 	if (unused)
-		(void) madvise(buffer_pool->base, (size_t) buffer_pool->buffer_bytes * buffer_pool->nbuffers, MADV_REMOVE);
+		(void) madvise(buffer_pool->base,
+					   (size_t) buffer_pool->buffer_bytes * buffer_pool->nbuffers, MADV_REMOVE);
 	munmap(buffer_pool->base, (size_t) buffer_pool->buffer_bytes * buffer_pool->nbuffers);
 	buffer_pool->base = NULL;
 }

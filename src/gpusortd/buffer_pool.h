@@ -15,7 +15,8 @@
  * text; then *failure becomes GS_FAILED_MEMORY if the client is not to blame.
  * The caller keeps the descriptor.
  */
-extern const char *gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device, const GsHello *hello, int memfd,
+extern const char *gs_buffer_pool_map(GsBufferPool *buffer_pool, GsDevice *device,
+									  const GsHello *hello, int memfd,
 									  GsFailure *failure);
 
 /*

@@ -110,7 +110,8 @@ gs_connection_enter(GsConnection *connection, ConnectionState state)
 	set_in_list(&service->waiting, &connection->waiting, state == STATE_WAITING);
 	if (state != STATE_CLOSED && !watch(connection, !ends))
 	{
-		gs_log_limited("could not watch the socket of client %d: %s", connection->pid, strerror(errno));
+		gs_log_limited("could not watch the socket of client %d: %s", connection->pid,
+					   strerror(errno));
 		gs_connection_drop(connection);
 	}
 }
@@ -178,7 +179,8 @@ gs_connection_fail_all(GsService *service)
 		GsConnection *connection = GS_LIST_OWNER(GsConnection, all, node);
 
 		if (service->device_failed)
-			gs_connection_fail(connection, service->device_was_wrong ? GS_FAILED_ORDER : GS_FAILED_DEVICE,
+			gs_connection_fail(connection,
+							   service->device_was_wrong ? GS_FAILED_ORDER : GS_FAILED_DEVICE,
 							   service->device_error);
 		else
 			gs_connection_fail(connection, GS_FAILED_SHUTDOWN, "gpusortd is shutting down");
@@ -424,7 +426,8 @@ gs_connection_admit(GsConnection *connection)
 	connection->member = gs_job_consumer(connection->job);
 	service->njobs++;
 	if (open->shared && !share_job(connection))
-		gs_connection_refuse_job(connection, GS_FAILED_JOB, "gpusortd could not create a job token");
+		gs_connection_refuse_job(connection, GS_FAILED_JOB,
+								 "gpusortd could not create a job token");
 	else
 		gs_connection_begin_job(connection, STATE_INPUT);
 	return true;
@@ -577,7 +580,8 @@ gs_connection_end(GsConnection *connection)
 	gs_connection_close_job(connection);
 	if (connection->member != NULL)
 		return false;
-	gs_buffer_pool_unmap(&connection->buffer_pool, connection->service->device, connection->buffers_unused);
+	gs_buffer_pool_unmap(&connection->buffer_pool, connection->service->device,
+						 connection->buffers_unused);
 	gs_connection_release_session(connection);
 	gs_list_remove(&connection->active);
 	gs_list_remove(&connection->all);

@@ -49,7 +49,8 @@ static const struct
 	[GS_MESSAGE_JOB_READ] = {sizeof(GsJobJoin), IN(IDLE)},
 	[GS_MESSAGE_BATCH_FILLED] = {sizeof(GsBatchFilled),
 	IN(INPUT) | IN(FULL) | IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
-	[GS_MESSAGE_PRODUCER_END] = {sizeof(GsProducerEnd), IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
+	[GS_MESSAGE_PRODUCER_END] =
+	{sizeof(GsProducerEnd), IN(PRODUCING) | IN(PRODUCER_FULL) | IN(FAILED)},
 	[GS_MESSAGE_SORT] = {sizeof(GsSortRequest), IN(INPUT) | IN(FULL) | IN(FAILED)},
 	[GS_MESSAGE_FETCH] = {sizeof(GsFetch), IN(SORTED) | IN(READING) | IN(FAILED)},
 	[GS_MESSAGE_BATCH_RELEASED] = {sizeof(GsBufferMessage),
@@ -69,7 +70,8 @@ static bool
 map_buffers(GsConnection *connection, const GsHello *hello, int memfd)
 {
 	GsFailure	failure = GS_FAILED_PROTOCOL;
-	const char *why_not = gs_buffer_pool_map(&connection->buffer_pool, connection->service->device, hello,
+	const char *why_not = gs_buffer_pool_map(&connection->buffer_pool, connection->service->device,
+											 hello,
 											 memfd, &failure);
 
 	if (why_not == NULL)
@@ -221,9 +223,11 @@ handle_batch_filled(GsConnection *connection, const GsBatchFilled *filled)
 		return;
 	}
 	connection->owners[filled->buffer] = BUFFER_FILLED;
-	gs_device_count(&connection->service->slot->counters.bytes_in, filled->rows_bytes + filled->nrows * record_bytes);
+	gs_device_count(&connection->service->slot->counters.bytes_in,
+					filled->rows_bytes + filled->nrows * record_bytes);
 	if (connection->state == STATE_INPUT || connection->state == STATE_PRODUCING)
-		gs_member_batch_filled(connection->member, filled->buffer, filled->nrows, filled->rows_bytes);
+		gs_member_batch_filled(connection->member, filled->buffer, filled->nrows,
+							   filled->rows_bytes);
 }
 
 static void
@@ -265,7 +269,8 @@ handle_sort(GsConnection *connection, const GsSortRequest *request)
 	if (!all_producers_done(connection))
 		return;
 	gs_connection_enter(connection, STATE_SORTING);
-	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial, request->find_equal,
+	gs_job_sort(connection->job, (GsAlgorithm) request->algorithm, request->partial,
+				request->find_equal,
 				&request->layout);
 }
 
@@ -274,7 +279,8 @@ handle_fetch(GsConnection *connection, const GsFetch *fetch)
 {
 	if (connection->state != STATE_FAILED &&
 		!gs_member_fetch(connection->member, fetch->stream, fetch->position))
-		gs_connection_reject(connection, "position of FETCH is out of range, or the rows are not sorted yet");
+		gs_connection_reject(connection,
+							 "position of FETCH is out of range, or the rows are not sorted yet");
 }
 
 static void
@@ -324,7 +330,8 @@ validate_build(GsConnection *connection, const GsHello *hello, size_t nbytes)
 
 	/* once for each build, because each session tries again and again */
 	if (memcmp(hello->build, connection->service->refused_build, sizeof(hello->build)) != 0)
-		gs_log("client %d and all others of its build sort without the device: %s", connection->pid, text);
+		gs_log("client %d and all others of its build sort without the device: %s", connection->pid,
+			   text);
 	memcpy(connection->service->refused_build, hello->build, sizeof(hello->build));
 	gs_connection_fail(connection, GS_FAILED_VERSION, text);
 	return false;

@@ -170,7 +170,8 @@ parse_device(Options *options)
 		 options->number < GS_MAX_DEVICES))
 		return;
 	if (sscanf(optarg, "host:%2u/%2u%n", &options->number, &options->ndevices, &end) != 2 ||
-		optarg[end] != '\0' || options->ndevices > GS_MAX_DEVICES || options->number >= options->ndevices)
+		optarg[end] != '\0' || options->ndevices > GS_MAX_DEVICES ||
+		options->number >= options->ndevices)
 		wrong_usage("--device requires cuda:K, host or host:K/N");
 }
 
@@ -251,7 +252,8 @@ open_device(const Options *options, int *code)
 	GsDevice   *faulty;
 
 	if (options->kind == GS_DEVICE_KIND_HOST)
-		device = gs_device_host_open(options->number, gs_device_host_memory() / options->ndevices, why_not, sizeof(why_not));
+		device = gs_device_host_open(options->number, gs_device_host_memory() / options->ndevices,
+									 why_not, sizeof(why_not));
 #ifdef GPUSORT_CUDA
 	else
 		device = gs_device_cuda_open((int) options->number, why_not, sizeof(why_not));
@@ -264,7 +266,8 @@ open_device(const Options *options, int *code)
 	if (device == NULL || options->fault == NULL)
 		return device;
 
-	faulty = gs_device_fault_open(device, options->number, options->fault, why_not, sizeof(why_not));
+	faulty = gs_device_fault_open(device, options->number, options->fault, why_not,
+								  sizeof(why_not));
 	if (faulty == NULL)
 	{
 		gs_log("%s", why_not);
@@ -367,7 +370,8 @@ static GsDeviceTable *
 open_table(const Options *options)
 {
 	static GsDeviceTable private_table;
-	GsDeviceTable *table = options->table == NULL ? &private_table : gs_device_table_map(options->table);
+	GsDeviceTable *table =
+		options->table == NULL ? &private_table : gs_device_table_map(options->table);
 
 	GsDeviceSlot *slot;
 
@@ -390,7 +394,8 @@ claim_device(const Options *options, const GsDevice *device, GsDeviceTable *tabl
 	int			other = gs_device_table_claim(table, options->number, device->identity);
 
 	if (other >= 0)
-		gs_log("no device: device %u is the one that gpusortd of device %d uses", options->number, other);
+		gs_log("no device: device %u is the one that gpusortd of device %d uses", options->number,
+			   other);
 	return other < 0;
 }
 
@@ -402,7 +407,8 @@ serve(const Options *options, GsServer *server, GsDevice *device, GsParkFolder *
 	GsDeviceSlot *slot = &table->slots[options->number];
 	bool		stopped;
 
-	if (!gs_server_listen(server, device, options->memory_limit, park_folder, table, options->number))
+	if (!gs_server_listen(server, device, options->memory_limit, park_folder, table,
+						  options->number))
 		return device->error[0] != '\0' ? EXIT_DEVICE_FAILED : EXIT_NO_SOCKET;
 	slot->state = GS_DEVICE_RUNNING;
 	report_ready(device, gs_server_memory_limit(server), ready);

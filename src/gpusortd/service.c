@@ -68,7 +68,8 @@ gs_service_publish(GsService *service)
 	GsDeviceSlot *slot = service->slot;
 
 	atomic_store_explicit(&slot->used, gs_device_pool_used(service->pool), memory_order_relaxed);
-	atomic_store_explicit(&slot->reserved, gs_device_pool_reserved(service->pool), memory_order_relaxed);
+	atomic_store_explicit(&slot->reserved, gs_device_pool_reserved(service->pool),
+						  memory_order_relaxed);
 	atomic_store_explicit(&slot->jobs_done, service->jobs_done, memory_order_relaxed);
 	atomic_store_explicit(&slot->njobs, service->njobs, memory_order_relaxed);
 	atomic_store_explicit(&slot->nwaiting, service->nwaiting, memory_order_relaxed);

@@ -129,7 +129,8 @@ write_pending(GsIndexBlocks *blocks)
 {
 	if (blocks->npending == 0)
 		return;
-	gs_write_pages(blocks->index, blocks->npending, blocks->pending, blocks->pages, blocks->file_blocks);
+	gs_write_pages(blocks->index, blocks->npending, blocks->pending, blocks->pages,
+				   blocks->file_blocks);
 	if (blocks->ranges == NULL)
 		blocks->file_blocks = Max(blocks->file_blocks, blocks->pending[blocks->npending - 1] + 1);
 	for (int i = 0; i < blocks->npending; i++)

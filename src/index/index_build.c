@@ -78,7 +78,8 @@ sort_serial(Relation heap, Relation index, IndexInfo *info, double expected_rows
 
 /* Writes the index.  False: the order of the entries is wrong. */
 static bool
-write_index(Relation heap, Relation index, const IndexInfo *info, GsIndexParallel *parallel, GsIndexSort *sort)
+write_index(Relation heap, Relation index, const IndexInfo *info, GsIndexParallel *parallel,
+			GsIndexSort *sort)
 {
 	bool		written;
 

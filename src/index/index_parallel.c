@@ -122,7 +122,8 @@ scan_and_sort(GsIndexSort *sort, SharedBuild *build, Relation heap, Relation ind
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE,
 									 PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	sorted = gs_index_sort_perform(sort) && gs_index_sort_make_runs(sort);
-	reads = sorted && !leads && gpusort_enable_parallel_index_write && gs_index_sort_open_reader(sort);
+	reads = sorted && !leads && gpusort_enable_parallel_index_write &&
+		gs_index_sort_open_reader(sort);
 
 	SpinLockAcquire(&build->mutex);
 	build->ndone++;
@@ -156,7 +157,8 @@ write_range(SharedBuild *build, Relation heap, Relation index, IndexInfo *info, 
 	else
 		has_all = gs_index_sort_adopt(sort);
 	if (!has_all || !gs_index_sort_begin_range(sort, range->number, nranges, build->memory_kb))
-		elog(ERROR, "could not divide the sorted entries of index \"%s\"", RelationGetRelationName(index));
+		elog(ERROR, "could not divide the sorted entries of index \"%s\"",
+			 RelationGetRelationName(index));
 	(void) gs_index_write(heap, index, info, sort, range);
 }
 
@@ -312,7 +314,8 @@ init_sort(GsIndexParallel *parallel, double expected_rows)
 	const bool	by_job = gs_sort_parallel_pays(columns, ncolumns, nparticipants, expected_rows);
 
 	gs_shared_init(parallel->sort, nparticipants);
-	gs_shared_reset(parallel->sort, by_job ? GS_SHARE_JOB : GS_SHARE_NOTHING, true, by_job ? ncolumns : 0);
+	gs_shared_reset(parallel->sort, by_job ? GS_SHARE_JOB : GS_SHARE_NOTHING, true,
+					by_job ? ncolumns : 0);
 	pfree(columns);
 }
 
@@ -334,7 +337,8 @@ gs_index_parallel_begin(Relation heap, Relation index, IndexInfo *info, double e
 	{
 		init_build(parallel, info, expected_rows, memory_kb);
 		init_sort(parallel, expected_rows);
-		gs_sort_gather_init(parallel->gather, parallel->context->nworkers + 1, parallel->context->seg);
+		gs_sort_gather_init(parallel->gather, parallel->context->nworkers + 1,
+							parallel->context->seg);
 		gs_index_ranges_init(parallel->ranges);
 		table_parallelscan_initialize(heap, parallel->scan, parallel->snapshot);
 		LaunchParallelWorkers(parallel->context);
@@ -408,7 +412,8 @@ begin_output(GsIndexParallel *parallel, GsIndexSort *sort, int merge_kb)
 		if (merged && nranges == 1)
 			gs_index_sort_begin_merge(sort, merge_kb);
 	}
-	gs_index_ranges_open(parallel->ranges, parallel->index, nranges, npages, gs_index_sort_count(sort));
+	gs_index_ranges_open(parallel->ranges, parallel->index, nranges, npages,
+						 gs_index_sort_count(sort));
 	return merged;
 }
 
@@ -449,7 +454,8 @@ check_ends(const GsIndexParallel *parallel)
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("sort returned rows in wrong order"),
 				 errdetail("Process %d of %d has a first row for index \"%s\" that does not follow the last row of the previous process.",
-						   gap + 1, gs_index_ranges_count(parallel->ranges), RelationGetRelationName(parallel->index)),
+						   gap + 1, gs_index_ranges_count(parallel->ranges),
+						   RelationGetRelationName(parallel->index)),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_create_index to off to build the index without it.")));
 }
 

@@ -43,7 +43,8 @@ extern bool gs_index_parallel_has_ranges(const GsIndexParallel *parallel);
  * Writes the leader's range of the index, and the levels above all ranges.  False as
  * gs_index_write().
  */
-extern bool gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info, GsIndexSort *sort);
+extern bool gs_index_parallel_write(GsIndexParallel *parallel, const IndexInfo *info,
+									GsIndexSort *sort);
 
 /* After the end of the sort.  Waits for the workers. */
 extern void gs_index_parallel_end(GsIndexParallel *parallel);

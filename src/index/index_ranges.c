@@ -109,7 +109,8 @@ chunk_blocks(double npages)
 }
 
 void
-gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNumber npages, uint64 nrows)
+gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNumber npages,
+					 uint64 nrows)
 {
 	BlockNumber nblocks;
 
@@ -183,7 +184,8 @@ static GsIndexChunk
 take_blocks(GsIndexRanges *ranges, Relation index, BlockNumber most)
 {
 	const BlockNumber nblocks = pg_atomic_read_u32(&ranges->nblocks);
-	const BlockNumber bearable = Max(nblocks / (ranges->nranges * UNUSED_PART), ranges->first_chunk);
+	const BlockNumber bearable =
+		Max(nblocks / (ranges->nranges * UNUSED_PART), ranges->first_chunk);
 	GsIndexChunk chunk;
 
 	chunk.end = pg_atomic_add_fetch_u32(&ranges->nblocks, Min(most, bearable));
@@ -245,7 +247,8 @@ gs_index_ranges_end_range(GsIndexRanges *ranges, int range, BlockNumber last_blo
 }
 
 void
-gs_index_ranges_set_rows(GsIndexRanges *ranges, int range, const ItemPointerData *first, const ItemPointerData *next)
+gs_index_ranges_set_rows(GsIndexRanges *ranges, int range, const ItemPointerData *first,
+						 const ItemPointerData *next)
 {
 	ranges->ranges[range].first_row = *first;
 	ranges->ranges[range].next_row = *next;
@@ -315,7 +318,8 @@ wait_for(GsIndexRanges *ranges, Condition condition, int arg)
 		if (found != 0)
 			break;
 		pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, gs_index_ranges_rows(ranges));
-		ConditionVariableTimedSleep(&ranges->changed, PROGRESS_MS, gs_wait_event(GS_WAIT_PARTICIPANTS));
+		ConditionVariableTimedSleep(&ranges->changed, PROGRESS_MS,
+									gs_wait_event(GS_WAIT_PARTICIPANTS));
 	}
 	ConditionVariableCancelSleep();
 	return found;

@@ -30,7 +30,8 @@ extern void gs_index_ranges_init(GsIndexRanges *ranges);
  * The leader has decided how many ranges there are; 1: it writes the index alone.  Otherwise the
  * index will have nrows, and not more than about npages, and each range gets its first blocks.
  */
-extern void gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges, BlockNumber npages,
+extern void gs_index_ranges_open(GsIndexRanges *ranges, Relation index, int nranges,
+								 BlockNumber npages,
 								 uint64 nrows);
 
 /* Waits for that.  Returns the number of ranges. */

@@ -234,7 +234,8 @@ reset_fetched(EntryScan *scan)
 static inline void
 set_tid(EntryScan *scan, BlockNumber block, OffsetNumber offset, bool alive)
 {
-	scan->values->tts_values[scan->ncolumns] = Int64GetDatum(gs_index_row_tid(block, offset, alive));
+	scan->values->tts_values[scan->ncolumns] =
+		Int64GetDatum(gs_index_row_tid(block, offset, alive));
 }
 
 /* ------------------------------------------------------------- pages read here */
@@ -512,7 +513,8 @@ init_scan(EntryScan *scan, Relation heap, Relation index, IndexInfo *info, bool 
 
 /* Like table_index_build_scan(), but without a synchronized scan. */
 static TableScanDesc
-begin_scan(Relation heap, const IndexInfo *info, ParallelTableScanDesc parallel, Snapshot *registered)
+begin_scan(Relation heap, const IndexInfo *info, ParallelTableScanDesc parallel,
+		   Snapshot *registered)
 {
 	Snapshot	snapshot = SnapshotAny;
 
@@ -570,7 +572,8 @@ gs_index_expected_width(TupleDesc desc)
 	for (int i = 0; i < desc->natts; i++)
 	{
 		if (!TupleDescAttr(desc, i)->attisdropped)
-			width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid, TupleDescAttr(desc, i)->atttypmod);
+			width += get_typavgwidth(TupleDescAttr(desc, i)->atttypid,
+									 TupleDescAttr(desc, i)->atttypmod);
 	}
 	return width;
 }

@@ -68,7 +68,8 @@ has_order_of_family(Oid operator, Oid family, Oid type, bool descending)
 
 	return gs_ordering_operator(operator, &found_family, &found_type, &found_descending) &&
 		found_type == type && found_descending == descending &&
-		get_opfamily_proc(found_family, type, type, BTORDER_PROC) == get_opfamily_proc(family, type, type, BTORDER_PROC);
+		get_opfamily_proc(found_family, type, type,
+						  BTORDER_PROC) == get_opfamily_proc(family, type, type, BTORDER_PROC);
 }
 
 /*
@@ -89,7 +90,8 @@ index_column(Relation index, int i)
 	if (column.type == CSTRINGOID)
 		column.type = type;
 	column.sort_operator = get_opfamily_member(family, type, type,
-											   descending ? BTGreaterStrategyNumber : BTLessStrategyNumber);
+											   descending ? BTGreaterStrategyNumber :
+											   BTLessStrategyNumber);
 	if (!has_order_of_family(column.sort_operator, family, type, descending))
 		column.sort_operator = InvalidOid;
 	column.collation = index->rd_indcollation[i];
@@ -153,7 +155,8 @@ participant_number(void)
 }
 
 static GsIndexSort *
-begin(Relation index, double expected_rows, int memory_kb, bool careful, GsShared *shared, GsSortGather *gather)
+begin(Relation index, double expected_rows, int memory_kb, bool careful, GsShared *shared,
+	  GsSortGather *gather)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index",
 												  ALLOCSET_SMALL_SIZES);
@@ -199,7 +202,8 @@ gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool ca
 }
 
 GsIndexSort *
-gs_index_sort_begin_shared(Relation index, double expected_rows_each, int memory_kb, GsShared *shared,
+gs_index_sort_begin_shared(Relation index, double expected_rows_each, int memory_kb,
+						   GsShared *shared,
 						   GsSortGather *gather)
 {
 	return begin(index, expected_rows_each, memory_kb, false, shared, gather);
@@ -277,7 +281,8 @@ gs_index_sort_has_runs(const GsIndexSort *sort)
 bool
 gs_index_sort_adopt(GsIndexSort *sort)
 {
-	const bool	adopted = gs_sort_gather_adopt(sort->gather, participant_number(), &sort->sort.store);
+	const bool	adopted =
+		gs_sort_gather_adopt(sort->gather, participant_number(), &sort->sort.store);
 
 	if (!adopted)
 		fail_entries(sort);
@@ -387,7 +392,8 @@ void
 gs_index_sort_report_wrong_order(GsIndexSort *sort, Relation index)
 {
 	ereport(LOG,
-			(errmsg("entries of index \"%s\" were sorted in wrong order and are sorted again", RelationGetRelationName(index)),
+			(errmsg("entries of index \"%s\" were sorted in wrong order and are sorted again",
+					RelationGetRelationName(index)),
 			 errdetail("The sort keys of a column do not have the order of its comparison function, or a device has returned wrong rows.")));
 	gs_sort_stats_end(&sort->sort);
 }

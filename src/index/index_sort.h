@@ -39,13 +39,15 @@ extern char *gs_index_sort_why_not(Relation index);
  * Creates a memory context below the current one.  careful: uses no device, and verifies the order
  * itself where keys are approximate.
  */
-extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb, bool careful);
+extern GsIndexSort *gs_index_sort_begin(Relation index, double expected_rows, int memory_kb,
+										bool careful);
 
 /*
  * Begins one of several sorts, which may share one job, in a memory context below the current one.
  * It is not careful.  gather: the files of their runs.
  */
-extern GsIndexSort *gs_index_sort_begin_shared(Relation index, double expected_rows_each, int memory_kb,
+extern GsIndexSort *gs_index_sort_begin_shared(Relation index, double expected_rows_each,
+											   int memory_kb,
 											   GsShared *shared, GsSortGather *gather);
 
 /* Adds the entries of the table, or of a share of it, like gs_index_scan(). */

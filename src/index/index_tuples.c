@@ -241,7 +241,8 @@ finish_posting_list(GsIndexLeafBuilder *builder)
 {
 	if (builder->ntids > 0)
 		(void) gs_index_pages_replace_last(builder->pages,
-										  _bt_form_posting(builder->last, builder->tids, builder->ntids));
+										  _bt_form_posting(builder->last, builder->tids,
+														   builder->ntids));
 	builder->ntids = 0;
 }
 
@@ -433,7 +434,8 @@ report_ends(const GsIndexLeafBuilder *builder)
 static void
 report_too_long(GsIndexLeafBuilder *builder)
 {
-	if (builder->range != NULL && !gs_index_ranges_fail(builder->range->ranges, builder->range->number))
+	if (builder->range != NULL &&
+		!gs_index_ranges_fail(builder->range->ranges, builder->range->number))
 		return;
 	(void) gs_index_pages_add(builder->pages, builder->too_long);
 	elog(ERROR, "an entry of index \"%s\" is too long", RelationGetRelationName(builder->index));

@@ -38,7 +38,8 @@ typedef struct GsIndexLeafBuilder GsIndexLeafBuilder;
  * bug, because keys are approximate.  range: only its leaf
  * pages; NULL: the whole index.
  */
-extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index, const IndexInfo *info,
+extern GsIndexLeafBuilder *gs_index_tuples_begin(Relation heap, Relation index,
+												 const IndexInfo *info,
 												 bool may_be_wrong, const GsIndexRange *range);
 
 /*

@@ -93,7 +93,8 @@ gs_ended_transactions_note(Snapshot snapshot)
 	if (snapshot->xcnt > 0)
 		memcpy(ended->running, snapshot->xip, sizeof(TransactionId) * snapshot->xcnt);
 	if (snapshot->subxcnt > 0)
-		memcpy(ended->running + snapshot->xcnt, snapshot->subxip, sizeof(TransactionId) * snapshot->subxcnt);
+		memcpy(ended->running + snapshot->xcnt, snapshot->subxip,
+			   sizeof(TransactionId) * snapshot->subxcnt);
 	qsort(ended->running, nrunning, sizeof(TransactionId), xidComparator);
 	return ended;
 }
@@ -104,7 +105,8 @@ has_ended(const GsEndedTransactions *ended, TransactionId xid)
 	if (TransactionIdPrecedes(xid, ended->xmin))
 		return true;
 	return TransactionIdPrecedes(xid, ended->xmax) &&
-		bsearch(&xid, ended->running, ended->nrunning, sizeof(TransactionId), xidComparator) == NULL;
+		bsearch(&xid, ended->running, ended->nrunning, sizeof(TransactionId),
+				xidComparator) == NULL;
 }
 
 /* ---------------------------------------------------------------- candidates */
@@ -375,7 +377,8 @@ note_tid(ItemPointer tid, void *arg)
 	if (likely(!has_block(validation, block)))
 		return false;
 	key = make_candidate(block, ItemPointerGetOffsetNumber(tid), 0);
-	found = bsearch(&key, validation->candidates, validation->ncandidates, sizeof(Candidate), compare_roots);
+	found = bsearch(&key, validation->candidates, validation->ncandidates, sizeof(Candidate),
+					compare_roots);
 	if (found != NULL)
 		*found |= IN_INDEX;
 	return false;
@@ -390,7 +393,8 @@ find_in_index(Validation *validation)
 	for (Size i = 0; i < validation->ncandidates; i++)
 		add_block(validation, validation->candidates[i] >> 32);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
-	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL, note_tid,
+	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL,
+																			 note_tid,
 																			 validation);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_TABLESCAN);
 }
@@ -452,7 +456,8 @@ collect_tids(Validation *validation)
 											 maintenance_work_mem, NULL, TUPLESORT_NONE);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_IDXSCAN);
 	(void) gs_access_method_functions(validation->info->index)->ambulkdelete(validation->info, NULL,
-																			 validation->callback, state);
+																			 validation->callback,
+																			 state);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_SORT);
 	tuplesort_performsort(state->tuplesort);
 	report_phase(PROGRESS_CREATEIDX_PHASE_VALIDATE_TABLESCAN);
@@ -475,7 +480,8 @@ verify(Validation *validation, IndexInfo *info)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("index \"%s\" lacked %.0f rows after its validation",
-						RelationGetRelationName(validation->info->index), state->tups_inserted - ninserted),
+						RelationGetRelationName(validation->info->index),
+						state->tups_inserted - ninserted),
 				 errhint("This is a bug in gpusort. Set gpusort.enable_index_validation to off to validate the index without it.")));
 }
 
@@ -502,7 +508,8 @@ report(const Validation *validation, bool done)
 
 /* A GsValidateFunction. */
 static bool
-validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, ValidateIndexState *state)
+validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot,
+		 ValidateIndexState *state)
 {
 	Validation	validation = pending;
 	MemoryContext context;
@@ -514,7 +521,8 @@ validate(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot, Vali
 	Assert(validation.heap == heap && validation.info->index == index);
 	pending = (Validation) {0};
 	validation.snapshot = snapshot;
-	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index validation", ALLOCSET_DEFAULT_SIZES);
+	context = AllocSetContextCreate(CurrentMemoryContext, "GpuSort index validation",
+									ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(context);
 	found = find_candidates(&validation);
 	if (found && validation.ncandidates > 0)

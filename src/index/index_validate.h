@@ -26,8 +26,10 @@ extern GsEndedTransactions *gs_ended_transactions_note(Snapshot snapshot);
  * must live until the end of the transaction, which fails if PostgreSQL does not call
  * index_validate_scan() of the heap next.  False: the table is not a heap, and nothing was done.
  */
-extern bool gs_index_validate_begin(Relation heap, IndexVacuumInfo *info, IndexBulkDeleteCallback callback,
-									struct ValidateIndexState *state, const GsEndedTransactions *before);
+extern bool gs_index_validate_begin(Relation heap, IndexVacuumInfo *info,
+									IndexBulkDeleteCallback callback,
+									struct ValidateIndexState *state,
+									const GsEndedTransactions *before);
 
 /* From _PG_init(). */
 extern void gs_index_validate_install(void);

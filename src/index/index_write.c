@@ -34,7 +34,8 @@ bool
 gs_index_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort *sort,
 			   const GsIndexRange *range)
 {
-	GsIndexLeafBuilder *builder = gs_index_tuples_begin(heap, index, info, gs_index_sort_may_be_wrong(sort), range);
+	GsIndexLeafBuilder *builder =
+		gs_index_tuples_begin(heap, index, info, gs_index_sort_may_be_wrong(sort), range);
 
 	add_rows(builder, sort);
 	if (!gs_index_tuples_are_right(builder))
@@ -49,5 +50,6 @@ gs_index_write(Relation heap, Relation index, const IndexInfo *info, GsIndexSort
 void
 gs_index_write_upper(Relation heap, Relation index, const GsIndexRange *range)
 {
-	gs_index_pages_write_upper(heap, index, _bt_allequalimage(index, false), range->ranges, range->files);
+	gs_index_pages_write_upper(heap, index, _bt_allequalimage(index, false), range->ranges,
+							   range->files);
 }

@@ -140,7 +140,8 @@ gs_job_record_fence(GsSortJob *job, uint64_t *fence)
 static bool
 has_work(const GsSortJob *job)
 {
-	return job->passed_fence < job->last_fence || gs_job_has_ended_producers(job) || gs_job_has_output(job);
+	return job->passed_fence < job->last_fence || gs_job_has_ended_producers(job) ||
+		gs_job_has_output(job);
 }
 
 bool

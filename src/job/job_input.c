@@ -42,7 +42,8 @@ later_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t
 	double		growth = Max(GROWTH, EXPECTED_GROWTH * (double) job->memory.expected_bytes / now);
 
 	growth = Min(growth, (double) GS_MAX_JOB_ROWS / (double) nrows);
-	return gs_job_sort_bytes(job, (uint64_t) (growth * (double) nrows), (uint64_t) (growth * (double) nunits));
+	return gs_job_sort_bytes(job, (uint64_t) (growth * (double) nrows),
+							 (uint64_t) (growth * (double) nunits));
 }
 
 /*
@@ -51,7 +52,8 @@ later_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits, uint64_t
  * of it, and so on.  False: there is no memory.
  */
 static bool
-add_block(GsSortJob *job, void *(*allocate) (GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes),
+add_block(GsSortJob *job,
+		  void *(*allocate) (GsJobMemory *memory, size_t nbytes, uint64_t keep_bytes),
 		  size_t nbytes, uint64_t keep_bytes)
 {
 	size_t		block_bytes = Max(nbytes, job->next_block_bytes);

@@ -139,7 +139,8 @@ is_in_transfer(GsMember *member)
 	uint32_t	last = (member->first_transfer + member->ntransfers - 1) % GS_MAX_BUFFERS;
 
 	gs_job_check_fence(job);
-	return !job->device_failed && member->ntransfers > 0 && member->transfers[last].fence > job->passed_fence;
+	return !job->device_failed && member->ntransfers > 0 &&
+		member->transfers[last].fence > job->passed_fence;
 }
 
 bool

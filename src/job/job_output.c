@@ -131,8 +131,10 @@ queue_rows(GsSortJob *job, uint64_t batch, uint64_t first, uint32_t nrows, char 
 		ops->copy_out(job->stream, to + offsets_start, job->d_staging + offsets_start,
 					  offsets_bytes) &&
 		(first == 0 ||
-		 ops->copy_out(job->stream, &span->start, &d_end_offsets[first - 1], sizeof(span->start))) &&
-		ops->copy_out(job->stream, &span->end, &d_end_offsets[first + nrows - 1], sizeof(span->end));
+		 ops->copy_out(job->stream, &span->start, &d_end_offsets[first - 1],
+					   sizeof(span->start))) &&
+		ops->copy_out(job->stream, &span->end, &d_end_offsets[first + nrows - 1],
+					  sizeof(span->end));
 }
 
 static bool

@@ -160,7 +160,8 @@ queue_writes(GsSortJob *job)
 		int			i = (int) (batch % NBUFFERS);
 
 		parking->rows_bytes[batch] = gs_job_rows_bytes(job, batch, &parking->spans[i]);
-		if (gs_park_file_write(parking->file, parking->buffers[i], buffer_bytes, batch * buffer_bytes))
+		if (gs_park_file_write(parking->file, parking->buffers[i], buffer_bytes,
+							   batch * buffer_bytes))
 			parking->nrequested++;
 		else
 			parking->canceled = true;

@@ -89,7 +89,8 @@ gs_job_sort_bytes(const GsSortJob *job, uint64_t nrows, uint64_t nunits)
 		gs_device_pool_block_bytes(sizeof(GsSortControl)) +
 		gs_device_pool_block_bytes(temp_bytes(job, GS_ALGORITHM_RADIX, nrows)) +
 		gs_device_pool_block_bytes(gs_job_buffer_bytes(job)) +
-		gs_device_pool_block_bytes(max_boundaries(job, nrows, nunits, least_step) * sizeof(uint64_t)) +
+		gs_device_pool_block_bytes(max_boundaries(job, nrows, nunits,
+												  least_step) * sizeof(uint64_t)) +
 		2 * gs_device_pool_block_bytes(nrows / 8 * 2 * sizeof(uint64_t)) +
 		gs_device_pool_block_bytes(tie_temp_bytes(job, GS_ALGORITHM_RADIX, nrows / 8));
 }
@@ -239,7 +240,8 @@ bits_of_rows(uint64_t nrows)
 }
 
 void
-gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal, const GsKeyLayout *layout)
+gs_job_sort(GsSortJob *job, GsAlgorithm algorithm, bool partial, bool find_equal,
+			const GsKeyLayout *layout)
 {
 	GsSortContext *sort = &job->sort;
 	bool		is_full = job->phase == GS_JOB_FULL ||
@@ -415,7 +417,8 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 			ops->sort_ties(job->stream, sort->algorithm, &sort->ties, key_bits, d_keys,
 						   sort->d_tie_temp, sort->tie_temp_bytes);
 	if (!chunk->is_tail)
-		fine = fine && ops->check_order(job->stream, sort->ties.nties, d_keys[0], 0, sort->ties.d_rows,
+		fine = fine && ops->check_order(job->stream, sort->ties.nties, d_keys[0], 0,
+										sort->ties.d_rows,
 										&sort->d_control->results.ties_check);
 	fine = fine && ops->place_ties(job->stream, &sort->ties, sorted_words(job));
 	sort->chunk++;
@@ -436,7 +439,8 @@ queue_chunk(GsSortJob *job, uint64_t ngroups)
 static bool
 queue_check(GsSortJob *job, GsOrderCheck *d_check)
 {
-	return gs_job_check(job, job->device->ops->check_order(job->stream, job->nrows, sorted_words(job),
+	return gs_job_check(job, job->device->ops->check_order(job->stream, job->nrows,
+														   sorted_words(job),
 														   job->sort.row_bits, NULL, d_check));
 }
 
@@ -456,9 +460,11 @@ order_is_right(GsSortJob *job)
 
 	if (nmisplaced == 0 && has_rows)
 		return true;
-	snprintf(text, sizeof(text), "%s (%s) sorted wrongly: of %llu rows, sorted by %u bits, %llu are misplaced%s",
+	snprintf(text, sizeof(text),
+			 "%s (%s) sorted wrongly: of %llu rows, sorted by %u bits, %llu are misplaced%s",
 			 job->device->name, job->device->driver, (unsigned long long) sorted->nrows,
-			 sorted->key_bits, (unsigned long long) nmisplaced, has_rows ? "" : ", and rows are missing");
+			 sorted->key_bits, (unsigned long long) nmisplaced,
+			 has_rows ? "" : ", and rows are missing");
 	gs_job_fail(job, GS_FAILED_ORDER, text);
 	return false;
 }
@@ -491,16 +497,20 @@ queue_boundaries(GsSortJob *job)
 	}
 	return gs_job_check(job,
 						ops->row_end_offsets(job->stream, &sort->rows, sorted_words(job),
-											 sort->row_bits, d_end_offsets, sort->d_temp, sort->temp_bytes) &&
-						ops->find_boundaries(job->stream, job->nrows, d_end_offsets, sort->step, sort->nboundaries,
+											 sort->row_bits, d_end_offsets, sort->d_temp,
+											 sort->temp_bytes) &&
+						ops->find_boundaries(job->stream, job->nrows, d_end_offsets, sort->step,
+											 sort->nboundaries,
 											 sort->d_boundaries) &&
-						ops->copy_out(job->stream, sort->boundaries, sort->d_boundaries, boundaries_bytes));
+						ops->copy_out(job->stream, sort->boundaries, sort->d_boundaries,
+									  boundaries_bytes));
 }
 
 static void
 finish(GsSortJob *job)
 {
-	if (job->sort.result.tied_rows > 0 && !queue_check(job, &job->sort.d_control->results.rows_check))
+	if (job->sort.result.tied_rows > 0 &&
+		!queue_check(job, &job->sort.d_control->results.rows_check))
 		return;
 	if (job->keys_only || queue_boundaries(job))
 		copy_results(job, after_all);

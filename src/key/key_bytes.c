@@ -328,7 +328,8 @@ put_citext(GsKeyCode *code, const Encoder *encoder, const char *data, size_t nby
 		   const char **why_not)
 {
 	char	   *lower = str_tolower(data, nbytes, DEFAULT_COLLATION_OID);
-	bool		result = gs_key_code_add_text(code, encoder->element->collation, lower, strlen(lower), why_not);
+	bool		result =
+		gs_key_code_add_text(code, encoder->element->collation, lower, strlen(lower), why_not);
 
 	pfree(lower);
 	return result;
@@ -375,7 +376,8 @@ put_value(GsKeyCode *code, const Encoder *encoder, Datum value, const char **why
 			break;
 		case GS_KEY_BPCHAR:
 			if (!gs_key_code_add_text(code, encoder->collation, VARDATA_ANY(bytes),
-									  bpchartruelen(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)), why_not))
+									  bpchartruelen(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes)),
+									  why_not))
 				return false;
 			break;
 		case GS_KEY_NAME:
@@ -387,7 +389,8 @@ put_value(GsKeyCode *code, const Encoder *encoder, Datum value, const char **why
 			gs_key_code_add_groups(code, VARDATA_ANY(bytes), 8 * (size_t) VARSIZE_ANY_EXHDR(bytes));
 			break;
 		case GS_KEY_NUMERIC:
-			gs_key_code_add_numeric(code, encoder->fixed_weight, VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+			gs_key_code_add_numeric(code, encoder->fixed_weight, VARDATA_ANY(bytes),
+									VARSIZE_ANY_EXHDR(bytes));
 			break;
 		case GS_KEY_BIT:
 			put_bit(code, VARDATA_ANY(bytes));
@@ -487,7 +490,8 @@ create_encoder(const GsKeyOrder *order, int32 typmod)
 		encoder->nulls = palloc(sizeof(bool) * encoder->desc->natts);
 	}
 	if (order->element != NULL)
-		encoder->element = create_encoder(order->element, order->kind == GS_KEY_ARRAY ? typmod : -1);
+		encoder->element = create_encoder(order->element,
+										  order->kind == GS_KEY_ARRAY ? typmod : -1);
 	if (order->next != NULL)
 		encoder->next = create_encoder(order->next, -1);
 	return encoder;

@@ -67,7 +67,8 @@ extern void gs_key_code_add_groups(GsKeyCode *code, const char *data, size_t nbi
 /*
  * The nbytes at data are those of a numeric behind its header; fixed_weight is as in key_numeric.h.
  */
-extern void gs_key_code_add_numeric(GsKeyCode *code, int fixed_weight, const char *data, size_t nbytes);
+extern void gs_key_code_add_numeric(GsKeyCode *code, int fixed_weight, const char *data,
+									size_t nbytes);
 
 /*
  * A text, or its key under a collation, and a zero byte.  The text contains none; the key contains

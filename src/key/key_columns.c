@@ -181,7 +181,8 @@ gs_key_columns_is_expensive(const GsSortColumn *column)
 	bool		descending;
 	char	   *why_not;
 
-	return gs_key_columns_order(column, &order, &descending, &why_not) && gs_key_order_is_expensive(&order);
+	return gs_key_columns_order(column, &order, &descending, &why_not) &&
+		gs_key_order_is_expensive(&order);
 }
 
 bool

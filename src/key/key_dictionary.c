@@ -91,7 +91,8 @@ copy_value(GsKeyDictionary *dictionary, DictionaryEntry *entry, Datum value)
 {
 	const int16 attlen = dictionary->attlen;
 	const bool	extended = attlen == -1 && VARATT_IS_EXTENDED(DatumGetPointer(value));
-	const Size	nbytes = datumGetSize(value, false, attlen) + (extended ? toast_raw_datum_size(value) : 0);
+	const Size	nbytes =
+		datumGetSize(value, false, attlen) + (extended ? toast_raw_datum_size(value) : 0);
 
 	if (nbytes > dictionary->bytes_left)
 		return false;

@@ -55,7 +55,8 @@ put_count(GsKeyCode *code, uint32 count)
 }
 
 static bool
-put_json_value(GsKeyCode *code, GsKeyCollation *collation, int fixed_weight, const JsonbValue *value,
+put_json_value(GsKeyCode *code, GsKeyCollation *collation, int fixed_weight,
+			   const JsonbValue *value,
 			   const char **why_not)
 {
 	switch (value->type)
@@ -182,7 +183,8 @@ gs_key_hstore_write(GsKeyCode *code, const char *data, const char **why_not)
 	gs_key_code_add_byte(code, nends > 0 ? 1 : 0);
 	if (nends == 0)
 		return true;
-	gs_key_code_add_groups(code, strings, 8 * (size_t) (load_uint32(strings - sizeof(uint32)) & HSTORE_END));
+	gs_key_code_add_groups(code, strings,
+						   8 * (size_t) (load_uint32(strings - sizeof(uint32)) & HSTORE_END));
 	gs_key_code_add_int32(code, nends);
 	for (uint32 i = 0; i < nends && code->len <= code->enough; i++)
 	{

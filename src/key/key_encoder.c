@@ -67,7 +67,8 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 		column->choice = GS_DICTIONARY_REJECTED;
 	if (column->choice == GS_DICTIONARY_WANTED)
 	{
-		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation, column->attlen,
+		column->dictionary = gs_key_dictionary_create(plan->sort_operator, plan->collation,
+													  column->attlen,
 													  (Size) work_mem * 1024 / DICTIONARY_SHARE);
 		column->kind = GS_KEY_ABBREVIATED;
 		return;
@@ -276,7 +277,8 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nk
 		{
 			key->first_tied = i;
 			key->can_key_more = order.kind != GS_KEY_COMPARED;
-			key->more_is_expensive = order.kind == GS_KEY_JSONB || gs_key_order_mismatch_reason(&order) != NULL;
+			key->more_is_expensive =
+				order.kind == GS_KEY_JSONB || gs_key_order_mismatch_reason(&order) != NULL;
 			break;
 		}
 		key->ncolumns++;
@@ -295,9 +297,11 @@ create_encoder(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nk
 }
 
 GsKeyEncoder *
-gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed, bool full)
+gs_key_encoder_create(const GsSortColumn *columns, int ncolumns, TupleDesc desc, int nkeyed,
+					  bool full)
 {
-	return create_encoder(columns, ncolumns, desc, nkeyed, full, full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, NULL, false);
+	return create_encoder(columns, ncolumns, desc, nkeyed, full,
+						  full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, NULL, false);
 }
 
 GsKeyEncoder *
@@ -311,11 +315,13 @@ gs_key_encoder_create_next(const GsSortColumn *columns, int ncolumns, TupleDesc 
 		key = create_encoder(columns, ncolumns, desc, before->nkeyed, before->full,
 							 before->full ? GS_KEYS_WHOLE : GS_KEYS_SHORT, before, false);
 	else if (before->can_key_more)
-		key = create_encoder(columns, ncolumns, desc, before->first_tied + 1, before->full, before->truncation,
+		key = create_encoder(columns, ncolumns, desc, before->first_tied + 1, before->full,
+							 before->truncation,
 							 before, false);
 	else
 		key = create_encoder(columns, ncolumns, desc, before->nkeyed, false,
-							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, before, false);
+							 before->short_was_truncated ? GS_KEYS_LONG : GS_KEYS_WHOLE, before,
+							 false);
 	if (before->counts_values)
 		gs_key_encoder_count_values(key);
 	return key;
@@ -325,7 +331,8 @@ GsKeyEncoder *
 gs_key_encoder_create_same(const GsSortColumn *columns, int ncolumns, TupleDesc desc,
 						   const GsKeyEncoder *of)
 {
-	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->nkeyed, of->full, of->truncation, of, true);
+	GsKeyEncoder *key = create_encoder(columns, ncolumns, desc, of->nkeyed, of->full,
+									   of->truncation, of, true);
 
 	/* the keys are those that were chosen, whatever values come */
 	key->truncation = Min(key->truncation, GS_KEYS_LONG);
@@ -378,7 +385,8 @@ gs_key_encoder_fingerprint(const GsKeyEncoder *key)
 
 		hash = hash_bytes_extended(&encoding, sizeof(encoding), hash);
 		if (key->layout.columns[i].variable)
-			hash = hash_bytes_extended((const unsigned char *) &column->most_bytes, sizeof(column->most_bytes), hash);
+			hash = hash_bytes_extended((const unsigned char *) &column->most_bytes,
+									   sizeof(column->most_bytes), hash);
 		hash = gs_key_labels_hash(&column->labels, hash);
 		if (column->maker != NULL)
 			hash = gs_key_maker_labels(column->maker, hash);
@@ -398,7 +406,8 @@ gs_key_encoder_first_is_expensive(const GsKeyEncoder *key)
 	const KeyColumn *first = &key->columns[0];
 
 	/* of two jsonb values the first differences decide, and the code has all of one */
-	return first->kind == GS_KEY_COMPARED || first->abbreviation != NULL || first->collation != NULL ||
+	return first->kind == GS_KEY_COMPARED || first->abbreviation != NULL ||
+		first->collation != NULL ||
 		first->kind == GS_KEY_JSONB;
 }
 
@@ -541,7 +550,8 @@ may_have_dictionary(const GsKeyEncoder *key, int i)
 	return column->choice == GS_DICTIONARY_UNDECIDED &&
 		(column->attlen == -1 || column->collation != NULL) &&
 		(key->layout.columns[i].variable ||
-		 (column->abbreviation != NULL && !gs_key_sortsupport_is_approximate(column->abbreviation)));
+		 (column->abbreviation != NULL &&
+		  !gs_key_sortsupport_is_approximate(column->abbreviation)));
 }
 
 void

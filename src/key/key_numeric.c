@@ -178,7 +178,8 @@ write_four_digits(BitWriter *writer, const Number *number, int i)
 
 	for (int j = 0; j < 4; j++)
 		bits = bits << DIGIT_BITS | biased_digit(number, i + j);
-	gs_store_be64(writer->to, ((writer->bits << 56 | bits) << (8 - writer->nbits)) ^ writer->complement);
+	gs_store_be64(writer->to,
+				  ((writer->bits << 56 | bits) << (8 - writer->nbits)) ^ writer->complement);
 	writer->to += 7;
 	writer->bits = bits;
 }

@@ -86,7 +86,8 @@ gs_numeric_code_is_word(const char *data, size_t nbytes, int fixed_weight, uint6
 	const int	weight = ((header & GS_NUMERIC_SHORT_WEIGHT) ^ 0x40) - 0x40;
 	const int	ndigits = (int) (nbytes / sizeof(uint16)) - 1;
 	const int	magnitude = weight > fixed_weight ? weight - fixed_weight : 0;
-	const int	nplaces = GS_NUMERIC_WORD_DIGITS - (weight < fixed_weight ? fixed_weight - weight : 0);
+	const int	nplaces =
+		GS_NUMERIC_WORD_DIGITS - (weight < fixed_weight ? fixed_weight - weight : 0);
 
 	if ((header & GS_NUMERIC_FORM) != GS_NUMERIC_SHORT || ndigits < 1 || ndigits > nplaces ||
 		gs_numeric_digit(data, 1) == 0)

@@ -61,7 +61,8 @@ must_be_detoasted(const struct varlena *value)
 static inline void
 shorten_keys(const GsKeyEncoder *key, KeyColumn *column)
 {
-	if (key->truncation == GS_KEYS_SHORT && gs_key_column_is_prefix(key, column) && key->layout.nrows == 0)
+	if (key->truncation == GS_KEYS_SHORT && gs_key_column_is_prefix(key, column) &&
+		key->layout.nrows == 0)
 		column->most_bytes = SHORT_KEY_BYTES;
 }
 
@@ -177,7 +178,8 @@ read_numeric_word(KeyColumn *column, Datum datum)
 
 /* Replaces a value by its abbreviated key. */
 static bool
-read_abbreviation(const GsKeyEncoder *key, const KeyColumn *column, Datum *value, const char **why_not)
+read_abbreviation(const GsKeyEncoder *key, const KeyColumn *column, Datum *value,
+				  const char **why_not)
 {
 	*value = UInt64GetDatum(gs_key_sortsupport_code(column->abbreviation, *value));
 	*why_not = gs_key_sortsupport_why_not(column->abbreviation);
@@ -222,7 +224,8 @@ count_value(GsKeyEncoder *key, KeyColumn *column, Datum value)
 	else
 	{
 		Size		nbytes;
-		const char *bytes = gs_stored_bytes(column->attlen, stored_value(key, column, value), &nbytes);
+		const char *bytes = gs_stored_bytes(column->attlen, stored_value(key, column, value),
+											&nbytes);
 
 		gs_distinct_add_hash(&counted->distinct, gs_stored_hash(bytes, nbytes));
 	}
@@ -652,7 +655,8 @@ gs_key_record_write_direct(GsKeyEncoder *key, TupleTableSlot *slot, const GsRowS
 {
 	if (source->body == NULL)
 		return write_values(key, slot, record);
-	if (likely(deforms_tuple(key, slot, source) && write_tuple(key, source_tuple(source), record, true)))
+	if (likely(deforms_tuple(key, slot, source) &&
+			   write_tuple(key, source_tuple(source), record, true)))
 		return 0;
 	locate_values(key, slot, source);
 	return gs_key_record_write(key, source, NULL, 0, record);
@@ -691,5 +695,6 @@ gs_key_record_decode(const GsKeyEncoder *key, const uint64 *record)
 	uint64		code = (record[0] >> column->field->shift) & column->mask;
 
 	/* the code of a signed integer is its distance from the least one */
-	return column->flip != 0 ? (Datum) (code - column->flip) : gs_key_value_decode(column->kind, code);
+	return column->flip != 0 ? (Datum) (code - column->flip) :
+		gs_key_value_decode(column->kind, code);
 }

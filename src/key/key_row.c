@@ -85,7 +85,8 @@ stored_bytes(const FormColumn *column, Datum value)
 		return column->len;
 	if (VARATT_IS_SHORT(pointer))
 		return VARATT_IS_EXTERNAL(pointer) ? 0 : VARSIZE_SHORT(pointer);
-	return column->packs && VARATT_CAN_MAKE_SHORT(pointer) ? VARATT_CONVERTED_SHORT_SIZE(pointer) : 0;
+	return column->packs && VARATT_CAN_MAKE_SHORT(pointer) ? VARATT_CONVERTED_SHORT_SIZE(pointer) :
+		0;
 }
 
 /* The length of a row; 0 if it cannot be formed here. */

@@ -37,7 +37,8 @@ typedef struct GsRowSource
 extern GsRowForm *gs_row_form_create(TupleDesc desc);
 
 /* gs_row_source_init() for a slot that has only values; deforms all of it. */
-extern void gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot, const GsRowForm *form);
+extern void gs_row_source_init_values(GsRowSource *source, TupleTableSlot *slot,
+									  const GsRowForm *form);
 
 /* gs_row_store() for such a slot. */
 extern void gs_row_form(const GsRowSource *source, TupleTableSlot *slot, char *row);

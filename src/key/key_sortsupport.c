@@ -276,7 +276,8 @@ gs_key_sortsupport_why_not(GsKeySortSupport *abbreviation)
 {
 	if (abbreviation->contradicted)
 		return "the type does not compare abbreviated keys as unsigned numbers";
-	return has_low_cardinality(abbreviation) ? "abbreviated keys have too few distinct values" : NULL;
+	return has_low_cardinality(abbreviation) ? "abbreviated keys have too few distinct values" :
+		NULL;
 }
 
 /*

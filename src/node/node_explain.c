@@ -87,7 +87,8 @@ explain_sort_key(const GsSortState *state, Plan *plan, List *ancestors, ExplainS
 			elog(ERROR, "no target list entry for sort column %d", column->attno);
 		columns = lappend(columns, describe_column(column, entry->expr, context, use_prefix));
 		if (state->spec.groups != NULL && i < state->spec.groups->npresorted)
-			presorted = lappend(presorted, deparse_expression((Node *) entry->expr, context, use_prefix, true));
+			presorted = lappend(presorted, deparse_expression((Node *) entry->expr, context,
+															  use_prefix, true));
 	}
 	ExplainPropertyList("Sort Key", columns, es);
 	if (presorted != NIL)
@@ -100,7 +101,8 @@ name_of_expression(Expr *expr, List *rtable)
 {
 	const Var  *var = (const Var *) expr;
 
-	if (IsA(expr, Var) && var->varnosyn > 0 && var->varnosyn <= list_length(rtable) && var->varattnosyn > 0)
+	if (IsA(expr, Var) && var->varnosyn > 0 && var->varnosyn <= list_length(rtable) &&
+		var->varattnosyn > 0)
 	{
 		List	   *names = rt_fetch(var->varnosyn, rtable)->eref->colnames;
 
@@ -123,14 +125,16 @@ gs_node_describe_key(CustomScanState *node)
 	for (int i = 0; i < spec->ncolumns; i++)
 	{
 		const GsSortColumn *column = &spec->columns[i];
-		const TargetEntry *entry = list_nth_node(TargetEntry, scan->custom_scan_tlist, column->attno - 1);
+		const TargetEntry *entry =
+			list_nth_node(TargetEntry, scan->custom_scan_tlist, column->attno - 1);
 		bool		descending = false;
 
 		(void) get_equality_op_for_ordering_op(column->sort_operator, &descending);
 		appendStringInfo(&key, "%s%s%s%s", i == 0 ? "" : ", ",
 						 name_of_expression(entry->expr, rtable),
 						 descending ? " DESC" : "",
-						 column->nulls_first == descending ? "" : column->nulls_first ? " NULLS FIRST" : " NULLS LAST");
+						 column->nulls_first == descending ? "" : column->nulls_first ?
+						 " NULLS FIRST" : " NULLS LAST");
 	}
 	return key.data;
 }
@@ -206,7 +210,8 @@ explain_verification(const GsStore *store, ExplainState *es)
 	const char *what = gs_key_encoder_is_approximate_type(store->order.key) ? "Key" : "Collation";
 
 	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
-						   verification->ncomparisons + (merges == NULL ? 0 : merges->ncomparisons), es);
+						   verification->ncomparisons + (merges == NULL ? 0 : merges->ncomparisons),
+						   es);
 	if (nretries > 0)
 		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL, nretries, es);
 	if (es->timing)
@@ -246,9 +251,11 @@ explain_device(const GsEngineStats *stats, ExplainState *es)
 {
 	if (stats->method == GS_METHOD_RADIX)
 		ExplainPropertyInteger("Radix Passes", NULL, stats->passes, es);
-	ExplainPropertyInteger("Device Peak Memory Usage", "kB", (stats->device_bytes + 1023) / 1024, es);
+	ExplainPropertyInteger("Device Peak Memory Usage", "kB", (stats->device_bytes + 1023) / 1024,
+						   es);
 	ExplainPropertyInteger("Data Sent to Device", "kB", (stats->bytes_up + 1023) / 1024, es);
-	ExplainPropertyInteger("Data Received from Device", "kB", (stats->bytes_down + 1023) / 1024, es);
+	ExplainPropertyInteger("Data Received from Device", "kB", (stats->bytes_down + 1023) / 1024,
+						   es);
 	if (es->timing)
 	{
 		ExplainPropertyFloat("Transfer Time to Device", "ms", stats->upload_us / 1000.0, 3, es);
@@ -419,7 +426,8 @@ explain_workers(const GsSortState *state, ExplainState *es)
 {
 	if (es->workers_state == NULL || state->participants.summaries == NULL)
 		return;
-	for (int n = 0; n < es->workers_state->num_workers && n + 1 < state->participants.nparticipants; n++)
+	for (int n = 0; n < es->workers_state->num_workers &&
+		 n + 1 < state->participants.nparticipants; n++)
 	{
 		if (!state->participants.summaries[n + 1].any)
 			continue;

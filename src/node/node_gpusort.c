@@ -112,7 +112,8 @@ gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool 
 		lists[PRIVATE_ATTNOS] = lappend_int(lists[PRIVATE_ATTNOS], columns[i].attno);
 		lists[PRIVATE_OPERATORS] = lappend_oid(lists[PRIVATE_OPERATORS], columns[i].sort_operator);
 		lists[PRIVATE_COLLATIONS] = lappend_oid(lists[PRIVATE_COLLATIONS], columns[i].collation);
-		lists[PRIVATE_NULLS_FIRST] = lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
+		lists[PRIVATE_NULLS_FIRST] =
+			lappend_int(lists[PRIVATE_NULLS_FIRST], columns[i].nulls_first);
 	}
 	lists[PRIVATE_FLAGS] = list_make3_int(repeatable, false, npresorted);
 	for (int i = PRIVATE_ATTNOS; i < PRIVATE_MEMBERS; i++)

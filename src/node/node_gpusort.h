@@ -19,7 +19,8 @@ extern const CustomScanMethods gs_node_scan_methods;
  * which the child's rows arrive in order; 0: unknown.  repeatable: the child may be run twice,
  * nobody would notice.
  */
-extern List *gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted, bool repeatable);
+extern List *gs_node_private(const GsSortColumn *columns, int ncolumns, int npresorted,
+							 bool repeatable);
 
 /* Is a node of a plan a GpuSort? */
 static inline bool

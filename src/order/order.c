@@ -92,7 +92,8 @@ are_same_tied(void *arg, const void *a, const void *b)
 
 const GsRowCompare gs_order_compare_tied =
 {
-	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES, guess_tied
+	locate_tied, compare_values, are_addresses, compare_rows, hash_tied, are_same_tied, GS_GUESSES,
+		guess_tied
 };
 
 const GsRowCompare gs_order_compare_all =
@@ -103,7 +104,8 @@ const GsRowCompare gs_order_compare_all =
 /* -------------------------------------------------------------------- keys */
 
 void
-gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool caller_verifies,
+gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+			   bool caller_verifies,
 			   MemoryContext context)
 {
 	*order = (GsOrder) {
@@ -198,7 +200,8 @@ gs_order_merged(GsOrder *order)
 	return (GsMergeOrder) {
 		.layout = gs_key_encoder_layout(order->key),
 			.keys_decide = true,
-			.compare = first_tied(order) < 0 ? NULL : verify != NULL ? verify : &gs_order_compare_tied,
+			.compare = first_tied(order) < 0 ? NULL : verify != NULL ? verify :
+			&gs_order_compare_tied,
 			.verify = order->caller_verifies ? NULL : verify,
 			.instead = verify,
 			.compare_arg = order
@@ -238,7 +241,8 @@ gs_order_verify(GsOrder *order, GsEngine *engine, bool extends_run)
 
 	if (order->presorted)
 		found = verification_of_presorted(engine->stats.nrows, extends_run);
-	else if (gs_order_verifies_keys(order) && !(engine->stats.all_compared && first_tied(order) == 0))
+	else if (gs_order_verifies_keys(order) &&
+			 !(engine->stats.all_compared && first_tied(order) == 0))
 		status = gs_verify_keys(engine, order->key, order->compare, &found);
 	if (!found.succeeded && engine->capabilities->can_compare &&
 		gs_engine_cpu_resort(engine, &gs_order_compare_all, order) == GS_STATUS_OK)

@@ -48,7 +48,8 @@ extern const GsRowCompare gs_order_compare_tied;
 extern const GsRowCompare gs_order_compare_all;
 
 /* What it refers to must live as long; its own memory is in the context. */
-extern void gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+extern void gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns,
+						   TupleDesc desc,
 						   bool caller_verifies, MemoryContext context);
 
 /* Rows get these keys from now on, and are compared as far as they do not decide. */

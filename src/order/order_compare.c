@@ -614,7 +614,8 @@ gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLocatedRow b)
 static inline Size
 stored_bytes(Form_pg_attribute attribute, Datum value)
 {
-	return attribute->attlen > 0 ? attribute->attlen : attribute->attlen == -1 ? VARSIZE_ANY(DatumGetPointer(value)) :
+	return attribute->attlen > 0 ? attribute->attlen : attribute->attlen == -1 ?
+		VARSIZE_ANY(DatumGetPointer(value)) :
 		strlen(DatumGetCString(value)) + 1;
 }
 
@@ -623,7 +624,8 @@ hash_stored(Form_pg_attribute attribute, Datum value)
 {
 	if (attribute->attbyval)
 		return hash_bytes((const unsigned char *) &value, sizeof(Datum));
-	return hash_bytes((const unsigned char *) DatumGetPointer(value), stored_bytes(attribute, value));
+	return hash_bytes((const unsigned char *) DatumGetPointer(value),
+					  stored_bytes(attribute, value));
 }
 
 static bool
@@ -656,7 +658,8 @@ gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first, int end
 	CHECK_FOR_INTERRUPTS();
 	find_columns_from(compare, row, first, found);
 	for (int i = first; i < end; i++)
-		hash = hash_combine(hash, found->nulls[i] ? 0 : hash_stored(attribute_of(compare, i), found->values[i]));
+		hash = hash_combine(hash, found->nulls[i] ? 0 :
+							hash_stored(attribute_of(compare, i), found->values[i]));
 	return hash;
 }
 
@@ -673,7 +676,8 @@ gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b, i
 	{
 		if (before->nulls[i] != found->nulls[i])
 			return false;
-		if (!found->nulls[i] && !are_stored_alike(attribute_of(compare, i), before->values[i], found->values[i]))
+		if (!found->nulls[i] &&
+			!are_stored_alike(attribute_of(compare, i), before->values[i], found->values[i]))
 			return false;
 	}
 	return true;

@@ -60,7 +60,8 @@ extern int	gs_sort_compare_located(GsSortCompare *compare, GsLocatedRow a, GsLoc
 extern uint32 gs_sort_compare_hash(GsSortCompare *compare, const void *row, int first, int end);
 
 /* Are the sort columns from `first` on stored alike in two rows? */
-extern bool gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b, int first);
+extern bool gs_sort_compare_are_same(GsSortCompare *compare, const void *a, const void *b,
+									 int first);
 
 /* Are these values addresses?  A row must have been located. */
 extern bool gs_sort_compare_has_addresses(const GsSortCompare *compare);
@@ -75,7 +76,8 @@ extern MemoryContext gs_sort_compare_context(const GsSortCompare *compare);
  * The share of the memory of rows, which take row_bytes each, that is to reserve for copies of the
  * values of column `first`; 0: they are compared where they are.
  */
-extern double gs_sort_compare_copies_share(const GsSortCompare *compare, int first, double row_bytes);
+extern double gs_sort_compare_copies_share(const GsSortCompare *compare, int first,
+										   double row_bytes);
 
 /*
  * From now on, gs_sort_compare_locate() copies such values, and fetches those that comparisons

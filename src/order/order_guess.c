@@ -48,7 +48,8 @@ static const uint8 least_bytes[] =
 	[FORMAT_FLOAT8_LATER] = sizeof(int32) + sizeof(float8)
 };
 
-StaticAssertDecl(GS_GUESSES == 2 * (FORMAT_FLOAT8_LATER + 1), "each format, ascending and descending");
+StaticAssertDecl(GS_GUESSES == 2 * (FORMAT_FLOAT8_LATER + 1),
+				 "each format, ascending and descending");
 
 /* The most bytes that a code is made of. */
 #define MOST_BYTES	(sizeof(int32) + sizeof(float8))

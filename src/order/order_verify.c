@@ -109,8 +109,10 @@ verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *comp
 				continue;
 			verification->ncomparisons++;
 			verification->succeeded = gs_sort_compare_rows(compare,
-														   (MinimalTuple) unconstify(void *, rows[i - 1]),
-														   (MinimalTuple) unconstify(void *, rows[i])) <= 0;
+														   (MinimalTuple) unconstify(void *,
+																					 rows[i - 1]),
+														   (MinimalTuple) unconstify(void *,
+																					 rows[i])) <= 0;
 		}
 		position += nrows - 1;
 	}
@@ -118,7 +120,8 @@ verify_by_records(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *comp
 }
 
 GsStatus
-gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare, GsKeyVerification *verification)
+gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare,
+			   GsKeyVerification *verification)
 {
 	GsStatus	status;
 	instr_time	start;
@@ -128,7 +131,8 @@ gs_verify_keys(GsEngine *engine, const GsKeyEncoder *key, GsSortCompare *compare
 	verification->succeeded = true;
 	INSTR_TIME_SET_CURRENT(start);
 	status = gs_key_encoder_can_prove_order(key) ?
-		verify_by_records(engine, key, compare, verification) : verify_by_rows(engine, compare, verification);
+		verify_by_records(engine, key, compare, verification) :
+		verify_by_rows(engine, compare, verification);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	verification->us = INSTR_TIME_GET_MICROSEC(end);
@@ -191,7 +195,8 @@ report_wrong_order(GsOutputVerification *output)
 	type = format_type_be(TupleDescAttr(output->desc, column->attno - 1)->atttypid);
 	collation = OidIsValid(column->collation) ? get_collation_name(column->collation) : NULL;
 	ereport(of_icu ? WARNING : ERROR,
-			(errcode(of_icu ? ERRCODE_WARNING : of_input ? ERRCODE_DATA_CORRUPTED : ERRCODE_INTERNAL_ERROR),
+			(errcode(of_icu ? ERRCODE_WARNING : of_input ? ERRCODE_DATA_CORRUPTED :
+					 ERRCODE_INTERNAL_ERROR),
 			 of_input ? errmsg("rows of an incremental sort arrived in wrong order") :
 			 errmsg("sort returned rows in wrong order"),
 			 collation != NULL ?

@@ -42,7 +42,8 @@ typedef struct GsOutputVerification GsOutputVerification;
  * In the current memory context.  The columns and desc must live as long.  npresorted: columns by
  * which the rows were in order before the sort, if those of several batches are returned; else 0.
  */
-extern GsOutputVerification *gs_verify_output_begin(const GsSortColumn *columns, int ncolumns, int npresorted,
+extern GsOutputVerification *gs_verify_output_begin(const GsSortColumn *columns, int ncolumns,
+													int npresorted,
 													TupleDesc desc);
 
 /* The slot's row is returned next, forward: an ERROR if it sorts before the last one. */

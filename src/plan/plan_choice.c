@@ -114,6 +114,7 @@ gs_plan_choice_why_not_groups(const GsChoiceSettings *settings, const GsSortColu
 		return "an incremental sort of which only the presorted columns need verification";
 	if (group_rows < (gs_key_columns_are_collated(columns, ncolumns) ?
 					  LEAST_GROUP_ROWS_COLLATED : LEAST_GROUP_ROWS))
-		return psprintf("an incremental sort of small groups, of %.0f rows by the estimate", group_rows);
+		return psprintf("an incremental sort of small groups, of %.0f rows by the estimate",
+						group_rows);
 	return NULL;
 }

@@ -46,6 +46,7 @@ extern char *gs_plan_choice_why_not(const GsChoiceSettings *settings,
  */
 extern char *gs_plan_choice_why_not_groups(const GsChoiceSettings *settings,
 										   const GsSortColumn *columns, int ncolumns,
-										   int npresorted, double group_rows, const GsPlanLimit *bound);
+										   int npresorted, double group_rows,
+										   const GsPlanLimit *bound);
 
 #endif							/* GPUSORT_PLAN_CHOICE_H */

@@ -128,7 +128,8 @@ gs_plan_cost_comparisons(double nrows)
 double
 gs_plan_cost_expected(double postgres, double nrows, bool on_device)
 {
-	return postgres * (nrows < LARGE_ROWS ? SMALL_SHARE : LARGE_SHARE) * (on_device ? DEVICE_SHARE : 1);
+	return postgres * (nrows < LARGE_ROWS ? SMALL_SHARE : LARGE_SHARE) * (on_device ? DEVICE_SHARE :
+																		  1);
 }
 
 /*

@@ -50,7 +50,8 @@ extern double gs_plan_cost_expected(double postgres, double nrows, bool on_devic
  * About how many rows a group of an incremental sort has, by the costs of its plan and of its
  * input, which has nrows rows.  Rather too many if it is more than a few.
  */
-extern double gs_plan_cost_group_rows(double startup, double input_startup, double input_total, double nrows);
+extern double gs_plan_cost_group_rows(double startup, double input_startup, double input_total,
+									  double nrows);
 
 /*
  * Is what is computed from each row after the sort so expensive that the

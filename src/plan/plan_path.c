@@ -140,7 +140,8 @@ make_sort(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input, const GsPlanL
 		!gs_key_columns_leave_ties(columns, estimate.ncolumns);
 	if (!on_device && gs_plan_cost_bytes(&estimate) > work_mem * 1024.0)
 		return NULL;
-	return make_sort_at(root, ordered_rel, input, bound, gs_plan_cost_startup(&estimate, on_device));
+	return make_sort_at(root, ordered_rel, input, bound,
+						gs_plan_cost_startup(&estimate, on_device));
 }
 
 /* A Gather Merge of the rows that each participant has sorted. */

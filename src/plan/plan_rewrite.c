@@ -60,7 +60,8 @@ may_sort(const Query *query)
 {
 	return query->sortClause != NIL || query->distinctClause != NIL || query->groupClause != NIL ||
 		query->hasAggs || query->hasWindowFuncs || query->hasSubLinks || query->cteList != NIL ||
-		list_length(query->rtable) != 1 || linitial_node(RangeTblEntry, query->rtable)->rtekind != RTE_RELATION;
+		list_length(query->rtable) != 1 ||
+		linitial_node(RangeTblEntry, query->rtable)->rtekind != RTE_RELATION;
 }
 
 /*
@@ -93,7 +94,8 @@ rewrite_statement(PlannedStmt *statement, bool may_stop, const Rewrite *rewrite)
 }
 
 void
-gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable, bool may_stop)
+gs_plan_rewrite(PlannedStmt *statement, const GsChoiceSettings *settings, bool repeatable,
+				bool may_stop)
 {
 	const Rewrite rewrite = {.settings = settings, .repeatable = repeatable};
 
@@ -113,7 +115,8 @@ gs_plan_rewrite_why_not(PlannedStmt *statement, const Sort *sort)
 	/* the statement does not say whether it was planned for its first rows */
 	if (why_not == NULL && IsA(sort, IncrementalSort))
 		rewrite_statement(statement, true, &rewrite);
-	return why_not != NULL ? why_not : "settings of gpusort have changed since the query was planned";
+	return why_not != NULL ? why_not :
+		"settings of gpusort have changed since the query was planned";
 }
 
 /* The columns of a Sort's ORDER BY. */
@@ -253,14 +256,16 @@ why_not(const Sort *sort, const GsSortColumn *columns, const GsPlanLimit *bound,
 {
 	const Plan *plan = &sort->plan;
 	const Plan *input = plan->lefttree;
-	char	   *reason = gs_plan_choice_why_not(settings, columns, sort->numCols, input->plan_rows, bound);
+	char	   *reason =
+		gs_plan_choice_why_not(settings, columns, sort->numCols, input->plan_rows, bound);
 
 	if (reason == NULL && !settings->force && is_faster_without_rows(sort, columns))
 		return "a single column that is passed by value and only compared";
 	if (reason != NULL || !IsA(plan, IncrementalSort))
 		return reason;
 	return gs_plan_choice_why_not_groups(settings, columns, sort->numCols, presorted_columns(sort),
-										 gs_plan_cost_group_rows(plan->startup_cost, input->startup_cost,
+										 gs_plan_cost_group_rows(plan->startup_cost,
+																 input->startup_cost,
 																 input->total_cost, input->plan_rows),
 										 bound);
 }

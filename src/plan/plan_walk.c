@@ -92,7 +92,8 @@ static bool
 ends_with_first(const SubPlan *subquery)
 {
 	return subquery->subLinkType == EXISTS_SUBLINK ||
-		((subquery->subLinkType == ANY_SUBLINK || subquery->subLinkType == ALL_SUBLINK) && !subquery->useHashTable);
+		((subquery->subLinkType == ANY_SUBLINK || subquery->subLinkType == ALL_SUBLINK) &&
+		 !subquery->useHashTable);
 }
 
 static bool

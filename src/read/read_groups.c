@@ -54,7 +54,8 @@ find_equality(GsSortGroups *groups)
 		Oid			operator = get_equality_op_for_ordering_op(column->sort_operator, NULL);
 
 		if (!OidIsValid(operator))
-			elog(ERROR, "missing equality operator for ordering operator %u", column->sort_operator);
+			elog(ERROR, "missing equality operator for ordering operator %u",
+				 column->sort_operator);
 		fmgr_info(get_opcode(operator), &groups->equality[i]);
 	}
 }
@@ -115,7 +116,8 @@ is_equal(GsSortGroups *groups, int i, TupleTableSlot *slot)
 
 	if (is_null || group_is_null)
 		return is_null && group_is_null;
-	return DatumGetBool(FunctionCall2Coll(&groups->equality[i], column->collation, value, group_value));
+	return DatumGetBool(FunctionCall2Coll(&groups->equality[i], column->collation, value,
+										  group_value));
 }
 
 /* Is a row of the group that ends the batch?  The last columns differ most often. */

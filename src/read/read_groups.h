@@ -53,7 +53,8 @@ typedef struct GsSortGroups
  * In the current memory context, where columns stay.  The rows of the child arrive in the order of
  * the first npresorted columns.  memory_rows: estimated rows for which a sort has memory.
  */
-extern GsSortGroups *gs_sort_groups_create(PlanState *child, const GsSortColumn *columns, int npresorted,
+extern GsSortGroups *gs_sort_groups_create(PlanState *child, const GsSortColumn *columns,
+										   int npresorted,
 										   double memory_rows);
 
 /* Begins the next batch. */

@@ -74,7 +74,8 @@ rows_of_table(Oid table)
 static double
 rows_of_value(Oid table, AttrNumber attno, double nrows)
 {
-	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table), Int16GetDatum(attno),
+	HeapTuple	tuple = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(table),
+										Int16GetDatum(attno),
 										BoolGetDatum(false));
 	const double ntable = rows_of_table(table);
 	double		ndistinct = 0;
@@ -114,7 +115,8 @@ is_variable(TupleDesc desc, const GsSortColumn *column)
 }
 
 int
-gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *columns, int ncolumns, TupleDesc desc, bool in_job)
+gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *columns, int ncolumns,
+							  TupleDesc desc, bool in_job)
 {
 	int			n = 1;
 	bool		expensive;
@@ -131,7 +133,8 @@ gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *column
 	nrows = gs_statistics_rows_of_key(child, columns, n);
 	if (nrows > 0 && nrows < (expensive ? MANY_ROWS_EXPENSIVE : MANY_ROWS))
 		return 0;
-	while (n < ncolumns && !(is_variable(desc, &columns[n]) && gs_key_columns_is_expensive(&columns[n])))
+	while (n < ncolumns &&
+		   !(is_variable(desc, &columns[n]) && gs_key_columns_is_expensive(&columns[n])))
 		n++;
 	return in_job ? ncolumns : n;
 }

@@ -17,7 +17,8 @@
  * tell; without NULLs.  A plan that returns more rows than the table has, such as a join, repeats
  * them.  0: not known, because none is a column of a table that has statistics.
  */
-extern double gs_statistics_rows_of_key(const PlanState *child, const GsSortColumn *columns, int ncolumns);
+extern double gs_statistics_rows_of_key(const PlanState *child, const GsSortColumn *columns,
+										int ncolumns);
 
 /*
  * How many of the sort columns a device keys, whatever they cost.  None: statistics tell that
@@ -27,7 +28,8 @@ extern double gs_statistics_rows_of_key(const PlanState *child, const GsSortColu
  *
  * in_job: participants share the sort, and their keys have to be chosen before a row is known.
  */
-extern int	gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
+extern int	gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *columns,
+										  int ncolumns, TupleDesc desc,
 										  bool in_job);
 
 #endif							/* GPUSORT_READ_STATISTICS_H */

@@ -68,7 +68,8 @@
 static double
 least_comparisons(const GsTiedColumn *column, int ntoasted)
 {
-	return ntoasted > SAMPLED_VALUES / 2 ? MANY_FETCHES : column->is_expensive ? MANY_OF_EXPENSIVE : MANY_COMPARISONS;
+	return ntoasted > SAMPLED_VALUES / 2 ? MANY_FETCHES : column->is_expensive ? MANY_OF_EXPENSIVE :
+		MANY_COMPARISONS;
 }
 
 typedef struct SampledKey
@@ -119,7 +120,8 @@ hash_key(const GsKeyLayout *layout, const uint64 *record, const char *row)
 			hash = mix(hash, record[word]);
 		word++;
 		if (i < layout->ndecisive && gs_tail_len(tail) > sizeof(uint64))
-			hash = mix(hash, hash_bytes((const unsigned char *) row + gs_tail_offset(tail), gs_tail_len(tail)));
+			hash = mix(hash, hash_bytes((const unsigned char *) row + gs_tail_offset(tail),
+										gs_tail_len(tail)));
 	}
 	for (; word < layout->nwords; word++)
 		hash = mix(hash, record[word]);
@@ -250,14 +252,16 @@ gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, doubl
 		{
 			const char *row = gs_batch_pushed(&batches[b], layout, i);
 
-			examine_row(sample, column, row, hash_key(layout, gs_batch_record(&batches[b], i), row));
+			examine_row(sample, column, row,
+						hash_key(layout, gs_batch_record(&batches[b], i), row));
 		}
 	}
 	return want_keys(sample, column, nrows_expected);
 }
 
 bool
-gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompare *compare, int ncolumns,
+gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompare *compare,
+					  int ncolumns,
 					  double nrows_expected, double nrows_of_key)
 {
 	const int	nrows = gs_few_count(few);
@@ -268,7 +272,8 @@ gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompar
 	{
 		const MinimalTuple row = gs_few_row(few, i);
 
-		examine_row(sample, column, row, mix(0, gs_sort_compare_hash(compare, row, 0, ncolumns)) | 1);
+		examine_row(sample, column, row,
+					mix(0, gs_sort_compare_hash(compare, row, 0, ncolumns)) | 1);
 	}
 	return want_keys(sample, column, nrows_expected);
 }

@@ -37,14 +37,16 @@ typedef struct GsTiedColumn
  * rows by it?  Of the rows of an engine of this process that has not sorted.  Memory is allocated
  * in the current context.
  */
-extern bool gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine, double nrows_expected);
+extern bool gs_tied_rows_want_keys(const GsTiedColumn *column, const GsEngine *engine,
+								   double nrows_expected);
 
 /*
  * Answers this for rows that have no keys yet, which tie if they are equal in the first ncolumns
  * sort columns.  If these show too few ties to tell, but some, it depends on how many rows have the
  * same key, on average, as statistics tell; 0: they do not.
  */
-extern bool gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few, GsSortCompare *compare, int ncolumns,
+extern bool gs_tied_few_want_keys(const GsTiedColumn *column, const GsFew *few,
+								  GsSortCompare *compare, int ncolumns,
 								  double nrows_expected, double nrows_of_key);
 
 #endif							/* GPUSORT_READ_TIED_H */

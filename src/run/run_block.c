@@ -96,7 +96,8 @@ add_row(GsRunBlock *block, const GsKeyLayout *layout, const uint64 *record, int 
 	const Size	nbytes = sizeof(uint64) * layout->nwords +
 		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record));
 
-	if (block->nrows == block->most_rows || (block->nrows > 0 && nbytes > block->allocated - block->used))
+	if (block->nrows == block->most_rows ||
+		(block->nrows > 0 && nbytes > block->allocated - block->used))
 		return false;
 	if (nbytes > block->allocated)
 	{

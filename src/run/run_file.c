@@ -103,7 +103,8 @@ open_file(const GsRunStore *store)
 		return OpenTemporaryFile(false);
 	}
 	snprintf(name, sizeof(name), "%d.%d", store->where.owner, store->nfiles);
-	file = store->owned_elsewhere ? FileSetOpen(&set->fs, name, O_RDONLY) : FileSetCreate(&set->fs, name);
+	file = store->owned_elsewhere ? FileSetOpen(&set->fs, name, O_RDONLY) :
+		FileSetCreate(&set->fs, name);
 	if (file <= 0)
 		ereport(ERROR,
 				(errcode_for_file_access(),

@@ -139,7 +139,8 @@ static void
 sample_runs(GsRunSet *set, Samples *samples)
 {
 	const int64 nextents = count_extents(set);
-	const int64 most = Min(MOST_SAMPLES, set->memory_limit / (MEMORY_PART * gs_run_set_longest(set)) + 1);
+	const int64 most = Min(MOST_SAMPLES,
+						   set->memory_limit / (MEMORY_PART * gs_run_set_longest(set)) + 1);
 	const int64 distance = nextents / most + 1;
 
 	samples->count = 0;

@@ -124,7 +124,8 @@ gs_run_engine_next(GsRunSet *set, GsEngineRow *next)
 	next->record = gs_run_has_records(set) ? reader->records[reader->at] : NULL;
 	reader->at++;
 	row_len = ((const MinimalTupleData *) next->row)->t_len;
-	next->nbytes = next->record == NULL ? row_len : gs_run_row_bytes(set->layout, next->record, row_len);
+	next->nbytes = next->record == NULL ? row_len :
+		gs_run_row_bytes(set->layout, next->record, row_len);
 	return true;
 }
 

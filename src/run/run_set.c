@@ -466,7 +466,8 @@ choose_order(GsRunSet *set)
 		.layout = &no_keys,.compare = order->instead,.compare_arg = order->compare_arg
 	};
 
-	if (!set->order_chosen && order->instead != NULL && gs_run_longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
+	if (!set->order_chosen && order->instead != NULL &&
+		gs_run_longest_key(order->layout) > MOST_APPROXIMATE_BYTES)
 		gs_run_set_drop_keys(set, &compared);
 	set->order_chosen = true;
 }
@@ -563,7 +564,8 @@ gs_run_set_adopt(GsRunSet *set, const GsSharedRuns *shared, const GsRunPlace *wh
 }
 
 void
-gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream, dsa_area *memory)
+gs_run_set_adopt_stream(GsRunSet *set, const GsSharedRows *rows, GsRunStream *stream,
+						dsa_area *memory)
 {
 	MemoryContext old = MemoryContextSwitchTo(set->context);
 	RunStream  *from;
@@ -601,7 +603,8 @@ bytes_after_record(const GsRunSet *set, const uint64 *record)
 
 	if (layout->keys_only)
 		return 0;
-	return gs_run_has_records(set) ? gs_run_row_bytes(layout, record, gs_run_row_len(layout, record)) :
+	return gs_run_has_records(set) ?
+		gs_run_row_bytes(layout, record, gs_run_row_len(layout, record)) :
 		gs_run_row_len(layout, record);
 }
 

@@ -69,7 +69,8 @@ typedef struct GsStreamWriter
 	char	   *at;				/* the address of its memory */
 } GsStreamWriter;
 
-extern void gs_run_stream_begin_write(GsStreamWriter *writer, GsRunStream *stream, dsa_area *memory);
+extern void gs_run_stream_begin_write(GsStreamWriter *writer, GsRunStream *stream,
+									  dsa_area *memory);
 
 /* Returns space for a record and its row, in this order, 8-aligned; NULL: nobody reads. */
 extern char *gs_run_stream_reserve(GsStreamWriter *writer, Size nbytes);

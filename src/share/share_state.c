@@ -104,7 +104,8 @@ gs_shared_reset(GsShared *shared, GsSharedWay way, bool leader_consumes, int nke
 	pg_atomic_write_u32(&shared->nkeyed, (uint32) nkeyed);
 	shared->wanted = way == GS_SHARE_JOB;
 	shared->leader_consumes = leader_consumes;
-	shared->state = way == GS_SHARE_JOB ? JOB_UNDECIDED : way == GS_SHARE_STREAMS ? JOB_OPEN : JOB_CLOSED;
+	shared->state = way == GS_SHARE_JOB ? JOB_UNDECIDED : way == GS_SHARE_STREAMS ? JOB_OPEN :
+		JOB_CLOSED;
 	shared->job = (GsSharedJob) {.by_streams = way == GS_SHARE_STREAMS};
 	shared->has_consumer = false;
 	shared->nproducers = 0;

@@ -173,7 +173,8 @@ set_receivers(GsSortStreams *streams, const int *senders, int nsenders, int rece
 		const int	nothers = nsenders * (i + 1) / nparts - first - 1;
 
 		streams->offers[senders[first]].receiver = receiver;
-		set_receivers(streams, senders + first + 1, nothers, senders[first], Min(nothers, MOST_STREAMS));
+		set_receivers(streams, senders + first + 1, nothers, senders[first],
+					  Min(nothers, MOST_STREAMS));
 	}
 }
 
@@ -207,7 +208,8 @@ choose_receivers(GsSortStreams *streams, const GsStore *store)
 		senders[nsenders++] = i;
 		may_merge = may_merge && gs_store_merges_alike(store, rows);
 	}
-	may_merge = may_merge && nsenders > MOST_STREAMS && (gpusort_force || has_processors(nsenders + 1));
+	may_merge = may_merge && nsenders > MOST_STREAMS &&
+		(gpusort_force || has_processors(nsenders + 1));
 	set_receivers(streams, senders, nsenders, 0, may_merge ? 1 : nsenders);
 	pfree(senders);
 }
@@ -230,7 +232,8 @@ receive(GsSortStreams *streams, int receiver, GsStore *store, dsa_area *memory)
 		Offer	   *offer = &streams->offers[i];
 
 		if (i != receiver && offer->rows.nread > 0 && is_received(streams, i, receiver))
-			gs_store_adopt_stream(store, &offer->rows, offer->receiver == receiver ? &offer->stream : NULL,
+			gs_store_adopt_stream(store, &offer->rows,
+								  offer->receiver == receiver ? &offer->stream : NULL,
 								 memory);
 	}
 	gs_store_begin_merge(store);

@@ -149,9 +149,10 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	{
 		if (!gs_key_record_read(store->order.key, slot, &source, &extra_bytes, &why_not))
 			return why_not;
-		if (gs_key_encoder_first_tied(store->order.key) >= 0 && store->engine->request.compare == NULL &&
+		if (gs_key_encoder_first_tied(store->order.key) >= 0 &&
+			store->engine->request.compare == NULL &&
 			store->engine->capabilities->can_compare)
-			gs_store_compare_ties(&state->store);
+			gs_store_compare_ties(store);
 	}
 	row_bytes = source.nbytes + extra_bytes;
 	if (row_bytes > PG_UINT32_MAX)
@@ -162,7 +163,8 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 	row = gs_batch_next_row(store->batch);
 	record = gs_batch_next_record(store->batch);
 	gs_row_store(&source, slot, row);
-	nulls = store->order.direct_key ? gs_key_record_write_direct(store->order.key, slot, &source, record) :
+	nulls = store->order.direct_key ?
+		gs_key_record_write_direct(store->order.key, slot, &source, record) :
 		gs_key_record_write(store->order.key, &source, row, source.nbytes, record);
 	record[store->engine->request.layout->nwords] = gs_batch_next_location(store->batch, nulls);
 	if (store->top.has_cutoff && gs_topn_drops(&store->top, &store->engine->request, record, row))
@@ -206,7 +208,8 @@ fall_back(GsSortState *state, const char *reason)
 {
 	const GsStatus status = state->store.space_status;
 
-	return gs_sort_parallel_end_input(state) == GS_STATUS_OK && gs_store_fall_back(&state->store, status, reason);
+	return gs_sort_parallel_end_input(state) == GS_STATUS_OK &&
+		gs_store_fall_back(&state->store, status, reason);
 }
 
 /* Did a call return GS_STATUS_FAILED? */
@@ -227,7 +230,7 @@ add_row(GsSortState *state, TupleTableSlot *slot)
 {
 	GsStore *store = &state->store;
 
-	if (state->store.phase == GS_SORT_ENGINE)
+	if (store->phase == GS_SORT_ENGINE)
 	{
 		const char *why_not = store->order.keys_only ?
 			store_value(state, slot) : store_row(state, slot);
@@ -292,8 +295,10 @@ begin_verification(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	GsSortGroups *groups = spec->groups;
-	GsOutputVerification **verification = groups != NULL ? &groups->verification : &state->output.verification;
-	MemoryContext old = MemoryContextSwitchTo(groups != NULL ? spec->parent_context : state->store.context);
+	GsOutputVerification **verification =
+		groups != NULL ? &groups->verification : &state->output.verification;
+	MemoryContext old = MemoryContextSwitchTo(groups != NULL ? spec->parent_context :
+											  state->store.context);
 
 	if (*verification == NULL)
 		*verification = gs_verify_output_begin(spec->columns, spec->ncolumns,
@@ -307,7 +312,8 @@ begin_sort(GsSortState *state, int memory_kb)
 {
 	const GsSortSpec *spec = &state->spec;
 
-	gs_store_begin(&state->store, spec, (Size) memory_kb * 1024, gpusort_engine != GS_ENGINE_CPU && spec->groups == NULL);
+	gs_store_begin(&state->store, spec, (Size) memory_kb * 1024,
+				   gpusort_engine != GS_ENGINE_CPU && spec->groups == NULL);
 	state->input = (GsSortInput) {.tied_check = GS_TIED_FIRST_CHECK};
 	state->output = (GsSortOutput) {0};
 	gs_sort_parallel_join(state);
@@ -326,7 +332,8 @@ nkeyed_columns(const GsSortState *state)
 	if (participants->role == GS_ROLE_SERIAL && participants->of_streams == GS_ROLE_SERIAL &&
 		gs_store_device_is_likely(&state->store))
 		return !gs_store_returns_in_turn(&state->store) ? spec->ncolumns :
-			gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, false);
+			gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc,
+										  false);
 	if (participants->shared != NULL)
 		return gs_shared_nkeyed(participants->shared);
 	return spec->groups != NULL ? spec->groups->nkeyed : 0;
@@ -339,14 +346,15 @@ begin_keys(GsSortState *state)
 	const GsSortSpec *spec = &state->spec;
 	GsStore *store = &state->store;
 	const bool	serial = state->participants.role == GS_ROLE_SERIAL;
+	const bool	full_keys = gs_sort_parallel_needs_full_keys(state) ||
+		(spec->groups != NULL && spec->groups->full_keys) || gs_store_device_is_likely(store);
 
-	gs_store_use_keys(&state->store, gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc, nkeyed_columns(state),
-												  gs_sort_parallel_needs_full_keys(state) ||
-												  (spec->groups != NULL && spec->groups->full_keys) ||
-												  gs_store_device_is_likely(&state->store)));
-	while (state->store.phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
-		gs_store_use_keys(&state->store, gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc, store->order.key));
-	if (state->store.phase == GS_SORT_FEW)
+	gs_store_use_keys(store, gs_key_encoder_create(spec->columns, spec->ncolumns, spec->desc,
+												   nkeyed_columns(state), full_keys));
+	while (store->phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
+		gs_store_use_keys(store, gs_key_encoder_create_next(spec->columns, spec->ncolumns,
+																	spec->desc, store->order.key));
+	if (store->phase == GS_SORT_FEW)
 		state->input.tied_check *= GS_TIED_CHECK_FACTOR;
 	/* nor for a batch: see gs_sort_wants_other_keys() */
 	if (serial && spec->groups == NULL && !spec->merged_elsewhere)
@@ -362,7 +370,7 @@ open_engine(GsSortState *state)
 
 	if (state->participants.role != GS_ROLE_SERIAL)
 	{
-		GsEngineRequest request = gs_store_make_request(&state->store);
+		GsEngineRequest request = gs_store_make_request(store);
 
 		request.find_equal = request.compare != NULL;
 		request.compare = NULL; /* the consumer orders ties as it returns rows (sort_ties.c) */
@@ -371,7 +379,7 @@ open_engine(GsSortState *state)
 	if (store->engine == NULL)
 	{
 		gs_presorted_begin(state);
-		gs_store_open_engine(&state->store);
+		gs_store_open_engine(store);
 	}
 	if (store->engine == NULL)
 		gs_order_end_presorted(&store->order);
@@ -395,7 +403,7 @@ begin_engine(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	GsStore *store = &state->store;
-	MemoryContext old = MemoryContextSwitchTo(state->store.context);
+	MemoryContext old = MemoryContextSwitchTo(store->context);
 	char	   *why_not = reason_for_fallback(spec);
 	GsStatus	status = GS_STATUS_OK;
 
@@ -409,7 +417,8 @@ begin_engine(GsSortState *state)
 			why_not = "out of memory";
 		}
 		else if (store->top.bound != GS_UNBOUNDED &&
-				 (gs_key_encoder_first_is_expensive(store->order.key) || gs_key_encoder_is_approximate(store->order.key)))
+				 (gs_key_encoder_first_is_expensive(store->order.key) ||
+				  gs_key_encoder_is_approximate(store->order.key)))
 			gs_topn_compare_values(&store->top, spec->columns, spec->ncolumns, spec->desc);
 	}
 	MemoryContextSwitchTo(old);
@@ -417,10 +426,10 @@ begin_engine(GsSortState *state)
 	if (why_not != NULL)
 	{
 		gs_sort_parallel_leave(state);
-		gs_store_begin_fallback(&state->store, store->memory_limit / 1024, status, why_not);
+		gs_store_begin_fallback(store, store->memory_limit / 1024, status, why_not);
 	}
 	else
-		state->store.phase = GS_SORT_ENGINE;
+		store->phase = GS_SORT_ENGINE;
 }
 
 void
@@ -455,8 +464,10 @@ can_store_page(const GsSortState *state, const GsSeqScan *scan)
 {
 	const GsStore *store = &state->store;
 
-	return gs_seqscan_can_skip(scan) && state->store.phase == GS_SORT_ENGINE && store->batch != NULL &&
-		store->order.direct_key && !store->order.presorted && !store->order.keys_only && !store->top.has_cutoff;
+	return gs_seqscan_can_skip(scan) && store->phase == GS_SORT_ENGINE &&
+		store->batch != NULL &&
+		store->order.direct_key && !store->order.presorted && !store->order.keys_only &&
+		!store->top.has_cutoff;
 }
 
 /*
@@ -521,7 +532,7 @@ read_few(GsSortState *state, GsSeqScan *scan)
 		store->few = gs_few_create(spec->columns, spec->ncolumns, spec->desc);
 		MemoryContextSwitchTo(old);
 	}
-	state->store.phase = GS_SORT_FEW;
+	store->phase = GS_SORT_FEW;
 	do
 		slot = next_row(spec, scan);
 	while (!TupIsNull(slot) && gs_few_put(store->few, slot));
@@ -602,7 +613,8 @@ sort_or_merge(GsSortState *state)
 		if (status != GS_STATUS_FULL)
 			return status;
 	}
-	return gs_store_may_write_run(&state->store) ? gs_store_merge_runs(&state->store) : GS_STATUS_FULL;
+	return gs_store_may_write_run(&state->store) ? gs_store_merge_runs(&state->store) :
+		GS_STATUS_FULL;
 }
 
 /* Sorts all rows, or falls back to a tuplesort.  False: the engine failed. */
@@ -646,9 +658,9 @@ perform(GsSortState *state)
 		if (!gs_sort_reload(state, add_again))
 			return false;
 	}
-	if (state->store.phase == GS_SORT_ENGINE && !sort_rows(state))
+	if (store->phase == GS_SORT_ENGINE && !sort_rows(state))
 		return false;
-	if (state->store.phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_SORT_FALLBACK)
 		gs_tuplesort_perform(&store->fallback);
 	return true;
 }

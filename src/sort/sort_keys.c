@@ -48,7 +48,8 @@ expected_rows(const GsSortState *state)
 	const GsStore *store = &state->store;
 	double		nrows = gs_topn_expected_rows(&store->top, state->spec.expected_rows);
 
-	return gs_store_device_is_likely(&state->store) ? nrows : Min(nrows, store->memory_limit / gs_store_row_bytes(&state->store));
+	return gs_store_device_is_likely(store) ? nrows :
+		Min(nrows, store->memory_limit / gs_store_row_bytes(store));
 }
 
 static GsTiedColumn
@@ -74,7 +75,8 @@ gs_sort_few_want_other_keys(const GsSortState *state)
 	if (!gs_key_encoder_can_key_more(store->order.key))
 		return false;
 	column = tied_column(state);
-	return gs_tied_few_want_keys(&column, store->few, store->order.compare, first_tied, expected_rows(state),
+	return gs_tied_few_want_keys(&column, store->few, store->order.compare, first_tied,
+								 expected_rows(state),
 								 gs_statistics_rows_of_key(spec->child, spec->columns, first_tied));
 }
 
@@ -117,7 +119,7 @@ gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 	Size		nbytes;
 	bool		crowded;
 
-	if (state->store.phase != GS_SORT_ENGINE || store->engine->capabilities->on_device ||
+	if (store->phase != GS_SORT_ENGINE || store->engine->capabilities->on_device ||
 		store->runs != NULL || store->top.dropped > 0)
 		return false;
 	if (groups != NULL)
@@ -143,13 +145,14 @@ begin_other_keys(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	GsStore *store = &state->store;
-	MemoryContext old = MemoryContextSwitchTo(state->store.context);
+	MemoryContext old = MemoryContextSwitchTo(store->context);
 
-	gs_store_use_keys(&state->store, gs_key_encoder_create_next(spec->columns, spec->ncolumns, spec->desc, store->order.key));
+	gs_store_use_keys(store, gs_key_encoder_create_next(spec->columns, spec->ncolumns,
+																spec->desc, store->order.key));
 	state->input.counting = gs_key_encoder_is_counting(store->order.key);
 	if (store->runs != NULL)
 	{
-		const GsMergeOrder order = gs_order_compared(&state->store.order);
+		const GsMergeOrder order = gs_order_compared(&store->order);
 
 		gs_run_set_drop_keys(store->runs, &order);
 	}
@@ -188,11 +191,11 @@ move_rows(GsSortState *state, GsAddRow add)
 	/* a device's rows may be many; they stay in this process now */
 	store->may_use_device &= !from->capabilities->on_device;
 	store->batch = NULL;
-	gs_store_open_engine(&state->store);
+	gs_store_open_engine(store);
 	if (store->engine == NULL)
 	{
 		store->engine = from;
-		return gs_store_fall_back(&state->store, GS_STATUS_OOM, "out of memory");
+		return gs_store_fall_back(store, GS_STATUS_OOM, "out of memory");
 	}
 
 	adder.slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
@@ -230,11 +233,12 @@ gs_sort_take_back(GsSortState *state, GsAddRow add)
 {
 	const GsSortSpec *spec = &state->spec;
 	GsStore *store = &state->store;
-	MemoryContext old = MemoryContextSwitchTo(state->store.context);
+	MemoryContext old = MemoryContextSwitchTo(store->context);
 
 	store->device_reason = gs_key_encoder_mismatch_reason(store->order.key);
 	/* the same keys, which have not counted the rows yet */
-	gs_store_use_keys(&state->store, gs_key_encoder_create_same(spec->columns, spec->ncolumns, spec->desc, store->order.key));
+	gs_store_use_keys(store, gs_key_encoder_create_same(spec->columns, spec->ncolumns,
+																spec->desc, store->order.key));
 	MemoryContextSwitchTo(old);
 	return move_rows(state, add);
 }

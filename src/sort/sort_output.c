@@ -39,7 +39,8 @@ gs_sort_next_verified(GsSortState *state, bool forward)
 	else if (!TupIsNull(slot))
 		gs_verify_output_row(verification, slot);
 	else if (state->store.top.bound == GS_UNBOUNDED)
-		gs_verify_output_end(verification, state->spec.groups != NULL ? state->spec.groups->nrows : state->store.nread);
+		gs_verify_output_end(verification, state->spec.groups != NULL ? state->spec.groups->nrows :
+							 state->store.nread);
 	return slot;
 }
 

@@ -94,7 +94,8 @@ gs_sort_parallel_makes_reports(const QueryDesc *query, int eflags)
 void
 gs_sort_parallel_prepare(QueryDesc *query)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, PLAN_CONTEXT, ALLOCSET_SMALL_SIZES);
+	MemoryContext context =
+		AllocSetContextCreate(CurrentMemoryContext, PLAN_CONTEXT, ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 
 	query->plannedstmt = copyObject(query->plannedstmt);
@@ -132,7 +133,8 @@ find_sorts(PlanState *node, void *gather)
 {
 	if (IsA(node, CustomScanState) &&
 		((const CustomScanState *) node)->methods->ShutdownCustomScan == gs_sort_parallel_shutdown)
-		gs_node_sort((CustomScanState *) node)->participants.gather_context = ((PlanState *) gather)->ps_ExprContext;
+		gs_node_sort((CustomScanState *) node)->participants.gather_context =
+			((PlanState *) gather)->ps_ExprContext;
 	return planstate_tree_walker(node, find_sorts, gather);
 }
 
@@ -184,7 +186,8 @@ gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipan
 static bool
 wants_streams(const GsSortState *state)
 {
-	return state->participants.streams != NULL && gpusort_enabled && parallel_leader_participation &&
+	return state->participants.streams != NULL && gpusort_enabled &&
+		parallel_leader_participation &&
 		expected_rows(state) >= LEAST_ROWS_OF_STREAMS;
 }
 
@@ -196,10 +199,12 @@ choose_way(const GsSortState *state)
 
 	if (spec->may_share &&
 		gs_sort_parallel_pays(spec->columns, spec->ncolumns,
-							  gs_shared_nparticipants(state->participants.shared), expected_rows(state)))
+							  gs_shared_nparticipants(state->participants.shared),
+							  expected_rows(state)))
 		return GS_SHARE_JOB;
 	/* not where each participant may use a device */
-	return wants_streams(state) && !gs_device_is_likely(spec->expected_rows) ? GS_SHARE_STREAMS : GS_SHARE_NOTHING;
+	return wants_streams(state) && !gs_device_is_likely(spec->expected_rows) ? GS_SHARE_STREAMS :
+		GS_SHARE_NOTHING;
 }
 
 static void
@@ -234,7 +239,8 @@ static void
 expect_rescan(GsSortState *state)
 {
 	if (state->participants.streams != NULL)
-		RegisterExprContextCallback(state->participants.gather_context, before_rescan, PointerGetDatum(state));
+		RegisterExprContextCallback(state->participants.gather_context, before_rescan,
+									PointerGetDatum(state));
 }
 
 /* ----------------------------------------------------------- shared memory */
@@ -274,7 +280,8 @@ gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *
 
 	/* without a segment there are no workers */
 	set_shared(node, coordinate, nparticipants,
-			   state->spec.may_share && pcxt->seg != NULL && state->participants.gather_context != NULL);
+			   state->spec.may_share && pcxt->seg != NULL &&
+			   state->participants.gather_context != NULL);
 	gs_shared_init(coordinate, nparticipants);
 	if (state->participants.streams != NULL)
 		gs_sort_streams_init(state->participants.streams, nparticipants);
@@ -296,7 +303,8 @@ gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void
 void
 gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
 {
-	set_shared(node, coordinate, gs_shared_nparticipants(coordinate), gs_node_sort(node)->spec.may_share);
+	set_shared(node, coordinate, gs_shared_nparticipants(coordinate),
+			   gs_node_sort(node)->spec.may_share);
 }
 
 /* The shared memory is released before EXPLAIN runs. */
@@ -379,7 +387,8 @@ open_job(GsSortState *state, const GsEngineRequest *request)
 	GsSortParticipants *participants = &state->participants;
 	GsEngine   *engine;
 
-	engine = gs_device_open_shared(request, state->store.context, participant_number(), expected_rows(state),
+	engine = gs_device_open_shared(request, state->store.context, participant_number(),
+								   expected_rows(state),
 								   gs_store_row_bytes(&state->store), &state->store.device_reason);
 	if (engine != NULL)
 	{
@@ -402,7 +411,8 @@ join_job(GsSortState *state, const GsEngineRequest *request)
 		state->store.device_reason = "an enum label was added while the sort began";
 		return NULL;
 	}
-	return gs_device_join_shared(request, state->store.context, shared_job->device, shared_job->token,
+	return gs_device_join_shared(request, state->store.context, shared_job->device,
+								 shared_job->token,
 								 participant_number(), &state->store.device_reason);
 }
 
@@ -561,11 +571,13 @@ gs_sort_parallel_join(GsSortState *state)
 	GsRole		role;
 
 	participants->job = (GsSharedJob) {0};
-	role = shared == NULL ? GS_ROLE_SERIAL : gs_shared_join(shared, participant_number(), &participants->job);
+	role = shared == NULL ? GS_ROLE_SERIAL :
+		gs_shared_join(shared, participant_number(), &participants->job);
 	participants->nsent = 0;
 	participants->wait_us = 0;
 	participants->sends = false;
-	state->store.policy = (GsStorePolicy) {.end_input = shared == NULL ? NULL : end_input_before_run,.arg = state};
+	state->store.policy =
+		(GsStorePolicy) {.end_input = shared == NULL ? NULL : end_input_before_run,.arg = state};
 	if (participants->job.by_streams)
 		set_role(state, GS_ROLE_SERIAL, role);
 	else
@@ -575,7 +587,8 @@ gs_sort_parallel_join(GsSortState *state)
 	 * all of them try it once, and wait once for the device; rows of a device would have to be read
 	 * back
 	 */
-	if (shared != NULL && (gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
+	if (shared != NULL &&
+		(gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
 		state->store.may_use_device = false;
 }
 
@@ -606,9 +619,9 @@ gs_sort_parallel_begin_reading(GsSortState *state, uint64 nrows)
 	store->engine = state->participants.reader;
 	state->participants.reader = NULL;
 	if (gs_engine_gpu_begin_reading(store->engine, nrows) != GS_STATUS_OK)
-		gs_store_report_failure(&state->store);
+		gs_store_report_failure(store);
 	store->nread = nrows;
-	gs_store_begin_output(&state->store, nrows);
+	gs_store_begin_output(store, nrows);
 }
 
 /* ------------------------------------------------------------------- streams */
@@ -630,12 +643,13 @@ offer_rows(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 	GsStore *store = &state->store;
 
-	participants->sends = gs_sort_streams_offer(participants->streams, participant_number(), &state->store);
+	participants->sends =
+		gs_sort_streams_offer(participants->streams, participant_number(), store);
 	if (participants->sends)
 	{
 		participants->nsent = store->nread;
 		store->nread = 0;
-		gs_store_begin_output(&state->store, 0);
+		gs_store_begin_output(store, 0);
 	}
 }
 
@@ -667,7 +681,8 @@ gs_sort_parallel_end(GsSortState *state)
 	GsSortParticipants *participants = &state->participants;
 
 	if (participants->sends)
-		gs_sort_streams_send(participants->streams, participant_number(), &state->store, participants->memory);
+		gs_sort_streams_send(participants->streams, participant_number(), &state->store,
+							 participants->memory);
 	participants->sends = false;
 	abandon_streams(state);
 	/*

@@ -55,12 +55,14 @@ may_pay(const GsSortState *state)
 {
 	const GsStore *store = &state->store;
 
-	if (store->top.bound != GS_UNBOUNDED || (state->spec.groups != NULL && !state->spec.groups->may_be_in_order))
+	if (store->top.bound != GS_UNBOUNDED ||
+		(state->spec.groups != NULL && !state->spec.groups->may_be_in_order))
 		return false;
 	if (!gs_key_encoder_decides(store->order.key))
-		return !(gs_key_encoder_can_key_more(store->order.key) && gs_store_device_is_likely(&state->store));
-	return state->store.phase == GS_SORT_FEW && !keys_cost_less(&store->order) &&
-		!gs_store_device_is_likely(&state->store);
+		return !(gs_key_encoder_can_key_more(store->order.key) &&
+				 gs_store_device_is_likely(store));
+	return store->phase == GS_SORT_FEW && !keys_cost_less(&store->order) &&
+		!gs_store_device_is_likely(store);
 }
 
 /*
@@ -94,7 +96,7 @@ gs_presorted_begin(GsSortState *state)
 		return;
 	if (store->order.compare == NULL)
 		store->order.compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
-	if (state->store.phase == GS_SORT_FEW && !few_are_in_order(store->few, store->order.compare))
+	if (store->phase == GS_SORT_FEW && !few_are_in_order(store->few, store->order.compare))
 		gs_order_end_presorted(&store->order);
 }
 
@@ -115,7 +117,8 @@ is_below_last(GsSortCompare *compare, bool is_first, MinimalTuple row)
 static bool
 may_write_run(const GsSortState *state)
 {
-	return !gs_key_encoder_decides(state->store.order.key) && gs_store_may_write_run(&state->store) &&
+	return !gs_key_encoder_decides(state->store.order.key) &&
+		gs_store_may_write_run(&state->store) &&
 		!gs_store_device_is_likely(&state->store);
 }
 
@@ -132,10 +135,10 @@ write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)
 		unconstify(void *, gs_batch_pushed(batch, store->engine->request.layout, batch->nrows - 1));
 
 	store->may_use_device = false;	/* it could not merge the run */
-	*last = MemoryContextAllocHuge(state->store.context, row->t_len);
+	*last = MemoryContextAllocHuge(store->context, row->t_len);
 	memcpy(*last, row, row->t_len);
 	gs_sort_compare_begin(store->order.compare, *last);
-	return gs_store_write_run(&state->store, row_bytes) == GS_STATUS_OK;
+	return gs_store_write_run(store, row_bytes) == GS_STATUS_OK;
 }
 
 /* Ensures that the batch has space for a row.  False: memory is full. */

@@ -60,12 +60,13 @@ gs_sort_sorter(const GsSortState *state)
 {
 	const GsStore *store = &state->store;
 
-	if (state->store.phase == GS_SORT_FALLBACK)
+	if (store->phase == GS_SORT_FALLBACK)
 		return GS_SORTER_POSTGRES;
-	if (gs_store_is_on_device(&state->store) || state->participants.nsent > 0 ||
+	if (gs_store_is_on_device(store) || state->participants.nsent > 0 ||
 		(store->runs != NULL && gs_run_set_stats(store->runs)->device != NULL))
 		return GS_SORTER_DEVICE;
-	return state->store.phase == GS_SORT_ENGINE || state->store.phase == GS_SORT_RUNS ? GS_SORTER_CPU : GS_SORTER_NONE;
+	return store->phase == GS_SORT_ENGINE || store->phase == GS_SORT_RUNS ?
+		GS_SORTER_CPU : GS_SORTER_NONE;
 }
 
 void
@@ -77,7 +78,8 @@ gs_sort_stats_show(GsSortState *state)
 		return;
 	activity->nrows = state->store.nread;
 	activity->sorter = gs_sort_sorter(state);
-	activity->devices = gs_store_is_on_device(&state->store) ? state->store.engine->stats.devices : 0;
+	activity->devices = gs_store_is_on_device(&state->store) ? state->store.engine->stats.devices :
+		0;
 	gs_stats_show_activity(activity);
 }
 
@@ -192,7 +194,8 @@ why_no_device(const GsSortState *state)
 {
 	if (state->stats.activity.sorter == GS_SORTER_DEVICE)
 		return NULL;
-	return state->store.phase == GS_SORT_FALLBACK ? state->store.fallback_reason : state->store.device_reason;
+	return state->store.phase == GS_SORT_FALLBACK ? state->store.fallback_reason :
+		state->store.device_reason;
 }
 
 void
@@ -213,7 +216,8 @@ gs_sort_log_duration(const GsSortState *state, const char *of_what)
 		gs_sort_summarize(state, &summary);
 	initStringInfo(&detail);
 	appendStringInfo(&detail, "Engine: %s, method: %s, %s: " INT64_FORMAT " kB, input: %.3f ms, sort: %.3f ms",
-					 summary.engine, summary.method, summary.on_disk ? "disk" : "memory", summary.kilobytes,
+					 summary.engine, summary.method, summary.on_disk ? "disk" : "memory",
+					 summary.kilobytes,
 					 input_us / 1000.0, sort_us / 1000.0);
 	if (state->spec.of_index)
 		appendStringInfo(&detail, ", output: %.3f ms", state->stats.us[GS_STEP_OUTPUT] / 1000.0);
@@ -222,7 +226,8 @@ gs_sort_log_duration(const GsSortState *state, const char *of_what)
 	/* the client may be a user of a function or view whose tables it may not read */
 	ereport(LOG_SERVER_ONLY,
 			(state->spec.of_index ?
-			 errmsg("gpusort built index %s of " UINT64_FORMAT " rows in %.3f ms", of_what, nrows, ms) :
+			 errmsg("gpusort built index %s of " UINT64_FORMAT " rows in %.3f ms", of_what, nrows,
+					ms) :
 			 errmsg("gpusort sorted " UINT64_FORMAT " rows by %s in %.3f ms", nrows, of_what, ms),
 			 errdetail_internal("%s.", detail.data)));
 	pfree(detail.data);

@@ -34,7 +34,8 @@ gs_sort_engine_reason(const GsSortState *state)
 {
 	if (state->store.phase == GS_SORT_FALLBACK)
 		return state->store.fallback_reason;
-	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->store.device_reason : NULL;
+	return gpusort_engine == GS_ENGINE_CUDA || state->input.restarted ? state->store.device_reason :
+		NULL;
 }
 
 /* Are the rows of this process in its engine, although they are merged with those of others? */

@@ -89,7 +89,8 @@ fetch(GsSortState *state, int64 position)
 {
 	GsSortTies *ties = state->output.ties;
 	size_t		nrows;
-	const GsStatus status = gs_engine_fetch(state->store.engine, position, TIES_WINDOW, ties->window, &nrows);
+	const GsStatus status =
+		gs_engine_fetch(state->store.engine, position, TIES_WINDOW, ties->window, &nrows);
 
 	ties->window_start = position;
 	ties->window_rows = status == GS_STATUS_OK ? (int) nrows : 0;
@@ -110,7 +111,8 @@ begin(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	const int	first = gs_key_encoder_first_tied(state->store.order.key);
-	MemoryContext context = AllocSetContextCreate(state->store.context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
+	MemoryContext context =
+		AllocSetContextCreate(state->store.context, "GpuSort ties", ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
 	GsSortTies *ties = palloc0(sizeof(GsSortTies));
 	const GsSortSpec of_groups = spec_of_groups(state);
@@ -254,7 +256,8 @@ wants_next_group(const GsSortState *state, int64 nrows)
 {
 	const GsSortTies *ties = state->output.ties;
 
-	return ties->is_sort && nrows < GS_GROUPS_BATCH_ROWS && ties->position < (int64) state->store.nrows && !ties->failed;
+	return ties->is_sort && nrows < GS_GROUPS_BATCH_ROWS &&
+		ties->position < (int64) state->store.nrows && !ties->failed;
 }
 
 /* Reads a group that begins with the row, and has more rows. */

@@ -99,7 +99,8 @@ gain_percent(Relation heap, Relation index, double nrows, double nentries, bool 
 	*on_device = gs_device_is_likely(nentries) && !gs_key_columns_leave_ties(columns, ncolumns);
 	if (gs_key_columns_are_compared(columns, ncolumns))
 		return 0;
-	return rint(1000 * (postgres - gs_plan_cost_expected(postgres, nentries, *on_device)) / (postgres + rest)) / 10;
+	return rint(1000 * (postgres - gs_plan_cost_expected(postgres, nentries,
+														 *on_device)) / (postgres + rest)) / 10;
 }
 
 /* Sets the columns of an index that is open.  Returns the gain. */
@@ -119,9 +120,11 @@ set_index(Relation heap, Relation index, Datum *values, bool *nulls)
 
 	values[COLUMN_SIZE] = Int64GetDatum((int64) RelationGetNumberOfBlocks(index) * BLCKSZ);
 	values[COLUMN_ROWS] = Int64GetDatum((int64) nentries);
-	values[COLUMN_ENGINE] = CStringGetTextDatum(reason != NULL ? "postgres" : on_device ? "cuda" : "cpu");
+	values[COLUMN_ENGINE] =
+		CStringGetTextDatum(reason != NULL ? "postgres" : on_device ? "cuda" : "cpu");
 	values[COLUMN_GAIN_PERCENT] = Float8GetDatum(gain);
-	nulls[COLUMN_SIZE] = nulls[COLUMN_ROWS] = nulls[COLUMN_ENGINE] = nulls[COLUMN_GAIN_PERCENT] = false;
+	nulls[COLUMN_SIZE] = nulls[COLUMN_ROWS] = nulls[COLUMN_ENGINE] = nulls[COLUMN_GAIN_PERCENT] =
+		false;
 	nulls[COLUMN_REASON] = reason == NULL;
 	if (reason != NULL)
 		values[COLUMN_REASON] = CStringGetTextDatum(reason);
@@ -162,7 +165,8 @@ add_index(ReturnSetInfo *result, Oid index_oid, Oid table_oid, double min_gain)
 		gain = set_index(heap, index, values, nulls);
 	else if (is_locked)
 	{
-		values[COLUMN_REASON] = CStringGetTextDatum("another session has locked the table or the index");
+		values[COLUMN_REASON] =
+			CStringGetTextDatum("another session has locked the table or the index");
 		nulls[COLUMN_REASON] = false;
 	}
 
@@ -188,7 +192,8 @@ gpusort_advise_indexes(PG_FUNCTION_ARGS)
 		elog(ERROR, "gpusort_advise_indexes() must return %d columns", NCOLUMNS);
 	SPI_connect();
 	indexes = read_indexes();
-	context = AllocSetContextCreate(CurrentMemoryContext, "gpusort_advise_indexes", ALLOCSET_DEFAULT_SIZES);
+	context = AllocSetContextCreate(CurrentMemoryContext, "gpusort_advise_indexes",
+									ALLOCSET_DEFAULT_SIZES);
 	for (uint64 i = 0; i < indexes->numvals; i++)
 	{
 		MemoryContext old = MemoryContextSwitchTo(context);

@@ -180,7 +180,9 @@ gpusort_calibrate(PG_FUNCTION_ARGS)
 	SetConfigOption("gpusort.device_min_rows", value, PGC_USERSET, PGC_S_SESSION);
 	ereport(NOTICE,
 			(errmsg("gpusort.device_min_rows is set to %s in this session", value),
-			 min_rows == INT_MAX ? errdetail("The device was never faster than the CPU engine.") : 0,
-			 errhint("To keep this value, run ALTER SYSTEM SET gpusort.device_min_rows = %s.", value)));
+			 min_rows == INT_MAX ? errdetail("The device was never faster than the CPU engine.") :
+			 0,
+			 errhint("To keep this value, run ALTER SYSTEM SET gpusort.device_min_rows = %s.",
+					 value)));
 	return (Datum) 0;
 }

@@ -151,7 +151,8 @@ devices_datum(GsDeviceSet devices)
 static bool
 may_see(Oid role)
 {
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) || has_privs_of_role(GetUserId(), role);
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		has_privs_of_role(GetUserId(), role);
 }
 
 Datum
@@ -176,13 +177,15 @@ gpusort_stat_activity(PG_FUNCTION_ARGS)
 		if (may_see(processes[i].role))
 		{
 			memset(nulls, false, sizeof(nulls));
-			values[ACTIVITY_OPERATION] = CStringGetTextDatum(activity->of_index ? "index build" : "sort");
+			values[ACTIVITY_OPERATION] =
+				CStringGetTextDatum(activity->of_index ? "index build" : "sort");
 			values[ACTIVITY_PHASE] = CStringGetTextDatum(step_names[activity->step]);
 			values[ACTIVITY_ENGINE] = CStringGetTextDatum(sorter_names[activity->sorter]);
 			nulls[ACTIVITY_DEVICES] = activity->devices == 0;
 			values[ACTIVITY_DEVICES] = devices_datum(activity->devices);
 			values[ACTIVITY_ROWS] = Int64GetDatum((int64) activity->nrows);
-			values[ACTIVITY_START] = TimestampTzGetDatum(now - (TimestampTz) (now_us - activity->start_us));
+			values[ACTIVITY_START] =
+				TimestampTzGetDatum(now - (TimestampTz) (now_us - activity->start_us));
 		}
 		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 	}

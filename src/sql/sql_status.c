@@ -47,7 +47,8 @@ set_running(const GsWelcome *welcome, Datum *values, bool *nulls)
 	memset(nulls, false, sizeof(bool) * NCOLUMNS);
 	nulls[COLUMN_DETAIL] = true;
 	values[COLUMN_DEVICE] = CStringGetTextDatum(welcome->device_name);
-	values[COLUMN_DEVICE_KIND] = CStringGetTextDatum(welcome->device_kind == GS_DEVICE_KIND_CUDA ? "cuda" : "host");
+	values[COLUMN_DEVICE_KIND] =
+		CStringGetTextDatum(welcome->device_kind == GS_DEVICE_KIND_CUDA ? "cuda" : "host");
 	values[COLUMN_MEMORY_TOTAL] = Int64GetDatum((int64) welcome->memory_total);
 	values[COLUMN_MEMORY_LIMIT] = Int64GetDatum((int64) welcome->memory_limit);
 	values[COLUMN_MEMORY_USED] = Int64GetDatum((int64) welcome->memory_used);
@@ -74,7 +75,8 @@ add_row(ReturnSetInfo *result, const GsDeviceStatus *recorded)
 		set_running(&welcome, values, nulls);
 	else
 	{
-		if (strcmp(state, "not answering") == 0 && strcmp(recorded->state, GS_SUPERVISOR_RUNNING) != 0)
+		if (strcmp(state, "not answering") == 0 &&
+			strcmp(recorded->state, GS_SUPERVISOR_RUNNING) != 0)
 		{
 			state = recorded->state;
 			why_not = recorded->why;

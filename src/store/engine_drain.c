@@ -22,7 +22,8 @@ drain_sorted(GsEngine *engine, GsTakeRow take, void *arg, bool *taken)
 	size_t		nrows;
 	GsStatus	status;
 
-	while ((status = gs_engine_fetch(engine, position, WINDOW, rows, &nrows)) == GS_STATUS_OK && nrows > 0 && *taken)
+	while ((status = gs_engine_fetch(engine, position, WINDOW, rows, &nrows)) == GS_STATUS_OK &&
+		   nrows > 0 && *taken)
 	{
 		CHECK_FOR_INTERRUPTS();
 		for (size_t i = 0; i < nrows && *taken; i++)

@@ -28,7 +28,8 @@ gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_limit, bool m
 		.spec = spec,.context = context,.few = store->few,
 			.memory_limit = memory_limit,.merge_limit = memory_limit,.may_use_device = may_use_device
 	};
-	gs_order_begin(&store->order, spec->columns, spec->ncolumns, spec->desc, spec->caller_verifies, context);
+	gs_order_begin(&store->order, spec->columns, spec->ncolumns, spec->desc, spec->caller_verifies,
+				   context);
 }
 
 void

@@ -114,7 +114,8 @@ typedef struct GsStore
  * Begins the store of a sort, which is IDLE.  May be called again after clear; zeroed memory at
  * first.
  */
-extern void gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_limit, bool may_use_device);
+extern void gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_limit,
+						   bool may_use_device);
 
 /* Frees what it holds; IDLE again. */
 extern void gs_store_clear(GsStore *store);

@@ -90,16 +90,19 @@ static GsEngineLink *
 counted(GsEngineLink *link)
 {
 	if (link == NULL)
-		gs_stats_add(gs_gpu_client_may_link() ? GS_STAT_REFUSALS_DEVICE : GS_STAT_REFUSALS_SESSION, 1);
+		gs_stats_add(gs_gpu_client_may_link() ? GS_STAT_REFUSALS_DEVICE : GS_STAT_REFUSALS_SESSION,
+					 1);
 	return link;
 }
 
 /* Connects to a device for a job of its own.  NULL and *why_not: there is none. */
 static GsEngineLink *
-open_link(const GsEngineRequest *request, MemoryContext context, const GsGpuOptions *options, const char **why_not)
+open_link(const GsEngineRequest *request, MemoryContext context, const GsGpuOptions *options,
+		  const char **why_not)
 {
 	return is_sortable(request, why_not) ?
-		counted(permitted(gs_gpu_client_link(context, options->expected_bytes, why_not), why_not)) : NULL;
+		counted(permitted(gs_gpu_client_link(context, options->expected_bytes, why_not), why_not)) :
+		NULL;
 }
 
 static GsGpuOptions
@@ -110,7 +113,8 @@ gpu_options(double expected_rows, double expected_bytes)
 		.session_bytes = (uint64) gpusort_device_session_memory << 20
 	};
 
-	options.expected_bytes = (uint64) Min(expected_rows * (expected_bytes + DEVICE_ROW_BYTES), 1e15);
+	options.expected_bytes =
+		(uint64) Min(expected_rows * (expected_bytes + DEVICE_ROW_BYTES), 1e15);
 	return options;
 }
 
@@ -192,7 +196,8 @@ gs_device_open_shared(const GsEngineRequest *request, MemoryContext context, uin
 }
 
 GsEngine *
-gs_device_join_shared(const GsEngineRequest *request, MemoryContext context, int device, uint64 token,
+gs_device_join_shared(const GsEngineRequest *request, MemoryContext context, int device,
+					  uint64 token,
 					  uint32 participant, const char **why_not)
 {
 	GsEngineLink *link = NULL;
@@ -208,7 +213,8 @@ gs_device_join_shared(const GsEngineRequest *request, MemoryContext context, int
 }
 
 GsEngine *
-gs_device_read_shared(const GsEngineRequest *request, MemoryContext context, int device, uint64 token,
+gs_device_read_shared(const GsEngineRequest *request, MemoryContext context, int device,
+					  uint64 token,
 					  const char **why_not)
 {
 	GsEngineLink *link = gs_gpu_client_reader_link(context, device, why_not);

@@ -38,6 +38,7 @@ gs_store_device_is_likely(const GsStore *store)
 	const GsSortSpec *spec = store->spec;
 
 	return store->may_use_device && gs_device_is_likely(spec->expected_rows) &&
-		(gs_store_returns_in_turn(store) ? !gs_key_columns_are_compared(spec->columns, spec->ncolumns) :
+		(gs_store_returns_in_turn(store) ?
+		 !gs_key_columns_are_compared(spec->columns, spec->ncolumns) :
 		 !gs_key_columns_leave_ties(spec->columns, spec->ncolumns));
 }

@@ -36,7 +36,8 @@ gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const ch
 	MemoryContextSwitchTo(old);
 	store->phase = GS_SORT_FALLBACK;
 	gs_stats_add(status == GS_STATUS_OK ? GS_STAT_FALLBACKS_KEY :
-				 status == GS_STATUS_DISPROVED ? GS_STAT_FALLBACKS_ORDER : GS_STAT_FALLBACKS_MEMORY, 1);
+				 status == GS_STATUS_DISPROVED ? GS_STAT_FALLBACKS_ORDER : GS_STAT_FALLBACKS_MEMORY,
+					 1);
 	if (status == GS_STATUS_DISPROVED)
 		gs_stats_add(GS_STAT_REPAIRS, 1);
 }

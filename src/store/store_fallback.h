@@ -14,7 +14,8 @@
  * Begins a tuplesort, which gets all rows from now on.  EXPLAIN shows the reason.  The status is
  * that of the engine; OK: the keys are the reason.
  */
-extern void gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status, const char *reason);
+extern void gs_store_begin_fallback(GsStore *store, int memory_kb, GsStatus status,
+									const char *reason);
 
 /*
  * Begins a tuplesort as gs_store_begin_fallback() does, and moves all rows so far to it, those of

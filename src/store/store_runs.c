@@ -212,7 +212,8 @@ gs_store_adopt_runs(GsStore *store, const GsSharedRuns *runs, const GsRunPlace *
 }
 
 void
-gs_store_adopt_stream(GsStore *store, const GsSharedRows *rows, GsRunStream *stream, dsa_area *memory)
+gs_store_adopt_stream(GsStore *store, const GsSharedRows *rows, GsRunStream *stream,
+					  dsa_area *memory)
 {
 	adopt_order(store, rows);
 	gs_run_set_adopt_stream(store->runs, rows, stream, memory);

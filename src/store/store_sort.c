@@ -58,7 +58,8 @@ gs_store_may_order_ties(const GsStore *store)
 	GsKeyEncoder *key = store->order.key;
 	const int	first_tied = gs_key_encoder_first_tied(key);
 
-	return gs_store_returns_in_turn(store) && first_tied > 0 && !gs_key_encoder_is_approximate(key) &&
+	return gs_store_returns_in_turn(store) && first_tied > 0 &&
+		!gs_key_encoder_is_approximate(key) &&
 		first_tied == gs_key_encoder_layout(key)->ncolumns;
 }
 

@@ -73,7 +73,8 @@ gs_store_make_request(GsStore *store)
 		.layout = gs_key_encoder_layout(store->order.key),
 		.memory_limit = engine_limit(store),
 			.expected_bytes = store->top.may_prune ? 0 :
-			Min(store->spec->expected_rows * gs_store_row_bytes(store) * EXPECTED_FACTOR, PG_INT32_MAX)
+			Min(store->spec->expected_rows * gs_store_row_bytes(store) * EXPECTED_FACTOR,
+				PG_INT32_MAX)
 	};
 
 	gs_sort_runtime_init(&request.runtime, store->context);
@@ -138,7 +139,8 @@ move_to_device(GsStore *store)
 	store->may_use_device = false;
 	engine = gs_device_move(store->engine, store->context,
 							Max(nrows, (double) gs_topn_rows_of_engine(store->engine)),
-							gs_store_row_bytes(store), gs_store_may_order_ties(store), &store->device_reason);
+							gs_store_row_bytes(store), gs_store_may_order_ties(store),
+							&store->device_reason);
 	if (engine == NULL)
 		return false;
 	store->engine = engine;
@@ -232,7 +234,8 @@ gs_store_begin_runs(GsStore *store)
 	if (store->runs != NULL)
 		return;
 	old = MemoryContextSwitchTo(store->context);
-	order = store->phase == GS_SORT_FALLBACK ? gs_order_compared(&store->order) : gs_order_merged(&store->order);
+	order = store->phase == GS_SORT_FALLBACK ? gs_order_compared(&store->order) :
+		gs_order_merged(&store->order);
 	store->runs = gs_run_set_create(spec->columns, spec->ncolumns, spec->desc, store->order.key,
 									&order, store->memory_limit, &spec->run_files);
 	MemoryContextSwitchTo(old);

@@ -146,7 +146,8 @@ gs_topn_drops_value(GsTopN *top, Datum value, bool is_null)
 
 /* Does a row sort before the cutoff?  Rows equal to it do not. */
 static inline bool
-gs_topn_is_before(const GsTopN *top, const GsEngineRequest *request, const uint64 *record, const char *row)
+gs_topn_is_before(const GsTopN *top, const GsEngineRequest *request, const uint64 *record,
+				  const char *row)
 {
 	uint64		first;
 	int			order;
@@ -170,7 +171,8 @@ gs_topn_drops(GsTopN *top, const GsEngineRequest *request, const uint64 *record,
 
 	if (gs_topn_is_before(top, request, record, row))
 		return false;
-	gs_key_layout_remove_row(layout, layout->keys_only ? 0 : gs_record_nulls(record, layout->nwords));
+	gs_key_layout_remove_row(layout,
+							 layout->keys_only ? 0 : gs_record_nulls(record, layout->nwords));
 	top->dropped++;
 	return true;
 }
