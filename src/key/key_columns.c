@@ -175,6 +175,17 @@ gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns)
 }
 
 bool
+gs_key_columns_is_variable(const GsSortColumn *column, TupleDesc desc)
+{
+	GsKeyOrder	order;
+	bool		descending;
+	char	   *why_not;
+
+	return gs_key_columns_order(column, &order, &descending, &why_not) &&
+		gs_key_order_is_variable(&order, TupleDescAttr(desc, column->attno - 1)->attlen);
+}
+
+bool
 gs_key_columns_is_expensive(const GsSortColumn *column)
 {
 	GsKeyOrder	order;

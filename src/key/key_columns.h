@@ -57,7 +57,8 @@ extern char *gs_key_columns_libc_off(const GsSortColumn *columns, int ncolumns);
  */
 extern bool gs_key_columns_are_collated(const GsSortColumn *columns, int ncolumns);
 
-/* gs_key_order_is_expensive() of the column's order. */
+/* gs_key_order_is_variable(), and gs_key_order_is_expensive(), of the column's order. */
+extern bool gs_key_columns_is_variable(const GsSortColumn *column, TupleDesc desc);
 extern bool gs_key_columns_is_expensive(const GsSortColumn *column);
 
 /* Has the first column no code, so that all rows are compared? */

@@ -188,13 +188,6 @@ add_column(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order, bool d
 	key->direct &= column->is_read;
 }
 
-/* Are the values of a column of variable width?  Those of inet are, but not their keys. */
-static bool
-is_variable(const KeyColumn *column, const GsKeyOrder *order)
-{
-	return column->attlen == -1 && order->kind != GS_KEY_INET;
-}
-
 /*
  * May ties that a device leaves be found?  As rows are returned, each is compared with the next
  * one, which costs little only if the columns are passed by value; and not where approximate keys
@@ -218,7 +211,7 @@ static bool
 ends_key(const GsKeyEncoder *key, int i, const GsKeyOrder *order)
 {
 	return i > 0 && (order->kind == GS_KEY_COMPARED ||
-					 (i >= key->nkeyed && is_variable(&key->columns[i], order) &&
+					 (i >= key->nkeyed && gs_key_order_is_variable(order, key->columns[i].attlen) &&
 					  (!key->full || ties_can_be_found(key, i))));
 }
 

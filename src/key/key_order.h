@@ -89,6 +89,13 @@ extern bool gs_key_order_icu_disagrees(const GsKeyOrder *order);
  */
 extern const char *gs_key_order_mismatch_reason(const GsKeyOrder *order);
 
+/* Are keys of values of variable width?  Those of inet are not. */
+static inline bool
+gs_key_order_is_variable(const GsKeyOrder *order, int16 attlen)
+{
+	return attlen == -1 && order->kind != GS_KEY_INET;
+}
+
 /* Does the key of a value of variable width cost much more than to copy the value? */
 extern bool gs_key_order_is_expensive(const GsKeyOrder *order);
 

@@ -108,12 +108,6 @@ gs_statistics_rows_of_key(const PlanState *child, const GsSortColumn *columns, i
 	return least;
 }
 
-static inline bool
-is_variable(TupleDesc desc, const GsSortColumn *column)
-{
-	return TupleDescAttr(desc, column->attno - 1)->attlen == -1;
-}
-
 int
 gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *columns, int ncolumns,
 							  TupleDesc desc, bool in_job)
@@ -122,7 +116,7 @@ gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *column
 	bool		expensive;
 	double		nrows;
 
-	while (n < ncolumns && !is_variable(desc, &columns[n]))
+	while (n < ncolumns && !gs_key_columns_is_variable(&columns[n], desc))
 		n++;
 	if (n == ncolumns)
 		return ncolumns;
@@ -134,7 +128,8 @@ gs_statistics_keyed_on_device(const PlanState *child, const GsSortColumn *column
 	if (nrows > 0 && nrows < (expensive ? MANY_ROWS_EXPENSIVE : MANY_ROWS))
 		return 0;
 	while (n < ncolumns &&
-		   !(is_variable(desc, &columns[n]) && gs_key_columns_is_expensive(&columns[n])))
+		   !(gs_key_columns_is_variable(&columns[n], desc) &&
+			 gs_key_columns_is_expensive(&columns[n])))
 		n++;
 	return in_job ? ncolumns : n;
 }
