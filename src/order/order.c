@@ -98,18 +98,21 @@ const GsRowCompare gs_order_compare_tied =
 
 const GsRowCompare gs_order_compare_all =
 {
-	.locate = locate_first,.compare_values = compare_values,.are_addresses = are_addresses,.compare_rows = compare_rows
+	.locate = locate_first,
+	.compare_values = compare_values,
+	.are_addresses = are_addresses,
+	.compare_rows = compare_rows
 };
 
 /* -------------------------------------------------------------------- keys */
 
 void
 gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns, TupleDesc desc,
-			   bool caller_verifies,
-			   MemoryContext context)
+			   bool caller_verifies, MemoryContext context)
 {
 	*order = (GsOrder) {
-		.columns = columns,.ncolumns = ncolumns,.desc = desc,.caller_verifies = caller_verifies,.context = context
+		.columns = columns,.ncolumns = ncolumns,.desc = desc,
+			.caller_verifies = caller_verifies,.context = context
 	};
 }
 

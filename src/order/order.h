@@ -11,7 +11,7 @@
  *
  * The legal calls:
  *
- *	  begin { use_keys { compare | sort | verify | merged | compared } }
+ *	  begin { use_keys { create_comparator | sort | verify | merged | compared } }
  *
  * Comparators may raise errors, and check for interrupts as they do in a tuplesort.
  *
@@ -49,8 +49,7 @@ extern const GsRowCompare gs_order_compare_all;
 
 /* What it refers to must live as long; its own memory is in the context. */
 extern void gs_order_begin(GsOrder *order, const GsSortColumn *columns, int ncolumns,
-						   TupleDesc desc,
-						   bool caller_verifies, MemoryContext context);
+						   TupleDesc desc, bool caller_verifies, MemoryContext context);
 
 /* Rows get these keys from now on, and are compared as far as they do not decide. */
 extern void gs_order_use_keys(GsOrder *order, GsKeyEncoder *key);

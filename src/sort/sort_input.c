@@ -87,7 +87,7 @@ reserve_space(GsSortState *state, Size row_bytes)
 static inline bool
 drop_by_first_column(GsSortState *state, TupleTableSlot *slot)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	bool		is_null;
 	uint64		code = 0;
 
@@ -133,7 +133,7 @@ form_of(GsSortState *state, const TupleTableSlot *slot)
 static const char *
 store_row(GsSortState *state, TupleTableSlot *slot)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	GsRowSource source;
 	Size		extra_bytes = 0;
 	Size		row_bytes;
@@ -180,7 +180,7 @@ store_row(GsSortState *state, TupleTableSlot *slot)
 static const char *
 store_value(GsSortState *state, TupleTableSlot *slot)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	const char *why_not;
 	uint64	   *record;
 
@@ -228,7 +228,7 @@ static bool add_again(GsSortState *state, TupleTableSlot *slot);
 static pg_attribute_always_inline bool
 add_row(GsSortState *state, TupleTableSlot *slot)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	if (store->phase == GS_SORT_ENGINE)
 	{
@@ -262,7 +262,7 @@ add_again(GsSortState *state, TupleTableSlot *slot)
 static pg_attribute_always_inline bool
 add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	if (unlikely(++store->nread % GS_STATS_INTERVAL_ROWS == 0))
 		gs_sort_stats_show(state);
@@ -344,7 +344,7 @@ static void
 begin_keys(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	const bool	serial = state->participants.role == GS_ROLE_SERIAL;
 	const bool	full_keys = gs_sort_parallel_needs_full_keys(state) ||
 		(spec->groups != NULL && spec->groups->full_keys) || gs_store_device_is_likely(store);
@@ -353,7 +353,7 @@ begin_keys(GsSortState *state)
 												   nkeyed_columns(state), full_keys));
 	while (store->phase == GS_SORT_FEW && gs_sort_few_want_other_keys(state))
 		gs_store_use_keys(store, gs_key_encoder_create_next(spec->columns, spec->ncolumns,
-																	spec->desc, store->order.key));
+														spec->desc, store->order.key));
 	if (store->phase == GS_SORT_FEW)
 		state->input.tied_check *= GS_TIED_CHECK_FACTOR;
 	/* nor for a batch: see gs_sort_wants_other_keys() */
@@ -366,7 +366,7 @@ begin_keys(GsSortState *state)
 static bool
 open_engine(GsSortState *state)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	if (state->participants.role != GS_ROLE_SERIAL)
 	{
@@ -402,7 +402,7 @@ static void
 begin_engine(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	MemoryContext old = MemoryContextSwitchTo(store->context);
 	char	   *why_not = reason_for_fallback(spec);
 	GsStatus	status = GS_STATUS_OK;
@@ -479,7 +479,7 @@ can_store_page(const GsSortState *state, const GsSeqScan *scan)
 static void
 store_page(GsSortState *state, GsSeqScan *scan)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	const int	nwords = store->engine->request.layout->nwords;
 	const uint64 nread = store->nread;
 	GsBatch		batch = *store->batch;
@@ -522,7 +522,7 @@ static TupleTableSlot *
 read_few(GsSortState *state, GsSeqScan *scan)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	TupleTableSlot *slot;
 
 	if (store->few == NULL)
@@ -594,7 +594,7 @@ sort_in_engine(GsSortState *state)
 	status = gs_store_verify(&state->store);
 	if (status == GS_STATUS_OK)
 		status = gs_store_fill_window(&state->store, 0);
-	if (status == GS_STATUS_OK && gs_store_leaves_ties(&state->store))
+	if (status == GS_STATUS_OK && gs_order_leaves_ties(&state->store.order, engine))
 	{
 		state->output.leaves_ties = true;
 		state->store.window_rows = 0;
@@ -643,7 +643,7 @@ sort_rows(GsSortState *state)
 static bool
 perform(GsSortState *state)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	while (gs_sort_wants_other_keys(state, true))
 	{

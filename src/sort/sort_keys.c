@@ -84,7 +84,7 @@ gs_sort_few_want_other_keys(const GsSortState *state)
 static bool
 ties_want_keys(GsSortState *state)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	GsShared   *shared = state->participants.shared;
 	const int	first_tied = gs_key_encoder_first_tied(store->order.key);
 	GsTiedColumn column;
@@ -114,7 +114,7 @@ ties_want_keys(GsSortState *state)
 bool
 gs_sort_wants_other_keys(GsSortState *state, bool all_read)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	GsSortGroups *groups = state->spec.groups;
 	Size		nbytes;
 	bool		crowded;
@@ -144,11 +144,11 @@ static void
 begin_other_keys(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	MemoryContext old = MemoryContextSwitchTo(store->context);
 
 	gs_store_use_keys(store, gs_key_encoder_create_next(spec->columns, spec->ncolumns,
-																spec->desc, store->order.key));
+														spec->desc, store->order.key));
 	state->input.counting = gs_key_encoder_is_counting(store->order.key);
 	if (store->runs != NULL)
 	{
@@ -180,7 +180,7 @@ add_again(void *arg, const void *row)
 static bool
 move_rows(GsSortState *state, GsAddRow add)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	GsEngine   *from = store->engine;
 	RowAdder	adder = {.state = state,.add = add};
 	GsStatus	status;
@@ -215,7 +215,7 @@ move_rows(GsSortState *state, GsAddRow add)
 bool
 gs_sort_reload(GsSortState *state, GsAddRow add)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	if (store->order.presorted)
 	{
@@ -232,13 +232,13 @@ bool
 gs_sort_take_back(GsSortState *state, GsAddRow add)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	MemoryContext old = MemoryContextSwitchTo(store->context);
 
 	store->device_reason = gs_key_encoder_mismatch_reason(store->order.key);
 	/* the same keys, which have not counted the rows yet */
 	gs_store_use_keys(store, gs_key_encoder_create_same(spec->columns, spec->ncolumns,
-																spec->desc, store->order.key));
+														spec->desc, store->order.key));
 	MemoryContextSwitchTo(old);
 	return move_rows(state, add);
 }

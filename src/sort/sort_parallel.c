@@ -451,7 +451,7 @@ static GsStatus
 give_rows_to_consumer(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	GsProduced	produced;
 	GsStatus	status = gs_engine_end_producer(store->engine, &produced.nrows);
 
@@ -492,7 +492,7 @@ static void
 add_produced(GsSortState *state)
 {
 	GsShared   *shared = state->participants.shared;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	uint64		nrows = 0;
 
 	for (int i = 0; i < gs_shared_nparticipants(shared); i++)
@@ -613,7 +613,7 @@ gs_sort_parallel_open_reader(GsSortState *state)
 void
 gs_sort_parallel_begin_reading(GsSortState *state, uint64 nrows)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	gs_engine_close(store->engine);
 	store->engine = state->participants.reader;
@@ -641,7 +641,7 @@ static void
 offer_rows(GsSortState *state)
 {
 	GsSortParticipants *participants = &state->participants;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	participants->sends =
 		gs_sort_streams_offer(participants->streams, participant_number(), store);

@@ -89,7 +89,7 @@ void
 gs_presorted_begin(GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 
 	store->order.presorted = may_pay(state);
 	if (!store->order.presorted)
@@ -129,7 +129,7 @@ may_write_run(const GsSortState *state)
 static bool
 write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	const GsBatch *batch = store->batch;
 	const MinimalTuple row = (MinimalTuple)
 		unconstify(void *, gs_batch_pushed(batch, store->engine->request.layout, batch->nrows - 1));
@@ -145,7 +145,7 @@ write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)
 static bool
 reserve_space(GsSortState *state, Size row_bytes, MinimalTuple *last)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	GsStatus	status;
 
 	if (store->batch != NULL && gs_engine_has_space(store->batch, row_bytes))
@@ -160,7 +160,7 @@ reserve_space(GsSortState *state, Size row_bytes, MinimalTuple *last)
 bool
 gs_presorted_add(GsSortState *state, TupleTableSlot *slot, const GsRowForm *form)
 {
-	GsStore *store = &state->store;
+	GsStore    *store = &state->store;
 	const bool	is_first = store->batch == NULL;
 	MinimalTuple last = NULL;
 	GsRowSource source;

@@ -100,7 +100,8 @@ typedef struct GsStore
 
 	/* rows are returned */
 	uint64		nrows;			/* without those that top-N has dropped */
-	uint64		nordered;		/* tied rows that comparisons have ordered, in runs and of those that a device left */
+	uint64		nordered;		/* tied rows that comparisons have ordered, in runs and of those
+								 * that a device left */
 	int64		position;		/* of the row last returned, from 0; -1 before the
 								 * first, nrows after the last */
 	int64		mark;			/* a position */

@@ -3,7 +3,7 @@
  * store_fetch.c
  *	  Finds the rows of a sort by their positions.
  *
- * Where the rows are decides how they are found (GsSortPhase):
+ * Where the rows are decides how they are found (GsStorePhase):
  *
  *	  FEW		by position
  *	  ENGINE	by position, through a window: rows of the engine are fetched a

@@ -193,7 +193,10 @@ adopt_order(GsStore *store, const GsSharedRows *rows)
 		}
 	}
 	else if (rows->layout.keys_only)
-		gs_store_report_no_memory();		/* keys only, of the same form in all processes; only without memory this one has rows */
+	{
+		/* of the same form in all processes; only without memory this one has rows */
+		gs_store_report_no_memory();
+	}
 	else
 	{
 		const GsMergeOrder order = gs_order_compared(&store->order);

@@ -62,9 +62,3 @@ gs_store_may_order_ties(const GsStore *store)
 		!gs_key_encoder_is_approximate(key) &&
 		first_tied == gs_key_encoder_layout(key)->ncolumns;
 }
-
-bool
-gs_store_leaves_ties(const GsStore *store)
-{
-	return gs_order_leaves_ties(&store->order, store->engine);
-}

@@ -31,7 +31,4 @@ extern GsStatus gs_store_verify(GsStore *store);
  */
 extern bool gs_store_may_order_ties(const GsStore *store);
 
-/* Has the engine, a device, left ties, or may it leave some when it sorts? */
-extern bool gs_store_leaves_ties(const GsStore *store);
-
 #endif							/* GPUSORT_STORE_SORT_H */

@@ -247,7 +247,7 @@ gs_store_write_sorted(GsStore *store)
 	if (store->engine->stats.nrows == 0)
 		return GS_STATUS_OK;
 	gs_store_begin_runs(store);
-	if (gs_store_leaves_ties(store))
+	if (gs_order_leaves_ties(&store->order, store->engine))
 		return store->spec->write_tied(store->policy.arg);
 	store->nordered += store->engine->stats.compared_rows;
 	return gs_run_set_write_run(store->runs, store->engine, store->order.presorted);

@@ -384,7 +384,8 @@ expect_order(Client *client)
 	client->order = table_order(table);
 	for (size_t i = 1; i < table->nrows && all_differ; i++)
 		all_differ = table_compare(table, client->order[i - 1], client->order[i]) != 0;
-	CHECK_MSG(client->result.all_differ == all_differ, "%llu rows: all differ %d", (unsigned long long) client->result.nrows, all_differ);
+	CHECK_MSG(client->result.all_differ == all_differ, "%llu rows: all differ %d",
+			  (unsigned long long) client->result.nrows, all_differ);
 }
 
 void
