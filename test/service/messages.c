@@ -59,6 +59,7 @@ typedef struct RandomClient
 	int			socket;			/* -1: none */
 	GsConnection *connection;	/* NULL: none */
 	Stage		stage;
+	bool		has_job;		/* the job that it opened or joined last has begun, and is not closed */
 	char	   *buffer_pool;
 	int			memfd;
 	uint32_t	nbuffers;
@@ -188,6 +189,7 @@ end_as_producer(World *world, RandomClient *client)
 	if (consumer != NULL)
 		gs_key_layout_merge(&consumer->layout, &client->layout);
 	client->joined = 0;
+	client->has_job = false;
 	client->stage = STAGE_IDLE;
 }
 
@@ -203,9 +205,8 @@ client_read(World *world, RandomClient *client)
 		return;
 	while ((nbytes = recv(client->socket, &message, sizeof(message), MSG_DONTWAIT)) > 0)
 	{
-		/* a message of the previous job, sent before it was closed? */
-		bool		closed = client->stage == STAGE_IDLE ||
-			client->stage == STAGE_OPENING || client->stage == STAGE_JOINING;
+		/* a message of the previous job, sent before gpusortd read that it is closed? */
+		bool		closed = !client->has_job;
 
 		CHECK((size_t) nbytes >= sizeof(GsMessage) && message.message.nbytes == (size_t) nbytes);
 		switch (message.message.type)
@@ -227,6 +228,7 @@ client_read(World *world, RandomClient *client)
 					reached->jobs++;
 				}
 				client->token = message.job_ready.token;
+				client->has_job = true;
 				break;
 			case GS_MESSAGE_PRODUCER_DONE:
 				reached->producer_done++;
@@ -380,6 +382,7 @@ say_open(World *world, RandomClient *client, bool sane)
 		open.shared = (uint32_t) dice_below(dice, 3);
 		open.participant = (uint32_t) dice_any_width(dice, 11);
 	}
+	client->has_job = false;
 	client->stage = STAGE_OPENING;
 	send_message(client, &open, GS_MESSAGE_JOB_OPEN, sizeof(open));
 }
@@ -421,6 +424,7 @@ say_join(World *world, RandomClient *client, bool sane)
 				join.participant = (uint32_t) dice_any_width(dice, 32);
 		}
 	}
+	client->has_job = false;
 	client->stage = STAGE_JOINING;
 	send_message(client, &join, client->reads ? GS_MESSAGE_JOB_READ : GS_MESSAGE_JOB_JOIN, sizeof(join));
 	return true;
@@ -594,6 +598,7 @@ say_plain(RandomClient *client, GsMessageType type, Stage stage)
 	{
 		client->token = 0;
 		client->joined = 0;
+		client->has_job = false;
 	}
 	client->stage = stage;
 	send_message(client, &message, type, sizeof(message));
