@@ -65,6 +65,30 @@ foreach my $nrows (0, 12000)
 	fill($nrows, 30000, 5);
 	is_same($_, "of $nrows rows") foreach '(k)', $most_columns, "$most_columns WHERE id < 300", '(k) WHERE false', "$most_columns WHERE false";
 }
+
+# only workers keep rows: the leader, which is slow, drops its own
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION is_in_worker(id int) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+	BEGIN
+		IF pg_backend_pid() = current_setting('gpusort_test.leader')::int THEN
+			PERFORM pg_sleep(0.005);
+			RETURN false;
+		END IF;
+		RETURN true;
+	END $$;
+});
+foreach my $columns ('(k)', '(s, k)', $most_columns)
+{
+	foreach my $engine ('cuda', 'cpu')
+	{
+		is($node->safe_psql('postgres', "SET gpusort.engine = $engine; ALTER TABLE input SET (parallel_workers = 3);
+			SELECT FROM set_config('gpusort_test.leader', pg_backend_pid()::text, false);
+			CREATE INDEX of_workers ON input $columns WHERE is_in_worker(id);
+			SELECT reltuples > 0, (SELECT count(*) FROM bt_index_parent_check('of_workers', false, true))
+			FROM pg_class WHERE relname = 'of_workers';
+			DROP INDEX of_workers"), 't|1', "$engine: $columns of workers only");
+	}
+}
 fill(30000, 3000, 5);
 is_same($_, 'of options')
   foreach '(k) INCLUDE (s, long)', '(s) INCLUDE (k) WHERE n > 100', '(n) WHERE k < 30', '(k) WHERE false', 'unique (id)', '(s, k)', 'unique (s, id) INCLUDE (k)',

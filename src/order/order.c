@@ -141,6 +141,8 @@ gs_order_use_keys(GsOrder *order, GsKeyEncoder *key)
 void
 gs_order_end_presorted(GsOrder *order)
 {
+	if (!order->presorted)
+		return;
 	order->presorted = false;
 	if (gs_key_encoder_decides(order->key))
 		order->compare = NULL;
