@@ -14,7 +14,7 @@
  *	  node/node_gpusort		executes a GpuSort
  *	  index/index_hook		sorts the entries of a btree index that is built
  *	  cluster/cluster_hook	sorts the rows of a table that CLUSTER copies
- *	  sort/sort_parallel	shares a sort with parallel workers
+ *	  node/node_parallel	shares it with parallel workers
  *	  client/supervisor		starts gpusortd and keeps it running
  *	  stats/stats			statistics of all sessions
  *	  sql_*.c				SQL functions
@@ -32,12 +32,12 @@
 #include "common/key_pack.h"
 #include "index/index_hook.h"
 #include "node/node_gpusort.h"
+#include "node/node_parallel.h"
 #include "plan/plan_choice.h"
 #include "plan/plan_explain.h"
 #include "plan/plan_path.h"
 #include "plan/plan_rewrite.h"
 #include "plan/plan_walk.h"
-#include "sort/sort_parallel.h"
 
 #include "executor/executor.h"
 #include "fmgr.h"
@@ -118,16 +118,24 @@ gpusort_create_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 		gs_plan_path_add(root, input_rel, output_rel);
 }
 
+/* Will EXPLAIN ANALYZE, or what is like it, show how each participant has worked? */
+static bool
+reports_workers(const QueryDesc *query, int eflags)
+{
+	return query->instrument_options != 0 && query->plannedstmt->parallelModeNeeded &&
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0;
+}
+
 static void
 gpusort_executor_start(QueryDesc *query, int eflags)
 {
-	if (gs_sort_parallel_makes_reports(query, eflags) && gs_plan_has_gpusort(query->plannedstmt))
-		gs_sort_parallel_prepare(query);
+	if (reports_workers(query, eflags))
+		query->plannedstmt = gs_plan_with_reports(query->plannedstmt);
 	if (next_executor_start_hook)
 		next_executor_start_hook(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	gs_sort_parallel_started(query);
+	gs_node_parallel_started(query);
 }
 
 void

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "node/node_explain.h"
+#include "node/node_gpusort.h"
 #include "pg_compat.h"
 #include "sort/sort_summary.h"
 #include "sort/sort_ties.h"

@@ -10,8 +10,6 @@
 
 #include "nodes/extensible.h"
 
-#include "sort/sort_state.h"
-
 /*
  * The Sort Key, as PostgreSQL prints it, and with ANALYZE the statistics of the
  * sort.  Without ANALYZE the output is the same on every machine.

@@ -25,6 +25,7 @@
 #include "common/build_id.h"
 #include "node/node_explain.h"
 #include "node/node_gpusort.h"
+#include "node/node_parallel.h"
 #include "read/read_limit.h"
 #include "share/share_state.h"
 #include "sort/sort_input.h"
@@ -88,11 +89,11 @@ const CustomScanMethods gs_node_scan_methods = {
 		.ReScanCustomScan = sort_rescan, \
 		.MarkPosCustomScan = sort_mark, \
 		.RestrPosCustomScan = sort_restore, \
-		.EstimateDSMCustomScan = gs_sort_parallel_estimate, \
-		.InitializeDSMCustomScan = gs_sort_parallel_initialize, \
-		.ReInitializeDSMCustomScan = gs_sort_parallel_reinitialize, \
-		.InitializeWorkerCustomScan = gs_sort_parallel_attach, \
-		.ShutdownCustomScan = gs_sort_parallel_shutdown, \
+		.EstimateDSMCustomScan = gs_node_parallel_estimate, \
+		.InitializeDSMCustomScan = gs_node_parallel_initialize, \
+		.ReInitializeDSMCustomScan = gs_node_parallel_reinitialize, \
+		.InitializeWorkerCustomScan = gs_node_parallel_attach, \
+		.ShutdownCustomScan = gs_node_parallel_shutdown, \
 		.ExplainCustomScan = gs_node_explain \
 	}
 
@@ -182,7 +183,8 @@ spec_of_plan(CustomScanState *node, PlanState *child, int eflags)
 		.expected_rows = scan->scan.plan.plan_rows,
 		.expected_width = scan->scan.plan.plan_width,
 		.child = child,
-		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0 && npresorted == 0,
+		.repeatable = list_nth_int(flags, FLAG_REPEATABLE) != 0 && npresorted == 0 &&
+			!gs_node_is_shared(child),
 		.limit = gs_sort_limit_init(scan->custom_exprs, ps),
 		.econtext = ps->ps_ExprContext,
 		.verify_output = node->methods == &sort_exec_methods_verified,
@@ -233,7 +235,6 @@ sort_begin(CustomScanState *node, EState *estate, int eflags)
 
 	spec = spec_of_plan(node, child, eflags);
 	gs_sort_init(gs_node_sort(node), &spec);
-	gs_sort_parallel_begin(node);
 }
 
 /* -------------------------------------------------------------------- rows */

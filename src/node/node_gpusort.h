@@ -10,7 +10,20 @@
 
 #include "nodes/extensible.h"
 
-#include "key/key_columns.h"
+#include "sort/sort_state.h"
+
+/* The executor node of a sort. */
+typedef struct GsSortNode
+{
+	CustomScanState css;		/* must be first */
+	GsSortState sort;
+} GsSortNode;
+
+static inline GsSortState *
+gs_node_sort(CustomScanState *node)
+{
+	return &((GsSortNode *) node)->sort;
+}
 
 extern const CustomScanMethods gs_node_scan_methods;
 

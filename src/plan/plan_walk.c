@@ -80,10 +80,21 @@ is_gpusort(Plan *plan, void *context)
 	return gs_node_is_gpusort(plan) || walk_children(plan, is_gpusort, context);
 }
 
-bool
-gs_plan_has_gpusort(const PlannedStmt *statement)
+static bool
+make_report(Plan *plan, void *context)
 {
-	return walk_statement(statement, is_gpusort, NULL);
+	plan->parallel_aware |= gs_node_is_gpusort(plan);
+	return walk_children(plan, make_report, context);
+}
+
+PlannedStmt *
+gs_plan_with_reports(PlannedStmt *statement)
+{
+	if (!walk_statement(statement, is_gpusort, NULL))
+		return statement;
+	statement = copyObject(statement);
+	(void) walk_statement(statement, make_report, NULL);
+	return statement;
 }
 
 /* --------------------------------------------- subqueries that may end early */

@@ -10,8 +10,11 @@
 
 #include "nodes/plannodes.h"
 
-/* Does the plan have a GpuSort? */
-extern bool gs_plan_has_gpusort(const PlannedStmt *statement);
+/*
+ * A copy of a parallel plan, in the current memory context, whose GpuSorts are all parallel_aware;
+ * the plan itself if it has none.
+ */
+extern PlannedStmt *gs_plan_with_reports(PlannedStmt *statement);
 
 /*
  * The numbers of the subqueries of a statement of which only the first rows may be needed, because

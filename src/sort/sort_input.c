@@ -29,7 +29,7 @@
  *	  reload	rows in the engine need other keys			(sort_keys.c)
  *	  fallback	a tuplesort takes all rows					(store_fallback.c)
  *	  restart	a device failed: the child runs again, for the CPU engine
- *															(sort_restart.c)
+ *															(below)
  *
  * If the only column is also the sort key, and can be decoded from the key, no
  * row is stored at all (keys_only).  NULLs are then only counted.
@@ -50,7 +50,6 @@
 #include "sort/sort_keys.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_presorted.h"
-#include "sort/sort_restart.h"
 #include "sort/sort_stats.h"
 #include "store/store_estimate.h"
 #include "store/store_failure.h"
@@ -714,6 +713,26 @@ read_and_sort(GsSortState *state, bool begin_with_few)
 	return gs_sort_perform(state);
 }
 
+/*
+ * The engine failed.  Rows that were sent to a device are lost, but none has been returned, so the
+ * child can run again and the CPU engine sort.  Returns why the device failed, in
+ * spec.parent_context.  Raises the engine's ERROR if a second run of the child could be noticed.
+ */
+static const char *
+restart(GsSortState *state)
+{
+	const char *reason;
+
+	gs_sort_parallel_wait_for_error(state);
+	if (!state->spec.repeatable)
+		gs_store_report_failure(&state->store);
+	gs_store_log_failure(&state->store);
+	reason = MemoryContextStrdup(state->spec.parent_context, state->store.engine->stats.detail);
+	gs_sort_clear(state);
+	ExecReScan(state->spec.child);
+	return reason;
+}
+
 void
 gs_sort_read_input(GsSortState *state)
 {
@@ -727,7 +746,7 @@ gs_sort_read_input(GsSortState *state)
 	begin_with_few = may_be_few(state);
 	while (!read_and_sort(state, begin_with_few))
 	{
-		reason = gs_sort_restart(state);
+		reason = restart(state);
 		begin_sort(state, work_mem);
 		gs_sort_disable_device(state);
 		state->store.device_reason = reason;

@@ -20,7 +20,7 @@
 #ifndef GPUSORT_SORT_INPUT_H
 #define GPUSORT_SORT_INPUT_H
 
-#include "sort/sort_init.h"
+#include "sort/sort_state.h"
 
 /*
  * Reads all rows of spec.child, or of its next batch, and sorts them, with work_mem.  If a device

@@ -10,7 +10,7 @@
 #ifndef GPUSORT_SORT_OUTPUT_H
 #define GPUSORT_SORT_OUTPUT_H
 
-#include "sort/sort_init.h"
+#include "sort/sort_state.h"
 #include "store/store_fetch.h"
 
 /* Not for callers: gs_sort_next() for all but the usual case. */

@@ -27,13 +27,6 @@
  * settings, which workers have from the leader, and on enum labels, which are
  * compared (gs_key_encoder_fingerprint()).
  *
- * EXPLAIN ANALYZE shows how each participant sorted, also where they share no
- * job, such as below a merge join.  PostgreSQL gives a Sort shared memory for
- * this, but a custom node only if its plan is parallel_aware.  So the plan of a
- * query that runs instrumented is copied before it starts, and its GpuSorts are
- * parallel_aware until they are shut down; workers get this from the leader.
- * EXPLAIN comes after that, and prints the node as it was planned.
- *
  * A participant that ends with an error closes its connection, which makes the
  * job fail for the others (gs_sort_parallel_wait_for_error()).  Waits can be
  * interrupted.
@@ -59,7 +52,6 @@
 #include "access/parallel.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
-#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "portability/instr_time.h"
 #include "storage/latch.h"
@@ -79,91 +71,7 @@ participant_number(void)
 	return ParallelWorkerNumber + 1;
 }
 
-/* ------------------------------------------------------------------- reports */
-
-/* The memory context of plans that are copies. */
-#define PLAN_CONTEXT	"GpuSort plan"
-
-bool
-gs_sort_parallel_makes_reports(const QueryDesc *query, int eflags)
-{
-	return query->instrument_options != 0 && query->plannedstmt->parallelModeNeeded &&
-		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0;
-}
-
-void
-gs_sort_parallel_prepare(QueryDesc *query)
-{
-	MemoryContext context =
-		AllocSetContextCreate(CurrentMemoryContext, PLAN_CONTEXT, ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-
-	query->plannedstmt = copyObject(query->plannedstmt);
-	MemoryContextSwitchTo(old);
-}
-
-static inline bool
-is_prepared(const Plan *plan)
-{
-	return strcmp(GetMemoryChunkContext(unconstify(Plan *, plan))->name, PLAN_CONTEXT) == 0;
-}
-
-void
-gs_sort_parallel_begin(CustomScanState *node)
-{
-	Plan	   *plan = node->ss.ps.plan;
-
-	if (is_prepared(plan))
-		plan->parallel_aware = true;
-}
-
-/* The reports are complete; a sort that runs again makes none. */
-static void
-end_reports(CustomScanState *node)
-{
-	Plan	   *plan = node->ss.ps.plan;
-
-	if (is_prepared(plan))
-		plan->parallel_aware = gs_node_sort(node)->spec.may_share;
-}
-
-/* Finds the GpuSorts of a Gather Merge, whose rows they return. */
-static bool
-find_sorts(PlanState *node, void *gather)
-{
-	if (IsA(node, CustomScanState) &&
-		((const CustomScanState *) node)->methods->ShutdownCustomScan == gs_sort_parallel_shutdown)
-		gs_node_sort((CustomScanState *) node)->participants.gather_context =
-			((PlanState *) gather)->ps_ExprContext;
-	return planstate_tree_walker(node, find_sorts, gather);
-}
-
-static bool
-find_gathers(PlanState *node, void *context)
-{
-	if (IsA(node, GatherMergeState))
-		(void) find_sorts(outerPlanState(node), node);
-	/* another one below it, or in its subplans, has sorts of its own */
-	return planstate_tree_walker(node, find_gathers, context);
-}
-
-void
-gs_sort_parallel_started(QueryDesc *query)
-{
-	if (query->plannedstmt->parallelModeNeeded && !IsParallelWorker())
-		(void) find_gathers(query->planstate, NULL);
-}
-
-bool
-gs_sort_parallel_is_shared(const PlanState *node)
-{
-	if (IsA(node, CustomScanState) &&
-		((const CustomScanState *) node)->methods->ShutdownCustomScan == gs_sort_parallel_shutdown)
-		return gs_node_sort((CustomScanState *) unconstify(PlanState *, node))->spec.may_share;
-	return node->plan->parallel_aware;
-}
-
-/* ------------------------------------------------------- executor callbacks */
+/* ------------------------------------------------------------- what is shared */
 
 /* Of all participants, as the planner estimates it for a Gather Merge. */
 static double
@@ -208,14 +116,14 @@ choose_way(const GsSortState *state)
 }
 
 static void
-reset_shared(const GsSortState *state, GsShared *shared)
+reset_shared(const GsSortState *state)
 {
 	const GsSortSpec *spec = &state->spec;
 	const GsSharedWay way = choose_way(state);
 	const int	nkeyed = way != GS_SHARE_JOB ? 0 :
 		gs_statistics_keyed_on_device(spec->child, spec->columns, spec->ncolumns, spec->desc, true);
 
-	gs_shared_reset(shared, way, parallel_leader_participation, nkeyed);
+	gs_shared_reset(state->participants.shared, way, parallel_leader_participation, nkeyed);
 }
 
 /* ------------------------------------------------- the end of what is shared */
@@ -233,6 +141,12 @@ static void
 before_rescan(Datum state)
 {
 	abandon_streams((GsSortState *) DatumGetPointer(state));
+}
+
+void
+gs_sort_parallel_set_gather(GsSortState *state, ExprContext *context)
+{
+	state->participants.gather_context = context;
 }
 
 static void
@@ -253,75 +167,62 @@ offset_of_streams(int nparticipants)
 }
 
 static void
-set_shared(CustomScanState *node, void *coordinate, int nparticipants, bool has_streams)
+set_shared(GsSortState *state, void *memory, int nparticipants, bool has_streams, dsa_area *dsa)
 {
-	GsSortState *state = gs_node_sort(node);
+	GsSortParticipants *participants = &state->participants;
 
-	gs_sort_parallel_set_shared(state, coordinate);
-	state->participants.streams = !has_streams ? NULL :
-		(GsSortStreams *) ((char *) coordinate + offset_of_streams(nparticipants));
-	state->participants.memory = node->ss.ps.state->es_query_dsa;
+	gs_sort_parallel_set_shared(state, memory);
+	participants->streams = !has_streams ? NULL :
+		(GsSortStreams *) ((char *) memory + offset_of_streams(nparticipants));
+	participants->memory = dsa;
 }
 
 Size
-gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt)
+gs_sort_parallel_bytes(const GsSortState *state, int nparticipants)
 {
-	const int	nparticipants = pcxt->nworkers + 1;
-
 	return add_size(offset_of_streams(nparticipants),
-					gs_node_sort(node)->spec.may_share ? gs_sort_streams_bytes(nparticipants) : 0);
+					state->spec.may_share ? gs_sort_streams_bytes(nparticipants) : 0);
 }
 
 void
-gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants, bool has_workers,
+						dsa_area *dsa)
 {
-	GsSortState *state = gs_node_sort(node);
-	const int	nparticipants = pcxt->nworkers + 1;
-
-	/* without a segment there are no workers */
-	set_shared(node, coordinate, nparticipants,
-			   state->spec.may_share && pcxt->seg != NULL &&
-			   state->participants.gather_context != NULL);
-	gs_shared_init(coordinate, nparticipants);
+	set_shared(state, memory, nparticipants,
+			   state->spec.may_share && has_workers && state->participants.gather_context != NULL,
+			   dsa);
+	gs_shared_init(memory, nparticipants);
 	if (state->participants.streams != NULL)
 		gs_sort_streams_init(state->participants.streams, nparticipants);
 	expect_rescan(state);
-	reset_shared(state, coordinate);
+	reset_shared(state);
 }
 
 void
-gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt, void *coordinate)
+gs_sort_parallel_recreate(GsSortState *state)
 {
-	GsSortState *state = gs_node_sort(node);
-
 	if (state->participants.streams != NULL)
 		gs_sort_streams_reset(state->participants.streams);
 	expect_rescan(state);
-	reset_shared(state, coordinate);
+	reset_shared(state);
 }
 
 void
-gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate)
+gs_sort_parallel_attach(GsSortState *state, void *memory, dsa_area *dsa)
 {
-	set_shared(node, coordinate, gs_shared_nparticipants(coordinate),
-			   gs_node_sort(node)->spec.may_share);
+	set_shared(state, memory, gs_shared_nparticipants(memory), state->spec.may_share, dsa);
 }
 
-/* The shared memory is released before EXPLAIN runs. */
 void
-gs_sort_parallel_shutdown(CustomScanState *node)
+gs_sort_parallel_detach(GsSortState *state)
 {
-	GsSortState *state = gs_node_sort(node);
 	GsSortParticipants *participants = &state->participants;
 	MemoryContext old;
 
-	if (IsParallelWorker())
-		return;
-	end_reports(node);
 	if (participants->shared == NULL)
 		return;
 	abandon_streams(state);
-	old = MemoryContextSwitchTo(node->ss.ps.state->es_query_cxt);
+	old = MemoryContextSwitchTo(state->spec.parent_context);
 	if (participants->summaries != NULL)
 		pfree(participants->summaries);
 	participants->nparticipants = gs_shared_nparticipants(participants->shared);

@@ -8,41 +8,26 @@
 #ifndef GPUSORT_SORT_PARALLEL_H
 #define GPUSORT_SORT_PARALLEL_H
 
-#include "access/parallel.h"
-#include "executor/execdesc.h"
-#include "nodes/extensible.h"
-
 #include "sort/sort_state.h"
 
 /*
- * Will EXPLAIN ANALYZE, or what is like it, show how the participants of a query that starts have
- * worked?
+ * The Gather Merge above a sort that may be shared, before it is created: its participants may send
+ * each other rows.  The context is that of the Gather Merge.
  */
-extern bool gs_sort_parallel_makes_reports(const QueryDesc *query, int eflags);
+extern void gs_sort_parallel_set_gather(GsSortState *state, ExprContext *context);
 
 /*
- * Then lets it show how each of them sorts.  To be called before a query with a GpuSort starts,
- * which gets a copy of its plan.
+ * What the participants of a node's sort share.  The leader creates it in memory of so many bytes,
+ * before workers start, if there are any, and again for a rescan; workers attach.  The leader
+ * detaches before the memory goes, and keeps how each participant sorted.  The dsa_area is the
+ * query's.
  */
-extern void gs_sort_parallel_prepare(QueryDesc *query);
-
-/* After a query has started: its GpuSorts learn which Gather Merge they are below. */
-extern void gs_sort_parallel_started(QueryDesc *query);
-
-/* A node has begun: it reports, if its plan was prepared. */
-extern void gs_sort_parallel_begin(CustomScanState *node);
-
-/* Is a node of any type shared with other processes? */
-extern bool gs_sort_parallel_is_shared(const PlanState *node);
-
-/* Callbacks of CustomExecMethods, which the executor calls while the plan is parallel_aware. */
-extern Size gs_sort_parallel_estimate(CustomScanState *node, ParallelContext *pcxt);
-extern void gs_sort_parallel_initialize(CustomScanState *node, ParallelContext *pcxt,
-										void *coordinate);
-extern void gs_sort_parallel_reinitialize(CustomScanState *node, ParallelContext *pcxt,
-										  void *coordinate);
-extern void gs_sort_parallel_attach(CustomScanState *node, shm_toc *toc, void *coordinate);
-extern void gs_sort_parallel_shutdown(CustomScanState *node);
+extern Size gs_sort_parallel_bytes(const GsSortState *state, int nparticipants);
+extern void gs_sort_parallel_create(GsSortState *state, void *memory, int nparticipants,
+									bool has_workers, dsa_area *dsa);
+extern void gs_sort_parallel_recreate(GsSortState *state);
+extern void gs_sort_parallel_attach(GsSortState *state, void *memory, dsa_area *dsa);
+extern void gs_sort_parallel_detach(GsSortState *state);
 
 /* Is one device job for nrows rows, of all participants together, faster? */
 extern bool gs_sort_parallel_pays(const GsSortColumn *columns, int ncolumns, int nparticipants,

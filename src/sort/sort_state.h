@@ -18,8 +18,6 @@
 #ifndef GPUSORT_SORT_STATE_H
 #define GPUSORT_SORT_STATE_H
 
-#include "nodes/execnodes.h"
-
 #include "key/key_row.h"
 #include "read/read_groups.h"
 #include "read/read_limit.h"
@@ -91,17 +89,12 @@ struct GsSortState
 	GsSortStats stats;
 };
 
-/* The executor node of a sort. */
-typedef struct GsSortNode
-{
-	CustomScanState css;		/* must be first */
-	GsSortState sort;
-} GsSortNode;
+/*
+ * Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long.
+ */
+extern void gs_sort_init(GsSortState *state, const GsSortSpec *spec);
 
-static inline GsSortState *
-gs_node_sort(CustomScanState *node)
-{
-	return &((GsSortNode *) node)->sort;
-}
+/* Back to IDLE: frees what a sort holds, but for output.ties.  Callers use gs_sort_reset(). */
+extern void gs_sort_clear(GsSortState *state);
 
 #endif							/* GPUSORT_SORT_STATE_H */

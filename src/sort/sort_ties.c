@@ -33,7 +33,6 @@
 #include "postgres.h"
 
 #include "order/row_copy.h"
-#include "sort/sort_init.h"
 #include "sort/sort_input.h"
 #include "sort/sort_ties.h"
 #include "store/store_fetch.h"

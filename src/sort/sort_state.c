@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
- * sort_init.c
+ * sort_state.c
  *	  Makes and clears the state of a sort.
  *
  *-------------------------------------------------------------------------
  */
 #include "postgres.h"
 
-#include "sort/sort_init.h"
+#include "sort/sort_state.h"
 #include "sort/sort_stats.h"
 #include "store/store_device.h"
 
