@@ -20,7 +20,6 @@
 #include "node/node_gpusort.h"
 #include "pg_compat.h"
 #include "sort/sort_summary.h"
-#include "sort/sort_ties.h"
 
 #include "parser/parse_relation.h"
 #include "parser/parsetree.h"
@@ -199,37 +198,20 @@ explain_summary(const GsSortSummary *summary, ExplainState *es)
 	ExplainPropertyText("Engine", summary->engine, es);
 }
 
-/*
- * The verification of approximate keys, successful or not: of a collation, or of abbreviated keys.
- */
+/* The verification of approximate keys, successful or not. */
 static void
-explain_verification(const GsStore *store, ExplainState *es)
+explain_verification(const GsSortDetails *details, ExplainState *es)
 {
-	const GsKeyVerification *verification = &store->order.verification;
-	const GsRunSetStats *merges = store->runs == NULL ? NULL : gs_run_set_stats(store->runs);
-	const uint64 nretries = verification->ncorrected + (merges == NULL ? 0 : merges->nrepaired);
-	const char *what = gs_key_encoder_is_approximate_type(store->order.key) ? "Key" : "Collation";
+	const char *what = details->verified;
 
 	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
-						   verification->ncomparisons + (merges == NULL ? 0 : merges->ncomparisons),
-						   es);
-	if (nretries > 0)
-		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL, nretries, es);
+						   details->ncomparisons, es);
+	if (details->nretries > 0)
+		ExplainPropertyInteger(psprintf("%s Verification Retries", what), NULL,
+							   details->nretries, es);
 	if (es->timing)
 		ExplainPropertyFloat(psprintf("%s Verification Time", what), "ms",
-							 verification->us / 1000.0, 3, es);
-}
-
-/* How the order of values was made certain. */
-static void
-explain_values(const GsSortState *state, ExplainState *es)
-{
-	const int	nvalues = gs_key_encoder_dictionary_values(state->store.order.key);
-
-	if (nvalues > 0)
-		ExplainPropertyInteger("Dictionary Entries", NULL, nvalues, es);
-	if (gs_key_encoder_is_approximate(state->store.order.key))
-		explain_verification(&state->store, es);
+							 details->verification_us / 1000.0, 3, es);
 }
 
 /* The numbers of the devices that sorted, if there are several to choose from: such as "0,2". */
@@ -244,6 +226,35 @@ explain_device_numbers(GsDeviceSet devices, ExplainState *es)
 			appendStringInfo(&numbers, "%s%d", numbers.len == 0 ? "" : ",", device);
 	if (numbers.len > 0)
 		ExplainPropertyText("Device Numbers", numbers.data, es);
+}
+
+/* Why PostgreSQL sorted, or the CPU engine instead of a device. */
+static void
+explain_reason(const char *reason, const char *engine, ExplainState *es)
+{
+	if (reason != NULL && reason[0] != '\0')
+		ExplainPropertyText(strcmp(engine, "postgres") == 0 ? "Fallback Reason" : "Device Not Used",
+							reason, es);
+}
+
+static void
+explain_engine(const GsEngineStats *stats, ExplainState *es)
+{
+	ExplainPropertyInteger("Packed Key Bits", NULL, stats->key_bits, es);
+	if (stats->key_tails)
+		ExplainPropertyBool("Keys Longer Than Prefix", true, es);
+	if (stats->tied_rows > 0)
+		ExplainPropertyInteger("Rows Tied After First Sort", NULL, stats->tied_rows, es);
+}
+
+static void
+explain_runs(const GsRunSetStats *stats, ExplainState *es)
+{
+	ExplainPropertyInteger("Runs", NULL, stats->nruns, es);
+	if (stats->device != NULL)
+		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
+	if (stats->nmerges > 0)
+		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
 }
 
 /* The statistics of a device, which works at the same time as the rest of the query. */
@@ -265,92 +276,35 @@ explain_device(const GsEngineStats *stats, ExplainState *es)
 	}
 }
 
-/* Why PostgreSQL sorted, or the CPU engine instead of a device. */
+/* All of a sort of this process but its summary. */
 static void
-explain_reason(const char *reason, bool by_postgres, ExplainState *es)
+explain_details(const GsSortDetails *details, const char *engine, ExplainState *es)
 {
-	if (reason != NULL && reason[0] != '\0')
-		ExplainPropertyText(by_postgres ? "Fallback Reason" : "Device Not Used", reason, es);
-}
-
-/* How long the consumer waited for other participants. */
-static void
-explain_wait(const GsSortState *state, ExplainState *es)
-{
-	if (state->participants.wait_us > 0 && es->timing)
-		ExplainPropertyFloat("Worker Wait Time", "ms", state->participants.wait_us / 1000.0, 3, es);
-}
-
-/*
- * By how many columns rows were sorted, if not by all, and how many tied rows an engine or the
- * server has compared.
- */
-static void
-explain_ties(const GsSortState *state, uint64 ncompared_by_engine, ExplainState *es)
-{
-	const int	nkeyed = gs_key_encoder_layout(state->store.order.key)->ncolumns;
-	const uint64 ncompared = ncompared_by_engine + state->store.nordered;
-
-	if (nkeyed < state->spec.ncolumns)
-		ExplainPropertyInteger("Key Columns", NULL, nkeyed, es);
-	if (ncompared > 0 || (nkeyed < state->spec.ncolumns && gs_store_is_on_device(&state->store)))
-		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, ncompared, es);
-}
-
-static void
-explain_engine(const GsSortState *state, ExplainState *es)
-{
-	const GsEngineStats *stats = gs_engine_stats(state->store.engine);
-
-	if (stats->device != NULL)
-		ExplainPropertyText("Device", stats->device, es);
+	if (details->device != NULL)
+		ExplainPropertyText("Device", details->device, es);
 	else
-		explain_reason(gs_sort_engine_reason(state), false, es);
-	explain_device_numbers(stats->devices, es);
-	ExplainPropertyInteger("Packed Key Bits", NULL, stats->key_bits, es);
-	if (stats->key_tails)
-		ExplainPropertyBool("Keys Longer Than Prefix", true, es);
-	if (stats->tied_rows > 0)
-		ExplainPropertyInteger("Rows Tied After First Sort", NULL, stats->tied_rows, es);
-	if (!state->store.order.presorted)
-		explain_ties(state, stats->compared_rows, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->store.nrows, es);
-	explain_values(state, es);
-	if (state->store.top.dropped > 0)
-		ExplainPropertyInteger("Rows Removed by Limit", NULL, state->store.top.dropped, es);
-	if (stats->device != NULL)
-		explain_device(stats, es);
-	explain_wait(state, es);
-}
-
-static void
-explain_merge(const GsSortState *state, ExplainState *es)
-{
-	const GsRunSetStats *stats = gs_run_set_stats(state->store.runs);
-
-	if (stats->device != NULL)
-		ExplainPropertyText("Device", stats->device, es);
-	else
-		explain_reason(gs_sort_engine_reason(state), false, es);
-	explain_device_numbers(stats->devices, es);
-	ExplainPropertyInteger("Runs", NULL, stats->nruns, es);
-	if (stats->device != NULL)
-		ExplainPropertyInteger("Device Runs", NULL, stats->device_runs, es);
-	if (stats->nmerges > 0)
-		ExplainPropertyInteger("Intermediate Merges", NULL, stats->nmerges, es);
-	if (gs_run_set_has_keys(state->store.runs))
-		explain_ties(state, 0, es);
-	ExplainPropertyInteger("Sorted Rows", NULL, state->store.nrows, es);
-	explain_values(state, es);
-	explain_wait(state, es);
-}
-
-static void
-explain_fallback(const GsSortState *state, ExplainState *es)
-{
-	explain_reason(gs_sort_engine_reason(state), true, es);
-	if (state->store.order.verification.ncomparisons > 0)
-		explain_verification(&state->store, es);
+		explain_reason(details->reason, engine, es);
+	explain_device_numbers(details->devices, es);
+	if (details->engine != NULL)
+		explain_engine(details->engine, es);
+	if (details->runs != NULL)
+		explain_runs(details->runs, es);
+	if (details->shows_keyed)
+		ExplainPropertyInteger("Key Columns", NULL, details->nkeyed, es);
+	if (details->shows_compared)
+		ExplainPropertyInteger("Rows Ordered by Comparison", NULL, details->ncompared, es);
+	if (details->shows_rows)
+		ExplainPropertyInteger("Sorted Rows", NULL, details->nrows, es);
+	if (details->ndictionary > 0)
+		ExplainPropertyInteger("Dictionary Entries", NULL, details->ndictionary, es);
+	if (details->verified != NULL)
+		explain_verification(details, es);
+	if (details->ndropped > 0)
+		ExplainPropertyInteger("Rows Removed by Limit", NULL, details->ndropped, es);
+	if (details->engine != NULL && details->device != NULL)
+		explain_device(details->engine, es);
+	if (details->wait_us > 0 && es->timing)
+		ExplainPropertyFloat("Worker Wait Time", "ms", details->wait_us / 1000.0, 3, es);
 }
 
 /* ------------------------------------------------------------------- workers */
@@ -414,7 +368,7 @@ explain_worker(const GsSortSummary *summary, ExplainState *es)
 {
 	if (summary->nrows > 0 || summary->nsent == 0)
 		explain_summary(summary, es);
-	explain_reason(summary->reason, strcmp(summary->engine, "postgres") == 0, es);
+	explain_reason(summary->reason, summary->engine, es);
 	explain_device_numbers(summary->devices, es);
 	if (summary->nsent > 0)
 		ExplainPropertyInteger("Rows Sent to Shared Sort", NULL, summary->nsent, es);
@@ -445,7 +399,7 @@ explain_batches(const GsSortGroups *groups, ExplainState *es)
 	if (groups->nbatches == 0)
 		return;
 	explain_summary(&groups->largest, es);
-	explain_reason(groups->largest.reason, strcmp(groups->largest.engine, "postgres") == 0, es);
+	explain_reason(groups->largest.reason, groups->largest.engine, es);
 	ExplainPropertyInteger("Batches", NULL, groups->nbatches, es);
 	ExplainPropertyInteger("Sorted Rows", NULL, groups->nrows, es);
 }
@@ -455,29 +409,20 @@ gs_node_explain(CustomScanState *node, List *ancestors, ExplainState *es)
 {
 	GsSortState *state = gs_node_sort(node);
 	GsSortSummary summary;
+	GsSortDetails details;
 
 	correct_disabled(node->ss.ps.plan, es);
 	explain_sort_key(state, node->ss.ps.plan, ancestors, es);
 	if (!es->analyze)
 		return;
 	if (state->spec.groups != NULL)
-	{
 		explain_batches(state->spec.groups, es);
-		explain_workers(state, es);
-		return;
-	}
-	if (state->store.phase != GS_SORT_IDLE)
+	else if (state->store.phase != GS_SORT_IDLE)
 	{
 		gs_sort_summarize(state, &summary);
+		gs_sort_get_details(state, &details);
 		explain_summary(&summary, es);
+		explain_details(&details, summary.engine, es);
 	}
-	if (state->store.phase == GS_SORT_FEW)
-		ExplainPropertyInteger("Sorted Rows", NULL, state->store.nrows, es);
-	else if (state->store.phase == GS_SORT_ENGINE)
-		explain_engine(state, es);
-	else if (state->store.phase == GS_SORT_RUNS)
-		explain_merge(state, es);
-	else if (state->store.phase == GS_SORT_FALLBACK)
-		explain_fallback(state, es);
 	explain_workers(state, es);
 }

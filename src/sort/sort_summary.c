@@ -29,8 +29,9 @@ method_name(GsMethod method)
 	}
 }
 
-const char *
-gs_sort_engine_reason(const GsSortState *state)
+/* Why PostgreSQL's sort was used, or no device although one was requested; NULL: neither. */
+static const char *
+engine_reason(const GsSortState *state)
 {
 	if (state->store.phase == GS_SORT_FALLBACK)
 		return state->store.fallback_reason;
@@ -48,7 +49,7 @@ is_merged_from_engine(const GsSortState *state)
 void
 gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 {
-	const char *reason = gs_sort_engine_reason(state);
+	const char *reason = engine_reason(state);
 
 	memset(summary, 0, sizeof(*summary));
 	summary->any = true;
@@ -94,4 +95,78 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	if (reason != NULL && strcmp(summary->engine, "cuda") != 0)
 		memcpy(summary->reason, reason,
 			   pg_mbcliplen(reason, strlen(reason), sizeof(summary->reason) - 1));
+}
+
+static void
+get_verification(const GsStore *store, GsSortDetails *details)
+{
+	const GsKeyVerification *verification = &store->order.verification;
+
+	details->verified = gs_key_encoder_is_approximate_type(store->order.key) ? "Key" : "Collation";
+	details->ncomparisons = verification->ncomparisons;
+	details->nretries = verification->ncorrected;
+	details->verification_us = verification->us;
+	if (store->runs != NULL)
+	{
+		details->ncomparisons += gs_run_set_stats(store->runs)->ncomparisons;
+		details->nretries += gs_run_set_stats(store->runs)->nrepaired;
+	}
+}
+
+/* By how many columns rows were sorted, if not by all, and how many tied rows were compared. */
+static void
+get_ties(const GsSortState *state, uint64 ncompared_by_engine, GsSortDetails *details)
+{
+	const GsStore *store = &state->store;
+
+	details->nkeyed = gs_key_encoder_layout(store->order.key)->ncolumns;
+	details->ncompared = ncompared_by_engine + store->nordered;
+	details->shows_keyed = details->nkeyed < state->spec.ncolumns;
+	details->shows_compared = details->ncompared > 0 ||
+		(details->shows_keyed && gs_store_is_on_device(store));
+}
+
+/* Of rows that have keys: how their order was made certain, and what participants did. */
+static void
+get_values(const GsSortState *state, GsSortDetails *details)
+{
+	const GsStore *store = &state->store;
+
+	details->ndictionary = gs_key_encoder_dictionary_values(store->order.key);
+	if (gs_key_encoder_is_approximate(store->order.key))
+		get_verification(store, details);
+	details->wait_us = state->participants.wait_us;
+}
+
+void
+gs_sort_get_details(const GsSortState *state, GsSortDetails *details)
+{
+	const GsStore *store = &state->store;
+
+	*details = (GsSortDetails) {
+		.nrows = store->nrows,.shows_rows = store->phase != GS_SORT_FALLBACK
+	};
+	if (store->phase != GS_SORT_FEW)
+		details->reason = engine_reason(state);
+	if (store->phase == GS_SORT_ENGINE)
+	{
+		details->engine = gs_engine_stats(store->engine);
+		details->device = details->engine->device;
+		details->devices = details->engine->devices;
+		details->ndropped = store->top.dropped;
+		if (!store->order.presorted)
+			get_ties(state, details->engine->compared_rows, details);
+		get_values(state, details);
+	}
+	else if (store->phase == GS_SORT_RUNS)
+	{
+		details->runs = gs_run_set_stats(store->runs);
+		details->device = details->runs->device;
+		details->devices = details->runs->devices;
+		if (gs_run_set_has_keys(store->runs))
+			get_ties(state, 0, details);
+		get_values(state, details);
+	}
+	else if (store->phase == GS_SORT_FALLBACK && store->order.verification.ncomparisons > 0)
+		get_verification(store, details);
 }
