@@ -3,33 +3,28 @@
  * engine_cpu.c
  *	  The engine that sorts in this process.
  *
- * Rows stay where the driver wrote them; only 8-byte words are sorted (word_sort.h).
- * The rows of consecutive words are scattered over all batches, and reading them one
- * after the other would cause a cache miss each time, which costs PostgreSQL's sort
- * 15 to 45 % of its time.  So fetch() returns rows a few at a time, and prefetches
- * rows and records further on:
+ * Rows stay where the driver wrote them; only 8-byte words are sorted (word_sort.h).  The rows of
+ * consecutive words are scattered over all batches, and reading them one after the other would
+ * cause a cache miss each time.  So fetch() returns rows a few at a time, and prefetches rows and
+ * records further on:
  *
  *	  words:	.. | returned | rows prefetched | records prefetched | ..
  *
- * The size of batches doubles from 8 kB, so that ten rows take one small allocation
- * and a million take few large ones, which can be backed by huge pages.  None is
- * larger than a small part of the memory limit, because next_batch() returns the
- * input in whole batches while the driver stores the rows elsewhere.
+ * The size of batches doubles from 8 kB, so that ten rows take one small allocation and a million
+ * take few large ones, which can be backed by huge pages.  None is larger than a small part of the
+ * memory limit, because next_batch() returns the input in whole batches while the driver stores
+ * the rows elsewhere.
  *
- * Only the first batch may be larger: if few rows are expected, it has space for all
- * of them.  Page faults take up to half of the time of a small sort.  How much memory
- * malloc() keeps for the next one depends on the largest block that was freed: a
- * batch of 2 MB is kept, but many of 128 kB return to the kernel.
+ * Only the first batch may be larger: if few rows are expected, it has space for all of them.
+ * Page faults take up to half of the time of a small sort, and how much memory malloc() keeps for
+ * the next one depends on the largest block that was freed.
  *
- * Rows that exceed memory are written run by run.  The engine keeps its batches from one run
- * to the next (gs_engine_cpu_restart()), as far as the limit and the rows allow the same ones:
+ * Rows that exceed memory are written run by run.  The engine keeps its batches from one run to
+ * the next (gs_engine_cpu_restart()), as far as the limit and the rows allow the same ones.
  *
- *	  batches:	| rows | rows | kept | kept |
- *
- * The memory limit covers batches as allocated, and the two words that each row needs
- * to be sorted.  So an engine that is full can still sort what it has.  The
- * memory that is reported as used does not include the part of the last batch that
- * has not been written.
+ * The memory limit covers batches as allocated, and the two words that each row needs to be
+ * sorted.  So an engine that is full can still sort what it has.  The memory that is reported as
+ * used does not include the part of the last batch that has not been written.
  *
  *-------------------------------------------------------------------------
  */
@@ -142,7 +137,8 @@ hold(CpuEngine *engine, size_t nbytes)
 static size_t
 first_batch_bytes(const GsEngineRequest *request)
 {
-	size_t		expected = Min(request->expected_bytes, request->memory_limit / 4 * FIRST_QUARTERS);
+	size_t		expected = Min(request->expected_bytes,
+							   request->memory_limit / 4 * FIRST_QUARTERS);
 
 	return request->expected_bytes > MAX_FIRST_BYTES ? FIRST_BATCH_BYTES :
 		Max(FIRST_BATCH_BYTES, expected);

@@ -3,26 +3,13 @@
  * read_groups.c
  *	  Reads rows that arrive ordered by the first sort columns, a few groups at a time.
  *
- * Rows that are equal in these columns are a group.  Groups arrive in order, so if a
- * batch of rows ends where a group does, all its rows sort before those that follow,
- * and each batch is a sort of its own: it fits in memory unless a group does not, and
- * in the cache unless a group does not.
+ * Rows that are equal in these columns are a group.  Groups arrive in order, so if a batch of rows
+ * ends where a group does, all its rows sort before those that follow, and each batch is a sort of
+ * its own: it fits in memory unless a group does not, and in the cache unless a group does not.
  *
- * PostgreSQL's incremental sort also reads batches, of 32 rows, and then groups one by
- * one.  An engine needs more rows, because it takes several us to set up.  By batches of
- * so many rows and their last group, an ORDER BY of 1 M rows of 150 bytes from an index
- * scan takes this processor time in ms:
- *
- *								stock	256		1024	2048	4096	16384
- *	 bigint, groups of 10		 238	188		 176	 179	 176	 175
- *	 bigint, groups of 1000		 226	195		 185	 179	 179	 177
- *	 libc text, groups of 100	1035	411		 336	 348	 362	 320
- *	 numeric, groups of 100		 697	226		 223	 208	 201	 223
- *	 after a text, groups of 10	 541	404		 426	 437	 528	 695
- *
- * (Zen 5, 2 cores, busy, PostgreSQL 15.20, 2026-11-24; the scan takes 92 of them.)  Until
- * a batch has so many rows, they are only counted.  After that, each row is compared with
- * one of the last group.
+ * PostgreSQL's incremental sort also reads batches, of 32 rows, and then groups one by one.  An
+ * engine needs more rows, because it takes several us to set up.  Until a batch has as many, they
+ * are only counted.  After that, each row is compared with one of the last group.
  *
  *-------------------------------------------------------------------------
  */

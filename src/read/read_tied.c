@@ -10,7 +10,7 @@
  * So the number of rows for each key is right in whatever order rows arrive.  It grows with the
  * number of rows if they arrive in random order, and not if rows with the same key arrive together:
  *
- *	  rows examined		 64		512		4096		of 100,000 rows, 100 have the same key
+ *	  rows examined		 64		512		4096		(of 100,000 rows, 100 to a key)
  *	  random order		1.03	1.26	4.2
  *	  together			64		100		100
  *

@@ -3,38 +3,13 @@
  * sort_input.c
  *	  Reads the rows of a sort and sorts them.
  *
- * The way of a serial sort, in read_and_sort() from top to bottom:
+ * read_and_sort() is the way of a serial sort, from top to bottom; README.md has its steps and its
+ * branches.
  *
- *	  batch		if the rows arrive ordered by the first columns, each batch of
- *				them is a sort								(read_groups.c)
- *	  few		the first rows are kept as they are; if there are no more,
- *				comparisons sort them, and that is all		(store_few.c)
- *	  engine	otherwise the CPU engine opens, and gets them first
- *	  rows		each row, in add_row_from_child():
- *		presorted	as long as rows arrive in order, they get no keys, if
- *					comparisons cost less					(sort_presorted.c)
- *		top-N		a row that the LIMIT above cannot return is dropped
- *															(store_topn.c)
- *		space		a batch with space for the row			(store_space.c)
- *		store		the row is copied into the batch, and its key record
- *					encoded beside it						(key_row.h, key_record.c)
- *	  sort		the engine sorts, and the order is verified where keys are
- *				approximate									(order.c)
+ * If the only column is also the sort key, and can be decoded from the key, no row is stored at
+ * all (keys_only).  NULLs are then only counted.
  *
- * Then sort_output.c returns the rows.  The branches:
- *
- *	  parallel	rows go to a job that participants share	(sort_parallel.c)
- *	  device	rows move from the CPU engine to a device	(store_space.c)
- *	  runs		memory is full: rows are written as runs	(store_runs.c)
- *	  reload	rows in the engine need other keys			(sort_keys.c)
- *	  fallback	a tuplesort takes all rows					(store_fallback.c)
- *	  restart	a device failed: the child runs again, for the CPU engine
- *															(below)
- *
- * If the only column is also the sort key, and can be decoded from the key, no
- * row is stored at all (keys_only).  NULLs are then only counted.
- *
- * ERROR and cancel need no cleanup (sort_state.h).  The scan checks for
+ * ERROR and cancel need no cleanup, because all memory is in one context.  The scan checks for
  * interrupts at each page, and engines while they sort.
  *
  *-------------------------------------------------------------------------
@@ -488,7 +463,8 @@ store_page(GsSortState *state, GsSeqScan *scan)
 		uint32		nbytes;
 		HeapTupleHeader tuple = gs_seqscan_tuple(scan, &nbytes);
 		const GsRowSource source = {
-			.body = (const char *) tuple + MINIMAL_TUPLE_OFFSET,.nbytes = nbytes - MINIMAL_TUPLE_OFFSET
+			.body = (const char *) tuple + MINIMAL_TUPLE_OFFSET,
+			.nbytes = nbytes - MINIMAL_TUPLE_OFFSET
 		};
 		uint64	   *record = gs_batch_next_record(&batch);
 

@@ -220,7 +220,8 @@ gs_sort_reload(GsSortState *state, GsAddRow add)
 	if (store->order.presorted)
 	{
 		if (store->runs != NULL)
-			gs_key_encoder_keep_low_cardinality(store->order.key);	/* a tuplesort would read the run again */
+			/* a tuplesort would read the run again */
+			gs_key_encoder_keep_low_cardinality(store->order.key);
 		gs_order_end_presorted(&store->order);
 	}
 	else

@@ -3,33 +3,20 @@
  * sort_parallel.c
  *	  A GpuSort in a parallel plan: one participant returns the rows of all.
  *
- * A Sort below a Gather Merge sorts in each participant, and the leader merges
- * their rows: each row passes a queue and a heap.  Here one participant, the
- * consumer, opens a job on a device.  The others, the producers, send their rows
- * to it, and the consumer returns all rows.  If it is the leader, as it usually
- * is, no row passes a queue.  The Gather Merge remains in the plan: it gets one
- * stream with all rows and others without any.
+ * Below a Gather Merge, one participant, the consumer, returns the rows of all.  The others, the
+ * producers, send it their rows: through a job on a device, or sorted, through streams in shared
+ * memory.  README.md has the reasons.
  *
- * Without a device the leader is the consumer of sorted rows, which it merges with its
- * own by their keys, instead of comparing rows.  Producers send them through streams in
- * shared memory (share_streams.c).  A Gather Merge first waits for a row, or the end, of
- * each worker.  So a producer reports its end at once, and sends its rows when its node
- * ends.  The leader abandons the streams when its own node is shut down or ends, or the
- * Gather Merge is about to run again, which waits for the workers to exit.
+ * Equal rows come in the order of participants, and for each participant as it read them.
  *
- * Equal rows come in the order of participants, and for each participant as it
- * read them.
+ * What a producer cannot send it sorts itself, and the Gather Merge merges it with the rest, as it
+ * does without a shared job.
  *
- * What a producer cannot send it sorts itself, and the Gather Merge merges it
- * with the rest, as it does without a shared job.
+ * Keys mean the same in all participants: they depend on the columns, on settings, which workers
+ * have from the leader, and on enum labels, which are compared (gs_key_encoder_fingerprint()).
  *
- * Keys mean the same in all participants: they depend on the columns, on
- * settings, which workers have from the leader, and on enum labels, which are
- * compared (gs_key_encoder_fingerprint()).
- *
- * A participant that ends with an error closes its connection, which makes the
- * job fail for the others (gs_sort_parallel_wait_for_error()).  Waits can be
- * interrupted.
+ * A participant that ends with an error closes its connection, which makes the job fail for the
+ * others (gs_sort_parallel_wait_for_error()).  Waits can be interrupted.
  *
  *-------------------------------------------------------------------------
  */

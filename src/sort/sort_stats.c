@@ -215,7 +215,8 @@ gs_sort_log_duration(const GsSortState *state, const char *of_what)
 	else
 		gs_sort_summarize(state, &summary);
 	initStringInfo(&detail);
-	appendStringInfo(&detail, "Engine: %s, method: %s, %s: " INT64_FORMAT " kB, input: %.3f ms, sort: %.3f ms",
+	appendStringInfo(&detail,
+					 "Engine: %s, method: %s, %s: " INT64_FORMAT " kB, input: %.3f ms, sort: %.3f ms",
 					 summary.engine, summary.method, summary.on_disk ? "disk" : "memory",
 					 summary.kilobytes,
 					 input_us / 1000.0, sort_us / 1000.0);

@@ -75,7 +75,8 @@ gs_sort_summarize(const GsSortState *state, GsSortSummary *summary)
 	{
 		const GsRunSetStats *stats = gs_run_set_stats(state->store.runs);
 
-		summary->nrows = stats->nrows + state->store.nnulls;	/* although it may not return them */
+		/* although it may not return them */
+		summary->nrows = stats->nrows + state->store.nnulls;
 		strlcpy(summary->method, "external merge", sizeof(summary->method));
 		strlcpy(summary->engine, stats->device != NULL ? "cuda" : "cpu", sizeof(summary->engine));
 		summary->devices = stats->devices;

@@ -26,7 +26,8 @@ gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_limit, bool m
 		context = AllocSetContextCreate(spec->parent_context, "GpuSort", 0, 2 * 1024, 8 * 1024);
 	*store = (GsStore) {
 		.spec = spec,.context = context,.few = store->few,
-			.memory_limit = memory_limit,.merge_limit = memory_limit,.may_use_device = may_use_device
+			.memory_limit = memory_limit,.merge_limit = memory_limit,
+			.may_use_device = may_use_device
 	};
 	gs_order_begin(&store->order, spec->columns, spec->ncolumns, spec->desc, spec->caller_verifies,
 				   context);

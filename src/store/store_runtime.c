@@ -3,28 +3,21 @@
  * store_runtime.c
  *	  What a backend lends to an engine: memory of a context, interrupts.
  *
- * Rows are written to memory that the process has not used before.  The kernel
- * clears and maps each page at the first access, which takes 15 to 45 % of the
- * time in which PostgreSQL's sort reads its rows.  Huge pages cause 512 times
- * fewer page faults: 0.05 s a gigabyte instead of 0.35 s (Zen 5, Linux 6.18,
- * 2026-11).
+ * Rows are written to memory that the process has not used before.  The kernel clears and maps
+ * each page at the first access.  Huge pages cause 512 times fewer page faults: 0.05 s a gigabyte
+ * instead of 0.35 s (Zen 5, Linux 6.18, 2026-11).
  *
- * Some virtual machines are different.  They return free memory to the host in
- * blocks of the size of a huge page, and at the first access the host has to find
- * memory again: 4.4 ms a huge page on the same machine, instead of 0.09 ms, while
- * 512 small pages take 0.6 ms, and come from memory that was not returned.  The kernel
- * gives the huge pages that were not returned first.  So huge pages are accessed and
- * timed when memory is allocated, and the first that is slower than small pages is the
- * last: the rest, and what is allocated after it for a while, uses small pages.
+ * Some virtual machines return free memory to the host in blocks of the size of a huge page, and
+ * at the first access the host has to find memory again: 4.4 ms a huge page on the same machine,
+ * instead of 0.09 ms, while 512 small pages take 0.6 ms.  The kernel gives the huge pages that
+ * were not returned first.  So huge pages are accessed and timed when memory is allocated, and the
+ * first that is slower than small pages is the last: the rest, and what is allocated after it for
+ * a while, uses small pages.
  *
- * Small pages that are mapped by one call take three quarters of the time: 0.56 s a gigabyte
- * instead of 0.73 s (Zen 3, Linux 6.18, 2026-11).  But pages that are mapped when memory is
- * allocated are used even if no row is ever written there.  So only blocks that are a small part of
- * a sort's memory are mapped as a whole; of others, only the first huge page is timed.
- *
- * A second thread that maps a block while rows are written to its beginning made a fresh backend's
- * sort of 2 M rows 20 % faster on two cores of a Xeon, nothing on 16 cores of another, and up to 7
- * % slower with a sort on each core (2026-11).  So there is none.
+ * Small pages that are mapped by one call take three quarters of the time (Zen 3, Linux 6.18,
+ * 2026-11). But pages that are mapped when memory is allocated are used even if no row is ever
+ * written there.  So only blocks that are a small part of a sort's memory are mapped as a whole;
+ * of others, only the first huge page is timed.
  *
  *-------------------------------------------------------------------------
  */
