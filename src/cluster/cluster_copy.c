@@ -26,8 +26,7 @@
 #include "guc.h"
 #include "index/index_scan.h"
 #include "read/read_seqscan.h"
-#include "sort/sort_input.h"
-#include "sort/sort_output.h"
+#include "sort/sort.h"
 #include "sort/sort_ties.h"
 #include "sort/sort_stats.h"
 

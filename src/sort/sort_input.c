@@ -21,7 +21,7 @@
 #include "read/read_seqscan.h"
 #include "read/read_statistics.h"
 #include "read/read_tied.h"
-#include "sort/sort_input.h"
+#include "sort/sort.h"
 #include "sort/sort_keys.h"
 #include "sort/sort_parallel.h"
 #include "sort/sort_presorted.h"

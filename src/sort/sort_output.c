@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_output.h"
+#include "sort/sort.h"
 #include "sort/sort_ties.h"
 #include "store/store_failure.h"
 

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "sort/sort_state.h"
+#include "sort/sort.h"
 #include "sort/sort_stats.h"
 #include "store/store_device.h"
 

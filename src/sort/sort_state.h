@@ -10,8 +10,7 @@
  *	  output		how they are returned
  *
  * Only the files of src/sort/ and those of the folders below change them (scripts/check-includes).
- * Callers use the functions of sort_input.h, sort_output.h, sort_parallel.h and
- * store_runs.h, and may read.
+ * Callers use the functions of sort.h, and may read.
  *
  *-------------------------------------------------------------------------
  */
@@ -88,11 +87,6 @@ struct GsSortState
 	GsSortOutput output;
 	GsSortStats stats;
 };
-
-/*
- * Makes a sort, IDLE, in zeroed memory.  The spec is copied; what it points to must live as long.
- */
-extern void gs_sort_init(GsSortState *state, const GsSortSpec *spec);
 
 /* Back to IDLE: frees what a sort holds, but for output.ties.  Callers use gs_sort_reset(). */
 extern void gs_sort_clear(GsSortState *state);

@@ -22,7 +22,7 @@
 #include "postgres.h"
 
 #include "order/row_copy.h"
-#include "sort/sort_input.h"
+#include "sort/sort.h"
 #include "sort/sort_ties.h"
 #include "store/store_fetch.h"
 #include "store/store_slot.h"
