@@ -1,8 +1,15 @@
-# gpusort: make && sudo make install && make installcheck
+# gpusort: make && sudo make install
 #
 # PG_CONFIG names the server to build for; COPT=-Werror makes warnings errors;
 # CUDA_ARCHS names the devices, and WITH_CUDA=no builds for none: see
-# src/gpusortd/Makefile.  Packages say CUDA_ARCHS=all.  scripts/test runs all the tests.
+# src/gpusortd/Makefile.  Packages say CUDA_ARCHS=all.
+#
+# TEST_DOUBLES=yes makes a test build, which "make installcheck" needs: see
+# test/doubles/README.md.  This is kept until "make clean", so that "make install" installs
+# what was built; TEST_DOUBLES=no returns to the default build.  scripts/test makes a test
+# build, installs it, and runs all the tests.
+
+-include $(wildcard build/given)
 
 MODULE_big = gpusort
 EXTENSION = gpusort
@@ -13,7 +20,7 @@ PGFILEDESC = "gpusort - ORDER BY at the speed of the hardware"
 
 # the folders of the library, from the entry points down (DESIGN.md); src/gpusortd/ is a program of its own
 FOLDERS = . sql plan node cluster index sort read share store order run key collation client stats engine common
-SOURCES = $(foreach folder,$(FOLDERS),$(sort $(wildcard $(srcdir)/src/$(folder)/*.c)))
+SOURCES = $(foreach folder,$(FOLDERS),$(sort $(wildcard $(srcdir)/src/$(folder)/*.c))) $(DOUBLES)
 OBJS = $(patsubst $(srcdir)/%.c,%.o,$(subst /./,/,$(SOURCES)))
 
 PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(EXTVERSION)"'
@@ -22,7 +29,15 @@ PG_CPPFLAGS += -fvisibility=hidden '-DPGDLLEXPORT=__attribute__((visibility("def
 PG_CFLAGS = -Wextra -Wshadow -Winit-self \
 	-Wno-unused-parameter -Wno-sign-compare -Wno-missing-field-initializers
 
-EXTRA_CLEAN = build/build_id
+ifeq ($(TEST_DOUBLES),yes)
+DOUBLES = $(sort $(wildcard $(srcdir)/test/doubles/library/*.c))
+PG_CPPFLAGS += -I$(srcdir)/test
+# the linker replaces calls between objects, which link-time optimization would inline
+PG_CFLAGS += -fno-lto
+SHLIB_LINK += $(shell sed -n 's/^GS_WRAP(\(.*\));$$/-Wl,--wrap=\1/p' $(DOUBLES))
+endif
+
+EXTRA_CLEAN = build/build_id build/given $(wildcard test/doubles/library/*.o)
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
 ISOLATION = $(patsubst specs/%.spec,%,$(sort $(wildcard specs/*.spec)))
@@ -47,14 +62,16 @@ include $(PGXS)
 
 # every object depends on every header: builds take seconds, stale objects hours
 $(OBJS): $(foreach folder,$(FOLDERS),$(wildcard $(srcdir)/src/$(folder)/*.h))
+$(OBJS): $(if $(DOUBLES),$(wildcard $(srcdir)/test/doubles/*.h $(srcdir)/test/doubles/library/*.h))
 
 # both programs are told of which sources they are
-GPUSORT_BUILD_ID ?= $(shell '$(srcdir)/scripts/build-id')
+GPUSORT_BUILD_ID ?= $(shell '$(srcdir)/scripts/build-id' $(TEST_DOUBLES))
 src/common/build_id.o: override CPPFLAGS += -DGPUSORT_BUILD_ID='"$(GPUSORT_BUILD_ID)"'
 src/common/build_id.o: build/build_id
 build/build_id: FORCE
 	@mkdir -p $(@D)
 	@echo '$(GPUSORT_BUILD_ID)' | cmp -s - $@ || echo '$(GPUSORT_BUILD_ID)' > $@
+	@echo 'TEST_DOUBLES ?= $(TEST_DOUBLES)' > $(@D)/given
 
 # gpusortd, beside the server's programs
 all: gpusortd
@@ -63,11 +80,13 @@ uninstall: uninstall-gpusortd
 clean: clean-gpusortd
 
 gpusortd:
-	$(MAKE) -C $(srcdir)/src/gpusortd BUILD='$(CURDIR)/build' GPUSORT_BUILD_ID='$(GPUSORT_BUILD_ID)'
+	$(MAKE) -C $(srcdir)/src/gpusortd BUILD='$(CURDIR)/build' GPUSORT_BUILD_ID='$(GPUSORT_BUILD_ID)' \
+		TEST_DOUBLES='$(TEST_DOUBLES)'
 
 install-gpusortd: gpusortd
 	$(MKDIR_P) '$(DESTDIR)$(bindir)'
 	$(INSTALL_PROGRAM) build/gpusortd '$(DESTDIR)$(bindir)'
+	$(if $(DOUBLES),@echo 'This is a test build: it can be told to fail and to sort wrongly.')
 
 uninstall-gpusortd:
 	rm -f '$(DESTDIR)$(bindir)/gpusortd'

@@ -70,7 +70,6 @@ bool		gpusort_verify = false;
 bool		gpusort_planner_cost = true;
 bool		gpusort_force = false;
 bool		gpusort_debug_plan = false;
-bool		gpusort_collation_fault = false;
 int			gpusort_log_min_duration = -1;
 
 char	   *gpusort_device = "auto";
@@ -79,7 +78,6 @@ int			gpusort_device_park_limit = DEFAULT_DEVICE_PARK_LIMIT;
 int			gpusort_device_idle = DEFAULT_DEVICE_IDLE;
 int			gpusort_service_timeout = DEFAULT_SERVICE_TIMEOUT;
 char	   *gpusort_service_path = "";
-char	   *gpusort_service_fault = "";
 
 static const struct config_enum_entry engine_options[] = {
 	{"auto", GS_ENGINE_AUTO, false},
@@ -108,7 +106,7 @@ check_device(char **value, void **extra, GucSource source)
 
 	if (gs_device_choice_parse(*value, &choice))
 		return true;
-	GUC_check_errhint("Valid values are \"auto\", \"host\", \"host:N\", and a list of CUDA device numbers "
+	GUC_check_errhint("Valid values are \"auto\" and a list of CUDA device numbers "
 					  "such as \"0,2\".");
 	return false;
 }
@@ -129,11 +127,6 @@ gs_guc_define(void)
 							 "This setting is for tests and benchmarks.",
 							 &gpusort_algorithm, GS_ALGORITHM_RADIX, algorithm_options,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("gpusort.collation_fault",
-							 "Creates wrong sort keys for text that is not compared byte by byte.",
-							 "This setting is for tests.",
-							 &gpusort_collation_fault, false,
-							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomBoolVariable("gpusort.debug_plan",
 							 "Reports sorts that are not replaced, index builds, and CLUSTER.",
 							 "A NOTICE shows the reason.",
@@ -141,9 +134,8 @@ gs_guc_define(void)
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.device",
 							   "Selects the devices, each of which has a gpusortd.",
-							   "\"auto\" selects all CUDA devices, and a list such as \"0,2\" some of "
-							   "them. \"host\" sorts on the CPU, and \"host:4\" on the CPU as four "
-							   "devices, for tests and development.",
+							   "\"auto\" selects all CUDA devices, and a list such as \"0,2\" "
+							   "some of them.",
 							   &gpusort_device, "auto",
 							   PGC_SIGHUP, 0, check_device, NULL, NULL);
 	DefineCustomIntVariable("gpusort.device_idle",
@@ -241,12 +233,6 @@ gs_guc_define(void)
 							 "If off, plans are chosen as if PostgreSQL performed all sorts.",
 							 &gpusort_planner_cost, true,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomStringVariable("gpusort.service_fault",
-							   "Makes gpusortd fail at the given step.",
-							   "This setting is for tests.",
-							   &gpusort_service_fault, "",
-							   PGC_SIGHUP, GUC_NOT_IN_SAMPLE | GUC_SUPERUSER_ONLY,
-							   NULL, NULL, NULL);
 	DefineCustomStringVariable("gpusort.service_path",
 							   "Sets the path of the program gpusortd.",
 							   "If empty, gpusortd is where it was installed with the library.",

@@ -40,7 +40,6 @@ extern bool gpusort_verify;
 extern bool gpusort_planner_cost;
 extern bool gpusort_force;
 extern bool gpusort_debug_plan;
-extern bool gpusort_collation_fault;
 extern int	gpusort_log_min_duration;	/* ms; -1: none */
 
 /* settings of gpusortd */
@@ -50,7 +49,6 @@ extern int	gpusort_device_park_limit;	/* MB, of each; 0: no files, -1: no limit 
 extern int	gpusort_device_idle;	/* s */
 extern int	gpusort_service_timeout;	/* ms; 0: none */
 extern char *gpusort_service_path;	/* "": in the server's directory */
-extern char *gpusort_service_fault; /* "": none */
 
 /* From _PG_init(). */
 extern void gs_guc_define(void);

@@ -1,7 +1,7 @@
 # Sorts by gpusortd when it dies, fails, is slow or has no memory, in every phase:
 # rows are right or there is an error, at once, and nothing is left behind.  The
 # device is the host's processor; gpusort.service_fault says where it fails
-# (src/device/device_fault.h).
+# (test/doubles/daemon/device_fault.h).
 
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
-# The build of gpusortd: what is compiled, and for which GPUs.  nvcc is a script that
-# counts its calls.
+# The build of gpusortd: what is compiled, for which GPUs, and with which test doubles.  nvcc
+# is a script that counts its calls.
 
 use strict;
 use warnings;
@@ -31,7 +31,7 @@ program("$temp/cuda/bin/nvcc", qq{
 system_or_bail('ar', 'rcs', "$temp/cuda/lib64/libcudart_static.a");
 
 # This machine's GPUs, its compiler and the options of this build are ignored.
-delete @ENV{qw(MAKEFLAGS MAKELEVEL MFLAGS CUDA_ARCHS WITH_CUDA NVCC COPT)};
+delete @ENV{qw(MAKEFLAGS MAKELEVEL MFLAGS CUDA_ARCHS WITH_CUDA NVCC COPT TEST_DOUBLES)};
 $ENV{PATH} = "$temp/bin:$ENV{PATH}";
 program("$temp/bin/nvidia-smi", 'exit 9');
 symlink "$temp/cuda/bin/nvcc", "$temp/bin/nvcc";
@@ -62,6 +62,27 @@ is(built('src/gpusortd', 'CUDA_ARCHS=80 86', @quickly), "$all by nvcc, 0 by cc, 
 is(built('src/gpusortd', @$install), '0 by nvcc, 0 by cc, for ', 'and installed');
 like(built('src/gpusortd', 'WITH_CUDA=no', @quickly), qr/^0 by nvcc, [1-9]\d* by cc, for $/, 'without CUDA');
 is(built('src/gpusortd', @$install), '0 by nvcc, 0 by cc, for ', 'it is installed without');
+
+# with test doubles, until the option says no
+sub doubles
+{
+	my ($symbols) = run_command([ 'nm', "$temp/root/bin/gpusortd" ]);
+	my %names = map { $_ => 1 } $symbols =~ / T (gs_device_host_open|gs_device_fault_open|__wrap_main)$/mg;
+
+	return join(' ', sort keys %names);
+}
+my $doubles = '__wrap_main gs_device_fault_open gs_device_host_open';
+
+is(doubles(), '', 'without test doubles');
+like(built('src/gpusortd', 'TEST_DOUBLES=yes', @quickly), qr/^0 by nvcc, [1-9]\d* by cc, for $/, 'a test build');
+is(built('src/gpusortd', @$install), '0 by nvcc, 0 by cc, for ', 'is installed');
+is(doubles(), $doubles, 'with test doubles');
+like(built('src/gpusortd', 'WITH_CUDA=yes', 'CUDA_ARCHS=90', @quickly), qr/^\d+ by nvcc, [1-9]\d* by cc, for (90)?$/, 'a test build with CUDA');
+built('src/gpusortd', @$install);
+is(doubles(), $doubles, 'has them, too');
+like(built('src/gpusortd', 'TEST_DOUBLES=no', @quickly), qr/^0 by nvcc, [1-9]\d* by cc, for $/, 'no test build any more');
+is(built('src/gpusortd', @$install), '0 by nvcc, 0 by cc, for ', 'it is installed');
+is(doubles(), '', 'without test doubles again');
 
 # which kinds, if none is named
 built('src/gpusortd', 'clean');

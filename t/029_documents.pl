@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $top = "$FindBin::RealBin/..";
-my @documents = map { s{^\Q$top\E/}{}r } glob("$top/*.md $top/*/*.md $top/src/*/*.md $top/bench/*/results/*.md");
+my @documents = map { s{^\Q$top\E/}{}r } glob("$top/*.md $top/*/*.md $top/src/*/*.md $top/test/*/*.md $top/bench/*/results/*.md");
 
 # Its code blocks are left out.
 sub lines_of
@@ -39,13 +39,14 @@ $node->safe_psql('postgres', 'CREATE EXTENSION gpusort; CREATE ROLE other');
 
 # ---------------------------------------------------------------------- settings
 
-# Name, default and context of each setting, and whether only superusers see it.
+# Name, default and context of each setting, and whether only superusers see it.  The server
+# has a test build, whose own settings are in another document.
 sub documented_settings
 {
 	my $context = '';
 	my @settings;
 
-	foreach (lines_of('docs/settings.md'))
+	foreach (lines_of('docs/settings.md'), lines_of('test/doubles/README.md'))
 	{
 		$context = 'user' if /^## Settings of a session/ || /^These are for tests/;
 		$context = 'superuser' if /^Only superusers/;
@@ -70,7 +71,7 @@ foreach (split(/\n/, $node->safe_psql('postgres', q{SELECT name, current_setting
 	push @settings, join(' ', $name, $default, $context, $seen{$name} ? 't' : 'f');
 	$unit_of{$name} = $unit;
 }
-is(documented_settings(), join("\n", sort @settings), 'settings.md has all settings, with their defaults and who sets and sees them');
+is(documented_settings(), join("\n", sort @settings), 'settings.md, or the document of test doubles, has all settings, with their defaults and who sets and sees them');
 
 # a number without a unit would be taken for one in this unit
 my %words = (ms => qr/milliseconds|`\d+m?s`/, s => qr/seconds|`\d+(s|min)`/, MB => qr/in MB|`\d+GB`/);

@@ -39,6 +39,7 @@
 #include "common/device_loan.h"
 #include "common/protocol.h"
 #include "guc.h"
+#include "client/service_arguments.h"
 #include "client/service_process.h"
 #include "client/supervisor.h"
 
@@ -49,9 +50,6 @@
 #include "storage/fd.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-
-/* The folder for files of gpusortd, where those of the server's sorts are, too. */
-#define PARK_FOLDER		"base/" PG_TEMP_FILES_DIR
 
 #define FIRST_DELAY_MS	100
 #define LAST_DELAY_MS	30000
@@ -68,18 +66,13 @@
 /* The exit code of a failed execv(). */
 #define EXIT_NO_PROGRAM	127
 
-/* The lines for the supervisor have these prefixes; they come from this descriptor. */
+/* The lines for the supervisor have these prefixes. */
 #define DEVICES_PREFIX	"gpusortd: devices: "
 #define READY_PREFIX	"gpusortd: ready: "
-#define READY_FD		3
-
-/* The descriptor of the socket that gpusortd answers. */
-#define WATCH_FD		4
 
 struct GsServiceProcess
 {
 	int			device;			/* its number */
-	char	   *option;			/* of gpusortd for that device */
 	char	   *title;			/* in the log of the server */
 	char	   *command;		/* the command line; NULL before the first start */
 	char	   *program;		/* the file that was started, likewise */
@@ -116,77 +109,6 @@ set_status(GsServiceProcess *process, const char *state, const char *why)
 }
 
 /* -------------------------------------------------------- the command line */
-
-/*
- * The program that "make install" has installed with this library: in the folder of
- * the server's programs, or, if the library is not in the server's folder, in the
- * folder bin above or beside its own.
- */
-static void
-find_program(char *path)
-{
-	char		folder[MAXPGPATH];
-
-	strlcpy(folder, gs_library_path(), MAXPGPATH);
-	get_parent_directory(folder);
-	for (int i = 0; i < 2 && strcmp(folder, pkglib_path) != 0; i++)
-	{
-		get_parent_directory(folder);
-		join_path_components(path, folder, "bin/gpusortd");
-		if (access(path, X_OK) == 0)
-			return;
-	}
-	strlcpy(path, my_exec_path, MAXPGPATH);
-	get_parent_directory(path);
-	join_path_components(path, path, "gpusortd");
-}
-
-/* Its command line for the current settings, terminated by NULL. */
-static char **
-make_arguments(const GsServiceProcess *process)
-{
-	char	  **argv = palloc(22 * sizeof(char *));
-	int			argc = 0;
-	char		path[MAXPGPATH];
-
-	if (gpusort_service_path[0] != '\0')
-		strlcpy(path, gpusort_service_path, MAXPGPATH);
-	else
-		find_program(path);
-
-	argv[argc++] = pstrdup(path);
-	argv[argc++] = "--socket";
-	argv[argc++] = gs_supervisor_socket(process->device);
-	argv[argc++] = "--device";
-	argv[argc++] = process->option;
-	argv[argc++] = "--table";
-	argv[argc++] = GS_DEVICE_TABLE;
-	argv[argc++] = "--memory-limit";
-	argv[argc++] = psprintf("%d", gpusort_device_memory_limit);
-	if (gpusort_device_park_limit != 0)
-	{
-		argv[argc++] = "--park-folder";
-		argv[argc++] = PARK_FOLDER;
-	}
-	if (gpusort_device_park_limit > 0)
-	{
-		argv[argc++] = "--park-limit";
-		argv[argc++] = psprintf("%d", gpusort_device_park_limit);
-	}
-	argv[argc++] = "--idle-seconds";
-	argv[argc++] = psprintf("%d", gpusort_device_idle);
-	argv[argc++] = "--ready-fd";
-	argv[argc++] = psprintf("%d", READY_FD);
-	argv[argc++] = "--watch-fd";
-	argv[argc++] = psprintf("%d", WATCH_FD);
-	if (gpusort_service_fault[0] != '\0')
-	{
-		argv[argc++] = "--fault";
-		argv[argc++] = pstrdup(gpusort_service_fault);
-	}
-	argv[argc] = NULL;
-	return argv;
-}
 
 /* The command line as one string, for comparison. */
 static char *
@@ -248,15 +170,15 @@ exec_service(char *const *argv, int output, int watch, pid_t parent)
 		_exit(EXIT_FAILURE);	/* the parent has ended already */
 
 	/* away from the descriptors that it will have */
-	null = fcntl(null, F_DUPFD, WATCH_FD + 1);
-	output = fcntl(output, F_DUPFD, WATCH_FD + 1);
-	watch = fcntl(watch, F_DUPFD, WATCH_FD + 1);
+	null = fcntl(null, F_DUPFD, GS_SERVICE_WATCH_FD + 1);
+	output = fcntl(output, F_DUPFD, GS_SERVICE_WATCH_FD + 1);
+	watch = fcntl(watch, F_DUPFD, GS_SERVICE_WATCH_FD + 1);
 	dup2(null, STDIN_FILENO);
 	dup2(output, STDOUT_FILENO);
 	dup2(output, STDERR_FILENO);
-	dup2(output, READY_FD);
-	dup2(watch, WATCH_FD);
-	close_descriptors(WATCH_FD + 1);
+	dup2(output, GS_SERVICE_READY_FD);
+	dup2(watch, GS_SERVICE_WATCH_FD);
+	close_descriptors(GS_SERVICE_WATCH_FD + 1);
 
 	sigemptyset(&none);
 	(void) sigprocmask(SIG_SETMASK, &none, NULL);
@@ -273,7 +195,7 @@ exec_service(char *const *argv, int output, int watch, pid_t parent)
 bool
 gs_service_process_is_current(const GsServiceProcess *process)
 {
-	char	  **argv = make_arguments(process);
+	char	  **argv = gs_service_arguments(process->device);
 	char	   *program = identify_file(argv[0]);
 
 	/* if the program does not exist now, it could not be restarted, so it continues */
@@ -286,7 +208,7 @@ gs_service_process_is_current(const GsServiceProcess *process)
 static void
 start(GsServiceProcess *process)
 {
-	char	  **argv = make_arguments(process);
+	char	  **argv = gs_service_arguments(process->device);
 	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
 	struct epoll_event event = {.events = EPOLLIN};
 	pid_t		parent = getpid();
@@ -312,7 +234,7 @@ start(GsServiceProcess *process)
 		ereport(FATAL, (errcode_for_socket_access(), errmsg("could not create socket pair: %m")));
 
 	/* the server creates the folder with its first temporary file */
-	(void) MakePGDirectory(PARK_FOLDER);
+	(void) MakePGDirectory(GS_SERVICE_PARK_FOLDER);
 
 	set_status(process, GS_SUPERVISOR_STARTING, "");
 	process->line_bytes = 0;
@@ -619,7 +541,7 @@ gs_service_process_create(int device)
 void
 gs_service_process_free(GsServiceProcess *process)
 {
-	char	   *strings[] = {process->option, process->title, process->command, process->program};
+	char	   *strings[] = {process->title, process->command, process->program};
 
 	if (device_table != NULL)
 		device_table->slots[process->device].state = GS_DEVICE_UNUSED;
@@ -634,16 +556,12 @@ gs_service_process_free(GsServiceProcess *process)
 }
 
 void
-gs_service_process_set_choice(GsServiceProcess *process, const GsDeviceChoice *choice, bool several)
+gs_service_process_set_several(GsServiceProcess *process, bool several)
 {
 	MemoryContext context = MemoryContextSwitchTo(TopMemoryContext);
 
-	if (process->option)
-		pfree(process->option);
 	if (process->title)
 		pfree(process->title);
-	process->option = choice->kind == GS_DEVICE_KIND_CUDA ? psprintf("cuda:%d", process->device) :
-		psprintf("host:%d/%u", process->device, choice->ndevices);
 	process->title = several ? psprintf("gpusortd of device %d", process->device) :
 		pstrdup("gpusortd");
 	MemoryContextSwitchTo(context);

@@ -9,7 +9,6 @@
 #define GPUSORT_SERVICE_PROCESS_H
 
 #include "client/supervisor_status.h"
-#include "common/device_choice.h"
 
 typedef struct GsServiceProcess GsServiceProcess;
 
@@ -22,9 +21,8 @@ extern GsServiceProcess *gs_service_process_create(int device);
 /* It must not be running. */
 extern void gs_service_process_free(GsServiceProcess *process);
 
-/* The devices of gpusort.device, and whether there are several, for log lines. */
-extern void gs_service_process_set_choice(GsServiceProcess *process, const GsDeviceChoice *choice,
-										  bool several);
+/* Are there several?  Then log lines have the number of the device. */
+extern void gs_service_process_set_several(GsServiceProcess *process, bool several);
 
 /*
  * Starts it if it is time to, reads what it has written, notices that it has ended, and

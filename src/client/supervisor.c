@@ -32,6 +32,7 @@
 
 #include <signal.h>
 
+#include "common/device_choice.h"
 #include "guc.h"
 #include "client/service_process.h"
 #include "client/supervisor.h"
@@ -297,7 +298,7 @@ set_processes(Supervisor *supervisor)
 	supervisor->nprocesses = nchosen;
 	memcpy(supervisor->processes, chosen, sizeof(chosen[0]) * nchosen);
 	for (int i = 0; i < nchosen; i++)
-		gs_service_process_set_choice(chosen[i], choice, nchosen > 1);
+		gs_service_process_set_several(chosen[i], nchosen > 1);
 	stop(removed, nremoved);
 	for (int i = 0; i < nremoved; i++)
 		gs_service_process_free(removed[i]);

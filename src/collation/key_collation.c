@@ -43,8 +43,6 @@
  */
 #include "postgres.h"
 
-#include <ctype.h>
-
 #include "collation/collation_icu.h"
 #include "collation/collation_libc.h"
 #include "collation/key_collation.h"
@@ -199,8 +197,7 @@ gs_key_collation_create(Oid collation, bool full)
 	GsKeyCollation *result;
 	bool		libc = gs_key_collation_is_libc(collation);
 
-	if (gs_collation_is_bytewise(collation) ||
-		(libc && is_c_utf8(collation) && !gpusort_collation_fault))
+	if (gs_collation_is_bytewise(collation) || (libc && is_c_utf8(collation)))
 		return NULL;
 	result = palloc0(sizeof(GsKeyCollation));
 	result->deterministic = gs_collation_is_deterministic(collation);
@@ -208,8 +205,7 @@ gs_key_collation_create(Oid collation, bool full)
 	if (libc)
 	{
 		result->libc_locale = gs_collation_libc_locale(collation);
-		if (!gpusort_collation_fault)
-			result->libc_keys = gs_libc_keys_lookup(collation, result->libc_locale);
+		result->libc_keys = gs_libc_keys_lookup(collation, result->libc_locale);
 		if (full && result->libc_keys != NULL && !gs_libc_keys_are_full(result->libc_keys))
 			result->libc_keys = NULL;
 	}
@@ -221,7 +217,7 @@ gs_key_collation_create(Oid collation, bool full)
 	}
 	init_buffer(&result->utf16);
 #endif
-	if (libc ? result->libc_keys == NULL : gpusort_collation_fault)
+	if (libc && result->libc_keys == NULL)
 		result->full = true;
 	init_buffer(&result->transformed);
 	init_buffer(&result->terminated);
@@ -388,26 +384,10 @@ make_icu_key(GsKeyCollation *collation, const char *string, Size len)
 }
 #endif
 
-/* For tests: makes the key of a locale that disagrees with strcoll(), with capitals last. */
-static Size
-make_wrong_key(GsKeyCollation *collation, const char *string, Size len)
-{
-	reserve(&collation->key, len);
-	for (Size i = 0; i < len; i++)
-	{
-		bool		is_letter = !IS_HIGHBIT_SET(string[i]) && isalpha((unsigned char) string[i]);
-
-		collation->key.data[i] = is_letter ? string[i] ^ 0x20 : string[i];
-	}
-	return len;
-}
-
 /* Makes the sort key; returns its length. */
 static Size
 make_sort_key(GsKeyCollation *collation, const char *string, Size len, Size most)
 {
-	if (gpusort_collation_fault)
-		return make_wrong_key(collation, string, len);
 #ifdef USE_ICU
 	if (collation->collator != NULL)
 		return make_icu_key(collation, string, len);

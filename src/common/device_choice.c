@@ -38,21 +38,6 @@ gs_device_choice_set_all(GsDeviceChoice *choice, uint32_t ndevices)
 		choice->numbers[i] = i;
 }
 
-/* N devices of the host, numbered from 0. */
-static bool
-parse_host(const char *text, GsDeviceChoice *choice)
-{
-	uint32_t	ndevices = 1;
-
-	if (*text == ':')
-		text = parse_number(text + 1, &ndevices);
-	if (text == NULL || *text != '\0' || ndevices < 1 || ndevices > GS_MAX_DEVICES)
-		return false;
-	choice->kind = GS_DEVICE_KIND_HOST;
-	gs_device_choice_set_all(choice, ndevices);
-	return true;
-}
-
 /* Numbers without repetition, separated by commas; spaces may follow these. */
 static bool
 parse_list(const char *text, GsDeviceChoice *choice)
@@ -78,11 +63,7 @@ gs_device_choice_parse(const char *text, GsDeviceChoice *choice)
 {
 	*choice = (GsDeviceChoice)
 	{
-		.kind = GS_DEVICE_KIND_CUDA,.is_auto = strcmp(text, "auto") == 0
+		.is_auto = strcmp(text, "auto") == 0
 	};
-	if (choice->is_auto)
-		return true;
-	if (strncmp(text, "host", 4) == 0)
-		return parse_host(text + 4, choice);
-	return parse_list(text, choice);
+	return choice->is_auto || parse_list(text, choice);
 }

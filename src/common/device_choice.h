@@ -5,8 +5,6 @@
  *
  *	  auto		all devices that CUDA shows
  *	  0,2		some of them, as CUDA counts them
- *	  host		the CPU
- *	  host:4	the CPU as several devices, which share its memory
  *
  * ISO C.
  *
@@ -21,7 +19,6 @@
 
 typedef struct GsDeviceChoice
 {
-	GsDeviceKind kind;
 	bool		is_auto;		/* all devices; the parser does not know how many */
 	uint32_t	ndevices;		/* 0: not known */
 	uint32_t	numbers[GS_MAX_DEVICES];	/* each below GS_MAX_DEVICES */

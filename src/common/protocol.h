@@ -185,7 +185,7 @@ typedef struct GsHello
 
 typedef enum GsDeviceKind
 {
-	GS_DEVICE_KIND_HOST = 1,
+	GS_DEVICE_KIND_HOST = 1,	/* the CPU, in a test build only (test/doubles/) */
 	GS_DEVICE_KIND_CUDA
 } GsDeviceKind;
 

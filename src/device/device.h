@@ -3,9 +3,9 @@
  * device.h
  *	  The device interface: memory, copies, and the steps of a sort.
  *
- * There are two implementations: cuda/device_cuda.cu, and device_host.c, which
- * performs each step on the CPU in the plainest way.  The latter is the
- * reference of the kernels, and the device of tests on machines without one.
+ * cuda/device_cuda.cu implements it.  Tests have another implementation,
+ * test/doubles/daemon/device_host.c, which performs each step on the CPU in the
+ * plainest way: the reference of the kernels, and the device of a machine without one.
  *
  * Every call with a stream only queues work and returns.  The work of a stream
  * is done in order; streams run concurrently.  record_fence() puts a fence
@@ -338,18 +338,10 @@ struct GsDevice
 };
 
 /*
- * Both return NULL if there is no such device, with the reason in why_not.  The
- * host device has memory_bytes of memory; 0: half of that of the machine.
+ * Returns NULL if there is no such device, with the reason in why_not.  A program that is
+ * built without CUDA has none (device_none.c).
  */
-extern GsDevice *gs_device_host_open(uint32_t number, uint64_t memory_bytes, char *why_not,
-									 size_t size);
 extern GsDevice *gs_device_cuda_open(int number, char *why_not, size_t size);
-
-/* The identity of a device of the host. */
-extern GsDeviceIdentity gs_device_host_identity(uint32_t number);
-
-/* The memory that the host device has by default. */
-extern uint64_t gs_device_host_memory(void);
 
 /* The number of CUDA devices; 0: none, with the reason in why_not. */
 extern uint32_t gs_device_cuda_count(char *why_not, size_t size);

@@ -22,7 +22,6 @@
 #include "common/device_loan.h"
 #include "common/min_max.h"
 #include "device/device.h"
-#include "device/device_fault.h"
 #include "gpusortd/server.h"
 #include "job/log.h"
 #include "job/park_file.h"
@@ -43,12 +42,9 @@ typedef enum ExitCode
 typedef struct Options
 {
 	const char *socket;
-	GsDeviceKind kind;			/* of the device */
 	uint32_t	number;			/* of the device */
-	uint32_t	ndevices;		/* by which devices of the host divide its memory */
 	bool		any_device;		/* no device was given */
 	const char *table;			/* NULL: none */
-	const char *fault;
 	const char *park_folder;	/* NULL: none */
 	uint64_t	park_limit;		/* bytes */
 	uint64_t	memory_limit;	/* bytes; 0: the default */
@@ -65,8 +61,7 @@ static const char usage[] =
 "       gpusortd --check [--device DEVICE]\n"
 "\n"
 "  --socket PATH       listen on this socket; only the same user may connect\n"
-"  --device DEVICE     cuda:K, the CUDA device with this number (default: cuda:0);\n"
-"                      for tests host, the CPU, or host:K/N, one of N parts of it\n"
+"  --device DEVICE     cuda:K, the CUDA device with this number (default: cuda:0)\n"
 "  --table FILE        publish the state of the device in its slot of FILE.BUILD,\n"
 "                      which gpusortd of all devices and backends share\n"
 "  --memory-limit MB   limit of device memory; 0 (default): nine tenths of it\n"
@@ -80,15 +75,6 @@ static const char usage[] =
 "  --check             print the device, or all CUDA devices, then exit\n"
 "  --version           print version and build, then exit\n"
 "  --help              print this help, then exit\n"
-"\n"
-"For tests:\n"
-"  --fault SPEC        inject faults into calls of the device (device.h): a\n"
-"                      comma-separated list of op:call:kind, where kind is fail,\n"
-"                      none (out of memory from then on), wrong (a wrong result),\n"
-"                      kill, hang, delay=MS (the queued work) or block=MS (the\n"
-"                      call), for example\n"
-"                      pack:3:fail,allocate:5:none,gather:2:kill,copy_in:4:delay=500\n"
-"                      K: before op means only the device with this number\n"
 "\n"
 "Exit codes: 0 ended by SIGTERM or SIGINT, 1 device failed, 2 wrong usage,\n"
 "3 no such device, or another gpusortd uses it, 4 could not create the socket or the\n"
@@ -105,7 +91,6 @@ enum
 	OPTION_IDLE_SECONDS,
 	OPTION_READY_FD,
 	OPTION_WATCH_FD,
-	OPTION_FAULT,
 	OPTION_CHECK,
 	OPTION_VERSION,
 	OPTION_HELP
@@ -121,7 +106,6 @@ static const struct option long_options[] = {
 	{"idle-seconds", required_argument, NULL, OPTION_IDLE_SECONDS},
 	{"ready-fd", required_argument, NULL, OPTION_READY_FD},
 	{"watch-fd", required_argument, NULL, OPTION_WATCH_FD},
-	{"fault", required_argument, NULL, OPTION_FAULT},
 	{"check", no_argument, NULL, OPTION_CHECK},
 	{"version", no_argument, NULL, OPTION_VERSION},
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -162,24 +146,15 @@ parse_device(Options *options)
 	int			end = 0;
 
 	options->any_device = false;
-	options->number = 0;
-	options->ndevices = 1;
-	options->kind = strncmp(optarg, "host", 4) == 0 ? GS_DEVICE_KIND_HOST : GS_DEVICE_KIND_CUDA;
-	if (strcmp(optarg, "host") == 0 ||
-		(sscanf(optarg, "cuda:%2u%n", &options->number, &end) == 1 && optarg[end] == '\0' &&
-		 options->number < GS_MAX_DEVICES))
-		return;
-	if (sscanf(optarg, "host:%2u/%2u%n", &options->number, &options->ndevices, &end) != 2 ||
-		optarg[end] != '\0' || options->ndevices > GS_MAX_DEVICES ||
-		options->number >= options->ndevices)
-		wrong_usage("--device requires cuda:K, host or host:K/N");
+	if (sscanf(optarg, "cuda:%2u%n", &options->number, &end) != 1 || optarg[end] != '\0' ||
+		options->number >= GS_MAX_DEVICES)
+		wrong_usage("--device requires cuda:K");
 }
 
 static Options
 parse_options(int argc, char **argv)
 {
 	Options		options = {
-		.kind = GS_DEVICE_KIND_CUDA,
 		.any_device = true,
 		.park_limit = INT64_MAX,
 		.idle_us = DEFAULT_IDLE_SECONDS * UINT64_C(1000000),
@@ -220,9 +195,6 @@ parse_options(int argc, char **argv)
 			case OPTION_WATCH_FD:
 				options.watch_fd = (int) number_argument("watch-fd", INT32_MAX);
 				break;
-			case OPTION_FAULT:
-				options.fault = optarg;
-				break;
 			case OPTION_CHECK:
 				options.check = true;
 				break;
@@ -243,51 +215,25 @@ parse_options(int argc, char **argv)
 	return options;
 }
 
-/* NULL: the log has the reason, and *code the exit code. */
+/* NULL: the log has the reason. */
 static GsDevice *
-open_device(const Options *options, int *code)
+open_device(const Options *options)
 {
-	char		why_not[GS_FAILED_TEXT_BYTES] = "built without CUDA";
-	GsDevice   *device = NULL;
-	GsDevice   *faulty;
+	char		why_not[GS_FAILED_TEXT_BYTES];
+	GsDevice   *device = gs_device_cuda_open((int) options->number, why_not, sizeof(why_not));
 
-	if (options->kind == GS_DEVICE_KIND_HOST)
-		device = gs_device_host_open(options->number, gs_device_host_memory() / options->ndevices,
-									 why_not, sizeof(why_not));
-#ifdef GPUSORT_CUDA
-	else
-		device = gs_device_cuda_open((int) options->number, why_not, sizeof(why_not));
-#endif
 	if (device == NULL)
-	{
 		gs_log("no device: %s", why_not);
-		*code = EXIT_NO_DEVICE;
-	}
-	if (device == NULL || options->fault == NULL)
-		return device;
-
-	faulty = gs_device_fault_open(device, options->number, options->fault, why_not,
-								  sizeof(why_not));
-	if (faulty == NULL)
-	{
-		gs_log("%s", why_not);
-		*code = EXIT_USAGE;
-		device->ops->close(device);
-	}
-	return faulty;
+	return device;
 }
 
-/* The number of CUDA devices; 0: none, or the program does not support them. */
+/* The number of devices; 0: none, or the program does not support them. */
 static uint32_t
-count_cuda_devices(void)
+count_devices(void)
 {
-#ifdef GPUSORT_CUDA
 	char		why_not[GS_FAILED_TEXT_BYTES];
 
 	return gs_device_cuda_count(why_not, sizeof(why_not));
-#else
-	return 0;
-#endif
 }
 
 /* Prints the device.  Returns the exit code. */
@@ -295,12 +241,12 @@ static int
 check_device(const Options *options)
 {
 	int			code = EXIT_ENDED;
-	GsDevice   *device = open_device(options, &code);
+	GsDevice   *device = open_device(options);
 	uint64_t	free_bytes;
 	uint64_t	total_bytes;
 
 	if (device == NULL)
-		return code;
+		return EXIT_NO_DEVICE;
 	if (device->ops->memory(device, &free_bytes, &total_bytes))
 		printf("device %u: %s, %llu MB, of which %llu MB are free\n", options->number, device->name,
 			   (unsigned long long) total_bytes >> 20, (unsigned long long) free_bytes >> 20);
@@ -317,7 +263,7 @@ check_device(const Options *options)
 static int
 check_devices(Options *options)
 {
-	uint32_t	ndevices = options->any_device ? count_cuda_devices() : 0;
+	uint32_t	ndevices = options->any_device ? count_devices() : 0;
 	int			code = check_device(options);
 
 	for (options->number = 1; options->number < ndevices; options->number++)
@@ -343,9 +289,9 @@ open_ready(int ready_fd)
  * knows that even if this one fails.
  */
 static void
-report_devices(const Options *options, FILE *ready)
+report_devices(FILE *ready)
 {
-	uint32_t	ndevices = options->kind == GS_DEVICE_KIND_CUDA ? count_cuda_devices() : 0;
+	uint32_t	ndevices = count_devices();
 
 	if (ready == NULL || ready == stderr || ndevices == 0)
 		return;
@@ -428,7 +374,7 @@ main(int argc, char **argv)
 	GsDeviceTable *table;
 	GsParkFolder *park_folder = NULL;
 	FILE	   *ready;
-	int			code;
+	int			code = EXIT_NO_DEVICE;
 
 	signal(SIGPIPE, SIG_IGN);
 	if (options.check)
@@ -447,13 +393,11 @@ main(int argc, char **argv)
 		return EXIT_NO_SOCKET;
 	}
 	ready = open_ready(options.ready_fd);
-	report_devices(&options, ready);
-	device = open_device(&options, &code);
+	report_devices(ready);
+	device = open_device(&options);
 	if (options.park_folder != NULL && options.park_limit > 0)
 		park_folder = gs_park_folder_create(options.park_folder, options.park_limit);
-	if (device != NULL && !claim_device(&options, device, table))
-		code = EXIT_NO_DEVICE;
-	else if (device != NULL)
+	if (device != NULL && claim_device(&options, device, table))
 		code = serve(&options, server, device, park_folder, table, ready);
 	if (code != EXIT_ENDED)
 		table->slots[options.number].state = GS_DEVICE_FAILED;

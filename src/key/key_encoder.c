@@ -29,7 +29,6 @@
 #include "postgres.h"
 
 #include "common/batch.h"
-#include "guc.h"
 #include "key/key_encoder.h"
 #include "key/key_encoder_state.h"
 #include "key/key_numeric.h"
@@ -74,7 +73,7 @@ choose_encoding(GsKeyEncoder *key, KeyColumn *column, const GsKeyOrder *order,
 		return;
 	}
 	if (OidIsValid(order->collation) && !full && order->kind != GS_KEY_NAME)
-		abbreviate = key->truncation != GS_KEYS_WHOLE && !gpusort_collation_fault;
+		abbreviate = key->truncation != GS_KEYS_WHOLE;
 	if (abbreviate)
 		column->abbreviation = gs_key_sortsupport_create(plan->sort_operator, plan->collation);
 	if (column->abbreviation != NULL)
@@ -550,8 +549,6 @@ may_have_dictionary(const GsKeyEncoder *key, int i)
 void
 gs_key_encoder_count_values(GsKeyEncoder *key)
 {
-	if (gpusort_collation_fault)
-		return;
 	key->counts_values = true;
 	for (int i = 0; i < key->ncolumns; i++)
 	{

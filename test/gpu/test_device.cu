@@ -14,6 +14,8 @@
  */
 #include "test_device.h"
 
+#include "doubles/daemon/device_host.h"
+
 /* --------------------------------------------------- all steps, and what each leaves behind */
 
 typedef struct Left

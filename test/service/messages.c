@@ -26,6 +26,7 @@
 #include "gpusortd/admission.h"
 #include "gpusortd/connection_message.h"
 #include "common/clock.h"
+#include "doubles/daemon/device_host.h"
 #include "unit_check.h"
 
 #define NCLIENTS		4

@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/device_loan.h"
+#include "doubles/daemon/device_host.h"
 #include "unit_client.h"
 #include "unit_driver.h"
 #include "unit_cmocka.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device_host_steps.h"
+#include "doubles/daemon/device_host_steps.h"
 #include "common/key_pack.h"
 #include "unit_client.h"
 #include "unit_cmocka.h"

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/device_fault.h"
+#include "doubles/daemon/device_fault.h"
+#include "doubles/daemon/device_host.h"
 #include "unit_check.h"
 
 #define GARBAGE			0x5A

@@ -29,7 +29,7 @@ typedef struct Service
 	GsMemoryAccount *session;	/* of all jobs; NULL at first: none */
 } Service;
 
-/* limit 0: as much as it takes.  fault: see device_fault.h; NULL for none. */
+/* limit 0: as much as it takes.  fault: see ../doubles/daemon/device_fault.h; NULL for none. */
 extern void service_start(Service *service, uint64_t limit, const char *fault);
 
 /* Joins a table of devices, as one that is running. */

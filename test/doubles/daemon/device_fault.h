@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_fault.h
- *	  A device that fails on request, for tests.
+ *	  A device that fails on request.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,5 +31,8 @@
  */
 extern GsDevice *gs_device_fault_open(GsDevice *device, uint32_t number, const char *spec,
 									  char *why_not, size_t size);
+
+/* Is the spec valid?  If not, why_not has the reason. */
+extern bool gs_device_fault_check(const char *spec, char *why_not, size_t size);
 
 #endif							/* GPUSORT_DEVICE_FAULT_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_fault.c
- *	  A device that fails on request, for tests.
+ *	  A device that fails on request.
  *
  * Every call is counted and forwarded to the inner device, unless a fault is
  * due.  After a failure only calls that release something are forwarded.
@@ -15,7 +15,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "device/device_fault.h"
+#include "doubles/daemon/device_fault.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -626,6 +626,14 @@ parse_faults(FaultDevice *device, uint32_t number, const char *spec, char *why_n
 			device->faults[device->nfaults++] = fault;
 	}
 	return true;
+}
+
+bool
+gs_device_fault_check(const char *spec, char *why_not, size_t size)
+{
+	FaultDevice device = {.failed = false};
+
+	return parse_faults(&device, 0, spec, why_not, size);
 }
 
 GsDevice *

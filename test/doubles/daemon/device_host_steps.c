@@ -8,7 +8,7 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "device/device_host_steps.h"
+#include "doubles/daemon/device_host_steps.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_host.c
- *	  The CPU as a device, for tests.
+ *	  The CPU as a device.
  *
  * It imitates a real device so that tests notice errors of its caller.  A call
  * with a stream only queues a work item:
@@ -17,14 +17,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "device/device.h"
+#include "doubles/daemon/device_host.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "device/device_host_steps.h"
+#include "doubles/daemon/device_host_steps.h"
 
 #define DEVICE_ALIGNMENT	((size_t) 256)
 #define UNINITIALIZED_BYTE				0xA5
