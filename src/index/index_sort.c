@@ -307,7 +307,7 @@ gs_index_sort_begin_range(GsIndexSort *sort, int range, int nranges, int memory_
 
 	gs_store_set_merge_memory(&sort->sort.store, memory_kb);
 	if (gs_store_is_on_device(&sort->sort.store))
-		gs_sort_begin_range_of_engine(&sort->sort, range, nranges, &end);
+		gs_store_begin_range_of_engine(&sort->sort.store, range, nranges, &end);
 	else if (!gs_store_begin_range(&sort->sort.store, range, nranges, &end))
 		return false;
 	sort->in_range = true;

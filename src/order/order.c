@@ -139,6 +139,13 @@ gs_order_use_keys(GsOrder *order, GsKeyEncoder *key)
 }
 
 void
+gs_order_begin_presorted(GsOrder *order)
+{
+	order->presorted = true;
+	gs_order_create_comparator(order);
+}
+
+void
 gs_order_end_presorted(GsOrder *order)
 {
 	if (!order->presorted)

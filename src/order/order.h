@@ -57,6 +57,9 @@ extern void gs_order_use_keys(GsOrder *order, GsKeyEncoder *key);
 /* Ensures that there is a comparator. */
 extern void gs_order_create_comparator(GsOrder *order);
 
+/* Rows are compared with the one before as they arrive, and get no keys. */
+extern void gs_order_begin_presorted(GsOrder *order);
+
 /* Rows have keys from now on, and are compared only as far as these do not decide. */
 extern void gs_order_end_presorted(GsOrder *order);
 

@@ -88,16 +88,10 @@ extern TupleTableSlot *gs_sort_find_next(GsSortState *state, bool forward);
 static inline TupleTableSlot *
 gs_sort_next(GsSortState *state, bool forward)
 {
-	GsStore    *store = &state->store;
-	int64		next = store->position + 1 - store->window_start;
+	const void *row = forward ? gs_store_next_in_window(&state->store) : NULL;
 
-	/* usually: the next row of the window */
-	if ((uint64) next < (uint64) store->window_rows && store->nnulls == 0 && forward)
-	{
-		store->position++;
-		return gs_store_row_to_slot(store, store->window[next], state->spec.slot);
-	}
-	return gs_sort_find_next(state, forward);
+	return row != NULL ? gs_store_row_to_slot(&state->store, row, state->spec.slot) :
+		gs_sort_find_next(state, forward);
 }
 
 /*
@@ -112,14 +106,6 @@ extern TupleTableSlot *gs_sort_next_verified(GsSortState *state, bool forward);
  * Not with keys_only.
  */
 extern int	gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows);
-
-/*
- * Instead of all rows of an engine, next_rows returns those from the first one of a range on.
- * *end, in palloc'd memory, becomes the row that follows the range; NULL: none does.  The caller
- * ends there.
- */
-extern void gs_sort_begin_range_of_engine(GsSortState *state, int range, int nranges,
-										  MinimalTuple *end);
 
 /*
  * Can the rows be returned from the first one again?  Not if no one asked for random access, or if

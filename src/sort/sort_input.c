@@ -161,7 +161,7 @@ store_value(GsSortState *state, TupleTableSlot *slot)
 	slot_getsomeattrs(slot, 1);
 	if (slot->tts_isnull[0])
 	{
-		store->nnulls++;
+		gs_store_put_null(store);
 		return NULL;
 	}
 	if ((why_not = reserve_space(state, 0)) != NULL)
@@ -238,7 +238,7 @@ add_row_from_child(GsSortState *state, TupleTableSlot *slot)
 {
 	GsStore    *store = &state->store;
 
-	if (unlikely(++store->nread % GS_STATS_INTERVAL_ROWS == 0))
+	if (unlikely(gs_store_count_row(store) % GS_STATS_INTERVAL_ROWS == 0))
 		gs_sort_stats_show(state);
 	if (store->order.compare != NULL || state->input.counting)
 	{
@@ -348,7 +348,7 @@ open_engine(GsSortState *state)
 
 		request.find_equal = request.compare != NULL;
 		request.compare = NULL; /* the consumer orders ties as it returns rows (sort_ties.c) */
-		store->engine = gs_sort_parallel_open(state, &request);
+		gs_store_set_engine(store, gs_sort_parallel_open(state, &request));
 	}
 	if (store->engine == NULL)
 	{
@@ -403,7 +403,7 @@ begin_engine(GsSortState *state)
 		gs_store_begin_fallback(store, store->memory_limit / 1024, status, why_not);
 	}
 	else
-		store->phase = GS_SORT_ENGINE;
+		gs_store_begin_engine(store);
 }
 
 void
@@ -416,7 +416,7 @@ gs_sort_begin(GsSortState *state, int memory_kb)
 void
 gs_sort_disable_device(GsSortState *state)
 {
-	state->store.may_use_device = false;
+	gs_store_forbid_device(&state->store, NULL);
 }
 
 /* ---------------------------------------------------------------- few rows */
@@ -476,8 +476,7 @@ store_page(GsSortState *state, GsSeqScan *scan)
 		gs_batch_push(&batch, source.nbytes);
 		gs_seqscan_skip(scan);
 	}
-	store->nread += batch.nrows - store->batch->nrows;
-	*store->batch = batch;
+	gs_store_set_batch(store, &batch);
 	if (store->nread / GS_STATS_INTERVAL_ROWS != nread / GS_STATS_INTERVAL_ROWS)
 		gs_sort_stats_show(state);
 }
@@ -500,18 +499,10 @@ read_few(GsSortState *state, GsSeqScan *scan)
 	GsStore    *store = &state->store;
 	TupleTableSlot *slot;
 
-	if (store->few == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(spec->parent_context);
-
-		store->few = gs_few_create(spec->columns, spec->ncolumns, spec->desc);
-		MemoryContextSwitchTo(old);
-	}
-	store->phase = GS_SORT_FEW;
+	gs_store_begin_few(store);
 	do
 		slot = next_row(spec, scan);
-	while (!TupIsNull(slot) && gs_few_put(store->few, slot));
-	store->nread = gs_few_count(store->few);
+	while (!TupIsNull(slot) && gs_store_put_few(store, slot));
 	return slot;
 }
 
@@ -542,7 +533,7 @@ move_few_to_engine(GsSortState *state)
 	bool		added = true;
 
 	begin_engine(state);
-	state->store.nread = 0;
+	gs_store_recount(&state->store);
 	slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
 	for (int i = 0; i < nrows && added; i++)
 	{
@@ -572,7 +563,7 @@ sort_in_engine(GsSortState *state)
 	if (status == GS_STATUS_OK && gs_order_leaves_ties(&state->store.order, engine))
 	{
 		state->output.leaves_ties = true;
-		state->store.window_rows = 0;
+		gs_store_clear_window(&state->store);
 	}
 	return status;
 }
@@ -724,8 +715,7 @@ gs_sort_read_input(GsSortState *state)
 	{
 		reason = restart(state);
 		begin_sort(state, work_mem);
-		gs_sort_disable_device(state);
-		state->store.device_reason = reason;
+		gs_store_forbid_device(&state->store, reason);
 		state->input.restarted = true;
 		begin_with_few = false;
 	}

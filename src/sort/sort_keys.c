@@ -32,7 +32,6 @@
 #include "read/read_statistics.h"
 #include "read/read_tied.h"
 #include "sort/sort_keys.h"
-#include "store/engine_drain.h"
 #include "store/store_device.h"
 #include "store/store_estimate.h"
 #include "store/store_fallback.h"
@@ -176,40 +175,18 @@ add_again(void *arg, const void *row)
 	return adder->add(adder->state, adder->slot);
 }
 
-/* Moves the rows of the engine to a new one. */
+/* Adds the rows of the engine to a new one. */
 static bool
 move_rows(GsSortState *state, GsAddRow add)
 {
-	GsStore    *store = &state->store;
-	GsEngine   *from = store->engine;
-	RowAdder	adder = {.state = state,.add = add};
-	GsStatus	status;
-	bool		added;
+	RowAdder	adder = {
+		.state = state,.add = add,
+		.slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple)
+	};
+	const bool	moved = gs_store_renew_engine(&state->store, add_again, &adder);
 
-	/* the rows that the LIMIT has kept must not be dropped as equal to the last of them */
-	gs_topn_forget_cutoff(&store->top);
-	/* a device's rows may be many; they stay in this process now */
-	store->may_use_device &= !from->capabilities->on_device;
-	store->batch = NULL;
-	gs_store_open_engine(store);
-	if (store->engine == NULL)
-	{
-		store->engine = from;
-		return gs_store_fall_back(store, GS_STATUS_OOM, "out of memory");
-	}
-
-	adder.slot = MakeSingleTupleTableSlot(state->spec.desc, &TTSOpsMinimalTuple);
-	status = gs_engine_drain(from, add_again, &adder, &added);
 	ExecDropSingleTupleTableSlot(adder.slot);
-	if (status != GS_STATUS_OK)
-	{
-		if (store->engine != NULL)	/* a fallback closes it */
-			gs_engine_close(store->engine);
-		store->engine = from;
-		return false;
-	}
-	gs_device_close(from);
-	return added;
+	return moved;
 }
 
 bool
@@ -236,7 +213,7 @@ gs_sort_take_back(GsSortState *state, GsAddRow add)
 	GsStore    *store = &state->store;
 	MemoryContext old = MemoryContextSwitchTo(store->context);
 
-	store->device_reason = gs_key_encoder_mismatch_reason(store->order.key);
+	gs_store_forbid_device(store, gs_key_encoder_mismatch_reason(store->order.key));
 	/* the same keys, which have not counted the rows yet */
 	gs_store_use_keys(store, gs_key_encoder_create_same(spec->columns, spec->ncolumns,
 														spec->desc, store->order.key));

@@ -46,19 +46,6 @@ gs_sort_next_verified(GsSortState *state, bool forward)
 
 /* --------------------------------------------------------------- stored rows */
 
-/* Rows of the window after the one just returned, up to nwanted. */
-static int
-take_from_window(GsStore *store, int nwanted, MinimalTuple *rows)
-{
-	int64		next = store->position + 1 - store->window_start;
-	int			nrows = 0;
-
-	while (nrows < nwanted && (uint64) next < (uint64) store->window_rows)
-		rows[nrows++] = (MinimalTuple) unconstify(void *, store->window[next++]);
-	store->position += nrows;
-	return nrows;
-}
-
 int
 gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 {
@@ -66,45 +53,12 @@ gs_sort_next_rows(GsSortState *state, int nwanted, MinimalTuple *rows)
 	TupleTableSlot *slot;
 
 	if (state->store.phase == GS_SORT_RUNS && !verify)
-	{
-		/* a slot for each row would cost a tenth of the merge */
-		rows[0] = (MinimalTuple) unconstify(void *, gs_run_set_next(state->store.runs));
-		if (rows[0] == NULL)
-			return 0;
-		state->store.position++;
-		return 1;
-	}
+		return gs_store_next_merged(&state->store, rows);
 	slot = verify ? gs_sort_next_verified(state, true) : gs_sort_next(state, true);
 	if (TupIsNull(slot))
 		return 0;
 	rows[0] = ((MinimalTupleTableSlot *) slot)->mintuple;
-	return verify ? 1 : 1 + take_from_window(&state->store, nwanted - 1, rows + 1);
-}
-
-/* The position at which a range begins. */
-static int64
-range_start(const GsStore *store, int range, int nranges)
-{
-	return store->nrows / nranges * range + Min((uint64) range, store->nrows % nranges);
-}
-
-void
-gs_sort_begin_range_of_engine(GsSortState *state, int range, int nranges, MinimalTuple *end)
-{
-	GsStore    *store = &state->store;
-	const int64 start = range_start(store, range, nranges);
-	const int64 next = range_start(store, range + 1, nranges);
-
-	*end = NULL;
-	if (next < (int64) store->nrows)
-	{
-		const MinimalTupleData *row = gs_store_row_at(store, next, true);
-
-		*end = memcpy(palloc(row->t_len), row, row->t_len);
-	}
-	store->position = start - 1;
-	store->window_rows = 0;
-	store->partial = true;
+	return verify ? 1 : 1 + gs_store_take_window(&state->store, nwanted - 1, rows + 1);
 }
 
 /* ---------------------------------------------------------------- positions */
@@ -126,30 +80,21 @@ gs_sort_can_rewind(const GsSortState *state)
 void
 gs_sort_rewind(GsSortState *state)
 {
-	ExecClearTuple(state->spec.slot);
-	if (state->store.phase == GS_SORT_FALLBACK)
-		tuplesort_rescan(state->store.fallback.state);
+	gs_store_rewind(&state->store);
 	if (state->output.verification != NULL)
 		gs_verify_output_restart(state->output.verification, true);
-	state->store.position = -1;
 }
 
 void
 gs_sort_mark(GsSortState *state)
 {
-	if (state->store.phase == GS_SORT_FALLBACK)
-		tuplesort_markpos(state->store.fallback.state);
-	else
-		state->store.mark = state->store.position;
+	gs_store_mark(&state->store);
 }
 
 void
 gs_sort_restore(GsSortState *state)
 {
-	if (state->store.phase == GS_SORT_FALLBACK)
-		tuplesort_restorepos(state->store.fallback.state);
-	else
-		state->store.position = state->store.mark;
+	gs_store_restore(&state->store);
 	if (state->output.verification != NULL)
 		gs_verify_output_restart(state->output.verification, false);
 }

@@ -227,13 +227,19 @@ gs_sort_parallel_report(GsSortState *state, const GsSortSummary *summary)
 
 /* ------------------------------------------------------------------- the job */
 
+static bool end_input_before_run(void *arg, Size row_bytes, GsStatus *status);
+
 static void
 set_role(GsSortState *state, GsRole role, GsRole of_streams)
 {
 	state->participants.role = role;
 	state->participants.of_streams = of_streams;
-	state->store.policy.gives_rows = role == GS_ROLE_PRODUCER;
-	state->store.policy.merged_elsewhere = of_streams != GS_ROLE_SERIAL;
+	gs_store_set_policy(&state->store, &(GsStorePolicy) {
+		.gives_rows = role == GS_ROLE_PRODUCER,
+		.merged_elsewhere = of_streams != GS_ROLE_SERIAL,
+		.end_input = state->participants.shared == NULL ? NULL : end_input_before_run,
+		.arg = state
+	});
 }
 
 /* The role is SERIAL from now on. */
@@ -273,12 +279,14 @@ static GsEngine *
 open_job(GsSortState *state, const GsEngineRequest *request)
 {
 	GsSortParticipants *participants = &state->participants;
-	GsEngine   *engine;
+	const char *why_not;
+	GsEngine   *engine = gs_device_open_shared(request, state->store.context, participant_number(),
+											   expected_rows(state),
+											   gs_store_row_bytes(&state->store), &why_not);
 
-	engine = gs_device_open_shared(request, state->store.context, participant_number(),
-								   expected_rows(state),
-								   gs_store_row_bytes(&state->store), &state->store.device_reason);
-	if (engine != NULL)
+	if (engine == NULL)
+		gs_store_forbid_device(&state->store, why_not);
+	else
 	{
 		participants->job.device = gs_engine_gpu_device(engine);
 		participants->job.token = gs_engine_gpu_token(engine);
@@ -293,15 +301,19 @@ static GsEngine *
 join_job(GsSortState *state, const GsEngineRequest *request)
 {
 	const GsSharedJob *shared_job = &state->participants.job;
+	const char *why_not;
+	GsEngine   *engine;
 
 	if (gs_key_encoder_fingerprint(state->store.order.key) != shared_job->form)
 	{
-		state->store.device_reason = "an enum label was added while the sort began";
+		gs_store_forbid_device(&state->store, "an enum label was added while the sort began");
 		return NULL;
 	}
-	return gs_device_join_shared(request, state->store.context, shared_job->device,
-								 shared_job->token,
-								 participant_number(), &state->store.device_reason);
+	engine = gs_device_join_shared(request, state->store.context, shared_job->device,
+								   shared_job->token, participant_number(), &why_not);
+	if (engine == NULL)
+		gs_store_forbid_device(&state->store, why_not);
+	return engine;
 }
 
 /* The leader cannot open a job: the others sort their rows and send them. */
@@ -349,13 +361,11 @@ give_rows_to_consumer(GsSortState *state)
 		return status;
 	produced.nnulls = store->nnulls;
 	produced.nbytes = store->engine->stats.bytes_up;
-	store->engine->stats.bytes_up = 0;	/* the consumer counts them */
 	produced.layout = *gs_key_encoder_layout(store->order.key);
 	gs_shared_leave(participants->shared, participant_number(), &produced);
 	end_role(state);
 	participants->nsent = produced.nrows + produced.nnulls;
-	store->nnulls = 0;
-	store->nread -= participants->nsent;
+	gs_store_give_rows(store, participants->nsent);
 	return GS_STATUS_OK;
 }
 
@@ -371,7 +381,7 @@ end_producer(GsSortState *state, Size row_bytes)
 
 	if (status == GS_STATUS_OK)
 		status = gs_store_replace_engine(&state->store, row_bytes, false);
-	state->store.may_use_device = false;	/* the consumer's sort fills it */
+	gs_store_forbid_device(&state->store, NULL);	/* the consumer's sort fills it */
 	return status;
 }
 
@@ -391,9 +401,7 @@ add_produced(GsSortState *state)
 			continue;
 		gs_key_layout_merge(gs_key_encoder_layout(store->order.key), &produced->layout);
 		nrows += produced->nrows;
-		store->engine->stats.bytes_up += produced->nbytes;
-		store->nnulls += produced->nnulls;
-		store->nread += produced->nrows + produced->nnulls;
+		gs_store_take_rows(store, produced->nrows, produced->nnulls, produced->nbytes);
 	}
 	gs_engine_gpu_expect(store->engine, nrows);
 }
@@ -464,8 +472,6 @@ gs_sort_parallel_join(GsSortState *state)
 	participants->nsent = 0;
 	participants->wait_us = 0;
 	participants->sends = false;
-	state->store.policy =
-		(GsStorePolicy) {.end_input = shared == NULL ? NULL : end_input_before_run,.arg = state};
 	if (participants->job.by_streams)
 		set_role(state, GS_ROLE_SERIAL, role);
 	else
@@ -477,7 +483,7 @@ gs_sort_parallel_join(GsSortState *state)
 	 */
 	if (shared != NULL &&
 		(gs_shared_is_wanted(shared) || participants->of_streams != GS_ROLE_SERIAL))
-		state->store.may_use_device = false;
+		gs_store_forbid_device(&state->store, NULL);
 }
 
 /* ------------------------------------------------------------------- readers */
@@ -503,12 +509,11 @@ gs_sort_parallel_begin_reading(GsSortState *state, uint64 nrows)
 {
 	GsStore    *store = &state->store;
 
-	gs_engine_close(store->engine);
-	store->engine = state->participants.reader;
+	gs_store_set_engine(store, state->participants.reader);
 	state->participants.reader = NULL;
 	if (gs_engine_gpu_begin_reading(store->engine, nrows) != GS_STATUS_OK)
 		gs_store_report_failure(store);
-	store->nread = nrows;
+	gs_store_take_rows(store, nrows, 0, 0);
 	gs_store_begin_output(store, nrows);
 }
 
@@ -536,7 +541,7 @@ offer_rows(GsSortState *state)
 	if (participants->sends)
 	{
 		participants->nsent = store->nread;
-		store->nread = 0;
+		gs_store_give_rows(store, store->nread);
 		gs_store_begin_output(store, 0);
 	}
 }

@@ -88,14 +88,11 @@ few_are_in_order(const GsFew *few, GsSortCompare *compare)
 void
 gs_presorted_begin(GsSortState *state)
 {
-	const GsSortSpec *spec = &state->spec;
 	GsStore    *store = &state->store;
 
-	store->order.presorted = may_pay(state);
-	if (!store->order.presorted)
+	if (!may_pay(state))
 		return;
-	if (store->order.compare == NULL)
-		store->order.compare = gs_sort_compare_create(spec->columns, spec->ncolumns, spec->desc);
+	gs_order_begin_presorted(&store->order);
 	if (store->phase == GS_SORT_FEW && !few_are_in_order(store->few, store->order.compare))
 		gs_order_end_presorted(&store->order);
 }
@@ -134,7 +131,7 @@ write_run(GsSortState *state, Size row_bytes, MinimalTuple *last)
 	const MinimalTuple row = (MinimalTuple)
 		unconstify(void *, gs_batch_pushed(batch, store->engine->request.layout, batch->nrows - 1));
 
-	store->may_use_device = false;	/* it could not merge the run */
+	gs_store_forbid_device(store, NULL);	/* it could not merge the run */
 	*last = MemoryContextAllocHuge(store->context, row->t_len);
 	memcpy(*last, row, row->t_len);
 	gs_sort_compare_begin(store->order.compare, *last);

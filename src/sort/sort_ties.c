@@ -263,7 +263,7 @@ read_group(GsSortState *state, MinimalTuple row)
 		add_to_group(ties, row);
 	} while (tied || wants_next_group(state, ties->position - first));
 	ties->nleft = ties->position - first;
-	state->store.nordered += ties->nleft;
+	gs_store_count_ordered(&state->store, ties->nleft);
 	if (!ties->failed)
 		sort_group(ties);
 }

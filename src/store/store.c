@@ -34,6 +34,72 @@ gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_limit, bool m
 }
 
 void
+gs_store_set_policy(GsStore *store, const GsStorePolicy *policy)
+{
+	store->policy = *policy;
+}
+
+void
+gs_store_forbid_device(GsStore *store, const char *reason)
+{
+	store->may_use_device = false;
+	if (reason != NULL)
+		store->device_reason = reason;
+}
+
+void
+gs_store_begin_few(GsStore *store)
+{
+	const GsSortSpec *spec = store->spec;
+
+	if (store->few == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(spec->parent_context);
+
+		store->few = gs_few_create(spec->columns, spec->ncolumns, spec->desc);
+		MemoryContextSwitchTo(old);
+	}
+	store->phase = GS_SORT_FEW;
+}
+
+void
+gs_store_recount(GsStore *store)
+{
+	store->nread = 0;
+}
+
+void
+gs_store_begin_engine(GsStore *store)
+{
+	store->phase = GS_SORT_ENGINE;
+}
+
+void
+gs_store_set_engine(GsStore *store, GsEngine *engine)
+{
+	if (store->engine != NULL)
+		gs_engine_close(store->engine);
+	store->engine = engine;
+}
+
+void
+gs_store_give_rows(GsStore *store, uint64 nrows)
+{
+	store->nread -= nrows;
+	store->nnulls = 0;
+	if (store->engine != NULL)
+		store->engine->stats.bytes_up = 0;
+}
+
+void
+gs_store_take_rows(GsStore *store, uint64 nrows, uint64 nnulls, uint64 bytes_up)
+{
+	store->nread += nrows + nnulls;
+	store->nnulls += nnulls;
+	store->engine->stats.bytes_up += bytes_up;
+}
+
+void
 gs_store_clear(GsStore *store)
 {
 	if (store->phase == GS_SORT_FALLBACK)

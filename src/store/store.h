@@ -68,7 +68,7 @@ typedef struct GsStorePolicy
 	void	   *arg;			/* of this, and of spec.write_tied */
 } GsStorePolicy;
 
-/* Callers may read it. */
+/* Others may read it; only the files of src/store/ change it (scripts/check-includes). */
 typedef struct GsStore
 {
 	const GsSortSpec *spec;
@@ -120,6 +120,66 @@ extern void gs_store_begin(GsStore *store, const GsSortSpec *spec, Size memory_l
 
 /* Frees what it holds; IDLE again. */
 extern void gs_store_clear(GsStore *store);
+
+/* How participants of a parallel plan treat the rows from now on. */
+extern void gs_store_set_policy(GsStore *store, const GsStorePolicy *policy);
+
+/* No row moves to a device from now on.  The reason is for EXPLAIN; NULL: as it was. */
+extern void gs_store_forbid_device(GsStore *store, const char *reason);
+
+/* The first rows are kept without an engine: put_few() is called for each as long as it is true. */
+extern void gs_store_begin_few(GsStore *store);
+
+static inline bool
+gs_store_put_few(GsStore *store, TupleTableSlot *slot)
+{
+	const bool	kept = gs_few_put(store->few, slot);
+
+	store->nread += kept;
+	return kept;
+}
+
+/* Those that were kept come in again. */
+extern void gs_store_recount(GsStore *store);
+
+/* Another engine takes the place of that of the store; the CPU engine opens in store_space.h. */
+extern void gs_store_set_engine(GsStore *store, GsEngine *engine);
+
+/* The engine, which is open, gets the rows from now on. */
+extern void gs_store_begin_engine(GsStore *store);
+
+/* Counts a row that comes in; returns how many did. */
+static inline uint64
+gs_store_count_row(GsStore *store)
+{
+	return ++store->nread;
+}
+
+/* A NULL of keys only, which is not stored. */
+static inline void
+gs_store_put_null(GsStore *store)
+{
+	store->nnulls++;
+}
+
+/* Rows were pushed to a copy of the batch, and come in now. */
+static inline void
+gs_store_set_batch(GsStore *store, const GsBatch *batch)
+{
+	store->nread += batch->nrows - store->batch->nrows;
+	*store->batch = *batch;
+}
+
+/* Rows, and all NULLs, are another process's now.  Or other processes' are of this store. */
+extern void gs_store_give_rows(GsStore *store, uint64 nrows);
+extern void gs_store_take_rows(GsStore *store, uint64 nrows, uint64 nnulls, uint64 bytes_up);
+
+/* Comparisons have ordered so many tied rows. */
+static inline void
+gs_store_count_ordered(GsStore *store, uint64 nrows)
+{
+	store->nordered += nrows;
+}
 
 /* Are the rows, or the last of them, in the memory of a device? */
 static inline bool

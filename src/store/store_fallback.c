@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * store_fallback.c
- *	  Falls back to PostgreSQL's tuplesort.
+ *	  Moves all rows: to a new engine, or to PostgreSQL's tuplesort.
  *
- * This happens where gpusort cannot continue: a value has no code, more rows
+ * A tuplesort is needed where gpusort cannot continue: a value has no code, more rows
  * than memory holds may be returned twice.  The rows so far move to the tuplesort,
  * while the engine frees its memory batch by batch; the child's following rows are
  * added to the tuplesort (sort_input.c).  No row was returned yet, so the result is
@@ -20,6 +20,7 @@
 #include "store/store_device.h"
 #include "store/store_fallback.h"
 #include "store/store_fetch.h"
+#include "store/store_space.h"
 
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -116,4 +117,34 @@ gs_store_fall_back(GsStore *store, GsStatus status, const char *reason)
 	if (store->runs != NULL)
 		move_runs(store);
 	return true;
+}
+
+bool
+gs_store_renew_engine(GsStore *store, GsTakeRow take, void *arg)
+{
+	GsEngine   *from = store->engine;
+	GsStatus	status;
+	bool		taken;
+
+	/* the rows that the LIMIT has kept must not be dropped as equal to the last of them */
+	gs_topn_forget_cutoff(&store->top);
+	/* a device's rows may be many; they stay in this process now */
+	store->may_use_device &= !from->capabilities->on_device;
+	store->batch = NULL;
+	gs_store_open_engine(store);
+	if (store->engine == NULL)
+	{
+		store->engine = from;
+		return gs_store_fall_back(store, GS_STATUS_OOM, "out of memory");
+	}
+	status = gs_engine_drain(from, take, arg, &taken);
+	if (status != GS_STATUS_OK)
+	{
+		if (store->engine != NULL)	/* a fallback closes it */
+			gs_engine_close(store->engine);
+		store->engine = from;
+		return false;
+	}
+	gs_device_close(from);
+	return taken;
 }

@@ -1,14 +1,21 @@
 /*-------------------------------------------------------------------------
  *
  * store_fallback.h
- *	  Falls back to PostgreSQL's tuplesort.
+ *	  Moves all rows: to a new engine, or to PostgreSQL's tuplesort.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_STORE_FALLBACK_H
 #define GPUSORT_STORE_FALLBACK_H
 
+#include "store/engine_drain.h"
 #include "store/store.h"
+
+/*
+ * A new CPU engine takes the place of the engine, whose rows are passed to take(), which adds them
+ * again.  False: the engine failed and has lost them, or take() did.
+ */
+extern bool gs_store_renew_engine(GsStore *store, GsTakeRow take, void *arg);
 
 /*
  * Begins a tuplesort, which gets all rows from now on.  EXPLAIN shows the reason.  The status is

@@ -122,3 +122,81 @@ gs_store_fetch_next(GsStore *store, bool forward)
 							gs_store_row_at(store, position, forward), slot);
 	return slot;
 }
+
+/* --------------------------------------------------------------- stored rows */
+
+int
+gs_store_take_window(GsStore *store, int nwanted, MinimalTuple *rows)
+{
+	int64		next = store->position + 1 - store->window_start;
+	int			nrows = 0;
+
+	while (nrows < nwanted && (uint64) next < (uint64) store->window_rows)
+		rows[nrows++] = (MinimalTuple) unconstify(void *, store->window[next++]);
+	store->position += nrows;
+	return nrows;
+}
+
+int
+gs_store_next_merged(GsStore *store, MinimalTuple *row)
+{
+	*row = (MinimalTuple) unconstify(void *, gs_run_set_next(store->runs));
+	if (*row == NULL)
+		return 0;
+	store->position++;
+	return 1;
+}
+
+/* The position at which a range begins. */
+static int64
+range_start(const GsStore *store, int range, int nranges)
+{
+	return store->nrows / nranges * range + Min((uint64) range, store->nrows % nranges);
+}
+
+void
+gs_store_begin_range_of_engine(GsStore *store, int range, int nranges, MinimalTuple *end)
+{
+	const int64 start = range_start(store, range, nranges);
+	const int64 next = range_start(store, range + 1, nranges);
+
+	*end = NULL;
+	if (next < (int64) store->nrows)
+	{
+		const MinimalTupleData *row = gs_store_row_at(store, next, true);
+
+		*end = memcpy(palloc(row->t_len), row, row->t_len);
+	}
+	store->position = start - 1;
+	store->window_rows = 0;
+	store->partial = true;
+}
+
+/* ---------------------------------------------------------------- positions */
+
+void
+gs_store_rewind(GsStore *store)
+{
+	ExecClearTuple(store->spec->slot);
+	if (store->phase == GS_SORT_FALLBACK)
+		tuplesort_rescan(store->fallback.state);
+	store->position = -1;
+}
+
+void
+gs_store_mark(GsStore *store)
+{
+	if (store->phase == GS_SORT_FALLBACK)
+		tuplesort_markpos(store->fallback.state);
+	else
+		store->mark = store->position;
+}
+
+void
+gs_store_restore(GsStore *store)
+{
+	if (store->phase == GS_SORT_FALLBACK)
+		tuplesort_restorepos(store->fallback.state);
+	else
+		store->position = store->mark;
+}

@@ -31,6 +31,43 @@ extern void gs_store_begin_output(GsStore *store, uint64 nrows);
 /* Fetches rows from the engine to the window, from a position on: GS_SORT_WINDOW rows or fewer. */
 extern GsStatus gs_store_fill_window(GsStore *store, int64 position);
 
+/* The window is empty from now on. */
+static inline void
+gs_store_clear_window(GsStore *store)
+{
+	store->window_rows = 0;
+}
+
+/* The next row forward, if it is in the window and no NULLs are counted, as mostly; else NULL. */
+static inline const void *
+gs_store_next_in_window(GsStore *store)
+{
+	const int64 next = store->position + 1 - store->window_start;
+
+	if ((uint64) next >= (uint64) store->window_rows || store->nnulls > 0)
+		return NULL;
+	store->position++;
+	return store->window[next];
+}
+
+/* The next rows of the window, up to nwanted, as they are stored; returns how many. */
+extern int	gs_store_take_window(GsStore *store, int nwanted, MinimalTuple *rows);
+
+/* The next row of a merge; returns how many, 0 after the last. */
+extern int	gs_store_next_merged(GsStore *store, MinimalTuple *row);
+
+/*
+ * The rows of an engine are returned from the first one of a range on.  *end, in palloc'd memory,
+ * becomes the row that follows the range, where the caller ends; NULL: none does.
+ */
+extern void gs_store_begin_range_of_engine(GsStore *store, int range, int nranges,
+										   MinimalTuple *end);
+
+/* Returns to the first row; remembers the position; returns to it. */
+extern void gs_store_rewind(GsStore *store);
+extern void gs_store_mark(GsStore *store);
+extern void gs_store_restore(GsStore *store);
+
 /* Moves the position by a row.  False: no row is there. */
 extern bool gs_store_step(GsStore *store, bool forward);
 

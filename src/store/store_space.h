@@ -13,11 +13,11 @@
 /* The request for an engine that opens now. */
 extern GsEngineRequest gs_store_make_request(GsStore *store);
 
-/* Opens the CPU engine; input.engine is NULL if there is no memory for it. */
+/* Opens the CPU engine; store->engine is NULL if there is no memory for it. */
 extern void gs_store_open_engine(GsStore *store);
 
 /*
- * Begins a batch with space for a row of row_bytes, in input.batch: in the CPU engine, on a device,
+ * Begins a batch with space for a row of row_bytes, in store->batch: in the CPU engine, on a device,
  * or after the rows so far were written as a run.  Returns NULL, or the reason why there is no
  * space.
  */
