@@ -20,12 +20,11 @@
  *		tile 3: reads tile 2 (COUNT 4), tile 1 (COUNT 1), tile 0 (SUM 3): 8 keys
  *				precede it, and it publishes SUM 9.
  *
- * Width.  Tiles follow each other faster than one step back takes: a pass over 100
- * million 64-bit keys on an H200 finishes one of its 8,900 tiles every 60 ns, and
- * a read that misses the first-level cache takes about 600 ns.  If it read one
- * predecessor at a time, the walk would have to catch up with SUMs that advance
- * ahead of it.  So each step reads several; too many only load the memory
- * (tuning.cuh).  A block whose nearest predecessor has no COUNT yet sleeps for a
+ * Width.  Tiles follow each other faster than one step back takes: a pass over 100 million 64-bit
+ * keys on an H200 finishes one of its 8,900 tiles every 60 ns, and a read that misses the
+ * first-level cache takes about 600 ns.  If it read one predecessor at a time, the walk would
+ * have to catch up with SUMs that advance ahead of it.  So each step reads several; too many only
+ * load the memory (tuning.cuh).  A block whose nearest predecessor has no COUNT yet sleeps for a
  * short time, because waiting blocks would slow down those they wait for.
  *
  * Invariants:

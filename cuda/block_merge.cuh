@@ -3,15 +3,13 @@
  * block_merge.cuh
  *	  A block merges adjacent sorted sequences in shared memory.
  *
- * The idea: levels of pairwise merging.  At each level every thread produces the
- * same number of consecutive outputs.  It finds the start of its part in the two
- * sequences by binary search on a diagonal (merge path: Odeh, Green et al. 2012).
- * Outputs go to registers first and, after a barrier, back to shared memory, so
- * one buffer suffices.
+ * The idea: levels of pairwise merging.  At each level every thread produces the same number of
+ * consecutive outputs.  It finds the start of its part in the two sequences by binary search on a
+ * diagonal (merge path: Odeh, Green et al. 2012).  Outputs go to registers first and, after a
+ * barrier, back to shared memory, so one buffer suffices.
  *
- * Keys are moved.  Instead of values, 16-bit numbers are moved: the original place
- * of the element in the tile.  The values are moved once, at the end.  Sorts of
- * keys alone have no numbers.
+ * Keys are moved.  Instead of values, 16-bit numbers are moved: the original place of the element
+ * in the tile.  The values are moved once, at the end.  Sorts of keys alone have no numbers.
  *
  * The caller defines the sequences: begins(i) is the place of the first element of
  * sequence i, for i up to and including the number of sequences.
@@ -88,10 +86,11 @@ gs_block_merge_level(Key *s_keys, uint16_t *s_numbers, uint32_t nvalid,
 		const uint32_t a_first = begins(pair * 2 * width);
 		uint32_t a_end = begins(min(nsequences, (pair * 2 + 1) * width));
 		uint32_t b_end = begins(min(nsequences, (pair * 2 + 2) * width));
-		uint32_t a = a_first + gs_merge_path(a_end - a_first, b_end - a_end, start - a_first, [&](uint32_t i, uint32_t j) {
-						 return precedes(s_keys[a_end + i], a_end + i, s_keys[a_first + j],
-										 a_first + j);
-					 });
+		auto b_before_a = [&](uint32_t i, uint32_t j) {
+			return precedes(s_keys[a_end + i], a_end + i, s_keys[a_first + j], a_first + j);
+		};
+		uint32_t a = a_first +
+			gs_merge_path(a_end - a_first, b_end - a_end, start - a_first, b_before_a);
 		uint32_t b = a_end + (start - a);
 		Key key_a = s_keys[a];
 		Key key_b = s_keys[b];

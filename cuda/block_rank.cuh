@@ -43,15 +43,8 @@ gs_digit(Key key, GsPlace place)
 	return (uint32_t) (key >> place.shift) & place.mask;
 }
 
-/* Methods to find the lanes with equal digits (warp_match.cuh). */
-typedef enum GsRankMethod
-{
-	GS_RANK_BALLOT,
-	GS_RANK_MATCH,
-} GsRankMethod;
-
 /* Step 1.  s_counters is the row of the warp and must be zero.  A word of ranks has two items. */
-template <typename Key, int nitems, int method>
+template <int nitems, typename Key>
 static __device__ __forceinline__ void
 gs_warp_rank(const Key *s_slice, uint16_t *s_counters, GsPlace place,
 			 uint32_t (&ranks)[(nitems + 1) / 2])
@@ -63,9 +56,7 @@ gs_warp_rank(const Key *s_slice, uint16_t *s_counters, GsPlace place,
 	for (int item = 0; item < nitems; item++)
 	{
 		uint32_t digit = gs_digit(s_slice[item * GS_WARP_SIZE + gs_lane()], place);
-		uint32_t peers = method == GS_RANK_MATCH ?
-			gs_warp_peers_match(digit) :
-			gs_warp_peers_ballot<8>(digit);
+		uint32_t peers = gs_warp_peers(digit);
 		uint32_t rank = s_counters[digit] + __popc(peers & below);
 
 		__syncwarp();
@@ -126,7 +117,7 @@ gs_half(const uint32_t *halves, int item)
 }
 
 /* Step 3: computes the places in the tile. */
-template <typename Key, int nitems>
+template <int nitems, typename Key>
 static __device__ __forceinline__ void
 gs_finish_ranks(const Key (&keys)[nitems], const uint16_t *s_counters, GsPlace place,
 				uint32_t (&ranks)[(nitems + 1) / 2])

@@ -14,9 +14,8 @@
 #define GS_DIGIT_WARPS (GS_NDIGITS / GS_WARP_SIZE)
 
 /*
- * Exclusive prefix sum over threads 0 .. 255, in two steps with a barrier of the
- * block between them.  Only these threads call both.  s_sums has GS_DIGIT_WARPS
- * elements.
+ * Exclusive prefix sum over threads 0 .. 255, in two steps with a barrier of the block between
+ * them.  Only these threads call both.  s_sums has GS_DIGIT_WARPS elements.
  *
  * (A barrier of only the 256 threads, so that other warps can go on, gains nothing,
  * and racecheck of CUDA 13.0 does not support it.)

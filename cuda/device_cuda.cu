@@ -6,10 +6,9 @@
  * Only stream_close and close wait for the device.  Each other call queues kernels
  * of kernel_*.cu, or operations of the CUDA runtime, on the stream.
  *
- * Fences are CUDA events.  A stream has a few events, which it reuses.  If more are
- * needed, the last event is recorded again and then stands for its fence and all
- * later ones.  So a fence may be reported late, but never early, and the first
- * ones are reported in time.
+ * Fences are CUDA events.  A stream has a few events, which it reuses.  If more are needed, the
+ * last event is recorded again and then stands for its fence and all later ones.  So a fence may
+ * be reported late, but never early, and the first ones are reported in time.
  *
  * All kernels are loaded when the device is opened; otherwise the runtime would
  * load each at its first use, within the first sort.
@@ -546,7 +545,9 @@ cuda_pack(GsStream *stream, const GsDeviceRows *rows, int chunk, int row_bits, u
 		return false;
 	if (d_temp != NULL && temp_bytes < gs_pack_temp_bytes())
 		return check_step(stream, "pack", GS_DEVICE_TEMP_TOO_SMALL);
-	return check_step(stream, "pack", gs_device_pack(rows, chunk, row_bits, d_words, d_results, d_temp, stream->stream));
+	return check_step(stream, "pack",
+					  gs_device_pack(rows, chunk, row_bits, d_words, d_results, d_temp,
+									 stream->stream));
 }
 
 /*
@@ -624,12 +625,13 @@ cuda_count_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, GsTieCount 
 
 static bool
 cuda_list_ties(GsStream *stream, uint64_t n, const uint8_t *d_same, const uint64_t *d_words,
-			   int row_bits,
-			   const GsTies *from, GsTies *out, void *d_temp, size_t temp_bytes)
+			   int row_bits, const GsTies *from, GsTies *out, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_LIST_TIES, GS_ALGORITHM_RADIX, n, temp_bytes) &&
-		check_step(stream, "list_ties", gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp, stream->stream));
+		check_step(stream, "list_ties",
+				   gs_device_list_ties(n, d_same, d_words, row_bits, from, out, d_temp,
+									   stream->stream));
 }
 
 static bool
@@ -670,8 +672,7 @@ cuda_place_ties(GsStream *stream, const GsTies *ties, uint64_t *d_words)
 
 static bool
 cuda_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_bits,
-				 const uint32_t *d_rows,
-				 GsOrderCheck *d_check)
+				 const uint32_t *d_rows, GsOrderCheck *d_check)
 {
 	return enter(stream->device) &&
 		check_step(stream, "check_order",
@@ -680,8 +681,7 @@ cuda_check_order(GsStream *stream, uint64_t n, const uint64_t *d_words, int row_
 
 static bool
 cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
-					 int row_bits,
-					 uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
+					 int row_bits, uint64_t *d_end_offsets, void *d_temp, size_t temp_bytes)
 {
 	return enter(stream->device) &&
 		has_temp(stream, GS_STEP_ROW_END_OFFSETS, GS_ALGORITHM_RADIX, rows->nrows, temp_bytes) &&
@@ -692,11 +692,12 @@ cuda_row_end_offsets(GsStream *stream, const GsDeviceRows *rows, const uint64_t 
 
 static bool
 cuda_find_boundaries(GsStream *stream, uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-					 uint32_t nboundaries,
-					 uint64_t *d_boundaries)
+					 uint32_t nboundaries, uint64_t *d_boundaries)
 {
 	return enter(stream->device) &&
-		check_step(stream, "find_boundaries", gs_device_find_boundaries(nrows, d_end_offsets, step, nboundaries, d_boundaries, stream->stream));
+		check_step(stream, "find_boundaries",
+				   gs_device_find_boundaries(nrows, d_end_offsets, step, nboundaries, d_boundaries,
+											 stream->stream));
 }
 
 static bool
@@ -705,7 +706,9 @@ cuda_gather(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_words,
 			size_t to_bytes)
 {
 	return enter(stream->device) &&
-		check_step(stream, "gather", gs_device_gather(rows, d_words, row_bits, d_end_offsets, first, nrows, d_to, to_bytes, stream->stream));
+		check_step(stream, "gather",
+				   gs_device_gather(rows, d_words, row_bits, d_end_offsets, first, nrows, d_to,
+									to_bytes, stream->stream));
 }
 
 static bool
@@ -713,7 +716,9 @@ cuda_gather_keys(GsStream *stream, const GsDeviceRows *rows, const uint64_t *d_w
 				 uint64_t first, uint32_t nrows, uint64_t *d_to)
 {
 	return enter(stream->device) &&
-		check_step(stream, "gather_keys", gs_device_gather_keys(rows, d_words, row_bits, first, nrows, d_to, stream->stream));
+		check_step(stream, "gather_keys",
+				   gs_device_gather_keys(rows, d_words, row_bits, first, nrows, d_to,
+										 stream->stream));
 }
 
 /* -------------------------------------------------------------- open, close */

@@ -7,11 +7,10 @@
  * ISO C, without CUDA headers.  A stream is a void pointer (a cudaStream_t).
  * Device pointers are plain pointers, which the host must not dereference.
  *
- * Every call only queues work on the stream: nothing blocks, allocates or exits.
- * The caller owns all memory, including temporary storage, and keeps it until
- * the stream has passed the sort.  All arrays are aligned to 16 bytes.  Errors
- * that occur later, on the device, are reported at the caller's next
- * synchronization.  Calls on different streams are independent if their memory
+ * Every call only queues work on the stream: nothing blocks, allocates or exits.  The caller owns
+ * all memory, including temporary storage, and keeps it until the stream has passed the sort.
+ * All arrays are aligned to 16 bytes.  Errors that occur later, on the device, are reported at
+ * the caller's next synchronization.  Calls on different streams are independent if their memory
  * does not overlap.  Calls from several threads are safe.
  *
  * Legal order: gs_device_*_temp_bytes(), then gs_device_*_sort() with at least
@@ -47,9 +46,8 @@ typedef enum GsDeviceStatus
  * A stable sort of nitems 64-bit keys, and 32-bit values if has_values, by the
  * bits [begin_bit, end_bit) of the keys as unsigned integers.
  *
- * The input is in d_keys[0] and d_values[0].  The result is in d_keys[s] and
- * d_values[s], where s is *d_selector and depends on the data.  The other array
- * of each pair is scratch.
+ * The input is in d_keys[0] and d_values[0].  The result is in d_keys[s] and d_values[s], where s
+ * is *d_selector and depends on the data.  The other array of each pair is scratch.
  */
 typedef struct GsRadixSort
 {
@@ -102,11 +100,10 @@ typedef struct GsTailOrder
 /*
  * A stable sort of nitems 64-bit keys, and the values beside them, by comparison.
  *
- * With tails, equal keys are compared by the strings d_tails[v], where v is the
- * value of a key: by memcmp(), a prefix before its extensions; or in reverse
- * order.  The first 8 bytes of the strings, padded with zeros, must be equal if
- * the keys are equal.  (For example, a key is the first 8 bytes as a big-endian
- * number.)
+ * With tails, equal keys are compared by the strings d_tails[v], where v is the value of a key:
+ * by memcmp(), a prefix before its extensions; or in reverse order.  The first 8 bytes of the
+ * strings, padded with zeros, must be equal if the keys are equal.  (For example, a key is the
+ * first 8 bytes as a big-endian number.)
  *
  * Input and result are in d_keys[0] and d_values[0].
  */
@@ -122,9 +119,8 @@ typedef struct GsMergeSort
 } GsMergeSort;
 
 /*
- * Bytes of temporary storage for this sort, or one of fewer items, on the current
- * device: at most a 40th of a byte for each item.  The pointers may be unset.  0 if
- * the arguments are wrong.
+ * Bytes of temporary storage for this sort, or one of fewer items, on the current device: at most
+ * a 40th of a byte for each item.  The pointers may be unset.  0 if the arguments are wrong.
  */
 extern size_t gs_device_merge_temp_bytes(const GsMergeSort *sort);
 

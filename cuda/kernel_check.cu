@@ -39,8 +39,7 @@ gs_load_words(uint64_t n, const uint64_t *d_words, uint64_t start, uint64_t *wor
 static __global__ void
 __launch_bounds__(GS_STEP_THREADS)
 	gs_check_order_kernel(const uint64_t n, const uint64_t *d_words, const int row_bits,
-						  const uint32_t *d_rows,
-						  GsOrderCheck *d_check)
+						  const uint32_t *d_rows, GsOrderCheck *d_check)
 {
 	__shared__ uint64_t s_sums[2][GS_STEP_THREADS / GS_WARP_SIZE];
 	const uint64_t row_mask = ((uint64_t) 1 << row_bits) - 1;

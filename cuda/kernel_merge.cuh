@@ -50,8 +50,7 @@ typedef struct GsMergeRound
 	const void *d_values_from;
 	uint64_t *d_keys_to;
 	void *d_values_to;
-	uint64_t *d_splits; /* [piece][GS_MERGE_WAYS]: its begin in
-								 * each run of its group */
+	uint64_t *d_splits; /* [piece][GS_MERGE_WAYS]: its begin in each run of its group */
 	GsTails tails;
 } GsMergeRound;
 
@@ -107,8 +106,7 @@ struct GsMergeShared
 template <bool has_tails, typename Value, typename Shape>
 static __device__ __forceinline__ bool
 gs_merge_precedes(const GsMergeShared<Value, Shape> &s, const GsTails &tails, uint64_t key_b,
-				  uint32_t b,
-				  uint64_t key_a, uint32_t a)
+				  uint32_t b, uint64_t key_a, uint32_t a)
 {
 	if constexpr (has_tails)
 	{
@@ -330,7 +328,10 @@ gs_merge_split_kernel(const __grid_constant__ GsMergeRound round)
 				high = middle;
 		}
 	}
-	round.d_splits[(group_number * round.group_pieces + rank / Shape::samples) * GS_MERGE_WAYS + other] = split;
+
+	const uint64_t piece = group_number * round.group_pieces + rank / Shape::samples;
+
+	round.d_splits[piece * GS_MERGE_WAYS + other] = split;
 }
 
 /* Step 2: one block for each piece. */

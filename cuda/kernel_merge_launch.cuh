@@ -3,9 +3,8 @@
  * kernel_merge_launch.cuh
  *	  Queues the kernels of a merge sort of one value type: tiles, then rounds.
  *
- * Rounds alternate between the two pairs of arrays.  The number of rounds is known
- * in advance; if it is odd, the tiles are written to the other pair, so that the
- * result is always in d_keys[0].
+ * Rounds alternate between the two pairs of arrays.  The number of rounds is known in advance; if
+ * it is odd, the tiles are written to the other pair, so that the result is always in d_keys[0].
  *
  *-------------------------------------------------------------------------
  */
@@ -19,10 +18,7 @@
 
 #define GS_SPLIT_THREADS 128
 
-/*
- * The number of pieces of all groups in a round; *group_pieces is that of a
- * complete group.
- */
+/* The number of pieces of all groups in a round; *group_pieces is that of a complete group. */
 template <typename Shape>
 static uint64_t
 gs_round_pieces(uint64_t nitems, uint64_t run, uint64_t *group_pieces)
@@ -111,8 +107,7 @@ gs_merge_typed(const GsMergeSort *sort, const GsDeviceProperties *properties, vo
 		round.d_keys_to = sort->d_keys[to];
 		round.d_values_to = sort->d_values[to];
 		status = gs_launch(split_kernel, gs_blocks(split_threads, GS_SPLIT_THREADS),
-						   GS_SPLIT_THREADS, 0, stream,
-						   early, args);
+						   GS_SPLIT_THREADS, 0, stream, early, args);
 		if (status == GS_DEVICE_OK)
 			status = gs_launch(piece_kernel, (uint32_t) npieces, Shape::threads, shared_bytes,
 							   stream, early, args);
@@ -139,20 +134,24 @@ gs_merge_valued(const GsMergeSort *sort, const GsDeviceProperties *properties, v
 				size_t temp_bytes, void *stream, size_t *temp_needed)
 {
 	typedef GsMergeLarge<GsHasValue<Value>::yes ? sizeof(Value) : 0> Large;
-	const bool large = sort->nitems > GS_MERGE_MIDDLE_KEYS && gs_merge_fits<Value, Large>(properties);
-	const bool middle = !large && sort->nitems > GS_MERGE_SMALL_KEYS && gs_merge_fits<Value, GsMergeMiddle>(properties);
-	const size_t nbytes = large ? gs_merge_temp<Large>(sort->nitems) :
-		middle                  ? gs_merge_temp<GsMergeMiddle>(sort->nitems) :
-								  gs_merge_temp<GsMergeSmall>(sort->nitems);
+	typedef GsMergeMiddle Middle;
+	typedef GsMergeSmall Small;
+	const uint64_t nitems = sort->nitems;
+	const bool large = nitems > GS_MERGE_MIDDLE_KEYS && gs_merge_fits<Value, Large>(properties);
+	const bool middle =
+		!large && nitems > GS_MERGE_SMALL_KEYS && gs_merge_fits<Value, Middle>(properties);
+	const size_t nbytes = large ? gs_merge_temp<Large>(nitems) :
+		middle                  ? gs_merge_temp<Middle>(nitems) :
+								  gs_merge_temp<Small>(nitems);
 
 	if (temp_needed != NULL)
 	{
 		/* smaller tiles of fewer items may need more */
 		*temp_needed = nbytes;
 		if (large || middle)
-			*temp_needed = std::max(*temp_needed, gs_merge_temp<GsMergeSmall>(GS_MERGE_SMALL_KEYS));
+			*temp_needed = std::max(*temp_needed, gs_merge_temp<Small>(GS_MERGE_SMALL_KEYS));
 		if (large)
-			*temp_needed = std::max(*temp_needed, gs_merge_temp<GsMergeMiddle>(GS_MERGE_MIDDLE_KEYS));
+			*temp_needed = std::max(*temp_needed, gs_merge_temp<Middle>(GS_MERGE_MIDDLE_KEYS));
 		return GS_DEVICE_OK;
 	}
 	if (temp_bytes < nbytes)
@@ -160,8 +159,8 @@ gs_merge_valued(const GsMergeSort *sort, const GsDeviceProperties *properties, v
 	if (large)
 		return gs_merge_typed<Value, has_tails, Large>(sort, properties, d_temp, stream);
 	if (middle)
-		return gs_merge_typed<Value, has_tails, GsMergeMiddle>(sort, properties, d_temp, stream);
-	return gs_merge_typed<Value, has_tails, GsMergeSmall>(sort, properties, d_temp, stream);
+		return gs_merge_typed<Value, has_tails, Middle>(sort, properties, d_temp, stream);
+	return gs_merge_typed<Value, has_tails, Small>(sort, properties, d_temp, stream);
 }
 
 /* Checks everything that does not depend on the value type. */

@@ -3,15 +3,13 @@
  * kernel_pack.cu
  *	  Converts records to sort words, and validates them.
  *
- * The problem: before the first sort, the record of each row must be read to
- * compute its word, to locate its row, and to validate it; and the sort needs the
- * counts of digits.  All of this is done in one read of the records and one write
- * of the words.
+ * The problem: before the first sort, the record of each row must be read to compute its word, to
+ * locate its row, and to validate it; and the sort needs the counts of digits.  All of this is
+ * done in one read of the records and one write of the words.
  *
- * The records of a batch are in descending order of entries, so adjacent threads
- * read adjacent records.  A block processes tile after tile of rows.  Two searches
- * find the batches of the first and the last row of a tile, which are mostly the
- * same; then threads need not search.
+ * The records of a batch are in descending order of entries, so adjacent threads read adjacent
+ * records.  A block processes tile after tile of rows.  Two searches find the batches of the
+ * first and the last row of a tile, which are mostly the same; then threads need not search.
  *
  * Digits are counted in shared memory, as in kernel_radix_count.cuh, at the places
  * of a sort by the bits of the chunk, which gs_radix_places() determines for both.
@@ -68,7 +66,8 @@ gs_locate_row(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row
 		length = batch.nunits > 0;
 	}
 	properties->max_row_units = max(properties->max_row_units, length);
-	return ((uint64_t) (uintptr_t) batch.d_rows / GS_ROW_ALIGN + start) << GS_LOCATION_LENGTH_BITS | length;
+	return ((uint64_t) (uintptr_t) batch.d_rows / GS_ROW_ALIGN + start) << GS_LOCATION_LENGTH_BITS |
+		length;
 }
 
 template <bool is_range, bool counted>
@@ -130,8 +129,12 @@ __launch_bounds__(GS_PACK_THREADS)
 	__syncthreads();
 	is_range = pack.chunk >= 0 && gs_chunk_is_range(s.packing, s.packing.chunks[pack.chunk]);
 	if (threadIdx.x == 0)
-		s.nplaces = pack.chunk < 0 ? 0 :
-									 gs_radix_places(s.places, pack.row_bits, pack.row_bits + s.packing.chunks[pack.chunk].bits);
+	{
+		s.nplaces = 0;
+		if (pack.chunk >= 0)
+			s.nplaces = gs_radix_places(s.places, pack.row_bits,
+										pack.row_bits + s.packing.chunks[pack.chunk].bits);
+	}
 
 	for (uint64_t start = blockIdx.x * ntile; start < pack.rows.nrows; start += gridDim.x * ntile)
 	{
@@ -177,13 +180,14 @@ __launch_bounds__(GS_STEP_THREADS)
 {
 	__shared__ GsKeyPacking s_packing;
 	const uint64_t stride = (uint64_t) gridDim.x * GS_STEP_THREADS;
+	uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x;
 
 	gs_share_packing(&s_packing, rows.d_packing);
 	__syncthreads();
 
 	const GsKeyChunk &chunk = s_packing.chunks[chunk_number];
 
-	for (uint64_t k = (uint64_t) blockIdx.x * GS_STEP_THREADS + threadIdx.x; k < ties.nties; k += stride)
+	for (; k < ties.nties; k += stride)
 	{
 		const uint64_t bits = gs_key_chunk_value(&s_packing, &chunk,
 												 gs_record_of(rows, ties.d_rows[k]),
@@ -225,8 +229,7 @@ gs_device_pack(const GsDeviceRows *rows, int chunk, int row_bits, uint64_t *d_wo
 										   &nblocks);
 	if (status == GS_DEVICE_OK)
 		status = gs_launch(kernel, (uint32_t) (ntiles < nblocks ? ntiles : nblocks),
-						   GS_PACK_THREADS, 0,
-						   stream, false, args);
+						   GS_PACK_THREADS, 0, stream, false, args);
 	return status;
 }
 
@@ -251,6 +254,5 @@ gs_device_tie_keys(const GsDeviceRows *rows, const GsTies *ties, int chunk, uint
 	if (status != GS_DEVICE_OK)
 		return status;
 	return gs_launch(kernel, (uint32_t) (needed < nblocks ? needed : nblocks), GS_STEP_THREADS, 0,
-					 stream,
-					 false, args);
+					 stream, false, args);
 }

@@ -3,38 +3,47 @@
  * kernel_radix_block.cuh
  *	  Radix sort of keys that fit the shared memory of one block, in one launch.
  *
- * The passes are those of kernel_radix_pass.cuh without look-back, and the keys
- * stay in shared memory between passes (as in the small sort of
- * back40computing).  The bits that vary are the exclusive or of the AND and the
- * OR of all keys, which is computed before the first pass.
+ * The passes are those of kernel_radix_pass.cuh without look-back, and the keys stay in shared
+ * memory between passes (as in the small sort of back40computing).  The bits that vary are the
+ * exclusive or of the AND and the OR of all keys, which is computed before the first pass.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KERNEL_RADIX_BLOCK_CUH
 #define GPUSORT_KERNEL_RADIX_BLOCK_CUH
 
-#include "kernel_radix_pass.cuh"
+#include "kernel_radix_plan.cuh"
+#include "tuning.cuh"
 
-template <bool general, typename Key, typename Value, int nthreads, int nitems>
+#define GS_BLOCK_SORT (GS_BLOCK_SORT_THREADS * GS_BLOCK_SORT_ITEMS)
+
+template <bool has_values>
+struct GsRadixBlockShared
+{
+	alignas(16) uint64_t keys[GS_BLOCK_SORT];
+	alignas(16) uint32_t values[has_values ? GS_BLOCK_SORT : 1];
+	alignas(16) uint16_t counters[GS_BLOCK_SORT_THREADS / GS_WARP_SIZE][GS_NDIGITS];
+	uint32_t sums[GS_DIGIT_WARPS];
+};
+
+template <bool has_values>
 static __global__ void
-__launch_bounds__(nthreads)
+__launch_bounds__(GS_BLOCK_SORT_THREADS)
 	gs_radix_block_kernel(const __grid_constant__ GsRadixPlan plan)
 {
-	typedef GsRadixShared<Key, Value, nthreads, nitems, true> Shared;
+	constexpr int nthreads = GS_BLOCK_SORT_THREADS;
+	constexpr int nitems = GS_BLOCK_SORT_ITEMS;
 	constexpr int nwarps = nthreads / GS_WARP_SIZE;
-	constexpr bool has_values = Shared::has_values;
 
 	extern __shared__ __align__(16) unsigned char s_memory[];
 	__shared__ unsigned long long s_all;
 	__shared__ unsigned long long s_any;
-	Shared &s = *(Shared *) s_memory;
+	GsRadixBlockShared<has_values> &s = *(GsRadixBlockShared<has_values> *) s_memory;
 
-	const bool pack = general && (plan.flags & GS_RADIX_PACK_ROWS);
-	const bool make_rows = general && (plan.flags & GS_RADIX_ROW_NUMBERS);
 	const uint32_t nvalid = (uint32_t) plan.nitems;
 	const uint32_t warp = threadIdx.x / GS_WARP_SIZE;
 	const uint32_t slice = warp * nitems * GS_WARP_SIZE;
-	Key *s_slice = &s.keys[slice];
+	uint64_t *s_slice = &s.keys[slice];
 	uint16_t *s_counters = s.counters[warp];
 	uint64_t all = ~UINT64_C(0);
 	uint64_t any = 0;
@@ -49,17 +58,15 @@ __launch_bounds__(nthreads)
 	for (int item = 0; item < nitems; item++)
 	{
 		uint32_t i = slice + item * GS_WARP_SIZE + gs_lane();
-		Key key = (Key) ~(Key) 0;
+		uint64_t key = ~UINT64_C(0);
 
 		if (i < nvalid)
 		{
-			key = ((const Key *) plan.d_keys_in)[i];
-			if (pack)
-				key = gs_pack_row<Key>(plan, key, i);
+			key = plan.d_keys[0][i];
 			all &= key;
 			any |= key;
 			if constexpr (has_values)
-				s.values[i] = make_rows ? (Value) i : ((const Value *) plan.d_values_in)[i];
+				s.values[i] = plan.d_values[0][i];
 		}
 		s.keys[i] = key;
 	}
@@ -82,13 +89,13 @@ __launch_bounds__(nthreads)
 	{
 		const GsPlace place = plan.places[place_number];
 		uint32_t ranks[(nitems + 1) / 2];
-		Key keys[nitems];
+		uint64_t keys[nitems];
 
 		if (gs_digit(varying, place) == 0)
 			continue;
 		gs_warp_clear_counters(s_counters);
 		__syncwarp();
-		gs_warp_rank<Key, nitems, GS_RANK_BALLOT>(s_slice, s_counters, place, ranks);
+		gs_warp_rank<nitems>(s_slice, s_counters, place, ranks);
 		__syncthreads();
 
 		uint32_t column[nwarps];
@@ -103,13 +110,13 @@ __launch_bounds__(nthreads)
 		for (int item = 0; item < nitems; item++)
 			keys[item] = s_slice[item * GS_WARP_SIZE + gs_lane()];
 		__syncthreads();
-		gs_finish_ranks<Key, nitems>(keys, s_counters, place, ranks);
+		gs_finish_ranks<nitems>(keys, s_counters, place, ranks);
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
 			s.keys[gs_half(ranks, item)] = keys[item];
 		if constexpr (has_values)
 		{
-			Value values[nitems];
+			uint32_t values[nitems];
 
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
@@ -124,12 +131,11 @@ __launch_bounds__(nthreads)
 
 	for (uint32_t i = threadIdx.x; i < nvalid; i += nthreads)
 	{
-		if (!general || !(plan.flags & GS_RADIX_NO_KEYS_OUT))
-			((Key *) plan.d_keys[0])[i] = s.keys[i];
+		plan.d_keys[0][i] = s.keys[i];
 		if constexpr (has_values)
-			((Value *) plan.d_values[0])[i] = s.values[i];
+			plan.d_values[0][i] = s.values[i];
 	}
-	if (threadIdx.x == 0 && plan.d_selector != NULL)
+	if (threadIdx.x == 0)
 		*plan.d_selector = 0;
 }
 

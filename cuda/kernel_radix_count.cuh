@@ -3,12 +3,11 @@
  * kernel_radix_count.cuh
  *	  Counts the digits of the keys at all digit places, in one read.
  *
- * A pass does not change how often a digit occurs at a place, so all places are
- * counted before the first pass.  Each block counts in shared memory and adds to
- * the counts in device memory.  The last block to do so computes what the passes
- * need: the output place of the first key of each digit, and the list of places
- * that vary.  A place where all keys have the same digit is not in the list
- * (the early exit of back40computing, but before the pass instead of in it).
+ * A pass does not change how often a digit occurs at a place, so all places are counted before
+ * the first pass.  Each block counts in shared memory and adds to the counts in device memory.
+ * The last block to do so computes what the passes need: the output place of the first key of
+ * each digit, and the list of places that vary.  A place where all keys have the same digit is
+ * not in the list (the early exit of back40computing, but before the pass instead of in it).
  *
  *-------------------------------------------------------------------------
  */
@@ -93,74 +92,19 @@ gs_plan_passes(const GsRadixPlan &plan)
 			if (s_varies[place])
 				control->place_of[npasses++] = place;
 		control->npasses = npasses;
-		if (plan.d_selector != NULL)
-			*plan.d_selector = plan.separate_input ? 0 : npasses % 2;
+		*plan.d_selector = npasses % 2;
 	}
 }
 
-template <bool general, typename Key, int nthreads>
-static __global__ void
-__launch_bounds__(nthreads)
-	gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
+/*
+ * Adds the counts of a block to those in device memory; the last block then plans the
+ * passes.  All threads call it, after a barrier.
+ */
+template <int nthreads>
+static __device__ __forceinline__ void
+gs_add_counts(const GsRadixPlan &plan, const uint32_t (*s_counts)[GS_NDIGITS])
 {
-	constexpr uint32_t nvector = sizeof(uint4) / sizeof(Key);
-	constexpr uint32_t nunroll = 4;
-
-	__shared__ uint32_t s_counts[sizeof(Key)][GS_NDIGITS];
 	__shared__ bool s_last;
-
-	const uint4 *d_vectors = (const uint4 *) plan.d_keys_in;
-	const uint64_t nvectors = plan.nitems / nvector;
-	const uint64_t step = (uint64_t) nthreads * nunroll;
-	const bool pack = general && (plan.flags & GS_RADIX_PACK_ROWS);
-
-#if __CUDA_ARCH__ >= 900
-	/* lets the first pass start early; it waits for this kernel itself */
-	cudaTriggerProgrammaticLaunchCompletion();
-#endif
-	for (uint32_t i = threadIdx.x; i < sizeof(Key) * GS_NDIGITS; i += nthreads)
-		(&s_counts[0][0])[i] = 0;
-	__syncthreads();
-
-	for (uint64_t start = blockIdx.x * step; start < nvectors; start += gridDim.x * step)
-	{
-		union
-		{
-			uint4 vector;
-			Key keys[nvector];
-		} loaded[nunroll];
-
-#pragma unroll
-		for (uint32_t i = 0; i < nunroll; i++)
-		{
-			uint64_t at = start + i * nthreads + threadIdx.x;
-
-			if (at < nvectors)
-				loaded[i].vector = d_vectors[at];
-		}
-#pragma unroll
-		for (uint32_t i = 0; i < nunroll; i++)
-		{
-			if (start + i * nthreads + threadIdx.x < nvectors)
-			{
-#pragma unroll
-				for (uint32_t j = 0; j < nvector; j++)
-				{
-					Key key = loaded[i].keys[j];
-
-					/* the places to sort by do not include the row number, so 0 will do */
-					gs_count_key<Key>(plan, s_counts, pack ? gs_pack_row<Key>(plan, key, 0) : key);
-				}
-			}
-		}
-	}
-	if (blockIdx.x == 0 && nvectors * nvector + threadIdx.x < plan.nitems)
-	{
-		Key key = ((const Key *) plan.d_keys_in)[nvectors * nvector + threadIdx.x];
-
-		gs_count_key<Key>(plan, s_counts, pack ? gs_pack_row<Key>(plan, key, 0) : key);
-	}
-	__syncthreads();
 
 	for (uint32_t i = threadIdx.x; i < plan.nplaces * GS_NDIGITS; i += nthreads)
 	{
@@ -179,6 +123,61 @@ __launch_bounds__(nthreads)
 		__threadfence();
 		gs_plan_passes<nthreads>(plan);
 	}
+}
+
+template <int nthreads>
+static __global__ void
+__launch_bounds__(nthreads)
+	gs_radix_count_kernel(const __grid_constant__ GsRadixPlan plan)
+{
+	constexpr uint32_t nvector = sizeof(uint4) / sizeof(uint64_t);
+	constexpr uint32_t nunroll = 4;
+
+	__shared__ uint32_t s_counts[GS_MAX_PLACES][GS_NDIGITS];
+
+	const uint4 *d_vectors = (const uint4 *) plan.d_keys[0];
+	const uint64_t nvectors = plan.nitems / nvector;
+	const uint64_t step = (uint64_t) nthreads * nunroll;
+
+#if __CUDA_ARCH__ >= 900
+	/* lets the first pass start early; it waits for this kernel itself */
+	cudaTriggerProgrammaticLaunchCompletion();
+#endif
+	for (uint32_t i = threadIdx.x; i < GS_MAX_PLACES * GS_NDIGITS; i += nthreads)
+		(&s_counts[0][0])[i] = 0;
+	__syncthreads();
+
+	for (uint64_t start = blockIdx.x * step; start < nvectors; start += gridDim.x * step)
+	{
+		union
+		{
+			uint4 vector;
+			uint64_t keys[nvector];
+		} loaded[nunroll];
+
+#pragma unroll
+		for (uint32_t i = 0; i < nunroll; i++)
+		{
+			uint64_t at = start + i * nthreads + threadIdx.x;
+
+			if (at < nvectors)
+				loaded[i].vector = d_vectors[at];
+		}
+#pragma unroll
+		for (uint32_t i = 0; i < nunroll; i++)
+		{
+			if (start + i * nthreads + threadIdx.x < nvectors)
+			{
+#pragma unroll
+				for (uint32_t j = 0; j < nvector; j++)
+					gs_count_key(plan, s_counts, loaded[i].keys[j]);
+			}
+		}
+	}
+	if (blockIdx.x == 0 && nvectors * nvector + threadIdx.x < plan.nitems)
+		gs_count_key(plan, s_counts, plan.d_keys[0][nvectors * nvector + threadIdx.x]);
+	__syncthreads();
+	gs_add_counts<nthreads>(plan, s_counts);
 }
 
 /* For one block, if another kernel has counted (kernel_pack.cu). */

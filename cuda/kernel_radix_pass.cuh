@@ -18,15 +18,13 @@
  *	D look back: how many keys with each digit precede?
  *	E write runs of equal digits to their output places
  *
- * After C, neighbors in shared memory are neighbors in the output, except at the
- * borders between digits.  So the writes of E are coalesced, the better the larger
- * the tile is.  Keys are in registers only in C, when few other registers are in
- * use, so a thread can have many keys.
+ * After C, neighbors in shared memory are neighbors in the output, except at the borders between
+ * digits.  So the writes of E are coalesced, the better the larger the tile is.  Keys are in
+ * registers only in C, when few other registers are in use, so a thread can have many keys.
  *
- * Values take one of two paths (GsRadixTile::staged): with the keys, through
- * shared memory of their own; or *deferred*, from device memory to registers
- * before D, and after the keys have been written through the shared memory of
- * the keys, which allows larger tiles.
+ * Values go from device memory to registers before D, and after the keys have been
+ * written through the shared memory of the keys.  (Shared memory of their own would
+ * make tiles smaller: 7.55 ms instead of 7.20.)
  *
  * The grid has as many blocks as the device can hold at the same time.  So a pass
  * over a place that does not vary costs the launch of these blocks, which end at
@@ -34,7 +32,8 @@
  *
  * A block takes its next tile ID only after E.  Taking it earlier, while E still
  * writes, hides the latency but costs more: all later tiles wait until this one
- * has counted (u64 keys on an H200: 7.2 ms instead of 5.2).
+ * has counted (7.2 ms instead of 5.2).  Reading keys with an evict-first policy costs
+ * more, too (5.17 ms instead of 4.94).  Figures: 100 M keys, H200, 2026-11-21.
  *
  * Invariants: the partition is stable, because slices, warps, tiles and portions
  * are ranked in input order.  Padding keys of the last tile have all bits set;
@@ -51,80 +50,43 @@
 #include "tuning.cuh"
 #include "warp_copy.cuh"
 
-/* For bench/kernels: leaves out a part to measure its cost. */
-#define GS_ABLATE_LOOKBACK 0x01 /* uses the sums that a full pass left in the rows */
-#define GS_ABLATE_RANK     0x02 /* keys stay at their places in the tile */
-#define GS_ABLATE_SCATTER  0x04 /* tiles stay at their places */
-
-template <typename Key, typename Value, int nthreads, int nitems, bool staged>
+template <bool has_values, typename Shape>
 struct GsRadixShared
 {
-	static const int ntile = nthreads * nitems;
-	static const bool has_values = GsHasValue<Value>::yes;
-
 	union
 	{
-		alignas(16) Key keys[ntile];
-		alignas(16) Value deferred_values[has_values && !staged ? ntile : 1];
+		alignas(16) uint64_t keys[Shape::tile];
+		alignas(16) uint32_t values[has_values ? Shape::tile : 1];
 	};
-	alignas(16) Value values[has_values && staged ? ntile : 1];
-	alignas(16) uint16_t counters[nthreads / GS_WARP_SIZE][GS_NDIGITS];
+	alignas(16) uint16_t counters[Shape::threads / GS_WARP_SIZE][GS_NDIGITS];
 	uint32_t counts[GS_NDIGITS]; /* of the tile */
 	uint64_t first[GS_NDIGITS];  /* by digit: output place minus place in the tile */
 	uint32_t sums[GS_DIGIT_WARPS];
 	uint32_t tile_id;
 };
 
-/* No place varies, so the output is the input: applies the options. */
-template <typename Key, typename Value>
-static __device__ void
-gs_radix_copy_input(const GsRadixPlan &plan)
-{
-	const bool has_values = GsHasValue<Value>::yes;
-	const bool rows = plan.flags & GS_RADIX_ROW_NUMBERS;
-	const bool pack = plan.flags & GS_RADIX_PACK_ROWS;
-	const uint64_t stride = (uint64_t) gridDim.x * blockDim.x;
-
-	for (uint64_t i = (uint64_t) blockIdx.x * blockDim.x + threadIdx.x; i < plan.nitems; i += stride)
-	{
-		if (plan.separate_input || pack)
-		{
-			Key key = ((const Key *) plan.d_keys_in)[i];
-
-			((Key *) plan.d_keys[0])[i] = pack ? gs_pack_row<Key>(plan, key, i) : key;
-		}
-		if constexpr (has_values)
-		{
-			if (rows)
-				((Value *) plan.d_values[0])[i] = (Value) i;
-			else if (plan.separate_input)
-				((Value *) plan.d_values[0])[i] = ((const Value *) plan.d_values_in)[i];
-		}
-	}
-}
-
-template <bool general, typename Key, typename Value, int nthreads, int nitems, int nblocks,
-		  int lookback_width, bool staged, int rank_method, int ablate = 0>
+template <bool has_values, typename Shape>
 static __global__ void
-__launch_bounds__(nthreads, nblocks)
+__launch_bounds__(Shape::threads, Shape::blocks)
 	gs_radix_pass_kernel(const __grid_constant__ GsRadixPlan plan, const uint32_t pass,
 						 const uint32_t portion)
 {
-	typedef GsRadixShared<Key, Value, nthreads, nitems, staged> Shared;
-	constexpr int ntile = Shared::ntile;
+	constexpr int nthreads = Shape::threads;
+	constexpr int nitems = Shape::items;
+	constexpr int ntile = Shape::tile;
 	constexpr int nwarps = nthreads / GS_WARP_SIZE;
-	constexpr bool has_values = Shared::has_values;
 
 	static_assert(nthreads >= GS_NDIGITS && ntile <= 65535, "");
 
 	/*
-	 * In small sorts the memory latencies of each pass matter; avoiding them needs
-	 * registers, which matter in large sorts (tuning.cuh).
+	 * In small sorts the memory latencies of each pass matter.  Avoiding them needs
+	 * registers, which matter in large sorts: 100 M keys and values take 8.65 ms instead
+	 * of 7.09 (H200, 2026-11-21).
 	 */
-	constexpr bool low_latency = nitems <= GS_FEW_ITEMS;
+	constexpr bool low_latency = nitems <= GsRadixSmall::items;
 
 	extern __shared__ __align__(16) unsigned char s_memory[];
-	Shared &s = *(Shared *) s_memory;
+	GsRadixShared<has_values, Shape> &s = *(GsRadixShared<has_values, Shape> *) s_memory;
 
 #if __CUDA_ARCH__ >= 900
 	/* the next pass may start as soon as there is space for its blocks ... */
@@ -143,25 +105,15 @@ __launch_bounds__(nthreads, nblocks)
 	const uint32_t early_place = low_latency ? control->place_of[pass] : 0;
 
 	if (pass >= npasses)
-	{
-		if constexpr (general)
-			if (pass == 0 && portion == 0)
-				gs_radix_copy_input<Key, Value>(plan);
 		return;
-	}
 
 	const uint32_t place_number = low_latency ? early_place : control->place_of[pass];
 	const GsPlace place = plan.places[place_number];
-	const uint32_t output = gs_pass_output<general>(plan, pass, npasses);
-	const Key *d_keys_from = (const Key *) (pass == 0 ? plan.d_keys_in : plan.d_keys[1 - output]);
-	const Value *d_values_from =
-		(const Value *) (pass == 0 ? plan.d_values_in : plan.d_values[1 - output]);
-	Key *d_keys_to = (Key *) plan.d_keys[output];
-	Value *d_values_to = (Value *) plan.d_values[output];
-	const bool pack = general && pass == 0 && (plan.flags & GS_RADIX_PACK_ROWS);
-	const bool make_rows = general && pass == 0 && (plan.flags & GS_RADIX_ROW_NUMBERS);
-	const bool write_keys =
-		!(general && pass + 1 == npasses && (plan.flags & GS_RADIX_NO_KEYS_OUT));
+	const bool odd = pass % 2 != 0;
+	const uint64_t *d_keys_from = odd ? plan.d_keys[1] : plan.d_keys[0];
+	const uint32_t *d_values_from = odd ? plan.d_values[1] : plan.d_values[0];
+	uint64_t *d_keys_to = odd ? plan.d_keys[0] : plan.d_keys[1];
+	uint32_t *d_values_to = odd ? plan.d_values[0] : plan.d_values[1];
 
 	const uint32_t launch = pass * plan.nportions + portion;
 	uint32_t *d_rows = plan.d_rows[launch % 2];
@@ -178,7 +130,7 @@ __launch_bounds__(nthreads, nblocks)
 
 	const uint32_t warp = threadIdx.x / GS_WARP_SIZE;
 	const uint32_t slice = warp * nitems * GS_WARP_SIZE;
-	Key *s_slice = &s.keys[slice];
+	uint64_t *s_slice = &s.keys[slice];
 	uint16_t *s_counters = s.counters[warp];
 
 	if (!low_latency && threadIdx.x == 0)
@@ -197,38 +149,17 @@ __launch_bounds__(nthreads, nblocks)
 		uint32_t ranks[(nitems + 1) / 2];
 
 		/* A */
-		gs_warp_copy_slice<Key, nitems>(s_slice, d_keys_from + tile_start + slice,
-										(int64_t) nvalid - slice, (Key) ~(Key) 0);
-		gs_warp_copy_commit();
-		if constexpr (has_values && staged)
-		{
-			if (!make_rows)
-				gs_warp_copy_slice<Value, nitems>(&s.values[slice],
-												  d_values_from + tile_start + slice,
-												  (int64_t) nvalid - slice, (Value) 0);
-		}
+		gs_warp_copy_slice<nitems>(s_slice, d_keys_from + tile_start + slice,
+								   (int64_t) nvalid - slice, ~UINT64_C(0));
 		gs_warp_copy_commit();
 		gs_warp_clear_counters(s_counters);
 		for (uint32_t row = tile; row < plan.nrows; row += ntiles)
 			if (threadIdx.x < GS_NDIGITS)
 				d_next_rows[(size_t) row * GS_NDIGITS + threadIdx.x] = 0;
-		gs_warp_copy_wait<1>();
-		if (pack)
-		{
-			/* each lane writes only what it will read */
-#pragma unroll
-			for (int item = 0; item < nitems; item++)
-			{
-				uint32_t i = item * GS_WARP_SIZE + gs_lane();
-
-				if (slice + i < nvalid)
-					s_slice[i] = gs_pack_row<Key>(plan, s_slice[i], tile_start + slice + i);
-			}
-		}
+		gs_warp_copy_wait<0>();
 
 		/* B */
-		if constexpr (!(ablate & GS_ABLATE_RANK))
-			gs_warp_rank<Key, nitems, rank_method>(s_slice, s_counters, place, ranks);
+		gs_warp_rank<nitems>(s_slice, s_counters, place, ranks);
 		__syncthreads();
 
 		uint32_t before = 0;
@@ -238,8 +169,7 @@ __launch_bounds__(nthreads, nblocks)
 			uint32_t column[nwarps];
 			uint32_t count = gs_digit_column<nwarps>(&s.counters[0][0], column);
 
-			if constexpr (!(ablate & GS_ABLATE_LOOKBACK))
-				gs_lookback_publish(d_rows, tile, count);
+			gs_lookback_publish(d_rows, tile, count);
 			before = gs_digit_sum_begin(count, s.sums);
 			s.counts[threadIdx.x] = count;
 		}
@@ -257,57 +187,27 @@ __launch_bounds__(nthreads, nblocks)
 		}
 
 		/* C */
-		Key keys[nitems];
+		uint64_t keys[nitems];
 
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
 			keys[item] = s_slice[item * GS_WARP_SIZE + gs_lane()];
 		__syncthreads();
-		if constexpr (!(ablate & GS_ABLATE_RANK))
-			gs_finish_ranks<Key, nitems>(keys, s_counters, place, ranks);
-		else
-		{
-#pragma unroll
-			for (int item = 0; item < nitems; item++)
-			{
-				uint32_t rank = slice + item * GS_WARP_SIZE + gs_lane();
-
-				ranks[item / 2] = item % 2 == 0 ? rank : ranks[item / 2] | rank << 16;
-			}
-		}
+		gs_finish_ranks<nitems>(keys, s_counters, place, ranks);
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
 			s.keys[gs_half(ranks, item)] = keys[item];
-		if constexpr (has_values && staged)
-		{
-			Value values[nitems];
 
-			gs_warp_copy_wait<0>();
-#pragma unroll
-			for (int item = 0; item < nitems; item++)
-			{
-				uint32_t i = slice + item * GS_WARP_SIZE + gs_lane();
+		uint32_t values[has_values ? nitems : 1];
 
-				values[item] = make_rows ? (Value) (tile_start + i) : s.values[i];
-			}
-			__syncthreads();
-#pragma unroll
-			for (int item = 0; item < nitems; item++)
-				s.values[gs_half(ranks, item)] = values[item];
-		}
-
-		Value deferred_values[has_values && !staged ? nitems : 1];
-
-		if constexpr (has_values && !staged)
+		if constexpr (has_values)
 		{
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
 			{
 				uint32_t i = slice + item * GS_WARP_SIZE + gs_lane();
 
-				deferred_values[item] = make_rows ? (Value) (tile_start + i) :
-					nvalid == ntile || i < nvalid ? d_values_from[tile_start + i] :
-													(Value) 0;
+				values[item] = nvalid == ntile || i < nvalid ? d_values_from[tile_start + i] : 0;
 			}
 		}
 
@@ -315,17 +215,9 @@ __launch_bounds__(nthreads, nblocks)
 		if (threadIdx.x < GS_NDIGITS)
 		{
 			uint32_t count = s.counts[threadIdx.x];
-			uint32_t sum;
+			uint32_t sum = gs_lookback<Shape::lookback>(d_rows, tile, count);
 
-			if constexpr (ablate & GS_ABLATE_LOOKBACK)
-				sum = tile == 0 ? 0 :
-								  d_rows[(size_t) (tile - 1) * GS_NDIGITS + threadIdx.x] & GS_LOOKBACK_VALUE;
-			else
-				sum = gs_lookback<lookback_width>(d_rows, tile, count);
-			if constexpr (ablate & (GS_ABLATE_RANK | GS_ABLATE_SCATTER))
-				s.first[threadIdx.x] = tile_start;
-			else
-				s.first[threadIdx.x] = d_first[threadIdx.x] + sum - s.first[threadIdx.x];
+			s.first[threadIdx.x] = d_first[threadIdx.x] + sum - s.first[threadIdx.x];
 			if (!last_portion && tile + 1 == ntiles)
 				control->first[place_number][(portion + 1) % 2][threadIdx.x] =
 					d_first[threadIdx.x] + sum + count;
@@ -333,7 +225,7 @@ __launch_bounds__(nthreads, nblocks)
 		__syncthreads();
 
 		/* E */
-		uint32_t digits[staged ? 1 : (nitems + 3) / 4];
+		uint32_t digits[has_values ? (nitems + 3) / 4 : 1];
 
 #pragma unroll
 		for (int item = 0; item < nitems; item++)
@@ -343,26 +235,21 @@ __launch_bounds__(nthreads, nblocks)
 
 			if (nvalid == ntile || i < nvalid)
 			{
-				Key key = s.keys[i];
+				uint64_t key = s.keys[i];
 
 				digit = gs_digit(key, place);
-				uint64_t to = s.first[digit] + i;
-
-				if (write_keys)
-					d_keys_to[to] = key;
-				if constexpr (has_values && staged)
-					d_values_to[to] = s.values[i];
+				d_keys_to[s.first[digit] + i] = key;
 			}
-			if constexpr (has_values && !staged)
+			if constexpr (has_values)
 				digits[item / 4] = item % 4 == 0 ? digit :
 												   digits[item / 4] | digit << (item % 4 * 8);
 		}
-		if constexpr (has_values && !staged)
+		if constexpr (has_values)
 		{
 			__syncthreads();
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
-				s.deferred_values[gs_half(ranks, item)] = deferred_values[item];
+				s.values[gs_half(ranks, item)] = values[item];
 			__syncthreads();
 #pragma unroll
 			for (int item = 0; item < nitems; item++)
@@ -373,7 +260,7 @@ __launch_bounds__(nthreads, nblocks)
 				{
 					uint32_t digit = digits[item / 4] >> (item % 4 * 8) & 0xff;
 
-					d_values_to[s.first[digit] + i] = s.deferred_values[i];
+					d_values_to[s.first[digit] + i] = s.values[i];
 				}
 			}
 		}

@@ -5,18 +5,12 @@
  *
  * The host decides what depends on sizes: the plan, which is passed by value.
  * The device decides what depends on the data: the control block in temporary
- * memory, with the digit places that vary and hence the number of passes and the
- * array that each reads.  The host launches a pass for each place; passes beyond
- * control.npasses end at once.
+ * memory, with the digit places that vary and hence the number of passes.  The host
+ * launches a pass for each place; passes beyond control.npasses end at once.
  *
- * Temporary memory: | GsRadixControl | look-back rows 0 | look-back rows 1 |.
- * Launch number s of a sort (passes x portions) uses rows s % 2 and clears the
- * others for its successor.  So only one memset is necessary, at the start, for
- * the control block and rows 0.
- *
- * Kernels have a template parameter "general".  gpusortd uses those with false;
- * those with true support the additional options of general/, which the others
- * ignore.
+ * Temporary memory: | GsRadixControl | look-back rows 0 | look-back rows 1 |.  Launch number s of
+ * a sort (passes x portions) uses rows s % 2 and clears the others for its successor.  So only
+ * one memset is necessary, at the start, for the control block and rows 0.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,15 +18,12 @@
 #define GPUSORT_KERNEL_RADIX_PLAN_CUH
 
 #include "block_rank.cuh"
-#include "general/device_sort_general.h"
-#include "keys_only.cuh"
 
 #define GS_MAX_PLACES 8
 
 /*
- * One launch of a pass processes one portion of the input, because look-back
- * counts have 30 bits.  Portions consist of complete tiles and have at most this
- * many keys.
+ * One launch of a pass processes one portion of the input, because look-back counts have 30 bits.
+ * Portions consist of complete tiles and have at most this many keys.
  */
 #ifndef GS_PORTION_KEYS /* tests make it small */
 #define GS_PORTION_KEYS (UINT64_C(1) << 29)
@@ -53,10 +44,8 @@ typedef struct GsRadixControl
 typedef struct GsRadixPlan
 {
 	uint64_t nitems;
-	const void *d_keys_in; /* input of pass 0 */
-	const void *d_values_in;
-	void *d_keys[2];
-	void *d_values[2];
+	uint64_t *d_keys[2]; /* pass p reads [p % 2] and writes the other */
+	uint32_t *d_values[2];
 	uint32_t *d_selector;
 	GsRadixControl *d_control;
 	uint32_t *d_rows[2]; /* look-back */
@@ -65,23 +54,7 @@ typedef struct GsRadixPlan
 	uint32_t nportions;
 	uint32_t nplaces;
 	GsPlace places[GS_MAX_PLACES];
-	/* of general sorts only, otherwise 0 */
-	uint32_t flags;          /* GS_RADIX_* */
-	uint32_t separate_input; /* d_keys_in is none of d_keys */
-	uint32_t row_bits;
-	uint64_t key_min;
 } GsRadixPlan;
-
-/*
- * The index of the arrays that a pass writes.  They alternate if the input is in
- * d_keys[0]; with a separate input, the last pass must write d_keys[0].
- */
-template <bool general>
-static __device__ __forceinline__ uint32_t
-gs_pass_output(const GsRadixPlan &plan, uint32_t pass, uint32_t npasses)
-{
-	return general && plan.separate_input ? (npasses - 1 - pass) % 2 : (pass + 1) % 2;
-}
 
 /*
  * Divides a range of bits into digit places of at most 8 bits: as few as possible,
@@ -103,14 +76,6 @@ gs_radix_places(GsPlace *places, uint32_t begin_bit, uint32_t end_bit)
 		shift += bits;
 	}
 	return nplaces;
-}
-
-/* GS_RADIX_PACK_ROWS: the key to sort, from the input word and the row number. */
-template <typename Key>
-static __device__ __forceinline__ Key
-gs_pack_row(const GsRadixPlan &plan, Key raw, uint64_t row)
-{
-	return (Key) (((uint64_t) raw - plan.key_min) << plan.row_bits | row);
 }
 
 #endif /* GPUSORT_KERNEL_RADIX_PLAN_CUH */

@@ -3,10 +3,9 @@
  * kernel_rows.cu
  *	  Gathers rows in sorted order into batches for the client.
  *
- * row_end_offsets is a prefix sum over the lengths of the rows in sorted order.
- * Each block sums its tile, one scan (kernel_scan.cu) computes the sum before each
- * tile, which is then added.  So the lengths, which are at random places, are read
- * once.
+ * row_end_offsets is a prefix sum over the lengths of the rows in sorted order.  Each block sums
+ * its tile, one scan (kernel_scan.cu) computes the sum before each tile, which is then added.  So
+ * the lengths, which are at random places, are read once.
  *
  * gather: rows have between 8 bytes and 2 megabytes, so threads or blocks cannot
  * have a fixed number of rows.  Instead each block has a fixed part of the output,
@@ -15,15 +14,13 @@
  *	rows		|  a   |    b     |c|      d       |
  *	blocks		|   0     |    1     |    2     |
  *
- * All threads of a block search the row end offsets for the first row of its part:
- * first near the row that it would be if all rows had the same length, and if it
- * is not there, at 256 places spread over the rest, until it is found.  Then they
- * process up to 256 rows at a time, one for each thread: its offset in the output
- * and its source.  Then each thread fills pieces of 16 bytes, adjacent within a
- * warp, and finds the row of each by a search in shared memory.  So writes are
- * complete and coalesced for all row lengths, and reads are except at row borders.
- * Rows are aligned to 8 bytes on both sides, so a piece of 16 bytes may have halves
- * of two rows.
+ * All threads of a block search the row end offsets for the first row of its part: first near the
+ * row that it would be if all rows had the same length, and if it is not there, at 256 places
+ * spread over the rest, until it is found.  Then they process up to 256 rows at a time, one for
+ * each thread: its offset in the output and its source.  Then each thread fills pieces of 16
+ * bytes, adjacent within a warp, and finds the row of each by a search in shared memory.  So
+ * writes are complete and coalesced for all row lengths, and reads are except at row borders.
+ * Rows are aligned to 8 bytes on both sides, so a piece of 16 bytes may have halves of two rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -57,9 +54,15 @@ __launch_bounds__(GS_STEP_THREADS)
 	for (uint32_t item = 0; item < GS_END_OFFSETS_ITEMS; item++)
 	{
 		const uint32_t i = item * GS_STEP_THREADS + threadIdx.x;
+		uint32_t end = 0;
 
-		s_ends[i] = start + i >= n ? 0 :
-									 2 * GS_LOCATION_LENGTH(d_locations[gs_row_of_word(d_words[start + i], row_bits)]) + 1;
+		if (start + i < n)
+		{
+			const uint64_t row = gs_row_of_word(d_words[start + i], row_bits);
+
+			end = 2 * GS_LOCATION_LENGTH(d_locations[row]) + 1;
+		}
+		s_ends[i] = end;
 	}
 	__syncthreads();
 #pragma unroll
@@ -165,8 +168,9 @@ gs_first_row_behind(const GsGather &gather, uint64_t base, uint64_t nunits, uint
 	while (low < high)
 	{
 		const uint64_t asked = first + (uint64_t) threadIdx.x * step;
-		const uint32_t nbefore = __syncthreads_count(asked < high &&
-													 gs_units_before(gather.d_end_offsets, gather.first + asked + 1) - base <= unit);
+		const uint64_t next = gather.first + asked + 1;
+		const uint32_t nbefore = __syncthreads_count(
+			asked < high && gs_units_before(gather.d_end_offsets, next) - base <= unit);
 
 		/* it is between the last such place and the next one */
 		if (nbefore > 0)
@@ -305,8 +309,7 @@ gs_row_end_offsets_temp_bytes(uint64_t n)
 
 GsDeviceStatus
 gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-						  uint64_t *d_end_offsets,
-						  void *d_temp, void *stream)
+						  uint64_t *d_end_offsets, void *d_temp, void *stream)
 {
 	uint64_t n = rows->nrows;
 	const uint64_t *d_locations = rows->d_locations;
@@ -316,21 +319,18 @@ gs_device_row_end_offsets(const GsDeviceRows *rows, const uint64_t *d_words, int
 	GsDeviceStatus status;
 
 	status = gs_launch((const void *) gs_tile_ends_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-					   false,
-					   tile_args);
+					   false, tile_args);
 	if (status == GS_DEVICE_OK)
 		status = gs_device_scan(nblocks, 1, (uint64_t *) d_temp, NULL, stream);
 	if (status == GS_DEVICE_OK)
 		status = gs_launch((const void *) gs_add_before_kernel, nblocks, GS_STEP_THREADS, 0, stream,
-						   false,
-						   add_args);
+						   false, add_args);
 	return status;
 }
 
 GsDeviceStatus
 gs_device_find_boundaries(uint64_t nrows, const uint64_t *d_end_offsets, uint64_t step,
-						  uint32_t nboundaries, uint64_t *d_boundaries,
-						  void *stream)
+						  uint32_t nboundaries, uint64_t *d_boundaries, void *stream)
 {
 	void *args[] = {&nrows, &d_end_offsets, &step, &nboundaries, &d_boundaries};
 
@@ -367,8 +367,7 @@ gs_device_gather(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits
 
 GsDeviceStatus
 gs_device_gather_keys(const GsDeviceRows *rows, const uint64_t *d_words, int row_bits,
-					  uint64_t first,
-					  uint32_t nrows, uint64_t *d_to, void *stream)
+					  uint64_t first, uint32_t nrows, uint64_t *d_to, void *stream)
 {
 	void *args[] = {(void *) rows, &d_words, &row_bits, &first, &nrows, &d_to};
 

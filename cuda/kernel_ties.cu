@@ -237,7 +237,8 @@ GsDeviceStatus
 gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, int row_bits,
 					const GsTies *from, const GsTies *out, const void *d_temp, void *stream)
 {
-	GsTieList list = {n, d_same, (const uint64_t *) d_temp, d_words, row_bits, from != NULL, {}, *out};
+	GsTieList list = {
+		n, d_same, (const uint64_t *) d_temp, d_words, row_bits, from != NULL, {}, *out};
 	void *args[] = {&list};
 
 	if (from != NULL)
@@ -245,8 +246,7 @@ gs_device_list_ties(uint64_t n, const uint8_t *d_same, const uint64_t *d_words, 
 	if (n == 0)
 		return GS_DEVICE_OK;
 	return gs_launch((const void *) gs_list_ties_kernel, gs_blocks(n, GS_TIES_TILE),
-					 GS_STEP_THREADS, 0,
-					 stream, false, args);
+					 GS_STEP_THREADS, 0, stream, false, args);
 }
 
 /* Temporary storage of a sort of the list: | selector | row numbers | that of the sort |. */

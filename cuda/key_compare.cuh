@@ -55,10 +55,9 @@ gs_load_string(uint64_t address, uint32_t nbytes)
 }
 
 /*
- * Compares two strings whose first skip bytes, 8 or more, are equal.  Returns a
- * number less than, equal to, or greater than 0, as memcmp().  Compares only up to
- * the end of the shorter one, so the padding does not matter.  *common becomes the
- * number of equal bytes, at least skip.
+ * Compares two strings whose first skip bytes, 8 or more, are equal.  Returns a number less than,
+ * equal to, or greater than 0, as memcmp().  Compares only up to the end of the shorter one, so
+ * the padding does not matter.  *common becomes the number of equal bytes, at least skip.
  */
 static __device__ __forceinline__ int
 gs_compare_tails(const GsTail &a, const GsTail &b, uint32_t skip, uint32_t *common)

@@ -76,8 +76,7 @@ gs_device_properties(GsDeviceProperties *properties)
 
 GsDeviceStatus
 gs_kernel_resident_blocks(GsKernelOccupancy *known, const GsDeviceProperties *properties,
-						  const void *kernel,
-						  int nthreads, size_t shared_bytes, uint32_t *nblocks)
+						  const void *kernel, int nthreads, size_t shared_bytes, uint32_t *nblocks)
 {
 	int resident = 0;
 

@@ -36,7 +36,9 @@ gs_find_batch(const GsDeviceBatch *d_batches, uint32_t low, uint32_t high, uint6
 static __device__ __forceinline__ const uint64_t *
 gs_record_in(const GsDeviceRows &rows, const GsDeviceBatch &batch, uint64_t row)
 {
-	return (const uint64_t *) (batch.d_records_top - (row - batch.first_row + 1) * rows.record_bytes);
+	const uint64_t entry = row - batch.first_row;
+
+	return (const uint64_t *) (batch.d_records_top - (entry + 1) * rows.record_bytes);
 }
 
 /* The record of any row. */

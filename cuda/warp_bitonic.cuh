@@ -8,11 +8,10 @@
  * barriers, and keys were in shared memory.  Since sm_70 there is no lockstep, so
  * lanes exchange keys by shuffles, and keys stay in registers.
  *
- * Element e of the sequence is item e / 32 of lane e % 32.  So of the seven
- * distances 1 .. 64, the upper two are between items of the same lane and need no
- * exchange.  In every step all 32 lanes perform the same number of
- * compare-exchanges (two pairs each) without divergence; therefore 128 keys are the
- * minimum.
+ * Element e of the sequence is item e / 32 of lane e % 32.  So of the seven distances 1 .. 64,
+ * the upper two are between items of the same lane and need no exchange.  In every step all 32
+ * lanes perform the same number of compare-exchanges (two pairs each) without divergence;
+ * therefore 128 keys are the minimum.
  *
  * Bitonic networks are not stable.  Therefore the number of an element, its place
  * in the input, is the last sort key, so that all elements differ.

@@ -3,10 +3,9 @@
  * warp_copy.cuh
  *	  A warp copies its slice of a tile from device memory to shared memory.
  *
- * The copy is asynchronous (cp.async, sm_80 and later) and needs no registers:
- * registers, not shared memory, limit the number of blocks on a multiprocessor in
- * a radix pass.  Each warp copies what only itself reads next, so no block barrier
- * is needed, only gs_warp_copy_wait().
+ * The copy is asynchronous (cp.async, sm_80 and later) and needs no registers: registers, not
+ * shared memory, limit the number of blocks on a multiprocessor in a radix pass.  Each warp
+ * copies what only itself reads next, so no block barrier is needed, only gs_warp_copy_wait().
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +18,9 @@ static __device__ __forceinline__ void
 gs_copy_16_bytes(void *s_to, const void *d_from)
 {
 #if __CUDA_ARCH__ >= 800
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t) __cvta_generic_to_shared(s_to)), "l"(d_from)
+	const uint32_t to = (uint32_t) __cvta_generic_to_shared(s_to);
+
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(d_from)
 				 : "memory");
 #else
 	*(uint4 *) s_to = *(const uint4 *) d_from;
@@ -52,7 +53,7 @@ gs_warp_copy_wait(void)
  * Starts the copy of nitems elements for each lane.  Both sides are aligned to 16
  * bytes.  Elements from nvalid on do not exist; their places get the padding.
  */
-template <typename T, int nitems>
+template <int nitems, typename T>
 static __device__ __forceinline__ void
 gs_warp_copy_slice(T *s_slice, const T *d_slice, int64_t nvalid, T padding)
 {

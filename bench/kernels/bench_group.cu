@@ -15,7 +15,7 @@
  */
 #include <math.h>
 
-#include "../../cuda/group/device_group.h"
+#include "group/device_group.h"
 #include "bench_common.cuh"
 
 enum

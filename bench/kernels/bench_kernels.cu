@@ -22,7 +22,7 @@
  *-------------------------------------------------------------------------
  */
 #include "bench_common.cuh"
-#include "../../cuda/general/device_sort_general.h"
+#include "general/device_sort_general.h"
 
 #define BANDWIDTH_TB  4.27
 #define MOST_TRANSFER (UINT64_C(1) << 28)

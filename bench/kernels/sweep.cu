@@ -1,9 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sweep.cu
- *	  Tries tile sizes, occupancies, look-back widths and rank methods of the
- *	  radix pass, and takes parts of it out: what chose
- *	  cuda/tuning.cuh.
+ *	  Tries tile sizes, occupancies and look-back widths of the radix pass, and
+ *	  takes parts of it out: what chose cuda/tuning.cuh.
  *
  * usage: sweep [n]		(default 100 million)
  *
@@ -14,12 +13,15 @@
  * copy through shared memory.  Never more than the blocks a multiprocessor that a
  * line names are resident.
  *
+ * The kernels are those of gpusortd (cuda/kernel_radix_pass.cuh) where it has them,
+ * otherwise those of general/.
+ *
  *-------------------------------------------------------------------------
  */
 #include <string>
 
 #include "bench_common.cuh"
-#include "../../cuda/kernel_radix_launch.cuh"
+#include "general/kernel_radix_general.cuh"
 
 static uint64_t n = 100000000;
 static void *d_input;
@@ -43,22 +45,36 @@ prepare(void)
 }
 
 template <typename Key, typename Value>
-static GsRadixPlan
+static GsRadixGeneralPlan
 make_plan(void)
 {
-	GsRadixPlan plan = {};
+	GsRadixGeneralPlan general = {};
+	GsRadixPlan *plan = &general.plan;
 
-	plan.nitems = n;
-	plan.d_keys_in = d_keys[0];
-	plan.d_values_in = GsHasValue<Value>::yes ? d_values[0] : NULL;
-	plan.d_selector = d_selector;
+	plan->nitems = n;
+	plan->d_selector = d_selector;
 	for (int i = 0; i < 2; i++)
 	{
-		plan.d_keys[i] = d_keys[i];
-		plan.d_values[i] = GsHasValue<Value>::yes ? d_values[i] : NULL;
+		plan->d_keys[i] = (uint64_t *) d_keys[i];
+		plan->d_values[i] = GsHasValue<Value>::yes ? (uint32_t *) d_values[i] : NULL;
 	}
-	plan.nplaces = gs_radix_places(plan.places, 0, 8 * sizeof(Key));
-	return plan;
+	plan->nplaces = gs_radix_places(plan->places, 0, 8 * sizeof(Key));
+	general.d_keys_in = plan->d_keys[0];
+	general.d_values_in = plan->d_values[0];
+	return general;
+}
+
+/* gpusortd's own if it has them. */
+template <typename Key, typename Value, typename Shape, bool staged, int ablate>
+static GsRadixKernels *
+kernels_of(void)
+{
+	constexpr bool has_values = GsHasValue<Value>::yes;
+
+	if constexpr (sizeof(Key) == 8 && sizeof(Value) <= 4 && !(has_values && staged) && ablate == 0)
+		return gs_radix_kernels<has_values, Shape>();
+	else
+		return gs_radix_general_kernels<false, Key, Value, Shape, staged, ablate>();
 }
 
 static void *d_expected_keys;
@@ -104,9 +120,9 @@ begin_type(const char *name)
 template <typename Key, typename Value, int nthreads, int nitems, int nblocks, int width, bool staged, int ablate = 0>
 struct Choice
 {
-	typedef GsRadixShared<Key, Value, nthreads, nitems, staged> Shared;
+	typedef GsRadixShape<nthreads, nitems, nblocks, width> Shape;
 
-	const void *kernel;
+	GsRadixKernels *kernels;
 	size_t shared_bytes; /* increased so that no more than nblocks fit */
 	uint32_t grid;
 	cudaFuncAttributes attributes;
@@ -116,14 +132,14 @@ struct Choice
 	{
 		GsKernelOccupancy none = {};
 
-		kernel = (const void *) gs_radix_pass_kernel<false, Key, Value, nthreads, nitems, nblocks, width, staged, 0, ablate>;
-		shared_bytes = std::max(sizeof(Shared), (size_t) properties.shared_bytes_sm / (nblocks + 1));
-		if (gs_kernel_resident_blocks(&none, &properties, kernel, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
+		kernels = kernels_of<Key, Value, Shape, staged, ablate>();
+		shared_bytes = std::max(kernels->shared_bytes, (size_t) properties.shared_bytes_sm / (nblocks + 1));
+		if (gs_kernel_resident_blocks(&none, &properties, kernels->pass, nthreads, shared_bytes, &grid) != GS_DEVICE_OK)
 		{
 			fprintf(stderr, "%s\n", gs_device_last_error());
 			exit(2);
 		}
-		CHECK(cudaFuncGetAttributes(&attributes, kernel));
+		CHECK(cudaFuncGetAttributes(&attributes, kernels->pass));
 		snprintf(shape, sizeof(shape), "%d,%d,%d,%d,%d", nthreads, nitems, nblocks, width, staged);
 	}
 
@@ -140,12 +156,12 @@ static void
 try_one(const char *name)
 {
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> choice;
-	GsRadixPlan plan = make_plan<Key, Value>();
+	GsRadixGeneralPlan general = make_plan<Key, Value>();
 	GsDeviceStatus status = GS_DEVICE_OK;
 	uint32_t selector;
 	unsigned long long wrong;
 	Times times = time_runs(1, 5, prepare<Key, Value>, [&] {
-		status = gs_radix_launch<false, Key, Value, nthreads, nitems, nblocks, width, staged, 0>(&plan, false, &properties, d_temp, temp_bytes, NULL);
+		status = gs_radix_queue(&general.plan, false, choice.kernels, &properties, d_temp, temp_bytes, NULL);
 	});
 
 	if (status != GS_DEVICE_OK)
@@ -169,21 +185,15 @@ ablate_one(const char *name)
 										  "look-back and scatter"};
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged> full;
 	const Choice<Key, Value, nthreads, nitems, nblocks, width, staged, ablate> part;
-	const void *count = (const void *) gs_radix_count_kernel<false, Key, GS_COUNT_THREADS>;
-	GsRadixPlan plan = make_plan<Key, Value>();
-	GsRadixTemp temp;
+	const void *count = full.kernels->count;
+	const GsRadixTemp temp = gs_radix_temp(n, nthreads * nitems);
+	GsRadixGeneralPlan general = make_plan<Key, Value>();
 	GsKernelOccupancy none = {};
 	uint32_t resident_count;
 	uint32_t zero = 0;
-	void *args[] = {&plan, &zero, &zero};
+	void *args[] = {&general, &zero, &zero};
 
-	gs_radix_temp(&temp, n, nthreads * nitems);
-	plan.d_control = (GsRadixControl *) d_temp;
-	for (int i = 0; i < 2; i++)
-		plan.d_rows[i] = (uint32_t *) ((char *) d_temp + temp.rows_offset[i]);
-	plan.nrows = temp.nrows;
-	plan.portion_tiles = temp.portion_tiles;
-	plan.nportions = temp.nportions;
+	gs_radix_divide_temp(&general.plan, &temp, d_temp);
 	gs_kernel_resident_blocks(&none, &properties, count, GS_COUNT_THREADS, 0, &resident_count);
 
 	auto begin = [&] {
@@ -198,12 +208,12 @@ ablate_one(const char *name)
 		count_digits();
 		if (ablate & GS_ABLATE_LOOKBACK)
 		{
-			gs_launch(full.kernel, full.grid, nthreads, full.shared_bytes, NULL, false, args);
-			CHECK(cudaMemset(plan.d_control->next_tile, 0, sizeof(plan.d_control->next_tile)));
+			gs_launch(full.kernels->pass, full.grid, nthreads, full.shared_bytes, NULL, false, args);
+			CHECK(cudaMemset(general.plan.d_control->next_tile, 0, sizeof(general.plan.d_control->next_tile)));
 		}
 	};
 	auto the_pass = [&] {
-		gs_launch(part.kernel, part.grid, nthreads, part.shared_bytes, NULL, false, args);
+		gs_launch(part.kernels->pass, part.grid, nthreads, part.shared_bytes, NULL, false, args);
 	};
 	Times times = time_runs(1, 7, all_before, the_pass);
 

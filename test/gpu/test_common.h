@@ -19,7 +19,7 @@
 #include <string.h>
 #include <vector>
 
-#include "../../cuda/general/device_sort_general.h"
+#include "../../bench/kernels/general/device_sort_general.h"
 
 #define CANARY_BYTES 256
 #define CANARY       0xc5

@@ -13,7 +13,7 @@
  */
 #include <string>
 
-#include "../../cuda/group/device_group.h"
+#include "../../bench/kernels/group/device_group.h"
 #include "test_common.h"
 
 static int nphysical;

@@ -31,8 +31,7 @@ gs_member_sort(const GsGroupSort *sort, uint32_t i)
 /* The storage of a member: the selector, and the larger of what sort and merge need. */
 static uint32_t *
 gs_carve_member(GsCarver *carver, const GsDeviceGroup *group, const GsGroupSort *sort, uint32_t i,
-				char **d_rest,
-				size_t *rest_bytes)
+				char **d_rest, size_t *rest_bytes)
 {
 	const GsRadixSortGeneral own = gs_member_sort(sort, i);
 	uint32_t *d_selector = (uint32_t *) gs_carve(carver, 1, sizeof(uint32_t));
@@ -68,18 +67,23 @@ gs_check_sort(const GsDeviceGroup *group, const GsGroupSort *sort)
 	for (uint32_t i = 0; i < group->nmembers; i++)
 	{
 		const bool empty = sort->nitems[i] == 0 && sort->nsorted[i] == 0;
+		const bool has_values = sort->types.value_bytes > 0;
 
 		nitems += sort->nitems[i];
 		nsorted += sort->nsorted[i];
 		for (int k = 0; k < 2; k++)
-			if (!empty && (sort->d_keys[i][k] == NULL || (sort->types.value_bytes > 0 && sort->d_values[i][k] == NULL)))
+			if (!empty &&
+				(sort->d_keys[i][k] == NULL || (has_values && sort->d_values[i][k] == NULL)))
 				return GS_DEVICE_BAD_ARGUMENT;
 		if (sort->d_temp[i] == NULL)
 			return GS_DEVICE_BAD_ARGUMENT;
 		if (sort->temp_bytes[i] < gs_group_temp_bytes(group, sort, i))
 			return GS_DEVICE_TEMP_TOO_SMALL;
 	}
-	if (nitems != nsorted || (group->through_host && group->nmembers > 1 && (sort->host_keys == NULL || (sort->types.value_bytes > 0 && sort->host_values == NULL))))
+	if (nitems != nsorted)
+		return GS_DEVICE_BAD_ARGUMENT;
+	if (group->through_host && group->nmembers > 1 &&
+		(sort->host_keys == NULL || (sort->types.value_bytes > 0 && sort->host_values == NULL)))
 		return GS_DEVICE_BAD_ARGUMENT;
 	return nitems > GS_DEVICE_MAX_ITEMS ? GS_DEVICE_TOO_MANY_ITEMS : GS_DEVICE_OK;
 }
@@ -96,36 +100,40 @@ gs_sort_members(GsDeviceGroup *group, GsGroupSort *sort, uint32_t **d_selectors,
 		own.d_selector = d_selectors[i];
 		sort->result[i] = 0;
 		if (own.nitems > 0 && gs_group_select(group, i))
-			gs_group_note(group, gs_device_radix_general_sort(&own, d_rests[i], rest_bytes[i], group->members[i].work));
+			gs_group_note(group,
+						  gs_device_radix_general_sort(&own, d_rests[i], rest_bytes[i],
+													   group->members[i].work));
 	}
 	for (uint32_t i = 0; i < group->nmembers; i++)
 		if (sort->nitems[i] > 0 && gs_group_select(group, i))
 		{
-			gs_group_check(group, cudaMemcpyAsync(&sort->result[i], d_selectors[i], sizeof(uint32_t), cudaMemcpyDeviceToHost, group->members[i].work));
-			gs_group_check(group, cudaStreamSynchronize(group->members[i].work));
+			cudaStream_t stream = group->members[i].work;
+
+			gs_group_check(group,
+						   cudaMemcpyAsync(&sort->result[i], d_selectors[i], sizeof(uint32_t),
+										   cudaMemcpyDeviceToHost, stream));
+			gs_group_check(group, cudaStreamSynchronize(stream));
 		}
 }
 
 /* Copies runs to host memory, for members that cannot access each other's. */
 static void
 gs_copy_runs(GsDeviceGroup *group, const GsGroupTypes *types, GsGroupRun *runs, uint32_t nruns,
-			 void *host_keys,
-			 void *host_values)
+			 void *host_keys, void *host_values)
 {
 	uint64_t first = 0;
 
 	for (uint32_t run = 0; run < nruns; run++)
 	{
-		cudaStream_t stream = group->members[runs[run].member].work;
+		GsGroupRun *copied = &runs[run];
 
-		runs[run].host_keys = gs_at(host_keys, first, types->key_bytes);
-		runs[run].host_values = gs_at(host_values, first, types->value_bytes);
-		first += runs[run].nitems;
-		if (!gs_group_select(group, runs[run].member))
+		copied->host_keys = gs_at(host_keys, first, types->key_bytes);
+		copied->host_values = gs_at(host_values, first, types->value_bytes);
+		first += copied->nitems;
+		if (!gs_group_select(group, copied->member))
 			return;
-		gs_group_check(group, cudaMemcpyAsync((void *) runs[run].host_keys, runs[run].d_keys, runs[run].nitems * types->key_bytes, cudaMemcpyDeviceToHost, stream));
-		if (types->value_bytes > 0)
-			gs_group_check(group, cudaMemcpyAsync((void *) runs[run].host_values, runs[run].d_values, runs[run].nitems * types->value_bytes, cudaMemcpyDeviceToHost, stream));
+		gs_group_copy(group, types, copied->host_keys, copied->host_values, copied->d_keys,
+					  copied->d_values, copied->nitems, group->members[copied->member].work);
 	}
 	gs_group_wait(group);
 }
@@ -158,10 +166,13 @@ gs_group_sort(GsDeviceGroup *group, GsGroupSort *sort)
 		for (uint32_t i = 0; i < group->nmembers; i++)
 		{
 			const uint32_t from = sort->result[i];
+			const uint32_t to = 1 - from;
 
-			runs[i] = {i, sort->nitems[i], sort->d_keys[i][from], sort->d_values[i][from], NULL, NULL};
-			sort->result[i] = 1 - from;
-			ranges[i] = {first, sort->nsorted[i], sort->d_keys[i][1 - from], sort->d_values[i][1 - from], false, d_rests[i]};
+			runs[i] = {i, sort->nitems[i], sort->d_keys[i][from], sort->d_values[i][from],
+					   NULL, NULL};
+			sort->result[i] = to;
+			ranges[i] = {first, sort->nsorted[i], sort->d_keys[i][to], sort->d_values[i][to],
+						 false, d_rests[i]};
 			first += sort->nsorted[i];
 		}
 		if (group->through_host)

@@ -3,19 +3,18 @@
  * kernel_group_merge.cuh
  *	  Merges two sorted sequences of any length.
  *
- * One kernel finds where each tile of the output begins in both sequences (merge
- * path: Odeh, Green et al. 2012), with one warp for each tile; the other one merges
- * a tile in shared memory (block_merge.cuh).  The merge is stable: of equal keys,
- * those of the first sequence come first.
+ * One kernel finds where each tile of the output begins in both sequences (merge path: Odeh,
+ * Green et al. 2012), with one warp for each tile; the other one merges a tile in shared memory
+ * (block_merge.cuh).  The merge is stable: of equal keys, those of the first sequence come first.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KERNEL_GROUP_MERGE_CUH
 #define GPUSORT_KERNEL_GROUP_MERGE_CUH
 
-#include "../block_merge.cuh"
-#include "../keys_only.cuh"
-#include "../tuning.cuh"
+#include "../../../cuda/block_merge.cuh"
+#include "../../../cuda/keys_only.cuh"
+#include "../../../cuda/tuning.cuh"
 #include "kernel_group_split.cuh"
 
 typedef struct GsPairMerge
@@ -26,7 +25,7 @@ typedef struct GsPairMerge
 	void *d_keys_to;
 	void *d_values_to;
 	GsKeyBits bits;
-	uint64_t *d_tile_begins; /* one more than there are tiles: items of the first sequence before each tile */
+	uint64_t *d_tile_begins; /* one more than tiles: items of the first sequence before each */
 } GsPairMerge;
 
 #define GS_PAIR_BEGIN_THREADS 256
@@ -49,16 +48,13 @@ __launch_bounds__(GS_PAIR_BEGIN_THREADS)
 		return;
 	while (low < high)
 	{
-		/*
-		 * item i of a is before the diagonal if it does not exceed its opposite, b[diagonal - 1 -
-		 * i]
-		 */
+		/* item i of a precedes the diagonal unless it exceeds its opposite, b[diagonal - 1 - i] */
 		const uint64_t n = high - low;
 		const uint64_t step = n <= GS_WARP_SIZE ? 1 : n / (GS_WARP_SIZE + 1);
 		const uint64_t probe = n <= GS_WARP_SIZE ? low + gs_lane() : low + (gs_lane() + 1) * step;
 		const bool before = probe < high &&
-			gs_key_bits(merge.bits, d_a[probe]) <= gs_key_bits(merge.bits,
-															   d_b[diagonal - 1 - probe]);
+			gs_key_bits(merge.bits, d_a[probe]) <=
+				gs_key_bits(merge.bits, d_b[diagonal - 1 - probe]);
 		const uint32_t nbefore = __popc(__ballot_sync(GS_ALL_LANES, before));
 
 		if (n <= GS_WARP_SIZE)

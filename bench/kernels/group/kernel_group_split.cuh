@@ -23,7 +23,7 @@
 #ifndef GPUSORT_KERNEL_GROUP_SPLIT_CUH
 #define GPUSORT_KERNEL_GROUP_SPLIT_CUH
 
-#include "../warp_match.cuh"
+#include "../../../cuda/warp_match.cuh"
 
 /* Runs of one sort: at most this many. */
 #define GS_GROUP_MAX_RUNS 256
@@ -91,8 +91,7 @@ template <typename Key>
 static __global__ void
 __launch_bounds__(GS_GROUP_SPLIT_THREADS)
 	gs_group_split_kernel(const GsRunView *d_runs, uint32_t nruns, const uint64_t *d_ranks,
-						  GsKeyBits bits,
-						  uint64_t *d_splits)
+						  GsKeyBits bits, uint64_t *d_splits)
 {
 	__shared__ uint64_t s_low[GS_GROUP_MAX_RUNS];
 	__shared__ uint64_t s_high[GS_GROUP_MAX_RUNS];
@@ -138,7 +137,11 @@ __launch_bounds__(GS_GROUP_SPLIT_THREADS)
 				s_pivot_run = its_run;
 				s_nbefore = 0;
 				if (its_run < nruns)
-					s_pivot = gs_key_bits(bits, ((const Key *) d_runs[its_run].d_keys)[s_low[its_run] + largest / 2]);
+				{
+					const Key *d_keys = (const Key *) d_runs[its_run].d_keys;
+
+					s_pivot = gs_key_bits(bits, d_keys[s_low[its_run] + largest / 2]);
+				}
 			}
 		}
 		__syncthreads();
@@ -156,8 +159,7 @@ __launch_bounds__(GS_GROUP_SPLIT_THREADS)
 
 			if (run != pivot_run)
 				before = gs_warp_count_before((const Key *) d_runs[run].d_keys, s_low[run],
-											  s_high[run], bits,
-											  s_pivot, run < pivot_run);
+											  s_high[run], bits, s_pivot, run < pivot_run);
 			if (gs_lane() == 0)
 			{
 				s_before[run] = before;

@@ -3,28 +3,19 @@
  * device_group.h
  *	  Sorts arrays that are spread over several devices.
  *
- * What device_sort.h says about streams, alignment and types applies here, too, with
- * these differences: a group owns streams, events and little memory; a sort begins at
- * once, so what the caller has queued for its arrays must have ended, and blocks until
- * it is done; and one thread calls the functions of a group.
+ * What cuda/device_sort.h says about streams, alignment and types applies here, too,
+ * with these differences: a group owns streams, events and little memory; a sort begins
+ * at once, so what the caller has queued for its arrays must have ended, and blocks
+ * until it is done; and one thread calls the functions of a group.
  *
- * The method: each device sorts its items with its own radix sort, which makes runs.
- * Then each device gets a range of the ranks of all items.  A selection over all
- * runs finds where each range begins in each run, exactly, for any distribution of
- * keys.  Devices copy the pieces of their range from the others, a chunk at a time,
- * and merge the pieces of one chunk while the next is copied.
- *
- * Maltenberger et al., "RMG Sort" (BTW 2023), exchange first and sort afterwards: a
- * partition by the most significant digits, with further passes until the parts are
- * of similar size.  Both move each key once between devices.  Splitting sorted runs
- * needs no pass over the keys and is exact and stable.
+ * ../README.md has the method.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_DEVICE_GROUP_H
 #define GPUSORT_DEVICE_GROUP_H
 
-#include "../device_sort.h"
+#include "../../../cuda/device_sort.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,11 +57,10 @@ typedef struct GsGroupTimes
 } GsGroupTimes;
 
 /*
- * A stable sort of items in device memory.  The input order is by device and place.
- * Device i has nitems[i] items in d_keys[i][0] and d_values[i][0] before.  Afterwards
- * it has nsorted[i] items, which follow those of device i - 1, in d_keys[i][result[i]]
- * and d_values[i][result[i]].  The sums of both are equal, and all arrays of device i
- * have space for the larger of the two.
+ * A stable sort of items in device memory.  The input order is by device and place.  Device i has
+ * nitems[i] items in d_keys[i][0] and d_values[i][0] before.  Afterwards it has nsorted[i] items,
+ * which follow those of device i - 1, in d_keys[i][result[i]] and d_values[i][result[i]].  The
+ * sums of both are equal, and all arrays of device i have space for the larger of the two.
  */
 typedef struct GsGroupSort
 {

@@ -5,8 +5,14 @@
  *
  *-------------------------------------------------------------------------
  */
-#include "../kernel_merge_launch.cuh"
+#include "../../../cuda/kernel_merge_launch.cuh"
 #include "device_sort_general.h"
+
+/* 100 M u64 + u64: 14.19 ms, CUB 17.26 (H200, 2026-11-21). */
+template <>
+struct GsMergeLarge<8> : GsMergeShape<640, 9, 2, 128>
+{
+};
 
 static GsDeviceStatus
 gs_merge_general_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_bytes, void *stream,
@@ -21,8 +27,8 @@ gs_merge_general_dispatch(const GsMergeSort *sort, void *d_temp, size_t temp_byt
 		return GS_DEVICE_TOO_MANY_ITEMS;
 	if (status != GS_DEVICE_OK)
 		return status;
-	return gs_merge_valued<uint64_t,
-						   false>(sort, &properties, d_temp, temp_bytes, stream, temp_needed);
+	return gs_merge_valued<uint64_t, false>(sort, &properties, d_temp, temp_bytes, stream,
+											temp_needed);
 }
 
 size_t
@@ -47,6 +53,7 @@ gs_device_merge_general_sort(const GsMergeSort *sort, void *d_temp, size_t temp_
 	if (sort->nitems == 0)
 		return GS_DEVICE_OK;
 	status = gs_merge_check(sort, d_temp);
-	return status != GS_DEVICE_OK ? status :
-									gs_merge_general_dispatch(sort, d_temp, temp_bytes, stream, NULL);
+	if (status != GS_DEVICE_OK)
+		return status;
+	return gs_merge_general_dispatch(sort, d_temp, temp_bytes, stream, NULL);
 }

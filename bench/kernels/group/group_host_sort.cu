@@ -33,6 +33,7 @@ typedef struct GsHostPart
 	void *d_runs[2];       /* keys and values of the sorted runs */
 	void *d_uploads[2][2]; /* of two uploads */
 	void *d_scratch[2];
+	uint32_t *d_selector; /* always 0 afterwards */
 	char *d_sort_temp;
 	size_t sort_temp_bytes;
 	char *d_merge_temp;
@@ -64,6 +65,7 @@ gs_step_sort(const GsGroupTypes *types, const GsHostPart *part, uint32_t step)
 		sort.d_values[0] = gs_at(part->d_runs[1], step * part->step, types->value_bytes);
 		sort.d_values[1] = part->d_scratch[1];
 	}
+	sort.d_selector = part->d_selector;
 	return sort;
 }
 
@@ -109,6 +111,7 @@ gs_carve_part(GsCarver *carver, GsHostPart *part, const GsGroupTypes *types, uin
 	gs_carve_both(carver, types, step, part->d_uploads[0]);
 	gs_carve_both(carver, types, step, part->d_uploads[1]);
 	gs_carve_both(carver, types, step, part->d_scratch);
+	part->d_selector = (uint32_t *) gs_carve(carver, 1, sizeof(uint32_t));
 	sort = gs_step_sort(types, part, 0);
 	part->sort_temp_bytes = gs_device_radix_general_temp_bytes(&sort);
 	part->d_sort_temp = (char *) gs_carve(carver, part->sort_temp_bytes, 1);
@@ -138,7 +141,9 @@ gs_check_host_sort(const GsDeviceGroup *group, const GsGroupHostSort *sort)
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (sort->nitems > GS_DEVICE_MAX_ITEMS)
 		return GS_DEVICE_TOO_MANY_ITEMS;
-	if (sort->nitems > 0 && (sort->keys_in == NULL || sort->keys_out == NULL || (has_values && (sort->values_in == NULL || sort->values_out == NULL))))
+	if (sort->nitems > 0 && (sort->keys_in == NULL || sort->keys_out == NULL))
+		return GS_DEVICE_BAD_ARGUMENT;
+	if (sort->nitems > 0 && has_values && (sort->values_in == NULL || sort->values_out == NULL))
 		return GS_DEVICE_BAD_ARGUMENT;
 	if (group->through_host && group->nmembers > 1 &&
 		(sort->host_keys == NULL || (has_values && sort->host_values == NULL)))
@@ -156,8 +161,7 @@ gs_check_host_sort(const GsDeviceGroup *group, const GsGroupHostSort *sort)
 /* Queues the upload of a step, its sort, and for a group through the host the copy of the run. */
 static void
 gs_queue_step(GsDeviceGroup *group, const GsGroupHostSort *sort, uint32_t i, const GsHostPart *part,
-			  uint32_t step,
-			  GsGroupRun *run)
+			  uint32_t step, GsGroupRun *run)
 {
 	GsGroupMember *member = &group->members[i];
 	const GsGroupTypes *types = &sort->types;
@@ -169,25 +173,22 @@ gs_queue_step(GsDeviceGroup *group, const GsGroupHostSort *sort, uint32_t i, con
 		return;
 	if (step >= 2)
 		gs_group_check(group, cudaStreamWaitEvent(member->upload, member->sorted[buffer], 0));
-	gs_group_check(group, cudaMemcpyAsync(part->d_uploads[buffer][0], gs_at(sort->keys_in, first, types->key_bytes), own.nitems * types->key_bytes, cudaMemcpyHostToDevice, member->upload));
-	if (types->value_bytes > 0)
-		gs_group_check(group,
-					   cudaMemcpyAsync(part->d_uploads[buffer][1],
-									   gs_at(sort->values_in, first, types->value_bytes),
-									   own.nitems * types->value_bytes, cudaMemcpyHostToDevice,
-									   member->upload));
+	gs_group_copy(group, types, part->d_uploads[buffer][0], part->d_uploads[buffer][1],
+				  gs_at(sort->keys_in, first, types->key_bytes),
+				  gs_at(sort->values_in, first, types->value_bytes), own.nitems, member->upload);
 	gs_group_check(group, cudaEventRecord(member->uploaded[buffer], member->upload));
 	gs_group_check(group, cudaStreamWaitEvent(member->work, member->uploaded[buffer], 0));
-	gs_group_note(group, gs_device_radix_general_sort(&own, part->d_sort_temp, part->sort_temp_bytes, member->work));
+	gs_group_note(group,
+				  gs_device_radix_general_sort(&own, part->d_sort_temp, part->sort_temp_bytes,
+											   member->work));
 	gs_group_check(group, cudaEventRecord(member->sorted[buffer], member->work));
 	*run = {i, own.nitems, own.d_keys[0], own.d_values[0], NULL, NULL};
 	if (group->through_host)
 	{
 		run->host_keys = gs_at(sort->host_keys, first, types->key_bytes);
 		run->host_values = gs_at(sort->host_values, first, types->value_bytes);
-		gs_group_check(group, cudaMemcpyAsync((void *) run->host_keys, run->d_keys, own.nitems * types->key_bytes, cudaMemcpyDeviceToHost, member->work));
-		if (types->value_bytes > 0)
-			gs_group_check(group, cudaMemcpyAsync((void *) run->host_values, run->d_values, own.nitems * types->value_bytes, cudaMemcpyDeviceToHost, member->work));
+		gs_group_copy(group, types, run->host_keys, run->host_values, run->d_keys, run->d_values,
+					  own.nitems, member->work);
 	}
 }
 
@@ -197,7 +198,11 @@ gs_wait_members(GsDeviceGroup *group, bool uploads)
 {
 	for (uint32_t i = 0; i < group->nmembers; i++)
 		if (gs_group_select(group, i))
-			gs_group_check(group, cudaStreamSynchronize(uploads ? group->members[i].upload : group->members[i].work));
+		{
+			const GsGroupMember *member = &group->members[i];
+
+			gs_group_check(group, cudaStreamSynchronize(uploads ? member->upload : member->work));
+		}
 }
 
 GsDeviceStatus

@@ -3,9 +3,8 @@
  * group_merge.cu
  *	  Selects ranges of sorted runs, exchanges them between devices, and merges them.
  *
- * Each member divides its range into chunks and selects where each of them begins in
- * each run (kernel_group_split.cuh).  So a chunk consists of one piece of each run.
- * For each chunk:
+ * Each member divides its range into chunks and selects where each of them begins in each run
+ * (kernel_group_split.cuh).  So a chunk consists of one piece of each run.  For each chunk:
  *
  *	  copy		pieces on other members, to a slot of its own memory, by a stream for
  *				each pair of members: links between devices add up
@@ -36,8 +35,7 @@ template <int item_bytes>
 struct GsPairShape
 {
 	static const int threads = 512;
-	static const int items = item_bytes == 4 ? 19 : item_bytes == 8 ? 15 :
-																	  11;
+	static const int items = item_bytes == 4 ? 19 : (item_bytes == 8 ? 15 : 11);
 	static const int blocks = 2;
 	static const int tile = threads * items;
 };
@@ -77,8 +75,7 @@ gs_carve_items(GsCarver *carver, const GsGroupTypes *types, uint64_t nitems)
 
 static void
 gs_plan_range(GsRangePlan *plan, GsCarver *carver, const GsGroupTypes *types, uint32_t nruns,
-			  uint64_t nitems,
-			  bool to_host)
+			  uint64_t nitems, bool to_host)
 {
 	plan->chunk = std::max<uint64_t>((nitems + GS_GROUP_CHUNKS - 1) / GS_GROUP_CHUNKS,
 									 GS_GROUP_MIN_CHUNK);
@@ -155,13 +152,16 @@ gs_pinned_splits(GsDeviceGroup *group, uint64_t nsplits)
 /* Queues the selection of a member's chunks in all runs, and the copy to plan->splits. */
 static void
 gs_queue_split(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsGroupRun *runs,
-			   uint32_t nruns,
-			   const GsGroupRange *range, GsRangePlan *plan, std::vector<GsRunView> *views,
-			   std::vector<uint64_t> *ranks)
+			   uint32_t nruns, const GsGroupRange *range, GsRangePlan *plan,
+			   std::vector<GsRunView> *views, std::vector<uint64_t> *ranks)
 {
+	const void *kernel = types->key_bytes == 4 ? (const void *) gs_group_split_kernel<uint32_t> :
+												 (const void *) gs_group_split_kernel<uint64_t>;
 	cudaStream_t stream = group->members[i].work;
-	const GsKeyBits bits = gs_key_bits_of(types);
 	const uint32_t nranks = (uint32_t) plan->nchunks + 1;
+	const size_t splits_bytes = (size_t) nranks * nruns * sizeof(uint64_t);
+	GsKeyBits bits = gs_key_bits_of(types);
+	void *args[] = {&plan->d_runs, &nruns, &plan->d_ranks, &bits, &plan->d_splits};
 
 	if (plan->nchunks == 0 || !gs_group_select(group, i))
 		return;
@@ -169,16 +169,16 @@ gs_queue_split(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 		views->push_back(gs_run_view(group, &runs[run], i));
 	for (uint64_t chunk = 0; chunk <= plan->nchunks; chunk++)
 		ranks->push_back(range->first + std::min(chunk * plan->chunk, range->nitems));
-	gs_group_check(group, cudaMemcpyAsync(plan->d_runs, views->data(), nruns * sizeof(GsRunView), cudaMemcpyHostToDevice, stream));
-	gs_group_check(group, cudaMemcpyAsync(plan->d_ranks, ranks->data(), nranks * sizeof(uint64_t), cudaMemcpyHostToDevice, stream));
-	if (types->key_bytes == 4)
-		gs_group_split_kernel<uint32_t><<<nranks, GS_GROUP_SPLIT_THREADS, 0, stream>>>(plan->d_runs, nruns, plan->d_ranks,
-																					   bits, plan->d_splits);
-	else
-		gs_group_split_kernel<uint64_t><<<nranks, GS_GROUP_SPLIT_THREADS, 0, stream>>>(plan->d_runs, nruns, plan->d_ranks,
-																					   bits, plan->d_splits);
-	gs_group_check(group, cudaGetLastError());
-	gs_group_check(group, cudaMemcpyAsync(plan->splits, plan->d_splits, (size_t) nranks * nruns * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream));
+	gs_group_check(group,
+				   cudaMemcpyAsync(plan->d_runs, views->data(), nruns * sizeof(GsRunView),
+								   cudaMemcpyHostToDevice, stream));
+	gs_group_check(group,
+				   cudaMemcpyAsync(plan->d_ranks, ranks->data(), nranks * sizeof(uint64_t),
+								   cudaMemcpyHostToDevice, stream));
+	gs_group_note(group, gs_launch(kernel, nranks, GS_GROUP_SPLIT_THREADS, 0, stream, false, args));
+	gs_group_check(group,
+				   cudaMemcpyAsync(plan->splits, plan->d_splits, splits_bytes,
+								   cudaMemcpyDeviceToHost, stream));
 }
 
 /* ------------------------------------------------------------------ the merge */
@@ -187,8 +187,7 @@ gs_queue_split(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 template <typename Key, typename Value>
 static void
 gs_queue_pair_typed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
-					const GsRangePlan *plan, GsPiece a,
-					GsPiece b, GsPiece to)
+					const GsRangePlan *plan, GsPiece a, GsPiece b, GsPiece to)
 {
 	typedef GsPairShape<sizeof(Key) + (GsHasValue<Value>::yes ? sizeof(Value) : 0)> Shape;
 	static GsKernelOccupancy known;
@@ -197,6 +196,7 @@ gs_queue_pair_typed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
 	const size_t shared_bytes = sizeof(GsPairShared<Key, Value, Shape>);
 	const uint64_t ntiles = (a.nitems + b.nitems + Shape::tile - 1) / Shape::tile;
 	uint64_t nbegins = ntiles + 1;
+	const uint32_t begin_blocks = gs_blocks(nbegins * GS_WARP_SIZE, GS_PAIR_BEGIN_THREADS);
 	cudaStream_t stream = group->members[i].work;
 	GsPairMerge merge = {};
 	GsDeviceProperties properties;
@@ -215,16 +215,21 @@ gs_queue_pair_typed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
 	merge.bits = gs_key_bits_of(types);
 	merge.d_tile_begins = plan->d_tile_begins;
 	if (ntiles > 0 && gs_group_note(group, gs_device_properties(&properties)) &&
-		gs_group_note(group, gs_kernel_resident_blocks(&known, &properties, merge_kernel, Shape::threads, shared_bytes, &resident)) &&
-		gs_group_note(group, gs_launch(begin_kernel, gs_blocks(nbegins * GS_WARP_SIZE, GS_PAIR_BEGIN_THREADS), GS_PAIR_BEGIN_THREADS, 0, stream, false, begin_args)))
-		gs_group_note(group, gs_launch(merge_kernel, (uint32_t) ntiles, Shape::threads, shared_bytes, stream, false, merge_args));
+		gs_group_note(group,
+					  gs_kernel_resident_blocks(&known, &properties, merge_kernel, Shape::threads,
+												shared_bytes, &resident)) &&
+		gs_group_note(group,
+					  gs_launch(begin_kernel, begin_blocks, GS_PAIR_BEGIN_THREADS, 0, stream, false,
+								begin_args)))
+		gs_group_note(group,
+					  gs_launch(merge_kernel, (uint32_t) ntiles, Shape::threads, shared_bytes,
+								stream, false, merge_args));
 }
 
 template <typename Key>
 static void
 gs_queue_pair_keyed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
-					const GsRangePlan *plan, GsPiece a,
-					GsPiece b, GsPiece to)
+					const GsRangePlan *plan, GsPiece a, GsPiece b, GsPiece to)
 {
 	switch (types->value_bytes)
 	{
@@ -241,8 +246,7 @@ gs_queue_pair_keyed(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
 
 static void
 gs_queue_pair(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsRangePlan *plan,
-			  GsPiece a,
-			  GsPiece b, GsPiece to)
+			  GsPiece a, GsPiece b, GsPiece to)
 {
 	if (types->key_bytes == 4)
 		gs_queue_pair_keyed<uint32_t>(group, i, types, plan, a, b, to);
@@ -250,33 +254,22 @@ gs_queue_pair(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const
 		gs_queue_pair_keyed<uint64_t>(group, i, types, plan, a, b, to);
 }
 
-static void
-gs_queue_copy(GsDeviceGroup *group, const GsGroupTypes *types, const void *keys_to,
-			  const void *values_to,
-			  const void *keys_from, const void *values_from, uint64_t nitems, cudaStream_t stream)
-{
-	gs_group_check(group, cudaMemcpyAsync((void *) keys_to, keys_from, nitems * types->key_bytes, cudaMemcpyDefault, stream));
-	if (types->value_bytes > 0)
-		gs_group_check(group, cudaMemcpyAsync((void *) values_to, values_from, nitems * types->value_bytes, cudaMemcpyDefault, stream));
-}
-
 static GsPiece
 gs_piece_at(const GsGroupTypes *types, const void *d_keys, const void *d_values, uint64_t first,
 			uint64_t nitems)
 {
-	return {gs_at(d_keys, first, types->key_bytes), gs_at(d_values, first, types->value_bytes), nitems};
+	return {gs_at(d_keys, first, types->key_bytes), gs_at(d_values, first, types->value_bytes),
+			nitems};
 }
 
 /* Queues the rounds; pieces are in input order.  A piece without partner is merged with nothing. */
 static void
 gs_queue_rounds(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
-				const GsRangePlan *plan, GsPiece *pieces,
-				uint32_t npieces, GsPiece to)
+				const GsRangePlan *plan, GsPiece *pieces, uint32_t npieces, GsPiece to)
 {
 	if (npieces == 1)
-		gs_queue_copy(group, types, to.d_keys, to.d_values, pieces[0].d_keys, pieces[0].d_values,
-					  pieces[0].nitems,
-					  group->members[i].work);
+		gs_group_copy(group, types, to.d_keys, to.d_values, pieces[0].d_keys, pieces[0].d_values,
+					  pieces[0].nitems, group->members[i].work);
 	for (int round = 0; npieces > 1; round++)
 	{
 		GsPiece into = npieces == 2 ? to : plan->between[round % 2];
@@ -301,8 +294,7 @@ gs_queue_rounds(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types,
 /* Queues one chunk of a member's range. */
 static void
 gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, const GsGroupRun *runs,
-			   uint32_t nruns,
-			   const GsGroupRange *range, const GsRangePlan *plan, uint64_t chunk)
+			   uint32_t nruns, const GsGroupRange *range, const GsRangePlan *plan, uint64_t chunk)
 {
 	GsGroupMember *member = &group->members[i];
 	const int slot = (int) (chunk % GS_GROUP_SLOTS);
@@ -338,9 +330,8 @@ gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 				gs_group_check(group,
 							   cudaStreamWaitEvent(member->from[source], member->merged[slot], 0));
 			copies[source] = true;
-			gs_queue_copy(group, types, staged.d_keys, staged.d_values, pieces[npieces].d_keys,
-						  pieces[npieces].d_values, n,
-						  member->from[source]);
+			gs_group_copy(group, types, staged.d_keys, staged.d_values, pieces[npieces].d_keys,
+						  pieces[npieces].d_values, n, member->from[source]);
 			pieces[npieces] = staged;
 			nstaged += n;
 		}
@@ -359,18 +350,16 @@ gs_queue_chunk(GsDeviceGroup *group, uint32_t i, const GsGroupTypes *types, cons
 	if (range->to_host)
 	{
 		gs_group_check(group, cudaStreamWaitEvent(member->download, member->merged[slot], 0));
-		gs_queue_copy(group, types, gs_at(range->keys_to, first, types->key_bytes),
+		gs_group_copy(group, types, gs_at(range->keys_to, first, types->key_bytes),
 					  gs_at(range->values_to, first, types->value_bytes), result.d_keys,
-					  result.d_values, nitems,
-					  member->download);
+					  result.d_values, nitems, member->download);
 		gs_group_check(group, cudaEventRecord(member->downloaded[slot], member->download));
 	}
 }
 
 void
 gs_group_merge(GsDeviceGroup *group, const GsGroupTypes *types, const GsGroupRun *runs,
-			   uint32_t nruns,
-			   const GsGroupRange *ranges, GsGroupTimes *times)
+			   uint32_t nruns, const GsGroupRange *ranges, GsGroupTimes *times)
 {
 	std::vector<GsRunView> views[GS_GROUP_MAX_DEVICES];
 	std::vector<uint64_t> ranks[GS_GROUP_MAX_DEVICES];

@@ -3,12 +3,10 @@
  * device_sort_general.h
  *	  Sorts of more types, and with more options, than gpusortd needs.
  *
- * The kernels are templates.  gpusortd instantiates them for its own types
- * (device_sort.h); this folder instantiates them for all others, to be tested
- * (test/gpu) and to be compared with CUB (bench/kernels).  gpusortd does not link
- * it.  What device_sort.h says about memory, streams and errors applies here, too.
+ * For tests (test/gpu), comparisons with CUB, and the sorts over several devices (../group).
+ * What cuda/device_sort.h says about memory, streams and errors applies here, too.
  *
- * A sort that device_sort.h supports is passed on to it, so tests of these
+ * A sort that cuda/device_sort.h supports is passed on to it, so tests of these
  * functions also test the kernels of gpusortd.
  *
  *-------------------------------------------------------------------------
@@ -16,7 +14,7 @@
 #ifndef GPUSORT_DEVICE_SORT_GENERAL_H
 #define GPUSORT_DEVICE_SORT_GENERAL_H
 
-#include "../device_sort.h"
+#include "../../../cuda/device_sort.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,8 +27,7 @@ extern "C" {
 #define GS_RADIX_NO_KEYS_OUT 0x02
 
 /*
- * The input has raw 64-bit words.  The keys to sort are computed from them in the
- * first pass:
+ * The input has raw 64-bit words.  The keys to sort are computed from them in the first pass:
  *		(raw - key_min) << row_bits | row number
  * where raw - key_min < 2^(64 - row_bits), row_bits < 64, nitems <= 2^row_bits and
  * begin_bit >= row_bits.
@@ -63,8 +60,7 @@ typedef struct GsRadixSortGeneral
 								 * but no GS_RADIX_ROW_NUMBERS; otherwise NULL */
 	void *d_keys[2];         /* nitems keys each */
 	void *d_values[2];       /* nitems values each; NULL if value_bytes is 0 */
-	uint32_t *d_selector;    /* device memory; out: 0 or 1.  May be NULL with
-								 * d_keys_in */
+	uint32_t *d_selector;    /* device memory; out: 0 or 1 */
 } GsRadixSortGeneral;
 
 extern size_t gs_device_radix_general_temp_bytes(const GsRadixSortGeneral *sort);

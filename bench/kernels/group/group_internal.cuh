@@ -17,7 +17,7 @@
 #include <cuda_runtime.h>
 
 #include "../general/device_sort_general.h"
-#include "../launch.cuh"
+#include "../../../cuda/launch.cuh"
 #include "device_group.h"
 #include "kernel_group_split.cuh"
 
@@ -120,13 +120,18 @@ gs_at(const void *array, uint64_t item, uint32_t item_bytes)
 	return array == NULL ? NULL : (char *) array + item * item_bytes;
 }
 
+/* Queues a copy of items on a stream; values only if there are. */
+extern void gs_group_copy(GsDeviceGroup *group, const GsGroupTypes *types, const void *keys_to,
+						  const void *values_to, const void *keys_from, const void *values_from,
+						  uint64_t nitems, cudaStream_t stream);
+
 /* A clock, in milliseconds. */
 static inline double
 gs_group_ms(void)
 {
-	return std::chrono::duration<double,
-								 std::milli>(std::chrono::steady_clock::now().time_since_epoch())
-		.count();
+	const auto now = std::chrono::steady_clock::now().time_since_epoch();
+
+	return std::chrono::duration<double, std::milli>(now).count();
 }
 
 extern bool gs_group_types_are_right(const GsGroupTypes *types);
@@ -140,7 +145,6 @@ extern size_t gs_group_merge_temp_bytes(const GsGroupTypes *types, uint32_t nrun
  * until that is done.  Runs are in input order.  Stores split_ms and merge_ms.
  */
 extern void gs_group_merge(GsDeviceGroup *group, const GsGroupTypes *types, const GsGroupRun *runs,
-						   uint32_t nruns,
-						   const GsGroupRange *ranges, GsGroupTimes *times);
+						   uint32_t nruns, const GsGroupRange *ranges, GsGroupTimes *times);
 
 #endif /* GPUSORT_GROUP_INTERNAL_CUH */

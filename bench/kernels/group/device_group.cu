@@ -172,6 +172,22 @@ gs_group_wait(GsDeviceGroup *group)
 	}
 }
 
+void
+gs_group_copy(GsDeviceGroup *group, const GsGroupTypes *types, const void *keys_to,
+			  const void *values_to, const void *keys_from, const void *values_from,
+			  uint64_t nitems, cudaStream_t stream)
+{
+	if (nitems == 0)
+		return;
+	gs_group_check(group,
+				   cudaMemcpyAsync((void *) keys_to, keys_from, nitems * types->key_bytes,
+								   cudaMemcpyDefault, stream));
+	if (types->value_bytes > 0)
+		gs_group_check(group,
+					   cudaMemcpyAsync((void *) values_to, values_from,
+									   nitems * types->value_bytes, cudaMemcpyDefault, stream));
+}
+
 bool
 gs_group_types_are_right(const GsGroupTypes *types)
 {
