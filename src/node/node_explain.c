@@ -207,7 +207,8 @@ explain_verification(const GsStore *store, ExplainState *es)
 	const GsKeyVerification *verification = &store->order.verification;
 	const GsRunSetStats *merges = store->runs == NULL ? NULL : gs_run_set_stats(store->runs);
 	const uint64 nretries = verification->ncorrected + (merges == NULL ? 0 : merges->nrepaired);
-	const char *what = gs_key_encoder_is_approximate_type(store->order.key) ? "Key" : "Collation";
+	const char *what =
+		gs_key_encoder_facts(store->order.key)->approximate_type ? "Key" : "Collation";
 
 	ExplainPropertyInteger(psprintf("%s Verification Comparisons", what), NULL,
 						   verification->ncomparisons + (merges == NULL ? 0 : merges->ncomparisons),
@@ -227,7 +228,7 @@ explain_values(const GsSortState *state, ExplainState *es)
 
 	if (nvalues > 0)
 		ExplainPropertyInteger("Dictionary Entries", NULL, nvalues, es);
-	if (gs_key_encoder_is_approximate(state->store.order.key))
+	if (gs_key_encoder_facts(state->store.order.key)->mismatch != NULL)
 		explain_verification(&state->store, es);
 }
 
